@@ -1,0 +1,87 @@
+import type { Config } from './config.ts'
+import type { Database } from './platform/db/db.ts'
+import { pendingMigrations } from './platform/db/migrate.ts'
+import { type Check, examine } from './platform/health.ts'
+import { addMeta } from './platform/http/meta.ts'
+import type { EndpointGroup } from './platform/http/openapi.ts'
+import type { Route } from './platform/http/route.ts'
+import { createHttp, type Http } from './platform/http/server.ts'
+import { statusesOf } from './platform/http/statuses.ts'
+import type { Log } from './platform/log.ts'
+import type { Metrics } from './platform/metrics.ts'
+import type { ProblemKind } from './platform/problem.ts'
+import { authenticator } from './workspaces/authenticate.ts'
+import { workspaceRoutes } from './workspaces/routes.ts'
+
+/** The program's version, as its package says. */
+export const VERSION = '0.1.0'
+
+export type Tools = {
+  config: Config
+  database: Database
+  log: Log
+  metrics: Metrics
+  /** As others see this service; known once it listens. */
+  baseUrl: () => string
+}
+
+/** Every route of the service, under the headings of the reference: the table of contents. */
+export const routeGroups = (tools: Tools): { name: string; routes: Route[] }[] => [
+  {
+    name: 'Workspaces',
+    routes: workspaceRoutes({
+      credentialStorage: tools.config.credentialStorage,
+      secureCookies: tools.baseUrl().startsWith('https:'),
+      checkHealth: () => examine(serviceChecks(tools)),
+    }),
+  },
+]
+
+export function createApp(tools: Tools): Http {
+  const groups = routeGroups(tools)
+  const http = createHttp(
+    {
+      db: tools.database.db,
+      log: tools.log,
+      authenticate: authenticator({ db: tools.database.db, operatorKey: tools.config.operatorKey }),
+      baseUrl: tools.baseUrl,
+      limit: tools.config.rateLimit === undefined ? undefined : { requests: tools.config.rateLimit, seconds: 60 },
+      signInLimit: { requests: 20, seconds: 60 },
+      observe: tools.metrics.observeRequest,
+    },
+    groups.flatMap((group) => group.routes),
+  )
+  addMeta(http, {
+    version: VERSION,
+    baseUrl: tools.baseUrl,
+    metrics: tools.metrics,
+    ready: () => examine(serviceChecks(tools)),
+    groups: endpointGroups(groups),
+    problems: problemsOf(endpointGroups(groups)),
+  })
+  return http
+}
+
+export const endpointGroups = (groups: { name: string; routes: Route[] }[]): EndpointGroup[] =>
+  groups.map(({ name, routes }) => ({ name, endpoints: routes.map((route) => route.endpoint) }))
+
+const problemsOf = (groups: EndpointGroup[]): ProblemKind[] => {
+  const kinds = groups
+    .flatMap((group) => group.endpoints)
+    .flatMap((endpoint) => [...statusesOf(endpoint).values()])
+    .flatMap((status) => status.problems)
+  return [...new Map(kinds.map((kind) => [kind.code, kind])).values()].sort((a, b) => a.status - b.status)
+}
+
+/** What must hold for this service to do its work. */
+const serviceChecks = ({ database }: Tools): Check[] => [
+  {
+    name: 'database',
+    fix: 'Start PostgreSQL, or correct DATABASE_URL.',
+    run: async () => {
+      const pending = await pendingMigrations(database.db)
+      if (pending.length > 0) throw new Error(`Migrations are missing: ${pending.join(', ')}. Run assay migrate.`)
+      return 'reachable, migrations complete'
+    },
+  },
+]

@@ -1,0 +1,130 @@
+import { resolve } from 'node:path'
+import { z } from 'zod'
+import { isKey } from './workspaces/key.ts'
+
+/** Everything the operator can set. `docs/operations.md` explains each; a test compares the two lists. */
+const Settings = z.object({
+  ASSAY_DATA: z.string().min(1).default('./.assay'),
+  ASSAY_PORT: port().default(4000),
+  ASSAY_HOST: z.string().min(1).default('127.0.0.1'),
+  ASSAY_BASE_URL: httpUrl().optional(),
+  DATABASE_URL: z
+    .string()
+    .regex(/^postgres(ql)?:\/\//, 'must be a postgres:// URL')
+    .optional(),
+  ASSAY_BLOBS: z
+    .string()
+    .regex(/^(file:.|s3:\/\/.)/, 'must be file:DIR or s3://BUCKET/PREFIX')
+    .optional(),
+  ASSAY_BOOTSTRAP_KEY: z.string().refine(isKey, 'must be a key as `assay keys generate` prints it').optional(),
+  ASSAY_OPERATOR_KEY: z
+    .string()
+    .refine(isStrong, 'is too weak: 24 characters or more, as `assay keys generate` prints them')
+    .optional(),
+  ASSAY_SECRET_KEY: z.string().min(1).optional(),
+  ASSAY_CREDENTIAL_STORAGE: z.enum(['on', 'off'], 'must be on or off').default('on'),
+  ASSAY_RATE_LIMIT: z
+    .string()
+    .regex(/^[1-9]\d{0,8}$/, 'must be requests per minute and key, or absent for no limit')
+    .transform(Number)
+    .optional(),
+  ASSAY_WORKER_SLOTS: count(1, 1000).default(8),
+  ASSAY_DATABASE_CONNECTIONS: count(2, 500).default(20),
+  ASSAY_LOG: z
+    .enum(['debug', 'info', 'warn', 'error', 'silent'], 'must be debug, info, warn, error or silent')
+    .default('info'),
+})
+
+export type Config = {
+  dataFolder: string
+  host: string
+  port: number
+  baseUrl: string | undefined
+  databaseUrl: string | undefined
+  blobs: string
+  bootstrapKey: string | undefined
+  operatorKey: string | undefined
+  secretKey: string | undefined
+  credentialStorage: boolean
+  /** Requests per minute and key. */
+  rateLimit: number | undefined
+  workerSlots: number
+  databaseConnections: number
+  logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent'
+  /** Base URLs of model providers, by provider. */
+  upstreams: Record<string, string>
+  /** Where credentials of the server itself are looked up. */
+  environment: Environment
+}
+
+export type Environment = Record<string, string | undefined>
+
+/** A setting that is wrong. The message names it, and never repeats a value that could be a secret. */
+export class ConfigError extends Error {}
+
+export function readConfig(environment: Environment): Config {
+  const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''))
+  const result = Settings.safeParse(given)
+  if (!result.success) throw new ConfigError(result.error.issues.map(sentence).join('\n'))
+
+  const settings = result.data
+  const dataFolder = resolve(settings.ASSAY_DATA)
+  return {
+    dataFolder,
+    host: settings.ASSAY_HOST,
+    port: settings.ASSAY_PORT,
+    baseUrl: settings.ASSAY_BASE_URL,
+    databaseUrl: settings.DATABASE_URL,
+    blobs: settings.ASSAY_BLOBS ?? `file:${dataFolder}/blobs`,
+    bootstrapKey: settings.ASSAY_BOOTSTRAP_KEY,
+    operatorKey: settings.ASSAY_OPERATOR_KEY,
+    secretKey: settings.ASSAY_SECRET_KEY,
+    credentialStorage: settings.ASSAY_CREDENTIAL_STORAGE === 'on',
+    rateLimit: settings.ASSAY_RATE_LIMIT,
+    workerSlots: settings.ASSAY_WORKER_SLOTS,
+    databaseConnections: settings.ASSAY_DATABASE_CONNECTIONS,
+    logLevel: settings.ASSAY_LOG,
+    upstreams: readUpstreams(given),
+    environment: given,
+  }
+}
+
+export const settingNames: string[] = Object.keys(Settings.shape)
+
+const UPSTREAM = 'ASSAY_GATEWAY_UPSTREAM_'
+
+function readUpstreams(given: Environment): Record<string, string> {
+  const named = Object.entries(given).filter(([name]) => name.startsWith(UPSTREAM))
+  return Object.fromEntries(
+    named.map(([name, value]) => {
+      const url = httpUrl().safeParse(value)
+      if (!url.success) throw new ConfigError(`${name} must be an http or https URL.`)
+      return [name.slice(UPSTREAM.length).toLowerCase().replaceAll('_', '-'), url.data]
+    }),
+  )
+}
+
+const sentence = (issue: z.core.$ZodIssue): string => `${issue.path.join('.')} ${issue.message}.`
+
+function port() {
+  return count(0, 65_535)
+}
+
+function count(min: number, max: number) {
+  const message = `must be a whole number from ${min} to ${max}`
+  return z
+    .string()
+    .regex(/^\d{1,9}$/, message)
+    .transform(Number)
+    .refine((value) => value >= min && value <= max, message)
+}
+
+function httpUrl() {
+  return z
+    .url({ protocol: /^https?$/, message: 'must be an http or https URL' })
+    .transform((url) => url.replace(/\/+$/, ''))
+}
+
+function isStrong(key: string): boolean {
+  return /^[\x21-\x7e]{24,}$/.test(key) && new Set(key).size >= 8
+}

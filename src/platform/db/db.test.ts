@@ -1,0 +1,34 @@
+import { sql } from 'kysely'
+import { expect, test } from 'vitest'
+import { testDatabase } from '../../../test/support/database.ts'
+import { connect, transact } from './db.ts'
+import { migrate, pendingMigrations } from './migrate.ts'
+
+test('migrations that ran are not run again, by however many processes at once', async () => {
+  await using database = await testDatabase()
+  const ran = await Promise.all([migrate(database.db), migrate(database.db), migrate(database.db)])
+  expect(ran).toEqual([[], [], []])
+  expect(await pendingMigrations(database.db)).toEqual([])
+})
+
+test('a transaction inside a transaction is the same transaction', async () => {
+  await using database = await testDatabase()
+  const ids = await transact(database.db, async (outer) => {
+    const id = sql<{ id: string }>`select pg_current_xact_id()::text as id`
+    const first = await id.execute(outer)
+    const second = await transact(outer, (inner) => id.execute(inner))
+    return [first.rows[0]?.id, second.rows[0]?.id]
+  })
+  expect(ids[0]).toBe(ids[1])
+})
+
+test('the loss of an idle connection reaches the listener and the pool goes on', async () => {
+  await using database = await testDatabase()
+  const { promise, resolve } = Promise.withResolvers<Error>()
+  const other = connect(database.url, { max: 1, onError: resolve })
+  const pid = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(other.db)
+  await sql`select pg_terminate_backend(${pid.rows[0]?.pid})`.execute(database.db)
+  expect((await promise).message).toMatch(/terminat/)
+  expect((await sql<{ one: number }>`select 1 as one`.execute(other.db)).rows).toEqual([{ one: 1 }])
+  await other.close()
+})

@@ -1,0 +1,60 @@
+import { type Kysely, Kysely as KyselyClass, PostgresDialect, sql } from 'kysely'
+import pg from 'pg'
+import type { DB } from './tables.gen.ts'
+
+/** A pool or an open transaction: a query never knows which, so it can never escape the transaction. */
+export type Db = Kysely<DB>
+
+export type Database = { db: Db; pool: pg.Pool; url: string; close(): Promise<void> }
+
+const INT8 = 20
+// Counts and sizes come as int8. All of ours are far below 2^53.
+pg.types.setTypeParser(INT8, Number)
+
+export function connect(url: string, options: { max: number; onError: (error: Error) => void }): Database {
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: options.max,
+    application_name: 'assay',
+    connectionTimeoutMillis: 10_000,
+    // A statement that nobody waits for any more must not hold its locks for ever.
+    statement_timeout: 60_000,
+    idle_in_transaction_session_timeout: 60_000,
+  })
+  // Without a listener the loss of an idle connection ends the process.
+  pool.on('error', options.onError)
+  const db = new KyselyClass<DB>({ dialect: new PostgresDialect({ pool }) })
+  return { db, pool, url, close: () => db.destroy() }
+}
+
+/** Runs `work` in the open transaction, or in a new one. */
+export const transact = <T>(db: Db, work: (tx: Db) => Promise<T>): Promise<T> =>
+  db.isTransaction ? work(db) : db.transaction().execute(work)
+
+/** Serialises everyone who names the same lock, until the transaction ends. */
+export const lock = (tx: Db, name: string): Promise<unknown> =>
+  sql`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`.execute(tx)
+
+/** PostgreSQL's five-letter code of an error, if it is one. */
+export const errorCode = (error: unknown): string | undefined =>
+  error instanceof pg.DatabaseError ? error.code : undefined
+
+const AWAY = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ENOENT',
+  'EPIPE',
+  'ETIMEDOUT',
+  '57P01',
+  '57P02',
+  '57P03',
+  '53300',
+  '08006',
+])
+
+/** The server is gone, starting or full: the same request may succeed in a moment. */
+export function databaseIsAway(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  const code = 'code' in error ? String(error.code) : ''
+  return AWAY.has(code) || /Connection terminated|timeout exceeded when trying to connect/.test(error.message)
+}

@@ -1,0 +1,55 @@
+import { createHash } from 'node:crypto'
+import { databaseIsAway } from '../db/db.ts'
+import type { Log } from '../log.ts'
+import { internalError, Problem, unavailable } from '../problem.ts'
+import type { Answer } from './idempotency.ts'
+
+/** An answer on the wire. A read gets a strong ETag and, when the client has it already, 304. */
+export function respond(request: Request, answer: Answer, requestId: string): Response {
+  const isRead = request.method === 'GET' || request.method === 'HEAD'
+  const headers: Record<string, string> = {
+    'content-type': 'application/json',
+    'cache-control': isRead ? 'private, no-cache' : 'no-store',
+    'x-content-type-options': 'nosniff',
+    'x-request-id': requestId,
+    ...answer.headers,
+  }
+  if (isRead && answer.status === 200) {
+    headers.etag = `"${createHash('sha256').update(answer.text).digest('base64url').slice(0, 27)}"`
+    if (matches(request.headers.get('if-none-match'), headers.etag)) return new Response(null, { status: 304, headers })
+  }
+  if (answer.text === '') delete headers['content-type']
+  return new Response(answer.text === '' ? null : answer.text, { status: answer.status, headers })
+}
+
+const matches = (ifNoneMatch: string | null, etag: string): boolean =>
+  ifNoneMatch?.split(',').some((tag) => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag) ?? false
+
+/** Whatever was thrown, as an answer: a problem as it stands, anything else without its details. */
+export function failure(error: unknown, about: { log: Log; baseUrl: string; requestId: string }): Answer {
+  const problem = error instanceof Problem ? error : unexpected(error, about)
+  const headers = { ...problem.extra.headers, 'content-type': 'application/problem+json' }
+  return { status: problem.kind.status, text: JSON.stringify(problemBody(problem, about)), headers }
+}
+
+function unexpected(error: unknown, { log, requestId }: { log: Log; requestId: string }): Problem {
+  if (databaseIsAway(error)) {
+    log.warn({ requestId, error }, 'the database is out of reach')
+    return new Problem(unavailable, 'The database is out of reach. Try again.', { headers: { 'retry-after': '1' } })
+  }
+  log.error({ requestId, error }, 'request failed')
+  return new Problem(internalError, 'Something broke on our side.')
+}
+
+/** RFC 9457. `type` is a page of our own docs. */
+const problemBody = (problem: Problem, about: { baseUrl: string; requestId: string }): Record<string, unknown> => ({
+  type: `${about.baseUrl}/docs/problems#${problem.kind.code}`,
+  title: problem.kind.title,
+  status: problem.kind.status,
+  detail: problem.message,
+  code: problem.kind.code,
+  requestId: about.requestId,
+  retryable: problem.kind.retryable ?? false,
+  ...(problem.extra.errors ? { errors: problem.extra.errors } : {}),
+  ...problem.extra.members,
+})

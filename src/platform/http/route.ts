@@ -1,0 +1,47 @@
+import type { Db } from '../db/db.ts'
+import type { Caller, CallerOf } from './caller.ts'
+import type { Body, Endpoint, Params, Query, Reply } from './endpoint.ts'
+
+export type Call<E extends Endpoint> = {
+  params: Params<E>
+  query: Query<E>
+  body: Body<E>
+  caller: CallerOf<E['access']>
+  /** The pool; or, for a request with an Idempotency-Key, the transaction that also remembers its answer. */
+  db: Db
+  requestId: string
+  /** Where the request came from. */
+  address: string
+}
+
+type Found<E extends Endpoint> = Pick<Call<E>, 'params' | 'caller' | 'db'>
+type Find<E extends Endpoint, F> = (call: Found<E>) => Promise<F>
+type Handle<E extends Endpoint, F> = (call: Call<E>, found: F) => Promise<Reply<E>>
+
+/** An endpoint with the code that answers it. The compiler has checked that they fit; the server need not know how. */
+export type Route = {
+  endpoint: Endpoint
+  find?: (call: UncheckedCall) => Promise<unknown>
+  handle: (
+    call: UncheckedCall,
+    found: unknown,
+  ) => Promise<{ status: number; body: unknown; headers?: Record<string, string> }>
+}
+
+export type UncheckedCall = {
+  params: Record<string, string>
+  query: unknown
+  body: unknown
+  caller: Caller | undefined
+  db: Db
+  requestId: string
+  address: string
+}
+
+/** `find` looks up what the address names, before the body is judged: a missing thing is 404 whatever the body says. */
+export function route<E extends Endpoint>(endpoint: E, handle: Handle<E, undefined>): Route
+export function route<E extends Endpoint, F>(endpoint: E, find: Find<E, F>, handle: Handle<E, F>): Route
+export function route(endpoint: Endpoint, ...steps: unknown[]): Route {
+  const [find, handle] = steps.length === 2 ? steps : [undefined, steps[0]]
+  return { endpoint, ...(find ? { find } : {}), handle } as Route
+}

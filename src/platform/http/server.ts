@@ -1,0 +1,109 @@
+import type { HttpBindings } from '@hono/node-server'
+import { type Context, Hono } from 'hono'
+import type { Db } from '../db/db.ts'
+import { newId } from '../ids.ts'
+import type { Log } from '../log.ts'
+import { methodNotAllowed, notFound, Problem } from '../problem.ts'
+import { admit, type Limits } from './admit.ts'
+import { readJson } from './body.ts'
+import type { Authenticate, Caller } from './caller.ts'
+import { type Endpoint, pathParameterNames, pathParameterPattern } from './endpoint.ts'
+import { type Answer, once } from './idempotency.ts'
+import { type Limit, rateLimiter } from './rate-limit.ts'
+import { failure, respond } from './respond.ts'
+import type { Route, UncheckedCall } from './route.ts'
+import { readQuery, validate } from './validate.ts'
+
+type Env = { Bindings: HttpBindings }
+export type Http = Hono<Env>
+
+export type ServerTools = {
+  db: Db
+  log: Log
+  authenticate: Authenticate
+  baseUrl: () => string
+  /** Per key, or per address where there is none. Off when absent. */
+  limit?: Limit | undefined
+  signInLimit: Limit
+  observe: (operation: string, status: number, seconds: number) => void
+}
+
+/** Answers every route of the list, with problems for all that goes wrong. */
+export function createHttp(tools: ServerTools, routes: Route[]): Http {
+  const app: Http = new Hono()
+  const limits = { all: tools.limit && rateLimiter(tools.limit), signIn: rateLimiter(tools.signInLimit) }
+  for (const route of routes) {
+    const { method, path, id } = route.endpoint
+    const work = answerer(tools, limits, route)
+    app.on(method, honoPath(path), (c) => timed(tools, c, id, work))
+  }
+  app.notFound((c) => timed(tools, c, 'unknown', () => Promise.reject(nothingHere(routes, c.req.path))))
+  return app
+}
+
+const honoPath = (path: string): string => path.replaceAll(/\{([^}]+)\}/g, ':$1')
+
+function nothingHere(routes: Route[], path: string): Problem {
+  const atPath = routes.filter(({ endpoint }) => pathPattern(endpoint.path).test(path))
+  const allow = [...new Set(atPath.map(({ endpoint }) => endpoint.method))].join(', ')
+  if (allow === '') return new Problem(notFound, 'Nothing is at this address.')
+  return new Problem(methodNotAllowed, `This address takes ${allow}.`, { headers: { allow } })
+}
+
+const pathPattern = (path: string): RegExp =>
+  new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/\{[^}]+\}/g, '[^/]+')}$`)
+
+type Work = (c: Context<Env>, requestId: string) => Promise<Answer>
+
+/** Every request ends here, whatever happened to it: with an id, a line in the log and a count. */
+async function timed(tools: ServerTools, c: Context<Env>, operation: string, work: Work): Promise<Response> {
+  const started = performance.now()
+  const sentId = c.req.header('x-request-id')
+  const requestId = sentId && /^[\w.-]{1,128}$/.test(sentId) ? sentId : newId()
+  const answer = await work(c, requestId).catch((error: unknown) => failure(error, { log: tools.log, baseUrl: tools.baseUrl(), requestId }))
+  const response = respond(c.req.raw, answer, requestId)
+  const ms = performance.now() - started
+  tools.observe(operation, response.status, ms / 1000)
+  tools.log.info({ requestId, operation, status: response.status, ms: Math.round(ms * 10) / 10 }, 'request')
+  return response
+}
+
+/** The order of checks is the contract's: 401, 429, 404 of the workspace, 403, 413, 415, 400, 404, 422, 409. */
+const answerer = (tools: ServerTools, limits: Limits, route: Route): Work => {
+  const { endpoint } = route
+  return async (c, requestId) => {
+    const address = c.env.incoming.socket.remoteAddress ?? 'unknown'
+    const params: Record<string, string> = c.req.param()
+    const { caller, headers } = await admit(tools, limits, endpoint, { request: c.req.raw, params, address })
+    const sent = endpoint.body ? await readJson(c.req.raw) : undefined
+
+    requireParameters(endpoint, params)
+    const call: UncheckedCall = { params, query: {}, body: undefined, caller, db: tools.db, requestId, address }
+    const found = await route.find?.(call)
+
+    if (endpoint.query) call.query = validate(endpoint.query, readQuery(c.req.url), '/query')
+    if (endpoint.body) call.body = validate(endpoint.body, sent)
+    const answer = await perform(route, call, found, c.req.header('idempotency-key'))
+    return { ...answer, headers: { ...answer.headers, ...headers } }
+  }
+}
+
+function requireParameters(endpoint: Endpoint, params: Record<string, string>): void {
+  for (const name of pathParameterNames(endpoint.path)) {
+    if (!pathParameterPattern(name).test(params[name] ?? '')) throw new Problem(notFound, 'Nothing is at this address.')
+  }
+}
+
+function perform(route: Route, call: UncheckedCall, found: unknown, key: string | undefined): Promise<Answer> {
+  const { endpoint } = route
+  const work = async (db: Db): Promise<Answer> => {
+    const { status, body, headers } = await route.handle({ ...call, db }, found)
+    return { status, text: body === undefined ? '' : JSON.stringify(body), headers: headers ?? {} }
+  }
+  if (!endpoint.creates || key === undefined) return work(call.db)
+
+  const request = [endpoint.id, call.params, call.query, call.body]
+  return once(call.db, { scope: scopeOf(call.caller), key, request, secret: endpoint.showsSecret === true }, work)
+}
+
+const scopeOf = (caller: Caller | undefined): string => (caller?.by === 'key' ? caller.workspace.id : 'operator')

@@ -1,0 +1,94 @@
+import { createHash } from 'node:crypto'
+import { type Db, lock } from '../platform/db/db.ts'
+import type { Caller } from '../platform/http/caller.ts'
+import { type Page, paged } from '../platform/http/page.ts'
+import type { AuditEvent } from './schema.ts'
+import { findLastAuditEvent, insertAuditEvent, listAuditRows } from './sql.ts'
+
+export type Deed = {
+  workspaceId: string
+  actor: string
+  /** `<noun>.<verb in the past>`, for example `key.created`. */
+  action: string
+  subject: string
+  detail?: Record<string, string>
+  requestId?: string
+}
+
+export const actorOf = (caller: Caller): string => (caller.by === 'key' ? `key:${caller.keyId}` : 'operator')
+
+/** Appends to the workspace's chain, in the transaction of the deed itself: both happen, or neither. */
+export async function record(tx: Db, deed: Deed): Promise<void> {
+  await lock(tx, `audit ${deed.workspaceId}`)
+  const last = await findLastAuditEvent(tx, deed.workspaceId)
+  const link = {
+    workspace_id: deed.workspaceId,
+    sequence: (last?.sequence ?? 0) + 1,
+    at: new Date(),
+    actor: deed.actor,
+    action: deed.action,
+    subject: deed.subject,
+    request_id: deed.requestId ?? null,
+  }
+  const detail = deed.detail ?? {}
+  await insertAuditEvent(tx, { ...link, detail: JSON.stringify(detail), hash: chainHash(last?.hash, link, detail) })
+}
+
+export async function listEvents(db: Db, workspaceId: string, page: Page) {
+  const rows = await listAuditRows(db, workspaceId, page.cursor && Number(page.cursor.id), page.limit + 1)
+  const { items, nextCursor } = paged(rows, page.limit, eventOf, (row) => ({ at: row.at, id: String(row.sequence) }))
+  return { events: items, nextCursor }
+}
+
+/** The first event whose hash does not follow from the one before it, or undefined when the chain holds. */
+export async function brokenLink(db: Db, workspaceId: string): Promise<number | undefined> {
+  let previous: { sequence: number; hash: Buffer } | undefined
+  const rows = (await listAuditRows(db, workspaceId, undefined, Number.MAX_SAFE_INTEGER)).reverse()
+  for (const row of rows) {
+    const follows = row.sequence === (previous?.sequence ?? 0) + 1
+    if (!follows || !chainHash(previous?.hash, row, detailOf(row.detail)).equals(row.hash)) return row.sequence
+    previous = row
+  }
+  return undefined
+}
+
+type Link = {
+  workspace_id: string
+  sequence: number
+  at: Date
+  actor: string
+  action: string
+  subject: string
+  request_id: string | null
+}
+
+function chainHash(previous: Buffer | undefined, link: Link, detail: Record<string, string>): Buffer {
+  const facts = [
+    previous?.toString('hex') ?? '',
+    link.workspace_id,
+    link.sequence,
+    link.at.toISOString(),
+    link.actor,
+    link.action,
+    link.subject,
+    link.request_id,
+    Object.entries(detail).sort(([a], [b]) => (a < b ? -1 : 1)),
+  ]
+  return createHash('sha256').update(JSON.stringify(facts)).digest()
+}
+
+type Row = Awaited<ReturnType<typeof listAuditRows>>[number]
+
+const eventOf = (row: Row): AuditEvent => ({
+  id: String(row.sequence),
+  at: row.at.toISOString(),
+  actor: row.actor,
+  action: row.action,
+  subject: row.subject,
+  detail: detailOf(row.detail),
+  requestId: row.request_id,
+})
+
+/** Detail is written only by `record`, as a flat object of strings. */
+const detailOf = (detail: unknown): Record<string, string> =>
+  Object.fromEntries(Object.entries(detail ?? {}).map(([name, value]) => [name, String(value)]))

@@ -1,0 +1,73 @@
+import { type Db, transact } from '../platform/db/db.ts'
+import { type Page, paged } from '../platform/http/page.ts'
+import { newId } from '../platform/ids.ts'
+import { notFound, Problem } from '../platform/problem.ts'
+import { type Deed, record } from './audit.ts'
+import { keyHash, newKey } from './key.ts'
+import { type Key, lastAdminKey, type Permission } from './schema.ts'
+import { findKey, insertKey, listKeyRows, lockAdminKeys, removeKey } from './sql.ts'
+
+type By = Pick<Deed, 'workspaceId' | 'actor' | 'requestId'>
+type Wish = { name: string; permission: Permission; expiresAt: string | null }
+
+/** The key itself leaves here once and is not kept. */
+export const createKey = (db: Db, by: By, wish: Wish): Promise<Key & { key: string }> =>
+  transact(db, async (tx) => {
+    const key = newKey()
+    const stored = await storeKey(tx, by.workspaceId, key, wish)
+    await record(tx, {
+      ...by,
+      action: 'key.created',
+      subject: stored.id,
+      detail: { name: wish.name, permission: wish.permission },
+    })
+    return { ...stored, key }
+  })
+
+export async function storeKey(tx: Db, workspaceId: string, key: string, wish: Wish): Promise<Key> {
+  const row = await insertKey(tx, {
+    id: newId(),
+    workspace_id: workspaceId,
+    name: wish.name,
+    permission: wish.permission,
+    hash: keyHash(key),
+    last4: key.slice(-4),
+    expires_at: wish.expiresAt === null ? null : new Date(wish.expiresAt),
+  })
+  return keyOf(row)
+}
+
+export async function listKeys(db: Db, workspaceId: string, page: Page) {
+  const rows = await listKeyRows(db, workspaceId, page)
+  const { items, nextCursor } = paged(rows, page.limit, keyOf, (row) => ({ at: row.created_at, id: row.id }))
+  return { keys: items, nextCursor }
+}
+
+export async function readKey(db: Db, workspaceId: string, id: string): Promise<Key> {
+  const row = await findKey(db, workspaceId, id)
+  if (!row) throw new Problem(notFound, `There is no key ${id}.`)
+  return keyOf(row)
+}
+
+/** A workspace always keeps an admin key that does not expire: otherwise nobody could let anyone in again. */
+export const revokeKey = (db: Db, by: By, key: Key): Promise<void> =>
+  transact(db, async (tx) => {
+    const lasting = await lockAdminKeys(tx, by.workspaceId)
+    if (lasting.length === 1 && lasting[0]?.id === key.id) {
+      throw new Problem(lastAdminKey, 'This is the last admin key of the workspace. Create another one first.')
+    }
+    await removeKey(tx, key.id)
+    await record(tx, { ...by, action: 'key.revoked', subject: key.id, detail: { name: key.name } })
+  })
+
+type Row = Awaited<ReturnType<typeof insertKey>>
+
+const keyOf = (row: Row): Key => ({
+  id: row.id,
+  name: row.name,
+  permission: row.permission,
+  last4: row.last4,
+  createdAt: row.created_at.toISOString(),
+  expiresAt: row.expires_at?.toISOString() ?? null,
+  lastUsedAt: row.last_used_at?.toISOString() ?? null,
+})

@@ -1,0 +1,70 @@
+import { SESSION_COOKIE } from '../platform/http/admit.ts'
+import type { KeyCaller } from '../platform/http/caller.ts'
+import { reply } from '../platform/http/endpoint.ts'
+import { type Route, route } from '../platform/http/route.ts'
+import { actorOf, listEvents } from './audit.ts'
+import { createKey, listKeys, readKey, revokeKey } from './keys.ts'
+import * as schema from './schema.ts'
+import { sessionOf, signIn, signOut } from './sessions.ts'
+import { createWorkspace, workspaceOf } from './workspaces.ts'
+
+type Tools = {
+  credentialStorage: boolean
+  /** Browsers send the cookie over https only. */
+  secureCookies: boolean
+  checkHealth: (workspaceId: string) => Promise<schema.HealthCheck[]>
+}
+
+export const workspaceRoutes = (tools: Tools): Route[] => [
+  route(schema.createWorkspace, async ({ db, body, caller, requestId }) => {
+    const { row, key } = await createWorkspace(db, body, { actor: actorOf(caller), requestId })
+    return reply(201, { ...workspaceOf(row, tools.credentialStorage), key })
+  }),
+  route(schema.readWorkspace, async ({ caller }) => reply(200, workspaceOf(caller.workspace, tools.credentialStorage))),
+  route(schema.readOwnKey, async ({ caller }) =>
+    reply(200, {
+      org: caller.workspace.login,
+      permission: caller.permission,
+      expiresAt: caller.expiresAt?.toISOString() ?? null,
+    }),
+  ),
+  route(schema.createSession, async ({ db, body, requestId }) => {
+    const { token, session } = await signIn(db, body.key, requestId)
+    return reply(201, session, { 'set-cookie': cookie(tools, token, session.expiresAt) })
+  }),
+  route(schema.readSession, async ({ caller }) => reply(200, sessionOf(caller))),
+  route(schema.deleteSession, async ({ db, caller }) => {
+    await signOut(db, caller)
+    return reply(204, undefined, { 'set-cookie': cookie(tools, '', new Date(0).toISOString()) })
+  }),
+  route(schema.createKey, async ({ db, caller, body, requestId }) =>
+    reply(201, await createKey(db, by(caller, requestId), body)),
+  ),
+  route(schema.listKeys, async ({ db, caller, query }) => reply(200, await listKeys(db, caller.workspace.id, query))),
+  route(
+    schema.deleteKey,
+    ({ db, caller, params }) => readKey(db, caller.workspace.id, params.keyId),
+    async ({ db, caller, requestId }, key) => {
+      await revokeKey(db, by(caller, requestId), key)
+      return reply(204)
+    },
+  ),
+  route(schema.listAudit, async ({ db, caller, query }) =>
+    reply(200, await listEvents(db, caller.workspace.id, query)),
+  ),
+  route(schema.readDoctor, async ({ caller }) => {
+    const checks = await tools.checkHealth(caller.workspace.id)
+    return reply(200, { ok: checks.every((check) => check.ok), checks })
+  }),
+]
+
+const by = (caller: KeyCaller, requestId: string) => ({
+  workspaceId: caller.workspace.id,
+  actor: actorOf(caller),
+  requestId,
+})
+
+const cookie = ({ secureCookies }: Tools, value: string, expiresAt: string | null): string => {
+  const expires = new Date(expiresAt ?? 0).toUTCString()
+  return `${SESSION_COOKIE}=${value}; Path=/; HttpOnly; SameSite=Lax; Expires=${expires}${secureCookies ? '; Secure' : ''}`
+}

@@ -1,0 +1,202 @@
+import { z } from 'zod'
+import { endpoint } from '../platform/http/endpoint.ts'
+import { pageQuery } from '../platform/http/page.ts'
+import { type ProblemKind, unauthenticated } from '../platform/problem.ts'
+
+const time = z.iso.datetime()
+const login = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/, 'must start with a letter or digit and hold only letters, digits, . _ -')
+const label = z.string().trim().min(1).max(200)
+
+export const Permission = z.enum(['read', 'write', 'admin']).meta({ id: 'Permission' })
+export type Permission = z.infer<typeof Permission>
+
+export const Workspace = z
+  .object({
+    login,
+    name: z.string(),
+    kind: z.enum(['org', 'user']),
+    credentialStorage: z.boolean().describe('Whether secrets can be stored. When not, they come from the server.'),
+    createdAt: time,
+  })
+  .meta({ id: 'Workspace' })
+export type Workspace = z.infer<typeof Workspace>
+
+export const Key = z
+  .object({
+    id: z.uuid(),
+    name: z.string(),
+    permission: Permission,
+    last4: z.string(),
+    createdAt: time,
+    expiresAt: time.nullable(),
+    lastUsedAt: time.nullable().describe('To the minute.'),
+  })
+  .meta({ id: 'Key' })
+export type Key = z.infer<typeof Key>
+
+const secretKey = z.string().describe('Shown this once.')
+
+export const Session = z
+  .object({
+    org: login,
+    permission: Permission,
+    csrfToken: z.string().nullable().describe('Sent as X-CSRF-Token with every change. Null for a bearer key.'),
+    expiresAt: time.nullable(),
+  })
+  .meta({ id: 'Session' })
+export type Session = z.infer<typeof Session>
+
+export const AuditEvent = z
+  .object({
+    id: z.string(),
+    at: time,
+    actor: z.string().describe('`key:<id>`, `operator` or `system`.'),
+    action: z.string(),
+    subject: z.string(),
+    detail: z.record(z.string(), z.string()),
+    requestId: z.string().nullable(),
+  })
+  .meta({ id: 'AuditEvent' })
+export type AuditEvent = z.infer<typeof AuditEvent>
+
+export const HealthCheck = z
+  .object({ name: z.string(), ok: z.boolean(), detail: z.string(), fix: z.string().nullable() })
+  .meta({ id: 'HealthCheck' })
+export type HealthCheck = z.infer<typeof HealthCheck>
+
+export const loginTaken = {
+  code: 'login_taken',
+  status: 409,
+  title: 'This login is taken',
+  meaning: 'Another workspace has this login. Logins compare without case.',
+} as const satisfies ProblemKind
+
+export const lastAdminKey = {
+  code: 'last_admin_key',
+  status: 409,
+  title: 'This is the last admin key',
+  meaning: 'A workspace keeps at least one admin key that does not expire. Create another one first.',
+} as const satisfies ProblemKind
+
+export const createWorkspace = endpoint({
+  id: 'createWorkspace',
+  method: 'POST',
+  path: '/api/orgs',
+  summary: 'Create a workspace and its first admin key',
+  access: 'operator',
+  body: z.strictObject({ login, name: label, kind: z.enum(['org', 'user']).default('org') }),
+  answers: { 201: z.object({ ...Workspace.shape, key: secretKey }) },
+  problems: [loginTaken],
+  creates: true,
+  showsSecret: true,
+})
+
+export const readWorkspace = endpoint({
+  id: 'readWorkspace',
+  method: 'GET',
+  path: '/api/orgs/{org}',
+  summary: 'Read the workspace',
+  access: 'read',
+  answers: { 200: Workspace },
+})
+
+export const readOwnKey = endpoint({
+  id: 'readOwnKey',
+  method: 'GET',
+  path: '/api/key',
+  summary: 'Read what the key at hand may do',
+  access: 'key',
+  answers: { 200: z.object({ org: login, permission: Permission, expiresAt: time.nullable() }) },
+})
+
+export const createSession = endpoint({
+  id: 'createSession',
+  method: 'POST',
+  path: '/api/session',
+  summary: 'Sign a browser in with a key',
+  access: 'public',
+  body: z.strictObject({ key: z.string().max(200) }),
+  answers: { 201: Session },
+  problems: [unauthenticated],
+  showsSecret: true,
+  signIn: true,
+})
+
+export const readSession = endpoint({
+  id: 'readSession',
+  method: 'GET',
+  path: '/api/session',
+  summary: 'Read who is signed in',
+  access: 'key',
+  answers: { 200: Session },
+})
+
+export const deleteSession = endpoint({
+  id: 'deleteSession',
+  method: 'DELETE',
+  path: '/api/session',
+  summary: 'Sign out',
+  access: 'key',
+  answers: { 204: null },
+})
+
+export const createKey = endpoint({
+  id: 'createKey',
+  method: 'POST',
+  path: '/api/orgs/{org}/keys',
+  summary: 'Create an API key',
+  access: 'admin',
+  body: z.strictObject({
+    name: label,
+    permission: Permission,
+    expiresAt: z.iso
+      .datetime()
+      .refine((at) => Date.parse(at) > Date.now(), 'must be in the future')
+      .nullable()
+      .default(null),
+  }),
+  answers: { 201: z.object({ ...Key.shape, key: secretKey }) },
+  creates: true,
+  showsSecret: true,
+})
+
+export const listKeys = endpoint({
+  id: 'listKeys',
+  method: 'GET',
+  path: '/api/orgs/{org}/keys',
+  summary: 'List the API keys',
+  access: 'read',
+  query: pageQuery(),
+  answers: { 200: z.object({ keys: z.array(Key), nextCursor: z.string().nullable() }) },
+})
+
+export const deleteKey = endpoint({
+  id: 'deleteKey',
+  method: 'DELETE',
+  path: '/api/orgs/{org}/keys/{keyId}',
+  summary: 'Revoke an API key',
+  access: 'admin',
+  answers: { 204: null },
+  problems: [lastAdminKey],
+})
+
+export const listAudit = endpoint({
+  id: 'listAudit',
+  method: 'GET',
+  path: '/api/orgs/{org}/audit',
+  summary: 'List who did what',
+  access: 'read',
+  query: pageQuery(z.string().regex(/^\d{1,15}$/)),
+  answers: { 200: z.object({ events: z.array(AuditEvent), nextCursor: z.string().nullable() }) },
+})
+
+export const readDoctor = endpoint({
+  id: 'readDoctor',
+  method: 'GET',
+  path: '/api/orgs/{org}/doctor',
+  summary: 'Check the health of what this workspace depends on',
+  access: 'read',
+  answers: { 200: z.object({ ok: z.boolean(), checks: z.array(HealthCheck) }) },
+})

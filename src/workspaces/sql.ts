@@ -1,0 +1,158 @@
+import { sql } from 'kysely'
+import type { Db } from '../platform/db/db.ts'
+import type { KeyCaller, Permission } from '../platform/http/caller.ts'
+import type { Page } from '../platform/http/page.ts'
+
+type NewWorkspace = { id: string; login: string; name: string; kind: 'org' | 'user' }
+
+/** Nothing when the login is taken. */
+export const insertWorkspace = (db: Db, workspace: NewWorkspace) =>
+  db
+    .insertInto('workspaces')
+    .values(workspace)
+    .onConflict((conflict) => conflict.expression(sql`lower(login)`).doNothing())
+    .returningAll()
+    .executeTakeFirst()
+
+export const findWorkspace = (db: Db, login: string) =>
+  db.selectFrom('workspaces').selectAll().where(sql`lower(login)`, '=', login.toLowerCase()).executeTakeFirst()
+
+export const anyWorkspace = (db: Db) => db.selectFrom('workspaces').select('id').limit(1).executeTakeFirst()
+
+export const listWorkspaceRows = (db: Db) => db.selectFrom('workspaces').selectAll().orderBy('created_at').execute()
+
+type NewKey = {
+  id: string
+  workspace_id: string
+  name: string
+  permission: Permission
+  hash: Buffer
+  last4: string
+  expires_at: Date | null
+}
+
+export const insertKey = (db: Db, key: NewKey) =>
+  db.insertInto('api_keys').values(key).returningAll().executeTakeFirstOrThrow()
+
+export const findKeyByHash = (db: Db, hash: Buffer) =>
+  db.selectFrom('api_keys').selectAll().where('hash', '=', hash).executeTakeFirst()
+
+export const promoteKey = (db: Db, id: string) =>
+  db.updateTable('api_keys').set({ permission: 'admin', expires_at: null }).where('id', '=', id).execute()
+
+export const listKeyRows = (db: Db, workspaceId: string, page: Page) =>
+  db
+    .selectFrom('api_keys')
+    .selectAll()
+    .where('workspace_id', '=', workspaceId)
+    .$if(page.cursor !== undefined, (query) =>
+      query.where(sql<boolean>`(created_at, id) < (${page.cursor?.at}::timestamptz, ${page.cursor?.id}::uuid)`),
+    )
+    .orderBy('created_at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(page.limit + 1)
+    .execute()
+
+/** Locks the workspace's admin keys, so that two requests cannot remove the last two at once. */
+export const lockAdminKeys = (db: Db, workspaceId: string) =>
+  db
+    .selectFrom('api_keys')
+    .select('id')
+    .where('workspace_id', '=', workspaceId)
+    .where('permission', '=', 'admin')
+    .where('expires_at', 'is', null)
+    .orderBy('id')
+    .forUpdate()
+    .execute()
+
+export const findKey = (db: Db, workspaceId: string, id: string) =>
+  db.selectFrom('api_keys').selectAll().where('workspace_id', '=', workspaceId).where('id', '=', id).executeTakeFirst()
+
+export const removeKey = (db: Db, id: string) => db.deleteFrom('api_keys').where('id', '=', id).execute()
+
+const callers = (db: Db) =>
+  db
+    .selectFrom('api_keys')
+    .innerJoin('workspaces', 'workspaces.id', 'api_keys.workspace_id')
+    .select([
+      'api_keys.id as key_id',
+      'api_keys.hash as key_hash',
+      'api_keys.permission',
+      'api_keys.expires_at',
+      'workspaces.id as workspace_id',
+      'workspaces.login',
+      'workspaces.name',
+      'workspaces.kind',
+      'workspaces.created_at',
+      sql<boolean>`api_keys.last_used_at is null or api_keys.last_used_at < now() - interval '1 minute'`.as(
+        'use_is_stale',
+      ),
+    ])
+    .where((where) =>
+      where.or([where('api_keys.expires_at', 'is', null), where('api_keys.expires_at', '>', sql<Date>`now()`)]),
+    )
+
+type CallerRow = Awaited<ReturnType<typeof findCallerByKey>> & {}
+
+export const findCallerByKey = (db: Db, hash: Buffer) =>
+  callers(db).where('api_keys.hash', '=', hash).executeTakeFirst()
+
+export const findCallerBySession = (db: Db, hash: Buffer) =>
+  callers(db)
+    .innerJoin('sessions', 'sessions.key_id', 'api_keys.id')
+    .select(['sessions.expires_at as session_expires_at'])
+    .where('sessions.hash', '=', hash)
+    .where('sessions.expires_at', '>', sql<Date>`now()`)
+    .executeTakeFirst()
+
+export const callerOf = (row: CallerRow): KeyCaller => ({
+  by: 'key',
+  keyId: row.key_id,
+  permission: row.permission,
+  expiresAt: row.expires_at,
+  workspace: { id: row.workspace_id, login: row.login, name: row.name, kind: row.kind, createdAt: row.created_at },
+})
+
+export const markKeyUsed = (db: Db, id: string) =>
+  db.updateTable('api_keys').set({ last_used_at: sql<Date>`now()` }).where('id', '=', id).execute()
+
+export const insertSession = (db: Db, session: { hash: Buffer; key_id: string; expires_at: Date }) =>
+  db.insertInto('sessions').values(session).execute()
+
+export const removeSession = (db: Db, hash: Buffer) => db.deleteFrom('sessions').where('hash', '=', hash).execute()
+
+export const removeExpiredSessions = (db: Db) =>
+  db.deleteFrom('sessions').where('expires_at', '<', sql<Date>`now()`).execute()
+
+type AuditRow = {
+  workspace_id: string
+  sequence: number
+  at: Date
+  actor: string
+  action: string
+  subject: string
+  detail: string
+  request_id: string | null
+  hash: Buffer
+}
+
+export const insertAuditEvent = (db: Db, row: AuditRow) => db.insertInto('audit_events').values(row).execute()
+
+export const findLastAuditEvent = (db: Db, workspaceId: string) =>
+  db
+    .selectFrom('audit_events')
+    .select(['sequence', 'hash'])
+    .where('workspace_id', '=', workspaceId)
+    .orderBy('sequence', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+
+export const listAuditRows = (db: Db, workspaceId: string, before: number | undefined, limit: number) =>
+  db
+    .selectFrom('audit_events')
+    .selectAll()
+    .where('workspace_id', '=', workspaceId)
+    .$if(before !== undefined, (query) => query.where('sequence', '<', before ?? 0))
+    .orderBy('sequence', 'desc')
+    .limit(limit)
+    .execute()

@@ -1,0 +1,132 @@
+import { appendFileSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { inject } from 'vitest'
+import type { z } from 'zod'
+import { createApp, type Tools } from '../../src/app.ts'
+import { type Environment, readConfig } from '../../src/config.ts'
+import type { Endpoint, Params } from '../../src/platform/http/endpoint.ts'
+import { listen } from '../../src/platform/http/listen.ts'
+import { createLog } from '../../src/platform/log.ts'
+import { createMetrics } from '../../src/platform/metrics.ts'
+import { newKey } from '../../src/workspaces/key.ts'
+import { bootstrap, createWorkspace } from '../../src/workspaces/workspaces.ts'
+import { type TestDatabase, testDatabase } from './database.ts'
+
+export const OPERATOR_KEY = 'operator-key-for-tests-0123456789'
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape; their schemas are checked on arrival
+export type Answered = { status: number; body: any; headers: Headers; text: string }
+
+export type Wish<E extends Endpoint> = {
+  params?: Partial<Params<E>>
+  query?: Record<string, string>
+  body?: E['body'] extends z.ZodType ? z.input<E['body']> : never
+  key?: string | null
+  headers?: Record<string, string>
+}
+
+/** The whole service on a database and a port of its own, spoken to over HTTP. */
+export async function testApp(environment: Environment = {}) {
+  const folder = mkdtempSync(join(tmpdir(), 'assay-test-'))
+  const config = readConfig({ ASSAY_DATA: folder, ASSAY_OPERATOR_KEY: OPERATOR_KEY, ...environment })
+  const database = await testDatabase()
+  const lines: string[] = []
+  const log = createLog('debug', (line) => lines.push(line))
+  const adminKey = newKey()
+  await bootstrap(database.db, adminKey)
+
+  let url = ''
+  const tools: Tools = { config, database, log, metrics: recording(), baseUrl: () => url }
+  const listening = await listen(createApp(tools), '127.0.0.1', 0)
+  url = listening.url
+
+  return {
+    url,
+    tools,
+    database: database as TestDatabase,
+    adminKey,
+    /** What the service wrote to its log. */
+    logged: () => lines.join(''),
+    ...caller(url, adminKey),
+    /** Another workspace with its admin key. */
+    async otherWorkspace(login = 'other') {
+      const { key, row } = await createWorkspace(database.db, { login, name: login, kind: 'org' }, { actor: 'system' })
+      return { key, id: row.id, login }
+    },
+    async [Symbol.asyncDispose]() {
+      await listening.stop(1000)
+      await database[Symbol.asyncDispose]()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+export type TestApp = Awaited<ReturnType<typeof testApp>>
+
+/** Every (operation, status) that a test has seen goes into the ledger, which the last suite holds against the document. */
+function recording() {
+  const metrics = createMetrics()
+  const seen = new Set<string>()
+  return {
+    ...metrics,
+    observeRequest(operation: string, status: number, seconds: number) {
+      metrics.observeRequest(operation, status, seconds)
+      const pair = `${operation} ${status}\n`
+      if (seen.has(pair)) return
+      seen.add(pair)
+      appendFileSync(inject('ledger'), pair)
+    },
+  }
+}
+
+function caller(url: string, adminKey: string) {
+  const fetchText = async (path: string, init: RequestInit = {}): Promise<Answered> => {
+    const response = await fetch(url + path, { redirect: 'manual', ...init })
+    const text = await response.text()
+    const isJson = /json/.test(response.headers.get('content-type') ?? '')
+    return { status: response.status, body: isJson ? JSON.parse(text) : undefined, headers: response.headers, text }
+  }
+
+  const call = async <const E extends Endpoint>(endpoint: E, wish: Wish<E> = {}): Promise<Answered> => {
+    const params: Record<string, string | undefined> = { org: 'local', ...wish.params }
+    const path = endpoint.path.replaceAll(/\{([^}]+)\}/g, (_, name) => encodeURIComponent(params[name] ?? `{${name}}`))
+    const query = wish.query ? `?${new URLSearchParams(wish.query)}` : ''
+    const key = wish.key === undefined ? adminKey : wish.key
+    const answer = await fetchText(path + query, {
+      method: endpoint.method,
+      headers: {
+        ...(key ? { authorization: `Bearer ${key}` } : {}),
+        ...(wish.body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...wish.headers,
+      },
+      ...(wish.body === undefined ? {} : { body: JSON.stringify(wish.body) }),
+    })
+    checkShape(endpoint, answer)
+    return answer
+  }
+
+  return { fetch: fetchText, call }
+}
+
+/** An answer that does not fit its contract fails the test that asked for it, whatever the test looks at. */
+function checkShape(endpoint: Endpoint, answer: Answered): void {
+  if (answer.status === 304) return
+  if (answer.status >= 400) {
+    requireProblem(endpoint, answer)
+    return
+  }
+  const schema = endpoint.answers[answer.status]
+  if (schema === undefined)
+    throw new Error(`${endpoint.id} answered ${answer.status}, which its contract does not list.`)
+  if (schema === null && answer.text !== '') throw new Error(`${endpoint.id} answered a body where there is none.`)
+  if (schema !== null) schema.parse(answer.body)
+}
+
+function requireProblem(endpoint: Endpoint, answer: Answered): void {
+  const { type, title, status, detail, code, requestId, retryable } = answer.body ?? {}
+  const texts = [type, title, detail, code, requestId].every((text) => typeof text === 'string' && text !== '')
+  if (!texts || status !== answer.status || typeof retryable !== 'boolean') {
+    throw new Error(`${endpoint.id} answered ${answer.status} without a problem: ${answer.text.slice(0, 300)}`)
+  }
+}

@@ -1,0 +1,37 @@
+import { randomBytes } from 'node:crypto'
+import pg from 'pg'
+import { inject } from 'vitest'
+import { connect, type Database } from '../../src/platform/db/db.ts'
+
+export type TestDatabase = Database & { [Symbol.asyncDispose](): Promise<void> }
+
+/** A migrated database of its own, copied from the template in about 50 ms. */
+export async function testDatabase(options: { max?: number } = {}): Promise<TestDatabase> {
+  const name = `test_${randomBytes(8).toString('hex')}`
+  await maintain((client) => client.query(`create database ${name} template assay_template`))
+  const database = connect(databaseUrl(name), { max: options.max ?? 10, onError: () => {} })
+  return {
+    ...database,
+    async [Symbol.asyncDispose]() {
+      await database.close()
+      await maintain((client) => client.query(`drop database ${name} with (force)`))
+    },
+  }
+}
+
+/** The same server, another database. */
+export function databaseUrl(name: string): string {
+  const url = new URL(inject('serverUrl'))
+  url.pathname = `/${name}`
+  return url.href
+}
+
+async function maintain(work: (client: pg.Client) => Promise<unknown>): Promise<void> {
+  const client = new pg.Client({ connectionString: databaseUrl('postgres') })
+  await client.connect()
+  try {
+    await work(client)
+  } finally {
+    await client.end()
+  }
+}
