@@ -1,17 +1,24 @@
+import { join } from 'node:path'
+import { z } from 'zod'
 import type { Config } from './config.ts'
+import { type Blobs, openBlobs } from './platform/blobs/blobs.ts'
 import type { Database } from './platform/db/db.ts'
 import { pendingMigrations } from './platform/db/migrate.ts'
 import { type Check, examine } from './platform/health.ts'
+import { forgetOldKeys } from './platform/http/idempotency.ts'
 import { addMeta } from './platform/http/meta.ts'
 import type { EndpointGroup } from './platform/http/openapi.ts'
 import type { Route } from './platform/http/route.ts'
 import { createHttp, type Http } from './platform/http/server.ts'
 import { statusesOf } from './platform/http/statuses.ts'
+import type { RunnableKind } from './platform/jobs/jobs.ts'
 import type { Log } from './platform/log.ts'
-import type { Metrics } from './platform/metrics.ts'
+import { createMetrics, type Metrics } from './platform/metrics.ts'
+import { createOutbound, type Outbound } from './platform/outbound/outbound.ts'
 import type { ProblemKind } from './platform/problem.ts'
 import { authenticator } from './workspaces/authenticate.ts'
 import { workspaceRoutes } from './workspaces/routes.ts'
+import { endExpiredSessions } from './workspaces/sessions.ts'
 
 /** The program's version, as its package says. */
 export const VERSION = '0.1.0'
@@ -21,8 +28,28 @@ export type Tools = {
   database: Database
   log: Log
   metrics: Metrics
-  /** As others see this service; known once it listens. */
+  blobs: Blobs
+  outbound: Outbound
+  /** As others see this service. */
   baseUrl: () => string
+  /** Told once the service listens, which is when its own address is known. */
+  listensAt: (url: string) => void
+}
+
+export async function openTools(config: Config, database: Database, log: Log): Promise<Tools> {
+  let listeningUrl = `http://${config.host}:${config.port}`
+  return {
+    config,
+    database,
+    log,
+    metrics: createMetrics(),
+    blobs: openBlobs(config.blobs, join(config.dataFolder, 'spool')),
+    outbound: createOutbound(),
+    baseUrl: () => config.baseUrl ?? listeningUrl,
+    listensAt: (url) => {
+      listeningUrl = url
+    },
+  }
 }
 
 /** Every route of the service, under the headings of the reference: the table of contents. */
@@ -72,6 +99,19 @@ const problemsOf = (groups: EndpointGroup[]): ProblemKind[] => {
     .flatMap((status) => status.problems)
   return [...new Map(kinds.map((kind) => [kind.code, kind])).values()].sort((a, b) => a.status - b.status)
 }
+
+/** Every kind of background work. */
+export const jobKinds = ({ database }: Tools): RunnableKind[] => [
+  {
+    kind: 'expiry.sweep',
+    payload: z.strictObject({}),
+    everySeconds: 3600,
+    run: async () => {
+      await endExpiredSessions(database.db)
+      await forgetOldKeys(database.db)
+    },
+  },
+]
 
 /** What must hold for this service to do its work. */
 const serviceChecks = ({ database }: Tools): Check[] => [

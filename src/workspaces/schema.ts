@@ -87,6 +87,7 @@ export const createWorkspace = endpoint({
   summary: 'Create a workspace and its first admin key',
   access: 'operator',
   body: z.strictObject({ login, name: label, kind: z.enum(['org', 'user']).default('org') }),
+  example: { login: 'acme', name: 'Acme Inc.', kind: 'org' },
   answers: { 201: z.object({ ...Workspace.shape, key: secretKey }) },
   problems: [loginTaken],
   creates: true,
@@ -118,6 +119,7 @@ export const createSession = endpoint({
   summary: 'Sign a browser in with a key',
   access: 'public',
   body: z.strictObject({ key: z.string().max(200) }),
+  example: { key: 'assay_…' },
   answers: { 201: Session },
   problems: [unauthenticated],
   showsSecret: true,
@@ -157,6 +159,7 @@ export const createKey = endpoint({
       .nullable()
       .default(null),
   }),
+  example: { name: 'continuous integration', permission: 'write' },
   answers: { 201: z.object({ ...Key.shape, key: secretKey }) },
   creates: true,
   showsSecret: true,

@@ -5,7 +5,7 @@ import { Problem, unauthenticated } from '../platform/problem.ts'
 import { record } from './audit.ts'
 import { isKey, keyHash } from './key.ts'
 import type { Session } from './schema.ts'
-import { callerOf, findCallerByKey, insertSession, removeSession } from './sql.ts'
+import { callerOf, findCallerByKey, insertSession, removeExpiredSessions, removeSession } from './sql.ts'
 
 const HOURS = 12
 
@@ -39,3 +39,5 @@ export const sessionOf = (caller: KeyCaller): Session => ({
 export async function signOut(db: Db, caller: KeyCaller): Promise<void> {
   if (caller.session) await removeSession(db, caller.session.hash)
 }
+
+export const endExpiredSessions = async (db: Db): Promise<void> => void (await removeExpiredSessions(db))

@@ -1,17 +1,103 @@
 import { expect, test } from 'vitest'
 import { OPERATOR_KEY, testApp } from '../../test/support/app.ts'
-import { isKey } from './key.ts'
+import { testDatabase } from '../../test/support/database.ts'
+import { brokenLink } from './audit.ts'
+import { isKey, newKey } from './key.ts'
 import * as schema from './schema.ts'
+import { bootstrap } from './workspaces.ts'
 
 test('the operator creates a workspace whose first key opens it', async () => {
   await using app = await testApp()
-  const created = await app.call(schema.createWorkspace, {
-    key: OPERATOR_KEY,
-    body: { login: 'Acme', name: 'Acme Inc.' },
-  })
+  const create = () =>
+    app.call(schema.createWorkspace, { key: OPERATOR_KEY, body: { login: 'Acme', name: 'Acme Inc.' } })
+  const created = await create()
   expect(created).toMatchObject({ status: 201, body: { login: 'Acme', name: 'Acme Inc.', kind: 'org' } })
   expect(isKey(created.body.key)).toBe(true)
 
   const read = await app.call(schema.readWorkspace, { key: created.body.key, params: { org: 'aCME' } })
-  expect(read).toMatchObject({ status: 200, body: { login: 'Acme' } })
+  expect(read).toMatchObject({ status: 200, body: { login: 'Acme', credentialStorage: true } })
+
+  const taken = await app.call(schema.createWorkspace, { key: OPERATOR_KEY, body: { login: 'acME', name: 'Other' } })
+  expect(taken).toMatchObject({ status: 409, body: { code: 'login_taken' } })
+})
+
+test('the operator key opens no workspace', async () => {
+  await using app = await testApp()
+  expect((await app.call(schema.readWorkspace, { key: OPERATOR_KEY })).status).toBe(401)
+})
+
+test('without an operator key nobody creates workspaces', async () => {
+  await using app = await testApp({ ASSAY_OPERATOR_KEY: '' })
+  const body = { login: 'acme', name: 'Acme' }
+  expect((await app.call(schema.createWorkspace, { key: OPERATOR_KEY, body })).status).toBe(401)
+  expect((await app.call(schema.createWorkspace, { body })).status).toBe(403)
+})
+
+test('an empty database gets one workspace and one key, however many processes start at once', async () => {
+  await using database = await testDatabase()
+  const starts = await Promise.all([1, 2, 3, 4].map(() => bootstrap(database.db, undefined)))
+  expect(starts.filter((start) => start.newKey)).toHaveLength(1)
+  expect(await bootstrap(database.db, undefined)).toEqual({})
+})
+
+test('the bootstrap key is ensured at every start: revoked or weakened, it comes back', async () => {
+  await using database = await testDatabase()
+  const key = newKey()
+  const keys = async () => (await database.pool.query('select name, permission, expires_at from api_keys')).rows
+  const whole = [{ name: 'bootstrap key', permission: 'admin', expires_at: null }]
+  expect(await bootstrap(database.db, key)).toEqual({})
+  await bootstrap(database.db, key)
+  expect(await keys()).toEqual(whole)
+  await database.pool.query(`update api_keys set permission = 'read', expires_at = now()`)
+  await bootstrap(database.db, key)
+  expect(await keys()).toEqual(whole)
+  await database.pool.query('delete from api_keys')
+  await bootstrap(database.db, key)
+  expect(await keys()).toEqual(whole)
+})
+
+test('a bootstrap key that belongs to another workspace stops the start', async () => {
+  await using app = await testApp()
+  const other = await app.otherWorkspace()
+  await expect(bootstrap(app.database.db, other.key)).rejects.toThrow(/ASSAY_BOOTSTRAP_KEY/)
+})
+
+test('the audit log tells who did what, newest first, and a changed or missing row shows', async () => {
+  await using app = await testApp()
+  const id = (await app.database.pool.query('select id from workspaces')).rows[0].id
+  const answer = await app.call(schema.createKey, {
+    body: { name: 'ci', permission: 'read' },
+    headers: { 'x-request-id': 'req-1' },
+  })
+  await app.call(schema.deleteKey, { params: { keyId: answer.body.id } })
+  const { body } = await app.call(schema.listAudit, { query: { limit: '2' } })
+  expect(body.events).toMatchObject([
+    { action: 'key.revoked', subject: answer.body.id },
+    { action: 'key.created', subject: answer.body.id, requestId: 'req-1', detail: { name: 'ci', permission: 'read' } },
+  ])
+  const rest = await app.call(schema.listAudit, { query: { limit: '2', cursor: body.nextCursor } })
+  expect(rest.body).toMatchObject({ events: [{ action: 'key.created', actor: 'system' }], nextCursor: null })
+
+  expect(await brokenLink(app.database.db, id)).toBeUndefined()
+  await app.database.pool.query(`update audit_events set actor = 'nobody' where sequence = 2`)
+  expect(await brokenLink(app.database.db, id)).toBe(2)
+  await app.database.pool.query('delete from audit_events where sequence = 2')
+  expect(await brokenLink(app.database.db, id)).toBe(3)
+})
+
+test('events of many requests at once make one chain', async () => {
+  await using app = await testApp()
+  const make = (n: number) => app.call(schema.createKey, { body: { name: `k${n}`, permission: 'read' } })
+  await Promise.all(Array.from({ length: 20 }, (_, n) => make(n)))
+  const id = (await app.database.pool.query('select id from workspaces')).rows[0].id
+  expect(await brokenLink(app.database.db, id)).toBeUndefined()
+  const { body } = await app.call(schema.listAudit)
+  expect(body.events).toHaveLength(21)
+})
+
+test('the doctor of a healthy service finds nothing', async () => {
+  await using app = await testApp()
+  const { body } = await app.call(schema.readDoctor)
+  expect(body.ok).toBe(true)
+  expect(body.checks.map((check: schema.HealthCheck) => check.name)).toContain('database')
 })

@@ -1,7 +1,7 @@
 import { type Db, lock, transact } from '../platform/db/db.ts'
 import type { KeyCaller } from '../platform/http/caller.ts'
 import { newId } from '../platform/ids.ts'
-import { Problem } from '../platform/problem.ts'
+import { notFound, Problem } from '../platform/problem.ts'
 import { record } from './audit.ts'
 import { keyHash, newKey } from './key.ts'
 import { storeKey } from './keys.ts'
@@ -59,4 +59,10 @@ async function ensureKey(tx: Db, key: string, wish: Wish): Promise<void> {
   if (existing) return void (await promoteKey(tx, existing.id))
   const stored = await storeKey(tx, workspace.id, key, { name: 'bootstrap key', permission: 'admin', expiresAt: null })
   await record(tx, { workspaceId: workspace.id, actor: 'system', action: 'key.created', subject: stored.id })
+}
+
+export async function readWorkspaceRow(db: Db, login: string): Promise<{ id: string; login: string }> {
+  const row = await findWorkspace(db, login)
+  if (!row) throw new Problem(notFound, `There is no workspace ${login}.`)
+  return row
 }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inject } from 'vitest'
 import type { z } from 'zod'
-import { createApp, type Tools } from '../../src/app.ts'
+import { createApp, openTools } from '../../src/app.ts'
 import { type Environment, readConfig } from '../../src/config.ts'
 import type { Endpoint, Params } from '../../src/platform/http/endpoint.ts'
 import { listen } from '../../src/platform/http/listen.ts'
@@ -26,25 +26,25 @@ export type Wish<E extends Endpoint> = {
   headers?: Record<string, string>
 }
 
-/** The whole service on a database and a port of its own, spoken to over HTTP. */
-export async function testApp(environment: Environment = {}) {
+/** The whole service on a port of its own, spoken to over HTTP; on a database of its own, or on another's. */
+export async function testApp(environment: Environment = {}, shared?: TestDatabase) {
   const folder = mkdtempSync(join(tmpdir(), 'assay-test-'))
   const config = readConfig({ ASSAY_DATA: folder, ASSAY_OPERATOR_KEY: OPERATOR_KEY, ...environment })
-  const database = await testDatabase()
+  const database = shared ?? (await testDatabase())
   const lines: string[] = []
   const log = createLog('debug', (line) => lines.push(line))
   const adminKey = newKey()
   await bootstrap(database.db, adminKey)
 
-  let url = ''
-  const tools: Tools = { config, database, log, metrics: recording(), baseUrl: () => url }
+  const tools = { ...(await openTools(config, database, log)), metrics: recording() }
   const listening = await listen(createApp(tools), '127.0.0.1', 0)
-  url = listening.url
+  tools.listensAt(listening.url)
+  const { url } = listening
 
   return {
     url,
     tools,
-    database: database as TestDatabase,
+    database,
     adminKey,
     /** What the service wrote to its log. */
     logged: () => lines.join(''),
@@ -56,7 +56,7 @@ export async function testApp(environment: Environment = {}) {
     },
     async [Symbol.asyncDispose]() {
       await listening.stop(1000)
-      await database[Symbol.asyncDispose]()
+      if (!shared) await database[Symbol.asyncDispose]()
       rmSync(folder, { recursive: true, force: true })
     },
   }
@@ -84,7 +84,7 @@ function caller(url: string, adminKey: string) {
   const fetchText = async (path: string, init: RequestInit = {}): Promise<Answered> => {
     const response = await fetch(url + path, { redirect: 'manual', ...init })
     const text = await response.text()
-    const isJson = /json/.test(response.headers.get('content-type') ?? '')
+    const isJson = text !== '' && /json/.test(response.headers.get('content-type') ?? '')
     return { status: response.status, body: isJson ? JSON.parse(text) : undefined, headers: response.headers, text }
   }
 

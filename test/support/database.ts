@@ -8,7 +8,7 @@ export type TestDatabase = Database & { [Symbol.asyncDispose](): Promise<void> }
 /** A migrated database of its own, copied from the template in about 50 ms. */
 export async function testDatabase(options: { max?: number } = {}): Promise<TestDatabase> {
   const name = `test_${randomBytes(8).toString('hex')}`
-  await maintain((client) => client.query(`create database ${name} template assay_template`))
+  await maintain((client) => client.query(`create database ${name} template ${inject('template')}`))
   const database = connect(databaseUrl(name), { max: options.max ?? 10, onError: () => {} })
   return {
     ...database,

@@ -1,48 +1,76 @@
-import { mkdtempSync, writeFileSync } from 'node:fs'
+import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import type { TestProject } from 'vitest/node'
 import { connect } from '../../src/platform/db/db.ts'
 import { migrate } from '../../src/platform/db/migrate.ts'
+import { startPostgres } from '../../src/platform/postgres/postgres.ts'
+import { urlOf } from '../../src/store.ts'
 
 declare module 'vitest' {
   export interface ProvidedContext {
     serverUrl: string
+    /** A migrated database to copy. */
+    template: string
     /** A file: one line for each (operation, status) that was seen. */
     ledger: string
   }
 }
 
-const TEMPLATE = 'assay_template'
+/** vitest calls this for each project of a run; they share one server, template and ledger, found by the run's pid. */
+const folder = join(tmpdir(), `assay-tests-${process.pid}`)
+const ledger = `${folder}-ledger`
+const template = `assay_template_${process.pid}`
 
-/** One server for the whole run: the one that is named, or an embedded one of our own. */
-export async function setup(project: TestProject): Promise<(() => Promise<void>) | undefined> {
+export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const server = await startServer()
-  await makeTemplate(server.url)
+  if (!existsSync(ledger)) {
+    writeFileSync(ledger, '')
+    await makeTemplate(server.url)
+  }
   project.provide('serverUrl', server.url)
-  const ledger = join(mkdtempSync(join(tmpdir(), 'assay-ledger-')), 'pairs')
-  writeFileSync(ledger, '')
+  project.provide('template', template)
   project.provide('ledger', ledger)
-  return server.stop
+  return async () => {
+    await dropTemplate(server.url)
+    rmSync(ledger, { force: true })
+    await server.stop()
+  }
 }
 
-async function startServer(): Promise<{ url: string; stop?: () => Promise<void> }> {
+/** The server that is named, or an embedded one of our own. */
+async function startServer(): Promise<{ url: string; stop: () => Promise<void> }> {
   const named = process.env.ASSAY_TEST_DATABASE_URL
-  if (named) return { url: named }
-  throw new Error('pending')
+  if (named) return { url: named, stop: async () => {} }
+  const postgres = await startPostgres({ folder, durable: false })
+  return {
+    url: urlOf(postgres.connection),
+    stop: async () => {
+      await postgres.stop()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
 }
 
 async function makeTemplate(serverUrl: string): Promise<void> {
-  const client = new pg.Client({ connectionString: serverUrl })
-  await client.connect()
-  await client.query(`drop database if exists ${TEMPLATE} with (force)`)
-  await client.query(`create database ${TEMPLATE}`)
-  await client.end()
-
-  const url = new URL(serverUrl)
-  url.pathname = `/${TEMPLATE}`
-  const database = connect(url.href, { max: 1, onError: () => {} })
+  await maintain(serverUrl, `create database ${template}`)
+  const database = connect(at(serverUrl, template), { max: 1, onError: () => {} })
   await migrate(database.db)
   await database.close()
+}
+
+const dropTemplate = (serverUrl: string) => maintain(serverUrl, `drop database if exists ${template} with (force)`)
+
+async function maintain(serverUrl: string, statement: string): Promise<void> {
+  const client = new pg.Client({ connectionString: at(serverUrl, 'postgres') })
+  await client.connect()
+  await client.query(statement)
+  await client.end()
+}
+
+function at(serverUrl: string, database: string): string {
+  const url = new URL(serverUrl)
+  url.pathname = `/${database}`
+  return url.href
 }

@@ -13,6 +13,8 @@ export type Endpoint = {
   access: Access
   query?: z.ZodObject
   body?: z.ZodObject
+  /** A body that is accepted. It stands in the reference, and the contract tests send it. */
+  example?: Record<string, unknown>
   /** The body of each status; null where there is none. */
   answers: Record<number, z.ZodType | null>
   /** What can go wrong beyond that which goes wrong everywhere. */

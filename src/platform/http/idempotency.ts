@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { type Db, lock, transact } from '../db/db.ts'
 import { idempotencyKeyReused, idempotencyKeySpent, invalidRequest, Problem } from '../problem.ts'
-import { findIdempotencyKey, insertIdempotencyKey } from './sql.ts'
+import { deleteOldIdempotencyKeys, findIdempotencyKey, insertIdempotencyKey } from './sql.ts'
 
 export type Answer = { status: number; text: string; headers: Record<string, string> }
 
@@ -58,3 +58,6 @@ function requireKey(key: string): void {
     errors: [{ pointer: '/headers/idempotency-key', code: 'invalid_format', message }],
   })
 }
+
+/** Keys stand for their request for 24 hours. */
+export const forgetOldKeys = async (db: Db): Promise<void> => void (await deleteOldIdempotencyKeys(db))

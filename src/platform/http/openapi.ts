@@ -57,10 +57,20 @@ function operation(endpoint: Endpoint, tag: string, components: Json): Json {
     description: `Access: ${endpoint.access}.`,
     security: security(endpoint),
     parameters: [...pathParameters(endpoint), ...queryParameters(endpoint, components), ...headerParameters(endpoint)],
-    ...(endpoint.body ? { requestBody: { required: true, content: json(endpoint.body, 'input', components) } } : {}),
+    ...(endpoint.body ? { requestBody: requestBody(endpoint, endpoint.body, components) } : {}),
     responses: Object.fromEntries(responses),
   }
 }
+
+const requestBody = (endpoint: Endpoint, schema: z.ZodType, components: Json): Json => ({
+  required: true,
+  content: {
+    'application/json': {
+      schema: jsonSchema(schema, 'input', components),
+      ...(endpoint.example ? { example: endpoint.example } : {}),
+    },
+  },
+})
 
 const security = ({ access }: Endpoint): Json[] => {
   if (access === 'public') return []

@@ -13,6 +13,7 @@ const STYLE = `
   h1 { font-size: 1.75rem; letter-spacing: -.01em } h2 { margin-top: 3rem; font-size: 1.25rem } h3 { margin: 0 0 .25rem; font-size: 1rem }
   a { color: var(--accent) } p { margin: .25rem 0 } .soft { color: var(--soft) }
   code { font: .875em ui-monospace, monospace; background: var(--code); border-radius: 4px; padding: .1em .3em; overflow-wrap: anywhere }
+  pre { background: var(--code); border-radius: 6px; padding: .75rem 1rem; overflow-x: auto } pre code { padding: 0 }
   article { border-top: 1px solid var(--line); padding: 1.25rem 0 }
   table { border-collapse: collapse; margin-top: .75rem; width: 100%; font-size: .875rem; display: block; overflow-x: auto }
   td, th { text-align: left; vertical-align: top; padding: .35rem 1rem .35rem 0; border-bottom: 1px solid var(--line) }
@@ -87,6 +88,7 @@ const operation = (endpoint: Endpoint): Markup =>
     )}
     ${endpoint.query ? fields('Query', schemaFields(endpoint.query)) : ''}
     ${endpoint.body ? fields('Body', schemaFields(endpoint.body)) : ''}
+    ${endpoint.example ? html`<pre><code>${JSON.stringify(endpoint.example, null, 2)}</code></pre>` : ''}
     ${fields(
       'Answer',
       [...statusesOf(endpoint)].map(([status, answer]) => [String(status), answerName(answer), answerText(answer)]),

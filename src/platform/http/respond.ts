@@ -16,10 +16,14 @@ export function respond(request: Request, answer: Answer, requestId: string): Re
   }
   if (isRead && answer.status === 200) {
     headers.etag = `"${createHash('sha256').update(answer.text).digest('base64url').slice(0, 27)}"`
-    if (matches(request.headers.get('if-none-match'), headers.etag)) return new Response(null, { status: 304, headers })
+    if (matches(request.headers.get('if-none-match'), headers.etag)) return empty(304, headers)
   }
-  if (answer.text === '') delete headers['content-type']
-  return new Response(answer.text === '' ? null : answer.text, { status: answer.status, headers })
+  if (answer.text === '') return empty(answer.status, headers)
+  return new Response(answer.text, { status: answer.status, headers })
+}
+
+function empty(status: number, { 'content-type': _, ...headers }: Record<string, string>): Response {
+  return new Response(null, { status, headers })
 }
 
 const matches = (ifNoneMatch: string | null, etag: string): boolean =>

@@ -60,7 +60,9 @@ async function timed(tools: ServerTools, c: Context<Env>, operation: string, wor
   const started = performance.now()
   const sentId = c.req.header('x-request-id')
   const requestId = sentId && /^[\w.-]{1,128}$/.test(sentId) ? sentId : newId()
-  const answer = await work(c, requestId).catch((error: unknown) => failure(error, { log: tools.log, baseUrl: tools.baseUrl(), requestId }))
+  const answer = await work(c, requestId).catch((error: unknown) =>
+    failure(error, { log: tools.log, baseUrl: tools.baseUrl(), requestId }),
+  )
   const response = respond(c.req.raw, answer, requestId)
   const ms = performance.now() - started
   tools.observe(operation, response.status, ms / 1000)

@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest'
+import { ConfigError, readConfig } from './config.ts'
+import { newKey } from './workspaces/key.ts'
+
+test('without any setting the defaults hold', () => {
+  expect(readConfig({})).toMatchObject({
+    host: '127.0.0.1',
+    port: 4000,
+    credentialStorage: true,
+    rateLimit: undefined,
+    logLevel: 'info',
+  })
+  expect(readConfig({ ASSAY_DATA: '/data' }).blobs).toBe('file:/data/blobs')
+  expect(readConfig({ ASSAY_PORT: '' }).port).toBe(4000)
+})
+
+test.each([
+  ['ASSAY_PORT', 'abc'],
+  ['ASSAY_PORT', '65536'],
+  ['ASSAY_PORT', '-1'],
+  ['ASSAY_BASE_URL', 'ftp://x'],
+  ['ASSAY_BASE_URL', 'nonsense'],
+  ['DATABASE_URL', 'mysql://x'],
+  ['ASSAY_BLOBS', '/no/scheme'],
+  ['ASSAY_BOOTSTRAP_KEY', 'assay_weak'],
+  ['ASSAY_OPERATOR_KEY', 'short'],
+  ['ASSAY_OPERATOR_KEY', 'a'.repeat(40)],
+  ['ASSAY_CREDENTIAL_STORAGE', 'maybe'],
+  ['ASSAY_RATE_LIMIT', '0'],
+  ['ASSAY_WORKER_SLOTS', '0'],
+  ['ASSAY_LOG', 'loud'],
+  ['ASSAY_GATEWAY_UPSTREAM_OPENAI', 'javascript:alert(1)'],
+])('%s=%s stops the start with a sentence that names it', (name, value) => {
+  expect(() => readConfig({ [name]: value })).toThrow(ConfigError)
+  expect(() => readConfig({ [name]: value })).toThrow(new RegExp(`^${name} .*\\.$`))
+})
+
+test('every wrong setting is named at once, and no secret is repeated', () => {
+  const read = () => readConfig({ ASSAY_PORT: 'x', ASSAY_OPERATOR_KEY: 'hunter2' })
+  expect(read).toThrow(/ASSAY_PORT.*\n.*ASSAY_OPERATOR_KEY/)
+  expect(read).not.toThrow(/hunter2/)
+})
+
+test('keys and upstreams are read', () => {
+  const key = newKey()
+  const config = readConfig({ ASSAY_BOOTSTRAP_KEY: key, ASSAY_GATEWAY_UPSTREAM_OPENAI: 'http://127.0.0.1:9/' })
+  expect(config.bootstrapKey).toBe(key)
+  expect(config.upstreams).toEqual({ openai: 'http://127.0.0.1:9' })
+})

@@ -1,0 +1,129 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type TestApp, testApp } from '../../../test/support/app.ts'
+import * as workspaces from '../../workspaces/schema.ts'
+
+let app: TestApp
+beforeAll(async () => {
+  app = await testApp()
+})
+afterAll(async () => app[Symbol.asyncDispose]())
+
+const headers = () => ({ authorization: `Bearer ${app.adminKey}` })
+
+test('health, readiness, metrics, reference and the OpenAPI document need no key', async () => {
+  expect((await app.fetch('/healthz')).body).toEqual({ ok: true })
+  expect(await app.fetch('/readyz')).toMatchObject({ status: 200, body: { ok: true } })
+  await app.fetch('/api/key', { headers: headers() })
+  expect((await app.fetch('/metrics')).text).toMatch(
+    /assay_http_request_seconds_count\{operation="readOwnKey",status="200"\} \d/,
+  )
+  expect((await app.fetch('/docs')).text).toContain('POST /api/orgs/{org}/keys')
+  expect((await app.fetch('/')).text).toContain('/docs')
+})
+
+test('the type of a problem leads to a page that explains it', async () => {
+  const { body } = await app.call(workspaces.readWorkspace, { key: null })
+  const page = await (await fetch(body.type)).text()
+  expect(body.type).toBe(`${app.url}/docs/problems#unauthenticated`)
+  expect(page).toContain('id="unauthenticated"')
+})
+
+test('readiness fails when the database is gone, and requests say so and can be repeated', async () => {
+  await using lonely = await testApp()
+  const name = new URL(lonely.database.url).pathname.slice(1)
+  await app.database.pool.query(`alter database ${name} with allow_connections false`)
+  await app.database.pool.query(`select pg_terminate_backend(pid) from pg_stat_activity where datname = $1`, [name])
+  const ready = await lonely.fetch('/readyz')
+  const answer = await lonely.fetch('/api/key', { headers: { authorization: `Bearer ${lonely.adminKey}` } })
+  await app.database.pool.query(`alter database ${name} with allow_connections true`)
+  expect(ready).toMatchObject({ status: 503, body: { ok: false } })
+  expect(answer).toMatchObject({ status: 503, body: { code: 'unavailable', retryable: true } })
+  expect((await lonely.fetch('/readyz')).status).toBe(200)
+})
+
+test('a request id comes back, and one that could break a log line does not', async () => {
+  const sent = await app.fetch('/api/key', { headers: { ...headers(), 'x-request-id': 'abc-1.2_3' } })
+  expect(sent.headers.get('x-request-id')).toBe('abc-1.2_3')
+  const odd = await app.fetch('/api/key', { headers: { ...headers(), 'x-request-id': 'a b{"x":1}' } })
+  expect(odd.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/)
+  const problem = await app.fetch('/api/key', { headers: { 'x-request-id': 'mine' } })
+  expect(problem.body.requestId).toBe('mine')
+})
+
+test('an unknown address is 404, a known one with another method 405', async () => {
+  expect(await app.fetch('/api/nothing', { headers: headers() })).toMatchObject({
+    status: 404,
+    body: { code: 'not_found' },
+  })
+  const answer = await app.fetch('/api/orgs/local/keys', { method: 'PUT', headers: headers() })
+  expect(answer).toMatchObject({ status: 405, body: { code: 'method_not_allowed' } })
+  expect(answer.headers.get('allow')).toBe('POST, GET')
+})
+
+test('checks come in their order: 401, 404 of the workspace, 403, 415, 400, 404, 422', async () => {
+  const { body } = await app.call(workspaces.createKey, { body: { name: 'r', permission: 'read' } })
+  const post = (path: string, key: string | null, contentType: string, text: string) =>
+    app.fetch(path, {
+      method: 'POST',
+      headers: { ...(key ? { authorization: `Bearer ${key}` } : {}), 'content-type': contentType },
+      body: text,
+    })
+  const status = async (...asked: Parameters<typeof post>) => (await post(...asked)).status
+  expect(await status('/api/orgs/other/keys', null, 'text/plain', '{')).toBe(401)
+  expect(await status('/api/orgs/other/keys', body.key, 'text/plain', '{')).toBe(404)
+  expect(await status('/api/orgs/local/keys', body.key, 'text/plain', '{')).toBe(403)
+  expect(await status('/api/orgs/local/keys', app.adminKey, 'text/plain', '{')).toBe(415)
+  expect(await status('/api/orgs/local/keys', app.adminKey, 'application/json; charset=utf-8', '{')).toBe(400)
+  expect(await status('/api/orgs/local/keys', app.adminKey, 'application/json', '{"name":1}')).toBe(422)
+})
+
+test('a read carries a strong ETag; HEAD answers like GET without a body', async () => {
+  const get = await app.fetch('/api/orgs/local', { headers: headers() })
+  expect(get.headers.get('etag')).toMatch(/^"[\w-]{27}"$/)
+  const head = await app.fetch('/api/orgs/local', { method: 'HEAD', headers: headers() })
+  expect([head.status, head.text, head.headers.get('etag')]).toEqual([200, '', get.headers.get('etag')])
+  for (const tag of ['*', `"x", ${get.headers.get('etag')}`, `W/${get.headers.get('etag')}`]) {
+    const again = await app.fetch('/api/orgs/local', { headers: { ...headers(), 'if-none-match': tag } })
+    expect([again.status, again.text, again.headers.get('content-type')]).toEqual([304, '', null])
+  }
+  expect((await app.fetch('/api/orgs/local', { headers: { ...headers(), 'if-none-match': '"other"' } })).status).toBe(
+    200,
+  )
+})
+
+test('the same Idempotency-Key sent many times at once is one deed', async () => {
+  const create = () =>
+    app.call(workspaces.createKey, {
+      body: { name: 'many', permission: 'read' },
+      headers: { 'idempotency-key': 'burst' },
+    })
+  const statuses = (await Promise.all(Array.from({ length: 8 }, create))).map((answer) => answer.status)
+  expect(statuses.filter((status) => status === 201)).toHaveLength(1)
+  const { rows } = await app.database.pool.query(`select count(*)::int as count from api_keys where name = 'many'`)
+  expect(rows[0].count).toBe(1)
+})
+
+test('a request that failed does not use up its Idempotency-Key', async () => {
+  const send = (name: string) =>
+    app.fetch('/api/orgs/local/keys', {
+      method: 'POST',
+      headers: { ...headers(), 'content-type': 'application/json', 'idempotency-key': 'again' },
+      body: JSON.stringify({ name, permission: 'read' }),
+    })
+  expect((await send('')).status).toBe(422)
+  expect((await send('fine')).status).toBe(201)
+})
+
+test('an Idempotency-Key is free again after 24 hours', async () => {
+  const create = (name: string) =>
+    app.call(workspaces.createKey, { body: { name, permission: 'read' }, headers: { 'idempotency-key': 'daily' } })
+  expect((await create('monday')).status).toBe(201)
+  await app.database.pool.query(`update idempotency_keys set created_at = now() - interval '25 hours'`)
+  expect((await create('tuesday')).status).toBe(201)
+  expect((await create('monday')).status).toBe(409)
+})
+
+test('no answer outside the public results allows other origins', async () => {
+  const answer = await app.fetch('/api/key', { headers: { ...headers(), origin: 'https://evil.example' } })
+  expect(answer.headers.get('access-control-allow-origin')).toBeNull()
+})
