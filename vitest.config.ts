@@ -1,5 +1,8 @@
 import { defineConfig } from 'vitest/config'
 
+/** Suites that bring their own database, or need none: once is enough. */
+const ON_ANY_DATABASE = ['cli/**', 'scripts/**', 'src/platform/{postgres,blobs,outbound}/**', 'test/{docs,serve}/**']
+
 const project = (name: string, groupOrder: number, include: string[], exclude: string[] = []) => ({
   extends: true as const,
   test: { name, include, exclude, sequence: { groupOrder } },
@@ -9,10 +12,15 @@ export default defineConfig({
   test: {
     globalSetup: 'test/support/global-setup.ts',
     maxWorkers: 2,
-    testTimeout: 60_000,
+    testTimeout: process.env.ASSAY_TEST_LONG ? 3_600_000 : 120_000,
     hookTimeout: 60_000,
     projects: [
-      project('all', 1, ['{src,cli,test,scripts}/**/*.test.ts'], ['test/last/**']),
+      project(
+        'all',
+        1,
+        ['{src,cli,test,scripts}/**/*.test.ts'],
+        ['test/last/**', ...(process.env.ASSAY_TEST_DATABASE_URL ? ON_ANY_DATABASE : [])],
+      ),
       // Looks back at what the others have seen.
       project('last', 2, ['test/last/*.test.ts']),
     ],

@@ -32,3 +32,15 @@ test('the loss of an idle connection reaches the listener and the pool goes on',
   expect((await sql<{ one: number }>`select 1 as one`.execute(other.db)).rows).toEqual([{ one: 1 }])
   await other.close()
 })
+
+test('the loss of a connection in the middle of a transaction is an error of that transaction, and of nothing else', async () => {
+  await using database = await testDatabase()
+  const broken = transact(database.db, async (tx) => {
+    const pid = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(tx)
+    await sql`select pg_terminate_backend(${pid.rows[0]?.pid})`.execute(database.db)
+    await new Promise((resolve) => setImmediate(resolve))
+    await sql`select 1`.execute(tx)
+  })
+  await expect(broken).rejects.toThrow(/terminat|not queryable/)
+  expect((await sql<{ one: number }>`select 1 as one`.execute(database.db)).rows).toEqual([{ one: 1 }])
+})

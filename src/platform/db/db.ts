@@ -21,8 +21,9 @@ export function connect(url: string, options: { max: number; onError: (error: Er
     statement_timeout: 60_000,
     idle_in_transaction_session_timeout: 60_000,
   })
-  // Without a listener the loss of an idle connection ends the process.
+  // Without listeners the loss of a connection, idle or in the middle of a transaction, ends the process.
   pool.on('error', options.onError)
+  pool.on('connect', (client) => client.on('error', () => {}))
   const db = new KyselyClass<DB>({ dialect: new PostgresDialect({ pool }) })
   return { db, pool, url, close: () => db.destroy() }
 }
@@ -49,6 +50,7 @@ const AWAY = new Set([
   '57P02',
   '57P03',
   '53300',
+  '55000',
   '08006',
 ])
 
