@@ -1,0 +1,67 @@
+import { Readable } from 'node:stream'
+import { BlobMissing, BlobRefused, type Blobs, type Digest, hexOf } from './blob.ts'
+import { explainDisk } from './error-codes.ts'
+import { roundTrip } from './round-trip.ts'
+import { explainS3, isMissing } from './s3-errors.ts'
+import { openStore, type S3Place, type Store, upload } from './s3-store.ts'
+import { spool, sweep } from './spool.ts'
+import { verified } from './verified.ts'
+
+/** What S3 takes in one request. */
+const BYTES_MAX = 5 * 1024 ** 3
+
+export function s3Blobs(place: S3Place, spoolFolder: string): Blobs {
+  let opened: Promise<Store> | undefined
+  const withStore = async <Result>(work: (store: Store) => Promise<Result>): Promise<Result> => {
+    opened ??= openStore(place)
+    try {
+      return await work(await opened)
+    } catch (error) {
+      throw explainS3(error, place)
+    }
+  }
+  const objectOf = (digest: Digest) => {
+    const hex = hexOf(digest)
+    return { Bucket: place.bucket, Key: [place.prefix, 'sha256', hex.slice(0, 2), hex].filter(Boolean).join('/') }
+  }
+
+  const blobs: Omit<Blobs, 'check'> = {
+    async put(content, options) {
+      await using spooled = await spool(content, { ...options, folder: spoolFolder, flush: false }).catch((error) => {
+        throw explainDisk(error, spoolFolder)
+      })
+      const { digest, bytes } = spooled
+      if (bytes > BYTES_MAX) throw new BlobRefused('too_large', `S3 takes at most ${BYTES_MAX} bytes at once.`)
+      await withStore((store) => upload(store, objectOf(digest), spooled))
+      return { digest, bytes }
+    },
+
+    get: (digest) =>
+      withStore(async ({ sdk, client }) => {
+        const { Body: body } = await client.send(new sdk.GetObjectCommand(objectOf(digest))).catch((error: unknown) => {
+          throw isMissing(error) ? new BlobMissing(digest) : error
+        })
+        if (!(body instanceof Readable)) throw new Error(`The S3 client gave no stream for ${digest}.`)
+        return verified(body, digest)
+      }),
+
+    find: (digest) =>
+      withStore(async ({ sdk, client }) => {
+        const head = await client.send(new sdk.HeadObjectCommand(objectOf(digest))).catch((error: unknown) => {
+          if (!isMissing(error)) throw error
+          return undefined
+        })
+        return head && { bytes: head.ContentLength ?? 0 }
+      }),
+
+    remove: (digest) =>
+      withStore(async ({ sdk, client }) => {
+        await client.send(new sdk.DeleteObjectCommand(objectOf(digest)))
+      }),
+  }
+  const check = async () => {
+    await roundTrip(blobs)
+    await sweep(spoolFolder)
+  }
+  return { ...blobs, check }
+}

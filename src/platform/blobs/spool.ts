@@ -1,0 +1,65 @@
+import { createHash, randomUUID } from 'node:crypto'
+import { createWriteStream } from 'node:fs'
+import { mkdir, readdir, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Readable, Transform } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { BlobRefused, type Digest, hexOf, type PutOptions } from './blob.ts'
+import { hasCode } from './error-codes.ts'
+
+export type Spooled = AsyncDisposable & { path: string; digest: Digest; bytes: number }
+
+const SPOOL_NAME = /^blob-[0-9a-f-]{36}\.part$/
+const SPOOL_AGE_MAX_MS = 24 * 60 * 60 * 1000
+
+/**
+ * Writes content to a new file in the folder, to learn its digest and length before anybody else sees it.
+ * With `flush` it is on the disk when this returns. Whatever is still at that path goes away with the result.
+ */
+export async function spool(
+  content: Readable | Uint8Array,
+  { folder, flush, expect, bytesMax = Number.POSITIVE_INFINITY }: PutOptions & { folder: string; flush: boolean },
+): Promise<Spooled> {
+  if (expect !== undefined) hexOf(expect)
+  const path = join(folder, `blob-${randomUUID()}.part`)
+  const meter = measured(bytesMax)
+  try {
+    await mkdir(folder, { recursive: true, mode: 0o700 })
+    const source = content instanceof Uint8Array ? Readable.from([content], { objectMode: false }) : content
+    await pipeline(source, meter.stream, createWriteStream(path, { flags: 'wx', mode: 0o600, flush }))
+    const digest = meter.digest()
+    if (expect !== undefined && digest !== expect) {
+      throw new BlobRefused('digest_mismatch', `Expected content with digest ${expect}, received ${digest}.`)
+    }
+    return { path, digest, bytes: meter.bytes(), [Symbol.asyncDispose]: () => rm(path, { force: true }) }
+  } catch (error) {
+    await rm(path, { force: true })
+    throw error
+  }
+}
+
+/** A process that was killed leaves its file behind. No upload takes a day, so older ones have no owner. */
+export async function sweep(folder: string): Promise<void> {
+  const names = await readdir(folder).catch((error: unknown) => {
+    if (hasCode(error, 'ENOENT')) return []
+    throw error
+  })
+  for (const name of names.filter((each) => SPOOL_NAME.test(each))) {
+    const found = await stat(join(folder, name)).catch(() => undefined) // its owner may remove it at any time
+    if (found && Date.now() - found.mtimeMs > SPOOL_AGE_MAX_MS) await rm(join(folder, name), { force: true })
+  }
+}
+
+function measured(bytesMax: number) {
+  const hash = createHash('sha256')
+  let bytes = 0
+  const stream = new Transform({
+    transform(chunk: Buffer, _, done) {
+      bytes += chunk.byteLength
+      if (bytes > bytesMax) return done(new BlobRefused('too_large', `The content has more than ${bytesMax} bytes.`))
+      hash.update(chunk)
+      done(null, chunk)
+    },
+  })
+  return { stream, bytes: () => bytes, digest: (): Digest => `sha256:${hash.digest('hex')}` }
+}

@@ -1,0 +1,19 @@
+import { createHash } from 'node:crypto'
+import { pipeline, type Readable, Transform } from 'node:stream'
+import { BlobDamaged, type Digest } from './blob.ts'
+
+/** Passes the content on and fails at the end when it was not the content of this digest. */
+export function verified(source: Readable, digest: Digest): Readable {
+  const hash = createHash('sha256')
+  const check = new Transform({
+    transform(chunk, _, done) {
+      hash.update(chunk)
+      done(null, chunk)
+    },
+    flush(done) {
+      done(`sha256:${hash.digest('hex')}` === digest ? null : new BlobDamaged(digest))
+    },
+  })
+  pipeline(source, check, () => undefined) // an error reaches the reader through `check`, which it destroys
+  return check
+}

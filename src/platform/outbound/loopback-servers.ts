@@ -1,0 +1,97 @@
+// Support for the tests of this folder: real servers on 127.0.0.1 that count who comes.
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
+import type { Server, Socket } from 'node:net'
+import { networkInterfaces, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { getCACertificates, setDefaultCACertificates, TLSSocket } from 'node:tls'
+import { promisify } from 'node:util'
+
+export type Certificate = { key: string; cert: string }
+export type Seen = { method: string; path: string; headers: IncomingMessage['headers']; serverName: string | undefined }
+type Handler = (request: IncomingMessage, response: ServerResponse) => void
+export type LoopbackServer = AsyncDisposable & { port: number; connections: Socket[]; requests: Seen[] }
+
+/** Real address space, so the guard lets it pass; tests connect it to a loopback server. */
+export const PUBLIC = '93.184.216.34'
+export const OTHER_PUBLIC = '93.184.216.35'
+
+/** Empty on a machine without IPv6. */
+export const IPV6_LOOPBACK = Object.values(networkInterfaces())
+  .flatMap((addresses) => addresses ?? [])
+  .filter(({ address }) => address === '::1')
+  .map(({ address }) => address)
+
+/** Made new for each run and trusted by this process only. */
+export async function trustedCertificate(names: readonly string[]): Promise<Certificate> {
+  const folder = await mkdtemp(join(tmpdir(), 'assay-cert-'))
+  try {
+    const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')]
+    const alternatives = names.map((name) => `DNS:${name}`).join(',')
+    await promisify(execFile)(
+      'openssl',
+      ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '1'].concat([
+        '-subj',
+        '/CN=assay-test',
+        '-addext',
+        `subjectAltName=${alternatives}`,
+        '-keyout',
+        key,
+        '-out',
+        cert,
+      ]),
+    )
+    const made = { key: await readFile(key, 'utf8'), cert: await readFile(cert, 'utf8') }
+    setDefaultCACertificates([...getCACertificates('default'), made.cert])
+    return made
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+}
+
+export async function startServer(
+  handler: Handler,
+  { tls, host = '127.0.0.1', port = 0 }: { tls?: Certificate; host?: string; port?: number } = {},
+): Promise<LoopbackServer> {
+  const requests: Seen[] = []
+  const listener: Handler = (request, response) => {
+    const { method = '', url: path = '', headers, socket } = request
+    const serverName = socket instanceof TLSSocket && socket.servername ? socket.servername : undefined
+    requests.push({ method, path, headers, serverName })
+    handler(request, response)
+  }
+  const server = tls ? createTlsServer(tls, listener) : createServer(listener)
+  const connections = await listen(server, host, port)
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('The test server has no port.')
+  return {
+    port: address.port,
+    connections,
+    requests,
+    async [Symbol.asyncDispose]() {
+      for (const socket of connections) socket.destroy()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
+
+/** When the other side has hung up, in whatever way, on the first connection. */
+export function hungUp({ connections: [socket] }: LoopbackServer): Promise<void> {
+  if (!socket) throw new Error('Nobody has connected.')
+  return new Promise((resolve) => {
+    socket.on('close', () => resolve())
+    if (socket.closed) resolve()
+  })
+}
+
+async function listen(server: Server, host: string, port: number): Promise<Socket[]> {
+  const connections: Socket[] = []
+  server.on('connection', (socket) => connections.push(socket))
+  server.listen(port, host)
+  await once(server, 'listening')
+  return connections
+}

@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest'
+import { startServer } from './loopback-servers.ts'
+import { createOutbound, OutboundFailed } from './outbound.ts'
+
+test('nothing listens there', async () => {
+  const server = await startServer((_, response) => response.end())
+  await server[Symbol.asyncDispose]()
+
+  const error = await createOutbound()
+    .fetch(`http://127.0.0.1:${server.port}/hook/s3cret?token=s3cret`, {
+      trust: 'operator',
+      headers: { authorization: 's3cret' },
+    })
+    .catch((reason: unknown) => reason)
+
+  expect(error).toBeInstanceOf(OutboundFailed)
+  expect(error).toMatchObject({ reason: 'unreachable', message: expect.stringContaining('ECONNREFUSED') })
+  expect(JSON.stringify([String(error), error])).not.toContain('s3cret')
+})
+
+test.each([
+  ['a refused URL', 'https://s3cret:s3cret@example.com/s3cret?s3cret', {}, 'credentials_in_url'],
+  ['another scheme', 'data:s3cret', {}, 'scheme_not_allowed'],
+  ['not a URL', 'https://s3cret s3cret', {}, 'invalid_url'],
+  ['a header that is not valid', 'https://example.com', { 'x-api-key': 's3cret\ns3cret' }, 'header_not_valid'],
+])('%s', async (_, url, headers, reason) => {
+  const error = await createOutbound()
+    .fetch(url, { trust: 'client', headers })
+    .catch((problem: unknown) => problem)
+
+  expect(error).toMatchObject({ reason })
+  expect(String(error)).not.toContain('s3cret')
+})
+
+test('a name that does not exist', async () => {
+  const resolve = () => Promise.reject(Object.assign(new Error('s3cret'), { code: 'ENOTFOUND' }))
+
+  const request = createOutbound({ resolve }).fetch('https://api.example.com/s3cret', { trust: 'client' })
+
+  await expect(request).rejects.toThrow(
+    'Request to https://api.example.com failed: the host name could not be resolved (ENOTFOUND).',
+  )
+})

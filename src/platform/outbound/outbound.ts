@@ -1,0 +1,212 @@
+import { lookup } from 'node:dns/promises'
+import { isIP } from 'node:net'
+import { type Response as Answer, fetch as send } from 'undici'
+import { isPublicAddress } from './addresses.ts'
+import { encodeBody, isStream, limitBody } from './bodies.ts'
+import { before, type Deadline, startDeadline } from './deadline.ts'
+import { type Hop, nextHop, redirectTarget } from './hops.ts'
+import { type AgentFor, pinnedAgents } from './pinned-agents.ts'
+import { hostOf, RULES, redirectRefusal, redirectRule, type Trust, type UrlRefusal, urlRefusal } from './url-rules.ts'
+
+export type { Trust } from './url-rules.ts'
+
+const TIMEOUT_MS = 30_000
+const BYTES_MAX = 10 * 1024 * 1024
+const REDIRECTS_MAX = 3
+
+/**
+ * `trust` says who chose the URL: `client` for one that came in through the API (https and public addresses only),
+ * `operator` for one from the configuration of this server (may be private). The deadline includes reading the body.
+ */
+export type OutboundInit = RequestInit & { trust: Trust; timeoutMs?: number; bytesMax?: number }
+export type Outbound = { fetch: (url: string | URL, init: OutboundInit) => Promise<Response> }
+
+export type Refusal =
+  | UrlRefusal
+  | 'address_not_public'
+  | 'too_many_redirects'
+  | 'redirect_not_wanted'
+  | 'redirect_needs_body_again'
+  | 'header_not_valid'
+  | 'response_too_large'
+
+const SENTENCES: Record<Refusal, string> = {
+  invalid_url: 'it is not a valid URL',
+  scheme_not_allowed: 'use https',
+  credentials_in_url: 'a URL must not contain a user name or password',
+  port_not_allowed: 'use port 443 or one from 1024 up',
+  host_not_public: 'the host is not a public one',
+  redirect_downgrade: 'a redirect must not lead from https to http',
+  address_not_public: 'the host does not resolve to public addresses only',
+  too_many_redirects: `more than ${REDIRECTS_MAX} redirects`,
+  redirect_not_wanted: 'the server answered with a redirect',
+  redirect_needs_body_again: 'the redirect asks for a request body that can be sent only once',
+  header_not_valid: 'a request header contains a character that is not allowed',
+  response_too_large: 'the response is larger than allowed',
+}
+
+/** A rule of ours says no; trying again gives the same answer. */
+export class OutboundRefused extends Error {
+  override name = 'OutboundRefused'
+  reason: Refusal
+
+  constructor(reason: Refusal, url?: URL | null) {
+    super(`Request to ${placeOf(url)} refused: ${SENTENCES[reason]}.`)
+    this.reason = reason
+  }
+}
+
+/** The other side did not answer, or not in a way we understand. It may next time. */
+export class OutboundFailed extends Error {
+  override name = 'OutboundFailed'
+  reason: 'name_not_found' | 'unreachable' | 'timed_out' | 'bad_response'
+
+  constructor(reason: OutboundFailed['reason'], url: URL, detail: string) {
+    super(`Request to ${placeOf(url)} failed: ${detail}.`)
+    this.reason = reason
+  }
+}
+
+/** What can be said of a URL without asking the network; use it when a URL is stored. `fetch` asks again. */
+export function refuseUrl(url: string | URL, trust: Trust): UrlRefusal | undefined {
+  const parsed = URL.parse(url.toString())
+  return parsed ? urlRefusal(parsed, trust) : 'invalid_url'
+}
+
+type Tools = { resolve: (host: string) => Promise<string[]>; agentFor: AgentFor }
+
+/** Name resolution and the dialer are where the network begins; tests put their own there. */
+export function createOutbound(options: Partial<Tools> = {}): Outbound {
+  const tools: Tools = { resolve: options.resolve ?? resolveName, agentFor: options.agentFor ?? pinnedAgents() }
+  return {
+    async fetch(url, init) {
+      const first = await firstHop(url, init)
+      const expired = () => new OutboundFailed('timed_out', first.url, 'no complete answer within the time allowed')
+      const deadline = startDeadline(init.timeoutMs ?? TIMEOUT_MS, expired, init.signal ?? undefined)
+      try {
+        return await follow(tools, first, init, deadline)
+      } catch (error) {
+        deadline.clear()
+        throw deadline.signal.aborted ? deadline.signal.reason : error
+      }
+    },
+  }
+}
+
+async function follow(tools: Tools, first: Hop, init: OutboundInit, deadline: Deadline): Promise<Response> {
+  let hop = first
+  for (let redirects = 0; ; redirects += 1) {
+    const answer = await sendHop(tools, hop, deadline)
+    const target = init.redirect === 'manual' ? undefined : redirectTarget(hop.url, answer)
+    if (target === undefined) return toResponse(answer, hop.url, init.bytesMax ?? BYTES_MAX, deadline)
+
+    await answer.body?.cancel()
+    if (init.redirect === 'error') throw new OutboundRefused('redirect_not_wanted', hop.url)
+    if (redirects === REDIRECTS_MAX) throw new OutboundRefused('too_many_redirects', hop.url)
+    hop = redirectedHop(hop, answer.status, target, init.trust)
+  }
+}
+
+async function firstHop(url: string | URL, init: OutboundInit): Promise<Hop> {
+  const parsed = URL.parse(url.toString())
+  const refusal = parsed ? urlRefusal(parsed, init.trust) : 'invalid_url'
+  if (!parsed || refusal) throw new OutboundRefused(refusal ?? 'invalid_url', parsed)
+
+  const { content, contentType } = await encodeBody(init.body)
+  const headers = readHeaders(init.headers, parsed)
+  if (contentType !== undefined && !headers.has('content-type')) headers.set('content-type', contentType)
+  return { url: parsed, rule: init.trust, method: init.method?.toUpperCase() ?? 'GET', headers, body: content }
+}
+
+/** The error of the standard quotes the value, and the value may be a key. */
+function readHeaders(headers: RequestInit['headers'], url: URL): Headers {
+  try {
+    return new Headers(headers)
+  } catch {
+    throw new OutboundRefused('header_not_valid', url)
+  }
+}
+
+function redirectedHop(hop: Hop, status: number, target: URL | null, trust: Trust): Hop {
+  const refusal = target ? redirectRefusal(hop.url, target, trust) : 'invalid_url'
+  if (!target || refusal) throw new OutboundRefused(refusal ?? 'invalid_url', target)
+
+  const next = nextHop(hop, status, target, redirectRule(trust))
+  if (isStream(next.body)) throw new OutboundRefused('redirect_needs_body_again', hop.url)
+  return next
+}
+
+async function sendHop(tools: Tools, hop: Hop, deadline: Deadline): Promise<Answer> {
+  const addresses = await checkedAddresses(tools, hop, deadline)
+  try {
+    return await send(hop.url, {
+      method: hop.method,
+      headers: [...hop.headers],
+      body: hop.body ?? null,
+      duplex: 'half',
+      redirect: 'manual',
+      signal: deadline.signal,
+      dispatcher: tools.agentFor(addresses),
+    })
+  } catch (error) {
+    if (error instanceof TypeError && error.cause === undefined) throw error // a mistake of ours, such as GET with a body
+    throw unreachable(hop.url, error)
+  }
+}
+
+/** The one look-up of this hop: the connection goes to these addresses, so a name that changes in between is no danger. */
+async function checkedAddresses({ resolve }: Tools, hop: Hop, deadline: Deadline): Promise<string[]> {
+  const host = hostOf(hop.url)
+  const look = isIP(host) === 0 ? resolve(host) : Promise.resolve([host])
+  const addresses = await before(deadline, look).catch((error: unknown) => {
+    throw new OutboundFailed('name_not_found', hop.url, `the host name could not be resolved (${codeOf(error)})`)
+  })
+  if (addresses.length === 0) throw new OutboundFailed('name_not_found', hop.url, 'the host name has no address')
+  if (RULES[hop.rule].publicOnly && !addresses.every(isPublicAddress)) {
+    throw new OutboundRefused('address_not_public', hop.url)
+  }
+  return addresses
+}
+
+function toResponse(answer: Answer, url: URL, bytesMax: number, deadline: Deadline): Response {
+  if (answer.status < 200 || answer.status > 599)
+    throw new OutboundFailed('bad_response', url, `status ${answer.status}`)
+  const init = { status: answer.status, headers: [...answer.headers] }
+  if (!answer.body) {
+    deadline.clear()
+    return new Response(null, init)
+  }
+  const body = limitBody(answer.body, {
+    bytesMax,
+    tooLarge: () => new OutboundRefused('response_too_large', url),
+    explain: (error) => explain(error, url, deadline),
+    onEnd: deadline.clear,
+  })
+  return new Response(body, init)
+}
+
+function explain(error: unknown, url: URL, { signal }: Deadline): unknown {
+  if (error instanceof OutboundRefused) return error
+  return signal.aborted ? signal.reason : unreachable(url, error)
+}
+
+/** Only the code is kept: the original may quote a header or the whole URL, and messages end up in logs. */
+const unreachable = (url: URL, error: unknown) =>
+  new OutboundFailed('unreachable', url, `the connection broke or could not be made (${codeOf(error)})`)
+
+function codeOf(error: unknown): string {
+  if (!(error instanceof Error)) return 'unknown'
+  if ('code' in error && typeof error.code === 'string') return error.code
+  return error.cause === undefined ? error.name : codeOf(error.cause)
+}
+
+/** No path and no query: webhook addresses carry their secret there. */
+function placeOf(url: URL | null | undefined): string {
+  if (!url) return 'a malformed URL'
+  return url.origin === 'null' ? `a ${url.protocol} URL` : url.origin
+}
+
+async function resolveName(host: string): Promise<string[]> {
+  const found = await lookup(host, { all: true })
+  return found.map(({ address }) => address)
+}

@@ -1,0 +1,44 @@
+import type { LookupFunction } from 'node:net'
+import { isIP } from 'node:net'
+import { Agent, type Dispatcher } from 'undici'
+
+export type AgentFor = (addresses: readonly string[]) => Dispatcher
+
+const AGENTS_MAX = 64
+
+/**
+ * Keeps one agent for each set of addresses, so connections are reused, but only to addresses that the current
+ * request has just had checked. A forgotten agent needs no closing: its idle sockets end by themselves in seconds.
+ */
+export function pinnedAgents(): AgentFor {
+  const agents = new Map<string, Agent>()
+  return (addresses) => {
+    const key = addresses.toSorted().join(' ')
+    const agent = agents.get(key) ?? pinnedAgent(addresses)
+    agents.delete(key)
+    agents.set(key, agent)
+    const [oldest] = agents.keys()
+    if (agents.size > AGENTS_MAX && oldest !== undefined) agents.delete(oldest)
+    return agent
+  }
+}
+
+/** Whatever name it is asked for, it connects to these addresses; TLS and the Host header still use the name. */
+export function pinnedAgent(addresses: readonly string[]): Agent {
+  return new Agent({
+    allowH2: false,
+    connect: { lookup: answerWith(addresses) },
+    // The deadline of the request covers both.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  })
+}
+
+function answerWith(addresses: readonly string[]): LookupFunction {
+  const known = addresses.map((address) => ({ address, family: isIP(address) }))
+  return (hostname, options, callback) => {
+    const [first] = known
+    if (!first) return callback(new Error(`No address for ${hostname}.`), '')
+    return options.all ? callback(null, known) : callback(null, first.address, first.family)
+  }
+}

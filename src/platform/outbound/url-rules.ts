@@ -1,0 +1,58 @@
+import { isIP } from 'node:net'
+import { isPublicAddress } from './addresses.ts'
+
+export type Trust = 'client' | 'operator'
+
+export type UrlRefusal =
+  | 'invalid_url'
+  | 'scheme_not_allowed'
+  | 'credentials_in_url'
+  | 'port_not_allowed'
+  | 'host_not_public'
+  | 'redirect_downgrade'
+
+type Rules = { schemes: readonly string[]; publicOnly: boolean }
+
+export const RULES = {
+  client: { schemes: ['https:'], publicOnly: true },
+  operator: { schemes: ['https:', 'http:'], publicOnly: false },
+  /** The operator vouches for the URL in the configuration, not for where that server sends us next. */
+  operatorRedirect: { schemes: ['https:', 'http:'], publicOnly: true },
+} satisfies Record<string, Rules>
+
+export type RuleName = keyof typeof RULES
+
+/** Reserved names that never lead to a public server. Any other name is judged by the addresses it resolves to. */
+const PRIVATE_NAMES = ['localhost', 'local', 'internal', 'home.arpa']
+
+export function urlRefusal(url: URL, ruleName: RuleName): UrlRefusal | undefined {
+  const rules: Rules = RULES[ruleName]
+  if (!rules.schemes.includes(url.protocol)) return 'scheme_not_allowed'
+  if (url.username !== '' || url.password !== '') return 'credentials_in_url'
+  if (!rules.publicOnly) return undefined
+
+  if (!isAllowedPort(url)) return 'port_not_allowed'
+  if (!mayBePublic(hostOf(url))) return 'host_not_public'
+  return undefined
+}
+
+export function redirectRefusal(from: URL, to: URL, trust: Trust): UrlRefusal | undefined {
+  if (from.protocol === 'https:' && to.protocol === 'http:') return 'redirect_downgrade'
+  return urlRefusal(to, redirectRule(trust))
+}
+
+export const redirectRule = (trust: Trust): RuleName => (trust === 'client' ? 'client' : 'operatorRedirect')
+
+/** The name or address to connect to, without the brackets that a URL puts around IPv6. */
+export const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, '')
+
+/** Ports below 1024 belong to other protocols (ssh, smtp, ldap); model servers and webhooks often sit above. */
+function isAllowedPort(url: URL): boolean {
+  return url.port === '' || Number(url.port) === 443 || Number(url.port) >= 1024
+}
+
+function mayBePublic(host: string): boolean {
+  if (isIP(host) !== 0) return isPublicAddress(host)
+  const name = host.replace(/\.+$/, '')
+  return name !== '' && !PRIVATE_NAMES.some((reserved) => name === reserved || name.endsWith(`.${reserved}`))
+}
