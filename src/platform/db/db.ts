@@ -58,5 +58,7 @@ const AWAY = new Set([
 export function databaseIsAway(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   const code = 'code' in error ? String(error.code) : ''
-  return AWAY.has(code) || /Connection terminated|timeout exceeded when trying to connect/.test(error.message)
+  return (
+    AWAY.has(code) || /Connection terminated|not queryable|timeout exceeded when trying to connect/.test(error.message)
+  )
 }
