@@ -1,6 +1,8 @@
 import { join } from 'node:path'
 import { z } from 'zod'
 import type { Config } from './config.ts'
+import { type Keyring, openKeyring } from './credentials/master-key.ts'
+import { credentialRoutes } from './credentials/routes.ts'
 import { type Blobs, openBlobs } from './platform/blobs/blobs.ts'
 import type { Database } from './platform/db/db.ts'
 import { pendingMigrations } from './platform/db/migrate.ts'
@@ -29,6 +31,8 @@ export type Tools = {
   log: Log
   metrics: Metrics
   blobs: Blobs
+  /** Absent where credential storage is off. */
+  keyring: Keyring | undefined
   outbound: Outbound
   /** As others see this service. */
   baseUrl: () => string
@@ -44,6 +48,7 @@ export async function openTools(config: Config, database: Database, log: Log): P
     log,
     metrics: createMetrics(),
     blobs: openBlobs(config.blobs, join(config.dataFolder, 'spool')),
+    keyring: config.credentialStorage ? await openKeyring({ db: database.db, ...config }) : undefined,
     outbound: createOutbound(),
     baseUrl: () => config.baseUrl ?? listeningUrl,
     listensAt: (url) => {
@@ -60,6 +65,16 @@ export const routeGroups = (tools: Tools): { name: string; routes: Route[] }[] =
       credentialStorage: tools.config.credentialStorage,
       secureCookies: tools.baseUrl().startsWith('https:'),
       checkHealth: () => examine(serviceChecks(tools)),
+    }),
+  },
+  {
+    name: 'Credentials',
+    routes: credentialRoutes({
+      db: tools.database.db,
+      keyring: tools.keyring,
+      environment: tools.config.environment,
+      upstreams: tools.config.upstreams,
+      outbound: tools.outbound,
     }),
   },
 ]

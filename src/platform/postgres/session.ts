@@ -1,0 +1,89 @@
+import { Socket } from 'node:net'
+import { Client } from 'pg'
+import type { Postmaster } from './postmaster.ts'
+import { PostgresUnavailable } from './unavailable.ts'
+import { waitUntil } from './wait-until.ts'
+
+/** Fits the `ClientConfig` and `PoolConfig` of pg. */
+export type Connection = { host: string; port: number; user: string; password: string; database: string }
+
+/** Held from start to stop: it shows the others that this process uses the server, even while its pools are empty. */
+export type Session = { connection: Connection; client: Client; socket: Socket; lost: Promise<void> }
+
+const PRESENCE = 'assay presence'
+const CONNECT_MS = 5_000
+/** Connections closed a moment ago are listed until their backends have ended. */
+const CLOSING_MS = 1_000
+
+const DUPLICATE_DATABASE = '42P04'
+
+/** Errors that trying again does not mend. */
+const REFUSALS: Record<string, { why: string; advice: string }> = {
+  '28P01': { why: 'it has another password than the one in the folder', advice: 'Put the password file back' },
+  EACCES: { why: 'it belongs to another user', advice: 'Start Assay as that user' },
+  '53100': { why: 'the disk is full', advice: 'Free some space' },
+}
+
+/** Text says why not: the server is not ready or just went away. Look again and try once more. */
+export async function trySession(server: Postmaster, password: string): Promise<Session | string> {
+  const connection = { host: server.socketFolder, port: server.port, user: 'assay', password, database: 'assay' }
+  try {
+    return await openSession(connection)
+  } catch (error) {
+    const refusal = REFUSALS[error instanceof Error && 'code' in error ? String(error.code) : '']
+    if (refusal === undefined) return String(error)
+    throw new PostgresUnavailable(
+      `PostgreSQL runs in ${server.socketFolder} (process ${server.pid}) but ${refusal.why}.`,
+      refusal.advice,
+    )
+  }
+}
+
+/** In the database `postgres`, because a session in `assay` would forbid copying that one as a template. */
+async function openSession(connection: Connection): Promise<Session> {
+  const socket = new Socket()
+  const client = new Client({
+    ...connection,
+    database: 'postgres',
+    application_name: PRESENCE,
+    connectionTimeoutMillis: CONNECT_MS,
+    ssl: false,
+    stream: () => socket,
+  })
+  client.on('error', () => undefined) // `end` follows
+  const lost = new Promise<void>((resolve) => client.once('end', () => resolve()))
+  try {
+    await client.connect()
+    await ensureDatabase(client, connection.database)
+  } catch (error) {
+    socket.destroy()
+    throw error
+  }
+  socket.unref() // a process that forgets to stop can still end
+  return { connection, client, socket, lost }
+}
+
+async function ensureDatabase(client: Client, name: string): Promise<void> {
+  const found = await client.query('select from pg_database where datname = $1', [name])
+  if (found.rowCount === 1) return
+  await client.query(`create database ${client.escapeIdentifier(name)}`).catch((error) => {
+    if (error.code !== DUPLICATE_DATABASE) throw error
+  })
+}
+
+/** Call under the lock, or another may appear right after the answer. */
+export async function isAlone({ client }: Session): Promise<boolean> {
+  const alone = await waitUntil(CLOSING_MS, async () => {
+    const others = await listOthers(client)
+    if (others.includes(PRESENCE)) return false
+    return others.length === 0 || undefined
+  })
+  return alone ?? false
+}
+
+async function listOthers(client: Client): Promise<string[]> {
+  const { rows } = await client.query<{ application_name: string }>(
+    `select application_name from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()`,
+  )
+  return rows.map((row) => row.application_name)
+}

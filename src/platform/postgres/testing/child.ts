@@ -1,0 +1,55 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+
+export type Fact = { started?: string; failed?: string; stopped?: true; lost?: true; id?: number }
+
+/** A process that runs `starter.ts`. It is killed when the test is over. */
+export type Child = AsyncDisposable & {
+  process: ChildProcess
+  tell(word: 'stop' | 'write' | 'cycle'): void
+  /** What it says next, until it ends. */
+  facts: AsyncIterableIterator<Fact>
+  hear(): Promise<Fact>
+  kill(): Promise<void>
+}
+
+export type ChildOptions = {
+  /** Put before Node. */
+  prefix?: string[]
+  /** The folder that holds `postgres.ts`, and the Node that runs it. */
+  sources?: string
+  node?: string
+  uid?: number
+  gid?: number
+  env?: Record<string, string | undefined>
+}
+
+export function spawnStarter(folder: string, options: ChildOptions = {}): Child {
+  const { prefix = [], sources = join(import.meta.dirname, '..'), node = process.execPath, uid, gid, env } = options
+  const [file = node, ...args] = [...prefix, node, join(sources, 'testing', 'starter.ts'), folder]
+  const child = spawn(file, args, { cwd: '/', stdio: ['pipe', 'pipe', 'inherit'], uid, gid, env })
+  const ended = once(child, 'exit')
+  const facts = parse(createInterface(child.stdout)[Symbol.asyncIterator]())
+  const kill = async () => {
+    child.kill('SIGKILL')
+    if (child.exitCode === null && child.signalCode === null) await ended
+  }
+  return {
+    process: child,
+    tell: (word) => child.stdin.write(`${word}\n`),
+    facts,
+    hear: async () => (await facts.next()).value ?? {},
+    kill,
+    [Symbol.asyncDispose]: kill,
+  }
+}
+
+async function* parse(lines: AsyncIterator<string>): AsyncGenerator<Fact> {
+  for (;;) {
+    const line = await lines.next()
+    if (line.done) return
+    yield JSON.parse(line.value)
+  }
+}

@@ -1,0 +1,22 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { startService } from '../support/service.ts'
+
+test('when only the database is killed, serve starts it again by itself, and again', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'assay-revive-'))
+  const service = await startService('serve', ['--data', folder, '--port', '0'])
+  const read = async () =>
+    (await fetch(`${service.url}/api/key`, { headers: { authorization: `Bearer ${service.newKey}` } })).status
+  const postmaster = () => readFileSync(join(folder, 'postgres/data/postmaster.pid'), 'utf8').split('\n')[0]
+  for (const _ of [1, 2]) {
+    expect(await read()).toBe(200)
+    const killed = postmaster()
+    process.kill(Number(killed), 'SIGKILL')
+    await expect.poll(postmaster, { timeout: 60_000 }).not.toBe(killed)
+    await expect.poll(read, { timeout: 60_000 }).toBe(200)
+  }
+  expect(await service.kill('SIGTERM')).toBe(0)
+  rmSync(folder, { recursive: true, force: true })
+})
