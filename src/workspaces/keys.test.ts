@@ -40,7 +40,7 @@ test('a key is shown once, opens its workspace, and is kept only as a hash', asy
 
 test('a revoked key is dead at once, also in another process', async () => {
   const { body } = await create()
-  await using other = await testApp({}, app.database)
+  await using other = await testApp({ ASSAY_DATA: app.tools.config.dataFolder }, app.database)
   expect((await other.call(schema.readOwnKey, { key: body.key })).status).toBe(200)
   expect((await app.call(schema.deleteKey, { params: { keyId: body.id } })).status).toBe(204)
   expect((await app.call(schema.readOwnKey, { key: body.key })).status).toBe(401)

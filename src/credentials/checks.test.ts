@@ -1,0 +1,129 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type TestApp, testApp } from '../../test/support/app.ts'
+import { createOutbound } from '../platform/outbound/outbound.ts'
+import { checkDocker, checkGithub } from './checks.ts'
+import { isStorable, providers } from './providers.ts'
+import * as schema from './schema.ts'
+import { type ProviderServers, startProviders, VALID_KEY } from './testing/provider-servers.ts'
+
+let upstream: ProviderServers
+let app: TestApp
+beforeAll(async () => {
+  upstream = await startProviders()
+  app = await testApp({ ...upstream.environment, ANTHROPIC_API_KEY: VALID_KEY, DOCKER_HOST: 'unix:///nowhere.sock' })
+})
+afterAll(async () => {
+  await app[Symbol.asyncDispose]()
+  await upstream[Symbol.asyncDispose]()
+})
+
+/** Those that are asked over the network with one key. */
+const asked = providers
+  .filter((provider) => isStorable(provider) && (provider.kind === 'model' || provider.kind === 'code-host'))
+  .map(({ kind, provider, fields }) => ({ kind, provider, field: fields[0]?.name ?? '' }))
+
+async function checkKey({ kind, provider, field }: (typeof asked)[number], key: string, through = app) {
+  const body = { kind, provider, name: provider, secret: { [field]: key } }
+  const created = await through.call(schema.createCredential, { body })
+  return through.call(schema.checkCredential, { params: { credentialId: created.body.id } })
+}
+
+describe.each(asked)('$provider', (provider) => {
+  test('a valid key is accepted', async () => {
+    expect(await checkKey(provider, VALID_KEY)).toMatchObject({
+      status: 200,
+      body: { ok: true, detail: `${provider.provider} accepted the credential.`, latencyMs: expect.any(Number) },
+    })
+  })
+
+  test('any other key is refused, and nothing of the answer is repeated', async () => {
+    const wrong = 'sk-wrong-0123456789abcdef'
+    const answer = await checkKey(provider, wrong)
+    expect(answer.body).toEqual({
+      ok: false,
+      detail: `${provider.provider} refused the credential (401).`,
+      latencyMs: expect.any(Number),
+    })
+    expect(answer.text + app.logged()).not.toContain(wrong)
+  })
+})
+
+test.each([
+  [403, 'openai refused the credential (403).'],
+  [429, 'openai limits our requests (429). Try again later.'],
+  [500, 'openai answered 500.'],
+  [302, 'openai is not asked (redirect_not_wanted).'],
+])('an upstream that answers %i', async (status, detail) => {
+  await using moody = await startProviders()
+  moody.answer(status, { location: 'https://elsewhere.example.com/' })
+  await using own = await testApp(moody.environment)
+  const answer = await checkKey({ kind: 'model', provider: 'openai', field: 'apiKey' }, VALID_KEY, own)
+  expect(answer.body).toMatchObject({ ok: false, detail })
+})
+
+test('an upstream that is down', async () => {
+  const gone = await startProviders()
+  await gone[Symbol.asyncDispose]()
+  await using own = await testApp(gone.environment)
+  const answer = await checkKey({ kind: 'model', provider: 'gemini', field: 'apiKey' }, VALID_KEY, own)
+  expect(answer.body).toMatchObject({ ok: false, detail: 'gemini cannot be reached (unreachable).' })
+  expect(answer.text).not.toContain('127.0.0.1')
+})
+
+test('a key of the environment is checked like a stored one', async () => {
+  const { body } = await app.call(schema.listCredentials, { query: { limit: '200' } })
+  const { id } = body.credentials.find(({ source }: schema.Credential) => source === 'environment')
+  const answer = await app.call(schema.checkCredential, { params: { credentialId: id } })
+  expect(answer.body).toMatchObject({ ok: true, detail: 'anthropic accepted the credential.' })
+})
+
+test.each([
+  ['none', true, 'The reference needs no key.'],
+  ['local', true, 'There is no key to check. Whether a worker offers it now is shown with the sandboxes.'],
+  ['docker', false, 'The engine does not answer: it could not be reached (ENOENT).'],
+])('the built-in %s', async (provider, ok, detail) => {
+  const { body } = await app.call(schema.listCredentials, { query: { limit: '200' } })
+  const { id } = body.credentials.find((one: schema.Credential) => one.provider === provider)
+  const answer = await app.call(schema.checkCredential, { params: { credentialId: id } })
+  expect(answer).toMatchObject({ status: 200, body: { ok, detail } })
+})
+
+test.each([
+  ['sk-harbor-0123456789', true, /was not tried/],
+  ['other-0123456789', false, /begin with sk-harbor-/],
+])('a registry key is judged by its shape, and says so: %s', async (key, ok, detail) => {
+  const answer = await checkKey({ kind: 'registry', provider: 'harbor', field: 'apiKey' }, key)
+  expect(answer.body).toMatchObject({ ok, detail: expect.stringMatching(detail) })
+})
+
+describe('a host that a client names', () => {
+  const tools = { upstreams: upstreamsToNowhere(), environment: {}, outbound: createOutbound() }
+
+  test('is asked instead of github.com, and only when it is public', async () => {
+    const asked: string[] = []
+    const resolve = async (host: string) => {
+      asked.push(host)
+      return ['10.0.0.1']
+    }
+    const outbound = createOutbound({ resolve })
+    const verdict = await checkGithub({ ...tools, outbound }, { token: 't', host: 'git.example.com' })
+    expect(verdict).toEqual({ ok: false, detail: 'github is not asked (address_not_public).' })
+    expect(asked).toEqual(['git.example.com'])
+  })
+
+  test('is refused as engine when it is private, whatever was stored', async () => {
+    expect(await checkDocker(tools, { host: 'tcp://127.0.0.1:2376' })).toEqual({
+      ok: false,
+      detail: 'The engine does not answer: the host does not resolve to public addresses only.',
+    })
+    expect(await checkDocker(tools, { host: 'unix:///var/run/docker.sock' })).toMatchObject({
+      ok: false,
+      detail: 'The address of the engine is of a kind that cannot be checked.',
+    })
+  })
+})
+
+/** The operator's base URL is for github.com; a host of a client's own must not be sent there. */
+function upstreamsToNowhere() {
+  return { github: 'http://127.0.0.1:9' }
+}

@@ -1,0 +1,75 @@
+import { randomBytes } from 'node:crypto'
+import type { Stats } from 'node:fs'
+import { type FileHandle, link, mkdir, open, rename, rm } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { keyText, MasterKeyRefused, parseKeys } from './key-text.ts'
+import type { MasterKey } from './seal.ts'
+
+const HEADING =
+  '# Assay master keys, the newest first. They open every stored credential: keep a copy, and keep it secret.'
+const OTHERS = 0o077
+
+/** The keys in the file, or undefined when there is no file. A file that others could have read or written is refused. */
+export async function readKeyFile(path: string): Promise<MasterKey[] | undefined> {
+  const file = await open(path, 'r').catch(unless('ENOENT'))
+  if (!file) return undefined
+  await using _ = file
+  requirePrivate(path, await file.stat())
+  const lines = (await file.readFile('utf8')).split('\n').map((line) => line.trim())
+  return parseKeys(
+    lines.filter((line) => line !== '' && !line.startsWith('#')),
+    path,
+  )
+}
+
+function requirePrivate(path: string, stats: Stats): void {
+  if (!stats.isFile()) throw new MasterKeyRefused(`${path} is not a file.`)
+  const self = process.geteuid?.()
+  if (self === undefined) return // Windows: neither owners nor modes as we know them
+  if (stats.uid !== self) {
+    throw new MasterKeyRefused(
+      `${path} belongs to user ${stats.uid} and Assay runs as user ${self}. Start it as the owner.`,
+    )
+  }
+  if ((stats.mode & OTHERS) !== 0) {
+    throw new MasterKeyRefused(`${path} can be read or written by others. Close it with: chmod 600 ${path}`)
+  }
+}
+
+/** Makes the file unless there is one; whoever comes second keeps what the first has written. */
+export async function createKeyFile(path: string, key: MasterKey): Promise<void> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  const draft = await writeDraft(path, [key])
+  // A link, unlike a rename, never replaces.
+  await link(draft, path).catch(unless('EEXIST'))
+  await rm(draft)
+  await syncFolder(dirname(path))
+}
+
+/** At any moment, power cut included, the file holds either all the old keys or all the new ones. */
+export async function replaceKeyFile(path: string, keys: MasterKey[]): Promise<void> {
+  await rename(await writeDraft(path, keys), path)
+  await syncFolder(dirname(path))
+}
+
+async function writeDraft(path: string, keys: MasterKey[]): Promise<string> {
+  const draft = `${path}.${randomBytes(4).toString('hex')}`
+  await using file: FileHandle = await open(draft, 'wx', 0o600)
+  await file.writeFile(`${[HEADING, ...keys.map(keyText)].join('\n')}\n`)
+  await file.sync()
+  return draft
+}
+
+/** A new name in a folder outlives a power cut only when the folder is synced. Windows has no such thing. */
+async function syncFolder(path: string): Promise<void> {
+  if (process.platform === 'win32') return
+  await using folder = await open(path, 'r')
+  await folder.sync()
+}
+
+const unless =
+  (code: string) =>
+  (error: unknown): undefined => {
+    if (error instanceof Error && 'code' in error && error.code === code) return undefined
+    throw error
+  }

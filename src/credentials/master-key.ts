@@ -1,0 +1,99 @@
+import { type Db, transact } from '../platform/db/db.ts'
+import { createKeyFile } from './key-file.ts'
+import { type KeyPlace, type KeySource, keySource, nameOf, readKeys } from './key-source.ts'
+import { MasterKeyRefused } from './key-text.ts'
+import {
+  checkValue,
+  fitsCheckValue,
+  type MasterKey,
+  newMasterKey,
+  open,
+  type Place,
+  type Sealed,
+  type Secret,
+  seal,
+} from './seal.ts'
+import { activateMasterKey, findActiveMasterKey, listMasterKeys, lockMasterKeys, shareMasterKeys } from './sql.ts'
+
+/** A secret is sealed with a key that we do not hold, not even after looking again. */
+export class MasterKeyMissing extends MasterKeyRefused {
+  override name = 'MasterKeyMissing'
+}
+
+export type Keyring = {
+  /**
+   * Seals with the active key, in the transaction that stores the result: until it ends no rotation can retire that key.
+   * Call it before any credential is locked; a rotation takes its locks in that order too.
+   */
+  sealer(tx: Db): Promise<(place: Place, secret: Secret) => Sealed>
+  /** Throws SealBroken, or MasterKeyMissing. */
+  open(place: Place, sealed: Sealed): Promise<Secret>
+}
+
+/**
+ * Opens the keys that the database's secrets are sealed with, or refuses. An empty database gets its key here: the
+ * variable's first, else the key file's first, else a new one, which is safe on disk before the database knows it.
+ */
+export const openKeyring = ({ db, ...place }: KeyPlace & { db: Db }): Promise<Keyring> =>
+  transact(db, async (tx) => {
+    const source = keySource(place)
+    await lockMasterKeys(tx)
+    if ((await listMasterKeys(tx)).length === 0) {
+      const first = await firstKey(source)
+      await activateMasterKey(tx, first.id, checkValue(first))
+    }
+    const { keys } = await holdActiveKey(tx, source)
+    return keyring(source, keys)
+  })
+
+async function firstKey(source: KeySource): Promise<MasterKey> {
+  if (source.kind === 'file') await createKeyFile(source.path, newMasterKey())
+  // What the file says counts, not what we meant to write: someone may have been faster.
+  const [first] = await readKeys(source)
+  if (!first) throw new MasterKeyRefused(`${nameOf(source)} was removed while Assay started.`)
+  return first
+}
+
+/** Call under the lock of the master keys. The keys at hand, and the active one proven to be among them. */
+export async function holdActiveKey(tx: Db, source: KeySource): Promise<{ keys: MasterKey[]; active: MasterKey }> {
+  const row = (await listMasterKeys(tx)).find(({ active }) => active)
+  if (!row) throw new MasterKeyRefused('The database has no active master key.')
+
+  const keys = await readKeys(source)
+  const active = keys.find(({ id }) => id === row.id)
+  if (!active) throw new MasterKeyRefused(notHeld(row.id, source, keys))
+  if (!fitsCheckValue(active, row.check_value)) {
+    throw new MasterKeyRefused(`The check value of master key ${row.id} was changed in the database. Restore a backup.`)
+  }
+  return { keys, active }
+}
+
+const notHeld = (id: string, source: KeySource, keys: MasterKey[]): string => {
+  const sealed = `The stored credentials are sealed with master key ${id}`
+  if (source.kind === 'variable') {
+    return `${sealed}, which ASSAY_SECRET_KEY does not hold. Set it to that key, or to "new,old" to rotate.`
+  }
+  const lack = keys.length === 0 ? 'does not exist' : 'holds another key'
+  return `${sealed}, and ${source.path} ${lack}. Put that key file back, or set ASSAY_SECRET_KEY.`
+}
+
+function keyring(source: KeySource, keys: MasterKey[]): Keyring {
+  const held = new Map(keys.map((key) => [key.id, key]))
+  /** A key that is new to us came by a rotation elsewhere: the file has it. */
+  const readKey = async (id: string): Promise<MasterKey> => {
+    if (!held.has(id)) for (const key of await readKeys(source)) held.set(key.id, key)
+    const key = held.get(id)
+    if (!key) throw new MasterKeyMissing(`A secret needs master key ${id}, which ${nameOf(source)} does not hold.`)
+    return key
+  }
+  return {
+    async sealer(tx) {
+      await shareMasterKeys(tx)
+      const active = await findActiveMasterKey(tx)
+      if (!active) throw new MasterKeyRefused('The database has no active master key.')
+      const key = await readKey(active.id)
+      return (place, secret) => seal(key, place, secret)
+    },
+    open: async (place, sealed) => open(await readKey(sealed.masterKeyId), place, sealed),
+  }
+}

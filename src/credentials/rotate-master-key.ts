@@ -1,0 +1,102 @@
+import { type Db, transact } from '../platform/db/db.ts'
+import { replaceKeyFile } from './key-file.ts'
+import { type KeyPlace, type KeySource, keySource, nameOf, readKeys } from './key-source.ts'
+import { MasterKeyRefused } from './key-text.ts'
+import { holdActiveKey } from './master-key.ts'
+import { checkValue, type MasterKey, newMasterKey, rewrap, SealBroken } from './seal.ts'
+import { activateMasterKey, listMasterKeysInUse, lockMasterKeys, lockOtherWrappings, setWrapping } from './sql.ts'
+
+export const ROTATION_STEPS = ['both keys at hand', 'secrets rewrapped', 'committed', 'old key dropped'] as const
+export type RotationStep = (typeof ROTATION_STEPS)[number]
+
+export type Rotation = {
+  from: string
+  to: string
+  rewrapped: number
+  /** Credentials whose data key did not open before either. They are left as they are, and so is their master key. */
+  broken: string[]
+}
+
+type Order = KeyPlace & { db: Db; onStep?: (step: RotationStep) => void }
+
+/**
+ * Puts a new master key in the place of the old one while everything runs: a new one of ours in the key file, or the
+ * first in ASSAY_SECRET_KEY. Whatever cuts it short, the keys at hand still open every secret, and it can be called again.
+ */
+export async function rotateMasterKey({ db, onStep = () => {}, ...place }: Order): Promise<Rotation> {
+  const source = keySource(place)
+  const rotation = await transact(db, async (tx) => {
+    await lockMasterKeys(tx)
+    const { keys, active } = await holdActiveKey(tx, source)
+    const next = await nextKey(source, keys, active)
+    onStep('both keys at hand')
+    if (next.id !== active.id) await activateMasterKey(tx, next.id, checkValue(next))
+    const outcome = await rewrapAll(tx, keys, next)
+    onStep('secrets rewrapped')
+    return { from: active.id, to: next.id, ...outcome }
+  })
+  onStep('committed')
+  if (source.kind === 'file') await dropUnusedKeys(db, source.path)
+  onStep('old key dropped')
+  return rotation
+}
+
+/** The key to change to, kept where every process finds it before any secret needs it. */
+async function nextKey(source: KeySource, keys: MasterKey[], active: MasterKey): Promise<MasterKey> {
+  const [first = active] = keys
+  // In the file a first key that is not the active one is left from a rotation that was cut short.
+  if (source.kind === 'variable' || first.id !== active.id) return first
+
+  const fresh = newMasterKey()
+  await replaceKeyFile(source.path, [fresh, ...keys])
+  const [written] = await readKeys(source)
+  if (written?.id !== fresh.id) throw new MasterKeyRefused(`${nameOf(source)} was changed during the rotation.`)
+  return fresh
+}
+
+const ROWS = 500
+const FIRST_ID = '00000000-0000-0000-0000-000000000000'
+
+async function rewrapAll(tx: Db, keys: MasterKey[], next: MasterKey): Promise<{ rewrapped: number; broken: string[] }> {
+  const broken: string[] = []
+  let rewrapped = 0
+  let rows = await lockOtherWrappings(tx, next.id, FIRST_ID, ROWS)
+  for (let last = rows.at(-1); last; last = rows.at(-1)) {
+    for (const row of rows) {
+      const wrappedKey = rewrapRow(keys, next, row)
+      if (!wrappedKey) {
+        broken.push(row.id)
+        continue
+      }
+      await setWrapping(tx, row.id, next.id, wrappedKey)
+      rewrapped += 1
+    }
+    rows = await lockOtherWrappings(tx, next.id, last.id, ROWS)
+  }
+  return { rewrapped, broken }
+}
+
+type Row = Awaited<ReturnType<typeof lockOtherWrappings>>[number]
+
+/** Undefined when it does not open: one row that someone tampered with must not keep all others on the old key. */
+function rewrapRow(keys: MasterKey[], next: MasterKey, row: Row): Buffer | undefined {
+  const from = keys.find(({ id }) => id === row.master_key_id)
+  const { version, kind, provider } = row
+  const place = { workspaceId: row.workspace_id, credentialId: row.id, version, kind, provider }
+  try {
+    return from && rewrap(from, next, place, row.wrapped_key)
+  } catch (error) {
+    if (error instanceof SealBroken) return undefined
+    throw error
+  }
+}
+
+/** Under the lock and by what the database says now: another rotation may have come in between. */
+const dropUnusedKeys = (db: Db, path: string): Promise<void> =>
+  transact(db, async (tx) => {
+    await lockMasterKeys(tx)
+    const { keys, active } = await holdActiveKey(tx, { kind: 'file', path })
+    const inUse = await listMasterKeysInUse(tx)
+    const kept = keys.filter(({ id }) => id === active.id || inUse.includes(id))
+    if (kept.length < keys.length) await replaceKeyFile(path, kept)
+  })

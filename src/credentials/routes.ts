@@ -1,0 +1,50 @@
+import type { Db } from '../platform/db/db.ts'
+import type { KeyCaller } from '../platform/http/caller.ts'
+import { reply } from '../platform/http/endpoint.ts'
+import { type Route, route } from '../platform/http/route.ts'
+import { actorOf } from '../workspaces/audit.ts'
+import { listProviders } from './accept.ts'
+import {
+  createCredential,
+  deleteCredential,
+  listCredentials,
+  readCredential,
+  type Tools,
+  updateCredential,
+} from './credentials.ts'
+import * as schema from './schema.ts'
+import { checkCredential } from './secrets.ts'
+
+export function credentialRoutes(tools: Tools): Route[] {
+  const within = (db: Db): Tools => ({ ...tools, db })
+  const find = ({ db, caller, params }: { db: Db; caller: KeyCaller; params: { credentialId: string } }) =>
+    readCredential(within(db), caller.workspace.id, params.credentialId)
+
+  return [
+    route(schema.createCredential, async ({ db, caller, body, requestId }) =>
+      reply(201, await createCredential(within(db), by(caller, requestId), body)),
+    ),
+    route(schema.listCredentials, async ({ db, caller, query }) =>
+      reply(200, await listCredentials(within(db), caller.workspace, query)),
+    ),
+    route(schema.updateCredential, find, async ({ db, caller, body, requestId }, credential) =>
+      reply(200, await updateCredential(within(db), by(caller, requestId), credential, body)),
+    ),
+    route(schema.deleteCredential, find, async ({ db, caller, requestId }, credential) => {
+      await deleteCredential(within(db), by(caller, requestId), credential)
+      return reply(204)
+    }),
+    route(schema.checkCredential, find, async ({ db, caller }, credential) =>
+      reply(200, await checkCredential(within(db), caller.workspace.id, credential)),
+    ),
+    route(schema.listCredentialProviders, async ({ db, caller }) =>
+      reply(200, { providers: await listProviders(within(db), caller.workspace.id) }),
+    ),
+  ]
+}
+
+const by = (caller: KeyCaller, requestId: string) => ({
+  workspaceId: caller.workspace.id,
+  actor: actorOf(caller),
+  requestId,
+})

@@ -1,0 +1,128 @@
+import { z } from 'zod'
+import { endpoint } from '../platform/http/endpoint.ts'
+import { pageQuery } from '../platform/http/page.ts'
+import type { ProblemKind } from '../platform/problem.ts'
+
+const time = z.iso.datetime()
+const label = z.string().trim().min(1).max(200)
+
+export const Kind = z.enum(['model', 'sandbox', 'registry', 'code-host']).meta({ id: 'CredentialKind' })
+export type Kind = z.infer<typeof Kind>
+
+export const Credential = z
+  .object({
+    id: z.uuid(),
+    kind: Kind,
+    provider: z.string(),
+    name: z.string(),
+    source: z
+      .enum(['stored', 'environment', 'builtin'])
+      .describe('`stored` here by a client, taken from the `environment` of the server, or `builtin`.'),
+    hint: z.string().describe('The end of the key, or where it leads: enough to tell it from others.'),
+    createdAt: time,
+    lastUsedAt: time.nullable().describe('To the minute.'),
+  })
+  .meta({ id: 'Credential' })
+export type Credential = z.infer<typeof Credential>
+
+export const CredentialCheck = z
+  .object({ ok: z.boolean(), detail: z.string(), latencyMs: z.number().int().min(0) })
+  .meta({ id: 'CredentialCheck' })
+export type CredentialCheck = z.infer<typeof CredentialCheck>
+
+export const CredentialProvider = z
+  .object({
+    kind: Kind,
+    provider: z.string(),
+    fields: z.array(z.object({ name: z.string(), required: z.boolean(), secret: z.boolean() })),
+  })
+  .meta({ id: 'CredentialProvider' })
+export type CredentialProvider = z.infer<typeof CredentialProvider>
+
+const secret = z
+  .record(z.string(), z.string())
+  .describe('The fields that the provider asks for, by name; at most 64 KiB. Never shown again.')
+
+export const credentialInUse = {
+  code: 'credential_in_use',
+  status: 409,
+  title: 'This credential is in use',
+  meaning: 'Something still refers to the credential. Put a new secret in with PATCH instead; the id stays.',
+} as const satisfies ProblemKind
+
+export const credentialReadOnly = {
+  code: 'credential_read_only',
+  status: 409,
+  title: 'This credential is not stored here',
+  meaning: 'It is built in or comes from the environment of the server, and is changed there.',
+} as const satisfies ProblemKind
+
+export const credentialStorageOff = {
+  code: 'credential_storage_off',
+  status: 409,
+  title: 'This server stores no credentials',
+  meaning: 'Credential storage is off: credentials come only from the environment of the server.',
+} as const satisfies ProblemKind
+
+export const createCredential = endpoint({
+  id: 'createCredential',
+  method: 'POST',
+  path: '/api/orgs/{org}/credentials',
+  summary: 'Store a credential',
+  access: 'admin',
+  body: z.strictObject({ kind: Kind, provider: z.string().max(200), name: label, secret }),
+  example: { kind: 'model', provider: 'anthropic', name: 'Team key', secret: { apiKey: 'sk-ant-0123456789abcdef' } },
+  answers: { 201: Credential },
+  problems: [credentialStorageOff],
+  creates: true,
+})
+
+export const listCredentials = endpoint({
+  id: 'listCredentials',
+  method: 'GET',
+  path: '/api/orgs/{org}/credentials',
+  summary: 'List the credentials: stored ones, those of the server, and the built-in ones',
+  access: 'read',
+  query: pageQuery(),
+  answers: { 200: z.object({ credentials: z.array(Credential), nextCursor: z.string().nullable() }) },
+})
+
+export const updateCredential = endpoint({
+  id: 'updateCredential',
+  method: 'PATCH',
+  path: '/api/orgs/{org}/credentials/{credentialId}',
+  summary: 'Rename a credential, or put a new secret in: all its fields, at once for everything that uses it',
+  access: 'admin',
+  body: z.strictObject({ name: label.optional(), secret: secret.optional() }),
+  example: { name: 'Team key 2', secret: { apiKey: 'sk-ant-fedcba9876543210' } },
+  answers: { 200: Credential },
+  problems: [credentialReadOnly],
+})
+
+export const deleteCredential = endpoint({
+  id: 'deleteCredential',
+  method: 'DELETE',
+  path: '/api/orgs/{org}/credentials/{credentialId}',
+  summary: 'Delete a credential',
+  access: 'admin',
+  answers: { 204: null },
+  problems: [credentialInUse, credentialReadOnly],
+})
+
+export const checkCredential = endpoint({
+  id: 'checkCredential',
+  method: 'POST',
+  path: '/api/orgs/{org}/credentials/{credentialId}/check',
+  summary: 'Ask the provider whether it accepts the credential',
+  access: 'admin',
+  answers: { 200: CredentialCheck },
+})
+
+export const listCredentialProviders = endpoint({
+  id: 'listCredentialProviders',
+  method: 'GET',
+  path: '/api/orgs/{org}/credential-providers',
+  summary: 'List the providers whose credentials can be stored, and the fields that each asks for',
+  access: 'read',
+  answers: { 200: z.object({ providers: z.array(CredentialProvider) }) },
+})

@@ -1,0 +1,76 @@
+import { findProvider } from './accept.ts'
+import { findDerived, type Tools } from './credentials.ts'
+import { type Keyring, MasterKeyMissing } from './master-key.ts'
+import type { Credential, CredentialCheck, Kind } from './schema.ts'
+import { SealBroken, type Secret } from './seal.ts'
+import { findSealedRow, markCredentialUsed } from './sql.ts'
+
+export type OpenedSecret = { kind: Kind; provider: string; secret: Secret }
+
+/**
+ * The secret as it is at this moment: call it when the secret is needed, and a PATCH acts on what already runs.
+ * Throws SealBroken when someone tampered with it.
+ */
+export async function openSecret(tools: Tools, workspaceId: string, id: string): Promise<OpenedSecret | undefined> {
+  const opened = await findSecret(tools, workspaceId, id)
+  if (opened?.useIsStale) await markCredentialUsed(tools.db, id)
+  return opened && { kind: opened.kind, provider: opened.provider, secret: opened.secret }
+}
+
+/** Asks the provider. A credential that does not work is an answer, not an error. */
+export async function checkCredential(
+  tools: Tools,
+  workspaceId: string,
+  credential: Credential,
+): Promise<CredentialCheck> {
+  const started = performance.now()
+  const verdict = await judge(tools, workspaceId, credential)
+  return { ...verdict, latencyMs: Math.round(performance.now() - started) }
+}
+
+async function judge(tools: Tools, workspaceId: string, credential: Credential) {
+  const provider = await findProvider(tools, workspaceId, credential)
+  if (!provider) return { ok: false, detail: `There is no provider ${credential.provider} any more.` }
+  const opened = await findSecret(tools, workspaceId, credential.id).catch(ifBroken)
+  if (!opened) return { ok: false, detail: 'The stored secret does not open any more. Put it in again with PATCH.' }
+  return provider.check(tools, opened.secret)
+}
+
+function ifBroken(error: unknown): undefined {
+  if (!(error instanceof SealBroken)) throw error
+}
+
+type Found = OpenedSecret & { useIsStale: boolean }
+
+async function findSecret(tools: Tools, workspaceId: string, id: string): Promise<Found | undefined> {
+  const stored = tools.keyring && (await findStored(tools, tools.keyring, workspaceId, id))
+  if (stored) return stored
+  const derived = await findDerived(tools, workspaceId, id)
+  if (!derived) return undefined
+  const { kind, provider } = derived.credential
+  return { kind, provider, secret: derived.secret, useIsStale: false }
+}
+
+const READS = 3
+
+async function findStored({ db }: Tools, keyring: Keyring, workspaceId: string, id: string) {
+  for (let read = 1; ; read++) {
+    const row = await findSealedRow(db, workspaceId, id)
+    if (!row) return undefined
+    try {
+      return await openRow(keyring, workspaceId, row)
+    } catch (error) {
+      // A rotation that ended after we read the row has taken the old key away; the row now names the new one.
+      if (!(error instanceof MasterKeyMissing) || read === READS) throw error
+    }
+  }
+}
+
+type Row = NonNullable<Awaited<ReturnType<typeof findSealedRow>>>
+
+async function openRow(keyring: Keyring, workspaceId: string, row: Row): Promise<Found> {
+  const { kind, provider, version } = row
+  const place = { workspaceId, credentialId: row.id, version, kind, provider }
+  const sealed = { masterKeyId: row.master_key_id, wrappedKey: row.wrapped_key, ciphertext: row.ciphertext }
+  return { kind, provider, secret: await keyring.open(place, sealed), useIsStale: row.use_is_stale }
+}

@@ -1,0 +1,152 @@
+import { sql } from 'kysely'
+import { type Db, lock } from '../platform/db/db.ts'
+import type { Page } from '../platform/http/page.ts'
+import type { Kind } from './schema.ts'
+import type { Sealed } from './seal.ts'
+
+const MASTER_KEY_LOCK = 'master key'
+
+/** One at a time makes, rotates or tidies master keys, and nobody seals meanwhile. */
+export const lockMasterKeys = (tx: Db) => lock(tx, MASTER_KEY_LOCK)
+
+/** The same lock, shared: any number may seal at once. The queue for this lock is fair, so a rotation gets its turn under any load. */
+export const shareMasterKeys = (tx: Db) =>
+  sql`select pg_advisory_xact_lock_shared(hashtextextended(${MASTER_KEY_LOCK}, 0))`.execute(tx)
+
+export const listMasterKeys = (db: Db) =>
+  db.selectFrom('master_keys').select(['id', 'check_value', 'active']).orderBy('created_at').execute()
+
+export const findActiveMasterKey = (db: Db) =>
+  db.selectFrom('master_keys').select('id').where('active', '=', true).executeTakeFirst()
+
+/** From now on this key seals, and no other. */
+export async function activateMasterKey(tx: Db, id: string, checkValue: Buffer): Promise<void> {
+  await tx.updateTable('master_keys').set({ active: false }).where('active', '=', true).execute()
+  await tx
+    .insertInto('master_keys')
+    .values({ id, check_value: checkValue, active: true })
+    .onConflict((conflict) => conflict.column('id').doUpdateSet({ active: true, check_value: checkValue }))
+    .execute()
+}
+
+/** Keys that some secret is still sealed with. */
+export async function listMasterKeysInUse(db: Db): Promise<string[]> {
+  const rows = await db.selectFrom('credentials').select('master_key_id').distinct().execute()
+  return rows.map((row) => row.master_key_id)
+}
+
+/** In the order of ids, after `after`: the secrets that another key than this one opens. */
+export const lockOtherWrappings = (tx: Db, masterKeyId: string, after: string, limit: number) =>
+  tx
+    .selectFrom('credentials')
+    .select(['id', 'workspace_id', 'version', 'kind', 'provider', 'master_key_id', 'wrapped_key'])
+    .where('master_key_id', '<>', masterKeyId)
+    .where('id', '>', after)
+    .orderBy('id')
+    .limit(limit)
+    .forNoKeyUpdate()
+    .execute()
+
+export const setWrapping = (tx: Db, id: string, masterKeyId: string, wrappedKey: Buffer) =>
+  tx
+    .updateTable('credentials')
+    .set({ master_key_id: masterKeyId, wrapped_key: wrappedKey })
+    .where('id', '=', id)
+    .execute()
+
+const SHOWN = ['id', 'kind', 'provider', 'name', 'hint', 'created_at', 'last_used_at'] as const
+
+type NewCredential = {
+  id: string
+  workspace_id: string
+  kind: Kind
+  provider: string
+  name: string
+  hint: string
+  version: number
+}
+
+export const insertCredential = (db: Db, credential: NewCredential, sealed: Sealed) =>
+  db
+    .insertInto('credentials')
+    .values({ ...credential, ...columnsOf(sealed) })
+    .returning(SHOWN)
+    .executeTakeFirstOrThrow()
+
+export const listCredentialRows = (db: Db, workspaceId: string, page: Page) =>
+  db
+    .selectFrom('credentials')
+    .select(SHOWN)
+    .where('workspace_id', '=', workspaceId)
+    .$if(page.cursor !== undefined, (query) =>
+      query.where(sql<boolean>`(created_at, id) < (${page.cursor?.at}::timestamptz, ${page.cursor?.id}::uuid)`),
+    )
+    .orderBy('created_at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(page.limit + 1)
+    .execute()
+
+export const findCredentialRow = (db: Db, workspaceId: string, id: string) =>
+  db
+    .selectFrom('credentials')
+    .select(SHOWN)
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .executeTakeFirst()
+
+/** Weaker than an update of the key: rows that point here can still be written meanwhile. */
+export const lockCredentialVersion = (tx: Db, workspaceId: string, id: string) =>
+  tx
+    .selectFrom('credentials')
+    .select('version')
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .forNoKeyUpdate()
+    .executeTakeFirst()
+
+type Change = {
+  name: string | undefined
+  secret: { hint: string; version: number; sealed: Sealed } | undefined
+}
+
+/** Takes a row that is locked. */
+export const updateCredentialRow = (tx: Db, id: string, { name, secret }: Change) =>
+  tx
+    .updateTable('credentials')
+    .set({ updated_at: sql<Date>`now()` })
+    .set(name === undefined ? {} : { name })
+    .set(secret ? { hint: secret.hint, version: secret.version, ...columnsOf(secret.sealed) } : {})
+    .where('id', '=', id)
+    .returning(SHOWN)
+    .executeTakeFirstOrThrow()
+
+export const deleteCredentialRow = (tx: Db, workspaceId: string, id: string) =>
+  tx.deleteFrom('credentials').where('workspace_id', '=', workspaceId).where('id', '=', id).executeTakeFirstOrThrow()
+
+export const findSealedRow = (db: Db, workspaceId: string, id: string) =>
+  db
+    .selectFrom('credentials')
+    .select(['id', 'kind', 'provider', 'version', 'master_key_id', 'wrapped_key', 'ciphertext'])
+    .select(sql<boolean>`last_used_at is null or last_used_at < now() - interval '1 minute'`.as('use_is_stale'))
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .executeTakeFirst()
+
+export const markCredentialUsed = (db: Db, id: string) =>
+  db.updateTable('credentials').set({ last_used_at: sql<Date>`now()` }).where('id', '=', id).execute()
+
+/** Environment and built-in credentials follow from the workspace itself. */
+export async function findOwner(db: Db, workspaceId: string) {
+  const row = await db
+    .selectFrom('workspaces')
+    .select(['id', 'login', 'created_at'])
+    .where('id', '=', workspaceId)
+    .executeTakeFirst()
+  return row && { id: row.id, login: row.login, createdAt: row.created_at }
+}
+
+const columnsOf = (sealed: Sealed) => ({
+  master_key_id: sealed.masterKeyId,
+  wrapped_key: sealed.wrappedKey,
+  ciphertext: sealed.ciphertext,
+})

@@ -1,0 +1,60 @@
+// Support for the tests of this folder.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { testDatabase } from '../../../test/support/database.ts'
+import { createOutbound } from '../../platform/outbound/outbound.ts'
+import { createWorkspace } from '../../workspaces/workspaces.ts'
+import { createCredential, readCredential, type Tools, updateCredential } from '../credentials.ts'
+import { readKeyFile } from '../key-file.ts'
+import { openKeyring } from '../master-key.ts'
+import { openSecret } from '../secrets.ts'
+
+/** One database and data folder; each process has its own keyring. A secret's value is its credential's id or name. */
+export async function startService(secretKey?: string) {
+  const database = await testDatabase({ max: 20 })
+  const { db, pool } = database
+  const dataFolder = await mkdtemp(join(tmpdir(), 'assay-rotate-'))
+  const place = { db, dataFolder }
+  await openKeyring({ ...place, secretKey })
+  const { row } = await createWorkspace(db, { login: 'acme', name: 'Acme', kind: 'org' }, { actor: 'system' })
+  const by = { workspaceId: row.id, actor: 'system' }
+
+  return {
+    place,
+    workspaceId: row.id,
+    async process(key = secretKey): Promise<Tools> {
+      const keyring = await openKeyring({ ...place, secretKey: key })
+      return { db, keyring, environment: {}, upstreams: {}, outbound: createOutbound() }
+    },
+    async store(tools: Tools, count: number): Promise<string[]> {
+      const ids: string[] = []
+      for (let made = 0; made < count; made++) {
+        const wish = { kind: 'model', provider: 'openai', name: 'key', secret: { apiKey: 'not-yet-known' } } as const
+        const credential = await createCredential(tools, by, wish)
+        await updateCredential(tools, by, credential, { secret: { apiKey: credential.id } })
+        ids.push(credential.id)
+      }
+      return ids
+    },
+    async replace(tools: Tools, id: string): Promise<void> {
+      await updateCredential(tools, by, await readCredential(tools, row.id, id), { secret: { apiKey: id } })
+    },
+    open: (tools: Tools, ids: string[]) =>
+      Promise.all(ids.map(async (id) => (await openSecret(tools, row.id, id))?.secret.apiKey)),
+    rows: () =>
+      db.selectFrom('credentials').select(['master_key_id', 'wrapped_key', 'ciphertext']).orderBy('id').execute(),
+    keyFile: async () => (await readKeyFile(join(dataFolder, 'secret.key'))) ?? [],
+    activeKey: async () => (await pool.query('select id from master_keys where active')).rows[0]?.id,
+    underRetiredKeys: async () =>
+      (await pool.query('select c.id from credentials c join master_keys m on m.id = master_key_id where not active'))
+        .rows,
+    /** How many wait for a lock that another holds. */
+    waiting: async () =>
+      (await pool.query(`select 1 from pg_locks where locktype = 'advisory' and not granted`)).rowCount ?? 0,
+    async [Symbol.asyncDispose]() {
+      await database[Symbol.asyncDispose]()
+      await rm(dataFolder, { recursive: true, force: true })
+    },
+  }
+}
