@@ -20,8 +20,8 @@ process.exit(total('failed') > 0 || total('passed') === 0 ? 1 : 0)
 
 function announceParts(): void {
   const missing = PARTS.filter((part) => part.find() === undefined)
-  for (const { name, without } of missing)
-    console.log(`skipped: ${name} is missing, so ${without} (npm run setup -- ${name})`)
+  for (const { name, setup, without } of missing)
+    console.log(`skipped: ${name} is missing, so ${without} (npm run setup -- ${setup})`)
   const required = missing.filter(({ name }) => requiredParts().includes(name))
   if (required.length === 0) return
   console.error(`ASSAY_REQUIRE names parts that are missing: ${required.map(({ name }) => name).join(', ')}`)

@@ -2,15 +2,16 @@ import { accessSync, constants, readdirSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
 /** Parts of the machine that some suites need. Missing ones are named; required ones fail the run. */
-type Part = { name: string; find: () => string | undefined; without: string }
+type Part = { name: string; setup: string; find: () => string | undefined; without: string }
 
 export const PARTS: Part[] = [
   {
     name: 'postgres',
+    setup: 'postgres',
     find: postgresFolder,
     without: 'the suite does not run a second time on a PostgreSQL of the system',
   },
-  { name: 's3', find: () => onPath('python3'), without: 'blobs are not proven against an S3 server' },
+  { name: 's3', setup: 'python', find: () => onPath('python3'), without: 'blobs are not proven against an S3 server' },
 ]
 
 export const requiredParts = (): string[] => (process.env.ASSAY_REQUIRE ?? '').split(',').filter((name) => name !== '')

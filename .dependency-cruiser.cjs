@@ -1,0 +1,149 @@
+const { Visitor } = require('@swc/core/Visitor.js')
+
+// The house, top to bottom: a folder may import from the folders above it, never from those below.
+// `scripts/house-rules.test.ts` shows for each rule a small tree that breaks it.
+const ORDER = [
+  'platform',
+  'harbor',
+  'sandboxes',
+  'harnesses',
+  'workspaces',
+  'credentials',
+  'catalog',
+  'gateway',
+  'repos',
+  'batches',
+  'benchmarks',
+  'comparisons',
+  'releases',
+  'results',
+]
+// Files of src/ itself put the rooms together, so they stand below all of them.
+const GROUND = '[^/]+\\.ts$'
+
+// Decisions: what goes in is all they know. A new one is added here, by name.
+const PURE = [
+  'platform/jobs/backoff',
+  'harbor/safety',
+  'gateway/price',
+  'batches/candidates',
+  'comparisons/(plan|status)',
+  'releases/(aggregate|frontier|fingerprint)',
+  'results/cards',
+].join('|')
+
+const JUNK = '(utils?|helpers?|common|shared|misc|types|constants|managers?|index)'
+const TESTS = ['\\.test\\.ts$', '/testing/', '/(test-support|loopback-servers)\\.ts$', '^(test|bench)/']
+
+// What a browser may load: the wire contract, and the little that it is written with.
+const CONTRACT = ['/schema\\.ts$', '^src/platform/http/(endpoint|page)\\.ts$', '^src/platform/problem\\.ts$']
+const CONTRACT_BASE = '^src/platform/(http/(endpoint|page|client)|problem)\\.ts$'
+const ZOD = 'node_modules/zod/'
+
+// The only commands that open the server's own code: they start it, or mend it where no server runs.
+const STARTERS = '^cli/(serve|migrate|doctor|operate[^/]*)\\.ts$'
+const CLIENT = ['/schema\\.ts$', '^src/platform/http/(client|endpoint)\\.ts$']
+
+const forbid = (name, from, to) => ({ name, severity: 'error', from, to })
+const below = (place) => [...ORDER.slice(place + 1).map((folder) => `${folder}/`), GROUND].join('|')
+
+// swc reads `using`; the visitor that dependency-cruiser walks its tree with does not know it, and would stop there.
+const { visitStatement } = Visitor.prototype
+Visitor.prototype.visitStatement = function visit(statement) {
+  if (statement.type !== 'UsingDeclaration') return visitStatement.call(this, statement)
+  return { ...statement, decls: this.visitVariableDeclarators(statement.decls) }
+}
+
+module.exports = {
+  forbidden: [
+    ...ORDER.map((folder, place) =>
+      forbid(
+        `${folder}-looks-only-up`,
+        { path: `^src/${folder}/`, pathNot: TESTS },
+        { path: `^src/(${below(place)})` },
+      ),
+    ),
+    forbid('src-has-only-known-rooms', { path: `^src/(?!(${ORDER.join('|')})/)[^/]+/` }, {}),
+    forbid('src-stands-alone', { path: '^src/', pathNot: TESTS }, { path: '^(scripts|cli|web)/' }),
+    forbid('the-program-knows-no-tests', { path: '^(src|cli|web)/', pathNot: TESTS }, { path: TESTS }),
+    forbid('no-cycles', {}, { circular: true }),
+    forbid('nothing-unresolved', {}, { couldNotResolve: true }),
+    forbid(
+      'the-program-needs-no-dev-dependency',
+      { path: '^(src|cli)/', pathNot: TESTS },
+      { dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown'] },
+    ),
+    forbid('contract-is-browser-safe', { path: '^src/.+/schema\\.ts$' }, { pathNot: [...CONTRACT, ZOD] }),
+    forbid('contract-base-is-browser-safe', { path: CONTRACT_BASE }, { pathNot: [CONTRACT_BASE, ZOD] }),
+    forbid(
+      'clients-see-only-the-contract',
+      { path: '^(web|cli)/', pathNot: [...TESTS, STARTERS] },
+      { path: '^src/', pathNot: CLIENT },
+    ),
+    forbid(
+      'starters-see-only-the-contract-and-the-entrance',
+      { path: STARTERS, pathNot: TESTS },
+      { path: '^src/', pathNot: [...CLIENT, '^src/[^/]+\\.ts$', '^src/platform/log\\.ts$'] },
+    ),
+    forbid(
+      'sql-stays-in-sql-files',
+      { path: '^(src|cli|web)/', pathNot: [...TESTS, '^src/platform/db/', '/sql\\.ts$'] },
+      { path: 'node_modules/(kysely|pg-[^/]+)/' },
+    ),
+    forbid(
+      'connections-are-made-in-platform',
+      // A server makes its own first database; a worker listens on a connection of its own, which no pool may take back.
+      {
+        path: '^(src|cli|web)/',
+        pathNot: [...TESTS, '^src/platform/(db|postgres)/', '^src/platform/jobs/wake\\.ts$', '/sql\\.ts$'],
+      },
+      { path: 'node_modules/(pg|@types/pg)/' },
+    ),
+    forbid(
+      'a-table-has-one-owner',
+      { path: '^(src/.+)/[^/]+$', pathNot: TESTS },
+      { path: '/sql\\.ts$', pathNot: '^$1/sql\\.ts$' },
+    ),
+    forbid('sql-is-private-to-its-folder', { pathNot: ['^src/[^/]+/', ...TESTS] }, { path: '/sql\\.ts$' }),
+    forbid(
+      'http-comes-in-through-platform',
+      { path: '^(src|cli)/', pathNot: [...TESTS, '^src/platform/http/', '^src/gateway/proxy\\.ts$'] },
+      { path: 'node_modules/(hono|@hono)/' },
+    ),
+    forbid(
+      'http-stays-in-routes',
+      {
+        path: '^src/[^/]+/',
+        pathNot: [...TESTS, '^src/platform/', '/(routes|schema)\\.ts$', '^src/gateway/proxy\\.ts$'],
+      },
+      // Who calls, and which page: facts of a request that an operation may be told.
+      { path: '^src/platform/http/', pathNot: '/(caller|page)\\.ts$' },
+    ),
+    forbid(
+      'requests-go-out-through-platform',
+      {
+        path: '^src/',
+        pathNot: [...TESTS, '^src/platform/(http|outbound)/', '^src/gateway/proxy\\.ts$'],
+      },
+      { path: ['node_modules/undici/', '^(node:)?(http|https|http2)$'] },
+    ),
+    forbid('routes-are-mounted-by-app', { pathNot: ['^src/app\\.ts$', ...TESTS] }, { path: '/routes\\.ts$' }),
+    forbid(
+      'pure-stays-pure',
+      { path: `^src/(${PURE})\\.ts$` },
+      // A hash of what went in is still a decision.
+      { pathNot: [`^src/(${PURE})\\.ts$`, '/schema\\.ts$', '^src/harbor/task\\.ts$', '^(node:)?crypto$', ZOD] },
+    ),
+    forbid('no-junk-drawers-no-barrels', {}, { path: `/${JUNK}(/|\\.tsx?$)`, pathNot: 'node_modules/' }),
+  ],
+  options: {
+    // TypeScript 7 has no compiler API. swc sees type-only imports too, so a type cannot point the wrong way either.
+    parser: 'swc',
+    doNotFollow: { path: 'node_modules/' },
+    enhancedResolveOptions: {
+      extensions: ['.ts', '.js', '.tsx'],
+      exportsFields: ['exports'],
+      conditionNames: ['node', 'import', 'types'],
+    },
+  },
+}

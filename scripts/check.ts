@@ -1,0 +1,70 @@
+import { spawn } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { styleText } from 'node:util'
+import { missingPaths } from './doc-paths.ts'
+import { projectFiles, ROOT } from './files.ts'
+import { foreignLicences } from './licences.ts'
+import { sharedTables, strayQueries } from './queries.ts'
+import { tooLong } from './sizes.ts'
+
+/** What it found, as text. Nothing: all is well. */
+type Check = { name: string; run: () => Promise<string> }
+
+const CODE = ['src', 'cli', 'web', 'test', 'bench', 'scripts'].filter((folder) => existsSync(join(ROOT, folder)))
+const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
+const inProject = (path: string): boolean => existsSync(join(ROOT, path))
+
+const CHECKS: Check[] = [
+  command('format and lint', 'biome', 'ci', '--colors=off', '--error-on-warnings'),
+  command('types', 'tsc', '--noEmit'),
+  command('imports', 'depcruise', '--config', '.dependency-cruiser.cjs', ...CODE),
+  command('unused code', 'knip', '--no-progress'),
+  // Rules that need types, which biome does not have yet in a stable form.
+  command(
+    'promises and switches',
+    'oxlint',
+    '--type-aware',
+    '--allow=all',
+    '--deny=typescript/no-floating-promises',
+    '--deny=typescript/switch-exhaustiveness-check',
+    ...CODE,
+  ),
+  command('generated files', 'node', 'scripts/generate.ts', '--check'),
+  list('sizes', () => tooLong(projectFiles(), read)),
+  list('queries', () => [...strayQueries(projectFiles(), read), ...sharedTables(projectFiles(), read)]),
+  list('paths in docs', () =>
+    projectFiles()
+      .filter((path) => path.endsWith('.md'))
+      .flatMap((page) => missingPaths(page, read(page), inProject)),
+  ),
+  list('licences', () => foreignLicences(read('package-lock.json'))),
+]
+
+function command(name: string, program: string, ...args: string[]): Check {
+  const run = async (): Promise<string> => {
+    const PATH = `${join(ROOT, 'node_modules/.bin')}:${process.env.PATH}`
+    const child = spawn(program, args, { cwd: ROOT, env: { ...process.env, PATH }, stdio: ['ignore', 'pipe', 'pipe'] })
+    const ended = new Promise<number | null>((resolve, reject) => child.once('error', reject).once('close', resolve))
+    const [out, err, code] = await Promise.all([text(child.stdout), text(child.stderr), ended])
+    return code === 0 ? '' : `${out}${err}`.trim() || `${program} ended with code ${code}.`
+  }
+  return { name, run }
+}
+
+function list(name: string, find: () => string[]): Check {
+  return { name, run: async () => find().join('\n') }
+}
+
+async function report({ name, run }: Check): Promise<boolean> {
+  const started = performance.now()
+  const found = await run().catch((error: unknown) => (error instanceof Error ? error.message : String(error)))
+  const seconds = ((performance.now() - started) / 1000).toFixed(1).padStart(6)
+  console.log(`${found === '' ? styleText('green', '  ok  ') : styleText('red', 'failed')} ${seconds} s  ${name}`)
+  if (found !== '') console.log(`${found.replaceAll(/^/gm, '    ')}\n`)
+  return found === ''
+}
+
+const passed = await Promise.all(CHECKS.map(report))
+if (passed.includes(false)) process.exitCode = 1

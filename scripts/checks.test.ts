@@ -1,0 +1,90 @@
+import { expect, test } from 'vitest'
+import { missingPaths } from './doc-paths.ts'
+import { foreignLicences } from './licences.ts'
+import { sharedTables, strayQueries } from './queries.ts'
+import { tooLong } from './sizes.ts'
+
+/** Files by path, and how to read them. */
+const tree = (files: Record<string, string>) => [Object.keys(files), (path: string) => files[path] ?? ''] as const
+
+test('a file of more than 400 lines is too long, unless it is generated or a migration', () => {
+  const files = {
+    'src/a.ts': 'x\n'.repeat(400),
+    'src/b.ts': 'x\n'.repeat(401),
+    'src/b.gen.ts': 'x\n'.repeat(4000),
+    'migrations/0001_a.sql': 'x\n'.repeat(4000),
+  }
+  expect(tooLong(...tree(files))).toEqual(['src/b.ts has 401 lines; 400 is the most.'])
+})
+
+test.each([
+  ["db.insertInto('jobs').values({})"],
+  ["db\n  .updateTable('jobs')\n  .set({})"],
+  ["tx.deleteFrom('jobs')"],
+  ['sql`insert into jobs (id) values (1)`'],
+  ['sql`update jobs set state = null`'],
+  ['sql`delete from jobs where id = 1`'],
+])('a table that two folders write is found: %s', (write) => {
+  const files = { 'src/platform/jobs/sql.ts': "db.insertInto('jobs')", 'src/comparisons/sql.ts': write }
+  const found = ['The table jobs is written in src/comparisons and in src/platform/jobs.']
+  expect(sharedTables(...tree(files))).toEqual(found)
+})
+
+test('a table that others only read, or that tests write, has one owner', () => {
+  const files = {
+    'src/workspaces/sql.ts': "db.insertInto('workspaces')",
+    'src/credentials/sql.ts': "db.selectFrom('workspaces')",
+    'src/credentials/credentials.test.ts': "db.insertInto('workspaces')",
+  }
+  expect(sharedTables(...tree(files))).toEqual([])
+})
+
+test('a query outside of sql.ts is found, although it imports nothing', () => {
+  const query = "db.selectFrom('workspaces').selectAll()"
+  const files = {
+    'src/platform/db/tables.gen.ts': 'export interface DB {\n  jobs: Jobs;\n  workspaces: Workspaces;\n}',
+    'src/operate.ts': query,
+    'src/doctor.ts': "pool.query('select count(*) from jobs')",
+    'src/workspaces/sql.ts': query,
+    'src/platform/db/migrate.ts': query,
+    'src/workspaces/workspaces.test.ts': query,
+    'src/store.ts': "pool.query('select 1')",
+    'src/workspaces/keys.ts': "selectFrom(choices, 'of all jobs')",
+  }
+  expect(strayQueries(...tree(files))).toEqual([
+    'src/operate.ts holds a query. Queries stand in the sql.ts of the folder that owns the table.',
+    'src/doctor.ts holds a query. Queries stand in the sql.ts of the folder that owns the table.',
+  ])
+})
+
+test('only production packages with a licence off the list are named', () => {
+  const packages = {
+    '': { license: 'Apache-2.0' },
+    'node_modules/fine': { license: 'MIT' },
+    'node_modules/choice': { license: '(GPL-3.0 OR MIT)' },
+    'node_modules/tool': { license: 'GPL-3.0', dev: true },
+    'node_modules/both': { license: 'MIT AND GPL-3.0' },
+    'node_modules/bare': {},
+  }
+  expect(foreignLicences(JSON.stringify({ packages }))).toEqual([
+    'node_modules/both has the licence MIT AND GPL-3.0, which is not on the list.',
+    'node_modules/bare has the licence (none), which is not on the list.',
+  ])
+})
+
+test('paths that a page names must exist: in code, in blocks and in links', () => {
+  const page = [
+    'See `src/app.ts`, `src/gone.ts` and `src/<noun>/sql.ts`; `npm test` is no path.',
+    '[here](language.md#words) [there](../LICENSE) [out](https://example.org/x) [lost](lost.md)',
+    '```',
+    'cli/gone.ts   a command',
+    'src/platform/ the floor',
+    '```',
+  ].join('\n')
+  const there = ['src/app.ts', 'src/platform/', 'docs/language.md', 'LICENSE']
+  expect(missingPaths('docs/map.md', page, (path) => there.includes(path))).toEqual([
+    'docs/map.md names cli/gone.ts, which is not there.',
+    'docs/map.md names src/gone.ts, which is not there.',
+    'docs/map.md names docs/lost.md, which is not there.',
+  ])
+})

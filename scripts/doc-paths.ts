@@ -1,0 +1,21 @@
+import { dirname, join, normalize } from 'node:path'
+
+const FENCE = /^```[\s\S]*?^```$/gm
+const INLINE = /`([^`\n]+)`/g
+const LINK = /\]\(([^)\s]+)\)/g
+const PATH = /^(?:src|cli|web|bin|test|bench|scripts|migrations|docs|samples|packages|\.ci)\/[\w./-]*$/
+
+/** Paths that a page names and that are not there: in code, in fenced blocks and in links. */
+export function missingPaths(page: string, text: string, exists: (path: string) => boolean): string[] {
+  const inCode = [...(text.match(FENCE) ?? []), ...text.replaceAll(FENCE, '').matchAll(INLINE)].flatMap((code) =>
+    (typeof code === 'string' ? code : (code[1] ?? '')).split(/[\s'"`,;:()]+/),
+  )
+  const named = inCode.filter((word) => PATH.test(word))
+  const linked = [...text.replaceAll(FENCE, '').matchAll(LINK)]
+    .map(([, target = '']) => target.replace(/#.*$/, ''))
+    .filter((target) => target !== '' && !/^[a-z]+:/.test(target))
+    .map((target) => normalize(join(dirname(page), target)))
+  return [...new Set([...named, ...linked])]
+    .filter((path) => !exists(path))
+    .map((path) => `${page} names ${path}, which is not there.`)
+}

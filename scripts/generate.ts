@@ -1,0 +1,65 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { generate, getDialect, RawExpressionNode } from 'kysely-codegen'
+import { z } from 'zod'
+import { endpointGroups, openTools, routeGroups, VERSION } from '../src/app.ts'
+import { readConfig } from '../src/config.ts'
+import type { Db } from '../src/platform/db/db.ts'
+import { openApiDocument } from '../src/platform/http/openapi.ts'
+import { createLog } from '../src/platform/log.ts'
+import { type Scratch, withScratchDatabase } from './scratch-database.ts'
+
+// Writes the files that follow from other files. With --check it writes nothing and names those that are out of date.
+
+type Generated = { path: string; text: string }
+
+const ROOT = new URL('../', import.meta.url)
+
+const CodegenSettings = z.object({
+  outFile: z.string(),
+  excludePattern: z.string(),
+  typeMapping: z.record(z.string(), z.string()),
+  overrides: z.object({ columns: z.record(z.string(), z.string()) }),
+})
+
+/** The types of the tables, as the migrations leave them. */
+async function tables(db: Db): Promise<Generated> {
+  const settings = CodegenSettings.parse(JSON.parse(await readFile(new URL('.kysely-codegenrc.json', ROOT), 'utf8')))
+  // Left as text, a type would be parsed by TypeScript's compiler API, which TypeScript 7 does not have.
+  const columns = Object.entries(settings.overrides.columns).map(([name, type]) => [name, new RawExpressionNode(type)])
+  const text = await generate({
+    db,
+    dialect: getDialect('postgres'),
+    excludePattern: settings.excludePattern,
+    typeMapping: settings.typeMapping,
+    overrides: { columns: Object.fromEntries(columns) },
+    outFile: null,
+  })
+  return { path: settings.outFile, text }
+}
+
+/** What `/openapi.json` answers, for readers who have no server at hand. */
+async function openApi({ database, folder }: Scratch): Promise<Generated> {
+  const tools = await openTools(readConfig({ ASSAY_DATA: folder }), database, createLog('silent'))
+  const url = 'http://localhost:4000'
+  const document = openApiDocument(endpointGroups(routeGroups(tools)), { version: VERSION, url })
+  return { path: 'docs/openapi.json', text: `${JSON.stringify(document, null, 2)}\n` }
+}
+
+const isCurrent = async ({ path, text }: Generated): Promise<boolean> =>
+  (await readFile(new URL(path, ROOT), 'utf8').catch(() => undefined)) === text
+
+async function main(): Promise<void> {
+  const checkOnly = process.argv.includes('--check')
+  const files = await withScratchDatabase(async (scratch) => [
+    await tables(scratch.database.db),
+    await openApi(scratch),
+  ])
+  for (const file of files) {
+    if (await isCurrent(file)) continue
+    if (!checkOnly) await writeFile(new URL(file.path, ROOT), file.text)
+    console.log(checkOnly ? `${file.path} is out of date. Run npm run gen.` : `${file.path} written`)
+    if (checkOnly) process.exitCode = 1
+  }
+}
+
+await main()

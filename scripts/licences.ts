@@ -1,0 +1,27 @@
+import { z } from 'zod'
+
+const ALLOWED = new Set([
+  ...['MIT', 'Apache-2.0', 'ISC', 'BSD-2-Clause', 'BSD-3-Clause', '0BSD', 'BlueOak-1.0.0'],
+  ...['PostgreSQL', 'Python-2.0', 'CC0-1.0', 'Unlicense'],
+])
+
+const Lockfile = z.object({
+  packages: z.record(
+    z.string(),
+    z.object({ license: z.string().optional(), dev: z.boolean().optional(), link: z.boolean().optional() }),
+  ),
+})
+
+/** Packages that users receive under terms we have not looked at. The lockfile names them for every platform. */
+export const foreignLicences = (lockfile: string): string[] =>
+  Object.entries(Lockfile.parse(JSON.parse(lockfile)).packages)
+    .filter(([path, { dev, link }]) => path !== '' && !dev && !link)
+    .filter(([, { license }]) => !isAllowed(license ?? ''))
+    .map(([path, { license }]) => `${path} has the licence ${license ?? '(none)'}, which is not on the list.`)
+
+/** `A OR B` needs one of them, `A AND B` both. */
+const isAllowed = (licence: string): boolean =>
+  licence
+    .replaceAll(/[()]/g, '')
+    .split(' OR ')
+    .some((choice) => choice.split(' AND ').every((name) => ALLOWED.has(name.trim())))

@@ -1,0 +1,40 @@
+import { dirname } from 'node:path'
+
+type Read = (path: string) => string
+
+const BUILT = /\.(?:selectFrom|insertInto|updateTable|deleteFrom|mergeInto)\(\s*'\w+/
+const TABLES = 'src/platform/db/tables.gen.ts'
+const WRITES = [
+  /\b(?:insertInto|updateTable|deleteFrom|mergeInto)\(\s*'(\w+)/g,
+  /\binsert into (\w+)/gi,
+  /\bupdate (\w+)(?: as \w+)?\s+set\b/gi,
+  /\bdelete from (\w+)/gi,
+]
+
+const programs = (paths: readonly string[]): string[] =>
+  paths.filter((path) => /^(src|cli)\/.+\.ts$/.test(path) && !/\.test\.ts$|\/testing\/|\/test-support\.ts$/.test(path))
+
+/** Queries outside of `sql.ts`. The import rules cannot see them: a `db` that is handed on needs no import. */
+export function strayQueries(paths: readonly string[], read: Read): string[] {
+  const [, rows = ''] = /interface DB \{([^}]*)\}/.exec(read(TABLES)) ?? []
+  const names = [...rows.matchAll(/(\w+):/g)].map(([, name]) => name).join('|')
+  const written = new RegExp(`['"\`]\\s*(?:with|select|insert|update|delete)\\b[^'"\`]*\\b(?:${names})\\b`, 'i')
+  return programs(paths)
+    .filter((path) => !/\/sql\.ts$|^src\/platform\/db\//.test(path))
+    .filter((path) => BUILT.test(read(path)) || written.test(read(path)))
+    .map((path) => `${path} holds a query. Queries stand in the sql.ts of the folder that owns the table.`)
+}
+
+/** Only the folder that owns a table writes to it: two writers would each have to know the other's rules. */
+export function sharedTables(paths: readonly string[], read: Read): string[] {
+  const writers = new Map<string, Set<string>>()
+  for (const path of programs(paths)) {
+    const text = read(path)
+    for (const [, table] of WRITES.flatMap((write) => [...text.matchAll(write)])) {
+      if (table) writers.set(table, (writers.get(table) ?? new Set()).add(dirname(path)))
+    }
+  }
+  return [...writers]
+    .filter(([, folders]) => folders.size > 1)
+    .map(([table, folders]) => `The table ${table} is written in ${[...folders].sort().join(' and in ')}.`)
+}

@@ -1,0 +1,43 @@
+import type { Manager, Part } from './setup-parts.ts'
+
+export type Command = readonly [program: string, ...args: string[]]
+export type Machine = { manager: Manager | undefined; isRoot: boolean; hasSudo: boolean }
+export type Plan = { commands: Command[] } | { refusal: string }
+
+export function planFor(wanted: readonly Part[], machine: Machine): Plan {
+  const { manager, isRoot, hasSudo } = machine
+  if (!manager) return { refusal: `No package manager is known here. Install by hand: ${names(wanted)}.` }
+  const unpackaged = wanted.filter((part) => !part.packages[manager])
+  if (unpackaged.length > 0) {
+    return { refusal: `No package of ${manager} is known for ${names(unpackaged)}. Install it by hand.` }
+  }
+  const packages = wanted.flatMap((part) => part.packages[manager] ?? [])
+  const commands = installCommands(manager, packages, machine)
+  if (isRoot || hasSudo || manager === 'brew') return { commands }
+  return { refusal: `Run this as root:\n${lines(commands)}` }
+}
+
+export const names = (parts: readonly Part[]): string => parts.map((part) => part.name).join(', ')
+
+export const lines = (commands: readonly Command[]): string =>
+  commands.map((command) => `  ${command.join(' ')}`).join('\n')
+
+/** What puts the packages on the machine, in order. */
+function installCommands(manager: Manager, packages: readonly string[], { isRoot, hasSudo }: Machine): Command[] {
+  if (manager === 'brew') return [['brew', 'install', ...packages]]
+  const asRoot: string[] = isRoot || !hasSudo ? [] : ['sudo']
+  const quietly = 'DEBIAN_FRONTEND=noninteractive'
+  const commands: Record<Exclude<Manager, 'brew'>, string[][]> = {
+    'apt-get': [
+      ['apt-get', 'update', '-q'],
+      ['env', quietly, 'apt-get', 'install', '-q', '-y', '--no-install-recommends', ...packages],
+    ],
+    dnf: [['dnf', 'install', '-y', ...packages]],
+    apk: [['apk', 'add', ...packages]],
+    pacman: [['pacman', '-S', '--needed', '--noconfirm', ...packages]],
+  }
+  return commands[manager].map(([program = '', ...args]): Command => {
+    const [first = '', ...rest] = [...asRoot, program, ...args]
+    return [first, ...rest]
+  })
+}

@@ -1,0 +1,11 @@
+const LINES_MAX = 400
+
+const isCode = (path: string): boolean => /\.(ts|tsx|js|cjs|mjs)$/.test(path) && !/\.gen\.ts$/.test(path)
+
+/** Files of code that have grown too long to be read in one sitting. */
+export const tooLong = (paths: readonly string[], read: (path: string) => string): string[] =>
+  paths
+    .filter(isCode)
+    .map((path) => ({ path, lines: read(path).trimEnd().split('\n').length }))
+    .filter(({ lines }) => lines > LINES_MAX)
+    .map(({ path, lines }) => `${path} has ${lines} lines; ${LINES_MAX} is the most.`)

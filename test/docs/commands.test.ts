@@ -1,0 +1,95 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { ROOT } from '../../scripts/files.ts'
+import { type Service, startService } from '../support/service.ts'
+import { pages } from './pages.ts'
+
+/** Blocks that are not run here, and where they are run instead. */
+const RUN_ELSEWHERE: Record<string, string> = {
+  'npm ci && npm start': '.ci/run installs; test/serve/ starts the program as npm start does',
+  'npm test': 'this is it',
+}
+
+type Block = { path: string; text: string; stopped: boolean }
+
+/** `sh` runs while the service does. `sh stopped` runs while it is stopped; the service must come back afterwards. */
+const blocks: Block[] = pages.flatMap(({ path, text }) =>
+  [...text.matchAll(/^```sh( stopped)?\n([\s\S]*?)^```$/gm)].map(([, stopped, commands = '']) => ({
+    path,
+    text: commands.trim(),
+    stopped: stopped !== undefined,
+  })),
+)
+
+const folder = mkdtempSync(join(tmpdir(), 'assay-docs-'))
+const data = join(folder, 'data')
+let service: Service
+let key = ''
+
+beforeAll(async () => {
+  service = await startService('serve', ['--data', data, '--port', '0'])
+  key = service.newKey ?? ''
+})
+
+afterAll(async () => {
+  await service.kill('SIGTERM')
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const toRun = blocks.filter(({ text }) => !(text in RUN_ELSEWHERE))
+
+test.each(toRun)('$path: $text', async ({ text, stopped }) => {
+  if (stopped) await service.kill('SIGTERM')
+  const { status, output } = shell(text)
+  expect(status, output).toBe(0)
+  if (stopped) await startAgain()
+})
+
+async function startAgain(): Promise<void> {
+  service = await startService('serve', ['--data', data, '--port', '0'])
+  const answer = await fetch(`${service.url}/api/key`, { headers: { authorization: `Bearer ${key}` } })
+  expect({ status: answer.status, newKey: service.newKey }).toEqual({ status: 200, newKey: undefined })
+}
+
+test('every block that is run elsewhere still stands in a page', () => {
+  expect(Object.keys(RUN_ELSEWHERE).filter((text) => !blocks.some((block) => block.text === text))).toEqual([])
+})
+
+test('every npm script that a page names exists', () => {
+  const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+  const named = namedBy(/`npm run ([\w:]+)/g)
+  expect(named.filter((name) => !(name in scripts))).toEqual([])
+})
+
+test('every command of assay that a page names exists', () => {
+  const named = namedBy(/`(?:bin\/)?assay ([a-z-]+(?: [a-z-]+)?)[ `]/g).filter((words) => !words.startsWith('ready'))
+  expect(named.length).toBeGreaterThan(5)
+  const unknown = named.filter(
+    (words) => !shell(`bin/assay ${words} --help`).output.startsWith(`Usage: assay ${words}`),
+  )
+  expect(unknown).toEqual([])
+})
+
+const namedBy = (pattern: RegExp): string[] => [
+  ...new Set(pages.flatMap(({ text }) => [...text.matchAll(pattern)].map(([, name = '']) => name))),
+]
+
+function shell(text: string): { status: number | null; output: string } {
+  const { status, stdout, stderr } = spawnSync('bash', ['-euo', 'pipefail', '-c', text], {
+    cwd: ROOT,
+    encoding: 'utf8',
+    input: '',
+    timeout: 60_000,
+    env: {
+      ...process.env,
+      PATH: `${join(ROOT, 'node_modules/.bin')}:${process.env.PATH}`,
+      ASSAY_DATA: data,
+      ASSAY_URL: service.url,
+      ASSAY_KEY: key,
+    },
+  })
+  return { status, output: stdout + stderr }
+}

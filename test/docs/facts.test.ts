@@ -1,0 +1,30 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { missingPaths } from '../../scripts/doc-paths.ts'
+import { ROOT } from '../../scripts/files.ts'
+import { settingNames } from '../../src/config.ts'
+import { providers } from '../../src/credentials/providers.ts'
+import { page, pages } from './pages.ts'
+
+const operations = page('docs/operations.md').text
+
+/** The names in the first column of the table under a heading. */
+const firstColumn = (heading: string): string[] => {
+  const [, table = ''] = operations.split(`| ${heading} |`)
+  const rows = table.split('\n\n')[0]?.split('\n').slice(2) ?? []
+  return rows.flatMap((row) => [...(row.split('|')[1] ?? '').matchAll(/`(\w+)`/g)].map(([, name = '']) => name))
+}
+
+test('operations.md explains every setting, and no other', () => {
+  expect(firstColumn('setting').sort()).toEqual([...settingNames].sort())
+})
+
+test('operations.md lists every variable that a credential can come from, and no other', () => {
+  const variables = providers.flatMap(({ environment }) => Object.values(environment ?? {}))
+  expect(firstColumn('variable').sort()).toEqual(variables.sort())
+})
+
+test.each(pages)('every path in $path exists', ({ path, text }) => {
+  expect(missingPaths(path, text, (named) => existsSync(join(ROOT, named)))).toEqual([])
+})
