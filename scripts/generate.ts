@@ -1,7 +1,8 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { generate, getDialect, RawExpressionNode } from 'kysely-codegen'
 import { z } from 'zod'
-import { endpointGroups, openTools, routeGroups, VERSION } from '../src/app.ts'
+import about from '../package.json' with { type: 'json' }
+import { endpointGroups, openTools, routeGroups } from '../src/app.ts'
 import { readConfig } from '../src/config.ts'
 import type { Db } from '../src/platform/db/db.ts'
 import { openApiDocument } from '../src/platform/http/openapi.ts'
@@ -41,7 +42,7 @@ async function tables(db: Db): Promise<Generated> {
 async function openApi({ database, folder }: Scratch): Promise<Generated> {
   const tools = await openTools(readConfig({ ASSAY_DATA: folder }), database, createLog('silent'))
   const url = 'http://localhost:4000'
-  const document = openApiDocument(endpointGroups(routeGroups(tools)), { version: VERSION, url })
+  const document = openApiDocument(endpointGroups(routeGroups(tools)), { version: about.version, url })
   return { path: 'docs/openapi.json', text: `${JSON.stringify(document, null, 2)}\n` }
 }
 

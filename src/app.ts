@@ -1,11 +1,11 @@
 import { join } from 'node:path'
 import { z } from 'zod'
+import about from '../package.json' with { type: 'json' }
 import type { Config } from './config.ts'
 import { type Keyring, openKeyring } from './credentials/master-key.ts'
 import { credentialRoutes } from './credentials/routes.ts'
 import { type Blobs, openBlobs } from './platform/blobs/blobs.ts'
 import type { Database } from './platform/db/db.ts'
-import { pendingMigrations } from './platform/db/migrate.ts'
 import { type Check, examine } from './platform/health.ts'
 import { forgetOldKeys } from './platform/http/idempotency.ts'
 import { addMeta } from './platform/http/meta.ts'
@@ -18,12 +18,10 @@ import type { Log } from './platform/log.ts'
 import { createMetrics, type Metrics } from './platform/metrics.ts'
 import { createOutbound, type Outbound } from './platform/outbound/outbound.ts'
 import type { ProblemKind } from './platform/problem.ts'
+import { blobsCheck, databaseCheck, masterKeyCheck, migrationsCheck } from './service-checks.ts'
 import { authenticator } from './workspaces/authenticate.ts'
 import { workspaceRoutes } from './workspaces/routes.ts'
 import { endExpiredSessions } from './workspaces/sessions.ts'
-
-/** The program's version, as its package says. */
-export const VERSION = '0.1.0'
 
 export type Tools = {
   config: Config
@@ -64,7 +62,7 @@ export const routeGroups = (tools: Tools): { name: string; routes: Route[] }[] =
     routes: workspaceRoutes({
       credentialStorage: tools.config.credentialStorage,
       secureCookies: tools.baseUrl().startsWith('https:'),
-      checkHealth: () => examine(serviceChecks(tools)),
+      checkHealth: () => examine(healthChecks(tools)),
     }),
   },
   {
@@ -94,10 +92,10 @@ export function createApp(tools: Tools): Http {
     groups.flatMap((group) => group.routes),
   )
   addMeta(http, {
-    version: VERSION,
+    version: about.version,
     baseUrl: tools.baseUrl,
     metrics: tools.metrics,
-    ready: () => examine(serviceChecks(tools)),
+    ready: () => examine(readinessChecks(tools)),
     groups: endpointGroups(groups),
     problems: problemsOf(endpointGroups(groups)),
   })
@@ -128,15 +126,12 @@ export const jobKinds = ({ database }: Tools): RunnableKind[] => [
   },
 ]
 
-/** What must hold for this service to do its work. */
-const serviceChecks = ({ database }: Tools): Check[] => [
-  {
-    name: 'database',
-    fix: 'Start PostgreSQL, or correct DATABASE_URL.',
-    run: async () => {
-      const pending = await pendingMigrations(database.db)
-      if (pending.length > 0) throw new Error(`Migrations are missing: ${pending.join(', ')}. Run assay migrate.`)
-      return 'reachable, migrations complete'
-    },
-  },
+/** Without these no request can be answered. */
+const readinessChecks = ({ database }: Tools): Check[] => [databaseCheck(database), migrationsCheck(database)]
+
+/** And without these some work cannot be done. */
+const healthChecks = (tools: Tools): Check[] => [
+  ...readinessChecks(tools),
+  masterKeyCheck(tools.database, tools.config),
+  blobsCheck(tools.blobs),
 ]

@@ -22,6 +22,8 @@ test.each([
   ['ASSAY_BASE_URL', 'nonsense'],
   ['DATABASE_URL', 'mysql://x'],
   ['ASSAY_BLOBS', '/no/scheme'],
+  ['ASSAY_BLOBS', 'file:/proc/blobs'],
+  ['ASSAY_DATA', '/proc/../sys/x'],
   ['ASSAY_BOOTSTRAP_KEY', 'assay_weak'],
   ['ASSAY_OPERATOR_KEY', 'short'],
   ['ASSAY_OPERATOR_KEY', 'a'.repeat(40)],

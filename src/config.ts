@@ -4,7 +4,7 @@ import { isKey } from './workspaces/key.ts'
 
 /** Everything the operator can set. `docs/operations.md` explains each; a test compares the two lists. */
 const Settings = z.object({
-  ASSAY_DATA: z.string().min(1).default('./.assay'),
+  ASSAY_DATA: z.string().min(1).refine(isOnDisk, 'must be a folder on a disk').default('./.assay'),
   ASSAY_PORT: port().default(4000),
   ASSAY_HOST: z.string().min(1).default('127.0.0.1'),
   ASSAY_BASE_URL: httpUrl().optional(),
@@ -15,6 +15,7 @@ const Settings = z.object({
   ASSAY_BLOBS: z
     .string()
     .regex(/^(file:.|s3:\/\/.)/, 'must be file:DIR or s3://BUCKET/PREFIX')
+    .refine((url) => isOnDisk(url.replace(/^file:/, '')), 'must name a folder on a disk')
     .optional(),
   ASSAY_BOOTSTRAP_KEY: z.string().refine(isKey, 'must be a key as `assay keys generate` prints it').optional(),
   ASSAY_OPERATOR_KEY: z
@@ -123,6 +124,11 @@ function httpUrl() {
   return z
     .url({ protocol: /^https?$/, message: 'must be an http or https URL' })
     .transform((url) => url.replace(/\/+$/, ''))
+}
+
+/** Node's recursive mkdir never returns under /proc, where a parent exists and yet nothing can be made in it. */
+function isOnDisk(path: string): boolean {
+  return !/^\/(proc|sys)(\/|$)/.test(resolve(path))
 }
 
 function isStrong(key: string): boolean {
