@@ -1,69 +1,78 @@
 import type { Command } from 'commander'
-import { type Config, ConfigError, type Environment, readConfig } from '../src/config.ts'
 import type { Role } from '../src/main.ts'
-import { createLog, type Log } from '../src/platform/log.ts'
+import { report } from './failure.ts'
+import { withExample, withGlobals } from './help.ts'
+import { DATA, type Flags, openLog, readSettings } from './operate-config.ts'
+import { note, print, type Shell } from './shell.ts'
 
-type Flags = { data?: string; port?: string; host?: string }
-
-const ROLES: { role: Role; about: string }[] = [
-  { role: 'serve', about: 'Run the whole service in one process' },
-  { role: 'api', about: 'Run only the API; any number of them share one database' },
-  { role: 'work', about: 'Run only a worker; any number of them share one database' },
+const ROLES: { role: Role; about: string; example: string }[] = [
+  { role: 'serve', about: 'Run the whole service in one process', example: 'assay serve --data /var/lib/assay' },
+  {
+    role: 'api',
+    about: 'Run only the API; any number of them share one database',
+    example: 'DATABASE_URL=postgres://… assay api --host 0.0.0.0',
+  },
+  {
+    role: 'work',
+    about: 'Run only a worker; any number of them share one database',
+    example: 'DATABASE_URL=postgres://… assay work',
+  },
 ]
 
-export function addServeCommands(program: Command): void {
-  for (const { role, about } of ROLES) {
-    program
-      .command(role)
-      .description(about)
-      .option('--data <folder>', 'where data lives (ASSAY_DATA, ./.assay)')
-      .option('--port <number>', 'where to listen; 0 is any free port (ASSAY_PORT, 4000)')
-      .option('--host <address>', 'on which address (ASSAY_HOST, 127.0.0.1)')
-      .action((flags: Flags) => run(role, flags))
+export function addServeCommands(assay: Command, shell: Shell): void {
+  for (const { role, about, example } of ROLES) {
+    withExample(
+      withGlobals(assay.command(role))
+        .description(about)
+        .option(...DATA)
+        .option('--port <number>', 'where to listen; 0 is any free port (ASSAY_PORT, 4000)')
+        .option('--host <address>', 'on which address (ASSAY_HOST, 127.0.0.1)')
+        .action((flags: Flags) => run(shell, role, flags)),
+      example,
+    )
   }
 }
 
-async function run(role: Role, flags: Flags): Promise<void> {
-  const config = configOf(flags)
-  const log = createLog(config.logLevel)
+/** Ends the process itself: whatever a library left open must not keep a service alive that stopped or never started. */
+async function run(shell: Shell, role: Role, flags: Flags): Promise<void> {
+  const code = await serve(shell, role, flags).then(
+    () => 0,
+    (error: unknown) => report(error, shell),
+  )
+  process.exit(code)
+}
+
+async function serve(shell: Shell, role: Role, flags: Flags): Promise<void> {
+  const config = await readSettings(shell, flags)
+  const isTerminal = shell.errors.isTTY
+  const log = await openLog(shell, config, isTerminal ? 'warn' : config.logLevel)
+  const asked = stopSignal()
+
   const { start } = await import('../src/main.ts')
-  const running = await start(role, config, log).catch((error: unknown) => giveUp(error, log))
-  if (running.newKey) console.log(`The admin key of the workspace local, shown this once:\n  ${running.newKey}`)
-  console.log(running.url ? `assay ready ${running.url}` : 'assay ready')
-  stopOnSignal(running.stop, log)
+  const running = await start(role, config, log)
+  if (running.newKey) print(shell, `The admin key of the workspace local, shown this once:\n  ${running.newKey}`)
+  print(shell, running.url ? `assay ready ${running.url}` : 'assay ready')
+  if (isTerminal) note(shell, `${running.url ? `The reference is at ${running.url}/docs. ` : ''}Ctrl-C stops it.`)
+
+  await asked
+  log.info('stopping')
+  if (isTerminal) note(shell, '\nStopping. A second Ctrl-C does not wait.')
+  await running.stop()
 }
 
-/** Flags win over the environment. */
-export function configOf(flags: Flags): Config {
-  const flagged: Environment = { ASSAY_DATA: flags.data, ASSAY_PORT: flags.port, ASSAY_HOST: flags.host }
-  const given = Object.entries(flagged).filter(([, value]) => value !== undefined)
-  try {
-    return readConfig({ ...process.env, ...Object.fromEntries(given) })
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error
-    console.error(error.message)
-    process.exit(2)
-  }
-}
-
-function giveUp(error: unknown, log: Log): never {
-  console.error(error instanceof Error ? error.message : String(error))
-  log.debug({ error }, 'could not start')
-  process.exit(1)
-}
+/** npm passes on a Ctrl-C that the terminal has sent to us as well: two within this time are one. */
+const ECHO_MS = 250
 
 /** The first signal lets work end; a second one does not wait. */
-function stopOnSignal(stop: () => Promise<void>, log: Log): void {
-  let stopping = false
+function stopSignal(): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  let firstAt: number | undefined
   const onSignal = () => {
-    if (stopping) process.exit(1)
-    stopping = true
-    log.info('stopping')
-    stop().then(
-      () => process.exit(0),
-      (error: unknown) => giveUp(error, log),
-    )
+    firstAt ??= performance.now()
+    if (performance.now() - firstAt > ECHO_MS) process.exit(1)
+    resolve()
   }
   process.on('SIGINT', onSignal)
   process.on('SIGTERM', onSignal)
+  return promise
 }

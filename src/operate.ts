@@ -1,7 +1,13 @@
+import { existsSync } from 'node:fs'
 import type { Config } from './config.ts'
+import { type Rotation, rotateMasterKey } from './credentials/rotate-master-key.ts'
+import type { Db } from './platform/db/db.ts'
 import type { Log } from './platform/log.ts'
 import { openStore } from './store.ts'
+import { brokenLink } from './workspaces/audit.ts'
+import { newKey } from './workspaces/key.ts'
 import { createKey } from './workspaces/keys.ts'
+import type { Key } from './workspaces/schema.ts'
 import { readWorkspaceRow } from './workspaces/workspaces.ts'
 
 /** What the owner of the machine can do without any key, on the database itself. */
@@ -13,13 +19,45 @@ export async function migrateStore(config: Config, log: Log): Promise<string[]> 
   return store.migrated
 }
 
+/** A key as the settings take it. It is valid nowhere until a service is started with it. */
+export const generateKey = (): string => newKey()
+
 /** A new admin key for a workspace whose keys were all lost. Audited like any other. */
-export async function recoverKey(config: Config, log: Log, login: string): Promise<string> {
+export const recoverKey = (config: Config, log: Log, login: string): Promise<Key & { key: string }> =>
+  onExistingData(config, log, async (db) => {
+    const workspace = await readWorkspaceRow(db, login)
+    const by = { workspaceId: workspace.id, actor: 'operator' }
+    return createKey(db, by, { name: 'recovered key', permission: 'admin', expiresAt: null })
+  })
+
+export const renewMasterKey = (config: Config, log: Log): Promise<Rotation> =>
+  onExistingData(config, log, (db) => {
+    const { dataFolder, secretKey } = config
+    return rotateMasterKey({ db, dataFolder, secretKey })
+  })
+
+/** For each workspace the first event that does not follow from the one before it, or null. */
+export type Chain = { login: string; brokenAt: number | null }
+
+export const verifyAuditLogs = (config: Config, log: Log): Promise<Chain[]> => onExistingData(config, log, verifyChains)
+
+export async function verifyChains(db: Db): Promise<Chain[]> {
+  const workspaces = await db.selectFrom('workspaces').select(['id', 'login']).orderBy('created_at').execute()
+  const chains: Chain[] = []
+  for (const { id, login } of workspaces) chains.push({ login, brokenAt: (await brokenLink(db, id)) ?? null })
+  return chains
+}
+
+/** A slip in the name of the folder must not make a new and empty database there. */
+async function onExistingData<T>(config: Config, log: Log, work: (db: Db) => Promise<T>): Promise<T> {
+  if (!config.databaseUrl && !existsSync(config.dataFolder)) {
+    throw new Error(
+      `There is no data in ${config.dataFolder}. Name the folder of the service with --data or ASSAY_DATA.`,
+    )
+  }
   const store = await openStore(config, log)
   try {
-    const workspace = await readWorkspaceRow(store.database.db, login)
-    const wish = { name: 'recovered key', permission: 'admin', expiresAt: null } as const
-    return (await createKey(store.database.db, { workspaceId: workspace.id, actor: 'operator' }, wish)).key
+    return await work(store.database.db)
   } finally {
     await store.stop()
   }

@@ -1,0 +1,195 @@
+import { Argument, type Command } from 'commander'
+import type { CredentialProvider, Kind } from '../src/credentials/schema.ts'
+import { call } from '../src/platform/http/client.ts'
+import { Failed, WrongUse } from './failure.ts'
+import { withExample } from './help.ts'
+import { readSecret } from './secret.ts'
+import { listAll, openService, requireId, type Service } from './service.ts'
+import { note, print, printable, printJson, type Shell, styled } from './shell.ts'
+import { moment, printTable } from './table.ts'
+
+const FROM_ENV = ['--from-env <field=VARIABLE...>', 'take a field of the secret from a variable'] as const
+const SECRET =
+  'The secret is asked for on a terminal, else read from standard input as a JSON object of its fields, or taken from variables; never from flags.'
+
+export function addCredentialsCommands(assay: Command, shell: Shell): Command {
+  const credentials = assay
+    .command('credentials')
+    .description('Keys of model, sandbox, registry and code providers')
+    .helpCommand(false)
+  addReading(credentials, shell)
+  addWriting(credentials, shell)
+  return credentials
+}
+
+function addReading(credentials: Command, shell: Shell): void {
+  withExample(
+    credentials
+      .command('providers')
+      .description('List the providers, and the fields that each asks for')
+      .action((_flags: object, command: Command) => listProviders(shell, command)),
+    'assay credentials providers',
+  )
+  withExample(
+    credentials
+      .command('list')
+      .description('List the credentials of the workspace')
+      .action((_flags: object, command: Command) => list(shell, command)),
+    'assay credentials list',
+  )
+  withExample(
+    credentials
+      .command('check')
+      .description('Ask the provider whether it accepts the credential')
+      .argument('<id>', 'as `assay credentials list` shows it')
+      .action((id: string, _flags: object, command: Command) => check(shell, command, id)),
+    'assay credentials check 01981b3e-6c2b-7e0f-8a53-0d1b6f2f3c11',
+  )
+}
+
+function addWriting(credentials: Command, shell: Shell): void {
+  withExample(
+    credentials
+      .command('add')
+      .description(`Store a credential. ${SECRET}`)
+      .addArgument(new Argument('<kind>', 'what it is for').choices(['model', 'sandbox', 'registry', 'code-host']))
+      .argument('<provider>', 'as `assay credentials providers` shows it')
+      .requiredOption('--name <name>', 'how people call it')
+      .option(...FROM_ENV)
+      .action((kind: Kind, provider: string, flags: AddFlags, command: Command) =>
+        add(shell, command, { kind, provider, ...flags }),
+      ),
+    'assay credentials add model anthropic --name "Team key"',
+    'assay credentials add code-host github --name bot --from-env token=GITHUB_TOKEN',
+    'assay credentials add model openai --name CI < secret.json',
+  )
+  withExample(
+    credentials
+      .command('update')
+      .description(`Rename a credential, or put a new secret in. ${SECRET}`)
+      .argument('<id>', 'as `assay credentials list` shows it')
+      .option('--name <name>', 'a new name')
+      .option('--secret', 'a new secret, all its fields')
+      .option(...FROM_ENV)
+      .action((id: string, flags: UpdateFlags, command: Command) => update(shell, command, { id, ...flags })),
+    'assay credentials update 01981b3e-6c2b-7e0f-8a53-0d1b6f2f3c11 --secret',
+  )
+  withExample(
+    credentials
+      .command('remove')
+      .description('Remove a credential that nothing uses')
+      .argument('<id>', 'as `assay credentials list` shows it')
+      .action((id: string, _flags: object, command: Command) => remove(shell, command, id)),
+    'assay credentials remove 01981b3e-6c2b-7e0f-8a53-0d1b6f2f3c11',
+  )
+}
+
+const contract = () => import('../src/credentials/schema.ts')
+
+async function fetchProviders(service: Service): Promise<CredentialProvider[]> {
+  const { listCredentialProviders } = await contract()
+  return (await call(service, listCredentialProviders, { params: { org: service.org } })).body.providers
+}
+
+async function listProviders(shell: Shell, command: Command): Promise<void> {
+  const service = await openService(shell, command)
+  const providers = await fetchProviders(service)
+  if (service.json) return printJson(shell, { providers })
+  printTable<CredentialProvider>(shell, providers, [
+    ['KIND', ({ kind }) => kind],
+    ['PROVIDER', ({ provider }) => provider],
+    ['FIELDS', ({ fields }) => fields.map(({ name, required }) => (required ? name : `[${name}]`)).join(' ')],
+  ])
+}
+
+async function fetchCredentials(service: Service) {
+  const { listCredentials } = await contract()
+  return listAll(async (query) => {
+    const { body } = await call(service, listCredentials, { params: { org: service.org }, query })
+    return { items: body.credentials, nextCursor: body.nextCursor }
+  })
+}
+
+async function list(shell: Shell, command: Command): Promise<void> {
+  const service = await openService(shell, command)
+  const { items: credentials, nextCursor } = await fetchCredentials(service)
+  if (service.json) return printJson(shell, { credentials, nextCursor })
+  printTable(shell, credentials, [
+    ['ID', ({ id }) => id],
+    ['KIND', ({ kind }) => kind],
+    ['PROVIDER', ({ provider }) => provider],
+    ['NAME', ({ name }) => name],
+    ['SOURCE', ({ source }) => source],
+    ['HINT', ({ hint }) => hint],
+    ['LAST USED', ({ lastUsedAt }) => moment(lastUsedAt, 'never')],
+  ])
+}
+
+type AddFlags = { name: string; fromEnv?: string[] }
+type Addition = AddFlags & { kind: Kind; provider: string }
+
+async function add(shell: Shell, command: Command, { kind, provider, name, fromEnv = [] }: Addition): Promise<void> {
+  const { createCredential } = await contract()
+  const service = await openService(shell, command)
+  const fields = await fetchFields(service, kind, provider)
+  const secret = await readSecret(shell, fields, fromEnv)
+  const wish = { params: { org: service.org }, body: { kind, provider, name, secret } }
+  const { body } = await call(service, createCredential, wish)
+  if (service.json) return printJson(shell, body)
+  note(shell, `The credential "${printable(body.name)}" is stored. Its id:`)
+  print(shell, body.id)
+}
+
+async function fetchFields(service: Service, kind: Kind, provider: string): Promise<CredentialProvider['fields']> {
+  const known = (await fetchProviders(service)).find((each) => each.kind === kind && each.provider === provider)
+  if (known) return known.fields
+  throw new WrongUse(`There is no ${kind} provider of that name. See \`assay credentials providers\`.`)
+}
+
+type UpdateFlags = { name?: string; secret?: boolean; fromEnv?: string[] }
+type Change = UpdateFlags & { id: string }
+
+async function update(shell: Shell, command: Command, { id, name, secret, fromEnv = [] }: Change): Promise<void> {
+  const credentialId = requireId(id, 'assay credentials list')
+  const isNewSecret = secret === true || fromEnv.length > 0
+  if (name === undefined && !isNewSecret) throw new WrongUse('Give --name, --secret or both.')
+
+  const { updateCredential } = await contract()
+  const service = await openService(shell, command)
+  const body = {
+    ...(name === undefined ? {} : { name }),
+    ...(isNewSecret ? { secret: await readSecret(shell, await fieldsOf(service, credentialId), fromEnv) } : {}),
+  }
+  const params = { org: service.org, credentialId }
+  const { body: credential } = await call(service, updateCredential, { params, body })
+  if (service.json) return printJson(shell, credential)
+  note(shell, `The credential "${printable(credential.name)}" is changed.`)
+}
+
+async function fieldsOf(service: Service, id: string): Promise<CredentialProvider['fields']> {
+  const { items } = await fetchCredentials(service)
+  const credential = items.find((each) => each.id === id.toLowerCase())
+  if (!credential) throw new Error(`There is no credential ${id}.`)
+  return fetchFields(service, credential.kind, credential.provider)
+}
+
+async function remove(shell: Shell, command: Command, id: string): Promise<void> {
+  const credentialId = requireId(id, 'assay credentials list')
+  const { deleteCredential } = await contract()
+  const service = await openService(shell, command)
+  await call(service, deleteCredential, { params: { org: service.org, credentialId } })
+  note(shell, `The credential ${credentialId} is removed.`)
+}
+
+async function check(shell: Shell, command: Command, id: string): Promise<void> {
+  const credentialId = requireId(id, 'assay credentials list')
+  const { checkCredential } = await contract()
+  const service = await openService(shell, command)
+  const { body } = await call(service, checkCredential, { params: { org: service.org, credentialId } })
+  if (service.json) printJson(shell, body)
+  else print(shell, `${mark(shell, body.ok)} ${printable(body.detail)} (${body.latencyMs} ms)`)
+  if (!body.ok) throw new Failed()
+}
+
+const mark = (shell: Shell, ok: boolean): string =>
+  ok ? styled(shell.output, 'green', '✓') : styled(shell.output, 'red', '✗')

@@ -1,0 +1,194 @@
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openKeyring } from '../src/credentials/master-key.ts'
+import { call } from '../src/platform/http/client.ts'
+import { newKey } from '../src/workspaces/key.ts'
+import { readDoctor } from '../src/workspaces/schema.ts'
+import { bootstrap } from '../src/workspaces/workspaces.ts'
+import { testDatabase } from '../test/support/database.ts'
+import { type Service, startService } from '../test/support/service.ts'
+import {
+  assay,
+  type Environment,
+  hasTerminal,
+  localServer,
+  onTerminal,
+  type Ran,
+  said,
+  scratchFolder,
+} from './test-support.ts'
+
+const folder = scratchFolder()
+const data = join(folder.path, 'data')
+let service: Service
+
+beforeAll(async () => {
+  service = await startService('serve', ['--data', data, '--port', '0'])
+  mkdirSync(join(data, 'blobs'), { mode: 0o700 })
+})
+
+afterAll(async () => {
+  await service.kill('SIGTERM')
+  folder.remove()
+})
+
+/** The port of the service of this file, unless another is given: whatever runs on 4000 is none of ours. */
+const doctor = (env: Environment = {}, flags: string[] = []): Promise<Ran> =>
+  assay(['doctor', ...flags], { env: { ASSAY_DATA: data, ASSAY_PORT: new URL(service.url).port, ...env } })
+
+test('a healthy service: every line is well and the end is 0', async () => {
+  const ran = await doctor()
+  expect(ran.code, ran.out).toBe(0)
+  expect(ran.err).toBe('All that is required is well.\n')
+  expect(said(ran, 'Node')).toMatch(/^✓ Node {2}2\d\.\d+\.\d+$/)
+  expect(said(ran, 'PostgreSQL')).toMatch(/^✓ PostgreSQL {2}18\..* comes with Assay$/)
+  expect(said(ran, 'settings')).toBe('✓ settings  valid')
+  expect(said(ran, 'data folder')).toBe(`✓ data folder  ${data}, writable, closed to others`)
+  expect(said(ran, 'disk')).toMatch(/^✓ disk {2}[\d.]+ GB are free$/)
+  expect(said(ran, 'database')).toMatch(/^✓ database {2}PostgreSQL 18/)
+  expect(said(ran, 'migrations')).toBe('✓ migrations  complete')
+  expect(said(ran, 'master key')).toMatch(/^✓ master key {2}[0-9a-f]{16} fits the database$/)
+  expect(said(ran, 'audit log')).toBe('✓ audit log  unbroken in the one workspace')
+  expect(said(ran, 'workers')).toBe('✓ workers  1 alive')
+  expect(said(ran, 'blobs')).toBe('✓ blobs  written, read back and removed')
+  expect(said(ran, 'service')).toBe(`✓ service  ready at ${service.url}`)
+})
+
+test('the running service says the same of what it can see itself', async () => {
+  const { status, body } = await call({ url: service.url, key: service.newKey }, readDoctor, {
+    params: { org: 'local' },
+  })
+  expect({ status, ok: body.ok }).toEqual({ status: 200, ok: true })
+  const { checks } = JSON.parse((await doctor({}, ['--json'])).out)
+  const local = new Map(checks.map((check: { name: string; detail: string }) => [check.name, check.detail]))
+  expect(body.checks.map(({ name }) => name)).toEqual(['database', 'migrations', 'master key', 'blobs'])
+  for (const { name, detail } of body.checks) expect(local.get(name)).toBe(detail)
+})
+
+test('--json is the shape of the API, and says what is required', async () => {
+  const { code, out, err } = await doctor({}, ['--json'])
+  expect({ code, err }).toEqual({ code: 0, err: '' })
+  const { ok, checks } = readDoctor.answers[200].parse(JSON.parse(out))
+  expect(ok).toBe(true)
+  expect(checks.map(({ name }) => name)).toEqual(expect.arrayContaining(['database', 'master key', 'git', 'docker']))
+  expect(JSON.parse(out).checks.find(({ name }: { name: string }) => name === 'docker').required).toBe(false)
+})
+
+test('parts that are not installed are notes with the command that installs them, and no failure', async () => {
+  const ran = await doctor({ PATH: '/nowhere' })
+  expect(ran.code).toBe(0)
+  for (const part of ['git', 'bwrap', 'runc', 'docker']) {
+    expect(said(ran, part)).toMatch(
+      new RegExp(`^– ${part}  not installed; it is for .*\n    fix: npm run setup -- ${part}$`),
+    )
+  }
+})
+
+test('a key file that others can read', async () => {
+  const file = join(data, 'secret.key')
+  chmodSync(file, 0o640)
+  const ran = await doctor()
+  chmodSync(file, 0o600)
+  expect(ran.code).toBe(1)
+  expect(ran.err).toBe('1 of these must be mended.\n')
+  expect(said(ran, 'master key')).toBe(
+    `✗ master key  ${file} can be read or written by others\n    fix: chmod 600 ${file}`,
+  )
+})
+
+test('another key than the one in use, or none', async () => {
+  await using database = await testDatabase()
+  await openKeyring({ db: database.db, dataFolder: join(folder.path, 'keys') })
+  const env = { DATABASE_URL: database.url, ASSAY_DATA: join(folder.path, 'keys'), ASSAY_PORT: '0' }
+  expect((await doctor(env)).code).toBe(0)
+
+  writeFileSync(join(folder.path, 'keys', 'secret.key'), `${'0123456789abcdef'.repeat(4)}\n`)
+  const other = await doctor(env)
+  expect(other.code).toBe(1)
+  expect(said(other, 'master key')).toMatch(
+    /^✗ master key {2}.* holds another key\. .*\n {4}fix: Put the key file back/,
+  )
+
+  const none = await doctor({ ...env, ASSAY_DATA: join(folder.path, 'no keys') })
+  expect(none.code).toBe(1)
+  expect(said(none, 'master key')).toMatch(/^✗ master key {2}.* does not exist\. /)
+  expect((await doctor({ ...env, ASSAY_CREDENTIAL_STORAGE: 'off' })).code).toBe(0)
+})
+
+test('a database that is not there, without its password', async () => {
+  const ran = await doctor({ DATABASE_URL: 'postgres://someone:hunter2@127.0.0.1:1/assay' })
+  expect(ran.code).toBe(1)
+  expect(said(ran, 'PostgreSQL')).toBe('✓ PostgreSQL  of your own, at 127.0.0.1:1/assay (DATABASE_URL)')
+  expect(said(ran, 'database')).toMatch(
+    /^✗ database {2}connect ECONNREFUSED 127\.0\.0\.1:1\. Migrations, .* not checked\n {4}fix: Start PostgreSQL, or correct DATABASE_URL\.$/,
+  )
+  expect(ran.out + ran.err).not.toContain('hunter2')
+})
+
+test('missing migrations', async () => {
+  await using database = await testDatabase()
+  await database.pool.query("delete from kysely_migration where name >= '0002'")
+  const ran = await doctor({ DATABASE_URL: database.url })
+  expect(ran.code).toBe(1)
+  expect(said(ran, 'migrations')).toMatch(/^✗ migrations {2}missing: 0002_jobs, .*\n {4}fix: Run assay migrate/)
+})
+
+test('a broken audit log', async () => {
+  await using database = await testDatabase()
+  await bootstrap(database.db, newKey())
+  await database.pool.query("update audit_events set subject = 'another'")
+  const ran = await doctor({ DATABASE_URL: database.url, ASSAY_CREDENTIAL_STORAGE: 'off' })
+  expect(ran.code).toBe(1)
+  expect(said(ran, 'audit log')).toMatch(/^✗ audit log {2}broken in the workspaces local\n {4}fix: /)
+})
+
+test('a service without workers', async () => {
+  await using database = await testDatabase()
+  const ran = await doctor({ DATABASE_URL: database.url, ASSAY_CREDENTIAL_STORAGE: 'off' })
+  expect(ran.code).toBe(1)
+  expect(said(ran, 'workers')).toBe('✗ workers  none was seen within 60 s\n    fix: Start assay serve or assay work.')
+})
+
+test('wrong settings are lines and no crash; unknown ones are pointed out', async () => {
+  const ran = await doctor({ ASSAY_PORT: 'abc', ASSAY_OPERATOR_KEY: 'hunter2', ASSAY_DATABASE_CONECTIONS: '5' })
+  expect(ran.code).toBe(1)
+  expect(ran.out).toMatch(/\n✗ settings +ASSAY_PORT must be a whole number from 0 to 65535\.\n {4}fix: Correct it/)
+  expect(ran.out).toMatch(/\n✗ settings +ASSAY_OPERATOR_KEY is too weak/)
+  expect(ran.out).toMatch(
+    /\n– settings +ASSAY_DATABASE_CONECTIONS is no .*\n.* did you mean ASSAY_DATABASE_CONNECTIONS\?/,
+  )
+  expect(ran.out).not.toContain('hunter2')
+  expect(
+    (await doctor({ ASSAY_LOGS: 'info', ASSAY_KEY: 'x', ASSAY_URL: 'x' })).out.match(/is no setting/g),
+  ).toHaveLength(1)
+})
+
+test('a place for blobs that cannot be used', async () => {
+  const file = join(folder.path, 'no-folder')
+  writeFileSync(file, '')
+  const ran = await doctor({ ASSAY_BLOBS: `file:${file}` })
+  expect(ran.code).toBe(1)
+  expect(said(ran, 'blobs')).toMatch(
+    /^✗ blobs {2}.*no-folder.*\n {4}fix: Make the place that ASSAY_BLOBS names writable/,
+  )
+  expect(said(await doctor({ ASSAY_BLOBS: 's3://-/x' }), 'blobs')).toMatch(/^✗ blobs {2}ASSAY_BLOBS is not usable: /)
+})
+
+test('another program at the address', async () => {
+  await using server = await localServer((_, response) => response.end('hello'))
+  const ran = await doctor({ ASSAY_PORT: String(server.port) })
+  expect(ran.code).toBe(1)
+  expect(said(ran, 'service')).toMatch(
+    /^✗ service {2}another program answers at .*\n {4}fix: Choose another ASSAY_PORT\.$/,
+  )
+})
+
+test.skipIf(!hasTerminal)('on a terminal the marks have colours, unless NO_COLOR says otherwise', async () => {
+  const env = { ASSAY_DATA: data, ASSAY_PORT: new URL(service.url).port, PATH: '/usr/bin:/bin' }
+  const { code, out } = await onTerminal(['doctor'], env, () => undefined)
+  expect(code, out).toBe(0)
+  expect(out).toContain('\u001b[32m✓\u001b[39m database')
+  const plain = await onTerminal(['doctor'], { ...env, NO_COLOR: '1' }, () => undefined)
+  expect(plain.out).not.toContain('\u001b[')
+})

@@ -1,0 +1,45 @@
+import type { Command } from 'commander'
+import type { Diagnosis } from '../src/machine-checks.ts'
+import { withExample, withGlobals } from './help.ts'
+import { DATA, environmentOf, type Flags } from './operate-config.ts'
+import { globalsOf } from './service.ts'
+import { note, print, printable, printJson, type Shell, styled } from './shell.ts'
+import { aligned } from './table.ts'
+
+export function addDoctorCommand(assay: Command, shell: Shell): void {
+  withExample(
+    withGlobals(assay.command('doctor'), '--json')
+      .description('Check this machine and its set-up: what was checked, how it stands, how to mend it')
+      .option(...DATA)
+      .action((flags: Flags, command: Command) => examine(shell, flags, command)),
+    'assay doctor --data /var/lib/assay',
+  )
+}
+
+async function examine(shell: Shell, flags: Flags, command: Command): Promise<void> {
+  const { diagnose } = await import('../src/doctor.ts')
+  const checks = await diagnose(environmentOf(shell, flags))
+  const failed = checks.filter(({ ok, required }) => required && !ok)
+  if (globalsOf(command).json) printJson(shell, { ok: failed.length === 0, checks })
+  else printChecks(shell, checks)
+  await written(shell)
+  // Not by returning: a check that hangs would keep the program alive.
+  process.exit(failed.length === 0 ? 0 : 1)
+}
+
+const written = ({ output }: Shell): Promise<void> => new Promise((resolve) => output.write('', () => resolve()))
+
+function printChecks(shell: Shell, checks: Diagnosis[]): void {
+  const lines = aligned(checks.map(({ name, detail }) => [name, printable(detail)]))
+  for (const [place, check] of checks.entries()) {
+    print(shell, `${mark(shell, check)} ${lines[place]}`)
+    if (check.fix !== null) print(shell, `    fix: ${printable(check.fix)}`)
+  }
+  const failed = checks.filter(({ ok, required }) => required && !ok).length
+  note(shell, failed === 0 ? 'All that is required is well.' : `${failed} of these must be mended.`)
+}
+
+function mark(shell: Shell, { ok, required }: Diagnosis): string {
+  if (ok) return styled(shell.output, 'green', '✓')
+  return required ? styled(shell.output, 'red', '✗') : styled(shell.output, 'yellow', '–')
+}

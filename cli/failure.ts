@@ -1,0 +1,57 @@
+import { CommanderError } from 'commander'
+import { ProblemReceived } from '../src/platform/http/client.ts'
+import { note, printable, type Shell, styled } from './shell.ts'
+
+/** The command cannot be carried out as it was given. */
+export class WrongUse extends Error {
+  override name = 'WrongUse'
+}
+
+/** The command ran and has said itself what is wrong. */
+export class Failed extends Error {
+  override name = 'Failed'
+}
+
+/** Ctrl-C in a question. */
+export class Canceled extends Error {
+  override name = 'Canceled'
+}
+
+const FAILED = 1
+const WRONG_USE = 2
+const INTERRUPTED = 130
+
+export const EXIT_CODES = `Exit codes: 0 done, ${FAILED} failed, ${WRONG_USE} wrong use, ${INTERRUPTED} interrupted in a question.`
+
+/** Tells what went wrong, in a sentence, and answers the exit code. */
+export function report(error: unknown, shell: Shell): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : WRONG_USE // it has said what is wrong
+  if (error instanceof Canceled) return INTERRUPTED
+  if (error instanceof Failed) return FAILED
+
+  note(shell, `${styled(shell.errors, 'red', 'error:')} ${sentence(error)}`)
+  if (shell.env.ASSAY_LOG === 'debug' && error instanceof Error && error.stack) note(shell, error.stack)
+  return error instanceof WrongUse ? WRONG_USE : FAILED
+}
+
+const NOT_ASSAY = 'Another program than Assay answered. Does ASSAY_URL or --url name the service?'
+
+function sentence(error: unknown): string {
+  if (error instanceof ProblemReceived) return problemSentence(error)
+  if (error instanceof SyntaxError) return NOT_ASSAY // only answers are parsed without a catch
+  if (!(error instanceof Error)) return String(error)
+  const text = error.message || innerMessage(error) || error.name
+  // An error with a class of its own was worded for people; a plain one may leave what matters to its cause.
+  const isPlain = error.constructor === Error
+  return isPlain && error.cause instanceof Error ? `${text.replace(/\.$/, '')}: ${sentence(error.cause)}` : text
+}
+
+/** Node gives one error for all addresses of a host, and leaves its message empty. */
+const innerMessage = (error: Error): string | undefined =>
+  error instanceof AggregateError ? error.errors.map((each) => sentence(each)).join('; ') : undefined
+
+function problemSentence({ problem: { title, detail, code, requestId, errors = [] } }: ProblemReceived): string {
+  const fields = errors.map(({ pointer, message }) => `\n  ${printable(`${pointer || '/'}: ${message}`)}`)
+  // The detail of a problem with fields only says the first of them over again.
+  return `${printable(fields.length > 0 ? title : detail)} (${code}, request ${requestId})${fields.join('')}`
+}

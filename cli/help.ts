@@ -1,0 +1,20 @@
+import { type Command, Help, type Option } from 'commander'
+
+/** A line that can be copied, below the help of the command. */
+export const withExample = (command: Command, ...lines: string[]): Command =>
+  command.addHelpText(
+    'after',
+    ['', lines.length > 1 ? 'Examples:' : 'Example:', ...lines.map((line) => `  $ ${line}`)].join('\n'),
+  )
+
+type GlobalName = '--url' | '--org' | '--json'
+
+/** Which of the program's own options mean something to this command. */
+export const withGlobals = (command: Command, ...names: GlobalName[]): Command =>
+  command.configureHelp({
+    showGlobalOptions: names.length > 0,
+    visibleGlobalOptions: (shown) => globalOptions(shown).filter(({ long }) => names.some((name) => name === long)),
+  })
+
+const globalOptions = (command: Command): Option[] =>
+  Object.assign(new Help(), { showGlobalOptions: true }).visibleGlobalOptions(command)

@@ -1,0 +1,85 @@
+import { type Command, Option } from 'commander'
+import { call } from '../src/platform/http/client.ts'
+import type { Key } from '../src/workspaces/schema.ts'
+import { expiry } from './expiry.ts'
+import { withExample } from './help.ts'
+import { listAll, openService, requireId } from './service.ts'
+import { note, print, printable, printJson, type Shell } from './shell.ts'
+import { moment, printTable } from './table.ts'
+
+export function addKeysCommands(assay: Command, shell: Shell): Command {
+  const keys = assay.command('keys').description('API keys').helpCommand(false)
+  withExample(
+    keys
+      .command('list')
+      .description('List the keys of the workspace')
+      .action((_flags: object, command: Command) => list(shell, command)),
+    'assay keys list',
+    'assay keys list --json | jq -r ".keys[].id"',
+  )
+  withExample(
+    keys
+      .command('create')
+      .description('Create a key; prints it, this once')
+      .argument('<name>', 'what it is for')
+      .addOption(
+        new Option('--permission <permission>', 'what it may do')
+          .choices(['read', 'write', 'admin'])
+          .makeOptionMandatory(),
+      )
+      .option('--expires <when>', '12h, 30d, 8w, or a date in UTC such as 2030-12-31 (default: never)')
+      .action((name: string, flags: CreateFlags, command: Command) => create(shell, command, { name, ...flags })),
+    'assay keys create "continuous integration" --permission write --expires 90d',
+  )
+  withExample(
+    keys
+      .command('revoke')
+      .description('Revoke a key; it is dead at once')
+      .argument('<id>', 'as `assay keys list` shows it')
+      .action((id: string, _flags: object, command: Command) => revoke(shell, command, id)),
+    'assay keys revoke 01981b3e-6c2b-7e0f-8a53-0d1b6f2f3c11',
+  )
+  return keys
+}
+
+async function list(shell: Shell, command: Command): Promise<void> {
+  const { listKeys } = await import('../src/workspaces/schema.ts')
+  const service = await openService(shell, command)
+  const { items: keys, nextCursor } = await listAll(async (query) => {
+    const { body } = await call(service, listKeys, { params: { org: service.org }, query })
+    return { items: body.keys, nextCursor: body.nextCursor }
+  })
+  if (service.json) return printJson(shell, { keys, nextCursor })
+  printTable<Key>(shell, keys, [
+    ['ID', (key) => key.id],
+    ['NAME', (key) => key.name],
+    ['PERMISSION', (key) => key.permission],
+    ['KEY', (key) => `…${key.last4}`],
+    ['CREATED', (key) => moment(key.createdAt, '-')],
+    ['EXPIRES', (key) => moment(key.expiresAt, 'never')],
+    ['LAST USED', (key) => moment(key.lastUsedAt, 'never')],
+  ])
+}
+
+type CreateFlags = { permission: Key['permission']; expires?: string }
+
+async function create(shell: Shell, command: Command, wish: CreateFlags & { name: string }): Promise<void> {
+  const { name, permission } = wish
+  const expiresAt = wish.expires === undefined ? null : expiry(wish.expires, new Date())
+  const { createKey } = await import('../src/workspaces/schema.ts')
+  const service = await openService(shell, command)
+  const body = { name, permission, expiresAt }
+  const { body: key } = await call(service, createKey, { params: { org: service.org }, body })
+  if (service.json) return printJson(shell, key)
+  const end = key.expiresAt === null ? '' : `, until ${moment(key.expiresAt, '')}`
+  note(shell, `The key "${printable(key.name)}" (${key.permission}${end}), shown this once:`)
+  print(shell, key.key)
+}
+
+async function revoke(shell: Shell, command: Command, id: string): Promise<void> {
+  const keyId = requireId(id, 'assay keys list')
+  const { deleteKey } = await import('../src/workspaces/schema.ts')
+  const service = await openService(shell, command)
+  await call(service, deleteKey, { params: { org: service.org, keyId } })
+  note(shell, `The key ${keyId} is revoked.`)
+}

@@ -1,0 +1,37 @@
+import type { Config, Environment } from '../src/config.ts'
+import type { Log } from '../src/platform/log.ts'
+import { WrongUse } from './failure.ts'
+import { logLines } from './log-lines.ts'
+import type { Shell } from './shell.ts'
+
+export type Flags = { data?: string; port?: string; host?: string }
+
+export const DATA = ['--data <folder>', 'where data lives (ASSAY_DATA, ./.assay)'] as const
+
+/** Flags win over variables. */
+export function environmentOf(shell: Shell, flags: Flags): Environment {
+  const flagged: Environment = { ASSAY_DATA: flags.data, ASSAY_PORT: flags.port, ASSAY_HOST: flags.host }
+  const given = Object.entries(flagged).filter(([, value]) => value !== undefined)
+  return { ...shell.env, ...Object.fromEntries(given) }
+}
+
+export async function readSettings(shell: Shell, flags: Flags): Promise<Config> {
+  const { ConfigError, readConfig } = await import('../src/config.ts')
+  try {
+    return readConfig(environmentOf(shell, flags))
+  } catch (error) {
+    throw error instanceof ConfigError ? new WrongUse(error.message) : error
+  }
+}
+
+/** On a terminal lines for people, and only what matters unless more was asked for; else JSON lines. */
+export async function openLog(shell: Shell, config: Config, defaultLevel: Config['logLevel']): Promise<Log> {
+  const { createLog } = await import('../src/platform/log.ts')
+  const level = shell.env.ASSAY_LOG ? config.logLevel : defaultLevel
+  return shell.errors.isTTY
+    ? createLog(
+        level,
+        logLines((line) => shell.errors.write(line)),
+      )
+    : createLog(level)
+}

@@ -1,0 +1,125 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, expect, test } from 'vitest'
+import { newKey } from '../src/workspaces/key.ts'
+import { createKey } from '../src/workspaces/schema.ts'
+import { bootstrap } from '../src/workspaces/workspaces.ts'
+import { testDatabase } from '../test/support/database.ts'
+import { startService } from '../test/support/service.ts'
+import { assay, scratchFolder } from './test-support.ts'
+
+const folder = scratchFolder()
+afterAll(folder.remove)
+
+test('migrate: says what ran, and then that nothing was to do', async () => {
+  await using database = await testDatabase()
+  await database.pool.query('drop schema public cascade')
+  await database.pool.query('create schema public')
+  const env = { DATABASE_URL: database.url }
+
+  const first = await assay(['migrate'], { env })
+  expect(first.code, first.err).toBe(0)
+  expect(first.out).toMatch(/^0001_workspaces\n0002_jobs\n/)
+  expect(first.err).toMatch(/^\d+ migrations ran\.\n$/)
+  expect(await assay(['migrate'], { env })).toEqual({
+    code: 0,
+    out: '',
+    err: 'Nothing was to do: the database is up to date.\n',
+  })
+})
+
+test('migrate: a database that cannot be changed is a sentence that says why', async () => {
+  await using database = await testDatabase()
+  await database.pool.query("delete from kysely_migration where name = '0002_jobs'")
+  const { code, out, err } = await assay(['migrate'], { env: { DATABASE_URL: database.url } })
+  expect({ code, out }).toEqual({ code: 1, out: '' })
+  expect(err).toMatch(/^error: The database could not be migrated: .+\n$/)
+})
+
+test('on the folder of a service, with and without it running: recover, rotate, verify', async () => {
+  const data = join(folder.path, 'data')
+  const first = await startService('serve', ['--data', data, '--port', '0'])
+  const client = { ASSAY_URL: first.url, ASSAY_KEY: first.newKey ?? '' }
+  const add = ['credentials', 'add', 'model', 'openai', '--name', 'x', '--from-env', 'apiKey=MODEL']
+  const added = await assay(add, { env: { ...client, MODEL: 'sk-0123456789abcdef' } })
+  expect(added.code, added.err).toBe(0)
+
+  const before = readFileSync(join(data, 'secret.key'), 'utf8')
+  const rotated = await assay(['credentials', 'rotate-master-key', '--data', data])
+  expect(rotated).toMatchObject({ code: 0, err: '' })
+  expect(rotated.out).toMatch(/^[0-9a-f]{16} → [0-9a-f]{16}, 1 credentials sealed anew\n$/)
+  expect(readFileSync(join(data, 'secret.key'), 'utf8')).not.toBe(before)
+  expect(await first.kill('SIGTERM')).toBe(0)
+
+  const recovered = await assay(['keys', 'recover', '--data', data])
+  expect(recovered.err).toBe('A new admin key of the workspace local, shown this once:\n')
+  expect(await assay(['audit', 'verify', '--data', data])).toEqual({
+    code: 0,
+    out: 'WORKSPACE  AUDIT LOG\nlocal      unbroken\n',
+    err: '',
+  })
+  expect((await assay(['keys', 'recover', '--data', data, '--org', 'nowhere'])).err).toBe(
+    'error: There is no workspace nowhere.\n',
+  )
+
+  const second = await startService('serve', ['--data', data, '--port', '0'])
+  const env = { ASSAY_URL: second.url, ASSAY_KEY: recovered.out.trim() }
+  expect((await assay(['keys', 'list'], { env })).out).toContain('  recovered key  admin ')
+  expect((await assay(['audit'], { env })).out).toMatch(/ operator +key\.created .* name="?recovered key"? /)
+  await second.kill('SIGTERM')
+})
+
+test('recover --json is the shape of a created key', async () => {
+  await using database = await testDatabase()
+  await bootstrap(database.db, newKey())
+  const { code, out } = await assay(['keys', 'recover', '--json'], { env: { DATABASE_URL: database.url } })
+  expect(code).toBe(0)
+  expect(createKey.answers[201].parse(JSON.parse(out))).toMatchObject({ name: 'recovered key', permission: 'admin' })
+})
+
+test.each([
+  ['keys', 'recover'],
+  ['audit', 'verify'],
+  ['credentials', 'rotate-master-key'],
+])('%s %s makes no new database where there is none', async (...args) => {
+  const data = join(folder.path, 'nowhere')
+  const { code, out, err } = await assay([...args, '--data', data])
+  expect({ code, out }).toEqual({ code: 1, out: '' })
+  expect(err).toBe(`error: There is no data in ${data}. Name the folder of the service with --data or ASSAY_DATA.\n`)
+})
+
+test('audit verify names the workspace and the event that was changed, and fails', async () => {
+  await using database = await testDatabase()
+  await bootstrap(database.db, newKey())
+  await database.pool.query("update audit_events set actor = 'operator' where sequence = 1")
+  const env = { DATABASE_URL: database.url }
+
+  expect(await assay(['audit', 'verify'], { env })).toEqual({
+    code: 1,
+    out: 'WORKSPACE  AUDIT LOG\nlocal      broken at event 1\n',
+    err: '',
+  })
+  const json = await assay(['audit', 'verify', '--json'], { env })
+  expect(json.code).toBe(1)
+  expect(JSON.parse(json.out)).toEqual({ chains: [{ login: 'local', brokenAt: 1 }] })
+})
+
+test('rotate-master-key refuses without the key in use, and repeats none', async () => {
+  await using database = await testDatabase()
+  const data = join(folder.path, 'variable')
+  const [right, wrong] = ['0123456789abcdef'.repeat(4), 'fedcba9876543210'.repeat(4)]
+  const env = { DATABASE_URL: database.url, ASSAY_DATA: data, ASSAY_SECRET_KEY: right }
+  const service = await startService('api', ['--port', '0'], env)
+  await service.kill('SIGTERM')
+
+  const rotate = (key: string) =>
+    assay(['credentials', 'rotate-master-key'], { env: { ...env, ASSAY_SECRET_KEY: key } })
+  const refused = await rotate(wrong)
+  expect(refused).toMatchObject({ code: 1, out: '' })
+  expect(refused.err).toMatch(/^error: The stored credentials are sealed with master key [0-9a-f]{16}, which .*\n$/)
+  expect(refused.err).not.toContain(wrong)
+
+  const same = await rotate(right)
+  expect(same).toMatchObject({ code: 0, out: '', err: expect.stringMatching(/^Nothing was to do: ASSAY_SECRET_KEY /) })
+  expect((await rotate(`${wrong},${right}`)).out).toMatch(/ → [0-9a-f]{16}, 0 credentials sealed anew\n$/)
+})

@@ -1,0 +1,115 @@
+import { expect, test } from 'vitest'
+import about from '../package.json' with { type: 'json' }
+import { isKey, newKey } from '../src/workspaces/key.ts'
+import { assay, localServer } from './test-support.ts'
+
+const COMMANDS = [
+  'serve',
+  'api',
+  'work',
+  'migrate',
+  'doctor',
+  'orgs create',
+  'orgs show',
+  'keys list',
+  'keys create',
+  'keys revoke',
+  'keys generate',
+  'keys recover',
+  'credentials providers',
+  'credentials list',
+  'credentials add',
+  'credentials update',
+  'credentials remove',
+  'credentials check',
+  'credentials rotate-master-key',
+  'audit',
+  'audit verify',
+]
+
+test('the help lists every command and the exit codes', async () => {
+  const { code, out, err } = await assay(['--help'])
+  expect({ code, err }).toEqual({ code: 0, err: '' })
+  expect(out).toContain(about.description.slice(0, 40))
+  expect(out).toContain('Exit codes: 0 done, 1 failed, 2 wrong use')
+  for (const name of new Set(COMMANDS.map((command) => command.split(' ')[0]))) expect(out).toMatch(`\n  ${name} `)
+})
+
+test.each(COMMANDS)('assay %s explains itself, with a line to copy', async (command) => {
+  const { code, out } = await assay([...command.split(' '), '--help'])
+  expect(code).toBe(0)
+  expect(out).toMatch(new RegExp(`^Usage: assay ${command} `))
+  expect(out).toMatch(/\nExamples?:\n {2}\$ .*assay /)
+})
+
+test('the version is the one of the package', async () => {
+  expect(await assay(['--version'])).toEqual({ code: 0, out: `${about.version}\n`, err: '' })
+})
+
+const UUID = '01981b3e-6c2b-7e0f-8a53-0d1b6f2f3c11'
+
+test.each([
+  [[], /^Usage: assay/],
+  [['keys'], /^Usage: assay keys/],
+  [['nonsense'], /unknown command/],
+  [['keys', 'list', '--nonsense'], /unknown option/],
+  [['keys', 'revoke'], /missing required argument/],
+  [['keys', 'create', 'ci'], /required option '--permission/],
+  [['keys', 'create', 'ci', '--permission', 'root'], /Allowed choices are read, write, admin/],
+  [['keys', 'create', 'ci', '--permission', 'read', '--expires', 'soon'], /--expires takes 12h, 30d/],
+  [['keys', 'revoke', 'ci'], /That is not an id\. `assay keys list` shows them/],
+  [['audit', '--limit', '0'], /--limit takes a number/],
+  [['orgs', 'create', 'acme', '--kind', 'club'], /Allowed choices are org, user/],
+  [['orgs', 'create', 'acme'], /Set ASSAY_OPERATOR_KEY/],
+  [['credentials', 'add', 'models', 'openai', '--name', 'x'], /Allowed choices are model, sandbox/],
+  [['credentials', 'add', 'model', 'openai'], /required option '--name/],
+  [['credentials', 'update', UUID], /Give --name, --secret or both/],
+  [['keys', 'list', '--url', 'ftp://x'], /--url must be an http or https URL/],
+  [['keys', 'list', '--key', 'x'], /unknown option '--key'/],
+])('wrong use is told and ends with 2: assay %s', async (args, sentence) => {
+  const { code, out, err } = await assay(args, { env: { ASSAY_KEY: newKey() } })
+  expect({ code, out }).toEqual({ code: 2, out: '' })
+  expect(err).toMatch(sentence)
+})
+
+test.each([
+  [{}, /^error: Set ASSAY_KEY\. /],
+  [{ ASSAY_KEY: 'line\nbreak' }, /^error: ASSAY_KEY holds characters that no key has\.\n$/],
+  [{ ASSAY_KEY: newKey(), ASSAY_URL: 'nonsense' }, /^error: ASSAY_URL must be an http or https URL\.\n$/],
+])('wrong variables are wrong use: %o', async (env: Record<string, string>, sentence) => {
+  const { code, out, err } = await assay(['keys', 'list'], { env })
+  expect({ code, out }).toEqual({ code: 2, out: '' })
+  expect(err).toMatch(sentence)
+  if (env.ASSAY_KEY) expect(err).not.toContain(env.ASSAY_KEY)
+})
+
+test.each([['orgs', 'show'], ['keys', 'list'], ['credentials', 'list'], ['audit']])(
+  'without a service assay %s %s says so',
+  async (...args) => {
+    const url = 'http://127.0.0.1:1'
+    const { code, out, err } = await assay(args, { env: { ASSAY_KEY: newKey(), ASSAY_URL: url } })
+    expect({ code, out }).toEqual({ code: 1, out: '' })
+    expect(err).toBe(`error: No answer from ${url}. Is the service running there?\n`)
+  },
+)
+
+test.each([200, 502])('another program at the address that answers %s is recognised', async (status) => {
+  await using server = await localServer((_, response) => response.writeHead(status).end('<html>'))
+  const ran = await assay(['keys', 'list', '--url', server.url], { env: { ASSAY_KEY: newKey() } })
+  expect(ran.code).toBe(1)
+  expect(ran.err).toMatch(/^error: .*(answered 502, and not as Assay does|Another program than Assay answered).*\n$/)
+})
+
+test('colours are for terminals, and for those who ask', async () => {
+  const plain = await assay(['keys', 'list'])
+  const forced = await assay(['keys', 'list'], { env: { FORCE_COLOR: '1' } })
+  expect(plain.err).not.toContain('\u001b[')
+  expect(forced.err).toContain('\u001b[31merror:')
+})
+
+test('generated keys are well formed and new each time', async () => {
+  const [first, second] = await Promise.all([assay(['keys', 'generate']), assay(['keys', 'generate'])])
+  expect(isKey(first.out.trim())).toBe(true)
+  expect(second.out).not.toBe(first.out)
+  expect(first).toMatchObject({ code: 0, err: '' })
+})

@@ -1,0 +1,63 @@
+import { Command } from 'commander'
+import about from '../package.json' with { type: 'json' }
+import { addAuditCommands } from './audit.ts'
+import { addCredentialsCommands } from './credentials.ts'
+import { addDoctorCommand } from './doctor.ts'
+import { EXIT_CODES, report } from './failure.ts'
+import { withGlobals } from './help.ts'
+import { addKeysCommands } from './keys.ts'
+import { addOperateCommands } from './operate.ts'
+import { addOrgsCommands } from './orgs.ts'
+import { addServeCommands } from './serve.ts'
+import { DEFAULT_URL } from './service.ts'
+import { type Shell, styled } from './shell.ts'
+
+/** Answers the exit code. */
+export async function run(args: string[], shell: Shell): Promise<number> {
+  try {
+    await program(shell).parseAsync(args, { from: 'user' })
+    return 0
+  } catch (error) {
+    return report(error, shell)
+  }
+}
+
+/** Commands say what they are; the code behind each is loaded when it is called, so that `--help` is quick. */
+function program(shell: Shell): Command {
+  const assay = withGlobals(new Command('assay'), '--url', '--org', '--json')
+    .description(about.description)
+    .version(about.version, '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'print how to use it')
+    .helpCommand(false)
+    .option('--url <url>', `where the service answers (ASSAY_URL, ${DEFAULT_URL})`)
+    .option('--org <login>', "the workspace (default: the key's own)")
+    .option('--json', "print JSON, in the API's shapes")
+    .addHelpText('after', AFTER)
+    .configureOutput({
+      writeOut: (text) => shell.output.write(text),
+      writeErr: (text) => shell.errors.write(text),
+      outputError: (text, write) => write(text.replace(/^error:/, styled(shell.errors, 'red', 'error:'))),
+    })
+    .exitOverride()
+
+  assay.commandsGroup('Run the service:')
+  addServeCommands(assay, shell)
+  assay.commandsGroup('Use the service:')
+  addOrgsCommands(assay, shell)
+  const keys = addKeysCommands(assay, shell)
+  const credentials = addCredentialsCommands(assay, shell)
+  const audit = addAuditCommands(assay, shell)
+  assay.commandsGroup('Look after it:')
+  addOperateCommands({ assay, keys, credentials, audit }, shell)
+  addDoctorCommand(assay, shell)
+  return assay
+}
+
+const AFTER = `
+The key comes from ASSAY_KEY, for \`orgs create\` from ASSAY_OPERATOR_KEY; there is no flag for it.
+${EXIT_CODES}
+
+Examples:
+  $ assay serve
+  $ ASSAY_KEY=assay_… assay keys list
+  $ assay doctor`

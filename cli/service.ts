@@ -1,0 +1,80 @@
+import type { Command } from 'commander'
+import { type ClientOptions, call } from '../src/platform/http/client.ts'
+import { WrongUse } from './failure.ts'
+import type { Shell } from './shell.ts'
+
+/** What may be given with every command. */
+export type Globals = { url?: string; org?: string; json?: boolean }
+
+/** A running service, and the workspace in it that is spoken of. */
+export type Service = ClientOptions & { org: string; json: boolean }
+
+export const DEFAULT_URL = 'http://127.0.0.1:4000'
+
+export const globalsOf = (command: Command): Globals => command.optsWithGlobals<Globals>()
+
+export async function openService(shell: Shell, command: Command): Promise<Service> {
+  const globals = globalsOf(command)
+  const client = { url: addressOf(shell, globals), key: keyFrom(shell, 'ASSAY_KEY', KEY_HINT) }
+  const org = await orgOf(client)
+  if (globals.org !== undefined && globals.org.toLowerCase() !== org.toLowerCase()) {
+    throw new Error(`ASSAY_KEY is a key of the workspace ${org}; it does not open ${globals.org}.`)
+  }
+  return { ...client, org, json: globals.json ?? false }
+}
+
+const KEY_HINT = 'The first start of the service printed one; `assay keys recover` makes another.'
+const OPERATOR_HINT = 'It is the one that the service was started with.'
+
+/** As the one who runs the service, for what belongs to no workspace. */
+export const openAsOperator = (shell: Shell, command: Command): ClientOptions => ({
+  url: addressOf(shell, globalsOf(command)),
+  key: keyFrom(shell, 'ASSAY_OPERATOR_KEY', OPERATOR_HINT),
+})
+
+function addressOf(shell: Shell, { url }: Globals): string {
+  const address = url ?? (shell.env.ASSAY_URL || DEFAULT_URL)
+  if (/^https?:/.test(address) && URL.canParse(address)) return address
+  throw new WrongUse(`${url === undefined ? 'ASSAY_URL' : '--url'} must be an http or https URL.`)
+}
+
+/** Never from a flag: those show in the list of processes. */
+function keyFrom(shell: Shell, name: string, hint: string): string {
+  const key = shell.env[name]
+  if (!key) throw new WrongUse(`Set ${name}. ${hint}`)
+  if (!/^[\x21-\x7e]+$/.test(key)) throw new WrongUse(`${name} holds characters that no key has.`)
+  return key
+}
+
+async function orgOf(client: ClientOptions): Promise<string> {
+  const { readOwnKey } = await import('../src/workspaces/schema.ts')
+  return (await call(client, readOwnKey)).body.org
+}
+
+const PAGE = 200
+
+type ListPage<Item> = { items: Item[]; nextCursor: string | null }
+type Query = { limit: number; cursor?: string }
+
+/** Page by page until there are enough, or no more. */
+export async function listAll<Item>(
+  page: (query: Query) => Promise<ListPage<Item>>,
+  max = Number.POSITIVE_INFINITY,
+): Promise<ListPage<Item>> {
+  const items: Item[] = []
+  let cursor: string | null | undefined
+  do {
+    const limit = Math.min(PAGE, max - items.length)
+    const next = await page(cursor ? { limit, cursor } : { limit })
+    items.push(...next.items)
+    cursor = next.nextCursor
+  } while (cursor && items.length < max)
+  return { items, nextCursor: cursor }
+}
+
+const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+export function requireId(id: string, listCommand: string): string {
+  if (ID.test(id)) return id
+  throw new WrongUse(`That is not an id. \`${listCommand}\` shows them.`)
+}

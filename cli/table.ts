@@ -1,0 +1,32 @@
+import { print, printable, type Shell, styled } from './shell.ts'
+
+type Column<Row> = readonly [heading: string, cell: (row: Row) => string]
+
+const GAP = '  '
+
+export function printTable<Row>(shell: Shell, rows: readonly Row[], columns: readonly Column<Row>[]): void {
+  const cells = rows.map((row) => columns.map(([, cell]) => printable(cell(row))))
+  const [headings = '', ...lines] = aligned([columns.map(([heading]) => heading), ...cells])
+  print(shell, [styled(shell.output, 'bold', headings), ...lines].join('\n'))
+}
+
+/** One thing, a line for each fact. */
+export const printFacts = (shell: Shell, facts: readonly (readonly [name: string, value: string])[]): void =>
+  print(shell, aligned(facts.map(([name, value]) => [name, printable(value)])).join('\n'))
+
+export function aligned(rows: readonly (readonly string[])[]): string[] {
+  const widths = rows.reduce<number[]>(
+    (widest, row) => row.map((cell, column) => Math.max(cell.length, widest[column] ?? 0)),
+    [],
+  )
+  return rows.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join(GAP)
+      .trimEnd(),
+  )
+}
+
+/** To the second, in UTC, still sortable. */
+export const moment = (time: string | null, otherwise: string): string =>
+  time === null ? otherwise : time.replace(/\.\d+Z$/, 'Z')

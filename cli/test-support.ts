@@ -1,0 +1,104 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer, type RequestListener } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+
+export const BIN = new URL('../bin/assay', import.meta.url).pathname
+
+export type Environment = Record<string, string>
+export type Ran = { code: number | null; out: string; err: string }
+
+type Options = { env?: Environment; input?: string; cwd?: string; uid?: number; gid?: number }
+
+// biome-ignore lint/style/noProcessEnv: what the tests were started with is needed to start the program
+const { PATH = '', HOME = tmpdir() } = process.env
+
+/** Nothing of the tests' own surroundings reaches the program but what it takes to start it. */
+export const bareEnvironment: Environment = { PATH, HOME }
+
+/** Runs the real program to its end. */
+export function assay(args: string[], { env = {}, input = '', ...options }: Options = {}): Promise<Ran> {
+  const child = spawn(process.execPath, [BIN, ...args], { ...options, env: { ...bareEnvironment, ...env } })
+  return ending(child, input)
+}
+
+/** `script` of util-linux lends a terminal to a program; other systems have another one of that name. */
+export const hasTerminal = process.platform === 'linux' && spawnSync('script', ['--version']).status === 0
+
+/** The same on a terminal of its own. `type` answers what was shown so far with what is typed next, or nothing. */
+export function onTerminal(args: string[], env: Environment, type: (shown: string) => string | undefined) {
+  const command = [process.execPath, BIN, ...args].map((word) => `'${word}'`).join(' ')
+  const sized = `stty cols 100 rows 30 && exec ${command}`
+  const child = spawn('script', ['-qefc', sized, '/dev/null'], { env: { ...bareEnvironment, TERM: 'xterm', ...env } })
+  let shown = ''
+  child.stdout.on('data', (chunk: Buffer) => {
+    shown += chunk.toString()
+    const typed = type(shown)
+    if (typed !== undefined) child.stdin.write(typed)
+  })
+  return once(child, 'exit').then(([code]): Ran => ({ code, out: shown, err: '' }))
+}
+
+async function ending(child: ChildProcess, input: string): Promise<Ran> {
+  if (!child.stdin || !child.stdout || !child.stderr) throw new Error('The program was started without its streams.')
+  child.stdin.on('error', () => {}) // it may end before it has read
+  child.stdin.end(input)
+  const exited = once(child, 'exit')
+  const [out, err, [code]] = await Promise.all([text(child.stdout), text(child.stderr), exited])
+  return { code, out, err }
+}
+
+/** A folder for one test file, and how to remove it. */
+export function scratchFolder(): { path: string; remove: () => void } {
+  const path = mkdtempSync(join(tmpdir(), 'assay-cli-'))
+  return { path, remove: () => rmSync(path, { recursive: true, force: true }) }
+}
+
+/** Another program on a port of this machine. */
+export async function localServer(answer: RequestListener): Promise<AsyncDisposable & { port: number; url: string }> {
+  const server = createServer(answer)
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('The server listens on no port.')
+  const { port } = address
+  return { port, url: `http://127.0.0.1:${port}`, [Symbol.asyncDispose]: async () => void server.close() }
+}
+
+/** The program while it runs. */
+export function launch(args: string[], env: Environment = {}) {
+  const child = spawn(process.execPath, [BIN, ...args], { env: { ...bareEnvironment, ...env } })
+  const out = record(child.stdout)
+  const err = record(child.stderr)
+  const exited = once(child, 'close').then(([code]): number | null => code)
+  return { child, out, err, exited, ready: out.shows(/^assay ready.*\n/m) }
+}
+
+type Recording = { text: () => string; shows: (pattern: RegExp) => Promise<string> }
+
+function record(stream: NodeJS.ReadableStream): Recording {
+  let received = ''
+  stream.on('data', (chunk: Buffer) => {
+    received += chunk.toString()
+  })
+  const shows = (pattern: RegExp) =>
+    new Promise<string>((resolve, reject) => {
+      const look = () => {
+        if (pattern.test(received)) resolve(received)
+      }
+      look()
+      stream.on('data', look)
+      stream.on('close', () => reject(new Error(`The program ended without ${pattern}: ${received}`)))
+    })
+  return { text: () => received, shows }
+}
+
+/** What the doctor says of one check, with the line below it. */
+export function said({ out }: Ran, name: string): string {
+  const lines = out.split('\n')
+  const place = lines.findIndex((line) => line.slice(2).startsWith(`${name} `) && !line.startsWith(' '))
+  const fix = lines[place + 1]?.startsWith('    fix: ') ? `\n${lines[place + 1]}` : ''
+  return `${lines[place]?.replaceAll(/ {2,}/g, '  ')}${fix}`
+}

@@ -1,0 +1,172 @@
+import { existsSync } from 'node:fs'
+import { readFile, realpath } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { z } from 'zod'
+import type { Config, Environment } from './config.ts'
+import {
+  type DataFolder,
+  type Diagnosis,
+  dataFolderDiagnosis,
+  diskDiagnosis,
+  fine,
+  keyFileDiagnosis,
+  messageOf,
+  nodeDiagnosis,
+  noted,
+  partDiagnoses,
+  postgresDiagnosis,
+  wrong,
+} from './machine-checks.ts'
+import { verifyChains } from './operate.ts'
+import { openBlobs } from './platform/blobs/blobs.ts'
+import { connect, type Database } from './platform/db/db.ts'
+import { type Check, examine } from './platform/health.ts'
+import { findPostmaster } from './platform/postgres/postmaster.ts'
+import { blobsCheck, databaseCheck, masterKeyCheck, migrationsCheck, workersCheck } from './service-checks.ts'
+import { examineSettings } from './settings-check.ts'
+import { urlOf } from './store.ts'
+
+/** Looks at everything that the service needs on this machine. Starts nothing, migrates nothing, leaves nothing behind. */
+export async function diagnose(environment: Environment): Promise<Diagnosis[]> {
+  const { config, diagnoses } = examineSettings(environment)
+  const parts = await partDiagnoses(environment.PATH ?? '')
+  const basis = [nodeDiagnosis(), await postgresDiagnosis(config?.databaseUrl), ...diagnoses]
+  return config ? [...basis, ...(await diagnoseSetUp(config)), ...parts] : [...basis, ...parts]
+}
+
+async function diagnoseSetUp(config: Config): Promise<Diagnosis[]> {
+  const folder = await dataFolderDiagnosis(config.dataFolder)
+  const [disk, keyFile, blobs, service] = await Promise.all([
+    diskDiagnosis(config.dataFolder),
+    keyFileDiagnosis(config),
+    blobsDiagnosis(config, folder.found),
+    serviceDiagnosis(config),
+  ])
+  const rest = await diagnoseDatabase(config, { keyFile, isServing: service.ok })
+  return [folder.diagnosis, disk, ...rest, blobs, service]
+}
+
+/** Files that another user than the service's makes in its folder would be in its way. */
+async function blobsDiagnosis(config: Config, found: DataFolder): Promise<Diagnosis> {
+  if (found === 'absent') return fine('blobs', 'nothing there yet')
+  if (found === 'not ours')
+    return noted('blobs', 'not tried: the data folder is not ours', 'Mend the data folder first.')
+  try {
+    const folder = blobFolder(config.blobs)
+    if (folder && !existsSync(folder)) return fine('blobs', `${folder} is not there yet; the first blob makes it`)
+    return await diagnosisOf(blobsCheck(openBlobs(config.blobs, join(config.dataFolder, 'spool'))))
+  } catch (error) {
+    return wrong('blobs', messageOf(error), 'Correct ASSAY_BLOBS.')
+  }
+}
+
+function blobFolder(blobs: string): string | undefined {
+  if (blobs.startsWith('file://')) return fileURLToPath(blobs)
+  return blobs.startsWith('file:') ? blobs.slice('file:'.length) : undefined
+}
+
+type Known = { keyFile: Diagnosis; isServing: boolean }
+
+const WITHOUT = 'Migrations, workers, the audit log and the fit of the master key were not checked'
+
+async function diagnoseDatabase(config: Config, { keyFile, isServing }: Known): Promise<Diagnosis[]> {
+  try {
+    await using database = await openRunning(config)
+    if (!database) return [fine('database', `not running; it starts with assay serve. ${WITHOUT}.`), keyFile]
+    const found = await diagnosisOf(databaseCheck(database))
+    if (!found.ok) return [{ ...found, detail: `${found.detail}. ${WITHOUT}` }, keyFile]
+
+    const migrations = await diagnosisOf(migrationsCheck(database))
+    if (!migrations.ok) return [found, migrations, keyFile]
+    const masterKey = keyFile.ok ? await diagnosisOf(masterKeyCheck(database, config)) : keyFile
+    // A service that was stopped has no workers, and lacks none.
+    const workers = { ...(await diagnosisOf(workersCheck(database))), required: isServing }
+    return [found, migrations, masterKey, await diagnosisOf(auditCheck(database)), workers]
+  } catch (error) {
+    return [wrong('database', messageOf(error), 'Run assay doctor as the user that runs the service.'), keyFile]
+  }
+}
+
+type Opened = Database & AsyncDisposable
+
+/** Nothing when the database is an embedded one that does not run: looking must not start it. */
+async function openRunning(config: Config): Promise<Opened | undefined> {
+  const url = config.databaseUrl ?? (await findEmbedded(join(config.dataFolder, 'postgres')))
+  if (!url) return undefined
+  const database = connect(url, { max: 2, onError: () => {} })
+  return { ...database, [Symbol.asyncDispose]: database.close }
+}
+
+async function findEmbedded(path: string): Promise<string | undefined> {
+  if (!existsSync(path)) return undefined
+  const real = await realpath(path)
+  const place = (name: string): string => join(real, name)
+  const files = { data: place('data'), password: place('password'), log: place('log'), lock: place('lock') }
+  const server = await findPostmaster({ path: real, ...files })
+  if (!server) return undefined
+  const login = { user: 'assay', password: await readFile(files.password, 'utf8'), database: 'assay' }
+  return urlOf({ host: server.socketFolder, port: server.port, ...login })
+}
+
+const auditCheck = ({ db }: Database): Check => ({
+  name: 'audit log',
+  fix: 'Someone changed the database by hand. Compare with a backup: `assay audit verify` names the events.',
+  run: async () => {
+    const chains = await verifyChains(db)
+    const broken = chains.filter(({ brokenAt }) => brokenAt !== null).map(({ login }) => login)
+    if (broken.length > 0) throw new Error(`broken in the workspaces ${broken.join(', ')}`)
+    return `unbroken in ${chains.length === 1 ? 'the one workspace' : `all ${chains.length} workspaces`}`
+  },
+})
+
+const CHECK_MS = 20_000
+
+/** A dead disk or a silent host would keep a check waiting for ever. */
+async function diagnosisOf(check: Check): Promise<Diagnosis> {
+  const timeout = new AbortController()
+  const late = wait(CHECK_MS, undefined, { signal: timeout.signal }).then(
+    () => [{ name: check.name, ok: false, detail: `no end within ${CHECK_MS / 1000} s`, fix: check.fix }],
+    () => [],
+  )
+  const [finding] = await Promise.race([examine([check]), late])
+  timeout.abort()
+  return finding ? { ...finding, required: true } : wrong(check.name, 'not checked', check.fix)
+}
+
+const Readiness = z.object({ ok: z.boolean(), checks: z.array(z.object({ name: z.string(), ok: z.boolean() })) })
+const ANSWER_MS = 5000
+
+async function serviceDiagnosis(config: Config): Promise<Diagnosis> {
+  const url = addressOf(config)
+  if (!url) return noted('service', 'not asked: it listens on any free port', 'See the line `assay ready`.')
+  const answer = await askReadiness(`${url}/readyz`)
+  if (answer === 'silent') return noted('service', `none answers at ${url}`, 'Start it with assay serve.')
+  if (answer === 'foreign') return wrong('service', `another program answers at ${url}`, 'Choose another ASSAY_PORT.')
+  if (answer.ok) return fine('service', `ready at ${url}`)
+  const failing = answer.checks.filter(({ ok }) => !ok).map(({ name }) => name)
+  return wrong(
+    'service',
+    `answers at ${url} and is not ready: ${failing.join(', ')}`,
+    'See the lines above and its log.',
+  )
+}
+
+async function askReadiness(url: string): Promise<z.infer<typeof Readiness> | 'silent' | 'foreign'> {
+  try {
+    const response = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(ANSWER_MS) })
+    const readiness = Readiness.safeParse(await response.json().catch(() => undefined))
+    return readiness.success ? readiness.data : 'foreign'
+  } catch {
+    return 'silent'
+  }
+}
+
+/** An address that stands for all of them is asked at the machine itself. */
+function addressOf({ baseUrl, host, port }: Config): string | undefined {
+  if (baseUrl) return baseUrl
+  if (port === 0) return undefined
+  const name = { '0.0.0.0': '127.0.0.1', '::': '[::1]' }[host] ?? (host.includes(':') ? `[${host}]` : host)
+  return `http://${name}:${port}`
+}

@@ -1,0 +1,157 @@
+import { access, constants, stat, statfs } from 'node:fs/promises'
+import { delimiter, dirname, join } from 'node:path'
+import { keySource, readKeys } from './credentials/key-source.ts'
+import type { Finding } from './platform/health.ts'
+import { findBinaries } from './platform/postgres/binaries.ts'
+
+/** What is not required is good to know, and no failure when it is missing. */
+export type Diagnosis = Finding & { required: boolean }
+
+export const fine = (name: string, detail: string): Diagnosis => ({ name, ok: true, detail, fix: null, required: true })
+export const wrong = (name: string, detail: string, fix: string): Diagnosis => ({
+  name,
+  ok: false,
+  detail,
+  fix,
+  required: true,
+})
+export const noted = (name: string, detail: string, fix: string): Diagnosis => ({
+  ...wrong(name, detail, fix),
+  required: false,
+})
+
+const NODE_MIN = 24
+
+export function nodeDiagnosis(): Diagnosis {
+  const { node } = process.versions
+  if (Number.parseInt(node, 10) >= NODE_MIN) return fine('Node', node)
+  return wrong('Node', `${node}; Assay needs ${NODE_MIN} or newer`, 'Run npm ci, which brings it, or install it.')
+}
+
+export async function postgresDiagnosis(databaseUrl: string | undefined): Promise<Diagnosis> {
+  if (databaseUrl) return fine('PostgreSQL', `of your own, at ${placeOf(databaseUrl)} (DATABASE_URL)`)
+  try {
+    return fine('PostgreSQL', `${(await findBinaries()).version} comes with Assay`)
+  } catch (error) {
+    return wrong('PostgreSQL', messageOf(error), 'Run npm ci, or set DATABASE_URL.')
+  }
+}
+
+/** Without user and password. */
+function placeOf(databaseUrl: string): string {
+  const url = URL.parse(databaseUrl)
+  return url ? `${url.searchParams.get('host') ?? url.host}${url.pathname}` : 'an address that cannot be read'
+}
+
+export type DataFolder = 'absent' | 'ours' | 'not ours'
+
+const WRITABLE_BY_OTHERS = 0o022
+const OPEN_TO_OTHERS = 0o077
+
+export async function dataFolderDiagnosis(path: string): Promise<{ found: DataFolder; diagnosis: Diagnosis }> {
+  const name = 'data folder'
+  const found = await stat(path).catch(() => undefined)
+  if (!found) return { found: 'absent', diagnosis: await absentDiagnosis(name, path) }
+  if (!found.isDirectory()) {
+    return { found: 'not ours', diagnosis: wrong(name, `${path} is not a folder`, 'Choose another with ASSAY_DATA.') }
+  }
+
+  const self = process.geteuid?.()
+  if (self !== undefined && found.uid !== self) {
+    const detail = `${path} belongs to user ${found.uid}, and this is user ${self}`
+    return { found: 'not ours', diagnosis: wrong(name, detail, 'Run assay as the owner of the folder.') }
+  }
+  return { found: 'ours', diagnosis: await ownDiagnosis(name, path, found.mode) }
+}
+
+async function absentDiagnosis(name: string, path: string): Promise<Diagnosis> {
+  const parent = await nearestParent(path)
+  if (await isWritable(parent)) return fine(name, `${path} is not there yet; the first start makes it`)
+  return wrong(name, `${path} cannot be made: ${parent} is not writable`, 'Choose another folder with ASSAY_DATA.')
+}
+
+async function ownDiagnosis(name: string, path: string, mode: number): Promise<Diagnosis> {
+  const shown = `mode ${(mode & 0o777).toString(8).padStart(4, '0')}`
+  if (!(await isWritable(path))) return wrong(name, `${path} is not writable (${shown})`, `chmod 700 ${path}`)
+  if ((mode & WRITABLE_BY_OTHERS) !== 0)
+    return wrong(name, `${path} can be written by others (${shown})`, `chmod 700 ${path}`)
+  if ((mode & OPEN_TO_OTHERS) !== 0)
+    return noted(name, `${path} is open to others (${shown}); what is secret in it is not`, `chmod 700 ${path}`)
+  return fine(name, `${path}, writable, closed to others`)
+}
+
+const isWritable = (path: string): Promise<boolean> =>
+  access(path, constants.W_OK | constants.X_OK).then(
+    () => true,
+    () => false,
+  )
+
+async function nearestParent(path: string): Promise<string> {
+  const parent = dirname(path)
+  if (parent === path) return path
+  return (await stat(parent).catch(() => undefined)) ? parent : nearestParent(parent)
+}
+
+const FREE_BYTES_MIN = 1e9
+
+export async function diskDiagnosis(path: string): Promise<Diagnosis> {
+  const disk = await statfs(path).catch(async () => statfs(await nearestParent(path)))
+  const freeBytes = disk.bavail * disk.bsize
+  const detail = `${(freeBytes / 1e9).toFixed(1)} GB are free`
+  if (freeBytes >= FREE_BYTES_MIN) return fine('disk', detail)
+  return wrong('disk', detail, `Free some space, at least ${FREE_BYTES_MIN / 1e9} GB.`)
+}
+
+type KeyPlace = { credentialStorage: boolean; dataFolder: string; secretKey: string | undefined }
+
+/** The master key by itself. Whether it is the right one only the database can tell. */
+export async function keyFileDiagnosis(place: KeyPlace): Promise<Diagnosis> {
+  const name = 'master key'
+  if (!place.credentialStorage) return fine(name, 'not needed: credential storage is off')
+  try {
+    const source = keySource(place)
+    const mode = source.kind === 'file' ? (await stat(source.path).catch(() => undefined))?.mode : undefined
+    if (source.kind === 'file' && ((mode ?? 0) & OPEN_TO_OTHERS) !== 0)
+      return wrong(name, `${source.path} can be read or written by others`, `chmod 600 ${source.path}`)
+    const keys = await readKeys(source)
+    if (keys.length === 0) return fine(name, 'not there yet; the first start makes it')
+    return fine(name, source.kind === 'file' ? `${source.path}, closed to others` : 'in ASSAY_SECRET_KEY')
+  } catch (error) {
+    return wrong(
+      name,
+      messageOf(error),
+      'Put the key back from a copy; without it stored credentials cannot be opened.',
+    )
+  }
+}
+
+const PARTS = [
+  { command: 'git', use: 'repositories' },
+  { command: 'bwrap', use: 'sandboxes without root' },
+  { command: 'runc', use: 'sandboxes without a daemon' },
+  { command: 'docker', use: 'sandboxes in containers' },
+]
+
+/** Parts that later work needs. */
+export const partDiagnoses = (searchPath: string): Promise<Diagnosis[]> =>
+  Promise.all(
+    PARTS.map(async ({ command, use }) => {
+      const place = await findCommand(command, searchPath)
+      if (place) return { ...fine(command, place), required: false }
+      return noted(command, `not installed; it is for ${use}`, `npm run setup -- ${command}`)
+    }),
+  )
+
+async function findCommand(command: string, searchPath: string): Promise<string | undefined> {
+  for (const folder of searchPath.split(delimiter).filter((each) => each !== '')) {
+    const path = join(folder, command)
+    const isThere = await access(path, constants.X_OK).then(
+      () => true,
+      () => false,
+    )
+    if (isThere) return path
+  }
+  return undefined
+}
+
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -1,0 +1,78 @@
+import { keySource } from './credentials/key-source.ts'
+import { holdActiveKey } from './credentials/master-key.ts'
+import type { Blobs } from './platform/blobs/blobs.ts'
+import type { Database } from './platform/db/db.ts'
+import { pendingMigrations } from './platform/db/migrate.ts'
+import type { Check } from './platform/health.ts'
+
+/** What a service needs to do its work. The running service checks itself by these, and so does `assay doctor`. */
+
+const POSTGRES_MIN = 15
+const WORKER_SECONDS = 60
+
+export const databaseCheck = ({ pool }: Database): Check => ({
+  name: 'database',
+  fix: 'Start PostgreSQL, or correct DATABASE_URL.',
+  run: async () => {
+    const { rows } = await pool
+      .query<{ version: string }>("select current_setting('server_version') as version")
+      .catch((error: unknown) => {
+        throw new Error(reasonOf(error))
+      })
+    const version = rows[0]?.version ?? 'unknown'
+    if (Number.parseInt(version, 10) >= POSTGRES_MIN) return `PostgreSQL ${version}`
+    throw new Error(`This is PostgreSQL ${version}; Assay needs ${POSTGRES_MIN} or newer.`)
+  },
+})
+
+/** Node gives one error for all addresses of a host, and leaves its message empty. */
+function reasonOf(error: unknown): string {
+  if (error instanceof AggregateError) return error.errors.map(reasonOf).join('; ')
+  return error instanceof Error ? error.message || error.name : String(error)
+}
+
+export const migrationsCheck = ({ db }: Database): Check => ({
+  name: 'migrations',
+  fix: 'Run assay migrate, or start the service anew.',
+  run: async () => {
+    const pending = await pendingMigrations(db)
+    if (pending.length > 0) throw new Error(`missing: ${pending.join(', ')}`)
+    return 'complete'
+  },
+})
+
+export const blobsCheck = (blobs: Blobs): Check => ({
+  name: 'blobs',
+  fix: 'Make the place that ASSAY_BLOBS names writable, or name another.',
+  run: async () => {
+    await blobs.check()
+    return 'written, read back and removed'
+  },
+})
+
+export const workersCheck = ({ pool }: Database): Check => ({
+  name: 'workers',
+  fix: 'Start assay serve or assay work.',
+  run: async () => {
+    const { rows } = await pool.query<{ alive: number }>(
+      `select count(*)::int as alive from workers where seen_at > now() - make_interval(secs => ${WORKER_SECONDS})`,
+    )
+    const alive = rows[0]?.alive ?? 0
+    if (alive === 0) throw new Error(`none was seen within ${WORKER_SECONDS} s`)
+    return `${alive} alive`
+  },
+})
+
+type KeyPlace = { credentialStorage: boolean; dataFolder: string; secretKey: string | undefined }
+
+export const masterKeyCheck = ({ db }: Database, place: KeyPlace): Check => ({
+  name: 'master key',
+  fix: 'Put the key file back from a copy, or set ASSAY_SECRET_KEY to the key.',
+  run: async () => {
+    if (!place.credentialStorage) return 'not needed: credential storage is off'
+    const anyKey = await db.selectFrom('master_keys').select('id').limit(1).executeTakeFirst()
+    if (!anyKey) return 'not there yet; the first start makes it'
+    const { active } = await holdActiveKey(db, keySource(place))
+    return `${active.id} fits the database`
+  },
+})
