@@ -1,0 +1,144 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { sql } from 'kysely'
+import { expect, test } from 'vitest'
+import type { Database } from '../db/db.ts'
+import { newId } from '../ids.ts'
+import { enqueue, enqueueAll, setLimit } from './jobs.ts'
+import { type Claim, claimJobs, claimQuery, putBack } from './sql.ts'
+import { door, effectsDatabase, eventually, jobRows, note, noting, testWorker } from './test-support.ts'
+
+test('a limit is exact over all workers: it is reached and never passed', async () => {
+  await using database = await effectsDatabase()
+  const running = new Map<string, number>()
+  const most = new Map<string, number>()
+  const kinds = [
+    noting(async ({ payload: { text: key } }) => {
+      const now = (running.get(key) ?? 0) + 1
+      running.set(key, now)
+      most.set(key, Math.max(now, most.get(key) ?? 0))
+      await pause(10)
+      running.set(key, (running.get(key) ?? 0) - 1)
+    }),
+  ]
+  const keys = ['a', 'b', 'c', 'd']
+  for (const key of keys) await setLimit(database.db, key, 3)
+  await enqueueAll(
+    database.db,
+    note,
+    Array.from({ length: 160 }, (_, i) => {
+      const key = keys[i % 4] ?? ''
+      return { payload: { text: key }, limitKey: key, priority: i % 3 }
+    }),
+  )
+  await using _first = testWorker(database, { kinds, slots: 16 })
+  await using _second = testWorker(database, { kinds, slots: 16 })
+  await eventually(() => jobRows(database)).toEqual([])
+  expect(Object.fromEntries(most)).toEqual({ a: 3, b: 3, c: 3, d: 3 })
+})
+
+test('claims for different kinds of jobs that share a key do not pass its limit, however they race', async () => {
+  await using database = await effectsDatabase()
+  await setLimit(database.db, 'key', 3)
+  const kinds = ['one', 'two', 'three', 'four']
+  for (const kind of kinds) {
+    const jobs = Array.from({ length: 10 }, () => ({ payload: { text: kind }, limitKey: 'key' }))
+    await enqueueAll(database.db, { ...note, kind }, jobs)
+  }
+  for (let round = 0; round < 10; round += 1) {
+    const claims = kinds.map((kind) =>
+      claimJobs(database.db, { workerId: newId(), kinds: [kind], slots: 16, leaseMs: 60_000 }),
+    )
+    const claimed = (await Promise.all(claims)).flat()
+    expect(claimed).toHaveLength(3)
+    await Promise.all(claimed.map((job) => putBack(database.db, job)))
+  }
+})
+
+test('a limit that is raised lets more in at once; one that is lowered lets none in until enough have ended', async () => {
+  await using database = await effectsDatabase()
+  const doors: { open(): void }[] = []
+  const markers: string[] = []
+  const kinds = [
+    noting(async ({ id, payload }) => {
+      if (payload.text === 'marker') return void markers.push(id)
+      const own = door()
+      doors.push(own)
+      await own.opened
+    }),
+  ]
+  const running = async () => {
+    const rows = await jobRows(database)
+    return rows.filter((row) => row.state === 'running' && row.limit_key === 'key').length
+  }
+  /** A job without a key that has run proves that a claim took place. */
+  const claimHappened = async () => {
+    const id = await enqueue(database.db, note, { text: 'marker' })
+    await eventually(() => markers).toContain(id)
+  }
+  await setLimit(database.db, 'key', 2)
+  await enqueueAll(
+    database.db,
+    note,
+    Array.from({ length: 10 }, () => ({ payload: { text: 'keyed' }, limitKey: 'key' })),
+  )
+  await using _worker = testWorker(database, { kinds, slots: 16, pollMs: 60_000 })
+  await eventually(running).toBe(2)
+  await claimHappened()
+  expect(await running()).toBe(2)
+
+  await setLimit(database.db, 'key', 4)
+  await eventually(running).toBe(4)
+
+  await setLimit(database.db, 'key', 1)
+  for (const left of [3, 2, 1]) {
+    doors.shift()?.open()
+    await eventually(running).toBe(left)
+    await claimHappened()
+    expect(await running()).toBe(left)
+  }
+  doors.shift()?.open()
+  await eventually(() => doors.length).toBe(1)
+  expect(await running()).toBe(1)
+})
+
+test('50,000 jobs of a key that is used up neither hide another job nor cost a scan', async () => {
+  await using database = await effectsDatabase()
+  // The statistics of an empty table are the worst that the planner can have.
+  await database.pool.query('analyze jobs')
+  await setLimit(database.db, 'full', 0)
+  const full = { payload: { text: 'full' }, limitKey: 'full', priority: 5 }
+  await enqueueAll(
+    database.db,
+    note,
+    Array.from({ length: 50_000 }, () => full),
+  )
+  const id = await enqueue(database.db, note, { text: 'free' })
+  const claim = { workerId: newId(), kinds: ['note'], slots: 16, leaseMs: 60_000 }
+  for (const _ of ['stale statistics', 'fresh statistics']) {
+    const plan = await claimPlan(database, claim)
+    expect(plan.scans).not.toContain('Seq Scan')
+    expect(plan.buffers).toBeLessThan(100)
+    await database.pool.query('analyze jobs')
+  }
+  expect(await claimJobs(database.db, claim)).toMatchObject([{ id }])
+})
+
+type Plan = { 'Node Type': string; 'Relation Name'?: string; 'Shared Hit Blocks': number; Plans?: Plan[] }
+
+async function claimPlan(database: Database, claim: Claim): Promise<{ scans: string[]; buffers: number }> {
+  const analyzed = sql<{ 'QUERY PLAN': { Plan: Plan & { 'Shared Read Blocks': number } }[] }>`
+    explain (analyze, buffers, format json) ${claimQuery(claim)}`
+  let plan: (Plan & { 'Shared Read Blocks': number }) | undefined
+  const undone = database.db.transaction().execute(async (tx) => {
+    plan = (await analyzed.execute(tx)).rows[0]?.['QUERY PLAN'][0]?.Plan
+    throw new Error('undo the claim')
+  })
+  await expect(undone).rejects.toThrow('undo the claim')
+  if (!plan) throw new Error('There is no plan.')
+  return { scans: scansOfJobs(plan), buffers: plan['Shared Hit Blocks'] + plan['Shared Read Blocks'] }
+}
+
+const scansOfJobs = (plan: Plan): string[] => [
+  ...(plan['Relation Name'] === 'jobs' ? [plan['Node Type']] : []),
+  ...(plan.Plans ?? []).flatMap(scansOfJobs),
+]
