@@ -62,7 +62,7 @@ test('the running service says the same of what it can see itself', async () => 
   expect({ status, ok: body.ok }).toEqual({ status: 200, ok: true })
   const { checks } = JSON.parse((await doctor({}, ['--json'])).out)
   const local = new Map(checks.map((check: { name: string; detail: string }) => [check.name, check.detail]))
-  expect(body.checks.map(({ name }) => name)).toEqual(['database', 'migrations', 'master key', 'blobs'])
+  expect(body.checks.map(({ name }) => name)).toEqual(['database', 'migrations', 'master key', 'blobs', 'workers'])
   for (const { name, detail } of body.checks) expect(local.get(name)).toBe(detail)
 })
 

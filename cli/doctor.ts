@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { Diagnosis } from '../src/machine-checks.ts'
+import type { Diagnosis } from '../src/operate/machine-checks.ts'
 import { withExample, withGlobals } from './help.ts'
 import { DATA, environmentOf, type Flags } from './operate-config.ts'
 import { globalsOf } from './service.ts'
@@ -17,7 +17,7 @@ export function addDoctorCommand(assay: Command, shell: Shell): void {
 }
 
 async function examine(shell: Shell, flags: Flags, command: Command): Promise<void> {
-  const { diagnose } = await import('../src/doctor.ts')
+  const { diagnose } = await import('../src/operate/doctor.ts')
   const checks = await diagnose(environmentOf(shell, flags))
   const failed = checks.filter(({ ok, required }) => required && !ok)
   if (globalsOf(command).json) printJson(shell, { ok: failed.length === 0, checks })

@@ -76,7 +76,7 @@ async function surroundings(shell: Shell, flags: Flags): Promise<Surroundings> {
   return { config, log: await openLog(shell, config, 'warn') }
 }
 
-const operations = () => import('../src/operate.ts')
+const operations = () => import('../src/operate/operate.ts')
 
 async function migrate(shell: Shell, flags: Flags): Promise<void> {
   const { config, log } = await surroundings(shell, flags)

@@ -50,6 +50,18 @@ test('the first signal lets a request end that is under way, and the program end
   expect(await service.exited).toBe(0)
 })
 
+test('a first start that fails shows no key and uses none up: the next start shows it', async () => {
+  await using database = await testDatabase()
+  await using other = await localServer(() => {})
+  const env = { DATABASE_URL: database.url }
+  const failed = await assay(['serve', '--data', join(folder.path, 'c'), '--port', new URL(other.url).port], { env })
+  expect(failed).toMatchObject({ code: 1, out: '' })
+  const service = launch(['serve', '--data', join(folder.path, 'c'), '--port', '0'], env)
+  expect(await service.ready).toMatch(/assay_\w{38}/)
+  service.child.kill('SIGTERM')
+  expect(await service.exited).toBe(0)
+})
+
 test('a second signal does not wait', async () => {
   await using database = await testDatabase()
   const service = launch(['serve', '--data', join(folder.path, 'b'), '--port', '0'], { DATABASE_URL: database.url })

@@ -43,8 +43,8 @@ test('a query outside of sql.ts is found, although it imports nothing', () => {
   const query = "db.selectFrom('workspaces').selectAll()"
   const files = {
     'src/platform/db/tables.gen.ts': 'export interface DB {\n  jobs: Jobs;\n  workspaces: Workspaces;\n}',
-    'src/operate.ts': query,
-    'src/doctor.ts': "pool.query('select count(*) from jobs')",
+    'src/operate/operate.ts': query,
+    'src/operate/doctor.ts': "pool.query('select count(*) from jobs')",
     'src/workspaces/sql.ts': query,
     'src/platform/db/migrate.ts': query,
     'src/workspaces/workspaces.test.ts': query,
@@ -52,8 +52,8 @@ test('a query outside of sql.ts is found, although it imports nothing', () => {
     'src/workspaces/keys.ts': "selectFrom(choices, 'of all jobs')",
   }
   expect(strayQueries(...tree(files))).toEqual([
-    'src/operate.ts holds a query. Queries stand in the sql.ts of the folder that owns the table.',
-    'src/doctor.ts holds a query. Queries stand in the sql.ts of the folder that owns the table.',
+    'src/operate/operate.ts holds a query. Queries stand in the sql.ts of the folder that owns the table.',
+    'src/operate/doctor.ts holds a query. Queries stand in the sql.ts of the folder that owns the table.',
   ])
 })
 

@@ -69,7 +69,7 @@ const KEEPS: [from: string, to: string][] = [
   ['cli/keys.ts', 'src/workspaces/schema.ts'],
   ['cli/keys.ts', 'src/platform/http/client.ts'],
   ['cli/serve.ts', 'src/main.ts'],
-  ['cli/operate-keys.ts', 'src/operate.ts'],
+  ['cli/operate-keys.ts', 'src/operate/operate.ts'],
   ['src/main.ts', 'src/app.ts'],
   ['src/app.ts', 'src/releases/routes.ts'],
   ['src/releases/routes.ts', 'src/platform/http/server.ts'],

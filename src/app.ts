@@ -4,6 +4,7 @@ import about from '../package.json' with { type: 'json' }
 import type { Config } from './config.ts'
 import { type Keyring, openKeyring } from './credentials/master-key.ts'
 import { credentialRoutes } from './credentials/routes.ts'
+import { blobsCheck, databaseCheck, masterKeyCheck, migrationsCheck, workersCheck } from './operate/service-checks.ts'
 import { type Blobs, openBlobs } from './platform/blobs/blobs.ts'
 import type { Database } from './platform/db/db.ts'
 import { type Check, examine } from './platform/health.ts'
@@ -18,7 +19,6 @@ import type { Log } from './platform/log.ts'
 import { createMetrics, type Metrics } from './platform/metrics.ts'
 import { createOutbound, type Outbound } from './platform/outbound/outbound.ts'
 import type { ProblemKind } from './platform/problem.ts'
-import { blobsCheck, databaseCheck, masterKeyCheck, migrationsCheck } from './service-checks.ts'
 import { authenticator } from './workspaces/authenticate.ts'
 import { workspaceRoutes } from './workspaces/routes.ts'
 import { endExpiredSessions } from './workspaces/sessions.ts'
@@ -134,4 +134,5 @@ const healthChecks = (tools: Tools): Check[] => [
   ...readinessChecks(tools),
   masterKeyCheck(tools.database, tools.config),
   blobsCheck(tools.blobs),
+  workersCheck(tools.database),
 ]

@@ -26,11 +26,12 @@ export async function start(role: Role, config: Config, log: Log): Promise<Runni
 
   const store = await openStore(config, log)
   undo.defer(store.stop)
-  const { newKey } = await bootstrap(store.database.db, config.bootstrapKey)
   const tools = await openTools(config, store.database, log)
 
   if (role !== 'api') undo.defer(startWork(tools))
   const url = role === 'work' ? undefined : await startAnswering(tools, undo)
+  // Last of all: a key that was made up must be shown, and a start that fails shows nothing.
+  const { newKey } = await bootstrap(store.database.db, config.bootstrapKey)
 
   const running = undo.move()
   return { url, newKey, stop: () => running.disposeAsync() }

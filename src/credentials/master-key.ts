@@ -38,13 +38,16 @@ export const openKeyring = ({ db, ...place }: KeyPlace & { db: Db }): Promise<Ke
   transact(db, async (tx) => {
     const source = keySource(place)
     await lockMasterKeys(tx)
-    if ((await listMasterKeys(tx)).length === 0) {
+    if (!(await hasMasterKey(tx))) {
       const first = await firstKey(source)
       await activateMasterKey(tx, first.id, checkValue(first))
     }
     const { keys } = await holdActiveKey(tx, source)
     return keyring(source, keys)
   })
+
+/** False in a database that no process with credential storage has opened yet. */
+export const hasMasterKey = async (db: Db): Promise<boolean> => (await listMasterKeys(db)).length > 0
 
 async function firstKey(source: KeySource): Promise<MasterKey> {
   if (source.kind === 'file') await createKeyFile(source.path, newMasterKey())

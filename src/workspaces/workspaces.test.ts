@@ -95,8 +95,11 @@ test('events of many requests at once make one chain', async () => {
   expect(body.events).toHaveLength(21)
 })
 
-test('the doctor of a healthy service finds nothing', async () => {
+test('the doctor of a healthy service finds nothing; without a worker it says so', async () => {
   await using app = await testApp()
+  const lame = await app.call(schema.readDoctor)
+  expect(lame.body.checks.filter((check: schema.HealthCheck) => !check.ok)).toMatchObject([{ name: 'workers' }])
+  await app.database.pool.query(`insert into workers (id, host, process_id) values (gen_random_uuid(), 'here', 1)`)
   const { body } = await app.call(schema.readDoctor)
   expect(body.ok).toBe(true)
   expect(body.checks.map((check: schema.HealthCheck) => check.name)).toContain('database')

@@ -6,7 +6,7 @@ import { record } from './audit.ts'
 import { keyHash, newKey } from './key.ts'
 import { storeKey } from './keys.ts'
 import { loginTaken, type Workspace } from './schema.ts'
-import { anyWorkspace, findKeyByHash, findWorkspace, insertWorkspace, promoteKey } from './sql.ts'
+import { anyWorkspace, findKeyByHash, findWorkspace, insertWorkspace, listWorkspaceRows, promoteKey } from './sql.ts'
 
 /** The workspace of a server that has only one. */
 export const LOCAL = 'local'
@@ -66,3 +66,5 @@ export async function readWorkspaceRow(db: Db, login: string): Promise<{ id: str
   if (!row) throw new Problem(notFound, `There is no workspace ${login}.`)
   return row
 }
+
+export const listWorkspaces = (db: Db): Promise<{ id: string; login: string }[]> => listWorkspaceRows(db)

@@ -4,7 +4,7 @@ import { type Migration, Migrator } from 'kysely/migration'
 import type { Db } from './db.ts'
 
 const FOLDER = new URL('../../../migrations/', import.meta.url)
-const FLOOR = 15
+export const VERSION_MIN = 15
 
 /** Brings the tables up to date. Safe to call from any number of processes at once: the migrator takes a lock. */
 export async function migrate(db: Db): Promise<string[]> {
@@ -21,12 +21,16 @@ export async function pendingMigrations(db: Db): Promise<string[]> {
 }
 
 async function requireVersion(db: Db): Promise<void> {
-  const { rows } = await sql<{ version: number }>`select current_setting('server_version_num')::int as version`.execute(
-    db,
-  )
-  const major = Math.floor((rows[0]?.version ?? 0) / 10_000)
-  if (major < FLOOR) throw new Error(`DATABASE_URL names PostgreSQL ${major}; Assay needs ${FLOOR} or newer.`)
+  const version = await serverVersion(db)
+  if (isTooOld(version)) throw new Error(`The database is PostgreSQL ${version}; Assay needs ${VERSION_MIN} or newer.`)
 }
+
+export async function serverVersion(db: Db): Promise<string> {
+  const { rows } = await sql<{ version: string }>`select current_setting('server_version') as version`.execute(db)
+  return rows[0]?.version ?? 'unknown'
+}
+
+export const isTooOld = (version: string): boolean => !(Number.parseInt(version, 10) >= VERSION_MIN)
 
 const migrator = (db: Db) => new Migrator({ db, provider: { getMigrations: readMigrations } })
 

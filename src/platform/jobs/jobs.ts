@@ -1,7 +1,7 @@
 import type { ZodType } from 'zod'
 import { type Db, transact } from '../db/db.ts'
 import { newId } from '../ids.ts'
-import { deleteLimit, insertJobs, notifyWorkers, requestCancel, upsertLimit } from './sql.ts'
+import { countWorkers, deleteLimit, insertJobs, notifyWorkers, requestCancel, upsertLimit } from './sql.ts'
 
 /** What enqueuing needs to know, so that whoever asks for a job need not import the code that runs it. */
 export type JobKind<P> = {
@@ -98,3 +98,6 @@ export async function setLimit(tx: Db, key: string, slots: number | null): Promi
   await (slots === null ? deleteLimit(tx, key) : upsertLimit(tx, key, slots))
   await notifyWorkers(tx, 'queued')
 }
+
+/** Workers of all processes that have shown themselves lately. */
+export const countLiveWorkers = (db: Db, withinSeconds: number): Promise<number> => countWorkers(db, withinSeconds)

@@ -238,6 +238,13 @@ export const upsertWorker = (db: Db, worker: { id: string; host: string; process
 
 export const deleteWorker = (db: Db, id: string) => db.deleteFrom('workers').where('id', '=', id).execute()
 
+export async function countWorkers(db: Db, withinSeconds: number): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::int as count from workers where seen_at > now() - make_interval(secs => ${withinSeconds})
+  `.execute(db)
+  return rows[0]?.count ?? 0
+}
+
 export async function sweepEnded(tx: Db): Promise<void> {
   await sql`delete from jobs where state in ('failed', 'canceled') and finished_at < now() - interval '7 days'`.execute(
     tx,

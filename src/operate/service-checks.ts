@@ -1,27 +1,24 @@
-import { keySource } from './credentials/key-source.ts'
-import { holdActiveKey } from './credentials/master-key.ts'
-import type { Blobs } from './platform/blobs/blobs.ts'
-import type { Database } from './platform/db/db.ts'
-import { pendingMigrations } from './platform/db/migrate.ts'
-import type { Check } from './platform/health.ts'
+import { keySource } from '../credentials/key-source.ts'
+import { hasMasterKey, holdActiveKey } from '../credentials/master-key.ts'
+import type { Blobs } from '../platform/blobs/blobs.ts'
+import type { Database } from '../platform/db/db.ts'
+import { isTooOld, pendingMigrations, serverVersion, VERSION_MIN } from '../platform/db/migrate.ts'
+import type { Check } from '../platform/health.ts'
+import { countLiveWorkers } from '../platform/jobs/jobs.ts'
 
 /** What a service needs to do its work. The running service checks itself by these, and so does `assay doctor`. */
 
-const POSTGRES_MIN = 15
 const WORKER_SECONDS = 60
 
-export const databaseCheck = ({ pool }: Database): Check => ({
+export const databaseCheck = ({ db }: Database): Check => ({
   name: 'database',
   fix: 'Start PostgreSQL, or correct DATABASE_URL.',
   run: async () => {
-    const { rows } = await pool
-      .query<{ version: string }>("select current_setting('server_version') as version")
-      .catch((error: unknown) => {
-        throw new Error(reasonOf(error))
-      })
-    const version = rows[0]?.version ?? 'unknown'
-    if (Number.parseInt(version, 10) >= POSTGRES_MIN) return `PostgreSQL ${version}`
-    throw new Error(`This is PostgreSQL ${version}; Assay needs ${POSTGRES_MIN} or newer.`)
+    const version = await serverVersion(db).catch((error: unknown) => {
+      throw new Error(reasonOf(error))
+    })
+    if (isTooOld(version)) throw new Error(`This is PostgreSQL ${version}; Assay needs ${VERSION_MIN} or newer.`)
+    return `PostgreSQL ${version}`
   },
 })
 
@@ -50,14 +47,11 @@ export const blobsCheck = (blobs: Blobs): Check => ({
   },
 })
 
-export const workersCheck = ({ pool }: Database): Check => ({
+export const workersCheck = ({ db }: Database): Check => ({
   name: 'workers',
   fix: 'Start assay serve or assay work.',
   run: async () => {
-    const { rows } = await pool.query<{ alive: number }>(
-      `select count(*)::int as alive from workers where seen_at > now() - make_interval(secs => ${WORKER_SECONDS})`,
-    )
-    const alive = rows[0]?.alive ?? 0
+    const alive = await countLiveWorkers(db, WORKER_SECONDS)
     if (alive === 0) throw new Error(`none was seen within ${WORKER_SECONDS} s`)
     return `${alive} alive`
   },
@@ -70,8 +64,7 @@ export const masterKeyCheck = ({ db }: Database, place: KeyPlace): Check => ({
   fix: 'Put the key file back from a copy, or set ASSAY_SECRET_KEY to the key.',
   run: async () => {
     if (!place.credentialStorage) return 'not needed: credential storage is off'
-    const anyKey = await db.selectFrom('master_keys').select('id').limit(1).executeTakeFirst()
-    if (!anyKey) return 'not there yet; the first start makes it'
+    if (!(await hasMasterKey(db))) return 'not there yet; the first start makes it'
     const { active } = await holdActiveKey(db, keySource(place))
     return `${active.id} fits the database`
   },

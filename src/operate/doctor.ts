@@ -4,7 +4,12 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
-import type { Config, Environment } from './config.ts'
+import type { Config, Environment } from '../config.ts'
+import { openBlobs } from '../platform/blobs/blobs.ts'
+import { connect, type Database } from '../platform/db/db.ts'
+import { type Check, examine } from '../platform/health.ts'
+import { findPostmaster } from '../platform/postgres/postmaster.ts'
+import { urlOf } from '../store.ts'
 import {
   type DataFolder,
   type Diagnosis,
@@ -20,13 +25,8 @@ import {
   wrong,
 } from './machine-checks.ts'
 import { verifyChains } from './operate.ts'
-import { openBlobs } from './platform/blobs/blobs.ts'
-import { connect, type Database } from './platform/db/db.ts'
-import { type Check, examine } from './platform/health.ts'
-import { findPostmaster } from './platform/postgres/postmaster.ts'
 import { blobsCheck, databaseCheck, masterKeyCheck, migrationsCheck, workersCheck } from './service-checks.ts'
 import { examineSettings } from './settings-check.ts'
-import { urlOf } from './store.ts'
 
 /** Looks at everything that the service needs on this machine. Starts nothing, migrates nothing, leaves nothing behind. */
 export async function diagnose(environment: Environment): Promise<Diagnosis[]> {

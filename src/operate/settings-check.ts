@@ -1,4 +1,4 @@
-import { type Config, ConfigError, type Environment, readConfig, settingNames } from './config.ts'
+import { type Config, ConfigError, type Environment, readConfig, settingNames } from '../config.ts'
 import { type Diagnosis, fine, noted, wrong } from './machine-checks.ts'
 
 /** Read by the command line, by the tests, or one for each provider: no settings of the service, and no mistakes. */

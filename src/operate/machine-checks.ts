@@ -1,8 +1,8 @@
 import { access, constants, stat, statfs } from 'node:fs/promises'
 import { delimiter, dirname, join } from 'node:path'
-import { keySource, readKeys } from './credentials/key-source.ts'
-import type { Finding } from './platform/health.ts'
-import { findBinaries } from './platform/postgres/binaries.ts'
+import { keySource, readKeys } from '../credentials/key-source.ts'
+import type { Finding } from '../platform/health.ts'
+import { findBinaries } from '../platform/postgres/binaries.ts'
 
 /** What is not required is good to know, and no failure when it is missing. */
 export type Diagnosis = Finding & { required: boolean }

@@ -1,14 +1,14 @@
 import { existsSync } from 'node:fs'
-import type { Config } from './config.ts'
-import { type Rotation, rotateMasterKey } from './credentials/rotate-master-key.ts'
-import type { Db } from './platform/db/db.ts'
-import type { Log } from './platform/log.ts'
-import { openStore } from './store.ts'
-import { brokenLink } from './workspaces/audit.ts'
-import { newKey } from './workspaces/key.ts'
-import { createKey } from './workspaces/keys.ts'
-import type { Key } from './workspaces/schema.ts'
-import { readWorkspaceRow } from './workspaces/workspaces.ts'
+import type { Config } from '../config.ts'
+import { type Rotation, rotateMasterKey } from '../credentials/rotate-master-key.ts'
+import type { Db } from '../platform/db/db.ts'
+import type { Log } from '../platform/log.ts'
+import { openStore } from '../store.ts'
+import { brokenLink } from '../workspaces/audit.ts'
+import { newKey } from '../workspaces/key.ts'
+import { createKey } from '../workspaces/keys.ts'
+import type { Key } from '../workspaces/schema.ts'
+import { listWorkspaces, readWorkspaceRow } from '../workspaces/workspaces.ts'
 
 /** What the owner of the machine can do without any key, on the database itself. */
 
@@ -42,9 +42,9 @@ export type Chain = { login: string; brokenAt: number | null }
 export const verifyAuditLogs = (config: Config, log: Log): Promise<Chain[]> => onExistingData(config, log, verifyChains)
 
 export async function verifyChains(db: Db): Promise<Chain[]> {
-  const workspaces = await db.selectFrom('workspaces').select(['id', 'login']).orderBy('created_at').execute()
   const chains: Chain[] = []
-  for (const { id, login } of workspaces) chains.push({ login, brokenAt: (await brokenLink(db, id)) ?? null })
+  for (const { id, login } of await listWorkspaces(db))
+    chains.push({ login, brokenAt: (await brokenLink(db, id)) ?? null })
   return chains
 }
 
