@@ -84,7 +84,7 @@ module.exports = {
     forbid(
       'starters-see-only-the-contract-and-the-entrance',
       { path: STARTERS, pathNot: TESTS },
-      { path: '^src/', pathNot: [...CLIENT, '^src/[^/]+\\.ts$', '^src/platform/log\\.ts$'] },
+      { path: '^src/', pathNot: [...CLIENT, '^src/(operate/)?[^/]+\\.ts$', '^src/platform/log\\.ts$'] },
     ),
     forbid(
       'sql-stays-in-sql-files',

@@ -20,7 +20,7 @@ export async function testDatabase(options: { max?: number } = {}): Promise<Test
 }
 
 /** The same server, another database. */
-export function databaseUrl(name: string): string {
+function databaseUrl(name: string): string {
   const url = new URL(inject('serverUrl'))
   url.pathname = `/${name}`
   return url.href

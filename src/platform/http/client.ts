@@ -31,7 +31,7 @@ export class ProblemReceived extends Error {
 }
 
 /** Nobody answered at the address, or someone who is not Assay. */
-export class ServiceUnreachable extends Error {}
+class ServiceUnreachable extends Error {}
 
 /** Calls an endpoint by its value: the same contract that the server checks gives the types here. */
 export async function call<const E extends Endpoint>(
