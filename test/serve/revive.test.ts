@@ -1,6 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { startService } from '../support/service.ts'
 
@@ -19,4 +20,15 @@ test('when only the database is killed, serve starts it again by itself, and aga
   }
   expect(await service.kill('SIGTERM')).toBe(0)
   rmSync(folder, { recursive: true, force: true })
+})
+
+test('serve stops cleanly while its database is away or coming back', async () => {
+  for (const delayMs of [0, 50, 100, 150, 200]) {
+    const folder = mkdtempSync(join(tmpdir(), 'assay-revive-'))
+    const service = await startService('serve', ['--data', folder, '--port', '0'])
+    process.kill(Number(readFileSync(join(folder, 'postgres/data/postmaster.pid'), 'utf8').split('\n')[0]), 'SIGKILL')
+    await wait(delayMs)
+    expect(await service.kill('SIGTERM')).toBe(0)
+    rmSync(folder, { recursive: true, force: true })
+  }
 })

@@ -17,6 +17,7 @@ export function connect(url: string, options: { max: number; onError: (error: Er
     max: options.max,
     application_name: 'assay',
     connectionTimeoutMillis: 10_000,
+    keepAlive: true,
     // A statement that nobody waits for any more must not hold its locks for ever.
     statement_timeout: 60_000,
     idle_in_transaction_session_timeout: 60_000,

@@ -136,10 +136,11 @@ async function killConnections(database: Database): Promise<void> {
 /** A way to the database that can be cut, frozen and mended. */
 async function connectCable(database: Database) {
   const there = new URL(database.url)
+  const [socketFolder, port] = [there.searchParams.get('host'), there.searchParams.get('port')]
   const lines = new Set<{ from: Socket; to: Socket }>()
   let whole = true
   const server = createServer((near) => {
-    const far = dial(Number(there.port), there.hostname)
+    const far = socketFolder ? dial(`${socketFolder}/.s.PGSQL.${port}`) : dial(Number(there.port), there.hostname)
     for (const line of [
       { from: near, to: far },
       { from: far, to: near },
@@ -153,6 +154,7 @@ async function connectCable(database: Database) {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const address = server.address()
   const here = new URL(database.url)
+  here.search = ''
   here.host = `127.0.0.1:${typeof address === 'object' ? address?.port : ''}`
   const far = connect(here.href, { max: 5, onError: () => {} })
   const cut = () => {

@@ -53,6 +53,7 @@ async function leave(folder: Folder, session: Session): Promise<void> {
   session.socket.ref()
   const current = await renewed(folder, session)
   if (current === undefined) return
+  current.socket.ref() // a session that is new here lets the process end, too early
   const alone = await isAlone(current)
   await current.client.end()
   if (!alone) return
