@@ -1,5 +1,4 @@
-import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -61,11 +60,12 @@ async function stop(service: Program, folder: string): Promise<void> {
 function postgresPids(folder: string): number[] {
   const file = readdirSync(join(folder, 'postgres/data')).find((name) => name === 'postmaster.pid') ?? ''
   const postmaster = Number(readFileSync(join(folder, 'postgres/data', file), 'utf8').split('\n')[0])
-  const children = execFileSync('ps', ['-o', 'pid=', '--ppid', String(postmaster)], { encoding: 'utf8' })
+  const children = readFileSync(`/proc/${postmaster}/task/${postmaster}/children`, 'utf8')
   return [postmaster, ...children.trim().split(/\s+/).map(Number)]
 }
 
 const memoryOf = (pid: number, field: string): number => {
-  const text = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8')
+  const file = `/proc/${pid}/smaps_rollup`
+  const text = existsSync(file) ? readFileSync(file, 'utf8') : ''
   return Number(new RegExp(`^${field}:\\s+(\\d+)`, 'm').exec(text)?.[1] ?? 0)
 }

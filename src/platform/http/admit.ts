@@ -1,4 +1,5 @@
 import { timingSafeEqual } from 'node:crypto'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { csrfTokenInvalid, forbidden, notFound, Problem, unauthenticated } from '../problem.ts'
 import { type Authenticate, type Caller, type KeyCaller, type Presented, permits } from './caller.ts'
 import type { Endpoint } from './endpoint.ts'
@@ -6,7 +7,7 @@ import type { RateLimiter } from './rate-limit.ts'
 
 export const SESSION_COOKIE = 'assay_session'
 
-type Arrival = { request: Request; params: Record<string, string>; address: string }
+type Arrival = { request: IncomingMessage; params: Record<string, string>; address: string }
 type Admitted = { caller: Caller | undefined; headers: Record<string, string> }
 export type Limits = { all: RateLimiter | undefined; signIn: RateLimiter }
 
@@ -30,10 +31,10 @@ export async function admit(
   return { caller, headers }
 }
 
-function presented(headers: Headers): Presented {
-  const bearer = /^Bearer +(\S+)$/i.exec(headers.get('authorization') ?? '')?.[1]
+function presented(headers: IncomingHttpHeaders): Presented {
+  const bearer = /^Bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1]
   if (bearer) return { bearer }
-  const sessionToken = cookie(headers.get('cookie') ?? '', SESSION_COOKIE)
+  const sessionToken = cookie(headers.cookie ?? '', SESSION_COOKIE)
   return sessionToken ? { sessionToken } : {}
 }
 
@@ -70,8 +71,8 @@ function requirePermission(endpoint: Endpoint, caller: KeyCaller): void {
   throw new Problem(forbidden, `This needs a key with permission ${needed}; this one has ${caller.permission}.`)
 }
 
-function requireCsrfToken(expected: string, request: Request): void {
-  const sent = Buffer.from(request.headers.get('x-csrf-token') ?? '')
+function requireCsrfToken(expected: string, request: IncomingMessage): void {
+  const sent = Buffer.from(String(request.headers['x-csrf-token'] ?? ''))
   const wanted = Buffer.from(expected)
   if (sent.length === wanted.length && timingSafeEqual(sent, wanted)) return
   throw new Problem(csrfTokenInvalid, 'A browser session sends its CSRF token as X-CSRF-Token with every change.')

@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
 import { databaseIsAway } from '../db/db.ts'
 import type { Log } from '../log.ts'
 import { internalError, Problem, unavailable } from '../problem.ts'
 import type { Answer } from './idempotency.ts'
 
 /** An answer on the wire. A read gets a strong ETag and, when the client has it already, 304. */
-export function respond(request: Request, answer: Answer, requestId: string): Response {
+export function respond(request: IncomingMessage, answer: Answer, requestId: string): Response {
   const isRead = request.method === 'GET' || request.method === 'HEAD'
   const headers: Record<string, string> = {
     'content-type': 'application/json',
@@ -16,9 +17,11 @@ export function respond(request: Request, answer: Answer, requestId: string): Re
   }
   if (isRead && answer.status === 200) {
     headers.etag = `"${createHash('sha256').update(answer.text).digest('base64url').slice(0, 27)}"`
-    if (matches(request.headers.get('if-none-match'), headers.etag)) return empty(304, headers)
+    if (matches(request.headers['if-none-match'], headers.etag)) return empty(304, headers)
   }
   if (answer.text === '') return empty(answer.status, headers)
+  // Without its length node would send the body in chunks.
+  headers['content-length'] = String(Buffer.byteLength(answer.text))
   return new Response(answer.text, { status: answer.status, headers })
 }
 
@@ -26,7 +29,7 @@ function empty(status: number, { 'content-type': _, ...headers }: Record<string,
   return new Response(null, { status, headers })
 }
 
-const matches = (ifNoneMatch: string | null, etag: string): boolean =>
+const matches = (ifNoneMatch: string | undefined, etag: string): boolean =>
   ifNoneMatch?.split(',').some((tag) => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag) ?? false
 
 /** Whatever was thrown, as an answer: a problem as it stands, anything else without its details. */
