@@ -1,0 +1,2 @@
+#!/bin/bash
+cat /app/incoming/*.txt | sort | tr ' ' ',' > /app/ledger.csv

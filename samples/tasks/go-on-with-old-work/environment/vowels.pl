@@ -1,0 +1,7 @@
+use strict;
+use warnings;
+
+my %count;
+while (my $line = <STDIN>) {
+    # to do: count
+}

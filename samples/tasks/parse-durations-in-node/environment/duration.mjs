@@ -1,0 +1,3 @@
+export function seconds(_text) {
+  return undefined
+}

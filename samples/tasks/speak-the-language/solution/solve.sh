@@ -1,0 +1,3 @@
+#!/bin/bash
+name="GREETING_${LANGUAGE_CODE^^}"
+echo "${!name}" > "$TARGET"

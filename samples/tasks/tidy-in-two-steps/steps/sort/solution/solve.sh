@@ -1,0 +1,2 @@
+#!/bin/bash
+LC_ALL=C sort -o /app/names.txt /app/names.txt

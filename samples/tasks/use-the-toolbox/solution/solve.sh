@@ -1,0 +1,2 @@
+#!/bin/bash
+LC_ALL=C date -d 2000-02-29 +%A > /app/day.txt

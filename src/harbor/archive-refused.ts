@@ -1,0 +1,35 @@
+import { shown } from './report.ts'
+
+export type ArchiveReason =
+  | 'damaged'
+  | 'empty'
+  | 'unsafe_path'
+  | 'path_too_long'
+  | 'path_too_deep'
+  | 'duplicate'
+  | 'collision'
+  | 'under_a_file'
+  | 'through_a_link'
+  | 'link'
+  | 'link_outside'
+  | 'special_file'
+  | 'sparse'
+  | 'too_many_entries'
+  | 'file_too_large'
+  | 'too_large'
+  | 'compressed_too_much'
+  | 'too_slow'
+
+/** The archive is not one that we unpack. Nothing of it was left behind. */
+export class ArchiveRefused extends Error {
+  override name = 'ArchiveRefused'
+  readonly reason: ArchiveReason
+  /** The entry at which it was noticed. */
+  readonly path: string | undefined
+
+  constructor(reason: ArchiveReason, message: string, path?: string) {
+    super(path === undefined ? message : `${shown(path)}: ${message}`)
+    this.reason = reason
+    this.path = path
+  }
+}

@@ -1,0 +1,74 @@
+import { lstat, mkdir, readlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { expect, test } from 'vitest'
+import { unpack } from './archive.ts'
+import { readFiles, temporaryFolder, writeFiles } from './testing/folders.ts'
+import { pax, type RawEntry, rawEntry, tar, tgz } from './testing/raw-tar.ts'
+import { streamOf, unpacked } from './testing/unpacking.ts'
+
+const FILE: RawEntry = { name: 'a', content: 'hello' }
+
+test.each<[what: string, archive: Buffer, files: Record<string, string>]>([
+  ['a gzipped archive', tgz(FILE), { a: 'hello' }],
+  ['a plain one', tar(FILE), { a: 'hello' }],
+  ['one without its end', rawEntry(FILE), { a: 'hello' }],
+  ['one with more zeros than it needs', Buffer.concat([tar(FILE), Buffer.alloc(20_480)]), { a: 'hello' }],
+  ['two gzips in a row', Buffer.concat([gzipSync(rawEntry(FILE)), tgz({ name: 'b' })]), { a: 'hello', b: '' }],
+  [
+    'folders, before or after what is in them',
+    tar({ name: 'x/y' }, { name: 'x/', type: '5' }, { name: './' }),
+    { 'x/y': '' },
+  ],
+  ['a path that begins with a dot', tar({ name: './x/y' }), { 'x/y': '' }],
+  [
+    'a long name by GNU',
+    tar({ name: '././@LongLink', type: 'L', content: `${'d/'.repeat(20)}${'n'.repeat(200)}\0` }, FILE),
+    { [`${'d/'.repeat(20)}${'n'.repeat(200)}`]: 'hello' },
+  ],
+  [
+    'a long name by POSIX',
+    tar(pax({ path: `ü/${'é'.repeat(100)}`, mtime: '1.5' }), FILE),
+    { [`ü/${'é'.repeat(100)}`]: 'hello' },
+  ],
+  ['a prefix', tar({ ...FILE, prefix: 'p/q' }), { 'p/q/a': 'hello' }],
+  ['a comment of git', tar({ ...pax({ comment: 'abc' }), type: 'g' }, FILE), { a: 'hello' }],
+  ['an old header', tar({ ...FILE, magic: '\0' }), { a: 'hello' }],
+])('%s', async (_, archive, files) => {
+  expect(await unpacked(archive)).toEqual(files)
+})
+
+test('no suid, no owner, no odd modes: a program is 755 and all else 644', async () => {
+  await using place = await temporaryFolder()
+  const modes = [0o4755, 0o2755, 0o6777, 0o644, 0o600, 0o000, 0o1777]
+  const entries = modes.map((mode, name): RawEntry => ({ name: String(name), mode }))
+  await unpack(streamOf(tar({ name: 'f/', type: '5', mode: 0o7777 }, ...entries)), join(place.path, 'task'))
+
+  const modeOf = async (name: string) => ((await lstat(join(place.path, 'task', name))).mode & 0o7777).toString(8)
+  const found = await Promise.all(modes.map((_, name) => modeOf(String(name))))
+  expect(found).toEqual(['755', '755', '755', '644', '644', '644', '755'])
+  expect(await modeOf('f')).toBe('755')
+})
+
+test('links that stay inside, when the caller wants links', async () => {
+  await using place = await temporaryFolder()
+  const links: [string, string][] = [
+    ['bin/tool', '../lib/tool.js'],
+    ['self', 'lib'],
+    ['lib/later', './not-there-yet'],
+  ]
+  const entries = links.map(([name, target]): RawEntry => ({ name, target, type: '2' }))
+  await unpack(streamOf(tar(...entries, { name: 'lib/tool.js' })), join(place.path, 'task'), { links: 'inside' })
+
+  for (const [name, target] of links) expect(await readlink(join(place.path, 'task', name))).toBe(target)
+})
+
+test('a folder that is not empty is left alone', async () => {
+  await using place = await temporaryFolder()
+  await writeFiles(place.path, { 'task/mine': 'x' })
+
+  await expect(unpack(streamOf(tgz(FILE)), join(place.path, 'task'))).rejects.toThrow('not empty')
+  expect(await readFiles(place.path)).toEqual({ 'task/mine': 'x' })
+  await mkdir(join(place.path, 'empty'))
+  expect(await unpack(streamOf(tgz(FILE)), join(place.path, 'empty'))).toEqual({ entries: 1, bytes: 5 })
+})

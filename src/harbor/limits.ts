@@ -1,0 +1,22 @@
+const KIB = 1024
+const MIB = 1024 * KIB
+const GIB = 1024 * MIB
+
+/** More than any real task needs, and little enough to read in a moment. */
+export const TOML_BYTES_MAX = 256 * KIB
+export const COMPOSE_BYTES_MAX = 64 * KIB
+export const DOCKERFILE_BYTES_MAX = 64 * KIB
+export const IGNORE_BYTES_MAX = 64 * KIB
+export const INSTRUCTION_BYTES_MAX = 1 * MIB
+export const REWARD_BYTES_MAX = 64 * KIB
+
+/** How deep tables and lists may stand in each other. */
+export const DEPTH_MAX = 32
+
+export const FILES_MAX = 50_000
+export const FILE_BYTES_MAX = 500 * MIB
+export const TASK_BYTES_MAX = 1 * GIB
+
+export const PATH_BYTES_MAX = 1024
+export const PATH_PART_BYTES_MAX = 255
+export const PATH_DEPTH_MAX = 32
