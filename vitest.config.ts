@@ -1,7 +1,14 @@
 import { defineConfig } from 'vitest/config'
+import { suitesLeftOut } from './test/support/parts.ts'
 
 /** Suites that bring their own database, or need none: once is enough. */
-const ON_ANY_DATABASE = ['cli/**', 'scripts/**', 'src/platform/{postgres,blobs,outbound}/**', 'test/{docs,serve}/**']
+const ON_ANY_DATABASE = [
+  'cli/**',
+  'scripts/**',
+  'src/{harbor,sandboxes,trials}/**',
+  'src/platform/{postgres,blobs,outbound}/**',
+  'test/{docs,serve,samples}/**',
+]
 
 const project = (name: string, groupOrder: number, include: string[], exclude: string[] = []) => ({
   extends: true as const,
@@ -19,7 +26,7 @@ export default defineConfig({
         'all',
         1,
         ['{src,cli,test,scripts}/**/*.test.ts'],
-        ['test/last/**', ...(process.env.ASSAY_TEST_DATABASE_URL ? ON_ANY_DATABASE : [])],
+        ['test/last/**', ...suitesLeftOut(), ...(process.env.ASSAY_TEST_DATABASE_URL ? ON_ANY_DATABASE : [])],
       ),
       // Looks back at what the others have seen.
       project('last', 2, ['test/last/*.test.ts']),

@@ -58,7 +58,16 @@ test('without a terminal and without --yes it only says what it would run', () =
 })
 
 test('without parts it shows all of them, and passes over those that nothing needs yet', () => {
-  using debian = machine({ 'apt-get': '', git: '', postgres: '', python3: '' })
+  using debian = machine({
+    'apt-get': '',
+    git: '',
+    postgres: '',
+    python3: '',
+    buildah: '',
+    runc: '',
+    bwrap: '',
+    debootstrap: '',
+  })
   const { status, output } = debian.setup('--yes')
   for (const { name } of PARTS) expect(output).toMatch(new RegExp(`^${name} +(there|missing)`, 'm'))
   expect(output).toContain('All that is needed is there.')

@@ -44,7 +44,7 @@ async function main(): Promise<number> {
 function showTable(missing: readonly Part[]): void {
   for (const part of PARTS) {
     const state = missing.includes(part) ? 'missing' : 'there'
-    console.log(`${part.name.padEnd(10)} ${state.padEnd(8)} ${part.later ? 'not needed yet: ' : ''}${part.use}`)
+    console.log(`${part.name.padEnd(12)} ${state.padEnd(8)} ${part.later ? 'not needed yet: ' : ''}${part.use}`)
   }
 }
 

@@ -1,8 +1,10 @@
 import { accessSync, constants, readdirSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
-/** Parts of the machine that some suites need. Missing ones are named; required ones fail the run. */
-type Part = { name: string; setup: string; find: () => string | undefined; without: string }
+/** A part of the machine that some suites need. A missing one is named and its suites are left out; a required one fails the run. */
+type Part = { name: string; setup: string; find: () => string | undefined; without: string; suites: string[] }
+
+const IN_SANDBOXES = ['src/sandboxes/**', 'src/trials/trial.test.ts', 'cli/trial.test.ts', 'test/samples/**']
 
 export const PARTS: Part[] = [
   {
@@ -10,8 +12,28 @@ export const PARTS: Part[] = [
     setup: 'postgres',
     find: postgresFolder,
     without: 'the suite does not run a second time on a PostgreSQL of the system',
+    suites: [],
   },
-  { name: 's3', setup: 'python', find: () => onPath('python3'), without: 'blobs are not proven against an S3 server' },
+  {
+    name: 's3',
+    setup: 'python',
+    find: () => onPath('python3'),
+    without: 'blobs are not proven against an S3 server',
+    suites: [],
+  },
+  ...['bwrap', 'runc', 'buildah', 'debootstrap'].map((name) => ({
+    name,
+    setup: name,
+    // Mounts, cgroups and a base image of our own are made by root only.
+    find: () => (process.getuid?.() === 0 ? onPath(name) : undefined),
+    without: 'nothing is run in sandboxes',
+    suites: IN_SANDBOXES,
+  })),
+]
+
+/** Suites that cannot run here. */
+export const suitesLeftOut = (): string[] => [
+  ...new Set(PARTS.filter((part) => part.find() === undefined).flatMap((part) => part.suites)),
 ]
 
 export const requiredParts = (): string[] => (process.env.ASSAY_REQUIRE ?? '').split(',').filter((name) => name !== '')
@@ -24,7 +46,7 @@ export function postgresFolder(): string | undefined {
 }
 
 function onPath(program: string): string | undefined {
-  const folders = (process.env.PATH ?? '').split(delimiter)
+  const folders = `${process.env.PATH}${delimiter}/usr/sbin${delimiter}/sbin`.split(delimiter)
   return folders.map((folder) => join(folder, program)).find(isExecutable)
 }
 

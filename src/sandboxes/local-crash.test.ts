@@ -1,0 +1,67 @@
+import { spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { baseRootfs } from '../../test/support/base-image.ts'
+import { createLog } from '../platform/log.ts'
+import { createLocalProvider } from './local.ts'
+import type { Image } from './sandbox.ts'
+import { findLeftovers } from './testing/local-subject.ts'
+
+vi.setConfig({ testTimeout: 60_000 })
+
+const ENGINE = fileURLToPath(new URL('./testing/dying-engine.ts', import.meta.url))
+const STEPS = ['record', 'cgroup', 'holder', 'mount', 'launch', 'gateway', 'running', 'exited', 'removing']
+
+let dataFolder: string
+let image: Image
+
+const provider = () =>
+  createLocalProvider({ dataFolder, runtime: 'bwrap', allowHostBase: false, log: createLog('silent') })
+
+beforeAll(async () => {
+  dataFolder = await mkdtemp(join(tmpdir(), 'assay-crash-'))
+  image = await provider().importRootfs(await baseRootfs())
+}, 600_000)
+
+afterAll(() => rm(dataFolder, { recursive: true }))
+
+async function dieAt(step: string, id: string, runtime: string): Promise<string | null> {
+  const child = spawn(process.execPath, [ENGINE, dataFolder, image.digest, id, runtime, step], { stdio: 'ignore' })
+  const [, signal] = await once(child, 'exit')
+  return signal
+}
+
+const CASES = ['bwrap', 'runc'].flatMap((runtime) => STEPS.map((step) => [runtime, step] as const))
+
+test.each(CASES)('%s: an engine killed at the step %s leaves nothing after the next start', async (runtime, step) => {
+  const id = `crash-${randomUUID()}`
+  expect(await dieAt(step, id, runtime)).toBe('SIGKILL')
+
+  const reaped = await provider().reap()
+
+  expect(reaped).toBe(1)
+  await vi.waitFor(async () => expect(await findLeftovers(dataFolder, id)).toEqual([]), { timeout: 5000 })
+})
+
+test('a sandbox whose engine lives is left alone', async () => {
+  const sandbox = await provider().start({
+    ...{
+      id: `live-${randomUUID()}`,
+      image,
+      seed: { kind: 'image' },
+      command: ['sh', '-c', 'sleep 1; exit 5'],
+      user: null,
+    },
+    ...{ workdir: null, env: {}, mounts: [], network: { kind: 'none' }, gateway: null, input: '' },
+    limits: { cpus: null, memoryMb: null, pids: 32, diskMb: null, outputBytes: 1000, seconds: 20 },
+    outputFile: join(dataFolder, 'output'),
+  })
+  expect(await provider().reap()).toBe(0)
+  expect((await sandbox.exited).code).toBe(5)
+  await sandbox.remove()
+})

@@ -1,0 +1,224 @@
+import { randomUUID } from 'node:crypto'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { baseRootfs } from '../../test/support/base-image.ts'
+import type { Environment } from '../harbor/task.ts'
+import { createLog } from '../platform/log.ts'
+import { createLocalProvider } from './local.ts'
+import { type Image, SandboxUnavailable, SandboxUnsupported } from './sandbox.ts'
+import { openBench } from './testing/bench.ts'
+import { processesNaming } from './testing/processes.ts'
+
+vi.setConfig({ testTimeout: 120_000 })
+
+let dataFolder: string
+let provider: ReturnType<typeof createLocalProvider>
+
+beforeAll(async () => {
+  dataFolder = await mkdtemp(join(tmpdir(), 'assay-prepare-'))
+  provider = createLocalProvider({ dataFolder, runtime: 'bwrap', allowHostBase: false, log: createLog('silent') })
+  await provider.importRootfs(await baseRootfs(), 'debian:bookworm-slim')
+}, 600_000)
+
+afterAll(() => rm(dataFolder, { recursive: true }))
+
+const ENVIRONMENT: Environment = {
+  os: 'linux',
+  folder: 'environment',
+  image: null,
+  dockerfile: 'environment/Dockerfile',
+  compose: null,
+  buildTimeoutSec: 100,
+  resources: { cpus: null, memoryMb: null, storageMb: null, gpus: null, gpuTypes: null, tpu: null },
+  network: { mode: 'no-network', hosts: [] },
+  env: [],
+  mcpServers: [],
+  skillsDir: null,
+  healthcheck: null,
+  workdir: null,
+}
+
+async function prepare(files: Record<string, string>, wish: Partial<Environment> = {}, by = provider): Promise<Image> {
+  const folder = await mkdtemp(join(dataFolder, 'task-'))
+  for (const [path, text] of Object.entries(files)) {
+    await mkdir(dirname(join(folder, path)), { recursive: true })
+    await writeFile(join(folder, path), text)
+  }
+  const signal = new AbortController().signal
+  return by.prepare({ ...ENVIRONMENT, ...wish }, folder, { signal, onLog: () => {} })
+}
+
+const without = (allowHostBase: boolean) =>
+  createLocalProvider({ dataFolder, runtime: 'bwrap', allowHostBase, useBuildah: false, log: createLog('silent') })
+
+async function output(image: Image, script: string): Promise<string> {
+  const subject = { provider, image, brokenImage: image, unable: {}, leftovers: async () => [] }
+  await using bench = await openBench({ ...subject, [Symbol.asyncDispose]: async () => {} })
+  return (await bench.run(script)).output
+}
+
+const TWO_STAGES = {
+  'environment/Dockerfile': `ARG TAG=bookworm-slim
+FROM debian:\${TAG} AS one
+RUN echo built > /one
+FROM debian:bookworm-slim
+ENV GREETING="hello world"
+WORKDIR /app
+COPY --chown=33:33 file.txt sub/ ./
+COPY --from=one /one /one
+RUN echo $GREETING > out && rm /etc/debian_version && chown -R www-data /app
+USER www-data
+CMD ["bash"]
+`,
+  'environment/file.txt': 'from the context\n',
+  'environment/sub/x': 's',
+}
+
+test('a Dockerfile of two stages is built, with its user, folder and variables', async () => {
+  const image = await prepare(TWO_STAGES)
+  expect(image).toMatchObject({ workdir: '/app', user: 'www-data', env: { GREETING: 'hello world' }, base: 'image' })
+  expect(
+    await output(image, 'cat out file.txt /one; ls x; ls /etc/debian_version; id -un; touch mine && echo ok'),
+  ).toBe(
+    `hello world\nfrom the context\nbuilt\nx\nls: cannot access '/etc/debian_version': No such file or directory\nwww-data\nok\n`,
+  )
+})
+
+test('the same content is built once, other content again', async () => {
+  const first = await prepare(TWO_STAGES)
+  const begun = performance.now()
+  expect(await prepare(TWO_STAGES)).toEqual(first)
+  expect(performance.now() - begun).toBeLessThan(500)
+  const other = await prepare({ ...TWO_STAGES, 'environment/file.txt': 'other\n' })
+  expect(other.digest).not.toBe(first.digest)
+  expect(await output(other, 'cat file.txt')).toBe('other\n')
+})
+
+test('an image is found by any way to write its name', async () => {
+  for (const image of [
+    'debian:bookworm-slim',
+    'docker.io/library/debian:bookworm-slim',
+    'library/debian:bookworm-slim',
+  ]) {
+    expect(await output(await prepare({}, { image, dockerfile: null }), 'cat /etc/hostname > /dev/null; echo up')).toBe(
+      'up\n',
+    )
+  }
+})
+
+test('a base image that nobody imported is named, with what to do', async () => {
+  const dockerfile = 'FROM nowhere/missing:1\nRUN true\n'
+  await expect(prepare({ 'environment/Dockerfile': dockerfile })).rejects.toThrow(
+    /nowhere\/missing:1.*assay images import/,
+  )
+})
+
+test('a command that fails fails the build, with its last words', async () => {
+  const dockerfile = 'FROM debian:bookworm-slim\nRUN echo last words >&2; exit 3\n'
+  await expect(prepare({ 'environment/Dockerfile': dockerfile })).rejects.toThrow(SandboxUnavailable)
+  await expect(prepare({ 'environment/Dockerfile': dockerfile })).rejects.toThrow('last words')
+})
+
+test.each([
+  ['WORKDIR /proc/self/fd/7', 'WORKDIR /proc/self/fd/7'],
+  ['RUN --mount=type=secret,id=x cat /run/secrets/x', 'type=secret'],
+  ['RUN --security=insecure true', 'insecure'],
+])('%s is refused by name before anything is built', async (text, named) => {
+  const built = prepare({ 'environment/Dockerfile': `FROM debian:bookworm-slim\n${text}\n` })
+  await expect(built).rejects.toThrow(SandboxUnsupported)
+  await expect(built).rejects.toThrow(`Line 2 of the Dockerfile: `)
+  await expect(built).rejects.toThrow(named)
+})
+
+test('a command of a build sees no process of this machine', async () => {
+  const dockerfile = `FROM debian:bookworm-slim\nRUN ls /proc | grep -c '^[0-9]' > /count; kill -0 ${process.pid} 2> /seen; true\n`
+  const image = await prepare({ 'environment/Dockerfile': dockerfile })
+  const [count, kill] = (await output(image, 'cat /count /seen')).split('\n')
+  expect(Number(count)).toBeLessThan(20)
+  expect(kill).toContain('No such process')
+})
+
+test('a build that takes too long is ended with all its commands', async () => {
+  const mark = randomUUID()
+  const dockerfile = `FROM debian:bookworm-slim\nRUN setsid sh -c ': ${mark}; sleep 600; :' & sh -c ': ${mark}; sleep 600; :'\n`
+  const built = prepare({ 'environment/Dockerfile': dockerfile }, { buildTimeoutSec: 8 })
+  built.catch(() => {})
+  await vi.waitFor(async () => expect(await processesNaming(`: ${mark}; sleep`)).not.toEqual([]), { timeout: 8000 })
+  await expect(built).rejects.toThrow()
+  await vi.waitFor(async () => expect(await processesNaming(mark)).toEqual([]), { timeout: 5000 })
+})
+
+const SIMPLE = {
+  'environment/Dockerfile': `ARG TAG=bookworm-slim
+FROM debian:\${TAG}
+ARG WHO=world
+ENV GREETING="hello $WHO" PLACE=/app
+WORKDIR $PLACE
+COPY --chown=www-data file.txt sub/ ./
+COPY sub /sub
+COPY file.txt /renamed.txt
+RUN echo $GREETING $WHO > out && \\
+  rm /etc/debian_version
+RUN ["touch", "exec form"]
+USER www-data
+LABEL a=b
+EXPOSE 80
+CMD ["bash"]
+`,
+  'environment/file.txt': 'from the context\n',
+  'environment/sub/x': 's',
+}
+
+test('without buildah, a simple Dockerfile is built by ourselves, once', async () => {
+  const image = await prepare(SIMPLE, {}, without(false))
+  expect(image).toMatchObject({ workdir: '/app', user: 'www-data', env: { GREETING: 'hello world', PLACE: '/app' } })
+  expect(image.env).not.toHaveProperty('WHO')
+  const script =
+    'cat out file.txt /renamed.txt; ls; ls /sub /etc/debian_version 2> /dev/null; stat -c %U file.txt /sub/x out'
+  expect(await output(image, script)).toBe(
+    'hello world world\nfrom the context\nfrom the context\nexec form\nfile.txt\nout\nx\n/sub:\nx\nwww-data\nroot\nroot\n',
+  )
+  expect(await prepare(SIMPLE, {}, without(false))).toEqual(image)
+})
+
+test.each([
+  ['FROM debian:bookworm-slim AS two', 'a second FROM'],
+  ['ADD file.txt /', 'ADD'],
+  ['COPY --from=x a b', 'COPY --from'],
+  ['COPY *.txt /', 'the pattern *.txt'],
+  ['HEALTHCHECK CMD true', 'HEALTHCHECK'],
+  ['SHELL ["bash", "-c"]', 'SHELL'],
+  ['VOLUME /data', 'VOLUME'],
+  ['RUN --mount=type=cache,target=/x true', 'RUN --mount'],
+  ['RUN <<EOF\ntrue\nEOF', 'RUN <<'],
+])('without buildah, %s is refused by name and line', async (text, named) => {
+  const built = prepare({ 'environment/Dockerfile': `FROM debian:bookworm-slim\n${text}\n` }, {}, without(false))
+  await expect(built).rejects.toThrow(SandboxUnsupported)
+  await expect(built).rejects.toThrow(`Line 2 of the Dockerfile: ${named} needs buildah.`)
+})
+
+test('without buildah, COPY takes nothing from outside the context', async () => {
+  for (const path of ['../../../../etc/shadow', '/etc/shadow', 'link']) {
+    const built = prepare(
+      { 'environment/Dockerfile': `FROM debian:bookworm-slim\nCOPY ${path} /taken\n` },
+      {},
+      without(false),
+    )
+    await expect(built).rejects.toThrow('there is no')
+  }
+})
+
+test('the machine itself is a base image only where that is allowed, without its homes and secrets', async () => {
+  const files = { 'environment/Dockerfile': 'FROM python:3\nWORKDIR /app\nRUN echo built > out\n' }
+  await expect(prepare(files, {}, without(false))).rejects.toThrow('python:3')
+
+  const image = await prepare(files, {}, without(true))
+  expect(image.base).toBe('host-base')
+  const script = `cat out; ls /root /home ${dataFolder} /etc/shadow /work 2> /dev/null; touch /usr/x 2> /dev/null || echo kept; ls /`
+  const text = await output(image, script)
+  expect(text.split('\n').slice(0, 2)).toEqual(['built', '/home:'])
+  expect(text).toContain('kept')
+  expect(text).not.toContain('shadow')
+})

@@ -1,0 +1,10 @@
+import { test } from 'vitest'
+import { conformance } from './testing/conformance.ts'
+import { createLocalSubject } from './testing/local-subject.ts'
+
+if (process.getuid?.() === 0) {
+  conformance('local bwrap as root', () => createLocalSubject('bwrap'))
+  conformance('local runc as root', () => createLocalSubject('runc'))
+} else {
+  test.skip('the local sandbox conforms as root, which these tests are not run as')
+}

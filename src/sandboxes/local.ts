@@ -1,0 +1,66 @@
+import { join } from 'node:path'
+import type { Log } from '../platform/log.ts'
+import { importRootfs as importInto, openStore } from './local/image-store.ts'
+import { findHost, type Host, type Runtime } from './local/machine.ts'
+import { prepareImage } from './local/prepare.ts'
+import { startSandbox } from './local/start.ts'
+import { reap } from './local/take-away.ts'
+import type { Capabilities, Image, Provider } from './sandbox.ts'
+
+export type LocalOptions = {
+  dataFolder: string
+  runtime: Runtime | 'auto'
+  /** Whether a task may be run on the system files of this machine when there is no base image. */
+  allowHostBase: boolean
+  /** False: the built-in builder is used even where there is buildah. */
+  useBuildah?: boolean
+  log: Log
+}
+
+/** Sandboxes without a daemon: bubblewrap or runc on an overlay of images that lie in the data folder. */
+export function createLocalProvider(options: LocalOptions): Provider & {
+  /** Takes in a root filesystem, a folder or a tar, under a name that a task's image or Dockerfile can use. */
+  importRootfs(path: string, name?: string): Promise<Image>
+} {
+  const folder = join(options.dataFolder, 'sandboxes', 'local')
+  let found: Promise<Host> | undefined
+  const host = (): Promise<Host> => {
+    found ??= open(options, folder)
+    return found
+  }
+
+  return {
+    name: 'local',
+    selfTest: async () => capabilitiesOf(await host()),
+    prepare: async (environment, taskFolder, prepareOptions) => {
+      const { allowHostBase, useBuildah = true } = options
+      const preparing = { host: await host(), allowHostBase, useBuildah }
+      return prepareImage(preparing, environment, taskFolder, prepareOptions)
+    },
+    start: async (spec) => startSandbox(await host(), spec),
+    reap: async () => reap(await host()),
+    importRootfs: async (path, name) => importInto(await openStore(folder), path, name),
+  }
+}
+
+async function open({ runtime, log }: LocalOptions, folder: string): Promise<Host> {
+  const store = await openStore(folder)
+  if (runtime !== 'auto') return findHost(store, runtime, log)
+  try {
+    return await findHost(store, 'runc', log)
+  } catch (error) {
+    log.info({ error }, 'sandboxes are run by bubblewrap, because runc does not work here')
+    return findHost(store, 'bwrap', log)
+  }
+}
+
+function capabilitiesOf({ runtime, cgroups, loop }: Host): Capabilities {
+  const limited = cgroups !== undefined
+  return {
+    isolation: runtime,
+    gatewayChannel: 'namespace',
+    networks: [],
+    limits: { cpus: limited, memory: limited, pids: limited, disk: loop ? 'hard' : 'watched' },
+    compose: false,
+  }
+}

@@ -1,0 +1,127 @@
+import { randomUUID } from 'node:crypto'
+import { readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { SandboxUnavailable } from '../sandbox.ts'
+import { fullName, type Store, type StoredImage, saveImage } from './image-store.ts'
+import { runLogged, tryProgram } from './run-program.ts'
+import { line } from './shell.ts'
+
+export type BuildOptions = { signal: AbortSignal; onLog: (line: string) => void }
+export type BuildRequest = { dockerfile: string; context: string; bases: { name: string; image: StoredImage }[] }
+
+export const hasBuildah = async (): Promise<boolean> => (await tryProgram('buildah', ['--version'])).code === 0
+
+/** Its own folder of the store, whose layers are used where they lie. */
+const ROOT = 'buildah'
+
+const buildah = (store: Store, ...args: string[]): string =>
+  line(
+    ...['buildah', '--root', join(store.folder, ROOT), '--runroot', join(store.folder, `${ROOT}-run`)],
+    ...['--storage-driver', 'overlay', ...args],
+  )
+
+/**
+ * In namespaces of its own, so that nothing it mounts or starts outlives it, and no command of a Dockerfile sees a process
+ * of this machine. The network is the machine's: builds install packages.
+ */
+async function inNamespaces(script: string, { signal, onLog }: BuildOptions): Promise<string> {
+  const args = ['--mount', '--pid', '--fork', '--kill-child=KILL', '--mount-proc', '--ipc', '--uts']
+  return runLogged('unshare', [...args, 'sh', '-e', '-c', script], { signal, onLog })
+}
+
+/** Builds a Dockerfile. What it is built on must be an image of ours, and is not pulled. */
+export async function buildWithBuildah(
+  store: Store,
+  { dockerfile, context, bases }: BuildRequest,
+  options: BuildOptions,
+): Promise<StoredImage> {
+  for (const base of bases) await offerBase(store, base, options)
+  const idFile = join(store.folder, 'drafts', randomUUID())
+  const flags = ['--isolation', 'chroot', '--pull=never', '--layers', '--iidfile', idFile, '-f', dockerfile]
+  try {
+    await inNamespaces(buildah(store, 'build', ...flags, context), options)
+    return await takeImage(store, (await readFile(idFile, 'utf8')).trim().replace('sha256:', ''))
+  } finally {
+    await rm(idFile, { force: true })
+  }
+}
+
+/** From a registry, for those who can reach one. */
+export async function pullWithBuildah(store: Store, name: string, options: BuildOptions): Promise<StoredImage> {
+  const text = await inNamespaces(buildah(store, 'pull', '--quiet', registryName(name)), options)
+  return takeImage(store, text.trim().split('\n').at(-1) ?? '')
+}
+
+/** Puts an imported image where buildah looks for the name, once for the same content. */
+async function offerBase(
+  store: Store,
+  { name, image }: BuildRequest['bases'][number],
+  options: BuildOptions,
+): Promise<void> {
+  const [layer = ''] = image.layers
+  if (layer.startsWith(ROOT)) return // it came from there
+  const label = image.digest.replace(':', '-')
+  const known = `localhost/assay-base:${label.slice(0, 40)}`
+  const tag = registryName(name)
+  const merge = line('mount', '-t', 'overlay', 'overlay', '-o', `ro,lowerdir=${[...image.layers, 'drafts'].join(':')}`)
+  const script = `${line('cd', store.folder)}
+if ! ${buildah(store, 'inspect', '--type', 'image', known)} > /dev/null 2>&1; then
+  container=$(${buildah(store, 'from', 'scratch')})
+  target=$(${buildah(store, 'mount')} "$container")
+  ${image.layers.length === 1 ? `source=${line(layer)}` : `source=$(mktemp -d); ${merge} "$source"`}
+  cp -a "$source/." "$target/"
+  ${buildah(store, 'umount')} "$container" > /dev/null
+  ${buildah(store, 'config', ...configOf(image))} "$container"
+  ${buildah(store, 'commit', '--quiet', '--rm')} "$container" ${line(known)} > /dev/null
+fi
+${buildah(store, 'tag', known, tag)}`
+  await inNamespaces(script, options)
+}
+
+/** As buildah looks it up: with the registry, which is Docker's where the name has none. */
+export function registryName(name: string): string {
+  const full = fullName(name)
+  const [first = '', ...rest] = full.split('/')
+  if (rest.length === 0) return `docker.io/library/${full}`
+  return /[.:]|^localhost$/.test(first) ? full : `docker.io/${full}`
+}
+
+const configOf = ({ env, workdir, user }: StoredImage): string[] => [
+  ...Object.entries(env).flatMap(([name, value]) => ['--env', `${name}=${value}`]),
+  ...['--workingdir', workdir, '--user', user],
+]
+
+type Layer = { id: string; parent?: string }
+type ImageEntry = { id: string; layer?: string }
+type Config = { User?: string; WorkingDir?: string; Env?: string[] }
+
+/** The files of containers/storage say which layers an image has; each is a folder that overlay can use. */
+async function takeImage(store: Store, id: string): Promise<StoredImage> {
+  const read = async (...path: string[]) => JSON.parse(await readFile(join(store.folder, ROOT, ...path), 'utf8'))
+  const images: ImageEntry[] = await read('overlay-images', 'images.json')
+  const layers: Layer[] = await read('overlay-layers', 'layers.json')
+  const chain: string[] = []
+  for (let next = images.find((image) => image.id === id)?.layer; next !== undefined; ) {
+    const current: string = next
+    chain.push(join(ROOT, 'overlay', current, 'diff'))
+    next = layers.find((layer) => layer.id === current)?.parent
+  }
+  if (chain.length === 0) throw new SandboxUnavailable(`buildah made the image ${id}, but it has no layers.`)
+  const { config = {} }: { config?: Config } = await read(
+    'overlay-images',
+    id,
+    `=${Buffer.from(`sha256:${id}`).toString('base64')}`,
+  )
+  return saveImage(store, {
+    layers: chain,
+    workdir: config.WorkingDir || '/',
+    user: config.User || 'root',
+    env: Object.fromEntries((config.Env ?? []).map(splitVariable)),
+    base: 'image',
+  })
+}
+
+function splitVariable(text: string): [string, string] {
+  const at = text.indexOf('=')
+  return [text.slice(0, at), text.slice(at + 1)]
+}

@@ -1,0 +1,19 @@
+import type { PrepareOptions } from '../sandbox.ts'
+import type { Holder } from './holder.ts'
+import type { StoredImage } from './image-store.ts'
+import type { Host } from './machine.ts'
+
+/** A build at work. What it changes goes into one layer. */
+export type Building = PrepareOptions & {
+  host: Host
+  holder: Holder
+  context: string
+  base: StoredImage
+  /** Where the files are mounted. */
+  root: string
+  env: Record<string, string>
+  /** Values of ARG: seen by RUN, not kept. */
+  args: Record<string, string>
+  workdir: string
+  user: string
+}

@@ -1,0 +1,41 @@
+import { join } from 'node:path'
+import type { Instruction } from '../../harbor/dockerfile.ts'
+import { SandboxUnavailable } from '../sandbox.ts'
+import { asOrdinaryUser, findAccount } from './account.ts'
+import type { Building } from './building.ts'
+import { FILTER_FD } from './bwrap.ts'
+import { CAPABILITIES } from './launch.ts'
+import { launcherFiles, launcherWords } from './launcher.ts'
+import { filterPath } from './machine.ts'
+import { line, quote } from './shell.ts'
+
+/** More than an agent may: packages bring files with capabilities of their own. */
+const BUILD_CAPABILITIES = [...CAPABILITIES, 'SETFCAP', 'SYS_CHROOT']
+
+const LAST_LETTERS = 2000
+
+/** Runs a command of the build in namespaces of its own, with the network of this machine. */
+export async function runCommand(building: Building, { text, exec, line: number }: Instruction): Promise<void> {
+  const { host, holder, root, base, workdir, onLog } = building
+  const found = await findAccount(join(holder.root, root), building.user || 'root')
+  const account = host.rootless ? asOrdinaryUser(found, building.user) : found
+  const env = { HOME: account.home, ...building.args, ...building.env }
+  const words = [
+    ...['bwrap', '--bind', root, '/', '--proc', '/proc', '--dev', '/dev', '--ro-bind', '/proc/sys', '/proc/sys'],
+    ...(base.binds ?? []).flatMap((path) => ['--ro-bind', path, path]),
+    ...['--ro-bind-try', '/etc/resolv.conf', '/etc/resolv.conf'],
+    ...launcherFiles(host.launcher).flatMap(({ source, target }) => ['--ro-bind', source, target]),
+    ...['--unshare-pid', '--unshare-ipc', '--unshare-uts', '--die-with-parent', '--new-session', '--clearenv'],
+    ...Object.entries(env).flatMap(([name, value]) => ['--setenv', name, value]),
+    ...['--cap-drop', 'ALL', ...[...BUILD_CAPABILITIES, 'SETPCAP'].flatMap((name) => ['--cap-add', `CAP_${name}`])],
+    ...['--seccomp', String(FILTER_FD), '--chdir', workdir, '--'],
+    ...launcherWords(host.launcher, account, BUILD_CAPABILITIES),
+    ...(exec ?? ['/bin/sh', '-c', text]),
+  ]
+  const { code, text: output } = await holder.run(`${line(...words)} ${FILTER_FD}< ${quote(filterPath(host.store))}`)
+  for (const said of output.split('\n').filter(Boolean)) onLog(said)
+  if (code === 0) return
+  throw new SandboxUnavailable(
+    `Line ${number} of the Dockerfile: RUN ended with ${code}:\n${output.slice(-LAST_LETTERS)}`,
+  )
+}

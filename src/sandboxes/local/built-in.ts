@@ -1,0 +1,160 @@
+import { randomUUID } from 'node:crypto'
+import { access, mkdir, rename, rm } from 'node:fs/promises'
+import { join, posix } from 'node:path'
+import type { Dockerfile, Instruction, Stage } from '../../harbor/dockerfile.ts'
+import { type PrepareOptions, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
+import type { Building } from './building.ts'
+import { copyInto } from './built-in-copy.ts'
+import { runCommand } from './built-in-run.ts'
+import { type Holder, startHolder } from './holder.ts'
+import { type StoredImage, saveImage } from './image-store.ts'
+import { type Host, overlayOptions } from './machine.ts'
+import { line } from './shell.ts'
+
+export type BuiltInRequest = { dockerfile: Dockerfile; context: string; base: StoredImage; key: string }
+
+/** Builds a simple Dockerfile without other programs. What it does not know it refuses by name and line. */
+export async function buildBuiltIn(host: Host, request: BuiltInRequest, options: PrepareOptions): Promise<StoredImage> {
+  const { stage, globals } = onlyStage(request.dockerfile)
+  stage.instructions.forEach(refuseUnknown)
+  await refuseIgnoreFile(request.context)
+  const draft = join('drafts', randomUUID())
+  const folder = join(host.store.folder, draft)
+  for (const name of ['upper', 'work', 'root']) await mkdir(join(folder, name), { recursive: true, mode: 0o755 })
+  const holder = await startHolder({ rootless: host.rootless, beside: undefined, cwd: '/' })
+  const stop = (): void => void holder.kill()
+  options.signal.addEventListener('abort', stop)
+  try {
+    const { base, context } = request
+    await mountDraft(host, holder, base, draft)
+    const { env, workdir, user } = base
+    const building: Building = {
+      ...options,
+      ...{ host, holder, context, base, env: { ...env }, workdir, user },
+      root: join(folder, 'root'),
+      args: Object.fromEntries(globals),
+    }
+    for (const instruction of stage.instructions) await follow(building, instruction)
+    await holder.end()
+    return await keep(host, building, request.key, folder)
+  } finally {
+    options.signal.removeEventListener('abort', stop)
+    await holder.end()
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+async function mountDraft(host: Host, holder: Holder, base: StoredImage, draft: string): Promise<void> {
+  const places = `lowerdir=${base.layers.join(':')},upperdir=${draft}/upper,workdir=${draft}/work`
+  const mount = line(
+    'mount',
+    '-t',
+    'overlay',
+    'overlay',
+    '-o',
+    `${places},${overlayOptions(host.rootless)}`,
+    `${draft}/root`,
+  )
+  await holder.must('Mounting the files of a build', `${line('cd', host.store.folder)} && ${mount}`)
+}
+
+async function keep(
+  { store }: Host,
+  { base, env, workdir, user }: Building,
+  key: string,
+  folder: string,
+): Promise<StoredImage> {
+  const layer = join('layers', key.slice(0, 24))
+  await rm(join(store.folder, layer), { recursive: true, force: true })
+  await rename(join(folder, 'upper'), join(store.folder, layer))
+  return saveImage(store, { ...base, layers: [layer, ...base.layers], env, workdir, user })
+}
+
+function onlyStage({ stages, globals }: Dockerfile): { stage: Stage; globals: [string, string][] } {
+  const [stage, second] = stages
+  if (!stage) throw new SandboxUnsupported('The Dockerfile has no FROM.')
+  if (second) throw new SandboxUnsupported(`Line ${second.line} of the Dockerfile: a second FROM needs buildah.`)
+  return {
+    stage,
+    globals: globals.flatMap(({ pairs }) => pairs.map(({ name, value }): [string, string] => [name, value ?? ''])),
+  }
+}
+
+/** Which flags each instruction may have. */
+const KNOWN: Record<string, string[]> = {
+  ...{ ARG: [], ENV: [], WORKDIR: [], COPY: ['chown'], RUN: [], USER: [] },
+  // They say how an image is run or described. A sandbox has its own command.
+  ...{ CMD: [], ENTRYPOINT: [], LABEL: [], EXPOSE: [], MAINTAINER: [], STOPSIGNAL: [] },
+}
+
+function refuseUnknown({ keyword, line: number, flags, heredocs }: Instruction): void {
+  const known = KNOWN[keyword]
+  const flag = flags.find(({ name }) => !known?.includes(name))
+  const what =
+    known === undefined ? keyword : flag ? `${keyword} --${flag.name}` : heredocs.length > 0 ? `${keyword} <<` : ''
+  if (what !== '') throw new SandboxUnsupported(`Line ${number} of the Dockerfile: ${what} needs buildah.`)
+}
+
+async function refuseIgnoreFile(context: string): Promise<void> {
+  const there = await access(join(context, '.dockerignore')).then(
+    () => true,
+    () => false,
+  )
+  if (there) throw new SandboxUnsupported('A .dockerignore needs buildah.')
+}
+
+async function follow(building: Building, instruction: Instruction): Promise<void> {
+  const { keyword, pairs, text, line: number } = instruction
+  building.signal.throwIfAborted()
+  building.onLog(`${keyword} ${text}`)
+  switch (keyword) {
+    case 'ARG':
+      for (const { name, value } of pairs)
+        building.args[name] = value === null ? (building.args[name] ?? '') : expand(building, value)
+      return
+    case 'ENV':
+      Object.assign(
+        building.env,
+        Object.fromEntries(pairs.map(({ name, value }) => [name, expand(building, value ?? '')])),
+      )
+      return
+    case 'WORKDIR':
+      building.workdir = posix.resolve(building.workdir, expand(building, text.trim()))
+      return copyInto(building, { sources: [], target: `${building.workdir}/`, owner: undefined, line: number })
+    case 'USER':
+      building.user = expand(building, text.trim())
+      return
+    case 'COPY':
+      return copyInto(building, copyOf(building, instruction))
+    case 'RUN':
+      return runCommand(building, instruction)
+    default:
+  }
+}
+
+function copyOf(building: Building, { text, exec, flags, line: number }: Instruction) {
+  const words = (exec ?? text.trim().split(/\s+/)).map((word) => expand(building, word))
+  const target = words.pop()
+  if (target === undefined || words.length === 0) throw new SandboxUnavailable(`Line ${number}: COPY needs two paths.`)
+  const wild = words.find((word) => /[*?[]/.test(word))
+  if (wild) throw new SandboxUnsupported(`Line ${number} of the Dockerfile: the pattern ${wild} needs buildah.`)
+  const chown = flags.find(({ name }) => name === 'chown')?.value
+  const joined = posix.resolve(building.workdir, target)
+  return {
+    sources: words,
+    target: /\/$|^\.$|\/\.$/.test(target) || words.length > 1 ? `${joined}/` : joined,
+    owner: chown ? expand(building, chown) : undefined,
+    line: number,
+  }
+}
+
+/** `$NAME`, `${NAME}`, `${NAME:-other}` and `${NAME:+other}`; what is defined by ENV wins over ARG. */
+function expand({ env, args }: Building, text: string): string {
+  const find = (name: string): string => env[name] ?? args[name] ?? ''
+  return text.replaceAll(/\\(\$)|\$(?:\{(\w+)(?::([-+])([^}]*))?\}|(\w+))/g, (_, escaped, name, sign, other, bare) => {
+    if (escaped) return '$'
+    const value = find(name ?? bare)
+    if (sign === '-') return value || other
+    return sign === '+' ? value && other : value
+  })
+}

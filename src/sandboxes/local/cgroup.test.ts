@@ -1,0 +1,19 @@
+import { expect, test } from 'vitest'
+import { cgroupFolders, layoutOf } from './cgroup.ts'
+
+const V1 = `30 1 0:1 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory
+31 1 0:2 / /sys/fs/cgroup/pids rw,relatime - cgroup cgroup rw,pids
+32 1 0:3 / /sys/fs/cgroup/cpu,cpuacct rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct
+33 1 0:4 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw`
+const V2 = `24 1 0:5 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate
+25 1 8:1 / / rw - ext4 /dev/vda rw`
+
+test('both kinds of cgroup trees are found in the list of mounts', () => {
+  const first = layoutOf(V1)
+  expect(first).toMatchObject({ version: 1, cpu: '/sys/fs/cgroup/cpu,cpuacct' })
+  expect(first && cgroupFolders(first, 'x')[1]).toBe('/sys/fs/cgroup/pids/assay-x')
+  const second = layoutOf(V2)
+  expect(second).toEqual({ version: 2, unified: '/sys/fs/cgroup' })
+  expect(second && cgroupFolders(second, 'x')).toEqual(['/sys/fs/cgroup/assay-x'])
+  expect(layoutOf('25 1 8:1 / / rw - ext4 /dev/vda rw')).toBeUndefined()
+})

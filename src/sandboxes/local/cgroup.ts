@@ -1,0 +1,141 @@
+import { access, mkdir, readFile, rmdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { type Limits, SandboxUnavailable } from '../sandbox.ts'
+import { signal } from './process-life.ts'
+
+/** Where the kernel takes limits for groups of processes: one tree per kind (version 1), or one for all. */
+export type CgroupLayout =
+  | { version: 1; memory: string; pids: string; cpu: string; all: string[] }
+  | { version: 2; unified: string }
+
+const KINDS = ['memory', 'pids', 'cpu'] as const
+const PERIOD_US = 100_000
+const EMPTY_MS = 5000
+
+/** Undefined when we may not make groups here. */
+export async function findLayout(): Promise<CgroupLayout | undefined> {
+  const layout = layoutOf(await readFile('/proc/self/mountinfo', 'utf8'))
+  if (layout === undefined) return undefined
+  const allowed = await tryOut(layout).catch(() => false)
+  return allowed ? layout : undefined
+}
+
+/** Pure, for tests on machines of the other kind. */
+export function layoutOf(mountinfo: string): CgroupLayout | undefined {
+  const mounts = mountinfo.split('\n').map((text) => text.split(' '))
+  const of = (type: string, option: string): string | undefined =>
+    mounts.find((fields) => {
+      const [kind, , options = ''] = fields.slice(fields.indexOf('-') + 1)
+      return kind === type && (option === '' || options.split(',').includes(option))
+    })?.[4]
+
+  const [memory, pids, cpu] = KINDS.map((kind) => of('cgroup', kind))
+  const all = mounts
+    .filter((fields) => fields[fields.indexOf('-') + 1]?.startsWith('cgroup'))
+    .flatMap((fields) => fields[4] ?? [])
+  if (memory && pids && cpu) return { version: 1, memory, pids, cpu, all }
+  const unified = of('cgroup2', '')
+  return unified === undefined ? undefined : { version: 2, unified }
+}
+
+async function tryOut(layout: CgroupLayout): Promise<boolean> {
+  const folders = cgroupFolders(layout, `try-${process.pid}`)
+  if (layout.version === 2) await writeFile(join(layout.unified, 'cgroup.subtree_control'), '+memory +pids +cpu')
+  try {
+    for (const folder of folders) await mkdir(folder, { recursive: true })
+    const files = layout.version === 1 ? folders : KINDS.map((kind) => join(folders[0] ?? '', `${kind}.max`))
+    await Promise.all(files.map((file) => access(file)))
+    return true
+  } finally {
+    await Promise.all(folders.map((folder) => rmdir(folder)))
+  }
+}
+
+/** The group's folder in each tree, known before it is made. */
+export function cgroupFolders(layout: CgroupLayout, id: string): string[] {
+  const tops = layout.version === 2 ? [layout.unified] : [layout.memory, layout.pids, layout.cpu]
+  return [...new Set(tops)].map((top) => join(top, `assay-${id}`))
+}
+
+/** Also those in which runc makes a group of the same name. */
+export const allFolders = (layout: CgroupLayout, id: string): string[] =>
+  layout.version === 2 ? cgroupFolders(layout, id) : layout.all.map((top) => join(top, `assay-${id}`))
+
+/** `spare`: processes of ours that have to be in the group too. */
+export async function makeCgroup(layout: CgroupLayout, id: string, limits: Limits, spare: number): Promise<void> {
+  for (const folder of cgroupFolders(layout, id)) await mkdir(folder)
+  for (const [path, value] of settings(layout, id, { ...limits, pids: limits.pids + spare })) {
+    await writeFile(path, value).catch((error: NodeJS.ErrnoException) => {
+      // Not every kernel counts swap.
+      if (error.code === 'ENOENT' && path.includes('sw')) return
+      throw new SandboxUnavailable(`The limit ${value} could not be written to ${path}: ${error.message}`)
+    })
+  }
+}
+
+function settings(layout: CgroupLayout, id: string, { memoryMb, pids, cpus }: Limits): [string, string][] {
+  const memory = memoryMb === null ? undefined : String(memoryMb * 1024 * 1024)
+  const quota = cpus === null ? undefined : String(Math.max(1000, Math.round(cpus * PERIOD_US)))
+  const name = `assay-${id}`
+  const wanted: [string, string | undefined][] =
+    layout.version === 2
+      ? [
+          [join(layout.unified, name, 'memory.max'), memory],
+          [join(layout.unified, name, 'memory.swap.max'), memory && '0'],
+          [join(layout.unified, name, 'pids.max'), String(pids)],
+          [join(layout.unified, name, 'cpu.max'), quota && `${quota} ${PERIOD_US}`],
+        ]
+      : [
+          [join(layout.memory, name, 'memory.limit_in_bytes'), memory],
+          [join(layout.memory, name, 'memory.memsw.limit_in_bytes'), memory],
+          [join(layout.pids, name, 'pids.max'), String(pids)],
+          [join(layout.cpu, name, 'cpu.cfs_period_us'), quota && String(PERIOD_US)],
+          [join(layout.cpu, name, 'cpu.cfs_quota_us'), quota],
+        ]
+  return wanted.filter((setting): setting is [string, string] => setting[1] !== undefined)
+}
+
+/** How often the kernel ended a process for memory, and refused a new one. */
+export async function readHits(layout: CgroupLayout, id: string): Promise<{ memory: number; pids: number }> {
+  const name = `assay-${id}`
+  const memory =
+    layout.version === 2 ? join(layout.unified, name, 'memory.events') : join(layout.memory, name, 'memory.oom_control')
+  const pids = join(layout.version === 2 ? layout.unified : layout.pids, name, 'pids.events')
+  return { memory: await readCounter(memory, 'oom_kill'), pids: await readCounter(pids, 'max') }
+}
+
+async function readCounter(path: string, key: string): Promise<number> {
+  // runc takes a group away when it fails to use it.
+  const text = (await readFile(path, 'utf8').catch(ignoreMissing)) ?? ''
+  const found = text.split('\n').find((entry) => entry.startsWith(`${key} `))
+  return Number(found?.slice(key.length + 1) ?? 0)
+}
+
+/** Kills whatever is in it and takes it away. Harmless when it is not there. */
+export async function removeCgroup(folders: string[]): Promise<void> {
+  const deadline = performance.now() + EMPTY_MS
+  for (const folder of folders) {
+    while (!(await tryRemove(folder))) {
+      if (performance.now() > deadline) throw new SandboxUnavailable(`The cgroup ${folder} does not become empty.`)
+      await wait(5)
+    }
+  }
+}
+
+async function tryRemove(folder: string): Promise<boolean> {
+  for (const pid of await listProcesses(folder)) signal(pid)
+  return rmdir(folder).then(
+    () => true,
+    (error: NodeJS.ErrnoException) => error.code === 'ENOENT',
+  )
+}
+
+export async function listProcesses(folder: string): Promise<number[]> {
+  const text = await readFile(join(folder, 'cgroup.procs'), 'utf8').catch(() => '')
+  return text.split('\n').filter(Boolean).map(Number)
+}
+
+function ignoreMissing(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENOENT') throw error
+}

@@ -1,0 +1,108 @@
+import { constants } from 'node:fs'
+import { open, readdir, readlink } from 'node:fs/promises'
+import { posix } from 'node:path'
+import { Readable } from 'node:stream'
+import { Header, Pax } from 'tar'
+import { findInside, type Place } from './inside.ts'
+
+type Caps = { files: number; bytes: number }
+type Kind = 'File' | 'Directory' | 'SymbolicLink'
+/** `name` is the path in the archive. */
+type Found = Place & { name: string; kind: Kind; link: string }
+type Harvest = { found: Found[]; leftOut: string[]; bytes: number; caps: Caps }
+
+const BLOCK = 512
+/** More names help nobody. */
+const LEFT_OUT_MAX = 1000
+
+/** The archive's names begin with the last part of the path. */
+export async function collectTar(
+  root: string,
+  path: string,
+  caps: Caps,
+): Promise<{ tar: Readable; leftOut: string[] } | undefined> {
+  const place = await findInside(root, path)
+  if (place === undefined) return undefined
+  const harvest: Harvest = { found: [], leftOut: [], bytes: 0, caps }
+  await gather(harvest, place, posix.basename(path) || '.')
+  return { tar: Readable.from(archive(harvest.found), { objectMode: false }), leftOut: harvest.leftOut }
+}
+
+async function gather(harvest: Harvest, place: Place, name: string): Promise<void> {
+  if (harvest.leftOut.length >= LEFT_OUT_MAX) return
+  const found = await accept(place, name)
+  if (found === undefined || !fits(harvest, found)) return void harvest.leftOut.push(name)
+  harvest.found.push(found)
+  if (found.kind === 'File') harvest.bytes += found.stats.size
+  if (found.kind !== 'Directory') return
+  for (const entry of (await readdir(place.path)).sort()) {
+    const inner = await findInside(place.path, entry)
+    if (inner) await gather(harvest, inner, posix.join(name, entry))
+  }
+}
+
+function fits({ found, bytes, caps }: Harvest, { kind, stats }: Found): boolean {
+  return found.length < caps.files && (kind !== 'File' || bytes + stats.size <= caps.bytes)
+}
+
+async function accept(place: Place, name: string): Promise<Found | undefined> {
+  const { stats, path } = place
+  if (stats.isFile()) return { ...place, name, kind: 'File', link: '' }
+  if (stats.isDirectory()) return { ...place, name, kind: 'Directory', link: '' }
+  if (!stats.isSymbolicLink()) return undefined
+  const link = await readlink(path)
+  return staysInside(name, link) ? { ...place, name, kind: 'SymbolicLink', link } : undefined
+}
+
+/**
+ * Whether a link below the first part of `name` leads to a place below it. A step up is trusted only at the beginning,
+ * where it goes from a real folder: later in the path it could go up from wherever another link leads.
+ */
+export function staysInside(name: string, link: string): boolean {
+  if (link === '' || link.startsWith('/')) return false
+  const steps = link.split('/').filter((step) => step !== '' && step !== '.')
+  const ups = steps.findIndex((step) => step !== '..')
+  const up = ups === -1 ? steps.length : ups
+  const depth = name.split('/').length - 2
+  return up <= depth && !steps.slice(up).includes('..')
+}
+
+async function* archive(found: Found[]): AsyncGenerator<Buffer> {
+  for (const entry of found) {
+    const size = entry.kind === 'File' ? entry.stats.size : 0
+    yield* header(entry, size)
+    if (entry.kind === 'File') yield* content(entry, size)
+  }
+  yield Buffer.alloc(2 * BLOCK)
+}
+
+function* header({ name, kind, link, stats }: Found, size: number): Generator<Buffer> {
+  const fields = {
+    path: kind === 'Directory' ? `${name}/` : name,
+    type: kind,
+    // Without set-user-id and its like.
+    mode: stats.mode & 0o777,
+    uid: stats.uid,
+    gid: stats.gid,
+    size,
+    mtime: stats.mtime,
+    ...(kind === 'SymbolicLink' ? { linkpath: link } : {}),
+  }
+  const block = Buffer.alloc(BLOCK)
+  if (new Header(fields).encode(block)) yield new Pax(fields).encode()
+  yield block
+}
+
+/** Exactly as many bytes as the header says. */
+async function* content({ path }: Found, size: number): AsyncGenerator<Buffer> {
+  if (size === 0) return
+  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+  await using file = await open(path, flags)
+  let read = 0
+  for await (const chunk of file.createReadStream({ start: 0, end: size - 1, autoClose: false })) {
+    read += chunk.length
+    yield chunk
+  }
+  if (read < size) throw new Error(`${path} became shorter while it was read.`)
+  yield Buffer.alloc((BLOCK - (size % BLOCK)) % BLOCK)
+}

@@ -1,0 +1,22 @@
+import { expect, test } from 'vitest'
+import { type Ending, explain } from './explain.ts'
+
+const PLAIN: Ending = {
+  ...{ stopped: undefined, code: 0, hits: { memory: 0, pids: 0 }, diskFull: false },
+  ...{ outputBytes: 10, outputMaxBytes: 100, seconds: 1 },
+}
+
+test.each<[string, Partial<Ending>, number | null, string | null]>([
+  ['a plain end', {}, 0, null],
+  ['a plain failure', { code: 3 }, 3, null],
+  ['time is up', { stopped: 'seconds', code: 137, hits: { memory: 1, pids: 0 } }, null, 'seconds'],
+  ['we killed it', { stopped: 'kill', code: 137, diskFull: true }, null, null],
+  ['memory explains a failure', { code: 137, hits: { memory: 1, pids: 4 } }, 137, 'memory'],
+  ['memory does not explain a success', { code: 0, hits: { memory: 1, pids: 0 } }, 0, null],
+  ['the runtime went with the memory', { code: undefined, hits: { memory: 1, pids: 0 } }, null, 'memory'],
+  ['a full disk explains a failure', { code: 1, diskFull: true }, 1, 'disk'],
+  ['pids explain a failure', { code: 2, hits: { memory: 0, pids: 9 } }, 2, 'pids'],
+  ['cut output is told after a success too', { outputBytes: 101 }, 0, 'output'],
+])('%s', (_, seen, code, limit) => {
+  expect(explain({ ...PLAIN, ...seen })).toMatchObject({ code, limit })
+})

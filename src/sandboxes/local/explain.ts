@@ -1,0 +1,30 @@
+import type { Exit, LimitKind } from '../sandbox.ts'
+
+/** What was seen of a sandbox that has ended. */
+export type Ending = {
+  /** Why we ended it. */
+  stopped: 'seconds' | 'disk' | 'kill' | undefined
+  code: number | undefined
+  hits: { memory: number; pids: number }
+  diskFull: boolean
+  outputBytes: number
+  outputMaxBytes: number
+  seconds: number
+}
+
+/** A limit explains a failure, not a success; that output was cut is told in any case. */
+export function explain(ending: Ending): Exit {
+  const { stopped, outputBytes, seconds } = ending
+  const code = stopped === undefined ? (ending.code ?? null) : null
+  return { code, limit: limitOf(ending, code), seconds, outputBytes }
+}
+
+function limitOf(ending: Ending, code: number | null): LimitKind | null {
+  const { stopped, hits, diskFull, outputBytes, outputMaxBytes } = ending
+  if (stopped === 'seconds' || stopped === 'disk') return stopped
+  const failed = code !== 0 && stopped === undefined
+  if (failed && hits.memory > 0) return 'memory'
+  if (failed && diskFull) return 'disk'
+  if (failed && hits.pids > 0) return 'pids'
+  return outputBytes > outputMaxBytes ? 'output' : null
+}

@@ -1,0 +1,127 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import type { Readable, Writable } from 'node:stream'
+import { SandboxUnavailable } from '../sandbox.ts'
+import { strayDescriptors } from './stray-descriptors.ts'
+
+export type Answer = { code: number; text: string }
+
+/**
+ * A shell in a mount namespace of its own. Everything that a sandbox mounts is mounted in there, so that the kernel takes
+ * it all back when the shell ends; and it ends when we do, because it reads from us.
+ */
+export type Holder = {
+  pid: number
+  /** Its root, as this process reaches it. */
+  root: string
+  /** One script at a time. The text is all that it printed. */
+  run(script: string, onText?: (text: string) => void): Promise<Answer>
+  /** Like `run`, for what has to work. */
+  must(what: string, script: string): Promise<string>
+  end(): Promise<void>
+  /** With whatever it is busy with. */
+  kill(): void
+}
+
+/** In a namespace like the one of `beside`, so that what is mounted there can be used. */
+export type HolderOptions = {
+  rootless: boolean
+  beside: Holder | undefined
+  cwd: string
+  /** With a process namespace too, for a runtime whose sandboxes would outlive it. */
+  ownProcesses?: boolean
+}
+
+export async function startHolder(options: HolderOptions): Promise<Holder> {
+  const [program, ...args] = holderCommand(options)
+  const child = spawn(program, args, {
+    cwd: options.cwd,
+    env: { PATH: TOOLS_PATH },
+    stdio: ['pipe', 'pipe', 'ignore', ...(await strayDescriptors())],
+  })
+  const failed = once(child, 'error').then(([error]) => Promise.reject(error))
+  await Promise.race([once(child, 'spawn'), failed]).catch((error: unknown) => {
+    throw new SandboxUnavailable(`Sandboxes cannot be started: ${program} did not run (${String(error)}).`)
+  })
+  failed.catch(() => {})
+  const { stdin, stdout } = child
+  if (stdin === null || stdout === null) throw new Error('A child without pipes, although it was given some.')
+  return holderOf(child, stdin, stdout)
+}
+
+export const TOOLS_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+
+function holderCommand({ rootless, beside, ownProcesses = false }: HolderOptions): [string, ...string[]] {
+  const user = rootless && beside === undefined ? ['--user', '--map-root-user'] : []
+  const mounts = ['unshare', ...user, '--mount', '--propagation', 'private']
+  // Should we die before it reads its first line, the end of its input ends it; afterwards the signal does.
+  const dieWithUs = ['setpriv', '--pdeathsig', 'KILL']
+  const own = ownProcesses
+    ? [...dieWithUs, ...mounts, '--pid', '--fork', '--kill-child=KILL', '--mount-proc', 'sh']
+    : [...mounts, ...dieWithUs, 'sh']
+  const entering = rootless ? ['--user', '--preserve-credentials'] : []
+  const words = beside === undefined ? own : [`nsenter`, '-t', String(beside.pid), ...entering, '--mount', '--', ...own]
+  const [program = '', ...args] = words
+  return [program, ...args]
+}
+
+function holderOf(child: ChildProcess, input: Writable, output: Readable): Holder {
+  const pid = child.pid ?? -1
+  const closed = once(child, 'close')
+  const mark = `\u0001${randomUUID()} `
+  let busy: Promise<unknown> = Promise.resolve()
+  input.on('error', () => {}) // it is gone; whoever waits for an answer hears so
+  output.setEncoding('utf8')
+
+  const ask = (script: string, onText: (text: string) => void): Promise<Answer> => {
+    input.write(`{ ${script}\n} 2>&1 < /dev/null; printf '%s%s\\n' ${"'"}${mark}${"'"} "$?"\n`)
+    return answerFrom(output, { mark, onText, closed })
+  }
+  const run: Holder['run'] = (script, onText = () => {}) => {
+    const answer = busy.then(() => ask(script, onText))
+    busy = answer.catch(() => {})
+    return answer
+  }
+
+  return {
+    pid,
+    root: `/proc/${pid}/root`,
+    run,
+    async must(what, script) {
+      const { code, text } = await run(script)
+      if (code === 0) return text
+      throw new SandboxUnavailable(`${what} failed: ${text.trim() || `code ${code}`}`)
+    },
+    async end() {
+      input.end()
+      await closed
+    },
+    kill: () => void child.kill('SIGKILL'),
+  }
+}
+
+type Waiting = { mark: string; onText: (text: string) => void; closed: Promise<unknown> }
+
+function answerFrom(output: Readable, { mark, onText, closed }: Waiting): Promise<Answer> {
+  let text = ''
+  return new Promise((resolve, reject) => {
+    const stop = (): void => void output.off('data', hear)
+    const hear = (chunk: string): void => {
+      text += chunk
+      const at = text.indexOf(mark)
+      const end = at === -1 ? -1 : text.indexOf('\n', at)
+      if (end === -1) {
+        onText(text)
+        return
+      }
+      stop()
+      resolve({ code: Number(text.slice(at + mark.length, end)), text: text.slice(0, at) })
+    }
+    output.on('data', hear)
+    closed.then(() => {
+      stop()
+      reject(new SandboxUnavailable(`The process that holds a sandbox has ended. ${text}`.trim()))
+    }, reject)
+  })
+}

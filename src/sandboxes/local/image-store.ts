@@ -1,0 +1,107 @@
+import { createHash, randomUUID } from 'node:crypto'
+import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { type Image, SandboxUnavailable } from '../sandbox.ts'
+import { runProgram } from './run-program.ts'
+import { treeDigest } from './tree-digest.ts'
+
+/** Layers are folders below the store, the topmost first; `binds` are folders of this machine, shown as they are. */
+export type StoredImage = Image & { layers: string[]; binds?: string[] }
+
+/** Where everything of this provider lies. All paths that overlay is given are relative to it, and short. */
+export type Store = { folder: string }
+
+const NAME_LENGTH = 24
+const DEFAULT_ENV = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' }
+
+export async function openStore(folder: string): Promise<Store> {
+  for (const name of ['images', 'layers', 'names', 'builds', 'drafts', 'run', 'records']) {
+    await mkdir(join(folder, name), { recursive: true, mode: 0o700 })
+  }
+  return { folder }
+}
+
+/** Takes in a root filesystem, a folder or a tar of one. The same content twice is one image. */
+export async function importRootfs(store: Store, path: string, name: string | undefined): Promise<StoredImage> {
+  const layer = await makeLayer(store, (draft) => fill(draft, resolve(path)))
+  const image = await saveImage(store, { layers: [layer], workdir: '/', user: 'root', env: DEFAULT_ENV, base: 'image' })
+  if (name !== undefined) await nameImage(store, name, image)
+  return image
+}
+
+async function fill(draft: string, path: string): Promise<void> {
+  const found = await stat(path).catch((error: Error) => {
+    throw new SandboxUnavailable(`The image ${path} cannot be read: ${error.message}`)
+  })
+  if (found.isDirectory()) await runProgram('cp', ['-a', '--', `${path}/.`, draft])
+  else await runProgram('tar', ['-x', '--numeric-owner', '-p', '-C', draft, '-f', path])
+}
+
+/** Made beside its place and moved there when complete, by what it holds. */
+export async function makeLayer(store: Store, make: (draft: string) => Promise<void>): Promise<string> {
+  const draft = join(store.folder, 'drafts', randomUUID())
+  await mkdir(draft)
+  try {
+    await make(draft)
+    const layer = join('layers', (await treeDigest(draft)).slice(0, NAME_LENGTH))
+    await moveUnlessThere(draft, join(store.folder, layer))
+    return layer
+  } finally {
+    await rm(draft, { recursive: true, force: true })
+  }
+}
+
+async function moveUnlessThere(draft: string, place: string): Promise<void> {
+  await rename(draft, place).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error
+  })
+}
+
+export async function saveImage(store: Store, image: Omit<StoredImage, 'digest'>): Promise<StoredImage> {
+  const digest = `sha256:${createHash('sha256').update(JSON.stringify(image)).digest('hex')}`
+  const stored = { ...image, digest }
+  await writeWhole(store, imagePath(store, digest), JSON.stringify(stored))
+  return stored
+}
+
+export async function readImage(store: Store, digest: string): Promise<StoredImage> {
+  const text = await readFile(imagePath(store, digest), 'utf8').catch(() => undefined)
+  if (text === undefined) throw new SandboxUnavailable(`There is no image ${digest} here. Prepare it again.`)
+  return JSON.parse(text)
+}
+
+export async function nameImage(store: Store, name: string, image: Image): Promise<void> {
+  await writeWhole(store, namePath(store, name), image.digest)
+}
+
+export async function findImage(store: Store, name: string): Promise<StoredImage | undefined> {
+  const digest = await readFile(namePath(store, name), 'utf8').catch(() => undefined)
+  return digest === undefined ? undefined : readImage(store, digest)
+}
+
+/** `debian` is `debian:latest`, and `docker.io/library/debian:latest`. */
+export function fullName(name: string): string {
+  const short = name.replace(/^(docker\.io|index\.docker\.io)\//, '').replace(/^library\//, '')
+  return /[:@][^/]*$/.test(short) ? short : `${short}:latest`
+}
+
+const namePath = (store: Store, name: string): string => join(store.folder, 'names', encodeURIComponent(fullName(name)))
+
+const imagePath = (store: Store, digest: string): string =>
+  join(store.folder, 'images', `${encodeURIComponent(digest)}.json`)
+
+async function writeWhole(store: Store, path: string, text: string): Promise<void> {
+  const draft = join(store.folder, 'drafts', randomUUID())
+  await writeFile(draft, text)
+  await rename(draft, path)
+}
+
+/** What a build gave, by what went into it. */
+export async function findBuild(store: Store, key: string): Promise<StoredImage | undefined> {
+  const digest = await readFile(join(store.folder, 'builds', key), 'utf8').catch(() => undefined)
+  return digest === undefined ? undefined : readImage(store, digest)
+}
+
+export async function keepBuild(store: Store, key: string, image: Image): Promise<void> {
+  await writeWhole(store, join(store.folder, 'builds', key), image.digest)
+}

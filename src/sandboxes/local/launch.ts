@@ -1,0 +1,45 @@
+import type { Image, SandboxSpec } from '../sandbox.ts'
+import type { Account } from './account.ts'
+import type { Holder } from './holder.ts'
+import type { Host } from './machine.ts'
+import type { ProcessMark } from './process-life.ts'
+
+/** All that a runtime needs to run one command on files that are mounted already. */
+export type Launch = {
+  host: Host
+  holder: Holder
+  spec: SandboxSpec
+  /** The sandbox's root and its own folder, on this machine. */
+  root: string
+  folder: string
+  account: Account
+  workdir: string
+  env: Record<string, string>
+  cgroups: string[]
+  /** Folders of this machine that its image is made of. */
+  binds: string[]
+}
+
+export type Launched = {
+  /** The first process of the sandbox's process namespace: when it is dead, all are. */
+  init: ProcessMark
+  /** Lets the command begin, when there is a gateway to wait for. */
+  begin(): Promise<void>
+  /** Undefined when the runtime could not tell, because it was killed or failed. */
+  ended: Promise<{ code: number | undefined; complaint: string }>
+}
+
+/** What an agent may do as root in its sandbox: enough for a package manager, nothing beyond its own files. */
+export const CAPABILITIES = ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'FSETID', 'KILL', 'SETGID', 'SETUID']
+
+export const HOSTNAME = 'sandbox'
+
+/** Written over by what the image says, and that by the sandbox's own. */
+export function environmentOf(image: Image, spec: SandboxSpec, account: Account): Record<string, string> {
+  return {
+    PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+    HOME: account.home,
+    ...image.env,
+    ...spec.env,
+  }
+}

@@ -1,0 +1,108 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import type { Log } from '../../platform/log.ts'
+import { SandboxUnavailable } from '../sandbox.ts'
+import { type CgroupLayout, findLayout } from './cgroup.ts'
+import { startHolder } from './holder.ts'
+import type { Store } from './image-store.ts'
+import { tryProgram } from './run-program.ts'
+import { type Machine, seccompFilter } from './seccomp.ts'
+import { line } from './shell.ts'
+
+export type Runtime = 'bwrap' | 'runc'
+
+/** What this machine lets us do, found out once. */
+export type Host = {
+  store: Store
+  log: Log
+  runtime: Runtime
+  machine: Machine
+  /** An ordinary user, with a user namespace in which it is root. */
+  rootless: boolean
+  cgroups: CgroupLayout | undefined
+  /** Disks of their own size. */
+  loop: boolean
+  launcher: Launcher
+}
+
+/**
+ * Programs of this machine that begin a sandbox's command, with the loader and the libraries they need: so they work in
+ * any image. Each is the path of a file.
+ */
+export type Launcher = { loader: string; setpriv: string; sh: string; libraries: string[] }
+
+export async function findHost(store: Store, runtime: Runtime, log: Log): Promise<Host> {
+  const machine = process.arch
+  if (machine !== 'x64' && machine !== 'arm64') throw unavailable(`it does not know machines of kind ${machine}`)
+  const rootless = process.geteuid?.() !== 0
+  if (rootless && runtime === 'runc') throw unavailable('runc is used as root only', 'use bwrap')
+  await findTools(runtime)
+  const holder = await startHolder({ rootless, beside: undefined, cwd: store.folder })
+  try {
+    const loop = !rootless && (await canLoop(store, holder.run))
+    await tryOverlay(store, rootless, holder.must)
+    if (runtime === 'bwrap') await holder.must('Trying bubblewrap', line('bwrap', ...TRIAL))
+    const cgroups = rootless ? undefined : await findLayout()
+    if (runtime === 'runc' && !cgroups) throw unavailable('runc needs cgroups, which cannot be made here', 'use bwrap')
+    await writeFile(filterPath(store), seccompFilter(machine))
+    return { store, log, runtime, machine, rootless, cgroups, loop, launcher: await findLauncher() }
+  } finally {
+    await holder.end()
+  }
+}
+
+const TRIAL = ['--ro-bind', '/', '/', '--proc', '/proc', '--unshare-pid', '--unshare-net', '--unshare-ipc', 'true']
+
+export const filterPath = (store: Store): string => join(store.folder, 'seccomp.bpf')
+
+/** Options of overlay without which an ordinary user may not, and with which layers can be moved between sandboxes. */
+export const overlayOptions = (rootless: boolean): string =>
+  rootless ? 'userxattr' : 'redirect_dir=off,metacopy=off,index=off'
+
+const unavailable = (why: string, hint = 'use docker'): SandboxUnavailable =>
+  new SandboxUnavailable(`The local sandbox does not work here: ${why}. Instead, ${hint}.`)
+
+async function findTools(runtime: Runtime): Promise<void> {
+  for (const program of [runtime, 'unshare', 'setpriv', 'mount']) {
+    const { code } = await tryProgram(program, ['--version'])
+    if (code === 127) throw unavailable(`${program} is not installed`, `install ${program} or use docker`)
+  }
+}
+
+async function tryOverlay(store: Store, rootless: boolean, must: Holder['must']): Promise<void> {
+  const folder = await mkdtemp(join(store.folder, 'drafts', 'try-'))
+  try {
+    for (const name of ['lower', 'upper', 'work', 'root']) await mkdir(join(folder, name))
+    const options = `lowerdir=lower,upperdir=upper,workdir=work,${overlayOptions(rootless)}`
+    await must(
+      'Mounting an overlay',
+      `cd ${line(folder)} && ${line('mount', '-t', 'overlay', 'overlay', '-o', options, 'root')} && umount root`,
+    )
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+}
+
+type Holder = Awaited<ReturnType<typeof startHolder>>
+
+async function canLoop(store: Store, run: Holder['run']): Promise<boolean> {
+  const folder = await mkdtemp(join(store.folder, 'drafts', 'try-'))
+  try {
+    const script = 'truncate -s 4M disk && mkfs.ext4 -q disk && mkdir on && mount -o loop disk on && umount on'
+    return (await run(`cd ${line(folder)} && ${script}`)).code === 0
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+}
+
+async function findLauncher(): Promise<Launcher> {
+  const [setpriv, sh] = await Promise.all([findProgram('setpriv'), findProgram('sh')])
+  const { output } = await tryProgram('ldd', [setpriv, sh])
+  const files = new Set(output.split('\n').flatMap((text) => /(?:=> |^\s*)(\/\S+) \(/.exec(text)?.[1] ?? []))
+  const loader = [...files].find((file) => basename(file).startsWith('ld-'))
+  if (loader === undefined) throw unavailable(`the libraries of ${setpriv} were not found`)
+  return { loader, setpriv, sh, libraries: [...files].filter((file) => file !== loader) }
+}
+
+const findProgram = async (name: string): Promise<string> =>
+  (await tryProgram('sh', ['-c', `command -v ${name}`])).output.trim()

@@ -1,0 +1,19 @@
+import { expect, test } from 'vitest'
+import { readDockerfile } from '../../harbor/dockerfile.ts'
+import { registryName } from './buildah.ts'
+import { baseNames } from './prepare.ts'
+
+test('what a Dockerfile is built on is found through its variables and stages', () => {
+  const text = `ARG TAG=1\nFROM a:\${TAG} AS one\nFROM one AS two\nFROM scratch\nFROM b/$TAG:\${NONE:-x}\nFROM a:1\n`
+  expect(baseNames(readDockerfile(text))).toEqual(['a:1', 'b/1:x'])
+})
+
+test.each([
+  ['debian', 'docker.io/library/debian:latest'],
+  ['docker.io/library/debian:12', 'docker.io/library/debian:12'],
+  ['lab/tool:1', 'docker.io/lab/tool:1'],
+  ['ghcr.io/lab/tool:1', 'ghcr.io/lab/tool:1'],
+  ['localhost:5000/tool', 'localhost:5000/tool:latest'],
+])('%s is looked up as %s', (name, full) => {
+  expect(registryName(name)).toBe(full)
+})

@@ -1,0 +1,81 @@
+import { link, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { findProcess, isAlive, type ProcessMark } from './process-life.ts'
+
+/** What it takes to clean up after a sandbox whose engine has died. Written before anything else is made. */
+export type SandboxRecord = {
+  id: string
+  engine: ProcessMark
+  deadline: number
+  holder: ProcessMark | undefined
+  cgroups: string[]
+}
+
+const SAFE_ID = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$/
+const EXTENSION = '.json'
+/** A record is written in much less. */
+const WRITING_MS = 60_000
+/** Past its deadline a sandbox is still collected from and removed by its engine. */
+const GRACE_MS = 15 * 60_000
+
+export async function makeRecord(
+  folder: string,
+  record: Omit<SandboxRecord, 'engine' | 'holder'>,
+): Promise<SandboxRecord> {
+  if (!SAFE_ID.test(record.id)) throw new Error(`A sandbox cannot be called ${JSON.stringify(record.id)}.`)
+  const engine = await findProcess(process.pid)
+  if (engine === undefined) throw new Error('This process does not find itself in /proc.')
+  const full = { ...record, engine, holder: undefined }
+  await mkdir(folder, { recursive: true })
+  const draft = draftPath(folder, record.id)
+  await writeFile(draft, JSON.stringify(full))
+  try {
+    // Unlike a rename it fails when there is one already.
+    await link(draft, recordPath(folder, record.id))
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code !== 'EEXIST') throw error
+    throw new Error(`There is already a sandbox ${record.id}.`)
+  } finally {
+    await rm(draft)
+  }
+  return full
+}
+
+export async function updateRecord(folder: string, record: SandboxRecord): Promise<void> {
+  const draft = draftPath(folder, record.id)
+  await writeFile(draft, JSON.stringify(record))
+  await rename(draft, recordPath(folder, record.id))
+}
+
+export const removeRecord = (folder: string, id: string): Promise<void> => rm(recordPath(folder, id), { force: true })
+
+/** Those that no live process looks after. */
+export async function listAbandoned(folder: string): Promise<SandboxRecord[]> {
+  const names = await readdir(folder).catch(() => [])
+  await Promise.all(names.filter((name) => !name.endsWith(EXTENSION)).map((name) => removeOldDraft(join(folder, name))))
+  const records = await Promise.all(
+    names.filter((name) => name.endsWith(EXTENSION)).map((name) => readRecord(join(folder, name))),
+  )
+  const found = records.filter((record) => record !== undefined)
+  const abandoned = await Promise.all(found.map(isAbandoned))
+  return found.filter((_, index) => abandoned[index])
+}
+
+async function isAbandoned({ engine, deadline }: SandboxRecord): Promise<boolean> {
+  if (!(await isAlive(engine))) return true
+  return engine.pid !== process.pid && Date.now() > deadline + GRACE_MS
+}
+
+/** Undefined when it was removed in the meantime. */
+async function readRecord(path: string): Promise<SandboxRecord | undefined> {
+  const text = await readFile(path, 'utf8').catch(() => undefined)
+  return text === undefined ? undefined : JSON.parse(text)
+}
+
+async function removeOldDraft(path: string): Promise<void> {
+  const found = await stat(path).catch(() => undefined)
+  if (found && Date.now() - found.mtimeMs > WRITING_MS) await rm(path, { force: true })
+}
+
+const recordPath = (folder: string, id: string): string => join(folder, `${id}${EXTENSION}`)
+const draftPath = (folder: string, id: string): string => join(folder, `${id}.${process.pid}.draft`)

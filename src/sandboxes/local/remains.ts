@@ -1,0 +1,33 @@
+import type { Remains } from '../sandbox.ts'
+import { collectTar } from './collect.ts'
+import type { Files } from './files.ts'
+import type { Holder } from './holder.ts'
+
+/** The inside of `Remains`: what a later sandbox is seeded from. */
+export type Left = {
+  imageDigest: string
+  holder: Holder
+  files: Files
+  root: string
+  /** Sandboxes that still use its layers. It is not taken away before them. */
+  users: Set<Promise<unknown>>
+  /** Under way, or waiting for the users. */
+  removal: Promise<void> | undefined
+}
+
+const insides = new WeakMap<Remains, Left>()
+
+export function makeRemains(sandboxId: string, left: Left): Remains {
+  const remains: Remains = {
+    sandboxId,
+    collect: (path, caps) => collectTar(left.root, path, caps),
+  }
+  insides.set(remains, left)
+  return remains
+}
+
+export function leftOf(remains: Remains): Left {
+  const left = insides.get(remains)
+  if (left === undefined) throw new Error(`What sandbox ${remains.sandboxId} left is not of this provider.`)
+  return left
+}

@@ -1,0 +1,64 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { text } from 'node:stream/consumers'
+import { SandboxUnavailable } from '../sandbox.ts'
+import { TOOLS_PATH } from './holder.ts'
+
+const LAST_LINES = 30
+
+export type RunOptions = { cwd?: string; env?: Record<string, string>; signal?: AbortSignal }
+
+/** Runs a program of this machine that has to work, and gives what it printed. */
+export async function runProgram(program: string, args: string[], options: RunOptions = {}): Promise<string> {
+  const { code, output, errors } = await tryProgram(program, args, options)
+  if (code === 0) return output
+  throw new SandboxUnavailable(`${program} failed: ${errors.trim() || output.trim() || `code ${code}`}`)
+}
+
+/** Code 127 when it is not there. */
+export async function tryProgram(
+  program: string,
+  args: string[],
+  { cwd, env, signal }: RunOptions = {},
+): Promise<{ code: number | null; output: string; errors: string }> {
+  const child = spawn(program, args, {
+    env: { PATH: TOOLS_PATH, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    ...(cwd === undefined ? {} : { cwd }),
+    ...(signal === undefined ? {} : { signal, killSignal: 'SIGKILL' as const }),
+  })
+  const ended = once(child, 'close').then(
+    ([code]): number | null => code,
+    (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return 127
+      throw error
+    },
+  )
+  const [output, errors, code] = await Promise.all([text(child.stdout), text(child.stderr), ended])
+  return { code, output, errors }
+}
+
+/** Like `runProgram`, with each line of errors told as it comes. The last of them are in the error. */
+export async function runLogged(
+  program: string,
+  args: string[],
+  { signal, onLog }: { signal: AbortSignal; onLog: (line: string) => void },
+): Promise<string> {
+  signal.throwIfAborted()
+  const child = spawn(program, args, {
+    env: { PATH: TOOLS_PATH, HOME: '/root' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    signal,
+    killSignal: 'SIGKILL',
+  })
+  const last: string[] = []
+  createInterface({ input: child.stderr }).on('line', (text) => {
+    last.push(text)
+    if (last.length > LAST_LINES) last.shift()
+    onLog(text)
+  })
+  const [output, [code]] = await Promise.all([text(child.stdout), once(child, 'close')])
+  if (code === 0) return output
+  throw new SandboxUnavailable(`${program} failed (${code}):\n${last.join('\n')}`)
+}

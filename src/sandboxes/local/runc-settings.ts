@@ -1,0 +1,89 @@
+import { join } from 'node:path'
+import { CAPABILITIES, HOSTNAME, type Launch } from './launch.ts'
+import { initWords, LAUNCHER, launcherFiles, launcherWords } from './launcher.ts'
+import { seccompSettings } from './seccomp.ts'
+import { line, quote } from './shell.ts'
+
+const MASKED = [
+  ...['/proc/acpi', '/proc/asound', '/proc/kcore', '/proc/keys', '/proc/latency_stats', '/proc/timer_list'],
+  ...['/proc/timer_stats', '/proc/sched_debug', '/proc/scsi', '/sys/firmware', '/sys/devices/virtual/powercap'],
+]
+const READ_ONLY = ['/proc/bus', '/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger']
+
+const mount = (type: string, destination: string, ...options: string[]): object => ({
+  destination,
+  type,
+  source: type,
+  options,
+})
+
+const bind = (source: string, destination: string, readOnly: boolean): object => ({
+  destination,
+  type: 'bind',
+  source,
+  options: ['bind', 'nosuid', 'nodev', ...(readOnly ? ['ro'] : [])],
+})
+
+const MOUNTS = [
+  mount('proc', '/proc', 'nosuid', 'noexec', 'nodev'),
+  mount('tmpfs', '/dev', 'nosuid', 'strictatime', 'mode=755', 'size=65536k'),
+  mount('devpts', '/dev/pts', 'nosuid', 'noexec', 'newinstance', 'ptmxmode=0666', 'mode=0620'),
+  mount('tmpfs', '/dev/shm', 'nosuid', 'noexec', 'nodev', 'mode=1777'),
+  mount('mqueue', '/dev/mqueue', 'nosuid', 'noexec', 'nodev'),
+  mount('sysfs', '/sys', 'nosuid', 'noexec', 'nodev', 'ro'),
+]
+
+const OUTPUT = join(LAUNCHER, 'output')
+
+/** The OCI settings of a sandbox: the same walls as bubblewrap's, in the words of runc. */
+export function runcSettings(launch: Launch): object {
+  const { host, spec, folder, root, account, workdir, env, binds } = launch
+  // SETPCAP is given up by setpriv, which needs it to take itself from the bounding set.
+  const capabilities = [...CAPABILITIES, 'SETPCAP'].map((name) => `CAP_${name}`)
+  return {
+    ociVersion: '1.0.2',
+    hostname: HOSTNAME,
+    root: { path: root, readonly: false },
+    process: {
+      terminal: false,
+      user: { uid: 0, gid: 0 },
+      args: [
+        ...initWords(host.launcher, OUTPUT),
+        ...launcherWords(host.launcher, account, CAPABILITIES),
+        ...spec.command,
+      ],
+      env: Object.entries(env).map(([name, value]) => `${name}=${value}`),
+      cwd: workdir,
+      noNewPrivileges: true,
+      capabilities: { bounding: capabilities, effective: capabilities, permitted: capabilities },
+    },
+    mounts: [
+      ...MOUNTS,
+      ...binds.map((path) => bind(path, path, true)),
+      ...launcherFiles(host.launcher).map(({ source, target }) => bind(source, target, true)),
+      bind(join(folder, 'output'), OUTPUT, false),
+      ...spec.mounts.map(({ source, target, readOnly }) => bind(source, target, readOnly)),
+    ],
+    hooks: hooksOf(launch),
+    linux: {
+      cgroupsPath: `/assay-${spec.id}`,
+      namespaces: ['pid', 'network', 'ipc', 'uts', 'mount', 'cgroup'].map((type) => ({ type })),
+      resources: { devices: [{ allow: false, access: 'rwm' }] },
+      seccomp: seccompSettings(host.machine),
+      maskedPaths: MASKED,
+      readonlyPaths: READ_ONLY,
+    },
+  }
+}
+
+/** A gateway listens after much less. */
+const HOLD_S = 60
+
+/** Holds the command up, with its network made, until the gateway listens. */
+function hooksOf({ spec, folder }: Launch): object {
+  if (spec.gateway === null) return {}
+  const script = `: > ${quote(join(folder, 'created'))}; ${line('head', '-c', '1', join(folder, 'gate'))} > /dev/null`
+  return {
+    createRuntime: [{ path: '/bin/sh', args: ['sh', '-c', script], env: ['PATH=/usr/bin:/bin'], timeout: HOLD_S }],
+  }
+}

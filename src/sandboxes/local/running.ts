@@ -1,0 +1,25 @@
+import type { Server } from 'node:net'
+import type { SandboxSpec } from '../sandbox.ts'
+import type { Files } from './files.ts'
+import type { Holder } from './holder.ts'
+import type { Launched } from './launch.ts'
+import type { Host } from './machine.ts'
+import type { Output } from './output.ts'
+import type { SandboxRecord } from './record.ts'
+
+/** What has been made of a sandbox so far, to be given back. */
+export type Made = {
+  record: SandboxRecord
+  files: Files
+  holder: Holder | undefined
+  gateway: Server | undefined
+}
+
+export type Running = {
+  host: Host
+  spec: SandboxSpec
+  made: Made
+  holder: Holder
+  launched: Launched
+  output: Output
+}

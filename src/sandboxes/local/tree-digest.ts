@@ -1,0 +1,22 @@
+import { createHash, type Hash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { lstat, readdir, readlink } from 'node:fs/promises'
+import { join } from 'node:path'
+
+/** What a folder holds: names, kinds, rights, owners, contents. Times are left out. */
+export async function treeDigest(folder: string): Promise<string> {
+  const hash = createHash('sha256')
+  await addEntry(hash, folder, '')
+  return hash.digest('hex')
+}
+
+async function addEntry(hash: Hash, top: string, path: string): Promise<void> {
+  const full = join(top, path)
+  const stats = await lstat(full)
+  const facts = [path, stats.mode, stats.uid, stats.gid, stats.isDirectory() ? 0 : stats.size, stats.rdev]
+  hash.update(`${JSON.stringify(facts)}\n`)
+  if (stats.isSymbolicLink()) hash.update(await readlink(full))
+  if (stats.isFile()) for await (const chunk of createReadStream(full)) hash.update(chunk)
+  if (!stats.isDirectory()) return
+  for (const name of (await readdir(full)).sort()) await addEntry(hash, top, join(path, name))
+}

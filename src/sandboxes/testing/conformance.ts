@@ -1,0 +1,47 @@
+import { afterAll, beforeAll, describe, test, vi } from 'vitest'
+import { openBench } from './bench.ts'
+import type { Case } from './case.ts'
+import { fileCases } from './file-cases.ts'
+import { isolationCases } from './isolation-cases.ts'
+import { limitCases } from './limit-cases.ts'
+import { networkCases } from './network-cases.ts'
+import { processCases } from './process-cases.ts'
+import { seedCases } from './seed-cases.ts'
+import type { Subject } from './subject.ts'
+
+export const CASES: Case[] = [
+  ...processCases,
+  ...limitCases,
+  ...isolationCases,
+  ...networkCases,
+  ...fileCases,
+  ...seedCases,
+]
+
+const CASE_MS = 60_000
+/** The first may have to make or import an image. */
+const OPEN_MS = 600_000
+
+export function conformance(name: string, open: () => Promise<Subject>): void {
+  describe(`${name} conforms`, () => {
+    let subject: Subject
+
+    beforeAll(async () => {
+      vi.setConfig({ testTimeout: CASE_MS })
+      subject = await open()
+    }, OPEN_MS)
+
+    afterAll(async () => {
+      await subject?.[Symbol.asyncDispose]()
+    }, CASE_MS)
+
+    for (const { name: what, run } of CASES) {
+      test(what, async ({ skip }) => {
+        const reason = subject.unable[what]
+        if (reason !== undefined) skip(reason)
+        await using bench = await openBench(subject)
+        await run(bench)
+      })
+    }
+  })
+}

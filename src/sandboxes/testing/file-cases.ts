@@ -1,0 +1,97 @@
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import { collected } from './bench.ts'
+import type { Case } from './case.ts'
+
+/** Everything that a filesystem can hold and an archive should not. */
+const TRAPS = `mkdir -p /w/sub /w/empty && cd /w && echo one > file && echo two > sub/deep && chmod 755 sub/deep
+ln -s file inside; ln -s ../file sub/up; ln -s sub/deep chain
+ln -s /etc/passwd absolute; ln -s ../../etc/passwd leaves; ln -s / root; ln -s ../w/file around
+mkfifo fifo; cp /bin/true suid; chmod 4755 suid; ln file hard
+perl -e 'use Socket; socket(S, AF_UNIX, SOCK_STREAM, 0); bind(S, sockaddr_un("/w/socket"))'`
+
+export const fileCases: Case[] = [
+  {
+    name: 'a read-only mount can be read and stays as it is',
+    run: async (bench) => {
+      const folder = await bench.folder()
+      await writeFile(join(folder, 'file'), 'kept')
+      const mounts = [{ source: folder, target: '/given', readOnly: true }]
+      const script =
+        'cat /given/file; (echo x > /given/file; rm -f /given/file; touch /given/new; chmod 777 /given) 2> /dev/null; mount -o remount,rw /given 2> /dev/null; true'
+      expect((await bench.run(script, { mounts })).output).toBe('kept')
+      expect(await readFile(join(folder, 'file'), 'utf8')).toBe('kept')
+    },
+  },
+  {
+    name: 'what is written to a writable mount is there afterwards',
+    run: async (bench) => {
+      const folder = await bench.folder()
+      const mounts = [{ source: folder, target: '/logs/verifier', readOnly: false }]
+      await bench.run('echo 1 > /logs/verifier/reward.txt', { mounts })
+      expect(await readFile(join(folder, 'reward.txt'), 'utf8')).toBe('1\n')
+    },
+  },
+  {
+    name: 'collect takes files, folders and links that stay inside, and names what it leaves out',
+    run: async (bench) => {
+      const { sandbox } = await bench.run(TRAPS)
+      const found = await collected(sandbox.remains, '/w')
+      expect(found?.entries.map(({ path, type }) => `${type} ${path.replace(/\/$/, '')}`)).toEqual([
+        'Directory w',
+        'SymbolicLink w/chain',
+        'Directory w/empty',
+        'File w/file',
+        'File w/hard',
+        'SymbolicLink w/inside',
+        'Directory w/sub',
+        'File w/sub/deep',
+        'SymbolicLink w/sub/up',
+        'File w/suid',
+      ])
+      expect(found?.leftOut).toEqual(['w/absolute', 'w/around', 'w/fifo', 'w/leaves', 'w/root', 'w/socket'])
+      const mode = (path: string) => found?.entries.find((entry) => entry.path === path)?.mode
+      expect([mode('w/suid'), mode('w/sub/deep'), mode('w/file')]).toEqual([0o755, 0o755, 0o644])
+      expect(found?.entries.find(({ path }) => path === 'w/file')?.content).toBe('one\n')
+    },
+  },
+  {
+    name: 'collect takes a single file, sees what the image holds, and tells what is not there',
+    run: async (bench) => {
+      const { sandbox } = await bench.run('echo mine > /etc/mine; rm /etc/debian_version')
+      expect((await collected(sandbox.remains, '/etc/mine'))?.entries).toMatchObject([
+        { path: 'mine', type: 'File', content: 'mine\n' },
+      ])
+      expect((await collected(sandbox.remains, '/etc/hostname/no'))?.entries).toBeUndefined()
+      expect(await collected(sandbox.remains, '/etc/debian_version')).toBeUndefined()
+      expect((await collected(sandbox.remains, '/etc/os-release'))?.leftOut).toEqual(['os-release'])
+      expect((await collected(sandbox.remains, '/usr/lib/os-release'))?.entries).toHaveLength(1)
+    },
+  },
+  {
+    name: 'collect does not go through a link to where it is told to look',
+    run: async (bench) => {
+      const folder = await bench.folder()
+      await mkdir(join(folder, 'inner'))
+      await writeFile(join(folder, 'inner', 'file'), 'of the machine')
+      const { sandbox } = await bench.run(`ln -s ${folder} /w; ln -s / /r`)
+      expect((await collected(sandbox.remains, '/w'))?.entries ?? []).toEqual([])
+      expect(await collected(sandbox.remains, '/w/inner/file')).toBeUndefined()
+      expect(await collected(sandbox.remains, `/r${folder}/inner/file`)).toBeUndefined()
+      expect(await collected(sandbox.remains, `/../..${folder}/inner/file`)).toBeUndefined()
+    },
+  },
+  {
+    name: 'collect stops at its caps',
+    run: async (bench) => {
+      const { sandbox } = await bench.run(
+        'mkdir /w; for i in $(seq 50); do echo $i > /w/$i; done; truncate -s 5G /w/sparse',
+      )
+      const few = await collected(sandbox.remains, '/w', { files: 10, bytes: 1e6 })
+      expect(few?.entries.length).toBeLessThanOrEqual(10)
+      const small = await collected(sandbox.remains, '/w', { files: 1000, bytes: 1e6 })
+      expect(small?.leftOut).toContain('w/sparse')
+    },
+  },
+]

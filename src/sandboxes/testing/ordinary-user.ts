@@ -1,0 +1,24 @@
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { conformance } from './conformance.ts'
+import { createLocalSubject } from './local-subject.ts'
+
+const ONE_USER = 'an ordinary user has one user id in its namespace'
+const NO_CGROUP = 'an ordinary user has no cgroups here'
+
+// Run by local-ordinary-user.test.ts, in a process of another user.
+conformance('local bwrap as an ordinary user', () =>
+  createLocalSubject('bwrap', {
+    rootfs: join(tmpdir(), 'rootfs'),
+    unable: {
+      'it runs as the user it is given, by name or number, with that user’s groups and home': ONE_USER,
+      'also another user in it can open /dev/stdout and /dev/stderr': ONE_USER,
+      'an ordinary user in it has no capability, and su gives none': ONE_USER,
+      'a seed keeps owners and rights': ONE_USER,
+      'memory: what takes more than its limit is ended, and the limit is named': NO_CGROUP,
+      'memory: a child that is ended for it is named when the command fails': NO_CGROUP,
+      'pids: no more processes than the limit, and the limit is named': NO_CGROUP,
+      'cpus: it gets no more than its share': NO_CGROUP,
+    },
+  }),
+)

@@ -1,0 +1,91 @@
+import { expect } from 'vitest'
+import { collected } from './bench.ts'
+import type { Case } from './case.ts'
+
+const CHANGES = `mkdir -p /app/kept && echo work > /app/kept/file && echo out > /outside && echo x > /usr/local/bin/tool
+chmod +x /usr/local/bin/tool; rm /etc/debian_version; rm -r /opt; ln -s /etc/passwd /app/leaves; mkfifo /app/fifo
+mkdir -p /tests && echo planted > /tests/conftest.py; rm -r /srv; mkdir /srv; echo new > /srv/new`
+
+const LOOK =
+  'cd /; for f in app/kept/file app/leaves app/fifo outside usr/local/bin/tool etc/debian_version opt tests/conftest.py srv/new; do if [ -e $f ] || [ -L $f ]; then echo $f; fi; done'
+
+export const seedCases: Case[] = [
+  {
+    name: 'a workspace seed shows the given folders of the earlier sandbox, through the filter, and nothing else of it',
+    run: async (bench) => {
+      const { sandbox } = await bench.run(CHANGES)
+      const seed = { kind: 'workspace' as const, from: sandbox.remains, paths: ['/app', '/srv'] }
+      const { output } = await bench.run(LOOK, { seed })
+      expect(output.split('\n').filter(Boolean)).toEqual(['app/kept/file', 'etc/debian_version', 'opt', 'srv/new'])
+    },
+  },
+  {
+    name: 'a workspace seed shows what was deleted as deleted',
+    run: async (bench) => {
+      const { sandbox } = await bench.run(
+        'rm /etc/apt/apt.conf.d/* /etc/debian_version; rm -r /var/lib/dpkg; mkdir -p /var/lib/dpkg; touch /var/lib/dpkg/new',
+      )
+      const seed = { kind: 'workspace' as const, from: sandbox.remains, paths: ['/etc/apt', '/var/lib/dpkg'] }
+      const { output } = await bench.run('ls /etc/apt/apt.conf.d /var/lib/dpkg; ls /etc/debian_version', { seed })
+      expect(output).toBe('/etc/apt/apt.conf.d:\n\n/var/lib/dpkg:\nnew\n/etc/debian_version\n')
+    },
+  },
+  {
+    name: 'a snapshot seed shows all changes but those under the given paths',
+    run: async (bench) => {
+      const { sandbox } = await bench.run(CHANGES)
+      const seed = { kind: 'snapshot' as const, from: sandbox.remains, without: ['/tests', '/usr/local/bin', '/etc'] }
+      const { output } = await bench.run(`${LOOK}; ls /srv`, { seed })
+      expect(output.split('\n').filter(Boolean)).toEqual([
+        ...['app/kept/file', 'app/leaves', 'app/fifo', 'outside', 'etc/debian_version', 'srv/new', 'new'],
+      ])
+    },
+  },
+  {
+    name: 'what a seeded sandbox writes does not reach the earlier one, and can be collected and seeded again',
+    run: async (bench) => {
+      const { sandbox: first } = await bench.run('mkdir /app; echo 1 > /app/file')
+      const workspace = { kind: 'workspace' as const, from: first.remains, paths: ['/app'] }
+      const { sandbox: second } = await bench.run('echo 2 >> /app/file; echo other > /app/other', { seed: workspace })
+      const contents = async (remains: typeof first.remains) =>
+        (await collected(remains, '/app'))?.entries.map(({ content }) => content)
+      expect(await contents(first.remains)).toEqual(['', '1\n'])
+      expect(await contents(second.remains)).toEqual(['', '1\n2\n', 'other\n'])
+      const snapshot = { kind: 'snapshot' as const, from: second.remains, without: [] }
+      const third = await bench.run('cat /app/file /app/other; echo 3 > /app/third', { seed: snapshot })
+      expect(third.output).toBe('1\n2\nother\n')
+      const again = { kind: 'snapshot' as const, from: third.sandbox.remains, without: ['/app/other'] }
+      expect((await bench.run('ls /app', { seed: again })).output).toBe('file\nthird\n')
+    },
+  },
+  {
+    name: 'a seed keeps owners and rights',
+    run: async (bench) => {
+      const { sandbox } = await bench.run(
+        'mkdir -m 750 /app; echo 1 > /app/file; chmod 640 /app/file; chown -R 33:34 /app',
+      )
+      const from = sandbox.remains
+      const script = 'stat -c "%u %g %a" /app /app/file'
+      const workspace = await bench.run(script, { seed: { kind: 'workspace', from, paths: ['/app'] } })
+      expect(workspace.output).toBe('33 34 750\n33 34 640\n')
+      const snapshot = await bench.run(script, { seed: { kind: 'snapshot', from, without: [] } })
+      expect(snapshot.output).toBe('33 34 750\n33 34 640\n')
+    },
+  },
+  {
+    name: 'a protected path is the image’s even when a folder above it was replaced',
+    run: async (bench) => {
+      const attacks = [
+        'mv /usr/local /usr/other; mkdir -p /usr/local/bin; echo x > /usr/local/bin/tool',
+        'mkdir -p /evil/bin; echo x > /evil/bin/tool; rm -rf /usr/local; ln -s /evil /usr/local',
+        'rm -rf /usr/local',
+      ]
+      for (const attack of attacks) {
+        const { sandbox } = await bench.run(attack)
+        const seed = { kind: 'snapshot' as const, from: sandbox.remains, without: ['/usr/local/bin'] }
+        const { output } = await bench.run('ls -d /usr/local/bin; ls /usr/local/bin', { seed })
+        expect(output, attack).toBe('/usr/local/bin\n')
+      }
+    },
+  },
+]
