@@ -43,6 +43,8 @@ const ZOD = 'node_modules/zod/'
 
 // The only commands that open the server's own code: they start it, or mend it where no server runs.
 const STARTERS = '^cli/(serve|migrate|doctor|operate[^/]*)\\.ts$'
+// The commands that run the engine by itself, without a server.
+const ENGINE = '^cli/trial\\.ts$'
 const CLIENT = ['/schema\\.ts$', '^src/platform/http/(client|endpoint)\\.ts$']
 
 const forbid = (name, from, to) => ({ name, severity: 'error', from, to })
@@ -78,13 +80,18 @@ module.exports = {
     forbid('contract-base-is-browser-safe', { path: CONTRACT_BASE }, { pathNot: [CONTRACT_BASE, ZOD] }),
     forbid(
       'clients-see-only-the-contract',
-      { path: '^(web|cli)/', pathNot: [...TESTS, STARTERS] },
+      { path: '^(web|cli)/', pathNot: [...TESTS, STARTERS, ENGINE] },
       { path: '^src/', pathNot: CLIENT },
     ),
     forbid(
       'starters-see-only-the-contract-and-the-entrance',
       { path: STARTERS, pathNot: TESTS },
       { path: '^src/', pathNot: [...CLIENT, '^src/(operate/)?[^/]+\\.ts$', '^src/platform/log\\.ts$'] },
+    ),
+    forbid(
+      'the-engine-is-entered-by-its-door',
+      { path: ENGINE },
+      { path: '^src/', pathNot: [...CLIENT, '^src/trials/(engine|record)\\.ts$'] },
     ),
     forbid(
       'sql-stays-in-sql-files',

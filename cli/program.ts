@@ -11,6 +11,7 @@ import { addOrgsCommands } from './orgs.ts'
 import { addServeCommands } from './serve.ts'
 import { DEFAULT_URL } from './service.ts'
 import { type Shell, styled } from './shell.ts'
+import { addTrialCommands } from './trial.ts'
 
 /** Answers the exit code. */
 export async function run(args: string[], shell: Shell): Promise<number> {
@@ -47,6 +48,8 @@ function program(shell: Shell): Command {
   const keys = addKeysCommands(assay, shell)
   const credentials = addCredentialsCommands(assay, shell)
   const audit = addAuditCommands(assay, shell)
+  assay.commandsGroup('Work on tasks:')
+  addTrialCommands(assay, shell)
   assay.commandsGroup('Look after it:')
   addOperateCommands({ assay, keys, credentials, audit }, shell)
   addDoctorCommand(assay, shell)

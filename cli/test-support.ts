@@ -26,7 +26,8 @@ export function assay(args: string[], { env = {}, input = '', ...options }: Opti
 }
 
 /** `script` of util-linux lends a terminal to a program; other systems have another one of that name. */
-export const hasTerminal = process.platform === 'linux' && spawnSync('script', ['--version']).status === 0
+export const hasTerminal =
+  process.platform === 'linux' && spawnSync('script', ['-qec', 'true', '/dev/null']).status === 0
 
 /** The same on a terminal of its own. `type` answers what was shown so far with what is typed next, or nothing. */
 export function onTerminal(args: string[], env: Environment, type: (shown: string) => string | undefined) {

@@ -31,6 +31,7 @@ const Settings = z.object({
     .optional(),
   ASSAY_WORKER_SLOTS: count(1, 1000).default(8),
   ASSAY_DATABASE_CONNECTIONS: count(2, 500).default(20),
+  ASSAY_ALLOW_HOST_BASE: z.enum(['0', '1'], 'must be 0 or 1').default('0'),
   ASSAY_LOG: z
     .enum(['debug', 'info', 'warn', 'error', 'silent'], 'must be debug, info, warn, error or silent')
     .default('info'),
@@ -49,6 +50,8 @@ export type Config = {
   credentialStorage: boolean
   /** Requests per minute and key. */
   rateLimit: number | undefined
+  /** Local sandboxes may use this machine's own system files where no base image is at hand. */
+  allowHostBase: boolean
   workerSlots: number
   databaseConnections: number
   logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent'
@@ -82,6 +85,7 @@ export function readConfig(environment: Environment): Config {
     secretKey: settings.ASSAY_SECRET_KEY,
     credentialStorage: settings.ASSAY_CREDENTIAL_STORAGE === 'on',
     rateLimit: settings.ASSAY_RATE_LIMIT,
+    allowHostBase: settings.ASSAY_ALLOW_HOST_BASE === '1',
     workerSlots: settings.ASSAY_WORKER_SLOTS,
     databaseConnections: settings.ASSAY_DATABASE_CONNECTIONS,
     logLevel: settings.ASSAY_LOG,

@@ -1,0 +1,118 @@
+import { join } from 'node:path'
+import type { Command } from 'commander'
+import type { TrialRecord } from '../src/trials/record.ts'
+import { Failed, WrongUse } from './failure.ts'
+import { withExample, withGlobals } from './help.ts'
+import { DATA, type Flags, openLog, readSettings } from './operate-config.ts'
+import { globalsOf } from './service.ts'
+import { note, print, printJson, type Shell } from './shell.ts'
+import { printFacts } from './table.ts'
+
+type TrialFlags = Flags & { harness: string; sandbox: string; command?: string; verifyMode?: string; env: string[] }
+
+/** The engine by itself: no server, no database, no key. */
+export function addTrialCommands(assay: Command, shell: Shell): void {
+  withExample(
+    withGlobals(assay.command('trial'), '--json')
+      .description('Run one trial of a task in a sandbox and print its phases, reward and timings')
+      .argument('<task-folder>', "a task in Harbor's format")
+      .option('--harness <name>', 'who works on it: oracle or nop', 'oracle')
+      .option('--command <line>', 'a line of shell as the agent, to try a solution or a cheat')
+      .option('--sandbox <name>', 'where it runs', 'local')
+      .option(
+        '--verify-mode <mode>',
+        'workspace, snapshot or shared-cold; else the strictest in which the oracle passes',
+      )
+      .option('--env <name=value>', 'a value that the task asks for; may be repeated', collect, [])
+      .option(...DATA)
+      .action((folder: string, flags: TrialFlags, command: Command) => runTrial(shell, folder, flags, command)),
+    'assay trial ./my-task --harness oracle',
+  )
+  withExample(
+    withGlobals(assay.command('images').description('Base images of local sandboxes').command('import'))
+      .description('Take in a root filesystem, a folder or a tar, under the name that tasks use')
+      .argument('<path>', 'for example what debootstrap made')
+      .requiredOption('--name <name>', 'for example debian:bookworm-slim')
+      .option(...DATA)
+      .action((path: string, flags: Flags & { name: string }) => importImage(shell, path, flags)),
+    'assay images import ./rootfs --name debian:bookworm-slim',
+  )
+}
+
+const collect = (value: string, before: string[]): string[] => [...before, value]
+
+async function runTrial(shell: Shell, taskFolder: string, flags: TrialFlags, command: Command): Promise<void> {
+  const config = await readSettings(shell, flags)
+  const log = await openLog(shell, config, 'warn')
+  const { tryTask } = await import('../src/trials/engine.ts')
+  const abort = new AbortController()
+  process.once('SIGINT', () => abort.abort())
+  const record = await tryTask({
+    taskFolder,
+    harness: flags.harness,
+    command: flags.command,
+    sandbox: flags.sandbox,
+    verifyMode: flags.verifyMode,
+    variables: Object.fromEntries(flags.env.map(pair)),
+    dataFolder: config.dataFolder,
+    allowHostBase: config.allowHostBase,
+    outputFolder: join(config.dataFolder, 'trials'),
+    signal: abort.signal,
+    onPhase: (phase, step) => note(shell, step ? `${phase} (${step})` : phase),
+    log,
+  }).catch((error: unknown) => {
+    throw refused(error)
+  })
+  if (globalsOf(command).json) printJson(shell, record)
+  else show(shell, record)
+  if (record.state === 'errored') throw new Failed(record.error ?? 'The trial could not be scored.')
+}
+
+function pair(text: string): [string, string] {
+  const at = text.indexOf('=')
+  if (at < 1) throw new WrongUse('--env takes NAME=VALUE.')
+  return [text.slice(0, at), text.slice(at + 1)]
+}
+
+/** What the caller can mend is one sentence; a bug keeps its stack. */
+function refused(error: unknown): unknown {
+  const known = [
+    'UnknownName',
+    'TaskUnfit',
+    'TaskInvalid',
+    'VariableMissing',
+    'SandboxUnsupported',
+    'SandboxUnavailable',
+  ]
+  if (!(error instanceof Error) || !known.includes(error.name)) return error
+  return error.name === 'UnknownName' ? new WrongUse(error.message) : new Failed(error.message)
+}
+
+const seconds = (value: number): string => `${value.toFixed(2)} s`
+
+function show(shell: Shell, record: TrialRecord): void {
+  printFacts(shell, [
+    ['task', record.task.name],
+    ['harness', record.harness],
+    ['result', `${record.state} (${record.class}${record.limit ? `: ${record.limit}` : ''})`],
+    ['reward', record.reward === null ? 'none' : String(record.reward)],
+    ['verify mode', record.verifyMode],
+    ['isolation', record.base === 'host-base' ? `${record.isolation}, host-base` : record.isolation],
+    ['prepare', seconds(record.timings.prepare)],
+    ['agent', seconds(record.timings.agent)],
+    ['verify', seconds(record.timings.verify)],
+    ['total', seconds(record.timings.total)],
+  ])
+}
+
+async function importImage(shell: Shell, path: string, flags: Flags & { name: string }): Promise<void> {
+  const config = await readSettings(shell, flags)
+  const log = await openLog(shell, config, 'warn')
+  const engine = await import('../src/trials/engine.ts')
+  const digest = await engine
+    .importImage(path, flags.name, { dataFolder: config.dataFolder, log })
+    .catch((error: unknown) => {
+      throw refused(error)
+    })
+  print(shell, `${flags.name} ${digest}`)
+}

@@ -1,0 +1,16 @@
+import type { Harness } from './harness.ts'
+
+/** Runs the author's own solution. A task on which it does not score 1 is broken. */
+export const oracle: Harness = {
+  id: 'oracle',
+  needsModel: false,
+  plan: ({ solution }, solutionEnv) => {
+    if (!solution) return undefined
+    return {
+      command: [solution.script.replace(solution.folder, '/solution')],
+      env: [{ name: 'DEBIAN_FRONTEND', value: ['noninteractive'] }, ...solutionEnv],
+      folders: [{ source: solution.folder, target: '/solution' }],
+      input: '',
+    }
+  },
+}

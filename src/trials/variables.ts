@@ -1,0 +1,22 @@
+import type { EnvVar, Template } from '../harbor/task.ts'
+
+export type Variables = Record<string, string>
+
+/** The task asks for a value that nobody gave. */
+class VariableMissing extends Error {
+  override name = 'VariableMissing'
+}
+
+/** Fills the open places from the values that were given for this trial; never from the environment of this process. */
+export const filledEnv = (env: EnvVar[], variables: Variables): Record<string, string> =>
+  Object.fromEntries(env.map(({ name, value }) => [name, filled(value, variables)]))
+
+const filled = (template: Template, variables: Variables): string =>
+  template
+    .map((part) => {
+      if (typeof part === 'string') return part
+      const value = variables[part.variable] ?? part.fallback
+      if (value === null) throw new VariableMissing(`The task needs a value for ${part.variable}.`)
+      return value
+    })
+    .join('')
