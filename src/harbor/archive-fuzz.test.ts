@@ -3,12 +3,15 @@ import { dirname, join, resolve } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { newId } from '../platform/ids.ts'
 import { unpack } from './archive.ts'
 import { ArchiveRefused } from './archive-refused.ts'
+import { cpuMs } from './testing/cpu-time.ts'
 import { temporaryFolder } from './testing/folders.ts'
 import { pax, type RawEntry, rawEntry } from './testing/raw-tar.ts'
 import { streamOf } from './testing/unpacking.ts'
 
+const CPU_MS_MAX = 100
 const RUNS = process.env.ASSAY_TEST_LONG ? 10_000 : 400
 
 const names = fc.oneof(
@@ -70,18 +73,20 @@ test('whatever the bytes are, they are unpacked or refused, quickly, and nothing
       fc.integer({ min: 1, max: 2000 }),
       async (archive, links, size) => {
         await using place = await temporaryFolder()
-        const task = join(place.path, 'task')
+        const attempt = (name: string) =>
+          unpack(streamOf(archive, size), join(place.path, name), { links }).then(
+            () => undefined,
+            (error: unknown) => error,
+          )
         const before = process.threadCpuUsage()
-        const refusal = await unpack(streamOf(archive, size), task, { links }).then(
-          () => undefined,
-          (error: unknown) => error,
-        )
+        const refusal = await attempt('task')
         const { user, system } = process.threadCpuUsage(before)
 
         if (refusal !== undefined) expect(refusal).toBeInstanceOf(ArchiveRefused)
-        expect((user + system) / 1000).toBeLessThan(100)
         expect(await readdir(place.path)).toEqual(refusal === undefined ? ['task'] : [])
-        if (refusal === undefined) await expectContained(task)
+        if (refusal === undefined) await expectContained(join(place.path, 'task'))
+        // Once it can be the machine that is slow, or the compiler at work.
+        if (user + system > CPU_MS_MAX * 1000) expect(await cpuMs(() => attempt(newId()))).toBeLessThan(CPU_MS_MAX)
       },
     ),
     { numRuns: RUNS },

@@ -86,7 +86,7 @@ async function writeEntry(entry: TarEntry, path: string): Promise<void> {
   writeSmall(path, mode, Buffer.concat(chunks))
 }
 
-/** Sooner done than a thread is asked to: with promises ten thousand files take ten times as long. */
+/** Sooner done than a thread is asked to: with promises many small files take twice as long. */
 function writeSmall(path: string, mode: number, content: Buffer): void {
   const file = openSync(path, 'wx', 0o600)
   try {
