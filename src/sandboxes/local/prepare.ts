@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { readFile, stat } from 'node:fs/promises'
+import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Dockerfile, readDockerfile } from '../../harbor/dockerfile.ts'
 import type { Environment } from '../../harbor/task.ts'
@@ -29,7 +29,10 @@ export async function prepareImage(
   if (environment.os !== 'linux') throw new SandboxUnsupported(`The local sandbox has no ${environment.os}.`)
   if (environment.compose) throw new SandboxUnsupported('The local sandbox runs no docker-compose.yaml: use docker.')
   const signal = AbortSignal.any([options.signal, AbortSignal.timeout(environment.buildTimeoutSec * 1000)])
-  if (environment.image !== null) return named(preparing, environment.image, { ...options, signal })
+  if (environment.image !== null) {
+    const image = await named(preparing, environment.image, { ...options, signal })
+    return withFiles(preparing.host, image, { environment, folder }, { ...options, signal })
+  }
   if (environment.dockerfile === null) throw new SandboxUnsupported('The task has neither an image nor a Dockerfile.')
   const files = { dockerfile: join(folder, environment.dockerfile), context: join(folder, environment.folder) }
   return build(preparing, files, { ...options, signal })
@@ -38,6 +41,22 @@ export async function prepareImage(
 async function named({ host, useBuildah }: Preparing, name: string, options: PrepareOptions): Promise<StoredImage> {
   const known = await findImage(host.store, name)
   return known ?? pull(host, await canBuildah(host, useBuildah), name, options)
+}
+
+type Task = { environment: Environment; folder: string }
+
+/** Beside an image that is built already, the files of the environment are put into the working folder. */
+async function withFiles(host: Host, base: StoredImage, task: Task, options: PrepareOptions): Promise<StoredImage> {
+  const context = join(task.folder, task.environment.folder)
+  const files = (await readdir(context).catch(() => [])).filter((name) => name !== '.gitkeep')
+  if (files.length === 0) return base
+  const text = `FROM ${base.digest}\nWORKDIR ${task.environment.workdir ?? base.workdir}\nCOPY . .\n`
+  const key = await buildKey(text, context, [])
+  const known = await findBuild(host.store, key)
+  if (known && (await areThere(host.store, known))) return known
+  const built = await buildBuiltIn(host, { dockerfile: readDockerfile(text), key, context, base }, options)
+  await keepBuild(host.store, key, built)
+  return built
 }
 
 /** It needs more rights than an ordinary user has in one user namespace. */
