@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { Command } from 'commander'
 import type { TrialRecord } from '../src/trials/record.ts'
-import { Failed, WrongUse } from './failure.ts'
+import { WrongUse } from './failure.ts'
 import { withExample, withGlobals } from './help.ts'
 import { DATA, type Flags, openLog, readSettings } from './operate-config.ts'
 import { globalsOf } from './service.ts'
@@ -65,7 +65,7 @@ async function runTrial(shell: Shell, taskFolder: string, flags: TrialFlags, com
   })
   if (globalsOf(command).json) printJson(shell, record)
   else show(shell, record)
-  if (record.state === 'errored') throw new Failed(record.error ?? 'The trial could not be scored.')
+  if (record.state === 'errored') throw new Error(record.error ?? 'The trial could not be scored.')
 }
 
 function pair(text: string): [string, string] {
@@ -84,8 +84,9 @@ function refused(error: unknown): unknown {
     'SandboxUnsupported',
     'SandboxUnavailable',
   ]
+  if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return new Error('There is no such folder.')
   if (!(error instanceof Error) || !known.includes(error.name)) return error
-  return error.name === 'UnknownName' ? new WrongUse(error.message) : new Failed(error.message)
+  return error.name === 'UnknownName' ? new WrongUse(error.message) : new Error(error.message)
 }
 
 const seconds = (value: number): string => `${value.toFixed(2)} s`

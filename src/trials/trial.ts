@@ -164,6 +164,11 @@ async function timed<T>(timings: Timings, phase: keyof Timings, work: () => Prom
 }
 
 const ended = (timings: Timings, started: number): Timings => ({
-  ...timings,
-  total: (performance.now() - started) / 1000,
+  prepare: rounded(timings.prepare),
+  agent: rounded(timings.agent),
+  verify: rounded(timings.verify),
+  total: rounded((performance.now() - started) / 1000),
 })
+
+/** To the millisecond. */
+const rounded = (seconds: number): number => Math.round(seconds * 1000) / 1000

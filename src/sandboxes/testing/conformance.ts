@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, test } from 'vitest'
 import { openBench } from './bench.ts'
 import type { Case } from './case.ts'
 import { fileCases } from './file-cases.ts'
@@ -27,7 +27,6 @@ export function conformance(name: string, open: () => Promise<Subject>): void {
     let subject: Subject
 
     beforeAll(async () => {
-      vi.setConfig({ testTimeout: CASE_MS })
       subject = await open()
     }, OPEN_MS)
 
@@ -36,7 +35,7 @@ export function conformance(name: string, open: () => Promise<Subject>): void {
     }, CASE_MS)
 
     for (const { name: what, run } of CASES) {
-      test(what, async ({ skip }) => {
+      test(what, { timeout: CASE_MS }, async ({ skip }) => {
         const reason = subject.unable[what]
         if (reason !== undefined) skip(reason)
         await using bench = await openBench(subject)

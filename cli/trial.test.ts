@@ -1,0 +1,88 @@
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { writeTask } from '../src/trials/testing/workbench.ts'
+import { baseRootfs } from '../test/support/base-image.ts'
+import { assay, scratchFolder } from './test-support.ts'
+
+const folder = scratchFolder()
+const data = join(folder.path, 'data')
+const task = join(folder.path, 'task')
+beforeAll(async () => {
+  writeTask(task)
+  const imported = await assay([
+    'images',
+    'import',
+    await baseRootfs(),
+    '--name',
+    'debian:bookworm-slim',
+    '--data',
+    data,
+  ])
+  expect(imported).toMatchObject({
+    code: 0,
+    out: expect.stringMatching(/^debian:bookworm-slim sha256:[0-9a-f]{64}\n$/),
+  })
+}, 600_000)
+afterAll(folder.remove)
+
+const trial = (...options: string[]) => assay(['trial', task, '--data', data, ...options])
+
+test('the author’s solution is tried, and the strictest mode found, without server or database', async () => {
+  const ran = await trial()
+  expect(ran.code, ran.err).toBe(0)
+  expect(ran.out).toMatch(/^result +passed \(verified\)$/m)
+  expect(ran.out).toMatch(/^verify mode +workspace$/m)
+})
+
+test('--json gives the record', async () => {
+  const { out } = await trial('--harness', 'nop', '--verify-mode', 'snapshot', '--json')
+  expect(JSON.parse(out)).toMatchObject({
+    task: { name: 'assay/hello', digest: expect.stringMatching(/^sha256:/) },
+    harness: 'nop',
+    state: 'failed',
+    class: 'verified',
+    reward: 0,
+    verifyMode: 'snapshot',
+    base: 'image',
+    timings: {
+      prepare: expect.any(Number),
+      agent: expect.any(Number),
+      verify: expect.any(Number),
+      total: expect.any(Number),
+    },
+  })
+})
+
+test('--command tries a solution, or a cheat', async () => {
+  const tried = async (line: string) =>
+    JSON.parse((await trial('--command', line, '--verify-mode', 'workspace', '--json')).out).state
+  expect(await tried('echo hello > hello.txt')).toBe('passed')
+  expect(await tried('mkdir -p /logs/verifier; echo 1 > /logs/verifier/reward.txt')).toBe('failed')
+})
+
+test.each([
+  [['--harness', 'nobody'], 2, /There is no harness nobody\. Known: oracle, nop\./],
+  [['--sandbox', 'cloud'], 2, /There is no sandbox cloud\. Known: local/],
+  [['--verify-mode', 'trust'], 2, /There is no verify mode trust/],
+  [['--env', 'NOVALUE'], 2, /--env takes NAME=VALUE/],
+])('%j is wrong use', async (options, code, sentence) => {
+  const ran = await trial(...options)
+  expect(ran).toMatchObject({ code, out: '' })
+  expect(ran.err).toMatch(sentence)
+})
+
+test('a task that is none lists what is wrong, and an image that is not there says how to import it', async () => {
+  const broken = writeTask(join(folder.path, 'broken'), { 'task.toml': 'schema_version = 7\n' })
+  expect((await assay(['trial', broken, '--data', data])).code).toBe(1)
+  const toml = '[environment]\ndocker_image = "nobody/knows:this"\nworkdir = "/app"\n'
+  const lost = writeTask(join(folder.path, 'lost'), { 'task.toml': toml })
+  const ran = await assay(['trial', lost, '--data', data, '--verify-mode', 'workspace'])
+  expect(ran.code).toBe(1)
+  expect(ran.err).toMatch(/assay images import/)
+})
+
+test('a task that nothing can pass is called unfit', async () => {
+  const wrong = writeTask(join(folder.path, 'wrong'), { 'solution/solve.sh': '#!/bin/sh\ntrue\n' })
+  const ran = await assay(['trial', wrong, '--data', data])
+  expect(ran).toMatchObject({ code: 1, err: expect.stringMatching(/The author's solution does not pass/) })
+})
