@@ -30,8 +30,8 @@ const problem = <const K extends ProblemKind>(kind: K): K => kind
 export const malformedBody = problem({
   code: 'malformed_body',
   status: 400,
-  title: 'The body is not JSON',
-  meaning: 'The body could not be read as UTF-8 JSON. Send one JSON value.',
+  title: 'The body cannot be read',
+  meaning: 'The body is not UTF-8 JSON, or not gzip where an archive is expected. Send one JSON value, or one archive.',
 })
 export const unauthenticated = problem({
   code: 'unauthenticated',
@@ -67,13 +67,13 @@ export const bodyTooLarge = problem({
   code: 'body_too_large',
   status: 413,
   title: 'The body is too large',
-  meaning: 'JSON bodies hold at most 2 MiB.',
+  meaning: 'JSON bodies hold at most 2 MiB, archives 64 MiB.',
 })
 export const unsupportedMediaType = problem({
   code: 'unsupported_media_type',
   status: 415,
-  title: 'The body must be JSON',
-  meaning: 'Send `Content-Type: application/json`.',
+  title: 'The body is of another type',
+  meaning: 'Send `Content-Type: application/json`, or `application/gzip` where an archive is expected.',
 })
 export const invalidRequest = problem({
   code: 'invalid_request',

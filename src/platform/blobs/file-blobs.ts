@@ -6,8 +6,13 @@ import { roundTrip } from './round-trip.ts'
 import { type Spooled, spool, sweep } from './spool.ts'
 import { verified } from './verified.ts'
 
+/**
+ * Blobs that need not outlive a crash of the machine, for what can be had again.
+ */
+export const passingBlobs = (root: string): Blobs => fileBlobs(root, { isDurable: false })
+
 /** `<root>/sha256/ab/abcd…`; what is being written is in `<root>/incoming`, on the same disk, so that it can be renamed. */
-export function fileBlobs(root: string): Blobs {
+export function fileBlobs(root: string, { isDurable = true } = {}): Blobs {
   const incoming = join(root, 'incoming')
   const pathOf = (digest: Digest) => join(root, 'sha256', hexOf(digest).slice(0, 2), hexOf(digest))
 
@@ -15,8 +20,8 @@ export function fileBlobs(root: string): Blobs {
     put: (content, options) =>
       explained(root, async () => {
         await makeFolder(incoming)
-        await using spooled = await spool(content, { ...options, folder: incoming, flush: true })
-        await settle(spooled, pathOf(spooled.digest), root)
+        await using spooled = await spool(content, { ...options, folder: incoming, flush: isDurable })
+        await settle(spooled, pathOf(spooled.digest), isDurable ? root : undefined)
         return { digest: spooled.digest, bytes: spooled.bytes }
       }),
 
@@ -46,10 +51,11 @@ export function fileBlobs(root: string): Blobs {
 }
 
 /** Replaces what is there: the content is the same, unless it was damaged, and then this repairs it. */
-async function settle(spooled: Spooled, path: string, root: string): Promise<void> {
+async function settle(spooled: Spooled, path: string, root: string | undefined): Promise<void> {
   const folder = dirname(path)
   await makeFolder(folder)
   await rename(spooled.path, path)
+  if (root === undefined) return
   // The upper two as well: another process may have made them a moment ago and not have come to this line yet.
   for (const each of [folder, dirname(folder), root]) await syncFolder(each)
 }

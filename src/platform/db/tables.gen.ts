@@ -47,6 +47,124 @@ export interface AuditEvents {
   workspace_id: string;
 }
 
+export interface BatchArchives {
+  digest: string;
+  used_at: Generated<Timestamp>;
+}
+
+export interface Batches {
+  archive: string | null;
+  created_at: Generated<Timestamp>;
+  error: Json | null;
+  finished_at: Timestamp | null;
+  id: string;
+  repository: number;
+  started_at: Timestamp | null;
+  state: Generated<'queued' | 'discovering' | 'running' | 'waiting' | 'completed' | 'failed' | 'canceled'>;
+  step: Generated<'unpack' | 'validate'>;
+  waiting: Json | null;
+  warnings: Generated<Json>;
+}
+
+export interface BatchTasks {
+  batch: string;
+  content: Json | null;
+  decided_at: Timestamp | null;
+  decision: 'approved' | 'declined' | null;
+  difficulty: 'easy' | 'medium' | 'hard' | null;
+  digest: string | null;
+  evidence: Json;
+  id: string;
+  note: string | null;
+  rejection: Json | null;
+  state: 'validating' | 'ready' | 'rejected';
+  title: string;
+}
+
+export interface Benchmarks {
+  added_at: Generated<Timestamp>;
+  calibrated_in: string | null;
+  dataset: string;
+  dataset_org: string;
+  description: string;
+  digest: string;
+  id: string;
+  ref: string;
+  reference: string;
+  resolved: Json;
+  resolved_ref: string;
+  ruleset: string;
+  tasks: number;
+  warnings: Json;
+  workspace_id: string;
+}
+
+export interface BenchmarkTasks {
+  benchmark_id: string;
+  calibration: Json | null;
+  digest: string;
+  name: string;
+}
+
+export interface ComparisonCredentials {
+  comparison: number;
+  credential_id: string;
+}
+
+export interface Comparisons {
+  attempts: number;
+  budget_micros: number | null;
+  concurrency: number | null;
+  created_at: Generated<Timestamp>;
+  finished_at: Timestamp | null;
+  first_turn: Generated<number>;
+  frozen_digest: string | null;
+  id: string;
+  key: Generated<number>;
+  pause: Json | null;
+  request_hash: Buffer;
+  sandbox: string;
+  sandbox_credential_id: string;
+  scope_kind: 'benchmark' | 'repository';
+  scope_name: string;
+  scope_owner: string;
+  settings: number;
+  skip_completed: boolean;
+  source: Json | null;
+  started_at: Timestamp | null;
+  state: Generated<'submitting' | 'submission_failed' | 'running' | 'paused' | 'completed' | 'canceled'>;
+  step: Generated<'freeze' | 'plan' | 'enqueue' | 'done'>;
+  submission_error: Json | null;
+  submit_asked_at: Generated<Timestamp>;
+  submitted_at: Timestamp | null;
+  tasks: number | null;
+  trial_budget_micros: number | null;
+  workspace_id: string;
+}
+
+export interface ComparisonSettings {
+  catalog_id: string;
+  comparison: number;
+  credential_id: string;
+  custom: boolean;
+  harness: string;
+  harness_version: string;
+  id: string;
+  isolation: string | null;
+  label: string;
+  name: string;
+  position: number;
+  provider: string;
+  reasoning_level: string;
+}
+
+export interface ComparisonTasks {
+  comparison: number;
+  digest: string;
+  name: string;
+  position: number;
+}
+
 export interface Credentials {
   ciphertext: Buffer;
   created_at: Generated<Timestamp>;
@@ -106,11 +224,115 @@ export interface MasterKeys {
   id: string;
 }
 
+export interface Repositories {
+  connected_at: Generated<Timestamp>;
+  credential_id: string | null;
+  host: string;
+  id: number;
+  key: Generated<number>;
+  name: string;
+  owner: string;
+  removed_at: Timestamp | null;
+  source_kind: 'github' | 'git';
+  stored_credential_id: string | null;
+  url: string | null;
+  visibility: 'public' | 'private';
+  workspace_id: string;
+}
+
+export interface SandboxOffers {
+  available: boolean;
+  detail: string;
+  isolation: string;
+  sandbox: string;
+  seen_at: Generated<Timestamp>;
+  worker_id: string;
+}
+
 export interface Sessions {
   created_at: Generated<Timestamp>;
   expires_at: Timestamp;
   hash: Buffer;
   key_id: string;
+}
+
+export interface TaskCalibrations {
+  agent_network: string | null;
+  at: Generated<Timestamp>;
+  digest: string;
+  reason: string | null;
+  sandbox: string;
+  verifier_network: string | null;
+  verify_mode: string | null;
+}
+
+export interface TaskContents {
+  archive: string;
+  bytes: number;
+  digest: string;
+  used_at: Generated<Timestamp>;
+}
+
+export interface TrialAttempts {
+  artifacts: string | null;
+  at: Generated<Timestamp>;
+  class: string;
+  comparison: number;
+  detail: Json;
+  error: string;
+  number: number;
+  ordinal: number;
+}
+
+export interface TrialCounts {
+  canceled: Generated<number>;
+  comparison: number;
+  errored: Generated<number>;
+  failed: Generated<number>;
+  metered: Generated<number>;
+  part: number;
+  passed: Generated<number>;
+  queued: Generated<number>;
+  reused: Generated<number>;
+  running: Generated<number>;
+  setting: number;
+  share_squares: Generated<number>;
+  shares: Generated<number>;
+  spent_micros: Generated<number>;
+  spent_squares: Generated<number>;
+  tasks: Generated<number>;
+  tasks_micros: Generated<number>;
+  tasks_passed: Generated<number>;
+  tasks_unpriced: Generated<number>;
+}
+
+export interface Trials {
+  artifacts: string | null;
+  attempt: number;
+  changed: Generated<string>;
+  class: string | null;
+  comparison: number;
+  cost_micros: number | null;
+  detail: Json | null;
+  finished_at: Timestamp | null;
+  ordinal: number;
+  retries: Generated<number>;
+  reused_comparison: number | null;
+  reused_ordinal: number | null;
+  reward: number | null;
+  setting: number;
+  started_at: Timestamp | null;
+  state: 'queued' | 'running' | 'passed' | 'failed' | 'errored' | 'canceled';
+  task: number;
+  verify_mode: string | null;
+  voided_at: Timestamp | null;
+}
+
+export interface TrialVoids {
+  at: Generated<Timestamp>;
+  comparison: number;
+  ordinal: number;
+  reason: string;
 }
 
 export interface Workers {
@@ -132,12 +354,29 @@ export interface Workspaces {
 export interface DB {
   api_keys: ApiKeys;
   audit_events: AuditEvents;
+  batch_archives: BatchArchives;
+  batch_tasks: BatchTasks;
+  batches: Batches;
+  benchmark_tasks: BenchmarkTasks;
+  benchmarks: Benchmarks;
+  comparison_credentials: ComparisonCredentials;
+  comparison_settings: ComparisonSettings;
+  comparison_tasks: ComparisonTasks;
+  comparisons: Comparisons;
   credentials: Credentials;
   idempotency_keys: IdempotencyKeys;
   job_limits: JobLimits;
   jobs: Jobs;
   master_keys: MasterKeys;
+  repositories: Repositories;
+  sandbox_offers: SandboxOffers;
   sessions: Sessions;
+  task_calibrations: TaskCalibrations;
+  task_contents: TaskContents;
+  trial_attempts: TrialAttempts;
+  trial_counts: TrialCounts;
+  trial_voids: TrialVoids;
+  trials: Trials;
   workers: Workers;
   workspaces: Workspaces;
 }

@@ -3,7 +3,8 @@ import { bodyTooLarge, malformedBody, Problem, unsupportedMediaType } from '../p
 const BODY_BYTES_MAX = 2 * 1024 * 1024
 
 /** Reads a JSON body in the order of checks: 413, 415, 400. A chunked body is cut off where it passes the limit. */
-export async function readJson(request: Request): Promise<unknown> {
+export async function readJson(request: Request, optional = false): Promise<unknown> {
+  if (optional && hasNoBody(request)) return {}
   if (Number(request.headers.get('content-length') ?? 0) > BODY_BYTES_MAX) throw tooLarge()
   if (!isJson(request.headers.get('content-type'))) {
     throw new Problem(unsupportedMediaType, 'This request needs a body with Content-Type: application/json.')
@@ -12,6 +13,9 @@ export async function readJson(request: Request): Promise<unknown> {
   refuseBadText(value)
   return value
 }
+
+const hasNoBody = ({ headers }: Request): boolean =>
+  !headers.has('transfer-encoding') && Number(headers.get('content-length') ?? 0) === 0
 
 const tooLarge = () => new Problem(bodyTooLarge, `The body is larger than ${BODY_BYTES_MAX} bytes.`)
 

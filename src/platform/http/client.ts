@@ -1,5 +1,6 @@
 import type { z } from 'zod'
-import type { Endpoint, Params, Reply } from './endpoint.ts'
+import type { Endpoint, Params, Progress, Reply } from './endpoint.ts'
+import { readEvents } from './read-events.ts'
 
 export type ClientOptions = { url: string; key: string | undefined; fetch?: typeof fetch }
 
@@ -7,6 +8,7 @@ type Wish<E extends Endpoint> = {
   params?: Params<E>
   query?: E['query'] extends z.ZodType ? z.input<E['query']> : never
   body?: E['body'] extends z.ZodType ? z.input<E['body']> : never
+  upload?: E['upload'] extends object ? Blob : never
 }
 
 export type ProblemAnswer = {
@@ -31,7 +33,7 @@ export class ProblemReceived extends Error {
 }
 
 /** Nobody answered at the address, or someone who is not Assay. */
-class ServiceUnreachable extends Error {}
+export class ServiceUnreachable extends Error {}
 
 /** Calls an endpoint by its value: the same contract that the server checks gives the types here. */
 export async function call<const E extends Endpoint>(
@@ -39,33 +41,92 @@ export async function call<const E extends Endpoint>(
   endpoint: E,
   wish: Wish<E> = {},
 ): Promise<Reply<E>> {
-  const response = await send(options, endpoint, wish)
+  const response = await send(options, endpoint, wish, { accept: 'application/json' })
   const text = await response.text()
   if (response.status < 400)
     return { status: response.status, body: text === '' ? undefined : JSON.parse(text) } as Reply<E>
-  if (!response.headers.get('content-type')?.startsWith('application/problem+json')) {
-    throw new ServiceUnreachable(`${options.url} answered ${response.status}, and not as Assay does.`)
-  }
-  throw new ProblemReceived(JSON.parse(text))
+  throw problemIn(options, response, text)
 }
 
-async function send(options: ClientOptions, endpoint: Endpoint, wish: Wish<Endpoint>): Promise<Response> {
+/** Calls an endpoint that tells how far it is. Gives the body of its answer. */
+export async function follow<const E extends Endpoint & { progress: z.ZodType }>(
+  options: ClientOptions,
+  endpoint: E,
+  wish: Wish<E>,
+  onProgress: (progress: Progress<E>) => void,
+): Promise<Reply<E>['body']> {
+  const response = await send(options, endpoint, wish, { accept: 'text/event-stream' })
+  if (response.status >= 400 || !response.body) throw problemIn(options, response, await response.text())
+  for await (const { event, data } of readEvents(response.body)) {
+    if (event === 'progress') onProgress(JSON.parse(data))
+    if (event === 'problem') throw new ProblemReceived(JSON.parse(data))
+    if (event === 'result') return JSON.parse(data)
+  }
+  throw new ServiceUnreachable(`${options.url} broke off before the end.`)
+}
+
+export type Heard = { event: string; data: unknown; id: string | undefined }
+
+/** Events as they come, until the service ends the stream. A line that breaks is taken up after the last id. */
+export async function* listenTo<const E extends Endpoint & { events: Record<string, z.ZodType> }>(
+  options: ClientOptions,
+  endpoint: E,
+  wish: Wish<E>,
+  { signal, lastId }: { signal: AbortSignal; lastId?: string | undefined },
+): AsyncGenerator<Heard> {
+  const headers = { ...(lastId === undefined ? {} : { 'last-event-id': lastId }) }
+  const response = await send(options, endpoint, wish, { accept: 'text/event-stream', headers, signal })
+  if (response.status >= 400 || !response.body) throw problemIn(options, response, await response.text())
+  for await (const { event, data, id } of readEvents(response.body)) yield { event, data: JSON.parse(data), id }
+}
+
+function problemIn(options: ClientOptions, response: Response, text: string): Error {
+  if (response.headers.get('content-type')?.startsWith('application/problem+json'))
+    return new ProblemReceived(JSON.parse(text))
+  return new ServiceUnreachable(`${options.url} answered ${response.status}, and not as Assay does.`)
+}
+
+function addressOf(base: string, endpoint: Endpoint, wish: Wish<Endpoint>): URL {
   const params: Record<string, string> = wish.params ?? {}
   const path = endpoint.path.replaceAll(/\{([^}]+)\}/g, (_, name) => encodeURIComponent(params[name] ?? ''))
-  const url = new URL(path, options.url)
+  const url = new URL(path, base)
   for (const [name, value] of Object.entries(wish.query ?? {}))
     if (value !== undefined) url.searchParams.set(name, String(value))
+  return url
+}
+
+type Sending = { accept: string; headers?: Record<string, string>; signal?: AbortSignal }
+
+async function send(
+  options: ClientOptions,
+  endpoint: Endpoint,
+  wish: Wish<Endpoint>,
+  { accept, headers, signal }: Sending,
+): Promise<Response> {
   try {
-    return await (options.fetch ?? fetch)(url, {
+    return await (options.fetch ?? fetch)(addressOf(options.url, endpoint, wish), {
       method: endpoint.method,
       headers: {
-        accept: 'application/json',
+        accept,
         ...(options.key ? { authorization: `Bearer ${options.key}` } : {}),
-        ...(wish.body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...contentType(endpoint, wish),
+        ...headers,
       },
-      ...(wish.body === undefined ? {} : { body: JSON.stringify(wish.body) }),
+      ...(signal ? { signal } : {}),
+      ...bodyOf(wish),
     })
   } catch (error) {
+    if (signal?.aborted) throw error
     throw new ServiceUnreachable(`No answer from ${options.url}. Is the service running there?`, { cause: error })
   }
+}
+
+function contentType({ upload }: Endpoint, { body }: Wish<Endpoint>): Record<string, string> {
+  if (upload) return { 'content-type': upload.mediaType }
+  return body === undefined ? {} : { 'content-type': 'application/json' }
+}
+
+function bodyOf({ body, upload }: Wish<Endpoint>): { body?: Blob | string } {
+  if (upload) return { body: upload }
+  return body === undefined ? {} : { body: JSON.stringify(body) }
 }

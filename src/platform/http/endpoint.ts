@@ -1,6 +1,9 @@
 import type { z } from 'zod'
 import type { ProblemKind } from '../problem.ts'
 
+/** One server-sent event. `data` travels as JSON. */
+export type ServerEvent = { event: string; data: unknown; id?: string }
+
 /** Who may call: anyone, the operator, any key, or a key of the workspace with at least this permission. */
 export type Access = 'public' | 'operator' | 'key' | 'read' | 'write' | 'admin'
 
@@ -13,12 +16,25 @@ export type Endpoint = {
   access: Access
   query?: z.ZodObject
   body?: z.ZodObject
+  /** The body is a file, and received as a whole before anything is done with it. */
+  upload?: { mediaType: 'application/gzip'; bytesMax: number }
+  /** A request without any body stands for `{}`. */
+  bodyOptional?: true
   /** A body that is accepted. It stands in the reference, and the contract tests send it. */
   example?: Record<string, unknown>
   /** The body of each status; null where there is none. */
   answers: Record<number, z.ZodType | null>
   /** What can go wrong beyond that which goes wrong everywhere. */
   problems?: readonly ProblemKind[]
+  /**
+   * The shape of a `progress` event. With `Accept: text/event-stream` the answer is a stream of them that ends with one
+   * `result`, the body that the answer would have had, or one `problem`.
+   */
+  progress?: z.ZodType
+  /** The answer is a stream of server-sent events of these shapes, by name. `Last-Event-ID` goes on where a line broke. */
+  events?: Record<string, z.ZodType>
+  /** The answer is a file. Whatever is in it, a browser saves it and does not show it. */
+  download?: true
   /** A POST that makes something new: takes `Idempotency-Key`. */
   creates?: true
   /** The answer shows a secret once: it is never stored, logged or cached. */
@@ -35,6 +51,10 @@ export type Params<E extends Endpoint> = Record<Names<E['path']>, string>
 export type Query<E extends Endpoint> = E['query'] extends z.ZodType ? z.output<E['query']> : Record<never, never>
 export type Body<E extends Endpoint> = E['body'] extends z.ZodType ? z.output<E['body']> : undefined
 
+/** A file that was sent in. It is gone when the request is answered. */
+export type Upload = { path: string; digest: `sha256:${string}`; bytes: number }
+export type UploadOf<E extends Endpoint> = E['upload'] extends object ? Upload : undefined
+
 type Content<Schema> = Schema extends z.ZodType ? z.output<Schema> : undefined
 
 export type Reply<E extends Endpoint> = {
@@ -42,8 +62,12 @@ export type Reply<E extends Endpoint> = {
     status: Status
     body: Content<E['answers'][Status]>
     headers?: Record<string, string> | undefined
+    events?: AsyncIterable<ServerEvent>
+    bytes?: AsyncIterable<Uint8Array>
   }
 }[keyof E['answers']]
+
+export type Progress<E extends Endpoint> = E['progress'] extends z.ZodType ? z.output<E['progress']> : never
 
 export const reply = <Status extends number, Content = undefined>(
   status: Status,
@@ -51,14 +75,45 @@ export const reply = <Status extends number, Content = undefined>(
   headers?: Record<string, string>,
 ) => ({ status, body: body as Content, headers })
 
+export const replyEvents = (events: AsyncIterable<ServerEvent>) => ({ status: 200 as const, body: undefined, events })
+
+export const replyFile = (file: {
+  name: string
+  mediaType: string
+  bytes: number
+  content: AsyncIterable<Uint8Array>
+}) => ({
+  status: 200 as const,
+  body: undefined,
+  bytes: file.content,
+  headers: {
+    'content-type': file.mediaType,
+    'content-length': String(file.bytes),
+    'content-disposition': `attachment; filename*=UTF-8''${encodeURIComponent(file.name)}`,
+    'content-security-policy': 'sandbox',
+  },
+})
+
 const SLUG = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
 /** What each path parameter may look like. Anything else is not an address of ours: 404. */
 const PATH_PARAMETERS: Record<string, RegExp> = {
   org: SLUG,
+  datasetOrg: SLUG,
+  dataset: SLUG,
   keyId: UUID,
   credentialId: UUID,
+  comparisonId: UUID,
+  trialId: UUID,
+  // A name in a list of names. It never becomes a path.
+  artifact: /^[^\p{Cc}]{1,255}$/u,
+  owner: SLUG,
+  name: /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}$/,
+  runId: /^batch-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/,
+  taskId: SLUG,
+  // A normalised relative path. It is looked up in a list, and never becomes a path of this machine.
+  path: /^(?!.*(?:^|\/)\.{0,2}(?:\/|$))[^\p{Cc}\\]{1,1024}$/u,
 }
 
 export const pathParameterPattern = (name: string): RegExp => {
@@ -66,6 +121,9 @@ export const pathParameterPattern = (name: string): RegExp => {
   if (!pattern) throw new Error(`The path parameter {${name}} has no pattern in endpoint.ts.`)
   return pattern
 }
+
+/** One that may hold slashes. It stands at the end of its address. */
+export const isRest = (name: string): boolean => name === 'path'
 
 export const pathParameterNames = (path: string): string[] =>
   [...path.matchAll(/\{([^}]+)\}/g)].map(([, name]) => name ?? '')

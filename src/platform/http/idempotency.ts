@@ -3,7 +3,13 @@ import { type Db, lock, transact } from '../db/db.ts'
 import { idempotencyKeyReused, idempotencyKeySpent, invalidRequest, Problem } from '../problem.ts'
 import { deleteOldIdempotencyKeys, findIdempotencyKey, insertIdempotencyKey } from './sql.ts'
 
-export type Answer = { status: number; text: string; headers: Record<string, string> }
+export type Answer = {
+  status: number
+  text: string
+  headers: Record<string, string>
+  /** In place of the text. */
+  stream?: ReadableStream<Uint8Array>
+}
 
 export type Repeatable = {
   scope: string

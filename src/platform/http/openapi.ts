@@ -49,7 +49,10 @@ export function openApiDocument(groups: EndpointGroup[], info: { version: string
 }
 
 function operation(endpoint: Endpoint, tag: string, components: Json): Json {
-  const responses = [...statusesOf(endpoint)].map(([status, answer]) => [status, response(status, answer, components)])
+  const responses = [...statusesOf(endpoint)].map(([status, answer]) => [
+    status,
+    withEvents(status, response(status, answer, components), { endpoint, components }),
+  ])
   return {
     operationId: endpoint.id,
     tags: [tag],
@@ -58,18 +61,25 @@ function operation(endpoint: Endpoint, tag: string, components: Json): Json {
     security: security(endpoint),
     parameters: [...pathParameters(endpoint), ...queryParameters(endpoint, components), ...headerParameters(endpoint)],
     ...(endpoint.body ? { requestBody: requestBody(endpoint, endpoint.body, components) } : {}),
+    ...(endpoint.upload ? { requestBody: fileBody(endpoint.upload) } : {}),
     responses: Object.fromEntries(responses),
   }
 }
 
 const requestBody = (endpoint: Endpoint, schema: z.ZodType, components: Json): Json => ({
-  required: true,
+  required: endpoint.bodyOptional !== true,
   content: {
     'application/json': {
       schema: jsonSchema(schema, 'input', components),
       ...(endpoint.example ? { example: endpoint.example } : {}),
     },
   },
+})
+
+const fileBody = ({ mediaType, bytesMax }: NonNullable<Endpoint['upload']>): Json => ({
+  required: true,
+  description: `At most ${bytesMax} bytes.`,
+  content: { [mediaType]: { schema: { type: 'string', contentMediaType: mediaType } } },
 })
 
 const security = ({ access }: Endpoint): Json[] => {
@@ -91,10 +101,14 @@ function queryParameters(endpoint: Endpoint, components: Json): Json[] {
   return Object.entries(properties ?? {}).map(([name, schema]) => ({ name, in: 'query', required: false, schema }))
 }
 
-const headerParameters = (endpoint: Endpoint): Json[] =>
-  endpoint.creates
-    ? [{ name: 'Idempotency-Key', in: 'header', required: false, schema: { type: 'string', maxLength: 255 } }]
-    : []
+const headerParameters = (endpoint: Endpoint): Json[] => [
+  ...(endpoint.creates ? [header('Idempotency-Key', 255)] : []),
+  ...(endpoint.events ? [header('Last-Event-ID', 1000)] : []),
+]
+
+const header = (name: string, maxLength: number): Json => ({
+  ...{ name, in: 'header', required: false, schema: { type: 'string', maxLength } },
+})
 
 const STATUS_TEXT: Record<number, string> = {
   200: 'OK',
@@ -104,12 +118,35 @@ const STATUS_TEXT: Record<number, string> = {
   304: 'Not modified',
 }
 
-function response(status: number, answer: Status, components: Json): Json {
+function response(status: number, answer: Status, components: Json): Json & { content?: Json } {
   const description = answer.problems.length > 0 ? answer.problems.map(line).join(' ') : (STATUS_TEXT[status] ?? 'OK')
   if (answer.schema) return { description, content: json(answer.schema, 'output', components) }
   if (answer.problems.length === 0) return { description }
   return { description, content: { 'application/problem+json': { schema: jsonSchema(Problem, 'output', components) } } }
 }
+
+/** Of a request that can be followed while it is worked on, a stream, or a file. */
+function withEvents(
+  status: number,
+  described: Json & { content?: Json },
+  { endpoint, components }: { endpoint: Endpoint; components: Json },
+): Json {
+  if (status >= 400) return described
+  if (endpoint.download)
+    return { ...described, content: { 'application/octet-stream': { schema: { type: 'string' } } } }
+  if (endpoint.events)
+    return { ...described, content: { 'text/event-stream': { schema: anyEvent(endpoint.events, components) } } }
+  if (!endpoint.progress) return described
+  const description =
+    'With `Accept: text/event-stream`, status 200: events `progress` of this shape, then one `result` with this body or one `problem`.'
+  const schema = { description, ...jsonSchema(endpoint.progress, 'output', components) }
+  return { ...described, content: { ...described.content, 'text/event-stream': { schema } } }
+}
+
+const anyEvent = (events: Record<string, z.ZodType>, components: Json): Json => ({
+  description: `Events: ${Object.keys(events).join(', ')}. The data of each is JSON of its own shape, in this order.`,
+  anyOf: Object.values(events).map((schema) => jsonSchema(schema, 'output', components)),
+})
 
 const line = (problem: ProblemKind): string => `\`${problem.code}\`: ${problem.title}.`
 

@@ -15,6 +15,7 @@ export function respond(request: IncomingMessage, answer: Answer, requestId: str
     'x-request-id': requestId,
     ...answer.headers,
   }
+  if (answer.stream) return new Response(answer.stream, { status: answer.status, headers })
   if (isRead && answer.status === 200) {
     headers.etag = `"${createHash('sha256').update(answer.text).digest('base64url').slice(0, 27)}"`
     if (matches(request.headers['if-none-match'], headers.etag)) return empty(304, headers)

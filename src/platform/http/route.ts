@@ -1,17 +1,24 @@
 import type { Db } from '../db/db.ts'
 import type { Caller, CallerOf } from './caller.ts'
-import type { Body, Endpoint, Params, Query, Reply } from './endpoint.ts'
+import type { Body, Endpoint, Params, Progress, Query, Reply, ServerEvent, Upload, UploadOf } from './endpoint.ts'
 
 export type Call<E extends Endpoint> = {
   params: Params<E>
   query: Query<E>
   body: Body<E>
+  upload: UploadOf<E>
   caller: CallerOf<E['access']>
   /** The pool; or, for a request with an Idempotency-Key, the transaction that also remembers its answer. */
   db: Db
   requestId: string
   /** Where the request came from. */
   address: string
+  /** The last event that the client has seen, when it comes back to a stream. */
+  lastEventId: string | undefined
+  /** Aborts when the client is gone. */
+  signal: AbortSignal
+  /** Heard only by clients that asked for a stream. */
+  onProgress: (progress: Progress<E>) => void
 }
 
 type Found<E extends Endpoint> = Pick<Call<E>, 'params' | 'caller' | 'db'>
@@ -22,20 +29,29 @@ type Handle<E extends Endpoint, F> = (call: Call<E>, found: F) => Promise<Reply<
 export type Route = {
   endpoint: Endpoint
   find?: (call: UncheckedCall) => Promise<unknown>
-  handle: (
-    call: UncheckedCall,
-    found: unknown,
-  ) => Promise<{ status: number; body: unknown; headers?: Record<string, string> }>
+  handle: (call: UncheckedCall, found: unknown) => Promise<Outcome>
+}
+
+export type Outcome = {
+  status: number
+  body: unknown
+  headers?: Record<string, string>
+  events?: AsyncIterable<ServerEvent>
+  bytes?: AsyncIterable<Uint8Array>
 }
 
 export type UncheckedCall = {
   params: Record<string, string>
   query: unknown
   body: unknown
+  upload: Upload | undefined
   caller: Caller | undefined
   db: Db
   requestId: string
   address: string
+  lastEventId: string | undefined
+  signal: AbortSignal
+  onProgress: (progress: unknown) => void
 }
 
 /** `find` looks up what the address names, before the body is judged: a missing thing is 404 whatever the body says. */

@@ -7,11 +7,13 @@ import { methodNotAllowed, notFound, Problem } from '../problem.ts'
 import { admit, type Limits } from './admit.ts'
 import { readJson } from './body.ts'
 import type { Authenticate, Caller } from './caller.ts'
-import { pathParameterNames, pathParameterPattern } from './endpoint.ts'
+import { isRest, pathParameterNames, pathParameterPattern } from './endpoint.ts'
+import { eventStream, progressEvents } from './event-stream.ts'
 import { type Answer, once } from './idempotency.ts'
 import { type Limit, rateLimiter } from './rate-limit.ts'
 import { failure, respond } from './respond.ts'
 import type { Route, UncheckedCall } from './route.ts'
+import { receiveUpload } from './upload.ts'
 import { readQuery, validate } from './validate.ts'
 
 type Env = { Bindings: HttpBindings }
@@ -25,6 +27,8 @@ export type ServerTools = {
   /** Per key, or per address where there is none. Off when absent. */
   limit?: Limit | undefined
   signInLimit: Limit
+  /** Where files lie that are being sent in. */
+  uploadsFolder: string
   observe: (operation: string, status: number, seconds: number) => void
 }
 
@@ -45,7 +49,8 @@ export function createHttp(tools: ServerTools, routes: Route[]): Http {
 
 const NOTHING = 'Nothing is at this address.'
 
-const honoPath = (path: string): string => path.replaceAll(/\{([^}]+)\}/g, ':$1')
+const honoPath = (path: string): string =>
+  path.replaceAll(/\{([^}]+)\}/g, (_, name) => (isRest(name) ? `:${name}{.+}` : `:${name}`))
 
 function nothingHere(routes: Route[], path: string): Problem {
   const atPath = routes.filter(({ endpoint }) => pathPattern(endpoint.path).test(path))
@@ -55,7 +60,9 @@ function nothingHere(routes: Route[], path: string): Problem {
 }
 
 const pathPattern = (path: string): RegExp =>
-  new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/\{[^}]+\}/g, '[^/]+')}$`)
+  new RegExp(
+    `^${path.replaceAll('.', '\\.').replaceAll(/\{([^}]+)\}/g, (_, name) => (isRest(name) ? '.+' : '[^/]+'))}$`,
+  )
 
 type Service = ServerTools & { lines: Log }
 type Work = (c: Context<Env>, requestId: string) => Promise<Answer>
@@ -82,31 +89,67 @@ const answerer = (tools: ServerTools, limits: Limits, route: Route): Work => {
   const { endpoint } = route
   const patterns = pathParameterNames(endpoint.path).map((name) => ({ name, pattern: pathParameterPattern(name) }))
   return async (c, requestId) => {
-    const address = c.env.incoming.socket.remoteAddress ?? 'unknown'
+    const address = addressOf(c)
     const params: Record<string, string> = c.req.param()
     const { caller, headers } = await admit(tools, limits, endpoint, { request: c.env.incoming, params, address })
-    const sent = endpoint.body ? await readJson(c.req.raw) : undefined
+    const sent = endpoint.body ? await readJson(c.req.raw, endpoint.bodyOptional) : undefined
+    await using upload = await receiveUpload(c.req.raw, endpoint.upload, tools.uploadsFolder)
 
     if (patterns.some(({ name, pattern }) => !pattern.test(params[name] ?? ''))) throw new Problem(notFound, NOTHING)
-    const call: UncheckedCall = { params, query: {}, body: undefined, caller, db: tools.db, requestId, address }
+    const call: UncheckedCall = {
+      ...{ params, query: {}, body: undefined, upload, caller, db: tools.db, requestId, address },
+      ...{ lastEventId: c.req.header('last-event-id'), signal: signalOf(route, c), onProgress: () => {} },
+    }
     const found = await route.find?.(call)
 
     if (endpoint.query) call.query = validate(endpoint.query, readQuery(c.req.url), '/query')
     if (endpoint.body) call.body = validate(endpoint.body, sent)
-    const answer = await perform(route, call, found, c.env.incoming.headers['idempotency-key'])
+    const work: Working = (onProgress) =>
+      perform(route, { ...call, onProgress }, found, c.env.incoming.headers['idempotency-key'])
+    const answer = await (wantsEvents(route, c) ? streamed(tools, requestId, work) : work(call.onProgress))
     return { ...answer, headers: { ...answer.headers, ...headers } }
   }
+}
+
+const addressOf = (c: Context<Env>): string => c.env.incoming.socket.remoteAddress ?? 'unknown'
+
+type Working = (onProgress: UncheckedCall['onProgress']) => Promise<Answer>
+
+const NEVER = new AbortController().signal
+/** Proxies must neither keep it nor hold it back. */
+const EVENTS = { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' }
+
+/** Of a long request or a stream. For the others it is not worth its price. */
+const signalOf = ({ endpoint }: Route, c: Context<Env>): AbortSignal =>
+  endpoint.progress === undefined && endpoint.events === undefined ? NEVER : c.req.raw.signal
+
+const wantsEvents = ({ endpoint }: Route, c: Context<Env>): boolean =>
+  endpoint.progress !== undefined && (c.env.incoming.headers.accept?.includes('text/event-stream') ?? false)
+
+/** The status was sent before the work began; how it ended stands in the last event. */
+function streamed(tools: ServerTools, requestId: string, work: Working): Answer {
+  const about = { log: tools.log, baseUrl: tools.baseUrl(), requestId }
+  const events = progressEvents(async (onProgress) => {
+    try {
+      return { event: 'result', data: JSON.parse((await work(onProgress)).text) }
+    } catch (error) {
+      return { event: 'problem', data: JSON.parse(failure(error, about).text) }
+    }
+  })
+  return { status: 200, text: '', headers: EVENTS, stream: eventStream(events) }
 }
 
 function perform(route: Route, call: UncheckedCall, found: unknown, key: unknown): Promise<Answer> {
   const { endpoint } = route
   const work = async (db: Db): Promise<Answer> => {
-    const { status, body, headers } = await route.handle({ ...call, db }, found)
-    return { status, text: body === undefined ? '' : JSON.stringify(body), headers: headers ?? {} }
+    const { status, body, headers = {}, events, bytes } = await route.handle({ ...call, db }, found)
+    if (events) return { status, text: '', headers: EVENTS, stream: eventStream(events) }
+    if (bytes) return { status, text: '', headers, stream: ReadableStream.from(bytes) }
+    return { status, text: body === undefined ? '' : JSON.stringify(body), headers }
   }
   if (!endpoint.creates || typeof key !== 'string') return work(call.db)
 
-  const request = [endpoint.id, call.params, call.query, call.body]
+  const request = [endpoint.id, call.params, call.query, call.body ?? call.upload?.digest]
   return once(call.db, { scope: scopeOf(call.caller), key, request, secret: endpoint.showsSecret === true }, work)
 }
 

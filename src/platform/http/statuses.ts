@@ -10,7 +10,8 @@ export function statusesOf(endpoint: Endpoint): Map<number, Status> {
   const statuses = new Map<number, Status>()
   for (const [status, schema] of Object.entries(endpoint.answers))
     statuses.set(Number(status), { schema, problems: [] })
-  if (endpoint.method === 'GET' && statuses.has(200)) statuses.set(304, { schema: null, problems: [] })
+  if (endpoint.method === 'GET' && statuses.has(200) && !isStream(endpoint))
+    statuses.set(304, { schema: null, problems: [] })
 
   for (const kind of new Set([...impliedProblems(endpoint), ...(endpoint.problems ?? [])])) {
     const status = statuses.get(kind.status) ?? { schema: null, problems: [] }
@@ -19,18 +20,28 @@ export function statusesOf(endpoint: Endpoint): Map<number, Status> {
   return new Map([...statuses].sort(([a], [b]) => a - b))
 }
 
-function impliedProblems(endpoint: Endpoint): problems.ProblemKind[] {
-  const implied: problems.ProblemKind[] = [problems.rateLimited]
-  const changes = endpoint.method !== 'GET'
-  if (endpoint.access !== 'public') implied.push(problems.unauthenticated)
-  if (['write', 'admin', 'operator'].includes(endpoint.access)) implied.push(problems.forbidden)
-  if (changes && endpoint.access !== 'public' && endpoint.access !== 'operator') implied.push(problems.csrfTokenInvalid)
-  if (endpoint.path.includes('{')) implied.push(problems.notFound)
-  if (endpoint.body) {
-    implied.push(problems.malformedBody, problems.bodyTooLarge, problems.unsupportedMediaType, problems.invalidRequest)
-  }
-  if (endpoint.query) implied.push(problems.invalidRequest)
-  if (endpoint.creates) implied.push(problems.idempotencyKeyReused, problems.invalidRequest)
-  if (endpoint.creates && endpoint.showsSecret) implied.push(problems.idempotencyKeySpent)
+const isStream = ({ events, download }: Endpoint): boolean => events !== undefined || download === true
+
+const impliedProblems = (endpoint: Endpoint): problems.ProblemKind[] => [
+  problems.rateLimited,
+  ...accessProblems(endpoint),
+  ...requestProblems(endpoint),
+]
+
+function accessProblems({ access, method, path }: Endpoint): problems.ProblemKind[] {
+  const implied: problems.ProblemKind[] = []
+  if (access !== 'public') implied.push(problems.unauthenticated)
+  if (['write', 'admin', 'operator'].includes(access)) implied.push(problems.forbidden)
+  if (method !== 'GET' && access !== 'public' && access !== 'operator') implied.push(problems.csrfTokenInvalid)
+  if (path.includes('{')) implied.push(problems.notFound)
+  return implied
+}
+
+function requestProblems({ body, upload, query, creates, showsSecret }: Endpoint): problems.ProblemKind[] {
+  const implied: problems.ProblemKind[] = []
+  if (body ?? upload) implied.push(problems.malformedBody, problems.bodyTooLarge, problems.unsupportedMediaType)
+  if (body ?? query ?? creates) implied.push(problems.invalidRequest)
+  if (creates) implied.push(problems.idempotencyKeyReused)
+  if (creates && showsSecret) implied.push(problems.idempotencyKeySpent)
   return implied
 }

@@ -1,7 +1,15 @@
 import type { ZodType } from 'zod'
 import { type Db, transact } from '../db/db.ts'
 import { newId } from '../ids.ts'
-import { countWorkers, deleteLimit, insertJobs, notifyWorkers, requestCancel, upsertLimit } from './sql.ts'
+import {
+  countWorkers,
+  deleteLimit,
+  deleteQueued,
+  insertJobs,
+  notifyWorkers,
+  requestCancel,
+  upsertLimit,
+} from './sql.ts'
 
 /** What enqueuing needs to know, so that whoever asks for a job need not import the code that runs it. */
 export type JobKind<P> = {
@@ -91,6 +99,11 @@ export async function cancel(tx: Db, id: string): Promise<'canceled' | 'requeste
 export async function cancelAll(tx: Db, ids: readonly string[]): Promise<Map<string, 'canceled' | 'requested'>> {
   const rows = await requestCancel(tx, ids)
   return new Map(rows.map((row) => [row.id, row.state === 'canceled' ? 'canceled' : 'requested']))
+}
+
+/** As if they had never been asked for. Those that run go on, and those that ended stay as they are. */
+export async function withdrawAll(tx: Db, ids: readonly string[]): Promise<void> {
+  await deleteQueued(tx, ids)
 }
 
 /** From the next claim on. 0 pauses the key, null lifts the limit; running jobs go on. */

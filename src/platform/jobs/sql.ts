@@ -95,6 +95,9 @@ export async function requestCancel(tx: Db, ids: readonly string[]): Promise<{ i
   return rows
 }
 
+export const deleteQueued = (tx: Db, ids: readonly string[]) =>
+  sql`delete from jobs where id = any(${ids}::uuid[]) and state = 'queued'`.execute(tx)
+
 export const upsertLimit = (tx: Db, key: string, slots: number) =>
   tx
     .insertInto('job_limits')
@@ -240,7 +243,7 @@ export const deleteWorker = (db: Db, id: string) => db.deleteFrom('workers').whe
 
 export async function countWorkers(db: Db, withinSeconds: number): Promise<number> {
   const { rows } = await sql<{ count: number }>`
-    select count(*)::int as count from workers where seen_at > now() - make_interval(secs => ${withinSeconds})
+    select count(distinct (host, process_id))::int as count from workers where seen_at > now() - make_interval(secs => ${withinSeconds})
   `.execute(db)
   return rows[0]?.count ?? 0
 }

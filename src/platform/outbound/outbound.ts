@@ -1,4 +1,3 @@
-import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { type Response as Answer, fetch as send } from 'undici'
 import { isPublicAddress } from './addresses.ts'
@@ -6,6 +5,7 @@ import { encodeBody, isStream, limitBody } from './bodies.ts'
 import { before, type Deadline, startDeadline } from './deadline.ts'
 import { type Hop, nextHop, redirectTarget } from './hops.ts'
 import { type AgentFor, pinnedAgents } from './pinned-agents.ts'
+import { type Resolve, resolveName } from './public-host.ts'
 import { hostOf, RULES, redirectRefusal, redirectRule, type Trust, type UrlRefusal, urlRefusal } from './url-rules.ts'
 
 export type { Trust } from './url-rules.ts'
@@ -73,7 +73,7 @@ export function refuseUrl(url: string | URL, trust: Trust): UrlRefusal | undefin
   return parsed ? urlRefusal(parsed, trust) : 'invalid_url'
 }
 
-type Tools = { resolve: (host: string) => Promise<string[]>; agentFor: AgentFor }
+type Tools = { resolve: Resolve; agentFor: AgentFor }
 
 /** Name resolution and the dialer are where the network begins; tests put their own there. */
 export function createOutbound(options: Partial<Tools> = {}): Outbound {
@@ -204,9 +204,4 @@ function codeOf(error: unknown): string {
 function placeOf(url: URL | null | undefined): string {
   if (!url) return 'a malformed URL'
   return url.origin === 'null' ? `a ${url.protocol} URL` : url.origin
-}
-
-async function resolveName(host: string): Promise<string[]> {
-  const found = await lookup(host, { all: true })
-  return found.map(({ address }) => address)
 }

@@ -34,7 +34,7 @@ export function pinnedAgent(addresses: readonly string[]): Agent {
   })
 }
 
-function answerWith(addresses: readonly string[]): LookupFunction {
+export function answerWith(addresses: readonly string[]): LookupFunction {
   const known = addresses.map((address) => ({ address, family: isIP(address) }))
   return (hostname, options, callback) => {
     const [first] = known

@@ -51,7 +51,8 @@ function isAllowedPort(url: URL): boolean {
   return url.port === '' || Number(url.port) === 443 || Number(url.port) >= 1024
 }
 
-function mayBePublic(host: string): boolean {
+/** What can be said of a host without asking for its addresses. */
+export function mayBePublic(host: string): boolean {
   if (isIP(host) !== 0) return isPublicAddress(host)
   const name = host.replace(/\.+$/, '')
   return name !== '' && !PRIVATE_NAMES.some((reserved) => name === reserved || name.endsWith(`.${reserved}`))

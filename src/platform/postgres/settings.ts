@@ -25,6 +25,8 @@ const SMALL = {
   max_parallel_workers_per_gather: 0,
   max_parallel_maintenance_workers: 0,
   max_logical_replication_workers: 0,
+  // In the data folder: what a killed server of another user left in /dev/shm could not be taken over.
+  dynamic_shared_memory_type: 'mmap',
   wal_level: 'minimal',
   max_wal_senders: 0,
   min_wal_size: '32MB',

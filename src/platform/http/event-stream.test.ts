@@ -1,0 +1,59 @@
+import { expect, test } from 'vitest'
+import type { ServerEvent } from './endpoint.ts'
+import { eventStream, progressEvents } from './event-stream.ts'
+import { readEvents } from './read-events.ts'
+
+const all = async (body: ReadableStream<Uint8Array>) => {
+  const events = []
+  for await (const event of readEvents(body)) events.push(event)
+  return events
+}
+
+async function* listed(events: ServerEvent[]) {
+  yield* events
+}
+
+test('what is sent is what is read, line breaks and other scripts included', async () => {
+  const events = [
+    { event: 'status', data: { text: 'a\nb\r\n\n: c', word: 'é\u2028' }, id: '7' },
+    { event: 'end', data: null },
+  ]
+  expect(await all(eventStream(listed(events)))).toEqual([
+    { event: 'status', data: JSON.stringify(events[0]?.data), id: '7' },
+    { event: 'end', data: 'null', id: undefined },
+  ])
+})
+
+test('a slow reader gets the newest progress, and always the end', async () => {
+  const events = progressEvents(async (tell) => {
+    for (let done = 1; done <= 1000; done++) tell({ done })
+    return { event: 'result', data: 'all' }
+  })
+  const got = await Array.fromAsync(events)
+  expect(got.at(0)).toEqual({ event: 'progress', data: { done: 1000 } })
+  expect(got.at(-1)).toEqual({ event: 'result', data: 'all' })
+})
+
+test('progress is told while the work goes on', async () => {
+  const gate = Promise.withResolvers<void>()
+  const events = progressEvents(async (tell) => {
+    tell(1)
+    await gate.promise
+    return { event: 'result', data: 2 }
+  })
+  expect((await events.next()).value).toEqual({ event: 'progress', data: 1 })
+  gate.resolve()
+  expect((await events.next()).value).toEqual({ event: 'result', data: 2 })
+})
+
+test('silence is filled, and a reader may leave while the source is silent', async () => {
+  async function* silent(): AsyncGenerator<ServerEvent> {
+    yield { event: 'first', data: 1 }
+    await new Promise(() => {})
+  }
+  const reader = eventStream(silent(), 5).getReader()
+  expect(new TextDecoder().decode((await reader.read()).value)).toContain('event: first')
+  expect(new TextDecoder().decode((await reader.read()).value)).toBe(': still here\n\n')
+  await reader.cancel()
+  expect(await reader.read()).toEqual({ done: true, value: undefined })
+})

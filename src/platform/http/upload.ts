@@ -1,0 +1,40 @@
+import { open } from 'node:fs/promises'
+import { Readable } from 'node:stream'
+import { BlobRefused } from '../blobs/blob.ts'
+import { type Spooled, spool } from '../blobs/spool.ts'
+import { bodyTooLarge, malformedBody, Problem, unsupportedMediaType } from '../problem.ts'
+import type { Endpoint } from './endpoint.ts'
+
+/**
+ * Receives a file in the order of checks: 413, 415, 400. It goes to the disk as it comes, and is cut off where it passes
+ * the limit.
+ */
+export async function receiveUpload(
+  request: Request,
+  expected: Endpoint['upload'],
+  folder: string,
+): Promise<Spooled | undefined> {
+  if (!expected) return undefined
+  const { mediaType, bytesMax } = expected
+  if (Number(request.headers.get('content-length') ?? 0) > bytesMax) throw tooLarge(bytesMax)
+  if (request.headers.get('content-type')?.split(';', 1)[0]?.trim().toLowerCase() !== mediaType)
+    throw new Problem(unsupportedMediaType, `This request needs a body with Content-Type: ${mediaType}.`)
+  const spooled = await spool(Readable.from(request.body ?? []), { folder, flush: false, bytesMax }).catch(asProblem)
+  if (await isGzip(spooled.path)) return spooled
+  await spooled[Symbol.asyncDispose]()
+  throw new Problem(malformedBody, 'The body is not gzip.')
+}
+
+const tooLarge = (bytesMax: number) => new Problem(bodyTooLarge, `The body is larger than ${bytesMax} bytes.`)
+
+function asProblem(error: unknown): never {
+  throw error instanceof BlobRefused ? new Problem(bodyTooLarge, error.message) : error
+}
+
+const GZIP = Buffer.from([0x1f, 0x8b])
+
+async function isGzip(path: string): Promise<boolean> {
+  await using file = await open(path)
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(GZIP.length), 0, GZIP.length, 0)
+  return bytesRead === GZIP.length && buffer.equals(GZIP)
+}

@@ -1,0 +1,25 @@
+import { lookup } from 'node:dns/promises'
+import { isIP } from 'node:net'
+import { isPublicAddress } from './addresses.ts'
+import { mayBePublic } from './url-rules.ts'
+
+export type Resolve = (host: string) => Promise<string[]>
+
+type PublicHost =
+  | { kind: 'public'; addresses: string[] }
+  | { kind: 'refused'; reason: 'host_not_public' | 'address_not_public' }
+  | { kind: 'unknown' }
+
+/** The addresses of a host that a stranger named, all of them public. Connect to these: a name may change in between. */
+export async function publicHost(host: string, resolve: Resolve): Promise<PublicHost> {
+  if (!mayBePublic(host)) return { kind: 'refused', reason: 'host_not_public' }
+  const addresses = isIP(host) === 0 ? await resolve(host).catch(() => []) : [host]
+  if (addresses.length === 0) return { kind: 'unknown' }
+  if (!addresses.every(isPublicAddress)) return { kind: 'refused', reason: 'address_not_public' }
+  return { kind: 'public', addresses }
+}
+
+export async function resolveName(host: string): Promise<string[]> {
+  const found = await lookup(host, { all: true })
+  return found.map(({ address }) => address)
+}
