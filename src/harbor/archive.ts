@@ -8,6 +8,7 @@ import { ArchiveRefused } from './archive-refused.ts'
 import { type StreamLimits, tarStream } from './archive-stream.ts'
 import { FILE_BYTES_MAX, FILES_MAX, TASK_BYTES_MAX } from './limits.ts'
 import { newTree, type Tree } from './path-rules.ts'
+import { type FileSource, inMemory, type MemoryFile } from './source.ts'
 import { type TarEntry, tarEntries } from './tar-reader.ts'
 
 /** Links are either refused, or must be relative and stay in the folder. Harbor packs none. */
@@ -51,25 +52,74 @@ async function expectEmpty(folder: string): Promise<void> {
   if (entries.length > 0) throw new Error(`${folder} is not empty: nothing was unpacked.`)
 }
 
-type Unpacking = { root: string; limits: UnpackLimits; sum: Sum; tree: Tree; links: TarEntry[] }
-
 async function unpackInto(root: string, archive: Readable, limits: UnpackLimits): Promise<Sum> {
-  const unpacking: Unpacking = { root, limits, sum: { entries: 0, bytes: 0 }, tree: newTree(), links: [] }
-  for await (const entry of tarEntries(tarStream(archive, limits))) await place(entry, unpacking)
-  if (unpacking.sum.entries === 0) throw new ArchiveRefused('empty', 'It has no entries.')
-  await makeLinks(unpacking)
-  return unpacking.sum
+  const { sum, tree, links } = await unpackTo(folderSink(root), archive, limits)
+  for (const link of links) checkLink(link, tree)
+  // Last of all: as long as there is no link, nothing can be written through one.
+  for (const { path, linkTarget } of links) await symlink(linkTarget, join(root, path))
+  return sum
 }
 
-async function place(found: TarEntry, { root, limits, sum, tree, links }: Unpacking): Promise<void> {
+/** Where the entries of an archive go. What arrives here has been admitted. */
+type Sink = { folder(path: string): void; file(entry: TarEntry): Promise<void> }
+
+const folderSink = (root: string): Sink => ({
+  folder: (path) => mkdirSync(join(root, path), { mode: 0o755 }),
+  file: (entry) => writeEntry(entry, join(root, entry.path)),
+})
+
+const IN_MEMORY_BYTES_MAX = 16 * 1024 * 1024
+
+/**
+ * The files of a task's archive, in memory: most are small, and are read several times before they are let go. Undefined
+ * when they are too large for that, and the archive is used up. Throws ArchiveRefused.
+ */
+export async function unpackToMemory(
+  archive: Readable,
+  name: string,
+  limits: Partial<UnpackLimits> = {},
+): Promise<FileSource | undefined> {
+  const files: [string, MemoryFile][] = []
+  let bytes = 0
+  const sink: Sink = {
+    folder: () => {},
+    async file(entry) {
+      bytes += entry.bytes
+      if (bytes > IN_MEMORY_BYTES_MAX) throw new TooLargeForMemory()
+      files.push([entry.path, { content: await contentOf(entry), executable: isExecutable(entry) }])
+    },
+  }
+  try {
+    await unpackTo(sink, archive, { ...OF_A_TASK, ...limits, links: 'none' })
+    return inMemory(name, files)
+  } catch (error) {
+    if (error instanceof TooLargeForMemory) return undefined
+    throw error
+  } finally {
+    archive.destroy()
+  }
+}
+
+class TooLargeForMemory extends Error {}
+
+type Unpacking = { limits: UnpackLimits; sum: Sum; tree: Tree; links: TarEntry[] }
+
+async function unpackTo(sink: Sink, archive: Readable, limits: UnpackLimits): Promise<Unpacking> {
+  const unpacking: Unpacking = { limits, sum: { entries: 0, bytes: 0 }, tree: newTree(), links: [] }
+  for await (const entry of tarEntries(tarStream(archive, limits))) await place(entry, sink, unpacking)
+  if (unpacking.sum.entries === 0) throw new ArchiveRefused('empty', 'It has no entries.')
+  return unpacking
+}
+
+async function place(found: TarEntry, sink: Sink, { limits, sum, tree, links }: Unpacking): Promise<void> {
   if (found.type === 'Directory' && /^\.\/?$/.test(found.path)) return // the folder itself
   const entry = { ...found, path: cleanPath(found) }
   const kind = admit(entry, limits, sum)
   const added = tree.add(entry.path, kind)
   if (added.fault) throw new ArchiveRefused(added.fault, 'It stands in the way of another entry.', entry.path)
-  for (const folder of added.folders) mkdirSync(join(root, folder), { mode: 0o755 })
+  for (const folder of added.folders) sink.folder(folder)
   if (kind === 'link') links.push(entry)
-  if (kind === 'file') await writeEntry(entry, join(root, entry.path))
+  if (kind === 'file') await sink.file(entry)
 }
 
 /** `./a` is a, and a folder may end in a slash. */
@@ -79,11 +129,17 @@ const cleanPath = ({ path, type }: TarEntry): string =>
 const SMALL_BYTES = 256 * 1024
 
 async function writeEntry(entry: TarEntry, path: string): Promise<void> {
-  const mode = (entry.mode & 0o111) === 0 ? 0o644 : 0o755
+  const mode = isExecutable(entry) ? 0o755 : 0o644
   if (entry.bytes > SMALL_BYTES) return writeLarge(path, mode, entry.content())
+  writeSmall(path, mode, await contentOf(entry))
+}
+
+const isExecutable = ({ mode }: TarEntry): boolean => (mode & 0o111) !== 0
+
+async function contentOf(entry: TarEntry): Promise<Buffer> {
   const chunks: Buffer[] = []
   for await (const chunk of entry.content()) chunks.push(chunk)
-  writeSmall(path, mode, Buffer.concat(chunks))
+  return Buffer.concat(chunks)
 }
 
 /** Sooner done than a thread is asked to: with promises many small files take twice as long. */
@@ -101,10 +157,4 @@ async function writeLarge(path: string, mode: number, chunks: AsyncIterable<Buff
   await using file = await open(path, 'wx', 0o600)
   for await (const chunk of chunks) await file.writeFile(chunk)
   await file.chmod(mode)
-}
-
-/** Last of all: as long as there is no link, nothing can be written through one. */
-async function makeLinks({ root, tree, links }: Unpacking): Promise<void> {
-  for (const link of links) checkLink(link, tree)
-  for (const { path, linkTarget } of links) await symlink(linkTarget, join(root, path))
 }

@@ -118,3 +118,12 @@ test('any text is read or refused, and nothing else', () => {
     { numRuns: 2000 },
   )
 })
+
+test('a here-document may have spaces before its name, and keeps every byte', () => {
+  const text = "FROM a\nRUN cat > /x << 'EOF'\nimport this\ncat << END\nEOF\nRUN echo $((1 << 2))\n"
+  const instructions = readDockerfile(text).stages[0]?.instructions
+  expect(instructions?.map(({ keyword, heredocs }) => [keyword, heredocs])).toEqual([
+    ['RUN', [{ name: 'EOF', content: 'import this\ncat << END\n', isExpanded: false }]],
+    ['RUN', []],
+  ])
+})

@@ -60,12 +60,26 @@ export function parseDockerfile(text: string, path: string, report: Report): Doc
     report.refuse(path, 'too_complex', `A Dockerfile has ${LINES_MAX} lines and ${FLAGS_MAX} flags at most.`)
     return { globals: [], stages: [] }
   }
-  const parsed = DockerfileParser.parse(text)
+  const closed = withClosedHeredocs(lines)
+  const parsed = DockerfileParser.parse(closed.join('\n'))
   const escapeMark = parsed.getEscapeCharacter()
-  const instructions = parsed.getInstructions().map((node) => instructionOf(node, lines, escapeMark))
+  const instructions = parsed.getInstructions().map((node) => instructionOf(node, { lines, closed }, escapeMark))
   const dockerfile = stagesOf(instructions)
   check(dockerfile, path, report)
   return dockerfile
+}
+
+/** The lines as they are written, and as the parser sees them. */
+type Lines = { lines: string[]; closed: string[] }
+
+const SPACED_HEREDOC = /<<(-?)[ \t]+(?=(["']?)([A-Za-z_]\w*)\2(?!\w))/g
+
+/** Docker lets spaces stand in `<< EOF`, the parser does not. Only where a later line is that word and ends it. */
+function withClosedHeredocs(lines: string[]): string[] {
+  const last = new Map(lines.map((line, place) => [line.trim(), place]))
+  const close = (place: number) => (whole: string, dash: string, _: string, name: string) =>
+    (last.get(name) ?? -1) > place ? `<<${dash}` : whole
+  return lines.map((line, place) => (line.includes('<<') ? line.replaceAll(SPACED_HEREDOC, close(place)) : line))
 }
 
 const KEYWORDS = new Set(
@@ -106,9 +120,10 @@ function stageOf({ text, line, flags }: Instruction): Stage {
   return { image: isRight ? image : '', name, platform, line, instructions: [] }
 }
 
-function instructionOf(node: InstructionNode, lines: string[], escapeMark: string): Instruction {
+function instructionOf(node: InstructionNode, lines: Lines, escapeMark: string): Instruction {
   const { start, end } = node.getRange()
-  const heredocs = node instanceof Run || node instanceof Copy ? node.getHeredocs() : []
+  const found = node instanceof Run || node instanceof Copy ? node.getHeredocs() : []
+  const heredocs = found.filter((heredoc) => heredoc.getName() !== '') // a shift to the left is none
   const raw = (node.getRawArgumentsContent() ?? '').split('\n')
   const opening = heredocs[0]?.getStartRange().start.line
   const text = joined(opening === undefined ? raw : raw.slice(0, opening - start.line + 1), escapeMark)
@@ -127,9 +142,9 @@ function instructionOf(node: InstructionNode, lines: string[], escapeMark: strin
 }
 
 /** `<<-` takes the tabs off, and a quoted name keeps the variables as they are. */
-function heredocOf(node: HeredocNode, lines: string[]): Heredoc {
+function heredocOf(node: HeredocNode, { lines, closed }: Lines): Heredoc {
   const { start, end } = node.getStartRange()
-  const opening = lines[start.line]?.slice(start.character, end.character) ?? ''
+  const opening = closed[start.line]?.slice(start.character, end.character) ?? ''
   const first = node.getContentRange()?.start.line ?? 0
   const last = node.getDelimiterRange()?.start.line ?? lines.length
   const content = node.getContentRange() === null ? [] : lines.slice(first, last)

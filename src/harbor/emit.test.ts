@@ -42,7 +42,7 @@ test('the folder that is written holds the same task', async () => {
   )
 })
 
-test('one order, the newest schema, every default', async () => {
+test('one order, the newest schema, every default; no network that nobody asked for', async () => {
   const { task } = await readToml('version = "1.0"\n[metadata]\nb = 1\na = []\n[agent]\nuser = "dev"\n')
 
   expect(taskToml(task)).toBe(`schema_version = "1.4"
@@ -54,16 +54,13 @@ cpus = 1
 memory_mb = 2048
 storage_mb = 10240
 gpus = 0
-network_mode = "public"
 
 [agent]
 timeout_sec = 600
 user = "dev"
-network_mode = "public"
 
 [verifier]
 timeout_sec = 600
-network_mode = "public"
 environment_mode = "shared"
 
 [metadata]

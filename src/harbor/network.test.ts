@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { allowedHost } from './network.ts'
+import { readToml } from './testing/small-task.ts'
 
 test.each([
   ['example.com', 'example.com'],
@@ -42,4 +43,30 @@ test.each([
   `${'a.'.repeat(200)}a`,
 ])('%j is no host', (text) => {
   expect(allowedHost(text)).toBeUndefined()
+})
+
+test.each([
+  ['', 'unsaid'],
+  ['environment.allow_internet = true', 'public'],
+  ['environment.allow_internet = false', 'no-network'],
+  ['environment = { allow_internet = false, allowed_hosts = [] }', 'unsaid'],
+  ['environment.network_mode = "public"', 'public'],
+  ['environment = { network_mode = "no-network", allow_internet = true }', 'no-network'],
+])('%j: all phases have the network %s', async (toml, mode) => {
+  const { task } = await readToml(toml)
+  const networks = [task.environment.network, task.steps[0].agent.network, task.steps[0].verifier.network]
+  expect(networks.map((network) => network.mode)).toEqual([mode, mode, mode])
+})
+
+test('a phase that says nothing has the network of its environment, also where that says nothing', async () => {
+  const { task } = await readToml(`agent.network_mode = "public"
+[verifier]
+environment_mode = "separate"
+[verifier.environment]
+docker_image = "a/b"
+network_mode = "no-network"
+`)
+  expect(task.environment.network.mode).toBe('unsaid')
+  expect(task.steps[0].agent.network.mode).toBe('public')
+  expect(task.steps[0].verifier.network.mode).toBe('no-network')
 })

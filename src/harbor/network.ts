@@ -3,7 +3,8 @@ import ipaddr from 'ipaddr.js'
 import type { Fields } from './fields.ts'
 import type { Network } from './task.ts'
 
-const MODES: readonly Network['mode'][] = ['public', 'no-network', 'allowlist']
+type Said = Exclude<Network['mode'], 'unsaid'>
+const MODES: readonly Said[] = ['public', 'no-network', 'allowlist']
 
 /** What a phase says about its own network. Null: it has the one of its environment. */
 export function readPhaseNetwork(fields: Fields): Network | null {
@@ -20,8 +21,14 @@ export function readBaselineNetwork(fields: Fields): Network {
   const hosts = readHosts(fields)
   const allowed = fields.flag('allow_internet')
   if (allowed !== undefined) fields.warn('allow_internet', 'deprecated_key', 'Write network_mode instead.')
-  const unsaid = allowed === false && hosts === undefined ? 'no-network' : 'public'
-  return networkOf(fields, mode ?? unsaid, hosts ?? [])
+  return networkOf(fields, mode ?? modeOfOld(allowed, hosts), hosts ?? [])
+}
+
+/** Harbor drops `allow_internet = false` beside a list of hosts. */
+function modeOfOld(allowed: boolean | undefined, hosts: string[] | undefined): Network['mode'] {
+  if (allowed === undefined) return 'unsaid'
+  if (allowed) return 'public'
+  return hosts === undefined ? 'no-network' : 'unsaid'
 }
 
 function networkOf(fields: Fields, mode: Network['mode'], hosts: string[]): Network {

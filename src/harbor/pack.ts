@@ -9,11 +9,11 @@ import { listTaskFiles } from './task-files.ts'
  * The files of a task as Harbor packs them: sorted, without folders, owners and times. The same files give the same
  * bytes on every machine with this version of Node. Throws TaskInvalid when there are files that cannot be packed.
  */
-export async function pack(source: FileSource, { isPackage = false } = {}): Promise<Readable> {
+export async function pack(source: FileSource, { isPackage = false, level = 9 } = {}): Promise<Readable> {
   const report = newReport()
   const files = await listTaskFiles(source, isPackage, report)
   report.check()
-  const gzip = createGzip({ level: 9 })
+  const gzip = createGzip({ level })
   pipeline(Readable.from(blocksOf(source, files)), gzip, () => undefined) // an error reaches the reader through `gzip`
   return gzip
 }

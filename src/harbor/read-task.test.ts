@@ -22,7 +22,7 @@ test('the least that is a task has every default', async () => {
       compose: null,
       buildTimeoutSec: 600,
       resources: { cpus: null, memoryMb: null, storageMb: null, gpus: null, gpuTypes: null, tpu: null },
-      network: { mode: 'public', hosts: [] },
+      network: { mode: 'unsaid', hosts: [] },
       env: [],
       mcpServers: [],
       skillsDir: null,
@@ -33,12 +33,12 @@ test('the least that is a task has every default', async () => {
       {
         name: null,
         instruction: 'Do it.\n',
-        agent: { timeoutSec: null, user: null, network: { mode: 'public', hosts: [] } },
+        agent: { timeoutSec: null, user: null, network: { mode: 'unsaid', hosts: [] } },
         verifier: {
           timeoutSec: 600,
           user: null,
           env: [],
-          network: { mode: 'public', hosts: [] },
+          network: { mode: 'unsaid', hosts: [] },
           collect: [],
           place: { mode: 'shared' },
           testFolders: ['tests'],

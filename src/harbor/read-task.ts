@@ -4,7 +4,7 @@ import { taskDigest } from './digest.ts'
 import { withoutCanary } from './instruction.ts'
 import { INSTRUCTION_BYTES_MAX, TOML_BYTES_MAX } from './limits.ts'
 import { newReport, type Report } from './report.ts'
-import { resolveTask } from './resolve.ts'
+import { type Outline, resolveTask } from './resolve.ts'
 import type { FileSource, SourceFile } from './source.ts'
 import type { Finding, Task } from './task.ts'
 import { hashed, listTaskFiles } from './task-files.ts'
@@ -25,6 +25,20 @@ export type ReadTask = {
  * A package is what came from a registry: all of it counts. In a folder, what Harbor would not pack is left out.
  */
 export async function readTask(source: FileSource, { isPackage = false } = {}): Promise<ReadTask> {
+  const { outline, listed, report } = await readOutline(source, isPackage)
+  report.check()
+  if (!outline) throw new Error('A task without task.toml was not refused.')
+
+  const files = await hashed(source, listed)
+  const task = { ...outline, files: files.filter(({ path }) => path !== CONFIG_FILE) }
+  return { task, digest: taskDigest(files), warnings: report.warnings }
+}
+
+/** What can be said of a task before its files are hashed; the report has what is wrong with it. */
+export async function readOutline(
+  source: FileSource,
+  isPackage: boolean,
+): Promise<{ outline: Outline | undefined; listed: SourceFile[]; report: Report }> {
   const report = newReport()
   const listed = await listTaskFiles(source, isPackage, report)
   const config = await readConfigFile(source, listed, report)
@@ -36,12 +50,7 @@ export async function readTask(source: FileSource, { isPackage = false } = {}): 
       instructions: await readInstructions(source, config, listed, report),
       report,
     })
-  report.check()
-  if (!outline) throw new Error('A task without task.toml was not refused.')
-
-  const files = await hashed(source, listed)
-  const task = { ...outline, files: files.filter(({ path }) => path !== CONFIG_FILE) }
-  return { task, digest: taskDigest(files), warnings: report.warnings }
+  return { outline, listed, report }
 }
 
 async function readConfigFile(source: FileSource, listed: SourceFile[], report: Report): Promise<Config | undefined> {

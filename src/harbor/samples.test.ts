@@ -47,7 +47,7 @@ const FEATURES: Record<string, (sample: Sample) => boolean> = {
     environment.resources.cpus !== null || environment.resources.memoryMb !== null,
   workdir: ({ task }) => task.environment.workdir !== null,
   network: ({ task: { environment, steps } }) =>
-    environment.network.mode !== 'public' || steps.some(({ agent }) => agent.network.mode !== 'public'),
+    environment.network.mode !== 'unsaid' || steps.some(({ agent }) => agent.network.mode !== 'unsaid'),
   allowlist: ({ task }) => task.environment.network.mode === 'allowlist',
   artifacts: anyStep(({ artifacts }) => artifacts.length > 0),
   collect: anyStep(({ verifier }) => verifier.collect.length > 0),

@@ -9,6 +9,9 @@ export type TarEntry = {
   /** In node-tar's words, as File or SymbolicLink. */
   type: string
   mode: number
+  uid: number
+  gid: number
+  mtime: Date | undefined
   linkTarget: string
   /** Of the content. */
   bytes: number
@@ -93,6 +96,9 @@ function entryOf(header: Header, { path, linkpath, size }: Extension, blocks: Bl
     path: name,
     type: header.type,
     mode: header.mode ?? 0,
+    uid: header.uid ?? 0,
+    gid: header.gid ?? 0,
+    mtime: header.mtime,
     linkTarget: linkpath ?? header.linkpath ?? '',
     bytes,
     content: () => blocks.chunks(bytes),

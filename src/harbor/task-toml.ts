@@ -109,7 +109,10 @@ const environmentToml = ({ os, image, buildTimeoutSec, resources, network, ...re
   mcp_servers: rest.mcpServers.map(serverToml),
 })
 
-const networkToml = ({ mode, hosts }: Network) => ({ network_mode: mode, allowed_hosts: hosts })
+const networkToml = ({ mode, hosts }: Network) => ({
+  network_mode: mode === 'unsaid' ? null : mode,
+  allowed_hosts: hosts,
+})
 
 const healthcheckToml = (check: Healthcheck) => ({
   command: check.command,

@@ -66,8 +66,11 @@ export type Resources = {
   tpu: { type: string; topology: string } | null
 }
 
-/** Hosts are listed only in mode allowlist, where none means that nothing can be reached. */
-export type Network = { mode: 'public' | 'no-network' | 'allowlist'; hosts: string[] }
+/**
+ * Hosts are listed only in mode allowlist, where none means that nothing can be reached. `unsaid`: the task says nothing,
+ * by which Harbor understands public.
+ */
+export type Network = { mode: 'public' | 'no-network' | 'allowlist' | 'unsaid'; hosts: string[] }
 
 export type McpServer =
   | { name: string; transport: 'stdio'; command: string; args: string[] }

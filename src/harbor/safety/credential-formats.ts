@@ -1,0 +1,90 @@
+import { crc32 } from 'node:zlib'
+
+/**
+ * Formats that belong to one issuer and nobody else. Each begins where a word begins, so that a long row of letters is
+ * looked at once.
+ */
+export type CredentialFormat = {
+  name: string
+  /** Without it there is none: to look for it is many times quicker. */
+  hint: string
+  pattern: RegExp
+  /** Whether it can only have come from the issuer: a checksum that is right, or a mark and length that nobody invents. */
+  isIssued?(value: string): boolean
+}
+
+const START = '(?<![A-Za-z0-9_-])'
+const END = '(?![A-Za-z0-9_-])'
+const format = (text: string): RegExp => new RegExp(`${START}(?:${text})${END}`, 'g')
+
+const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+
+/** The last six letters of a token of GitHub or npm are the checksum of the thirty before. */
+function hasChecksum(token: string): boolean {
+  const body = token.slice(-36, -6)
+  let rest = crc32(body)
+  let digits = ''
+  for (let place = 0; place < 6; place++) {
+    digits = (BASE62[rest % 62] ?? '') + digits
+    rest = Math.floor(rest / 62)
+  }
+  return token.endsWith(digits)
+}
+
+export const CREDENTIAL_FORMATS: CredentialFormat[] = [
+  ...['ghp_', 'gho_', 'ghu_', 'ghs_', 'ghr_'].map((hint) => ({
+    name: 'GitHub token',
+    hint,
+    pattern: format(`${hint}[A-Za-z0-9]{36}`),
+    isIssued: hasChecksum,
+  })),
+  {
+    name: 'GitHub fine-grained token',
+    hint: 'github_pat_',
+    pattern: format('github_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59}'),
+  },
+  { name: 'npm token', hint: 'npm_', pattern: format('npm_[A-Za-z0-9]{36}'), isIssued: hasChecksum },
+  {
+    name: 'OpenAI key',
+    hint: 'T3BlbkFJ',
+    pattern: format('sk-(?:proj-|svcacct-|admin-)?[A-Za-z0-9_-]{20,74}T3BlbkFJ[A-Za-z0-9_-]{20,74}'),
+    isIssued: isRandom,
+  },
+  {
+    name: 'Anthropic key',
+    hint: 'sk-ant-',
+    pattern: format('sk-ant-(?:api|admin|oat)\\d\\d-[A-Za-z0-9_-]{93}AA'),
+    isIssued: isRandom,
+  },
+  ...['AKIA', 'ASIA'].map((hint) => ({ name: 'AWS access key', hint, pattern: format(`${hint}[A-Z2-7]{16}`) })),
+  { name: 'GitLab token', hint: 'glpat-', pattern: format('glpat-[A-Za-z0-9_-]{20}') },
+  { name: 'Slack token', hint: 'xox', pattern: format('xox[abprs]-\\d{10,13}-\\d{10,13}-[A-Za-z0-9-]{16,64}') },
+  { name: 'Google key', hint: 'AIza', pattern: format('AIza[A-Za-z0-9_-]{35}') },
+  { name: 'Hugging Face token', hint: 'hf_', pattern: format('hf_[A-Za-z]{34}') },
+  { name: 'Stripe live key', hint: 'k_live_', pattern: format('[sr]k_live_[A-Za-z0-9]{24,99}') },
+  { name: 'SendGrid key', hint: 'SG.', pattern: format('SG\\.[A-Za-z0-9_-]{22}\\.[A-Za-z0-9_-]{43}') },
+  { name: 'private key', hint: 'PRIVATE KEY-----', pattern: /-----BEGIN (?:[A-Z]{2,10} ){0,2}PRIVATE KEY-----/g },
+  {
+    name: 'JSON web token',
+    hint: 'eyJ',
+    pattern: format('eyJ[A-Za-z0-9_-]{14,4000}\\.eyJ[A-Za-z0-9_-]{14,4000}\\.[A-Za-z0-9_-]{16,1000}'),
+  },
+]
+
+const PLACEHOLDER =
+  /example|placeholder|dummy|sample|fake|test|your|changeme|redacted|x{4}|0{4}|1234|abcd|qwerty|secret|(.)\1{4}/i
+
+/** What documentation and tests write where a secret would stand. */
+export const isPlaceholder = (value: string): boolean =>
+  PLACEHOLDER.test(value.replace(/^-----BEGIN.*/, '')) || (!value.startsWith('-----') && !isRandom(value))
+
+/** As many different letters as chance gives. */
+function isRandom(value: string): boolean {
+  const counts = new Map<string, number>()
+  for (const letter of value) counts.set(letter, (counts.get(letter) ?? 0) + 1)
+  const bits = [...counts.values()].reduce(
+    (sum, count) => sum - (count / value.length) * Math.log2(count / value.length),
+    0,
+  )
+  return bits > 3.2
+}

@@ -1,0 +1,64 @@
+import type { Rule } from '../rule.ts'
+import type { View } from '../view.ts'
+
+// What the reader of tasks refuses, sorted by the reason.
+
+const MISSING = new Set(['missing_file'])
+const ESCAPES = new Set(['unsafe_path'])
+const NO_FILES = new Set(['link_outside', 'link_to_folder', 'special_file', 'through_a_link'])
+const COLLISIONS = new Set(['collision', 'duplicate', 'under_a_file'])
+const SIZES = new Set(['too_large', 'too_many_files', 'path_too_deep', 'path_too_long', 'too_complex', 'too_deep'])
+const NAMED = new Set([...MISSING, ...ESCAPES, ...NO_FILES, ...COLLISIONS, ...SIZES])
+
+const refusedFor = (isReason: (code: string) => boolean) => (view: View) =>
+  view.refusals
+    .filter(({ code }) => isReason(code))
+    .map(({ path, code, message }) => ({ path, detail: `${message} (${code})` }))
+
+export const formRules: Rule[] = [
+  {
+    id: 'schema',
+    severity: 'block',
+    what: 'task.toml, a compose file or a Dockerfile that we cannot read in full',
+    check: refusedFor((code) => !NAMED.has(code)),
+  },
+  {
+    id: 'required_files',
+    severity: 'block',
+    what: 'a task without its instruction, its environment or its tests',
+    check: refusedFor((code) => MISSING.has(code)),
+  },
+  {
+    id: 'path_escapes',
+    severity: 'block',
+    what: 'a path that leads out of the task, or that two programs read as two paths',
+    check: refusedFor((code) => ESCAPES.has(code)),
+  },
+  {
+    id: 'links_and_devices',
+    severity: 'block',
+    what: 'a link that leads out, a link to a folder, a device, a pipe or a socket',
+    check: refusedFor((code) => NO_FILES.has(code)),
+  },
+  {
+    id: 'name_collisions',
+    severity: 'block',
+    what: 'two paths that are one where letter case or Unicode form do not count',
+    check: refusedFor((code) => COLLISIONS.has(code)),
+  },
+  {
+    id: 'sizes_and_counts',
+    severity: 'block',
+    what: 'too many files, a file or a path that is too long, a text made to be slow to parse',
+    check: refusedFor((code) => SIZES.has(code)),
+  },
+  {
+    id: 'scan_limit',
+    severity: 'warn',
+    what: 'a text so long that only its beginning was looked into',
+    check: ({ texts }) =>
+      texts
+        .filter(({ isWhole }) => !isWhole)
+        .map(({ path }) => ({ path, detail: 'Only the beginning of this file was looked into.' })),
+  },
+]

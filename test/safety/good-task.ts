@@ -1,0 +1,56 @@
+import { type Check, type CheckOptions, checkTask } from '../../src/harbor/safety/check-task.ts'
+import type { Severity } from '../../src/harbor/safety/rule.ts'
+import { inMemory } from '../../src/harbor/source.ts'
+import type { Files } from '../../src/harbor/testing/folders.ts'
+
+/** A task with nothing to say against it. Each seeded one is this with a few files changed. */
+export const GOOD_TASK: Files = {
+  'task.toml': `schema_version = "1.4"
+[agent]
+timeout_sec = 600
+[verifier]
+timeout_sec = 120
+[environment]
+cpus = 1
+memory_mb = 2048
+`,
+  'instruction.md': 'The median of an even list is wrong. Mend `app/median.py`.\n',
+  'environment/Dockerfile': `FROM python:3.13-slim
+WORKDIR /app
+COPY app/ /app/
+RUN pip install --no-cache-dir pytest==8.4.1
+`,
+  'environment/app/median.py': 'def median(values):\n    return sorted(values)[len(values) // 2]\n',
+  'tests/test.sh': '#!/bin/bash\npytest /tests/test_median.py && echo 1 > /logs/verifier/reward.txt\n',
+  'tests/test_median.py': 'from median import median\n\ndef test_even():\n    assert median([1, 2, 3, 4]) == 2.5\n',
+  'solution/solve.sh': '#!/bin/bash\nsed -i "s/wrong/right/" /app/median.py # the way the author did it\n',
+}
+
+export const changed = (files: Files): Files => ({ ...GOOD_TASK, ...files })
+
+/** A compose file whose service main has these lines besides its build. */
+export const compose = (...lines: string[]): Files => ({
+  'environment/docker-compose.yaml': [
+    'services:',
+    '  main:',
+    '    build: .',
+    ...lines.map((line) => `    ${line}`),
+    '',
+  ].join('\n'),
+})
+
+/** The Dockerfile of the good task with these lines after it. */
+export const dockerfile = (...lines: string[]): Files => ({
+  'environment/Dockerfile': `${GOOD_TASK['environment/Dockerfile']}${lines.join('\n')}\n`,
+})
+
+/** The settings of the good task with these lines after them, in the section [environment]. */
+export const toml = (...lines: string[]): Files => ({ 'task.toml': `${GOOD_TASK['task.toml']}${lines.join('\n')}\n` })
+
+export const checkFiles = (files: Files, options?: CheckOptions): Promise<Check> =>
+  checkTask(inMemory('good-task', Object.entries(files)), options)
+
+/** The rules that have something to say, each once. */
+export const rulesOf = ({ findings }: Check, severity: Severity): string[] => [
+  ...new Set(findings.filter((finding) => finding.severity === severity).map(({ rule }) => rule)),
+]

@@ -1,0 +1,102 @@
+import fc from 'fast-check'
+import { beforeAll, expect, test } from 'vitest'
+import { USUAL_CAPS } from '../../src/harbor/safety/options.ts'
+import { RULES } from '../../src/harbor/safety/rules.ts'
+import { type View, viewOf } from '../../src/harbor/safety/view.ts'
+import { cpuMs } from '../../src/harbor/testing/cpu-time.ts'
+import { changed, checkFiles } from './good-task.ts'
+
+// No rule may be quadratic, whatever text it is given. The measure is a search that looks at the next 500 letters from
+// every place of a text of the same length: linear, and about the widest look that a rule takes.
+
+const LENGTH = 128 * 1024
+/** How often a rule may take the time of that search. The square of the length would be more than a hundred times. */
+const SHARE_MAX = 6
+
+let linearMs = 0
+beforeAll(async () => {
+  const text = 'a'.repeat(LENGTH)
+  linearMs = await cpuMs(() => text.search(/.{500}!/))
+})
+
+/** What patterns begin with, over and over, so that each place could be the start of a match. */
+const PREFIXES = [
+  'a', ' ', '.', '\n', '$', '${A', '<!--', '<!-- canary ', 'eyJ', 'eyJhbGciOiJIUzI1NiJ9.', 'sk-', 'sk-proj-T3BlbkFJ', 'ghp_', 'xoxb-1',
+  'xoxb-1234567890-', 'SG.', '-----BEGIN ', '-----BEGIN RSA PRIVATE ', 'AKIA', 'glpat-', 'hf_', 'bash -i ', 'bash -i /dev/', 'nc -', 'nc ',
+  'nc -e ', 'mkfifo ', 'socat exec:', 'socket.socket ', 'xmrig ', 'stratum+', 'eval ', 'eval $(', 'exec(', 'exec(base64.', 'base64 -d ', 'base64 -d |',
+  'eval(Buffer.from(', 'powershell -e ', '169.254.', 'nsenter ', '> /', 'docker ', 'mount ', 'ignore ', 'ignore all ', 'ignore all previous ',
+  'do not tell ', '<|im_', '\u200B', '\uFE0F', '\u{1F3F4}', '\u{E0061}', '| ', '|| ', "'", '"', '\\', 'git clone ', 'rm ', 'rm .git',
+] // biome-ignore format: a list of words
+
+const repeated = (piece: string, length: number): string =>
+  piece.repeat(Math.ceil(length / piece.length)).slice(0, length)
+
+/** The view of a task whose texts, commands and instructions are all this text. */
+function viewWith(text: string): View {
+  const bytes = Buffer.from(text)
+  const paths = ['instruction.md', 'environment/app/file.txt', 'solution/solve.sh']
+  const scanned = paths.map((path) => ({ path, bytes, isWhole: true }))
+  const view = viewOf(
+    { outline: undefined, files: [], refusals: [], scanned },
+    { caps: USUAL_CAPS, sandbox: undefined },
+  )
+  return { ...view, commands: [{ path: 'environment/Dockerfile', line: 1, text }] }
+}
+
+test('the measure can be measured', () => {
+  expect(linearMs).toBeGreaterThan(1)
+})
+
+test.each(RULES)('$id is not slower than its share', async (rule) => {
+  const slow: string[] = []
+  for (const prefix of PREFIXES) {
+    const view = viewWith(repeated(prefix, LENGTH))
+    // Rules keep what they have worked out for a view; a copy knows nothing yet.
+    const once = () => rule.check({ ...view })
+    const started = performance.now()
+    once()
+    if (performance.now() - started < SHARE_MAX * linearMs) continue
+    // Perhaps the machine was busy: now in processor time, the best of three.
+    const ms = await cpuMs(once)
+    if (ms > SHARE_MAX * linearMs) slow.push(`${prefix}: ${ms} ms, against ${linearMs} ms`)
+  }
+  expect(slow).toEqual([])
+})
+
+test('lines of a megabyte in three files are answered in their share', async () => {
+  const line = repeated('eval $(base64 -d ', 1_000_000)
+  const files = { 'instruction.md': line, 'environment/app/a.txt': line, 'solution/solve.sh': line }
+  const texts = (3 * line.length) / LENGTH
+  expect(await cpuMs(() => checkFiles(changed(files)))).toBeLessThan(SHARE_MAX * linearMs * texts)
+})
+
+test('whatever stands in the files, there is an answer', async () => {
+  const word = fc.constantFrom(
+    ...PREFIXES,
+    '\0',
+    '\uD800',
+    'services:',
+    'build:',
+    'RUN ',
+    'COPY ',
+    'FROM ',
+    '[',
+    '{',
+    ': ',
+    '- ',
+  )
+  const text = fc.array(word, { maxLength: 40 }).map((words) => words.join(''))
+  await fc.assert(
+    fc.asyncProperty(text, text, text, async (dockerfile, compose, instruction) => {
+      const { rules } = await checkFiles(
+        changed({
+          'environment/Dockerfile': `FROM a\nRUN ${dockerfile}`,
+          'environment/docker-compose.yaml': compose,
+          'instruction.md': instruction,
+        }),
+      )
+      expect(rules).toBe('1')
+    }),
+    { numRuns: 300 },
+  )
+})

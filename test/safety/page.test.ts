@@ -1,0 +1,14 @@
+import { expect, test } from 'vitest'
+import { RULES, RULES_VERSION } from '../../src/harbor/safety/rules.ts'
+import { page } from '../docs/pages.ts'
+
+test('docs/safety.md lists every rule as it is, and no other', () => {
+  const { text } = page('docs/safety.md')
+  const rows = [...text.matchAll(/^\| `(\w+)` \| (block|warn) \| (.*) \|$/gm)].map(([, id, severity, what]) => ({
+    id,
+    severity,
+    what,
+  }))
+  expect(rows).toEqual(RULES.map(({ id, severity, what }) => ({ id, severity, what })))
+  expect(text).toContain(`Version ${RULES_VERSION} of the rules`)
+})

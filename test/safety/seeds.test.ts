@@ -1,0 +1,40 @@
+import { execFileSync } from 'node:child_process'
+import { symlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { inFolder } from '../../src/harbor/folder-source.ts'
+import { checkTask } from '../../src/harbor/safety/check-task.ts'
+import { RULES, RULES_VERSION } from '../../src/harbor/safety/rules.ts'
+import { temporaryFolder, writeFiles } from '../../src/harbor/testing/folders.ts'
+import { checkFiles, GOOD_TASK, rulesOf } from './good-task.ts'
+import { SEEDS } from './seeds.ts'
+
+test('the task that all others are made from has nothing against it', async () => {
+  expect(await checkFiles(GOOD_TASK)).toEqual({ rules: RULES_VERSION, findings: [] })
+})
+
+test.each(SEEDS)('$rule refuses $what, and nothing else does', async ({ rule, files, options }) => {
+  const check = await checkFiles(files, options)
+  expect(rulesOf(check, 'block'), JSON.stringify(check.findings)).toEqual([rule])
+})
+
+test.each([
+  ['a link that leads out', (folder: string) => symlink('/etc/passwd', join(folder, 'environment/users'))],
+  ['a link to a folder', (folder: string) => symlink('app', join(folder, 'environment/other'))],
+  ['a pipe', async (folder: string) => void execFileSync('mkfifo', [join(folder, 'environment/pipe')])],
+])('links_and_devices refuses %s, and nothing else does', async (_, add) => {
+  await using folder = await temporaryFolder()
+  await writeFiles(folder.path, GOOD_TASK)
+  await add(folder.path)
+  expect(rulesOf(await checkTask(await inFolder(folder.path)), 'block')).toEqual(['links_and_devices'])
+})
+
+test('there are at least forty, and one for each rule that can refuse', () => {
+  expect(SEEDS.length).toBeGreaterThanOrEqual(40)
+  const seeded = new Set([...SEEDS.map(({ rule }) => rule), 'links_and_devices'])
+  expect(RULES.filter(({ severity, id }) => severity === 'block' && !seeded.has(id)).map(({ id }) => id)).toEqual([])
+})
+
+test('no two rules have one name', () => {
+  expect(new Set(RULES.map(({ id }) => id)).size).toBe(RULES.length)
+})
