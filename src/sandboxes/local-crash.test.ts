@@ -15,7 +15,7 @@ import { findLeftovers } from './testing/local-subject.ts'
 vi.setConfig({ testTimeout: 60_000 })
 
 const ENGINE = fileURLToPath(new URL('./testing/dying-engine.ts', import.meta.url))
-const STEPS = ['record', 'cgroup', 'holder', 'mount', 'launch', 'gateway', 'running', 'exited', 'removing']
+const STEPS = ['record', 'cgroup', 'holder', 'mount', 'launch', 'ports', 'running', 'exited', 'removing']
 
 let dataFolder: string
 let image: Image
@@ -36,6 +36,8 @@ async function dieAt(step: string, id: string, runtime: string): Promise<string 
   return signal
 }
 
+const GROUP_STEPS = { 'group-record': 1, group: 1, member: 2, exec: 2 }
+
 const CASES = ['bwrap', 'runc'].flatMap((runtime) => STEPS.map((step) => [runtime, step] as const))
 
 test.each(CASES)('%s: an engine killed at the step %s leaves nothing after the next start', async (runtime, step) => {
@@ -48,6 +50,24 @@ test.each(CASES)('%s: an engine killed at the step %s leaves nothing after the n
   await vi.waitFor(async () => expect(await findLeftovers(dataFolder, id)).toEqual([]), { timeout: 5000 })
 })
 
+const GROUP_CASES = ['bwrap', 'runc'].flatMap((runtime) =>
+  Object.entries(GROUP_STEPS).map(([step, count]) => [runtime, step, count] as const),
+)
+
+test.each(GROUP_CASES)(
+  '%s: an engine with a group, killed at the step %s, leaves nothing',
+  async (runtime, step, count) => {
+    const id = `crash-${randomUUID()}`
+    await rm(join(dataFolder, 'exec-output'), { force: true })
+    expect(await dieAt(step, id, runtime)).toBe('SIGKILL')
+
+    const reaped = await provider().reap()
+
+    expect(reaped).toBe(count)
+    await vi.waitFor(async () => expect(await findLeftovers(dataFolder, id)).toEqual([]), { timeout: 5000 })
+  },
+)
+
 test('a sandbox whose engine lives is left alone', async () => {
   const sandbox = await provider().start({
     ...{
@@ -57,7 +77,7 @@ test('a sandbox whose engine lives is left alone', async () => {
       command: ['sh', '-c', 'sleep 1; exit 5'],
       user: null,
     },
-    ...{ workdir: null, env: {}, mounts: [], network: { kind: 'none' }, gateway: null, input: '' },
+    ...{ workdir: null, env: {}, mounts: [], inserts: [], execs: false, group: null, ports: [], input: '' },
     limits: { cpus: null, memoryMb: null, pids: 32, diskMb: null, outputBytes: 1000, seconds: 20 },
     outputFile: join(dataFolder, 'output'),
   })

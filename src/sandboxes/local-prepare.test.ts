@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { baseRootfs } from '../../test/support/base-image.ts'
-import type { Environment } from '../harbor/task.ts'
 import { createLog } from '../platform/log.ts'
 import { createLocalProvider } from './local.ts'
-import { type Image, SandboxUnavailable, SandboxUnsupported } from './sandbox.ts'
+import { type Image, type ImageSource, SandboxUnavailable, SandboxUnsupported } from './sandbox.ts'
 import { openBench } from './testing/bench.ts'
+import { findLeftovers } from './testing/local-subject.ts'
 import { processesNaming } from './testing/processes.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
@@ -24,43 +24,33 @@ beforeAll(async () => {
 
 afterAll(() => rm(dataFolder, { recursive: true }))
 
-const ENVIRONMENT: Environment = {
-  os: 'linux',
-  folder: 'environment',
-  image: null,
-  dockerfile: 'environment/Dockerfile',
-  compose: null,
-  buildTimeoutSec: 100,
-  resources: { cpus: null, memoryMb: null, storageMb: null, gpus: null, gpuTypes: null, tpu: null },
-  network: { mode: 'no-network', hosts: [] },
-  env: [],
-  mcpServers: [],
-  skillsDir: null,
-  healthcheck: null,
-  workdir: null,
-}
+type Wish = { image?: string; workdir?: string; target?: string; args?: Record<string, string>; timeoutSec?: number }
 
-async function prepare(files: Record<string, string>, wish: Partial<Environment> = {}, by = provider): Promise<Image> {
-  const folder = await mkdtemp(join(dataFolder, 'task-'))
+async function prepare(files: Record<string, string>, wish: Wish = {}, by = provider): Promise<Image> {
+  const context = await mkdtemp(join(dataFolder, 'task-'))
   for (const [path, text] of Object.entries(files)) {
-    await mkdir(dirname(join(folder, path)), { recursive: true })
-    await writeFile(join(folder, path), text)
+    await mkdir(dirname(join(context, path)), { recursive: true })
+    await writeFile(join(context, path), text)
   }
-  const signal = new AbortController().signal
-  return by.prepare({ ...ENVIRONMENT, ...wish }, folder, { signal, onLog: () => {} })
+  const { image, workdir = null, target = null, args = {}, timeoutSec = 100 } = wish
+  const source: ImageSource =
+    image === undefined
+      ? { kind: 'dockerfile', context, dockerfile: 'Dockerfile', target, args }
+      : { kind: 'prebuilt', name: image, folder: context, workdir }
+  return by.prepare(source, { signal: new AbortController().signal, timeoutSec, onLog: () => {} })
 }
 
 const without = (allowHostBase: boolean) =>
   createLocalProvider({ dataFolder, runtime: 'bwrap', allowHostBase, useBuildah: false, log: createLog('silent') })
 
 async function output(image: Image, script: string): Promise<string> {
-  const subject = { provider, image, brokenImage: image, unable: {}, leftovers: async () => [] }
+  const subject = { provider, image, otherImage: image, brokenImage: image, unable: {}, leftovers: async () => [] }
   await using bench = await openBench({ ...subject, [Symbol.asyncDispose]: async () => {} })
   return (await bench.run(script)).output
 }
 
 const TWO_STAGES = {
-  'environment/Dockerfile': `ARG TAG=bookworm-slim
+  Dockerfile: `ARG TAG=bookworm-slim
 FROM debian:\${TAG} AS one
 RUN echo built > /one
 FROM debian:bookworm-slim
@@ -72,13 +62,14 @@ RUN echo $GREETING > out && rm /etc/debian_version && chown -R www-data /app
 USER www-data
 CMD ["bash"]
 `,
-  'environment/file.txt': 'from the context\n',
-  'environment/sub/x': 's',
+  'file.txt': 'from the context\n',
+  'sub/x': 's',
 }
 
 test('a Dockerfile of two stages is built, with its user, folder and variables', async () => {
   const image = await prepare(TWO_STAGES)
   expect(image).toMatchObject({ workdir: '/app', user: 'www-data', env: { GREETING: 'hello world' }, base: 'image' })
+  expect(image).toMatchObject({ entrypoint: [], command: ['bash'] })
   expect(
     await output(image, 'cat out file.txt /one; ls x; ls /etc/debian_version; id -un; touch mine && echo ok'),
   ).toBe(
@@ -91,7 +82,7 @@ test('the same content is built once, other content again', async () => {
   const begun = performance.now()
   expect(await prepare(TWO_STAGES)).toEqual(first)
   expect(performance.now() - begun).toBeLessThan(500)
-  const other = await prepare({ ...TWO_STAGES, 'environment/file.txt': 'other\n' })
+  const other = await prepare({ ...TWO_STAGES, 'file.txt': 'other\n' })
   expect(other.digest).not.toBe(first.digest)
   expect(await output(other, 'cat file.txt')).toBe('other\n')
 })
@@ -102,23 +93,19 @@ test('an image is found by any way to write its name', async () => {
     'docker.io/library/debian:bookworm-slim',
     'library/debian:bookworm-slim',
   ]) {
-    expect(await output(await prepare({}, { image, dockerfile: null }), 'cat /etc/hostname > /dev/null; echo up')).toBe(
-      'up\n',
-    )
+    expect(await output(await prepare({}, { image }), 'cat /etc/hostname > /dev/null; echo up')).toBe('up\n')
   }
 })
 
 test('a base image that nobody imported is named, with what to do', async () => {
   const dockerfile = 'FROM nowhere/missing:1\nRUN true\n'
-  await expect(prepare({ 'environment/Dockerfile': dockerfile })).rejects.toThrow(
-    /nowhere\/missing:1.*assay images import/,
-  )
+  await expect(prepare({ Dockerfile: dockerfile })).rejects.toThrow(/nowhere\/missing:1.*assay images import/)
 })
 
 test('a command that fails fails the build, with its last words', async () => {
   const dockerfile = 'FROM debian:bookworm-slim\nRUN echo last words >&2; exit 3\n'
-  await expect(prepare({ 'environment/Dockerfile': dockerfile })).rejects.toThrow(SandboxUnavailable)
-  await expect(prepare({ 'environment/Dockerfile': dockerfile })).rejects.toThrow('last words')
+  await expect(prepare({ Dockerfile: dockerfile })).rejects.toThrow(SandboxUnavailable)
+  await expect(prepare({ Dockerfile: dockerfile })).rejects.toThrow('last words')
 })
 
 test.each([
@@ -126,7 +113,7 @@ test.each([
   ['RUN --mount=type=secret,id=x cat /run/secrets/x', 'type=secret'],
   ['RUN --security=insecure true', 'insecure'],
 ])('%s is refused by name before anything is built', async (text, named) => {
-  const built = prepare({ 'environment/Dockerfile': `FROM debian:bookworm-slim\n${text}\n` })
+  const built = prepare({ Dockerfile: `FROM debian:bookworm-slim\n${text}\n` })
   await expect(built).rejects.toThrow(SandboxUnsupported)
   await expect(built).rejects.toThrow(`Line 2 of the Dockerfile: `)
   await expect(built).rejects.toThrow(named)
@@ -134,24 +121,65 @@ test.each([
 
 test('a command of a build sees no process of this machine', async () => {
   const dockerfile = `FROM debian:bookworm-slim\nRUN ls /proc | grep -c '^[0-9]' > /count; kill -0 ${process.pid} 2> /seen; true\n`
-  const image = await prepare({ 'environment/Dockerfile': dockerfile })
+  const image = await prepare({ Dockerfile: dockerfile })
   const [count, kill] = (await output(image, 'cat /count /seen')).split('\n')
   expect(Number(count)).toBeLessThan(20)
   expect(kill).toContain('No such process')
 })
 
+test('commands of a build are in a cgroup that limits them, and that goes with the build', async () => {
+  const dockerfile = 'FROM debian:bookworm-slim\nRUN cat /proc/self/cgroup > /group; setsid sleep 600 &\n'
+  for (const [by, text] of [
+    [provider, dockerfile],
+    [without(false), `${dockerfile}ENV BUILT=in\n`],
+  ] as const) {
+    const group = await output(await prepare({ Dockerfile: text }, {}, by), 'cat /group')
+    const [name = ''] = /assay-build-[\w-]+/.exec(group) ?? []
+    expect(name).not.toBe('')
+    expect(await findLeftovers(dataFolder, name)).toEqual([])
+  }
+})
+
 test('a build that takes too long is ended with all its commands', async () => {
   const mark = randomUUID()
   const dockerfile = `FROM debian:bookworm-slim\nRUN setsid sh -c ': ${mark}; sleep 600; :' & sh -c ': ${mark}; sleep 600; :'\n`
-  const built = prepare({ 'environment/Dockerfile': dockerfile }, { buildTimeoutSec: 8 })
+  const built = prepare({ Dockerfile: dockerfile }, { timeoutSec: 8 })
   built.catch(() => {})
   await vi.waitFor(async () => expect(await processesNaming(`: ${mark}; sleep`)).not.toEqual([]), { timeout: 8000 })
-  await expect(built).rejects.toThrow()
+  await expect(built).rejects.toThrow(SandboxUnavailable)
+  await expect(built).rejects.toThrow('8 seconds')
   await vi.waitFor(async () => expect(await processesNaming(mark)).toEqual([]), { timeout: 5000 })
 })
 
+const STARTING = {
+  Dockerfile: `ARG TAG=none
+FROM debian:\${TAG} AS base
+ARG WORD=default
+RUN echo $WORD > /word
+CMD ["serve", "a b"]
+FROM base AS other
+ENTRYPOINT run it
+`,
+}
+
+test('arguments, the stage to stop at, and what the image would run', async () => {
+  const args = { TAG: 'bookworm-slim', WORD: 'given' }
+  const first = await prepare(STARTING, { args, target: 'base' })
+  expect(first).toMatchObject({ entrypoint: [], command: ['serve', 'a b'] })
+  expect(await output(first, 'cat /word')).toBe('given\n')
+  const plain = await prepare({ Dockerfile: 'FROM debian:bookworm-slim\nRUN true\n' })
+  expect(plain).toMatchObject({ entrypoint: [], command: [] })
+  const last = await prepare(STARTING, { args })
+  expect(last).toMatchObject({ entrypoint: ['/bin/sh', '-c', 'run it'], command: [] })
+  const [simple = ''] = STARTING.Dockerfile.split('FROM base')
+  expect(await prepare({ Dockerfile: simple }, { args, target: 'base' }, without(false))).toMatchObject({
+    entrypoint: [],
+    command: ['serve', 'a b'],
+  })
+})
+
 const SIMPLE = {
-  'environment/Dockerfile': `ARG TAG=bookworm-slim
+  Dockerfile: `ARG TAG=bookworm-slim
 FROM debian:\${TAG}
 ARG WHO=world
 ENV GREETING="hello $WHO" PLACE=/app
@@ -167,14 +195,15 @@ LABEL a=b
 EXPOSE 80
 CMD ["bash"]
 `,
-  'environment/file.txt': 'from the context\n',
-  'environment/sub/x': 's',
+  'file.txt': 'from the context\n',
+  'sub/x': 's',
 }
 
 test('without buildah, a simple Dockerfile is built by ourselves, once', async () => {
   const image = await prepare(SIMPLE, {}, without(false))
   expect(image).toMatchObject({ workdir: '/app', user: 'www-data', env: { GREETING: 'hello world', PLACE: '/app' } })
   expect(image.env).not.toHaveProperty('WHO')
+  expect(image).toMatchObject({ entrypoint: [], command: ['bash'] })
   const script =
     'cat out file.txt /renamed.txt; ls; ls /sub /etc/debian_version 2> /dev/null; stat -c %U file.txt /sub/x out'
   expect(await output(image, script)).toBe(
@@ -194,24 +223,20 @@ test.each([
   ['RUN --mount=type=cache,target=/x true', 'RUN --mount'],
   ['RUN <<EOF\ntrue\nEOF', 'RUN <<'],
 ])('without buildah, %s is refused by name and line', async (text, named) => {
-  const built = prepare({ 'environment/Dockerfile': `FROM debian:bookworm-slim\n${text}\n` }, {}, without(false))
+  const built = prepare({ Dockerfile: `FROM debian:bookworm-slim\n${text}\n` }, {}, without(false))
   await expect(built).rejects.toThrow(SandboxUnsupported)
   await expect(built).rejects.toThrow(`Line 2 of the Dockerfile: ${named} needs buildah.`)
 })
 
 test('without buildah, COPY takes nothing from outside the context', async () => {
   for (const path of ['../../../../etc/shadow', '/etc/shadow', 'link']) {
-    const built = prepare(
-      { 'environment/Dockerfile': `FROM debian:bookworm-slim\nCOPY ${path} /taken\n` },
-      {},
-      without(false),
-    )
+    const built = prepare({ Dockerfile: `FROM debian:bookworm-slim\nCOPY ${path} /taken\n` }, {}, without(false))
     await expect(built).rejects.toThrow('there is no')
   }
 })
 
 test('the machine itself is a base image only where that is allowed, without its homes and secrets', async () => {
-  const files = { 'environment/Dockerfile': 'FROM python:3\nWORKDIR /app\nRUN echo built > out\n' }
+  const files = { Dockerfile: 'FROM python:3\nWORKDIR /app\nRUN echo built > out\n' }
   await expect(prepare(files, {}, without(false))).rejects.toThrow('python:3')
 
   const image = await prepare(files, {}, without(true))

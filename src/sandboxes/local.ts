@@ -1,6 +1,8 @@
 import { join } from 'node:path'
 import type { Log } from '../platform/log.ts'
-import { importRootfs as importInto, openStore } from './local/image-store.ts'
+import { openGroup } from './local/group.ts'
+import { openStore } from './local/image-store.ts'
+import { importImage } from './local/import-image.ts'
 import { findHost, type Host, type Runtime } from './local/machine.ts'
 import { prepareImage } from './local/prepare.ts'
 import { startSandbox } from './local/start.ts'
@@ -19,7 +21,7 @@ export type LocalOptions = {
 
 /** Sandboxes without a daemon: bubblewrap or runc on an overlay of images that lie in the data folder. */
 export function createLocalProvider(options: LocalOptions): Provider & {
-  /** Takes in a root filesystem, a folder or a tar, under a name that a task's image or Dockerfile can use. */
+  /** Takes in a root filesystem, what `docker save` wrote or an OCI layout, under a name that tasks can use. */
   importRootfs(path: string, name?: string): Promise<Image>
 } {
   const folder = join(options.dataFolder, 'sandboxes', 'local')
@@ -32,14 +34,14 @@ export function createLocalProvider(options: LocalOptions): Provider & {
   return {
     name: 'local',
     selfTest: async () => capabilitiesOf(await host()),
-    prepare: async (environment, taskFolder, prepareOptions) => {
+    prepare: async (source, prepareOptions) => {
       const { allowHostBase, useBuildah = true } = options
-      const preparing = { host: await host(), allowHostBase, useBuildah }
-      return prepareImage(preparing, environment, taskFolder, prepareOptions)
+      return prepareImage({ host: await host(), allowHostBase, useBuildah }, source, prepareOptions)
     },
+    openGroup: async (id) => openGroup(await host(), id),
     start: async (spec) => startSandbox(await host(), spec),
     reap: async () => reap(await host()),
-    importRootfs: async (path, name) => importInto(await openStore(folder), path, name),
+    importRootfs: async (path, name) => importImage(await openStore(folder), path, name),
   }
 }
 
@@ -54,13 +56,12 @@ async function open({ runtime, log }: LocalOptions, folder: string): Promise<Hos
   }
 }
 
-function capabilitiesOf({ runtime, cgroups, loop }: Host): Capabilities {
+function capabilitiesOf({ runtime, cgroups, loop, groups }: Host): Capabilities {
   const limited = cgroups !== undefined
   return {
     isolation: runtime,
     gatewayChannel: 'namespace',
-    networks: [],
     limits: { cpus: limited, memory: limited, pids: limited, disk: loop ? 'hard' : 'watched' },
-    compose: false,
+    groups,
   }
 }

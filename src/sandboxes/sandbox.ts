@@ -1,19 +1,16 @@
 import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
-import type { Environment } from '../harbor/task.ts'
 
 /** What a provider can really do on this machine, found out by trying. Stored with every trial. */
 export type Capabilities = {
   /** What stands between the sandbox and this machine, for example `runc`, `bwrap`, `docker:runc`, `docker:runsc`. */
   isolation: string
-  /** How a sandbox without a network reaches the gateway: not at all, or by a port on its own loopback. */
+  /** How the ports of a sandbox's own loopback are carried out of it. With `none` it can have no ports. */
   gatewayChannel: 'none' | 'namespace' | 'relay'
-  /** Networks that a task can ask for besides none. */
-  networks: ('public' | 'allowlist')[]
   /** Which limits the kernel holds; the others are watched from outside, or not at all. */
   limits: { cpus: boolean; memory: boolean; pids: boolean; disk: 'hard' | 'watched' | 'none' }
-  /** Sidecars of a compose file. */
-  compose: boolean
+  /** Whether sandboxes can be put into a group: the sidecars of a compose file. */
+  groups: boolean
 }
 
 /** One way to run sandboxes. Files of this folder each make one; the conformance suite says what all must do. */
@@ -21,14 +18,23 @@ export type Provider = {
   name: string
   /** Tries itself out on this machine. Throws SandboxUnavailable, with what to do about it. */
   selfTest(): Promise<Capabilities>
-  /** Builds or finds the image of an environment, once for the same content. `folder` is the task's. */
-  prepare(environment: Environment, folder: string, options: PrepareOptions): Promise<Image>
+  /** Builds or finds an image, once for the same content. */
+  prepare(source: ImageSource, options: PrepareOptions): Promise<Image>
+  /** The id is unique, and safe as a file name. */
+  openGroup(id: string): Promise<Group>
   start(spec: SandboxSpec): Promise<Sandbox>
   /** Removes whatever sandboxes of this installation are past their deadline or belong to no live process. Safe at any time. */
   reap(): Promise<number>
 }
 
-export type PrepareOptions = { signal: AbortSignal; onLog: (line: string) => void }
+/** What an image is made of. Folders are of this machine. */
+export type ImageSource =
+  /** Files of the folder, when there are any, are put into the working folder. */
+  | { kind: 'prebuilt'; name: string; folder: string | null; workdir: string | null }
+  /** The Dockerfile's path is relative to the context. A target is a stage to stop at. */
+  | { kind: 'dockerfile'; context: string; dockerfile: string; target: string | null; args: Record<string, string> }
+
+export type PrepareOptions = { signal: AbortSignal; timeoutSec: number; onLog: (line: string) => void }
 
 /** A filesystem to start from, by the digest of what it was made of, with the settings that its Dockerfile gave it. */
 export type Image = {
@@ -36,19 +42,39 @@ export type Image = {
   workdir: string
   user: string
   env: Record<string, string>
+  /** What its author would have it run: both together. Nothing of it is run unless a sandbox's command says so. */
+  entrypoint: string[]
+  command: string[]
   /** `host-base`: the machine's own system files stand in for a base image. */
   base: 'image' | 'host-base'
+}
+
+/** Sandboxes that find each other by name, and reach nothing else. */
+export type Group = {
+  id: string
+  /** Gives back its network and its volumes. Its sandboxes are removed before. Harmless twice. */
+  remove(): Promise<void>
 }
 
 /** Where a sandbox's files come from: the image alone, or an image with what an earlier sandbox left. */
 export type Seed =
   | { kind: 'image' }
-  /** Only these folders of the earlier sandbox, through the filter of `collect`. */
+  /** Only these files and folders of the earlier sandbox, through the filter of `collect`. It may be of another image. */
   | { kind: 'workspace'; from: Remains; paths: string[] }
-  /** All its changes but those under these paths. */
+  /** All its changes but those under these paths. Of the same image. */
   | { kind: 'snapshot'; from: Remains; without: string[] }
 
-export type Mount = { source: string; target: string; readOnly: boolean }
+/** A tar that is unpacked into a folder of the sandbox before it starts, over what is there. The folder is made. */
+export type Insert = { target: string; tar: Readable }
+
+export type Mount =
+  | { kind: 'folder'; source: string; target: string; readOnly: boolean }
+  /** Of the sandbox's group, made at first use with what the image has there. */
+  | { kind: 'volume'; name: string; target: string; readOnly: boolean }
+  | { kind: 'tmpfs'; target: string; sizeMb: number | null }
+
+/** Connections that the sandbox makes to its own 127.0.0.1:port arrive here. */
+export type Port = { port: number; onConnection: (socket: Socket) => void }
 
 export type Limits = {
   cpus: number | null
@@ -65,20 +91,29 @@ export type SandboxSpec = {
   id: string
   image: Image
   seed: Seed
-  command: string[]
+  inserts: Insert[]
+  /** Null: nothing is run but what `exec` brings; it lives until it is killed or its time is up. */
+  command: string[] | null
+  /** Whether `exec` will be used, which costs a little. Always so without a command. */
+  execs: boolean
   /** Null: the image's. */
   user: string | number | null
   workdir: string | null
   env: Record<string, string>
   mounts: Mount[]
-  network: { kind: 'none' } | { kind: 'public' } | { kind: 'allowlist'; hosts: string[] }
-  /** Connections that the sandbox makes to its own 127.0.0.1:port arrive here. */
-  gateway: { port: number; onConnection: (socket: Socket) => void } | null
+  /** With a group: the names under which the others of it find this one; the first is its host name. Else no network at all. */
+  group: { group: Group; names: string[] } | null
+  ports: Port[]
   limits: Limits
   /** Written to the process's standard input, which then ends. */
-  input: string
+  input: string | Buffer
   /** Where output goes, up to `limits.outputBytes`: standard output and error as they come. */
   outputFile: string
+}
+
+export type ExecSpec = Pick<SandboxSpec, 'user' | 'workdir' | 'env' | 'input' | 'outputFile'> & {
+  command: string[]
+  limits: Pick<Limits, 'outputBytes' | 'seconds'>
 }
 
 export type Sandbox = {
@@ -87,6 +122,11 @@ export type Sandbox = {
   exited: Promise<Exit>
   /** Kills every process in it, at once. `exited` follows. Harmless when it has ended. */
   kill(): Promise<void>
+  /**
+   * Runs another command in it, while it lives. When its time is up it is given up: what it started ends with the sandbox
+   * at the latest. Nothing that it says can be trusted once an agent has been in there.
+   */
+  exec(spec: ExecSpec): Promise<Exit>
   /** What it left on its filesystem. Only after `exited`. */
   remains: Remains
   /** Gives back everything: files, mounts, cgroups. Harmless twice. */

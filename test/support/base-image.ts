@@ -11,6 +11,12 @@ const run = promisify(execFile)
 const { ASSAY_TEST_CACHE, XDG_CACHE_HOME } = process.env
 const cache = ASSAY_TEST_CACHE ?? join(XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'assay-test')
 
+/** What takes long to make is kept here, outside the repository. */
+export async function cacheFolder(): Promise<string> {
+  await mkdir(cache, { recursive: true })
+  return cache
+}
+
 /** Built beside its place and moved there when complete; a second run waits for the first. Never changed afterwards. */
 const MAKE = `[ -d "$2" ] || { rm -rf "$2.draft" && debootstrap --variant=minbase "$1" "$2.draft" && mv "$2.draft" "$2"; }`
 
@@ -22,7 +28,7 @@ export async function baseRootfs(): Promise<string> {
   const { stdout } = await run('dpkg', ['--print-architecture'])
   const rootfs = join(cache, `rootfs-${SUITE}-${stdout.trim()}`)
   if (await exists(rootfs)) return rootfs
-  await mkdir(cache, { recursive: true })
+  await cacheFolder()
   const args = [join(cache, 'rootfs.lock'), 'sh', '-c', MAKE, 'make', SUITE, rootfs]
   await run('flock', args, { timeout: MAKE_TIMEOUT_MS, maxBuffer: 64e6 })
   return rootfs

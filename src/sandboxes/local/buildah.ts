@@ -2,12 +2,19 @@ import { randomUUID } from 'node:crypto'
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { SandboxUnavailable } from '../sandbox.ts'
+import { ImageSettings, settingsOf } from './image-settings.ts'
 import { fullName, type Store, type StoredImage, saveImage } from './image-store.ts'
 import { runLogged, tryProgram } from './run-program.ts'
 import { line } from './shell.ts'
 
-export type BuildOptions = { signal: AbortSignal; onLog: (line: string) => void }
-export type BuildRequest = { dockerfile: string; context: string; bases: { name: string; image: StoredImage }[] }
+export type BuildOptions = { signal: AbortSignal; onLog: (line: string) => void; entering?: string }
+export type BuildRequest = {
+  dockerfile: string
+  context: string
+  target: string | null
+  args: Record<string, string>
+  bases: { name: string; image: StoredImage }[]
+}
 
 export const hasBuildah = async (): Promise<boolean> => (await tryProgram('buildah', ['--version'])).code === 0
 
@@ -24,22 +31,25 @@ const buildah = (store: Store, ...args: string[]): string =>
  * In namespaces of its own, so that nothing it mounts or starts outlives it, and no command of a Dockerfile sees a process
  * of this machine. The network is the machine's: builds install packages.
  */
-async function inNamespaces(script: string, { signal, onLog }: BuildOptions): Promise<string> {
+async function inNamespaces(script: string, { signal, onLog, entering = '' }: BuildOptions): Promise<string> {
   const args = ['--mount', '--pid', '--fork', '--kill-child=KILL', '--mount-proc', '--ipc', '--uts']
-  return runLogged('unshare', [...args, 'sh', '-e', '-c', script], { signal, onLog })
+  return runLogged('unshare', [...args, 'sh', '-e', '-c', `${entering}true || exit; ${script}`], { signal, onLog })
 }
 
 /** Builds a Dockerfile. What it is built on must be an image of ours, and is not pulled. */
 export async function buildWithBuildah(
   store: Store,
-  { dockerfile, context, bases }: BuildRequest,
+  { dockerfile, context, target, args, bases }: BuildRequest,
   options: BuildOptions,
 ): Promise<StoredImage> {
   for (const base of bases) await offerBase(store, base, options)
   const idFile = join(store.folder, 'drafts', randomUUID())
   const flags = ['--isolation', 'chroot', '--pull=never', '--layers', '--iidfile', idFile, '-f', dockerfile]
+  if (target !== null) flags.push('--target', target)
+  for (const [name, value] of Object.entries(args)) flags.push('--build-arg', `${name}=${value}`)
   try {
-    await inNamespaces(buildah(store, 'build', ...flags, context), options)
+    // What its commands print is told with what they complain about, in order.
+    await inNamespaces(`${buildah(store, 'build', ...flags, context)} >&2`, options)
     return await takeImage(store, (await readFile(idFile, 'utf8')).trim().replace('sha256:', ''))
   } finally {
     await rm(idFile, { force: true })
@@ -86,14 +96,14 @@ export function registryName(name: string): string {
   return /[.:]|^localhost$/.test(first) ? full : `docker.io/${full}`
 }
 
-const configOf = ({ env, workdir, user }: StoredImage): string[] => [
+const configOf = ({ env, workdir, user, entrypoint, command }: StoredImage): string[] => [
   ...Object.entries(env).flatMap(([name, value]) => ['--env', `${name}=${value}`]),
   ...['--workingdir', workdir, '--user', user],
+  ...['--entrypoint', JSON.stringify(entrypoint), '--cmd', JSON.stringify(command)],
 ]
 
 type Layer = { id: string; parent?: string }
 type ImageEntry = { id: string; layer?: string }
-type Config = { User?: string; WorkingDir?: string; Env?: string[] }
 
 /** The files of containers/storage say which layers an image has; each is a folder that overlay can use. */
 async function takeImage(store: Store, id: string): Promise<StoredImage> {
@@ -107,21 +117,10 @@ async function takeImage(store: Store, id: string): Promise<StoredImage> {
     next = layers.find((layer) => layer.id === current)?.parent
   }
   if (chain.length === 0) throw new SandboxUnavailable(`buildah made the image ${id}, but it has no layers.`)
-  const { config = {} }: { config?: Config } = await read(
-    'overlay-images',
-    id,
-    `=${Buffer.from(`sha256:${id}`).toString('base64')}`,
-  )
+  const { config } = await read('overlay-images', id, `=${Buffer.from(`sha256:${id}`).toString('base64')}`)
   return saveImage(store, {
     layers: chain,
-    workdir: config.WorkingDir || '/',
-    user: config.User || 'root',
-    env: Object.fromEntries((config.Env ?? []).map(splitVariable)),
+    ...settingsOf(ImageSettings.parse(config ?? {})),
     base: 'image',
   })
-}
-
-function splitVariable(text: string): [string, string] {
-  const at = text.indexOf('=')
-  return [text.slice(0, at), text.slice(at + 1)]
 }

@@ -3,8 +3,11 @@ import type { Holder } from './holder.ts'
 import type { StoredImage } from './image-store.ts'
 import type { Host } from './machine.ts'
 
+/** `entering` is a line of shell that puts a command where it is limited. */
+export type BuildingOptions = PrepareOptions & { entering: string }
+
 /** A build at work. What it changes goes into one layer. */
-export type Building = PrepareOptions & {
+export type Building = BuildingOptions & {
   host: Host
   holder: Holder
   context: string
@@ -12,8 +15,12 @@ export type Building = PrepareOptions & {
   /** Where the files are mounted. */
   root: string
   env: Record<string, string>
+  /** Win over what ARG says. */
+  given: Record<string, string>
   /** Values of ARG: seen by RUN, not kept. */
   args: Record<string, string>
   workdir: string
   user: string
+  entrypoint: string[]
+  command: string[]
 }

@@ -32,7 +32,9 @@ export async function runCommand(building: Building, { text, exec, line: number 
     ...launcherWords(host.launcher, account, BUILD_CAPABILITIES),
     ...(exec ?? ['/bin/sh', '-c', text]),
   ]
-  const { code, text: output } = await holder.run(`${line(...words)} ${FILTER_FD}< ${quote(filterPath(host.store))}`)
+  const { code, text: output } = await holder.run(
+    `( ${building.entering}exec ${line(...words)} ${FILTER_FD}< ${quote(filterPath(host.store))} )`,
+  )
   for (const said of output.split('\n').filter(Boolean)) onLog(said)
   if (code === 0) return
   throw new SandboxUnavailable(

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { access, mkdir, rename, rm } from 'node:fs/promises'
 import { join, posix } from 'node:path'
 import type { Dockerfile, Instruction, Stage } from '../../harbor/dockerfile.ts'
-import { type PrepareOptions, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
-import type { Building } from './building.ts'
+import { SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
+import type { Building, BuildingOptions } from './building.ts'
 import { copyInto } from './built-in-copy.ts'
 import { runCommand } from './built-in-run.ts'
 import { type Holder, startHolder } from './holder.ts'
@@ -11,11 +11,22 @@ import { type StoredImage, saveImage } from './image-store.ts'
 import { type Host, overlayOptions } from './machine.ts'
 import { line } from './shell.ts'
 
-export type BuiltInRequest = { dockerfile: Dockerfile; context: string; base: StoredImage; key: string }
+export type BuiltInRequest = {
+  dockerfile: Dockerfile
+  context: string
+  target: string | null
+  args: Record<string, string>
+  base: StoredImage
+  key: string
+}
 
 /** Builds a simple Dockerfile without other programs. What it does not know it refuses by name and line. */
-export async function buildBuiltIn(host: Host, request: BuiltInRequest, options: PrepareOptions): Promise<StoredImage> {
-  const { stage, globals } = onlyStage(request.dockerfile)
+export async function buildBuiltIn(
+  host: Host,
+  request: BuiltInRequest,
+  options: BuildingOptions,
+): Promise<StoredImage> {
+  const stage = onlyStage(request.dockerfile, request.target)
   stage.instructions.forEach(refuseUnknown)
   await refuseIgnoreFile(request.context)
   const draft = join('drafts', randomUUID())
@@ -27,12 +38,13 @@ export async function buildBuiltIn(host: Host, request: BuiltInRequest, options:
   try {
     const { base, context } = request
     await mountDraft(host, holder, base, draft)
-    const { env, workdir, user } = base
+    const { env, workdir, user, entrypoint, command } = base
     const building: Building = {
       ...options,
-      ...{ host, holder, context, base, env: { ...env }, workdir, user },
+      ...{ host, holder, context, base, env: { ...env }, workdir, user, entrypoint, command },
       root: join(folder, 'root'),
-      args: Object.fromEntries(globals),
+      given: request.args,
+      args: { ...globalsOf(request.dockerfile), ...request.args },
     }
     for (const instruction of stage.instructions) await follow(building, instruction)
     await holder.end()
@@ -60,31 +72,32 @@ async function mountDraft(host: Host, holder: Holder, base: StoredImage, draft: 
 
 async function keep(
   { store }: Host,
-  { base, env, workdir, user }: Building,
+  { base, env, workdir, user, entrypoint, command }: Building,
   key: string,
   folder: string,
 ): Promise<StoredImage> {
   const layer = join('layers', key.slice(0, 24))
   await rm(join(store.folder, layer), { recursive: true, force: true })
   await rename(join(folder, 'upper'), join(store.folder, layer))
-  return saveImage(store, { ...base, layers: [layer, ...base.layers], env, workdir, user })
+  return saveImage(store, { ...base, layers: [layer, ...base.layers], env, workdir, user, entrypoint, command })
 }
 
-function onlyStage({ stages, globals }: Dockerfile): { stage: Stage; globals: [string, string][] } {
+function onlyStage({ stages }: Dockerfile, target: string | null): Stage {
   const [stage, second] = stages
   if (!stage) throw new SandboxUnsupported('The Dockerfile has no FROM.')
   if (second) throw new SandboxUnsupported(`Line ${second.line} of the Dockerfile: a second FROM needs buildah.`)
-  return {
-    stage,
-    globals: globals.flatMap(({ pairs }) => pairs.map(({ name, value }): [string, string] => [name, value ?? ''])),
-  }
+  if (target !== null && target !== stage.name) throw new SandboxUnsupported(`The Dockerfile has no stage ${target}.`)
+  return stage
 }
+
+const globalsOf = ({ globals }: Dockerfile): Record<string, string> =>
+  Object.fromEntries(globals.flatMap(({ pairs }) => pairs.map(({ name, value }) => [name, value ?? ''])))
 
 /** Which flags each instruction may have. */
 const KNOWN: Record<string, string[]> = {
-  ...{ ARG: [], ENV: [], WORKDIR: [], COPY: ['chown'], RUN: [], USER: [] },
-  // They say how an image is run or described. A sandbox has its own command.
-  ...{ CMD: [], ENTRYPOINT: [], LABEL: [], EXPOSE: [], MAINTAINER: [], STOPSIGNAL: [] },
+  ...{ ARG: [], ENV: [], WORKDIR: [], COPY: ['chown'], RUN: [], USER: [], CMD: [], ENTRYPOINT: [] },
+  // They only describe an image.
+  ...{ LABEL: [], EXPOSE: [], MAINTAINER: [], STOPSIGNAL: [] },
 }
 
 function refuseUnknown({ keyword, line: number, flags, heredocs }: Instruction): void {
@@ -110,7 +123,8 @@ async function follow(building: Building, instruction: Instruction): Promise<voi
   switch (keyword) {
     case 'ARG':
       for (const { name, value } of pairs)
-        building.args[name] = value === null ? (building.args[name] ?? '') : expand(building, value)
+        building.args[name] =
+          building.given[name] ?? (value === null ? (building.args[name] ?? '') : expand(building, value))
       return
     case 'ENV':
       Object.assign(
@@ -128,9 +142,19 @@ async function follow(building: Building, instruction: Instruction): Promise<voi
       return copyInto(building, copyOf(building, instruction))
     case 'RUN':
       return runCommand(building, instruction)
+    case 'CMD':
+      building.command = wordsOf(instruction)
+      return
+    case 'ENTRYPOINT':
+      // A command of the base image belonged to the base image's entrypoint.
+      if (building.command === building.base.command) building.command = []
+      building.entrypoint = wordsOf(instruction)
+      return
     default:
   }
 }
+
+const wordsOf = ({ exec, text }: Instruction): string[] => exec ?? ['/bin/sh', '-c', text]
 
 function copyOf(building: Building, { text, exec, flags, line: number }: Instruction) {
   const words = (exec ?? text.trim().split(/\s+/)).map((word) => expand(building, word))

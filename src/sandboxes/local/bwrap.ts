@@ -1,9 +1,9 @@
 import { access, open, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, posix } from 'node:path'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { openInput } from './input.ts'
-import { CAPABILITIES, HOSTNAME, type Launch, type Launched } from './launch.ts'
-import { launcherFiles, launcherWords } from './launcher.ts'
+import { CAPABILITIES, controlProcesses, type Launch, type Launched, type LaunchMount } from './launch.ts'
+import { launcherWords } from './launcher.ts'
 import { filterPath } from './machine.ts'
 import { findProcess } from './process-life.ts'
 import { line, quote } from './shell.ts'
@@ -11,9 +11,11 @@ import { line, quote } from './shell.ts'
 /** Its monitor and its first process. */
 export const BWRAP_PROCESSES = 2
 
-const NAMESPACES = ['--unshare-ipc', '--unshare-pid', '--unshare-net', '--unshare-uts', '--unshare-cgroup']
+const NAMESPACES = ['--unshare-ipc', '--unshare-pid', '--unshare-uts', '--unshare-cgroup']
 const READ_ONLY = ['/proc/sys', '/proc/sysrq-trigger', '/proc/fs', '/proc/mtrr']
 const HIDDEN = ['/proc/kcore', '/proc/keys', '/proc/timer_list', '/proc/sched_debug', '/proc/latency_stats']
+
+const MEGABYTE = 1024 * 1024
 
 export const FILTER_FD = 8
 const FD = { status: 3, gate: 7, filter: FILTER_FD, args: 9 }
@@ -26,11 +28,13 @@ export async function launchBwrap(launch: Launch): Promise<Launched> {
   const input = await openInput(join(folder, 'input'), spec.input)
 
   const child = Promise.withResolvers<number>()
-  const answer = holder.run(script(launch), (text) => {
+  const hear = (text: string): void => {
     const pid = /"child-pid": (\d+)/.exec(text)?.[1]
     if (pid !== undefined) child.resolve(Number(pid))
-  })
+  }
+  const answer = holder.run(script(launch), hear)
   const ended = answer.then(({ code, text }) => {
+    hear(text) // a short command begins and ends in one breath
     child.reject(new SandboxUnavailable(`bubblewrap did not start (${code}). ${text}`))
     const reported = /"exit-code": (\d+)/.exec(text)?.[1]
     return { code: reported === undefined ? undefined : Number(reported), complaint: text.replace(/^\{.*\}$/gm, '') }
@@ -49,28 +53,36 @@ async function openGate(folder: string): Promise<void> {
   await gate.writeFile('x')
 }
 
+/**
+ * Once in the namespace of each holder. Its first process is bubblewrap, and whoever is root in the sandbox reaches the
+ * file that it runs from: `/proc/1/exe`. While it runs nobody can write to it, but an agent can end that, and would then
+ * have put its own program in the place of this machine's.
+ */
+const SEAL = `{ [ -n "$sealed" ] || { mount -o bind,ro "$(command -v bwrap)" "$(command -v bwrap)" && sealed=1; }; } && `
+
 function script(launch: Launch): string {
   const { host, folder, cgroups, spec, account } = launch
   const file = (name: string): string => quote(join(folder, name))
-  const gated = spec.gateway !== null
+  const gated = spec.ports.length > 0
   const command = line(
     'bwrap',
     '--args',
     String(FD.args),
     '--',
     ...launcherWords(host.launcher, account, CAPABILITIES),
-    ...spec.command,
+    ...launch.command,
   )
   const files = [
-    ...[`${FD.status}>&1`, `> ${file('output')}`, '2>&1', `< ${spec.input === '' ? '/dev/null' : file('input')}`],
+    ...[`${FD.status}>&1`, `> ${file('output')}`, '2>&1', `< ${spec.input.length === 0 ? '/dev/null' : file('input')}`],
     ...[`${FD.args}< ${file('args')}`, `${FD.filter}< ${quote(filterPath(host.store))}`],
     ...(gated ? [`${FD.gate}<> ${file('gate')}`] : []),
   ]
   return [
+    ...(host.rootless ? [] : [SEAL]),
     ...(gated ? [`mkfifo -m 600 ${file('gate')} && `] : []),
     '( ',
     ...cgroups.map((group) => `echo 0 > ${quote(join(group, 'cgroup.procs'))} && `),
-    `exec ${host.rootless ? processLimit(spec.limits.pids) : ''}${command} ${files.join(' ')} )`,
+    `exec ${host.rootless ? processLimit(spec.limits.pids + controlProcesses(spec)) : ''}${command} ${files.join(' ')} )`,
   ].join('')
 }
 
@@ -81,24 +93,34 @@ function script(launch: Launch): string {
 const processLimit = (pids: number): string => `${line('prlimit', `--nproc=${pids + BWRAP_PROCESSES + 1}`)} `
 
 async function options(launch: Launch): Promise<string[]> {
-  const { host, root, spec, env, workdir } = launch
+  const { root, spec, env, workdir } = launch
   const [readOnly, hidden] = await Promise.all([READ_ONLY, HIDDEN].map(existing))
   return [
     ...['--bind', root, '/', '--proc', '/proc', '--dev', '/dev'],
     ...(readOnly ?? []).flatMap((path) => ['--ro-bind', path, path]),
     ...(hidden ?? []).flatMap((path) => ['--ro-bind', '/dev/null', path]),
-    ...launcherFiles(host.launcher).flatMap(({ source, target }) => ['--ro-bind', source, target]),
+    ...launch.launcherFiles.flatMap(({ source, target }) => ['--ro-bind', source, target]),
     ...launch.binds.flatMap((path) => ['--ro-bind', path, path]),
-    ...spec.mounts.flatMap(({ source, target, readOnly: locked }) => [locked ? '--ro-bind' : '--bind', source, target]),
+    ...launch.mounts.flatMap(mountWords),
     ...NAMESPACES,
-    ...['--hostname', HOSTNAME, '--die-with-parent', '--new-session', '--clearenv'],
+    // A member of a group begins in its network.
+    ...(spec.group === null ? ['--unshare-net'] : []),
+    ...['--hostname', launch.hostname, '--die-with-parent', '--new-session', '--clearenv'],
     ...Object.entries(env).flatMap(([name, value]) => ['--setenv', name, value]),
     // SETPCAP is given up by setpriv, which needs it to take the others from the bounding set.
     ...['--cap-drop', 'ALL', ...[...CAPABILITIES, 'SETPCAP'].flatMap((name) => ['--cap-add', `CAP_${name}`])],
     ...['--dir', workdir, '--chdir', workdir],
     ...['--seccomp', String(FD.filter), '--json-status-fd', String(FD.status)],
-    ...(spec.gateway === null ? [] : ['--block-fd', String(FD.gate)]),
+    ...(spec.ports.length === 0 ? [] : ['--block-fd', String(FD.gate)]),
   ]
+}
+
+function mountWords(mount: LaunchMount): string[] {
+  // Folders above that are not there would be root's alone.
+  if (mount.kind === 'folder')
+    return ['--dir', posix.dirname(mount.target), mount.readOnly ? '--ro-bind' : '--bind', mount.source, mount.target]
+  const size = mount.sizeMb === null ? [] : ['--size', String(mount.sizeMb * MEGABYTE)]
+  return ['--perms', '1777', ...size, '--tmpfs', mount.target]
 }
 
 async function existing(paths: string[]): Promise<string[]> {

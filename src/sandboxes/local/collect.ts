@@ -37,7 +37,9 @@ async function gather(harvest: Harvest, place: Place, name: string): Promise<voi
   if (found.kind !== 'Directory') return
   for (const entry of (await readdir(place.path)).sort()) {
     const inner = await findInside(place.path, entry)
-    if (inner) await gather(harvest, inner, posix.join(name, entry))
+    // Its name is no UTF-8, and nobody could say which it is.
+    if (inner === undefined) harvest.leftOut.push(posix.join(name, entry))
+    else await gather(harvest, inner, posix.join(name, entry))
   }
 }
 

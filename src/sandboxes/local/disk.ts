@@ -1,9 +1,11 @@
-import { statfs } from 'node:fs/promises'
+import type { Stats } from 'node:fs'
+import { readdir, readlink, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Holder } from './holder.ts'
 import { tryProgram } from './run-program.ts'
 
-export type DiskWatch = { stop(): void; isFull(): Promise<boolean> }
+/** `since`: a moment of `performance`. What was full before it does not count. */
+export type DiskWatch = { stop(): void; isFull(since?: number): Promise<boolean> }
 
 const LOOK_MS = 500
 const FULL_SHARE = 0.01
@@ -11,28 +13,44 @@ const MEGABYTE = 1024 * 1024
 
 /** A disk of its own cannot overflow; that it was full is remembered, because what filled it may have been deleted. */
 export function watchDisk(holder: Holder, disk: string): DiskWatch {
-  let full = false
+  let fullAt = Number.NEGATIVE_INFINITY
   const look = async (): Promise<void> => {
     const { bavail, blocks } = await statfs(join(holder.root, disk))
-    if (bavail < blocks * FULL_SHARE) full = true
+    if (bavail < blocks * FULL_SHARE) fullAt = performance.now()
   }
   const timer = setInterval(() => void look().catch(() => {}), LOOK_MS)
   return {
     stop: () => clearInterval(timer),
-    async isFull() {
+    async isFull(since = 0) {
       await look()
-      return full
+      return fullAt >= since
     },
   }
 }
 
+/** A filesystem has only so many files, however small. What is not empty takes as much anyway. */
+const INODE_BYTES = 4096
+
+async function sumOf(folders: string[], unit: string): Promise<number> {
+  const { output } = await tryProgram('du', ['-s', unit, '--', ...folders])
+  return output.split('\n').reduce((sum, text) => sum + (Number.parseInt(text, 10) || 0), 0)
+}
+
+export type Watched = {
+  folders: string[]
+  maxMb: number
+  /** Who may have written there: a file that was deleted takes room as long as somebody has it open. */
+  processes: () => Promise<number[]>
+}
+
 /** Without a disk of its own: what it wrote is measured now and then, and `onFull` is told. */
-export function watchFolder(folder: string, maxMb: number, onFull: () => void): DiskWatch {
-  let full = false
+export function watchFolders({ folders, maxMb, processes }: Watched, onFull: () => void): DiskWatch {
+  let fullAt = Number.NEGATIVE_INFINITY
   const look = async (): Promise<void> => {
-    const { output } = await tryProgram('du', ['-s', '--block-size=1', folder])
-    if (full || Number(output.split('\t')[0]) <= maxMb * MEGABYTE) return
-    full = true
+    const [bytes, inodes] = await Promise.all([sumOf(folders, '--block-size=1'), sumOf(folders, '--inodes')])
+    const deleted = await deletedBytes(await processes())
+    if (Math.max(bytes + deleted, inodes * INODE_BYTES) <= maxMb * MEGABYTE) return
+    fullAt = performance.now()
     onFull()
   }
   let busy = false
@@ -45,8 +63,40 @@ export function watchFolder(folder: string, maxMb: number, onFull: () => void): 
       })
       .catch(() => {})
   }, LOOK_MS)
-  return { stop: () => clearInterval(timer), isFull: async () => full }
+  return { stop: () => clearInterval(timer), isFull: async (since = 0) => fullAt >= since }
 }
+
+const BLOCK = 512
+const OPEN_MAX = 10_000
+
+/** Each file once, however often it is open. */
+async function deletedBytes(pids: number[]): Promise<number> {
+  const open = await Promise.all(pids.map(async (pid) => openBy(pid)))
+  const sizes = new Map<number, number>()
+  for (const path of open.flat().slice(0, OPEN_MAX)) {
+    const found = await findDeleted(path)
+    if (found) sizes.set(found.ino, found.blocks * BLOCK)
+  }
+  return sizes.values().reduce((sum, bytes) => sum + bytes, 0)
+}
+
+const openBy = async (pid: number): Promise<string[]> =>
+  (await readdir(`/proc/${pid}/fd`).catch(() => [])).map((name) => `/proc/${pid}/fd/${name}`)
+
+async function findDeleted(path: string): Promise<Stats | undefined> {
+  if (!(await readlink(path).catch(() => '')).endsWith(' (deleted)')) return undefined
+  const found = await stat(path).catch(() => undefined)
+  return found?.isFile() ? found : undefined
+}
+
+/** Full when one of them is. */
+export const watchBoth = (one: DiskWatch, other: DiskWatch): DiskWatch => ({
+  stop() {
+    one.stop()
+    other.stop()
+  },
+  isFull: async (since) => (await one.isFull(since)) || other.isFull(since),
+})
 
 /** No limit. */
 export const noWatch: DiskWatch = { stop: () => {}, isFull: async () => false }

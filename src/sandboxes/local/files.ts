@@ -21,10 +21,12 @@ const MEGABYTE = 1024 * 1024
 /** For the tables of the filesystem itself. */
 const DISK_SPARE = 1.04
 const DISK_MIN_MB = 8
+/** A larger one is watched: what is written between two looks is a small part of it, and a disk costs as much as a sandbox. */
+const DISK_HARD_MAX_MB = 4096
 
 export function planFiles(host: Host, id: string, layers: string[], diskMb: number | null): Files {
   const own = join('run', id)
-  const disk = host.loop && diskMb !== null ? join(own, 'disk') : undefined
+  const disk = host.loop && diskMb !== null && diskMb <= DISK_HARD_MAX_MB ? join(own, 'disk') : undefined
   return {
     folder: join(host.store.folder, own),
     root: join(own, 'root'),
@@ -34,7 +36,7 @@ export function planFiles(host: Host, id: string, layers: string[], diskMb: numb
   }
 }
 
-/** Mounts the layers of the image, what the sandbox was seeded with and its own, and makes its pipes. */
+/** Mounts the layers of the image, what the sandbox was seeded with and its own. */
 export async function mountFiles(host: Host, holder: Holder, files: Files, diskMb: number | null): Promise<void> {
   const [upper = '', ...seeds] = files.changes
   const work = join(upper, '..', 'work')
@@ -50,7 +52,6 @@ export async function mountFiles(host: Host, holder: Holder, files: Files, diskM
       ? []
       : [...diskSteps(files.disk, diskMb ?? 0), line('mkdir', '-m', '755', upper, work)]),
     line('mount', '-t', 'overlay', 'overlay', '-o', `nosuid,nodev,${options}`, files.root),
-    line('mkfifo', '-m', '666', join(files.folder, 'output'), join(files.folder, 'input')),
   ]
   await holder.must('Making the files of a sandbox', steps.join(' && '))
 }

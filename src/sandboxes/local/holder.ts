@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
+import { Socket } from 'node:net'
 import type { Readable, Writable } from 'node:stream'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { strayDescriptors } from './stray-descriptors.ts'
@@ -20,6 +21,9 @@ export type Holder = {
   /** Like `run`, for what has to work. */
   must(what: string, script: string): Promise<string>
   end(): Promise<void>
+  isGone(): boolean
+  /** Whether this process stays as long as it does. */
+  beAwaited(isAwaited: boolean): void
   /** With whatever it is busy with. */
   kill(): void
 }
@@ -31,6 +35,8 @@ export type HolderOptions = {
   cwd: string
   /** With a process namespace too, for a runtime whose sandboxes would outlive it. */
   ownProcesses?: boolean
+  /** With a network of its own: alone, or one that the holder of a group may reach into. */
+  network?: 'alone' | Holder
 }
 
 export async function startHolder(options: HolderOptions): Promise<Holder> {
@@ -52,18 +58,29 @@ export async function startHolder(options: HolderOptions): Promise<Holder> {
 
 export const TOOLS_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
-function holderCommand({ rootless, beside, ownProcesses = false }: HolderOptions): [string, ...string[]] {
+function holderCommand({ rootless, beside, ownProcesses = false, network }: HolderOptions): [string, ...string[]] {
   const user = rootless && beside === undefined ? ['--user', '--map-root-user'] : []
-  const mounts = ['unshare', ...user, '--mount', '--propagation', 'private']
+  const net = network === 'alone' ? ['--net'] : []
+  const mounts = ['unshare', ...user, ...net, '--mount', '--propagation', 'private']
   // Should we die before it reads its first line, the end of its input ends it; afterwards the signal does.
   const dieWithUs = ['setpriv', '--pdeathsig', 'KILL']
   const own = ownProcesses
     ? [...dieWithUs, ...mounts, '--pid', '--fork', '--kill-child=KILL', '--mount-proc', 'sh']
     : [...mounts, ...dieWithUs, 'sh']
-  const entering = rootless ? ['--user', '--preserve-credentials'] : []
-  const words = beside === undefined ? own : [`nsenter`, '-t', String(beside.pid), ...entering, '--mount', '--', ...own]
-  const [program = '', ...args] = words
+  const joined = beside === undefined ? own : [...enter(beside.pid, rootless, '--mount'), ...own]
+  const [program = '', ...args] = [...memberNetwork(network, rootless), ...joined]
   return [program, ...args]
+}
+
+/** Begins a command in namespaces of a process. */
+export const enter = (pid: number, rootless: boolean, ...namespaces: string[]): string[] => [
+  ...['nsenter', '-t', String(pid), ...(rootless ? ['--user', '--preserve-credentials'] : []), ...namespaces, '--'],
+]
+
+/** A network that belongs to the group's user namespace, from which alone an ordinary user may wire it. */
+function memberNetwork(network: HolderOptions['network'], rootless: boolean): string[] {
+  if (network === undefined || network === 'alone') return []
+  return [...(rootless ? enter(network.pid, rootless) : []), 'unshare', '--net', '--']
 }
 
 function holderOf(child: ChildProcess, input: Writable, output: Readable): Holder {
@@ -96,6 +113,12 @@ function holderOf(child: ChildProcess, input: Writable, output: Readable): Holde
     async end() {
       input.end()
       await closed
+    },
+    isGone: () => child.exitCode !== null || child.signalCode !== null,
+    beAwaited(isAwaited) {
+      for (const handle of [child, input, output]) {
+        if (handle instanceof Socket || handle === child) isAwaited ? handle.ref() : handle.unref()
+      }
     },
     kill: () => void child.kill('SIGKILL'),
   }

@@ -1,7 +1,7 @@
 import { copyFile, lstat, mkdir, readlink, symlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { SandboxUnsupported } from '../sandbox.ts'
-import { makeLayer, type Store, type StoredImage, saveImage } from './image-store.ts'
+import { BARE, makeLayer, type Store, type StoredImage, saveImage } from './image-store.ts'
 import { runProgram } from './run-program.ts'
 
 /** System files without which programs do not start, and nothing that is anybody's. */
@@ -33,7 +33,7 @@ export async function hostBase(store: Store): Promise<StoredImage> {
     for (const name of FOLDERS) await copyFolder(join('/etc', name), join(draft, 'etc', name))
   })
   const env = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' }
-  return saveImage(store, { layers: [layer], binds, workdir: '/', user: 'root', env, base: 'host-base' })
+  return saveImage(store, { ...BARE, layers: [layer], binds, env, base: 'host-base' })
 }
 
 async function copyFolder(source: string, target: string): Promise<void> {

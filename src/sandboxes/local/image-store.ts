@@ -1,8 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { type Image, SandboxUnavailable } from '../sandbox.ts'
-import { runProgram } from './run-program.ts'
 import { treeDigest } from './tree-digest.ts'
 
 /** Layers are folders below the store, the topmost first; `binds` are folders of this machine, shown as they are. */
@@ -12,29 +11,18 @@ export type StoredImage = Image & { layers: string[]; binds?: string[] }
 export type Store = { folder: string }
 
 const NAME_LENGTH = 24
-const DEFAULT_ENV = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' }
+
+/** Files alone say nothing of how they want to be used. */
+export const BARE: Omit<Image, 'digest'> = {
+  ...{ workdir: '/', user: 'root', entrypoint: [], command: [], base: 'image' },
+  env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' },
+}
 
 export async function openStore(folder: string): Promise<Store> {
   for (const name of ['images', 'layers', 'names', 'builds', 'drafts', 'run', 'records']) {
     await mkdir(join(folder, name), { recursive: true, mode: 0o700 })
   }
   return { folder }
-}
-
-/** Takes in a root filesystem, a folder or a tar of one. The same content twice is one image. */
-export async function importRootfs(store: Store, path: string, name: string | undefined): Promise<StoredImage> {
-  const layer = await makeLayer(store, (draft) => fill(draft, resolve(path)))
-  const image = await saveImage(store, { layers: [layer], workdir: '/', user: 'root', env: DEFAULT_ENV, base: 'image' })
-  if (name !== undefined) await nameImage(store, name, image)
-  return image
-}
-
-async function fill(draft: string, path: string): Promise<void> {
-  const found = await stat(path).catch((error: Error) => {
-    throw new SandboxUnavailable(`The image ${path} cannot be read: ${error.message}`)
-  })
-  if (found.isDirectory()) await runProgram('cp', ['-a', '--', `${path}/.`, draft])
-  else await runProgram('tar', ['-x', '--numeric-owner', '-p', '-C', draft, '-f', path])
 }
 
 /** Made beside its place and moved there when complete, by what it holds. */
@@ -67,7 +55,7 @@ export async function saveImage(store: Store, image: Omit<StoredImage, 'digest'>
 export async function readImage(store: Store, digest: string): Promise<StoredImage> {
   const text = await readFile(imagePath(store, digest), 'utf8').catch(() => undefined)
   if (text === undefined) throw new SandboxUnavailable(`There is no image ${digest} here. Prepare it again.`)
-  return JSON.parse(text)
+  return { ...BARE, ...JSON.parse(text) }
 }
 
 export async function nameImage(store: Store, name: string, image: Image): Promise<void> {

@@ -29,7 +29,9 @@ export async function readInside(root: string, path: string, maxBytes: number): 
   const place = await findInside(root, path)
   if (!place?.stats.isFile() || place.stats.size > maxBytes) return undefined
   await using file = await open(place.path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
-  return file.readFile('utf8')
+  // Something may run there by now, and have put another thing in its place.
+  const { size } = await file.stat()
+  return size > maxBytes ? undefined : (await file.read(Buffer.alloc(size), 0, size, 0)).buffer.toString()
 }
 
 function ignoreMissing(error: NodeJS.ErrnoException): undefined {

@@ -1,4 +1,4 @@
-import type { Image, SandboxSpec } from '../sandbox.ts'
+import type { Image, Mount, SandboxSpec } from '../sandbox.ts'
 import type { Account } from './account.ts'
 import type { Holder } from './holder.ts'
 import type { Host } from './machine.ts'
@@ -13,17 +13,23 @@ export type Launch = {
   root: string
   folder: string
   account: Account
+  command: string[]
   workdir: string
   env: Record<string, string>
   cgroups: string[]
+  launcherFiles: { source: string; target: string }[]
   /** Folders of this machine that its image is made of. */
   binds: string[]
+  hostname: string
+  mounts: LaunchMount[]
 }
+
+export type LaunchMount = Exclude<Mount, { kind: 'volume' }>
 
 export type Launched = {
   /** The first process of the sandbox's process namespace: when it is dead, all are. */
   init: ProcessMark
-  /** Lets the command begin, when there is a gateway to wait for. */
+  /** Lets the command begin, when there are ports to wait for. */
   begin(): Promise<void>
   /** Undefined when the runtime could not tell, because it was killed or failed. */
   ended: Promise<{ code: number | undefined; complaint: string }>
@@ -32,14 +38,21 @@ export type Launched = {
 /** What an agent may do as root in its sandbox: enough for a package manager, nothing beyond its own files. */
 export const CAPABILITIES = ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'FSETID', 'KILL', 'SETGID', 'SETUID']
 
+export const hasControl = ({ execs, command }: SandboxSpec): boolean => execs || command === null
+
+/** The control shell, and one beside each command that it started. */
+const CONTROL_PROCESSES = 8
+
+export const controlProcesses = (spec: SandboxSpec): number => (hasControl(spec) ? CONTROL_PROCESSES : 0)
+
 export const HOSTNAME = 'sandbox'
 
 /** Written over by what the image says, and that by the sandbox's own. */
-export function environmentOf(image: Image, spec: SandboxSpec, account: Account): Record<string, string> {
+export function environmentOf(image: Image, account: Account, env: Record<string, string>): Record<string, string> {
   return {
     PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
     HOME: account.home,
     ...image.env,
-    ...spec.env,
+    ...env,
   }
 }

@@ -4,7 +4,9 @@ import type { Log } from '../../platform/log.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { type CgroupLayout, findLayout } from './cgroup.ts'
 import { startHolder } from './holder.ts'
+import { type HolderPool, holderPool } from './holder-pool.ts'
 import type { Store } from './image-store.ts'
+import { type Pipes, pipesOf } from './pipes.ts'
 import { tryProgram } from './run-program.ts'
 import { type Machine, seccompFilter } from './seccomp.ts'
 import { line } from './shell.ts'
@@ -22,14 +24,18 @@ export type Host = {
   cgroups: CgroupLayout | undefined
   /** Disks of their own size. */
   loop: boolean
+  /** Networks that several sandboxes share. */
+  groups: boolean
   launcher: Launcher
+  holders: HolderPool
+  pipes: Pipes
 }
 
 /**
  * Programs of this machine that begin a sandbox's command, with the loader and the libraries they need: so they work in
  * any image. Each is the path of a file.
  */
-export type Launcher = { loader: string; setpriv: string; sh: string; libraries: string[] }
+export type Launcher = { loader: string; setpriv: string; sh: string; setsid: string; libraries: string[] }
 
 export async function findHost(store: Store, runtime: Runtime, log: Log): Promise<Host> {
   const machine = process.arch
@@ -44,14 +50,23 @@ export async function findHost(store: Store, runtime: Runtime, log: Log): Promis
     if (runtime === 'bwrap') await holder.must('Trying bubblewrap', line('bwrap', ...TRIAL))
     const cgroups = rootless ? undefined : await findLayout()
     if (runtime === 'runc' && !cgroups) throw unavailable('runc needs cgroups, which cannot be made here', 'use bwrap')
+    const groups = (await holder.run(line('unshare', '--net', 'sh', '-c', NETWORK_TRIAL))).code === 0
     await writeFile(filterPath(store), seccompFilter(machine))
-    return { store, log, runtime, machine, rootless, cgroups, loop, launcher: await findLauncher() }
+    return {
+      ...{ store, log, runtime, machine, rootless, cgroups, loop, groups, launcher: await findLauncher() },
+      holders: holderPool({ rootless, ownProcesses: runtime === 'runc' }),
+      pipes: pipesOf(store),
+    }
   } finally {
     await holder.end()
   }
 }
 
 const TRIAL = ['--ro-bind', '/', '/', '--proc', '/proc', '--unshare-pid', '--unshare-net', '--unshare-ipc', 'true']
+
+/** Takes iproute2, and a kernel with bridges. */
+const NETWORK_TRIAL =
+  'ip link add name br0 type bridge && ip link add name v0 type veth peer name v1 && ip link set dev v0 master br0'
 
 export const filterPath = (store: Store): string => join(store.folder, 'seccomp.bpf')
 
@@ -96,12 +111,12 @@ async function canLoop(store: Store, run: Holder['run']): Promise<boolean> {
 }
 
 async function findLauncher(): Promise<Launcher> {
-  const [setpriv, sh] = await Promise.all([findProgram('setpriv'), findProgram('sh')])
-  const { output } = await tryProgram('ldd', [setpriv, sh])
+  const [setpriv = '', sh = '', setsid = ''] = await Promise.all(['setpriv', 'sh', 'setsid'].map(findProgram))
+  const { output } = await tryProgram('ldd', [setpriv, sh, setsid])
   const files = new Set(output.split('\n').flatMap((text) => /(?:=> |^\s*)(\/\S+) \(/.exec(text)?.[1] ?? []))
   const loader = [...files].find((file) => basename(file).startsWith('ld-'))
   if (loader === undefined) throw unavailable(`the libraries of ${setpriv} were not found`)
-  return { loader, setpriv, sh, libraries: [...files].filter((file) => file !== loader) }
+  return { loader, setpriv, sh, setsid, libraries: [...files].filter((file) => file !== loader) }
 }
 
 const findProgram = async (name: string): Promise<string> =>

@@ -1,6 +1,7 @@
 import { constants, open as openDescriptor } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { Socket } from 'node:net'
+import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
 
 export type Output = {
@@ -8,6 +9,8 @@ export type Output = {
   ended: Promise<{ bytes: number }>
   /** For a sandbox that ended before it opened the pipe: nobody would ever be the last. */
   finish(): Promise<void>
+  /** For a command of several: nothing is kept from now on, however long somebody goes on writing. */
+  leave(): Promise<{ bytes: number }>
 }
 
 /**
@@ -22,24 +25,44 @@ export async function carryOutput(pipe: string, file: string, maxBytes: number):
       throw error
     },
   )
+  const state = { bytes: 0, left: false }
   return {
-    ended: carry(source, target, maxBytes),
+    ended: carry({ source, target, maxBytes }, state),
     async finish() {
       const writer = await open(pipe, constants.O_WRONLY | constants.O_NONBLOCK).catch(() => undefined)
       await writer?.close()
     },
+    async leave() {
+      const deadline = performance.now() + DRAIN_MS
+      for (let before = -1; before !== state.bytes && performance.now() < deadline; ) {
+        before = state.bytes
+        await wait(QUIET_MS)
+        await nextTurn()
+      }
+      state.left = true
+      return { bytes: state.bytes }
+    },
   }
 }
 
-async function carry(fd: number, target: FileHandle, maxBytes: number): Promise<{ bytes: number }> {
+/** What was written before a command ended lies in the pipe, and is read in much less. */
+const QUIET_MS = 20
+const DRAIN_MS = 2000
+
+type Carrying = { source: number; target: FileHandle; maxBytes: number }
+
+async function carry(
+  { source, target, maxBytes }: Carrying,
+  state: { bytes: number; left: boolean },
+): Promise<{ bytes: number }> {
   await using file = target
   // Read as a socket, a pipe holds up none of Node's few threads. It closes the descriptor itself.
-  const socket = new Socket({ fd, readable: true, writable: false })
-  let bytes = 0
+  const socket = new Socket({ fd: source, readable: true, writable: false })
   for await (const chunk of socket) {
-    const room = Math.max(0, maxBytes - bytes)
-    bytes += chunk.length
+    if (state.left) continue
+    const room = Math.max(0, maxBytes - state.bytes)
+    state.bytes += chunk.length
     if (room > 0) await file.writeFile(chunk.length <= room ? chunk : chunk.subarray(0, room))
   }
-  return { bytes }
+  return { bytes: state.bytes }
 }

@@ -2,8 +2,14 @@ import { createHash } from 'node:crypto'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Dockerfile, readDockerfile } from '../../harbor/dockerfile.ts'
-import type { Environment } from '../../harbor/task.ts'
-import { type Image, type PrepareOptions, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
+import {
+  type Image,
+  type ImageSource,
+  type PrepareOptions,
+  SandboxUnavailable,
+  SandboxUnsupported,
+} from '../sandbox.ts'
+import { inBuildRoom } from './build-room.ts'
 import { buildWithBuildah, hasBuildah, pullWithBuildah } from './buildah.ts'
 import { buildBuiltIn } from './built-in.ts'
 import { refuseDangers } from './dockerfile-dangers.ts'
@@ -19,42 +25,47 @@ export type Preparing = {
   useBuildah: boolean
 }
 
-/** The image of a task's environment: a name that was imported, or a Dockerfile, built once for the same content. */
-export async function prepareImage(
-  preparing: Preparing,
-  environment: Environment,
-  folder: string,
-  options: PrepareOptions,
-): Promise<Image> {
-  if (environment.os !== 'linux') throw new SandboxUnsupported(`The local sandbox has no ${environment.os}.`)
-  if (environment.compose) throw new SandboxUnsupported('The local sandbox runs no docker-compose.yaml: use docker.')
-  const signal = AbortSignal.any([options.signal, AbortSignal.timeout(environment.buildTimeoutSec * 1000)])
-  if (environment.image !== null) {
-    const image = await named(preparing, environment.image, { ...options, signal })
-    return withFiles(preparing.host, image, { environment, folder }, { ...options, signal })
+type Prebuilt = Extract<ImageSource, { kind: 'prebuilt' }>
+type Recipe = Extract<ImageSource, { kind: 'dockerfile' }>
+
+/** A name that was imported, or a Dockerfile, built once for the same content. */
+export async function prepareImage(preparing: Preparing, source: ImageSource, options: PrepareOptions): Promise<Image> {
+  const late = AbortSignal.timeout(options.timeoutSec * 1000)
+  const timed = { ...options, signal: AbortSignal.any([options.signal, late]) }
+  try {
+    if (source.kind === 'dockerfile') return await build(preparing, source, timed)
+    return await withFiles(preparing.host, await named(preparing, source.name, timed), source, timed)
+  } catch (error) {
+    if (!late.aborted || options.signal.aborted) throw error
+    throw new SandboxUnavailable(`The image was not ready after ${options.timeoutSec} seconds.`, { cause: error })
   }
-  if (environment.dockerfile === null) throw new SandboxUnsupported('The task has neither an image nor a Dockerfile.')
-  const files = { dockerfile: join(folder, environment.dockerfile), context: join(folder, environment.folder) }
-  return build(preparing, files, { ...options, signal })
 }
 
-async function named({ host, useBuildah }: Preparing, name: string, options: PrepareOptions): Promise<StoredImage> {
-  const known = await findImage(host.store, name)
-  return known ?? pull(host, await canBuildah(host, useBuildah), name, options)
+async function named(preparing: Preparing, name: string, options: PrepareOptions): Promise<StoredImage> {
+  const { host, useBuildah, allowHostBase } = preparing
+  return findBase({ host, withBuildah: await canBuildah(host, useBuildah), allowHostBase }, name, options)
 }
 
-type Task = { environment: Environment; folder: string }
-
-/** Beside an image that is built already, the files of the environment are put into the working folder. */
-async function withFiles(host: Host, base: StoredImage, task: Task, options: PrepareOptions): Promise<StoredImage> {
-  const context = join(task.folder, task.environment.folder)
+/** Beside an image that is built already, the files of the folder are put into the working folder. */
+async function withFiles(
+  host: Host,
+  base: StoredImage,
+  { folder: context, workdir }: Prebuilt,
+  options: PrepareOptions,
+): Promise<StoredImage> {
+  if (context === null) return base
   const files = (await readdir(context).catch(() => [])).filter((name) => name !== '.gitkeep')
   if (files.length === 0) return base
-  const text = `FROM ${base.digest}\nWORKDIR ${task.environment.workdir ?? base.workdir}\nCOPY . .\n`
-  const key = await buildKey(text, context, [])
+  const text = `FROM ${base.digest}\nWORKDIR ${workdir ?? base.workdir}\nCOPY . .\n`
+  const recipe: Recipe = { kind: 'dockerfile', context, dockerfile: '', target: null, args: {} }
+  const key = await buildKey(text, recipe, [])
   const known = await findBuild(host.store, key)
   if (known && (await areThere(host.store, known))) return known
-  const built = await buildBuiltIn(host, { dockerfile: readDockerfile(text), key, context, base }, options)
+  const built = await buildBuiltIn(
+    host,
+    { ...recipe, dockerfile: readDockerfile(text), key, base },
+    { ...options, entering: '' },
+  )
   await keepBuild(host.store, key, built)
   return built
 }
@@ -69,30 +80,26 @@ const missing = (name: string, cause?: unknown): SandboxUnavailable =>
     { cause },
   )
 
-type BuildFiles = { dockerfile: string; context: string }
-
-async function build(
-  { host, ...preparing }: Preparing,
-  files: BuildFiles,
-  options: PrepareOptions,
-): Promise<StoredImage> {
+async function build({ host, ...preparing }: Preparing, recipe: Recipe, options: PrepareOptions): Promise<StoredImage> {
   const { store } = host
-  const text = await readFile(files.dockerfile, 'utf8')
+  const path = join(recipe.context, recipe.dockerfile)
+  const text = await readFile(path, 'utf8')
   const dockerfile = readDockerfile(text)
   refuseDangers(dockerfile)
   const withBuildah = await canBuildah(host, preparing.useBuildah)
   const sources = { host, withBuildah, allowHostBase: preparing.allowHostBase }
-  const bases = await findBases(sources, baseNames(dockerfile), options)
+  const bases = await findBases(sources, baseNames(dockerfile, recipe), options)
   const onHost = bases.some(({ image }) => image.base === 'host-base')
-  const key = await buildKey(text, files.context, bases)
+  const key = await buildKey(text, recipe, bases)
   const known = await findBuild(store, key)
   if (known && (await areThere(store, known))) return known
 
   const [base] = bases
-  const built =
+  const built = await inBuildRoom(host, (entering) =>
     withBuildah && !onHost
-      ? await buildWithBuildah(store, { ...files, bases }, options)
-      : await buildBuiltIn(host, { dockerfile, key, context: files.context, base: builtInBase(base?.image) }, options)
+      ? buildWithBuildah(store, { ...recipe, dockerfile: path, bases }, { ...options, entering })
+      : buildBuiltIn(host, { ...recipe, dockerfile, key, base: builtInBase(base?.image) }, { ...options, entering }),
+  )
   await keepBuild(store, key, built)
   return built
 }
@@ -136,8 +143,14 @@ async function pull(
   return image
 }
 
-async function buildKey(text: string, context: string, bases: Base[]): Promise<string> {
-  const parts = [text, await treeDigest(context), ...bases.flatMap(({ name, image }) => [name, image.digest])]
+async function buildKey(text: string, { context, target, args }: Recipe, bases: Base[]): Promise<string> {
+  const settings = target === null && Object.keys(args).length === 0 ? [] : [target, args]
+  const parts = [
+    text,
+    await treeDigest(context),
+    ...settings,
+    ...bases.flatMap(({ name, image }) => [name, image.digest]),
+  ]
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex')
 }
 
@@ -147,15 +160,21 @@ async function areThere(store: Store, { layers }: StoredImage): Promise<boolean>
   return found.every((stats) => stats?.isDirectory())
 }
 
-/** What its stages begin with, except other stages and nothing. */
-export function baseNames({ globals, stages }: Dockerfile): string[] {
-  const values = new Map(globals.flatMap(({ pairs }) => pairs.map(({ name, value }) => [name, value ?? ''])))
+/** What its stages begin with, up to the one to stop at, except other stages and nothing. */
+export function baseNames(
+  { globals, stages }: Dockerfile,
+  { target, args }: Pick<Recipe, 'target' | 'args'> = { target: null, args: {} },
+): string[] {
+  const values = new Map(
+    globals.flatMap(({ pairs }) => pairs.map(({ name, value }) => [name, args[name] ?? value ?? ''])),
+  )
   const expand = (text: string): string =>
     text.replaceAll(
       /\$(?:\{(\w+)(?::-([^}]*))?\}|(\w+))/g,
       (_, name, fallback, bare) => values.get(name ?? bare) || (fallback ?? ''),
     )
   const own = new Set(stages.flatMap(({ name }) => name ?? []))
-  const names = stages.map(({ image }) => expand(image))
+  const last = target === null ? -1 : stages.findIndex(({ name }) => name === target)
+  const names = stages.slice(0, last === -1 ? stages.length : last + 1).map(({ image }) => expand(image))
   return [...new Set(names.filter((name) => name !== 'scratch' && !own.has(name)))]
 }

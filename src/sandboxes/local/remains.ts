@@ -1,6 +1,7 @@
 import type { Remains } from '../sandbox.ts'
 import { collectTar } from './collect.ts'
 import type { Files } from './files.ts'
+import type { Joint } from './group.ts'
 import type { Holder } from './holder.ts'
 
 /** The inside of `Remains`: what a later sandbox is seeded from. */
@@ -9,6 +10,7 @@ export type Left = {
   holder: Holder
   files: Files
   root: string
+  joint: Joint | undefined
   /** Sandboxes that still use its layers. It is not taken away before them. */
   users: Set<Promise<unknown>>
   /** Under way, or waiting for the users. */

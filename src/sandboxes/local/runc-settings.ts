@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import { CAPABILITIES, HOSTNAME, type Launch } from './launch.ts'
-import { initWords, LAUNCHER, launcherFiles, launcherWords } from './launcher.ts'
+import { CAPABILITIES, type Launch, type LaunchMount } from './launch.ts'
+import { initWords, LAUNCHER, launcherWords } from './launcher.ts'
 import { seccompSettings } from './seccomp.ts'
 import { line, quote } from './shell.ts'
 
@@ -24,6 +24,18 @@ const bind = (source: string, destination: string, readOnly: boolean): object =>
   options: ['bind', 'nosuid', 'nodev', ...(readOnly ? ['ro'] : [])],
 })
 
+const mountOf = (wish: LaunchMount): object =>
+  wish.kind === 'folder'
+    ? bind(wish.source, wish.target, wish.readOnly)
+    : mount(
+        'tmpfs',
+        wish.target,
+        'nosuid',
+        'nodev',
+        'mode=1777',
+        ...(wish.sizeMb === null ? [] : [`size=${wish.sizeMb}m`]),
+      )
+
 const MOUNTS = [
   mount('proc', '/proc', 'nosuid', 'noexec', 'nodev'),
   mount('tmpfs', '/dev', 'nosuid', 'strictatime', 'mode=755', 'size=65536k'),
@@ -32,6 +44,8 @@ const MOUNTS = [
   mount('mqueue', '/dev/mqueue', 'nosuid', 'noexec', 'nodev'),
   mount('sysfs', '/sys', 'nosuid', 'noexec', 'nodev', 'ro'),
 ]
+
+const NAMESPACES = ['pid', 'ipc', 'uts', 'mount', 'cgroup']
 
 const OUTPUT = join(LAUNCHER, 'output')
 
@@ -42,7 +56,7 @@ export function runcSettings(launch: Launch): object {
   const capabilities = [...CAPABILITIES, 'SETPCAP'].map((name) => `CAP_${name}`)
   return {
     ociVersion: '1.0.2',
-    hostname: HOSTNAME,
+    hostname: launch.hostname,
     root: { path: root, readonly: false },
     process: {
       terminal: false,
@@ -50,7 +64,7 @@ export function runcSettings(launch: Launch): object {
       args: [
         ...initWords(host.launcher, OUTPUT),
         ...launcherWords(host.launcher, account, CAPABILITIES),
-        ...spec.command,
+        ...launch.command,
       ],
       env: Object.entries(env).map(([name, value]) => `${name}=${value}`),
       cwd: workdir,
@@ -60,14 +74,15 @@ export function runcSettings(launch: Launch): object {
     mounts: [
       ...MOUNTS,
       ...binds.map((path) => bind(path, path, true)),
-      ...launcherFiles(host.launcher).map(({ source, target }) => bind(source, target, true)),
+      ...launch.launcherFiles.map(({ source, target }) => bind(source, target, true)),
       bind(join(folder, 'output'), OUTPUT, false),
-      ...spec.mounts.map(({ source, target, readOnly }) => bind(source, target, readOnly)),
+      ...launch.mounts.map(mountOf),
     ],
     hooks: hooksOf(launch),
     linux: {
       cgroupsPath: `/assay-${spec.id}`,
-      namespaces: ['pid', 'network', 'ipc', 'uts', 'mount', 'cgroup'].map((type) => ({ type })),
+      // A member of a group begins in its network.
+      namespaces: [...NAMESPACES, ...(spec.group === null ? ['network'] : [])].map((type) => ({ type })),
       resources: { devices: [{ allow: false, access: 'rwm' }] },
       seccomp: seccompSettings(host.machine),
       maskedPaths: MASKED,
@@ -76,12 +91,12 @@ export function runcSettings(launch: Launch): object {
   }
 }
 
-/** A gateway listens after much less. */
+/** Ports are opened in much less. */
 const HOLD_S = 60
 
-/** Holds the command up, with its network made, until the gateway listens. */
+/** Holds the command up, with its network made, until its ports are open. */
 function hooksOf({ spec, folder }: Launch): object {
-  if (spec.gateway === null) return {}
+  if (spec.ports.length === 0) return {}
   const script = `: > ${quote(join(folder, 'created'))}; ${line('head', '-c', '1', join(folder, 'gate'))} > /dev/null`
   return {
     createRuntime: [{ path: '/bin/sh', args: ['sh', '-c', script], env: ['PATH=/usr/bin:/bin'], timeout: HOLD_S }],

@@ -36,10 +36,10 @@ function script({ folder, spec }: Launch): string {
   const state = ['--root', join(folder, 'runc'), '--log', join(folder, 'runc.log'), '--log-format', 'json']
   // Kept after its end, so that the counters of its cgroup can be read. All of it is in folders that we remove.
   const command = line('runc', ...state, 'run', '--keep', '--bundle', folder, spec.id)
-  const gate = spec.gateway === null ? '' : `mkfifo -m 600 ${file('gate')} && `
-  const input = spec.input === '' ? '/dev/null' : file('input')
+  const gate = spec.ports.length === 0 ? '' : `mkfifo -m 600 ${file('gate')} && `
+  const input = spec.input.length === 0 ? '/dev/null' : file('input')
   // Held open by runc too, because what is written to a pipe that nobody has open is lost. runc does not pass it on.
-  const held = spec.gateway === null ? '' : ` 7<> ${file('gate')}`
+  const held = spec.ports.length === 0 ? '' : ` 7<> ${file('gate')}`
   // The output is opened inside; what runc says is in its log.
   return `${gate}${command} < ${input} > /dev/null 2>&1${held}`
 }
@@ -56,9 +56,9 @@ async function findInit(launch: Launch, isOver: () => boolean): Promise<ProcessM
   return undefined
 }
 
-/** With a gateway to wait for, its network has to be there too. */
+/** With ports to wait for, its network has to be there too. */
 const isCreated = async ({ spec, folder }: Launch): Promise<boolean> =>
-  spec.gateway === null || exists(join(folder, 'created'))
+  spec.ports.length === 0 || exists(join(folder, 'created'))
 
 async function findFirst(pids: number[]): Promise<ProcessMark | undefined> {
   for (const pid of pids) if (await isFirst(pid)) return findProcess(pid)

@@ -1,6 +1,8 @@
 import type { Server } from 'node:net'
 import type { SandboxSpec } from '../sandbox.ts'
+import type { Control } from './control.ts'
 import type { Files } from './files.ts'
+import type { Joint } from './group.ts'
 import type { Holder } from './holder.ts'
 import type { Launched } from './launch.ts'
 import type { Host } from './machine.ts'
@@ -12,8 +14,14 @@ export type Made = {
   record: SandboxRecord
   files: Files
   holder: Holder | undefined
-  gateway: Server | undefined
+  /** On ports in the sandbox. */
+  servers: Server[]
+  control: Control | undefined
+  membership: Membership | undefined
 }
+
+/** Of a sandbox in a group. */
+export type Membership = { joint: Joint; address: string }
 
 export type Running = {
   host: Host

@@ -1,4 +1,13 @@
-import { CLONE3, IOCTL, NAMESPACE_FLAGS, NAMESPACE_MAKERS, REFUSED, REFUSED_IOCTLS } from './system-calls.ts'
+import {
+  AF_VSOCK,
+  CLONE3,
+  IOCTL,
+  NAMESPACE_FLAGS,
+  NAMESPACE_MAKERS,
+  REFUSED,
+  REFUSED_IOCTLS,
+  SOCKET,
+} from './system-calls.ts'
 
 export type Machine = 'x64' | 'arm64'
 
@@ -68,6 +77,13 @@ function filterProgram(machine: Machine): Instruction[] {
       answer(fail(EPERM)),
       answer(ALLOW),
     ]),
+    ...numbers({ SOCKET }).flatMap((number) => [
+      equals(number, 0, 4),
+      load(FIRST_ARGUMENT),
+      equals(AF_VSOCK, 0, 1),
+      answer(fail(EPERM)),
+      answer(ALLOW),
+    ]),
     answer(ALLOW),
   ]
 }
@@ -94,6 +110,7 @@ export function seccompSettings(machine: Machine): object {
         ...refuse,
         args: [ociRefusal(1, request, 'SCMP_CMP_EQ')],
       })),
+      { names: ['socket'], ...refuse, args: [ociRefusal(0, AF_VSOCK, 'SCMP_CMP_EQ')] },
     ],
   }
 }

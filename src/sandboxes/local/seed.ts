@@ -1,6 +1,7 @@
-import { link, mkdir, readdir, readlink, unlink } from 'node:fs/promises'
+import { randomUUID } from 'node:crypto'
+import { link, lstat, mkdir, opendir, readlink, unlink } from 'node:fs/promises'
 import { dirname, join, posix } from 'node:path'
-import { SandboxUnsupported, type Seed } from '../sandbox.ts'
+import { type SandboxSpec, SandboxUnsupported, type Seed } from '../sandbox.ts'
 import { staysInside } from './collect.ts'
 import { type Files, refuseLinks, rootOf } from './files.ts'
 import type { Holder } from './holder.ts'
@@ -31,11 +32,21 @@ export async function seedCopies(seeding: Seeding, seed: Seed): Promise<void> {
   if (!(await canLayer(seeding, left, seed.paths))) await replacePaths(seeding, left, seed.paths)
 }
 
+/** Whether the seed is made from files of the store alone, and needs no mount of the earlier sandbox. */
+export async function isOnStore(host: Host, { seed, image }: SandboxSpec, left: Left): Promise<boolean> {
+  if (left.files.disk !== undefined) return false
+  return seed.kind !== 'workspace' || canLayer({ host, imageDigest: image.digest }, left, seed.paths)
+}
+
 /**
  * A layer of changes means the same on the same image only, and only when no folder above the path was changed too: that
  * may have been made anew, and then hides what the image has below it.
  */
-async function canLayer({ host, imageDigest }: Seeding, left: Left, paths: string[]): Promise<boolean> {
+async function canLayer(
+  { host, imageDigest }: Pick<Seeding, 'host' | 'imageDigest'>,
+  left: Left,
+  paths: string[],
+): Promise<boolean> {
   if (left.imageDigest !== imageDigest) return false
   const tops = paths
     .map(partsOf)
@@ -49,8 +60,16 @@ async function canLayer({ host, imageDigest }: Seeding, left: Left, paths: strin
 
 const changeRoot = (host: Host, left: Left, change: string): string => join(left.holder.root, host.store.folder, change)
 
-/** Links the files where both are on one filesystem: nothing writes to them any more. */
-const copyWords = (left: Left): string[] => (left.files.disk === undefined ? ['cp', '-a', '--link'] : ['cp', '-a'])
+/**
+ * Links the files where both are on one filesystem: nothing writes to them any more. A file that has as many names as it
+ * can have gets no other, and all of it is copied.
+ */
+function copyLine(left: Left, source: string, target: string): string {
+  const copy = line('cp', '-a', '-T', '--', source, target)
+  if (left.files.disk !== undefined) return copy
+  const clear = line('rm', '-rf', '--', target)
+  return `${line('cp', '-a', '--link', '-T', '--', source, target)} > /dev/null 2>&1 || { ${clear} && ${copy}; }`
+}
 
 async function copyPaths(seeding: Seeding, left: Left, paths: string[]): Promise<string[]> {
   return eachChange(seeding, left, async (source, target, change) => {
@@ -61,9 +80,10 @@ async function copyPaths(seeding: Seeding, left: Left, paths: string[]): Promise
       await mkdir(dirname(below), { recursive: true })
       await seeding.holder.must(
         'Copying a workspace',
-        line(...copyWords(left), '-T', '--', join(seeding.host.store.folder, change, ...parts), below),
+        copyLine(left, join(seeding.host.store.folder, change, ...parts), below),
       )
-      await whiteOut(seeding, await listUnfit(below, parts.at(-1) ?? '.', true))
+      const unfit = await listUnfit(below, parts.at(-1) ?? '.', true)
+      await whiteOut(seeding, unfit, { layer: target, below: rootsBelow(seeding, left, change) })
     }
   })
 }
@@ -71,10 +91,7 @@ async function copyPaths(seeding: Seeding, left: Left, paths: string[]): Promise
 async function copyAllBut(seeding: Seeding, left: Left, without: string[]): Promise<string[]> {
   const { host, holder } = seeding
   return eachChange(seeding, left, async (_source, target, change) => {
-    await holder.must(
-      'Copying a snapshot',
-      line(...copyWords(left), '-T', '--', join(host.store.folder, change), target),
-    )
+    await holder.must('Copying a snapshot', copyLine(left, join(host.store.folder, change), target))
     for (const path of without) {
       const place = await firstChange(target, path)
       if (place) await holder.must('Copying a snapshot', line('rm', '-rf', '--', place.path))
@@ -141,27 +158,80 @@ async function restoreProtected({ host, holder, files }: Seeding, without: strin
   }
 }
 
-/** What `collect` would leave out. In a layer, a device without a number says that something was deleted. */
-async function listUnfit(path: string, name: string, inLayer: boolean): Promise<string[]> {
-  const place = await findInside(path, '.')
-  if (place === undefined) return []
-  const { stats } = place
-  if (stats.isFile()) return []
-  if (stats.isSymbolicLink()) return staysInside(name, await readlink(path)) ? [] : [path]
-  if (!stats.isDirectory()) return inLayer && stats.isCharacterDevice() && stats.rdev === 0 ? [] : [path]
-  const inner = await Promise.all(
-    (await readdir(path)).map((entry) => listUnfit(join(path, entry), posix.join(name, entry), inLayer)),
-  )
-  return inner.flat()
+/**
+ * What `collect` would leave out. In a layer, a device without a number says that something was deleted. Names may be any
+ * bytes, and there may be millions: nothing is kept of those that fit.
+ */
+async function listUnfit(path: string, name: string, inLayer: boolean): Promise<Buffer[]> {
+  const unfit: Buffer[] = []
+  const look = async (place: Buffer, named: string): Promise<void> => {
+    const stats = await lstat(place)
+    if (stats.isFile()) return
+    if (stats.isDirectory()) return walk(place, named)
+    const isFit = stats.isSymbolicLink()
+      ? staysInside(named, (await readlink(place, 'buffer')).toString('latin1'))
+      : inLayer && stats.isCharacterDevice() && stats.rdev === 0
+    if (!isFit) unfit.push(place)
+  }
+  const walk = async (folder: Buffer, named: string): Promise<void> => {
+    for await (const entry of await openBuffers(folder)) {
+      if (entry.isFile()) continue
+      await look(Buffer.concat([folder, SLASH, entry.name]), `${named}/${entry.name.toString('latin1')}`)
+    }
+  }
+  await look(Buffer.from(path), name)
+  return unfit
 }
 
-/** Deletions all are one device under many names, as overlay itself makes them. */
-async function whiteOut({ holder, files }: Seeding, paths: string[]): Promise<void> {
-  if (paths.length === 0) return
-  const device = join(files.folder, 'deleted')
-  await holder.must('Filtering a workspace', `[ -e ${line(device)} ] || ${line('mknod', device, 'c', '0', '0')}`)
+const SLASH = Buffer.from('/')
+
+type BufferEntry = { name: Buffer; isFile(): boolean }
+
+/** The types of Node know names as text only. */
+const openBuffers = (folder: Buffer): Promise<AsyncIterable<BufferEntry>> =>
+  opendir(folder as unknown as string, { encoding: 'buffer' as BufferEncoding }) as unknown as Promise<
+    AsyncIterable<BufferEntry>
+  >
+
+function ignoreMissing(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENOENT' && error.code !== 'ENOTDIR') throw error
+}
+
+/** Fewer than the names that one file can have, on every filesystem. */
+const NAMES_MAX = 30_000
+
+/** The layers that a layer of changes is laid over. */
+const rootsBelow = ({ host, files }: Seeding, left: Left, change: string): string[] => [
+  ...left.files.changes.slice(left.files.changes.indexOf(change) + 1).map((other) => changeRoot(host, left, other)),
+  ...files.layers.map((layer) => join(host.store.folder, layer)),
+]
+
+/**
+ * Deletions all are one device under many names, as overlay itself makes them. Only where there is something to delete:
+ * in a folder that no other layer has, overlay would list them.
+ */
+async function whiteOut(
+  { holder, files }: Seeding,
+  paths: Buffer[],
+  { layer, below }: { layer: string; below: string[] },
+): Promise<void> {
+  const hiding: Buffer[] = []
   for (const path of paths) {
     await unlink(path)
-    await link(device, path)
+    const inside = path.subarray(Buffer.byteLength(layer))
+    if (await isInAny(below, inside)) hiding.push(path)
   }
+  for (let first = 0; first < hiding.length; first += NAMES_MAX) {
+    const device = join(files.folder, `deleted-${randomUUID()}`)
+    await holder.must('Filtering a workspace', line('mknod', device, 'c', '0', '0'))
+    for (const path of hiding.slice(first, first + NAMES_MAX)) await link(device, path)
+  }
+}
+
+async function isInAny(roots: string[], inside: Buffer): Promise<boolean> {
+  for (const root of roots) {
+    const stats = await lstat(Buffer.concat([Buffer.from(root), inside])).catch(ignoreMissing)
+    if (stats) return true
+  }
+  return false
 }

@@ -67,3 +67,7 @@ export const REFUSED_IOCTLS = { TIOCSTI: 0x5412, TIOCLINUX: 0x541c }
 
 /** CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET. */
 export const NAMESPACE_FLAGS = 0x7e020000
+
+/** Its addresses are of the machine below a virtual one, whatever network a process is in. */
+export const SOCKET = on(41, 198)
+export const AF_VSOCK = 40

@@ -1,11 +1,12 @@
-import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { removeCgroup } from './cgroup.ts'
 import type { Files } from './files.ts'
 import { type Holder, startHolder } from './holder.ts'
 import type { Host } from './machine.ts'
+import { holdsPipes } from './pipes.ts'
 import { killProcess, waitForEnd } from './process-life.ts'
 import { listAbandoned, removeRecord, type SandboxRecord } from './record.ts'
+import { removeTree } from './remove-tree.ts'
 import { line } from './shell.ts'
 
 const DEATH_MS = 10_000
@@ -15,26 +16,36 @@ export async function takeAway(
   host: Host,
   { record, files, holder }: { record: SandboxRecord; files: Files; holder: Holder | undefined },
 ): Promise<void> {
-  const { store } = host
   await removeCgroup(record.cgroups)
-  if (holder && files.disk) await freeDisk(holder, store.folder, files)
-  await holder?.end()
-  await removeFolder(host, record.id)
-  await removeRecord(join(store.folder, 'records'), record.id)
+  if (holder) await letGo(host, holder, files)
+  await takeAwayFolder(host, record)
 }
 
-/** The kernel would do it too, but a little after the holder has ended. */
-async function freeDisk(holder: Holder, folder: string, { root, disk = '' }: Files): Promise<void> {
-  await holder.run(`cd /; ${line('umount', join(folder, root))}; ${line('umount', join(folder, disk))}`).catch(() => {})
+export async function takeAwayFolder(host: Host, { id }: SandboxRecord): Promise<void> {
+  await removeFolder(host, id)
+  await removeRecord(join(host.store.folder, 'records'), id)
+}
+
+async function letGo({ holders, store }: Host, holder: Holder, files: Files): Promise<void> {
+  const isSpare = holders.owns(holder)
+  const isClean = (isSpare || files.disk !== undefined) && (await unmount(holder, store.folder, files))
+  await (isSpare && isClean ? holders.giveBack(holder) : holder.end())
+}
+
+/** The kernel would do it too when the holder ends, but a little later. */
+async function unmount(holder: Holder, folder: string, { root, disk }: Files): Promise<boolean> {
+  const places = [root, ...(disk === undefined ? [] : [disk])].map((path) => join(folder, path))
+  const { code } = await holder.run(`cd /; ${line('umount', ...places)}`).catch(() => ({ code: -1 }))
+  return code === 0
 }
 
 /** An ordinary user may not even look into all that its sandbox made; root of its user namespace may. */
-async function removeFolder({ store, rootless }: Host, id: string): Promise<void> {
+async function removeFolder({ store, rootless }: Host, id: string): Promise<unknown> {
   const folder = join(store.folder, 'run', id)
-  if (!rootless) return rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 })
+  if (!rootless) return removeTree(folder)
   const holder = await startHolder({ rootless, beside: undefined, cwd: '/' })
   try {
-    await holder.must('Removing the files of a sandbox', line('rm', '-rf', '--', folder))
+    return await holder.must('Removing the files of a sandbox', line('rm', '-rf', '--', folder))
   } finally {
     await holder.end()
   }
@@ -46,14 +57,22 @@ export async function reap(host: Host): Promise<number> {
   const records = join(store.folder, 'records')
   const abandoned = await listAbandoned(records)
   for (const record of abandoned) {
-    await removeCgroup(record.cgroups)
-    if (record.holder) {
-      await killProcess(record.holder)
-      await waitForEnd(record.holder, DEATH_MS)
+    try {
+      await reapOne(host, record)
+      log.info({ sandbox: record.id }, 'removed a sandbox that no process looks after')
+    } catch (error) {
+      // One that cannot be removed must not stop all that come later.
+      log.error({ sandbox: record.id, error: String(error) }, 'could not remove a sandbox that no process looks after')
     }
-    await removeFolder(host, record.id)
-    await removeRecord(records, record.id)
-    log.info({ sandbox: record.id }, 'removed a sandbox that no process looks after')
   }
-  return abandoned.length
+  return abandoned.filter((record) => !holdsPipes(record)).length
+}
+
+async function reapOne(host: Host, record: SandboxRecord): Promise<void> {
+  await removeCgroup(record.cgroups)
+  if (record.holder) {
+    await killProcess(record.holder)
+    await waitForEnd(record.holder, DEATH_MS)
+  }
+  await takeAwayFolder(host, record)
 }

@@ -1,16 +1,18 @@
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Exit, SandboxUnavailable } from '../sandbox.ts'
+import { type Exit, type SandboxSpec, SandboxUnavailable } from '../sandbox.ts'
 import { cgroupFolders, listProcesses, readHits } from './cgroup.ts'
-import { type DiskWatch, noWatch, watchDisk, watchFolder } from './disk.ts'
+import { type DiskWatch, noWatch, watchBoth, watchDisk, watchFolders } from './disk.ts'
 import { type Ending, explain } from './explain.ts'
+import type { Host } from './machine.ts'
 import { isAlive, killProcess, signal, waitForEnd } from './process-life.ts'
+import { release } from './release.ts'
 import type { Running } from './running.ts'
 
 const DEATH_MS = 10_000
 const COMPLAINT_BYTES = 500
 
-export type Watched = { exited: Promise<Exit>; kill(): Promise<void> }
+export type Watched = { exited: Promise<Exit>; kill(): Promise<void>; isDiskFull: DiskWatch['isFull'] }
 
 /** Sees a running sandbox to its end. */
 export function watch(running: Running): Watched {
@@ -45,19 +47,29 @@ export function watch(running: Running): Watched {
     } finally {
       clearTimeout(clock)
       disk.stop()
-      running.made.gateway?.close()
+      await release(running.made)
     }
   }
   const exited = see()
   exited.catch(() => {}) // whoever started it hears of it when they ask
-  return { exited, kill: () => stop('kill') }
+  return { exited, kill: () => stop('kill'), isDiskFull: disk.isFull }
 }
 
 function watchFor({ spec, made, holder, host }: Running, onFull: () => void): DiskWatch {
   const { diskMb } = spec.limits
   if (diskMb === null) return noWatch
-  if (made.files.disk) return watchDisk(holder, join(host.store.folder, made.files.disk))
-  return watchFolder(join(made.files.folder, 'upper'), diskMb, onFull)
+  const shared = spec.mounts.flatMap((mount) => (mount.kind === 'folder' && !mount.readOnly ? [mount.source] : []))
+  const own = made.files.disk === undefined ? [join(made.files.folder, 'upper')] : []
+  const folders = [...own, ...shared]
+  const processes = () => processesOf(host, spec)
+  const watched = folders.length > 0 ? watchFolders({ folders, maxMb: diskMb, processes }, onFull) : noWatch
+  if (made.files.disk === undefined) return watched
+  return watchBoth(watchDisk(holder, join(host.store.folder, made.files.disk)), watched)
+}
+
+const processesOf = async ({ cgroups }: Host, { id }: SandboxSpec): Promise<number[]> => {
+  const [folder] = cgroups ? cgroupFolders(cgroups, id) : []
+  return folder === undefined ? [] : listProcesses(folder)
 }
 
 /** The command may have ended before its children. */
@@ -66,8 +78,7 @@ async function ensureDead({ launched, host, spec }: Running): Promise<void> {
   if (!(await waitForEnd(launched.init, DEATH_MS))) {
     throw new SandboxUnavailable(`Sandbox ${spec.id} was killed and does not die.`)
   }
-  const [folder] = host.cgroups ? cgroupFolders(host.cgroups, spec.id) : []
-  for (const pid of folder ? await listProcesses(folder) : []) signal(pid)
+  for (const pid of await processesOf(host, spec)) signal(pid)
 }
 
 const hitsOf = async ({ host, spec }: Running): Promise<{ memory: number; pids: number }> =>

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { Parser, type ReadEntry } from 'tar'
-import type { Exit, Limits, Remains, Sandbox, SandboxSpec } from '../sandbox.ts'
+import type { Exit, Group, Limits, Remains, Sandbox, SandboxSpec } from '../sandbox.ts'
 import type { Subject } from './subject.ts'
 
 /** What a case sets; the rest is a sandbox of the image with generous limits and no network. */
@@ -18,7 +18,8 @@ export type Bench = AsyncDisposable & {
   subject: Subject
   /** A new folder of this machine. */
   folder(): Promise<string>
-  start(command: string | string[], wish?: Wish): Promise<Sandbox>
+  group(): Promise<Group>
+  start(command: string | string[] | null, wish?: Wish): Promise<Sandbox>
   /** A text is run by sh. */
   run(command: string | string[], wish?: Wish): Promise<Ran>
 }
@@ -28,8 +29,9 @@ const LIMITS: Limits = { cpus: null, memoryMb: null, pids: 64, diskMb: null, out
 export async function openBench(subject: Subject): Promise<Bench> {
   const top = await mkdtemp(join(tmpdir(), 'assay-bench-'))
   const sandboxes: Sandbox[] = []
+  const groups: Group[] = []
 
-  const start = async (command: string | string[], wish: Wish = {}): Promise<Sandbox> => {
+  const start = async (command: string | string[] | null, wish: Wish = {}): Promise<Sandbox> => {
     const spec = specOf(subject, top, command, wish)
     const sandbox = await subject.provider.start(spec)
     sandboxes.push(sandbox)
@@ -39,6 +41,11 @@ export async function openBench(subject: Subject): Promise<Bench> {
   return {
     subject,
     start,
+    async group() {
+      const group = await subject.provider.openGroup(`group-${randomUUID()}`)
+      groups.push(group)
+      return group
+    },
     async folder() {
       const path = join(top, randomUUID())
       await mkdir(path)
@@ -52,12 +59,13 @@ export async function openBench(subject: Subject): Promise<Bench> {
     },
     async [Symbol.asyncDispose]() {
       await Promise.all(sandboxes.map((sandbox) => sandbox.remove()))
+      await Promise.all(groups.map((group) => group.remove()))
       await rm(top, { recursive: true })
     },
   }
 }
 
-function specOf(subject: Subject, top: string, command: string | string[], wish: Wish): SandboxSpec {
+function specOf(subject: Subject, top: string, command: string | string[] | null, wish: Wish): SandboxSpec {
   const id = wish.id ?? `case-${randomUUID()}`
   return {
     image: subject.image,
@@ -66,8 +74,10 @@ function specOf(subject: Subject, top: string, command: string | string[], wish:
     workdir: null,
     env: {},
     mounts: [],
-    network: { kind: 'none' },
-    gateway: null,
+    inserts: [],
+    execs: false,
+    group: null,
+    ports: [],
     input: '',
     outputFile: join(top, `${id}.out`),
     ...wish,

@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, describe, test } from 'vitest'
 import { openBench } from './bench.ts'
 import type { Case } from './case.ts'
+import { execCases } from './exec-cases.ts'
 import { fileCases } from './file-cases.ts'
+import { groupCases } from './group-cases.ts'
+import { insertCases } from './insert-cases.ts'
 import { isolationCases } from './isolation-cases.ts'
 import { limitCases } from './limit-cases.ts'
 import { networkCases } from './network-cases.ts'
@@ -16,6 +19,9 @@ export const CASES: Case[] = [
   ...networkCases,
   ...fileCases,
   ...seedCases,
+  ...insertCases,
+  ...execCases,
+  ...groupCases,
 ]
 
 const CASE_MS = 60_000

@@ -17,7 +17,7 @@ export const fileCases: Case[] = [
     run: async (bench) => {
       const folder = await bench.folder()
       await writeFile(join(folder, 'file'), 'kept')
-      const mounts = [{ source: folder, target: '/given', readOnly: true }]
+      const mounts = [{ kind: 'folder' as const, source: folder, target: '/given', readOnly: true }]
       const script =
         'cat /given/file; (echo x > /given/file; rm -f /given/file; touch /given/new; chmod 777 /given) 2> /dev/null; mount -o remount,rw /given 2> /dev/null; true'
       expect((await bench.run(script, { mounts })).output).toBe('kept')
@@ -28,9 +28,42 @@ export const fileCases: Case[] = [
     name: 'what is written to a writable mount is there afterwards',
     run: async (bench) => {
       const folder = await bench.folder()
-      const mounts = [{ source: folder, target: '/logs/verifier', readOnly: false }]
+      const mounts = [{ kind: 'folder' as const, source: folder, target: '/logs/verifier', readOnly: false }]
       await bench.run('echo 1 > /logs/verifier/reward.txt', { mounts })
       expect(await readFile(join(folder, 'reward.txt'), 'utf8')).toBe('1\n')
+    },
+  },
+  {
+    name: 'a mount below folders that the image does not have is within reach of every user',
+    run: async (bench) => {
+      const source = await bench.folder()
+      const mounts = [{ kind: 'folder' as const, source, target: '/not/there/yet', readOnly: false }]
+      expect((await bench.run('stat -c %a /not /not/there', { mounts })).output).toBe('755\n755\n')
+    },
+  },
+  {
+    name: 'files deeper than any path can name go with their sandbox',
+    run: async (bench) => {
+      const script = `perl -e 'my $d = "0123456789" x 20; for (1 .. 30) { mkdir $d and chdir $d or die } print "deep\\n"'`
+      const { sandbox, output } = await bench.run(script)
+      expect(output).toBe('deep\n')
+      await sandbox.remove()
+      expect(await bench.subject.leftovers(sandbox.id)).toEqual([])
+    },
+  },
+  {
+    name: 'a tmpfs mount is empty, it holds no more than its size, and nothing of it stays',
+    run: async (bench) => {
+      const mounts = [{ kind: 'tmpfs' as const, target: '/etc/apt', sizeMb: 4 }]
+      const script =
+        'ls -A /etc/apt; stat -f -c %T /etc/apt; head -c 2M /dev/zero > /etc/apt/fits && echo fits; head -c 8M /dev/zero > /etc/apt/more 2> /dev/null || echo full'
+      const { sandbox, output } = await bench.run(script, { mounts })
+      expect(output).toBe('tmpfs\nfits\nfull\n')
+      expect((await collected(sandbox.remains, '/etc/apt/fits'))?.entries).toBeUndefined()
+      const unlimited = await bench.run('stat -f -c %T /new', {
+        mounts: [{ kind: 'tmpfs', target: '/new', sizeMb: null }],
+      })
+      expect(unlimited.output).toBe('tmpfs\n')
     },
   },
   {

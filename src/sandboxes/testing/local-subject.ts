@@ -1,11 +1,12 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { baseRootfs } from '../../../test/support/base-image.ts'
 import { createLog } from '../../platform/log.ts'
 import { createLocalProvider } from '../local.ts'
+import type { ImageSource } from '../sandbox.ts'
 import { processesNaming } from './processes.ts'
 import type { Subject } from './subject.ts'
 
@@ -22,11 +23,21 @@ export async function createLocalSubject(
   return {
     provider,
     image,
+    otherImage: await provider.prepare(await otherSource(dataFolder), {
+      ...{ signal: new AbortController().signal, timeoutSec: 60, onLog: () => {} },
+    }),
     brokenImage: { ...image, digest: 'sha256:nothing' },
     leftovers: (id) => findLeftovers(dataFolder, id),
     unable,
     [Symbol.asyncDispose]: () => rm(dataFolder, { recursive: true }),
   }
+}
+
+async function otherSource(dataFolder: string): Promise<ImageSource> {
+  const folder = join(dataFolder, 'other')
+  await mkdir(folder)
+  await writeFile(join(folder, 'of-the-image'), 'image')
+  return { kind: 'prebuilt', name: 'debian:bookworm-slim', folder, workdir: '/mine' }
 }
 
 /** Mounts, cgroups, processes, loop devices and files of this machine that name a sandbox. */

@@ -1,29 +1,7 @@
-import { once } from 'node:events'
-import { createServer, type Socket } from 'node:net'
-import { networkInterfaces } from 'node:os'
+import type { Socket } from 'node:net'
 import { expect } from 'vitest'
 import type { Case } from './case.ts'
-
-/** Prints the addresses that answered. */
-const probes = (targets: string[]): string =>
-  targets
-    .map((target) => `if timeout 2 bash -c 'exec 3<>/dev/tcp/${target}' 2> /dev/null; then echo '${target}'; fi`)
-    .join('\n')
-
-async function listen(): Promise<{ port: number } & AsyncDisposable> {
-  const server = createServer((socket) => socket.end('of the machine'))
-  server.listen(0, '0.0.0.0')
-  await once(server, 'listening')
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('The test server has no port.')
-  return { port: address.port, [Symbol.asyncDispose]: async () => void server.close() }
-}
-
-const ownAddresses = (): string[] =>
-  Object.values(networkInterfaces())
-    .flatMap((found) => found ?? [])
-    .filter(({ family }) => family === 'IPv4')
-    .map(({ address }) => address)
+import { listen, ownAddresses, probes } from './probes.ts'
 
 export const networkCases: Case[] = [
   {
@@ -39,7 +17,7 @@ export const networkCases: Case[] = [
     },
   },
   {
-    name: 'the gateway answers on its port before the command starts, and nothing else does',
+    name: 'a port answers before the command starts, and nothing else does',
     run: async (bench) => {
       await using server = await listen()
       const onConnection = (socket: Socket): void => {
@@ -53,19 +31,30 @@ export const networkCases: Case[] = [
       ]
       const { output, exit } = await bench.run(
         `bash -c 'exec 3<>/dev/tcp/127.0.0.1/18080; echo hello >&3; cat <&3'\n${probes(targets.filter((t) => !t.startsWith('127.0.0.1/18080')))}\ntrue`,
-        { gateway: { port: 18080, onConnection }, user: 0 },
+        { ports: [{ port: 18080, onConnection }], user: 0 },
       )
       expect(output).toBe('heard hello\n')
       expect(exit.code).toBe(0)
     },
   },
   {
-    name: 'two gateways on one port are two gateways',
+    name: 'one port of two sandboxes is two ports',
     run: async (bench) => {
       const ask = `bash -c 'exec 3<>/dev/tcp/127.0.0.1/18080; cat <&3'`
       const answer = (text: string) => ({ port: 18080, onConnection: (socket: Socket) => void socket.end(text) })
-      const both = await Promise.all(['one', 'two'].map((text) => bench.run(ask, { gateway: answer(text) })))
+      const both = await Promise.all(['one', 'two'].map((text) => bench.run(ask, { ports: [answer(text)] })))
       expect(both.map(({ output }) => output)).toEqual(['one', 'two'])
+    },
+  },
+  {
+    name: 'each of several ports is answered by its own',
+    run: async (bench) => {
+      const ports = [18080, 18081, 5432].map((port) => ({
+        port,
+        onConnection: (socket: Socket) => void socket.end(`${port}\n`),
+      }))
+      const ask = "for p in 18081 5432 18080; do bash -c 'exec 3<>/dev/tcp/127.0.0.1/'$p'; cat <&3'; done"
+      expect((await bench.run(ask, { ports })).output).toBe('18081\n5432\n18080\n')
     },
   },
 ]

@@ -15,6 +15,8 @@ conformance('local bwrap as an ordinary user', () =>
       'also another user in it can open /dev/stdout and /dev/stderr': ONE_USER,
       'an ordinary user in it has no capability, and su gives none': ONE_USER,
       'a seed keeps owners and rights': ONE_USER,
+      'group: an ordinary user in a member may listen below 1024': ONE_USER,
+      'exec: it runs as the user it is given, with no more rights than the command has': ONE_USER,
       'memory: what takes more than its limit is ended, and the limit is named': NO_CGROUP,
       'memory: a child that is ended for it is named when the command fails': NO_CGROUP,
       'pids: no more processes than the limit, and the limit is named': NO_CGROUP,

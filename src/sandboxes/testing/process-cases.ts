@@ -165,7 +165,7 @@ export const processCases: Case[] = [
   {
     name: 'a sandbox that cannot be set up is SandboxUnavailable too, when it starts or when it ends',
     run: async (bench) => {
-      const mounts = [{ source: '/no/such/place', target: '/given', readOnly: true }]
+      const mounts = [{ kind: 'folder' as const, source: '/no/such/place', target: '/given', readOnly: true }]
       await expect(bench.run('true', { mounts })).rejects.toThrow(SandboxUnavailable)
       await expect(bench.run('true', { workdir: '/etc/passwd/below' })).rejects.toThrow(SandboxUnavailable)
     },

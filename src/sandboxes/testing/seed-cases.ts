@@ -88,4 +88,27 @@ export const seedCases: Case[] = [
       }
     },
   },
+  {
+    name: 'a workspace seed takes single files, and is of another image too',
+    run: async (bench) => {
+      const { sandbox } = await bench.run(
+        'mkdir -p /app/sub; echo kept > /app/sub/file; echo other > /app/other; echo 13 > /etc/debian_version; rm /etc/issue',
+      )
+      const paths = ['/app/sub/file', '/etc/debian_version', '/etc/issue', '/not/there']
+      const script = 'cat /app/sub/file /etc/debian_version; ls /app/other /etc/issue /not /etc/issue.net 2> /dev/null'
+      for (const image of [bench.subject.image, bench.subject.otherImage]) {
+        const seed = { kind: 'workspace' as const, from: sandbox.remains, paths }
+        expect((await bench.run(script, { seed, image })).output, image.digest).toBe('kept\n13\n/etc/issue.net\n')
+      }
+    },
+  },
+  {
+    name: 'a workspace seed on another image replaces the folder that is there',
+    run: async (bench) => {
+      const { sandbox } = await bench.run('mkdir /mine; echo 1 > /mine/new; ln -s /etc/passwd /mine/leaves')
+      const seed = { kind: 'workspace' as const, from: sandbox.remains, paths: ['/mine'] }
+      const { output } = await bench.run('ls -A /mine', { seed, image: bench.subject.otherImage })
+      expect(output).toBe('new\n')
+    },
+  },
 ]

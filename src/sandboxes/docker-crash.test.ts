@@ -1,0 +1,95 @@
+import { spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { type Dockerd, importBase, startDockerd } from '../../test/support/dockerd.ts'
+import { createLog } from '../platform/log.ts'
+import { createDockerProvider } from './docker.ts'
+import type { Provider, SandboxSpec } from './sandbox.ts'
+import { baseImage, findLeftovers } from './testing/docker-subject.ts'
+import { processesNaming } from './testing/processes.ts'
+
+vi.setConfig({ testTimeout: 60_000 })
+
+const CLIENT = fileURLToPath(new URL('./testing/dying-docker-client.ts', import.meta.url))
+const STEPS = ['group', 'created', 'filled', 'started', 'ports', 'running', 'exited', 'snapshot', 'removing']
+const INSTALLATION = 'crashing'
+
+let dataFolder: string
+let dockerd: Dockerd
+
+const provider = (installation = INSTALLATION): Provider => {
+  const connection = { kind: 'unix' as const, path: dockerd.socket }
+  return createDockerProvider({ connection, installation, dataFolder, log: createLog('silent') })
+}
+
+beforeAll(async () => {
+  dataFolder = await mkdtemp(join(tmpdir(), 'assay-crash-'))
+  dockerd = await startDockerd()
+  await importBase(dockerd)
+}, 600_000)
+
+afterAll(async () => {
+  await dockerd[Symbol.asyncDispose]()
+  await rm(dataFolder, { recursive: true })
+})
+
+async function dieAt(step: string, id: string, seconds = 60): Promise<string | null> {
+  const args = [CLIENT, dataFolder, dockerd.socket, INSTALLATION, id, step, String(seconds)]
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'] })
+  const [, signal] = await once(child, 'exit')
+  return signal
+}
+
+const snapshots = async (): Promise<unknown[]> =>
+  dockerd.docker.call('GET', '/images/json', {
+    query: { all: true, filters: JSON.stringify({ label: [`assay.installation=${INSTALLATION}`] }) },
+  })
+
+test.each(STEPS)('a process that is killed at the step %s leaves nothing after the next start', async (step) => {
+  const id = `crash-${randomUUID()}`
+  expect(await dieAt(step, id)).toBe('SIGKILL')
+  expect(await findLeftovers(dockerd.docker, dataFolder, id)).not.toEqual([])
+
+  const reaped = await provider().reap()
+
+  expect(reaped).toBe(step === 'group' ? 0 : 1)
+  expect(await findLeftovers(dockerd.docker, dataFolder, id)).toEqual([])
+  expect(await snapshots()).toEqual([])
+  expect(await processesNaming(id)).toEqual([])
+})
+
+test('a sandbox ends at its time also when nobody is left to end it', async () => {
+  const id = `alone-${randomUUID()}`
+  await dieAt('running', id, 2)
+  const runs = () => processesNaming(`: ${id}; sleep`)
+  expect(await runs()).not.toEqual([])
+  await vi.waitFor(async () => expect(await runs()).toEqual([]), { timeout: 30_000, interval: 500 })
+  await provider().reap()
+})
+
+const spec = async (): Promise<SandboxSpec> => ({
+  ...{ id: `live-${randomUUID()}`, image: await baseImage(provider()), seed: { kind: 'image' }, inserts: [] },
+  ...{ command: ['sh', '-c', 'sleep 1; exit 5'], execs: false, user: null, workdir: null, env: {}, mounts: [] },
+  ...{ group: null, ports: [], input: '', outputFile: join(dataFolder, 'output') },
+  limits: { cpus: null, memoryMb: null, pids: 32, diskMb: null, outputBytes: 1000, seconds: 20 },
+})
+
+test('a sandbox whose process lives is left alone', async () => {
+  const sandbox = await provider().start(await spec())
+  expect(await provider().reap()).toBe(0)
+  expect((await sandbox.exited).code).toBe(5)
+  await sandbox.remove()
+})
+
+test('what another installation left is not ours to remove', async () => {
+  const id = `crash-${randomUUID()}`
+  await dieAt('running', id)
+  expect(await provider('other').reap()).toBe(0)
+  expect(await processesNaming(id)).not.toEqual([])
+  expect(await provider().reap()).toBe(1)
+})

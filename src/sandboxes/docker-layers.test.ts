@@ -1,0 +1,37 @@
+import { randomUUID } from 'node:crypto'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { readLayers, writeUpper } from './docker/layers.ts'
+import { processesNaming } from './testing/processes.ts'
+
+let folder: string
+const layers = () => ({ upper: join(folder, 'upper'), lower: join(folder, 'lower') })
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'assay-layers-'))
+  for (const name of ['upper', 'lower']) await mkdir(join(folder, name))
+})
+afterAll(() => rm(folder, { recursive: true }))
+
+test('nothing is lost of what is read later than it was written', async () => {
+  const name = randomUUID()
+  await writeFile(join(folder, 'upper', name), 'work')
+  const read = await readLayers({ folder }, layers(), [name], async (tar) => {
+    await vi.waitFor(async () => expect(await processesNaming(name)).toEqual([]), { timeout: 10_000 })
+    return (await buffer(tar)).includes('work')
+  })
+  expect(read).toEqual({ kind: 'read', value: true })
+})
+
+test('what is not there, and what cannot be read, are told apart', async () => {
+  expect((await readLayers({ folder }, layers(), ['no', 'such'], buffer)).kind).toBe('nothing')
+  expect((await readLayers({ folder }, { upper: '/no', lower: '/such' }, ['x'], buffer)).kind).toBe('unable')
+})
+
+test('a workspace of which nothing is left is written too', async () => {
+  expect(await writeUpper(layers(), Readable.from([]))).toBe(true)
+})

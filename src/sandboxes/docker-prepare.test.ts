@@ -1,0 +1,206 @@
+import { randomUUID } from 'node:crypto'
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { type Dockerd, importBase, startDockerd } from '../../test/support/dockerd.ts'
+import { createLog } from '../platform/log.ts'
+import { createDockerProvider } from './docker.ts'
+import { type Image, type ImageSource, type Provider, SandboxUnavailable, SandboxUnsupported } from './sandbox.ts'
+import { openBench } from './testing/bench.ts'
+import { processesNaming } from './testing/processes.ts'
+
+vi.setConfig({ testTimeout: 120_000 })
+
+let dataFolder: string
+let dockerd: Dockerd
+let provider: Provider
+
+beforeAll(async () => {
+  dataFolder = await mkdtemp(join(tmpdir(), 'assay-prepare-'))
+  dockerd = await startDockerd()
+  await importBase(dockerd)
+  const connection = { kind: 'unix' as const, path: dockerd.socket }
+  provider = createDockerProvider({ connection, installation: 'prepare', dataFolder, log: createLog('silent') })
+}, 600_000)
+
+afterAll(async () => {
+  await dockerd[Symbol.asyncDispose]()
+  await rm(dataFolder, { recursive: true })
+})
+
+type Wish = {
+  target?: string | null
+  args?: Record<string, string>
+  timeoutSec?: number
+  onLog?: (line: string) => void
+}
+
+async function folderOf(files: Record<string, string>): Promise<string> {
+  const folder = await mkdtemp(join(dataFolder, 'task-'))
+  for (const [path, text] of Object.entries(files)) {
+    await mkdir(dirname(join(folder, path)), { recursive: true })
+    await writeFile(join(folder, path), text)
+  }
+  return folder
+}
+
+const options = ({ timeoutSec = 100, onLog = () => {} }: Wish = {}) => ({
+  ...{ signal: new AbortController().signal, timeoutSec, onLog },
+})
+
+async function build(files: Record<string, string>, wish: Wish = {}): Promise<Image> {
+  const { target = null, args = {} } = wish
+  const context = await folderOf(files)
+  return provider.prepare({ kind: 'dockerfile', context, dockerfile: 'Dockerfile', target, args }, options(wish))
+}
+
+const dockerfile = (...lines: string[]) => ({ Dockerfile: `FROM debian:bookworm-slim\n${lines.join('\n')}\n` })
+
+async function output(image: Image, script: string): Promise<string> {
+  const subject = { provider, image, otherImage: image, brokenImage: image, unable: {}, leftovers: async () => [] }
+  await using bench = await openBench({ ...subject, [Symbol.asyncDispose]: async () => {} })
+  return (await bench.run(script)).output
+}
+
+const TWO_STAGES = {
+  Dockerfile: `ARG TAG=bookworm-slim
+FROM debian:\${TAG} AS one
+ARG WHO=nobody
+RUN echo built for $WHO > /one
+FROM debian:bookworm-slim
+ENV GREETING="hello world"
+WORKDIR /app
+COPY --chown=33:33 file.txt sub/ ./
+COPY --from=one /one /one
+RUN echo $GREETING > out && rm /etc/debian_version && chown -R www-data /app
+USER www-data
+ENTRYPOINT ["/bin/echo"]
+CMD ["a", "b"]
+`,
+  'file.txt': 'from the context\n',
+  'sub/x': 's',
+}
+
+test('a Dockerfile of two stages is built, with its settings, and nothing of them is run unasked', async () => {
+  const image = await build(TWO_STAGES, { args: { WHO: 'us' } })
+  expect(image).toMatchObject({
+    ...{ workdir: '/app', user: 'www-data', env: { GREETING: 'hello world' }, base: 'image' },
+    ...{ entrypoint: ['/bin/echo'], command: ['a', 'b'] },
+  })
+  const script = 'cat out file.txt /one; ls x; ls /etc/debian_version 2> /dev/null; id -un; touch mine && echo ok'
+  expect(await output(image, script)).toBe('hello world\nfrom the context\nbuilt for us\nx\nwww-data\nok\n')
+})
+
+test('a target is a stage to stop at', async () => {
+  const image = await build(TWO_STAGES, { target: 'one' })
+  expect(await output(image, 'cat /one; ls -d /app 2> /dev/null')).toBe('built for nobody\n')
+})
+
+test('the same content is built once, also at the same time; other content, arguments and targets are built again', async () => {
+  const lines: string[] = []
+  const wish = { onLog: (line: string) => lines.push(line) }
+  const both = await Promise.all([
+    build(dockerfile('RUN echo 1 > /one'), wish),
+    build(dockerfile('RUN echo 1 > /one'), wish),
+  ])
+  expect(both[0]).toEqual(both[1])
+  expect(lines.filter((line) => line.startsWith('Step 2/2'))).toHaveLength(1)
+  const digests = await Promise.all([
+    build(TWO_STAGES),
+    build(TWO_STAGES, { args: { WHO: 'x' } }),
+    build({ ...TWO_STAGES, 'file.txt': 'other' }),
+  ])
+  expect(new Set(digests.map(({ digest }) => digest)).size).toBe(3)
+})
+
+test('files that .dockerignore names are not in the context, and are in no log', async () => {
+  const image = await build({
+    ...dockerfile('COPY . /all/'),
+    '.dockerignore': '# a remark\n**/*.key\nsecret\n!secret/kept\nDockerfile\n',
+    'a.key': 'x',
+    'deep/b.key': 'x',
+    'secret/hidden': 'x',
+    'secret/kept': 'x',
+    plain: 'x',
+  })
+  expect(await output(image, 'cd /all; find . -type f | sort')).toBe('./.dockerignore\n./plain\n./secret/kept\n')
+})
+
+test('a link of the context leads nowhere but into the image', async () => {
+  const context = await folderOf(
+    dockerfile('COPY . /all/', 'RUN readlink /all/link > /seen; cat /all/link > /taken || true'),
+  )
+  await writeFile(join(dataFolder, 'outside'), 'of the machine')
+  await symlink(join(dataFolder, 'outside'), join(context, 'link'))
+  const source: ImageSource = { kind: 'dockerfile', context, dockerfile: 'Dockerfile', target: null, args: {} }
+  expect(await output(await provider.prepare(source, options()), 'cat /seen /taken')).toBe(
+    `${join(dataFolder, 'outside')}\n`,
+  )
+})
+
+test('the files beside an image that is built already are put into its working folder', async () => {
+  const folder = await folderOf({ 'a.txt': 'a', 'sub/b.txt': 'b' })
+  const named = { kind: 'prebuilt' as const, name: 'debian:bookworm-slim' }
+  const image = await provider.prepare({ ...named, folder, workdir: '/work here' }, options())
+  expect(image.workdir).toBe('/work here')
+  expect(await output(image, 'pwd; find . -type f | sort')).toBe('/work here\n./a.txt\n./sub/b.txt\n')
+  const plain = await provider.prepare(
+    { ...named, folder: await folderOf({ '.gitkeep': '' }), workdir: null },
+    options(),
+  )
+  expect(plain.workdir).toBe('/')
+})
+
+test('an image that is not there and cannot be pulled is named, with what to do', async () => {
+  const source = { kind: 'prebuilt' as const, name: '127.0.0.1:1/nowhere/missing:1', folder: null, workdir: null }
+  const prepared = provider.prepare(source, options())
+  await expect(prepared).rejects.toThrow(SandboxUnavailable)
+  await expect(prepared).rejects.toThrow(/127\.0\.0\.1:1\/nowhere\/missing:1.*docker pull/)
+  const built = build({ Dockerfile: 'FROM 127.0.0.1:1/nowhere/missing:1\n' })
+  await expect(built).rejects.toThrow(SandboxUnavailable)
+})
+
+test('what a sandbox left in a volume of its image is collected, and seeds the next one', async () => {
+  const image = await build(dockerfile('VOLUME /data'))
+  const subject = { provider, image, otherImage: image, brokenImage: image, unable: {}, leftovers: async () => [] }
+  await using bench = await openBench({ ...subject, [Symbol.asyncDispose]: async () => {} })
+  const { sandbox } = await bench.run('echo 1 > /data/file')
+  const seed = { kind: 'workspace' as const, from: sandbox.remains, paths: ['/data'] }
+  expect((await bench.run('cat /data/file', { seed })).output).toBe('1\n')
+})
+
+test('a command that fails fails the build, with its last words', async () => {
+  const built = build(dockerfile('RUN echo last words >&2; exit 3'))
+  await expect(built).rejects.toThrow(SandboxUnavailable)
+  await expect(built).rejects.toThrow('last words')
+})
+
+test.each([
+  ['WORKDIR /proc/self/fd/7', 'WORKDIR /proc/self/fd/7'],
+  ['RUN --mount=type=secret,id=x cat /run/secrets/x', 'type=secret'],
+  ['RUN --security=insecure true', 'insecure'],
+  ['RUN --network=host true', 'network=host'],
+])('%s is refused by name before anything is built', async (text, named) => {
+  const built = build(dockerfile(text))
+  await expect(built).rejects.toThrow(SandboxUnsupported)
+  await expect(built).rejects.toThrow(`Line 2 of the Dockerfile: `)
+  await expect(built).rejects.toThrow(named)
+})
+
+test.each([['RUN --mount=type=cache,target=/x true'], ['RUN <<END\necho 1\nEND']])(
+  '%s is said to need BuildKit, where there is none',
+  async (text) => {
+    await expect(build(dockerfile(text))).rejects.toThrow(/BuildKit/)
+  },
+)
+
+test('a build that takes too long is ended with all its commands', async () => {
+  const mark = randomUUID()
+  const files = dockerfile(`RUN setsid sh -c ': ${mark}; sleep 600; :' & sh -c ': ${mark}; sleep 600; :'`)
+  const built = build(files, { timeoutSec: 8 })
+  built.catch(() => {})
+  await vi.waitFor(async () => expect(await processesNaming(`: ${mark}; sleep`)).not.toEqual([]), { timeout: 8000 })
+  await expect(built).rejects.toThrow('not ready after 8 seconds')
+  await vi.waitFor(async () => expect(await processesNaming(mark)).toEqual([]), { timeout: 10_000 })
+})

@@ -1,0 +1,48 @@
+import { join } from 'node:path'
+import type { Log } from '../platform/log.ts'
+import type { Connection } from './docker/connection.ts'
+import type { Engine } from './docker/engine.ts'
+import { findEngine } from './docker/find-engine.ts'
+import { openGroup } from './docker/groups.ts'
+import { prepareImage } from './docker/prepare.ts'
+import { reap } from './docker/reap.ts'
+import { startSandbox } from './docker/start.ts'
+import type { Capabilities, Provider } from './sandbox.ts'
+
+export type DockerOptions = {
+  connection: Connection
+  /** Told apart by it: several servers may use one engine, and each cleans up after itself only. */
+  installation: string
+  dataFolder: string
+  log: Log
+}
+
+/** Sandboxes as containers of a Docker engine, here or elsewhere. */
+export function createDockerProvider({ connection, installation, dataFolder, log }: DockerOptions): Provider {
+  const folder = join(dataFolder, 'sandboxes', 'docker')
+  let found: Promise<Engine> | undefined
+  const engine = (): Promise<Engine> => {
+    found ??= findEngine({ connection, installation, folder, log })
+    // An engine that is started later is found then.
+    found.catch(() => {
+      found = undefined
+    })
+    return found
+  }
+
+  return {
+    name: 'docker',
+    selfTest: async () => capabilitiesOf(await engine()),
+    prepare: async (source, options) => prepareImage(await engine(), source, options),
+    openGroup: async (id) => openGroup(await engine(), id),
+    start: async (spec) => startSandbox(await engine(), spec),
+    reap: async () => reap(await engine()),
+  }
+}
+
+const capabilitiesOf = ({ isolation, gatewayChannel }: Engine): Capabilities => ({
+  isolation,
+  gatewayChannel,
+  limits: { cpus: true, memory: true, pids: true, disk: 'watched' },
+  groups: true,
+})

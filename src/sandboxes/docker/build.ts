@@ -1,0 +1,68 @@
+import { Readable } from 'node:stream'
+import type { Dockerfile, Instruction } from '../../harbor/dockerfile.ts'
+import { type ImageSource, type PrepareOptions, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
+import { contextTar, folderTar } from './context.ts'
+import type { Engine } from './engine.ts'
+import { readMessages } from './messages.ts'
+import { tarFile } from './tar-writer.ts'
+
+export type BuildPlan = Omit<Extract<ImageSource, { kind: 'dockerfile' }>, 'kind' | 'dockerfile'> & {
+  text: string
+  /** Null: it is ours, and not of the context. */
+  dockerfile: string | null
+}
+
+/** Where the files lie for a Dockerfile of ours, so that it is not among them. */
+export const FILES_FOLDER = 'files'
+
+/** When its time is up, hanging up is enough: the engine ends what it runs for a client that is gone. */
+export async function buildImage(
+  engine: Engine,
+  plan: BuildPlan,
+  tag: string,
+  options: PrepareOptions,
+): Promise<string> {
+  const query = {
+    ...{ t: tag, dockerfile: plan.dockerfile ?? 'Dockerfile', rm: true, forcerm: true },
+    target: plan.target ?? undefined,
+    buildargs: JSON.stringify(plan.args),
+  }
+  const headers = { 'content-type': 'application/x-tar' }
+  const body = await contextOf(plan)
+  try {
+    const answer = await engine.docker.open('POST', '/build', { query, body, headers, signal: options.signal })
+    await readMessages(answer, options.onLog)
+    return tag
+  } catch (error) {
+    options.signal.throwIfAborted()
+    const said = error instanceof Error ? error.message : String(error)
+    throw new SandboxUnavailable(`The image could not be built:\n${said}`, { cause: error })
+  }
+}
+
+async function contextOf({ text, context, dockerfile }: BuildPlan): Promise<Readable> {
+  if (dockerfile !== null) return contextTar(context, dockerfile)
+  const own = tarFile('Dockerfile', Buffer.from(text), 0o644)
+  return Readable.from(before(own, await folderTar(context, FILES_FOLDER)))
+}
+
+async function* before(first: Buffer[], rest: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  yield* first
+  yield* rest
+}
+
+const BUILDKIT_FLAGS = ['mount', 'link', 'chmod', 'parents', 'exclude', 'network', 'security']
+
+/** What only BuildKit knows. The builder that every engine offers to a client like ours does not. */
+export function refuseBuildKit({ stages }: Dockerfile): void {
+  for (const instruction of stages.flatMap(({ instructions }) => instructions)) {
+    const what = needOf(instruction)
+    if (what) throw new SandboxUnsupported(`Line ${instruction.line} of the Dockerfile: ${what} needs BuildKit.`)
+  }
+}
+
+function needOf({ keyword, flags, heredocs }: Instruction): string | undefined {
+  if (heredocs.length > 0) return `${keyword} <<`
+  const flag = flags.find(({ name }) => BUILDKIT_FLAGS.includes(name))
+  return flag && `${keyword} --${flag.name}`
+}

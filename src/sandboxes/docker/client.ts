@@ -1,0 +1,124 @@
+import { type IncomingMessage, request as plainRequest, type RequestOptions } from 'node:http'
+import { request as secureRequest } from 'node:https'
+import { type Duplex, Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { pipeline } from 'node:stream/promises'
+import { SandboxUnavailable } from '../sandbox.ts'
+import { adviceFor, type Connection, routeTo } from './connection.ts'
+
+type Method = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE'
+export type Query = Record<string, string | number | boolean | undefined>
+export type Ask = { query?: Query; body?: unknown; signal?: AbortSignal; headers?: Record<string, string> }
+
+/** The engine heard us and said no. */
+export class EngineRefusal extends Error {
+  override name = 'EngineRefusal'
+  readonly status: number
+
+  constructor(status: number, message: string) {
+    super(message)
+    this.status = status
+  }
+}
+
+export type Docker = {
+  /** The answer's JSON, which is what the engine's own documentation says it is. */
+  call<T>(method: Method, path: string, ask?: Ask): Promise<T>
+  /** The answer's body as it comes, and its headers. */
+  open(method: Method, path: string, ask?: Ask): Promise<IncomingMessage>
+  /** Turns the connection into the input and output of a container or of a command in it. */
+  attach(path: string, ask?: Ask): Promise<Duplex>
+  /** All that follow speak this version. */
+  useVersion(version: string): void
+  close(): void
+}
+
+/** A client of the few requests that we make. Everything goes over connections that are kept. */
+export function connectDocker(connection: Connection): Docker {
+  const { secure, ...route } = routeTo(connection)
+  const send = secure ? secureRequest : plainRequest
+  let prefix = ''
+
+  const begin = (method: Method, path: string, { query = {}, body, signal, headers = {} }: Ask) => {
+    const options: RequestOptions = { ...route, method, path: `${prefix}${path}${queryText(query)}`, headers }
+    const bytes = body === undefined || body instanceof Readable ? undefined : JSON.stringify(body)
+    if (bytes !== undefined) {
+      options.headers = { ...headers, 'content-type': 'application/json', 'content-length': Buffer.byteLength(bytes) }
+    }
+    const sent = send({ ...options, ...(signal ? { signal } : {}) })
+    if (body instanceof Readable)
+      void pipeline(body, sent).catch(() => {}) // the request itself tells
+    else sent.end(bytes)
+    return sent
+  }
+
+  const open: Docker['open'] = async (method, path, ask = {}) => {
+    const answer = Promise.withResolvers<IncomingMessage>()
+    begin(method, path, ask)
+      .once('response', answer.resolve)
+      .once('error', (error) => answer.reject(unreachable(connection, error, ask.signal)))
+    return accepted(await answer.promise)
+  }
+
+  return {
+    open,
+    async call(method, path, ask) {
+      const body = await text(await open(method, path, ask))
+      return body === '' ? undefined : JSON.parse(body)
+    },
+    async attach(path, ask = {}) {
+      const joined = Promise.withResolvers<Duplex>()
+      const headers = { connection: 'Upgrade', upgrade: 'tcp' }
+      begin('POST', path, { ...ask, headers })
+        .once('upgrade', (_answer, socket, head) => {
+          if (head.length > 0) socket.unshift(head)
+          joined.resolve(socket)
+        })
+        .once('response', (answer) => accepted(answer).then(() => joined.reject(noStream()), joined.reject))
+        .once('error', (error) => joined.reject(unreachable(connection, error, ask.signal)))
+      return joined.promise
+    },
+    useVersion(version) {
+      prefix = `/v${version}`
+    },
+    close: () => route.agent.destroy(),
+  }
+}
+
+const queryText = (query: Query): string => {
+  const given = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) if (value !== undefined) given.set(name, String(value))
+  return given.size === 0 ? '' : `?${given}`
+}
+
+const noStream = (): SandboxUnavailable => new SandboxUnavailable('The Docker engine gave no stream.')
+
+async function accepted(answer: IncomingMessage): Promise<IncomingMessage> {
+  const status = answer.statusCode ?? 0
+  if (status < 400) return answer
+  throw new EngineRefusal(status, messageIn(await text(answer)) || `The Docker engine answered ${status}.`)
+}
+
+function messageIn(body: string): string {
+  try {
+    const { message } = JSON.parse(body)
+    return typeof message === 'string' ? message : body
+  } catch {
+    return body
+  }
+}
+
+function unreachable(connection: Connection, error: Error, signal: AbortSignal | undefined): unknown {
+  if (signal?.aborted) return signal.reason
+  return new SandboxUnavailable(`The Docker engine does not answer: ${error.message}. ${adviceFor(connection)}`, {
+    cause: error,
+  })
+}
+
+/** For what may be gone already. */
+export function ignoring(...statuses: number[]): (error: unknown) => undefined {
+  return (error) => {
+    if (error instanceof EngineRefusal && statuses.includes(error.status)) return undefined
+    throw error
+  }
+}

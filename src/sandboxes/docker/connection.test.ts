@@ -1,0 +1,182 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Dockerd, importBase, startDockerd } from '../../../test/support/dockerd.ts'
+import { createLog } from '../../platform/log.ts'
+import { createDockerProvider } from '../docker.ts'
+import { SandboxUnavailable } from '../sandbox.ts'
+import { baseImage } from '../testing/docker-subject.ts'
+import { type Connection, connectionFrom, type TlsSecret } from './connection.ts'
+import { sshWords } from './ssh.ts'
+
+const run = promisify(execFile)
+
+let folder: string
+let dockerd: Dockerd
+let port: number
+
+async function openssl(...args: string[]): Promise<void> {
+  await run('openssl', args, { cwd: folder })
+}
+
+/** An authority with a certificate for the engine and one for us. */
+async function makeCertificates(authority: string): Promise<void> {
+  const key = ['-newkey', 'rsa:2048', '-nodes', '-days', '2']
+  await openssl(
+    'req',
+    '-x509',
+    ...key,
+    '-keyout',
+    `${authority}-key.pem`,
+    '-out',
+    `${authority}.pem`,
+    '-subj',
+    '/CN=test',
+  )
+  for (const [name, usage] of [
+    ['server', 'serverAuth'],
+    ['client', 'clientAuth'],
+  ]) {
+    const file = `${authority}-${name}`
+    await writeFile(join(folder, `${file}.ext`), `subjectAltName=IP:127.0.0.1\nextendedKeyUsage=${usage}\n`)
+    await openssl(
+      'req',
+      ...key.slice(0, 3),
+      '-keyout',
+      `${file}-key.pem`,
+      '-out',
+      `${file}.csr`,
+      '-subj',
+      `/CN=${name}`,
+    )
+    await openssl(
+      ...['x509', '-req', '-in', `${file}.csr`, '-CA', `${authority}.pem`, '-CAkey', `${authority}-key.pem`],
+      ...['-CAcreateserial', '-days', '2', '-extfile', `${file}.ext`, '-out', `${file}.pem`],
+    )
+  }
+}
+
+async function secretOf(authority: string, signer = authority): Promise<TlsSecret> {
+  const read = (name: string) => readFile(join(folder, name), 'utf8')
+  return {
+    ca: await read(`${authority}.pem`),
+    cert: await read(`${signer}-client.pem`),
+    key: await read(`${signer}-client-key.pem`),
+  }
+}
+
+const freePort = (): Promise<number> =>
+  new Promise((resolve) => {
+    const server = createServer().listen(0, '127.0.0.1', () => {
+      const address = server.address()
+      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
+    })
+  })
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'assay-tls-'))
+  await makeCertificates('ours')
+  await makeCertificates('theirs')
+  port = await freePort()
+  const file = (name: string) => join(folder, name)
+  const certificates = [
+    '--tlscacert',
+    file('ours.pem'),
+    '--tlscert',
+    file('ours-server.pem'),
+    '--tlskey',
+    file('ours-server-key.pem'),
+  ]
+  dockerd = await startDockerd({ args: ['--host', `tcp://127.0.0.1:${port}`, '--tlsverify', ...certificates] })
+  await importBase(dockerd)
+}, 600_000)
+
+afterAll(async () => {
+  await dockerd[Symbol.asyncDispose]()
+  await rm(folder, { recursive: true })
+})
+
+const providerAt = (connection: Connection) =>
+  createDockerProvider({ connection, installation: 'tls', dataFolder: folder, log: createLog('silent') })
+
+test('an engine behind TLS runs sandboxes, with their input and output', { timeout: 60_000 }, async () => {
+  const provider = providerAt(connectionFrom(`tcp://127.0.0.1:${port}`, await secretOf('ours')))
+  expect(await provider.selfTest()).toMatchObject({ isolation: 'docker:runc' })
+  const sandbox = await provider.start({
+    ...{ id: 'over-tls', image: await baseImage(provider), seed: { kind: 'image' }, inserts: [], execs: false },
+    ...{ command: ['sh', '-c', 'cat; exit 3'], user: null, workdir: null, env: {}, mounts: [], group: null, ports: [] },
+    limits: { cpus: null, memoryMb: null, pids: 32, diskMb: null, outputBytes: 1000, seconds: 20 },
+    ...{ input: 'through and back', outputFile: join(folder, 'output') },
+  })
+  expect((await sandbox.exited).code).toBe(3)
+  expect(await readFile(join(folder, 'output'), 'utf8')).toBe('through and back')
+  await sandbox.remove()
+})
+
+test.each([
+  ['whose certificate is another’s', 'ours', 'theirs'],
+  ['that is not whom we trust', 'theirs', 'ours'],
+])('an engine is not used by one %s', async (_who, authority, signer) => {
+  const connection = connectionFrom(`tcp://127.0.0.1:${port}`, await secretOf(authority, signer))
+  await expect(providerAt(connection).selfTest()).rejects.toThrow(SandboxUnavailable)
+  await expect(providerAt(connection).selfTest()).rejects.toThrow('are its certificates right')
+})
+
+test('without TLS the same engine is not reached', async () => {
+  const connection = connectionFrom(`tcp://127.0.0.1:${port}`)
+  await expect(providerAt(connection).selfTest()).rejects.toThrow(SandboxUnavailable)
+})
+
+test('an engine that is not there is unavailable, with what to do', async () => {
+  const selfTest = providerAt({ kind: 'unix', path: '/no/such.sock' }).selfTest()
+  await expect(selfTest).rejects.toThrow(SandboxUnavailable)
+  await expect(selfTest).rejects.toThrow(/may this user open \/no\/such\.sock/)
+})
+
+test('an engine that is started later is found then', { timeout: 60_000 }, async () => {
+  const socket = join(folder, 'later.sock')
+  const provider = providerAt({ kind: 'unix', path: socket })
+  await expect(provider.selfTest()).rejects.toThrow(SandboxUnavailable)
+  await run('ln', ['-s', dockerd.socket, socket])
+  expect(await provider.selfTest()).toMatchObject({ groups: true })
+})
+
+test.each([
+  [undefined, { kind: 'unix', path: '/var/run/docker.sock' }],
+  ['unix:///run/user/1000/docker.sock', { kind: 'unix', path: '/run/user/1000/docker.sock' }],
+  ['tcp://10.0.0.5', { kind: 'tcp', host: '10.0.0.5', port: 2375, tls: null }],
+  ['tcp://engine:99', { kind: 'tcp', host: 'engine', port: 99, tls: null }],
+  ['ssh://me@engine:2222', { kind: 'ssh', destination: 'me@engine', port: 2222 }],
+  ['ssh://engine', { kind: 'ssh', destination: 'engine', port: null }],
+])('DOCKER_HOST %s is understood', (text, connection) => {
+  expect(connectionFrom(text)).toEqual(connection)
+})
+
+test.each(['engine:2375', 'http://engine', 'ssh://', 'npipe:////./pipe/docker', 'tcp:'])('%s is refused', (text) => {
+  expect(() => connectionFrom(text)).toThrow(SandboxUnavailable)
+})
+
+test('an engine behind ssh is reached through its input and output', { timeout: 60_000 }, async () => {
+  // What sshd would do at the other end: the words after the destination are run there.
+  const script = `#!/bin/sh\nwhile [ "$1" != -- ]; do shift; done\nshift 2\nDOCKER_HOST=unix://${dockerd.socket} exec "$@"\n`
+  await writeFile(join(folder, 'ssh'), script, { mode: 0o755 })
+  const { PATH } = process.env
+  process.env.PATH = `${folder}:${PATH}`
+  try {
+    const provider = providerAt(connectionFrom('ssh://me@engine'))
+    expect(await provider.selfTest()).toMatchObject({ isolation: 'docker:runc' })
+    expect((await baseImage(provider)).digest).toMatch(/^sha256:/)
+  } finally {
+    process.env.PATH = PATH
+  }
+})
+
+test('ssh asks no questions, and takes no destination for an option', () => {
+  expect(sshWords({ destination: '-oProxyCommand=evil', port: 22 }).join(' ')).toBe(
+    '-o BatchMode=yes -o ConnectTimeout=30 -T -p 22 -- -oProxyCommand=evil docker system dial-stdio',
+  )
+})

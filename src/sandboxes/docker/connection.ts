@@ -1,0 +1,79 @@
+import { Agent as HttpAgent } from 'node:http'
+import { Agent as HttpsAgent } from 'node:https'
+import type { Duplex } from 'node:stream'
+import { SandboxUnavailable } from '../sandbox.ts'
+import { type Destination, dialSsh } from './ssh.ts'
+
+/** The texts of PEM files, as a stored credential holds them. */
+export type TlsSecret = { ca: string; cert: string; key: string }
+
+/** Where a Docker engine answers. */
+export type Connection =
+  | { kind: 'unix'; path: string }
+  | { kind: 'tcp'; host: string; port: number; tls: TlsSecret | null }
+  /** Through `docker system dial-stdio` on the machine that ssh reaches, with whatever keys ssh finds. */
+  | ({ kind: 'ssh' } & Destination)
+
+/** What node:http needs to reach it: each request adds its method and path. */
+export type Route = { agent: HttpAgent; secure: boolean; socketPath?: string; host?: string; port?: number }
+
+const DEFAULT_SOCKET = '/var/run/docker.sock'
+const PLAIN_PORT = 2375
+const TLS_PORT = 2376
+
+/** Reads a value as of DOCKER_HOST. None: the socket of an ordinary installation. */
+export function connectionFrom(text: string | undefined, tls: TlsSecret | null = null): Connection {
+  if (!text) return { kind: 'unix', path: DEFAULT_SOCKET }
+  if (text.startsWith('unix://')) return { kind: 'unix', path: text.slice('unix://'.length) }
+  const found = URL.canParse(text) ? fromUrl(new URL(text), tls) : undefined
+  if (found) return found
+  throw new SandboxUnavailable(
+    `${JSON.stringify(text)} is no address of a Docker engine. Use unix:///path, tcp://host:port or ssh://user@host.`,
+  )
+}
+
+function fromUrl({ protocol, hostname, username, port: text }: URL, tls: TlsSecret | null): Connection | undefined {
+  const port = text === '' ? null : Number(text)
+  if (hostname === '') return undefined
+  if (protocol === 'tcp:') {
+    return { kind: 'tcp', host: hostname, port: port ?? (tls ? TLS_PORT : PLAIN_PORT), tls }
+  }
+  if (protocol !== 'ssh:') return undefined
+  return { kind: 'ssh', destination: username ? `${username}@${hostname}` : hostname, port }
+}
+
+/** Connections are kept: making one for each request is what a command-line client pays. */
+export function routeTo(connection: Connection): Route {
+  if (connection.kind === 'unix') {
+    return { agent: new HttpAgent({ keepAlive: true }), secure: false, socketPath: connection.path }
+  }
+  if (connection.kind === 'ssh') return { agent: new SshAgent(connection), secure: false, host: 'docker' }
+  const { host, port, tls } = connection
+  if (tls === null) return { agent: new HttpAgent({ keepAlive: true }), secure: false, host, port }
+  return { agent: new HttpsAgent({ keepAlive: true, ...tls }), secure: true, host, port }
+}
+
+/** What to do when it does not answer. */
+export function adviceFor(connection: Connection): string {
+  switch (connection.kind) {
+    case 'unix':
+      return `Is the Docker engine running, and may this user open ${connection.path}? Otherwise set DOCKER_HOST.`
+    case 'tcp':
+      return `Is a Docker engine listening on ${connection.host}:${connection.port}, and are its certificates right?`
+    case 'ssh':
+      return `Does "ssh ${connection.destination} docker version" work without a question?`
+  }
+}
+
+class SshAgent extends HttpAgent {
+  private readonly target: Destination
+
+  constructor(target: Destination) {
+    super({ keepAlive: true })
+    this.target = target
+  }
+
+  override createConnection(): Duplex {
+    return dialSsh(this.target)
+  }
+}

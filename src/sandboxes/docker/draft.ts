@@ -1,0 +1,56 @@
+import { once } from 'node:events'
+import { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { SandboxUnavailable } from '../sandbox.ts'
+import { ignoring } from './client.ts'
+import { isolated, launcherMounts } from './container.ts'
+import { type Engine, labelsOf } from './engine.ts'
+import { LABEL } from './labels.ts'
+
+const DRAFT_MS = 10 * 60_000
+const PROCESSES_MAX = 32
+
+/** A container in which an image is made, by programs of ours only. Given back in any case. */
+export async function withDraft<T>(
+  engine: Engine,
+  { image, command }: { image: string; command: string[] | null },
+  use: (id: string) => Promise<T>,
+): Promise<T> {
+  const { docker, launcher } = engine
+  const body = {
+    Image: image,
+    User: '0:0',
+    Entrypoint: command ?? ['/'],
+    Labels: labelsOf(engine, 'draft', { [LABEL.deadline]: String(Date.now() + DRAFT_MS) }),
+    Healthcheck: { Test: ['NONE'] },
+    HostConfig: { ...isolated(PROCESSES_MAX), NetworkMode: 'none', Mounts: launcherMounts(launcher) },
+  }
+  const { Id } = await docker.call<{ Id: string }>('POST', '/containers/create', { body })
+  try {
+    if (command !== null) await runDraft(engine, Id)
+    return await use(Id)
+  } finally {
+    await docker.call('DELETE', `/containers/${Id}`, { query: { force: true, v: true } }).catch(ignoring(404))
+  }
+}
+
+async function runDraft({ docker }: Engine, id: string): Promise<void> {
+  const stream = await docker.attach(`/containers/${id}/attach`, { query: { stream: 1, stdout: 1, stderr: 1 } })
+  const said = text(Readable.from(stream))
+  await docker.call('POST', `/containers/${id}/start`)
+  const { StatusCode } = await docker.call<{ StatusCode: number }>('POST', `/containers/${id}/wait`)
+  if (!stream.readableEnded) await once(stream, 'close')
+  if (StatusCode !== 0) throw new SandboxUnavailable(`An image could not be changed: ${(await said).trim()}`)
+}
+
+/** The files of a container as an image. The labels are all that tells who made it. */
+export async function commit(
+  { docker }: Engine,
+  container: string,
+  name: { repo: string; tag: string } | undefined,
+  labels: Record<string, string>,
+): Promise<string> {
+  const query = { container, pause: false, ...name }
+  const { Id } = await docker.call<{ Id: string }>('POST', '/commit', { query, body: { Labels: labels } })
+  return Id
+}

@@ -1,0 +1,48 @@
+import type { Log } from '../../platform/log.ts'
+import type { CgroupLayout } from '../local/cgroup.ts'
+import type { Capabilities } from '../sandbox.ts'
+import type { Docker } from './client.ts'
+import { LABEL, type Role } from './labels.ts'
+import type { Launcher } from './launcher.ts'
+
+/** A Docker engine that we know our way around, found out once. */
+export type Engine = {
+  docker: Docker
+  log: Log
+  /** Whose things they are: several servers may use one engine. */
+  installation: string
+  /** Of ours, on this machine. */
+  folder: string
+  owner: string
+  isolation: string
+  cpus: number
+  launcher: Launcher | undefined
+  /** Whether folders of this machine can be shown to its containers. */
+  onThisMachine: boolean
+  /** Whether a container's process numbers are those that we see. Its counters and namespaces can be found then. */
+  seesProcesses: boolean
+  /** And whether we may enter them, and read its files. */
+  isRoot: boolean
+  cgroups: CgroupLayout | undefined
+  gatewayChannel: Capabilities['gatewayChannel']
+  /** Derived images that are being made, or were. */
+  images: Map<string, Promise<string>>
+}
+
+/** Names of containers, networks and volumes are unique in an engine. */
+export const nameOf = ({ installation }: Engine, ...parts: string[]): string =>
+  ['assay', installation, ...parts].join('-')
+
+export const labelsOf = (
+  { installation, owner }: Engine,
+  role: Role,
+  own: Record<string, string> = {},
+): Record<string, string> => ({
+  [LABEL.installation]: installation,
+  [LABEL.owner]: owner,
+  [LABEL.role]: role,
+  ...own,
+})
+
+/** Tests end the engine's client at each of these steps. */
+export const tell = ({ log }: Engine, id: string, step: string): void => log.debug({ sandbox: id, step }, 'sandbox')

@@ -1,0 +1,66 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { type ExecSpec, type Exit, type SandboxSpec, SandboxUnavailable } from '../sandbox.ts'
+import { type Docker, ignoring } from './client.ts'
+import { execWords, variables } from './container.ts'
+import type { Engine } from './engine.ts'
+import { carryFrames } from './output.ts'
+
+type Where = { engine: Engine; spec: SandboxSpec; containerId: string; isOver: () => boolean }
+
+/** Another command in a container that runs. When its time is up nobody listens to it any more. */
+export async function execIn({ engine, spec, containerId, isOver }: Where, exec: ExecSpec): Promise<Exit> {
+  if (isOver()) throw new SandboxUnavailable(`Sandbox ${spec.id} has ended: nothing can be run in it.`)
+  const { docker, launcher } = engine
+  const { seconds: secondsMax, outputBytes: outputMaxBytes } = exec.limits
+  const begun = performance.now()
+  const body = {
+    ...{ AttachStdin: true, AttachStdout: true, AttachStderr: true, Tty: false },
+    Cmd: execWords(launcher, exec.command, secondsMax),
+    Env: variables(exec.env),
+    User: String(exec.user ?? spec.user ?? spec.image.user),
+    WorkingDir: exec.workdir ?? spec.workdir ?? spec.image.workdir,
+  }
+  const { Id } = await docker.call<{ Id: string }>('POST', `/containers/${containerId}/exec`, { body })
+  const stream = await docker.attach(`/exec/${Id}/start`, { body: { Detach: false, Tty: false } })
+  const output = carryFrames(stream, { file: exec.outputFile, maxBytes: outputMaxBytes })
+  stream.on('error', () => {}) // the output tells
+  stream.end(exec.input)
+
+  const clock = new AbortController()
+  const late = wait(secondsMax * 1000, true, { signal: clock.signal }).catch(() => false)
+  const timedOut = await Promise.race([late, output.then(() => false)])
+  clock.abort()
+  if (timedOut) stream.destroy()
+  const { bytes } = await output.catch(() => ({ bytes: 0 }))
+  const code = timedOut ? null : await exitCode(engine, Id, containerId)
+  const limit = timedOut ? 'seconds' : bytes > outputMaxBytes ? 'output' : null
+  return { code, limit, seconds: (performance.now() - begun) / 1000, outputBytes: bytes }
+}
+
+type Ended = { Running: boolean; ExitCode: number | null }
+const SETTLE_MS = 5000
+
+/** Its output ends a moment before the engine knows how it ended. Null when its sandbox ended it. */
+async function exitCode({ docker }: Engine, id: string, containerId: string): Promise<number | null> {
+  const deadline = performance.now() + SETTLE_MS
+  for (let pauseMs = 2; performance.now() < deadline; pauseMs = Math.min(pauseMs * 2, 100)) {
+    const { Running, ExitCode } = await docker.call<Ended>('GET', `/exec/${id}/json`)
+    if (!Running) return ExitCode === KILLED && (await hasEnded(docker, containerId)) ? null : ExitCode
+    await wait(pauseMs)
+  }
+  return null
+}
+
+const KILLED = 137
+
+/** What a dying sandbox kills looks like a command that was killed. It is seen to be dead a moment after. */
+async function hasEnded(docker: Docker, containerId: string): Promise<boolean> {
+  type Found = { State: { Running: boolean; Pid: number } }
+  const look = async () =>
+    (await docker.call<Found>('GET', `/containers/${containerId}/json`).catch(ignoring(404)))?.State.Running !== true
+  for (const pauseMs of [0, 20, 100]) {
+    await wait(pauseMs)
+    if (await look()) return true
+  }
+  return false
+}

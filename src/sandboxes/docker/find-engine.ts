@@ -1,0 +1,156 @@
+import { randomUUID } from 'node:crypto'
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Log } from '../../platform/log.ts'
+import { layoutOf } from '../local/cgroup.ts'
+import { type Capabilities, type Sandbox, type SandboxSpec, SandboxUnavailable } from '../sandbox.ts'
+import { connectDocker, type Docker } from './client.ts'
+import type { Connection } from './connection.ts'
+import { type Engine, nameOf } from './engine.ts'
+import { ownerMark } from './labels.ts'
+import { bringLauncher, type Launcher } from './launcher.ts'
+import { startSandbox } from './start.ts'
+
+export type Finding = { connection: Connection; installation: string; folder: string; log: Log }
+
+/** What we were written for. An engine may no longer speak it, and then says which is the oldest that it does. */
+const OUR_VERSION = 41
+const OLDEST_VERSION = 41
+const MACHINES: Record<string, string> = { x64: 'amd64', arm64: 'arm64' }
+
+/** Asks an engine who it is, and tries it out. */
+export async function findEngine({ connection, installation, folder, log }: Finding): Promise<Engine> {
+  const docker = connectDocker(connection)
+  try {
+    const { sameMachine } = await agreeOnVersion(docker)
+    const info = await docker.call<Info>('GET', '/info')
+    await mkdir(folder, { recursive: true, mode: 0o700 })
+    const engine: Engine = {
+      ...{ docker, log, installation, folder, owner: await ownerMark() },
+      isolation: `docker:${runtimeName(info.DefaultRuntime)}`,
+      cpus: info.NCPU,
+      launcher: sameMachine ? await bringLauncher(docker) : undefined,
+      ...{ onThisMachine: false, seesProcesses: false, isRoot: false, cgroups: undefined, gatewayChannel: 'none' },
+      images: new Map(),
+    }
+    if (!info.SecurityOptions?.some((option) => option.includes('seccomp'))) {
+      log.warn('the Docker engine has no seccomp: its sandboxes can make every system call')
+    }
+    return engine.launcher === undefined ? engine : await tryOut(engine, engine.launcher)
+  } catch (error) {
+    docker.close()
+    if (error instanceof SandboxUnavailable) throw error
+    throw new SandboxUnavailable(`The Docker engine does not work: ${String(error)}`, { cause: error })
+  }
+}
+
+type Info = { DefaultRuntime: string; NCPU: number; SecurityOptions: string[] | null }
+type Version = { ApiVersion: string; MinAPIVersion?: string; Os: string; Arch: string; Version: string }
+
+async function agreeOnVersion(docker: Docker): Promise<{ sameMachine: boolean }> {
+  const found = await docker.call<Version>('GET', '/version')
+  const minor = (text: string): number => Number(text.split('.')[1])
+  if (found.Os !== 'linux')
+    throw new SandboxUnavailable(`The Docker engine runs ${found.Os} containers: Linux is needed.`)
+  if (minor(found.ApiVersion) < OLDEST_VERSION) {
+    throw new SandboxUnavailable(`Docker ${found.Version} is too old: 20.10 is the oldest that is known to work.`)
+  }
+  docker.useVersion(`1.${Math.max(OUR_VERSION, minor(found.MinAPIVersion ?? '1.0'))}`)
+  return { sameMachine: process.platform === 'linux' && found.Arch === MACHINES[process.arch] }
+}
+
+/** containerd's names for it are many. */
+const runtimeName = (text: string): string =>
+  /runsc|gvisor/.test(text) ? 'runsc' : text.replace(/^io\.containerd\.(\w+)\..*$/, '$1')
+
+async function tryOut(engine: Engine, launcher: Launcher): Promise<Engine> {
+  const token = randomUUID()
+  const folder = join(engine.folder, `try-${token}`)
+  await mkdir(folder, { mode: 0o755 })
+  await writeFile(join(folder, 'token'), `${token}\n`)
+  try {
+    const { sandbox, onThisMachine } = await startTrial(engine, launcher, folder)
+    try {
+      await checkExec(sandbox, launcher, folder)
+      const seesProcesses = onThisMachine && (await isSeen(engine, sandbox.id))
+      const found = { ...engine, onThisMachine, seesProcesses, isRoot: seesProcesses && process.geteuid?.() === 0 }
+      const cgroups = seesProcesses ? layoutOf(await readFile('/proc/self/mountinfo', 'utf8')) : undefined
+      return { ...found, cgroups, gatewayChannel: await findChannel(found, launcher, folder) }
+    } finally {
+      await sandbox.remove()
+    }
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+type Trial = { sandbox: Sandbox; onThisMachine: boolean }
+
+/** An engine elsewhere does not find our folder, or finds another one. */
+async function startTrial(engine: Engine, launcher: Launcher, folder: string): Promise<Trial> {
+  const shown = specOf(launcher, folder, [{ kind: 'folder', source: folder, target: '/try', readOnly: true }])
+  try {
+    const sandbox = await startSandbox(engine, shown)
+    const { code } = await exec(
+      sandbox,
+      launcher,
+      `read -r found < /try/token && [ "$found" = ${folder.slice(-36)} ]`,
+      folder,
+    )
+    if (code === 0) return { sandbox, onThisMachine: true }
+    await sandbox.remove()
+  } catch (error) {
+    if (!/bind source path|mount/i.test(String(error))) throw error
+  }
+  return { sandbox: await startSandbox(engine, specOf(launcher, folder, [])), onThisMachine: false }
+}
+
+async function checkExec(sandbox: Sandbox, launcher: Launcher, folder: string): Promise<void> {
+  const { code } = await exec(sandbox, launcher, 'exit 42', folder)
+  if (code !== 42) throw new SandboxUnavailable(`A command in a container of the Docker engine ended with ${code}.`)
+}
+
+const exec = (sandbox: Sandbox, launcher: Launcher, script: string, folder: string) =>
+  sandbox.exec({
+    ...{ command: launcher.words('sh', '-c', script), user: null, workdir: null, env: {}, input: '' },
+    ...{ outputFile: join(folder, 'exec'), limits: { outputBytes: 1000, seconds: 30 } },
+  })
+
+function specOf(launcher: Launcher, folder: string, mounts: SandboxSpec['mounts']): SandboxSpec {
+  const image = { digest: launcher.image, workdir: '/', user: '0:0', env: {}, entrypoint: [], command: [] }
+  return {
+    ...{ id: `try-${randomUUID()}`, image: { ...image, base: 'image' }, seed: { kind: 'image' }, inserts: [] },
+    ...{ command: null, execs: true, user: null, workdir: null, env: {}, mounts, group: null, ports: [], input: '' },
+    limits: { cpus: null, memoryMb: null, pids: 16, diskMb: null, outputBytes: 1000, seconds: 60 },
+    outputFile: join(folder, 'output'),
+  }
+}
+
+/** Whether the number that the engine gives is the one under which we see the container's process. */
+async function isSeen(engine: Engine, id: string): Promise<boolean> {
+  type Found = { Id: string; State: { Pid: number } }
+  const { Id, State } = await engine.docker.call<Found>('GET', `/containers/${nameOf(engine, id)}/json`)
+  return (await readFile(`/proc/${State.Pid}/cgroup`, 'utf8').catch(() => '')).includes(Id)
+}
+
+/** gVisor has a network of its own making, which no other process can enter or share. */
+async function findChannel(
+  engine: Engine,
+  launcher: Launcher,
+  folder: string,
+): Promise<Capabilities['gatewayChannel']> {
+  if (!engine.onThisMachine || engine.isolation === 'docker:runsc') return 'none'
+  if (engine.isRoot) return 'namespace'
+  try {
+    const ports = [{ port: 18080, onConnection: () => {} }]
+    const sandbox = await startSandbox(
+      { ...engine, gatewayChannel: 'relay' },
+      { ...specOf(launcher, folder, []), ports },
+    )
+    await sandbox.remove()
+    return 'relay'
+  } catch (error) {
+    engine.log.info({ error }, 'sandboxes of the Docker engine can have no ports')
+    return 'none'
+  }
+}

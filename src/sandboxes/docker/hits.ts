@@ -1,0 +1,69 @@
+import { closeSync, openSync, readSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { CgroupLayout } from '../local/cgroup.ts'
+
+/** How often a container was refused a process. */
+export type Hits = { look(): number; stop(): void }
+
+export const noHits: Hits = { look: () => 0, stop: () => {} }
+
+const LOOK_MS = 500
+const PAUSE_MS = 2
+const TEXT_MAX_BYTES = 200
+
+/**
+ * The kernel's counter goes away some milliseconds after the container's last process, before the engine tells us. So it
+ * is kept open, and looked at now and then and when output comes: who is refused a process mostly complains. One that
+ * ends at once without a word is not noticed.
+ */
+export async function openHits(layout: CgroupLayout, pid: number): Promise<Hits> {
+  const top = layout.version === 2 ? layout.unified : layout.pids
+  const file = join(top, groupOf(await readFile(`/proc/${pid}/cgroup`, 'utf8'), layout), 'pids.events')
+  const descriptor = tryOpen(file)
+  if (descriptor === undefined) return noHits
+  let refused = 0
+  let lookedAt = 0
+  const look = (): number => {
+    // A flood of output must not become a flood of looks.
+    if (performance.now() - lookedAt > PAUSE_MS) refused = readCounter(descriptor) ?? refused
+    lookedAt = performance.now()
+    return refused
+  }
+  const timer = setInterval(look, LOOK_MS)
+  return {
+    look,
+    stop: () => {
+      clearInterval(timer)
+      closeSync(descriptor)
+    },
+  }
+}
+
+/** Pure: the path of a process's group in the tree that counts processes. */
+export function groupOf(text: string, layout: Pick<CgroupLayout, 'version'>): string {
+  const fields = text.split('\n').map((line) => line.split(':'))
+  const own = fields.find(([number, kinds = '']) =>
+    layout.version === 2 ? number === '0' : kinds.split(',').includes('pids'),
+  )
+  return own?.slice(2).join(':') ?? '/'
+}
+
+function tryOpen(file: string): number | undefined {
+  try {
+    return openSync(file, 'r')
+  } catch {
+    return undefined // it is over already
+  }
+}
+
+/** Without waiting for one of Node's threads: a moment later it may be too late. */
+function readCounter(descriptor: number): number | undefined {
+  try {
+    const buffer = Buffer.alloc(TEXT_MAX_BYTES)
+    const text = buffer.toString('utf8', 0, readSync(descriptor, buffer, 0, TEXT_MAX_BYTES, 0))
+    return Number(/^max (\d+)$/m.exec(text)?.[1] ?? 0)
+  } catch {
+    return undefined // it is gone
+  }
+}

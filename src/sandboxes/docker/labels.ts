@@ -1,0 +1,43 @@
+import { readFile, readlink } from 'node:fs/promises'
+import { findProcess, isAlive } from '../local/process-life.ts'
+
+/** What the engine keeps for us with each of its things, so that whoever comes after a crash knows them. */
+export const LABEL = {
+  installation: 'assay.installation',
+  role: 'assay.role',
+  sandbox: 'assay.sandbox',
+  group: 'assay.group',
+  owner: 'assay.owner',
+  deadline: 'assay.deadline',
+} as const
+
+/** A `draft` is a container in which an image is made; a `relay` carries the ports of a sandbox. */
+export type Role = 'sandbox' | 'relay' | 'draft' | 'group' | 'snapshot'
+
+/** Past its deadline a sandbox is still collected from and removed by its owner. */
+const GRACE_MS = 15 * 60_000
+
+/**
+ * This process, not to be mistaken for a later one or for one of another machine: the machine's start, the process
+ * namespace, the number, the process's start.
+ */
+export async function ownerMark(): Promise<string> {
+  const found = await findProcess(process.pid)
+  if (found === undefined) throw new Error('This process does not find itself in /proc.')
+  return [await placeMark(), found.pid, found.startTime].join('/')
+}
+
+async function placeMark(): Promise<string> {
+  const boot = await readFile('/proc/sys/kernel/random/boot_id', 'utf8')
+  return `${boot.trim()}/${await readlink('/proc/self/ns/pid')}`
+}
+
+/** Whether nobody looks after it any more. Of a process elsewhere we know only that its time is up. */
+export async function isAbandoned(labels: Record<string, string>): Promise<boolean> {
+  const owner = labels[LABEL.owner] ?? ''
+  const late = Date.now() > Number(labels[LABEL.deadline] ?? Infinity) + GRACE_MS
+  if (owner === (await ownerMark())) return false
+  const [boot, namespace, pid = '', startTime = ''] = owner.split('/')
+  if (`${boot}/${namespace}` !== (await placeMark())) return late
+  return late || !(await isAlive({ pid: Number(pid), startTime }))
+}

@@ -1,0 +1,80 @@
+import { createHash } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { tryProgram } from '../local/run-program.ts'
+import { type Docker, ignoring } from './client.ts'
+import { tarEnd, tarFile } from './tar-writer.ts'
+
+/**
+ * Programs of this machine, with their loader and libraries, that begin a sandbox's command: so they work in any image,
+ * and nothing that an agent changed is run. They lie in a volume of the engine, which every container gets read-only.
+ */
+export type Launcher = {
+  volume: string
+  /** An image that holds nothing else: what we run for ourselves is run on it. */
+  image: string
+  /** The words that run one of the programs. */
+  words(program: Program, ...args: string[]): string[]
+}
+
+type Program = (typeof PROGRAMS)[number]
+const PROGRAMS = ['sh', 'timeout', 'sleep', 'rm', 'mkdir'] as const
+
+/** In /dev, which is made anew for each container, so that nothing of it stays in its files. */
+export const LAUNCHER_FOLDER = '/dev/.assay'
+const IN_IMAGE = 'launcher'
+const NAME_LENGTH = 16
+
+/** Undefined where it cannot be had: this machine is no Linux, or another kind of machine than the engine's. */
+export async function bringLauncher(docker: Docker): Promise<Launcher | undefined> {
+  const files = await findFiles()
+  const loader = files.find(({ name }) => name.startsWith('ld-'))?.name
+  if (loader === undefined) return undefined
+  const hash = createHash('sha256')
+  for (const { name, content } of files) hash.update(`${name}\n${content.length}\n`).update(content)
+  const digest = hash.digest('hex').slice(0, NAME_LENGTH)
+  const [image, volume] = [`assay/launcher:${digest}`, `assay-launcher-${digest}`]
+  await importFiles(docker, image, files)
+  await fillVolume(docker, image, volume)
+  const inside = (name: string): string => join(LAUNCHER_FOLDER, name)
+  return {
+    image,
+    volume,
+    words: (program, ...args) => [inside(loader), '--library-path', LAUNCHER_FOLDER, inside(program), ...args],
+  }
+}
+
+type File = { name: string; content: Buffer }
+
+async function findFiles(): Promise<File[]> {
+  const paths = await Promise.all(PROGRAMS.map(findProgram))
+  if (paths.includes('')) return []
+  const { output } = await tryProgram('ldd', paths)
+  const libraries = output.split('\n').flatMap((line) => /(?:=> |^\s*)(\/\S+) \(/.exec(line)?.[1] ?? [])
+  const all = new Map([...libraries, ...paths].map((path) => [basename(path), path]))
+  return Promise.all([...all].sort().map(async ([name, path]) => ({ name, content: await readFile(path) })))
+}
+
+const findProgram = async (name: string): Promise<string> =>
+  (await tryProgram('sh', ['-c', `command -v ${name}`])).output.trim()
+
+async function importFiles(docker: Docker, image: string, files: File[]): Promise<void> {
+  const known = await docker.call('GET', `/images/${image}/json`).catch(ignoring(404))
+  if (known !== undefined) return
+  const parts = files.flatMap(({ name, content }) => tarFile(join(IN_IMAGE, name), content, 0o755))
+  const [repo, tag] = image.split(':')
+  const tar = Readable.from([...parts, tarEnd()])
+  await text(await docker.open('POST', '/images/create', { query: { fromSrc: '-', repo, tag }, body: tar }))
+}
+
+/** The engine itself copies what an image has into a volume that is new. */
+async function fillVolume(docker: Docker, image: string, volume: string): Promise<void> {
+  const known = await docker.call('GET', `/volumes/${volume}`).catch(ignoring(404))
+  if (known !== undefined) return
+  const mount = { Type: 'volume', Source: volume, Target: `/${IN_IMAGE}` }
+  const body = { Image: image, Cmd: ['/'], HostConfig: { Mounts: [mount], NetworkMode: 'none' } }
+  const { Id } = await docker.call<{ Id: string }>('POST', '/containers/create', { body })
+  await docker.call('DELETE', `/containers/${Id}`)
+}

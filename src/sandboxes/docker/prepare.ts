@@ -1,0 +1,140 @@
+import { createHash } from 'node:crypto'
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { readDockerfile } from '../../harbor/dockerfile.ts'
+import { refuseDangers } from '../local/dockerfile-dangers.ts'
+import { treeDigest } from '../local/tree-digest.ts'
+import {
+  type Image,
+  type ImageSource,
+  type PrepareOptions,
+  SandboxUnavailable,
+  SandboxUnsupported,
+} from '../sandbox.ts'
+import { type BuildPlan, buildImage, FILES_FOLDER, refuseBuildKit } from './build.ts'
+import { ignoring } from './client.ts'
+import type { Engine } from './engine.ts'
+import { readMessages } from './messages.ts'
+
+type Prebuilt = Extract<ImageSource, { kind: 'prebuilt' }>
+type Recipe = Extract<ImageSource, { kind: 'dockerfile' }>
+
+/** A name that the engine has or can pull, or a Dockerfile, built once for the same content. */
+export async function prepareImage(engine: Engine, source: ImageSource, options: PrepareOptions): Promise<Image> {
+  const late = AbortSignal.timeout(options.timeoutSec * 1000)
+  const timed = { ...options, signal: AbortSignal.any([options.signal, late]) }
+  try {
+    return source.kind === 'dockerfile' ? await build(engine, source, timed) : await named(engine, source, timed)
+  } catch (error) {
+    if (late.aborted && !options.signal.aborted) {
+      throw new SandboxUnavailable(`The image was not ready after ${options.timeoutSec} seconds.`, { cause: error })
+    }
+    throw error
+  }
+}
+
+type Inspected = {
+  Id: string
+  Config: {
+    Env?: string[] | null
+    User?: string
+    WorkingDir?: string
+    Entrypoint?: string[] | null
+    Cmd?: string[] | null
+  }
+}
+
+async function findImage({ docker }: Engine, name: string): Promise<Image | undefined> {
+  const found = await docker.call<Inspected>('GET', `/images/${encodeName(name)}/json`).catch(ignoring(404))
+  if (found === undefined) return undefined
+  const { Env, User, WorkingDir, Entrypoint, Cmd } = found.Config
+  return {
+    digest: found.Id,
+    workdir: WorkingDir || '/',
+    user: User || 'root',
+    env: Object.fromEntries((Env ?? []).map(splitVariable)),
+    entrypoint: Entrypoint ?? [],
+    command: Cmd ?? [],
+    base: 'image',
+  }
+}
+
+/** The engine wants the slashes of a name as they are. */
+const encodeName = (name: string): string => encodeURIComponent(name).replaceAll('%2F', '/')
+
+function splitVariable(text: string): [string, string] {
+  const at = text.indexOf('=')
+  return at === -1 ? [text, ''] : [text.slice(0, at), text.slice(at + 1)]
+}
+
+async function named(engine: Engine, { name, folder, workdir }: Prebuilt, options: PrepareOptions): Promise<Image> {
+  const base = (await findImage(engine, name)) ?? (await pull(engine, name, options))
+  const files = folder === null ? [] : await readdir(folder).catch(() => [])
+  if (folder === null || files.every((file) => file === '.gitkeep')) return base
+  const place = workdir ?? base.workdir
+  if (/[\n\r$\\]/.test(place)) throw new SandboxUnsupported(`${JSON.stringify(place)} is no working folder for files.`)
+  const text = `FROM ${base.digest}\nWORKDIR ${place}\nCOPY ${FILES_FOLDER}/ .\n`
+  return buildOnce(engine, { text, context: folder, dockerfile: null, target: null, args: {} }, options)
+}
+
+async function pull(engine: Engine, name: string, options: PrepareOptions): Promise<Image> {
+  options.onLog(`Pulling ${name}`)
+  const query = { fromImage: /[:@][^/]*$/.test(name) ? name : `${name}:latest` }
+  try {
+    const { signal } = options
+    await readMessages(await engine.docker.open('POST', '/images/create', { query, signal }), options.onLog)
+  } catch (error) {
+    options.signal.throwIfAborted()
+    const said = error instanceof Error ? error.message : String(error)
+    throw new SandboxUnavailable(
+      `The Docker engine has no image ${name} and could not pull it: ${said}. Bring it there with docker pull, docker load or docker import.`,
+      { cause: error },
+    )
+  }
+  const image = await findImage(engine, name)
+  if (image) return image
+  throw new SandboxUnavailable(`The Docker engine pulled ${name} but does not find it.`)
+}
+
+async function build(engine: Engine, recipe: Recipe, options: PrepareOptions): Promise<Image> {
+  const text = await readFile(join(recipe.context, recipe.dockerfile), 'utf8').catch((error: Error) => {
+    throw new SandboxUnavailable(`The Dockerfile cannot be read: ${error.message}`, { cause: error })
+  })
+  const dockerfile = readDockerfile(text)
+  refuseDangers(dockerfile)
+  refuseBuildKit(dockerfile)
+  return buildOnce(engine, { ...recipe, text }, options)
+}
+
+/** Also when it is asked for twice at the same time. */
+async function buildOnce(engine: Engine, plan: BuildPlan, options: PrepareOptions): Promise<Image> {
+  const parts = [
+    plan.text,
+    plan.dockerfile,
+    await treeDigest(plan.context),
+    plan.target,
+    Object.entries(plan.args).sort(),
+  ]
+  const key = createHash('sha256').update(JSON.stringify(parts)).digest('hex')
+  return findOrBuild(engine, plan, `assay/${key}`, options)
+}
+
+async function findOrBuild(engine: Engine, plan: BuildPlan, tag: string, options: PrepareOptions): Promise<Image> {
+  const known = await findImage(engine, tag)
+  if (known) return known
+  options.signal.throwIfAborted()
+  const underWay = engine.images.get(tag)
+  // Whoever builds it may give up; then we do it.
+  await (underWay?.catch(() => {}) ?? buildAndNote(engine, plan, tag, options))
+  return findOrBuild(engine, plan, tag, options)
+}
+
+async function buildAndNote(engine: Engine, plan: BuildPlan, tag: string, options: PrepareOptions): Promise<void> {
+  const made = buildImage(engine, plan, tag, options)
+  engine.images.set(tag, made)
+  try {
+    await made
+  } finally {
+    engine.images.delete(tag)
+  }
+}

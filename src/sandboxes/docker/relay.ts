@@ -1,0 +1,124 @@
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { chmod, mkdir, rm } from 'node:fs/promises'
+import { createServer, type Server } from 'node:net'
+import { basename, join } from 'node:path'
+import { tryProgram } from '../local/run-program.ts'
+import { type Port, type SandboxSpec, SandboxUnavailable } from '../sandbox.ts'
+import { ignoring } from './client.ts'
+import { isolated } from './container.ts'
+import { type Engine, labelsOf, nameOf } from './engine.ts'
+import { LABEL } from './labels.ts'
+import type { OpenPorts } from './running.ts'
+
+/** Runs in a container of ours that shares nothing with the sandbox but its network. Plain JavaScript, not compiled. */
+const RELAY = `const net = require('node:net')
+let open = process.argv.length - 1
+for (const port of process.argv.slice(1)) {
+  const relay = (near) => {
+    const far = net.connect({ path: '/ports/' + port, allowHalfOpen: true })
+    near.on('error', () => far.destroy()).on('close', () => far.destroyed || far.end())
+    far.on('error', () => near.destroy()).on('close', () => near.destroy())
+    near.pipe(far).pipe(near)
+  }
+  const server = net.createServer({ allowHalfOpen: true }, relay)
+  server.listen(Number(port), '127.0.0.1', () => --open || console.log('open'))
+}`
+const PROGRAM_FOLDER = '/relay'
+const PROCESSES_MAX = 32
+const OPEN_MS = 30_000
+
+/** Short: the path of a socket has a hundred characters at most. */
+export const portsFolder = ({ folder }: Engine, id: string): string =>
+  join(folder, 'ports', createHash('sha256').update(id).digest('hex').slice(0, 12))
+
+/**
+ * For an ordinary user, who cannot enter a container's network but may start a container in it. It is run by this
+ * process's own Node, shown read-only: no image has to be had for it.
+ */
+export async function openRelay(
+  engine: Engine,
+  { id, ports, limits }: Pick<SandboxSpec, 'id' | 'ports' | 'limits'>,
+  container: string,
+): Promise<OpenPorts> {
+  const folder = portsFolder(engine, id)
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  const servers = await Promise.all(ports.map((port) => listen(folder, port)))
+  const name = nameOf(engine, id, 'relay')
+  const close = async (): Promise<void> => {
+    for (const server of servers) server.close()
+    await engine.docker
+      .call('DELETE', `/containers/${name}`, { query: { force: true, v: true } })
+      .catch(ignoring(404, 409))
+    await rm(folder, { recursive: true, force: true })
+  }
+  try {
+    const deadline = String(Date.now() + limits.seconds * 1000)
+    const labels = labelsOf(engine, 'relay', { [LABEL.sandbox]: id, [LABEL.deadline]: deadline })
+    await startRelay(engine, { name, container, labels, folder, ports })
+    return { close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+async function listen(folder: string, { port, onConnection }: Port): Promise<Server> {
+  const path = join(folder, String(port))
+  const server = createServer({ allowHalfOpen: false }, onConnection).listen(path)
+  await once(server, 'listening')
+  // The folder is ours alone; in the container it may be another user's.
+  await chmod(path, 0o666)
+  return server
+}
+
+type Relay = { name: string; container: string; labels: Record<string, string>; folder: string; ports: Port[] }
+
+async function startRelay(engine: Engine, { name, container, labels, folder, ports }: Relay): Promise<void> {
+  const { docker, launcher } = engine
+  if (launcher === undefined) throw new SandboxUnavailable('Ports need programs of this machine, which were not found.')
+  const files = await nodeFiles()
+  const [loader = ''] = files.filter((file) => basename(file).startsWith('ld-'))
+  const inside = (path: string): string => join(PROGRAM_FOLDER, basename(path))
+  const bind = (Source: string, Target: string) => ({ Type: 'bind', Source, Target, ReadOnly: true })
+  const words = [inside(loader), '--library-path', PROGRAM_FOLDER, inside(process.execPath), '-e', RELAY]
+  const body = {
+    Image: launcher.image,
+    User: `${process.getuid?.()}:${process.getgid?.()}`,
+    Entrypoint: [...words, ...ports.map(({ port }) => String(port))],
+    Labels: labels,
+    AttachStdout: true,
+    AttachStderr: true,
+    HostConfig: {
+      ...isolated(PROCESSES_MAX),
+      CapAdd: [],
+      NetworkMode: `container:${container}`,
+      ReadonlyRootfs: true,
+      Mounts: [...files.map((file) => bind(file, inside(file))), bind(folder, '/ports')],
+    },
+  }
+  const { Id } = await docker.call<{ Id: string }>('POST', '/containers/create', { query: { name }, body })
+  const stream = await docker.attach(`/containers/${Id}/attach`, { query: { stream: 1, stdout: 1, stderr: 1 } })
+  await docker.call('POST', `/containers/${Id}/start`)
+  const heard: Buffer[] = []
+  const timer = setTimeout(() => stream.destroy(), OPEN_MS)
+  for await (const chunk of stream.iterator({ destroyOnReturn: false })) {
+    heard.push(chunk)
+    if (String(Buffer.concat(heard)).includes('open')) break
+  }
+  clearTimeout(timer)
+  const said = String(Buffer.concat(heard))
+  stream.on('error', () => {}).resume()
+  if (!said.includes('open')) throw new SandboxUnavailable(`The relay of a sandbox's ports did not start: ${said}`)
+}
+
+let found: Promise<string[]> | undefined
+
+/** This process's Node with its loader and libraries. */
+function nodeFiles(): Promise<string[]> {
+  found ??= tryProgram('ldd', [process.execPath]).then(({ output }) => {
+    const libraries = output.split('\n').flatMap((line) => /(?:=> |^\s*)(\/\S+) \(/.exec(line)?.[1] ?? [])
+    return [process.execPath, ...new Set(libraries)]
+  })
+  return found
+}

@@ -1,0 +1,102 @@
+import { createHash } from 'node:crypto'
+import { posix } from 'node:path'
+import type { Readable } from 'node:stream'
+import { partsOf } from '../local/inside.ts'
+import { type SandboxSpec, SandboxUnavailable, SandboxUnsupported, type Seed } from '../sandbox.ts'
+import { ignoring } from './client.ts'
+import { commit, withDraft } from './draft.ts'
+import { type Engine, tell } from './engine.ts'
+import { collectFrom, leftOf } from './remains.ts'
+import { takeSnapshot } from './snapshot.ts'
+
+/** What a container is made from, and what is then put into it. */
+export type Seeding = {
+  image: string
+  workspace: Readable[]
+  /** All of it lies directly below the root, so that no folder of the image is touched. */
+  isOnTop: boolean
+  release(): Promise<void>
+}
+
+/** As much as is ever collected from a sandbox. */
+const CAPS = { files: 200_000, bytes: 4 * 1024 ** 3 }
+
+export async function planSeed(engine: Engine, { id, seed, image }: SandboxSpec): Promise<Seeding> {
+  const release = async (): Promise<void> => {}
+  switch (seed.kind) {
+    case 'image':
+      return { image: image.digest, workspace: [], isOnTop: true, release }
+    case 'workspace':
+      return { ...(await workspaceOf(engine, seed, image.digest)), release }
+    case 'snapshot': {
+      const left = leftOf(seed.from)
+      if (left.imageDigest !== image.digest) {
+        throw new SandboxUnsupported('A snapshot can only be continued on the image that it was taken from.')
+      }
+      const snapshot = await takeSnapshot(engine, left, seed.without)
+      tell(engine, id, 'snapshot')
+      return { ...snapshot, workspace: [], isOnTop: true }
+    }
+  }
+}
+
+/** What was deleted must be gone: it goes onto an image that has nothing at these paths. */
+async function workspaceOf(
+  engine: Engine,
+  { from, paths }: Extract<Seed, { kind: 'workspace' }>,
+  digest: string,
+): Promise<Omit<Seeding, 'release'>> {
+  const places = [...new Set(paths.map((path) => posix.join('/', ...partsOf(path))))].sort()
+  const whole = places.filter((path) => !places.some((other) => other !== path && isBelow(path, other)))
+  if (whole.includes('/')) throw new SandboxUnsupported('The whole of a sandbox is no workspace: take a snapshot.')
+  const image = await withoutPaths(engine, digest, whole)
+  const workspace: Readable[] = []
+  for (const path of whole) {
+    const prefix = partsOf(path)
+      .slice(0, -1)
+      .map((part) => `${part}/`)
+      .join('')
+    const found = await collectFrom(engine, leftOf(from), path, { caps: CAPS, prefix })
+    if (found) workspace.push(found.tar)
+  }
+  return { image, workspace, isOnTop: whole.every((path) => partsOf(path).length === 1) }
+}
+
+const isBelow = (path: string, folder: string): boolean => path.startsWith(folder === '/' ? '/' : `${folder}/`)
+
+/** Made once for an image and its paths, and kept. */
+function withoutPaths(engine: Engine, digest: string, paths: string[]): Promise<string> {
+  const key = createHash('sha256')
+    .update(JSON.stringify([digest, paths]))
+    .digest('hex')
+  const known = engine.images.get(key)
+  if (known) return known
+  const made = findOrMake(engine, digest, paths, key)
+  engine.images.set(key, made)
+  made.catch(() => engine.images.delete(key))
+  return made
+}
+
+async function findOrMake(engine: Engine, digest: string, paths: string[], key: string): Promise<string> {
+  const name = { repo: 'assay/without', tag: key.slice(0, 32) }
+  const path = `/images/${name.repo}:${name.tag}/json`
+  const found = await engine.docker.call<{ Id: string }>('GET', path).catch(ignoring(404))
+  if (found) return found.Id
+  const removable = await outsideVolumes(engine, digest, paths)
+  if (removable.length === 0) return digest
+  const command = engine.launcher?.words('rm', '-rf', '--', ...removable) ?? ['rm', '-rf', '--', ...removable]
+  return withDraft(engine, { image: digest, command }, (id) => commit(engine, id, name, {})).catch((error: unknown) => {
+    throw new SandboxUnavailable(`The image ${digest} could not be prepared for a workspace: ${String(error)}`)
+  })
+}
+
+type Volumes = { Config: { Volumes?: Record<string, unknown> | null } }
+
+/** A folder that the image declares as a volume is made anew for each container, with what the image has there. */
+async function outsideVolumes({ docker }: Engine, digest: string, paths: string[]): Promise<string[]> {
+  const { Config } = await docker.call<Volumes>('GET', `/images/${digest}/json`)
+  const volumes = Object.keys(Config.Volumes ?? {}).map((path) => posix.resolve('/', path))
+  const touches = (path: string, other: string): boolean =>
+    path === other || isBelow(path, other) || isBelow(other, path)
+  return paths.filter((path) => !volumes.some((volume) => touches(path, volume)))
+}

@@ -1,0 +1,150 @@
+import { randomUUID } from 'node:crypto'
+import { type FileHandle, mkdir, open, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Readable } from 'node:stream'
+import { ArchiveRefused } from '../../harbor/archive-refused.ts'
+import { type TarEntry, tarEntries } from '../../harbor/tar-reader.ts'
+import { staysInside } from '../local/collect.ts'
+import { PLAIN_MODE, tarHeader, tarPadding } from './tar-writer.ts'
+
+type Caps = { files: number; bytes: number }
+/** Where the content of a file lies in the spool: another name of the same file is a copy of it. */
+type Kept = { at: number; size: number }
+type Sieve = {
+  spool: FileHandle
+  /** Goes before each name in what comes out. */
+  prefix: string
+  caps: Caps
+  written: number
+  bytes: number
+  kept: Map<string, Kept>
+  count: number
+  leftOut: string[]
+}
+
+/** What passed, without an end: more can follow. Nobody else can open it, and it is gone when it is closed. */
+export type Spooled = { tar: Readable; leftOut: string[] }
+
+/** A file that is left out has to be read all the same. Above this we would rather stop: it may be as long as it likes. */
+const SKIP_MAX_BYTES = 256e6
+/** More names help nobody. */
+const LEFT_OUT_MAX = 1000
+export const AND_THE_REST = '… and what came after it'
+const COPY_BYTES = 1024 * 1024
+
+/**
+ * Regular files, folders, and relative links that stay inside; everything else is named. Through a file of ours, so that
+ * what was left out is known before anybody reads what was not.
+ */
+export async function sieveTar(
+  tar: AsyncIterable<Buffer>,
+  { folder, caps, prefix }: { folder: string; caps: Caps; prefix: string },
+): Promise<Spooled> {
+  const spool = await openSpool(folder)
+  const sieve: Sieve = { spool, prefix, caps, written: 0, bytes: 0, kept: new Map(), count: 0, leftOut: [] }
+  try {
+    await passAll(sieve, tar)
+    return { tar: readBack(sieve), leftOut: sieve.leftOut }
+  } catch (error) {
+    await spool.close()
+    throw error
+  }
+}
+
+function readBack({ spool, written }: Sieve): Readable {
+  if (written > 0) return spool.createReadStream({ start: 0, end: written - 1 })
+  return spool.createReadStream({ start: 0 })
+}
+
+async function openSpool(folder: string): Promise<FileHandle> {
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  const path = join(folder, `spool-${randomUUID()}`)
+  const handle = await open(path, 'wx+', 0o600)
+  await rm(path)
+  return handle
+}
+
+async function passAll(sieve: Sieve, tar: AsyncIterable<Buffer>): Promise<void> {
+  try {
+    for await (const entry of tarEntries(tar)) {
+      const name = entry.path.replace(/^(\.?\/)+/, '').replace(/\/+$/, '') || '.'
+      if ((await pass(sieve, name, entry)) || (await leaveOut(sieve, name, entry))) continue
+      sieve.leftOut.push(AND_THE_REST)
+      return
+    }
+  } catch (error) {
+    // A name that no archive of ours could hold is the sandbox's doing, not the engine's.
+    if (!(error instanceof ArchiveRefused)) throw error
+    sieve.leftOut.push(AND_THE_REST)
+  }
+}
+
+/** False when it is better not to go on. */
+async function leaveOut({ leftOut }: Sieve, name: string, { bytes, content }: TarEntry): Promise<boolean> {
+  leftOut.push(name)
+  if (bytes > SKIP_MAX_BYTES || leftOut.length >= LEFT_OUT_MAX) return false
+  for await (const _ of content());
+  return true
+}
+
+/** False when it was left out, and not read. */
+async function pass(sieve: Sieve, name: string, entry: TarEntry): Promise<boolean> {
+  if (sieve.count >= sieve.caps.files || name.split('/').includes('..')) return false
+  switch (entry.type) {
+    case 'File':
+    case 'OldFile':
+    case 'ContiguousFile':
+      return passFile(sieve, name, entry)
+    case 'Directory':
+      await writeHeader(sieve, name, { ...entry, bytes: 0 }, 'Directory')
+      return true
+    case 'SymbolicLink':
+      if (!staysInside(name, entry.linkTarget)) return false
+      await writeHeader(sieve, name, { ...entry, bytes: 0 }, 'SymbolicLink')
+      return true
+    case 'Link':
+      return passSecondName(sieve, name, entry)
+    default:
+      return false
+  }
+}
+
+async function passFile(sieve: Sieve, name: string, entry: TarEntry): Promise<boolean> {
+  if (sieve.bytes + entry.bytes > sieve.caps.bytes) return false
+  await writeHeader(sieve, name, entry, 'File')
+  sieve.kept.set(name, { at: sieve.written, size: entry.bytes })
+  sieve.bytes += entry.bytes
+  for await (const chunk of entry.content()) await write(sieve, chunk)
+  await write(sieve, tarPadding(entry.bytes))
+  return true
+}
+
+async function passSecondName(sieve: Sieve, name: string, entry: TarEntry): Promise<boolean> {
+  const first = sieve.kept.get(entry.linkTarget.replace(/^(\.?\/)+/, ''))
+  if (first === undefined || sieve.bytes + first.size > sieve.caps.bytes) return false
+  await writeHeader(sieve, name, { ...entry, bytes: first.size }, 'File')
+  sieve.bytes += first.size
+  for (let done = 0; done < first.size; ) {
+    const length = Math.min(COPY_BYTES, first.size - done)
+    const { buffer, bytesRead } = await sieve.spool.read(Buffer.alloc(length), 0, length, first.at + done)
+    await write(sieve, buffer.subarray(0, bytesRead))
+    done += bytesRead
+  }
+  await write(sieve, tarPadding(first.size))
+  return true
+}
+
+type Kind = 'File' | 'Directory' | 'SymbolicLink'
+
+async function writeHeader(sieve: Sieve, name: string, entry: TarEntry, type: Kind): Promise<void> {
+  const { uid, gid, mtime, bytes: size, linkTarget: link } = entry
+  const mode = entry.mode & PLAIN_MODE
+  sieve.count += 1
+  await write(sieve, tarHeader({ path: `${sieve.prefix}${name}`, type, mode, uid, gid, mtime, size, link }))
+}
+
+async function write(sieve: Sieve, chunk: Buffer): Promise<void> {
+  if (chunk.length === 0) return
+  await sieve.spool.write(chunk, 0, chunk.length, sieve.written)
+  sieve.written += chunk.length
+}

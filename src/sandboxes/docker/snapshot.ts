@@ -1,0 +1,130 @@
+import { posix } from 'node:path'
+import { Readable } from 'node:stream'
+import { type TarEntry, tarEntries } from '../../harbor/tar-reader.ts'
+import { partsOf } from '../local/inside.ts'
+import { EngineRefusal, ignoring } from './client.ts'
+import { commit, withDraft } from './draft.ts'
+import { type Engine, labelsOf } from './engine.ts'
+import { LABEL } from './labels.ts'
+import { type Left, statIn } from './remains.ts'
+import { tarEnd, tarHeader, tarPadding } from './tar-writer.ts'
+
+const KEEP_MS = 24 * 3_600_000
+const LINKS_MAX = 20
+
+/** Takes the paths away, and whatever stands where a folder above one should be. */
+const CLEAN = `set -f
+for path; do
+  at=
+  rest=\${path#/}
+  while :; do
+    at="$at/\${rest%%/*}"
+    case "$rest" in */*) rest=\${rest#*/} ;; *) break ;; esac
+    if [ -L "$at" ] || { [ -e "$at" ] && [ ! -d "$at" ]; }; then rm -rf -- "$at"; fi
+  done
+  rm -rf -- "$path" || :
+done`
+
+/** An image of what a sandbox left, with the given paths as they are in its image. */
+export async function takeSnapshot(
+  engine: Engine,
+  left: Left,
+  without: string[],
+): Promise<{ image: string; release(): Promise<void> }> {
+  const images: string[] = []
+  const labels = labelsOf(engine, 'snapshot', { [LABEL.deadline]: String(Date.now() + KEEP_MS) })
+  const release = async (): Promise<void> => {
+    for (const image of images.splice(0).reverse()) await removeImage(engine, image)
+  }
+  try {
+    images.push(await commit(engine, left.containerId, undefined, labels))
+    if (without.length > 0) images.push(await restored(engine, { from: images[0] ?? '', left, without, labels }))
+    return { image: images.at(-1) ?? '', release }
+  } catch (error) {
+    await release()
+    throw error
+  }
+}
+
+/** One that others are made of goes with the last of them, and may be on its way at the same time. */
+async function removeImage({ docker }: Engine, image: string): Promise<void> {
+  const isGoing = (error: unknown): boolean =>
+    error instanceof EngineRefusal &&
+    (error.status === 404 || error.status === 409 || /unrecognized image/.test(error.message))
+  await docker.call('DELETE', `/images/${image}`, { query: { force: true } }).catch((error: unknown) => {
+    if (!isGoing(error)) throw error
+  })
+}
+
+type Restoring = { from: string; left: Left; without: string[]; labels: Record<string, string> }
+
+async function restored(engine: Engine, { from, left, without, labels }: Restoring): Promise<string> {
+  return withDraft(engine, { image: left.imageDigest, command: null }, async (original) => {
+    const paths = await realPaths(engine, original, without)
+    return withDraft(engine, { image: from, command: cleaning(engine, paths) }, async (draft) => {
+      const body = Readable.from(originals(engine, original, paths), { objectMode: false })
+      await engine.docker.call('PUT', `/containers/${draft}/archive`, { query: { path: '/' }, body })
+      return commit(engine, draft, undefined, labels)
+    })
+  })
+}
+
+/**
+ * Paths as they are when the links of the image are followed. A link on the way is protected too: who changes it changes
+ * what is behind it.
+ */
+async function realPaths({ docker }: Engine, container: string, paths: string[]): Promise<string[]> {
+  const real = new Set<string>()
+  for (const path of paths) {
+    let parts = partsOf(path)
+    for (let length = 1, links = 0; length < parts.length && links < LINKS_MAX; length += 1) {
+      const above = `/${parts.slice(0, length).join('/')}`
+      const place = await statIn(docker, container, above)
+      if (!place?.isLink) continue
+      real.add(above)
+      parts = partsOf(posix.join(posix.resolve(posix.dirname(above), place.link), ...parts.slice(length)))
+      length = 0
+      links += 1
+    }
+    real.add(`/${parts.join('/')}`)
+  }
+  return [...real].sort()
+}
+
+/** Only programs of ours are run: those of the sandbox are what the agent made of them. */
+function cleaning({ launcher }: Engine, paths: string[]): string[] {
+  if (launcher === undefined) return ['sh', '-c', CLEAN, 'clean', ...paths]
+  const remove = launcher.words('rm').join(' ')
+  return launcher.words('sh', '-c', `rm() { ${remove} "$@"; }\n${CLEAN}`, 'clean', ...paths)
+}
+
+/** These are the engine's: it lays its own over whatever an image has there. */
+const OF_THE_ENGINE = ['etc/hostname', 'etc/hosts', 'etc/resolv.conf']
+
+/** The paths as the image has them, in one archive. */
+async function* originals({ docker }: Engine, container: string, paths: string[]): AsyncGenerator<Buffer> {
+  for (const path of paths) {
+    const query = { path }
+    const answer = await docker.open('GET', `/containers/${container}/archive`, { query }).catch(ignoring(404))
+    const above = posix.dirname(path).slice(1)
+    if (answer) for await (const entry of tarEntries(answer)) yield* original(entry, above)
+  }
+  yield tarEnd()
+}
+
+async function* original(entry: TarEntry, above: string): AsyncGenerator<Buffer> {
+  const { mode, uid, gid, mtime, bytes, linkTarget, type } = entry
+  const path = posix.join(above, entry.path)
+  if (OF_THE_ENGINE.includes(path)) {
+    for await (const _ of entry.content());
+    return
+  }
+  const facts = { path, mode, uid, gid, mtime, size: 0 }
+  if (type === 'Directory') yield tarHeader({ ...facts, type })
+  if (type === 'SymbolicLink') yield tarHeader({ ...facts, type, link: linkTarget })
+  if (type === 'Link') yield tarHeader({ ...facts, type, link: posix.join(above, linkTarget) })
+  if (type !== 'File' && type !== 'OldFile') return
+  yield tarHeader({ ...facts, type: 'File', size: bytes })
+  yield* entry.content()
+  yield tarPadding(bytes)
+}

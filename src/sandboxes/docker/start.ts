@@ -1,0 +1,157 @@
+import type { Readable } from 'node:stream'
+import { type Sandbox, type SandboxSpec, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
+import { EngineRefusal, ignoring } from './client.ts'
+import { containerOf } from './container.ts'
+import { type Engine, nameOf, tell } from './engine.ts'
+import { execIn } from './exec.ts'
+import { noHits, openHits } from './hits.ts'
+import { putInserts } from './insert.ts'
+import { LAUNCHER_FOLDER } from './launcher.ts'
+import { type Layers, writeUpper } from './layers.ts'
+import { carryFrames } from './output.ts'
+import { openSandboxPorts } from './ports.ts'
+import { makeRemains } from './remains.ts'
+import type { Container, Running } from './running.ts'
+import { planSeed, type Seeding } from './seed.ts'
+import { watch } from './watch.ts'
+
+const SAFE_ID = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$/
+
+export async function startSandbox(engine: Engine, spec: SandboxSpec): Promise<Sandbox> {
+  refuseUnsupported(engine, spec)
+  try {
+    return await begin(engine, spec)
+  } catch (error) {
+    if (error instanceof SandboxUnavailable || error instanceof SandboxUnsupported) throw error
+    throw startFailure(spec, error)
+  } finally {
+    for (const { tar } of spec.inserts) tar.destroy()
+  }
+}
+
+function refuseUnsupported({ gatewayChannel }: Engine, { id, ports, mounts, group }: SandboxSpec): void {
+  if (!SAFE_ID.test(id)) throw new Error(`A sandbox cannot be called ${JSON.stringify(id)}.`)
+  if (ports.length > 0 && gatewayChannel === 'none') {
+    throw new SandboxUnsupported('A sandbox can have ports only where the Docker engine is on this machine.')
+  }
+  if (group === null && mounts.some(({ kind }) => kind === 'volume')) {
+    throw new SandboxUnsupported('Volumes belong to a group, and this sandbox is in none.')
+  }
+}
+
+function startFailure({ id, user, image }: SandboxSpec, error: unknown): Error {
+  const refused = error instanceof EngineRefusal ? error : undefined
+  if (refused?.status === 409) return new Error(`There is already a sandbox ${id}.`, { cause: error })
+  const message = error instanceof Error ? error.message : String(error)
+  if (/unable to find (user|group)|no matching entries in (passwd|group) file/.test(message)) {
+    return new SandboxUnsupported(`The image has no user ${JSON.stringify(user ?? image.user)}.`, { cause: error })
+  }
+  return new SandboxUnavailable(`Sandbox ${id} could not be started: ${message}`, { cause: error })
+}
+
+async function begin(engine: Engine, spec: SandboxSpec): Promise<Sandbox> {
+  const seeding = await planSeed(engine, spec)
+  try {
+    const query = { name: nameOf(engine, spec.id) }
+    const body = containerOf(engine, spec, seeding.image)
+    const { Id } = await engine.docker.call<{ Id: string }>('POST', '/containers/create', { query, body })
+    tell(engine, spec.id, 'created')
+    return await launch(engine, spec, seeding, Id).catch(async (error: unknown) => {
+      await takeAway(engine, Id)
+      throw error
+    })
+  } catch (error) {
+    for (const tar of seeding.workspace) tar.destroy() // nobody read it
+    await seeding.release()
+    throw error
+  }
+}
+
+const takeAway = (engine: Engine, id: string): Promise<unknown> =>
+  engine.docker.call('DELETE', `/containers/${id}`, { query: { force: true, v: true } }).catch(ignoring(404, 409))
+
+async function launch(engine: Engine, spec: SandboxSpec, seeding: Seeding, id: string): Promise<Sandbox> {
+  const rest = await writeWorkspace(engine, seeding, id)
+  await putInserts(engine, { id, spec, workspace: rest })
+  tell(engine, spec.id, 'filled')
+  const query = { stream: 1, stdin: 1, stdout: 1, stderr: 1 }
+  const stream = await engine.docker.attach(`/containers/${id}/attach`, { query })
+  let hits = noHits
+  const { outputFile: file, limits } = spec
+  const output = carryFrames(stream, { file, maxBytes: limits.outputBytes, onOutput: () => hits.look() })
+  output.catch(() => {}) // heard by whoever waits for the end
+  stream.on('error', () => {})
+  try {
+    await engine.docker.call('POST', `/containers/${id}/start`)
+    tell(engine, spec.id, 'started')
+    const container = await inspect(engine, id)
+    if (engine.cgroups && container.pid > 0) hits = await openHits(engine.cgroups, container.pid)
+    const ports = await openSandboxPorts(engine, spec, container)
+    if (spec.ports.length > 0) tell(engine, spec.id, 'ports')
+    if (engine.launcher) stream.write('go\n')
+    stream.end(spec.input)
+    tell(engine, spec.id, 'running')
+    return sandboxOf({ engine, spec, container, stream, output, ports, hits }, seeding)
+  } catch (error) {
+    hits.stop()
+    stream.destroy()
+    await output.catch(() => {})
+    throw error
+  }
+}
+
+/** Answers what has to go the long way. */
+async function writeWorkspace(engine: Engine, { workspace, isOnTop }: Seeding, id: string): Promise<Readable[]> {
+  const { layers } = workspace.length > 0 && isOnTop && engine.isRoot ? await inspect(engine, id) : NOT_SEEN
+  if (layers === undefined) return workspace
+  for (const tar of workspace) {
+    if (!(await writeUpper(layers, tar))) throw new SandboxUnavailable('A workspace could not be written.')
+  }
+  return []
+}
+
+const NOT_SEEN = { layers: undefined }
+
+type Inspected = {
+  State: { Pid: number }
+  Mounts: { Type: string; Destination: string }[]
+  GraphDriver?: { Data?: { UpperDir?: string; LowerDir?: string } | null }
+}
+
+/** Only where there is something to be done with it. */
+async function inspect(engine: Engine, id: string): Promise<Container> {
+  if (!engine.seesProcesses) return { id, pid: 0, layers: undefined }
+  const found = await engine.docker.call<Inspected>('GET', `/containers/${id}/json`)
+  return { id, pid: found.State.Pid, layers: engine.isRoot ? layersOf(found) : undefined }
+}
+
+/** What is in a volume, its own or its group's, is in no layer: then only the engine sees all of it. */
+function layersOf({ Mounts, GraphDriver }: Inspected): Layers | undefined {
+  const { UpperDir: upper, LowerDir: lower } = GraphDriver?.Data ?? {}
+  const hasVolume = Mounts.some(({ Type, Destination }) => Type === 'volume' && Destination !== LAUNCHER_FOLDER)
+  return upper && lower && !hasVolume ? { upper, lower } : undefined
+}
+
+function sandboxOf(running: Running, seeding: Seeding): Sandbox {
+  const { engine, spec, container } = running
+  const watched = watch(running)
+  let removal: Promise<void> | undefined
+  const remove = async (): Promise<void> => {
+    tell(engine, spec.id, 'removing')
+    await watched.kill()
+    await watched.exited.catch(() => {})
+    await takeAway(engine, container.id)
+    await seeding.release()
+  }
+  return {
+    id: spec.id,
+    exited: watched.exited,
+    kill: watched.kill,
+    exec: (exec) => execIn({ engine, spec, containerId: container.id, isOver: watched.isOver }, exec),
+    remains: makeRemains(engine, spec, container),
+    remove: () => {
+      removal ??= remove()
+      return removal
+    },
+  }
+}

@@ -1,0 +1,109 @@
+import { type DiskWatch, noWatch, watchFolders } from '../local/disk.ts'
+import { type Ending, explain } from '../local/explain.ts'
+import { type Exit, SandboxUnavailable } from '../sandbox.ts'
+import { ignoring } from './client.ts'
+import type { Engine } from './engine.ts'
+import type { Running } from './running.ts'
+
+export type Watched = { exited: Promise<Exit>; kill(): Promise<void>; isOver(): boolean }
+
+const ASK_SIZE_MS = 2000
+const MEGABYTE = 1024 * 1024
+
+/** Sees a container to its end. */
+export function watch(running: Running): Watched {
+  const { engine, spec, container } = running
+  const begun = performance.now()
+  let stopped: Ending['stopped']
+  let over = false
+
+  const stop = async (reason: NonNullable<Ending['stopped']>): Promise<void> => {
+    if (over) return
+    stopped ??= reason
+    await engine.docker.call('POST', `/containers/${container.id}/kill`).catch(ignoring(404, 409))
+  }
+  const quietly = (reason: NonNullable<Ending['stopped']>) => (): void =>
+    void stop(reason).catch((error: unknown) =>
+      engine.log.warn({ error, sandbox: spec.id }, 'a sandbox was not killed'),
+    )
+  const clock = setTimeout(quietly('seconds'), spec.limits.seconds * 1000)
+  const disk = watchFor(running, quietly('disk'))
+
+  const see = async (): Promise<Exit> => {
+    try {
+      const { bytes } = await running.output
+      const { code, outOfMemory } = await readEnd(running)
+      over = true
+      const hits = { memory: outOfMemory ? 1 : 0, pids: running.hits.look() }
+      const seconds = (performance.now() - begun) / 1000
+      const diskFull = await disk.isFull()
+      return explain({
+        ...{ stopped, code, hits, seconds, diskFull },
+        ...{ outputBytes: bytes, outputMaxBytes: spec.limits.outputBytes },
+      })
+    } finally {
+      over = true
+      clearTimeout(clock)
+      disk.stop()
+      running.hits.stop()
+      await running.ports.close()
+    }
+  }
+  const exited = see()
+  exited.catch(() => {}) // whoever started it hears of it when they ask
+  return { exited, kill: () => stop('kill'), isOver: () => over }
+}
+
+type State = { State: { OOMKilled: boolean; ExitCode: number; Error: string } }
+
+/** The engine answers when all its processes are dead. */
+async function readEnd({ engine, container, spec }: Running): Promise<{ code: number; outOfMemory: boolean }> {
+  const path = `/containers/${container.id}`
+  try {
+    const { StatusCode: code } = await engine.docker.call<{ StatusCode: number }>('POST', `${path}/wait`)
+    if (code === 0) return { code, outOfMemory: false }
+    const { State } = await engine.docker.call<State>('GET', `${path}/json`)
+    const mayBeLate = code === KILLED && spec.limits.memoryMb !== null && !State.OOMKilled
+    return { code, outOfMemory: State.OOMKilled || (mayBeLate && (await wasOutOfMemory(engine, container.id))) }
+  } catch (error) {
+    throw new SandboxUnavailable(`The Docker engine lost sandbox ${spec.id}: ${String(error)}`, { cause: error })
+  }
+}
+
+const KILLED = 137
+const LATE_MS = 500
+
+/** The engine hears of the end and of its reason on two ways. When the reason comes last it is only in its events. */
+async function wasOutOfMemory({ docker }: Engine, id: string): Promise<boolean> {
+  const filters = JSON.stringify({ container: [id], event: ['oom'] })
+  const until = ((Date.now() + LATE_MS) / 1000).toFixed(3)
+  const signal = AbortSignal.timeout(2 * LATE_MS)
+  try {
+    const answer = await docker.open('GET', '/events', { query: { since: 1, until, filters }, signal })
+    for await (const _event of answer) return true
+    return false
+  } catch (error) {
+    if (!signal.aborted) throw error
+    return false // its clock goes after ours
+  }
+}
+
+function watchFor({ spec, container, engine }: Running, onFull: () => void): DiskWatch {
+  const { diskMb } = spec.limits
+  if (diskMb === null) return noWatch
+  if (container.layers !== undefined) {
+    const shared = spec.mounts.flatMap((mount) => (mount.kind === 'folder' && !mount.readOnly ? [mount.source] : []))
+    const folders = [container.layers.upper, ...shared]
+    return watchFolders({ folders, maxMb: diskMb, processes: async () => [] }, onFull)
+  }
+  let full = false
+  const look = async (): Promise<void> => {
+    const path = `/containers/${container.id}/json`
+    const { SizeRw = 0 } = await engine.docker.call<{ SizeRw?: number }>('GET', path, { query: { size: true } })
+    if (full || SizeRw <= diskMb * MEGABYTE) return
+    full = true
+    onFull()
+  }
+  const timer = setInterval(() => void look().catch(() => {}), ASK_SIZE_MS)
+  return { stop: () => clearInterval(timer), isFull: async () => full }
+}

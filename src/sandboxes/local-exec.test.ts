@@ -1,0 +1,103 @@
+import { randomUUID } from 'node:crypto'
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { type ExecSpec, type Sandbox, SandboxUnsupported } from './sandbox.ts'
+import { type Bench, openBench } from './testing/bench.ts'
+import { createLocalSubject } from './testing/local-subject.ts'
+import { processesNaming } from './testing/processes.ts'
+import type { Subject } from './testing/subject.ts'
+
+vi.setConfig({ testTimeout: 60_000 })
+
+const command = (bench: Bench, script: string, wish: Partial<ExecSpec> = {}): Promise<ExecSpec> =>
+  bench.folder().then((folder) => ({
+    ...{ command: ['sh', '-c', script], user: null, workdir: null, env: {}, input: '' },
+    ...{ outputFile: join(folder, 'out'), limits: { outputBytes: 1e6, seconds: 20 } },
+    ...wish,
+  }))
+
+const run = async (bench: Bench, sandbox: Sandbox, script: string): Promise<string> => {
+  const spec = await command(bench, script)
+  await sandbox.exec(spec)
+  return readFile(spec.outputFile, 'utf8')
+}
+
+describe.skipIf(process.getuid?.() !== 0).each(['bwrap', 'runc'] as const)('the control shell under %s', (runtime) => {
+  let subject: Subject
+
+  beforeAll(async () => {
+    subject = await createLocalSubject(runtime)
+  }, 600_000)
+  afterAll(() => subject[Symbol.asyncDispose]())
+
+  test('ends all of a command’s process group when its time is up', async () => {
+    await using bench = await openBench(subject)
+    const mark = randomUUID()
+    const sandbox = await bench.start(null)
+    const limits = { outputBytes: 1e6, seconds: 1 }
+    await sandbox.exec(
+      await command(bench, `sh -c ': ${mark}; sleep 600; :' & sh -c ': ${mark}; sleep 600; :'`, { limits }),
+    )
+    await vi.waitFor(async () => expect(await processesNaming(mark)).toEqual([]), { timeout: 5000 })
+  })
+
+  test('a full disk explains the command that filled it, and none that fails after it was emptied', async () => {
+    await using bench = await openBench(subject)
+    const sandbox = await bench.start(null, { limits: { diskMb: 32 } })
+    const exec = async (script: string) => sandbox.exec(await command(bench, script))
+    expect(await exec('head -c 64M /dev/zero > /big || exit 4')).toMatchObject({ code: 4, limit: 'disk' })
+    expect(await exec('rm /big')).toMatchObject({ code: 0, limit: null })
+    expect(await exec('exit 5')).toMatchObject({ code: 5, limit: null })
+  })
+
+  test('what an agent says in its place is not believed beyond a number, and costs no memory', async () => {
+    await using bench = await openBench(subject)
+    const sandbox = await bench.start(null)
+    const before = process.memoryUsage.rss()
+    const lies = ['2 exit 0; rm', '2 exit 999', '2 pid 1', '1 pid -1', 'x'.repeat(5000), '2 exit']
+    const control = '/dev/.assay/control/status'
+    await run(
+      bench,
+      sandbox,
+      `head -c 100000000 /dev/zero > ${control}; printf '\\n${lies.join('\\n')}\\n' > ${control}`,
+    )
+    const late = await command(bench, 'sleep 600', { limits: { outputBytes: 10, seconds: 1 } })
+    expect(await sandbox.exec(late)).toMatchObject({ code: null, limit: 'seconds' })
+    expect(await run(bench, sandbox, 'echo alive')).toBe('alive\n')
+    expect(process.memoryUsage.rss() - before).toBeLessThan(80e6)
+  })
+
+  test('cannot be reached by another user in the sandbox, and keeps no secret', async () => {
+    await using bench = await openBench(subject)
+    const sandbox = await bench.start('sleep 600', { execs: true, env: { TOKEN: 'secret-of-main' } })
+    const script =
+      'cd /dev/.assay/control && echo seen; (echo "kill -9 1" > /dev/.assay/control/requests) && echo told; kill -9 -1'
+    const spec = await command(bench, script, { user: 'nobody', env: { OTHER: 'secret-of-exec' } })
+    await sandbox.exec(spec)
+    expect(await readFile(spec.outputFile, 'utf8')).not.toMatch(/seen|told/)
+    expect(await run(bench, sandbox, 'cd /dev/.assay/control && ls; touch new 2> /dev/null || echo kept')).toMatch(
+      /kept\n$/,
+    )
+    expect(await run(bench, sandbox, 'find /dev/.assay/control -type f | xargs -r grep -l secret-of; true')).toBe('')
+    expect(await run(bench, sandbox, 'echo alive')).toBe('alive\n')
+  })
+
+  test('a name that a shell has no variable for is refused by name', async () => {
+    await using bench = await openBench(subject)
+    const sandbox = await bench.start(null)
+    const spec = await command(bench, 'true', { env: { 'a.b': '1' } })
+    await expect(sandbox.exec(spec)).rejects.toThrow(SandboxUnsupported)
+    await expect(sandbox.exec(spec)).rejects.toThrow('a.b')
+    expect(await run(bench, sandbox, 'echo alive')).toBe('alive\n')
+  })
+
+  test('the engine has no more open files after many commands', async () => {
+    await using bench = await openBench(subject)
+    const sandbox = await bench.start(null)
+    await run(bench, sandbox, 'true')
+    const before = (await readdir('/proc/self/fd')).length
+    for (let count = 0; count < 10; count += 1) await run(bench, sandbox, 'echo x; cat')
+    await vi.waitFor(async () => expect((await readdir('/proc/self/fd')).length).toBeLessThanOrEqual(before + 1))
+  })
+})

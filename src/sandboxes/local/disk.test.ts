@@ -1,0 +1,35 @@
+import { mkdtemp, open, rm, unlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, test, vi } from 'vitest'
+import { watchFolders } from './disk.ts'
+
+async function isNoticed(fill: (folder: string) => Promise<unknown>): Promise<boolean> {
+  const folder = await mkdtemp(join(tmpdir(), 'assay-disk-'))
+  const watch = watchFolders({ folders: [folder], maxMb: 4, processes: async () => [process.pid] }, () => {})
+  try {
+    await fill(folder)
+    await vi.waitFor(async () => expect(await watch.isFull()).toBe(true), { timeout: 10_000 })
+    return true
+  } finally {
+    watch.stop()
+    await rm(folder, { recursive: true })
+  }
+}
+
+test('a file that was deleted while it is open takes room all the same', async () => {
+  await using files = new AsyncDisposableStack()
+  const fill = async (folder: string) => {
+    const file = files.use(await open(join(folder, 'big'), 'w'))
+    await unlink(join(folder, 'big'))
+    await file.writeFile(Buffer.alloc(20e6))
+  }
+  expect(await isNoticed(fill)).toBe(true)
+})
+
+test('empty files take room too: a filesystem has only so many', async () => {
+  const fill = async (folder: string) => {
+    for (let n = 0; n < 3000; n += 1) await writeFile(join(folder, `${n}`), '')
+  }
+  expect(await isNoticed(fill)).toBe(true)
+})

@@ -1,0 +1,98 @@
+import { constants, type Stats } from 'node:fs'
+import { chmod, lchown, mkdir, open, symlink, unlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type TarEntry, tarEntries } from '../../harbor/tar-reader.ts'
+import { type Insert, SandboxUnavailable } from '../sandbox.ts'
+import { staysInside } from './collect.ts'
+import { findInside, partsOf } from './inside.ts'
+
+/** `root` is the new sandbox's, in which nothing runs yet. An ordinary user can give files to nobody else. */
+type Place = { root: string; target: string[]; keepOwners: boolean; folders: Set<string> }
+
+/** Unpacks archives into the files of a sandbox. A link in the image or in an archive leads nowhere: it is refused. */
+export async function unpackInserts(root: string, inserts: Insert[], keepOwners: boolean): Promise<void> {
+  for (const { target, tar } of inserts) {
+    const place: Place = { root, target: partsOf(target), keepOwners, folders: new Set() }
+    try {
+      await makeFolders(place, [])
+      for await (const entry of tarEntries(tar)) await unpackEntry(place, entry)
+    } finally {
+      tar.destroy()
+    }
+  }
+}
+
+async function unpackEntry(place: Place, entry: TarEntry): Promise<void> {
+  const parts = partsIn(entry)
+  if (parts.length === 0) return
+  await makeFolders(place, parts.slice(0, -1))
+  const path = [...place.target, ...parts].join('/')
+  const there = (await findInside(place.root, path))?.stats
+  switch (entry.type) {
+    case 'Directory':
+      return makeFolder(place, path, there, entry)
+    case 'File':
+    case 'OldFile':
+      await clear(place, path, there)
+      return writeFile(place, path, entry)
+    case 'SymbolicLink':
+      if (!staysInside(`top/${parts.join('/')}`, entry.linkTarget)) throw refused(entry.path, 'a link that leads out')
+      await clear(place, path, there)
+      await symlink(entry.linkTarget, join(place.root, path))
+      return own(place, path, entry)
+    default:
+      throw refused(entry.path, `of kind ${entry.type}`)
+  }
+}
+
+const refused = (path: string, why: string): SandboxUnavailable =>
+  new SandboxUnavailable(`What was to be put into the sandbox was refused: ${JSON.stringify(path)} is ${why}.`)
+
+/** None for the target itself. */
+function partsIn({ path }: TarEntry): string[] {
+  const parts = path.split('/').filter((part) => part !== '.' && part !== '')
+  if (path.startsWith('/') || path.includes('\0') || parts.includes('..')) throw refused(path, 'no path below it')
+  return parts
+}
+
+async function makeFolders(place: Place, parts: string[]): Promise<void> {
+  const all = [...place.target, ...parts]
+  for (let length = 1; length <= all.length; length += 1) {
+    const path = all.slice(0, length).join('/')
+    if (place.folders.has(path)) continue
+    await makeFolder(place, path, (await findInside(place.root, path))?.stats, { mode: 0o755, uid: 0, gid: 0 })
+  }
+}
+
+type Nature = { mode: number; uid: number; gid: number }
+
+/** One that is there stays as it is. */
+async function makeFolder(place: Place, path: string, there: Stats | undefined, nature: Nature): Promise<void> {
+  if (there && !there.isDirectory()) throw refused(path, there.isSymbolicLink() ? 'a link in the image' : 'no folder')
+  place.folders.add(path)
+  if (there) return
+  await mkdir(join(place.root, path))
+  // What belongs into it can be put there by an ordinary user too.
+  await chmod(join(place.root, path), (nature.mode & 0o777) | 0o700)
+  await own(place, path, nature)
+}
+
+async function clear({ root, folders }: Place, path: string, there: Stats | undefined): Promise<void> {
+  if (there?.isDirectory()) throw refused(path, 'a folder in the image')
+  folders.delete(path)
+  if (there) await unlink(join(root, path))
+}
+
+const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
+
+async function writeFile(place: Place, path: string, entry: TarEntry): Promise<void> {
+  await using file = await open(join(place.root, path), NEW_FILE, 0o600)
+  for await (const chunk of entry.content()) await file.writeFile(chunk)
+  // Without set-user-id and its like.
+  await file.chmod(entry.mode & 0o777)
+  await own(place, path, entry)
+}
+
+async function own({ root, keepOwners }: Place, path: string, { uid, gid }: Nature): Promise<void> {
+  if (keepOwners) await lchown(join(root, path), uid, gid)
+}

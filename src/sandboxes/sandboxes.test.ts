@@ -1,0 +1,41 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { createLog } from '../platform/log.ts'
+import { SandboxUnavailable } from './sandbox.ts'
+import { chooseProvider, chosenNote, findProvider } from './sandboxes.ts'
+
+let dataFolder: string
+const lines: string[] = []
+const options = () => ({
+  dataFolder,
+  allowHostBase: false,
+  dockerHost: `unix://${dataFolder}/no.sock`,
+  log: createLog('info', (line) => lines.push(line)),
+})
+
+beforeAll(async () => {
+  dataFolder = await mkdtemp(join(tmpdir(), 'assay-auto-'))
+})
+
+afterAll(() => rm(dataFolder, { recursive: true }))
+
+test('the first that works is chosen, and it is said why not those before it', async () => {
+  const chosen = await chooseProvider(options())
+  expect(chosen.name).toBe('local-runc')
+  expect(chosen.passedOver).toMatchObject([{ name: 'docker', reason: expect.stringContaining('no.sock') }])
+  expect(chosenNote(chosen)).toMatch(/^Sandboxes are run by local-runc \(runc\)\.\nNot by docker: .*does not answer/)
+})
+
+test('where none works, each is named with its reason', async () => {
+  const chosen = chooseProvider(options(), ['docker'])
+  await expect(chosen).rejects.toThrow(SandboxUnavailable)
+  await expect(chosen).rejects.toThrow(/No sandbox works on this machine\.\ndocker: The Docker engine does not answer/)
+})
+
+test('auto chooses when it is needed, and leaves a line in the log', async () => {
+  const provider = findProvider('auto', options())
+  expect(await provider?.selfTest()).toMatchObject({ isolation: 'runc' })
+  expect(lines.map((line) => JSON.parse(line))).toContainEqual(expect.objectContaining({ chosen: 'local-runc' }))
+})
