@@ -4,7 +4,8 @@ import type { Harness } from './harness.ts'
 export const oracle: Harness = {
   id: 'oracle',
   needsModel: false,
-  plan: ({ solution }, solutionEnv) => {
+  isOfTheTask: true,
+  plan: ({ solution }, { solutionEnv }) => {
     if (!solution) return undefined
     return {
       command: [solution.script.replace(solution.folder, '/solution')],

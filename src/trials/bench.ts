@@ -1,6 +1,8 @@
-import type { Task } from '../harbor/task.ts'
+import type { Network, Task } from '../harbor/task.ts'
 import type { Harness } from '../harnesses/harness.ts'
-import type { Exit, Sandbox, SandboxSpec } from '../sandboxes/sandbox.ts'
+import type { Group, Image, ImageSource, Sandbox, SandboxSpec } from '../sandboxes/sandbox.ts'
+import type { EgressOptions } from './egress.ts'
+import type { PhaseNetwork } from './network.ts'
 import type { VerifyMode } from './record.ts'
 import type { Variables } from './variables.ts'
 
@@ -14,18 +16,31 @@ export type TrialRequest = {
   variables: Variables
   signal: AbortSignal
   onPhase: (phase: 'prepare' | 'agent' | 'verify', step: string | null) => void
-  /** Output of the build, the agent and the verifier is kept here, a file each. */
+  /** What building an image says, as it comes. */
+  onLog?: (line: string) => void
+  /** Where the task declares no network and its own solution needs one. */
+  networks?: { agent?: Network; verifier?: Network }
+  /** The task is known to work here in this mode: whatever goes wrong after the agent is the agent's doing. */
+  isProven?: boolean
+  /** Limits of the way out, and where it ends. */
+  egress?: EgressOptions
+  /** Output of the build, the agent, the verifier and the services is kept here, a file each, and the artifacts. */
   outputFolder: string
 }
 
-type PhaseSpec = Omit<SandboxSpec, 'id' | 'network' | 'gateway' | 'outputFile'>
-
-/** What the phases of one trial share. */
+/** What the phases of one trial share. What is started here is killed when the trial is aborted, and removed at its end. */
 export type Bench = {
   request: TrialRequest
   /** Of this step, for whatever it mounts. */
   folder: string
-  run(phase: string, spec: PhaseSpec): Promise<{ exit: Exit; sandbox: Sandbox }>
+  /** What the agent left that stood in the way, and what was done without it. */
+  notes: string[]
+  outputFile(name: string): string
+  prepare(source: ImageSource, timeoutSec: number): Promise<Image>
+  openGroup(): Promise<Group>
+  /** The way out that a phase may have, by what the task declares for it. */
+  network(declared: Network, phase: 'agent' | 'verifier'): PhaseNetwork
+  start(name: string, spec: Omit<SandboxSpec, 'id' | 'outputFile'>): Promise<Sandbox>
   /** Removal costs time that nobody needs to wait for. */
   removeLater(sandbox: Sandbox): void
 }

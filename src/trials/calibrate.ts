@@ -1,36 +1,105 @@
+import type { Network, Task } from '../harbor/task.ts'
 import { nop } from '../harnesses/nop.ts'
 import { oracle } from '../harnesses/oracle.ts'
-import type { Provider } from '../sandboxes/sandbox.ts'
+import { type Provider, SandboxUnavailable } from '../sandboxes/sandbox.ts'
 import type { TrialRequest } from './bench.ts'
-import { type TrialRecord, VERIFY_MODES, type VerifyMode } from './record.ts'
+import { type CheatResult, type Strength, strengthOf, tryCheats } from './cheating.ts'
+import { modesOf } from './modes.ts'
+import type { TrialRecord, VerifyMode } from './record.ts'
 import { runTrial } from './trial.ts'
 
-/** What was tried in one mode. */
-type Attempt = { mode: VerifyMode; oracle: TrialRecord; nop: TrialRecord | null }
+/** `required`: the task says nothing, and its own solution passes only with everything public within reach. */
+type Need = 'declared' | 'required'
+type Needs = { agentNetwork: Need; verifierNetwork: Need }
 
-export type Calibration =
-  | { kind: 'fit'; mode: VerifyMode; attempts: Attempt[] }
-  /** In no mode does the author's solution score 1 and doing nothing less. */
-  | { kind: 'unfit'; reason: string; attempts: Attempt[] }
+type Outcome = Pick<TrialRecord, 'state' | 'class' | 'reward' | 'error' | 'timings'>
 
-/** Finds the strictest mode in which the author's solution still scores 1, and doing nothing does not. */
-export async function calibrate(
-  provider: Provider,
-  request: Omit<TrialRequest, 'harness' | 'verifyMode'>,
-): Promise<Calibration> {
+/** What was tried in one mode. `nop` is tried only where the oracle passed. */
+export type Attempt = Needs & { mode: VerifyMode; oracle: Outcome; nop: Outcome | null }
+
+/** In no mode does the author's solution score 1 and doing nothing less. */
+type Unfit = { kind: 'unfit'; reason: string; attempts: Attempt[] }
+
+export type Fit = Needs & { kind: 'fit'; mode: VerifyMode; attempts: Attempt[] }
+
+/** What is stored with a task: how it is verified, and how much that is worth. Plain data. */
+export type Calibration = Unfit | (Fit & { strength: Strength; winners: string[]; cheats: CheatResult[] })
+
+export type CalibrationRequest = Omit<TrialRequest, 'harness' | 'verifyMode' | 'networks'> & {
+  /** Before each trial, with what it is for. */
+  onTrial?: (what: string) => void
+}
+
+/** Finds the strictest mode, then tries the known cheats in it. Throws SandboxUnavailable: a broken sandbox says nothing. */
+export async function calibrate(provider: Provider, request: CalibrationRequest): Promise<Calibration> {
+  const found = await findMode(provider, request)
+  if (found.kind === 'unfit') return found
+
+  const networks = networksFor(found)
+  const cheats = await tryCheats(
+    provider,
+    { ...request, networks, verifyMode: found.mode, isProven: true },
+    request.onTrial,
+  )
+  const winners = cheats.filter(({ outcome }) => outcome === 'won').map(({ id }) => id)
+  return { ...found, strength: strengthOf(request.task, found.mode, winners), winners, cheats }
+}
+
+/** The strictest mode in which the author's solution still scores 1 and doing nothing does not, with the least network. */
+export async function findMode(provider: Provider, request: CalibrationRequest): Promise<Fit | Unfit> {
   const attempts: Attempt[] = []
-  for (const mode of VERIFY_MODES) {
-    const solved = await runTrial(provider, { ...request, harness: oracle, verifyMode: mode })
-    const idle =
-      solved.state === 'passed' ? await runTrial(provider, { ...request, harness: nop, verifyMode: mode }) : null
-    attempts.push({ mode, oracle: solved, nop: idle })
-    if (idle && idle.state !== 'passed') return { kind: 'fit', mode, attempts }
+  for (const needs of needsOf(request.task)) {
+    for (const mode of modesOf(request.task)) {
+      const attempt = await attemptOf(provider, request, mode, needs)
+      attempts.push(attempt)
+      if (attempt.nop && attempt.nop.state !== 'passed') return { kind: 'fit', ...needs, mode, attempts }
+    }
+    if (attempts.some(({ nop: idle }) => idle !== null)) break // it passes as it is; what is wrong is something else
   }
   return { kind: 'unfit', reason: reasonOf(attempts), attempts }
 }
 
+/** As declared first. A network is widened only where the task says nothing: the verifier's, then the agent's too. */
+function needsOf({ steps }: Task): Needs[] {
+  const silent = (phase: 'agent' | 'verifier') => steps.some((step) => step[phase].network.mode === 'unsaid')
+  const needs: Needs[] = [{ agentNetwork: 'declared', verifierNetwork: 'declared' }]
+  if (silent('verifier')) needs.push({ agentNetwork: 'declared', verifierNetwork: 'required' })
+  if (silent('agent')) {
+    needs.push({ agentNetwork: 'required', verifierNetwork: silent('verifier') ? 'required' : 'declared' })
+  }
+  return needs
+}
+
+const PUBLIC: Network = { mode: 'public', hosts: [] }
+
+/** What stands in for a network that the task does not declare. */
+export const networksFor = ({ agentNetwork, verifierNetwork }: Needs): NonNullable<TrialRequest['networks']> => ({
+  ...(agentNetwork === 'required' ? { agent: PUBLIC } : {}),
+  ...(verifierNetwork === 'required' ? { verifier: PUBLIC } : {}),
+})
+
+async function attemptOf(
+  provider: Provider,
+  { onTrial, ...request }: CalibrationRequest,
+  verifyMode: VerifyMode,
+  needs: Needs,
+): Promise<Attempt> {
+  const tried = async (harness: TrialRequest['harness']) => {
+    onTrial?.(`${harness.id} in mode ${verifyMode}${needs.verifierNetwork === 'required' ? ' with a network' : ''}`)
+    return runTrial(provider, { ...request, harness, verifyMode, networks: networksFor(needs) })
+  }
+  const solved = outcomeOf(await tried(oracle))
+  const idle = solved.state === 'passed' ? outcomeOf(await tried(nop)) : null
+  return { mode: verifyMode, ...needs, oracle: solved, nop: idle }
+}
+
+function outcomeOf({ state, class: kind, reward, error, timings }: TrialRecord): Outcome {
+  if (kind === 'sandbox_error') throw new SandboxUnavailable(error ?? 'The sandbox broke.')
+  return { state, class: kind, reward, error, timings }
+}
+
 function reasonOf(attempts: Attempt[]): string {
   if (attempts.some(({ nop: idle }) => idle?.state === 'passed')) return 'Doing nothing passes its tests.'
-  const last = attempts.at(-1)?.oracle
-  return `The author's solution does not pass: ${last?.error ?? `its reward is ${last?.reward ?? 'missing'}`}.`
+  const first = attempts[0]?.oracle
+  return `The author's solution does not pass: ${first?.error ?? `its reward is ${first?.reward ?? 'missing'}.`}`
 }

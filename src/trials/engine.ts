@@ -7,8 +7,9 @@ import { shellCommand } from '../harnesses/shell-command.ts'
 import type { Log } from '../platform/log.ts'
 import { findProvider, providerNames } from '../sandboxes/sandboxes.ts'
 import type { TrialRequest } from './bench.ts'
-import { type Calibration, calibrate } from './calibrate.ts'
+import { type Calibration, type CalibrationRequest, calibrate, findMode, networksFor } from './calibrate.ts'
 import { type TrialRecord, VERIFY_MODES, type VerifyMode } from './record.ts'
+import { reapScratch } from './scratch.ts'
 import { runTrial } from './trial.ts'
 
 export type TrialWish = {
@@ -22,9 +23,13 @@ export type TrialWish = {
   variables: Record<string, string>
   dataFolder: string
   allowHostBase: boolean
+  dockerHost: string | undefined
+  /** What `--sandbox auto` came to, in a sentence. */
+  onChosen: (note: string) => void
   outputFolder: string
   signal: AbortSignal
   onPhase: TrialRequest['onPhase']
+  onLog: (line: string) => void
   log: Log
 }
 
@@ -36,12 +41,6 @@ class UnknownName extends Error {
 /** The author's solution fails, or doing nothing passes: no trial of this task would mean anything. */
 class TaskUnfit extends Error {
   override name = 'TaskUnfit'
-  readonly calibration: Calibration
-
-  constructor(reason: string, calibration: Calibration) {
-    super(reason)
-    this.calibration = calibration
-  }
 }
 
 /** One trial without a server or a database: what a task's author runs first. */
@@ -52,14 +51,43 @@ export async function tryTask(wish: TrialWish): Promise<TrialRecord> {
   const { task, digest } = await readTask(await inFolder(folder))
   await mkdir(wish.outputFolder, { recursive: true })
   await provider.reap()
+  await reapScratch(wish.outputFolder)
 
-  const { variables, signal, onPhase, outputFolder } = wish
-  const request = { task, digest, folder, variables, signal, onPhase, outputFolder }
-  const verifyMode = wish.verifyMode === undefined ? await strictestMode(provider, request) : readMode(wish.verifyMode)
-  return runTrial(provider, { ...request, harness, verifyMode })
+  const { variables, signal, onPhase, onLog, outputFolder } = wish
+  const request = { task, digest, folder, variables, signal, onPhase, onLog, outputFolder }
+  if (wish.verifyMode !== undefined) {
+    return runTrial(provider, { ...request, harness, verifyMode: readMode(wish.verifyMode) })
+  }
+  const found = await findMode(provider, request)
+  if (found.kind === 'unfit') throw new TaskUnfit(found.reason)
+  return runTrial(provider, {
+    ...request,
+    harness,
+    verifyMode: found.mode,
+    networks: networksFor(found),
+    isProven: true,
+  })
 }
 
-/** Takes in a root filesystem under the name that a task's image or Dockerfile uses. Answers its digest. */
+export type CalibrationWish = Omit<TrialWish, 'harness' | 'command' | 'verifyMode' | 'onPhase'> & {
+  onTrial: NonNullable<CalibrationRequest['onTrial']>
+}
+
+/** How a task is best verified, and what its rewards are worth. An unfit task is an answer, not an error. */
+export async function calibrateTask(wish: CalibrationWish): Promise<Calibration & { task: TrialRecord['task'] }> {
+  const provider = openProvider(wish)
+  const folder = resolve(wish.taskFolder)
+  const { task, digest } = await readTask(await inFolder(folder))
+  await mkdir(wish.outputFolder, { recursive: true })
+  await provider.reap()
+  await reapScratch(wish.outputFolder)
+
+  const { variables, signal, onTrial, onLog, outputFolder } = wish
+  const request = { task, digest, folder, variables, signal, onPhase: () => {}, onTrial, onLog, outputFolder }
+  return { task: { name: task.name, digest }, ...(await calibrate(provider, request)) }
+}
+
+/** Takes in an image under the name that a task's image or Dockerfile uses. Answers its digest. */
 export async function importImage(
   path: string,
   name: string,
@@ -70,22 +98,13 @@ export async function importImage(
   return (await provider.importRootfs(resolve(path), name)).digest
 }
 
-async function strictestMode(
-  provider: ReturnType<typeof openProvider>,
-  request: Parameters<typeof calibrate>[1],
-): Promise<VerifyMode> {
-  const calibration = await calibrate(provider, request)
-  if (calibration.kind === 'fit') return calibration.mode
-  throw new TaskUnfit(calibration.reason, calibration)
-}
-
 function findHarness(id: string) {
   const harness = harnesses.find((candidate) => candidate.id === id)
   if (harness) return harness
   throw new UnknownName(`There is no harness ${id}. Known: ${harnesses.map((known) => known.id).join(', ')}.`)
 }
 
-function openProvider(wish: TrialWish) {
+function openProvider(wish: Omit<CalibrationWish, 'onTrial'>) {
   const provider = findProvider(wish.sandbox, wish)
   if (provider) return provider
   throw new UnknownName(`There is no sandbox ${wish.sandbox}. Known: ${providerNames.join(', ')}.`)

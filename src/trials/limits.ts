@@ -1,27 +1,39 @@
-import type { Resources } from '../harbor/task.ts'
+import type { Resources, Service } from '../harbor/task.ts'
 import type { Limits } from '../sandboxes/sandbox.ts'
 
 const MIB = 1024 * 1024
 /** Harbor lets an agent run for ever; we do not. */
 const AGENT_SECONDS = 3600
+/** A task may say thirty years. Nobody waits longer than this, and timers cannot. */
+const SECONDS_MAX = 7 * 24 * 3600
 /** A task's memory is what it should need. Ended at three times that, so that noise does not decide. */
 const MEMORY_HEADROOM = 3
+const PIDS = 512
+const DISK_MB = 10_240
 
-export const agentLimits = (resources: Resources, timeoutSec: number | null): Limits => ({
-  ...common(resources),
-  outputBytes: 64 * MIB,
-  seconds: timeoutSec ?? AGENT_SECONDS,
+export const AGENT_OUTPUT_BYTES = 64 * MIB
+export const VERIFIER_OUTPUT_BYTES = 16 * MIB
+/** Of a hook, a setup script, or a service beside the agent's. */
+export const SMALL_OUTPUT_BYTES = 16 * MIB
+
+export const agentSeconds = (timeoutSec: number | null): number => inReason(timeoutSec ?? AGENT_SECONDS)
+
+export const inReason = (seconds: number): number => Math.min(seconds, SECONDS_MAX)
+
+/** What the agent's container may use: the compose file's word on it, else the task's. */
+export const mainLimits = (resources: Resources, main: Service | null): Omit<Limits, 'outputBytes' | 'seconds'> => ({
+  cpus: main?.resources.cpus ?? resources.cpus,
+  memoryMb: main?.resources.memoryMb ?? (resources.memoryMb === null ? null : resources.memoryMb * MEMORY_HEADROOM),
+  pids: main?.resources.pids ?? PIDS,
+  diskMb: resources.storageMb ?? DISK_MB,
 })
 
-export const verifierLimits = (resources: Resources, timeoutSec: number): Limits => ({
-  ...common(resources),
-  outputBytes: 16 * MIB,
-  seconds: timeoutSec,
-})
-
-const common = (resources: Resources) => ({
+/** Written by hand for this one service, so there is no headroom. */
+export const sidecarLimits = ({ resources }: Service, seconds: number): Limits => ({
   cpus: resources.cpus,
-  memoryMb: resources.memoryMb === null ? null : resources.memoryMb * MEMORY_HEADROOM,
-  pids: 512,
-  diskMb: resources.storageMb ?? 10_240,
+  memoryMb: resources.memoryMb,
+  pids: resources.pids ?? PIDS,
+  diskMb: DISK_MB,
+  outputBytes: SMALL_OUTPUT_BYTES,
+  seconds: inReason(seconds),
 })

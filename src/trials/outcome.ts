@@ -34,6 +34,13 @@ export function trialOutcome(steps: StepRecord[], strategy: Task['rewardStrategy
   return { state: passed ? 'passed' : 'failed', class: classOf(steps), reward, rewards, limit, error: null }
 }
 
+/** The same where it is the agent's doing that there is no verdict on a step: that counts as nothing, and is no pass. */
+export function blamedOutcome(steps: StepRecord[], strategy: Task['rewardStrategy']): Verdict {
+  const judged = steps.map((step) => (step.error === null ? step : { ...step, rewards: {}, error: null }))
+  const { rewards, reward, ...outcome } = trialOutcome(judged, strategy)
+  return { ...outcome, state: 'failed', reward: reward ?? 0, rewards: { reward: 0, ...rewards } }
+}
+
 /** The reward called `reward`, or the only one. */
 function countingReward(rewards: Record<string, number>): number | null {
   const values = Object.values(rewards)

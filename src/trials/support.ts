@@ -1,28 +1,50 @@
-import type { Step, Task } from '../harbor/task.ts'
-import { SandboxUnsupported } from '../sandboxes/sandbox.ts'
+import { arch } from 'node:process'
+import type { Environment, Service, Step, Task } from '../harbor/task.ts'
+import { type Capabilities, SandboxUnsupported } from '../sandboxes/sandbox.ts'
+import { sidecarArtifacts } from './artifacts.ts'
 
-/** Refuses by name what this engine does not do yet, before anything is built or spent. */
-export function requireSupported(task: Task): void {
-  const wants = [...environmentWants(task), ...task.steps.flatMap(stepWants)]
-  if (wants.length > 0) throw new SandboxUnsupported(`This engine does not do yet: ${[...new Set(wants)].join('; ')}.`)
+/** Refuses by name what is not done here, before anything is built or spent. */
+export function requireSupported(task: Task, { groups }: Capabilities): void {
+  const environments = [task.environment, ...task.steps.flatMap(({ verifier }) => separateEnvironment(verifier.place))]
+  const wants = [
+    ...environments.flatMap(environmentWants),
+    ...(environments.some(needsGroup) && !groups ? ['docker-compose in this sandbox'] : []),
+    ...task.steps.slice(0, -1).flatMap(earlyStepWants),
+  ]
+  if (wants.length > 0) throw new SandboxUnsupported(`This engine does not do: ${[...new Set(wants)].join('; ')}.`)
 }
 
-function environmentWants({ environment }: Task): string[] {
+const separateEnvironment = (place: Step['verifier']['place']): Environment[] =>
+  place.mode === 'separate' ? [place.environment] : []
+
+const needsGroup = ({ compose }: Environment): boolean => (compose?.services.length ?? 0) > 1
+
+const environmentWants = ({ os, resources, compose }: Environment): string[] => [
+  ...(os === 'windows' ? ['environment.os = "windows"'] : []),
+  ...(resources.gpus ? ['environment.gpus'] : []),
+  ...(resources.tpu ? ['environment.tpu'] : []),
+  ...(compose?.services ?? []).flatMap((service) => serviceWants(service, compose?.services ?? [])),
+]
+
+const ARCHITECTURES: Record<string, string> = { x64: 'amd64', arm64: 'arm64' }
+const OURS = `linux/${ARCHITECTURES[arch] ?? arch}`
+
+function serviceWants({ name, readOnly, platform, network, mounts, dependsOn }: Service, all: Service[]): string[] {
+  const of = (what: string) => `${what} (services.${name})`
+  const isChecked = (service: string): boolean =>
+    (all.find((each) => each.name === service)?.healthcheck?.kind ?? 'none') !== 'none'
+  const unchecked = dependsOn.filter(({ service, condition }) => condition === 'healthy' && !isChecked(service))
+  const hasVolume = mounts.some((mount) => mount.kind === 'volume' && mount.name !== null)
   return [
-    ...(environment.os === 'windows' ? ['environment.os = "windows"'] : []),
-    ...(environment.compose ? ['docker-compose'] : []),
-    ...(environment.healthcheck ? ['environment.healthcheck'] : []),
-    ...(environment.mcpServers.length > 0 ? ['environment.mcp_servers'] : []),
-    ...(environment.resources.gpus ? ['environment.gpus'] : []),
-    ...(environment.resources.tpu ? ['environment.tpu'] : []),
+    ...(readOnly ? [of('read_only')] : []),
+    ...(platform !== null && platform !== OURS ? [of(`platform: ${platform}`)] : []),
+    ...(network === 'none' && hasVolume ? [of('network_mode: none together with a named volume')] : []),
+    ...unchecked.map(({ service }) => of(`waiting until ${service} is healthy, which has no healthcheck`)),
   ]
 }
 
-function stepWants(step: Step): string[] {
-  return [
-    ...(step.setup || step.workdir ? ['a step with a workdir folder'] : []),
-    ...(step.healthcheck ? ['a healthcheck of a step'] : []),
-    ...(step.verifier.collect.length > 0 ? ['verifier.collect'] : []),
-    ...(step.verifier.place.mode === 'separate' ? ['a separate verifier'] : []),
-  ]
-}
+/** The services beside the agent's are killed before their files are taken, and later steps need them. */
+const earlyStepWants = (step: Step): string[] =>
+  step.verifier.place.mode === 'separate' && sidecarArtifacts(step).length > 0
+    ? ['an artifact of another service for the separate verifier of a step that is not the last']
+    : []

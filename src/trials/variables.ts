@@ -11,7 +11,7 @@ class VariableMissing extends Error {
 export const filledEnv = (env: EnvVar[], variables: Variables): Record<string, string> =>
   Object.fromEntries(env.map(({ name, value }) => [name, filled(value, variables)]))
 
-const filled = (template: Template, variables: Variables): string =>
+export const filled = (template: Template, variables: Variables): string =>
   template
     .map((part) => {
       if (typeof part === 'string') return part
@@ -20,3 +20,12 @@ const filled = (template: Template, variables: Variables): string =>
       return value
     })
     .join('')
+
+/** What Harbor hands over to a compose file besides. */
+export const composeVariables = (variables: Variables): Variables => ({
+  TEST_DIR: '/tests',
+  ENV_VERIFIER_LOGS_PATH: '/logs/verifier',
+  ENV_AGENT_LOGS_PATH: '/logs/agent',
+  ENV_ARTIFACTS_PATH: '/logs/artifacts',
+  ...variables,
+})

@@ -1,95 +1,114 @@
-import { chmod, mkdir } from 'node:fs/promises'
-import { join } from 'node:path'
+import { createReadStream } from 'node:fs'
+import { posix } from 'node:path'
 import { readReward } from '../harbor/reward.ts'
 import type { Step } from '../harbor/task.ts'
-import type { Image, Remains, Seed } from '../sandboxes/sandbox.ts'
+import type { Insert, Remains, Seed } from '../sandboxes/sandbox.ts'
+import type { Taken } from './artifacts.ts'
 import type { Bench } from './bench.ts'
-import { verifierLimits } from './limits.ts'
+import { NeverReady } from './health.ts'
+import { runIn } from './inhabit.ts'
+import { troubleOf, type Way, withLeftovers } from './leftovers.ts'
+import { SMALL_OUTPUT_BYTES, VERIFIER_OUTPUT_BYTES } from './limits.ts'
+import { type NetworkRecord, withoutNetwork } from './network.ts'
 import { stepOutcome } from './outcome.ts'
 import type { StepRecord, VerifyMode } from './record.ts'
-import { stage } from './stage.ts'
+import { verifierSeeds } from './seeds.ts'
+import type { Surroundings } from './surroundings.ts'
+import { rewardMount, testCommand, testMounts } from './tests.ts'
 import { filledEnv } from './variables.ts'
 
-/** Where a cheat would put what makes every later command lie: programs, libraries, and what shells and interpreters read. */
-const PROTECTED = [
-  '/bin',
-  '/sbin',
-  '/lib',
-  '/lib64',
-  '/usr/bin',
-  '/usr/sbin',
-  '/usr/lib',
-  '/usr/lib64',
-  '/usr/libexec',
-  '/usr/local/bin',
-  '/usr/local/sbin',
-  '/usr/local/lib',
-  '/etc/ld.so.preload',
-  '/etc/ld.so.conf',
-  '/etc/ld.so.conf.d',
-  '/etc/ld.so.cache',
-  '/etc/profile',
-  '/etc/profile.d',
-  '/etc/bash.bashrc',
-  '/etc/environment',
-  '/root/.bashrc',
-  '/root/.profile',
-  '/root/.bash_profile',
-  '/root/.local',
-]
-/** What the verifier itself brings, and what an agent could plant for it. */
-const OF_THE_VERIFIER = ['/tests', '/logs', '/solution']
+export type Verdict = Pick<StepRecord, 'verifier' | 'reward' | 'rewards' | 'error'> & { network: NetworkRecord }
+
+const NARROWER = {
+  snapshot: 'All that the agent left was judged.',
+  workspace: 'Only the working folder was judged.',
+  image: 'Nothing that the agent left was judged.',
+}
 
 /** Tests what the agent left, in a sandbox that the agent never was in. All of the agent is dead by now. */
-export async function verify(
+export function verifyFresh(
   bench: Bench,
-  image: Image,
+  around: Surroundings,
   step: Step,
-  remains: Remains | undefined,
-): Promise<Pick<StepRecord, 'verifier' | 'reward' | 'rewards' | 'error'>> {
-  const { request, folder } = bench
-  const tests = await stage(request.folder, step.verifier.testFolders, join(folder, 'tests'))
-  const rewardFolder = join(folder, 'verifier')
-  await mkdir(rewardFolder)
-  await chmod(rewardFolder, 0o777)
+  left: Remains | undefined,
+): Promise<Verdict> {
+  const { verifyMode } = bench.request
+  const mode = verifyMode === 'shared-live' ? 'shared-cold' : verifyMode
+  const ways = verifierSeeds(mode, left, around.workdir).map((seed) => ({
+    without: NARROWER[seed.kind],
+    run: () => verifyFrom(bench, around, step, { mode, seed, inserts: [] }),
+  }))
+  return judged(bench, step, ways)
+}
 
-  const { exit, sandbox } = await bench.run('verifier', {
-    image,
-    seed: remains
-      ? seedOf(request.verifyMode, remains, workdirOf(request.task.environment.workdir, image))
-      : { kind: 'image' },
-    command: [testCommand(step)],
-    user: step.verifier.user,
-    workdir: request.task.environment.workdir,
-    env: {
-      ...filledEnv(request.task.environment.env, request.variables),
-      ...filledEnv(step.verifier.env, request.variables),
+/** Tests nothing but the artifacts, in an environment of the verifier's own. They lie where the agent had them. */
+export function verifyApart(bench: Bench, around: Surroundings, step: Step, taken: Taken[]): Promise<Verdict> {
+  const verify = (inserts: Insert[]) =>
+    verifyFrom(bench, around, step, { mode: 'workspace', seed: { kind: 'image' }, inserts })
+  return judged(bench, step, [
+    { without: '', run: () => verify(taken.flatMap(insertsOf)) },
+    {
+      without: 'Artifacts that cannot be put into the environment of the verifier were not judged.',
+      run: async () => verify((await fitting(bench, around, taken)).flatMap(insertsOf)),
     },
-    mounts: [
-      { source: tests, target: '/tests', readOnly: true },
-      { source: rewardFolder, target: '/logs/verifier', readOnly: false },
-    ],
-    limits: verifierLimits(request.task.environment.resources, step.verifier.timeoutSec),
-    input: '',
-  })
-  bench.removeLater(sandbox)
-  return { verifier: exit, ...stepOutcome(exit, await readReward(rewardFolder)) }
+    { without: 'No artifact was judged.', run: () => verify([]) },
+  ])
 }
 
-const testCommand = ({ verifier }: Step): string => {
-  const folder =
-    verifier.testFolders.findLast((candidate) => verifier.testScript?.startsWith(`${candidate}/`)) ?? 'tests'
-  return (verifier.testScript ?? 'tests/test.sh').replace(folder, '/tests')
-}
+const insertsOf = ({ path, tar }: Taken): Insert[] =>
+  tar === undefined ? [] : [{ target: posix.dirname(path), tar: createReadStream(tar) }]
 
-const workdirOf = (workdir: string | null, image: Image): string => workdir ?? image.workdir
+const PROBE_SECONDS = 60
 
-function seedOf(mode: VerifyMode, from: Remains, workdir: string): Seed {
-  // The root folder as a workspace would be everything: there the next mode is the strictest that means anything.
-  if (mode === 'workspace' && workdir !== '/') return { kind: 'workspace', from, paths: [workdir] }
-  return {
-    kind: 'snapshot',
-    from,
-    without: mode === 'shared-cold' ? OF_THE_VERIFIER : [...PROTECTED, ...OF_THE_VERIFIER],
+/** Those with which a sandbox can be started, each tried alone. */
+async function fitting(bench: Bench, around: Surroundings, taken: Taken[]): Promise<Taken[]> {
+  const fit: Taken[] = []
+  for (const one of taken) {
+    const trouble = await troubleOf(bench, async () => {
+      const limits = { seconds: PROBE_SECONDS, outputBytes: SMALL_OUTPUT_BYTES }
+      const network = bench.network({ mode: 'no-network', hosts: [] }, 'verifier')
+      const wish = { seed: { kind: 'image' as const }, inserts: insertsOf(one), mounts: [], env: {}, network, limits }
+      const { sandbox } = await runIn(bench, around, 'probe', { wish, exec: { command: ['true'], ...limits } })
+      bench.removeLater(sandbox)
+    })
+    if (trouble === undefined) fit.push(one)
   }
+  return fit
+}
+
+/** An environment that never gets ready for the tests is no verdict; whose doing it is, is found out later. */
+async function judged(bench: Bench, step: Step, [first, ...others]: Way<Verdict>[]): Promise<Verdict> {
+  if (first === undefined) throw new Error('There is no way to verify.')
+  try {
+    return await withLeftovers(bench, first.run, others)
+  } catch (error) {
+    if (!(error instanceof NeverReady) || bench.request.harness.isOfTheTask) throw error
+    const network = withoutNetwork(step.verifier.network)
+    return { verifier: null, reward: null, rewards: {}, error: error.message, network }
+  }
+}
+
+type Beginning = { mode: VerifyMode; seed: Seed; inserts: Insert[] }
+
+async function verifyFrom(bench: Bench, around: Surroundings, step: Step, beginning: Beginning): Promise<Verdict> {
+  const { mode, seed, inserts } = beginning
+  const { verifier } = step
+  const tests = await testMounts(bench, step, mode)
+  const reward = await rewardMount(bench, mode)
+  const network = bench.network(verifier.network, 'verifier')
+  const limits = { seconds: verifier.timeoutSec, outputBytes: VERIFIER_OUTPUT_BYTES }
+  const user = mode === 'grader' ? 0 : verifier.user
+  const { exit, sandbox } = await runIn(bench, around, 'verifier', {
+    wish: {
+      seed,
+      inserts,
+      mounts: [...tests, reward.mount],
+      env: filledEnv(verifier.env, bench.request.variables),
+      network,
+      limits,
+    },
+    exec: { command: [testCommand(step)], ...limits, ...(user === null ? {} : { user }) },
+  }).finally(() => network.close())
+  bench.removeLater(sandbox)
+  return { verifier: exit, network: network.summary(), ...stepOutcome(exit, await readReward(reward.folder)) }
 }

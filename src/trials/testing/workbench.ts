@@ -1,57 +1,100 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { randomUUID } from 'node:crypto'
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { baseRootfs } from '../../../test/support/base-image.ts'
+import { importBase, startDockerd } from '../../../test/support/dockerd.ts'
 import { inFolder } from '../../harbor/folder-source.ts'
 import { readTask } from '../../harbor/read-task.ts'
 import type { Harness } from '../../harnesses/harness.ts'
 import { createLog } from '../../platform/log.ts'
+import { createDockerProvider } from '../../sandboxes/docker.ts'
 import { createLocalProvider } from '../../sandboxes/local.ts'
 import type { Provider } from '../../sandboxes/sandbox.ts'
+import type { TrialRequest } from '../bench.ts'
 import type { TrialRecord, VerifyMode } from '../record.ts'
 import { runTrial } from '../trial.ts'
 
 export const IMAGE = 'debian:bookworm-slim'
 
+export const SANDBOXES = ['bwrap', 'runc', 'docker'] as const
+export type SandboxName = (typeof SANDBOXES)[number]
+
 /** A provider with a base image, and a place for tasks and output; all of it goes at the end. */
-export async function openWorkbench(runtime: 'bwrap' | 'runc') {
+export async function openWorkbench(name: SandboxName) {
   const folder = mkdtempSync(join(tmpdir(), 'assay-workbench-'))
-  const provider = createLocalProvider({ dataFolder: folder, runtime, allowHostBase: false, log: createLog('silent') })
-  await provider.importRootfs(await baseRootfs(), IMAGE)
+  const { provider, close } = name === 'docker' ? await openDocker(folder) : await openLocal(name, folder)
   return {
-    provider: provider as Provider,
+    provider,
     folder,
-    run: (taskFolder: string, harness: Harness, verifyMode: VerifyMode = 'workspace') =>
-      runTask(provider, { taskFolder, harness, verifyMode, outputFolder: folder }),
-    [Symbol.asyncDispose]: async () => rmSync(folder, { recursive: true, force: true }),
+    run: (taskFolder: string, harness: Harness, verifyMode: VerifyMode = 'workspace', more: More = {}) =>
+      runTask(provider, { taskFolder, harness, verifyMode, outputFolder: folder, ...more }),
+    /** What the last trial left in its folder for output. */
+    output: (...path: string[]) => readFileSync(join(folder, ...path), 'utf8'),
+    async [Symbol.asyncDispose]() {
+      await close()
+      rmSync(folder, { recursive: true, force: true })
+    },
   }
 }
 
-type Wish = { taskFolder: string; harness: Harness; verifyMode: VerifyMode; outputFolder: string }
+type Opened = { provider: Provider; close(): Promise<void> }
+
+async function openLocal(runtime: 'bwrap' | 'runc', dataFolder: string): Promise<Opened> {
+  const provider = createLocalProvider({ dataFolder, runtime, allowHostBase: false, log: createLog('silent') })
+  await provider.importRootfs(await baseRootfs(), IMAGE)
+  return { provider, close: async () => {} }
+}
+
+/** On an engine of its own. */
+async function openDocker(dataFolder: string): Promise<Opened> {
+  const dockerd = await startDockerd()
+  await importBase(dockerd, IMAGE)
+  const provider = createDockerProvider({
+    connection: { kind: 'unix', path: dockerd.socket },
+    installation: randomUUID().slice(0, 8),
+    dataFolder,
+    log: createLog('silent'),
+  })
+  return { provider, close: async () => dockerd[Symbol.asyncDispose]() }
+}
+
+type More = Partial<
+  Pick<TrialRequest, 'signal' | 'onPhase' | 'onLog' | 'networks' | 'egress' | 'variables' | 'isProven' | 'outputFolder'>
+>
+type Wish = More & { taskFolder: string; harness: Harness; verifyMode: VerifyMode; outputFolder: string }
 
 async function runTask(provider: Provider, wish: Wish): Promise<TrialRecord> {
   const { task, digest } = await readTask(await inFolder(wish.taskFolder))
   return runTrial(provider, {
+    variables: {},
+    signal: new AbortController().signal,
+    onPhase: () => {},
     ...wish,
     task,
     digest,
     folder: wish.taskFolder,
-    variables: {},
-    signal: new AbortController().signal,
-    onPhase: () => {},
   })
 }
 
-const TASK_TOML = `schema_version = "1.4"
+/** Of a task on the base image, or on what its Dockerfile makes of it. Lines are added to the sections. */
+export const taskToml = (
+  more: { top?: string; environment?: string; agentSec?: number; verifier?: string; end?: string } = {},
+  image: string | null = IMAGE,
+): string => `schema_version = "1.4"
+${more.top ?? ''}
 [task]
 name = "assay/hello"
 [environment]
-docker_image = "${IMAGE}"
+${image === null ? '' : `docker_image = "${image}"`}
 workdir = "/app"
+${more.environment ?? ''}
 [agent]
-timeout_sec = 20
+timeout_sec = ${more.agentSec ?? 20}
 [verifier]
 timeout_sec = 20
+${more.verifier ?? ''}
+${more.end ?? ''}
 `
 
 const TEST_SH = `#!/bin/bash
@@ -61,7 +104,7 @@ if [ "$(cat /app/hello.txt)" = hello ]; then echo 1; else echo 0; fi > /logs/ver
 /** A task whose solution is one line. Files given here are added, or take the place of its own. */
 export function writeTask(folder: string, files: Record<string, string> = {}): string {
   const all = {
-    'task.toml': TASK_TOML,
+    'task.toml': taskToml(),
     'instruction.md': 'Write the word hello to /app/hello.txt.\n',
     'environment/.gitkeep': '',
     'tests/test.sh': TEST_SH,

@@ -1,0 +1,62 @@
+import { statSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { shellCommand } from '../harnesses/shell-command.ts'
+import { IMAGE, openWorkbench, taskToml, writeTask } from './testing/workbench.ts'
+
+let bench: Awaited<ReturnType<typeof openWorkbench>>
+let tasks: Record<'alone' | 'inside', string>
+
+const LIMITS = 'memory_mb = 32\nstorage_mb = 64\n'
+/** The most processes that any of these can make, because a compose file may say so. */
+const COMPOSE = `services:\n  main:\n    image: ${IMAGE}\n    pids_limit: 40\n`
+
+beforeAll(async () => {
+  bench = await openWorkbench('bwrap')
+  const write = (name: string, end: string) =>
+    writeTask(join(bench.folder, name), {
+      'task.toml': taskToml({ agentSec: 10, environment: LIMITS, end }),
+      'environment/docker-compose.yaml': COMPOSE,
+    })
+  tasks = { alone: write('alone', ''), inside: write('inside', '[environment.healthcheck]\ncommand = "true"\n') }
+}, 600_000)
+afterAll(async () => bench[Symbol.asyncDispose]())
+
+const FORKS = `perl -e 'for (1 .. 100) { my $p = fork(); exit 9 unless defined $p; if (!$p) { sleep 20; exit } }'`
+/** Never more than twice the limit, so that a sandbox without one does no harm. */
+const BOMBS = [
+  ['fork', FORKS, 'limit', 'pids'],
+  ['memory', `perl -e '$x = "a" x 192e6'`, 'limit', 'memory'],
+  ['disk', 'dd if=/dev/zero of=/srv/big bs=1M count=128 2> /dev/null || exit 4; sleep 5', 'limit', 'disk'],
+  ['time', 'trap "" TERM; while :; do sleep 1; done', 'agent_timeout', 'seconds'],
+  ['output', 'head -c 80000000 /dev/zero', 'limit', 'output'],
+] as const
+
+const CASES = (['alone', 'inside'] as const).flatMap((place) => BOMBS.map((bomb) => [place, ...bomb] as const))
+
+test.each(CASES)(
+  '%s: a %s bomb ends as that limit, and is judged',
+  async (place, _, line, kind, limit) => {
+    const record = await bench.run(tasks[place], shellCommand(line))
+    expect(record).toMatchObject({ state: 'failed', class: kind, limit, reward: 0 })
+    expect(statSync(join(bench.folder, 'agent-1.log')).size).toBeLessThanOrEqual(64 * 1024 * 1024)
+  },
+  60_000,
+)
+
+test('open files: a process that takes all it can get is refused, and the trial goes on', async () => {
+  const line = `perl -e 'my @f; while (open my $f, "<", "/dev/null") { push @f, $f; exit 3 if @f > 2e6 } exit 24' ; echo $? > hello.txt`
+  const record = await bench.run(tasks.alone, shellCommand(line))
+  expect(record).toMatchObject({ state: 'failed', reward: 0 })
+}, 60_000)
+
+test('a bomb in the tests is an error of the verifier, and never a zero', async () => {
+  const task = writeTask(join(bench.folder, 'verifier bomb'), {
+    'task.toml': taskToml({ environment: LIMITS }),
+    'environment/docker-compose.yaml': COMPOSE,
+    'tests/test.sh': `#!/bin/bash\n${FORKS}\nexit 9\n`,
+  })
+  const record = await bench.run(task, shellCommand('true'))
+  expect(record).toMatchObject({ state: 'errored', class: 'verifier_error', reward: null })
+  expect(record.error).toMatch(/limit: pids/)
+})

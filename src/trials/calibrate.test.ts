@@ -1,0 +1,133 @@
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { inFolder } from '../harbor/folder-source.ts'
+import { readTask } from '../harbor/read-task.ts'
+import { SandboxUnavailable } from '../sandboxes/sandbox.ts'
+import { calibrate, findMode } from './calibrate.ts'
+import { strengthOf } from './cheating.ts'
+import { ANSWER_TASK, writeAttackedTasks } from './testing/attacks.ts'
+import { IMAGE, openWorkbench, writeTask } from './testing/workbench.ts'
+
+let bench: Awaited<ReturnType<typeof openWorkbench>>
+beforeAll(async () => {
+  bench = await openWorkbench('bwrap')
+}, 600_000)
+afterAll(async () => bench[Symbol.asyncDispose]())
+
+const requestFor = (name: string, files: Record<string, string> = {}) =>
+  requestIn(writeTask(join(bench.folder, name), files))
+
+async function requestIn(folder: string) {
+  const { task, digest } = await readTask(await inFolder(folder))
+  const signal = new AbortController().signal
+  return { task, digest, folder, variables: {}, signal, onPhase: () => {}, outputFolder: bench.folder }
+}
+
+const outcomes = (cheats: { id: string; outcome: string }[], outcome: string): string[] =>
+  cheats.filter((cheat) => cheat.outcome === outcome).map(({ id }) => id)
+
+test('the strictest mode in which the solution passes is taken', async () => {
+  const found = async (name: string, files: Record<string, string>) =>
+    findMode(bench.provider, await requestFor(name, files))
+  expect(await found('strict', {})).toMatchObject({ kind: 'fit', mode: 'workspace', verifierNetwork: 'declared' })
+  const outside = {
+    'solution/solve.sh': '#!/bin/sh\necho hello > /srv/hello.txt\n',
+    'tests/test.sh':
+      '#!/bin/sh\nif grep -q hello /srv/hello.txt; then echo 1; else echo 0; fi > /logs/verifier/reward.txt\n',
+  }
+  expect(await found('outside', outside)).toMatchObject({ kind: 'fit', mode: 'snapshot' })
+  const free = { 'tests/test.sh': '#!/bin/sh\necho 1 > /logs/verifier/reward.txt\n' }
+  expect(await found('free', free)).toMatchObject({ kind: 'unfit', reason: 'Doing nothing passes its tests.' })
+  const wrong = { 'solution/solve.sh': '#!/bin/sh\ntrue\n' }
+  expect(await found('wrong', wrong)).toMatchObject({
+    kind: 'unfit',
+    reason: "The author's solution does not pass: its reward is 0.",
+  })
+})
+
+test('a task that is judged from outside withstands every cheat', async () => {
+  const calibration = await calibrate(bench.provider, await requestFor('hello'))
+  expect(calibration).toMatchObject({ kind: 'fit', mode: 'workspace', strength: 'standard', winners: [] })
+  if (calibration.kind === 'unfit') throw new Error(calibration.reason)
+  expect(outcomes(calibration.cheats, 'errored')).toEqual([])
+  expect(outcomes(calibration.cheats, 'lost')).toEqual(
+    expect.arrayContaining(['preseed', 'linked-folders', 'background', 'shadow-programs', 'replaced-programs']),
+  )
+  expect(JSON.parse(JSON.stringify(calibration))).toEqual(calibration)
+})
+
+test('a task whose tests load the code is weak, and the cheats that win are named', async () => {
+  const calibration = await calibrate(bench.provider, await requestFor('answer', ANSWER_TASK))
+  expect(calibration).toMatchObject({ kind: 'fit', mode: 'workspace', strength: 'weak' })
+  if (calibration.kind === 'unfit') throw new Error(calibration.reason)
+  const winners = calibration.winners.filter((id) => id !== 'reward-daemon') // a race
+  expect(winners).toEqual(['exit-zero', 'equals-everything', 'forged-report'])
+  expect(outcomes(calibration.cheats, 'does_not_apply')).toEqual(
+    expect.arrayContaining(['conftest', 'shadow-modules', 'npm-test', 'makefile', 'git-history', 'leaked-solution']),
+  )
+})
+
+test('a task that promises a grader and keeps its word is strong', async () => {
+  const folder = writeAttackedTasks(join(bench.folder, 'attacked'))('answer', 'grader')
+  const calibration = await calibrate(bench.provider, await requestIn(folder))
+  expect(calibration).toMatchObject({ kind: 'fit', mode: 'grader', strength: 'strong', winners: [] })
+})
+
+test('a broken sandbox says nothing about a task', async () => {
+  const toml = '[environment]\ndocker_image = "nobody/knows:this"\nworkdir = "/app"\n'
+  await expect(calibrate(bench.provider, await requestFor('lost', { 'task.toml': toml }))).rejects.toThrow(
+    SandboxUnavailable,
+  )
+})
+
+test('strength: what wins makes weak, and being kept apart makes strong', async () => {
+  const { task } = await requestFor('strength')
+  const separate = '[environment]\ndocker_image = "a/b"\n[verifier]\nenvironment_mode = "separate"\n'
+  const { task: apart } = await requestFor('apart', { 'task.toml': separate })
+  expect(strengthOf(task, 'workspace', [])).toBe('standard')
+  expect(strengthOf(task, 'grader', [])).toBe('strong')
+  expect(strengthOf(apart, 'workspace', [])).toBe('strong')
+  for (const mode of ['grader', 'workspace'] as const) expect(strengthOf(apart, mode, ['preseed'])).toBe('weak')
+})
+
+const PYTHON_TASK = {
+  'task.toml': '[environment]\nworkdir = "/app"\n',
+  'environment/Dockerfile': `FROM ${IMAGE}
+RUN apt-get update && apt-get install -y --no-install-recommends python3 python3-pytest && rm -rf /var/lib/apt/lists/*
+WORKDIR /app
+COPY double.py ./
+`,
+  'environment/double.py': 'def double(n):\n    return n\n',
+  'instruction.md': 'Mend `double` in double.py.\n',
+  'solution/solve.sh': "#!/bin/sh\nprintf 'def double(n):\\n    return 2 * n\\n' > double.py\n",
+}
+const UNITTEST = `import sys, unittest
+sys.path.insert(0, '/app')
+from double import double
+class Test(unittest.TestCase):
+    def test_double(self):
+        self.assertEqual(double(21), 42)
+unittest.main()
+`
+const PYTEST = 'from double import double\ndef test_double():\n    assert double(21) == 42\n'
+const judged = (command: string) =>
+  `#!/bin/sh\ncd /app\nif ${command} > /dev/null; then echo 1; else echo 0; fi > /logs/verifier/reward.txt\n`
+
+test.runIf(process.env.ASSAY_TEST_LONG)(
+  'tests in Python that load the code are weak, whatever runs them',
+  async () => {
+    const winners = async (name: string, files: Record<string, string>) => {
+      const calibration = await calibrate(bench.provider, await requestFor(name, { ...PYTHON_TASK, ...files }))
+      if (calibration.kind === 'unfit') throw new Error(calibration.reason)
+      expect(calibration.strength).toBe('weak')
+      return calibration.winners.filter((id) => id !== 'reward-daemon')
+    }
+    expect(
+      await winners('unittest', { 'tests/check.py': UNITTEST, 'tests/test.sh': judged('python3 /tests/check.py') }),
+    ).toEqual(['exit-zero', 'equals-everything', 'forged-report'])
+    expect(
+      await winners('pytest', { 'tests/test_it.py': PYTEST, 'tests/test.sh': judged('python3 -m pytest /tests') }),
+    ).toEqual(['shadow-modules', 'exit-zero', 'equals-everything', 'forged-report'])
+  },
+  600_000,
+)

@@ -1,0 +1,61 @@
+import type { Task } from '../harbor/task.ts'
+import { shellCommand } from '../harnesses/shell-command.ts'
+import { type Provider, SandboxUnavailable } from '../sandboxes/sandbox.ts'
+import type { TrialRequest } from './bench.ts'
+import { type Cheat, DOES_NOT_APPLY } from './cheats/cheat.ts'
+import { cheats } from './cheats/cheats.ts'
+import type { TrialRecord, VerifyMode } from './record.ts'
+import { runTrial } from './trial.ts'
+
+/** `errored`: the verifier gave no reward, which is no win. */
+export type CheatResult = {
+  id: string
+  what: string
+  outcome: 'won' | 'lost' | 'errored' | 'does_not_apply'
+  tries: number
+}
+
+/**
+ * What a reward of this task is worth. `weak`: a known cheat wins. `strong`: none does, and the verifier keeps what it runs
+ * away from what it writes. `standard`: none does.
+ */
+export type Strength = 'weak' | 'standard' | 'strong'
+
+export function strengthOf({ steps }: Task, mode: VerifyMode, winners: string[]): Strength {
+  if (winners.length > 0) return 'weak'
+  const apart = steps.every(({ verifier }) => verifier.place.mode === 'separate')
+  return apart || mode === 'grader' ? 'strong' : 'standard'
+}
+
+/** Every known cheat, on the untouched task. */
+export async function tryCheats(
+  provider: Provider,
+  request: Omit<TrialRequest, 'harness'>,
+  onTrial: (what: string) => void = () => {},
+): Promise<CheatResult[]> {
+  const results: CheatResult[] = []
+  for (const cheat of cheats) {
+    onTrial(`cheat ${cheat.id}`)
+    results.push(await tryCheat(provider, request, cheat))
+  }
+  return results
+}
+
+async function tryCheat(
+  provider: Provider,
+  request: Omit<TrialRequest, 'harness'>,
+  { id, what, line, tries = 1 }: Cheat,
+): Promise<CheatResult> {
+  const harness = { ...shellCommand(line), id: `cheat:${id}` }
+  for (let tried = 1; ; tried += 1) {
+    const outcome = outcomeOf(await runTrial(provider, { ...request, harness }))
+    if (outcome === 'won' || outcome === 'does_not_apply' || tried === tries) return { id, what, outcome, tries: tried }
+  }
+}
+
+function outcomeOf(record: TrialRecord): CheatResult['outcome'] {
+  if (record.class === 'sandbox_error') throw new SandboxUnavailable(record.error ?? 'The sandbox broke.')
+  if (record.state === 'passed') return 'won'
+  if (record.steps.every(({ agent }) => agent?.code === DOES_NOT_APPLY)) return 'does_not_apply'
+  return record.state === 'errored' ? 'errored' : 'lost'
+}

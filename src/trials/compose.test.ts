@@ -1,0 +1,142 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { nop } from '../harnesses/nop.ts'
+import { oracle } from '../harnesses/oracle.ts'
+import { shellCommand } from '../harnesses/shell-command.ts'
+import { SandboxUnsupported } from '../sandboxes/sandbox.ts'
+import { inSandboxes } from './testing/in-sandboxes.ts'
+import { IMAGE, taskToml, writeTask } from './testing/workbench.ts'
+
+/** Answers each connection with a line: what is in its environment, its files and its own count. */
+const SERVER = `use IO::Socket::INET;
+open my $f, '<', '/srv/data/word' or die; my $word = <$f>; chomp $word;
+my $s = IO::Socket::INET->new(LocalPort => 7000, Listen => 5, ReuseAddr => 1) or die;
+open my $r, '>', '/srv/shared/ready'; close $r;
+my $n = 0;
+while (my $c = $s->accept) { $n++; print $c "$ENV{GREETING} $word $n\\n"; close $c; open my $o, '>', '/srv/count'; print $o "$n\\n"; close $o }
+`
+
+const COMPOSE = `services:
+  main:
+    depends_on:
+      server: { condition: service_healthy }
+      first: { condition: service_completed_successfully }
+    volumes: ["shared:/srv/shared"]
+  server:
+    image: ${IMAGE}
+    command: ["perl", "/srv/code/server.pl"]
+    depends_on: [first]
+    environment: { GREETING: "\${GREETING:-hello}" }
+    container_name: the-server
+    shm_size: 8m
+    working_dir: /srv
+    volumes: ["./code:/srv/code:ro", "./data:/srv/data", "shared:/srv/shared"]
+    tmpfs: /run
+    healthcheck: { test: "test -e /srv/shared/ready", interval: 0.2s, retries: 50 }
+  first:
+    image: ${IMAGE}
+    entrypoint: ["sh", "-c"]
+    command: ["echo one > /srv/shared/first"]
+    volumes: ["shared:/srv/shared"]
+volumes:
+  shared:
+`
+
+const ASK = `exec 3<> /dev/tcp/server/7000; read -r line <&3`
+const FILES = {
+  'environment/docker-compose.yaml': COMPOSE,
+  'environment/Dockerfile': `FROM ${IMAGE}\n`,
+  'environment/code/server.pl': SERVER,
+  'environment/data/word': 'world\n',
+  'solution/solve.sh': `#!/bin/bash\n${ASK}; echo "$line" > /app/answer\n`,
+  // The count goes on, so it is the same server; the volume is the same too.
+  'tests/test.sh': `#!/bin/bash\n${ASK}
+[ "$(cat /app/answer)" = "hello world 1" ] && [ "$line" = "hello world 2" ] && [ "$(cat /srv/shared/first)" = one ]
+echo $((1 - $?)) > /logs/verifier/reward.txt\n`,
+}
+
+const end = `[[verifier.collect]]\nservice = "server"\ncommand = "cp /srv/count /srv/kept; exit 3"\n`
+const top = 'artifacts = [{ source = "/srv/kept", destination = "count", service = "server" }]'
+inSandboxes(({ bench, share }) => {
+  const composed = (name: string, files: Record<string, string> = {}) =>
+    writeTask(join(bench.folder, name), { ...FILES, 'task.toml': taskToml({ top, end }, null), ...files })
+
+  test('services live beside the agent and beside the tests; their hooks, logs and files are kept', async () => {
+    const record = await bench.run(composed('composed'), oracle)
+    expect(record, record.error ?? '').toMatchObject({
+      state: 'passed',
+      sidecars: [
+        { name: 'first', exit: { code: 0 } },
+        { name: 'server', exit: null },
+      ],
+      steps: [
+        { hooks: [{ service: 'server', exit: { code: 3 } }], artifacts: [{ service: 'server', destination: 'count' }] },
+      ],
+    })
+    expect(bench.output('artifacts', 'count')).toBe('1\n')
+    expect(existsSync(join(bench.folder, 'sidecar-server.log'))).toBe(true)
+    expect(await bench.run(composed('composed'), nop)).toMatchObject({ state: 'failed', reward: 0 })
+  }, 60_000)
+
+  test('a separate verifier gets files of a service, and not the service', async () => {
+    const task = composed('composed apart', {
+      'task.toml': taskToml({ top, end, verifier: 'environment_mode = "separate"' }, null),
+      'tests/Dockerfile': `FROM ${IMAGE}\nCOPY test.sh /tests/test.sh\nRUN chmod +x /tests/test.sh\n`,
+      'tests/test.sh': `#!/bin/bash
+[ "$(cat /srv/kept)" = 1 ] && ! (exec 3<> /dev/tcp/server/7000) 2> /dev/null
+echo $((1 - $?)) > /logs/verifier/reward.txt\n`,
+    })
+    const record = await bench.run(task, oracle)
+    expect(record, record.error ?? '').toMatchObject({ state: 'passed' })
+  }, 60_000)
+
+  test.each(
+    share([
+      [
+        'server',
+        COMPOSE.replace('test -e /srv/shared/ready', 'false').replace('retries: 50', 'retries: 2'),
+        /server did not become healthy/,
+      ],
+      ['first', COMPOSE.replace('echo one >', 'exit 5; echo one >'), /first did not complete: code 5/],
+      [
+        'dead',
+        COMPOSE.replace('"perl", "/srv/code/server.pl"', '"false"'),
+        /server ended \(code 1\) before it was healthy/,
+      ],
+    ]),
+  )('a service that is never ready (%s) is an error and never a zero', async (name, compose, error) => {
+    const record = await bench.run(composed(`never ${name}`, { 'environment/docker-compose.yaml': compose }), oracle)
+    expect(record).toMatchObject({ state: 'errored', class: 'sandbox_error', reward: null })
+    expect(record.error).toMatch(error)
+  })
+
+  test.each(
+    share([
+      ['read_only', COMPOSE.replace('tmpfs: /run', 'read_only: true'), /read_only \(services\.server\)/],
+      [
+        'platform',
+        COMPOSE.replace('tmpfs: /run', 'platform: linux/s390x'),
+        /platform: linux\/s390x \(services\.server\)/,
+      ],
+      [
+        'health',
+        COMPOSE.replace('condition: service_completed_successfully', 'condition: service_healthy'),
+        /until first is healthy/,
+      ],
+    ]),
+  )('what is not done is refused by name, before anything runs: %s', async (name, compose, sentence) => {
+    const task = composed(`refused ${name}`, { 'environment/docker-compose.yaml': compose })
+    await expect(bench.run(task, oracle)).rejects.toThrow(SandboxUnsupported)
+    await expect(bench.run(task, oracle)).rejects.toThrow(sentence)
+  })
+
+  test('the agent cannot change what its task has mounted, nor reach beyond its services', async () => {
+    const record = await bench.run(
+      composed('contained'),
+      shellCommand('(exec 3<> /dev/tcp/1.1.1.1/80) || getent hosts example.com || exit 7'),
+    )
+    expect(record.steps[0]?.agent).toMatchObject({ code: 7 })
+    expect(existsSync(join(bench.folder, 'contained/environment/data/word'))).toBe(true)
+  })
+})

@@ -1,0 +1,50 @@
+import type { EgressRefusal, Target } from './egress-rules.ts'
+
+/** What went through a sandbox's way out, and what did not. */
+export type EgressSummary = {
+  connections: number
+  /** Both ways. */
+  bytes: number
+  /** Each once, the first of them. */
+  reached: string[]
+  refused: { count: number; first: { host: string; reason: EgressRefusal }[] }
+}
+
+const LISTED_MAX = 100
+const HOST_LENGTH_MAX = 260
+
+/** Books what happens. Whoever is inside decides how much that is, so lists end early and only the counts go on. */
+export function openLedger(bytesMax: number) {
+  const reached = new Set<string>()
+  const refusals = new Map<string, { host: string; reason: EgressRefusal }>()
+  const counts = { connections: 0, bytes: 0, refused: 0 }
+  return {
+    reach(target: Target): void {
+      counts.connections += 1
+      if (reached.size < LISTED_MAX) reached.add(nameOf(target))
+    },
+    refuse(host: string, reason: EgressRefusal): void {
+      counts.refused += 1
+      const entry = { host: shown(host), reason }
+      if (refusals.size < LISTED_MAX) refusals.set(`${reason} ${entry.host}`, entry)
+    },
+    /** False when there is no more to spend. */
+    spend(bytes: number): boolean {
+      counts.bytes += bytes
+      return counts.bytes <= bytesMax
+    },
+    isSpent: (): boolean => counts.bytes > bytesMax,
+    summary: (): EgressSummary => ({
+      connections: counts.connections,
+      bytes: counts.bytes,
+      reached: [...reached],
+      refused: { count: counts.refused, first: [...refusals.values()] },
+    }),
+  }
+}
+
+export type Ledger = ReturnType<typeof openLedger>
+
+export const nameOf = ({ host, port }: Target): string => `${host.includes(':') ? `[${host}]` : host}:${port}`
+
+const shown = (host: string): string => host.replace(/[^\x21-\x7e]/g, '?').slice(0, HOST_LENGTH_MAX)

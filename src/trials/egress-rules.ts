@@ -1,0 +1,66 @@
+import { isIP } from 'node:net'
+import ipaddr from 'ipaddr.js'
+import type { Network } from '../harbor/task.ts'
+import { publicHost, type Resolve } from '../platform/outbound/public-host.ts'
+import { hostOf } from '../platform/outbound/url-rules.ts'
+
+/** Where a sandbox wants to go: a name, or an address in its one spelling. */
+export type Target = { host: string; port: number }
+
+/** Why it may not. All but the first two and the last are about the place itself. */
+export type EgressRefusal =
+  | 'malformed'
+  | 'scheme_not_allowed'
+  | 'port_not_allowed'
+  | 'host_not_listed'
+  | 'host_not_public'
+  | 'address_not_public'
+  | 'limit'
+
+export type Passage =
+  | { kind: 'open'; addresses: string[] }
+  | { kind: 'refused'; reason: EgressRefusal }
+  /** Nobody there. It may be the weather. */
+  | { kind: 'unreachable' }
+
+/** Other ports are other protocols: ssh, mail, databases. None of them is what tasks call the internet. */
+const PORTS = [80, 443]
+
+/** Judges a wish in the order of what it costs: a name that is not listed is never looked up, so it carries nothing out. */
+export async function passage(network: Network, { host, port }: Target, resolve: Resolve): Promise<Passage> {
+  if (!PORTS.includes(port)) return { kind: 'refused', reason: 'port_not_allowed' }
+  if (network.mode !== 'public' && !network.hosts.some((entry) => covers(entry, host))) {
+    return { kind: 'refused', reason: 'host_not_listed' }
+  }
+  const found = await publicHost(host, resolve)
+  if (found.kind === 'refused') return found
+  return found.kind === 'unknown' ? { kind: 'unreachable' } : { kind: 'open', addresses: found.addresses }
+}
+
+/** Names are listed by name and addresses by address. `*.` stands for what is below a name, and not for the name. */
+export function covers(entry: string, host: string): boolean {
+  if (entry.includes('/')) return isInRange(host, entry)
+  if (entry.startsWith('*.')) return isIP(host) === 0 && host.endsWith(entry.slice(1))
+  return host === entry
+}
+
+function isInRange(host: string, range: string): boolean {
+  if (isIP(host) === 0) return false
+  const address = ipaddr.parse(host)
+  const [first, bits] = ipaddr.parseCIDR(range)
+  return address.kind() === first.kind() && address.match(first, bits)
+}
+
+const AUTHORITY = /^(?:\[[0-9a-f:.]+\]|[^\s:@/?#[\]\\]+):(\d{1,5})$/i
+
+/** What CONNECT asks for. */
+export function connectTarget(authority: string): Target | undefined {
+  const [, port] = AUTHORITY.exec(authority) ?? []
+  const url = port === undefined ? null : URL.parse(`http://${authority}/`)
+  return url ? { host: hostIn(url), port: Number(port) } : undefined
+}
+
+export const urlTarget = (url: URL): Target => ({ host: hostIn(url), port: Number(url.port || 80) })
+
+/** One spelling: 0x7f.1 is 127.0.0.1 by now, and a dot at the end says nothing. */
+const hostIn = (url: URL): string => hostOf(url).replace(/\.$/, '')

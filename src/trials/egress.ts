@@ -1,0 +1,214 @@
+import { createServer, type IncomingMessage, type ServerResponse, request as sendRequest } from 'node:http'
+import { connect, type Socket } from 'node:net'
+import { type Duplex, Transform } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { Network } from '../harbor/task.ts'
+import { answerWith } from '../platform/outbound/pinned-agents.ts'
+import { type Resolve, resolveName } from '../platform/outbound/public-host.ts'
+import { type EgressSummary, type Ledger, nameOf, openLedger } from './egress-ledger.ts'
+import { connectTarget, type EgressRefusal, passage, type Target, urlTarget } from './egress-rules.ts'
+
+/** Opens a connection to one of these addresses. Rejects when none answers. */
+type Dial = (addresses: readonly string[], port: number) => Promise<Socket>
+
+export type EgressLimits = {
+  /** At the same time, of both sides. */
+  sockets: number
+  /** Over all, both ways. */
+  bytes: number
+  /** Without a byte in either direction. */
+  idleMs: number
+}
+
+/** Name resolution and the dialer are where the network begins; tests put their own there. */
+export type EgressOptions = Partial<EgressLimits> & { resolve?: Resolve; dial?: Dial }
+
+export type Egress = {
+  /** A connection from the sandbox. */
+  onConnection(socket: Socket): void
+  summary(): EgressSummary
+  /** Ends every connection. What comes later is hung up on. */
+  close(): void
+}
+
+const DEFAULTS: EgressLimits = { sockets: 256, bytes: 8 * 1024 ** 3, idleMs: 60_000 }
+const DIAL_MS = 10_000
+const HEADER_BYTES_MAX = 64 * 1024
+
+type Tools = { network: Network; limits: EgressLimits; resolve: Resolve; dial: Dial; ledger: Ledger; open: Set<Duplex> }
+
+/** An HTTP proxy: the only way out of a sandbox, to the places that its task declares. */
+export function createEgress(network: Network, { resolve, dial, ...limits }: EgressOptions = {}): Egress {
+  const all = { ...DEFAULTS, ...limits }
+  const tools: Tools = {
+    network,
+    limits: all,
+    resolve: resolve ?? resolveName,
+    dial: dial ?? dialAny,
+    ledger: openLedger(all.bytes),
+    open: new Set(),
+  }
+  let closed = false
+  // The host stands in the first line of what a proxy is asked; some clients leave out the header.
+  const server = createServer({ maxHeaderSize: HEADER_BYTES_MAX, requireHostHeader: false }, (request, response) => {
+    forward(tools, request, response).catch(() => response.destroy())
+  })
+  server.on('connect', (request: IncomingMessage, client: Duplex, head: Buffer) => {
+    tunnel(tools, request, client, head).catch(() => client.destroy())
+  })
+  server.on('clientError', (_error, socket) => socket.destroy())
+  return {
+    onConnection(socket) {
+      if (closed || tools.open.size >= tools.limits.sockets) return refuseSocket(tools, socket)
+      keep(tools, socket)
+      server.emit('connection', socket)
+    },
+    summary: tools.ledger.summary,
+    close() {
+      closed = true
+      for (const socket of tools.open) socket.destroy()
+    },
+  }
+}
+
+function refuseSocket({ ledger }: Tools, socket: Socket): void {
+  ledger.refuse('', 'limit')
+  socket.destroy()
+}
+
+/** Until it closes. A broken connection is no more than a closed one. */
+function keep({ open, limits }: Tools, socket: Socket): void {
+  open.add(socket)
+  socket.on('close', () => open.delete(socket))
+  socket.on('error', () => socket.destroy())
+  socket.setTimeout(limits.idleMs, () => socket.destroy())
+}
+
+/** CONNECT: bytes both ways, of whatever protocol. */
+async function tunnel(tools: Tools, request: IncomingMessage, client: Duplex, head: Buffer): Promise<void> {
+  const target = connectTarget(request.url ?? '')
+  const way = target ? await openWay(tools, target) : refused(tools, request.url ?? '', 'malformed')
+  if (way.kind !== 'open') {
+    const [status, phrase, text] = answerTo(way)
+    client.end(`HTTP/1.1 ${status} ${phrase}\r\nConnection: close\r\nContent-Length: ${text.length}\r\n\r\n${text}`)
+    return
+  }
+  client.write('HTTP/1.1 200 Connection established\r\n\r\n')
+  if (head.length > 0) client.unshift(head)
+  try {
+    await Promise.all([
+      pipeline(client, meter(tools.ledger), way.socket),
+      pipeline(way.socket, meter(tools.ledger), client),
+    ])
+  } finally {
+    way.socket.destroy()
+    client.destroy()
+  }
+}
+
+/** Plain HTTP in absolute form. Redirects go back to whoever asked, and are judged when he follows them. */
+async function forward(tools: Tools, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const url = URL.parse(request.url ?? '')
+  if (url?.protocol !== 'http:') {
+    const reason = url && request.url?.startsWith('/') === false ? 'scheme_not_allowed' : 'malformed'
+    return answer(response, refused(tools, request.url ?? '', reason))
+  }
+  const way = await openWay(tools, urlTarget(url))
+  if (way.kind !== 'open') return answer(response, way)
+  try {
+    await relay(tools, { url, socket: way.socket }, request, response)
+  } finally {
+    way.socket.destroy()
+  }
+}
+
+async function relay(
+  { ledger }: Tools,
+  { url, socket }: { url: URL; socket: Socket },
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const upstream = sendRequest({
+    createConnection: () => socket,
+    method: request.method,
+    path: `${url.pathname}${url.search}`,
+    headers: { ...endToEnd(request.headers), host: url.host, connection: 'close' },
+    setHost: false,
+  })
+  const answered = new Promise<IncomingMessage>((resolve, reject) => {
+    upstream.on('response', resolve)
+    upstream.on('error', reject)
+    socket.on('close', () => reject(new Error('The server hung up.')))
+  })
+  const sent = pipeline(request, meter(ledger), upstream)
+  sent.catch(() => {}) // a server may answer before it has heard all
+  const found = await answered.catch(() => undefined)
+  if (!found) return answer(response, { kind: 'unreachable' })
+  response.writeHead(found.statusCode ?? 502, endToEnd(found.headers))
+  await pipeline(found, meter(ledger), response)
+}
+
+type Way = { kind: 'open'; socket: Socket } | { kind: 'refused'; reason: EgressRefusal } | { kind: 'unreachable' }
+
+async function openWay(tools: Tools, target: Target): Promise<Way> {
+  if (tools.ledger.isSpent()) return refused(tools, nameOf(target), 'limit')
+  const found = await passage(tools.network, target, tools.resolve)
+  if (found.kind === 'refused') return refused(tools, nameOf(target), found.reason)
+  const socket = found.kind === 'open' && (await tools.dial(found.addresses, target.port).catch(() => undefined))
+  if (!socket) return { kind: 'unreachable' }
+  keep(tools, socket)
+  tools.ledger.reach(target)
+  return { kind: 'open', socket }
+}
+
+function refused({ ledger }: Tools, host: string, reason: EgressRefusal): Way {
+  ledger.refuse(host, reason)
+  return { kind: 'refused', reason }
+}
+
+const answerTo = (way: Exclude<Way, { kind: 'open' }>): [number, string, string] =>
+  way.kind === 'refused'
+    ? [403, 'Forbidden', `This sandbox may not go there: ${way.reason}.\n`]
+    : [502, 'Bad Gateway', 'Nobody answers there.\n']
+
+function answer(response: ServerResponse, way: Way): void {
+  if (way.kind === 'open') return
+  const [status, , text] = answerTo(way)
+  response.writeHead(status, { connection: 'close', 'content-type': 'text/plain' }).end(text)
+}
+
+/** Counts what passes, and breaks off where there is no more to spend. */
+const meter = (ledger: Ledger): Transform =>
+  new Transform({
+    transform: (chunk: Buffer, _encoding, done) =>
+      ledger.spend(chunk.length) ? done(null, chunk) : done(new Error('More bytes than allowed.')),
+  })
+
+const HOP_BY_HOP = [
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]
+
+function endToEnd(headers: IncomingMessage['headers']): IncomingMessage['headers'] {
+  const named = (headers.connection ?? '').toLowerCase().split(/[\s,]+/)
+  const dropped = new Set([...HOP_BY_HOP, ...named])
+  // Without its length, what comes after the head would be another request.
+  dropped.delete('content-length')
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !dropped.has(name)))
+}
+
+function dialAny(addresses: readonly string[], port: number): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: 'pinned', port, lookup: answerWith(addresses), autoSelectFamily: true })
+    socket.setTimeout(DIAL_MS, () => socket.destroy(new Error('Nobody answers in time.')))
+    socket.on('error', reject)
+    socket.on('connect', () => resolve(socket))
+  })
+}

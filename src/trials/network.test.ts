@@ -1,0 +1,110 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { inFolder } from '../harbor/folder-source.ts'
+import { readTask } from '../harbor/read-task.ts'
+import { oracle } from '../harnesses/oracle.ts'
+import { type LoopbackServer, PUBLIC, startServer } from '../platform/outbound/loopback-servers.ts'
+import { findMode } from './calibrate.ts'
+import { openWorkbench, taskToml, writeTask } from './testing/workbench.ts'
+import { runTrial } from './trial.ts'
+
+// The outside is a server of this machine at a public address.
+
+let bench: Awaited<ReturnType<typeof openWorkbench>>
+let server: LoopbackServer
+beforeAll(async () => {
+  bench = await openWorkbench('bwrap')
+  server = await startServer((_, response) => response.end('hello'))
+}, 600_000)
+afterAll(async () => {
+  await server?.[Symbol.asyncDispose]()
+  await bench?.[Symbol.asyncDispose]()
+})
+
+/** Prints what the outside answers, or nothing. */
+const ASK = String.raw`
+proxy=$(echo "$http_proxy" | sed 's,http://,,; s,:,/,')
+[ -n "$proxy" ] && exec 3<>"/dev/tcp/$proxy" && printf 'GET http://good.example/ HTTP/1.1\r\nConnection: close\r\n\r\n' >&3 && tail -n 1 <&3
+`
+const SOLVE_BY_ASKING = { 'solution/solve.sh': `#!/bin/bash\n(${ASK}) > /app/hello.txt\n` }
+const JUDGE_BY_ASKING = {
+  'tests/test.sh': `#!/bin/bash
+if [ "$(${ASK})" = hello ] && grep -q hello /app/hello.txt; then echo 1; else echo 0; fi > /logs/verifier/reward.txt\n`,
+}
+
+async function requestFor(name: string, files: Record<string, string>) {
+  const folder = writeTask(join(bench.folder, name), files)
+  const { task, digest } = await readTask(await inFolder(folder))
+  const egress = {
+    resolve: async (host: string) => (host === 'good.example' ? [PUBLIC] : []),
+    dial: async () => {
+      const socket = connect(server.port, '127.0.0.1')
+      await once(socket, 'connect')
+      return socket
+    },
+  }
+  const signal = new AbortController().signal
+  return { task, digest, folder, variables: {}, signal, onPhase: () => {}, outputFolder: bench.folder, egress }
+}
+
+const solved = async (name: string, files: Record<string, string>) =>
+  runTrial(bench.provider, { ...(await requestFor(name, files)), harness: oracle, verifyMode: 'workspace' })
+
+const declaring = (agent: string, verifier = '') => ({
+  'task.toml': taskToml().replace('[agent]', `[agent]\n${agent}`).replace('[verifier]', `[verifier]\n${verifier}`),
+})
+
+test('a phase reaches what its task declares, and the record says what that was', async () => {
+  const listed = declaring('network_mode = "allowlist"\nallowed_hosts = ["good.example"]')
+  const record = await solved('listed', { ...listed, ...SOLVE_BY_ASKING })
+  expect(record).toMatchObject({ state: 'passed' })
+  expect(record.steps[0]?.network).toMatchObject({
+    agent: {
+      asked: 'allowlist',
+      given: 'allowlist',
+      hosts: ['good.example'],
+      egress: { connections: 1, reached: ['good.example:80'], refused: { count: 0 } },
+    },
+    verifier: { asked: 'unsaid', given: 'none', egress: null },
+  })
+})
+
+test('a phase that declares something else does not reach it, and the record names what was refused', async () => {
+  const listed = declaring('network_mode = "allowlist"\nallowed_hosts = ["other.example"]')
+  const record = await solved('other', { ...listed, ...SOLVE_BY_ASKING })
+  expect(record).toMatchObject({ state: 'failed' })
+  expect(record.steps[0]?.network.agent?.egress?.refused).toEqual({
+    count: 1,
+    first: [{ host: 'good.example:80', reason: 'host_not_listed' }],
+  })
+})
+
+test('a task that declares nothing gets nothing, and the record says that it did not ask', async () => {
+  const record = await solved('silent', SOLVE_BY_ASKING)
+  expect(record).toMatchObject({ state: 'failed' })
+  expect(record.steps[0]?.network).toEqual({
+    agent: { asked: 'unsaid', given: 'none', hosts: [], egress: null },
+    verifier: { asked: 'unsaid', given: 'none', hosts: [], egress: null },
+  })
+})
+
+test.each([
+  ['the verifier', JUDGE_BY_ASKING, { agentNetwork: 'declared', verifierNetwork: 'required' }],
+  ['the agent', SOLVE_BY_ASKING, { agentNetwork: 'required', verifierNetwork: 'required' }],
+  ['neither', {}, { agentNetwork: 'declared', verifierNetwork: 'declared' }],
+])('calibration finds that a task which declares nothing needs a network for %s', async (name, files, needs) => {
+  expect(await findMode(bench.provider, await requestFor(name, files))).toMatchObject({
+    kind: 'fit',
+    mode: 'workspace',
+    ...needs,
+  })
+})
+
+test('what a task forbids itself is not tried', async () => {
+  const closed = { ...declaring('', 'network_mode = "no-network"'), ...JUDGE_BY_ASKING }
+  const found = await findMode(bench.provider, await requestFor('closed', closed))
+  expect(found.kind).toBe('unfit')
+  expect(found.attempts.map(({ verifierNetwork }) => verifierNetwork)).not.toContain('required')
+})

@@ -1,0 +1,75 @@
+import type { Network } from '../harbor/task.ts'
+import type { Port } from '../sandboxes/sandbox.ts'
+import { createEgress, type EgressOptions } from './egress.ts'
+import type { EgressSummary } from './egress-ledger.ts'
+
+/** What a phase's task asked for, what its sandbox was given, and what came of it. */
+export type NetworkRecord = {
+  asked: Network['mode']
+  /** `none` also where nothing was asked for: Harbor would give everything there. */
+  given: 'none' | 'public' | 'allowlist'
+  hosts: string[]
+  /** Null: there was no way out. */
+  egress: EgressSummary | null
+}
+
+/** The way out of one phase, until it is closed. */
+export type PhaseNetwork = {
+  ports: Port[]
+  /** For the processes that are to use it. */
+  env: Record<string, string>
+  summary(): NetworkRecord
+  /** When the sandbox has ended. */
+  close(): void
+}
+
+/** High, and no other program's: a task may start servers of its own on the usual ones. */
+const PROXY_PORT = 31_280
+
+type Options = {
+  /** Where the task declares nothing. */
+  unsaid?: Network | undefined
+  /** Names that the sandbox reaches by itself: its sidecars. */
+  direct?: string[]
+  egress?: EgressOptions | undefined
+}
+
+/** The way out of one sandbox: none, or one port of its own loopback to a proxy that lets through what the task declares. */
+export function openNetwork(declared: Network, { unsaid, direct = [], egress: options }: Options = {}): PhaseNetwork {
+  const asked = declared.mode
+  const network = asked === 'unsaid' ? (unsaid ?? declared) : declared
+  const { mode: given, hosts } = network
+  if (given === 'no-network' || given === 'unsaid') {
+    return { ports: [], env: {}, summary: () => withoutNetwork(declared), close: () => {} }
+  }
+  const egress = createEgress(network, options)
+  return {
+    ports: [{ port: PROXY_PORT, onConnection: egress.onConnection }],
+    env: proxyEnv(direct),
+    summary: () => ({ asked, given, hosts, egress: egress.summary() }),
+    close: egress.close,
+  }
+}
+
+/** Of a phase that had none, whatever it declares. */
+export const withoutNetwork = ({ mode }: Network): NetworkRecord => ({
+  asked: mode,
+  given: 'none',
+  hosts: [],
+  egress: null,
+})
+
+/** Programs differ in which spelling they read. */
+function proxyEnv(direct: string[]): Record<string, string> {
+  const proxy = `http://127.0.0.1:${PROXY_PORT}`
+  const without = ['localhost', '127.0.0.1', '::1', ...direct].join(',')
+  return {
+    HTTP_PROXY: proxy,
+    HTTPS_PROXY: proxy,
+    http_proxy: proxy,
+    https_proxy: proxy,
+    NO_PROXY: without,
+    no_proxy: without,
+    NODE_USE_ENV_PROXY: '1', // else Node's own fetch knows no proxy
+  }
+}

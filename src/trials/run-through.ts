@@ -1,0 +1,131 @@
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Environment, Step } from '../harbor/task.ts'
+import { type Provider, type Sandbox, SandboxUnavailable } from '../sandboxes/sandbox.ts'
+import type { Taken } from './artifacts.ts'
+import type { Bench, TrialRequest } from './bench.ts'
+import { NeverReady } from './health.ts'
+import { agentSeconds } from './limits.ts'
+import { modeFor, modesOf } from './modes.ts'
+import { goesOn, trialOutcome } from './outcome.ts'
+import type { StepRecord, TrialRecord } from './record.ts'
+import { openScratch } from './scratch.ts'
+import { sidecarRecords } from './sidecars.ts'
+import { runStep, takeFromSidecars, withArtifacts } from './step.ts'
+import { requireSupported } from './support.ts'
+import { closeSurroundings, type Images, openSurroundings, prepareImages, type Surroundings } from './surroundings.ts'
+import { startTimings, type Timings } from './timings.ts'
+import { openWorkshop, type Workshop } from './workshop.ts'
+
+/** Prepare, agent, kill, collect from outside, verify in a fresh sandbox, read the reward. */
+export async function runThrough(provider: Provider, asked: TrialRequest): Promise<TrialRecord> {
+  const capabilities = await provider.selfTest()
+  requireSupported(asked.task, capabilities)
+  const request = { ...asked, verifyMode: modeFor(asked.task, asked.verifyMode) }
+  await using scratch = await openScratch(request.outputFolder)
+  await rm(join(request.outputFolder, 'artifacts'), { recursive: true, force: true })
+  await using workshop = openWorkshop(provider, request, scratch.path)
+  const trial: Trial = { request, workshop, timings: startTimings(), steps: [], around: undefined, images: new Map() }
+  const verdict = await verdictOf(trial)
+  return {
+    task: { name: request.task.name, digest: request.digest },
+    harness: request.harness.id,
+    isolation: capabilities.isolation,
+    verifyMode: request.verifyMode,
+    base: [...trial.images.values()].some(({ main }) => main.base === 'host-base') ? 'host-base' : 'image',
+    steps: trial.steps,
+    sidecars: sidecarRecords(trial.around?.sidecars ?? []),
+    timings: trial.timings.soFar(),
+    ...verdict,
+  }
+}
+
+type Trial = {
+  request: TrialRequest
+  workshop: Workshop
+  timings: Timings
+  steps: StepRecord[]
+  around: Surroundings | undefined
+  images: Map<Environment, Images>
+}
+
+async function verdictOf(trial: Trial): Promise<ReturnType<typeof trialOutcome>> {
+  const { request, steps } = trial
+  const unscored = { state: 'errored', reward: null, rewards: {}, limit: null } as const
+  if (request.verifyMode === 'grader' && !modesOf(request.task).includes('grader')) {
+    return { ...unscored, class: 'operator_error', error: 'The task does not promise what the mode grader needs.' }
+  }
+  try {
+    await runAll(trial)
+    return trialOutcome(steps, request.task.rewardStrategy)
+  } catch (error) {
+    request.signal.throwIfAborted() // what broke, broke because of that
+    if (!(error instanceof SandboxUnavailable) && !(error instanceof NeverReady)) throw error
+    return { ...unscored, class: 'sandbox_error', error: error.message }
+  }
+}
+
+async function runAll(trial: Trial): Promise<void> {
+  const bench = await trial.workshop.bench(null)
+  const { environment } = trial.request.task
+  const around = await trial.timings.of('prepare', async () => {
+    trial.request.onPhase('prepare', null)
+    for (const each of environmentsOf(trial.request)) trial.images.set(each, await prepareImages(bench, each))
+    return openSurroundings(bench, environment, imagesFor(trial, environment), trialSeconds(trial.request))
+  })
+  trial.around = around
+  await runSteps(trial, bench, around)
+  await closeSurroundings(bench, around)
+}
+
+/** All are prepared before anything is spent on an agent. */
+const environmentsOf = ({ task }: TrialRequest): Environment[] => [
+  task.environment,
+  ...task.steps.flatMap(({ verifier: { place } }) => (place.mode === 'separate' ? [place.environment] : [])),
+]
+
+function imagesFor({ images }: Trial, environment: Environment): Images {
+  const found = images.get(environment)
+  if (!found) throw new Error('An environment was not prepared.')
+  return found
+}
+
+const SLACK_SECONDS = 3600
+
+/** How long the services beside the agent's may live at most. */
+const trialSeconds = ({ task }: TrialRequest): number =>
+  task.steps.reduce((sum, { agent, verifier }) => {
+    const hooks = verifier.collect.reduce((total, { timeoutSec }) => total + timeoutSec, 0)
+    return sum + agentSeconds(agent.timeoutSec) + verifier.timeoutSec + hooks
+  }, SLACK_SECONDS)
+
+type Done = { bench: Bench; step: Step; record: StepRecord; taken: Taken[] }
+
+/** Each step begins with what the agent left in the one before; the verifier of a step is seen by no later one. */
+async function runSteps(trial: Trial, bench: Bench, around: Surroundings): Promise<void> {
+  const { request, timings, workshop, steps } = trial
+  let before: Sandbox | undefined
+  let last: Done | undefined
+  for (const [index, step] of request.task.steps.entries()) {
+    const own = await workshop.bench(index)
+    const { place } = step.verifier
+    const apart = place.mode === 'separate' ? imagesFor(trial, place.environment) : undefined
+    const { record, left, taken } = await runStep(own, step, { around, apart, timings }, before)
+    before = left
+    steps.push(await withArtifacts(own, step, record, taken))
+    last = { bench: own, step, record, taken }
+    if (!goesOn(record, step.minReward)) break
+  }
+  if (last && last.step.verifier.place.mode === 'shared') await keepLast(steps, around, last)
+  if (before) bench.removeLater(before)
+}
+
+/** What the services beside the agent's have for us can be taken once nobody needs them any more. */
+async function keepLast(
+  steps: StepRecord[],
+  around: Surroundings,
+  { bench, step, record, taken }: Done,
+): Promise<void> {
+  const more = await takeFromSidecars(bench, around, step)
+  if (more.length > 0) steps[steps.length - 1] = await withArtifacts(bench, step, record, [...taken, ...more])
+}

@@ -1,0 +1,106 @@
+import type { Step } from '../harbor/task.ts'
+import type { Sandbox } from '../sandboxes/sandbox.ts'
+import type { AgentLeft } from './agent.ts'
+import { keepArtifacts, mainArtifacts, remainsOf, sidecarArtifacts, type Taken, takeArtifacts } from './artifacts.ts'
+import type { Bench } from './bench.ts'
+import { sidecarHooks } from './hooks.ts'
+import { withLeftovers } from './leftovers.ts'
+import type { Living } from './living.ts'
+import type { StepRecord } from './record.ts'
+import { closeSurroundings, type Images, openSurroundings, type Surroundings } from './surroundings.ts'
+import type { Timings } from './timings.ts'
+import { type Verdict, verifyApart, verifyFresh } from './verify.ts'
+import { verifyLive } from './verify-live.ts'
+import { work } from './work.ts'
+
+/** Where a step happens, and where it is verified when that is elsewhere. */
+export type StepPlace = { around: Surroundings; apart: Images | undefined; timings: Timings }
+
+/** The agent and its verifier. What the agent left is what the next step goes on with. */
+export async function runStep(
+  bench: Bench,
+  step: Step,
+  place: StepPlace,
+  before: Sandbox | undefined,
+): Promise<{ record: StepRecord; left: Sandbox | undefined; taken: Taken[] }> {
+  const { around, timings } = place
+  const { request } = bench
+  const isApart = step.verifier.place.mode === 'separate'
+  request.onPhase('agent', step.name)
+  const keepAlive = request.verifyMode === 'shared-live' && !isApart
+  const agent = await timings.of('agent', () => work(bench, around, step, { before, keepAlive }))
+  const hooks = [...agent.hooks, ...(await sidecarHooks(bench, around, step))]
+  const taken = agent.living ? [] : await takeFromMain(bench, around, step, agent.sandbox ?? before)
+  if (isApart) taken.push(...(await takeFromSidecars(bench, around, step)))
+
+  request.onPhase('verify', step.name)
+  const verdict = await timings.of('verify', () => judge(bench, step, place, { agent, before, taken }))
+  if (agent.living) taken.push(...(await takeFromMain(bench, around, step, agent.sandbox)))
+  const left = agent.sandbox ?? before
+  if (before && left !== before) bench.removeLater(before)
+  return { record: recordOf(bench, step, agent, { verdict, hooks }), left, taken }
+}
+
+type Evidence = { agent: AgentLeft; before: Sandbox | undefined; taken: Taken[] }
+
+async function judge(bench: Bench, step: Step, { around, apart }: StepPlace, evidence: Evidence): Promise<Verdict> {
+  const { agent, before, taken } = evidence
+  const { verifier } = step
+  if (agent.living) return judgeLiving(bench, around, step, agent.living)
+  if (verifier.place.mode === 'shared' || !apart) {
+    return verifyFresh(bench, around, step, (agent.sandbox ?? before)?.remains)
+  }
+  const own = await openSurroundings(bench, verifier.place.environment, apart, verifier.timeoutSec + SLACK_SECONDS)
+  const verdict = await verifyApart(bench, own, step, taken)
+  await closeSurroundings(bench, own)
+  return verdict
+}
+
+/** Where the tests cannot be run in what the agent left, it is killed, and what remains of it is judged. */
+async function judgeLiving(bench: Bench, around: Surroundings, step: Step, living: Living): Promise<Verdict> {
+  const cold = async (): Promise<Verdict> => {
+    await living.sandbox.kill()
+    await living.sandbox.exited
+    return verifyFresh(bench, around, step, living.sandbox.remains)
+  }
+  return withLeftovers(bench, () => verifyLive(bench, living, step), [
+    { without: 'Nothing that the agent left running was judged.', run: cold },
+  ])
+}
+
+/** For the services beside a verifier, which live as long as it does. */
+const SLACK_SECONDS = 600
+
+const takeFromMain = (bench: Bench, around: Surroundings, step: Step, left: Sandbox | undefined): Promise<Taken[]> =>
+  takeArtifacts(bench, mainArtifacts(step), () => left?.remains, around.workdir)
+
+/** They are killed for it. */
+export async function takeFromSidecars(bench: Bench, around: Surroundings, step: Step): Promise<Taken[]> {
+  const artifacts = sidecarArtifacts(step)
+  if (artifacts.length === 0) return []
+  await closeSurroundings(bench, around)
+  return takeArtifacts(bench, artifacts, remainsOf(around), '/')
+}
+
+/** Kept at the end, when all that belongs to a step is known. */
+export const withArtifacts = async (
+  bench: Bench,
+  step: Step,
+  record: StepRecord,
+  taken: Taken[],
+): Promise<StepRecord> => ({ ...record, artifacts: await keepArtifacts(bench, step, taken) })
+
+type Told = { verdict: Verdict; hooks: StepRecord['hooks'] }
+
+const recordOf = (bench: Bench, step: Step, agent: AgentLeft, { verdict, hooks }: Told): StepRecord => {
+  const { network, ...outcome } = verdict
+  return {
+    name: step.name,
+    agent: agent.exit,
+    ...outcome,
+    notes: bench.notes,
+    network: { agent: agent.network, verifier: network },
+    hooks,
+    artifacts: [],
+  }
+}

@@ -1,0 +1,70 @@
+import { constants } from 'node:fs'
+import { lstat, open, readdir, readlink } from 'node:fs/promises'
+import { basename, join, posix } from 'node:path'
+import { Readable } from 'node:stream'
+import { Header, Pax } from 'tar'
+
+const BLOCK = 512
+
+export type TarHeader = {
+  path: string
+  type: 'File' | 'Directory' | 'SymbolicLink'
+  mode: number
+  uid: number
+  size: number
+  linkpath?: string
+}
+
+/** Whose the files are, and whether others may change them too. */
+export type Ownership = { uid: number; open: boolean }
+
+export function* headerBlocks(header: TarHeader): Generator<Buffer> {
+  const fields = { ...header, gid: header.uid, mtime: new Date(0) }
+  const block = Buffer.alloc(BLOCK)
+  if (new Header(fields).encode(block)) yield new Pax(fields).encode()
+  yield block
+}
+
+export const paddingAfter = (size: number): Buffer => Buffer.alloc((BLOCK - (size % BLOCK)) % BLOCK)
+
+export const endOfTar = (): Buffer => Buffer.alloc(2 * BLOCK)
+
+/** What is in a folder of this machine, or one file, under its own name. Links are kept as they are. */
+export function tarOf(path: string, ownership: Ownership, as?: string): Readable {
+  return Readable.from(packed(path, ownership, as), { objectMode: false })
+}
+
+async function* packed(path: string, ownership: Ownership, as = basename(path)): AsyncGenerator<Buffer> {
+  const stats = await lstat(path)
+  if (stats.isDirectory())
+    for (const name of (await readdir(path)).sort()) yield* entry(join(path, name), name, ownership)
+  else yield* entry(path, as, ownership)
+  yield endOfTar()
+}
+
+async function* entry(path: string, name: string, ownership: Ownership): AsyncGenerator<Buffer> {
+  const stats = await lstat(path)
+  const { uid, open: isOpen } = ownership
+  const mode = isOpen ? (stats.mode & 0o777) | 0o666 | (stats.isDirectory() ? 0o777 : 0) : stats.mode & 0o777
+  if (stats.isSymbolicLink()) {
+    yield* headerBlocks({ path: name, type: 'SymbolicLink', mode, uid, size: 0, linkpath: await readlink(path) })
+  } else if (stats.isDirectory()) {
+    yield* headerBlocks({ path: `${name}/`, type: 'Directory', mode, uid, size: 0 })
+    for (const inner of (await readdir(path)).sort())
+      yield* entry(join(path, inner), posix.join(name, inner), ownership)
+  } else if (stats.isFile()) {
+    await using file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW)
+    const content = await file.readFile()
+    yield* headerBlocks({ path: name, type: 'File', mode, uid, size: content.length })
+    yield content
+    yield paddingAfter(content.length)
+  }
+}
+
+/** Empty folders that anyone may write to. */
+export function tarOfFolders(paths: string[]): Readable {
+  const blocks = paths.flatMap((path) => [
+    ...headerBlocks({ path: `${path}/`, type: 'Directory', mode: 0o777, uid: 0, size: 0 }),
+  ])
+  return Readable.from([Buffer.concat([...blocks, endOfTar()])], { objectMode: false })
+}

@@ -1,0 +1,117 @@
+import { appendFileSync } from 'node:fs'
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Task } from '../harbor/task.ts'
+import { newId } from '../platform/ids.ts'
+import { type Group, type Provider, type Sandbox, SandboxUnavailable } from '../sandboxes/sandbox.ts'
+import type { Bench, TrialRequest } from './bench.ts'
+import { openNetwork } from './network.ts'
+
+/** The benches of one trial, and all that was started on them. */
+export type Workshop = AsyncDisposable & {
+  /** Null: of the whole trial. Steps are counted from 0. */
+  bench(step: number | null): Promise<Bench>
+}
+
+type Started = { sandboxes: Set<Sandbox>; groups: Group[]; removals: Promise<void>[] }
+
+export function openWorkshop(provider: Provider, request: TrialRequest, folder: string): Workshop {
+  const started: Started = { sandboxes: new Set(), groups: [], removals: [] }
+  return {
+    async bench(step) {
+      const own = join(folder, step === null ? 'trial' : String(step))
+      await mkdir(own)
+      return benchOf(provider, request, started, { folder: own, suffix: step === null ? '' : `-${step + 1}` })
+    },
+    async [Symbol.asyncDispose]() {
+      const removals = [...started.sandboxes].map((sandbox) => sandbox.remove())
+      await Promise.allSettled([...started.removals, ...removals])
+      await Promise.allSettled(started.groups.map((group) => group.remove()))
+    },
+  }
+}
+
+type Place = { folder: string; suffix: string }
+
+function benchOf(provider: Provider, request: TrialRequest, started: Started, { folder, suffix }: Place): Bench {
+  const outputFile = (name: string): string => join(request.outputFolder, `${name}${suffix}.log`)
+  return {
+    request,
+    folder,
+    notes: [],
+    outputFile,
+    prepare: (source, timeoutSec) =>
+      withLastLines(request, outputFile('build'), (onLog) =>
+        provider.prepare(source, { signal: request.signal, timeoutSec, onLog }),
+      ),
+    async openGroup() {
+      const group = await provider.openGroup(newId())
+      started.groups.push(group)
+      return group
+    },
+    network: (declared, phase) =>
+      openNetwork(declared, {
+        unsaid: request.networks?.[phase],
+        direct: serviceNames(request.task),
+        egress: request.egress,
+      }),
+    async start(name, spec) {
+      request.signal.throwIfAborted()
+      const sandbox = await provider.start({ ...spec, id: idFor(name), outputFile: outputFile(name) })
+      started.sandboxes.add(sandbox)
+      killOnAbort(sandbox, request.signal)
+      return sandbox
+    },
+    removeLater(sandbox) {
+      started.sandboxes.delete(sandbox)
+      started.removals.push(sandbox.remove())
+    },
+  }
+}
+
+/** What the services of a task call each other. */
+const serviceNames = ({ environment, steps }: Task): string[] => {
+  const places = steps.map(({ verifier: { place } }) => (place.mode === 'separate' ? place.environment : environment))
+  const services = [environment, ...places].flatMap(({ compose }) => compose?.services ?? [])
+  return [
+    ...new Set(
+      services.flatMap(({ name, hostname, aliases }) => [name, ...(hostname === null ? [] : [hostname]), ...aliases]),
+    ),
+  ]
+}
+
+const ID_LENGTH_MAX = 90
+
+/** Unique by its first part; the rest is for people. */
+const idFor = (name: string): string => `${newId()}-${name}`.slice(0, ID_LENGTH_MAX)
+
+function killOnAbort(sandbox: Sandbox, signal: AbortSignal): void {
+  const stop = () => void sandbox.kill()
+  if (signal.aborted) stop()
+  signal.addEventListener('abort', stop, { once: true })
+  const forget = () => signal.removeEventListener('abort', stop)
+  sandbox.exited.then(forget, forget)
+}
+
+const LAST_LINES = 20
+
+/** A build that fails says why at its end. */
+async function withLastLines<T>(
+  { onLog }: TrialRequest,
+  file: string,
+  build: (onLog: (line: string) => void) => Promise<T>,
+): Promise<T> {
+  const last: string[] = []
+  try {
+    return await build((line) => {
+      last.push(line)
+      if (last.length > LAST_LINES) last.shift()
+      appendFileSync(file, `${line}\n`)
+      onLog?.(line)
+    })
+  } catch (error) {
+    const said = last.filter((line) => !(error instanceof Error) || !error.message.includes(line.trim()))
+    if (!(error instanceof SandboxUnavailable) || said.length === 0) throw error
+    throw new SandboxUnavailable(`${error.message}\n${said.join('\n')}`, { cause: error })
+  }
+}
