@@ -1,0 +1,39 @@
+import { tarStream } from '../harbor/archive-stream.ts'
+import { FILES_MAX, TASK_BYTES_MAX } from '../harbor/limits.ts'
+import { type TaskStore, taskStore } from '../harbor/registries/task-store.ts'
+import { tarEntries } from '../harbor/tar-reader.ts'
+import type { Blobs, Digest } from '../platform/blobs/blob.ts'
+import { type Db, transact } from '../platform/db/db.ts'
+import { deleteUnusedContent, insertContent, listUnusedContents, useContents } from './sql.ts'
+
+/** The tasks of all workspaces, once each. */
+export const contents = ({ db, blobs }: { db: Db; blobs: Blobs }): TaskStore =>
+  taskStore(blobs, {
+    find: (digests) => useContents(db, digests),
+    add: async (task) => void (await insertContent(db, task)),
+  })
+
+const SWEEP_MAX = 1000
+
+/** Removes the content of tasks that nothing refers to any more. */
+export async function sweepContents({ db, blobs }: { db: Db; blobs: Blobs }): Promise<number> {
+  const unused = await listUnusedContents(db, SWEEP_MAX)
+  for (const digest of unused) {
+    await transact(db, async (tx) => {
+      const archive = await deleteUnusedContent(tx, digest)
+      if (archive) await blobs.remove(archive)
+    })
+  }
+  return unused.length
+}
+
+/** Of what we packed ourselves, and checked before. */
+const OWN = { entries: FILES_MAX, totalBytes: TASK_BYTES_MAX, ratio: Number.POSITIVE_INFINITY, timeMs: 600_000 }
+
+/** The bytes of one file of a task that is kept. They are whole only when the stream ends without an error. */
+export async function* readContentFile(blobs: Blobs, archive: Digest, path: string): AsyncGenerator<Buffer> {
+  // To the end, also after the file: only there the blob tells whether it was what it should be.
+  for await (const entry of tarEntries(tarStream(await blobs.get(archive), OWN)))
+    if (entry.path === path) yield* entry.content()
+    else for await (const _ of entry.content());
+}
