@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import type { Config } from '../config.ts'
 import { type Rotation, rotateMasterKey } from '../credentials/rotate-master-key.ts'
-import type { Db } from '../platform/db/db.ts'
+import type { Database, Db } from '../platform/db/db.ts'
 import type { Log } from '../platform/log.ts'
 import { openStore } from '../store.ts'
 import { brokenLink } from '../workspaces/audit.ts'
@@ -49,7 +49,11 @@ export async function verifyChains(db: Db): Promise<Chain[]> {
 }
 
 /** A slip in the name of the folder must not make a new and empty database there. */
-async function onExistingData<T>(config: Config, log: Log, work: (db: Db) => Promise<T>): Promise<T> {
+export async function onExistingData<T>(
+  config: Config,
+  log: Log,
+  work: (db: Db, database: Database) => Promise<T>,
+): Promise<T> {
   if (!config.databaseUrl && !existsSync(config.dataFolder)) {
     throw new Error(
       `There is no data in ${config.dataFolder}. Name the folder of the service with --data or ASSAY_DATA.`,
@@ -57,7 +61,7 @@ async function onExistingData<T>(config: Config, log: Log, work: (db: Db) => Pro
   }
   const store = await openStore(config, log)
   try {
-    return await work(store.database.db)
+    return await work(store.database.db, store.database)
   } finally {
     await store.stop()
   }

@@ -1,0 +1,268 @@
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { type TestApp, testApp } from '../../test/support/app.ts'
+import { type PackageRegistryServer, startPackageRegistry } from '../../test/support/package-registry.ts'
+import { smallTask } from '../../test/support/package-registry-rows.ts'
+import { benchmarkTools } from '../app.ts'
+import { sweepContents } from '../contents/contents.ts'
+import { createCredential } from '../credentials/schema.ts'
+import { RegistryUnavailable } from '../harbor/registries/registry.ts'
+import { readEvents } from '../platform/http/read-events.ts'
+import { findForFreezing, freezeDataset } from './freeze.ts'
+import { addBenchmark, listBenchmarks, readBenchmark, removeBenchmark } from './schema.ts'
+
+let app: TestApp
+let registry: PackageRegistryServer
+beforeAll(async () => {
+  registry = await startPackageRegistry()
+  app = await testApp({
+    ASSAY_REGISTRIES: 'samples,harbor',
+    ASSAY_HARBOR_URL: registry.url,
+    ASSAY_HARBOR_PUBLIC_KEY: registry.publicKey,
+  })
+})
+afterAll(async () => {
+  await app[Symbol.asyncDispose]()
+  await registry[Symbol.asyncDispose]()
+})
+beforeEach(() => {
+  registry.requests.length = 0
+})
+
+const add = (reference: string, key?: string) =>
+  app.call(addBenchmark, { body: { reference }, ...(key === undefined ? {} : { key }) })
+const at = (datasetOrg: string, dataset: string) => ({ params: { datasetOrg, dataset } })
+const archives = () => registry.requests.filter((line) => line.includes('dist.tar.gz')).length
+
+/** Everything on this server that an addition could leave. */
+async function traces() {
+  const { rows } = await app.database.pool.query(
+    `select (select count(*) from benchmarks) as benchmarks, (select count(*) from benchmark_tasks) as tasks,
+     (select count(*) from task_contents) as contents`,
+  )
+  return { ...rows[0], blobs: filesIn(app.tools.config.blobs.slice('file:'.length)), drafts: filesIn(drafts()) }
+}
+const drafts = () => join(app.tools.config.dataFolder, 'drafts')
+const filesIn = (folder: string): string[] =>
+  existsSync(folder)
+    ? readdirSync(folder, { recursive: true, withFileTypes: true })
+        .filter((entry) => entry.isFile())
+        .map(({ name }) => name)
+        .sort()
+    : []
+
+async function publish(name: string, tasks: string[], extra: [string, string][] = []) {
+  const versions = []
+  for (const task of tasks) versions.push(await registry.rows.publishTask({ name: task }))
+  for (const [task, line] of extra) {
+    const files = smallTask(task).map(([path, content]): [string, string] => [
+      path,
+      path === 'environment/Dockerfile' ? `FROM debian:bookworm-slim\n${line}\n` : String(content),
+    ])
+    versions.push(await registry.rows.publishTask({ name: task, files }))
+  }
+  return registry.rows.publishDataset({ name, tasks: versions })
+}
+
+test('a dataset of the bundled samples is added, read, listed and removed, without a network', async () => {
+  const added = await add('assay/quick')
+  expect(added).toMatchObject({
+    status: 201,
+    body: {
+      ...{ reference: 'assay/quick', datasetOrg: 'assay', dataset: 'quick', ref: 'latest', tasks: 5 },
+      check: { status: 'passed' },
+    },
+  })
+  expect(registry.requests).toEqual([])
+  expect((await app.call(listBenchmarks)).body.benchmarks[0]).toEqual(added.body)
+  const read = await app.call(readBenchmark, at('assay', 'quick'))
+  expect(read.body.taskList).toHaveLength(5)
+  expect(read.body).toMatchObject(added.body)
+  expect((await app.call(removeBenchmark, at('assay', 'quick'))).status).toBe(204)
+  expect((await app.call(removeBenchmark, at('assay', 'quick'))).status).toBe(404)
+  expect((await app.call(readBenchmark, at('assay', 'quick'))).status).toBe(404)
+})
+
+test('the same content again is 200, and downloads nothing', async () => {
+  await publish('lab/same', ['lab/one', 'lab/two'])
+  const first = await add('lab/same')
+  expect([first.status, archives()]).toEqual([201, 2])
+  const again = await add('lab/same@latest')
+  expect([again.status, archives()]).toEqual([200, 2])
+  expect(again.body).toEqual(first.body)
+})
+
+test('other content replaces the record; content that is shared is not downloaded twice', async () => {
+  await publish('lab/moving', ['lab/stays', 'lab/goes'])
+  const first = await add('lab/moving')
+  await publish('lab/moving', ['lab/stays', 'lab/comes'])
+  registry.requests.length = 0
+  const second = await add('lab/moving')
+  expect([second.status, archives()]).toEqual([201, 1])
+  expect(second.body.digest).not.toBe(first.body.digest)
+  const { body } = await app.call(readBenchmark, at('lab', 'moving'))
+  expect(body.taskList.map((task: { name: string }) => task.name)).toEqual(['lab/comes', 'lab/stays'])
+  expect((await add('lab/moving@1')).body).toMatchObject({ ref: '1', digest: first.body.digest })
+})
+
+test('one bad task refuses the dataset, and leaves no row, no blob and no folder', async () => {
+  const before = await traces()
+  await publish(
+    'lab/bad',
+    ['lab/fine'],
+    [['lab/thief', 'COPY --from=tests /tests /tests\nRUN curl http://169.254.169.254/']],
+  )
+  const { status, body } = await add('lab/bad')
+  expect({ status, code: body.code }).toEqual({ status: 422, code: 'benchmark_refused' })
+  expect(body.findings.filter((finding: { severity: string }) => finding.severity === 'block')).not.toEqual([])
+  expect(new Set(body.findings.map((finding: { task: string }) => finding.task))).toEqual(new Set(['lab/thief']))
+  expect(await traces()).toEqual(before)
+})
+
+test('a refusal keeps what was there', async () => {
+  await publish('lab/kept', ['lab/good'])
+  const first = await add('lab/kept')
+  await publish('lab/kept', ['lab/good'], [['lab/evil', 'RUN curl http://169.254.169.254/latest/meta-data/']])
+  expect((await add('lab/kept')).status).toBe(422)
+  expect((await app.call(readBenchmark, at('lab', 'kept'))).body).toMatchObject(first.body)
+})
+
+test('bytes that are not what the registry promised are refused', async () => {
+  const version = await publish('lab/forged', ['lab/forged-task'])
+  const path = version.tasks[0]?.archive_path ?? ''
+  const other = await registry.rows.publishTask({ name: 'lab/another' })
+  registry.rows.objects.set(path, registry.rows.objects.get(other.archive_path) ?? Buffer.alloc(0))
+  const { status, body } = await add('lab/forged')
+  expect({ status, findings: body.findings }).toMatchObject({
+    status: 422,
+    findings: [{ task: 'lab/forged-task', rule: 'digest_mismatch', severity: 'block' }],
+  })
+})
+
+test('what is not a dataset to be had is 404, what is no dataset to compare on 422', async () => {
+  await registry.rows.publishTask({ name: 'lab/single' })
+  await publish('lab/empty', [])
+  registry.rows.publishDataset({ name: 'lab/private', tasks: [], isPrivate: true })
+  const task = await registry.rows.publishTask({ name: 'lab/t' })
+  registry.rows.publishDataset({ name: 'lab/yanked', tasks: [task], yankedReason: 'It leaked.' })
+  const many = Array.from({ length: 501 }, (_, n) =>
+    registry.rows.addTask(`lab/many-${n}`, `sha256:${n.toString(16).padStart(64, '0')}`),
+  )
+  registry.rows.publishDataset({ name: 'lab/many', tasks: many })
+  const outcome = async (reference: string) => {
+    const { status, body } = await add(reference)
+    return `${status} ${body.code}`
+  }
+  expect(await outcome('lab/nothing')).toBe('404 dataset_not_found')
+  expect(await outcome('lab/single')).toBe('404 dataset_not_found')
+  expect(await outcome('lab/private')).toBe('404 dataset_not_found')
+  expect(await outcome('lab/empty')).toBe('422 no_tasks')
+  expect(await outcome('lab/many')).toBe('422 too_many_tasks')
+  expect(await outcome('lab/yanked')).toBe('422 benchmark_refused')
+  expect(await outcome('just-a-name')).toBe('422 invalid_request')
+  expect(archives()).toBe(0)
+})
+
+test('a personal key opens private datasets to its workspace only, and one that is refused says so', async () => {
+  const task = await registry.rows.publishTask({ name: 'lab/secret-task', isPrivate: true })
+  registry.rows.publishDataset({ name: 'lab/secret', tasks: [task], isPrivate: true })
+  const other = await app.otherWorkspace('keyholder')
+  const apiKey = registry.addKey(['lab'])
+  await app.call(createCredential, {
+    params: { org: other.login },
+    key: other.key,
+    body: { kind: 'registry', provider: 'harbor', name: 'ours', secret: { apiKey } },
+  })
+  const addThere = () =>
+    app.call(addBenchmark, { params: { org: other.login }, key: other.key, body: { reference: 'lab/secret' } })
+  expect((await addThere()).status).toBe(201)
+  expect((await add('lab/secret')).status).toBe(404)
+  registry.revokeKey(apiKey)
+  registry.expireTokens()
+  expect(await addThere()).toMatchObject({ status: 422, body: { code: 'registry_access_refused' } })
+})
+
+test('a registry that breaks off is 503, and the next try goes on where it was', async () => {
+  const names = Array.from({ length: 20 }, (_, n) => `lab/b${10 + n}`)
+  const version = await publish('lab/broken', names)
+  const path = version.tasks.at(-1)?.archive_path ?? ''
+  registry.misbehave({ on: path, times: 1, status: 429, headers: { 'retry-after': '3600' } })
+  expect(await add('lab/broken')).toMatchObject({
+    status: 503,
+    body: { code: 'registry_unavailable', retryable: true },
+  })
+  registry.requests.length = 0
+  expect((await add('lab/broken')).status).toBe(201)
+  expect(archives()).toBeLessThan(names.length / 2)
+  expect(filesIn(drafts())).toEqual([])
+})
+
+test('two who add the same at the same time get one record', async () => {
+  await publish('lab/twice', ['lab/x1', 'lab/x2', 'lab/x3', 'lab/x4'])
+  const answers = await Promise.all([add('lab/twice'), add('lab/twice'), add('lab/twice')])
+  expect(answers.map(({ status }) => status).sort()).toEqual([200, 200, 201])
+  expect(new Set(answers.map(({ body }) => body.addedAt)).size).toBe(1)
+  expect(filesIn(drafts())).toEqual([])
+})
+
+test('progress is streamed and ends with the result, or with the problem', async () => {
+  await publish('lab/watched', ['lab/w1', 'lab/w2', 'lab/w3'])
+  const stream = async (reference: string) => {
+    const response = await fetch(`${app.url}/api/orgs/local/benchmarks`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${app.adminKey}`,
+        'content-type': 'application/json',
+        accept: 'text/event-stream',
+      },
+      body: JSON.stringify({ reference }),
+    })
+    expect(response.headers.get('content-type')).toBe('text/event-stream')
+    return response.body ? Array.fromAsync(readEvents(response.body)) : []
+  }
+  const events = await stream('lab/watched')
+  expect(events.map(({ event }) => event).slice(0, 1)).toEqual(['progress'])
+  expect(events.at(-1)?.event).toBe('result')
+  expect(JSON.parse(events.at(-1)?.data ?? '')).toMatchObject({ dataset: 'watched', tasks: 3 })
+  const refused = await stream('lab/nowhere')
+  expect(refused.map(({ event }) => event)).toEqual(['problem'])
+  expect(JSON.parse(refused[0]?.data ?? '')).toMatchObject({ status: 404, code: 'dataset_not_found' })
+})
+
+test('freezing downloads again what was added, and nothing else will do', async () => {
+  const version = await publish('lab/frozen', ['lab/f1', 'lab/f2'])
+  const { body } = await add('lab/frozen')
+  await publish('lab/frozen', ['lab/f3'])
+  registry.requests.length = 0
+  const tools = benchmarkTools(app.tools)
+  const { rows } = await app.database.pool.query(`select id from workspaces where login = 'local'`)
+  const place = { workspaceId: rows[0].id, datasetOrg: 'lab', dataset: 'frozen' }
+  const found = await findForFreezing(tools.db, place)
+  const freeze = () => freezeDataset(tools, place.workspaceId, found?.resolved, new AbortController().signal)
+  const frozen = await freeze()
+  expect(frozen).toMatchObject({ kind: 'frozen', digest: body.digest, tasks: [{ name: 'lab/f1' }, { name: 'lab/f2' }] })
+  expect(archives()).toBe(2)
+
+  const [first, second] = version.tasks.map((task) => task.archive_path)
+  registry.rows.objects.set(first ?? '', registry.rows.objects.get(second ?? '') ?? Buffer.alloc(0))
+  expect(await freeze()).toMatchObject({ kind: 'changed' })
+  registry.misbehave({ on: 'dist.tar.gz', times: 1, status: 429, headers: { 'retry-after': '3600' } })
+  await expect(freeze()).rejects.toThrow(RegistryUnavailable)
+  expect(await findForFreezing(tools.db, { ...place, dataset: 'never-added' })).toBeUndefined()
+})
+
+test('the content of tasks goes a day after nothing refers to it, and not before', async () => {
+  await publish('lab/gone', ['lab/only-here'])
+  await add('lab/gone')
+  const tools = { db: app.tools.database.db, blobs: app.tools.blobs }
+  await app.call(removeBenchmark, at('lab', 'gone'))
+  await sweepContents(tools)
+  const { contents } = await traces()
+  await app.database.pool.query(`update task_contents set used_at = now() - interval '2 days'`)
+  expect(await sweepContents(tools)).toBeGreaterThan(0)
+  const after = await traces()
+  expect(after.contents).toBeLessThan(contents)
+  expect(after.blobs).toHaveLength(after.contents)
+  expect(await sweepContents(tools)).toBe(0)
+})

@@ -1,0 +1,74 @@
+import { z } from 'zod'
+import { tried, type ValidateTools } from '../batches/validate.ts'
+import type { Validation } from '../batches/validator.ts'
+import { isOffered } from '../catalog/offers.ts'
+import { sandboxChoices } from '../catalog/sandboxes.ts'
+import { type Db, transact } from '../platform/db/db.ts'
+import { derivedId } from '../platform/ids.ts'
+import { enqueueAll, type Job, type JobKind, type RunnableKind } from '../platform/jobs/jobs.ts'
+import { readBenchmark } from './benchmarks.ts'
+import type { Benchmark, TaskTrying } from './schema.ts'
+import * as rows from './sql.ts'
+
+const Payload = z.strictObject({ benchmark: z.uuid(), task: z.string() })
+type Payload = z.infer<typeof Payload>
+
+const FAILURES_MAX = 3
+/** Where there is no worker yet, the first that comes has most likely this one. */
+const USUAL = 'local'
+
+const calibrateKind = (sandbox: string): JobKind<Payload> => ({
+  ...{ kind: `benchmark.calibrate.${sandbox}`, payload: Payload, failuresMax: FAILURES_MAX },
+})
+
+/** Has every task tried that was not. Asked again, it goes on where it was. */
+export function beginCalibration(db: Db, place: rows.Place): Promise<Benchmark> {
+  return transact(db, async (tx) => {
+    await rows.lockBenchmark(tx, place)
+    const row = await rows.findBenchmarkRow(tx, place)
+    if (!row) return readBenchmark(tx, place) // it was removed meanwhile: that says so
+    const sandbox = row.calibrated_in ?? (await offeredSandbox(tx)) ?? USUAL
+    await rows.setCalibratedIn(tx, row.id, sandbox)
+    const untried = (await rows.listTaskRows(tx, row.id)).filter(({ calibration }) => calibration === null)
+    const jobs = untried.map(({ name }) => ({
+      id: derivedId('benchmark task', row.id, name),
+      payload: { benchmark: row.id, task: name },
+    }))
+    await enqueueAll(tx, calibrateKind(sandbox), jobs)
+    const { taskList, ...benchmark } = await readBenchmark(tx, place)
+    return benchmark
+  })
+}
+
+/** The first that a live worker offers. */
+async function offeredSandbox(db: Db): Promise<string | undefined> {
+  for (const { id } of sandboxChoices) if (await isOffered(db, id)) return id
+  return undefined
+}
+
+type CalibrateTools = Omit<ValidateTools, 'sandboxWaitMs'>
+
+/** Tries tasks in one sandbox. */
+export const calibrateJob = (tools: CalibrateTools, sandbox: string): RunnableKind<Payload> => ({
+  ...calibrateKind(sandbox),
+  run: (job) => runCalibration(tools, sandbox, job),
+  failed: (tx, payload, reason) => store(tx, payload, { ...NOTHING, error: reason }),
+})
+
+const NOTHING: TaskTrying = { verifyMode: null, strength: null, winners: [], error: null }
+
+async function runCalibration(tools: CalibrateTools, sandbox: string, job: Job<Payload>): Promise<void> {
+  const row = await rows.findTaskRow(tools.db, job.payload.benchmark, job.payload.task)
+  if (!row || row.calibration !== null) return
+  const validation = await tried(tools, sandbox, row.digest, job.signal)
+  if (validation.kind === 'unavailable') throw new Error(validation.detail)
+  await job.finish((tx) => store(tx, job.payload, tryingOf(validation)))
+}
+
+function tryingOf(validation: Exclude<Validation, { kind: 'unavailable' }>): TaskTrying {
+  const { verifyMode, strength, winners } = validation.calibration
+  return { verifyMode, strength, winners, error: validation.kind === 'rejected' ? validation.rejection.detail : null }
+}
+
+const store = async (tx: Db, { benchmark, task }: Payload, trying: TaskTrying): Promise<void> =>
+  void (await rows.setCalibration(tx, benchmark, task, JSON.stringify(trying)))

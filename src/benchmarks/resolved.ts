@@ -1,0 +1,30 @@
+import { z } from 'zod'
+import type { ResolvedDataset } from '../harbor/registries/registry.ts'
+import { type Digest, isDigest } from '../platform/blobs/blob.ts'
+
+const DigestText = z.custom<Digest>(isDigest)
+
+/** What a registry said of a dataset, as it lies in the database. */
+export const StoredResolution: z.ZodType<ResolvedDataset> = z.object({
+  registry: z.string(),
+  org: z.string(),
+  name: z.string(),
+  ref: z.string(),
+  resolvedRef: z.string(),
+  revision: z.number().nullable(),
+  description: z.string(),
+  digest: DigestText,
+  tasks: z.array(
+    z.object({
+      org: z.string(),
+      name: z.string(),
+      digest: DigestText,
+      at: z.discriminatedUnion('kind', [
+        z.object({ kind: z.literal('archive'), path: z.string() }),
+        z.object({ kind: z.literal('git'), url: z.string(), commit: z.string(), path: z.string() }),
+        z.object({ kind: z.literal('folder'), path: z.string() }),
+      ]),
+    }),
+  ),
+  files: z.array(z.object({ path: z.string(), digest: DigestText })),
+})

@@ -1,0 +1,34 @@
+import type { KeyCaller } from '../platform/http/caller.ts'
+import { reply } from '../platform/http/endpoint.ts'
+import { type Route, route } from '../platform/http/route.ts'
+import { actorOf } from '../workspaces/audit.ts'
+import { type AddTools, addBenchmark } from './add.ts'
+import { listBenchmarks, readBenchmark, removeBenchmark } from './benchmarks.ts'
+import { beginCalibration } from './calibrate.ts'
+import * as schema from './schema.ts'
+
+export const benchmarkRoutes = (tools: AddTools): Route[] => [
+  route(schema.addBenchmark, async ({ caller, body, requestId, signal, onProgress }) => {
+    const { kind, benchmark } = await addBenchmark(tools, by(caller, requestId), body.reference, { signal, onProgress })
+    const status = kind === 'added' ? 201 : 200
+    if (!body.calibrate) return reply(status, benchmark)
+    const { datasetOrg, dataset } = benchmark
+    return reply(status, await beginCalibration(tools.db, { workspaceId: caller.workspace.id, datasetOrg, dataset }))
+  }),
+  route(schema.listBenchmarks, async ({ db, caller, query }) =>
+    reply(200, await listBenchmarks(db, caller.workspace.id, query)),
+  ),
+  route(schema.readBenchmark, async ({ db, caller, params }) =>
+    reply(200, await readBenchmark(db, { workspaceId: caller.workspace.id, ...params })),
+  ),
+  route(schema.removeBenchmark, async ({ db, caller, params, requestId }) => {
+    await removeBenchmark(db, by(caller, requestId), params)
+    return reply(204)
+  }),
+]
+
+const by = (caller: KeyCaller, requestId: string) => ({
+  workspaceId: caller.workspace.id,
+  actor: actorOf(caller),
+  requestId,
+})

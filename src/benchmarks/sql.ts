@@ -1,0 +1,137 @@
+import { sql } from 'kysely'
+import { type Db, lock } from '../platform/db/db.ts'
+import type { Page } from '../platform/http/page.ts'
+
+const SHOWN = [
+  'id',
+  'reference',
+  'dataset_org',
+  'dataset',
+  'ref',
+  'resolved_ref',
+  'digest',
+  'tasks',
+  'description',
+  'ruleset',
+  'warnings',
+  'added_at',
+  'calibrated_in',
+] as const
+
+export type BenchmarkRow = NonNullable<Awaited<ReturnType<typeof findBenchmarkRow>>>
+/** How a workspace names one. */
+export type Place = { workspaceId: string; datasetOrg: string; dataset: string }
+
+/** One at a time adds, replaces or removes it. */
+export const lockBenchmark = (tx: Db, { workspaceId, datasetOrg, dataset }: Place) =>
+  lock(tx, `benchmark ${workspaceId} ${datasetOrg}/${dataset}`)
+
+export const findBenchmarkRow = (db: Db, { workspaceId, datasetOrg, dataset }: Place) =>
+  db
+    .selectFrom('benchmarks')
+    .select(SHOWN)
+    .where('workspace_id', '=', workspaceId)
+    .where('dataset_org', '=', datasetOrg)
+    .where('dataset', '=', dataset)
+    .executeTakeFirst()
+
+/** Enough to download the same again. */
+export const findResolved = (db: Db, { workspaceId, datasetOrg, dataset }: Place) =>
+  db
+    .selectFrom('benchmarks')
+    .select(['tasks', 'resolved'])
+    .where('workspace_id', '=', workspaceId)
+    .where('dataset_org', '=', datasetOrg)
+    .where('dataset', '=', dataset)
+    .executeTakeFirst()
+
+export const listBenchmarkRows = (db: Db, workspaceId: string, page: Page) =>
+  db
+    .selectFrom('benchmarks')
+    .select(SHOWN)
+    .where('workspace_id', '=', workspaceId)
+    .$if(page.cursor !== undefined, (query) =>
+      query.where(sql<boolean>`(added_at, id) < (${page.cursor?.at}::timestamptz, ${page.cursor?.id}::uuid)`),
+    )
+    .orderBy('added_at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(page.limit + 1)
+    .execute()
+
+export const listTaskRows = (db: Db, benchmarkId: string) =>
+  db
+    .selectFrom('benchmark_tasks')
+    .select(['name', 'digest', 'calibration'])
+    .where('benchmark_id', '=', benchmarkId)
+    .orderBy('name')
+    .execute()
+
+/** Of the tasks of these benchmarks that were tried: how many, and what came of it. */
+export const countTried = (db: Db, benchmarkIds: readonly string[]) =>
+  db
+    .selectFrom('benchmark_tasks')
+    .select('benchmark_id')
+    .select((eb) => eb.fn.countAll<number>().as('done'))
+    .select(sql<number>`count(*) filter (where calibration ->> 'verifyMode' is not null)`.as('fit'))
+    .select(sql<number>`count(*) filter (where calibration ->> 'strength' = 'weak')`.as('weak'))
+    .where('benchmark_id', 'in', benchmarkIds)
+    .where('calibration', 'is not', null)
+    .groupBy('benchmark_id')
+    .execute()
+
+export const setCalibratedIn = (tx: Db, benchmarkId: string, sandbox: string) =>
+  tx.updateTable('benchmarks').set({ calibrated_in: sandbox }).where('id', '=', benchmarkId).execute()
+
+/** Undefined when the benchmark was removed or replaced meanwhile. */
+export const findTaskRow = (db: Db, benchmarkId: string, name: string) =>
+  db
+    .selectFrom('benchmark_tasks')
+    .select(['digest', 'calibration'])
+    .where('benchmark_id', '=', benchmarkId)
+    .where('name', '=', name)
+    .executeTakeFirst()
+
+export const setCalibration = (tx: Db, benchmarkId: string, name: string, calibration: string) =>
+  tx
+    .updateTable('benchmark_tasks')
+    .set({ calibration })
+    .where('benchmark_id', '=', benchmarkId)
+    .where('name', '=', name)
+    .execute()
+
+type NewBenchmark = {
+  id: string
+  workspace_id: string
+  dataset_org: string
+  dataset: string
+  reference: string
+  ref: string
+  resolved_ref: string
+  digest: string
+  description: string
+  tasks: number
+  resolved: string
+  ruleset: string
+  warnings: string
+}
+
+/** In the place of the one that was there. */
+export async function replaceBenchmark(tx: Db, row: NewBenchmark, tasks: { name: string; digest: string }[]) {
+  await deleteBenchmarkRow(tx, { workspaceId: row.workspace_id, datasetOrg: row.dataset_org, dataset: row.dataset })
+  const inserted = await tx.insertInto('benchmarks').values(row).returning(SHOWN).executeTakeFirstOrThrow()
+  await tx
+    .insertInto('benchmark_tasks')
+    .values(tasks.map((task) => ({ benchmark_id: row.id, ...task })))
+    .execute()
+  return inserted
+}
+
+export async function deleteBenchmarkRow(tx: Db, { workspaceId, datasetOrg, dataset }: Place): Promise<boolean> {
+  const { numDeletedRows } = await tx
+    .deleteFrom('benchmarks')
+    .where('workspace_id', '=', workspaceId)
+    .where('dataset_org', '=', datasetOrg)
+    .where('dataset', '=', dataset)
+    .executeTakeFirstOrThrow()
+  return numDeletedRows > 0n
+}

@@ -1,0 +1,35 @@
+import { benchmarkTools, openTools } from '../app.ts'
+import { addBenchmark } from '../benchmarks/add.ts'
+import { listBenchmarks, readBenchmark, removeBenchmark } from '../benchmarks/benchmarks.ts'
+import type { AddProgress, Benchmark, BenchmarkTask } from '../benchmarks/schema.ts'
+import type { Config } from '../config.ts'
+import type { Log } from '../platform/log.ts'
+import { readWorkspaceRow } from '../workspaces/workspaces.ts'
+import { onExistingData } from './operate.ts'
+
+/** What the owner of the machine can do with benchmarks where no service runs. */
+export type Benchmarks = {
+  add(wish: { reference: string }, onProgress: (progress: AddProgress) => void): Promise<Benchmark>
+  list(): Promise<Benchmark[]>
+  read(datasetOrg: string, dataset: string): Promise<Benchmark & { taskList: BenchmarkTask[] }>
+  remove(datasetOrg: string, dataset: string): Promise<void>
+}
+
+export const withBenchmarks = <T>(
+  config: Config,
+  log: Log,
+  { org, signal }: { org: string; signal: AbortSignal },
+  work: (benchmarks: Benchmarks) => Promise<T>,
+): Promise<T> =>
+  onExistingData(config, log, async (db, database) => {
+    const workspace = await readWorkspaceRow(db, org)
+    const tools = benchmarkTools(await openTools(config, database, log))
+    const by = { workspaceId: workspace.id, actor: 'operator' }
+    return work({
+      add: async ({ reference }, onProgress) =>
+        (await addBenchmark(tools, by, reference, { signal, onProgress })).benchmark,
+      list: async () => (await listBenchmarks(db, workspace.id, { limit: Number.MAX_SAFE_INTEGER - 1 })).benchmarks,
+      read: (datasetOrg, dataset) => readBenchmark(db, { workspaceId: workspace.id, datasetOrg, dataset }),
+      remove: (datasetOrg, dataset) => removeBenchmark(db, by, { datasetOrg, dataset }),
+    })
+  })
