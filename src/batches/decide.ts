@@ -1,0 +1,76 @@
+import { type Db, transact } from '../platform/db/db.ts'
+import { type FieldError, invalidRequest, Problem, type ProblemKind } from '../platform/problem.ts'
+import type { By } from '../repos/repos.ts'
+import { record } from '../workspaces/audit.ts'
+import { runIdOf } from './run.ts'
+import { taskChanged, taskNotReady } from './schema.ts'
+import type { BatchTask } from './shapes/schema.ts'
+import * as rows from './sql.ts'
+import { taskOf } from './tasks.ts'
+
+export type DecisionWish = {
+  taskId: string
+  decision: 'approved' | 'declined'
+  digest: string
+  note?: string | undefined
+}
+
+/** All of them, or none. A decision is about exactly the files that somebody looked at. */
+export function decide(db: Db, by: By, batch: string, wishes: readonly DecisionWish[]): Promise<BatchTask[]> {
+  requireDistinct(wishes)
+  return transact(db, async (tx) => {
+    const ids = wishes.map(({ taskId }) => taskId)
+    const found = new Map((await rows.lockTaskRows(tx, batch, ids)).map((row) => [row.id, row]))
+    requireDecidable(wishes, found)
+    const decided: BatchTask[] = []
+    for (const { taskId, decision, digest, note } of wishes) {
+      decided.push(taskOf(await rows.decideTaskRow(tx, batch, taskId, { decision, note: note ?? null })))
+      const detail = { decision, digest }
+      await record(tx, { ...by, action: 'task.decided', subject: `${runIdOf(batch)}/${taskId}`, detail })
+    }
+    return decided
+  })
+}
+
+function requireDistinct(wishes: readonly DecisionWish[]): void {
+  const seen = new Set<string>()
+  const errors = wishes.flatMap(({ taskId }, place) => {
+    const isDouble = seen.has(taskId)
+    seen.add(taskId)
+    return isDouble ? [errorAt(place, 'taskId', 'duplicate', 'This task is decided on twice.')] : []
+  })
+  refuse(invalidRequest, errors)
+}
+
+/** In the order of checks: what is not there, then what is not ready, then what has changed. */
+function requireDecidable(wishes: readonly DecisionWish[], found: ReadonlyMap<string, rows.TaskRow>): void {
+  const where = (isWrong: (row: rows.TaskRow | undefined, wish: DecisionWish) => boolean) =>
+    wishes.flatMap((wish, place) => (isWrong(found.get(wish.taskId), wish) ? [{ wish, place }] : []))
+  refuse(
+    invalidRequest,
+    where((row) => row === undefined).map(({ place }) =>
+      errorAt(place, 'taskId', 'unknown_task', 'There is no such task in this batch.'),
+    ),
+  )
+  refuse(
+    taskNotReady,
+    where((row) => row?.state !== 'ready').map(({ place, wish }) =>
+      errorAt(place, 'taskId', taskNotReady.code, `${wish.taskId} is ${found.get(wish.taskId)?.state}.`),
+    ),
+  )
+  refuse(
+    taskChanged,
+    where((row, { digest }) => row?.digest !== digest).map(({ place, wish }) =>
+      errorAt(place, 'digest', taskChanged.code, `${wish.taskId} is ${found.get(wish.taskId)?.digest} now.`),
+    ),
+  )
+}
+
+const errorAt = (place: number, field: string, code: string, message: string): FieldError => ({
+  ...{ pointer: `/decisions/${place}/${field}`, code, message },
+})
+
+function refuse(kind: ProblemKind, errors: FieldError[]): void {
+  const [first] = errors
+  if (first) throw new Problem(kind, first.message, { errors })
+}

@@ -1,0 +1,141 @@
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { type TestApp, testApp } from '../../test/support/app.ts'
+import { archiveOf, smallTask } from '../../test/support/archives.ts'
+import { importing } from '../../test/support/batches.ts'
+import { type RawEntry, tar, tgz } from '../harbor/testing/raw-tar.ts'
+import { importBatch } from './schema.ts'
+
+let app: TestApp
+let lab: Awaited<ReturnType<typeof importing>>
+beforeAll(async () => {
+  app = await testApp()
+})
+beforeEach(async () => {
+  lab = await importing(app)
+})
+afterAll(async () => app[Symbol.asyncDispose]())
+
+const filesIn = (...path: string[]): string[] => {
+  const folder = join(app.tools.config.dataFolder, ...path)
+  if (!existsSync(folder)) return []
+  const entries = readdirSync(folder, { recursive: true, withFileTypes: true })
+  return entries.filter((entry) => entry.isFile()).map(({ name }) => name)
+}
+
+/** Everything of a request or a job that could be left lying about. */
+const leftovers = () => [...filesIn('uploads'), ...filesIn('drafts'), ...filesIn('trials')]
+
+const address = () => `${app.url}/api/orgs/local/repos/lab/${lab.place.name}/batches/import`
+const post = (body: Uint8Array | ReadableStream, type: string | undefined) =>
+  app.fetch(address().slice(app.url.length), {
+    method: 'POST',
+    headers: { authorization: `Bearer ${app.adminKey}`, ...(type === undefined ? {} : { 'content-type': type }) },
+    body,
+    duplex: 'half',
+  } as RequestInit)
+
+const MIB = 1024 * 1024
+const batches = async () => (await app.database.pool.query('select count(*)::int as count from batches')).rows[0].count
+
+test('one byte more than 64 MiB is 413, told beforehand or not, and leaves nothing', async () => {
+  const before = await batches()
+  const large = new Uint8Array(64 * MIB + 1)
+  large.set([0x1f, 0x8b])
+  expect(await post(large, 'application/gzip')).toMatchObject({ status: 413, body: { code: 'body_too_large' } })
+  let sent = 0
+  const endless = new ReadableStream({
+    pull(controller) {
+      sent += MIB
+      controller.enqueue(new Uint8Array(MIB).fill(1))
+      if (sent > 80 * MIB) controller.close()
+    },
+  })
+  const outcome = await post(endless, 'application/gzip').then(
+    ({ status }) => status,
+    () => 'connection closed',
+  )
+  expect([413, 'connection closed']).toContain(outcome)
+  expect([await batches(), leftovers()]).toEqual([before, []])
+})
+
+test('exactly 64 MiB is taken', async () => {
+  const archive = new Uint8Array(64 * MIB)
+  archive.set([0x1f, 0x8b])
+  expect((await post(archive, 'application/gzip')).status).toBe(202)
+})
+
+test('what is not gzip is 400, another type is 415', async () => {
+  const before = await batches()
+  expect(await post(tar({ name: 'a/task.toml' }), 'application/gzip')).toMatchObject({
+    ...{ status: 400, body: { code: 'malformed_body' } },
+  })
+  expect((await post(new Uint8Array(), 'application/gzip')).status).toBe(400)
+  expect((await post(new Uint8Array([0x1f]), 'application/gzip')).status).toBe(400)
+  expect((await post(archiveOf({ hello: smallTask() }), 'application/json')).status).toBe(415)
+  expect((await post(archiveOf({ hello: smallTask() }), undefined)).status).toBe(415)
+  expect([await batches(), leftovers()]).toEqual([before, []])
+})
+
+const task = (...more: RawEntry[]): Buffer => archiveOf({ hello: smallTask() }, ...more)
+const bomb = () => gzipSync(Buffer.alloc(32 * MIB))
+
+test.each<[string, () => Buffer, string]>([
+  ['a zip bomb', bomb, 'archive_refused'],
+  [
+    'a bomb inside a task',
+    () => task({ name: 'hello/tests/zeros', content: Buffer.alloc(32 * MIB) }),
+    'archive_refused',
+  ],
+  ['an archive that was cut off', () => task().subarray(0, 200), 'archive_refused'],
+  ['gzip of something else', () => gzipSync('hello'), 'archive_refused'],
+  ['no entries', () => tgz(), 'archive_refused'],
+  ['only folders', () => tgz({ name: 'hello/', type: '5' }), 'no_tasks'],
+  ['no task', () => tgz({ name: 'README.md', content: 'x' }), 'no_tasks'],
+  ['a task too deep', () => archiveOf({ 'a/b/c/d/hello': smallTask() }), 'no_tasks'],
+  ['a link', () => task({ name: 'hello/tests/passwd', type: '2', target: '/etc/passwd' }), 'archive_refused'],
+  ['a link inside', () => task({ name: 'hello/tests/again', type: '2', target: 'test.sh' }), 'archive_refused'],
+  ['a hard link', () => task({ name: 'hello/x', type: '1', target: 'hello/task.toml' }), 'archive_refused'],
+  ['a device', () => task({ name: 'hello/tests/null', type: '3' }), 'archive_refused'],
+  ['a path that leads out', () => task({ name: '../escaped', content: 'x' }), 'archive_refused'],
+  ['an absolute path', () => task({ name: '/tmp/escaped', content: 'x' }), 'archive_refused'],
+  ['a file twice', () => task({ name: 'hello/task.toml', content: 'x' }), 'archive_refused'],
+  ['a name in two casings', () => task({ name: 'HELLO/task.toml', content: 'x' }), 'archive_refused'],
+  [
+    'more tasks than a batch has',
+    () => archiveOf(Object.fromEntries(Array.from({ length: 301 }, (_, n) => [`t${n}`, { 'task.toml': '' }]))),
+    'too_many_tasks',
+  ],
+])('%s fails the batch, says why and leaves nothing', async (_what, archive, code) => {
+  const { status, body } = await app.call(importBatch, { params: lab.place, upload: archive() })
+  expect(status).toBe(202)
+  await lab.work()
+  const run = await lab.read(body.runId)
+  expect(run).toMatchObject({ state: 'failed', error: { code, retryable: false }, counts: { discovered: 0 } })
+  expect(run.error.message).not.toBe('')
+  expect([await lab.tasks(body.runId), leftovers()]).toEqual([[], []])
+})
+
+test('two folders of one name get ids of their own, and the second is rejected as a double', async () => {
+  const { run, tasks } = await lab.imported({ 'a/hello': smallTask(), 'b/hello': smallTask() })
+  expect(run.rejections).toEqual({ duplicate_name: 1 })
+  expect(tasks).toMatchObject([
+    { taskId: 'hello', state: 'ready' },
+    { taskId: 'hello-2', state: 'rejected' },
+  ])
+})
+
+test('a folder with any name gets an id that fits an address; what belongs to no task is left out', async () => {
+  const { run, tasks } = await lab.imported({ '--x y&z': smallTask(), ünï: smallTask(), '': { 'README.md': 'x' } })
+  const ids: string[] = tasks.map(({ taskId }: { taskId: string }) => taskId)
+  expect(ids).toHaveLength(2)
+  for (const id of ids) expect(id).toMatch(/^[A-Za-z0-9][A-Za-z0-9._-]*$/)
+  expect(run.warnings).toEqual(['1 files or folders of the archive belong to no task and were left out.'])
+})
+
+test('a single task at the root of the archive is taken', async () => {
+  const { tasks } = await lab.imported({ '': smallTask() })
+  expect(tasks).toMatchObject([{ taskId: 'task', state: 'ready' }])
+})

@@ -1,0 +1,139 @@
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { isOffered } from '../catalog/offers.ts'
+import { sandboxChoices } from '../catalog/sandboxes.ts'
+import { withDraft } from '../contents/drafts.ts'
+import { unpack } from '../harbor/archive.ts'
+import { ArchiveRefused } from '../harbor/archive-refused.ts'
+import type { StoredTask } from '../harbor/registries/task-store.ts'
+import type { Blobs } from '../platform/blobs/blob.ts'
+import type { Db } from '../platform/db/db.ts'
+import { derivedId } from '../platform/ids.ts'
+import { enqueue, type Job, type JobKind, type RunnableKind } from '../platform/jobs/jobs.ts'
+import { openArchive } from './archives.ts'
+import { discoverTasks } from './discover.ts'
+import { TASKS_MAX } from './schema.ts'
+import { type Screened, screenTask } from './screen.ts'
+import type { BatchError } from './shapes/schema.ts'
+import * as rows from './sql.ts'
+import { endIfDone, enqueueValidations, waitForSandbox } from './validate.ts'
+
+export type ImportTools = {
+  db: Db
+  blobs: Blobs
+  draftsFolder: string
+  /** How long a batch waits before it looks for a sandbox again. */
+  sandboxWaitMs: number
+}
+
+const Payload = z.strictObject({ batch: z.uuid() })
+type Payload = z.infer<typeof Payload>
+
+const importKind: JobKind<Payload> = { kind: 'batch.import', payload: Payload, priority: 10 }
+
+export const importJobId = (batch: string): string => derivedId('batch', batch)
+
+export const enqueueImport = (tx: Db, batch: string, runAt?: Date): Promise<string> =>
+  enqueue(tx, importKind, { batch }, { id: importJobId(batch), ...(runAt ? { runAt } : {}) })
+
+export const importJob = (tools: ImportTools): RunnableKind<Payload> => ({
+  ...importKind,
+  run: (job) => runImport(tools, job),
+  failed: async (tx, { batch }, reason) => void (await rows.failBatch(tx, batch, errorOf('internal_error', reason))),
+})
+
+const errorOf = (code: string, message: string): BatchError => ({
+  ...{ code, message, retryable: code === 'internal_error', at: new Date().toISOString() },
+})
+
+/** List the tasks of the archive, then have each validated. What is written down is not done again. */
+async function runImport(tools: ImportTools, job: Job<Payload>): Promise<void> {
+  const { batch } = job.payload
+  const row = await rows.findBatch(tools.db, batch)
+  if (!row || !rows.isOpen(row)) return
+  const refusal = row.step === 'unpack' ? await listTasks(tools, job, row) : undefined
+  if (refusal) return job.finish(async (tx) => void (await rows.failBatch(tx, batch, refusal)))
+
+  const sandbox = await offeredSandbox(tools.db)
+  await job.finish(async (tx) => {
+    const now = await rows.lockBatch(tx, batch)
+    if (!now || !rows.isOpen(now)) return
+    const waiting = await rows.listValidating(tx, batch)
+    if (waiting.length > 0 && sandbox === undefined) {
+      const until = await waitForSandbox(tx, batch, tools.sandboxWaitMs)
+      return void (await enqueueImport(tx, batch, until))
+    }
+    await rows.setRunning(tx, batch)
+    if (sandbox !== undefined) await enqueueValidations(tx, { sandbox, batch, tasks: waiting })
+    await endIfDone(tx, batch)
+  })
+}
+
+/** The first that a live worker offers. */
+async function offeredSandbox(db: Db): Promise<string | undefined> {
+  for (const { id } of sandboxChoices) if (await isOffered(db, id)) return id
+  return undefined
+}
+
+const PATIENT = { timeMs: 600_000 }
+
+async function listTasks(
+  tools: ImportTools,
+  job: Job<Payload>,
+  { id, archive }: rows.BatchRow,
+): Promise<BatchError | undefined> {
+  await rows.setDiscovering(tools.db, id)
+  await mkdir(tools.draftsFolder, { recursive: true, mode: 0o700 })
+  const place = await mkdtemp(join(tools.draftsFolder, 'import-'))
+  try {
+    const root = join(place, 'task')
+    await unpack(await openArchive(tools.blobs, id, archive ?? ''), root, PATIENT)
+    return await screenAll(tools, job, root)
+  } catch (error) {
+    if (error instanceof ArchiveRefused) return errorOf('archive_refused', error.message)
+    throw error
+  } finally {
+    await rm(place, { recursive: true, force: true })
+  }
+}
+
+async function screenAll(tools: ImportTools, job: Job<Payload>, root: string): Promise<BatchError | undefined> {
+  const { batch } = job.payload
+  const { tasks, strays } = await discoverTasks(root)
+  if (tasks.length === 0) return errorOf('no_tasks', 'No folder in the archive has a task.toml.')
+  if (tasks.length > TASKS_MAX)
+    return errorOf('too_many_tasks', `It has ${tasks.length} tasks; the most is ${TASKS_MAX}.`)
+
+  await withDraft(tools, `import-${batch}`, async (draft) => {
+    const names = new Set<string>()
+    const listed: rows.NewTask[] = []
+    const stored: StoredTask[] = []
+    for (const found of tasks) {
+      job.signal.throwIfAborted()
+      const screened = withoutDouble(await screenTask(root, found), names)
+      listed.push(screened.task)
+      if (screened.keep) stored.push(await draft.store.put(screened.keep.digest, screened.keep.source))
+    }
+    await draft.keep(stored)
+    await job.write(async (tx) => {
+      await rows.insertTasks(tx, batch, listed)
+      await rows.setListed(tx, batch, warningsOf(strays))
+    })
+  })
+  return undefined
+}
+
+const warningsOf = (strays: number): string[] =>
+  strays === 0 ? [] : [`${strays} files or folders of the archive belong to no task and were left out.`]
+
+/** Of two tasks with one name the first counts: nobody could tell their results apart. */
+function withoutDouble(screened: Screened, names: Set<string>): Screened {
+  const { task, name, keep } = screened
+  if (!keep) return screened
+  const isDouble = names.has(name)
+  names.add(name)
+  if (!isDouble) return screened
+  const detail = `Another task of this archive is called ${name}.`
+  return { name, keep: undefined, task: { ...task, digest: null, rejection: { reason: 'duplicate_name', detail } } }
+}

@@ -1,0 +1,158 @@
+import { z } from 'zod'
+import { endpoint } from '../platform/http/endpoint.ts'
+import { pageQuery } from '../platform/http/page.ts'
+import type { ProblemKind } from '../platform/problem.ts'
+import { codeHostUnavailable } from '../repos/schema.ts'
+import { BatchRun, BatchTask, BatchTaskDetail, Decision, DIGEST } from './shapes/schema.ts'
+
+const ARCHIVE_BYTES_MAX = 64 * 1024 * 1024
+/** Of one batch, as the tasks that can be asked for. */
+export const TASKS_MAX = 300
+
+export const taskNotReady = {
+  code: 'task_not_ready',
+  status: 409,
+  title: 'This task is not ready',
+  meaning: 'Only a task that passed its validation can be approved or declined.',
+} as const satisfies ProblemKind
+
+export const taskChanged = {
+  code: 'task_changed',
+  status: 409,
+  title: 'The task is not the one that was decided on',
+  meaning: 'The digest is of other files than the task has now. Look at it again and send its present digest.',
+} as const satisfies ProblemKind
+
+const BATCHES = '/api/orgs/{org}/repos/{owner}/{name}/batches'
+const BATCH = '/api/orgs/{org}/repos/{owner}/{name}/batches/{runId}'
+const TASK = '/api/orgs/{org}/repos/{owner}/{name}/batches/{runId}/tasks/{taskId}'
+
+export const importBatch = endpoint({
+  id: 'importBatch',
+  method: 'POST',
+  path: `${BATCHES}/import`,
+  summary: 'Import tasks that were written by hand: a gzipped tar archive with a folder in Harbor’s format for each',
+  access: 'write',
+  upload: { mediaType: 'application/gzip', bytesMax: ARCHIVE_BYTES_MAX },
+  creates: true,
+  answers: { 202: z.object({ runId: z.string(), run: BatchRun }) },
+  problems: [codeHostUnavailable],
+})
+
+export const listBatches = endpoint({
+  id: 'listBatches',
+  method: 'GET',
+  path: BATCHES,
+  summary: 'List the batches of a repository, newest first',
+  access: 'read',
+  query: pageQuery(),
+  answers: { 200: z.object({ batches: z.array(BatchRun), nextCursor: z.string().nullable() }) },
+})
+
+export const readBatch = endpoint({
+  id: 'readBatch',
+  method: 'GET',
+  path: BATCH,
+  summary: 'Read how far a batch is',
+  access: 'read',
+  answers: { 200: BatchRun },
+})
+
+export const cancelBatch = endpoint({
+  id: 'cancelBatch',
+  method: 'POST',
+  path: `${BATCH}/cancel`,
+  summary: 'Cancel what has not ended; tasks that are ready stay. Twice is as good as once',
+  access: 'write',
+  answers: { 202: BatchRun },
+})
+
+export const resumeBatch = endpoint({
+  id: 'resumeBatch',
+  method: 'POST',
+  path: `${BATCH}/resume`,
+  summary:
+    'Go on with a batch that failed or was canceled; of one that is completed, validate again what a sandbox broke',
+  access: 'write',
+  answers: { 202: BatchRun },
+})
+
+export const followBatch = endpoint({
+  id: 'followBatch',
+  method: 'GET',
+  path: `${BATCH}/events`,
+  summary: 'Follow a batch: its status now, at each change, and at its end',
+  access: 'read',
+  events: { status: BatchRun, end: z.object({ state: z.string() }) },
+  answers: { 200: null },
+})
+
+export const listBatchTasks = endpoint({
+  id: 'listBatchTasks',
+  method: 'GET',
+  path: `${BATCH}/tasks`,
+  summary: 'List the tasks of a batch, by their ids',
+  access: 'read',
+  answers: { 200: z.object({ tasks: z.array(BatchTask) }) },
+})
+
+export const readBatchTask = endpoint({
+  id: 'readBatchTask',
+  method: 'GET',
+  path: TASK,
+  summary: 'Read a task with its instruction, its files and the evidence',
+  access: 'read',
+  answers: { 200: BatchTaskDetail },
+})
+
+export const readBatchTaskFile = endpoint({
+  id: 'readBatchTaskFile',
+  method: 'GET',
+  path: `${TASK}/files/{path}`,
+  summary: 'Download one file of a task',
+  access: 'read',
+  download: true,
+  answers: { 200: null },
+})
+
+export const readBatchTaskArchive = endpoint({
+  id: 'readBatchTaskArchive',
+  method: 'GET',
+  path: `${TASK}/archive`,
+  summary: 'Download a task as Harbor packs it: a gzipped tar archive',
+  access: 'read',
+  download: true,
+  answers: { 200: null },
+})
+
+const exampleDigest = `sha256:${'0'.repeat(64)}`
+const decision = { decision: Decision, digest: DIGEST, note: z.string().max(10_000).optional() }
+
+export const decideTask = endpoint({
+  id: 'decideTask',
+  method: 'POST',
+  path: `${TASK}/decision`,
+  summary: 'Approve or decline a task that is ready, as it is now; the last decision counts',
+  access: 'write',
+  body: z.strictObject(decision),
+  example: { decision: 'approved', digest: exampleDigest },
+  answers: { 200: BatchTask },
+  problems: [taskNotReady, taskChanged],
+})
+
+export const decideTasks = endpoint({
+  id: 'decideTasks',
+  method: 'POST',
+  path: `${BATCH}/decisions`,
+  summary: 'Decide on several tasks: all of them, or none when one cannot be decided on',
+  access: 'write',
+  body: z.strictObject({
+    decisions: z
+      .array(z.strictObject({ taskId: z.string().max(100), ...decision }))
+      .min(1)
+      .max(TASKS_MAX),
+  }),
+  example: { decisions: [{ taskId: 'hello', decision: 'approved', digest: exampleDigest }] },
+  answers: { 200: z.object({ tasks: z.array(BatchTask) }) },
+  problems: [taskNotReady, taskChanged],
+})

@@ -1,0 +1,83 @@
+import { contents, readContentFile } from '../contents/contents.ts'
+import { type Blobs, isDigest } from '../platform/blobs/blob.ts'
+import type { Db } from '../platform/db/db.ts'
+import { notFound, Problem } from '../platform/problem.ts'
+import { runIdOf } from './run.ts'
+import { type BatchTask, type BatchTaskDetail, Evidence, Rejection, TaskContent } from './shapes/schema.ts'
+import * as rows from './sql.ts'
+
+type Tools = { db: Db; blobs: Blobs }
+
+export type FullTaskRow = NonNullable<Awaited<ReturnType<typeof rows.findTaskRow>>>
+
+export async function listTasks(db: Db, batch: string): Promise<BatchTask[]> {
+  return (await rows.listTaskRows(db, batch)).map(taskOf)
+}
+
+export async function readTaskRow(db: Db, batch: string, id: string): Promise<FullTaskRow> {
+  const row = await rows.findTaskRow(db, batch, id)
+  if (row) return row
+  throw new Problem(notFound, `There is no task ${id} in this batch.`)
+}
+
+export const taskOf = (row: rows.TaskRow): BatchTask => ({
+  taskId: row.id,
+  state: row.state,
+  difficulty: row.difficulty,
+  requestedDifficulty: null,
+  title: row.title,
+  pullRequest: null,
+  digest: row.digest,
+  decision: row.decision,
+  ...(row.rejection === null ? {} : { rejection: Rejection.parse(row.rejection) }),
+})
+
+const contentOf = ({ content }: FullTaskRow): TaskContent | undefined =>
+  content === null ? undefined : TaskContent.parse(content)
+
+export const detailOf = (row: FullTaskRow): BatchTaskDetail => ({
+  ...taskOf(row),
+  instruction: contentOf(row)?.instruction ?? null,
+  files: contentOf(row)?.files ?? [],
+  evidence: Evidence.parse(row.evidence),
+  note: row.note,
+  decidedAt: row.decided_at?.toISOString() ?? null,
+})
+
+/** A path is only ever compared with those of the task. */
+export async function openTaskFile(tools: Tools, row: FullTaskRow, path: string) {
+  const file = contentOf(row)?.files.find((each) => each.path === path)
+  if (!file) throw new Problem(notFound, 'The task has no such file.')
+  const { archive } = await storedOf(tools, row)
+  return { ...file, content: readContentFile(tools.blobs, archive, path) }
+}
+
+export async function openTaskArchive(tools: Tools, row: FullTaskRow) {
+  const { archive, bytes } = await storedOf(tools, row)
+  return { bytes, content: await tools.blobs.get(archive) }
+}
+
+async function storedOf(tools: Tools, { digest }: FullTaskRow) {
+  const stored = isDigest(digest) ? (await contents(tools).find([digest])).get(digest) : undefined
+  if (stored) return stored
+  throw new Problem(notFound, 'The files of this task were not kept.')
+}
+
+export type ApprovedTask = {
+  runId: string
+  taskId: string
+  title: string
+  difficulty: BatchTask['difficulty']
+  digest: string
+  /** The blob that holds its files. */
+  archive: string
+  pullRequest: null
+}
+
+/** What comparisons of a repository may choose from, the oldest first. The repository by its key. */
+export async function listApprovedTasks(db: Db, repository: number): Promise<ApprovedTask[]> {
+  const found = await rows.listApprovedRows(db, repository)
+  return found.map(({ batch, id, title, difficulty, digest, archive }) => ({
+    ...{ runId: runIdOf(batch), taskId: id, title, difficulty, digest, archive, pullRequest: null },
+  }))
+}

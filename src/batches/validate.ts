@@ -1,0 +1,129 @@
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { contents } from '../contents/contents.ts'
+import { inFolder } from '../harbor/folder-source.ts'
+import { readTask } from '../harbor/read-task.ts'
+import { type Blobs, isDigest } from '../platform/blobs/blob.ts'
+import type { Db } from '../platform/db/db.ts'
+import { derivedId } from '../platform/ids.ts'
+import { enqueueAll, type Job, type JobKind, type RunnableKind } from '../platform/jobs/jobs.ts'
+import { Evidence, type TaskCalibration } from './shapes/schema.ts'
+import * as rows from './sql.ts'
+import type { Validation, Validator } from './validator.ts'
+
+export type ValidateTools = {
+  db: Db
+  blobs: Blobs
+  validate: Validator
+  /** A folder for tasks while they are tried. It exists. */
+  folder: string
+  sandboxWaitMs: number
+}
+
+const Payload = z.strictObject({ batch: z.uuid(), task: z.string() })
+type Payload = z.infer<typeof Payload>
+
+/** What breaks this often with a sandbox that works breaks because of the task. */
+const FAILURES_MAX = 3
+
+const validateKind = (sandbox: string): JobKind<Payload> => ({
+  ...{ kind: `batch.validate.${sandbox}`, payload: Payload, failuresMax: FAILURES_MAX },
+})
+
+export const validationJobId = (batch: string, task: string): string => derivedId('batch task', batch, task)
+
+type Order = { sandbox: string; batch: string; tasks: readonly string[]; runAt?: Date }
+
+export const enqueueValidations = (tx: Db, { sandbox, batch, tasks, runAt }: Order) =>
+  enqueueAll(
+    tx,
+    validateKind(sandbox),
+    tasks.map((task) => ({
+      payload: { batch, task },
+      id: validationJobId(batch, task),
+      ...(runAt ? { runAt } : {}),
+    })),
+  )
+
+/** Validates tasks in one sandbox. */
+export const validateJob = (tools: ValidateTools, sandbox: string): RunnableKind<Payload> => ({
+  ...validateKind(sandbox),
+  run: (job) => runValidation(tools, sandbox, job),
+  failed: async (tx, { batch, task }, reason) => {
+    const row = await rows.findTaskRow(tx, batch, task)
+    const evidence = Evidence.parse(row?.evidence)
+    await rows.settleTask(tx, batch, task, { evidence, rejection: { reason: 'environment_failed', detail: reason } })
+    await endIfDone(tx, batch)
+  },
+})
+
+async function runValidation(tools: ValidateTools, sandbox: string, job: Job<Payload>): Promise<void> {
+  const { batch, task } = job.payload
+  const row = await rows.findTaskRow(tools.db, batch, task)
+  const isWanted = row?.state === 'validating' && (await isGoing(tools.db, batch))
+  if (!row || !isWanted) return
+  const validation = await tried(tools, sandbox, row.digest ?? '', job.signal)
+  await job.finish(async (tx) => {
+    if (validation.kind === 'unavailable') {
+      const until = await waitForSandbox(tx, batch, tools.sandboxWaitMs)
+      return void (await enqueueValidations(tx, { sandbox, batch, tasks: [task], runAt: until }))
+    }
+    await rows.setRunning(tx, batch)
+    await rows.settleTask(tx, batch, task, verdictOf(Evidence.parse(row.evidence), validation))
+    await endIfDone(tx, batch)
+  })
+}
+
+async function isGoing(db: Db, batch: string): Promise<boolean> {
+  const row = await rows.findBatch(db, batch)
+  return row !== undefined && rows.isOpen(row)
+}
+
+type Judged = Exclude<Validation, { kind: 'unavailable' }>
+
+const verdictOf = (evidence: Evidence, validation: Judged) => ({
+  rejection: validation.kind === 'rejected' ? validation.rejection : null,
+  evidence: { ...evidence, calibration: plain(validation.calibration) },
+})
+
+/** Only what is shown is kept. */
+const plain = (calibration: TaskCalibration): TaskCalibration => Evidence.shape.calibration.unwrap().parse(calibration)
+
+/** With the task unpacked, for as long as it takes. */
+export async function tried(
+  { db, blobs, folder, validate }: Omit<ValidateTools, 'sandboxWaitMs'>,
+  sandbox: string,
+  digest: string,
+  signal: AbortSignal,
+): Promise<Validation> {
+  const place = await mkdtemp(join(folder, 'validate-'))
+  try {
+    if (!isDigest(digest)) throw new Error('A row holds a digest that is none.')
+    const store = contents({ db, blobs })
+    const stored = (await store.find([digest])).get(digest)
+    if (!stored) throw new Error(`The content of the task ${digest} is not there any more.`)
+    const files = join(place, 'task')
+    const outputFolder = join(place, 'output')
+    await store.unpack(stored, files)
+    await mkdir(outputFolder)
+    const { task } = await readTask(await inFolder(files))
+    return await validate({ sandbox, task, digest, folder: files, outputFolder }, signal)
+  } finally {
+    await rm(place, { recursive: true, force: true })
+  }
+}
+
+/** Nobody can run anything now. Answers when to look again. */
+export async function waitForSandbox(tx: Db, batch: string, waitMs: number): Promise<Date> {
+  const until = new Date(Date.now() + waitMs)
+  await rows.setWaiting(tx, batch, { reason: 'sandbox', until: until.toISOString() })
+  return until
+}
+
+/** Whoever settles the last task ends the batch: the lock lets one see what the other did. */
+export async function endIfDone(tx: Db, batch: string): Promise<void> {
+  const row = await rows.lockBatch(tx, batch)
+  if (!row || !rows.isOpen(row) || row.step !== 'validate') return
+  if ((await rows.listValidating(tx, batch)).length === 0) await rows.completeBatch(tx, batch)
+}

@@ -1,0 +1,56 @@
+import type { Task } from '../harbor/task.ts'
+import type { Digest } from '../platform/blobs/blob.ts'
+import { type Provider, SandboxUnavailable } from '../sandboxes/sandbox.ts'
+import { type Calibration, calibrate } from '../trials/calibrate.ts'
+import type { Rejection, TaskCalibration } from './shapes/schema.ts'
+
+/** All that is needed to find out whether a task works. */
+export type ValidationOrder = {
+  sandbox: string
+  task: Task
+  digest: Digest
+  /** Where its files are, and where output may be written. Both exist. */
+  folder: string
+  outputFolder: string
+}
+
+export type Validation =
+  | { kind: 'valid'; calibration: TaskCalibration }
+  | { kind: 'rejected'; rejection: Rejection; calibration: TaskCalibration }
+  /** Nothing can be run at all now, whatever the task. */
+  | { kind: 'unavailable'; detail: string }
+
+/**
+ * Runs the author's solution, nothing at all and the known cheats. Throws SandboxUnavailable when a sandbox that works
+ * breaks with this task.
+ */
+export type Validator = (order: ValidationOrder, signal: AbortSignal) => Promise<Validation>
+
+export const sandboxValidator =
+  (findProvider: (sandbox: string) => Provider | undefined): Validator =>
+  async ({ sandbox, ...order }, signal) => {
+    const provider = findProvider(sandbox)
+    if (!provider) return { kind: 'unavailable', detail: `This worker has no sandbox ${sandbox}.` }
+    const trouble = await provider.selfTest().then(() => undefined, unavailable)
+    if (trouble) return trouble
+    return validationOf(sandbox, await calibrate(provider, { ...order, variables: {}, signal, onPhase: () => {} }))
+  }
+
+function unavailable(error: unknown): Validation {
+  if (error instanceof SandboxUnavailable) return { kind: 'unavailable', detail: error.message }
+  throw error
+}
+
+function validationOf(sandbox: string, found: Calibration): Validation {
+  const attempts = found.attempts.map(({ mode, oracle, nop }) => ({ verifyMode: mode, oracle, nop }))
+  if (found.kind === 'fit') {
+    const { mode, strength, winners, cheats } = found
+    return { kind: 'valid', calibration: { sandbox, verifyMode: mode, strength, winners, attempts, cheats } }
+  }
+  const isIdle = found.attempts.some(({ nop }) => nop?.state === 'passed')
+  return {
+    kind: 'rejected',
+    rejection: { reason: isIdle ? 'nop_passes' : 'oracle_fails', detail: found.reason },
+    calibration: { sandbox, verifyMode: null, strength: null, winners: [], attempts, cheats: [] },
+  }
+}

@@ -1,0 +1,110 @@
+import { type Db, errorCode, transact } from '../platform/db/db.ts'
+import { type Page, paged } from '../platform/http/page.ts'
+import { notFound, Problem } from '../platform/problem.ts'
+import { type Deed, record } from '../workspaces/audit.ts'
+import { hostedIdentity, type Identity, type IdentityTools, identityOf, refusedField } from './identity.ts'
+import { type Repository, type RepositoryWish, repositoryBusy } from './schema.ts'
+import * as rows from './sql.ts'
+
+export type By = Pick<Deed, 'workspaceId' | 'actor' | 'requestId'>
+export type Place = rows.Place
+export type RepositoryRow = rows.RepositoryRow
+
+export type RepositoryTools = IdentityTools & {
+  /** Whether something runs on it. */
+  isBusy: (db: Db, key: number) => Promise<boolean>
+}
+
+export async function listRepositories(db: Db, workspaceId: string, page: Page) {
+  const found = await rows.listRepositoryRows(db, workspaceId, page)
+  const place = (row: RepositoryRow) => ({ at: row.connected_at, id: String(row.id) })
+  const { items, nextCursor } = paged(found, page.limit, repositoryOf, place)
+  return { repos: items, nextCursor }
+}
+
+/** Undefined: it is not connected. */
+export const findRepository = (db: Db, place: Place): Promise<RepositoryRow | undefined> =>
+  rows.findRepositoryRow(db, place)
+
+export async function readRepository(db: Db, place: Place): Promise<RepositoryRow> {
+  const row = await findRepository(db, place)
+  if (!row) throw missing(place)
+  return row
+}
+
+type Connected = { kind: 'connected' | 'changed'; repository: Repository }
+
+export async function connectRepository(
+  tools: RepositoryTools,
+  by: By,
+  place: Omit<Place, 'workspaceId'>,
+  wish: RepositoryWish,
+): Promise<Connected> {
+  const own = { ...place, workspaceId: by.workspaceId }
+  const identity = await identityOf(tools, own, wish)
+  const { row, isNew } = await save(tools, by, own, identity)
+  return { kind: isNew ? 'connected' : 'changed', repository: repositoryOf(row) }
+}
+
+/** For the first write: what everybody can see need not be connected by hand. */
+export async function requireRepository(tools: RepositoryTools, by: By, place: Place): Promise<RepositoryRow> {
+  const known = await findRepository(tools.db, place)
+  if (known) return known
+  const identity = await hostedIdentity(tools, place, undefined).catch((error: unknown) => {
+    throw error instanceof Problem && error.kind.status < 500 ? missing(place) : error
+  })
+  if (identity.visibility !== 'public') throw missing(place)
+  return (await save(tools, by, place, identity)).row
+}
+
+function save(tools: RepositoryTools, by: By, place: Place, identity: Identity) {
+  return transact(tools.db, async (tx) => {
+    await rows.lockRepositories(tx, by.workspaceId)
+    const before = await rows.findRepositoryRow(tx, place)
+    const id = identity.id ?? (await rows.findGitRow(tx, place))?.id ?? (await rows.nextGitId(tx))
+    const isSame = before?.source_kind === identity.source_kind && before.host === identity.host && before.id === id
+    // Another repository has taken this name.
+    if (before && !isSame) await remove(tools, tx, before)
+    const row = await rows.saveRepository(tx, { ...identity, id, workspace_id: by.workspaceId }).catch(credentialGone)
+    await record(tx, { ...by, action: 'repository.connected', subject: nameOf(row), detail: { id: String(row.id) } })
+    return { row, isNew: !isSame }
+  })
+}
+
+const FOREIGN_KEY = '23503'
+
+/** Deleted since we looked. */
+function credentialGone(error: unknown): never {
+  if (errorCode(error) !== FOREIGN_KEY) throw error
+  throw refusedField('/credentialId', 'The credential is not there any more.')
+}
+
+export function removeRepository(tools: RepositoryTools, by: By, place: Place): Promise<void> {
+  return transact(tools.db, async (tx) => {
+    await rows.lockRepositories(tx, by.workspaceId)
+    const row = await readRepository(tx, place)
+    await remove(tools, tx, row)
+    await record(tx, { ...by, action: 'repository.removed', subject: nameOf(row) })
+  })
+}
+
+async function remove({ isBusy }: RepositoryTools, tx: Db, row: RepositoryRow): Promise<void> {
+  if (await isBusy(tx, row.key)) throw new Problem(repositoryBusy, `Something runs on ${nameOf(row)}.`)
+  await rows.removeRepositoryRow(tx, row.key)
+}
+
+const nameOf = ({ owner, name }: { owner: string; name: string }): string => `${owner}/${name}`
+
+const missing = (place: Place): Problem =>
+  new Problem(notFound, `The repository ${nameOf(place)} is not connected to this workspace.`)
+
+export const repositoryOf = (row: RepositoryRow): Repository => ({
+  id: row.id,
+  owner: row.owner,
+  name: row.name,
+  fullName: nameOf(row),
+  source: row.url === null ? { kind: 'github' } : { kind: 'git', url: row.url },
+  credentialId: row.credential_id,
+  visibility: row.visibility,
+  connectedAt: row.connected_at.toISOString(),
+})

@@ -1,0 +1,106 @@
+import { z } from 'zod'
+import { endpoint } from '../platform/http/endpoint.ts'
+import { pageQuery } from '../platform/http/page.ts'
+import type { ProblemKind } from '../platform/problem.ts'
+
+const Source = z
+  .discriminatedUnion('kind', [
+    z.strictObject({ kind: z.literal('github') }),
+    z.strictObject({ kind: z.literal('git'), url: z.string().min(1).max(2000) }),
+  ])
+  .meta({ id: 'RepositorySource' })
+
+const Visibility = z.enum(['public', 'private'])
+
+export const Repository = z
+  .object({
+    id: z.number().int().describe("The code host's own; from 2^40 on for plain git."),
+    owner: z.string(),
+    name: z.string(),
+    fullName: z.string(),
+    source: Source,
+    credentialId: z.uuid().nullable(),
+    visibility: Visibility,
+    connectedAt: z.iso.datetime(),
+  })
+  .meta({ id: 'Repository' })
+export type Repository = z.infer<typeof Repository>
+
+export const RepositoryWish = z.strictObject({
+  source: Source,
+  credentialId: z.uuid().optional().describe('A code-host credential. Without one: the newest of the workspace.'),
+  visibility: Visibility.optional().describe('Only for plain git: a code host says so itself. Default private.'),
+})
+export type RepositoryWish = z.infer<typeof RepositoryWish>
+
+export const repositoryNotFound = {
+  code: 'repository_not_found',
+  status: 404,
+  title: 'The code host does not know this repository',
+  meaning: 'There is none of that name, or none that the credential may see.',
+} as const satisfies ProblemKind
+
+export const codeHostAccessRefused = {
+  code: 'code_host_access_refused',
+  status: 422,
+  title: 'The code host did not accept our credential',
+  meaning: 'The code-host credential of this workspace is not valid there any more. Put a new secret in.',
+} as const satisfies ProblemKind
+
+export const codeHostUnavailable = {
+  code: 'code_host_unavailable',
+  status: 503,
+  title: 'The code host cannot be reached',
+  meaning: 'It is away, slow, or limits our requests. Ask again later.',
+  retryable: true,
+} as const satisfies ProblemKind
+
+export const repositoryBusy = {
+  code: 'repository_busy',
+  status: 409,
+  title: 'Something runs on this repository',
+  meaning: 'Wait until its batches and comparisons have ended, or cancel them.',
+} as const satisfies ProblemKind
+
+const PATH = '/api/orgs/{org}/repos/{owner}/{name}'
+
+export const listRepositories = endpoint({
+  id: 'listRepositories',
+  method: 'GET',
+  path: '/api/orgs/{org}/repos',
+  summary: 'List the repositories that are connected, newest first',
+  access: 'read',
+  query: pageQuery(z.string().regex(/^\d{1,16}$/)),
+  answers: { 200: z.object({ repos: z.array(Repository), nextCursor: z.string().nullable() }) },
+})
+
+export const connectRepository = endpoint({
+  id: 'connectRepository',
+  method: 'PUT',
+  path: PATH,
+  summary: 'Connect a repository, or change how it is connected',
+  access: 'write',
+  body: RepositoryWish,
+  example: { source: { kind: 'git', url: 'https://git.example.org/lab/demo.git' } },
+  answers: { 201: Repository, 200: Repository },
+  problems: [repositoryNotFound, codeHostAccessRefused, repositoryBusy, codeHostUnavailable],
+})
+
+export const readRepository = endpoint({
+  id: 'readRepository',
+  method: 'GET',
+  path: PATH,
+  summary: 'Read a repository',
+  access: 'read',
+  answers: { 200: Repository },
+})
+
+export const removeRepository = endpoint({
+  id: 'removeRepository',
+  method: 'DELETE',
+  path: PATH,
+  summary: 'Remove a repository; its batches are there again when it is connected again',
+  access: 'write',
+  answers: { 204: null },
+  problems: [repositoryBusy],
+})

@@ -1,0 +1,103 @@
+import { sql } from 'kysely'
+import { type Db, lock } from '../platform/db/db.ts'
+import type { Page } from '../platform/http/page.ts'
+
+const SHOWN = [
+  'key',
+  'id',
+  'owner',
+  'name',
+  'source_kind',
+  'host',
+  'url',
+  'credential_id',
+  'visibility',
+  'connected_at',
+] as const
+
+export type RepositoryRow = NonNullable<Awaited<ReturnType<typeof findRepositoryRow>>>
+/** How a workspace names one. Without case. */
+export type Place = { workspaceId: string; owner: string; name: string }
+
+/** One at a time connects or removes: a name may pass from one repository to another. */
+export const lockRepositories = (tx: Db, workspaceId: string) => lock(tx, `repositories ${workspaceId}`)
+
+const named = (db: Db, { workspaceId, owner, name }: Place) =>
+  db
+    .selectFrom('repositories')
+    .select(SHOWN)
+    .where('workspace_id', '=', workspaceId)
+    .where(sql<boolean>`lower(owner) = lower(${owner}) and lower(name) = lower(${name})`)
+
+export const findRepositoryRow = (db: Db, place: Place) =>
+  named(db, place).where('removed_at', 'is', null).executeTakeFirst()
+
+/** The one of plain git, also when it was removed: its id is its own. */
+export const findGitRow = (db: Db, place: Place) =>
+  named(db, place)
+    .where('source_kind', '=', 'git')
+    .orderBy(sql`removed_at desc nulls first`)
+    .limit(1)
+    .executeTakeFirst()
+
+export const listRepositoryRows = (db: Db, workspaceId: string, page: Page) =>
+  db
+    .selectFrom('repositories')
+    .select(SHOWN)
+    .where('workspace_id', '=', workspaceId)
+    .where('removed_at', 'is', null)
+    .$if(page.cursor !== undefined, (query) =>
+      query.where(sql<boolean>`(connected_at, id) < (${page.cursor?.at}::timestamptz, ${page.cursor?.id}::bigint)`),
+    )
+    .orderBy('connected_at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(page.limit + 1)
+    .execute()
+
+export async function nextGitId(db: Db): Promise<number> {
+  const { rows } = await sql<{ id: number }>`select nextval('git_repository_ids') as id`.execute(db)
+  if (!rows[0]) throw new Error('The sequence of ids gave none.')
+  return rows[0].id
+}
+
+export type NewRepository = {
+  workspace_id: string
+  id: number
+  owner: string
+  name: string
+  source_kind: 'github' | 'git'
+  host: string
+  url: string | null
+  credential_id: string | null
+  stored_credential_id: string | null
+  visibility: 'public' | 'private'
+}
+
+/** The same repository again is the same row, whatever it is called now. */
+export const saveRepository = (tx: Db, row: NewRepository) =>
+  tx
+    .insertInto('repositories')
+    .values(row)
+    .onConflict((conflict) =>
+      conflict.columns(['workspace_id', 'source_kind', 'host', 'id']).doUpdateSet({
+        owner: row.owner,
+        name: row.name,
+        url: row.url,
+        credential_id: row.credential_id,
+        stored_credential_id: row.stored_credential_id,
+        visibility: row.visibility,
+        connected_at: sql<Date>`case when repositories.removed_at is null then repositories.connected_at else now() end`,
+        removed_at: null,
+      }),
+    )
+    .returning(SHOWN)
+    .executeTakeFirstOrThrow()
+
+/** Its credential is free to go. */
+export const removeRepositoryRow = (tx: Db, key: number) =>
+  tx
+    .updateTable('repositories')
+    .set({ removed_at: sql<Date>`now()`, credential_id: null, stored_credential_id: null })
+    .where('key', '=', key)
+    .where('removed_at', 'is', null)
+    .execute()
