@@ -1,0 +1,241 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type TestApp, testApp } from '../../test/support/app.ts'
+import { type Comparing, comparing, QUICK, scriptedEngine } from '../../test/support/comparisons.ts'
+import { addBenchmark, removeBenchmark } from '../benchmarks/schema.ts'
+import { inBenchmark } from './schema.ts'
+
+let app: TestApp
+let lab: Comparing
+beforeAll(async () => {
+  app = await testApp()
+  lab = await comparing(app)
+})
+afterAll(async () => app[Symbol.asyncDispose]())
+
+test('a comparison goes from its request to its results', async () => {
+  const created = await lab.create()
+  expect(created).toMatchObject({
+    status: 202,
+    body: { state: 'submitting', frozen: null, trials: { total: 0 }, scope: { kind: 'benchmark', ...QUICK } },
+  })
+  expect(created.body).not.toHaveProperty('submissionError')
+  await lab.work()
+  const done = await lab.read(created.body.id)
+  expect(done).toMatchObject({
+    state: 'completed',
+    frozen: { tasks: 5 },
+    trials: { total: 10, queued: 0, running: 0, passed: 5, failed: 5, errored: 0, canceled: 0, reused: 0 },
+    costUsd: 0,
+    frontier: ['reference|oracle|none'],
+    settings: [
+      { id: 'reference|oracle|none', tasks: 5, passed: 5, accuracy: 100, costPerTaskUsd: 0, isolation: 'none' },
+      { id: 'reference|nop|none', tasks: 5, passed: 0, accuracy: 0, costPerTaskUsd: 0 },
+    ],
+  })
+  expect(done.settings[0].stats.ci95).toMatchObject({ high: 100, tasks: 5, trials: 5 })
+})
+
+test('the same request again is the same comparison; another body or scope is refused', async () => {
+  const body = lab.body()
+  const ask = (over: object = {}) => app.call(inBenchmark.create, { params: QUICK, body: { ...body, ...over } })
+  const answers = await Promise.all(Array.from({ length: 8 }, () => ask()))
+  expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(202))
+  await lab.work()
+  const levels = [{ ...body.models[0], reasoningLevel: 'none', credentialId: lab.reference.toUpperCase() }]
+  const spelledOut = await ask({ id: body.id.toUpperCase(), models: levels, attempts: 1, skipCompleted: false })
+  expect(spelledOut).toMatchObject({ status: 202, body: { id: body.id, state: 'completed', trials: { total: 10 } } })
+  expect(await ask({ attempts: 2 })).toMatchObject({ status: 409, body: { code: 'id_reused' } })
+  const elsewhere = await app.call(inBenchmark.create, { params: { ...QUICK, dataset: 'polyglot' }, body })
+  expect(elsewhere).toMatchObject({ status: 409, body: { code: 'id_reused' } })
+  const { rows } = await app.database.pool.query('select count(*)::int as n from comparisons where id = $1', [body.id])
+  expect(rows[0].n).toBe(1)
+})
+
+test('two workspaces may choose the same id, and neither sees the other', async () => {
+  const other = await app.otherWorkspace('twin')
+  const { body } = await lab.create()
+  const there = { params: { ...QUICK, org: other.login, comparisonId: body.id }, key: other.key }
+  for (const endpoint of [
+    inBenchmark.read,
+    inBenchmark.resume,
+    inBenchmark.cancel,
+    inBenchmark.matrix,
+    inBenchmark.events,
+  ])
+    expect((await app.call(endpoint, there)).status).toBe(404)
+  await lab.cancel(body.id)
+})
+
+const pointers = (answer: { status: number; body: { errors?: { pointer: string; code: string }[] } }) => ({
+  status: answer.status,
+  errors: answer.body.errors?.map(({ pointer, code }) => `${pointer} ${code}`),
+})
+
+test('everything that is wrong with a request is named, with where it stands', async () => {
+  const model = lab.body().models[0]
+  const cases: [object, string[]][] = [
+    [{ models: [{ ...model, catalogId: 'no/such' }] }, ['/models/0/catalogId unknown_model']],
+    [{ models: [{ ...model, harnesses: ['oracle', 'codex'] }] }, ['/models/0/harnesses/1 unknown_harness']],
+    [{ models: [{ ...model, reasoningLevel: 'high' }] }, ['/models/0/reasoningLevel unknown_level']],
+    [{ models: [{ ...model, credentialId: lab.local }] }, ['/models/0/credentialId credential_misfit']],
+    [{ sandboxCredentialId: lab.reference }, ['/sandboxCredentialId credential_misfit']],
+    [{ sandbox: 'moon' }, ['/sandbox unknown_sandbox']],
+    [
+      { models: [model, model] },
+      ['/models/1/harnesses/0 duplicate_setting', '/models/1/harnesses/1 duplicate_setting'],
+    ],
+    [{ models: [{ ...model, harnesses: ['nop', 'nop'] }] }, ['/models/0/harnesses/1 duplicate_setting']],
+    [{ models: Array(13).fill(model) }, ['/models too_big']],
+    [{ models: [] }, ['/models too_small']],
+    [{ models: [{ ...model, harnesses: [] }] }, ['/models/0/harnesses too_small']],
+    [{ models: [{ ...model, harnesses: Array(17).fill('nop') }] }, ['/models/0/harnesses too_big']],
+    [{ attempts: 11 }, ['/attempts too_big']],
+    [{ attempts: 0 }, ['/attempts too_small']],
+    [{ id: 'mine' }, ['/id invalid_format']],
+    [{ tasks: [] }, ['/tasks unknown_field']],
+    [{ budgetUsd: -1 }, ['/budgetUsd too_small']],
+  ]
+  for (const [over, errors] of cases) expect(pointers(await lab.create(over))).toEqual({ status: 422, errors })
+  const other = await app.otherWorkspace('stranger')
+  const foreign = await app.call(inBenchmark.create, {
+    params: { ...QUICK, org: other.login },
+    key: other.key,
+    body: lab.body(),
+  })
+  expect(foreign).toMatchObject({ status: 404, body: { code: 'benchmark_not_added' } })
+})
+
+test('a credential of another workspace is none', async () => {
+  const other = await app.otherWorkspace('neighbour')
+  const theirs = { params: { ...QUICK, org: other.login }, key: other.key }
+  await app.call(addBenchmark, { ...theirs, body: { reference: 'assay/quick' } })
+  const answer = await app.call(inBenchmark.create, { ...theirs, body: lab.body() })
+  expect(pointers(answer)).toEqual({
+    status: 422,
+    errors: ['/models/0/credentialId credential_misfit', '/sandboxCredentialId credential_misfit'],
+  })
+})
+
+test('100,000 trials are the most', async () => {
+  await app.database.pool.query(`update benchmarks set tasks = 5001 where dataset = 'quick'`)
+  const tooMany = await lab.create({ attempts: 10 })
+  await app.database.pool.query(`update benchmarks set tasks = 5 where dataset = 'quick'`)
+  expect(pointers(tooMany)).toEqual({ status: 422, errors: ['/models too_many_trials'] })
+})
+
+test('a comparison is in its own scope and nowhere else; an unknown one is 404', async () => {
+  const { body } = await lab.create()
+  const elsewhere = { params: { datasetOrg: 'assay', dataset: 'polyglot', comparisonId: body.id } }
+  expect((await app.call(inBenchmark.read, elsewhere)).status).toBe(404)
+  const unknown = lab.at('00000000-0000-4000-8000-000000000000')
+  for (const endpoint of [inBenchmark.read, inBenchmark.resume, inBenchmark.resumeShort, inBenchmark.cancel])
+    expect((await app.call(endpoint, unknown)).status).toBe(404)
+  await lab.cancel(body.id)
+})
+
+test('a cancel is at once and may come twice; a resume takes up what was canceled', async () => {
+  const { body } = await lab.create()
+  expect((await lab.cancel(body.id)).body).toMatchObject({ state: 'canceled', trials: { total: 0 } })
+  expect((await lab.resume(body.id)).body.state).toBe('submitting')
+  await lab.work()
+  expect((await lab.read(body.id)).state).toBe('completed')
+  expect((await lab.cancel(body.id)).body.state).toBe('completed')
+
+  const engine = scriptedEngine()
+  const halfway = await comparing(app, {
+    ...engine,
+    run: async (order, watch) => {
+      if (engine.orders.length === 3) await halfway.cancel(second.body.id)
+      return engine.run(order, watch)
+    },
+  })
+  const second = await halfway.create()
+  await halfway.work()
+  const canceled = await halfway.read(second.body.id)
+  expect(canceled).toMatchObject({ state: 'canceled', trials: { total: 10, queued: 0, running: 0, canceled: 7 } })
+  expect((await halfway.cancel(second.body.id)).body).toEqual(canceled)
+  expect((await halfway.resume(second.body.id)).body).toMatchObject({ state: 'running', trials: { queued: 7 } })
+  await lab.work()
+  expect(await halfway.read(second.body.id)).toMatchObject({ state: 'completed', trials: { passed: 5, failed: 5 } })
+})
+
+test('every operation of a comparison can be read as it says', async () => {
+  const { body } = await lab.create()
+  await lab.work()
+  const [first] = await lab.trials(body.id, { setting: 'reference|oracle|none', limit: '1' })
+  expect(first).toMatchObject({
+    task: { name: 'assay/earn-partial-credit' },
+    ...{ settingId: 'reference|oracle|none', attempt: 1, state: 'passed', class: 'verified', reward: 1 },
+    ...{ verifyMode: 'workspace', isolation: 'none', retries: 0, costUsd: 0, rewards: { reward: 1 } },
+    artifacts: [{ name: 'agent.log', mediaType: 'text/plain; charset=utf-8' }],
+  })
+  expect(first.timings).toMatchObject({ prepare: 0.1, agent: 0.2, verify: 0.3, total: 0.6 })
+  const at = lab.at(body.id, { trialId: first.id })
+  expect((await app.call(inBenchmark.trial, at)).body).toEqual({ ...first, spoiled: [] })
+  expect((await app.call(inBenchmark.calls, at)).body).toEqual({ calls: [], nextCursor: null })
+  const matrix = (await app.call(inBenchmark.matrix, lab.at(body.id))).body
+  expect(matrix.tasks[0]).toEqual({ name: 'assay/earn-partial-credit', cells: 'pf' })
+  const { evaluations } = (await app.call(inBenchmark.list, { params: QUICK })).body
+  expect(evaluations[0]).toEqual(await lab.read(body.id))
+  const { tasks } = (await app.call(inBenchmark.options, { params: QUICK })).body
+  expect(tasks).toHaveLength(5)
+  const page = await app.call(inBenchmark.list, { params: QUICK, query: { limit: '1' } })
+  const next = await app.call(inBenchmark.list, { params: QUICK, query: { limit: '1', cursor: page.body.nextCursor } })
+  expect(next.body.evaluations[0].id).toBe(evaluations[1].id)
+  for (const trialId of ['00000000-0000-4000-8000-000000000000', first.id.replace(/.$/, 'f')])
+    expect((await app.call(inBenchmark.trial, lab.at(body.id, { trialId }))).status).toBe(404)
+})
+
+test('trials are listed page by page and by what they are', async () => {
+  const { body } = await lab.create({ attempts: 3 })
+  await lab.work()
+  const ids = new Set<string>()
+  let cursor: string | null = '0'
+  while (cursor !== null) {
+    const query: Record<string, string> = ids.size === 0 ? { limit: '7' } : { limit: '7', cursor }
+    const page: { trials: { id: string }[]; nextCursor: string | null } = (
+      await app.call(inBenchmark.trials, { ...lab.at(body.id), query })
+    ).body
+    for (const { id } of page.trials) ids.add(id)
+    cursor = page.nextCursor
+  }
+  expect(ids.size).toBe(30)
+  const some = await lab.trials(body.id, { task: 'assay/pack-it-up', state: 'failed', class: 'verified' })
+  expect(some.map(({ attempt }: { attempt: number }) => attempt)).toEqual([1, 2, 3])
+  expect(await lab.trials(body.id, { task: 'none' })).toEqual([])
+  const matrix = (await app.call(inBenchmark.matrix, lab.at(body.id))).body
+  expect(matrix).toMatchObject({ attempts: 3, settings: ['reference|oracle|none', 'reference|nop|none'] })
+  expect(matrix.tasks[0].cells).toBe('pppfff')
+})
+
+test('a quote says how many trials, what they cost and what they could show', async () => {
+  const { models } = lab.body()
+  const quote = (over: object) => app.call(inBenchmark.quote, { params: QUICK, body: { models, ...over } })
+  const small = (await quote({})).body
+  expect(small).toMatchObject({ tasks: 5, settings: 2, trials: 10, costUsd: { low: 0, expected: 0, high: 0 } })
+  const large = (await quote({ attempts: 10 })).body
+  expect(large.trials).toBe(100)
+  expect(large.smallestDifference).toBeLessThan(small.smallestDifference)
+  expect((await quote({ models: [] })).status).toBe(422)
+  const nowhere = await app.call(inBenchmark.quote, { params: { ...QUICK, dataset: 'none' }, body: { models } })
+  expect(nowhere).toMatchObject({ status: 404, body: { code: 'benchmark_not_added' } })
+})
+
+test('a comparison stays when its benchmark goes', async () => {
+  await using own = await testApp()
+  const here = await comparing(own)
+  const { body } = await here.create()
+  await own.call(removeBenchmark, { params: QUICK })
+  await here.work()
+  expect((await here.read(body.id)).state).toBe('completed')
+  expect((await own.call(inBenchmark.list, { params: QUICK })).body.evaluations).toHaveLength(1)
+  expect((await here.resume(body.id)).status).toBe(202)
+  expect(await here.create()).toMatchObject({ status: 404, body: { code: 'benchmark_not_added' } })
+  expect((await own.call(inBenchmark.options, { params: QUICK })).body.code).toBe('benchmark_not_added')
+})
+
+test('a scope that is not there has nothing to choose from', async () => {
+  const nowhere = { params: { ...QUICK, dataset: 'none' } }
+  for (const endpoint of [inBenchmark.list, inBenchmark.catalog, inBenchmark.options])
+    expect((await app.call(endpoint, nowhere)).status).toBe(404)
+})

@@ -1,0 +1,134 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { type CellTrial, cellChange, cellCounts, firstCounts, sumOf } from './counts.ts'
+import { frontier } from './frontier.ts'
+import { cellOf, ordinalOf, plan, trialCount } from './plan.ts'
+import { quoteOf } from './quote.ts'
+import { interval, smallestDifference } from './statistics.ts'
+import { ordinalIn, trialId } from './trial-id.ts'
+
+const shapes = fc.record({
+  tasks: fc.integer({ min: 1, max: 12 }),
+  settings: fc.integer({ min: 1, max: 8 }),
+  attempts: fc.integer({ min: 1, max: 10 }),
+})
+
+test('a plan has every place once, first attempts first, and knows its cells', () => {
+  fc.assert(
+    fc.property(shapes, (shape) => {
+      const trials = plan(shape, [])
+      expect(trials).toHaveLength(trialCount(shape))
+      expect(trials.map(({ ordinal }) => ordinal)).toEqual([...trials.keys()])
+      for (const trial of trials) {
+        expect(ordinalOf(shape, trial)).toBe(trial.ordinal)
+        expect(cellOf(shape, trial)[trial.attempt - 1]).toBe(trial.ordinal)
+      }
+      const attempts = trials.map(({ attempt }) => attempt)
+      expect(attempts).toEqual(attempts.toSorted((a, b) => a - b))
+    }),
+  )
+})
+
+test('one completed trial fills one place, the oldest the first attempt, and never more than there are', () => {
+  const shape = { tasks: 2, settings: 2, attempts: 2 }
+  const old = (ordinal: number) => ({
+    ...{ task: 1, setting: 0, comparison: 7, ordinal, state: 'passed' as const, costMicros: 5 },
+  })
+  const trials = plan(shape, [old(3), old(4), old(5)])
+  const filled = trials.filter(({ reused }) => reused)
+  expect(filled.map(({ task, setting, attempt, reused }) => [task, setting, attempt, reused?.ordinal])).toEqual([
+    [1, 0, 1, 3],
+    [1, 0, 2, 4],
+  ])
+  const counts = sumOf(firstCounts(2, trials))
+  expect(counts).toMatchObject({ queued: 6, passed: 2, reused: 2, tasks: 1, tasks_passed: 1, tasks_micros: 5 })
+})
+
+const cellTrials = fc.array(
+  fc.record({
+    state: fc.constantFrom('queued', 'running', 'passed', 'failed', 'errored', 'canceled'),
+    costMicros: fc.option(fc.integer({ min: 0, max: 1e6 }), { nil: null }),
+    voided: fc.boolean(),
+  }),
+  { minLength: 1, maxLength: 10 },
+)
+const numbered = (trials: Omit<CellTrial, 'attempt'>[]): CellTrial[] =>
+  trials.map((trial, index) => ({ ...trial, attempt: index + 1 }))
+
+test('changes of a cell add up to its counts, in whole numbers, whatever the order of its ends', () => {
+  fc.assert(
+    fc.property(cellTrials, fc.array(fc.nat(), { maxLength: 20 }), (trials, order) => {
+      const end = numbered(trials)
+      let now: CellTrial[] = end.map((trial) => ({ ...trial, state: 'queued', voided: false, costMicros: null }))
+      const changes = [cellCounts(now)]
+      for (const place of [...order.map((n) => n % end.length), ...end.keys()]) {
+        const next = now.map((trial, index) => (index === place ? (end[index] ?? trial) : trial))
+        changes.push({ ...cellCounts([]), ...cellChange(now, next) })
+        now = next
+      }
+      expect(sumOf(changes)).toMatchObject(cellCounts(end))
+      expect(Object.values(cellCounts(end)).every(Number.isInteger)).toBe(true)
+    }),
+  )
+})
+
+test('the frontier keeps what nothing beats, and exact ties', () => {
+  const point = (id: string, passed: number, micros: number, tasks = 10) => ({ id, tasks, passed, micros })
+  const cases: [ReturnType<typeof point>[], string[]][] = [
+    [
+      [point('a', 5, 10), point('b', 6, 20), point('c', 5, 20)],
+      ['a', 'b'],
+    ],
+    [
+      [point('a', 5, 10), point('b', 5, 10)],
+      ['a', 'b'],
+    ],
+    [[point('none', 0, 1), point('b', 5, 10)], ['b']],
+    [[point('x', 0, 3), point('y', 0, 2)], ['y']],
+    [
+      [point('third', 1, 1, 3), point('same', 100, 100, 300)],
+      ['same', 'third'],
+    ],
+    [[], []],
+  ]
+  for (const [points, ids] of cases) expect(frontier(points)).toEqual(ids)
+})
+
+test('an interval holds its mean, is never certain, and is none below five tasks', () => {
+  expect(interval({ tasks: 4, trials: 4, mean: 1, variance: 0 })).toBeUndefined()
+  const all = interval({ tasks: 5, trials: 5, mean: 1, variance: 0 })
+  expect(all?.high).toBe(1)
+  expect(all?.low).toBeGreaterThan(0.3)
+  expect(all?.low).toBeLessThan(0.6)
+  const half = interval({ tasks: 24, trials: 24, mean: 0.6, variance: 0.25 })
+  expect((half?.high ?? 0) - (half?.low ?? 0)).toBeCloseTo(0.382, 1)
+})
+
+test('the smallest difference is that of the simulations', () => {
+  for (const [tasks, attempts, points] of [
+    [24, 1, 31],
+    [24, 3, 19],
+    [50, 3, 14],
+    [100, 3, 10],
+  ] as const)
+    expect(Math.abs(smallestDifference(tasks, attempts) - points)).toBeLessThan(1.1)
+  expect(smallestDifference(1, 1)).toBe(100)
+})
+
+test('a quote knows what is free, what was used and what is unknown', () => {
+  const shape = { tasks: 10, settings: 2, attempts: 1 }
+  expect(quoteOf(shape, ['free', 'free']).costUsd).toEqual({ low: 0, expected: 0, high: 0 })
+  expect(quoteOf(shape, ['free', 'unknown']).costUsd).toBeNull()
+  const used = { trials: 4, micros: 4_000_000, squares: 4 * 1e12 }
+  expect(quoteOf(shape, ['free', used]).costUsd).toEqual({ low: 10, expected: 10, high: 10 })
+  const wide = quoteOf(shape, [{ ...used, squares: 8 * 1e12 }]).costUsd
+  expect([wide?.low ?? 0, wide?.high ?? 0]).toEqual([expect.closeTo(0, -1), expect.closeTo(20, -1)])
+})
+
+test('a trial is known by its id, and only in its own comparison', () => {
+  const id = trialId({ comparison: 123_456, ordinal: 99_999 })
+  expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
+  expect(ordinalIn(123_456, id.toUpperCase())).toBe(99_999)
+  expect(ordinalIn(123_457, id)).toBeUndefined()
+  expect(ordinalIn(1, '00000000-0000-4000-8000-000000000000')).toBeUndefined()
+})

@@ -1,0 +1,91 @@
+import { randomBytes } from 'node:crypto'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type TestApp, testApp } from '../../test/support/app.ts'
+import { type Comparing, comparing, QUICK } from '../../test/support/comparisons.ts'
+import { readEvents } from '../platform/http/read-events.ts'
+import { Comparison, TrialChange } from './shapes/schema.ts'
+
+const KEY = randomBytes(32).toString('hex')
+
+let app: TestApp
+let lab: Comparing
+beforeAll(async () => {
+  app = await testApp({ ASSAY_SECRET_KEY: KEY })
+  lab = await comparing(app)
+})
+afterAll(async () => app[Symbol.asyncDispose]())
+
+type Heard = { event: string; data: string; id: string | undefined }
+
+async function watch(id: string, lastEventId?: string, url = app.url) {
+  const abort = new AbortController()
+  const path = `/api/orgs/local/benchmarks/${QUICK.datasetOrg}/${QUICK.dataset}/evaluations/comparisons/${id}/events`
+  const response = await fetch(url + path, {
+    headers: {
+      authorization: `Bearer ${app.adminKey}`,
+      ...(lastEventId === undefined ? {} : { 'last-event-id': lastEventId }),
+    },
+    signal: abort.signal,
+  })
+  const events = readEvents(response.body ?? new ReadableStream())
+  return {
+    response,
+    hangUp: () => abort.abort(),
+    async until(isEnough: (event: Heard) => boolean): Promise<Heard[]> {
+      const heard: Heard[] = []
+      while (true) {
+        const { value, done } = await events.next()
+        if (done) return heard
+        heard.push(value)
+        if (isEnough(value)) return heard
+      }
+    },
+  }
+}
+
+const isEnd = ({ event }: Heard) => event === 'end'
+const trialsIn = (heard: Heard[]) =>
+  heard.filter(({ event }) => event === 'trial').map(({ data }) => TrialChange.parse(JSON.parse(data)))
+
+test('who watches sees how it stands, every trial that changes, and the end', async () => {
+  const { body } = await lab.create()
+  const stream = await watch(body.id)
+  expect(stream.response.headers.get('content-type')).toBe('text/event-stream')
+  const [first] = await stream.until(({ event }) => event === 'status')
+  expect(Comparison.parse(JSON.parse(first?.data ?? ''))).toMatchObject({ state: 'submitting' })
+  const [heard] = await Promise.all([stream.until(isEnd), lab.work()])
+  expect(heard.at(-1)).toMatchObject({ event: 'end', data: '{"state":"completed"}' })
+  const passed = new Set(
+    trialsIn(heard)
+      .filter(({ state }) => state === 'passed')
+      .map(({ id }) => id),
+  )
+  expect(passed.size).toBe(5)
+})
+
+test('who comes back with the last id hears what happened meanwhile, from any process', async () => {
+  await using other = await testApp({ ASSAY_SECRET_KEY: KEY }, app.database)
+  const { body } = await lab.create()
+  const first = await watch(body.id)
+  const [status] = await first.until(({ event }) => event === 'status')
+  first.hangUp()
+  await lab.work()
+  const again = await watch(body.id, status?.id, other.url)
+  const heard = await again.until(isEnd)
+  expect(
+    trialsIn(heard)
+      .map(({ state }) => state)
+      .sort(),
+  ).toEqual([...Array(5).fill('failed'), ...Array(5).fill('passed')])
+  const fresh = await (await watch(body.id)).until(isEnd)
+  expect(fresh.map(({ event }) => event)).toEqual(['status', 'end'])
+})
+
+test('an id that is none is as good as no id', async () => {
+  const { body } = await lab.create()
+  await lab.work()
+  for (const id of ['0', "1:1:'; drop table trials", '9'.repeat(5000), 'x:y:z', '5:3:', '0:0:', '1:9:9,8', '3:3:1']) {
+    const heard = await (await watch(body.id, id)).until(isEnd)
+    expect(heard.map(({ event }) => event).filter((event) => event !== 'trial')).toEqual(['status', 'end'])
+  }
+})

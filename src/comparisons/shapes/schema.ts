@@ -1,0 +1,239 @@
+import { z } from 'zod'
+
+const time = z.iso.datetime()
+const usd = z.number().min(0)
+const count = z.number().int().min(0)
+const uuid = z.uuid().transform((id) => id.toLowerCase())
+
+const MODELS_MAX = 12
+const HARNESSES_MAX = 16
+const ATTEMPTS_MAX = 10
+export const TRIALS_MAX = 100_000
+
+const TRIAL_STATES = ['queued', 'running', 'passed', 'failed', 'errored', 'canceled'] as const
+export const TrialState = z.enum(TRIAL_STATES).meta({ id: 'TrialState' })
+export type TrialState = z.infer<typeof TrialState>
+
+const SCORED_CLASSES = ['verified', 'agent_timeout', 'agent_exit', 'budget_stop', 'refusal', 'limit'] as const
+const UNSCORED_CLASSES = ['provider_error', 'sandbox_error', 'verifier_error', 'operator_error'] as const
+export const TrialClass = z
+  .enum([...SCORED_CLASSES, ...UNSCORED_CLASSES])
+  .describe('How it ended. The last four are not scored: neither a pass nor a failure.')
+  .meta({ id: 'TrialClass' })
+export type TrialClass = z.infer<typeof TrialClass>
+
+const ModelChoice = z
+  .strictObject({
+    catalogId: z.string().min(1).max(200),
+    credentialId: uuid,
+    harnesses: z.array(z.string().min(1).max(100)).min(1).max(HARNESSES_MAX),
+    reasoningLevel: z.string().min(1).max(50).optional().describe("Default: the catalog's."),
+  })
+  .meta({ id: 'ModelChoice' })
+export type ModelChoice = z.infer<typeof ModelChoice>
+
+const wanted = {
+  models: z.array(ModelChoice).min(1).max(MODELS_MAX),
+  attempts: z.number().int().min(1).max(ATTEMPTS_MAX).default(1).describe('Trials of each task with each setting.'),
+  skipCompleted: z.boolean().default(false).describe('Trials that were scored before fill their places.'),
+}
+
+export const NewComparison = z.strictObject({
+  id: uuid.describe('Chosen by the client, and sent again when it asks again.'),
+  ...wanted,
+  sandbox: z.string().min(1).max(100),
+  sandboxCredentialId: uuid,
+  budgetUsd: usd.max(1_000_000).optional().describe('At this much new spend nothing new starts.'),
+  trialBudgetUsd: usd.max(1_000_000).optional().describe('At this much a trial is stopped, and judged as it is.'),
+  concurrency: z.number().int().min(1).max(10_000).optional().describe('Trials of it that run at once.'),
+})
+export type NewComparison = z.infer<typeof NewComparison>
+
+export const QuoteRequest = z.strictObject(wanted)
+export type QuoteRequest = z.infer<typeof QuoteRequest>
+
+const TrialCounts = z
+  .object({
+    total: count,
+    queued: count,
+    running: count,
+    passed: count,
+    failed: count,
+    errored: count,
+    canceled: count,
+    reused: count.describe('Of these, filled by trials of earlier comparisons.'),
+  })
+  .meta({ id: 'TrialCounts' })
+export type TrialCounts = z.infer<typeof TrialCounts>
+
+const Interval = z.object({
+  low: z.number(),
+  high: z.number(),
+  level: z.number(),
+  method: z.string(),
+  tasks: count,
+  trials: count,
+})
+
+const Stats = z
+  .object({
+    passAt1: z.number().nullable().describe('Mean over tasks of the share of scored trials that passed, in percent.'),
+    ci95: Interval.nullable().describe('In percent. Null below five tasks.'),
+  })
+  .meta({ id: 'SettingStats' })
+
+export const Setting = z
+  .object({
+    id: z.string().describe('`<catalogId>|<harness>|<reasoningLevel>`'),
+    model: z.object({ catalogId: z.string(), name: z.string(), label: z.string() }),
+    harness: z.string(),
+    harnessVersion: z.string(),
+    reasoningLevel: z.string(),
+    provider: z.string(),
+    custom: z.boolean(),
+    isolation: z.string().nullable(),
+    tasks: count.describe('Tasks with a scored trial.'),
+    passed: count.describe('Of these, passed by their first scored trial.'),
+    accuracy: z.number().nullable(),
+    costPerTaskUsd: usd.nullable(),
+    totalCostUsd: usd.nullable(),
+    stats: Stats,
+    trials: TrialCounts,
+  })
+  .meta({ id: 'ComparisonSetting' })
+export type Setting = z.infer<typeof Setting>
+
+const SubmissionError = z.object({ code: z.string(), message: z.string(), retryable: z.boolean(), at: time })
+export type SubmissionError = z.infer<typeof SubmissionError>
+
+const Pause = z.object({ reason: z.enum(['budget', 'credential', 'sandbox']), message: z.string(), at: time })
+export type Pause = z.infer<typeof Pause>
+
+const Scope = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('benchmark'), datasetOrg: z.string(), dataset: z.string() }),
+  z.object({ kind: z.literal('repository'), owner: z.string(), name: z.string() }),
+])
+
+export const Comparison = z
+  .object({
+    id: z.uuid(),
+    scope: Scope,
+    state: z.enum(['submitting', 'submission_failed', 'running', 'paused', 'completed', 'canceled']),
+    submissionError: SubmissionError.optional().describe('Only where submission did not complete. Resume it.'),
+    pause: Pause.optional(),
+    createdAt: time,
+    submittedAt: time.nullable(),
+    finishedAt: time.nullable(),
+    sandbox: z.string(),
+    skipCompleted: z.boolean(),
+    attempts: count,
+    budgetUsd: usd.nullable(),
+    trialBudgetUsd: usd.nullable(),
+    concurrency: count.nullable(),
+    frozen: z.object({ digest: z.string(), tasks: count }).nullable(),
+    trials: TrialCounts,
+    costUsd: usd.describe('New spend.'),
+    projectedCostUsd: z
+      .object({ low: usd, high: usd })
+      .nullable()
+      .describe('New spend at the end, judged by the trials so far.'),
+    etaSeconds: count.nullable(),
+    frontier: z.array(z.string()),
+    settings: z.array(Setting),
+  })
+  .meta({ id: 'Comparison' })
+export type Comparison = z.infer<typeof Comparison>
+
+export const Artifact = z
+  .object({ name: z.string(), mediaType: z.string(), bytes: count })
+  .meta({ id: 'TrialArtifact' })
+export type Artifact = z.infer<typeof Artifact>
+
+const seconds = z.number().min(0).nullable()
+
+export const Timings = z.object({
+  queue: seconds,
+  prepare: seconds,
+  agent: seconds,
+  verify: seconds,
+  total: seconds,
+})
+
+export const Usage = z.object({ input: count, cacheRead: count, cacheWrite: count, output: count, reasoning: count })
+
+/** What was left of an attempt that the infrastructure spoiled. */
+const SpoiledAttempt = z.object({ class: TrialClass, error: z.string(), at: time })
+
+export const Trial = z
+  .object({
+    id: z.uuid(),
+    task: z.object({ name: z.string(), digest: z.string() }),
+    settingId: z.string(),
+    attempt: z.number().int().min(1),
+    state: TrialState,
+    class: TrialClass.nullable(),
+    reward: z.number().nullable(),
+    rewards: z.record(z.string(), z.number()),
+    reusedFrom: z.uuid().optional(),
+    timings: Timings,
+    usage: Usage.nullable(),
+    costUsd: usd.nullable(),
+    costSource: z.string().nullable(),
+    isolation: z.string().nullable(),
+    verifyMode: z.string().nullable(),
+    retries: count,
+    artifacts: z.array(Artifact),
+    error: z.string().optional(),
+    voided: z.object({ reason: z.string(), at: time }).optional(),
+  })
+  .meta({ id: 'Trial' })
+export type Trial = z.infer<typeof Trial>
+
+export const TrialWithAttempts = Trial.extend({ spoiled: z.array(SpoiledAttempt) }).meta({ id: 'TrialWithAttempts' })
+export type TrialWithAttempts = z.infer<typeof TrialWithAttempts>
+
+/** What a stream tells of a trial that changed. */
+export const TrialChange = z
+  .object({
+    id: z.uuid(),
+    task: z.string(),
+    settingId: z.string(),
+    attempt: z.number().int(),
+    state: TrialState,
+    class: TrialClass.nullable(),
+    reward: z.number().nullable(),
+  })
+  .meta({ id: 'TrialChange' })
+export type TrialChange = z.infer<typeof TrialChange>
+
+export const Matrix = z
+  .object({
+    settings: z.array(z.string()),
+    attempts: count,
+    tasks: z.array(
+      z.object({
+        name: z.string(),
+        cells: z
+          .string()
+          .describe('A letter for each attempt, setting after setting: q r p f e c, as the states begin; - for none.'),
+      }),
+    ),
+  })
+  .meta({ id: 'ComparisonMatrix' })
+export type Matrix = z.infer<typeof Matrix>
+
+export const Quote = z
+  .object({
+    tasks: count,
+    settings: count,
+    trials: count,
+    costUsd: z
+      .object({ low: usd, expected: usd, high: usd })
+      .nullable()
+      .describe('From what the same settings used before. Null when one of them was never used.'),
+    smallestDifference: z
+      .number()
+      .describe('Between two settings, in percentage points: what this many trials show in four cases of five.'),
+  })
+  .meta({ id: 'ComparisonQuote' })
+export type Quote = z.infer<typeof Quote>

@@ -1,0 +1,300 @@
+import { type SelectQueryBuilder, sql } from 'kysely'
+import { type Db, lock } from '../platform/db/db.ts'
+import type { DB } from '../platform/db/tables.gen.ts'
+import type { Page } from '../platform/http/page.ts'
+import { type Counts, NO_COUNTS } from './counts.ts'
+import type { Pause, SubmissionError } from './shapes/schema.ts'
+
+/** What the places of its trials in the queue depend on. */
+export const queueOf = (row: ComparisonRow) => ({
+  key: row.key,
+  sandbox: row.sandbox,
+  sandboxCredentialId: row.sandbox_credential_id,
+  concurrency: row.concurrency,
+  firstTurn: row.first_turn,
+})
+
+export type ScopePlace = { kind: 'benchmark' | 'repository'; owner: string; name: string }
+export type ComparisonRow = NonNullable<Awaited<ReturnType<typeof findComparisonRow>>>
+
+const SHOWN = [
+  ...([
+    'key',
+    'workspace_id',
+    'id',
+    'scope_kind',
+    'scope_owner',
+    'scope_name',
+    'request_hash',
+    'state',
+    'step',
+  ] as const),
+  ...(['submission_error', 'pause', 'sandbox', 'sandbox_credential_id', 'skip_completed', 'attempts'] as const),
+  ...(['budget_micros', 'trial_budget_micros', 'concurrency', 'frozen_digest', 'tasks', 'first_turn'] as const),
+  ...(['created_at', 'submit_asked_at', 'submitted_at', 'started_at', 'finished_at'] as const),
+]
+
+/** Two requests with one id wait for each other, also when neither has made a row yet. */
+export const lockId = (tx: Db, workspaceId: string, id: string) => lock(tx, `comparison ${workspaceId} ${id}`)
+
+export const findComparisonRow = (db: Db, workspaceId: string, id: string) =>
+  db
+    .selectFrom('comparisons')
+    .select(SHOWN)
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .executeTakeFirst()
+
+export const findByKey = (db: Db, key: number) =>
+  db.selectFrom('comparisons').select(SHOWN).where('key', '=', key).executeTakeFirst()
+
+/** Until the transaction ends nobody else changes its state. */
+export const lockComparison = (tx: Db, key: number) =>
+  tx.selectFrom('comparisons').select(SHOWN).where('key', '=', key).forUpdate().executeTakeFirst()
+
+/** The same for those who only must not see it change. */
+export const holdState = (tx: Db, key: number) =>
+  tx.selectFrom('comparisons').select('state').where('key', '=', key).forShare().executeTakeFirst()
+
+export const listComparisonRows = (db: Db, workspaceId: string, scope: ScopePlace, page: Page) =>
+  inScope(db.selectFrom('comparisons').select(SHOWN), workspaceId, scope)
+    .$if(page.cursor !== undefined, (query) =>
+      query.where(sql<boolean>`(created_at, id) < (${page.cursor?.at}::timestamptz, ${page.cursor?.id}::uuid)`),
+    )
+    .orderBy('created_at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(page.limit + 1)
+    .execute()
+
+function inScope<O>(
+  query: SelectQueryBuilder<DB, 'comparisons', O>,
+  workspaceId: string,
+  { kind, owner, name }: ScopePlace,
+) {
+  return query
+    .where('workspace_id', '=', workspaceId)
+    .where('scope_kind', '=', kind)
+    .where('scope_owner', '=', owner)
+    .where('scope_name', '=', name)
+}
+
+export async function hasComparisons(db: Db, workspaceId: string, scope: ScopePlace): Promise<boolean> {
+  const row = await inScope(db.selectFrom('comparisons').select('key'), workspaceId, scope).limit(1).executeTakeFirst()
+  return row !== undefined
+}
+
+type NewRow = {
+  workspace_id: string
+  id: string
+  scope_kind: 'benchmark' | 'repository'
+  scope_owner: string
+  scope_name: string
+  request_hash: Buffer
+  sandbox: string
+  sandbox_credential_id: string
+  skip_completed: boolean
+  attempts: number
+  settings: number
+  budget_micros: number | null
+  trial_budget_micros: number | null
+  concurrency: number | null
+  source: string
+}
+
+export const insertComparison = (tx: Db, row: NewRow) =>
+  tx.insertInto('comparisons').values(row).returning('key').executeTakeFirstOrThrow()
+
+export type NewSetting = {
+  id: string
+  catalog_id: string
+  name: string
+  label: string
+  provider: string
+  custom: boolean
+  harness: string
+  harness_version: string
+  reasoning_level: string
+  credential_id: string
+}
+
+export const insertSettings = (tx: Db, comparison: number, settings: readonly NewSetting[]) =>
+  tx
+    .insertInto('comparison_settings')
+    .values(settings.map((setting, position) => ({ comparison, position, ...setting })))
+    .execute()
+
+export const listSettingRows = (db: Db, keys: readonly number[]) =>
+  keys.length === 0
+    ? Promise.resolve([])
+    : db
+        .selectFrom('comparison_settings')
+        .selectAll()
+        .where('comparison', 'in', keys)
+        .orderBy('comparison')
+        .orderBy('position')
+        .execute()
+
+const SUMS = Object.keys(NO_COUNTS).map((name) => sql`coalesce(sum(${sql.ref(name)}), 0)::float8 as ${sql.ref(name)}`)
+
+export type CountedSetting = Awaited<ReturnType<typeof listSettingRows>>[number] & { counts: Counts }
+
+/** With what their trials count: as many rows as settings, however many trials there are. */
+export async function listCountedSettings(db: Db, keys: readonly number[]): Promise<CountedSetting[]> {
+  if (keys.length === 0) return []
+  const { rows } = await sql<CountedSetting>`
+    select setting.*, to_jsonb(counts) as counts from comparison_settings as setting cross join lateral (
+      select ${sql.join(SUMS)} from trial_counts
+      where trial_counts.comparison = setting.comparison and trial_counts.setting = setting.position
+    ) as counts
+    where setting.comparison = any(${keys}::bigint[]) order by setting.comparison, setting.position`.execute(db)
+  return rows
+}
+
+/** Whatever its trials told of their isolation, in one word. */
+export const noteIsolation = (tx: Db, comparison: number, position: number, isolation: string) =>
+  tx
+    .updateTable('comparison_settings')
+    .set({ isolation: sql<string>`case when isolation is null then ${isolation} else 'mixed' end` })
+    .where('comparison', '=', comparison)
+    .where('position', '=', position)
+    .where(sql<boolean>`isolation is distinct from ${isolation} and isolation is distinct from 'mixed'`)
+    .execute()
+
+export const findSource = async (db: Db, key: number): Promise<unknown> =>
+  (await db.selectFrom('comparisons').select('source').where('key', '=', key).executeTakeFirstOrThrow()).source
+
+/** What is frozen stays: its tasks are named one by one, and what they came from is not needed any more. */
+export async function storeFrozen(
+  tx: Db,
+  key: number,
+  frozen: { digest: string; tasks: { name: string; digest: string }[] },
+) {
+  await tx.deleteFrom('comparison_tasks').where('comparison', '=', key).execute()
+  await tx
+    .insertInto('comparison_tasks')
+    .values(frozen.tasks.map(({ name, digest }, position) => ({ comparison: key, position, name, digest })))
+    .execute()
+  await tx
+    .updateTable('comparisons')
+    .set({ step: 'plan', frozen_digest: frozen.digest, tasks: frozen.tasks.length, source: null })
+    .where('key', '=', key)
+    .execute()
+}
+
+export const listTaskRows = (db: Db, key: number) =>
+  db
+    .selectFrom('comparison_tasks')
+    .select(['position', 'name', 'digest'])
+    .where('comparison', '=', key)
+    .orderBy('position')
+    .execute()
+
+export const setStep = (tx: Db, key: number, step: 'enqueue') =>
+  tx.updateTable('comparisons').set({ step }).where('key', '=', key).execute()
+
+/** Where the comparison is that has had the fewest turns: a new one neither waits for all nor passes all. */
+export async function currentTurn(db: Db, key: number): Promise<number> {
+  const { rows } = await sql<{ turn: number }>`
+    select coalesce(min(first_turn + (
+      select coalesce(sum(running + passed + failed + errored), 0) from trial_counts where comparison = comparisons.key
+    )), 0)::bigint as turn
+    from comparisons where state = 'running' and key <> ${key}`.execute(db)
+  return rows[0]?.turn ?? 0
+}
+
+export const startRunning = (tx: Db, key: number, firstTurn: number) =>
+  tx
+    .updateTable('comparisons')
+    .set({
+      ...{ state: 'running', step: 'done', submission_error: null, pause: null, finished_at: null },
+      first_turn: firstTurn,
+      submitted_at: sql<Date>`coalesce(submitted_at, now())`,
+    })
+    .where('key', '=', key)
+    .execute()
+
+export const failSubmission = (tx: Db, key: number, error: SubmissionError) =>
+  tx
+    .updateTable('comparisons')
+    .set({ state: 'submission_failed', submission_error: JSON.stringify(error) })
+    .where('key', '=', key)
+    .where('state', 'in', ['submitting', 'running'])
+    .where('step', '<>', 'done')
+    .execute()
+
+/** From the step that was not made yet; trials that wait need their jobs again. */
+export const goOn = (tx: Db, key: number, state: 'submitting' | 'running') =>
+  tx
+    .updateTable('comparisons')
+    .set({
+      ...{ state, submission_error: null, pause: null, finished_at: null, submit_asked_at: sql<Date>`now()` },
+      step: sql<'enqueue'>`case step when 'done' then 'enqueue' else step end`,
+    })
+    .where('key', '=', key)
+    .execute()
+
+/** True: it ran until now. */
+export async function pauseRow(tx: Db, key: number, pause: Pause): Promise<boolean> {
+  const { numUpdatedRows } = await tx
+    .updateTable('comparisons')
+    .set({ state: 'paused', pause: JSON.stringify(pause) })
+    .where('key', '=', key)
+    .where('state', '=', 'running')
+    .executeTakeFirstOrThrow()
+  return numUpdatedRows > 0n
+}
+
+export const endRow = (tx: Db, key: number, state: 'completed' | 'canceled') =>
+  tx
+    .updateTable('comparisons')
+    .set({ state, pause: null, submission_error: null, finished_at: sql<Date>`now()` })
+    .where('key', '=', key)
+    .execute()
+
+export const noteStarted = (db: Db, key: number) =>
+  db
+    .updateTable('comparisons')
+    .set({ started_at: sql<Date>`now()` })
+    .where('key', '=', key)
+    .where('started_at', 'is', null)
+    .execute()
+
+export const setBudget = (tx: Db, key: number, micros: number) =>
+  tx.updateTable('comparisons').set({ budget_micros: micros }).where('key', '=', key).execute()
+
+export async function swapCredential(tx: Db, key: number, from: string, to: string): Promise<void> {
+  await tx
+    .updateTable('comparison_settings')
+    .set({ credential_id: to })
+    .where('comparison', '=', key)
+    .where('credential_id', '=', from)
+    .execute()
+  await tx
+    .updateTable('comparisons')
+    .set({ sandbox_credential_id: to })
+    .where('key', '=', key)
+    .where('sandbox_credential_id', '=', from)
+    .execute()
+}
+
+/** Stored ones only: those that follow from the workspace cannot be deleted. */
+export const holdCredentials = (tx: Db, key: number) =>
+  sql`
+    insert into comparison_credentials (comparison, credential_id)
+    select ${key}, credentials.id from credentials where id in (
+      select credential_id from comparison_settings where comparison = ${key}
+      union select sandbox_credential_id from comparisons where key = ${key}
+    )
+    on conflict do nothing`.execute(tx)
+
+export const releaseCredentials = (tx: Db, key: number) =>
+  tx.deleteFrom('comparison_credentials').where('comparison', '=', key).execute()
+
+/** Running ones of which nothing is left to do: whoever should have ended them did not get to it. */
+export async function listUnended(db: Db): Promise<number[]> {
+  const { rows } = await sql<{ key: number }>`
+    select key from comparisons where state = 'running' and not exists (
+      select from trial_counts where comparison = comparisons.key and (queued > 0 or running > 0)
+    )`.execute(db)
+  return rows.map(({ key }) => key)
+}

@@ -1,0 +1,187 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type TestApp, testApp } from '../../test/support/app.ts'
+import { type Comparing, comparing, scriptedEngine } from '../../test/support/comparisons.ts'
+import { type PackageRegistryServer, startPackageRegistry } from '../../test/support/package-registry.ts'
+import { addBenchmark } from '../benchmarks/schema.ts'
+import { inBenchmark } from './schema.ts'
+import { endAllDone } from './state.ts'
+
+let app: TestApp
+let registry: PackageRegistryServer
+beforeAll(async () => {
+  registry = await startPackageRegistry()
+  app = await testApp({
+    ASSAY_REGISTRIES: 'samples,harbor',
+    ASSAY_HARBOR_URL: registry.url,
+    ASSAY_HARBOR_PUBLIC_KEY: registry.publicKey,
+  })
+})
+afterAll(async () => {
+  await app[Symbol.asyncDispose]()
+  await registry[Symbol.asyncDispose]()
+})
+
+async function publish(name: string, tasks: string[]) {
+  const versions = []
+  for (const task of tasks) versions.push(await registry.rows.publishTask({ name: task }))
+  const published = await registry.rows.publishDataset({ name, tasks: versions })
+  await app.call(addBenchmark, { body: { reference: name } })
+  return published
+}
+
+const here = (dataset: string) => ({ datasetOrg: 'lab', dataset })
+
+async function createOn(lab: Comparing, dataset: string) {
+  const { body } = await app.call(inBenchmark.create, { params: here(dataset), body: lab.body() })
+  const at = { params: { ...here(dataset), comparisonId: body.id } }
+  return {
+    read: async () => (await app.call(inBenchmark.read, at)).body,
+    resume: async () => (await app.call(inBenchmark.resumeShort, at)).body,
+  }
+}
+
+test('a registry that is away stops a submission with its own code, and a resume goes on', async () => {
+  await publish('lab/away', ['lab/a1', 'lab/a2'])
+  const lab = await comparing(app)
+  const comparison = await createOn(lab, 'away')
+  registry.misbehave({ on: 'dist.tar.gz', times: 1, status: 429, headers: { 'retry-after': '3600' } })
+  await lab.work()
+  const failed = await comparison.read()
+  expect(failed).toMatchObject({
+    state: 'submission_failed',
+    submissionError: { code: 'registry_unavailable', retryable: true },
+    trials: { total: 0 },
+  })
+  const resumed = await comparison.resume()
+  expect(resumed.state).toBe('submitting')
+  expect(resumed).not.toHaveProperty('submissionError')
+  await lab.work()
+  expect(await comparison.read()).toMatchObject({ state: 'completed', frozen: { tasks: 2 }, trials: { total: 4 } })
+})
+
+test('other bytes than those that were checked never run', async () => {
+  const version = await publish('lab/changed', ['lab/c1', 'lab/c2'])
+  const lab = await comparing(app)
+  const comparison = await createOn(lab, 'changed')
+  const [first, second] = version.tasks.map((task) => task.archive_path)
+  const before = registry.rows.objects.get(first ?? '')
+  registry.rows.objects.set(first ?? '', registry.rows.objects.get(second ?? '') ?? Buffer.alloc(0))
+  await lab.work()
+  expect(await comparison.read()).toMatchObject({
+    state: 'submission_failed',
+    submissionError: { code: 'dataset_changed', retryable: false },
+  })
+  registry.rows.objects.set(first ?? '', before ?? Buffer.alloc(0))
+  await comparison.resume()
+  await lab.work()
+  expect((await comparison.read()).state).toBe('completed')
+})
+
+test('a sandbox that no worker offers stops a submission until one does', async () => {
+  await using own = await testApp()
+  const lab = await comparing(own)
+  await own.database.pool.query('delete from sandbox_offers')
+  const { body } = await lab.create()
+  await lab.work()
+  expect(await lab.read(body.id)).toMatchObject({
+    state: 'submission_failed',
+    submissionError: { code: 'sandbox_unavailable', retryable: true },
+    frozen: { tasks: 5 },
+    trials: { total: 10, queued: 10 },
+  })
+  await own.database.pool.query(`insert into sandbox_offers values (gen_random_uuid(), 'local', true, 'none', '')`)
+  await lab.resume(body.id)
+  await lab.work()
+  expect(await lab.read(body.id)).toMatchObject({ state: 'completed', trials: { total: 10, passed: 5 } })
+})
+
+/** Breaks once, at the n-th step. */
+function breaksAt(place: number) {
+  const passed: string[] = []
+  const step = (name: string): void => {
+    passed.push(name)
+    if (passed.length === place) throw new Error(`broken at ${name}`)
+  }
+  return { step, passed }
+}
+
+test('broken between any two writes, a comparison comes to the same end, and nothing runs or counts twice', async () => {
+  await using own = await testApp()
+  const whole = breaksAt(-1)
+  const calm = await comparing(own, scriptedEngine(), { step: whole.step })
+  await calm.create()
+  await calm.work()
+  expect(new Set(whole.passed)).toEqual(
+    new Set([
+      ...[
+        'submit.downloaded',
+        'submit.frozen',
+        'submit.inserted',
+        'submit.planned',
+        'submit.queued',
+        'submit.enqueued',
+      ],
+      ...['trial.started', 'trial.calibrated', 'trial.ran', 'trial.stored', 'trial.finished'],
+    ]),
+  )
+  const places = [...new Set(whole.passed)].flatMap((name) => [
+    whole.passed.indexOf(name) + 1,
+    whole.passed.lastIndexOf(name) + 1,
+  ])
+  for (const place of new Set(places)) {
+    const broken = breaksAt(place)
+    const engine = scriptedEngine()
+    const lab = await comparing(own, engine, { step: broken.step })
+    const { body } = await lab.create()
+    await lab.work()
+    // What the queue would wait for.
+    await own.database.pool.query('update jobs set run_at = now() where run_at > now() and every_seconds is null')
+    await lab.work()
+    await endAllDone(own.database.db)
+    const at = broken.passed[place - 1]
+    expect(await lab.read(body.id), at).toMatchObject({
+      state: 'completed',
+      trials: { total: 10, queued: 0, running: 0, passed: 5, failed: 5, errored: 0, canceled: 0 },
+      settings: [
+        { tasks: 5, passed: 5 },
+        { tasks: 5, passed: 0 },
+      ],
+    })
+    const again = ['trial.ran', 'trial.stored'].includes(at ?? '') ? 1 : 0
+    expect(engine.orders, at).toHaveLength(10 + again)
+    const { rows } = await own.database.pool.query('select count(*)::int as n from jobs where every_seconds is null')
+    expect(rows[0].n, at).toBe(0)
+  }
+})
+
+test('counts are what the trials say, whatever happened to them', async () => {
+  await using own = await testApp()
+  const lab = await comparing(own)
+  const { body } = await lab.create({ attempts: 3 })
+  await lab.work()
+  const { rows } = await own.database.pool.query(
+    `select setting, state, count(*)::int as n from trials group by 1, 2 order by 1, 2`,
+  )
+  expect(rows).toEqual([
+    { setting: 0, state: 'passed', n: 15 },
+    { setting: 1, state: 'failed', n: 15 },
+  ])
+  const status = await lab.read(body.id)
+  expect(status.settings.map(({ trials }: { trials: object }) => trials)).toMatchObject([
+    { passed: 15 },
+    { failed: 15 },
+  ])
+})
+
+test('comparisons take turns: a small one does not wait for a large one that was there before', async () => {
+  await using own = await testApp()
+  const engine = scriptedEngine()
+  const lab = await comparing(own, engine)
+  const [model] = lab.body().models
+  await lab.create({ attempts: 10, models: [{ ...model, harnesses: ['oracle'] }] })
+  await lab.create({ models: [{ ...model, harnesses: ['nop'] }] })
+  await lab.work()
+  const order = engine.orders.map(({ harness }) => harness)
+  expect(order).toHaveLength(55)
+  expect(order.lastIndexOf('nop')).toBeLessThan(12)
+})

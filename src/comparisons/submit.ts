@@ -1,0 +1,147 @@
+import { z } from 'zod'
+import type { AddTools } from '../benchmarks/add.ts'
+import { type Freezing, freezeDataset } from '../benchmarks/freeze.ts'
+import { isOffered } from '../catalog/offers.ts'
+import { RegistryUnavailable } from '../harbor/registries/registry.ts'
+import type { Db } from '../platform/db/db.ts'
+import { derivedId } from '../platform/ids.ts'
+import { enqueue, type Job, type JobKind, type RunnableKind } from '../platform/jobs/jobs.ts'
+import type { SubmissionError } from './shapes/schema.ts'
+import * as rows from './sql.ts'
+import { endIfDone } from './state.ts'
+import { storePlan } from './trials/planned.ts'
+import { enqueueWaiting } from './trials/queue.ts'
+
+export type SubmitTools = AddTools & {
+  /** How long a sandbox that nobody offers yet is waited for. */
+  offerWaitMs: number
+  /** Called between every two writes. Tests break it there. */
+  step?: (name: string) => void
+}
+
+const Payload = z.strictObject({ key: z.number().int() })
+
+/** Before trials: a comparison that nobody has begun is not to wait behind one that runs for days. */
+const submitKind: JobKind<z.infer<typeof Payload>> = { kind: 'comparison.submit', payload: Payload, priority: 10 }
+
+export const enqueueSubmission = (tx: Db, key: number): Promise<string> =>
+  enqueue(tx, submitKind, { key }, { id: submissionJob(key) })
+
+const submissionJob = (key: number): string => derivedId('comparison', String(key))
+
+export const submitJob = (tools: SubmitTools): RunnableKind<z.infer<typeof Payload>> => ({
+  ...submitKind,
+  run: (job) => submit(tools, job),
+  failed: (tx, { key }, reason) =>
+    rows.failSubmission(tx, key, errorOf('internal_error', reason, true)).then(() => undefined),
+})
+
+/** The world outside does not let it. Someone resumes it when it does. */
+class Refused extends Error {
+  override name = 'Refused'
+  readonly error: SubmissionError
+
+  constructor(error: SubmissionError) {
+    super(error.message)
+    this.error = error
+  }
+}
+
+const errorOf = (code: string, message: string, retryable: boolean): SubmissionError => ({
+  ...{ code, message, retryable, at: new Date().toISOString() },
+})
+
+/** Freeze, plan, enqueue. Each step is written down with what it did, so that whoever comes next goes on after it. */
+async function submit(tools: SubmitTools, job: Job<{ key: number }>): Promise<void> {
+  const { key } = job.payload
+  try {
+    await freeze(tools, job)
+    tools.step?.('submit.frozen')
+    await planTrials(tools, job)
+    tools.step?.('submit.planned')
+    await requireOffer(tools, key)
+    await job.finish((tx) => enqueueTrials(tools, tx, key))
+  } catch (error) {
+    const refusal = refusalOf(error)
+    if (!refusal) throw error
+    await job.finish((tx) => rows.failSubmission(tx, key, refusal))
+    return
+  }
+  tools.step?.('submit.enqueued')
+  await endIfDone(tools.db, key) // all of it may have been done before
+}
+
+const isOpen = (row: rows.ComparisonRow | undefined): row is rows.ComparisonRow =>
+  row?.state === 'submitting' || row?.state === 'running'
+
+async function freeze(tools: SubmitTools, job: Job<{ key: number }>): Promise<void> {
+  const { key } = job.payload
+  const row = await rows.findByKey(tools.db, key)
+  if (!isOpen(row) || row.step !== 'freeze') return
+  const frozen = frozenIn(
+    await freezeDataset(tools, row.workspace_id, await rows.findSource(tools.db, key), job.signal),
+  )
+  tools.step?.('submit.downloaded')
+  await job.write(async (tx) => {
+    const now = await rows.lockComparison(tx, key)
+    if (isOpen(now) && now.step === 'freeze') await rows.storeFrozen(tx, key, frozen)
+  })
+}
+
+function frozenIn(freezing: Freezing): { digest: string; tasks: { name: string; digest: string }[] } {
+  switch (freezing.kind) {
+    case 'frozen': {
+      const tasks = freezing.tasks.map(({ name, stored }) => ({ name, digest: stored.digest }))
+      return { digest: freezing.digest, tasks: tasks.sort((a, b) => (a.name < b.name ? -1 : 1)) }
+    }
+    case 'changed':
+      throw new Refused(
+        errorOf('dataset_changed', `The registry has other bytes than were checked. ${freezing.detail}`.trim(), false),
+      )
+    case 'unauthorized':
+      throw new Refused(errorOf('registry_access_refused', freezing.detail, true))
+  }
+}
+
+async function planTrials(tools: SubmitTools, job: Job<{ key: number }>): Promise<void> {
+  const { key } = job.payload
+  await job.write(async (tx) => {
+    const row = await rows.lockComparison(tx, key)
+    if (!isOpen(row) || row.step !== 'plan' || row.tasks === null) return
+    const settings = (await rows.listSettingRows(tx, [key])).length
+    const shape = { tasks: row.tasks, settings, attempts: row.attempts }
+    await storePlan(tx, key, shape, row.skip_completed)
+    tools.step?.('submit.inserted')
+    await rows.setStep(tx, key, 'enqueue')
+  })
+}
+
+/** A worker that is about to start may need a moment; the queue asks again. */
+async function requireOffer(tools: SubmitTools, key: number): Promise<void> {
+  const row = await rows.findByKey(tools.db, key)
+  if (row?.state !== 'submitting' || (await isOffered(tools.db, row.sandbox))) return
+  const message = `No worker offers the sandbox ${row.sandbox}.`
+  if (Date.now() - row.submit_asked_at.getTime() < tools.offerWaitMs) throw new Error(message)
+  throw new Refused(errorOf('sandbox_unavailable', `${message} Start one, then resume.`, true))
+}
+
+/** The jobs before the row: a trial that waits for the row may hold the place of its job. */
+async function enqueueTrials(tools: SubmitTools, tx: Db, key: number): Promise<void> {
+  const row = await rows.findByKey(tx, key)
+  if (!isOpen(row) || row.step === 'done') return
+  // It was canceled and resumed while we looked away: once more, from where it is.
+  if (row.step !== 'enqueue') return void (await enqueueSubmission(tx, key))
+  const firstTurn = row.submitted_at === null ? await rows.currentTurn(tx, key) : row.first_turn
+  await enqueueWaiting(tx, { ...rows.queueOf(row), firstTurn })
+  tools.step?.('submit.queued')
+  await rows.startRunning(tx, key, firstTurn)
+}
+
+const DISK = new Set(['ENOSPC', 'EDQUOT', 'EROFS'])
+
+function refusalOf(error: unknown): SubmissionError | undefined {
+  if (error instanceof Refused) return error.error
+  if (error instanceof RegistryUnavailable) return errorOf('registry_unavailable', error.message, true)
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  return DISK.has(code) ? errorOf('disk_full', 'The disk of the server is full.', true) : undefined
+}

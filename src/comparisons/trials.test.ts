@@ -1,0 +1,275 @@
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type TestApp, testApp } from '../../test/support/app.ts'
+import { comparing, scriptedEngine, trialRecord } from '../../test/support/comparisons.ts'
+import { createCredential, deleteCredential } from '../credentials/schema.ts'
+import { SandboxUnavailable, SandboxUnsupported } from '../sandboxes/sandbox.ts'
+import { inBenchmark } from './schema.ts'
+import type { Trial } from './shapes/schema.ts'
+import { sweepArtifacts } from './trials/artifacts.ts'
+import { CredentialGone, type TrialOrder } from './trials/engine.ts'
+
+let app: TestApp
+beforeAll(async () => {
+  app = await testApp()
+})
+afterAll(async () => app[Symbol.asyncDispose]())
+
+const UNLUCKY = 'assay/greet-in-bash'
+const isUnlucky = ({ task, harness }: TrialOrder) => task.name === UNLUCKY && harness === 'oracle'
+const spoiled = { state: 'errored', reward: null, rewards: {} } as const
+const unlucky = (trials: Trial[]) =>
+  trials.find(({ task, settingId }) => task.name === UNLUCKY && /oracle/.test(settingId))
+
+test('a trial that the infrastructure spoiled is tried twice more, and each attempt leaves its evidence', async () => {
+  let spoils = 2
+  const lab = await comparing(
+    app,
+    scriptedEngine((order) =>
+      isUnlucky(order) && spoils-- > 0 ? { ...spoiled, class: 'sandbox_error', error: `broke, ${spoils} more` } : {},
+    ),
+  )
+  const { body } = await lab.create()
+  await lab.work()
+  expect(await lab.read(body.id)).toMatchObject({ state: 'completed', trials: { passed: 5, failed: 5, errored: 0 } })
+  const trial = unlucky(await lab.trials(body.id))
+  expect(trial).toMatchObject({ state: 'passed', retries: 2, class: 'verified' })
+  const { body: whole } = await app.call(inBenchmark.trial, lab.at(body.id, { trialId: trial?.id }))
+  expect(whole.spoiled).toMatchObject([
+    { class: 'sandbox_error', error: 'broke, 1 more' },
+    { class: 'sandbox_error', error: 'broke, 0 more' },
+  ])
+})
+
+test('spoiled three times it is errored and counts neither way; a resume tries again', async () => {
+  let spoils = 3
+  const lab = await comparing(
+    app,
+    scriptedEngine((order) =>
+      isUnlucky(order) && spoils-- > 0 ? { ...spoiled, class: 'verifier_error', error: 'no reward' } : {},
+    ),
+  )
+  const { body } = await lab.create()
+  await lab.work()
+  const status = await lab.read(body.id)
+  expect(status).toMatchObject({ state: 'completed', trials: { total: 10, passed: 4, failed: 5, errored: 1 } })
+  expect(status.settings[0]).toMatchObject({ tasks: 4, passed: 4, accuracy: 100 })
+  expect(unlucky(await lab.trials(body.id, { state: 'errored' }))).toMatchObject({
+    ...{ state: 'errored', class: 'verifier_error', retries: 2, error: 'no reward', reward: null },
+  })
+  expect((await lab.resume(body.id)).body).toMatchObject({ state: 'running', trials: { queued: 1, errored: 0 } })
+  await lab.work()
+  expect(await lab.read(body.id)).toMatchObject({ state: 'completed', trials: { passed: 5, errored: 0 } })
+})
+
+test('a task that cannot be run here, or means nothing here, is errored without being tried again', async () => {
+  const engine = scriptedEngine((order) => {
+    if (isUnlucky(order)) throw new SandboxUnsupported('It wants a GPU.')
+    return {}
+  })
+  const { calibrate } = engine
+  engine.calibrate = async (order, watch) =>
+    order.task.name === 'assay/pack-it-up'
+      ? { kind: 'unfit', reason: 'Doing nothing passes.' }
+      : calibrate(order, watch)
+  await using own = await testApp()
+  const lab = await comparing(own, engine)
+  const { body } = await lab.create()
+  await lab.work()
+  const errored: Trial[] = await lab.trials(body.id, { state: 'errored' })
+  expect(errored.map(({ task, class: word, retries }) => [task.name, word, retries])).toEqual([
+    ['assay/greet-in-bash', 'operator_error', 0],
+    ['assay/pack-it-up', 'verifier_error', 0],
+    ['assay/pack-it-up', 'verifier_error', 0],
+  ])
+})
+
+test('a task is calibrated once for a sandbox, however many trials ask at the same time', async () => {
+  await using own = await testApp()
+  const engine = scriptedEngine()
+  const lab = await comparing(own, engine)
+  const { body } = await lab.create({ attempts: 4 })
+  await Promise.all([lab.work(), lab.work(), lab.work()])
+  await lab.work()
+  expect(await lab.read(body.id)).toMatchObject({ state: 'completed', trials: { total: 40, passed: 20 } })
+  expect(engine.calibrations).toHaveLength(5)
+  expect(engine.orders).toHaveLength(40)
+})
+
+test('with the budget spent nothing new starts; with more of it, it goes on', async () => {
+  const engine = scriptedEngine()
+  const lab = await comparing(app, engine)
+  const { body } = await lab.create({ budgetUsd: 0 })
+  await lab.work()
+  const paused = await lab.read(body.id)
+  expect(paused).toMatchObject({ state: 'paused', pause: { reason: 'budget' }, trials: { queued: 10, running: 0 } })
+  expect(engine.orders).toEqual([])
+  await lab.resume(body.id)
+  await lab.work()
+  expect((await lab.read(body.id)).state).toBe('paused')
+  expect((await lab.resume(body.id, { budgetUsd: 5 })).body).toMatchObject({ state: 'running', budgetUsd: 5 })
+  await lab.work()
+  const done = await lab.read(body.id)
+  expect(done).toMatchObject({ state: 'completed', trials: { passed: 5, failed: 5 } })
+  expect(done).not.toHaveProperty('pause')
+  expect(engine.orders).toHaveLength(10)
+})
+
+test('a lost engine pauses the comparison, and its trials wait', async () => {
+  let isLost = true
+  const lab = await comparing(
+    app,
+    scriptedEngine((order) => {
+      if (isLost && isUnlucky(order)) throw new SandboxUnavailable('The daemon is gone.')
+      return {}
+    }),
+  )
+  const { body } = await lab.create()
+  await lab.work()
+  const paused = await lab.read(body.id)
+  expect(paused).toMatchObject({ state: 'paused', pause: { reason: 'sandbox', message: 'The daemon is gone.' } })
+  expect(paused.trials.running).toBe(0)
+  expect(paused.trials.errored).toBe(0)
+  isLost = false
+  expect((await lab.resume(body.id)).body.state).toBe('running')
+  await lab.work()
+  expect(await lab.read(body.id)).toMatchObject({ state: 'completed', trials: { passed: 5, failed: 5 } })
+})
+
+test('a credential that is gone pauses the comparison; another one in its place lets it go on', async () => {
+  const store = async () => {
+    const body = {
+      kind: 'sandbox',
+      provider: 'docker',
+      name: 'engine',
+      secret: { host: 'tcp://engine.example.com:2376' },
+    } as const
+    return (await app.call(createCredential, { body })).body.id
+  }
+  const [first, second] = [await store(), await store()]
+  const engine = scriptedEngine((order) => {
+    if (order.sandboxCredentialId === first) throw new CredentialGone('It was refused.')
+    return {}
+  })
+  const lab = await comparing(app, engine)
+  const { body } = await lab.create({ sandbox: 'docker', sandboxCredentialId: first })
+  await app.database.pool.query(`insert into sandbox_offers values (gen_random_uuid(), 'docker', true, 'none', '')`)
+  await lab.work('docker')
+  expect(await lab.read(body.id)).toMatchObject({ state: 'paused', pause: { reason: 'credential' } })
+  const inUse = await app.call(deleteCredential, { params: { credentialId: first } })
+  expect(inUse).toMatchObject({ status: 409, body: { code: 'credential_in_use' } })
+  const misfit = await lab.resume(body.id, { credentials: { [first]: lab.reference } })
+  expect(misfit).toMatchObject({ status: 422, body: { errors: [{ pointer: `/credentials/${first}` }] } })
+  await lab.resume(body.id, { credentials: { [first]: second } })
+  await lab.work('docker')
+  expect((await lab.read(body.id)).state).toBe('completed')
+  expect((await app.call(deleteCredential, { params: { credentialId: second } })).status).toBe(204)
+})
+
+test('what was scored before fills its place, once, and only where all is the same', async () => {
+  await using own = await testApp()
+  const engine = scriptedEngine()
+  const lab = await comparing(own, engine)
+  const first = await lab.create({ models: [{ ...lab.body().models[0], harnesses: ['oracle'] }] })
+  await lab.work()
+  expect(engine.orders).toHaveLength(5)
+  const second = await lab.create({ skipCompleted: true, attempts: 2 })
+  await lab.work()
+  const status = await lab.read(second.body.id)
+  expect(status).toMatchObject({ state: 'completed', trials: { total: 20, passed: 10, failed: 10, reused: 5 } })
+  expect(status.settings[0]).toMatchObject({ tasks: 5, passed: 5, totalCostUsd: 0, trials: { reused: 5 } })
+  expect(engine.orders).toHaveLength(20)
+  const [old] = await lab.trials(first.body.id)
+  const [fresh] = await lab.trials(second.body.id)
+  expect(fresh).toMatchObject({ reusedFrom: old.id, state: 'passed', attempt: 1 })
+  await own.database.pool.query(`update comparison_settings set harness_version = '0'`)
+  const third = await lab.create({ skipCompleted: true })
+  await lab.work()
+  expect((await lab.read(third.body.id)).trials.reused).toBe(0)
+})
+
+test('a comparison of which all was done before is completed without a trial', async () => {
+  await using own = await testApp()
+  const engine = scriptedEngine()
+  const lab = await comparing(own, engine)
+  await lab.create()
+  await lab.work()
+  const again = await lab.create({ skipCompleted: true })
+  await lab.work()
+  expect(await lab.read(again.body.id)).toMatchObject({ state: 'completed', trials: { total: 10, reused: 10 } })
+  expect(engine.orders).toHaveLength(10)
+})
+
+test('the first scored attempt stands for its task, whichever ended first; all of them make the mean', async () => {
+  await using own = await testApp()
+  const seen = new Map<string, number>()
+  const engine = scriptedEngine((order) => {
+    const attempt = (seen.get(order.task.name) ?? 0) + 1
+    seen.set(order.task.name, attempt)
+    return attempt === 1 ? { state: 'failed', reward: 0, rewards: { reward: 0 } } : {}
+  })
+  const lab = await comparing(own, engine)
+  const { body } = await lab.create({ attempts: 4, models: [{ ...lab.body().models[0], harnesses: ['oracle'] }] })
+  await lab.work()
+  const [setting] = (await lab.read(body.id)).settings
+  expect(setting).toMatchObject({ tasks: 5, passed: 0, accuracy: 0, stats: { passAt1: 75 } })
+  const [trial] = await lab.trials(body.id)
+  const at = lab.at(body.id, { trialId: trial.id })
+  const voided = await own.call(inBenchmark.void, { ...at, body: { reason: 'The machine was overloaded.' } })
+  expect(voided.body).toMatchObject({ state: 'failed', voided: { reason: 'The machine was overloaded.' } })
+  const [after] = (await lab.read(body.id)).settings
+  expect(after).toMatchObject({ tasks: 5, passed: 1, accuracy: 20, stats: { passAt1: 80 } })
+  const twice = await own.call(inBenchmark.void, { ...at, body: { reason: 'Again.' } })
+  expect(twice).toMatchObject({ status: 409, body: { code: 'trial_not_scored' } })
+  const { rows } = await own.database.pool.query(`select detail from audit_events where action = 'trial.voided'`)
+  expect(rows).toEqual([{ detail: { reason: 'The machine was overloaded.' } }])
+})
+
+test('an artifact is a file to save, whatever is in it and whatever it is called', async () => {
+  const engine = scriptedEngine()
+  const lab = await comparing(app, {
+    ...engine,
+    run: async (order) => {
+      mkdirSync(join(order.outputFolder, 'artifacts'))
+      writeFileSync(
+        join(order.outputFolder, 'artifacts', '<img src=x onerror=alert(1)>.html'),
+        '<script>alert(1)</script>',
+      )
+      writeFileSync(join(order.outputFolder, 'artifacts', 'ünï "quoted".json'), '{}')
+      writeFileSync(join(order.outputFolder, 'new\nline.log'), 'hidden')
+      writeFileSync(join(order.outputFolder, 'empty.log'), '')
+      symlinkSync('/etc/passwd', join(order.outputFolder, 'passwd'))
+      return trialRecord(order)
+    },
+  })
+  const { body } = await lab.create()
+  await lab.work()
+  const [trial] = await lab.trials(body.id)
+  expect(trial.artifacts.map(({ name, mediaType }: { name: string; mediaType: string }) => [name, mediaType])).toEqual([
+    ['artifacts/<img src=x onerror=alert(1)>.html', 'application/octet-stream'],
+    ['artifacts/ünï "quoted".json', 'application/json'],
+  ])
+  const get = (artifact: string) => app.call(inBenchmark.artifact, lab.at(body.id, { trialId: trial.id, artifact }))
+  for (const [name, text] of [
+    [trial.artifacts[0].name, '<script>alert(1)</script>'],
+    [trial.artifacts[1].name, '{}'],
+  ]) {
+    const answer = await get(name)
+    expect([answer.status, answer.text]).toEqual([200, text])
+    expect(answer.headers.get('content-disposition')).toMatch(/^attachment; filename\*=UTF-8''[\w%.!'()*~-]+$/)
+    expect(answer.headers.get('x-content-type-options')).toBe('nosniff')
+    expect(answer.headers.get('content-security-policy')).toBe('sandbox')
+  }
+  for (const name of ['passwd', '../../secret.key', 'empty.log', '%2e%2e']) expect((await get(name)).status).toBe(404)
+  const other = await app.otherWorkspace('nosy')
+  const theirs = lab.at(body.id, { trialId: trial.id, artifact: trial.artifacts[1].name, org: other.login })
+  expect((await app.call(inBenchmark.artifact, { ...theirs, key: other.key })).status).toBe(404)
+
+  const tools = { db: app.tools.database.db, blobs: app.tools.blobs }
+  expect(await sweepArtifacts(tools, 1)).toBe(0)
+  await app.database.pool.query(`update trials set finished_at = finished_at - interval '2 days'`)
+  expect(await sweepArtifacts(tools, 1)).toBeGreaterThanOrEqual(10)
+  expect((await get(trial.artifacts[1].name)).status).toBe(404)
+  expect((await lab.trials(body.id))[0]).toMatchObject({ state: 'passed', artifacts: [] })
+})

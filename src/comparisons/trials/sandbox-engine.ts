@@ -1,0 +1,84 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { contents } from '../../contents/contents.ts'
+import type { Tools as CredentialTools } from '../../credentials/credentials.ts'
+import { openSecret } from '../../credentials/secrets.ts'
+import { inFolder } from '../../harbor/folder-source.ts'
+import { readTask } from '../../harbor/read-task.ts'
+import { harnesses } from '../../harnesses/harnesses.ts'
+import { type Blobs, isDigest } from '../../platform/blobs/blob.ts'
+import { type Provider, SandboxUnavailable } from '../../sandboxes/sandbox.ts'
+import type { TrialRequest } from '../../trials/bench.ts'
+import { findMode, networksFor } from '../../trials/calibrate.ts'
+import { runTrial } from '../../trials/trial.ts'
+import { type Calibrated, CredentialGone, type Engine, type TaskOrder, type Watch } from './engine.ts'
+
+export type EngineTools = {
+  credentials: CredentialTools
+  blobs: Blobs
+  /** Where tasks are unpacked. It exists. */
+  folder: string
+  findProvider: (sandbox: string) => Provider | undefined
+}
+
+/** Runs trials in real sandboxes. */
+export const sandboxEngine = (tools: EngineTools): Engine => ({
+  calibrate: (order, watch) => prepared(tools, order, watch, (provider, request) => modeOf(provider, request)),
+  run: (order, watch) =>
+    prepared(tools, order, watch, async (provider, request) => {
+      await requireCredential(tools, order.workspaceId, order.credentialId)
+      const harness = harnesses.find(({ id }) => id === order.harness)
+      if (!harness) throw new Error(`There is no harness ${order.harness}.`)
+      const { mode: verifyMode, ...needs } = order.verifying
+      return runTrial(provider, { ...request, harness, verifyMode, networks: networksFor(needs) })
+    }),
+})
+
+type Request = Omit<TrialRequest, 'harness' | 'verifyMode' | 'networks'>
+
+/** The sandbox as a whole was tested before: what breaks here breaks with this task. */
+async function modeOf(provider: Provider, request: Request): Promise<Calibrated> {
+  try {
+    return await findMode(provider, request)
+  } catch (error) {
+    request.signal.throwIfAborted()
+    if (!(error instanceof SandboxUnavailable)) throw error
+    return { kind: 'broken', error: error.message }
+  }
+}
+
+/** With the sandbox at hand and the task unpacked, for as long as the work takes. */
+async function prepared<T>(
+  tools: EngineTools,
+  order: TaskOrder,
+  { signal }: Watch,
+  work: (provider: Provider, request: Request) => Promise<T>,
+): Promise<T> {
+  const provider = tools.findProvider(order.sandbox)
+  if (!provider) throw new SandboxUnavailable(`This worker has no sandbox ${order.sandbox}.`)
+  await provider.selfTest()
+  await requireCredential(tools, order.workspaceId, order.sandboxCredentialId)
+  const place = await mkdtemp(join(tools.folder, 'task-'))
+  try {
+    const folder = join(place, 'task')
+    await unpackTask(tools, order.task.digest, folder)
+    const { task, digest } = await readTask(await inFolder(folder))
+    const { outputFolder } = order
+    return await work(provider, { task, digest, folder, variables: {}, signal, onPhase: () => {}, outputFolder })
+  } finally {
+    await rm(place, { recursive: true, force: true })
+  }
+}
+
+async function requireCredential({ credentials }: EngineTools, workspaceId: string, id: string): Promise<void> {
+  if (await openSecret(credentials, workspaceId, id)) return
+  throw new CredentialGone(`The credential ${id} is not there any more. Resume with another in its place.`)
+}
+
+async function unpackTask({ credentials, blobs }: EngineTools, digest: string, folder: string): Promise<void> {
+  if (!isDigest(digest)) throw new Error('A row holds a digest that is none.')
+  const store = contents({ db: credentials.db, blobs })
+  const stored = (await store.find([digest])).get(digest)
+  if (!stored) throw new Error(`The content of the task ${digest} is not there any more.`)
+  await store.unpack(stored, folder)
+}

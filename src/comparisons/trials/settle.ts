@@ -1,0 +1,134 @@
+import type { Db } from '../../platform/db/db.ts'
+import type { TrialRecord } from '../../trials/record.ts'
+import { type CellTrial, type Counts, cellChange } from '../counts.ts'
+import { cellOf } from '../plan.ts'
+import type { Pause, TrialClass, TrialState } from '../shapes/schema.ts'
+import { goesOn, noteIsolation, pause } from '../state.ts'
+import type { KeptArtifact } from './artifacts.ts'
+import { enqueueTrial, type Queue } from './queue.ts'
+import { findState, insertSpoiled, lockTrials, storeEnd, type TrialEnd, type TrialFacts } from './sql.ts'
+
+/** How one attempt of a trial came to its end. */
+export type Ending =
+  | { kind: 'ran'; record: TrialRecord; artifacts: KeptArtifact[]; blob: string | null }
+  /** The infrastructure broke. */
+  | { kind: 'broken'; class: TrialClass; error: string }
+  /** No attempt would mean anything. */
+  | { kind: 'unfit'; error: string }
+  /** Nothing is wrong with the trial: the comparison has to wait. */
+  | { kind: 'stopped'; reason: Pause['reason']; message: string }
+
+const RETRIES_MAX = 2
+/** A fresh sandbox may mend these. */
+const RETRIED: readonly string[] = ['provider_error', 'sandbox_error', 'verifier_error']
+
+/** The trial was canceled or put back meanwhile: what this attempt found does not count. */
+export class Superseded extends Error {
+  override name = 'Superseded'
+}
+
+type Settling = { retryMs: number; step?: (name: string) => void }
+
+/**
+ * Writes the end of an attempt: the trial, what it counts, and whether it waits again. Answers how many trials that
+ * are counted with it have not ended. Locks as everybody does: the comparison before its trials, those before counts.
+ */
+export async function settle(
+  tx: Db,
+  trial: TrialFacts,
+  ending: Ending,
+  { retryMs, step = () => {} }: Settling,
+): Promise<number> {
+  const end = endOf(trial, ending)
+  if (ending.kind === 'stopped') await pause(tx, trial.comparison, ending.reason, ending.message)
+  const isAgain = end.state === 'queued' && (await goesOn(tx, trial.comparison))
+  const before = trial.attempts === 1 ? [alone(trial)] : await cellTrials(tx, trial)
+  const after = before.map((each) => (each.attempt === trial.attempt ? { ...each, ...end } : each))
+  const open = await storeEnd(tx, trial, end, changesOf(end.state, cellChange(before, after)))
+  if (open === undefined) throw new Superseded()
+  step('trial.stored')
+  if (ending.kind !== 'stopped' && end.state === 'queued') await keepSpoiled(tx, trial, ending)
+  if (isAgain) await enqueueTrial(tx, queueOf(trial), trial.ordinal, new Date(Date.now() + retryMs))
+  if (ending.kind === 'ran' && isolationOf(ending.record) !== trial.isolation)
+    await noteIsolation(tx, trial.comparison, trial.setting, isolationOf(ending.record))
+  return open
+}
+
+/** The only attempt of its task: there is nothing to look at. */
+const alone = ({ attempt }: TrialFacts): CellTrial => ({ attempt, state: 'running', costMicros: null, voided: false })
+
+async function cellTrials(tx: Db, trial: TrialFacts): Promise<CellTrial[]> {
+  const rows = await lockTrials(tx, trial.comparison, cellOf(trial, trial))
+  return rows.map((row) => ({
+    ...{ attempt: row.attempt, state: row.state, costMicros: row.cost_micros, voided: row.voided_at !== null },
+  }))
+}
+
+/** A job that ends while its trial waits, in a comparison that goes on, has a successor. */
+export async function rejoin(tx: Db, trial: TrialFacts): Promise<void> {
+  const goes = await goesOn(tx, trial.comparison)
+  if (goes && (await findState(tx, trial)) === 'queued') await enqueueTrial(tx, queueOf(trial), trial.ordinal)
+}
+
+const queueOf = (trial: TrialFacts): Queue => ({ ...trial, key: trial.comparison })
+
+/** Every trial so far is free of charge. */
+const COST_MICROS = 0
+
+const changesOf = (state: TrialState, change: Partial<Counts>): Partial<Counts> => ({
+  ...change,
+  running: -1,
+  [state]: 1,
+  spent_micros: COST_MICROS,
+  metered: state === 'queued' ? 0 : 1,
+  spent_squares: COST_MICROS ** 2,
+})
+
+async function keepSpoiled(tx: Db, trial: TrialFacts, ending: Exclude<Ending, { kind: 'stopped' }>): Promise<void> {
+  const { error, class: spoiledClass } = troubleOf(ending)
+  await insertSpoiled(tx, {
+    ...{ comparison: trial.comparison, ordinal: trial.ordinal, number: trial.retries + 1 },
+    ...{ class: spoiledClass, error: error ?? 'It broke without a word.' },
+    detail: ending.kind === 'ran' ? { timings: ending.record.timings, artifacts: ending.artifacts } : {},
+    artifacts: ending.kind === 'ran' ? ending.blob : null,
+  })
+}
+
+function troubleOf(ending: Exclude<Ending, { kind: 'stopped' }>): { class: TrialClass; error: string | null } {
+  if (ending.kind === 'ran') return ending.record
+  return ending.kind === 'unfit' ? { class: 'verifier_error', error: ending.error } : ending
+}
+
+const NOTHING = { class: null, verifyMode: null, reward: null, costMicros: null, detail: null, artifacts: null }
+
+function endOf(trial: TrialFacts, ending: Ending): TrialEnd {
+  if (ending.kind === 'stopped') return { ...NOTHING, state: 'queued', retries: trial.retries }
+  const trouble = troubleOf(ending)
+  const mayRetry = ending.kind !== 'unfit' && RETRIED.includes(trouble.class) && trial.retries < RETRIES_MAX
+  if (mayRetry) return { ...NOTHING, state: 'queued', retries: trial.retries + 1 }
+  if (ending.kind === 'ran') return endOfRecord(trial, ending)
+  const detail = { error: trouble.error }
+  return { ...NOTHING, state: 'errored', class: trouble.class, retries: trial.retries, detail }
+}
+
+function endOfRecord(trial: TrialFacts, ending: Extract<Ending, { kind: 'ran' }>): TrialEnd {
+  const { record, artifacts, blob } = ending
+  return {
+    state: record.state,
+    class: record.class,
+    verifyMode: record.verifyMode,
+    reward: record.reward,
+    costMicros: COST_MICROS,
+    retries: trial.retries,
+    detail: {
+      rewards: record.rewards,
+      timings: record.timings,
+      isolation: isolationOf(record),
+      ...(artifacts.length > 0 ? { artifacts } : {}),
+      ...(record.error === null ? {} : { error: record.error }),
+    },
+    artifacts: blob,
+  }
+}
+
+const isolationOf = ({ base, isolation }: TrialRecord): string => (base === 'host-base' ? 'host-base' : isolation)

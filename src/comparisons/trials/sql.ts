@@ -1,0 +1,378 @@
+import { sql } from 'kysely'
+import type { Db } from '../../platform/db/db.ts'
+import { type CountRow, type Counts, partOf } from '../counts.ts'
+import type { Completed, Planned } from '../plan.ts'
+import type { TrialClass, TrialState } from '../shapes/schema.ts'
+
+export type TrialKey = { comparison: number; ordinal: number }
+
+export async function insertPlan(tx: Db, comparison: number, trials: readonly Planned[], counts: readonly CountRow[]) {
+  await sql`
+    insert into trials (comparison, ordinal, task, setting, attempt, state, class, verify_mode, reward, cost_micros,
+      reused_comparison, reused_ordinal, started_at, finished_at, detail, artifacts)
+    select ${comparison}, plan.ordinal, plan.task, plan.setting, plan.attempt, coalesce(old.state, 'queued'), old.class,
+      old.verify_mode, old.reward, old.cost_micros, old.comparison, old.ordinal, old.started_at, old.finished_at,
+      old.detail - 'artifacts', null
+    from unnest(
+      ${trials.map(({ ordinal }) => ordinal)}::int[], ${trials.map(({ task }) => task)}::int[],
+      ${trials.map(({ setting }) => setting)}::int[], ${trials.map(({ attempt }) => attempt)}::int[],
+      ${trials.map(({ reused }) => reused?.comparison ?? null)}::bigint[],
+      ${trials.map(({ reused }) => reused?.ordinal ?? null)}::int[]
+    ) as plan (ordinal, task, setting, attempt, old_comparison, old_ordinal)
+    left join trials as old on old.comparison = plan.old_comparison and old.ordinal = plan.old_ordinal`.execute(tx)
+  await tx
+    .insertInto('trial_counts')
+    .values(counts.map((row) => ({ comparison, ...row })))
+    .execute()
+}
+
+/** Scored trials of the workspace that are worth as much as new ones, the oldest first. */
+export async function listReusable(db: Db, comparison: number): Promise<Completed[]> {
+  const { rows } = await sql<Completed>`
+    select task.position as task, setting.position as setting, old.comparison, old.ordinal, old.state,
+      old.cost_micros as "costMicros"
+    from comparisons as mine
+    join comparison_settings as setting on setting.comparison = mine.key
+    join comparison_settings as alike on alike.id = setting.id and alike.harness_version = setting.harness_version
+    join comparisons as other on other.key = alike.comparison and other.workspace_id = mine.workspace_id
+      and other.sandbox = mine.sandbox and other.key <> mine.key
+    join comparison_tasks as theirs on theirs.comparison = other.key
+    join comparison_tasks as task on task.comparison = mine.key and task.digest = theirs.digest
+    join task_calibrations as calibration on calibration.digest = task.digest and calibration.sandbox = mine.sandbox
+    join trials as old on old.comparison = other.key and old.setting = alike.position and old.task = theirs.position
+    where mine.key = ${comparison} and old.state in ('passed', 'failed') and old.reused_comparison is null
+      and old.voided_at is null and old.verify_mode = calibration.verify_mode
+    order by other.created_at, other.key, old.attempt`.execute(db)
+  return rows
+}
+
+export type TrialFacts = TrialKey & {
+  /** As they were found. */
+  state: TrialState
+  comparisonState: string
+  overBudget: boolean
+  task: number
+  setting: number
+  attempt: number
+  retries: number
+  tasks: number
+  settings: number
+  attempts: number
+  workspaceId: string
+  sandbox: string
+  sandboxCredentialId: string
+  credentialId: string
+  catalogId: string
+  harness: string
+  reasoningLevel: string
+  /** What the trials of this setting have told so far. */
+  isolation: string | null
+  taskName: string
+  digest: string
+  submittedAt: Date
+  concurrency: number | null
+  firstTurn: number
+  isFirst: boolean
+  verifyMode: string | null
+  agentNetwork: string | null
+  verifierNetwork: string | null
+}
+
+/** Takes it from `queued` to `running`, if it may start; tells all that is needed to run it. */
+export async function startTrial(db: Db, { comparison, ordinal }: TrialKey): Promise<TrialFacts | undefined> {
+  const { rows } = await sql<TrialFacts>`
+    with found as materialized (
+      select trials.comparison, ordinal, task, setting, attempt, trials.state, retries,
+        comparisons.state as comparison_state, case when budget_micros is null then false else (
+          select coalesce(sum(spent_micros), 0) from trial_counts where comparison = ${comparison}
+        ) >= budget_micros end as over_budget
+      from trials join comparisons on comparisons.key = trials.comparison
+      where comparison = ${comparison} and ordinal = ${ordinal} for update of trials
+    ), started as (
+      update trials set state = 'running', started_at = now(), changed = pg_current_xact_id()
+      from found where trials.comparison = ${comparison} and trials.ordinal = ${ordinal}
+        and found.state = 'queued' and found.comparison_state = 'running' and not found.over_budget
+      returning trials.setting
+    ), counted as (
+      update trial_counts set queued = queued - 1, running = running + 1 from started
+      where trial_counts.comparison = ${comparison} and trial_counts.setting = started.setting
+        and part = ${partOf(ordinal)}
+    )
+    select found.comparison, found.ordinal, found.state, found.comparison_state as "comparisonState",
+      found.over_budget as "overBudget", found.task, found.setting, found.attempt, found.retries,
+      comparisons.tasks, comparisons.settings, comparisons.attempts, comparisons.workspace_id as "workspaceId",
+      comparisons.sandbox, comparisons.sandbox_credential_id as "sandboxCredentialId",
+      setting.credential_id as "credentialId", setting.catalog_id as "catalogId", setting.harness,
+      setting.reasoning_level as "reasoningLevel", setting.isolation, task.name as "taskName", task.digest,
+      comparisons.submitted_at as "submittedAt", comparisons.concurrency, comparisons.first_turn as "firstTurn",
+      comparisons.started_at is null as "isFirst", calibration.verify_mode as "verifyMode",
+      calibration.agent_network as "agentNetwork", calibration.verifier_network as "verifierNetwork"
+    from found
+    join comparisons on comparisons.key = ${comparison}
+    join comparison_settings as setting on setting.comparison = ${comparison} and setting.position = found.setting
+    join comparison_tasks as task on task.comparison = ${comparison} and task.position = found.task
+    left join task_calibrations as calibration
+      on calibration.digest = task.digest and calibration.sandbox = comparisons.sandbox`.execute(db)
+  return rows[0]
+}
+
+/** In the order of ordinals, so that two who lock the same cell cannot block each other. */
+export const lockTrials = (tx: Db, comparison: number, ordinals: readonly number[]) =>
+  tx
+    .selectFrom('trials')
+    .select(['ordinal', 'attempt', 'setting', 'state', 'cost_micros', 'voided_at', 'started_at', 'artifacts'])
+    .where('comparison', '=', comparison)
+    .where('ordinal', 'in', [...ordinals])
+    .orderBy('ordinal')
+    .forUpdate()
+    .execute()
+
+export async function findState(db: Db, { comparison, ordinal }: TrialKey): Promise<TrialState | undefined> {
+  const row = await db
+    .selectFrom('trials')
+    .select('state')
+    .where('comparison', '=', comparison)
+    .where('ordinal', '=', ordinal)
+    .executeTakeFirst()
+  return row?.state
+}
+
+export type TrialEnd = {
+  state: TrialState
+  class: TrialClass | null
+  verifyMode: string | null
+  reward: number | null
+  costMicros: number | null
+  retries: number
+  detail: unknown
+  artifacts: string | null
+}
+
+type Part = { comparison: number; setting: number; part: number }
+
+const added = (changes: Partial<Counts>) =>
+  sql.join(
+    Object.entries(changes)
+      .filter(([, change]) => change !== 0)
+      .map(([name, change]) => sql`${sql.ref(name)} = ${sql.ref(name)} + ${change}`),
+  )
+
+/**
+ * The end of an attempt and what it counts, in one statement. Answers how many trials of this part of the counts have
+ * not ended; undefined when the trial did not run any more.
+ */
+export async function storeEnd(
+  tx: Db,
+  { ordinal, comparison, setting }: TrialKey & { setting: number },
+  end: TrialEnd,
+  changes: Partial<Counts>,
+): Promise<number | undefined> {
+  const { rows } = await sql<{ open: number }>`
+    with ended as (
+      update trials set state = ${end.state}, class = ${end.class}, verify_mode = ${end.verifyMode},
+        reward = ${end.reward}, cost_micros = ${end.costMicros}, retries = ${end.retries},
+        detail = ${end.detail === null ? null : JSON.stringify(end.detail)}, artifacts = ${end.artifacts},
+        finished_at = case when ${end.state}::text = 'queued' then null else now() end, changed = pg_current_xact_id()
+      where comparison = ${comparison} and ordinal = ${ordinal} and state = 'running'
+      returning ordinal
+    )
+    update trial_counts set ${added(changes)} from ended
+    where comparison = ${comparison} and setting = ${setting} and part = ${partOf(ordinal)}
+    returning queued + running as open`.execute(tx)
+  return rows[0]?.open
+}
+
+export async function addCounts(tx: Db, { comparison, setting, part }: Part, changes: Partial<Counts>): Promise<void> {
+  if (Object.values(changes).every((change) => change === 0)) return
+  await sql`update trial_counts set ${added(changes)}
+    where comparison = ${comparison} and setting = ${setting} and part = ${part}`.execute(tx)
+}
+
+type Spoiled = TrialKey & { number: number; class: string; error: string; detail: unknown; artifacts: string | null }
+
+export const insertSpoiled = (tx: Db, spoiled: Spoiled) =>
+  tx
+    .insertInto('trial_attempts')
+    .values({ ...spoiled, detail: JSON.stringify(spoiled.detail) })
+    .onConflict((conflict) => conflict.columns(['comparison', 'ordinal', 'number']).doNothing())
+    .execute()
+
+export const listSpoiled = (db: Db, { comparison, ordinal }: TrialKey) =>
+  db
+    .selectFrom('trial_attempts')
+    .select(['class', 'error', 'at'])
+    .where('comparison', '=', comparison)
+    .where('ordinal', '=', ordinal)
+    .orderBy('number')
+    .execute()
+
+export async function listOrdinals(db: Db, comparison: number, state: TrialState): Promise<number[]> {
+  const rows = await db
+    .selectFrom('trials')
+    .select('ordinal')
+    .where('comparison', '=', comparison)
+    .where('state', '=', state)
+    .orderBy('ordinal')
+    .execute()
+  return rows.map(({ ordinal }) => ordinal)
+}
+
+/** All that has not ended. The rows go before the counts, as everywhere. */
+export async function cancelOpen(tx: Db, comparison: number): Promise<number[]> {
+  const { rows } = await sql<{ ordinal: number }>`
+    update trials set state = 'canceled', finished_at = now(), changed = pg_current_xact_id()
+    where comparison = ${comparison} and state in ('queued', 'running') returning ordinal`.execute(tx)
+  await sql`update trial_counts set canceled = canceled + queued + running, queued = 0, running = 0
+    where comparison = ${comparison}`.execute(tx)
+  return rows.map(({ ordinal }) => ordinal)
+}
+
+/** Once more from the beginning, with all retries. */
+export async function requeue(tx: Db, comparison: number, from: 'errored' | 'canceled'): Promise<void> {
+  await sql`update trials set state = 'queued', class = null, retries = 0, finished_at = null, started_at = null,
+      detail = null, changed = pg_current_xact_id()
+    where comparison = ${comparison} and state = ${from}`.execute(tx)
+  const column = sql.ref(from)
+  await sql`update trial_counts set queued = queued + ${column}, ${column} = 0
+    where comparison = ${comparison}`.execute(tx)
+}
+
+export async function hasOpen(db: Db, comparison: number): Promise<boolean> {
+  const { rows } = await sql<{ open: boolean }>`select exists (
+    select from trial_counts where comparison = ${comparison} and (queued > 0 or running > 0)) as open`.execute(db)
+  return rows[0]?.open ?? false
+}
+
+const TRIAL = [
+  ...(['comparison', 'ordinal', 'task', 'setting', 'attempt', 'state', 'class', 'verify_mode', 'retries'] as const),
+  ...(['reward', 'cost_micros', 'reused_comparison', 'reused_ordinal', 'started_at', 'detail', 'artifacts'] as const),
+]
+
+export type TrialRow = Awaited<ReturnType<typeof listTrialRows>>[number]
+export type TrialFilter = {
+  setting?: number | undefined
+  task?: number | undefined
+  state?: TrialState | undefined
+  class?: TrialClass | undefined
+  after?: number | undefined
+  limit: number
+}
+
+export const listTrialRows = (db: Db, comparison: number, filter: TrialFilter) =>
+  db
+    .selectFrom('trials')
+    .leftJoin('trial_voids', (join) =>
+      join
+        .onRef('trial_voids.comparison', '=', 'trials.comparison')
+        .onRef('trial_voids.ordinal', '=', 'trials.ordinal'),
+    )
+    .select(TRIAL.map((name) => `trials.${name}` as const))
+    .select(['trial_voids.reason as void_reason', 'trial_voids.at as void_at'])
+    .where('trials.comparison', '=', comparison)
+    .$if(filter.setting !== undefined, (query) => query.where('setting', '=', filter.setting ?? -1))
+    .$if(filter.task !== undefined, (query) => query.where('task', '=', filter.task ?? -1))
+    .$if(filter.state !== undefined, (query) => query.where('state', '=', filter.state ?? 'queued'))
+    .$if(filter.class !== undefined, (query) => query.where('class', '=', filter.class ?? ''))
+    .$if(filter.after !== undefined, (query) => query.where('trials.ordinal', '>', filter.after ?? -1))
+    .orderBy('trials.ordinal')
+    .limit(filter.limit)
+    .execute()
+
+export async function storeVoid(tx: Db, { comparison, ordinal }: TrialKey, reason: string): Promise<void> {
+  await tx.insertInto('trial_voids').values({ comparison, ordinal, reason }).execute()
+  await tx
+    .updateTable('trials')
+    .set({ voided_at: sql<Date>`now()`, changed: sql<string>`pg_current_xact_id()` })
+    .where('comparison', '=', comparison)
+    .where('ordinal', '=', ordinal)
+    .execute()
+}
+
+export const listStates = (db: Db, comparison: number) =>
+  db.selectFrom('trials').select(['ordinal', 'state']).where('comparison', '=', comparison).orderBy('ordinal').execute()
+
+/** What is visible now. Whoever keeps it can later ask for what has become visible since. */
+export async function currentSnapshot(db: Db): Promise<string> {
+  const { rows } = await sql<{ snapshot: string }>`select pg_current_snapshot()::text as snapshot`.execute(db)
+  return rows[0]?.snapshot ?? ''
+}
+
+/** Trials that were changed by transactions which the snapshot did not see, whenever those began. */
+export async function listChanged(db: Db, comparison: number, snapshot: string, limit: number) {
+  const { rows } = await sql<Pick<TrialRow, 'ordinal' | 'task' | 'setting' | 'attempt' | 'state' | 'class' | 'reward'>>`
+    select ordinal, task, setting, attempt, state, class, reward from trials
+    where comparison = ${comparison} and changed >= pg_snapshot_xmin(${snapshot}::pg_snapshot)
+      and not pg_visible_in_snapshot(changed, ${snapshot}::pg_snapshot)
+    order by changed, ordinal limit ${limit}`.execute(db)
+  return rows
+}
+
+export const findCalibration = (db: Db, digest: string, sandbox: string) =>
+  db
+    .selectFrom('task_calibrations')
+    .select([
+      'verify_mode as verifyMode',
+      'agent_network as agentNetwork',
+      'verifier_network as verifierNetwork',
+      'reason',
+    ])
+    .where('digest', '=', digest)
+    .where('sandbox', '=', sandbox)
+    .executeTakeFirst()
+
+type NewCalibration = { digest: string; sandbox: string } & Record<
+  'verify_mode' | 'agent_network' | 'verifier_network' | 'reason',
+  string | null
+>
+
+export const insertCalibration = (db: Db, calibration: NewCalibration) =>
+  db
+    .insertInto('task_calibrations')
+    .values(calibration)
+    .onConflict((conflict) => conflict.columns(['digest', 'sandbox']).doNothing())
+    .execute()
+
+/** Runs `work` if nobody else holds the name, on a connection whose end gives it back. Undefined: somebody does. */
+export const ifUnlocked = <T>(db: Db, name: string, work: () => Promise<T>): Promise<{ done: T } | undefined> =>
+  db.connection().execute(async (own) => {
+    const { rows } = await sql<{ held: boolean }>`
+      select pg_try_advisory_lock(hashtextextended(${name}, 0)) as held`.execute(own)
+    if (!rows[0]?.held) return undefined
+    try {
+      return { done: await work() }
+    } finally {
+      await sql`select pg_advisory_unlock(hashtextextended(${name}, 0))`.execute(own)
+    }
+  })
+
+export async function listOldArtifacts(db: Db, days: number, limit: number) {
+  return db
+    .selectFrom('trials')
+    .select(['comparison', 'ordinal', 'artifacts'])
+    .where('artifacts', 'is not', null)
+    .where('finished_at', '<', sql<Date>`now() - make_interval(days => ${days})`)
+    .limit(limit)
+    .execute()
+}
+
+export const forgetArtifacts = (db: Db, { comparison, ordinal }: TrialKey) =>
+  db
+    .updateTable('trials')
+    .set({ artifacts: null })
+    .where('comparison', '=', comparison)
+    .where('ordinal', '=', ordinal)
+    .execute()
+
+export type SettingUsage = { id: string; trials: number; micros: number; squares: number }
+
+/** What the settings have used in this workspace so far. */
+export async function listUsage(db: Db, workspaceId: string, ids: readonly string[]): Promise<SettingUsage[]> {
+  const { rows } = await sql<SettingUsage>`
+    select setting.id, sum(metered)::int as trials, sum(spent_micros)::bigint as micros,
+      sum(spent_squares)::float8 as squares
+    from comparisons join comparison_settings as setting on setting.comparison = comparisons.key
+    join trial_counts on trial_counts.comparison = comparisons.key and trial_counts.setting = setting.position
+    where workspace_id = ${workspaceId} and setting.id = any(${ids}::text[])
+    group by setting.id having sum(metered) > 0`.execute(db)
+  return rows
+}

@@ -1,0 +1,116 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Blobs } from '../../platform/blobs/blob.ts'
+import type { Db } from '../../platform/db/db.ts'
+import type { Job, RunnableKind } from '../../platform/jobs/jobs.ts'
+import { SandboxUnavailable } from '../../sandboxes/sandbox.ts'
+import { endIfDone, noteStarted, pause } from '../state.ts'
+import { trialId } from '../trial-id.ts'
+import { keepArtifacts } from './artifacts.ts'
+import { calibrated, verifyingOf } from './calibrated.ts'
+import { CredentialGone, type Engine, type TaskOrder } from './engine.ts'
+import { type TrialPayload, trialKind } from './queue.ts'
+import { type Ending, rejoin, Superseded, settle } from './settle.ts'
+import { startTrial, type TrialFacts } from './sql.ts'
+
+export type TrialTools = {
+  db: Db
+  blobs: Blobs
+  engine: Engine
+  /** A folder for what trials leave until it is kept. It exists. */
+  folder: string
+  /** How long a trial waits before it is tried once more. */
+  retryMs: number
+  /** Called between every two writes. Tests break it there. */
+  step?: (name: string) => void
+}
+
+/** Runs trials in one sandbox. */
+export const trialJob = (tools: TrialTools, sandbox: string): RunnableKind<TrialPayload> => ({
+  ...trialKind(sandbox),
+  run: (job) => runTrialJob(tools, job),
+  failed: async (tx, key, reason) => {
+    const trial = await startTrial(tx, key)
+    const ending: Ending = { kind: 'broken', class: 'operator_error', error: reason }
+    if (trial && isRunning(trial)) await settle(tx, trial, ending, { retryMs: 0 })
+  },
+})
+
+/** The conductor: it alone knows the order. Only the end is written down for good, once, under the lease. */
+async function runTrialJob(tools: TrialTools, job: Job<TrialPayload>): Promise<void> {
+  const { db, step = () => {} } = tools
+  const trial = await startTrial(db, job.payload)
+  if (!trial) return
+  step('trial.started')
+  if (trial.overBudget && trial.state === 'queued' && trial.comparisonState === 'running')
+    return leave(job, trial, (tx) => pause(tx, trial.comparison, 'budget', 'The budget is spent. Resume with more.'))
+  if (!isRunning(trial)) return leave(job, trial)
+  if (trial.isFirst) await noteStarted(db, trial.comparison)
+
+  const ending = await attempt(tools, trial, job.signal)
+  step('trial.ran')
+  try {
+    const open = await job.finish((tx) => settle(tx, trial, ending, { retryMs: tools.retryMs, step }))
+    step('trial.finished')
+    if (open === 0) await endIfDone(db, trial.comparison)
+  } catch (error) {
+    if (!(error instanceof Superseded)) throw error
+    await leave(job, trial)
+  }
+}
+
+/** Also one that another worker began: it died, and this one takes over. */
+const isRunning = ({ state, comparisonState }: TrialFacts): boolean =>
+  state === 'running' || (state === 'queued' && comparisonState === 'running')
+
+/**
+ * Ends the job without touching the trial. If the comparison goes on by then, because someone resumed it, the trial waits
+ * again: whoever resumed it saw this job and made no other.
+ */
+async function leave(job: Job<TrialPayload>, trial: TrialFacts, work?: (tx: Db) => Promise<void>): Promise<void> {
+  await job.finish(async (tx) => {
+    await work?.(tx)
+    await rejoin(tx, trial)
+  })
+}
+
+/** One attempt in a fresh sandbox. What goes wrong is an ending too; only an abort or a bug is thrown. */
+async function attempt(tools: TrialTools, trial: TrialFacts, signal: AbortSignal): Promise<Ending> {
+  const { step = () => {} } = tools
+  const outputFolder = await mkdtemp(join(tools.folder, 'trial-'))
+  try {
+    const order = orderOf(trial, outputFolder)
+    const verifying = verifyingOf(trial) ?? (await calibrated(tools, order, { signal }))
+    step('trial.calibrated')
+    if (verifying.kind === 'unfit') return { kind: 'unfit', error: verifying.reason }
+    if (verifying.kind === 'broken') return { kind: 'broken', class: 'sandbox_error', error: verifying.error }
+    const { harness, credentialId } = trial
+    const record = await tools.engine.run({ ...order, harness, credentialId, verifying }, { signal })
+    return { kind: 'ran', record, ...(await keepArtifacts(tools.blobs, outputFolder, trialId(trial))) }
+  } catch (error) {
+    signal.throwIfAborted()
+    return stopped(error)
+  } finally {
+    await rm(outputFolder, { recursive: true, force: true })
+  }
+}
+
+const orderOf = (trial: TrialFacts, outputFolder: string): TaskOrder => ({
+  task: { name: trial.taskName, digest: trial.digest },
+  sandbox: trial.sandbox,
+  workspaceId: trial.workspaceId,
+  sandboxCredentialId: trial.sandboxCredentialId,
+  outputFolder,
+})
+
+/** The task asks for something that is not to be had here. */
+const UNSUITABLE = ['SandboxUnsupported', 'VariableMissing', 'TaskInvalid']
+
+/** What no further attempt will mend by itself stops the comparison until someone does. */
+function stopped(error: unknown): Ending {
+  if (error instanceof CredentialGone) return { kind: 'stopped', reason: 'credential', message: error.message }
+  if (error instanceof SandboxUnavailable) return { kind: 'stopped', reason: 'sandbox', message: error.message }
+  if (error instanceof Error && UNSUITABLE.includes(error.name))
+    return { kind: 'broken', class: 'operator_error', error: error.message }
+  throw error
+}

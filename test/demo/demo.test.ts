@@ -1,0 +1,33 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { afterAll, expect, test } from 'vitest'
+
+const DEMO = new URL('../../scripts/demo.ts', import.meta.url).pathname
+const folder = mkdtempSync(join(tmpdir(), 'assay-demo-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+async function demo(environment: Record<string, string>) {
+  const env = { ...process.env, ASSAY_DATA: join(folder, 'data'), ...environment }
+  const child = spawn(process.execPath, [DEMO], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const [out, err, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')])
+  return { out, err, code }
+}
+
+test('the demo compares the oracle with doing nothing, without keys, network or Docker', async () => {
+  const { out, code } = await demo({ DOCKER_HOST: 'unix:///nowhere.sock' })
+  expect(out).toMatch(/^reference\|oracle\|none +5\/5 +100\.0 %.*yes$/m)
+  expect(out).toMatch(/^reference\|nop\|none +0\/5 +0\.0 %/m)
+  expect(out).toContain('Where to look')
+  expect(code).toBe(0)
+})
+
+test('without a sandbox it stops at once and says what to install', async () => {
+  const started = performance.now()
+  const { err, code } = await demo({ PATH: join(folder, 'empty') })
+  expect([code, err.trim()]).toEqual([3, expect.stringContaining('npm run setup -- --yes bwrap')])
+  expect(performance.now() - started).toBeLessThan(10_000)
+})
