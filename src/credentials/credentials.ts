@@ -63,6 +63,19 @@ export async function findCredential(tools: Tools, workspaceId: string, id: stri
   return row ? credentialOf(row) : (await findDerived(tools, workspaceId, id))?.credential
 }
 
+/** For a provider. A stored one goes before those that follow from the workspace. */
+export async function findNewestCredential(
+  tools: Tools,
+  workspaceId: string,
+  { kind, provider }: { kind: Kind; provider: string },
+): Promise<Credential | undefined> {
+  const row = tools.keyring && (await rows.findNewestCredentialRow(tools.db, workspaceId, kind, provider))
+  if (row) return credentialOf(row)
+  const owner = await rows.findOwner(tools.db, workspaceId)
+  const derived = owner ? derivedOf(tools, owner) : []
+  return derived.find(({ credential }) => credential.kind === kind && credential.provider === provider)?.credential
+}
+
 export async function findDerived(tools: Tools, workspaceId: string, id: string): Promise<Derived | undefined> {
   const owner = await rows.findOwner(tools.db, workspaceId)
   return owner && derivedOf(tools, owner).find(({ credential }) => credential.id === id.toLowerCase())

@@ -1,5 +1,5 @@
 import { findProvider } from './accept.ts'
-import { findDerived, type Tools } from './credentials.ts'
+import { findDerived, findNewestCredential, type Tools } from './credentials.ts'
 import { type Keyring, MasterKeyMissing } from './master-key.ts'
 import type { Credential, CredentialCheck, Kind } from './schema.ts'
 import { SealBroken, type Secret } from './seal.ts'
@@ -15,6 +15,16 @@ export async function openSecret(tools: Tools, workspaceId: string, id: string):
   const opened = await findSecret(tools, workspaceId, id)
   if (opened?.useIsStale) await markCredentialUsed(tools.db, id)
   return opened && { kind: opened.kind, provider: opened.provider, secret: opened.secret }
+}
+
+/** The secret of the newest credential for a provider. A stored one goes before one of the server's environment. */
+export async function openNewestSecret(
+  tools: Tools,
+  workspaceId: string,
+  wanted: { kind: Kind; provider: string },
+): Promise<OpenedSecret | undefined> {
+  const credential = await findNewestCredential(tools, workspaceId, wanted)
+  return credential && openSecret(tools, workspaceId, credential.id)
 }
 
 /** Asks the provider. A credential that does not work is an answer, not an error. */

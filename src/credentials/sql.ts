@@ -94,6 +94,18 @@ export const findCredentialRow = (db: Db, workspaceId: string, id: string) =>
     .where('id', '=', id)
     .executeTakeFirst()
 
+export const findNewestCredentialRow = (db: Db, workspaceId: string, kind: Kind, provider: string) =>
+  db
+    .selectFrom('credentials')
+    .select(SHOWN)
+    .where('workspace_id', '=', workspaceId)
+    .where('kind', '=', kind)
+    .where('provider', '=', provider)
+    .orderBy('created_at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+
 /** Weaker than an update of the key: rows that point here can still be written meanwhile. */
 export const lockCredentialVersion = (tx: Db, workspaceId: string, id: string) =>
   tx
