@@ -24,6 +24,10 @@ test.each([
   ['ASSAY_BLOBS', '/no/scheme'],
   ['ASSAY_BLOBS', 'file:/proc/blobs'],
   ['ASSAY_DATA', '/proc/../sys/x'],
+  ['ASSAY_REGISTRIES', 'samples,hub'],
+  ['ASSAY_REGISTRIES', 'samples,samples'],
+  ['ASSAY_REGISTRIES', 'samples,'],
+  ['ASSAY_HARBOR_URL', 'harbor'],
   ['ASSAY_BOOTSTRAP_KEY', 'assay_weak'],
   ['ASSAY_OPERATOR_KEY', 'short'],
   ['ASSAY_OPERATOR_KEY', 'a'.repeat(40)],
@@ -41,6 +45,13 @@ test('every wrong setting is named at once, and no secret is repeated', () => {
   const read = () => readConfig({ ASSAY_PORT: 'x', ASSAY_OPERATOR_KEY: 'hunter2' })
   expect(read).toThrow(/ASSAY_PORT.*\n.*ASSAY_OPERATOR_KEY/)
   expect(read).not.toThrow(/hunter2/)
+})
+
+test('registries are read in their order', () => {
+  expect(readConfig({}).registries.places).toEqual(['samples', 'harbor'])
+  expect(
+    readConfig({ ASSAY_REGISTRIES: 'dir:/srv/a b, https://x.example/registry.json ,harbor' }).registries.places,
+  ).toEqual(['dir:/srv/a b', 'https://x.example/registry.json', 'harbor'])
 })
 
 test('keys and upstreams are read', () => {

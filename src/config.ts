@@ -1,5 +1,6 @@
-import { resolve } from 'node:path'
+import { isAbsolute, resolve } from 'node:path'
 import { z } from 'zod'
+import { isRegistryPlace, type RegistrySettings } from './harbor/registries/open-registries.ts'
 import { isKey } from './workspaces/key.ts'
 
 /** Everything the operator can set. `docs/operations.md` explains each; a test compares the two lists. */
@@ -17,6 +18,22 @@ const Settings = z.object({
     .regex(/^(file:.|s3:\/\/.)/, 'must be file:DIR or s3://BUCKET/PREFIX')
     .refine((url) => isOnDisk(url.replace(/^file:/, '')), 'must name a folder on a disk')
     .optional(),
+  ASSAY_REGISTRIES: z
+    .string()
+    .transform((text) => text.split(',').map((place) => place.trim()))
+    .refine(
+      (places) => places.every(isRegistryPlace) && new Set(places).size === places.length,
+      'must list each of these once at most, with commas: harbor, samples, dir:PATH, the URL or path of a registry.json',
+    )
+    .default(['samples', 'harbor']),
+  ASSAY_HARBOR_URL: httpUrl().default('https://ofhuhcpkvzjlejydnvyd.supabase.co'),
+  // Public by design, and the same for everybody: Harbor's own command line carries it.
+  ASSAY_HARBOR_PUBLIC_KEY: z.string().min(1).default('sb_publishable_Z-vuQbpvpG-PStjbh4yE0Q_e-d3MTIH'),
+  ASSAY_GIT_ALLOW: z
+    .string()
+    .transform((text) => text.split(',').map((path) => path.trim()))
+    .refine((paths) => paths.every((path) => isAbsolute(path)), 'must list absolute paths, with commas')
+    .default([]),
   ASSAY_BOOTSTRAP_KEY: z.string().refine(isKey, 'must be a key as `assay keys generate` prints it').optional(),
   ASSAY_OPERATOR_KEY: z
     .string()
@@ -30,7 +47,14 @@ const Settings = z.object({
     .transform(Number)
     .optional(),
   ASSAY_WORKER_SLOTS: count(1, 1000).default(8),
+  ASSAY_ARTIFACT_DAYS: count(1, 36_500).default(90),
   ASSAY_DATABASE_CONNECTIONS: count(2, 500).default(20),
+  ASSAY_SANDBOXES: z
+    .string()
+    .regex(/^[a-z-]+(,[a-z-]+)*$/, 'must be auto, or names with commas between them')
+    .transform((text) => (text === 'auto' ? undefined : text.split(',')))
+    .optional(),
+  DOCKER_HOST: z.string().min(1).optional(),
   ASSAY_ALLOW_HOST_BASE: z.enum(['0', '1'], 'must be 0 or 1').default('0'),
   ASSAY_LOG: z
     .enum(['debug', 'info', 'warn', 'error', 'silent'], 'must be debug, info, warn, error or silent')
@@ -44,15 +68,25 @@ export type Config = {
   baseUrl: string | undefined
   databaseUrl: string | undefined
   blobs: string
+  /** Where datasets come from. */
+  registries: RegistrySettings
+  /** Folders of this machine whose git repositories may be connected. */
+  gitAllow: string[]
   bootstrapKey: string | undefined
   operatorKey: string | undefined
   secretKey: string | undefined
   credentialStorage: boolean
   /** Requests per minute and key. */
   rateLimit: number | undefined
+  /** Sandboxes that this process may offer. Undefined: all that work here. */
+  sandboxes: string[] | undefined
   /** Local sandboxes may use this machine's own system files where no base image is at hand. */
   allowHostBase: boolean
+  /** Where the Docker engine is; the usual socket when it is not said. */
+  dockerHost: string | undefined
   workerSlots: number
+  /** How long artifacts of trials are kept. */
+  artifactDays: number
   databaseConnections: number
   logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent'
   /** Base URLs of model providers, by provider. */
@@ -80,13 +114,22 @@ export function readConfig(environment: Environment): Config {
     baseUrl: settings.ASSAY_BASE_URL,
     databaseUrl: settings.DATABASE_URL,
     blobs: settings.ASSAY_BLOBS ?? `file:${dataFolder}/blobs`,
+    registries: {
+      places: settings.ASSAY_REGISTRIES,
+      harborUrl: settings.ASSAY_HARBOR_URL,
+      harborPublicKey: settings.ASSAY_HARBOR_PUBLIC_KEY,
+    },
+    gitAllow: settings.ASSAY_GIT_ALLOW,
     bootstrapKey: settings.ASSAY_BOOTSTRAP_KEY,
     operatorKey: settings.ASSAY_OPERATOR_KEY,
     secretKey: settings.ASSAY_SECRET_KEY,
     credentialStorage: settings.ASSAY_CREDENTIAL_STORAGE === 'on',
     rateLimit: settings.ASSAY_RATE_LIMIT,
+    sandboxes: settings.ASSAY_SANDBOXES,
     allowHostBase: settings.ASSAY_ALLOW_HOST_BASE === '1',
+    dockerHost: settings.DOCKER_HOST,
     workerSlots: settings.ASSAY_WORKER_SLOTS,
+    artifactDays: settings.ASSAY_ARTIFACT_DAYS,
     databaseConnections: settings.ASSAY_DATABASE_CONNECTIONS,
     logLevel: settings.ASSAY_LOG,
     upstreams: readUpstreams(given),

@@ -1,8 +1,10 @@
 import { mkdirSync } from 'node:fs'
-import { createApp, jobKinds, openTools, type Tools } from './app.ts'
+import { createApp, jobKinds, openTools, type Tools, trialKinds } from './app.ts'
+import { offerSandboxes } from './catalog/offers.ts'
 import type { Config } from './config.ts'
 import { listen } from './platform/http/listen.ts'
-import { startWorker } from './platform/jobs/worker.ts'
+import type { RunnableKind } from './platform/jobs/jobs.ts'
+import { startWorker, type Worker } from './platform/jobs/worker.ts'
 import type { Log } from './platform/log.ts'
 import { openStore } from './store.ts'
 import { bootstrap } from './workspaces/workspaces.ts'
@@ -39,11 +41,19 @@ export async function start(role: Role, config: Config, log: Log): Promise<Runni
 
 function startWork(tools: Tools): () => Promise<void> {
   const { database, config, log, metrics } = tools
-  const worker = startWorker({ database, kinds: jobKinds(tools), slots: config.workerSlots, log })
-  metrics.gauge('assay_jobs_running', 'Jobs that run in this process', () => worker.counts().running)
-  metrics.gauge('assay_jobs_done', 'Jobs done by this process', () => worker.counts().done)
-  metrics.gauge('assay_jobs_failed', 'Jobs given up by this process', () => worker.counts().failed)
-  return () => worker.stop(GRACE_MS)
+  const workers: Worker[] = []
+  const work = (kinds: RunnableKind[]) => workers.push(startWorker({ database, kinds, slots: config.workerSlots, log }))
+  work(jobKinds(tools))
+  // Apart from the others: trials that take hours must not keep a submission waiting.
+  const offers = offerSandboxes({ db: database.db, log }, tools.sandboxes, (name) => work(trialKinds(tools, name)))
+  const sum = (name: 'running' | 'done' | 'failed') => workers.reduce((all, worker) => all + worker.counts()[name], 0)
+  metrics.gauge('assay_jobs_running', 'Jobs that run in this process', () => sum('running'))
+  metrics.gauge('assay_jobs_done', 'Jobs done by this process', () => sum('done'))
+  metrics.gauge('assay_jobs_failed', 'Jobs given up by this process', () => sum('failed'))
+  return async () => {
+    await offers.stop()
+    await Promise.all(workers.map((worker) => worker.stop(GRACE_MS)))
+  }
 }
 
 /** Parts that were started last stop first: no request arrives any more when the worker and the database go. */
