@@ -1,6 +1,11 @@
 import { Command } from 'commander'
 import about from '../package.json' with { type: 'json' }
 import { addAuditCommands } from './audit.ts'
+import { addBatchesCommands } from './batches.ts'
+import { addBenchmarksCommands } from './benchmarks.ts'
+import { addCalibrateCommand } from './calibrate.ts'
+import { addCheckCommand } from './check.ts'
+import { addComparisonCommands } from './comparisons.ts'
 import { addCredentialsCommands } from './credentials.ts'
 import { addDoctorCommand } from './doctor.ts'
 import { EXIT_CODES, report } from './failure.ts'
@@ -8,6 +13,7 @@ import { withGlobals } from './help.ts'
 import { addKeysCommands } from './keys.ts'
 import { addOperateCommands } from './operate.ts'
 import { addOrgsCommands } from './orgs.ts'
+import { addReposCommands } from './repos.ts'
 import { addServeCommands } from './serve.ts'
 import { DEFAULT_URL } from './service.ts'
 import { type Shell, styled } from './shell.ts'
@@ -47,9 +53,15 @@ function program(shell: Shell): Command {
   addOrgsCommands(assay, shell)
   const keys = addKeysCommands(assay, shell)
   const credentials = addCredentialsCommands(assay, shell)
+  addBenchmarksCommands(assay, shell)
+  addReposCommands(assay, shell)
+  addBatchesCommands(assay, shell)
+  addComparisonCommands(assay, shell)
   const audit = addAuditCommands(assay, shell)
   assay.commandsGroup('Work on tasks:')
   addTrialCommands(assay, shell)
+  addCalibrateCommand(assay, shell)
+  addCheckCommand(assay, shell)
   assay.commandsGroup('Look after it:')
   addOperateCommands({ assay, keys, credentials, audit }, shell)
   addDoctorCommand(assay, shell)

@@ -1,14 +1,21 @@
 import { join } from 'node:path'
 import type { Command } from 'commander'
 import type { TrialRecord } from '../src/trials/record.ts'
-import { WrongUse } from './failure.ts'
+import { Canceled, WrongUse } from './failure.ts'
 import { withExample, withGlobals } from './help.ts'
 import { DATA, type Flags, openLog, readSettings } from './operate-config.ts'
 import { globalsOf } from './service.ts'
-import { note, print, printJson, type Shell } from './shell.ts'
+import { note, print, printable, printJson, type Shell } from './shell.ts'
 import { printFacts } from './table.ts'
 
-type TrialFlags = Flags & { harness: string; sandbox: string; command?: string; verifyMode?: string; env: string[] }
+type TrialFlags = Flags & {
+  harness: string
+  sandbox: string
+  command?: string
+  verifyMode?: string
+  env: string[]
+  verbose?: boolean
+}
 
 /** The engine by itself: no server, no database, no key. */
 export function addTrialCommands(assay: Command, shell: Shell): void {
@@ -18,20 +25,21 @@ export function addTrialCommands(assay: Command, shell: Shell): void {
       .argument('<task-folder>', "a task in Harbor's format")
       .option('--harness <name>', 'who works on it: oracle or nop', 'oracle')
       .option('--command <line>', 'a line of shell as the agent, to try a solution or a cheat')
-      .option('--sandbox <name>', 'where it runs', 'local')
+      .option('--sandbox <name>', 'where it runs: auto, docker, local, local-runc or local-bwrap', 'auto')
       .option(
         '--verify-mode <mode>',
-        'workspace, snapshot or shared-cold; else the strictest in which the oracle passes',
+        'grader, workspace, snapshot, shared-cold or shared-live; else the strictest in which the oracle passes',
       )
       .option('--env <name=value>', 'a value that the task asks for; may be repeated', collect, [])
+      .option('--verbose', 'show what building images says, as it comes')
       .option(...DATA)
       .action((folder: string, flags: TrialFlags, command: Command) => runTrial(shell, folder, flags, command)),
     'assay trial ./my-task --harness oracle',
   )
   withExample(
     withGlobals(assay.command('images').description('Base images of local sandboxes').command('import'))
-      .description('Take in a root filesystem, a folder or a tar, under the name that tasks use')
-      .argument('<path>', 'for example what debootstrap made')
+      .description('Take in a root filesystem, a docker save or an OCI layout, under the name that tasks use')
+      .argument('<path>', 'a folder or a tar, for example of debootstrap or docker save')
       .requiredOption('--name <name>', 'for example debian:bookworm-slim')
       .option(...DATA)
       .action((path: string, flags: Flags & { name: string }) => importImage(shell, path, flags)),
@@ -39,43 +47,63 @@ export function addTrialCommands(assay: Command, shell: Shell): void {
   )
 }
 
-const collect = (value: string, before: string[]): string[] => [...before, value]
+/** Of an option that may be repeated. */
+export const collect = (value: string, before: string[]): string[] => [...before, value]
 
 async function runTrial(shell: Shell, taskFolder: string, flags: TrialFlags, command: Command): Promise<void> {
   const config = await readSettings(shell, flags)
   const log = await openLog(shell, config, 'warn')
   const { tryTask } = await import('../src/trials/engine.ts')
-  const abort = new AbortController()
-  process.once('SIGINT', () => abort.abort())
+  using stop = stopOnSignals()
   const record = await tryTask({
     taskFolder,
     harness: flags.harness,
     command: flags.command,
     sandbox: flags.sandbox,
+    dockerHost: config.dockerHost,
+    onChosen: (chosen) => note(shell, chosen),
     verifyMode: flags.verifyMode,
     variables: Object.fromEntries(flags.env.map(pair)),
     dataFolder: config.dataFolder,
     allowHostBase: config.allowHostBase,
     outputFolder: join(config.dataFolder, 'trials'),
-    signal: abort.signal,
+    signal: stop.signal,
     onPhase: (phase, step) => note(shell, step ? `${phase} (${step})` : phase),
+    onLog: (line) => {
+      if (flags.verbose) note(shell, printable(line))
+    },
     log,
   }).catch((error: unknown) => {
-    throw refused(error)
+    throw stop.signal.aborted ? new Canceled() : refused(error)
   })
   if (globalsOf(command).json) printJson(shell, record)
   else show(shell, record)
   if (record.state === 'errored') throw new Error(record.error ?? 'The trial could not be scored.')
 }
 
-function pair(text: string): [string, string] {
+/** Ctrl-C ends the trial and takes away what it made. A second one ends this process at once. */
+export function stopOnSignals(): Disposable & { signal: AbortSignal } {
+  const abort = new AbortController()
+  const stop = () => abort.abort()
+  process.once('SIGINT', stop)
+  process.once('SIGTERM', stop)
+  return {
+    signal: abort.signal,
+    [Symbol.dispose]() {
+      process.off('SIGINT', stop)
+      process.off('SIGTERM', stop)
+    },
+  }
+}
+
+export function pair(text: string): [string, string] {
   const at = text.indexOf('=')
   if (at < 1) throw new WrongUse('--env takes NAME=VALUE.')
   return [text.slice(0, at), text.slice(at + 1)]
 }
 
 /** What the caller can mend is one sentence; a bug keeps its stack. */
-function refused(error: unknown): unknown {
+export function refused(error: unknown): unknown {
   const known = [
     'UnknownName',
     'TaskUnfit',
@@ -98,6 +126,7 @@ function show(shell: Shell, record: TrialRecord): void {
     ['result', `${record.state} (${record.class}${record.limit ? `: ${record.limit}` : ''})`],
     ['reward', record.reward === null ? 'none' : String(record.reward)],
     ['verify mode', record.verifyMode],
+    ...networkFacts(record),
     ['isolation', record.base === 'host-base' ? `${record.isolation}, host-base` : record.isolation],
     ['prepare', seconds(record.timings.prepare)],
     ['agent', seconds(record.timings.agent)],
@@ -105,6 +134,15 @@ function show(shell: Shell, record: TrialRecord): void {
     ['total', seconds(record.timings.total)],
   ])
 }
+
+/** Of each phase, what it was given, and that the task did not ask for anything where that is so. */
+const networkFacts = ({ steps }: TrialRecord): [string, string][] =>
+  (['agent', 'verifier'] as const).map((phase) => {
+    const given = steps.map(({ network: { [phase]: record } }) =>
+      record.asked === 'unsaid' ? `${record.given} (the task says nothing)` : record.given,
+    )
+    return [`network of the ${phase}`, [...new Set(given)].join(', ') || 'none']
+  })
 
 async function importImage(shell: Shell, path: string, flags: Flags & { name: string }): Promise<void> {
   const config = await readSettings(shell, flags)

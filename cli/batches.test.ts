@@ -1,0 +1,70 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { temporaryFolder } from '../src/harbor/testing/folders.ts'
+import { type TestApp, testApp } from '../test/support/app.ts'
+import { archiveOf, smallTask } from '../test/support/archives.ts'
+import { importing } from '../test/support/batches.ts'
+import { assay } from './test-support.ts'
+
+let app: TestApp
+let folder: Awaited<ReturnType<typeof temporaryFolder>>
+beforeAll(async () => {
+  app = await testApp()
+  folder = await temporaryFolder()
+})
+afterAll(async () => {
+  await app[Symbol.asyncDispose]()
+  await folder[Symbol.asyncDispose]()
+})
+
+const run = (...args: string[]) => assay(args, { env: { ASSAY_URL: app.url, ASSAY_KEY: app.adminKey } })
+
+function writeTasks(path: string, tasks: Record<string, Record<string, string>>): string {
+  for (const [task, files] of Object.entries(tasks)) {
+    for (const [file, content] of Object.entries(files)) {
+      const target = join(path, task, file)
+      mkdirSync(dirname(target), { recursive: true })
+      writeFileSync(target, content)
+    }
+  }
+  return path
+}
+
+test('a repository is connected, listed, shown and removed', async () => {
+  const connected = await run('repos', 'connect', 'lab/shown', '--git', 'https://git.example.org/x.git', '--public')
+  expect(connected.code).toBe(0)
+  expect(Number(connected.out.trim())).toBeGreaterThanOrEqual(2 ** 40)
+  expect((await run('repos', 'list')).out).toMatch(/lab\/shown +git +public/)
+  expect((await run('repos', 'show', 'lab/shown')).out).toContain('https://git.example.org/x.git')
+  expect(JSON.parse((await run('repos', 'show', 'lab/shown', '--json')).out)).toMatchObject({ name: 'shown' })
+  expect((await run('repos', 'remove', 'lab/shown')).code).toBe(0)
+  expect((await run('repos', 'show', 'lab/shown')).code).toBe(1)
+  expect((await run('repos', 'show', 'shown')).code).toBe(2)
+})
+
+test('a folder or an archive is imported, and its tasks are approved and declined', async () => {
+  const lab = await importing(app)
+  const repo = ['--repo', `lab/${lab.place.name}`]
+  const tasks = { hello: smallTask(), bye: smallTask(), bad: { 'task.toml': 'no' } }
+  const path = writeTasks(join(folder.path, 'tasks'), { ...tasks, '.git': { config: 'x' } })
+  const archive = join(folder.path, 'tasks.tar.gz')
+  writeFileSync(archive, archiveOf(tasks))
+  for (const source of [path, archive]) {
+    const imported = await run('batches', 'import', source, ...repo)
+    expect(imported.code, imported.err).toBe(0)
+    const runId = imported.out.trim()
+    await lab.work()
+    const list = await run('batches', 'tasks', runId, ...repo)
+    expect(list.err).toContain('completed')
+    expect(list.out).toMatch(/bad +rejected: invalid_task/)
+    expect((await run('batches', 'approve', runId, '--all', ...repo)).err).toContain('hello is approved.')
+    expect((await run('batches', 'decline', runId, 'bye', '--note', 'dull', ...repo)).code).toBe(0)
+    expect((await lab.read(runId)).counts).toMatchObject({ discovered: 3, approved: 1, declined: 1 })
+    expect((await run('batches', 'approve', runId, 'bad', ...repo)).code).toBe(1)
+    expect((await run('batches', 'approve', runId, 'nothing', ...repo)).code).toBe(2)
+    expect((await run('batches', 'approve', runId, ...repo)).code).toBe(2)
+  }
+  expect((await run('batches', 'import', join(folder.path, 'nowhere'), ...repo)).code).toBe(2)
+  expect((await run('batches', 'tasks', 'nonsense', ...repo)).code).toBe(2)
+})

@@ -1,0 +1,41 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type TestApp, testApp } from '../test/support/app.ts'
+import { assay, hasTerminal, onTerminal } from './test-support.ts'
+
+let app: TestApp
+beforeAll(async () => {
+  app = await testApp({ ASSAY_REGISTRIES: 'samples' })
+})
+afterAll(async () => app[Symbol.asyncDispose]())
+
+const service = () => ({ ASSAY_URL: app.url, ASSAY_KEY: app.adminKey })
+/** No service: the database itself. */
+const folder = () => ({ DATABASE_URL: app.database.url, ASSAY_REGISTRIES: 'samples' })
+
+test.each([
+  ['a service', () => ({ env: service(), flags: [] as string[] })],
+  ['a data folder', () => ({ env: folder(), flags: ['--data', app.tools.config.dataFolder] })],
+])('on %s, a benchmark is added, listed, shown and removed', async (_place, given) => {
+  const { env, flags } = given()
+  const benchmarks = (...args: string[]) => assay(['benchmarks', ...args, ...flags], { env })
+  const added = await benchmarks('add', 'assay/quick')
+  expect(added).toMatchObject({ code: 0, err: 'assay/quick is added: 5 tasks, all checked.\n' })
+  expect(added.out).toMatch(/^sha256:[0-9a-f]{64}\n$/)
+  expect((await benchmarks('list')).out).toMatch(/^BENCHMARK +VERSION +TASKS .*\nassay\/quick /)
+  expect((await benchmarks('show', 'assay/quick')).out).toContain(added.out.trim())
+  const json = await assay(['benchmarks', 'show', 'assay/quick', '--json', ...flags], { env })
+  expect(JSON.parse(json.out).taskList).toHaveLength(5)
+  expect(await benchmarks('remove', 'assay/quick')).toMatchObject({ code: 0, err: 'assay/quick is removed.\n' })
+  expect(await benchmarks('remove', 'assay/quick')).toMatchObject({ code: 1 })
+  expect(await benchmarks('add', 'assay/nothing')).toMatchObject({ code: 1, out: '' })
+})
+
+test('a name that is none is wrong use', async () => {
+  expect(await assay(['benchmarks', 'show', 'quick'], { env: service() })).toMatchObject({ code: 2 })
+})
+
+test.skipIf(!hasTerminal)('a terminal shows a bar while the tasks come', async () => {
+  const { code, out } = await onTerminal(['benchmarks', 'add', 'assay/quick'], service(), () => undefined)
+  expect(code).toBe(0)
+  expect(out).toMatch(/\[=+ *\] \d\/5 tasks/)
+})

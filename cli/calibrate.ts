@@ -1,0 +1,85 @@
+import { join } from 'node:path'
+import type { Command } from 'commander'
+import type { calibrateTask } from '../src/trials/engine.ts'
+import { Canceled } from './failure.ts'
+import { withExample, withGlobals } from './help.ts'
+import { DATA, type Flags, openLog, readSettings } from './operate-config.ts'
+import { globalsOf } from './service.ts'
+import { note, print, printable, printJson, type Shell } from './shell.ts'
+import { printFacts, printTable } from './table.ts'
+import { collect, pair, refused, stopOnSignals } from './trial.ts'
+
+type CalibrateFlags = Flags & { sandbox: string; env: string[]; verbose?: boolean }
+type Calibrated = Awaited<ReturnType<typeof calibrateTask>>
+
+/** The engine by itself, as with `assay trial`. */
+export function addCalibrateCommand(assay: Command, shell: Shell): void {
+  withExample(
+    withGlobals(assay.command('calibrate'), '--json')
+      .description('Find out how a task is best verified, and which cheats its tests let through')
+      .argument('<task-folder>', "a task in Harbor's format")
+      .option('--sandbox <name>', 'where it runs: auto, docker, local, local-runc or local-bwrap', 'auto')
+      .option('--env <name=value>', 'a value that the task asks for; may be repeated', collect, [])
+      .option('--verbose', 'show each trial, and what building images says')
+      .option(...DATA)
+      .action((folder: string, flags: CalibrateFlags, command: Command) => calibrate(shell, folder, flags, command)),
+    'assay calibrate ./my-task',
+  )
+}
+
+async function calibrate(shell: Shell, taskFolder: string, flags: CalibrateFlags, command: Command): Promise<void> {
+  const config = await readSettings(shell, flags)
+  const log = await openLog(shell, config, 'warn')
+  const engine = await import('../src/trials/engine.ts')
+  using stop = stopOnSignals()
+  const say = (line: string) => {
+    if (flags.verbose) note(shell, printable(line))
+  }
+  const calibrated = await engine
+    .calibrateTask({
+      taskFolder,
+      sandbox: flags.sandbox,
+      dockerHost: config.dockerHost,
+      onChosen: (chosen) => note(shell, chosen),
+      variables: Object.fromEntries(flags.env.map(pair)),
+      dataFolder: config.dataFolder,
+      allowHostBase: config.allowHostBase,
+      outputFolder: join(config.dataFolder, 'trials'),
+      signal: stop.signal,
+      onTrial: say,
+      onLog: say,
+      log,
+    })
+    .catch((error: unknown) => {
+      throw stop.signal.aborted ? new Canceled() : refused(error)
+    })
+  if (globalsOf(command).json) printJson(shell, calibrated)
+  else show(shell, calibrated)
+  if (calibrated.kind === 'unfit') throw new Error(calibrated.reason)
+}
+
+const oracleTimes = (attempt: Calibrated['attempts'][number] | undefined): string => {
+  const { agent = 0, verify = 0 } = attempt?.oracle.timings ?? {}
+  return `agent ${agent.toFixed(2)} s, verifier ${verify.toFixed(2)} s`
+}
+
+const OUTCOMES = { won: 'won', lost: 'lost', errored: 'no reward', does_not_apply: 'does not apply' } as const
+
+function show(shell: Shell, calibrated: Calibrated): void {
+  if (calibrated.kind === 'unfit') return
+  const { task, mode, strength, agentNetwork, verifierNetwork, attempts, winners, cheats } = calibrated
+  printFacts(shell, [
+    ['task', task.name],
+    ['verify mode', mode],
+    ['strength', winners.length === 0 ? strength : `${strength}: ${winners.join(', ')} won`],
+    ['network of the agent', agentNetwork],
+    ['network of the verifier', verifierNetwork],
+    ['oracle', oracleTimes(attempts.at(-1))],
+  ])
+  print(shell, '')
+  printTable(shell, cheats, [
+    ['CHEAT', ({ id }) => id],
+    ['OUTCOME', ({ outcome }) => OUTCOMES[outcome]],
+    ['WHAT IT DOES', ({ what }) => what],
+  ])
+}

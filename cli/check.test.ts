@@ -1,0 +1,66 @@
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { writeFiles } from '../src/harbor/testing/folders.ts'
+import { SMALL_TASK } from '../src/harbor/testing/small-task.ts'
+import { assay, scratchFolder } from './test-support.ts'
+
+const folder = scratchFolder()
+const tasks = join(folder.path, 'tasks')
+const COMPOSE = { 'environment/docker-compose.yaml': 'services: {main: {build: ., privileged: true}}\n' }
+const TIMED = { 'task.toml': 'schema_version = "1.4"\n[agent]\ntimeout_sec = 60\n' }
+beforeAll(async () => {
+  await writeFiles(join(tasks, 'good'), { ...SMALL_TASK, ...TIMED })
+  await writeFiles(join(tasks, 'bad'), { ...SMALL_TASK, ...COMPOSE })
+})
+afterAll(folder.remove)
+
+const PLACE = 'environment/docker-compose.yaml.services.main.privileged'
+
+test('a good task is checked and nothing is said of it', async () => {
+  expect(await assay(['check', join(tasks, 'good')])).toEqual({
+    code: 0,
+    out: '1 checked, 0 refused (rules 1)\n',
+    err: '',
+  })
+})
+
+test('a folder of tasks: what refuses one stands before what only warns, and the end is a failure', async () => {
+  const { code, out, err } = await assay(['check', tasks])
+  expect({ code, err }).toEqual({ code: 1, err: '' })
+  expect(out.split('\n').map((line) => line.replaceAll(/ {2,}/g, ' '))).toEqual([
+    'bad',
+    ` block compose_privileged ${PLACE} It would be root on the host.`,
+    ' warn timeout_missing agent.timeout_sec The agent has no time limit of its own.',
+    '2 checked, 1 refused (rules 1)',
+    '',
+  ])
+})
+
+test('--json gives every finding, and the same exit code', async () => {
+  const { code, out } = await assay(['check', tasks, '--json'])
+  expect(code).toBe(1)
+  expect(JSON.parse(out)).toEqual({
+    rules: '1',
+    tasks: [
+      {
+        task: 'bad',
+        findings: [
+          { rule: 'compose_privileged', severity: 'block', path: PLACE, detail: 'It would be root on the host.' },
+          expect.objectContaining({ rule: 'timeout_missing', severity: 'warn' }),
+        ],
+      },
+      { task: 'good', findings: [] },
+    ],
+  })
+})
+
+test('a folder that is not there, and one without a task', async () => {
+  expect(await assay(['check', join(folder.path, 'nowhere')])).toEqual({
+    code: 1,
+    out: '',
+    err: 'error: There is no such folder.\n',
+  })
+  const empty = await assay(['check', folder.path])
+  expect(empty.code).toBe(1)
+  expect(empty.out).toMatch(/block +required_files +task\.toml/)
+})

@@ -1,0 +1,57 @@
+import type { Command } from 'commander'
+import type { FolderCheck } from '../src/harbor/safety/check-folder.ts'
+import { Failed } from './failure.ts'
+import { withExample, withGlobals } from './help.ts'
+import { globalsOf } from './service.ts'
+import { print, printable, printJson, type Shell, styled } from './shell.ts'
+import { aligned } from './table.ts'
+
+/** Looks at tasks and runs nothing of them: no server, no sandbox, no key. */
+export function addCheckCommand(assay: Command, shell: Shell): void {
+  withExample(
+    withGlobals(assay.command('check'), '--json')
+      .description('Check tasks for safety, without running them; exit 1 when one is refused')
+      .argument('<folder>', "a task in Harbor's format, or a folder of tasks")
+      .action((folder: string, _: object, command: Command) => check(shell, folder, command)),
+    'assay check ./my-task',
+  )
+}
+
+async function check(shell: Shell, folder: string, command: Command): Promise<void> {
+  const { checkFolder } = await import('../src/harbor/safety/check-folder.ts')
+  const result = await checkFolder(folder).catch((error: unknown) => {
+    throw error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR')
+      ? new Error('There is no such folder.')
+      : error
+  })
+  if (globalsOf(command).json) printJson(shell, result)
+  else show(shell, result)
+  if (refusedOf(result).length > 0) throw new Failed()
+}
+
+type Checked = FolderCheck['tasks'][number]
+
+const refusedOf = ({ tasks }: FolderCheck): Checked[] =>
+  tasks.filter(({ findings }) => findings.some(({ severity }) => severity === 'block'))
+
+/** What refuses a task comes first. */
+function show(shell: Shell, result: FolderCheck): void {
+  for (const task of result.tasks.filter(({ findings }) => findings.length > 0)) {
+    print(shell, styled(shell.output, 'bold', printable(task.task)))
+    for (const line of linesOf(task)) print(shell, line)
+  }
+  const refused = refusedOf(result).length
+  print(shell, `${result.tasks.length} checked, ${refused} refused (rules ${result.rules})`)
+}
+
+function linesOf({ findings }: Checked): string[] {
+  const ordered = findings.toSorted((a, b) => a.severity.localeCompare(b.severity))
+  return aligned(
+    ordered.map(({ severity, rule, path, line, detail }) => [
+      `  ${severity}`,
+      rule,
+      printable(line === undefined ? path : `${path}:${line}`),
+      printable(detail),
+    ]),
+  )
+}

@@ -1,0 +1,88 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { assay, hasTerminal, launch, onTerminal, scratchFolder } from './test-support.ts'
+
+const scratch = scratchFolder()
+let service: ReturnType<typeof launch>
+let env: Record<string, string>
+
+beforeAll(async () => {
+  service = launch(['serve', '--data', scratch.path, '--port', '0'], {
+    ...{ ASSAY_ALLOW_HOST_BASE: '1', ASSAY_REGISTRIES: 'samples', ASSAY_LOG: 'error' },
+    DOCKER_HOST: 'unix:///nowhere.sock',
+  })
+  const said = await service.ready
+  env = { ASSAY_URL: /^assay ready (.*)$/m.exec(said)?.[1] ?? '', ASSAY_KEY: /assay_\w{38}/.exec(said)?.[0] ?? '' }
+  await assay(['benchmarks', 'add', 'assay/quick'], { env })
+})
+afterAll(async () => {
+  service.child.kill('SIGTERM')
+  await service.exited
+  scratch.remove()
+})
+
+const on = ['compare', 'assay/quick', '--sandbox', 'local']
+
+test('a comparison is left with Ctrl-C, goes on, and can be watched again to its end', async () => {
+  const watching = launch([...on, '--attempts', '2'], env)
+  watching.ready.catch(() => undefined) // it is no service
+  const id = await firstId()
+  watching.child.kill('SIGINT')
+  expect(await watching.exited).toBe(0)
+  expect(watching.err.text()).toContain(`assay comparisons watch assay/quick ${id}`)
+
+  const again = await assay(['comparisons', 'watch', 'assay/quick', id], { env })
+  expect(again.code, again.err).toBe(0)
+  expect(again.out).toMatch(/^reference\|oracle\|none +5\/5 +100\.0 % .* yes$/m)
+  expect(again.out).toMatch(/^reference\|nop\|none +0\/5 +0\.0 % /m)
+  const json = await assay(['--json', 'comparisons', 'show', 'assay/quick', id], { env })
+  expect(JSON.parse(json.out)).toMatchObject({ id, state: 'completed', trials: { total: 20, passed: 10 } })
+})
+
+/** The one that is there, once it is. */
+async function firstId(): Promise<string> {
+  for (;;) {
+    const { out } = await assay(['--json', 'comparisons', 'list', 'assay/quick'], { env })
+    const [first] = JSON.parse(out).evaluations
+    if (first) return first.id
+  }
+}
+
+test.runIf(hasTerminal)('on a terminal it shows a bar, the spend and a table that is written over', async () => {
+  const { out, code } = await onTerminal([...on, '--skip-completed', '--attempts', '3'], env, () => undefined)
+  expect(code, out).toBe(0)
+  expect(out).toMatch(/\[[= ]{24}\] \d+\/30 (submitting|running|completed), \$0\.00/)
+  expect(out).toContain('\u001b[J')
+  expect(out).toContain('FRONTIER')
+})
+
+test('a comparison is canceled, listed and resumed', async () => {
+  const { out } = await assay([...on, '--detach', '--harness', 'nop'], { env })
+  const id = out.trim()
+  const canceled = await assay(['comparisons', 'cancel', 'assay/quick', id], { env })
+  expect(canceled.err).toContain('The comparison is canceled')
+  expect((await assay(['comparisons', 'list', 'assay/quick'], { env })).out).toMatch(
+    new RegExp(`^${id} +canceled`, 'm'),
+  )
+  expect((await assay(['comparisons', 'resume', 'assay/quick', id], { env })).code).toBe(0)
+  const ended = await assay(['comparisons', 'watch', 'assay/quick', id], { env })
+  expect(ended.code, ended.err).toBe(0)
+})
+
+test('what cannot be compared is refused with a sentence', async () => {
+  const cases: [string[], RegExp][] = [
+    [['compare', 'quick'], /org\/name/],
+    [['compare', 'assay/none'], /not in this workspace/],
+    [[...on, '--model', 'gpt'], /no model gpt\. Known: reference/],
+    [[...on, '--harness', 'codex'], /\/models\/0\/harnesses\/0/],
+    [['compare', 'assay/quick', '--sandbox', 'moon'], /no sandbox moon/],
+    [[...on, '--attempts', 'many'], /--attempts takes a number/],
+    [[...on, '--attempts', '11'], /\/attempts/],
+    [[...on, '--id', '7'], /not an id/],
+    [['comparisons', 'show', 'assay/quick', '00000000-0000-4000-8000-000000000000'], /no comparison/],
+  ]
+  for (const [args, message] of cases) {
+    const { code, err } = await assay(args, { env })
+    expect(code, args.join(' ')).toBeGreaterThan(0)
+    expect(err).toMatch(message)
+  }
+})

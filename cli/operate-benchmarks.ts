@@ -1,0 +1,21 @@
+import type { Command } from 'commander'
+import type { Benchmarks } from '../src/operate/benchmarks.ts'
+import { type Flags, openLog, readSettings } from './operate-config.ts'
+import { globalsOf } from './service.ts'
+import type { Shell } from './shell.ts'
+
+/** On a data folder, without a service and without a key. */
+export async function onDataFolder<T>(
+  shell: Shell,
+  command: Command,
+  flags: Flags,
+  work: (benchmarks: Benchmarks) => Promise<T>,
+): Promise<T> {
+  const { org = 'local' } = globalsOf(command)
+  const config = await readSettings(shell, flags)
+  const log = await openLog(shell, config, 'warn')
+  const { withBenchmarks } = await import('../src/operate/benchmarks.ts')
+  const abort = new AbortController()
+  process.once('SIGINT', () => abort.abort())
+  return withBenchmarks(config, log, { org, signal: abort.signal }, work)
+}

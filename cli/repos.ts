@@ -1,0 +1,105 @@
+import type { Command } from 'commander'
+import { call } from '../src/platform/http/client.ts'
+import type { Repository } from '../src/repos/schema.ts'
+import { withExample } from './help.ts'
+import { repositoryName } from './repository-name.ts'
+import { listAll, openService } from './service.ts'
+import { note, print, printJson, type Shell } from './shell.ts'
+import { moment, printFacts, printTable } from './table.ts'
+
+type ConnectFlags = { git?: string; credential?: string; public?: boolean }
+
+export function addReposCommands(assay: Command, shell: Shell): void {
+  const repos = assay.command('repos').description('Repositories that are connected').helpCommand(false)
+  withExample(
+    repos
+      .command('connect')
+      .description('Connect a repository of GitHub, or one of plain git')
+      .argument('<repository>', 'owner/name')
+      .option('--git <url>', 'plain git: an https or ssh address, or a path that the operator allows')
+      .option('--credential <id>', 'a code-host credential (default: the newest of the workspace)')
+      .option('--public', 'plain git: everybody may see it')
+      .action((name: string, flags: ConnectFlags, command: Command) => connect(shell, command, flags, name)),
+    'assay repos connect acme/widgets',
+    'assay repos connect lab/demo --git https://git.example.org/demo.git',
+  )
+  withExample(
+    repos
+      .command('list')
+      .description('List the repositories, newest first')
+      .action((_flags: object, command: Command) => list(shell, command)),
+    'assay repos list',
+  )
+  withExample(
+    repos
+      .command('show')
+      .description('Show a repository')
+      .argument('<repository>', 'owner/name')
+      .action((name: string, _flags: object, command: Command) => show(shell, command, name)),
+    'assay repos show acme/widgets',
+  )
+  withExample(
+    repos
+      .command('remove')
+      .description('Remove a repository; its batches are there again when it is connected again')
+      .argument('<repository>', 'owner/name')
+      .action((name: string, _flags: object, command: Command) => remove(shell, command, name)),
+    'assay repos remove acme/widgets',
+  )
+}
+
+const contract = () => import('../src/repos/schema.ts')
+
+async function connect(shell: Shell, command: Command, flags: ConnectFlags, name: string): Promise<void> {
+  const place = repositoryName(name)
+  const service = await openService(shell, command)
+  const { body, status } = await call(service, (await contract()).connectRepository, {
+    params: { org: service.org, ...place },
+    body: {
+      source: flags.git === undefined ? { kind: 'github' } : { kind: 'git', url: flags.git },
+      ...(flags.credential === undefined ? {} : { credentialId: flags.credential }),
+      ...(flags.public ? { visibility: 'public' } : {}),
+    },
+  })
+  if (service.json) return printJson(shell, body)
+  note(shell, status === 201 ? `${body.fullName} is connected.` : `${body.fullName} was connected, and is changed.`)
+  print(shell, String(body.id))
+}
+
+async function list(shell: Shell, command: Command): Promise<void> {
+  const service = await openService(shell, command)
+  const { listRepositories } = await contract()
+  const { items: repos } = await listAll(async (query) => {
+    const { body } = await call(service, listRepositories, { params: { org: service.org }, query })
+    return { items: body.repos, nextCursor: body.nextCursor }
+  })
+  if (service.json) return printJson(shell, { repos })
+  printTable<Repository>(shell, repos, [
+    ['REPOSITORY', ({ fullName }) => fullName],
+    ['SOURCE', ({ source }) => source.kind],
+    ['VISIBILITY', ({ visibility }) => visibility],
+    ['CONNECTED', ({ connectedAt }) => moment(connectedAt, '-')],
+  ])
+}
+
+async function show(shell: Shell, command: Command, name: string): Promise<void> {
+  const place = repositoryName(name)
+  const service = await openService(shell, command)
+  const { body } = await call(service, (await contract()).readRepository, { params: { org: service.org, ...place } })
+  if (service.json) return printJson(shell, body)
+  printFacts(shell, [
+    ['repository', body.fullName],
+    ['id', String(body.id)],
+    ['source', body.source.kind === 'git' ? body.source.url : body.source.kind],
+    ['visibility', body.visibility],
+    ['credential', body.credentialId ?? '-'],
+    ['connected', moment(body.connectedAt, '-')],
+  ])
+}
+
+async function remove(shell: Shell, command: Command, name: string): Promise<void> {
+  const place = repositoryName(name)
+  const service = await openService(shell, command)
+  await call(service, (await contract()).removeRepository, { params: { org: service.org, ...place } })
+  if (!service.json) note(shell, `${name} is removed.`)
+}

@@ -1,0 +1,131 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { Comparison, type Setting } from '../src/comparisons/shapes/schema.ts'
+import { type Heard, listenTo, ServiceUnreachable } from '../src/platform/http/client.ts'
+import { bar } from './progress.ts'
+import type { Service } from './service.ts'
+import { printable, type Shell } from './shell.ts'
+import { aligned, printTable } from './table.ts'
+
+type Place = { datasetOrg: string; dataset: string; comparisonId: string }
+
+const AGAIN_MS = 1000
+
+/** From now on Ctrl-C means: leave it running. */
+export function leaving(): AbortSignal {
+  const left = new AbortController()
+  process.once('SIGINT', () => left.abort())
+  return left.signal
+}
+
+/** How it stood at its end or pause. Undefined: whoever watched has left. */
+export async function watchComparison(
+  shell: Shell,
+  service: Service,
+  place: Place,
+  left: AbortSignal,
+): Promise<Comparison | undefined> {
+  const { inBenchmark } = await import('../src/comparisons/schema.ts')
+  const screen = liveScreen(shell)
+  let lastId: string | undefined
+  const params = { org: service.org, ...place }
+  const listen = (): AsyncGenerator<Heard> =>
+    listenTo(service, inBenchmark.events, { params }, { signal: left, lastId })
+  try {
+    while (!left.aborted) {
+      const ended = await hear(listen(), (status, id) => {
+        lastId = id ?? lastId
+        screen.show(status)
+      }).catch(ifLineBroke)
+      if (ended) return ended
+      await wait(AGAIN_MS, undefined, { signal: left }).catch(() => undefined)
+    }
+    return undefined
+  } finally {
+    screen.end()
+  }
+}
+
+/** The service may be on its way back. */
+function ifLineBroke(error: unknown): undefined {
+  const isBroken =
+    error instanceof ServiceUnreachable || (error instanceof Error && /^(AbortError|TypeError)$/.test(error.name))
+  if (!isBroken) throw error
+}
+
+/** The last status, once nothing more will come by itself. */
+async function hear(
+  events: AsyncGenerator<Heard>,
+  onStatus: (status: Comparison, id: string | undefined) => void,
+): Promise<Comparison | undefined> {
+  let last: Comparison | undefined
+  for await (const { event, data, id } of events) {
+    if (event === 'end') return last
+    if (event !== 'status') continue
+    last = Comparison.parse(data)
+    onStatus(last, id)
+    if (last.state === 'paused') return last
+  }
+  return undefined
+}
+
+/** A few lines that are written over. Where there is no terminal, nothing: a log is not to be filled with tables. */
+function liveScreen({ errors }: Shell): { show(status: Comparison): void; end(): void } {
+  let lines = 0
+  const clear = () => (lines === 0 ? '' : `\u001b[${lines}A\u001b[J`)
+  return {
+    show(status) {
+      if (!errors.isTTY) return
+      const text = [headline(status), ...aligned([HEADINGS, ...status.settings.map(cells)]).map(cut(errors))]
+      errors.write(`${clear()}${text.join('\n')}\n`)
+      lines = text.length
+    },
+    end() {
+      errors.write(clear())
+      lines = 0
+    },
+  }
+}
+
+const cut =
+  ({ columns = 100 }: NodeJS.WriteStream) =>
+  (line: string) =>
+    line.slice(0, columns - 1)
+
+function headline({ state, trials, costUsd, budgetUsd, etaSeconds, projectedCostUsd }: Comparison): string {
+  const done = trials.total - trials.queued - trials.running
+  const spent = `$${costUsd.toFixed(2)}${budgetUsd === null ? '' : ` of $${budgetUsd.toFixed(2)}`}`
+  const range = projectedCostUsd
+    ? ` (in the end $${projectedCostUsd.low.toFixed(2)} to $${projectedCostUsd.high.toFixed(2)})`
+    : ''
+  const eta = etaSeconds === null ? '' : `, ${duration(etaSeconds)} left`
+  return `${bar(done, trials.total)} ${done}/${trials.total} ${state}, ${spent}${range}${eta}`
+}
+
+function duration(seconds: number): string {
+  if (seconds < 60) return `${seconds} s`
+  const minutes = Math.round(seconds / 60)
+  return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
+}
+
+const HEADINGS = ['SETTING', 'PASSED', 'ACCURACY', '95 %', 'PER TASK', 'RUNNING', 'ERRORED']
+
+const cells = (setting: Setting): string[] => [
+  printable(setting.id),
+  `${setting.passed}/${setting.tasks}`,
+  percent(setting.accuracy),
+  setting.stats.ci95 ? `${setting.stats.ci95.low.toFixed(0)}-${setting.stats.ci95.high.toFixed(0)}` : '-',
+  setting.costPerTaskUsd === null ? '-' : `$${setting.costPerTaskUsd.toFixed(4)}`,
+  String(setting.trials.running),
+  String(setting.trials.errored),
+]
+
+const percent = (value: number | null): string => (value === null ? '-' : `${value.toFixed(1)} %`)
+
+/** The table that stays, with what is on the frontier marked. */
+export function printSettings(shell: Shell, { settings, frontier }: Comparison): void {
+  const columns = HEADINGS.map(
+    (heading, index) => [heading, (setting: Setting) => cells(setting)[index] ?? ''] as const,
+  )
+  const mark = ['FRONTIER', (setting: Setting) => (frontier.includes(setting.id) ? 'yes' : '')] as const
+  printTable<Setting>(shell, settings, [...columns, mark])
+}
