@@ -1,11 +1,15 @@
 import { writeFileSync } from 'node:fs'
 import { cpus, totalmem } from 'node:os'
+import { benchmarksBench } from './benchmarks.ts'
+import { comparisonsBench } from './comparisons.ts'
 import { jobsBench } from './jobs.ts'
 import type { Bench, Row } from './measure.ts'
 import { readBench } from './read.ts'
+import { safetyBench } from './safety.ts'
 import { startBench } from './start.ts'
+import { trialsBench } from './trials.ts'
 
-const BENCHES: Bench[] = [readBench, startBench, jobsBench]
+const BENCHES: Bench[] = [readBench, startBench, jobsBench, trialsBench, safetyBench, benchmarksBench, comparisonsBench]
 const TARGET = new URL('../docs/benchmarks.md', import.meta.url)
 
 const wanted = process.argv.slice(2)

@@ -1,0 +1,262 @@
+import { randomUUID } from 'node:crypto'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import pg from 'pg'
+import { addBenchmark } from '../src/benchmarks/schema.ts'
+import { inBenchmark } from '../src/comparisons/schema.ts'
+import { call } from '../src/platform/http/client.ts'
+import { newKey } from '../src/workspaces/key.ts'
+import { type Program, startProgram } from '../test/support/program.ts'
+import { atLeast, atMost, type Bench, mebibytes, milliseconds, note, perSecond, type Row, seconds } from './measure.ts'
+import { withPostgres } from './postgres.ts'
+
+const PROCESS = new URL('../test/support/comparison-process.ts', import.meta.url).pathname
+const TASKS = 500
+const SUBSCRIBERS = 1000
+const READS = 200
+
+export const comparisonsBench: Bench = {
+  name: 'Comparisons',
+  about: `A benchmark of ${TASKS} tasks, an engine that does nothing, an API process, a process for submissions and two workers with 16 slots each, on a durable embedded PostgreSQL.`,
+  run: () =>
+    withPostgres(async (url) => {
+      const lab = await openLab(url)
+      try {
+        return [
+          ...(await submissions(lab)),
+          ...(await throughput(lab)),
+          ...(await statusReads(lab)),
+          ...(await subscribers(lab)),
+        ]
+      } finally {
+        await lab.close()
+      }
+    }),
+}
+
+type Lab = Awaited<ReturnType<typeof openLab>>
+const QUICK = { org: 'local', datasetOrg: 'lab', dataset: 'many' }
+
+async function openLab(url: string) {
+  const folder = mkdtempSync(join(tmpdir(), 'assay-bench-'))
+  writeTasks(join(folder, 'registry/lab/many'))
+  const key = newKey()
+  const environment = {
+    ...{ DATABASE_URL: url, ASSAY_DATA: folder, ASSAY_BOOTSTRAP_KEY: key, ASSAY_WORKER_SLOTS: '16' },
+    ...{ ASSAY_REGISTRIES: `dir:${join(folder, 'registry')}`, ASSAY_DATABASE_CONNECTIONS: '20' },
+  }
+  const start = (role: string) => startProgram(PROCESS, [role], environment)
+  const api = await start('api')
+  const programs: Program[] = [api, await start('submit')]
+  const client = { url: api.url, key }
+  await call(client, addBenchmark, { params: { org: 'local' }, body: { reference: 'lab/many' } })
+  const { body: catalog } = await call(client, inBenchmark.catalog, { params: QUICK })
+  const pool = new pg.Pool({ connectionString: url, max: 2 })
+  const models = (count: number, harnesses: number) =>
+    catalog.models
+      .filter(({ catalogId }) => catalogId.startsWith('bench/'))
+      .slice(0, count)
+      .map(({ catalogId, credentials, harnesses: all }) => ({
+        ...{ catalogId, credentialId: credentials[0]?.id ?? '', harnesses: all.slice(0, harnesses) },
+      }))
+  return {
+    api,
+    client,
+    pool,
+    async start(role: string): Promise<Program> {
+      const program = await start(role)
+      programs.push(program)
+      return program
+    },
+    async create(modelCount: number, harnesses: number, attempts: number) {
+      const sandboxCredentialId = catalog.sandboxes[0]?.credentials[0]?.id ?? ''
+      const wish = { id: randomUUID(), sandbox: 'local', sandboxCredentialId, attempts }
+      const body = { ...wish, models: models(modelCount, harnesses) }
+      return (await call(client, inBenchmark.create, { params: QUICK, body })).body
+    },
+    read: async (comparisonId: string) => {
+      const params = { ...QUICK, comparisonId }
+      return (await call(client, inBenchmark.read, { params })).body
+    },
+    async close() {
+      await pool.end()
+      await Promise.all(programs.map((program) => program.kill('SIGKILL')))
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+const TASK = {
+  'task.toml': 'schema_version = "1.4"\n[agent]\ntimeout_sec = 60\n[verifier]\ntimeout_sec = 60\n',
+  'environment/Dockerfile': 'FROM debian:bookworm-slim\n',
+  'tests/test.sh': 'echo 1 > /logs/verifier/reward.txt\n',
+  'solution/solve.sh': 'true\n',
+}
+
+function writeTasks(folder: string): void {
+  for (let n = 0; n < TASKS; n++) {
+    for (const [path, text] of Object.entries({ ...TASK, 'instruction.md': `Do number ${n}.\n` })) {
+      const file = join(folder, `task-${n}`, path)
+      mkdirSync(dirname(file), { recursive: true })
+      writeFileSync(file, text)
+    }
+  }
+}
+
+async function untilState(lab: Lab, id: string, state: string): Promise<void> {
+  while ((await lab.read(id)).state !== state) await wait(100)
+}
+
+async function submissions(lab: Lab): Promise<Row[]> {
+  const rows: Row[] = []
+  for (const { size, models, attempts, bar } of [
+    { size: 30_000, models: 12, attempts: 1, bar: 5 },
+    { size: 100_000, models: 4, attempts: 10, bar: 20 },
+  ]) {
+    const started = performance.now()
+    const { id } = await lab.create(models, 5, attempts)
+    const answered = performance.now()
+    await untilState(lab, id, 'running')
+    const enqueued = performance.now()
+    const { trials } = await lab.read(id)
+    if (trials.queued !== size) throw new Error(`${trials.queued} of ${size} trials wait.`)
+    rows.push(atMost(`create with ${size} trials, answered`, (answered - started) / 1000, 1, seconds))
+    rows.push(atMost(`${size} trials, fully enqueued`, (enqueued - started) / 1000, bar, seconds))
+    if (size === 30_000) await cancel(lab, id)
+  }
+  return rows
+}
+
+const cancel = (lab: Lab, comparisonId: string) => {
+  const params = { ...QUICK, comparisonId }
+  return call(lab.client, inBenchmark.cancel, { params })
+}
+
+async function throughput(lab: Lab): Promise<Row[]> {
+  const { rows: open } = await lab.pool.query(`select id from comparisons where state = 'running'`)
+  for (const { id } of open) await cancel(lab, id)
+  await lab.pool.query('vacuum analyze')
+  const before = await size(lab)
+  const { id } = await lab.create(4, 5, 1)
+  await untilState(lab, id, 'running')
+  const waiting = await size(lab)
+  const database = await postmasterOf(lab)
+  const workers = await Promise.all([lab.start('work'), lab.start('work')])
+  const pids = workers.map((worker) => worker.process.pid ?? 0)
+  const [first, started] = [(await lab.read(id)).trials.queued, performance.now()]
+  const busy = () => [sum(pids.map(cpuSeconds)), cpuSeconds(database)]
+  const [workersBefore = 0, databaseBefore = 0] = busy()
+  await untilState(lab, id, 'completed')
+  const took = (performance.now() - started) / 1000
+  const [workersAfter = 0, databaseAfter = 0] = busy()
+  const each = (seconds: number): string => milliseconds((1000 * seconds) / first)
+  const after = await size(lab)
+  const total = TASKS * 20
+  const kibibytes = (bytes: number): string => `${(bytes / 1024).toFixed(2)} KiB`
+  return [
+    atLeast('trials through the control plane, two workers', first / took, 200, perSecond),
+    note('processor time for each: workers', each(workersAfter - workersBefore)),
+    note('processor time for each: database', each(databaseAfter - databaseBefore)),
+    atMost('growth of the database for each trial, at its end', (after - before) / total, 2048, kibibytes),
+    note('while it waits', kibibytes((waiting - before) / total)),
+  ]
+}
+
+const sum = (numbers: number[]): number => numbers.reduce((all, each) => all + each, 0)
+
+async function postmasterOf({ pool }: Lab): Promise<number> {
+  const { rows } = await pool.query('select pg_backend_pid() as pid')
+  return Number(/^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${rows[0].pid}/status`, 'utf8'))?.[1])
+}
+
+const TICKS = 100
+
+/** Of a process and its children, living and dead: what remains comparable when others use the machine too. */
+function cpuSeconds(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    .replace(/^.*\) /, '')
+    .split(' ')
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(/\s+/).filter(Boolean)
+  return sum(fields.slice(11, 15).map(Number)) / TICKS + sum(children.map((child) => cpuSeconds(Number(child))))
+}
+
+async function size({ pool }: Lab): Promise<number> {
+  const { rows } = await pool.query('select pg_database_size(current_database())::bigint as bytes')
+  return Number(rows[0].bytes)
+}
+
+async function statusReads(lab: Lab): Promise<Row[]> {
+  const small = await lab.create(4, 5, 1)
+  await untilState(lab, small.id, 'completed')
+  const few = await p95(lab, small.id)
+  const { rows } = await lab.pool.query(
+    `select id, key from comparisons join (select comparison, count(*) from trials group by 1) as n on comparison = key
+     where count = 100000 limit 1`,
+  )
+  await fill(lab.pool, rows[0].key)
+  return [
+    atMost(
+      'status read, p95: 100,000 trials in it, 1,000,000 in the database',
+      await p95(lab, rows[0].id),
+      20,
+      milliseconds,
+    ),
+    note('the same with 10,000 trials in it, before', milliseconds(few)),
+  ]
+}
+
+/** Nine more of the largest. */
+async function fill(pool: pg.Pool, key: number): Promise<void> {
+  for (let n = 0; n < 9; n++) {
+    await pool.query(
+      `with copy as (
+         insert into comparisons (workspace_id, id, scope_kind, scope_owner, scope_name, request_hash, state, sandbox,
+           sandbox_credential_id, skip_completed, attempts, settings)
+         select workspace_id, gen_random_uuid(), scope_kind, scope_owner, scope_name, request_hash, 'completed', sandbox,
+           sandbox_credential_id, skip_completed, attempts, settings from comparisons where key = $1 returning key
+       )
+       insert into trials (comparison, ordinal, task, setting, attempt, state)
+       select copy.key, ordinal, task, setting, attempt, 'passed' from copy cross join trials where comparison = $1`,
+      [key],
+    )
+  }
+  await pool.query('analyze')
+}
+
+async function p95(lab: Lab, id: string): Promise<number> {
+  const times: number[] = []
+  for (let n = 0; n < READS; n++) {
+    const started = performance.now()
+    await lab.read(id)
+    times.push(performance.now() - started)
+  }
+  return times.sort((a, b) => a - b)[Math.floor(READS * 0.95)] ?? Number.NaN
+}
+
+async function subscribers(lab: Lab): Promise<Row[]> {
+  const { rows } = await lab.pool.query(`select id from comparisons where state = 'canceled' limit 1`)
+  await lab.pool.query(`update comparisons set state = 'paused' where id = $1`, [rows[0].id])
+  const path = `/api/orgs/local/benchmarks/lab/many/evaluations/comparisons/${rows[0].id}/events`
+  const abort = new AbortController()
+  const headers = { authorization: `Bearer ${lab.client.key}` }
+  const before = memoryOf(lab.api)
+  const readers = []
+  for (let n = 0; n < SUBSCRIBERS; n++) {
+    const response = await fetch(lab.client.url + path, { headers, signal: abort.signal })
+    const reader = response.body?.getReader()
+    await reader?.read()
+    readers.push(reader)
+  }
+  await wait(3000)
+  const after = memoryOf(lab.api)
+  abort.abort()
+  return [
+    atMost(`memory that ${SUBSCRIBERS} who watch add to the API process`, after - before, 200, mebibytes),
+    note('all of it, with them', mebibytes(after)),
+  ]
+}
+
+const memoryOf = ({ process: { pid } }: Program): number =>
+  Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024

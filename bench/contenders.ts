@@ -1,0 +1,73 @@
+import { execFile } from 'node:child_process'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { createLog } from '../src/platform/log.ts'
+import { createLocalProvider } from '../src/sandboxes/local.ts'
+import type { Provider } from '../src/sandboxes/sandbox.ts'
+import { baseRootfs } from '../test/support/base-image.ts'
+
+/** A provider and the plainest use of the runtime below it. */
+export type Contender = {
+  name: string
+  provider: Provider
+  folder: string
+  /** Runs the bare cycle so many times, one after another. */
+  bare(count: number): Promise<void>
+  barTimes: number
+  barThroughput?: number
+}
+
+const run = promisify(execFile)
+const IMAGE = 'debian:bookworm-slim'
+
+/** One after the other: each is gone before the next comes. */
+export async function* contenders(): AsyncGenerator<Contender> {
+  yield* local('bwrap', 7.5, bareBwrap)
+  yield* local('runc', 5.2, bareRunc)
+}
+
+type BareLocal = (rootfs: string, folder: string) => Promise<(count: number) => Promise<void>>
+
+async function* local(runtime: 'bwrap' | 'runc', barTimes: number, makeBare: BareLocal): AsyncGenerator<Contender> {
+  const folder = await mkdtemp(join(tmpdir(), 'assay-bench-'))
+  const provider = createLocalProvider({ dataFolder: folder, runtime, allowHostBase: false, log: createLog('silent') })
+  const rootfs = await baseRootfs()
+  await provider.importRootfs(rootfs, IMAGE)
+  try {
+    yield { name: `local ${runtime}`, provider, folder, barTimes, bare: await makeBare(rootfs, folder) }
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+const LOOP = 'n=$1; shift; while [ $n -gt 0 ]; do n=$((n - 1)); '
+
+/** Each cycle mounts an overlay, runs `true` on it and takes it away. */
+async function bareBwrap(rootfs: string, folder: string): Promise<(count: number) => Promise<void>> {
+  const script = `cd "$(mktemp -d "$2/bare-XXXXXX")" && mkdir upper work root; R=$3; set -- "$1"; ${LOOP}
+    mount -t overlay overlay -o lowerdir=$R,upperdir=upper,workdir=work root || exit 1
+    bwrap --bind root / --proc /proc --dev /dev --unshare-pid --unshare-net --unshare-ipc --unshare-uts --die-with-parent true || exit 1
+    umount root; done`
+  return async (count) => {
+    await run('unshare', ['--mount', 'sh', '-c', script, 'bare', String(count), folder, rootfs])
+  }
+}
+
+/** Each cycle is one `runc run` of `true`; the overlay is mounted once. */
+async function bareRunc(rootfs: string, folder: string): Promise<(count: number) => Promise<void>> {
+  const bundle = join(folder, 'bare-bundle')
+  for (const name of ['upper', 'work', 'rootfs']) await mkdir(join(bundle, name), { recursive: true })
+  await run('runc', ['spec'], { cwd: bundle })
+  const config = JSON.parse(await readFile(join(bundle, 'config.json'), 'utf8'))
+  config.process.terminal = false
+  config.process.args = ['true']
+  delete config.process.rlimits // raising them is not allowed everywhere
+  await writeFile(join(bundle, 'config.json'), JSON.stringify(config))
+  const script = `cd "$2" && mount -t overlay overlay -o lowerdir=$3,upperdir=upper,workdir=work rootfs; set -- "$1"; ${LOOP}
+    runc run "assay-bare-$$-$n" < /dev/null || exit 1; done; umount rootfs`
+  return async (count) => {
+    await run('unshare', ['--mount', 'sh', '-c', script, 'bare', String(count), bundle, rootfs])
+  }
+}

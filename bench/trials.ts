@@ -1,0 +1,109 @@
+import { join } from 'node:path'
+import { inFolder } from '../src/harbor/folder-source.ts'
+import { readTask } from '../src/harbor/read-task.ts'
+import { oracle } from '../src/harnesses/oracle.ts'
+import { writeTask } from '../src/trials/testing/workbench.ts'
+import { runTrial } from '../src/trials/trial.ts'
+import { type Contender, contenders } from './contenders.ts'
+import { cpuMs } from './cpu.ts'
+import { atLeast, atMost, type Bench, median, note, type Row, times } from './measure.ts'
+
+const ROUNDS = 5
+const TRIALS = 10
+
+/** What a tiny oracle trial with fresh verification costs beside the bare container, daemon and sandboxes included. */
+export const trialsBench: Bench = {
+  name: 'Trials',
+  about:
+    'CPU of the whole machine (engine, daemon, sandboxes) per tiny oracle trial with fresh verification, against the bare cycle of the same runtime in the same run, in turns. Only meaningful on an idle machine.',
+  async run() {
+    const rows: Row[] = []
+    for await (const contender of contenders()) rows.push(...(await measure(contender)))
+    return rows
+  },
+}
+
+async function measure(contender: Contender): Promise<Row[]> {
+  const trial = await tinyTrial(contender)
+  await trial()
+  await contender.bare(1)
+  const bare: number[] = []
+  const ours: number[] = []
+  for (let round = 0; round < ROUNDS; round++) {
+    bare.push((await cpuMs(() => contender.bare(TRIALS))) / TRIALS)
+    ours.push((await cpuMs(() => inTurn(TRIALS, trial))) / TRIALS)
+  }
+  const [bareMs, ourMs] = [median(bare), median(ours)]
+  return [
+    atMost(`${contender.name}: CPU of a trial, by the bare cycle`, ourMs / bareMs, contender.barTimes, times),
+    note(`${contender.name}: CPU of a trial, of a bare cycle`, `${ourMs.toFixed(0)} ms, ${bareMs.toFixed(0)} ms`),
+    ...(await throughput(contender, trial)),
+    ...(await overhead(contender)),
+  ]
+}
+
+const PARALLEL = 4
+
+async function throughput(contender: Contender, trial: () => Promise<void>): Promise<Row[]> {
+  const ours = await perMinute(() => inParallel(PARALLEL, () => inTurn(TRIALS, trial)), PARALLEL * TRIALS)
+  const what = `${contender.name}: trials per minute at parallel ${PARALLEL}`
+  if (contender.barThroughput === undefined) return [note(what, ours.toFixed(0))]
+  const bare = await perMinute(() => inParallel(PARALLEL, () => contender.bare(TRIALS)), PARALLEL * TRIALS)
+  return [
+    atLeast(`${what}, by bare cycles`, ours / bare, contender.barThroughput, times),
+    note(what, `${ours.toFixed(0)} (bare cycles: ${bare.toFixed(0)})`),
+  ]
+}
+
+/** A task of a minute: what the engine adds must not be seen. */
+async function overhead(contender: Contender): Promise<Row[]> {
+  const OWN_SECONDS = 60
+  const trial = await tinyTrial(contender, `sleep ${OWN_SECONDS}`)
+  const seconds = (await elapsedMs(trial)) / 1000
+  const what = `${contender.name}: wall time of a trial whose task takes ${OWN_SECONDS} s`
+  return [atMost(what, seconds / OWN_SECONDS, 1.02, (ratio) => `${ratio.toFixed(4)} ×`)]
+}
+
+async function tinyTrial({ provider, folder }: Contender, first = 'true'): Promise<() => Promise<void>> {
+  const taskFolder = writeTask(join(folder, `tiny-${first.replaceAll(' ', '-')}`), {
+    'solution/solve.sh': `#!/bin/bash\n${first}\necho hello > /app/hello.txt\n`,
+    'task.toml': tinyToml,
+  })
+  const { task, digest } = await readTask(await inFolder(taskFolder))
+  return async () => {
+    const record = await runTrial(provider, {
+      ...{ task, digest, folder: taskFolder, outputFolder: folder, variables: {} },
+      ...{ harness: oracle, verifyMode: 'workspace', signal: new AbortController().signal, onPhase: () => {} },
+    })
+    if (record.reward !== 1) throw new Error(`The trial scored ${record.reward}: ${record.error}`)
+  }
+}
+
+const tinyToml = `schema_version = "1.4"
+[task]
+name = "assay/tiny"
+[environment]
+docker_image = "debian:bookworm-slim"
+workdir = "/app"
+[agent]
+timeout_sec = 120
+[verifier]
+timeout_sec = 60
+`
+
+async function inTurn(count: number, work: () => Promise<void>): Promise<void> {
+  for (let done = 0; done < count; done++) await work()
+}
+
+const inParallel = async (count: number, work: () => Promise<void>): Promise<void> => {
+  await Promise.all(Array.from({ length: count }, work))
+}
+
+const perMinute = async (work: () => Promise<void>, count: number): Promise<number> =>
+  (count * 60_000) / (await elapsedMs(work))
+
+async function elapsedMs(work: () => Promise<void>): Promise<number> {
+  const started = performance.now()
+  await work()
+  return performance.now() - started
+}
