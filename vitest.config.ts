@@ -7,7 +7,7 @@ const ON_ANY_DATABASE = [
   'scripts/**',
   'src/{harbor,sandboxes,trials}/**',
   'src/platform/{postgres,blobs,outbound}/**',
-  'test/{docs,serve,samples}/**',
+  'test/{demo,docs,safety,serve,samples}/**',
 ]
 
 const project = (name: string, groupOrder: number, include: string[], exclude: string[] = []) => ({

@@ -72,6 +72,8 @@ const KEEPS: [from: string, to: string][] = [
   ['cli/serve.ts', 'src/main.ts'],
   ['cli/operate-keys.ts', 'src/operate/operate.ts'],
   ['cli/trial.ts', 'src/trials/engine.ts'],
+  ['cli/calibrate.ts', 'src/trials/engine.ts'],
+  ['src/trials/egress.ts', 'node:http'],
   ['src/main.ts', 'src/app.ts'],
   ['src/app.ts', 'src/releases/routes.ts'],
   ['src/releases/routes.ts', 'src/platform/http/server.ts'],

@@ -59,9 +59,8 @@ export const PARTS: readonly Part[] = [
   {
     name: 'docker',
     use: 'sandboxes in containers',
-    commands: ['docker'],
-    packages: { 'apt-get': ['docker.io'], dnf: ['moby-engine'], apk: ['docker'], pacman: ['docker'], brew: ['docker'] },
-    later: true,
+    commands: ['dockerd', '/usr/sbin/dockerd'],
+    packages: { 'apt-get': ['docker.io'], dnf: ['moby-engine'], apk: ['docker'], pacman: ['docker'] },
   },
   {
     name: 'buildah',
@@ -74,6 +73,12 @@ export const PARTS: readonly Part[] = [
     use: 'sandboxes without a daemon, as containers are run',
     commands: ['runc'],
     packages: everywhere('runc'),
+  },
+  {
+    name: 'ip',
+    use: 'sandboxes without a daemon that find each other: the sidecars of a task',
+    commands: ['ip'],
+    packages: { 'apt-get': ['iproute2'], dnf: ['iproute'], apk: ['iproute2'], pacman: ['iproute2'] },
   },
   {
     name: 'bwrap',

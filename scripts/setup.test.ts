@@ -65,8 +65,10 @@ test('without parts it shows all of them, and passes over those that nothing nee
     python3: '',
     buildah: '',
     runc: '',
+    ip: '',
     bwrap: '',
     debootstrap: '',
+    dockerd: '',
   })
   const { status, output } = debian.setup('--yes')
   for (const { name } of PARTS) expect(output).toMatch(new RegExp(`^${name} +(there|missing)`, 'm'))

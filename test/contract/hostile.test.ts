@@ -1,16 +1,22 @@
 import { request } from 'node:http'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { OPERATOR_KEY, type TestApp, testApp } from '../support/app.ts'
+import { type CodeHostServer, startCodeHost } from '../support/code-host.ts'
 import { type Operation, operationsOf, send } from './operations.ts'
 
 let app: TestApp
 let operations: Operation[]
+let host: CodeHostServer
 
 beforeAll(async () => {
-  app = await testApp()
+  host = await startCodeHost()
+  app = await testApp({ ASSAY_GATEWAY_UPSTREAM_GITHUB: host.url })
   operations = await operationsOf(app)
 })
-afterAll(async () => app[Symbol.asyncDispose]())
+afterAll(async () => {
+  await app[Symbol.asyncDispose]()
+  await host[Symbol.asyncDispose]()
+})
 
 const VALUES: unknown[] = [
   null,

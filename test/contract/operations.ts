@@ -1,4 +1,5 @@
 import type { Answered, TestApp } from '../support/app.ts'
+import { archiveOf, smallTask } from '../support/archives.ts'
 
 type Schema = { type?: string; properties?: Record<string, unknown> }
 
@@ -9,6 +10,8 @@ export type Operation = {
   access: string
   parameters: { name: string; in: string }[]
   body?: { schema: Schema; example?: Record<string, unknown> }
+  /** The type of the file that it takes. */
+  upload?: string
   statuses: number[]
 }
 
@@ -28,11 +31,12 @@ export async function operationsOf(app: TestApp): Promise<Operation[]> {
   )
 }
 
-function bodyOf(requestBody: { content: Record<string, NonNullable<Operation['body']>> } | undefined): {
-  body?: NonNullable<Operation['body']>
-} {
-  const body = requestBody?.content['application/json']
-  return body ? { body } : {}
+function bodyOf(
+  requestBody: { content: Record<string, NonNullable<Operation['body']>> } | undefined,
+): Pick<Operation, 'body' | 'upload'> {
+  const [[mediaType, body] = []] = Object.entries(requestBody?.content ?? {})
+  if (mediaType === undefined || body === undefined) return {}
+  return mediaType === 'application/json' ? { body } : { upload: mediaType }
 }
 
 export type Sending = {
@@ -41,6 +45,7 @@ export type Sending = {
   headers?: Record<string, string>
   query?: string
   text?: string
+  file?: Uint8Array
 }
 
 /** Sends an operation; its example is the body unless another text is given. Path parameters are put in as they are. */
@@ -50,15 +55,22 @@ export function send(app: TestApp, operation: Operation, sending: Sending = {}):
     /\{([^}]+)\}/g,
     (_, name) => params[name] ?? '00000000-0000-4000-8000-000000000000',
   )
-  const body = sending.text ?? (operation.body ? JSON.stringify(operation.body.example ?? {}) : undefined)
+  const { type, body } = contentOf(operation, sending)
   const key = sending.key === undefined ? app.adminKey : sending.key
   return app.fetch(path + (sending.query ?? ''), {
     method: operation.method,
     headers: {
       ...(key === null ? {} : { authorization: `Bearer ${key}` }),
-      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...(type === undefined ? {} : { 'content-type': type }),
       ...sending.headers,
     },
     ...(body === undefined ? {} : { body }),
   })
+}
+
+/** Its example, or a small archive where a file is taken. */
+function contentOf({ body, upload }: Operation, { text, file }: Sending) {
+  if (upload !== undefined) return { type: upload, body: new Uint8Array(file ?? archiveOf({ hello: smallTask() })) }
+  const content = text ?? (body ? JSON.stringify(body.example ?? {}) : undefined)
+  return { type: content === undefined ? undefined : 'application/json', body: content }
 }

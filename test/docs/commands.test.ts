@@ -9,7 +9,8 @@ import { pages } from './pages.ts'
 
 /** Blocks that are not run here, and where they are run instead. */
 const RUN_ELSEWHERE: Record<string, string> = {
-  'npm ci && npm start': '.ci/run installs; test/serve/ starts the program as npm start does',
+  'npm ci && npm run setup -- --yes bwrap && npm run demo': '.ci/run installs; test/demo/ runs the demo',
+  'npm start': 'test/serve/ starts the program as npm start does',
   'npm test': 'this is it',
 }
 
@@ -46,7 +47,7 @@ const hasCurl = spawnSync('curl', ['--version']).status === 0
 
 test.for(toRun)('$path: $text', async ({ text, stopped }, { skip }) => {
   skip(text.includes('curl') && !hasCurl, 'curl is missing')
-  skip(text.includes('assay trial') && !canSandbox, 'root or bubblewrap is missing')
+  skip(/assay (trial|calibrate)/.test(text) && !canSandbox, 'root or bubblewrap is missing')
   if (stopped) await service.kill('SIGTERM')
   const { status, output } = shell(text)
   expect(status, output).toBe(0)

@@ -4,7 +4,16 @@ import { delimiter, join } from 'node:path'
 /** A part of the machine that some suites need. A missing one is named and its suites are left out; a required one fails the run. */
 type Part = { name: string; setup: string; find: () => string | undefined; without: string; suites: string[] }
 
-const IN_SANDBOXES = ['src/sandboxes/**', 'src/trials/trial.test.ts', 'cli/trial.test.ts', 'test/samples/**']
+const IN_DOCKER = ['src/sandboxes/docker*.test.ts', 'src/sandboxes/docker/connection.test.ts']
+const IN_SANDBOXES = [
+  'cli/comparisons.test.ts',
+  'test/demo/**',
+  'src/sandboxes/**',
+  'src/trials/trial.test.ts',
+  'cli/trial.test.ts',
+  'src/batches/validator.test.ts',
+  'test/samples/**',
+]
 
 export const PARTS: Part[] = [
   {
@@ -21,7 +30,7 @@ export const PARTS: Part[] = [
     without: 'blobs are not proven against an S3 server',
     suites: [],
   },
-  ...['bwrap', 'runc', 'buildah', 'debootstrap'].map((name) => ({
+  ...['bwrap', 'runc', 'ip', 'buildah', 'debootstrap'].map((name) => ({
     name,
     setup: name,
     // Mounts, cgroups and a base image of our own are made by root only.
@@ -29,7 +38,19 @@ export const PARTS: Part[] = [
     without: 'nothing is run in sandboxes',
     suites: IN_SANDBOXES,
   })),
+  {
+    name: 'docker',
+    setup: 'docker',
+    // A Docker engine of our own, with the base image that only root makes.
+    find: () => (process.getuid?.() === 0 && onPath('debootstrap') ? onPath('dockerd') : undefined),
+    without: 'nothing is run in containers of Docker',
+    suites: IN_DOCKER,
+  },
 ]
+
+export const hasPart = (name: string): boolean => PARTS.find((part) => part.name === name)?.find() !== undefined
+
+export const isLongRun = (): boolean => Boolean(process.env.ASSAY_TEST_LONG)
 
 /** Suites that cannot run here. */
 export const suitesLeftOut = (): string[] => [

@@ -1,0 +1,28 @@
+import { type RawEntry, tgz } from '../../src/harbor/testing/raw-tar.ts'
+
+type Files = Record<string, string>
+
+/** A task that a scripted validator takes: its name, and what is said of it. */
+export const smallTask = (more: Files = {}): Files => ({
+  'task.toml':
+    'schema_version = "1.4"\n[metadata]\ndifficulty = "easy"\n[agent]\ntimeout_sec = 20\n[verifier]\ntimeout_sec = 20\n',
+  'instruction.md': 'Write the word hello to /app/hello.txt.\n',
+  'environment/Dockerfile': 'FROM debian:bookworm-slim\nWORKDIR /app\n',
+  'tests/test.sh':
+    '#!/bin/bash\nif [ "$(cat /app/hello.txt)" = hello ]; then echo 1; else echo 0; fi > /logs/verifier/reward.txt\n',
+  'solution/solve.sh': '#!/bin/bash\necho hello > /app/hello.txt\n',
+  ...more,
+})
+
+/** Tasks by their folders, as somebody would pack them. */
+export const archiveOf = (tasks: Record<string, Files>, ...more: RawEntry[]): Buffer =>
+  tgz(
+    ...Object.entries(tasks).flatMap(([folder, files]) =>
+      Object.entries(files).map(([path, content]) => ({
+        name: folder === '' ? path : `${folder}/${path}`,
+        content,
+        mode: path.endsWith('.sh') ? 0o755 : 0o644,
+      })),
+    ),
+    ...more,
+  )

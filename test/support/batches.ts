@@ -1,0 +1,69 @@
+import { jobKinds, type Tools, trialKinds } from '../../src/app.ts'
+import * as schema from '../../src/batches/schema.ts'
+import type { Validation, ValidationOrder, Validator } from '../../src/batches/validator.ts'
+import { deleteOffers, upsertOffer } from '../../src/catalog/sql.ts'
+import { newId } from '../../src/platform/ids.ts'
+import { drain } from '../../src/platform/jobs/drain.ts'
+import { connectRepository } from '../../src/repos/schema.ts'
+import type { TestApp } from './app.ts'
+import { archiveOf } from './archives.ts'
+
+const outcome = { state: 'passed', class: 'verified', reward: 1, error: null }
+
+export const VALID: Validation = {
+  kind: 'valid',
+  calibration: {
+    ...{ sandbox: 'local', verifyMode: 'workspace', strength: 'standard', winners: [] },
+    attempts: [{ verifyMode: 'workspace', oracle: outcome, nop: { ...outcome, state: 'failed', reward: 0 } }],
+    cheats: [{ id: 'exit-zero', what: 'ends the tests early', outcome: 'lost', tries: 1 }],
+  },
+}
+
+/** Without sandboxes: every task is valid, and a test can say otherwise. */
+export const scriptedValidator =
+  (judge: (order: ValidationOrder, signal: AbortSignal) => Validation | Promise<Validation> = () => VALID): Validator =>
+  async (order, signal) =>
+    judge(order, signal)
+
+let repositories = 0
+
+/** A repository with a sandbox on offer, and a worker that works when it is told to. */
+export async function importing(app: TestApp, validate: Validator = scriptedValidator(), more: Partial<Tools> = {}) {
+  const place = { owner: 'lab', name: `demo-${++repositories}` }
+  const source = { kind: 'git', url: 'https://git.example.org/demo.git' } as const
+  const { body: repository } = await app.call(connectRepository, { params: place, body: { source } })
+  const worker = newId()
+  const offer = () =>
+    upsertOffer(app.database.db, worker, { sandbox: 'local', available: true, isolation: 'none', detail: '' })
+  await offer()
+  const tools: Tools = { ...app.tools, validate, waits: { offerMs: 0, retryMs: 0, sandboxMs: 0 }, ...more }
+  const at = (runId: string, params: object = {}) => ({ params: { ...place, runId, ...params } })
+  const send = (archive: Uint8Array, headers: Record<string, string> = {}) =>
+    app.call(schema.importBatch, { params: place, upload: archive, headers })
+  const work = () =>
+    drain(app.database, [...jobKinds(tools).filter(({ everySeconds }) => !everySeconds), ...trialKinds(tools, 'local')])
+  const read = async (runId: string) => (await app.call(schema.readBatch, at(runId))).body
+  const tasks = async (runId: string) => (await app.call(schema.listBatchTasks, at(runId))).body.tasks
+  return {
+    place,
+    repository,
+    tools,
+    at,
+    send,
+    work,
+    read,
+    tasks,
+    offer,
+    /** Nobody offers a sandbox any more. */
+    withdraw: () => deleteOffers(app.database.db, worker),
+    task: async (runId: string, taskId: string) => (await app.call(schema.readBatchTask, at(runId, { taskId }))).body,
+    decide: (runId: string, taskId: string, body: object) =>
+      app.call(schema.decideTask, { ...at(runId, { taskId }), body: { decision: 'approved', digest: '', ...body } }),
+    /** From the request to the end. */
+    async imported(folders: Parameters<typeof archiveOf>[0]) {
+      const { runId } = (await send(archiveOf(folders))).body
+      await work()
+      return { runId, run: await read(runId), tasks: await tasks(runId) }
+    },
+  }
+}

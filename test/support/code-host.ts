@@ -1,0 +1,88 @@
+// GitHub's REST API, as far as we use it: who sees which repository, renames, limits and bad days.
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+
+export type HostedRepository = {
+  id: number
+  owner: string
+  name: string
+  visibility: 'public' | 'private' | 'internal'
+}
+
+type Trouble = { status: number; headers?: Record<string, string>; body?: string }
+
+export type CodeHostServer = Awaited<ReturnType<typeof startCodeHost>>
+
+export async function startCodeHost() {
+  const repositories: HostedRepository[] = []
+  const renamed = new Map<string, number>()
+  /** What a token sees besides all that is public. */
+  const tokens = new Map<string, number[]>()
+  const troubles: Trouble[] = []
+  const requests: { path: string; token: string | undefined }[] = []
+  let lastId = 1000
+
+  const server = createServer((request, response) => {
+    const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1]
+    requests.push({ path: request.url ?? '', token })
+    const trouble = troubles.shift()
+    if (trouble) return void response.writeHead(trouble.status, trouble.headers).end(trouble.body ?? '{}')
+    if (token !== undefined && !tokens.has(token)) return send(response, 401, { message: 'Bad credentials' })
+    answer(request, response, tokens.get(token ?? '') ?? [])
+  })
+
+  function answer(request: IncomingMessage, response: ServerResponse, sees: number[]): void {
+    const path = request.url ?? ''
+    const name = /^\/repos\/([^/]+\/[^/]+)$/.exec(path)?.[1]?.toLowerCase()
+    const moved = name === undefined ? undefined : renamed.get(name)
+    if (moved !== undefined) return void response.writeHead(301, { location: `${url}/repositories/${moved}` }).end('{}')
+    const found = repositories.find(
+      ({ id, owner, name: own }) => path === `/repositories/${id}` || `${owner}/${own}`.toLowerCase() === name,
+    )
+    const isSeen = found && (found.visibility === 'public' || sees.includes(found.id))
+    if (!isSeen) return void send(response, 404, { message: 'Not Found' })
+    const { id, owner, visibility } = found
+    send(response, 200, {
+      ...{ id, name: found.name, full_name: `${owner}/${found.name}`, owner: { login: owner, id: 1 } },
+      ...{ private: visibility !== 'public', visibility, default_branch: 'main' },
+    })
+  }
+
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const address = server.address()
+  const url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`
+  return {
+    url,
+    requests,
+    add(fullName: string, visibility: HostedRepository['visibility'] = 'public'): HostedRepository {
+      const [owner = '', name = ''] = fullName.split('/')
+      const repository = { id: ++lastId, owner, name, visibility }
+      repositories.push(repository)
+      return repository
+    },
+    remove: ({ id }: HostedRepository) => {
+      repositories.splice(
+        repositories.findIndex((each) => each.id === id),
+        1,
+      )
+    },
+    rename(repository: HostedRepository, name: string): void {
+      renamed.set(`${repository.owner}/${repository.name}`.toLowerCase(), repository.id)
+      repository.name = name
+    },
+    addToken: (token: string, sees: HostedRepository[] = []) =>
+      tokens.set(
+        token,
+        sees.map(({ id }) => id),
+      ),
+    /** The next answer. */
+    misbehave: (trouble: Trouble) => void troubles.push(trouble),
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+const send = (response: ServerResponse, status: number, body: object): void =>
+  void response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))

@@ -1,0 +1,79 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { createApp, jobKinds, openTools, trialKinds } from '../../src/app.ts'
+import { catalogHarnesses } from '../../src/catalog/harnesses.ts'
+import { type Model, models } from '../../src/catalog/models.ts'
+import { offerSandboxes } from '../../src/catalog/offers.ts'
+import type { CatalogHarness } from '../../src/catalog/schema.ts'
+import type { Engine, TrialOrder } from '../../src/comparisons/trials/engine.ts'
+import { readConfig } from '../../src/config.ts'
+import { listen } from '../../src/platform/http/listen.ts'
+import { startWorker } from '../../src/platform/jobs/worker.ts'
+import { createLog } from '../../src/platform/log.ts'
+import { openStore } from '../../src/store.ts'
+import type { TrialRecord } from '../../src/trials/record.ts'
+import { bootstrap } from '../../src/workspaces/workspaces.ts'
+
+// One role of the service with an engine that does nothing, and with a catalog of many settings: what is left is the
+// cost of keeping the books.
+
+const [role, holdMs = '0'] = process.argv.slice(2)
+
+/** The catalog is data; this is other data. */
+function fillCatalog(): void {
+  const names = Array.from({ length: 5 }, (_, n) => `bench-${n}`)
+  const all = catalogHarnesses as CatalogHarness[]
+  for (const id of names) all.push({ id, name: id, version: '1', protocols: [] })
+  const [reference] = models
+  if (!reference) return
+  for (let n = 0; n < 12; n++) {
+    const catalogId = `bench/model-${n}`
+    ;(models as Model[]).push({ ...reference, catalogId, name: catalogId, label: catalogId, harnesses: names })
+  }
+}
+
+const idle: Engine = {
+  calibrate: async () => ({
+    ...({ kind: 'fit', mode: 'workspace', agentNetwork: 'declared', verifierNetwork: 'declared' } as const),
+  }),
+  run: async (order, { signal }) => {
+    if (holdMs !== '0') await wait(Number(holdMs), undefined, { signal })
+    return recordOf(order)
+  },
+}
+
+const recordOf = (order: TrialOrder): TrialRecord => ({
+  task: order.task,
+  harness: order.harness,
+  state: 'passed',
+  class: 'verified',
+  reward: 1,
+  rewards: { reward: 1 },
+  limit: null,
+  timings: { prepare: 1.234, agent: 123.456, verify: 3.21, total: 127.9 },
+  isolation: 'none',
+  base: 'image',
+  verifyMode: 'workspace',
+  steps: [],
+  sidecars: [],
+  error: null,
+})
+
+fillCatalog()
+const config = readConfig(process.env)
+const log = createLog('error')
+const store = await openStore(config, log)
+const tools = { ...(await openTools(config, store.database, log)), engine: idle }
+if (role === 'api') {
+  await bootstrap(store.database.db, config.bootstrapKey)
+  const { url } = await listen(createApp(tools), '127.0.0.1', 0)
+  console.log(`assay ready ${url}`)
+} else {
+  const work = (kinds: ReturnType<typeof jobKinds>) =>
+    startWorker({ database: store.database, kinds, slots: config.workerSlots, log })
+  if (role === 'submit') work(jobKinds(tools))
+  const sandboxes = [{ sandbox: 'local', test: async () => ({ isolation: 'none' }) }]
+  offerSandboxes({ db: store.database.db, log }, sandboxes, (name) => {
+    if (role === 'work') work(trialKinds(tools, name))
+    console.log('assay ready')
+  })
+}

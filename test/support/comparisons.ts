@@ -1,0 +1,92 @@
+import { randomUUID } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { jobKinds, type Tools, trialKinds } from '../../src/app.ts'
+import { addBenchmark } from '../../src/benchmarks/schema.ts'
+import { upsertOffer } from '../../src/catalog/sql.ts'
+import { inBenchmark } from '../../src/comparisons/schema.ts'
+import type { Engine, TrialOrder } from '../../src/comparisons/trials/engine.ts'
+import { newId } from '../../src/platform/ids.ts'
+import { drain } from '../../src/platform/jobs/drain.ts'
+import type { TrialRecord } from '../../src/trials/record.ts'
+import type { TestApp } from './app.ts'
+
+export const QUICK = { datasetOrg: 'assay', dataset: 'quick' }
+
+/** How a trial ended, as the engine tells it. */
+export const trialRecord = (order: TrialOrder, over: Partial<TrialRecord> = {}): TrialRecord => ({
+  task: order.task,
+  harness: order.harness,
+  state: order.harness === 'oracle' ? 'passed' : 'failed',
+  class: 'verified',
+  reward: order.harness === 'oracle' ? 1 : 0,
+  rewards: { reward: order.harness === 'oracle' ? 1 : 0 },
+  limit: null,
+  timings: { prepare: 0.1, agent: 0.2, verify: 0.3, total: 0.6 },
+  isolation: 'none',
+  base: 'image',
+  verifyMode: 'workspace',
+  steps: [],
+  sidecars: [],
+  error: null,
+  ...over,
+})
+
+export type Scripted = Engine & { orders: TrialOrder[]; calibrations: string[] }
+
+/** An engine without sandboxes: the oracle passes, nothing fails, and a test can say otherwise. */
+export function scriptedEngine(
+  run: (order: TrialOrder) => Partial<TrialRecord> | Promise<Partial<TrialRecord>> = () => ({}),
+) {
+  const engine: Scripted = {
+    orders: [],
+    calibrations: [],
+    async calibrate(order) {
+      engine.calibrations.push(order.task.digest)
+      return { kind: 'fit', mode: 'workspace', agentNetwork: 'declared', verifierNetwork: 'declared' }
+    },
+    async run(order) {
+      engine.orders.push(order)
+      writeFileSync(join(order.outputFolder, 'agent.log'), `${order.harness} worked on ${order.task.name}\n`)
+      return trialRecord(order, await run(order))
+    },
+  }
+  return engine
+}
+
+/** A workspace with the samples, a sandbox on offer, and a worker that works when it is told to. */
+export async function comparing(app: TestApp, engine: Engine = scriptedEngine(), more: Partial<Tools> = {}) {
+  await app.call(addBenchmark, { body: { reference: 'assay/quick' } })
+  await upsertOffer(app.database.db, newId(), { sandbox: 'local', available: true, isolation: 'none', detail: '' })
+  const { body: catalog } = await app.call(inBenchmark.catalog, { params: QUICK })
+  const reference = catalog.models[0].credentials[0].id
+  const local = catalog.sandboxes[0].credentials[0].id
+  const tools: Tools = { ...app.tools, engine, waits: { offerMs: 0, retryMs: 0, sandboxMs: 0 }, ...more }
+  const body = (over: object = {}) => ({
+    id: randomUUID(),
+    models: [{ catalogId: 'reference', credentialId: reference, harnesses: ['oracle', 'nop'] }],
+    sandbox: 'local',
+    sandboxCredentialId: local,
+    ...over,
+  })
+  const at = (comparisonId: string, params: object = {}) => ({ params: { ...QUICK, comparisonId, ...params } })
+  return {
+    tools,
+    reference,
+    local,
+    body,
+    at,
+    create: (over: object = {}) => app.call(inBenchmark.create, { params: QUICK, body: body(over) }),
+    read: async (id: string) => (await app.call(inBenchmark.read, at(id))).body,
+    resume: (id: string, change: object = {}) => app.call(inBenchmark.resume, { ...at(id), body: change }),
+    cancel: (id: string) => app.call(inBenchmark.cancel, at(id)),
+    trials: async (id: string, query: Record<string, string> = {}) =>
+      (await app.call(inBenchmark.trials, { ...at(id), query })).body.trials,
+    /** Until nothing is left to do. */
+    work: (sandbox = 'local') => drain(app.database, [...onceKinds(tools), ...trialKinds(tools, sandbox)]),
+  }
+}
+
+export type Comparing = Awaited<ReturnType<typeof comparing>>
+
+const onceKinds = (tools: Tools) => jobKinds(tools).filter(({ everySeconds }) => everySeconds === undefined)

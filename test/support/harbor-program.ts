@@ -1,0 +1,100 @@
+// The real Harbor, from PyPI, in a Debian of its own: it needs a newer Python than many machines have.
+import { execFile } from 'node:child_process'
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { promisify } from 'node:util'
+import { cacheFolder } from './base-image.ts'
+import { importBase, startDockerd } from './dockerd.ts'
+
+const VERSION = '0.24.0'
+const MAKE_MS = 30 * 60_000
+const TRIAL_MS = 15 * 60_000
+const run = promisify(execFile)
+
+/** Debian 13 with Python 3.13, the Docker client and compose. Moved to its place when complete. */
+const MAKE = `set -e
+[ -d "$1" ] && exit 0
+rm -rf "$1.draft"
+debootstrap --variant=minbase --include=ca-certificates,python3,python3-venv,git,docker-cli,docker-compose trixie "$1.draft"
+cp /etc/resolv.conf /etc/hosts "$1.draft/etc/"
+cp /etc/ssl/certs/ca-certificates.crt "$1.draft/etc/ssl/certs/"
+chroot "$1.draft" python3 -m venv /opt/harbor
+chroot "$1.draft" /opt/harbor/bin/pip install --quiet "harbor==$2"
+mv "$1.draft" "$1"`
+
+/** Mounts are those of a namespace that ends with the program. Paths outside and inside are the same, for Docker. */
+const ENTER = `set -e
+root=$1; shared=$2; shift 2
+mkdir -p "$root$shared"
+mount --rbind "$shared" "$root$shared"
+mount -t proc proc "$root/proc"
+mount --rbind /dev "$root/dev"
+exec chroot "$root" env -i HOME=/root PATH=/opt/harbor/bin:/usr/bin:/bin:/usr/sbin HARBOR_TELEMETRY=off DOCKER_HOST="unix://$shared/docker/docker.sock" harbor "$@"`
+
+export type Harbor = AsyncDisposable & {
+  version: string
+  /** What Harbor makes of a task: the rewards, or the exception in their place. */
+  judge(taskFolder: string, agent: 'oracle' | 'nop'): Promise<Record<string, number> | string>
+}
+
+export async function startHarbor(): Promise<Harbor> {
+  const root = join(await cacheFolder(), `harbor-${VERSION}`)
+  await run('flock', [`${root}.lock`, 'sh', '-c', MAKE, 'make', root, VERSION], { timeout: MAKE_MS, maxBuffer: 64e6 })
+  const shared = await mkdtemp(join(tmpdir(), 'assay-harbor-'))
+  const bridge = await openBridge()
+  await mkdir(join(shared, 'docker'))
+  const network = ['--bridge', bridge.name, '--iptables=true', '--ip-forward=true']
+  const dockerd = await startDockerd({ folder: join(shared, 'docker'), args: network })
+  await importBase(dockerd)
+  return {
+    version: VERSION,
+    judge: (taskFolder, agent) => judge({ root, shared }, taskFolder, agent),
+    async [Symbol.asyncDispose]() {
+      await dockerd[Symbol.asyncDispose]()
+      await bridge.close()
+      await rm(shared, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Images that install packages need a way out while they are built. */
+async function openBridge(): Promise<{ name: string; close(): Promise<void> }> {
+  const name = `assay${process.pid % 100_000}`
+  const ip = (...args: string[]) => run('ip', args)
+  await ip('link', 'add', name, 'type', 'bridge')
+  await ip('addr', 'add', '172.29.31.1/24', 'dev', name)
+  await ip('link', 'set', name, 'up')
+  return { name, close: async () => void (await ip('link', 'del', name)) }
+}
+
+type Place = { root: string; shared: string }
+
+async function judge({ root, shared }: Place, taskFolder: string, agent: string) {
+  const task = join(shared, `${basename(taskFolder)}-${agent}`)
+  const jobs = join(shared, 'jobs')
+  await cp(taskFolder, task, { recursive: true, verbatimSymlinks: true })
+  await withoutNetworkModes(join(task, 'task.toml'))
+  const words = ['run', '-p', task, '-a', agent, '-o', jobs, '--job-name', basename(task), '-n', '1', '-y', '-q']
+  await run('unshare', ['--mount', 'sh', '-c', ENTER, 'enter', root, shared, ...words], {
+    timeout: TRIAL_MS,
+    maxBuffer: 64e6,
+  }).catch(() => undefined) // what it thought of the task is in its result
+  return resultIn(join(jobs, basename(task)))
+}
+
+/** Harbor holds networks back with an image that it pulls, which cannot be had everywhere. */
+async function withoutNetworkModes(path: string): Promise<void> {
+  const text = await readFile(path, 'utf8')
+  await writeFile(path, text.replaceAll(/^(network_mode|allowed_hosts|allow_internet) *=.*\n/gm, ''))
+}
+
+async function resultIn(job: string): Promise<Record<string, number> | string> {
+  for (const name of await readdir(job).catch(() => [])) {
+    const text = await readFile(join(job, name, 'result.json'), 'utf8').catch(() => undefined)
+    if (text === undefined) continue
+    const { verifier_result: verdict, exception_info: exception } = JSON.parse(text)
+    return verdict?.rewards ?? exception?.exception_message ?? 'It left no reward.'
+  }
+  return 'It left no result.'
+}
