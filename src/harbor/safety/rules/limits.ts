@@ -72,7 +72,7 @@ const networksOf = ({ outline, environments }: View): (readonly [string, Network
 function networkModes(view: View): Found[] {
   const { sandbox } = view
   if (!sandbox) return []
-  const missing = networksOf(view).filter(([, { mode }]) => !sandbox.network.includes(mode))
+  const missing = networksOf(view).filter(([, { mode }]) => mode !== 'unsaid' && !sandbox.network.includes(mode))
   return [...new Map(missing)].map(([path, { mode }]) => ({
     path,
     detail: `It asks for ${mode}. This sandbox has ${sandbox.network.join(', ') || 'none'}.`,
