@@ -4,9 +4,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { createLog } from '../src/platform/log.ts'
+import { createDockerProvider } from '../src/sandboxes/docker.ts'
 import { createLocalProvider } from '../src/sandboxes/local.ts'
 import type { Provider } from '../src/sandboxes/sandbox.ts'
 import { baseRootfs } from '../test/support/base-image.ts'
+import { importBase, startDockerd } from '../test/support/dockerd.ts'
 
 /** A provider and the plainest use of the runtime below it. */
 export type Contender = {
@@ -24,8 +26,40 @@ const IMAGE = 'debian:bookworm-slim'
 
 /** One after the other: each is gone before the next comes. */
 export async function* contenders(): AsyncGenerator<Contender> {
+  yield* docker()
   yield* local('bwrap', 7.5, bareBwrap)
   yield* local('runc', 5.2, bareRunc)
+}
+
+/** Each cycle makes a container that runs `true`, waits for it and removes it, over one connection. */
+async function* docker(): AsyncGenerator<Contender> {
+  const folder = await mkdtemp(join(tmpdir(), 'assay-bench-'))
+  await using dockerd = await startDockerd()
+  await importBase(dockerd)
+  const connection = { kind: 'unix' as const, path: dockerd.socket }
+  const provider = createDockerProvider({
+    connection,
+    installation: 'bench',
+    dataFolder: folder,
+    log: createLog('silent'),
+  })
+  const body = { Image: IMAGE, Cmd: ['true'], HostConfig: { NetworkMode: 'none', LogConfig: { Type: 'none' } } }
+  const cycle = async () => {
+    const { Id } = await dockerd.docker.call<{ Id: string }>('POST', '/containers/create', { body })
+    await dockerd.docker.call('POST', `/containers/${Id}/start`)
+    await dockerd.docker.call('POST', `/containers/${Id}/wait`)
+    await dockerd.docker.call('DELETE', `/containers/${Id}`)
+  }
+  try {
+    yield {
+      ...{ name: 'docker', provider, folder, barTimes: 2.8, barThroughput: 0.3 },
+      bare: async (count) => {
+        for (let done = 0; done < count; done++) await cycle()
+      },
+    }
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
 }
 
 type BareLocal = (rootfs: string, folder: string) => Promise<(count: number) => Promise<void>>

@@ -10,6 +10,8 @@ import { atLeast, atMost, type Bench, median, note, type Row, times } from './me
 
 const ROUNDS = 5
 const TRIALS = 10
+/** A worker runs for days: what its first trials cost, while the code is still being compiled, is not what they cost. */
+const WARM_UP = 20
 
 /** What a tiny oracle trial with fresh verification costs beside the bare container, daemon and sandboxes included. */
 export const trialsBench: Bench = {
@@ -25,7 +27,7 @@ export const trialsBench: Bench = {
 
 async function measure(contender: Contender): Promise<Row[]> {
   const trial = await tinyTrial(contender)
-  await trial()
+  await inTurn(WARM_UP, trial)
   await contender.bare(1)
   const bare: number[] = []
   const ours: number[] = []

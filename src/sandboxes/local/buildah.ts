@@ -16,7 +16,13 @@ export type BuildRequest = {
   bases: { name: string; image: StoredImage }[]
 }
 
-export const hasBuildah = async (): Promise<boolean> => (await tryProgram('buildah', ['--version'])).code === 0
+/** Asked at every trial, and a program that is there stays there: its start costs more than a sandbox. */
+let isThere = false
+
+export async function hasBuildah(): Promise<boolean> {
+  isThere ||= (await tryProgram('buildah', ['--version'])).code === 0
+  return isThere
+}
 
 /** Its own folder of the store, whose layers are used where they lie. */
 const ROOT = 'buildah'
