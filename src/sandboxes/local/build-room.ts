@@ -23,8 +23,11 @@ export async function inBuildRoom<T>(host: Host, work: (entering: string) => Pro
   const records = join(host.store.folder, 'records')
   const record = await makeRecord(records, { id, deadline: Date.now() + DAY_MS, cgroups: allFolders(layout, id) })
   try {
-    await makeCgroup(layout, id, buildLimits(), 0)
-    const steps = cgroupFolders(layout, id).map((folder) => `echo 0 > ${quote(join(folder, 'cgroup.procs'))} && `)
+    const limits = buildLimits()
+    await makeCgroup(layout, id, limits, 0)
+    const steps = cgroupFolders(layout, id, limits).map(
+      (folder) => `echo 0 > ${quote(join(folder, 'cgroup.procs'))} && `,
+    )
     return await work(steps.join(''))
   } finally {
     await removeCgroup(record.cgroups)

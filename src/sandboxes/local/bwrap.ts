@@ -94,7 +94,8 @@ const processLimit = (pids: number): string => `${line('prlimit', `--nproc=${pid
 
 async function options(launch: Launch): Promise<string[]> {
   const { root, spec, env, workdir } = launch
-  const [readOnly, hidden] = await Promise.all([READ_ONLY, HIDDEN].map(existing))
+  kernel ??= Promise.all([READ_ONLY, HIDDEN].map(existing))
+  const [readOnly, hidden] = await kernel
   return [
     ...['--bind', root, '/', '--proc', '/proc', '--dev', '/dev'],
     ...(readOnly ?? []).flatMap((path) => ['--ro-bind', path, path]),
@@ -122,6 +123,9 @@ function mountWords(mount: LaunchMount): string[] {
   const size = mount.sizeMb === null ? [] : ['--size', String(mount.sizeMb * MEGABYTE)]
   return ['--perms', '1777', ...size, '--tmpfs', mount.target]
 }
+
+/** What of them this kernel has, which does not change. */
+let kernel: Promise<string[][]> | undefined
 
 async function existing(paths: string[]): Promise<string[]> {
   const found = await Promise.all(

@@ -11,7 +11,7 @@ const V2 = `24 1 0:5 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,ns
 test('both kinds of cgroup trees are found in the list of mounts', () => {
   const first = layoutOf(V1)
   expect(first).toMatchObject({ version: 1, cpu: '/sys/fs/cgroup/cpu,cpuacct' })
-  expect(first && cgroupFolders(first, 'x')[1]).toBe('/sys/fs/cgroup/pids/assay-x')
+  expect(first && cgroupFolders(first, 'x')[0]).toBe('/sys/fs/cgroup/pids/assay-x')
   const second = layoutOf(V2)
   expect(second).toEqual({ version: 2, unified: '/sys/fs/cgroup' })
   expect(second && cgroupFolders(second, 'x')).toEqual(['/sys/fs/cgroup/assay-x'])

@@ -53,9 +53,18 @@ async function tryOut(layout: CgroupLayout): Promise<boolean> {
 }
 
 /** The group's folder in each tree, known before it is made. */
-export function cgroupFolders(layout: CgroupLayout, id: string): string[] {
-  const tops = layout.version === 2 ? [layout.unified] : [layout.memory, layout.pids, layout.cpu]
-  return [...new Set(tops)].map((top) => join(top, `assay-${id}`))
+export function cgroupFolders(layout: CgroupLayout, id: string, limits?: Pick<Limits, 'memoryMb' | 'cpus'>): string[] {
+  return [...new Set(treesOf(layout, limits))].map((top) => join(top, `assay-${id}`))
+}
+
+/** A group of the memory tree costs the kernel more than a process: without a limit there is none. */
+function treesOf(layout: CgroupLayout, limits: Pick<Limits, 'memoryMb' | 'cpus'> | undefined): string[] {
+  if (layout.version === 2) return [layout.unified]
+  return [
+    layout.pids,
+    ...(limits?.memoryMb === null ? [] : [layout.memory]),
+    ...(limits?.cpus === null ? [] : [layout.cpu]),
+  ]
 }
 
 /** Also those in which runc makes a group of the same name. */
@@ -64,7 +73,7 @@ export const allFolders = (layout: CgroupLayout, id: string): string[] =>
 
 /** `spare`: processes of ours that have to be in the group too. */
 export async function makeCgroup(layout: CgroupLayout, id: string, limits: Limits, spare: number): Promise<void> {
-  for (const folder of cgroupFolders(layout, id)) await mkdir(folder)
+  for (const folder of cgroupFolders(layout, id, limits)) await mkdir(folder)
   for (const [path, value] of settings(layout, id, { ...limits, pids: limits.pids + spare })) {
     await writeFile(path, value).catch((error: NodeJS.ErrnoException) => {
       // Not every kernel counts swap.

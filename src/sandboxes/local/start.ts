@@ -2,7 +2,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Sandbox, type SandboxSpec, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
 import { BWRAP_PROCESSES, launchBwrap } from './bwrap.ts'
-import { allFolders, makeCgroup } from './cgroup.ts'
+import { allFolders, cgroupFolders, makeCgroup } from './cgroup.ts'
 import { openControl } from './control.ts'
 import { execIn } from './exec.ts'
 import { mountFiles, planFiles, rootOf } from './files.ts'
@@ -31,7 +31,8 @@ const SPARE_PROCESSES = { bwrap: BWRAP_PROCESSES, runc: 1 }
 
 export async function startSandbox(host: Host, spec: SandboxSpec): Promise<Sandbox> {
   const image = await readImage(host.store, spec.image.digest)
-  const cgroups = host.cgroups === undefined ? [] : allFolders(host.cgroups, spec.id)
+  const foldersOf = host.runtime === 'runc' ? allFolders : cgroupFolders
+  const cgroups = host.cgroups === undefined ? [] : foldersOf(host.cgroups, spec.id)
   const deadline = Date.now() + spec.limits.seconds * 1000
   const record = await makeRecord(join(host.store.folder, 'records'), { id: spec.id, deadline, cgroups })
   const made: Made = {
