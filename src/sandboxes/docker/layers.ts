@@ -26,7 +26,8 @@ done
 if [ ! -e "$1" ] && [ ! -L "$1" ]; then exit ${NOTHING_THERE}; fi
 exec tar -c -f - --format=pax --numeric-owner -- "$1"`
 
-export type Reading<T> = { kind: 'read'; value: T } | { kind: 'nothing' } | { kind: 'unable' }
+/** What was made of the archive is there in any case; it only means something when all of it was read. */
+export type Reading<T> = { kind: 'read' | 'nothing' | 'unable'; value: T }
 
 /**
  * Reads files of a dead container without the engine, which takes several times the processor time for it. In a mount
@@ -49,8 +50,8 @@ export async function readLayers<T>(
     const value = await use(tar)
     child.stdout.destroy() // it may have had enough
     const code = await ended
-    if (code === NOTHING_THERE) return { kind: 'nothing' }
-    return FAILURES.includes(code ?? 0) ? { kind: 'unable' } : { kind: 'read', value }
+    if (code === NOTHING_THERE) return { kind: 'nothing', value }
+    return { kind: FAILURES.includes(code ?? 0) ? 'unable' : 'read', value }
   } finally {
     child.kill('SIGKILL')
   }

@@ -56,6 +56,8 @@ export async function collectFrom(
   const sieve = (tar: Readable): Promise<Spooled> => sieveTar(tar, { folder: engine.folder, caps, prefix })
   if (layers === undefined || parts.length === 0) return askEngine(engine, containerId, parts, sieve)
   const reading = await readLayers(engine, layers, parts, sieve)
+  // What came before it was known that there is nothing is a file of ours all the same.
+  if (reading.kind !== 'read') reading.value.tar.destroy()
   if (reading.kind === 'unable') return askEngine(engine, containerId, parts, sieve)
   if (reading.kind === 'nothing') return undefined
   reading.value.leftOut.push(...(await listSockets(layers.upper, parts.join('/'), parts.at(-1) ?? '.')))

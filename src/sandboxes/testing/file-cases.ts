@@ -1,6 +1,6 @@
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, readlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect } from 'vitest'
+import { expect, vi } from 'vitest'
 import { collected } from './bench.ts'
 import type { Case } from './case.ts'
 
@@ -11,7 +11,25 @@ ln -s /etc/passwd absolute; ln -s ../../etc/passwd leaves; ln -s / root; ln -s .
 mkfifo fifo; cp /bin/true suid; chmod 4755 suid; ln file hard
 perl -e 'use Socket; socket(S, AF_UNIX, SOCK_STREAM, 0); bind(S, sockaddr_un("/w/socket"))'`
 
+/** Files of this process that have no name any more. */
+async function openNameless(): Promise<string[]> {
+  const links = await Promise.all(
+    (await readdir('/proc/self/fd')).map((name) => readlink(`/proc/self/fd/${name}`).catch(() => '')),
+  )
+  return links.filter((link) => link.endsWith(' (deleted)')).sort()
+}
+
 export const fileCases: Case[] = [
+  {
+    name: 'looking for what is not there holds no file open',
+    run: async (bench) => {
+      const { sandbox } = await bench.run('true')
+      const before = await openNameless()
+      expect(await sandbox.remains.collect('/no/such', { files: 10, bytes: 1000 })).toBeUndefined()
+      expect(await sandbox.remains.collect('/nothing', { files: 10, bytes: 1000 })).toBeUndefined()
+      await vi.waitFor(async () => expect(await openNameless()).toEqual(before))
+    },
+  },
   {
     name: 'a read-only mount can be read and stays as it is',
     run: async (bench) => {
