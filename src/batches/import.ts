@@ -1,8 +1,7 @@
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { isOffered } from '../catalog/offers.ts'
-import { sandboxChoices } from '../catalog/sandboxes.ts'
+import { findOffered } from '../catalog/offers.ts'
 import { withDraft } from '../contents/drafts.ts'
 import { unpack } from '../harbor/archive.ts'
 import { ArchiveRefused } from '../harbor/archive-refused.ts'
@@ -55,7 +54,7 @@ async function runImport(tools: ImportTools, job: Job<Payload>): Promise<void> {
   const refusal = row.step === 'unpack' ? await listTasks(tools, job, row) : undefined
   if (refusal) return job.finish(async (tx) => void (await rows.failBatch(tx, batch, refusal)))
 
-  const sandbox = await offeredSandbox(tools.db)
+  const sandbox = await findOffered(tools.db)
   await job.finish(async (tx) => {
     const now = await rows.lockBatch(tx, batch)
     if (!now || !rows.isOpen(now)) return
@@ -68,12 +67,6 @@ async function runImport(tools: ImportTools, job: Job<Payload>): Promise<void> {
     if (sandbox !== undefined) await enqueueValidations(tx, { sandbox, batch, tasks: waiting })
     await endIfDone(tx, batch)
   })
-}
-
-/** The first that a live worker offers. */
-async function offeredSandbox(db: Db): Promise<string | undefined> {
-  for (const { id } of sandboxChoices) if (await isOffered(db, id)) return id
-  return undefined
 }
 
 const PATIENT = { timeMs: 600_000 }

@@ -1,8 +1,7 @@
 import { z } from 'zod'
 import { tried, type ValidateTools } from '../batches/validate.ts'
 import type { Validation } from '../batches/validator.ts'
-import { isOffered } from '../catalog/offers.ts'
-import { sandboxChoices } from '../catalog/sandboxes.ts'
+import { findOffered } from '../catalog/offers.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { derivedId } from '../platform/ids.ts'
 import { enqueueAll, type Job, type JobKind, type RunnableKind } from '../platform/jobs/jobs.ts'
@@ -27,7 +26,7 @@ export function beginCalibration(db: Db, place: rows.Place): Promise<Benchmark> 
     await rows.lockBenchmark(tx, place)
     const row = await rows.findBenchmarkRow(tx, place)
     if (!row) return readBenchmark(tx, place) // it was removed meanwhile: that says so
-    const sandbox = row.calibrated_in ?? (await offeredSandbox(tx)) ?? USUAL
+    const sandbox = row.calibrated_in ?? (await findOffered(tx)) ?? USUAL
     await rows.setCalibratedIn(tx, row.id, sandbox)
     const untried = (await rows.listTaskRows(tx, row.id)).filter(({ calibration }) => calibration === null)
     const jobs = untried.map(({ name }) => ({
@@ -38,12 +37,6 @@ export function beginCalibration(db: Db, place: rows.Place): Promise<Benchmark> 
     const { taskList, ...benchmark } = await readBenchmark(tx, place)
     return benchmark
   })
-}
-
-/** The first that a live worker offers. */
-async function offeredSandbox(db: Db): Promise<string | undefined> {
-  for (const { id } of sandboxChoices) if (await isOffered(db, id)) return id
-  return undefined
 }
 
 type CalibrateTools = Omit<ValidateTools, 'sandboxWaitMs'>

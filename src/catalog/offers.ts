@@ -1,6 +1,7 @@
 import type { Db } from '../platform/db/db.ts'
 import { newId } from '../platform/ids.ts'
 import type { JobLog } from '../platform/jobs/jobs.ts'
+import { sandboxChoices } from './sandboxes.ts'
 import { deleteOffers, deleteOldOffers, listLiveOffers, type Offer, upsertOffer } from './sql.ts'
 
 const SAY_EVERY_MS = 15_000
@@ -54,6 +55,12 @@ async function tried(sandbox: string, test: Testable['test']): Promise<Offer> {
 }
 
 export const liveOffers = (db: Db): Promise<Offer[]> => listLiveOffers(db, ALIVE_SECONDS)
+
+/** The first, in the order of the catalog, that a live worker offers. */
+export async function findOffered(db: Db): Promise<string | undefined> {
+  const offers = await liveOffers(db)
+  return sandboxChoices.find(({ id }) => offers.some((offer) => offer.sandbox === id && offer.available))?.id
+}
 
 export async function isOffered(db: Db, sandbox: string): Promise<boolean> {
   return (await liveOffers(db)).some((offer) => offer.sandbox === sandbox && offer.available)
