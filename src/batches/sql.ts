@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Db } from '../platform/db/db.ts'
+import { beyond } from '../platform/db/newest-first.ts'
 import type { Page } from '../platform/http/page.ts'
 import type { BatchError, Evidence, Rejection, TaskContent, Waiting } from './shapes/schema.ts'
 
@@ -38,9 +39,7 @@ export const listBatchRows = (db: Db, repository: number, page: Page) =>
     .selectFrom('batches')
     .select(BATCH)
     .where('repository', '=', repository)
-    .$if(page.cursor !== undefined, (query) =>
-      query.where(sql<boolean>`(created_at, id) < (${page.cursor?.at}::timestamptz, ${page.cursor?.id}::uuid)`),
-    )
+    .where(beyond('created_at', page))
     .orderBy('created_at', 'desc')
     .orderBy('id', 'desc')
     .limit(page.limit + 1)

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { type Db, lock } from '../platform/db/db.ts'
+import { beyond } from '../platform/db/newest-first.ts'
 import type { Page } from '../platform/http/page.ts'
 
 const SHOWN = [
@@ -50,9 +51,7 @@ export const listBenchmarkRows = (db: Db, workspaceId: string, page: Page) =>
     .selectFrom('benchmarks')
     .select(SHOWN)
     .where('workspace_id', '=', workspaceId)
-    .$if(page.cursor !== undefined, (query) =>
-      query.where(sql<boolean>`(added_at, id) < (${page.cursor?.at}::timestamptz, ${page.cursor?.id}::uuid)`),
-    )
+    .where(beyond('added_at', page))
     .orderBy('added_at', 'desc')
     .orderBy('id', 'desc')
     .limit(page.limit + 1)

@@ -1,5 +1,6 @@
 import { type SelectQueryBuilder, sql } from 'kysely'
 import { type Db, lock } from '../platform/db/db.ts'
+import { beyond } from '../platform/db/newest-first.ts'
 import type { DB } from '../platform/db/tables.gen.ts'
 import type { Page } from '../platform/http/page.ts'
 import { type Counts, NO_COUNTS } from './counts.ts'
@@ -58,9 +59,7 @@ export const holdState = (tx: Db, key: number) =>
 
 export const listComparisonRows = (db: Db, workspaceId: string, scope: ScopePlace, page: Page) =>
   inScope(db.selectFrom('comparisons').select(SHOWN), workspaceId, scope)
-    .$if(page.cursor !== undefined, (query) =>
-      query.where(sql<boolean>`(created_at, id) < (${page.cursor?.at}::timestamptz, ${page.cursor?.id}::uuid)`),
-    )
+    .where(beyond('created_at', page))
     .orderBy('created_at', 'desc')
     .orderBy('id', 'desc')
     .limit(page.limit + 1)

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { type Db, lock } from '../platform/db/db.ts'
+import { beyond } from '../platform/db/newest-first.ts'
 import type { Page } from '../platform/http/page.ts'
 import type { Kind } from './schema.ts'
 import type { Sealed } from './seal.ts'
@@ -78,9 +79,7 @@ export const listCredentialRows = (db: Db, workspaceId: string, page: Page) =>
     .selectFrom('credentials')
     .select(SHOWN)
     .where('workspace_id', '=', workspaceId)
-    .$if(page.cursor !== undefined, (query) =>
-      query.where(sql<boolean>`(created_at, id) < (${page.cursor?.at}::timestamptz, ${page.cursor?.id}::uuid)`),
-    )
+    .where(beyond('created_at', page))
     .orderBy('created_at', 'desc')
     .orderBy('id', 'desc')
     .limit(page.limit + 1)

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { type Db, lock } from '../platform/db/db.ts'
+import { beyond } from '../platform/db/newest-first.ts'
 import type { Page } from '../platform/http/page.ts'
 
 const SHOWN = [
@@ -46,9 +47,7 @@ export const listRepositoryRows = (db: Db, workspaceId: string, page: Page) =>
     .select(SHOWN)
     .where('workspace_id', '=', workspaceId)
     .where('removed_at', 'is', null)
-    .$if(page.cursor !== undefined, (query) =>
-      query.where(sql<boolean>`(connected_at, id) < (${page.cursor?.at}::timestamptz, ${page.cursor?.id}::bigint)`),
-    )
+    .where(beyond('connected_at', page, 'bigint'))
     .orderBy('connected_at', 'desc')
     .orderBy('id', 'desc')
     .limit(page.limit + 1)

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Db } from '../platform/db/db.ts'
+import { beyond } from '../platform/db/newest-first.ts'
 import type { KeyCaller, Permission } from '../platform/http/caller.ts'
 import type { Page } from '../platform/http/page.ts'
 
@@ -45,9 +46,7 @@ export const listKeyRows = (db: Db, workspaceId: string, page: Page) =>
     .selectFrom('api_keys')
     .selectAll()
     .where('workspace_id', '=', workspaceId)
-    .$if(page.cursor !== undefined, (query) =>
-      query.where(sql<boolean>`(created_at, id) < (${page.cursor?.at}::timestamptz, ${page.cursor?.id}::uuid)`),
-    )
+    .where(beyond('created_at', page))
     .orderBy('created_at', 'desc')
     .orderBy('id', 'desc')
     .limit(page.limit + 1)
