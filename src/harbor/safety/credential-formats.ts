@@ -71,12 +71,12 @@ export const CREDENTIAL_FORMATS: CredentialFormat[] = [
   },
 ]
 
-const PLACEHOLDER =
+const MADE_UP =
   /example|placeholder|dummy|sample|fake|test|your|changeme|redacted|x{4}|0{4}|1234|abcd|qwerty|secret|(.)\1{4}/i
 
 /** What documentation and tests write where a secret would stand. */
-export const isPlaceholder = (value: string): boolean =>
-  PLACEHOLDER.test(value.replace(/^-----BEGIN.*/, '')) || (!value.startsWith('-----') && !isRandom(value))
+export const isMadeUp = (value: string): boolean =>
+  MADE_UP.test(value.replace(/^-----BEGIN.*/, '')) || (!value.startsWith('-----') && !isRandom(value))
 
 /** As many different letters as chance gives. */
 function isRandom(value: string): boolean {

@@ -1,4 +1,4 @@
-import { CREDENTIAL_FORMATS, isPlaceholder } from '../credential-formats.ts'
+import { CREDENTIAL_FORMATS, isMadeUp } from '../credential-formats.ts'
 import { lineAt } from '../lines.ts'
 import { oncePer } from '../once.ts'
 import type { Found, Rule } from '../rule.ts'
@@ -19,7 +19,7 @@ const credentialsIn = ({ path, text }: TextFile): Credential[] =>
     const real = text
       .matchAll(pattern)
       .take(MATCHES_MAX)
-      .filter(([value]) => !isPlaceholder(value))
+      .filter(([value]) => !isMadeUp(value))
     return [...real.take(EACH_MAX)].map(({ 0: value, index }) => ({
       path,
       line: lineAt(text, index),
