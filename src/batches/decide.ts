@@ -1,7 +1,6 @@
 import { type Db, transact } from '../platform/db/db.ts'
 import { type FieldError, invalidRequest, Problem, type ProblemKind } from '../platform/problem.ts'
-import type { By } from '../repos/repos.ts'
-import { record } from '../workspaces/audit.ts'
+import { type By, record } from '../workspaces/audit.ts'
 import { runIdOf } from './run.ts'
 import { taskChanged, taskNotReady } from './schema.ts'
 import type { BatchTask } from './shapes/schema.ts'

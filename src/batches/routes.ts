@@ -4,7 +4,7 @@ import type { KeyCaller } from '../platform/http/caller.ts'
 import { reply, replyEvents, replyFile } from '../platform/http/endpoint.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { type RepositoryTools, readRepository, requireRepository } from '../repos/repos.ts'
-import { actorOf } from '../workspaces/audit.ts'
+import { by } from '../workspaces/audit.ts'
 import { cancelBatch, importBatch, listBatches, readBatchRow, readStatus, resumeBatch } from './batches.ts'
 import { decide } from './decide.ts'
 import { batchEvents } from './events.ts'
@@ -87,9 +87,3 @@ const decisionRoutes = (): Route[] => [
     reply(200, { tasks: await decide(db, by(caller, requestId), row.id, body.decisions) }),
   ),
 ]
-
-const by = (caller: KeyCaller, requestId?: string) => ({
-  workspaceId: caller.workspace.id,
-  actor: actorOf(caller),
-  ...(requestId === undefined ? {} : { requestId }),
-})

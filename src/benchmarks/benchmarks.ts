@@ -2,11 +2,9 @@ import { z } from 'zod'
 import { type Db, transact } from '../platform/db/db.ts'
 import { type Page, paged } from '../platform/http/page.ts'
 import { notFound, Problem } from '../platform/problem.ts'
-import { type Deed, record } from '../workspaces/audit.ts'
+import { type By, record } from '../workspaces/audit.ts'
 import { type Benchmark, BenchmarkTask, Finding } from './schema.ts'
 import * as rows from './sql.ts'
-
-export type By = Pick<Deed, 'workspaceId' | 'actor' | 'requestId'>
 
 export async function listBenchmarks(db: Db, workspaceId: string, page: Page) {
   const found = await rows.listBenchmarkRows(db, workspaceId, page)

@@ -1,7 +1,6 @@
-import type { KeyCaller } from '../platform/http/caller.ts'
 import { reply } from '../platform/http/endpoint.ts'
 import { type Route, route } from '../platform/http/route.ts'
-import { actorOf } from '../workspaces/audit.ts'
+import { by } from '../workspaces/audit.ts'
 import { type AddTools, addBenchmark } from './add.ts'
 import { listBenchmarks, readBenchmark, removeBenchmark } from './benchmarks.ts'
 import { beginCalibration } from './calibrate.ts'
@@ -26,9 +25,3 @@ export const benchmarkRoutes = (tools: AddTools): Route[] => [
     return reply(204)
   }),
 ]
-
-const by = (caller: KeyCaller, requestId: string) => ({
-  workspaceId: caller.workspace.id,
-  actor: actorOf(caller),
-  requestId,
-})

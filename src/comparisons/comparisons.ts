@@ -6,7 +6,7 @@ import type { Tools as CredentialTools } from '../credentials/credentials.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { type Page, paged } from '../platform/http/page.ts'
 import { notFound, Problem } from '../platform/problem.ts'
-import { type Deed, record } from '../workspaces/audit.ts'
+import { type By, record } from '../workspaces/audit.ts'
 import { requireCredentials, requireSize, settingsOf } from './choices.ts'
 import { quoteOf } from './quote.ts'
 import { benchmarkNotAdded, idReused } from './schema.ts'
@@ -16,7 +16,6 @@ import { type Facts, type SettingFacts, statusOf } from './status.ts'
 import { enqueueSubmission } from './submit.ts'
 import { usageOf } from './trials/trials.ts'
 
-export type By = Pick<Deed, 'workspaceId' | 'actor' | 'requestId'>
 export type Scope = rows.ScopePlace
 
 /** The client picks the id and sends it again when it asks again: the same request twice is one comparison. */

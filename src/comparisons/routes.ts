@@ -7,7 +7,7 @@ import type { KeyCaller } from '../platform/http/caller.ts'
 import { reply, replyEvents, replyFile } from '../platform/http/endpoint.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { notFound, Problem } from '../platform/problem.ts'
-import { actorOf } from '../workspaces/audit.ts'
+import { by } from '../workspaces/audit.ts'
 import {
   createComparison,
   listComparisons,
@@ -139,9 +139,3 @@ function trialRoutes({ blobs }: ComparisonTools, endpoints: ComparisonEndpoints,
     ),
   ]
 }
-
-const by = (caller: KeyCaller, requestId: string) => ({
-  workspaceId: caller.workspace.id,
-  actor: actorOf(caller),
-  requestId,
-})

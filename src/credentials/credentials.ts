@@ -2,7 +2,7 @@ import { errorCode, transact } from '../platform/db/db.ts'
 import { type Page, paged } from '../platform/http/page.ts'
 import { newId } from '../platform/ids.ts'
 import { notFound, Problem } from '../platform/problem.ts'
-import { type Deed, record } from '../workspaces/audit.ts'
+import { type By, record } from '../workspaces/audit.ts'
 import { acceptSecret, type ProviderTools } from './accept.ts'
 import type { CheckTools } from './checks.ts'
 import { type Derived, derivedCredentials, type Owner } from './derived.ts'
@@ -17,7 +17,6 @@ export type Tools = ProviderTools &
     keyring: Keyring | undefined
   }
 
-type By = Pick<Deed, 'workspaceId' | 'actor' | 'requestId'>
 type Wish = { kind: Kind; provider: string; name: string; secret: Secret }
 type Change = { name?: string | undefined; secret?: Secret | undefined }
 

@@ -2,7 +2,7 @@ import type { Db } from '../platform/db/db.ts'
 import type { KeyCaller } from '../platform/http/caller.ts'
 import { reply } from '../platform/http/endpoint.ts'
 import { type Route, route } from '../platform/http/route.ts'
-import { actorOf } from '../workspaces/audit.ts'
+import { by } from '../workspaces/audit.ts'
 import { listProviders } from './accept.ts'
 import {
   createCredential,
@@ -42,9 +42,3 @@ export function credentialRoutes(tools: Tools): Route[] {
     ),
   ]
 }
-
-const by = (caller: KeyCaller, requestId: string) => ({
-  workspaceId: caller.workspace.id,
-  actor: actorOf(caller),
-  requestId,
-})

@@ -1,12 +1,11 @@
 import { type Db, errorCode, transact } from '../platform/db/db.ts'
 import { type Page, paged } from '../platform/http/page.ts'
 import { notFound, Problem } from '../platform/problem.ts'
-import { type Deed, record } from '../workspaces/audit.ts'
+import { type By, record } from '../workspaces/audit.ts'
 import { hostedIdentity, type Identity, type IdentityTools, identityOf, refusedField } from './identity.ts'
 import { type Repository, type RepositoryWish, repositoryBusy } from './schema.ts'
 import * as rows from './sql.ts'
 
-export type By = Pick<Deed, 'workspaceId' | 'actor' | 'requestId'>
 export type Place = rows.Place
 export type RepositoryRow = rows.RepositoryRow
 

@@ -1,7 +1,6 @@
-import type { KeyCaller } from '../platform/http/caller.ts'
 import { reply } from '../platform/http/endpoint.ts'
 import { type Route, route } from '../platform/http/route.ts'
-import { actorOf } from '../workspaces/audit.ts'
+import { by } from '../workspaces/audit.ts'
 import {
   connectRepository,
   listRepositories,
@@ -28,9 +27,3 @@ export const repositoryRoutes = (tools: RepositoryTools): Route[] => [
     return reply(204)
   }),
 ]
-
-const by = (caller: KeyCaller, requestId: string) => ({
-  workspaceId: caller.workspace.id,
-  actor: actorOf(caller),
-  requestId,
-})

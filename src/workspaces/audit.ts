@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { type Db, lock } from '../platform/db/db.ts'
-import type { Caller } from '../platform/http/caller.ts'
+import type { Caller, KeyCaller } from '../platform/http/caller.ts'
 import { type Page, paged } from '../platform/http/page.ts'
 import type { AuditEvent } from './schema.ts'
 import { findLastAuditEvent, insertAuditEvent, listAuditRows } from './sql.ts'
@@ -16,6 +16,15 @@ export type Deed = {
 }
 
 export const actorOf = (caller: Caller): string => (caller.by === 'key' ? `key:${caller.keyId}` : 'operator')
+
+/** Who asked for what follows, in the words of the audit log. */
+export type By = Pick<Deed, 'workspaceId' | 'actor' | 'requestId'>
+
+export const by = (caller: KeyCaller, requestId?: string): By => ({
+  workspaceId: caller.workspace.id,
+  actor: actorOf(caller),
+  ...(requestId === undefined ? {} : { requestId }),
+})
 
 /** Appends to the workspace's chain, in the transaction of the deed itself: both happen, or neither. */
 export async function record(tx: Db, deed: Deed): Promise<void> {

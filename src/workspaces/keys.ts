@@ -2,12 +2,11 @@ import { type Db, transact } from '../platform/db/db.ts'
 import { type Page, paged } from '../platform/http/page.ts'
 import { newId } from '../platform/ids.ts'
 import { notFound, Problem } from '../platform/problem.ts'
-import { type Deed, record } from './audit.ts'
+import { type By, record } from './audit.ts'
 import { keyHash, newKey } from './key.ts'
 import { type Key, lastAdminKey, type Permission } from './schema.ts'
 import { findKey, insertKey, listKeyRows, lockAdminKeys, removeKey } from './sql.ts'
 
-type By = Pick<Deed, 'workspaceId' | 'actor' | 'requestId'>
 type Wish = { name: string; permission: Permission; expiresAt: string | null }
 
 /** The key itself leaves here once and is not kept. */

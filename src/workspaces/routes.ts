@@ -1,8 +1,7 @@
 import { SESSION_COOKIE } from '../platform/http/admit.ts'
-import type { KeyCaller } from '../platform/http/caller.ts'
 import { reply } from '../platform/http/endpoint.ts'
 import { type Route, route } from '../platform/http/route.ts'
-import { actorOf, listEvents } from './audit.ts'
+import { actorOf, by, listEvents } from './audit.ts'
 import { createKey, listKeys, readKey, revokeKey } from './keys.ts'
 import * as schema from './schema.ts'
 import { sessionOf, signIn, signOut } from './sessions.ts'
@@ -57,12 +56,6 @@ export const workspaceRoutes = (tools: Tools): Route[] => [
     return reply(200, { ok: checks.every((check) => check.ok), checks })
   }),
 ]
-
-const by = (caller: KeyCaller, requestId: string) => ({
-  workspaceId: caller.workspace.id,
-  actor: actorOf(caller),
-  requestId,
-})
 
 const cookie = ({ secureCookies }: Tools, value: string, expiresAt: string | null): string => {
   const expires = new Date(expiresAt ?? 0).toUTCString()

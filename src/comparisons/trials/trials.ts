@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { type Db, transact } from '../../platform/db/db.ts'
 import { notFound, Problem } from '../../platform/problem.ts'
-import { type Deed, record } from '../../workspaces/audit.ts'
+import { type By, record } from '../../workspaces/audit.ts'
 import { cellChange, partOf } from '../counts.ts'
 import { cellOf, ordinalOf, type Shape } from '../plan.ts'
 import type { Usage as SettingUsage } from '../quote.ts'
@@ -146,8 +146,6 @@ export async function readMatrix(db: Db, names: Names): Promise<Matrix> {
 const shapeOf = ({ tasks, settings, attempts }: Names): Shape => ({
   ...{ tasks: tasks.length, settings: settings.length, attempts },
 })
-
-type By = Pick<Deed, 'workspaceId' | 'actor' | 'requestId'>
 
 /** Takes a result out of what counts. It stays to be seen, with the reason. */
 export async function voidTrial(db: Db, names: Names, by: By, { id, reason }: { id: string; reason: string }) {
