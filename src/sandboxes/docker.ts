@@ -7,7 +7,7 @@ import { openGroup } from './docker/groups.ts'
 import { prepareImage } from './docker/prepare.ts'
 import { reap } from './docker/reap.ts'
 import { startSandbox } from './docker/start.ts'
-import type { Capabilities, Provider } from './sandbox.ts'
+import { type Capabilities, type Provider, SandboxUnavailable } from './sandbox.ts'
 
 export type DockerOptions = {
   connection: Connection
@@ -16,6 +16,9 @@ export type DockerOptions = {
   dataFolder: string
   log: Log
 }
+
+const ANSWER_MS = 25_000
+const SILENT = 'The Docker engine does not answer.'
 
 /** Sandboxes as containers of a Docker engine, here or elsewhere. */
 export function createDockerProvider({ connection, installation, dataFolder, log }: DockerOptions): Provider {
@@ -30,9 +33,19 @@ export function createDockerProvider({ connection, installation, dataFolder, log
     return found
   }
 
+  /** One that was found may be gone by now. When it is back, it is found anew. */
+  const living = async (): Promise<Engine> => {
+    const known = await engine()
+    await known.docker.call('GET', '/version', { signal: AbortSignal.timeout(ANSWER_MS) }).catch((error: unknown) => {
+      found = undefined
+      throw error instanceof SandboxUnavailable ? error : new SandboxUnavailable(SILENT, { cause: error })
+    })
+    return known
+  }
+
   return {
     name: 'docker',
-    selfTest: async () => capabilitiesOf(await engine()),
+    selfTest: async () => capabilitiesOf(await living()),
     prepare: async (source, options) => prepareImage(await engine(), source, options),
     openGroup: async (id) => openGroup(await engine(), id),
     start: async (spec) => startSandbox(await engine(), spec),

@@ -1,13 +1,14 @@
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { baseRootfs } from '../../test/support/base-image.ts'
 import { createLog } from '../platform/log.ts'
+import { makeLayer, openStore } from './local/image-store.ts'
 import { createLocalProvider } from './local.ts'
 import type { Image } from './sandbox.ts'
 import { findLeftovers } from './testing/local-subject.ts'
@@ -15,6 +16,7 @@ import { findLeftovers } from './testing/local-subject.ts'
 vi.setConfig({ testTimeout: 60_000 })
 
 const ENGINE = fileURLToPath(new URL('./testing/dying-engine.ts', import.meta.url))
+const IMPORT = fileURLToPath(new URL('./testing/dying-import.ts', import.meta.url))
 const STEPS = ['record', 'cgroup', 'holder', 'mount', 'launch', 'ports', 'running', 'exited', 'removing']
 
 let dataFolder: string
@@ -84,4 +86,18 @@ test('a sandbox whose engine lives is left alone', async () => {
   expect(await provider().reap()).toBe(0)
   expect((await sandbox.exited).code).toBe(5)
   await sandbox.remove()
+})
+
+test('the half of an image that a killed process left goes; that of a living one stays', async () => {
+  const store = join(dataFolder, 'sandboxes', 'local')
+  const drafts = () => readdir(join(store, 'drafts'))
+  const before = await drafts()
+  const [, signal] = await once(spawn(process.execPath, [IMPORT, store], { stdio: 'ignore' }), 'exit')
+  expect([signal, (await drafts()).length]).toEqual(['SIGKILL', before.length + 1])
+
+  await makeLayer(await openStore(store), async () => {
+    await provider().reap()
+    expect((await drafts()).length).toBe(before.length + 1)
+  })
+  expect(await drafts()).toEqual(before)
 })

@@ -3,7 +3,7 @@ import type { Log } from '../platform/log.ts'
 import { openGroup } from './local/group.ts'
 import { openStore } from './local/image-store.ts'
 import { importImage } from './local/import-image.ts'
-import { findHost, type Host, type Runtime } from './local/machine.ts'
+import { findHost, type Host, type Runtime, requireRuntime } from './local/machine.ts'
 import { prepareImage } from './local/prepare.ts'
 import { startSandbox } from './local/start.ts'
 import { reap } from './local/take-away.ts'
@@ -28,12 +28,20 @@ export function createLocalProvider(options: LocalOptions): Provider & {
   let found: Promise<Host> | undefined
   const host = (): Promise<Host> => {
     found ??= open(options, folder)
+    // What is installed later is found then.
+    found.catch(() => {
+      found = undefined
+    })
     return found
   }
 
   return {
     name: 'local',
-    selfTest: async () => capabilitiesOf(await host()),
+    selfTest: async () => {
+      const known = await host()
+      await requireRuntime(known.runtime)
+      return capabilitiesOf(known)
+    },
     prepare: async (source, prepareOptions) => {
       const { allowHostBase, useBuildah = true } = options
       return prepareImage({ host: await host(), allowHostBase, useBuildah }, source, prepareOptions)

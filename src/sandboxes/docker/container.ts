@@ -1,4 +1,4 @@
-import { CAPABILITIES, HOSTNAME } from '../local/launch.ts'
+import { CAPABILITIES, HOSTNAME } from '../kernel/agent-rights.ts'
 import type { Mount, SandboxSpec } from '../sandbox.ts'
 import { type Engine, labelsOf, nameOf } from './engine.ts'
 import { LABEL } from './labels.ts'

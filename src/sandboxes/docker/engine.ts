@@ -1,5 +1,5 @@
 import type { Log } from '../../platform/log.ts'
-import type { CgroupLayout } from '../local/cgroup.ts'
+import type { CgroupLayout } from '../kernel/cgroup.ts'
 import type { Capabilities } from '../sandbox.ts'
 import type { Docker } from './client.ts'
 import { LABEL, type Role } from './labels.ts'

@@ -1,7 +1,7 @@
 import { closeSync, openSync, readSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { CgroupLayout } from '../local/cgroup.ts'
+import type { CgroupLayout } from '../kernel/cgroup.ts'
 
 /** How often a container was refused a process. */
 export type Hits = { look(): number; stop(): void }

@@ -1,5 +1,5 @@
 import { readFile, readlink } from 'node:fs/promises'
-import { findProcess, isAlive } from '../local/process-life.ts'
+import { findProcess, isAlive } from '../kernel/process-life.ts'
 
 /** What the engine keeps for us with each of its things, so that whoever comes after a crash knows them. */
 export const LABEL = {

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
-import { tryProgram } from '../local/run-program.ts'
+import { tryProgram } from '../kernel/run-program.ts'
 import { type Docker, ignoring } from './client.ts'
 import { tarEnd, tarFile } from './tar-writer.ts'
 

@@ -4,7 +4,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { PassThrough, type Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { TOOLS_PATH } from '../local/holder.ts'
+import { TOOLS_PATH } from '../kernel/holder.ts'
 import type { Engine } from './engine.ts'
 import { tarEnd } from './tar-writer.ts'
 

@@ -1,4 +1,4 @@
-import { openPorts } from '../local/ports.ts'
+import { openPorts } from '../kernel/ports.ts'
 import { type SandboxSpec, SandboxUnsupported } from '../sandbox.ts'
 import type { Engine } from './engine.ts'
 import { openRelay } from './relay.ts'

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { readDockerfile } from '../../harbor/dockerfile.ts'
-import { refuseDangers } from '../local/dockerfile-dangers.ts'
-import { treeDigest } from '../local/tree-digest.ts'
+import { refuseDangers } from '../kernel/dockerfile-dangers.ts'
+import { treeDigest } from '../kernel/tree-digest.ts'
 import {
   type Image,
   type ImageSource,

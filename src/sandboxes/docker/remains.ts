@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { posix } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
-import { findInside, partsOf } from '../local/inside.ts'
+import { findInside, partsOf } from '../kernel/inside.ts'
 import type { Remains, SandboxSpec } from '../sandbox.ts'
 import { type Docker, ignoring } from './client.ts'
 import type { Engine } from './engine.ts'

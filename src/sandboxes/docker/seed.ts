@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { posix } from 'node:path'
 import type { Readable } from 'node:stream'
-import { partsOf } from '../local/inside.ts'
+import { partsOf } from '../kernel/inside.ts'
 import { type SandboxSpec, SandboxUnavailable, SandboxUnsupported, type Seed } from '../sandbox.ts'
 import { ignoring } from './client.ts'
 import { commit, withDraft } from './draft.ts'

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { ArchiveRefused } from '../../harbor/archive-refused.ts'
 import { type TarEntry, tarEntries } from '../../harbor/tar-reader.ts'
-import { staysInside } from '../local/collect.ts'
+import { staysInside } from '../kernel/collect.ts'
 import { PLAIN_MODE, tarHeader, tarPadding } from './tar-writer.ts'
 
 type Caps = { files: number; bytes: number }

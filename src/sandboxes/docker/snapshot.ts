@@ -1,7 +1,7 @@
 import { posix } from 'node:path'
 import { Readable } from 'node:stream'
 import { type TarEntry, tarEntries } from '../../harbor/tar-reader.ts'
-import { partsOf } from '../local/inside.ts'
+import { partsOf } from '../kernel/inside.ts'
 import { EngineRefusal, ignoring } from './client.ts'
 import { commit, withDraft } from './draft.ts'
 import { type Engine, labelsOf } from './engine.ts'

@@ -1,5 +1,5 @@
-import { type DiskWatch, noWatch, watchFolders } from '../local/disk.ts'
-import { type Ending, explain } from '../local/explain.ts'
+import { type DiskWatch, noWatch, watchFolders } from '../kernel/disk.ts'
+import { type Ending, explain } from '../kernel/explain.ts'
 import { type Exit, SandboxUnavailable } from '../sandbox.ts'
 import { ignoring } from './client.ts'
 import type { Engine } from './engine.ts'

@@ -1,5 +1,5 @@
+import { readInside } from '../kernel/inside.ts'
 import { SandboxUnsupported } from '../sandbox.ts'
-import { readInside } from './inside.ts'
 
 /** Without groups: those we have, which an ordinary user cannot change. */
 export type Account = { uid: number; gid: number; groups: number[] | undefined; home: string }

@@ -1,10 +1,9 @@
-import { randomUUID } from 'node:crypto'
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { runLogged, tryProgram } from '../kernel/run-program.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { ImageSettings, settingsOf } from './image-settings.ts'
-import { fullName, type Store, type StoredImage, saveImage } from './image-store.ts'
-import { runLogged, tryProgram } from './run-program.ts'
+import { fullName, newDraft, type Store, type StoredImage, saveImage } from './image-store.ts'
 import { line } from './shell.ts'
 
 export type BuildOptions = { signal: AbortSignal; onLog: (line: string) => void; entering?: string }
@@ -49,7 +48,7 @@ export async function buildWithBuildah(
   options: BuildOptions,
 ): Promise<StoredImage> {
   for (const base of bases) await offerBase(store, base, options)
-  const idFile = join(store.folder, 'drafts', randomUUID())
+  const idFile = join(store.folder, await newDraft())
   const flags = ['--isolation', 'chroot', '--pull=never', '--layers', '--iidfile', idFile, '-f', dockerfile]
   if (target !== null) flags.push('--target', target)
   for (const [name, value] of Object.entries(args)) flags.push('--build-arg', `${name}=${value}`)

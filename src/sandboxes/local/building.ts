@@ -1,5 +1,5 @@
+import type { Holder } from '../kernel/holder.ts'
 import type { PrepareOptions } from '../sandbox.ts'
-import type { Holder } from './holder.ts'
 import type { StoredImage } from './image-store.ts'
 import type { Host } from './machine.ts'
 

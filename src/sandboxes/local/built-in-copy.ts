@@ -1,9 +1,9 @@
 import { join, posix } from 'node:path'
+import { findInside } from '../kernel/inside.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { findAccount } from './account.ts'
 import type { Building } from './building.ts'
 import { refuseLinks } from './files.ts'
-import { findInside } from './inside.ts'
 import { line } from './shell.ts'
 
 /** A target that ends with / is a folder. */

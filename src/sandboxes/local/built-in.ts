@@ -1,13 +1,12 @@
-import { randomUUID } from 'node:crypto'
 import { access, mkdir, rename, rm } from 'node:fs/promises'
 import { join, posix } from 'node:path'
 import type { Dockerfile, Instruction, Stage } from '../../harbor/dockerfile.ts'
+import { type Holder, startHolder } from '../kernel/holder.ts'
 import { SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
 import type { Building, BuildingOptions } from './building.ts'
 import { copyInto } from './built-in-copy.ts'
 import { runCommand } from './built-in-run.ts'
-import { type Holder, startHolder } from './holder.ts'
-import { type StoredImage, saveImage } from './image-store.ts'
+import { newDraft, type StoredImage, saveImage } from './image-store.ts'
 import { type Host, overlayOptions } from './machine.ts'
 import { line } from './shell.ts'
 
@@ -29,7 +28,7 @@ export async function buildBuiltIn(
   const stage = onlyStage(request.dockerfile, request.target)
   stage.instructions.forEach(refuseUnknown)
   await refuseIgnoreFile(request.context)
-  const draft = join('drafts', randomUUID())
+  const draft = await newDraft()
   const folder = join(host.store.folder, draft)
   for (const name of ['upper', 'work', 'root']) await mkdir(join(folder, name), { recursive: true, mode: 0o755 })
   const holder = await startHolder({ rootless: host.rootless, beside: undefined, cwd: '/' })

@@ -1,11 +1,12 @@
 import { access, open, writeFile } from 'node:fs/promises'
 import { join, posix } from 'node:path'
+import { CAPABILITIES } from '../kernel/agent-rights.ts'
+import { findProcess } from '../kernel/process-life.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { openInput } from './input.ts'
-import { CAPABILITIES, controlProcesses, type Launch, type Launched, type LaunchMount } from './launch.ts'
+import { controlProcesses, type Launch, type Launched, type LaunchMount } from './launch.ts'
 import { launcherWords } from './launcher.ts'
 import { filterPath } from './machine.ts'
-import { findProcess } from './process-life.ts'
 import { line, quote } from './shell.ts'
 
 /** Its monitor and its first process. */

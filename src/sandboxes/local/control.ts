@@ -3,8 +3,8 @@ import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { Socket } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import type { Holder } from '../kernel/holder.ts'
 import { killLine, OPENING, type Request, requestLine, requestScript } from './control-script.ts'
-import type { Holder } from './holder.ts'
 import { line } from './shell.ts'
 
 /**

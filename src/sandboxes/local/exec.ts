@@ -1,14 +1,14 @@
 import { join } from 'node:path'
+import { readHits } from '../kernel/cgroup.ts'
+import { type Ending, explain } from '../kernel/explain.ts'
+import { runProgram } from '../kernel/run-program.ts'
 import { type ExecSpec, type Exit, SandboxUnavailable } from '../sandbox.ts'
 import { asOrdinaryUser, findAccount } from './account.ts'
-import { readHits } from './cgroup.ts'
 import type { Control } from './control.ts'
-import { type Ending, explain } from './explain.ts'
 import { rootOf } from './files.ts'
 import { type Input, openInput } from './input.ts'
 import { environmentOf } from './launch.ts'
 import { carryOutput, type Output } from './output.ts'
-import { runProgram } from './run-program.ts'
 import type { Running } from './running.ts'
 
 type Life = { isOver(): boolean; exited: Promise<unknown>; isDiskFull(since: number): Promise<boolean> }

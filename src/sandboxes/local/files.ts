@@ -1,8 +1,8 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Holder } from '../kernel/holder.ts'
+import { findInside, partsOf } from '../kernel/inside.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
-import type { Holder } from './holder.ts'
-import { findInside, partsOf } from './inside.ts'
 import { type Host, overlayOptions } from './machine.ts'
 import { line } from './shell.ts'
 

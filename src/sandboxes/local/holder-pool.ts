@@ -1,4 +1,4 @@
-import { type Holder, type HolderOptions, startHolder } from './holder.ts'
+import { type Holder, type HolderOptions, startHolder } from '../kernel/holder.ts'
 
 /** Holders without anything of a sandbox in them. Starting one costs three processes, more than many a sandbox. */
 export type HolderPool = {

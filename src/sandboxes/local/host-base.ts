@@ -1,8 +1,8 @@
 import { copyFile, lstat, mkdir, readlink, symlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { runProgram } from '../kernel/run-program.ts'
 import { SandboxUnsupported } from '../sandbox.ts'
 import { BARE, makeLayer, type Store, type StoredImage, saveImage } from './image-store.ts'
-import { runProgram } from './run-program.ts'
 
 /** System files without which programs do not start, and nothing that is anybody's. */
 const TREES = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32']

@@ -3,10 +3,10 @@ import { createReadStream } from 'node:fs'
 import { readFile, readlink } from 'node:fs/promises'
 import { posix } from 'node:path'
 import { z } from 'zod'
+import { findInside } from '../kernel/inside.ts'
 import { SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
 import { ImageSettings } from './image-settings.ts'
 import { fullName } from './image-store.ts'
-import { findInside } from './inside.ts'
 
 /** An image as other tools keep it: the tars of its layers, the lowest first, and how it wants to be run. */
 export type ImageArchive = { layers: string[]; settings: z.infer<typeof ImageSettings> }

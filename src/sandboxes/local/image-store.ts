@@ -1,8 +1,9 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { ownedPrefix } from '../kernel/owned-names.ts'
+import { treeDigest } from '../kernel/tree-digest.ts'
 import { type Image, SandboxUnavailable } from '../sandbox.ts'
-import { treeDigest } from './tree-digest.ts'
 
 /** Layers are folders below the store, the topmost first; `binds` are folders of this machine, shown as they are. */
 export type StoredImage = Image & { layers: string[]; binds?: string[] }
@@ -25,9 +26,15 @@ export async function openStore(folder: string): Promise<Store> {
   return { folder }
 }
 
+export const DRAFTS = { folder: 'drafts', kind: 'draft' }
+
+/** A place below the store for what is not complete. Its name tells whose it is. */
+export const newDraft = async (): Promise<string> =>
+  join(DRAFTS.folder, `${await ownedPrefix(DRAFTS.kind)}${randomUUID()}`)
+
 /** Made beside its place and moved there when complete, by what it holds. */
 export async function makeLayer(store: Store, make: (draft: string) => Promise<void>): Promise<string> {
-  const draft = join(store.folder, 'drafts', randomUUID())
+  const draft = join(store.folder, await newDraft())
   await mkdir(draft)
   try {
     await make(draft)
@@ -79,7 +86,7 @@ const imagePath = (store: Store, digest: string): string =>
   join(store.folder, 'images', `${encodeURIComponent(digest)}.json`)
 
 async function writeWhole(store: Store, path: string, text: string): Promise<void> {
-  const draft = join(store.folder, 'drafts', randomUUID())
+  const draft = join(store.folder, await newDraft())
   await writeFile(draft, text)
   await rename(draft, path)
 }

@@ -1,11 +1,10 @@
-import { randomUUID } from 'node:crypto'
 import { mkdir, rm, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
+import { runProgram, tryProgram } from '../kernel/run-program.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { type ImageArchive, readArchive } from './image-archive.ts'
 import { settingsOf } from './image-settings.ts'
-import { BARE, makeLayer, nameImage, type Store, type StoredImage, saveImage } from './image-store.ts'
-import { runProgram, tryProgram } from './run-program.ts'
+import { BARE, makeLayer, nameImage, newDraft, type Store, type StoredImage, saveImage } from './image-store.ts'
 import { showDeletions } from './whiteout.ts'
 
 /**
@@ -40,7 +39,7 @@ async function fromTar(store: Store, tar: string, name: string | undefined): Pro
     const layer = await makeLayer(store, (draft) => unpack(tar, draft))
     return saveImage(store, { ...BARE, layers: [layer] })
   }
-  const folder = join(store.folder, 'drafts', randomUUID())
+  const folder = join(store.folder, await newDraft())
   await mkdir(folder)
   try {
     await unpack(tar, folder)

@@ -2,9 +2,9 @@ import { constants, type Stats } from 'node:fs'
 import { chmod, lchown, mkdir, open, symlink, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TarEntry, tarEntries } from '../../harbor/tar-reader.ts'
+import { staysInside } from '../kernel/collect.ts'
+import { findInside, partsOf } from '../kernel/inside.ts'
 import { type Insert, SandboxUnavailable } from '../sandbox.ts'
-import { staysInside } from './collect.ts'
-import { findInside, partsOf } from './inside.ts'
 
 /** `root` is the new sandbox's, in which nothing runs yet. An ordinary user can give files to nobody else. */
 type Place = { root: string; target: string[]; keepOwners: boolean; folders: Set<string> }

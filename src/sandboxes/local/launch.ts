@@ -1,8 +1,8 @@
+import type { Holder } from '../kernel/holder.ts'
+import type { ProcessMark } from '../kernel/process-life.ts'
 import type { Image, Mount, SandboxSpec } from '../sandbox.ts'
 import type { Account } from './account.ts'
-import type { Holder } from './holder.ts'
 import type { Host } from './machine.ts'
-import type { ProcessMark } from './process-life.ts'
 
 /** All that a runtime needs to run one command on files that are mounted already. */
 export type Launch = {
@@ -35,17 +35,12 @@ export type Launched = {
   ended: Promise<{ code: number | undefined; complaint: string }>
 }
 
-/** What an agent may do as root in its sandbox: enough for a package manager, nothing beyond its own files. */
-export const CAPABILITIES = ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'FSETID', 'KILL', 'SETGID', 'SETUID']
-
 export const hasControl = ({ execs, command }: SandboxSpec): boolean => execs || command === null
 
 /** The control shell, and one beside each command that it started. */
 const CONTROL_PROCESSES = 8
 
 export const controlProcesses = (spec: SandboxSpec): number => (hasControl(spec) ? CONTROL_PROCESSES : 0)
-
-export const HOSTNAME = 'sandbox'
 
 /** Written over by what the image says, and that by the sandbox's own. */
 export function environmentOf(image: Image, account: Account, env: Record<string, string>): Record<string, string> {

@@ -1,13 +1,13 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { access, constants, mkdir, rm, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import type { Log } from '../../platform/log.ts'
+import { type CgroupLayout, findLayout } from '../kernel/cgroup.ts'
+import { startHolder, TOOLS_PATH } from '../kernel/holder.ts'
+import { tryProgram } from '../kernel/run-program.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
-import { type CgroupLayout, findLayout } from './cgroup.ts'
-import { startHolder } from './holder.ts'
 import { type HolderPool, holderPool } from './holder-pool.ts'
-import type { Store } from './image-store.ts'
+import { newDraft, type Store } from './image-store.ts'
 import { type Pipes, pipesOf } from './pipes.ts'
-import { tryProgram } from './run-program.ts'
 import { type Machine, seccompFilter } from './seccomp.ts'
 import { line } from './shell.ts'
 
@@ -77,6 +77,18 @@ export const overlayOptions = (rootless: boolean): string =>
 const unavailable = (why: string, hint = 'use docker'): SandboxUnavailable =>
   new SandboxUnavailable(`The local sandbox does not work here: ${why}. Instead, ${hint}.`)
 
+/** Of a machine that worked: whether it still can. */
+export async function requireRuntime(runtime: Runtime): Promise<void> {
+  for (const folder of TOOLS_PATH.split(':')) {
+    const isThere = await access(join(folder, runtime), constants.X_OK).then(
+      () => true,
+      () => false,
+    )
+    if (isThere) return
+  }
+  throw unavailable(`${runtime} is not there any more`, `install ${runtime} or use docker`)
+}
+
 async function findTools(runtime: Runtime): Promise<void> {
   for (const program of [runtime, 'unshare', 'setpriv', 'mount']) {
     const { code } = await tryProgram(program, ['--version'])
@@ -85,7 +97,8 @@ async function findTools(runtime: Runtime): Promise<void> {
 }
 
 async function tryOverlay(store: Store, rootless: boolean, must: Holder['must']): Promise<void> {
-  const folder = await mkdtemp(join(store.folder, 'drafts', 'try-'))
+  const folder = join(store.folder, await newDraft())
+  await mkdir(folder)
   try {
     for (const name of ['lower', 'upper', 'work', 'root']) await mkdir(join(folder, name))
     const options = `lowerdir=lower,upperdir=upper,workdir=work,${overlayOptions(rootless)}`
@@ -101,7 +114,8 @@ async function tryOverlay(store: Store, rootless: boolean, must: Holder['must'])
 type Holder = Awaited<ReturnType<typeof startHolder>>
 
 async function canLoop(store: Store, run: Holder['run']): Promise<boolean> {
-  const folder = await mkdtemp(join(store.folder, 'drafts', 'try-'))
+  const folder = join(store.folder, await newDraft())
+  await mkdir(folder)
   try {
     const script = 'truncate -s 4M disk && mkfs.ext4 -q disk && mkdir on && mount -o loop disk on && umount on'
     return (await run(`cd ${line(folder)} && ${script}`)).code === 0

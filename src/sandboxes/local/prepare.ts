@@ -2,6 +2,8 @@ import { createHash } from 'node:crypto'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Dockerfile, readDockerfile } from '../../harbor/dockerfile.ts'
+import { refuseDangers } from '../kernel/dockerfile-dangers.ts'
+import { treeDigest } from '../kernel/tree-digest.ts'
 import {
   type Image,
   type ImageSource,
@@ -12,11 +14,9 @@ import {
 import { inBuildRoom } from './build-room.ts'
 import { buildWithBuildah, hasBuildah, pullWithBuildah } from './buildah.ts'
 import { buildBuiltIn } from './built-in.ts'
-import { refuseDangers } from './dockerfile-dangers.ts'
 import { hostBase } from './host-base.ts'
 import { findBuild, findImage, fullName, keepBuild, nameImage, type Store, type StoredImage } from './image-store.ts'
 import type { Host } from './machine.ts'
-import { treeDigest } from './tree-digest.ts'
 
 export type Preparing = {
   host: Host

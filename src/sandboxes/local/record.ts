@@ -1,6 +1,6 @@
 import { link, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { findProcess, isAlive, type ProcessMark } from './process-life.ts'
+import { findProcess, isAlive, type ProcessMark } from '../kernel/process-life.ts'
 
 /** What it takes to clean up after a sandbox whose engine has died. Written before anything else is made. */
 export type SandboxRecord = {
@@ -13,6 +13,7 @@ export type SandboxRecord = {
 
 const SAFE_ID = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$/
 const EXTENSION = '.json'
+const DRAFT = /\.(\d+)\.draft$/
 /** A record is written in much less. */
 const WRITING_MS = 60_000
 /** Past its deadline a sandbox is still collected from and removed by its engine. */
@@ -72,9 +73,11 @@ async function readRecord(path: string): Promise<SandboxRecord | undefined> {
   return text === undefined ? undefined : JSON.parse(text)
 }
 
+/** Of a writer that is dead; and of another one under its number, once it is old. */
 async function removeOldDraft(path: string): Promise<void> {
   const found = await stat(path).catch(() => undefined)
-  if (found && Date.now() - found.mtimeMs > WRITING_MS) await rm(path, { force: true })
+  const writer = await findProcess(Number(DRAFT.exec(path)?.[1] ?? 0))
+  if (found && (!writer || Date.now() - found.mtimeMs > WRITING_MS)) await rm(path, { force: true })
 }
 
 const recordPath = (folder: string, id: string): string => join(folder, `${id}${EXTENSION}`)

@@ -1,8 +1,8 @@
+import { collectTar } from '../kernel/collect.ts'
+import type { Holder } from '../kernel/holder.ts'
 import type { Remains } from '../sandbox.ts'
-import { collectTar } from './collect.ts'
 import type { Files } from './files.ts'
 import type { Joint } from './group.ts'
-import type { Holder } from './holder.ts'
 
 /** The inside of `Remains`: what a later sandbox is seeded from. */
 export type Left = {

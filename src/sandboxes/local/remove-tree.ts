@@ -1,5 +1,5 @@
 import { rm } from 'node:fs/promises'
-import { runProgram, tryProgram } from './run-program.ts'
+import { runProgram, tryProgram } from '../kernel/run-program.ts'
 
 /**
  * Removes a folder in which strangers made what they liked. Node's own is quicker, but gives up where folders are nested

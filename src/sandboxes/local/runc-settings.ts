@@ -1,5 +1,6 @@
 import { join } from 'node:path'
-import { CAPABILITIES, type Launch, type LaunchMount } from './launch.ts'
+import { CAPABILITIES } from '../kernel/agent-rights.ts'
+import type { Launch, LaunchMount } from './launch.ts'
 import { initWords, LAUNCHER, launcherWords } from './launcher.ts'
 import { seccompSettings } from './seccomp.ts'
 import { line, quote } from './shell.ts'

@@ -1,11 +1,11 @@
 import { access, open, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import { listProcesses } from '../kernel/cgroup.ts'
+import { findProcess, type ProcessMark } from '../kernel/process-life.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
-import { listProcesses } from './cgroup.ts'
 import { openInput } from './input.ts'
 import type { Launch, Launched } from './launch.ts'
-import { findProcess, type ProcessMark } from './process-life.ts'
 import { runcSettings } from './runc-settings.ts'
 import { line, quote } from './shell.ts'
 

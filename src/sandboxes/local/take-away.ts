@@ -1,10 +1,12 @@
 import { join } from 'node:path'
-import { removeCgroup } from './cgroup.ts'
+import { removeCgroup } from '../kernel/cgroup.ts'
+import { type Holder, startHolder } from '../kernel/holder.ts'
+import { listOrphans } from '../kernel/owned-names.ts'
+import { killProcess, waitForEnd } from '../kernel/process-life.ts'
 import type { Files } from './files.ts'
-import { type Holder, startHolder } from './holder.ts'
+import { DRAFTS } from './image-store.ts'
 import type { Host } from './machine.ts'
 import { holdsPipes } from './pipes.ts'
-import { killProcess, waitForEnd } from './process-life.ts'
 import { listAbandoned, removeRecord, type SandboxRecord } from './record.ts'
 import { removeTree } from './remove-tree.ts'
 import { line } from './shell.ts'
@@ -22,7 +24,7 @@ export async function takeAway(
 }
 
 export async function takeAwayFolder(host: Host, { id }: SandboxRecord): Promise<void> {
-  await removeFolder(host, id)
+  await removeFolder(host, join('run', id))
   await removeRecord(join(host.store.folder, 'records'), id)
 }
 
@@ -40,8 +42,8 @@ async function unmount(holder: Holder, folder: string, { root, disk }: Files): P
 }
 
 /** An ordinary user may not even look into all that its sandbox made; root of its user namespace may. */
-async function removeFolder({ store, rootless }: Host, id: string): Promise<unknown> {
-  const folder = join(store.folder, 'run', id)
+async function removeFolder({ store, rootless }: Host, path: string): Promise<unknown> {
+  const folder = join(store.folder, path)
   if (!rootless) return removeTree(folder)
   const holder = await startHolder({ rootless, beside: undefined, cwd: '/' })
   try {
@@ -65,7 +67,18 @@ export async function reap(host: Host): Promise<number> {
       log.error({ sandbox: record.id, error: String(error) }, 'could not remove a sandbox that no process looks after')
     }
   }
+  await reapDrafts(host)
   return abandoned.filter((record) => !holdsPipes(record)).length
+}
+
+/** Of images that were being built or taken in. */
+async function reapDrafts(host: Host): Promise<void> {
+  const names = await listOrphans(join(host.store.folder, DRAFTS.folder), DRAFTS.kind)
+  for (const name of names) {
+    await removeFolder(host, join(DRAFTS.folder, name)).catch((error: unknown) => {
+      host.log.error({ draft: name, error: String(error) }, 'could not remove a draft that no process looks after')
+    })
+  }
 }
 
 async function reapOne(host: Host, record: SandboxRecord): Promise<void> {

@@ -1,9 +1,9 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { findInside, partsOf } from '../kernel/inside.ts'
 import { type Mount, SandboxUnsupported } from '../sandbox.ts'
 import { refuseLinks, rootOf } from './files.ts'
 import type { Joint } from './group.ts'
-import { findInside, partsOf } from './inside.ts'
 import type { Running } from './running.ts'
 import { line } from './shell.ts'
 

@@ -1,7 +1,7 @@
 import { link, readdir, rm, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { findInside } from './inside.ts'
-import { runProgram } from './run-program.ts'
+import { findInside } from '../kernel/inside.ts'
+import { runProgram } from '../kernel/run-program.ts'
 
 const PREFIX = '.wh.'
 const OPAQUE = '.wh..wh..opq'

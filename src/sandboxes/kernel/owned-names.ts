@@ -1,0 +1,24 @@
+import { readdir } from 'node:fs/promises'
+import { findProcess, isAlive } from './process-life.ts'
+
+/** Where there is no /proc, nobody can tell who is alive. */
+const UNKNOWN = '0'
+
+/** The beginning of a name that tells whose it is, so that what has it can go even when that process has died. */
+export async function ownedPrefix(kind: string): Promise<string> {
+  const mark = await findProcess(process.pid)
+  return `${kind}-${process.pid}-${mark?.startTime ?? UNKNOWN}-`
+}
+
+/** What of a kind lies in a folder and belongs to a process that is dead. */
+export async function listOrphans(folder: string, kind: string): Promise<string[]> {
+  const names = await readdir(folder).catch(() => [])
+  const dead = await Promise.all(names.map(async (name) => !(await mayLive(name, kind))))
+  return names.filter((_, place) => dead[place])
+}
+
+async function mayLive(name: string, kind: string): Promise<boolean> {
+  const [, pid, startTime] = (name.startsWith(`${kind}-`) && /^-(\d+)-(\d+)-/.exec(name.slice(kind.length))) || []
+  if (pid === undefined || startTime === undefined || startTime === UNKNOWN) return true
+  return isAlive({ pid: Number(pid), startTime })
+}
