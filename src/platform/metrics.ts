@@ -1,9 +1,11 @@
-import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 
 export type Metrics = {
   observeRequest(operation: string, status: number, seconds: number): void
   /** A number that is read when someone asks. */
   gauge(name: string, help: string, read: () => number | Promise<number>): void
+  /** Gives what adds to it. */
+  counter(name: string, help: string, labels: string[]): (labels: Record<string, string>, by?: number) => void
   text(): Promise<string>
   contentType: string
 }
@@ -29,6 +31,10 @@ export function createMetrics(): Metrics {
           this.set(await read())
         },
       })
+    },
+    counter: (name, help, labelNames) => {
+      const counter = new Counter({ name, help, labelNames, registers: [registry] })
+      return (labels, by = 1) => counter.inc(labels, by)
     },
     text: () => registry.metrics(),
     contentType: registry.contentType,

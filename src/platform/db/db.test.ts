@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
+import { connect as dial } from 'node:net'
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { testDatabase } from '../../../test/support/database.ts'
@@ -43,4 +46,11 @@ test('the loss of a connection in the middle of a transaction is an error of tha
   })
   expect(databaseIsAway(await broken.catch((error: unknown) => error))).toBe(true)
   expect((await sql<{ one: number }>`select 1 as one`.execute(database.db)).rows).toEqual([{ one: 1 }])
+})
+
+test('a socket that is gone is a database that is away; a file that is gone is none', async () => {
+  const noSocket = await once(dial('/nowhere/.s.PGSQL.5432'), 'connect').catch((error: unknown) => error)
+  const noFile = await readFile('/nowhere').catch((error: unknown) => error)
+  expect([noSocket, noFile]).toMatchObject([{ code: 'ENOENT' }, { code: 'ENOENT' }])
+  expect([databaseIsAway(noSocket), databaseIsAway(noFile)]).toEqual([true, false])
 })

@@ -1,5 +1,6 @@
 import { type Kysely, Kysely as KyselyClass, PostgresDialect, sql } from 'kysely'
 import pg from 'pg'
+import { keeping } from './kept.ts'
 import type { DB } from './tables.gen.ts'
 
 /** A pool or an open transaction: a query never knows which, so it can never escape the transaction. */
@@ -25,7 +26,7 @@ export function connect(url: string, options: { max: number; onError: (error: Er
   // Without listeners the loss of a connection, idle or in the middle of a transaction, ends the process.
   pool.on('error', options.onError)
   pool.on('connect', (client) => client.on('error', () => {}))
-  const db = new KyselyClass<DB>({ dialect: new PostgresDialect({ pool }) })
+  const db = new KyselyClass<DB>({ dialect: new PostgresDialect({ pool: keeping(pool) }) })
   return { db, pool, url, close: () => db.destroy() }
 }
 
@@ -58,6 +59,8 @@ const AWAY = new Set([
 /** The server is gone, starting or full: the same request may succeed in a moment. */
 export function databaseIsAway(error: unknown): boolean {
   if (!(error instanceof Error)) return false
+  // A file that is missing has the code of a socket that is missing, and a path besides.
+  if ('path' in error) return false
   const code = 'code' in error ? String(error.code) : ''
   return (
     AWAY.has(code) || /Connection terminated|not queryable|timeout exceeded when trying to connect/.test(error.message)

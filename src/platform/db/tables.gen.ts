@@ -5,6 +5,14 @@
 
 import type { ColumnType } from "kysely";
 
+export type ArrayType<T> = ArrayTypeImpl<T> extends (infer U)[]
+  ? U[]
+  : ArrayTypeImpl<T>;
+
+export type ArrayTypeImpl<T> = T extends ColumnType<infer S, infer I, infer U>
+  ? ColumnType<S[], I[], U[]>
+  : T[];
+
 export type Generated<T> = T extends ColumnType<infer S, infer I, infer U>
   ? ColumnType<S, I | undefined, U>
   : ColumnType<T, T | undefined, T>;
@@ -117,11 +125,11 @@ export interface Comparisons {
   concurrency: number | null;
   created_at: Generated<Timestamp>;
   finished_at: Timestamp | null;
-  first_turn: Generated<number>;
   frozen_digest: string | null;
   id: string;
   key: Generated<number>;
   pause: Json | null;
+  repository: number | null;
   request_hash: Buffer;
   sandbox: string;
   sandbox_credential_id: string;
@@ -163,6 +171,8 @@ export interface ComparisonTasks {
   digest: string;
   name: string;
   position: number;
+  run_id: string | null;
+  task_id: string | null;
 }
 
 export interface Credentials {
@@ -179,6 +189,103 @@ export interface Credentials {
   version: number;
   workspace_id: string;
   wrapped_key: Buffer;
+}
+
+export interface CustomHarnesses {
+  created_at: Generated<Timestamp>;
+  description: Json;
+  id: string;
+  removed_at: Timestamp | null;
+  slug: string;
+  version: string;
+  workspace_id: string;
+}
+
+export interface CustomModelPrices {
+  model: string;
+  prices: Json;
+  valid_from: Generated<Timestamp>;
+  version: number;
+}
+
+export interface CustomModels {
+  base_url: string;
+  context_tokens: number;
+  created_at: Generated<Timestamp>;
+  default_level: 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max';
+  id: string;
+  label: string;
+  name: string;
+  output_tokens: number;
+  protocol: 'anthropic-messages' | 'openai-chat' | 'openai-responses' | 'gemini';
+  reasoning_levels: ('none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max')[];
+  removed_at: Timestamp | null;
+  slug: string;
+  workspace_id: string;
+}
+
+export interface Endorsements {
+  at: Generated<Timestamp>;
+  name: string;
+  owner_workspace: string;
+  publisher: string;
+}
+
+export interface GatewayCalls {
+  bodies: string | null;
+  cache_read: Generated<number>;
+  cache_write_1h: Generated<number>;
+  cache_write_5m: Generated<number>;
+  client_left: Generated<boolean>;
+  cost_micros: number | null;
+  cost_source: 'metered' | 'estimated' | 'reserved' | 'unknown';
+  failure: string | null;
+  first_byte_ms: number | null;
+  grant_id: string;
+  helper: string | null;
+  id: string;
+  input: Generated<number>;
+  is_refusal: Generated<boolean>;
+  kind: 'generate' | 'count';
+  level_asked: Json | null;
+  outcome: Generated<'open' | 'succeeded' | 'failed' | 'cut' | 'lost'>;
+  output: Generated<number>;
+  protocol: string;
+  reasoning: Generated<number>;
+  reserved_micros: number | null;
+  served_model: string | null;
+  service_tier: string | null;
+  settled_at: Timestamp | null;
+  started_at: Generated<Timestamp>;
+  status: number | null;
+  total_ms: number | null;
+  tries: Generated<number>;
+}
+
+export interface GatewayGrants {
+  budget_micros: number | null;
+  calls: Generated<number>;
+  calls_max: number;
+  closed_at: Timestamp | null;
+  counted_at: Timestamp | null;
+  created_at: Generated<Timestamp>;
+  credential_id: string;
+  expires_at: Timestamp;
+  id: string;
+  last_refusal: string | null;
+  listener_hash: Buffer;
+  refusals: Generated<Json>;
+  refused_at: Timestamp | null;
+  spent_micros: Generated<number>;
+  subject: string;
+  terms: Json;
+  token_hash: Buffer;
+  workspace_id: string;
+}
+
+export interface HostStarts {
+  host: string;
+  started_at: ArrayType<Timestamp>;
 }
 
 export interface IdempotencyKeys {
@@ -204,12 +311,15 @@ export interface Jobs {
   every_seconds: number | null;
   failures: Generated<number>;
   failures_max: number;
+  fair_group: Generated<string>;
   finished_at: Timestamp | null;
   id: string;
   kind: string;
+  lane: Generated<string>;
   lease_id: string | null;
   leased_until: Timestamp | null;
-  limit_key: Generated<string>;
+  limit_keys: Generated<Json>;
+  memory_mb: Generated<number>;
   payload: Json;
   priority: Generated<number>;
   run_at: Generated<Timestamp>;
@@ -217,11 +327,44 @@ export interface Jobs {
   worker_id: string | null;
 }
 
+export interface JobTurns {
+  fair_group: string;
+  served_at: Timestamp;
+}
+
 export interface MasterKeys {
   active: boolean;
   check_value: Buffer;
   created_at: Generated<Timestamp>;
   id: string;
+}
+
+export interface PublicTasks {
+  difficulty: string | null;
+  digest: string;
+  id: string;
+  published_at: Generated<Timestamp>;
+  repository: number;
+  title: string;
+}
+
+export interface Releases {
+  content_hash: string;
+  document: string;
+  fingerprint: string;
+  host: string;
+  id: string;
+  name: string;
+  owner: string;
+  picks: Json;
+  released_at: Timestamp;
+  repository: number;
+  repository_id: number;
+  sequence: number;
+  source_kind: string;
+  withdrawn_at: Timestamp | null;
+  withdrawn_reason: string | null;
+  workspace_id: string;
 }
 
 export interface Repositories {
@@ -238,6 +381,18 @@ export interface Repositories {
   url: string | null;
   visibility: 'public' | 'private';
   workspace_id: string;
+}
+
+export interface ResultLines {
+  card: string;
+  is_default: boolean;
+  line: string;
+  name_key: string;
+  publisher: string;
+  release_id: string;
+  released_at: Timestamp;
+  repository: number;
+  search: string;
 }
 
 export interface SandboxOffers {
@@ -270,6 +425,7 @@ export interface TaskContents {
   archive: string;
   bytes: number;
   digest: string;
+  memory_mb: number | null;
   used_at: Generated<Timestamp>;
 }
 
@@ -349,6 +505,7 @@ export interface Workspaces {
   kind: 'org' | 'user';
   login: string;
   name: string;
+  verified_at: Timestamp | null;
 }
 
 export interface DB {
@@ -364,11 +521,22 @@ export interface DB {
   comparison_tasks: ComparisonTasks;
   comparisons: Comparisons;
   credentials: Credentials;
+  custom_harnesses: CustomHarnesses;
+  custom_model_prices: CustomModelPrices;
+  custom_models: CustomModels;
+  endorsements: Endorsements;
+  gateway_calls: GatewayCalls;
+  gateway_grants: GatewayGrants;
+  host_starts: HostStarts;
   idempotency_keys: IdempotencyKeys;
   job_limits: JobLimits;
+  job_turns: JobTurns;
   jobs: Jobs;
   master_keys: MasterKeys;
+  public_tasks: PublicTasks;
+  releases: Releases;
   repositories: Repositories;
+  result_lines: ResultLines;
   sandbox_offers: SandboxOffers;
   sessions: Sessions;
   task_calibrations: TaskCalibrations;

@@ -91,7 +91,7 @@ function addressOf(base: string, endpoint: Endpoint, wish: Wish<Endpoint>): URL 
   const path = endpoint.path.replaceAll(/\{([^}]+)\}/g, (_, name) => encodeURIComponent(params[name] ?? ''))
   const url = new URL(path, base)
   for (const [name, value] of Object.entries(wish.query ?? {}))
-    if (value !== undefined) url.searchParams.set(name, String(value))
+    for (const each of [value].flat()) if (each !== undefined) url.searchParams.append(name, String(each))
   return url
 }
 

@@ -35,6 +35,10 @@ export type Endpoint = {
   events?: Record<string, z.ZodType>
   /** The answer is a file. Whatever is in it, a browser saves it and does not show it. */
   download?: true
+  /** The answer is a text or a picture of this media type. */
+  media?: string
+  /** Pages of every origin may read the answers. */
+  anywhere?: true
   /** A POST that makes something new: takes `Idempotency-Key`. */
   creates?: true
   /** The answer shows a secret once: it is never stored, logged or cached. */
@@ -64,8 +68,12 @@ export type Reply<E extends Endpoint> = {
     headers?: Record<string, string> | undefined
     events?: AsyncIterable<ServerEvent>
     bytes?: AsyncIterable<Uint8Array>
+    ready?: ReadyAnswer
   }
 }[keyof E['answers']]
+
+/** An answer that was made before, as it goes over the wire. Its ETag stands for exactly these bytes. */
+export type ReadyAnswer = { body: Uint8Array<ArrayBuffer>; etag: string }
 
 export type Progress<E extends Endpoint> = E['progress'] extends z.ZodType ? z.output<E['progress']> : never
 
@@ -76,6 +84,10 @@ export const reply = <Status extends number, Content = undefined>(
 ) => ({ status, body: body as Content, headers })
 
 export const replyEvents = (events: AsyncIterable<ServerEvent>) => ({ status: 200 as const, body: undefined, events })
+
+export const replyReady = (ready: ReadyAnswer, headers: Record<string, string>) => ({
+  ...{ status: 200 as const, body: undefined as never, ready, headers },
+})
 
 export const replyFile = (file: {
   name: string
@@ -112,6 +124,10 @@ const PATH_PARAMETERS: Record<string, RegExp> = {
   name: /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}$/,
   runId: /^batch-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/,
   taskId: SLUG,
+  slug: SLUG,
+  releaseId: UUID,
+  publisher: SLUG,
+  login: SLUG,
   // A normalised relative path. It is looked up in a list, and never becomes a path of this machine.
   path: /^(?!.*(?:^|\/)\.{0,2}(?:\/|$))[^\p{Cc}\\]{1,1024}$/u,
 }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { type Db, lock, transact } from '../db/db.ts'
 import { idempotencyKeyReused, idempotencyKeySpent, invalidRequest, Problem } from '../problem.ts'
+import type { ReadyAnswer } from './endpoint.ts'
 import { deleteOldIdempotencyKeys, findIdempotencyKey, insertIdempotencyKey } from './sql.ts'
 
 export type Answer = {
@@ -9,6 +10,7 @@ export type Answer = {
   headers: Record<string, string>
   /** In place of the text. */
   stream?: ReadableStream<Uint8Array>
+  ready?: ReadyAnswer
 }
 
 export type Repeatable = {

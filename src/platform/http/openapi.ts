@@ -132,6 +132,8 @@ function withEvents(
   { endpoint, components }: { endpoint: Endpoint; components: Json },
 ): Json {
   if (status >= 400) return described
+  if (endpoint.media !== undefined && status === 200)
+    return { ...described, content: { [endpoint.media.split(';')[0] ?? '']: { schema: { type: 'string' } } } }
   if (endpoint.download)
     return { ...described, content: { 'application/octet-stream': { schema: { type: 'string' } } } }
   if (endpoint.events)

@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import { databaseIsAway } from '../db/db.ts'
 import type { Log } from '../log.ts'
 import { internalError, Problem, unavailable } from '../problem.ts'
+import type { ReadyAnswer } from './endpoint.ts'
 import type { Answer } from './idempotency.ts'
 
 /** An answer on the wire. A read gets a strong ETag and, when the client has it already, 304. */
@@ -16,6 +17,7 @@ export function respond(request: IncomingMessage, answer: Answer, requestId: str
     ...answer.headers,
   }
   if (answer.stream) return new Response(answer.stream, { status: answer.status, headers })
+  if (answer.ready) return respondReady(request, answer.ready, headers)
   if (isRead && answer.status === 200) {
     headers.etag = `"${createHash('sha256').update(answer.text).digest('base64url').slice(0, 27)}"`
     if (matches(request.headers['if-none-match'], headers.etag)) return empty(304, headers)
@@ -24,6 +26,17 @@ export function respond(request: IncomingMessage, answer: Answer, requestId: str
   // Without its length node would send the body in chunks.
   headers['content-length'] = String(Buffer.byteLength(answer.text))
   return new Response(answer.text, { status: answer.status, headers })
+}
+
+function respondReady(
+  request: IncomingMessage,
+  { body, etag }: ReadyAnswer,
+  headers: Record<string, string>,
+): Response {
+  headers.etag = etag
+  if (matches(request.headers['if-none-match'], etag)) return empty(304, headers)
+  headers['content-length'] = String(body.byteLength)
+  return new Response(body, { status: 200, headers })
 }
 
 function empty(status: number, { 'content-type': _, ...headers }: Record<string, string>): Response {

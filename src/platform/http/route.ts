@@ -1,6 +1,17 @@
 import type { Db } from '../db/db.ts'
 import type { Caller, CallerOf } from './caller.ts'
-import type { Body, Endpoint, Params, Progress, Query, Reply, ServerEvent, Upload, UploadOf } from './endpoint.ts'
+import type {
+  Body,
+  Endpoint,
+  Params,
+  Progress,
+  Query,
+  ReadyAnswer,
+  Reply,
+  ServerEvent,
+  Upload,
+  UploadOf,
+} from './endpoint.ts'
 
 export type Call<E extends Endpoint> = {
   params: Params<E>
@@ -15,6 +26,8 @@ export type Call<E extends Endpoint> = {
   address: string
   /** The last event that the client has seen, when it comes back to a stream. */
   lastEventId: string | undefined
+  /** How the client lets an answer be packed. */
+  acceptEncoding: string | undefined
   /** Aborts when the client is gone. */
   signal: AbortSignal
   /** Heard only by clients that asked for a stream. */
@@ -38,6 +51,7 @@ export type Outcome = {
   headers?: Record<string, string>
   events?: AsyncIterable<ServerEvent>
   bytes?: AsyncIterable<Uint8Array>
+  ready?: ReadyAnswer
 }
 
 export type UncheckedCall = {
@@ -50,6 +64,7 @@ export type UncheckedCall = {
   requestId: string
   address: string
   lastEventId: string | undefined
+  acceptEncoding: string | undefined
   signal: AbortSignal
   onProgress: (progress: unknown) => void
 }

@@ -1,6 +1,9 @@
+import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../../test/support/app.ts'
 import * as workspaces from '../../workspaces/schema.ts'
+import { createLog } from '../log.ts'
+import { failure } from './respond.ts'
 
 let app: TestApp
 beforeAll(async () => {
@@ -39,6 +42,12 @@ test('readiness fails when the database is gone, and requests say so and can be 
   expect(ready).toMatchObject({ status: 503, body: { ok: false } })
   expect(answer).toMatchObject({ status: 503, body: { code: 'unavailable', retryable: true } })
   expect((await lonely.fetch('/readyz')).status).toBe(200)
+})
+
+test('a file that is missing is no database that is away', async () => {
+  const missing = await readFile('/nowhere').catch((error: unknown) => error)
+  const { status, text } = failure(missing, { log: createLog('silent'), baseUrl: '', requestId: 'one' })
+  expect([status, JSON.parse(text).code]).toEqual([500, 'internal_error'])
 })
 
 test('a request id comes back, and one that could break a log line does not', async () => {

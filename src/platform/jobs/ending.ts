@@ -1,3 +1,4 @@
+import { databaseIsAway } from '../db/db.ts'
 import { backoffMs } from './backoff.ts'
 import { LeaseLost } from './jobs.ts'
 import type { ClaimedJob } from './sql.ts'
@@ -8,9 +9,12 @@ export type Ending =
   | { kind: 'done' }
   | { kind: 'put_back' }
   | { kind: 'retry'; error: string; retryInMs: number }
+  | { kind: 'crash'; error: string; retryInMs: number }
   | { kind: 'failed'; error: string }
 
 const ERROR_LENGTH_MAX = 2_000
+/** After a loss of the database, which says nothing of the job. */
+const OUTAGE_MS = 1_000
 
 type Run = { leaseState: 'held' | 'ending' | 'ended' | 'lost'; aborted: boolean }
 
@@ -23,6 +27,7 @@ export function endingOfReturn({ leaseState, aborted }: Run): Ending {
 export function endingOfThrow(thrown: unknown, run: Run, job: ClaimedJob): Ending {
   if (run.leaseState === 'ended' || run.leaseState === 'lost' || thrown instanceof LeaseLost) return { kind: 'none' }
   if (run.aborted) return { kind: 'put_back' }
+  if (databaseIsAway(thrown)) return { kind: 'crash', error: errorText(thrown), retryInMs: OUTAGE_MS }
   return endingOfFailure(errorText(thrown), job)
 }
 

@@ -220,8 +220,8 @@ test('a canceled or failed job that is enqueued again starts afresh', async () =
 test('a key with 0 slots is paused, a key without a limit is not', async () => {
   await using database = await testDatabase()
   await setLimit(database.db, 'paused', 0)
-  await enqueue(database.db, note, { text: 'paused' }, { limitKey: 'paused', priority: 9 })
-  await enqueue(database.db, note, { text: 'free' }, { limitKey: 'free' })
+  await enqueue(database.db, note, { text: 'paused' }, { limitKeys: ['paused'], priority: 9 })
+  await enqueue(database.db, note, { text: 'free' }, { limitKeys: ['free'] })
   const seen: string[] = []
   const kinds = [noting(async (job) => void seen.push(job.payload.text))]
   await drain(database, kinds)

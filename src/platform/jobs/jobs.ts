@@ -2,14 +2,21 @@ import type { ZodType } from 'zod'
 import { type Db, transact } from '../db/db.ts'
 import { newId } from '../ids.ts'
 import {
+  analyzeJobs,
   countWorkers,
   deleteLimit,
   deleteQueued,
   insertJobs,
+  insertSelected,
+  type JobSelect,
+  type NewJob,
   notifyWorkers,
   requestCancel,
   upsertLimit,
 } from './sql.ts'
+
+/** A worker starts so many of these a second, and no more at once than its host's memory holds. */
+export type Weight = { memoryMb: number }
 
 /** What enqueuing needs to know, so that whoever asks for a job need not import the code that runs it. */
 export type JobKind<P> = {
@@ -19,6 +26,8 @@ export type JobKind<P> = {
   priority?: number
   /** Thrown errors until the job is given up. Default 5. */
   failuresMax?: number
+  /** What a job of this kind takes of its host. Default nothing. */
+  weight?: Weight
   /** The job exists once, by itself, and comes back this long after it is done. Its payload is `{}`. */
   everySeconds?: number
 }
@@ -57,7 +66,16 @@ export class WorkerStopped extends Error {
   override name = 'WorkerStopped'
 }
 
-type EnqueueOptions = { id?: string; priority?: number; limitKey?: string; runAt?: Date }
+type EnqueueOptions = {
+  id?: string
+  priority?: number
+  runAt?: Date
+  /** `outer/inner`: outer groups take turns, and the inner groups of one do, however many jobs each has. */
+  fairGroup?: string
+  /** The job runs while each of these has a free slot for it: see `setLimit`. */
+  limitKeys?: readonly string[]
+  weight?: Weight
+}
 
 const FAILURES_MAX = 5
 const CHUNK = 5_000
@@ -78,8 +96,8 @@ export async function enqueueAll<P>(
   kind: JobKind<P>,
   jobs: readonly (EnqueueOptions & { payload: P })[],
 ): Promise<string[]> {
-  const settings = { kind: kind.kind, failuresMax: kind.failuresMax ?? FAILURES_MAX }
-  const rows = jobs.map((job) => ({ priority: kind.priority ?? 0, ...job, id: job.id ?? newId() }))
+  const settings = settingsOf(kind)
+  const rows = jobs.map((job) => rowOf(kind, job))
   // One insert cannot meet the same row twice. Reversed, because of two the first counts.
   const distinct = [...new Map(rows.toReversed().map((row) => [row.id, row])).values()]
   await transact(tx, async (inner) => {
@@ -88,6 +106,37 @@ export async function enqueueAll<P>(
     }
   })
   return rows.map((row) => row.id)
+}
+
+const settingsOf = ({ kind, failuresMax = FAILURES_MAX }: Pick<JobKind<unknown>, 'kind' | 'failuresMax'>) => ({
+  kind,
+  failuresMax,
+})
+
+/**
+ * The same for jobs that the database makes up itself, a row each: id, payload, priority, fair_group (with its slash),
+ * limit_keys (sorted), memory_mb and run_at. Answers how many there are.
+ */
+export const enqueueSelected = <P>(tx: Db, kind: JobKind<P>, select: JobSelect): Promise<number> =>
+  insertSelected(tx, settingsOf(kind), select)
+
+/** After many at once: plans that were kept from when the table was small read all of it. The server sees to it too, later. */
+export const noteManyJobs = async (db: Db): Promise<void> => void (await analyzeJobs(db))
+
+function rowOf(
+  kind: Pick<JobKind<unknown>, 'priority' | 'weight'>,
+  job: EnqueueOptions & { payload: unknown },
+): NewJob {
+  const { id = newId(), priority = kind.priority ?? 0, fairGroup = '/', weight = kind.weight, payload, runAt } = job
+  return {
+    id,
+    payload,
+    priority,
+    fairGroup: fairGroup.includes('/') ? fairGroup : `${fairGroup}/`,
+    limitKeys: [...new Set(job.limitKeys)].sort(),
+    memoryMb: weight?.memoryMb ?? 0,
+    ...(runAt && { runAt }),
+  }
 }
 
 /** Where the job stands now: never to run, asked to stop, or not there to be canceled (done, failed or unknown). */
@@ -106,7 +155,10 @@ export async function withdrawAll(tx: Db, ids: readonly string[]): Promise<void>
   await deleteQueued(tx, ids)
 }
 
-/** From the next claim on. 0 pauses the key, null lifts the limit; running jobs go on. */
+/**
+ * From the next claim on. 0 pauses the key, null lifts the limit; running jobs go on. The limit of a single word is that
+ * of every key that begins with it and has none of its own: `model` is for `model 1` and `model 2`, for each.
+ */
 export async function setLimit(tx: Db, key: string, slots: number | null): Promise<void> {
   await (slots === null ? deleteLimit(tx, key) : upsertLimit(tx, key, slots))
   await notifyWorkers(tx, 'queued')

@@ -6,9 +6,10 @@ import { newId } from '../ids.ts'
 import { beat } from './heartbeat.ts'
 import { cancel, enqueue, enqueueAll, LeaseLost } from './jobs.ts'
 import { endLease, holdLease } from './lease.ts'
-import { claimJobs, endJob } from './sql.ts'
+import { endJob } from './sql.ts'
 import {
   addEffect,
+  claimJobs,
   door,
   effects,
   effectsDatabase,

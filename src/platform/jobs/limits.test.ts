@@ -1,11 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { expect, test } from 'vitest'
-import type { Database } from '../db/db.ts'
+import type { Database, Db } from '../db/db.ts'
 import { newId } from '../ids.ts'
+import { admit } from './admission.ts'
 import { enqueue, enqueueAll, setLimit } from './jobs.ts'
-import { type Claim, claimJobs, claimQuery, putBack } from './sql.ts'
-import { door, effectsDatabase, eventually, jobRows, note, noting, testWorker } from './test-support.ts'
+import { type Claimer, lockClaims, putBack, queueQuery, takeQuery } from './sql.ts'
+import { claimJobs, door, effectsDatabase, eventually, jobRows, note, noting, testWorker } from './test-support.ts'
 
 test('a limit is exact over all workers: it is reached and never passed', async () => {
   await using database = await effectsDatabase()
@@ -27,7 +28,7 @@ test('a limit is exact over all workers: it is reached and never passed', async 
     note,
     Array.from({ length: 160 }, (_, i) => {
       const key = keys[i % 4] ?? ''
-      return { payload: { text: key }, limitKey: key, priority: i % 3 }
+      return { payload: { text: key }, limitKeys: [key], priority: i % 3 }
     }),
   )
   await using _first = testWorker(database, { kinds, slots: 16 })
@@ -41,7 +42,7 @@ test('claims for different kinds of jobs that share a key do not pass its limit,
   await setLimit(database.db, 'key', 3)
   const kinds = ['one', 'two', 'three', 'four']
   for (const kind of kinds) {
-    const jobs = Array.from({ length: 10 }, () => ({ payload: { text: kind }, limitKey: 'key' }))
+    const jobs = Array.from({ length: 10 }, () => ({ payload: { text: kind }, limitKeys: ['key'] }))
     await enqueueAll(database.db, { ...note, kind }, jobs)
   }
   for (let round = 0; round < 10; round += 1) {
@@ -68,7 +69,7 @@ test('a limit that is raised lets more in at once; one that is lowered lets none
   ]
   const running = async () => {
     const rows = await jobRows(database)
-    return rows.filter((row) => row.state === 'running' && row.limit_key === 'key').length
+    return rows.filter((row) => row.state === 'running' && row.limit_keys.includes('key')).length
   }
   /** A job without a key that has run proves that a claim took place. */
   const claimHappened = async () => {
@@ -79,7 +80,7 @@ test('a limit that is raised lets more in at once; one that is lowered lets none
   await enqueueAll(
     database.db,
     note,
-    Array.from({ length: 10 }, () => ({ payload: { text: 'keyed' }, limitKey: 'key' })),
+    Array.from({ length: 10 }, () => ({ payload: { text: 'keyed' }, limitKeys: ['key'] })),
   )
   await using _worker = testWorker(database, { kinds, slots: 16, pollMs: 60_000 })
   await eventually(running).toBe(2)
@@ -101,41 +102,83 @@ test('a limit that is raised lets more in at once; one that is lowered lets none
   expect(await running()).toBe(1)
 })
 
+test('the limit of a word is one for each key that begins with it and has none of its own', async () => {
+  await using database = await effectsDatabase()
+  await setLimit(database.db, 'model', 2)
+  await setLimit(database.db, 'model own', 1)
+  for (const key of ['model a', 'model b', 'model own', 'modelled', 'other model']) {
+    await enqueueAll(
+      database.db,
+      note,
+      Array.from({ length: 5 }, () => ({ payload: { text: key }, limitKeys: [key] })),
+    )
+  }
+  const claim = { workerId: newId(), kinds: ['note'], slots: 50, leaseMs: 60_000 }
+  const texts = (await claimJobs(database.db, claim)).map(({ payload }) => note.payload.parse(payload).text)
+  const counts = Object.entries(Object.groupBy(texts, (text) => text)).map(([key, jobs]) => [key, jobs?.length])
+  expect(Object.fromEntries(counts)).toEqual({
+    'model a': 2,
+    'model b': 2,
+    'model own': 1,
+    modelled: 5,
+    'other model': 5,
+  })
+  await setLimit(database.db, 'model', null)
+  expect(await claimJobs(database.db, claim)).toHaveLength(6)
+})
+
 test('50,000 jobs of a key that is used up neither hide another job nor cost a scan', async () => {
   await using database = await effectsDatabase()
   // The statistics of an empty table are the worst that the planner can have.
   await database.pool.query('analyze jobs')
   await setLimit(database.db, 'full', 0)
-  const full = { payload: { text: 'full' }, limitKey: 'full', priority: 5 }
+  const full = { payload: { text: 'full' }, limitKeys: ['full', 'free'], priority: 5 }
   await enqueueAll(
     database.db,
     note,
     Array.from({ length: 50_000 }, () => full),
   )
   const id = await enqueue(database.db, note, { text: 'free' })
-  const claim = { workerId: newId(), kinds: ['note'], slots: 16, leaseMs: 60_000 }
+  const claim = { workerId: newId(), host: 'here', kinds: ['note'], slots: 16, leaseMs: 60_000 }
   for (const _ of ['stale statistics', 'fresh statistics']) {
-    const plan = await claimPlan(database, claim)
-    expect(plan.scans).not.toContain('Seq Scan')
-    expect(plan.buffers).toBeLessThan(100)
+    for (const plan of await claimPlans(database, claim)) {
+      expect(plan.scans).not.toContain('Seq Scan')
+      expect(plan.buffers).toBeLessThan(100)
+    }
     await database.pool.query('analyze jobs')
   }
   expect(await claimJobs(database.db, claim)).toMatchObject([{ id }])
 })
 
 type Plan = { 'Node Type': string; 'Relation Name'?: string; 'Shared Hit Blocks': number; Plans?: Plan[] }
+type WholePlan = Plan & { 'Shared Read Blocks': number }
 
-async function claimPlan(database: Database, claim: Claim): Promise<{ scans: string[]; buffers: number }> {
-  const analyzed = sql<{ 'QUERY PLAN': { Plan: Plan & { 'Shared Read Blocks': number } }[] }>`
-    explain (analyze, buffers, format json) ${claimQuery(claim)}`
-  let plan: (Plan & { 'Shared Read Blocks': number }) | undefined
+/** Of the two statements of a claim, which is undone. */
+async function claimPlans(database: Database, claimer: Claimer): Promise<{ scans: string[]; buffers: number }[]> {
+  const plans: WholePlan[] = []
   const undone = database.db.transaction().execute(async (tx) => {
-    plan = (await analyzed.execute(tx)).rows[0]?.['QUERY PLAN'][0]?.Plan
+    await lockClaims(tx)
+    const [queue] = (await queueQuery(claimer).execute(tx)).rows
+    if (!queue) throw new Error('There is no queue.')
+    const admitted = admit(queue, { slots: claimer.slots, starts: 1, memoryMb: 1 })
+    expect(admitted.lanes.size).toBeGreaterThan(0)
+    for (const query of [queueQuery(claimer), takeQuery(claimer, admitted)]) plans.push(await planOf(tx, query))
     throw new Error('undo the claim')
   })
   await expect(undone).rejects.toThrow('undo the claim')
+  expect(plans).toHaveLength(2)
+  return plans.map((plan) => ({
+    scans: scansOfJobs(plan),
+    buffers: plan['Shared Hit Blocks'] + plan['Shared Read Blocks'],
+  }))
+}
+
+async function planOf(tx: Db, query: RawBuilder<unknown>): Promise<WholePlan> {
+  const { rows } = await sql<{ 'QUERY PLAN': { Plan: WholePlan }[] }>`
+    explain (analyze, buffers, format json) ${query}`.execute(tx)
+  const plan = rows[0]?.['QUERY PLAN'][0]?.Plan
   if (!plan) throw new Error('There is no plan.')
-  return { scans: scansOfJobs(plan), buffers: plan['Shared Hit Blocks'] + plan['Shared Read Blocks'] }
+  return plan
 }
 
 const scansOfJobs = (plan: Plan): string[] => [

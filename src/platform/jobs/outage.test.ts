@@ -70,6 +70,21 @@ test('a connection that is killed in the middle of finish costs a retry and no e
   await eventually(() => jobRows(database)).toEqual([])
 })
 
+test('a database that goes away again and again is no failure of the job that needs it', async () => {
+  await using database = await effectsDatabase()
+  const cut = noting((job) =>
+    job.finish(async (tx) => {
+      await addEffect(tx, `attempt ${job.attempt}`)
+      if (job.attempt <= 3) await killConnections(database)
+    }),
+  )
+  const kind = { ...cut, failuresMax: 2 }
+  await using _worker = testWorker(database, { kinds: [kind], leaseMs: 4_000 })
+  await enqueue(database.db, kind, { text: 'cut' })
+  await eventually(() => effects(database)).toEqual(['attempt 4'])
+  await eventually(() => jobRows(database)).toEqual([])
+})
+
 test.each([
   ['refuses', 'cut' as const, 1],
   ['does not answer', 'freeze' as const, 0],

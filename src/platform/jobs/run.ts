@@ -23,7 +23,14 @@ export async function runJob(tools: RunTools, lease: Lease): Promise<void> {
   else tools.counts[COUNTED[ending.kind]] += 1
 }
 
-const COUNTED = { none: 'done', done: 'done', put_back: 'putBack', retry: 'retried', failed: 'failed' } as const
+const COUNTED = {
+  none: 'done',
+  done: 'done',
+  put_back: 'putBack',
+  retry: 'retried',
+  crash: 'retried',
+  failed: 'failed',
+} as const
 
 async function perform({ kinds, log }: RunTools, lease: Lease): Promise<Ending> {
   const { job } = lease
@@ -64,7 +71,7 @@ async function record(tools: RunTools, lease: Lease, ending: Ending): Promise<vo
 async function recordOnce(tools: RunTools, lease: Lease, ending: Ending): Promise<void> {
   if (ending.kind === 'done') return complete(lease)
   if (ending.kind === 'failed') return endLease(lease, () => giveUp(tools, lease, ending.error))
-  const failure = ending.kind === 'retry' ? ending : undefined
+  const failure = ending.kind === 'retry' || ending.kind === 'crash' ? ending : undefined
   await endLease(lease, () => putBack(lease.database.db, lease.job, failure))
 }
 
@@ -78,7 +85,8 @@ async function giveUp({ kinds, log }: RunTools, lease: Lease, reason: string): P
     })
     log.error(about, 'jobs: a job failed for good')
   } catch (error) {
-    await putBack(database.db, job, { error: reason, retryInMs: backoffMs(job.failures + 1, Math.random()) })
+    const retryInMs = backoffMs(job.failures + 1, Math.random())
+    await putBack(database.db, job, { kind: 'retry', error: reason, retryInMs })
     log.error({ ...about, error }, 'jobs: a failed job could not be given up; it comes back')
   }
 }

@@ -1,7 +1,17 @@
 import { type RawBuilder, sql } from 'kysely'
-import { type Db, lock } from '../db/db.ts'
+import type { Db } from '../db/db.ts'
+import { kept } from '../db/kept.ts'
+import type { Admitted, Queue } from './admission.ts'
 
-export type NewJob = { id: string; payload: unknown; priority: number; limitKey?: string; runAt?: Date }
+export type NewJob = {
+  id: string
+  payload: unknown
+  priority: number
+  fairGroup: string
+  limitKeys: readonly string[]
+  memoryMb: number
+  runAt?: Date
+}
 
 /** A job with the lease under which this process holds it. */
 export type ClaimedJob = {
@@ -13,34 +23,49 @@ export type ClaimedJob = {
   failuresMax: number
   crashes: number
   everySeconds: number | null
+  memoryMb: number
   leaseId: string
 }
 
-export type Claim = { workerId: string; kinds: string[]; slots: number; leaseMs: number }
+export type Claimer = { workerId: string; host: string; kinds: readonly string[]; slots: number; leaseMs: number }
 export type LeaseKey = Pick<ClaimedJob, 'id' | 'leaseId'>
 
-const CHANNEL = 'assay_jobs'
-export const LISTEN = `listen ${CHANNEL}`
+export const CHANNEL = 'assay_jobs'
 
 /** Reaches the workers when the transaction commits. Only a hint: a worker that misses it finds out by polling. */
 export const notifyWorkers = (tx: Db, notice: 'queued' | 'cancel') =>
   sql`select pg_notify(${CHANNEL}, ${notice})`.execute(tx)
 
-export const insertJobs = (tx: Db, settings: { kind: string; failuresMax: number }, jobs: readonly NewJob[]) =>
-  sql`
+type KindSettings = { kind: string; failuresMax: number }
+
+export const insertJobs = (tx: Db, settings: KindSettings, jobs: readonly NewJob[]) =>
+  insertSelected(
+    tx,
+    settings,
+    sql`select id, payload, priority, "fairGroup" as fair_group, "limitKeys" as limit_keys, "memoryMb" as memory_mb,
+        coalesce("runAt", now()) as run_at
+      from jsonb_to_recordset(${JSON.stringify(jobs)}::jsonb) as job (id uuid, payload jsonb, priority smallint,
+        "fairGroup" text, "limitKeys" jsonb, "memoryMb" integer, "runAt" timestamptz)`,
+  )
+
+export type JobSelect = RawBuilder<unknown>
+
+/** A row for each job, with these columns and no id twice. Answers how many were not there before. */
+export async function insertSelected(tx: Db, settings: KindSettings, select: JobSelect): Promise<number> {
+  const { rows } = await sql<{ jobs: number }>`
     with inserted as (
-      insert into jobs (id, kind, payload, priority, limit_key, run_at, failures_max)
-      select id, ${settings.kind}, payload, priority, coalesce("limitKey", ''), coalesce("runAt", now()),
-        ${settings.failuresMax}
-      from jsonb_to_recordset(${JSON.stringify(jobs)}::jsonb)
-        as job (id uuid, payload jsonb, priority smallint, "limitKey" text, "runAt" timestamptz)
+      insert into jobs (id, kind, payload, priority, fair_group, limit_keys, memory_mb, run_at, failures_max)
+      select id, ${settings.kind}, payload, priority, fair_group, limit_keys, memory_mb, run_at, ${settings.failuresMax}
+      from (${select}) as job
       on conflict (id) do update set
         state = case jobs.state when 'running' then 'running' else 'queued' end,
         cancel_requested = false,
         payload = excluded.payload,
         priority = excluded.priority,
-        -- A running job keeps the slot that it took.
-        limit_key = case jobs.state when 'running' then jobs.limit_key else excluded.limit_key end,
+        fair_group = excluded.fair_group,
+        -- A running job keeps what it took.
+        limit_keys = case jobs.state when 'running' then jobs.limit_keys else excluded.limit_keys end,
+        memory_mb = case jobs.state when 'running' then jobs.memory_mb else excluded.memory_mb end,
         run_at = excluded.run_at,
         failures_max = excluded.failures_max,
         failures = 0,
@@ -48,13 +73,18 @@ export const insertJobs = (tx: Db, settings: { kind: string; failuresMax: number
         error = null,
         finished_at = null
       where jobs.state in ('failed', 'canceled') or jobs.cancel_requested
+      returning 1
     )
-    select pg_notify(${CHANNEL}, 'queued')`.execute(tx)
+    select count(*)::int as jobs, pg_notify(${CHANNEL}, 'queued') from inserted`.execute(tx)
+  return rows[0]?.jobs ?? 0
+}
+
+export const analyzeJobs = (db: Db) => sql`analyze jobs`.execute(db)
 
 /** One row for ever: starting many workers, or the same one again, changes nothing unless the kind itself changed. */
 export const upsertRecurring = (
   db: Db,
-  job: Omit<NewJob, 'limitKey' | 'runAt'> & { kind: string; failuresMax: number; everySeconds: number },
+  job: Pick<NewJob, 'id' | 'payload' | 'priority'> & { kind: string; failuresMax: number; everySeconds: number },
 ) =>
   sql`
     insert into jobs (id, kind, payload, priority, failures_max, every_seconds)
@@ -108,48 +138,88 @@ export const upsertLimit = (tx: Db, key: string, slots: number) =>
 export const deleteLimit = (tx: Db, key: string) => tx.deleteFrom('job_limits').where('key', '=', key).execute()
 
 /**
- * All claims of all workers happen one after another. Only so can limits be exact: each sees every job that runs.
- * The time is the statement's and not the transaction's, which may have waited for its turn.
+ * Claims happen one after another. Through indexes only: a bitmap scan reads the dead rows of all jobs that ran since the
+ * last vacuum, where an index scan reads each once and marks it; and a plan that was kept from an empty table must do for
+ * a full one. Nobody waits for the disk: a claim that a crash of the database undoes is a lease that nobody holds.
  */
-export async function claimJobs(db: Db, claim: Claim): Promise<ClaimedJob[]> {
-  return db.transaction().execute(async (tx) => {
-    await lock(tx, 'jobs.claim')
-    const { rows } = await claimQuery(claim).execute(tx)
-    return rows
-  })
-}
+export const lockClaims = (tx: Db) =>
+  sql`select ${kept} pg_advisory_xact_lock(hashtextextended('jobs.claim', 0)),
+    set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan', 'off', true),
+    set_config('synchronous_commit', 'off', true)`.execute(tx)
 
-export const claimQuery = ({ workerId, kinds, slots, leaseMs }: Claim) => sql<ClaimedJob>`
-  with recursive groups as (
-    -- From one group to the next through the index: the cost is the number of groups and not of jobs.
-    (select kind, limit_key, priority from jobs where state = 'queued' order by kind, limit_key, priority limit 1)
+const heads = sql`select lane, kind, priority, fair_group, limit_keys, memory_mb from jobs where state = 'queued'`
+
+/** All that admission asks about, in one look. Its cost is in lanes and in jobs that run, not in jobs that wait. */
+export const queueQuery = ({ kinds, slots, host, workerId }: Claimer) => sql<Queue & { startsMsAgo: number[] }>`
+  ${kept} with recursive walk as (
+    -- From lane to lane through the index, to the oldest job of each.
+    (${heads} order by lane, run_at, id limit 1)
     union all
-    select next.* from groups cross join lateral (
-      select kind, limit_key, priority from jobs
-      where state = 'queued' and (kind, limit_key, priority) > (groups.kind, groups.limit_key, groups.priority)
-      order by kind, limit_key, priority limit 1
+    select next.* from walk cross join lateral (
+      ${heads} and jobs.lane > walk.lane order by lane, run_at, id limit 1
     ) as next
-  ), free as (
-    -- Counted anew each time, per key: a counter could drift, and a join would scan all that runs for every group.
-    select groups.*, least(${slots}::int, job_limits.slots - (
-      select count(*) from jobs where state = 'running' and limit_key = job_limits.key
-    )) as slots
-    from groups left join job_limits on job_limits.key = groups.limit_key
-    where groups.kind = any(${kinds}::text[])
+  ), lanes as (
+    select * from walk where kind = any(${kinds}::text[])
   ), due as (
-    select job.id, job.run_at, free.priority, free.slots,
-      row_number() over (partition by free.limit_key order by free.priority desc, job.run_at, job.id) as place
-    from free cross join lateral (
-      select id, run_at from jobs
-      where state = 'queued' and kind = free.kind and limit_key = free.limit_key and priority = free.priority
-        and run_at <= statement_timestamp()
-      order by run_at, id limit greatest(free.slots, 0)
+    select lanes.*, row_number() over (order by job.run_at, job.id) as place
+    from lanes cross join lateral (
+      select run_at, id from jobs
+      where state = 'queued' and jobs.lane = lanes.lane and run_at <= statement_timestamp()
+      order by run_at, id limit ${slots}::int
     ) as job
-  ), chosen as (
-    select id from due where place <= slots order by priority desc, run_at, id limit ${slots}::int
-  ), locked as (
+  ), places as (
+    -- By all columns: joined to the lanes again, it could be aggregated once for each of them.
+    select lane, priority, fair_group, limit_keys, memory_mb, json_agg(place order by place) as places
+    from due group by lane, priority, fair_group, limit_keys, memory_mb
+  ), running as (
+    -- Counted anew each time: a counter could drift.
+    select fair_group, limit_keys, count(*) as jobs,
+      sum(memory_mb) filter (where worker_id = ${workerId} or host = ${host}) as memory_mb
+    from jobs left join workers on workers.id = worker_id where state = 'running' group by fair_group, limit_keys
+  )
+  select
+    (select coalesce(json_agg(json_build_object('lane', lane, 'priority', priority, 'fairGroup', fair_group,
+      'limitKeys', limit_keys, 'memoryMb', memory_mb, 'places', places)), '[]') from places) as lanes,
+    (select coalesce(json_agg(json_build_object('fairGroup', fair_group, 'limitKeys', limit_keys, 'jobs', jobs)), '[]')
+      from running) as running,
+    (select coalesce(sum(memory_mb), 0)::int8 from running) as "memoryMbTaken",
+    -- A key without a limit of its own has that of its first word.
+    (select coalesce(json_agg(json_build_object('key', wanted.key, 'slots', coalesce(own.slots, common.slots))), '[]')
+      from (select distinct jsonb_array_elements_text(limit_keys) as key from lanes) as wanted
+      left join job_limits as own on own.key = wanted.key
+      left join job_limits as common on common.key = split_part(wanted.key, ' ', 1)
+      where coalesce(own.slots, common.slots) is not null) as limits,
+    (select coalesce(json_agg(extract(epoch from statement_timestamp() - at)::float8 * 1000 order by at), '[]')
+      from host_starts cross join unnest(started_at) as at
+      where host = ${host} and at > statement_timestamp() - interval '1 s') as "startsMsAgo",
+    (select coalesce(json_agg(json_build_object('fairGroup', fair_group,
+      'served', (extract(epoch from served_at) * 1000000)::int8)), '[]') from job_turns
+      where fair_group in (select fair_group from lanes union select split_part(fair_group, '/', 1) from lanes)) as turns`
+
+/** Of those before, only what still counts is kept. */
+export const noteStarts = (tx: Db, host: string, count: number) =>
+  sql`
+    insert into host_starts (host, started_at) values (${host}, array_fill(statement_timestamp(), array[${count}::int]))
+    on conflict (host) do update set started_at = array(
+      select at from unnest(host_starts.started_at) as at where at > statement_timestamp() - interval '1 s'
+    ) || excluded.started_at`.execute(tx)
+
+/** The oldest of each lane, and a note of whose turn it was. */
+export const takeQuery = ({ workerId, leaseMs }: Claimer, { lanes, served }: Admitted) => sql<ClaimedJob>`
+  ${kept} with locked as (
     -- Skips what someone is canceling just now: a claim must not wait while all the others wait for it.
-    select id from jobs where id in (select id from chosen) and state = 'queued' for update skip locked
+    select job.id
+    from unnest(${[...lanes.keys()]}::uuid[], ${[...lanes.values()]}::int[]) as admitted (lane, jobs)
+    cross join lateral (
+      select id from jobs
+      where state = 'queued' and jobs.lane = admitted.lane and run_at <= statement_timestamp()
+      order by run_at, id limit admitted.jobs for update skip locked
+    ) as job
+  ), turns as (
+    insert into job_turns (fair_group, served_at)
+    select name, statement_timestamp() + place * interval '1 us'
+    from unnest(${served}::text[]) with ordinality as turn (name, place)
+    on conflict (fair_group) do update set served_at = excluded.served_at
   )
   update jobs set
     state = 'running',
@@ -157,9 +227,10 @@ export const claimQuery = ({ workerId, kinds, slots, leaseMs }: Claim) => sql<Cl
     lease_id = gen_random_uuid(),
     leased_until = statement_timestamp() + ${leaseMs}::int * interval '1 ms',
     worker_id = ${workerId}
-  from locked where jobs.id = locked.id
-  returning jobs.id, kind, payload, attempt, failures, failures_max as "failuresMax", crashes,
-    every_seconds as "everySeconds", lease_id as "leaseId"`
+  -- As an array: of a join the planner expects so many rows that it reads the whole table.
+  where id = any(array(select id from locked))
+  returning id, kind, payload, attempt, failures, failures_max as "failuresMax", crashes,
+    every_seconds as "everySeconds", memory_mb as "memoryMb", lease_id as "leaseId"`
 
 /** Renews what it can and tells which leases are still held. A row that is locked is in a transaction of its holder. */
 export async function renewLeases(db: Db, leases: readonly LeaseKey[], leaseMs: number) {
@@ -197,7 +268,7 @@ const unlessCanceled = sql`
 /** Done: an ordinary job is gone, a recurring one waits for its next turn. False: the lease is lost. */
 export async function endJob(tx: Db, lease: LeaseKey & Pick<ClaimedJob, 'everySeconds'>): Promise<boolean> {
   const held = sql`where id = ${lease.id} and lease_id = ${lease.leaseId}`
-  if (lease.everySeconds === null) return touched(tx, sql`delete from jobs ${held}`)
+  if (lease.everySeconds === null) return touched(tx, sql`${kept} delete from jobs ${held}`)
   return touched(
     tx,
     sql`update jobs set ${unlessCanceled}, ${noLease}, failures = 0, crashes = 0, error = null,
@@ -205,10 +276,13 @@ export async function endJob(tx: Db, lease: LeaseKey & Pick<ClaimedJob, 'everySe
   )
 }
 
+type Failure = { kind: 'retry' | 'crash'; error: string; retryInMs: number }
+
 /** Back to its place in the queue, or canceled if that was asked for meanwhile. False: the lease is lost. */
-export function putBack(db: Db, lease: LeaseKey, failure?: { error: string; retryInMs: number }): Promise<boolean> {
+export function putBack(db: Db, lease: LeaseKey, failure?: Failure): Promise<boolean> {
+  const counter = sql.ref(failure?.kind === 'crash' ? 'crashes' : 'failures')
   const later = failure
-    ? sql`, failures = failures + 1, error = ${failure.error},
+    ? sql`, ${counter} = ${counter} + 1, error = ${failure.error},
       run_at = now() + ${failure.retryInMs}::float8 * interval '1 ms'`
     : sql``
   return touched(
@@ -252,6 +326,8 @@ export async function sweepEnded(tx: Db): Promise<void> {
   await sql`delete from jobs where state in ('failed', 'canceled') and finished_at < now() - interval '7 days'`.execute(
     tx,
   )
+  // A group that is forgotten counts as never served. After a day that makes no difference.
+  await sql`delete from job_turns where served_at < now() - interval '1 day'`.execute(tx)
   await sql`delete from workers where seen_at < now() - interval '1 hour'`.execute(tx)
 }
 

@@ -3,8 +3,9 @@ import { expect } from 'vitest'
 import { z } from 'zod'
 import { type TestDatabase, testDatabase } from '../../../test/support/database.ts'
 import { type Database, type Db, transact } from '../db/db.ts'
+import { type Claim, claim } from './claim.ts'
 import type { Job, JobKind, JobLog, RunnableKind } from './jobs.ts'
-import { reapExpired } from './sql.ts'
+import { type ClaimedJob, reapExpired } from './sql.ts'
 import { startWorker, type Worker, type WorkerOptions } from './worker.ts'
 
 export const silent: JobLog = { info: () => {}, warn: () => {}, error: () => {} }
@@ -36,7 +37,7 @@ export async function effects(database: Database): Promise<string[]> {
 export type JobRow = {
   id: string
   state: string
-  limit_key: string
+  limit_keys: string[]
   attempt: number
   failures: number
   crashes: number
@@ -48,7 +49,7 @@ export type JobRow = {
 /** All rows, the engine's own recurring job left out. */
 export async function jobRows(database: Database): Promise<JobRow[]> {
   const { rows } = await database.pool.query<JobRow>(
-    `select id, state, limit_key, attempt, failures, crashes, error, worker_id,
+    `select id, state, limit_keys, attempt, failures, crashes, error, worker_id,
       extract(epoch from run_at - now())::float8 as wait_seconds
     from jobs where kind <> 'jobs.sweep' order by created_at, id`,
   )
@@ -67,6 +68,9 @@ export function testWorker(
 
 /** Waits until it is so, and says what was there instead if it never is. */
 export const eventually = <T>(read: () => T | Promise<T>) => expect.poll(read, { timeout: 20_000, interval: 10 })
+
+/** What a claim got, and nothing else of it. */
+export const claimJobs = async (db: Db, wish: Claim): Promise<ClaimedJob[]> => (await claim(db, wish)).jobs
 
 /** What happens to the job of a worker that froze: its lease runs out and is taken back. */
 export const stealLease = (database: Database, id: string): Promise<boolean> =>

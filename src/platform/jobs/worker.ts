@@ -3,13 +3,14 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { connect, type Database } from '../db/db.ts'
 import { newId } from '../ids.ts'
 import { type Bell, createBell } from './bell.ts'
+import { claim } from './claim.ts'
 import { beat } from './heartbeat.ts'
 import { type JobLog, type RunnableKind, WorkerStopped } from './jobs.ts'
 import { holdLease, type Lease, loseLease } from './lease.ts'
 import { createOutage, type Outage } from './outage.ts'
 import { type RecurringJob, recurringJobs, registerRecurring } from './recurring.ts'
 import { type Counts, runJob } from './run.ts'
-import { type ClaimedJob, claimJobs, deleteWorker, putBack } from './sql.ts'
+import { type ClaimedJob, deleteWorker, putBack, upsertWorker } from './sql.ts'
 import { sweep } from './sweep.ts'
 import { listen } from './wake.ts'
 
@@ -18,6 +19,10 @@ export type WorkerOptions = {
   kinds: readonly RunnableKind[]
   /** Jobs that run at once in this process. */
   slots: number
+  /** Starts in any second of jobs that weigh something, over all workers of this host. Default: no limit. */
+  startsPerSecond?: number
+  /** What those jobs may take together, likewise. Default: no limit. */
+  memoryMb?: number
   log: JobLog
   leaseMs?: number
   pollMs?: number
@@ -40,6 +45,7 @@ type State = Required<Omit<WorkerOptions, 'kinds'>> & {
   outage: Outage
   claimBell: Bell
   beatBell: Bell
+  nextClaimMs: number
   phase: 'working' | 'stopping' | 'stopped'
 }
 
@@ -49,6 +55,8 @@ const LEASE_MS = 30_000
 const POLL_MS = 1_000
 /** Jobs that come or end within this time are one claim: claims of all workers stand in one line. */
 const BURST_MS = 10
+/** A claim costs its slots times the lanes that wait, and the others wait for it. */
+const CLAIM_MAX = 50
 const RETRY_MS = 1_000
 /** What a handler gets to give back its sandbox after its signal aborted. */
 const ABORT_GRACE_MS = 5_000
@@ -83,6 +91,7 @@ function createState(options: WorkerOptions): State {
   return {
     leaseMs: LEASE_MS,
     pollMs: POLL_MS,
+    ...{ memoryMb: Number.POSITIVE_INFINITY, startsPerSecond: Number.POSITIVE_INFINITY },
     ...options,
     worker: { id: newId(), host: hostname(), processId: process.pid },
     kinds: byKind,
@@ -93,6 +102,7 @@ function createState(options: WorkerOptions): State {
     outage: createOutage(options.log),
     claimBell: createBell(),
     beatBell: createBell(),
+    nextClaimMs: POLL_MS,
     phase: 'working',
   }
 }
@@ -103,23 +113,38 @@ function hear(state: State, notice: string): void {
 }
 
 async function claimLoop(state: State): Promise<void> {
-  while (!(await tried(state, 'register', () => registerRecurring(state.own.db, state.recurring)))) {
+  while (!(await tried(state, 'register', () => register(state)))) {
     await state.claimBell.wait(RETRY_MS)
     if (state.phase !== 'working') return
   }
   while (state.phase === 'working') {
     await tried(state, 'claim', () => claimFree(state))
     await pause(BURST_MS)
-    await state.claimBell.wait(state.pollMs)
+    await state.claimBell.wait(state.nextClaimMs)
   }
 }
 
+/** Before the first claim: the memory that its jobs take is counted by its host, which stands in its row. */
+async function register(state: State): Promise<void> {
+  await upsertWorker(state.own.db, state.worker)
+  await registerRecurring(state.own.db, state.recurring)
+}
+
 async function claimFree(state: State): Promise<void> {
-  const slots = state.slots - state.running.size
+  state.nextClaimMs = state.pollMs
+  const slots = Math.min(CLAIM_MAX, state.slots - state.running.size)
   if (slots <= 0) return
   const claimedAt = performance.now()
-  const claim = { workerId: state.worker.id, kinds: [...state.kinds.keys()], slots, leaseMs: state.leaseMs }
-  const jobs = await claimJobs(state.own.db, claim)
+  const { startsPerSecond, memoryMb, leaseMs } = state
+  const { jobs, nextStartMs = state.pollMs } = await claim(state.own.db, {
+    workerId: state.worker.id,
+    host: state.worker.host,
+    kinds: [...state.kinds.keys()],
+    ...{ slots, startsPerSecond, memoryMb, leaseMs },
+  })
+  // Some job may wait for the next start.
+  state.nextClaimMs = Math.min(state.pollMs, nextStartMs)
+  if (jobs.length === CLAIM_MAX) state.claimBell.ring()
   // The stop came while the claim was on its way.
   if (state.phase !== 'working') return putBackAll(state, jobs)
   for (const job of jobs) start(state, job, claimedAt)

@@ -10,7 +10,7 @@ export function startDeadline(timeoutMs: number, expired: () => Error, caller: A
 }
 
 /** For work that cannot be cancelled, such as a name look-up in the operating system. */
-export async function before<Result>({ signal }: Deadline, work: Promise<Result>): Promise<Result> {
+export async function before<Result>({ signal }: Pick<Deadline, 'signal'>, work: Promise<Result>): Promise<Result> {
   signal.throwIfAborted()
   const ended = new Promise<never>((_, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason), { once: true })

@@ -155,7 +155,11 @@ async function sendHop(tools: Tools, hop: Hop, deadline: Deadline): Promise<Answ
 }
 
 /** The one look-up of this hop: the connection goes to these addresses, so a name that changes in between is no danger. */
-async function checkedAddresses({ resolve }: Tools, hop: Hop, deadline: Deadline): Promise<string[]> {
+export async function checkedAddresses(
+  { resolve }: Pick<Tools, 'resolve'>,
+  hop: Pick<Hop, 'url' | 'rule'>,
+  deadline: Pick<Deadline, 'signal'>,
+): Promise<string[]> {
   const host = hostOf(hop.url)
   const look = isIP(host) === 0 ? resolve(host) : Promise.resolve([host])
   const addresses = await before(deadline, look).catch((error: unknown) => {
@@ -194,7 +198,7 @@ function explain(error: unknown, url: URL, { signal }: Deadline): unknown {
 const unreachable = (url: URL, error: unknown) =>
   new OutboundFailed('unreachable', url, `the connection broke or could not be made (${codeOf(error)})`)
 
-function codeOf(error: unknown): string {
+export function codeOf(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown'
   if ('code' in error && typeof error.code === 'string') return error.code
   return error.cause === undefined ? error.name : codeOf(error.cause)

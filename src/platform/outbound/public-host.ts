@@ -23,3 +23,20 @@ export async function resolveName(host: string): Promise<string[]> {
   const found = await lookup(host, { all: true })
   return found.map(({ address }) => address)
 }
+
+const REMEMBERED_MS = 15_000
+const NAMES_MAX = 1000
+
+/** For those who ask for the same few names many times a second. */
+export function remembered(resolve: Resolve): Resolve {
+  const known = new Map<string, { addresses: Promise<string[]>; until: number }>()
+  return (host) => {
+    const found = known.get(host)
+    if (found && found.until > Date.now()) return found.addresses
+    if (known.size >= NAMES_MAX) known.clear()
+    const addresses = resolve(host)
+    known.set(host, { addresses, until: Date.now() + REMEMBERED_MS })
+    addresses.catch(() => known.delete(host)) // a failure is not kept
+    return addresses
+  }
+}

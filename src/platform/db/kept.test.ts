@@ -1,0 +1,39 @@
+import { sql } from 'kysely'
+import { expect, test } from 'vitest'
+import { testDatabase } from '../../../test/support/database.ts'
+import { connect } from './db.ts'
+import { kept } from './kept.ts'
+
+test('what is kept is prepared once for a connection, whatever its values, and other statements are not', async () => {
+  await using database = await testDatabase()
+  const own = connect(database.url, { max: 1, onError: () => {} })
+  for (const n of [1, 2, 3]) {
+    expect((await sql`${kept} select ${n}::int * 2 as twice`.execute(own.db)).rows).toEqual([{ twice: 2 * n }])
+    expect((await sql`select ${n}::int * 3 as thrice`.execute(own.db)).rows).toEqual([{ thrice: 3 * n }])
+  }
+  const { rows } = await sql<{ statement: string }>`select statement from pg_prepared_statements`.execute(own.db)
+  expect(rows.map(({ statement }) => statement)).toEqual(['/* kept */ select $1::int * 2 as twice'])
+  await own.close()
+})
+
+test('it is right in transactions, after an error, and when its table has changed', async () => {
+  await using database = await testDatabase()
+  const own = connect(database.url, { max: 1, onError: () => {} })
+  await sql`create table numbers (n integer not null)`.execute(own.db)
+  const add = (db: typeof own.db, n: number | null) => sql`${kept} insert into numbers values (${n})`.execute(db)
+  const count = async () =>
+    (await sql<{ count: number }>`${kept} select count(*)::int as count from numbers`.execute(own.db)).rows[0]?.count
+  await add(own.db, 1)
+  await expect(add(own.db, null)).rejects.toThrow(/null/)
+  await expect(
+    own.db.transaction().execute(async (tx) => {
+      await add(tx, 2)
+      await add(tx, null)
+    }),
+  ).rejects.toThrow(/null/)
+  expect(await count()).toBe(1)
+  await sql`alter table numbers alter column n drop not null, add column m text`.execute(own.db)
+  await add(own.db, null)
+  expect(await count()).toBe(2)
+  await own.close()
+})
