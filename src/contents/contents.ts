@@ -30,6 +30,12 @@ export async function sweepContents({ db, blobs }: { db: Db; blobs: Blobs }): Pr
 /** Of what we packed ourselves, and checked before. */
 const OWN = { entries: FILES_MAX, totalBytes: TASK_BYTES_MAX, ratio: Number.POSITIVE_INFINITY, timeMs: 600_000 }
 
+/** Every file of a task that is kept. Each must be read to its end before the next is asked for. */
+export async function* openContent(blobs: Blobs, archive: Digest) {
+  for await (const { path, content } of tarEntries(tarStream(await blobs.get(archive), OWN)))
+    yield { path, content: content() }
+}
+
 /** The bytes of one file of a task that is kept. They are whole only when the stream ends without an error. */
 export async function* readContentFile(blobs: Blobs, archive: Digest, path: string): AsyncGenerator<Buffer> {
   // To the end, also after the file: only there the blob tells whether it was what it should be.

@@ -60,18 +60,23 @@ async function take(path: string): Promise<boolean> {
   const owner = Number(await readFile(path, 'utf8').catch(() => '0'))
   if (owner !== 0 && !isGone(owner)) return false
   await rm(path, { force: true })
-  return writeFile(path, String(process.pid), { flag: 'wx' }).then(
-    () => true,
-    () => false,
-  )
+  try {
+    await writeFile(path, String(process.pid), { flag: 'wx' })
+    return true
+  } catch (error) {
+    if (codeOf(error) === 'EEXIST') return false
+    throw error
+  }
 }
+
+const codeOf = (error: unknown): unknown => (error instanceof Error && 'code' in error ? error.code : undefined)
 
 function isGone(pid: number): boolean {
   try {
     process.kill(pid, 0)
     return false
   } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'ESRCH'
+    return codeOf(error) === 'ESRCH'
   }
 }
 
@@ -80,6 +85,9 @@ async function openDraft({ db, blobs }: DraftTools, folder: string): Promise<Dra
   const index = await draftIndex(join(folder, 'tasks.jsonl'))
   const drafted = taskStore(draftBlobs, index)
   const kept = contents({ db, blobs })
+  /** Its row is there and its blob is not, and the draft can mend that. */
+  const isLost = async ({ archive }: StoredTask): Promise<boolean> =>
+    (await draftBlobs.find(archive)) !== undefined && (await blobs.find(archive)) === undefined
   return {
     store: {
       find: async (digests) => new Map([...(await drafted.find(digests)), ...(await kept.find(digests))]),
@@ -107,8 +115,8 @@ async function openDraft({ db, blobs }: DraftTools, folder: string): Promise<Dra
     },
     async keep(tasks) {
       const there = await kept.find(tasks.map((task) => task.digest))
-      const fresh = tasks.filter(({ digest }) => !there.has(digest))
-      await inParallel(fresh, PARALLEL, new AbortController().signal, async (task) => {
+      await inParallel(tasks, PARALLEL, new AbortController().signal, async (task) => {
+        if (there.has(task.digest) && !(await isLost(task))) return
         // The row first: a row without its blob is swept away one day, a blob without a row never.
         await insertContent(db, task)
         await blobs.put(await draftBlobs.get(task.archive), { expect: task.archive })
@@ -118,7 +126,12 @@ async function openDraft({ db, blobs }: DraftTools, folder: string): Promise<Dra
 }
 
 const DigestText = z.custom<StoredTask['digest']>(isDigest)
-const Line = z.object({ digest: DigestText, archive: DigestText, bytes: z.number() })
+const Line = z.object({
+  digest: DigestText,
+  archive: DigestText,
+  bytes: z.number(),
+  memoryMb: z.number().nullable().default(null),
+})
 
 /** A line for each task. The last one may have been cut off by a crash, and then does not count. */
 async function draftIndex(path: string): Promise<TaskIndex> {

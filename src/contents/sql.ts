@@ -10,24 +10,27 @@ export async function useContents(db: Db, digests: readonly string[]): Promise<S
     .updateTable('task_contents')
     .set({ used_at: sql<Date>`now()` })
     .where('digest', 'in', digests)
-    .returning(['digest', 'archive', 'bytes'])
+    .returning(['digest', 'archive', 'bytes', 'memory_mb'])
     .execute()
-  return rows.map((row) => ({ digest: digestOf(row.digest), archive: digestOf(row.archive), bytes: row.bytes }))
+  return rows.map(({ digest, archive, bytes, memory_mb: memoryMb }) => ({
+    ...{ digest: digestOf(digest), archive: digestOf(archive), bytes, memoryMb },
+  }))
 }
 
-export const insertContent = (db: Db, task: StoredTask) =>
+export const insertContent = (db: Db, { digest, memoryMb, ...packed }: StoredTask) =>
   db
     .insertInto('task_contents')
-    .values(task)
+    .values({ digest, memory_mb: memoryMb, ...packed })
     .onConflict((conflict) =>
-      conflict.column('digest').doUpdateSet({ archive: task.archive, bytes: task.bytes, used_at: sql<Date>`now()` }),
+      conflict.column('digest').doUpdateSet({ memory_mb: memoryMb, ...packed, used_at: sql<Date>`now()` }),
     )
     .execute()
 
 const UNUSED = sql<boolean>`used_at < now() - interval '1 day'
   and not exists (select from benchmark_tasks where benchmark_tasks.digest = task_contents.digest)
   and not exists (select from comparison_tasks where comparison_tasks.digest = task_contents.digest)
-  and not exists (select from batch_tasks where batch_tasks.digest = task_contents.digest)`
+  and not exists (select from batch_tasks where batch_tasks.digest = task_contents.digest)
+  and not exists (select from public_tasks where public_tasks.digest = task_contents.digest)`
 
 export const listUnusedContents = async (db: Db, limit: number): Promise<Digest[]> => {
   const rows = await db.selectFrom('task_contents').select('digest').where(UNUSED).limit(limit).execute()

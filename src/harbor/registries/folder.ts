@@ -41,6 +41,7 @@ export function folderRegistry({ name, ...options }: FolderRegistryOptions): Reg
       return resolve({ folder: join(folder, reference.org, reference.name), root, registry: name, tasksMax }, reference)
     },
     async open() {
+      await expectFolder(folder, name)
       return {
         async fetch({ at }) {
           if (at.kind !== 'folder') throw new Error('This task was not resolved by a folder.')

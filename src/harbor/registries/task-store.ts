@@ -1,14 +1,15 @@
 import type { Readable } from 'node:stream'
 import type { Blobs, Digest } from '../../platform/blobs/blobs.ts'
 import { unpack } from '../archive.ts'
+import { declaredMemoryMb } from '../declared-memory.ts'
 import { pack } from '../pack.ts'
 import type { FileSource } from '../source.ts'
 
 /**
  * A task as we keep it: packed by ourselves, so that nothing is in it which the digest does not cover. Many datasets
- * share one.
+ * share one. Its memory is what it says that it needs, if it does.
  */
-export type StoredTask = { digest: Digest; archive: Digest; bytes: number }
+export type StoredTask = { digest: Digest; archive: Digest; bytes: number; memoryMb: number | null }
 
 /** Which blob holds which task. A blob is known by its own bytes, a task by its files: somebody has to remember. */
 export type TaskIndex = {
@@ -38,7 +39,7 @@ export function taskStore(blobs: Blobs, index: TaskIndex): TaskStore {
     },
     async put(digest, source) {
       const { digest: archive, bytes } = await blobs.put(await pack(source, { isPackage: true, level: QUICK }))
-      const task = { digest, archive, bytes }
+      const task = { digest, archive, bytes, memoryMb: await declaredMemoryMb(source) }
       await index.add(task)
       return task
     },

@@ -14,7 +14,7 @@ const MATCHES_MAX = 100
 const credentialsOf = oncePer(({ texts }: View): Credential[] => texts.flatMap(credentialsIn))
 
 /** The value itself must not enter a message. */
-const credentialsIn = ({ path, text }: TextFile): Credential[] =>
+export const credentialsIn = ({ path, text }: TextFile): Credential[] =>
   CREDENTIAL_FORMATS.filter(({ hint }) => text.includes(hint)).flatMap(({ name, pattern, isIssued }) => {
     const real = text
       .matchAll(pattern)
