@@ -1,5 +1,28 @@
+import { claudeCode } from './claude-code.ts'
+import { codex } from './codex.ts'
+import { copilot } from './copilot.ts'
+import { geminiCli } from './gemini-cli.ts'
 import type { Harness } from './harness.ts'
+import { kimiCode } from './kimi-code.ts'
+import { mini } from './mini.ts'
 import { nop } from './nop.ts'
+import { opencode } from './opencode.ts'
 import { oracle } from './oracle.ts'
+import { pi } from './pi.ts'
+import { qwenCode } from './qwen-code.ts'
 
-export const harnesses: readonly Harness[] = [oracle, nop]
+export const harnesses: readonly Harness[] = [
+  oracle,
+  nop,
+  claudeCode,
+  codex,
+  geminiCli,
+  opencode,
+  pi,
+  copilot,
+  qwenCode,
+  kimiCode,
+  mini,
+]
+
+export const findHarness = (id: string): Harness | undefined => harnesses.find((harness) => harness.id === id)

@@ -1,9 +1,11 @@
-import type { Harness } from './harness.ts'
+import { type Harness, noModel } from './harness.ts'
 
 /** Runs the author's own solution. A task on which it does not score 1 is broken. */
 export const oracle: Harness = {
   id: 'oracle',
-  needsModel: false,
+  name: "The author's solution",
+  version: '1',
+  ...noModel,
   isOfTheTask: true,
   plan: ({ solution }, { solutionEnv }) => {
     if (!solution) return undefined

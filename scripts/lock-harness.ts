@@ -1,0 +1,70 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import type { Lock, Tarball } from '../src/harnesses/bundles/bundle.ts'
+
+// node scripts/lock-harness.ts [id …] [--version 1.2.3]: asks the registry for the archives of each program, and writes
+// them into its lock. Without ids: all of them, at the versions they have.
+
+const FOLDER = join(import.meta.dirname, '../src/harnesses/bundles')
+const CPUS = ['x64', 'arm64']
+/** Where the one archive of a program that needs no other is unpacked. */
+const PROGRAM = 'program'
+
+type Locked = {
+  name?: string
+  version: string
+  integrity?: string
+  os?: string[]
+  cpu?: string[]
+  libc?: string[]
+}
+
+const { values, positionals } = parseArgs({ options: { version: { type: 'string' } }, allowPositionals: true })
+const all = readdirSync(FOLDER).flatMap((name) => /^(.+)\.lock\.json$/.exec(name)?.[1] ?? [])
+for (const id of positionals.length > 0 ? positionals : all) {
+  const path = join(FOLDER, `${id}.lock.json`)
+  const lock: Lock = JSON.parse(readFileSync(path, 'utf8'))
+  const wanted = { ...lock, version: values.version ?? lock.version }
+  const tarballs = wanted.only ? programs(wanted) : tree(wanted)
+  writeFileSync(path, `${JSON.stringify({ ...wanted, tarballs }, null, 2)}\n`)
+  console.log(`${id} ${wanted.version}: ${tarballs.length} archives`)
+}
+
+/** The program itself for each kind of machine, which needs nothing besides. */
+function programs({ only = [], version }: Lock): Tarball[] {
+  return only.map((spec) => {
+    const [name, tag = version] = spec.replaceAll('$version', version).split(/(?<=.)@/)
+    const cpu = CPUS.find((each) => spec.endsWith(each))
+    if (name === undefined || cpu === undefined) throw new Error(`${spec} names no kind of machine.`)
+    const integrity = execFileSync('npm', ['view', `${name}@${tag}`, 'dist.integrity'], { encoding: 'utf8' }).trim()
+    return { path: PROGRAM, name, version: tag, integrity, cpu }
+  })
+}
+
+/** The package with all that it depends on, as npm would lay it out on Linux with glibc. */
+function tree({ package: name, version }: Lock): Tarball[] {
+  const folder = mkdtempSync(join(tmpdir(), 'assay-lock-'))
+  try {
+    writeFileSync(join(folder, 'package.json'), JSON.stringify({ dependencies: { [name]: version } }))
+    const words = ['install', '--package-lock-only', '--ignore-scripts', '--no-audit', '--no-fund']
+    execFileSync('npm', words, { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] })
+    const { packages }: { packages: Record<string, Locked> } = JSON.parse(
+      readFileSync(join(folder, 'package-lock.json'), 'utf8'),
+    )
+    return Object.entries(packages).flatMap(([path, locked]) => (path === '' ? [] : tarballOf(path, locked)))
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+function tarballOf(path: string, { name, version, integrity, os, cpu, libc }: Locked): Tarball[] {
+  if (os && !os.includes('linux')) return []
+  if (libc && !libc.includes('glibc')) return []
+  if (integrity === undefined) throw new Error(`${path} has no integrity.`)
+  const archive = { path, name: name ?? path.slice(path.lastIndexOf('node_modules/') + 13), version, integrity }
+  if (!cpu || CPUS.every((each) => cpu.includes(each))) return [archive]
+  return CPUS.filter((each) => cpu.includes(each)).map((each) => ({ ...archive, cpu: each }))
+}

@@ -1,0 +1,100 @@
+import { arch } from 'node:process'
+import { stringify } from 'smol-toml'
+import { nativeBundle } from './bundles/bundle.ts'
+import lock from './bundles/codex.lock.json' with { type: 'json' }
+import { envOf, type Harness, HOME, requireAccess, type ToolServer } from './harness.ts'
+import { HarnessUnfit } from './harness-unfit.ts'
+import { type JsonObject, objectAt, objectsAt, textAt } from './json.ts'
+import { sayableIn } from './levels.ts'
+import type { ModelAccess } from './model-access.ts'
+import type { Moment } from './trajectory.ts'
+
+const MACHINES: Record<string, string> = { x64: 'x86_64', arm64: 'aarch64' }
+const VENDOR = `program/vendor/${MACHINES[arch] ?? arch}-unknown-linux-musl`
+const PROGRAM = `${VENDOR}/bin/codex`
+const CONFIG = '.codex'
+const PROVIDER = 'assay'
+const KEY = 'ASSAY_MODEL_TOKEN'
+/** No answer for so long is none. The gateway keeps a stream alive. */
+const IDLE_MS = 10 * 60_000
+
+export const codex: Harness = {
+  id: 'codex',
+  name: 'Codex',
+  version: lock.version,
+  protocols: ['openai-responses'],
+  bundle: nativeBundle('codex', lock, PROGRAM),
+  helpers: [],
+  protocolFor: (model, _level, wire) => sayableIn(VOCABULARY, codex.protocols, model, wire),
+  plan({ instruction }, { mcpServers }, given) {
+    const access = requireAccess(codex, given)
+    return {
+      command: [
+        ...[`/assay/bundle/${PROGRAM}`, 'exec', '--json', '--skip-git-repo-check'],
+        ...['--dangerously-bypass-approvals-and-sandbox', '--disable', 'plugins', '-m', access.model, '-'],
+      ],
+      env: envOf({ CODEX_HOME: `${HOME}/${CONFIG}`, [KEY]: access.token }),
+      folders: [],
+      files: [{ path: `${CONFIG}/config.toml`, text: stringify(settings(access, mcpServers)) }],
+      skills: `${CONFIG}/skills`,
+      input: instruction,
+    }
+  },
+  moments,
+}
+
+/** It passes on every effort as it is. */
+const VOCABULARY = { 'openai-responses': { efforts: 'any', budgets: false, off: false, silence: false } } as const
+
+const settings = ({ baseUrl, wireLevel }: ModelAccess, servers: ToolServer[]) => ({
+  model_provider: PROVIDER,
+  ...('effort' in wireLevel ? { model_reasoning_effort: wireLevel.effort } : {}),
+  check_for_update_on_startup: false,
+  web_search: 'disabled',
+  model_providers: {
+    [PROVIDER]: {
+      name: PROVIDER,
+      base_url: `${baseUrl}/v1`,
+      env_key: KEY,
+      wire_api: 'responses',
+      request_max_retries: 4,
+      stream_max_retries: 5,
+      stream_idle_timeout_ms: IDLE_MS,
+    },
+  },
+  analytics: { enabled: false },
+  feedback: { enabled: false },
+  ...(servers.length > 0 ? { mcp_servers: Object.fromEntries(servers.map(serverOf)) } : {}),
+})
+
+function serverOf(server: ToolServer): [string, object] {
+  if (server.transport === 'stdio') return [server.name, { command: server.command, args: server.args }]
+  if (server.transport === 'sse') {
+    throw new HarnessUnfit(`Codex cannot use the server ${server.name} of this task: it speaks no SSE.`)
+  }
+  return [server.name, { url: server.url, http_headers: server.headers }]
+}
+
+function moments(line: JsonObject): Moment[] {
+  if (line.type === 'turn.started') return [{ kind: 'turn' }]
+  if (line.type !== 'item.completed') return []
+  const item = objectAt(line, 'item')
+  const id = textAt(item, 'id')
+  switch (textAt(item, 'type')) {
+    case 'agent_message':
+      return [{ kind: 'message', text: textAt(item, 'text') }]
+    case 'reasoning':
+      return [{ kind: 'thought', text: textAt(item, 'text') }]
+    case 'command_execution':
+      return [
+        { kind: 'call', id, name: 'shell', arguments: { command: textAt(item, 'command') } },
+        { kind: 'result', id, text: textAt(item, 'aggregated_output') },
+      ]
+    case 'file_change':
+      return [{ kind: 'call', id, name: 'apply_patch', arguments: { changes: objectsAt(item, 'changes') } }]
+    case 'mcp_tool_call':
+      return [{ kind: 'call', id, name: textAt(item, 'tool'), arguments: objectAt(item, 'arguments') }]
+    default:
+      return []
+  }
+}

@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest'
+import type { Step } from '../harbor/task.ts'
+import { type Description, describedHarness } from './described.ts'
+import type { ModelAccess } from './model-access.ts'
+
+const description = (over: Partial<Description> = {}): Description => ({
+  ...{ id: 'custom/house', name: 'House', version: '1', protocols: ['openai-chat', 'gemini'] },
+  levels: { low: 'little', high: 'much' },
+  ...{ command: ['/opt/agent', '{model}', '{level}', '{unknown}', '{instructionFile}'], env: {}, files: [] },
+  ...over,
+})
+const access: ModelAccess = {
+  ...{ model: 'm-{token}', provider: 'acme', protocols: ['gemini'], contextTokens: 1, outputTokens: 1 },
+  ...{ protocol: 'gemini', level: 'high', wireLevel: { effort: 'high' }, baseUrl: 'http://127.0.0.1:1', token: 't-1' },
+}
+const kit = { solutionEnv: [], mcpServers: [], skillsDir: null }
+const plan = (over: Partial<Description> = {}) =>
+  describedHarness(description(over)).plan({ instruction: 'Do {token}.' } as Step, kit, access)
+
+test('templates are filled once, and only with what is known', () => {
+  expect(plan()?.command).toEqual(['/opt/agent', 'm-{token}', 'much', '{unknown}', '/assay/home/instruction.md'])
+  const filled = plan({
+    env: { URL: '{baseUrl}/v1', KEY: '{token}', ODD: '{constructor}{__proto__}' },
+    files: [{ path: '.house/config.json', text: '{"model":"{model}","key":"{token}"}' }],
+  })
+  expect(filled?.env).toEqual([
+    { name: 'URL', value: ['http://127.0.0.1:1/v1'] },
+    { name: 'KEY', value: ['t-1'] },
+    { name: 'ODD', value: ['{constructor}{__proto__}'] },
+  ])
+  expect(filled?.files).toEqual([
+    { path: '.house/config.json', text: '{"model":"m-{token}","key":"t-1"}' },
+    { path: 'instruction.md', text: 'Do {token}.' },
+  ])
+  expect(filled?.input).toBe('Do {token}.')
+})
+
+test('it drives a model in a protocol of both, at a level that it has a word for', () => {
+  const { protocolFor } = describedHarness(description())
+  expect(protocolFor(access, 'high', { effort: 'high' })).toBe('gemini')
+  expect(protocolFor(access, 'max', { effort: 'max' })).toBeUndefined()
+  expect(protocolFor({ ...access, protocols: ['anthropic-messages'] }, 'high', { effort: 'high' })).toBeUndefined()
+})
+
+test('without a model, or with servers of tools, it is unfit', () => {
+  const { plan: planned } = describedHarness(description())
+  const step = { instruction: '' } as Step
+  const server = { name: 's', transport: 'stdio' as const, command: 'x', args: [] }
+  expect(() => planned(step, kit)).toThrow('needs a model')
+  expect(() => planned(step, { ...kit, mcpServers: [server] }, access)).toThrow('MCP')
+})

@@ -1,0 +1,13 @@
+import { geminiCli } from './gemini-cli.ts'
+import { keepsTheContract } from './testing/contract.ts'
+import { budget, efforts, off } from './testing/sayings.ts'
+
+keepsTheContract(geminiCli, {
+  sayings: [
+    { protocol: 'gemini', model: 'gemini-3.1-pro-preview', level: 'low', wireLevel: { effort: 'low' } },
+    ...efforts('gemini', 'gemini-3.1-pro-preview', ['medium', 'high']),
+    ...efforts('gemini', 'gemini-3.8-flash', ['minimal']),
+    budget('gemini', 'gemini-2.5-pro', 4096),
+    off('gemini', 'gemini-2.5-flash'),
+  ],
+})

@@ -1,0 +1,14 @@
+import { kimiCode } from './kimi-code.ts'
+import { keepsTheContract } from './testing/contract.ts'
+import { efforts, off } from './testing/sayings.ts'
+
+keepsTheContract(kimiCode, {
+  sayings: [
+    { protocol: 'openai-chat', model: 'some-model', level: 'low', wireLevel: { effort: 'low' } },
+    ...efforts('openai-chat', 'some-model', ['medium', 'high', 'xhigh', 'max']),
+    ...efforts('anthropic-messages', 'claude-sonnet-5', ['low', 'medium', 'high', 'xhigh', 'max']),
+    off('anthropic-messages', 'claude-sonnet-5'),
+    ...efforts('openai-responses', 'gpt-5.5', ['low', 'medium', 'high', 'xhigh', 'max']),
+    ...efforts('gemini', 'gemini-3.1-pro-preview', ['low', 'medium', 'high']),
+  ],
+})

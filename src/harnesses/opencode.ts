@@ -1,0 +1,141 @@
+import { nativeBundle } from './bundles/bundle.ts'
+import lock from './bundles/opencode.lock.json' with { type: 'json' }
+import { envOf, type Harness, HOME, requireAccess, type ToolServer } from './harness.ts'
+import { type JsonObject, objectAt, textAt } from './json.ts'
+import { sayableIn, type Vocabularies } from './levels.ts'
+import type { ModelAccess, Protocol, WireLevel } from './model-access.ts'
+import type { Moment } from './trajectory.ts'
+
+const PROGRAM = 'program/bin/opencode'
+const CONFIG = '.config/opencode'
+const LIBRARY_INSTALLED = { packages: { '': { dependencies: { '@opencode-ai/plugin': lock.version } } } }
+const PROVIDER = 'assay'
+/** A variant of our own says what is to be said. One that the program does not know, it drops without a word. */
+const VARIANT = 'assay'
+
+export const opencode: Harness = {
+  id: 'opencode',
+  name: 'OpenCode',
+  version: lock.version,
+  protocols: ['anthropic-messages', 'openai-responses', 'gemini', 'openai-chat'],
+  bundle: nativeBundle('opencode', lock, PROGRAM),
+  helpers: [],
+  protocolFor: (model, _level, wire) => sayableIn(VOCABULARIES, opencode.protocols, model, wire),
+  plan({ instruction }, { mcpServers }, given) {
+    const access = requireAccess(opencode, given)
+    return {
+      command: [
+        ...[`/assay/bundle/${PROGRAM}`, 'run', '--format', 'json', '--auto', '--title', 'task'],
+        ...['-m', `${PROVIDER}/${access.model}`, '--variant', VARIANT],
+      ],
+      env: envOf({
+        OPENCODE_DISABLE_AUTOUPDATE: '1',
+        OPENCODE_DISABLE_MODELS_FETCH: '1',
+        OPENCODE_DISABLE_LSP_DOWNLOAD: '1',
+        XDG_CONFIG_HOME: `${HOME}/.config`,
+        XDG_DATA_HOME: `${HOME}/.local/share`,
+        XDG_CACHE_HOME: `${HOME}/.cache`,
+        XDG_STATE_HOME: `${HOME}/.local/state`,
+      }),
+      folders: [],
+      files: [
+        { path: `${CONFIG}/opencode.json`, text: JSON.stringify(settings(access, mcpServers)) },
+        // It takes the library for plugins as installed, and does not ask the npm registry for it.
+        { path: `${CONFIG}/package-lock.json`, text: JSON.stringify(LIBRARY_INSTALLED) },
+        { path: `${CONFIG}/node_modules/.keep`, text: '' },
+      ],
+      skills: `${CONFIG}/skills`,
+      input: instruction,
+    }
+  },
+  moments,
+}
+
+const NOTHING = { efforts: [], budgets: false, off: false, silence: true } as const
+const VOCABULARIES: Vocabularies = {
+  // Its library says nothing where it is told to switch thinking off.
+  'anthropic-messages': {
+    efforts: ['low', 'medium', 'high', 'xhigh', 'max'],
+    budgets: true,
+    off: false,
+    silence: true,
+  },
+  'openai-responses': { ...NOTHING, efforts: 'any', silence: false },
+  gemini: { efforts: ['minimal', 'low', 'medium', 'high'], budgets: true, off: true, silence: false },
+  'openai-chat': { ...NOTHING, efforts: 'any' },
+}
+
+/** The libraries that are in the program, and where each expects its routes. */
+const LIBRARIES: Record<Protocol, { npm: string; path: string }> = {
+  'anthropic-messages': { npm: '@ai-sdk/anthropic', path: '/v1' },
+  'openai-responses': { npm: '@ai-sdk/openai', path: '/v1' },
+  gemini: { npm: '@ai-sdk/google', path: '/v1beta' },
+  'openai-chat': { npm: '@ai-sdk/openai-compatible', path: '/v1' },
+}
+
+function settings(access: ModelAccess, servers: ToolServer[]): JsonObject {
+  const { protocol, model, baseUrl, token, contextTokens, outputTokens, wireLevel } = access
+  const { npm, path } = LIBRARIES[protocol]
+  return {
+    autoupdate: false,
+    share: 'disabled',
+    permission: { webfetch: 'deny', websearch: 'deny', question: 'deny' },
+    small_model: `${PROVIDER}/${model}`,
+    provider: {
+      [PROVIDER]: {
+        npm,
+        name: PROVIDER,
+        options: { baseURL: `${baseUrl}${path}`, apiKey: token, timeout: false },
+        models: {
+          [model]: {
+            name: model,
+            tool_call: true,
+            reasoning: !('nothing' in wireLevel),
+            limit: { context: contextTokens, output: outputTokens },
+            variants: { [VARIANT]: thinking(protocol, wireLevel) },
+          },
+        },
+      },
+    },
+    ...(servers.length > 0 ? { mcp: Object.fromEntries(servers.map(serverOf)) } : {}),
+  }
+}
+
+function thinking(protocol: Protocol, wire: WireLevel): JsonObject {
+  if ('nothing' in wire) return {}
+  if (protocol === 'anthropic-messages') return anthropicThinking(wire)
+  if (protocol === 'gemini') return { thinkingConfig: geminiThinking(wire) }
+  const effort = 'effort' in wire ? { reasoningEffort: wire.effort } : {}
+  if (protocol === 'openai-chat') return effort
+  return { ...effort, reasoningSummary: 'auto', include: ['reasoning.encrypted_content'] }
+}
+
+function anthropicThinking(wire: WireLevel): JsonObject {
+  if ('effort' in wire) return { thinking: { type: 'adaptive' }, effort: wire.effort }
+  return 'budgetTokens' in wire ? { thinking: { type: 'enabled', budgetTokens: wire.budgetTokens } } : {}
+}
+
+function geminiThinking(wire: WireLevel): JsonObject {
+  if ('effort' in wire) return { includeThoughts: true, thinkingLevel: wire.effort }
+  if ('budgetTokens' in wire) return { includeThoughts: true, thinkingBudget: wire.budgetTokens }
+  return { thinkingBudget: 0 }
+}
+
+function serverOf(server: ToolServer): [string, JsonObject] {
+  if (server.transport === 'stdio') return [server.name, { type: 'local', command: [server.command, ...server.args] }]
+  return [server.name, { type: 'remote', url: server.url, headers: server.headers, oauth: false }]
+}
+
+function moments(line: JsonObject): Moment[] {
+  const part = objectAt(line, 'part')
+  if (line.type === 'step_start') return [{ kind: 'turn' }]
+  if (line.type === 'text') return [{ kind: 'message', text: textAt(part, 'text') }]
+  if (line.type === 'reasoning') return [{ kind: 'thought', text: textAt(part, 'text') }]
+  if (line.type !== 'tool_use') return []
+  const state = objectAt(part, 'state')
+  const id = textAt(part, 'callID')
+  return [
+    { kind: 'call', id, name: textAt(part, 'tool'), arguments: objectAt(state, 'input') },
+    { kind: 'result', id, text: textAt(state, 'output') || textAt(state, 'error') },
+  ]
+}

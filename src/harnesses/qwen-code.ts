@@ -1,0 +1,90 @@
+import { nodeBundle, onNode } from './bundles/bundle.ts'
+import lock from './bundles/qwen-code.lock.json' with { type: 'json' }
+import { envOf, type Harness, requireAccess, type ToolServer } from './harness.ts'
+import { type JsonObject, objectAt, objectsAt, textAt } from './json.ts'
+import { sayableIn, type Vocabularies } from './levels.ts'
+import type { ModelAccess, Protocol, WireLevel } from './model-access.ts'
+import type { Moment } from './trajectory.ts'
+
+const SCRIPT = 'node_modules/@qwen-code/qwen-code/cli-entry.js'
+const CONFIG = '.qwen'
+const KEY = 'ASSAY_MODEL_TOKEN'
+
+export const qwenCode: Harness = {
+  id: 'qwen-code',
+  name: 'Qwen Code',
+  version: lock.version,
+  protocols: ['openai-chat', 'openai-responses', 'anthropic-messages'],
+  bundle: nodeBundle('qwen-code', lock),
+  helpers: [],
+  protocolFor: (model, _level, wire) => sayableIn(VOCABULARIES, qwenCode.protocols, model, wire),
+  plan({ instruction }, { mcpServers }, given) {
+    const access = requireAccess(qwenCode, given)
+    const { type } = PROVIDERS[access.protocol]
+    return {
+      command: [...onNode(SCRIPT), '--yolo', '--auth-type', type, '-o', 'stream-json', '-m', access.model],
+      env: envOf({ [KEY]: access.token, QWEN_CODE_SUPPRESS_YOLO_WARNING: '1', QWEN_USAGE_STATISTICS_ENABLED: '0' }),
+      folders: [],
+      files: [{ path: `${CONFIG}/settings.json`, text: JSON.stringify(settings(access, mcpServers)) }],
+      skills: `${CONFIG}/skills`,
+      input: instruction,
+    }
+  },
+  moments,
+}
+
+const EFFORTS = ['low', 'medium', 'high', 'xhigh']
+const VOCABULARIES: Vocabularies = {
+  // Its highest is one less than the protocol's.
+  'openai-chat': { efforts: EFFORTS, budgets: false, off: false, silence: true },
+  'openai-responses': { efforts: EFFORTS, budgets: false, off: false, silence: true },
+  'anthropic-messages': { efforts: [...EFFORTS, 'max'], budgets: false, off: false, silence: true },
+}
+
+const PROVIDERS: Record<Protocol, { type: string; path: string }> = {
+  'openai-chat': { type: 'openai', path: '/v1' },
+  'openai-responses': { type: 'openai-responses', path: '/v1' },
+  'anthropic-messages': { type: 'anthropic', path: '' },
+  gemini: { type: 'gemini', path: '' },
+}
+
+function settings(access: ModelAccess, servers: ToolServer[]): JsonObject {
+  const { protocol, model, baseUrl, wireLevel, contextTokens } = access
+  const { type, path } = PROVIDERS[protocol]
+  const generationConfig = { contextWindowSize: contextTokens, ...thinking(wireLevel) }
+  const provider = { id: model, name: model, baseUrl: `${baseUrl}${path}`, envKey: KEY, generationConfig }
+  return {
+    privacy: { usageStatisticsEnabled: false },
+    telemetry: { enabled: false },
+    general: { enableAutoUpdate: false },
+    tools: { exclude: ['web_fetch', 'web_search'] },
+    modelProviders: { [type]: [provider] },
+    ...(servers.length > 0 ? { mcpServers: Object.fromEntries(servers.map(serverOf)) } : {}),
+  }
+}
+
+const thinking = (wire: WireLevel): JsonObject => ('effort' in wire ? { reasoning: { effort: wire.effort } } : {})
+
+function serverOf(server: ToolServer): [string, JsonObject] {
+  if (server.transport === 'stdio') return [server.name, { command: server.command, args: server.args, trust: true }]
+  const address = server.transport === 'sse' ? { url: server.url } : { httpUrl: server.url }
+  return [server.name, { ...address, headers: server.headers, trust: true }]
+}
+
+function moments(line: JsonObject): Moment[] {
+  const parts = objectsAt(objectAt(line, 'message'), 'content')
+  if (line.type === 'assistant') return parts.flatMap(spoken)
+  return line.type === 'user' ? parts.flatMap(heard) : []
+}
+
+function spoken(part: JsonObject): Moment[] {
+  if (part.type === 'text') return [{ kind: 'message', text: textAt(part, 'text') }]
+  if (part.type === 'thinking') return [{ kind: 'thought', text: textAt(part, 'thinking') }]
+  if (part.type !== 'tool_use') return []
+  return [{ kind: 'call', id: textAt(part, 'id'), name: textAt(part, 'name'), arguments: objectAt(part, 'input') }]
+}
+
+const heard = (part: JsonObject): Moment[] =>
+  part.type === 'tool_result'
+    ? [{ kind: 'result', id: textAt(part, 'tool_use_id'), text: textAt(part, 'content') }]
+    : []
