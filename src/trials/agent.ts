@@ -1,8 +1,10 @@
 import { join } from 'node:path'
 import type { Healthcheck, Step } from '../harbor/task.ts'
-import type { HarnessRun } from '../harnesses/harness.ts'
+import { type HarnessRun, HOME } from '../harnesses/harness.ts'
 import type { Exit, Insert, Mount, Sandbox } from '../sandboxes/sandbox.ts'
 import type { Bench } from './bench.ts'
+import { converse } from './converse.ts'
+import { homeOf, runOf } from './harness-place.ts'
 import { NeverReady, patienceSec } from './health.ts'
 import { hooksAfterwards, hooksInside, mainHooks } from './hooks.ts'
 import { inhabit, runIn } from './inhabit.ts'
@@ -13,8 +15,8 @@ import type { HookRecord } from './record.ts'
 import { agentSeed } from './seeds.ts'
 import { stage } from './stage.ts'
 import { isInhabited, type MainWish, type Surroundings } from './surroundings.ts'
-import { tarOf, tarOfFolders } from './tar.ts'
-import { filledEnv, type Variables } from './variables.ts'
+import { type Ownership, tarOf, tarOfFolders } from './tar.ts'
+import { filledEnv } from './variables.ts'
 
 /** What the agent's phase left. */
 export type AgentLeft = {
@@ -40,7 +42,7 @@ export async function runAgent(
   const network = bench.network(step.agent.network, 'agent')
   try {
     const plan = await planOf(bench, around, step, { before, network })
-    if (keepAlive || isInhabited(around) || step.setup || step.healthcheck) {
+    if (keepAlive || isInhabited(around) || step.setup || step.healthcheck || bench.request.harness.converse) {
       return await runInside(bench, around, step, { plan, keepAlive })
     }
     return await runAlone(bench, around, step, { plan, before })
@@ -65,15 +67,31 @@ export async function tryStage(
 
 const PROBE_SECONDS = 60
 
+/** The sandbox of a first step as the agent found it. It is dead. */
+export async function untouched(bench: Bench, around: Surroundings, step: Step): Promise<Sandbox> {
+  const network = bench.network(step.agent.network, 'agent')
+  try {
+    const plan = await planOf(bench, around, step, { before: undefined, network })
+    const exec = { command: ['true'], seconds: PROBE_SECONDS }
+    if (!step.setup) return (await runIn(bench, around, 'untouched', { wish: { ...plan.wish, env: {} }, exec })).sandbox
+    const living = await inhabit(bench, around, 'untouched', { ...plan.wish, env: {} })
+    await setUp(around, living, plan)
+    await living.end({ code: 0, limit: null, seconds: 0, outputBytes: 0 })
+    return living.sandbox
+  } finally {
+    network.close()
+  }
+}
+
 async function planOf(
   bench: Bench,
   around: Surroundings,
   step: Step,
   { before, network }: { before: Sandbox | undefined; network: PhaseNetwork },
 ): Promise<Plan> {
-  const { task, variables, harness } = bench.request
-  const run = harness.plan(step, kitOf(task, variables))
-  const env = filledEnv(run?.env ?? [], variables)
+  const { variables } = bench.request
+  const run = runOf(bench.request, step)
+  const env = { ...(run?.files ? { HOME } : {}), ...filledEnv(run?.env ?? [], variables) }
   const seconds = agentSeconds(step.agent.timeoutSec)
   const user = step.agent.user ?? around.user
   return {
@@ -81,8 +99,8 @@ async function planOf(
     seconds,
     wish: {
       seed: agentSeed(before?.remains),
-      inserts: insertsOf(bench, around, step, user),
-      mounts: await mountsOf(bench, run),
+      inserts: [...insertsOf(bench, around, step, user), ...homeOf(run, ownershipFor(user))],
+      mounts: [...(await mountsOf(bench, run)), ...bench.mounts],
       env,
       network,
       limits: { seconds, outputBytes: AGENT_OUTPUT_BYTES },
@@ -98,14 +116,6 @@ async function planOf(
   }
 }
 
-const kitOf = (task: Bench['request']['task'], variables: Variables) => ({
-  solutionEnv: task.solutionEnv,
-  skillsDir: task.environment.skillsDir,
-  mcpServers: task.environment.mcpServers.map((server) =>
-    server.transport === 'stdio' ? server : { ...server, headers: filledEnv(server.headers, variables) },
-  ),
-})
-
 function insertsOf(bench: Bench, around: Surroundings, step: Step, user: string | number): Insert[] {
   const logs = { target: '/', tar: tarOfFolders(['logs', 'logs/agent', 'logs/artifacts']) }
   if (step.workdir === null) return [logs]
@@ -114,7 +124,7 @@ function insertsOf(bench: Bench, around: Surroundings, step: Step, user: string 
 }
 
 /** The agent must be able to work with what is put there. Whose name is a word, is known in its image only. */
-function ownershipFor(user: string | number): { uid: number; open: boolean } {
+function ownershipFor(user: string | number): Ownership {
   const [name = ''] = String(user).split(':')
   if (name === 'root') return { uid: 0, open: false }
   return /^\d+$/.test(name) ? { uid: Number(name), open: false } : { uid: 0, open: true }
@@ -156,13 +166,16 @@ async function runInside(
   const living = await inhabit(bench, around, 'agent', wish)
   if (step.setup) await setUp(around, living, plan)
   if (step.healthcheck) await living.healthy('the step', ['bash', '-c', step.healthcheck.command], step.healthcheck)
-  const worked = plan.run ? await living.exec('agent', plan.exec) : null
+  const worked = plan.run ? await letWork(bench, living, step, plan) : null
   const hooks = await hooksInside(bench, living, mainHooks(step))
   const left = { sandbox: living.sandbox, hooks, network: plan.wish.network.summary() }
   if (keepAlive) return { ...left, exit: worked, living }
   const ended = await living.end(worked ?? { code: 0, limit: null, seconds: 0, outputBytes: 0 })
   return { ...left, exit: worked && ended, living: undefined }
 }
+
+const letWork = (bench: Bench, living: Living, step: Step, { exec }: Plan): Promise<Exit> =>
+  bench.request.harness.converse ? converse(bench, living, step, exec) : living.exec('agent', exec)
 
 async function setUp(around: Surroundings, living: Living, { exec: { user } }: Plan): Promise<void> {
   const command = ['bash', `${around.workdir}/setup.sh`]

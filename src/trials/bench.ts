@@ -1,6 +1,9 @@
 import type { Network, Task } from '../harbor/task.ts'
+import type { Installing } from '../harnesses/bundles/install.ts'
+import type { Ask } from '../harnesses/conversation.ts'
 import type { Harness } from '../harnesses/harness.ts'
-import type { Group, Image, ImageSource, Sandbox, SandboxSpec } from '../sandboxes/sandbox.ts'
+import type { ModelAccess } from '../harnesses/model-access.ts'
+import type { Group, Image, ImageSource, Mount, Port, Sandbox, SandboxSpec } from '../sandboxes/sandbox.ts'
 import type { EgressOptions } from './egress.ts'
 import type { PhaseNetwork } from './network.ts'
 import type { VerifyMode } from './record.ts'
@@ -12,6 +15,10 @@ export type TrialRequest = {
   /** The task's own folder. It is only read. */
   folder: string
   harness: Harness
+  /** For a harness that asks one. */
+  model?: ModelPlace
+  /** Where the programs of harnesses are installed. */
+  bundles?: { folder: string; onProgress?: Installing['onProgress'] }
   verifyMode: VerifyMode
   variables: Variables
   signal: AbortSignal
@@ -22,10 +29,22 @@ export type TrialRequest = {
   networks?: { agent?: Network; verifier?: Network }
   /** The task is known to work here in this mode: whatever goes wrong after the agent is the agent's doing. */
   isProven?: boolean
+  /** What an agent changes in the working folder is kept as a patch, which takes a second sandbox. */
+  keepsPatch?: boolean
   /** Limits of the way out, and where it ends. */
   egress?: EgressOptions
   /** Output of the build, the agent, the verifier and the services is kept here, a file each, and the artifacts. */
   outputFolder: string
+}
+
+/** A model, and the port of the agent's sandbox behind which it is. */
+export type ModelPlace = {
+  access: ModelAccess
+  port: Port
+  /** For a harness that asks it from outside of the sandbox. */
+  ask?: Ask
+  /** Why nothing that was asked could be answered, if so: a wrong key, a model that nobody knows. Such a trial is not scored. */
+  fault?: () => Promise<string | undefined>
 }
 
 /** What the phases of one trial share. What is started here is killed when the trial is aborted, and removed at its end. */
@@ -33,12 +52,14 @@ export type Bench = {
   request: TrialRequest
   /** Of this step, for whatever it mounts. */
   folder: string
+  /** The programs of the harness. */
+  mounts: Mount[]
   /** What the agent left that stood in the way, and what was done without it. */
   notes: string[]
   outputFile(name: string): string
   prepare(source: ImageSource, timeoutSec: number): Promise<Image>
   openGroup(): Promise<Group>
-  /** The way out that a phase may have, by what the task declares for it. */
+  /** The way out that a phase may have, by what the task declares for it. The agent's has the way to its model too. */
   network(declared: Network, phase: 'agent' | 'verifier'): PhaseNetwork
   start(name: string, spec: Omit<SandboxSpec, 'id' | 'outputFile'>): Promise<Sandbox>
   /** Removal costs time that nobody needs to wait for. */

@@ -2,11 +2,15 @@ import { mkdir } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { inFolder } from '../harbor/folder-source.ts'
 import { readTask } from '../harbor/read-task.ts'
-import { harnesses } from '../harnesses/harnesses.ts'
+import { bundlesFolder } from '../harnesses/bundles/bundle.ts'
+import { type Installing, install, isInstalled } from '../harnesses/bundles/install.ts'
+import type { Harness } from '../harnesses/harness.ts'
+import { findHarness, harnesses } from '../harnesses/harnesses.ts'
+import type { Protocol } from '../harnesses/model-access.ts'
 import { shellCommand } from '../harnesses/shell-command.ts'
 import type { Log } from '../platform/log.ts'
 import { findProvider, providerNames } from '../sandboxes/sandboxes.ts'
-import type { TrialRequest } from './bench.ts'
+import type { ModelPlace, TrialRequest } from './bench.ts'
 import { type Calibration, type CalibrationRequest, calibrate, findMode, networksFor } from './calibrate.ts'
 import { type TrialRecord, VERIFY_MODES, type VerifyMode } from './record.ts'
 import { reapScratch } from './scratch.ts'
@@ -17,6 +21,8 @@ export type TrialWish = {
   /** A harness by name, or a line of shell in its place. */
   harness: string
   command: string | undefined
+  /** For a harness that asks one. */
+  model?: ModelPlace
   sandbox: string
   /** Undefined: found by trying the author's solution and doing nothing. */
   verifyMode: string | undefined
@@ -30,11 +36,13 @@ export type TrialWish = {
   signal: AbortSignal
   onPhase: TrialRequest['onPhase']
   onLog: (line: string) => void
+  /** Archives of a program that are there, of how many. */
+  onInstall: Installing['onProgress']
   log: Log
 }
 
 /** The wish names something that does not exist. */
-class UnknownName extends Error {
+export class UnknownName extends Error {
   override name = 'UnknownName'
 }
 
@@ -45,7 +53,7 @@ class TaskUnfit extends Error {
 
 /** One trial without a server or a database: what a task's author runs first. */
 export async function tryTask(wish: TrialWish): Promise<TrialRecord> {
-  const harness = wish.command === undefined ? findHarness(wish.harness) : shellCommand(wish.command)
+  const harness = wish.command === undefined ? namedHarness(wish.harness) : shellCommand(wish.command)
   const provider = openProvider(wish)
   const folder = resolve(wish.taskFolder)
   const { task, digest } = await readTask(await inFolder(folder))
@@ -53,8 +61,10 @@ export async function tryTask(wish: TrialWish): Promise<TrialRecord> {
   await provider.reap()
   await reapScratch(wish.outputFolder)
 
-  const { variables, signal, onPhase, onLog, outputFolder } = wish
-  const request = { task, digest, folder, variables, signal, onPhase, onLog, outputFolder }
+  const { variables, signal, onPhase, onLog, outputFolder, model } = wish
+  const common = { task, digest, folder, variables, signal, onPhase, onLog, outputFolder, keepsPatch: true }
+  const bundles = { folder: bundlesFolder(wish.dataFolder), onProgress: wish.onInstall }
+  const request = { ...common, bundles, ...(model ? { model } : {}) }
   if (wish.verifyMode !== undefined) {
     return runTrial(provider, { ...request, harness, verifyMode: readMode(wish.verifyMode) })
   }
@@ -69,7 +79,7 @@ export async function tryTask(wish: TrialWish): Promise<TrialRecord> {
   })
 }
 
-export type CalibrationWish = Omit<TrialWish, 'harness' | 'command' | 'verifyMode' | 'onPhase'> & {
+export type CalibrationWish = Omit<TrialWish, 'harness' | 'command' | 'verifyMode' | 'onPhase' | 'onInstall'> & {
   onTrial: NonNullable<CalibrationRequest['onTrial']>
 }
 
@@ -98,13 +108,43 @@ export async function importImage(
   return (await provider.importRootfs(resolve(path), name)).digest
 }
 
-function findHarness(id: string) {
-  const harness = harnesses.find((candidate) => candidate.id === id)
+/** The programs of harnesses, with whether they are on this machine already. */
+export async function listHarnesses(dataFolder: string): Promise<HarnessListing[]> {
+  const folder = bundlesFolder(dataFolder)
+  return Promise.all(
+    harnesses.map(async ({ id, name, version, protocols, bundle }) => {
+      const installed = bundle ? await isInstalled(bundle, folder) : null
+      return { id, name, version, protocols: [...protocols], installed }
+    }),
+  )
+}
+
+/** `installed` is null where there is nothing to install. */
+export type HarnessListing = Pick<Harness, 'id' | 'name' | 'version'> & {
+  protocols: Protocol[]
+  installed: boolean | null
+}
+
+/** Answers the folders. Throws HarnessUnfit when they cannot be had. */
+export async function installHarness(
+  id: string,
+  { dataFolder, ...options }: Omit<Installing, 'folder'> & { dataFolder: string },
+): Promise<string[]> {
+  const { bundle } = namedHarness(id)
+  if (!bundle) return []
+  const installed = await install(bundle, { ...options, folder: bundlesFolder(dataFolder) })
+  return installed.map(({ source }) => source)
+}
+
+function namedHarness(id: string): Harness {
+  const harness = findHarness(id)
   if (harness) return harness
   throw new UnknownName(`There is no harness ${id}. Known: ${harnesses.map((known) => known.id).join(', ')}.`)
 }
 
-function openProvider(wish: Omit<CalibrationWish, 'onTrial'>) {
+function openProvider(
+  wish: Pick<TrialWish, 'sandbox' | 'dataFolder' | 'allowHostBase' | 'dockerHost' | 'onChosen' | 'log'>,
+) {
   const provider = findProvider(wish.sandbox, wish)
   if (provider) return provider
   throw new UnknownName(`There is no sandbox ${wish.sandbox}. Known: ${providerNames.join(', ')}.`)

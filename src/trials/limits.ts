@@ -8,6 +8,8 @@ const AGENT_SECONDS = 3600
 const SECONDS_MAX = 7 * 24 * 3600
 /** A task's memory is what it should need. Ended at three times that, so that noise does not decide. */
 const MEMORY_HEADROOM = 3
+/** What a task that says nothing of its memory is taken to need. */
+export const USUAL_MEMORY_MB = 2048
 const PIDS = 512
 const DISK_MB = 10_240
 

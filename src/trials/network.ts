@@ -26,6 +26,8 @@ export type PhaseNetwork = {
 /** High, and no other program's: a task may start servers of its own on the usual ones. */
 const PROXY_PORT = 31_280
 
+const LOOPBACK = 'localhost,127.0.0.1,::1'
+
 type Options = {
   /** Where the task declares nothing. */
   unsaid?: Network | undefined
@@ -51,6 +53,13 @@ export function openNetwork(declared: Network, { unsaid, direct = [], egress: op
   }
 }
 
+/** With a port that leads to the model, whatever else may be reached. A proxy, also one of the image's, is no way to it. */
+export const withModel = (network: PhaseNetwork, port: Port): PhaseNetwork => ({
+  ...network,
+  ports: [...network.ports, port],
+  env: { NO_PROXY: LOOPBACK, no_proxy: LOOPBACK, ...network.env },
+})
+
 /** Of a phase that had none, whatever it declares. */
 export const withoutNetwork = ({ mode }: Network): NetworkRecord => ({
   asked: mode,
@@ -62,7 +71,7 @@ export const withoutNetwork = ({ mode }: Network): NetworkRecord => ({
 /** Programs differ in which spelling they read. */
 function proxyEnv(direct: string[]): Record<string, string> {
   const proxy = `http://127.0.0.1:${PROXY_PORT}`
-  const without = ['localhost', '127.0.0.1', '::1', ...direct].join(',')
+  const without = [LOOPBACK, ...direct].join(',')
   return {
     HTTP_PROXY: proxy,
     HTTPS_PROXY: proxy,

@@ -1,13 +1,16 @@
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Environment, Step } from '../harbor/task.ts'
-import { type Provider, type Sandbox, SandboxUnavailable } from '../sandboxes/sandbox.ts'
+import { HarnessUnfit } from '../harnesses/harness-unfit.ts'
+import { type Mount, type Provider, type Sandbox, SandboxUnavailable } from '../sandboxes/sandbox.ts'
 import type { Taken } from './artifacts.ts'
 import type { Bench, TrialRequest } from './bench.ts'
+import { installFor, requireFit } from './harness-place.ts'
 import { NeverReady } from './health.ts'
 import { agentSeconds } from './limits.ts'
 import { modeFor, modesOf } from './modes.ts'
 import { goesOn, trialOutcome } from './outcome.ts'
+import { keepPatch } from './patch.ts'
 import type { StepRecord, TrialRecord } from './record.ts'
 import { openScratch } from './scratch.ts'
 import { sidecarRecords } from './sidecars.ts'
@@ -24,8 +27,12 @@ export async function runThrough(provider: Provider, asked: TrialRequest): Promi
   const request = { ...asked, verifyMode: modeFor(asked.task, asked.verifyMode) }
   await using scratch = await openScratch(request.outputFolder)
   await rm(join(request.outputFolder, 'artifacts'), { recursive: true, force: true })
-  await using workshop = openWorkshop(provider, request, scratch.path)
-  const trial: Trial = { request, workshop, timings: startTimings(), steps: [], around: undefined, images: new Map() }
+  const mounts: Mount[] = []
+  await using workshop = openWorkshop(provider, request, { folder: scratch.path, mounts })
+  const trial: Trial = {
+    ...{ request, workshop, mounts, timings: startTimings() },
+    ...{ steps: [], around: undefined, images: new Map() },
+  }
   const verdict = await verdictOf(trial)
   return {
     task: { name: request.task.name, digest: request.digest },
@@ -43,6 +50,8 @@ export async function runThrough(provider: Provider, asked: TrialRequest): Promi
 type Trial = {
   request: TrialRequest
   workshop: Workshop
+  /** Filled when the programs of the harness are installed. */
+  mounts: Mount[]
   timings: Timings
   steps: StepRecord[]
   around: Surroundings | undefined
@@ -60,6 +69,7 @@ async function verdictOf(trial: Trial): Promise<ReturnType<typeof trialOutcome>>
     return trialOutcome(steps, request.task.rewardStrategy)
   } catch (error) {
     request.signal.throwIfAborted() // what broke, broke because of that
+    if (error instanceof HarnessUnfit) return { ...unscored, class: 'operator_error', error: error.message }
     if (!(error instanceof SandboxUnavailable) && !(error instanceof NeverReady)) throw error
     return { ...unscored, class: 'sandbox_error', error: error.message }
   }
@@ -70,8 +80,16 @@ async function runAll(trial: Trial): Promise<void> {
   const { environment } = trial.request.task
   const around = await trial.timings.of('prepare', async () => {
     trial.request.onPhase('prepare', null)
+    trial.mounts.push(...(await installFor(trial.request)))
     for (const each of environmentsOf(trial.request)) trial.images.set(each, await prepareImages(bench, each))
-    return openSurroundings(bench, environment, imagesFor(trial, environment), trialSeconds(trial.request))
+    const opened = await openSurroundings(
+      bench,
+      environment,
+      imagesFor(trial, environment),
+      trialSeconds(trial.request),
+    )
+    await requireFit(bench, opened)
+    return opened
   })
   trial.around = around
   await runSteps(trial, bench, around)
@@ -116,6 +134,9 @@ async function runSteps(trial: Trial, bench: Bench, around: Surroundings): Promi
     last = { bench: own, step, record, taken }
     if (!goesOn(record, step.minReward)) break
   }
+  const [first] = request.task.steps
+  if (request.keepsPatch && !request.harness.isOfTheTask && first && before)
+    await keepPatch(bench, around, first, before)
   if (last && last.step.verifier.place.mode === 'shared') await keepLast(steps, around, last)
   if (before) bench.removeLater(before)
 }

@@ -1,3 +1,4 @@
+import { HARNESS_FOLDER } from '../harnesses/harness.ts'
 import type { Remains, Seed } from '../sandboxes/sandbox.ts'
 import type { VerifyMode } from './record.ts'
 
@@ -43,8 +44,8 @@ const PROTECTED = [
   '/root/.bash_profile',
   '/root/.local',
 ]
-/** What the verifier itself brings, and what an agent could plant for it. */
-const OF_THE_VERIFIER = ['/tests', '/logs', '/solution']
+/** What the verifier itself brings, and what an agent could plant for it. Of a harness nothing is left for anybody. */
+const OF_THE_VERIFIER = ['/tests', '/logs', '/solution', HARNESS_FOLDER]
 
 /** What the verifier of a step begins with. */
 function verifierSeed(mode: VerifyMode, from: Remains | undefined, workdir: string): Seed {

@@ -1,14 +1,16 @@
 import type { Step } from '../harbor/task.ts'
+import { HarnessUnfit } from '../harnesses/harness-unfit.ts'
 import type { Sandbox } from '../sandboxes/sandbox.ts'
 import type { AgentLeft } from './agent.ts'
 import { keepArtifacts, mainArtifacts, remainsOf, sidecarArtifacts, type Taken, takeArtifacts } from './artifacts.ts'
-import type { Bench } from './bench.ts'
+import type { Bench, TrialRequest } from './bench.ts'
 import { sidecarHooks } from './hooks.ts'
 import { withLeftovers } from './leftovers.ts'
 import type { Living } from './living.ts'
 import type { StepRecord } from './record.ts'
 import { closeSurroundings, type Images, openSurroundings, type Surroundings } from './surroundings.ts'
 import type { Timings } from './timings.ts'
+import { keepTrajectory } from './trajectory-file.ts'
 import { type Verdict, verifyApart, verifyFresh } from './verify.ts'
 import { verifyLive } from './verify-live.ts'
 import { work } from './work.ts'
@@ -29,6 +31,8 @@ export async function runStep(
   request.onPhase('agent', step.name)
   const keepAlive = request.verifyMode === 'shared-live' && !isApart
   const agent = await timings.of('agent', () => work(bench, around, step, { before, keepAlive }))
+  await keepTrajectory(bench, step)
+  await requireAnswers(request)
   const hooks = [...agent.hooks, ...(await sidecarHooks(bench, around, step))]
   const taken = agent.living ? [] : await takeFromMain(bench, around, step, agent.sandbox ?? before)
   if (isApart) taken.push(...(await takeFromSidecars(bench, around, step)))
@@ -39,6 +43,12 @@ export async function runStep(
   const left = agent.sandbox ?? before
   if (before && left !== before) bench.removeLater(before)
   return { record: recordOf(bench, step, agent, { verdict, hooks }), left, taken }
+}
+
+/** A model that could not be had says nothing about the agent. */
+async function requireAnswers({ model }: TrialRequest): Promise<void> {
+  const fault = await model?.fault?.()
+  if (fault !== undefined) throw new HarnessUnfit(fault)
 }
 
 type Evidence = { agent: AgentLeft; before: Sandbox | undefined; taken: Taken[] }

@@ -68,3 +68,30 @@ export function tarOfFolders(paths: string[]): Readable {
   ])
   return Readable.from([Buffer.concat([...blocks, endOfTar()])], { objectMode: false })
 }
+
+type Text = { path: string; text: string; mode?: number }
+
+/** A folder with files in it, and the folders between, all of one owner. */
+export function tarOfTexts(folder: string, texts: Text[], { uid, open: isOpen }: Ownership): Readable {
+  const dirs = new Set([folder, ...texts.flatMap(({ path }) => foldersAbove(posix.join(folder, path)))])
+  const mode = (closed: number, opened: number): number => (isOpen ? opened : closed)
+  const blocks = [
+    ...[...dirs]
+      .sort()
+      .flatMap((path) => [
+        ...headerBlocks({ path: `${path}/`, type: 'Directory', mode: mode(0o755, 0o777), uid, size: 0 }),
+      ]),
+    ...texts.flatMap(({ path, text, mode: wanted = mode(0o600, 0o666) }) => {
+      const content = Buffer.from(text)
+      const header = { path: posix.join(folder, path), type: 'File', mode: wanted, uid, size: content.length } as const
+      return [...headerBlocks(header), content, paddingAfter(content.length)]
+    }),
+  ]
+  return Readable.from([Buffer.concat([...blocks, endOfTar()])], { objectMode: false })
+}
+
+/** From the outermost. */
+function foldersAbove(path: string): string[] {
+  const parts = path.split('/').slice(0, -1)
+  return parts.map((_, index) => parts.slice(0, index + 1).join('/'))
+}

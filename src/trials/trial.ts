@@ -26,9 +26,10 @@ const isDoubtful = ({ class: kind, steps }: TrialRecord): boolean =>
 
 /** The same trial without an agent. Where it is scored, the agent's was spoiled by what the agent left. */
 async function runControl(provider: Provider, request: TrialRequest): Promise<TrialRecord> {
+  const { model: _, ...others } = request
   const harness = request.task.steps.some(({ solution }) => solution) ? oracle : nop
   const outputFolder = join(request.outputFolder, 'control')
-  return runThrough(provider, { ...request, harness, outputFolder, onPhase: () => {} })
+  return runThrough(provider, { ...others, harness, outputFolder, onPhase: () => {} })
 }
 
 /** Whatever an agent left is its own doing: it cannot take itself out of the count. */

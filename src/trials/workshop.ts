@@ -3,9 +3,9 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Task } from '../harbor/task.ts'
 import { newId } from '../platform/ids.ts'
-import { type Group, type Provider, type Sandbox, SandboxUnavailable } from '../sandboxes/sandbox.ts'
+import { type Group, type Mount, type Provider, type Sandbox, SandboxUnavailable } from '../sandboxes/sandbox.ts'
 import type { Bench, TrialRequest } from './bench.ts'
-import { openNetwork } from './network.ts'
+import { openNetwork, withModel } from './network.ts'
 
 /** The benches of one trial, and all that was started on them. */
 export type Workshop = AsyncDisposable & {
@@ -13,15 +13,18 @@ export type Workshop = AsyncDisposable & {
   bench(step: number | null): Promise<Bench>
 }
 
+/** Where a trial has its files on this machine, and what its agents see of it. */
+type Room = { folder: string; mounts: Mount[] }
+
 type Started = { sandboxes: Set<Sandbox>; groups: Group[]; removals: Promise<void>[] }
 
-export function openWorkshop(provider: Provider, request: TrialRequest, folder: string): Workshop {
+export function openWorkshop(provider: Provider, request: TrialRequest, { folder, mounts }: Room): Workshop {
   const started: Started = { sandboxes: new Set(), groups: [], removals: [] }
   return {
     async bench(step) {
       const own = join(folder, step === null ? 'trial' : String(step))
       await mkdir(own)
-      return benchOf(provider, request, started, { folder: own, suffix: step === null ? '' : `-${step + 1}` })
+      return benchOf(provider, request, started, { folder: own, mounts, suffix: step === null ? '' : `-${step + 1}` })
     },
     async [Symbol.asyncDispose]() {
       const removals = [...started.sandboxes].map((sandbox) => sandbox.remove())
@@ -31,13 +34,15 @@ export function openWorkshop(provider: Provider, request: TrialRequest, folder: 
   }
 }
 
-type Place = { folder: string; suffix: string }
+type Place = Room & { suffix: string }
 
-function benchOf(provider: Provider, request: TrialRequest, started: Started, { folder, suffix }: Place): Bench {
+function benchOf(provider: Provider, request: TrialRequest, started: Started, place: Place): Bench {
+  const { folder, mounts, suffix } = place
   const outputFile = (name: string): string => join(request.outputFolder, `${name}${suffix}.log`)
   return {
     request,
     folder,
+    mounts,
     notes: [],
     outputFile,
     prepare: (source, timeoutSec) =>
@@ -49,12 +54,14 @@ function benchOf(provider: Provider, request: TrialRequest, started: Started, { 
       started.groups.push(group)
       return group
     },
-    network: (declared, phase) =>
-      openNetwork(declared, {
+    network(declared, phase) {
+      const network = openNetwork(declared, {
         unsaid: request.networks?.[phase],
         direct: serviceNames(request.task),
         egress: request.egress,
-      }),
+      })
+      return phase === 'agent' && request.model ? withModel(network, request.model.port) : network
+    },
     async start(name, spec) {
       request.signal.throwIfAborted()
       const sandbox = await provider.start({ ...spec, id: idFor(name), outputFile: outputFile(name) })

@@ -60,7 +60,11 @@ async function openDocker(dataFolder: string): Promise<Opened> {
 }
 
 type More = Partial<
-  Pick<TrialRequest, 'signal' | 'onPhase' | 'onLog' | 'networks' | 'egress' | 'variables' | 'isProven' | 'outputFolder'>
+  Pick<
+    TrialRequest,
+    | ('signal' | 'onPhase' | 'onLog' | 'networks' | 'egress' | 'variables')
+    | ('isProven' | 'outputFolder' | 'model' | 'bundles' | 'keepsPatch')
+  >
 >
 type Wish = More & { taskFolder: string; harness: Harness; verifyMode: VerifyMode; outputFolder: string }
 

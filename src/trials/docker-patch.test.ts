@@ -1,0 +1,45 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { shellCommand } from '../harnesses/shell-command.ts'
+import { openWorkbench, writeTask } from './testing/workbench.ts'
+
+let bench: Awaited<ReturnType<typeof openWorkbench>>
+beforeAll(async () => {
+  bench = await openWorkbench('docker')
+}, 600_000)
+afterAll(async () => bench[Symbol.asyncDispose]())
+
+async function patchAfter(name: string, line: string): Promise<string> {
+  const task = writeTask(join(bench.folder, name), { 'environment/main.py': 'a\nb\n', 'environment/zz/last': 'x\n' })
+  const record = await bench.run(task, shellCommand(line), 'workspace', { keepsPatch: true })
+  expect(record.state).not.toBe('errored')
+  return readFileSync(join(bench.folder, 'changes.patch'), 'latin1')
+}
+
+test('what an agent changed in a container is kept as a patch', async () => {
+  expect(await patchAfter('changed', 'echo c >> main.py; rm -r zz; ln -s /etc/passwd passwd')).toBe(
+    `# Not looked at:
+#   passwd
+diff --git a/main.py b/main.py
+--- a/main.py
++++ b/main.py
+@@ -1,2 +1,3 @@
+ a
+ b
++c
+diff --git a/zz/last b/zz/last
+deleted file mode 100644
+--- a/zz/last
++++ /dev/null
+@@ -1,1 +0,0 @@
+-x
+`,
+  )
+}, 120_000)
+
+test('where a container is not read to its end, nothing is told to be gone', async () => {
+  const patch = await patchAfter('cut', 'truncate -s 5G 0')
+  expect(patch).toMatch(/^# Not looked at:\n# {3}0\n/)
+  expect(patch).not.toContain('deleted file')
+}, 300_000)

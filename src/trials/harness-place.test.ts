@@ -1,0 +1,146 @@
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { folderNameOf, type Lock, nativeBundle } from '../harnesses/bundles/bundle.ts'
+import { envOf, type Harness, type HarnessRun } from '../harnesses/harness.ts'
+import { HarnessUnfit } from '../harnesses/harness-unfit.ts'
+import type { ModelPlace } from './bench.ts'
+import { IMAGE, openWorkbench, taskToml, writeTask } from './testing/workbench.ts'
+
+let bench: Awaited<ReturnType<typeof openWorkbench>>
+beforeAll(async () => {
+  bench = await openWorkbench('bwrap')
+}, 600_000)
+afterAll(async () => bench[Symbol.asyncDispose]())
+
+const TARBALL = { path: 'program', name: 'made-up', version: '1', integrity: 'sha512-' }
+const LOCK: Lock = { package: 'made-up', version: '1', tarballs: [TARBALL] }
+const ACCESS: ModelPlace['access'] = {
+  ...{ model: 'm', provider: 'p', protocols: ['openai-chat'], protocol: 'openai-chat', level: 'none' },
+  ...{ wireLevel: { nothing: true }, contextTokens: 1, outputTokens: 1, baseUrl: 'http://127.0.0.1:31281', token: 't' },
+}
+
+/** A program that is installed already. Its script says what it does. */
+function program(name: string, script: string, run: Partial<HarnessRun> = {}): { harness: Harness; folder: string } {
+  const folder = join(bench.folder, `bundles-${name}`)
+  const place = join(folder, folderNameOf(name, LOCK), 'program')
+  mkdirSync(place, { recursive: true })
+  writeFileSync(join(place, 'run'), script)
+  chmodSync(join(place, 'run'), 0o555)
+  const harness: Harness = {
+    ...{ id: name, name, version: '1', protocols: ['openai-chat'], helpers: [] },
+    bundle: nativeBundle(name, LOCK, 'program/run'),
+    protocolFor: () => 'openai-chat',
+    plan: () => ({ command: ['/assay/bundle/program/run', 'work'], env: [], folders: [], input: '', ...run }),
+  }
+  return { harness, folder }
+}
+
+const model = (more: Partial<ModelPlace> = {}): ModelPlace => ({
+  access: ACCESS,
+  port: { port: 31_281, onConnection: (socket) => socket.end('hello') },
+  ...more,
+})
+
+const ASKS = 'exec 3<>/dev/tcp/127.0.0.1/31281 && cat <&3'
+
+test('a program has its bundle, a HOME of its own and its model; the verifier has nothing of them', async () => {
+  const script = `#!/bin/bash
+[ "$1" = --version ] && exit 0
+cd && [ "$PWD" = /assay/home ] && [ "$(cat config/a.json)" = '{}' ] && echo x > mine && ! touch /assay/bundle/x || exit 1
+case $NO_PROXY in *127.0.0.1*) ;; *) exit 2 ;; esac
+${ASKS} > /app/hello.txt
+`
+  const tests = `#!/bin/bash
+ls /assay/home /assay/bundle 2>/dev/null | grep . && exit 1
+(${ASKS}) 2>/dev/null && exit 1
+[ "$(cat /app/hello.txt)" = hello ] && echo 1 > /logs/verifier/reward.txt
+`
+  const task = writeTask(join(bench.folder, 'whole'), { 'tests/test.sh': tests })
+  const { harness, folder } = program('whole', script, { files: [{ path: 'config/a.json', text: '{}' }] })
+  for (const mode of ['workspace', 'snapshot', 'shared-cold'] as const) {
+    const record = await bench.run(task, harness, mode, { model: model(), bundles: { folder } })
+    expect(record).toMatchObject({ state: 'passed', class: 'verified', harness: 'whole' })
+  }
+})
+
+test('HOME belongs to whoever the agent is', async () => {
+  const script = '#!/bin/bash\n[ "$1" = --version ] || { cat ~/secret && echo x > ~/.config/y; } || exit 9\n'
+  const files = [
+    { path: 'secret', text: 'x' },
+    { path: '.config/z', text: '' },
+  ]
+  const { harness, folder } = program('owner', script, { files })
+  for (const user of ['"nobody"', '12345', '"root"']) {
+    const toml = taskToml().replace('[agent]', `[agent]\nuser = ${user}`)
+    const task = writeTask(join(bench.folder, `owner ${user.replaceAll('"', '')}`), { 'task.toml': toml })
+    const record = await bench.run(task, harness, 'workspace', { model: model(), bundles: { folder } })
+    expect(record.steps[0]?.agent).toMatchObject({ code: 0 })
+  }
+})
+
+test('skills of the task are put where the program looks for them', async () => {
+  const { harness, folder } = program(
+    'skilled',
+    '#!/bin/bash\n[ "$1" = --version ] || cat ~/skills/greet/SKILL.md > /app/hello.txt\n',
+    { files: [], skills: 'skills' },
+  )
+  const task = writeTask(join(bench.folder, 'skilled'), {
+    'task.toml': taskToml({ environment: 'skills_dir = "/skills"' }, null),
+    'environment/Dockerfile': `FROM ${IMAGE}\nCOPY greet /skills/greet\n`,
+    'environment/greet/SKILL.md': 'hello',
+  })
+  const record = await bench.run(task, harness, 'workspace', { model: model(), bundles: { folder } })
+  expect(record).toMatchObject({ state: 'passed' })
+})
+
+test.each([
+  ['is of another machine', '\u007fELF\u0002\u0001\u0001', 'does not run in the image'],
+  ['needs what the image has not', '#!/lib/ld-musl-nowhere.so.1\n', 'does not run in the image'],
+])('a program that %s is an error of the operator, and nothing is run', async (_name, script, message) => {
+  const { harness, folder } = program(`unfit-${script.length}`, script)
+  const task = writeTask(join(bench.folder, `unfit ${script.length}`))
+  const onConnection = vi.fn<() => void>()
+  const port = { port: 31_281, onConnection }
+  const record = await bench.run(task, harness, 'workspace', { model: model({ port }), bundles: { folder } })
+  expect(record).toMatchObject({ state: 'errored', class: 'operator_error', reward: null, steps: [] })
+  expect(record.error).toContain(message)
+  expect(onConnection).not.toHaveBeenCalled()
+})
+
+test('a program that refuses a task, and a model that cannot be had, are errors of the operator', async () => {
+  const { harness, folder } = program('good', '#!/bin/bash\n[ "$1" = --version ] || echo hello > /app/hello.txt\n')
+  const task = writeTask(join(bench.folder, 'refused'))
+  const plan = (): never => {
+    throw new HarnessUnfit('It cannot do this.')
+  }
+  expect(
+    await bench.run(task, { ...harness, plan }, 'workspace', { model: model(), bundles: { folder } }),
+  ).toMatchObject({ class: 'operator_error', error: 'It cannot do this.' })
+  const fault = async () => 'The key was refused.'
+  expect(await bench.run(task, harness, 'workspace', { model: model({ fault }), bundles: { folder } })).toMatchObject({
+    state: 'errored',
+    class: 'operator_error',
+    error: 'The key was refused.',
+    reward: null,
+  })
+})
+
+test('without a place for programs nothing is run', async () => {
+  const { harness } = program('homeless', '#!/bin/bash\n')
+  const task = writeTask(join(bench.folder, 'homeless'))
+  expect(await bench.run(task, harness, 'workspace', { model: model() })).toMatchObject({ class: 'operator_error' })
+})
+
+test('a proxy of the image is no way to the model', async () => {
+  const script = `#!/bin/bash\n[ "$1" = --version ] || { echo "$http_proxy $no_proxy" > /app/said; ${ASKS} > /app/hello.txt; }\n`
+  const { harness, folder } = program('proxied', script, { env: envOf({}) })
+  const task = writeTask(join(bench.folder, 'proxied'), {
+    'task.toml': taskToml({}, null),
+    'environment/Dockerfile': `FROM ${IMAGE}\nENV http_proxy=http://nowhere:1\n`,
+    'tests/test.sh':
+      '#!/bin/bash\n[ "$(cat /app/said)" = "http://nowhere:1 localhost,127.0.0.1,::1" ] && echo 1 > /logs/verifier/reward.txt\n',
+  })
+  const record = await bench.run(task, harness, 'workspace', { model: model(), bundles: { folder } })
+  expect(record).toMatchObject({ state: 'passed' })
+})

@@ -1,0 +1,73 @@
+import type { Step } from '../harbor/task.ts'
+import { install } from '../harnesses/bundles/install.ts'
+import { HARNESS_FOLDER, type HarnessRun, HOME, type Kit } from '../harnesses/harness.ts'
+import { HarnessUnfit } from '../harnesses/harness-unfit.ts'
+import type { Insert, Mount } from '../sandboxes/sandbox.ts'
+import type { Bench, TrialRequest } from './bench.ts'
+import { runIn } from './inhabit.ts'
+import type { Surroundings } from './surroundings.ts'
+import { type Ownership, tarOfTexts } from './tar.ts'
+import { filledEnv } from './variables.ts'
+
+/** What the harness runs in a step. Throws HarnessUnfit when it cannot do this task. */
+export function runOf({ harness, task, variables, model }: TrialRequest, step: Step): HarnessRun | undefined {
+  const { skillsDir, mcpServers } = task.environment
+  const kit: Kit = {
+    solutionEnv: task.solutionEnv,
+    skillsDir,
+    mcpServers: mcpServers.map((server) =>
+      server.transport === 'stdio' ? server : { ...server, headers: filledEnv(server.headers, variables) },
+    ),
+  }
+  const run = harness.plan(step, kit, model?.access)
+  if (!run?.skills || skillsDir === null) return run
+  return { ...run, command: ['sh', '-c', COPY_SKILLS, 'skills', skillsDir, `${HOME}/${run.skills}`, ...run.command] }
+}
+
+/** Only the sandbox knows what is in a folder of its image. */
+const COPY_SKILLS = 'mkdir -p "$2" && cp -R "$1"/. "$2"/; shift 2; exec "$@"'
+
+/** A HOME with what the program is to find there. */
+export function homeOf(run: HarnessRun | undefined, ownership: Ownership): Insert[] {
+  if (!run?.files) return []
+  return [{ target: HARNESS_FOLDER, tar: tarOfTexts('home', run.files, ownership) }]
+}
+
+/** Before anything else is done: whether the harness can do this task at all, and what it needs on this machine. */
+export async function installFor(request: TrialRequest): Promise<Mount[]> {
+  const { harness, bundles, signal, task } = request
+  for (const step of task.steps) runOf(request, step)
+  if (!harness.bundle) return []
+  if (!bundles) throw new HarnessUnfit(`There is no place in which ${harness.name} could be installed.`)
+  const { folder, onProgress = () => {} } = bundles
+  const installed = await install(harness.bundle, { folder, signal, onProgress })
+  return installed.map(({ source, target }) => ({ kind: 'folder' as const, source, target, readOnly: true }))
+}
+
+const PROBE_SECONDS = 60
+
+/** Image and bundle, by digest and folder, that were seen to fit. They do not change. */
+const fitting = new Set<string>()
+
+/** Tries the bundle in the image, before anything is spent: it may be of another machine, or need another C library. */
+export async function requireFit(bench: Bench, around: Surroundings): Promise<void> {
+  const { harness } = bench.request
+  if (!harness.bundle) return
+  const pair = [around.image.digest, ...bench.mounts.map((mount) => ('source' in mount ? mount.source : ''))].join(' ')
+  if (fitting.has(pair)) return
+  const network = bench.network({ mode: 'no-network', hosts: [] }, 'verifier')
+  const wish = { seed: { kind: 'image' as const }, inserts: [], mounts: bench.mounts, env: {}, network }
+  const limits = { seconds: PROBE_SECONDS, outputBytes: PROBE_OUTPUT_BYTES }
+  const exec = { command: harness.bundle.probe, ...limits }
+  const { exit, sandbox } = await runIn(bench, around, 'fit', { wish: { ...wish, limits }, exec })
+  bench.removeLater(sandbox)
+  if (exit.code !== 0) {
+    const how = exit.limit ?? `code ${exit.code}`
+    throw new HarnessUnfit(
+      `${harness.name} does not run in the image of this task (${how}): it needs Linux with glibc, on the architecture of this machine.`,
+    )
+  }
+  fitting.add(pair)
+}
+
+const PROBE_OUTPUT_BYTES = 10_000

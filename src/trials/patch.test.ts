@@ -1,0 +1,160 @@
+import { execFileSync } from 'node:child_process'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { nop } from '../harnesses/nop.ts'
+import { oracle } from '../harnesses/oracle.ts'
+import { shellCommand } from '../harnesses/shell-command.ts'
+import { openWorkbench, taskToml, writeTask } from './testing/workbench.ts'
+
+let bench: Awaited<ReturnType<typeof openWorkbench>>
+beforeAll(async () => {
+  bench = await openWorkbench('bwrap')
+}, 600_000)
+afterAll(async () => bench[Symbol.asyncDispose]())
+beforeEach(() => rmSync(join(bench.folder, 'changes.patch'), { force: true }))
+
+const FILES = {
+  'main.py': Array.from({ length: 40 }, (_, n) => `line ${n}\n`).join(''),
+  'old/gone.txt': 'gone\n',
+  'run.sh': '#!/bin/sh\necho hi\n',
+  'logo.bin': 'a\0b',
+}
+
+/** What is in the environment's folder is in the working folder when the agent begins. */
+const taskWith = (name: string, files: Record<string, string> = FILES) =>
+  writeTask(
+    join(bench.folder, name),
+    Object.fromEntries(Object.entries(files).map(([path, text]) => [`environment/${path}`, text])),
+  )
+
+const worked = (task: string, line: string) =>
+  bench.run(task, shellCommand(`echo hello > hello.txt\n${line}`), 'workspace', { keepsPatch: true })
+
+const patch = () => readFileSync(join(bench.folder, 'changes.patch'), 'latin1')
+
+/** The files as they were, with the patch applied by git. */
+function applied(files: Record<string, string> = FILES): string {
+  const folder = mkdtempSync(join(bench.folder, 'applied-'))
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true })
+    writeFileSync(join(folder, path), text)
+    if (path.endsWith('.sh')) chmodSync(join(folder, path), 0o755)
+  }
+  execFileSync('git', ['apply', join(bench.folder, 'changes.patch')], { cwd: folder, stdio: 'pipe' })
+  return folder
+}
+
+test('what an agent changed is kept as a patch that git takes', async () => {
+  const work = `sed -i 's/^line 7$/seven/' main.py; rm -r old; mkdir -p src/deep; printf 'no newline' > src/deep/new.py
+    : > empty; chmod +x main.py; printf 'é \\377\\n' > "latin ünï.txt"; printf 'c\\0d' > logo.bin; ln -s main.py link.py`
+  expect(await worked(taskWith('changed'), work)).toMatchObject({ state: 'passed' })
+  const folder = applied()
+  expect(readFileSync(join(folder, 'main.py'), 'utf8')).toBe(FILES['main.py'].replace('line 7\n', 'seven\n'))
+  expect(statSync(join(folder, 'main.py')).mode & 0o111).not.toBe(0)
+  expect(readFileSync(join(folder, 'src/deep/new.py'), 'utf8')).toBe('no newline')
+  expect(readFileSync(join(folder, 'latin ünï.txt'), 'latin1')).toBe('Ã© \u00ff\n')
+  expect(readdirSync(folder).sort()).toEqual([
+    ...['empty', 'hello.txt', 'latin ünï.txt', 'logo.bin', 'main.py', 'run.sh', 'src'],
+  ])
+  expect(patch()).toMatch(
+    /^# Binary files, not shown:\n# {3}logo\.bin \(changed, 3 bytes\)\n# Links, not shown:\n# {3}link\.py \(new/,
+  )
+  expect(patch().match(/^diff --git/gm)).toHaveLength(6)
+  expect(existsSync(join(bench.folder, 'untouched.log'))).toBe(false)
+})
+
+test('nothing changed is no patch, and reference trials make none', async () => {
+  const task = taskWith('same')
+  for (const harness of [oracle, nop, shellCommand('true')]) {
+    await bench.run(task, harness, 'workspace', { keepsPatch: true })
+    expect(existsSync(join(bench.folder, 'changes.patch')), harness.id).toBe(false)
+  }
+  await bench.run(task, shellCommand('echo x > x'), 'workspace')
+  expect(existsSync(join(bench.folder, 'changes.patch'))).toBe(false)
+})
+
+test('names and links of a liar lead nowhere, and no line of its files is taken for one of the patch', async () => {
+  const work = `ln -s /etc/passwd passwd; ln -s ../../etc away; mkfifo pipe; rm main.py; ln -s /etc/shadow main.py
+    printf x > "$(printf 'new\\nline')"; printf x > '"quoted" \\back'; printf x > 'a b/../c' 2>/dev/null
+    mkdir -p .git/hooks sub/.GIT; echo 'exit 1' > .git/hooks/pre-commit; echo x > sub/.GIT/config
+    printf -- '--- a/x\\n+++ b/x\\ndiff --git a/y b/y\\n@@ -1 +1 @@\\n' > fake.patch
+    printf 'a' > "$(printf 'x\\tb/y')" 2>/dev/null; mkdir 'b '; printf x > 'b /b'
+    echo '[core]' > .gitconfig; echo '* diff=evil' > .gitattributes`
+  expect(await worked(taskWith('hostile'), work)).toMatchObject({ state: 'passed' })
+  const text = patch()
+  expect(text).not.toContain('root:')
+  expect(text).not.toMatch(/\.git\/|\.GIT/)
+  expect(text).toMatch(/^# Not looked at:\n(# {3}.*\n)+/m)
+  for (const name of ['away', 'passwd', 'pipe', 'main.py']) expect(text).toContain(`#   ${name}\n`)
+  const folder = applied()
+  expect(readFileSync(join(folder, 'fake.patch'), 'utf8')).toContain('diff --git a/y b/y\n')
+  expect(readdirSync(folder)).toEqual(expect.arrayContaining(['new\nline', '"quoted" \\back', 'b ']))
+  expect(existsSync(join(folder, 'y'))).toBe(false)
+  expect(readFileSync(join(folder, 'main.py'), 'utf8')).toBe(FILES['main.py'])
+})
+
+test('a huge file, and more files than anyone reads, are named and counted', async () => {
+  const work = `head -c 3000000 /dev/zero | tr '\\0' x > large.txt; truncate -s 5G hole
+    mkdir many; for i in $(seq 3000); do echo $i > many/$i; done`
+  expect(await worked(taskWith('large'), work)).toMatchObject({ state: 'passed' })
+  const text = patch()
+  expect(text).toContain('#   large.txt (new, 3000000 bytes)\n')
+  expect(text).toContain('#   hole\n')
+  expect(text).toMatch(/^# {3}and \d+ more$/m)
+  expect(text.match(/^diff --git/gm)).toHaveLength(2000)
+  applied()
+}, 120_000)
+
+test('100,000 files stop nothing, and files that were not looked at are not told to be gone', async () => {
+  const work = `mkdir 0; cd 0; seq 100000 | xargs touch`
+  const files = { 'zz/last.txt': 'still here\n', 'main.py': 'x\n' }
+  expect(await worked(taskWith('crowd', files), work)).toMatchObject({ state: 'passed' })
+  const text = patch()
+  expect(text.match(/^diff --git/gm)).toHaveLength(2000)
+  expect(text).not.toContain('zz/last.txt')
+  expect(text).not.toContain('deleted file')
+}, 300_000)
+
+test('files of nothing but different lines keep nobody busy', async () => {
+  const lines = (word: string) => Array.from({ length: 60_000 }, (_, n) => `${n % 97}${word}\n`).join('')
+  const files = Object.fromEntries(Array.from({ length: 8 }, (_, n) => [`f${n}.txt`, lines('a')]))
+  expect(await worked(taskWith('different', files), `sed -i 's/a$/b/' f*.txt`)).toMatchObject({ state: 'passed' })
+  const folder = applied(files)
+  expect(readFileSync(join(folder, 'f7.txt'), 'utf8')).toBe(lines('b'))
+}, 120_000)
+
+test('a working folder that is everything has no patch, and says so', async () => {
+  const task = writeTask(join(bench.folder, 'everything'), {
+    'task.toml': taskToml().replace('workdir = "/app"', 'workdir = "/"'),
+    'tests/test.sh': '#!/bin/bash\necho 1 > /logs/verifier/reward.txt\n',
+  })
+  expect(await worked(task, 'true')).toMatchObject({ state: 'passed' })
+  expect(patch()).toMatch(/^# There is no patch: .*whole filesystem/)
+})
+
+test('steps make one patch: from what the first began with to what the last left', async () => {
+  const step = (name: string) => `[[steps]]\nname = "${name}"\n`
+  const task = writeTask(join(bench.folder, 'steps'), {
+    'task.toml': taskToml({ end: step('one') + step('two') }),
+    'environment/main.py': 'a\n',
+    ...Object.fromEntries(
+      ['one', 'two'].flatMap((name) => [
+        [`steps/${name}/instruction.md`, 'Add a line.\n'],
+        [`steps/${name}/tests/test.sh`, '#!/bin/bash\necho 1 > /logs/verifier/reward.txt\n'],
+      ]),
+    ),
+  })
+  expect(await worked(task, 'echo more >> main.py')).toMatchObject({ state: 'passed' })
+  expect(readFileSync(join(applied({ 'main.py': 'a\n' }), 'main.py'), 'utf8')).toBe('a\nmore\nmore\n')
+})
