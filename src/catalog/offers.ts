@@ -6,36 +6,49 @@ import { deleteOffers, deleteOldOffers, listLiveOffers, type Offer, upsertOffer 
 
 const SAY_EVERY_MS = 15_000
 const ALIVE_SECONDS = 60
+/** What does not answer by then does not work. Long: a machine that is busy is none that is broken. */
+const TEST_MS = 30_000
 
-/** What a worker can run trials in. `test` finds out by trying. */
+/** What a worker can run trials in. `test` finds out by trying, and throws when it does not work. */
 export type Testable = { sandbox: string; test: () => Promise<{ isolation: string }> }
 
+type Saying = { everyMs?: number; testMs?: number }
+
 /**
- * Tells all processes what this one offers, for as long as it lives. What does not work yet is tried again, and
- * `onAvailable` hears of each as soon as it works.
+ * Tells all processes what this one offers, for as long as it lives. Each is tested again and again: what stops working
+ * is withdrawn, and what works again is offered again. `onChange` hears of both.
  */
 export function offerSandboxes(
-  { db, log }: { db: Db; log: JobLog },
+  { db, log, everyMs = SAY_EVERY_MS, testMs = TEST_MS }: { db: Db; log: JobLog } & Saying,
   sandboxes: readonly Testable[],
-  onAvailable: (sandbox: string) => void,
+  onChange: (sandbox: string, available: boolean) => void,
 ): { stop(): Promise<void> } {
   const workerId = newId()
-  const offered = new Map<string, Offer>()
-  const say = async (): Promise<void> => {
-    for (const { sandbox, test } of sandboxes) {
-      const known = offered.get(sandbox)
-      const offer = known?.available ? known : await tried(sandbox, test)
-      offered.set(sandbox, offer)
-      await upsertOffer(db, workerId, offer)
-      if (offer.available && !known?.available) onAvailable(sandbox)
-    }
+  const offered = new Set<string>()
+  const say = async ({ sandbox, test }: Testable): Promise<void> => {
+    const offer = await tried(sandbox, test, testMs)
+    await upsertOffer(db, workerId, offer)
+    if (offer.available === offered.has(sandbox)) return
+    if (offer.available) offered.add(sandbox)
+    else offered.delete(sandbox)
+    if (!offer.available) log.warn({ sandbox, detail: offer.detail }, 'a sandbox does not work any more')
+    onChange(sandbox, offer.available)
+  }
+  const sayAll = async (): Promise<void> => {
+    await Promise.all(sandboxes.map(say))
     await deleteOldOffers(db)
   }
-  const saying = () => say().catch((error: unknown) => log.warn({ error }, 'the sandboxes on offer could not be told'))
+  const saying = () =>
+    sayAll().catch((error: unknown) => log.warn({ error }, 'the sandboxes on offer could not be told'))
   let current = saying()
+  let waiting = 0
   const timer = setInterval(() => {
-    current = current.then(saying)
-  }, SAY_EVERY_MS)
+    if (waiting > 0) return // a round takes as long as its slowest test
+    waiting += 1
+    current = current.then(saying).finally(() => {
+      waiting -= 1
+    })
+  }, everyMs)
   return {
     async stop() {
       clearInterval(timer)
@@ -45,12 +58,16 @@ export function offerSandboxes(
   }
 }
 
-async function tried(sandbox: string, test: Testable['test']): Promise<Offer> {
+async function tried(sandbox: string, test: Testable['test'], testMs: number): Promise<Offer> {
+  const tooLate = Promise.withResolvers<never>()
+  const timer = setTimeout(() => tooLate.reject(new Error(`It does not answer within ${testMs} ms.`)), testMs)
   try {
-    const { isolation } = await test()
+    const { isolation } = await Promise.race([test(), tooLate.promise])
     return { sandbox, available: true, isolation, detail: '' }
   } catch (error) {
     return { sandbox, available: false, isolation: '', detail: error instanceof Error ? error.message : String(error) }
+  } finally {
+    clearTimeout(timer)
   }
 }
 

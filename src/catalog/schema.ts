@@ -1,6 +1,18 @@
 import { z } from 'zod'
+import { LEVELS, PROTOCOLS } from '../harnesses/model-access.ts'
+import { endpoint } from '../platform/http/endpoint.ts'
+import { pageQuery } from '../platform/http/page.ts'
+import type { ProblemKind } from '../platform/problem.ts'
 
 const named = z.object({ id: z.uuid(), name: z.string() })
+
+const rates = {
+  input: z.number(),
+  output: z.number(),
+  cacheRead: z.number().optional(),
+  cacheWrite: z.number().optional().describe('For five minutes.'),
+  cacheWrite1h: z.number().optional(),
+}
 
 export const CatalogModel = z
   .object({
@@ -11,15 +23,18 @@ export const CatalogModel = z
     custom: z.boolean(),
     reasoningLevels: z.array(z.string()).min(1),
     defaultReasoningLevel: z.string(),
-    harnesses: z.array(z.string()).min(1).describe('Those that can work with this model.'),
+    harnesses: z.array(z.string()).describe('Those that can work with this model, at one of its levels at least.'),
+    harnessLevels: z
+      .record(z.string(), z.array(z.string()))
+      .describe('The levels that each of them can ask this model for. Other pairs are refused.'),
+    contextTokens: z.number().int(),
+    knowledgeCutoff: z
+      .string()
+      .nullable()
+      .describe('Month of the youngest text it has learnt from, where it is known.'),
     prices: z
-      .object({
-        input: z.number(),
-        output: z.number(),
-        cacheRead: z.number().optional(),
-        cacheWrite: z.number().optional(),
-      })
-      .describe('USD for a million tokens.'),
+      .object({ ...rates, tiers: z.array(z.object({ aboveInputTokens: z.number().int(), ...rates })).optional() })
+      .describe('USD for a million tokens, as they are now. Tiers: of calls with more input than that, all tokens.'),
     credentials: z.array(named).describe('Credentials of this workspace that open it.'),
   })
   .meta({ id: 'CatalogModel' })
@@ -54,3 +69,99 @@ export const Catalog = z
   })
   .meta({ id: 'Catalog' })
 export type Catalog = z.infer<typeof Catalog>
+
+const PRICE_MAX = 100_000
+const usd = z.number().min(0).max(PRICE_MAX)
+const level = z.enum(LEVELS)
+const tokens = z.number().int().min(1).max(100_000_000)
+
+const modelFields = {
+  catalogId: z.string().regex(/^custom\/[a-z0-9][a-z0-9._-]{0,62}$/),
+  name: z.string().trim().min(1).max(200).describe('As its provider calls it.'),
+  label: z.string().trim().min(1).max(200),
+  protocol: z.enum(PROTOCOLS),
+  baseUrl: z
+    .url()
+    .max(2000)
+    .describe('What its provider tells clients of this protocol to use, with or without a version at its end.'),
+  reasoningLevels: z.array(level).min(1).max(LEVELS.length),
+  defaultReasoningLevel: level,
+  prices: z
+    .strictObject({ input: usd, output: usd, cacheRead: usd.optional(), cacheWrite: usd.optional() })
+    .describe('USD for a million tokens. What is left out costs as much as other input.'),
+}
+
+export const NewModel = z.strictObject({
+  ...modelFields,
+  contextTokens: tokens.default(128_000),
+  outputTokens: tokens.default(32_000),
+})
+export type NewModel = z.infer<typeof NewModel>
+
+export const CustomModel = z
+  .object({ ...modelFields, contextTokens: tokens, outputTokens: tokens, createdAt: z.iso.datetime() })
+  .meta({ id: 'CustomModel' })
+export type CustomModel = z.infer<typeof CustomModel>
+
+export const modelExists = {
+  code: 'model_exists',
+  status: 409,
+  title: 'There is another model of this name',
+  meaning: 'A model that is there takes a new label, default level and prices. For anything else choose a new name.',
+} as const satisfies ProblemKind
+
+export const modelNameSpent = {
+  code: 'model_name_spent',
+  status: 409,
+  title: 'This name was used before',
+  meaning: 'Results of a model that was removed still carry its name. Choose another one.',
+} as const satisfies ProblemKind
+
+export const modelInUse = {
+  code: 'model_in_use',
+  status: 409,
+  title: 'This model is in use',
+  meaning: 'A comparison that is not over yet works with it. Wait for its end, or cancel it.',
+} as const satisfies ProblemKind
+
+export const addModel = endpoint({
+  id: 'addModel',
+  method: 'POST',
+  path: '/api/orgs/{org}/models',
+  summary: 'Add a model of your own, or give one new prices',
+  access: 'admin',
+  body: NewModel,
+  example: {
+    catalogId: 'custom/house-model',
+    name: 'house-model-v2',
+    label: 'House model',
+    protocol: 'openai-chat',
+    baseUrl: 'https://models.example.com/v1',
+    reasoningLevels: ['none', 'low', 'high'],
+    defaultReasoningLevel: 'low',
+    prices: { input: 0.5, output: 2, cacheRead: 0.05 },
+  },
+  answers: { 200: CustomModel, 201: CustomModel },
+  problems: [modelExists, modelNameSpent],
+  creates: true,
+})
+
+export const listModels = endpoint({
+  id: 'listModels',
+  method: 'GET',
+  path: '/api/orgs/{org}/models',
+  summary: 'List the models that this workspace has added',
+  access: 'read',
+  query: pageQuery(),
+  answers: { 200: z.object({ models: z.array(CustomModel), nextCursor: z.string().nullable() }) },
+})
+
+export const removeModel = endpoint({
+  id: 'removeModel',
+  method: 'DELETE',
+  path: '/api/orgs/{org}/models/custom/{slug}',
+  summary: 'Remove a model; its name is not given again',
+  access: 'admin',
+  answers: { 204: null },
+  problems: [modelInUse],
+})

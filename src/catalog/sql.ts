@@ -1,5 +1,10 @@
-import { sql } from 'kysely'
-import type { Db } from '../platform/db/db.ts'
+import { type Insertable, sql } from 'kysely'
+import { z } from 'zod'
+import { type Db, lock } from '../platform/db/db.ts'
+import { beyond } from '../platform/db/newest-first.ts'
+import type { CustomModels } from '../platform/db/tables.gen.ts'
+import type { Page } from '../platform/http/page.ts'
+import type { CustomModel } from './schema.ts'
 
 export type Offer = { sandbox: string; available: boolean; isolation: string; detail: string }
 
@@ -29,3 +34,65 @@ export const listLiveOffers = (db: Db, withinSeconds: number): Promise<Offer[]> 
     .orderBy('available', 'desc')
     .orderBy('seen_at', 'desc')
     .execute()
+
+/** Until the end of the transaction nobody else adds a model of this name. */
+export const lockSlug = (tx: Db, workspaceId: string, slug: string) => lock(tx, `custom model ${workspaceId} ${slug}`)
+
+const Stored = z.custom<CustomModel['prices']>()
+
+/** With the newest of its prices. */
+const models = (db: Db) =>
+  db
+    .selectFrom('custom_models')
+    .innerJoinLateral(
+      (query) =>
+        query
+          .selectFrom('custom_model_prices')
+          .select(['version', 'prices'])
+          .whereRef('model', '=', 'custom_models.id')
+          .orderBy('version', 'desc')
+          .limit(1)
+          .as('newest'),
+      (join) => join.onTrue(),
+    )
+    .selectAll('custom_models')
+    .select(['newest.version', 'newest.prices'])
+
+const rowOf = <R extends { prices: unknown }>(row: R) => ({ ...row, prices: Stored.parse(row.prices) })
+
+export type ModelRow = NonNullable<Awaited<ReturnType<typeof findModelRow>>>
+
+export async function findModelRow(db: Db, workspaceId: string, slug: string) {
+  const row = await models(db).where('workspace_id', '=', workspaceId).where('slug', '=', slug).executeTakeFirst()
+  return row && rowOf(row)
+}
+
+export const readModelRow = async (db: Db, id: string) =>
+  rowOf(await models(db).where('id', '=', id).executeTakeFirstOrThrow())
+
+export async function listModelRows(db: Db, workspaceId: string, page: Page) {
+  const found = await models(db)
+    .where('workspace_id', '=', workspaceId)
+    .where('removed_at', 'is', null)
+    .where(beyond('created_at', page))
+    .orderBy('created_at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(page.limit + 1)
+    .execute()
+  return found.map(rowOf)
+}
+
+export const insertModelRow = (tx: Db, model: Omit<Insertable<CustomModels>, 'created_at' | 'removed_at'>) =>
+  tx.insertInto('custom_models').values(model).execute()
+
+export const insertPrices = (tx: Db, model: string, version: number, prices: CustomModel['prices']) =>
+  tx
+    .insertInto('custom_model_prices')
+    .values({ model, version, prices: JSON.stringify(prices) })
+    .execute()
+
+export const updateModelRow = (tx: Db, id: string, change: Pick<Insertable<CustomModels>, 'label' | 'default_level'>) =>
+  tx.updateTable('custom_models').set(change).where('id', '=', id).execute()
+
+export const removeModelRow = (tx: Db, id: string) =>
+  tx.updateTable('custom_models').set({ removed_at: sql<Date>`now()` }).where('id', '=', id).execute()

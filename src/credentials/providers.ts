@@ -2,6 +2,7 @@ import { ask, type Check, checkDocker, checkGithub, checkHarbor, type Environmen
 import { engineAddress, type Field, hostName, pem, token } from './fields.ts'
 import type { Kind } from './schema.ts'
 import type { Secret } from './seal.ts'
+import { targetUrl } from './target.ts'
 
 export type Provider = {
   kind: Kind
@@ -16,8 +17,9 @@ export type Provider = {
 }
 
 /** Where the API of a model provider is, and what a key is sent in. */
-type ModelApi = { provider: string; baseUrl: string; variable: string; path: string; headers: (key: string) => Headers }
+type ModelApi = { provider: string; baseUrl: string; variable: string; path: string; headers: KeyHeaders }
 type Headers = Record<string, string>
+type KeyHeaders = (key: string) => Headers
 
 const bearer = (key: string): Headers => ({ authorization: `Bearer ${key}` })
 
@@ -57,7 +59,30 @@ const modelApis: ModelApi[] = [
     path: '/models',
     headers: bearer,
   },
+  { provider: 'xai', baseUrl: 'https://api.x.ai/v1', variable: 'XAI_API_KEY', path: '/models', headers: bearer },
+  {
+    provider: 'moonshot',
+    baseUrl: 'https://api.moonshot.ai/v1',
+    variable: 'MOONSHOT_API_KEY',
+    path: '/models',
+    headers: bearer,
+  },
+  {
+    provider: 'zai',
+    baseUrl: 'https://api.z.ai/api/paas/v4',
+    variable: 'ZAI_API_KEY',
+    path: '/models',
+    headers: bearer,
+  },
 ]
+
+/** Where a model provider of everybody's is. The operator may have put another address in its place. */
+export const findModelUrl = (provider: string): string | undefined =>
+  modelApis.find((api) => api.provider === provider)?.baseUrl
+
+/** The address that the operator has put in the place of a provider's own, if any. */
+export const findUpstream = (upstreams: Record<string, string>, provider: string): string | undefined =>
+  upstreams[provider.toLowerCase().replaceAll(/[^a-z0-9]/g, '-')]
 
 const modelProvider = ({ provider, baseUrl, variable, path, headers }: ModelApi): Provider => ({
   kind: 'model',
@@ -67,10 +92,24 @@ const modelProvider = ({ provider, baseUrl, variable, path, headers }: ModelApi)
   check: (tools, { apiKey = '' }) =>
     ask(tools, {
       provider,
-      url: `${tools.upstreams[provider] ?? baseUrl}${path}`,
+      url: `${findUpstream(tools.upstreams, provider) ?? baseUrl}${path}`,
       headers: headers(apiKey),
       trust: 'operator',
     }),
+})
+
+type OwnModel = { provider: string; baseUrl: string; path: string; headers: KeyHeaders }
+
+/** A model that a workspace has added is its own provider. Its address came from a client, unless the operator named it. */
+export const ownModelProvider = ({ provider, baseUrl, path, headers }: OwnModel): Provider => ({
+  kind: 'model',
+  provider,
+  fields: [token('apiKey')],
+  check: (tools, { apiKey = '' }) => {
+    const upstream = findUpstream(tools.upstreams, provider)
+    const trust = upstream === undefined ? 'client' : 'operator'
+    return ask(tools, { provider, url: targetUrl(upstream ?? baseUrl, path), headers: headers(apiKey), trust })
+  },
 })
 
 /** Everyone whose credentials we can keep or derive. Adding one is adding a row. */
@@ -114,6 +153,12 @@ export const providers: readonly Provider[] = [
 ]
 
 export const isStorable = ({ fields }: Provider): boolean => fields.length > 0
+
+/** The same for a provider of models, by its name. */
+export function modelSecretIn(environment: Environment, name: string): Secret | undefined {
+  const found = providers.find(({ kind, provider }) => kind === 'model' && provider === name)
+  return found && secretIn(environment, found)
+}
 
 /** The secret that the server's environment holds for a provider, if it holds all that is required. */
 export function secretIn(environment: Environment, provider: Provider): Secret | undefined {

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Db } from '../platform/db/db.ts'
+import { kept } from '../platform/db/kept.ts'
 import { beyond } from '../platform/db/newest-first.ts'
 import type { KeyCaller, Permission } from '../platform/http/caller.ts'
 import type { Page } from '../platform/http/page.ts'
@@ -20,7 +21,17 @@ export const findWorkspace = (db: Db, login: string) =>
 
 export const anyWorkspace = (db: Db) => db.selectFrom('workspaces').select('id').limit(1).executeTakeFirst()
 
-export const listWorkspaceRows = (db: Db) => db.selectFrom('workspaces').selectAll().orderBy('created_at').execute()
+export const listWorkspaceRows = (db: Db, limit = 1_000_000) =>
+  db.selectFrom('workspaces').selectAll().orderBy('created_at').limit(limit).execute()
+
+/** The first time counts. */
+export const storeVerified = (tx: Db, login: string, isVerified: boolean) =>
+  tx
+    .updateTable('workspaces')
+    .set({ verified_at: isVerified ? sql<Date>`coalesce(verified_at, now())` : null })
+    .where(sql`lower(login)`, '=', login.toLowerCase())
+    .returning(['id', 'login', 'verified_at'])
+    .executeTakeFirst()
 
 type NewKey = {
   id: string
@@ -92,7 +103,7 @@ const unexpired = sql.raw('(api_keys.expires_at is null or api_keys.expires_at >
 
 export async function findCallerByKey(db: Db, hash: Buffer): Promise<CallerRow | undefined> {
   const { rows } = await sql<CallerRow>`
-    select ${caller} from api_keys join workspaces on workspaces.id = api_keys.workspace_id
+    ${kept} select ${caller} from api_keys join workspaces on workspaces.id = api_keys.workspace_id
     where api_keys.hash = ${hash} and ${unexpired}`.execute(db)
   return rows[0]
 }
@@ -102,7 +113,7 @@ export async function findCallerBySession(
   hash: Buffer,
 ): Promise<(CallerRow & { session_expires_at: Date }) | undefined> {
   const { rows } = await sql<CallerRow & { session_expires_at: Date }>`
-    select ${caller}, sessions.expires_at as session_expires_at
+    ${kept} select ${caller}, sessions.expires_at as session_expires_at
     from sessions join api_keys on api_keys.id = sessions.key_id join workspaces on workspaces.id = api_keys.workspace_id
     where sessions.hash = ${hash} and sessions.expires_at > now() and ${unexpired}`.execute(db)
   return rows[0]

@@ -6,7 +6,15 @@ import { record } from './audit.ts'
 import { keyHash, newKey } from './key.ts'
 import { storeKey } from './keys.ts'
 import { loginTaken, type Workspace } from './schema.ts'
-import { anyWorkspace, findKeyByHash, findWorkspace, insertWorkspace, listWorkspaceRows, promoteKey } from './sql.ts'
+import {
+  anyWorkspace,
+  findKeyByHash,
+  findWorkspace,
+  insertWorkspace,
+  listWorkspaceRows,
+  promoteKey,
+  storeVerified,
+} from './sql.ts'
 
 /** The workspace of a server that has only one. */
 export const LOCAL = 'local'
@@ -65,6 +73,23 @@ export async function readWorkspaceRow(db: Db, login: string): Promise<{ id: str
   const row = await findWorkspace(db, login)
   if (!row) throw new Problem(notFound, `There is no workspace ${login}.`)
   return row
+}
+
+export const isOnlyWorkspace = async (db: Db): Promise<boolean> => (await listWorkspaceRows(db, 2)).length === 1
+
+export type VerifiedWorkspace = { id: string; login: string; verifiedAt: Date | null }
+
+/** Undefined: there is none with this login. */
+export async function findWorkspaceByLogin(db: Db, login: string): Promise<VerifiedWorkspace | undefined> {
+  const row = await findWorkspace(db, login)
+  return row && { id: row.id, login: row.login, verifiedAt: row.verified_at }
+}
+
+/** Says, or takes back, that a workspace belongs to whom its login names. Twice is as good as once. */
+export async function setVerified(tx: Db, login: string, isVerified: boolean): Promise<VerifiedWorkspace> {
+  const row = await storeVerified(tx, login, isVerified)
+  if (!row) throw new Problem(notFound, `There is no workspace ${login}.`)
+  return { id: row.id, login: row.login, verifiedAt: row.verified_at }
 }
 
 export const listWorkspaces = (db: Db): Promise<{ id: string; login: string }[]> => listWorkspaceRows(db)

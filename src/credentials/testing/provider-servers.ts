@@ -8,6 +8,9 @@ const DOORS: Record<string, { path: string; header: string; value: (key: string)
   gemini: { path: '/v1beta/models', header: 'x-goog-api-key', value: (key) => key },
   openrouter: { path: '/key', header: 'authorization', value: (key) => `Bearer ${key}` },
   deepseek: { path: '/models', header: 'authorization', value: (key) => `Bearer ${key}` },
+  xai: { path: '/models', header: 'authorization', value: (key) => `Bearer ${key}` },
+  moonshot: { path: '/models', header: 'authorization', value: (key) => `Bearer ${key}` },
+  zai: { path: '/models', header: 'authorization', value: (key) => `Bearer ${key}` },
   github: { path: '/user', header: 'authorization', value: (key) => `Bearer ${key}`, also: 'user-agent' },
 }
 

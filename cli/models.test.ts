@@ -1,0 +1,70 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { listModels } from '../src/catalog/schema.ts'
+import { newKey } from '../src/workspaces/key.ts'
+import { type Service, startService } from '../test/support/service.ts'
+import { assay, type Ran, scratchFolder } from './test-support.ts'
+
+const key = newKey()
+const folder = scratchFolder()
+let service: Service
+
+beforeAll(async () => {
+  service = await startService('serve', ['--data', folder.path, '--port', '0'], { ASSAY_BOOTSTRAP_KEY: key })
+})
+afterAll(async () => {
+  await service.kill('SIGTERM')
+  folder.remove()
+})
+
+const run = (args: string[]): Promise<Ran> =>
+  assay(['models', ...args], { env: { ASSAY_URL: service.url, ASSAY_KEY: key } })
+const add = (...args: string[]) =>
+  run([
+    'add',
+    ...args,
+    '--name',
+    'house-v2',
+    '--protocol',
+    'openai-chat',
+    '--base-url',
+    'https://models.example.com/v1',
+  ])
+
+test('a model is added, shown, repriced and removed', async () => {
+  const flags = [
+    '--levels',
+    'low,high',
+    '--default-level',
+    'high',
+    '--input',
+    '0.5',
+    '--output',
+    '2',
+    '--cache-read',
+    '0',
+  ]
+  expect(await add('custom/house', ...flags)).toMatchObject({
+    code: 0,
+    out: 'custom/house\n',
+    err: 'house-v2 is there.\n',
+  })
+  expect((await add('custom/house', ...flags)).err).toBe('house-v2 was there, just so.\n')
+  expect((await run(['list'])).out).toMatch(/\ncustom\/house +house-v2 +openai-chat +low,high +0\.5 +2 +\d/)
+  expect(await add('custom/house', ...flags, '--input', '0.25')).toMatchObject({ code: 0 })
+  const { models } = listModels.answers[200].parse(JSON.parse((await run(['list', '--json'])).out))
+  expect(models).toMatchObject([{ defaultReasoningLevel: 'high', prices: { input: 0.25, output: 2, cacheRead: 0 } }])
+  expect(await run(['remove', 'custom/house'])).toMatchObject({ code: 0, err: 'custom/house is removed.\n' })
+  expect((await run(['remove', 'custom/house'])).code).not.toBe(0)
+})
+
+test.each([
+  ['custom/x', '--levels', 'deep', '--input', '1', '--output', '1'],
+  ['custom/x', '--input', 'much', '--output', '1'],
+  ['custom/x', '--input', '1', '--output', '-1'],
+])('wrong use is said before anybody is asked: %s %s %s', async (...args) => {
+  expect(await add(...args)).toMatchObject({ code: 2, out: '' })
+})
+
+test('only models of one’s own can be removed', async () => {
+  expect(await run(['remove', 'reference'])).toMatchObject({ code: 2 })
+})

@@ -1,0 +1,127 @@
+import { type Command, Option } from 'commander'
+import type { CustomModel } from '../src/catalog/schema.ts'
+import { LEVELS, PROTOCOLS } from '../src/harnesses/model-access.ts'
+import { call } from '../src/platform/http/client.ts'
+import { WrongUse } from './failure.ts'
+import { withExample } from './help.ts'
+import { listAll, openService } from './service.ts'
+import { note, print, printJson, type Shell } from './shell.ts'
+import { moment, printTable } from './table.ts'
+
+type Protocol = (typeof PROTOCOLS)[number]
+type Level = (typeof LEVELS)[number]
+
+type AddFlags = {
+  name: string
+  label?: string
+  protocol: Protocol
+  baseUrl: string
+  levels: string
+  defaultLevel?: string
+  input: string
+  output: string
+  cacheRead?: string
+  cacheWrite?: string
+}
+
+export function addModelsCommands(assay: Command, shell: Shell): void {
+  const models = assay.command('models').description('Models of your own').helpCommand(false)
+  withExample(
+    models
+      .command('list')
+      .description('List the models that this workspace has added, newest first')
+      .action((_flags: object, command: Command) => list(shell, command)),
+    'assay models list',
+  )
+  withExample(
+    models
+      .command('add')
+      .description('Add a model, or give one new prices. A key for it is a credential of the provider custom/<name>')
+      .argument('<catalog-id>', 'custom/ and a name of your choice, which is never given again')
+      .requiredOption('--name <name>', 'as its provider calls it')
+      .option('--label <label>', 'as people call it (default: its name)')
+      .addOption(
+        new Option('--protocol <protocol>', 'how it is spoken to').choices([...PROTOCOLS]).makeOptionMandatory(true),
+      )
+      .requiredOption('--base-url <url>', 'what its provider tells clients of the protocol to use')
+      .option('--levels <levels>', `those of ${LEVELS.join(', ')} that it knows, with commas`, 'none')
+      .option('--default-level <level>', 'one of them (default: the first)')
+      .requiredOption('--input <usd>', 'for a million tokens of input')
+      .requiredOption('--output <usd>', 'for a million tokens of output')
+      .option('--cache-read <usd>', 'for a million tokens from its cache (default: as input)')
+      .option('--cache-write <usd>', 'for a million tokens into its cache (default: as input)')
+      .action((catalogId: string, flags: AddFlags, command: Command) => add(shell, command, flags, catalogId)),
+    'assay models add custom/house --name house-v2 --protocol openai-chat --base-url https://models.example.com/v1 --levels none,low,high --input 0.5 --output 2',
+  )
+  withExample(
+    models
+      .command('remove')
+      .description('Remove a model that no comparison works with')
+      .argument('<catalog-id>', 'as `assay models list` shows it')
+      .action((catalogId: string, _flags: object, command: Command) => remove(shell, command, catalogId)),
+    'assay models remove custom/house',
+  )
+}
+
+const contract = () => import('../src/catalog/schema.ts')
+
+async function list(shell: Shell, command: Command): Promise<void> {
+  const service = await openService(shell, command)
+  const { listModels } = await contract()
+  const { items: models, nextCursor } = await listAll(async (query) => {
+    const { body } = await call(service, listModels, { params: { org: service.org }, query })
+    return { items: body.models, nextCursor: body.nextCursor }
+  })
+  if (service.json) return printJson(shell, { models, nextCursor })
+  printTable<CustomModel>(shell, models, [
+    ['MODEL', ({ catalogId }) => catalogId],
+    ['NAME', ({ name }) => name],
+    ['PROTOCOL', ({ protocol }) => protocol],
+    ['LEVELS', ({ reasoningLevels }) => reasoningLevels.join(',')],
+    ['IN', ({ prices }) => String(prices.input)],
+    ['OUT', ({ prices }) => String(prices.output)],
+    ['ADDED', ({ createdAt }) => moment(createdAt, '-')],
+  ])
+}
+
+async function add(shell: Shell, command: Command, flags: AddFlags, catalogId: string): Promise<void> {
+  const { name, label = name, protocol, baseUrl, cacheRead, cacheWrite } = flags
+  const reasoningLevels = flags.levels.split(',').map(levelNamed)
+  const [first = 'none'] = reasoningLevels
+  const service = await openService(shell, command)
+  const { status, body } = await call(service, (await contract()).addModel, {
+    params: { org: service.org },
+    body: {
+      ...{ catalogId, name, label, protocol, baseUrl, reasoningLevels },
+      defaultReasoningLevel: flags.defaultLevel === undefined ? first : levelNamed(flags.defaultLevel),
+      prices: {
+        input: price('--input', flags.input),
+        output: price('--output', flags.output),
+        ...(cacheRead !== undefined && { cacheRead: price('--cache-read', cacheRead) }),
+        ...(cacheWrite !== undefined && { cacheWrite: price('--cache-write', cacheWrite) }),
+      },
+    },
+  })
+  if (service.json) return printJson(shell, body)
+  note(shell, status === 201 ? `${body.label} is there.` : `${body.label} was there, just so.`)
+  print(shell, body.catalogId)
+}
+
+function levelNamed(text: string): Level {
+  const level = LEVELS.find((known) => known === text.trim())
+  if (level) return level
+  throw new WrongUse(`There is no level ${text}. Known: ${LEVELS.join(', ')}.`)
+}
+
+function price(flag: string, text: string): number {
+  if (/^\d+(\.\d+)?$/.test(text)) return Number(text)
+  throw new WrongUse(`${flag} takes US dollars for a million tokens, for example 0.5.`)
+}
+
+async function remove(shell: Shell, command: Command, catalogId: string): Promise<void> {
+  const [, slug] = /^custom\/(.+)$/.exec(catalogId) ?? []
+  if (slug === undefined) throw new WrongUse('Only models of your own can be removed: custom/<name>.')
+  const service = await openService(shell, command)
+  await call(service, (await contract()).removeModel, { params: { org: service.org, slug } })
+  if (!service.json) note(shell, `${catalogId} is removed.`)
+}

@@ -1,0 +1,44 @@
+import { type Prices, pricesAt } from '../src/catalog/prices.ts'
+import type { SnapshotModel } from '../src/catalog/snapshot.ts'
+
+/** What is new, in a line each, and what of it nobody would expect. */
+export type Changes = { lines: string[]; surprises: string[] }
+
+export function changesOf(before: readonly SnapshotModel[], after: readonly SnapshotModel[], today: Date): Changes {
+  const lines: string[] = []
+  const surprises: string[] = []
+  for (const old of before) {
+    const now = after.find(({ catalogId }) => catalogId === old.catalogId)
+    if (!now) surprises.push(`${old.catalogId} is gone.`)
+    else {
+      lines.push(...differences(old, now))
+      surprises.push(...priceJumps(old, now, today))
+    }
+  }
+  const fresh = after.filter(({ catalogId }) => !before.some((old) => old.catalogId === catalogId))
+  lines.push(...fresh.map(({ catalogId }) => `+ ${catalogId}`))
+  return { lines, surprises }
+}
+
+function differences(old: SnapshotModel, now: SnapshotModel): string[] {
+  const before = new Map<string, unknown>(Object.entries(old))
+  return Object.entries(now).flatMap(([field, value]) => {
+    const [was, is] = [JSON.stringify(before.get(field)), JSON.stringify(value)]
+    return was === is ? [] : [`~ ${now.catalogId} ${field}: ${was} → ${is}`]
+  })
+}
+
+/** A factor that is more often a slip of a decimal point than a new price. */
+const JUMP = 10
+
+function priceJumps(old: SnapshotModel, now: SnapshotModel, today: Date): string[] {
+  const [was, is] = [pricesAt(old.prices, today), pricesAt(now.prices, today)]
+  if (!was || !is) return []
+  const rates: (keyof Prices)[] = ['input', 'output', 'cacheRead', 'cacheWrite5m', 'cacheWrite1h']
+  return rates.flatMap((rate) => {
+    const [from, to] = [was[rate], is[rate]]
+    if (typeof from !== 'number' || typeof to !== 'number' || from === to) return []
+    const isJump = from === 0 || to === 0 || to / from >= JUMP || from / to >= JUMP
+    return isJump ? [`${now.catalogId}: ${rate} goes from ${from} to ${to}.`] : []
+  })
+}

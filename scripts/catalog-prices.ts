@@ -1,0 +1,73 @@
+import { z } from 'zod'
+import type { DatedPrices, Prices } from '../src/catalog/prices.ts'
+
+const Rate = z.union([
+  z.number(),
+  z.object({ base: z.number(), tiers: z.array(z.object({ start: z.number(), price: z.number() })) }),
+])
+type Rate = z.infer<typeof Rate>
+
+const Rates = z.object({
+  input_mtok: Rate,
+  output_mtok: Rate,
+  cache_read_mtok: Rate.optional(),
+  cache_write_mtok: Rate.optional(),
+  cache_write_1h_mtok: Rate.optional(),
+})
+
+const Constraint = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('start_date'), start_date: z.iso.date() }),
+  z.object({ type: z.literal('time_of_date') }),
+])
+
+export const ModelPrice = z.union([z.array(z.object({ constraint: Constraint.optional(), prices: Rates })), Rates])
+
+/** Of a list with dates, what holds today and what will. Undefined: it is dearer at some hours, which we cannot say. */
+export function currentPrices(said: z.infer<typeof ModelPrice>, today: Date): DatedPrices[] | undefined {
+  const list = Array.isArray(said) ? said : [{ prices: said, constraint: undefined }]
+  if (list.some(({ constraint }) => constraint?.type === 'time_of_date')) return undefined
+  const dated = list.map(({ constraint, prices }) => ({
+    validFrom: constraint?.type === 'start_date' ? constraint.start_date : null,
+    prices: tiered(prices),
+  }))
+  const now = dated.findLastIndex(({ validFrom }) => validFrom === null || new Date(validFrom) <= today)
+  return dated.slice(now).map((each, n) => (n === 0 ? { ...each, validFrom: null } : each))
+}
+
+function tiered(rates: z.infer<typeof Rates>): Prices {
+  const starts = new Set(
+    Object.values(rates).flatMap((rate) => (typeof rate === 'object' ? rate.tiers.map(({ start }) => start) : [])),
+  )
+  const tiers = [...starts]
+    .sort((a, b) => a - b)
+    .map((start) => ({ aboveInputTokens: start, ...ratesAt(rates, start) }))
+  return { ...ratesAt(rates, 0), ...(tiers.length > 0 && { tiers }) }
+}
+
+function ratesAt(rates: z.infer<typeof Rates>, start: number) {
+  const at = (rate: Rate): number =>
+    typeof rate === 'number' ? rate : (rate.tiers.findLast((tier) => tier.start <= start)?.price ?? rate.base)
+  const { cache_read_mtok: read, cache_write_mtok: write, cache_write_1h_mtok: hour } = rates
+  return {
+    input: at(rates.input_mtok),
+    output: at(rates.output_mtok),
+    ...(read !== undefined && { cacheRead: at(read) }),
+    ...(write !== undefined && { cacheWrite5m: at(write) }),
+    ...(hour !== undefined && { cacheWrite1h: at(hour) }),
+  }
+}
+
+type Plain = { input: number; output: number; cacheRead: number; cacheWrite: number }
+
+/** These catalogs write 0 where there is no such price. */
+export function plainPrices(cost: Plain & { tiers?: (Plain & { inputTokensAbove: number })[] | undefined }): Prices {
+  const tiers = cost.tiers?.map((tier) => ({ aboveInputTokens: tier.inputTokensAbove, ...ratesOf(tier) }))
+  return { ...ratesOf(cost), ...(tiers && { tiers }) }
+}
+
+const ratesOf = ({ input, output, cacheRead, cacheWrite }: Plain) => ({
+  input,
+  output,
+  ...(cacheRead > 0 && { cacheRead }),
+  ...(cacheWrite > 0 && { cacheWrite5m: cacheWrite }),
+})

