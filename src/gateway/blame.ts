@@ -1,0 +1,47 @@
+import { targetUrl } from '../credentials/target.ts'
+import type { Asking, Prepared, ProxyTools } from './asking.ts'
+import { failureKind } from './failure.ts'
+import type { FailureKind } from './ledger.ts'
+import { type Heard, listenIn } from './listen-in.ts'
+import { startOf } from './start-of.ts'
+import { sendUpstream } from './upstream.ts'
+import type { Watch } from './watch.ts'
+
+/** Whose doing a failure is, and what it took to find out. */
+export type Blame = { failure: FailureKind; heard: Heard | null }
+
+const ANSWER_BYTES_MAX = 256 * 1024
+const ONCE = { triesMax: 1, totalMs: 0, firstMs: 0, pauseMaxMs: 0 }
+/** What excuses a trial, or stops all others. */
+const EXCUSES: readonly FailureKind[] = ['credential', 'rate', 'upstream']
+
+/**
+ * Programs write their requests themselves, and some bodies break any provider, or make it refuse them as it would a
+ * key. So the key is tried at once with a request of our own: a failure that this one does not share is the request's.
+ */
+export async function blame(tools: ProxyTools, asking: Asking, sent: Prepared['sent'], watch: Watch): Promise<Blame> {
+  const { grant, wire } = asking
+  const { path, body, headers } = wire.probe(grant.terms.model)
+  const { url, trust } = tools.findUpstream(grant.terms, wire.protocol)
+  const probe = {
+    url: targetUrl(url, path),
+    trust,
+    method: 'POST',
+    headers: { ...headers, 'content-type': 'application/json', 'accept-encoding': 'identity', ...keyIn(asking, sent) },
+    body: Buffer.from(JSON.stringify(body)),
+  }
+  const answer = await sendUpstream({ ...tools, retry: ONCE, onRetry: () => {} }, probe, watch, () => true)
+  if (answer.kind === 'silent') return { failure: 'upstream', heard: null }
+  const said = await startOf(answer.body, ANSWER_BYTES_MAX)
+  if (answer.status >= 200 && answer.status < 300) {
+    const ear = listenIn(wire, answer.headers)
+    ear.hear(said)
+    return { failure: 'request', heard: ear.read() }
+  }
+  const kind = failureKind(answer.status, said.toString())
+  return { failure: EXCUSES.includes(kind) ? kind : 'request', heard: null }
+}
+
+/** The key as the failed call had it: it may have been changed since. */
+const keyIn = ({ wire }: Asking, { headers }: Prepared['sent']): Record<string, string> =>
+  Object.fromEntries(Object.keys(wire.headers('')).flatMap((name) => (headers[name] ? [[name, headers[name]]] : [])))

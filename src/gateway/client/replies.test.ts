@@ -1,0 +1,71 @@
+import { describe, expect, test } from 'vitest'
+import type { Asking } from '../../harnesses/conversation.ts'
+import type { ModelAccess } from '../../harnesses/model-access.ts'
+import type { JsonObject } from '../wire.ts'
+import { anthropicMessages } from './anthropic-messages.ts'
+import { gemini } from './gemini.ts'
+import { openaiChat } from './openai-chat.ts'
+import { openaiResponses } from './openai-responses.ts'
+import { valueIn } from './value-in.ts'
+
+const dialects = { anthropicMessages, openaiChat, openaiResponses, gemini }
+
+const HOSTILE: JsonObject[] = [
+  {},
+  { content: 'text', choices: 'none', output: {}, candidates: [null] },
+  {
+    content: [null, 1, { type: 'tool_use' }],
+    choices: [{ message: { tool_calls: [null, { function: { arguments: '[' } }] } }],
+  },
+  {
+    output: [{ type: 'function_call', arguments: '"no object"' }, null],
+    candidates: [{ content: { parts: [{ functionCall: 7 }] } }],
+  },
+  { choices: [{ message: { role: 'system', content: { evil: true } } }], output: [[[]]], content: [[]] },
+]
+
+describe.each(Object.entries(dialects))('%s', (_name, dialect) => {
+  test.each(HOSTILE)('an answer of any shape is some reply: %j', (answer) => {
+    const reply = dialect.reply(answer)
+    expect(typeof reply.text).toBe('string')
+    for (const call of reply.calls) {
+      expect([typeof call.id, typeof call.name]).toEqual(['string', 'string'])
+      expect(call.arguments).toEqual(expect.any(Object))
+    }
+  })
+
+  test('what the model said goes back to the letter', () => {
+    const said = [{ type: 'thinking', thinking: 'hm', signature: 'sealed' }]
+    const access = { model: 'm', outputTokens: 9, wireLevel: { nothing: true } }
+    const asking: Pick<Asking, 'system' | 'messages'> = { system: 's', messages: [{ role: 'model', said }] }
+    const body = dialect.body(access as unknown as ModelAccess, { ...asking, signal: AbortSignal.abort() })
+    if (dialect !== openaiChat) expect(JSON.stringify(body)).toContain(JSON.stringify(said).slice(1, -1))
+  })
+
+  test('a shape is asked for in the protocol and in words', () => {
+    const access = { model: 'm', outputTokens: 9, wireLevel: { nothing: true } }
+    const shape = { name: 'verdict', schema: { type: 'object', properties: { right: { type: 'boolean' } } } }
+    const messages = [{ role: 'user' as const, text: 'u' }]
+    const asking = { system: 's', messages, shape, signal: AbortSignal.abort() }
+    const body = JSON.stringify(dialect.body(access as unknown as ModelAccess, asking))
+    expect(body.split('"right"').length).toBe(2)
+    expect(body).toContain('\\"right\\"')
+  })
+})
+
+test('a chat message keeps its thoughts and is always the assistant’s', () => {
+  const message = { role: 'system', content: null, reasoning_content: 'hm', tool_calls: [] }
+  const { said, thought } = openaiChat.reply({ choices: [{ message }] })
+  expect({ said, thought }).toEqual({ thought: 'hm', said: { ...message, role: 'assistant' } })
+})
+
+test.each([
+  ['{"a":1}', { a: 1 }],
+  ['Here it is:\n```json\n{"a":1}\n```\nBye.', { a: 1 }],
+  ['Sure: {"a":[1]} as you wish', { a: [1] }],
+  ['no value', undefined],
+  ['{"a":', undefined],
+  ['```', undefined],
+])('the value in %j', (text, value) => {
+  expect(valueIn(text)).toEqual(value)
+})

@@ -1,0 +1,181 @@
+import { describe, expect, test } from 'vitest'
+import { targetUrl } from '../credentials/target.ts'
+import type { HelperRule } from '../harnesses/harness.ts'
+import { countsOf, hasDuplicates } from './duplicates.ts'
+import { failureKind } from './failure.ts'
+import { passedHeaders, sentHeaders, sentQuery } from './headers.ts'
+import { judge } from './judge.ts'
+import { wires } from './protocols.ts'
+import { reservationMicros } from './reservation.ts'
+import { retryPause } from './retry.ts'
+import { settledAnswer, settledSilent } from './settlement.ts'
+import { TERMS } from './testing/bench.ts'
+import { NO_USAGE } from './wire.ts'
+
+describe('the pause before another try', () => {
+  const options = { triesMax: 4, totalMs: 60_000, firstMs: 1000, pauseMaxMs: 20_000 }
+  const now = Date.parse('2026-11-15T10:00:00Z')
+  const failed = { tries: 1, elapsedMs: 0, headers: {}, now, random: 1 }
+
+  test.each<[string, Partial<typeof failed>, number | undefined]>([
+    ['at first', {}, 1000],
+    ['half of it by chance', { random: 0 }, 500],
+    ['twice as long the next time', { tries: 2 }, 2000],
+    ['not after the last', { tries: 4 }, undefined],
+    ['not when it takes too long over all', { elapsedMs: 59_500 }, undefined],
+    ['as many seconds as were asked for', { headers: { 'retry-after': '7' } }, 7000],
+    ['at once, when asked', { headers: { 'retry-after': '0' } }, 0],
+    ['until a date', { headers: { 'retry-after': 'Sun, 15 Nov 2026 10:00:05 GMT' } }, 5000],
+    ['a date that has passed', { headers: { 'retry-after': 'Sun, 15 Nov 2026 09:00:00 GMT' } }, 0],
+    ['in milliseconds', { headers: { 'retry-after-ms': '12', 'retry-after': '7' } }, 12],
+    ['longer than allowed: none', { headers: { 'retry-after': '21' } }, undefined],
+    ['nonsense counts as unsaid', { headers: { 'retry-after': 'soon' } }, 1000],
+    ['a negative number too', { headers: { 'retry-after-ms': '-5' } }, 1000],
+  ])('%s', (_, changes, expected) => {
+    expect(retryPause(options, { ...failed, ...changes })).toBe(expected)
+  })
+})
+
+test.each([
+  ['https://api.example', '/v1/messages', 'https://api.example/v1/messages'],
+  ['https://api.example/', '/v1/messages', 'https://api.example/v1/messages'],
+  ['https://api.example/v1', '/v1/chat/completions', 'https://api.example/v1/chat/completions'],
+  ['https://api.example/api/v1/', '/v1/responses', 'https://api.example/api/v1/responses'],
+  ['https://api.example/api/paas/v4', '/v1/chat/completions', 'https://api.example/api/paas/v4/chat/completions'],
+  ['https://api.example/v1beta/openai', '/v1/chat/completions', 'https://api.example/v1beta/openai/chat/completions'],
+  ['https://api.example/anthropic', '/v1/messages', 'https://api.example/anthropic/v1/messages'],
+  ['https://api.example', '/v1beta/models/m:countTokens', 'https://api.example/v1beta/models/m:countTokens'],
+])('under %s the path %s is %s', (base, path, url) => {
+  expect(targetUrl(base, path)).toBe(url)
+})
+
+describe('which other names are pinned', () => {
+  const rules: HelperRule[] = [
+    { name: 'a-*-z', rule: 'pin' },
+    { name: 'b*c*d*', rule: 'pin' },
+    { name: 'exact', rule: 'pin' },
+    { name: 'no-*', rule: 'refuse' },
+    { name: 'no-way', rule: 'pin' },
+  ]
+  test.each<[string, boolean]>([
+    ['a-m-z', true],
+    ['a--z', true],
+    ['a-z', false],
+    ['a-m-zz', false],
+    ['bcd', true],
+    ['b1c2d3', true],
+    ['bdc', false],
+    ['exact', true],
+    ['exactly', false],
+    ['no-way', false],
+    ['', false],
+  ])('%s: %s', (model, isPinned) => {
+    const wire = wires['openai-chat']
+    const judged = judge({ ...TERMS, helpers: rules }, wire, { kind: 'generate', model: null }, { model })
+    expect(judged.kind === 'accepted').toBe(isPinned)
+  })
+})
+
+test('a reservation takes the dearest way that the input could be billed, and all of the output', () => {
+  const prices = { input: 3, output: 15, cacheWrite5m: 3.75, cacheWrite1h: 6 }
+  expect(reservationMicros(prices, { input: 100, output: 10 })).toBe(100 * 6 + 10 * 15)
+  expect(reservationMicros({ input: 3, output: 15 }, { input: 100, output: 10 })).toBe(100 * 6 + 10 * 15)
+  expect(reservationMicros({ input: 3, output: 'free?' }, { input: 100, output: 10 })).toBeNull()
+  const tiers = [{ aboveInputTokens: 50, input: 30, output: 150 }]
+  expect(reservationMicros({ ...prices, tiers }, { input: 100, output: 10 })).toBe(100 * 60 + 10 * 150)
+})
+
+describe('what a call cost', () => {
+  const facts = { status: 200, tries: 1, clientLeft: false, firstByteMs: 1, totalMs: 2, bodies: null }
+  const heard = { model: null, isRefusal: false, serviceTier: null, isStream: true, wasCut: false, isComplete: true }
+  const estimate = { prices: TERMS.prices, reservedMicros: 1000, input: 100, outputMax: 20 }
+  const usage = { ...NO_USAGE, input: 10, output: 2 }
+
+  test('stands in the answer, also of one that was cut after it', () => {
+    expect(settledAnswer(facts, { ...heard, usage, bytes: 9 }, estimate)).toMatchObject({
+      costMicros: 60,
+      costSource: 'metered',
+    })
+    const cut = settledAnswer(facts, { ...heard, usage, bytes: 9, wasCut: true }, estimate)
+    expect(cut).toMatchObject({ outcome: 'cut', failure: 'upstream', costMicros: 60, costSource: 'metered' })
+  })
+  test('else is guessed from the bytes, and never above the reservation', () => {
+    const small = settledAnswer(facts, { ...heard, usage: undefined, bytes: 40 }, estimate)
+    expect(small).toMatchObject({
+      costMicros: 100 * 3 + 10 * 15,
+      costSource: 'estimated',
+      usage: { input: 100, output: 10 },
+    })
+    const large = settledAnswer(facts, { ...heard, usage: undefined, bytes: 4e9 }, { ...estimate, reservedMicros: 500 })
+    expect(large).toMatchObject({ costMicros: 500, usage: { output: 20 } })
+  })
+  test('is unknown without a price, or in a tier that has none', () => {
+    const unpriced = { ...estimate, prices: null, reservedMicros: null }
+    expect(settledSilent(facts, unpriced)).toMatchObject({ costMicros: null, costSource: 'unknown' })
+    expect(settledAnswer(facts, { ...heard, usage, bytes: 9 }, unpriced)).toMatchObject({
+      costMicros: null,
+      costSource: 'unknown',
+    })
+    const odd = settledAnswer(facts, { ...heard, usage, serviceTier: 'moon', bytes: 9 }, estimate)
+    expect(odd).toMatchObject({ costMicros: null, costSource: 'unknown' })
+  })
+})
+
+test.each<[number, string, string]>([
+  [401, '', 'credential'],
+  [429, '{"error":{"code":"insufficient_quota"}}', 'credential'],
+  [429, 'slow down', 'rate'],
+  [400, 'prompt is too long', 'request'],
+  [404, '', 'model'],
+  [529, 'your credit balance is too low', 'upstream'],
+  [302, '', 'upstream'],
+])('%i %s is the doing of: %s', (status, body, kind) => {
+  expect(failureKind(status, body)).toBe(kind)
+})
+
+test('headers: what is ours or of one connection stays, all else passes', () => {
+  const sent = sentHeaders(
+    {
+      'X-Stainless-Lang': 'js',
+      'anthropic-version': '2023-06-01',
+      'x-codex-turn': '1',
+      connection: 'close, x-hop',
+      'x-hop': '1',
+      'proxy-authorization': 'Bearer listener',
+      'x-forwarded-for': '10.0.0.1',
+      'x-goog-user-project': 'rich',
+      authorization: 'Bearer token',
+      te: 'trailers',
+      list: ['a', 'b'],
+    },
+    { authorization: 'Bearer key' },
+  )
+  expect(sent).toEqual({
+    'x-stainless-lang': 'js',
+    'content-type': 'application/json',
+    'anthropic-version': '2023-06-01',
+    'x-codex-turn': '1',
+    list: 'a, b',
+    'accept-encoding': 'identity',
+    authorization: 'Bearer key',
+  })
+  const passed = passedHeaders({
+    'content-type': 'a',
+    'set-cookie': ['b'],
+    'openai-organization': 'c',
+    'x-request-id': 'd',
+  })
+  expect(passed).toEqual({ 'content-type': 'a', 'x-request-id': 'd' })
+  expect(sentQuery(new URLSearchParams('alt=sse&key=k&fields=x&$fields=y&beta=true'))).toBe('?alt=sse&beta=true')
+})
+
+test.each<[string, boolean]>([
+  ['{}', false],
+  ['{"a":{"a":1},"b":[{"a":1},{"a":2}]}', false],
+  ['{"a":1,"a":2}', true],
+  ['{"x":[{"b":1,"b":1}]}', true],
+  ['{"__proto__":1,"a":"\\"b\\":\\\\"}', false],
+  ['{"a":1,"\\u0061":1}', true],
+])('two members of one name in %s: %s', (text, expected) => {
+  expect(hasDuplicates(countsOf(Buffer.from(text)).colons, JSON.parse(text))).toBe(expected)
+})

@@ -1,0 +1,282 @@
+import { connect } from 'node:net'
+import { expect, test } from 'vitest'
+import { closeGrant } from './grants.ts'
+import { type Arrived, asked, beginEvents, EVENTS, message, openBench, sendJson, TERMS } from './testing/bench.ts'
+import { verdictOf } from './verdict.ts'
+
+// A program that would rather not be judged, or not pay. What it does here it can do in any sandbox.
+
+const failed = { state: 'failed', class: 'agent_exit', error: null } as const
+const POISON = asked({ messages: [{ role: 'user', content: 'poison' }] })
+const isPoison = ({ body }: Arrived): boolean => body.includes('poison')
+
+const chat = (changes: object) => ({ model: 'large-1', messages: [], reasoning_effort: 'high', ...changes })
+const responses = (changes: object) => ({ model: 'large-1', input: 'x', reasoning: { effort: 'high' }, ...changes })
+const GEMINI = '/v1beta/models/large-1:generateContent'
+const contents = [{ role: 'user', parts: [{ text: 'x' }] }]
+const sound = { mimeType: 'audio/wav', data: 'AAAA' }
+
+test.each<[string, string, object]>([
+  ['a tier', '/v1/messages', asked({ service_tier: 'priority' })],
+  ['haste', '/v1/messages', asked({ speed: 'fast' })],
+  ['a region', '/v1/messages', asked({ inference_geo: 'us' })],
+  ['a tier', '/v1/chat/completions', chat({ service_tier: 'flex' })],
+  ['a tier', '/v1/chat/completions', chat({ service_tier: { is: 'priority' } })],
+  ['sound', '/v1/chat/completions', chat({ modalities: ['text', 'audio'], audio: { voice: 'x' } })],
+  ['another house', '/v1/chat/completions', chat({ provider: { sort: 'throughput' } })],
+  ['a tier', '/v1/responses', responses({ service_tier: 'priority' })],
+  ['a tier', '/v1/responses', responses({ service_tier: 'Fast' })],
+  ['a tier', GEMINI, { contents, serviceTier: 'PRIORITY' }],
+  ['a tier', GEMINI, { contents, service_tier: 'flex' }],
+  ['pictures', GEMINI, { contents, generation_config: { response_modalities: ['IMAGE'] } }],
+  ['sound', GEMINI, { contents: [{ parts: [{ inline_data: { mime_type: 'audio/wav', data: 'AAAA' } }] }] }],
+  ['sound', GEMINI, { contents: [{ parts: [{ inlineData: sound }] }] }],
+])('%s at %s has a price of its own, and is refused', async (_, path, body) => {
+  await using bench = await openBench((response) => sendJson(response, message()))
+  const sandbox = await bench.sandbox()
+  const answer = await sandbox.post(path, body)
+  expect([answer.status, bench.arrived.length]).toEqual([400, 0])
+  expect((await sandbox.totals()).refusals).toEqual({ surcharge: 1 })
+})
+
+test.each<[string, object]>([
+  ['/v1/messages', asked({ service_tier: 'auto', speed: null })],
+  ['/v1/messages', asked({ service_tier: 'standard_only', inference_geo: 'global' })],
+  ['/v1/chat/completions', chat({ service_tier: 'default', modalities: ['text'], audio: null })],
+  ['/v1/responses', responses({ service_tier: 'auto' })],
+  [GEMINI, { contents, serviceTier: 'STANDARD', generationConfig: { responseModalities: ['TEXT'] } }],
+])('what is ordinary at %s passes: %j', async (path, body) => {
+  await using bench = await openBench((response) => sendJson(response, message()))
+  const sandbox = await bench.sandbox()
+  expect((await sandbox.post(path, body)).status).toBe(200)
+})
+
+test.each<[string, object]>([
+  ['a stored conversation', responses({ previous_response_id: 'resp_1' })],
+  ['a conversation', responses({ conversation: { id: 'conv_1' } })],
+])('%s is not continued: it is billed as if it had been sent, and may be another’s', async (_, body) => {
+  await using bench = await openBench((response) => sendJson(response, message()))
+  const sandbox = await bench.sandbox()
+  expect((await sandbox.post('/v1/responses', body)).status).toBe(400)
+  expect(bench.arrived).toEqual([])
+})
+
+test.each<[number, object]>([
+  [401, {}],
+  [402, {}],
+  [403, { error: { message: 'Your input was flagged.' } }],
+  [400, { error: { message: "Invalid value: 'insufficient_quota'." } }],
+  [429, { error: { message: "Invalid value: 'insufficient_quota'." } }],
+  [500, {}],
+  [503, {}],
+])('a body that any key would be refused for with %i is no excuse, and stops nobody', async (status, body) => {
+  await using bench = await openBench((response, arrived) =>
+    isPoison(arrived) ? sendJson(response, body, status) : sendJson(response, message()),
+  )
+  const sandbox = await bench.sandbox({ budgetMicros: 1_000_000 })
+  await sandbox.post('/v1/messages', asked())
+
+  await (await sandbox.post('/v1/messages', POISON)).text()
+
+  const totals = await sandbox.totals()
+  expect(totals.lastFailure).toMatchObject({ kind: 'request', status })
+  expect(verdictOf(failed, totals)).toMatchObject({ kind: 'judged', state: 'failed' })
+  // What it took to find out is on the bill.
+  expect(totals).toMatchObject({ costMicros: 222, costSource: 'metered' })
+})
+
+test('a provider that is down, or takes the key no more, says so to the gateway itself', async () => {
+  let status = 200
+  await using bench = await openBench((response) => sendJson(response, message(), status))
+  for (const [now, kind] of [
+    [503, 'upstream'],
+    [401, 'credential'],
+  ] as const) {
+    status = 200
+    const sandbox = await bench.sandbox()
+    await sandbox.post('/v1/messages', asked())
+    status = now
+    await sandbox.post('/v1/messages', POISON)
+    // Telemetry, after all is lost.
+    await sandbox.post('/api/event_logging', {})
+    expect((await sandbox.totals()).lastFailure).toMatchObject({ kind, isRecovered: false })
+  }
+})
+
+test('a request that is larger than the account may send is the program’s own', async () => {
+  await using bench = await openBench((response) =>
+    sendJson(response, { error: { message: 'Request too large' } }, 429),
+  )
+  const sandbox = await bench.sandbox()
+  await sandbox.post('/v1/messages', asked())
+  expect((await sandbox.totals()).lastFailure).toMatchObject({ kind: 'request' })
+})
+
+test('who fills his own room is judged all the same', async () => {
+  await using bench = await openBench((response) => sendJson(response, message()), { options: { callsAtOnce: 2 } })
+  const sandbox = await bench.sandbox()
+  await sandbox.post('/v1/messages', asked())
+  const { port } = new URL(sandbox.url)
+  const half = `POST /v1/messages HTTP/1.1\r\nHost: x\r\nx-api-key: ${sandbox.token}\r\nContent-Length: 99\r\n\r\n{`
+  const sockets = [0, 1].map(() =>
+    connect(Number(port), '127.0.0.1', function (this: ReturnType<typeof connect>) {
+      this.write(half)
+    }),
+  )
+  await expect.poll(async () => (await sandbox.post('/v1/messages', asked())).status).toBe(429)
+  for (const socket of sockets) socket.destroy()
+  expect(verdictOf(failed, await sandbox.totals())).toMatchObject({ state: 'failed', class: 'agent_exit' })
+})
+
+test('who leaves in the middle of an endless answer has cut it himself', async () => {
+  await using bench = await openBench(
+    (response, arrived) => (isPoison(arrived) ? beginEvents(response).write(EVENTS[0]) : sendJson(response, message())),
+    { options: { drainMs: 50 } },
+  )
+  const sandbox = await bench.sandbox()
+  await sandbox.post('/v1/messages', asked())
+  const leave = new AbortController()
+  const answer = await sandbox.post('/v1/messages', { ...POISON, stream: true }, { signal: leave.signal })
+  await answer.body?.getReader().read()
+  leave.abort()
+  await expect.poll(async () => (await sandbox.totals()).calls.cut).toBe(1)
+  expect(verdictOf(failed, await closeGrant(bench.ledger, sandbox.id))).toMatchObject({ state: 'failed' })
+})
+
+test.each(['invalid_prompt', 'context_length_exceeded'])(
+  'a stream that fails by %s is the program’s own',
+  async (code) => {
+    const response = { status: 'failed', model: 'large-1', error: { code } }
+    await using bench = await openBench((answer) =>
+      beginEvents(answer).end(`data: ${JSON.stringify({ type: 'response.failed', response })}\n\n`),
+    )
+    const sandbox = await bench.sandbox()
+    await (await sandbox.post('/v1/responses', responses({ stream: true }))).text()
+    expect((await sandbox.totals()).lastFailure).toMatchObject({ kind: 'request' })
+  },
+)
+
+test('an answer is asked for in no form that cannot be read, and the body is said to be what it is', async () => {
+  await using bench = await openBench((response) => sendJson(response, message()))
+  const sandbox = await bench.sandbox()
+  const headers = {
+    accept: 'application/x-protobuf',
+    'content-type': 'application/json; charset=utf-16',
+    'x-portkey-provider': 'another',
+    'helicone-target-url': 'https://example.com',
+  }
+  await sandbox.post(`${GEMINI}?alt=proto&$alt=proto`, { contents }, { headers })
+  const [{ path, headers: sent } = {}] = bench.arrived
+  expect(path).toBe(GEMINI)
+  expect(sent).toMatchObject({ 'content-type': 'application/json' })
+  expect(Object.keys(sent ?? {})).not.toEqual(expect.arrayContaining(['accept']))
+  expect(JSON.stringify(sent)).not.toMatch(/portkey|helicone|protobuf/)
+})
+
+test.each<[object, number]>([
+  [{ n: 20 }, 20_000],
+  [{ n: 20, max_tokens: 0 }, 20_000],
+  [{ n: 2, max_tokens: 10, max_completion_tokens: 1 }, 20],
+  [{ max_tokens: 1e12 }, 1000],
+])('every answer that %j may bring is reserved', async (changes, output) => {
+  await using bench = await openBench((response) => response.destroy())
+  const sandbox = await bench.sandbox()
+  await sandbox.post('/v1/chat/completions', chat(changes))
+  const [call] = (await bench.ledger.read(sandbox.id))?.calls ?? []
+  expect(call?.reservedMicros).toBeGreaterThanOrEqual(output * 15)
+  expect(call?.reservedMicros).toBeLessThan(output * 15 + 1000)
+})
+
+const block = (type: string) => ({ type, source: { type: 'base64', data: 'AAAA' } })
+const result = { type: 'tool_result', content: [block('image'), block('document')] }
+const inline = (mimeType: string) => ({ inlineData: { mimeType, data: 'AAAA' } })
+
+test.each<[string, object]>([
+  ['/v1/messages', asked({ messages: [{ role: 'user', content: [block('image'), result] }] })],
+  [
+    '/v1/responses',
+    responses({
+      input: [
+        {
+          content: [
+            { type: 'input_image', image_url: 'data:,x' },
+            { type: 'input_file', file_data: 'x' },
+          ],
+        },
+        { output: [{ type: 'input_image', image_url: 'data:,x' }] },
+      ],
+    }),
+  ],
+  [
+    '/v1/chat/completions',
+    chat({
+      messages: [
+        { content: [{ type: 'image_url', image_url: { url: 'data:,x' } }] },
+        {
+          content: [
+            { type: 'image_url', image_url: { url: 'data:,x' } },
+            { type: 'file', file: { file_data: 'x' } },
+          ],
+        },
+      ],
+    }),
+  ],
+  [GEMINI, { contents: [{ parts: ['image/png', 'IMAGE/webp', 'application/pdf'].map(inline) }] }],
+])('small pictures and documents at %s are reserved at what they may be', async (path, body) => {
+  await using bench = await openBench((response) => response.destroy())
+  const sandbox = await bench.sandbox({ terms: { ...TERMS, prices: { input: 1, output: 0 } } })
+  await sandbox.post(path, body)
+  const [call] = (await bench.ledger.read(sandbox.id))?.calls ?? []
+  // At the dearest price of input, which is that of a cache for an hour.
+  expect(Math.floor((call?.reservedMicros ?? 0) / 1000)).toBe(2 * 310)
+})
+
+test.each<[string, object]>([
+  ['/v1/messages', asked({ messages: [{ content: [{ type: 'document', source: { type: 'file', file_id: 'f' } }] }] })],
+  ['/v1/responses', responses({ input: [{ content: [{ type: 'input_file', file_id: 'f' }] }] })],
+  ['/v1/chat/completions', chat({ messages: [{ content: [{ type: 'file', file: { file_id: 'f' } }] }] })],
+])('files that the provider has at %s are not reached', async (path, body) => {
+  await using bench = await openBench((response) => sendJson(response, message()))
+  const sandbox = await bench.sandbox()
+  expect((await sandbox.post(path, body)).status).toBe(400)
+  expect((await sandbox.totals()).refusals).toEqual({ hosted: 1 })
+})
+
+test.each<[string, string]>([
+  ['in large letters beside the small', '{"model":"large-1","MODEL":"huge-1","messages":[]}'],
+  ['in a letter that folds', '{"model":"large-1","tools":[],"tool\u017f":[{"type":"web_search"}]}'],
+  ['in two spellings', '{"model":"large-1","serviceTier":"standard","service_tier":"flex"}'],
+  ['a million small things', `{"model":"large-1","x":[${'[],'.repeat(1_000_000)}[]]}`],
+])('%s is no request', async (_, body) => {
+  await using bench = await openBench((response) => sendJson(response, message()))
+  const sandbox = await bench.sandbox()
+  expect((await sandbox.post('/v1/chat/completions', body)).status).toBe(400)
+  expect(bench.arrived).toEqual([])
+})
+
+test('what a program says of its level or model fills no ledger', async () => {
+  await using bench = await openBench((response) => sendJson(response, message()))
+  const sandbox = await bench.sandbox()
+  const long = `\u0000\ud800${'x'.repeat(5_000_000)}`
+  expect((await sandbox.post('/v1/messages', asked({ output_config: { effort: long } }))).status).toBe(200)
+  expect((await sandbox.post('/v1/messages', asked({ model: `small-${long}` }))).status).toBe(200)
+  const kept = JSON.stringify((await bench.ledger.read(sandbox.id))?.calls)
+  expect(kept.length).toBeLessThan(5000)
+  expect(kept).not.toMatch(/\\u0000|\\ud800/)
+})
+
+test('a stream tells its usage, in whatever words it was asked for', async () => {
+  await using bench = await openBench((response) => sendJson(response, message()))
+  const sandbox = await bench.sandbox()
+  await sandbox.post('/v1/chat/completions', chat({ stream: 'true' }))
+  expect(JSON.parse(String(bench.arrived[0]?.body))).toMatchObject({ stream_options: { include_usage: true } })
+})
+
+test('a connection that is kept after the end of its trial is worth nothing', async () => {
+  await using bench = await openBench((response) => sendJson(response, message()))
+  const sandbox = await bench.sandbox({ terms: TERMS })
+  await (await sandbox.post('/v1/messages', asked())).text()
+  await closeGrant(bench.ledger, sandbox.id)
+  expect((await sandbox.post('/v1/messages', asked())).status).toBe(402)
+  expect(bench.arrived).toHaveLength(1)
+})

@@ -1,0 +1,62 @@
+import { createServer } from 'node:net'
+import { expect, test } from 'vitest'
+import { testDatabase } from '../../test/support/database.ts'
+import { startProgram } from '../../test/support/program.ts'
+import { newId } from '../platform/ids.ts'
+import { startServer } from '../platform/outbound/loopback-servers.ts'
+import { sandboxPort } from './dial.ts'
+import { closeGrant, openGrant, readGrant } from './grants.ts'
+import { storedLedger } from './stored-ledger.ts'
+import { asked, beginEvents, EVENTS, message, newGrantFacts, sendJson } from './testing/bench.ts'
+
+const PROCESS = new URL('./testing/gateway-process.ts', import.meta.url).pathname
+
+test('kill -9 in the middle of a call leaves a row that is billed at its reservation, and says so', async () => {
+  await using database = await testDatabase()
+  const workspaceId = newId()
+  await database.db
+    .insertInto('workspaces')
+    .values({ id: workspaceId, login: 'acme', name: 'Acme', kind: 'org' })
+    .execute()
+  let count = 0
+  await using provider = await startServer((request, response) => {
+    request.resume()
+    count += 1
+    if (count === 1) return sendJson(response, message())
+    beginEvents(response).write(EVENTS[0])
+  })
+  const ledger = storedLedger(database.db)
+  const grant = await openGrant(ledger, newGrantFacts({ workspaceId, budgetMicros: 1_000_000 }))
+  const program = await startProgram(PROCESS, [database.url, `http://127.0.0.1:${provider.port}`])
+  const sandbox = await loopback(sandboxPort({ gatewayUrl: program.url, listener: grant.listener }).onConnection)
+  const post = (body: object) =>
+    fetch(`${sandbox.url}/v1/messages`, {
+      method: 'POST',
+      headers: { 'x-api-key': grant.token, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+
+  expect(await (await post(asked())).json()).toEqual(message())
+  const answer = await post(asked({ stream: true }))
+  await answer.body?.getReader().read()
+  await program.kill('SIGKILL')
+
+  const [done, died] = (await ledger.read(grant.id))?.calls ?? []
+  expect(done).toMatchObject({ outcome: 'succeeded', costMicros: 111, costSource: 'metered' })
+  expect(died).toMatchObject({ outcome: 'open', costSource: 'reserved' })
+  expect(died?.costMicros).toBe(died?.reservedMicros)
+  expect(died?.costMicros).toBeGreaterThan(111)
+  const closed = await closeGrant(ledger, grant.id, 100)
+  expect(closed).toMatchObject({ costSource: 'reserved', calls: { succeeded: 1, lost: 1 } })
+  expect(closed.costMicros).toBe(111 + (died?.reservedMicros ?? 0))
+  expect(await readGrant(ledger, grant.id)).toEqual(closed)
+  sandbox.close()
+})
+
+async function loopback(onConnection: Parameters<typeof createServer>[1] & {}) {
+  const server = createServer(onConnection)
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('No port.')
+  return { url: `http://127.0.0.1:${address.port}`, close: () => server.close() }
+}

@@ -1,0 +1,185 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type TestDatabase, testDatabase } from '../../test/support/database.ts'
+import { newId } from '../platform/ids.ts'
+import { closeGrant, openGrant, readGrant } from './grants.ts'
+import type { Ledger, NewCall, Settlement } from './ledger.ts'
+import { memoryLedger } from './memory-ledger.ts'
+import { isSecretOf, secretHash } from './secret.ts'
+import { storedLedger } from './stored-ledger.ts'
+import { newGrantFacts, TERMS } from './testing/bench.ts'
+import { NO_USAGE } from './wire.ts'
+
+let database: TestDatabase
+const workspaceId = newId()
+beforeAll(async () => {
+  database = await testDatabase()
+  await database.db
+    .insertInto('workspaces')
+    .values({ id: workspaceId, login: 'acme', name: 'Acme', kind: 'org' })
+    .execute()
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+const facts = (changes: Parameters<typeof newGrantFacts>[0] = {}) => newGrantFacts({ workspaceId, ...changes })
+
+const call = (grantId: string, changes: Partial<NewCall> = {}): NewCall => ({
+  ...{ id: newId(), grantId, kind: 'generate', protocol: 'anthropic-messages' },
+  ...{ helper: null, levelAsked: null, reservedMicros: 100 },
+  ...changes,
+})
+
+const settlement = (changes: Partial<Settlement> = {}): Settlement => ({
+  outcome: 'succeeded',
+  usage: { ...NO_USAGE, input: 10, output: 3, reasoning: 1 },
+  costMicros: 40,
+  costSource: 'metered',
+  status: 200,
+  failure: null,
+  tries: 1,
+  servedModel: 'large-1-2026',
+  serviceTier: null,
+  isRefusal: false,
+  clientLeft: false,
+  firstByteMs: 5,
+  totalMs: 9,
+  bodies: null,
+  ...changes,
+})
+
+describe.each<[string, () => Ledger]>([
+  ['in memory', memoryLedger],
+  ['in PostgreSQL', () => storedLedger(database.db)],
+])('a ledger %s', (_, open) => {
+  let ledger: Ledger
+  beforeAll(() => {
+    ledger = open()
+  })
+
+  test('knows a grant by its listener, with its terms as they were, and keeps no secret', async () => {
+    const given = facts({ budgetMicros: 5, terms: { ...TERMS, prices: null } })
+    const { id, token, listener } = await openGrant(ledger, given)
+
+    const found = await ledger.findByListener(secretHash(listener))
+
+    expect(found).toMatchObject({ ...given, id })
+    expect(found && isSecretOf(token, found.tokenHash)).toBe(true)
+    expect(await ledger.findByListener(secretHash(token))).toBeUndefined()
+    const kept = JSON.stringify([found, await ledger.read(id)])
+    expect(kept).not.toContain(token)
+    expect(kept).not.toContain(listener)
+    expect([token, listener]).toEqual([expect.stringMatching(/^[0-9A-Za-z]{43}$/), expect.stringMatching(/^\w{43}$/)])
+  })
+
+  test('a call costs its reservation until it is settled, and then what it cost', async () => {
+    const { id } = await openGrant(ledger, facts())
+    const one = call(id, { levelAsked: { effort: 'low' }, helper: 'small-1' })
+
+    expect(await ledger.reserve(one)).toBe('reserved')
+    const before = await ledger.read(id)
+    await ledger.settle(one.id, settlement())
+    await ledger.settle(one.id, settlement({ costMicros: 99 })) // the first counts
+    const after = await ledger.read(id)
+
+    expect(before).toMatchObject({
+      spentMicros: 100,
+      calls: [{ outcome: 'open', costMicros: 100, costSource: 'reserved' }],
+    })
+    expect(after).toMatchObject({ spentMicros: 40, calls: [{ ...one, ...settlement() }] })
+  })
+
+  test('what is reserved counts against the budget, to the last micro-dollar', async () => {
+    const { id } = await openGrant(ledger, facts({ budgetMicros: 250 }))
+    const calls = [call(id), call(id), call(id, { reservedMicros: 51 }), call(id, { reservedMicros: 50 })]
+
+    const answers = []
+    for (const each of calls) answers.push(await ledger.reserve(each))
+
+    expect(answers).toEqual(['reserved', 'reserved', 'budget', 'reserved'])
+    expect(await readGrant(ledger, id)).toMatchObject({ costMicros: 250, costSource: 'reserved', calls: { open: 3 } })
+  })
+
+  test('a cost that nobody knows is null, never zero, and gives nothing back', async () => {
+    const { id } = await openGrant(ledger, facts({ budgetMicros: 100 }))
+    const one = call(id)
+    await ledger.reserve(one)
+    await ledger.settle(one.id, settlement({ costMicros: null, costSource: 'unknown' }))
+
+    expect(await readGrant(ledger, id)).toMatchObject({ costMicros: null, costSource: 'unknown' })
+    expect(await ledger.reserve(call(id, { reservedMicros: 1 }))).toBe('budget')
+  })
+
+  test('the number of calls, the time and the end of a grant are held', async () => {
+    const few = await openGrant(ledger, facts({ callsMax: 1 }))
+    const late = await openGrant(ledger, facts({ expiresAt: new Date(Date.now() - 1) }))
+    const closed = await openGrant(ledger, facts())
+    await closeGrant(ledger, closed.id)
+    await closeGrant(ledger, closed.id)
+
+    expect(await ledger.reserve(call(few.id))).toBe('reserved')
+    expect(await ledger.reserve(call(few.id))).toBe('calls')
+    expect(await ledger.reserve(call(late.id))).toBe('expired')
+    expect(await ledger.reserve(call(closed.id))).toBe('closed')
+    expect(await ledger.reserve(call(newId()))).toBe('closed')
+  })
+
+  test('a new grant of a subject closes those before it, and nobody else’s', async () => {
+    const subject = `comparison/${newId()}/1`
+    const [first, other] = [await openGrant(ledger, facts({ subject })), await openGrant(ledger, facts())]
+    const both = await Promise.all([openGrant(ledger, facts({ subject })), openGrant(ledger, facts({ subject }))])
+
+    const states = await Promise.all([first, other, ...both].map(({ id }) => readGrant(ledger, id)))
+    expect(states.slice(0, 2).map(({ isClosed }) => isClosed)).toEqual([true, false])
+    expect(states.filter(({ isClosed }) => !isClosed)).toHaveLength(2) // the other's, and one of the two
+  })
+
+  test('closing waits for what is under way, and leaves what nobody settles at its reservation', async () => {
+    const { id } = await openGrant(ledger, facts())
+    const [ends, dies] = [call(id), call(id, { reservedMicros: 7 })]
+    await ledger.reserve(ends)
+    await ledger.reserve(dies)
+
+    const closing = closeGrant(ledger, id, 400)
+    await ledger.settle(ends.id, settlement())
+    const totals = await closing
+
+    expect(totals).toMatchObject({ costMicros: 47, costSource: 'reserved', calls: { succeeded: 1, lost: 1, open: 0 } })
+    await ledger.settle(dies.id, settlement({ costMicros: 1 })) // too late
+    expect((await readGrant(ledger, id)).costMicros).toBe(47)
+  })
+
+  test('refusals are counted by reason, and the last failure is told', async () => {
+    const { id } = await openGrant(ledger, facts())
+    const [failed, good] = [call(id), call(id)]
+    await ledger.reserve(failed)
+    const failure = { outcome: 'failed', failure: 'rate', status: 429, costMicros: 0, usage: NO_USAGE } as const
+    await ledger.settle(failed.id, settlement(failure))
+    expect((await readGrant(ledger, id)).lastFailure).toMatchObject({ status: 429, kind: 'rate', isRecovered: false })
+    await ledger.refuse(id, 'budget')
+    await ledger.refuse(id, 'budget')
+    await ledger.refuse(id, 'hosted')
+
+    const totals = await readGrant(ledger, id)
+    expect(totals).toMatchObject({ refusals: { budget: 2, hosted: 1 }, lastFailure: { status: null, kind: 'budget' } })
+    await ledger.reserve(good)
+    expect(totals.calls).toMatchObject({ failed: 1, succeeded: 0 })
+  })
+
+  test('many calls at once never go over the budget', async () => {
+    const { id } = await openGrant(ledger, facts({ budgetMicros: 10_000, callsMax: 100_000 }))
+    const one = async () => {
+      const each = call(id, { reservedMicros: 90 })
+      const answer = await ledger.reserve(each)
+      if (answer === 'reserved') await ledger.settle(each.id, settlement({ costMicros: 70 }))
+      return answer
+    }
+
+    const answers = await Promise.all(Array.from({ length: 2000 }, one))
+
+    const { spentMicros = 0, calls = [] } = (await ledger.read(id)) ?? {}
+    const made = answers.filter((answer) => answer === 'reserved').length
+    expect(calls).toHaveLength(made)
+    expect(spentMicros).toBe(made * 70)
+    expect(spentMicros).toBeLessThanOrEqual(10_000)
+    expect(new Set(answers)).toEqual(new Set(['reserved', 'budget']))
+  })
+})

@@ -1,0 +1,126 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { costMicros, exactCost, type Prices } from './price.ts'
+import type { Usage } from './wire.ts'
+
+const NOTHING: Usage = { input: 0, cacheRead: 0, cacheWrite5m: 0, cacheWrite1h: 0, output: 0, reasoning: 0 }
+const usage = (used: Partial<Usage>): Usage => ({ ...NOTHING, ...used })
+
+const PRICES = { input: 3, output: 15, cacheRead: 0.3, cacheWrite5m: 3.75 }
+const LONG = {
+  ...PRICES,
+  tiers: [{ aboveInputTokens: 200_000, input: 6, output: 22.5, cacheRead: 0.6, cacheWrite5m: 7.5 }],
+}
+
+describe('one call', () => {
+  test.each<[string, Partial<Usage>, Prices, number | null]>([
+    ['nothing', {}, PRICES, 0],
+    [
+      'every class',
+      { input: 1000, cacheRead: 1000, cacheWrite5m: 1000, cacheWrite1h: 1000, output: 1000 },
+      PRICES,
+      28_050,
+    ],
+    ['reasoning, which is in the output', { output: 100, reasoning: 100 }, PRICES, 1500],
+    ['an hour, given', { cacheWrite1h: 10 }, { ...PRICES, cacheWrite1h: '7' }, 70],
+    ['half a micro-dollar', { cacheRead: 5 }, { ...PRICES, cacheRead: '0.1' }, 1],
+    ['just less than half', { cacheRead: 4 }, { ...PRICES, cacheRead: '0.1249999' }, 0],
+    ['a price with many places', { input: 1_000_000 }, { input: 0.0000012, output: 1 }, 1],
+    ['a price as a number', { input: 1_000_000 }, { input: 1.2e-7, output: 1 }, 0],
+    ['up to the threshold', { input: 100_000, cacheRead: 100_000 }, LONG, 330_000],
+    ['above the threshold', { input: 100_001, cacheRead: 100_000, output: 10 }, LONG, 660_231],
+    ['an hour, left out', { cacheWrite1h: 10 }, { input: 3, output: 1 }, 60],
+    ['no price for reading', { cacheRead: 1 }, { input: 1, output: 1 }, null],
+    ['no price for writing', { cacheWrite5m: 1 }, { input: 1, output: 1 }, null],
+    [
+      'no price above the threshold',
+      { input: 2, cacheRead: 2 },
+      { ...PRICES, tiers: [{ aboveInputTokens: 1, input: 1, output: 1 }] },
+      null,
+    ],
+    ['a price that is none', { input: 1 }, { input: 'free', output: 1 }, null],
+    ['a negative price', { input: 1 }, { input: -1, output: 1 }, null],
+    ['no number', { input: 1 }, { input: Number.NaN, output: 1 }, null],
+    ['a price that is too fine', { input: 1 }, { input: '0.0000000000000000001', output: 1 }, null],
+  ])('%s', (_, used, prices, micros) => {
+    expect(costMicros(usage(used), prices)).toBe(micros)
+  })
+
+  test.each<[string | null, number | null]>([
+    [null, 1000],
+    ['standard', 1000],
+    ['default', 1000],
+    ['flex', 500],
+    ['priority', 2000],
+    ['constructor', null],
+    ['unheard of', null],
+  ])('service tier %s', (tier, micros) => {
+    const prices = { input: 1, output: 1, tierMultipliers: { flex: 0.5, priority: '2' } }
+    expect(costMicros(usage({ input: 1000 }), prices, tier)).toBe(micros)
+  })
+
+  test('of two tiers the higher one holds, in whatever order they stand', () => {
+    const tiers = [10, 20].map((aboveInputTokens) => ({ aboveInputTokens, input: aboveInputTokens, output: 1 }))
+    for (const each of [tiers, tiers.toReversed()]) {
+      const prices = { input: 1, output: 1, tiers: each }
+      expect([10, 11, 20, 21].map((input) => costMicros(usage({ input }), prices))).toEqual([10, 110, 200, 420])
+    }
+  })
+})
+
+describe('for any calls', () => {
+  const count = fc.integer({ min: 0, max: 10_000_000 })
+  const calls = fc.record({
+    ...{ input: count, cacheRead: count, cacheWrite5m: count, cacheWrite1h: count, output: count },
+    reasoning: fc.constant(0),
+  })
+  // Thousandths of a dollar, as decimals are written.
+  const thousandths = fc.integer({ min: 0, max: 100_000 })
+  const written = (price: number): string => `${Math.floor(price / 1000)}.${String(price % 1000).padStart(3, '0')}`
+
+  test('the cost is exact', () => {
+    fc.assert(
+      fc.property(calls, fc.tuple(thousandths, thousandths, thousandths, thousandths, thousandths), (used, all) => {
+        const [input, cacheRead, cacheWrite5m, cacheWrite1h, output] = all
+        const texts = { input, cacheRead, cacheWrite5m, cacheWrite1h, output }
+        const prices = Object.fromEntries(Object.entries(texts).map(([name, price]) => [name, written(price)]))
+        const thousandth =
+          BigInt(used.input) * BigInt(input) +
+          BigInt(used.cacheRead) * BigInt(cacheRead) +
+          BigInt(used.cacheWrite5m) * BigInt(cacheWrite5m) +
+          BigInt(used.cacheWrite1h) * BigInt(cacheWrite1h) +
+          BigInt(used.output) * BigInt(output)
+        const expected = Number((thousandth + 500n) / 1000n)
+        expect(costMicros(used, { input: '0', output: '0', ...prices })).toBe(expected)
+        // A number is read as it is written, too.
+        const numbers = Object.fromEntries(Object.entries(prices).map(([name, price]) => [name, Number(price)]))
+        expect(costMicros(used, { input: 0, output: 0, ...numbers })).toBe(expected)
+      }),
+    )
+  })
+
+  test('two calls cost what both cost, before anything is rounded', () => {
+    fc.assert(
+      fc.property(calls, calls, (one, other) => {
+        const both = usage({
+          input: one.input + other.input,
+          cacheRead: one.cacheRead + other.cacheRead,
+          cacheWrite5m: one.cacheWrite5m + other.cacheWrite5m,
+          cacheWrite1h: one.cacheWrite1h + other.cacheWrite1h,
+          output: one.output + other.output,
+        })
+        const sum = (exactCost(one, PRICES) ?? 0n) + (exactCost(other, PRICES) ?? 0n)
+        expect(exactCost(both, PRICES)).toBe(sum)
+      }),
+    )
+  })
+
+  test('more tokens never cost less', () => {
+    fc.assert(
+      fc.property(calls, calls, (used, more) => {
+        const after = usage({ ...used, input: used.input + more.input, output: used.output + more.output })
+        expect(costMicros(after, LONG)).toBeGreaterThanOrEqual(costMicros(used, LONG) ?? Number.NaN)
+      }),
+    )
+  })
+})

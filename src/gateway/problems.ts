@@ -1,0 +1,70 @@
+import type { GrantRefusal, Refusal } from './ledger.ts'
+
+type Answer = { status: number; code: string; message: string; headers?: Record<string, string> }
+
+/** 402 ends every program that we know at once; with most others they go on asking for minutes. */
+const STATUSES: Record<Refusal, { status: number; code: string }> = {
+  closed: { status: 402, code: 'grant_closed' },
+  expired: { status: 402, code: 'grant_expired' },
+  calls: { status: 402, code: 'calls_exhausted' },
+  budget: { status: 402, code: 'budget_exhausted' },
+  price: { status: 402, code: 'price_unknown' },
+  credential: { status: 402, code: 'credential_refused' },
+  model: { status: 404, code: 'model_not_found' },
+  hosted: { status: 400, code: 'hosted_tool_not_allowed' },
+  surcharge: { status: 400, code: 'surcharge_not_allowed' },
+  token: { status: 401, code: 'invalid_token' },
+  size: { status: 413, code: 'request_too_large' },
+  malformed: { status: 400, code: 'malformed_request' },
+  path: { status: 404, code: 'not_found' },
+  busy: { status: 429, code: 'too_many_calls_at_once' },
+}
+
+const SENTENCES: Record<GrantRefusal | 'price', string> = {
+  closed: 'This trial has ended.',
+  expired: 'The time of this trial is up.',
+  calls: 'This trial has made all the calls that it may make.',
+  budget: 'The budget of this trial is spent.',
+  price: 'Nobody knows the price of this model, so its budget cannot be held.',
+}
+
+const HEADERS: Partial<Record<Refusal, Record<string, string>>> = {
+  busy: { 'retry-after': '1' },
+  // What it goes on sending is not read.
+  size: { connection: 'close' },
+}
+
+export const refusalAnswer = (reason: Refusal, message: string): Answer => ({
+  ...STATUSES[reason],
+  message,
+  headers: HEADERS[reason] ?? {},
+})
+
+export const grantSentence = (reason: GrantRefusal | 'price'): string => SENTENCES[reason]
+
+export const CREDENTIAL_REFUSED: Answer = {
+  status: 402,
+  code: 'credential_refused',
+  message: 'The provider refused the credential of this trial, or its account has no credit.',
+}
+
+/** The provider takes the key, and not this. */
+export const REQUEST_REFUSED: Answer = {
+  status: 400,
+  code: 'request_refused',
+  message: 'The provider refused this request.',
+}
+
+export const TIMED_OUT: Answer = {
+  status: 504,
+  code: 'provider_timeout',
+  message: 'The provider did not answer in time.',
+}
+
+export const UNREACHABLE: Answer = {
+  status: 502,
+  code: 'provider_unreachable',
+  message: 'The provider could not be reached.',
+}
+
+export const BROKEN: Answer = { status: 500, code: 'gateway_error', message: 'The gateway itself failed.' }

@@ -1,0 +1,199 @@
+import type { Asked, JsonObject, Meter, Operation, Usage, Wire } from '../wire.ts'
+import { addressOf, blocksIn, mediaOf } from './anthropic-content.ts'
+import {
+  isFilled,
+  isObject,
+  limitOf,
+  listOf,
+  mediaIn,
+  objectOf,
+  parsedObject,
+  textOf,
+  tokensOf,
+  unusual,
+  withModel,
+} from './fields.ts'
+
+export const anthropicMessages: Wire = {
+  protocol: 'anthropic-messages',
+  operation,
+  read,
+  rewritten: (body, { model }) => withModel(body, model),
+  rewrittenPath: (path) => path,
+  headers: (key) => ({ 'x-api-key': key }),
+  probe: (model) => ({
+    path: '/v1/messages',
+    body: { model, max_tokens: 1, messages: [{ role: 'user', content: 'Hi' }] },
+    headers: { 'anthropic-version': '2023-06-01' },
+  }),
+  newMeter,
+  problem: (status, code, message) => ({ type: 'error', error: { type: errorType(status), message, code } }),
+}
+
+function operation(method: string, path: string): Operation | undefined {
+  if (path === '/api/hello' && method !== 'POST') return { kind: 'hello', model: null }
+  if (/^\/v1\/models(\/[^/]+)?$/.test(path) && method === 'GET') return { kind: 'models', model: null }
+  if (method !== 'POST') return undefined
+  if (path === '/v1/messages') return { kind: 'generate', model: null }
+  if (path === '/v1/messages/count_tokens') return { kind: 'count', model: null }
+  return undefined
+}
+
+function read(_operation: Operation, body: JsonObject): Asked {
+  return {
+    model: textOf(body.model),
+    isStream: body.stream === true,
+    level: levelOf(body),
+    outputTokens: limitOf(body.max_tokens, undefined),
+    hosted: hostedOf(body),
+    surcharges: unusual(body, ORDINARY),
+    media: mediaIn(blocksIn(body), mediaOf),
+  }
+}
+
+// `batch` and `priority` have other prices, so do haste and a region.
+const ORDINARY = {
+  service_tier: ['auto', 'standard', 'standard_only'],
+  speed: ['standard'],
+  inference_geo: ['global'],
+}
+
+function levelOf(body: JsonObject): Asked['level'] {
+  const thinking = objectOf(body.thinking)
+  if (thinking.type === 'disabled') return { off: true }
+  const effort = textOf(objectOf(body.output_config).effort)
+  if (effort !== null) return { effort }
+  const budgetTokens = tokensOf(thinking.budget_tokens)
+  return budgetTokens === undefined ? null : { budgetTokens }
+}
+
+// These run where the client is, or look through nothing but the tools of the request itself.
+// Whatever is not known to do so is taken for the provider's own.
+const OWN_TOOLS = /^(custom|bash_\d+|text_editor_\d+|computer_\d+|memory_\d+|tool_search_tool_(regex|bm25)(_\d+)?)$/
+
+// Other people's servers, a machine of the provider's, and other models that may answer instead.
+const HOSTED_FIELDS = ['mcp_servers', 'container', 'fallbacks']
+
+function hostedOf(body: JsonObject): string[] {
+  const tools = listOf(body.tools)
+    .map((tool) => objectOf(tool).type ?? 'custom')
+    .filter((type) => typeof type !== 'string' || !OWN_TOOLS.test(type))
+    .map(String)
+  const fields = HOSTED_FIELDS.filter((name) => isFilled(body[name]))
+  const addresses = blocksIn(body).flatMap(addressOf)
+  return [...new Set([...tools, ...fields, ...addresses])]
+}
+
+function newMeter(): Meter {
+  let first: JsonObject = {}
+  let last: JsonObject | undefined
+  let model: string | null = null
+  let stop: string | null = null
+  let isComplete = false
+
+  const take: Record<string, (event: JsonObject) => void> = {
+    message_start({ message }) {
+      first = objectOf(objectOf(message).usage)
+      model = textOf(objectOf(message).model)
+    },
+    message_delta({ delta, usage }) {
+      stop = textOf(objectOf(delta).stop_reason) ?? stop
+      if (isObject(usage)) last = usage
+    },
+    message_stop: () => {
+      isComplete = true
+    },
+    message(body) {
+      model = textOf(body.model)
+      stop = textOf(body.stop_reason)
+      isComplete = true
+      if (isObject(body.usage)) last = body.usage
+    },
+  }
+  const takeAny = (event: JsonObject): void => {
+    const type = textOf(event.type)
+    if (type !== null && Object.hasOwn(take, type)) take[type]?.(event)
+  }
+
+  return {
+    event: (data) => {
+      // Most events are pieces of text, and none of them says anything here.
+      if (data.includes('message_')) takeAny(parsedObject(data))
+    },
+    body: (json) => takeAny(objectOf(json)),
+    read: () => ({
+      usage: last && usageOf(first, last),
+      model,
+      isComplete,
+      isRefusal: stop === 'refusal',
+      serviceTier: last ? serviceTierOf({ ...first, ...last }) : null,
+    }),
+  }
+}
+
+/** The end counts everything from the beginning, but may leave out what has not changed since. */
+function usageOf(first: JsonObject, last: JsonObject): Usage | undefined {
+  const count = (name: string): number | undefined => tokensOf(last[name]) ?? tokensOf(first[name])
+  const input = count('input_tokens')
+  const output = tokensOf(last.output_tokens)
+  if (input === undefined || output === undefined) return undefined
+
+  const split = objectOf(isObject(last.cache_creation) ? last.cache_creation : first.cache_creation)
+  const details = objectOf(last.output_tokens_details)
+  const usage = {
+    input,
+    cacheRead: count('cache_read_input_tokens') ?? 0,
+    ...writesOf(count('cache_creation_input_tokens'), split),
+    output,
+    reasoning: Math.min(output, tokensOf(details.thinking_tokens) ?? 0),
+  }
+  return listOf(last.iterations).map(objectOf).filter(isCompaction).map(spentOn).reduce(sum, usage)
+}
+
+/** What is not said to last an hour lasts five minutes. */
+function writesOf(total: number | undefined, split: JsonObject): Pick<Usage, 'cacheWrite5m' | 'cacheWrite1h'> {
+  const short = tokensOf(split.ephemeral_5m_input_tokens) ?? 0
+  const long = tokensOf(split.ephemeral_1h_input_tokens) ?? 0
+  if (total === undefined) return { cacheWrite5m: short, cacheWrite1h: long }
+  const cacheWrite1h = Math.min(long, total)
+  return { cacheWrite5m: total - cacheWrite1h, cacheWrite1h }
+}
+
+// The provider shortened the conversation before it answered. It bills that, and leaves it out of the sums.
+const isCompaction = ({ type }: JsonObject): boolean => type === 'compaction'
+
+const spentOn = (iteration: JsonObject): Usage => ({
+  input: tokensOf(iteration.input_tokens) ?? 0,
+  cacheRead: tokensOf(iteration.cache_read_input_tokens) ?? 0,
+  ...writesOf(tokensOf(iteration.cache_creation_input_tokens), objectOf(iteration.cache_creation)),
+  output: tokensOf(iteration.output_tokens) ?? 0,
+  reasoning: 0,
+})
+
+const sum = (one: Usage, other: Usage): Usage => ({
+  input: one.input + other.input,
+  cacheRead: one.cacheRead + other.cacheRead,
+  cacheWrite5m: one.cacheWrite5m + other.cacheWrite5m,
+  cacheWrite1h: one.cacheWrite1h + other.cacheWrite1h,
+  output: one.output + other.output,
+  reasoning: one.reasoning + other.reasoning,
+})
+
+/** Being fast is a price of its own, whatever the tier is called. */
+const serviceTierOf = (usage: JsonObject): string | null =>
+  usage.speed === 'fast' ? 'fast' : textOf(usage.service_tier)
+
+const ERROR_TYPES: Record<number, string> = {
+  400: 'invalid_request_error',
+  401: 'authentication_error',
+  402: 'billing_error',
+  403: 'permission_error',
+  404: 'not_found_error',
+  413: 'request_too_large',
+  429: 'rate_limit_error',
+  504: 'timeout_error',
+  529: 'overloaded_error',
+}
+
+const errorType = (status: number): string =>
+  ERROR_TYPES[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error')

@@ -1,0 +1,77 @@
+import type { Json, JsonObject, Media } from '../wire.ts'
+
+// What comes from outside has any shape. These read what is looked for, and make nothing of everything else.
+
+export const objectOf = (json: Json | undefined): JsonObject => (isObject(json) ? json : {})
+
+export const listOf = (json: Json | undefined): Json[] => (Array.isArray(json) ? json : [])
+
+/** Some providers take one object where a list is meant. */
+export const oneOrMore = (json: Json | undefined): Json[] => (isObject(json) ? [json] : listOf(json))
+
+export const textOf = (json: Json | undefined): string | null => (typeof json === 'string' && json !== '' ? json : null)
+
+export const isObject = (json: Json | undefined): json is JsonObject =>
+  typeof json === 'object' && json !== null && !Array.isArray(json)
+
+/** It is there, and it switches something on. */
+export const isFilled = (json: Json | undefined): boolean =>
+  !(json === undefined || json === null || json === false || (Array.isArray(json) && json.length === 0))
+
+/** How many parts are of which kind. */
+export const mediaIn = (parts: readonly JsonObject[], kindOf: (part: JsonObject) => keyof Media | undefined): Media => {
+  const kinds = parts.map(kindOf)
+  const count = (kind: keyof Media): number => kinds.filter((each) => each === kind).length
+  return { pictures: count('pictures'), documents: count('documents') }
+}
+
+/** Members that are there and say something else than what is ordinary. */
+export const unusual = (body: JsonObject, ordinary: Readonly<Record<string, readonly string[]>>): string[] =>
+  Object.entries(ordinary).flatMap(([name, values]) => {
+    const value = body[name]
+    const isOrdinary = !isFilled(value) || (typeof value === 'string' && values.includes(value.toLowerCase()))
+    return isOrdinary ? [] : [name]
+  })
+
+// No model takes so many, and a few of them together still fit a column of the database.
+const TOKENS_MAX = 100_000_000
+
+/** Undefined: it is no number of tokens. */
+export const tokensOf = (json: Json | undefined): number | undefined =>
+  typeof json === 'number' && Number.isInteger(json) && json >= 0 && json <= TOKENS_MAX ? json : undefined
+
+/** An object that was sent as text. Everything else is an empty one. */
+export function parsedObject(text: string): JsonObject {
+  try {
+    return objectOf(JSON.parse(text))
+  } catch {
+    return {}
+  }
+}
+
+/** A limit of the whole answer, where each of `times` alternatives may use it up. */
+export function limitOf(limit: Json | undefined, times: Json | undefined): number | null {
+  const tokens = tokensOf(limit)
+  // To some providers nothing means without limit.
+  return !tokens ? null : tokens * timesOf(times)
+}
+
+/** Providers allow far fewer. */
+const TIMES_MAX = 128
+
+export const timesOf = (times: Json | undefined): number => Math.min(TIMES_MAX, Math.max(1, tokensOf(times) ?? 1))
+
+/** The body with the model's name in it; the same object when it has it already. */
+export const withModel = (body: JsonObject, model: string): JsonObject =>
+  body.model === model ? body : { ...body, model }
+
+/** The parts of an input of which some are cached. They are said to be in it, so they never are more than it. */
+export function splitInput(
+  all: number,
+  read: number,
+  written: number,
+): { input: number; cacheRead: number; cacheWrite5m: number } {
+  const cacheRead = Math.min(read, all)
+  const cacheWrite5m = Math.min(written, all - cacheRead)
+  return { input: all - cacheRead - cacheWrite5m, cacheRead, cacheWrite5m }
+}

@@ -1,0 +1,149 @@
+import type { Asked, Json, JsonObject, Meter, Operation, Usage, Wire } from '../wire.ts'
+import {
+  isFilled,
+  isObject,
+  limitOf,
+  listOf,
+  mediaIn,
+  objectOf,
+  parsedObject,
+  splitInput,
+  textOf,
+  timesOf,
+  tokensOf,
+  unusual,
+  withModel,
+} from './fields.ts'
+import { openaiProblem } from './openai-errors.ts'
+import { addressesInParts, foreignTools, mediaOf, ORDINARY_TIERS, soundsIn } from './openai-hosted.ts'
+
+export const openaiChat: Wire = {
+  protocol: 'openai-chat',
+  operation,
+  read,
+  rewritten: (body, { model }) => withUsage(withModel(body, model)),
+  rewrittenPath: (path) => path,
+  headers: (key) => ({ authorization: `Bearer ${key}` }),
+  probe: (model) => ({
+    path: '/v1/chat/completions',
+    body: { model, max_completion_tokens: 16, messages: [{ role: 'user', content: 'Hi' }] },
+  }),
+  newMeter,
+  problem: openaiProblem,
+}
+
+function operation(method: string, path: string): Operation | undefined {
+  if (/^\/v1\/models(\/[^/]+)?$/.test(path) && method === 'GET') return { kind: 'models', model: null }
+  return path === '/v1/chat/completions' && method === 'POST' ? { kind: 'generate', model: null } : undefined
+}
+
+/** A stream says what it cost only to those who ask. */
+function withUsage(body: JsonObject): JsonObject {
+  if (!isFilled(body.stream)) return body
+  const options = objectOf(body.stream_options)
+  return options.include_usage === true ? body : { ...body, stream_options: { ...options, include_usage: true } }
+}
+
+function read(_operation: Operation, body: JsonObject): Asked {
+  return {
+    model: textOf(body.model),
+    isStream: body.stream === true,
+    level: levelOf(body),
+    outputTokens: outputTokensOf(body),
+    alternatives: timesOf(body.n),
+    hosted: hostedOf(body),
+    surcharges: surchargesOf(body),
+    media: mediaIn(partsIn(body).map(objectOf), mediaOf),
+  }
+}
+
+/** Which of the two counts is the provider's to say. */
+function outputTokensOf({ max_completion_tokens: one, max_tokens: other, n }: JsonObject): number | null {
+  const limits = [one, other].filter(isFilled).map((limit) => limitOf(limit, n))
+  return limits.length === 0 || limits.includes(null) ? null : Math.max(...limits.map(Number))
+}
+
+/** This protocol has many dialects; each compatible provider says it in its own way. */
+function levelOf(body: JsonObject): Asked['level'] {
+  const reasoning = objectOf(body.reasoning)
+  const thinking = objectOf(body.thinking)
+  const template = objectOf(body.chat_template_kwargs)
+  const switches = [body.reasoning, reasoning.enabled, body.enable_thinking, template.enable_thinking]
+  if (thinking.type === 'disabled' || switches.includes(false)) return { off: true }
+
+  const effort = textOf(body.reasoning_effort) ?? textOf(reasoning.effort)
+  if (effort !== null) return { effort }
+  const budgetTokens =
+    tokensOf(reasoning.max_tokens) ?? tokensOf(thinking.budget_tokens) ?? tokensOf(body.thinking_budget)
+  return budgetTokens === undefined ? null : { budgetTokens }
+}
+
+// How compatible providers are asked to search by themselves, or to let another model answer.
+const HOSTED_FIELDS = ['web_search_options', 'search_parameters', 'enable_search', 'plugins', 'models']
+
+const partsIn = (body: JsonObject): Json[] =>
+  listOf(body.messages).flatMap((message) => listOf(objectOf(message).content))
+
+function hostedOf(body: JsonObject): string[] {
+  const fields = HOSTED_FIELDS.filter((name) => isFilled(body[name]))
+  return [...new Set([...foreignTools(listOf(body.tools)), ...fields, ...addressesInParts(partsIn(body))])]
+}
+
+// Compatible providers choose among others, at other prices, by these.
+const ORDINARY = { service_tier: ORDINARY_TIERS, audio: [], provider: [], route: [], preset: [] }
+
+function surchargesOf(body: JsonObject): string[] {
+  const modalities = listOf(body.modalities).some((kind) => kind !== 'text') ? ['modalities'] : []
+  return [...unusual(body, ORDINARY), ...modalities, ...soundsIn(partsIn(body))]
+}
+
+function newMeter(): Meter {
+  let model: string | null = null
+  let usage: JsonObject | undefined
+  let serviceTier: string | null = null
+  let isComplete = false
+  let isRefusal = false
+
+  const take = (chunk: JsonObject): void => {
+    const choices = listOf(chunk.choices).map(objectOf)
+    model = textOf(chunk.model) ?? model
+    serviceTier = textOf(chunk.service_tier) ?? serviceTier
+    usage = [chunk, ...choices].map((each) => each.usage).findLast(isObject) ?? usage
+    isComplete ||= choices.some((choice) => textOf(choice.finish_reason) !== null)
+    isRefusal ||= choices.some(isRefused)
+  }
+
+  return {
+    event: (data) => {
+      if (data === '[DONE]') isComplete = true
+      else take(parsedObject(data))
+    },
+    body: (json) => take(objectOf(json)),
+    // Some providers count along with every chunk: only at the end is it the whole.
+    read: () => ({
+      usage: isComplete && usage ? usageOf(usage) : undefined,
+      ...{ model, isComplete, isRefusal, serviceTier },
+    }),
+  }
+}
+
+const isRefused = ({ finish_reason, message, delta }: JsonObject): boolean =>
+  finish_reason === 'content_filter' || textOf({ ...objectOf(message), ...objectOf(delta) }.refusal) !== null
+
+function usageOf(usage: JsonObject): Usage | undefined {
+  const all = tokensOf(usage.prompt_tokens)
+  const completion = tokensOf(usage.completion_tokens)
+  if (all === undefined || completion === undefined) return undefined
+
+  const details = objectOf(usage.prompt_tokens_details)
+  const read = details.cached_tokens ?? usage.cached_tokens ?? usage.prompt_cache_hit_tokens
+  const written = details.cache_write_tokens ?? details.cache_creation_input_tokens
+  const thought = tokensOf(objectOf(usage.completion_tokens_details).reasoning_tokens) ?? 0
+  // Most count what was thought as part of the completion. The total tells of those who do not.
+  const isApart = thought > 0 && usage.total_tokens === all + completion + thought
+  const output = isApart ? completion + thought : completion
+  return {
+    ...splitInput(all, tokensOf(read) ?? 0, tokensOf(written) ?? 0),
+    ...{ cacheWrite1h: 0, output, reasoning: Math.min(thought, output) },
+  }
+}

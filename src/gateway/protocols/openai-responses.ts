@@ -1,0 +1,145 @@
+import type { Asked, Json, JsonObject, Meter, Operation, Usage, Wire } from '../wire.ts'
+import {
+  isFilled,
+  isObject,
+  limitOf,
+  listOf,
+  mediaIn,
+  objectOf,
+  oneOrMore,
+  parsedObject,
+  splitInput,
+  textOf,
+  tokensOf,
+  unusual,
+  withModel,
+} from './fields.ts'
+import { openaiProblem } from './openai-errors.ts'
+import { addressesInParts, addressesOf, foreignTools, mediaOf, ORDINARY_TIERS, soundsIn } from './openai-hosted.ts'
+
+export const openaiResponses: Wire = {
+  protocol: 'openai-responses',
+  operation,
+  read,
+  rewritten: (body, { model }) => withModel(body, model),
+  rewrittenPath: (path) => path,
+  headers: (key) => ({ authorization: `Bearer ${key}` }),
+  probe: (model) => ({ path: '/v1/responses', body: { model, max_output_tokens: 16, store: false, input: 'Hi' } }),
+  newMeter,
+  problem: openaiProblem,
+}
+
+function operation(method: string, path: string): Operation | undefined {
+  if (path === '/v1/responses' && method === 'GET') return { kind: 'upgrade', model: null }
+  if (/^\/v1\/models(\/[^/]+)?$/.test(path) && method === 'GET') return { kind: 'models', model: null }
+  if (method !== 'POST') return undefined
+  // Shortening a conversation is the work of a model too.
+  if (path === '/v1/responses' || path === '/v1/responses/compact') return { kind: 'generate', model: null }
+  if (path === '/v1/responses/input_tokens') return { kind: 'count', model: null }
+  return undefined
+}
+
+function read(_operation: Operation, body: JsonObject): Asked {
+  return {
+    model: textOf(body.model),
+    isStream: body.stream === true,
+    level: levelOf(body),
+    outputTokens: limitOf(body.max_output_tokens, undefined),
+    hosted: hostedOf(body),
+    surcharges: surchargesOf(body),
+    media: mediaIn(partsIn(body).map(objectOf), mediaOf),
+  }
+}
+
+function levelOf(body: JsonObject): Asked['level'] {
+  const effort = textOf(objectOf(body.reasoning).effort)
+  return effort === null ? null : { effort }
+}
+
+// A stored prompt has tools of its own. Work in the background says nothing of its cost. A stored conversation is
+// billed as if it had been sent, and may be another trial's.
+const HOSTED_FIELDS = ['prompt', 'background', 'previous_response_id', 'conversation']
+
+function hostedOf(body: JsonObject): string[] {
+  const items = listOf(body.input).map(objectOf)
+  // Tools also come among the messages: `additional_tools`, and those that a search has found.
+  const tools = [...listOf(body.tools), ...items.filter(bringsTools).flatMap((item) => listOf(item.tools))]
+  const fields = HOSTED_FIELDS.filter((name) => isFilled(body[name]))
+  return [...new Set([...foreignTools(tools), ...fields, ...addressesOf(items), ...addressesInParts(partsIn(body))])]
+}
+
+/** Of all that is said, and of what tools gave back. */
+const partsIn = (body: JsonObject): Json[] =>
+  listOf(body.input)
+    .map(objectOf)
+    .flatMap(({ content, output }) => [...listOf(content), ...oneOrMore(output)])
+
+const surchargesOf = (body: JsonObject): string[] => [
+  ...unusual(body, { service_tier: ORDINARY_TIERS }),
+  ...soundsIn(partsIn(body)),
+]
+
+const bringsTools = ({ type }: JsonObject): boolean => type === 'additional_tools' || type === 'tool_search_output'
+
+const ENDS = ['response.completed', 'response.incomplete', 'response.failed']
+
+function newMeter(): Meter {
+  let model: string | null = null
+  let serviceTier: string | null = null
+  let last: JsonObject | undefined
+  let isRefusal = false
+
+  const take = (response: JsonObject): void => {
+    model = textOf(response.model) ?? model
+    serviceTier = textOf(response.service_tier) ?? serviceTier
+  }
+  const end = (response: JsonObject): void => {
+    take(response)
+    last = response
+    isRefusal ||= isRefused(response)
+  }
+
+  return {
+    event: (data) => {
+      // Most events are pieces of text or of a call, and none of them says anything here.
+      if (!data.includes('response.') || data.includes('.delta"')) return
+      const { type, response } = parsedObject(data)
+      if (type === 'response.refusal.done') isRefusal = true
+      else if (ENDS.some((name) => name === type)) end(objectOf(response))
+      else if (isObject(response)) take(response)
+    },
+    body: (json) => end(objectOf(json)),
+    read: () => ({
+      usage: last && isObject(last.usage) ? usageOf(last.usage) : undefined,
+      ...{ model, isRefusal, serviceTier },
+      isComplete: last !== undefined && isAtItsEnd(last),
+      ...(isOwnFault(objectOf(last?.error)) ? { failure: 'request' as const } : {}),
+    }),
+  }
+}
+
+/** A shortened conversation has no status. */
+const isAtItsEnd = ({ status, object, usage }: JsonObject): boolean =>
+  status === 'completed' || status === 'incomplete' || (status === undefined && object !== undefined && isObject(usage))
+
+const isOwnFault = ({ code }: JsonObject): boolean =>
+  typeof code === 'string' && !['server_error', 'rate_limit_exceeded', 'overloaded'].includes(code)
+
+const isRefused = ({ output, incomplete_details: details }: JsonObject): boolean =>
+  objectOf(details).reason === 'content_filter' ||
+  listOf(output)
+    .flatMap((item: Json) => listOf(objectOf(item).content))
+    .some((part) => objectOf(part).type === 'refusal')
+
+function usageOf(usage: JsonObject): Usage | undefined {
+  const all = tokensOf(usage.input_tokens)
+  const output = tokensOf(usage.output_tokens)
+  if (all === undefined || output === undefined) return undefined
+
+  const details = objectOf(usage.input_tokens_details)
+  const reasoning = tokensOf(objectOf(usage.output_tokens_details).reasoning_tokens) ?? 0
+  return {
+    ...splitInput(all, tokensOf(details.cached_tokens) ?? 0, tokensOf(details.cache_write_tokens) ?? 0),
+    ...{ cacheWrite1h: 0, output, reasoning: Math.min(reasoning, output) },
+  }
+}

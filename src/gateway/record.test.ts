@@ -1,0 +1,53 @@
+import { mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { expect, test } from 'vitest'
+import { testDatabase } from '../../test/support/database.ts'
+import { isDigest } from '../platform/blobs/blob.ts'
+import { openBlobs } from '../platform/blobs/blobs.ts'
+import { newId } from '../platform/ids.ts'
+import { storedLedger } from './stored-ledger.ts'
+import { sweepBodies } from './sweep.ts'
+import { asked, beginEvents, EVENTS, KEY, openBench, TERMS } from './testing/bench.ts'
+
+test('what was said is kept where the grant wants it, without keys, and goes with its time', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'assay-record-'))
+  const blobs = openBlobs(`file:${folder}`, join(folder, 'spool'))
+  await using database = await testDatabase()
+  const workspaceId = newId()
+  await database.db
+    .insertInto('workspaces')
+    .values({ id: workspaceId, login: 'acme', name: 'Acme', kind: 'org' })
+    .execute()
+  const ledger = storedLedger(database.db)
+  await using bench = await openBench((response) => beginEvents(response).end(EVENTS.join('')), {
+    ledger,
+    tools: { blobs },
+  })
+  const sandbox = await bench.sandbox({ workspaceId, terms: { ...TERMS, recordBodies: true } })
+  const silent = await bench.sandbox({ workspaceId })
+  const request = asked({ stream: true })
+
+  await (await sandbox.post('/v1/messages', request)).text()
+  await (await silent.post('/v1/messages', request)).text()
+
+  const [call] = (await ledger.read(sandbox.id))?.calls ?? []
+  expect((await ledger.read(silent.id))?.calls).toMatchObject([{ bodies: null, outcome: 'succeeded' }])
+  const digest = call?.bodies
+  if (!isDigest(digest)) throw new Error('Nothing was kept.')
+  const kept = await text(await blobs.get(digest))
+  const [question, answer] = kept
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+  expect(question).toMatchObject({ call: call?.id, path: '/v1/messages', body: JSON.stringify(request) })
+  expect(answer).toMatchObject({ status: 200, body: EVENTS.join('') })
+  for (const secret of [KEY, sandbox.token]) expect(kept).not.toContain(secret)
+
+  await sweepBodies({ db: database.db, blobs }, 1)
+  expect(await blobs.find(digest)).toBeDefined()
+  await sweepBodies({ db: database.db, blobs }, 0)
+  expect(await blobs.find(digest)).toBeUndefined()
+  expect((await ledger.read(sandbox.id))?.calls).toMatchObject([{ bodies: null }])
+})

@@ -1,0 +1,78 @@
+import { connect, createServer } from 'node:net'
+import { expect, test } from 'vitest'
+import { testDatabase } from '../../test/support/database.ts'
+import { startService } from '../../test/support/service.ts'
+import { readConfig } from '../config.ts'
+import { findNewestCredential } from '../credentials/credentials.ts'
+import { startServer } from '../platform/outbound/loopback-servers.ts'
+import { createOutbound } from '../platform/outbound/outbound.ts'
+import { SANDBOX_GATEWAY_URL, sandboxPort } from './dial.ts'
+import { closeGrant, openGrant } from './grants.ts'
+import { storedLedger } from './stored-ledger.ts'
+import { asked, message, newGrantFacts, sendJson, TERMS } from './testing/bench.ts'
+
+const CANARY = 'sk-ant-canary-4f1d8a6c0b'
+
+test('the program: a call goes out with the key of a credential, and the key stays out of the ledger', async () => {
+  await using database = await testDatabase()
+  await using provider = await startServer((request, response) => {
+    request.resume()
+    sendJson(response, message())
+  })
+  const environment = {
+    DATABASE_URL: database.url,
+    ANTHROPIC_API_KEY: CANARY,
+    ASSAY_GATEWAY_UPSTREAM_ANTHROPIC: `http://127.0.0.1:${provider.port}/`,
+  }
+  const service = await startService('gateway', ['--port', '0'], environment)
+  const { db } = database
+  const { id: workspaceId } = await db
+    .selectFrom('workspaces')
+    .select('id')
+    .where('login', '=', 'local')
+    .executeTakeFirstOrThrow()
+  const tools = { db, keyring: undefined, outbound: createOutbound(), ...readConfig(environment) }
+  const credential = await findNewestCredential(tools, workspaceId, { kind: 'model', provider: 'anthropic' })
+  const ledger = storedLedger(db)
+  const terms = { ...TERMS, provider: 'anthropic' }
+  const grant = await openGrant(ledger, newGrantFacts({ workspaceId, credentialId: credential?.id ?? '', terms }))
+  const port = sandboxPort({ gatewayUrl: service.url, listener: grant.listener })
+  const server = createServer(port.onConnection)
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  const url = SANDBOX_GATEWAY_URL.replace(String(port.port), String(typeof address === 'object' && address?.port))
+
+  const answer = await fetch(`${url}/v1/messages`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${grant.token}`, 'content-type': 'application/json' },
+    body: JSON.stringify(asked()),
+  })
+
+  expect([answer.status, await answer.json()]).toEqual([200, message()])
+  expect(provider.requests).toMatchObject([{ path: '/v1/messages', headers: { 'x-api-key': CANARY } }])
+  expect(await closeGrant(ledger, grant.id)).toMatchObject({ costMicros: 111, costSource: 'metered' })
+  const rows = [
+    await db.selectFrom('gateway_grants').selectAll().execute(),
+    await db.selectFrom('gateway_calls').selectAll().execute(),
+  ]
+  for (const secret of [CANARY, grant.token, grant.listener]) expect(JSON.stringify(rows)).not.toContain(secret)
+  port.close()
+  server.close()
+  expect(await service.kill('SIGTERM')).toBe(0)
+})
+
+test('the program: a lone gateway says that it lives, refuses strangers and stops in order', async () => {
+  await using database = await testDatabase()
+  const service = await startService('gateway', ['--port', '0'], { DATABASE_URL: database.url })
+
+  expect((await fetch(`${service.url}/healthz`)).status).toBe(200)
+  const metrics = await fetch(`${service.url}/metrics`)
+  expect([metrics.status, metrics.headers.get('content-type')]).toEqual([200, expect.stringMatching(/^text\/plain/)])
+  expect(await metrics.text()).toMatch(/^assay_gateway_tunnels 0$/m)
+  expect((await fetch(`${service.url}/metrics`, { method: 'POST' })).status).toBe(403)
+  expect((await fetch(`${service.url}/api/orgs`)).status).toBe(403)
+  const idle = connect({ host: '127.0.0.1', port: Number(new URL(service.url).port) })
+  await new Promise((resolve) => idle.once('connect', resolve))
+  idle.on('error', () => {})
+  expect(await service.kill('SIGTERM')).toBe(0)
+})

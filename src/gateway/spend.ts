@@ -1,0 +1,30 @@
+import { type Db, transact } from '../platform/db/db.ts'
+import type { Call } from './ledger.ts'
+import * as rows from './sql.ts'
+
+export type Holder = { workspaceId: string; subject: string }
+
+/**
+ * What a subject has spent since this was last asked, so that it is counted once, with whatever else the transaction
+ * writes. Only closed grants count: what goes on is not known yet.
+ */
+export const takeSpend = (tx: Db, holder: Holder): Promise<number> => rows.takeSpend(tx, holder)
+
+const LEFT_SECONDS = 120
+const AT_ONCE = 500
+
+/** For those whose end nobody wrote down: `count` says false where somebody still will. */
+export async function countLeftSpend(
+  db: Db,
+  count: (tx: Db, holder: Holder, take: () => Promise<number>) => Promise<void>,
+): Promise<void> {
+  for (const holder of await rows.listUncounted(db, LEFT_SECONDS, AT_ONCE))
+    await transact(db, (tx) => count(tx, holder, () => rows.takeSpend(tx, holder)))
+}
+
+/** The calls that a subject made, the oldest first. */
+export const listCallsOf = (
+  db: Db,
+  holder: Holder,
+  page: { limit: number; after?: string | undefined },
+): Promise<Call[]> => rows.listCallsOf(db, holder, page)

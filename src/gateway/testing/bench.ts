@@ -1,0 +1,182 @@
+import { once } from 'node:events'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createServer, type Socket } from 'node:net'
+import { buffer } from 'node:stream/consumers'
+import { newId } from '../../platform/ids.ts'
+import { createLog, type Log } from '../../platform/log.ts'
+import { createMetrics } from '../../platform/metrics.ts'
+import { type LoopbackServer, startServer } from '../../platform/outbound/loopback-servers.ts'
+import { createOpenStream } from '../../platform/outbound/stream.ts'
+import { gatewayCounters } from '../counters.ts'
+import { type GatewayPort, sandboxPort } from '../dial.ts'
+import { type Gateway, type GatewayTools, startGateway } from '../gateway.ts'
+import { type OpenedGrant, openGrant, readGrant } from '../grants.ts'
+import type { GrantFacts, Ledger, Terms } from '../ledger.ts'
+import { memoryLedger } from '../memory-ledger.ts'
+import type { GatewayOptions } from '../options.ts'
+import type { GrantTotals } from '../totals.ts'
+
+export const KEY = 'sk-canary-0123456789abcdef'
+
+export const TERMS: Terms = {
+  catalogId: 'acme/large',
+  model: 'large-1',
+  provider: 'acme',
+  baseUrl: null,
+  protocols: ['anthropic-messages', 'openai-chat', 'openai-responses', 'gemini'],
+  wireLevel: { effort: 'high' },
+  outputTokens: 1000,
+  prices: { input: 3, output: 15, cacheRead: 0.3, cacheWrite5m: 3.75, cacheWrite1h: 6 },
+  helpers: [
+    { name: 'small-9', rule: 'refuse' },
+    { name: 'small-*', rule: 'pin' },
+  ],
+  recordBodies: false,
+}
+
+export const newGrantFacts = (changes: Partial<Omit<GrantFacts, 'id'>> = {}): Omit<GrantFacts, 'id'> => ({
+  workspaceId: newId(),
+  subject: `trial ${newId()}`,
+  credentialId: newId(),
+  terms: TERMS,
+  budgetMicros: null,
+  callsMax: 1000,
+  expiresAt: new Date(Date.now() + 3_600_000),
+  ...changes,
+})
+
+/** A request as the provider got it. */
+export type Arrived = { method: string; path: string; headers: IncomingMessage['headers']; body: Buffer }
+
+export type Answerer = (response: ServerResponse, arrived: Arrived, place: number) => unknown
+
+export type SandboxClient = OpenedGrant & {
+  /** What a program in the sandbox has as its base URL. */
+  url: string
+  port: GatewayPort
+  post(path: string, body: unknown, more?: RequestInit): Promise<Response>
+  totals(): Promise<GrantTotals>
+}
+
+export type Bench = AsyncDisposable & {
+  ledger: Ledger
+  gateway: Gateway
+  provider: LoopbackServer
+  arrived: Arrived[]
+  metrics: () => Promise<string>
+  /** The way of one sandbox with a grant of its own. */
+  sandbox(changes?: Partial<Omit<GrantFacts, 'id'>>): Promise<SandboxClient>
+}
+
+type Setup = {
+  ledger?: Ledger
+  options?: Partial<GatewayOptions>
+  tools?: Partial<GatewayTools>
+  log?: Log
+}
+
+/** A gateway between sandboxes' ports and a provider whose answers the test writes by hand. */
+export async function openBench(answer: Answerer, setup: Setup = {}): Promise<Bench> {
+  await using undo = new AsyncDisposableStack()
+  const arrived: Arrived[] = []
+  const provider = undo.use(
+    await startServer((request, response) => {
+      void buffer(request).then((body) => {
+        const { method = '', url: path = '', headers } = request
+        const place = arrived.push({ method, path, headers, body }) - 1
+        return answer(response, { method, path, headers, body }, place)
+      })
+    }),
+  )
+  const ledger = setup.ledger ?? memoryLedger()
+  const metrics = createMetrics()
+  const tools: GatewayTools = {
+    ledger,
+    openStream: createOpenStream(),
+    openKey: async () => KEY,
+    findUpstream: () => ({ url: `http://127.0.0.1:${provider.port}`, trust: 'operator' }),
+    log: setup.log ?? createLog('silent'),
+    counters: gatewayCounters(metrics),
+    metrics,
+    ...setup.tools,
+  }
+  const retry = { triesMax: 4, totalMs: 10_000, firstMs: 1, pauseMaxMs: 5_000 }
+  const gateway = await startGateway(tools, { host: '127.0.0.1', port: 0 }, { retry, ...setup.options })
+  undo.defer(() => gateway.stop(0))
+  const loopbacks = undo.use(new AsyncDisposableStack())
+  const sandbox: Bench['sandbox'] = async (changes = {}) => {
+    const opened = await openGrant(ledger, newGrantFacts(changes))
+    const port = sandboxPort({ gatewayUrl: gateway.url, listener: opened.listener })
+    const url = await loopbackOf(port, loopbacks)
+    return {
+      ...opened,
+      url,
+      port,
+      post: (path, body, more) => post(`${url}${path}`, opened.token, body, more),
+      totals: () => readGrant(ledger, opened.id),
+    }
+  }
+  const running = undo.move()
+  return {
+    ...{ ledger, gateway, provider, arrived, metrics: metrics.text, sandbox },
+    [Symbol.asyncDispose]: () => running.disposeAsync(),
+  }
+}
+
+/** Stands for the loopback of a sandbox. */
+async function loopbackOf(port: GatewayPort, undo: AsyncDisposableStack): Promise<string> {
+  const sockets = new Set<Socket>()
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    sockets.add(socket)
+    port.onConnection(socket)
+  })
+  server.listen({ port: 0, host: '127.0.0.1', backlog: 4096 })
+  await once(server, 'listening')
+  undo.defer(() => {
+    port.close()
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('No port.')
+  return `http://127.0.0.1:${address.port}`
+}
+
+const post = (url: string, token: string, body: unknown, more: RequestInit = {}): Promise<Response> =>
+  fetch(url, {
+    method: 'POST',
+    body: typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body),
+    ...more,
+    headers: { 'content-type': 'application/json', 'x-api-key': token, ...more.headers },
+  })
+
+export const asked = (changes: object = {}) => ({
+  model: 'large-1',
+  max_tokens: 100,
+  output_config: { effort: 'high' },
+  messages: [{ role: 'user', content: 'hello' }],
+  ...changes,
+})
+
+/** 12 × 3 + 5 × 15 = 111 micro-dollars. */
+export const USAGE = { input_tokens: 12, output_tokens: 5 }
+
+export const message = (changes: object = {}) => ({
+  ...{ type: 'message', model: 'large-1-2026', stop_reason: 'end_turn', content: [], usage: USAGE },
+  ...changes,
+})
+
+export const sendJson = (response: ServerResponse, body: unknown, status = 200): void =>
+  void response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+
+/** The events of a streamed message, as they stand on the wire. */
+export const EVENTS = [
+  { type: 'message_start', message: { model: 'large-1-2026', usage: { input_tokens: 12, output_tokens: 1 } } },
+  { type: 'ping' },
+  { type: 'content_block_delta', delta: { text: 'grüß dich — 你好' } },
+  { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 5 } },
+  { type: 'message_stop' },
+].map((event) => `event: ${event.type}\r\ndata: ${JSON.stringify(event)}\r\n\r\n`)
+
+export const beginEvents = (response: ServerResponse): ServerResponse =>
+  response.writeHead(200, { 'content-type': 'text/event-stream' })

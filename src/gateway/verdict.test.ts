@@ -1,0 +1,80 @@
+import { expect, test } from 'vitest'
+import type { TrialClass } from '../trials/record.ts'
+import type { FailureKind, Refusal } from './ledger.ts'
+import { type GrantTotals, totals } from './totals.ts'
+import { verdictOf } from './verdict.ts'
+
+const NOTHING = totals({
+  grant: {} as never,
+  spentMicros: 0,
+  refusals: {},
+  lastRefusal: null,
+  closedAt: null,
+  calls: [],
+})
+
+type Seen = { succeeded?: number; cut?: number; last?: FailureKind | Refusal; isRecovered?: boolean; refusals?: number }
+
+const seen = ({ succeeded = 1, cut = 0, last, isRecovered = false, refusals = 0 }: Seen): GrantTotals => ({
+  ...NOTHING,
+  calls: { ...NOTHING.calls, succeeded, cut },
+  modelRefusals: refusals,
+  lastFailure: last ? { status: null, kind: last, at: new Date(0), isRecovered } : null,
+})
+
+const passed = { state: 'passed', class: 'verified', error: null } as const
+const failed = (word: TrialClass = 'verified') => ({ state: 'failed', class: word, error: null }) as const
+
+test('what the verifier says stands where the provider did its part', () => {
+  expect(verdictOf(passed, seen({}))).toEqual({ kind: 'judged', ...passed })
+  expect(verdictOf(failed('agent_exit'), seen({}))).toEqual({ kind: 'judged', ...failed('agent_exit') })
+  expect(verdictOf(passed, seen({ last: 'rate', isRecovered: true }))).toEqual({ kind: 'judged', ...passed })
+})
+
+test('a key that is not taken stops everything, also after it was taken', () => {
+  expect(verdictOf(failed(), seen({ succeeded: 0, last: 'credential' })).kind).toBe('stopped')
+  expect(verdictOf(passed, seen({ succeeded: 5, last: 'credential' })).kind).toBe('stopped')
+})
+
+test.each<[Seen, string]>([
+  [{ last: 'rate' }, 'provider_error'],
+  [{ last: 'upstream' }, 'provider_error'],
+  [{ last: 'busy' }, 'operator_error'],
+  [{ cut: 1 }, 'provider_error'],
+  [{}, 'operator_error'],
+  [{ last: 'model' }, 'operator_error'],
+  [{ last: 'request' }, 'operator_error'],
+  [{ last: 'hosted' }, 'operator_error'],
+  [{ last: 'price' }, 'operator_error'],
+  [{ last: 'budget' }, 'operator_error'],
+])('without one answer it is not scored, whatever the verifier says: %j', (what, word) => {
+  for (const record of [passed, failed('agent_timeout')]) {
+    expect(verdictOf(record, seen({ ...what, succeeded: 0 }))).toMatchObject({ state: 'errored', class: word })
+  }
+})
+
+test('a provider that breaks off in the middle spoils passes and failures alike', () => {
+  for (const record of [passed, failed('agent_exit')]) {
+    expect(verdictOf(record, seen({ succeeded: 9, last: 'upstream' }))).toMatchObject({
+      state: 'errored',
+      class: 'provider_error',
+    })
+  }
+})
+
+test('who runs into its own budget is judged by what is there', () => {
+  expect(verdictOf(passed, seen({ last: 'budget' }))).toMatchObject({ state: 'passed', class: 'budget_stop' })
+  expect(verdictOf(failed('agent_exit'), seen({ last: 'budget' }))).toMatchObject({ class: 'budget_stop' })
+  expect(verdictOf(failed('agent_timeout'), seen({ last: 'budget' }))).toMatchObject({ class: 'agent_timeout' })
+  expect(verdictOf(failed('agent_exit'), seen({ last: 'calls' }))).toMatchObject({ class: 'limit' })
+})
+
+test('a refusal is a failure of its own kind, and no excuse for a pass', () => {
+  expect(verdictOf(failed(), seen({ refusals: 1 }))).toMatchObject({ state: 'failed', class: 'refusal' })
+  expect(verdictOf(passed, seen({ refusals: 1 }))).toMatchObject({ state: 'passed', class: 'verified' })
+})
+
+test('a sandbox that broke is not made better by its model', () => {
+  const broken = { state: 'errored', class: 'sandbox_error', error: 'It broke.' } as const
+  expect(verdictOf(broken, seen({ succeeded: 0 }))).toEqual({ kind: 'judged', ...broken })
+})

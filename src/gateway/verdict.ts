@@ -1,0 +1,72 @@
+import type { TrialClass, TrialRecord } from '../trials/record.ts'
+import type { FailureKind, Refusal } from './ledger.ts'
+import type { GrantTotals } from './totals.ts'
+
+/** How a trial with a model ended. */
+export type Verdict =
+  | { kind: 'judged'; state: TrialRecord['state']; class: ModelTrialClass; error: string | null }
+  /** The provider does not take the key. No other trial with it would fare better. */
+  | { kind: 'stopped'; message: string }
+
+/** What only a model can bring about, besides all else. */
+export type ModelTrialClass = TrialClass | 'budget_stop' | 'refusal' | 'provider_error'
+
+type Ended = Pick<TrialRecord, 'state' | 'class' | 'error'>
+type Kind = FailureKind | Refusal
+
+/** The provider had no answer, and asking again might get one. Nothing that a program can bring about is among them. */
+const OUTAGES: readonly Kind[] = ['rate', 'upstream']
+/** How an agent ends that could still say something about it. */
+const OWN_ENDS: readonly TrialClass[] = ['verified', 'agent_exit']
+
+/** Programs lie about their ends, and some do not know them. The ledger has seen what happened. */
+export function verdictOf(record: Ended, totals: GrantTotals): Verdict {
+  const last = totals.lastFailure?.isRecovered === false ? totals.lastFailure.kind : null
+  if (last === 'credential') return { kind: 'stopped', message: 'The provider did not take the key.' }
+  if (record.state === 'errored') return { kind: 'judged', ...ended(record) }
+  if (totals.calls.succeeded === 0) return { kind: 'judged', ...unheard(last, totals) }
+  // Whether or not it passes so far: to keep only the passes would flatter every provider that breaks.
+  if (last !== null && OUTAGES.includes(last)) return unscored('provider_error', `The provider gave up: ${last}.`)
+  return { kind: 'judged', ...ended(record), class: scoredClass(record, last, totals) }
+}
+
+const ended = ({ state, class: word, error }: Ended) => ({ state, class: word, error })
+
+function scoredClass(record: Ended, last: Kind | null, { modelRefusals }: GrantTotals): ModelTrialClass {
+  if (!OWN_ENDS.includes(record.class)) return record.class
+  if (last === 'budget') return 'budget_stop'
+  if (last === 'calls') return 'limit'
+  return modelRefusals > 0 && record.state === 'failed' ? 'refusal' : record.class
+}
+
+/** The model never said a word: there is nothing to judge it by. */
+function unheard(last: Kind | null, { calls }: GrantTotals) {
+  const isOutage = last === null ? calls.cut + calls.lost > 0 : OUTAGES.includes(last)
+  if (isOutage) return spoiled('provider_error', 'The provider never gave a whole answer.')
+  return spoiled('operator_error', last === null ? 'The program never asked its model.' : WHY[last])
+}
+
+const spoiled = (word: ModelTrialClass, error: string) => ({ state: 'errored' as const, class: word, error })
+
+const unscored = (word: ModelTrialClass, error: string): Verdict => ({ kind: 'judged', ...spoiled(word, error) })
+
+/** What an operator can do something about. */
+const WHY: Record<Kind, string> = {
+  credential: 'The provider did not take the key.',
+  rate: 'The provider was asked too often.',
+  upstream: 'The provider is broken, or cannot be reached.',
+  busy: 'The program asked too much at once.',
+  model: 'The provider has no such model, or the program asked for another.',
+  request: 'The provider found fault with what the program asked.',
+  closed: 'The program asked after its time.',
+  expired: 'The program asked after its time.',
+  calls: 'The trial may make no call.',
+  budget: "The trial's budget is too small for one call.",
+  price: 'Nobody knows what the model costs, so no budget can be held.',
+  hosted: 'The program asked for what only the provider could do, outside of the sandbox.',
+  surcharge: 'The program asked for something that has a price of its own.',
+  token: 'The program did not send its token.',
+  size: 'The first request was too large.',
+  malformed: 'The program sent something that is no request.',
+  path: 'The program asked for something that the gateway does not have.',
+}
