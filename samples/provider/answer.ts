@@ -1,0 +1,44 @@
+import type { Answer, Conversation, Speech } from './conversation.ts'
+import { type Script, type Trouble, type Turn, turnOf, usageOf } from './script.ts'
+import { shellCall } from './tools.ts'
+
+export type Refusal = { status: number; message: string; headers?: Record<string, string> }
+
+/** An error instead of an answer. Undefined: it is answered. */
+export function refusalOf(
+  { keys, models }: Script,
+  fault: Trouble,
+  { model }: Conversation,
+  key: string | null,
+): Refusal | undefined {
+  if (keys && !keys.includes(key ?? '')) return { status: 401, message: 'This key is not valid.' }
+  if (models && !models.includes(model)) return { status: 404, message: `There is no model ${model}.` }
+  if (fault.status === undefined) return undefined
+  return {
+    status: fault.status,
+    message: fault.message ?? `It goes wrong, with ${fault.status}, because the script says so.`,
+    ...(fault.retryAfter === undefined ? {} : { headers: { 'retry-after': fault.retryAfter } }),
+  }
+}
+
+type Sized = { speech: Speech; id: string; size: number }
+
+export function answerOf(script: Script, fault: Trouble, asked: Conversation, { speech, id, size }: Sized): Answer {
+  const turn = turnOf(script, asked)
+  const isRefusal = turn.refuse === true || fault.refuse === true
+  const call = turn.run === undefined || isRefusal ? null : shellCall(asked.tools, turn.run)
+  const text = textOf(turn, isRefusal, call === null)
+  const said = text.length + (turn.run ?? '').length
+  return {
+    ...{ id, text, call, isRefusal },
+    model: script.served[asked.model] ?? asked.model,
+    usage: speech.sayable(usageOf(turn, asked, { asked: size, said })),
+    wantsUsage: asked.wantsUsage,
+  }
+}
+
+function textOf({ say, run }: Turn, isRefusal: boolean, isLast: boolean): string {
+  if (isRefusal) return say ?? 'I will not do that.'
+  if (run !== undefined && isLast) return 'I have no tool that runs a line of shell.'
+  return say ?? (isLast ? 'Done.' : '')
+}

@@ -1,0 +1,92 @@
+import { listOf, objectOf, textOf } from '../../../src/gateway/protocols/fields.ts'
+import type { Json, JsonObject } from '../../../src/gateway/wire.ts'
+import { type Answer, type Conversation, piecesOf, type Speech, type Tokens, textIn } from '../conversation.ts'
+
+export const gemini: Speech = {
+  protocol: 'gemini',
+  read,
+  // It writes caches only when told to, and that is not part of a call.
+  sayable: (usage) => ({
+    ...usage,
+    ...{ input: usage.input + usage.cacheWrite5m + usage.cacheWrite1h, cacheWrite5m: 0, cacheWrite1h: 0 },
+  }),
+  whole: (answer) => chunk(answer, [...textParts(answer), ...callParts(answer)], finishOf(answer)),
+  events: eventsOf,
+  problem: (status, message) => ({ error: { code: status, message, status: STATUSES[status] ?? 'INTERNAL' } }),
+}
+
+const STATUSES: Record<number, string> = {
+  400: 'INVALID_ARGUMENT',
+  401: 'UNAUTHENTICATED',
+  402: 'FAILED_PRECONDITION',
+  403: 'PERMISSION_DENIED',
+  404: 'NOT_FOUND',
+  429: 'RESOURCE_EXHAUSTED',
+  503: 'UNAVAILABLE',
+}
+
+function read(path: string, body: JsonObject): Conversation {
+  const [, model = '', verb] = /\/models\/([^/:]+):(\w+)$/.exec(path) ?? []
+  const contents = listOf(body.contents).map(objectOf)
+  const parts = contents.flatMap((content) => listOf(content.parts)).map(objectOf)
+  return {
+    model: decodeURIComponent(model),
+    isStream: verb === 'streamGenerateContent',
+    level: levelOf(objectOf(objectOf(body.generationConfig).thinkingConfig)),
+    tools: listOf(body.tools)
+      .flatMap((tool) => listOf(objectOf(tool).functionDeclarations))
+      .map(objectOf)
+      .map(({ name, parameters, parametersJsonSchema }) => ({
+        ...{ name: textOf(name) ?? '', kind: 'function', namespace: null },
+        schema: objectOf(parametersJsonSchema ?? parameters),
+      })),
+    prompt: contents
+      .filter(({ role }) => role !== 'model')
+      .map((content) => textIn(content.parts))
+      .join('\n'),
+    results: parts.filter((part) => part.functionResponse !== undefined).length,
+    wantsUsage: true,
+  }
+}
+
+function levelOf({ thinkingLevel, thinkingBudget }: JsonObject): string | null {
+  if (thinkingBudget === 0) return 'off'
+  return textOf(thinkingLevel) ?? (typeof thinkingBudget === 'number' ? `budget ${thinkingBudget}` : null)
+}
+
+const finishOf = ({ isRefusal }: Answer): string => (isRefusal ? 'SAFETY' : 'STOP')
+
+const textParts = ({ text, isRefusal }: Answer): Json[] => (text === '' || isRefusal ? [] : [{ text }])
+
+const callParts = ({ call, id }: Answer): Json[] =>
+  call ? [{ functionCall: { id, name: call.tool.name, args: call.input }, thoughtSignature: 'c2NyaXB0ZWQ=' }] : []
+
+function chunk({ id, model, usage }: Answer, parts: Json[], finishReason: string | null): JsonObject {
+  const candidate = { index: 0, content: { role: 'model', parts }, ...(finishReason === null ? {} : { finishReason }) }
+  return {
+    candidates: [candidate],
+    usageMetadata: finishReason === null ? { promptTokenCount: promptOf(usage) } : usageOf(usage),
+    ...{ modelVersion: model, responseId: id },
+  }
+}
+
+const promptOf = ({ input, cacheRead }: Tokens): number => input + cacheRead
+
+/** What was thought is apart from what was said. */
+const usageOf = (usage: Tokens): JsonObject => ({
+  promptTokenCount: promptOf(usage),
+  cachedContentTokenCount: usage.cacheRead,
+  candidatesTokenCount: usage.output - usage.reasoning,
+  thoughtsTokenCount: usage.reasoning,
+  totalTokenCount: promptOf(usage) + usage.output,
+})
+
+function eventsOf(answer: Answer): string[] {
+  const said = answer.isRefusal ? [] : piecesOf(answer.text)
+  const chunks = [
+    chunk(answer, [{ text: 'Let me see.', thought: true }], null),
+    ...said.map((text) => chunk(answer, [{ text }], null)),
+    chunk(answer, callParts(answer), finishOf(answer)),
+  ]
+  return chunks.map((data) => `data: ${JSON.stringify(data)}\r\n\r\n`)
+}
