@@ -1,8 +1,6 @@
 import { z } from 'zod'
-import { type Outbound, OutboundFailed, OutboundRefused } from '../platform/outbound/outbound.ts'
 import { type CodeHost, CodeHostUnavailable, type HostAccess, type Lookup } from './code-host.ts'
-
-export const GITHUB = 'github.com'
+import { askGithub, GITHUB, isLimit, type GithubTools as Tools, waitOf } from './github-request.ts'
 
 const TIMEOUT_MS = 15_000
 const BYTES_MAX = 1024 * 1024
@@ -15,9 +13,7 @@ const Answer = z.object({
   visibility: z.string().optional(),
 })
 
-type Tools = { outbound: Outbound; baseUrl: string | undefined }
-
-/** GitHub's REST API, through our own guard. One read needs no library; listing pull requests will. */
+/** GitHub's REST API, through our own guard. */
 export const githubHost = (tools: Tools): CodeHost => ({
   async findRepository({ owner, name }, access) {
     const base = baseOf(tools, access)
@@ -30,22 +26,8 @@ export const githubHost = (tools: Tools): CodeHost => ({
 const baseOf = ({ baseUrl }: Tools, { host }: HostAccess): string =>
   host === GITHUB ? (baseUrl ?? 'https://api.github.com') : `https://${host}/api/v3`
 
-async function ask({ outbound }: Tools, url: string, { host, token }: HostAccess): Promise<Response> {
-  const headers = {
-    accept: 'application/vnd.github+json',
-    'user-agent': 'assay',
-    'x-github-api-version': '2022-11-28',
-    ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
-  }
-  const trust = host === GITHUB ? 'operator' : 'client'
-  try {
-    const limits = { timeoutMs: TIMEOUT_MS, bytesMax: BYTES_MAX }
-    return await outbound.fetch(url, { headers, trust, redirect: 'manual', ...limits })
-  } catch (error) {
-    if (!(error instanceof OutboundFailed || error instanceof OutboundRefused)) throw error
-    throw new CodeHostUnavailable(`${host} cannot be reached (${error.reason}).`)
-  }
-}
+const ask = (tools: Tools, url: string, access: HostAccess): Promise<Response> =>
+  askGithub(tools, url, access, { timeoutMs: TIMEOUT_MS, bytesMax: BYTES_MAX })
 
 const REDIRECTS = [301, 302, 307, 308]
 
@@ -73,19 +55,10 @@ async function found(response: Response): Promise<Lookup> {
 async function refusal({ status, headers, body }: Response): Promise<Lookup> {
   await body?.cancel()
   if (status === 404 || status === 451) return { kind: 'unknown' }
-  const isLimit = headers.has('retry-after') || headers.get('x-ratelimit-remaining') === '0'
-  if (status === 401 || (status === 403 && !isLimit)) {
+  const isForNow = isLimit(headers)
+  if (status === 401 || (status === 403 && !isForNow)) {
     return { kind: 'refused', detail: `The code host refused the credential (${status}).` }
   }
-  const seconds = isLimit ? waitOf(headers) : undefined
+  const seconds = isForNow ? waitOf(headers) : undefined
   throw new CodeHostUnavailable(`The code host answered ${status}.`, seconds)
-}
-
-const WAIT_MAX_SECONDS = 3600
-
-/** Either a number of seconds, or the time at which the limit ends. */
-function waitOf(headers: Headers): number | undefined {
-  const after = Number(headers.get('retry-after') ?? Number.NaN)
-  const seconds = Number.isFinite(after) ? after : Number(headers.get('x-ratelimit-reset') ?? 0) - Date.now() / 1000
-  return seconds > 0 ? Math.ceil(Math.min(seconds, WAIT_MAX_SECONDS)) : undefined
 }

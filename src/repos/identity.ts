@@ -1,9 +1,9 @@
 import { type Tools as CredentialTools, findCredential } from '../credentials/credentials.ts'
 import { openNewestSecret, openSecret } from '../credentials/secrets.ts'
 import { invalidRequest, Problem } from '../platform/problem.ts'
-import { type CodeHost, CodeHostUnavailable, type HostAccess } from './code-host.ts'
+import { type CodeHost, CodeHostUnavailable, type HostAccess, type HostedRepository } from './code-host.ts'
 import { gitUrlFault } from './git-url.ts'
-import { GITHUB } from './github.ts'
+import { GITHUB } from './github-request.ts'
 import { codeHostAccessRefused, codeHostUnavailable, type RepositoryWish, repositoryNotFound } from './schema.ts'
 import type { NewRepository, Place } from './sql.ts'
 
@@ -39,16 +39,25 @@ export async function hostedIdentity(
   credentialId: string | undefined,
 ): Promise<Identity> {
   const columns = await credentialColumns(tools, place.workspaceId, credentialId)
+  const { found, host } = await findHosted(tools, place, credentialId)
+  if (!found) throw new Problem(repositoryNotFound, `${host} has no ${place.owner}/${place.name} that we may see.`)
+  return { ...found, source_kind: 'github', host, url: null, ...columns }
+}
+
+/** Without `found` there is none of that name, or none that we may see. */
+export async function findHosted(
+  tools: IdentityTools,
+  place: Place,
+  credentialId: string | undefined,
+): Promise<{ found: HostedRepository | undefined; host: string }> {
   const access = await accessOf(tools, place.workspaceId, credentialId)
   const lookup = await tools.codeHost.findRepository(place, access).catch(asProblem)
   if (lookup.kind === 'refused') throw new Problem(codeHostAccessRefused, lookup.detail)
   const found = lookup.kind === 'found' ? lookup.repository : undefined
   const wanted = `${place.owner}/${place.name}`
-  if (!found) throw new Problem(repositoryNotFound, `${access.host} has no ${wanted} that we may see.`)
-  const { owner, name } = found
-  if (`${owner}/${name}`.toLowerCase() !== wanted.toLowerCase())
-    throw new Problem(repositoryNotFound, `${wanted} is called ${owner}/${name} now.`)
-  return { ...found, source_kind: 'github', host: access.host, url: null, ...columns }
+  if (found && `${found.owner}/${found.name}`.toLowerCase() !== wanted.toLowerCase())
+    throw new Problem(repositoryNotFound, `${wanted} is called ${found.owner}/${found.name} now.`)
+  return { found, host: access.host }
 }
 
 async function credentialColumns(tools: IdentityTools, workspaceId: string, id: string | undefined) {

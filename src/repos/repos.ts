@@ -2,8 +2,8 @@ import { type Db, errorCode, transact } from '../platform/db/db.ts'
 import { type Page, paged } from '../platform/http/page.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { type By, record } from '../workspaces/audit.ts'
-import { hostedIdentity, type Identity, type IdentityTools, identityOf, refusedField } from './identity.ts'
-import { type Repository, type RepositoryWish, repositoryBusy } from './schema.ts'
+import { findHosted, hostedIdentity, type Identity, type IdentityTools, identityOf, refusedField } from './identity.ts'
+import { type Repository, type RepositoryWish, repositoryBusy, repositoryNotFound } from './schema.ts'
 import * as rows from './sql.ts'
 
 export type Place = rows.Place
@@ -29,6 +29,27 @@ export async function readRepository(db: Db, place: Place): Promise<RepositoryRo
   const row = await findRepository(db, place)
   if (!row) throw missing(place)
   return row
+}
+
+/** What they are called now, by their keys; also of those that were removed. */
+export async function repositoryNames(
+  db: Db,
+  keys: readonly number[],
+): Promise<Map<number, Omit<Place, 'workspaceId'>>> {
+  const found = keys.length === 0 ? [] : await rows.listRepositoryNames(db, keys)
+  return new Map(found.map(({ key, owner, name }) => [key, { owner, name }]))
+}
+
+/** Whether everybody may see it, as the code host says now; of plain git as its owner said. */
+export async function visibilityOf(tools: RepositoryTools, row: RepositoryRow & { workspaceId: string }) {
+  if (row.source_kind === 'git') return row.visibility
+  const { found } = await findHosted(tools, row, row.credential_id ?? undefined)
+  if (found && found.id !== row.id)
+    throw new Problem(repositoryNotFound, `Another repository is called ${nameOf(row)} now.`)
+  // What even we may not see any more, everybody may not.
+  const visibility = found?.visibility ?? 'private'
+  if (visibility !== row.visibility) await rows.setVisibility(tools.db, row.key, visibility)
+  return visibility
 }
 
 type Connected = { kind: 'connected' | 'changed'; repository: Repository }

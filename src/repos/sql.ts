@@ -53,6 +53,9 @@ export const listRepositoryRows = (db: Db, workspaceId: string, page: Page) =>
     .limit(page.limit + 1)
     .execute()
 
+export const listRepositoryNames = (db: Db, keys: readonly number[]) =>
+  db.selectFrom('repositories').select(['key', 'owner', 'name']).where('key', 'in', keys).execute()
+
 export async function nextGitId(db: Db): Promise<number> {
   const { rows } = await sql<{ id: number }>`select nextval('git_repository_ids') as id`.execute(db)
   if (!rows[0]) throw new Error('The sequence of ids gave none.')
@@ -91,6 +94,9 @@ export const saveRepository = (tx: Db, row: NewRepository) =>
     )
     .returning(SHOWN)
     .executeTakeFirstOrThrow()
+
+export const setVisibility = (db: Db, key: number, visibility: 'public' | 'private') =>
+  db.updateTable('repositories').set({ visibility }).where('key', '=', key).execute()
 
 /** Its credential is free to go. */
 export const removeRepositoryRow = (tx: Db, key: number) =>

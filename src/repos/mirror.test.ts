@@ -1,0 +1,156 @@
+import { execFileSync } from 'node:child_process'
+import { appendFile, chmod, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Change, git, writeHistory } from '../../test/support/histories.ts'
+import { runGit } from '../platform/git/git.ts'
+import { lockMirror } from './mirror/mirror-lock.ts'
+import { MirrorRefused } from './mirror/source.ts'
+import { type MirrorTools, type MirrorWish, openMirror } from './mirror.ts'
+
+let root: string
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), 'assay-mirror-'))
+})
+afterAll(() => rm(root, { recursive: true, force: true }))
+
+const signal = new AbortController().signal
+const resolveName = async () => ['10.0.0.1']
+const tools = (more: Partial<MirrorTools> = {}): MirrorTools => ({
+  ...{ folder: join(root, 'mirrors'), gitAllow: [root], resolveName, ...more },
+})
+const open = (wish: Partial<MirrorWish>, more?: Partial<MirrorTools>) =>
+  openMirror(tools(more), { id: 'demo', url: '', signal, ...wish })
+
+const CHANGES: Change[] = [
+  { message: 'start', files: { 'a.py': 'a\n' } },
+  { message: 'Next (#1)', pull: 1, isRebased: true, files: { 'a.py': 'b\n' } },
+]
+
+async function source(name: string): Promise<string> {
+  const folder = join(root, name)
+  await writeHistory(folder, CHANGES)
+  await git(folder, ['config', 'uploadpack.allowFilter', 'true'])
+  return folder
+}
+
+test('a mirror has the history and follows its source, also where that was rewritten', async () => {
+  const url = await source('followed')
+  const steps: string[] = []
+  {
+    await using mirror = await open({ id: 'followed', url, onProgress: (step) => steps.push(step) })
+    expect(mirror.tip).toBe(await git(url, ['rev-parse', 'main']))
+    expect([...mirror.pullHeads.keys()]).toEqual([1])
+  }
+  await git(url, ['update-ref', 'refs/heads/main', 'main~1'])
+  await git(url, ['update-ref', '-d', 'refs/pull/1/head'])
+  await using mirror = await open({ id: 'followed', url, onProgress: (step) => steps.push(step) })
+  expect(mirror.tip).toBe(await git(url, ['rev-parse', 'main']))
+  expect(mirror.pullHeads.size).toBe(0)
+  expect(steps).toEqual(['waiting', 'cloning', 'ready', 'waiting', 'updating', 'ready'])
+})
+
+test('the default branch is the one of the source, and may change', async () => {
+  const url = await source('branches')
+  await using before = await open({ id: 'branches', url })
+  expect(before.branch).toBe('main')
+  await git(url, ['branch', 'trunk', 'main~1'])
+  await git(url, ['symbolic-ref', 'HEAD', 'refs/heads/trunk'])
+  await using after = await open({ id: 'branches', url })
+  expect(after).toMatchObject({ branch: 'trunk', tip: await git(url, ['rev-parse', 'trunk']) })
+})
+
+test('files come when they are asked for', async () => {
+  const url = await source('lazy')
+  await using mirror = await open({ id: 'lazy', url })
+  const blob = await git(url, ['rev-parse', 'main:a.py'])
+  const read = () => runGit(mirror.place, ['cat-file', '-p', blob], { signal })
+  await expect(read()).rejects.toThrow('git failed')
+  await mirror.fetchBlobs([blob], signal)
+  expect((await read()).toString()).toBe('b\n')
+})
+
+test('what a process left that died is cleared away, and a mirror that is broken is made anew', async () => {
+  const url = await source('died')
+  await (await open({ id: 'died', url }))[Symbol.asyncDispose]()
+  const home = join(root, 'mirrors', 'died')
+  await writeFile(join(home, 'git', 'packed-refs.lock'), '')
+  await writeFile(join(home, 'git', 'config.lock'), '')
+  await writeFile(join(home, 'git', 'objects', 'pack', 'tmp_pack_x'), 'half')
+  execFileSync('mkdir', ['-p', join(home, 'new-half')])
+  await (await open({ id: 'died', url }))[Symbol.asyncDispose]()
+  expect((await readdir(home)).toSorted()).toEqual(['git', 'lock'])
+  await rm(join(home, 'git', 'HEAD'))
+  await using again = await open({ id: 'died', url })
+  expect(again.tip).toBe(await git(url, ['rev-parse', 'main']))
+})
+
+test('two at once: one waits, and one that waits too long is told', async () => {
+  const url = await source('both')
+  const [one, two] = await Promise.all([open({ id: 'both', url }), open({ id: 'both', url })])
+  expect(one.tip).toBe(two.tip)
+  await Promise.all([one[Symbol.asyncDispose](), two[Symbol.asyncDispose]()])
+  await using _ = await lockMirror(join(root, 'mirrors', 'both', 'lock'), 0, signal)
+  await expect(open({ id: 'both', url }, { lockWaitMs: 0 })).rejects.toMatchObject({ isLasting: false })
+})
+
+test('a repository that is too large is refused, and leaves nothing', async () => {
+  const folder = join(root, 'large')
+  const noise = Array.from({ length: 40_000 }, (_, n) => `${Math.sin(n)}\n`).join('')
+  await writeHistory(folder, [{ message: 'start', files: { 'a.txt': noise } }])
+  await expect(open({ id: 'large', url: folder }, { bytesMax: 100_000 })).rejects.toThrow('larger than a mirror may be')
+  await expect(open({ id: 'large', url: folder }, { timeoutMs: 1 })).rejects.toThrow(MirrorRefused)
+  await using _ = await open({ id: 'large', url: folder })
+  expect((await readdir(join(root, 'mirrors', 'large'))).toSorted()).toEqual(['git', 'lock'])
+})
+
+test('hooks and settings of a source on this disk are not run', async () => {
+  const url = await source('hostile')
+  const proof = join(root, 'proof')
+  const evil = join(root, 'evil.sh')
+  await writeFile(evil, `#!/bin/sh\necho "$@" >> ${proof}\nexec "$@"\n`)
+  await chmod(evil, 0o755)
+  await appendFile(
+    join(url, 'config'),
+    `[uploadpack]\n\tpackObjectsHook = ${evil}\n[core]\n\tfsmonitor = ${evil}\n\thooksPath = ${root}\n\talternateRefsCommand = ${evil}\n[remote "origin"]\n\turl = ext::${evil}\n`,
+  )
+  await using mirror = await open({ id: 'hostile', url })
+  expect(mirror.tip).toBe(await git(url, ['rev-parse', 'main']))
+  expect(await readdir(root)).not.toContain('proof')
+})
+
+test.each([
+  ['a path that is not allowed', '/etc'],
+  ['ext', 'ext::sh -c id'],
+  ['a file address', 'file:///etc'],
+  ['ssh', 'git@example.org:lab/demo.git'],
+  ['an option', '--upload-pack=id'],
+  ['a private address', 'https://10.0.0.1/demo.git'],
+  ['a name with a private address', 'https://git.example.org/demo.git'],
+  ['plain http', 'http://git.example.org/demo.git'],
+  ['a password in it', 'https://a:b@git.example.org/demo.git'],
+])('%s is refused', async (_, url) => {
+  await expect(open({ id: 'refused', url })).rejects.toThrow(MirrorRefused)
+})
+
+test('a token goes to its server in a header, and stands in no file', async () => {
+  const seen: (string | undefined)[] = []
+  const server = createServer((request, response) => {
+    seen.push(request.headers.authorization)
+    response.writeHead(401).end()
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  const origin = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`
+  const failed = open({ id: 'token', url: `${origin}/demo.git`, token: 'made-up-token' }, { operatorOrigin: origin })
+  const error: unknown = await failed.catch((caught: unknown) => caught)
+  server.close()
+  expect(seen[0]).toBe(`Basic ${Buffer.from('x-access-token:made-up-token').toString('base64')}`)
+  expect(error).toBeInstanceOf(MirrorRefused)
+  expect(String(error)).not.toContain('made-up')
+  const files = await readdir(join(root, 'mirrors', 'token'), { recursive: true, withFileTypes: true })
+  for (const { parentPath, name } of files.filter((each) => each.isFile()))
+    expect(await readFile(join(parentPath, name), 'latin1')).not.toMatch(/made-up|eC1hY2Nlc3M/)
+})

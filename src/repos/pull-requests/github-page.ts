@@ -1,0 +1,92 @@
+import { z } from 'zod'
+import type { PullRequest } from './pull-request.ts'
+
+/** One page instead of five requests for each pull request. Differences come from git, never from here. */
+export const QUERY = `query($owner: String!, $name: String!, $first: Int!, $after: String) {
+  rateLimit { cost remaining resetAt }
+  repository(owner: $owner, name: $name) {
+    defaultBranchRef { name }
+    pullRequests(states: MERGED, first: $first, after: $after, orderBy: {field: CREATED_AT, direction: DESC}) {
+      pageInfo { hasNextPage endCursor }
+      nodes {
+        number title body mergedAt baseRefName headRefName
+        author { login __typename }
+        mergeCommit { oid messageHeadline parents(first: 2) { nodes { oid } } }
+        commits(last: 1) { totalCount nodes { commit { messageHeadline } } }
+        closingIssuesReferences(first: 5) { totalCount }
+      }
+    }
+  }
+}`
+
+const Node = z.object({
+  number: z.number().int().positive(),
+  title: z.string(),
+  body: z.string().nullable(),
+  mergedAt: z.iso.datetime({ offset: true }),
+  baseRefName: z.string(),
+  headRefName: z.string().nullish(),
+  author: z.object({ login: z.string(), __typename: z.string() }).nullable(),
+  mergeCommit: z
+    .object({
+      oid: z.string().regex(/^[0-9a-f]{40,64}$/),
+      messageHeadline: z.string(),
+      parents: z.object({ nodes: z.array(z.object({ oid: z.string().regex(/^[0-9a-f]{40,64}$/) })) }),
+    })
+    .nullable(),
+  commits: z.object({
+    totalCount: z.number().int().nonnegative(),
+    nodes: z.array(z.object({ commit: z.object({ messageHeadline: z.string() }) })),
+  }),
+  closingIssuesReferences: z.object({ totalCount: z.number().int().nonnegative() }).nullish(),
+})
+type Node = z.infer<typeof Node>
+
+export const Page = z.object({
+  data: z
+    .object({
+      rateLimit: z.object({ cost: z.number(), remaining: z.number(), resetAt: z.string() }).nullish(),
+      repository: z
+        .object({
+          defaultBranchRef: z.object({ name: z.string() }).nullable(),
+          pullRequests: z.object({
+            pageInfo: z.object({ hasNextPage: z.boolean(), endCursor: z.string().nullable() }),
+            nodes: z.array(Node),
+          }),
+        })
+        .nullable(),
+    })
+    .nullish(),
+  errors: z.array(z.object({ type: z.string().optional(), message: z.string() })).optional(),
+})
+export type Page = z.infer<typeof Page>
+
+/** Undefined: it left no commit, or the commit is gone. */
+export function pullRequestOf(node: Node): Omit<PullRequest, 'isReverted'> | undefined {
+  const { mergeCommit, author } = node
+  if (!mergeCommit) return undefined
+  return {
+    ...{ number: node.number, title: node.title, body: node.body ?? '', mark: 'code-host' },
+    author: author?.login ?? 'ghost',
+    isBot: author === null ? undefined : author.__typename === 'Bot',
+    branch: node.headRefName ?? undefined,
+    into: node.baseRefName,
+    mergedAt: new Date(node.mergedAt),
+    head: mergeCommit.oid,
+    base: baseOf(node, mergeCommit),
+    issues: node.closingIssuesReferences?.totalCount,
+  }
+}
+
+/** A rebase puts each commit there by itself, and the last one keeps its subject: then all of them count. */
+function baseOf(
+  { commits, number }: Node,
+  { oid, messageHeadline, parents }: NonNullable<Node['mergeCommit']>,
+): string {
+  const isRebase =
+    parents.nodes.length === 1 &&
+    commits.nodes[0]?.commit.messageHeadline === messageHeadline &&
+    !messageHeadline.endsWith(`(#${number})`)
+  if (isRebase && commits.totalCount > 1) return `${oid}~${commits.totalCount}`
+  return parents.nodes[0]?.oid ?? `${oid}~1`
+}
