@@ -1,3 +1,5 @@
+import { readdir } from 'node:fs/promises'
+import { basename, dirname } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
 import { archiveOf, smallTask } from '../../test/support/archives.ts'
@@ -38,6 +40,17 @@ test('tasks that were written by hand are imported, validated and ready', async 
   ])
   const list = await app.call(schema.listBatches, { params: lab.place })
   expect(list.body.batches).toMatchObject([{ runId: sent.body.runId, counts: { ready: 2 } }])
+})
+
+test('while a task is tried, its folder says whose it is; then it is gone', async () => {
+  const places: string[] = []
+  const judge = scriptedValidator(({ folder }) => {
+    places.push(basename(dirname(folder)))
+    return VALID
+  })
+  await (await importing(app, judge)).imported({ hello: smallTask() })
+  expect(places).toEqual([expect.stringMatching(new RegExp(`^\\.trial-${process.pid}-\\d+-`))])
+  expect(await readdir(app.tools.trialsFolder)).not.toContain(places[0])
 })
 
 test('a task is shown with its instruction, its files and the evidence', async () => {

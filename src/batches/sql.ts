@@ -222,6 +222,14 @@ export const listApprovedRows = (db: Db, repository: number) =>
     .orderBy('batch_tasks.id')
     .execute()
 
+export const listStandings = (db: Db, repository: number) =>
+  db
+    .selectFrom('batch_tasks')
+    .innerJoin('batches', 'batches.id', 'batch_tasks.batch')
+    .select(['batch_tasks.batch', 'batch_tasks.id', 'batch_tasks.state'])
+    .where('batches.repository', '=', repository)
+    .execute()
+
 export const noteArchive = (db: Db, digest: string) =>
   db
     .insertInto('batch_archives')

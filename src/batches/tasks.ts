@@ -81,3 +81,11 @@ export async function listApprovedTasks(db: Db, repository: number): Promise<App
     ...{ runId: runIdOf(batch), taskId: id, title, difficulty, digest, archive, pullRequest: null },
   }))
 }
+
+export type TaskStanding = { runId: string; taskId: string; state: BatchTask['state'] }
+
+/** Every task of a repository, whatever became of it. */
+export async function listTaskStandings(db: Db, repository: number): Promise<TaskStanding[]> {
+  const found = await rows.listStandings(db, repository)
+  return found.map(({ batch, id, state }) => ({ runId: runIdOf(batch), taskId: id, state }))
+}

@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { contents } from '../contents/contents.ts'
@@ -8,6 +8,8 @@ import { type Blobs, isDigest } from '../platform/blobs/blob.ts'
 import type { Db } from '../platform/db/db.ts'
 import { derivedId } from '../platform/ids.ts'
 import { enqueueAll, type Job, type JobKind, type RunnableKind } from '../platform/jobs/jobs.ts'
+import { USUAL_MEMORY_MB } from '../trials/limits.ts'
+import { openScratch } from '../trials/scratch.ts'
 import { Evidence, type TaskCalibration } from './shapes/schema.ts'
 import * as rows from './sql.ts'
 import type { Validation, Validator } from './validator.ts'
@@ -29,6 +31,7 @@ const FAILURES_MAX = 3
 
 const validateKind = (sandbox: string): JobKind<Payload> => ({
   ...{ kind: `batch.validate.${sandbox}`, payload: Payload, failuresMax: FAILURES_MAX },
+  weight: { memoryMb: USUAL_MEMORY_MB },
 })
 
 export const validationJobId = (batch: string, task: string): string => derivedId('batch task', batch, task)
@@ -97,21 +100,17 @@ export async function tried(
   digest: string,
   signal: AbortSignal,
 ): Promise<Validation> {
-  const place = await mkdtemp(join(folder, 'validate-'))
-  try {
-    if (!isDigest(digest)) throw new Error('A row holds a digest that is none.')
-    const store = contents({ db, blobs })
-    const stored = (await store.find([digest])).get(digest)
-    if (!stored) throw new Error(`The content of the task ${digest} is not there any more.`)
-    const files = join(place, 'task')
-    const outputFolder = join(place, 'output')
-    await store.unpack(stored, files)
-    await mkdir(outputFolder)
-    const { task } = await readTask(await inFolder(files))
-    return await validate({ sandbox, task, digest, folder: files, outputFolder }, signal)
-  } finally {
-    await rm(place, { recursive: true, force: true })
-  }
+  if (!isDigest(digest)) throw new Error('A row holds a digest that is none.')
+  const store = contents({ db, blobs })
+  const stored = (await store.find([digest])).get(digest)
+  if (!stored) throw new Error(`The content of the task ${digest} is not there any more.`)
+  await using scratch = await openScratch(folder)
+  const files = join(scratch.path, 'task')
+  const outputFolder = join(scratch.path, 'output')
+  await store.unpack(stored, files)
+  await mkdir(outputFolder)
+  const { task } = await readTask(await inFolder(files))
+  return await validate({ sandbox, task, digest, folder: files, outputFolder }, signal)
 }
 
 /** Nobody can run anything now. Answers when to look again. */

@@ -1,0 +1,78 @@
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { writeHistory } from '../test/support/histories.ts'
+import { assay, hasTerminal, onTerminal, scratchFolder } from './test-support.ts'
+
+const folder = scratchFolder()
+const clone = join(folder.path, 'clone')
+const env = { XDG_CACHE_HOME: join(folder.path, 'cache') }
+const lines = (word: string) => Array.from({ length: 5 }, (_, n) => `${word} ${n}\n`).join('')
+
+beforeAll(() =>
+  writeHistory(clone, [
+    { message: 'start', files: { 'src/app.py': 'x\n' } },
+    { message: 'Fix \x1b]0;it (#1)', files: { 'src/app.py': lines('a'), 'tests/test_app.py': lines('def test_a') } },
+    { message: 'Say more (#2)', files: { 'README.md': 'more\n' } },
+  ]),
+)
+afterAll(folder.remove)
+
+const NO_FOLDER = new URL(import.meta.url).pathname
+const FUNNEL = [
+  '2 pull requests recognised in 3 commits of main (67 %)',
+  ' squash 2',
+  '1 candidates (50 %)',
+  ' easy 1',
+  ' medium 0',
+  ' hard 0',
+  '1 out',
+  ' docs_only 1 It changes documentation alone.',
+]
+const shown = (out: string) =>
+  out
+    .trimEnd()
+    .split('\n')
+    .map((line) => line.replaceAll(/ {2,}/g, ' '))
+
+test('the funnel of a clone, with no server, no network and no key; the same again', async () => {
+  for (const _ of [1, 2]) {
+    const { code, out, err } = await assay(['scan', clone], { env })
+    expect({ code, err, lines: shown(out) }).toEqual({ code: 0, err: '', lines: FUNNEL })
+  }
+})
+
+test('--list names the candidates, and no title commands the terminal', async () => {
+  const { out } = await assay(['scan', clone, '--list'], { env })
+  expect(shown(out).slice(FUNNEL.length)).toEqual(['#1 easy 2017-07-16 1 files, 6 lines Fix �]0;it'])
+})
+
+test('--json has all of it', async () => {
+  const { code, out } = await assay(['scan', clone, '--json', '--limit', '1'], { env })
+  expect(code).toBe(0)
+  expect(JSON.parse(out)).toMatchObject({
+    ...{ branch: 'main', isShallow: false, candidates: [] },
+    funnel: {
+      recognised: 1,
+      rejections: [{ reason: 'docs_only', count: 1, examples: [{ number: 2, title: 'Say more' }] }],
+    },
+  })
+})
+
+test('what is no repository, and a count that is none', async () => {
+  expect(await assay(['scan', folder.path], { env })).toEqual({
+    ...{ code: 1, out: '', err: `error: ${folder.path} is not a git repository.\n` },
+  })
+  expect((await assay(['scan', clone, '--limit', '0'], { env })).code).toBe(2)
+})
+
+test('a cache that cannot be kept is said, and the funnel is shown all the same', async () => {
+  const { code, err, out } = await assay(['scan', clone], { env: { XDG_CACHE_HOME: NO_FOLDER } })
+  expect({ code, first: shown(out)[0] }).toEqual({ code: 0, first: FUNNEL[0] })
+  expect(err).toContain('could not be kept')
+  expect((await assay(['scan', clone, '--no-cache'], { env: { XDG_CACHE_HOME: NO_FOLDER } })).err).toBe('')
+})
+
+test.skipIf(!hasTerminal)('on a terminal it tells how far it is', async () => {
+  const { out } = await onTerminal(['scan', clone], env, () => undefined)
+  expect(out).toMatch(/\r\d+ pull requests in \d+ commits …/)
+})

@@ -1,0 +1,96 @@
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { type Command, InvalidArgumentError } from 'commander'
+import type { CloneScan } from '../src/batches/candidates/scan-clone.ts'
+import { withExample, withGlobals } from './help.ts'
+import { globalsOf } from './service.ts'
+import { note, print, printable, printJson, type Shell, styled } from './shell.ts'
+import { aligned } from './table.ts'
+
+type Options = { branch?: string; limit?: number; list?: boolean; cache: boolean }
+
+/** Looks at history and runs nothing of it: no server, no network, no key. */
+export function addScanCommand(assay: Command, shell: Shell): void {
+  withExample(
+    withGlobals(assay.command('scan'), '--json')
+      .description('Tell what the merged pull requests of a clone could supply, and why the rest are out')
+      .argument('<folder>', 'a git clone, bare or not')
+      .option('--branch <name>', "the branch to read (default: the remote's own, else what is checked out)")
+      .option('--limit <count>', 'look at the newest pull requests only', positive)
+      .option('--list', 'list the candidates too')
+      .option('--no-cache', 'neither use nor keep what an earlier scan found')
+      .action((folder: string, options: Options, command: Command) => scan(shell, folder, options, command)),
+    ...['assay scan .', 'assay scan ~/src/demo --limit 500 --list'],
+  )
+}
+
+function positive(text: string): number {
+  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)
+  throw new InvalidArgumentError('It must be a whole number from 1 up.')
+}
+
+async function scan(shell: Shell, folder: string, options: Options, command: Command): Promise<void> {
+  const { scanClone } = await import('../src/batches/candidates/scan-clone.ts')
+  const progress = progressLine(shell)
+  const { branch, limit, cache } = options
+  const wish = { branch, limit, cacheFolder: cache ? cacheFolder(shell) : undefined, now: new Date() }
+  const signal = new AbortController().signal
+  const found = await scanClone(folder, { ...wish, signal, onProgress: progress.show }).finally(progress.end)
+  if (cache && !found.isKept) note(shell, 'What was found could not be kept: the next scan will take as long.')
+  if (globalsOf(command).json) return printJson(shell, found)
+  for (const line of [...funnelLines(shell, found), ...(options.list ? listLines(found) : [])]) print(shell, line)
+}
+
+const cacheFolder = ({ env }: Shell): string =>
+  join(env.XDG_CACHE_HOME || join(env.HOME || homedir(), '.cache'), 'assay')
+
+const PERCENT = 100
+
+function funnelLines(shell: Shell, { branch, isShallow, commits, funnel }: CloneScan): string[] {
+  const { recognised, marks, candidates, rejections } = funnel
+  const total = candidates.easy + candidates.medium + candidates.hard
+  const bold = (text: string) => styled(shell.output, 'bold', text)
+  return [
+    ...(isShallow ? ['The clone is shallow: older history is not in it. `git fetch --unshallow` brings it.'] : []),
+    bold(
+      `${recognised} pull requests recognised in ${commits} commits of ${printable(branch)}${share(recognised, commits)}`,
+    ),
+    ...aligned(marks.map(({ mark, count }) => [`  ${mark}`, String(count)])),
+    bold(`${total} candidates${share(total, recognised)}`),
+    ...aligned(Object.entries(candidates).map(([difficulty, count]) => [`  ${difficulty}`, String(count)])),
+    bold(`${recognised - total} out`),
+    ...aligned(rejections.map(({ reason, count, meaning }) => [`  ${reason}`, String(count), meaning])),
+  ]
+}
+
+const share = (part: number, whole: number): string =>
+  whole === 0 ? '' : ` (${Math.round((part / whole) * PERCENT)} %)`
+
+const listLines = ({ candidates }: CloneScan): string[] =>
+  aligned(
+    candidates.map(({ number, difficulty, mergedAt, features, title }) => [
+      number === null ? '-' : `#${number}`,
+      difficulty,
+      mergedAt.slice(0, 10),
+      `${features.sourceFiles} files, ${features.sourceLines} lines`,
+      printable(title),
+    ]),
+  )
+
+const SHOWN_EVERY_MS = 100
+
+/** One line that is written over, where there is a terminal. */
+function progressLine({ errors }: Shell) {
+  let shownAt = 0
+  return {
+    show({ commits, pullRequests }: { commits: number; pullRequests: number }): void {
+      const now = performance.now()
+      if (!errors.isTTY || now - shownAt < SHOWN_EVERY_MS) return
+      shownAt = now
+      errors.write(`\r${pullRequests} pull requests in ${commits} commits …\u001b[K`)
+    },
+    end(): void {
+      if (shownAt > 0) errors.write('\r\u001b[K')
+    },
+  }
+}

@@ -1,0 +1,5 @@
+import type { PullRequest } from '../../repos/pull-requests/pull-request.ts'
+import type { DiffVerdict } from './screen-diff.ts'
+
+/** A pull request with the verdict on it. */
+export type Judged = { pullRequest: PullRequest; verdict: DiffVerdict }

@@ -1,0 +1,81 @@
+import { languageOf } from './languages.ts'
+
+/** Where a file goes in the split: `source` and `test` are applied, all the others are the rest. */
+export type PathKind = 'source' | 'test' | 'docs' | 'generated' | 'dependencies' | 'ci' | 'other'
+
+const VENDORED = set(
+  'vendor node_modules third_party thirdparty 3rdparty bower_components site-packages godeps pods .yarn',
+)
+const GENERATED = set('__generated__ generated dist')
+const TESTS = set(
+  'test tests __tests__ spec specs e2e testdata test-data __mocks__ __snapshots__ unittests test-d cypress',
+)
+const DOCS = set('doc docs documentation website examples example demos samples')
+const CI = set('.github .circleci .gitlab .buildkite .azure-pipelines .husky .vscode .idea .devcontainer')
+
+const DEPENDENCY_FILES = set(
+  'package.json package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lock bun.lockb cargo.toml cargo.lock go.mod go.sum go.work.sum poetry.lock uv.lock pdm.lock pipfile pipfile.lock gemfile gemfile.lock composer.json composer.lock pom.xml build.gradle build.gradle.kts gradle.lockfile libs.versions.toml flake.lock mix.lock pubspec.lock packages.lock.json',
+)
+const CI_FILES = set(
+  '.travis.yml .gitlab-ci.yml azure-pipelines.yml jenkinsfile appveyor.yml .appveyor.yml .pre-commit-config.yaml codecov.yml .codecov.yml renovate.json tox.ini noxfile.py bitbucket-pipelines.yml',
+)
+
+const GENERATED_NAME =
+  /(\.pb\.(go|cc|h)|_pb2(_grpc)?\.py|\.(gen|generated|g)\.\w+|\.min\.(js|css)|\.js\.map|_generated\.\w+)$|^zz_generated/i
+const DOCS_NAME =
+  /\.(md|mdx|markdown|rst|adoc|txt|po|pot)$|^(changelog|changes|license|licence|authors|contributors|readme|notice|codeowners|security)(\..*)?$/i
+const REQUIREMENTS = /^requirements[\w.-]*\.(txt|in)$/i
+
+/** How test files are called, where the folder does not say so. */
+const TEST_NAMES = [
+  /^test_.+\.(py|c|cc|cpp|rb|lua|jl)$/,
+  /_tests?\.(py|go|c|cc|cpp|cxx|rb|exs?|dart|rs|lua|sh|php|js|ts)$/,
+  /[._-](test|spec)s?\.[cm]?[jt]sx?$/,
+  /_spec\.(rb|lua|cr)$/,
+  /[a-z0-9](Test|Tests|TestCase|Spec|IT)\.(java|kt|scala|groovy|cs|php|swift|fs)$/,
+  /^tests?\.(py|rs|rb|js|ts)$/,
+]
+const NEEDED_BY_TESTS = /^conftest\.py$/
+
+type Parts = { folders: readonly string[]; small: string; name: string }
+
+const isIn = ({ folders }: Parts, names: ReadonlySet<string>): boolean => folders.some((folder) => names.has(folder))
+const isBelow = ({ folders }: Parts, names: ReadonlySet<string>): boolean => names.has(folders[0] ?? '')
+
+const isTestName = ({ name }: Parts): boolean => TEST_NAMES.some((pattern) => pattern.test(name))
+
+/** The first that fits counts. Roots of documentation never hold tests. */
+const KINDS: [PathKind, (parts: Parts) => boolean][] = [
+  ['generated', (parts) => isIn(parts, VENDORED) || isIn(parts, GENERATED) || GENERATED_NAME.test(parts.name)],
+  ['dependencies', ({ small, name }) => DEPENDENCY_FILES.has(small) || REQUIREMENTS.test(name)],
+  ['ci', (parts) => isBelow(parts, CI) || CI_FILES.has(parts.small)],
+  ['docs', (parts) => isBelow(parts, DOCS)],
+  ['test', (parts) => isIn(parts, TESTS) || isTestName(parts) || NEEDED_BY_TESTS.test(parts.name)],
+  ['docs', ({ name }) => DOCS_NAME.test(name)],
+  ['source', ({ name }) => languageOf(name) !== undefined],
+]
+
+/** By whole parts of the path, never by a piece of a word: `layout/` is not `out/`, `latest/` is no test. */
+export function kindOf(path: string): PathKind {
+  const parts = partsOf(path)
+  return KINDS.find(([, fits]) => fits(parts))?.[0] ?? 'other'
+}
+
+const SUPPORT = set('fixtures fixture testdata test-data __mocks__ __snapshots__ support helpers data')
+const SUPPORT_NAME = /(^|[._-])(conftest|helpers?|utils?|fixtures?|support|mocks?|setup|common)([._-]|$)/i
+
+/** Something that tests need, rather than a test. */
+export function isTestSupport(path: string): boolean {
+  const parts = partsOf(path)
+  return isIn(parts, SUPPORT) || (SUPPORT_NAME.test(parts.name) && !isTestName(parts))
+}
+
+function partsOf(path: string): Parts {
+  const folders = path.toLowerCase().split('/')
+  const small = folders.pop() ?? ''
+  return { folders, small, name: path.slice(path.lastIndexOf('/') + 1) }
+}
+
+function set(names: string): ReadonlySet<string> {
+  return new Set(names.split(' '))
+}

@@ -1,0 +1,12 @@
+const ESCAPES: Record<string, string> = { a: '\x07', b: '\b', t: '\t', n: '\n', v: '\v', f: '\f', r: '\r' }
+
+/** A path as git prints it: plain, or in quotes with escapes for all that is not plain. Bytes are UTF-8 or marks. */
+export function pathOf(printed: string): string {
+  if (!printed.startsWith('"')) return printed
+  const bytes = printed
+    .slice(1, -1)
+    .replaceAll(/\\([0-7]{3}|.)/g, (_, code: string) =>
+      code.length === 3 ? String.fromCharCode(Number.parseInt(code, 8)) : (ESCAPES[code] ?? code),
+    )
+  return Buffer.from(bytes, 'latin1').toString('utf8')
+}

@@ -1,0 +1,92 @@
+import { createHash, type Hash } from 'node:crypto'
+import { type ChangedFile, changedFile, noteContext, noteLine } from './changed-file.ts'
+import { pathOf } from './quoted-path.ts'
+
+/** What one pull request changed: between which trees, and which files. */
+export type Diff = {
+  trees: string
+  files: ChangedFile[]
+  /** There may be more than are kept. */
+  fileCount: number
+  /** Of all that was added and deleted, whatever line it stands on. */
+  fingerprint: Hash
+}
+
+const FILES_KEPT = 100
+const TREES = /^[0-9a-f]{40,64} [0-9a-f]{40,64}$/
+const RAW = /^:(\d+) (\d+) ([0-9a-f]+) ([0-9a-f]+) [A-Z]\d*\t(.*)$/
+const HUNK = /^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@ ?(.*)$/
+
+/** Where in the output of `git diff-tree --stdin --raw -p -U0` we are. */
+type Reader = { diff: Diff; file: ChangedFile | undefined; next: number; linesLeft: number }
+
+/**
+ * Differences as git prints them, one after another. Lines of a hunk are counted, as its header says, so that no line
+ * of a file can be taken for one of git's own; and git quotes every name that has a line end in it.
+ */
+export async function* readDiffs(lines: AsyncIterable<string>): AsyncGenerator<Diff, void, undefined> {
+  let reader: Reader | undefined
+  for await (const line of lines) {
+    if (reader && !isNext(reader, line)) {
+      readLine(reader, line)
+      continue
+    }
+    if (reader) yield reader.diff
+    reader = newReader(line)
+  }
+  if (reader) yield reader.diff
+}
+
+const isNext = ({ linesLeft }: Reader, line: string): boolean => linesLeft === 0 && TREES.test(line)
+
+const newReader = (trees: string): Reader => ({
+  diff: { trees, files: [], fileCount: 0, fingerprint: createHash('sha256') },
+  ...{ file: undefined, next: 0, linesLeft: 0 },
+})
+
+function readLine(reader: Reader, line: string): void {
+  if (line.startsWith('\\')) return // no line end at the end of the file
+  if (reader.linesLeft === 0) {
+    readHeader(reader, line)
+    return
+  }
+  reader.linesLeft -= 1
+  const sign = line.charAt(0)
+  const text = line.slice(1)
+  if (reader.file) noteLine(reader.file, sign, text)
+  reader.diff.fingerprint.update(`${sign}${text.replaceAll(/\s+/g, '')}\n`)
+}
+
+function readHeader(reader: Reader, line: string): void {
+  if (line.startsWith(':')) addFile(reader.diff, line)
+  if (line.startsWith('diff --git ')) startFile(reader)
+  if (line.startsWith('Binary files ') && reader.file) reader.file.isBinary = true
+  const hunk = HUNK.exec(line)
+  if (hunk) startHunk(reader, hunk)
+}
+
+/** The names of a rename stand beside each other; the file is what it is called afterwards. */
+function addFile(diff: Diff, line: string): void {
+  const [, oldMode = '', newMode = '', oldId = '', newId = '', names = ''] = RAW.exec(line) ?? []
+  diff.fileCount += 1
+  if (diff.files.length === FILES_KEPT) return
+  const path = pathOf(names.split('\t').at(-1) ?? names)
+  diff.files.push(changedFile({ oldMode, newMode, oldId, newId, path }))
+}
+
+/** The texts come in the order of the list. */
+function startFile(reader: Reader): void {
+  reader.file = reader.diff.files[reader.next]
+  reader.next += 1
+  if (reader.file) reader.diff.fingerprint.update(`${reader.file.path}\n`)
+}
+
+function startHunk(
+  reader: Reader,
+  [, deleted = '1', added = '1', context = '']: readonly (string | undefined)[],
+): void {
+  reader.linesLeft = Number(deleted) + Number(added)
+  if (!reader.file) return
+  reader.file.hunks += 1
+  noteContext(reader.file, context)
+}

@@ -1,0 +1,84 @@
+import { createHash } from 'node:crypto'
+import { realpath } from 'node:fs/promises'
+import { join } from 'node:path'
+import { openClone } from '../../repos/mirror/local-clone.ts'
+import { gitHistory } from '../../repos/pull-requests/git-history.ts'
+import type { PullRequests } from '../../repos/pull-requests/pull-request.ts'
+import { type Candidate, candidateOf, type Funnel, newFunnel } from './funnel.ts'
+import { type KeptVerdicts, openVerdicts } from './kept-verdicts.ts'
+import { scan } from './scan.ts'
+
+export type CloneScan = {
+  branch: string
+  tip: string | null
+  isShallow: boolean
+  commits: number
+  funnel: Funnel
+  candidates: Candidate[]
+  /** Whether the next scan will be quick. */
+  isKept: boolean
+}
+
+export type ScanOptions = {
+  signal: AbortSignal
+  now: Date
+  branch?: string | undefined
+  /** Only so many pull requests, the newest. */
+  limit?: number | undefined
+  /** Where verdicts are kept from one scan to the next. Undefined: nowhere. */
+  cacheFolder?: string | undefined
+  onProgress?: (done: { commits: number; pullRequests: number }) => void
+}
+
+/** What the pull requests of a clone could supply. Reads it, and nothing else: no network, no code of it runs. */
+export async function scanClone(folder: string, options: ScanOptions): Promise<CloneScan> {
+  const { signal, now, branch, cacheFolder, limit = Number.POSITIVE_INFINITY, onProgress = () => {} } = options
+  await using clone = await openClone(folder, { signal, branch })
+  const verdicts = cacheFolder === undefined ? undefined : await openVerdicts(await cacheFile(cacheFolder, folder))
+  const counting = newFunnel()
+  const candidates: Candidate[] = []
+  const done = { commits: 0, pullRequests: 0 }
+  const onCommit = () => {
+    done.commits += 1
+  }
+  const history = gitHistory(clone, { onCommit })
+  const tools = { place: clone.place, pullRequests: first(history, limit), verdicts: verdicts ?? new Map() }
+  for await (const judged of scan(tools, { now, defaultBranch: clone.branch }, signal)) {
+    counting.add(judged)
+    candidates.push(...[candidateOf(judged)].filter((candidate) => candidate !== undefined))
+    done.pullRequests += 1
+    onProgress(done)
+  }
+  const { branch: name, tip = null, isShallow } = clone
+  return {
+    ...{ branch: name, tip, isShallow, commits: done.commits },
+    ...{ funnel: counting.funnel(), candidates, isKept: await kept(verdicts) },
+  }
+}
+
+const first = ({ list }: PullRequests, limit: number): PullRequests => ({
+  async *list(signal) {
+    let count = 0
+    for await (const pullRequest of list(signal)) {
+      if (count === limit) return
+      count += 1
+      yield pullRequest
+    }
+  },
+})
+
+/** A full or read-only disk makes the next scan slow, and this one no failure. */
+const kept = async (verdicts: KeptVerdicts | undefined): Promise<boolean> =>
+  verdicts
+    ? verdicts.save().then(
+        () => true,
+        () => false,
+      )
+    : false
+
+async function cacheFile(cacheFolder: string, clone: string): Promise<string> {
+  const name = createHash('sha256')
+    .update(await realpath(clone))
+    .digest('hex')
+  return join(cacheFolder, 'scan', `${name.slice(0, 32)}.jsonl`)
+}

@@ -1,0 +1,75 @@
+import { streamGit } from '../../platform/git/git.ts'
+import { LINE_END, pieces } from '../../platform/git/pieces.ts'
+import type { GitPlace } from '../../platform/git/settings.ts'
+import { type Diff, readDiffs } from './read-diffs.ts'
+
+const LINE_BYTES_MAX = 16 * 1024
+const TREE = /^([0-9a-f]+) tree /
+const BLOB = /^([0-9a-f]+) blob (\d+)$/
+
+/** Two trees as `<id> <id>`: before and after. The same two are the same difference, in any repository. */
+export type TreePair = string
+
+/** In the order of what was asked. Undefined: one of the two is not there. */
+export async function findTreePairs(
+  place: GitPlace,
+  landings: readonly { base: string; head: string }[],
+  signal: AbortSignal,
+): Promise<(TreePair | undefined)[]> {
+  const asked = landings.flatMap(({ base, head }) => [`${base}^{tree}`, `${head}^{tree}`])
+  const ids: (string | undefined)[] = []
+  for await (const line of answers(place, asked, signal)) ids.push(TREE.exec(line)?.[1])
+  return landings.map((_, at) => {
+    const [before, after] = [ids[at * 2], ids[at * 2 + 1]]
+    return before === undefined || after === undefined ? undefined : `${before} ${after}`
+  })
+}
+
+/** The size of each blob that is there. */
+export async function blobSizes(
+  place: GitPlace,
+  ids: readonly string[],
+  signal: AbortSignal,
+): Promise<Map<string, number>> {
+  const sizes = new Map<string, number>()
+  for await (const line of answers(place, ids, signal)) {
+    const [, id, size] = BLOB.exec(line) ?? []
+    if (id !== undefined) sizes.set(id, Number(size))
+  }
+  return sizes
+}
+
+const answers = (place: GitPlace, asked: readonly string[], signal: AbortSignal): AsyncIterable<string> =>
+  pieces(
+    streamGit(place, ['cat-file', '--batch-check'], { signal, input: lines(asked) }),
+    ...([LINE_END, LINE_BYTES_MAX] as const),
+  )
+
+const NAMES = ['diff-tree', '--stdin', '-r', '--raw', '--full-index', '--no-abbrev', '--no-renames']
+const TEXT = [
+  '-p',
+  '-U0',
+  '--no-color',
+  '--no-ext-diff',
+  '--no-textconv',
+  '--diff-algorithm=myers',
+  '--no-indent-heuristic',
+]
+
+/** Which files differ. No file is opened. */
+export const diffNames = (place: GitPlace, pairs: readonly TreePair[], signal: AbortSignal): AsyncIterable<Diff> =>
+  diffs(place, NAMES, pairs, signal)
+
+/** Which lines differ; a file that moved is one file. Every blob must be there. */
+export const diffText = (place: GitPlace, pairs: readonly TreePair[], signal: AbortSignal): AsyncIterable<Diff> =>
+  diffs(place, [...NAMES.filter((arg) => arg !== '--no-renames'), '-M', ...TEXT], pairs, signal)
+
+async function* diffs(place: GitPlace, args: readonly string[], pairs: readonly TreePair[], signal: AbortSignal) {
+  if (pairs.length === 0) return
+  yield* readDiffs(pieces(streamGit(place, args, { signal, input: lines(pairs) }), LINE_END, LINE_BYTES_MAX))
+}
+
+/** In few pieces: a stream of single lines is slow. */
+function lines(texts: readonly string[]): string[] {
+  return texts.length === 0 ? [] : [`${texts.join('\n')}\n`]
+}
