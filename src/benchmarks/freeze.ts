@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { withDraft } from '../contents/drafts.ts'
 import { downloadDataset } from '../harbor/registries/download.ts'
+import type { Fault } from '../harbor/registries/receive.ts'
 import { type AccessOptions, taskName } from '../harbor/registries/registry.ts'
 import type { StoredTask } from '../harbor/registries/task-store.ts'
 import type { Db } from '../platform/db/db.ts'
@@ -14,6 +15,8 @@ export type Freezing =
   | { kind: 'frozen'; digest: string; tasks: FrozenTask[] }
   /** The registry has other bytes now than those that were checked. */
   | { kind: 'changed'; detail: string }
+  /** The registry does not have it any more. */
+  | { kind: 'gone'; detail: string }
   | { kind: 'unauthorized'; detail: string }
 
 /**
@@ -34,11 +37,17 @@ export async function freezeDataset(
     const downloading = { registry: tools.registry, store, scratch: join(tools.draftsFolder, 'scratch') }
     const downloaded = await downloadDataset(downloading, dataset, access)
     if (downloaded.kind === 'unauthorized') return downloaded
-    if (downloaded.kind === 'refused') return { kind: 'changed', detail: downloaded.faults[0]?.detail ?? '' }
+    if (downloaded.kind === 'refused') return refusalOf(downloaded.faults)
     const tasks = downloaded.dataset.tasks.map((task) => ({ name: taskName(task), stored: task.stored }))
     await draft.keep(tasks.map((task) => task.stored))
     return { kind: 'frozen', digest: downloaded.dataset.digest, tasks }
   })
+}
+
+function refusalOf(faults: readonly Fault[]): Freezing {
+  const missing = faults.find(({ reason }) => reason === 'missing')
+  if (missing) return { kind: 'gone', detail: missing.detail }
+  return { kind: 'changed', detail: faults[0]?.detail ?? '' }
 }
 
 /** What a benchmark was resolved to when it was added: whoever keeps it can freeze it, also when it was removed. */

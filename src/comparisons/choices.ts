@@ -1,8 +1,12 @@
-import { findCatalogHarness } from '../catalog/harnesses.ts'
-import { findModel, type Model } from '../catalog/models.ts'
+import { isCustomHarness } from '../catalog/custom-harnesses/custom-harnesses.ts'
+import { canDrive, levelsByHarness, listHarnesses } from '../catalog/harnesses.ts'
+import { findWire, type Model } from '../catalog/model.ts'
+import { findModel } from '../catalog/models.ts'
 import { findSandboxChoice } from '../catalog/sandboxes.ts'
 import { findCredential, type Tools } from '../credentials/credentials.ts'
 import type { Credential } from '../credentials/schema.ts'
+import type { Harness } from '../harnesses/harness.ts'
+import type { Db } from '../platform/db/db.ts'
 import { type FieldError, invalidRequest, Problem } from '../platform/problem.ts'
 import { trialCount } from './plan.ts'
 import { type ModelChoice, type NewComparison, TRIALS_MAX } from './shapes/schema.ts'
@@ -17,28 +21,35 @@ export function refuse(errors: FieldError[]): never {
 }
 
 /** The settings that the choices of models make, in their order; or every mistake in them. */
-export function settingsOf(models: readonly ModelChoice[]): NewSetting[] {
+export async function settingsOf(db: Db, workspaceId: string, models: readonly ModelChoice[]): Promise<NewSetting[]> {
   const errors: FieldError[] = []
   const settings: NewSetting[] = []
+  const known = await listHarnesses(db, workspaceId)
   for (const [index, choice] of models.entries()) {
-    const model = findModel(choice.catalogId)
+    const model = await findModel(db, workspaceId, choice.catalogId)
     if (!model) errors.push(wrong(`/models/${index}/catalogId`, 'unknown_model', 'The catalog has no such model.'))
-    else errors.push(...levelErrors(model, choice, index), ...addSettings(settings, model, choice, index))
+    else errors.push(...levelErrors(model, choice, index), ...addSettings(settings, { known, model, choice, index }))
   }
   return errors.length > 0 ? refuse(errors) : settings
 }
 
-function levelErrors({ reasoningLevels }: Model, { reasoningLevel }: ModelChoice, index: number): FieldError[] {
-  if (reasoningLevel === undefined || reasoningLevels.includes(reasoningLevel)) return []
-  const message = `This model has the levels ${reasoningLevels.join(', ')}.`
+function levelErrors(model: Model, { reasoningLevel }: ModelChoice, index: number): FieldError[] {
+  if (reasoningLevel === undefined || findWire(model, reasoningLevel)) return []
+  const message = `This model has the levels ${model.levels.map(({ level }) => level).join(', ')}.`
   return [wrong(`/models/${index}/reasoningLevel`, 'unknown_level', message)]
 }
 
-function addSettings(settings: NewSetting[], model: Model, choice: ModelChoice, index: number): FieldError[] {
+type Chosen = { known: readonly Harness[]; model: Model; choice: ModelChoice; index: number }
+
+function addSettings(settings: NewSetting[], { known, model, choice, index }: Chosen): FieldError[] {
   return choice.harnesses.flatMap((id, place) => {
-    const setting = settingOf(model, choice, id)
+    const setting = settingOf(
+      known.find((harness) => harness.id === id),
+      model,
+      choice,
+    )
     const pointer = `/models/${index}/harnesses/${place}`
-    if (!setting) return [wrong(pointer, 'unknown_harness', harnessHint(model))]
+    if (!setting) return harnessErrors(levelsByHarness(known, model), model, levelOf(model, choice), { id, pointer })
     if (settings.some((other) => other.id === setting.id))
       return [wrong(pointer, 'duplicate_setting', 'The same model, harness and level stands here twice.')]
     settings.push(setting)
@@ -46,32 +57,44 @@ function addSettings(settings: NewSetting[], model: Model, choice: ModelChoice, 
   })
 }
 
-const harnessHint = ({ harnesses }: Model): string => `This model works with ${harnesses.join(', ')}.`
+/** A level that the model does not have is named elsewhere, and once. */
+function harnessErrors(
+  levels: Record<string, string[]>,
+  model: Model,
+  level: string,
+  { id, pointer }: { id: string; pointer: string },
+): FieldError[] {
+  const own = levels[id]
+  if (!own) return [wrong(pointer, 'unknown_harness', `This model works with ${Object.keys(levels).join(', ')}.`)]
+  if (!findWire(model, level)) return []
+  const message = `${id} cannot ask this model for ${level}, only for ${own.join(', ')}.`
+  return [wrong(pointer, 'level_out_of_reach', message)]
+}
 
-function settingOf(model: Model, choice: ModelChoice, id: string): NewSetting | undefined {
-  const harness = model.harnesses.includes(id) ? findCatalogHarness(id) : undefined
-  const level = choice.reasoningLevel ?? model.defaultReasoningLevel
-  return (
-    harness && {
-      id: `${model.catalogId}|${harness.id}|${level}`,
-      catalog_id: model.catalogId,
-      name: model.name,
-      label: model.label,
-      provider: model.provider,
-      custom: model.custom,
-      harness: harness.id,
-      harness_version: harness.version,
-      reasoning_level: level,
-      credential_id: choice.credentialId,
-    }
-  )
+const levelOf = (model: Model, { reasoningLevel }: ModelChoice): string => reasoningLevel ?? model.defaultLevel
+
+function settingOf(harness: Harness | undefined, model: Model, choice: ModelChoice): NewSetting | undefined {
+  const level = levelOf(model, choice)
+  if (!harness || !canDrive(harness, model, level)) return undefined
+  return {
+    id: `${model.catalogId}|${harness.id}|${level}`,
+    catalog_id: model.catalogId,
+    name: model.name,
+    label: model.label,
+    provider: model.provider,
+    custom: model.custom || isCustomHarness(harness.id),
+    harness: harness.id,
+    harness_version: harness.version,
+    reasoning_level: level,
+    credential_id: choice.credentialId,
+  }
 }
 
 /** Whether the credentials are there and fit what they are given for, and whether there is such a sandbox. */
 export async function requireCredentials(tools: Tools, workspaceId: string, wish: NewComparison): Promise<void> {
   const errors: FieldError[] = []
   for (const [index, { catalogId, credentialId }] of wish.models.entries()) {
-    const provider = findModel(catalogId)?.provider ?? ''
+    const provider = (await findModel(tools.db, workspaceId, catalogId))?.provider ?? ''
     const credential = await findCredential(tools, workspaceId, credentialId)
     if (!fits(credential, 'model', provider)) errors.push(misfit(`/models/${index}/credentialId`, 'model', provider))
   }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
 import { type Comparing, comparing, QUICK, scriptedEngine } from '../../test/support/comparisons.ts'
-import { addBenchmark, removeBenchmark } from '../benchmarks/schema.ts'
+import { removeBenchmark } from '../benchmarks/schema.ts'
 import { inBenchmark } from './schema.ts'
 
 let app: TestApp
@@ -63,73 +63,6 @@ test('two workspaces may choose the same id, and neither sees the other', async 
     inBenchmark.events,
   ])
     expect((await app.call(endpoint, there)).status).toBe(404)
-  await lab.cancel(body.id)
-})
-
-const pointers = (answer: { status: number; body: { errors?: { pointer: string; code: string }[] } }) => ({
-  status: answer.status,
-  errors: answer.body.errors?.map(({ pointer, code }) => `${pointer} ${code}`),
-})
-
-test('everything that is wrong with a request is named, with where it stands', async () => {
-  const model = lab.body().models[0]
-  const cases: [object, string[]][] = [
-    [{ models: [{ ...model, catalogId: 'no/such' }] }, ['/models/0/catalogId unknown_model']],
-    [{ models: [{ ...model, harnesses: ['oracle', 'codex'] }] }, ['/models/0/harnesses/1 unknown_harness']],
-    [{ models: [{ ...model, reasoningLevel: 'high' }] }, ['/models/0/reasoningLevel unknown_level']],
-    [{ models: [{ ...model, credentialId: lab.local }] }, ['/models/0/credentialId credential_misfit']],
-    [{ sandboxCredentialId: lab.reference }, ['/sandboxCredentialId credential_misfit']],
-    [{ sandbox: 'moon' }, ['/sandbox unknown_sandbox']],
-    [
-      { models: [model, model] },
-      ['/models/1/harnesses/0 duplicate_setting', '/models/1/harnesses/1 duplicate_setting'],
-    ],
-    [{ models: [{ ...model, harnesses: ['nop', 'nop'] }] }, ['/models/0/harnesses/1 duplicate_setting']],
-    [{ models: Array(13).fill(model) }, ['/models too_big']],
-    [{ models: [] }, ['/models too_small']],
-    [{ models: [{ ...model, harnesses: [] }] }, ['/models/0/harnesses too_small']],
-    [{ models: [{ ...model, harnesses: Array(17).fill('nop') }] }, ['/models/0/harnesses too_big']],
-    [{ attempts: 11 }, ['/attempts too_big']],
-    [{ attempts: 0 }, ['/attempts too_small']],
-    [{ id: 'mine' }, ['/id invalid_format']],
-    [{ tasks: [] }, ['/tasks unknown_field']],
-    [{ budgetUsd: -1 }, ['/budgetUsd too_small']],
-  ]
-  for (const [over, errors] of cases) expect(pointers(await lab.create(over))).toEqual({ status: 422, errors })
-  const other = await app.otherWorkspace('stranger')
-  const foreign = await app.call(inBenchmark.create, {
-    params: { ...QUICK, org: other.login },
-    key: other.key,
-    body: lab.body(),
-  })
-  expect(foreign).toMatchObject({ status: 404, body: { code: 'benchmark_not_added' } })
-})
-
-test('a credential of another workspace is none', async () => {
-  const other = await app.otherWorkspace('neighbour')
-  const theirs = { params: { ...QUICK, org: other.login }, key: other.key }
-  await app.call(addBenchmark, { ...theirs, body: { reference: 'assay/quick' } })
-  const answer = await app.call(inBenchmark.create, { ...theirs, body: lab.body() })
-  expect(pointers(answer)).toEqual({
-    status: 422,
-    errors: ['/models/0/credentialId credential_misfit', '/sandboxCredentialId credential_misfit'],
-  })
-})
-
-test('100,000 trials are the most', async () => {
-  await app.database.pool.query(`update benchmarks set tasks = 5001 where dataset = 'quick'`)
-  const tooMany = await lab.create({ attempts: 10 })
-  await app.database.pool.query(`update benchmarks set tasks = 5 where dataset = 'quick'`)
-  expect(pointers(tooMany)).toEqual({ status: 422, errors: ['/models too_many_trials'] })
-})
-
-test('a comparison is in its own scope and nowhere else; an unknown one is 404', async () => {
-  const { body } = await lab.create()
-  const elsewhere = { params: { datasetOrg: 'assay', dataset: 'polyglot', comparisonId: body.id } }
-  expect((await app.call(inBenchmark.read, elsewhere)).status).toBe(404)
-  const unknown = lab.at('00000000-0000-4000-8000-000000000000')
-  for (const endpoint of [inBenchmark.read, inBenchmark.resume, inBenchmark.resumeShort, inBenchmark.cancel])
-    expect((await app.call(endpoint, unknown)).status).toBe(404)
   await lab.cancel(body.id)
 })
 

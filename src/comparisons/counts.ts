@@ -60,7 +60,7 @@ export function cellCounts(trials: readonly CellTrial[]): CellCounts {
 
 type Changes = Partial<Counts>
 
-const NAMES = Object.keys(NO_COUNTS).filter((name): name is keyof Counts => name in NO_COUNTS)
+export const NAMES = Object.keys(NO_COUNTS).filter((name): name is keyof Counts => name in NO_COUNTS)
 
 export const sumOf = (all: readonly Changes[]): Counts => {
   const sum = { ...NO_COUNTS }
@@ -81,7 +81,8 @@ export function cellChange(before: readonly CellTrial[], after: readonly CellTri
   }
 }
 
-export const partOf = (ordinal: number): number => ordinal % PARTS
+/** Scattered: ordinals that are near each other, or a whole number of settings apart, are in different parts. */
+export const partOf = (ordinal: number): number => (Math.imul(ordinal, 0x9e3779b1) >>> 16) % PARTS
 
 export type CountRow = Counts & { setting: number; part: number }
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type CellTrial, cellChange, cellCounts, firstCounts, sumOf } from './counts.ts'
+import { type CellTrial, cellChange, cellCounts, firstCounts, partOf, sumOf } from './counts.ts'
 import { frontier } from './frontier.ts'
 import { cellOf, ordinalOf, plan, trialCount } from './plan.ts'
 import { quoteOf } from './quote.ts'
@@ -28,6 +28,19 @@ test('a plan has every place once, first attempts first, and knows its cells', (
     }),
   )
 })
+
+test.each([1, 2, 4, 7, 8, 20, 60])(
+  'of %i settings, each has its trials spread over all parts of its counts',
+  (settings) => {
+    const shape = { tasks: 100, settings, attempts: 1 }
+    const parts = Map.groupBy(plan(shape, []), ({ setting }) => setting)
+    for (const trials of parts.values()) {
+      const counts = Map.groupBy(trials, ({ ordinal }) => partOf(ordinal))
+      expect([...counts.keys()].sort()).toEqual([0, 1, 2, 3])
+      for (const part of counts.values()) expect(part.length).toBeLessThan(50)
+    }
+  },
+)
 
 test('one completed trial fills one place, the oldest the first attempt, and never more than there are', () => {
   const shape = { tasks: 2, settings: 2, attempts: 2 }

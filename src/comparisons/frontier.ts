@@ -11,8 +11,15 @@ export function frontier(points: readonly Point[]): string[] {
     .map(({ id }) => id)
 }
 
-const byCost = (a: Point, b: Point): number => a.micros * b.tasks - b.micros * a.tasks
-const byAccuracy = (a: Point, b: Point): number => a.passed * b.tasks - b.passed * a.tasks
+const byCost = (a: Point, b: Point): number => difference(a.micros, b.tasks, b.micros, a.tasks)
+const byAccuracy = (a: Point, b: Point): number => difference(a.passed, b.tasks, b.passed, a.tasks)
+
+/** Less than, equal to or more than 0 as `a·b - c·d` is, however large they are. */
+function difference(a: number, b: number, c: number, d: number): number {
+  const [left, right] = [a * b, c * d]
+  if (Number.isSafeInteger(left) && Number.isSafeInteger(right)) return left - right
+  return Number(BigInt(a) * BigInt(b) - BigInt(c) * BigInt(d))
+}
 
 const beats = (a: Point, b: Point): boolean =>
   byCost(a, b) <= 0 && byAccuracy(a, b) >= 0 && (byCost(a, b) < 0 || byAccuracy(a, b) > 0)

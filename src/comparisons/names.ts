@@ -10,7 +10,10 @@ export async function namesOf(db: Db, row: ComparisonRow): Promise<Names> {
     key: row.key,
     submittedAt: row.submitted_at,
     attempts: row.attempts,
-    tasks: tasks.map(({ name, digest }) => ({ name, digest })),
+    tasks: tasks.map(({ name, digest, run_id, task_id }) => ({
+      ...{ name, digest },
+      ...(run_id === null || task_id === null ? {} : { runId: run_id, taskId: task_id }),
+    })),
     settings: settings.map(({ id }) => ({ id })),
   }
 }

@@ -1,17 +1,19 @@
+import { listApprovedTasks } from '../batches/tasks.ts'
 import { readBenchmark } from '../benchmarks/benchmarks.ts'
 import { readCatalog } from '../catalog/catalog.ts'
-import type { Tools as CredentialTools } from '../credentials/credentials.ts'
 import type { Blobs } from '../platform/blobs/blob.ts'
 import type { Db } from '../platform/db/db.ts'
 import type { KeyCaller } from '../platform/http/caller.ts'
 import { reply, replyEvents, replyFile } from '../platform/http/endpoint.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { notFound, Problem } from '../platform/problem.ts'
+import { readRepository } from '../repos/repos.ts'
 import { by } from '../workspaces/audit.ts'
 import {
   createComparison,
   listComparisons,
   quoteComparison,
+  readNow,
   readRow,
   readStatus,
   requireScope,
@@ -20,87 +22,117 @@ import {
 import type { ComparisonEvents } from './events.ts'
 import { namesOf } from './names.ts'
 import { cancelComparison, resumeComparison } from './resume.ts'
-import { benchmarkNotAdded, type ComparisonEndpoints, inBenchmark } from './schema.ts'
+import { benchmarkNotAdded, type ComparisonEndpoints, inBenchmark, inRepository } from './schema.ts'
+import type { ScopeTools } from './source.ts'
 import { readArtifact } from './trials/artifacts.ts'
+import { listTrialCalls } from './trials/calls.ts'
 import { findArtifact, listTrials, readMatrix, readTrial, readTrialRow, voidTrial } from './trials/trials.ts'
 
-export type ComparisonTools = CredentialTools & { blobs: Blobs; events: ComparisonEvents }
+export type ComparisonTools = ScopeTools & { blobs: Blobs; events: ComparisonEvents }
 
 type Params = Record<string, string>
-type ScopeOf = (params: Params) => Scope
+type Asked = { db: Db; caller: KeyCaller; params: Params }
+/** What an address is about; 404 where there is no such thing. */
+type FindScope = (asked: Asked) => Promise<Scope>
 
 export const comparisonRoutes = (tools: ComparisonTools): Route[] => [
-  ...routesIn(tools, inBenchmark, ({ datasetOrg = '', dataset = '' }) => ({
-    ...{ kind: 'benchmark', owner: datasetOrg, name: dataset },
-  })),
+  ...benchmarkRoutes(tools),
+  ...routesIn(tools, inBenchmark, findBenchmark),
+  ...repositoryRoutes(tools),
+  ...routesIn(tools, inRepository, findRepository),
 ]
 
-/** The same in every scope; `scopeOf` reads it from the address. */
-const routesIn = (tools: ComparisonTools, endpoints: ComparisonEndpoints, scopeOf: ScopeOf): Route[] => [
-  ...startRoutes(tools, endpoints, scopeOf),
-  ...choiceRoutes(tools, endpoints, scopeOf),
-  ...watchRoutes(tools, endpoints, scopeOf),
-  ...trialRoutes(tools, endpoints, scopeOf),
+const findBenchmark: FindScope = async ({ params: { datasetOrg = '', dataset = '' } }) => ({
+  ...{ kind: 'benchmark', owner: datasetOrg, name: dataset, repository: null },
+})
+
+const findRepository: FindScope = async ({ db, caller, params: { owner = '', name = '' } }) => {
+  const row = await readRepository(db, { workspaceId: caller.workspace.id, owner, name })
+  return { kind: 'repository', owner: row.owner, name: row.name, repository: row.key }
+}
+
+/** What is asked for in another way than in the other scope. */
+const benchmarkRoutes = (tools: ComparisonTools): Route[] => [
+  route(inBenchmark.create, async ({ db, caller, params, body, requestId }) => {
+    const named = { kind: 'benchmark', owner: params.datasetOrg, name: params.dataset } as const
+    return reply(202, await createComparison({ ...tools, db }, by(caller, requestId), named, body))
+  }),
+  route(inBenchmark.quote, findBenchmark, async ({ db, caller, body }, scope) =>
+    reply(200, await quoteComparison(db, caller.workspace.id, scope, body)),
+  ),
+  route(inBenchmark.options, async ({ db, caller, params: { datasetOrg, dataset } }) => {
+    const place = { workspaceId: caller.workspace.id, datasetOrg, dataset }
+    const { taskList } = await readBenchmark(db, place).catch(notAdded)
+    return reply(200, { tasks: taskList })
+  }),
 ]
 
-type Found = { db: Db; caller: KeyCaller; params: { comparisonId: string } & Params }
+function notAdded(error: unknown): never {
+  throw error instanceof Problem && error.kind === notFound ? new Problem(benchmarkNotAdded, error.message) : error
+}
 
-const findIn =
-  (scopeOf: ScopeOf) =>
-  ({ db, caller, params }: Found) =>
-    readRow(db, caller.workspace.id, scopeOf(params), params.comparisonId)
+const repositoryRoutes = (tools: ComparisonTools): Route[] => [
+  route(inRepository.create, async ({ db, caller, params: { owner, name }, body, requestId }) => {
+    const named = { kind: 'repository', owner, name } as const
+    return reply(202, await createComparison({ ...tools, db }, by(caller, requestId), named, body))
+  }),
+  route(inRepository.quote, findRepository, async ({ db, caller, body }, scope) =>
+    reply(200, await quoteComparison(db, caller.workspace.id, scope, body)),
+  ),
+  route(inRepository.options, findRepository, async ({ db }, { repository }) => {
+    const tasks = repository === null ? [] : await listApprovedTasks(db, repository)
+    return reply(200, { tasks: tasks.map(({ archive: _, ...task }) => task) })
+  }),
+]
 
-function startRoutes(tools: ComparisonTools, endpoints: ComparisonEndpoints, scopeOf: ScopeOf): Route[] {
-  const find = findIn(scopeOf)
+/** The same in every scope. */
+const routesIn = (tools: ComparisonTools, endpoints: ComparisonEndpoints, findScope: FindScope): Route[] => [
+  ...startRoutes(tools, endpoints, findScope),
+  ...choiceRoutes(tools, endpoints, findScope),
+  ...watchRoutes(tools, endpoints, findScope),
+  ...trialRoutes(tools, endpoints, findScope),
+]
+
+type Found = Asked & { params: { comparisonId: string } }
+
+const findIn = (findScope: FindScope) => async (found: Found) =>
+  readRow(found.db, found.caller.workspace.id, await findScope(found), found.params.comparisonId)
+
+function startRoutes(tools: ComparisonTools, endpoints: ComparisonEndpoints, findScope: FindScope): Route[] {
+  const find = findIn(findScope)
   const resuming = (endpoint: ComparisonEndpoints['resume'] | ComparisonEndpoints['resumeShort']) =>
     route(endpoint, find, async ({ db, caller, body, requestId }, row) => {
       await resumeComparison({ ...tools, db }, by(caller, requestId), row, body)
-      return reply(202, await readStatus(db, await findAgain(db, row)))
+      return reply(202, await readNow(db, row))
     })
   return [
-    route(endpoints.create, async ({ db, caller, params, body, requestId }) =>
-      reply(202, await createComparison({ ...tools, db }, by(caller, requestId), scopeOf(params), body)),
-    ),
     resuming(endpoints.resume),
     resuming(endpoints.resumeShort),
     route(endpoints.cancel, find, async ({ db, caller, requestId }, row) => {
       await cancelComparison(db, by(caller, requestId), row.key)
-      return reply(202, await readStatus(db, await findAgain(db, row)))
+      return reply(202, await readNow(db, row))
     }),
   ]
 }
 
-const findAgain = (db: Db, row: Awaited<ReturnType<typeof readRow>>) =>
-  readRow(db, row.workspace_id, { kind: row.scope_kind, owner: row.scope_owner, name: row.scope_name }, row.id)
-
-function choiceRoutes(tools: ComparisonTools, endpoints: ComparisonEndpoints, scopeOf: ScopeOf): Route[] {
-  const inScope = ({ db, caller, params }: { db: Db; caller: KeyCaller; params: Params }) =>
-    requireScope(db, caller.workspace.id, scopeOf(params))
+function choiceRoutes(tools: ComparisonTools, endpoints: ComparisonEndpoints, findScope: FindScope): Route[] {
+  const inScope = async (asked: Asked): Promise<Scope> => {
+    const scope = await findScope(asked)
+    await requireScope(asked.db, asked.caller.workspace.id, scope)
+    return scope
+  }
   return [
-    route(endpoints.quote, async ({ db, caller, params, body }) =>
-      reply(200, await quoteComparison(db, caller.workspace.id, scopeOf(params), body)),
+    route(endpoints.list, inScope, async ({ db, caller, query }, scope) =>
+      reply(200, await listComparisons(db, caller.workspace.id, scope, query)),
     ),
-    route(endpoints.list, inScope, async ({ db, caller, params, query }) =>
-      reply(200, await listComparisons(db, caller.workspace.id, scopeOf(params), query)),
-    ),
-    route(endpoints.options, async ({ db, caller, params }) => {
-      const { owner, name } = scopeOf(params)
-      const place = { workspaceId: caller.workspace.id, datasetOrg: owner, dataset: name }
-      const { taskList } = await readBenchmark(db, place).catch(notAdded)
-      return reply(200, { tasks: taskList })
-    }),
     route(endpoints.catalog, inScope, async ({ db, caller }) =>
       reply(200, await readCatalog({ ...tools, db }, caller.workspace)),
     ),
   ]
 }
 
-function notAdded(error: unknown): never {
-  throw error instanceof Problem && error.kind === notFound ? new Problem(benchmarkNotAdded, error.message) : error
-}
-
-function watchRoutes({ events }: ComparisonTools, endpoints: ComparisonEndpoints, scopeOf: ScopeOf): Route[] {
-  const find = findIn(scopeOf)
+function watchRoutes({ events }: ComparisonTools, endpoints: ComparisonEndpoints, findScope: FindScope): Route[] {
+  const find = findIn(findScope)
   return [
     route(endpoints.read, find, async ({ db }, row) => reply(200, await readStatus(db, row))),
     route(endpoints.matrix, find, async ({ db }, row) => reply(200, await readMatrix(db, await namesOf(db, row)))),
@@ -110,16 +142,16 @@ function watchRoutes({ events }: ComparisonTools, endpoints: ComparisonEndpoints
   ]
 }
 
-function trialRoutes({ blobs }: ComparisonTools, endpoints: ComparisonEndpoints, scopeOf: ScopeOf): Route[] {
-  const find = async (found: Found) => namesOf(found.db, await findIn(scopeOf)(found))
+function trialRoutes({ blobs }: ComparisonTools, endpoints: ComparisonEndpoints, findScope: FindScope): Route[] {
+  const find = async (found: Found) => namesOf(found.db, await findIn(findScope)(found))
   return [
     route(endpoints.trials, find, async ({ db, query }, names) => reply(200, await listTrials(db, names, query))),
     route(endpoints.trial, find, async ({ db, params }, names) =>
       reply(200, await readTrial(db, names, params.trialId)),
     ),
-    route(endpoints.calls, find, async ({ db, params }, names) => {
-      await readTrialRow(db, names, params.trialId)
-      return reply(200, { calls: [], nextCursor: null })
+    route(endpoints.calls, find, async ({ db, caller, params, query }, names) => {
+      const row = await readTrialRow(db, names, params.trialId)
+      return reply(200, await listTrialCalls(db, caller.workspace.id, row, query))
     }),
     route(endpoints.artifact, find, async ({ db, params }, names) => {
       const { blob, artifact } = findArtifact(await readTrialRow(db, names, params.trialId), params.artifact)

@@ -4,13 +4,18 @@ import { Catalog } from '../catalog/schema.ts'
 import { endpoint } from '../platform/http/endpoint.ts'
 import { pageQuery } from '../platform/http/page.ts'
 import type { ProblemKind } from '../platform/problem.ts'
+import { codeHostUnavailable } from '../repos/schema.ts'
 import {
+  ApprovedTask,
   Comparison,
   Matrix,
   NewComparison,
+  NewRepositoryComparison,
   Quote,
   QuoteRequest,
+  RepositoryQuoteRequest,
   Trial,
+  TrialCall,
   TrialChange,
   TrialClass,
   TrialState,
@@ -48,6 +53,11 @@ export const listQuery = z.object({
   cursor: pageQuery().shape.cursor,
 })
 
+const callQuery = z.object({
+  limit: z.coerce.number().int().min(1).max(200).default(50),
+  cursor: z.uuid('This is not a cursor of this list.').optional(),
+})
+
 const trialQuery = z.object({
   limit: z.coerce.number().int().min(1).max(200).default(50),
   cursor: z
@@ -79,19 +89,8 @@ const resume = {
   answers: { 202: Comparison },
 } as const
 
-const creating = (prefix: `/${string}`, word: string) =>
+const going = (prefix: `/${string}`, word: string) =>
   ({
-    create: endpoint({
-      id: `createComparison${word}`,
-      method: 'POST',
-      path: `${prefix}/evaluations/comparisons`,
-      summary: 'Start a comparison; the same request again is the same comparison',
-      access: 'write',
-      body: NewComparison,
-      example: { id: unknownId, models: exampleModels, sandbox: 'local', sandboxCredentialId: unknownId },
-      answers: { 202: Comparison },
-      problems: [benchmarkNotAdded, idReused],
-    }),
     resume: endpoint({
       ...resume,
       id: `resumeComparison${word}`,
@@ -114,17 +113,6 @@ const creating = (prefix: `/${string}`, word: string) =>
 
 const choosing = (prefix: `/${string}`, word: string) =>
   ({
-    quote: endpoint({
-      id: `quoteComparison${word}`,
-      method: 'POST',
-      path: `${prefix}/evaluations/comparisons/quote`,
-      summary: 'What a comparison would cost, and what it could show; nothing is started',
-      access: 'read',
-      body: QuoteRequest,
-      example: { models: exampleModels },
-      answers: { 200: Quote },
-      problems: [benchmarkNotAdded],
-    }),
     list: endpoint({
       id: `listComparisons${word}`,
       method: 'GET',
@@ -133,15 +121,6 @@ const choosing = (prefix: `/${string}`, word: string) =>
       access: 'read',
       query: listQuery,
       answers: { 200: z.object({ evaluations: z.array(Comparison), nextCursor: z.string().nullable() }) },
-    }),
-    options: endpoint({
-      id: `listComparisonOptions${word}`,
-      method: 'GET',
-      path: `${prefix}/evaluations/options`,
-      summary: 'The tasks that a comparison works on',
-      access: 'read',
-      answers: { 200: z.object({ tasks: z.array(BenchmarkTask) }) },
-      problems: [benchmarkNotAdded],
     }),
     catalog: endpoint({
       id: `readCatalog${word}`,
@@ -207,9 +186,8 @@ const inTrials = (prefix: `/${string}`, word: string) =>
       path: `${prefix}/evaluations/comparisons/${ID}/trials/${TRIAL}/calls`,
       summary: 'List the calls that a trial made to its model',
       access: 'read',
-      answers: {
-        200: z.object({ calls: z.array(z.object({ at: z.iso.datetime() })), nextCursor: z.string().nullable() }),
-      },
+      query: callQuery,
+      answers: { 200: z.object({ calls: z.array(TrialCall), nextCursor: z.string().nullable() }) },
     }),
     artifact: endpoint({
       id: `readTrialArtifact${word}`,
@@ -233,20 +211,87 @@ const inTrials = (prefix: `/${string}`, word: string) =>
     }),
   }) as const
 
+/** What differs between scopes: which tasks there are, and how they are asked for. */
+type Choice<Wish extends z.ZodObject, Question extends z.ZodObject, Task extends z.ZodType> = {
+  wish: Wish
+  question: Question
+  task: Task
+  /** A choice of tasks, where one is made. */
+  example: Record<string, unknown>
+  /** Where there is no such place. */
+  missing: readonly ProblemKind[]
+  /** Where a write cannot make it one. */
+  unmade: readonly ProblemKind[]
+}
+
+const starting = <P extends string, W extends z.ZodObject, Q extends z.ZodObject, T extends z.ZodType>(
+  place: P,
+  word: string,
+  { wish, question, task, example, missing, unmade }: Choice<W, Q, T>,
+) =>
+  ({
+    create: endpoint({
+      id: `createComparison${word}`,
+      method: 'POST',
+      path: `/api/orgs/{org}/${place}/evaluations/comparisons`,
+      summary: 'Start a comparison; the same request again is the same comparison',
+      access: 'write',
+      body: wish,
+      example: { id: unknownId, ...example, models: exampleModels, sandbox: 'local', sandboxCredentialId: unknownId },
+      answers: { 202: Comparison },
+      problems: [...missing, ...unmade, idReused],
+    }),
+    quote: endpoint({
+      id: `quoteComparison${word}`,
+      method: 'POST',
+      path: `/api/orgs/{org}/${place}/evaluations/comparisons/quote`,
+      summary: 'What a comparison would cost, and what it could show; nothing is started',
+      access: 'read',
+      body: question,
+      example: { ...example, models: exampleModels },
+      answers: { 200: Quote },
+      problems: missing,
+    }),
+    options: endpoint({
+      id: `listComparisonOptions${word}`,
+      method: 'GET',
+      path: `/api/orgs/{org}/${place}/evaluations/options`,
+      summary: 'The tasks that a comparison works on, or chooses from',
+      access: 'read',
+      answers: { 200: z.object({ tasks: z.array(task) }) },
+      problems: missing,
+    }),
+  }) as const
+
 /**
  * The same operations in each scope. `prefix` is its address, with the parameters that name it; `word` makes the
  * operations' names its own.
  */
 const comparisonEndpoints = (prefix: `/${string}`, word: string) => ({
   ...choosing(prefix, word),
-  ...creating(prefix, word),
+  ...going(prefix, word),
   ...watching(prefix, word),
   ...inTrials(prefix, word),
 })
 
 export type ComparisonEndpoints = ReturnType<typeof comparisonEndpoints>
 
-export const inBenchmark: ComparisonEndpoints = comparisonEndpoints(
-  '/api/orgs/{org}/benchmarks/{datasetOrg}/{dataset}',
-  'OnBenchmark',
-)
+const BENCHMARK = 'benchmarks/{datasetOrg}/{dataset}'
+const REPOSITORY = 'repos/{owner}/{name}'
+
+export const inBenchmark = {
+  ...comparisonEndpoints(`/api/orgs/{org}/${BENCHMARK}`, 'OnBenchmark'),
+  ...starting(BENCHMARK, 'OnBenchmark', {
+    ...{ wish: NewComparison, question: QuoteRequest, task: BenchmarkTask },
+    ...{ example: {}, missing: [benchmarkNotAdded], unmade: [] },
+  }),
+}
+
+export const inRepository = {
+  ...comparisonEndpoints(`/api/orgs/{org}/${REPOSITORY}`, 'OnRepository'),
+  ...starting(REPOSITORY, 'OnRepository', {
+    ...{ wish: NewRepositoryComparison, question: RepositoryQuoteRequest, task: ApprovedTask },
+    example: { tasks: [{ runId: `batch-${unknownId}`, taskId: 'fix-the-parser' }] },
+    ...{ missing: [], unmade: [codeHostUnavailable] },
+  }),
+}

@@ -1,5 +1,6 @@
 import { type SelectQueryBuilder, sql } from 'kysely'
 import { type Db, lock } from '../platform/db/db.ts'
+import { kept } from '../platform/db/kept.ts'
 import { beyond } from '../platform/db/newest-first.ts'
 import type { DB } from '../platform/db/tables.gen.ts'
 import type { Page } from '../platform/http/page.ts'
@@ -10,12 +11,19 @@ import type { Pause, SubmissionError } from './shapes/schema.ts'
 export const queueOf = (row: ComparisonRow) => ({
   key: row.key,
   sandbox: row.sandbox,
-  sandboxCredentialId: row.sandbox_credential_id,
   concurrency: row.concurrency,
-  firstTurn: row.first_turn,
 })
 
-export type ScopePlace = { kind: 'benchmark' | 'repository'; owner: string; name: string }
+/** A benchmark is known by its name, a repository by its key: its name may change. */
+export type Scope =
+  | { kind: 'benchmark'; owner: string; name: string; repository: null }
+  | { kind: 'repository'; owner: string; name: string; repository: number }
+
+export const isInScope = (row: ComparisonRow, { kind, owner, name, repository }: Scope): boolean =>
+  kind === 'repository'
+    ? row.repository === repository
+    : row.scope_kind === kind && row.scope_owner === owner && row.scope_name === name
+
 export type ComparisonRow = NonNullable<Awaited<ReturnType<typeof findComparisonRow>>>
 
 const SHOWN = [
@@ -26,12 +34,13 @@ const SHOWN = [
     'scope_kind',
     'scope_owner',
     'scope_name',
+    'repository',
     'request_hash',
     'state',
     'step',
   ] as const),
   ...(['submission_error', 'pause', 'sandbox', 'sandbox_credential_id', 'skip_completed', 'attempts'] as const),
-  ...(['budget_micros', 'trial_budget_micros', 'concurrency', 'frozen_digest', 'tasks', 'first_turn'] as const),
+  ...(['budget_micros', 'trial_budget_micros', 'concurrency', 'frozen_digest', 'tasks'] as const),
   ...(['created_at', 'submit_asked_at', 'submitted_at', 'started_at', 'finished_at'] as const),
 ]
 
@@ -42,6 +51,7 @@ export const findComparisonRow = (db: Db, workspaceId: string, id: string) =>
   db
     .selectFrom('comparisons')
     .select(SHOWN)
+    .modifyFront(kept)
     .where('workspace_id', '=', workspaceId)
     .where('id', '=', id)
     .executeTakeFirst()
@@ -57,7 +67,7 @@ export const lockComparison = (tx: Db, key: number) =>
 export const holdState = (tx: Db, key: number) =>
   tx.selectFrom('comparisons').select('state').where('key', '=', key).forShare().executeTakeFirst()
 
-export const listComparisonRows = (db: Db, workspaceId: string, scope: ScopePlace, page: Page) =>
+export const listComparisonRows = (db: Db, workspaceId: string, scope: Scope, page: Page) =>
   inScope(db.selectFrom('comparisons').select(SHOWN), workspaceId, scope)
     .where(beyond('created_at', page))
     .orderBy('created_at', 'desc')
@@ -68,18 +78,22 @@ export const listComparisonRows = (db: Db, workspaceId: string, scope: ScopePlac
 function inScope<O>(
   query: SelectQueryBuilder<DB, 'comparisons', O>,
   workspaceId: string,
-  { kind, owner, name }: ScopePlace,
+  { kind, owner, name, repository }: Scope,
 ) {
-  return query
-    .where('workspace_id', '=', workspaceId)
-    .where('scope_kind', '=', kind)
-    .where('scope_owner', '=', owner)
-    .where('scope_name', '=', name)
+  const own = query.where('workspace_id', '=', workspaceId)
+  if (kind === 'repository') return own.where('repository', '=', repository)
+  return own.where('scope_kind', '=', kind).where('scope_owner', '=', owner).where('scope_name', '=', name)
 }
 
-export async function hasComparisons(db: Db, workspaceId: string, scope: ScopePlace): Promise<boolean> {
+export async function hasComparisons(db: Db, workspaceId: string, scope: Scope): Promise<boolean> {
   const row = await inScope(db.selectFrom('comparisons').select('key'), workspaceId, scope).limit(1).executeTakeFirst()
   return row !== undefined
+}
+
+/** Whether one of them goes on by itself. */
+export async function hasOpenComparisons(db: Db, repository: number): Promise<boolean> {
+  const query = db.selectFrom('comparisons').select('key').where('repository', '=', repository)
+  return (await query.where('state', 'in', ['submitting', 'running']).limit(1).executeTakeFirst()) !== undefined
 }
 
 type NewRow = {
@@ -88,6 +102,7 @@ type NewRow = {
   scope_kind: 'benchmark' | 'repository'
   scope_owner: string
   scope_name: string
+  repository: number | null
   request_hash: Buffer
   sandbox: string
   sandbox_credential_id: string
@@ -133,7 +148,8 @@ export const listSettingRows = (db: Db, keys: readonly number[]) =>
         .orderBy('position')
         .execute()
 
-const SUMS = Object.keys(NO_COUNTS).map((name) => sql`coalesce(sum(${sql.ref(name)}), 0)::float8 as ${sql.ref(name)}`)
+/** Added up as what they are here: sums of large integers are of a kind that is slow, and end as these anyway. */
+const SUMS = Object.keys(NO_COUNTS).map((name) => sql`sum(${sql.ref(name)}::float8) as ${sql.ref(name)}`)
 
 export type CountedSetting = Awaited<ReturnType<typeof listSettingRows>>[number] & { counts: Counts }
 
@@ -141,12 +157,12 @@ export type CountedSetting = Awaited<ReturnType<typeof listSettingRows>>[number]
 export async function listCountedSettings(db: Db, keys: readonly number[]): Promise<CountedSetting[]> {
   if (keys.length === 0) return []
   const { rows } = await sql<CountedSetting>`
-    select setting.*, to_jsonb(counts) as counts from comparison_settings as setting cross join lateral (
-      select ${sql.join(SUMS)} from trial_counts
-      where trial_counts.comparison = setting.comparison and trial_counts.setting = setting.position
-    ) as counts
+    ${kept} select setting.*, to_json(counts) as counts from comparison_settings as setting left join (
+      select comparison, setting, ${sql.join(SUMS)} from trial_counts
+      where comparison = any(${keys}::bigint[]) group by comparison, setting
+    ) as counts on counts.comparison = setting.comparison and counts.setting = setting.position
     where setting.comparison = any(${keys}::bigint[]) order by setting.comparison, setting.position`.execute(db)
-  return rows
+  return rows.map((row) => ({ ...row, counts: row.counts ?? NO_COUNTS }))
 }
 
 /** Whatever its trials told of their isolation, in one word. */
@@ -162,16 +178,15 @@ export const noteIsolation = (tx: Db, comparison: number, position: number, isol
 export const findSource = async (db: Db, key: number): Promise<unknown> =>
   (await db.selectFrom('comparisons').select('source').where('key', '=', key).executeTakeFirstOrThrow()).source
 
+export type FrozenTask = { name: string; digest: string; run_id: string | null; task_id: string | null }
+export type Frozen = { digest: string; tasks: FrozenTask[] }
+
 /** What is frozen stays: its tasks are named one by one, and what they came from is not needed any more. */
-export async function storeFrozen(
-  tx: Db,
-  key: number,
-  frozen: { digest: string; tasks: { name: string; digest: string }[] },
-) {
+export async function storeFrozen(tx: Db, key: number, frozen: Frozen) {
   await tx.deleteFrom('comparison_tasks').where('comparison', '=', key).execute()
   await tx
     .insertInto('comparison_tasks')
-    .values(frozen.tasks.map(({ name, digest }, position) => ({ comparison: key, position, name, digest })))
+    .values(frozen.tasks.map((task, position) => ({ comparison: key, position, ...task })))
     .execute()
   await tx
     .updateTable('comparisons')
@@ -183,7 +198,7 @@ export async function storeFrozen(
 export const listTaskRows = (db: Db, key: number) =>
   db
     .selectFrom('comparison_tasks')
-    .select(['position', 'name', 'digest'])
+    .select(['position', 'name', 'digest', 'run_id', 'task_id'])
     .where('comparison', '=', key)
     .orderBy('position')
     .execute()
@@ -191,22 +206,11 @@ export const listTaskRows = (db: Db, key: number) =>
 export const setStep = (tx: Db, key: number, step: 'enqueue') =>
   tx.updateTable('comparisons').set({ step }).where('key', '=', key).execute()
 
-/** Where the comparison is that has had the fewest turns: a new one neither waits for all nor passes all. */
-export async function currentTurn(db: Db, key: number): Promise<number> {
-  const { rows } = await sql<{ turn: number }>`
-    select coalesce(min(first_turn + (
-      select coalesce(sum(running + passed + failed + errored), 0) from trial_counts where comparison = comparisons.key
-    )), 0)::bigint as turn
-    from comparisons where state = 'running' and key <> ${key}`.execute(db)
-  return rows[0]?.turn ?? 0
-}
-
-export const startRunning = (tx: Db, key: number, firstTurn: number) =>
+export const startRunning = (tx: Db, key: number) =>
   tx
     .updateTable('comparisons')
     .set({
       ...{ state: 'running', step: 'done', submission_error: null, pause: null, finished_at: null },
-      first_turn: firstTurn,
       submitted_at: sql<Date>`coalesce(submitted_at, now())`,
     })
     .where('key', '=', key)
@@ -296,4 +300,72 @@ export async function listUnended(db: Db): Promise<number[]> {
       select from trial_counts where comparison = comparisons.key and (queued > 0 or running > 0)
     )`.execute(db)
   return rows.map(({ key }) => key)
+}
+
+type Used = { catalog_id: string } | { harness: string }
+
+export async function hasOpenSettings(db: Db, workspaceId: string, used: Used): Promise<boolean> {
+  const found = await db
+    .selectFrom('comparison_settings')
+    .innerJoin('comparisons', 'comparisons.key', 'comparison_settings.comparison')
+    .select('comparisons.key')
+    .where('workspace_id', '=', workspaceId)
+    .where((where) => where.and(used))
+    .where('state', 'in', ['submitting', 'running', 'paused'])
+    .limit(1)
+    .executeTakeFirst()
+  return found !== undefined
+}
+
+/** Settings of every comparison of a repository, the oldest first. */
+export const listRepositorySettings = (db: Db, repository: number) =>
+  db
+    .selectFrom('comparison_settings as setting')
+    .innerJoin('comparisons', 'comparisons.key', 'setting.comparison')
+    .select(['setting.comparison', 'setting.position', 'setting.id', 'setting.catalog_id', 'setting.name'])
+    .select(['setting.label', 'setting.provider', 'setting.custom', 'setting.harness', 'setting.harness_version'])
+    .select(['setting.reasoning_level', 'comparisons.sandbox', 'comparisons.created_at'])
+    .where('comparisons.repository', '=', repository)
+    .orderBy('comparisons.created_at')
+    .orderBy('comparisons.key')
+    .orderBy('setting.position')
+    .execute()
+
+export const listRepositoryTasks = (db: Db, repository: number) =>
+  db
+    .selectFrom('comparison_tasks as task')
+    .innerJoin('comparisons', 'comparisons.key', 'task.comparison')
+    .select(['task.comparison', 'task.position', 'task.digest'])
+    .where('comparisons.repository', '=', repository)
+    .execute()
+
+/** In this order, since there are many: a name for each value of each would cost more than all the rest. */
+export type Ended = [
+  task: number,
+  attempt: number,
+  state: 'passed' | 'failed' | 'errored',
+  verifyMode: string | null,
+  costMicros: number | null,
+  costSource: string | null,
+  isolation: string | null,
+  usage: unknown,
+  /** The trial itself, also where another comparison used it again. */
+  comparison: number,
+  ordinal: number,
+  isVoided: boolean,
+]
+
+/** All trials of these comparisons that have ended, with or without a result, setting by setting. */
+export async function listEnded(db: Db, comparisons: readonly number[]) {
+  const { rows } = await sql<{ comparison: number; setting: number; ended: Ended[] }>`
+    select trials.comparison, trials.setting, json_agg(json_build_array(
+      trials.task, trials.attempt, trials.state, trials.verify_mode, trials.cost_micros, trials.detail->>'costSource',
+      trials.detail->>'isolation', trials.detail->'usage', coalesce(trials.reused_comparison, trials.comparison),
+      coalesce(trials.reused_ordinal, trials.ordinal), trials.voided_at is not null or origin.voided_at is not null
+    )) as ended
+    from trials left join trials as origin
+      on origin.comparison = trials.reused_comparison and origin.ordinal = trials.reused_ordinal
+    where trials.comparison = any(${comparisons}::bigint[]) and trials.state in ('passed', 'failed', 'errored')
+    group by trials.comparison, trials.setting`.execute(db)
+  return rows
 }

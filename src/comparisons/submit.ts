@@ -6,17 +6,19 @@ import { RegistryUnavailable } from '../harbor/registries/registry.ts'
 import type { Db } from '../platform/db/db.ts'
 import { derivedId } from '../platform/ids.ts'
 import { enqueue, type Job, type JobKind, type RunnableKind } from '../platform/jobs/jobs.ts'
+import { freezeChosen, TasksGone } from './chosen.ts'
 import type { SubmissionError } from './shapes/schema.ts'
 import * as rows from './sql.ts'
 import { endIfDone } from './state.ts'
+import type { OnStep } from './steps.ts'
+import { enqueueWaiting, noteWaiting } from './trials/enqueue/enqueue.ts'
 import { storePlan } from './trials/planned.ts'
-import { enqueueWaiting } from './trials/queue.ts'
 
 export type SubmitTools = AddTools & {
   /** How long a sandbox that nobody offers yet is waited for. */
   offerWaitMs: number
   /** Called between every two writes. Tests break it there. */
-  step?: (name: string) => void
+  step?: OnStep
 }
 
 const Payload = z.strictObject({ key: z.number().int() })
@@ -54,13 +56,15 @@ const errorOf = (code: string, message: string, retryable: boolean): SubmissionE
 /** Freeze, plan, enqueue. Each step is written down with what it did, so that whoever comes next goes on after it. */
 async function submit(tools: SubmitTools, job: Job<{ key: number }>): Promise<void> {
   const { key } = job.payload
+  tools.step?.('submit.claimed')
   try {
     await freeze(tools, job)
     tools.step?.('submit.frozen')
     await planTrials(tools, job)
     tools.step?.('submit.planned')
     await requireOffer(tools, key)
-    await job.finish((tx) => enqueueTrials(tools, tx, key))
+    const waiting = await job.finish((tx) => enqueueTrials(tools, tx, key))
+    await noteWaiting(tools.db, waiting)
   } catch (error) {
     const refusal = refusalOf(error)
     if (!refusal) throw error
@@ -78,9 +82,11 @@ async function freeze(tools: SubmitTools, job: Job<{ key: number }>): Promise<vo
   const { key } = job.payload
   const row = await rows.findByKey(tools.db, key)
   if (!isOpen(row) || row.step !== 'freeze') return
-  const frozen = frozenIn(
-    await freezeDataset(tools, row.workspace_id, await rows.findSource(tools.db, key), job.signal),
-  )
+  const source = await rows.findSource(tools.db, key)
+  const frozen =
+    row.scope_kind === 'benchmark'
+      ? frozenIn(await freezeDataset(tools, row.workspace_id, source, job.signal))
+      : await freezeChosen(tools, source, job.signal)
   tools.step?.('submit.downloaded')
   await job.write(async (tx) => {
     const now = await rows.lockComparison(tx, key)
@@ -88,16 +94,19 @@ async function freeze(tools: SubmitTools, job: Job<{ key: number }>): Promise<vo
   })
 }
 
-function frozenIn(freezing: Freezing): { digest: string; tasks: { name: string; digest: string }[] } {
+function frozenIn(freezing: Freezing): rows.Frozen {
   switch (freezing.kind) {
     case 'frozen': {
-      const tasks = freezing.tasks.map(({ name, stored }) => ({ name, digest: stored.digest }))
+      const alone = { run_id: null, task_id: null }
+      const tasks = freezing.tasks.map(({ name, stored }) => ({ name, digest: stored.digest, ...alone }))
       return { digest: freezing.digest, tasks: tasks.sort((a, b) => (a.name < b.name ? -1 : 1)) }
     }
     case 'changed':
       throw new Refused(
         errorOf('dataset_changed', `The registry has other bytes than were checked. ${freezing.detail}`.trim(), false),
       )
+    case 'gone':
+      throw new Refused(errorOf('dataset_gone', `The registry does not have it any more. ${freezing.detail}`, false))
     case 'unauthorized':
       throw new Refused(errorOf('registry_access_refused', freezing.detail, true))
   }
@@ -126,21 +135,25 @@ async function requireOffer(tools: SubmitTools, key: number): Promise<void> {
 }
 
 /** The jobs before the row: a trial that waits for the row may hold the place of its job. */
-async function enqueueTrials(tools: SubmitTools, tx: Db, key: number): Promise<void> {
+async function enqueueTrials(tools: SubmitTools, tx: Db, key: number): Promise<number> {
   const row = await rows.findByKey(tx, key)
-  if (!isOpen(row) || row.step === 'done') return
+  if (!isOpen(row) || row.step === 'done') return 0
   // It was canceled and resumed while we looked away: once more, from where it is.
-  if (row.step !== 'enqueue') return void (await enqueueSubmission(tx, key))
-  const firstTurn = row.submitted_at === null ? await rows.currentTurn(tx, key) : row.first_turn
-  await enqueueWaiting(tx, { ...rows.queueOf(row), firstTurn })
+  if (row.step !== 'enqueue') {
+    await enqueueSubmission(tx, key)
+    return 0
+  }
+  const waiting = await enqueueWaiting(tx, rows.queueOf(row))
   tools.step?.('submit.queued')
-  await rows.startRunning(tx, key, firstTurn)
+  await rows.startRunning(tx, key)
+  return waiting
 }
 
 const DISK = new Set(['ENOSPC', 'EDQUOT', 'EROFS'])
 
 function refusalOf(error: unknown): SubmissionError | undefined {
   if (error instanceof Refused) return error.error
+  if (error instanceof TasksGone) return errorOf('task_content_gone', error.message, false)
   if (error instanceof RegistryUnavailable) return errorOf('registry_unavailable', error.message, true)
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
   return DISK.has(code) ? errorOf('disk_full', 'The disk of the server is full.', true) : undefined

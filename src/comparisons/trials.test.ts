@@ -273,3 +273,28 @@ test('an artifact is a file to save, whatever is in it and whatever it is called
   expect((await get(trial.artifacts[1].name)).status).toBe(404)
   expect((await lab.trials(body.id))[0]).toMatchObject({ state: 'passed', artifacts: [] })
 })
+
+test('an agent that leaves many files does not push out what we wrote ourselves', async () => {
+  const engine = scriptedEngine()
+  const lab = await comparing(app, {
+    ...engine,
+    run: async (order) => {
+      mkdirSync(join(order.outputFolder, 'artifacts'))
+      for (let n = 0; n < 300; n += 1) writeFileSync(join(order.outputFolder, 'artifacts', `${n}`), 'x')
+      for (const name of ['agent-1.log', 'changes.patch', 'verifier-1.log'])
+        writeFileSync(join(order.outputFolder, name), name)
+      return trialRecord(order)
+    },
+  })
+  const { body } = await lab.create()
+  await lab.work()
+  const [trial] = await lab.trials(body.id)
+  expect(trial.artifacts).toHaveLength(200)
+  expect(trial.artifacts.slice(0, 3)).toEqual([
+    { name: 'agent-1.log', mediaType: 'text/plain; charset=utf-8', bytes: 11 },
+    { name: 'changes.patch', mediaType: 'text/plain; charset=utf-8', bytes: 13 },
+    { name: 'verifier-1.log', mediaType: 'text/plain; charset=utf-8', bytes: 14 },
+  ])
+  const at = lab.at(body.id, { trialId: trial.id, artifact: 'changes.patch' })
+  expect((await app.call(inBenchmark.artifact, at)).text).toBe('changes.patch')
+})

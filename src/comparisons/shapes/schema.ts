@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { BatchTask } from '../../batches/shapes/schema.ts'
 
 const time = z.iso.datetime()
 const usd = z.number().min(0)
@@ -7,6 +8,7 @@ const uuid = z.uuid().transform((id) => id.toLowerCase())
 
 const MODELS_MAX = 12
 const HARNESSES_MAX = 16
+const TASKS_MAX = 5000
 const ATTEMPTS_MAX = 10
 export const TRIALS_MAX = 100_000
 
@@ -51,6 +53,29 @@ export type NewComparison = z.infer<typeof NewComparison>
 
 export const QuoteRequest = z.strictObject(wanted)
 export type QuoteRequest = z.infer<typeof QuoteRequest>
+
+/** A task of a repository, by the batch that it came with. */
+const TaskChoice = z
+  .strictObject({
+    runId: z
+      .string()
+      .min(1)
+      .max(100)
+      .transform((id) => id.toLowerCase()),
+    taskId: z.string().min(1).max(100),
+  })
+  .meta({ id: 'TaskChoice' })
+export type TaskChoice = z.infer<typeof TaskChoice>
+
+const chosen = { tasks: z.array(TaskChoice).min(1).max(TASKS_MAX).describe('Approved ones, each once.') }
+
+export const NewRepositoryComparison = NewComparison.extend(chosen)
+export const RepositoryQuoteRequest = QuoteRequest.extend(chosen)
+
+/** What can be chosen in a repository. */
+export const ApprovedTask = BatchTask.pick({ taskId: true, title: true, difficulty: true, pullRequest: true })
+  .extend({ runId: z.string(), digest: z.string() })
+  .meta({ id: 'ApprovedTask' })
 
 const TrialCounts = z
   .object({
@@ -161,13 +186,42 @@ export const Timings = z.object({
 
 export const Usage = z.object({ input: count, cacheRead: count, cacheWrite: count, output: count, reasoning: count })
 
+/** A call to the model, as the gateway saw it. */
+export const TrialCall = z
+  .object({
+    id: z.uuid(),
+    at: time,
+    protocol: z.string(),
+    model: z.string().nullable().describe('The one that answered, as it calls itself.'),
+    askedFor: z.string().nullable().describe("Another model's name, that was answered by the trial's own."),
+    outcome: z.enum(['open', 'succeeded', 'failed', 'cut', 'lost']),
+    status: z.number().int().nullable().describe("The provider's last, after all tries."),
+    failure: z.string().nullable(),
+    tries: count,
+    usage: Usage,
+    costUsd: usd.nullable(),
+    costSource: z
+      .enum(['metered', 'estimated', 'reserved', 'unknown'])
+      .describe('Where the cost comes from: the usage on the wire, a guess by what passed, the most it could be.'),
+    firstByteMs: count.nullable(),
+    totalMs: count.nullable(),
+    levelMismatch: z.boolean().describe("It asked for another reasoning level than the setting's."),
+  })
+  .meta({ id: 'TrialCall' })
+export type TrialCall = z.infer<typeof TrialCall>
+
 /** What was left of an attempt that the infrastructure spoiled. */
 const SpoiledAttempt = z.object({ class: TrialClass, error: z.string(), at: time })
 
 export const Trial = z
   .object({
     id: z.uuid(),
-    task: z.object({ name: z.string(), digest: z.string() }),
+    task: z.object({
+      name: z.string(),
+      digest: z.string(),
+      runId: z.string().optional().describe('In a repository: the batch that it came with.'),
+      taskId: z.string().optional(),
+    }),
     settingId: z.string(),
     attempt: z.number().int().min(1),
     state: TrialState,

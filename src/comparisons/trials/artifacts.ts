@@ -45,8 +45,11 @@ async function filesIn(folder: string): Promise<{ name: string; bytes: number }[
     const name = relative(folder, path).split(sep).join('/')
     if (isShowable(name)) files.push({ name, bytes: (await stat(path)).size })
   }
-  return files.sort((a, b) => (a.name < b.name ? -1 : 1))
+  return files.sort((a, b) => depth(a) - depth(b) || (a.name < b.name ? -1 : 1))
 }
+
+/** What we wrote ourselves comes first: an agent that leaves many files cannot push it out. */
+const depth = ({ name }: { name: string }): number => (name.includes('/') ? 1 : 0)
 
 const isShowable = (name: string): boolean =>
   name.length <= NAME_LENGTH_MAX && name.isWellFormed() && !/\p{Cc}/u.test(name)

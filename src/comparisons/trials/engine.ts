@@ -1,3 +1,4 @@
+import type { ModelPlace } from '../../trials/bench.ts'
 import type { TrialRecord, VerifyMode } from '../../trials/record.ts'
 
 /** All that is needed to find out how a task is verified in a sandbox. */
@@ -15,7 +16,14 @@ export type Verifying = { mode: VerifyMode; agentNetwork: Need; verifierNetwork:
 type Need = 'declared' | 'required'
 
 /** All that is needed to run one trial. */
-export type TrialOrder = TaskOrder & { harness: string; credentialId: string; verifying: Verifying }
+export type TrialOrder = TaskOrder & {
+  harness: string
+  harnessVersion: string
+  credentialId: string
+  verifying: Verifying
+  /** For a harness that asks one. */
+  model?: ModelPlace
+}
 
 export type Calibrated =
   | (Verifying & { kind: 'fit' })

@@ -1,59 +1,8 @@
-import { z } from 'zod'
 import type { Db } from '../../platform/db/db.ts'
-import { cancelAll, enqueueAll, type JobKind, setLimit, withdrawAll } from '../../platform/jobs/jobs.ts'
+import { cancelAll, setLimit, withdrawAll } from '../../platform/jobs/jobs.ts'
 import { trialId } from '../trial-id.ts'
+import { comparisonLimit } from './enqueue/enqueue.ts'
 import { cancelOpen, listOrdinals, requeue } from './sql.ts'
-
-const TrialPayload = z.strictObject({ comparison: z.number().int(), ordinal: z.number().int() })
-export type TrialPayload = z.infer<typeof TrialPayload>
-
-/** A kind of its own for each sandbox: a worker takes only what it can run. */
-export const trialKind = (sandbox: string): JobKind<TrialPayload> => ({
-  kind: `trial.${sandbox}`,
-  payload: TrialPayload,
-})
-
-/** What a trial's place in the queue depends on. */
-export type Queue = {
-  key: number
-  sandbox: string
-  sandboxCredentialId: string
-  concurrency: number | null
-  firstTurn: number
-}
-
-/** One limit for each job: the comparison's own, or else that of the sandbox credential. */
-const limitKeyOf = ({ key, concurrency, sandboxCredentialId }: Queue): string =>
-  concurrency === null ? `sandbox ${sandboxCredentialId}` : comparisonLimit(key)
-
-const comparisonLimit = (key: number): string => `comparison ${key}`
-
-// Long ago: all of them are due.
-const FIRST_TURN_MS = Date.UTC(2000, 0, 1)
-
-/** Comparisons take turns: the n-th trial of each comes before the next of any. */
-async function enqueueTrials(tx: Db, queue: Queue, ordinals: readonly number[], notBefore?: Date): Promise<void> {
-  const limitKey = limitKeyOf(queue)
-  await enqueueAll(
-    tx,
-    trialKind(queue.sandbox),
-    ordinals.map((ordinal) => ({
-      id: trialId({ comparison: queue.key, ordinal }),
-      payload: { comparison: queue.key, ordinal },
-      limitKey,
-      runAt: notBefore ?? new Date(FIRST_TURN_MS + 1000 * (queue.firstTurn + ordinal)),
-    })),
-  )
-}
-
-export const enqueueTrial = (tx: Db, queue: Queue, ordinal: number, notBefore?: Date): Promise<void> =>
-  enqueueTrials(tx, queue, [ordinal], notBefore)
-
-/** Every trial that waits has its job afterwards, and no more than one. */
-export async function enqueueWaiting(tx: Db, queue: Queue): Promise<void> {
-  if (queue.concurrency !== null) await setLimit(tx, comparisonLimit(queue.key), queue.concurrency)
-  await enqueueTrials(tx, queue, await listOrdinals(tx, queue.key, 'queued'))
-}
 
 export const withdrawWaiting = async (tx: Db, key: number): Promise<void> =>
   withdrawAll(tx, idsOf(key, await listOrdinals(tx, key, 'queued')))

@@ -1,15 +1,15 @@
-import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { findChosenHarness } from '../../catalog/harnesses.ts'
 import { contents } from '../../contents/contents.ts'
 import type { Tools as CredentialTools } from '../../credentials/credentials.ts'
 import { openSecret } from '../../credentials/secrets.ts'
 import { inFolder } from '../../harbor/folder-source.ts'
 import { readTask } from '../../harbor/read-task.ts'
-import { harnesses } from '../../harnesses/harnesses.ts'
 import { type Blobs, isDigest } from '../../platform/blobs/blob.ts'
 import { type Provider, SandboxUnavailable } from '../../sandboxes/sandbox.ts'
 import type { TrialRequest } from '../../trials/bench.ts'
 import { findMode, networksFor } from '../../trials/calibrate.ts'
+import { openScratch } from '../../trials/scratch.ts'
 import { runTrial } from '../../trials/trial.ts'
 import { type Calibrated, CredentialGone, type Engine, type TaskOrder, type Watch } from './engine.ts'
 
@@ -18,6 +18,8 @@ export type EngineTools = {
   blobs: Blobs
   /** Where tasks are unpacked. It exists. */
   folder: string
+  /** Where the programs of harnesses are installed. */
+  bundles: string
   findProvider: (sandbox: string) => Provider | undefined
 }
 
@@ -27,22 +29,36 @@ export const sandboxEngine = (tools: EngineTools): Engine => ({
   run: (order, watch) =>
     prepared(tools, order, watch, async (provider, request) => {
       await requireCredential(tools, order.workspaceId, order.credentialId)
-      const harness = harnesses.find(({ id }) => id === order.harness)
+      const chosen = { id: order.harness, version: order.harnessVersion }
+      const harness = await findChosenHarness(tools.credentials.db, order.workspaceId, chosen)
       if (!harness) throw new Error(`There is no harness ${order.harness}.`)
       const { mode: verifyMode, ...needs } = order.verifying
-      return runTrial(provider, { ...request, harness, verifyMode, networks: networksFor(needs) })
+      const { model } = order
+      const wanted = {
+        ...request,
+        harness,
+        verifyMode,
+        networks: networksFor(needs),
+        keepsPatch: true,
+        bundles: { folder: tools.bundles },
+      }
+      const record = await runTrial(provider, model ? { ...wanted, model } : wanted)
+      // Without the sandbox as a whole no attempt means anything: that is not this trial's trouble.
+      if (record.class === 'sandbox_error') await provider.selfTest()
+      return record
     }),
 })
 
 type Request = Omit<TrialRequest, 'harness' | 'verifyMode' | 'networks'>
 
-/** The sandbox as a whole was tested before: what breaks here breaks with this task. */
+/** Where the sandbox as a whole works, what breaks here breaks with this task. */
 async function modeOf(provider: Provider, request: Request): Promise<Calibrated> {
   try {
     return await findMode(provider, request)
   } catch (error) {
     request.signal.throwIfAborted()
     if (!(error instanceof SandboxUnavailable)) throw error
+    await provider.selfTest()
     return { kind: 'broken', error: error.message }
   }
 }
@@ -58,16 +74,12 @@ async function prepared<T>(
   if (!provider) throw new SandboxUnavailable(`This worker has no sandbox ${order.sandbox}.`)
   await provider.selfTest()
   await requireCredential(tools, order.workspaceId, order.sandboxCredentialId)
-  const place = await mkdtemp(join(tools.folder, 'task-'))
-  try {
-    const folder = join(place, 'task')
-    await unpackTask(tools, order.task.digest, folder)
-    const { task, digest } = await readTask(await inFolder(folder))
-    const { outputFolder } = order
-    return await work(provider, { task, digest, folder, variables: {}, signal, onPhase: () => {}, outputFolder })
-  } finally {
-    await rm(place, { recursive: true, force: true })
-  }
+  await using scratch = await openScratch(tools.folder)
+  const folder = join(scratch.path, 'task')
+  await unpackTask(tools, order.task.digest, folder)
+  const { task, digest } = await readTask(await inFolder(folder))
+  const { outputFolder } = order
+  return await work(provider, { task, digest, folder, variables: {}, signal, onPhase: () => {}, outputFolder })
 }
 
 async function requireCredential({ credentials }: EngineTools, workspaceId: string, id: string): Promise<void> {

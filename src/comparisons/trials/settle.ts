@@ -1,22 +1,35 @@
+import type { GrantTotals } from '../../gateway/totals.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { TrialRecord } from '../../trials/record.ts'
 import { type CellTrial, type Counts, cellChange } from '../counts.ts'
 import { cellOf } from '../plan.ts'
 import type { Pause, TrialClass, TrialState } from '../shapes/schema.ts'
 import { goesOn, noteIsolation, pause } from '../state.ts'
+import type { OnStep } from '../steps.ts'
 import type { KeptArtifact } from './artifacts.ts'
-import { enqueueTrial, type Queue } from './queue.ts'
+import { shownUsage } from './calls.ts'
+import { enqueueTrial } from './enqueue/enqueue.ts'
+import { takeSpendOf } from './spend.ts'
 import { findState, insertSpoiled, lockTrials, storeEnd, type TrialEnd, type TrialFacts } from './sql.ts'
 
 /** How one attempt of a trial came to its end. */
 export type Ending =
-  | { kind: 'ran'; record: TrialRecord; artifacts: KeptArtifact[]; blob: string | null }
+  | { kind: 'ran'; record: Ran; spent: Spent | null; artifacts: KeptArtifact[]; blob: string | null }
   /** The infrastructure broke. */
   | { kind: 'broken'; class: TrialClass; error: string }
   /** No attempt would mean anything. */
   | { kind: 'unfit'; error: string }
   /** Nothing is wrong with the trial: the comparison has to wait. */
   | { kind: 'stopped'; reason: Pause['reason']; message: string }
+
+/** As the trial ended, once the gateway was asked how its model fared. */
+export type Ran = Omit<TrialRecord, 'class'> & { class: TrialClass }
+
+/** What this attempt was given by its model. Null: it asked none. */
+export type Spent = Pick<
+  GrantTotals,
+  'usage' | 'costMicros' | 'costSource' | 'modelsServed' | 'levelMismatches' | 'helperCalls'
+>
 
 const RETRIES_MAX = 2
 /** A fresh sandbox may mend these. */
@@ -27,7 +40,7 @@ export class Superseded extends Error {
   override name = 'Superseded'
 }
 
-type Settling = { retryMs: number; step?: (name: string) => void }
+type Settling = { retryMs: number; step?: OnStep }
 
 /**
  * Writes the end of an attempt: the trial, what it counts, and whether it waits again. Answers how many trials that
@@ -44,7 +57,8 @@ export async function settle(
   const isAgain = end.state === 'queued' && (await goesOn(tx, trial.comparison))
   const before = trial.attempts === 1 ? [alone(trial)] : await cellTrials(tx, trial)
   const after = before.map((each) => (each.attempt === trial.attempt ? { ...each, ...end } : each))
-  const open = await storeEnd(tx, trial, end, changesOf(end.state, cellChange(before, after)))
+  const spentMicros = await takeSpendOf(tx, trial)
+  const open = await storeEnd(tx, trial, end, changesOf(end.state, cellChange(before, after), spentMicros))
   if (open === undefined) throw new Superseded()
   step('trial.stored')
   if (ending.kind !== 'stopped' && end.state === 'queued') await keepSpoiled(tx, trial, ending)
@@ -70,18 +84,15 @@ export async function rejoin(tx: Db, trial: TrialFacts): Promise<void> {
   if (goes && (await findState(tx, trial)) === 'queued') await enqueueTrial(tx, queueOf(trial), trial.ordinal)
 }
 
-const queueOf = (trial: TrialFacts): Queue => ({ ...trial, key: trial.comparison })
+const queueOf = (trial: TrialFacts) => ({ ...trial, key: trial.comparison })
 
-/** Every trial so far is free of charge. */
-const COST_MICROS = 0
-
-const changesOf = (state: TrialState, change: Partial<Counts>): Partial<Counts> => ({
+const changesOf = (state: TrialState, change: Partial<Counts>, spentMicros: number): Partial<Counts> => ({
   ...change,
   running: -1,
   [state]: 1,
-  spent_micros: COST_MICROS,
+  spent_micros: spentMicros,
   metered: state === 'queued' ? 0 : 1,
-  spent_squares: COST_MICROS ** 2,
+  spent_squares: spentMicros ** 2,
 })
 
 async function keepSpoiled(tx: Db, trial: TrialFacts, ending: Exclude<Ending, { kind: 'stopped' }>): Promise<void> {
@@ -112,18 +123,19 @@ function endOf(trial: TrialFacts, ending: Ending): TrialEnd {
 }
 
 function endOfRecord(trial: TrialFacts, ending: Extract<Ending, { kind: 'ran' }>): TrialEnd {
-  const { record, artifacts, blob } = ending
+  const { record, spent, artifacts, blob } = ending
   return {
     state: record.state,
     class: record.class,
     verifyMode: record.verifyMode,
     reward: record.reward,
-    costMicros: COST_MICROS,
+    costMicros: spent ? spent.costMicros : 0,
     retries: trial.retries,
     detail: {
       rewards: record.rewards,
       timings: record.timings,
       isolation: isolationOf(record),
+      ...(spent ? spentDetail(spent) : {}),
       ...(artifacts.length > 0 ? { artifacts } : {}),
       ...(record.error === null ? {} : { error: record.error }),
     },
@@ -131,4 +143,14 @@ function endOfRecord(trial: TrialFacts, ending: Extract<Ending, { kind: 'ran' }>
   }
 }
 
-const isolationOf = ({ base, isolation }: TrialRecord): string => (base === 'host-base' ? 'host-base' : isolation)
+/** What can go wrong without a word is told only where it did. */
+const spentDetail = ({ usage, costSource, modelsServed, levelMismatches, helperCalls }: Spent) => ({
+  usage: shownUsage(usage),
+  costSource,
+  modelsServed,
+  ...(levelMismatches > 0 ? { levelMismatches } : {}),
+  ...(helperCalls > 0 ? { helperCalls } : {}),
+})
+
+const isolationOf = ({ base, isolation }: Pick<TrialRecord, 'base' | 'isolation'>): string =>
+  base === 'host-base' ? 'host-base' : isolation

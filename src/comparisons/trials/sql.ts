@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { Db } from '../../platform/db/db.ts'
-import { type CountRow, type Counts, partOf } from '../counts.ts'
+import { kept } from '../../platform/db/kept.ts'
+import { type CountRow, type Counts, NAMES, partOf } from '../counts.ts'
 import type { Completed, Planned } from '../plan.ts'
 import type { TrialClass, TrialState } from '../shapes/schema.ts'
 
@@ -63,7 +64,10 @@ export type TrialFacts = TrialKey & {
   sandboxCredentialId: string
   credentialId: string
   catalogId: string
+  provider: string
+  trialBudgetMicros: number | null
   harness: string
+  harnessVersion: string
   reasoningLevel: string
   /** What the trials of this setting have told so far. */
   isolation: string | null
@@ -71,17 +75,19 @@ export type TrialFacts = TrialKey & {
   digest: string
   submittedAt: Date
   concurrency: number | null
-  firstTurn: number
   isFirst: boolean
   verifyMode: string | null
   agentNetwork: string | null
   verifierNetwork: string | null
 }
 
-/** Takes it from `queued` to `running`, if it may start; tells all that is needed to run it. */
+/**
+ * Takes it from `queued` to `running`, if it may start; tells all that is needed to run it. Does not wait for the disk: a
+ * crash of the database that undoes it leaves a trial that waits, and an attempt that does not count.
+ */
 export async function startTrial(db: Db, { comparison, ordinal }: TrialKey): Promise<TrialFacts | undefined> {
   const { rows } = await sql<TrialFacts>`
-    with found as materialized (
+    ${kept} with found as materialized (
       select trials.comparison, ordinal, task, setting, attempt, trials.state, retries,
         comparisons.state as comparison_state, case when budget_micros is null then false else (
           select coalesce(sum(spent_micros), 0) from trial_counts where comparison = ${comparison}
@@ -102,11 +108,13 @@ export async function startTrial(db: Db, { comparison, ordinal }: TrialKey): Pro
       found.over_budget as "overBudget", found.task, found.setting, found.attempt, found.retries,
       comparisons.tasks, comparisons.settings, comparisons.attempts, comparisons.workspace_id as "workspaceId",
       comparisons.sandbox, comparisons.sandbox_credential_id as "sandboxCredentialId",
-      setting.credential_id as "credentialId", setting.catalog_id as "catalogId", setting.harness,
+      setting.credential_id as "credentialId", setting.catalog_id as "catalogId", setting.harness, setting.provider,
+      setting.harness_version as "harnessVersion",      comparisons.trial_budget_micros as "trialBudgetMicros",
       setting.reasoning_level as "reasoningLevel", setting.isolation, task.name as "taskName", task.digest,
-      comparisons.submitted_at as "submittedAt", comparisons.concurrency, comparisons.first_turn as "firstTurn",
+      comparisons.submitted_at as "submittedAt", comparisons.concurrency,
       comparisons.started_at is null as "isFirst", calibration.verify_mode as "verifyMode",
-      calibration.agent_network as "agentNetwork", calibration.verifier_network as "verifierNetwork"
+      calibration.agent_network as "agentNetwork", calibration.verifier_network as "verifierNetwork",
+      set_config('synchronous_commit', 'off', true)
     from found
     join comparisons on comparisons.key = ${comparison}
     join comparison_settings as setting on setting.comparison = ${comparison} and setting.position = found.setting
@@ -150,12 +158,9 @@ export type TrialEnd = {
 
 type Part = { comparison: number; setting: number; part: number }
 
+/** All of them, so that it is always the same statement. */
 const added = (changes: Partial<Counts>) =>
-  sql.join(
-    Object.entries(changes)
-      .filter(([, change]) => change !== 0)
-      .map(([name, change]) => sql`${sql.ref(name)} = ${sql.ref(name)} + ${change}`),
-  )
+  sql.join(NAMES.map((name) => sql`${sql.ref(name)} = ${sql.ref(name)} + ${changes[name] ?? 0}`))
 
 /**
  * The end of an attempt and what it counts, in one statement. Answers how many trials of this part of the counts have
@@ -168,7 +173,7 @@ export async function storeEnd(
   changes: Partial<Counts>,
 ): Promise<number | undefined> {
   const { rows } = await sql<{ open: number }>`
-    with ended as (
+    ${kept} with ended as (
       update trials set state = ${end.state}, class = ${end.class}, verify_mode = ${end.verifyMode},
         reward = ${end.reward}, cost_micros = ${end.costMicros}, retries = ${end.retries},
         detail = ${end.detail === null ? null : JSON.stringify(end.detail)}, artifacts = ${end.artifacts},
@@ -186,6 +191,13 @@ export async function addCounts(tx: Db, { comparison, setting, part }: Part, cha
   if (Object.values(changes).every((change) => change === 0)) return
   await sql`update trial_counts set ${added(changes)}
     where comparison = ${comparison} and setting = ${setting} and part = ${part}`.execute(tx)
+}
+
+/** Of a trial that has ended, and was not counted whole then. */
+export async function addSpend(tx: Db, { comparison, ordinal }: TrialKey, micros: number): Promise<void> {
+  await sql`update trial_counts set spent_micros = spent_micros + ${micros} from trials
+    where trials.comparison = ${comparison} and trials.ordinal = ${ordinal} and trial_counts.comparison = ${comparison}
+      and trial_counts.setting = trials.setting and part = ${partOf(ordinal)}`.execute(tx)
 }
 
 type Spoiled = TrialKey & { number: number; class: string; error: string; detail: unknown; artifacts: string | null }
@@ -306,44 +318,6 @@ export async function listChanged(db: Db, comparison: number, snapshot: string, 
     order by changed, ordinal limit ${limit}`.execute(db)
   return rows
 }
-
-export const findCalibration = (db: Db, digest: string, sandbox: string) =>
-  db
-    .selectFrom('task_calibrations')
-    .select([
-      'verify_mode as verifyMode',
-      'agent_network as agentNetwork',
-      'verifier_network as verifierNetwork',
-      'reason',
-    ])
-    .where('digest', '=', digest)
-    .where('sandbox', '=', sandbox)
-    .executeTakeFirst()
-
-type NewCalibration = { digest: string; sandbox: string } & Record<
-  'verify_mode' | 'agent_network' | 'verifier_network' | 'reason',
-  string | null
->
-
-export const insertCalibration = (db: Db, calibration: NewCalibration) =>
-  db
-    .insertInto('task_calibrations')
-    .values(calibration)
-    .onConflict((conflict) => conflict.columns(['digest', 'sandbox']).doNothing())
-    .execute()
-
-/** Runs `work` if nobody else holds the name, on a connection whose end gives it back. Undefined: somebody does. */
-export const ifUnlocked = <T>(db: Db, name: string, work: () => Promise<T>): Promise<{ done: T } | undefined> =>
-  db.connection().execute(async (own) => {
-    const { rows } = await sql<{ held: boolean }>`
-      select pg_try_advisory_lock(hashtextextended(${name}, 0)) as held`.execute(own)
-    if (!rows[0]?.held) return undefined
-    try {
-      return { done: await work() }
-    } finally {
-      await sql`select pg_advisory_unlock(hashtextextended(${name}, 0))`.execute(own)
-    }
-  })
 
 export async function listOldArtifacts(db: Db, days: number, limit: number) {
   return db

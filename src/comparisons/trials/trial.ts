@@ -1,20 +1,22 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { type Verdict, verdictOf } from '../../gateway/verdict.ts'
 import type { Blobs } from '../../platform/blobs/blob.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { Job, RunnableKind } from '../../platform/jobs/jobs.ts'
 import { SandboxUnavailable } from '../../sandboxes/sandbox.ts'
+import type { TrialRecord } from '../../trials/record.ts'
+import { openScratch } from '../../trials/scratch.ts'
 import { endIfDone, noteStarted, pause } from '../state.ts'
+import type { OnStep } from '../steps.ts'
 import { trialId } from '../trial-id.ts'
 import { keepArtifacts } from './artifacts.ts'
-import { calibrated, verifyingOf } from './calibrated.ts'
-import { CredentialGone, type Engine, type TaskOrder } from './engine.ts'
-import { type TrialPayload, trialKind } from './queue.ts'
-import { type Ending, rejoin, Superseded, settle } from './settle.ts'
+import { calibrated, verifyingOf } from './calibrated/calibrated.ts'
+import { CredentialGone, type Engine, type TaskOrder, type Verifying } from './engine.ts'
+import { type TrialPayload, trialKind } from './enqueue/enqueue.ts'
+import { type ModelTools, openModel } from './model.ts'
+import { type Ending, type Ran, rejoin, Superseded, settle } from './settle.ts'
 import { startTrial, type TrialFacts } from './sql.ts'
 
-export type TrialTools = {
-  db: Db
+export type TrialTools = ModelTools & {
   blobs: Blobs
   engine: Engine
   /** A folder for what trials leave until it is kept. It exists. */
@@ -22,7 +24,7 @@ export type TrialTools = {
   /** How long a trial waits before it is tried once more. */
   retryMs: number
   /** Called between every two writes. Tests break it there. */
-  step?: (name: string) => void
+  step?: OnStep
 }
 
 /** Runs trials in one sandbox. */
@@ -39,6 +41,7 @@ export const trialJob = (tools: TrialTools, sandbox: string): RunnableKind<Trial
 /** The conductor: it alone knows the order. Only the end is written down for good, once, under the lease. */
 async function runTrialJob(tools: TrialTools, job: Job<TrialPayload>): Promise<void> {
   const { db, step = () => {} } = tools
+  step('trial.claimed')
   const trial = await startTrial(db, job.payload)
   if (!trial) return
   step('trial.started')
@@ -46,6 +49,7 @@ async function runTrialJob(tools: TrialTools, job: Job<TrialPayload>): Promise<v
     return leave(job, trial, (tx) => pause(tx, trial.comparison, 'budget', 'The budget is spent. Resume with more.'))
   if (!isRunning(trial)) return leave(job, trial)
   if (trial.isFirst) await noteStarted(db, trial.comparison)
+  step('trial.noted')
 
   const ending = await attempt(tools, trial, job.signal)
   step('trial.ran')
@@ -77,22 +81,47 @@ async function leave(job: Job<TrialPayload>, trial: TrialFacts, work?: (tx: Db) 
 /** One attempt in a fresh sandbox. What goes wrong is an ending too; only an abort or a bug is thrown. */
 async function attempt(tools: TrialTools, trial: TrialFacts, signal: AbortSignal): Promise<Ending> {
   const { step = () => {} } = tools
-  const outputFolder = await mkdtemp(join(tools.folder, 'trial-'))
+  await using scratch = await openScratch(tools.folder)
+  const outputFolder = scratch.path
   try {
     const order = orderOf(trial, outputFolder)
     const verifying = verifyingOf(trial) ?? (await calibrated(tools, order, { signal }))
     step('trial.calibrated')
     if (verifying.kind === 'unfit') return { kind: 'unfit', error: verifying.reason }
     if (verifying.kind === 'broken') return { kind: 'broken', class: 'sandbox_error', error: verifying.error }
-    const { harness, credentialId } = trial
-    const record = await tools.engine.run({ ...order, harness, credentialId, verifying }, { signal })
-    return { kind: 'ran', record, ...(await keepArtifacts(tools.blobs, outputFolder, trialId(trial))) }
+    return await worked(tools, trial, { ...order, verifying }, signal)
   } catch (error) {
     signal.throwIfAborted()
     return stopped(error)
-  } finally {
-    await rm(outputFolder, { recursive: true, force: true })
   }
+}
+
+type Judged = Extract<Verdict, { kind: 'judged' }>
+type Worked = TaskOrder & { verifying: Verifying }
+
+/** Grant, sandbox, harness, verifier, cost: once each, in this order. The way to the model closes whatever happens. */
+async function worked(tools: TrialTools, trial: TrialFacts, order: Worked, signal: AbortSignal): Promise<Ending> {
+  const { step = () => {} } = tools
+  const { harness, harnessVersion, credentialId } = trial
+  const model = await openModel(tools, trial)
+  step('trial.granted')
+  try {
+    const wanted = { ...order, harness, harnessVersion, credentialId }
+    const record = await tools.engine.run(model ? { ...wanted, model: model.place } : wanted, { signal })
+    const spent = (await model?.close()) ?? null
+    const verdict = spent && verdictOf(record, spent)
+    if (verdict?.kind === 'stopped') return { kind: 'stopped', reason: 'credential', message: verdict.message }
+    const kept = await keepArtifacts(tools.blobs, order.outputFolder, trialId(trial))
+    return { kind: 'ran', record: verdict ? judged(record, verdict) : record, spent, ...kept }
+  } finally {
+    await model?.close()
+  }
+}
+
+/** What is not scored has no reward either. */
+function judged(record: TrialRecord, { state, class: word, error }: Judged): Ran {
+  const changed = { ...record, state, class: word, error }
+  return state === 'errored' ? { ...changed, reward: null, rewards: {} } : changed
 }
 
 const orderOf = (trial: TrialFacts, outputFolder: string): TaskOrder => ({
@@ -104,7 +133,7 @@ const orderOf = (trial: TrialFacts, outputFolder: string): TaskOrder => ({
 })
 
 /** The task asks for something that is not to be had here. */
-const UNSUITABLE = ['SandboxUnsupported', 'VariableMissing', 'TaskInvalid']
+const UNSUITABLE = ['SandboxUnsupported', 'VariableMissing', 'TaskInvalid', 'ModelUnfit', 'HarnessUnfit']
 
 /** What no further attempt will mend by itself stops the comparison until someone does. */
 function stopped(error: unknown): Ending {

@@ -24,7 +24,7 @@ import * as rows from './sql.ts'
 export type Names = {
   key: number
   submittedAt: Date | null
-  tasks: { name: string; digest: string }[]
+  tasks: Trial['task'][]
   settings: { id: string }[]
   attempts: number
 }
@@ -72,6 +72,9 @@ const Detail = z.object({
   rewards: z.record(z.string(), z.number()).default({}),
   timings: Timings.omit({ queue: true }).optional(),
   usage: Usage.nullable().default(null),
+  costSource: z.string().optional(),
+  modelsServed: z.array(z.string()).default([]),
+  levelMismatches: z.number().optional(),
   isolation: z.string().nullable().default(null),
   artifacts: z.array(KeptArtifact).default([]),
   error: z.string().optional(),
@@ -93,7 +96,7 @@ function trialOf(names: Names, row: rows.TrialRow): Trial {
     ...reusedFrom(row),
     timings: { queue: queueSeconds(names, row), ...(detail.timings ?? NO_TIMINGS) },
     usage: detail.usage,
-    ...costOf(row),
+    ...costOf(row, detail),
     isolation: detail.isolation,
     verifyMode: row.verify_mode,
     retries: row.retries,
@@ -103,8 +106,11 @@ function trialOf(names: Names, row: rows.TrialRow): Trial {
   }
 }
 
-const costOf = ({ cost_micros: micros }: rows.TrialRow) =>
-  micros === null ? { costUsd: null, costSource: null } : { costUsd: micros / 1e6, costSource: 'none' }
+/** Of a trial that asked nobody the source is `none`: it is free. */
+const costOf = ({ cost_micros: micros, state }: rows.TrialRow, { costSource }: z.infer<typeof Detail>) => ({
+  costUsd: micros === null ? null : micros / 1e6,
+  costSource: costSource ?? (micros === null || state === 'queued' ? null : 'none'),
+})
 
 const voidOf = ({ void_at: at, void_reason: reason }: rows.TrialRow): Pick<Trial, 'voided'> =>
   at === null ? {} : { voided: { reason: reason ?? '', at: at.toISOString() } }

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import type { Db } from '../../platform/db/db.ts'
-import { VERIFY_MODES } from '../../trials/record.ts'
-import type { Calibrated, Engine, TaskOrder, Watch } from './engine.ts'
+import type { Db } from '../../../platform/db/db.ts'
+import { VERIFY_MODES } from '../../../trials/record.ts'
+import type { Calibrated, Engine, TaskOrder, Watch } from '../engine.ts'
 import { findCalibration, ifUnlocked, insertCalibration } from './sql.ts'
 
 const WAIT_MS = 250

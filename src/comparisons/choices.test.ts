@@ -1,0 +1,85 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type TestApp, testApp } from '../../test/support/app.ts'
+import { type Comparing, comparing, QUICK } from '../../test/support/comparisons.ts'
+import { addModel, removeModel } from '../catalog/schema.ts'
+import { createCredential } from '../credentials/schema.ts'
+import { inBenchmark } from './schema.ts'
+
+const catalogId = 'custom/house'
+let app: TestApp
+let lab: Comparing
+let credentialId: string
+beforeAll(async () => {
+  app = await testApp()
+  lab = await comparing(app)
+  await app.call(addModel, {
+    body: {
+      ...{ catalogId, name: 'house-v1', label: 'House', protocol: 'gemini', baseUrl: 'https://models.example.com' },
+      ...{ reasoningLevels: ['low', 'xhigh'], defaultReasoningLevel: 'low', prices: { input: 1, output: 2 } },
+    },
+  })
+  const secret = { apiKey: 'sk-house-0123456789' }
+  const wish = { body: { kind: 'model' as const, provider: catalogId, name: 'Own', secret } }
+  credentialId = (await app.call(createCredential, wish)).body.id
+})
+afterAll(async () => app[Symbol.asyncDispose]())
+
+const choose = (over: object) => lab.create({ models: [{ catalogId, credentialId, harnesses: ['mini'], ...over }] })
+const errorsOf = async (over: object) => (await choose(over)).body.errors
+
+test('a model of one’s own is compared at its default level, and its settings say that it is custom', async () => {
+  const { status, body } = await choose({})
+  expect(status).toBe(202)
+  expect(body.settings).toMatchObject([
+    { id: `${catalogId}|mini|low`, provider: catalogId, custom: true, reasoningLevel: 'low', harness: 'mini' },
+  ])
+  expect(await choose({ reasoningLevel: 'xhigh' })).toMatchObject({ status: 202 })
+})
+
+test('a level that the model does not have is refused, once', async () => {
+  expect(await errorsOf({ reasoningLevel: 'high', harnesses: ['mini', 'pi'] })).toEqual([
+    { pointer: '/models/0/reasoningLevel', code: 'unknown_level', message: 'This model has the levels low, xhigh.' },
+  ])
+})
+
+test('a level that a harness cannot ask for exactly is refused for this harness', async () => {
+  expect(await errorsOf({ reasoningLevel: 'xhigh', harnesses: ['mini', 'pi'] })).toEqual([
+    {
+      pointer: '/models/0/harnesses/1',
+      code: 'level_out_of_reach',
+      message: 'pi cannot ask this model for xhigh, only for low.',
+    },
+  ])
+})
+
+test('a harness of another protocol is refused, and so is one that nobody knows', async () => {
+  for (const id of ['codex', 'oracle', 'no-such-one'])
+    expect(await errorsOf({ harnesses: [id] })).toMatchObject([
+      { pointer: '/models/0/harnesses/0', code: 'unknown_harness' },
+    ])
+})
+
+test('a credential of another provider is refused', async () => {
+  expect(await errorsOf({ credentialId: lab.reference })).toMatchObject([
+    { pointer: '/models/0/credentialId', code: 'credential_misfit' },
+  ])
+})
+
+test('the catalog tells which level each harness can ask for', async () => {
+  const { body } = await app.call(inBenchmark.catalog, { params: QUICK })
+  const find = (id: string) => body.models.find((model: { catalogId: string }) => model.catalogId === id)
+  expect(find(catalogId).harnessLevels).toMatchObject({ mini: ['low', 'xhigh'], pi: ['low'] })
+  expect(find('reference')).toMatchObject({ harnesses: ['oracle', 'nop'], reasoningLevels: ['none'] })
+  expect(body.models.length).toBeGreaterThan(25)
+  expect(body.harnesses.map(({ id }: { id: string }) => id)).toContain('mini')
+})
+
+test('the same request is the same comparison, also when its model is gone since', async () => {
+  const body = lab.body({ models: [{ catalogId, credentialId, harnesses: ['mini'] }] })
+  const ask = () => app.call(inBenchmark.create, { params: QUICK, body })
+  expect(await ask()).toMatchObject({ status: 202 })
+  await lab.work()
+  expect(await app.call(removeModel, { params: { slug: 'house' } })).toMatchObject({ status: 204 })
+  expect(await ask()).toMatchObject({ status: 202, body: { id: body.id } })
+  expect(await errorsOf({})).toMatchObject([{ pointer: '/models/0/catalogId', code: 'unknown_model' }])
+})

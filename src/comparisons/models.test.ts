@@ -1,0 +1,183 @@
+import { expect, test } from 'vitest'
+import { CANARY, comparingModels } from '../../test/support/model-comparing.ts'
+import { countLeft } from './trials/spend.ts'
+
+const USAGE = { input: 1000, cacheRead: 200, cacheWrite5m: 100, cacheWrite1h: 0, output: 50, reasoning: 20 }
+// 2, 0.20, 2.50 and 10 dollars for a million of each: 2000 + 40 + 250 + 500 micro-dollars.
+const CALL_USD = 0.00279
+const script = { tasks: [{ match: 'Work', turns: [{ say: 'Done.', usage: USAGE }] }] }
+
+const passed = { state: 'passed', class: 'verified', reward: 1, rewards: { reward: 1 } } as const
+const failed = { state: 'failed', class: 'agent_exit', reward: 0, rewards: { reward: 0 } } as const
+
+test('a trial costs what the provider bills for it, call by call, and the key is nowhere', async () => {
+  await using shop = await comparingModels(async (ask) => {
+    await ask()
+    await ask()
+    return passed
+  }, script)
+  const { body } = await shop.create({ models: shop.models })
+  await shop.work()
+
+  const status = await shop.read(body.id)
+  expect(status).toMatchObject({ state: 'completed', trials: { passed: 5 } })
+  expect(status.costUsd).toBeCloseTo(10 * CALL_USD, 6)
+  expect(status.settings[0]).toMatchObject({ accuracy: 100, harness: 'claude-code', reasoningLevel: 'high' })
+  expect(status.settings[0].costPerTaskUsd).toBeCloseTo(2 * CALL_USD, 6)
+  const [trial] = await shop.trials(body.id)
+  expect(trial).toMatchObject({
+    usage: { input: 2000, cacheRead: 400, cacheWrite: 200, output: 100, reasoning: 40 },
+    costSource: 'metered',
+  })
+  const first = await shop.app.call(shop.endpoints.calls, {
+    ...shop.at(body.id, { trialId: trial.id }),
+    query: { limit: '1' },
+  })
+  const cursor: string = first.body.nextCursor
+  const second = await shop.app.call(shop.endpoints.calls, {
+    ...shop.at(body.id, { trialId: trial.id }),
+    query: { cursor },
+  })
+  expect([...first.body.calls, ...second.body.calls]).toMatchObject([
+    { outcome: 'succeeded', status: 200, tries: 1, costSource: 'metered', levelMismatch: false },
+    { outcome: 'succeeded', costUsd: CALL_USD },
+  ])
+  expect(second.body.nextCursor).toBeNull()
+  expect(shop.provider.calls()).toHaveLength(10)
+  expect(shop.app.logged()).not.toContain(CANARY)
+})
+
+test('at its budget nothing new starts; with more it goes on where it was', async () => {
+  await using shop = await comparingModels(async (ask) => {
+    await ask()
+    return passed
+  }, script)
+  const { body } = await shop.create({ models: shop.models, budgetUsd: 2 * CALL_USD, concurrency: 1 })
+  await shop.work()
+  const paused = await shop.read(body.id)
+  expect(paused).toMatchObject({ state: 'paused', pause: { reason: 'budget' } })
+  expect(paused.trials.passed).toBeLessThan(5)
+  const before = shop.provider.calls().length
+
+  expect((await shop.resume(body.id, { budgetUsd: 1 })).status).toBe(202)
+  await shop.work()
+  expect(await shop.read(body.id)).toMatchObject({ state: 'completed', trials: { passed: 5 } })
+  expect(shop.provider.calls()).toHaveLength(5)
+  expect(before).toBe(paused.trials.passed)
+})
+
+test('a trial that runs into its own budget is told so, and judged by what is there', async () => {
+  const statuses: number[] = []
+  await using shop = await comparingModels(async (ask) => {
+    while (statuses.at(-1) !== 402) statuses.push(await ask())
+    return failed
+  }, script)
+  const { body } = await shop.create({ models: shop.models, trialBudgetUsd: 0.02 })
+  await shop.work()
+  expect(new Set(statuses)).toEqual(new Set([200, 402]))
+  const [trial] = await shop.trials(body.id)
+  expect(trial).toMatchObject({ state: 'failed', class: 'budget_stop' })
+  expect(trial.costUsd).toBeLessThanOrEqual(0.02)
+})
+
+test('a key that the provider does not take pauses the comparison, and a better one finishes it', async () => {
+  await using shop = await comparingModels(
+    async (ask) => {
+      await ask()
+      return failed
+    },
+    { ...script, keys: ['another key'] },
+  )
+  const { body } = await shop.create({ models: shop.models, concurrency: 1 })
+  await shop.work()
+  expect(await shop.read(body.id)).toMatchObject({
+    state: 'paused',
+    pause: { reason: 'credential' },
+    trials: { queued: 5, errored: 0 },
+    costUsd: 0,
+  })
+  shop.provider.setScript(script)
+  await shop.resume(body.id)
+  await shop.work()
+  expect(await shop.read(body.id)).toMatchObject({ state: 'completed', trials: { failed: 5 } })
+})
+
+test.each([401, 403, 500])(
+  'a request that the provider answers with %i, though it takes the key, stops nobody',
+  async (status) => {
+    await using shop = await comparingModels(
+      async (ask) => {
+        await ask()
+        await ask()
+        return failed
+      },
+      // The first call of the first trial is well; the second fails as often as it is tried, and no more.
+      { ...script, faults: [{ times: 1 }, { status, times: status === 500 ? 2 : 1 }] },
+    )
+    const { body } = await shop.create({ models: shop.models, concurrency: 1 })
+    await shop.work()
+    expect(await shop.read(body.id)).toMatchObject({ state: 'completed', trials: { failed: 5, errored: 0 } })
+  },
+)
+
+test('a provider that is broken is tried again twice, and then it is nobody’s score', async () => {
+  await using shop = await comparingModels(
+    async (ask) => {
+      await ask()
+      return failed
+    },
+    { ...script, faults: [{ status: 500, times: 10_000 }] },
+  )
+  const { body } = await shop.create({ models: shop.models })
+  await shop.work()
+  const [trial] = await shop.trials(body.id)
+  expect(trial).toMatchObject({ state: 'errored', class: 'provider_error', retries: 2, reward: null })
+  expect((await shop.read(body.id)).settings[0]).toMatchObject({ tasks: 0, accuracy: null })
+})
+
+test('a model that the provider does not have is the operator’s to mend, and nobody tries again', async () => {
+  await using shop = await comparingModels(
+    async (ask) => {
+      await ask()
+      return failed
+    },
+    { ...script, models: ['another'] },
+  )
+  const { body } = await shop.create({ models: shop.models })
+  await shop.work()
+  const [trial] = await shop.trials(body.id)
+  expect(trial).toMatchObject({ state: 'errored', class: 'operator_error', retries: 0 })
+})
+
+test('what a spoiled attempt has spent is spent, once', async () => {
+  let count = 0
+  await using shop = await comparingModels(async (ask) => {
+    await ask()
+    count += 1
+    return count === 1 ? { state: 'errored', class: 'sandbox_error', reward: null, error: 'It broke.' } : passed
+  }, script)
+  const { body } = await shop.create({ models: shop.models })
+  await shop.work()
+  const status = await shop.read(body.id)
+  expect(status.costUsd).toBeCloseTo(6 * CALL_USD, 6)
+  expect(status.settings[0].totalCostUsd).toBeCloseTo(5 * CALL_USD, 6)
+})
+
+test('what a canceled trial has spent is counted when the sweep comes by, once', async () => {
+  await using shop = await comparingModels(async (ask, order) => {
+    await ask()
+    if (shop.engine.orders[0] === order) await shop.cancel(id)
+    return passed
+  }, script)
+  const { body } = await shop.create({ models: shop.models, concurrency: 1 })
+  const id: string = body.id
+  await shop.work()
+  expect(await shop.read(id)).toMatchObject({ state: 'canceled', costUsd: 0 })
+  await shop.app.database.db
+    .updateTable('gateway_grants')
+    .set({ closed_at: new Date(Date.now() - 3_600_000) })
+    .execute()
+  await countLeft(shop.app.database.db)
+  await countLeft(shop.app.database.db)
+  expect((await shop.read(id)).costUsd).toBeCloseTo(CALL_USD, 6)
+})

@@ -1,0 +1,21 @@
+/** Between every two writes of a submission and of a trial, in their order. Tests stop everything at each of them. */
+export const STEPS = [
+  'submit.claimed',
+  'submit.downloaded',
+  'submit.frozen',
+  'submit.inserted',
+  'submit.planned',
+  'submit.queued',
+  'submit.enqueued',
+  'trial.claimed',
+  'trial.started',
+  'trial.noted',
+  'trial.calibrated',
+  'trial.granted',
+  'trial.ran',
+  'trial.stored',
+  'trial.finished',
+] as const
+
+/** Hears that a step is reached. */
+export type OnStep = (step: (typeof STEPS)[number]) => void

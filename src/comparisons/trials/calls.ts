@@ -1,0 +1,40 @@
+import type { Call } from '../../gateway/ledger.ts'
+import { listCallsOf } from '../../gateway/spend.ts'
+import type { Usage } from '../../gateway/wire.ts'
+import type { Db } from '../../platform/db/db.ts'
+import type { TrialCall } from '../shapes/schema.ts'
+import { subjectOf } from './spend.ts'
+import type { TrialKey } from './sql.ts'
+
+type Page = { limit: number; cursor?: string | undefined }
+
+/** The calls of all attempts of a trial, the oldest first. */
+export async function listTrialCalls(db: Db, workspaceId: string, trial: TrialKey, { limit, cursor }: Page) {
+  const holder = { workspaceId, subject: subjectOf(trial) }
+  const found = await listCallsOf(db, holder, { limit: limit + 1, after: cursor })
+  const calls = found.slice(0, limit).map(shown)
+  return { calls, nextCursor: found.length > limit ? (calls.at(-1)?.id ?? null) : null }
+}
+
+const shown = (call: Call): TrialCall => ({
+  id: call.id,
+  at: call.startedAt.toISOString(),
+  protocol: call.protocol,
+  model: call.servedModel,
+  askedFor: call.helper,
+  outcome: call.outcome,
+  status: call.status,
+  failure: call.failure,
+  tries: call.tries,
+  usage: shownUsage(call.usage),
+  costUsd: call.costMicros === null ? null : call.costMicros / 1e6,
+  costSource: call.costSource,
+  firstByteMs: call.firstByteMs,
+  totalMs: call.totalMs,
+  levelMismatch: call.levelAsked !== null,
+})
+
+/** As it is shown everywhere: how long something is cached matters only to its price. */
+export const shownUsage = ({ input, cacheRead, cacheWrite5m, cacheWrite1h, output, reasoning }: Usage) => ({
+  ...{ input, cacheRead, cacheWrite: cacheWrite5m + cacheWrite1h, output, reasoning },
+})
