@@ -1,0 +1,46 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { OPERATOR_KEY, type TestApp, testApp } from '../test/support/app.ts'
+import { releasing } from '../test/support/releases.ts'
+import { assay } from './test-support.ts'
+
+let app: TestApp
+beforeAll(async () => {
+  app = await testApp()
+})
+afterAll(() => app[Symbol.asyncDispose]())
+
+const run = (...args: string[]) => assay(args, { env: { ASSAY_URL: app.url, ASSAY_KEY: app.adminKey } })
+
+test('results are previewed, published, listed and withdrawn', async () => {
+  const lab = await releasing(app)
+  await lab.ran({ id: 'acme/a|mini|low', cells: 'pppfff' }, { id: 'acme/b|mini|low', cells: 'ppppff', micros: null })
+  const repo = ['--repo', `${lab.place.owner}/${lab.place.name}`]
+  const preview = await run('releases', 'preview', ...repo)
+  expect(preview.out).toMatch(/acme\/a\|mini\|low +3\/6 +50 % \(\d+–\d+\) +\$0.001 +yes +yes/)
+  expect(preview.out).toMatch(/acme\/b\|mini\|low .*cost_unknown/)
+  const [, fingerprint = ''] = /Fingerprint: (\w+)/.exec(preview.err) ?? []
+
+  expect((await run('releases', 'publish', ...repo, '--fingerprint', 'old')).code).toBe(2)
+  const refused = await run('releases', 'publish', ...repo, '--setting', 'acme/a|mini|low', 'acme/b|mini|low')
+  expect([refused.code, refused.err]).toEqual([1, expect.stringContaining('cost_unknown')])
+  const published = await run('releases', 'publish', ...repo, '--fingerprint', fingerprint, '--publish-tasks')
+  expect([published.code, published.err]).toEqual([0, expect.stringContaining('new release')])
+  const id = published.out.trim()
+  const again = await run('releases', 'publish', ...repo, '--json')
+  expect(JSON.parse(again.out).releaseId).toBe(id)
+  expect((await run('releases', 'list', ...repo)).out).toMatch(new RegExp(`${id} .* 6 +1 +shown`))
+
+  expect((await run('releases', 'withdraw', id, ...repo)).code).toBe(2)
+  expect((await run('releases', 'withdraw', 'no-id', ...repo, '--reason', 'x')).code).toBe(2)
+  expect((await run('releases', 'withdraw', id, ...repo, '--reason', 'A broken task.')).code).toBe(0)
+  expect((await run('releases', 'list', ...repo)).out).toContain('withdrawn: A broken task.')
+})
+
+test('the operator verifies a workspace, and takes it back', async () => {
+  const asOperator = (...args: string[]) =>
+    assay(args, { env: { ASSAY_URL: app.url, ASSAY_OPERATOR_KEY: OPERATOR_KEY } })
+  const verified = await asOperator('orgs', 'verify', 'local', '--json')
+  expect(JSON.parse(verified.out)).toMatchObject({ login: 'local' })
+  expect((await asOperator('orgs', 'verify', 'local', '--undo')).err).toContain('not verified any more')
+  expect((await asOperator('orgs', 'verify', 'nobody')).code).toBe(1)
+})

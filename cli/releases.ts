@@ -1,0 +1,153 @@
+import type { Command } from 'commander'
+import { call } from '../src/platform/http/client.ts'
+import type { Preview, PreviewSetting, PublishedRelease } from '../src/releases/shapes/schema.ts'
+import { WrongUse } from './failure.ts'
+import { withExample } from './help.ts'
+import { repositoryName } from './repository-name.ts'
+import { listAll, openService, requireId, type Service } from './service.ts'
+import { note, print, printJson, type Shell } from './shell.ts'
+import { moment, printTable } from './table.ts'
+
+const REPO = ['--repo <repository>', 'owner/name'] as const
+const SETTING = ['--setting <id...>', 'only these (default: all that can be published)'] as const
+
+type RepoFlag = { repo: string }
+type ChooseFlags = RepoFlag & { setting?: string[] }
+type PublishFlags = ChooseFlags & { publishTasks?: boolean; fingerprint?: string }
+
+export function addReleasesCommands(assay: Command, shell: Shell): void {
+  const releases = assay.command('releases').description('Published results of a repository').helpCommand(false)
+  withExample(
+    releases
+      .command('preview')
+      .description('Show what a release would say, and what stands in its way')
+      .requiredOption(...REPO)
+      .option(...SETTING)
+      .action((flags: ChooseFlags, command: Command) => preview(shell, command, flags)),
+    'assay releases preview --repo lab/demo',
+  )
+  withExample(
+    releases
+      .command('publish')
+      .description('Publish results; everybody can read them')
+      .requiredOption(...REPO)
+      .option(...SETTING)
+      .option('--fingerprint <text>', 'of the preview that you have seen: refused when results have changed since')
+      .option(
+        '--publish-tasks',
+        'also the files of the tasks; what was public once cannot be taken back from its readers',
+      )
+      .action((flags: PublishFlags, command: Command) => publish(shell, command, flags)),
+    'assay releases publish --repo lab/demo',
+  )
+  withExample(
+    releases
+      .command('list')
+      .description('List the releases, newest first')
+      .requiredOption(...REPO)
+      .action((flags: RepoFlag, command: Command) => list(shell, command, flags)),
+    'assay releases list --repo lab/demo',
+  )
+  withExample(
+    releases
+      .command('withdraw')
+      .description('Withdraw a release: it is not shown any more, and the history says why')
+      .argument('<release>', 'its id')
+      .requiredOption(...REPO)
+      .requiredOption('--reason <text>', 'everybody can read it')
+      .action((id: string, flags: RepoFlag & { reason: string }, command: Command) =>
+        withdraw(shell, command, { id, ...flags }),
+      ),
+    'assay releases withdraw 0190… --repo lab/demo --reason "Two tasks were broken."',
+  )
+}
+
+const contract = () => import('../src/releases/schema.ts')
+
+const placeOf = ({ org }: Service, { repo }: RepoFlag) => ({ org, ...repositoryName(repo) })
+
+async function readPreview(service: Service, flags: ChooseFlags): Promise<Preview> {
+  const { previewRelease } = await contract()
+  const query = flags.setting ? { setting: flags.setting } : {}
+  return (await call(service, previewRelease, { params: placeOf(service, flags), query })).body
+}
+
+async function preview(shell: Shell, command: Command, flags: ChooseFlags): Promise<void> {
+  repositoryName(flags.repo)
+  const service = await openService(shell, command)
+  const body = await readPreview(service, flags)
+  if (service.json) return printJson(shell, body)
+  printTable<PreviewSetting>(shell, body.settings, [
+    ['SETTING', ({ key }) => key],
+    ['PASSED', ({ passed, tasks }) => `${passed}/${tasks}`],
+    ['ACCURACY', accuracyOf],
+    ['PER TASK', ({ costPerTaskUsd }) => (costPerTaskUsd === null ? '-' : `$${costPerTaskUsd}`)],
+    ['FRONTIER', ({ onFrontier }) => (onFrontier ? 'yes' : '')],
+    ['PUBLISHABLE', ({ publishable, reason }) => (publishable ? 'yes' : (reason ?? 'no'))],
+  ])
+  for (const { message } of body.blockers) note(shell, `In the way: ${message}`)
+  note(shell, `${body.tasks} tasks. Head: ${body.head ?? 'none'}. Fingerprint: ${body.fingerprint}`)
+}
+
+function accuracyOf({ accuracy, stats }: PreviewSetting): string {
+  if (accuracy === null) return '-'
+  const interval = stats?.ci95 ? ` (${Math.round(stats.ci95.low)}–${Math.round(stats.ci95.high)})` : ''
+  return `${Math.round(accuracy * 10) / 10} %${interval}`
+}
+
+async function publish(shell: Shell, command: Command, flags: PublishFlags): Promise<void> {
+  repositoryName(flags.repo)
+  const service = await openService(shell, command)
+  const seen = await readPreview(service, flags)
+  if (flags.fingerprint !== undefined && flags.fingerprint !== seen.fingerprint)
+    throw new WrongUse('Results have changed since that preview. Look at a new one.')
+  const settings = flags.setting ?? seen.settings.filter(({ publishable }) => publishable).map(({ key }) => key)
+  const { publishRelease } = await contract()
+  const { status, body } = await call(service, publishRelease, {
+    params: placeOf(service, flags),
+    body: {
+      ...{ settings, head: seen.head, fingerprint: seen.fingerprint },
+      publishTasks: flags.publishTasks ?? false,
+    },
+  })
+  if (service.json) return printJson(shell, body)
+  note(
+    shell,
+    status === 201 ? `${body.repository.fullName} has a new release.` : 'Nothing has changed since the last release.',
+  )
+  print(shell, body.releaseId)
+}
+
+async function list(shell: Shell, command: Command, flags: RepoFlag): Promise<void> {
+  const { listReleases } = await contract()
+  repositoryName(flags.repo)
+  const service = await openService(shell, command)
+  const params = placeOf(service, flags)
+  const { items } = await listAll<PublishedRelease>(async (query) => {
+    const { body } = await call(service, listReleases, { params, query })
+    return { items: body.releases, nextCursor: body.nextCursor }
+  })
+  if (service.json) return printJson(shell, { releases: items, nextCursor: null })
+  printTable(shell, items, [
+    ['RELEASE', ({ releaseId }) => releaseId],
+    ['RELEASED', ({ releasedAt }) => moment(releasedAt, '-')],
+    ['TASKS', ({ tasks }) => String(tasks)],
+    ['SETTINGS', ({ settings }) => String(settings.length)],
+    ['STATE', ({ isHead, withdrawn }) => (withdrawn ? `withdrawn: ${withdrawn.reason}` : isHead ? 'shown' : '')],
+  ])
+}
+
+async function withdraw(
+  shell: Shell,
+  command: Command,
+  wish: RepoFlag & { id: string; reason: string },
+): Promise<void> {
+  const { withdrawRelease } = await contract()
+  const releaseId = requireId(wish.id, 'assay releases list')
+  repositoryName(wish.repo)
+  const service = await openService(shell, command)
+  const params = { ...placeOf(service, wish), releaseId }
+  const { body } = await call(service, withdrawRelease, { params, body: { reason: wish.reason } })
+  if (service.json) return printJson(shell, body)
+  note(shell, `The release ${releaseId} is withdrawn.`)
+}

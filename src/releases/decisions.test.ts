@@ -1,0 +1,257 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { frontierOf, isComplete, microsOf, passedOf, perTaskUsd, type Result, resultsOf, tasksOf } from './aggregate.ts'
+import { canonicalJson, type Json } from './canonical-json.ts'
+import { chosenCohort, type TrialFact } from './cohort.ts'
+import { contentHash, fingerprint } from './fingerprint.ts'
+import { picks } from './picks.ts'
+import { SETTINGS, setting, TASKS, trial, trials } from './testing/made-up.ts'
+
+const approved = new Set(TASKS)
+const facts = SETTINGS.map((id) => setting(id))
+const publishable = (results: Result[]) => results.filter(({ reason }) => reason === undefined)
+
+test('neither the order of trials nor of settings changes anything', () => {
+  fc.assert(
+    fc.property(trials, fc.infiniteStream(fc.nat()), (all, numbers) => {
+      const shuffled = shuffle(all, numbers)
+      const before = resultsOf(facts, all, approved)
+      const after = resultsOf(shuffle(facts, numbers), shuffled, new Set(shuffle(TASKS, numbers)))
+      expect(after).toEqual(before)
+      expect(fingerprint(shuffle(after, numbers), shuffle(TASKS, numbers))).toBe(fingerprint(before, TASKS))
+      expect(frontierOf(shuffle(publishable(after), numbers))).toEqual(frontierOf(publishable(before)))
+      expect(contentHash(shuffle(after, numbers))).toBe(contentHash(before))
+    }),
+  )
+})
+
+function shuffle<T>(list: readonly T[], numbers: Iterable<number>): T[] {
+  const keys = Iterator.from(numbers).take(list.length).toArray()
+  return list
+    .map((value, place) => ({ value, key: keys[place] ?? 0 }))
+    .sort((a, b) => a.key - b.key)
+    .map(({ value }) => value)
+}
+
+test('the first trial stands for a task, not the best and not the one that ended first', () => {
+  const own = { setting: 'a|x|low', task: 't1' }
+  const found = chosenCohort(
+    [
+      trial({ ...own, comparison: 2, comparedAt: 2000, attempt: 1, state: 'passed' }),
+      trial({ ...own, comparison: 1, comparedAt: 1000, attempt: 2, state: 'passed' }),
+      trial({ ...own, comparison: 1, comparedAt: 1000, attempt: 1, state: 'failed', costMicros: 7 }),
+    ],
+    approved,
+  )
+  expect(found?.cells).toMatchObject([{ task: 't1', passed: false, costMicros: 7, trials: 3, passes: 2 }])
+})
+
+test('a spoiled or voided first trial leaves its place to the next', () => {
+  const own = { setting: 'a|x|low', task: 't1' }
+  const errored = trial({ ...own, attempt: 1, state: 'errored', verifyMode: null })
+  const voided = trial({ ...own, attempt: 2, state: 'failed', isVoided: true })
+  const found = chosenCohort([errored, voided, trial({ ...own, attempt: 3 })], approved)
+  expect(found).toMatchObject({ errored: 1, cells: [{ passed: true, trials: 1 }] })
+  expect(chosenCohort([errored, voided], approved)).toBeUndefined()
+})
+
+test('a trial that was used again counts once, and a void of one use voids it', () => {
+  const own = { setting: 'a|x|low', task: 't1', trial: 'the one' }
+  const copy = trial({ ...own, comparison: 2, comparedAt: 2000 })
+  expect(chosenCohort([trial(own), copy], approved)?.cells).toMatchObject([{ trials: 1 }])
+  expect(chosenCohort([trial({ ...own, isVoided: true }), copy], approved)).toBeUndefined()
+  const [result] = resultsOf([setting('a|x|low')], [trial({ ...own, isVoided: true }), copy], approved)
+  expect(result).toMatchObject({ voided: 1, reason: 'no_results' })
+})
+
+test('one cohort: the one with most approved tasks, of ties the newest, and nothing of another', () => {
+  const at = (task: string, version: string, comparison: number) =>
+    trial({ setting: 'a|x|low', task, harnessVersion: version, comparison, comparedAt: 1000 * comparison })
+  const versionOf = (all: TrialFact[], tasks = approved) => chosenCohort(all, tasks)?.cohort.harnessVersion
+  const older = [at('t1', '1', 1), at('t2', '1', 1)]
+  expect(versionOf([...older, at('t1', '2', 2)])).toBe('1')
+  expect(versionOf([...older, at('t1', '2', 2), at('t2', '2', 2)])).toBe('2')
+  expect(versionOf([...older, at('t1', '2', 2)], new Set(['t1']))).toBe('2')
+  expect(chosenCohort([...older, at('t3', '2', 2)], approved)?.cells.map(({ task }) => task)).toEqual(['t1', 't2'])
+  const modes = [trial({ setting: 'a|x|low', task: 't1', verifyMode: 'snapshot' }), ...older.slice(1)]
+  expect(chosenCohort([...modes, at('t3', '1', 1)], approved)?.cohort.verifyMode).toBe('workspace')
+})
+
+test('a declined task is gone from the results', () => {
+  const all = ['t1', 't2'].map((task) => trial({ setting: 'a|x|low', task }))
+  const [before] = resultsOf([setting('a|x|low')], all, approved)
+  const [after] = resultsOf([setting('a|x|low')], all, new Set(['t1']))
+  expect([before?.cells.length, after?.cells.length]).toEqual([2, 1])
+})
+
+test('what can be published has a result for its tasks and a cost for each of these', () => {
+  const all = [
+    trial({ setting: 'a|x|low', task: 't1' }),
+    trial({ setting: 'b|x|low', task: 't1', costMicros: null }),
+    trial({ setting: 'b|y|high', task: 't1', state: 'errored' }),
+    trial({ setting: 'r|x|none', task: 't1' }),
+  ]
+  const settings = [...facts.slice(0, 3), setting('r|x|none', { isReference: true })]
+  expect(resultsOf(settings, all, approved).map(({ id, reason }) => [id, reason])).toEqual([
+    ['a|x|low', undefined],
+    ['b|x|low', 'cost_unknown'],
+    ['b|y|high', 'no_results'],
+    ['r|x|none', 'reference'],
+  ])
+})
+
+test('accuracy and costs follow from whole numbers', () => {
+  fc.assert(
+    fc.property(trials, (all) => {
+      const chosen = publishable(resultsOf(facts, all, approved))
+      const tasks = tasksOf(chosen)
+      for (const result of chosen) {
+        expect(result.cells.every(({ task }) => tasks.includes(task))).toBe(true)
+        expect(passedOf(result)).toBeLessThanOrEqual(result.cells.length)
+        expect(Number.isSafeInteger(microsOf(result))).toBe(true)
+        expect(isComplete(result, tasks)).toBe(result.cells.length === tasks.length)
+      }
+    }),
+  )
+  expect([perTaskUsd(1, 2), perTaskUsd(1, 3), perTaskUsd(2, 3), perTaskUsd(10_000_000, 3)]).toEqual([
+    ...[0.000001, 0, 0.000001, 3.333333],
+  ])
+})
+
+test('a setting that another beats never changes the frontier, and an incomplete one is never on it', () => {
+  fc.assert(
+    fc.property(trials, fc.integer({ min: 1, max: 1_000_000 }), (all, dearer) => {
+      const chosen = publishable(resultsOf(facts, all, approved))
+      const before = frontierOf(chosen)
+      for (const id of before) expect(chosen.find((each) => each.id === id)?.cells.length).toBe(tasksOf(chosen).length)
+      const model = chosen.find(({ id }) => id === before[0])
+      if (!model) return
+      const cells = model.cells.map((cell) => ({ ...cell, passed: false, costMicros: (cell.costMicros ?? 0) + dearer }))
+      expect(frontierOf([...chosen, { ...model, id: 'dominated', cells }])).toEqual(before)
+      expect(frontierOf([...chosen, { ...model, id: '~tie' }])).toContain('~tie')
+      expect(frontierOf([...chosen, { ...model, id: 'gap', cells: model.cells.slice(1) }])).toEqual(before)
+    }),
+  )
+})
+
+const CHANGES: [string, (result: Result) => Result][] = [
+  ['another verdict', (result) => withCell(result, { passed: true, passes: 1 })],
+  ['another cost', (result) => withCell(result, { costMicros: 8 })],
+  ['a cost that is not known', (result) => withCell(result, { costMicros: null })],
+  ['one more attempt', (result) => withCell(result, { trials: 2 })],
+  [
+    'tokens',
+    (result) => withCell(result, { usage: { input: 1, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 } }),
+  ],
+  ['another task', (result) => withCell(result, { task: 't2' })],
+  ['a harness version', (result) => ({ ...result, cohort: { harnessVersion: '2', sandbox: 's', verifyMode: 'm' } })],
+  ['an isolation', (result) => ({ ...result, isolation: 'mixed' })],
+  ['a label', (result) => ({ ...result, model: { ...result.model, label: 'New' } })],
+  ['an error more', (result) => ({ ...result, errored: 1 })],
+  ['a void more', (result) => ({ ...result, voided: 1 })],
+]
+
+const withCell = (result: Result, over: Partial<Result['cells'][number]>): Result => ({
+  ...result,
+  cells: result.cells.map((cell) => ({ ...cell, ...over })),
+})
+
+test('the fingerprint changes with every published fact, and with nothing else', () => {
+  const one = { setting: 'a|x|low', task: 't1', state: 'failed' } as const
+  const results = resultsOf([setting('a|x|low')], [trial(one)], approved)
+  const before = fingerprint(results, approved)
+  const seen = new Set([before])
+  for (const [what, change] of CHANGES) {
+    const after = fingerprint(results.map(change), approved)
+    expect(seen.has(after), what).toBe(false)
+    seen.add(after)
+    expect(contentHash(results.map(change)), what).not.toBe(contentHash(results))
+  }
+  expect(fingerprint(results, ['t1'])).not.toBe(before)
+  const later = resultsOf(
+    [setting('a|x|low')],
+    [trial({ ...one, comparison: 9, comparedAt: 99, attempt: 2, trial: 'other' })],
+    approved,
+  )
+  expect(fingerprint(later, approved)).toBe(before)
+})
+
+test('a selection has a hash of its own, which others’ results do not touch', () => {
+  const all = SETTINGS.map((id) => trial({ setting: id, task: 't1' }))
+  const [first, second] = resultsOf(facts, all, approved)
+  const [again, changed] = resultsOf(
+    facts,
+    [...all.slice(0, 1), trial({ setting: 'b|x|low', task: 't1', state: 'failed' })],
+    approved,
+  )
+  if (!first || !second || !again || !changed) throw new Error('There should be results.')
+  expect(contentHash([again])).toBe(contentHash([first]))
+  expect(contentHash([changed])).not.toBe(contentHash([second]))
+  expect(contentHash([first, second])).not.toBe(contentHash([first]))
+})
+
+const candidate = (id: string, passed: number, tasks = 20) => ({ id, passed, tasks })
+
+test('picks name the cheapest, the most accurate and the best value, one entry for each setting', () => {
+  const never = () => false
+  const always = () => true
+  expect(picks([], never)).toEqual([])
+  expect(picks([candidate('a', 5, 19)], never)).toEqual([{ id: 'a', roles: ['cheapest', 'most-accurate'] }])
+  const two = [candidate('a', 5), candidate('b', 9)]
+  expect(picks(two, always)).toEqual([
+    { id: 'a', roles: ['cheapest'] },
+    { id: 'b', roles: ['most-accurate', 'best-value'] },
+  ])
+  expect(picks(two, never)).toEqual([
+    { id: 'a', roles: ['cheapest', 'best-value'] },
+    { id: 'b', roles: ['most-accurate'] },
+  ])
+  const three = [candidate('a', 5), candidate('b', 8), candidate('c', 9)]
+  expect(picks(three, (id) => id === 'a').map(({ id, roles }) => [id, ...roles])).toEqual([
+    ['a', 'cheapest'],
+    ['c', 'most-accurate'],
+    ['b', 'best-value'],
+  ])
+  expect(picks([candidate('a', 9), candidate('b', 9)], never)[0]).toEqual({
+    id: 'a',
+    roles: ['cheapest', 'most-accurate', 'best-value'],
+  })
+})
+
+test('canonical JSON is that of RFC 8785', () => {
+  // Section 3.2.2 of the RFC, and the order of its section 3.2.3.
+  const numbers: [number, string][] = [
+    [Number('333333333.33333329'), '333333333.3333333'],
+    [1e30, '1e+30'],
+    [4.5, '4.5'],
+    [2e-3, '0.002'],
+    [0.000000000000000000000000001, '1e-27'],
+    [-0, '0'],
+    [5e-324, '5e-324'],
+    [9007199254740992, '9007199254740992'],
+    [295147905179352830000, '295147905179352830000'],
+    [999999999999999900000, '999999999999999900000'],
+    [1e21, '1e+21'],
+    [9.999999999999997e-7, '9.999999999999997e-7'],
+    [0.000001, '0.000001'],
+  ]
+  for (const [value, text] of numbers) expect(canonicalJson(value)).toBe(text)
+  const text = '\u20ac$\u000F\u000aA\'\u0042\u0022\u005c\\"\u0000/'
+  expect(canonicalJson({ numbers: [1, 2.5], string: text, literals: [null, true, false] })).toBe(
+    `{"literals":[null,true,false],"numbers":[1,2.5],"string":${'"€$\\u000f\\nA\'B\\"\\\\\\\\\\"\\u0000/"'}}`,
+  )
+  const order = { '\u20ac': 1, '\r': 2, '\ufb33': 3, '1': 4, '\u{1f600}': 5, '\u0080': 6, '\u00f6': 7 }
+  expect(canonicalJson(order)).toBe('{"\\r":2,"1":4,"\u0080":6,"ö":7,"€":1,"😀":5,"\ufb33":3}')
+  for (const wrong of [Number.NaN, Number.POSITIVE_INFINITY, '\ud800', { '\udfff': 1 }])
+    expect(() => canonicalJson(wrong)).toThrow(TypeError)
+})
+
+test('canonical JSON says the same of the same value, and reads back as it', () => {
+  fc.assert(
+    fc.property(fc.jsonValue({ stringUnit: 'grapheme' }), (value) => {
+      const text = canonicalJson(value as Json)
+      expect(JSON.parse(text)).toEqual(JSON.parse(JSON.stringify(value)))
+      expect(canonicalJson(JSON.parse(text))).toBe(text)
+    }),
+  )
+})

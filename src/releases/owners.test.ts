@@ -1,0 +1,82 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { OPERATOR_KEY, type TestApp, testApp } from '../../test/support/app.ts'
+import { releasing } from '../../test/support/releases.ts'
+import { readResults } from '../results/schema.ts'
+import { mayPublish } from './owners.ts'
+import * as schema from './schema.ts'
+
+let app: TestApp
+beforeAll(async () => {
+  app = await testApp()
+})
+afterAll(() => app[Symbol.asyncDispose]())
+
+async function twoSettings() {
+  const lab = await releasing(app)
+  await lab.ran({ id: 'acme/small|mini|low', cells: 'ppffff' }, { id: 'acme/large|mini|high', cells: 'pppppf' })
+  return lab
+}
+
+test('who publishes under which owner', () => {
+  const git = { source_kind: 'git' as const, owner: 'Lab' }
+  const owners = new Map([['lab', 'acme']])
+  const cases: [boolean, Parameters<typeof mayPublish>][] = [
+    [true, [{ ...git, source_kind: 'github' }, 'anybody', { publicOwners: owners, isOnlyWorkspace: false }]],
+    [true, [git, 'local', { publicOwners: undefined, isOnlyWorkspace: true }]],
+    [false, [git, 'local', { publicOwners: undefined, isOnlyWorkspace: false }]],
+    [true, [git, 'Acme', { publicOwners: owners, isOnlyWorkspace: false }]],
+    [false, [git, 'local', { publicOwners: owners, isOnlyWorkspace: true }]],
+    [false, [{ ...git, owner: 'other' }, 'acme', { publicOwners: owners, isOnlyWorkspace: false }]],
+  ]
+  for (const [may, asked] of cases) expect(mayPublish(...asked)).toBe(may)
+})
+
+describe('owners', () => {
+  test('a verified owner stands for its own line, and for those that it endorses', async () => {
+    const lab = await twoSettings()
+    const { owner, name } = lab.place
+    await lab.publishAll()
+    const own = await app.otherWorkspace(owner)
+    const params = { org: own.login, owner, name, publisher: 'local' }
+    const endorse = () => app.call(schema.putEndorsement, { params, key: own.key })
+    const endorsed = async () => (await app.call(readResults, { params: lab.place, key: null })).body.lines[0].endorsed
+    expect(await endorse()).toMatchObject({ status: 403, body: { code: 'not_the_owner' } })
+    const verify = (login: string) => app.call(schema.verifyWorkspace, { params: { login }, key: OPERATOR_KEY })
+    expect(await verify(owner.toUpperCase())).toMatchObject({ status: 200, body: { login: owner } })
+    expect((await verify('nobody')).status).toBe(404)
+    expect(await endorse()).toMatchObject({ status: 200, body: { repository: `${owner}/${name}`, publisher: 'local' } })
+    expect((await endorse()).status).toBe(200)
+    expect(await endorsed()).toBe(true)
+    expect((await app.call(schema.readEndorsement, { params, key: own.key })).status).toBe(200)
+    expect(
+      (await app.call(schema.putEndorsement, { params: { ...params, publisher: 'nobody' }, key: own.key })).status,
+    ).toBe(404)
+    expect((await app.call(schema.putEndorsement, { params: { ...params, org: 'local' } })).status).toBe(403)
+    const unverify = () => app.call(schema.unverifyWorkspace, { params: { login: owner }, key: OPERATOR_KEY })
+    expect((await unverify()).status).toBe(204)
+    expect(await endorsed()).toBe(false)
+    await verify(owner)
+    expect(await endorsed()).toBe(true)
+    const remove = () => app.call(schema.deleteEndorsement, { params, key: own.key })
+    expect((await remove()).status).toBe(204)
+    expect((await remove()).status).toBe(404)
+    expect(await endorsed()).toBe(false)
+    expect((await app.call(schema.readEndorsement, { params, key: own.key })).status).toBe(404)
+  })
+
+  test('with more than one workspace plain git is published only under assigned owners', async () => {
+    const lab = await twoSettings()
+    await app.otherWorkspace('second')
+    expect((await lab.preview()).blockers).toMatchObject([{ code: 'owner_not_assigned' }])
+    expect(await lab.publishAll()).toMatchObject({ status: 422, body: { code: 'owner_not_assigned' } })
+    await using assigned = await testApp(
+      {
+        ASSAY_PUBLIC_OWNERS: `x=y,${lab.place.owner.toUpperCase()}=Local`,
+        ASSAY_CREDENTIAL_STORAGE: 'off',
+      },
+      app.database,
+    )
+    const own = await assigned.call(schema.previewRelease, { params: lab.place })
+    expect(own.body.blockers).toEqual([])
+  })
+})

@@ -1,0 +1,105 @@
+import { type Db, transact } from '../platform/db/db.ts'
+import { type Page, paged } from '../platform/http/page.ts'
+import { notFound, Problem } from '../platform/problem.ts'
+import type { RepositoryRow } from '../repos/repos.ts'
+import { type By, record } from '../workspaces/audit.ts'
+import { findWorkspaceByLogin } from '../workspaces/workspaces.ts'
+import { documentOf } from './preview.ts'
+import type { ReleaseTools } from './publish.ts'
+import { releaseWithdrawn } from './schema.ts'
+import { type PublishedRelease, type Release, SettingPicks } from './shapes/schema.ts'
+import * as rows from './sql.ts'
+
+export type ReleaseRow = rows.ReleaseRow
+
+export async function listReleases(db: Db, repository: RepositoryRow, page: Page) {
+  const newest = await rows.findNewest(db, repository.key)
+  const found = await rows.listReleaseRows(db, repository.key, page)
+  const place = (row: ReleaseRow) => ({ at: row.released_at, id: row.id })
+  const { items, nextCursor } = paged(found, page.limit, (row) => publishedOf(row, newest), place)
+  return { releases: items, nextCursor }
+}
+
+export async function readReleaseRow(db: Db, { key }: RepositoryRow, id: string): Promise<ReleaseRow> {
+  const row = await rows.findReleaseRow(db, key, id)
+  if (row) return row
+  throw new Problem(notFound, `There is no release ${id} here.`)
+}
+
+export const readRelease = async (db: Db, row: ReleaseRow): Promise<PublishedRelease> =>
+  publishedOf(row, await rows.findNewest(db, row.repository))
+
+export const publishedOf = (row: ReleaseRow, newest: ReleaseRow | undefined): PublishedRelease => ({
+  ...documentOf(row),
+  isHead: row.id === newest?.id && row.withdrawn_at === null,
+  withdrawn: withdrawnOf(row),
+})
+
+const withdrawnOf = ({ withdrawn_at: at, withdrawn_reason: reason }: ReleaseRow): PublishedRelease['withdrawn'] =>
+  at === null ? null : { at: at.toISOString(), reason: reason ?? '' }
+
+/** Of the head: its line goes, and no older release takes its place. The files of its tasks go too. */
+export async function withdrawRelease(
+  tools: Pick<ReleaseTools, 'show'> & { db: Db },
+  by: By,
+  { id, repository }: ReleaseRow,
+  reason: string,
+): Promise<PublishedRelease> {
+  const row = await transact(tools.db, async (tx) => {
+    await rows.lockReleases(tx, repository)
+    const isNew = await rows.storeWithdrawal(tx, id, reason)
+    if (!isNew) throw new Problem(releaseWithdrawn, 'This release was withdrawn before.')
+    const newest = await rows.findNewest(tx, repository)
+    if (newest?.id === id) await rows.deletePublicTasks(tx, repository)
+    await record(tx, { ...by, action: 'release.withdrawn', subject: id, detail: { reason } })
+    const changed = await rows.findReleaseRow(tx, repository, id)
+    if (changed) await tools.show(tx, changed)
+    return changed
+  })
+  if (!row) throw new Error('A release that was just withdrawn is gone.')
+  return readRelease(tools.db, row)
+}
+
+/** What one publisher shows of a repository now. */
+export type Head = {
+  row: ReleaseRow
+  release: Release
+  picks: { id: string; roles: string[] }[]
+  isOwn: boolean
+  endorsed: boolean
+}
+
+/** All that is shown under a name. */
+export async function listHeads(db: Db, owner: string, name: string): Promise<Head[]> {
+  const found = await rows.listHeadRows(db, owner, name)
+  const own = await findWorkspaceByLogin(db, owner)
+  const isVerified = own !== undefined && own.verifiedAt !== null
+  const endorsed = isVerified ? await rows.listEndorsed(db, own.id, name) : new Set<string>()
+  return found.map((row) => {
+    const isOwn = row.workspace_id === own?.id
+    return {
+      row,
+      release: documentOf(row),
+      picks: picksOf(row),
+      isOwn,
+      endorsed: isVerified && (isOwn || endorsed.has(row.workspace_id)),
+    }
+  })
+}
+
+const picksOf = ({ picks }: ReleaseRow): Head['picks'] => SettingPicks.parse(picks)
+
+/** Whatever was published under a name, also what was withdrawn. Newest first. */
+export async function listHistory(db: Db, place: { owner: string; name: string }, page: Page) {
+  const found = await rows.listNamedRows(db, { ...place, ...page })
+  return paged(found, page.limit, releaseAndFate, (row) => ({ at: row.released_at, id: row.id }))
+}
+
+export async function findNamedRelease(db: Db, owner: string, name: string, id: string) {
+  const row = await rows.findNamedRow(db, owner, name, id)
+  return row && releaseAndFate(row)
+}
+
+const releaseAndFate = (row: ReleaseRow) => ({ ...documentOf(row), withdrawn: withdrawnOf(row) })
+
+export const listPublicTasks = (db: Db, repository: number) => rows.listPublicTasks(db, repository)

@@ -1,0 +1,183 @@
+import { z } from 'zod'
+
+const time = z.iso.datetime()
+const count = z.number().int().min(0)
+const percent = z.number().min(0).max(100)
+const usd = z.number().min(0)
+
+const Usage = z.object({
+  ...{ input: z.number().min(0), cacheRead: z.number().min(0), cacheWrite: z.number().min(0) },
+  ...{ output: z.number().min(0), reasoning: z.number().min(0) },
+})
+
+const Rank = z.object({ best: count, worst: count })
+
+const Reliability = z.object({
+  trials: count.describe('As many as every task has.'),
+  always: count,
+  sometimes: count,
+  never: count,
+  passPower: z.array(z.object({ k: count, percent })).describe('Chance that k trials of a task all pass: pass^k.'),
+})
+
+const ReleaseStats = z
+  .object({
+    passAt1: percent.describe('Mean over tasks of the share of scored trials that passed.'),
+    ci95: z
+      .object({ low: percent, high: percent, level: z.number(), method: z.string(), tasks: count, trials: count })
+      .nullable()
+      .describe('Null below five tasks.'),
+    rank: Rank.describe('Between which places it may stand.'),
+    frontierProbability: z.number().min(0).max(1).nullable().describe('Null when it has gaps.'),
+    usagePerTask: Usage.nullable().describe('Tokens.'),
+    cacheHitRate: percent.nullable(),
+    reliability: Reliability.nullable().describe('Null where a task was tried once.'),
+    coverage: percent.describe('Of the tasks of the release.'),
+    errored: count.describe('Trials that the infrastructure spoiled.'),
+    costSource: z.string().nullable(),
+    methods: z.object({ rank: z.string(), frontierProbability: z.string() }),
+  })
+  .meta({ id: 'ReleaseStats', description: 'See docs/statistics.md.' })
+
+const model = z.object({ catalogId: z.string(), name: z.string(), label: z.string() })
+
+const named = {
+  id: z.string().describe('`<catalogId>|<harness>|<reasoningLevel>`'),
+  model,
+  harness: z.string(),
+  reasoningLevel: z.string(),
+  provider: z.string(),
+  custom: z.boolean(),
+}
+
+export const ReleaseSetting = z
+  .object({
+    ...named,
+    tasks: count.describe('Tasks run for this setting.'),
+    passed: count,
+    accuracy: percent,
+    costPerTaskUsd: usd,
+    totalCostUsd: usd,
+    onFrontier: z.boolean(),
+    isolation: z.string().nullable(),
+    stats: ReleaseStats,
+  })
+  .meta({ id: 'ReleaseSetting' })
+export type ReleaseSetting = z.infer<typeof ReleaseSetting>
+
+const Prices = z.object({
+  input: z.number(),
+  output: z.number(),
+  cacheRead: z.number().optional(),
+  cacheWrite: z.number().optional(),
+})
+
+export const Disclosure = z
+  .object({
+    settings: z.object({ run: count, published: count }),
+    trials: z.object({ run: count, scored: count, errored: count, voided: count }),
+    tasks: z.object({
+      approved: count,
+      published: count,
+      excluded: z.array(z.object({ reason: z.string(), count })),
+    }),
+    attempts: z.object({ min: count, max: count }),
+    harnesses: z.array(z.object({ harness: z.string(), version: z.string() })),
+    sandboxes: z.array(z.string()),
+    verifyModes: z.array(z.string()),
+    isolation: z.array(z.string()),
+    resources: z.string(),
+    comparisons: z.object({ count, from: time.nullable(), to: time.nullable() }),
+  })
+  .meta({ id: 'ReleaseDisclosure', description: 'What was run, and what of it is shown.' })
+export type Disclosure = z.infer<typeof Disclosure>
+
+const repository = z.object({ id: z.number().int(), fullName: z.string() })
+const publisher = z.object({ login: z.string(), kind: z.enum(['org', 'user']) })
+
+export const Release = z
+  .object({
+    schemaVersion: z.literal(1),
+    releaseId: z.string(),
+    releasedAt: time,
+    repository,
+    publisher,
+    tasks: count,
+    settings: z.array(ReleaseSetting),
+    frontier: z.array(z.string()).describe('Setting ids, the cheapest first.'),
+    disclosure: Disclosure,
+    prices: z
+      .object({
+        at: time,
+        models: z.array(z.object({ catalogId: z.string(), prices: Prices.nullable() })),
+      })
+      .describe('USD for a million tokens, as they were when it was published.'),
+  })
+  .meta({ id: 'Release' })
+export type Release = z.infer<typeof Release>
+
+export const Withdrawal = z.object({ at: time, reason: z.string() })
+
+export const PublishedRelease = Release.extend({
+  isHead: z.boolean(),
+  withdrawn: Withdrawal.nullable(),
+}).meta({ id: 'PublishedRelease' })
+export type PublishedRelease = z.infer<typeof PublishedRelease>
+
+const PreviewSetting = z
+  .object({
+    key: z.string(),
+    ...named,
+    tasks: count,
+    passed: count,
+    accuracy: percent.nullable(),
+    costPerTaskUsd: usd.nullable(),
+    totalCostUsd: usd.nullable(),
+    onFrontier: z.boolean(),
+    isolation: z.string().nullable(),
+    stats: ReleaseStats.nullable().describe('Only of those that are selected.'),
+    selected: z.boolean(),
+    complete: z.boolean().describe('It has a result for every task of the release.'),
+    errored: count,
+    voided: count,
+    publishable: z.boolean(),
+    reason: z.enum(['reference', 'no_results', 'cost_unknown']).optional(),
+  })
+  .meta({ id: 'PreviewSetting' })
+export type PreviewSetting = z.infer<typeof PreviewSetting>
+
+const Pair = z
+  .object({
+    a: z.string(),
+    b: z.string(),
+    tasks: count,
+    difference: z.number().describe('Of a over b, in percentage points.'),
+    low: z.number(),
+    high: z.number(),
+    wins: count,
+    losses: count,
+    ties: count,
+  })
+  .meta({ id: 'SettingPair' })
+export type Pair = z.infer<typeof Pair>
+
+export const Preview = z
+  .object({
+    repository: repository.extend({ visibility: z.enum(['public', 'private']) }),
+    publisher,
+    head: z.string().nullable(),
+    fingerprint: z.string(),
+    tasks: count,
+    settings: z.array(PreviewSetting),
+    frontier: z.array(z.string()),
+    pairs: z.array(Pair).describe('Of settings of the frontier, on the tasks that both have.'),
+    disclosure: Disclosure,
+    blockers: z.array(z.object({ code: z.string(), message: z.string() })),
+    changes: z
+      .object({ added: z.array(z.string()), removed: z.array(z.string()), moved: z.array(z.string()) })
+      .describe('Against the head: settings that come, go, or have other numbers.'),
+  })
+  .meta({ id: 'ReleasePreview' })
+export type Preview = z.infer<typeof Preview>
+
+export const SettingPicks = z.array(z.object({ id: z.string(), roles: z.array(z.string()) }))

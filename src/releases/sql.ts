@@ -1,0 +1,195 @@
+import { sql } from 'kysely'
+import { type Db, lock } from '../platform/db/db.ts'
+import { beyond } from '../platform/db/newest-first.ts'
+import type { Page } from '../platform/http/page.ts'
+import type { Pick as SettingPick } from './picks.ts'
+
+/** Publishers of one repository, one at a time: the rows of a repository belong to one workspace. */
+export const lockReleases = (tx: Db, repository: number) => lock(tx, `releases ${repository}`)
+
+const SHOWN = [
+  ...(['id', 'workspace_id', 'repository', 'sequence', 'owner', 'name', 'released_at'] as const),
+  ...(['fingerprint', 'content_hash', 'picks', 'document', 'withdrawn_at', 'withdrawn_reason'] as const),
+]
+
+export type ReleaseRow = Awaited<ReturnType<typeof listReleaseRows>>[number]
+
+/** The newest, withdrawn or not. */
+export const findNewest = (db: Db, repository: number) =>
+  db
+    .selectFrom('releases')
+    .select(SHOWN)
+    .where('repository', '=', repository)
+    .orderBy('sequence', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+
+export const listReleaseRows = (db: Db, repository: number, page: Page) =>
+  db
+    .selectFrom('releases')
+    .select(SHOWN)
+    .where('repository', '=', repository)
+    .where(beyond('released_at', page))
+    .orderBy('released_at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(page.limit + 1)
+    .execute()
+
+export const findReleaseRow = (db: Db, repository: number, id: string) =>
+  db.selectFrom('releases').select(SHOWN).where('repository', '=', repository).where('id', '=', id).executeTakeFirst()
+
+export type NewRelease = {
+  id: string
+  workspace_id: string
+  repository: number
+  sequence: number
+  source_kind: string
+  host: string
+  repository_id: number
+  owner: string
+  name: string
+  released_at: Date
+  fingerprint: string
+  content_hash: string
+  picks: SettingPick[]
+  document: string
+}
+
+export const insertRelease = (tx: Db, { picks, ...row }: NewRelease) =>
+  tx
+    .insertInto('releases')
+    .values({ ...row, picks: JSON.stringify(picks) })
+    .execute()
+
+type Identity = Pick<NewRelease, 'source_kind' | 'host' | 'repository_id' | 'owner' | 'name'>
+
+/** All releases of a repository, of whichever workspace, are found by the name that it has now. Answers older names. */
+export async function renameReleases(tx: Db, { source_kind, host, repository_id, owner, name }: Identity) {
+  const { rows } = await sql<{ owner: string; name: string }>`
+    with old as (
+      select id, owner, name from releases
+      where source_kind = ${source_kind} and host = ${host} and repository_id = ${repository_id}
+        and (owner <> ${owner} or name <> ${name})
+      order by id for update
+    ), renamed as (
+      update releases set owner = ${owner}, name = ${name} from old where releases.id = old.id
+    )
+    select distinct owner, name from old`.execute(tx)
+  return rows
+}
+
+/** True: it was not withdrawn before. */
+export async function storeWithdrawal(tx: Db, id: string, reason: string): Promise<boolean> {
+  const { numUpdatedRows } = await tx
+    .updateTable('releases')
+    .set({ withdrawn_at: sql<Date>`now()`, withdrawn_reason: reason })
+    .where('id', '=', id)
+    .where('withdrawn_at', 'is', null)
+    .executeTakeFirstOrThrow()
+  return numUpdatedRows > 0n
+}
+
+export type PublicTask = { id: string; digest: string; title: string; difficulty: string | null }
+
+/** Those that are public already stay as they are. */
+export const insertPublicTasks = async (tx: Db, repository: number, tasks: readonly PublicTask[]): Promise<boolean> => {
+  if (tasks.length === 0) return false
+  const { numInsertedOrUpdatedRows } = await tx
+    .insertInto('public_tasks')
+    .values(tasks.map((task) => ({ repository, ...task })))
+    .onConflict((conflict) => conflict.doNothing())
+    .executeTakeFirstOrThrow()
+  return (numInsertedOrUpdatedRows ?? 0n) > 0n
+}
+
+export const listPublicTasks = (db: Db, repository: number) =>
+  db
+    .selectFrom('public_tasks')
+    .select(['id', 'digest', 'title', 'difficulty', 'published_at'])
+    .where('repository', '=', repository)
+    .orderBy('id')
+    .execute()
+
+export const deletePublicTasks = (tx: Db, repository: number) =>
+  tx.deleteFrom('public_tasks').where('repository', '=', repository).execute()
+
+/** The newest release of each repository of this name, where it is not withdrawn. */
+export async function listHeadRows(db: Db, owner: string, name: string): Promise<ReleaseRow[]> {
+  const rows = await db
+    .selectFrom('releases')
+    .select(SHOWN)
+    .distinctOn('repository')
+    .where(sql<boolean>`lower(owner) = lower(${owner}) and lower(name) = lower(${name})`)
+    .orderBy('repository')
+    .orderBy('sequence', 'desc')
+    .execute()
+  return rows.filter((row) => row.withdrawn_at === null)
+}
+
+export type NamedPage = Page & { owner: string; name: string; publisher?: string | undefined }
+
+/** Everything that was ever published under a name, newest first. */
+export const listNamedRows = (db: Db, { owner, name, ...page }: NamedPage) =>
+  db
+    .selectFrom('releases')
+    .select(SHOWN)
+    .where(sql<boolean>`lower(owner) = lower(${owner}) and lower(name) = lower(${name})`)
+    .where(beyond('released_at', page))
+    .orderBy('released_at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(page.limit + 1)
+    .execute()
+
+export const findNamedRow = (db: Db, owner: string, name: string, id: string) =>
+  db
+    .selectFrom('releases')
+    .select(SHOWN)
+    .where(sql<boolean>`lower(owner) = lower(${owner}) and lower(name) = lower(${name})`)
+    .where('id', '=', id)
+    .executeTakeFirst()
+
+/** Names of the repositories of an owner that have releases. */
+export async function listOwnedNames(db: Db, owner: string): Promise<string[]> {
+  const rows = await db
+    .selectFrom('releases')
+    .select(sql<string>`lower(name)`.as('name'))
+    .distinct()
+    .where(sql<boolean>`lower(owner) = lower(${owner})`)
+    .orderBy(sql`1`)
+    .execute()
+  return rows.map(({ name }) => name)
+}
+
+export const upsertEndorsement = (tx: Db, ownerWorkspace: string, name: string, publisher: string) =>
+  tx
+    .insertInto('endorsements')
+    .values({ owner_workspace: ownerWorkspace, name: name.toLowerCase(), publisher })
+    .onConflict((conflict) => conflict.doNothing())
+    .execute()
+
+export const findEndorsement = (db: Db, ownerWorkspace: string, name: string, publisher: string) =>
+  db
+    .selectFrom('endorsements')
+    .select('at')
+    .where('owner_workspace', '=', ownerWorkspace)
+    .where('name', '=', name.toLowerCase())
+    .where('publisher', '=', publisher)
+    .executeTakeFirst()
+
+export const removeEndorsement = (tx: Db, ownerWorkspace: string, name: string, publisher: string) =>
+  tx
+    .deleteFrom('endorsements')
+    .where('owner_workspace', '=', ownerWorkspace)
+    .where('name', '=', name.toLowerCase())
+    .where('publisher', '=', publisher)
+    .execute()
+
+export async function listEndorsed(db: Db, ownerWorkspace: string, name: string): Promise<Set<string>> {
+  const rows = await db
+    .selectFrom('endorsements')
+    .select('publisher')
+    .where('owner_workspace', '=', ownerWorkspace)
+    .where('name', '=', name.toLowerCase())
+    .execute()
+  return new Set(rows.map(({ publisher }) => publisher))
+}

@@ -1,0 +1,76 @@
+/** How likely Student's t with so many degrees of freedom is larger than this, or than that on the other side. */
+export function twoSided(t: number, degrees: number): number {
+  if (!Number.isFinite(t)) return 0
+  return incompleteBeta(degrees / (degrees + t * t), degrees / 2, 0.5)
+}
+
+/** Only on the one side. */
+export const oneSided = (t: number, degrees: number): number => {
+  const half = twoSided(t, degrees) / 2
+  return t >= 0 ? half : 1 - half
+}
+
+const found = new Map<string, number>()
+const FOUND_MAX = 10_000
+
+/** The t which is passed on either side with this probability in all. */
+export function quantile(twoSidedProbability: number, degrees: number): number {
+  const key = `${twoSidedProbability} ${degrees}`
+  const known = found.get(key)
+  if (known !== undefined) return known
+  const value = search(twoSidedProbability, degrees)
+  if (found.size < FOUND_MAX) found.set(key, value)
+  return value
+}
+
+/** By halving. */
+function search(twoSidedProbability: number, degrees: number): number {
+  let [low, high] = [0, 1e6]
+  for (let step = 0; step < 100; step++) {
+    const middle = (low + high) / 2
+    if (twoSided(middle, degrees) > twoSidedProbability) low = middle
+    else high = middle
+  }
+  return high
+}
+
+/** Regularised, by Lentz's way through its continued fraction; from the side on which that is short. */
+function incompleteBeta(x: number, a: number, b: number): number {
+  if (x <= 0) return 0
+  if (x >= 1) return 1
+  const front = Math.exp(logGamma(a + b) - logGamma(a) - logGamma(b) + a * Math.log(x) + b * Math.log1p(-x))
+  return x < (a + 1) / (a + b + 2) ? (front * fraction(x, a, b)) / a : 1 - (front * fraction(1 - x, b, a)) / b
+}
+
+const TINY = 1e-300
+const away = (value: number): number => (Math.abs(value) < TINY ? TINY : value)
+
+function fraction(x: number, a: number, b: number): number {
+  let c = 1
+  let d = 1 / away(1 - ((a + b) * x) / (a + 1))
+  let product = d
+  for (let m = 1; m <= 500; m++) {
+    const even = (m * (b - m) * x) / ((a + 2 * m - 1) * (a + 2 * m))
+    d = 1 / away(1 + even * d)
+    c = away(1 + even / c)
+    product *= d * c
+    const odd = (-(a + m) * (a + b + m) * x) / ((a + 2 * m) * (a + 2 * m + 1))
+    d = 1 / away(1 + odd * d)
+    c = away(1 + odd / c)
+    product *= d * c
+    if (Math.abs(d * c - 1) < 1e-15) break
+  }
+  return product
+}
+
+const LANCZOS = [
+  ...[676.5203681218851, -1259.1392167224028, 771.3234287776531, -176.6150291621406],
+  ...[12.507343278686905, -0.13857109526572012, 9.984369578019572e-6, 1.5056327351493116e-7],
+]
+
+function logGamma(x: number): number {
+  if (x < 0.5) return Math.log(Math.PI / Math.sin(Math.PI * x)) - logGamma(1 - x)
+  const base = x - 1 + 7.5
+  const sum = LANCZOS.reduce((all, term, place) => all + term / (x + place), 0.9999999999998099)
+  return 0.5 * Math.log(2 * Math.PI) + (x - 0.5) * Math.log(base) - base + Math.log(sum)
+}

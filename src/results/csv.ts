@@ -1,0 +1,44 @@
+import type { Release, ReleaseSetting } from '../releases/shapes/schema.ts'
+
+type Column = [name: string, value: (setting: ReleaseSetting, release: Release) => string | number | boolean | null]
+
+const COLUMNS: Column[] = [
+  ['repository', (_, release) => release.repository.fullName],
+  ['publisher', (_, release) => release.publisher.login],
+  ['release_id', (_, release) => release.releaseId],
+  ['released_at', (_, release) => release.releasedAt],
+  ['setting', ({ id }) => id],
+  ['model', ({ model }) => model.label],
+  ['harness', ({ harness }) => harness],
+  ['reasoning_level', ({ reasoningLevel }) => reasoningLevel],
+  ['provider', ({ provider }) => provider],
+  ['custom', ({ custom }) => custom],
+  ['tasks', ({ tasks }) => tasks],
+  ['passed', ({ passed }) => passed],
+  ['accuracy', ({ accuracy }) => accuracy],
+  ['ci95_low', ({ stats }) => stats.ci95?.low ?? null],
+  ['ci95_high', ({ stats }) => stats.ci95?.high ?? null],
+  ['rank_best', ({ stats }) => stats.rank.best],
+  ['rank_worst', ({ stats }) => stats.rank.worst],
+  ['cost_per_task_usd', ({ costPerTaskUsd }) => costPerTaskUsd],
+  ['total_cost_usd', ({ totalCostUsd }) => totalCostUsd],
+  ['on_frontier', ({ onFrontier }) => onFrontier],
+]
+
+/** One line for each setting, by RFC 4180. */
+export const csvOf = (release: Release): string =>
+  [
+    COLUMNS.map(([name]) => name),
+    ...release.settings.map((setting) => COLUMNS.map(([, value]) => cell(value(setting, release)))),
+  ]
+    .map((cells) => `${cells.join(',')}\r\n`)
+    .join('')
+
+/** A text that a spreadsheet would take for a formula gets a mark before it: nothing is computed when it is opened. */
+function cell(value: string | number | boolean | null): string {
+  if (value === null) return ''
+  if (typeof value !== 'string') return String(value)
+  const text = value.toWellFormed().replaceAll(/[^\P{Cc}\t\n\r]/gu, ' ')
+  const safe = /^[\s'"]*[=+\-@|%＝＋－＠]/u.test(text) || /^[\t\r\n]/.test(text) ? `'${text}` : text
+  return /[",\r\n']|^\s|\s$/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
+}

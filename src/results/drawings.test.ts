@@ -1,0 +1,204 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { Release, ReleaseSetting } from '../releases/shapes/schema.ts'
+import { badgeOf } from './badge.ts'
+import { encodingOf } from './cache.ts'
+import { chartOf } from './chart.ts'
+import { csvOf } from './csv.ts'
+import { feedOf } from './feed.ts'
+import { short, usdText, xml } from './text.ts'
+
+const stats: ReleaseSetting['stats'] = {
+  ...{ passAt1: 50, ci95: { low: 30, high: 70, level: 0.95, method: 'wilson-task-clustered', tasks: 10, trials: 10 } },
+  ...{ rank: { best: 1, worst: 2 }, frontierProbability: 1, usagePerTask: null, cacheHitRate: null, reliability: null },
+  ...{ coverage: 100, errored: 0, costSource: 'gateway', methods: { rank: 'r', frontierProbability: 'f' } },
+}
+
+const settingNamed = (label: string, over: Partial<ReleaseSetting> = {}): ReleaseSetting => ({
+  ...{ id: `${label}|mini|low`, model: { catalogId: label, name: label, label }, harness: 'mini' },
+  ...{ reasoningLevel: 'low', provider: 'lab', custom: false, tasks: 10, passed: 5, accuracy: 50 },
+  ...{ costPerTaskUsd: 0.05, totalCostUsd: 0.5, onFrontier: true, isolation: 'none', stats },
+  ...over,
+})
+
+const releaseWith = (settings: ReleaseSetting[], fullName = 'lab/demo', login = 'local'): Release => ({
+  ...{ schemaVersion: 1, releaseId: '0190a000-0000-7000-8000-000000000000', releasedAt: '2026-02-03T04:05:06.789Z' },
+  ...{ repository: { id: 1, fullName }, publisher: { login, kind: 'org' }, tasks: 10, settings },
+  frontier: settings.filter(({ onFrontier }) => onFrontier).map(({ id }) => id),
+  disclosure: {
+    ...{ settings: { run: 1, published: 1 }, trials: { run: 1, scored: 1, errored: 0, voided: 0 } },
+    ...{
+      tasks: { approved: 1, published: 1, excluded: [] },
+      attempts: { min: 1, max: 1 },
+      harnesses: [],
+      sandboxes: [],
+    },
+    ...{ verifyModes: [], isolation: [], resources: '', comparisons: { count: 1, from: null, to: null } },
+  },
+  prices: { at: '2026-02-03T04:05:06.789Z', models: [] },
+})
+
+const HOSTILE = [
+  '</svg><script>alert(1)</script>',
+  '"><img src=x onerror=alert(1)>',
+  "' onload='alert(1)",
+  '&lt;&#60;',
+  ']]><![CDATA[',
+  '\u0000\u0001\u001f\u007f',
+  '\ud800 half',
+  '\u202egnp.exe',
+  '漢字かな交じり文'.repeat(20),
+  '👩‍👩‍👧‍👦'.repeat(100),
+  `Z${'\u0301'.repeat(5000)}`,
+  'x'.repeat(100_000),
+  '\ufffe\uffff',
+  'عربى',
+]
+
+const TAG = /^<(\/?)([A-Za-z]+)((?:\s+[\w:-]+="[^"<]*")*)\s*(\/?)>$/
+// biome-ignore lint/suspicious/noControlCharactersInRegex: XML forbids them, so they are what is looked for
+const FORBIDDEN = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/
+
+/** Tags close in the order in which they opened, and nothing stands raw that would begin another. */
+function requireWellFormed(text: string): void {
+  expect(FORBIDDEN.test(text) || !text.isWellFormed()).toBe(false)
+  const pieces = text.replace(/^<\?xml [^>]*\?>/, '').split(/(<[^>]*>)/)
+  const tags = pieces.filter((piece) => piece.startsWith('<'))
+  expect(tags.filter((tag) => !TAG.test(tag))).toEqual([])
+  const words = pieces.filter((piece) => !piece.startsWith('<'))
+  expect(words.filter((piece) => /&(?!(?:amp|lt|gt|quot|#39);)/.test(piece))).toEqual([])
+  const open: string[] = []
+  for (const [, isEnd, name = '', , isEmpty] of tags.map((tag) => TAG.exec(tag) ?? [])) {
+    if (isEnd) expect(open.pop()).toBe(name)
+    else if (!isEmpty) open.push(name)
+  }
+  expect(open).toEqual([])
+}
+
+describe('pictures', () => {
+  test.each(HOSTILE)('are well-formed, small and without script, whatever things are called: %#', (name) => {
+    const release = releaseWith(
+      [settingNamed(name), settingNamed(`${name}2`, { onFrontier: false })],
+      `lab/${name}`,
+      name,
+    )
+    for (const picture of [badgeOf(release), chartOf(release)]) {
+      requireWellFormed(picture)
+      expect(picture).not.toMatch(/<script|<img|<[^>]*\son\w+="/i)
+      expect(picture.length).toBeLessThan(20_000)
+      expect(picture).not.toMatch(/NaN|undefined|Infinity/)
+    }
+  })
+
+  test('have a title, words to be read out, and colours for light and dark', () => {
+    const release = releaseWith([
+      settingNamed('Small'),
+      settingNamed('Large', { costPerTaskUsd: 5, passed: 9, accuracy: 90 }),
+    ])
+    const chart = chartOf(release)
+    expect(chart).toContain('role="img"')
+    expect(chart).toMatch(/<title id="t">lab\/demo: accuracy and cost of 2 settings on 10 tasks<\/title>/)
+    expect(chart).toContain('prefers-color-scheme:dark')
+    expect(chart).toContain('2  Large · mini · low: 90 %, $5.00')
+    expect(badgeOf(release)).toContain('Large 90 % · $5.00/task')
+    for (const [, size] of chart.matchAll(/font-size="(\d+)"/g)) expect(Number(size)).toBeGreaterThanOrEqual(12)
+  })
+
+  test('hold with no setting, one, sixty, and with costs of nothing', () => {
+    const many = Array.from({ length: 60 }, (_, place) =>
+      settingNamed(`m${place}`, { costPerTaskUsd: 10 ** (place / 10 - 4) }),
+    )
+    for (const settings of [
+      [],
+      many,
+      [settingNamed('free', { costPerTaskUsd: 0 })],
+      [settingNamed('a', { onFrontier: false, stats: { ...stats, ci95: null } })],
+    ]) {
+      requireWellFormed(chartOf(releaseWith(settings)))
+      requireWellFormed(badgeOf(releaseWith(settings)))
+      expect(chartOf(releaseWith(settings))).not.toMatch(/NaN|Infinity/)
+    }
+    expect(chartOf(releaseWith(many))).toContain('and 48 more')
+  })
+})
+
+test('the feed is well-formed, whatever things are called', () => {
+  for (const name of HOSTILE) {
+    const summary = { id: name, model: { label: name }, accuracy: 1, costPerTaskUsd: 1 }
+    const card = {
+      ...{ repository: { id: 1, fullName: `lab/${name}` }, publisher: { login: name, kind: 'org' }, releaseId: 'a' },
+      ...{ releasedAt: '2026-02-03T04:05:06.789Z', tasks: 1, settings: 1, picks: [], frontier: [summary] },
+      ...{ endorsed: false, defaultLine: true },
+    }
+    requireWellFormed(feedOf([card], 'https://results.example'))
+  }
+  requireWellFormed(feedOf([], 'https://results.example'))
+})
+
+describe('the table', () => {
+  const cellsOf = (text: string): string[][] => {
+    const rows: string[][] = [[]]
+    for (const [, quoted, bare, end] of text.matchAll(/(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r\n)/g)) {
+      rows.at(-1)?.push(quoted?.replaceAll('""', '"') ?? bare ?? '')
+      if (end === '\r\n') rows.push([])
+    }
+    return rows.slice(0, -1)
+  }
+
+  test('has one line for each setting, and as many cells in each', () => {
+    const rows = cellsOf(csvOf(releaseWith([settingNamed('a,b "c"\r\nd'), settingNamed('plain')])))
+    expect(rows).toHaveLength(3)
+    expect(new Set(rows.map((row) => row.length)).size).toBe(1)
+    expect(rows[1]?.[5]).toBe('a,b "c"\r\nd')
+    const accuracy = rows[0]?.indexOf('accuracy') ?? -1
+    expect(rows[2]?.[accuracy]).toBe('50')
+  })
+
+  test.each(['=1+1', '+1', '-1', '@SUM(A1)', '\t=1', '\r=1', ' =1', "'=1", '"=1', '|calc', '＝1', '%0A=1'])(
+    'holds no formula: %j',
+    (name) => {
+      const rows = cellsOf(csvOf(releaseWith([settingNamed(name)], name, name)))
+      for (const cell of rows[1] ?? []) expect(cell).not.toMatch(/^[\s"]*[=+\-@|%＝＋－＠]/u)
+    },
+  )
+
+  test('is read back as it was written, whatever things are called', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme', maxLength: 30 }), (name) => {
+        const row = cellsOf(csvOf(releaseWith([settingNamed(name)])))[1] ?? []
+        expect(row).toHaveLength(20)
+        expect([name, `'${name}`].map((each) => each.replaceAll(/[^\P{Cc}\t\n\r]/gu, ' '))).toContain(row[5])
+      }),
+    )
+  })
+})
+
+test('what is short stays as it is; what is long ends in dots', () => {
+  expect(short('Small', 10)).toBe('Small')
+  expect(short('A much longer name', 7)).toBe('A much…')
+  expect(xml('<a & "b">')).toBe('&lt;a &amp; &quot;b&quot;&gt;')
+  expect([0, 0.00001, 0.0123, 0.5, 1.5, 12.345, 1234.5].map(usdText)).toEqual([
+    '$0',
+    '$0.000010',
+    '$0.012',
+    '$0.50',
+    '$1.50',
+    '$12.35',
+    '$1235',
+  ])
+})
+
+test('the best that a client takes', () => {
+  const cases: [string | undefined, string][] = [
+    [undefined, 'identity'],
+    ['', 'identity'],
+    ['gzip', 'gzip'],
+    ['gzip, deflate, br, zstd', 'br'],
+    ['br;q=0, gzip', 'gzip'],
+    ['gzip;q=0', 'identity'],
+    ['gzip;q=0.5', 'gzip'],
+    ['x-gzip', 'identity'],
+    ['BR', 'br'],
+  ]
+  for (const [accepted, encoding] of cases) expect(encodingOf(accepted), accepted).toBe(encoding)
+})

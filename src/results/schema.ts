@@ -1,0 +1,167 @@
+import { z } from 'zod'
+import { endpoint } from '../platform/http/endpoint.ts'
+import { pageQuery } from '../platform/http/page.ts'
+import { Release, Withdrawal } from '../releases/shapes/schema.ts'
+
+const count = z.number().int().min(0)
+const time = z.iso.datetime()
+
+const SettingSummary = z
+  .object({
+    id: z.string(),
+    model: z.object({ label: z.string() }),
+    accuracy: z.number().min(0).max(100).describe('In percent.'),
+    costPerTaskUsd: z.number().min(0),
+  })
+  .meta({ id: 'SettingSummary' })
+export type SettingSummary = z.infer<typeof SettingSummary>
+
+export const Card = z
+  .object({
+    repository: z.object({ id: z.number().int(), fullName: z.string() }),
+    publisher: z.object({ login: z.string(), kind: z.string() }),
+    releaseId: z.string(),
+    releasedAt: time,
+    tasks: count,
+    settings: count,
+    picks: z.array(
+      z.object({
+        setting: SettingSummary,
+        roles: z.array(z.string()).describe('`cheapest`, `most-accurate`, `best-value`'),
+      }),
+    ),
+    frontier: z.array(SettingSummary),
+    endorsed: z.boolean().describe("By the repository's owner."),
+    defaultLine: z.boolean().describe('Of several publishers, the one that is shown first.'),
+  })
+  .meta({ id: 'ResultCard' })
+export type Card = z.infer<typeof Card>
+
+export const Line = z.object({ release: Release, endorsed: z.boolean() }).meta({ id: 'ReleaseLine' })
+export type Line = z.infer<typeof Line>
+
+const HistoryEntry = z
+  .object({
+    ...{ releaseId: z.string(), releasedAt: time, publisher: Card.shape.publisher },
+    ...{ tasks: count, settings: count, frontier: z.array(SettingSummary) },
+    withdrawn: Withdrawal.nullable(),
+  })
+  .meta({ id: 'HistoryEntry' })
+export type HistoryEntry = z.infer<typeof HistoryEntry>
+
+const PublicTask = z
+  .object({
+    ...{ taskId: z.string(), title: z.string(), difficulty: z.string().nullable() },
+    ...{ digest: z.string(), publishedAt: time },
+  })
+  .meta({ id: 'PublicTask' })
+
+const PATH = '/api/public/results/{owner}/{name}'
+const open = { method: 'GET', access: 'public', anywhere: true } as const
+
+/** Of several publishers of one repository. */
+const ofPublisher = z.object({
+  publisher: z
+    .string()
+    .max(100)
+    .optional()
+    .describe('The login of a publisher. Without it: the one that is shown first.'),
+})
+
+export const listResults = endpoint({
+  ...open,
+  id: 'listResults',
+  path: '/api/public/results',
+  summary: 'List the newest release of each repository and publisher',
+  query: z.object({
+    limit: z.coerce.number().int().min(1).max(200).optional(),
+    cursor: pageQuery().shape.cursor,
+    q: z.string().trim().max(200).optional().describe('In the names of repositories, publishers and models.'),
+  }),
+  answers: { 200: z.object({ cards: z.array(Card), nextCursor: z.string().nullable() }) },
+})
+
+export const readResults = endpoint({
+  ...open,
+  id: 'readResults',
+  path: PATH,
+  summary: 'Read what is published of a repository: one release for each publisher',
+  answers: { 200: z.object({ lines: z.array(Line) }) },
+})
+
+export const readHistory = endpoint({
+  ...open,
+  id: 'readResultHistory',
+  path: `${PATH}/history`,
+  summary: 'List all releases of a repository, newest first, also those that were withdrawn',
+  query: pageQuery(),
+  answers: { 200: z.object({ releases: z.array(HistoryEntry), nextCursor: z.string().nullable() }) },
+})
+
+export const readPublicRelease = endpoint({
+  ...open,
+  id: 'readPublicRelease',
+  path: `${PATH}/releases/{releaseId}`,
+  summary: 'Read a release of a repository, whether it is the newest or not',
+  answers: { 200: z.object({ ...Release.shape, withdrawn: Withdrawal.nullable() }) },
+})
+
+export const readResultsCsv = endpoint({
+  ...open,
+  id: 'readResultsCsv',
+  path: `${PATH}/results.csv`,
+  summary: 'The settings of a release as a table',
+  query: ofPublisher,
+  media: 'text/csv; charset=utf-8; header=present',
+  answers: { 200: null },
+})
+
+export const readBadge = endpoint({
+  ...open,
+  id: 'readResultBadge',
+  path: `${PATH}/badge.svg`,
+  summary: 'The most accurate setting as a badge',
+  query: ofPublisher,
+  media: 'image/svg+xml',
+  answers: { 200: null },
+})
+
+export const readChart = endpoint({
+  ...open,
+  id: 'readResultChart',
+  path: `${PATH}/chart.svg`,
+  summary: 'Accuracy and cost of all settings as a picture',
+  query: ofPublisher,
+  media: 'image/svg+xml',
+  answers: { 200: null },
+})
+
+export const listPublicTasks = endpoint({
+  ...open,
+  id: 'listPublicTasks',
+  path: `${PATH}/tasks`,
+  summary: 'List the tasks whose files are public',
+  query: ofPublisher,
+  answers: {
+    200: z.object({ tasks: z.array(PublicTask), licence: z.string().describe('Under what terms the files are.') }),
+  },
+})
+
+export const readPublicTaskArchive = endpoint({
+  ...open,
+  id: 'readPublicTaskArchive',
+  path: `${PATH}/tasks/{taskId}/archive`,
+  summary: 'Download the files of a task',
+  query: ofPublisher,
+  download: true,
+  answers: { 200: null },
+})
+
+export const readFeed = endpoint({
+  ...open,
+  id: 'readResultsFeed',
+  path: '/api/public/results.atom',
+  summary: 'The newest releases as a feed',
+  media: 'application/atom+xml; charset=utf-8',
+  answers: { 200: null },
+})
