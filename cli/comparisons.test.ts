@@ -71,6 +71,13 @@ test('a comparison is canceled, listed and resumed', async () => {
 test('what cannot be compared is refused with a sentence', async () => {
   const cases: [string[], RegExp][] = [
     [['compare', 'quick'], /org\/name/],
+    [['compare'], /Name a benchmark as org\/name, or a repository/],
+    [['compare', 'assay/quick', '--repo', 'lab/demo'], /or a repository with --repo/],
+    [['compare', '--repo', 'lab'], /owner\/name/],
+    [['compare', '--repo', 'lab/demo', '--task', 'one'], /batch-…\/task/],
+    [[...on, '--task', 'batch-1/one'], /--task is for --repo/],
+    [['comparisons', 'show', 'assay/quick'], /Name a benchmark/],
+    [['comparisons', 'show', 'a/b', 'c/d', '7'], /Name one comparison/],
     [['compare', 'assay/none'], /not in this workspace/],
     [[...on, '--model', 'gpt'], /no model gpt\. Known: reference/],
     [[...on, '--harness', 'codex'], /\/models\/0\/harnesses\/0/],

@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import type { Catalog } from '../src/catalog/schema.ts'
 import type { Comparison } from '../src/comparisons/shapes/schema.ts'
 import { call } from '../src/platform/http/client.ts'
-import { partsOf } from './benchmarks.ts'
+import { type ComparisonWish, type Grounds, type GroundsFlags, groundsOf } from './comparison-grounds.ts'
 import { Failed, WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
 import { openService, requireId, type Service } from './service.ts'
@@ -11,7 +11,9 @@ import { note, print, printJson, type Shell } from './shell.ts'
 import { moment, printTable } from './table.ts'
 import { leaving, printSettings, watchComparison } from './watch-comparison.ts'
 
-type CompareFlags = {
+type ResumeFlags = GroundsFlags & { budget?: string }
+
+type CompareFlags = GroundsFlags & {
   model: string[]
   harness?: string
   sandbox?: string
@@ -24,13 +26,27 @@ type CompareFlags = {
 }
 
 export function addComparisonCommands(assay: Command, shell: Shell): void {
+  addCompare(assay, shell)
+  addComparisons(assay, shell)
+}
+
+function addCompare(assay: Command, shell: Shell): void {
   withExample(
     assay
       .command('compare')
-      .description('Compare models and harnesses on a benchmark, and watch; Ctrl-C leaves it running')
-      .argument('<benchmark>', 'org/name of one that was added')
-      .option('--model <id[@level]>', 'from the catalog; may be repeated (default: reference)', collect, [])
-      .option('--harness <names>', 'with commas between them (default: all that the model works with)')
+      .description(
+        'Compare models and harnesses on a benchmark or on tasks of a repository, and watch; Ctrl-C leaves it running',
+      )
+      .argument('[benchmark]', 'org/name of one that was added')
+      .option(...REPO)
+      .option('--task <batch/task>', 'of the repository; may be repeated (default: all that are approved)', collect, [])
+      .option(
+        '--model <id[@level][=harness,…]>',
+        'from the catalog, and with whom it works; may be repeated (default: reference)',
+        collect,
+        [],
+      )
+      .option('--harness <names>', 'for models that name none (default: all that the model works with)')
       .option('--sandbox <name>', 'where trials run (default: the first that is available)')
       .option('--attempts <number>', 'trials of each task with each setting', '1')
       .option('--budget <usd>', 'at this much nothing new starts')
@@ -38,56 +54,76 @@ export function addComparisonCommands(assay: Command, shell: Shell): void {
       .option('--skip-completed', 'take over what was scored before')
       .option('--id <uuid>', 'the same id again is the same comparison')
       .option('--detach', 'do not watch; print the id')
-      .action((name: string, flags: CompareFlags, command: Command) => compare(shell, command, name, flags)),
+      .action((name: string | undefined, flags: CompareFlags, command: Command) =>
+        compare(shell, command, name, flags),
+      ),
     'assay compare assay/quick',
+    'assay compare --repo lab/demo',
     'assay compare assay/quick --model reference --harness oracle,nop --attempts 3',
+    'assay compare assay/quick --model reference=oracle --model custom/house@high=mini --budget 5',
   )
+}
+
+function addComparisons(assay: Command, shell: Shell): void {
   const comparisons = assay.command('comparisons').description('Comparisons that were started').helpCommand(false)
   withExample(
     comparisons
       .command('list')
-      .description('List the comparisons on a benchmark, newest first')
-      .argument('<benchmark>', 'org/name')
-      .action((name: string, _: object, command: Command) => list(shell, command, name)),
+      .description('List the comparisons on a benchmark or a repository, newest first')
+      .argument('[benchmark]', 'org/name')
+      .option(...REPO)
+      .action((name: string | undefined, flags: GroundsFlags, command: Command) => list(shell, command, name, flags)),
     'assay comparisons list assay/quick',
   )
-  for (const { verb, about, run } of VERBS) {
+  for (const { verb, about, run, options = [] } of VERBS) {
+    const named = comparisons
+      .command(verb)
+      .description(about)
+      .argument(
+        '<names...>',
+        'the benchmark, unless --repo is given; then the id, as `assay comparisons list` shows it',
+      )
+      .option(...REPO)
+    for (const option of options) named.option(...option)
     withExample(
-      comparisons
-        .command(verb)
-        .description(about)
-        .argument('<benchmark>', 'org/name')
-        .argument('<id>', 'as `assay comparisons list` shows it')
-        .action((name: string, id: string, _: object, command: Command) => run(shell, command, name, id)),
+      named.action((names: string[], flags: ResumeFlags, command: Command) => run(shell, command, names, flags)),
       `assay comparisons ${verb} assay/quick 0198c0de-0000-7000-8000-000000000000`,
     )
   }
 }
 
-const VERBS = [
+const BUDGET = ['--budget <usd>', 'a new one: at this much nothing new starts'] as const
+
+type Verb = {
+  verb: string
+  about: string
+  run: (shell: Shell, command: Command, names: string[], flags: ResumeFlags) => Promise<void>
+  options?: (readonly [string, string])[]
+}
+
+const VERBS: Verb[] = [
   { verb: 'watch', about: 'Watch a comparison; Ctrl-C leaves it running', run: watch },
   { verb: 'show', about: 'Show how a comparison stands', run: show },
-  { verb: 'resume', about: 'Go on with a comparison that stopped', run: resume },
+  { verb: 'resume', about: 'Go on with a comparison that stopped', run: resume, options: [BUDGET] },
   { verb: 'cancel', about: 'Cancel what has not ended', run: cancel },
 ]
 
+const REPO = ['--repo <repository>', 'owner/name, instead of a benchmark'] as const
+
 const collect = (value: string, before: string[]): string[] => [...before, value]
 
-const contract = async () => (await import('../src/comparisons/schema.ts')).inBenchmark
-
-async function compare(shell: Shell, command: Command, name: string, flags: CompareFlags): Promise<void> {
+async function compare(shell: Shell, command: Command, name: string | undefined, flags: CompareFlags): Promise<void> {
+  const grounds = await groundsOf(flags, name)
   const service = await openService(shell, command)
-  const [datasetOrg, dataset] = partsOf(name)
-  const params = { org: service.org, datasetOrg, dataset }
-  const endpoints = await contract()
-  const { body: catalog } = await call(service, endpoints.catalog, { params })
+  const params = { org: service.org, ...grounds.params }
+  const { body: catalog } = await call(service, grounds.endpoints.catalog, { params })
   const left = leaving()
-  const { body } = await call(service, endpoints.create, { params, body: wishOf(catalog, flags) })
-  if (flags.detach) return service.json ? printJson(shell, body) : print(shell, body.id)
-  await follow(shell, service, { name, id: body.id }, left)
+  const comparison = await grounds.create(service, wishOf(catalog, flags))
+  if (flags.detach) return service.json ? printJson(shell, comparison) : print(shell, comparison.id)
+  await follow(shell, service, { grounds, id: comparison.id }, left)
 }
 
-function wishOf(catalog: Catalog, flags: CompareFlags) {
+function wishOf(catalog: Catalog, flags: CompareFlags): ComparisonWish {
   const sandbox = catalog.sandboxes.find(({ id, available }) =>
     flags.sandbox === undefined ? available : id === flags.sandbox,
   )
@@ -111,15 +147,17 @@ const noSandbox = (catalog: Catalog, wanted: string | undefined): string =>
     ? `No sandbox is available. ${catalog.sandboxes.map(({ id, detail }) => `${id}: ${detail}`).join(' ')}`
     : `There is no sandbox ${wanted}. Known: ${catalog.sandboxes.map(({ id }) => id).join(', ')}.`
 
-function choiceOf(catalog: Catalog, text: string, harnesses: string | undefined) {
-  const [catalogId = '', reasoningLevel] = text.split('@')
+function choiceOf(catalog: Catalog, text: string, others: string | undefined) {
+  const [setting = '', harnesses = others] = text.split('=')
+  const [catalogId = '', reasoningLevel] = setting.split('@')
   const model = catalog.models.find((each) => each.catalogId === catalogId)
   if (!model) {
     const known = catalog.models.map((each) => each.catalogId).join(', ')
     throw new WrongUse(`The catalog has no model ${catalogId}. Known: ${known}.`)
   }
   const credentialId = model.credentials[0]?.id
-  if (credentialId === undefined) throw new WrongUse(`No credential opens ${catalogId}: assay credentials create.`)
+  if (credentialId === undefined)
+    throw new WrongUse(`No credential opens ${catalogId}: assay credentials add model ${model.provider} --name <name>`)
   const chosen = harnesses === undefined ? model.harnesses : harnesses.split(',').map((id) => id.trim())
   return { catalogId, credentialId, harnesses: chosen, ...(reasoningLevel === undefined ? {} : { reasoningLevel }) }
 }
@@ -130,18 +168,18 @@ function numberOf(text: string, flag: string): number {
   return value
 }
 
-type Named = { name: string; id: string }
+type Named = { grounds: Grounds; id: string }
 
 /** To its end. What was started goes on without us, so Ctrl-C is no failure. */
-async function follow(shell: Shell, service: Service, { name, id }: Named, left: AbortSignal): Promise<void> {
-  const [datasetOrg, dataset] = partsOf(name)
-  const again = `assay comparisons watch ${name} ${id}`
-  const last = await watchComparison(shell, service, { datasetOrg, dataset, comparisonId: id }, left)
+async function follow(shell: Shell, service: Service, { grounds, id }: Named, left: AbortSignal): Promise<void> {
+  const { endpoints, params, words } = grounds
+  const last = await watchComparison(shell, service, { endpoints, params: { ...params, comparisonId: id } }, left)
+  const again = `assay comparisons watch ${words} ${id}`
   if (last === undefined) return note(shell, `It goes on without you. To watch again: ${again}`)
   if (service.json) printJson(shell, last)
   else printSettings(shell, last)
   if (last.state === 'completed') return
-  note(shell, `The comparison is ${last.state}${reasonOf(last)} To go on: assay comparisons resume ${name} ${id}`)
+  note(shell, `The comparison is ${last.state}${reasonOf(last)} To go on: assay comparisons resume ${words} ${id}`)
   throw new Failed()
 }
 
@@ -150,31 +188,35 @@ const reasonOf = ({ submissionError, pause }: Comparison): string => {
   return message === undefined ? '.' : `: ${message}`
 }
 
-async function place(shell: Shell, command: Command, name: string, id: string) {
-  const [datasetOrg, dataset] = partsOf(name)
-  const service = await openService(shell, command)
+/** Of `[benchmark] <id>`. */
+async function place(shell: Shell, command: Command, names: string[], flags: GroundsFlags) {
+  const [id = '', benchmark, ...rest] = names.toReversed()
+  const grounds = await groundsOf(flags, benchmark)
+  if (rest.length > 0) throw new WrongUse('Name one comparison: the benchmark and the id, or --repo and the id.')
   const comparisonId = requireId(id, 'assay comparisons list')
-  return { service, params: { org: service.org, datasetOrg, dataset, comparisonId } }
+  const service = await openService(shell, command)
+  return { service, grounds, params: { org: service.org, ...grounds.params, comparisonId } }
 }
 
-async function watch(shell: Shell, command: Command, name: string, id: string): Promise<void> {
-  const { service } = await place(shell, command, name, id)
-  await follow(shell, service, { name, id }, leaving())
+async function watch(shell: Shell, command: Command, names: string[], flags: GroundsFlags): Promise<void> {
+  const { service, grounds, params } = await place(shell, command, names, flags)
+  await follow(shell, service, { grounds, id: params.comparisonId }, leaving())
 }
 
-async function show(shell: Shell, command: Command, name: string, id: string): Promise<void> {
-  const { service, params } = await place(shell, command, name, id)
-  present(shell, service, (await call(service, (await contract()).read, { params })).body)
+async function show(shell: Shell, command: Command, names: string[], flags: GroundsFlags): Promise<void> {
+  const { service, grounds, params } = await place(shell, command, names, flags)
+  present(shell, service, (await call(service, grounds.endpoints.read, { params })).body)
 }
 
-async function resume(shell: Shell, command: Command, name: string, id: string): Promise<void> {
-  const { service, params } = await place(shell, command, name, id)
-  present(shell, service, (await call(service, (await contract()).resume, { params, body: {} })).body)
+async function resume(shell: Shell, command: Command, names: string[], flags: ResumeFlags): Promise<void> {
+  const body = flags.budget === undefined ? {} : { budgetUsd: numberOf(flags.budget, '--budget') }
+  const { service, grounds, params } = await place(shell, command, names, flags)
+  present(shell, service, (await call(service, grounds.endpoints.resume, { params, body })).body)
 }
 
-async function cancel(shell: Shell, command: Command, name: string, id: string): Promise<void> {
-  const { service, params } = await place(shell, command, name, id)
-  present(shell, service, (await call(service, (await contract()).cancel, { params })).body)
+async function cancel(shell: Shell, command: Command, names: string[], flags: GroundsFlags): Promise<void> {
+  const { service, grounds, params } = await place(shell, command, names, flags)
+  present(shell, service, (await call(service, grounds.endpoints.cancel, { params })).body)
 }
 
 function present(shell: Shell, { json }: Service, comparison: Comparison): void {
@@ -183,10 +225,10 @@ function present(shell: Shell, { json }: Service, comparison: Comparison): void 
   else printSettings(shell, comparison)
 }
 
-async function list(shell: Shell, command: Command, name: string): Promise<void> {
-  const [datasetOrg, dataset] = partsOf(name)
+async function list(shell: Shell, command: Command, name: string | undefined, flags: GroundsFlags): Promise<void> {
+  const { endpoints, params } = await groundsOf(flags, name)
   const service = await openService(shell, command)
-  const { body } = await call(service, (await contract()).list, { params: { org: service.org, datasetOrg, dataset } })
+  const { body } = await call(service, endpoints.list, { params: { org: service.org, ...params } })
   if (service.json) return printJson(shell, body)
   printTable<Comparison>(shell, body.evaluations, [
     ['ID', ({ id }) => id],

@@ -4,13 +4,19 @@ import { WrongUse } from './failure.ts'
 import { logLines } from './log-lines.ts'
 import type { Shell } from './shell.ts'
 
-export type Flags = { data?: string; port?: string; host?: string }
+export type Flags = { data?: string; port?: string; host?: string; gatewayPort?: string; gatewayHost?: string }
 
 export const DATA = ['--data <folder>', 'where data lives (ASSAY_DATA, ./.assay)'] as const
 
 /** Flags win over variables. */
 export function environmentOf(shell: Shell, flags: Flags): Environment {
-  const flagged: Environment = { ASSAY_DATA: flags.data, ASSAY_PORT: flags.port, ASSAY_HOST: flags.host }
+  const flagged: Environment = {
+    ASSAY_DATA: flags.data,
+    ASSAY_PORT: flags.port,
+    ASSAY_HOST: flags.host,
+    ASSAY_GATEWAY_PORT: flags.gatewayPort,
+    ASSAY_GATEWAY_HOST: flags.gatewayHost,
+  }
   const given = Object.entries(flagged).filter(([, value]) => value !== undefined)
   return { ...shell.env, ...Object.fromEntries(given) }
 }

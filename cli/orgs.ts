@@ -24,6 +24,19 @@ export function addOrgsCommands(assay: Command, shell: Shell): void {
       .action((_flags: object, command: Command) => show(shell, command)),
     'assay orgs show',
   )
+  withExample(
+    orgs
+      .command('verify')
+      .description(
+        'Say that a workspace belongs to whom its login names: its releases are endorsed (needs ASSAY_OPERATOR_KEY)',
+      )
+      .argument('<login>', 'of the workspace')
+      .option('--undo', 'take that back')
+      .action((login: string, flags: { undo?: boolean }, command: Command) =>
+        verify(shell, command, { login, ...flags }),
+      ),
+    'ASSAY_OPERATOR_KEY=… assay orgs verify acme',
+  )
 }
 
 type CreateFlags = { name?: string; kind: 'org' | 'user' }
@@ -35,6 +48,18 @@ async function create(shell: Shell, command: Command, wish: CreateFlags & { logi
   if (globalsOf(command).json) return printJson(shell, body)
   note(shell, `The workspace ${body.login} is there. Its admin key, shown this once:`)
   print(shell, body.key)
+}
+
+async function verify(
+  shell: Shell,
+  command: Command,
+  { login, undo }: { login: string; undo?: boolean },
+): Promise<void> {
+  const { unverifyWorkspace, verifyWorkspace } = await import('../src/releases/schema.ts')
+  const service = openAsOperator(shell, command)
+  const { body } = await call(service, undo ? unverifyWorkspace : verifyWorkspace, { params: { login } })
+  if (globalsOf(command).json) return printJson(shell, body ?? null)
+  note(shell, `The workspace ${login} is ${undo ? 'not verified any more' : 'verified'}.`)
 }
 
 async function show(shell: Shell, command: Command): Promise<void> {

@@ -9,11 +9,15 @@ import { addComparisonCommands } from './comparisons.ts'
 import { addCredentialsCommands } from './credentials.ts'
 import { addDoctorCommand } from './doctor.ts'
 import { EXIT_CODES, report } from './failure.ts'
+import { addHarnessesCommands } from './harnesses.ts'
 import { withGlobals } from './help.ts'
 import { addKeysCommands } from './keys.ts'
+import { addModelsCommands } from './models.ts'
 import { addOperateCommands } from './operate.ts'
 import { addOrgsCommands } from './orgs.ts'
+import { addReleasesCommands } from './releases.ts'
 import { addReposCommands } from './repos.ts'
+import { addScanCommand } from './scan.ts'
 import { addServeCommands } from './serve.ts'
 import { DEFAULT_URL } from './service.ts'
 import { type Shell, styled } from './shell.ts'
@@ -53,15 +57,19 @@ function program(shell: Shell): Command {
   addOrgsCommands(assay, shell)
   const keys = addKeysCommands(assay, shell)
   const credentials = addCredentialsCommands(assay, shell)
+  addModelsCommands(assay, shell)
   addBenchmarksCommands(assay, shell)
   addReposCommands(assay, shell)
   addBatchesCommands(assay, shell)
   addComparisonCommands(assay, shell)
+  addReleasesCommands(assay, shell)
   const audit = addAuditCommands(assay, shell)
   assay.commandsGroup('Work on tasks:')
   addTrialCommands(assay, shell)
   addCalibrateCommand(assay, shell)
   addCheckCommand(assay, shell)
+  addScanCommand(assay, shell)
+  addHarnessesCommands(assay, shell)
   assay.commandsGroup('Look after it:')
   addOperateCommands({ assay, keys, credentials, audit }, shell)
   addDoctorCommand(assay, shell)
@@ -69,7 +77,7 @@ function program(shell: Shell): Command {
 }
 
 const AFTER = `
-The key comes from ASSAY_KEY, for \`orgs create\` from ASSAY_OPERATOR_KEY; there is no flag for it.
+The key comes from ASSAY_KEY, for \`orgs create\` and \`orgs verify\` from ASSAY_OPERATOR_KEY; there is no flag for it.
 ${EXIT_CODES}
 
 Examples:

@@ -15,9 +15,29 @@ const ROLES: { role: Role; about: string; example: string }[] = [
   {
     role: 'work',
     about: 'Run only a worker; any number of them share one database',
-    example: 'DATABASE_URL=postgres://… assay work',
+    example: 'DATABASE_URL=postgres://… ASSAY_GATEWAY_URL=http://10.0.0.2:4001 assay work',
+  },
+  {
+    role: 'gateway',
+    about: 'Run only the gateway between sandboxes and models; any number of them share one database',
+    example: 'DATABASE_URL=postgres://… assay gateway --host 10.0.0.5',
   },
 ]
+
+const API_PORT = 'ASSAY_PORT, 4000'
+const PORTS: Record<Role, string> = {
+  serve: API_PORT,
+  api: API_PORT,
+  work: API_PORT,
+  gateway: 'ASSAY_GATEWAY_PORT, 4001',
+}
+
+/** A lone gateway has one address, its own. */
+function flagsOf(role: Role, { data, port, host }: Flags): Flags {
+  const place = role === 'gateway' ? { gatewayPort: port, gatewayHost: host } : { port, host }
+  const given = Object.entries({ data, ...place }).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(given)
+}
 
 export function addServeCommands(assay: Command, shell: Shell): void {
   for (const { role, about, example } of ROLES) {
@@ -25,9 +45,12 @@ export function addServeCommands(assay: Command, shell: Shell): void {
       withGlobals(assay.command(role))
         .description(about)
         .option(...DATA)
-        .option('--port <number>', 'where to listen; 0 is any free port (ASSAY_PORT, 4000)')
-        .option('--host <address>', 'on which address (ASSAY_HOST, 127.0.0.1)')
-        .action((flags: Flags) => run(shell, role, flags)),
+        .option('--port <number>', `where to listen; 0 is any free port (${PORTS[role]})`)
+        .option(
+          '--host <address>',
+          `on which address (${role === 'gateway' ? 'ASSAY_GATEWAY_HOST' : 'ASSAY_HOST'}, 127.0.0.1)`,
+        )
+        .action((flags: Flags) => run(shell, role, flagsOf(role, flags))),
       example,
     )
   }
@@ -52,7 +75,11 @@ async function serve(shell: Shell, role: Role, flags: Flags): Promise<void> {
   const running = await start(role, config, log)
   if (running.newKey) print(shell, `The admin key of the workspace local, shown this once:\n  ${running.newKey}`)
   print(shell, running.url ? `assay ready ${running.url}` : 'assay ready')
-  if (isTerminal) note(shell, `${running.url ? `The reference is at ${running.url}/docs. ` : ''}Ctrl-C stops it.`)
+  if (isTerminal)
+    note(
+      shell,
+      `${running.url && role !== 'gateway' ? `The reference is at ${running.url}/docs. ` : ''}Ctrl-C stops it.`,
+    )
 
   await asked
   log.info('stopping')

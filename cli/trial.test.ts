@@ -61,7 +61,7 @@ test('--command tries a solution, or a cheat', async () => {
 })
 
 test.each([
-  [['--harness', 'nobody'], 2, /There is no harness nobody\. Known: oracle, nop\./],
+  [['--harness', 'nobody'], 2, /There is no harness nobody\. Known: oracle, nop, /],
   [['--sandbox', 'cloud'], 2, /There is no sandbox cloud\. Known: auto, docker, local/],
   [['--verify-mode', 'trust'], 2, /There is no verify mode trust/],
   [['--env', 'NOVALUE'], 2, /--env takes NAME=VALUE/],

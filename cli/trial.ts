@@ -1,9 +1,10 @@
 import { join } from 'node:path'
 import type { Command } from 'commander'
-import type { TrialRecord } from '../src/trials/record.ts'
+import type { ModelTrialRecord } from '../src/operate/model-trial.ts'
 import { Canceled, WrongUse } from './failure.ts'
 import { withExample, withGlobals } from './help.ts'
 import { DATA, type Flags, openLog, readSettings } from './operate-config.ts'
+import { progressBar } from './progress.ts'
 import { globalsOf } from './service.ts'
 import { note, print, printable, printJson, type Shell } from './shell.ts'
 import { printFacts } from './table.ts'
@@ -12,6 +13,9 @@ type TrialFlags = Flags & {
   harness: string
   sandbox: string
   command?: string
+  model?: string
+  level?: string
+  budget?: string
   verifyMode?: string
   env: string[]
   verbose?: boolean
@@ -23,7 +27,10 @@ export function addTrialCommands(assay: Command, shell: Shell): void {
     withGlobals(assay.command('trial'), '--json')
       .description('Run one trial of a task in a sandbox and print its phases, reward and timings')
       .argument('<task-folder>', "a task in Harbor's format")
-      .option('--harness <name>', 'who works on it: oracle or nop', 'oracle')
+      .option('--harness <name>', 'who works on it: oracle, nop, or a coding agent (assay harnesses list)', 'oracle')
+      .option('--model <catalogId>', 'the model that a coding agent asks; its key is taken from the environment')
+      .option('--level <level>', "how hard the model is asked to think; else the catalog's default")
+      .option('--budget <usd>', 'what the trial may cost at most')
       .option('--command <line>', 'a line of shell as the agent, to try a solution or a cheat')
       .option('--sandbox <name>', 'where it runs: auto, docker, local, local-runc or local-bwrap', 'auto')
       .option(
@@ -53,32 +60,42 @@ export const collect = (value: string, before: string[]): string[] => [...before
 async function runTrial(shell: Shell, taskFolder: string, flags: TrialFlags, command: Command): Promise<void> {
   const config = await readSettings(shell, flags)
   const log = await openLog(shell, config, 'warn')
-  const { tryTask } = await import('../src/trials/engine.ts')
+  const { tryTaskWithModel } = await import('../src/operate/model-trial.ts')
   using stop = stopOnSignals()
-  const record = await tryTask({
+  const progress = progressBar(shell)
+  const wish = {
     taskFolder,
     harness: flags.harness,
     command: flags.command,
     sandbox: flags.sandbox,
     dockerHost: config.dockerHost,
-    onChosen: (chosen) => note(shell, chosen),
+    onChosen: (chosen: string) => note(shell, chosen),
     verifyMode: flags.verifyMode,
     variables: Object.fromEntries(flags.env.map(pair)),
     dataFolder: config.dataFolder,
     allowHostBase: config.allowHostBase,
     outputFolder: join(config.dataFolder, 'trials'),
     signal: stop.signal,
-    onPhase: (phase, step) => note(shell, step ? `${phase} (${step})` : phase),
-    onLog: (line) => {
+    onPhase: (phase: string, step: string | null) => note(shell, step ? `${phase} (${step})` : phase),
+    onLog: (line: string) => {
       if (flags.verbose) note(shell, printable(line))
     },
+    onInstall: (name: string, done: number, total: number) => progress.show(done, total, name),
     log,
-  }).catch((error: unknown) => {
+  }
+  const record = await tryTaskWithModel(config, log, wish, modelWish(flags)).catch((error: unknown) => {
     throw stop.signal.aborted ? new Canceled() : refused(error)
   })
   if (globalsOf(command).json) printJson(shell, record)
   else show(shell, record)
   if (record.state === 'errored') throw new Error(record.error ?? 'The trial could not be scored.')
+}
+
+function modelWish({ model, level, budget }: TrialFlags) {
+  if (model === undefined) return undefined
+  const budgetUsd = budget === undefined ? undefined : Number(budget)
+  if (budgetUsd !== undefined && !(budgetUsd >= 0)) throw new WrongUse('--budget takes dollars, for example 0.50.')
+  return { catalogId: model, level, budgetUsd }
 }
 
 /** Ctrl-C ends the trial and takes away what it made. A second one ends this process at once. */
@@ -111,6 +128,8 @@ export function refused(error: unknown): unknown {
     'VariableMissing',
     'SandboxUnsupported',
     'SandboxUnavailable',
+    'ModelUnfit',
+    'HarnessUnfit',
   ]
   if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return new Error('There is no such folder.')
   if (!(error instanceof Error) || !known.includes(error.name)) return error
@@ -119,7 +138,7 @@ export function refused(error: unknown): unknown {
 
 const seconds = (value: number): string => `${value.toFixed(2)} s`
 
-function show(shell: Shell, record: TrialRecord): void {
+function show(shell: Shell, record: ModelTrialRecord): void {
   printFacts(shell, [
     ['task', record.task.name],
     ['harness', record.harness],
@@ -132,11 +151,27 @@ function show(shell: Shell, record: TrialRecord): void {
     ['agent', seconds(record.timings.agent)],
     ['verify', seconds(record.timings.verify)],
     ['total', seconds(record.timings.total)],
+    ...modelFacts(record),
   ])
 }
 
+/** What the gateway saw. */
+function modelFacts({ model }: ModelTrialRecord): [string, string][] {
+  if (!model) return []
+  const { usage, costMicros, costSource, calls, levelMismatches } = model
+  const cached = usage.cacheRead + usage.cacheWrite5m + usage.cacheWrite1h
+  return [
+    ['calls', `${calls.succeeded} answered, ${calls.failed + calls.cut + calls.lost} not`],
+    ['tokens', `${usage.input} in, ${cached} cached, ${usage.output} out (${usage.reasoning} thinking)`],
+    ['cost', costMicros === null ? 'unknown' : `$${(costMicros / 1e6).toFixed(6)} (${costSource})`],
+    ...(levelMismatches > 0
+      ? [['level', `another than asked for, in ${levelMismatches} calls`] as [string, string]]
+      : []),
+  ]
+}
+
 /** Of each phase, what it was given, and that the task did not ask for anything where that is so. */
-const networkFacts = ({ steps }: TrialRecord): [string, string][] =>
+const networkFacts = ({ steps }: ModelTrialRecord): [string, string][] =>
   (['agent', 'verifier'] as const).map((phase) => {
     const given = steps.map(({ network: { [phase]: record } }) =>
       record.asked === 'unsaid' ? `${record.given} (the task says nothing)` : record.given,

@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import type { ComparisonEndpoints } from '../src/comparisons/schema.ts'
 import { Comparison, type Setting } from '../src/comparisons/shapes/schema.ts'
 import { type Heard, listenTo, ServiceUnreachable } from '../src/platform/http/client.ts'
 import { bar } from './progress.ts'
@@ -6,7 +7,7 @@ import type { Service } from './service.ts'
 import { printable, type Shell } from './shell.ts'
 import { aligned, printTable } from './table.ts'
 
-type Place = { datasetOrg: string; dataset: string; comparisonId: string }
+type Place = { endpoints: ComparisonEndpoints; params: { comparisonId: string } }
 
 const AGAIN_MS = 1000
 
@@ -21,15 +22,13 @@ export function leaving(): AbortSignal {
 export async function watchComparison(
   shell: Shell,
   service: Service,
-  place: Place,
+  { endpoints, params }: Place,
   left: AbortSignal,
 ): Promise<Comparison | undefined> {
-  const { inBenchmark } = await import('../src/comparisons/schema.ts')
   const screen = liveScreen(shell)
   let lastId: string | undefined
-  const params = { org: service.org, ...place }
-  const listen = (): AsyncGenerator<Heard> =>
-    listenTo(service, inBenchmark.events, { params }, { signal: left, lastId })
+  const wish = { params: { org: service.org, ...params } }
+  const listen = (): AsyncGenerator<Heard> => listenTo(service, endpoints.events, wish, { signal: left, lastId })
   try {
     while (!left.aborted) {
       const ended = await hear(listen(), (status, id) => {

@@ -10,15 +10,21 @@ import { validateJob } from './batches/validate.ts'
 import { sandboxValidator, type Validator } from './batches/validator.ts'
 import { calibrateJob } from './benchmarks/calibrate.ts'
 import { benchmarkRoutes } from './benchmarks/routes.ts'
+import { harnessRoutes } from './catalog/custom-harnesses/routes.ts'
+import { customProviders } from './catalog/custom-models.ts'
 import type { Testable } from './catalog/offers.ts'
+import { modelRoutes } from './catalog/routes.ts'
 import { sandboxChoices } from './catalog/sandboxes.ts'
+import { hasOpenComparisons, isHarnessInUse, isModelInUse } from './comparisons/comparisons.ts'
 import { type ComparisonEvents, comparisonEvents } from './comparisons/events.ts'
 import { comparisonRoutes } from './comparisons/routes.ts'
 import { endAllDone } from './comparisons/state.ts'
+import type { OnStep } from './comparisons/steps.ts'
 import { submitJob } from './comparisons/submit.ts'
 import { sweepArtifacts, sweepOutput } from './comparisons/trials/artifacts.ts'
 import type { Engine } from './comparisons/trials/engine.ts'
 import { sandboxEngine } from './comparisons/trials/sandbox-engine.ts'
+import { countLeft } from './comparisons/trials/spend.ts'
 import { trialJob } from './comparisons/trials/trial.ts'
 import type { Config } from './config.ts'
 import { sweepContents } from './contents/contents.ts'
@@ -26,12 +32,16 @@ import { sweepDrafts } from './contents/drafts.ts'
 import { type Keyring, openKeyring } from './credentials/master-key.ts'
 import { credentialRoutes } from './credentials/routes.ts'
 import { openNewestSecret } from './credentials/secrets.ts'
+import type { Ledger } from './gateway/ledger.ts'
+import { storedLedger } from './gateway/stored-ledger.ts'
+import { sweepBodies } from './gateway/sweep.ts'
 import { openRegistries } from './harbor/registries/open-registries.ts'
 import type { Registry } from './harbor/registries/registry.ts'
+import { bundlesFolder } from './harnesses/bundles/bundle.ts'
 import { blobsCheck, databaseCheck, masterKeyCheck, migrationsCheck, workersCheck } from './operate/service-checks.ts'
 import { type Blobs, openBlobs } from './platform/blobs/blobs.ts'
 import { sweep } from './platform/blobs/spool.ts'
-import type { Database } from './platform/db/db.ts'
+import type { Database, Db } from './platform/db/db.ts'
 import { type Check, examine } from './platform/health.ts'
 import { forgetOldKeys } from './platform/http/idempotency.ts'
 import { addMeta } from './platform/http/meta.ts'
@@ -44,11 +54,16 @@ import type { Log } from './platform/log.ts'
 import { createMetrics, type Metrics } from './platform/metrics.ts'
 import { createOutbound, type Outbound } from './platform/outbound/outbound.ts'
 import type { ProblemKind } from './platform/problem.ts'
+import { releaseRoutes } from './releases/routes.ts'
 import type { CodeHost } from './repos/code-host.ts'
 import { githubHost } from './repos/github.ts'
 import { repositoryRoutes } from './repos/routes.ts'
+import { type ResultsCache, resultsCache } from './results/cache.ts'
+import { resultRoutes } from './results/routes.ts'
+import { show } from './results/show.ts'
 import type { Provider } from './sandboxes/sandbox.ts'
 import { findProvider } from './sandboxes/sandboxes.ts'
+import { reapScratch } from './trials/scratch.ts'
 import { authenticator } from './workspaces/authenticate.ts'
 import { workspaceRoutes } from './workspaces/routes.ts'
 import { endExpiredSessions } from './workspaces/sessions.ts'
@@ -64,6 +79,11 @@ export type Tools = {
   outbound: Outbound
   registry: Registry
   events: ComparisonEvents
+  /** Grants and calls. Shared with the gateway, wherever that is. */
+  ledger: Ledger
+  credentials: ReturnType<typeof credentialTools>
+  /** What everybody reads, made before. */
+  results: ResultsCache
   engine: Engine
   /** Finds out whether a task that was imported works. */
   validate: Validator
@@ -75,7 +95,11 @@ export type Tools = {
   /** How long a submission waits for a sandbox that nobody offers yet, and a spoiled trial for its next attempt. */
   waits: { offerMs: number; retryMs: number; sandboxMs: number }
   /** Heard between every two writes of a submission or a trial. */
-  step?: (name: string) => void
+  step?: OnStep
+  /** Where workers find the gateway. Undefined: nobody has said. */
+  gatewayUrl: () => string | undefined
+  /** Told once the gateway of this process listens. */
+  gatewayAt: (url: string) => void
   /** As others see this service. */
   baseUrl: () => string
   /** Told once the service listens, which is when its own address is known. */
@@ -84,6 +108,7 @@ export type Tools = {
 
 export async function openTools(config: Config, database: Database, log: Log): Promise<Tools> {
   const outbound = createOutbound()
+  let gatewayUrl = config.gateway.url
   let listeningUrl = `http://${config.host}:${config.port}`
   const blobs = openBlobs(config.blobs, join(config.dataFolder, 'spool'))
   const keyring = config.credentialStorage ? await openKeyring({ db: database.db, ...config }) : undefined
@@ -101,12 +126,22 @@ export async function openTools(config: Config, database: Database, log: Log): P
     outbound,
     registry: openRegistries(config.registries, { outbound, scratch: join(config.dataFolder, 'scratch') }),
     events: comparisonEvents(database.db),
-    engine: sandboxEngine({ credentials, blobs, folder: trialsFolder, findProvider: (name) => providers.get(name) }),
+    results: resultsCache(),
+    ledger: storedLedger(database.db),
+    credentials,
+    engine: sandboxEngine({
+      ...{ credentials, blobs, folder: trialsFolder, bundles: bundlesFolder(config.dataFolder) },
+      findProvider: (name) => providers.get(name),
+    }),
     validate: sandboxValidator((name) => providers.get(name)),
     codeHost: githubHost({ outbound, baseUrl: config.upstreams.github }),
-    sandboxes: [...providers].map(([sandbox, provider]) => ({ sandbox, test: () => readied(provider) })),
+    sandboxes: [...providers].map(([sandbox, provider]) => ({ sandbox, test: tester(provider, trialsFolder) })),
     trialsFolder,
     waits: { offerMs: 20_000, retryMs: 5_000, sandboxMs: 15_000 },
+    gatewayUrl: () => gatewayUrl,
+    gatewayAt: (url) => {
+      gatewayUrl ??= url
+    },
     baseUrl: () => config.baseUrl ?? listeningUrl,
     listensAt: (url) => {
       listeningUrl = url
@@ -114,11 +149,20 @@ export async function openTools(config: Config, database: Database, log: Log): P
   }
 }
 
-/** Tested, and rid of what workers that died have left. */
-async function readied(provider: Provider): Promise<{ isolation: string }> {
-  const capabilities = await provider.selfTest()
-  await provider.reap()
-  return capabilities
+/** Whenever it begins to work, it is rid of what workers that died have left. */
+function tester(provider: Provider, trialsFolder: string): () => Promise<{ isolation: string }> {
+  let works = false
+  return async () => {
+    const before = works
+    works = false
+    const capabilities = await provider.selfTest()
+    if (!before) {
+      await provider.reap()
+      await reapScratch(trialsFolder)
+    }
+    works = true
+    return capabilities
+  }
 }
 
 /** One of each for the whole process: what it builds, it builds once. */
@@ -142,12 +186,22 @@ export const routeGroups = (tools: Tools): { name: string; routes: Route[] }[] =
     }),
   },
   { name: 'Credentials', routes: credentialRoutes(credentialTools(tools)) },
+  { name: 'Models', routes: modelRoutes({ isModelInUse }) },
+  { name: 'Harnesses', routes: harnessRoutes({ isHarnessInUse }) },
   { name: 'Repositories', routes: repositoryRoutes(repositoryTools(tools)) },
   { name: 'Batches', routes: batchRoutes({ ...repositoryTools(tools), blobs: tools.blobs }) },
   { name: 'Benchmarks', routes: benchmarkRoutes(benchmarkTools(tools)) },
   {
     name: 'Comparisons',
-    routes: comparisonRoutes({ ...credentialTools(tools), blobs: tools.blobs, events: tools.events }),
+    routes: comparisonRoutes({ ...repositoryTools(tools), blobs: tools.blobs, events: tools.events }),
+  },
+  { name: 'Releases', routes: releaseRoutes(releaseTools(tools)) },
+  {
+    name: 'Public results',
+    routes: resultRoutes({
+      ...{ blobs: tools.blobs, cache: tools.results },
+      publicUrl: () => tools.config.publicUrl ?? tools.baseUrl(),
+    }),
   },
 ]
 
@@ -158,13 +212,19 @@ const credentialTools = ({
   outbound,
 }: Pick<Tools, 'database' | 'keyring' | 'config' | 'outbound'>) => ({
   ...{ db: database.db, keyring, environment: config.environment, upstreams: config.upstreams, outbound },
+  customProviders,
 })
 
 const repositoryTools = (tools: Tools) => ({
   ...credentialTools(tools),
   codeHost: tools.codeHost,
   gitAllow: tools.config.gitAllow,
-  isBusy: hasOpenBatches,
+  isBusy: async (db: Db, key: number) => (await hasOpenBatches(db, key)) || (await hasOpenComparisons(db, key)),
+})
+
+const releaseTools = (tools: Tools) => ({
+  ...repositoryTools(tools),
+  ...{ blobs: tools.blobs, publicOwners: tools.config.publicOwners, show, forget: tools.results.forget },
 })
 
 export const benchmarkTools = (tools: Tools) => ({
@@ -242,13 +302,17 @@ export const jobKinds = (tools: Tools): RunnableKind[] => [
       await sweep(uploadsFolder(tools))
       await sweepArchives({ db: tools.database.db, blobs: tools.blobs })
       await sweepArtifacts({ db: tools.database.db, blobs: tools.blobs }, tools.config.artifactDays)
+      await sweepBodies({ db: tools.database.db, blobs: tools.blobs }, tools.config.artifactDays)
     },
   },
   {
     kind: 'comparisons.end',
     payload: z.strictObject({}),
     everySeconds: 30,
-    run: () => endAllDone(tools.database.db),
+    run: async () => {
+      await countLeft(tools.database.db)
+      await endAllDone(tools.database.db)
+    },
   },
   importJob({
     db: tools.database.db,
@@ -265,6 +329,8 @@ export const trialKinds = (tools: Tools, sandbox: string): RunnableKind[] => [
     {
       db: tools.database.db,
       blobs: tools.blobs,
+      ledger: tools.ledger,
+      gatewayUrl: tools.gatewayUrl,
       engine: tools.engine,
       folder: tools.trialsFolder,
       retryMs: tools.waits.retryMs,

@@ -1,7 +1,11 @@
 import { isAbsolute, resolve } from 'node:path'
 import { z } from 'zod'
 import { isRegistryPlace, type RegistrySettings } from './harbor/registries/open-registries.ts'
+import { machineCores, machineMemoryMb } from './platform/jobs/machine.ts'
 import { isKey } from './workspaces/key.ts'
+
+/** Of the lightest sandboxes a core starts about as many in a second. */
+const STARTS_OF_A_CORE = 10
 
 /** Everything the operator can set. `docs/operations.md` explains each; a test compares the two lists. */
 const Settings = z.object({
@@ -9,6 +13,7 @@ const Settings = z.object({
   ASSAY_PORT: port().default(4000),
   ASSAY_HOST: z.string().min(1).default('127.0.0.1'),
   ASSAY_BASE_URL: httpUrl().optional(),
+  ASSAY_PUBLIC_URL: httpUrl().optional(),
   DATABASE_URL: z
     .string()
     .regex(/^postgres(ql)?:\/\//, 'must be a postgres:// URL')
@@ -34,6 +39,14 @@ const Settings = z.object({
     .transform((text) => text.split(',').map((path) => path.trim()))
     .refine((paths) => paths.every((path) => isAbsolute(path)), 'must list absolute paths, with commas')
     .default([]),
+  ASSAY_GATEWAY_URL: httpUrl().optional(),
+  ASSAY_GATEWAY_PORT: port().optional(),
+  ASSAY_GATEWAY_HOST: z.string().min(1).default('127.0.0.1'),
+  ASSAY_PUBLIC_OWNERS: z
+    .string()
+    .regex(/^[\w.-]+=[\w.-]+(,[\w.-]+=[\w.-]+)*$/, 'must list owner=org, with commas')
+    .transform((text) => new Map(text.split(',').map((pair) => ownerAndLogin(pair.toLowerCase()))))
+    .optional(),
   ASSAY_BOOTSTRAP_KEY: z.string().refine(isKey, 'must be a key as `assay keys generate` prints it').optional(),
   ASSAY_OPERATOR_KEY: z
     .string()
@@ -47,6 +60,10 @@ const Settings = z.object({
     .transform(Number)
     .optional(),
   ASSAY_WORKER_SLOTS: count(1, 1000).default(8),
+  ASSAY_WORKER_MEMORY_MB: count(1, 999_999_999).default(() => Math.floor(machineMemoryMb() * 0.75)),
+  ASSAY_WORKER_STARTS: count(1, 1000).default(() => Math.min(1000, machineCores() * STARTS_OF_A_CORE)),
+  ASSAY_SANDBOX_TRIALS: count(1, 100_000).optional(),
+  ASSAY_MODEL_TRIALS: count(1, 100_000).optional(),
   ASSAY_ARTIFACT_DAYS: count(1, 36_500).default(90),
   ASSAY_DATABASE_CONNECTIONS: count(2, 500).default(20),
   ASSAY_SANDBOXES: z
@@ -66,12 +83,18 @@ export type Config = {
   host: string
   port: number
   baseUrl: string | undefined
+  /** Where everybody reads results, as others see it. */
+  publicUrl: string | undefined
   databaseUrl: string | undefined
   blobs: string
   /** Where datasets come from. */
   registries: RegistrySettings
   /** Folders of this machine whose git repositories may be connected. */
   gitAllow: string[]
+  /** `url` is where workers find the gateway; without it, the one of their own process. No port: any in `serve`. */
+  gateway: { url: string | undefined; host: string; port: number | undefined }
+  /** Which workspace publishes plain git repositories under which owner, by logins. */
+  publicOwners: ReadonlyMap<string, string> | undefined
   bootstrapKey: string | undefined
   operatorKey: string | undefined
   secretKey: string | undefined
@@ -85,6 +108,11 @@ export type Config = {
   /** Where the Docker engine is; the usual socket when it is not said. */
   dockerHost: string | undefined
   workerSlots: number
+  /** What jobs may take of this machine together, over all of its workers. */
+  workerMemoryMb: number
+  workerStartsPerSecond: number
+  /** Trials that run at once with one credential, over all workers. Undefined: no limit. */
+  credentialTrials: { sandbox: number | undefined; model: number | undefined }
   /** How long artifacts of trials are kept. */
   artifactDays: number
   databaseConnections: number
@@ -112,6 +140,7 @@ export function readConfig(environment: Environment): Config {
     host: settings.ASSAY_HOST,
     port: settings.ASSAY_PORT,
     baseUrl: settings.ASSAY_BASE_URL,
+    publicUrl: settings.ASSAY_PUBLIC_URL,
     databaseUrl: settings.DATABASE_URL,
     blobs: settings.ASSAY_BLOBS ?? `file:${dataFolder}/blobs`,
     registries: {
@@ -120,6 +149,12 @@ export function readConfig(environment: Environment): Config {
       harborPublicKey: settings.ASSAY_HARBOR_PUBLIC_KEY,
     },
     gitAllow: settings.ASSAY_GIT_ALLOW,
+    gateway: {
+      url: settings.ASSAY_GATEWAY_URL,
+      host: settings.ASSAY_GATEWAY_HOST,
+      port: settings.ASSAY_GATEWAY_PORT,
+    },
+    publicOwners: settings.ASSAY_PUBLIC_OWNERS,
     bootstrapKey: settings.ASSAY_BOOTSTRAP_KEY,
     operatorKey: settings.ASSAY_OPERATOR_KEY,
     secretKey: settings.ASSAY_SECRET_KEY,
@@ -129,6 +164,9 @@ export function readConfig(environment: Environment): Config {
     allowHostBase: settings.ASSAY_ALLOW_HOST_BASE === '1',
     dockerHost: settings.DOCKER_HOST,
     workerSlots: settings.ASSAY_WORKER_SLOTS,
+    workerMemoryMb: settings.ASSAY_WORKER_MEMORY_MB,
+    workerStartsPerSecond: settings.ASSAY_WORKER_STARTS,
+    credentialTrials: { sandbox: settings.ASSAY_SANDBOX_TRIALS, model: settings.ASSAY_MODEL_TRIALS },
     artifactDays: settings.ASSAY_ARTIFACT_DAYS,
     databaseConnections: settings.ASSAY_DATABASE_CONNECTIONS,
     logLevel: settings.ASSAY_LOG,
@@ -153,6 +191,11 @@ function readUpstreams(given: Environment): Record<string, string> {
 }
 
 const sentence = (issue: z.core.$ZodIssue): string => `${issue.path.join('.')} ${issue.message}.`
+
+function ownerAndLogin(pair: string): [string, string] {
+  const [owner = '', login = ''] = pair.split('=')
+  return [owner, login]
+}
 
 function port() {
   return count(0, 65_535)

@@ -1,0 +1,78 @@
+import { publicModels } from '../catalog/models.ts'
+import type { Config } from '../config.ts'
+import { modelSecretIn } from '../credentials/providers.ts'
+import { startGateway } from '../gateway/gateway.ts'
+import { memoryLedger } from '../gateway/memory-ledger.ts'
+import { termsFor } from '../gateway/model-terms.ts'
+import { openPlace } from '../gateway/place.ts'
+import type { GrantTotals } from '../gateway/totals.ts'
+import { type ModelTrialClass, verdictOf } from '../gateway/verdict.ts'
+import { findHarness } from '../harnesses/harnesses.ts'
+import { upstreamOf } from '../model-gateway.ts'
+import type { Log } from '../platform/log.ts'
+import { createOpenStream } from '../platform/outbound/stream.ts'
+import { type TrialWish, tryTask, UnknownName } from '../trials/engine.ts'
+import type { TrialRecord } from '../trials/record.ts'
+
+export type ModelWish = { catalogId: string; level: string | undefined; budgetUsd: number | undefined }
+export type ModelTrialRecord = Omit<TrialRecord, 'class'> & { class: ModelTrialClass; model: GrantTotals | null }
+
+/** One trial, with a model where the harness asks one. There is no server: the gateway lives as long as the trial. */
+export async function tryTaskWithModel(
+  config: Config,
+  log: Log,
+  wish: TrialWish,
+  wanted: ModelWish | undefined,
+): Promise<ModelTrialRecord> {
+  const harness = wish.command === undefined ? findHarness(wish.harness) : undefined
+  if (!harness || harness.protocols.length === 0) return { ...(await tryTask(wish)), model: null }
+  if (!wanted) throw new UnknownName(`${harness.name} needs a model: --model. Known: ${modelNames()}.`)
+  const { access, terms } = termsOf(wanted, harness)
+  const secret = modelSecretIn(config.environment, terms.provider)
+  if (!secret) throw new UnknownName(`There is no key for ${terms.provider} in the environment.`)
+
+  await using undo = new AsyncDisposableStack()
+  const ledger = memoryLedger()
+  const gateway = await startGateway(
+    {
+      ledger,
+      openStream: createOpenStream(),
+      openKey: async () => secret.apiKey,
+      findUpstream: (each) => upstreamOf(each, config.upstreams),
+      log,
+      counters: { settled: () => {}, refused: () => {}, retried: () => {} },
+    },
+    { host: '127.0.0.1', port: 0 },
+  )
+  undo.defer(() => gateway.stop(0))
+  const budgetMicros = wanted.budgetUsd === undefined ? null : Math.round(wanted.budgetUsd * 1e6)
+  const expiresAt = new Date(Date.now() + DAY_MS)
+  const way = { ledger, gatewayUrl: gateway.url }
+  const { place, close } = await openPlace(way, { ...NOBODY, access, terms, budgetMicros, expiresAt })
+  undo.defer(async () => void (await close()))
+  const record = await tryTask({ ...wish, model: place })
+  return judged(record, await close())
+}
+
+const DAY_MS = 24 * 3600 * 1000
+const NOBODY = { workspaceId: '', subject: 'trial', credentialId: '', callsMax: 5000 }
+
+const modelNames = (): string =>
+  publicModels()
+    .flatMap(({ catalogId, protocols }) => (protocols.length > 0 ? [catalogId] : []))
+    .join(', ')
+
+function termsOf({ catalogId, level }: ModelWish, harness: NonNullable<ReturnType<typeof findHarness>>) {
+  const model = publicModels().find((known) => known.catalogId === catalogId)
+  if (!model) throw new UnknownName(`The catalog has no model ${catalogId}. Known: ${modelNames()}.`)
+  return termsFor(model, level ?? model.defaultLevel, harness)
+}
+
+function judged(record: TrialRecord, totals: GrantTotals): ModelTrialRecord {
+  const verdict = verdictOf(record, totals)
+  const unscored = { reward: null, rewards: {} }
+  if (verdict.kind === 'stopped')
+    return { ...record, ...unscored, state: 'errored', class: 'operator_error', error: verdict.message, model: totals }
+  const { state, class: word, error } = verdict
+  return { ...record, ...(state === 'errored' ? unscored : {}), state, class: word, error, model: totals }
+}
