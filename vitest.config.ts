@@ -5,9 +5,11 @@ import { suitesLeftOut } from './test/support/parts.ts'
 const ON_ANY_DATABASE = [
   'cli/**',
   'scripts/**',
-  'src/{harbor,sandboxes,trials}/**',
+  'src/{harbor,harnesses,sandboxes,trials}/**',
   'src/platform/{postgres,blobs,outbound}/**',
-  'test/{demo,docs,safety,serve,samples}/**',
+  'test/{demo,docs,provider,safety,serve,samples}/**',
+  'test/chaos/{kills,steps}.test.ts',
+  'test/gateway/canary.test.ts',
 ]
 
 const project = (name: string, groupOrder: number, include: string[], exclude: string[] = []) => ({

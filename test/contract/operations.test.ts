@@ -1,10 +1,12 @@
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { putEndorsement, verifyWorkspace } from '../../src/releases/schema.ts'
 import { OPERATOR_KEY, type TestApp, testApp } from '../support/app.ts'
 import { archiveOf, smallTask } from '../support/archives.ts'
 import { importing } from '../support/batches.ts'
 import { type CodeHostServer, startCodeHost } from '../support/code-host.ts'
-import { comparing } from '../support/comparisons.ts'
+import { type Comparing, comparing, comparingInRepository } from '../support/comparisons.ts'
+import { releasing } from '../support/releases.ts'
 import { type Operation, operationsOf, type Sending, send } from './operations.ts'
 
 // These tests read the OpenAPI document, so an operation that is added later is covered without a word here.
@@ -15,7 +17,7 @@ let host: CodeHostServer
 
 beforeAll(async () => {
   host = await startCodeHost()
-  app = await testApp({ ASSAY_GATEWAY_UPSTREAM_GITHUB: host.url })
+  app = await testApp({ ASSAY_GATEWAY_UPSTREAM_GITHUB: host.url, ASSAY_PUBLIC_OWNERS: 'lab=local' })
   operations = await operationsOf(app)
 })
 afterAll(async () => {
@@ -99,7 +101,7 @@ test('a body must be small, JSON by name and JSON in fact, and hold no unknown f
   const key = keyFor
   const existing = await ownThings()
   const ask = (sending: object) => (operation: Operation) =>
-    send(app, operation, { key: key(operation), params: existing, ...sending })
+    send(app, operation, { key: key(operation), params: existing(operation), ...sending })
   expect(await exceptions(withBody, 413, ask({ text: JSON.stringify({ name: 'x'.repeat(2 * 1024 * 1024) }) }))).toEqual(
     [],
   )
@@ -124,7 +126,9 @@ test('a list refuses a limit and a cursor that are none', async () => {
     '?cursor=0000-01-01T00:00:00.000Z~x',
     '?cursor=%00',
   ]) {
-    expect(await exceptions(lists, 422, (operation) => send(app, operation, { query, params: existing }))).toEqual([])
+    expect(
+      await exceptions(lists, 422, (operation) => send(app, operation, { query, params: existing(operation) })),
+    ).toEqual([])
   }
 })
 
@@ -132,8 +136,11 @@ test('a read that has not changed is 304', async () => {
   const reads = operations.filter((operation) => operation.method === 'GET' && operation.statuses.includes(304))
   const existing = await ownThings()
   const again = async (operation: Operation) => {
-    const first = await send(app, operation, { params: existing })
-    return send(app, operation, { params: existing, headers: { 'if-none-match': first.headers.get('etag') ?? '' } })
+    const first = await send(app, operation, { params: existing(operation) })
+    return send(app, operation, {
+      params: existing(operation),
+      headers: { 'if-none-match': first.headers.get('etag') ?? '' },
+    })
   }
   expect(await exceptions(reads, 304, again)).toEqual([])
 })
@@ -187,17 +194,28 @@ const byId = (id: string): Operation => {
   return operation
 }
 
-/** A thing of the workspace for each path parameter that can be made by a POST with its example. */
-const ownThings = async (): Promise<Record<string, string>> =>
-  Object.assign(await comparedThings(), await importedThings(), ...(await makeThings({})).map(({ params }) => params))
+/** A thing of the workspace for each path parameter that can be made by a POST with its example, or by the tests. */
+async function ownThings(): Promise<(operation: Operation) => Record<string, string>> {
+  const made = Object.assign({}, ...(await makeThings({})).map(({ params }) => params))
+  const onBenchmark = { ...made, ...(await comparedThings(await comparing(app))) }
+  const onRepository = { ...made, ...(await comparedThings(await comparingInRepository(app))) }
+  const onBatches = { ...made, ...(await importedThings()) }
+  const onReleases = { ...made, ...(await releasedThings()) }
+  const onEndorsements = { ...made, ...(await endorsedThings()) }
+  return ({ path }) => {
+    if (path.includes('/endorsements/')) return onEndorsements
+    if (path.includes('/releases') || path.includes('/public/')) return onReleases
+    if (/\/repos\/.*\/(evaluations|comparisons)\b/.test(path)) return onRepository
+    return path.includes('/repos/') ? onBatches : onBenchmark
+  }
+}
 
 /** A comparison that ran, and one of its trials. */
-async function comparedThings(): Promise<Record<string, string>> {
-  const lab = await comparing(app)
+async function comparedThings(lab: Comparing): Promise<Record<string, string>> {
   const { body } = await lab.create()
   await lab.work()
   const [trial] = await lab.trials(body.id)
-  return { comparisonId: body.id, trialId: trial.id, artifact: trial.artifacts[0].name }
+  return { ...lab.params, comparisonId: body.id, trialId: trial.id, artifact: trial.artifacts[0].name }
 }
 
 /** A batch of a repository that was validated, and one of its tasks. */
@@ -205,6 +223,22 @@ async function importedThings(): Promise<Record<string, string>> {
   const lab = await importing(app)
   const { runId } = await lab.imported({ hello: smallTask() })
   return { ...lab.place, runId, taskId: 'hello', path: 'task.toml' }
+}
+
+/** A release with the files of its tasks. */
+async function releasedThings(): Promise<Record<string, string>> {
+  const lab = await releasing(app)
+  await lab.ran({ id: 'acme/a|mini|low', cells: 'pppfff' })
+  const { body } = await lab.publishAll({ publishTasks: true })
+  return { ...lab.place, releaseId: body.releaseId, taskId: 'one' }
+}
+
+/** The workspace of an owner, which stands for itself. */
+async function endorsedThings(): Promise<Record<string, string>> {
+  const params = { owner: 'local', name: 'demo', publisher: 'local' }
+  await app.call(verifyWorkspace, { params: { login: 'local' }, key: OPERATOR_KEY })
+  await app.call(putEndorsement, { params })
+  return params
 }
 
 /** With how paths name it: by the fields of these names, or by its id. */

@@ -37,6 +37,7 @@ export async function testApp(environment: Environment = {}, shared?: TestDataba
     ASSAY_DATA: folder,
     ASSAY_OPERATOR_KEY: OPERATOR_KEY,
     ASSAY_GATEWAY_UPSTREAM_GITHUB: NOBODY,
+    ASSAY_GATEWAY_URL: NOBODY,
     ...environment,
   })
   const database = shared ?? (await testDatabase())
@@ -129,7 +130,7 @@ function contentOf({ upload }: Endpoint, wish: { body?: unknown; upload?: Uint8A
 /** An answer that does not fit its contract fails the test that asked for it, whatever the test looks at. */
 function checkShape(endpoint: Endpoint, answer: Answered): void {
   if (answer.status === 304) return
-  if (answer.status === 200 && endpoint.download) return
+  if (answer.status === 200 && (endpoint.download || endpoint.media !== undefined)) return
   if (answer.status >= 400) {
     requireProblem(endpoint, answer)
     return

@@ -1,6 +1,8 @@
-// GitHub's REST API, as far as we use it: who sees which repository, renames, limits and bad days.
+// GitHub's API, as far as we use it: who sees which repository, renames, limits and bad days.
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { text } from 'node:stream/consumers'
+import { type HostedPullRequest, pageOf } from './github-pull-requests.ts'
 
 export type HostedRepository = {
   id: number
@@ -20,6 +22,9 @@ export async function startCodeHost() {
   const tokens = new Map<string, number[]>()
   const troubles: Trouble[] = []
   const requests: { path: string; token: string | undefined }[] = []
+  const pullRequests = new Map<number, readonly HostedPullRequest[]>()
+  /** How many were asked for on each page. */
+  const pages: number[] = []
   let lastId = 1000
 
   const server = createServer((request, response) => {
@@ -32,7 +37,11 @@ export async function startCodeHost() {
   })
 
   function answer(request: IncomingMessage, response: ServerResponse, sees: number[]): void {
-    const path = request.url ?? ''
+    if (request.url === '/graphql') void answerPage(request, response, sees)
+    else answerLookup(request.url ?? '', response, sees)
+  }
+
+  function answerLookup(path: string, response: ServerResponse, sees: number[]): void {
     const name = /^\/repos\/([^/]+\/[^/]+)$/.exec(path)?.[1]?.toLowerCase()
     const moved = name === undefined ? undefined : renamed.get(name)
     if (moved !== undefined) return void response.writeHead(301, { location: `${url}/repositories/${moved}` }).end('{}')
@@ -48,12 +57,24 @@ export async function startCodeHost() {
     })
   }
 
+  async function answerPage(request: IncomingMessage, response: ServerResponse, sees: number[]): Promise<void> {
+    const { answer: body, first } = pageOf(await text(request), (fullName) => {
+      const found = repositories.find(({ owner, name }) => `${owner}/${name}` === fullName)
+      const isSeen = found && (found.visibility === 'public' || sees.includes(found.id))
+      return isSeen ? (pullRequests.get(found.id) ?? []) : undefined
+    })
+    pages.push(first)
+    send(response, 200, body)
+  }
+
   await once(server.listen(0, '127.0.0.1'), 'listening')
   const address = server.address()
   const url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`
   return {
     url,
     requests,
+    pages,
+    setPullRequests: ({ id }: HostedRepository, list: readonly HostedPullRequest[]) => void pullRequests.set(id, list),
     add(fullName: string, visibility: HostedRepository['visibility'] = 'public'): HostedRepository {
       const [owner = '', name = ''] = fullName.split('/')
       const repository = { id: ++lastId, owner, name, visibility }

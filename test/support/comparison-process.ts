@@ -1,11 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { createApp, jobKinds, openTools, trialKinds } from '../../src/app.ts'
-import { catalogHarnesses } from '../../src/catalog/harnesses.ts'
-import { type Model, models } from '../../src/catalog/models.ts'
 import { offerSandboxes } from '../../src/catalog/offers.ts'
-import type { CatalogHarness } from '../../src/catalog/schema.ts'
+import { snapshot } from '../../src/catalog/snapshot.ts'
 import type { Engine, TrialOrder } from '../../src/comparisons/trials/engine.ts'
 import { readConfig } from '../../src/config.ts'
+import { type Harness, noModel } from '../../src/harnesses/harness.ts'
+import { harnesses } from '../../src/harnesses/harnesses.ts'
 import { listen } from '../../src/platform/http/listen.ts'
 import { startWorker } from '../../src/platform/jobs/worker.ts'
 import { createLog } from '../../src/platform/log.ts'
@@ -20,14 +20,19 @@ const [role, holdMs = '0'] = process.argv.slice(2)
 
 /** The catalog is data; this is other data. */
 function fillCatalog(): void {
-  const names = Array.from({ length: 5 }, (_, n) => `bench-${n}`)
-  const all = catalogHarnesses as CatalogHarness[]
-  for (const id of names) all.push({ id, name: id, version: '1', protocols: [] })
-  const [reference] = models
-  if (!reference) return
+  const all = harnesses as Harness[]
+  for (let n = 0; n < 5; n++) {
+    const id = `bench-${n}`
+    all.push({ ...noModel, id, name: id, version: '1', protocolFor: () => 'openai-chat', plan: () => undefined })
+  }
   for (let n = 0; n < 12; n++) {
     const catalogId = `bench/model-${n}`
-    ;(models as Model[]).push({ ...reference, catalogId, name: catalogId, label: catalogId, harnesses: names })
+    snapshot.models.push({
+      ...{ catalogId, name: catalogId, label: catalogId, provider: 'none', protocols: ['openai-chat'] },
+      ...{ contextTokens: 1, outputTokens: 1, knowledgeCutoff: null, defaultLevel: 'none' },
+      levels: [{ level: 'none', wire: { nothing: true } }],
+      prices: [{ validFrom: null, prices: { input: 0, output: 0 } }],
+    })
   }
 }
 

@@ -4,12 +4,15 @@ import { join } from 'node:path'
 import { jobKinds, type Tools, trialKinds } from '../../src/app.ts'
 import { addBenchmark } from '../../src/benchmarks/schema.ts'
 import { upsertOffer } from '../../src/catalog/sql.ts'
-import { inBenchmark } from '../../src/comparisons/schema.ts'
+import { inBenchmark, inRepository } from '../../src/comparisons/schema.ts'
 import type { Engine, TrialOrder } from '../../src/comparisons/trials/engine.ts'
+import type { Endpoint } from '../../src/platform/http/endpoint.ts'
 import { newId } from '../../src/platform/ids.ts'
 import { drain } from '../../src/platform/jobs/drain.ts'
 import type { TrialRecord } from '../../src/trials/record.ts'
 import type { TestApp } from './app.ts'
+import { smallTask } from './archives.ts'
+import { importing } from './batches.ts'
 
 export const QUICK = { datasetOrg: 'assay', dataset: 'quick' }
 
@@ -54,34 +57,64 @@ export function scriptedEngine(
   return engine
 }
 
+/** Where comparisons are made: the endpoints of a scope, its place, and how its tasks are chosen. */
+export type Grounds = {
+  endpoints: typeof inBenchmark | typeof inRepository
+  params: Record<string, string>
+  chosen: { tasks?: { runId: string; taskId: string }[] }
+}
+
 /** A workspace with the samples, a sandbox on offer, and a worker that works when it is told to. */
 export async function comparing(app: TestApp, engine: Engine = scriptedEngine(), more: Partial<Tools> = {}) {
   await app.call(addBenchmark, { body: { reference: 'assay/quick' } })
+  return comparingOn(app, { endpoints: inBenchmark, params: QUICK, chosen: {} }, engine, more)
+}
+
+export const APPROVED = ['one', 'two', 'three', 'four', 'five']
+
+/** The same on five approved tasks of a repository. */
+export async function comparingInRepository(
+  app: TestApp,
+  engine: Engine = scriptedEngine(),
+  more: Partial<Tools> = {},
+) {
+  const repository = await importing(app)
+  const folders = APPROVED.map((id) => [id, smallTask({ 'instruction.md': `Say hello, ${id}.\n` })])
+  const { runId, tasks } = await repository.imported(Object.fromEntries(folders))
+  for (const { taskId, digest } of tasks) await repository.decide(runId, taskId, { digest })
+  const chosen = { tasks: APPROVED.map((taskId) => ({ runId, taskId })) }
+  const grounds = { endpoints: inRepository, params: repository.place, chosen }
+  return { ...(await comparingOn(app, grounds, engine, more)), repository, runId }
+}
+
+export async function comparingOn(
+  app: TestApp,
+  { endpoints, params, chosen }: Grounds,
+  engine: Engine,
+  more: Partial<Tools>,
+) {
   await upsertOffer(app.database.db, newId(), { sandbox: 'local', available: true, isolation: 'none', detail: '' })
-  const { body: catalog } = await app.call(inBenchmark.catalog, { params: QUICK })
-  const reference = catalog.models[0].credentials[0].id
-  const local = catalog.sandboxes[0].credentials[0].id
+  const { body: catalog } = await app.call(endpoints.catalog, { params })
+  const reference: string = catalog.models[0].credentials[0].id
+  const local: string = catalog.sandboxes[0].credentials[0].id
   const tools: Tools = { ...app.tools, engine, waits: { offerMs: 0, retryMs: 0, sandboxMs: 0 }, ...more }
   const body = (over: object = {}) => ({
     id: randomUUID(),
+    ...chosen,
     models: [{ catalogId: 'reference', credentialId: reference, harnesses: ['oracle', 'nop'] }],
     sandbox: 'local',
     sandboxCredentialId: local,
     ...over,
   })
-  const at = (comparisonId: string, params: object = {}) => ({ params: { ...QUICK, comparisonId, ...params } })
+  const at = (comparisonId: string, over: object = {}) => ({ params: { ...params, comparisonId, ...over } })
   return {
-    tools,
-    reference,
-    local,
-    body,
-    at,
-    create: (over: object = {}) => app.call(inBenchmark.create, { params: QUICK, body: body(over) }),
-    read: async (id: string) => (await app.call(inBenchmark.read, at(id))).body,
-    resume: (id: string, change: object = {}) => app.call(inBenchmark.resume, { ...at(id), body: change }),
-    cancel: (id: string) => app.call(inBenchmark.cancel, at(id)),
+    ...{ tools, reference, local, body, at, endpoints, params },
+    create: (over: object = {}) => app.call<Endpoint>(endpoints.create, { params, body: body(over) as never }),
+    read: async (id: string) => (await app.call(endpoints.read, at(id))).body,
+    resume: (id: string, change: object = {}) => app.call(endpoints.resume, { ...at(id), body: change }),
+    cancel: (id: string) => app.call(endpoints.cancel, at(id)),
     trials: async (id: string, query: Record<string, string> = {}) =>
-      (await app.call(inBenchmark.trials, { ...at(id), query })).body.trials,
+      (await app.call(endpoints.trials, { ...at(id), query })).body.trials,
     /** Until nothing is left to do. */
     work: (sandbox = 'local') => drain(app.database, [...onceKinds(tools), ...trialKinds(tools, sandbox)]),
   }

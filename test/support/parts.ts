@@ -4,15 +4,23 @@ import { delimiter, join } from 'node:path'
 /** A part of the machine that some suites need. A missing one is named and its suites are left out; a required one fails the run. */
 type Part = { name: string; setup: string; find: () => string | undefined; without: string; suites: string[] }
 
-const IN_DOCKER = ['src/sandboxes/docker*.test.ts', 'src/sandboxes/docker/connection.test.ts']
+const IN_DOCKER = [
+  'src/sandboxes/docker*.test.ts',
+  'src/sandboxes/docker/connection.test.ts',
+  'src/comparisons/docker-pauses.test.ts',
+  'src/trials/docker-patch.test.ts',
+]
 const IN_SANDBOXES = [
   'cli/comparisons.test.ts',
   'test/demo/**',
   'src/sandboxes/**',
   'src/trials/trial.test.ts',
+  'src/trials/patch.test.ts',
   'cli/trial.test.ts',
   'src/batches/validator.test.ts',
   'test/samples/**',
+  'test/chaos/{kills,spend,two-of-each}.test.ts',
+  'test/gateway/canary.test.ts',
 ]
 
 export const PARTS: Part[] = [
@@ -20,8 +28,8 @@ export const PARTS: Part[] = [
     name: 'postgres',
     setup: 'postgres',
     find: postgresFolder,
-    without: 'the suite does not run a second time on a PostgreSQL of the system',
-    suites: [],
+    without: 'the suite does not run a second time on a PostgreSQL of the system, and its database is never killed',
+    suites: ['test/chaos/kills.test.ts'],
   },
   {
     name: 's3',
@@ -45,6 +53,14 @@ export const PARTS: Part[] = [
     find: () => (process.getuid?.() === 0 && onPath('debootstrap') ? onPath('dockerd') : undefined),
     without: 'nothing is run in containers of Docker',
     suites: IN_DOCKER,
+  },
+  {
+    name: 'harnesses',
+    setup: 'bwrap',
+    // Real programs, brought by npm on first use.
+    find: () => (process.getuid?.() === 0 ? onPath('npm') : undefined),
+    without: 'no real program works on a task',
+    suites: [],
   },
 ]
 

@@ -7,7 +7,7 @@ const BIN = new URL('../../bin/assay', import.meta.url).pathname
 export type Service = Program & { newKey: string | undefined }
 
 export async function startService(
-  role: 'serve' | 'api' | 'work',
+  role: 'serve' | 'api' | 'work' | 'gateway',
   flags: string[],
   environment: Environment = {},
 ): Promise<Service> {

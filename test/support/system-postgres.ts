@@ -1,13 +1,22 @@
-import { execFileSync } from 'node:child_process'
+import { execFile, execFileSync } from 'node:child_process'
 import { chownSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 
-export type SystemPostgres = { url: string; version: string; stop(): void }
+export type SystemPostgres = {
+  url: string
+  version: string
+  /** Its first process. A new one after each start. */
+  postmaster(): number
+  /** Once more, after it was killed: as soon as the last of its processes is gone. */
+  startAgain(): Promise<void>
+  stop(): void
+}
 
 /** A throwaway cluster of the system's own PostgreSQL, in a folder that goes with it. */
-export async function startSystemPostgres(bin: string): Promise<SystemPostgres> {
+export async function startSystemPostgres(bin: string, { durable = false } = {}): Promise<SystemPostgres> {
   const folder = mkdtempSync(join(tmpdir(), 'assay-system-postgres-'))
   const user = process.getuid?.() === 0 ? accountOf('postgres') : undefined
   if (user) chownSync(folder, user.uid, user.gid)
@@ -22,15 +31,33 @@ export async function startSystemPostgres(bin: string): Promise<SystemPostgres> 
   const data = join(folder, 'data')
   const port = await freePort()
   run('initdb', '-D', data, '-U', 'postgres', '-A', 'trust', '--locale=C', '-E', 'UTF8', '--no-sync')
-  const settings = `-p ${port} -k ${folder} -c listen_addresses=127.0.0.1 -c fsync=off -c full_page_writes=off`
-  run('pg_ctl', '-D', data, '-o', settings, '-l', join(folder, 'log'), '-w', 'start')
+  const careless = durable ? '' : ' -c fsync=off -c full_page_writes=off'
+  const settings = `-p ${port} -k ${folder} -c listen_addresses=127.0.0.1${careless}`
+  const start = ['-D', data, '-o', settings, '-l', join(folder, 'log'), '-w', 'start']
+  run('pg_ctl', ...start)
   return {
     url: `postgres://postgres@127.0.0.1:${port}/postgres`,
     version: run('postgres', '--version').trim(),
+    postmaster: () => Number(readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n')[0]),
+    startAgain: () => untilItWorks(() => promisify(execFile)(join(bin, 'pg_ctl'), start, { ...user, cwd: '/' })),
     stop: () => {
       run('pg_ctl', '-D', data, '-m', 'immediate', '-w', 'stop')
       rmSync(folder, { recursive: true, force: true })
     },
+  }
+}
+
+const STARTS_MAX = 50
+
+/** Each attempt takes a while by itself. */
+async function untilItWorks(work: () => Promise<unknown>): Promise<void> {
+  for (let starts = 1; ; starts += 1) {
+    try {
+      await work()
+      return
+    } catch (error) {
+      if (starts === STARTS_MAX) throw error
+    }
   }
 }
 
@@ -43,7 +70,7 @@ function accountOf(name: string): { uid: number; gid: number } {
   return { uid: Number(uid), gid: Number(gid) }
 }
 
-const freePort = (): Promise<number> =>
+export const freePort = (): Promise<number> =>
   new Promise((resolve, reject) => {
     const server = createServer().once('error', reject)
     server.listen(0, '127.0.0.1', () => {

@@ -1,0 +1,122 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
+import type { Environment } from '../../src/config.ts'
+import { startPostgres } from '../../src/platform/postgres/postgres.ts'
+import { urlOf } from '../../src/store.ts'
+import { newKey } from '../../src/workspaces/key.ts'
+import { freePort, startSystemPostgres } from '../support/system-postgres.ts'
+import { writeDataset } from './dataset.ts'
+import { type Supervised, supervise } from './supervised.ts'
+
+type Victim = { kind: string; kill(): Promise<void> }
+
+/** Processes that share one database and one data folder, and how each of them is killed. */
+export type Fleet = {
+  url: string
+  key: string
+  dataFolder: string
+  victims: Victim[]
+  programs: Supervised[]
+  /** Asks the database itself. */
+  query(text: string): Promise<unknown[]>
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+/** One API and two workers, on a PostgreSQL of the system. */
+export async function startParts(bin: string, tasks: number): Promise<Fleet> {
+  await using undo = new AsyncDisposableStack()
+  const postgres = await startSystemPostgres(bin)
+  undo.defer(async () => postgres.stop())
+  const { environment, ...place } = await makePlace(undo, tasks)
+  const env = { ...environment, DATABASE_URL: postgres.url, ASSAY_DATABASE_CONNECTIONS: '10' }
+  const api = supervise('api', env)
+  const workers = [supervise('work', env), supervise('work', env)]
+  const programs = [api, ...workers]
+  for (const program of programs) undo.defer(async () => void (await program.stop()))
+  const database: Victim = {
+    kind: 'database',
+    async kill() {
+      process.kill(postgres.postmaster(), 'SIGKILL')
+      await postgres.startAgain()
+    },
+  }
+  const all = undo.move()
+  return {
+    ...place,
+    programs,
+    victims: [{ kind: 'API', kill: api.kill }, ...workers.map(({ kill }) => ({ kind: 'worker', kill })), database],
+    query: (text) => ask(postgres.url, text),
+    [Symbol.asyncDispose]: () => all.disposeAsync(),
+  }
+}
+
+/** Everything in one process, on its embedded PostgreSQL, which it starts again by itself. */
+export async function startWhole(tasks: number): Promise<Fleet> {
+  await using undo = new AsyncDisposableStack()
+  const { environment, ...place } = await makePlace(undo, tasks)
+  const serve = supervise('serve', environment)
+  undo.defer(async () => void (await serve.stop()))
+  const folder = join(place.dataFolder, 'postgres')
+  const database: Victim = {
+    kind: 'database',
+    async kill() {
+      const pid = postmasterIn(folder)
+      if (pid) process.kill(pid, 'SIGKILL')
+    },
+  }
+  const all = undo.move()
+  return {
+    ...place,
+    programs: [serve],
+    victims: [{ kind: 'serve', kill: serve.kill }, database],
+    async query(text) {
+      const postgres = await startPostgres({ folder })
+      try {
+        return await ask(urlOf(postgres.connection), text)
+      } finally {
+        await postgres.stop()
+      }
+    },
+    [Symbol.asyncDispose]: () => all.disposeAsync(),
+  }
+}
+
+async function makePlace(undo: AsyncDisposableStack, tasks: number) {
+  const folder = mkdtempSync(join(tmpdir(), 'assay-chaos-'))
+  undo.defer(async () => rmSync(folder, { recursive: true, force: true }))
+  writeDataset(join(folder, 'registry'), tasks)
+  const key = newKey()
+  const port = await freePort()
+  const dataFolder = join(folder, 'data')
+  const environment: Environment = {
+    ASSAY_DATA: dataFolder,
+    ASSAY_PORT: String(port),
+    ASSAY_BOOTSTRAP_KEY: key,
+    ASSAY_REGISTRIES: `dir:${join(folder, 'registry')}`,
+    ASSAY_SANDBOXES: 'local',
+    ASSAY_ALLOW_HOST_BASE: '1',
+    ASSAY_WORKER_SLOTS: '4',
+  }
+  return { url: `http://127.0.0.1:${port}`, key, dataFolder, environment }
+}
+
+/** None while it is not there to be killed. */
+function postmasterIn(folder: string): number | undefined {
+  try {
+    return Number(readFileSync(join(folder, 'data/postmaster.pid'), 'utf8').split('\n')[0])
+  } catch {
+    return undefined
+  }
+}
+
+async function ask(url: string, text: string): Promise<unknown[]> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    return (await client.query(text)).rows
+  } finally {
+    await client.end()
+  }
+}

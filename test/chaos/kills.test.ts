@@ -1,0 +1,69 @@
+import { randomInt, randomUUID } from 'node:crypto'
+import { describe, type TestContext, test, vi } from 'vitest'
+import { isLongRun, postgresFolder } from '../support/parts.ts'
+import { type Fleet, startParts, startWhole } from './fleet.ts'
+import { findLeftovers } from './leftovers.ts'
+import { patientUser } from './patient.ts'
+import { storm, until } from './storm.ts'
+
+// It waits for what is to come, however slow the machine is.
+vi.setConfig({ testTimeout: 3_600_000 })
+
+const SEED_NAME = 'ASSAY_TEST_SEED'
+const seed = Number(process.env[SEED_NAME] ?? randomInt(2 ** 31))
+type Plan = { tasks: number; attempts: number; kills: number }
+const parts: Plan = isLongRun() ? { tasks: 30, attempts: 5, kills: 100 } : { tasks: 5, attempts: 4, kills: 6 }
+const whole: Plan = isLongRun() ? { tasks: 10, attempts: 5, kills: 20 } : { tasks: 5, attempts: 2, kills: 2 }
+const trialsOf = ({ tasks, attempts }: Plan): number => tasks * 2 * attempts
+const counted = (plan: Plan): string => `${plan.kills} times in ${trialsOf(plan)} trials: each is scored once`
+
+// In a short run most of the time is spent waiting for the leases of those that were killed.
+describe('kill -9', { concurrent: !isLongRun() }, () => {
+  test(`of API, workers and database, ${counted(parts)}`, async (context) => {
+    await using fleet = await startParts(postgresFolder() ?? '', parts.tasks)
+    await survives(context, fleet, parts)
+  })
+
+  test(`of serve and its database, ${counted(whole)}`, async (context) => {
+    await using fleet = await startWhole(whole.tasks)
+    await survives(context, fleet, whole)
+  })
+})
+
+async function survives({ expect, onTestFailed }: TestContext, fleet: Fleet, plan: Plan): Promise<void> {
+  const trials = trialsOf(plan)
+  onTestFailed(() => console.error(`The same kills again: ${SEED_NAME}=${seed}`))
+  const startedAt = Date.now()
+  const user = patientUser(fleet)
+  const id = randomUUID()
+  // The first start answers a moment before its first key is there.
+  await Promise.all(fleet.programs.map((program) => program.ready()))
+  await user.addBenchmark()
+  await user.create({ id, attempts: plan.attempts })
+  const stormed = await storm(fleet, user, { id, trials, kills: plan.kills, seed })
+  const status = await until(user, id, ({ state }) => state === 'completed')
+  const seconds = Math.round((Date.now() - startedAt) / 1000)
+
+  const found = await user.trials(id)
+  console.log(
+    JSON.stringify({ seed, seconds, ...stormed, sandboxes: stormed.sandboxes.size, trials: status.trials }),
+    fleet.programs.flatMap(({ failedStarts }) => failedStarts),
+  )
+  expect(found.filter(({ state }) => !['passed', 'failed'].includes(state))).toEqual([])
+  expect(status.trials).toMatchObject({ total: trials, passed: trials / 2, failed: trials / 2, errored: 0, running: 0 })
+  expect(new Set(found.map((trial) => `${trial.task.name} ${trial.settingId} ${trial.attempt}`)).size).toBe(trials)
+  expect(found.reduce((sum, { costUsd }) => sum + (costUsd ?? Number.NaN), 0)).toBe(status.costUsd)
+  expect(status.settings.map(({ tasks, passed }) => ({ tasks, passed }))).toEqual([
+    { tasks: plan.tasks, passed: plan.tasks },
+    { tasks: plan.tasks, passed: 0 },
+  ])
+  expect(await fleet.query('select sum(metered)::int as n from trial_counts')).toEqual([{ n: trials }])
+  expect(await fleet.query('select kind, state from jobs where every_seconds is null')).toEqual([])
+  expect(fleet.programs.flatMap(({ collapses }) => collapses)).toEqual([])
+
+  expect(await Promise.all(fleet.programs.map((program) => program.stop()))).toEqual(fleet.programs.map(() => 0))
+  const killed = fleet.programs.flatMap((program) => [...program.killed])
+  await vi.waitFor(async () => expect(await findLeftovers(fleet.dataFolder, stormed.sandboxes, killed)).toEqual([]), {
+    timeout: 10_000,
+  })
+}

@@ -1,0 +1,67 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { addBenchmark } from '../../src/benchmarks/schema.ts'
+import { inBenchmark } from '../../src/comparisons/schema.ts'
+import type { Comparison, Trial } from '../../src/comparisons/shapes/schema.ts'
+import { type ClientOptions, call, ProblemReceived, ServiceUnreachable } from '../../src/platform/http/client.ts'
+import { CHAOS } from './dataset.ts'
+
+const AGAIN_MS = 50
+const PATIENCE_MS = 120_000
+
+/** Asks until it is answered. Whoever asks may do so: each of these requests can be sent again. */
+async function patiently<T>(ask: () => Promise<T>): Promise<T> {
+  const deadline = Date.now() + PATIENCE_MS
+  for (;;) {
+    try {
+      return await ask()
+    } catch (error) {
+      if (!isPassing(error) || Date.now() > deadline) throw error
+      await wait(AGAIN_MS)
+    }
+  }
+}
+
+/** Nobody was there, a connection broke off, or the service says itself that it may be asked again. */
+const isPassing = (error: unknown): boolean =>
+  error instanceof ProblemReceived
+    ? error.problem.retryable
+    : error instanceof ServiceUnreachable || error instanceof TypeError
+
+type Wish = { id: string; attempts: number }
+
+/** Someone who compares the oracle with doing nothing, and who does not give up when nobody answers. */
+export function patientUser(options: ClientOptions) {
+  const at = (comparisonId: string) => ({ params: { ...CHAOS, comparisonId } })
+  const catalog = async () => (await patiently(() => call(options, inBenchmark.catalog, { params: CHAOS }))).body
+  return {
+    async addBenchmark(): Promise<void> {
+      const reference = `${CHAOS.datasetOrg}/${CHAOS.dataset}`
+      await patiently(() => call(options, addBenchmark, { params: CHAOS, body: { reference } }))
+    },
+    async create({ id, attempts }: Wish): Promise<void> {
+      const { models, sandboxes } = await catalog()
+      const [model] = models
+      const local = sandboxes.find((sandbox) => sandbox.id === 'local')
+      const [credential, place] = [model?.credentials[0], local?.credentials[0]]
+      if (!model || !credential || !place) throw new Error('The catalog has no reference or no local sandbox.')
+      const settings = [{ catalogId: model.catalogId, credentialId: credential.id, harnesses: ['oracle', 'nop'] }]
+      const body = { id, attempts, models: settings, sandbox: 'local', sandboxCredentialId: place.id }
+      await patiently(() => call(options, inBenchmark.create, { params: CHAOS, body }))
+    },
+    read: async (id: string): Promise<Comparison> =>
+      (await patiently(() => call(options, inBenchmark.read, at(id)))).body,
+    async trials(id: string): Promise<Trial[]> {
+      const all: Trial[] = []
+      let cursor: string | null = null
+      do {
+        const query: { limit: number; cursor?: string } = { limit: 200, ...(cursor === null ? {} : { cursor }) }
+        const { body } = await patiently(() => call(options, inBenchmark.trials, { ...at(id), query }))
+        all.push(...body.trials)
+        cursor = body.nextCursor
+      } while (cursor !== null)
+      return all
+    },
+  }
+}
+
+export type PatientUser = ReturnType<typeof patientUser>

@@ -1,0 +1,111 @@
+import { randomBytes, randomUUID } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, test, vi } from 'vitest'
+import { startProvider } from '../../samples/provider/provider.ts'
+import { inBenchmark } from '../../src/comparisons/schema.ts'
+import { createCredential } from '../../src/credentials/schema.ts'
+import { call } from '../../src/platform/http/client.ts'
+import { newKey } from '../../src/workspaces/key.ts'
+import { testDatabase } from '../support/database.ts'
+import { freePort } from '../support/system-postgres.ts'
+import { CHAOS, writeDataset } from './dataset.ts'
+import { patientUser } from './patient.ts'
+import { supervise } from './supervised.ts'
+
+vi.setConfig({ testTimeout: 600_000 })
+
+const [TASKS, ATTEMPTS] = [4, 2]
+const USAGE = { input: 1000, cacheRead: 200, cacheWrite5m: 100, output: 50 }
+// 2, 0.20, 2.50 and 10 dollars for a million of each.
+const CALL_MICROS = 2790
+const turns = [
+  { run: 'true', usage: USAGE },
+  { run: 'true', usage: USAGE },
+  { say: 'Done.', usage: USAGE },
+]
+const folder = mkdtempSync(join(tmpdir(), 'assay-spend-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+test('whoever is killed in the middle of a call: what was spent is counted, and counted once', async () => {
+  await using undo = new AsyncDisposableStack()
+  const provider = undo.use(await startProvider({ tasks: [{ match: 'greet', turns }] }))
+  const database = undo.use(await testDatabase())
+  writeDataset(join(folder, 'registry'), TASKS)
+  const [apiPort, gatewayPort, key] = [await freePort(), await freePort(), newKey()]
+  const environment = {
+    DATABASE_URL: database.url,
+    ASSAY_DATABASE_CONNECTIONS: '6',
+    ASSAY_DATA: join(folder, 'data'),
+    ASSAY_SECRET_KEY: randomBytes(32).toString('hex'),
+    ASSAY_BOOTSTRAP_KEY: key,
+    ASSAY_PORT: String(apiPort),
+    ASSAY_GATEWAY_PORT: String(gatewayPort),
+    ASSAY_GATEWAY_URL: `http://127.0.0.1:${gatewayPort}`,
+    ASSAY_GATEWAY_UPSTREAM_ANTHROPIC: provider.url,
+    ASSAY_REGISTRIES: `dir:${join(folder, 'registry')}`,
+    ASSAY_SANDBOXES: 'local',
+    ASSAY_ALLOW_HOST_BASE: '1',
+    ASSAY_WORKER_SLOTS: '2',
+  }
+  const gateway = supervise('gateway', environment)
+  const [api, worker] = [supervise('api', environment), supervise('work', environment)]
+  for (const program of [gateway, api, worker]) undo.defer(async () => void (await program.stop()))
+  const at = { url: `http://127.0.0.1:${apiPort}`, key }
+  const id = await compare(at)
+
+  for (const victim of [gateway, worker, api, gateway, worker]) {
+    // The call that is under way when somebody dies is one that nobody will ever answer.
+    provider.addFault({ hang: 'before' })
+    await provider.whenCalls(provider.calls().length + 1)
+    await victim.kill()
+    await victim.ready()
+    // A call that hangs is nobody's to wait for.
+    if (victim === api) await gateway.kill()
+  }
+  await vi.waitUntil(async () => (await patientUser(at).read(id)).state === 'completed', { timeout: 400_000 })
+
+  const { costUsd, trials } = await patientUser(at).read(id)
+  expect(trials).toMatchObject({ total: TASKS * ATTEMPTS, queued: 0, running: 0 })
+  const { rows } = await database.pool.query(
+    `select (select sum(spent_micros)::int from gateway_grants) as grants,
+      (select count(*)::int from gateway_grants where closed_at is null or counted_at is null) as uncounted,
+      (select sum(cost_micros)::int from gateway_calls) as calls,
+      (select count(*)::int from gateway_calls where outcome = 'open') as open,
+      (select count(*)::int from gateway_calls where outcome = 'lost') as lost,
+      (select sum(cost_micros)::int from gateway_calls where outcome = 'succeeded') as metered`,
+  )
+  const [{ grants, calls, metered, ...left }] = rows
+  expect(left).toMatchObject({ uncounted: 0, open: 0 })
+  expect(left.lost).toBeGreaterThan(0)
+  expect(calls).toBe(grants)
+  expect(Math.round((costUsd ?? 0) * 1e6)).toBe(grants)
+  // Of what the provider bills nothing is missing; what came through costs what it bills.
+  const billed = provider.calls().filter(({ usage }) => usage !== null).length * CALL_MICROS
+  expect(metered % CALL_MICROS).toBe(0)
+  expect(metered).toBeLessThanOrEqual(billed)
+  expect(billed).toBeLessThanOrEqual(grants)
+})
+
+async function compare(at: { url: string; key: string }): Promise<string> {
+  await patientUser(at).addBenchmark()
+  const secret = { apiKey: 'sk-0123456789abcdef' }
+  const body = { kind: 'model' as const, provider: 'anthropic', name: 'Team key', secret }
+  const { body: credential } = await call(at, createCredential, { params: CHAOS, body })
+  const id = randomUUID()
+  const sandboxCredentialId = await vi.waitUntil(
+    async () => {
+      const { sandboxes } = (await call(at, inBenchmark.catalog, { params: CHAOS })).body
+      return sandboxes.find((sandbox) => sandbox.id === 'local')?.credentials[0]?.id
+    },
+    { timeout: 120_000 },
+  )
+  const catalogId = 'anthropic/claude-sonnet-5'
+  const models = [{ catalogId, credentialId: credential.id, harnesses: ['mini'], reasoningLevel: 'high' }]
+  await call(at, inBenchmark.create, {
+    params: CHAOS,
+    body: { id, models, attempts: ATTEMPTS, sandbox: 'local', sandboxCredentialId },
+  })
+  return id
+}

@@ -1,0 +1,84 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { text } from 'node:stream/consumers'
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { jobKinds, trialKinds } from '../../src/app.ts'
+import { STEPS } from '../../src/comparisons/steps.ts'
+import { startWorker } from '../../src/platform/jobs/worker.ts'
+import { type TestApp, testApp } from '../support/app.ts'
+import { type Comparing, comparing } from '../support/comparisons.ts'
+
+vi.setConfig({ testTimeout: 300_000 })
+
+const WORKER = new URL('./dying-worker.ts', import.meta.url).pathname
+const LEASE_MS = 1000
+const TRIALS = 10
+
+/** Each step the first time, and those of a trial also in the last trial. */
+const CASES = STEPS.flatMap((step) =>
+  (step.startsWith('trial.') ? [1, TRIALS] : [1]).map((time) => [step, time] as const),
+)
+
+let app: TestApp
+let lab: Comparing
+beforeAll(async () => {
+  app = await testApp()
+})
+// Each time: an offer that nobody repeats grows old, and what is known of a task is not found out again.
+beforeEach(async () => {
+  lab = await comparing(app)
+  await app.database.pool.query('delete from task_calibrations')
+})
+afterAll(() => app[Symbol.asyncDispose]())
+
+test.each(CASES)('a worker that is killed at the step %s, time %i, costs nothing but time', async (step, time) => {
+  const { body } = await lab.create()
+  expect(await dieAt(step, time)).toBe('SIGKILL')
+
+  await using _successor = startSuccessor()
+  await vi.waitUntil(() => isCompleted(body.id), { timeout: 120_000, interval: 50 })
+
+  expect(await lab.read(body.id)).toMatchObject({
+    trials: { total: TRIALS, queued: 0, running: 0, passed: 5, failed: 5, errored: 0, canceled: 0 },
+    settings: [
+      { tasks: 5, passed: 5 },
+      { tasks: 5, passed: 0 },
+    ],
+  })
+  const trials: { task: { name: string }; settingId: string; retries: number }[] = await lab.trials(body.id)
+  expect(new Set(trials.map(({ task, settingId }) => `${task.name} ${settingId}`)).size).toBe(TRIALS)
+  expect(trials.filter(({ retries }) => retries > 0)).toEqual([])
+  const { rows: counted } = await app.database.pool.query(
+    `select sum(metered)::int as n from trial_counts join comparisons on key = comparison where id = '${body.id}'`,
+  )
+  expect(counted).toEqual([{ n: TRIALS }])
+  const { rows: left } = await app.database.pool.query('select kind, state from jobs where every_seconds is null')
+  expect(left).toEqual([])
+})
+
+/** Whether it has. What comes every half minute comes at once. */
+async function isCompleted(id: string): Promise<boolean> {
+  await app.database.pool.query(`update jobs set run_at = now() where kind = 'comparisons.end' and state = 'queued'`)
+  return (await lab.read(id)).state === 'completed'
+}
+
+async function dieAt(step: string, time: number): Promise<NodeJS.Signals | null> {
+  const env = { ...process.env, DATABASE_URL: app.database.url, ASSAY_DATA: app.tools.config.dataFolder }
+  const child = spawn(process.execPath, [WORKER, step, String(time), String(LEASE_MS)], {
+    env: { ...env, ASSAY_REGISTRIES: 'samples', ASSAY_DATABASE_CONNECTIONS: '4' },
+    stdio: ['ignore', 'ignore', 'pipe'],
+    // A step that is never reached would keep it at work for ever.
+    timeout: 120_000,
+  })
+  const [said, [code, signal]] = await Promise.all([text(child.stderr), once(child, 'exit')])
+  if (signal !== 'SIGKILL') throw new Error(`The worker did not pass ${step}: ${code ?? signal} ${said}`)
+  return signal
+}
+
+function startSuccessor(): AsyncDisposable {
+  const { tools } = lab
+  const kinds = [...jobKinds(tools), ...trialKinds(tools, 'local')]
+  const { log } = tools
+  const worker = startWorker({ database: app.database, kinds, slots: 4, log, leaseMs: LEASE_MS })
+  return { [Symbol.asyncDispose]: () => worker.stop(1000) }
+}

@@ -1,0 +1,47 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Comparison } from '../../src/comparisons/shapes/schema.ts'
+import { seeded } from '../support/seeded.ts'
+import type { Fleet } from './fleet.ts'
+import { sandboxesIn } from './leftovers.ts'
+import type { PatientUser } from './patient.ts'
+
+export type Storm = { kills: Record<string, number>; sandboxes: Set<string> }
+
+const LOOK_MS = 50
+/** A kill comes up to so long after the trial that it waits for, at whatever is being done then. */
+const LATER_MS = 600
+
+/** Kills one process after another, at moments of the comparison that the seed says. */
+export async function storm(
+  fleet: Fleet,
+  user: PatientUser,
+  { id, trials, kills, seed }: { id: string; trials: number; kills: number; seed: number },
+): Promise<Storm> {
+  const random = seeded(seed)
+  const moments = Array.from({ length: kills }, () => Math.floor(random() * trials)).sort((a, b) => a - b)
+  const done: Storm = { kills: {}, sandboxes: new Set() }
+  for (const moment of moments) {
+    const victim = fleet.victims[Math.floor(random() * fleet.victims.length)]
+    const laterMs = random() * LATER_MS
+    if (!victim) continue
+    await until(user, id, (status) => endedOf(status) >= moment)
+    await wait(laterMs)
+    await victim.kill()
+    for (const sandbox of sandboxesIn(fleet.dataFolder)) done.sandboxes.add(sandbox)
+    done.kills[victim.kind] = (done.kills[victim.kind] ?? 0) + 1
+  }
+  return done
+}
+
+/** Looks until it is so, or until it can never be. */
+export async function until(user: PatientUser, id: string, isSo: (status: Comparison) => boolean): Promise<Comparison> {
+  for (;;) {
+    const status = await user.read(id)
+    if (isSo(status)) return status
+    if (!['submitting', 'running'].includes(status.state))
+      throw new Error(`It is ${status.state}: ${JSON.stringify({ ...status, settings: undefined })}`)
+    await wait(LOOK_MS)
+  }
+}
+
+const endedOf = ({ trials }: Comparison): number => trials.passed + trials.failed + trials.errored

@@ -1,0 +1,130 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Tokens } from '../../samples/provider/conversation.ts'
+import type { FaultInput } from '../../samples/provider/script.ts'
+import type { Call } from '../../src/gateway/ledger.ts'
+import { storedLedger } from '../../src/gateway/stored-ledger.ts'
+import { KEY, openBench, type SandboxClient } from '../../src/gateway/testing/bench.ts'
+import { PROTOCOLS } from '../../src/harnesses/model-access.ts'
+import { newId } from '../../src/platform/ids.ts'
+import { type TestDatabase, testDatabase } from '../support/database.ts'
+import { questionOf, startTestProvider } from '../support/provider.ts'
+
+const CALLS = 1000
+const AT_ONCE = 16
+const MODEL = 'large-1'
+
+let database: TestDatabase
+const workspaceId = newId()
+beforeAll(async () => {
+  database = await testDatabase()
+  await database.db
+    .insertInto('workspaces')
+    .values({ id: workspaceId, login: 'acme', name: 'Acme', kind: 'org' })
+    .execute()
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+/** No two calls cost the same, so that none can be taken for another. */
+const usageOf = (place: number): Tokens => ({
+  ...{ input: 10_000 + place, cacheRead: (place * 7) % 1009, cacheWrite5m: (place * 11) % 1013 },
+  ...{ cacheWrite1h: (place * 13) % 1019, output: 100 + ((place * 17) % 1021), reasoning: (place * 19) % 97 },
+})
+
+// A fault that says nothing does nothing: it stands for the calls that go well.
+const FAULTS: FaultInput[] = [
+  { times: 9 },
+  { status: 429, retryAfter: '0', times: 2 },
+  { times: 5 },
+  { status: 500 },
+  { times: 3 },
+  { cutAfter: 2 },
+  { times: 4 },
+  { malformed: 'within' },
+  { malformed: 'after' },
+  { pauseMs: 1, times: 3 },
+  { refuse: true },
+]
+
+const levelOf = (place: number): string => (place % 10 === 0 ? 'low' : 'high')
+
+/** By a client that hears no more than the beginning of a slow stream. */
+const isLeft = (place: number): boolean => place % 7 === 0
+
+/** One call, read to its end, or left after its first bytes. */
+async function ask(sandbox: SandboxClient, place: number): Promise<void> {
+  const isStream = place % 3 !== 0
+  const effort = levelOf(place)
+  const protocol = PROTOCOLS[place % PROTOCOLS.length] ?? 'gemini'
+  const { path, body } = questionOf(protocol, { model: MODEL, prompt: `Call ${place};`, isStream, effort })
+  const leave = new AbortController()
+  try {
+    const answer = await sandbox.post(path, body, { signal: leave.signal })
+    const reader = answer.body?.getReader()
+    for (let part = await reader?.read(); part && !part.done; part = await reader?.read()) {
+      if (isLeft(place)) leave.abort()
+    }
+  } catch {
+    // A stream that broke, or that was left: the books say which.
+  }
+}
+
+async function askAll(sandbox: SandboxClient): Promise<void> {
+  const places = Array.from({ length: CALLS }, (_, place) => place).values()
+  const clients = Array.from({ length: AT_ONCE }, async () => {
+    for (const place of places) await ask(sandbox, place)
+  })
+  await Promise.all(clients)
+}
+
+const sorted = <T>(rows: T[]): string[] => rows.map((row) => JSON.stringify(row)).sort()
+
+const tokens = ({ input, cacheRead, cacheWrite5m, cacheWrite1h, output, reasoning }: Tokens): Tokens => ({
+  ...{ input, cacheRead, cacheWrite5m, cacheWrite1h, output, reasoning },
+})
+
+test('of 1,000 mixed calls the ledger has what the provider counted, to the token, or says that it is estimated', async () => {
+  const turn = (place: number) => ({
+    ...{ say: 'A few words, in more than one piece of a stream.', usage: usageOf(place) },
+    ...(isLeft(place) ? { trouble: { pauseMs: 10 } } : {}),
+  })
+  const tasks = Array.from({ length: CALLS }, (_, place) => ({ match: `Call ${place};`, turns: [turn(place)] }))
+  const faults = Array.from({ length: CALLS / 25 }, () => FAULTS).flat()
+  await using provider = await startTestProvider({ keys: [KEY], models: [MODEL], tasks, faults })
+  const ledger = storedLedger(database.db)
+  const findUpstream = () => ({ url: provider.url, trust: 'operator' as const })
+  // Whoever is unlucky many times is still answered.
+  const retry = { triesMax: 100, totalMs: 60_000, firstMs: 1, pauseMaxMs: 10 }
+  await using bench = await openBench(() => {}, { ledger, options: { retry }, tools: { findUpstream } })
+  const sandbox = await bench.sandbox({ workspaceId, callsMax: CALLS })
+
+  await askAll(sandbox)
+  await expect.poll(() => ledger.countOpenCalls(sandbox.id)).toBe(0)
+
+  const calls: Call[] = (await ledger.read(sandbox.id))?.calls ?? []
+  const booked = provider.calls()
+  const answered = booked.filter(({ usage }) => usage !== null)
+  const said = answered.filter(({ isUsageSaid }) => isUsageSaid)
+  const metered = calls.filter(({ costSource, status }) => costSource === 'metered' && status === 200)
+
+  // Each call is one row, each try of it one of the provider's, and nothing was answered twice.
+  expect(calls).toHaveLength(CALLS)
+  expect(calls.reduce((sum, { tries }) => sum + tries, 0)).toBe(booked.length)
+  expect(answered).toHaveLength(CALLS)
+
+  // To the token, and to the millionth of a dollar.
+  const counted = said.map(({ protocol, usage }) => ({ protocol, usage: usage && tokens(usage) }))
+  expect(sorted(metered.map(({ protocol, usage }) => ({ protocol, usage: tokens(usage) })))).toEqual(sorted(counted))
+  const hundredths = (usage: Tokens): number =>
+    usage.input * 300 + usage.cacheRead * 30 + usage.cacheWrite5m * 375 + usage.cacheWrite1h * 600 + usage.output * 1500
+  expect(metered.filter(({ usage, costMicros }) => costMicros !== Math.floor((hundredths(usage) + 50) / 100))).toEqual(
+    [],
+  )
+
+  // The others are called what they are, and there are some of each.
+  const sources = calls.map(({ costSource }) => costSource)
+  expect(sources.filter((source) => source === 'estimated')).toHaveLength(CALLS - said.length)
+  expect(new Set(sources)).toEqual(new Set(['metered', 'estimated']))
+  expect(booked.filter(({ status }) => status !== 200).length).toBeGreaterThan(50)
+  expect(calls.filter(({ clientLeft }) => clientLeft).length).toBeGreaterThan(0)
+  expect(calls.filter(({ levelAsked }) => levelAsked !== null)).toHaveLength(CALLS / 10)
+})

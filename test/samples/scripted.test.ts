@@ -1,0 +1,45 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { Script, turnOf } from '../../samples/provider/script.ts'
+import { shellCommand } from '../../src/harnesses/shell-command.ts'
+import { openWorkbench } from '../../src/trials/testing/workbench.ts'
+
+const SAMPLES = new URL('../../samples/', import.meta.url).pathname
+const script = Script.parse(JSON.parse(readFileSync(join(SAMPLES, 'provider/quick.json'), 'utf8')))
+
+let bench: Awaited<ReturnType<typeof openWorkbench>>
+beforeAll(async () => {
+  bench = await openWorkbench('bwrap')
+}, 600_000)
+afterAll(async () => bench[Symbol.asyncDispose]())
+
+/** What the model has a program run, turn by turn. */
+function linesOf(prompt: string, level: string): string[] {
+  const asked = { prompt, level, model: 'm', isStream: false, tools: [], wantsUsage: true }
+  const lines: string[] = []
+  for (let line = turnOf(script, { ...asked, results: 0 }).run; line !== undefined; ) {
+    lines.push(line)
+    line = turnOf(script, { ...asked, results: lines.length }).run
+  }
+  return lines
+}
+
+test.each([
+  ['earn-partial-credit', 0.5, 1],
+  ['greet-in-bash', 1, 1],
+  ['inventory-on-a-prebuilt-image', 1, 1],
+  ['old-memory-keys', 0, 1],
+  ['pack-it-up', 0, 1],
+])('the script earns in %s at a low level %d, and at a high one %d', async (name, low, high) => {
+  const folder = join(SAMPLES, 'tasks', name)
+  const prompt = readFileSync(join(folder, 'instruction.md'), 'utf8')
+  for (const [level, reward] of [
+    ['low', low],
+    ['HIGH', high],
+  ] as const) {
+    const lines = linesOf(prompt, level)
+    expect(lines.length).toBeGreaterThan(0)
+    expect(await bench.run(folder, shellCommand(lines.join('\n')))).toMatchObject({ class: 'verified', reward })
+  }
+})

@@ -1,0 +1,100 @@
+// Repositories with a known history, written by `git fast-import`: thousands of commits in a moment.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir } from 'node:fs/promises'
+import { Readable } from 'node:stream'
+
+export type Change = {
+  /** Bytes as latin1, so that they need not be UTF-8. */
+  message: string
+  /** A path to its new text; null deletes it. */
+  files: Record<string, string | null>
+  author?: string
+  /** Seconds since 1970. Without one: a day after the one before. */
+  at?: number
+  /** Its commits stand beside the branch, and a merge commit brings them in. */
+  isMerge?: boolean
+  /** `refs/pull/<n>/head` stays where it ended. */
+  pull?: number
+  /** Commits of the pull request as they were before they were rebased onto the branch. */
+  isRebased?: boolean
+}
+
+const DAY = 86_400
+const START = 1_500_000_000
+
+/** A bare repository in `folder`, with one branch: main. */
+export async function writeHistory(folder: string, changes: Iterable<Change>): Promise<void> {
+  await mkdir(folder, { recursive: true })
+  await git(folder, ['init', '--quiet', '--bare', '--initial-branch=main', '.'])
+  const child = spawn('git', ['-c', 'core.ignoreCase=false', 'fast-import', '--quiet', '--force'], {
+    ...{ cwd: folder, env: environment, stdio: ['pipe', 'inherit', 'inherit'] as const },
+  })
+  Readable.from(commands(changes)).pipe(child.stdin)
+  const [code] = await once(child, 'exit')
+  if (code !== 0) throw new Error(`git fast-import ended with ${code}.`)
+}
+
+export const environment = {
+  ...{ PATH: process.env.PATH ?? '', HOME: '/nonexistent', GIT_CONFIG_NOSYSTEM: '1', GIT_CONFIG_GLOBAL: '/dev/null' },
+  ...{ GIT_AUTHOR_NAME: 'Ada', GIT_AUTHOR_EMAIL: 'ada@example.org', GIT_COMMITTER_NAME: 'Ada' },
+  GIT_COMMITTER_EMAIL: 'ada@example.org',
+}
+
+export async function git(cwd: string, args: string[]): Promise<string> {
+  const child = spawn('git', args, { cwd, env: environment, stdio: ['ignore', 'pipe', 'inherit'] })
+  const out: Buffer[] = []
+  child.stdout.on('data', (chunk: Buffer) => out.push(chunk))
+  const [code] = await once(child, 'close')
+  if (code !== 0) throw new Error(`git ${args.join(' ')} ended with ${code}.`)
+  return Buffer.concat(out).toString().trim()
+}
+
+function* commands(changes: Iterable<Change>): Generator<Buffer> {
+  let last = 0
+  let clock = START
+  for (const change of changes) {
+    clock += DAY
+    yield* landing(last, change, change.at ?? clock)
+    last += change.isMerge || change.isRebased ? 2 : 1
+  }
+  yield Buffer.from(`reset refs/heads/aside\nfrom ${'0'.repeat(40)}\n\n`)
+}
+
+function* landing(last: number, change: Change, at: number): Generator<Buffer> {
+  const from = last === 0 ? '' : `from :${last}\n`
+  const isBeside = change.isMerge || change.isRebased
+  if (isBeside) yield* aside(last + 1, change, at, from)
+  const parents = change.isMerge ? `${from}merge :${last + 1}\n` : from
+  const times = { committedAt: at, authoredAt: at - TAKES }
+  yield commit(last + (isBeside ? 2 : 1), 'refs/heads/main', { ...change, ...times }, parents)
+}
+
+const TAKES = 60
+
+/** The commit of a pull request as it was before it landed. */
+function* aside(mark: number, change: Change, at: number, from: string): Generator<Buffer> {
+  const message = change.isMerge ? 'work' : change.message
+  yield commit(mark, 'refs/heads/aside', { ...change, message, committedAt: at - TAKES, authoredAt: at - TAKES }, from)
+  if (change.pull !== undefined) yield Buffer.from(`reset refs/pull/${change.pull}/head\nfrom :${mark}\n\n`)
+}
+
+type Timed = Change & { committedAt: number; authoredAt: number }
+
+function commit(mark: number, ref: string, change: Timed, parents: string): Buffer {
+  const { message, files, author = 'Ada', committedAt, authoredAt } = change
+  const head = [
+    `commit ${ref}\nmark :${mark}`,
+    `author ${author} <${author.replaceAll(/\W/g, '').toLowerCase()}@example.org> ${authoredAt} +0000`,
+    `committer Merger <merger@example.org> ${committedAt} +0000`,
+    data(message),
+  ].join('\n')
+  const changed = Object.entries(files).map(([path, text]) =>
+    text === null ? `D ${quoted(path)}\n` : `M 100644 inline ${quoted(path)}\n${data(text)}`,
+  )
+  return Buffer.from(`${head}${parents}${changed.join('')}\n`, 'latin1')
+}
+
+const data = (text: string): string => `data ${Buffer.byteLength(text, 'latin1')}\n${text}\n`
+
+const quoted = (path: string): string => `"${path.replaceAll(/[\\"]/g, '\\$&').replaceAll('\n', '\\n')}"`

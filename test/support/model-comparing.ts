@@ -1,0 +1,93 @@
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { request } from 'undici'
+import { startProvider } from '../../samples/provider/provider.ts'
+import type { ScriptInput } from '../../samples/provider/script.ts'
+import type { Tools } from '../../src/app.ts'
+import type { TrialOrder } from '../../src/comparisons/trials/engine.ts'
+import { startModelGateway } from '../../src/model-gateway.ts'
+import type { Port } from '../../src/sandboxes/sandbox.ts'
+import type { TrialRecord } from '../../src/trials/record.ts'
+import { type TestApp, testApp } from './app.ts'
+import { type Comparing, comparing, comparingInRepository, type Scripted, scriptedEngine } from './comparisons.ts'
+
+export const CANARY = 'sk-canary-0123456789abcdef'
+const MODEL = 'anthropic/claude-sonnet-5'
+const HARNESS = 'claude-code'
+
+/** What a program in a sandbox would do, without either. */
+export type Work = (ask: Ask, order: TrialOrder) => Promise<Partial<TrialRecord>>
+type Ask = (over?: { model?: string; headers?: Record<string, string> }) => Promise<number>
+
+/** A service with a real gateway in front of a scripted provider; trials do what the test says. */
+export async function comparingModels(work: Work, script: ScriptInput = {}) {
+  return opened(work, script, comparing)
+}
+
+/** The same on approved tasks of a repository. */
+export async function comparingModelsInRepository(work: Work, script: ScriptInput = {}) {
+  return opened(work, script, comparingInRepository)
+}
+
+type Open<S> = (app: TestApp, engine: Scripted, more: Partial<Tools>) => Promise<S>
+
+async function opened<S extends Comparing>(work: Work, script: ScriptInput, open: Open<S>) {
+  const provider = await startProvider(script)
+  const app = await testApp({ ANTHROPIC_API_KEY: CANARY, ASSAY_GATEWAY_UPSTREAM_ANTHROPIC: provider.url })
+  const gateway = await startModelGateway(
+    app.tools,
+    { host: '127.0.0.1', port: 0 },
+    {
+      retry: { triesMax: 2, totalMs: 1000, firstMs: 1, pauseMaxMs: 5 },
+    },
+  )
+  const engine = scriptedEngine(async (order) => {
+    if (!order.model) return {}
+    await using way = await behind(order.model.port)
+    return await work((over) => askAt(way.url, order, over), order)
+  })
+  const shop = await open(app, engine, { gatewayUrl: () => gateway.url })
+  const { body: catalog } = await app.call(shop.endpoints.catalog, { params: shop.params })
+  const model = catalog.models.find(({ catalogId }: { catalogId: string }) => catalogId === MODEL)
+  const credentialId: string = model.credentials[0].id
+  return {
+    ...shop,
+    ...{ app, provider, credentialId, engine },
+    models: [{ catalogId: MODEL, credentialId, harnesses: [HARNESS], reasoningLevel: 'high' }],
+    async [Symbol.asyncDispose]() {
+      await gateway.stop(1000)
+      await provider[Symbol.asyncDispose]()
+      await app[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** The port of a sandbox, on this machine's own loopback. */
+async function behind(port: Port) {
+  const server = createServer({ allowHalfOpen: true }, port.onConnection)
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const address = server.address()
+  return {
+    url: `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}`,
+    [Symbol.asyncDispose]: async () => void server.close(),
+  }
+}
+
+async function askAt(
+  url: string,
+  { model }: TrialOrder,
+  { model: name, headers = {} }: NonNullable<Parameters<Ask>[0]> = {},
+): Promise<number> {
+  const { access } = model ?? {}
+  const { statusCode, body } = await request(`${url}/v1/messages`, {
+    method: 'POST',
+    reset: true,
+    headers: { 'content-type': 'application/json', 'x-api-key': access?.token ?? '', ...headers },
+    body: JSON.stringify({
+      ...{ model: name ?? access?.model, max_tokens: 100, messages: [{ role: 'user', content: 'Work.' }] },
+      ...{ thinking: { type: 'adaptive' }, output_config: access?.wireLevel },
+    }),
+  })
+  await body.dump()
+  return statusCode
+}

@@ -1,0 +1,150 @@
+import { randomUUID } from 'node:crypto'
+import type pg from 'pg'
+import * as schema from '../../src/releases/schema.ts'
+import { connectRepository } from '../../src/repos/schema.ts'
+import type { TestApp } from './app.ts'
+import { smallTask } from './archives.ts'
+import { importing } from './batches.ts'
+
+/** What one setting did in a comparison: a letter for each task and attempt (p passed, f failed, e errored, - none). */
+export type MadeUp = {
+  id: string
+  /** Attempts with a comma between them: `ppf,pff`. */
+  cells: string
+  /** What each trial cost. */
+  micros?: number | null
+  label?: string
+  provider?: string
+  version?: string
+  usage?: object
+}
+
+const STATES: Record<string, string> = { p: 'passed', f: 'failed', e: 'errored' }
+
+type Where = { workspaceId: string; repository: number; owner: string; name: string; digests: string[] }
+
+let clock = Date.parse('2026-01-01T00:00:00Z')
+
+/** A comparison with its trials, as if it had been run: written into the tables. */
+export async function insertComparison(pool: pg.Pool, where: Where, settings: MadeUp[]): Promise<number> {
+  clock += 1000
+  const { rows } = await pool.query(
+    `insert into comparisons (workspace_id, id, scope_kind, scope_owner, scope_name, repository, request_hash, state, step,
+       sandbox, sandbox_credential_id, skip_completed, attempts, settings, tasks, created_at)
+     values ($1, $2, 'repository', $3, $4, $5, '', 'completed', 'done', 'local', $2, false, 1, $6, $7, $8) returning key`,
+    [
+      ...[where.workspaceId, randomUUID(), where.owner, where.name, where.repository],
+      ...[settings.length, where.digests.length, new Date(clock)],
+    ],
+  )
+  const key = rows[0].key
+  await pool.query(
+    `insert into comparison_tasks (comparison, position, name, digest)
+     select $1, place - 1, 'task-' || place, digest from unnest($2::text[]) with ordinality as t (digest, place)`,
+    [key, where.digests],
+  )
+  for (const [position, setting] of settings.entries()) await insertSetting(pool, key, position, setting)
+  return key
+}
+
+async function insertSetting(pool: pg.Pool, key: number, position: number, made: MadeUp): Promise<void> {
+  const [catalogId = '', harness = '', level = ''] = made.id.split('|')
+  await pool.query(
+    `insert into comparison_settings (comparison, position, id, catalog_id, name, label, provider, custom, harness,
+       harness_version, reasoning_level, credential_id) values ($1, $2, $3, $4, $4, $5, $6, false, $7, $8, $9, $10)`,
+    [
+      ...[key, position, made.id, catalogId, made.label ?? catalogId, made.provider ?? 'lab', harness],
+      ...[made.version ?? '1', level, randomUUID()],
+    ],
+  )
+  const trials = made.cells
+    .split(',')
+    .flatMap((cells, attempt) => [...cells].map((letter, task) => ({ letter, task, attempt: attempt + 1 })))
+    .filter(({ letter }) => letter !== '-')
+  const detail = { isolation: 'none', costSource: 'gateway', ...(made.usage ? { usage: made.usage } : {}) }
+  await pool.query(
+    `insert into trials (comparison, ordinal, task, setting, attempt, state, verify_mode, cost_micros, detail)
+     select $1, $2 * 1000000 + place, task, $2, attempt, state, case state when 'errored' then null else 'workspace' end, $3, $4
+     from unnest($5::int[], $6::int[], $7::text[]) with ordinality as t (task, attempt, state, place)`,
+    [
+      ...[key, position, made.micros === undefined ? 1000 : made.micros, detail],
+      ...[trials.map(({ task }) => task), trials.map(({ attempt }) => attempt)],
+      trials.map(({ letter }) => STATES[letter]),
+    ],
+  )
+}
+
+const NAMES = ['one', 'two', 'three', 'four', 'five', 'six']
+
+/** A public repository with approved tasks, on which comparisons can be made up. */
+export async function releasing(app: TestApp, files: (task: string) => Record<string, string> = () => ({})) {
+  const lab = await importing(app)
+  const source = { kind: 'git', url: 'https://git.example.org/demo.git' } as const
+  await app.call(connectRepository, { params: lab.place, body: { source, visibility: 'public' } })
+  const folders = NAMES.map((id) => [id, smallTask({ 'instruction.md': `Say ${id}.\n`, ...files(id) })])
+  const { runId, tasks } = await lab.imported(Object.fromEntries(folders))
+  for (const { taskId, digest } of tasks) await lab.decide(runId, taskId, { digest })
+  const { rows } = await app.database.pool.query(
+    'select key, workspace_id from repositories where owner = $1 and name = $2',
+    [lab.place.owner, lab.place.name],
+  )
+  const digests = NAMES.map((id): string => tasks.find(({ taskId }: { taskId: string }) => taskId === id).digest)
+  const where = { workspaceId: rows[0].workspace_id, repository: rows[0].key, ...lab.place, digests }
+  return {
+    ...lab,
+    ...releaser(app, lab.place),
+    runId,
+    digests,
+    where,
+    ran: (...made: MadeUp[]) => insertComparison(app.database.pool, where, made),
+  }
+}
+
+/** What can be done with the releases of a repository, by a workspace. */
+export function releaser(
+  app: TestApp,
+  place: { owner: string; name: string },
+  own: { org?: string; key?: string } = {},
+) {
+  const params = { ...place, ...(own.org ? { org: own.org } : {}) }
+  const key = own.key ? { key: own.key } : {}
+  const preview = async () => (await app.call(schema.previewRelease, { params, ...key })).body
+  const publish = (body: object) => app.call(schema.publishRelease, { params, ...key, body: body as never })
+  return {
+    preview,
+    publish,
+    /** All that can be published, or these. */
+    async publishAll(over: object = {}) {
+      const { settings, head, fingerprint } = await preview()
+      const keys = settings.filter((each: { publishable: boolean }) => each.publishable)
+      return publish({ settings: keys.map((each: { key: string }) => each.key), head, fingerprint, ...over })
+    },
+    withdraw: (releaseId: string, reason = 'It was wrong.') =>
+      app.call(schema.withdrawRelease, { params: { ...params, releaseId }, ...key, body: { reason } }),
+    list: async () => (await app.call(schema.listReleases, { params, ...key })).body.releases,
+  }
+}
+
+/** A workspace that has the same repository of a code host, with the same approved tasks and results of its own. */
+export async function alsoReleasing(
+  app: TestApp,
+  { login, place, digests }: { login: string; place: { owner: string; name: string }; digests: string[] },
+  made: MadeUp[],
+) {
+  const { id: workspaceId, key } = await app.otherWorkspace(login)
+  await app.call(connectRepository, { params: { org: login, ...place }, key, body: { source: { kind: 'github' } } })
+  const { pool } = app.database
+  const found = await pool.query('select key from repositories where workspace_id = $1', [workspaceId])
+  const repository: number = found.rows[0].key
+  await pool.query(
+    `with batch as (insert into batches (id, repository, step) values (gen_random_uuid(), $1, 'validate') returning id)
+     insert into batch_tasks (batch, id, state, title, digest, evidence, decision)
+     select batch.id, 'task-' || place, 'ready', 'A task', digest, '{}', 'approved'
+     from batch cross join unnest($2::text[]) with ordinality as t (digest, place)`,
+    [repository, digests],
+  )
+  const where = { workspaceId, repository, ...place, digests }
+  await insertComparison(pool, where, made)
+  const again = (...more: MadeUp[]) => insertComparison(pool, where, more)
+  return { ...releaser(app, place, { org: login, key }), key, login, where, ran: again }
+}
