@@ -1,7 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { accessSync, constants } from 'node:fs'
+import { randomUUID } from 'node:crypto'
+import { accessSync, constants, readFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { startProvider } from '../samples/provider/provider.ts'
 import { newKey } from '../src/workspaces/key.ts'
 import { ROOT } from './files.ts'
 
@@ -12,6 +14,13 @@ const DATA = process.env.ASSAY_DATA || '.assay-demo'
 const BENCHMARK = 'assay/quick'
 const NO_SANDBOX = 3
 
+/** Of a model that does what a script says. Real ones are asked the same way. */
+const MODEL = 'custom/scripted'
+const SCRIPT = join(ROOT, 'samples/provider/quick.json')
+/** Enough for a start. */
+const SMALL_BUDGET = '0.01'
+const BUDGET = '5'
+
 /** A line that says where the service answers. */
 const READY = /^assay ready (\S+)$/
 
@@ -21,8 +30,11 @@ async function main(): Promise<number> {
     return NO_SANDBOX
   }
   const key = newKey()
+  await using provider = await startProvider(JSON.parse(readFileSync(SCRIPT, 'utf8')))
   const service = start(['serve', '--data', DATA, '--port', '0'], {
     ASSAY_BOOTSTRAP_KEY: key,
+    // An address of this machine is the operator's to give, and no workspace's.
+    ASSAY_GATEWAY_UPSTREAM_CUSTOM_SCRIPTED: `${provider.url}/v1`,
     // Its own system files stand in for base images: nothing has to be downloaded.
     ASSAY_ALLOW_HOST_BASE: '1',
     ASSAY_REGISTRIES: 'samples',
@@ -44,15 +56,44 @@ async function show(url: string, key: string): Promise<number> {
   if (added !== 0) return added
   console.log(`\nThe author's solution and doing nothing, on the tasks of ${BENCHMARK}:\n`)
   const compared = await ended(start(['compare', BENCHMARK, '--sandbox', 'local'], client, 'inherit'))
+  if (compared !== 0) return compared
+  const asked = await showModel(client)
   console.log(`
 Where to look:
   all of it is in ${DATA}; start the service on it: bin/assay serve --data ${DATA}
   a key for it: bin/assay keys recover --data ${DATA}
   then: bin/assay comparisons list ${BENCHMARK}, and the reference at /docs`)
-  return compared
+  return asked
 }
 
-function start(args: string[], environment: Record<string, string>, stdio: 'inherit' | 'pipe' = 'pipe'): ChildProcess {
+/** A model with a shell, at two levels, through the gateway: what it costs is what the provider bills. */
+async function showModel(client: Record<string, string>): Promise<number> {
+  const credential = { ...client, SCRIPTED_KEY: 'none-is-needed' }
+  const added = await ended(start(['models', 'add', MODEL, ...MODEL_FACTS], client, 'ignore'))
+  if (added !== 0) return added
+  const stored = ['credentials', 'add', 'model', MODEL, '--name', 'Script', '--from-env', 'apiKey=SCRIPTED_KEY']
+  const kept = await ended(start(stored, credential, 'ignore'))
+  if (kept !== 0) return kept
+  console.log(`\nA model that plays a script, at two levels, with a budget of $${SMALL_BUDGET}:\n`)
+  const id = randomUUID()
+  const models = ['low', 'high'].flatMap((level) => ['--model', `${MODEL}@${level}=mini`])
+  const wish = ['--sandbox', 'local', '--id', id, '--budget', SMALL_BUDGET, '--concurrency', '2']
+  await ended(start(['compare', BENCHMARK, ...models, ...wish], client, 'inherit'))
+  console.log(`\nThe budget is spent. With $${BUDGET} it goes on where it was:\n`)
+  await ended(start(['comparisons', 'resume', BENCHMARK, id, '--budget', BUDGET], client))
+  return ended(start(['comparisons', 'watch', BENCHMARK, id], client, 'inherit'))
+}
+
+const MODEL_FACTS = [
+  ...['--name', 'scripted-1', '--label', 'Scripted', '--protocol', 'openai-chat', '--levels', 'low,high'],
+  ...['--base-url', 'https://scripted.example.com/v1', '--input', '2', '--output', '10', '--cache-read', '0.2'],
+]
+
+function start(
+  args: string[],
+  environment: Record<string, string>,
+  stdio: 'inherit' | 'pipe' | 'ignore' = 'pipe',
+): ChildProcess {
   const env = { ...process.env, ...environment }
   return spawn(process.execPath, [BIN, ...args], { cwd: ROOT, env, stdio: ['ignore', stdio, 'inherit'] })
 }
