@@ -8,8 +8,21 @@ import { addBenchmark } from '../src/benchmarks/schema.ts'
 import { inBenchmark } from '../src/comparisons/schema.ts'
 import { call } from '../src/platform/http/client.ts'
 import { newKey } from '../src/workspaces/key.ts'
+import { postgresFolder } from '../test/support/parts.ts'
 import { type Program, startProgram } from '../test/support/program.ts'
-import { atLeast, atMost, type Bench, mebibytes, milliseconds, note, perSecond, type Row, seconds } from './measure.ts'
+import { startSystemPostgres } from '../test/support/system-postgres.ts'
+import {
+  atLeast,
+  atMost,
+  type Bench,
+  mebibytes,
+  milliseconds,
+  note,
+  perSecond,
+  type Row,
+  seconds,
+  times,
+} from './measure.ts'
 import { withPostgres } from './postgres.ts'
 
 const PROCESS = new URL('../test/support/comparison-process.ts', import.meta.url).pathname
@@ -20,20 +33,51 @@ const READS = 200
 export const comparisonsBench: Bench = {
   name: 'Comparisons',
   about: `A benchmark of ${TASKS} tasks, an engine that does nothing, an API process, a process for submissions and two workers with 16 slots each, on a durable embedded PostgreSQL.`,
-  run: () =>
-    withPostgres(async (url) => {
-      const lab = await openLab(url)
-      try {
+  run: async () => {
+    const system = await onSystemPostgres()
+    return withPostgres((url) =>
+      inLab(url, async (lab) => {
+        const submitted = await submissions(lab)
+        const embedded = await throughput(lab)
         return [
-          ...(await submissions(lab)),
-          ...(await throughput(lab)),
+          ...submitted,
+          ...(system ? [atLeast(`${THROUGH}, on ${system.version}`, system.rate, 200, perSecond)] : []),
+          atLeast(`${THROUGH}, on the embedded one`, embedded.rate, 160, perSecond),
+          ...(system ? [atLeast('the embedded one by the other', embedded.rate / system.rate, 0.8, times)] : []),
+          ...embedded.rows,
           ...(await statusReads(lab)),
           ...(await subscribers(lab)),
         ]
-      } finally {
-        await lab.close()
-      }
-    }),
+      }),
+    )
+  },
+}
+
+const THROUGH = 'trials through the control plane, two workers'
+
+/** A PostgreSQL of the system, as durable as it comes, where there is one. */
+async function onSystemPostgres(): Promise<{ rate: number; version: string } | undefined> {
+  const bin = postgresFolder()
+  if (bin === undefined) return undefined
+  const postgres = await startSystemPostgres(bin, { durable: true })
+  try {
+    const { rate } = await inLab(postgres.url, throughput)
+    return {
+      rate,
+      version: /PostgreSQL\)? [\d.]+/.exec(postgres.version)?.[0].replace(')', '') ?? 'another PostgreSQL',
+    }
+  } finally {
+    postgres.stop()
+  }
+}
+
+async function inLab<T>(url: string, work: (lab: Lab) => Promise<T>): Promise<T> {
+  const lab = await openLab(url)
+  try {
+    return await work(lab)
+  } finally {
+    await lab.close()
+  }
 }
 
 type Lab = Awaited<ReturnType<typeof openLab>>
@@ -134,7 +178,7 @@ const cancel = (lab: Lab, comparisonId: string) => {
   return call(lab.client, inBenchmark.cancel, { params })
 }
 
-async function throughput(lab: Lab): Promise<Row[]> {
+async function throughput(lab: Lab): Promise<{ rate: number; rows: Row[] }> {
   const { rows: open } = await lab.pool.query(`select id from comparisons where state = 'running'`)
   for (const { id } of open) await cancel(lab, id)
   await lab.pool.query('vacuum analyze')
@@ -155,13 +199,13 @@ async function throughput(lab: Lab): Promise<Row[]> {
   const after = await size(lab)
   const total = TASKS * 20
   const kibibytes = (bytes: number): string => `${(bytes / 1024).toFixed(2)} KiB`
-  return [
-    atLeast('trials through the control plane, two workers', first / took, 200, perSecond),
+  const rows = [
     note('processor time for each: workers', each(workersAfter - workersBefore)),
     note('processor time for each: database', each(databaseAfter - databaseBefore)),
     atMost('growth of the database for each trial, at its end', (after - before) / total, 2048, kibibytes),
     note('while it waits', kibibytes((waiting - before) / total)),
   ]
+  return { rate: first / took, rows }
 }
 
 const sum = (numbers: number[]): number => numbers.reduce((all, each) => all + each, 0)

@@ -1,15 +1,33 @@
 import { writeFileSync } from 'node:fs'
 import { cpus, totalmem } from 'node:os'
+import { admissionBench } from './admission.ts'
 import { benchmarksBench } from './benchmarks.ts'
 import { comparisonsBench } from './comparisons.ts'
+import { gatewayBench } from './gateway.ts'
+import { harnessesBench } from './harnesses.ts'
 import { jobsBench } from './jobs.ts'
 import type { Bench, Row } from './measure.ts'
 import { readBench } from './read.ts'
+import { resultsBench } from './results.ts'
 import { safetyBench } from './safety.ts'
+import { scanBench } from './scan.ts'
 import { startBench } from './start.ts'
 import { trialsBench } from './trials.ts'
 
-const BENCHES: Bench[] = [readBench, startBench, jobsBench, trialsBench, safetyBench, benchmarksBench, comparisonsBench]
+const BENCHES: Bench[] = [
+  readBench,
+  startBench,
+  jobsBench,
+  admissionBench,
+  trialsBench,
+  harnessesBench,
+  safetyBench,
+  benchmarksBench,
+  comparisonsBench,
+  scanBench,
+  gatewayBench,
+  resultsBench,
+]
 const TARGET = new URL('../docs/benchmarks.md', import.meta.url)
 
 const wanted = process.argv.slice(2)

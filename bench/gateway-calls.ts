@@ -1,0 +1,98 @@
+import { readFileSync } from 'node:fs'
+import { request } from 'undici'
+import { asked } from '../src/gateway/testing/bench.ts'
+import { median } from './measure.ts'
+
+/** One of several ways to the same provider. */
+export type Way = { url: string; headers: Record<string, string> }
+
+export type Ask = (way: Way) => Promise<number>
+
+const send = ({ url, headers }: Way, path: string) =>
+  request(`${url}${path}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify(asked({ stream: path.includes('?') })),
+  })
+
+/** Milliseconds until a small answer is there. */
+export async function wholeMs(way: Way): Promise<number> {
+  const started = performance.now()
+  const { body, statusCode } = await send(way, '/v1/messages')
+  await body.text()
+  requireGood(statusCode)
+  return performance.now() - started
+}
+
+/** Milliseconds until the first piece of a stream is there. */
+export async function firstMs(way: Way): Promise<number> {
+  const started = performance.now()
+  const { body, statusCode } = await send(way, '/v1/messages?alt=sse')
+  let first: number | undefined
+  for await (const _ of body) first ??= performance.now() - started
+  requireGood(statusCode)
+  return first ?? Number.NaN
+}
+
+/** Text of a stream that is held open until the provider is told to end it. */
+export async function heldStream(way: Way, opened: () => void): Promise<string> {
+  const { body, statusCode } = await send(way, '/v1/messages?beta=true')
+  requireGood(statusCode)
+  let text = ''
+  for await (const chunk of body) {
+    if (text === '') opened()
+    text += String(chunk)
+  }
+  return text
+}
+
+function requireGood(statusCode: number): void {
+  if (statusCode !== 200) throw new Error(`A call was answered with ${statusCode}.`)
+}
+
+/** Of each way, one call after the other and in turns: whatever else the machine does, it does to all of them. */
+export async function inTurns(ways: Way[], calls: number, ask: Ask): Promise<{ p50: number; p99: number }[]> {
+  const times: number[][] = ways.map(() => [])
+  for (let call = 0; call < calls; call++) {
+    for (const [place, way] of ways.entries()) times[place]?.push(await ask(way))
+  }
+  return times.map((each) => ({ p50: median(each), p99: late(each) }))
+}
+
+const late = (times: number[]): number => times.toSorted((a, b) => a - b)[Math.floor(times.length * 0.99)] ?? Number.NaN
+
+/** A contender is all the ways to one gateway, each with one call at a time. */
+export type Contender = { pid: number; ways: Way[] }
+
+const ROUNDS = 6
+const CALLS_PER_ROUND = 600
+
+/** Many at once, in rounds that take turns: calls for each second, and the processor time of one call. */
+export async function atOnce(contenders: Contender[]): Promise<{ perSecond: number; cpuMs: number }[]> {
+  const sums = contenders.map(() => ({ ms: 0, cpu: 0 }))
+  for (let round = 0; round <= ROUNDS; round++) {
+    for (const [place, { pid, ways }] of contenders.entries()) {
+      const [started, cpuBefore] = [performance.now(), cpuMs(pid)]
+      let left = CALLS_PER_ROUND
+      const caller = async (way: Way) => {
+        while (left-- > 0) await wholeMs(way)
+      }
+      await Promise.all(ways.map(caller))
+      const sum = sums[place]
+      if (!sum || round === 0) continue // the first is to warm up
+      sum.ms += performance.now() - started
+      sum.cpu += cpuMs(pid) - cpuBefore
+    }
+  }
+  const calls = ROUNDS * CALLS_PER_ROUND
+  return sums.map(({ ms, cpu }) => ({ perSecond: (calls / ms) * 1000, cpuMs: cpu / calls }))
+}
+
+const TICKS_PER_SECOND = 100
+
+/** Of one process, in milliseconds: it says something also on a machine that is busy with other things. */
+export function cpuMs(pid: number): number {
+  const [, after = ''] = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')
+  const fields = after.split(' ')
+  return ((Number(fields[11]) + Number(fields[12])) * 1000) / TICKS_PER_SECOND
+}

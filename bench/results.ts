@@ -1,0 +1,263 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import autocannon from 'autocannon'
+import pg from 'pg'
+import { call } from '../src/platform/http/client.ts'
+import { previewRelease, publishRelease } from '../src/releases/schema.ts'
+import { connectRepository } from '../src/repos/schema.ts'
+import { newKey } from '../src/workspaces/key.ts'
+import { startProgram } from '../test/support/program.ts'
+import { insertComparison } from '../test/support/releases.ts'
+import { startService } from '../test/support/service.ts'
+import {
+  atLeast,
+  atMost,
+  type Bench,
+  median,
+  milliseconds,
+  note,
+  perSecond,
+  type Row,
+  seconds,
+  times,
+} from './measure.ts'
+import { withPostgres } from './postgres.ts'
+
+const REPOSITORIES = 10_000
+const PUBLISHERS = 3
+const RELEASES = 10
+const BARE = new URL('bare-bytes.ts', import.meta.url).pathname
+const ROUNDS = 3
+const SECONDS = 3
+const PREVIEW = { tasks: 500, settings: 60, attempts: 3 }
+
+export const resultsBench: Bench = {
+  name: 'Releases and public results',
+  about: `${REPOSITORIES} repositories × ${PUBLISHERS} publishers × ${RELEASES} releases, an API process on a durable embedded PostgreSQL. Ratios are to a bare node:http server that sends the same bytes, medians of ${ROUNDS} rounds of ${SECONDS} s taking turns, 50 connections; latencies with as many connections as are named. Cold: each read of another page, which is not kept yet. Releases that no line shows are cut short in the tables.`,
+  run: () =>
+    withPostgres(async (url) => {
+      const lab = await openLab(url)
+      try {
+        const preview = await previewed(lab)
+        await multiply(lab, 1)
+        const few = await coldList(lab)
+        await multiply(lab, RELEASES)
+        const many = await coldList(lab)
+        return [
+          ...(await listReads(lab)),
+          atMost('cold list, ten releases each to one release each', many / few, 1.5, times),
+          note('cold list of up to 200 cards, median', milliseconds(many)),
+          ...(await repositoryReads(lab)),
+          ...preview,
+        ]
+      } finally {
+        await lab.close()
+      }
+    }),
+}
+
+type Lab = Awaited<ReturnType<typeof openLab>>
+
+async function openLab(url: string) {
+  const folder = mkdtempSync(join(tmpdir(), 'assay-bench-'))
+  const key = newKey()
+  const service = await startService('api', ['--port', '0', '--data', folder], {
+    ...{ DATABASE_URL: url, ASSAY_BOOTSTRAP_KEY: key, ASSAY_LOG: 'info', ASSAY_DATABASE_CONNECTIONS: '10' },
+  })
+  const pool = new pg.Pool({ connectionString: url, max: 2 })
+  return {
+    ...{ service, pool, folder, client: { url: service.url, key } },
+    async close() {
+      await pool.end()
+      await service.kill('SIGTERM')
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+const place = (name: string) => ({ org: 'local', owner: 'lab', name })
+
+/** A public repository with approved tasks that nobody looks into. */
+async function repository({ client, pool }: Lab, name: string, tasks: number) {
+  const source = { kind: 'git', url: 'https://git.example.org/x.git' } as const
+  await call(client, connectRepository, { params: place(name), body: { source, visibility: 'public' } })
+  const { rows } = await pool.query('select key, workspace_id from repositories where name = $1', [name])
+  const digests = Array.from({ length: tasks }, (_, n) => `sha256:${String(n).padStart(64, '0')}`)
+  await pool.query(
+    `insert into task_contents (digest, archive, bytes) select digest, digest, 1 from unnest($1::text[]) as t (digest)
+     on conflict do nothing`,
+    [digests],
+  )
+  await pool.query(
+    `with batch as (insert into batches (id, repository, step) values (gen_random_uuid(), $1, 'validate') returning id)
+     insert into batch_tasks (batch, id, state, title, digest, evidence, decision)
+     select batch.id, 'task-' || place, 'ready', 'A task', digest, '{}', 'approved'
+     from batch cross join unnest($2::text[]) with ordinality as t (digest, place)`,
+    [rows[0].key, digests],
+  )
+  return { workspaceId: rows[0].workspace_id, repository: rows[0].key, owner: 'lab', name, digests }
+}
+
+const TICKS = 100
+
+/** What remains comparable when others use the machine too. */
+function cpuSeconds(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    .replace(/^.*\) /, '')
+    .split(' ')
+  return (Number(fields[11]) + Number(fields[12])) / TICKS
+}
+
+const letters = (count: number, share: number): string =>
+  Array.from({ length: count }, (_, n) => ((n * 7919) % 1000 < share * 1000 ? 'p' : 'f')).join('')
+
+async function previewed(lab: Lab): Promise<Row[]> {
+  const where = await repository(lab, 'large', PREVIEW.tasks)
+  const usage = { input: 1000, cacheRead: 5000, cacheWrite: 10, output: 300, reasoning: 20 }
+  await insertComparison(
+    lab.pool,
+    where,
+    Array.from({ length: PREVIEW.settings }, (_, n) => ({
+      ...{ id: `acme/model-${n}|mini|low`, micros: 1000 + 317 * n, usage },
+      cells: Array.from({ length: PREVIEW.attempts }, (_attempt, a) =>
+        letters(PREVIEW.tasks, 0.3 + n / 100 + a / 50),
+      ).join(','),
+    })),
+  )
+  await lab.pool.query('analyze')
+  const took: number[] = []
+  const busy: number[] = []
+  for (let round = 0; round < 5; round++) {
+    const [started, before] = [performance.now(), cpuSeconds(lab.service.process.pid ?? 0)]
+    await call(lab.client, previewRelease, { params: place('large') })
+    took.push((performance.now() - started) / 1000)
+    busy.push(cpuSeconds(lab.service.process.pid ?? 0) - before)
+  }
+  const size = `${PREVIEW.tasks} tasks × ${PREVIEW.settings} settings × ${PREVIEW.attempts} attempts`
+  return [
+    atMost(`preview of ${size}`, median(took), 1, seconds),
+    note('processor time of the API process for it', seconds(median(busy))),
+  ]
+}
+
+/** One real release, and as many like it as are wanted: first one of each line, then those before it. */
+async function multiply(lab: Lab, releases: number): Promise<void> {
+  const { pool, client } = lab
+  if (releases === 1) {
+    const where = await repository(lab, 'model', 24)
+    const made = Array.from({ length: 4 }, (_, n) => ({
+      ...{
+        id: `acme/model-${n}|mini|high`,
+        label: `Model ${n}`,
+        micros: 1000 * 2 ** n,
+        cells: letters(24, 0.3 + n / 12),
+      },
+    }))
+    await insertComparison(pool, where, made)
+    const { body: preview } = await call(client, previewRelease, { params: place('model') })
+    const { head, fingerprint } = preview
+    const settings = preview.settings.map(({ key }) => key)
+    await call(client, publishRelease, { params: place('model'), body: { settings, head, fingerprint } })
+    await pool.query(
+      `insert into workspaces (id, login, name, kind) select gen_random_uuid(), 'org-' || n, 'Org', 'org' from generate_series(1, $1) as n`,
+      [PUBLISHERS],
+    )
+    await pool.query(
+      `insert into repositories (workspace_id, id, owner, name, source_kind, host, visibility)
+       select workspaces.id, 1000 + n, 'owner-' || n % 1000, 'repo-' || n, 'github', 'github.com', 'public'
+       from workspaces cross join generate_series(1, $1) as n where login like 'org-%'`,
+      [REPOSITORIES],
+    )
+    await pool.query(
+      `insert into result_lines (repository, name_key, release_id, released_at, publisher, is_default, search, card, line)
+       select r.key, lower(r.owner || '/' || r.name), gen_random_uuid(), now() - make_interval(secs => r.key), w.login, w.login = 'org-1', l.search,
+         replace(replace(l.card, 'lab/model', r.owner || '/' || r.name), '"local"', '"' || w.login || '"'),
+         replace(replace(l.line, 'lab/model', r.owner || '/' || r.name), '"local"', '"' || w.login || '"')
+       from repositories as r join workspaces as w on w.id = r.workspace_id cross join result_lines as l
+       where w.login like 'org-%' and l.name_key = 'lab/model'`,
+    )
+  }
+  await pool.query(
+    `insert into releases (id, workspace_id, repository, sequence, source_kind, host, repository_id, owner, name, released_at, fingerprint, content_hash, picks, document)
+     select gen_random_uuid(), r.workspace_id, r.key, n, 'github', 'github.com', r.id, r.owner, r.name, now() - make_interval(secs => r.key), l.fingerprint, l.content_hash, l.picks, left(l.document, 1000)
+     from repositories as r cross join releases as l cross join generate_series($1::int, $2::int) as n
+     where r.source_kind = 'github' and l.owner = 'lab' and l.name = 'model'`,
+    releases === 1 ? [1, 1] : [2, releases],
+  )
+  await pool.query('vacuum analyze releases, result_lines')
+}
+
+async function coldList({ service }: Lab): Promise<number> {
+  const took: number[] = []
+  const cursor = new Date().toISOString()
+  for (let limit = 101; limit <= 200; limit++) {
+    const started = performance.now()
+    const place = `${cursor}~ffffffff-ffff-4fff-bfff-${String(performance.now()).replace('.', '').padStart(12, '0').slice(-12)}`
+    const response = await fetch(`${service.url}/api/public/results?limit=${limit}&cursor=${encodeURIComponent(place)}`)
+    await response.arrayBuffer()
+    if (response.status !== 200) throw new Error(`The list answered ${response.status}.`)
+    took.push(performance.now() - started)
+  }
+  return median(took)
+}
+
+async function listReads(lab: Lab): Promise<Row[]> {
+  const url = `${lab.service.url}/api/public/results`
+  const body = await keep(lab, url)
+  await using bare = await startBare(lab, body)
+  const { ours, theirs } = await inTurns(url, bare.url, {})
+  const calm = await load(url, { connections: 2 })
+  return [
+    atLeast(`list of 1,000 cards (${Math.round(body.bytes / 1024)} KiB), ratio to bare`, ours / theirs, 0.5, times),
+    note('requests per second: ours, bare', `${perSecond(ours)}, ${perSecond(theirs)}`),
+    atMost('the same, p99 with 2 connections', calm.latency.p99, 20, milliseconds),
+  ]
+}
+
+async function repositoryReads(lab: Lab): Promise<Row[]> {
+  const url = `${lab.service.url}/api/public/results/owner-7/repo-7`
+  const body = await keep(lab, url)
+  await using bare = await startBare(lab, body)
+  const headers = { 'if-none-match': body.etag }
+  const full = await inTurns(url, bare.url, {})
+  const { ours, theirs } = await inTurns(url, bare.url, headers)
+  const calm = await load(url, { connections: 10 })
+  return [
+    atMost('repository read, p99 with 10 connections', calm.latency.p99, 10, milliseconds),
+    note(`the same (${Math.round(body.bytes / 1024)} KiB), ratio to bare`, times(full.ours / full.theirs)),
+    atLeast('304, ratio to bare', ours / theirs, 0.6, times),
+    note('requests per second of 304: ours, bare', `${perSecond(ours)}, ${perSecond(theirs)}`),
+  ]
+}
+
+async function keep({ folder }: Lab, url: string) {
+  const response = await fetch(url, { headers: { 'accept-encoding': 'identity' } })
+  const body = Buffer.from(await response.arrayBuffer())
+  const path = join(folder, 'body')
+  writeFileSync(path, body)
+  return { path, bytes: body.byteLength, etag: response.headers.get('etag') ?? '' }
+}
+
+async function startBare(_: Lab, { path, etag }: { path: string; etag: string }) {
+  const program = await startProgram(BARE, [], { BENCH_BODY: path, BENCH_ETAG: etag })
+  return { url: program.url, [Symbol.asyncDispose]: async () => void (await program.kill('SIGKILL')) }
+}
+
+/** Both in one run, taking turns, so that whatever else the machine does falls on both. */
+async function inTurns(url: string, bare: string, headers: Record<string, string>) {
+  const [ours, theirs]: [number[], number[]] = [[], []]
+  await load(url, { headers, duration: 1 })
+  for (let round = 0; round < ROUNDS; round++) {
+    theirs.push((await load(bare, { headers })).requests.average)
+    ours.push((await load(url, { headers })).requests.average)
+  }
+  return { ours: median(ours), theirs: median(theirs) }
+}
+
+async function load(url: string, options: Partial<autocannon.Options>): Promise<autocannon.Result> {
+  const result = await autocannon({ url, connections: 50, duration: SECONDS, ...options })
+  const wanted = options.headers && 'if-none-match' in options.headers ? result['3xx'] : result['2xx']
+  if (result.errors > 0 || wanted === 0) throw new Error(`${url}: ${result.errors} errors, ${wanted} right answers`)
+  return result
+}

@@ -1,0 +1,138 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { z } from 'zod'
+import { type Change, writeHistory } from '../test/support/histories.ts'
+import { atMost, type Bench, mebibytes, note, seconds } from './measure.ts'
+
+const COMMITS = 20_000
+const FILES = 2_000
+const PULL_REQUESTS = 5_000
+const LINES = 60
+const START = 1_500_000_000
+const HOUR = 3600
+const BIN = new URL('../bin/assay', import.meta.url).pathname
+
+export const scanBench: Bench = {
+  name: 'Scan',
+  about: `\`assay scan\` on a clone of ${COMMITS} commits, ${FILES} files and ${PULL_REQUESTS} pull requests, a third of them merges and the others squashed, of which about a fifth are candidates. The memory is that of the command with all git processes that it starts.`,
+  run: async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'assay-bench-scan-'))
+    try {
+      await writeHistory(join(folder, 'clone'), history())
+      const first = await scanned(folder)
+      const second = await scanned(folder)
+      if (first.out !== second.out) throw new Error('The second scan found something else.')
+      const { funnel } = Scan.parse(JSON.parse(first.out))
+      if (funnel.recognised !== PULL_REQUESTS) throw new Error(`${funnel.recognised} pull requests were recognised.`)
+      const { easy, medium, hard } = funnel.candidates
+      return [
+        atMost('the first scan', first.seconds, 60, seconds),
+        atMost('its memory, at most', first.memory, 400, mebibytes),
+        atMost('the second scan', second.seconds, 5, seconds),
+        note('its memory, at most', mebibytes(second.memory)),
+        note('candidates', `${easy} easy, ${medium} medium, ${hard} hard`),
+      ]
+    } finally {
+      rmSync(folder, { recursive: true, force: true })
+    }
+  },
+}
+
+const Scan = z.object({
+  funnel: z.object({
+    recognised: z.number(),
+    candidates: z.object({ easy: z.number(), medium: z.number(), hard: z.number() }),
+  }),
+})
+
+async function scanned(folder: string) {
+  const started = performance.now()
+  const env = { PATH: process.env.PATH ?? '', HOME: folder, XDG_CACHE_HOME: join(folder, 'cache') }
+  const child = spawn(process.execPath, [BIN, 'scan', join(folder, 'clone'), '--json'], { env })
+  let memory = 0
+  const watch = setInterval(() => {
+    memory = Math.max(memory, memoryOf(child.pid ?? 0))
+  }, 20)
+  const [out, [code]] = await Promise.all([text(child.stdout), once(child, 'exit')])
+  clearInterval(watch)
+  if (code !== 0) throw new Error(`assay scan ended with ${code}.`)
+  return { out, memory, seconds: (performance.now() - started) / 1000 }
+}
+
+/** In MiB, with all of its children. */
+function memoryOf(root: number): number {
+  const parents = new Map<number, number>()
+  for (const name of readdirSync('/proc').filter((each) => /^\d+$/.test(each))) {
+    const parent = /^PPid:\s+(\d+)/m.exec(statusOf(name))?.[1]
+    if (parent !== undefined) parents.set(Number(name), Number(parent))
+  }
+  const isOurs = (pid: number | undefined): boolean =>
+    pid !== undefined && pid > 1 && (pid === root || isOurs(parents.get(pid)))
+  const own = [...parents.keys()].filter(isOurs)
+  return own.reduce((sum, pid) => sum + Number(/^VmRSS:\s+(\d+)/m.exec(statusOf(String(pid)))?.[1] ?? 0) / 1024, 0)
+}
+
+function statusOf(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/status`, 'utf8')
+  } catch {
+    return '' // it has ended
+  }
+}
+
+/** Every fourth landing is a pull request; of those every third is a merge, which is two commits. */
+function* history(): Generator<Change> {
+  yield {
+    message: 'start',
+    files: Object.fromEntries(Array.from({ length: FILES }, (_, n) => [pathOf(n), textOf(n, 0)])),
+  }
+  const merges = Math.floor(PULL_REQUESTS / 3)
+  const landings = COMMITS - 1 - merges
+  let pull = 0
+  for (let n = 1; n <= landings; n += 1) {
+    const isPull = pull < Math.floor((n * PULL_REQUESTS) / landings)
+    if (isPull) pull += 1
+    const at = START + n * HOUR
+    yield isPull
+      ? { ...pullRequest(pull, n), at }
+      : { at, message: `Work ${n}`, files: { [pathOf(n % FILES)]: textOf(n % FILES, n) } }
+  }
+}
+
+const WORDS = ['Fix the parser', 'Add an option', 'Make it quick', 'Handle the empty case']
+
+/** In the mix that real repositories have: bots 8 %, chores 23 %, no source 27 %, no tests 18 %, sizes 4 %. */
+function pullRequest(pull: number, n: number): Change {
+  const place = (pull * 37) % 100
+  const isMerge = pull % 3 === 0
+  const title = place < 31 && place >= 8 ? `chore: tidy ${n}` : `${WORDS[n % WORDS.length]} ${n}`
+  const message = isMerge
+    ? `Merge pull request #${pull} from ${place < 8 ? 'acme/dependabot/npm' : 'ada/fix'}\n\n${title}`
+    : `${title} (#${pull})`
+  return { message, isMerge, author: place < 8 ? 'dependabot[bot]' : 'Ada', files: changedBy(place, n) }
+}
+
+function changedBy(place: number, n: number): Record<string, string> {
+  const source = { [pathOf(n % FILES)]: textOf(n % FILES, n) }
+  const tests = { [`tests/test_${n % 500}.py`]: textOf(n, n) }
+  if (place < 31) return { ...source, ...tests }
+  if (place < 58) return place % 2 === 0 ? { 'README.md': textOf(1, n) } : { 'package.json': `{"version": "${n}"}\n` }
+  if (place < 76) return source
+  if (place < 80) return { [pathOf(n % FILES)]: textOf(n % FILES, n).repeat(40), ...tests }
+  const width = [1, 1, 2, 3, 6][n % 5] ?? 1
+  const more = Array.from({ length: width }, (_, at) => (n + at * 7) % FILES)
+  return { ...Object.fromEntries(more.map((file) => [pathOf(file), textOf(file, n)])), ...tests }
+}
+
+const pathOf = (n: number): string => `src/part${n % 40}/module${n}.py`
+
+/** A few lines differ from one time to the next. */
+const textOf = (file: number, time: number): string =>
+  Array.from({ length: LINES }, (_, at) => {
+    const isNew = at % 12 === time % 12
+    return `def step_${at}(value): return compute(value, ${file}, ${isNew ? time : at})\n`
+  }).join('')
