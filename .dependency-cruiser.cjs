@@ -28,10 +28,13 @@ const PURE = [
   'platform/jobs/backoff',
   'harbor/safety/rules/[^/.]+',
   'harbor/safety/(?!gather|check-)[^/.]+',
-  'gateway/price',
-  'batches/candidates',
+  'harnesses/model-access',
+  'gateway/(price|wire|protocols)',
+  'gateway/protocols/[^/.]+',
+  'repos/pull-requests/(pull-request|commit|recognise|reverts)',
+  'batches/candidates/(?!scan|screen-pairs|tree-pairs|kept-)[^/.]+',
   'comparisons/(plan|status|counts|statistics|frontier|quote|trial-id)',
-  'releases/(aggregate|frontier|fingerprint)',
+  'releases/(aggregate|canonical-json|cohort|fingerprint|picks|statistics/[^/.]+)',
   'results/cards',
 ].join('|')
 
@@ -39,15 +42,20 @@ const JUNK = '(utils?|helpers?|common|shared|misc|types|constants|managers?|inde
 const TESTS = ['\\.test\\.ts$', '/testing/', '/(test-support|loopback-servers)\\.ts$', '^(test|bench)/']
 
 // What a browser may load: the wire contract, and the little that it is written with.
-const CONTRACT = ['/schema\\.ts$', '^src/platform/http/(endpoint|page)\\.ts$', '^src/platform/problem\\.ts$']
+const CONTRACT = [
+  '/schema\\.ts$',
+  '^src/platform/http/(endpoint|page)\\.ts$',
+  '^src/platform/problem\\.ts$',
+  '^src/harnesses/model-access\\.ts$',
+]
 const CONTRACT_BASE = '^src/platform/(http/(endpoint|page|client|read-events)|problem)\\.ts$'
 const ZOD = 'node_modules/zod/'
 
 // The only commands that open the server's own code: they start it, or mend it where no server runs.
 const STARTERS = '^cli/(serve|migrate|doctor|operate[^/]*)\\.ts$'
 // The commands that run the engine by itself, without a server.
-const ENGINE = '^cli/(trial|calibrate|check)\\.ts$'
-const CLIENT = ['/schema\\.ts$', '^src/platform/http/(client|endpoint)\\.ts$']
+const ENGINE = '^cli/(trial|calibrate|check|harnesses|scan)\\.ts$'
+const CLIENT = ['/schema\\.ts$', '^src/platform/http/(client|endpoint)\\.ts$', '^src/harnesses/model-access\\.ts$']
 
 const forbid = (name, from, to) => ({ name, severity: 'error', from, to })
 const below = (place) => [...ORDER.slice(place + 1).map((folder) => `${folder}/`), GROUND].join('|')
@@ -95,7 +103,13 @@ module.exports = {
       { path: ENGINE },
       {
         path: '^src/',
-        pathNot: [...CLIENT, '^src/trials/(engine|record)\\.ts$', '^src/harbor/safety/check-folder\\.ts$'],
+        pathNot: [
+          ...CLIENT,
+          '^src/trials/(engine|record)\\.ts$',
+          '^src/operate/model-trial\\.ts$',
+          '^src/harbor/safety/check-folder\\.ts$',
+          '^src/batches/candidates/scan-clone\\.ts$',
+        ],
       },
     ),
     forbid(
@@ -105,11 +119,8 @@ module.exports = {
     ),
     forbid(
       'connections-are-made-in-platform',
-      // A server makes its own first database; a worker listens on a connection of its own, which no pool may take back.
-      {
-        path: '^(src|cli|web)/',
-        pathNot: [...TESTS, '^src/platform/(db|postgres)/', '^src/platform/jobs/wake\\.ts$', '/sql\\.ts$'],
-      },
+      // A server makes its own first database.
+      { path: '^(src|cli|web)/', pathNot: [...TESTS, '^src/platform/(db|postgres)/', '/sql\\.ts$'] },
       { path: 'node_modules/(pg|@types/pg)/' },
     ),
     forbid(
@@ -120,14 +131,14 @@ module.exports = {
     forbid('sql-is-private-to-its-folder', { pathNot: ['^src/[^/]+/', ...TESTS] }, { path: '/sql\\.ts$' }),
     forbid(
       'http-comes-in-through-platform',
-      { path: '^(src|cli)/', pathNot: [...TESTS, '^src/platform/http/', '^src/gateway/proxy\\.ts$'] },
+      { path: '^(src|cli)/', pathNot: [...TESTS, '^src/platform/http/'] },
       { path: 'node_modules/(hono|@hono)/' },
     ),
     forbid(
       'http-stays-in-routes',
       {
         path: '^src/[^/]+/',
-        pathNot: [...TESTS, '^src/platform/', '/(routes|schema)\\.ts$', '^src/gateway/proxy\\.ts$'],
+        pathNot: [...TESTS, '^src/platform/', '/(routes|schema)\\.ts$'],
       },
       // Who calls, and which page: facts of a request that an operation may be told.
       { path: '^src/platform/http/', pathNot: '/(caller|page)\\.ts$' },
@@ -139,8 +150,10 @@ module.exports = {
         pathNot: [
           ...TESTS,
           '^src/platform/(http|outbound)/',
-          '^src/gateway/proxy\\.ts$',
+          '^src/gateway/(gateway|client|dial|outside)\\.ts$',
           '^src/trials/egress\\.ts$',
+          // Our own calls go to the gateway, which is an address of ours.
+          '^src/gateway/client/(complete|open-model)\\.ts$',
           // A Docker engine is mostly a socket of this machine, which the guard would refuse.
           '^src/sandboxes/docker/(client|connection)\\.ts$',
         ],

@@ -12,7 +12,9 @@ import { tooLong } from './sizes.ts'
 /** What it found, as text. Nothing: all is well. */
 type Check = { name: string; run: () => Promise<string> }
 
-const CODE = ['src', 'cli', 'web', 'test', 'bench', 'scripts'].filter((folder) => existsSync(join(ROOT, folder)))
+const CODE = ['src', 'cli', 'web', 'test', 'bench', 'scripts', 'samples/provider'].filter((folder) =>
+  existsSync(join(ROOT, folder)),
+)
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
 const inProject = (path: string): boolean => existsSync(join(ROOT, path))
 
