@@ -69,9 +69,19 @@ Where to look:
 /** A model with a shell, at two levels, through the gateway: what it costs is what the provider bills. */
 async function showModel(client: Record<string, string>): Promise<number> {
   const credential = { ...client, SCRIPTED_KEY: 'none-is-needed' }
-  const added = await ended(start(['models', 'add', MODEL, ...MODEL_FACTS], client, 'ignore'))
+  const added = await ended(start(['--json', 'models', 'add', MODEL, ...MODEL_FACTS], client, 'ignore'))
   if (added !== 0) return added
-  const stored = ['credentials', 'add', 'model', MODEL, '--name', 'Script', '--from-env', 'apiKey=SCRIPTED_KEY']
+  const stored = [
+    '--json',
+    'credentials',
+    'add',
+    'model',
+    MODEL,
+    '--name',
+    'Script',
+    '--from-env',
+    'apiKey=SCRIPTED_KEY',
+  ]
   const kept = await ended(start(stored, credential, 'ignore'))
   if (kept !== 0) return kept
   console.log(`\nA model that plays a script, at two levels, with a budget of $${SMALL_BUDGET}:\n`)
