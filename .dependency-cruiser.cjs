@@ -33,7 +33,7 @@ const PURE = [
   'gateway/protocols/[^/.]+',
   'repos/pull-requests/(pull-request|commit|recognise|reverts)',
   'batches/candidates/(?!scan|screen-pairs|tree-pairs|kept-)[^/.]+',
-  'comparisons/(plan|status|counts|statistics|frontier|quote|trial-id)',
+  'comparisons/(outcome|plan|status|counts|statistics|frontier|quote|trial-id)',
   'releases/(aggregate|canonical-json|cohort|fingerprint|picks|statistics/[^/.]+)',
   'results/cards',
 ].join('|')

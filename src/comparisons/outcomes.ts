@@ -1,35 +1,13 @@
 import { z } from 'zod'
 import type { Db } from '../platform/db/db.ts'
-import type { Usage } from './shapes/schema.ts'
+import type { Outcome, OutcomeUsage } from './outcome.ts'
 import { type Ended, listEnded, listRepositorySettings, listRepositoryTasks } from './sql.ts'
 
 /** A setting as one comparison ran it. */
 export type RunSetting = Awaited<ReturnType<typeof listRepositorySettings>>[number]
 
-/** A trial that has ended, with the conditions that it was made under. */
-export type Outcome = {
-  setting: string
-  /** The digest of its content. */
-  task: string
-  /** Which trial it is: one that was used again is the same. */
-  trial: string
-  comparison: number
-  comparedAt: number
-  attempt: number
-  state: 'passed' | 'failed' | 'errored'
-  isVoided: boolean
-  harnessVersion: string
-  sandbox: string
-  verifyMode: string | null
-  isolation: string | null
-  costMicros: number | null
-  costSource: string | null
-  usage: StoredUsage | null
-}
-
-type StoredUsage = z.infer<typeof Usage>
 /** It was checked when it was written, and there are many. */
-const Stored = z.custom<StoredUsage>()
+const Stored = z.custom<OutcomeUsage>()
 
 /** Whatever was tried on the tasks of a repository, by its key. Settings come once for each comparison, oldest first. */
 export async function listOutcomes(

@@ -1,5 +1,6 @@
 import { frontier, type Point } from '../comparisons/frontier.ts'
-import { type Cell, type Chosen, type Cohort, chosenCohort, type TrialFact } from './cohort.ts'
+import type { Outcome } from '../comparisons/outcome.ts'
+import { type Cell, type Chosen, type Cohort, chosenCohort } from './cohort.ts'
 
 /** What a setting is, as the newest comparison that ran it says. */
 export type SettingFact = {
@@ -28,7 +29,7 @@ export type Result = SettingFact & {
 /** Every setting that was ever run, by id. Neither the order of trials nor that of settings matters. */
 export function resultsOf(
   settings: readonly SettingFact[],
-  trials: readonly TrialFact[],
+  trials: readonly Outcome[],
   approved: ReadonlySet<string>,
 ): Result[] {
   const bySetting = Map.groupBy(trials, ({ setting }) => setting)
@@ -37,7 +38,7 @@ export function resultsOf(
     .sort((a, b) => (a.id < b.id ? -1 : 1))
 }
 
-function resultOf(setting: SettingFact, trials: TrialFact[], approved: ReadonlySet<string>): Result {
+function resultOf(setting: SettingFact, trials: Outcome[], approved: ReadonlySet<string>): Result {
   const found = chosenCohort(trials, approved)
   return {
     ...setting,

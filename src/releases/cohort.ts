@@ -1,29 +1,7 @@
-/** Tokens of one trial. */
-export type Usage = { input: number; cacheRead: number; cacheWrite: number; output: number; reasoning: number }
-
-/** A trial that has ended, as far as results depend on it. */
-export type TrialFact = {
-  setting: string
-  /** By the digest of its content. */
-  task: string
-  /** Which trial it is: where a later comparison was filled with an earlier trial, both are the same one. */
-  trial: string
-  comparison: number
-  comparedAt: number
-  attempt: number
-  state: 'passed' | 'failed' | 'errored'
-  isVoided: boolean
-  harnessVersion: string
-  sandbox: string
-  verifyMode: string | null
-  isolation: string | null
-  costMicros: number | null
-  costSource: string | null
-  usage: Usage | null
-}
+import type { Outcome } from '../comparisons/outcome.ts'
 
 /** Trials that were made under the same conditions. Only these are held against each other. */
-export type Cohort = Pick<TrialFact, 'harnessVersion' | 'sandbox' | 'verifyMode'>
+export type Cohort = Pick<Outcome, 'harnessVersion' | 'sandbox' | 'verifyMode'>
 
 /** What one setting did on one task. */
 export type Cell = {
@@ -32,7 +10,7 @@ export type Cell = {
   passed: boolean
   costMicros: number | null
   costSource: string | null
-  usage: Usage | null
+  usage: Outcome['usage']
   /** All scored trials of it. */
   trials: number
   passes: number
@@ -46,7 +24,7 @@ export type Chosen = {
 }
 
 /** The results of one setting: of the cohort that covers most of the approved tasks, and of ties the newest. */
-export function chosenCohort(trials: readonly TrialFact[], approved: ReadonlySet<string>): Chosen | undefined {
+export function chosenCohort(trials: readonly Outcome[], approved: ReadonlySet<string>): Chosen | undefined {
   const counted = once(trials).filter(({ task }) => approved.has(task))
   const cohorts = Map.groupBy(counted.filter(isScored), keyOf)
   const [best] = [...cohorts.values()].sort(byWorth)
@@ -62,10 +40,10 @@ export function chosenCohort(trials: readonly TrialFact[], approved: ReadonlySet
 }
 
 /** One trial counts once, however often it was used again, and not at all when any use of it was voided. */
-export function once(trials: readonly TrialFact[]): TrialFact[] {
+export function once(trials: readonly Outcome[]): Outcome[] {
   const voided = new Set(trials.filter(({ isVoided }) => isVoided).map(({ trial }) => trial))
   if (voided.size === 0 && new Set(trials.map(({ trial }) => trial)).size === trials.length) return [...trials]
-  const first = new Map<string, TrialFact>()
+  const first = new Map<string, Outcome>()
   for (const trial of trials) {
     const before = first.get(trial.trial)
     if (!voided.has(trial.trial) && (!before || byAge(trial, before) < 0)) first.set(trial.trial, trial)
@@ -73,35 +51,35 @@ export function once(trials: readonly TrialFact[]): TrialFact[] {
   return [...first.values()]
 }
 
-const isScored = ({ state }: TrialFact): boolean => state !== 'errored'
+const isScored = ({ state }: Outcome): boolean => state !== 'errored'
 
 /** A trial that broke may not have come to its verifier. */
-const isAlike = (trial: TrialFact, cohort: Cohort): boolean =>
+const isAlike = (trial: Outcome, cohort: Cohort): boolean =>
   trial.harnessVersion === cohort.harnessVersion && trial.sandbox === cohort.sandbox
 
 const keyOf = ({ harnessVersion, sandbox, verifyMode }: Cohort): string =>
   JSON.stringify([harnessVersion, sandbox, verifyMode])
 
-const byWorth = (a: TrialFact[], b: TrialFact[]): number =>
+const byWorth = (a: Outcome[], b: Outcome[]): number =>
   tasksIn(b) - tasksIn(a) || newest(b) - newest(a) || (keyOfAll(a) < keyOfAll(b) ? -1 : 1)
 
-const tasksIn = (trials: TrialFact[]): number => new Set(trials.map(({ task }) => task)).size
-const newest = (trials: TrialFact[]): number => trials.reduce((last, { comparedAt }) => Math.max(last, comparedAt), 0)
-const keyOfAll = ([first]: TrialFact[]): string => (first ? keyOf(first) : '')
+const tasksIn = (trials: Outcome[]): number => new Set(trials.map(({ task }) => task)).size
+const newest = (trials: Outcome[]): number => trials.reduce((last, { comparedAt }) => Math.max(last, comparedAt), 0)
+const keyOfAll = ([first]: Outcome[]): string => (first ? keyOf(first) : '')
 
 /** By when they were asked for: when they ended depends on luck. */
-const byAge = (a: TrialFact, b: TrialFact): number =>
+const byAge = (a: Outcome, b: Outcome): number =>
   a.comparedAt - b.comparedAt ||
   a.attempt - b.attempt ||
   a.comparison - b.comparison ||
   (a.trial < b.trial ? -1 : a.trial > b.trial ? 1 : 0)
 
-function cellsOf(trials: TrialFact[]): Cell[] {
+function cellsOf(trials: Outcome[]): Cell[] {
   const cells = [...Map.groupBy(trials.sort(byAge), ({ task }) => task)].map(([task, own]) => cellOf(task, own))
   return cells.sort((a, b) => (a.task < b.task ? -1 : 1))
 }
 
-function cellOf(task: string, trials: TrialFact[]): Cell {
+function cellOf(task: string, trials: Outcome[]): Cell {
   const [first] = trials
   return {
     task,

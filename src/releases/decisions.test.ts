@@ -1,8 +1,9 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import type { Outcome } from '../comparisons/outcome.ts'
 import { frontierOf, isComplete, microsOf, passedOf, perTaskUsd, type Result, resultsOf, tasksOf } from './aggregate.ts'
 import { canonicalJson, type Json } from './canonical-json.ts'
-import { chosenCohort, type TrialFact } from './cohort.ts'
+import { chosenCohort } from './cohort.ts'
 import { contentHash, fingerprint } from './fingerprint.ts'
 import { picks } from './picks.ts'
 import { SETTINGS, setting, TASKS, trial, trials } from './testing/made-up.ts'
@@ -67,7 +68,7 @@ test('a trial that was used again counts once, and a void of one use voids it', 
 test('one cohort: the one with most approved tasks, of ties the newest, and nothing of another', () => {
   const at = (task: string, version: string, comparison: number) =>
     trial({ setting: 'a|x|low', task, harnessVersion: version, comparison, comparedAt: 1000 * comparison })
-  const versionOf = (all: TrialFact[], tasks = approved) => chosenCohort(all, tasks)?.cohort.harnessVersion
+  const versionOf = (all: Outcome[], tasks = approved) => chosenCohort(all, tasks)?.cohort.harnessVersion
   const older = [at('t1', '1', 1), at('t2', '1', 1)]
   expect(versionOf([...older, at('t1', '2', 2)])).toBe('1')
   expect(versionOf([...older, at('t1', '2', 2), at('t2', '2', 2)])).toBe('2')

@@ -1,5 +1,6 @@
 import { listApprovedTasks } from '../batches/tasks.ts'
-import { listOutcomes, type Outcome, type RunSetting } from '../comparisons/outcomes.ts'
+import type { Outcome } from '../comparisons/outcome.ts'
+import { listOutcomes, type RunSetting } from '../comparisons/outcomes.ts'
 import type { Db } from '../platform/db/db.ts'
 import { type Result, resultsOf, type SettingFact } from './aggregate.ts'
 import { once } from './cohort.ts'

@@ -1,6 +1,7 @@
+import type { OutcomeUsage } from '../../comparisons/outcome.ts'
 import { interval } from '../../comparisons/statistics.ts'
 import { isComplete, type Result, tasksOf } from '../aggregate.ts'
-import { type Cell, sameOrMixed, type Usage } from '../cohort.ts'
+import { type Cell, sameOrMixed } from '../cohort.ts'
 import { DRAWS, frontierProbabilities } from './frontier-probability.ts'
 import type { Scores } from './paired.ts'
 import { type Rank, ranks } from './ranks.ts'
@@ -12,7 +13,7 @@ export type Stats = {
   ci95: { low: number; high: number; level: number; method: string; tasks: number; trials: number } | null
   rank: Rank
   frontierProbability: number | null
-  usagePerTask: Usage | null
+  usagePerTask: OutcomeUsage | null
   cacheHitRate: number | null
   reliability: Reliability | null
   coverage: number
@@ -73,8 +74,8 @@ function accuracy(cells: readonly Cell[]): Pick<Stats, 'passAt1' | 'ci95'> {
 function usageOf(cells: readonly Cell[]): Pick<Stats, 'usagePerTask' | 'cacheHitRate'> {
   const known = cells.flatMap(({ usage }) => (usage ? [usage] : []))
   if (known.length === 0 || known.length < cells.length) return { usagePerTask: null, cacheHitRate: null }
-  const all = (name: keyof Usage): number => sum(known.map((usage) => usage[name]))
-  const mean = (name: keyof Usage): number => all(name) / known.length
+  const all = (name: keyof OutcomeUsage): number => sum(known.map((usage) => usage[name]))
+  const mean = (name: keyof OutcomeUsage): number => all(name) / known.length
   const read = all('input') + all('cacheRead') + all('cacheWrite')
   return {
     usagePerTask: {

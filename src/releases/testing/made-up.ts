@@ -1,6 +1,6 @@
 import fc from 'fast-check'
+import type { Outcome } from '../../comparisons/outcome.ts'
 import type { SettingFact } from '../aggregate.ts'
-import type { TrialFact } from '../cohort.ts'
 
 /** Results as they could stand in a database: several comparisons, cohorts, attempts, voids, copies. */
 export const setting = (id: string, over: Partial<SettingFact> = {}): SettingFact => {
@@ -12,7 +12,7 @@ export const setting = (id: string, over: Partial<SettingFact> = {}): SettingFac
   }
 }
 
-export const trial = (over: Partial<TrialFact> & Pick<TrialFact, 'setting' | 'task'>): TrialFact => ({
+export const trial = (over: Partial<Outcome> & Pick<Outcome, 'setting' | 'task'>): Outcome => ({
   ...{ comparison: 1, comparedAt: 1000, attempt: 1, state: 'passed', isVoided: false },
   ...{ harnessVersion: '1', sandbox: 'local', verifyMode: 'workspace', isolation: 'none' },
   ...{ costMicros: 1000, costSource: 'gateway', usage: null },
