@@ -69,8 +69,8 @@ async function credentialColumns(tools: IdentityTools, workspaceId: string, id: 
 
 const CODE_HOST = { kind: 'code-host', provider: 'github' } as const
 
-/** A credential for another host is used only when it is named. */
-async function accessOf(tools: IdentityTools, workspaceId: string, id: string | undefined): Promise<HostAccess> {
+/** Who asks the code host of a repository. A credential for another host is used only when it is named. */
+export async function accessOf(tools: IdentityTools, workspaceId: string, id: string | undefined): Promise<HostAccess> {
   const opened =
     id === undefined
       ? await openNewestSecret(tools, workspaceId, CODE_HOST)

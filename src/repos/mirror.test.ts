@@ -62,6 +62,18 @@ test('the default branch is the one of the source, and may change', async () => 
   expect(after).toMatchObject({ branch: 'trunk', tip: await git(url, ['rev-parse', 'trunk']) })
 })
 
+test('a mirror that has the commits that are wanted asks nobody; one that lacks them is brought up to date', async () => {
+  const url = await source('enough')
+  const commit = await git(url, ['rev-parse', 'main'])
+  const steps: string[] = []
+  const onProgress = (step: string) => void steps.push(step)
+  for (const commits of [[commit], [commit], [commit, 'f'.repeat(40)]]) {
+    await using mirror = await open({ id: 'enough', url, commits, onProgress })
+    expect(mirror.tip).toBe(commit)
+  }
+  expect(steps.filter((step) => !['waiting', 'ready'].includes(step))).toEqual(['cloning', 'updating'])
+})
+
 test('files come when they are asked for', async () => {
   const url = await source('lazy')
   await using mirror = await open({ id: 'lazy', url })

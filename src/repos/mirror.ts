@@ -2,7 +2,8 @@ import { mkdir, mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { GitFailed, runGit } from '../platform/git/git.ts'
 import type { GitPlace } from '../platform/git/settings.ts'
-import { openClone } from './mirror/local-clone.ts'
+import { missingCommits } from './mirror/commits.ts'
+import { openClone, RepositoryUnreadable } from './mirror/local-clone.ts'
 import { lockMirror } from './mirror/mirror-lock.ts'
 import type { Reading } from './mirror/reading.ts'
 import { MirrorRefused, type MirrorSource, type Reach, reachOf, type SourceRules } from './mirror/source.ts'
@@ -20,6 +21,8 @@ export type MirrorWish = MirrorSource & {
   /** The name of its folder: letters, digits, hyphens. */
   id: string
   signal: AbortSignal
+  /** Where a mirror has all of these, nobody is asked for more. Default: it is brought up to date. */
+  commits?: readonly string[]
   onProgress?: (step: 'waiting' | 'cloning' | 'updating' | 'ready') => void
 }
 
@@ -48,10 +51,23 @@ export async function openMirror(tools: MirrorTools, wish: MirrorWish): Promise<
   if (!lock) throw new MirrorRefused('Another process has been filling this mirror for long.', false)
   const reach = await reachOf(wish, tools)
   await clearRemains(home)
-  await update(tools, { ...wish, onProgress, home, reach })
+  if (!(await hasAll(join(home, 'git'), wish))) await update(tools, { ...wish, onProgress, home, reach })
   const reading = await openClone(join(home, 'git'), { signal })
   onProgress('ready')
   return { ...reading, fetchBlobs: (ids, stop) => fetchBlobs(tools, { ...wish, home }, ids, stop) }
+}
+
+/** Nothing is asked for: what a broken copy cannot tell, it does not have. */
+async function hasAll(gitDir: string, { commits, signal }: MirrorWish): Promise<boolean> {
+  if (!commits || !(await isThere(gitDir))) return false
+  try {
+    await using reading = await openClone(gitDir, { signal })
+    return (await missingCommits(reading.place, commits, signal)).length === 0
+  } catch (error) {
+    signal.throwIfAborted()
+    if (error instanceof GitFailed || error instanceof RepositoryUnreadable) return false
+    throw error
+  }
 }
 
 type Filling = MirrorWish & { home: string; reach: Reach; onProgress: NonNullable<MirrorWish['onProgress']> }

@@ -40,6 +40,13 @@ export async function repositoryNames(
   return new Map(found.map(({ key, owner, name }) => [key, { owner, name }]))
 }
 
+/** Of whom it is, and what it is called now; also when it was removed. */
+export async function readPlace(db: Db, key: number): Promise<Place> {
+  const [row] = await rows.listRepositoryNames(db, [key])
+  if (!row) throw new Error(`The repository ${key} is gone.`)
+  return { workspaceId: row.workspace_id, owner: row.owner, name: row.name }
+}
+
 /** Whether everybody may see it, as the code host says now; of plain git as its owner said. */
 export async function visibilityOf(tools: RepositoryTools, row: RepositoryRow & { workspaceId: string }) {
   if (row.source_kind === 'git') return row.visibility

@@ -54,7 +54,7 @@ export const listRepositoryRows = (db: Db, workspaceId: string, page: Page) =>
     .execute()
 
 export const listRepositoryNames = (db: Db, keys: readonly number[]) =>
-  db.selectFrom('repositories').select(['key', 'owner', 'name']).where('key', 'in', keys).execute()
+  db.selectFrom('repositories').select(['key', 'workspace_id', 'owner', 'name']).where('key', 'in', keys).execute()
 
 export async function nextGitId(db: Db): Promise<number> {
   const { rows } = await sql<{ id: number }>`select nextval('git_repository_ids') as id`.execute(db)

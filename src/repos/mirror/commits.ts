@@ -1,0 +1,25 @@
+import { runGit } from '../../platform/git/git.ts'
+import type { GitPlace } from '../../platform/git/settings.ts'
+
+const COMMIT = /^[0-9a-f]+ commit \d+$/
+
+/** In the order of what was asked: which commit each name stands for. Undefined: none. */
+export async function findCommits(
+  place: GitPlace,
+  names: readonly string[],
+  signal: AbortSignal,
+): Promise<(string | undefined)[]> {
+  if (names.length === 0) return []
+  const input = names.map((name) => `${name}^{commit}\n`)
+  const lines = (await runGit(place, ['cat-file', '--batch-check'], { signal, input })).toString().split('\n')
+  return names.map((_, at) => (COMMIT.test(lines[at] ?? '') ? lines[at]?.split(' ', 1)[0] : undefined))
+}
+
+export async function missingCommits(
+  place: GitPlace,
+  commits: readonly string[],
+  signal: AbortSignal,
+): Promise<string[]> {
+  const found = await findCommits(place, commits, signal)
+  return commits.filter((_, at) => found[at] === undefined)
+}
