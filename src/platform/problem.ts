@@ -63,11 +63,23 @@ export const methodNotAllowed = problem({
   title: 'This address does not take that method',
   meaning: 'The `Allow` header lists the methods that it takes.',
 })
+export const preconditionFailed = problem({
+  code: 'precondition_failed',
+  status: 412,
+  title: 'It is not what you have read any more',
+  meaning: 'Somebody changed it meanwhile. Read it again, and send the new ETag as `If-Match`.',
+})
+export const preconditionRequired = problem({
+  code: 'precondition_required',
+  status: 428,
+  title: 'Say what you have read',
+  meaning: 'Send the ETag of what you have read as `If-Match`, so that nobody else’s change is lost.',
+})
 export const bodyTooLarge = problem({
   code: 'body_too_large',
   status: 413,
   title: 'The body is too large',
-  meaning: 'JSON bodies hold at most 2 MiB, archives 64 MiB.',
+  meaning: 'JSON bodies hold at most 2 MiB, archives 64 MiB, bundles of harnesses 256 MiB.',
 })
 export const unsupportedMediaType = problem({
   code: 'unsupported_media_type',

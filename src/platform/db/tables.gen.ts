@@ -60,33 +60,75 @@ export interface BatchArchives {
   used_at: Generated<Timestamp>;
 }
 
+export interface BatchCredentials {
+  batch: string;
+  credential_id: string;
+}
+
 export interface Batches {
+  again: Generated<boolean>;
   archive: string | null;
+  budget_micros: number | null;
   created_at: Generated<Timestamp>;
+  discovered: number | null;
+  easy: Generated<number>;
   error: Json | null;
   finished_at: Timestamp | null;
+  generation: Json | null;
+  hard: Generated<number>;
   id: string;
+  medium: Generated<number>;
   repository: number;
+  screened: number | null;
   started_at: Timestamp | null;
   state: Generated<'queued' | 'discovering' | 'running' | 'waiting' | 'completed' | 'failed' | 'canceled'>;
-  step: Generated<'unpack' | 'validate'>;
+  step: Generated<'unpack' | 'validate' | 'discover' | 'make'>;
   waiting: Json | null;
   warnings: Generated<Json>;
 }
 
+export interface BatchStageResults {
+  created_at: Generated<Timestamp>;
+  input_digest: string;
+  result: Json;
+  seconds: number;
+  stage: string;
+  workspace_id: string;
+}
+
 export interface BatchTasks {
   batch: string;
+  candidate: Json | null;
+  concerns: Generated<Json>;
   content: Json | null;
   decided_at: Timestamp | null;
   decision: 'approved' | 'declined' | null;
+  deferral: Json | null;
+  deferrals: Generated<number>;
   difficulty: 'easy' | 'medium' | 'hard' | null;
   digest: string | null;
   evidence: Json;
+  head: string | null;
   id: string;
+  instruction: string | null;
   note: string | null;
+  pull_request: Json | null;
   rejection: Json | null;
-  state: 'validating' | 'ready' | 'rejected';
+  requested_difficulty: 'easy' | 'medium' | 'hard' | null;
+  spent_micros: Generated<number>;
+  stage: string | null;
+  state: 'making' | 'validating' | 'ready' | 'rejected';
   title: string;
+}
+
+export interface BatchTaskStages {
+  batch: string;
+  input_digest: string;
+  is_reused: boolean;
+  passed_at: Generated<Timestamp>;
+  stage: string;
+  task: string;
+  workspace_id: string;
 }
 
 export interface Benchmarks {
@@ -241,6 +283,7 @@ export interface GatewayCalls {
   cost_source: 'metered' | 'estimated' | 'reserved' | 'unknown';
   failure: string | null;
   first_byte_ms: number | null;
+  gateway_id: string | null;
   grant_id: string;
   helper: string | null;
   id: string;
@@ -280,6 +323,27 @@ export interface GatewayGrants {
   subject: string;
   terms: Json;
   token_hash: Buffer;
+  workspace_id: string;
+}
+
+export interface Gateways {
+  id: string;
+  seen_at: Generated<Timestamp>;
+}
+
+export interface GatewaySettings {
+  record_bodies: boolean;
+  workspace_id: string;
+}
+
+export interface HarnessBundles {
+  blob: string;
+  bytes: number;
+  created_at: Generated<Timestamp>;
+  digest: string;
+  files: number;
+  unpacked_bytes: number;
+  used_at: Generated<Timestamp>;
   workspace_id: string;
 }
 
@@ -491,6 +555,38 @@ export interface TrialVoids {
   reason: string;
 }
 
+export interface WebhookDeliveries {
+  attempted_at: Timestamp | null;
+  attempts: Generated<number>;
+  body: string;
+  created_at: Generated<Timestamp>;
+  error: string | null;
+  event: string;
+  id: string;
+  next_at: Timestamp | null;
+  state: Generated<string>;
+  status: number | null;
+  took_ms: number | null;
+  webhook: string;
+}
+
+export interface Webhooks {
+  ciphertext: Buffer;
+  created_at: Generated<Timestamp>;
+  description: string;
+  disabled: string | null;
+  events: string[];
+  failing_since: Timestamp | null;
+  id: string;
+  kind: Generated<string>;
+  master_key_id: string;
+  origin: string;
+  provider: Generated<string>;
+  version: number;
+  workspace_id: string;
+  wrapped_key: Buffer;
+}
+
 export interface Workers {
   host: string;
   id: string;
@@ -512,6 +608,9 @@ export interface DB {
   api_keys: ApiKeys;
   audit_events: AuditEvents;
   batch_archives: BatchArchives;
+  batch_credentials: BatchCredentials;
+  batch_stage_results: BatchStageResults;
+  batch_task_stages: BatchTaskStages;
   batch_tasks: BatchTasks;
   batches: Batches;
   benchmark_tasks: BenchmarkTasks;
@@ -527,6 +626,9 @@ export interface DB {
   endorsements: Endorsements;
   gateway_calls: GatewayCalls;
   gateway_grants: GatewayGrants;
+  gateway_settings: GatewaySettings;
+  gateways: Gateways;
+  harness_bundles: HarnessBundles;
   host_starts: HostStarts;
   idempotency_keys: IdempotencyKeys;
   job_limits: JobLimits;
@@ -545,6 +647,8 @@ export interface DB {
   trial_counts: TrialCounts;
   trial_voids: TrialVoids;
   trials: Trials;
+  webhook_deliveries: WebhookDeliveries;
+  webhooks: Webhooks;
   workers: Workers;
   workspaces: Workspaces;
 }

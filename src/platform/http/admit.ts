@@ -18,10 +18,8 @@ export async function admit(
   endpoint: Endpoint,
   arrival: Arrival,
 ): Promise<Admitted> {
-  if (endpoint.access === 'public') {
-    const limiter = endpoint.signIn ? limits.signIn : limits.all
-    return { caller: undefined, headers: limiter?.take(`address ${arrival.address}`) ?? {} }
-  }
+  if (endpoint.access === 'public')
+    return { caller: undefined, headers: admitAnyone(limits, endpoint, arrival.address) }
   const caller = await tools.authenticate(presented(arrival.request.headers))
   if (!caller) throw stranger()
 
@@ -30,6 +28,10 @@ export async function admit(
   else requireKey(endpoint, caller, arrival)
   return { caller, headers }
 }
+
+/** Who asks for what is public is known by the address alone. Answers the headers that tell where it stands. */
+export const admitAnyone = (limits: Limits, { signIn }: Endpoint, address: string): Record<string, string> =>
+  (signIn ? limits.signIn : limits.all)?.take(`address ${address}`) ?? {}
 
 function presented(headers: IncomingHttpHeaders): Presented {
   const bearer = /^Bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1]

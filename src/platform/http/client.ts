@@ -9,6 +9,7 @@ type Wish<E extends Endpoint> = {
   query?: E['query'] extends z.ZodType ? z.input<E['query']> : never
   body?: E['body'] extends z.ZodType ? z.input<E['body']> : never
   upload?: E['upload'] extends object ? Blob : never
+  ifMatch?: E['conditional'] extends true ? string : never
 }
 
 export type ProblemAnswer = {
@@ -46,6 +47,18 @@ export async function call<const E extends Endpoint>(
   if (response.status < 400)
     return { status: response.status, body: text === '' ? undefined : JSON.parse(text) } as Reply<E>
   throw problemIn(options, response, text)
+}
+
+/** The bytes of a file. They are whole: one that breaks off throws. */
+export async function download<const E extends Endpoint & { download: true }>(
+  options: ClientOptions,
+  endpoint: E,
+  wish: Wish<E>,
+): Promise<{ bytes: Uint8Array; etag: string | undefined }> {
+  const response = await send(options, endpoint, wish, { accept: '*/*' })
+  if (response.status >= 400) throw problemIn(options, response, await response.text())
+  const bytes = new Uint8Array(await response.arrayBuffer())
+  return { bytes, etag: response.headers.get('etag') ?? undefined }
 }
 
 /** Calls an endpoint that tells how far it is. Gives the body of its answer. */
@@ -110,6 +123,7 @@ async function send(
         accept,
         ...(options.key ? { authorization: `Bearer ${options.key}` } : {}),
         ...contentType(endpoint, wish),
+        ...(wish.ifMatch === undefined ? {} : { 'if-match': wish.ifMatch }),
         ...headers,
       },
       ...(signal ? { signal } : {}),

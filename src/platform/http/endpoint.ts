@@ -41,6 +41,8 @@ export type Endpoint = {
   anywhere?: true
   /** A POST that makes something new: takes `Idempotency-Key`. */
   creates?: true
+  /** Changes what is there: takes `If-Match` with the ETag of what was read. */
+  conditional?: true
   /** The answer shows a secret once: it is never stored, logged or cached. */
   showsSecret?: true
   /** Limited per address even where limits are off. */
@@ -94,6 +96,7 @@ export const replyFile = (file: {
   mediaType: string
   bytes: number
   content: AsyncIterable<Uint8Array>
+  etag?: string
 }) => ({
   status: 200 as const,
   body: undefined,
@@ -103,6 +106,7 @@ export const replyFile = (file: {
     'content-length': String(file.bytes),
     'content-disposition': `attachment; filename*=UTF-8''${encodeURIComponent(file.name)}`,
     'content-security-policy': 'sandbox',
+    ...(file.etag === undefined ? {} : { etag: file.etag }),
   },
 })
 
@@ -115,6 +119,7 @@ const PATH_PARAMETERS: Record<string, RegExp> = {
   datasetOrg: SLUG,
   dataset: SLUG,
   keyId: UUID,
+  callId: UUID,
   credentialId: UUID,
   comparisonId: UUID,
   trialId: UUID,
@@ -126,6 +131,8 @@ const PATH_PARAMETERS: Record<string, RegExp> = {
   taskId: SLUG,
   slug: SLUG,
   releaseId: UUID,
+  webhookId: UUID,
+  deliveryId: UUID,
   publisher: SLUG,
   login: SLUG,
   // A normalised relative path. It is looked up in a list, and never becomes a path of this machine.

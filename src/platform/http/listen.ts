@@ -7,7 +7,10 @@ export type Listening = { url: string; stop(graceMs: number): Promise<void> }
 
 /** Starts to accept requests. `stop` answers what is under way, for as long as the grace lasts. */
 export async function listen(http: Http, host: string, port: number): Promise<Listening> {
-  const server = createServer({ headersTimeout: 20_000 }, getRequestListener(http.fetch))
+  const route = getRequestListener(http.fetch)
+  const server = createServer({ headersTimeout: 20_000 }, (incoming, outgoing) => {
+    if (!http.answerAtOnce(incoming, outgoing)) void route(incoming, outgoing)
+  })
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) => reject(explain(error, host, port)))
     server.listen(port, host, resolve)

@@ -104,6 +104,7 @@ function queryParameters(endpoint: Endpoint, components: Json): Json[] {
 const headerParameters = (endpoint: Endpoint): Json[] => [
   ...(endpoint.creates ? [header('Idempotency-Key', 255)] : []),
   ...(endpoint.events ? [header('Last-Event-ID', 1000)] : []),
+  ...(endpoint.conditional ? [header('If-Match', 1000)] : []),
 ]
 
 const header = (name: string, maxLength: number): Json => ({

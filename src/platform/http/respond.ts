@@ -6,8 +6,12 @@ import { internalError, Problem, unavailable } from '../problem.ts'
 import type { ReadyAnswer } from './endpoint.ts'
 import type { Answer } from './idempotency.ts'
 
-/** An answer on the wire. A read gets a strong ETag and, when the client has it already, 304. */
-export function respond(request: IncomingMessage, answer: Answer, requestId: string): Response {
+/** An answer as it goes over the wire. */
+export type Wire = { status: number; headers: Record<string, string>; body: WireBody }
+type WireBody = string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> | null
+
+/** A read gets a strong ETag and, when the client has it already, 304. */
+export function wireOf(request: IncomingMessage, answer: Answer, requestId: string): Wire {
   const isRead = request.method === 'GET' || request.method === 'HEAD'
   const headers: Record<string, string> = {
     'content-type': 'application/json',
@@ -16,8 +20,8 @@ export function respond(request: IncomingMessage, answer: Answer, requestId: str
     'x-request-id': requestId,
     ...answer.headers,
   }
-  if (answer.stream) return new Response(answer.stream, { status: answer.status, headers })
-  if (answer.ready) return respondReady(request, answer.ready, headers)
+  if (answer.stream) return { status: answer.status, headers, body: answer.stream }
+  if (answer.ready) return readyWire(request, answer.ready, headers)
   if (isRead && answer.status === 200) {
     headers.etag = `"${createHash('sha256').update(answer.text).digest('base64url').slice(0, 27)}"`
     if (matches(request.headers['if-none-match'], headers.etag)) return empty(304, headers)
@@ -25,23 +29,19 @@ export function respond(request: IncomingMessage, answer: Answer, requestId: str
   if (answer.text === '') return empty(answer.status, headers)
   // Without its length node would send the body in chunks.
   headers['content-length'] = String(Buffer.byteLength(answer.text))
-  return new Response(answer.text, { status: answer.status, headers })
+  return { status: answer.status, headers, body: answer.text }
 }
 
-function respondReady(
-  request: IncomingMessage,
-  { body, etag }: ReadyAnswer,
-  headers: Record<string, string>,
-): Response {
+function readyWire(request: IncomingMessage, { body, etag }: ReadyAnswer, headers: Record<string, string>): Wire {
   headers.etag = etag
   if (matches(request.headers['if-none-match'], etag)) return empty(304, headers)
   headers['content-length'] = String(body.byteLength)
-  return new Response(body, { status: 200, headers })
+  return { status: 200, headers, body }
 }
 
-function empty(status: number, { 'content-type': _, ...headers }: Record<string, string>): Response {
-  return new Response(null, { status, headers })
-}
+const empty = (status: number, { 'content-type': _, ...headers }: Record<string, string>): Wire => ({
+  ...{ status, headers, body: null },
+})
 
 const matches = (ifNoneMatch: string | undefined, etag: string): boolean =>
   ifNoneMatch?.split(',').some((tag) => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag) ?? false

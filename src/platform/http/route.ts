@@ -24,8 +24,12 @@ export type Call<E extends Endpoint> = {
   requestId: string
   /** Where the request came from. */
   address: string
+  /** What was asked for, word for word: path and query. */
+  target: string
   /** The last event that the client has seen, when it comes back to a stream. */
   lastEventId: string | undefined
+  /** What the client has read and means to change. */
+  ifMatch: string | undefined
   /** How the client lets an answer be packed. */
   acceptEncoding: string | undefined
   /** Aborts when the client is gone. */
@@ -63,7 +67,9 @@ export type UncheckedCall = {
   db: Db
   requestId: string
   address: string
+  target: string
   lastEventId: string | undefined
+  ifMatch: string | undefined
   acceptEncoding: string | undefined
   signal: AbortSignal
   onProgress: (progress: unknown) => void

@@ -1,23 +1,30 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { HttpBindings } from '@hono/node-server'
 import { type Context, Hono } from 'hono'
 import type { Db } from '../db/db.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import { methodNotAllowed, notFound, Problem } from '../problem.ts'
-import { admit, type Limits } from './admit.ts'
+import { admit, admitAnyone, type Limits } from './admit.ts'
 import { readJson } from './body.ts'
 import type { Authenticate, Caller } from './caller.ts'
-import { isRest, pathParameterNames, pathParameterPattern } from './endpoint.ts'
+import { type Endpoint, isRest, pathParameterNames, pathParameterPattern, type ReadyAnswer } from './endpoint.ts'
 import { eventStream, progressEvents } from './event-stream.ts'
 import { type Answer, once } from './idempotency.ts'
 import { type Limit, rateLimiter } from './rate-limit.ts'
-import { failure, respond } from './respond.ts'
+import { failure, type Wire, wireOf } from './respond.ts'
 import type { Route, UncheckedCall } from './route.ts'
 import { receiveUpload } from './upload.ts'
 import { readQuery, validate } from './validate.ts'
 
 type Env = { Bindings: HttpBindings }
-export type Http = Hono<Env>
+export type Http = Hono<Env> & {
+  /** Answers what was made before, past the router. False: it is for the router. */
+  answerAtOnce(incoming: IncomingMessage, outgoing: ServerResponse): boolean
+}
+
+/** An answer of a public read that was made before. */
+export type KeptAnswer = { endpoint: Endpoint; ready: ReadyAnswer; headers: Record<string, string> }
 
 export type ServerTools = {
   db: Db
@@ -30,11 +37,13 @@ export type ServerTools = {
   /** Where files lie that are being sent in. */
   uploadsFolder: string
   observe: (operation: string, status: number, seconds: number) => void
+  /** What a public read of this target, word for word, was answered before and would be answered now. */
+  findKept: (target: string, acceptEncoding: string | undefined) => KeptAnswer | undefined
 }
 
 /** Answers every route of the list, with problems for all that goes wrong. */
 export function createHttp(tools: ServerTools, routes: Route[]): Http {
-  const app: Http = new Hono()
+  const app = new Hono<Env>()
   const limits = { all: tools.limit && rateLimiter(tools.limit), signIn: rateLimiter(tools.signInLimit) }
   // Nothing in a request's line can be a secret, and the search for one would cost more than the line.
   const service = { ...tools, lines: tools.log.child({}, { redact: { paths: [] } }) }
@@ -44,7 +53,7 @@ export function createHttp(tools: ServerTools, routes: Route[]): Http {
     app.on(method, honoPath(path), (c) => timed(service, c, route.endpoint, work))
   }
   app.notFound((c) => timed(service, c, { id: 'unknown' }, () => Promise.reject(nothingHere(routes, c.req.path))))
-  return app
+  return Object.assign(app, { answerAtOnce: atOnce(service, limits) })
 }
 
 const NOTHING = 'Nothing is at this address.'
@@ -68,19 +77,53 @@ type Service = ServerTools & { lines: Log }
 type Named = { id: string; anywhere?: true }
 type Work = (c: Context<Env>, requestId: string) => Promise<Answer>
 
-/** Every request ends here, whatever happened to it: with an id, a line in the log and a count. */
 async function timed(service: Service, c: Context<Env>, endpoint: Named, work: Work): Promise<Response> {
-  const started = performance.now()
-  const requestId = requestIdOf(c.env.incoming.headers['x-request-id'])
-  const answer = await work(c, requestId).catch((error: unknown) =>
-    failure(error, { log: service.log, baseUrl: service.baseUrl(), requestId }),
-  )
-  const response = respond(c.env.incoming, endpoint.anywhere ? forAnywhere(answer) : answer, requestId)
+  const arrival = arrivalOf(c.env.incoming)
+  const answer = await work(c, arrival.requestId).catch((error: unknown) => failed(service, arrival, error))
+  const { status, headers, body } = ended(service, arrival, endpoint, answer)
+  return new Response(body, { status, headers })
+}
+
+/** The same for what needs no router: a public read, without a body, of what was made before. */
+const atOnce =
+  (service: Service, limits: Limits): Http['answerAtOnce'] =>
+  (incoming, outgoing) => {
+    const { method, headers: sent } = incoming
+    if (method !== 'GET' || 'content-length' in sent || 'transfer-encoding' in sent) return false
+    const kept = service.findKept(targetOf(incoming), sent['accept-encoding'])
+    if (!kept) return false
+    const arrival = arrivalOf(incoming)
+    const { status, headers, body } = ended(service, arrival, kept.endpoint, keptAnswer(service, limits, arrival, kept))
+    outgoing.writeHead(status, headers).end(body)
+    return true
+  }
+
+function keptAnswer(service: Service, limits: Limits, arrival: Arrival, { endpoint, ready, headers }: KeptAnswer) {
+  try {
+    const limited = admitAnyone(limits, endpoint, addressOf(arrival.incoming))
+    return { status: 200, text: '', headers: { ...headers, ...limited }, ready }
+  } catch (error) {
+    return failed(service, arrival, error)
+  }
+}
+
+type Arrival = { incoming: IncomingMessage; requestId: string; started: number }
+
+const arrivalOf = (incoming: IncomingMessage): Arrival => ({
+  ...{ incoming, requestId: requestIdOf(incoming.headers['x-request-id']), started: performance.now() },
+})
+
+const failed = ({ log, baseUrl }: Service, { requestId }: Arrival, error: unknown): Answer =>
+  failure(error, { log, baseUrl: baseUrl(), requestId })
+
+/** Every request ends here, whatever happened to it: with an id, a line in the log and a count. */
+function ended(service: Service, { incoming, requestId, started }: Arrival, endpoint: Named, answer: Answer): Wire {
+  const wire = wireOf(incoming, endpoint.anywhere ? forAnywhere(answer) : answer, requestId)
   const ms = performance.now() - started
   const operation = endpoint.id
-  service.observe(operation, response.status, ms / 1000)
-  service.lines.info({ requestId, operation, status: response.status, ms: Math.round(ms * 10) / 10 }, 'request')
-  return response
+  service.observe(operation, wire.status, ms / 1000)
+  service.lines.info({ requestId, operation, status: wire.status, ms: Math.round(ms * 10) / 10 }, 'request')
+  return wire
 }
 
 /** Also what goes wrong may be read. */
@@ -95,7 +138,8 @@ const answerer = (tools: ServerTools, limits: Limits, route: Route): Work => {
   const { endpoint } = route
   const patterns = pathParameterNames(endpoint.path).map((name) => ({ name, pattern: pathParameterPattern(name) }))
   return async (c, requestId) => {
-    const address = addressOf(c)
+    const { incoming } = c.env
+    const address = addressOf(incoming)
     const params: Record<string, string> = c.req.param()
     const { caller, headers } = await admit(tools, limits, endpoint, { request: c.env.incoming, params, address })
     const sent = endpoint.body ? await readJson(c.req.raw, endpoint.bodyOptional) : undefined
@@ -104,8 +148,10 @@ const answerer = (tools: ServerTools, limits: Limits, route: Route): Work => {
     if (patterns.some(({ name, pattern }) => !pattern.test(params[name] ?? ''))) throw new Problem(notFound, NOTHING)
     const call: UncheckedCall = {
       ...{ params, query: {}, body: undefined, upload, caller, db: tools.db, requestId, address },
+      target: targetOf(incoming),
       // Straight from node: to ask hono for a header would make all of them anew.
-      ...{ lastEventId: lastEventIdOf(c), acceptEncoding: c.env.incoming.headers['accept-encoding'] },
+      ...{ lastEventId: lastEventIdOf(c), ifMatch: c.env.incoming.headers['if-match'] },
+      ...{ acceptEncoding: c.env.incoming.headers['accept-encoding'] },
       ...{ signal: signalOf(route, c), onProgress: () => {} },
     }
     const found = await route.find?.(call)
@@ -121,7 +167,8 @@ const answerer = (tools: ServerTools, limits: Limits, route: Route): Work => {
 
 const lastEventIdOf = (c: Context<Env>): string | undefined => c.env.incoming.headers['last-event-id']?.toString()
 
-const addressOf = (c: Context<Env>): string => c.env.incoming.socket.remoteAddress ?? 'unknown'
+const targetOf = ({ url = '' }: IncomingMessage): string => url
+const addressOf = ({ socket }: IncomingMessage): string => socket.remoteAddress ?? 'unknown'
 
 type Working = (onProgress: UncheckedCall['onProgress']) => Promise<Answer>
 

@@ -37,8 +37,10 @@ function accessProblems({ access, method, path }: Endpoint): problems.ProblemKin
   return implied
 }
 
-function requestProblems({ body, upload, query, creates, showsSecret }: Endpoint): problems.ProblemKind[] {
+function requestProblems(endpoint: Endpoint): problems.ProblemKind[] {
+  const { body, upload, query, creates, showsSecret, conditional } = endpoint
   const implied: problems.ProblemKind[] = []
+  if (conditional) implied.push(problems.preconditionFailed, problems.preconditionRequired)
   if (body ?? upload) implied.push(problems.malformedBody, problems.bodyTooLarge, problems.unsupportedMediaType)
   if (body ?? query ?? creates) implied.push(problems.invalidRequest)
   if (creates) implied.push(problems.idempotencyKeyReused)
