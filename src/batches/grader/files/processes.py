@@ -1,0 +1,173 @@
+"""The user without rights that runs what strangers wrote, and the end of everything it started."""
+
+import ctypes
+import os
+import signal
+import stat
+import subprocess
+import tempfile
+import threading
+import time
+
+from trouble import Broken
+
+OUTPUT_BYTES = 64 * 1024
+KILL_ROUNDS = 200
+PR_SET_NO_NEW_PRIVS = 38
+LIBC = ctypes.CDLL(None)
+
+
+class User:
+    """Runs lines of shell in the repository, all of them before one deadline."""
+
+    def __init__(self, repository, plan):
+        self.repository = repository
+        self.uid = plan['uid']
+        self.deadline = time.monotonic() + plan['timeoutSec']
+        parent = tempfile.mkdtemp()
+        os.chmod(parent, 0o711)
+        self.report = self.own_folder(os.path.join(parent, os.urandom(16).hex()), 0o700)
+        self.tools = os.path.join(parent, 'tools')
+        os.mkdir(self.tools)
+        for name, text in plan['tools'].items():
+            with open(os.path.join(self.tools, name), 'w', encoding='utf-8') as file:
+                file.write(text)
+        self.env = self.environment()
+        self.enter_passwd(self.env['HOME'])
+
+    def environment(self):
+        """The image's own, with what would differ from run to run held still."""
+        home = os.environ.get('HOME', '')
+        if home in ('', '/', '/root'):
+            home = '/home/tests'
+        if not os.path.isdir(home):
+            os.makedirs(os.path.dirname(home), exist_ok=True)
+            self.own_folder(home, 0o755)
+        settled = {
+            'HOME': home, 'USER': 'tests', 'LOGNAME': 'tests', 'SHELL': '/bin/sh', 'TERM': 'dumb', 'CI': 'true',
+            'TZ': 'UTC', 'LANG': 'C.UTF-8', 'LC_ALL': 'C.UTF-8', 'NO_COLOR': '1', 'PYTHONHASHSEED': '0',
+            'PYTHONDONTWRITEBYTECODE': '1',
+            # The repository is root's, which git asks about.
+            'GIT_CONFIG_COUNT': '1', 'GIT_CONFIG_KEY_0': 'safe.directory', 'GIT_CONFIG_VALUE_0': '*',
+        }
+        dropped = ('FORCE_COLOR', 'NODE_OPTIONS', 'PYTHONSTARTUP', 'PYTEST_ADDOPTS', 'PWD', 'OLDPWD')
+        return {**{name: value for name, value in os.environ.items() if name not in dropped}, **settled}
+
+    def enter_passwd(self, home):
+        """Some programs will not run for a user without a name."""
+        with open('/etc/passwd', 'r+', encoding='utf-8', errors='surrogateescape') as file:
+            if not any(line.split(':')[2:3] == [str(self.uid)] for line in file):
+                file.write(f'tests:x:{self.uid}:{self.uid}::{home}:/bin/sh\n')
+
+    def own_folder(self, path, mode):
+        os.mkdir(path)
+        os.chown(path, self.uid, self.uid)
+        os.chmod(path, mode)
+        return path
+
+    def run(self, line):
+        """Its exit code as shells say it, and the end of what it printed."""
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            raise Broken('timeout', line)
+        # Variables of that shell alone: what it starts is not told where the report goes.
+        script = f'ASSAY_REPORT={self.report}\nASSAY_TOOLS={self.tools}\n{line}'
+        child = subprocess.Popen(
+            ['/bin/sh', '-c', script], cwd=self.repository, env=self.env, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+            user=self.uid, group=self.uid, extra_groups=[], umask=0o022, preexec_fn=give_up_rights,
+        )
+        tail = Tail(child.stdout)
+        go_first(child.pid)
+        try:
+            code = child.wait(timeout=left)
+        except subprocess.TimeoutExpired:
+            self.kill_all()
+            raise Broken('timeout', f'{line}\n{tail.text()}') from None
+        return (code if code >= 0 else 128 - code), tail.text()
+
+    def kill_all(self):
+        """Until none is left. A report that somebody can still write to is not read."""
+        for _ in range(KILL_ROUNDS):
+            if not self.is_alive():
+                return
+            self.kill_once()
+            time.sleep(0.01)
+        raise Broken('no_report', 'Processes of the tests could not be ended.')
+
+    def kill_once(self):
+        """As that user and in one call, so that nothing can fork faster than it is killed."""
+        child = os.fork()
+        if child == 0:
+            try:
+                os.setgroups([])
+                os.setgid(self.uid)
+                os.setuid(self.uid)
+                os.kill(-1, signal.SIGKILL)
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+
+    def is_alive(self):
+        for name in os.listdir('/proc'):
+            if name.isdigit() and self.uid in users_of(name):
+                return True
+        return False
+
+
+def users_of(pid):
+    """Nobody's, once it is dead and only waits to be counted."""
+    try:
+        with open(f'/proc/{pid}/status', encoding='utf-8', errors='replace') as file:
+            fields = dict(line.split(':', 1) for line in file if ':' in line)
+    except OSError:
+        return []
+    if fields.get('State', '').strip()[:1] in ('Z', 'X'):
+        return []
+    return [int(uid) for uid in fields.get('Uid', '').split()]
+
+
+def give_up_rights():
+    """Programs that would make it somebody else do not."""
+    LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+
+
+def go_first(pid):
+    """When memory runs out, it is the tests that end, not their judge."""
+    try:
+        with open(f'/proc/{pid}/oom_score_adj', 'w', encoding='ascii') as file:
+            file.write('1000')
+    except OSError:
+        pass
+
+
+class Tail:
+    """Reads all that comes, and keeps the end of it."""
+
+    def __init__(self, pipe):
+        self.pipe = pipe
+        self.kept = b''
+        self.thread = threading.Thread(target=self.read, daemon=True)
+        self.thread.start()
+
+    def read(self):
+        while piece := os.read(self.pipe.fileno(), 65536):
+            self.kept = (self.kept + piece)[-OUTPUT_BYTES:]
+
+    def text(self):
+        """Whoever still holds the other end is not waited for."""
+        self.thread.join(0.2)
+        return self.kept.decode('utf-8', 'replace').replace('\0', '')
+
+
+def read_carefully(path, most):
+    """A file that is one: no link, no pipe, no second name."""
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(handle, 'rb') as file:
+        stats = os.fstat(handle)
+        if not stat.S_ISREG(stats.st_mode) or stats.st_nlink != 1:
+            raise Broken('no_report', f'{os.path.basename(path)} is no plain file.')
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise Broken('no_report', f'{os.path.basename(path)} is larger than {most} bytes.')
+    return content

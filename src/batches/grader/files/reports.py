@@ -1,0 +1,244 @@
+"""Reports of runners, read by root when nothing that could change them runs any more. All of it is a stranger's."""
+
+import hashlib
+import json
+import os
+import re
+
+from junit import read_ctest, read_junit
+from libtest import read_libtest
+from processes import read_carefully
+from trouble import Broken
+
+REPORT_BYTES = 64 * 1024 * 1024
+FILES_MAX = 5000
+TESTS_MAX = 50_000
+ID_LETTERS = 400
+MESSAGE_LETTERS = 2000
+MESSAGES_LETTERS = 2_000_000
+WORST = ('passed', 'skipped', 'failed', 'errored')
+
+
+def read(folder, plan, code):
+    """Statuses by id, if the report can be counted and says the same as the exit code."""
+    cases = []
+    try:
+        for name, content in files_in(folder, plan['report']):
+            cases += READERS[plan['report']](content)
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as trouble:
+        raise Broken('no_report', f'The report cannot be read: {type(trouble).__name__}: {trouble}') from None
+    if len(cases) > TESTS_MAX:
+        raise Broken('no_report', f'The report has more than {TESTS_MAX} tests.')
+    if not cases:
+        raise Broken('no_report', f'No test ran. The runner ended with {code}.')
+    agree(cases, plan['exits'], code)
+    return {**counted(cases, plan['repository']), 'exitCode': code}
+
+
+def files_in(folder, kind):
+    names = sorted(os.listdir(folder))
+    if not names:
+        raise Broken('no_report', 'The runner left no report.')
+    if len(names) > (FILES_MAX if kind == 'junit-files' else 1):
+        raise Broken('no_report', 'There are more reports than the runner writes.')
+    left = REPORT_BYTES
+    for name in names:
+        try:
+            content = read_carefully(os.path.join(folder, name), left)
+        except OSError as trouble:
+            raise Broken('no_report', f'A report cannot be opened: {trouble.strerror}') from None
+        left -= len(content)
+        yield name, content
+
+
+def agree(cases, exits, code):
+    """A runner that says one thing and ends with another is not believed."""
+    bad = any(status in ('failed', 'errored') for _, status, _ in cases)
+    expected = exits['failed' if bad else 'passed']
+    if code not in expected:
+        says = 'that tests failed' if bad else 'that all tests passed'
+        raise Broken('no_report', f'The report says {says}, and the runner ended with {code}.')
+
+
+def counted(cases, repository):
+    """Tests that cannot be told apart count as the worst of them."""
+    statuses, messages, left = {}, {}, MESSAGES_LETTERS
+    for name, status, message in cases:
+        test = normal(name, repository)
+        if test in statuses and WORST.index(statuses[test]) >= WORST.index(status):
+            continue
+        statuses[test] = status
+        short = plain(message)[:MESSAGE_LETTERS]
+        if status != 'passed' and left >= len(short) > 0:
+            messages[test] = short
+            left -= len(short)
+    return {'statuses': statuses, 'messages': messages}
+
+
+ANSI = re.compile(r'\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])')
+CONTROL = re.compile(r'[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]')
+
+
+def plain(text):
+    return CONTROL.sub('', ANSI.sub('', text))
+
+
+UUID = re.compile(r'\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b')
+ADDRESS = re.compile(r'\b0x[0-9a-fA-F]{6,16}\b')
+PORT = re.compile(r'\b(localhost|\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1?\]):\d{2,5}\b')
+TIMING = re.compile(r'\s*\((?:took )?\d+(?:\.\d+)?\s?(?:ns|us|µs|ms|s|sec|seconds)\)\s*$')
+TEMPORARY = re.compile(r'(?<![\w.])/(?:tmp|var/tmp|home/tests)/[^\s:,;\'")\]}]*')
+
+
+def normal(name, repository):
+    """The same for every run of a test: without what belongs to the run."""
+    text = plain(name).replace(repository + '/', '').replace(repository, '.')
+    text = UUID.sub('<uuid>', text)
+    text = ADDRESS.sub('<address>', text)
+    text = PORT.sub(r'\1:<port>', text)
+    text = TEMPORARY.sub('<path>', text)
+    text = TIMING.sub('', text)
+    text = ' '.join(text.split()) or '<unnamed>'
+    if len(text) <= ID_LETTERS:
+        return text
+    return f'{text[:ID_LETTERS - 17]}…{hashlib.sha256(text.encode()).hexdigest()[:16]}'
+
+
+def require(holds, what):
+    if not holds:
+        raise ValueError(what)
+
+
+def text_of(value):
+    """A text, and nothing that only looks like one."""
+    require(isinstance(value, str), f'{type(value).__name__} where a text is expected')
+    return value
+
+
+def parsed(content):
+    return json.loads(content.decode('utf-8'), parse_constant=lambda name: require(False, name))
+
+
+def read_lines(content):
+    """Of our own reporters: a line for each test, and at the end how many there were."""
+    lines = [parsed(line) for line in content.split(b'\n') if line.strip()]
+    require(lines and lines[-1].get('end') == len(lines) - 1, 'the report has no end')
+    return [known(text_of(line['id']), line['status'], text_of(line.get('message', ''))) for line in lines[:-1]]
+
+
+def known(name, status, message):
+    require(status in WORST, f'the status {status!r}')
+    return name, status, message
+
+
+JEST = {'passed': 'passed', 'failed': 'failed', 'pending': 'skipped', 'skipped': 'skipped', 'todo': 'skipped',
+        'disabled': 'skipped', 'focused': 'skipped'}
+
+
+def read_jest(content):
+    """Also what vitest writes."""
+    report, cases, tests = parsed(content), [], []
+    for suite in report['testResults']:
+        results = suite['assertionResults']
+        for result in results:
+            name = ' > '.join(filter(None, [suite['name'], *result['ancestorTitles'], result['title']]))
+            message = '\n'.join(map(text_of, result.get('failureMessages') or []))
+            tests.append(known(name, JEST[result['status']], message))
+        if suite['status'] == 'failed' and not any(result['status'] == 'failed' for result in results):
+            cases.append((text_of(suite['name']), 'errored', text_of(suite.get('message') or '')))
+    count = [sum(status == wanted for _, status, _ in tests) for wanted in ('passed', 'failed')]
+    require(count == [report['numPassedTests'], report['numFailedTests']], 'its counts are not those of its tests')
+    require(len(tests) == report['numTotalTests'], 'it counts other tests than it names')
+    cases += tests
+    bad = any(status in ('failed', 'errored') for _, status, _ in cases)
+    # Vitest says no when something went wrong outside of tests.
+    if report['success'] is not True and not bad:
+        cases.append(('<run>', 'errored', 'The runner says that the run was no success.'))
+    require(not (report['success'] is True and bad), 'it calls a run with failures a success')
+    return cases
+
+
+def read_mocha(content):
+    report = parsed(content)
+    groups = {'passes': 'passed', 'failures': 'failed', 'pending': 'skipped'}
+    cases = []
+    for group, status in groups.items():
+        require(len(report[group]) == report['stats'][group], f'it counts other {group} than it names')
+        for test in report[group]:
+            message = (test.get('err') or {}).get('message', '') if status == 'failed' else ''
+            cases.append((f'{text_of(test.get("file") or "")} > {text_of(test["fullTitle"])}', status, text_of(message)))
+    return cases
+
+
+RSPEC = {'passed': 'passed', 'failed': 'failed', 'pending': 'skipped'}
+
+
+def read_rspec(content):
+    report = parsed(content)
+    summary = report['summary']
+    cases = [
+        known(
+            f'{text_of(example["file_path"])} > {text_of(example["full_description"])}', RSPEC[example['status']],
+            text_of((example.get('exception') or {}).get('message') or ''),
+        )
+        for example in report['examples']
+    ]
+    count = [sum(status == wanted for _, status, _ in cases) for wanted in ('failed', 'skipped')]
+    require(count == [summary['failure_count'], summary['pending_count']], 'its counts are not those of its examples')
+    require(len(cases) == summary['example_count'], 'it counts other examples than it names')
+    if summary['errors_outside_of_examples_count'] > 0:
+        said = '\n'.join(map(text_of, report.get('messages') or []))
+        cases.append(('<outside of examples>', 'errored', said))
+    return cases
+
+
+GO = {'pass': 'passed', 'fail': 'failed', 'skip': 'skipped'}
+
+
+class GoPackage:
+    def __init__(self):
+        self.end = None
+        self.tests = {}
+        self.said = {}
+
+    def hear(self, event):
+        action, test = event['Action'], event.get('Test')
+        if action == 'output':
+            if len(self.said.get(test, '')) < MESSAGE_LETTERS:
+                self.said[test] = self.said.get(test, '') + text_of(event['Output'])
+        elif test is None:
+            self.end = GO.get(action, self.end)
+        elif action == 'run':
+            self.tests.setdefault(text_of(test), []).append('errored')
+        elif action in GO:
+            before = self.tests.setdefault(text_of(test), [])
+            if before and before[-1] == 'errored':
+                before.pop()
+            before.append(GO[action])
+
+
+def read_go(content):
+    """A test that began and never ended counts as an error, and so does a package that failed without a failed test."""
+    packages = {}
+    for line in content.split(b'\n'):
+        if not line.startswith(b'{'):
+            continue  # what the compiler says
+        event = parsed(line)
+        if 'Package' in event:
+            packages.setdefault(text_of(event['Package']), GoPackage()).hear(event)
+    cases = []
+    for name, package in packages.items():
+        require(package.end is not None, f'{name} has no end')
+        ends = [(test, status) for test, found in package.tests.items() for status in found]
+        bad = any(status in ('failed', 'errored') for _, status in ends)
+        require(package.end == 'failed' or not bad, f'{name} passed with a failed test')
+        cases += [(f'{name}::{test}', status, package.said.get(test, '')) for test, status in ends]
+        if package.end == 'failed' and not bad:
+            cases.append((name, 'errored', package.said.get(None, '')))
+    return cases
+
+
+READERS = {
+    'junit': read_junit, 'junit-files': read_junit, 'ctest': read_ctest, 'lines': read_lines, 'jest': read_jest, 'mocha': read_mocha,
+    'rspec': read_rspec, 'go': read_go, 'libtest': read_libtest,
+}

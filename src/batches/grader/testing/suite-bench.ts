@@ -1,0 +1,143 @@
+import { execFileSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { importBase, startDockerd } from '../../../../test/support/dockerd.ts'
+import { createLog } from '../../../platform/log.ts'
+import { createDockerProvider } from '../../../sandboxes/docker.ts'
+import { createLocalProvider } from '../../../sandboxes/local.ts'
+import type { Image, Provider } from '../../../sandboxes/sandbox.ts'
+import {
+  type HiddenTests,
+  REPOSITORY_FOLDER,
+  type RunPlan,
+  type SuiteOutcome,
+  type TestLists,
+} from '../../stages/parts.ts'
+import { gradeSuite, runSuite, type SuiteOrder } from '../run-suite.ts'
+
+export type Tree = Record<string, string>
+
+/** A repository in an image, and its tests to be run there. */
+export type Repository = {
+  image: Image
+  /** What `git diff` says when these files are written, or with null deleted. In latin1. */
+  patch(files: Record<string, string | null>): string
+  /** The same of whatever is done to the folder. */
+  patchAfter(change: (folder: string) => void): string
+  run(wish?: Partial<Wish>): Promise<SuiteOutcome>
+  /** As a task judges it: with lists of what must pass. */
+  judge(lists: TestLists, wish?: Partial<Wish>): Promise<{ outcome: SuiteOutcome; reward: string | undefined }>
+}
+
+export type Wish = Partial<RunPlan> & {
+  submission: string | null
+  hidden: HiddenTests | null
+  seed: number | null
+}
+
+export type SuiteBench = AsyncDisposable & {
+  provider: Provider
+  folder: string
+  repository(tree: Tree, plan: Pick<RunPlan, 'runner'> & Partial<RunPlan>): Promise<Repository>
+}
+
+export type SandboxName = 'bwrap' | 'runc' | 'docker'
+
+export const TESTS_IMAGE = 'debian:trixie-tests'
+
+export async function openSuiteBench(name: SandboxName, rootfs: string): Promise<SuiteBench> {
+  const folder = mkdtempSync(join(tmpdir(), 'assay-suites-'))
+  const { provider, close } =
+    name === 'docker' ? await openDocker(folder, rootfs) : await openLocal(name, folder, rootfs)
+  return {
+    provider,
+    folder,
+    repository: (tree, plan) => openRepository(provider, folder, tree, plan),
+    async [Symbol.asyncDispose]() {
+      await close()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+type Opened = { provider: Provider; close(): Promise<void> }
+
+async function openLocal(runtime: 'bwrap' | 'runc', dataFolder: string, rootfs: string): Promise<Opened> {
+  const provider = createLocalProvider({ dataFolder, runtime, allowHostBase: false, log: createLog('silent') })
+  await provider.importRootfs(rootfs, TESTS_IMAGE)
+  return { provider, close: async () => {} }
+}
+
+async function openDocker(dataFolder: string, rootfs: string): Promise<Opened> {
+  const dockerd = await startDockerd()
+  await importBase(dockerd, TESTS_IMAGE, rootfs)
+  const connection = { kind: 'unix', path: dockerd.socket } as const
+  const installation = randomUUID().slice(0, 8)
+  const provider = createDockerProvider({ connection, installation, dataFolder, log: createLog('silent') })
+  return { provider, close: async () => dockerd[Symbol.asyncDispose]() }
+}
+
+async function openRepository(
+  provider: Provider,
+  scratch: string,
+  tree: Tree,
+  defaults: Pick<RunPlan, 'runner'> & Partial<RunPlan>,
+): Promise<Repository> {
+  const folder = mkdtempSync(join(scratch, 'repository-'))
+  write(folder, tree)
+  git(folder, 'init', '--quiet', '--initial-branch=main')
+  git(folder, 'add', '--all')
+  git(folder, 'commit', '--quiet', '--message=Start')
+  const options = { signal: new AbortController().signal, timeoutSec: 300, onLog: () => {} }
+  const image = await provider.prepare(
+    { kind: 'prebuilt', name: TESTS_IMAGE, folder, workdir: REPOSITORY_FOLDER },
+    options,
+  )
+  const orderOf = ({ submission = null, hidden = null, seed = null, ...plan }: Partial<Wish> = {}): SuiteOrder => {
+    const whole = { prepare: [], targets: [], timeoutSec: 300, ...defaults, ...plan }
+    return { image, submission, hidden, seed, plan: whole, cpus: 2, memoryMb: 4096, folder: scratch }
+  }
+  return {
+    image,
+    patch: (files) => patchAfter(folder, () => change(folder, files)),
+    patchAfter: (whatever) => patchAfter(folder, () => whatever(folder)),
+    run: (wish) => runSuite(provider, orderOf(wish), options.signal),
+    judge: (lists, wish) => gradeSuite(provider, { ...orderOf(wish), lists }, options.signal),
+  }
+}
+
+export function write(folder: string, tree: Tree): void {
+  for (const [path, content] of Object.entries(tree)) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true })
+    writeFileSync(join(folder, path), content)
+  }
+}
+
+const WHO = ['-c', 'user.name=nobody', '-c', 'user.email=nobody@localhost']
+
+export const git = (folder: string, ...words: string[]): string =>
+  execFileSync('git', ['-C', folder, ...WHO, ...words], { encoding: 'latin1', maxBuffer: 64e6 })
+
+function change(folder: string, files: Record<string, string | null>): void {
+  for (const [path, content] of Object.entries(files)) {
+    if (content === null) rmSync(join(folder, path), { recursive: true })
+    else write(folder, { [path]: content })
+  }
+}
+
+/** As the hook of a task takes it from an agent's folder, and more: an agent can add what git ignores. */
+function patchAfter(folder: string, whatever: () => void): string {
+  whatever()
+  git(folder, 'add', '--all', '--force')
+  const patch = git(folder, 'diff', '--binary', '--cached', 'HEAD')
+  git(folder, 'reset', '--quiet', '--hard')
+  return patch
+}
+
+/** The statuses of a run. Throws what broke it. */
+export function statusesOf(outcome: SuiteOutcome): Record<string, string> {
+  if (outcome.kind === 'broken') throw new Error(`${outcome.reason}: ${outcome.detail}`)
+  return outcome.run.statuses
+}

@@ -1,0 +1,112 @@
+"""Runs tests of unittest and writes a line for each: its id, how it ended, and why."""
+
+import json
+import os
+import random
+import sys
+import unittest
+
+sys.path.insert(0, os.getcwd())
+
+
+class Report(unittest.TextTestResult):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.lines = {}
+
+    def tell(self, test, status, message=''):
+        """Of a test with parts, the worst counts."""
+        order = ('passed', 'skipped', 'failed', 'errored')
+        before = self.lines.get(test.id())
+        if before is None or order.index(before['status']) < order.index(status):
+            self.lines[test.id()] = {'id': test.id(), 'status': status, 'message': message[-2000:]}
+
+    def addSuccess(self, test):
+        super().addSuccess(test)
+        self.tell(test, 'passed')
+
+    def addFailure(self, test, err):
+        super().addFailure(test, err)
+        self.tell(test, 'failed', self._exc_info_to_string(err, test))
+
+    def addError(self, test, err):
+        super().addError(test, err)
+        self.tell(test, 'errored', self._exc_info_to_string(err, test))
+
+    def addSkip(self, test, reason):
+        super().addSkip(test, reason)
+        self.tell(test, 'skipped', str(reason))
+
+    def addExpectedFailure(self, test, err):
+        super().addExpectedFailure(test, err)
+        self.tell(test, 'skipped')
+
+    def addUnexpectedSuccess(self, test):
+        super().addUnexpectedSuccess(test)
+        self.tell(test, 'failed', 'It passed, and was expected to fail.')
+
+    def addSubTest(self, test, subtest, err):
+        super().addSubTest(test, subtest, err)
+        if err is not None:
+            failed = issubclass(err[0], test.failureException)
+            self.tell(test, 'failed' if failed else 'errored', self._exc_info_to_string(err, test))
+
+
+def load(targets):
+    loader = unittest.defaultTestLoader
+    if targets:
+        return loader.loadTestsFromNames([name_of(target) for target in targets])
+    suite = unittest.TestSuite([loader.discover('.')])
+    for folder in ('tests', 'test'):
+        if os.path.isdir(folder) and not os.path.exists(os.path.join(folder, '__init__.py')):
+            sys.path.insert(0, os.path.abspath(folder))
+            suite.addTest(unittest.TestLoader().discover(folder))
+    return suite
+
+
+def name_of(path):
+    """As it is imported: from the highest folder that is no package."""
+    path = os.path.normpath(path)
+    folder, name = os.path.split(path[:-3])
+    while folder and os.path.exists(os.path.join(folder, '__init__.py')):
+        folder, above = os.path.split(folder)
+        name = f'{above}.{name}'
+    if folder:
+        sys.path.insert(0, os.path.abspath(folder))
+    return name
+
+
+def shuffled(suite, chance):
+    """Classes stay whole: what they set up is for all of their tests."""
+    classes = {}
+    for test in flat(suite):
+        classes.setdefault(type(test), []).append(test)
+    order = sorted(classes, key=lambda found: (found.__module__, found.__qualname__))
+    chance.shuffle(order)
+    for found in order:
+        chance.shuffle(classes[found])
+    return unittest.TestSuite(test for found in order for test in classes[found])
+
+
+def flat(suite):
+    for test in suite:
+        if isinstance(test, unittest.TestSuite):
+            yield from flat(test)
+        else:
+            yield test
+
+
+def main():
+    report = sys.argv.pop(1)
+    suite = load(sys.argv[1:])
+    if seed := os.environ.get('ASSAY_SEED'):
+        suite = shuffled(suite, random.Random(int(seed)))
+    result = unittest.TextTestRunner(resultclass=Report, verbosity=1).run(suite)
+    with open(report, 'w', encoding='ascii') as file:
+        for line in result.lines.values():
+            file.write(json.dumps(line) + '\n')
+        file.write(json.dumps({'end': len(result.lines)}) + '\n')
+    sys.exit(0 if result.wasSuccessful() else 1)
+
+
+main()

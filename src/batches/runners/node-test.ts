@@ -1,0 +1,22 @@
+import { JAVASCRIPT_TEST_FILE, NODE_SETTINGS } from './node.ts'
+import { hasFile, mentions, pathWords, type Runner, ZERO_OR_ONE } from './runner.ts'
+import { toolFile } from './tool-file.ts'
+
+/** Node's own. Its report in XML does not say which file a test is in, so a reporter of ours does. */
+export const nodeTest: Runner = {
+  id: 'node-test',
+  name: 'node:test',
+  ecosystem: 'node',
+  report: 'lines',
+  shuffles: false,
+  detect: (tree) =>
+    mentions(tree, 'package.json', /\bnode\b[^"\n]*\s--test\b/) ||
+    hasFile(tree, (path) => JAVASCRIPT_TEST_FILE.test(path) && mentions(tree, path, /['"]node:test['"]/)),
+  isTarget: (path) => JAVASCRIPT_TEST_FILE.test(path),
+  command: ({ targets }) =>
+    `node --test --test-reporter="$ASSAY_TOOLS/reporter.mjs" --test-reporter-destination="$ASSAY_REPORT/report"${pathWords(targets)}`,
+  prepare: [],
+  exits: ZERO_OR_ONE,
+  settings: NODE_SETTINGS,
+  tools: [toolFile('node-test-report.mjs', 'reporter.mjs')],
+}

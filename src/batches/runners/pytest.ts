@@ -1,0 +1,36 @@
+import { PYTHON, PYTHON_SETTINGS, PYTHON_TEST_FILE } from './python.ts'
+import { hasFile, mentions, pathWords, type Runner, ZERO_OR_ONE } from './runner.ts'
+import { toolFile } from './tool-file.ts'
+
+/** Files that name what a Python project is tested with. */
+const NAMING = ['pyproject.toml', 'setup.cfg', 'setup.py', 'tox.ini', 'noxfile.py', 'Pipfile', 'Makefile']
+const REQUIREMENTS = /^(requirements[^/]*|[^/]*requirements|requirements\/.*|test-requirements)\.(txt|in)$/
+
+const shuffle = toolFile('pytest-shuffle.py', 'pytest_shuffle_by_seed.py')
+
+/**
+ * Options of the project itself are left out: they ask for coverage, plugins and reports of their own. One file that
+ * cannot be loaded does not stop the others.
+ */
+export const pytest: Runner = {
+  id: 'pytest',
+  name: 'pytest',
+  ecosystem: 'python',
+  report: 'junit',
+  shuffles: true,
+  detect: (tree) =>
+    hasFile(tree, (path) => /(^|\/)(conftest\.py|pytest\.ini|\.pytest\.ini|pytest\.toml)$/.test(path)) ||
+    [...NAMING, ...[...tree.paths].filter((path) => REQUIREMENTS.test(path))].some((path) =>
+      mentions(tree, path, /\bpytest\b/),
+    ),
+  isTarget: (path) => PYTHON_TEST_FILE.test(path),
+  command({ targets, seed }) {
+    const shuffled = seed === null ? '' : `PYTHONPATH="$ASSAY_TOOLS\${PYTHONPATH:+:$PYTHONPATH}" ASSAY_SEED=${seed} `
+    const plugin = seed === null ? '' : ' -p pytest_shuffle_by_seed'
+    return `${shuffled}${PYTHON} -m pytest${plugin} -q -p no:cacheprovider -o addopts= -o junit_family=xunit1 --continue-on-collection-errors --junitxml="$ASSAY_REPORT/report"${pathWords(targets)}`
+  },
+  prepare: [],
+  exits: ZERO_OR_ONE,
+  settings: [...PYTHON_SETTINGS, ...['conftest.py', 'pytest.ini', '.pytest.ini', 'pytest.toml', '.pytest.toml']],
+  tools: [shuffle],
+}

@@ -1,0 +1,10 @@
+/** The Python that the image puts first. */
+export const PYTHON = '"$(command -v python || command -v python3)"'
+
+/** What Python loads by itself, and what its test runners are told by. */
+export const PYTHON_SETTINGS = [
+  ...['sitecustomize.py', 'usercustomize.py', '*.pth', '*.egg-link', 'pyvenv.cfg'],
+  ...['setup.cfg', 'pyproject.toml', 'tox.ini'],
+]
+
+export const PYTHON_TEST_FILE: RegExp = /(^|\/)(test_[^/]*|[^/]*_tests?|tests?)\.py$/

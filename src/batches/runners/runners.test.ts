@@ -1,0 +1,81 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { hasPart, isLongRun } from '../../../test/support/parts.ts'
+import { longRootfs, shortRootfs } from '../grader/testing/images.ts'
+import {
+  openSuiteBench,
+  type Repository,
+  type SandboxName,
+  type SuiteBench,
+  statusesOf,
+} from '../grader/testing/suite-bench.ts'
+import { findRunner, runners } from './runners.ts'
+import { cargoSample } from './testing/cargo.ts'
+import { ctestSample } from './testing/ctest.ts'
+import { goSample } from './testing/go.ts'
+import { gradleSample } from './testing/gradle.ts'
+import { jestSample, vitestSample } from './testing/jest.ts'
+import { mavenSample } from './testing/maven.ts'
+import { mochaSample } from './testing/mocha.ts'
+import { nodeTestSample } from './testing/node-test.ts'
+import { phpunitSample } from './testing/phpunit.ts'
+import { pytestSample } from './testing/pytest.ts'
+import { rspecSample } from './testing/rspec.ts'
+import type { Sample } from './testing/sample.ts'
+import { unittestSample } from './testing/unittest.ts'
+
+const SHORT: Sample[] = [pytestSample, unittestSample, nodeTestSample, goSample]
+const LONG: Sample[] = [
+  ...[jestSample, vitestSample, mochaSample, cargoSample, mavenSample],
+  ...[gradleSample, ctestSample, rspecSample, phpunitSample],
+]
+const MINUTES = 60_000
+
+test('every runner has a repository here that it was tried with', () => {
+  expect([...SHORT, ...LONG].map(({ runner }) => runner).sort()).toEqual(runners.map(({ id }) => id).sort())
+})
+
+test.each([...SHORT, ...LONG])('$runner is the first that finds its own repository', ({ runner, tree, target }) => {
+  const facts = { paths: new Set(Object.keys(tree)), texts: new Map(Object.entries(tree)) }
+  expect(runners.find(({ detect }) => detect(facts))?.id).toBe(runner)
+  if (target !== null) expect(findRunner(runner)?.isTarget(target)).toBe(true)
+})
+
+inSandbox('bwrap', shortRootfs, SHORT)
+if (isLongRun()) {
+  inSandbox('bwrap', longRootfs, LONG)
+  inSandbox('runc', shortRootfs, SHORT)
+  inSandbox('docker', shortRootfs, SHORT)
+}
+
+function inSandbox(name: SandboxName, rootfs: () => Promise<string>, samples: Sample[]): void {
+  describe.skipIf(!hasPart(name))(`in ${name}`, () => {
+    let bench: SuiteBench
+    beforeAll(async () => {
+      bench = await openSuiteBench(name, await rootfs())
+    }, 30 * MINUTES)
+    afterAll(async () => bench?.[Symbol.asyncDispose](), 5 * MINUTES)
+    for (const sample of samples) describe(sample.runner, () => contract(sample, () => bench))
+  })
+}
+
+function contract(sample: Sample, bench: () => SuiteBench): void {
+  let repository: Repository
+  beforeAll(async () => {
+    repository = await bench().repository(sample.tree, { runner: sample.runner, prepare: sample.prepare ?? [] })
+  }, 5 * MINUTES)
+
+  test('tells every test by its id and how it ended', { timeout: 5 * MINUTES }, async () => {
+    const outcome = await repository.run()
+    expect(statusesOf(outcome)).toEqual(sample.all)
+    const [id, part] = sample.says
+    expect(outcome).toMatchObject({ run: { messages: { [id]: expect.stringContaining(part) } } })
+  })
+
+  test('tells the same in another order', { timeout: 5 * MINUTES }, async () => {
+    expect(statusesOf(await repository.run({ seed: 7 }))).toEqual(sample.all)
+  })
+
+  test.skipIf(sample.target === null)('runs one file alone', { timeout: 5 * MINUTES }, async () => {
+    expect(statusesOf(await repository.run({ targets: [sample.target ?? ''] }))).toEqual(sample.ofTarget)
+  })
+}

@@ -1,0 +1,15 @@
+import type { TestStatus } from '../../stages/parts.ts'
+
+/** A small repository for a runner, and what its tests come to. */
+export type Sample = {
+  runner: string
+  tree: Record<string, string>
+  prepare?: string[]
+  /** Ids of the whole suite: passed, failed, errored and skipped ones, with letters beyond ASCII. */
+  all: Record<string, TestStatus>
+  /** One test file, and the ids that it alone comes to. Null: the runner cannot be told of files. */
+  target: string | null
+  ofTarget: Record<string, TestStatus>
+  /** A test that fails, and what its message says. */
+  says: [id: string, part: string]
+}

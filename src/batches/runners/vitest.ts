@@ -1,0 +1,28 @@
+import { BIN_OF, dependsOn, hasConfig, JAVASCRIPT_TEST_FILE, NODE_SETTINGS, programOf } from './node.ts'
+import { mentions, pathWords, type Runner, ZERO_OR_ONE } from './runner.ts'
+
+/** A target is a part of a path: files whose paths contain it are run too. */
+export const vitest: Runner = {
+  id: 'vitest',
+  name: 'Vitest',
+  ecosystem: 'node',
+  report: 'jest',
+  shuffles: true,
+  detect: (tree) => mentions(tree, 'package.json', dependsOn('vitest')) || hasConfig(tree, 'vitest'),
+  isTarget: (path) => JAVASCRIPT_TEST_FILE.test(path),
+  command({ targets, seed }) {
+    const shuffle = seed === null ? '' : ` --sequence.shuffle --sequence.seed=${seed}`
+    return `${programOf('vitest')} run --coverage.enabled=false --reporter=json --outputFile="$ASSAY_REPORT/report"${shuffle}${pathWords(targets)}`
+  },
+  prepare: [],
+  exits: ZERO_OR_ONE,
+  settings: [
+    ...NODE_SETTINGS,
+    'vitest.config.*',
+    'vite.config.*',
+    'vitest.workspace.*',
+    '*vitest*setup*',
+    'setupTests.*',
+  ],
+  tools: [BIN_OF],
+}
