@@ -37,6 +37,12 @@ const TEST_NAMES = [
 ]
 const NEEDED_BY_TESTS = /^conftest\.py$/
 
+/** The same rules as data, for programs in other languages: names of folders in small letters, and patterns of file names. */
+export const testPaths: { folders: string[]; names: string[] } = {
+  folders: [...TESTS],
+  names: [...TEST_NAMES, NEEDED_BY_TESTS].map(({ source }) => source),
+}
+
 type Parts = { folders: readonly string[]; small: string; name: string }
 
 const isIn = ({ folders }: Parts, names: ReadonlySet<string>): boolean => folders.some((folder) => names.has(folder))

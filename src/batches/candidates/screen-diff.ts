@@ -72,15 +72,20 @@ function sizeFault(fileCount: number, source: readonly ChangedFile[]): Rejection
 function withoutSource(files: readonly ChangedFile[]): Rejection | undefined {
   if (of(files, 'source').length > 0) return undefined
   const kinds = new Set(files.map(({ kind }) => kind))
-  const reason = INSTEAD.find(([, only]) => [...kinds].every((kind) => only.includes(kind)))?.[0] ?? 'no_source'
+  const isAll = ([, main, beside]: Instead) =>
+    kinds.has(main) && [...kinds].every((kind) => kind === main || beside.includes(kind))
+  const reason = INSTEAD.find(isAll)?.[0] ?? 'no_source'
   return rejected(reason, files[0]?.path ?? '')
 }
 
-const INSTEAD: [Reason, PathKind[]][] = [
-  ['docs_only', ['docs']],
-  ['dependencies_only', ['dependencies', 'docs']],
-  ['tests_only', ['test', 'docs', 'ci', 'dependencies']],
-  ['generated_only', ['generated', 'dependencies', 'docs']],
+/** What there must be for a reason, and what may stand beside it. */
+type Instead = [reason: Reason, main: PathKind, beside: PathKind[]]
+
+const INSTEAD: Instead[] = [
+  ['docs_only', 'docs', []],
+  ['dependencies_only', 'dependencies', ['docs']],
+  ['tests_only', 'test', ['docs', 'ci', 'dependencies']],
+  ['generated_only', 'generated', ['dependencies', 'docs']],
 ]
 
 function withoutTestFiles(files: readonly ChangedFile[]): Rejection | undefined {

@@ -26,6 +26,7 @@ export async function buildImage(
     ...{ t: tag, dockerfile: plan.dockerfile ?? 'Dockerfile', rm: true, forcerm: true },
     target: plan.target ?? undefined,
     buildargs: JSON.stringify(plan.args),
+    ...buildLimits(engine),
   }
   const headers = { 'content-type': 'application/x-tar' }
   const body = await contextOf(plan)
@@ -38,6 +39,14 @@ export async function buildImage(
     const said = error instanceof Error ? error.message : String(error)
     throw new SandboxUnavailable(`The image could not be built:\n${said}`, { cause: error })
   }
+}
+
+const MEMORY_SHARE = 0.75
+
+/** What each command of a build may take, so that it takes no sandbox of the same machine down. */
+function buildLimits({ memoryBytes }: Engine): { memory: number; memswap: number } {
+  const memory = Math.floor(memoryBytes * MEMORY_SHARE)
+  return { memory, memswap: memory }
 }
 
 async function contextOf({ text, context, dockerfile }: BuildPlan): Promise<Readable> {

@@ -16,6 +16,7 @@ export type Engine = {
   owner: string
   isolation: string
   cpus: number
+  memoryBytes: number
   launcher: Launcher | undefined
   /** Whether folders of this machine can be shown to its containers. */
   onThisMachine: boolean

@@ -29,6 +29,7 @@ export async function findEngine({ connection, installation, folder, log }: Find
       ...{ docker, log, installation, folder, owner: await ownerMark() },
       isolation: `docker:${runtimeName(info.DefaultRuntime)}`,
       cpus: info.NCPU,
+      memoryBytes: info.MemTotal,
       launcher: sameMachine ? await bringLauncher(docker) : undefined,
       ...{ onThisMachine: false, seesProcesses: false, isRoot: false, cgroups: undefined, gatewayChannel: 'none' },
       images: new Map(),
@@ -44,7 +45,7 @@ export async function findEngine({ connection, installation, folder, log }: Find
   }
 }
 
-type Info = { DefaultRuntime: string; NCPU: number; SecurityOptions: string[] | null }
+type Info = { DefaultRuntime: string; NCPU: number; MemTotal: number; SecurityOptions: string[] | null }
 type Version = { ApiVersion: string; MinAPIVersion?: string; Os: string; Arch: string; Version: string }
 
 async function agreeOnVersion(docker: Docker): Promise<{ sameMachine: boolean }> {

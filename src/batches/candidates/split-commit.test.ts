@@ -1,0 +1,99 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openClone } from '../../repos/mirror/local-clone.ts'
+import { commitTree, type Entry, makeRepository } from '../environments/testing/hand-made.ts'
+import { splitCommit } from './split-commit.ts'
+
+let root: string
+let repository: string
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), 'assay-split-commit-'))
+  repository = join(root, 'repository')
+  await makeRepository(repository)
+})
+afterAll(() => rm(root, { recursive: true, force: true }))
+
+const signal = new AbortController().signal
+
+async function split(before: Entry[], after: Entry[]) {
+  const base = await commitTree(repository, before)
+  const head = await commitTree(repository, after, base)
+  await using clone = await openClone(repository, { signal })
+  return await splitCommit({ place: clone.place }, { base, head }, signal)
+}
+
+const BEFORE: Entry[] = [
+  { name: 'app.py', content: 'a\nb\n' },
+  { name: 'README.md', content: '#\n' },
+  {
+    name: 'tests',
+    entries: [
+      { name: 'old_test.py', content: 'x\n' },
+      { name: 'test_app.py', content: 'one\n' },
+    ],
+  },
+]
+const AFTER: Entry[] = [
+  { name: 'app.py', content: Buffer.from('a\ncaf\xe9\r\n', 'latin1') },
+  { name: 'README.md', content: '##\n' },
+  {
+    name: 'tests',
+    entries: [
+      { name: '-data "x"\n.bin', content: Buffer.from([0, 255, 10]) },
+      { name: 'run.sh', mode: '100755', content: 'ok\n' },
+      { name: 'test_app.py', content: Buffer.from('caf\xe9\n', 'latin1') },
+    ],
+  },
+]
+
+test('what landed is split, with the tests as they are at the head, and nothing is written to the repository', async () => {
+  const made = await split(BEFORE, AFTER)
+  expect(made).toMatchObject({
+    kind: 'done',
+    value: {
+      source: expect.stringContaining('+caf\xe9\r\n'),
+      rest: expect.stringContaining('README.md'),
+      hidden: {
+        deleted: ['tests/old_test.py'],
+        files: [
+          { path: 'tests/-data "x"\n.bin', content: '\0\xff\n', executable: false },
+          { path: 'tests/run.sh', content: 'ok\n', executable: true },
+          { path: 'tests/test_app.py', content: 'caf\xe9\n', executable: false },
+        ],
+      },
+    },
+  })
+  const before = await readdir(repository, { recursive: true })
+  expect(await split(BEFORE, AFTER)).toEqual(made)
+  expect(await readdir(repository, { recursive: true })).toEqual(before)
+})
+
+test('tests that are links are refused, because a link could lead anywhere', async () => {
+  const after: Entry[] = [{ name: 'tests', entries: [{ name: 'link', mode: '120000', content: '/etc/passwd' }] }]
+  expect(await split([], after)).toMatchObject({ kind: 'rejected', reason: 'split_not_lossless' })
+})
+
+test('a name that is no text is refused', async () => {
+  const made = await split([], [{ name: 'caf\xe9.py', content: '' }])
+  expect(made).toMatchObject({ kind: 'rejected', reason: 'split_not_lossless' })
+})
+
+test('a tree that git would not write again is refused', async () => {
+  const twice: Entry[] = [
+    { name: 'a.py', content: '1' },
+    { name: 'a.py', content: '2' },
+  ]
+  expect(await split([], twice)).toMatchObject({ kind: 'rejected' })
+  const above: Entry[] = [{ name: '..', entries: [{ name: 'a.py', content: '1' }] }]
+  expect(await split([], above)).toMatchObject({ kind: 'rejected', reason: 'patch_does_not_apply' })
+})
+
+test('a commit that is not there is no base', async () => {
+  await using clone = await openClone(repository, { signal })
+  const none = '2'.repeat(40)
+  expect(await splitCommit({ place: clone.place }, { base: none, head: none }, signal)).toMatchObject({
+    reason: 'no_base',
+  })
+})

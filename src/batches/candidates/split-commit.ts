@@ -1,0 +1,144 @@
+import { readBlobs } from '../../platform/git/blobs.ts'
+import { GitFailed, streamGit } from '../../platform/git/git.ts'
+import { NUL, pieces } from '../../platform/git/pieces.ts'
+import type { GitPlace } from '../../platform/git/settings.ts'
+import { done, type HiddenTests, type PlainFile, reject, type StageResult } from '../stages/parts.ts'
+import { kindOf } from './path-kinds.ts'
+import { openIndex } from './split-index.ts'
+import { type Split, splitPatch } from './split-patch.ts'
+import { blobSizes, findTreePairs } from './tree-pairs.ts'
+
+/** What a pull request changed, in three patches, and its tests as they landed. */
+export type SplitCommit = Split & { hidden: HiddenTests; baseTree: string; headTree: string }
+
+export type Landing = { base: string; head: string }
+
+/** `fetchBlobs` brings files that a partial clone lacks. */
+export type SplitTools = {
+  place: GitPlace
+  fetchBlobs?: ((ids: readonly string[], signal: AbortSignal) => Promise<void>) | undefined
+}
+
+const PATCH_BYTES_MAX = 8 * 1024 * 1024
+const HIDDEN_BYTES_MAX = 16 * 1024 * 1024
+
+/** Splits what landed, and proves that nothing is lost: base and the three patches give the very tree of the head. */
+export async function splitCommit(
+  tools: SplitTools,
+  landing: Landing,
+  signal: AbortSignal,
+): Promise<StageResult<SplitCommit>> {
+  const { place } = tools
+  const [pair] = await findTreePairs(place, [landing], signal)
+  if (pair === undefined) return reject('no_base', 'A tree of this pull request is not in the mirror.')
+  const [baseTree = '', headTree = ''] = pair.split(' ')
+  const changes = await listChanges(place, [baseTree, headTree], signal)
+  if ('kind' in changes) return changes
+  await bringBlobs(tools, changes, signal)
+  const patch = await readPatch(place, [baseTree, headTree], signal)
+  if (patch === undefined) return reject('too_large', `The difference is larger than ${PATCH_BYTES_MAX} bytes.`)
+  const split = splitPatch(patch)
+  const hidden = await readHidden(place, changes, signal)
+  if ('kind' in hidden) return hidden
+  const lost = await prove(place, { split, baseTree, headTree }, signal)
+  return lost ?? done({ ...split, hidden, baseTree, headTree })
+}
+
+type Change = { path: string; oldId: string; id: string; mode: string; isDeleted: boolean }
+
+const RAW = ['diff-tree', '-r', '-z', '--raw', '--full-index', '--no-abbrev', '--no-renames', '--no-ext-diff']
+const RAW_LINE = /^:\d+ (\d+) ([0-9a-f]+) ([0-9a-f]+) ([A-Z])$/
+const NAME_BYTES_MAX = 16 * 1024
+
+async function listChanges(place: GitPlace, trees: string[], signal: AbortSignal) {
+  const changes: Change[] = []
+  let fields: RegExpExecArray | null = null
+  for await (const piece of pieces(streamGit(place, [...RAW, ...trees], { signal }), NUL, NAME_BYTES_MAX)) {
+    if (fields === null) {
+      fields = RAW_LINE.exec(piece)
+      continue
+    }
+    const [, mode = '', oldId = '', id = '', status] = fields
+    fields = null
+    const path = Buffer.from(piece, 'latin1').toString()
+    if (Buffer.from(path).toString('latin1') !== piece)
+      return reject('split_not_lossless', `A file name is not UTF-8: ${JSON.stringify(path)}`)
+    changes.push({ path, oldId, id, mode, isDeleted: status === 'D' })
+  }
+  return changes
+}
+
+const NOTHING = /^0+$/
+
+async function bringBlobs({ place, fetchBlobs }: SplitTools, changes: readonly Change[], signal: AbortSignal) {
+  if (!fetchBlobs) return
+  const ids = changes
+    .filter(({ mode }) => mode !== '160000')
+    .flatMap(({ oldId, id }) => [oldId, id])
+    .filter((id) => !NOTHING.test(id))
+  const sizes = await blobSizes(place, ids, signal)
+  const missing = ids.filter((id) => !sizes.has(id))
+  if (missing.length > 0) await fetchBlobs(missing, signal)
+}
+
+/** Settled in every detail, so that the same landing gives the same patches everywhere. */
+const PATCH = [
+  ...['diff-tree', '-r', '-p', '--binary', '--full-index', '--no-renames', '--no-color', '--no-ext-diff'],
+  ...['--no-textconv', '--diff-algorithm=histogram', '--no-indent-heuristic', '-U3', '--src-prefix=a/'],
+  '--dst-prefix=b/',
+]
+
+async function readPatch(place: GitPlace, trees: string[], signal: AbortSignal): Promise<string | undefined> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of streamGit(place, [...PATCH, ...trees], { signal })) {
+    bytes += chunk.length
+    if (bytes > PATCH_BYTES_MAX) return undefined
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('latin1')
+}
+
+const REGULAR = /^100(644|755|664)$/
+
+async function readHidden(place: GitPlace, changes: readonly Change[], signal: AbortSignal) {
+  const tests = changes.filter(({ path }) => kindOf(path) === 'test')
+  const there = tests.filter(({ isDeleted }) => !isDeleted)
+  const odd = there.find(({ mode }) => !REGULAR.test(mode))
+  if (odd) return reject('split_not_lossless', `A test is neither a file nor a program: ${JSON.stringify(odd.path)}`)
+  const sizes = await blobSizes(place, [...new Set(there.map(({ id }) => id))], signal)
+  const total = there.reduce((sum, { id }) => sum + (sizes.get(id) ?? 0), 0)
+  if (total > HIDDEN_BYTES_MAX) return reject('too_large', `Its tests are larger than ${HIDDEN_BYTES_MAX} bytes.`)
+  const files: PlainFile[] = []
+  const blobs = readBlobs(
+    place,
+    there.map(({ id }) => id),
+    { signal, bytesMax: HIDDEN_BYTES_MAX },
+  )
+  for await (const { content } of blobs) {
+    const { path = '', mode } = there[files.length] ?? {}
+    files.push({ path, content: content.toString('latin1'), executable: mode === '100755' })
+  }
+  return { files, deleted: tests.filter(({ isDeleted }) => isDeleted).map(({ path }) => path) } satisfies HiddenTests
+}
+
+type Proof = { split: Split; baseTree: string; headTree: string }
+
+async function prove(place: GitPlace, { split, baseTree, headTree }: Proof, signal: AbortSignal) {
+  await using index = await openIndex(place, baseTree, signal)
+  await index.readTree(baseTree)
+  for (const part of ['source', 'test', 'rest'] as const) {
+    const trouble = await index.apply(split[part])
+    if (trouble !== undefined) return reject('patch_does_not_apply', `The ${part} patch: ${trouble}`)
+  }
+  const made = await index.writeTree().catch(refused)
+  return made === headTree
+    ? undefined
+    : reject('split_not_lossless', `The three patches give the tree ${made}, and not ${headTree}.`)
+}
+
+/** A tree that git itself would not write cannot be put together again. */
+function refused(error: unknown): string {
+  if (error instanceof GitFailed && !error.timedOut) return error.message
+  throw error
+}

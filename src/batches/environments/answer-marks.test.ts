@@ -1,0 +1,51 @@
+import { execFileSync } from 'node:child_process'
+import { expect, test } from 'vitest'
+import { answerMarks } from './answer-marks.ts'
+import { ownPackages } from './own-packages.ts'
+
+const SOURCE = `diff --git a/a.py b/a.py
+index ${'1'.repeat(40)}..${'2'.repeat(40)} 100644
+--- a/a.py
++++ b/a.py
+@@ -1 +1,4 @@
++from concurrent.futures import ThreadPoolExecutor, as_completed
++    return sorted(values, key=lambda value: value.rank_of_it)
++# Licensed under the Apache License, Version 2.0 (the "License");
+-    return sorted(values, key=lambda value: value.old_rank_of_it)
++short
+diff --git a/gone.py b/gone.py
+deleted file mode 100644
+index ${'3'.repeat(40)}..${'0'.repeat(40)}
+`
+
+test('what gives an answer away: its long lines but not what is common, and its files as git knows them', () => {
+  const content = 'def test_rank():\n    assert rank([1, 2]) == [2, 1], "the larger one is first"\n\xe9\n'
+  const marks = answerMarks(SOURCE, { files: [{ path: 'tests/test_a.py', content, executable: false }], deleted: [] })
+  const id = execFileSync('git', ['hash-object', '--stdin'], { input: Buffer.from(content, 'latin1') })
+  expect(marks).toEqual({
+    lines: [
+      'return sorted(values, key=lambda value: value.rank_of_it)',
+      'assert rank([1, 2]) == [2, 1], "the larger one is first"',
+    ],
+    blobs: ['2'.repeat(40), id.toString().trim()],
+  })
+})
+
+test('what registries call a repository', () => {
+  const files = {
+    'pyproject.toml': '[project]\nname = "Kit.Tools"\n',
+    'package.json': '{"name":"@kit/root"}',
+    'packages/a/package.json': '{"name":"kit-a"}',
+    'node_modules/b/package.json': '{"name":"b"}',
+    'go.mod': 'module example.org/Kit/v2\n',
+    'Cargo.toml': '[workspace]\n[package]\nname = "kit"\n[dependencies]\nname = "x"\n',
+    'pom.xml':
+      '<project><parent><groupId>org.kit</groupId><artifactId>up</artifactId></parent><artifactId>core</artifactId><dependencies><dependency><artifactId>x</artifactId></dependency></dependencies></project>',
+    'kit.gemspec': '',
+    'composer.json': '{"name": "kit/kit"}',
+  }
+  expect(ownPackages({ paths: new Set(Object.keys(files)), texts: new Map(Object.entries(files)) })).toEqual([
+    ...['python:Kit.Tools', 'node:@kit/root', 'node:kit-a', 'go:example.org/Kit/v2', 'rust:kit'],
+    ...['java:org.kit:core', 'ruby:kit', 'php:kit/kit'],
+  ])
+})

@@ -1,0 +1,148 @@
+import { createHash } from 'node:crypto'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Parser, type ReadEntry } from 'tar'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openClone } from '../../repos/mirror/local-clone.ts'
+import { readTree } from './read-tree.ts'
+import { recipe } from './recipes/recipe.ts'
+import { commitTree, type Entry, makeRepository } from './testing/hand-made.ts'
+import { writeEnvironment } from './write-environment.ts'
+
+let root: string
+let repository: string
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), 'assay-environment-'))
+  repository = join(root, 'repository')
+  await makeRepository(repository)
+})
+afterAll(() => rm(root, { recursive: true, force: true }))
+
+const signal = new AbortController().signal
+
+async function read(entries: Entry[]) {
+  await using clone = await openClone(repository, { signal })
+  return await readTree({ place: clone.place }, await commitTree(repository, entries), signal)
+}
+
+async function written(entries: Entry[], manifests: string[] = []) {
+  const commit = await commitTree(repository, entries)
+  await using clone = await openClone(repository, { signal })
+  const { place } = clone
+  const tree = await readTree({ place }, commit, signal)
+  if (tree.kind !== 'done') throw new Error(JSON.stringify(tree))
+  const folder = await mkdtemp(join(root, 'folder-'))
+  const made = await writeEnvironment(
+    folder,
+    { recipe: recipe({ runner: 'pytest', manifests }), place, tree: tree.value },
+    signal,
+  )
+  return { folder, ...made, archive: await readFile(join(folder, 'repo.tar.gz')) }
+}
+
+async function unpacked(archive: Buffer): Promise<Record<string, string>> {
+  const found: Promise<[string, string]>[] = []
+  const parser = new Parser({ onReadEntry: (entry) => found.push(shown(entry)), strict: true })
+  parser.end(archive)
+  return Object.fromEntries(await Promise.all(found))
+}
+
+async function shown(entry: ReadEntry): Promise<[string, string]> {
+  const { path, type, mode, uid, gid, mtime, linkpath } = entry
+  const content = (await entry.concat()).toString('latin1')
+  const facts = [type, mode?.toString(8), uid, gid, mtime?.getTime()].join(' ')
+  return [path, `${facts} ${type === 'SymbolicLink' ? linkpath : content}`]
+}
+
+const HOSTILE: Entry[] = [
+  { name: '-rf', content: 'dash' },
+  { name: '.gitattributes', content: 'secret.txt export-ignore\n* export-subst text=auto\n' },
+  { name: 'a\nb "c".txt', content: 'newline' },
+  { name: Buffer.from('naïve ☃.txt').toString('latin1'), content: Buffer.from('caf\xe9\r\n', 'latin1') },
+  { name: 'dollar.txt', content: '$Format:%H$' },
+  { name: 'etc', mode: '120000', content: '/etc' },
+  { name: 'out', mode: '120000', content: '../../outside' },
+  { name: 'run.sh', mode: '100755', content: '#!/bin/sh\n' },
+  { name: 'secret.txt', content: 'kept' },
+  { name: 'sub', entries: [{ name: 'x'.repeat(150), content: 'long' }] },
+  { name: 'submodule', mode: '160000' },
+]
+
+test('the archive has every file of the tree, to the byte, and nothing else', async () => {
+  const { archive } = await written(HOSTILE)
+  const files = await unpacked(archive)
+  expect(files).toEqual({
+    '-rf': 'File 644 0 0 0 dash',
+    '.gitattributes': 'File 644 0 0 0 secret.txt export-ignore\n* export-subst text=auto\n',
+    'a\nb "c".txt': 'File 644 0 0 0 newline',
+    'naïve ☃.txt': 'File 644 0 0 0 caf\xe9\r\n',
+    'dollar.txt': 'File 644 0 0 0 $Format:%H$',
+    etc: 'SymbolicLink 777 0 0 0 /etc',
+    out: 'SymbolicLink 777 0 0 0 ../../outside',
+    'run.sh': 'File 755 0 0 0 #!/bin/sh\n',
+    'secret.txt': 'File 644 0 0 0 kept',
+    [`sub/${'x'.repeat(150)}`]: 'File 644 0 0 0 long',
+  })
+})
+
+test('the same tree gives the same bytes', async () => {
+  const [one, two] = [await written(HOSTILE), await written(HOSTILE)]
+  const digest = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
+  expect(digest(one.archive)).toBe(digest(two.archive))
+  expect(one.dockerfile).toBe(two.dockerfile)
+})
+
+test('a profile is what is installed before the tree: other sources have the same, other manifests another', async () => {
+  const of = async (source: string, manifest: string) => {
+    const entries = [
+      { name: 'a.py', content: source },
+      { name: 'requirements.txt', content: manifest },
+    ]
+    return (await written(entries, ['requirements.txt'])).profile
+  }
+  expect(await of('1', 'x')).toBe(await of('2', 'x'))
+  expect(await of('1', 'x')).not.toBe(await of('1', 'y'))
+})
+
+test('manifests lie beside the archive; one that is a link is left out', async () => {
+  const entries: Entry[] = [
+    { name: 'link.txt', mode: '120000', content: '/etc/passwd' },
+    { name: 'pkg', entries: [{ name: 'package.json', content: '{}' }] },
+  ]
+  const { folder } = await written(entries, ['link.txt', 'pkg/package.json'])
+  expect((await readdir(folder, { recursive: true })).sort()).toEqual([
+    ...['Dockerfile', 'manifests', 'manifests/pkg', 'manifests/pkg/package.json', 'repo.tar.gz'],
+  ])
+})
+
+test.each<[string, Entry[], string]>([
+  ['above the tree', [{ name: '..', entries: [{ name: 'x', content: '' }] }], 'No checkout'],
+  ['in the folder of git', [{ name: '.GIT', entries: [{ name: 'config', content: '' }] }], 'No checkout'],
+  [
+    'in a folder that looks like it',
+    [{ name: Buffer.from('.g\u200cit').toString('latin1'), entries: [{ name: 'config', content: '' }] }],
+    'No checkout',
+  ],
+  [
+    'a link and a folder',
+    [
+      { name: 'a', mode: '120000', content: '/etc' },
+      { name: 'a', entries: [{ name: 'passwd', content: '' }] },
+    ],
+    'have one name',
+  ],
+  ['bytes that are no text', [{ name: 'caf\xe9', content: '' }], 'not UTF-8'],
+])('a tree with a name that is %s is refused', async (_, entries, why) => {
+  expect(await read(entries)).toMatchObject({
+    kind: 'rejected',
+    reason: 'env_build_failed',
+    detail: expect.stringContaining(why),
+  })
+})
+
+test('a tree with a huge file is refused', async () => {
+  expect(await read([{ name: 'huge', content: Buffer.alloc(100 * 1024 * 1024 + 1) }])).toMatchObject({
+    ...{ kind: 'rejected', reason: 'too_large', detail: expect.stringContaining('"huge"') },
+  })
+})

@@ -1,0 +1,52 @@
+import { reject, type StageRejection, type SuiteOutcome, type SuiteRun } from '../stages/parts.ts'
+
+/** What a suite must be to judge anybody by it. */
+const HEALTH = { testsMin: 10, passedMin: 0.85, agreedMin: 0.99 } as const
+
+export type HealthRules = { testsMin: number; passedMin: number; agreedMin: number }
+
+export type Health = { tests: number; passed: number; seconds: number }
+
+const NETWORK =
+  /name resolution|getaddrinfo|ENOTFOUND|EAI_AGAIN|Name or service not known|nodename nor servname|Network is unreachable|ENETUNREACH|No route to host|Could not resolve host|UnknownHostException|dial tcp|dns error|failed to lookup address|Max retries exceeded|ConnectTimeout/i
+const DETAIL_LETTERS = 2000
+
+/** Two runs of the whole suite on the base, one after the other, without a network. */
+export function judgeHealth(
+  first: SuiteOutcome,
+  second: SuiteOutcome,
+  rules: HealthRules = HEALTH,
+): Health | StageRejection {
+  const broken = [first, second].find((outcome) => outcome.kind === 'broken')
+  if (broken?.kind === 'broken') return brokenSuite(broken)
+  if (first.kind !== 'ran' || second.kind !== 'ran') throw new Error('There is no third kind of outcome.')
+  return judgeRuns(first.run, second.run, rules)
+}
+
+function brokenSuite({ reason, detail }: Extract<SuiteOutcome, { kind: 'broken' }>): StageRejection {
+  if (reason === 'timeout') return reject('suite_too_slow', detail.slice(-DETAIL_LETTERS))
+  return reject(
+    NETWORK.test(detail) ? 'needs_network' : 'suite_unhealthy',
+    `${reason}: ${detail.slice(-DETAIL_LETTERS)}`,
+  )
+}
+
+function judgeRuns(first: SuiteRun, second: SuiteRun, { testsMin, passedMin, agreedMin }: HealthRules) {
+  // What a suite itself leaves out is neither here nor there.
+  const counted = Object.entries(first.statuses).filter(([, status]) => status !== 'skipped')
+  const failed = counted.filter(([, status]) => status !== 'passed').map(([id]) => id)
+  const passed = counted.length - failed.length
+  if (counted.length < testsMin)
+    return reject('suite_unhealthy', `It has ${counted.length} tests; ${testsMin} are needed.`)
+  if (passed < counted.length * passedMin) {
+    const offline = failed.filter((id) => NETWORK.test(first.messages[id] ?? ''))
+    const isNetwork = passed + offline.length >= counted.length * passedMin
+    const detail = `${passed} of ${counted.length} tests pass. ${failed.slice(0, 5).join(', ')}`
+    return reject(isNetwork ? 'needs_network' : 'suite_unhealthy', detail.slice(0, DETAIL_LETTERS))
+  }
+  const ids = new Set([...Object.keys(first.statuses), ...Object.keys(second.statuses)])
+  const differing = [...ids].filter((id) => first.statuses[id] !== second.statuses[id])
+  if (ids.size - differing.length < ids.size * agreedMin)
+    return reject('suite_unhealthy', `Two runs disagree on ${differing.length} of ${ids.size} tests.`)
+  return { tests: counted.length, passed, seconds: Math.max(first.seconds, second.seconds) }
+}

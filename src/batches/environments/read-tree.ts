@@ -1,0 +1,92 @@
+import { readBlobs } from '../../platform/git/blobs.ts'
+import { runGit, streamGit } from '../../platform/git/git.ts'
+import { NUL, pieces } from '../../platform/git/pieces.ts'
+import type { GitPlace } from '../../platform/git/settings.ts'
+import { kindOf } from '../candidates/path-kinds.ts'
+import type { SplitTools } from '../candidates/split-commit.ts'
+import { blobSizes } from '../candidates/tree-pairs.ts'
+import { done, reject, type StageResult, type TreeFacts } from '../stages/parts.ts'
+import { isTelling } from './telling-files.ts'
+import { treeTrouble } from './tree-trouble.ts'
+
+export type TreeEntry = { path: string; kind: 'file' | 'program' | 'link'; id: string; size: number }
+
+/** A tree as git has it, sorted by its paths. Submodules are left out, as a plain checkout leaves them empty. */
+export type BaseTree = { tree: string; committedAt: Date; entries: readonly TreeEntry[]; facts: TreeFacts }
+
+const FILES_MAX = 100_000
+const FILE_BYTES_MAX = 100 * 1024 * 1024
+const TREE_BYTES_MAX = 1024 ** 3
+const NAME_BYTES_MAX = 16 * 1024
+
+/** Reads which files there are, and the text of those that tell how it is built. Nothing is checked out, nothing run. */
+export async function readTree(tools: SplitTools, commit: string, signal: AbortSignal): Promise<StageResult<BaseTree>> {
+  const { place } = tools
+  const facts = await runGit(place, ['show', '-s', '--format=%T %ct', `${commit}^{commit}`], { signal })
+  const [tree = '', seconds] = facts.toString().trim().split(' ')
+  const listed = await listEntries(place, tree, signal)
+  const trouble = listed.length > FILES_MAX ? `It has more than ${FILES_MAX} files.` : treeTrouble(listed.map(pathOf))
+  if (trouble) return reject(listed.length > FILES_MAX ? 'too_large' : 'env_build_failed', trouble)
+  const sizes = await sizesOf(tools, listed, signal)
+  const entries = listed.map((entry) => ({ ...entry, size: sizes.get(entry.id) ?? 0 }))
+  const tooLarge = sizeTrouble(entries)
+  if (tooLarge) return reject('too_large', tooLarge)
+  const texts = await readTexts(place, entries, signal)
+  const paths = new Set(entries.map(pathOf))
+  return done({ tree, committedAt: new Date(Number(seconds) * 1000), entries, facts: { paths, texts } })
+}
+
+const pathOf = ({ path }: { path: string }): string => path
+
+const LINE = /^(\d+) (\w+) ([0-9a-f]+)\t(.+)$/s
+const KINDS: Record<string, TreeEntry['kind']> = { 120000: 'link', 100755: 'program' }
+
+async function listEntries(place: GitPlace, tree: string, signal: AbortSignal): Promise<Omit<TreeEntry, 'size'>[]> {
+  const found: Omit<TreeEntry, 'size'>[] = []
+  const stream = streamGit(place, ['ls-tree', '-r', '-z', '--full-tree', tree], { signal })
+  for await (const piece of pieces(stream, NUL, NAME_BYTES_MAX)) {
+    const [, mode = '', type, id = '', name = ''] = LINE.exec(piece) ?? []
+    if (type !== 'blob') continue
+    found.push({ path: Buffer.from(name, 'latin1').toString(), kind: KINDS[mode] ?? 'file', id })
+    if (found.length > FILES_MAX) return found
+  }
+  return found.sort((a, b) => (a.path < b.path ? -1 : 1))
+}
+
+async function sizesOf({ place, fetchBlobs }: SplitTools, entries: readonly { id: string }[], signal: AbortSignal) {
+  const ids = [...new Set(entries.map(({ id }) => id))]
+  const sizes = await blobSizes(place, ids, signal)
+  const missing = ids.filter((id) => !sizes.has(id))
+  if (missing.length === 0) return sizes
+  if (!fetchBlobs) throw new Error(`${missing.length} files of the tree are not in this clone.`)
+  await fetchBlobs(missing, signal)
+  return blobSizes(place, ids, signal)
+}
+
+function sizeTrouble(entries: readonly TreeEntry[]): string | undefined {
+  const huge = entries.find(({ size }) => size > FILE_BYTES_MAX)
+  if (huge) return `${JSON.stringify(huge.path)} has more than ${FILE_BYTES_MAX} bytes.`
+  const total = entries.reduce((sum, { size }) => sum + size, 0)
+  return total > TREE_BYTES_MAX ? `The tree has more than ${TREE_BYTES_MAX} bytes.` : undefined
+}
+
+const TEXT_BYTES_MAX = 512 * 1024
+const TEXTS_MAX = 400
+
+async function readTexts(place: GitPlace, entries: readonly TreeEntry[], signal: AbortSignal) {
+  const telling = entries
+    .filter(({ path, kind, size }) => kind !== 'link' && size <= TEXT_BYTES_MAX && isTelling(path))
+    .sort((a, b) => rank(a.path) - rank(b.path))
+    .slice(0, TEXTS_MAX)
+  const texts = new Map<string, string>()
+  const ids = telling.map(({ id }) => id)
+  let at = 0
+  for await (const { content } of readBlobs(place, ids, { signal, bytesMax: TEXT_BYTES_MAX })) {
+    texts.set(telling[at]?.path ?? '', content.toString())
+    at += 1
+  }
+  return texts
+}
+
+/** Tests come last: there may be many, and a few of them tell enough. */
+const rank = (path: string): number => path.split('/').length + (kindOf(path) === 'test' ? NAME_BYTES_MAX : 0)

@@ -1,0 +1,55 @@
+import { randomUUID } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { equippedRootfs } from '../../../../test/support/base-image.ts'
+import { openBridge } from '../../../../test/support/bridge.ts'
+import { importBase, startDockerd } from '../../../../test/support/dockerd.ts'
+import { createLog } from '../../../platform/log.ts'
+import { createDockerProvider } from '../../../sandboxes/docker.ts'
+import { createLocalProvider } from '../../../sandboxes/local.ts'
+import type { Provider } from '../../../sandboxes/sandbox.ts'
+
+export type Builder = AsyncDisposable & { provider: Provider; folder: string }
+
+export const BASE = 'debian:trixie-slim'
+
+/** What this machine trusts is kept where `ca-certificates` looks for it when it is installed; Java takes one from a file. */
+const TRUST = `mkdir -p /usr/local/share/ca-certificates && awk '/BEGIN CERT/ { n++ } n { print > ("/usr/local/share/ca-certificates/machine-" n ".crt") }' /usr/local/share/machine.crt`
+/** As in the image that this stands for: files of packages are not waited for. */
+const QUICK = 'echo force-unsafe-io > /etc/dpkg/dpkg.cfg.d/quick'
+
+/** The bare Debian 13 that environments begin with. */
+export const bareRootfs = (): Promise<string> => equippedRootfs('trusting', `${TRUST} && ${QUICK}`)
+
+/** A provider that can build real environments: it has a bare Debian 13, and its builds have a network. */
+export async function openBuilder(sandbox: 'local' | 'docker'): Promise<Builder> {
+  const rootfs = await bareRootfs()
+  const folder = await mkdtemp(join(tmpdir(), 'assay-builder-'))
+  const remove = () => rm(folder, { recursive: true, force: true })
+  return sandbox === 'local' ? openLocal(folder, rootfs, remove) : openDocker(folder, rootfs, remove)
+}
+
+async function openLocal(folder: string, rootfs: string, remove: () => Promise<void>): Promise<Builder> {
+  const log = createLog('silent')
+  const provider = createLocalProvider({ dataFolder: folder, runtime: 'bwrap', allowHostBase: false, log })
+  await provider.importRootfs(rootfs, BASE)
+  return { provider, folder, [Symbol.asyncDispose]: remove }
+}
+
+async function openDocker(folder: string, rootfs: string, remove: () => Promise<void>): Promise<Builder> {
+  const bridge = await openBridge()
+  const dockerd = await startDockerd({ args: bridge.args })
+  await importBase(dockerd, BASE, rootfs)
+  const connection = { kind: 'unix', path: dockerd.socket } as const
+  const installation = randomUUID().slice(0, 8)
+  const provider = createDockerProvider({ connection, installation, dataFolder: folder, log: createLog('silent') })
+  return {
+    ...{ provider, folder },
+    async [Symbol.asyncDispose]() {
+      await dockerd[Symbol.asyncDispose]()
+      await bridge[Symbol.asyncDispose]()
+      await remove()
+    },
+  }
+}

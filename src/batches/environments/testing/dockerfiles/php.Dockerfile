@@ -1,0 +1,32 @@
+FROM debian:trixie-slim
+ENV COMPOSER_ALLOW_SUPERUSER="1" \
+    COMPOSER_CACHE_DIR="/tmp/composer" \
+    LANG="C.UTF-8"
+RUN apt-get update \
+ && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates composer git php-cli php-mbstring php-xml python3 unzip \
+ && rm -rf /var/lib/apt/lists/*
+WORKDIR /workspace/repo
+COPY manifests/ ./
+RUN composer install --no-interaction --no-scripts --no-autoloader --no-progress \
+ && mkdir -p /opt/deps \
+ && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} +
+COPY repo.tar.gz /tmp/repo.tar.gz
+RUN mkdir /tmp/base \
+ && tar -xzf /tmp/repo.tar.gz -C /tmp/base \
+ && rm /tmp/repo.tar.gz \
+ && git init -q --template= -b main \
+ && mkdir .git/info \
+ && echo '* -text -filter -ident -working-tree-encoding' > .git/info/attributes \
+ && printf '%s\n' /vendor/ composer.lock .phpunit.result.cache > .git/info/exclude \
+ && git config core.logAllRefUpdates false \
+ && git config gc.auto 0 \
+ && git config --system --add safe.directory '*' \
+ && (cd /tmp/base && git --git-dir=/workspace/repo/.git --work-tree=/tmp/base add -A -f .) \
+ && GIT_AUTHOR_DATE='@1714564800 +0000' GIT_COMMITTER_DATE='@1714564800 +0000' git -c user.name=dev -c user.email=dev@localhost commit -q --allow-empty -m 'Initial commit' \
+ && git checkout-index -q -f -a \
+ && git update-index -q --refresh \
+ && rm -rf /tmp/base
+RUN composer dump-autoload --no-interaction \
+ && rm -rf /tmp/composer \
+ && mkdir -p /opt/deps \
+ && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} +

@@ -1,0 +1,38 @@
+FROM debian:trixie-slim
+ENV LANG="C.UTF-8" \
+    PATH="/opt/deps/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" \
+    PIP_DISABLE_PIP_VERSION_CHECK="1" \
+    PIP_NO_CACHE_DIR="1" \
+    PIP_ROOT_USER_ACTION="ignore" \
+    PYTHONDONTWRITEBYTECODE="1" \
+    VIRTUAL_ENV="/opt/deps/venv"
+RUN apt-get update \
+ && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends build-essential ca-certificates git python3 python3-dev python3-venv \
+ && rm -rf /var/lib/apt/lists/*
+WORKDIR /workspace/repo
+COPY manifests/ ./
+RUN python3 -m venv /opt/deps/venv \
+ && pip install 'setuptools<81' wheel \
+ && pip install -r requirements.txt \
+ && mkdir -p /opt/deps \
+ && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} +
+COPY repo.tar.gz /tmp/repo.tar.gz
+RUN mkdir /tmp/base \
+ && tar -xzf /tmp/repo.tar.gz -C /tmp/base \
+ && rm /tmp/repo.tar.gz \
+ && git init -q --template= -b main \
+ && mkdir .git/info \
+ && echo '* -text -filter -ident -working-tree-encoding' > .git/info/attributes \
+ && printf '%s\n' __pycache__/ '*.egg-info/' .eggs/ .pytest_cache/ > .git/info/exclude \
+ && git config core.logAllRefUpdates false \
+ && git config gc.auto 0 \
+ && git config --system --add safe.directory '*' \
+ && (cd /tmp/base && git --git-dir=/workspace/repo/.git --work-tree=/tmp/base add -A -f .) \
+ && GIT_AUTHOR_DATE='@1714564800 +0000' GIT_COMMITTER_DATE='@1714564800 +0000' git -c user.name=dev -c user.email=dev@localhost commit -q --allow-empty -m 'Initial commit' \
+ && git checkout-index -q -f -a \
+ && git update-index -q --refresh \
+ && rm -rf /tmp/base
+RUN pip install -e '.[dev]' \
+ && pip install -r requirements-dev.txt \
+ && mkdir -p /opt/deps \
+ && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} +

@@ -1,0 +1,67 @@
+// One pull request from its repository to an image with its base, by the very functions of the stages.
+import { mkdtemp } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Change, git, writeHistory } from '../../../../test/support/histories.ts'
+import { openClone } from '../../../repos/mirror/local-clone.ts'
+import type { Image } from '../../../sandboxes/sandbox.ts'
+import { type SplitCommit, splitCommit } from '../../candidates/split-commit.ts'
+import { buildEnvironment } from '../../environments/build-environment.ts'
+import { detectRecipe } from '../../environments/detect-recipe.ts'
+import { ownPackages } from '../../environments/own-packages.ts'
+import { type BaseTree, readTree } from '../../environments/read-tree.ts'
+import { scanImage } from '../../environments/scan-image.ts'
+import type { Builder } from '../../environments/testing/builders.ts'
+import { writeEnvironment } from '../../environments/write-environment.ts'
+import type { EnvRecipe, StageResult } from '../../stages/parts.ts'
+
+export type Made = { split: SplitCommit; tree: BaseTree; recipe: EnvRecipe; folder: string; image: StageResult<Image> }
+
+type Files = Record<string, string | null>
+
+const signal = new AbortController().signal
+
+type Wish = {
+  /** Changes what was found, as a model would. */
+  adapt?: (recipe: EnvRecipe) => EnvRecipe
+  seconds?: number
+  onLog?: (line: string) => void
+}
+
+/** The base, and what lands on it. */
+export async function make(
+  { provider, folder: top }: Builder,
+  base: Files,
+  landed: Files,
+  { adapt = (recipe) => recipe, ...limits }: Wish = {},
+): Promise<Made> {
+  const home = await mkdtemp(join(top, 'made-'))
+  const repository = join(home, 'repository')
+  const changes: Change[] = [
+    { message: 'start', files: base },
+    { message: 'Next (#1)', files: landed },
+  ]
+  await writeHistory(repository, changes)
+  const [head, before] = [await git(repository, ['rev-parse', 'main']), await git(repository, ['rev-parse', 'main~1'])]
+  await using clone = await openClone(repository, { signal })
+  const { place } = clone
+  const split = doneOf(await splitCommit({ place }, { base: before, head }, signal))
+  const tree = doneOf(await readTree({ place }, before, signal))
+  const found = detectRecipe(
+    tree.facts,
+    split.hidden.files.map(({ path }) => path),
+  )
+  if ('kind' in found) throw new Error(JSON.stringify(found))
+  const recipe = adapt(found)
+  const folder = join(home, 'environment')
+  const { profile } = await writeEnvironment(folder, { recipe, place, tree }, signal)
+  const image = await buildEnvironment(provider, { ...limits, folder, profile, base: recipe.base }, signal)
+  return { split, tree, recipe, folder, image }
+}
+
+export const scan = ({ provider }: Builder, { image, split, tree }: Made) =>
+  scanImage(provider, doneOf(image), { ...split, ownPackages: ownPackages(tree.facts), baseTree: tree.tree }, signal)
+
+export function doneOf<T>(result: StageResult<T>): T {
+  if (result.kind === 'done') return result.value
+  throw new Error(`${result.kind}: ${result.reason}\n${result.detail}`)
+}
