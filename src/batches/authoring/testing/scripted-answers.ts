@@ -1,0 +1,46 @@
+import type { ScriptInput } from '../../../../samples/provider/script.ts'
+import type { InstructionDraft } from '../../stages/parts.ts'
+import type { Reading } from '../../verifying/reading.ts'
+
+type Task = NonNullable<ScriptInput['tasks']>[number]
+type Turn = Task['turns'][number]
+
+/** A draft that nothing is against, of no project in particular. */
+export const DRAFT: InstructionDraft = {
+  title: 'Durations can be given in words',
+  problem:
+    'Users write how long something takes as a text such as "1h 30m", and the library has no way to read it. They have to turn it into seconds by hand before they can start a timer, which is where most of the reported mistakes come from.',
+  expected:
+    'There is a function that takes such a text and returns the number of seconds as a whole number. Hours, minutes and seconds are known, in any order, with or without blanks between them. A unit that is not known is an error that names it.',
+  actual: null,
+  reproduction: null,
+  constraints: ['What can be done with timers today must still work.'],
+}
+
+/** A reading in which all is well. What it quotes must be in the tests, and in the instruction. */
+export const readingOf = (quoted: { assertion: string; support: string; minutes?: number }): Reading => ({
+  items: Array.from({ length: 9 }, (_, at) => ({ item: at + 1, answer: 'yes', quotes: [], why: 'It is so.' })),
+  assertions: [{ assertion: quoted.assertion, from: 'instruction', support: quoted.support }],
+  alternative: 'A regular expression that finds each number with its unit, and a sum over the table of units.',
+  minutes: quoted.minutes ?? 20,
+})
+
+export const said = (value: unknown): Turn => ({ say: typeof value === 'string' ? value : JSON.stringify(value) })
+
+/** What an author says, where these texts are in what it gets to see. */
+export const whenWriting = (turn: Turn, ...about: string[]): Task => ({
+  match: ['write the statement', ...about],
+  turns: [turn],
+})
+
+/** What the first, the second or the third reader says, else all of them. */
+export const whenReading = (turn: Turn, reader: 1 | 2 | 3 | null, ...about: string[]): Task => ({
+  match: [`check the task, reader ${reader ?? ''}`, ...about],
+  turns: [turn],
+})
+
+/** What anybody says who is told that an answer cannot be used. It stands before the others in a script. */
+export const whenRepairing = (turn: Turn, ...about: string[]): Task => ({
+  match: ['This answer cannot be used', ...about],
+  turns: [turn],
+})

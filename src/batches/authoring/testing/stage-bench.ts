@@ -1,0 +1,67 @@
+import { startProvider } from '../../../../samples/provider/provider.ts'
+import type { ScriptInput } from '../../../../samples/provider/script.ts'
+import { SANDBOX_GATEWAY_URL } from '../../../gateway/dial.ts'
+import { startGateway } from '../../../gateway/gateway.ts'
+import { memoryLedger } from '../../../gateway/memory-ledger.ts'
+import type { Protocol, WireLevel } from '../../../harnesses/model-access.ts'
+import { newId } from '../../../platform/ids.ts'
+import { createLog } from '../../../platform/log.ts'
+import { createOpenStream } from '../../../platform/outbound/stream.ts'
+import { AUTHOR_LIMITS, type ModelWish, openStageModel } from '../model.ts'
+
+const KEY = 'sk-canary-41c07b'
+const PRICES = { input: 3, output: 15, cacheRead: 0.3, cacheWrite5m: 3.75, cacheWrite1h: 6 }
+const SIZES = { contextTokens: 200_000, outputTokens: 64_000 }
+const RETRY = { triesMax: 2, totalMs: 1_000, firstMs: 1, pauseMaxMs: 100, quietMs: 10 }
+
+export type StageBench = Awaited<ReturnType<typeof openStageBench>>
+
+/** A real gateway with a ledger in memory, and a provider that does what a script says. */
+export async function openStageBench() {
+  await using undo = new AsyncDisposableStack()
+  const provider = undo.use(await startProvider())
+  const ledger = memoryLedger()
+  const gateway = await startGateway(
+    {
+      ledger,
+      openStream: createOpenStream(),
+      openKey: async () => KEY,
+      findUpstream: () => ({ url: provider.url, trust: 'operator' }),
+      log: createLog('silent'),
+      counters: { settled: () => {}, refused: () => {}, retried: () => {} },
+    },
+    { host: '127.0.0.1', port: 0 },
+    // A call that we leave is not waited for.
+    { retry: RETRY, drainMs: 1 },
+  )
+  undo.defer(() => gateway.stop(0))
+  const way = { ledger, gatewayUrl: gateway.url }
+  const running = undo.move()
+  return {
+    provider,
+    key: KEY,
+    /** A model for one candidate, and what its provider will do. */
+    async open(protocol: Protocol, script: ScriptInput, changes: Partial<ModelWish> = {}) {
+      provider.forget()
+      provider.setScript({ keys: [KEY], ...script })
+      return openStageModel(way, { ...wishFor(protocol), ...changes })
+    },
+    [Symbol.asyncDispose]: () => running.disposeAsync(),
+  }
+}
+
+export function wishFor(protocol: Protocol): ModelWish {
+  const wireLevel: WireLevel = { effort: 'low' }
+  const traits = { model: 'large-1', provider: 'acme', ...SIZES }
+  return {
+    ...{ workspaceId: newId(), subject: `author ${newId()}`, credentialId: newId() },
+    access: { ...traits, protocols: [protocol], protocol, level: 'low', wireLevel, baseUrl: SANDBOX_GATEWAY_URL },
+    terms: {
+      ...{ catalogId: 'acme/large', model: traits.model, provider: traits.provider, baseUrl: null },
+      ...{ protocols: [protocol], wireLevel, outputTokens: SIZES.outputTokens, prices: PRICES },
+      ...{ helpers: [], recordBodies: false },
+    },
+    ...AUTHOR_LIMITS,
+    ...{ batchLeftMicros: null, deferrals: 0 },
+  }
+}

@@ -1,0 +1,77 @@
+/** A text of code, without its comments: what stands outside of strings, and what stands in them. */
+export type Scanned = { code: string; literals: string[] }
+
+const HASH_COMMENTS = ['python', 'ruby', 'shell', 'elixir', 'perl', 'r', 'julia', 'crystal', 'nim']
+const BOTH_COMMENTS = ['php']
+/** An apostrophe is a character there, or a lifetime, and never a string. */
+const CHARACTER_QUOTES = ['rust', 'go', 'c', 'cpp', 'java', 'csharp', 'kotlin', 'scala', 'swift', 'zig', 'haskell']
+
+type Piece = [kind: 'comment' | 'literal' | 'skip', pattern: RegExp]
+
+/**
+ * One pass over the text, and no grammar. Known to be missed: expressions between slashes in JavaScript, strings of several
+ * lines (they are mostly documentation), and what stands inside a string that is put together (`${…}`).
+ */
+export function scanCode(text: string, language: string | undefined): Scanned {
+  const pieces = piecesFor(language)
+  const scanned: Scanned = { code: '', literals: [] }
+  let from = 0
+  for (let at = 0; at < text.length; ) {
+    const found = STARTS.has(text[at] ?? '') ? pieceAt(pieces, text, at) : undefined
+    if (!found) {
+      at += 1
+      continue
+    }
+    scanned.code += `${text.slice(from, at)} `
+    if (found.kind === 'literal' && found.literal !== '') scanned.literals.push(found.literal)
+    at += found.length
+    from = at
+  }
+  scanned.code += text.slice(from)
+  return scanned
+}
+
+const STARTS = new Set(['#', '/', '"', "'", '`', '-'])
+
+function pieceAt(pieces: readonly Piece[], text: string, at: number) {
+  for (const [kind, pattern] of pieces) {
+    pattern.lastIndex = at
+    const match = pattern.exec(text)
+    if (match) return { kind, length: match[0].length, literal: match[1] ?? match[2] ?? match[3] ?? '' }
+  }
+  return undefined
+}
+
+/** Each gives up at the end of its line, or at a bound: a quote that is never closed costs no more than that. */
+const TRIPLE: Piece = ['comment', /"""[\s\S]{0,20000}?"""|'''[\s\S]{0,20000}?'''/y]
+const DOUBLE: Piece = ['literal', /"((?:\\.|[^"\\\n]){0,2000})"/y]
+const SINGLE: Piece = ['literal', /'((?:\\.|[^'\\\n]){0,2000})'/y]
+const BACKTICK: Piece = ['literal', /`((?:\\.|[^`\\\n]){0,2000})`/y]
+const CHARACTER: Piece = ['skip', /'(?:\\.[^'\n]{0,8}|[^'\\\n])'/y]
+const HASH: Piece = ['comment', /#[^\n]*/y]
+const SLASHES: Piece = ['comment', /\/\/[^\n]*|\/\*[\s\S]{0,20000}?\*\//y]
+const DASHES: Piece = ['comment', /--[^\n]*/y]
+
+function piecesFor(language = ''): Piece[] {
+  const quote = CHARACTER_QUOTES.includes(language) ? CHARACTER : SINGLE
+  const strings = [TRIPLE, DOUBLE, quote, BACKTICK]
+  if (HASH_COMMENTS.includes(language)) return [HASH, ...strings]
+  if (BOTH_COMMENTS.includes(language)) return [HASH, SLASHES, ...strings]
+  if (['sql', 'lua'].includes(language)) return [DASHES, ...strings]
+  return [SLASHES, ...strings]
+}
+
+const NAME = /[A-Za-z_$][\w$]*[?!]?/g
+
+/** Shorter ones are letters of a formula, or of a loop. */
+const NAME_LENGTH_MIN = 3
+const NAME_LENGTH_MAX = 120
+
+export function namesIn(code: string): Set<string> {
+  const names = new Set<string>()
+  for (const [found] of code.matchAll(NAME)) {
+    const name = found.replace(/[?!]$/, '')
+    if (name.length >= NAME_LENGTH_MIN && name.length <= NAME_LENGTH_MAX) names.add(name)
+  }
+  return names
+}

@@ -1,0 +1,93 @@
+/** How names come to be, in the languages that we know. Each begins where the name is, so that all are quick. */
+const BEFORE =
+  /(?:\b(?:def|class|function\*?|fn|func|fun|struct|enum|trait|interface|type|module|record|object|protocol|extension|macro_rules!|defmodule|defp?|union|typedef|namespace)\s+|\bfunc\s*\([^()]{0,200}\)\s*|\b(?:const|let|var|val|static|final|readonly|pub const|#define)\s+(?:mut\s+)?)(?:self\.)?$/
+const METHOD_BEFORE =
+  /(?:^|\n)[ \t]*(?:(?:public|private|protected|internal|static|async|override|virtual|inline|constexpr|export|default|abstract|synchronized|get|set|template\s*<[^>]{0,100}>|[\w:<>,[\]?&*.~]+)[ \t]+){0,6}[*&]?(?:[\w]+::)?\*?$/
+const KEYWORDS =
+  /^(?:\s*(?:return|throw|new|await|yield|if|else|while|for|switch|case|not|and|or|in|assert|import|from|export\s+\{|use|require|include|goto|delete|del|raise|elif|echo|print)\b)/
+
+const LINE_MAX = 400
+const SIGNATURE_MAX = 300
+
+/** The line that makes a name, without what it does. Null: no line of these does. */
+export function signatureOf(name: string, blocks: readonly string[]): string | null {
+  for (const block of blocks) {
+    for (const at of placesOf(name, block)) {
+      if (isDefinition(block, at, name)) return headAt(block, at, name)
+    }
+  }
+  return null
+}
+
+/** Of a name that a function takes: the line of that function. */
+export function enclosingSignature(name: string, heads: readonly string[]): string | null {
+  const word = new RegExp(`[(,*&\\s]${escaped(name)}\\s*[?:=,)\\s]`)
+  return heads.find((head) => head.includes('(') && word.test(head.slice(head.indexOf('(')))) ?? null
+}
+
+/** Every name that these lines make, with its line. */
+export function headsIn(names: Iterable<string>, blocks: readonly string[]): string[] {
+  return [...names].flatMap((name) => signatureOf(name, blocks) ?? [])
+}
+
+const escaped = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')
+
+function* placesOf(name: string, block: string): Generator<number> {
+  for (let at = block.indexOf(name); at >= 0; at = block.indexOf(name, at + name.length)) {
+    if (!isWord(block[at - 1]) && !isWord(block[at + name.length])) yield at
+  }
+}
+
+const isWord = (character: string | undefined): boolean => character !== undefined && /[\w$]/.test(character)
+
+function isDefinition(block: string, at: number, name: string): boolean {
+  const line = block.slice(Math.max(block.lastIndexOf('\n', at - 1) + 1, at - LINE_MAX), at)
+  if (BEFORE.test(line)) return true
+  const rest = block.slice(at + name.length, at + name.length + LINE_MAX)
+  // A method without a word before it: its parentheses, and then its body.
+  return (
+    /^\s*(?:<[^<>()]{0,100}>)?\(/.test(rest) &&
+    METHOD_BEFORE.test(`\n${line}`) &&
+    !KEYWORDS.test(line) &&
+    /^[^)]*\)[^\n;=]{0,100}\{/.test(rest)
+  )
+}
+
+/** From the beginning of its line to where its body begins, on one line. */
+function headAt(block: string, at: number, name: string): string {
+  const from = block.lastIndexOf('\n', at - 1) + 1
+  const text = block.slice(from, from + LINE_MAX * 4)
+  const end = endOfHead(text, at - from + name.length)
+  const head = text.slice(0, end).replaceAll(/\s+/g, ' ').trim().replace(/[:,]$/, '').trim()
+  return head.length <= SIGNATURE_MAX ? head : `${head.slice(0, SIGNATURE_MAX - 1)}…`
+}
+
+/** Values and bodies are the solution. Only what stands in parentheses is part of how a name is used. */
+function endOfHead(text: string, from: number): number {
+  let depth = 0
+  for (let at = from; at < text.length; at++) {
+    const step = stepAt(text, at)
+    if (step === 0 && depth === 0 && endsHead(text, at)) return at
+    depth = Math.max(0, depth + step)
+  }
+  return text.length
+}
+
+/** An arrow is no bracket, nor is what compares. */
+function stepAt(text: string, at: number): number {
+  const [before, character, after] = [text[at - 1] ?? '', text[at] ?? '', text[at + 1] ?? '']
+  if ('(['.includes(character) || (character === '<' && /\w/.test(after))) return 1
+  return ')]'.includes(character) || (character === '>' && !'-= '.includes(before)) ? -1 : 0
+}
+
+function endsHead(text: string, at: number): boolean {
+  const character = text[at] ?? ''
+  if (character === '=') return !startsFunction(text, at)
+  return '{;\n'.includes(character)
+}
+
+/** `const name = (a, b) => …` is used as a function: what it takes belongs to it. */
+const startsFunction = (text: string, at: number): boolean =>
+  text[at + 1] === '>'
+    ? false
+    : /^=\s*(?:async\s*)?(?:function\s*)?\([^()]{0,200}\)\s*(?:=>|\{)/.test(text.slice(at, at + 300))
