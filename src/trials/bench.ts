@@ -18,7 +18,7 @@ export type TrialRequest = {
   /** For a harness that asks one. */
   model?: ModelPlace
   /** Where the programs of harnesses are installed. */
-  bundles?: { folder: string; onProgress?: Installing['onProgress'] }
+  bundles?: Pick<Installing, 'folder' | 'openSent'> & { onProgress?: Installing['onProgress'] }
   verifyMode: VerifyMode
   variables: Variables
   signal: AbortSignal
@@ -31,6 +31,8 @@ export type TrialRequest = {
   isProven?: boolean
   /** What an agent changes in the working folder is kept as a patch, which takes a second sandbox. */
   keepsPatch?: boolean
+  /** Has a look at what the verifier wrote, before it is gone. Whatever was tested may have written there too. */
+  onVerified?: (folder: string) => Promise<void>
   /** Limits of the way out, and where it ends. */
   egress?: EgressOptions
   /** Output of the build, the agent, the verifier and the services is kept here, a file each, and the artifacts. */

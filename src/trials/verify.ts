@@ -110,5 +110,6 @@ async function verifyFrom(bench: Bench, around: Surroundings, step: Step, beginn
     exec: { command: [testCommand(step)], ...limits, ...(user === null ? {} : { user }) },
   }).finally(() => network.close())
   bench.removeLater(sandbox)
+  await bench.request.onVerified?.(reward.folder)
   return { verifier: exit, network: network.summary(), ...stepOutcome(exit, await readReward(reward.folder)) }
 }

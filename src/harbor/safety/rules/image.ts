@@ -24,19 +24,27 @@ const leaksOf = oncePer((view: View): Leak[] => {
   if (twins.length === 0) return []
   const isPrebuilt = view.outline?.environment.image && view.dockerfiles.every(({ isForAgent }) => !isForAgent)
   if (isPrebuilt) return twins.map((twin) => ({ ...twin, at: { path: twin.path }, isRemoved: false }))
-  return view.dockerfiles.filter(({ isForAgent }) => isForAgent).flatMap((used) => copiedBy(used, twins))
+  const verifiers = view.dockerfiles.filter(({ isForAgent }) => !isForAgent)
+  return view.dockerfiles.filter(({ isForAgent }) => isForAgent).flatMap((used) => copiedBy(used, twins, verifiers))
 })
 
-function copiedBy(used: UsedDockerfile, twins: Twin[]): Leak[] {
+function copiedBy(used: UsedDockerfile, twins: Twin[], verifiers: UsedDockerfile[]): Leak[] {
   const copies = copiesOf(used)
   return twins
     .filter(({ path }) => path.startsWith(`${used.context}/`))
     .flatMap((twin) => {
-      const copy = copies.find((each) => takes(each, twin.path.slice(used.context.length + 1)))
-      if (!copy) return []
+      const path = twin.path.slice(used.context.length + 1)
+      const copy = copies.find((each) => takes(each, path))
+      if (!copy || (!twin.isAnswer && verifiers.some((verifier) => isOfBoth(verifier, copy, { ...twin, path }))))
+        return []
       return [{ ...twin, at: { path: used.path, line: copy.line }, isRemoved: isRemoved(used, copy, twin.path) }]
     })
 }
+
+/** A verifier's own image may be built on the same environment: by the same line, from the same path of its folder. */
+const isOfBoth = (verifier: UsedDockerfile, { source, target }: CopyOf, { path, hidden }: Twin) =>
+  hidden === `${verifier.context}/${path}` &&
+  copiesOf(verifier).some((copy) => copy.source === source && copy.target === target)
 
 const nameOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1)
 

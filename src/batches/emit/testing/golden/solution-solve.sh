@@ -1,0 +1,2 @@
+#!/bin/bash
+cd /workspace/repo && git apply --whitespace=nowarn /solution/fix.patch

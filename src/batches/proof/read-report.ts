@@ -1,0 +1,31 @@
+import { constants } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Outcome } from '../grader/suite-report.ts'
+import type { SuiteOutcome } from '../stages/parts.ts'
+
+const REPORT_BYTES_MAX = 64 * 1024 * 1024
+
+/** What the verifier wrote for us beside the reward. Undefined where it wrote nothing that can be read. */
+export async function readReport(folder: string): Promise<SuiteOutcome | undefined> {
+  const file = await open(join(folder, 'report.json'), PLAINLY).catch(() => undefined)
+  if (!file) return undefined
+  try {
+    const stats = await file.stat()
+    if (!stats.isFile() || stats.size > REPORT_BYTES_MAX) return undefined
+    return Outcome.safeParse(jsonOf(await file.readFile('utf8'))).data
+  } finally {
+    await file.close()
+  }
+}
+
+/** No link is followed, and no writer waited for. */
+const PLAINLY = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,11 @@
+import { equippedRootfs } from '../../../../test/support/base-image.ts'
+import { openSuiteBench, type SuiteBench } from '../../grader/testing/suite-bench.ts'
+
+/** Debian 13 with Python and git, and nothing that a test of this folder does not need. */
+export const pythonRootfs = (): Promise<string> =>
+  equippedRootfs(
+    'python',
+    'apt-get update && apt-get install --yes --no-install-recommends git python3 ca-certificates',
+  )
+
+export const openPythonBench = async (): Promise<SuiteBench> => openSuiteBench('runc', await pythonRootfs())
