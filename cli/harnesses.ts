@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
-import { Canceled } from './failure.ts'
+import { Canceled, WrongUse } from './failure.ts'
+import { addOwnHarnessesCommands, isOwn, printOwn, showOwn } from './harnesses-own.ts'
 import { withExample, withGlobals } from './help.ts'
 import { DATA, type Flags, readSettings } from './operate-config.ts'
 import { progressBar } from './progress.ts'
@@ -8,16 +9,31 @@ import { note, print, printJson, type Shell } from './shell.ts'
 import { printTable } from './table.ts'
 import { refused, stopOnSignals } from './trial.ts'
 
-/** The programs that work on tasks: no server, no database, no key. */
+/** The programs that work on tasks: without a server, but for those of a workspace. */
 export function addHarnessesCommands(assay: Command, shell: Shell): void {
   const harnesses = assay.command('harnesses').description('The programs that can work on tasks')
   withExample(
-    withGlobals(harnesses.command('list'), '--json')
+    withGlobals(harnesses.command('list'), '--url', '--org', '--json')
       .description('List them, with their versions and whether they are installed on this machine')
+      .option('--own', 'those that your workspace has described, each version, from its server')
       .option(...DATA)
-      .action((flags: Flags, command: Command) => list(shell, flags, command)),
+      .action((flags: ListFlags, command: Command) =>
+        flags.own ? printOwn(shell, command) : list(shell, flags, command),
+      ),
     'assay harnesses list',
+    'assay harnesses list --own',
   )
+  withExample(
+    withGlobals(harnesses.command('show'), '--url', '--org')
+      .description('Show one as JSON: of your own, the newest description')
+      .argument('<id>', 'as `assay harnesses list` shows it')
+      .option(...DATA)
+      .action((id: string, flags: Flags, command: Command) =>
+        isOwn(id) ? showOwn(shell, command, id) : show(shell, id, flags),
+      ),
+    'assay harnesses show custom/house-agent',
+  )
+  addOwnHarnessesCommands(harnesses, shell)
   withExample(
     withGlobals(harnesses.command('install'))
       .description('Install one now, with npm, as the first trial would')
@@ -27,6 +43,8 @@ export function addHarnessesCommands(assay: Command, shell: Shell): void {
     'assay harnesses install pi',
   )
 }
+
+type ListFlags = Flags & { own?: boolean }
 
 async function list(shell: Shell, flags: Flags, command: Command): Promise<void> {
   const { dataFolder } = await readSettings(shell, flags)
@@ -40,6 +58,15 @@ async function list(shell: Shell, flags: Flags, command: Command): Promise<void>
     ['INSTALLED', ({ installed }) => (installed === null ? 'built in' : installed ? 'yes' : 'no')],
     ['PROTOCOLS', ({ protocols }) => protocols.join(', ')],
   ])
+}
+
+async function show(shell: Shell, id: string, flags: Flags): Promise<void> {
+  const { dataFolder } = await readSettings(shell, flags)
+  const { listHarnesses } = await import('../src/trials/engine.ts')
+  const all = await listHarnesses(dataFolder)
+  const found = all.find((harness) => harness.id === id)
+  if (!found) throw new WrongUse(`There is no harness ${id}. Known: ${all.map((known) => known.id).join(', ')}.`)
+  printJson(shell, found)
 }
 
 async function install(shell: Shell, id: string, flags: Flags): Promise<void> {

@@ -50,6 +50,11 @@ function oddities({ input, output, cacheRead, cacheWrite5m, cacheWrite1h }: Omit
     .map(([name, price]) => `${name} ${price}`)
 }
 
+test('where there is a month until which a model has learnt, it is said who says so', () => {
+  for (const { knowledgeCutoff, cutoffSource } of snapshot.models)
+    expect(cutoffSource === null).toBe(knowledgeCutoff === null)
+})
+
 test('of prices with dates, those of the day count', () => {
   const dated = [
     { validFrom: null, prices: { input: 1, output: 2 } },

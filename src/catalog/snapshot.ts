@@ -14,6 +14,12 @@ const WireLevel = z.union([
 
 const ModelLevel = z.strictObject({ level: Level, wire: WireLevel })
 
+/**
+ * Who says until when a model has learnt, which no price list does. `maker`: its maker, read by hand. `confirmed`: also
+ * models.dev, as OpenCode 1.18.18 carries it. Null: there is no month.
+ */
+export const CutoffSource = z.enum(['maker', 'confirmed']).nullable()
+
 export const SnapshotModel = z.strictObject({
   catalogId: z.string().regex(/^[a-z0-9-]+(\/[A-Za-z0-9._:-]+){1,2}$/),
   /** The name on the wire. */
@@ -29,6 +35,7 @@ export const SnapshotModel = z.strictObject({
     .string()
     .regex(/^\d{4}-\d{2}$/)
     .nullable(),
+  cutoffSource: CutoffSource,
   levels: z.array(ModelLevel).min(1),
   defaultLevel: Level,
   prices: z.array(DatedPrices).min(1),

@@ -68,6 +68,22 @@ const folderSink = (root: string): Sink => ({
   file: (entry) => writeEntry(entry, join(root, entry.path)),
 })
 
+/** What an archive would be, unpacked. Nothing is written. Throws ArchiveRefused for whatever `unpack` does. */
+export async function weigh(archive: Readable, limits: Partial<UnpackLimits> = {}): Promise<Sum> {
+  const nowhere: Sink = { folder: () => {}, file: (entry) => readThrough(entry) }
+  try {
+    const { sum, tree, links } = await unpackTo(nowhere, archive, { ...OF_A_TASK, ...limits })
+    for (const link of links) checkLink(link, tree)
+    return sum
+  } finally {
+    archive.destroy()
+  }
+}
+
+async function readThrough(entry: TarEntry): Promise<void> {
+  for await (const _ of entry.content());
+}
+
 const IN_MEMORY_BYTES_MAX = 16 * 1024 * 1024
 
 /**

@@ -34,8 +34,8 @@ export class ModelSilent extends Error {
   override name = 'ModelSilent'
   readonly status: number | null
 
-  constructor(status: number | null, message: string) {
-    super(message)
+  constructor(status: number | null, message: string, options?: ErrorOptions) {
+    super(message, options)
     this.status = status
   }
 }

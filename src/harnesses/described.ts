@@ -1,8 +1,10 @@
+import { BUNDLE, NODE, type SentBundle, sentBundle } from './bundles/bundle.ts'
 import { envOf, type Harness, HOME, requireAccess } from './harness.ts'
 import { HarnessUnfit } from './harness-unfit.ts'
 import type { Level, ModelAccess, Protocol } from './model-access.ts'
+import { momentsBy, type Rule } from './output-mapping.ts'
 
-/** A program that a workspace brings in the images of its tasks, and how it is started. */
+/** A program that a workspace brings, in a bundle or in the images of its tasks, and how it is started. */
 export type Description = {
   id: string
   name: string
@@ -14,6 +16,9 @@ export type Description = {
   command: readonly string[]
   env: Record<string, string>
   files: readonly { path: string; text: string }[]
+  bundle?: SentBundle | undefined
+  /** How its output, a line of JSON each, becomes a trajectory. */
+  output?: readonly Rule[] | undefined
 }
 
 /** Where the instruction stands, besides standard input. */
@@ -21,9 +26,11 @@ const INSTRUCTION_FILE = 'instruction.md'
 
 /** The same as a harness of ours, but that its owner answers for what it says to its model. The gateway looks at it. */
 export function describedHarness(description: Description): Harness {
-  const { id, name, version, protocols, levels, command, env, files } = description
+  const { id, name, version, protocols, levels, command, env, files, bundle, output } = description
   const harness: Harness = {
     ...{ id, name, version, protocols, helpers: [] },
+    ...(bundle && { bundle: sentBundle({ ...bundle, probe: bundle.probe.map(placed) }) }),
+    ...(output && { moments: momentsBy(output) }),
     protocolFor: (model, level) =>
       levels[level] === undefined ? undefined : protocols.find((protocol) => model.protocols.includes(protocol)),
     plan({ instruction }, { mcpServers }, given) {
@@ -45,13 +52,18 @@ export function describedHarness(description: Description): Harness {
   return harness
 }
 
-/** One pass: what is put in is never looked at again. Other braces stay as they are. */
+const PLACES = { home: HOME, instructionFile: `${HOME}/${INSTRUCTION_FILE}`, bundle: BUNDLE, node: NODE }
+
+/** What is known before there is a model. */
+const placed = (text: string): string => filled(text, PLACES)
+
 function filler({ model, baseUrl, token, protocol }: ModelAccess, level: string): (text: string) => string {
-  const values: Record<string, string> = {
-    ...{ model, baseUrl, token, protocol, level, home: HOME, instructionFile: `${HOME}/${INSTRUCTION_FILE}` },
-  }
-  return (text) =>
-    text.replace(/\{([A-Za-z]+)\}/g, (whole, name: string) =>
-      Object.hasOwn(values, name) ? (values[name] ?? whole) : whole,
-    )
+  const values = { model, baseUrl, token, protocol, level, ...PLACES }
+  return (text) => filled(text, values)
 }
+
+/** One pass: what is put in is never looked at again. Other braces stay as they are. */
+const filled = (text: string, values: Record<string, string>): string =>
+  text.replace(/\{([A-Za-z]+)\}/g, (whole, name: string) =>
+    Object.hasOwn(values, name) ? (values[name] ?? whole) : whole,
+  )

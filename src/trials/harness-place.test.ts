@@ -1,7 +1,12 @@
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
+import { create } from 'tar'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { folderNameOf, type Lock, nativeBundle } from '../harnesses/bundles/bundle.ts'
+import { describedHarness } from '../harnesses/described.ts'
 import { envOf, type Harness, type HarnessRun } from '../harnesses/harness.ts'
 import { HarnessUnfit } from '../harnesses/harness-unfit.ts'
 import type { ModelPlace } from './bench.ts'
@@ -23,7 +28,7 @@ const ACCESS: ModelPlace['access'] = {
 /** A program that is installed already. Its script says what it does. */
 function program(name: string, script: string, run: Partial<HarnessRun> = {}): { harness: Harness; folder: string } {
   const folder = join(bench.folder, `bundles-${name}`)
-  const place = join(folder, folderNameOf(name, LOCK), 'program')
+  const place = join(folder, folderNameOf({ id: name, lock: LOCK }), 'program')
   mkdirSync(place, { recursive: true })
   writeFileSync(join(place, 'run'), script)
   chmodSync(join(place, 'run'), 0o555)
@@ -104,6 +109,46 @@ test.each([
   const port = { port: 31_281, onConnection }
   const record = await bench.run(task, harness, 'workspace', { model: model({ port }), bundles: { folder } })
   expect(record).toMatchObject({ state: 'errored', class: 'operator_error', reward: null, steps: [] })
+  expect(record.error).toContain(message)
+  expect(onConnection).not.toHaveBeenCalled()
+})
+
+/** A program of this machine, changed in its header. */
+function changed(bytes: Buffer, change: (copy: Buffer) => void): Buffer {
+  const copy = Buffer.from(bytes)
+  change(copy)
+  return copy
+}
+
+const TRUE = readFileSync('/bin/true')
+const LOADER = TRUE.indexOf('/lib64/ld-linux')
+const toMusl = (copy: Buffer) =>
+  void copy.fill('/lib/ld-musl-x86_64.so.1', LOADER, LOADER + 28).fill(0, LOADER + 24, LOADER + 28)
+
+test.skipIf(process.arch !== 'x64').each<[string, Buffer | null, string]>([
+  ['is of another machine', changed(TRUE, (copy) => void copy.writeUInt16LE(183, 18)), 'made for ARM 64, and this'],
+  ['needs another C library', changed(TRUE, toMusl), 'It needs /lib/ld-musl-x86_64.so.1 in the image'],
+  ['needs a language that the image has not', Buffer.from('#!/usr/bin/env python9\n'), 'needs /usr/bin/env python9 in'],
+  ['is none', Buffer.from('hello'), 'neither a program for Linux nor a script'],
+  ['is broken off', TRUE.subarray(0, 60), 'neither a program'],
+  ['is not there', null, 'no such file in the bundle'],
+])('what a workspace sent and %s is an error of the operator, which says so', async (name, bytes, message) => {
+  const place = join(bench.folder, `sent-${name}`)
+  mkdirSync(place)
+  if (bytes) writeFileSync(join(place, 'run'), bytes)
+  else writeFileSync(join(place, 'other'), '')
+  const archive = await buffer(create({ gzip: true, cwd: place }, ['.']))
+  const digest = `sha256:${createHash('sha256').update(archive).digest('hex')}`
+  const harness = describedHarness({
+    ...{ id: 'custom/a', name: 'Own', version: '1', protocols: ['openai-chat'], levels: {}, env: {}, files: [] },
+    ...{ command: ['{bundle}/run'], bundle: { digest, node: false, probe: ['{bundle}/run'] } },
+  })
+  const onConnection = vi.fn<() => void>()
+  const record = await bench.run(writeTask(join(bench.folder, `task-${name}`)), harness, 'workspace', {
+    model: model({ port: { port: 31_281, onConnection } }),
+    bundles: { folder: join(bench.folder, 'sent-bundles'), openSent: async () => Readable.from([archive]) },
+  })
+  expect(record).toMatchObject({ state: 'errored', class: 'operator_error', steps: [] })
   expect(record.error).toContain(message)
   expect(onConnection).not.toHaveBeenCalled()
 })

@@ -1,5 +1,8 @@
+import { join } from 'node:path'
 import type { Step } from '../harbor/task.ts'
+import type { Bundle } from '../harnesses/bundles/bundle.ts'
 import { install } from '../harnesses/bundles/install.ts'
+import { programNeeds } from '../harnesses/bundles/program-needs.ts'
 import { HARNESS_FOLDER, type HarnessRun, HOME, type Kit } from '../harnesses/harness.ts'
 import { HarnessUnfit } from '../harnesses/harness-unfit.ts'
 import type { Insert, Mount } from '../sandboxes/sandbox.ts'
@@ -39,8 +42,8 @@ export async function installFor(request: TrialRequest): Promise<Mount[]> {
   for (const step of task.steps) runOf(request, step)
   if (!harness.bundle) return []
   if (!bundles) throw new HarnessUnfit(`There is no place in which ${harness.name} could be installed.`)
-  const { folder, onProgress = () => {} } = bundles
-  const installed = await install(harness.bundle, { folder, signal, onProgress })
+  const { onProgress = () => {} } = bundles
+  const installed = await install(harness.bundle, { ...bundles, signal, onProgress })
   return installed.map(({ source, target }) => ({ kind: 'folder' as const, source, target, readOnly: true }))
 }
 
@@ -63,11 +66,19 @@ export async function requireFit(bench: Bench, around: Surroundings): Promise<vo
   bench.removeLater(sandbox)
   if (exit.code !== 0) {
     const how = exit.limit ?? `code ${exit.code}`
-    throw new HarnessUnfit(
-      `${harness.name} does not run in the image of this task (${how}): it needs Linux with glibc, on the architecture of this machine.`,
-    )
+    const needs = await needsOf(harness.bundle, bench.mounts)
+    throw new HarnessUnfit(`${harness.name} does not run in the image of this task (${how}). ${needs}`)
   }
   fitting.add(pair)
+}
+
+/** Of programs that we chose ourselves it is known. */
+async function needsOf({ parts, probe: [program = ''] }: Bundle, mounts: Mount[]): Promise<string> {
+  if (parts.every((part) => 'lock' in part)) return 'It needs Linux with glibc, on the architecture of this machine.'
+  for (const mount of mounts)
+    if (mount.kind === 'folder' && program.startsWith(`${mount.target}/`))
+      return programNeeds(join(mount.source, program.slice(mount.target.length)))
+  return `${program} is not in its bundle; the image would have to have it.`
 }
 
 const PROBE_OUTPUT_BYTES = 10_000

@@ -35,6 +35,9 @@ export type ArtifactRecord = {
   error: string | null
 }
 
+/** What the agent's sandbox may use. Null: as much as there is. */
+export type TrialResources = { cpus: number | null; memoryMb: number | null; diskMb: number | null }
+
 /** How a service beside the agent's ended. Null: it lived until the trial was over. */
 export type SidecarRecord = { name: string; exit: Exit | null }
 
@@ -66,6 +69,8 @@ export type TrialRecord = {
   timings: Timings
   isolation: string
   base: 'image' | 'host-base'
+  /** Null: it never came to a sandbox. */
+  resources: TrialResources | null
   verifyMode: VerifyMode
   steps: StepRecord[]
   sidecars: SidecarRecord[]

@@ -7,11 +7,11 @@ import type { Taken } from './artifacts.ts'
 import type { Bench, TrialRequest } from './bench.ts'
 import { installFor, requireFit } from './harness-place.ts'
 import { NeverReady } from './health.ts'
-import { agentSeconds } from './limits.ts'
+import { agentSeconds, mainLimits } from './limits.ts'
 import { modeFor, modesOf } from './modes.ts'
 import { goesOn, trialOutcome } from './outcome.ts'
 import { keepPatch } from './patch.ts'
-import type { StepRecord, TrialRecord } from './record.ts'
+import type { StepRecord, TrialRecord, TrialResources } from './record.ts'
 import { openScratch } from './scratch.ts'
 import { sidecarRecords } from './sidecars.ts'
 import { runStep, takeFromSidecars, withArtifacts } from './step.ts'
@@ -40,11 +40,18 @@ export async function runThrough(provider: Provider, asked: TrialRequest): Promi
     isolation: capabilities.isolation,
     verifyMode: request.verifyMode,
     base: [...trial.images.values()].some(({ main }) => main.base === 'host-base') ? 'host-base' : 'image',
+    resources: resourcesOf(trial.around),
     steps: trial.steps,
     sidecars: sidecarRecords(trial.around?.sidecars ?? []),
     timings: trial.timings.soFar(),
     ...verdict,
   }
+}
+
+function resourcesOf(around: Surroundings | undefined): TrialResources | null {
+  if (!around) return null
+  const { cpus, memoryMb, diskMb } = mainLimits(around.environment.resources, around.main)
+  return { cpus, memoryMb, diskMb }
 }
 
 type Trial = {

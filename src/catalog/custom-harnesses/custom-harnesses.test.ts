@@ -1,12 +1,20 @@
+import { createHash } from 'node:crypto'
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
+import { create } from 'tar'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { z } from 'zod'
 import { type TestApp, testApp } from '../../../test/support/app.ts'
 import { type Comparing, comparing, QUICK, scriptedEngine } from '../../../test/support/comparisons.ts'
 import { inBenchmark } from '../../comparisons/schema.ts'
 import { createCredential } from '../../credentials/schema.ts'
+import { createKey } from '../../workspaces/schema.ts'
 import { findChosenHarness } from '../harnesses.ts'
 import { addModel } from '../schema.ts'
-import { addHarness, listHarnesses, type NewHarness, removeHarness } from './schema.ts'
+import { openBundle, sweepBundles } from './bundles.ts'
+import { addHarness, listHarnesses, type NewHarness, removeHarness, sendBundle } from './schema.ts'
 
 let app: TestApp
 let lab: Comparing
@@ -104,6 +112,89 @@ test('it is compared in the version that was chosen, and cannot be removed meanw
   const { rows } = await app.database.pool.query('select id from workspaces where login = $1', ['local'])
   const chosen = await findChosenHarness(app.database.db, rows[0].id, { id: body.id, version: '1.0' })
   expect(chosen).toMatchObject({ id: body.id, version: '1.0' })
+})
+
+/** A program, as a folder that was packed. */
+async function packed(
+  make: (place: string) => void = (place) => writeFileSync(join(place, 'run'), `${Math.random()}`),
+) {
+  const place = mkdtempSync(join(tmpdir(), 'assay-bundle-'))
+  make(place)
+  const bytes = await buffer(create({ gzip: true, cwd: place }, ['.']))
+  rmSync(place, { recursive: true })
+  return bytes
+}
+const send = (upload: Uint8Array, more: object = {}) => app.call(sendBundle, { upload, ...more })
+const withBundle = (digest: string) => wish({ bundle: { digest, probe: ['{bundle}/run', '--version'] } })
+
+test('a program is sent once, named by its digest, and found again by whoever runs trials', async () => {
+  const bytes = await packed()
+  const digest = `sha256:${createHash('sha256').update(bytes).digest('hex')}`
+  const { status, body } = await send(bytes)
+  expect([status, body]).toEqual([201, { digest, bytes: bytes.length, files: 1, unpackedBytes: expect.any(Number) }])
+  expect(await send(bytes)).toMatchObject({ status: 200, body })
+  const harness = withBundle(digest)
+  expect(await add(harness)).toMatchObject({ status: 201, body: { bundle: { digest, node: false } } })
+  const { rows } = await app.database.pool.query('select id from workspaces where login = $1', ['local'])
+  const tools = { db: app.database.db, blobs: app.tools.blobs }
+  const opened = await openBundle(tools, rows[0].id, digest)
+  expect(opened && (await buffer(opened))).toEqual(bytes)
+  const chosen = await findChosenHarness(tools.db, rows[0].id, { id: harness.id, version: '1.0' })
+  expect(chosen?.bundle).toMatchObject({ parts: [{ digest }], probe: ['/assay/bundle/run', '--version'] })
+})
+
+test('of what was sent nothing can be named by another workspace, or once it is gone', async () => {
+  const { body } = await send(await packed())
+  const other = await app.otherWorkspace('bundle-neighbour')
+  const params = { org: other.login }
+  const refused = { status: 422, body: { code: 'bundle_missing' } }
+  expect(await app.call(addHarness, { params, key: other.key, body: withBundle(body.digest) })).toMatchObject(refused)
+  expect(await add(withBundle(`sha256:${'0'.repeat(64)}`))).toMatchObject(refused)
+
+  const tools = { db: app.database.db, blobs: app.tools.blobs }
+  const { body: used } = await send(await packed())
+  await add(withBundle(used.digest))
+  await app.database.pool.query("update harness_bundles set used_at = now() - interval '2 days'")
+  const { rows: before } = await app.database.pool.query('select blob from harness_bundles where digest = $1', [
+    body.digest,
+  ])
+  await sweepBundles(tools)
+  expect(await add(withBundle(body.digest))).toMatchObject(refused)
+  expect(await tools.blobs.find(before[0].blob)).toBeUndefined()
+  expect(await add(withBundle(used.digest))).toMatchObject({ status: 201 })
+})
+
+test.each<[string, (place: string) => void]>([
+  ['a link that leads out', (place) => symlinkSync('../x', join(place, 'link'))],
+  ['nothing', () => {}],
+])('an archive with %s is refused, and nothing is kept', async (_, make) => {
+  expect(await send(await packed(make))).toMatchObject({ status: 422, body: { code: 'bundle_refused' } })
+})
+
+test('who may not, or sends something else, is told so', async () => {
+  const bytes = await packed()
+  expect(await send(bytes, { key: null })).toMatchObject({ status: 401 })
+  const { body: reader } = await app.call(createKey, { body: { name: 'writer', permission: 'write' } })
+  expect(await send(bytes, { key: reader.key })).toMatchObject({ status: 403 })
+  expect(await send(bytes, { params: { org: 'nobody' } })).toMatchObject({ status: 404 })
+  expect(await send(Buffer.from('hello'))).toMatchObject({ status: 400, body: { code: 'malformed_body' } })
+  expect(await send(bytes, { headers: { 'content-type': 'text/plain' } })).toMatchObject({ status: 415 })
+  expect(await send(Buffer.alloc(256 * 1024 * 1024 + 1))).toMatchObject({ status: 413 })
+})
+
+test.each<[object, string]>([
+  [{ bundle: { digest: 'sha256:1', probe: ['x'] } }, '/bundle/digest'],
+  [{ bundle: { digest: `sha256:${'0'.repeat(64)}`, probe: [] } }, '/bundle/probe'],
+  [{ output: [] }, '/output'],
+  [{ output: [{ tells: 'message' }] }, '/output/0/text'],
+  [{ output: [{ tells: 'message', text: 'a..b' }] }, '/output/0/text'],
+  [{ output: [{ tells: 'message', text: 'a.b.c.d.e.f.g.h.i' }] }, '/output/0/text'],
+  [{ output: [{ tells: 'song' }] }, '/output/0'],
+  [{ output: [{ tells: 'turn', when: { a: 1, b: 1, c: 1, d: 1, e: 1, f: 1 } }] }, '/output/0/when'],
+])('%j is refused', async (over, pointer) => {
+  const { status, body } = await add(wish(over))
+  expect(status).toBe(422)
+  expect(body.errors[0].pointer).toContain(pointer)
 })
 
 test('another workspace has neither the harness nor its name', async () => {

@@ -1,15 +1,18 @@
 import { isDeepStrictEqual } from 'node:util'
 import { describedHarness } from '../../harnesses/described.ts'
 import type { Harness } from '../../harnesses/harness.ts'
+import type { Blobs } from '../../platform/blobs/blob.ts'
 import { type Db, transact } from '../../platform/db/db.ts'
 import { type Page, paged } from '../../platform/http/page.ts'
 import { newId } from '../../platform/ids.ts'
 import { notFound, Problem } from '../../platform/problem.ts'
 import { type By, record } from '../../workspaces/audit.ts'
+import { requireBundle } from './bundles.ts'
 import { type CustomHarness, harnessExists, harnessInUse, harnessNameSpent, type NewHarness } from './schema.ts'
 import * as rows from './sql.ts'
 
 export type HarnessTools = {
+  blobs: Blobs
   /** Whether something that is not over yet works with it. */
   isHarnessInUse: (db: Db, workspaceId: string, id: string) => Promise<boolean>
 }
@@ -17,7 +20,7 @@ export type HarnessTools = {
 type Added = { kind: 'added' | 'same'; harness: CustomHarness }
 
 /** A version never changes. */
-export function addHarness(db: Db, by: By, wish: NewHarness): Promise<Added> {
+export function addHarness({ blobs }: HarnessTools, db: Db, by: By, wish: NewHarness): Promise<Added> {
   const slug = slugOf(wish.id)
   return transact(db, async (tx) => {
     await rows.lockSlug(tx, by.workspaceId, slug)
@@ -27,6 +30,7 @@ export function addHarness(db: Db, by: By, wish: NewHarness): Promise<Added> {
     if (before && !isDeepStrictEqual(before.description, wish))
       throw new Problem(harnessExists, `${wish.id} ${wish.version} is there, and is another.`)
     if (before) return { kind: 'same', harness: shown(before) }
+    if (wish.bundle) await requireBundle({ db: tx, blobs }, by.workspaceId, wish.bundle.digest)
     const fresh = { id: newId(), workspace_id: by.workspaceId, slug, version: wish.version }
     const row = await rows.insertHarness(tx, fresh, wish)
     await record(tx, { ...by, action: 'harness.added', subject: wish.id, detail: { version: wish.version } })

@@ -5,12 +5,41 @@ import { pageQuery } from '../../platform/http/page.ts'
 import type { ProblemKind } from '../../platform/problem.ts'
 
 const TEMPLATE =
-  '`{model}`, `{baseUrl}`, `{token}`, `{protocol}`, `{level}`, `{home}` and `{instructionFile}` are filled in.'
+  '`{model}`, `{baseUrl}`, `{token}`, `{protocol}`, `{level}`, `{home}`, `{instructionFile}`, `{bundle}` and `{node}` are filled in.'
+
+const BUNDLE_BYTES_MAX = 256 * 1024 * 1024
+const DIGEST = /^sha256:[0-9a-f]{64}$/
 
 const path = z
   .string()
   .max(200)
   .regex(/^(?!instruction\.md$)(?!.*(?:^|\/)\.{1,2}(?:\/|$))[A-Za-z0-9._-]+(?:\/[A-Za-z0-9._-]+)*$/)
+
+const Path = z
+  .string()
+  .max(200)
+  .regex(/^[A-Za-z0-9_$-]+(?:\.[A-Za-z0-9_$-]+){0,7}$/)
+  .describe('Names of members, with dots between them.')
+
+const Condition = z
+  .record(Path, z.union([z.string().max(200), z.number(), z.boolean()]))
+  .refine((condition) => Object.keys(condition).length <= 5, 'at most five')
+  .default({})
+
+const rule = {
+  when: Condition.describe('What stands at some paths of a line. All must be so.'),
+  each: Path.optional().describe('A list in the line. The rule speaks of its members then, one by one.'),
+  where: Condition.describe('The same of what the rule speaks of.'),
+}
+
+const Rule = z
+  .discriminatedUnion('tells', [
+    z.strictObject({ ...rule, tells: z.enum(['message', 'thought']), text: Path }),
+    z.strictObject({ ...rule, tells: z.literal('call'), id: Path, name: Path, arguments: Path.optional() }),
+    z.strictObject({ ...rule, tells: z.literal('result'), id: Path, text: Path }),
+    z.strictObject({ ...rule, tells: z.literal('turn') }),
+  ])
+  .meta({ id: 'OutputRule' })
 
 const fields = {
   id: z.string().regex(/^custom\/[a-z0-9][a-z0-9._-]{0,62}$/),
@@ -27,13 +56,33 @@ const fields = {
     .array(z.string().max(4000))
     .min(1)
     .max(100)
-    .describe(`A program of the image and its arguments. ${TEMPLATE}`),
+    .describe(`A program of the bundle or the image, and its arguments. ${TEMPLATE}`),
   env: z.record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,99}$/), z.string().max(4000)).default({}),
   files: z
     .array(z.strictObject({ path, text: z.string().max(100_000) }))
     .max(50)
     .default([])
     .describe('Below its HOME.'),
+  bundle: z
+    .strictObject({
+      digest: z.string().regex(DIGEST).describe('Of an archive that was sent before.'),
+      node: z.boolean().default(false).describe('Whether it needs Node 22, which is at `{node}` then.'),
+      probe: z
+        .array(z.string().max(1000))
+        .min(1)
+        .max(20)
+        .describe(
+          'A command that ends with 0 where the program runs. It is tried in an image before anything is spent.',
+        ),
+    })
+    .optional()
+    .describe('Its program. It is at `{bundle}`, for reading only.'),
+  output: z
+    .array(Rule)
+    .min(1)
+    .max(50)
+    .optional()
+    .describe('How the lines of its output that are JSON objects become a trajectory. Without it there is none.'),
 }
 
 export const NewHarness = z.strictObject(fields)
@@ -63,6 +112,41 @@ export const harnessInUse = {
   meaning: 'A comparison that is not over yet works with it. Wait for its end, or cancel it.',
 } as const satisfies ProblemKind
 
+export const bundleRefused = {
+  code: 'bundle_refused',
+  status: 422,
+  title: 'This archive is not unpacked',
+  meaning: 'It is damaged, too large, or has paths, links or files that no program needs. `detail` names the entry.',
+} as const satisfies ProblemKind
+
+export const bundleMissing = {
+  code: 'bundle_missing',
+  status: 422,
+  title: 'There is no such bundle',
+  meaning: 'Send the archive first. One that no harness names goes after a day.',
+} as const satisfies ProblemKind
+
+export const SentBundle = z
+  .object({
+    digest: z.string().regex(DIGEST).describe('Of the archive as it was sent. Descriptions of harnesses name it.'),
+    bytes: z.number().int(),
+    files: z.number().int().describe('Folders among them.'),
+    unpackedBytes: z.number().int(),
+  })
+  .meta({ id: 'SentBundle' })
+export type SentBundle = z.infer<typeof SentBundle>
+
+export const sendBundle = endpoint({
+  id: 'sendBundle',
+  method: 'POST',
+  path: '/api/orgs/{org}/harnesses/bundles',
+  summary: 'Send the program of a harness: a gzipped tar archive. Nothing in it is run until a trial does',
+  access: 'admin',
+  upload: { mediaType: 'application/gzip', bytesMax: BUNDLE_BYTES_MAX },
+  answers: { 200: SentBundle, 201: SentBundle },
+  problems: [bundleRefused],
+})
+
 export const addHarness = endpoint({
   id: 'addHarness',
   method: 'POST',
@@ -81,7 +165,7 @@ export const addHarness = endpoint({
     files: [],
   },
   answers: { 200: CustomHarness, 201: CustomHarness },
-  problems: [harnessExists, harnessNameSpent],
+  problems: [harnessExists, harnessNameSpent, bundleMissing],
   creates: true,
 })
 

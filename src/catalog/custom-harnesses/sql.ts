@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { type Db, lock } from '../../platform/db/db.ts'
 import { beyond } from '../../platform/db/newest-first.ts'
 import type { Page } from '../../platform/http/page.ts'
-import type { NewHarness } from './schema.ts'
+import type { NewHarness, SentBundle } from './schema.ts'
 
 /** Until the end of the transaction nobody else adds or removes a harness of this name. */
 export const lockSlug = (tx: Db, workspaceId: string, slug: string) => lock(tx, `custom harness ${workspaceId} ${slug}`)
@@ -59,3 +59,42 @@ export const removeVersions = (tx: Db, workspaceId: string, slug: string) =>
     .where('workspace_id', '=', workspaceId)
     .where('slug', '=', slug)
     .execute()
+
+type Bundle = SentBundle & { blob: string }
+
+/** From now on it is wanted: whoever looks for what is not, waits for this and then finds it. */
+export const noteBundle = (tx: Db, workspaceId: string, { unpackedBytes, ...bundle }: Bundle) =>
+  tx
+    .insertInto('harness_bundles')
+    .values({ workspace_id: workspaceId, unpacked_bytes: unpackedBytes, ...bundle })
+    .onConflict((conflict) => conflict.columns(['workspace_id', 'digest']).doUpdateSet({ used_at: sql<Date>`now()` }))
+    .execute()
+
+export const useBundle = async (tx: Db, workspaceId: string, digest: string): Promise<string | undefined> =>
+  (
+    await tx
+      .updateTable('harness_bundles')
+      .set({ used_at: sql<Date>`now()` })
+      .where('workspace_id', '=', workspaceId)
+      .where('digest', '=', digest)
+      .returning('blob')
+      .executeTakeFirst()
+  )?.blob
+
+const UNUSED = sql<boolean>`used_at < now() - interval '1 day' and not exists (
+  select from custom_harnesses where custom_harnesses.workspace_id = harness_bundles.workspace_id
+    and custom_harnesses.description -> 'bundle' ->> 'digest' = harness_bundles.digest)`
+
+export const listUnusedBundles = (db: Db, limit: number) =>
+  db.selectFrom('harness_bundles').select(['workspace_id', 'digest']).where(UNUSED).limit(limit).execute()
+
+export const deleteUnusedBundle = async (tx: Db, { workspace_id, digest }: { workspace_id: string; digest: string }) =>
+  (
+    await tx
+      .deleteFrom('harness_bundles')
+      .where('workspace_id', '=', workspace_id)
+      .where('digest', '=', digest)
+      .where(UNUSED)
+      .returning('blob')
+      .executeTakeFirst()
+  )?.blob

@@ -23,17 +23,20 @@ export type Lock = {
   tarballs: Tarball[]
 }
 
+/** What a bundle is made of: archives of the registry by their lock, or one that a workspace has sent, by its digest. */
+export type Part = { id: string; target: string } & ({ lock: Lock } | { digest: string })
+
 /** Programs of others. Installed once on this machine, shown read-only to sandboxes, and never passed on. */
 export type Bundle = {
-  parts: { id: string; lock: Lock; target: string }[]
+  parts: Part[]
   /** Ends with 0 where the bundle fits: the image's architecture and its C library. */
   probe: string[]
 }
 
-const BUNDLE = '/assay/bundle'
+export const BUNDLE = '/assay/bundle'
 const NODE_TARGET = '/assay/node'
 /** Not the newest: with it one of the programs takes seven times the memory. */
-const NODE = `${NODE_TARGET}/program/bin/node`
+export const NODE = `${NODE_TARGET}/program/bin/node`
 
 /** A program that brings all it needs. The path is inside its bundle. */
 export const nativeBundle = (id: string, lock: Lock, program: string): Bundle => ({
@@ -50,6 +53,18 @@ export const nodeBundle = (id: string, lock: Lock): Bundle => ({
   probe: [NODE, '--version'],
 })
 
+/** A program that a workspace has sent, with our Node if it wants one. */
+export const sentBundle = ({ digest, node: withNode, probe }: SentBundle): Bundle => ({
+  parts: [
+    { id: 'sent', digest, target: BUNDLE },
+    ...(withNode ? [{ id: 'node', lock: node, target: NODE_TARGET }] : []),
+  ],
+  probe,
+})
+
+/** By the digest of its archive. The probe is a command that ends with 0 where the program runs. */
+export type SentBundle = { digest: string; node: boolean; probe: string[] }
+
 export const onNode = (script: string): string[] => [NODE, `${BUNDLE}/${script}`]
 
 export const tarballsFor = ({ tarballs }: Lock, cpu: string = arch): Tarball[] =>
@@ -58,7 +73,10 @@ export const tarballsFor = ({ tarballs }: Lock, cpu: string = arch): Tarball[] =
 const DIGEST_LENGTH = 12
 
 /** The name of the folder that it is installed in: another version, or other archives, are another folder. */
-export function folderNameOf(id: string, lock: Lock): string {
+export function folderNameOf(part: { id: string } & ({ lock: Lock } | { digest: string })): string {
+  // All of it: whoever sends archives must not be able to make two that look alike.
+  if ('digest' in part) return `${part.id}-${part.digest.replace(/^sha256:/, '')}`
+  const { id, lock } = part
   const digest = createHash('sha256').update(JSON.stringify(tarballsFor(lock)))
   return `${id}-${lock.version}-${digest.digest('hex').slice(0, DIGEST_LENGTH)}`
 }

@@ -1,4 +1,5 @@
-import { createHash } from 'node:crypto'
+import { execFileSync } from 'node:child_process'
+import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import {
   mkdirSync,
@@ -14,10 +15,12 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
 import { create } from 'tar'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { HarnessUnfit } from '../harness-unfit.ts'
-import { type Bundle, type Lock, nativeBundle } from './bundle.ts'
+import { type Bundle, type Lock, nativeBundle, sentBundle } from './bundle.ts'
 import { install, isInstalled } from './install.ts'
 
 const NAME = '@made-up/program'
@@ -119,6 +122,53 @@ test('what dead processes left is taken away, and their turns are over', async (
   symlinkSync('999999-1', `${place}.lock`)
   expect(await install(wanted, options())).toEqual([part])
   expect(whatIsThere()).toHaveLength(1)
+})
+
+/** As a workspace sends it. */
+async function sent(make: (place: string) => void, more: object = {}): Promise<{ wanted: Bundle; bytes: Buffer }> {
+  const place = join(folder, 'sent')
+  mkdirSync(place)
+  make(place)
+  const bytes = await buffer(create({ gzip: true, cwd: place, ...more }, ['.']))
+  const digest = `sha256:${createHash('sha256').update(bytes).digest('hex')}`
+  return { wanted: sentBundle({ digest, node: false, probe: ['/assay/bundle/bin/run'] }), bytes }
+}
+
+test('what a workspace has sent is unpacked once, with its links, for reading and running only', async () => {
+  const { wanted, bytes } = await sent((place) => {
+    mkdirSync(join(place, 'bin'))
+    writeFileSync(join(place, 'bin/run'), '#!/bin/sh\n')
+    symlinkSync('bin/run', join(place, 'start'))
+  })
+  const openSent = vi.fn(async (): Promise<Readable | undefined> => Readable.from([bytes]))
+  const [part] = await install(wanted, { ...options(), openSent })
+  const { source = '', target } = part ?? {}
+  expect(target).toBe('/assay/bundle')
+  expect(
+    [statSync(join(source, 'bin')).mode, statSync(join(source, 'start')).mode].map((mode) => mode & 0o777),
+  ).toEqual([0o555, 0o555])
+  expect(await install(wanted, { ...options(), openSent })).toEqual([part])
+  expect(openSent).toHaveBeenCalledOnce()
+})
+
+test.each<[string, (place: string) => void]>([
+  ['a link that leads out', (place) => symlinkSync('../../etc/passwd', join(place, 'x'))],
+  ['a link that leads anywhere', (place) => symlinkSync('/etc/passwd', join(place, 'x'))],
+  ['a pipe', (place) => void execFileSync('mkfifo', [join(place, 'x')])],
+])('one with %s is not unpacked, and nothing is left', async (_, make) => {
+  const { wanted, bytes } = await sent(make)
+  const openSent = async () => Readable.from([bytes])
+  await expect(install(wanted, { ...options(), openSent })).rejects.toThrow(HarnessUnfit)
+  expect(whatIsThere()).toEqual([])
+})
+
+test('one that is gone, or breaks off on its way, is not installed', async () => {
+  const { wanted, bytes } = await sent((place) => writeFileSync(join(place, 'run'), randomBytes(100_000)))
+  await expect(install(wanted, options())).rejects.toThrow(HarnessUnfit)
+  await expect(install(wanted, { ...options(), openSent: async () => undefined })).rejects.toThrow('is not there')
+  const half = async () => Readable.from([bytes.subarray(0, bytes.length / 2)])
+  await expect(install(wanted, { ...options(), openSent: half })).rejects.toThrow(HarnessUnfit)
+  expect(whatIsThere()).toEqual([])
 })
 
 test('who is told to stop stops, and leaves nothing', async () => {

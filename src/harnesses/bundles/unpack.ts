@@ -1,3 +1,4 @@
+import type { Dirent } from 'node:fs'
 import { chmod, mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { extract } from 'tar'
@@ -12,19 +13,21 @@ export async function unpack(tarballs: Tarball[], files: Map<string, string>, tr
     await mkdir(cwd, { recursive: true })
     await extract({ file, cwd, strip: 1, preserveOwner: false })
   }
-  // The folder itself stays its owner's to move.
-  for (const entry of await readdir(tree)) await seal(join(tree, entry))
+  await seal(tree)
 }
 
-/** Some archives hold programs that are not marked as such. */
-async function seal(path: string): Promise<void> {
-  const entries = await readdir(path, { withFileTypes: true })
-  await Promise.all(
-    entries.map((entry) => {
-      const inner = join(path, entry.name)
-      if (entry.isDirectory()) return seal(inner)
-      return entry.isFile() ? chmod(inner, 0o555) : undefined
-    }),
-  )
+/** Everyone may read and run what is in it, and nobody change it. The folder itself stays its owner's to move. */
+export async function seal(tree: string): Promise<void> {
+  for (const entry of await readdir(tree, { withFileTypes: true })) await sealEntry(tree, entry)
+}
+
+/** Some archives hold programs that are not marked as such. A link is what it leads to. */
+async function sealEntry(folder: string, entry: Dirent): Promise<void> {
+  const path = join(folder, entry.name)
+  if (entry.isSymbolicLink()) return
+  if (entry.isDirectory()) {
+    const entries = await readdir(path, { withFileTypes: true })
+    await Promise.all(entries.map((inner) => sealEntry(path, inner)))
+  }
   await chmod(path, 0o555)
 }

@@ -5,7 +5,7 @@ import type { ScriptInput } from '../../../samples/provider/script.ts'
 import { hasPart, isLongRun, requiredParts } from '../../../test/support/parts.ts'
 import type { Usage } from '../../gateway/wire.ts'
 import { openWorkbench, type SandboxName, taskToml, writeTask } from '../../trials/testing/workbench.ts'
-import { install } from '../bundles/install.ts'
+import { type Installing, install } from '../bundles/install.ts'
 import type { Harness } from '../harness.ts'
 import { HarnessUnfit } from '../harness-unfit.ts'
 import { bundlesFolder, KEY, type ModelBench, openModelBench, type Saying } from './model-bench.ts'
@@ -18,6 +18,8 @@ export type Promised = {
   sayings: [Saying, ...Saying[]]
   /** Whether some of it is tried each time, and not in the long run only. */
   isTriedAlways?: boolean
+  /** Of one that a workspace has sent. */
+  openSent?: Installing['openSent']
 }
 
 /** What every harness promises, seen with the real program in a real sandbox, through the real gateway. */
@@ -57,8 +59,8 @@ const NEVER_ENDS: ScriptInput = {
 /** What a few calls cost. */
 const SMALL_BUDGET_MICROS = 700_000
 
-function inSandbox(harness: Harness, { sayings }: Promised, sandbox: SandboxName): void {
-  const tools = openTools(harness, sandbox)
+function inSandbox(harness: Harness, { sayings, openSent }: Promised, sandbox: SandboxName): void {
+  const tools = openTools(harness, sandbox, openSent)
   const [first] = sayings
   const share = isLongRun() && sandbox === 'bwrap' ? sayings : sayings.slice(0, 1)
 
@@ -131,7 +133,7 @@ type Wish = { seconds?: number; budgetMicros?: number; toml?: Parameters<typeof 
 
 const SECONDS = 120
 
-function openTools(harness: Harness, sandbox: SandboxName) {
+function openTools(harness: Harness, sandbox: SandboxName, openSent: Installing['openSent']) {
   let models: ModelBench
   let bench: Awaited<ReturnType<typeof openWorkbench>>
   let trouble: Error | undefined
@@ -142,7 +144,8 @@ function openTools(harness: Harness, sandbox: SandboxName) {
     bench = await openWorkbench(sandbox)
     const folder = await bundlesFolder()
     const signal = AbortSignal.timeout(INSTALL_MS)
-    if (harness.bundle) trouble = await install(harness.bundle, { folder, signal, onProgress }).then(nothing, asTrouble)
+    const options = { folder, signal, onProgress, ...(openSent && { openSent }) }
+    if (harness.bundle) trouble = await install(harness.bundle, options).then(nothing, asTrouble)
   }, INSTALL_MS * 2)
   // A registry that cannot be reached says nothing about a harness.
   beforeEach(({ skip }) => {
@@ -161,7 +164,7 @@ function openTools(harness: Harness, sandbox: SandboxName) {
       'instruction.md': 'Write the word hello to /app/hello.txt.\n',
     })
     const { place: model, totals } = await models.open(harness, saying, script, wish.budgetMicros ?? null)
-    const bundles = { folder: await bundlesFolder() }
+    const bundles = { folder: await bundlesFolder(), ...(openSent && { openSent }) }
     const record = await bench.run(task, harness, 'workspace', { isProven: true, outputFolder: folder, model, bundles })
     return { record, totals: await totals(), calls: models.provider.calls(), folder }
   }

@@ -22,7 +22,7 @@ export const KEY = 'sk-canary-7f3a9c51d0e84b26'
 export type Saying = { protocol: Protocol; model: string; level: Level; wireLevel: WireLevel }
 
 const PRICES = { input: 3, output: 15, cacheRead: 0.3, cacheWrite5m: 3.75, cacheWrite1h: 6 }
-const RETRY = { triesMax: 4, totalMs: 20_000, firstMs: 10, pauseMaxMs: 5_000 }
+const RETRY = { triesMax: 4, totalMs: 20_000, firstMs: 10, pauseMaxMs: 5_000, quietMs: 100 }
 const SIZES = { contextTokens: 200_000, outputTokens: 32_000 }
 
 /** The gateway between sandboxes and a provider that does what a script says. */
