@@ -4,6 +4,7 @@ import { LEVELS, PROTOCOLS } from '../src/harnesses/model-access.ts'
 import { call } from '../src/platform/http/client.ts'
 import { WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
+import { addBodiesCommand } from './models-bodies.ts'
 import { listAll, openService } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
 import { moment, printTable } from './table.ts'
@@ -25,7 +26,10 @@ type AddFlags = {
 }
 
 export function addModelsCommands(assay: Command, shell: Shell): void {
-  const models = assay.command('models').description('Models of your own').helpCommand(false)
+  const models = assay
+    .command('models')
+    .description('Models of your own, and what is kept of what is said to models')
+    .helpCommand(false)
   withExample(
     models
       .command('list')
@@ -61,6 +65,7 @@ export function addModelsCommands(assay: Command, shell: Shell): void {
       .action((catalogId: string, _flags: object, command: Command) => remove(shell, command, catalogId)),
     'assay models remove custom/house',
   )
+  addBodiesCommand(models, shell)
 }
 
 const contract = () => import('../src/catalog/schema.ts')

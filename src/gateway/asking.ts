@@ -18,6 +18,8 @@ import type { Watch } from './watch.ts'
 import type { Operation, Wire } from './wire.ts'
 
 export type ProxyTools = {
+  /** This gateway, among others on the same ledger. */
+  gatewayId: string
   ledger: Ledger
   openStream: OpenStream
   /** The real key, as it is now. Undefined: there is none any more. */
@@ -55,4 +57,11 @@ export type Asking = {
 }
 
 /** What is sent on, and what it may cost. */
-export type Prepared = { call: NewCall; sent: UpstreamRequest; estimate: Estimate; record?: CallRecord | undefined }
+export type Prepared = {
+  call: NewCall
+  /** Nothing that is kept may have it. */
+  key: string
+  sent: UpstreamRequest
+  estimate: Estimate
+  record?: CallRecord | undefined
+}

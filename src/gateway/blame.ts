@@ -1,5 +1,6 @@
 import { targetUrl } from '../credentials/target.ts'
 import type { Asking, Prepared, ProxyTools } from './asking.ts'
+import { crowd } from './crowd.ts'
 import { failureKind } from './failure.ts'
 import type { FailureKind } from './ledger.ts'
 import { type Heard, listenIn } from './listen-in.ts'
@@ -11,7 +12,9 @@ import type { Watch } from './watch.ts'
 export type Blame = { failure: FailureKind; heard: Heard | null }
 
 const ANSWER_BYTES_MAX = 256 * 1024
-const ONCE = { triesMax: 1, totalMs: 0, firstMs: 0, pauseMaxMs: 0 }
+const ONCE = { triesMax: 1, totalMs: 0, firstMs: 0, pauseMaxMs: 0, quietMs: 0 }
+/** Timers are not exact. */
+const QUIET_SHARE = 0.9
 /** What excuses a trial, or stops all others. */
 const EXCUSES: readonly FailureKind[] = ['credential', 'rate', 'upstream']
 
@@ -40,6 +43,25 @@ export async function blame(tools: ProxyTools, asking: Asking, sent: Prepared['s
   }
   const kind = failureKind(answer.status, said.toString())
   return { failure: EXCUSES.includes(kind) ? kind : 'request', heard: null }
+}
+
+/**
+ * A 429 that did not pass. An account may be used up by others, or by the program itself, which would then be excused by
+ * what it did. It is the provider's only where the program has left it alone for a while, and our own request, the
+ * smallest that there is, is one too many as well.
+ */
+export async function blameRate(
+  tools: ProxyTools,
+  asking: Asking,
+  { call, sent }: Prepared,
+  { elapsedMs, watch }: { elapsedMs: number; watch: Watch },
+): Promise<Blame> {
+  const { calls = [] } = (await tools.ledger.read(asking.grant.id)) ?? {}
+  const load = crowd(calls, { id: call.id, elapsedMs }, tools.options.retry.quietMs * QUIET_SHARE)
+  if (load === 'flooding') return { failure: 'request', heard: null }
+  if (load === 'busy') return { failure: 'crowded', heard: null }
+  const blamed = await blame(tools, asking, sent, watch)
+  return blamed.failure === 'request' ? { ...blamed, failure: 'crowded' } : blamed
 }
 
 /** The key as the failed call had it: it may have been changed since. */

@@ -22,7 +22,8 @@ export async function makeCall(tools: ProxyTools, asking: Asking): Promise<void>
   const reserved = await tools.ledger.reserve(call)
   if (reserved !== 'reserved') return asking.refuse(reserved, grantSentence(reserved))
 
-  prepared.record = tools.blobs && asking.grant.terms.recordBodies ? startRecord(call, prepared.sent) : undefined
+  prepared.record =
+    tools.blobs && asking.grant.terms.recordBodies ? startRecord(call, prepared.sent, prepared.key) : undefined
   const { settlement, finish } = await carryOut(tools, asking, prepared)
   await settle(tools, call, { ...settlement, bodies: await keptBodies(tools, prepared, settlement) })
   finish()
@@ -56,7 +57,17 @@ async function prepare(tools: ProxyTools, asking: Asking): Promise<Prepared | un
   const key = await tools.openKey(grant)
   if (key === undefined) return void (await refuse('credential', CREDENTIAL_REFUSED.message))
   return {
-    call: { id: newId(), grantId: grant.id, kind, protocol: wire.protocol, helper, levelAsked, reservedMicros },
+    call: {
+      id: newId(),
+      grantId: grant.id,
+      gatewayId: tools.gatewayId,
+      kind,
+      protocol: wire.protocol,
+      helper,
+      levelAsked,
+      reservedMicros,
+    },
+    key,
     sent: sentRequest(tools, asking, key, bytes),
     estimate: { prices, reservedMicros, input: tokens.input, outputMax: tokens.output },
   }

@@ -1,5 +1,5 @@
 import type { Asking, Prepared, ProxyTools } from './asking.ts'
-import { type Blame, blame } from './blame.ts'
+import { type Blame, blame, blameRate } from './blame.ts'
 import { failureKind } from './failure.ts'
 import { passedHeaders } from './headers.ts'
 import type { FailureKind, Settlement } from './ledger.ts'
@@ -105,15 +105,20 @@ const ERROR_BYTES_MAX = 256 * 1024
 async function failed(
   tools: ProxyTools,
   asking: Asking,
-  { record, sent, estimate }: Prepared,
+  prepared: Prepared,
   { answer, watch, factsOf }: Passing,
 ): Promise<CarriedOut> {
   const { client, wire } = asking
+  const { record, estimate } = prepared
   const body = await startOf(answer.body, ERROR_BYTES_MAX)
   record?.hear(body)
   const kind = failureKind(answer.status, body.toString())
-  const isDoubtful = kind === 'credential' || answer.status >= 500
-  const blamed = isDoubtful ? await blame(tools, asking, sent, watch) : { failure: kind, heard: null }
+  const blamed = await blamedFor(tools, asking, prepared, {
+    kind,
+    status: answer.status,
+    watch,
+    elapsedMs: factsOf(null).totalMs,
+  })
   const isPassed = kind !== 'credential' && answer.status >= 400
   const { status, code, message } = problemOf(blamed.failure)
   const finish = () => {
@@ -123,6 +128,17 @@ async function failed(
     client.end()
   }
   return { settlement: settledProbed(factsOf(null), blamed, estimate), finish }
+}
+
+async function blamedFor(
+  tools: ProxyTools,
+  asking: Asking,
+  prepared: Prepared,
+  { kind, status, ...rest }: { kind: FailureKind; status: number; watch: Watch; elapsedMs: number },
+): Promise<Blame> {
+  if (kind === 'rate') return blameRate(tools, asking, prepared, rest)
+  if (kind === 'credential' || status >= 500) return blame(tools, asking, prepared.sent, rest.watch)
+  return { failure: kind, heard: null }
 }
 
 function problemOf(failure: FailureKind) {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { targetUrl } from '../credentials/target.ts'
 import type { HelperRule } from '../harnesses/harness.ts'
+import { crowd } from './crowd.ts'
 import { countsOf, hasDuplicates } from './duplicates.ts'
 import { failureKind } from './failure.ts'
 import { passedHeaders, sentHeaders, sentQuery } from './headers.ts'
@@ -13,9 +14,9 @@ import { TERMS } from './testing/bench.ts'
 import { NO_USAGE } from './wire.ts'
 
 describe('the pause before another try', () => {
-  const options = { triesMax: 4, totalMs: 60_000, firstMs: 1000, pauseMaxMs: 20_000 }
+  const options = { triesMax: 4, totalMs: 60_000, firstMs: 1000, pauseMaxMs: 20_000, quietMs: 30_000 }
   const now = Date.parse('2026-11-15T10:00:00Z')
-  const failed = { tries: 1, elapsedMs: 0, headers: {}, now, random: 1 }
+  const failed = { status: 500, tries: 1, elapsedMs: 0, headers: {}, now, random: 1 }
 
   test.each<[string, Partial<typeof failed>, number | undefined]>([
     ['at first', {}, 1000],
@@ -29,10 +30,32 @@ describe('the pause before another try', () => {
     ['a date that has passed', { headers: { 'retry-after': 'Sun, 15 Nov 2026 09:00:00 GMT' } }, 0],
     ['in milliseconds', { headers: { 'retry-after-ms': '12', 'retry-after': '7' } }, 12],
     ['longer than allowed: none', { headers: { 'retry-after': '21' } }, undefined],
+    ['before the last of one too many: until a while has passed', { status: 429, tries: 3, elapsedMs: 3000 }, 27_000],
+    ['before the last of a breakdown: as ever', { tries: 3 }, 4000],
     ['nonsense counts as unsaid', { headers: { 'retry-after': 'soon' } }, 1000],
     ['a negative number too', { headers: { 'retry-after-ms': '-5' } }, 1000],
   ])('%s', (_, changes, expected) => {
     expect(retryPause(options, { ...failed, ...changes })).toBe(expected)
+  })
+})
+
+describe('what a grant itself was doing', () => {
+  const at = (ms: number) => new Date(1_000_000 + ms)
+  const own = { id: 'own', startedAt: at(0), settledAt: null }
+  const other = (from: number, to: number | null) => ({
+    ...{ id: `${from}`, startedAt: at(from), settledAt: to === null ? null : at(to) },
+  })
+  test.each<[string, ReturnType<typeof other>[], string]>([
+    ['nothing else', [], 'alone'],
+    ['something that ended long before', [other(-5000, -1)], 'alone'],
+    ['something that ended a moment ago', [other(-5000, 41_000)], 'busy'],
+    ['something that goes on', [other(-5000, null)], 'busy'],
+    ['eight with it', Array.from({ length: 7 }, (_, n) => other(n, null)), 'busy'],
+    ['nine with it', Array.from({ length: 8 }, (_, n) => other(n, null)), 'flooding'],
+    ['many, one after another', Array.from({ length: 50 }, (_, n) => other(n * 1000, n * 1000 + 1000)), 'busy'],
+    ['a flood that is long over', Array.from({ length: 50 }, (_, n) => other(-n - 10, -1)), 'alone'],
+  ])('%s: %s', (_, calls, expected) => {
+    expect(crowd([own, ...calls], { id: 'own', elapsedMs: 100_000 }, 60_000)).toBe(expected)
   })
 })
 

@@ -9,11 +9,21 @@ import type { Port } from '../sandboxes/sandbox.ts'
 const GATEWAY_PORT = 31_281
 const DIAL_MS = 20_000
 const LINGER_MS = 5_000
+/** With the tunnels to them twice as many as the gateway takes. A flood of more would look like a gateway that is gone. */
+const SOCKETS_MAX = 1024
+/** What a connection fails with when no process listens at its other end. */
+const NOBODY = ['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND']
+
+/** Whether the gateway is gone, and not only busy. */
+export const isNobodyThere = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && NOBODY.includes(String(error.code))
 
 /** What a program in the sandbox is told. */
 export const SANDBOX_GATEWAY_URL = `http://127.0.0.1:${GATEWAY_PORT}`
 
 export type GatewayPort = Port & {
+  /** Nobody was there when the gateway was last called. Who calls too often, or hangs up first, has not found that out. */
+  isCutOff(): boolean
   /** Ends every connection. What comes later is hung up on. */
   close(): void
 }
@@ -22,6 +32,7 @@ export type GatewayPort = Port & {
 export function sandboxPort({ gatewayUrl, listener }: { gatewayUrl: string; listener: string }): GatewayPort {
   const open = new Set<Duplex>()
   let closed = false
+  let isCutOff = false
   const keep = (socket: Duplex) => {
     open.add(socket)
     socket.once('close', () => open.delete(socket))
@@ -31,16 +42,21 @@ export function sandboxPort({ gatewayUrl, listener }: { gatewayUrl: string; list
     keep(socket)
     socket.allowHalfOpen = true
     socket.setNoDelay(true)
-    const tunnel = await openTunnel(gatewayUrl, listener, socket).catch(() => undefined)
+    const tunnel = await openTunnel(gatewayUrl, listener, socket).catch((error: unknown) => {
+      isCutOff ||= isNobodyThere(error)
+      return undefined
+    })
     if (!tunnel) return hangUp(socket)
+    isCutOff = false
     keep(tunnel)
     if (closed) return void tunnel.destroy()
     await Promise.all([pipeline(socket, tunnel), pipeline(tunnel, socket)])
   }
   return {
     port: GATEWAY_PORT,
+    isCutOff: () => isCutOff,
     onConnection(socket) {
-      if (closed) return void socket.destroy()
+      if (closed || open.size >= SOCKETS_MAX) return void socket.destroy()
       carry(socket).catch(() => socket.destroy())
     },
     close() {

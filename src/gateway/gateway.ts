@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
+import { newId } from '../platform/ids.ts'
 import type { ProxyTools } from './asking.ts'
 import { clientOf } from './client.ts'
 import { rememberedKeys } from './keys.ts'
@@ -12,8 +13,9 @@ import { BROKEN } from './problems.ts'
 import { serve } from './proxy.ts'
 import { openRooms } from './rooms.ts'
 import { secretHash } from './secret.ts'
+import type { Watch } from './watch.ts'
 
-export type GatewayTools = Omit<ProxyTools, 'options' | 'rooms' | 'watches'>
+export type GatewayTools = Omit<ProxyTools, 'gatewayId' | 'options' | 'rooms' | 'watches'>
 
 export type Gateway = {
   url: string
@@ -40,7 +42,8 @@ export async function startGateway(
 ): Promise<Gateway> {
   const options = { ...DEFAULTS, ...changed }
   const openKey = rememberedKeys(given.openKey)
-  const tools: ProxyTools = { ...given, openKey, options, rooms: openRooms(options), watches: new Set() }
+  const own = { gatewayId: newId(), options, rooms: openRooms(options), watches: new Set<Watch>() }
+  const tools: ProxyTools = { ...given, openKey, ...own }
   const tunnels = openTunnels(options.tunnelsAtOnce)
   const calls = new Set<Promise<void>>()
 
@@ -63,9 +66,23 @@ export async function startGateway(
       },
     )
   })
+  await tools.ledger.noteAlive(tools.gatewayId)
   const url = await listen(server, place)
-  return { url, tunnels: tunnels.count, stop: (graceMs) => stop(server, { tools, tunnels, calls }, graceMs) }
+  const pulse = setInterval(() => beat(tools), BEAT_MS).unref()
+  const end = async (graceMs: number) => {
+    await stop(server, { tools, tunnels, calls }, graceMs)
+    clearInterval(pulse)
+  }
+  return { url, tunnels: tunnels.count, stop: end }
 }
+
+/** Several times before anybody takes it for dead. */
+const BEAT_MS = 3_000
+
+const beat = ({ ledger, gatewayId, log }: ProxyTools): void =>
+  void ledger
+    .noteAlive(gatewayId)
+    .catch((error: unknown) => log.warn({ error }, 'the gateway could not say that it lives'))
 
 const serverOptions = ({ requestMs }: GatewayOptions) => ({
   maxHeaderSize: HEADER_BYTES_MAX,

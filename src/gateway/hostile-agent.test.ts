@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
 import { closeGrant } from './grants.ts'
@@ -112,6 +113,54 @@ test('a request that is larger than the account may send is the program’s own'
   expect((await sandbox.totals()).lastFailure).toMatchObject({ kind: 'request' })
 })
 
+const tooOften = (response: ServerResponse) => sendJson(response, { error: { message: 'slow down' } }, 429)
+const isOwn = ({ body }: Arrived): boolean => body.includes('hello') || body.includes('poison')
+
+test('who brings a storm about by himself is judged, as often as he likes', async () => {
+  await using bench = await openBench((response, arrived) =>
+    isPoison(arrived) ? tooOften(response) : sendJson(response, message()),
+  )
+  const sandbox = await bench.sandbox()
+  await sandbox.post('/v1/messages', asked())
+  const storm = await Promise.all(Array.from({ length: 20 }, () => sandbox.post('/v1/messages', POISON)))
+  expect(storm.map(({ status }) => status)).toEqual(storm.map(() => 429))
+  const totals = await sandbox.totals()
+  expect(totals.lastFailure).toMatchObject({ kind: 'request', status: 429 })
+  expect(verdictOf(failed, totals)).toMatchObject({ kind: 'judged', state: 'failed', class: 'agent_exit' })
+})
+
+test.each<[string, (arrived: Arrived) => boolean, boolean]>([
+  ['whose other call is under way', () => true, true],
+  ['where the smallest request passes', isOwn, false],
+])('one %s is excused only as long as it can be tried again', async (_, isRefused, isBusy) => {
+  await using bench = await openBench((response, arrived, place) => {
+    if (place === 0) return sendJson(response, message())
+    if (String(arrived.body).includes('endless')) return beginEvents(response).write(EVENTS[0])
+    return isRefused(arrived) ? tooOften(response) : sendJson(response, message())
+  })
+  const sandbox = await bench.sandbox()
+  await sandbox.post('/v1/messages', asked())
+  const endless = { ...asked({ messages: [{ role: 'user', content: 'endless' }] }), stream: true }
+  if (isBusy) await (await sandbox.post('/v1/messages', endless)).body?.getReader().read()
+  expect((await sandbox.post('/v1/messages', POISON)).status).toBe(429)
+  const totals = await sandbox.totals()
+  expect(totals.lastFailure).toMatchObject({ kind: 'crowded' })
+  expect(verdictOf(failed, totals)).toMatchObject({ state: 'errored', class: 'provider_error' })
+  expect(verdictOf(failed, totals, { isLast: true })).toMatchObject({ kind: 'judged', state: 'failed' })
+})
+
+test('an account that others have used up is nobody’s doing here, however often', async () => {
+  await using bench = await openBench((response, _, place) =>
+    place === 0 ? sendJson(response, message()) : tooOften(response),
+  )
+  const sandbox = await bench.sandbox()
+  await sandbox.post('/v1/messages', asked())
+  await sandbox.post('/v1/messages', POISON)
+  const totals = await sandbox.totals()
+  expect(totals.lastFailure).toMatchObject({ kind: 'rate' })
+  expect(verdictOf(failed, totals, { isLast: true })).toMatchObject({ state: 'errored', class: 'provider_error' })
+})
+
 test('who fills his own room is judged all the same', async () => {
   await using bench = await openBench((response) => sendJson(response, message()), { options: { callsAtOnce: 2 } })
   const sandbox = await bench.sandbox()
@@ -141,6 +190,19 @@ test('who leaves in the middle of an endless answer has cut it himself', async (
   leave.abort()
   await expect.poll(async () => (await sandbox.totals()).calls.cut).toBe(1)
   expect(verdictOf(failed, await closeGrant(bench.ledger, sandbox.id))).toMatchObject({ state: 'failed' })
+})
+
+test('a call that is still under way when its trial ends is not lost with its gateway', async () => {
+  await using bench = await openBench((response, arrived) =>
+    isPoison(arrived) ? beginEvents(response).write(EVENTS[0]) : sendJson(response, message()),
+  )
+  const sandbox = await bench.sandbox()
+  await sandbox.post('/v1/messages', asked())
+  const answer = await sandbox.post('/v1/messages', { ...POISON, stream: true })
+  await answer.body?.getReader().read()
+  const totals = await closeGrant(bench.ledger, sandbox.id, 50)
+  expect(totals.calls).toMatchObject({ succeeded: 1, lost: 1 })
+  expect(verdictOf(failed, totals)).toMatchObject({ kind: 'judged', state: 'failed' })
 })
 
 test.each(['invalid_prompt', 'context_length_exceeded'])(

@@ -2,12 +2,15 @@ import { createServer } from 'node:net'
 import { expect, test } from 'vitest'
 import { testDatabase } from '../../test/support/database.ts'
 import { startProgram } from '../../test/support/program.ts'
+import { ModelSilent } from '../harnesses/conversation.ts'
 import { newId } from '../platform/ids.ts'
 import { startServer } from '../platform/outbound/loopback-servers.ts'
 import { sandboxPort } from './dial.ts'
 import { closeGrant, openGrant, readGrant } from './grants.ts'
+import { openPlace } from './place.ts'
 import { storedLedger } from './stored-ledger.ts'
 import { asked, beginEvents, EVENTS, message, newGrantFacts, sendJson } from './testing/bench.ts'
+import { verdictOf } from './verdict.ts'
 
 const PROCESS = new URL('./testing/gateway-process.ts', import.meta.url).pathname
 
@@ -25,7 +28,7 @@ test('kill -9 in the middle of a call leaves a row that is billed at its reserva
     if (count === 1) return sendJson(response, message())
     beginEvents(response).write(EVENTS[0])
   })
-  const ledger = storedLedger(database.db)
+  const ledger = storedLedger(database.db, { silenceMs: 50 })
   const grant = await openGrant(ledger, newGrantFacts({ workspaceId, budgetMicros: 1_000_000 }))
   const program = await startProgram(PROCESS, [database.url, `http://127.0.0.1:${provider.port}`])
   const sandbox = await loopback(sandboxPort({ gatewayUrl: program.url, listener: grant.listener }).onConnection)
@@ -50,8 +53,48 @@ test('kill -9 in the middle of a call leaves a row that is billed at its reserva
   expect(closed).toMatchObject({ costSource: 'reserved', calls: { succeeded: 1, lost: 1 } })
   expect(closed.costMicros).toBe(111 + (died?.reservedMicros ?? 0))
   expect(await readGrant(ledger, grant.id)).toEqual(closed)
+  expect(verdictOf(GIVEN_UP, closed)).toMatchObject({ state: 'errored', class: 'provider_error' })
   sandbox.close()
 })
+
+/** As a program ends that does not ask twice. */
+const GIVEN_UP = { state: 'failed', class: 'agent_exit', error: null } as const
+
+test('a gateway that is not there any more is not the doing of who works from outside of the sandbox', async () => {
+  await using database = await testDatabase()
+  const workspaceId = newId()
+  await database.db
+    .insertInto('workspaces')
+    .values({ id: workspaceId, login: 'acme', name: 'Acme', kind: 'org' })
+    .execute()
+  await using provider = await startServer((request, response) => {
+    request.resume()
+    sendJson(response, message())
+  })
+  const program = await startProgram(PROCESS, [database.url, `http://127.0.0.1:${provider.port}`])
+  const gateway = { ledger: storedLedger(database.db), gatewayUrl: program.url }
+  const access = { ...SPEECH, baseUrl: 'http://127.0.0.1:1' }
+  const { place, close } = await openPlace(gateway, { ...newGrantFacts({ workspaceId }), access })
+  const ask = () =>
+    place.ask?.({ system: '', messages: [{ role: 'user', text: 'hello' }], signal: new AbortController().signal })
+
+  await ask()
+  await program.kill('SIGKILL')
+  await expect(ask()).rejects.toThrow(ModelSilent)
+
+  expect(verdictOf(GIVEN_UP, await close())).toMatchObject({ state: 'errored', class: 'provider_error' })
+})
+
+const SPEECH = {
+  ...{
+    model: 'large-1',
+    provider: 'acme',
+    protocols: ['anthropic-messages' as const],
+    contextTokens: 1,
+    outputTokens: 1000,
+  },
+  ...{ protocol: 'anthropic-messages' as const, level: 'high' as const, wireLevel: { effort: 'high' } },
+}
 
 async function loopback(onConnection: Parameters<typeof createServer>[1] & {}) {
   const server = createServer(onConnection)

@@ -11,6 +11,7 @@ import { NO_USAGE } from './wire.ts'
 
 let database: TestDatabase
 const workspaceId = newId()
+const GATEWAY = newId()
 beforeAll(async () => {
   database = await testDatabase()
   await database.db
@@ -23,7 +24,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 const facts = (changes: Parameters<typeof newGrantFacts>[0] = {}) => newGrantFacts({ workspaceId, ...changes })
 
 const call = (grantId: string, changes: Partial<NewCall> = {}): NewCall => ({
-  ...{ id: newId(), grantId, kind: 'generate', protocol: 'anthropic-messages' },
+  ...{ id: newId(), grantId, gatewayId: GATEWAY, kind: 'generate', protocol: 'anthropic-messages' },
   ...{ helper: null, levelAsked: null, reservedMicros: 100 },
   ...changes,
 })

@@ -42,8 +42,11 @@ export type CostSource = 'metered' | 'estimated' | 'reserved' | 'unknown'
 export type CallKind = 'generate' | 'count'
 export type Outcome = 'open' | 'succeeded' | 'failed' | 'cut' | 'lost'
 
-/** Whose doing it is that a call failed. `request`: the provider found fault with what was asked. */
-export type FailureKind = 'credential' | 'rate' | 'upstream' | 'model' | 'request'
+/**
+ * Whose doing it is that a call failed. `request`: the provider found fault with what was asked. `rate`: it was one too
+ * many for the account, and that was others' doing. `crowded`: the same, and nobody knows whose. `gateway`: ours died.
+ */
+export type FailureKind = 'credential' | 'rate' | 'crowded' | 'upstream' | 'model' | 'request' | 'gateway'
 
 /** Why something was never sent on. */
 export type Refusal =
@@ -68,6 +71,8 @@ export const isFinal = (reason: Refusal): boolean => FINAL.includes(reason)
 export type NewCall = {
   id: string
   grantId: string
+  /** Which of the gateways has it. */
+  gatewayId: string
   kind: CallKind
   protocol: Protocol
   helper: string | null
@@ -94,8 +99,10 @@ export type Settlement = {
 }
 
 /** One row. Until it is settled it costs its reservation: a process that dies leaves it so. */
-export type Call = NewCall &
+export type Call = Omit<NewCall, 'gatewayId'> &
   Omit<Settlement, 'outcome' | 'totalMs'> & {
+    /** Null: it was made before gateways had names. */
+    gatewayId: string | null
     outcome: Outcome
     totalMs: number | null
     startedAt: Date
@@ -125,7 +132,9 @@ export type Ledger = {
   /** No call is reserved after this. */
   close(grantId: string): Promise<void>
   countOpenCalls(grantId: string): Promise<number>
-  /** Calls that nobody will settle any more stay at their reservations, and are called lost. */
+  /** A gateway lives, and has its calls in hand. */
+  noteAlive(gatewayId: string): Promise<void>
+  /** Calls that nobody will settle any more stay at their reservations, and are called lost: with their gateway, if it died. */
   giveUpOpenCalls(grantId: string): Promise<void>
   read(grantId: string): Promise<GrantState | undefined>
 }

@@ -57,6 +57,7 @@ export function memoryLedger(): Ledger {
       if (kept) kept.closedAt ??= new Date()
     },
     countOpenCalls: async (grantId) => openCalls(grantId).length,
+    async noteAlive() {}, // it lives as long as we do
     async giveUpOpenCalls(grantId) {
       for (const call of openCalls(grantId)) Object.assign(call, { outcome: 'lost', settledAt: new Date() })
     },

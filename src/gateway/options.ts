@@ -26,7 +26,7 @@ const MINUTE = 60_000
 const MIB = 1024 * 1024
 
 export const DEFAULTS: GatewayOptions = {
-  retry: { triesMax: 6, totalMs: 2 * MINUTE, firstMs: 500, pauseMaxMs: MINUTE },
+  retry: { triesMax: 6, totalMs: 2 * MINUTE, firstMs: 500, pauseMaxMs: MINUTE, quietMs: MINUTE },
   headersMs: 10 * MINUTE,
   idleMs: 10 * MINUTE,
   callMs: 60 * MINUTE,

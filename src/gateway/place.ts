@@ -24,9 +24,11 @@ export async function openPlace({ ledger, gatewayUrl }: Gateway, { access, ...wi
   return {
     place: { access: { ...access, token }, port, ask: client.ask },
     close: async () => {
+      const isCutOff = port.isCutOff() || client.isCutOff()
       port.close()
       await client[Symbol.asyncDispose]()
-      return closeGrant(ledger, id)
+      const totals = await closeGrant(ledger, id)
+      return isCutOff ? { ...totals, gatewayGone: true } : totals
     },
   }
 }

@@ -9,7 +9,26 @@ import { openBlobs } from '../platform/blobs/blobs.ts'
 import { newId } from '../platform/ids.ts'
 import { storedLedger } from './stored-ledger.ts'
 import { sweepBodies } from './sweep.ts'
-import { asked, beginEvents, EVENTS, KEY, openBench, TERMS } from './testing/bench.ts'
+import { asked, beginEvents, EVENTS, KEY, message, openBench, sendJson, TERMS } from './testing/bench.ts'
+
+test('a provider that quotes the key is not quoted', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'assay-record-'))
+  const blobs = openBlobs(`file:${folder}`, join(folder, 'spool'))
+  const packed = [KEY, encodeURIComponent(KEY), Buffer.from(KEY).toString('base64')]
+  for (const [status, body] of [
+    [401, { error: { message: `Incorrect API key provided: ${KEY}.` } }],
+    [200, message({ content: packed })],
+  ] as const) {
+    await using bench = await openBench((response) => sendJson(response, body, status), { tools: { blobs } })
+    const sandbox = await bench.sandbox({ terms: { ...TERMS, recordBodies: true } })
+    await (await sandbox.post('/v1/messages', asked())).text()
+    const digest = (await bench.ledger.read(sandbox.id))?.calls[0]?.bodies
+    if (!isDigest(digest)) throw new Error('Nothing was kept.')
+    const kept = await text(await blobs.get(digest))
+    expect(kept).toContain('[key]')
+    for (const form of packed) expect(kept).not.toContain(form)
+  }
+})
 
 test('what was said is kept where the grant wants it, without keys, and goes with its time', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'assay-record-'))

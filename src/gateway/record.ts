@@ -11,15 +11,20 @@ export type CallRecord = {
 
 const BYTES_MAX = 8 * 1024 * 1024
 
-export function startRecord({ id, protocol }: NewCall, { method, url, body }: UpstreamRequest): CallRecord {
+export function startRecord(
+  { id, protocol }: NewCall,
+  { method, url, body }: UpstreamRequest,
+  key: string,
+): CallRecord {
+  const hidden = keyHider(key)
   const { pathname, search } = new URL(url)
   const request = {
     call: id,
     at: new Date().toISOString(),
     protocol,
     method,
-    path: pathname + search,
-    ...said([body ?? Buffer.of()]),
+    path: hidden(pathname + search),
+    ...said([body ?? Buffer.of()], hidden),
   }
   const asked = JSON.stringify(request)
   const chunks: Uint8Array[] = []
@@ -30,14 +35,31 @@ export function startRecord({ id, protocol }: NewCall, { method, url, body }: Up
       if (bytes - chunk.length < BYTES_MAX) chunks.push(chunk)
     },
     text: (status) =>
-      `${asked}\n${JSON.stringify({ call: id, at: new Date().toISOString(), status, ...said(chunks) })}\n`,
+      `${asked}\n${JSON.stringify({ call: id, at: new Date().toISOString(), status, ...said(chunks, hidden) })}\n`,
   }
 }
 
 /** The beginning of it, where it is too long. */
-function said(chunks: Uint8Array[]): { bytes: number; body: string } {
+function said(chunks: Uint8Array[], hidden: (text: string) => string): { bytes: number; body: string } {
   const all = Buffer.concat(chunks)
-  return { bytes: all.length, body: all.subarray(0, BYTES_MAX).toString() }
+  // Hidden before it is cut: half of a key at the end would not be found.
+  return { bytes: all.length, body: hidden(all.toString()).slice(0, BYTES_MAX) }
+}
+
+const KEY_LENGTH_MIN = 4
+
+/** Providers quote keys in their errors, and some echo what they were sent. As it is, or as it is commonly packed. */
+function keyHider(key: string): (text: string) => string {
+  if (key.length < KEY_LENGTH_MIN) return (text) => text
+  const bytes = Buffer.from(key)
+  const forms = [
+    key,
+    JSON.stringify(key).slice(1, -1),
+    encodeURIComponent(key),
+    bytes.toString('base64'),
+    bytes.toString('hex'),
+  ]
+  return (text) => [...new Set(forms)].reduce((shown, form) => shown.replaceAll(form, '[key]'), text)
 }
 
 /** The digest of the blob. Its text has the id of the call, so no two calls share one. */

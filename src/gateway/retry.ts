@@ -9,20 +9,25 @@ export type RetryOptions = {
   firstMs: number
   /** Whoever asks for a longer pause is not asked again. */
   pauseMaxMs: number
+  /** The last try of who is refused for asking too often comes after so long: what it asked before is forgiven by then. */
+  quietMs: number
 }
 
 const ABSORBED = [429, 500, 502, 503, 504, 529]
 
 export const isAbsorbed = (status: number): boolean => ABSORBED.includes(status)
 
-type Failed = { tries: number; elapsedMs: number; headers: Headers; now: number; random: number }
+const TOO_OFTEN = 429
+
+type Failed = { status: number | null; tries: number; elapsedMs: number; headers: Headers; now: number; random: number }
 
 /** How long to wait before the next try. Undefined: there is none. */
 export function retryPause(options: RetryOptions, failed: Failed): number | undefined {
   if (failed.tries >= options.triesMax) return undefined
   const pause = askedPause(failed.headers, failed.now) ?? ownPause(options, failed)
   if (pause > options.pauseMaxMs || failed.elapsedMs + pause > options.totalMs) return undefined
-  return pause
+  const isLast = failed.status === TOO_OFTEN && failed.tries === options.triesMax - 1
+  return isLast ? Math.max(pause, options.quietMs - failed.elapsedMs) : pause
 }
 
 /** Half of it is chance: those who failed together do not come back together. */

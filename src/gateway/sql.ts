@@ -72,8 +72,8 @@ export async function reserveCall(db: Db, call: NewCall): Promise<boolean> {
       returning id
     )
     insert into gateway_calls
-      (id, grant_id, kind, protocol, helper, level_asked, reserved_micros, cost_micros, cost_source)
-    select ${call.id}, taken.id, ${call.kind}, ${call.protocol}, ${call.helper},
+      (id, grant_id, gateway_id, kind, protocol, helper, level_asked, reserved_micros, cost_micros, cost_source)
+    select ${call.id}, taken.id, ${call.gatewayId}::uuid, ${call.kind}, ${call.protocol}, ${call.helper},
       ${call.levelAsked && JSON.stringify(call.levelAsked)}::jsonb, ${amount}::bigint, ${amount}::bigint, ${source}
     from taken
     returning 1`.execute(db)
@@ -146,10 +146,31 @@ export async function countOpenCallRows(db: Db, grantId: string): Promise<number
   return open
 }
 
-export const loseOpenCalls = (db: Db, grantId: string) =>
+/** Those that were dead for a day are forgotten: no call of theirs is open any more. */
+export async function noteGateway(db: Db, id: string): Promise<void> {
+  await db
+    .insertInto('gateways')
+    .values({ id })
+    .onConflict((conflict) => conflict.column('id').doUpdateSet({ seen_at: sql<Date>`now()` }))
+    .execute()
+  await db.deleteFrom('gateways').where('seen_at', '<', sql<Date>`now() - interval '1 day'`).execute()
+}
+
+/** A gateway that was not heard of for so long is dead. Shorter than the wait for calls that are open. */
+const SILENCE_MS = 12_000
+
+const isOfTheDead = (silenceMs: number) => sql<boolean>`gateway_id is not null and not exists (
+  select from gateways where gateways.id = gateway_calls.gateway_id
+    and seen_at > now() - make_interval(secs => ${silenceMs / 1000}))`
+
+export const loseOpenCalls = (db: Db, grantId: string, silenceMs: number = SILENCE_MS) =>
   db
     .updateTable('gateway_calls')
-    .set({ outcome: 'lost', settled_at: sql<Date>`now()` })
+    .set({
+      outcome: 'lost',
+      settled_at: sql<Date>`now()`,
+      failure: sql<FailureKind | null>`case when ${isOfTheDead(silenceMs)} then 'gateway' end`,
+    })
     .where('grant_id', '=', grantId)
     .where('settled_at', 'is', null)
     .execute()
@@ -205,6 +226,7 @@ const selectCalls = (db: Db) =>
   db
     .selectFrom('gateway_calls')
     .select(['gateway_calls.id', 'kind', 'helper', 'outcome', 'status', 'tries', 'bodies', 'grant_id as grantId'])
+    .select('gateway_id as gatewayId')
     .select([sql<Protocol>`protocol`.as('protocol'), sql<FailureKind | null>`failure`.as('failure')])
     .select(sql<NewCall['levelAsked']>`level_asked`.as('levelAsked'))
     .select(['reserved_micros as reservedMicros', 'cost_micros as costMicros', 'cost_source as costSource'])
@@ -251,3 +273,42 @@ export const listCallsOf = (
     .orderBy('gateway_calls.id')
     .limit(page.limit)
     .execute()
+
+type Frozen = { catalogId: string; prices: Terms['prices']; from: Date; to: Date }
+
+export async function listFrozenPrices(db: Db, workspaceId: string, subjects: readonly string[]): Promise<Frozen[]> {
+  const { rows } = await sql<Frozen>`
+    select terms->>'catalogId' as "catalogId", terms->'prices' as prices, min(created_at) as from, max(created_at) as to
+    from (
+      select distinct on (subject) terms, created_at from gateway_grants
+      where workspace_id = ${workspaceId} and subject = any(${subjects}::text[]) order by subject, created_at desc
+    ) as last
+    group by 1, 2 order by 1, 3`.execute(db)
+  return rows
+}
+
+export async function findSettings(db: Db, workspaceId: string): Promise<{ recordBodies: boolean } | undefined> {
+  return db
+    .selectFrom('gateway_settings')
+    .select('record_bodies as recordBodies')
+    .where('workspace_id', '=', workspaceId)
+    .executeTakeFirst()
+}
+
+export const storeSettings = (tx: Db, workspaceId: string, { recordBodies }: { recordBodies: boolean }) =>
+  tx
+    .insertInto('gateway_settings')
+    .values({ workspace_id: workspaceId, record_bodies: recordBodies })
+    .onConflict((conflict) => conflict.column('workspace_id').doUpdateSet({ record_bodies: recordBodies }))
+    .execute()
+
+export const findBodies = async (db: Db, workspaceId: string, callId: string): Promise<string | null | undefined> =>
+  (
+    await db
+      .selectFrom('gateway_calls')
+      .innerJoin('gateway_grants', 'gateway_grants.id', 'grant_id')
+      .select('bodies')
+      .where('workspace_id', '=', workspaceId)
+      .where('gateway_calls.id', '=', callId)
+      .executeTakeFirst()
+  )?.bodies

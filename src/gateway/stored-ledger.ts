@@ -10,13 +10,14 @@ import {
   insertGrant,
   lockSubject,
   loseOpenCalls,
+  noteGateway,
   readGrantState,
   reserveCall,
   settleCall,
 } from './sql.ts'
 
-/** The ledger of a server: any number of gateways and workers share it. */
-export const storedLedger = (db: Db): Ledger => ({
+/** The ledger of a server: any number of gateways and workers share it. After `silenceMs` a gateway is taken for dead. */
+export const storedLedger = (db: Db, { silenceMs }: { silenceMs?: number } = {}): Ledger => ({
   open: (grant) =>
     transact(db, async (tx) => {
       await lockSubject(tx, grant)
@@ -29,7 +30,8 @@ export const storedLedger = (db: Db): Ledger => ({
   settle: async (callId, settlement) => void (await settleCall(db, callId, settlement)),
   close: async (grantId) => void (await closeGrantRow(db, grantId)),
   countOpenCalls: (grantId) => countOpenCallRows(db, grantId),
-  giveUpOpenCalls: async (grantId) => void (await loseOpenCalls(db, grantId)),
+  noteAlive: (gatewayId) => noteGateway(db, gatewayId),
+  giveUpOpenCalls: async (grantId) => void (await loseOpenCalls(db, grantId, silenceMs)),
   read: (grantId) => readGrantState(db, grantId),
 })
 

@@ -29,6 +29,8 @@ export type GrantTotals = {
   modelsServed: string[]
   refusals: GrantState['refusals']
   lastFailure: Failure | null
+  /** Our own gateway was not there when it was last needed. */
+  gatewayGone: boolean
   isClosed: boolean
 }
 
@@ -53,6 +55,7 @@ export function totals(state: GrantState): GrantTotals {
     modelsServed: [...new Set(generated.flatMap(({ servedModel }) => servedModel ?? []))],
     refusals: state.refusals,
     lastFailure: lastFailure(state, generated),
+    gatewayGone: generated.some((call) => call.failure === 'gateway' && !isMadeGood(call, generated)),
     isClosed: state.closedAt !== null,
   }
 }
@@ -77,9 +80,16 @@ function countOutcomes(calls: readonly Call[]): Record<Outcome, number> {
   return counts
 }
 
+/** Another gateway answered later. Whatever the dead one answered, it answered before. */
+const isMadeGood = (lost: Call, calls: readonly Call[]): boolean =>
+  calls.some(
+    ({ outcome, gatewayId, startedAt }) =>
+      outcome === 'succeeded' && gatewayId !== lost.gatewayId && startedAt > lost.startedAt,
+  )
+
 function lastFailure({ lastRefusal }: GrantState, calls: readonly Call[]): Failure | null {
   const failed = calls.flatMap(({ failure, status, settledAt }) =>
-    failure && settledAt ? [{ status, kind: failure, at: settledAt }] : [],
+    failure && failure !== 'gateway' && settledAt ? [{ status, kind: failure, at: settledAt }] : [],
   )
   const refused = lastRefusal ? [{ status: null, kind: lastRefusal.reason, at: lastRefusal.at }] : []
   // Programs ask for all sorts of things in passing. That must not hide what the provider did.

@@ -51,7 +51,8 @@ export async function sendUpstream(
 function nextTry(options: RetryOptions, answer: UpstreamAnswer, elapsedMs: number) {
   const why = whyAgain(answer)
   const headers = answer.kind === 'answered' ? answer.headers : {}
-  const failed = { tries: answer.tries, elapsedMs, headers, now: Date.now(), random: Math.random() }
+  const status = answer.kind === 'answered' ? answer.status : null
+  const failed = { status, tries: answer.tries, elapsedMs, headers, now: Date.now(), random: Math.random() }
   const pauseMs = why === undefined ? undefined : retryPause(options, failed)
   return why === undefined || pauseMs === undefined ? undefined : { why, pauseMs }
 }

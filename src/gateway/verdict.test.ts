@@ -13,10 +13,25 @@ const NOTHING = totals({
   calls: [],
 })
 
-type Seen = { succeeded?: number; cut?: number; last?: FailureKind | Refusal; isRecovered?: boolean; refusals?: number }
+type Seen = {
+  gatewayGone?: boolean
+  succeeded?: number
+  cut?: number
+  last?: FailureKind | Refusal
+  isRecovered?: boolean
+  refusals?: number
+}
 
-const seen = ({ succeeded = 1, cut = 0, last, isRecovered = false, refusals = 0 }: Seen): GrantTotals => ({
+const seen = ({
+  succeeded = 1,
+  cut = 0,
+  last,
+  isRecovered = false,
+  refusals = 0,
+  gatewayGone = false,
+}: Seen): GrantTotals => ({
   ...NOTHING,
+  gatewayGone,
   calls: { ...NOTHING.calls, succeeded, cut },
   modelRefusals: refusals,
   lastFailure: last ? { status: null, kind: last, at: new Date(0), isRecovered } : null,
@@ -60,6 +75,12 @@ test('a provider that breaks off in the middle spoils passes and failures alike'
       class: 'provider_error',
     })
   }
+})
+
+test('a gateway that died spoils passes and failures alike, whatever the provider did before', () => {
+  for (const record of [passed, failed('agent_exit')])
+    for (const last of ['request', 'budget'] as const)
+      expect(verdictOf(record, seen({ last, gatewayGone: true }))).toMatchObject({ class: 'provider_error' })
 })
 
 test('who runs into its own budget is judged by what is there', () => {

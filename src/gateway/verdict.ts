@@ -16,17 +16,24 @@ type Kind = FailureKind | Refusal
 
 /** The provider had no answer, and asking again might get one. Nothing that a program can bring about is among them. */
 const OUTAGES: readonly Kind[] = ['rate', 'upstream']
+/** What it may have been a program's doing, or not. It is given the benefit, until it has none left. */
+const DOUBTS: readonly Kind[] = ['crowded']
 /** How an agent ends that could still say something about it. */
 const OWN_ENDS: readonly TrialClass[] = ['verified', 'agent_exit']
 
-/** Programs lie about their ends, and some do not know them. The ledger has seen what happened. */
-export function verdictOf(record: Ended, totals: GrantTotals): Verdict {
+/**
+ * Programs lie about their ends, and some do not know them. The ledger has seen what happened. `isLast`: the trial is not
+ * tried again, whatever this says.
+ */
+export function verdictOf(record: Ended, totals: GrantTotals, { isLast = false }: { isLast?: boolean } = {}): Verdict {
   const last = totals.lastFailure?.isRecovered === false ? totals.lastFailure.kind : null
   if (last === 'credential') return { kind: 'stopped', message: 'The provider did not take the key.' }
   if (record.state === 'errored') return { kind: 'judged', ...ended(record) }
+  if (totals.gatewayGone) return unscored('provider_error', 'The gateway died, and the program had no model.')
   if (totals.calls.succeeded === 0) return { kind: 'judged', ...unheard(last, totals) }
   // Whether or not it passes so far: to keep only the passes would flatter every provider that breaks.
-  if (last !== null && OUTAGES.includes(last)) return unscored('provider_error', `The provider gave up: ${last}.`)
+  if (last !== null && (OUTAGES.includes(last) || (!isLast && DOUBTS.includes(last))))
+    return unscored('provider_error', `The provider gave up: ${last}.`)
   return { kind: 'judged', ...ended(record), class: scoredClass(record, last, totals) }
 }
 
@@ -41,7 +48,7 @@ function scoredClass(record: Ended, last: Kind | null, { modelRefusals }: GrantT
 
 /** The model never said a word: there is nothing to judge it by. */
 function unheard(last: Kind | null, { calls }: GrantTotals) {
-  const isOutage = last === null ? calls.cut + calls.lost > 0 : OUTAGES.includes(last)
+  const isOutage = last === null ? calls.cut + calls.lost > 0 : [...OUTAGES, ...DOUBTS].includes(last)
   if (isOutage) return spoiled('provider_error', 'The provider never gave a whole answer.')
   return spoiled('operator_error', last === null ? 'The program never asked its model.' : WHY[last])
 }
@@ -54,7 +61,9 @@ const unscored = (word: ModelTrialClass, error: string): Verdict => ({ kind: 'ju
 const WHY: Record<Kind, string> = {
   credential: 'The provider did not take the key.',
   rate: 'The provider was asked too often.',
+  crowded: 'The provider was asked too often.',
   upstream: 'The provider is broken, or cannot be reached.',
+  gateway: 'The gateway died.',
   busy: 'The program asked too much at once.',
   model: 'The provider has no such model, or the program asked for another.',
   request: 'The provider found fault with what the program asked.',

@@ -60,7 +60,7 @@ async function post(url: string, { headers, body, signal, way }: Post): Promise<
   } catch (error) {
     signal.throwIfAborted()
     if (error instanceof ModelSilent) throw error
-    throw new ModelSilent(null, `The model did not answer (${codeOf(error)}).`)
+    throw new ModelSilent(null, `The model did not answer (${codeOf(error)}).`, { cause: error })
   }
 }
 

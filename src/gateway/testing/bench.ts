@@ -100,7 +100,7 @@ export async function openBench(answer: Answerer, setup: Setup = {}): Promise<Be
     metrics,
     ...setup.tools,
   }
-  const retry = { triesMax: 4, totalMs: 10_000, firstMs: 1, pauseMaxMs: 5_000 }
+  const retry = { triesMax: 4, totalMs: 10_000, firstMs: 1, pauseMaxMs: 5_000, quietMs: 50 }
   const gateway = await startGateway(tools, { host: '127.0.0.1', port: 0 }, { retry, ...setup.options })
   undo.defer(() => gateway.stop(0))
   const loopbacks = undo.use(new AsyncDisposableStack())
