@@ -5,6 +5,11 @@ import { buffer } from 'node:stream/consumers'
 import type { Command } from 'commander'
 import type { BatchTask } from '../src/batches/shapes/schema.ts'
 import { call } from '../src/platform/http/client.ts'
+import { contract, inBatch, listTasks, REPO, type RepoFlag, requireRun, requireTasks } from './batch-place.ts'
+import { addCreateCommands } from './batches-create.ts'
+import { addFileCommands } from './batches-files.ts'
+import { addReviewCommands } from './batches-review.ts'
+import { addWatchCommands } from './batches-watch.ts'
 import { WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
 import { repositoryName } from './repository-name.ts'
@@ -12,9 +17,6 @@ import { openService, type Service } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
 import { printTable } from './table.ts'
 
-const REPO = ['--repo <repository>', 'owner/name'] as const
-
-type RepoFlag = { repo: string }
 type DecideFlags = RepoFlag & { all?: boolean; note?: string }
 
 export function addBatchesCommands(assay: Command, shell: Shell): void {
@@ -28,6 +30,8 @@ export function addBatchesCommands(assay: Command, shell: Shell): void {
       .action((source: string, flags: RepoFlag, command: Command) => importTasks(shell, command, flags, source)),
     'assay batches import tasks.tar.gz --repo lab/demo',
   )
+  addCreateCommands(batches, shell)
+  addWatchCommands(batches, shell)
   withExample(
     batches
       .command('tasks')
@@ -37,6 +41,7 @@ export function addBatchesCommands(assay: Command, shell: Shell): void {
       .action((run: string, flags: RepoFlag, command: Command) => tasks(shell, command, flags, run)),
     'assay batches tasks batch-0190… --repo lab/demo',
   )
+  addReviewCommands(batches, shell)
   for (const [verb, decision] of DECISIONS) {
     withExample(
       batches
@@ -53,14 +58,13 @@ export function addBatchesCommands(assay: Command, shell: Shell): void {
       `assay batches ${verb} batch-0190… hello --repo lab/demo`,
     )
   }
+  addFileCommands(batches, shell)
 }
 
 const DECISIONS = [
   ['approve', 'approved'],
   ['decline', 'declined'],
 ] as const
-
-const contract = () => import('../src/batches/schema.ts')
 
 async function importTasks(shell: Shell, command: Command, { repo }: RepoFlag, source: string): Promise<void> {
   const place = repositoryName(repo)
@@ -85,20 +89,8 @@ async function archiveOf(source: string): Promise<Blob> {
   return new Blob([new Uint8Array(await buffer(packed))])
 }
 
-type InBatch = { org: string; owner: string; name: string; runId: string }
-
-const RUN = /^batch-[0-9a-f-]{36}$/
-
-function inBatch({ org }: Service, repo: string, runId: string): InBatch {
-  if (!RUN.test(runId)) throw new WrongUse('That is not a batch: batch- and an id are expected.')
-  return { org, ...repositoryName(repo), runId }
-}
-
-async function listTasks(service: Service, params: InBatch): Promise<BatchTask[]> {
-  return (await call(service, (await contract()).listBatchTasks, { params })).body.tasks
-}
-
 async function tasks(shell: Shell, command: Command, { repo }: RepoFlag, run: string): Promise<void> {
+  requireRun(run)
   const service = await openService(shell, command)
   const params = inBatch(service, repo, run)
   const { body } = await call(service, (await contract()).readBatch, { params })
@@ -107,34 +99,55 @@ async function tasks(shell: Shell, command: Command, { repo }: RepoFlag, run: st
   note(shell, `${run} is ${body.state}.${body.error ? ` ${body.error.message}` : ''}`)
   printTable<BatchTask>(shell, all, [
     ['TASK', ({ taskId }) => taskId],
-    ['STATE', ({ state, rejection }) => (rejection ? `${state}: ${rejection.reason}` : state)],
-    ['DIFFICULTY', ({ difficulty }) => difficulty ?? '-'],
+    ['STATE', stateOf],
+    ['DIFFICULTY', ({ difficulty, requestedDifficulty }) => difficulty ?? requestedDifficulty ?? '-'],
+    ['PULL REQUEST', ({ pullRequest }) => (pullRequest ? `#${pullRequest.number ?? '-'}` : '-')],
+    ['LOOK AT', ({ concerns }) => (concerns.length === 0 ? '-' : String(concerns.length))],
     ['DECISION', ({ decision }) => decision ?? '-'],
     ['TITLE', ({ title }) => title],
   ])
+}
+
+function stateOf({ state, stage, rejection, deferred }: BatchTask): string {
+  if (rejection) return `${state}: ${rejection.reason}`
+  if (deferred) return `waits: ${deferred.reason}`
+  return state === 'making' ? `${state}: ${stage}` : state
 }
 
 type Wish = { run: string; ids: string[]; decision: 'approved' | 'declined' }
 
 async function decide(shell: Shell, command: Command, flags: DecideFlags, { run, ids, decision }: Wish): Promise<void> {
   if ((ids.length === 0) !== (flags.all === true)) throw new WrongUse('Name the tasks, or give --all.')
+  requireRun(run)
   const service = await openService(shell, command)
   const params = inBatch(service, flags.repo, run)
-  const chosen = chosenOf(await listTasks(service, params), ids)
-  const decisions = chosen.map(({ taskId, digest }) => ({
-    ...{ taskId, digest: digest ?? '', decision },
-    ...(flags.note === undefined ? {} : { note: flags.note }),
-  }))
-  const { body } = await call(service, (await contract()).decideTasks, { params, body: { decisions } })
-  if (service.json) return printJson(shell, body)
-  for (const { taskId } of body.tasks) note(shell, `${taskId} is ${decision}.`)
+  const chosen = chosenOf(shell, await listTasks(service, params), ids, decision)
+  const why = flags.note === undefined ? {} : { note: flags.note }
+  const wishes = chosen.map(({ taskId, digest }) => ({ taskId, digest: digest ?? '', decision, ...why }))
+  const decided = await send(service, params, wishes)
+  if (service.json) return printJson(shell, { tasks: decided })
+  for (const { taskId } of decided) note(shell, `${taskId} is ${decision}.`)
 }
 
-/** Without names: all that are ready. */
-function chosenOf(all: BatchTask[], ids: string[]): BatchTask[] {
-  const unknown = ids.find((id) => !all.some(({ taskId }) => taskId === id))
-  if (unknown !== undefined) throw new WrongUse(`There is no task ${unknown} in this batch.`)
-  const chosen = all.filter(({ taskId, state }) => (ids.length === 0 ? state === 'ready' : ids.includes(taskId)))
-  if (chosen.length === 0) throw new WrongUse('No task of this batch is ready.')
+type Decision = { taskId: string; digest: string; decision: 'approved' | 'declined'; note?: string }
+
+/** One that is named alone was looked at: it may have concerns. Several go together, or not at all. */
+async function send(service: Service, params: ReturnType<typeof inBatch>, wishes: Decision[]): Promise<BatchTask[]> {
+  const { decideTask, decideTasks } = await contract()
+  const [first, ...others] = wishes
+  if (!first || others.length > 0)
+    return (await call(service, decideTasks, { params, body: { decisions: wishes } })).body.tasks
+  const { taskId, ...body } = first
+  return [(await call(service, decideTask, { params: { ...params, taskId }, body })).body]
+}
+
+/** Without names: all that are ready; of those that are to be approved, only what nobody has to look at first. */
+function chosenOf(shell: Shell, all: BatchTask[], ids: string[], decision: Wish['decision']): BatchTask[] {
+  if (ids.length > 0) return requireTasks(all, ids)
+  const ready = all.filter(({ state }) => state === 'ready')
+  const chosen = decision === 'approved' ? ready.filter(({ concerns }) => concerns.length === 0) : ready
+  const left = ready.filter((task) => !chosen.includes(task)).map(({ taskId }) => taskId)
+  if (left.length > 0) note(shell, `Look at these first, with assay batches review: ${left.join(', ')}`)
+  if (chosen.length === 0) throw new WrongUse('No task of this batch is ready for that.')
   return chosen
 }

@@ -9,7 +9,7 @@ import { readTask } from '../harbor/read-task.ts'
 import { streamOf } from '../harbor/testing/unpacking.ts'
 import { readEvents } from '../platform/http/read-events.ts'
 import { SandboxUnavailable } from '../sandboxes/sandbox.ts'
-import { sweepArchives } from './archives.ts'
+import { sweepArchives } from './archives/archives.ts'
 import * as schema from './schema.ts'
 
 let app: TestApp

@@ -2,13 +2,17 @@ import type { Blobs } from '../platform/blobs/blob.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { type Page, paged } from '../platform/http/page.ts'
 import { newId } from '../platform/ids.ts'
-import { cancelAll } from '../platform/jobs/jobs.ts'
+import { cancelAll, withdrawAll } from '../platform/jobs/jobs.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { type Place, readRepository } from '../repos/repos.ts'
 import { type By, record } from '../workspaces/audit.ts'
-import { keepArchive } from './archives.ts'
+import { keepArchive } from './archives/archives.ts'
+import { discoverJobId, enqueueDiscovery } from './generation/discover.ts'
+import { credentialsOf, resolveGeneration, StoredGeneration, warningsOf } from './generation/resolve.ts'
+import type { GenerationOptions, NewBatch } from './generation/schema.ts'
+import { endWaiting, jobsOf, waitingJobsOf } from './generation/waiting.ts'
 import { enqueueImport, importJobId } from './import.ts'
-import { batchIdOf, runIdOf, runOf } from './run.ts'
+import { batchIdOf, microsOf, runIdOf, runOf } from './run.ts'
 import type { BatchRun } from './shapes/schema.ts'
 import * as rows from './sql.ts'
 import { validationJobId } from './validate.ts'
@@ -29,6 +33,25 @@ export async function importBatch(tools: Tools, by: By, { repository, path, db }
     const row = await rows.insertBatch(tx, { id, repository, archive })
     await enqueueImport(tx, id)
     await record(tx, { ...by, action: 'batch.imported', subject: runIdOf(id) })
+    return runOf(row, [])
+  })
+  return { runId: run.runId, run }
+}
+
+type Creation = { repository: number; options: GenerationOptions; wish: NewBatch }
+
+/** What is asked for is checked against what there is; then it is written down, with the job that begins it. */
+export async function createBatch(db: Db, by: By, { repository, options, wish }: Creation) {
+  const generation = resolveGeneration(options, wish.generation)
+  const id = newId()
+  const run = await transact(db, async (tx) => {
+    const { candidateCounts, again, budgetUsd } = wish
+    const budget_micros = budgetUsd === undefined ? null : microsOf(budgetUsd)
+    const fresh = { id, repository, ...candidateCounts, again, budget_micros }
+    const row = await rows.insertGenerated(tx, fresh, generation, warningsOf(generation))
+    await rows.holdCredentials(tx, id, credentialsOf(generation))
+    await enqueueDiscovery(tx, id)
+    await record(tx, { ...by, action: 'batch.created', subject: runIdOf(id) })
     return runOf(row, [])
   })
   return { runId: run.runId, run }
@@ -82,24 +105,42 @@ export async function cancelBatch(db: Db, by: By, { id }: BatchRow): Promise<Bat
     await rows.cancelBatch(tx, id)
     await record(tx, { ...by, action: 'batch.canceled', subject: runIdOf(id) })
     const tasks = await rows.listValidating(tx, id)
-    return [importJobId(id), ...tasks.map((task) => validationJobId(id, task))]
+    const making = await jobsOf(tx, id)
+    return [importJobId(id), discoverJobId(id), ...tasks.map((task) => validationJobId(id, task)), ...making]
   })
   // After the row: whoever works on a job holds the job and waits for the row.
   if (jobs.length > 0) await cancelAll(db, jobs)
   return requireRun(db, id)
 }
 
-/** Goes on, whatever stopped it; what goes on by itself is left alone. */
-export async function resumeBatch(db: Db, by: By, { id }: BatchRow): Promise<BatchRun> {
+type Change = { budgetUsd?: number | undefined }
+
+/** Goes on, whatever stopped it; what goes on by itself is left alone, and what waits need not wait any longer. */
+export async function resumeBatch(db: Db, by: By, found: BatchRow, { budgetUsd }: Change): Promise<BatchRun> {
+  const { id, generation } = found
   await transact(db, async (tx) => {
-    // The job before the row, as everybody takes them.
-    await enqueueImport(tx, id)
+    // The jobs before the row, as everybody takes them.
+    if (generation === null) await enqueueImport(tx, id)
+    else await lookAgain(tx, id)
     const row = await rows.lockBatch(tx, id)
-    if (!row || rows.isOpen(row)) return
-    const isWorthIt = row.state !== 'completed' || (await rows.validateAgain(tx, id))
-    if (!isWorthIt) return
-    await rows.reopenBatch(tx, id)
-    await record(tx, { ...by, action: 'batch.resumed', subject: runIdOf(id) })
+    if (!row) return
+    if (budgetUsd !== undefined && generation !== null) await rows.setBudget(tx, id, microsOf(budgetUsd))
+    if (generation !== null) await endWaiting(tx, id)
+    if (!rows.isOpen(row)) await reopen(tx, by, row)
   })
   return requireRun(db, id)
+}
+
+/** A job that waits for its time is withdrawn: the discovery enqueues every task again that has no job. */
+async function lookAgain(tx: Db, id: string): Promise<void> {
+  await withdrawAll(tx, [discoverJobId(id), ...(await waitingJobsOf(tx, id))])
+  await enqueueDiscovery(tx, id)
+}
+
+async function reopen(tx: Db, by: By, { id, state, generation }: BatchRow): Promise<void> {
+  const isWorthIt = (await rows.tryAgain(tx, id)) || state !== 'completed'
+  if (!isWorthIt) return
+  await rows.reopenBatch(tx, id)
+  if (generation !== null) await rows.holdCredentials(tx, id, credentialsOf(StoredGeneration.parse(generation)))
+  await record(tx, { ...by, action: 'batch.resumed', subject: runIdOf(id) })
 }

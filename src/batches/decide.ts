@@ -2,7 +2,7 @@ import { type Db, transact } from '../platform/db/db.ts'
 import { type FieldError, invalidRequest, Problem, type ProblemKind } from '../platform/problem.ts'
 import { type By, record } from '../workspaces/audit.ts'
 import { runIdOf } from './run.ts'
-import { taskChanged, taskNotReady } from './schema.ts'
+import { taskChanged, taskNotGreen, taskNotReady } from './schema.ts'
 import type { BatchTask } from './shapes/schema.ts'
 import * as rows from './sql.ts'
 import { taskOf } from './tasks.ts'
@@ -14,13 +14,20 @@ export type DecisionWish = {
   note?: string | undefined
 }
 
-/** All of them, or none. A decision is about exactly the files that somebody looked at. */
-export function decide(db: Db, by: By, batch: string, wishes: readonly DecisionWish[]): Promise<BatchTask[]> {
+/** All of them, or none. A decision is about exactly the files that somebody looked at. `areGreen`: none may have concerns. */
+export function decide(
+  db: Db,
+  by: By,
+  batch: string,
+  wishes: readonly DecisionWish[],
+  { areGreen }: { areGreen: boolean },
+): Promise<BatchTask[]> {
   requireDistinct(wishes)
   return transact(db, async (tx) => {
     const ids = wishes.map(({ taskId }) => taskId)
     const found = new Map((await rows.lockTaskRows(tx, batch, ids)).map((row) => [row.id, row]))
     requireDecidable(wishes, found)
+    if (areGreen) requireGreen(wishes, found)
     const decided: BatchTask[] = []
     for (const { taskId, decision, digest, note } of wishes) {
       decided.push(taskOf(await rows.decideTaskRow(tx, batch, taskId, { decision, note: note ?? null })))
@@ -63,6 +70,16 @@ function requireDecidable(wishes: readonly DecisionWish[], found: ReadonlyMap<st
       errorAt(place, 'digest', taskChanged.code, `${wish.taskId} is ${found.get(wish.taskId)?.digest} now.`),
     ),
   )
+}
+
+/** In bulk nobody looks at each: what has a concern is decided on alone. */
+function requireGreen(wishes: readonly DecisionWish[], found: ReadonlyMap<string, rows.TaskRow>): void {
+  const errors = wishes.flatMap(({ taskId, decision }, place) => {
+    const row = found.get(taskId)
+    const [concern] = row && decision === 'approved' ? taskOf(row).concerns : []
+    return concern === undefined ? [] : [errorAt(place, 'taskId', taskNotGreen.code, `${taskId}: ${concern}`)]
+  })
+  refuse(taskNotGreen, errors)
 }
 
 const errorAt = (place: number, field: string, code: string, message: string): FieldError => ({

@@ -10,12 +10,13 @@ import type { Blobs } from '../platform/blobs/blob.ts'
 import type { Db } from '../platform/db/db.ts'
 import { derivedId } from '../platform/ids.ts'
 import { enqueue, type Job, type JobKind, type RunnableKind } from '../platform/jobs/jobs.ts'
-import { openArchive } from './archives.ts'
+import { openArchive } from './archives/archives.ts'
 import { discoverTasks } from './discover.ts'
-import { TASKS_MAX } from './schema.ts'
+import { TASKS_MAX } from './generation/schema.ts'
 import { type Screened, screenTask } from './screen.ts'
 import type { BatchError } from './shapes/schema.ts'
 import * as rows from './sql.ts'
+import { errorOf as errorOfBatch, fail } from './state.ts'
 import { endIfDone, enqueueValidations, waitForSandbox } from './validate.ts'
 
 export type ImportTools = {
@@ -39,12 +40,10 @@ export const enqueueImport = (tx: Db, batch: string, runAt?: Date): Promise<stri
 export const importJob = (tools: ImportTools): RunnableKind<Payload> => ({
   ...importKind,
   run: (job) => runImport(tools, job),
-  failed: async (tx, { batch }, reason) => void (await rows.failBatch(tx, batch, errorOf('internal_error', reason))),
+  failed: (tx, { batch }, reason) => fail(tx, batch, errorOf('internal_error', reason)),
 })
 
-const errorOf = (code: string, message: string): BatchError => ({
-  ...{ code, message, retryable: code === 'internal_error', at: new Date().toISOString() },
-})
+const errorOf = (code: string, message: string): BatchError => errorOfBatch(code, message, code === 'internal_error')
 
 /** List the tasks of the archive, then have each validated. What is written down is not done again. */
 async function runImport(tools: ImportTools, job: Job<Payload>): Promise<void> {
@@ -52,7 +51,7 @@ async function runImport(tools: ImportTools, job: Job<Payload>): Promise<void> {
   const row = await rows.findBatch(tools.db, batch)
   if (!row || !rows.isOpen(row)) return
   const refusal = row.step === 'unpack' ? await listTasks(tools, job, row) : undefined
-  if (refusal) return job.finish(async (tx) => void (await rows.failBatch(tx, batch, refusal)))
+  if (refusal) return job.finish((tx) => fail(tx, batch, refusal))
 
   const sandbox = await findOffered(tools.db)
   await job.finish(async (tx) => {

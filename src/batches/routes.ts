@@ -2,18 +2,23 @@ import type { Blobs } from '../platform/blobs/blob.ts'
 import type { Db } from '../platform/db/db.ts'
 import type { KeyCaller } from '../platform/http/caller.ts'
 import { reply, replyEvents, replyFile } from '../platform/http/endpoint.ts'
+import { requireMatch } from '../platform/http/if-match.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { type RepositoryTools, readRepository, requireRepository } from '../repos/repos.ts'
 import { by } from '../workspaces/audit.ts'
-import { cancelBatch, importBatch, listBatches, readBatchRow, readStatus, resumeBatch } from './batches.ts'
+import { cancelBatch, createBatch, importBatch, listBatches, readBatchRow, readStatus, resumeBatch } from './batches.ts'
 import { decide } from './decide.ts'
+import { type EditTools, editFile } from './edit.ts'
 import { batchEvents } from './events.ts'
+import { readOptions } from './generation/options.ts'
+import { type PreviewTools, previewBatch } from './generation/preview.ts'
 import * as schema from './schema.ts'
-import { detailOf, listTasks, openTaskArchive, openTaskFile, readTaskRow } from './tasks.ts'
+import { etagOf, listTasks, openTaskArchive, openTaskFile, readDetail, readFileFacts, readTaskRow } from './tasks.ts'
 
-export type BatchTools = RepositoryTools & { blobs: Blobs }
+export type BatchTools = RepositoryTools & { blobs: Blobs } & EditTools & PreviewTools
 
 export const batchRoutes = (tools: BatchTools): Route[] => [
+  ...generationRoutes(tools),
   ...startRoutes(tools),
   ...watchRoutes(),
   ...taskRoutes(tools),
@@ -36,6 +41,26 @@ const findTask = async (found: Found<InBatch & { taskId: string }>) => {
   return readTaskRow(found.db, id, found.params.taskId)
 }
 
+const findRepository = ({ db, caller, params }: Found<InRepository>) => readRepository(db, placeOf({ caller, params }))
+
+const generationRoutes = (tools: BatchTools): Route[] => [
+  route(schema.readGenerationOptions, findRepository, async ({ db, caller }) =>
+    reply(200, await readOptions({ ...tools, db }, caller.workspace)),
+  ),
+  route(
+    schema.createBatch,
+    ({ caller, params }) => requireRepository(tools, by(caller), placeOf({ caller, params })),
+    async ({ db, caller, body, requestId }, { key }) => {
+      const options = await readOptions({ ...tools, db }, caller.workspace)
+      return reply(202, await createBatch(db, by(caller, requestId), { repository: key, options, wish: body }))
+    },
+  ),
+  route(schema.previewBatch, findRepository, async ({ caller, body, signal, onProgress }, row) => {
+    const repository = { ...row, workspaceId: caller.workspace.id }
+    return reply(200, await previewBatch(tools, repository, body, { signal, onProgress }))
+  }),
+]
+
 function startRoutes(tools: BatchTools): Route[] {
   return [
     route(
@@ -47,17 +72,15 @@ function startRoutes(tools: BatchTools): Route[] {
     route(schema.cancelBatch, findBatch, async ({ db, caller, requestId }, row) =>
       reply(202, await cancelBatch(db, by(caller, requestId), row)),
     ),
-    route(schema.resumeBatch, findBatch, async ({ db, caller, requestId }, row) =>
-      reply(202, await resumeBatch(db, by(caller, requestId), row)),
+    route(schema.resumeBatch, findBatch, async ({ db, caller, body, requestId }, row) =>
+      reply(202, await resumeBatch(db, by(caller, requestId), row, body)),
     ),
   ]
 }
 
 const watchRoutes = (): Route[] => [
-  route(
-    schema.listBatches,
-    ({ db, caller, params }) => readRepository(db, placeOf({ caller, params })),
-    async ({ db, query }, { key }) => reply(200, await listBatches(db, key, query)),
+  route(schema.listBatches, findRepository, async ({ db, query }, { key }) =>
+    reply(200, await listBatches(db, key, query)),
   ),
   route(schema.readBatch, findBatch, async ({ db }, row) => reply(200, await readStatus(db, row))),
   route(schema.followBatch, findBatch, async ({ db, signal }, row) => replyEvents(batchEvents(db, row.id, signal))),
@@ -65,12 +88,25 @@ const watchRoutes = (): Route[] => [
 
 const taskRoutes = (tools: BatchTools): Route[] => [
   route(schema.listBatchTasks, findBatch, async ({ db }, row) => reply(200, { tasks: await listTasks(db, row.id) })),
-  route(schema.readBatchTask, findTask, async (_, row) => reply(200, detailOf(row))),
+  route(schema.readBatchTask, findTask, async ({ db }, row) => reply(200, await readDetail(db, row))),
   route(schema.readBatchTaskFile, findTask, async ({ params }, row) => {
-    const { path, bytes, content } = await openTaskFile(tools, row, params.path)
+    const { path, bytes, content, sha256 } = await openTaskFile(tools, row, params.path)
     const name = path.split('/').at(-1) ?? path
-    return replyFile({ name, mediaType: 'application/octet-stream', bytes, content })
+    return replyFile({ name, mediaType: 'application/octet-stream', bytes, content, etag: etagOf({ sha256 }) })
   }),
+  route(
+    schema.putBatchTaskFile,
+    async (found) => {
+      const row = await findTask(found)
+      return { row, file: readFileFacts(row, found.params.path) }
+    },
+    async ({ db, caller, params, body, ifMatch, requestId }, { row, file }) => {
+      requireMatch(ifMatch, etagOf(file))
+      const { path } = params
+      const changed = await editFile({ ...tools, db }, by(caller, requestId), row, { path, content: body.content })
+      return reply(202, await readDetail(db, changed), { etag: etagOf(readFileFacts(changed, path)) })
+    },
+  ),
   route(schema.readBatchTaskArchive, findTask, async (_, row) => {
     const { bytes, content } = await openTaskArchive(tools, row)
     return replyFile({ name: `${row.id}.tar.gz`, mediaType: 'application/gzip', bytes, content })
@@ -79,11 +115,13 @@ const taskRoutes = (tools: BatchTools): Route[] => [
 
 const decisionRoutes = (): Route[] => [
   route(schema.decideTask, findTask, async ({ db, caller, body, requestId }, row) => {
-    const [task] = await decide(db, by(caller, requestId), row.batch, [{ taskId: row.id, ...body }])
+    const [task] = await decide(db, by(caller, requestId), row.batch, [{ taskId: row.id, ...body }], {
+      areGreen: false,
+    })
     if (!task) throw new Error('A decision was made about nothing.')
     return reply(200, task)
   }),
   route(schema.decideTasks, findBatch, async ({ db, caller, body, requestId }, row) =>
-    reply(200, { tasks: await decide(db, by(caller, requestId), row.id, body.decisions) }),
+    reply(200, { tasks: await decide(db, by(caller, requestId), row.id, body.decisions, { areGreen: true }) }),
   ),
 ]

@@ -1,11 +1,17 @@
 import { z } from 'zod'
-import { BatchError, type BatchRun, type Difficulty, Waiting } from './shapes/schema.ts'
+import { type Difficulty, Generation } from './generation/schema.ts'
+import { BatchError, type BatchRun, Waiting } from './shapes/schema.ts'
 import type { BatchRow, Tally } from './sql.ts'
+import { passedBy, type StageName } from './stages/make.ts'
 
 export const runIdOf = (batch: string): string => `batch-${batch}`
 export const batchIdOf = (runId: string): string => runId.slice('batch-'.length)
 
 const Warnings = z.array(z.string())
+
+const MICROS = 1e6
+export const usdOf = (micros: number): number => micros / MICROS
+export const microsOf = (usd: number): number => Math.round(usd * MICROS)
 
 /** A batch as it is shown: its row, and how many of its tasks are of each sort. */
 export const runOf = (row: BatchRow, tallies: readonly Tally[]): BatchRun => ({
@@ -14,15 +20,20 @@ export const runOf = (row: BatchRow, tallies: readonly Tally[]): BatchRun => ({
   createdAt: row.created_at.toISOString(),
   startedAt: row.started_at?.toISOString() ?? null,
   finishedAt: row.finished_at?.toISOString() ?? null,
-  candidateCounts: { easy: 0, medium: 0, hard: 0 },
-  generation: null,
-  counts: countsOf(tallies),
-  byDifficulty: { easy: bucket(tallies, 'easy'), medium: bucket(tallies, 'medium'), hard: bucket(tallies, 'hard') },
-  shortfall: 0,
+  candidateCounts: { easy: row.easy, medium: row.medium, hard: row.hard },
+  generation: row.generation === null ? null : Generation.parse(row.generation),
+  counts: row.generation === null ? importedCounts(tallies) : generatedCounts(row, tallies),
+  byDifficulty: {
+    easy: bucket(row, tallies, 'easy'),
+    medium: bucket(row, tallies, 'medium'),
+    hard: bucket(row, tallies, 'hard'),
+  },
+  shortfall: row.step === 'make' ? shortfallOf(row, tallies) : 0,
   rejections: rejectionsOf(tallies),
   ...(row.waiting === null ? {} : { waiting: Waiting.parse(row.waiting) }),
   warnings: Warnings.parse(row.warnings),
-  costUsd: 0,
+  ...(row.budget_micros === null ? {} : { budgetUsd: usdOf(row.budget_micros) }),
+  costUsd: usdOf(tallies.reduce((all, { spentMicros }) => all + spentMicros, 0)),
   ...(row.error === null ? {} : { error: BatchError.parse(row.error) }),
 })
 
@@ -32,27 +43,45 @@ const sum = (tallies: readonly Tally[], isWanted: (tally: Tally) => boolean = ()
 /** Rejected without ever coming near a sandbox. */
 const UNSCREENED = ['invalid_task', 'unsafe_task', 'duplicate_name']
 
-function countsOf(tallies: readonly Tally[]): BatchRun['counts'] {
-  const ready = sum(tallies, ({ state }) => state === 'ready')
+const endsOf = (tallies: readonly Tally[]) => ({
+  ready: sum(tallies, ({ state }) => state === 'ready'),
+  rejected: sum(tallies, ({ state }) => state === 'rejected'),
+  deferred: sum(tallies, ({ isDeferred }) => isDeferred),
+  approved: sum(tallies, ({ decision }) => decision === 'approved'),
+  declined: sum(tallies, ({ decision }) => decision === 'declined'),
+})
+
+function importedCounts(tallies: readonly Tally[]): BatchRun['counts'] {
+  const ends = endsOf(tallies)
   return {
     discovered: sum(tallies),
     screened: sum(tallies, ({ reason }) => reason === null || !UNSCREENED.includes(reason)),
-    executed: 0,
-    authored: 0,
-    validated: ready,
-    verified: 0,
-    ready,
-    rejected: sum(tallies, ({ state }) => state === 'rejected'),
-    deferred: 0,
-    approved: sum(tallies, ({ decision }) => decision === 'approved'),
-    declined: sum(tallies, ({ decision }) => decision === 'declined'),
+    ...{ executed: 0, authored: 0, validated: ends.ready, verified: 0 },
+    ...ends,
   }
 }
 
-function bucket(tallies: readonly Tally[], difficulty: z.infer<typeof Difficulty>) {
-  const own = tallies.filter((tally) => tally.difficulty === difficulty)
-  return { requested: 0, selected: sum(own), ready: sum(own, ({ state }) => state === 'ready') }
+function generatedCounts(row: BatchRow, tallies: readonly Tally[]): BatchRun['counts'] {
+  const passed = (stage: StageName) => sum(tallies, (tally) => passedBy(tally.stage, stage))
+  return {
+    ...{ discovered: row.discovered ?? 0, screened: row.screened ?? 0 },
+    ...{ executed: passed('executed'), authored: passed('authored') },
+    ...{ validated: passed('validated'), verified: passed('verified') },
+    ...endsOf(tallies),
+  }
 }
+
+const DIFFICULTIES: Difficulty[] = ['easy', 'medium', 'hard']
+
+function bucket(row: BatchRow, tallies: readonly Tally[], difficulty: Difficulty) {
+  const own = tallies.filter((tally) => tally.bucket === difficulty)
+  return { requested: row[difficulty], selected: sum(own), ready: sum(own, ({ state }) => state === 'ready') }
+}
+
+const shortfallOf = (row: BatchRow, tallies: readonly Tally[]): number =>
+  DIFFICULTIES.map((difficulty) => bucket(row, tallies, difficulty))
+    .map(({ requested, selected }) => Math.max(0, requested - selected))
+    .reduce((all, missing) => all + missing, 0)
 
 function rejectionsOf(tallies: readonly Tally[]): Record<string, number> {
   const reasons = Map.groupBy(tallies, ({ reason }) => reason)

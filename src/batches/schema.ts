@@ -3,11 +3,20 @@ import { endpoint } from '../platform/http/endpoint.ts'
 import { pageQuery } from '../platform/http/page.ts'
 import type { ProblemKind } from '../platform/problem.ts'
 import { codeHostUnavailable } from '../repos/schema.ts'
+import {
+  BatchPreview,
+  budgetUsd,
+  GenerationOptions,
+  NewBatch,
+  PreviewProgress,
+  PreviewWish,
+  repositoryUnreadable,
+  TASKS_MAX,
+} from './generation/schema.ts'
 import { BatchRun, BatchTask, BatchTaskDetail, Decision, DIGEST } from './shapes/schema.ts'
 
 const ARCHIVE_BYTES_MAX = 64 * 1024 * 1024
-/** Of one batch, as the tasks that can be asked for. */
-export const TASKS_MAX = 300
+const FILE_LENGTH_MAX = 1024 * 1024
 
 export const taskNotReady = {
   code: 'task_not_ready',
@@ -23,9 +32,67 @@ export const taskChanged = {
   meaning: 'The digest is of other files than the task has now. Look at it again and send its present digest.',
 } as const satisfies ProblemKind
 
+export const taskNotGreen = {
+  code: 'task_not_green',
+  status: 409,
+  title: 'A person should look at this task first',
+  meaning:
+    'Several tasks are approved at once only where none of them has concerns. Look at these, and decide on each alone.',
+} as const satisfies ProblemKind
+
+export const fileNotEditable = {
+  code: 'file_not_editable',
+  status: 409,
+  title: 'This file cannot be changed',
+  meaning: 'Of a task that was made of a pull request only the instruction can: everything else was proven as it is.',
+} as const satisfies ProblemKind
+
+export const batchStopped = {
+  code: 'batch_stopped',
+  status: 409,
+  title: 'The batch was canceled or has failed',
+  meaning: 'Resume it first: what is changed has to be validated again.',
+} as const satisfies ProblemKind
+
 const BATCHES = '/api/orgs/{org}/repos/{owner}/{name}/batches'
 const BATCH = '/api/orgs/{org}/repos/{owner}/{name}/batches/{runId}'
 const TASK = '/api/orgs/{org}/repos/{owner}/{name}/batches/{runId}/tasks/{taskId}'
+
+export const readGenerationOptions = endpoint({
+  id: 'readGenerationOptions',
+  method: 'GET',
+  path: '/api/orgs/{org}/repos/{owner}/{name}/generation-options',
+  summary: 'Read every value that a new batch may name',
+  access: 'read',
+  answers: { 200: GenerationOptions },
+})
+
+export const createBatch = endpoint({
+  id: 'createBatch',
+  method: 'POST',
+  path: BATCHES,
+  summary: 'Make tasks of merged pull requests: the newest candidates of each difficulty',
+  access: 'write',
+  body: NewBatch,
+  example: { candidateCounts: { easy: 2, medium: 1, hard: 0 } },
+  creates: true,
+  answers: { 202: z.object({ runId: z.string(), run: BatchRun }) },
+  problems: [codeHostUnavailable],
+})
+
+export const previewBatch = endpoint({
+  id: 'previewBatch',
+  method: 'POST',
+  path: `${BATCHES}/preview`,
+  summary: 'See what the pull requests of a repository could supply, and why the rest are out. Nothing runs',
+  access: 'read',
+  body: PreviewWish,
+  bodyOptional: true,
+  example: { candidateCounts: { easy: 2, medium: 1, hard: 0 } },
+  progress: PreviewProgress,
+  answers: { 200: BatchPreview },
+  problems: [repositoryUnreadable, codeHostUnavailable],
+})
 
 export const importBatch = endpoint({
   id: 'importBatch',
@@ -72,8 +139,11 @@ export const resumeBatch = endpoint({
   method: 'POST',
   path: `${BATCH}/resume`,
   summary:
-    'Go on with a batch that failed or was canceled; of one that is completed, validate again what a sandbox broke',
+    'Go on with a batch that waits, failed or was canceled; of one that is completed, try again what a sandbox broke',
   access: 'write',
+  body: z.strictObject({ budgetUsd: budgetUsd.optional().describe('A new one.') }),
+  bodyOptional: true,
+  example: {},
   answers: { 202: BatchRun },
 })
 
@@ -115,6 +185,19 @@ export const readBatchTaskFile = endpoint({
   answers: { 200: null },
 })
 
+export const putBatchTaskFile = endpoint({
+  id: 'putBatchTaskFile',
+  method: 'PUT',
+  path: `${TASK}/files/{path}`,
+  summary: 'Change a file of a task. It is validated again as far as it depends on it, and has no decision any more',
+  access: 'write',
+  conditional: true,
+  body: z.strictObject({ content: z.string().max(FILE_LENGTH_MAX) }),
+  example: { content: 'Write the word hello to /app/hello.txt.\n' },
+  answers: { 202: BatchTaskDetail },
+  problems: [taskNotReady, fileNotEditable, batchStopped],
+})
+
 export const readBatchTaskArchive = endpoint({
   id: 'readBatchTaskArchive',
   method: 'GET',
@@ -154,5 +237,5 @@ export const decideTasks = endpoint({
   }),
   example: { decisions: [{ taskId: 'hello', decision: 'approved', digest: exampleDigest }] },
   answers: { 200: z.object({ tasks: z.array(BatchTask) }) },
-  problems: [taskNotReady, taskChanged],
+  problems: [taskNotReady, taskChanged, taskNotGreen],
 })

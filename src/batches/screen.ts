@@ -9,7 +9,8 @@ import { type Task, type TaskFile, TaskInvalid } from '../harbor/task.ts'
 import { hashed } from '../harbor/task-files.ts'
 import type { Digest } from '../platform/blobs/blob.ts'
 import type { FoundTask } from './discover.ts'
-import { Difficulty, type Evidence, type Rejection } from './shapes/schema.ts'
+import { Difficulty } from './generation/schema.ts'
+import type { Evidence, Rejection } from './shapes/schema.ts'
 import type { NewTask } from './sql.ts'
 
 /** With its files when they may be kept. */

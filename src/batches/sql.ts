@@ -2,7 +2,9 @@ import { sql } from 'kysely'
 import type { Db } from '../platform/db/db.ts'
 import { beyond } from '../platform/db/newest-first.ts'
 import type { Page } from '../platform/http/page.ts'
-import type { BatchError, Evidence, Rejection, TaskContent, Waiting } from './shapes/schema.ts'
+import type { Difficulty } from './generation/schema.ts'
+import type { BatchError, Evidence, Rejection, TaskContent, TaskPullRequest, Waiting } from './shapes/schema.ts'
+import { type CandidateFacts, JUDGING, type StageName } from './stages/make.ts'
 
 const BATCH = [
   'id',
@@ -13,6 +15,14 @@ const BATCH = [
   'waiting',
   'error',
   'warnings',
+  'easy',
+  'medium',
+  'hard',
+  'generation',
+  'again',
+  'budget_micros',
+  'discovered',
+  'screened',
   'created_at',
   'started_at',
   'finished_at',
@@ -26,6 +36,33 @@ export const isOpen = ({ state }: Pick<BatchRow, 'state'>): boolean => OPEN.incl
 
 export const insertBatch = (tx: Db, row: { id: string; repository: number; archive: string }) =>
   tx.insertInto('batches').values(row).returning(BATCH).executeTakeFirstOrThrow()
+
+export type NewGenerated = {
+  id: string
+  repository: number
+  easy: number
+  medium: number
+  hard: number
+  again: boolean
+  budget_micros: number | null
+}
+
+export const insertGenerated = (tx: Db, row: NewGenerated, generation: unknown, warnings: readonly string[]) =>
+  tx
+    .insertInto('batches')
+    .values({ ...row, step: 'discover', generation: JSON.stringify(generation), warnings: JSON.stringify(warnings) })
+    .returning(BATCH)
+    .executeTakeFirstOrThrow()
+
+/** Stored credentials among these cannot be deleted until they are released. */
+export const holdCredentials = (tx: Db, batch: string, ids: readonly string[]) =>
+  sql`
+    insert into batch_credentials (batch, credential_id)
+    select ${batch}, id from credentials where id = any(${ids}::uuid[])
+    on conflict do nothing`.execute(tx)
+
+export const setBudget = (tx: Db, id: string, micros: number) =>
+  tx.updateTable('batches').set({ budget_micros: micros }).where('id', '=', id).execute()
 
 export const findBatch = (db: Db, id: string) =>
   db.selectFrom('batches').select(BATCH).where('id', '=', id).executeTakeFirst()
@@ -72,10 +109,15 @@ export const setWaiting = (tx: Db, id: string, waiting: Waiting) =>
     .set({ state: 'waiting', waiting: JSON.stringify(waiting) })
     .execute()
 
-const ended = (tx: Db, id: string, state: State, error: BatchError | null = null) =>
-  moved(tx, id)
+/** Answers its repository. Undefined: it had ended before. */
+async function ended(tx: Db, id: string, state: State, error: BatchError | null = null): Promise<number | undefined> {
+  const row = await moved(tx, id)
     .set({ state, waiting: null, finished_at: sql<Date>`now()`, error: error && JSON.stringify(error) })
-    .execute()
+    .returning('repository')
+    .executeTakeFirst()
+  await tx.deleteFrom('batch_credentials').where('batch', '=', id).execute()
+  return row?.repository
+}
 
 export const failBatch = (tx: Db, id: string, error: BatchError) => ended(tx, id, 'failed', error)
 export const cancelBatch = (tx: Db, id: string) => ended(tx, id, 'canceled')
@@ -118,10 +160,16 @@ const TASK = [
   'batch',
   'id',
   'state',
+  'stage',
   'title',
   'difficulty',
+  'requested_difficulty',
+  'pull_request',
   'digest',
   'rejection',
+  'deferral',
+  'concerns',
+  'spent_micros',
   'decision',
   'note',
   'decided_at',
@@ -135,7 +183,7 @@ export const listTaskRows = (db: Db, batch: string) =>
 export const findTaskRow = (db: Db, batch: string, id: string) =>
   db
     .selectFrom('batch_tasks')
-    .select([...TASK, 'content', 'evidence'])
+    .select([...TASK, 'content', 'evidence', 'candidate'])
     .where('batch', '=', batch)
     .where('id', '=', id)
     .executeTakeFirst()
@@ -155,28 +203,50 @@ export async function listValidating(db: Db, batch: string): Promise<string[]> {
   return (await query.orderBy('id').execute()).map(({ id }) => id)
 }
 
-type Verdict = { rejection: Rejection | null; evidence: Evidence }
+type Verdict = { rejection: Rejection | null; evidence: Evidence; concerns: string[] }
 
-export const settleTask = (tx: Db, batch: string, id: string, { rejection, evidence }: Verdict) =>
+export const settleTask = (tx: Db, batch: string, id: string, { rejection, evidence, concerns }: Verdict) =>
   tx
     .updateTable('batch_tasks')
     .set({
       state: rejection ? 'rejected' : 'ready',
       rejection: rejection && JSON.stringify(rejection),
       evidence: JSON.stringify(evidence),
+      concerns: JSON.stringify(concerns),
     })
     .where('batch', '=', batch)
     .where('id', '=', id)
     .where('state', '=', 'validating')
     .execute()
 
-/** Those that a sandbox broke, and not their own fault. */
-export async function validateAgain(tx: Db, batch: string): Promise<boolean> {
+export type Files = { digest: string; content: TaskContent; evidence: Evidence }
+type Sent = { batch: string; id: string }
+
+/**
+ * With other files, and nothing that was decided or found out of the old ones. Of a generated task the instruction goes
+ * back to where it is judged; what stages before that found out stays.
+ */
+export async function sendBack(tx: Db, { batch, id }: Sent, files: Files, instruction: string | null): Promise<void> {
+  const { digest, content, evidence } = files
+  await tx
+    .updateTable('batch_tasks')
+    .set({
+      ...{ digest, content: JSON.stringify(content), evidence: JSON.stringify(evidence), instruction },
+      ...(instruction === null ? { state: 'validating', stage: null } : { state: 'making', stage: JUDGING }),
+      ...{ rejection: null, deferral: null, concerns: '[]', decision: null, note: null, decided_at: null },
+    })
+    .where('batch', '=', batch)
+    .where('id', '=', id)
+    .execute()
+}
+
+/** Those that a sandbox broke, and not their own fault. One that was being made goes on at the stage that broke. */
+export async function tryAgain(tx: Db, batch: string): Promise<boolean> {
   const { numUpdatedRows } = await tx
     .updateTable('batch_tasks')
-    .set({ state: 'validating', rejection: null })
+    .set({ state: sql`case when stage is null then 'validating' else 'making' end`, rejection: null })
     .where('batch', '=', batch)
-    .where(sql<boolean>`rejection->>'reason' = 'environment_failed'`)
+    .where(sql<boolean>`rejection->>'reason' in ('environment_failed', 'internal_error')`)
     .executeTakeFirstOrThrow()
   return numUpdatedRows > 0n
 }
@@ -194,15 +264,18 @@ export const decideTaskRow = (tx: Db, batch: string, id: string, columns: Decisi
 
 export type Tally = Awaited<ReturnType<typeof listTallies>>[number]
 
-/** How many tasks there are of each sort, for several batches at once. */
+/** How many tasks there are of each sort, and what they cost, for several batches at once. */
 export const listTallies = (db: Db, batches: readonly string[]) =>
   db
     .selectFrom('batch_tasks')
-    .select(['batch', 'state', 'difficulty', 'decision'])
+    .select(['batch', 'state', 'stage', 'decision'])
+    .select(sql<'easy' | 'medium' | 'hard' | null>`coalesce(requested_difficulty, difficulty)`.as('bucket'))
     .select(sql<string | null>`rejection->>'reason'`.as('reason'))
+    .select(sql<boolean>`deferral is not null`.as('isDeferred'))
     .select(sql<number>`count(*)::int`.as('count'))
+    .select(sql<number>`sum(spent_micros)::bigint`.as('spentMicros'))
     .where('batch', 'in', [...batches, NO_BATCH])
-    .groupBy(['batch', 'state', 'difficulty', 'decision', 'reason'])
+    .groupBy(['batch', 'state', 'stage', 'decision', 'bucket', 'reason', 'isDeferred'])
     .execute()
 
 /** An empty list is no SQL. */
@@ -214,6 +287,7 @@ export const listApprovedRows = (db: Db, repository: number) =>
     .innerJoin('batches', 'batches.id', 'batch_tasks.batch')
     .innerJoin('task_contents', 'task_contents.digest', 'batch_tasks.digest')
     .select(['batch_tasks.batch', 'batch_tasks.id', 'batch_tasks.title', 'batch_tasks.difficulty'])
+    .select('batch_tasks.pull_request')
     .select(['task_contents.digest', 'task_contents.archive'])
     .where('batches.repository', '=', repository)
     .where('batch_tasks.decision', '=', 'approved')
@@ -230,25 +304,90 @@ export const listStandings = (db: Db, repository: number) =>
     .where('batches.repository', '=', repository)
     .execute()
 
-export const noteArchive = (db: Db, digest: string) =>
-  db
-    .insertInto('batch_archives')
-    .values({ digest })
-    .onConflict((conflict) => conflict.column('digest').doUpdateSet({ used_at: sql<Date>`now()` }))
+export type TaskKey = { batch: string; task: string }
+
+/** Only while it is at this stage: somebody may have sent it elsewhere. */
+const at = (tx: Db, { batch, task }: TaskKey, stage: StageName) =>
+  tx
+    .updateTable('batch_tasks')
+    .where('batch', '=', batch)
+    .where('id', '=', task)
+    .where('state', '=', 'making')
+    .where('stage', '=', stage)
+
+type Progress = {
+  next: StageName | undefined
+  title?: string
+  difficulty?: Difficulty
+  files?: Files
+  concerns: string[]
+}
+
+export async function passTask(tx: Db, key: TaskKey, stage: StageName, progress: Progress): Promise<boolean> {
+  const { next, title, difficulty, files, concerns } = progress
+  const { numUpdatedRows } = await at(tx, key, stage)
+    .set({
+      ...{ state: next ? 'making' : 'ready', stage: next ?? null, deferral: null, deferrals: 0 },
+      concerns: JSON.stringify(concerns),
+      ...(title === undefined ? {} : { title }),
+      ...(difficulty === undefined ? {} : { difficulty }),
+      ...(files
+        ? { digest: files.digest, content: JSON.stringify(files.content), evidence: JSON.stringify(files.evidence) }
+        : {}),
+    })
+    .executeTakeFirstOrThrow()
+  return numUpdatedRows > 0n
+}
+
+export const rejectTask = (tx: Db, key: TaskKey, stage: StageName, rejection: Rejection) =>
+  at(tx, key, stage)
+    .set({ state: 'rejected', deferral: null, rejection: JSON.stringify(rejection) })
     .execute()
 
-const UNUSED = sql<boolean>`used_at < now() - interval '1 day'
-  and not exists (select from batches where batches.archive = batch_archives.digest)`
+export const deferTask = (tx: Db, key: TaskKey, stage: StageName, deferral: Waiting) =>
+  at(tx, key, stage)
+    .set({ deferral: JSON.stringify(deferral), deferrals: sql<number>`deferrals + 1` })
+    .execute()
 
-export const listUnusedArchives = (db: Db, limit: number) =>
-  db.selectFrom('batch_archives').select('digest').where(UNUSED).limit(limit).execute()
+/** It is being tried again. */
+export const endDeferral = (tx: Db, { batch, task }: TaskKey) =>
+  tx.updateTable('batch_tasks').set({ deferral: null }).where('batch', '=', batch).where('id', '=', task).execute()
 
-/** Locked until the transaction ends: whoever sends the same again waits, and then stores it. */
-export async function deleteUnusedArchive(tx: Db, digest: string): Promise<boolean> {
-  const { numDeletedRows } = await tx
-    .deleteFrom('batch_archives')
-    .where('digest', '=', digest)
-    .where(UNUSED)
-    .executeTakeFirstOrThrow()
-  return numDeletedRows > 0n
-}
+/** What waited may be tried at once. */
+export const endDeferrals = (tx: Db, batch: string) =>
+  tx.updateTable('batch_tasks').set({ deferral: null }).where('batch', '=', batch).execute()
+
+export const addSpend = (tx: Db, { batch, task }: TaskKey, micros: number) =>
+  tx
+    .updateTable('batch_tasks')
+    .set({ spent_micros: sql<number>`spent_micros + ${micros}` })
+    .where('batch', '=', batch)
+    .where('id', '=', task)
+    .execute()
+
+export type NewCandidate = { id: string; candidate: CandidateFacts; pullRequest: TaskPullRequest; stage: StageName }
+
+const NOTHING: Evidence = { findings: [], calibration: null }
+
+export const insertCandidates = (tx: Db, batch: string, candidates: readonly NewCandidate[]) =>
+  tx
+    .insertInto('batch_tasks')
+    .values(
+      candidates.map(({ id, candidate, pullRequest, stage }) => ({
+        ...{ batch, id, state: 'making' as const, stage, title: pullRequest.title, head: candidate.head },
+        ...{ requested_difficulty: candidate.difficulty, candidate: JSON.stringify(candidate) },
+        pull_request: JSON.stringify(pullRequest),
+        evidence: JSON.stringify(NOTHING),
+      })),
+    )
+    .execute()
+
+type Discovery = { discovered: number; screened: number; warnings: readonly string[] }
+
+/** Its candidates are listed. */
+export const setDiscovered = (tx: Db, batch: string, { discovered, screened, warnings }: Discovery) =>
+  tx
+    .updateTable('batches')
+    .set({ step: 'make', discovered, screened, warnings: sql`warnings || ${JSON.stringify(warnings)}::jsonb` })
+    .where('id', '=', batch)
+    .execute()

@@ -1,9 +1,19 @@
+import { z } from 'zod'
 import { contents, readContentFile } from '../contents/contents.ts'
 import { type Blobs, isDigest } from '../platform/blobs/blob.ts'
 import type { Db } from '../platform/db/db.ts'
 import { notFound, Problem } from '../platform/problem.ts'
-import { runIdOf } from './run.ts'
-import { type BatchTask, type BatchTaskDetail, Evidence, Rejection, TaskContent } from './shapes/schema.ts'
+import { stagesOf } from './generation/evidence.ts'
+import { runIdOf, usdOf } from './run.ts'
+import {
+  type BatchTask,
+  type BatchTaskDetail,
+  Evidence,
+  Rejection,
+  TaskContent,
+  TaskPullRequest,
+  Waiting,
+} from './shapes/schema.ts'
 import * as rows from './sql.ts'
 
 type Tools = { db: Db; blobs: Blobs }
@@ -23,31 +33,48 @@ export async function readTaskRow(db: Db, batch: string, id: string): Promise<Fu
 export const taskOf = (row: rows.TaskRow): BatchTask => ({
   taskId: row.id,
   state: row.state,
+  stage: row.stage,
   difficulty: row.difficulty,
-  requestedDifficulty: null,
+  requestedDifficulty: row.requested_difficulty,
   title: row.title,
-  pullRequest: null,
+  pullRequest: pullRequestOf(row),
   digest: row.digest,
   decision: row.decision,
   ...(row.rejection === null ? {} : { rejection: Rejection.parse(row.rejection) }),
+  ...(row.deferral === null ? {} : { deferred: Waiting.parse(row.deferral) }),
+  concerns: Concerns.parse(row.concerns),
 })
+
+const Concerns = z.array(z.string())
+
+const pullRequestOf = ({ pull_request }: Pick<rows.TaskRow, 'pull_request'>): TaskPullRequest | null =>
+  pull_request === null ? null : TaskPullRequest.parse(pull_request)
 
 const contentOf = ({ content }: FullTaskRow): TaskContent | undefined =>
   content === null ? undefined : TaskContent.parse(content)
 
-export const detailOf = (row: FullTaskRow): BatchTaskDetail => ({
+export const readDetail = async (db: Db, row: FullTaskRow): Promise<BatchTaskDetail> => ({
   ...taskOf(row),
   instruction: contentOf(row)?.instruction ?? null,
   files: contentOf(row)?.files ?? [],
-  evidence: Evidence.parse(row.evidence),
+  evidence: { ...Evidence.parse(row.evidence), stages: await stagesOf(db, row.batch, row.id) },
+  costUsd: usdOf(row.spent_micros),
   note: row.note,
   decidedAt: row.decided_at?.toISOString() ?? null,
 })
 
-/** A path is only ever compared with those of the task. */
-export async function openTaskFile(tools: Tools, row: FullTaskRow, path: string) {
+/** The file of a task, or not found. A path is only ever compared with those of the task. */
+export function readFileFacts(row: FullTaskRow, path: string): TaskContent['files'][number] {
   const file = contentOf(row)?.files.find((each) => each.path === path)
-  if (!file) throw new Problem(notFound, 'The task has no such file.')
+  if (file) return file
+  throw new Problem(notFound, 'The task has no such file.')
+}
+
+/** What a client has read of a file. */
+export const etagOf = ({ sha256 }: { sha256: string }): string => `"${sha256}"`
+
+export async function openTaskFile(tools: Tools, row: FullTaskRow, path: string) {
+  const file = readFileFacts(row, path)
   const { archive } = await storedOf(tools, row)
   return { ...file, content: readContentFile(tools.blobs, archive, path) }
 }
@@ -71,14 +98,15 @@ export type ApprovedTask = {
   digest: string
   /** The blob that holds its files. */
   archive: string
-  pullRequest: null
+  pullRequest: TaskPullRequest | null
 }
 
 /** What comparisons of a repository may choose from, the oldest first. The repository by its key. */
 export async function listApprovedTasks(db: Db, repository: number): Promise<ApprovedTask[]> {
   const found = await rows.listApprovedRows(db, repository)
-  return found.map(({ batch, id, title, difficulty, digest, archive }) => ({
-    ...{ runId: runIdOf(batch), taskId: id, title, difficulty, digest, archive, pullRequest: null },
+  return found.map(({ batch, id, title, difficulty, digest, archive, pull_request }) => ({
+    ...{ runId: runIdOf(batch), taskId: id, title, difficulty, digest, archive },
+    pullRequest: pullRequestOf({ pull_request }),
   }))
 }
 

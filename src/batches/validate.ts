@@ -10,8 +10,10 @@ import { derivedId } from '../platform/ids.ts'
 import { enqueueAll, type Job, type JobKind, type RunnableKind } from '../platform/jobs/jobs.ts'
 import { USUAL_MEMORY_MB } from '../trials/limits.ts'
 import { openScratch } from '../trials/scratch.ts'
+import { concernsOf } from './concerns.ts'
 import { Evidence, type TaskCalibration } from './shapes/schema.ts'
 import * as rows from './sql.ts'
+import { complete } from './state.ts'
 import type { Validation, Validator } from './validator.ts'
 
 export type ValidateTools = {
@@ -56,7 +58,8 @@ export const validateJob = (tools: ValidateTools, sandbox: string): RunnableKind
   failed: async (tx, { batch, task }, reason) => {
     const row = await rows.findTaskRow(tx, batch, task)
     const evidence = Evidence.parse(row?.evidence)
-    await rows.settleTask(tx, batch, task, { evidence, rejection: { reason: 'environment_failed', detail: reason } })
+    const rejection = { reason: 'environment_failed', detail: reason }
+    await rows.settleTask(tx, batch, task, { evidence, rejection, concerns: [] })
     await endIfDone(tx, batch)
   },
 })
@@ -85,10 +88,11 @@ async function isGoing(db: Db, batch: string): Promise<boolean> {
 
 type Judged = Exclude<Validation, { kind: 'unavailable' }>
 
-const verdictOf = (evidence: Evidence, validation: Judged) => ({
-  rejection: validation.kind === 'rejected' ? validation.rejection : null,
-  evidence: { ...evidence, calibration: plain(validation.calibration) },
-})
+function verdictOf(before: Evidence, validation: Judged) {
+  const evidence = { ...before, calibration: plain(validation.calibration) }
+  const rejection = validation.kind === 'rejected' ? validation.rejection : null
+  return { rejection, evidence, concerns: concernsOf(evidence) }
+}
 
 /** Only what is shown is kept. */
 const plain = (calibration: TaskCalibration): TaskCalibration => Evidence.shape.calibration.unwrap().parse(calibration)
@@ -124,5 +128,5 @@ export async function waitForSandbox(tx: Db, batch: string, waitMs: number): Pro
 export async function endIfDone(tx: Db, batch: string): Promise<void> {
   const row = await rows.lockBatch(tx, batch)
   if (!row || !rows.isOpen(row) || row.step !== 'validate') return
-  if ((await rows.listValidating(tx, batch)).length === 0) await rows.completeBatch(tx, batch)
+  if ((await rows.listValidating(tx, batch)).length === 0) await complete(tx, batch)
 }

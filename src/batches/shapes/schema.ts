@@ -1,13 +1,12 @@
 import { z } from 'zod'
+import { Difficulty, Generation, perDifficulty } from '../generation/schema.ts'
 
 export const DIGEST = z.string().max(100).describe('`sha256:` and 64 hexadecimal digits, as Harbor computes it.')
 
 const BatchState = z.enum(['queued', 'discovering', 'running', 'waiting', 'completed', 'failed', 'canceled'])
-export const Difficulty = z.enum(['easy', 'medium', 'hard'])
 export const Decision = z.enum(['approved', 'declined'])
 
 const count = z.number().int().min(0)
-const perDifficulty = <S extends z.ZodType>(each: S) => z.object({ easy: each, medium: each, hard: each })
 
 export const BatchError = z.object({
   code: z.string(),
@@ -17,7 +16,14 @@ export const BatchError = z.object({
 })
 export type BatchError = z.infer<typeof BatchError>
 
-export const Waiting = z.object({ reason: z.literal('sandbox'), until: z.iso.datetime() })
+/** Not a verdict: it goes on by itself, or when somebody has seen to it. */
+const WaitReason = z.enum(['sandbox', 'budget', 'rate_limit', 'credential', 'provider', 'config', 'code_host'])
+
+export const Waiting = z.object({
+  reason: WaitReason,
+  detail: z.string().optional(),
+  until: z.iso.datetime().describe('When it is looked at again.'),
+})
 export type Waiting = z.infer<typeof Waiting>
 
 export const BatchRun = z
@@ -28,49 +34,64 @@ export const BatchRun = z
     startedAt: z.iso.datetime().nullable(),
     finishedAt: z.iso.datetime().nullable(),
     candidateCounts: perDifficulty(count).describe('What was asked for. Nothing is asked for by an import.'),
-    generation: z.null().describe('Null for an import.'),
+    generation: Generation.nullable().describe('Null for an import.'),
     counts: z.object({
-      discovered: count.describe('Tasks in the archive.'),
-      screened: count.describe('Of them, those that can be read and passed the safety check.'),
-      executed: count,
-      authored: count,
-      validated: count.describe('Of them, those whose solution passes and whose tests refuse doing nothing.'),
-      verified: count,
+      discovered: count.describe(
+        'Pull requests that were looked at, newest first; of an import, tasks in the archive.',
+      ),
+      screened: count.describe('Of them, those that could become tasks; of an import, those that passed the check.'),
+      executed: count.describe('Tasks whose tests fail before the change and pass after it, again and again.'),
+      authored: count.describe('Tasks that have an instruction.'),
+      validated: count.describe('Tasks whose solution passes and whose tests refuse doing nothing, and known cheats.'),
+      verified: count.describe('Tasks that a second model found fair.'),
       ready: count,
       rejected: count,
-      deferred: count,
+      deferred: count.describe('Tasks that wait for something that is no fault of theirs.'),
       approved: count,
       declined: count,
     }),
     byDifficulty: perDifficulty(z.object({ requested: count, selected: count, ready: count })),
-    shortfall: count,
+    shortfall: count.describe('How many candidates fewer there were than was asked for.'),
     rejections: z.record(z.string(), count),
     waiting: Waiting.optional(),
     warnings: z.array(z.string()),
-    costUsd: z.number(),
+    budgetUsd: z.number().optional(),
+    costUsd: z.number().describe('What models were paid.'),
     error: BatchError.optional(),
   })
   .meta({ id: 'BatchRun' })
 export type BatchRun = z.infer<typeof BatchRun>
 
 /** Why a task is not taken. */
-export const Rejection = z.object({
-  reason: z.enum(['invalid_task', 'unsafe_task', 'duplicate_name', 'oracle_fails', 'nop_passes', 'environment_failed']),
-  detail: z.string(),
-})
+export const Rejection = z.object({ reason: z.string(), detail: z.string() })
 export type Rejection = z.infer<typeof Rejection>
+
+export const TaskPullRequest = z
+  .object({
+    number: z.number().int().nullable(),
+    title: z.string(),
+    url: z.string().nullable().describe('Null where the repository is no code host’s.'),
+    mergedAt: z.iso.datetime(),
+  })
+  .meta({ id: 'TaskPullRequest' })
+export type TaskPullRequest = z.infer<typeof TaskPullRequest>
 
 export const BatchTask = z
   .object({
     taskId: z.string(),
-    state: z.enum(['validating', 'ready', 'rejected']),
-    difficulty: Difficulty.nullable().describe('As its author says.'),
+    state: z.enum(['making', 'validating', 'ready', 'rejected']),
+    stage: z.string().nullable().describe('What comes next; of one that was rejected, what rejected it.'),
+    difficulty: Difficulty.nullable().describe('As found; of an import, as its author says.'),
     requestedDifficulty: Difficulty.nullable(),
     title: z.string(),
-    pullRequest: z.null(),
-    digest: DIGEST.nullable().describe('Null when the task could not be read, or may not be kept.'),
+    pullRequest: TaskPullRequest.nullable(),
+    digest: DIGEST.nullable().describe('Null while there are no files, or when they may not be kept.'),
     decision: Decision.nullable(),
     rejection: Rejection.optional(),
+    deferred: Waiting.optional(),
+    concerns: z
+      .array(z.string())
+      .describe('What a person should look at first. A task without any is green, and may be approved with others.'),
   })
   .meta({ id: 'BatchTask' })
 export type BatchTask = z.infer<typeof BatchTask>
@@ -95,6 +116,7 @@ export const TaskCalibration = z
   .meta({ id: 'TaskCalibration' })
 export type TaskCalibration = z.infer<typeof TaskCalibration>
 
+/** What the check and the sandboxes found of a task that was imported. */
 export const Evidence = z.object({
   findings: z.array(
     z.object({ rule: z.string(), severity: z.enum(['block', 'warn']), path: z.string(), detail: z.string() }),
@@ -102,6 +124,17 @@ export const Evidence = z.object({
   calibration: TaskCalibration.nullable(),
 })
 export type Evidence = z.infer<typeof Evidence>
+
+const StageEvidence = z
+  .object({
+    stage: z.string(),
+    passedAt: z.iso.datetime(),
+    seconds: z.number(),
+    reused: z.boolean().describe('Another task had the same result before.'),
+    evidence: z.unknown().describe('What this stage found. Its shape is the stage’s own.'),
+  })
+  .meta({ id: 'StageEvidence' })
+export type StageEvidence = z.infer<typeof StageEvidence>
 
 export const TaskContent = z.object({
   instruction: z.string(),
@@ -112,7 +145,8 @@ export type TaskContent = z.infer<typeof TaskContent>
 export const BatchTaskDetail = BatchTask.extend({
   instruction: z.string().nullable(),
   files: TaskContent.shape.files,
-  evidence: Evidence,
+  evidence: Evidence.extend({ stages: z.array(StageEvidence).describe('Of a generated task, in their order.') }),
+  costUsd: z.number(),
   note: z.string().nullable(),
   decidedAt: z.iso.datetime().nullable(),
 }).meta({ id: 'BatchTaskDetail' })

@@ -1,0 +1,141 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { basename, join, resolve } from 'node:path'
+import { Readable } from 'node:stream'
+import { text as readText } from 'node:stream/consumers'
+import { pipeline } from 'node:stream/promises'
+import type { Command } from 'commander'
+import type { BatchTask } from '../src/batches/shapes/schema.ts'
+import { call, download } from '../src/platform/http/client.ts'
+import {
+  contract,
+  type InBatch,
+  inBatch,
+  listTasks,
+  REPO,
+  type RepoFlag,
+  requireRun,
+  requireTasks,
+} from './batch-place.ts'
+import { WrongUse } from './failure.ts'
+import { withExample } from './help.ts'
+import { openService, type Service } from './service.ts'
+import { note, printJson, type Shell } from './shell.ts'
+
+type EditFlags = RepoFlag & { file: string; from?: string }
+type ExportFlags = RepoFlag & { to: string; ready?: boolean }
+
+export function addFileCommands(batches: Command, shell: Shell): void {
+  withExample(
+    batches
+      .command('edit')
+      .description('Change a file of a task, in your editor or from another file; it is validated again')
+      .argument('<run>', 'batch-…')
+      .argument('<task>', 'its id')
+      .requiredOption(...REPO)
+      .option('--file <path>', 'which; of a generated task only this one', 'instruction.md')
+      .option('--from <path>', 'take this instead of opening an editor; - is standard input')
+      .action((run: string, task: string, flags: EditFlags, command: Command) =>
+        edit(shell, command, flags, { run, task }),
+      ),
+    'assay batches edit batch-0190… hello --repo lab/demo',
+    'assay batches edit batch-0190… hello --repo lab/demo --from instruction.md',
+  )
+  withExample(
+    batches
+      .command('export')
+      .description("Write tasks as folders in Harbor's format: those that are named, else those that are approved")
+      .argument('<run>', 'batch-…')
+      .argument('[tasks...]', 'their ids')
+      .requiredOption(...REPO)
+      .requiredOption('--to <folder>', 'where; a folder each, which must not be there yet')
+      .option('--ready', 'every task that is ready, approved or not')
+      .action((run: string, ids: string[], flags: ExportFlags, command: Command) =>
+        exportTasks(shell, command, flags, { run, ids }),
+      ),
+    'assay batches export batch-0190… --repo lab/demo --to tasks',
+  )
+}
+
+async function edit(
+  shell: Shell,
+  command: Command,
+  flags: EditFlags,
+  { run, task }: { run: string; task: string },
+): Promise<void> {
+  requireRun(run)
+  const service = await openService(shell, command)
+  const params = { ...inBatch(service, flags.repo, run), taskId: task, path: flags.file }
+  const { readBatchTaskFile, putBatchTaskFile } = await contract()
+  const { bytes, etag } = await download(service, readBatchTaskFile, { params })
+  const before = new TextDecoder().decode(bytes)
+  const content = await newText(shell, flags, before)
+  if (content === before) return note(shell, 'Nothing was changed.')
+  const { body } = await call(service, putBatchTaskFile, { params, body: { content }, ifMatch: etag ?? '*' })
+  if (service.json) return printJson(shell, body)
+  note(shell, `${task} is ${body.state} again: assay batches watch ${run} --repo ${flags.repo}`)
+}
+
+async function newText(shell: Shell, { from, file }: EditFlags, before: string): Promise<string> {
+  if (from === '-') return readText(shell.input())
+  if (from === undefined) return inEditor(shell, basename(file), before)
+  return readFile(resolve(from), 'utf8').catch(() => {
+    throw new WrongUse(`${from} cannot be read.`)
+  })
+}
+
+/** As git does it: a file of its own, and whatever the user likes to edit with. */
+async function inEditor(shell: Shell, name: string, before: string): Promise<string> {
+  const editor = shell.env.VISUAL || shell.env.EDITOR
+  if (!editor || !shell.input().isTTY) throw new WrongUse('Set EDITOR, or give the new text with --from.')
+  const folder = await mkdtemp(join(tmpdir(), 'assay-edit-'))
+  try {
+    const path = join(folder, name)
+    await writeFile(path, before)
+    const child = spawn('sh', ['-c', `${editor} "$1"`, 'sh', path], { stdio: 'inherit' })
+    const [code] = await once(child, 'exit')
+    if (code !== 0) throw new Error(`The editor ended with ${code}. Nothing was changed.`)
+    return await readFile(path, 'utf8')
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+async function exportTasks(
+  shell: Shell,
+  command: Command,
+  flags: ExportFlags,
+  { run, ids }: { run: string; ids: string[] },
+): Promise<void> {
+  requireRun(run)
+  const service = await openService(shell, command)
+  const params = inBatch(service, flags.repo, run)
+  const all = await listTasks(service, params)
+  const chosen = ids.length > 0 ? requireTasks(all, ids) : all.filter((task) => isWanted(task, flags.ready === true))
+  if (chosen.length === 0) throw new WrongUse('No task of this batch is approved. --ready takes all that are ready.')
+  const folders: string[] = []
+  for (const { taskId } of chosen) folders.push(await exportTask(service, params, taskId, resolve(flags.to, taskId)))
+  if (service.json) return printJson(shell, { folders })
+  note(shell, `${folders.length} tasks in ${flags.to}: ${chosen.map(({ taskId }) => taskId).join(', ')}`)
+}
+
+const isWanted = ({ state, decision }: BatchTask, isReadyEnough: boolean): boolean =>
+  decision === 'approved' || (isReadyEnough && state === 'ready')
+
+async function exportTask(service: Service, params: InBatch, taskId: string, folder: string): Promise<string> {
+  if (
+    await stat(folder).then(
+      () => true,
+      () => false,
+    )
+  )
+    throw new WrongUse(`${folder} is there already.`)
+  const { readBatchTaskArchive } = await contract()
+  const { bytes } = await download(service, readBatchTaskArchive, { params: { ...params, taskId } })
+  const { extract } = await import('tar')
+  await mkdir(folder, { recursive: true })
+  await pipeline(Readable.from([bytes]), extract({ cwd: folder, strict: true }))
+  return folder
+}

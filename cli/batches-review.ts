@@ -1,0 +1,170 @@
+import type { Command } from 'commander'
+import type { BatchTask, BatchTaskDetail } from '../src/batches/shapes/schema.ts'
+import { call, download } from '../src/platform/http/client.ts'
+import { contract, type InBatch, inBatch, listTasks, REPO, type RepoFlag, requireRun } from './batch-place.ts'
+import { Canceled } from './failure.ts'
+import { withExample } from './help.ts'
+import { openService, type Service } from './service.ts'
+import { note, print, printable, printJson, type Shell, styled } from './shell.ts'
+import { aligned } from './table.ts'
+
+type ReviewFlags = RepoFlag & { all?: boolean }
+
+export function addReviewCommands(batches: Command, shell: Shell): void {
+  withExample(
+    batches
+      .command('show')
+      .description('Show a task: its instruction, its files, the solution, and the evidence')
+      .argument('<run>', 'batch-…')
+      .argument('<task>', 'its id')
+      .requiredOption(...REPO)
+      .action((run: string, task: string, flags: RepoFlag, command: Command) =>
+        show(shell, command, flags, { run, task }),
+      ),
+    'assay batches show batch-0190… hello --repo lab/demo',
+  )
+  withExample(
+    batches
+      .command('review')
+      .description('Look at tasks that are ready, one after another, and decide on each; without a terminal, only look')
+      .argument('<run>', 'batch-…')
+      .requiredOption(...REPO)
+      .option('--all', 'also those that were decided on')
+      .action((run: string, flags: ReviewFlags, command: Command) => review(shell, command, flags, run)),
+    'assay batches review batch-0190… --repo lab/demo',
+  )
+}
+
+async function readTask(service: Service, params: InBatch, taskId: string): Promise<BatchTaskDetail> {
+  return (await call(service, (await contract()).readBatchTask, { params: { ...params, taskId } })).body
+}
+
+async function show(shell: Shell, command: Command, { repo }: RepoFlag, { run, task }: { run: string; task: string }) {
+  requireRun(run)
+  const service = await openService(shell, command)
+  const params = inBatch(service, repo, run)
+  const found = await readTask(service, params, task)
+  if (service.json) return printJson(shell, found)
+  print(shell, await pageOf(shell, service, params, found))
+}
+
+/** Text of strangers and of models, line by line. */
+const lines = (text: string): string[] => text.split('\n').map((line) => printable(line))
+
+/** What somebody needs to see who decides: what is asked, what is right, and why we believe it. */
+async function pageOf(shell: Shell, service: Service, params: InBatch, task: BatchTaskDetail): Promise<string> {
+  const heading = (text: string) => styled(shell.output, 'bold', text)
+  return [
+    heading(`${task.taskId}: ${printable(task.title)}`),
+    ...aligned(factsOf(task)),
+    ...(task.concerns.length > 0 ? [heading('Look at'), ...task.concerns.map((each) => `  ${printable(each)}`)] : []),
+    ...(task.instruction === null ? [] : [heading('Instruction'), ...lines(task.instruction)]),
+    ...(await solutionLines(service, params, task, heading)),
+    heading('Evidence'),
+    ...evidenceLines(task),
+  ].join('\n')
+}
+
+function factsOf(task: BatchTaskDetail): string[][] {
+  const { pullRequest, rejection, deferred } = task
+  return [
+    ['state', rejection ? `rejected: ${rejection.reason}, ${rejection.detail}` : task.state],
+    ['difficulty', `${task.difficulty ?? '-'} (asked for: ${task.requestedDifficulty ?? '-'})`],
+    ...(pullRequest
+      ? [
+          [
+            'pull request',
+            `#${pullRequest.number ?? '-'} ${pullRequest.title} ${pullRequest.url ?? ''} ${pullRequest.mergedAt}`,
+          ],
+        ]
+      : []),
+    ...(deferred ? [['waits for', `${deferred.reason}: ${deferred.detail ?? ''}`]] : []),
+    ['decision', task.decision ?? '-'],
+    ['cost', `$${task.costUsd.toFixed(4)}`],
+  ].map((facts) => facts.map((text) => printable(text)))
+}
+
+const PATCH = /^solution\/.*\.(patch|diff)$/
+
+async function solutionLines(
+  service: Service,
+  params: InBatch,
+  { taskId, files }: BatchTaskDetail,
+  heading: (text: string) => string,
+) {
+  const patches = files.filter(({ path }) => PATCH.test(path))
+  const shown = patches.length > 0 ? patches : files.filter(({ path }) => path === 'solution/solve.sh')
+  const { readBatchTaskFile } = await contract()
+  const parts = shown.map(async ({ path }) => {
+    const { bytes } = await download(service, readBatchTaskFile, { params: { ...params, taskId, path } })
+    return [heading(`Solution: ${printable(path)}`), ...lines(new TextDecoder().decode(bytes))]
+  })
+  return (await Promise.all(parts)).flat()
+}
+
+const EVIDENCE_MAX = 2000
+
+function evidenceLines({ evidence }: BatchTaskDetail): string[] {
+  const { findings, calibration, stages } = evidence
+  return [
+    ...findings.map(({ severity, rule, path, detail }) => `  ${severity} ${rule} ${path}: ${detail}`),
+    ...(calibration
+      ? [
+          `  verified by ${calibration.verifyMode ?? '-'}, ${calibration.strength ?? '-'}; cheats that score: ${calibration.winners.join(', ') || 'none'}`,
+        ]
+      : []),
+    ...stages.map(({ stage, seconds, reused, evidence: found }) =>
+      `  ${stage} (${reused ? 'known before' : `${seconds.toFixed(1)} s`}) ${JSON.stringify(found)}`.slice(
+        0,
+        EVIDENCE_MAX,
+      ),
+    ),
+  ].map((line) => printable(line))
+}
+
+async function review(shell: Shell, command: Command, flags: ReviewFlags, run: string): Promise<void> {
+  requireRun(run)
+  const service = await openService(shell, command)
+  const params = inBatch(service, flags.repo, run)
+  const ready = (await listTasks(service, params)).filter(({ state }) => state === 'ready')
+  const open = ready.filter(({ decision }) => flags.all === true || decision === null)
+  if (service.json)
+    return printJson(shell, { tasks: await Promise.all(open.map(({ taskId }) => readTask(service, params, taskId))) })
+  const isAsked = shell.input().isTTY && shell.errors.isTTY
+  for (const [place, task] of open.entries()) {
+    const found = await readTask(service, params, task.taskId)
+    note(shell, `${place + 1} of ${open.length}`)
+    print(shell, await pageOf(shell, service, params, found))
+    if (isAsked && (await decideOn(shell, service, params, found)) === 'quit') break
+  }
+  if (open.length === 0) note(shell, 'No task waits for a decision.')
+}
+
+type Choice = 'approved' | 'declined' | 'later' | 'quit'
+
+/** One task, looked at alone: it may have concerns. */
+async function decideOn(shell: Shell, service: Service, params: InBatch, task: BatchTask): Promise<Choice> {
+  const choice = await ask(shell, task)
+  if (choice !== 'approved' && choice !== 'declined') return choice
+  const { decideTask } = await contract()
+  const body = { decision: choice, digest: task.digest ?? '' }
+  await call(service, decideTask, { params: { ...params, taskId: task.taskId }, body })
+  note(shell, `${task.taskId} is ${choice}.`)
+  return choice
+}
+
+async function ask(shell: Shell, { taskId }: BatchTask): Promise<Choice> {
+  const { isCancel, select } = await import('@clack/prompts')
+  const answer = await select<Choice>({
+    message: `${taskId}?`,
+    options: [
+      { value: 'approved', label: 'Approve' },
+      { value: 'declined', label: 'Decline' },
+      { value: 'later', label: 'Later' },
+      { value: 'quit', label: 'Leave' },
+    ],
+    ...{ input: shell.input(), output: shell.errors },
+  })
+  if (isCancel(answer)) throw new Canceled()
+  return answer
+}

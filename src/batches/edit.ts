@@ -1,0 +1,87 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { contents } from '../contents/contents.ts'
+import { type Blobs, isDigest } from '../platform/blobs/blob.ts'
+import { type Db, transact } from '../platform/db/db.ts'
+import { invalidRequest, notFound, Problem, preconditionFailed } from '../platform/problem.ts'
+import { openScratch } from '../trials/scratch.ts'
+import { type By, record } from '../workspaces/audit.ts'
+import { enqueueDiscovery } from './generation/discover.ts'
+import { forgetJudgement } from './generation/evidence.ts'
+import { INSTRUCTION_FILE } from './generation/input-digest.ts'
+import { keepFiles } from './generation/keep-files.ts'
+import { credentialsOf, StoredGeneration } from './generation/resolve.ts'
+import { enqueueImport } from './import.ts'
+import { runIdOf } from './run.ts'
+import { batchStopped, fileNotEditable, taskNotReady } from './schema.ts'
+import * as rows from './sql.ts'
+import { type FullTaskRow, readTaskRow } from './tasks.ts'
+
+export type EditTools = { db: Db; blobs: Blobs; draftsFolder: string; scratchFolder: string }
+
+type Edit = { path: string; content: string }
+
+/**
+ * Puts other text into a file. What depends on it is validated again: of a generated task only the instruction can be
+ * changed, and nothing is executed again for that; an imported one is tried as if it had just come.
+ */
+export async function editFile(tools: EditTools, by: By, row: FullTaskRow, edit: Edit): Promise<FullTaskRow> {
+  requireEditable(row, edit.path)
+  const kept = await replaced(tools, row, edit)
+  await transact(tools.db, async (tx) => {
+    // The job before the row, as everybody takes them.
+    await (row.candidate === null ? enqueueImport(tx, row.batch) : enqueueDiscovery(tx, row.batch))
+    const batch = await lockUnchanged(tx, row)
+    await rows.sendBack(tx, row, kept, row.candidate === null ? null : edit.content)
+    await forgetJudgement(tx, row.batch, row.id)
+    if (!rows.isOpen(batch)) await reopen(tx, batch)
+    const subject = `${runIdOf(row.batch)}/${row.id}`
+    await record(tx, { ...by, action: 'task.edited', subject, detail: { path: edit.path, digest: kept.digest } })
+  })
+  return readTaskRow(tools.db, row.batch, row.id)
+}
+
+const STOPPED: readonly string[] = ['canceled', 'failed']
+
+/** The batch of a task that is still the one that was read. */
+async function lockUnchanged(tx: Db, row: FullTaskRow): Promise<rows.BatchRow> {
+  const batch = await rows.lockBatch(tx, row.batch)
+  if (!batch || STOPPED.includes(batch.state))
+    throw new Problem(batchStopped, 'Resume the batch, then change the file.')
+  const [now] = await rows.lockTaskRows(tx, row.batch, [row.id])
+  if (now?.digest !== row.digest || now.state !== row.state)
+    throw new Problem(preconditionFailed, 'Somebody changed the task meanwhile.')
+  return batch
+}
+
+async function reopen(tx: Db, { id, generation }: rows.BatchRow): Promise<void> {
+  await rows.reopenBatch(tx, id)
+  if (generation !== null) await rows.holdCredentials(tx, id, credentialsOf(StoredGeneration.parse(generation)))
+}
+
+function requireEditable(
+  { id, state, candidate }: Pick<FullTaskRow, 'id' | 'state' | 'candidate'>,
+  path: string,
+): void {
+  if (state !== 'ready' && state !== 'rejected') throw new Problem(taskNotReady, `${id} is ${state}.`)
+  if (candidate !== null && path !== INSTRUCTION_FILE)
+    throw new Problem(
+      fileNotEditable,
+      `Of a task that was made of a pull request only ${INSTRUCTION_FILE} can be changed.`,
+    )
+}
+
+/** All files with that one changed, checked and kept as if they had been imported. */
+async function replaced(tools: EditTools, { id, digest }: FullTaskRow, { path, content }: Edit) {
+  const store = contents(tools)
+  const stored = isDigest(digest) ? (await store.find([digest])).get(digest) : undefined
+  if (!stored) throw new Problem(notFound, 'The files of this task were not kept.')
+  await using scratch = await openScratch(tools.scratchFolder)
+  const folder = join(scratch.path, 'task')
+  await store.unpack(stored, folder)
+  await writeFile(join(folder, path), content)
+  const kept = await keepFiles(tools, folder, id)
+  if (kept.kind === 'kept') return kept.files
+  const { reason, detail } = kept.rejection
+  throw new Problem(invalidRequest, detail, { errors: [{ pointer: '/content', code: reason, message: detail }] })
+}

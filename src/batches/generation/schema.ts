@@ -1,0 +1,151 @@
+import { z } from 'zod'
+import type { ProblemKind } from '../../platform/problem.ts'
+
+/** Of one batch. */
+export const TASKS_MAX = 300
+const USD_MAX = 1_000_000
+const NAME_MAX = 200
+
+export const Difficulty = z.enum(['easy', 'medium', 'hard'])
+export type Difficulty = z.infer<typeof Difficulty>
+
+const count = z.number().int().min(0)
+export const perDifficulty = <S extends z.ZodType>(each: S) => z.object({ easy: each, medium: each, hard: each })
+
+const wanted = z.number().int().min(0).max(TASKS_MAX)
+const CandidateCounts = z
+  .strictObject({ easy: wanted, medium: wanted, hard: wanted })
+  .refine(({ easy, medium, hard }) => easy + medium + hard >= 1 && easy + medium + hard <= TASKS_MAX, {
+    message: `The total must be 1 to ${TASKS_MAX}.`,
+  })
+  .describe(`Candidates that are tried, of each difficulty. The total is 1 to ${TASKS_MAX}.`)
+export type CandidateCounts = z.infer<typeof CandidateCounts>
+
+const name = z.string().min(1).max(NAME_MAX)
+const ModelAccess = z
+  .enum(['credential', 'environment'])
+  .describe('`environment`: the server’s own keys, offered only where credential storage is off.')
+
+export const NewGeneration = z
+  .strictObject({
+    authorModel: name.describe('Writes the instructions.'),
+    verifierModel: name.describe('Judges them. Better another model than the author.'),
+    reasoning: name.describe('A level that both models have.'),
+    modelAccess: ModelAccess,
+    modelCredentialId: z.uuid().optional().describe('With `modelAccess: "credential"`, and only then.'),
+    verifierCredentialId: z.uuid().optional().describe('Where the verifier is of another provider. Default: the same.'),
+    sandbox: name.describe('Where repositories are built and their tests run.'),
+    sandboxCredentialId: z.uuid().optional().describe('Default: the built-in one.'),
+    harborEnvironment: name.describe('Where finished tasks are validated.'),
+    harborCredentialId: z.uuid().optional().describe('Default: the built-in one.'),
+  })
+  .meta({ id: 'NewGeneration' })
+export type NewGeneration = z.infer<typeof NewGeneration>
+
+/** With every default filled in. Ids, and nothing that they open. */
+export const Generation = z
+  .object({
+    authorModel: z.string(),
+    verifierModel: z.string(),
+    reasoning: z.string(),
+    modelAccess: ModelAccess,
+    modelCredentialId: z.uuid().nullable(),
+    verifierCredentialId: z.uuid().nullable(),
+    sandbox: z.string(),
+    sandboxCredentialId: z.uuid(),
+    harborEnvironment: z.string(),
+    harborCredentialId: z.uuid(),
+  })
+  .meta({ id: 'Generation' })
+export type Generation = z.infer<typeof Generation>
+
+const again = z
+  .boolean()
+  .default(false)
+  .describe('Also pull requests that an earlier batch has made ready or rejected.')
+export const budgetUsd = z.number().min(0).max(USD_MAX)
+
+export const NewBatch = z.strictObject({
+  candidateCounts: CandidateCounts,
+  generation: NewGeneration.optional().describe('Required where credential storage is on; else there are defaults.'),
+  budgetUsd: budgetUsd.optional().describe('At this much no model is asked any more, and the batch waits.'),
+  again,
+})
+export type NewBatch = z.infer<typeof NewBatch>
+
+const named = { id: z.string(), name: z.string() }
+const OptionCredential = z.object({ id: z.uuid(), name: z.string(), provider: z.string() })
+const OptionSandbox = z.object({
+  ...named,
+  provider: z.string().describe('Whose credentials it takes.'),
+  available: z.boolean().describe('A worker that lives now offers it. Others are refused.'),
+  detail: z.string(),
+  isolation: z.string().nullable(),
+})
+
+export const GenerationOptions = z
+  .object({
+    credentialStorage: z.boolean(),
+    models: z
+      .array(
+        z.object({
+          catalogId: z.string(),
+          label: z.string(),
+          provider: z.string().describe('Whose credentials it takes.'),
+          reasoning: z.array(z.string()).min(1),
+          prices: z.object({ input: z.number(), output: z.number() }).describe('USD for a million tokens.'),
+        }),
+      )
+      .describe('Those that a credential of this workspace opens, for author and verifier.'),
+    reasoning: z.array(z.string()).describe('Levels that some of these models have.'),
+    modelAccess: z.array(ModelAccess),
+    modelCredentials: z.array(OptionCredential),
+    sandboxes: z.array(OptionSandbox),
+    sandboxCredentials: z.array(OptionCredential),
+    harborEnvironments: z.array(OptionSandbox),
+    harborCredentials: z.array(OptionCredential),
+    defaults: NewGeneration.nullable().describe('Null while there is no credential of a model, or no sandbox.'),
+  })
+  .meta({ id: 'GenerationOptions' })
+export type GenerationOptions = z.infer<typeof GenerationOptions>
+
+export const PreviewWish = z.strictObject({ candidateCounts: CandidateCounts.optional(), again })
+export type PreviewWish = z.infer<typeof PreviewWish>
+
+export const BatchPreview = z
+  .object({
+    branch: z.string(),
+    tip: z.string().nullable().describe('Null: the repository is empty.'),
+    pullRequests: count.describe('Merged ones that were recognised.'),
+    buckets: perDifficulty(
+      z.object({
+        requested: count,
+        available: count.describe('Candidates that no earlier batch has tried, unless `again` is set.'),
+        tried: count.describe('Candidates that an earlier batch has tried.'),
+        shortfall: count,
+      }),
+    ),
+    shortfall: count,
+    rejections: z.array(
+      z.object({
+        reason: z.string(),
+        meaning: z.string(),
+        count,
+        examples: z.array(z.object({ number: z.number().int().nullable(), title: z.string(), evidence: z.string() })),
+      }),
+    ),
+    warnings: z.array(z.string()),
+  })
+  .meta({ id: 'BatchPreview' })
+export type BatchPreview = z.infer<typeof BatchPreview>
+
+export const PreviewProgress = z.object({ step: z.enum(['mirror', 'scan']), pullRequests: count })
+export type PreviewProgress = z.infer<typeof PreviewProgress>
+
+export const repositoryUnreadable = {
+  code: 'repository_unreadable',
+  status: 422,
+  title: 'The repository cannot be read',
+  meaning:
+    'Its address is refused, its credential is not taken, or it is larger than a mirror may be. The detail says which.',
+} as const satisfies ProblemKind

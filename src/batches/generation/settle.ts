@@ -1,0 +1,96 @@
+import type { Db } from '../../platform/db/db.ts'
+import type { Waiting } from '../shapes/schema.ts'
+import { type Stages, stageAfter } from '../stages/make.ts'
+import * as moves from '../state.ts'
+import { enqueueStage } from './enqueue.ts'
+import { findTask, type TaskFacts } from './facts.ts'
+import { countSpend } from './spend.ts'
+import * as rows from './sql.ts'
+import { storableText } from './storable.ts'
+import { tend } from './tend.ts'
+
+/** How one attempt at a stage came to its end. */
+export type Ending =
+  | {
+      kind: 'passed'
+      digest: string
+      outcome: rows.StageOutcome
+      seconds: number
+      isReused: boolean
+      concerns: string[]
+    }
+  | { kind: 'rejected'; reason: string; detail: string }
+  | { kind: 'deferred'; reason: Waiting['reason']; detail: string; retryAfterMs: number }
+
+export type SettleTools = { stages: Stages; sandboxWaitMs: number }
+
+/**
+ * Writes the end of an attempt: what was found out, what was spent, and what comes next. Also of a batch that was
+ * canceled meanwhile: the work is done and paid for, and a resume goes on after it. Locks as everybody does: the job,
+ * the batch, its tasks.
+ */
+export async function settle(tx: Db, tools: SettleTools, task: TaskFacts, ending: Ending): Promise<void> {
+  const isOpen = (await moves.lockOpenBatch(tx, task.batch)) !== undefined
+  await countSpend(tx, task)
+  if (ending.kind === 'passed') await pass(tx, tools, task, ending, isOpen)
+  if (ending.kind === 'rejected') {
+    const { reason, detail } = ending
+    await moves.rejectTask(tx, task, task.stage, { reason, detail: shortened(detail) })
+  }
+  if (ending.kind === 'deferred' && isOpen) await defer(tx, tools, task, ending)
+  await tend(tx, tools, task.batch)
+}
+
+const DETAIL_MAX = 10_000
+const shortened = (text: string): string => storableText(text.slice(0, DETAIL_MAX))
+
+const WAIT_MAX_MS = 3_600_000
+
+type Passed = Extract<Ending, { kind: 'passed' }>
+
+async function pass(tx: Db, tools: SettleTools, task: TaskFacts, ending: Passed, isOpen: boolean): Promise<void> {
+  const { digest, seconds, isReused } = ending
+  const key = { workspaceId: task.workspaceId, stage: task.stage, digest }
+  const outcome = isReused ? ending.outcome : await rows.saveResult(tx, key, ending.outcome, seconds)
+  const next = stageAfter(task.stage)
+  const concerns = [...ending.concerns, ...(outcome.concerns ?? [])]
+  const { title, difficulty, files } = outcome
+  const progress = {
+    ...{ next, concerns },
+    ...(title === undefined ? {} : { title }),
+    ...(difficulty === undefined ? {} : { difficulty }),
+    ...(files ? { files } : {}),
+  }
+  if (!(await moves.passTask(tx, task, task.stage, progress))) return
+  await rows.insertPassed(tx, task, key, isReused)
+  if (next && isOpen) await enqueueStage(tx, tools, task, next)
+}
+
+async function defer(
+  tx: Db,
+  tools: SettleTools,
+  task: TaskFacts,
+  { reason, detail, retryAfterMs }: Extract<Ending, { kind: 'deferred' }>,
+): Promise<void> {
+  const until = new Date(Date.now() + Math.min(Math.max(0, retryAfterMs), WAIT_MAX_MS))
+  const deferral = { reason, detail: shortened(detail), until: until.toISOString() }
+  await moves.deferTask(tx, task, task.stage, deferral)
+  await enqueueStage(tx, tools, task, task.stage, until)
+}
+
+/** A job that ends while its task is being made, in a batch that goes on, has a successor: whoever resumed it saw this job. */
+export async function rejoin(tx: Db, tools: SettleTools, key: moves.TaskKey): Promise<void> {
+  await moves.lockOpenBatch(tx, key.batch)
+  const task = await findTask(tx, key)
+  if (!task) return
+  await moves.endDeferral(tx, task)
+  await enqueueStage(tx, tools, task, task.stage)
+  await tend(tx, tools, key.batch)
+}
+
+/** It waited, and is being tried again. */
+export async function wake(tx: Db, tools: SettleTools, key: moves.TaskKey): Promise<void> {
+  await moves.lockOpenBatch(tx, key.batch)
+  await moves.endDeferral(tx, key)
+  await tend(tx, tools, key.batch)
+}

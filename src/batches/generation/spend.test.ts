@@ -1,0 +1,58 @@
+import { expect, test } from 'vitest'
+import { generatingWithModels } from '../../../test/support/generating-models.ts'
+import { askingStages } from '../stages/testing/asking-stages.ts'
+import { countLeftOfBatches } from './spend.ts'
+
+const TWO = { easy: 2, medium: 0, hard: 0 }
+// The author costs 4 and 20 dollars for a million tokens, the verifier 2 and 10.
+const TASK_USD = 0.006 + 0.003
+
+test('what models were paid is counted, once, and what was found out before costs nothing', async () => {
+  await using lab = await generatingWithModels(TWO, askingStages())
+  const { run, runId, tasks } = await lab.made(TWO)
+  expect(run).toMatchObject({ state: 'completed', counts: { ready: 2 } })
+  expect(run.costUsd).toBeCloseTo(2 * TASK_USD, 6)
+  expect((await lab.task(runId, tasks[0].taskId)).costUsd).toBeCloseTo(TASK_USD, 6)
+  const again = await lab.made(TWO, { again: true })
+  // The author's work is taken over; the verifier judges the files, which carry an id of their own.
+  expect(again.run.costUsd).toBeCloseTo(2 * 0.003, 6)
+  const { spent, uncounted, grants } = await lab.grants()
+  expect({ uncounted, grants }).toEqual({ uncounted: 0, grants: 6 })
+  expect(spent).toBe(Math.round((run.costUsd + again.run.costUsd) * 1e6))
+})
+
+test('a batch whose budget is spent waits, and goes on with more', async () => {
+  await using lab = await generatingWithModels(TWO, askingStages(), { input: 400_000, output: 0 })
+  const { run, runId } = await lab.made(TWO, { budgetUsd: 1.5 })
+  expect(run).toMatchObject({ state: 'waiting', waiting: { reason: 'budget' }, budgetUsd: 1.5, counts: { ready: 0 } })
+  expect(run.counts.deferred).toBe(2)
+  expect(run.costUsd).toBeGreaterThanOrEqual(1.5)
+  await lab.hurry()
+  await lab.work()
+  expect(await lab.read(runId)).toMatchObject({ state: 'waiting', costUsd: run.costUsd })
+  expect((await lab.resume(runId, { budgetUsd: 100 })).body).toMatchObject({ budgetUsd: 100 })
+  await lab.work()
+  const done = await lab.read(runId)
+  expect(done).toMatchObject({ state: 'completed', counts: { ready: 2, deferred: 0 } })
+  expect(Math.round(done.costUsd * 1e6)).toBe((await lab.grants()).spent)
+})
+
+test('what a task has spent that was canceled in the middle is counted by whoever sweeps', async () => {
+  const asking = askingStages()
+  const lab = await generatingWithModels({ easy: 1, medium: 0, hard: 0 }, asking)
+  await using _ = lab
+  const { runId } = (await lab.create({ easy: 1 })).body
+  const { run } = asking.authored
+  asking.authored.run = async (making, tools, signal) => {
+    const result = await run(making, tools, signal)
+    await lab.cancel(runId)
+    await lab.app.database.pool.query(`update jobs set cancel_requested = true where state = 'running'`)
+    await lab.app.database.pool.query(`update gateway_grants set counted_at = null`)
+    throw Object.assign(new Error('gone'), { result })
+  }
+  await lab.work()
+  await lab.app.database.pool.query(`update gateway_grants set closed_at = now() - interval '1 hour'`)
+  await countLeftOfBatches(lab.app.database.db)
+  await countLeftOfBatches(lab.app.database.db)
+  expect(await lab.read(runId)).toMatchObject({ state: 'canceled', costUsd: 0.006 })
+})

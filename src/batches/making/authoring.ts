@@ -1,0 +1,39 @@
+import { author } from '../authoring/author.ts'
+import { AUTHOR_LIMITS } from '../authoring/model.ts'
+import { pinSymbols } from '../authoring/pin-symbols.ts'
+import type { Stage } from '../stages/make.ts'
+import { done, reject } from '../stages/parts.ts'
+import { lintFactsOf, readLanding } from './landing.ts'
+import { executionIn, plain } from './made.ts'
+
+/** The instruction, by the author model. What it must name is found without it. */
+export const authoringStage: Stage = {
+  version: 1,
+  needs: ['author'],
+  reads: ({ candidate: { base, head, title, body }, generation: { authorModel, reasoning }, made }) => [
+    ...[base, head, title, body, authorModel, reasoning],
+    made.executed ?? null,
+  ],
+  async run(making, tools, signal) {
+    const { candidate } = making
+    const { lists, messages, failsByAssertion } = executionIn(making)
+    const landing = await readLanding(making, tools, signal)
+    const { place } = await tools.repository()
+    const pinned = await pinSymbols({ place, commit: candidate.base }, landing, signal)
+    if (!failsByAssertion && pinned.length === 0)
+      return reject('error_only_f2p', 'Its tests fail because something is not there, and nothing says what.')
+    const told = { landing, pinned, failToPass: lists.failToPass }
+    const facts = await lintFactsOf(making, tools, told, signal)
+    await using model = await tools.model('author', AUTHOR_LIMITS)
+    const text = { title: candidate.title, body: candidate.body, issues: [] }
+    const written = await author(model, { text, messages, facts }, signal)
+    if (written.kind !== 'done') return written
+    const { draft, markdown, specSource, warnings, rounds, bill } = written.value
+    return done({
+      made: plain({ title: draft.title, markdown, pinned, author: model.name }),
+      evidence: plain({ specSource, rounds, bill, warnings, pinned }),
+      concerns: warnings.map(({ detail, excerpt }) => `${detail} ${excerpt}`.trim()),
+      title: draft.title,
+    })
+  },
+}

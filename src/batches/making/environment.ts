@@ -1,0 +1,100 @@
+import { join } from 'node:path'
+import type { Image } from '../../sandboxes/sandbox.ts'
+import { RECIPE_LIMITS } from '../authoring/model.ts'
+import { proposeRecipe } from '../authoring/propose-recipe.ts'
+import type { SplitCommit } from '../candidates/split-commit.ts'
+import { buildEnvironment } from '../environments/build-environment.ts'
+import { checkHealth } from '../environments/check-health.ts'
+import { detectRecipe } from '../environments/detect-recipe.ts'
+import { bases } from '../environments/dockerfile.ts'
+import { ownPackages } from '../environments/own-packages.ts'
+import { type BaseTree, readTree } from '../environments/read-tree.ts'
+import { scanImage } from '../environments/scan-image.ts'
+import { writeEnvironment } from '../environments/write-environment.ts'
+import { planRuns } from '../execution/plan-runs.ts'
+import { findRunner, runners } from '../runners/runners.ts'
+import type { Making, Stage, StageDone, StageTools } from '../stages/make.ts'
+import { done, type EnvRecipe, reject, type StageRejection, type StageResult } from '../stages/parts.ts'
+import { readLanding } from './landing.ts'
+import { plain } from './made.ts'
+
+/** An image in which the tests of the base run, found by rules first. A model is asked only where those fail, and replayed. */
+export const environmentStage: Stage = {
+  version: 1,
+  needs: ['sandbox', 'author'],
+  reads: ({ candidate: { base, head }, generation: { sandbox, authorModel } }) => [base, head, sandbox, authorModel],
+  async run(making, tools, signal) {
+    const tree = await readTree(await tools.repository(), making.candidate.base, signal)
+    if (tree.kind !== 'done') return tree
+    const bench = { making, tools, signal, tree: tree.value, landing: await readLanding(making, tools, signal) }
+    const detected = detectRecipe(tree.value.facts, testPaths(bench.landing))
+    if (!('kind' in detected)) return tryOut(bench, detected, 'rules').then((first) => mended(bench, first, detected))
+    return mended(bench, detected, null)
+  },
+}
+
+type Bench = { making: Making; tools: StageTools; signal: AbortSignal; tree: BaseTree; landing: SplitCommit }
+
+const testPaths = ({ hidden }: SplitCommit): string[] => hidden.files.map(({ path }) => path)
+
+const MENDABLE = ['unsupported_runner', 'env_build_failed', 'suite_unhealthy']
+
+/** What rules could not do a model may. If it cannot either, what the rules said counts. */
+async function mended(
+  bench: Bench,
+  first: StageResult<StageDone>,
+  recipe: EnvRecipe | null,
+): Promise<StageResult<StageDone>> {
+  if (first.kind !== 'rejected' || !MENDABLE.includes(first.reason)) return first
+  const proposed = await propose(bench, first, recipe)
+  if (proposed.kind === 'deferred') return proposed
+  const second = proposed.kind === 'done' ? await tryOut(bench, proposed.value.recipe, 'model') : proposed
+  if (second.kind !== 'rejected') return second
+  return reject(first.reason, `${first.detail}\n\nA model was asked, and: ${second.detail}`)
+}
+
+async function propose({ tools, tree: { facts }, signal }: Bench, first: StageRejection, recipe: EnvRecipe | null) {
+  await using model = await tools.model('author', RECIPE_LIMITS)
+  const files = [...facts.texts].map(([path, text]) => ({ path, text }))
+  const own = ownPackages(facts).map((name) => name.slice(name.indexOf(':') + 1))
+  const known = { bases, runners: runners.map(({ id }) => id), paths: facts.paths, ownPackages: own }
+  const tried = recipe && { recipe, error: first.detail }
+  return proposeRecipe(model, { files, tried, facts: known }, signal)
+}
+
+type FoundBy = 'rules' | 'model'
+
+async function tryOut(bench: Bench, recipe: EnvRecipe, foundBy: FoundBy): Promise<StageResult<StageDone>> {
+  const { landing, tools, tree, signal } = bench
+  const runner = findRunner(recipe.runner)
+  if (!runner) return reject('unsupported_runner', `There is no runner ${recipe.runner}.`)
+  const provider = tools.provider()
+  const built = await prepareImage(bench, recipe, foundBy)
+  if (built.kind !== 'done') return built
+  const { image, profile, dockerfile } = built.value
+  const answer = { ...landing, ownPackages: ownPackages(tree.facts) }
+  const clean = await scanImage(provider, image, answer, signal)
+  if (clean.kind !== 'done') return clean
+  const order = { image, runner: runner.id, prepare: runner.prepare, folder: tools.folder }
+  const health = await checkHealth(provider, order, signal)
+  if (health.kind !== 'done') return health
+  const plan = planRuns({ runner, hidden: landing.hidden, suiteSeconds: health.value.seconds })
+  const evidence = { foundBy, profile, dockerfile, image: image.digest, health: health.value, runner: runner.name }
+  const concerns = foundBy === 'model' ? ['A model said how the environment is made.'] : []
+  return done({ made: plain({ recipe, plan }), evidence: plain(evidence), concerns })
+}
+
+type Prepared = { image: Image; folder: string; profile: string; dockerfile: string }
+
+/** Built once for the same content: later stages find it there. */
+export async function prepareImage(
+  { tools, tree, signal }: Pick<Bench, 'tools' | 'tree' | 'signal'>,
+  recipe: EnvRecipe,
+  name: string,
+): Promise<StageResult<Prepared>> {
+  const { place } = await tools.repository()
+  const folder = join(tools.folder, `environment-${name}`)
+  const { profile, dockerfile } = await writeEnvironment(folder, { recipe, place, tree }, signal)
+  const image = await buildEnvironment(tools.provider(), { folder, profile, base: recipe.base }, signal)
+  return image.kind === 'done' ? done({ image: image.value, folder, profile, dockerfile }) : image
+}

@@ -1,0 +1,26 @@
+import { join } from 'node:path'
+import { type Counts, FULL_COUNTS } from '../proof/proof.ts'
+import { prove } from '../proof/prove.ts'
+import type { Stage } from '../stages/make.ts'
+import { done } from '../stages/parts.ts'
+import { readLanding } from './landing.ts'
+import { executionIn, instructionIn, plain } from './made.ts'
+
+/** What the finished files are worth, in the place that was chosen for it. The instruction has no part in it. */
+export const validationStage = (counts: Counts = FULL_COUNTS): Stage => ({
+  version: 1,
+  needs: ['harbor'],
+  reads: ({ files, generation }) => [files?.ground ?? null, generation.harborEnvironment, { ...counts }],
+  async run(making, tools, signal) {
+    const { source } = await readLanding(making, tools, signal)
+    const order = {
+      ...{ folder: await tools.files(), outputFolder: join(tools.folder, 'output'), counts, source },
+      ...{ lists: executionIn(making).lists, pinned: instructionIn(making).pinned },
+    }
+    const proof = await prove(tools.provider(), order, signal)
+    if (proof.kind !== 'done') return proof
+    const { winners } = proof.value
+    const concerns = winners.map((id) => `The cheat ${id} wins: the code under test can make its tests say anything.`)
+    return done({ made: null, evidence: plain(proof.value), concerns })
+  },
+})

@@ -1,0 +1,25 @@
+import type { StageDone, StageTools } from '../make.ts'
+import type { StageResult } from '../parts.ts'
+import { type Script, scriptedStages } from './scripted-stages.ts'
+
+type Role = 'author' | 'verifier'
+
+const LIMITS = { budgetMicros: 1_000_000, outputMicros: 100_000, callsMax: 10, wallMs: 600_000 }
+const shape = { name: 'answer', schema: { type: 'object' } }
+
+/** Asks once. What is left of the budget may not be enough for that. */
+async function ask(tools: StageTools, role: Role, signal: AbortSignal): Promise<StageResult<StageDone> | undefined> {
+  const model = await tools.model(role, LIMITS)
+  const messages = [{ role: 'user' as const, text: `Work as ${role}.` }]
+  const answer = await model.ask({ system: 'You help.', messages, shape }, signal)
+  if (answer.kind === 'spent') throw new Error(answer.detail)
+  return answer.kind === 'deferred' ? answer : undefined
+}
+
+/** Scripted stages of which two ask their models, through the real gateway. */
+export const askingStages = (script: Script = {}) =>
+  scriptedStages({
+    authored: async (_, tools, signal) => (await ask(tools, 'author', signal)) as never,
+    verified: async (_, tools, signal) => (await ask(tools, 'verifier', signal)) as never,
+    ...script,
+  })

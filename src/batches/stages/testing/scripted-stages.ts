@@ -1,0 +1,73 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { smallTask } from '../../../../test/support/archives.ts'
+import { type Json, type Making, STAGES, type Stage, type StageDone, type StageName, type Stages } from '../make.ts'
+import { done, type StageResult } from '../parts.ts'
+
+type Run = Stage['run']
+export type Script = Partial<Record<StageName, (...order: Parameters<Run>) => StageResult<StageDone> | ReturnType<Run>>>
+
+export type Scripted = Stages & { runs: { stage: StageName; taskId: string; title: string }[] }
+
+const NEEDS: Record<StageName, Stage['needs']> = {
+  split: [],
+  env_ready: ['sandbox', 'author'],
+  executed: ['sandbox'],
+  authored: ['author'],
+  linted: [],
+  assembled: [],
+  validated: ['harbor'],
+  verified: ['verifier'],
+  graded: [],
+}
+
+const instructionOf = ({ edited, made }: Making): string => edited ?? String(Object(made.authored).markdown)
+
+const change = ({ candidate: { base, head } }: Making): Json => [base, head]
+
+/** What each depends on, as the real ones do. */
+const READS: Record<StageName, (making: Making) => Json> = {
+  split: change,
+  env_ready: change,
+  executed: change,
+  authored: (making) => [change(making), making.generation.authorModel],
+  linted: (making) => [change(making), instructionOf(making)],
+  assembled: (making) => [making.taskId, instructionOf(making)],
+  validated: ({ files }) => files?.ground ?? null,
+  verified: ({ files, generation }) => [files?.digest ?? null, generation.verifierModel],
+  graded: ({ files }) => files?.digest ?? null,
+}
+
+/** Stages without sandboxes and models: every candidate becomes a task, and a test can say otherwise. */
+export function scriptedStages(script: Script = {}): Scripted {
+  const runs: Scripted['runs'] = []
+  const stageOf = (stage: StageName): Stage => ({
+    ...{ version: 1, needs: NEEDS[stage], reads: READS[stage] },
+    async run(making, tools, signal) {
+      runs.push({ stage, taskId: making.taskId, title: making.candidate.title })
+      const said = await script[stage]?.(making, tools, signal)
+      if (said) return said
+      if (stage === 'assembled') await writeTask(tools.target, making)
+      return done(doneAt(stage, making))
+    },
+  })
+  return { ...Object.fromEntries(STAGES.map((stage) => [stage, stageOf(stage)])), runs } as Scripted
+}
+
+export function doneAt(stage: StageName, { candidate }: Making): StageDone {
+  const made = stage === 'authored' ? { markdown: `Do as ${candidate.title} does.\n` } : { by: stage }
+  return {
+    ...{ made, evidence: { stage, head: candidate.head } },
+    ...(stage === 'authored' ? { title: `Task: ${candidate.title}` } : {}),
+    ...(stage === 'graded' ? { difficulty: candidate.difficulty } : {}),
+  }
+}
+
+async function writeTask(folder: string, making: Making): Promise<void> {
+  const toml = `schema_version = "1.4"\n[task]\nname = "lab/${making.taskId}"\n`
+  const files = smallTask({ 'instruction.md': instructionOf(making), 'task.toml': toml })
+  for (const [path, content] of Object.entries(files)) {
+    await mkdir(dirname(join(folder, path)), { recursive: true })
+    await writeFile(join(folder, path), content)
+  }
+}
