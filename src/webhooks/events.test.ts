@@ -1,0 +1,86 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type TestApp, testApp } from '../../test/support/app.ts'
+import { archiveOf } from '../../test/support/archives.ts'
+import { comparing, comparingInRepository } from '../../test/support/comparisons.ts'
+import { releasing } from '../../test/support/releases.ts'
+import { addBenchmark } from '../benchmarks/schema.ts'
+import * as schema from './schema.ts'
+
+// Each event comes from what really happened, once, and goes to those that asked for it.
+
+let app: TestApp
+let all: string
+let some: string
+beforeAll(async () => {
+  app = await testApp({ ASSAY_PUBLIC_OWNERS: 'lab=local' })
+  const create = async (body: object) => (await app.call(schema.createWebhook, { body: body as never })).body.id
+  all = await create({ url: 'https://hooks.example.org/all' })
+  some = await create({ url: 'https://hooks.example.org/some', events: ['release.withdrawn'] })
+})
+afterAll(() => app[Symbol.asyncDispose]())
+
+type Told = { type: string; data: Record<string, unknown> }
+
+async function told(webhook: string, type: string): Promise<Told['data'][]> {
+  const { rows } = await app.database.pool.query(
+    'select body from webhook_deliveries where webhook = $1 order by created_at, id',
+    [webhook],
+  )
+  const bodies: Told[] = rows.map(({ body }) => JSON.parse(body))
+  return bodies.filter((each) => each.type === type).map(({ data }) => data)
+}
+
+test('a benchmark that is added', async () => {
+  const body = { reference: 'assay/quick' }
+  expect((await app.call(addBenchmark, { body })).status).toBe(201)
+  await app.call(addBenchmark, { body })
+  expect(await told(all, 'benchmark.added')).toEqual([{ benchmark: 'assay/quick', digest: expect.any(String) }])
+})
+
+test('a batch that is done, and one that failed', async () => {
+  const lab = await comparingInRepository(app)
+  const { place, send, work } = lab.repository
+  const repository = `${place.owner}/${place.name}`
+  expect(await told(all, 'batch.completed')).toEqual([{ repository, runId: lab.runId }])
+  const { runId } = (await send(archiveOf({}))).body
+  await work()
+  const [failed, ...others] = await told(all, 'batch.failed')
+  expect(others).toEqual([])
+  expect(failed).toEqual({ repository, runId, error: { code: expect.any(String), message: expect.any(String) } })
+})
+
+test('a comparison that is done, that waits, and that could not be submitted', async () => {
+  const lab = await comparing(app)
+  const { body: done } = await lab.create()
+  await lab.work()
+  await lab.work()
+  const scope = { kind: 'benchmark', owner: 'assay', name: 'quick' }
+  expect(await told(all, 'comparison.completed')).toEqual([{ comparisonId: done.id, scope }])
+  const { body: waits } = await lab.create({ budgetUsd: 0 })
+  await lab.work()
+  expect(await told(all, 'comparison.paused')).toEqual([
+    { comparisonId: waits.id, scope, pause: { reason: 'budget', message: expect.any(String) } },
+  ])
+  const { body: lost } = await lab.create({ attempts: 2 })
+  await app.database.pool.query(`update sandbox_offers set available = false`)
+  await lab.work()
+  const state = (await lab.read(lost.id)).state
+  expect(state).toBe('submission_failed')
+  expect(await told(all, 'comparison.submission_failed')).toEqual([
+    { comparisonId: lost.id, scope, error: { code: expect.any(String), message: expect.any(String) } },
+  ])
+})
+
+test('a release that is published once, and withdrawn; who asked for one of them hears of one', async () => {
+  const lab = await releasing(app)
+  await lab.ran({ id: 'acme/a|mini|low', cells: 'pppfff' })
+  const { body } = await lab.publishAll()
+  await lab.publishAll()
+  const repository = `${lab.place.owner}/${lab.place.name}`
+  expect(await told(all, 'release.published')).toEqual([{ repository, releaseId: body.releaseId }])
+  await lab.withdraw(body.releaseId, 'Wrong.')
+  const withdrawn = [{ repository, releaseId: body.releaseId, reason: 'Wrong.' }]
+  expect(await told(all, 'release.withdrawn')).toEqual(withdrawn)
+  expect(await told(some, 'release.withdrawn')).toEqual(withdrawn)
+  expect(await told(some, 'release.published')).toEqual([])
+})

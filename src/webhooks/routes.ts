@@ -1,0 +1,51 @@
+import type { Db } from '../platform/db/db.ts'
+import type { KeyCaller } from '../platform/http/caller.ts'
+import { reply } from '../platform/http/endpoint.ts'
+import { type Route, route } from '../platform/http/route.ts'
+import { by } from '../workspaces/audit.ts'
+import { listDeliveries, readDelivery, redeliver, testWebhook } from './deliveries.ts'
+import * as schema from './schema.ts'
+import {
+  createWebhook,
+  listWebhooks,
+  readWebhookRow,
+  removeWebhook,
+  updateWebhook,
+  type WebhookTools,
+  webhookOf,
+} from './webhooks.ts'
+
+type Found<P> = { db: Db; caller: KeyCaller; params: P }
+
+const find = ({ db, caller, params }: Found<{ webhookId: string }>) =>
+  readWebhookRow(db, caller.workspace.id, params.webhookId)
+
+const findDelivery = async (found: Found<{ webhookId: string; deliveryId: string }>) => {
+  const webhook = await find(found)
+  return { webhook, delivery: await readDelivery(found.db, webhook, found.params.deliveryId) }
+}
+
+export const webhookRoutes = (tools: WebhookTools): Route[] => [
+  route(schema.createWebhook, async ({ db, caller, body, requestId }) =>
+    reply(201, await createWebhook({ ...tools, db }, by(caller, requestId), body)),
+  ),
+  route(schema.listWebhooks, async ({ db, caller, query }) =>
+    reply(200, await listWebhooks(db, caller.workspace.id, query)),
+  ),
+  route(schema.readWebhook, find, async (_call, webhook) => reply(200, webhookOf(webhook))),
+  route(schema.updateWebhook, find, async ({ db, caller, body, requestId }, webhook) =>
+    reply(200, await updateWebhook({ ...tools, db }, by(caller, requestId), webhook, body)),
+  ),
+  route(schema.deleteWebhook, find, async ({ db, caller, requestId }, webhook) => {
+    await removeWebhook(db, by(caller, requestId), webhook)
+    return reply(204)
+  }),
+  route(schema.testWebhook, find, async ({ db }, webhook) => reply(202, await testWebhook(db, webhook))),
+  route(schema.listDeliveries, find, async ({ db, query }, webhook) =>
+    reply(200, await listDeliveries(db, webhook, query)),
+  ),
+  route(schema.readDelivery, findDelivery, async (_call, { delivery }) => reply(200, delivery)),
+  route(schema.redeliver, findDelivery, async ({ db }, { webhook, delivery }) =>
+    reply(202, await redeliver(db, webhook, delivery)),
+  ),
+]

@@ -1,0 +1,69 @@
+import { createHmac } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { text } from 'node:stream/consumers'
+import type { TestApp } from '../../../test/support/app.ts'
+import { jobKinds } from '../../app.ts'
+import { drain } from '../../platform/jobs/drain.ts'
+import { type Certificate, PUBLIC, startServer } from '../../platform/outbound/loopback-servers.ts'
+import { createOutbound } from '../../platform/outbound/outbound.ts'
+import { pinnedAgent } from '../../platform/outbound/pinned-agents.ts'
+import type { Resolve } from '../../platform/outbound/public-host.ts'
+import * as schema from '../schema.ts'
+
+export const HOST = 'hooks.example.com'
+
+export type Received = { headers: IncomingMessage['headers']; body: string }
+type Answer = (response: ServerResponse, received: Received) => void
+
+/** A receiver behind a public name. What it answers can be changed. */
+export async function startReceiver(tls: Certificate) {
+  const received: Received[] = []
+  let answer: Answer = (response) => response.writeHead(204).end()
+  const server = await startServer(
+    async (request, response) => {
+      const one = { headers: request.headers, body: await text(request) }
+      received.push(one)
+      answer(response, one)
+    },
+    { tls },
+  )
+  return {
+    ...server,
+    received,
+    url: `https://${HOST}:${server.port}/assay?token=hush-hush`,
+    answers(next: Answer | number): void {
+      answer = typeof next === 'number' ? (response) => response.writeHead(next).end() : next
+    },
+  }
+}
+
+/** What a workspace does with webhooks, and a worker that sends when it is told to. */
+export function hooking(app: TestApp, resolve: Resolve = async () => [PUBLIC], timeoutMs?: number) {
+  const outbound = createOutbound({ resolve, agentFor: () => pinnedAgent(['127.0.0.1']) })
+  const waits = { ...app.tools.waits, ...(timeoutMs === undefined ? {} : { webhookMs: timeoutMs }) }
+  const kinds = jobKinds({ ...app.tools, outbound, waits }).filter(({ kind }) => kind === 'webhook.deliver')
+  const { pool } = app.database
+  return {
+    create: async (url: string, over: object = {}) =>
+      (await app.call(schema.createWebhook, { body: { url, ...over } as never })).body,
+    test: async (webhookId: string) => (await app.call(schema.testWebhook, { params: { webhookId } })).body,
+    read: async (webhookId: string) => (await app.call(schema.readWebhook, { params: { webhookId } })).body,
+    deliveries: async (webhookId: string) =>
+      (await app.call(schema.listDeliveries, { params: { webhookId } })).body.deliveries,
+    /** All that is due. */
+    send: () => drain(app.database, kinds),
+    /** All that waits, whenever it would be due. */
+    async sendWaiting() {
+      await pool.query(`update jobs set run_at = now() where kind = 'webhook.deliver' and state = 'queued'`)
+      await drain(app.database, kinds)
+    },
+  }
+}
+
+/** As a receiver would prove a message, by the words of Standard Webhooks. */
+export function isSignedWith(secret: string, { headers, body }: Received): boolean {
+  const content = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${body}`
+  const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64')
+  const wanted = `v1,${createHmac('sha256', key).update(content).digest('base64')}`
+  return String(headers['webhook-signature']).split(' ').includes(wanted)
+}

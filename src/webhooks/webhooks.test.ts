@@ -1,0 +1,166 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type TestApp, testApp } from '../../test/support/app.ts'
+import { rotateMasterKey } from '../credentials/rotate-master-key.ts'
+import { type Certificate, trustedCertificate } from '../platform/outbound/loopback-servers.ts'
+import * as schema from './schema.ts'
+import { HOST, hooking, isSignedWith, startReceiver } from './testing/receiver.ts'
+
+let app: TestApp
+let tls: Certificate
+beforeAll(async () => {
+  app = await testApp()
+  tls = await trustedCertificate([HOST])
+})
+afterAll(() => app[Symbol.asyncDispose]())
+
+const URL = 'https://hooks.example.org/secret-path?token=hush-hush'
+const create = (body: object, over: object = {}) => app.call(schema.createWebhook, { body: body as never, ...over })
+const at = (webhookId: string) => ({ params: { webhookId } })
+
+test('its secret is shown once, and neither that nor the address is anywhere again', async () => {
+  const { status, body } = await create({ url: URL, description: 'Team room' })
+  expect(status).toBe(201)
+  const { secret, ...webhook } = body
+  expect(secret).toMatch(/^whsec_[\w+/]{43}=$/)
+  expect(webhook).toEqual({
+    ...{ id: expect.any(String), origin: 'https://hooks.example.org', description: 'Team room' },
+    ...{ events: [...schema.EVENTS].sort(), enabled: true, disabledReason: null, failingSince: null },
+    createdAt: expect.any(String),
+  })
+  const read = await app.call(schema.readWebhook, at(webhook.id))
+  expect(read.body).toEqual(webhook)
+  expect((await app.call(schema.listWebhooks)).body.webhooks[0]).toEqual(webhook)
+  const { rows } = await app.database.pool.query(
+    'select w::text as row, a::text as deed from webhooks w, audit_events a',
+  )
+  const everything = JSON.stringify(rows) + app.logged()
+  for (const hidden of ['hush-hush', 'secret-path', secret, secret.slice('whsec_'.length)])
+    expect(everything).not.toContain(hidden)
+  expect(everything).toContain('webhook.created')
+})
+
+test.each([
+  ['http://hooks.example.org/', 'scheme_not_allowed'],
+  ['https://localhost/', 'host_not_public'],
+  ['https://10.0.0.1/', 'host_not_public'],
+  ['https://[::ffff:169.254.169.254]/', 'host_not_public'],
+  ['https://user:word@hooks.example.org/', 'credentials_in_url'],
+  ['https://hooks.example.org:25/', 'port_not_allowed'],
+  ['no address', 'invalid_url'],
+])('%s is refused: %s', async (url, code) => {
+  const { status, body } = await create({ url })
+  expect({ status, body }).toMatchObject({ status: 422, body: { code: 'url_refused', errors: [{ code }] } })
+  const { body: webhook } = await create({ url: URL })
+  const changed = await app.call(schema.updateWebhook, { ...at(webhook.id), body: { url } })
+  expect(changed).toMatchObject({ status: 422, body: { code: 'url_refused' } })
+  await app.call(schema.deleteWebhook, at(webhook.id))
+})
+
+test('what is not a webhook of this workspace is 404, and who may only write changes nothing', async () => {
+  const { body: webhook } = await create({ url: URL })
+  const stranger = await app.otherWorkspace('stranger')
+  const [none, theirs] = [randomUUID(), { org: 'stranger', webhookId: webhook.id }]
+  for (const endpoint of [schema.readWebhook, schema.listDeliveries, schema.testWebhook, schema.deleteWebhook]) {
+    expect((await app.call(endpoint, at(none))).status).toBe(404)
+    expect((await app.call(endpoint, { params: theirs, key: stranger.key })).status).toBe(404)
+  }
+  const lost = { webhookId: webhook.id, deliveryId: none }
+  for (const endpoint of [schema.readDelivery, schema.redeliver])
+    expect((await app.call(endpoint, { params: lost })).status).toBe(404)
+  for (const body of [
+    { url: URL, events: [] },
+    { url: URL, events: ['trial.ended'] },
+    { url: URL, more: 1 },
+  ])
+    expect((await create(body)).status).toBe(422)
+})
+
+test('a workspace has at most twenty', async () => {
+  const { key } = await app.otherWorkspace('many')
+  const more = () => create({ url: URL }, { params: { org: 'many' }, key })
+  const answers = await Promise.all(Array.from({ length: 25 }, more))
+  const statuses = answers.map(({ status }) => status).sort()
+  expect(statuses).toEqual([...new Array(20).fill(201), ...new Array(5).fill(409)])
+  expect(answers.find(({ status }) => status === 409)?.body.code).toBe('too_many_webhooks')
+})
+
+test('without credential storage there are none', async () => {
+  await using off = await testApp({ ASSAY_CREDENTIAL_STORAGE: 'off' })
+  const refused = await off.call(schema.createWebhook, { body: { url: URL } })
+  expect(refused).toMatchObject({ status: 409, body: { code: 'credential_storage_off' } })
+})
+
+test('with the operator’s word an address may be private', async () => {
+  await using own = await testApp({ ASSAY_WEBHOOKS_PRIVATE: '1' })
+  expect((await own.call(schema.createWebhook, { body: { url: 'http://127.0.0.1:9/in' } })).status).toBe(201)
+})
+
+describe('a change', () => {
+  test('of the secret is shown once, and for a day both sign', async () => {
+    await using receiver = await startReceiver(tls)
+    const hooks = hooking(app)
+    const webhook = await hooks.create(receiver.url)
+    const { body } = await app.call(schema.updateWebhook, { ...at(webhook.id), body: { newSecret: true } })
+    expect(body.secret).not.toBe(webhook.secret)
+    await hooks.test(webhook.id)
+    await hooks.send()
+    const [message] = receiver.received
+    expect(message && [webhook.secret, body.secret].map((secret) => isSignedWith(secret, message))).toEqual([
+      true,
+      true,
+    ])
+    expect(message && isSignedWith('whsec_AAAA', message)).toBe(false)
+    await app.call(schema.deleteWebhook, at(webhook.id))
+  })
+
+  test('of the address keeps the secret, and a rotated master key opens both', async () => {
+    await using receiver = await startReceiver(tls)
+    const hooks = hooking(app)
+    const webhook = await hooks.create('https://hooks.example.org/old')
+    const wish = { url: receiver.url, description: 'Moved', events: ['release.published' as const] }
+    const { body } = await app.call(schema.updateWebhook, { ...at(webhook.id), body: wish })
+    expect(body).toMatchObject({
+      origin: `https://${HOST}:${receiver.port}`,
+      description: 'Moved',
+      events: wish.events,
+    })
+    expect(body).not.toHaveProperty('secret')
+    const { broken } = await rotateMasterKey({ db: app.database.db, dataFolder: app.tools.config.dataFolder })
+    expect(broken).toEqual([])
+    await hooks.test(webhook.id)
+    await hooks.send()
+    expect(receiver.received.map((one) => isSignedWith(webhook.secret, one))).toEqual([true])
+    await app.call(schema.deleteWebhook, at(webhook.id))
+  })
+
+  test('that disables it: nothing is sent, tested or sent again until it is enabled', async () => {
+    await using receiver = await startReceiver(tls)
+    const hooks = hooking(app)
+    const webhook = await hooks.create(receiver.url)
+    const waiting = await hooks.test(webhook.id)
+    const set = (enabled: boolean) => app.call(schema.updateWebhook, { ...at(webhook.id), body: { enabled } })
+    expect((await set(false)).body).toMatchObject({ enabled: false, disabledReason: 'asked' })
+    await hooks.send()
+    expect(receiver.received).toEqual([])
+    expect(await hooks.deliveries(webhook.id)).toMatchObject([{ id: waiting.id, state: 'failed' }])
+    const params = { webhookId: webhook.id, deliveryId: waiting.id }
+    for (const endpoint of [schema.testWebhook, schema.redeliver])
+      expect(await app.call(endpoint, { params })).toMatchObject({ status: 409, body: { code: 'webhook_disabled' } })
+    expect((await set(true)).body).toMatchObject({ enabled: true, disabledReason: null })
+    expect((await app.call(schema.redeliver, { params })).status).toBe(202)
+    await hooks.send()
+    expect(receiver.received.map(({ headers }) => headers['webhook-id'])).toEqual([waiting.id])
+    await app.call(schema.deleteWebhook, at(webhook.id))
+  })
+})
+
+test('one that is removed takes what waits along', async () => {
+  await using receiver = await startReceiver(tls)
+  const hooks = hooking(app)
+  const webhook = await hooks.create(receiver.url)
+  await hooks.test(webhook.id)
+  expect((await app.call(schema.deleteWebhook, at(webhook.id))).status).toBe(204)
+  await hooks.send()
+  expect(receiver.received).toEqual([])
+})
