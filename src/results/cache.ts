@@ -1,56 +1,53 @@
-import { createHash } from 'node:crypto'
-import { promisify } from 'node:util'
-import { brotliCompress, constants, gzip } from 'node:zlib'
+import { type Encoding, type Kept, kept, type Packed } from './packed.ts'
 
-const PACK = {
-  br: (body: Uint8Array) => brotli(body, { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } }),
-  gzip: (body: Uint8Array) => gzipped(body, { level: 6 }),
-}
-const brotli = promisify(brotliCompress)
-const gzipped = promisify(gzip)
+const BYTES_MAX = 128 * 1024 * 1024
+/** Whatever other words there are for the same are asked of the router. */
+const TARGETS_MAX = 8
 
-export type Encoding = keyof typeof PACK | 'identity'
-/** Smaller bodies grow by being packed. */
-const PACKED_BYTES_MIN = 1024
+type Entry = { name: string | undefined; kept: Promise<Kept>; made?: Kept; bytes: number; targets: string[] }
 
-/** A body with all the ways in which it can be sent. Each is packed once, when somebody first asks for it. */
-export type Kept = { bytes: number; as(encoding: Encoding): Promise<Packed> }
+/** Which operation was asked for, and which entry it was answered from. */
+type Asked = { operation: string; key: string }
 
-/** The ETag stands for exactly these bytes. */
-type Packed = { body: Uint8Array<ArrayBuffer>; etag: string; encoding: Encoding }
+/** What is kept, the least used first, within the memory that there is for it. */
+function keptEntries() {
+  const entries = new Map<string, Entry>()
+  const targets = new Map<string, Asked>()
+  let bytes = 0
 
-function kept(text: string): Kept {
-  const body = new Uint8Array(Buffer.from(text))
-  const tag = createHash('sha256').update(body).digest('base64url').slice(0, 27)
-  const plain = Promise.resolve({ body, etag: `"${tag}"`, encoding: 'identity' as const })
-  const packed = new Map<Encoding, Promise<Packed>>([['identity', plain]])
+  const remove = (key: string): void => {
+    const entry = entries.get(key)
+    bytes -= entry?.bytes ?? 0
+    entries.delete(key)
+    for (const target of entry?.targets ?? []) targets.delete(target)
+  }
   return {
-    // What is packed is never larger.
-    bytes: 2 * body.byteLength,
-    as(encoding) {
-      if (encoding === 'identity' || body.byteLength < PACKED_BYTES_MIN) return plain
-      const known = packed.get(encoding)
-      if (known) return known
-      const made = PACK[encoding](body).then((result) => ({
-        ...{ body: new Uint8Array(result), etag: `"${tag}-${encoding}"`, encoding },
-      }))
-      packed.set(encoding, made)
-      return made
+    entries,
+    targets,
+    remove,
+    clear(): void {
+      entries.clear()
+      targets.clear()
+      bytes = 0
+    },
+    use(key: string, entry: Entry): Entry {
+      entries.delete(key)
+      entries.set(key, entry)
+      return entry
+    },
+    /** What was asked for while it changed is not the same entry any more, and is not counted. */
+    made(key: string, entry: Entry, made: Kept): void {
+      if (entries.get(key) !== entry) return
+      entry.made = made
+      entry.bytes = made.bytes
+      bytes += made.bytes
+      for (const oldest of entries.keys()) {
+        if (bytes <= BYTES_MAX) return
+        remove(oldest)
+      }
     },
   }
 }
-
-/** The best that the client takes. */
-export function encodingOf(accepted: string | undefined): Encoding {
-  const refused = /(?:^|,)\s*(br|gzip)\s*;\s*q=0(?:\.0*)?\s*(?:,|$)/gi
-  const words = (accepted ?? '').replaceAll(refused, ',').toLowerCase()
-  if (/(?:^|[\s,])br(?:[\s;,]|$)/.test(words)) return 'br'
-  return /(?:^|[\s,])gzip(?:[\s;,]|$)/.test(words) ? 'gzip' : 'identity'
-}
-
-const BYTES_MAX = 128 * 1024 * 1024
-
-type Entry = { name: string | undefined; kept: Promise<Kept>; bytes: number }
 
 export type ResultsCache = ReturnType<typeof resultsCache>
 
@@ -59,45 +56,17 @@ export type ResultsCache = ReturnType<typeof resultsCache>
  * each time.
  */
 export function resultsCache() {
-  const entries = new Map<string, Entry>()
+  const { entries, targets, remove, clear, use, made } = keptEntries()
   let isListening = false
-  let bytes = 0
-
-  const forget = (): void => {
-    entries.clear()
-    bytes = 0
+  const listening = (is: boolean) => (): void => {
+    isListening = is
+    clear()
   }
-  const remove = (key: string): void => {
-    bytes -= entries.get(key)?.bytes ?? 0
-    entries.delete(key)
-  }
-  const use = (key: string, entry: Entry): Entry => {
-    entries.delete(key)
-    entries.set(key, entry)
-    return entry
-  }
-  /** What was asked for while it changed is not the same entry any more, and is not counted. */
-  const count = (key: string, entry: Entry, size: number): void => {
-    if (entries.get(key) !== entry) return
-    entry.bytes = size
-    bytes += size
-    for (const oldest of entries.keys()) {
-      if (bytes <= BYTES_MAX) return
-      remove(oldest)
-    }
-  }
-
   return {
-    joined(): void {
-      isListening = true
-      forget()
-    },
-    lost(): void {
-      isListening = false
-      forget()
-    },
+    joined: listening(true),
+    lost: listening(false),
     /** Whoever has changed something must not read what was before. */
-    forget,
+    forget: clear,
     /** All lists, and what is kept of this name. */
     changed(name: string): void {
       for (const [key, entry] of entries) if (entry.name === undefined || entry.name === name) remove(key)
@@ -107,16 +76,32 @@ export function resultsCache() {
       if (!isListening) return kept(await make())
       const known = entries.get(key)
       if (known) return use(key, known).kept
-      const entry: Entry = { name, kept: make().then(kept), bytes: 0 }
+      const entry: Entry = { name, kept: make().then(kept), bytes: 0, targets: [] }
       entries.set(key, entry)
       try {
-        const made = await entry.kept
-        count(key, entry, made.bytes)
-        return made
+        made(key, entry, await entry.kept)
+        return await entry.kept
       } catch (error) {
         if (entries.get(key) === entry) remove(key)
         throw error
       }
+    },
+    /** What is asked for in these words is answered from that entry, for as long as it is kept. */
+    remember(target: string, asked: Asked): void {
+      const entry = entries.get(asked.key)
+      if (!entry || entry.targets.length >= TARGETS_MAX || targets.has(target)) return
+      entry.targets.push(target)
+      targets.set(target, asked)
+    },
+    /** Undefined: nobody has asked for it in these words or packed like this, or it has changed since. */
+    find(target: string, encoding: Encoding): { operation: string; packed: Packed } | undefined {
+      const asked = targets.get(target)
+      if (!asked) return undefined
+      const entry = entries.get(asked.key)
+      const packed = entry?.made?.find(encoding)
+      if (!entry || !packed) return undefined
+      use(asked.key, entry)
+      return { operation: asked.operation, packed }
     },
   }
 }

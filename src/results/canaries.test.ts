@@ -26,11 +26,22 @@ const LEFT_ALONE: Record<string, string[]> = {
   comparison_tasks: ['digest'],
   trials: ['state', 'verify_mode', 'detail', 'class'],
   batches: ['state', 'step', 'archive'],
-  batch_tasks: ['state', 'digest', 'decision', 'difficulty', 'rejection', 'content', 'evidence'],
+  batch_tasks: [
+    'state',
+    'digest',
+    'decision',
+    'difficulty',
+    'rejection',
+    'content',
+    'evidence',
+    'pull_request',
+    'concerns',
+  ],
   task_contents: ['digest', 'archive'],
   api_keys: ['permission'],
   endorsements: ['name'],
   credentials: ['kind', 'provider'],
+  gateway_grants: ['subject', 'terms'],
 }
 /** Written by what is being tested, out of the rest; or no facts of anybody. */
 const MADE = ['releases', 'result_lines', 'public_tasks', 'jobs', 'workers', 'master_keys', 'schema_migrations']
@@ -66,6 +77,12 @@ async function poison(): Promise<string[]> {
     )
   }
   await pool.query(`update trials set detail = detail || '{"error": "${CANARY}", "rewards": {"${CANARY}": 1}}'`)
+  await pool.query(`update gateway_grants set terms = terms || '{"baseUrl": "${CANARY}"}'`)
+  const pullRequest = { number: 1, title: CANARY, url: CANARY, mergedAt: '2026-01-01T00:00:00.000Z' }
+  await pool.query('update batch_tasks set pull_request = $1, concerns = $2', [
+    JSON.stringify(pullRequest),
+    JSON.stringify([CANARY]),
+  ])
   await pool.query(`update batch_tasks set evidence = evidence || '{"note": "${CANARY}"}'`)
   return poisoned
 }

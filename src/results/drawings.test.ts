@@ -2,10 +2,10 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Release, ReleaseSetting } from '../releases/shapes/schema.ts'
 import { badgeOf } from './badge.ts'
-import { encodingOf } from './cache.ts'
 import { chartOf } from './chart.ts'
 import { csvOf } from './csv.ts'
 import { feedOf } from './feed.ts'
+import { encodingOf } from './packed.ts'
 import { short, usdText, xml } from './text.ts'
 
 const stats: ReleaseSetting['stats'] = {

@@ -1,12 +1,14 @@
 import type { Blobs } from '../platform/blobs/blob.ts'
 import type { Db } from '../platform/db/db.ts'
-import { replyFile, replyReady } from '../platform/http/endpoint.ts'
+import { type Endpoint, replyFile, replyReady } from '../platform/http/endpoint.ts'
 import { type Route, route } from '../platform/http/route.ts'
+import type { ServerTools } from '../platform/http/server.ts'
 import type { Release } from '../releases/shapes/schema.ts'
 import { badgeOf } from './badge.ts'
-import { encodingOf, type ResultsCache } from './cache.ts'
+import type { ResultsCache } from './cache.ts'
 import { chartOf } from './chart.ts'
 import { csvOf } from './csv.ts'
+import { encodingOf, type Packed } from './packed.ts'
 import {
   cardsText,
   drawn,
@@ -36,43 +38,62 @@ export const resultRoutes = (tools: ResultTools): Route[] => [
   ...taskRoutes(tools),
 ]
 
-type Asked = { acceptEncoding: string | undefined }
-type Wish = { key: unknown[]; place?: Place; type?: string; make: () => Promise<string> }
+type Asked = { acceptEncoding: string | undefined; target: string }
+type Wish = { key: unknown[]; place?: Place; make: () => Promise<string> }
 
 /** From what was made before, or made now; packed as the client likes it. */
-async function ready({ cache }: ResultTools, { acceptEncoding }: Asked, { key, place, type, make }: Wish) {
-  const kept = await cache.read(JSON.stringify(key), place && nameKeyOf(place), make)
-  const { encoding, ...answer } = await kept.as(encodingOf(acceptEncoding))
-  const headers = { ...CACHING, 'content-type': type ?? JSON_TYPE, ...(type === undefined ? {} : SEALED) }
-  return replyReady(answer, encoding === 'identity' ? headers : { ...headers, 'content-encoding': encoding })
+async function ready({ cache }: ResultTools, endpoint: Endpoint, asked: Asked, { key: words, place, make }: Wish) {
+  const key = JSON.stringify(words)
+  const kept = await cache.read(key, place && nameKeyOf(place), make)
+  const packed = await kept.as(encodingOf(asked.acceptEncoding))
+  cache.remember(asked.target, { operation: endpoint.id, key })
+  return replyReady(packed, headersOf(endpoint, packed))
 }
+
+function headersOf({ media }: Endpoint, { encoding }: Packed): Record<string, string> {
+  const headers = { ...CACHING, 'content-type': media ?? JSON_TYPE, ...(media === undefined ? {} : SEALED) }
+  return encoding === 'identity' ? headers : { ...headers, 'content-encoding': encoding }
+}
+
+const READS = new Map<string, Endpoint>(
+  Object.values(schema).flatMap((each) => ('path' in each ? [[each.id, each]] : [])),
+)
+
+/** The same answer for whoever asks again in the same words. */
+export const keptAnswers =
+  (cache: ResultsCache): ServerTools['findKept'] =>
+  (target, acceptEncoding) => {
+    const found = cache.find(target, encodingOf(acceptEncoding))
+    const endpoint = found && READS.get(found.operation)
+    return endpoint && { endpoint, ready: found.packed, headers: headersOf(endpoint, found.packed) }
+  }
 
 const listRoutes = (tools: ResultTools): Route[] => [
   route(schema.listResults, (call) => {
     const { limit, cursor, q } = call.query
-    return ready(tools, call, { key: ['list', limit, cursor, q], make: () => cardsText(call.db, call.query) })
+    const make = () => cardsText(call.db, call.query)
+    return ready(tools, schema.listResults, call, { key: ['list', limit, cursor, q], make })
   }),
-  route(schema.readFeed, (call) =>
-    ready(tools, call, {
-      ...{ key: ['feed'], type: schema.readFeed.media, make: () => feedText(call.db, tools.publicUrl()) },
-    }),
-  ),
+  route(schema.readFeed, (call) => {
+    const make = () => feedText(call.db, tools.publicUrl())
+    return ready(tools, schema.readFeed, call, { key: ['feed'], make })
+  }),
 ]
 
 const repositoryRoutes = (tools: ResultTools): Route[] => [
   route(schema.readResults, (call) =>
-    ready(tools, call, {
+    ready(tools, schema.readResults, call, {
       ...{ key: ['lines', nameKeyOf(call.params)], place: call.params, make: () => linesText(call.db, call.params) },
     }),
   ),
   route(schema.readHistory, (call) =>
-    ready(tools, call, {
+    ready(tools, schema.readHistory, call, {
       ...{ key: ['history', nameKeyOf(call.params), call.query], place: call.params },
       make: () => historyText(call.db, call.params, call.query),
     }),
   ),
   route(schema.readPublicRelease, (call) =>
-    ready(tools, call, {
+    ready(tools, schema.readPublicRelease, call, {
       ...{ key: ['release', nameKeyOf(call.params), call.params.releaseId.toLowerCase()], place: call.params },
       make: () => releaseText(call.db, call.params, call.params.releaseId),
     }),
@@ -82,23 +103,23 @@ const repositoryRoutes = (tools: ResultTools): Route[] => [
 type Drawing = { query: { publisher?: string | undefined }; params: Place; db: Db } & Asked
 
 const drawnRoutes = (tools: ResultTools): Route[] => {
-  const draw = (call: Drawing, type: string, paint: (release: Release) => string) => {
+  const draw = (endpoint: Endpoint, call: Drawing, paint: (release: Release) => string) => {
     const { publisher } = call.query
-    return ready(tools, call, {
-      ...{ key: ['drawn', paint.name, nameKeyOf(call.params), publisher?.toLowerCase()], place: call.params, type },
+    return ready(tools, endpoint, call, {
+      ...{ key: ['drawn', endpoint.id, nameKeyOf(call.params), publisher?.toLowerCase()], place: call.params },
       make: () => drawn(call.db, call.params, publisher, paint),
     })
   }
   return [
-    route(schema.readResultsCsv, (call) => draw(call, schema.readResultsCsv.media, csvOf)),
-    route(schema.readBadge, (call) => draw(call, schema.readBadge.media, badgeOf)),
-    route(schema.readChart, (call) => draw(call, schema.readChart.media, chartOf)),
+    route(schema.readResultsCsv, (call) => draw(schema.readResultsCsv, call, csvOf)),
+    route(schema.readBadge, (call) => draw(schema.readBadge, call, badgeOf)),
+    route(schema.readChart, (call) => draw(schema.readChart, call, chartOf)),
   ]
 }
 
 const taskRoutes = (tools: ResultTools): Route[] => [
   route(schema.listPublicTasks, (call) =>
-    ready(tools, call, {
+    ready(tools, schema.listPublicTasks, call, {
       ...{ key: ['tasks', nameKeyOf(call.params), call.query.publisher?.toLowerCase()], place: call.params },
       make: () => tasksText(call.db, call.params, call.query.publisher),
     }),
