@@ -5,9 +5,7 @@ export type Json = null | boolean | number | string | readonly Json[] | { readon
  * JavaScript writes them. What JSON cannot say is refused.
  */
 export function canonicalJson(value: Json): string {
-  if (typeof value === 'number' && !Number.isFinite(value)) throw new TypeError('JSON has no such number.')
-  if (typeof value === 'string' && !value.isWellFormed()) throw new TypeError('Half a character is no text.')
-  if (value === null || typeof value !== 'object') return JSON.stringify(value)
+  if (isPlain(value)) return JSON.stringify(value)
   if (isList(value)) return `[${value.map(canonicalJson).join(',')}]`
   const members = Object.keys(value)
     .sort()
@@ -15,4 +13,14 @@ export function canonicalJson(value: Json): string {
   return `{${members.join(',')}}`
 }
 
-const isList = (value: object): value is readonly Json[] => Array.isArray(value)
+type Members = { readonly [name: string]: Json }
+
+/** Without names to put in order: then JavaScript's own text is the canonical one. Most of what there is, is such lists. */
+function isPlain(value: Json): value is Exclude<Json, Members> {
+  if (value === null || typeof value === 'boolean') return true
+  if (typeof value === 'number' && !Number.isFinite(value)) throw new TypeError('JSON has no such number.')
+  if (typeof value === 'string' && !value.isWellFormed()) throw new TypeError('Half a character is no text.')
+  return typeof value !== 'object' || (isList(value) && value.every(isPlain))
+}
+
+const isList = (value: readonly Json[] | Members): value is readonly Json[] => Array.isArray(value)

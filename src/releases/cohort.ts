@@ -11,6 +11,9 @@ export type Cell = {
   costMicros: number | null
   costSource: string | null
   usage: Outcome['usage']
+  resources: Outcome['resources']
+  /** Which trial it is. */
+  trial: string
   /** All scored trials of it. */
   trials: number
   passes: number
@@ -75,20 +78,20 @@ const byAge = (a: Outcome, b: Outcome): number =>
   (a.trial < b.trial ? -1 : a.trial > b.trial ? 1 : 0)
 
 function cellsOf(trials: Outcome[]): Cell[] {
-  const cells = [...Map.groupBy(trials.sort(byAge), ({ task }) => task)].map(([task, own]) => cellOf(task, own))
+  const cells = [...Map.groupBy(trials.sort(byAge), ({ task }) => task)].flatMap(([task, [first, ...others]]) =>
+    first ? [cellOf(task, [first, ...others])] : [],
+  )
   return cells.sort((a, b) => (a.task < b.task ? -1 : 1))
 }
 
-function cellOf(task: string, trials: Outcome[]): Cell {
-  const [first] = trials
+function cellOf(task: string, [first, ...others]: [Outcome, ...Outcome[]]): Cell {
+  const { costMicros, costSource, usage, resources, trial } = first
   return {
     task,
-    passed: first?.state === 'passed',
-    costMicros: first?.costMicros ?? null,
-    costSource: first?.costSource ?? null,
-    usage: first?.usage ?? null,
-    trials: trials.length,
-    passes: trials.filter(({ state }) => state === 'passed').length,
+    passed: first.state === 'passed',
+    ...{ costMicros, costSource, usage, resources, trial },
+    trials: 1 + others.length,
+    passes: [first, ...others].filter(({ state }) => state === 'passed').length,
   }
 }
 

@@ -1,9 +1,6 @@
 import { type Result, tasksOf } from './aggregate.ts'
 import type { Run } from './facts.ts'
-import type { Disclosure } from './shapes/schema.ts'
-
-/** All sandboxes give a task what it asks for, and no more. */
-const RESOURCES = 'as each task declares'
+import type { Disclosure, Resources } from './shapes/schema.ts'
 
 /** What was run in a repository, and what of it these settings show. Counts only: tasks have no names here. */
 export function disclosureOf(
@@ -24,10 +21,29 @@ export function disclosureOf(
     sandboxes: distinct(cohorts.map(({ sandbox }) => sandbox)),
     verifyModes: distinct(cohorts.map(({ verifyMode }) => verifyMode)),
     isolation: distinct(chosen.map(({ isolation }) => isolation)),
-    resources: RESOURCES,
+    resources: resourcesOf(chosen),
     comparisons: { count: run.comparisons, from: timeOf(run.from), to: timeOf(run.to) },
   }
 }
+
+/** Of the trials that count, the least and the most that a sandbox might use. */
+function resourcesOf(chosen: readonly Result[]): Resources | null {
+  const known = chosen.flatMap(({ cells }) => cells.flatMap(({ resources }) => resources ?? []))
+  if (known.length === 0) return null
+  return {
+    cpus: spanOf(known.map(({ cpus }) => cpus)),
+    memoryMb: spanOf(known.map(({ memoryMb }) => memoryMb)),
+    diskMb: spanOf(known.map(({ diskMb }) => diskMb)),
+  }
+}
+
+/** Without a limit is more than any. */
+function spanOf(limits: readonly (number | null)[]): Resources['cpus'] {
+  const [min, max] = [least(limits.map(orEndless)), limits.map(orEndless).reduce((a, b) => Math.max(a, b))]
+  return { min: Number.isFinite(min) ? min : null, max: Number.isFinite(max) ? max : null }
+}
+
+const orEndless = (limit: number | null): number => limit ?? Number.POSITIVE_INFINITY
 
 const trialsOf = ({ scored, errored, voided }: Run) => ({ scored, errored, voided })
 

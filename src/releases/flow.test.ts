@@ -9,13 +9,22 @@ const USAGE = { input: 1000, output: 100 }
 const script = { tasks: [{ match: 'Work', turns: [{ say: 'Done.', usage: USAGE }] }] }
 const idAt = (level: string) => `anthropic/claude-sonnet-5|claude-code|${level}`
 
+type Tokens = Record<'input' | 'cacheRead' | 'cacheWrite' | 'output', number>
+type Rates = { input: number; output: number; cacheRead?: number; cacheWrite5m?: number }
+
+/** The sum that docs/statistics.md gives to readers. */
+const repriced = (tokens: Tokens, { input, output, cacheRead = input, cacheWrite5m = input }: Rates): number =>
+  (tokens.input * input + tokens.cacheRead * cacheRead + tokens.cacheWrite * cacheWrite5m + tokens.output * output) /
+  1_000_000
+
 test('from imported tasks through a comparison with metered calls to what everybody reads', async () => {
   await using lab = await comparingModelsInRepository(async (ask, { task, model }) => {
     await ask()
     const isHigh = model?.access.level === 'high'
     if (isHigh) await ask()
     const passes = isHigh || !task.name.includes('two')
-    return { state: passes ? 'passed' : 'failed', class: 'verified', reward: passes ? 1 : 0 }
+    const resources = isHigh ? { cpus: 4, memoryMb: null, diskMb: 10_240 } : { cpus: 1, memoryMb: 6144, diskMb: 10_240 }
+    return { resources, state: passes ? 'passed' : 'failed', class: 'verified', reward: passes ? 1 : 0 }
   }, script)
   const { app } = lab
   const place = lab.repository.place
@@ -55,9 +64,28 @@ test('from imported tasks through a comparison with metered calls to what everyb
       },
     ],
     frontier: [idAt('low'), idAt('high')],
-    disclosure: { attempts: { min: 2, max: 2 }, verifyModes: ['workspace'], sandboxes: ['local'] },
-    prices: { models: [{ catalogId: 'anthropic/claude-sonnet-5', prices: { input: 2, output: 10 } }] },
+    disclosure: {
+      ...{ attempts: { min: 2, max: 2 }, verifyModes: ['workspace'], sandboxes: ['local'] },
+      resources: {
+        ...{ cpus: { min: 1, max: 4 }, memoryMb: { min: 6144, max: null }, diskMb: { min: 10_240, max: 10_240 } },
+      },
+    },
   })
+  const grants = await app.database.pool.query(
+    'select min(created_at) as from, max(created_at) as to from gateway_grants',
+  )
+  const [{ from, to }] = grants.rows
+  const [{ prices, ...frozen }, ...others] = first.body.prices.models
+  expect(frozen.catalogId).toBe('anthropic/claude-sonnet-5')
+  expect(prices).toMatchObject({ input: 2, output: 10 })
+  expect(others).toEqual([])
+  // Whoever has other prices can put them in their place.
+  for (const { costPerTaskUsd, stats } of first.body.settings)
+    expect(repriced(stats.usagePerTask, prices)).toBeCloseTo(costPerTaskUsd, 9)
+  for (const moment of [frozen.from, frozen.to, first.body.prices.at]) {
+    expect(Date.parse(moment)).toBeGreaterThanOrEqual(from.getTime())
+    expect(Date.parse(moment)).toBeLessThanOrEqual(to.getTime())
+  }
 
   const before = await app.call(readResults, { params: place, key: null })
   const [trial] = await lab.trials(comparison.id, { setting: idAt('low'), limit: '1' })
@@ -70,5 +98,13 @@ test('from imported tasks through a comparison with metered calls to what everyb
   expect(preview.disclosure.trials).toMatchObject({ run: 10 * 2, voided: 1 })
   const after = await app.call(readResults, { params: place, key: null })
   expect(after.text).toBe(before.text)
-  expect((await releases.publishAll()).status).toBe(201)
+  // What a model costs today is not what its trials were counted at: of one trial it was another price.
+  await app.database.pool.query(
+    `update gateway_grants set terms = jsonb_set(terms, '{prices,input}', '3'), created_at = created_at + interval '1 day'
+     where id = (select id from gateway_grants where subject like 'trial %-000000000001' limit 1)`,
+  )
+  const second = await releases.publishAll()
+  expect(second.status).toBe(201)
+  expect(second.body.prices.models.map((each: { prices: { input: number } }) => each.prices.input)).toEqual([2, 3])
+  expect(second.body.prices.at).toBe(second.body.prices.models[1].to)
 })

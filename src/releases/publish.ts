@@ -1,12 +1,13 @@
-import { findModel } from '../catalog/models.ts'
+import { listTrialPrices } from '../comparisons/trials/prices.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { newId } from '../platform/ids.ts'
 import { type FieldError, Problem } from '../platform/problem.ts'
 import { type RepositoryRow, type RepositoryTools, readRepository, visibilityOf } from '../repos/repos.ts'
+import { tell } from '../webhooks/tell.ts'
 import { type By, record } from '../workspaces/audit.ts'
 import type { Result } from './aggregate.ts'
 import { disclosureOf } from './disclosure.ts'
-import { contentOf, releaseOf } from './document.ts'
+import { type Content, contentOf, releaseOf } from './document.ts'
 import { contentHash } from './fingerprint.ts'
 import {
   blockersOf,
@@ -154,6 +155,8 @@ async function insert(
     subject: release.releaseId,
     detail: { repository: fullNameOf(repository) },
   })
+  const told = { repository: fullNameOf(repository), releaseId: release.releaseId }
+  await tell(tx, by.workspaceId, { type: 'release.published', data: told })
   // Audit first, then names in their order: so does everybody, and nobody waits for one who waits for him.
   for (const place of sortedPlaces([...older, repository])) await tools.show(tx, place)
   const row = await findNewest(tx, repository.key)
@@ -164,22 +167,28 @@ async function insert(
 const sortedPlaces = <P extends { owner: string; name: string }>(places: P[]): P[] =>
   places.sort((a, b) => (fullNameOf(a).toLowerCase() < fullNameOf(b).toLowerCase() ? -1 : 1))
 
-type ModelPrices = Awaited<ReturnType<typeof pricesOf>>
-
-function pricesOf(db: Db, workspaceId: string, chosen: Result[]) {
+/** As they stood in the grants of the trials that count. */
+async function pricesOf(db: Db, workspaceId: string, chosen: Result[]): Promise<Release['prices']> {
+  const trials = chosen.flatMap(({ cells }) => cells.map(({ trial }) => trial))
+  const frozen = await listTrialPrices(db, workspaceId, trials)
   const models = [...new Set(chosen.map(({ model }) => model.catalogId))].sort()
-  return Promise.all(
-    models.map(async (catalogId) => {
-      const model = await findModel(db, workspaceId, catalogId, { alsoRemoved: true })
-      return { catalogId, prices: model?.prices ?? null }
+  const last = frozen.map(({ to }) => to.getTime()).reduce((a, b) => Math.max(a, b), 0)
+  return {
+    at: last === 0 ? null : new Date(last).toISOString(),
+    models: models.flatMap((catalogId): Release['prices']['models'] => {
+      const own = frozen.filter((each) => each.catalogId === catalogId)
+      if (own.length === 0) return [{ catalogId, prices: null, from: null, to: null }]
+      return own.map(({ prices, from, to }) => ({
+        ...{ catalogId, prices, from: from.toISOString(), to: to.toISOString() },
+      }))
     }),
-  )
+  }
 }
 
 function releaseFor(
   { repository, publisher, facts }: Standing,
   chosen: Result[],
-  { content, releasedAt, prices }: { content: ReturnType<typeof contentOf>; releasedAt: Date; prices: ModelPrices },
+  { content, releasedAt, prices }: { content: Content; releasedAt: Date; prices: Release['prices'] },
 ): Release {
   const label = {
     ...{ releaseId: newId(), releasedAt: releasedAt.toISOString() },
@@ -189,7 +198,7 @@ function releaseFor(
   const approved = facts.tasks.map(({ digest }) => digest)
   return releaseOf(label, content, {
     disclosure: disclosureOf(facts.results, chosen, approved, facts.run),
-    prices: { at: releasedAt.toISOString(), models: prices },
+    prices,
   })
 }
 

@@ -2,6 +2,7 @@ import { type Db, transact } from '../platform/db/db.ts'
 import { type Page, paged } from '../platform/http/page.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import type { RepositoryRow } from '../repos/repos.ts'
+import { tell } from '../webhooks/tell.ts'
 import { type By, record } from '../workspaces/audit.ts'
 import { findWorkspaceByLogin } from '../workspaces/workspaces.ts'
 import { documentOf } from './preview.ts'
@@ -53,7 +54,10 @@ export async function withdrawRelease(
     if (newest?.id === id) await rows.deletePublicTasks(tx, repository)
     await record(tx, { ...by, action: 'release.withdrawn', subject: id, detail: { reason } })
     const changed = await rows.findReleaseRow(tx, repository, id)
-    if (changed) await tools.show(tx, changed)
+    if (!changed) return undefined
+    const told = { repository: `${changed.owner}/${changed.name}`, releaseId: id, reason }
+    await tell(tx, by.workspaceId, { type: 'release.withdrawn', data: told })
+    await tools.show(tx, changed)
     return changed
   })
   if (!row) throw new Error('A release that was just withdrawn is gone.')

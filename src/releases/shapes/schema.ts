@@ -65,12 +65,23 @@ export const ReleaseSetting = z
   .meta({ id: 'ReleaseSetting' })
 export type ReleaseSetting = z.infer<typeof ReleaseSetting>
 
+const rates = {
+  ...{ input: usd, output: usd, cacheRead: usd.optional() },
+  ...{ cacheWrite5m: usd.optional(), cacheWrite1h: usd.optional() },
+}
 const Prices = z.object({
-  input: z.number(),
-  output: z.number(),
-  cacheRead: z.number().optional(),
-  cacheWrite: z.number().optional(),
+  ...rates,
+  tiers: z.array(z.object({ aboveInputTokens: count, ...rates })).optional(),
 })
+
+const span = z
+  .object({ min: z.number().nullable(), max: z.number().nullable() })
+  .describe('The least and the most of all trials that count. Null: no limit.')
+const Resources = z.object({ cpus: span, memoryMb: span, diskMb: span })
+export type Resources = z.infer<typeof Resources>
+
+/** Before it was written down with every trial, it was a sentence. */
+const ReleasedResources = z.union([Resources.nullable(), z.string()])
 
 export const Disclosure = z
   .object({
@@ -86,7 +97,7 @@ export const Disclosure = z
     sandboxes: z.array(z.string()),
     verifyModes: z.array(z.string()),
     isolation: z.array(z.string()),
-    resources: z.string(),
+    resources: ReleasedResources.describe('What the sandboxes of agents might use. Null: nobody wrote it down.'),
     comparisons: z.object({ count, from: time.nullable(), to: time.nullable() }),
   })
   .meta({ id: 'ReleaseDisclosure', description: 'What was run, and what of it is shown.' })
@@ -108,10 +119,19 @@ export const Release = z
     disclosure: Disclosure,
     prices: z
       .object({
-        at: time,
-        models: z.array(z.object({ catalogId: z.string(), prices: Prices.nullable() })),
+        at: time.nullable().describe('When the last trial that counts began.'),
+        models: z
+          .array(
+            z.object({
+              catalogId: z.string(),
+              prices: Prices.nullable().describe('Null: its trials asked no model.'),
+              from: time.nullable().optional().describe('When the first trial began that was counted at these.'),
+              to: time.nullable().optional().describe('And the last.'),
+            }),
+          )
+          .describe('A model whose price has changed between trials has several.'),
       })
-      .describe('USD for a million tokens, as they were when it was published.'),
+      .describe('USD for a million tokens: those that the costs were counted at, frozen with each trial.'),
   })
   .meta({ id: 'Release' })
 export type Release = z.infer<typeof Release>

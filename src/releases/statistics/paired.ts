@@ -18,21 +18,18 @@ export type Difference = {
 const TASKS_MIN = 5
 const LEVEL = 0.05
 
-type Test = { tasks: number; mean: number; t: number; error: number; degrees: number }
+type Test = { mean: number; t: number; error: number; degrees: number }
 
 /**
  * Task by task, so that what makes a task hard for both falls out. Two made-up tasks, one for each side and as large as
  * one trial, keep the spread from being taken for nothing where few tasks differ (Bonett and Price).
  */
-function test(differences: readonly number[], attempts: number): Test | undefined {
-  const tasks = differences.length
+function test({ tasks, sum, squares, attempts }: Gaps): Test | undefined {
   if (tasks < TASKS_MIN) return undefined
-  const sum = differences.reduce((all, each) => all + each, 0)
-  const squares = differences.reduce((all, each) => all + each * each, 0) + 2 / attempts ** 2
   const [count, degrees] = [tasks + 2, tasks + 1]
   const mean = sum / count
-  const error = Math.sqrt((squares - count * mean ** 2) / degrees / count)
-  return { tasks, mean, t: mean / error, error, degrees }
+  const error = Math.sqrt((squares + 2 / attempts ** 2 - count * mean ** 2) / degrees / count)
+  return { mean, t: mean / error, error, degrees }
 }
 
 /** The scores of settings in rows, with the same tasks in the same places: quicker to go through, pair by pair. */
@@ -52,44 +49,46 @@ export function tracksOf(all: readonly Scores[]): Track[] {
   })
 }
 
-/** Of the tasks that both have: the difference of their shares of passes, and the fewest trials of any. */
-function pair(a: Track, b: Track): { differences: number[]; attempts: number } {
-  const differences: number[] = []
-  let attempts = Number.POSITIVE_INFINITY
+/** Of the tasks that both have: the differences of their shares of passes, summed up, and the fewest trials of any. */
+type Gaps = { tasks: number; sum: number; squares: number; wins: number; losses: number; attempts: number }
+
+function gaps(a: Track, b: Track): Gaps {
+  let [tasks, sum, squares, wins, losses, attempts] = [0, 0, 0, 0, 0, Number.POSITIVE_INFINITY]
   for (let place = 0; place < a.shares.length; place++) {
     const gap = (a.shares[place] ?? 0) - (b.shares[place] ?? 0)
     if (Number.isNaN(gap)) continue
-    differences.push(gap)
+    tasks += 1
+    sum += gap
+    squares += gap * gap
+    wins += Number(gap > 0)
+    losses += Number(gap < 0)
     attempts = Math.min(attempts, a.trials[place] ?? 0, b.trials[place] ?? 0)
   }
-  return { differences, attempts }
+  return { tasks, sum, squares, wins, losses, attempts }
 }
 
 /** The 95 % interval of the difference. None below five tasks. */
 export function difference(a: Track, b: Track): Difference | undefined {
-  const { differences, attempts } = pair(a, b)
-  const found = test(differences, attempts)
-  if (!found) return undefined
-  const half = quantile(LEVEL, found.degrees) * found.error
-  const wins = differences.filter((each) => each > 0).length
-  const losses = differences.filter((each) => each < 0).length
+  const found = gaps(a, b)
+  const tested = test(found)
+  if (!tested) return undefined
+  const half = quantile(LEVEL, tested.degrees) * tested.error
+  const { tasks, wins, losses } = found
   return {
-    ...{ tasks: found.tasks, mean: differences.reduce((all, each) => all + each, 0) / found.tasks },
-    ...{ low: Math.max(-1, found.mean - half), high: Math.min(1, found.mean + half) },
-    ...{ wins, losses, ties: found.tasks - wins - losses },
+    ...{ tasks, mean: found.sum / tasks },
+    ...{ low: Math.max(-1, tested.mean - half), high: Math.min(1, tested.mean + half) },
+    ...{ wins, losses, ties: tasks - wins - losses },
   }
 }
 
 /** How surprising the difference would be if there were none; and which way it goes. Undefined: too few tasks. */
 export function surprise(a: Track, b: Track): { probability: number; isBetter: boolean } | undefined {
-  const { differences, attempts } = pair(a, b)
-  const found = test(differences, attempts)
+  const found = test(gaps(a, b))
   return found && { probability: twoSided(found.t, found.degrees), isBetter: found.mean > 0 }
 }
 
 /** Whether `a` was shown to be less accurate than `b`: one-sided, at 5 %. */
 export function isShownWorse(a: Track, b: Track): boolean {
-  const { differences, attempts } = pair(a, b)
-  const found = test(differences, attempts)
+  const found = test(gaps(a, b))
   return found !== undefined && oneSided(-found.t, found.degrees) < LEVEL
 }

@@ -15,7 +15,7 @@ export const setting = (id: string, over: Partial<SettingFact> = {}): SettingFac
 export const trial = (over: Partial<Outcome> & Pick<Outcome, 'setting' | 'task'>): Outcome => ({
   ...{ comparison: 1, comparedAt: 1000, attempt: 1, state: 'passed', isVoided: false },
   ...{ harnessVersion: '1', sandbox: 'local', verifyMode: 'workspace', isolation: 'none' },
-  ...{ costMicros: 1000, costSource: 'gateway', usage: null },
+  ...{ costMicros: 1000, costSource: 'gateway', usage: null, resources: null },
   trial: [over.comparison ?? 1, over.setting, over.task, over.attempt ?? 1].join(' '),
   ...over,
 })
