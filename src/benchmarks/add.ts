@@ -19,6 +19,7 @@ import type { Blobs } from '../platform/blobs/blob.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { newId } from '../platform/ids.ts'
 import { invalidRequest, Problem } from '../platform/problem.ts'
+import { tell } from '../webhooks/tell.ts'
 import { type By, record } from '../workspaces/audit.ts'
 import { benchmarkOf } from './benchmarks.ts'
 import type { AddProgress, Benchmark, Finding } from './schema.ts'
@@ -145,6 +146,8 @@ function keep(db: Db, by: By, { text, dataset, warnings }: Passed): Promise<Adde
     const row = await rows.replaceBenchmark(tx, rowOf(by.workspaceId, { text, dataset, warnings }), tasksOf(dataset))
     const subject = `${dataset.org}/${dataset.name}`
     await record(tx, { ...by, action: 'benchmark.added', subject, detail: { digest: dataset.digest } })
+    const told = { benchmark: subject, digest: dataset.digest }
+    await tell(tx, by.workspaceId, { type: 'benchmark.added', data: told })
     return { kind: 'added', benchmark: benchmarkOf(row) }
   })
 }

@@ -135,6 +135,23 @@ test('a provider that is broken is tried again twice, and then it is nobody’s 
   expect((await shop.read(body.id)).settings[0]).toMatchObject({ tasks: 0, accuracy: null })
 })
 
+test('an account that is used up, nobody knows by whom, excuses a trial twice; then it is judged', async () => {
+  await using shop = await comparingModels(
+    async (ask) => {
+      await ask()
+      await ask()
+      return failed
+    },
+    // Of each attempt: a call that is well, one that is refused as often as it is tried, and the gateway's own.
+    { ...script, faults: Array.from({ length: 15 }, () => [{}, { status: 429, times: 2 }, {}]).flat() },
+  )
+  const { body } = await shop.create({ models: shop.models, concurrency: 1 })
+  await shop.work()
+  expect(await shop.read(body.id)).toMatchObject({ state: 'completed', trials: { failed: 5, errored: 0 } })
+  for (const trial of await shop.trials(body.id))
+    expect(trial).toMatchObject({ state: 'failed', class: 'agent_exit', retries: 2, reward: 0 })
+})
+
 test('a model that the provider does not have is the operator’s to mend, and nobody tries again', async () => {
   await using shop = await comparingModels(
     async (ask) => {

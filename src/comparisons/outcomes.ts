@@ -1,13 +1,14 @@
 import { z } from 'zod'
 import type { Db } from '../platform/db/db.ts'
-import type { Outcome, OutcomeUsage } from './outcome.ts'
+import { nameOf, type Outcome, type OutcomeResources, type OutcomeUsage } from './outcome.ts'
 import { type Ended, listEnded, listRepositorySettings, listRepositoryTasks } from './sql.ts'
 
 /** A setting as one comparison ran it. */
 export type RunSetting = Awaited<ReturnType<typeof listRepositorySettings>>[number]
 
-/** It was checked when it was written, and there are many. */
-const Stored = z.custom<OutcomeUsage>()
+/** They were checked when they were written, and there are many. */
+const Usages = z.custom<OutcomeUsage | null>()
+const Resources = z.custom<OutcomeResources | null>()
 
 /** Whatever was tried on the tasks of a repository, by its key. Settings come once for each comparison, oldest first. */
 export async function listOutcomes(
@@ -17,31 +18,34 @@ export async function listOutcomes(
   const settings = await listRepositorySettings(db, repository)
   const tasks = Map.groupBy(await listRepositoryTasks(db, repository), ({ comparison }) => comparison)
   const groups = await listEnded(db, [...new Set(settings.map(({ comparison }) => comparison))])
-  const outcomes = groups.flatMap(({ comparison, setting: position, ended }) => {
+  const outcomes = groups.flatMap((group) => {
+    const { comparison, setting: position } = group
     const setting = settings.find((each) => each.comparison === comparison && each.position === position)
     const digests = new Map(tasks.get(comparison)?.map((task) => [task.position, task.digest]))
-    return setting ? ended.map((trial) => outcomeOf(trial, setting, digests)) : []
+    return setting ? group.tasks.map((task, place) => outcomeOf(group, place, setting, digests.get(task) ?? '')) : []
   })
   return { settings, outcomes }
 }
 
-function outcomeOf(ended: Ended, setting: RunSetting, digests: ReadonlyMap<number, string>): Outcome {
-  const [task, attempt, state, verifyMode, costMicros, costSource, isolation, usage, origin, ordinal, isVoided] = ended
+function outcomeOf(group: Ended, place: number, setting: RunSetting, task: string): Outcome {
+  const at = <T>(values: readonly T[]): T | null => values[place] ?? null
+  const costMicros = at(group.cost_micros)
   return {
     setting: setting.id,
-    task: digests.get(task) ?? '',
-    trial: `${origin}/${ordinal}`,
+    task,
+    trial: nameOf(at(group.origins) ?? 0, at(group.ordinals) ?? 0),
     comparison: setting.comparison,
     comparedAt: setting.created_at.getTime(),
-    attempt,
-    state,
-    isVoided,
+    attempt: at(group.attempts) ?? 0,
+    state: at(group.states) ?? 'errored',
+    isVoided: at(group.voided) ?? false,
     harnessVersion: setting.harness_version,
     sandbox: setting.sandbox,
-    verifyMode,
-    isolation,
+    verifyMode: at(group.verify_modes),
+    isolation: at(group.isolations),
     costMicros,
-    costSource: costSource ?? (costMicros === null ? null : 'none'),
-    usage: usage === null ? null : Stored.parse(usage),
+    costSource: at(group.cost_sources) ?? (costMicros === null ? null : 'none'),
+    usage: Usages.parse(at(group.usages)),
+    resources: Resources.parse(at(group.resources)),
   }
 }

@@ -196,3 +196,14 @@ test('a repository is not removed while a comparison runs on it; its comparisons
   await app.call(connectRepository, { params: own.params, body: { source } })
   expect((await own.read(body.id)).state).toBe('completed')
 })
+
+test('neither is it while one is paused: it can be resumed, or canceled', async () => {
+  const own = await comparingInRepository(app)
+  const { body } = await own.create({ budgetUsd: 0 })
+  await own.work()
+  expect((await own.read(body.id)).state).toBe('paused')
+  const remove = () => app.call(removeRepository, { params: own.params })
+  expect(await remove()).toMatchObject({ status: 409, body: { code: 'repository_busy' } })
+  expect((await own.cancel(body.id)).status).toBe(202)
+  expect((await remove()).status).toBe(204)
+})

@@ -90,10 +90,12 @@ export async function hasComparisons(db: Db, workspaceId: string, scope: Scope):
   return row !== undefined
 }
 
-/** Whether one of them goes on by itself. */
+const OPEN = ['submitting', 'running', 'paused'] as const
+
+/** Whether one of them has not ended. One that is paused has not: trials of it may still run, and it can be resumed. */
 export async function hasOpenComparisons(db: Db, repository: number): Promise<boolean> {
   const query = db.selectFrom('comparisons').select('key').where('repository', '=', repository)
-  return (await query.where('state', 'in', ['submitting', 'running']).limit(1).executeTakeFirst()) !== undefined
+  return (await query.where('state', 'in', OPEN).limit(1).executeTakeFirst()) !== undefined
 }
 
 type NewRow = {
@@ -216,14 +218,17 @@ export const startRunning = (tx: Db, key: number) =>
     .where('key', '=', key)
     .execute()
 
-export const failSubmission = (tx: Db, key: number, error: SubmissionError) =>
-  tx
+/** True: it was open until now. */
+export async function failSubmission(tx: Db, key: number, error: SubmissionError): Promise<boolean> {
+  const { numUpdatedRows } = await tx
     .updateTable('comparisons')
     .set({ state: 'submission_failed', submission_error: JSON.stringify(error) })
     .where('key', '=', key)
     .where('state', 'in', ['submitting', 'running'])
     .where('step', '<>', 'done')
-    .execute()
+    .executeTakeFirstOrThrow()
+  return numUpdatedRows > 0n
+}
 
 /** From the step that was not made yet; trials that wait need their jobs again. */
 export const goOn = (tx: Db, key: number, state: 'submitting' | 'running') =>
@@ -311,7 +316,7 @@ export async function hasOpenSettings(db: Db, workspaceId: string, used: Used): 
     .select('comparisons.key')
     .where('workspace_id', '=', workspaceId)
     .where((where) => where.and(used))
-    .where('state', 'in', ['submitting', 'running', 'paused'])
+    .where('state', 'in', OPEN)
     .limit(1)
     .executeTakeFirst()
   return found !== undefined
@@ -339,30 +344,36 @@ export const listRepositoryTasks = (db: Db, repository: number) =>
     .where('comparisons.repository', '=', repository)
     .execute()
 
-/** In this order, since there are many: a name for each value of each would cost more than all the rest. */
-export type Ended = [
-  task: number,
-  attempt: number,
-  state: 'passed' | 'failed' | 'errored',
-  verifyMode: string | null,
-  costMicros: number | null,
-  costSource: string | null,
-  isolation: string | null,
-  usage: unknown,
+/** The trials of one setting that have ended, value by value: there are many, and to make each a row would cost more. */
+export type Ended = {
+  comparison: number
+  setting: number
+  tasks: number[]
+  attempts: number[]
+  states: ('passed' | 'failed' | 'errored')[]
+  verify_modes: (string | null)[]
+  cost_micros: (number | null)[]
+  cost_sources: (string | null)[]
+  isolations: (string | null)[]
+  usages: unknown[]
+  resources: unknown[]
   /** The trial itself, also where another comparison used it again. */
-  comparison: number,
-  ordinal: number,
-  isVoided: boolean,
-]
+  origins: number[]
+  ordinals: number[]
+  voided: boolean[]
+}
 
 /** All trials of these comparisons that have ended, with or without a result, setting by setting. */
 export async function listEnded(db: Db, comparisons: readonly number[]) {
-  const { rows } = await sql<{ comparison: number; setting: number; ended: Ended[] }>`
-    select trials.comparison, trials.setting, json_agg(json_build_array(
-      trials.task, trials.attempt, trials.state, trials.verify_mode, trials.cost_micros, trials.detail->>'costSource',
-      trials.detail->>'isolation', trials.detail->'usage', coalesce(trials.reused_comparison, trials.comparison),
-      coalesce(trials.reused_ordinal, trials.ordinal), trials.voided_at is not null or origin.voided_at is not null
-    )) as ended
+  const { rows } = await sql<Ended>`
+    select trials.comparison, trials.setting, json_agg(trials.task) as tasks, json_agg(trials.attempt) as attempts,
+      json_agg(trials.state) as states, json_agg(trials.verify_mode) as verify_modes,
+      json_agg(trials.cost_micros) as cost_micros, json_agg(trials.detail->'costSource') as cost_sources,
+      json_agg(trials.detail->'isolation') as isolations, json_agg(trials.detail->'usage') as usages,
+      json_agg(trials.detail->'resources') as resources,
+      json_agg(coalesce(trials.reused_comparison, trials.comparison)) as origins,
+      json_agg(coalesce(trials.reused_ordinal, trials.ordinal)) as ordinals,
+      json_agg(trials.voided_at is not null or origin.voided_at is not null) as voided
     from trials left join trials as origin
       on origin.comparison = trials.reused_comparison and origin.ordinal = trials.reused_ordinal
     where trials.comparison = any(${comparisons}::bigint[]) and trials.state in ('passed', 'failed', 'errored')

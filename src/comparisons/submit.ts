@@ -9,7 +9,7 @@ import { enqueue, type Job, type JobKind, type RunnableKind } from '../platform/
 import { freezeChosen, TasksGone } from './chosen.ts'
 import type { SubmissionError } from './shapes/schema.ts'
 import * as rows from './sql.ts'
-import { endIfDone } from './state.ts'
+import { endIfDone, failSubmission } from './state.ts'
 import type { OnStep } from './steps.ts'
 import { enqueueWaiting, noteWaiting } from './trials/enqueue/enqueue.ts'
 import { storePlan } from './trials/planned.ts'
@@ -34,8 +34,7 @@ const submissionJob = (key: number): string => derivedId('comparison', String(ke
 export const submitJob = (tools: SubmitTools): RunnableKind<z.infer<typeof Payload>> => ({
   ...submitKind,
   run: (job) => submit(tools, job),
-  failed: (tx, { key }, reason) =>
-    rows.failSubmission(tx, key, errorOf('internal_error', reason, true)).then(() => undefined),
+  failed: (tx, { key }, reason) => failSubmission(tx, key, errorOf('internal_error', reason, true)),
 })
 
 /** The world outside does not let it. Someone resumes it when it does. */
@@ -68,7 +67,7 @@ async function submit(tools: SubmitTools, job: Job<{ key: number }>): Promise<vo
   } catch (error) {
     const refusal = refusalOf(error)
     if (!refusal) throw error
-    await job.finish((tx) => rows.failSubmission(tx, key, refusal))
+    await job.finish((tx) => failSubmission(tx, key, refusal))
     return
   }
   tools.step?.('submit.enqueued')

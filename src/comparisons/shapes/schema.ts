@@ -206,6 +206,7 @@ export const TrialCall = z
     firstByteMs: count.nullable(),
     totalMs: count.nullable(),
     levelMismatch: z.boolean().describe("It asked for another reasoning level than the setting's."),
+    bodies: z.boolean().describe('What was said in it is kept.'),
   })
   .meta({ id: 'TrialCall' })
 export type TrialCall = z.infer<typeof TrialCall>

@@ -32,6 +32,7 @@ const shown = (call: Call): TrialCall => ({
   firstByteMs: call.firstByteMs,
   totalMs: call.totalMs,
   levelMismatch: call.levelAsked !== null,
+  bodies: call.bodies !== null,
 })
 
 /** As it is shown everywhere: how long something is cached matters only to its price. */

@@ -3,6 +3,7 @@ import { findModel } from '../../catalog/models.ts'
 import type { Ledger } from '../../gateway/ledger.ts'
 import { ModelUnfit, termsFor } from '../../gateway/model-terms.ts'
 import { type OpenPlace, openPlace } from '../../gateway/place.ts'
+import { readSettings } from '../../gateway/settings.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { subjectOf } from './spend.ts'
 import type { TrialFacts } from './sql.ts'
@@ -30,10 +31,13 @@ export async function openModel(tools: ModelTools, trial: TrialFacts): Promise<O
     throw new ModelUnfit('The worker does not know where the gateway is: ASSAY_GATEWAY_URL.')
   const model = await findModel(tools.db, trial.workspaceId, trial.catalogId, { alsoRemoved: true })
   if (!model) throw new ModelUnfit(`The catalog has no ${trial.catalogId} any more.`)
+  const { access, terms } = termsFor(model, trial.reasoningLevel, harness)
+  const { recordBodies } = await readSettings(tools.db, trial.workspaceId)
   return openPlace(
     { ledger: tools.ledger, gatewayUrl },
     {
-      ...termsFor(model, trial.reasoningLevel, harness),
+      access,
+      terms: { ...terms, recordBodies },
       workspaceId: trial.workspaceId,
       subject: subjectOf(trial),
       credentialId: trial.credentialId,

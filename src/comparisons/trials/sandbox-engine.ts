@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { openBundle } from '../../catalog/custom-harnesses/bundles.ts'
 import { findChosenHarness } from '../../catalog/harnesses.ts'
 import { contents } from '../../contents/contents.ts'
 import type { Tools as CredentialTools } from '../../credentials/credentials.ts'
@@ -40,7 +41,10 @@ export const sandboxEngine = (tools: EngineTools): Engine => ({
         verifyMode,
         networks: networksFor(needs),
         keepsPatch: true,
-        bundles: { folder: tools.bundles },
+        bundles: {
+          folder: tools.bundles,
+          openSent: (digest: string) => openSentBundle(tools, order.workspaceId, digest),
+        },
       }
       const record = await runTrial(provider, model ? { ...wanted, model } : wanted)
       // Without the sandbox as a whole no attempt means anything: that is not this trial's trouble.
@@ -81,6 +85,9 @@ async function prepared<T>(
   const { outputFolder } = order
   return await work(provider, { task, digest, folder, variables: {}, signal, onPhase: () => {}, outputFolder })
 }
+
+const openSentBundle = ({ credentials, blobs }: EngineTools, workspaceId: string, digest: string) =>
+  openBundle({ db: credentials.db, blobs }, workspaceId, digest)
 
 async function requireCredential({ credentials }: EngineTools, workspaceId: string, id: string): Promise<void> {
   if (await openSecret(credentials, workspaceId, id)) return

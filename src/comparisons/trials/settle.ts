@@ -32,6 +32,9 @@ export type Spent = Pick<
 >
 
 const RETRIES_MAX = 2
+
+/** Whether a trial that the infrastructure spoils is tried once more. */
+export const hasRetries = ({ retries }: Pick<TrialFacts, 'retries'>): boolean => retries < RETRIES_MAX
 /** A fresh sandbox may mend these. */
 const RETRIED: readonly string[] = ['provider_error', 'sandbox_error', 'verifier_error']
 
@@ -115,7 +118,7 @@ const NOTHING = { class: null, verifyMode: null, reward: null, costMicros: null,
 function endOf(trial: TrialFacts, ending: Ending): TrialEnd {
   if (ending.kind === 'stopped') return { ...NOTHING, state: 'queued', retries: trial.retries }
   const trouble = troubleOf(ending)
-  const mayRetry = ending.kind !== 'unfit' && RETRIED.includes(trouble.class) && trial.retries < RETRIES_MAX
+  const mayRetry = ending.kind !== 'unfit' && RETRIED.includes(trouble.class) && hasRetries(trial)
   if (mayRetry) return { ...NOTHING, state: 'queued', retries: trial.retries + 1 }
   if (ending.kind === 'ran') return endOfRecord(trial, ending)
   const detail = { error: trouble.error }
@@ -135,6 +138,7 @@ function endOfRecord(trial: TrialFacts, ending: Extract<Ending, { kind: 'ran' }>
       rewards: record.rewards,
       timings: record.timings,
       isolation: isolationOf(record),
+      ...(record.resources ? { resources: record.resources } : {}),
       ...(spent ? spentDetail(spent) : {}),
       ...(artifacts.length > 0 ? { artifacts } : {}),
       ...(record.error === null ? {} : { error: record.error }),

@@ -13,7 +13,7 @@ import { calibrated, verifyingOf } from './calibrated/calibrated.ts'
 import { CredentialGone, type Engine, type TaskOrder, type Verifying } from './engine.ts'
 import { type TrialPayload, trialKind } from './enqueue/enqueue.ts'
 import { type ModelTools, openModel } from './model.ts'
-import { type Ending, type Ran, rejoin, Superseded, settle } from './settle.ts'
+import { type Ending, hasRetries, type Ran, rejoin, Superseded, settle } from './settle.ts'
 import { startTrial, type TrialFacts } from './sql.ts'
 
 export type TrialTools = ModelTools & {
@@ -109,7 +109,7 @@ async function worked(tools: TrialTools, trial: TrialFacts, order: Worked, signa
     const wanted = { ...order, harness, harnessVersion, credentialId }
     const record = await tools.engine.run(model ? { ...wanted, model: model.place } : wanted, { signal })
     const spent = (await model?.close()) ?? null
-    const verdict = spent && verdictOf(record, spent)
+    const verdict = spent && verdictOf(record, spent, { isLast: !hasRetries(trial) })
     if (verdict?.kind === 'stopped') return { kind: 'stopped', reason: 'credential', message: verdict.message }
     const kept = await keepArtifacts(tools.blobs, order.outputFolder, trialId(trial))
     return { kind: 'ran', record: verdict ? judged(record, verdict) : record, spent, ...kept }
