@@ -39,6 +39,7 @@ const Settings = z.object({
     .transform((text) => text.split(',').map((path) => path.trim()))
     .refine((paths) => paths.every((path) => isAbsolute(path)), 'must list absolute paths, with commas')
     .default([]),
+  ASSAY_WEBHOOKS_PRIVATE: z.enum(['0', '1'], 'must be 0 or 1').default('0'),
   ASSAY_GATEWAY_URL: httpUrl().optional(),
   ASSAY_GATEWAY_PORT: port().optional(),
   ASSAY_GATEWAY_HOST: z.string().min(1).default('127.0.0.1'),
@@ -91,6 +92,8 @@ export type Config = {
   registries: RegistrySettings
   /** Folders of this machine whose git repositories may be connected. */
   gitAllow: string[]
+  /** Webhooks may lead to private addresses, and by plain http. */
+  webhooksPrivate: boolean
   /** `url` is where workers find the gateway; without it, the one of their own process. No port: any in `serve`. */
   gateway: { url: string | undefined; host: string; port: number | undefined }
   /** Which workspace publishes plain git repositories under which owner, by logins. */
@@ -149,6 +152,7 @@ export function readConfig(environment: Environment): Config {
       harborPublicKey: settings.ASSAY_HARBOR_PUBLIC_KEY,
     },
     gitAllow: settings.ASSAY_GIT_ALLOW,
+    webhooksPrivate: settings.ASSAY_WEBHOOKS_PRIVATE === '1',
     gateway: {
       url: settings.ASSAY_GATEWAY_URL,
       host: settings.ASSAY_GATEWAY_HOST,

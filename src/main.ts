@@ -1,5 +1,5 @@
 import { mkdirSync } from 'node:fs'
-import { createApp, jobKinds, openTools, type Tools, trialKinds } from './app.ts'
+import { createApp, jobKinds, trialKinds } from './app.ts'
 import { offerSandboxes } from './catalog/offers.ts'
 import { limitCredentials } from './comparisons/trials/enqueue/enqueue.ts'
 import type { Config } from './config.ts'
@@ -10,6 +10,7 @@ import { startWorker, type Worker } from './platform/jobs/worker.ts'
 import type { Log } from './platform/log.ts'
 import { hearChanges } from './results/changes.ts'
 import { openStore } from './store.ts'
+import { openTools, type Tools } from './tools.ts'
 import { bootstrap } from './workspaces/workspaces.ts'
 
 /** serve: everything in one process. The others: one part each, any number of them on one database. */

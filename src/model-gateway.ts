@@ -1,4 +1,3 @@
-import type { Tools } from './app.ts'
 import { findModelUrl, findUpstream } from './credentials/providers.ts'
 import { type OpenedSecret, openSecret } from './credentials/secrets.ts'
 import { gatewayCounters } from './gateway/counters.ts'
@@ -6,6 +5,7 @@ import { type Gateway, type GatewayTools, startGateway } from './gateway/gateway
 import type { Grant, Terms } from './gateway/ledger.ts'
 import type { GatewayOptions } from './gateway/options.ts'
 import { createOpenStream } from './platform/outbound/stream.ts'
+import type { Tools } from './tools.ts'
 
 /** Starts the gateway of this process. It alone opens the keys of model providers. */
 export const startModelGateway = (

@@ -4,7 +4,15 @@ import { type KeyPlace, type KeySource, keySource, nameOf, readKeys } from './ke
 import { MasterKeyRefused } from './key-text.ts'
 import { holdActiveKey } from './master-key.ts'
 import { checkValue, type MasterKey, newMasterKey, rewrap, SealBroken } from './seal.ts'
-import { activateMasterKey, listMasterKeysInUse, lockMasterKeys, lockOtherWrappings, setWrapping } from './sql.ts'
+import {
+  activateMasterKey,
+  listMasterKeysInUse,
+  lockMasterKeys,
+  lockOtherWrappings,
+  SEALED_TABLES,
+  type SealedTable,
+  setWrapping,
+} from './sql.ts'
 
 export const ROTATION_STEPS = ['both keys at hand', 'secrets rewrapped', 'committed', 'old key dropped'] as const
 export type RotationStep = (typeof ROTATION_STEPS)[number]
@@ -13,7 +21,7 @@ export type Rotation = {
   from: string
   to: string
   rewrapped: number
-  /** Credentials whose data key did not open before either. They are left as they are, and so is their master key. */
+  /** Credentials and webhooks whose data key did not open before either. They are left as they are, and so is their master key. */
   broken: string[]
 }
 
@@ -54,26 +62,29 @@ async function nextKey(source: KeySource, keys: MasterKey[], active: MasterKey):
   return fresh
 }
 
-const ROWS = 500
 const FIRST_ID = '00000000-0000-0000-0000-000000000000'
 
 async function rewrapAll(tx: Db, keys: MasterKey[], next: MasterKey): Promise<{ rewrapped: number; broken: string[] }> {
   const broken: string[] = []
   let rewrapped = 0
-  let rows = await lockOtherWrappings(tx, next.id, FIRST_ID, ROWS)
-  for (let last = rows.at(-1); last; last = rows.at(-1)) {
-    for (const row of rows) {
+  for (const table of SEALED_TABLES)
+    for await (const row of otherWrappings(tx, table, next.id)) {
       const wrappedKey = rewrapRow(keys, next, row)
-      if (!wrappedKey) {
-        broken.push(row.id)
-        continue
+      if (!wrappedKey) broken.push(row.id)
+      else {
+        await setWrapping(tx, table, row.id, { masterKeyId: next.id, wrappedKey })
+        rewrapped += 1
       }
-      await setWrapping(tx, row.id, next.id, wrappedKey)
-      rewrapped += 1
     }
-    rows = await lockOtherWrappings(tx, next.id, last.id, ROWS)
-  }
   return { rewrapped, broken }
+}
+
+async function* otherWrappings(tx: Db, table: SealedTable, masterKeyId: string): AsyncGenerator<Row> {
+  let rows = await lockOtherWrappings(tx, table, masterKeyId, FIRST_ID)
+  for (let last = rows.at(-1); last; last = rows.at(-1)) {
+    yield* rows
+    rows = await lockOtherWrappings(tx, table, masterKeyId, last.id)
+  }
 }
 
 type Row = Awaited<ReturnType<typeof lockOtherWrappings>>[number]

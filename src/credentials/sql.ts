@@ -30,30 +30,33 @@ export async function activateMasterKey(tx: Db, id: string, checkValue: Buffer):
     .execute()
 }
 
+/** Every table with secrets that a master key opens. Each has the same columns for them. */
+export const SEALED_TABLES = ['credentials', 'webhooks'] as const
+export type SealedTable = (typeof SEALED_TABLES)[number]
+
 /** Keys that some secret is still sealed with. */
 export async function listMasterKeysInUse(db: Db): Promise<string[]> {
-  const rows = await db.selectFrom('credentials').select('master_key_id').distinct().execute()
-  return rows.map((row) => row.master_key_id)
+  const used = SEALED_TABLES.map((table) => db.selectFrom(table).select('master_key_id').distinct().execute())
+  return [...new Set((await Promise.all(used)).flat().map((row) => row.master_key_id))]
 }
 
+const WRAPPINGS_AT_ONCE = 500
+type Wrapping = { masterKeyId: string; wrappedKey: Buffer }
+
 /** In the order of ids, after `after`: the secrets that another key than this one opens. */
-export const lockOtherWrappings = (tx: Db, masterKeyId: string, after: string, limit: number) =>
+export const lockOtherWrappings = (tx: Db, table: SealedTable, masterKeyId: string, after: string) =>
   tx
-    .selectFrom('credentials')
+    .selectFrom(table)
     .select(['id', 'workspace_id', 'version', 'kind', 'provider', 'master_key_id', 'wrapped_key'])
     .where('master_key_id', '<>', masterKeyId)
     .where('id', '>', after)
     .orderBy('id')
-    .limit(limit)
+    .limit(WRAPPINGS_AT_ONCE)
     .forNoKeyUpdate()
     .execute()
 
-export const setWrapping = (tx: Db, id: string, masterKeyId: string, wrappedKey: Buffer) =>
-  tx
-    .updateTable('credentials')
-    .set({ master_key_id: masterKeyId, wrapped_key: wrappedKey })
-    .where('id', '=', id)
-    .execute()
+export const setWrapping = (tx: Db, table: SealedTable, id: string, { masterKeyId, wrappedKey }: Wrapping) =>
+  tx.updateTable(table).set({ master_key_id: masterKeyId, wrapped_key: wrappedKey }).where('id', '=', id).execute()
 
 const SHOWN = ['id', 'kind', 'provider', 'name', 'hint', 'created_at', 'last_used_at'] as const
 

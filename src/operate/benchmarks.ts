@@ -1,9 +1,10 @@
-import { benchmarkTools, openTools } from '../app.ts'
+import { benchmarkTools } from '../app.ts'
 import { addBenchmark } from '../benchmarks/add.ts'
 import { listBenchmarks, readBenchmark, removeBenchmark } from '../benchmarks/benchmarks.ts'
 import type { AddProgress, Benchmark, BenchmarkTask } from '../benchmarks/schema.ts'
 import type { Config } from '../config.ts'
 import type { Log } from '../platform/log.ts'
+import { openTools } from '../tools.ts'
 import { readWorkspaceRow } from '../workspaces/workspaces.ts'
 import { onExistingData } from './operate.ts'
 
