@@ -65,6 +65,13 @@ test.each([
   expect(await add(...args)).toMatchObject({ code: 2, out: '' })
 })
 
+test('what is said to models is kept when an admin says so', async () => {
+  expect((await run(['bodies'])).out).toBe('off\n')
+  expect(await run(['bodies', 'on'])).toMatchObject({ code: 0, out: 'on\n' })
+  expect(JSON.parse((await run(['bodies', '--json'])).out)).toEqual({ recordBodies: true })
+  expect(await run(['bodies', 'maybe'])).toMatchObject({ code: 2 })
+})
+
 test('only models of one’s own can be removed', async () => {
   expect(await run(['remove', 'reference'])).toMatchObject({ code: 2 })
 })

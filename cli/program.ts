@@ -22,6 +22,7 @@ import { addServeCommands } from './serve.ts'
 import { DEFAULT_URL } from './service.ts'
 import { type Shell, styled } from './shell.ts'
 import { addTrialCommands } from './trial.ts'
+import { addWebhooksCommands } from './webhooks.ts'
 
 /** Answers the exit code. */
 export async function run(args: string[], shell: Shell): Promise<number> {
@@ -63,6 +64,7 @@ function program(shell: Shell): Command {
   addBatchesCommands(assay, shell)
   addComparisonCommands(assay, shell)
   addReleasesCommands(assay, shell)
+  addWebhooksCommands(assay, shell)
   const audit = addAuditCommands(assay, shell)
   assay.commandsGroup('Work on tasks:')
   addTrialCommands(assay, shell)

@@ -2,6 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { ComparisonEndpoints } from '../src/comparisons/schema.ts'
 import { Comparison, type Setting } from '../src/comparisons/shapes/schema.ts'
 import { type Heard, listenTo, ServiceUnreachable } from '../src/platform/http/client.ts'
+import { liveLines } from './live-lines.ts'
 import { bar } from './progress.ts'
 import type { Service } from './service.ts'
 import { printable, type Shell } from './shell.ts'
@@ -25,7 +26,7 @@ export async function watchComparison(
   { endpoints, params }: Place,
   left: AbortSignal,
 ): Promise<Comparison | undefined> {
-  const screen = liveScreen(shell)
+  const screen = liveLines(shell)
   let lastId: string | undefined
   const wish = { params: { org: service.org, ...params } }
   const listen = (): AsyncGenerator<Heard> => listenTo(service, endpoints.events, wish, { signal: left, lastId })
@@ -33,7 +34,7 @@ export async function watchComparison(
     while (!left.aborted) {
       const ended = await hear(listen(), (status, id) => {
         lastId = id ?? lastId
-        screen.show(status)
+        screen.show(linesOf(status))
       }).catch(ifLineBroke)
       if (ended) return ended
       await wait(AGAIN_MS, undefined, { signal: left }).catch(() => undefined)
@@ -67,28 +68,10 @@ async function hear(
   return undefined
 }
 
-/** A few lines that are written over. Where there is no terminal, nothing: a log is not to be filled with tables. */
-function liveScreen({ errors }: Shell): { show(status: Comparison): void; end(): void } {
-  let lines = 0
-  const clear = () => (lines === 0 ? '' : `\u001b[${lines}A\u001b[J`)
-  return {
-    show(status) {
-      if (!errors.isTTY) return
-      const text = [headline(status), ...aligned([HEADINGS, ...status.settings.map(cells)]).map(cut(errors))]
-      errors.write(`${clear()}${text.join('\n')}\n`)
-      lines = text.length
-    },
-    end() {
-      errors.write(clear())
-      lines = 0
-    },
-  }
-}
-
-const cut =
-  ({ columns = 100 }: NodeJS.WriteStream) =>
-  (line: string) =>
-    line.slice(0, columns - 1)
+const linesOf = (status: Comparison): string[] => [
+  headline(status),
+  ...aligned([HEADINGS, ...status.settings.map(cells)]),
+]
 
 function headline({ state, trials, costUsd, budgetUsd, etaSeconds, projectedCostUsd }: Comparison): string {
   const done = trials.total - trials.queued - trials.running

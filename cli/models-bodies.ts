@@ -1,0 +1,31 @@
+import { Argument, type Command } from 'commander'
+import { call } from '../src/platform/http/client.ts'
+import { withExample } from './help.ts'
+import { openService } from './service.ts'
+import { note, print, printJson, type Shell } from './shell.ts'
+
+export function addBodiesCommand(models: Command, shell: Shell): void {
+  withExample(
+    models
+      .command('bodies')
+      .description(
+        'Say whether what is said to models in trials is kept, for admins to read. Without a word: how it is',
+      )
+      .addArgument(new Argument('[state]').choices(['on', 'off']))
+      .action((state: 'on' | 'off' | undefined, _flags: object, command: Command) => bodies(shell, command, state)),
+    'assay models bodies on',
+  )
+}
+
+async function bodies(shell: Shell, command: Command, state: 'on' | 'off' | undefined): Promise<void> {
+  const service = await openService(shell, command)
+  const { readGatewaySettings, changeGatewaySettings } = await import('../src/gateway/schema.ts')
+  const params = { org: service.org }
+  const { body } =
+    state === undefined
+      ? await call(service, readGatewaySettings, { params })
+      : await call(service, changeGatewaySettings, { params, body: { recordBodies: state === 'on' } })
+  if (service.json) return printJson(shell, body)
+  if (state !== undefined) note(shell, 'It holds for trials that begin from now on.')
+  print(shell, body.recordBodies ? 'on' : 'off')
+}
