@@ -1,0 +1,20 @@
+/** Good instructions with a sentence that only looks like a defect. None of them may be held against it. */
+export const harmlessSentences: readonly (readonly [repository: string, pull: number, sentence: string])[] = [
+  ['tally', 1, 'Amounts up to 1000000000 units must be read without a loss.'],
+  ['tally', 2, 'A ledger of version 2.10.3 has no weights, and none are needed there.'],
+  ['tally', 3, 'The letters are those of ISO 4217, and no list of them is kept.'],
+  ['tally', 4, 'A tester of the accounting team will issue a report with 40 accounts.'],
+  ['tally', 5, 'See https://docs.python.org/3/library/textwrap.html for a similar function.'],
+  ['tally', 30, 'The colour of the column is #fff, and stays so.'],
+  ['tally', 31, 'A comment such as "# rent, 3rd floor" in the first column is left out as before.'],
+  ['waymark', 1, 'The value of `next=%2Fa%3Fb%3D1` is "/a?b=1".'],
+  ['waymark', 2, 'The contest between short and long links is not decided here.'],
+  ['waymark', 3, 'It also holds for /a//b/// with any number of slashes.'],
+  ['waymark', 4, 'Answers are plain texts; status codes such as 404 or 405 are not part of this.'],
+  ['cadence', 1, 'A window from 00:00 to 23:59 has 1439 minutes.'],
+  ['cadence', 3, 'In 2024 the 29th of February was a Thursday.'],
+  ['cadence', 4, 'The latest minute of a day is 1439.'],
+  ['quill', 1, 'The sum 0xdecade is no number of this language.'],
+  ['quill', 3, 'A request to pull values from a file is answered by the form, not by this crate.'],
+  ['quill', 4, 'The largest number is about 1.7976931348623157e308.'],
+]

@@ -1,0 +1,71 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type SplitCommit, splitCommit } from '../../src/batches/candidates/split-commit.ts'
+import type { LintFacts } from '../../src/batches/lint/finding.ts'
+import { pinnedSymbols } from '../../src/batches/lint/pinned-symbols.ts'
+import type { GitPlace } from '../../src/platform/git/settings.ts'
+import { openClone } from '../../src/repos/mirror/local-clone.ts'
+import { gitHistory } from '../../src/repos/pull-requests/git-history.ts'
+import type { PullRequest } from '../../src/repos/pull-requests/pull-request.ts'
+import { landings, type Repository, type Tree, writeRepository } from '../support/repositories/repository.ts'
+
+/** A pull request of a known repository, as the pipeline finds it in git. */
+export type KnownPull = { pullRequest: PullRequest; split: SplitCommit; before: Tree; facts: LintFacts }
+
+export type KnownRepository = AsyncDisposable & { place: GitPlace; pull(number: number): Promise<KnownPull> }
+
+const signal = new AbortController().signal
+
+export async function openKnown(repository: Repository): Promise<KnownRepository> {
+  await using undo = new AsyncDisposableStack()
+  const folder = await mkdtemp(join(tmpdir(), 'assay-known-'))
+  undo.defer(() => rm(folder, { recursive: true, force: true }))
+  await writeRepository(folder, repository)
+  const clone = undo.use(await openClone(folder, { signal }))
+  const found = new Map<number, PullRequest>()
+  for await (const each of gitHistory(clone).list(signal)) found.set(each.number ?? 0, each)
+  const trees = new Map([...landings(repository)].map(({ pull, before }) => [pull.number, before]))
+  const running = undo.move()
+  const read = async (number: number): Promise<KnownPull> => {
+    const pullRequest = found.get(number)
+    const before = trees.get(number)
+    if (!pullRequest || !before) throw new Error(`${repository.name} has no #${number}.`)
+    const split = await splitCommit({ place: clone.place }, pullRequest, signal)
+    if (split.kind !== 'done') throw new Error(`#${number} cannot be split: ${split.detail}`)
+    return { pullRequest, split: split.value, before, facts: factsOf(pullRequest, split.value, before) }
+  }
+  const pulls = new Map<number, Promise<KnownPull>>()
+  return {
+    place: clone.place,
+    pull(number) {
+      const pull = pulls.get(number) ?? read(number)
+      pulls.set(number, pull)
+      return pull
+    },
+    [Symbol.asyncDispose]: () => running.disposeAsync(),
+  }
+}
+
+function factsOf({ author, head, base, body }: PullRequest, { source, hidden }: SplitCommit, before: Tree): LintFacts {
+  return {
+    pinned: pinnedSymbols({ source, hidden, baseHas: (text) => hasWord(before, text) }),
+    ...{ source, hidden, failToPass: testNames(hidden), authors: [`${author} Lovelace`, 'ada@example.org'] },
+    ...{ upstream: ['git.example.org', 'acme/project'], commits: [head, base], issueText: body, isEnglish: true },
+  }
+}
+
+/** To the letter, and as a whole word. */
+function hasWord(tree: Tree, text: string): boolean {
+  const escaped = text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')
+  const word = new RegExp(`(?<!\\w)${escaped}(?!\\w)`)
+  return [...tree.values()].some((content) => word.test(content))
+}
+
+const NAMES = /\bdef (test_\w+)|\bfunc (Test\w+)|#\[test\]\s+fn (\w+)|\btest\('([^']+)'/g
+
+/** Names of tests, as they stand in their files. */
+const testNames = ({ files }: SplitCommit['hidden']): string[] =>
+  files.flatMap(({ path, content }) =>
+    [...content.matchAll(NAMES)].map((match) => `${path}::${match.slice(1).find((name) => name !== undefined)}`),
+  )

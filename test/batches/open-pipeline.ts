@@ -1,0 +1,62 @@
+import { startProvider } from '../../samples/provider/provider.ts'
+import { openBuilder } from '../../src/batches/environments/testing/builders.ts'
+import { realStages } from '../../src/batches/making/stages.ts'
+import type { Counts } from '../../src/batches/proof/proof.ts'
+import type { BatchRun, BatchTask, BatchTaskDetail } from '../../src/batches/shapes/schema.ts'
+import { startModelGateway } from '../../src/model-gateway.ts'
+import { generating, generatingApp } from '../support/generating.ts'
+import { candidatesOf, type Repository, writeRepository } from '../support/repositories/repository.ts'
+import { drafts } from '../support/repositories/scripts.ts'
+import { openKnown } from './known-pull.ts'
+import { scriptFor } from './scripted-models.ts'
+
+const FEW: Counts = { nop: 1, oracle: 1, oracleAll: 1 }
+
+/** A service with a worker that has a Docker engine, and one batch of all candidates of a repository, made to its end. */
+export async function openPipeline(repository: Repository) {
+  await using undo = new AsyncDisposableStack()
+  const builder = undo.use(await openBuilder('docker'))
+  const provider = undo.use(await startProvider(await scriptOf(repository)))
+  const app = undo.use(await generatingApp({ ASSAY_GATEWAY_UPSTREAM_ANTHROPIC: provider.url }))
+  const gateway = await startModelGateway(app.tools, { host: '127.0.0.1', port: 0 })
+  undo.defer(() => gateway.stop(1000))
+  const shop = await generating(
+    app,
+    { changes: (folder) => writeRepository(folder, repository), stages: realStages(FEW), sandbox: 'docker' },
+    { gatewayUrl: () => gateway.url, findProvider: () => builder.provider },
+  )
+  const { runId, run, tasks }: { runId: string; run: BatchRun; tasks: BatchTask[] } = await shop.made(
+    countsOf(repository),
+  )
+  const running = undo.move()
+  return {
+    ...{ run, tasks },
+    fates: Object.fromEntries(tasks.map((each) => [each.pullRequest?.number, each.rejection?.reason ?? each.state])),
+    read: (): Promise<BatchRun> => shop.read(runId),
+    task: (taskId: string): Promise<BatchTaskDetail> => shop.task(runId, taskId),
+    /** By the calls themselves. */
+    async billed(): Promise<number> {
+      const { rows } = await app.database.pool.query('select sum(cost_micros)::bigint as micros from gateway_calls')
+      return Number(rows[0].micros) / 1e6
+    },
+    [Symbol.asyncDispose]: () => running.disposeAsync(),
+  }
+}
+export type Pipeline = Awaited<ReturnType<typeof openPipeline>>
+
+function countsOf(repository: Repository) {
+  const counts = { easy: 0, medium: 0, hard: 0 }
+  for (const { difficulty = 'medium' } of candidatesOf(repository)) counts[difficulty] += 1
+  return counts
+}
+
+/** For each pull request that makes a good task: what its author writes, and readers who find nothing against it. */
+async function scriptOf(repository: Repository) {
+  await using known = await openKnown(repository)
+  const tasks = []
+  for (const pull of candidatesOf(repository)) {
+    const draft = drafts[repository.name]?.[pull.number]
+    if (draft) tasks.push(...(scriptFor(pull, draft, (await known.pull(pull.number)).split.hidden).tasks ?? []))
+  }
+  return { tasks }
+}

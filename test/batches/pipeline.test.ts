@@ -1,0 +1,55 @@
+// Known pull requests, from the request for a batch to tasks that wait for a person: real git, real containers, real
+// runners, the real gateway. Only the models are scripted.
+import { existsSync } from 'node:fs'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { isLongRun } from '../support/parts.ts'
+import { repositories } from '../support/repositories/repositories.ts'
+import { candidatesOf, type Repository } from '../support/repositories/repository.ts'
+import { PROOF } from '../support/repositories/tally/hostile.ts'
+import { openPipeline, type Pipeline } from './open-pipeline.ts'
+
+vi.setConfig({ testTimeout: 3_600_000, hookTimeout: 3_600_000 })
+
+/** Without the long run a small part of one history: one that becomes a task, one whose change breaks what worked. */
+const QUICK: Record<string, number[]> = { tally: [1, 11] }
+
+const shortened = (repository: Repository): Repository => ({
+  ...repository,
+  steps: repository.steps.filter((step) => 'number' in step && QUICK[repository.name]?.includes(step.number)),
+})
+
+const chosen = isLongRun() ? repositories : repositories.filter(({ name }) => name in QUICK).map(shortened)
+
+describe.each(chosen)('$name, in $language', (repository) => {
+  let pipeline: Pipeline
+  beforeAll(async () => {
+    pipeline = await openPipeline(repository)
+  })
+  afterAll(() => pipeline?.[Symbol.asyncDispose]())
+
+  test('every candidate comes to its known end', async () => {
+    const fates = Object.fromEntries(candidatesOf(repository).map(({ number, expected }) => [number, expected]))
+    expect(pipeline.fates).toEqual(fates)
+    expect(pipeline.run).toMatchObject({ state: 'completed', shortfall: 0 })
+    expect(existsSync(PROOF)).toBe(false)
+  })
+
+  test('what is ready is proven, paid for once, and says nothing of where it came from', async () => {
+    const ready = pipeline.tasks.filter(({ state }) => state === 'ready')
+    expect(ready.length).toBeGreaterThan(0)
+    for (const { taskId } of ready) {
+      const { instruction, evidence, files } = await pipeline.task(taskId)
+      const seen = Object.fromEntries(evidence.stages.map(({ stage, evidence: found }) => [stage, found]))
+      expect(seen).toMatchObject({
+        executed: { failToPass: expect.arrayContaining([expect.any(String)]) },
+        validated: { nop: [{ reward: 0 }], oracle: [{ reward: 1 }], gold: { reward: 1 } },
+        verified: { decision: { kind: 'accepted' } },
+      })
+      expect(instruction).not.toMatch(/[0-9a-f]{40}|#\d|Ada|github/)
+      expect(files.map(({ path }) => path)).toContain('tests/Dockerfile')
+    }
+    const { costUsd } = await pipeline.read()
+    expect(costUsd).toBeGreaterThan(0)
+    expect(costUsd).toBeCloseTo(await pipeline.billed(), 9)
+  })
+})

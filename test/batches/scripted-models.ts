@@ -1,0 +1,15 @@
+import type { ScriptInput } from '../../samples/provider/script.ts'
+import { readingOf, said, whenReading, whenWriting } from '../../src/batches/authoring/testing/scripted-answers.ts'
+import type { HiddenTests, InstructionDraft } from '../../src/batches/stages/parts.ts'
+import type { Pull } from '../support/repositories/repository.ts'
+
+const MINUTES = { easy: 10, medium: 35, hard: 90 }
+const ASSERTION = /^.*\b(?:assert|assert_eq!|assert!|expect|Fatal|Fatalf|Error|Errorf|raises)(?!\w).*$/m
+
+/** An author who writes this draft, and two readers who find nothing against it and show that they have read. */
+export function scriptFor(pull: Pull, draft: InstructionDraft, hidden: HiddenTests): ScriptInput {
+  const assertion = hidden.files.map(({ content }) => ASSERTION.exec(content)?.[0]?.trim()).find(Boolean) ?? ''
+  const support = draft.expected.slice(0, 40)
+  const reading = readingOf({ assertion, support, minutes: MINUTES[pull.difficulty ?? 'medium'] })
+  return { tasks: [whenWriting(said(draft), pull.title), whenReading(said(reading), null, draft.title)] }
+}

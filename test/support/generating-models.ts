@@ -1,0 +1,30 @@
+import { startProvider } from '../../samples/provider/provider.ts'
+import type { Scripted } from '../../src/batches/stages/testing/scripted-stages.ts'
+import { startModelGateway } from '../../src/model-gateway.ts'
+import { type Counts, generating, generatingApp } from './generating.ts'
+
+const USAGE = { input: 1000, output: 100 }
+
+/** A repository, and a real gateway in front of a scripted provider that says the same to everybody. */
+export async function generatingWithModels(changes: Counts, stages: Scripted, usage: object = USAGE) {
+  await using undo = new AsyncDisposableStack()
+  const tasks = [{ match: '', turns: [{ say: 'Well.', usage }], endless: true }]
+  const provider = undo.use(await startProvider({ tasks }))
+  const app = undo.use(await generatingApp({ ASSAY_GATEWAY_UPSTREAM_ANTHROPIC: provider.url }))
+  const gateway = await startModelGateway(app.tools, { host: '127.0.0.1', port: 0 })
+  undo.defer(() => gateway.stop(1000))
+  const lab = await generating(app, { changes, stages }, { gatewayUrl: () => gateway.url })
+  const open = undo.move()
+  return {
+    ...{ ...lab, app, provider, gateway },
+    /** Every grant, and whether somebody counted it. */
+    async grants(): Promise<{ spent: number; uncounted: number; grants: number }> {
+      const { rows } = await app.database.pool.query(
+        `select count(*)::int as grants, coalesce(sum(spent_micros), 0)::int as spent,
+          count(*) filter (where closed_at is null or counted_at is null)::int as uncounted from gateway_grants`,
+      )
+      return rows[0]
+    },
+    [Symbol.asyncDispose]: () => open.disposeAsync(),
+  }
+}

@@ -1,0 +1,146 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { jobKinds, trialKinds } from '../../src/app.ts'
+import * as schema from '../../src/batches/schema.ts'
+import type { Stages } from '../../src/batches/stages/make.ts'
+import { type Scripted, scriptedStages } from '../../src/batches/stages/testing/scripted-stages.ts'
+import { deleteOffers, upsertOffer } from '../../src/catalog/sql.ts'
+import { createCredential } from '../../src/credentials/schema.ts'
+import { newId } from '../../src/platform/ids.ts'
+import { drain } from '../../src/platform/jobs/drain.ts'
+import { connectRepository } from '../../src/repos/schema.ts'
+import type { Tools } from '../../src/tools.ts'
+import { type TestApp, testApp } from './app.ts'
+import { type Change, writeHistory } from './histories.ts'
+
+export type Counts = { easy: number; medium: number; hard: number }
+
+/** A pull request with a change and a test of it, of this many source files with this many lines each. */
+function pullRequest(number: number, files: number, lines: number, title = `Change ${number}`): Change {
+  const source = Array.from({ length: files }, (_, place) => [
+    `src/part${number}_${place}.py`,
+    Array.from({ length: lines }, (_, line) => `value_${line} = ${number}\n`).join(''),
+  ])
+  const test = `def test_${number}():\n    from src import part${number}_0\n    assert part${number}_0.value_0 == ${number}\n`
+  return {
+    message: `${title} (#${number})`,
+    files: { ...Object.fromEntries(source), [`tests/test_${number}.py`]: test },
+  }
+}
+
+const SIZES: Record<keyof Counts, [files: number, lines: number]> = { easy: [1, 5], medium: [2, 30], hard: [6, 10] }
+
+/** A history of its own with so many candidates of each difficulty, and one pull request that is none. */
+export function historyOf(counts: Counts, name: string): Change[] {
+  let number = 0
+  const changes = (['easy', 'medium', 'hard'] as const).flatMap((difficulty) =>
+    Array.from({ length: counts[difficulty] }, () => {
+      number += 1
+      return pullRequest(number, ...SIZES[difficulty], `A change that is ${difficulty} ${number}`)
+    }),
+  )
+  return [
+    { message: 'start', files: { 'README.md': `${name}\n` } },
+    ...changes,
+    { message: 'Say more (#900)', files: { 'README.md': 'Demo, with more words.\n' } },
+  ]
+}
+
+/** A service that may read repositories of a folder of this machine. */
+export async function generatingApp(environment: Record<string, string> = {}) {
+  const root = mkdtempSync(join(tmpdir(), 'assay-histories-'))
+  const app = await testApp({ ASSAY_GIT_ALLOW: root, ...environment })
+  const dispose = app[Symbol.asyncDispose]
+  return {
+    ...{ ...app, root },
+    async [Symbol.asyncDispose]() {
+      await dispose()
+      rmSync(root, { recursive: true, force: true })
+    },
+  }
+}
+export type GeneratingApp = TestApp & { root: string }
+
+function writerOf(changes: Wish<Stages>['changes'], name: string): Write {
+  if (typeof changes === 'function') return changes
+  return (folder) => writeHistory(folder, Array.isArray(changes) ? changes : historyOf(changes, name))
+}
+
+/** As a worker does. */
+const OFFER_EVERY_MS = 10_000
+
+let repositories = 0
+
+type Write = (folder: string) => Promise<void>
+type Wish<S> = { changes: Counts | Change[] | Write; stages?: S; sandbox?: string }
+
+/** A repository with a history, a model, a sandbox on offer, and a worker that works when it is told to. */
+export async function generating<S extends Stages = Scripted>(
+  app: GeneratingApp,
+  { changes, stages: given, sandbox = 'local' }: Wish<S>,
+  more: Partial<Tools> = {},
+) {
+  const place = { owner: 'lab', name: `made-${++repositories}` }
+  const url = join(app.root, place.name)
+  const stages = given ?? (scriptedStages() as Stages as S)
+  await writerOf(changes, place.name)(url)
+  await app.call(connectRepository, { params: place, body: { source: { kind: 'git', url } } })
+  const worker = newId()
+  let isOffered = true
+  const offer = async () => {
+    isOffered = true
+    await upsertOffer(app.database.db, worker, { sandbox, available: true, isolation: 'none', detail: '' })
+  }
+  // An offer that nobody repeats grows old.
+  const offerAgain = async () => (isOffered ? offer() : undefined)
+  await offer()
+  const credential = await app.call(createCredential, {
+    body: { kind: 'model', provider: 'anthropic', name: 'Team key', secret: { apiKey: 'sk-ant-0123456789abcdef' } },
+  })
+  const waits = { offerMs: 0, retryMs: 0, sandboxMs: 0 }
+  const tools: Tools = { ...app.tools, stages, waits, ...more }
+  const at = (runId: string, params: object = {}) => ({ params: { ...place, runId, ...params } })
+  const options = async () => (await app.call(schema.readGenerationOptions, { params: place })).body
+  const read = async (runId: string) => (await app.call(schema.readBatch, at(runId))).body
+  const tasks = async (runId: string) => (await app.call(schema.listBatchTasks, at(runId))).body.tasks
+  const create = async (counts: Partial<Counts>, over: object = {}) => {
+    await offerAgain()
+    const { defaults } = await options()
+    const candidateCounts = { easy: 0, medium: 0, hard: 0, ...counts }
+    return app.call(schema.createBatch, { params: place, body: { candidateCounts, generation: defaults, ...over } })
+  }
+  const work = async () => {
+    await offerAgain()
+    const repeating = setInterval(() => void offerAgain(), OFFER_EVERY_MS)
+    try {
+      await drain(app.database, [
+        ...jobKinds(tools).filter(({ everySeconds }) => !everySeconds),
+        ...trialKinds(tools, sandbox),
+      ])
+    } finally {
+      clearInterval(repeating)
+    }
+  }
+  return {
+    ...{ place, url, tools, stages, at, options, read, tasks, create, work, offer },
+    credentialId: credential.body?.id,
+    /** Nobody offers a sandbox any more. */
+    async withdraw() {
+      isOffered = false
+      await deleteOffers(app.database.db, worker)
+    },
+    task: async (runId: string, taskId: string) => (await app.call(schema.readBatchTask, at(runId, { taskId }))).body,
+    resume: (runId: string, body: object = {}) => app.call(schema.resumeBatch, { ...at(runId), body }),
+    cancel: (runId: string) => app.call(schema.cancelBatch, at(runId)),
+    /** What waits for its time need not wait. */
+    hurry: () => app.database.pool.query('update jobs set run_at = now()'),
+    /** From the request to the end. */
+    async made(counts: Partial<Counts>, over: object = {}) {
+      const { body } = await create(counts, over)
+      await work()
+      return { runId: body.runId as string, run: await read(body.runId), tasks: await tasks(body.runId) }
+    },
+  }
+}
+export type Generating = Awaited<ReturnType<typeof generating<Scripted>>>

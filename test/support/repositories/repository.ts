@@ -1,0 +1,111 @@
+// Whole projects with a known history: what each of their pull requests must come to, and why, is written beside it.
+import { type Change, git, writeHistory } from '../histories.ts'
+
+/** Pieces of a file and what they become. Each must be there exactly once: a history that does not fit fails to be made. */
+type Replacements = readonly (readonly [before: string, after: string])[]
+
+/** The whole text of a file, null for no file, or what changes in it. Text is latin1, as in all histories. */
+type Edits = Record<string, string | null | Replacements>
+
+type Size = 'easy' | 'medium' | 'hard'
+
+/** A pull request, and what it must come to: `ready`, or the reason why it cannot become a task. */
+export type Pull = {
+  number: number
+  title: string
+  body?: string
+  author?: string
+  /** Comes in by a merge commit. Without: as one squashed commit. */
+  isMerge?: boolean
+  /** The branch it came from, for a merge. */
+  branch?: string
+  /** Seconds since 1970. */
+  at?: number
+  edits: Edits
+  /** Its own code does harm: it is never run outside of a sandbox. */
+  isHostile?: boolean
+  expected: string
+  /** What is wrong with it, where that is more than its fate tells. */
+  truth?: string
+  /** By its structure. Only of what passes the screen. */
+  difficulty?: Size
+}
+
+/** A commit that is no pull request: it puts right what the one before it left. */
+export type Push = { message: string; edits: Edits }
+
+export type Repository = {
+  name: string
+  language: 'python' | 'typescript' | 'go' | 'rust'
+  base: Record<string, string>
+  steps: readonly (Pull | Push)[]
+  /** Points at the end of the branch, which is the future of every pull request. */
+  tag: string
+}
+
+const DAY = 86_400
+/** The first of March 2025. */
+const START = 1_740_787_200
+
+const isPull = (step: Pull | Push): step is Pull => 'number' in step
+
+export const pullsOf = ({ steps }: Repository): Pull[] => steps.filter(isPull)
+
+/** Those that pass the screen, whatever running them shows. */
+export const candidatesOf = (repository: Repository): Pull[] =>
+  pullsOf(repository).filter(({ difficulty }) => difficulty !== undefined)
+
+/** A bare repository in `folder`. The same bytes, and so the same ids, every time. */
+export async function writeRepository(folder: string, repository: Repository): Promise<void> {
+  await writeHistory(folder, changesOf(repository))
+  await git(folder, ['update-ref', `refs/tags/${repository.tag}`, 'refs/heads/main'])
+}
+
+/** The tree before and after each pull request. */
+export function* landings(repository: Repository): Generator<{ pull: Pull; before: Tree; after: Tree }> {
+  let before: Tree = new Map(Object.entries(repository.base))
+  for (const step of repository.steps) {
+    const after = applied(before, step.edits)
+    if (isPull(step)) yield { pull: step, before, after }
+    before = after
+  }
+}
+
+export type Tree = ReadonlyMap<string, string>
+
+function* changesOf({ base, steps }: Repository): Generator<Change> {
+  yield { message: 'First light', files: base, at: START }
+  let tree: Tree = new Map(Object.entries(base))
+  for (const [place, step] of steps.entries()) {
+    const before = tree
+    tree = applied(tree, step.edits)
+    const files = Object.fromEntries(Object.keys(step.edits).map((path) => [path, tree.get(path) ?? null]))
+    const at = (isPull(step) ? step.at : undefined) ?? START + (place + 1) * DAY
+    if (before === tree) throw new Error('A step that changes nothing has no edits.')
+    yield { files, at, ...(isPull(step) ? asChange(step) : { message: step.message }) }
+  }
+}
+
+function asChange(pull: Pull): Pick<Change, 'message' | 'author' | 'isMerge'> {
+  const { number, title, body = '', author, isMerge = false, branch = 'ada/work' } = pull
+  const subject = isMerge ? `Merge pull request #${number} from ${branch}\n\n${title}` : `${title} (#${number})`
+  return { message: `${subject}\n\n${body}`.trim(), isMerge, ...(author === undefined ? {} : { author }) }
+}
+
+function applied(tree: Tree, edits: Edits): Tree {
+  const next = new Map(tree)
+  for (const [path, edit] of Object.entries(edits)) {
+    if (edit === null) next.delete(path)
+    else next.set(path, typeof edit === 'string' ? edit : replaced(path, tree.get(path), edit))
+  }
+  return next
+}
+
+function replaced(path: string, text: string | undefined, replacements: Replacements): string {
+  if (text === undefined) throw new Error(`There is no ${path} to change.`)
+  return replacements.reduce((rest, [before, after]) => {
+    const pieces = rest.split(before)
+    if (pieces.length !== 2) throw new Error(`${path} has this ${pieces.length - 1} times: ${before}`)
+    return pieces.join(after)
+  }, text)
+}
