@@ -1,6 +1,6 @@
 import type { Answer, Conversation, Speech } from './conversation.ts'
 import { type Script, type Trouble, type Turn, turnOf, usageOf } from './script.ts'
-import { shellCall } from './tools.ts'
+import { filledLine, namedCall, shellCall } from './tools.ts'
 
 export type Refusal = { status: number; message: string; headers?: Record<string, string> }
 
@@ -26,7 +26,7 @@ type Sized = { speech: Speech; id: string; size: number }
 export function answerOf(script: Script, fault: Trouble, asked: Conversation, { speech, id, size }: Sized): Answer {
   const turn = turnOf(script, asked)
   const isRefusal = turn.refuse === true || fault.refuse === true
-  const call = turn.run === undefined || isRefusal ? null : shellCall(asked.tools, turn.run)
+  const call = isRefusal ? null : callOf(turn, asked)
   const text = textOf(turn, isRefusal, call === null)
   const said = text.length + (turn.run ?? '').length
   return {
@@ -37,8 +37,14 @@ export function answerOf(script: Script, fault: Trouble, asked: Conversation, { 
   }
 }
 
-function textOf({ say, run }: Turn, isRefusal: boolean, isLast: boolean): string {
+function callOf({ run, use }: Turn, { tools, lastResult }: Conversation) {
+  if (use) return namedCall(tools, use.tool, use.input)
+  return run === undefined ? null : shellCall(tools, filledLine(run, lastResult))
+}
+
+function textOf({ say, run, use }: Turn, isRefusal: boolean, isLast: boolean): string {
   if (isRefusal) return say ?? 'I will not do that.'
+  if (use && isLast) return `I have no tool ${use.tool}.`
   if (run !== undefined && isLast) return 'I have no tool that runs a line of shell.'
   return say ?? (isLast ? 'Done.' : '')
 }

@@ -29,6 +29,8 @@ export type Conversation = {
   prompt: string
   /** How many calls of tools have been answered. */
   results: number
+  /** What the last of them brought. */
+  lastResult: string
   /** A stream of one protocol tells its usage only when asked. */
   wantsUsage: boolean
 }

@@ -33,11 +33,13 @@ export const Fault = Trouble.extend({ times: z.int().min(1).default(1) })
 export type Fault = z.infer<typeof Fault>
 export type FaultInput = z.input<typeof Fault>
 
-/** What the model does once. With `run` it goes on, without it is at its end. */
+/** What the model does once. With `run` or `use` it goes on, without it is at its end. */
 const Turn = z.strictObject({
   say: z.string().optional(),
-  /** A line of shell, run by whatever tool the program has for it. */
+  /** A line of shell, run by whatever tool the program has for it. `{result}` is what the last tool has brought. */
   run: z.string().optional(),
+  /** Another tool, by the end of its name: programs put the name of its server before it. */
+  use: z.strictObject({ tool: z.string(), input: z.record(z.string(), z.json()).default({}) }).optional(),
   refuse: z.boolean().optional(),
   /** Exactly these. What is left out is zero. */
   usage: Usage.optional(),
@@ -47,8 +49,8 @@ const Turn = z.strictObject({
 export type Turn = z.infer<typeof Turn>
 
 const Task = z.strictObject({
-  /** A text in the prompt. */
-  match: z.string(),
+  /** A text in the prompt, or several that are all in it. */
+  match: z.union([z.string(), z.array(z.string()).min(1)]),
   model: z.string().optional(),
   /** As it is on the wire. */
   level: z.string().optional(),
@@ -75,11 +77,14 @@ export type ScriptInput = z.input<typeof Script>
 export function turnOf({ tasks }: Script, { prompt, model, level, results }: Conversation): Turn {
   const fits = (wanted: string | undefined, is: string | null): boolean =>
     wanted === undefined || wanted.toLowerCase() === is?.toLowerCase()
-  const task = tasks.find((each) => prompt.includes(each.match) && fits(each.model, model) && fits(each.level, level))
+  const task = tasks.find((each) => isIn(prompt, each.match) && fits(each.model, model) && fits(each.level, level))
   if (!task) return { say: 'There is nothing in my script for this.' }
   const { turns, endless } = task
   return turns[endless ? results % turns.length : results] ?? { say: 'Done.' }
 }
+
+const isIn = (prompt: string, wanted: string | string[]): boolean =>
+  [wanted].flat().every((each) => prompt.includes(each))
 
 const NOTHING: Tokens = { input: 0, cacheRead: 0, cacheWrite5m: 0, cacheWrite1h: 0, output: 0, reasoning: 0 }
 

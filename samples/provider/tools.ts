@@ -21,6 +21,21 @@ export function shellCall(tools: readonly Tool[], line: string): Call | null {
   return code ? { tool: code, input: codeOf(line) } : null
 }
 
+/** Any other tool of the program. Null: it has none of that name. */
+export function namedCall(tools: readonly Tool[], end: string, input: JsonObject): Call | null {
+  const tool = tools.find(({ name }) => name.endsWith(end))
+  if (tool) return { tool, input }
+  // Some programs keep tools back until they are looked for.
+  const search = tools.find(({ kind }) => kind === 'tool_search')
+  return search ? { tool: search, input: { query: end.replaceAll('_', ' '), limit: 5 } } : null
+}
+
+const WORD_LENGTH_MAX = 200
+
+/** As it can stand between quotes in a line of shell. */
+export const filledLine = (line: string, result: string): string =>
+  line.replaceAll('{result}', result.replaceAll(/[^\w .-]/g, '').slice(0, WORD_LENGTH_MAX))
+
 const isShell = ({ name, kind, schema }: Tool, wanted: RegExp): boolean =>
   wanted.test(name) && (kind === 'local_shell' || lineField(schema) !== undefined)
 

@@ -53,6 +53,7 @@ function read(_path: string, body: JsonObject): Conversation {
       .map(({ content }) => textIn(content))
       .join('\n'),
     results: blocks.filter(({ type }) => type === 'tool_result').length,
+    lastResult: textIn(blocks.findLast(({ type }) => type === 'tool_result')?.content),
     wantsUsage: true,
   }
 }

@@ -45,6 +45,7 @@ function read(path: string, body: JsonObject): Conversation {
       .map((content) => textIn(content.parts))
       .join('\n'),
     results: parts.filter((part) => part.functionResponse !== undefined).length,
+    lastResult: JSON.stringify(parts.findLast((part) => part.functionResponse !== undefined) ?? ''),
     wantsUsage: true,
   }
 }

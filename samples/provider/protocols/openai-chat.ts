@@ -41,6 +41,7 @@ function read(_path: string, body: JsonObject): Conversation {
       .map(({ content }) => textIn(content))
       .join('\n'),
     results: messages.filter(({ role }) => role === 'tool').length,
+    lastResult: textIn(messages.findLast(({ role }) => role === 'tool')?.content),
     wantsUsage: objectOf(body.stream_options).include_usage === true,
   }
 }

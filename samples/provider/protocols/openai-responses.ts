@@ -26,7 +26,9 @@ export const openaiResponses: Speech = {
 function read(_path: string, body: JsonObject): Conversation {
   const items =
     typeof body.input === 'string' ? [{ role: 'user', content: body.input }] : listOf(body.input).map(objectOf)
-  const brought = items.filter(({ type }) => type === 'additional_tools').flatMap(({ tools }) => listOf(tools))
+  const brought = items
+    .filter(({ type }) => BRINGING.includes(textOf(type) ?? ''))
+    .flatMap(({ tools }) => listOf(tools))
   return {
     model: textOf(body.model) ?? '',
     isStream: body.stream === true,
@@ -36,10 +38,16 @@ function read(_path: string, body: JsonObject): Conversation {
       .filter(({ role }) => role === 'user')
       .map(({ content }) => textIn(content))
       .join('\n'),
-    results: items.filter(({ type }) => typeof type === 'string' && type.endsWith('_call_output')).length,
+    results: items.filter(isResult).length,
+    lastResult: textIn(items.findLast(isResult)?.output),
     wantsUsage: true,
   }
 }
+
+/** Tools that come in the middle of a conversation, by themselves or because they were looked for. */
+const BRINGING = ['additional_tools', 'tool_search_output']
+
+const isResult = ({ type }: JsonObject): boolean => typeof type === 'string' && type.endsWith('_call_output')
 
 /** A namespace has tools in it, and is none. */
 function toolsIn(tool: JsonObject): Tool[] {
@@ -108,6 +116,11 @@ function callPart({ id, call }: Answer, tool: Tool, input: string): Part {
   if (tool.kind === 'local_shell') {
     const action = { type: 'exec', command: objectOf(call?.input).command ?? [], env: {} }
     const item = { id: `lsh_${id}`, type: 'local_shell_call', call_id: base.call_id, status: 'completed', action }
+    return { item, empty: { ...item, status: 'in_progress' }, between: [] }
+  }
+  if (tool.kind === 'tool_search') {
+    const asked = { call_id: base.call_id, execution: 'client', arguments: call?.input ?? {}, status: 'completed' }
+    const item = { id: `tsc_${id}`, type: 'tool_search_call', ...asked }
     return { item, empty: { ...item, status: 'in_progress' }, between: [] }
   }
   const [type, field, prefix, events] =
