@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { DatedPrices, Prices } from '../src/catalog/prices.ts'
-import type { SnapshotModel } from '../src/catalog/snapshot.ts'
+import { CutoffSource, type SnapshotModel } from '../src/catalog/snapshot.ts'
 import { LEVELS, PROTOCOLS } from '../src/harnesses/model-access.ts'
 
 /** What a catalog says of reasoning: `map` has the word on the wire for a level, or null where it has none. */
@@ -19,6 +19,7 @@ const Choice = z.strictObject({
   name: z.string(),
   label: z.string(),
   knowledgeCutoff: z.string().nullable(),
+  cutoffSource: CutoffSource,
   defaultLevel: z.enum(LEVELS),
   /** Where the catalogs disagree, and the provider's own pages have been read. */
   contextTokens: z.number().optional(),
@@ -56,6 +57,7 @@ export function modelOf(group: Group, pick: Choice, said: readonly Said[]): Snap
     contextTokens,
     outputTokens: detail.outputTokens,
     knowledgeCutoff: pick.knowledgeCutoff,
+    cutoffSource: pick.cutoffSource,
     levels,
     defaultLevel: pick.defaultLevel,
     prices,

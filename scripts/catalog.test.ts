@@ -6,7 +6,7 @@ import { currentPrices, plainPrices } from './catalog-prices.ts'
 
 const today = new Date('2026-11-15T00:00:00Z')
 const chat = { provider: 'house', protocols: ['openai-chat' as const] }
-const pick = { name: 'm-1', label: 'M 1', knowledgeCutoff: null, defaultLevel: 'low' as const }
+const pick = { name: 'm-1', label: 'M 1', knowledgeCutoff: null, cutoffSource: null, defaultLevel: 'low' as const }
 
 const said = (over: Partial<Said> = {}): Said => ({
   contextTokens: 1000,

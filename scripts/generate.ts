@@ -2,11 +2,12 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { generate, getDialect, RawExpressionNode } from 'kysely-codegen'
 import { z } from 'zod'
 import about from '../package.json' with { type: 'json' }
-import { endpointGroups, openTools, routeGroups } from '../src/app.ts'
+import { endpointGroups, routeGroups } from '../src/app.ts'
 import { readConfig } from '../src/config.ts'
 import type { Db } from '../src/platform/db/db.ts'
 import { openApiDocument } from '../src/platform/http/openapi.ts'
 import { createLog } from '../src/platform/log.ts'
+import { openTools } from '../src/tools.ts'
 import { type Scratch, withScratchDatabase } from './scratch-database.ts'
 
 // Writes the files that follow from other files. With --check it writes nothing and names those that are out of date.

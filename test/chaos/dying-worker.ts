@@ -1,8 +1,9 @@
-import { jobKinds, openTools, trialKinds } from '../../src/app.ts'
+import { jobKinds, trialKinds } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
 import { startWorker } from '../../src/platform/jobs/worker.ts'
 import { createLog } from '../../src/platform/log.ts'
 import { openStore } from '../../src/store.ts'
+import { openTools } from '../../src/tools.ts'
 import { scriptedEngine } from '../support/comparisons.ts'
 
 // A worker that is killed when it passes a step for the n-th time, as by a crash of the machine. Arguments: step, n,

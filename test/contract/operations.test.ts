@@ -1,6 +1,7 @@
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { putEndorsement, verifyWorkspace } from '../../src/releases/schema.ts'
+import { createWebhook, testWebhook } from '../../src/webhooks/schema.ts'
 import { OPERATOR_KEY, type TestApp, testApp } from '../support/app.ts'
 import { archiveOf, smallTask } from '../support/archives.ts'
 import { importing } from '../support/batches.ts'
@@ -149,20 +150,23 @@ test('an Idempotency-Key stands for one request', async () => {
   const creating = operations.filter((operation) => operation.parameters.some(({ name }) => name === 'Idempotency-Key'))
   expect(creating.length).toBeGreaterThan(1)
   const params = await importedThings()
+  const bodies = await bodiesThatNameThings(params)
   for (const operation of creating) {
-    const sending = { key: keyFor(operation), params, headers: { 'idempotency-key': `once-${operation.id}` } }
+    const text = bodies[operation.id]
+    const headers = { 'idempotency-key': `once-${operation.id}` }
+    const sending = { key: keyFor(operation), params, headers, ...(text === undefined ? {} : { text }) }
     const first = await send(app, operation, sending)
     expect([201, 202], first.text).toContain(first.status)
 
     const again = await send(app, operation, sending)
-    const showsSecret = 'key' in first.body
+    const showsSecret = 'key' in first.body || 'secret' in first.body
     expect(again.status, operation.id).toBe(showsSecret ? 409 : first.status)
     if (showsSecret) expect(again.body.code).toBe('idempotency_key_spent')
     else expect(again.text).toBe(first.text)
 
     const example = operation.body?.example ?? {}
     const changed = Object.fromEntries(
-      Object.entries(example).map(([name, value]) => [name, name === 'name' ? `${value} 2` : value]),
+      Object.entries(example).map(([name, value]) => [name, name === 'name' || name === 'url' ? `${value}2` : value]),
     )
     const other = await send(app, operation, {
       ...sending,
@@ -196,7 +200,7 @@ const byId = (id: string): Operation => {
 
 /** A thing of the workspace for each path parameter that can be made by a POST with its example, or by the tests. */
 async function ownThings(): Promise<(operation: Operation) => Record<string, string>> {
-  const made = Object.assign({}, ...(await makeThings({})).map(({ params }) => params))
+  const made = Object.assign({}, ...(await makeThings({})).map(({ params }) => params), await toldThings())
   const onBenchmark = { ...made, ...(await comparedThings(await comparing(app))) }
   const onRepository = { ...made, ...(await comparedThings(await comparingInRepository(app))) }
   const onBatches = { ...made, ...(await importedThings()) }
@@ -225,6 +229,14 @@ async function importedThings(): Promise<Record<string, string>> {
   return { ...lab.place, runId, taskId: 'hello', path: 'task.toml' }
 }
 
+/** Where an example cannot say what there is: a batch names a credential. */
+async function bodiesThatNameThings(params: Record<string, string>): Promise<Record<string, string>> {
+  await send(app, byId('createCredential'))
+  const { body } = await send(app, byId('readGenerationOptions'), { params })
+  const example = byId('createBatch').body?.example
+  return { createBatch: JSON.stringify({ ...example, generation: body.defaults }) }
+}
+
 /** A release with the files of its tasks. */
 async function releasedThings(): Promise<Record<string, string>> {
   const lab = await releasing(app)
@@ -239,6 +251,13 @@ async function endorsedThings(): Promise<Record<string, string>> {
   await app.call(verifyWorkspace, { params: { login: 'local' }, key: OPERATOR_KEY })
   await app.call(putEndorsement, { params })
   return params
+}
+
+/** A webhook, and a message to it. */
+async function toldThings(): Promise<Record<string, string>> {
+  const { body: webhook } = await app.call(createWebhook, { body: { url: 'https://hooks.example.org/in' } })
+  const { body: delivery } = await app.call(testWebhook, { params: { webhookId: webhook.id } })
+  return { webhookId: webhook.id, deliveryId: delivery.id }
 }
 
 /** With how paths name it: by the fields of these names, or by its id. */

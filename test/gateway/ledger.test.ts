@@ -93,7 +93,7 @@ test('of 1,000 mixed calls the ledger has what the provider counted, to the toke
   const ledger = storedLedger(database.db)
   const findUpstream = () => ({ url: provider.url, trust: 'operator' as const })
   // Whoever is unlucky many times is still answered.
-  const retry = { triesMax: 100, totalMs: 60_000, firstMs: 1, pauseMaxMs: 10 }
+  const retry = { triesMax: 100, totalMs: 60_000, firstMs: 1, pauseMaxMs: 10, quietMs: 0 }
   await using bench = await openBench(() => {}, { ledger, options: { retry }, tools: { findUpstream } })
   const sandbox = await bench.sandbox({ workspaceId, callsMax: CALLS })
 

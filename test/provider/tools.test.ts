@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Tool } from '../../samples/provider/conversation.ts'
-import { shellCall } from '../../samples/provider/tools.ts'
+import { filledLine, namedCall, shellCall } from '../../samples/provider/tools.ts'
 import type { Json, JsonObject } from '../../src/gateway/wire.ts'
 
 const LINE = 'printf "%s" \'a b\' > x'
@@ -92,4 +92,16 @@ test('a tool that takes code runs the line in it', () => {
 
 test('without a shell there is no call', () => {
   expect(shellCall([tool('BashOutput', { id: TEXT }), tool('Read', {})], LINE)).toBeNull()
+})
+
+test('another tool is found by the end of its name, or looked for where it is kept back', () => {
+  const tool = (name: string, kind = 'function'): Tool => ({ name, kind, schema: {}, namespace: null })
+  const [word, search] = [tool('mcp__words__secret_word'), tool('tool_search', 'tool_search')]
+  expect(namedCall([tool('bash'), word], 'secret_word', { a: 1 })).toEqual({ tool: word, input: { a: 1 } })
+  expect(namedCall([search], 'secret_word', {})).toMatchObject({ tool: search, input: { query: 'secret word' } })
+  expect(namedCall([tool('bash')], 'secret_word', {})).toBeNull()
+})
+
+test('what a tool brought stands in a line of shell, and nothing else comes with it', () => {
+  expect(filledLine("echo '{result}'", "a-b.c 1'; rm -rf /")).toBe("echo 'a-b.c 1 rm -rf '")
 })

@@ -18,9 +18,9 @@ afterAll(async () => bench[Symbol.asyncDispose]())
 function linesOf(prompt: string, level: string): string[] {
   const asked = { prompt, level, model: 'm', isStream: false, tools: [], wantsUsage: true }
   const lines: string[] = []
-  for (let line = turnOf(script, { ...asked, results: 0 }).run; line !== undefined; ) {
+  for (let line = turnOf(script, { ...asked, lastResult: '', results: 0 }).run; line !== undefined; ) {
     lines.push(line)
-    line = turnOf(script, { ...asked, results: lines.length }).run
+    line = turnOf(script, { ...asked, lastResult: '', results: lines.length }).run
   }
   return lines
 }

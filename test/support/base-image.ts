@@ -1,11 +1,13 @@
 import { execFile } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { access, mkdir } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
-const SUITE = 'bookworm'
+type Suite = 'bookworm' | 'trixie'
 const MAKE_TIMEOUT_MS = 10 * 60_000
+const EQUIP_TIMEOUT_MS = 30 * 60_000
 const run = promisify(execFile)
 
 const { ASSAY_TEST_CACHE, XDG_CACHE_HOME } = process.env
@@ -24,15 +26,39 @@ const MAKE = `[ -d "$2" ] || { rm -rf "$2.draft" && debootstrap --variant=minbas
  * A folder with a small Debian, the base of the images in tests: no registry can be reached from here. Made outside the
  * repository on first use (about two minutes, 200 MB), which takes root and debootstrap.
  */
-export async function baseRootfs(): Promise<string> {
-  const { stdout } = await run('dpkg', ['--print-architecture'])
-  const rootfs = join(cache, `rootfs-${SUITE}-${stdout.trim()}`)
+export async function baseRootfs(suite: Suite = 'bookworm'): Promise<string> {
+  const rootfs = join(cache, `rootfs-${suite}-${await architecture()}`)
   if (await exists(rootfs)) return rootfs
   await cacheFolder()
-  const args = [join(cache, 'rootfs.lock'), 'sh', '-c', MAKE, 'make', SUITE, rootfs]
+  const args = [join(cache, 'rootfs.lock'), 'sh', '-c', MAKE, 'make', suite, rootfs]
   await run('flock', args, { timeout: MAKE_TIMEOUT_MS, maxBuffer: 64e6 })
   return rootfs
 }
+
+/** What this machine trusts and how it finds names is needed to install; a namespace of its own takes the mounts away. */
+const EQUIP = `set -e
+[ -d "$2" ] && exit 0
+rm -rf "$2.draft" && cp -a "$1" "$2.draft"
+cp /etc/ssl/certs/ca-certificates.crt "$2.draft/usr/local/share/machine.crt"
+cp /etc/resolv.conf /etc/hosts "$2.draft/etc/"
+mount -t proc proc "$2.draft/proc"
+chroot "$2.draft" env -i HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin sh -e -c "$3"
+umount "$2.draft/proc"
+rm -rf "$2.draft/var/cache/apt/archives" "$2.draft/var/lib/apt/lists"
+mv "$2.draft" "$2"`
+
+/** A Debian 13 on which lines of shell were run, with a network. Kept by its name and what the lines are. */
+export async function equippedRootfs(name: string, script: string): Promise<string> {
+  const base = await baseRootfs('trixie')
+  const hash = createHash('sha256').update(script).digest('hex').slice(0, 12)
+  const rootfs = join(cache, `rootfs-${name}-${hash}-${await architecture()}`)
+  if (await exists(rootfs)) return rootfs
+  const args = [`${rootfs}.lock`, 'unshare', '--mount', 'sh', '-c', EQUIP, 'equip', base, rootfs, script]
+  await run('flock', args, { timeout: EQUIP_TIMEOUT_MS, maxBuffer: 64e6 })
+  return rootfs
+}
+
+const architecture = async (): Promise<string> => (await run('dpkg', ['--print-architecture'])).stdout.trim()
 
 const exists = (path: string): Promise<boolean> =>
   access(path).then(

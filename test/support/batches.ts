@@ -1,10 +1,11 @@
-import { jobKinds, type Tools, trialKinds } from '../../src/app.ts'
+import { jobKinds, trialKinds } from '../../src/app.ts'
 import * as schema from '../../src/batches/schema.ts'
 import type { Validation, ValidationOrder, Validator } from '../../src/batches/validator.ts'
 import { deleteOffers, upsertOffer } from '../../src/catalog/sql.ts'
 import { newId } from '../../src/platform/ids.ts'
 import { drain } from '../../src/platform/jobs/drain.ts'
 import { connectRepository } from '../../src/repos/schema.ts'
+import type { Tools } from '../../src/tools.ts'
 import type { TestApp } from './app.ts'
 import { archiveOf } from './archives.ts'
 

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { createApp, jobKinds, openTools, trialKinds } from '../../src/app.ts'
+import { createApp, jobKinds, trialKinds } from '../../src/app.ts'
 import { offerSandboxes } from '../../src/catalog/offers.ts'
 import { snapshot } from '../../src/catalog/snapshot.ts'
 import type { Engine, TrialOrder } from '../../src/comparisons/trials/engine.ts'
@@ -10,6 +10,7 @@ import { listen } from '../../src/platform/http/listen.ts'
 import { startWorker } from '../../src/platform/jobs/worker.ts'
 import { createLog } from '../../src/platform/log.ts'
 import { openStore } from '../../src/store.ts'
+import { openTools } from '../../src/tools.ts'
 import type { TrialRecord } from '../../src/trials/record.ts'
 import { bootstrap } from '../../src/workspaces/workspaces.ts'
 
@@ -29,7 +30,7 @@ function fillCatalog(): void {
     const catalogId = `bench/model-${n}`
     snapshot.models.push({
       ...{ catalogId, name: catalogId, label: catalogId, provider: 'none', protocols: ['openai-chat'] },
-      ...{ contextTokens: 1, outputTokens: 1, knowledgeCutoff: null, defaultLevel: 'none' },
+      ...{ contextTokens: 1, outputTokens: 1, knowledgeCutoff: null, cutoffSource: null, defaultLevel: 'none' },
       levels: [{ level: 'none', wire: { nothing: true } }],
       prices: [{ validFrom: null, prices: { input: 0, output: 0 } }],
     })
@@ -57,6 +58,7 @@ const recordOf = (order: TrialOrder): TrialRecord => ({
   timings: { prepare: 1.234, agent: 123.456, verify: 3.21, total: 127.9 },
   isolation: 'none',
   base: 'image',
+  resources: { cpus: 1, memoryMb: 6144, diskMb: 10_240 },
   verifyMode: 'workspace',
   steps: [],
   sidecars: [],

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { jobKinds, type Tools, trialKinds } from '../../src/app.ts'
+import { jobKinds, trialKinds } from '../../src/app.ts'
 import { addBenchmark } from '../../src/benchmarks/schema.ts'
 import { upsertOffer } from '../../src/catalog/sql.ts'
 import { inBenchmark, inRepository } from '../../src/comparisons/schema.ts'
@@ -9,6 +9,7 @@ import type { Engine, TrialOrder } from '../../src/comparisons/trials/engine.ts'
 import type { Endpoint } from '../../src/platform/http/endpoint.ts'
 import { newId } from '../../src/platform/ids.ts'
 import { drain } from '../../src/platform/jobs/drain.ts'
+import type { Tools } from '../../src/tools.ts'
 import type { TrialRecord } from '../../src/trials/record.ts'
 import type { TestApp } from './app.ts'
 import { smallTask } from './archives.ts'
@@ -28,6 +29,7 @@ export const trialRecord = (order: TrialOrder, over: Partial<TrialRecord> = {}):
   timings: { prepare: 0.1, agent: 0.2, verify: 0.3, total: 0.6 },
   isolation: 'none',
   base: 'image',
+  resources: { cpus: 1, memoryMb: 6144, diskMb: 10_240 },
   verifyMode: 'workspace',
   steps: [],
   sidecars: [],

@@ -99,8 +99,8 @@ async function stop(child: ChildProcess, folder: string): Promise<void> {
 }
 
 /** Takes in the base image under the name that tasks use. Answers its digest. */
-export async function importBase({ docker }: Dockerd, name = 'debian:bookworm-slim'): Promise<string> {
-  const tar = spawn('tar', ['-c', '-C', await baseRootfs(), '.'], { stdio: ['ignore', 'pipe', 'inherit'] })
+export async function importBase({ docker }: Dockerd, name = 'debian:bookworm-slim', rootfs?: string): Promise<string> {
+  const tar = spawn('tar', ['-c', '-C', rootfs ?? (await baseRootfs()), '.'], { stdio: ['ignore', 'pipe', 'inherit'] })
   const [repo, tag] = name.split(':')
   const body: Readable = tar.stdout
   await text(await docker.open('POST', '/images/create', { query: { fromSrc: '-', repo, tag }, body }))

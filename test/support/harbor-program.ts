@@ -1,10 +1,12 @@
 // The real Harbor, from PyPI, in a Debian of its own: it needs a newer Python than many machines have.
 import { execFile } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { promisify } from 'node:util'
 import { cacheFolder } from './base-image.ts'
+import { openBridge } from './bridge.ts'
 import { importBase, startDockerd } from './dockerd.ts'
 
 const VERSION = '0.24.0'
@@ -38,40 +40,31 @@ export type Harbor = AsyncDisposable & {
   judge(taskFolder: string, agent: 'oracle' | 'nop'): Promise<Record<string, number> | string>
 }
 
-export async function startHarbor(): Promise<Harbor> {
+/** Images that tasks begin with, besides the usual one, by the folders that they are made of. */
+export async function startHarbor(images: Record<string, string> = {}): Promise<Harbor> {
   const root = join(await cacheFolder(), `harbor-${VERSION}`)
   await run('flock', [`${root}.lock`, 'sh', '-c', MAKE, 'make', root, VERSION], { timeout: MAKE_MS, maxBuffer: 64e6 })
   const shared = await mkdtemp(join(tmpdir(), 'assay-harbor-'))
   const bridge = await openBridge()
   await mkdir(join(shared, 'docker'))
-  const network = ['--bridge', bridge.name, '--iptables=true', '--ip-forward=true']
-  const dockerd = await startDockerd({ folder: join(shared, 'docker'), args: network })
+  const dockerd = await startDockerd({ folder: join(shared, 'docker'), args: bridge.args })
   await importBase(dockerd)
+  for (const [name, rootfs] of Object.entries(images)) await importBase(dockerd, name, rootfs)
   return {
     version: VERSION,
     judge: (taskFolder, agent) => judge({ root, shared }, taskFolder, agent),
     async [Symbol.asyncDispose]() {
       await dockerd[Symbol.asyncDispose]()
-      await bridge.close()
+      await bridge[Symbol.asyncDispose]()
       await rm(shared, { recursive: true, force: true })
     },
   }
 }
 
-/** Images that install packages need a way out while they are built. */
-async function openBridge(): Promise<{ name: string; close(): Promise<void> }> {
-  const name = `assay${process.pid % 100_000}`
-  const ip = (...args: string[]) => run('ip', args)
-  await ip('link', 'add', name, 'type', 'bridge')
-  await ip('addr', 'add', '172.29.31.1/24', 'dev', name)
-  await ip('link', 'set', name, 'up')
-  return { name, close: async () => void (await ip('link', 'del', name)) }
-}
-
 type Place = { root: string; shared: string }
 
 async function judge({ root, shared }: Place, taskFolder: string, agent: string) {
-  const task = join(shared, `${basename(taskFolder)}-${agent}`)
+  const task = join(shared, `${basename(taskFolder)}-${agent}-${randomUUID().slice(0, 8)}`) // a job of the same name is resumed
   const jobs = join(shared, 'jobs')
   await cp(taskFolder, task, { recursive: true, verbatimSymlinks: true })
   await withoutNetworkModes(join(task, 'task.toml'))

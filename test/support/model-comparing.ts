@@ -3,10 +3,10 @@ import { createServer } from 'node:net'
 import { request } from 'undici'
 import { startProvider } from '../../samples/provider/provider.ts'
 import type { ScriptInput } from '../../samples/provider/script.ts'
-import type { Tools } from '../../src/app.ts'
 import type { TrialOrder } from '../../src/comparisons/trials/engine.ts'
 import { startModelGateway } from '../../src/model-gateway.ts'
 import type { Port } from '../../src/sandboxes/sandbox.ts'
+import type { Tools } from '../../src/tools.ts'
 import type { TrialRecord } from '../../src/trials/record.ts'
 import { type TestApp, testApp } from './app.ts'
 import { type Comparing, comparing, comparingInRepository, type Scripted, scriptedEngine } from './comparisons.ts'
@@ -38,7 +38,7 @@ async function opened<S extends Comparing>(work: Work, script: ScriptInput, open
     app.tools,
     { host: '127.0.0.1', port: 0 },
     {
-      retry: { triesMax: 2, totalMs: 1000, firstMs: 1, pauseMaxMs: 5 },
+      retry: { triesMax: 2, totalMs: 1000, firstMs: 1, pauseMaxMs: 5, quietMs: 20 },
     },
   )
   const engine = scriptedEngine(async (order) => {

@@ -9,6 +9,7 @@ const IN_DOCKER = [
   'src/sandboxes/docker/connection.test.ts',
   'src/comparisons/docker-pauses.test.ts',
   'src/trials/docker-patch.test.ts',
+  'test/batches/pipeline.test.ts',
 ]
 const IN_SANDBOXES = [
   'cli/comparisons.test.ts',
@@ -18,6 +19,7 @@ const IN_SANDBOXES = [
   'src/trials/patch.test.ts',
   'cli/trial.test.ts',
   'src/batches/validator.test.ts',
+  'src/batches/grader/**',
   'test/samples/**',
   'test/chaos/{kills,spend,two-of-each}.test.ts',
   'test/gateway/canary.test.ts',
@@ -65,6 +67,9 @@ export const PARTS: Part[] = [
 ]
 
 export const hasPart = (name: string): boolean => PARTS.find((part) => part.name === name)?.find() !== undefined
+
+/** Whether a program is on this machine. */
+export const hasProgram = (name: string): boolean => onPath(name) !== undefined
 
 export const isLongRun = (): boolean => Boolean(process.env.ASSAY_TEST_LONG)
 

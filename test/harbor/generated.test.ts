@@ -1,0 +1,117 @@
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { emitGenerated } from '../../src/batches/emit/emit-generated.ts'
+import { USUAL_RESOURCES } from '../../src/batches/emit/generated-task.ts'
+import { BASE, type Builder, bareRootfs, openBuilder } from '../../src/batches/environments/testing/builders.ts'
+import { execute } from '../../src/batches/execution/execute.ts'
+import { planRuns } from '../../src/batches/execution/plan-runs.ts'
+import { doneOf, make } from '../../src/batches/execution/testing/made.ts'
+import { TESTS_IMAGE } from '../../src/batches/grader/testing/suite-bench.ts'
+import { prove } from '../../src/batches/proof/prove.ts'
+import { finishTask, SHOP } from '../../src/batches/proof/testing/finished-task.ts'
+import { pythonRootfs } from '../../src/batches/proof/testing/python-bench.ts'
+import { findRunner } from '../../src/batches/runners/runners.ts'
+import { type Harbor, startHarbor } from '../support/harbor-program.ts'
+
+/** Making Harbor's own system takes minutes, and so does each of its builds. */
+const isLong = process.env.ASSAY_TEST_LONG !== undefined
+const AN_HOUR = 3_600_000
+
+let harbor: Harbor
+let builder: Builder
+beforeAll(async () => {
+  if (!isLong) return
+  builder = await openBuilder('local')
+  harbor = await startHarbor({ [BASE]: await bareRootfs(), [TESTS_IMAGE]: await pythonRootfs() })
+}, AN_HOUR)
+afterAll(async () => {
+  await harbor?.[Symbol.asyncDispose]()
+  await builder?.[Symbol.asyncDispose]()
+}, AN_HOUR)
+
+test.runIf(isLong)(
+  'Harbor itself: the oracle scores 1 on a finished task, nop 0, and a solution that solves nothing 0',
+  async () => {
+    const { folder } = await finishTask(builder.folder, TESTS_IMAGE, SHOP)
+    expect(await harbor.judge(folder, 'nop')).toEqual({ reward: 0 })
+    expect(await harbor.judge(folder, 'oracle')).toEqual({ reward: 1 })
+    await rm(join(folder, 'solution/fix.patch'))
+    expect(await harbor.judge(folder, 'oracle')).toEqual({ reward: 0 })
+  },
+  AN_HOUR,
+)
+
+const PROJECT = `[project]
+name = "ranks"
+version = "1"
+[project.optional-dependencies]
+test = ["pytest"]
+[build-system]
+requires = ["setuptools"]
+build-backend = "setuptools.build_meta"
+[tool.setuptools]
+packages = ["ranks"]
+`
+const RANKS = 'def rank(values):\r\n    return sorted(values)\r\n\r\n\r\ndef low(values):\r\n    return min(values)\r\n'
+const tests = (first: string) => `from ranks import low, rank
+
+
+def test_low():
+    assert low([1, 99]) == 1
+
+
+def test_rank():
+    assert rank([1, 2]) == ${first}
+`
+
+/** Line ends, attributes and ignored files are those that make trouble. */
+const BEFORE = {
+  'pyproject.toml': PROJECT,
+  'ranks/__init__.py': RANKS,
+  'tests/test_ranks.py': tests('[1, 2]'),
+  '.gitattributes': '* text=auto eol=crlf\n',
+  'notes/kept.log': 'kept although ignored\n',
+  '.gitignore': '*.log\n',
+}
+const LANDED = {
+  'ranks/__init__.py': RANKS.replace('sorted(values)', 'sorted(values, reverse=True)'),
+  'tests/test_ranks.py': tests('[2, 1]'),
+}
+
+/** By the very functions of the stages; only what a model would write is written by hand. */
+async function makeTask(): Promise<{ folder: string; order: Parameters<typeof prove>[1] }> {
+  const { signal } = new AbortController()
+  const made = await make(builder, BEFORE, LANDED)
+  const { source, hidden } = made.split
+  const runner = findRunner(made.recipe.runner)
+  if (!runner) throw new Error(`There is no runner ${made.recipe.runner}.`)
+  const image = doneOf(made.image)
+  const wanted = planRuns({ runner, hidden, suiteSeconds: 1 })
+  const execution = { image, source, hidden, plan: wanted, folder: builder.folder }
+  const { plan, lists } = doneOf(await execute(builder.provider, execution, signal))
+  const folder = join(builder.folder, 'm4x7t2')
+  const told = {
+    name: 'generated/m4x7t2',
+    title: 'Ranks',
+    markdown: '# Ranks\n\n`rank` must begin with the highest.\n',
+  }
+  const limits = { buildSec: 1200, agentSec: 600, resources: USUAL_RESOURCES, difficulty: 'easy' as const }
+  doneOf(
+    await emitGenerated(folder, { ...told, ...limits, environmentFolder: made.folder, plan, lists, hidden, source }),
+  )
+  return { folder, order: { folder, lists, source, pinned: [], outputFolder: join(builder.folder, 'output') } }
+}
+
+test.runIf(isLong)(
+  'Harbor itself: a task that was made from a pull request by every stage is proved here, and scores 1 and 0 there',
+  async () => {
+    const { folder, order } = await makeTask()
+    const counts = { nop: 1, oracle: 2, oracleAll: 2 }
+    const proof = doneOf(await prove(builder.provider, { ...order, counts }, new AbortController().signal))
+    expect(proof).toMatchObject({ oracle: [{ reward: 1 }, { reward: 1 }], nop: [{ reward: 0, notPassed: 1 }] })
+    expect(await harbor.judge(folder, 'nop')).toEqual({ reward: 0 })
+    expect(await harbor.judge(folder, 'oracle')).toEqual({ reward: 1 })
+  },
+  AN_HOUR,
+)
