@@ -6,8 +6,9 @@ const ON_ANY_DATABASE = [
   'cli/**',
   'scripts/**',
   'src/{harbor,harnesses,sandboxes,trials}/**',
-  'src/platform/{postgres,blobs,outbound}/**',
-  'test/{demo,docs,provider,safety,serve,samples}/**',
+  'src/batches/{authoring,candidates,emit,environments,execution,grader,lint,proof,runners,verifying}/**',
+  'src/platform/{git,postgres,blobs,outbound}/**',
+  'test/{batches,demo,docs,harbor,provider,safety,serve,samples,support}/**',
   'test/chaos/{kills,steps}.test.ts',
   'test/gateway/canary.test.ts',
 ]
