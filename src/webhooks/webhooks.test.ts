@@ -85,11 +85,23 @@ test('a workspace has at most twenty', async () => {
   expect(answers.find(({ status }) => status === 409)?.body.code).toBe('too_many_webhooks')
 })
 
-test('without credential storage there are none', async () => {
+test('without credential storage none is made, and one that there was gets no new secret', async () => {
   await using off = await testApp({ ASSAY_CREDENTIAL_STORAGE: 'off' })
-  const refused = await off.call(schema.createWebhook, { body: { url: URL } })
-  expect(refused).toMatchObject({ status: 409, body: { code: 'credential_storage_off' } })
+  const storageOff = { status: 409, body: { code: 'credential_storage_off' } }
+  expect(await off.call(schema.createWebhook, { body: { url: URL } })).toMatchObject(storageOff)
+  const { body } = await create({ url: URL })
+  await copyRow(off, 'master_keys', 'id = (select master_key_id from webhooks where id = $1)', body.id)
+  await copyRow(off, 'webhooks', 'id = $1', body.id)
+  expect(await off.call(schema.updateWebhook, { ...at(body.id), body: { newSecret: true } })).toMatchObject(storageOff)
 })
+
+/** As it would be there if the storage had been on before. */
+async function copyRow(to: TestApp, table: string, where: string, id: string): Promise<void> {
+  const { rows } = await app.database.pool.query(`select to_jsonb(t) as row from ${table} t where ${where}`, [id])
+  const own = await to.database.pool.query('select id from workspaces limit 1')
+  const row = JSON.stringify({ ...rows[0].row, workspace_id: own.rows[0].id })
+  await to.database.pool.query(`insert into ${table} select * from jsonb_populate_record(null::${table}, $1)`, [row])
+}
 
 test('with the operator’s word an address may be private', async () => {
   await using own = await testApp({ ASSAY_WEBHOOKS_PRIVATE: '1' })
