@@ -12,13 +12,26 @@ export const createLog = (level: LogLevel, write?: (line: string) => void): Log 
     {
       level,
       base: null,
-      timestamp: pino.stdTimeFunctions.isoTime,
+      timestamp: timeOf,
       formatters: { level: (label) => ({ level: label }) },
       redact: { paths: SECRET_NAMES.flatMap((name) => [name, `*.${name}`, `*.*.${name}`]), censor: '…' },
       serializers: { error: describeError },
     },
     write ? { write } : pino.destination({ fd: 2, sync: false }),
   )
+
+let millisecond = 0
+let written = ''
+
+/** Many lines fall into one millisecond; its name is written once. */
+function timeOf(): string {
+  const now = Date.now()
+  if (now !== millisecond) {
+    millisecond = now
+    written = `,"time":"${new Date(now).toISOString()}"`
+  }
+  return written
+}
 
 /** Message, code and stack; never the other members, where libraries put requests and rows. */
 function describeError(error: unknown): unknown {

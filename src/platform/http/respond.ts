@@ -44,7 +44,8 @@ const empty = (status: number, { 'content-type': _, ...headers }: Record<string,
 })
 
 const matches = (ifNoneMatch: string | undefined, etag: string): boolean =>
-  ifNoneMatch?.split(',').some((tag) => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag) ?? false
+  ifNoneMatch === etag ||
+  (ifNoneMatch?.split(',').some((tag) => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag) ?? false)
 
 /** Whatever was thrown, as an answer: a problem as it stands, anything else without its details. */
 export function failure(error: unknown, about: { log: Log; baseUrl: string; requestId: string }): Answer {
