@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
-import { parseArgs } from 'node:util'
+import { parseArgs, stripVTControlCharacters } from 'node:util'
 import { PARTS, postgresFolder, requiredParts } from './support/parts.ts'
 import { startSystemPostgres } from './support/system-postgres.ts'
 
@@ -10,11 +10,15 @@ import { startSystemPostgres } from './support/system-postgres.ts'
 
 const { values, positionals } = parseArgs({ options: { long: { type: 'boolean' } }, allowPositionals: true })
 
-type Count = { passed: number; failed: number; skipped: number }
+type Count = { passed: number; failed: number; skipped: number; failures: string[] }
+
+/** How many of the slowest suites are named. */
+const SLOWEST = 25
 
 announceParts()
 const counts = [run('embedded PostgreSQL', {}), await runOnSystemPostgres()]
-const total = (name: keyof Count) => counts.reduce((sum, count) => sum + count[name], 0)
+const total = (name: 'passed' | 'failed' | 'skipped') => counts.reduce((sum, count) => sum + count[name], 0)
+for (const failure of counts.flatMap(({ failures }) => failures)) console.log(failure)
 console.log(`${total('passed')} passed, ${total('failed')} failed, ${total('skipped')} skipped`)
 process.exit(total('failed') > 0 || total('passed') === 0 ? 1 : 0)
 
@@ -30,7 +34,7 @@ function announceParts(): void {
 
 async function runOnSystemPostgres(): Promise<Count> {
   const bin = postgresFolder()
-  if (!bin) return { passed: 0, failed: 0, skipped: 0 }
+  if (!bin) return { passed: 0, failed: 0, skipped: 0, failures: [] }
   const postgres = await startSystemPostgres(bin)
   try {
     return run(postgres.version, { ASSAY_TEST_DATABASE_URL: postgres.url })
@@ -47,7 +51,7 @@ function run(title: string, environment: Record<string, string>): Count {
   const env = { ...process.env, ...environment, ...(values.long ? { ASSAY_TEST_LONG: '1' } : {}) }
   const { status } = spawnSync('vitest', ['run', ...reporters, ...positionals], { stdio: 'inherit', env })
   try {
-    return summarise(JSON.parse(readFileSync(report, 'utf8')), status ?? 1)
+    return summarise(title, JSON.parse(readFileSync(report, 'utf8')), status ?? 1)
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
@@ -57,19 +61,38 @@ type Report = {
   numPassedTests: number
   numFailedTests: number
   numPendingTests: number
-  testResults: { name: string; startTime: number; endTime: number }[]
+  testResults: Suite[]
 }
 
-function summarise(report: Report, status: number): Count {
-  const suites = report.testResults.map(({ name, startTime, endTime }) => ({
-    name,
-    seconds: (endTime - startTime) / 1000,
-  }))
-  console.log('Seconds per suite:')
-  for (const { name, seconds } of suites.sort((a, b) => b.seconds - a.seconds)) {
-    console.log(`${seconds.toFixed(1).padStart(8)}  ${relative(process.cwd(), name)}`)
-  }
+type Suite = {
+  name: string
+  status: string
+  message: string
+  startTime: number
+  endTime: number
+  assertionResults: { status: string; fullName: string; failureMessages: string[] }[]
+}
+
+function summarise(title: string, report: Report, status: number): Count {
+  const seconds = ({ startTime, endTime }: Suite) => (endTime - startTime) / 1000
+  const slowest = report.testResults.toSorted((a, b) => seconds(b) - seconds(a)).slice(0, SLOWEST)
+  console.log(`Seconds of the ${slowest.length} slowest suites:`)
+  for (const suite of slowest) console.log(`${seconds(suite).toFixed(1).padStart(8)}  ${relative('.', suite.name)}`)
   // A run that broke outside of its tests has failed, whatever it counted.
   const failed = Math.max(report.numFailedTests, status === 0 ? 0 : 1)
-  return { passed: report.numPassedTests, failed, skipped: report.numPendingTests }
+  const failures = report.testResults.flatMap((suite) => failuresOf(title, suite))
+  return { passed: report.numPassedTests, failed, skipped: report.numPendingTests, failures }
+}
+
+/** What failed comes last, where a log that was cut still has it. */
+function failuresOf(title: string, suite: Suite): string[] {
+  const failed = suite.assertionResults.filter(({ status }) => status === 'failed')
+  const told = failed.map(({ fullName, failureMessages }) => ({ name: fullName, why: failureMessages.join('\n') }))
+  if (told.length === 0 && suite.status === 'failed') told.push({ name: 'could not start', why: suite.message })
+  return told.map(({ name, why }) => `FAILED on ${title}: ${relative('.', suite.name)}: ${name}\n${firstLines(why)}`)
+}
+
+function firstLines(text: string): string {
+  const lines = stripVTControlCharacters(text).split('\n').slice(0, 20)
+  return lines.map((line) => `    ${line.slice(0, 300)}`).join('\n')
 }
