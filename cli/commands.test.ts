@@ -25,7 +25,7 @@ afterAll(async () => {
 const run = (args: string[], env: Record<string, string> = {}): Promise<Ran> =>
   assay(args, { env: { ASSAY_URL: service.url, ASSAY_KEY: key, ...env } })
 
-const REQUEST = 'request [0-9a-f-]{36}'
+const REQUEST = 'request [0-9a-f-]{36}-[0-9a-z]+'
 
 test('orgs show: the workspace of the key, as facts or as JSON', async () => {
   const plain = await run(['orgs', 'show'])
