@@ -1,4 +1,7 @@
-import { expect, test } from 'vitest'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { text } from 'node:stream/consumers'
+import { describe, expect, test } from 'vitest'
 import { createLog } from './log.ts'
 
 test('a secret under a telling name is blanked, up to two levels deep', () => {
@@ -22,4 +25,38 @@ test('of an error only what helps is written', () => {
     error: { message: 'went wrong', code: 'E1', cause: { message: 'because' } },
   })
   expect(lines.join()).not.toContain('hush')
+})
+
+describe('on standard error', () => {
+  const MODULE = new URL('log.ts', import.meta.url).href
+  const program = (then: string) =>
+    spawn(process.execPath, [
+      ...['--input-type=module', '--eval'],
+      `import { createLog } from '${MODULE}'
+       const log = createLog('info')
+       for (let n = 0; n < 1000; n++) log.info({ n }, 'a line')
+       ${then}`,
+    ])
+
+  test.each([
+    ['that ends', '', 0],
+    ['that ends at once', 'process.exit(3)', 3],
+    ['that breaks', "throw new Error('broken')", 1],
+  ])('a program %s has written every line, in order', async (_, then, code) => {
+    const child = program(then)
+    const [said, [exitCode]] = await Promise.all([text(child.stderr), once(child, 'close')])
+    const numbers = said.split('\n').flatMap((line) => (line.startsWith('{') ? [JSON.parse(line).n] : []))
+    expect(numbers).toEqual(Array.from({ length: 1000 }, (_line, n) => n))
+    expect(exitCode).toBe(code)
+  })
+
+  test('a line is there while the program goes on', async () => {
+    const child = program('setInterval(() => {}, 1000)')
+    let said = ''
+    for await (const bytes of child.stderr) {
+      said += bytes
+      if (said.includes('"n":999')) break
+    }
+    child.kill('SIGKILL')
+  })
 })

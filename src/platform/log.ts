@@ -1,3 +1,4 @@
+import { writeSync } from 'node:fs'
 import { type Logger, pino } from 'pino'
 
 export type Log = Logger
@@ -17,8 +18,35 @@ export const createLog = (level: LogLevel, write?: (line: string) => void): Log 
       redact: { paths: SECRET_NAMES.flatMap((name) => [name, `*.${name}`, `*.*.${name}`]), censor: '…' },
       serializers: { error: describeError },
     },
-    write ? { write } : pino.destination({ fd: 2, sync: false }),
+    { write: write ?? gathered() },
   )
+
+const GATHERED_CHARACTERS = 16_384
+const GATHERED_MS = 100
+
+/** Lines are written many at a time, soon, and at the end of the process: a write for each costs more than its line. */
+function gathered(): (line: string) => void {
+  let lines = ''
+  const standardError = pino.destination({ fd: 2, sync: false })
+  process.once('exit', () => writeLast(lines))
+  const flush = () => {
+    if (lines !== '') standardError.write(lines)
+    lines = ''
+  }
+  setInterval(flush, GATHERED_MS).unref()
+  return (line) => {
+    lines += line
+    if (lines.length >= GATHERED_CHARACTERS) flush()
+  }
+}
+
+function writeLast(lines: string): void {
+  try {
+    writeSync(2, lines)
+  } catch {
+    // Nobody reads any more.
+  }
+}
 
 let millisecond = 0
 let written = ''

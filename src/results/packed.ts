@@ -53,8 +53,9 @@ export function kept(text: string): Kept {
 
 /** The best that the client takes. */
 export function encodingOf(accepted: string | undefined): Encoding {
+  if (accepted === undefined) return 'identity'
   const refused = /(?:^|,)\s*(br|gzip)\s*;\s*q=0(?:\.0*)?\s*(?:,|$)/gi
-  const words = (accepted ?? '').replaceAll(refused, ',').toLowerCase()
+  const words = accepted.replaceAll(refused, ',').toLowerCase()
   if (/(?:^|[\s,])br(?:[\s;,]|$)/.test(words)) return 'br'
   return /(?:^|[\s,])gzip(?:[\s;,]|$)/.test(words) ? 'gzip' : 'identity'
 }

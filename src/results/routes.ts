@@ -8,7 +8,7 @@ import { badgeOf } from './badge.ts'
 import type { ResultsCache } from './cache.ts'
 import { chartOf } from './chart.ts'
 import { csvOf } from './csv.ts'
-import { encodingOf, type Packed } from './packed.ts'
+import { type Encoding, encodingOf, type Packed } from './packed.ts'
 import {
   cardsText,
   drawn,
@@ -47,25 +47,35 @@ async function ready({ cache }: ResultTools, endpoint: Endpoint, asked: Asked, {
   const kept = await cache.read(key, place && nameKeyOf(place), make)
   const packed = await kept.as(encodingOf(asked.acceptEncoding))
   cache.remember(asked.target, { operation: endpoint.id, key })
-  return replyReady(packed, headersOf(endpoint, packed))
+  return replyReady(packedAs(endpoint, packed), headersOf(endpoint, packed.encoding))
 }
 
-function headersOf({ media }: Endpoint, { encoding }: Packed): Record<string, string> {
-  const headers = { ...CACHING, 'content-type': media ?? JSON_TYPE, ...(media === undefined ? {} : SEALED) }
+const packedAs = ({ media }: Endpoint, { body, etag }: Packed) => ({ body, etag, type: media ?? JSON_TYPE })
+
+function headersOf({ media }: Endpoint, encoding: Encoding): Record<string, string> {
+  const headers = { ...CACHING, ...(media === undefined ? {} : SEALED) }
   return encoding === 'identity' ? headers : { ...headers, 'content-encoding': encoding }
 }
 
-const READS = new Map<string, Endpoint>(
-  Object.values(schema).flatMap((each) => ('path' in each ? [[each.id, each]] : [])),
+/** Each with its headers, which are always the same. */
+const READS = new Map<string, ReturnType<typeof readOf>>(
+  Object.values(schema).flatMap((each) => ('path' in each ? [[each.id, readOf(each)]] : [])),
 )
+
+function readOf(endpoint: Endpoint) {
+  const headers = (encoding: Encoding) => headersOf(endpoint, encoding)
+  return { endpoint, headers: { identity: headers('identity'), gzip: headers('gzip'), br: headers('br') } }
+}
 
 /** The same answer for whoever asks again in the same words. */
 export const keptAnswers =
   (cache: ResultsCache): ServerTools['findKept'] =>
   (target, acceptEncoding) => {
     const found = cache.find(target, encodingOf(acceptEncoding))
-    const endpoint = found && READS.get(found.operation)
-    return endpoint && { endpoint, ready: found.packed, headers: headersOf(endpoint, found.packed) }
+    const read = found && READS.get(found.operation)
+    if (!read) return undefined
+    const { endpoint, headers } = read
+    return { endpoint, ready: packedAs(endpoint, found.packed), headers: headers[found.packed.encoding] }
   }
 
 const listRoutes = (tools: ResultTools): Route[] => [

@@ -75,7 +75,7 @@ export type Reply<E extends Endpoint> = {
 }[keyof E['answers']]
 
 /** An answer that was made before, as it goes over the wire. Its ETag stands for exactly these bytes. */
-export type ReadyAnswer = { body: Uint8Array<ArrayBuffer>; etag: string }
+export type ReadyAnswer = { body: Uint8Array<ArrayBuffer>; etag: string; type: string }
 
 export type Progress<E extends Endpoint> = E['progress'] extends z.ZodType ? z.output<E['progress']> : never
 

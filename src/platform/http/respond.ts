@@ -10,18 +10,18 @@ import type { Answer } from './idempotency.ts'
 export type Wire = { status: number; headers: Record<string, string>; body: WireBody }
 type WireBody = string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> | null
 
-/** A read gets a strong ETag and, when the client has it already, 304. */
-export function wireOf(request: IncomingMessage, answer: Answer, requestId: string): Wire {
+/** A read gets a strong ETag and, when the client has it already, 304. Also what goes wrong has the headers of all. */
+export function wireOf(request: IncomingMessage, answer: Answer, ofAll: Record<string, string>): Wire {
   const isRead = request.method === 'GET' || request.method === 'HEAD'
   const headers: Record<string, string> = {
-    'content-type': 'application/json',
     'cache-control': isRead ? 'private, no-cache' : 'no-store',
     'x-content-type-options': 'nosniff',
-    'x-request-id': requestId,
     ...answer.headers,
+    ...ofAll,
   }
-  if (answer.stream) return { status: answer.status, headers, body: answer.stream }
   if (answer.ready) return readyWire(request, answer.ready, headers)
+  headers['content-type'] ??= 'application/json'
+  if (answer.stream) return { status: answer.status, headers, body: answer.stream }
   if (isRead && answer.status === 200) {
     headers.etag = `"${createHash('sha256').update(answer.text).digest('base64url').slice(0, 27)}"`
     if (matches(request.headers['if-none-match'], headers.etag)) return empty(304, headers)
@@ -32,9 +32,10 @@ export function wireOf(request: IncomingMessage, answer: Answer, requestId: stri
   return { status: answer.status, headers, body: answer.text }
 }
 
-function readyWire(request: IncomingMessage, { body, etag }: ReadyAnswer, headers: Record<string, string>): Wire {
+function readyWire(request: IncomingMessage, { body, etag, type }: ReadyAnswer, headers: Record<string, string>): Wire {
   headers.etag = etag
-  if (matches(request.headers['if-none-match'], etag)) return empty(304, headers)
+  if (matches(request.headers['if-none-match'], etag)) return { status: 304, headers, body: null }
+  headers['content-type'] = type
   headers['content-length'] = String(body.byteLength)
   return { status: 200, headers, body }
 }

@@ -118,7 +118,7 @@ const failed = ({ log, baseUrl }: Service, { requestId }: Arrival, error: unknow
 
 /** Every request ends here, whatever happened to it: with an id, a line in the log and a count. */
 function ended(service: Service, { incoming, requestId, started }: Arrival, endpoint: Named, answer: Answer): Wire {
-  const wire = wireOf(incoming, endpoint.anywhere ? forAnywhere(answer) : answer, requestId)
+  const wire = wireOf(incoming, answer, headersOfAll(endpoint, requestId))
   const ms = performance.now() - started
   const operation = endpoint.id
   service.observe(operation, wire.status, ms / 1000)
@@ -126,8 +126,8 @@ function ended(service: Service, { incoming, requestId, started }: Arrival, endp
   return wire
 }
 
-/** Also what goes wrong may be read. */
-const forAnywhere = (answer: Answer): Answer => ({ ...answer, headers: { ...answer.headers, ...ANYWHERE } })
+const headersOfAll = ({ anywhere }: Named, requestId: string): Record<string, string> =>
+  anywhere ? { 'x-request-id': requestId, ...ANYWHERE } : { 'x-request-id': requestId }
 const ANYWHERE = { 'access-control-allow-origin': '*', 'access-control-expose-headers': 'ETag, X-Request-Id' }
 
 const requestIdOf = (sent: unknown): string =>
