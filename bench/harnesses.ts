@@ -14,7 +14,7 @@ import { bundlesFolder } from '../src/harnesses/testing/model-bench.ts'
 import { openWorkbench, taskToml, writeTask } from '../src/trials/testing/workbench.ts'
 import { atMost, type Bench, median, milliseconds, note, type Row, times } from './measure.ts'
 
-const ROUNDS = 5
+const ROUNDS = 9
 const BAR_TIMES = 1.3
 
 /** What a sandbox adds until a program first asks its model. */
