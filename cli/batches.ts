@@ -1,10 +1,7 @@
-import { openAsBlob } from 'node:fs'
-import { stat } from 'node:fs/promises'
-import { basename, dirname, resolve } from 'node:path'
-import { buffer } from 'node:stream/consumers'
 import type { Command } from 'commander'
 import type { BatchTask } from '../src/batches/shapes/schema.ts'
 import { call } from '../src/platform/http/client.ts'
+import { archiveOf } from './archive-of.ts'
 import { contract, inBatch, listTasks, REPO, type RepoFlag, requireRun, requireTasks } from './batch-place.ts'
 import { addCreateCommands } from './batches-create.ts'
 import { addFileCommands } from './batches-files.ts'
@@ -68,25 +65,13 @@ const DECISIONS = [
 
 async function importTasks(shell: Shell, command: Command, { repo }: RepoFlag, source: string): Promise<void> {
   const place = repositoryName(repo)
-  const upload = await archiveOf(source)
+  const upload = await archiveOf(source, { inside: false })
   const service = await openService(shell, command)
   const params = { org: service.org, ...place }
   const { body } = await call(service, (await contract()).importBatch, { params, upload })
   if (service.json) return printJson(shell, body)
   note(shell, `The tasks are being checked: assay batches tasks ${body.runId} --repo ${repo}`)
   print(shell, body.runId)
-}
-
-/** A folder is packed as it lies there, without the history of its repository. */
-async function archiveOf(source: string): Promise<Blob> {
-  const path = resolve(source)
-  const found = await stat(path).catch(() => undefined)
-  if (!found) throw new WrongUse(`There is no ${source}.`)
-  if (found.isFile()) return openAsBlob(path)
-  const { create } = await import('tar')
-  const filter = (entry: string) => !entry.split('/').includes('.git')
-  const packed = create({ gzip: true, cwd: dirname(path), portable: true, filter }, [basename(path)])
-  return new Blob([new Uint8Array(await buffer(packed))])
 }
 
 async function tasks(shell: Shell, command: Command, { repo }: RepoFlag, run: string): Promise<void> {

@@ -97,7 +97,9 @@ test.each([
 test('add: what the service refuses names the field and not its value', async () => {
   const { code, err } = await run(['add', 'model', 'openai', '--name', 'x'], '{"apiKey": "hunter 2", "extra": "y"}')
   expect(code).toBe(1)
-  expect(err).toMatch(/\(invalid_request, request [0-9a-f-]{36}-[0-9a-z]+\)\n {2}\/secret\/extra: .*\n {2}\/secret\/apiKey: /)
+  expect(err).toMatch(
+    /\(invalid_request, request [0-9a-f-]{36}-[0-9a-z]+\)\n {2}\/secret\/extra: .*\n {2}\/secret\/apiKey: /,
+  )
   expect(err).not.toContain('hunter')
 })
 

@@ -1,11 +1,10 @@
-import { openAsBlob } from 'node:fs'
-import { readFile, stat } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { buffer } from 'node:stream/consumers'
 import type { Command } from 'commander'
 import { z } from 'zod'
 import type { CustomHarness, NewHarness } from '../src/catalog/custom-harnesses/schema.ts'
 import { call } from '../src/platform/http/client.ts'
+import { archiveOf } from './archive-of.ts'
 import { WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
 import { listAll, openService, type Service } from './service.ts'
@@ -71,7 +70,7 @@ export async function showOwn(shell: Shell, command: Command, id: string): Promi
 
 async function add(shell: Shell, command: Command, { bundle }: AddFlags, file: string): Promise<void> {
   const written = await readDescription(file)
-  const upload = bundle === undefined ? undefined : await archiveOf(bundle)
+  const upload = bundle === undefined ? undefined : await archiveOf(bundle, { inside: true })
   const service = await openService(shell, command)
   const { addHarness, sendBundle } = await contract()
   const params = { org: service.org }
@@ -103,19 +102,6 @@ async function checked(description: object): Promise<NewHarness> {
   if (success) return data
   const [first] = error.issues
   throw new WrongUse(`The description does not fit. ${first?.path.join('.') || 'It'}: ${first?.message}.`)
-}
-
-/** What is in a folder is packed as it lies there, without the history of its repository. */
-async function archiveOf(source: string): Promise<Blob> {
-  const path = resolve(source)
-  const found = await stat(path).catch(() => undefined)
-  if (!found) throw new WrongUse(`There is no ${source}.`)
-  if (found.isFile()) return openAsBlob(path)
-  const { create } = await import('tar')
-  const filter = (entry: string) => !entry.split('/').includes('.git')
-  // Without times: the same folder is the same archive, and is sent once.
-  const packed = create({ gzip: true, cwd: path, portable: true, noMtime: true, filter }, ['.'])
-  return new Blob([new Uint8Array(await buffer(packed))])
 }
 
 async function remove(shell: Shell, command: Command, id: string): Promise<void> {

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Db } from '../platform/db/db.ts'
-import { beyond } from '../platform/db/newest-first.ts'
+import { newestFirst } from '../platform/db/newest-first.ts'
 import type { Page } from '../platform/http/page.ts'
 import type { Difficulty } from './generation/schema.ts'
 import type { BatchError, Evidence, Rejection, TaskContent, TaskPullRequest, Waiting } from './shapes/schema.ts'
@@ -76,10 +76,7 @@ export const listBatchRows = (db: Db, repository: number, page: Page) =>
     .selectFrom('batches')
     .select(BATCH)
     .where('repository', '=', repository)
-    .where(beyond('created_at', page))
-    .orderBy('created_at', 'desc')
-    .orderBy('id', 'desc')
-    .limit(page.limit + 1)
+    .$call(newestFirst('created_at', page))
     .execute()
 
 export async function hasOpenBatches(db: Db, repository: number): Promise<boolean> {

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { type Db, lock } from '../platform/db/db.ts'
-import { beyond } from '../platform/db/newest-first.ts'
+import { newestFirst } from '../platform/db/newest-first.ts'
 import type { Page } from '../platform/http/page.ts'
 
 const SHOWN = [
@@ -51,10 +51,7 @@ export const listBenchmarkRows = (db: Db, workspaceId: string, page: Page) =>
     .selectFrom('benchmarks')
     .select(SHOWN)
     .where('workspace_id', '=', workspaceId)
-    .where(beyond('added_at', page))
-    .orderBy('added_at', 'desc')
-    .orderBy('id', 'desc')
-    .limit(page.limit + 1)
+    .$call(newestFirst('added_at', page))
     .execute()
 
 export const listTaskRows = (db: Db, benchmarkId: string) =>

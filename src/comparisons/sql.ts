@@ -1,7 +1,7 @@
 import { type SelectQueryBuilder, sql } from 'kysely'
 import { type Db, lock } from '../platform/db/db.ts'
 import { kept } from '../platform/db/kept.ts'
-import { beyond } from '../platform/db/newest-first.ts'
+import { newestFirst } from '../platform/db/newest-first.ts'
 import type { DB } from '../platform/db/tables.gen.ts'
 import type { Page } from '../platform/http/page.ts'
 import { type Counts, NO_COUNTS } from './counts.ts'
@@ -69,10 +69,7 @@ export const holdState = (tx: Db, key: number) =>
 
 export const listComparisonRows = (db: Db, workspaceId: string, scope: Scope, page: Page) =>
   inScope(db.selectFrom('comparisons').select(SHOWN), workspaceId, scope)
-    .where(beyond('created_at', page))
-    .orderBy('created_at', 'desc')
-    .orderBy('id', 'desc')
-    .limit(page.limit + 1)
+    .$call(newestFirst('created_at', page))
     .execute()
 
 function inScope<O>(

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { type Db, lock } from '../platform/db/db.ts'
-import { beyond } from '../platform/db/newest-first.ts'
+import { newestFirst } from '../platform/db/newest-first.ts'
 import type { Page } from '../platform/http/page.ts'
 import type { Kind } from './schema.ts'
 import type { Sealed } from './seal.ts'
@@ -82,10 +82,7 @@ export const listCredentialRows = (db: Db, workspaceId: string, page: Page) =>
     .selectFrom('credentials')
     .select(SHOWN)
     .where('workspace_id', '=', workspaceId)
-    .where(beyond('created_at', page))
-    .orderBy('created_at', 'desc')
-    .orderBy('id', 'desc')
-    .limit(page.limit + 1)
+    .$call(newestFirst('created_at', page))
     .execute()
 
 export const findCredentialRow = (db: Db, workspaceId: string, id: string) =>

@@ -1,16 +1,6 @@
-export type Headers = Record<string, string | string[] | undefined>
+import { hopByHop } from '../platform/outbound/hop-by-hop.ts'
 
-const HOP_BY_HOP = [
-  'connection',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-]
+export type Headers = Record<string, string | string[] | undefined>
 
 /** Who asks, in whose name and on whose bill: the gateway says that itself. */
 const OWN = [
@@ -61,12 +51,10 @@ export const passedHeaders = (headers: Headers): Record<string, string> =>
   Object.fromEntries(withoutHops(headers).filter(([name]) => !NOT_PASSED.test(name)))
 
 function withoutHops(headers: Headers): [string, string][] {
-  const named = textOf(headers.connection)
-    .toLowerCase()
-    .split(/[\s,]+/)
+  const hops = hopByHop(textOf(headers.connection))
   return Object.entries(headers)
     .map(([name, value]): [string, string] => [name.toLowerCase(), textOf(value)])
-    .filter(([name, value]) => value !== '' && !HOP_BY_HOP.includes(name) && !named.includes(name))
+    .filter(([name, value]) => value !== '' && !hops.has(name))
 }
 
 const textOf = (value: string | string[] | undefined): string =>

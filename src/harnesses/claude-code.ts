@@ -1,10 +1,10 @@
 import { nativeBundle } from './bundles/bundle.ts'
 import lock from './bundles/claude-code.lock.json' with { type: 'json' }
 import { envOf, type Harness, HOME, requireAccess, type ToolServer } from './harness.ts'
-import { type JsonObject, objectAt, objectsAt, textAt } from './json.ts'
+import type { JsonObject } from './json.ts'
 import { sayableIn } from './levels.ts'
 import type { ModelAccess, WireLevel } from './model-access.ts'
-import type { Moment } from './trajectory.ts'
+import { streamJsonMoments } from './stream-json.ts'
 
 const PROGRAM = 'program/claude'
 const CONFIG = '.claude'
@@ -46,7 +46,7 @@ export const claudeCode: Harness = {
       input: instruction,
     }
   },
-  moments,
+  moments: streamJsonMoments,
 }
 
 /** It always says how a model is to think. */
@@ -98,26 +98,3 @@ const serversOf = (servers: ToolServer[]): JsonObject =>
         : { type: server.transport === 'sse' ? 'sse' : 'http', url: server.url, headers: server.headers },
     ]),
   )
-
-function moments(line: JsonObject): Moment[] {
-  const parts = objectsAt(objectAt(line, 'message'), 'content')
-  if (line.type === 'assistant') return parts.flatMap(spoken)
-  return line.type === 'user' ? parts.flatMap(heard) : []
-}
-
-function spoken(part: JsonObject): Moment[] {
-  if (part.type === 'text') return [{ kind: 'message', text: textAt(part, 'text') }]
-  if (part.type === 'thinking') return [{ kind: 'thought', text: textAt(part, 'thinking') }]
-  if (part.type !== 'tool_use') return []
-  return [{ kind: 'call', id: textAt(part, 'id'), name: textAt(part, 'name'), arguments: objectAt(part, 'input') }]
-}
-
-function heard(part: JsonObject): Moment[] {
-  if (part.type !== 'tool_result') return []
-  const text =
-    textAt(part, 'content') ||
-    objectsAt(part, 'content')
-      .map((each) => textAt(each, 'text'))
-      .join('')
-  return [{ kind: 'result', id: textAt(part, 'tool_use_id'), text }]
-}

@@ -1,10 +1,10 @@
 import { nodeBundle, onNode } from './bundles/bundle.ts'
 import lock from './bundles/qwen-code.lock.json' with { type: 'json' }
 import { envOf, type Harness, requireAccess, type ToolServer } from './harness.ts'
-import { type JsonObject, objectAt, objectsAt, textAt } from './json.ts'
+import type { JsonObject } from './json.ts'
 import { sayableIn, type Vocabularies } from './levels.ts'
 import type { ModelAccess, Protocol, WireLevel } from './model-access.ts'
-import type { Moment } from './trajectory.ts'
+import { streamJsonMoments } from './stream-json.ts'
 
 const SCRIPT = 'node_modules/@qwen-code/qwen-code/cli-entry.js'
 const CONFIG = '.qwen'
@@ -30,7 +30,7 @@ export const qwenCode: Harness = {
       input: instruction,
     }
   },
-  moments,
+  moments: streamJsonMoments,
 }
 
 const EFFORTS = ['low', 'medium', 'high', 'xhigh']
@@ -70,21 +70,3 @@ function serverOf(server: ToolServer): [string, JsonObject] {
   const address = server.transport === 'sse' ? { url: server.url } : { httpUrl: server.url }
   return [server.name, { ...address, headers: server.headers, trust: true }]
 }
-
-function moments(line: JsonObject): Moment[] {
-  const parts = objectsAt(objectAt(line, 'message'), 'content')
-  if (line.type === 'assistant') return parts.flatMap(spoken)
-  return line.type === 'user' ? parts.flatMap(heard) : []
-}
-
-function spoken(part: JsonObject): Moment[] {
-  if (part.type === 'text') return [{ kind: 'message', text: textAt(part, 'text') }]
-  if (part.type === 'thinking') return [{ kind: 'thought', text: textAt(part, 'thinking') }]
-  if (part.type !== 'tool_use') return []
-  return [{ kind: 'call', id: textAt(part, 'id'), name: textAt(part, 'name'), arguments: objectAt(part, 'input') }]
-}
-
-const heard = (part: JsonObject): Moment[] =>
-  part.type === 'tool_result'
-    ? [{ kind: 'result', id: textAt(part, 'tool_use_id'), text: textAt(part, 'content') }]
-    : []

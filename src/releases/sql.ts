@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { type Db, lock } from '../platform/db/db.ts'
-import { beyond } from '../platform/db/newest-first.ts'
+import { newestFirst } from '../platform/db/newest-first.ts'
 import type { Page } from '../platform/http/page.ts'
 import type { Pick as SettingPick } from './picks.ts'
 
@@ -29,10 +29,7 @@ export const listReleaseRows = (db: Db, repository: number, page: Page) =>
     .selectFrom('releases')
     .select(SHOWN)
     .where('repository', '=', repository)
-    .where(beyond('released_at', page))
-    .orderBy('released_at', 'desc')
-    .orderBy('id', 'desc')
-    .limit(page.limit + 1)
+    .$call(newestFirst('released_at', page))
     .execute()
 
 export const findReleaseRow = (db: Db, repository: number, id: string) =>
@@ -134,10 +131,7 @@ export const listNamedRows = (db: Db, { owner, name, ...page }: NamedPage) =>
     .selectFrom('releases')
     .select(SHOWN)
     .where(sql<boolean>`lower(owner) = lower(${owner}) and lower(name) = lower(${name})`)
-    .where(beyond('released_at', page))
-    .orderBy('released_at', 'desc')
-    .orderBy('id', 'desc')
-    .limit(page.limit + 1)
+    .$call(newestFirst('released_at', page))
     .execute()
 
 export const findNamedRow = (db: Db, owner: string, name: string, id: string) =>

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { type Db, lock } from '../platform/db/db.ts'
-import { beyond } from '../platform/db/newest-first.ts'
+import { newestFirst } from '../platform/db/newest-first.ts'
 import type { Page } from '../platform/http/page.ts'
 
 const SHOWN = [
@@ -47,10 +47,7 @@ export const listRepositoryRows = (db: Db, workspaceId: string, page: Page) =>
     .select(SHOWN)
     .where('workspace_id', '=', workspaceId)
     .where('removed_at', 'is', null)
-    .where(beyond('connected_at', page, 'bigint'))
-    .orderBy('connected_at', 'desc')
-    .orderBy('id', 'desc')
-    .limit(page.limit + 1)
+    .$call(newestFirst('connected_at', page, 'bigint'))
     .execute()
 
 export const listRepositoryNames = (db: Db, keys: readonly number[]) =>

@@ -3,6 +3,7 @@ import { connect, type Socket } from 'node:net'
 import { type Duplex, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { Network } from '../harbor/task.ts'
+import { hopByHop } from '../platform/outbound/hop-by-hop.ts'
 import { answerWith } from '../platform/outbound/pinned-agents.ts'
 import { type Resolve, resolveName } from '../platform/outbound/public-host.ts'
 import { type EgressSummary, type Ledger, nameOf, openLedger } from './egress-ledger.ts'
@@ -184,21 +185,8 @@ const meter = (ledger: Ledger): Transform =>
       ledger.spend(chunk.length) ? done(null, chunk) : done(new Error('More bytes than allowed.')),
   })
 
-const HOP_BY_HOP = [
-  'connection',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-]
-
 function endToEnd(headers: IncomingMessage['headers']): IncomingMessage['headers'] {
-  const named = (headers.connection ?? '').toLowerCase().split(/[\s,]+/)
-  const dropped = new Set([...HOP_BY_HOP, ...named])
+  const dropped = hopByHop(headers.connection ?? '')
   // Without its length, what comes after the head would be another request.
   dropped.delete('content-length')
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !dropped.has(name)))

@@ -1,7 +1,7 @@
 import { type Insertable, sql } from 'kysely'
 import type { Sealed } from '../credentials/seal.ts'
 import { type Db, lock } from '../platform/db/db.ts'
-import { beyond } from '../platform/db/newest-first.ts'
+import { newestFirst } from '../platform/db/newest-first.ts'
 import type { DB } from '../platform/db/tables.gen.ts'
 import type { Page } from '../platform/http/page.ts'
 
@@ -42,10 +42,7 @@ export const listWebhookRows = (db: Db, workspaceId: string, page: Page) =>
     .selectFrom('webhooks')
     .select(SHOWN)
     .where('workspace_id', '=', workspaceId)
-    .where(beyond('created_at', page))
-    .orderBy('created_at', 'desc')
-    .orderBy('id', 'desc')
-    .limit(page.limit + 1)
+    .$call(newestFirst('created_at', page))
     .execute()
 
 export const findWebhookRow = (db: Db, workspaceId: string, id: string) =>
@@ -117,10 +114,7 @@ export const listDeliveryRows = (db: Db, webhook: string, page: Page) =>
     .selectFrom('webhook_deliveries')
     .select(DELIVERY)
     .where('webhook', '=', webhook)
-    .where(beyond('created_at', page))
-    .orderBy('created_at', 'desc')
-    .orderBy('id', 'desc')
-    .limit(page.limit + 1)
+    .$call(newestFirst('created_at', page))
     .execute()
 
 export const findDeliveryRow = (db: Db, webhook: string, id: string) =>

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Db } from '../platform/db/db.ts'
 import { kept } from '../platform/db/kept.ts'
-import { beyond } from '../platform/db/newest-first.ts'
+import { newestFirst } from '../platform/db/newest-first.ts'
 import type { KeyCaller, Permission } from '../platform/http/caller.ts'
 import type { Page } from '../platform/http/page.ts'
 
@@ -57,10 +57,7 @@ export const listKeyRows = (db: Db, workspaceId: string, page: Page) =>
     .selectFrom('api_keys')
     .selectAll()
     .where('workspace_id', '=', workspaceId)
-    .where(beyond('created_at', page))
-    .orderBy('created_at', 'desc')
-    .orderBy('id', 'desc')
-    .limit(page.limit + 1)
+    .$call(newestFirst('created_at', page))
     .execute()
 
 /** Locks the workspace's admin keys, so that two requests cannot remove the last two at once. */

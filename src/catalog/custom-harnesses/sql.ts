@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { z } from 'zod'
 import { type Db, lock } from '../../platform/db/db.ts'
-import { beyond } from '../../platform/db/newest-first.ts'
+import { newestFirst } from '../../platform/db/newest-first.ts'
 import type { Page } from '../../platform/http/page.ts'
 import type { NewHarness, SentBundle } from './schema.ts'
 
@@ -15,8 +15,6 @@ const harnesses = (db: Db, workspaceId: string) =>
     .selectFrom('custom_harnesses')
     .select(['id', 'version', 'description', 'created_at', 'removed_at'])
     .where('workspace_id', '=', workspaceId)
-    .orderBy('created_at', 'desc')
-    .orderBy('id', 'desc')
 
 export type HarnessRow = {
   id: string
@@ -30,15 +28,17 @@ const rowOf = <R extends { description: unknown }>(row: R) => ({ ...row, descrip
 
 /** Every version, also of one that was removed, the newest first. */
 export const listVersions = async (db: Db, workspaceId: string, slug: string): Promise<HarnessRow[]> =>
-  (await harnesses(db, workspaceId).where('slug', '=', slug).execute()).map(rowOf)
+  (
+    await harnesses(db, workspaceId)
+      .where('slug', '=', slug)
+      .orderBy('created_at', 'desc')
+      .orderBy('id', 'desc')
+      .execute()
+  ).map(rowOf)
 
 export const listHarnessRows = async (db: Db, workspaceId: string, page: Page): Promise<HarnessRow[]> =>
   (
-    await harnesses(db, workspaceId)
-      .where('removed_at', 'is', null)
-      .where(beyond('created_at', page))
-      .limit(page.limit + 1)
-      .execute()
+    await harnesses(db, workspaceId).where('removed_at', 'is', null).$call(newestFirst('created_at', page)).execute()
   ).map(rowOf)
 
 type Fresh = { id: string; workspace_id: string; slug: string; version: string }

@@ -2,8 +2,9 @@ import { posix } from 'node:path'
 import { Readable } from 'node:stream'
 import { type TarEntry, tarEntries } from '../../harbor/tar-reader.ts'
 import { staysInside } from '../kernel/collect.ts'
+import { partsIn, refused } from '../kernel/insert-path.ts'
 import { partsOf } from '../kernel/inside.ts'
-import { type Insert, type SandboxSpec, SandboxUnavailable } from '../sandbox.ts'
+import type { Insert, SandboxSpec } from '../sandbox.ts'
 import type { Engine } from './engine.ts'
 import { statIn } from './remains.ts'
 import { PLAIN_MODE, tarEnd, tarHeader, tarPadding } from './tar-writer.ts'
@@ -69,14 +70,4 @@ async function* rewritten(entry: TarEntry, target: string[]): AsyncGenerator<Buf
     default:
       throw refused(entry.path, `of kind ${entry.type}`)
   }
-}
-
-const refused = (path: string, why: string): SandboxUnavailable =>
-  new SandboxUnavailable(`What was to be put into the sandbox was refused: ${JSON.stringify(path)} is ${why}.`)
-
-/** None for the target itself. */
-function partsIn({ path }: TarEntry): string[] {
-  const parts = path.split('/').filter((part) => part !== '.' && part !== '')
-  if (path.startsWith('/') || path.includes('\0') || parts.includes('..')) throw refused(path, 'no path below it')
-  return parts
 }

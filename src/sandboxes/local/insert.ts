@@ -3,8 +3,9 @@ import { chmod, lchown, mkdir, open, symlink, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TarEntry, tarEntries } from '../../harbor/tar-reader.ts'
 import { staysInside } from '../kernel/collect.ts'
+import { partsIn, refused } from '../kernel/insert-path.ts'
 import { findInside, partsOf } from '../kernel/inside.ts'
-import { type Insert, SandboxUnavailable } from '../sandbox.ts'
+import type { Insert } from '../sandbox.ts'
 
 /** `root` is the new sandbox's, in which nothing runs yet. An ordinary user can give files to nobody else. */
 type Place = { root: string; target: string[]; keepOwners: boolean; folders: Set<string> }
@@ -43,16 +44,6 @@ async function unpackEntry(place: Place, entry: TarEntry): Promise<void> {
     default:
       throw refused(entry.path, `of kind ${entry.type}`)
   }
-}
-
-const refused = (path: string, why: string): SandboxUnavailable =>
-  new SandboxUnavailable(`What was to be put into the sandbox was refused: ${JSON.stringify(path)} is ${why}.`)
-
-/** None for the target itself. */
-function partsIn({ path }: TarEntry): string[] {
-  const parts = path.split('/').filter((part) => part !== '.' && part !== '')
-  if (path.startsWith('/') || path.includes('\0') || parts.includes('..')) throw refused(path, 'no path below it')
-  return parts
 }
 
 async function makeFolders(place: Place, parts: string[]): Promise<void> {
