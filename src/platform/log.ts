@@ -8,7 +8,7 @@ export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
 const SECRET_NAMES = ['authorization', 'cookie', 'key', 'secret', 'password', 'token', 'apiKey', 'connectionString']
 
 /** JSON lines on standard error; standard output is for what a person asked to see. */
-export const createLog = (level: LogLevel, write?: (line: string) => void): Log =>
+export const createLog = (level: LogLevel, write: (line: string) => void = toStandardError()): Log =>
   pino(
     {
       level,
@@ -18,22 +18,30 @@ export const createLog = (level: LogLevel, write?: (line: string) => void): Log 
       redact: { paths: SECRET_NAMES.flatMap((name) => [name, `*.${name}`, `*.*.${name}`]), censor: '…' },
       serializers: { error: describeError },
     },
-    { write: write ?? gathered() },
+    { write },
   )
 
 const GATHERED_CHARACTERS = 16_384
 const GATHERED_MS = 100
 
+let standardError: ((line: string) => void) | undefined
+
+/** The same for all logs of this process. */
+function toStandardError(): (line: string) => void {
+  standardError ??= gathered()
+  return standardError
+}
+
 /** Lines are written many at a time, soon, and at the end of the process: a write for each costs more than its line. */
 function gathered(): (line: string) => void {
   let lines = ''
-  const standardError = pino.destination({ fd: 2, sync: false })
-  process.once('exit', () => writeLast(lines))
+  const destination = pino.destination({ fd: 2, sync: false })
   const flush = () => {
-    if (lines !== '') standardError.write(lines)
+    if (lines !== '') destination.write(lines)
     lines = ''
   }
   setInterval(flush, GATHERED_MS).unref()
+  process.once('exit', () => writeLast(lines))
   return (line) => {
     lines += line
     if (lines.length >= GATHERED_CHARACTERS) flush()
