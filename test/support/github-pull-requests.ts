@@ -13,7 +13,8 @@ export type HostedPullRequest = {
   commits?: number
   /** The subject of its own last commit, before it landed. */
   lastHeadline?: string
-  issues?: number
+  /** Those it closes. `of`: another repository. */
+  issues?: readonly { title: string; body: string | null; of?: string }[]
 }
 
 const Request = z.object({
@@ -53,5 +54,11 @@ const nodeOf = (each: HostedPullRequest) => ({
     parents: { nodes: each.mergeCommit.parents.map((oid) => ({ oid })) },
   },
   commits: { totalCount: each.commits ?? 1, nodes: [{ commit: { messageHeadline: each.lastHeadline ?? 'work' } }] },
-  closingIssuesReferences: { totalCount: each.issues ?? 0 },
+  repository: { id: 'own' },
+  closingIssuesReferences: {
+    totalCount: each.issues?.length ?? 0,
+    nodes: (each.issues ?? [])
+      .slice(0, 3)
+      .map(({ title, body, of = 'own' }) => ({ title, body, repository: { id: of } })),
+  },
 })

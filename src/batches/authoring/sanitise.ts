@@ -1,3 +1,4 @@
+import { CREDENTIAL_FORMATS, isMadeUp } from '../../harbor/safety/credential-formats.ts'
 import type { PullRequestText } from '../stages/parts.ts'
 
 const TITLE_MAX = 300
@@ -32,9 +33,18 @@ export function sanitised({ title, body, issues }: PullRequestText): PullRequest
 
 /** Cut first: a stranger's text may be long, and no pattern reads all of it. */
 const clean = (text: string, max: number): string =>
-  TAKEN_OUT.reduce((left, [pattern, put]) => left.replaceAll(pattern, put), text.slice(0, max).toWellFormed())
+  TAKEN_OUT.reduce((left, [pattern, put]) => left.replaceAll(pattern, put), unkeyed(text.slice(0, max).toWellFormed()))
     .replaceAll(/\n{3,}/g, '\n\n')
     .trim()
+
+const PRIVATE_KEY = /-----BEGIN (?:[A-Z]{2,10} ){0,2}PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]{0,40}-----|$)/g
+
+/** A key that somebody pasted goes to no provider. What is plainly made up may be what the task is about. */
+const unkeyed = (text: string): string =>
+  CREDENTIAL_FORMATS.filter(({ hint }) => text.includes(hint)).reduce(
+    (left, { pattern }) => left.replaceAll(pattern, (key) => (isMadeUp(key) ? key : '[secret]')),
+    text.replaceAll(PRIVATE_KEY, '[secret]'),
+  )
 
 const WORDS_ENOUGH = 25
 

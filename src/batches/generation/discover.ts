@@ -168,6 +168,8 @@ async function candidatesOf(
 
 const TITLE_MAX = 200
 const BODY_MAX = 20_000
+const ISSUES_MAX = 3
+const ISSUE_BODY_MAX = 8_000
 
 function candidateOf(
   source: Source,
@@ -175,18 +177,23 @@ function candidateOf(
   { base, head, id }: { base: string; head: string; id: string },
 ): NewCandidate {
   const number = pullRequest.number ?? null
-  const title = storableText(pullRequest.title.slice(0, TITLE_MAX))
+  const title = kept(pullRequest.title, TITLE_MAX)
   const mergedAt = pullRequest.mergedAt.toISOString()
-  const body = storableText(pullRequest.body.slice(0, BODY_MAX))
+  const body = kept(pullRequest.body, BODY_MAX)
+  const issues = pullRequest.issueTexts
+    .slice(0, ISSUES_MAX)
+    .map((issue) => ({ title: kept(issue.title, TITLE_MAX), body: kept(issue.body, ISSUE_BODY_MAX) }))
   const { difficulty, features } = verdict
   const shown: TaskPullRequest = { number, title, url: urlOf(source, number), mergedAt }
   return {
     id,
     stage: STAGES[0],
     pullRequest: shown,
-    candidate: { number, title, body, mergedAt, base, head, difficulty, features },
+    candidate: { number, title, body, issues, mergedAt, base, head, difficulty, features },
   }
 }
+
+const kept = (text: string, max: number): string => storableText(text.slice(0, max))
 
 const urlOf = ({ source_kind, host, owner, name }: Source, number: number | null): string | null =>
   source_kind === 'github' && number !== null ? `https://${host}/${owner}/${name}/pull/${number}` : null

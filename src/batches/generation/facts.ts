@@ -25,7 +25,10 @@ export type TaskFacts = TaskKey & {
   instruction: string | null
 }
 
-const Candidate = z.custom<CandidateFacts>()
+/** Those that were chosen before issues were kept have none. */
+const Candidate = z
+  .custom<Omit<CandidateFacts, 'issues'> & Partial<Pick<CandidateFacts, 'issues'>>>()
+  .transform((kept): CandidateFacts => ({ ...kept, issues: kept.issues ?? [] }))
 const OPEN: readonly string[] = ['queued', 'discovering', 'running', 'waiting']
 
 /** Undefined: it is not being made, or its batch has stopped. */

@@ -10,6 +10,8 @@ import { startGitServer } from '../../harbor/registries/testing/git-server.ts'
 import { readEvents } from '../../platform/http/read-events.ts'
 import { connectRepository } from '../../repos/schema.ts'
 import { createBatch, listBatchTasks, previewBatch, readBatch, resumeBatch } from '../schema.ts'
+import type { CandidateFacts } from '../stages/make.ts'
+import { scriptedStages } from '../stages/testing/scripted-stages.ts'
 
 let app: GeneratingApp & AsyncDisposable
 beforeAll(async () => {
@@ -117,7 +119,14 @@ test('a code host that limits us has a batch wait as long as it asks; then its o
   await git(repository, ['config', 'uploadpack.allowAnySHA1InWant', 'true'])
   await using server = await startGitServer(root)
   await using own = await generatingApp({ ASSAY_GATEWAY_UPSTREAM_GITHUB: server.url })
-  const lab = await generating(own, { changes: EASY })
+  const seen: CandidateFacts['issues'][] = []
+  const stages = scriptedStages({
+    authored: ({ candidate }) => {
+      seen.push(candidate.issues)
+      return undefined as never
+    },
+  })
+  const lab = await generating(own, { changes: EASY, stages })
   const found = { id: 7, name: 'hosted', owner: { login: 'lab' }, private: false }
   server.pages.set('/repos/lab/hosted', JSON.stringify(found))
   const token = {
@@ -155,6 +164,8 @@ test('a code host that limits us has a batch wait as long as it asks; then its o
   expect(await read()).toMatchObject({ state: 'completed', counts: { discovered: 1, ready: 1 } })
   const { tasks } = (await own.call(listBatchTasks, { params: { ...params, runId } })).body
   expect(tasks).toMatchObject([{ pullRequest: { number: 41, url: 'https://github.com/lab/hosted/pull/41' } }])
+  // What nobody can store is mended, and what never ends is cut.
+  expect(seen).toEqual([[{ title: 'It\ufffd hurts', body: `\ufffd${'x'.repeat(7_999)}` }]])
   await rm(root, { recursive: true })
 })
 
@@ -172,6 +183,14 @@ const pageOf = ({ oid, parent }: { oid: string; parent: string }) => ({
             author: { login: 'ada', __typename: 'User' },
             mergeCommit: { oid, messageHeadline: 'A change (#41)', parents: { nodes: [{ oid: parent }] } },
             commits: { totalCount: 1, nodes: [{ commit: { messageHeadline: 'work' } }] },
+            repository: { id: 'R_1' },
+            closingIssuesReferences: {
+              totalCount: 2,
+              nodes: [
+                null,
+                { title: 'It\u0000 hurts', body: `\ud800${'x'.repeat(60_000)}`, repository: { id: 'R_1' } },
+              ],
+            },
           },
         ],
       },

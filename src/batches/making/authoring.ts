@@ -8,10 +8,10 @@ import { executionIn, plain } from './made.ts'
 
 /** The instruction, by the author model. What it must name is found without it. */
 export const authoringStage: Stage = {
-  version: 1,
+  version: 2,
   needs: ['author'],
-  reads: ({ candidate: { base, head, title, body }, generation: { authorModel, reasoning }, made }) => [
-    ...[base, head, title, body, authorModel, reasoning],
+  reads: ({ candidate: { base, head, title, body, issues }, generation: { authorModel, reasoning }, made }) => [
+    ...[base, head, title, body, issues, authorModel, reasoning],
     made.executed ?? null,
   ],
   async run(making, tools, signal) {
@@ -25,8 +25,7 @@ export const authoringStage: Stage = {
     const told = { landing, pinned, failToPass: lists.failToPass }
     const facts = await lintFactsOf(making, tools, told, signal)
     await using model = await tools.model('author', AUTHOR_LIMITS)
-    const text = { title: candidate.title, body: candidate.body, issues: [] }
-    const written = await author(model, { text, messages, facts }, signal)
+    const written = await author(model, { text: candidate, messages, facts }, signal)
     if (written.kind !== 'done') return written
     const { draft, markdown, specSource, warnings, rounds, bill } = written.value
     return done({

@@ -31,7 +31,7 @@ export async function lintFactsOf(
   return {
     ...{ pinned, source: landing.source, hidden: landing.hidden, failToPass, authors, commits },
     upstream: repository.upstream,
-    issueText: candidate.body,
+    issueText: [candidate.body, ...candidate.issues.map(({ body }) => body)].join('\n'),
     isEnglish: true,
   }
 }

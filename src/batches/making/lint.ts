@@ -10,9 +10,12 @@ export const textOf = (making: Making): string => making.edited ?? instructionIn
 
 /** Nothing given away, nothing left out: of whoever wrote it. */
 export const lintStage: Stage = {
-  version: 1,
+  version: 2,
   needs: [],
-  reads: (making) => [making.candidate.base, making.candidate.head, making.made.executed ?? null, textOf(making)],
+  reads: (making) => {
+    const { base, head, body, issues } = making.candidate
+    return [base, head, body, issues, making.made.executed ?? null, textOf(making)]
+  },
   async run(making, tools, signal) {
     const { failToPass } = executionIn(making).lists
     const landing = await readLanding(making, tools, signal)

@@ -3,7 +3,7 @@ import type { Provider } from '../../sandboxes/sandbox.ts'
 import type { Model, ModelLimits } from '../authoring/model.ts'
 import type { Features } from '../candidates/screen-diff.ts'
 import type { Difficulty, Generation } from '../generation/schema.ts'
-import type { StageResult } from './parts.ts'
+import type { PullRequestText, StageResult } from './parts.ts'
 
 /** What a candidate goes through until it is ready, in this order. Each is called as what it has made of it. */
 export const STAGES = [
@@ -31,6 +31,8 @@ export type CandidateFacts = {
   number: number | null
   title: string
   body: string
+  /** What it was to bring about, as others had asked for it. */
+  issues: PullRequestText['issues']
   mergedAt: string
   /** Commits, both of the default branch. What is between them is the change. */
   base: string

@@ -58,7 +58,7 @@ function asRebased(last: Commit, others: Commit[], { number, traces }: Rebased):
 }
 
 const landing = ({ id, parents, authorName, committedAt }: Commit, length: number) => ({
-  ...{ author: authorName, isBot: undefined, branch: undefined, into: undefined, issues: undefined },
+  ...{ author: authorName, isBot: undefined, branch: undefined, into: undefined, issues: undefined, issueTexts: [] },
   mergedAt: new Date(committedAt * 1000),
   head: id,
   base: length === 1 ? (parents[0] ?? `${id}~1`) : `${id}~${length}`,

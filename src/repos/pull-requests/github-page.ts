@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { PullRequest } from './pull-request.ts'
+import type { IssueText, PullRequest } from './pull-request.ts'
 
 /** One page instead of five requests for each pull request. Differences come from git, never from here. */
 export const QUERY = `query($owner: String!, $name: String!, $first: Int!, $after: String) {
@@ -13,11 +13,15 @@ export const QUERY = `query($owner: String!, $name: String!, $first: Int!, $afte
         author { login __typename }
         mergeCommit { oid messageHeadline parents(first: 2) { nodes { oid } } }
         commits(last: 1) { totalCount nodes { commit { messageHeadline } } }
-        closingIssuesReferences(first: 5) { totalCount }
+        repository { id }
+        closingIssuesReferences(first: 3) { totalCount nodes { title body repository { id } } }
       }
     }
   }
 }`
+
+const Repository = z.object({ id: z.string() }).nullish()
+const Issue = z.object({ title: z.string(), body: z.string().nullable(), repository: Repository })
 
 const Node = z.object({
   number: z.number().int().positive(),
@@ -38,7 +42,10 @@ const Node = z.object({
     totalCount: z.number().int().nonnegative(),
     nodes: z.array(z.object({ commit: z.object({ messageHeadline: z.string() }) })),
   }),
-  closingIssuesReferences: z.object({ totalCount: z.number().int().nonnegative() }).nullish(),
+  repository: Repository,
+  closingIssuesReferences: z
+    .object({ totalCount: z.number().int().nonnegative(), nodes: z.array(Issue.nullable()).nullish() })
+    .nullish(),
 })
 type Node = z.infer<typeof Node>
 
@@ -75,7 +82,15 @@ export function pullRequestOf(node: Node): Omit<PullRequest, 'isReverted'> | und
     head: mergeCommit.oid,
     base: baseOf(node, mergeCommit),
     issues: node.closingIssuesReferences?.totalCount,
+    issueTexts: issueTextsOf(node),
   }
+}
+
+/** An issue of elsewhere may be seen by us and by nobody who sees this repository. */
+function issueTextsOf({ repository, closingIssuesReferences }: Node): IssueText[] {
+  const all = closingIssuesReferences?.nodes ?? []
+  const own = all.filter((issue) => issue !== null).filter((issue) => issue.repository?.id === repository?.id)
+  return repository ? own.map(({ title, body }) => ({ title, body: body ?? '' })) : []
 }
 
 /** A rebase puts each commit there by itself, and the last one keeps its subject: then all of them count. */

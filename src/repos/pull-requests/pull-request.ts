@@ -2,6 +2,9 @@
 export const MARKS = ['merge', 'merge-title', 'squash', 'pull-head', 'trailer', 'rebase', 'code-host'] as const
 export type Mark = (typeof MARKS)[number]
 
+/** What somebody had asked for. A stranger's text. */
+export type IssueText = { title: string; body: string }
+
 /** A merged pull request, as it landed. Text in it is a stranger's. */
 export type PullRequest = {
   /** Undefined: it has none that we know of. */
@@ -25,6 +28,8 @@ export type PullRequest = {
   isReverted: boolean
   /** How many issues it closes. Undefined: nobody says so. */
   issues: number | undefined
+  /** What the first of them say, those of the same repository alone. Only a code host tells. */
+  issueTexts: readonly IssueText[]
 }
 
 /** Where pull requests come from. Newest first, each landing once. */

@@ -33,6 +33,13 @@ const EXPECTED = [
   { number: 1, title: 'The first', isReverted: false },
 ]
 
+/** What the third closes, as its code host has it. One of them lies elsewhere, where others may not look. */
+const ISSUES = [
+  { title: 'It is slow', body: 'Two minutes for <b>ten</b> files.' },
+  { title: 'From a private place', body: 'Not for everybody.', of: 'another' },
+  { title: 'Nothing said', body: null },
+]
+
 let root: string
 let repository: string
 let server: CodeHostServer
@@ -59,7 +66,8 @@ async function asHosted(): Promise<HostedPullRequest[]> {
     const at = HISTORY.length - 1 - HISTORY.findIndex(({ pull }) => pull === number)
     const [oid = '', parents = '', time, messageHeadline = ''] = landed[at] ?? []
     const mergeCommit = { oid, messageHeadline, parents: parents.split(' ') }
-    return { number, title, mergedAt: new Date(Number(time) * 1000), mergeCommit, lastHeadline: title }
+    const issues = number === 3 ? ISSUES : []
+    return { number, title, mergedAt: new Date(Number(time) * 1000), mergeCommit, lastHeadline: title, issues }
   })
 }
 
@@ -74,18 +82,31 @@ async function listed(pullRequests: PullRequests): Promise<PullRequest[]> {
   return Array.fromAsync(pullRequests.list(signal))
 }
 
-const sources: [string, () => Promise<PullRequests & AsyncDisposable>][] = [
+type Told = Pick<PullRequest, 'issues' | 'issueTexts'>
+
+const sources: [string, Told, () => Promise<PullRequests & AsyncDisposable>][] = [
   [
     'plain git',
+    { issues: undefined, issueTexts: [] },
     async () => {
       const clone = await openClone(repository, { signal })
       return { ...gitHistory(clone), [Symbol.asyncDispose]: () => clone[Symbol.asyncDispose]() }
     },
   ],
-  ['github', async () => ({ ...open(), [Symbol.asyncDispose]: async () => {} })],
+  [
+    'github',
+    {
+      issues: 3,
+      issueTexts: [
+        { title: 'It is slow', body: 'Two minutes for <b>ten</b> files.' },
+        { title: 'Nothing said', body: '' },
+      ],
+    },
+    async () => ({ ...open(), [Symbol.asyncDispose]: async () => {} }),
+  ],
 ]
 
-describe.each(sources)('%s', (_, openSource) => {
+describe.each(sources)('%s', (_, closes, openSource) => {
   test('tells every pull request once, newest first, and what was taken back', async () => {
     await using source = await openSource()
     const found = await listed(source)
@@ -102,6 +123,12 @@ describe.each(sources)('%s', (_, openSource) => {
       })
       expect(mergedAt.getTime() / 1000).toBe(Number(await git(repository, ['log', '-1', '--format=%ct', head])))
     }
+  })
+
+  test('tells what others had asked for, where a code host knows it, and nothing of other repositories', async () => {
+    await using source = await openSource()
+    const third = (await listed(source)).find(({ number }) => number === 3)
+    expect({ issues: third?.issues, issueTexts: third?.issueTexts }).toEqual(closes)
   })
 
   test('can be left in the middle', async () => {
