@@ -42,6 +42,7 @@ const PURE = [
   'batches/execution/(judge-runs|hunk-groups)',
   'batches/emit/(collect-hook|dockerfiles)',
   'batches/proof/(judge-attempts|proof)',
+  'batches/canaries/figures',
   'batches/(concerns|generation/(choose|defaults))',
   'comparisons/(outcome|plan|status|counts|statistics|frontier|quote|trial-id)',
   'releases/(aggregate|canonical-json|cohort|fingerprint|picks|statistics/[^/.]+)',
@@ -65,7 +66,7 @@ const ZOD = 'node_modules/zod/'
 // The only commands that open the server's own code: they start it, or mend it where no server runs.
 const STARTERS = '^cli/(serve|migrate|doctor|operate[^/]*)\\.ts$'
 // The commands that run the engine by itself, without a server.
-const ENGINE = '^cli/(trial|calibrate|check|harnesses|scan)\\.ts$'
+const ENGINE = '^cli/(trial|calibrate|check|harnesses|scan|batches-canaries)\\.ts$'
 const CLIENT = ['/schema\\.ts$', '^src/platform/http/(client|endpoint)\\.ts$', '^src/harnesses/model-access\\.ts$']
 
 const forbid = (name, from, to) => ({ name, severity: 'error', from, to })
@@ -117,7 +118,7 @@ module.exports = {
         pathNot: [
           ...CLIENT,
           '^src/trials/(engine|record)\\.ts$',
-          '^src/operate/model-trial\\.ts$',
+          '^src/operate/(model-trial|canaries)\\.ts$',
           '^src/harbor/safety/check-folder\\.ts$',
           '^src/batches/candidates/scan-clone\\.ts$',
         ],

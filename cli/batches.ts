@@ -3,6 +3,7 @@ import type { BatchTask } from '../src/batches/shapes/schema.ts'
 import { call } from '../src/platform/http/client.ts'
 import { archiveOf } from './archive-of.ts'
 import { contract, inBatch, listTasks, REPO, type RepoFlag, requireRun, requireTasks } from './batch-place.ts'
+import { addCanariesCommand } from './batches-canaries.ts'
 import { addCreateCommands } from './batches-create.ts'
 import { addFileCommands } from './batches-files.ts'
 import { addReviewCommands } from './batches-review.ts'
@@ -56,6 +57,7 @@ export function addBatchesCommands(assay: Command, shell: Shell): void {
     )
   }
   addFileCommands(batches, shell)
+  addCanariesCommand(batches, shell)
 }
 
 const DECISIONS = [

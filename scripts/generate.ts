@@ -8,6 +8,7 @@ import type { Db } from '../src/platform/db/db.ts'
 import { openApiDocument } from '../src/platform/http/openapi.ts'
 import { createLog } from '../src/platform/log.ts'
 import { openTools } from '../src/tools.ts'
+import { canaryTasks } from './canary-tasks.ts'
 import { type Scratch, withScratchDatabase } from './scratch-database.ts'
 
 // Writes the files that follow from other files. With --check it writes nothing and names those that are out of date.
@@ -47,6 +48,12 @@ async function openApi({ database, folder }: Scratch): Promise<Generated> {
   return { path: 'docs/openapi.json', text: `${JSON.stringify(document, null, 2)}\n` }
 }
 
+/** Known tasks as models see them, for whoever wants to know what a model makes of them. */
+const canaries = async (): Promise<Generated> => ({
+  path: 'src/batches/canaries/tasks.gen.json',
+  text: `${JSON.stringify(await canaryTasks(), null, 2)}\n`,
+})
+
 const isCurrent = async ({ path, text }: Generated): Promise<boolean> =>
   (await readFile(new URL(path, ROOT), 'utf8').catch(() => undefined)) === text
 
@@ -55,6 +62,7 @@ async function main(): Promise<void> {
   const files = await withScratchDatabase(async (scratch) => [
     await tables(scratch.database.db),
     await openApi(scratch),
+    await canaries(),
   ])
   for (const file of files) {
     if (await isCurrent(file)) continue

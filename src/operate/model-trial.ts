@@ -1,18 +1,16 @@
 import { publicModels } from '../catalog/models.ts'
 import type { Config } from '../config.ts'
 import { modelSecretIn } from '../credentials/providers.ts'
-import { startGateway } from '../gateway/gateway.ts'
 import { memoryLedger } from '../gateway/memory-ledger.ts'
 import { termsFor } from '../gateway/model-terms.ts'
 import { openPlace } from '../gateway/place.ts'
 import type { GrantTotals } from '../gateway/totals.ts'
 import { type ModelTrialClass, verdictOf } from '../gateway/verdict.ts'
 import { findHarness } from '../harnesses/harnesses.ts'
-import { upstreamOf } from '../model-gateway.ts'
 import type { Log } from '../platform/log.ts'
-import { createOpenStream } from '../platform/outbound/stream.ts'
 import { type TrialWish, tryTask, UnknownName } from '../trials/engine.ts'
 import type { TrialRecord } from '../trials/record.ts'
+import { startOwnGateway } from './own-gateway.ts'
 
 export type ModelWish = { catalogId: string; level: string | undefined; budgetUsd: number | undefined }
 export type ModelTrialRecord = Omit<TrialRecord, 'class'> & { class: ModelTrialClass; model: GrantTotals | null }
@@ -28,22 +26,12 @@ export async function tryTaskWithModel(
   if (!harness || harness.protocols.length === 0) return { ...(await tryTask(wish)), model: null }
   if (!wanted) throw new UnknownName(`${harness.name} needs a model: --model. Known: ${modelNames()}.`)
   const { access, terms } = termsOf(wanted, harness)
-  const secret = modelSecretIn(config.environment, terms.provider)
-  if (!secret) throw new UnknownName(`There is no key for ${terms.provider} in the environment.`)
+  if (!modelSecretIn(config.environment, terms.provider))
+    throw new UnknownName(`There is no key for ${terms.provider} in the environment.`)
 
   await using undo = new AsyncDisposableStack()
   const ledger = memoryLedger()
-  const gateway = await startGateway(
-    {
-      ledger,
-      openStream: createOpenStream(),
-      openKey: async () => secret.apiKey,
-      findUpstream: (each) => upstreamOf(each, config.upstreams),
-      log,
-      counters: { settled: () => {}, refused: () => {}, retried: () => {} },
-    },
-    { host: '127.0.0.1', port: 0 },
-  )
+  const gateway = await startOwnGateway(config, log, ledger)
   undo.defer(() => gateway.stop(0))
   const budgetMicros = wanted.budgetUsd === undefined ? null : Math.round(wanted.budgetUsd * 1e6)
   const expiresAt = new Date(Date.now() + DAY_MS)

@@ -1,5 +1,11 @@
 // Known-bad tasks, one defect each, and good ones beside them: what must be seen is seen, and nothing else is.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { sanitised } from '../../src/batches/authoring/sanitise.ts'
+import { orderOf } from '../../src/batches/canaries/canary.ts'
+import { controls } from '../../src/batches/canaries/controls.ts'
+import { defects } from '../../src/batches/canaries/defects.ts'
+import { knownTasks } from '../../src/batches/canaries/known-tasks.ts'
+import { traps } from '../../src/batches/canaries/traps.ts'
 import { lintInstruction } from '../../src/batches/lint/lint-instruction.ts'
 import { renderInstruction } from '../../src/batches/lint/render-instruction.ts'
 import type { InstructionDraft } from '../../src/batches/stages/parts.ts'
@@ -8,7 +14,7 @@ import { candidatesOf, pullsOf } from '../support/repositories/repository.ts'
 import { drafts } from '../support/repositories/scripts.ts'
 import { harmlessSentences } from './canaries/controls.ts'
 import { instructionCanaries } from './canaries/instructions.ts'
-import { type KnownPull, type KnownRepository, openKnown } from './known-pull.ts'
+import { type KnownPull, type KnownRepository, openKnown, pinnedIn } from './known-pull.ts'
 
 const known = new Map<string, KnownRepository>()
 beforeAll(async () => {
@@ -57,8 +63,41 @@ describe('what only looks like a defect is none', () => {
   })
 })
 
+const knownPull = (name: string) => {
+  const [repository = '', number] = name.split('-')
+  return goodTask(repository, Number(number))
+}
+const taskOf = (name: string) => {
+  const found = knownTasks.find((task) => task.name === name)
+  if (!found) throw new Error(`There is no known task ${name}.`)
+  return found
+}
+
+describe('what only a reader can see is seen by no rule', () => {
+  const all = [...defects, ...controls]
+  test.each(all.map((each) => [each.task, each.name, each] as const))('%s: %s', async (task, _, spoiling) => {
+    const [, { facts, before, split }] = await knownPull(task)
+    const { instruction, hidden } = orderOf(taskOf(task), spoiling)
+    expect(lintInstruction(instruction, facts)).toEqual([])
+    expect(pinnedIn(before, { source: split.source, hidden })).toEqual(facts.pinned)
+    expect({ instruction, hidden }).not.toEqual(orderOf(taskOf(task)))
+  })
+})
+
+test.each(traps.map((each) => [each.task, each.name, each] as const))(
+  'what an author must not repeat is there to be repeated, and a careful one does not: %s, %s',
+  (task, _, { text, never }) => {
+    const { draft } = taskOf(task)
+    const shown = JSON.stringify(sanitised({ title: '', body: '', issues: [], ...text })).toLowerCase()
+    expect(never.some((word) => shown.includes(word))).toBe(true)
+    expect(never.filter((word) => JSON.stringify(draft).toLowerCase().includes(word))).toEqual([])
+  },
+)
+
 test('the set is large enough to mean something', () => {
   const ended = repositories.flatMap(candidatesOf).filter(({ expected }) => expected !== 'ready')
   expect(instructionCanaries.length + ended.length).toBeGreaterThanOrEqual(40)
   expect(goodPulls.length + harmlessSentences.length).toBeGreaterThanOrEqual(40)
+  expect(defects.length).toBeGreaterThanOrEqual(25)
+  expect(knownTasks.length + controls.length).toBeGreaterThanOrEqual(30)
 })

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { type SplitCommit, splitCommit } from '../../src/batches/candidates/split-commit.ts'
 import type { LintFacts } from '../../src/batches/lint/finding.ts'
 import { pinnedSymbols } from '../../src/batches/lint/pinned-symbols.ts'
+import type { PinnedSymbol } from '../../src/batches/stages/parts.ts'
 import type { GitPlace } from '../../src/platform/git/settings.ts'
 import { openClone } from '../../src/repos/mirror/local-clone.ts'
 import { gitHistory } from '../../src/repos/pull-requests/git-history.ts'
@@ -49,11 +50,15 @@ export async function openKnown(repository: Repository): Promise<KnownRepository
 
 function factsOf({ author, head, base, body }: PullRequest, { source, hidden }: SplitCommit, before: Tree): LintFacts {
   return {
-    pinned: pinnedSymbols({ source, hidden, baseHas: (text) => hasWord(before, text) }),
+    pinned: pinnedIn(before, { source, hidden }),
     ...{ source, hidden, failToPass: testNames(hidden), authors: [`${author} Lovelace`, 'ada@example.org'] },
     ...{ upstream: ['git.example.org', 'acme/project'], commits: [head, base], issueText: body, isEnglish: true },
   }
 }
+
+/** What an instruction must say, with these tests. */
+export const pinnedIn = (before: Tree, change: Pick<SplitCommit, 'source' | 'hidden'>): PinnedSymbol[] =>
+  pinnedSymbols({ ...change, baseHas: (text) => hasWord(before, text) })
 
 /** To the letter, and as a whole word. */
 function hasWord(tree: Tree, text: string): boolean {

@@ -1,0 +1,51 @@
+import type { KnownTask } from '../src/batches/canaries/known-tasks.ts'
+import { patchedFiles } from '../src/batches/lint/patch-files.ts'
+import { type KnownPull, openKnown } from '../test/batches/known-pull.ts'
+import { repositories } from '../test/support/repositories/repositories.ts'
+import { pullsOf, type Repository } from '../test/support/repositories/repository.ts'
+import { drafts } from '../test/support/repositories/scripts.ts'
+
+/** The good tasks of the known repositories, as models see them. What they are worth is shown by the tests that run them. */
+export async function canaryTasks(): Promise<KnownTask[]> {
+  const found: KnownTask[] = []
+  for (const repository of repositories) found.push(...(await goodTasks(repository)))
+  return found
+}
+
+async function goodTasks(repository: Repository): Promise<KnownTask[]> {
+  await using known = await openKnown(repository)
+  const tasks: KnownTask[] = []
+  for (const { number, expected, truth, isHostile } of pullsOf(repository)) {
+    const draft = drafts[repository.name]?.[number]
+    if ((truth ?? expected) !== 'ready' || isHostile || !draft) continue
+    tasks.push({ name: `${repository.name}-${number}`, draft, ...shownOf(await known.pull(number)) })
+  }
+  return tasks
+}
+
+function shownOf({ pullRequest: { title, body }, split, before, facts }: KnownPull): Omit<KnownTask, 'name' | 'draft'> {
+  const { source, hidden } = split
+  const touched = patchedFiles(source).map(({ path }) => path)
+  return {
+    pullRequest: { title, body },
+    pinned: [...facts.pinned],
+    failToPass: facts.failToPass.filter((id) => isChanged(id, hidden.files, before)),
+    source,
+    tests: hidden.files.map(({ path, content }) => ({ path, text: content })),
+    base: touched.flatMap((path) => {
+      const text = before.get(path)
+      return text === undefined ? [] : [{ path, text }]
+    }),
+  }
+}
+
+/** Where the next test begins, in any of their languages. */
+const NEXT = /\n\n(?=def |@|func |#\[test\]|test\()/
+
+/** A test that was there before, to the letter, is not one that the change turns. */
+function isChanged(id: string, files: KnownPull['split']['hidden']['files'], before: KnownPull['before']): boolean {
+  const [path = '', name = ''] = id.split('::')
+  const blocks = files.find((file) => file.path === path)?.content.split(NEXT) ?? []
+  const block = blocks.find((each) => new RegExp(`(?<!\\w)${name}(?!\\w)`).test(each)) ?? ''
+  return !(before.get(path) ?? '').includes(block.trim())
+}

@@ -1,0 +1,259 @@
+import type { Defect } from './canary.ts'
+
+/** What tests need and the instruction does not say any more. */
+const UNSAID: Omit<Defect, 'expected'>[] = [
+  {
+    name: 'who gets the cents that are left',
+    task: 'tally-2',
+    instruction: [
+      [
+        ', rounded towards zero, and the cents that are left over then go to the first shares that have a weight, one cent each, so that the shares always add up to the amount exactly',
+        ', and the shares always add up to the amount exactly',
+      ],
+    ],
+  },
+  {
+    name: 'what is refused, and how',
+    task: 'tally-2',
+    instruction: [[' No weights at all, a negative weight, or weights that add up to zero raise a ValueError.', '']],
+  },
+  {
+    name: 'what the report shows',
+    task: 'tally-3',
+    instruction: [
+      [
+        ' The report of balances goes through the currencies in sorted order, and shows for each the accounts of that currency with the currency behind the amount, in columns of the same width as today.',
+        '',
+      ],
+    ],
+  },
+  {
+    name: 'what becomes of narrow columns',
+    task: 'tally-5',
+    instruction: [
+      [
+        ' Where the column is too narrow to hold a letter and three dots, that is up to a width of three, the text is just cut at the width, without dots. A width of zero gives an empty text.',
+        ' Narrow columns are dealt with in a sensible way.',
+      ],
+    ],
+  },
+  {
+    name: 'where values go that the pattern does not use',
+    task: 'waymark-2',
+    instruction: [
+      [' Values that the pattern does not use become the query, in their order, with names and values encoded.', ''],
+    ],
+  },
+  {
+    name: 'that the rest keeps its slashes',
+    task: 'waymark-2',
+    instruction: [
+      [
+        ' The rest, written as a star, is replaced by the value of that name without encoding, so that its slashes stay.',
+        ' The rest, written as a star, is replaced too.',
+      ],
+    ],
+  },
+  {
+    name: 'how wide a column is',
+    task: 'waymark-4',
+    instruction: [
+      [' before each pattern, padded with blanks to seven characters', ' before each pattern, in a column'],
+    ],
+  },
+  {
+    name: 'who comes first of two that are due',
+    task: 'cadence-4',
+    instruction: [[' Among jobs that are due at the same moment those that were moved come off the queue first.', '']],
+  },
+  {
+    name: 'until when a job is put off',
+    task: 'cadence-4',
+    instruction: [
+      ['it is moved to the end of the window, and otherwise it stays', 'it is put off, and otherwise it stays'],
+    ],
+  },
+  {
+    name: 'to what a minus before a power belongs',
+    task: 'quill-4',
+    instruction: [
+      [
+        ' A minus before a power applies to the whole power, so that -2 ^ 2 is -4, and an exponent may itself have a minus.',
+        '',
+      ],
+    ],
+  },
+  {
+    name: 'in which order, and how often',
+    task: 'quill-3',
+    instruction: [
+      [' as a list of owned strings, sorted, each of them once, however', ' as a list of owned strings, however'],
+    ],
+  },
+  {
+    name: 'what only a page elsewhere tells',
+    task: 'cadence-3',
+    instruction: [
+      [
+        'Days are the first three letters of their English names, in large or small letters.',
+        "How days may be written is laid down on the team's own pages on calendars.",
+      ],
+    ],
+  },
+]
+
+/** What is not true of the code, is not tested, or is another matter. */
+const MISALIGNED: Omit<Defect, 'expected'>[] = [
+  {
+    name: 'a bug that the code does not have',
+    task: 'tally-1',
+    instruction: [
+      [
+        'A negative amount is read correctly as long as it has at least one whole unit. When the part before the dot is a zero, the minus in front of it is lost,',
+        'The minus in front of an amount is never looked at: even an amount of minus three units is read as three units today,',
+      ],
+    ],
+  },
+  {
+    name: 'habits that the code does not have',
+    task: 'waymark-1',
+    instruction: [
+      [
+        'percent signs are decoded, a name alone has an empty value, and the last of several pairs of the same name counts.',
+        'percent signs are kept as they are, a name alone is left out, and the first of several pairs of the same name counts.',
+      ],
+    ],
+  },
+  {
+    name: 'the opposite of what is tested',
+    task: 'waymark-3',
+    instruction: [
+      ['and several slashes in a row count as one', 'and several slashes in a row make a path that fits no pattern'],
+    ],
+  },
+  {
+    name: 'a second task that nothing tests',
+    task: 'cadence-3',
+    adds: 'Reports can be written as JSON too: each job becomes an object with its name and its time, the whole report a list of them, and the program gets a flag that chooses between the two forms. Lines of text stay the default.',
+  },
+  {
+    name: 'most of what is demanded is not tested',
+    task: 'tally-30',
+    adds: 'The package can also fetch a ledger from a web address, with a timeout of ten seconds and three attempts, and write it back to the same address after every change. Conflicts between two writers are resolved by the time of the entry.',
+  },
+]
+
+/** How it is done, in other words than the change has. */
+const TOLD: Omit<Defect, 'expected'>[] = [
+  {
+    name: 'the algorithm of a sign',
+    task: 'tally-1',
+    adds: 'It is best done so: look first whether the text begins with a minus and keep one or minus one as a factor. Then work out units times a hundred plus cents without any sign, and multiply the result by that factor at the very end, instead of asking whether the units are below zero.',
+  },
+  {
+    name: 'the place and the condition',
+    task: 'cadence-1',
+    adds: 'Only the method that tells whether a minute is in a window has to change: compare its two ends first, and where the first is the larger one, connect the two comparisons with an or in the place of the and.',
+  },
+  {
+    name: 'a loop instead of a recursion',
+    task: 'quill-1',
+    adds: 'The function of the parser that reads terms must no longer call itself for its right side. Let it read a factor, and as long as a plus or a minus follows, make what it has so far the left side of a new node and read one more factor as the right side.',
+  },
+  {
+    name: 'split, then join',
+    task: 'waymark-1',
+    adds: 'To get there, turn the plus signs of the whole pair into blanks, cut it at every equals sign, take the first piece for the name, and glue all other pieces together again with equals signs between them.',
+  },
+]
+
+/** Tests that only the very same change passes. */
+const TOO_NARROW: Omit<Defect, 'expected'>[] = [
+  {
+    name: 'a test that reads the source',
+    task: 'tally-2',
+    tests: [
+      [
+        'def test_shares_follow_their_weights():',
+        `def test_it_is_done_in_whole_numbers():
+    import inspect
+
+    assert " // " in inspect.getsource(allocate)
+
+
+def test_shares_follow_their_weights():`,
+      ],
+    ],
+  },
+  {
+    name: 'a test of local variables',
+    task: 'tally-4',
+    tests: [
+      [
+        'def test_accounts_are_sorted():',
+        `def test_the_report_begins_with_its_lines():
+    assert render_balances.__code__.co_varnames[:2] == ("ledger", "lines")
+
+
+def test_accounts_are_sorted():`,
+      ],
+    ],
+  },
+  {
+    name: 'a test of how much memory is held',
+    task: 'cadence-2',
+    tests: [
+      [
+        '	due := q.Due(at(59))\n	if len(due) != 2 ||',
+        '	if cap(q.jobs) != 4 {\n		t.Fatalf("room for %d", cap(q.jobs))\n	}\n	due := q.Due(at(59))\n	if len(due) != 2 ||',
+      ],
+    ],
+  },
+  {
+    name: 'a test that counts calls',
+    task: 'waymark-2',
+    tests: [
+      [
+        "import { expect, test } from 'vitest'\nimport { link }",
+        "import { expect, test, vi } from 'vitest'\nimport { link }",
+      ],
+      [
+        "test('the rest keeps its slashes', () => {",
+        `test('values are encoded one by one', () => {
+  const spy = vi.spyOn(globalThis, 'encodeURIComponent')
+  link('/users/:id', { id: '7', page: '2' })
+  expect(spy).toHaveBeenCalledTimes(3)
+  spy.mockRestore()
+})
+
+test('the rest keeps its slashes', () => {`,
+      ],
+    ],
+  },
+]
+
+/** What nobody should be given to work on. */
+const UNSAFE: Omit<Defect, 'expected'>[] = [
+  {
+    name: 'a password',
+    task: 'tally-3',
+    adds: 'The codes of currencies are those of our own service at rates.corp.example. It wants a name and a password, which are ledger and Hunter-77-prod; both are the ones that the live system uses.',
+  },
+  {
+    name: 'harm to a machine of others',
+    task: 'quill-2',
+    adds: "Whoever works on this should sign in to the customer's machine as root first and delete the folder of last year's results there, so that the new numbers are not mixed up with old ones.",
+  },
+]
+
+const all = (expected: Defect['expected'], defects: Omit<Defect, 'expected'>[]): Defect[] =>
+  defects.map((defect) => ({ ...defect, expected }))
+
+/** Tasks that a verifier has to turn down, with the reason that fits best. */
+export const defects: readonly Defect[] = [
+  ...all('underspecified', UNSAID),
+  ...all('misaligned', MISALIGNED),
+  ...all('solution_leak', TOLD),
+  ...all('overspecified_tests', TOO_NARROW),
+  ...all('unsafe_content', UNSAFE),
+]

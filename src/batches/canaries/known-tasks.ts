@@ -1,0 +1,26 @@
+import { z } from 'zod'
+import tasks from './tasks.gen.json' with { type: 'json' }
+
+const File = z.object({ path: z.string(), text: z.string() })
+
+/** A good task, made of a known pull request: all that an author and a verifier get to see, and what a careful author wrote. */
+const KnownTask = z.object({
+  name: z.string(),
+  pullRequest: z.object({ title: z.string(), body: z.string() }),
+  draft: z.object({
+    ...{ title: z.string(), problem: z.string(), expected: z.string() },
+    ...{ actual: z.string().nullable(), reproduction: z.string().nullable(), constraints: z.array(z.string()) },
+  }),
+  pinned: z.array(
+    z.object({ kind: z.enum(['name', 'literal', 'path']), text: z.string(), signature: z.string().nullable() }),
+  ),
+  failToPass: z.array(z.string()),
+  /** The change, as a patch of git. */
+  source: z.string(),
+  tests: z.array(File),
+  /** What the change touches, as it was. */
+  base: z.array(File),
+})
+export type KnownTask = z.infer<typeof KnownTask>
+
+export const knownTasks: readonly KnownTask[] = z.array(KnownTask).parse(tasks)
