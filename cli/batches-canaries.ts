@@ -25,7 +25,7 @@ export function addCanariesCommand(batches: Command, shell: Shell): void {
       .option('--budget <usd>', 'what all of it may cost; at this much nothing more is asked')
       .option(...DATA)
       .action((flags: CanaryFlags, command: Command) => canaries(shell, flags, command)),
-    'assay batches canaries --author anthropic/claude-sonnet-5 --verifier openai/gpt-6-astra',
+    'assay batches canaries --author anthropic/claude-sonnet-5 --verifier openai/gpt-6-sol',
   )
 }
 

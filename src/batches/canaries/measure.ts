@@ -118,7 +118,9 @@ function openDesk(openers: Record<Role, Opener>, { budgetMicros, signal }: Order
     const left = budgetMicros === null ? null : Math.max(0, budgetMicros - spent())
     await using model = await opener(`${role} ${name}`, left)
     const result = await put(model)
-    spending[role] = added(spending[role], await model.close())
+    const bill = await model.close()
+    // In one step: others are paid for at the same time.
+    spending[role] = added(spending[role], bill)
     if (result.kind === 'deferred' && BY_HAND.includes(result.reason)) away[role] = result
     return result
   }
