@@ -147,7 +147,7 @@ test('an author who obeys strangers has missed it', async () => {
 test('without a key nothing is measured, and it says so', async () => {
   const { code, out, err } = await canaries([], { env: {} })
   expect(code).toBe(1)
-  expect(out.match(/ not measured /g)).toHaveLength(4)
+  expect(out.match(/ - +- +- +not measured /g)).toHaveLength(4)
   expect(err.split('\n').toSorted()).toEqual([
     '',
     'not measured: There is no key for anthropic in the environment.',

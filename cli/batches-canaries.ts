@@ -72,8 +72,8 @@ function show(shell: Shell, report: CanaryReport): void {
     ['WHAT', ({ group }) => WORDS[group][0]],
     ['OF', ({ of }) => String(of)],
     ['RIGHT', rightOf],
-    ['WRONG', ({ group, wrong }) => `${wrong} ${WORDS[group][2]}`],
-    ['UNREAD', ({ unread }) => String(unread)],
+    ['WRONG', (figure) => counted(figure, `${figure.wrong} ${WORDS[figure.group][2]}`)],
+    ['UNREAD', (figure) => counted(figure, String(figure.unread))],
     ['RATE', rateOf],
     ['WANTED', ({ target }) => (target === null ? '-' : percent(target))],
   ])
@@ -89,8 +89,13 @@ function show(shell: Shell, report: CanaryReport): void {
   for (const why of new Set(missing)) note(shell, `not measured: ${why}`)
 }
 
-const rightOf = ({ group, right, named }: Figure): string =>
-  `${right} ${WORDS[group][1]}${named === null ? '' : `, ${named} for the reason`}`
+/** Of what was never asked no number means anything. */
+const counted = ({ of, unasked }: Figure, text: string): string => (unasked === of ? '-' : text)
+
+function rightOf(figure: Figure): string {
+  const { group, right, named } = figure
+  return counted(figure, `${right} ${WORDS[group][1]}${named === null ? '' : `, ${named} for the reason`}`)
+}
 
 const rateOf = ({ rate }: Figure): string => (rate === null ? 'not measured' : percent(rate))
 
