@@ -9,7 +9,7 @@ const ON_ANY_DATABASE = [
   'src/batches/{authoring,candidates,emit,environments,execution,grader,lint,proof,runners,verifying}/**',
   'src/platform/{git,postgres,blobs,outbound}/**',
   'test/{batches,demo,docs,harbor,provider,safety,serve,samples,support}/**',
-  'test/chaos/{kills,steps}.test.ts',
+  'test/chaos/{batch-steps,kills,spend,steps}.test.ts',
   'test/gateway/canary.test.ts',
 ]
 
@@ -21,7 +21,7 @@ const project = (name: string, groupOrder: number, include: string[], exclude: s
 export default defineConfig({
   test: {
     globalSetup: 'test/support/global-setup.ts',
-    maxWorkers: 2,
+    maxWorkers: 3,
     testTimeout: process.env.ASSAY_TEST_LONG ? 3_600_000 : 120_000,
     hookTimeout: 60_000,
     projects: [
