@@ -7,16 +7,32 @@ type ServerEvent = { event: string; data: unknown }
 const LOOK_EVERY_MS = 500
 const ENDED: readonly string[] = ['completed', 'failed', 'canceled']
 
-/** Its status now, again when it has changed, and that it has ended. Whoever comes back begins with the status. */
+type Run = Awaited<ReturnType<typeof readRun>>
+
+const looking = new Map<string, Promise<Run>>()
+
+/** Whoever looks while another does sees what that one sees. */
+function look(db: Db, id: string): Promise<Run> {
+  const known = looking.get(id)
+  if (known) return known
+  const fresh = readRun(db, id).finally(() => looking.delete(id))
+  looking.set(id, fresh)
+  return fresh
+}
+
+/**
+ * Its status now, again when it has changed, and that it has ended. Whoever comes back begins with the status. A
+ * database that is away comes back.
+ */
 export async function* batchEvents(db: Db, id: string, signal: AbortSignal): AsyncGenerator<ServerEvent> {
   let seen = ''
   while (!signal.aborted) {
-    const run = await readRun(db, id)
-    if (!run) return
-    const text = JSON.stringify(run)
+    const run = await look(db, id).catch(() => 'away' as const)
+    if (run === undefined) return
+    const text = run === 'away' ? seen : JSON.stringify(run)
     if (text !== seen) yield { event: 'status', data: run }
     seen = text
-    if (ENDED.includes(run.state)) {
+    if (run !== 'away' && ENDED.includes(run.state)) {
       yield { event: 'end', data: { state: run.state } }
       return
     }

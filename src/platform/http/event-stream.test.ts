@@ -57,3 +57,14 @@ test('silence is filled, and a reader may leave while the source is silent', asy
   await reader.cancel()
   expect(await reader.read()).toEqual({ done: true, value: undefined })
 })
+
+test('a source that breaks ends the stream, and no silence is filled after it', async () => {
+  async function* broken(): AsyncGenerator<ServerEvent> {
+    yield { event: 'first', data: 1 }
+    throw new Error('The database is away.')
+  }
+  const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
+  const before = timers()
+  await expect(all(eventStream(broken()))).rejects.toThrow('The database is away.')
+  expect(timers()).toBe(before)
+})

@@ -15,10 +15,15 @@ export function eventStream(
       beat = setInterval(() => controller.enqueue(encoder.encode(': still here\n\n')), heartbeatMs)
     },
     async pull(controller) {
-      const { done, value } = await source.next()
-      if (!done) return controller.enqueue(encoder.encode(textOf(value)))
-      clearInterval(beat)
-      controller.close()
+      try {
+        const { done, value } = await source.next()
+        if (!done) return controller.enqueue(encoder.encode(textOf(value)))
+        clearInterval(beat)
+        controller.close()
+      } catch (error) {
+        clearInterval(beat)
+        controller.error(error)
+      }
     },
     cancel() {
       clearInterval(beat)
