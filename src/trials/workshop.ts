@@ -3,6 +3,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Task } from '../harbor/task.ts'
 import { newId } from '../platform/ids.ts'
+import { killOnAbort } from '../sandboxes/kill-on-abort.ts'
 import { type Group, type Mount, type Provider, type Sandbox, SandboxUnavailable } from '../sandboxes/sandbox.ts'
 import type { Bench, TrialRequest } from './bench.ts'
 import { openNetwork, withModel } from './network.ts'
@@ -91,14 +92,6 @@ const ID_LENGTH_MAX = 90
 
 /** Unique by its first part; the rest is for people. */
 const idFor = (name: string): string => `${newId()}-${name}`.slice(0, ID_LENGTH_MAX)
-
-function killOnAbort(sandbox: Sandbox, signal: AbortSignal): void {
-  const stop = () => void sandbox.kill()
-  if (signal.aborted) stop()
-  signal.addEventListener('abort', stop, { once: true })
-  const forget = () => signal.removeEventListener('abort', stop)
-  sandbox.exited.then(forget, forget)
-}
 
 const LAST_LINES = 20
 

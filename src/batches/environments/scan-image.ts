@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { newId } from '../../platform/ids.ts'
+import { killOnAbort } from '../../sandboxes/kill-on-abort.ts'
 import type { Image, Provider, SandboxSpec } from '../../sandboxes/sandbox.ts'
 import { done, type HiddenTests, REPOSITORY_FOLDER, reject, type StageResult } from '../stages/parts.ts'
 import { answerMarks } from './answer-marks.ts'
@@ -63,14 +64,12 @@ async function run(provider: Provider, image: Image, input: string, signal: Abor
   const outputFile = join(folder, 'output')
   try {
     const sandbox = await provider.start({ ...PLAIN, id: `${newId()}-scan`, image, input, outputFile })
-    const stop = () => void sandbox.kill()
-    signal.addEventListener('abort', stop, { once: true })
+    killOnAbort(sandbox, signal)
     try {
       await sandbox.exited
       signal.throwIfAborted()
       return await readFile(outputFile, 'utf8')
     } finally {
-      signal.removeEventListener('abort', stop)
       await sandbox.remove()
     }
   } finally {

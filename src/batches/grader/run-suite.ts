@@ -2,6 +2,7 @@ import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { newId } from '../../platform/ids.ts'
+import { killOnAbort } from '../../sandboxes/kill-on-abort.ts'
 import {
   type Exit,
   type Image,
@@ -101,16 +102,10 @@ function tarOfFiles(files: readonly PlainFile[]): Readable {
 }
 
 async function exitOf(sandbox: Sandbox, signal: AbortSignal): Promise<Exit> {
-  const stop = () => void sandbox.kill()
-  signal.addEventListener('abort', stop, { once: true })
-  if (signal.aborted) stop()
-  try {
-    const exit = await sandbox.exited
-    signal.throwIfAborted()
-    return exit
-  } finally {
-    signal.removeEventListener('abort', stop)
-  }
+  killOnAbort(sandbox, signal)
+  const exit = await sandbox.exited
+  signal.throwIfAborted()
+  return exit
 }
 
 /** The judge itself was ended: by a limit of the sandbox, or because the image lacks what it needs. */
