@@ -1,8 +1,11 @@
 import { type Encoding, type Kept, kept, type Packed } from './packed.ts'
 
 const BYTES_MAX = 128 * 1024 * 1024
-/** Whatever other words there are for the same are asked of the router. */
+/** Whatever other words there are for the same are asked of the router, and so are very many words. */
 const TARGETS_MAX = 8
+const TARGET_LENGTH_MAX = 512
+/** What an entry takes besides its answer, its targets among it: anyone may ask for nothing in ever new words. */
+const ENTRY_BYTES = 8192
 
 type Entry = { name: string | undefined; kept: Promise<Kept>; made?: Kept; bytes: number; targets: string[] }
 
@@ -39,8 +42,8 @@ function keptEntries() {
     made(key: string, entry: Entry, made: Kept): void {
       if (entries.get(key) !== entry) return
       entry.made = made
-      entry.bytes = made.bytes
-      bytes += made.bytes
+      entry.bytes = made.bytes + 2 * key.length + ENTRY_BYTES
+      bytes += entry.bytes
       for (const oldest of entries.keys()) {
         if (bytes <= BYTES_MAX) return
         remove(oldest)
@@ -90,6 +93,7 @@ export function resultsCache() {
     remember(target: string, asked: Asked): void {
       const entry = entries.get(asked.key)
       if (!entry || entry.targets.length >= TARGETS_MAX || targets.has(target)) return
+      if (target.length > TARGET_LENGTH_MAX) return
       entry.targets.push(target)
       targets.set(target, asked)
     },

@@ -37,8 +37,8 @@ export function kept(text: string): Kept {
     return answer
   }
   return {
-    // What is packed is never larger.
-    bytes: 2 * body.byteLength,
+    // Plain, and packed in two ways, neither of which is larger.
+    bytes: 3 * body.byteLength,
     as(wanted) {
       const encoding = bestOf(wanted)
       const known = packing.get(encoding)
