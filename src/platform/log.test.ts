@@ -50,6 +50,21 @@ describe('on standard error', () => {
     expect(exitCode).toBe(code)
   })
 
+  test('what nobody reads takes no memory without end, and whoever reads again is told', async () => {
+    const child = program(`
+      for (let n = 0; n < 250_000; n++) log.info({ n }, 'a line that nobody reads')
+      console.log(process.memoryUsage().rss)
+      setInterval(() => log.info('on we go'), 50)`)
+    const [rss] = await once(child.stdout, 'data')
+    expect(Number(rss)).toBeLessThan(250 * 1024 * 1024)
+    let said = ''
+    for await (const bytes of child.stderr) {
+      said = `${said}${bytes}`.slice(-100_000)
+      if (said.includes('"msg":"nobody read the log"')) break
+    }
+    child.kill('SIGKILL')
+  })
+
   test('a line is there while the program goes on', async () => {
     const child = program('setInterval(() => {}, 1000)')
     let said = ''

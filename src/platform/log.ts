@@ -23,6 +23,8 @@ export const createLog = (level: LogLevel, write: (line: string) => void = toSta
 
 const GATHERED_CHARACTERS = 16_384
 const GATHERED_MS = 100
+/** Whoever does not read loses lines; the service goes on. */
+const UNREAD_BYTES_MAX = 16 * 1024 * 1024
 
 let standardError: ((line: string) => void) | undefined
 
@@ -35,9 +37,15 @@ function toStandardError(): (line: string) => void {
 /** Lines are written many at a time, soon, and at the end of the process: a write for each costs more than its line. */
 function gathered(): (line: string) => void {
   let lines = ''
-  const destination = pino.destination({ fd: 2, sync: false })
+  let dropped = 0
+  const destination = pino.destination({ fd: 2, sync: false, maxLength: UNREAD_BYTES_MAX })
+  destination.on('drop', (text: string) => {
+    dropped += text.length
+  })
   const flush = () => {
-    if (lines !== '') destination.write(lines)
+    const note = dropped === 0 ? '' : `{"level":"warn"${timeOf()},"bytes":${dropped},"msg":"nobody read the log"}\n`
+    dropped = 0
+    if (note + lines !== '') destination.write(note + lines)
     lines = ''
   }
   setInterval(flush, GATHERED_MS).unref()
