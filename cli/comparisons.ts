@@ -3,7 +3,8 @@ import type { Command } from 'commander'
 import type { Catalog } from '../src/catalog/schema.ts'
 import type { Comparison } from '../src/comparisons/shapes/schema.ts'
 import { call } from '../src/platform/http/client.ts'
-import { type ComparisonWish, type Grounds, type GroundsFlags, groundsOf } from './comparison-grounds.ts'
+import { type ComparisonWish, type GroundsFlags, groundsOf } from './comparison-grounds.ts'
+import { printTrials, type Standing, type TrialFlags, tellErrors } from './comparison-trials.ts'
 import { Failed, WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
 import { openService, requireId, type Service } from './service.ts'
@@ -11,7 +12,7 @@ import { note, print, printJson, type Shell } from './shell.ts'
 import { moment, printTable } from './table.ts'
 import { leaving, printSettings, watchComparison } from './watch-comparison.ts'
 
-type ResumeFlags = GroundsFlags & { budget?: string }
+type VerbFlags = GroundsFlags & TrialFlags & { budget?: string }
 
 type CompareFlags = GroundsFlags & {
   model: string[]
@@ -86,24 +87,27 @@ function addComparisons(assay: Command, shell: Shell): void {
       .option(...REPO)
     for (const option of options) named.option(...option)
     withExample(
-      named.action((names: string[], flags: ResumeFlags, command: Command) => run(shell, command, names, flags)),
+      named.action((names: string[], flags: VerbFlags, command: Command) => run(shell, command, names, flags)),
       `assay comparisons ${verb} assay/quick 0198c0de-0000-7000-8000-000000000000`,
     )
   }
 }
 
+const STATE = ['--state <state>', 'only those that are passed, failed, errored, …'] as const
+const SETTING = ['--setting <id>', 'only those of this setting, as `show` names it'] as const
 const BUDGET = ['--budget <usd>', 'a new one: at this much nothing new starts'] as const
 
 type Verb = {
   verb: string
   about: string
-  run: (shell: Shell, command: Command, names: string[], flags: ResumeFlags) => Promise<void>
+  run: (shell: Shell, command: Command, names: string[], flags: VerbFlags) => Promise<void>
   options?: (readonly [string, string])[]
 }
 
 const VERBS: Verb[] = [
   { verb: 'watch', about: 'Watch a comparison; Ctrl-C leaves it running', run: watch },
   { verb: 'show', about: 'Show how a comparison stands', run: show },
+  { verb: 'trials', about: 'List its trials, and why those errored that did', run: trials, options: [STATE, SETTING] },
   { verb: 'resume', about: 'Go on with a comparison that stopped', run: resume, options: [BUDGET] },
   { verb: 'cancel', about: 'Cancel what has not ended', run: cancel },
 ]
@@ -120,6 +124,7 @@ async function compare(shell: Shell, command: Command, name: string | undefined,
   const left = leaving()
   const comparison = await grounds.create(service, wishOf(catalog, flags))
   if (flags.detach) return service.json ? printJson(shell, comparison) : print(shell, comparison.id)
+  note(shell, `Comparison ${comparison.id}. Ctrl-C leaves it running.`)
   await follow(shell, service, { grounds, id: comparison.id }, left)
 }
 
@@ -168,20 +173,24 @@ function numberOf(text: string, flag: string): number {
   return value
 }
 
-type Named = { grounds: Grounds; id: string }
-
 /** To its end. What was started goes on without us, so Ctrl-C is no failure. */
-async function follow(shell: Shell, service: Service, { grounds, id }: Named, left: AbortSignal): Promise<void> {
+async function follow(shell: Shell, service: Service, { grounds, id }: Standing, left: AbortSignal): Promise<void> {
   const { endpoints, params, words } = grounds
   const last = await watchComparison(shell, service, { endpoints, params: { ...params, comparisonId: id } }, left)
   const again = `assay comparisons watch ${words} ${id}`
   if (last === undefined) return note(shell, `It goes on without you. To watch again: ${again}`)
   if (service.json) printJson(shell, last)
   else printSettings(shell, last)
-  if (last.state === 'completed') return
-  note(shell, `The comparison is ${last.state}${reasonOf(last)} To go on: assay comparisons resume ${words} ${id}`)
+  await tellErrors(shell, service, { grounds, id }, last)
+  if (last.state === 'completed' && isWorthSomething(last)) return
+  if (last.state !== 'completed')
+    note(shell, `The comparison is ${last.state}${reasonOf(last)} To go on: assay comparisons resume ${words} ${id}`)
   throw new Failed()
 }
+
+/** Not where every trial errored. */
+const isWorthSomething = ({ trials: { passed, failed, errored } }: Comparison): boolean =>
+  passed + failed > 0 || errored === 0
 
 const reasonOf = ({ submissionError, pause }: Comparison): string => {
   const message = submissionError?.message ?? pause?.message
@@ -205,10 +214,17 @@ async function watch(shell: Shell, command: Command, names: string[], flags: Gro
 
 async function show(shell: Shell, command: Command, names: string[], flags: GroundsFlags): Promise<void> {
   const { service, grounds, params } = await place(shell, command, names, flags)
-  present(shell, service, (await call(service, grounds.endpoints.read, { params })).body)
+  const { body } = await call(service, grounds.endpoints.read, { params })
+  present(shell, service, body)
+  await tellErrors(shell, service, { grounds, id: body.id }, body)
 }
 
-async function resume(shell: Shell, command: Command, names: string[], flags: ResumeFlags): Promise<void> {
+async function trials(shell: Shell, command: Command, names: string[], flags: VerbFlags): Promise<void> {
+  const { service, grounds, params } = await place(shell, command, names, flags)
+  await printTrials(shell, service, { grounds, id: params.comparisonId }, flags)
+}
+
+async function resume(shell: Shell, command: Command, names: string[], flags: VerbFlags): Promise<void> {
   const body = flags.budget === undefined ? {} : { budgetUsd: numberOf(flags.budget, '--budget') }
   const { service, grounds, params } = await place(shell, command, names, flags)
   present(shell, service, (await call(service, grounds.endpoints.resume, { params, body })).body)
