@@ -11,6 +11,7 @@ import { newKey } from '../src/workspaces/key.ts'
 import { postgresFolder } from '../test/support/parts.ts'
 import { type Program, startProgram } from '../test/support/program.ts'
 import { startSystemPostgres } from '../test/support/system-postgres.ts'
+import { cpuSeconds, postmasterOf } from './cpu.ts'
 import {
   atLeast,
   atMost,
@@ -186,7 +187,7 @@ async function throughput(lab: Lab): Promise<{ rate: number; rows: Row[] }> {
   const { id } = await lab.create(4, 5, 1)
   await untilState(lab, id, 'running')
   const waiting = await size(lab)
-  const database = await postmasterOf(lab)
+  const database = await postmasterOf(lab.pool)
   const workers = await Promise.all([lab.start('work'), lab.start('work')])
   const pids = workers.map((worker) => worker.process.pid ?? 0)
   const [first, started] = [(await lab.read(id)).trials.queued, performance.now()]
@@ -209,22 +210,6 @@ async function throughput(lab: Lab): Promise<{ rate: number; rows: Row[] }> {
 }
 
 const sum = (numbers: number[]): number => numbers.reduce((all, each) => all + each, 0)
-
-async function postmasterOf({ pool }: Lab): Promise<number> {
-  const { rows } = await pool.query('select pg_backend_pid() as pid')
-  return Number(/^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${rows[0].pid}/status`, 'utf8'))?.[1])
-}
-
-const TICKS = 100
-
-/** Of a process and its children, living and dead: what remains comparable when others use the machine too. */
-function cpuSeconds(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    .replace(/^.*\) /, '')
-    .split(' ')
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(/\s+/).filter(Boolean)
-  return sum(fields.slice(11, 15).map(Number)) / TICKS + sum(children.map((child) => cpuSeconds(Number(child))))
-}
 
 async function size({ pool }: Lab): Promise<number> {
   const { rows } = await pool.query('select pg_database_size(current_database())::bigint as bytes')

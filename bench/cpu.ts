@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import type pg from 'pg'
 
 /** Processor time of the whole machine while something runs: what daemons and containers use is in it. */
 export async function cpuMs(work: () => Promise<void>): Promise<number> {
@@ -21,4 +22,23 @@ function read(path: string): string | undefined {
   } catch {
     return undefined
   }
+}
+
+const TICKS = 100
+
+/** Of a process and its children, living and dead, in seconds: what remains comparable when others use the machine too. */
+export function cpuSeconds(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    .replace(/^.*\) /, '')
+    .split(' ')
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(/\s+/).filter(Boolean)
+  return sum(fields.slice(11, 15).map(Number)) / TICKS + sum(children.map((child) => cpuSeconds(Number(child))))
+}
+
+const sum = (numbers: number[]): number => numbers.reduce((all, each) => all + each, 0)
+
+/** The first process of a database on this machine. */
+export async function postmasterOf(pool: pg.Pool): Promise<number> {
+  const { rows } = await pool.query('select pg_backend_pid() as pid')
+  return Number(/^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${rows[0].pid}/status`, 'utf8'))?.[1])
 }

@@ -3,6 +3,7 @@ import { cpus, totalmem } from 'node:os'
 import { admissionBench } from './admission.ts'
 import { benchmarksBench } from './benchmarks.ts'
 import { comparisonsBench } from './comparisons.ts'
+import { executionsBench } from './executions.ts'
 import { gatewayBench } from './gateway.ts'
 import { harnessesBench } from './harnesses.ts'
 import { jobsBench } from './jobs.ts'
@@ -25,6 +26,7 @@ const BENCHES: Bench[] = [
   benchmarksBench,
   comparisonsBench,
   scanBench,
+  executionsBench,
   gatewayBench,
   resultsBench,
 ]

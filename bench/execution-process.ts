@@ -1,0 +1,62 @@
+import { readFileSync } from 'node:fs'
+import { setTimeout as wait } from 'node:timers/promises'
+import { createApp, jobKinds, trialKinds } from '../src/app.ts'
+import { type ExecutionOrder, execute } from '../src/batches/execution/execute.ts'
+import { done } from '../src/batches/stages/parts.ts'
+import { doneAt, type Script, scriptedStages } from '../src/batches/stages/testing/scripted-stages.ts'
+import { offerSandboxes } from '../src/catalog/offers.ts'
+import { readConfig } from '../src/config.ts'
+import { listen } from '../src/platform/http/listen.ts'
+import { startWorker } from '../src/platform/jobs/worker.ts'
+import { createLog } from '../src/platform/log.ts'
+import { createLocalProvider } from '../src/sandboxes/local.ts'
+import { openStore } from '../src/store.ts'
+import { openTools } from '../src/tools.ts'
+import { bootstrap } from '../src/workspaces/workspaces.ts'
+
+// One role of the service. Of the stages only the executions do something: they wait for so many milliseconds, or run
+// the tests of the order in a file. Queue, leases and rows are the real ones.
+
+type Execute = NonNullable<Script['executed']>
+
+const waiting =
+  (ms: number): Execute =>
+  async (making, _, signal) => {
+    await wait(ms, undefined, { signal })
+    return done(doneAt('executed', making))
+  }
+
+const running =
+  (order: Omit<ExecutionOrder, 'folder'>): Execute =>
+  async (making, tools, signal) => {
+    const result = await execute(tools.provider(), { ...order, folder: tools.folder }, signal)
+    return result.kind === 'done' ? done(doneAt('executed', making)) : result
+  }
+
+const [role, execution = '0'] = process.argv.slice(2)
+const config = readConfig(process.env)
+const log = createLog('error')
+const store = await openStore(config, log)
+const executed = /^\d+$/.test(execution)
+  ? waiting(Number(execution))
+  : running(JSON.parse(readFileSync(execution, 'utf8')))
+const provider = createLocalProvider({ ...config, runtime: 'bwrap', log })
+const opened = await openTools(config, store.database, log)
+const tools = { ...opened, stages: scriptedStages({ executed }), findProvider: () => provider }
+if (role === 'api') {
+  await bootstrap(store.database.db, config.bootstrapKey)
+  const { url } = await listen(createApp(tools), '127.0.0.1', 0)
+  console.log(`assay ready ${url}`)
+} else {
+  const room = {
+    slots: config.workerSlots,
+    memoryMb: config.workerMemoryMb,
+    startsPerSecond: config.workerStartsPerSecond,
+  }
+  const work = (kinds: ReturnType<typeof jobKinds>) => startWorker({ database: store.database, kinds, log, ...room })
+  work(jobKinds(tools))
+  offerSandboxes({ db: store.database.db, log }, [{ sandbox: 'local', test: provider.selfTest }], (name) => {
+    work(trialKinds(tools, name))
+    console.log('assay ready')
+  })
+}

@@ -1,0 +1,159 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import pg from 'pg'
+import type { ExecutionOrder } from '../src/batches/execution/execute.ts'
+import { planRuns } from '../src/batches/execution/plan-runs.ts'
+import { pythonRootfs } from '../src/batches/grader/testing/images.ts'
+import { openSuiteBench, type SuiteBench } from '../src/batches/grader/testing/suite-bench.ts'
+import { pytest } from '../src/batches/runners/pytest.ts'
+import { createBatch, readBatch, readGenerationOptions } from '../src/batches/schema.ts'
+import { createCredential } from '../src/credentials/schema.ts'
+import { call } from '../src/platform/http/client.ts'
+import { connectRepository } from '../src/repos/schema.ts'
+import { newKey } from '../src/workspaces/key.ts'
+import { historyOf } from '../test/support/generating.ts'
+import { writeHistory } from '../test/support/histories.ts'
+import { type Program, startProgram } from '../test/support/program.ts'
+import { cpuSeconds, postmasterOf } from './cpu.ts'
+import { atLeast, atMost, type Bench, milliseconds, note, type Row, seconds, times } from './measure.ts'
+import { withPostgres } from './postgres.ts'
+
+const PROCESS = new URL('execution-process.ts', import.meta.url).pathname
+const WAIT_MS = 5000
+const WAIT_SLOTS = 4
+const WAITING = 24
+const BUSY_ROUNDS = 2
+const BUSY_EACH = 3
+
+/** What a second worker brings: time where executions wait, and no more work where they compute. */
+export const executionsBench: Bench = {
+  name: 'Executions',
+  about: `Batches of a git repository from the request to their end, on a durable embedded PostgreSQL, by one worker process and by two. First ${WAITING} executions that wait ${WAIT_MS / 1000} s, ${WAIT_SLOTS} slots for each worker; the other stages do nothing. Then executions that run pytest seven times in bubblewrap sandboxes, one slot for each worker and ${BUSY_EACH} executions for each, ${BUSY_ROUNDS} rounds taking turns; processor time is that of workers, their sandboxes and the database.`,
+  async run() {
+    await using suites = await openSuiteBench('bwrap', await pythonRootfs())
+    const order = await busyOrder(suites)
+    return withPostgres(async (url) => {
+      await using lab = await openLab(url, suites.folder)
+      return [...(await waitingRows(lab)), ...(await busyRows(lab, order))]
+    })
+  },
+}
+
+async function waitingRows(lab: Lab): Promise<Row[]> {
+  const order = { execution: String(WAIT_MS), slots: WAIT_SLOTS, count: WAITING }
+  const [one, two] = [await batch(lab, { ...order, workers: 1 }), await batch(lab, { ...order, workers: 2 })]
+  return [
+    atLeast('executions that wait: two workers by one, in time', one.seconds / two.seconds, 1.8, times),
+    note('one worker, two workers', `${seconds(one.seconds)}, ${seconds(two.seconds)}`),
+  ]
+}
+
+const mean = (numbers: number[]): number => numbers.reduce((sum, each) => sum + each, 0) / numbers.length
+
+type Took = { seconds: number; cpuMs: number; count: number }
+
+async function busyRows(lab: Lab, execution: string): Promise<Row[]> {
+  const one: Took[] = []
+  const two: Took[] = []
+  for (let round = 0; round < BUSY_ROUNDS; round++) {
+    one.push(await batch(lab, { execution, slots: 1, count: BUSY_EACH, workers: 1 }))
+    two.push(await batch(lab, { execution, slots: 1, count: 2 * BUSY_EACH, workers: 2 }))
+  }
+  const cpuOfEach = (rounds: Took[]): number => mean(rounds.map(({ cpuMs, count }) => cpuMs / count))
+  const secondsOf = (rounds: Took[]): number => mean(rounds.map((round) => round.seconds))
+  return [
+    atMost('executions that compute: CPU of each, two workers by one', cpuOfEach(two) / cpuOfEach(one), 1.1, times),
+    note('with one worker, with two', `${milliseconds(cpuOfEach(one))}, ${milliseconds(cpuOfEach(two))}`),
+    note('twice as many by two workers, in time', times(secondsOf(two) / secondsOf(one))),
+  ]
+}
+
+const BURN = 'sum(n * n for n in range(2_000_000))'
+const ranks = (order: string): string => `def rank(values):\n    ${BURN}\n    return sorted(values${order})\n`
+const tests = (first: string): string =>
+  `from ranks import rank\n\n\ndef test_one():\n    assert rank([1]) == [1]\n\n\ndef test_two():\n    assert rank([1, 2]) == ${first}\n`
+
+/** A pull request that turns one test, and its base in an image; in a file for the workers. */
+async function busyOrder(suites: SuiteBench): Promise<string> {
+  const base = { 'ranks.py': ranks(''), 'test_ranks.py': tests('[1, 2]') }
+  const repository = await suites.repository(base, { runner: pytest.id })
+  const hidden = { files: [{ path: 'test_ranks.py', content: tests('[2, 1]'), executable: false }], deleted: [] }
+  const order: Omit<ExecutionOrder, 'folder'> = {
+    ...{ image: repository.image, source: repository.patch({ 'ranks.py': ranks(', reverse=True') }), hidden },
+    plan: planRuns({ runner: pytest, hidden, suiteSeconds: 1 }),
+  }
+  const file = join(suites.folder, 'order.json')
+  writeFileSync(file, JSON.stringify(order))
+  return file
+}
+
+type Order = { workers: number; slots: number; count: number; execution: string }
+
+/** From the request to its end, by workers that are there already. Each batch has a repository of its own: nothing is known of it. */
+async function batch(lab: Lab, { workers, slots, count, execution }: Order): Promise<Took> {
+  await using programs = new AsyncDisposableStack()
+  const start = () => lab.start('work', execution, { ASSAY_WORKER_SLOTS: String(slots) })
+  const started = await Promise.all(Array.from({ length: workers }, start))
+  for (const program of started) programs.defer(async () => void (await program.kill('SIGKILL')))
+  const params = await lab.connect(count)
+  const { defaults: generation } = (await call(lab.client, readGenerationOptions, { params })).body
+  if (!generation) throw new Error('Nobody offers a sandbox.')
+  const pids = [...started.map((program) => program.process.pid ?? 0), await lab.postmaster()]
+  const cpu = (): number => pids.reduce((sum, pid) => sum + cpuSeconds(pid), 0)
+  const [begun, before] = [performance.now(), cpu()]
+  const candidateCounts = { easy: count, medium: 0, hard: 0 }
+  const { body } = await call(lab.client, createBatch, { params, body: { candidateCounts, generation } })
+  const run = await untilDone(lab, { ...params, runId: body.runId })
+  if (run.counts.ready !== count) throw new Error(`${run.counts.ready} of ${count} tasks are ready.`)
+  return { seconds: (performance.now() - begun) / 1000, cpuMs: (cpu() - before) * 1000, count }
+}
+
+type Place = { org: string; owner: string; name: string }
+
+async function untilDone({ client }: Lab, params: Place & { runId: string }) {
+  for (;;) {
+    const { body } = await call(client, readBatch, { params })
+    if (body.state === 'completed' || body.state === 'failed') return body
+    await wait(50)
+  }
+}
+
+type Lab = Awaited<ReturnType<typeof openLab>>
+
+async function openLab(url: string, folder: string) {
+  const key = newKey()
+  const environment = {
+    ...{ DATABASE_URL: url, ASSAY_DATA: folder, ASSAY_BOOTSTRAP_KEY: key, ASSAY_GIT_ALLOW: folder },
+    // The workers stand for machines of their own.
+    ...{ ASSAY_WORKER_MEMORY_MB: '1000000', ASSAY_WORKER_STARTS: '1000' },
+  }
+  const start = (role: string, execution: string, more: Record<string, string> = {}): Promise<Program> =>
+    startProgram(PROCESS, [role, execution], { ...environment, ...more })
+  const api = await start('api', '0')
+  const client = { url: api.url, key }
+  const pool = new pg.Pool({ connectionString: url, max: 1 })
+  const secret = { apiKey: 'sk-ant-0123456789abcdef' }
+  await call(client, createCredential, {
+    params: { org: 'local' },
+    body: { kind: 'model', provider: 'anthropic', name: 'Nobody asks it', secret },
+  })
+  let repositories = 0
+  return {
+    ...{ client, start },
+    postmaster: () => postmasterOf(pool),
+    /** A new repository with so many candidates. */
+    async connect(count: number): Promise<Place> {
+      const name = `executed-${++repositories}`
+      const git = join(folder, name)
+      await writeHistory(git, historyOf({ easy: count, medium: 0, hard: 0 }, name))
+      const params = { org: 'local', owner: 'lab', name }
+      await call(client, connectRepository, { params, body: { source: { kind: 'git', url: git } } })
+      return params
+    },
+    async [Symbol.asyncDispose]() {
+      await pool.end()
+      await api.kill('SIGKILL')
+    },
+  }
+}
