@@ -22,6 +22,7 @@ const IN_SANDBOXES = [
   'src/batches/grader/**',
   'test/samples/**',
   'test/chaos/{kills,spend,two-of-each}.test.ts',
+  'test/serve/sent-program.test.ts',
   'test/gateway/canary.test.ts',
 ]
 

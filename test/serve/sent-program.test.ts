@@ -1,0 +1,144 @@
+import { randomUUID } from 'node:crypto'
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
+import { create } from 'tar'
+import { afterAll, expect, test, vi } from 'vitest'
+import { startProvider } from '../../samples/provider/provider.ts'
+import { addHarness, sendBundle } from '../../src/catalog/custom-harnesses/schema.ts'
+import { addModel } from '../../src/catalog/schema.ts'
+import { inBenchmark } from '../../src/comparisons/schema.ts'
+import { createCredential } from '../../src/credentials/schema.ts'
+import { sentBundle } from '../../src/harnesses/bundles/bundle.ts'
+import { install } from '../../src/harnesses/bundles/install.ts'
+import { bundlesFolder } from '../../src/harnesses/testing/model-bench.ts'
+import { type ClientOptions, call, download } from '../../src/platform/http/client.ts'
+import { newKey } from '../../src/workspaces/key.ts'
+import { CHAOS, writeDataset } from '../chaos/dataset.ts'
+import { patientUser } from '../chaos/patient.ts'
+import { hasPart } from '../support/parts.ts'
+import { startService } from '../support/service.ts'
+
+vi.setConfig({ testTimeout: 600_000 })
+
+const MODEL = 'custom/scripted'
+const PROGRAM = new URL('../../src/harnesses/testing/house-agent/', import.meta.url).pathname
+const WORK = `printf '%s\\n' '#!/bin/bash' 'printf "Hello, %s!\\n" "\${1:-world}"' > /app/greet.sh && chmod +x /app/greet.sh`
+const USAGE = { input: 1000, output: 50 }
+const SCRIPT = {
+  tasks: [
+    {
+      ...{ match: '/app/greet.sh', model: 'scripted-1', level: 'high' },
+      turns: [
+        { say: 'I write the script.', run: WORK, usage: USAGE },
+        { say: 'It greets.', usage: USAGE },
+      ],
+    },
+  ],
+}
+// 2 and 10 dollars for a million of each, twice.
+const TRIAL_USD = 0.005
+
+const folder = mkdtempSync(join(tmpdir(), 'assay-sent-'))
+const data = join(folder, 'data')
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+test.skipIf(!hasPart('harnesses'))(
+  'a program that a workspace has sent works on a task, scored and metered; one that does not fit costs nothing',
+  async () => {
+    await using provider = await startProvider(SCRIPT)
+    await haveNode()
+    writeDataset(join(folder, 'registry'), 1)
+    const key = newKey()
+    const service = await startService('serve', ['--data', data, '--port', '0'], {
+      ASSAY_BOOTSTRAP_KEY: key,
+      ASSAY_REGISTRIES: `dir:${join(folder, 'registry')}`,
+      ASSAY_SANDBOXES: 'local',
+      ASSAY_ALLOW_HOST_BASE: '1',
+      ASSAY_GATEWAY_UPSTREAM_CUSTOM_SCRIPTED: `${provider.url}/v1`,
+    })
+    const at = { url: service.url, key }
+    const id = await compare(at, await describe(at))
+    const user = patientUser(at)
+    await vi.waitUntil(async () => (await user.read(id)).state === 'completed', { timeout: 300_000, interval: 200 })
+
+    const trials = await user.trials(id)
+    const [works, misfit] = ['custom/house-agent', 'custom/misfit'].map((name) =>
+      trials.find(({ settingId }) => settingId.includes(name)),
+    )
+    expect(works).toMatchObject({ state: 'passed', class: 'verified', reward: 1, costSource: 'metered' })
+    expect(works?.costUsd).toBeCloseTo(TRIAL_USD, 6)
+    expect(misfit).toMatchObject({ state: 'errored', class: 'operator_error', costUsd: 0 })
+    expect(provider.calls().map(({ model, level, status }) => [model, level, status])).toEqual([
+      ['scripted-1', 'high', 200],
+      ['scripted-1', 'high', 200],
+    ])
+    const { settings, costUsd } = await user.read(id)
+    expect(settings).toMatchObject([
+      { harness: 'custom/house-agent', harnessVersion: '1', custom: true, accuracy: 100 },
+      { harness: 'custom/misfit', custom: true, accuracy: null },
+    ])
+    expect(costUsd).toBeCloseTo(TRIAL_USD, 6)
+    const artifact = works?.artifacts.map(({ name }) => name).find((name) => name.includes('trajectory')) ?? ''
+    const params = { ...CHAOS, comparisonId: id, trialId: works?.id ?? '', artifact }
+    const { bytes } = await download(at, inBenchmark.artifact, { params })
+    expect(Buffer.from(bytes).toString()).toContain('It greets.')
+    expect(await service.kill('SIGTERM')).toBe(0)
+  },
+)
+
+/** The Node that programs run on is large, and kept for all tests. What the workspace sends is brought by the worker. */
+async function haveNode(): Promise<void> {
+  const { parts } = sentBundle({ digest: '', node: true, probe: [] })
+  const onlyNode = { parts: parts.filter(({ id }) => id === 'node'), probe: [] }
+  const signal = AbortSignal.timeout(300_000)
+  const installed = await install(onlyNode, { folder: await bundlesFolder(), signal, onProgress: () => {} })
+  mkdirSync(join(data, 'harnesses'), { recursive: true })
+  for (const { source } of installed) symlinkSync(source, join(data, 'harnesses', basename(source)))
+}
+
+const org = { org: 'local' }
+
+/** Sends the program once, and describes two harnesses with it. */
+async function describe(at: ClientOptions): Promise<string[]> {
+  const upload = new Blob([await buffer(create({ gzip: true, cwd: PROGRAM }, ['.']))])
+  const { body: sent } = await call(at, sendBundle, { params: org, upload })
+  const facts = {
+    ...{ version: '1', protocols: ['openai-chat' as const], levels: { high: 'high' } },
+    command: ['{node}', '{bundle}/agent.mjs', '{baseUrl}', '{model}', '{level}'],
+    files: [{ path: '.house/settings.json', text: '{"token":"{token}"}' }],
+    output: [{ when: { event: 'said' }, tells: 'message' as const, text: 'text' }],
+  }
+  const probes = { 'house-agent': ['{node}', '{bundle}/agent.mjs', '--version'], misfit: ['{bundle}/another'] }
+  for (const [name, probe] of Object.entries(probes)) {
+    const bundle = { digest: sent.digest, node: true, probe }
+    await call(at, addHarness, { params: org, body: { ...facts, id: `custom/${name}`, name, bundle } })
+  }
+  return Object.keys(probes).map((name) => `custom/${name}`)
+}
+
+async function compare(at: ClientOptions, harnesses: string[]): Promise<string> {
+  await patientUser(at).addBenchmark()
+  const model = { catalogId: MODEL, name: 'scripted-1', label: 'Scripted', protocol: 'openai-chat' as const }
+  const facts = { reasoningLevels: ['high' as const], defaultReasoningLevel: 'high' as const }
+  const prices = { input: 2, output: 10 }
+  const baseUrl = 'https://scripted.example.com/v1'
+  await call(at, addModel, { params: org, body: { ...model, ...facts, prices, baseUrl } })
+  const secret = { apiKey: 'sk-0123456789abcdef' }
+  const { body: credential } = await call(at, createCredential, {
+    params: org,
+    body: { kind: 'model', provider: MODEL, name: 'Script', secret },
+  })
+  const sandboxCredentialId = await vi.waitUntil(
+    async () => {
+      const { sandboxes } = (await call(at, inBenchmark.catalog, { params: CHAOS })).body
+      return sandboxes.find(({ id, available }) => id === 'local' && available)?.credentials[0]?.id
+    },
+    { timeout: 120_000 },
+  )
+  const id = randomUUID()
+  const models = [{ catalogId: MODEL, credentialId: credential.id, harnesses, reasoningLevel: 'high' as const }]
+  await call(at, inBenchmark.create, { params: CHAOS, body: { id, models, sandbox: 'local', sandboxCredentialId } })
+  return id
+}
