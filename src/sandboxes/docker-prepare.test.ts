@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Dockerd, importBase, startDockerd } from '../../test/support/dockerd.ts'
 import { createLog } from '../platform/log.ts'
 import { createDockerProvider } from './docker.ts'
+import { allFolders, findLayout, makeCgroup, removeCgroup } from './kernel/cgroup.ts'
 import { type Image, type ImageSource, type Provider, SandboxUnavailable, SandboxUnsupported } from './sandbox.ts'
 import { openBench } from './testing/bench.ts'
 import { processesNaming } from './testing/processes.ts'
@@ -15,10 +16,12 @@ vi.setConfig({ testTimeout: 120_000 })
 let dataFolder: string
 let dockerd: Dockerd
 let provider: Provider
+let fence: AsyncDisposable & { name: string }
 
 beforeAll(async () => {
   dataFolder = await mkdtemp(join(tmpdir(), 'assay-prepare-'))
-  dockerd = await startDockerd()
+  fence = await openFence()
+  dockerd = await startDockerd({ args: ['--cgroup-parent', `/${fence.name}`] })
   await importBase(dockerd)
   const connection = { kind: 'unix' as const, path: dockerd.socket }
   provider = createDockerProvider({ connection, installation: 'prepare', dataFolder, log: createLog('silent') })
@@ -26,8 +29,20 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await dockerd[Symbol.asyncDispose]()
+  await fence[Symbol.asyncDispose]()
   await rm(dataFolder, { recursive: true })
 })
+
+/** More than a build may have, and less than takes this machine down: all containers of the engine together. */
+const FENCE = { cpus: null, memoryMb: null, pids: 4600, diskMb: null, outputBytes: 0, seconds: 0 }
+
+async function openFence() {
+  const layout = await findLayout()
+  if (!layout) throw new Error('There are no groups of processes here.')
+  const id = `fence-${process.pid}`
+  await makeCgroup(layout, id, FENCE, 0)
+  return { name: `assay-${id}`, [Symbol.asyncDispose]: () => removeCgroup(allFolders(layout, id)) }
+}
 
 type Wish = {
   target?: string | null
@@ -203,4 +218,26 @@ test('a build that takes too long is ended with all its commands', async () => {
   await vi.waitFor(async () => expect(await processesNaming(`: ${mark}; sleep`)).not.toEqual([]), { timeout: 8000 })
   await expect(built).rejects.toThrow('not ready after 8 seconds')
   await vi.waitFor(async () => expect(await processesNaming(mark)).toEqual([]), { timeout: 10_000 })
+})
+
+test('a build has 4096 processes and no more', async () => {
+  const bomb = 'n=0; while [ $n -lt 4500 ]; do sleep 300 & n=$((n + 1)); [ $n = 4000 ] && echo many; done; echo all'
+  const lines: string[] = []
+  const built = build(dockerfile(`RUN ${bomb}`), { onLog: (line) => lines.push(line) })
+  await expect(built).rejects.toThrow(/cannot fork/i)
+  expect([lines.includes('many'), lines.includes('all')]).toEqual([true, false])
+})
+
+test('what a command of a build prints changes no container that was there before', async () => {
+  const { docker } = dockerd
+  const body = { Image: 'debian:bookworm-slim', Cmd: ['true'], HostConfig: { NetworkMode: 'none' } }
+  const { Id } = await docker.call<{ Id: string }>('POST', '/containers/create', { body })
+  const lines: string[] = []
+  await build(dockerfile(`RUN echo ' ---> Running in ${Id.slice(0, 12)}'`), { onLog: (line) => lines.push(line) })
+  expect(lines).toContain(` ---> Running in ${Id.slice(0, 12)}`)
+  const { HostConfig } = await docker.call<{ HostConfig: { PidsLimit: number | null } }>(
+    'GET',
+    `/containers/${Id}/json`,
+  )
+  expect(HostConfig.PidsLimit).toBeNull()
 })

@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream'
 import type { Dockerfile, Instruction } from '../../harbor/dockerfile.ts'
 import { type ImageSource, type PrepareOptions, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
+import { memoryLimits, processLimiter } from './build-limits.ts'
 import { contextTar, folderTar } from './context.ts'
 import type { Engine } from './engine.ts'
 import { readMessages } from './messages.ts'
@@ -26,27 +27,27 @@ export async function buildImage(
     ...{ t: tag, dockerfile: plan.dockerfile ?? 'Dockerfile', rm: true, forcerm: true },
     target: plan.target ?? undefined,
     buildargs: JSON.stringify(plan.args),
-    ...buildLimits(engine),
+    ...memoryLimits(engine),
   }
   const headers = { 'content-type': 'application/x-tar' }
   const body = await contextOf(plan)
+  // What cannot be limited is not run on.
+  const unlimited = new AbortController()
+  const signal = AbortSignal.any([options.signal, unlimited.signal])
   try {
-    const answer = await engine.docker.open('POST', '/build', { query, body, headers, signal: options.signal })
-    await readMessages(answer, options.onLog)
+    const limit = await processLimiter(engine.docker, (error) => unlimited.abort(error))
+    const answer = await engine.docker.open('POST', '/build', { query, body, headers, signal })
+    await readMessages(answer, (line) => {
+      limit(line)
+      options.onLog(line)
+    })
     return tag
-  } catch (error) {
+  } catch (thrown) {
     options.signal.throwIfAborted()
+    const error = unlimited.signal.reason ?? thrown
     const said = error instanceof Error ? error.message : String(error)
     throw new SandboxUnavailable(`The image could not be built:\n${said}`, { cause: error })
   }
-}
-
-const MEMORY_SHARE = 0.75
-
-/** What each command of a build may take, so that it takes no sandbox of the same machine down. */
-function buildLimits({ memoryBytes }: Engine): { memory: number; memswap: number } {
-  const memory = Math.floor(memoryBytes * MEMORY_SHARE)
-  return { memory, memswap: memory }
 }
 
 async function contextOf({ text, context, dockerfile }: BuildPlan): Promise<Readable> {
