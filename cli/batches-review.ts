@@ -104,8 +104,8 @@ async function solutionLines(
 
 const EVIDENCE_MAX = 2000
 
-function evidenceLines({ evidence }: BatchTaskDetail): string[] {
-  const { findings, calibration, stages } = evidence
+function evidenceLines({ evidence, stage: last }: BatchTaskDetail): string[] {
+  const { findings, calibration, stages, rejection } = evidence
   return [
     ...findings.map(({ severity, rule, path, detail }) => `  ${severity} ${rule} ${path}: ${detail}`),
     ...(calibration
@@ -119,6 +119,9 @@ function evidenceLines({ evidence }: BatchTaskDetail): string[] {
         EVIDENCE_MAX,
       ),
     ),
+    ...(rejection === undefined
+      ? []
+      : [`  ${last ?? '-'} (rejected it) ${JSON.stringify(rejection)}`.slice(0, EVIDENCE_MAX)]),
   ].map((line) => printable(line))
 }
 

@@ -82,6 +82,6 @@ async function replaced(tools: EditTools, { id, digest }: FullTaskRow, { path, c
   await writeFile(join(folder, path), content)
   const kept = await keepFiles(tools, folder, id)
   if (kept.kind === 'kept') return kept.files
-  const { reason, detail } = kept.rejection
+  const { reason, detail } = kept
   throw new Problem(invalidRequest, detail, { errors: [{ pointer: '/content', code: reason, message: detail }] })
 }

@@ -4,7 +4,7 @@ import { newestFirst } from '../platform/db/newest-first.ts'
 import type { Page } from '../platform/http/page.ts'
 import type { Difficulty } from './generation/schema.ts'
 import type { BatchError, Evidence, Rejection, TaskContent, TaskPullRequest, Waiting } from './shapes/schema.ts'
-import { type CandidateFacts, JUDGING, type StageName } from './stages/make.ts'
+import { type CandidateFacts, type Json, JUDGING, type StageName } from './stages/make.ts'
 
 const BATCH = [
   'id',
@@ -312,6 +312,8 @@ const at = (tx: Db, { batch, task }: TaskKey, stage: StageName) =>
     .where('state', '=', 'making')
     .where('stage', '=', stage)
 
+export type RejectionFound = Rejection & { evidence?: Json | undefined }
+
 type Progress = {
   next: StageName | undefined
   title?: string
@@ -336,10 +338,16 @@ export async function passTask(tx: Db, key: TaskKey, stage: StageName, progress:
   return numUpdatedRows > 0n
 }
 
-export const rejectTask = (tx: Db, key: TaskKey, stage: StageName, rejection: Rejection) =>
-  at(tx, key, stage)
-    .set({ state: 'rejected', deferral: null, rejection: JSON.stringify(rejection) })
+/** With what it was decided by, if there is more than words. */
+export function rejectTask(tx: Db, key: TaskKey, stage: StageName, { evidence, ...rejection }: RejectionFound) {
+  const found = JSON.stringify(evidence === undefined ? {} : { rejection: evidence })
+  return at(tx, key, stage)
+    .set({
+      ...{ state: 'rejected', deferral: null, rejection: JSON.stringify(rejection) },
+      evidence: sql`(evidence - 'rejection') || ${found}::jsonb`,
+    })
     .execute()
+}
 
 export const deferTask = (tx: Db, key: TaskKey, stage: StageName, deferral: Waiting) =>
   at(tx, key, stage)

@@ -2,7 +2,7 @@ import type { Db } from '../platform/db/db.ts'
 import { readPlace } from '../repos/repos.ts'
 import { tell } from '../webhooks/tell.ts'
 import { runIdOf } from './run.ts'
-import type { BatchError, Rejection, Waiting } from './shapes/schema.ts'
+import type { BatchError, Waiting } from './shapes/schema.ts'
 import * as rows from './sql.ts'
 import type { StageName } from './stages/make.ts'
 
@@ -72,8 +72,12 @@ export const passTask = (
   progress: Parameters<typeof rows.passTask>[3],
 ): Promise<boolean> => rows.passTask(tx, key, stage, progress)
 
-export const rejectTask = async (tx: Db, key: TaskKey, stage: StageName, rejection: Rejection): Promise<void> =>
-  void (await rows.rejectTask(tx, key, stage, rejection))
+export const rejectTask = async (
+  tx: Db,
+  key: TaskKey,
+  stage: StageName,
+  rejection: rows.RejectionFound,
+): Promise<void> => void (await rows.rejectTask(tx, key, stage, rejection))
 
 export const deferTask = async (tx: Db, key: TaskKey, stage: StageName, deferral: Waiting): Promise<void> =>
   void (await rows.deferTask(tx, key, stage, deferral))

@@ -10,6 +10,7 @@ import {
   type BatchTaskDetail,
   Evidence,
   Rejection,
+  RejectionEvidence,
   TaskContent,
   TaskPullRequest,
   Waiting,
@@ -53,11 +54,13 @@ const pullRequestOf = ({ pull_request }: Pick<rows.TaskRow, 'pull_request'>): Ta
 const contentOf = ({ content }: FullTaskRow): TaskContent | undefined =>
   content === null ? undefined : TaskContent.parse(content)
 
+const StoredEvidence = Evidence.extend({ rejection: RejectionEvidence })
+
 export const readDetail = async (db: Db, row: FullTaskRow): Promise<BatchTaskDetail> => ({
   ...taskOf(row),
   instruction: contentOf(row)?.instruction ?? null,
   files: contentOf(row)?.files ?? [],
-  evidence: { ...Evidence.parse(row.evidence), stages: await stagesOf(db, row.batch, row.id) },
+  evidence: { ...StoredEvidence.parse(row.evidence), stages: await stagesOf(db, row.batch, row.id) },
   costUsd: usdOf(row.spent_micros),
   note: row.note,
   decidedAt: row.decided_at?.toISOString() ?? null,

@@ -1,11 +1,13 @@
-import { rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { smallTask } from '../../../test/support/archives.ts'
 import { type GeneratingApp, generating, generatingApp, historyOf } from '../../../test/support/generating.ts'
 import { writeHistory } from '../../../test/support/histories.ts'
 import { SandboxUnavailable } from '../../sandboxes/sandbox.ts'
-import { reject } from '../stages/parts.ts'
-import { type Scripted, scriptedStages } from '../stages/testing/scripted-stages.ts'
+import { putBatchTaskFile } from '../schema.ts'
+import { done, reject } from '../stages/parts.ts'
+import { doneAt, type Scripted, scriptedStages } from '../stages/testing/scripted-stages.ts'
 
 let app: GeneratingApp & AsyncDisposable
 beforeAll(async () => {
@@ -89,6 +91,45 @@ test('a task that is rejected says why and at which stage; the others go on', as
   expect(rejected).toMatchObject({ stage: 'executed', digest: null, rejection: { reason: 'no_f2p' } })
   const shown = await lab.task(run.runId, rejected.taskId)
   expect(shown.evidence.stages.map(({ stage }: { stage: string }) => stage)).toEqual(['split', 'env_ready'])
+})
+
+test('a task that its verifier rejects shows the verdict, until somebody changes what it was about', async () => {
+  const verdict = { decision: { kind: 'rejected' }, passes: [{ quote: 'as\u0000 before', minutes: undefined }] }
+  const stages = scriptedStages({
+    verified: ({ edited }) =>
+      edited === null ? reject('underspecified', 'Nobody could know.', verdict) : (undefined as never),
+  })
+  const lab = await generating(app, { changes: EASY, stages })
+  const { runId, tasks } = await lab.made({ easy: 1 })
+  expect(tasks).toMatchObject([{ state: 'rejected', stage: 'verified', rejection: { reason: 'underspecified' } }])
+  const [{ taskId }] = tasks
+  const shown = await lab.task(runId, taskId)
+  expect(shown.rejection).toEqual({ reason: 'underspecified', detail: 'Nobody could know.' })
+  expect(shown.evidence.rejection).toEqual({ decision: { kind: 'rejected' }, passes: [{ quote: 'as\ufffd before' }] })
+  const at = lab.at(runId, { taskId, path: 'instruction.md' })
+  await app.call(putBatchTaskFile, { ...at, body: { content: 'Say it all.\n' }, headers: { 'if-match': '*' } })
+  await lab.work()
+  const after = await lab.task(runId, taskId)
+  expect(after).toMatchObject({ state: 'ready', instruction: 'Say it all.\n' })
+  expect(after.evidence).not.toHaveProperty('rejection')
+})
+
+test('a task that cannot be kept once it is assembled shows what the check found', async () => {
+  const stages = scriptedStages({
+    assembled: async (making, { target }) => {
+      const dockerfile = 'FROM debian\nRUN curl http://169.254.169.254/latest\n'
+      for (const [path, content] of Object.entries(smallTask({ 'environment/Dockerfile': dockerfile }))) {
+        await mkdir(dirname(join(target, path)), { recursive: true })
+        await writeFile(join(target, path), content)
+      }
+      return done(doneAt('assembled', making))
+    },
+  })
+  const lab = await generating(app, { changes: EASY, stages })
+  const { runId, tasks } = await lab.made({ easy: 1 })
+  expect(tasks).toMatchObject([{ state: 'rejected', stage: 'assembled', rejection: { reason: 'unsafe_task' } }])
+  const { evidence } = await lab.task(runId, tasks[0].taskId)
+  expect(evidence.rejection.findings).toContainEqual(expect.objectContaining({ severity: 'block' }))
 })
 
 /** Answers what the script says, one after another, then as usual. */

@@ -2,17 +2,17 @@ import { withDraft } from '../../contents/drafts.ts'
 import type { Blobs } from '../../platform/blobs/blob.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { type Screened, screenTask } from '../screen.ts'
-import type { Rejection } from '../shapes/schema.ts'
+import type { Evidence, Rejection } from '../shapes/schema.ts'
 import type { Files } from '../state.ts'
 
 type Tools = { db: Db; blobs: Blobs; draftsFolder: string }
-type Kept = { kind: 'kept'; files: Files } | { kind: 'rejected'; rejection: Rejection }
+type Kept = { kind: 'kept'; files: Files } | ({ kind: 'rejected'; evidence: Evidence } & Rejection)
 
 /** Reads and checks a folder as if it had been imported, and keeps it where all tasks are kept. */
 export async function keepFiles(tools: Tools, folder: string, taskId: string): Promise<Kept> {
   const screened = await screenTask(folder, { id: taskId, path: '' })
   const { task, keep } = screened
-  if (task.rejection) return { kind: 'rejected', rejection: task.rejection }
+  if (task.rejection) return { kind: 'rejected', ...task.rejection, evidence: task.evidence }
   if (!keep || task.digest === null || task.content === null) throw new Error('A task that was taken has no files.')
   await put(tools, taskId, keep)
   return { kind: 'kept', files: { digest: task.digest, content: task.content, evidence: task.evidence } }

@@ -6,7 +6,7 @@ import { enqueueStage } from './enqueue.ts'
 import { findTask, type TaskFacts } from './facts.ts'
 import { countSpend } from './spend.ts'
 import * as rows from './sql.ts'
-import { storableText } from './storable.ts'
+import { storable, storableText } from './storable.ts'
 import { tend } from './tend.ts'
 
 /** How one attempt at a stage came to its end. */
@@ -19,7 +19,7 @@ export type Ending =
       isReused: boolean
       concerns: string[]
     }
-  | { kind: 'rejected'; reason: string; detail: string }
+  | { kind: 'rejected'; reason: string; detail: string; evidence?: unknown }
   | { kind: 'deferred'; reason: Waiting['reason']; detail: string; retryAfterMs: number }
 
 export type SettleTools = { stages: Stages; sandboxWaitMs: number }
@@ -34,8 +34,9 @@ export async function settle(tx: Db, tools: SettleTools, task: TaskFacts, ending
   await countSpend(tx, task)
   if (ending.kind === 'passed') await pass(tx, tools, task, ending, isOpen)
   if (ending.kind === 'rejected') {
-    const { reason, detail } = ending
-    await moves.rejectTask(tx, task, task.stage, { reason, detail: shortened(detail) })
+    const { reason, detail, evidence } = ending
+    const found = evidence === undefined ? undefined : storable(JSON.parse(JSON.stringify(evidence)))
+    await moves.rejectTask(tx, task, task.stage, { reason, detail: shortened(detail), evidence: found })
   }
   if (ending.kind === 'deferred' && isOpen) await defer(tx, tools, task, ending)
   await tend(tx, tools, task.batch)

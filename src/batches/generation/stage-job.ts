@@ -112,7 +112,7 @@ async function worked(
   const outcome = outcomeOf(result.value)
   if (task.stage !== ASSEMBLING) return { kind: 'passed', digest, outcome, seconds, isReused: false }
   const kept = await keepFiles(tools, own.target, task.task)
-  if (kept.kind === 'rejected') return { kind: 'rejected', ...kept.rejection }
+  if (kept.kind === 'rejected') return kept
   return { kind: 'passed', digest, outcome: { ...outcome, files: kept.files }, seconds, isReused: false }
 }
 

@@ -125,6 +125,12 @@ export const Evidence = z.object({
 })
 export type Evidence = z.infer<typeof Evidence>
 
+/** As it was stored, within the evidence of the task. */
+export const RejectionEvidence = z
+  .unknown()
+  .optional()
+  .describe('Of a generated task that was rejected: what its stage decided by, where that is more than its words.')
+
 const StageEvidence = z
   .object({
     stage: z.string(),
@@ -145,7 +151,10 @@ export type TaskContent = z.infer<typeof TaskContent>
 export const BatchTaskDetail = BatchTask.extend({
   instruction: z.string().nullable(),
   files: TaskContent.shape.files,
-  evidence: Evidence.extend({ stages: z.array(StageEvidence).describe('Of a generated task, in their order.') }),
+  evidence: Evidence.extend({
+    stages: z.array(StageEvidence).describe('Of a generated task: those that it passed, in their order.'),
+    rejection: RejectionEvidence,
+  }),
   costUsd: z.number(),
   note: z.string().nullable(),
   decidedAt: z.iso.datetime().nullable(),
