@@ -49,15 +49,16 @@ export async function installFor(request: TrialRequest): Promise<Mount[]> {
 
 const PROBE_SECONDS = 60
 
-/** Image and bundle, by digest and folder, that were seen to fit. They do not change. */
+/** Image, bundle and probe, by digest, folder and words, that were seen to fit. They do not change. */
 const fitting = new Set<string>()
 
 /** Tries the bundle in the image, before anything is spent: it may be of another machine, or need another C library. */
 export async function requireFit(bench: Bench, around: Surroundings): Promise<void> {
   const { harness } = bench.request
   if (!harness.bundle) return
-  const pair = [around.image.digest, ...bench.mounts.map((mount) => ('source' in mount ? mount.source : ''))].join(' ')
-  if (fitting.has(pair)) return
+  const folders = bench.mounts.map((mount) => ('source' in mount ? mount.source : ''))
+  const tried = JSON.stringify([around.image.digest, folders, harness.bundle.probe])
+  if (fitting.has(tried)) return
   const network = bench.network({ mode: 'no-network', hosts: [] }, 'verifier')
   const wish = { seed: { kind: 'image' as const }, inserts: [], mounts: bench.mounts, env: {}, network }
   const limits = { seconds: PROBE_SECONDS, outputBytes: PROBE_OUTPUT_BYTES }
@@ -69,7 +70,7 @@ export async function requireFit(bench: Bench, around: Surroundings): Promise<vo
     const needs = await needsOf(harness.bundle, bench.mounts)
     throw new HarnessUnfit(`${harness.name} does not run in the image of this task (${how}). ${needs}`)
   }
-  fitting.add(pair)
+  fitting.add(tried)
 }
 
 /** Of programs that we chose ourselves it is known. */
