@@ -15,14 +15,14 @@ import { newKey } from '../src/workspaces/key.ts'
 import { historyOf } from '../test/support/generating.ts'
 import { writeHistory } from '../test/support/histories.ts'
 import { type Program, startProgram } from '../test/support/program.ts'
-import { cpuSeconds, postmasterOf } from './cpu.ts'
+import { openMeter, postmasterOf } from './cpu.ts'
 import { atLeast, atMost, type Bench, milliseconds, note, type Row, seconds, times } from './measure.ts'
 import { withPostgres } from './postgres.ts'
 
 const PROCESS = new URL('execution-process.ts', import.meta.url).pathname
 const WAIT_MS = 5000
 const WAIT_SLOTS = 4
-const WAITING = 24
+const WAITING = 40
 const BUSY_ROUNDS = 2
 const BUSY_EACH = 3
 
@@ -33,7 +33,7 @@ export const executionsBench: Bench = {
   async run() {
     await using suites = await openSuiteBench('bwrap', await pythonRootfs())
     const order = await busyOrder(suites)
-    return withPostgres(async (url) => {
+    return await withPostgres(async (url) => {
       await using lab = await openLab(url, suites.folder)
       return [...(await waitingRows(lab)), ...(await busyRows(lab, order))]
     })
@@ -46,10 +46,13 @@ async function waitingRows(lab: Lab): Promise<Row[]> {
   return [
     atLeast('executions that wait: two workers by one, in time', one.seconds / two.seconds, 1.8, times),
     note('one worker, two workers', `${seconds(one.seconds)}, ${seconds(two.seconds)}`),
+    note('CPU of all stages of one task', `${milliseconds(cpuOfEach([one]))}, ${milliseconds(cpuOfEach([two]))}`),
   ]
 }
 
 const mean = (numbers: number[]): number => numbers.reduce((sum, each) => sum + each, 0) / numbers.length
+
+const cpuOfEach = (rounds: Took[]): number => mean(rounds.map(({ cpuMs, count }) => cpuMs / count))
 
 type Took = { seconds: number; cpuMs: number; count: number }
 
@@ -60,7 +63,6 @@ async function busyRows(lab: Lab, execution: string): Promise<Row[]> {
     one.push(await batch(lab, { execution, slots: 1, count: BUSY_EACH, workers: 1 }))
     two.push(await batch(lab, { execution, slots: 1, count: 2 * BUSY_EACH, workers: 2 }))
   }
-  const cpuOfEach = (rounds: Took[]): number => mean(rounds.map(({ cpuMs, count }) => cpuMs / count))
   const secondsOf = (rounds: Took[]): number => mean(rounds.map((round) => round.seconds))
   return [
     atMost('executions that compute: CPU of each, two workers by one', cpuOfEach(two) / cpuOfEach(one), 1.1, times),
@@ -92,21 +94,20 @@ type Order = { workers: number; slots: number; count: number; execution: string 
 
 /** From the request to its end, by workers that are there already. Each batch has a repository of its own: nothing is known of it. */
 async function batch(lab: Lab, { workers, slots, count, execution }: Order): Promise<Took> {
-  await using programs = new AsyncDisposableStack()
   const start = () => lab.start('work', execution, { ASSAY_WORKER_SLOTS: String(slots) })
   const started = await Promise.all(Array.from({ length: workers }, start))
-  for (const program of started) programs.defer(async () => void (await program.kill('SIGKILL')))
   const params = await lab.connect(count)
   const { defaults: generation } = (await call(lab.client, readGenerationOptions, { params })).body
   if (!generation) throw new Error('Nobody offers a sandbox.')
-  const pids = [...started.map((program) => program.process.pid ?? 0), await lab.postmaster()]
-  const cpu = (): number => pids.reduce((sum, pid) => sum + cpuSeconds(pid), 0)
-  const [begun, before] = [performance.now(), cpu()]
+  for (const program of started) lab.meter.add(program.process.pid ?? 0)
+  const [begun, before] = [performance.now(), lab.meter.milliseconds()]
   const candidateCounts = { easy: count, medium: 0, hard: 0 }
   const { body } = await call(lab.client, createBatch, { params, body: { candidateCounts, generation } })
   const run = await untilDone(lab, { ...params, runId: body.runId })
   if (run.counts.ready !== count) throw new Error(`${run.counts.ready} of ${count} tasks are ready.`)
-  return { seconds: (performance.now() - begun) / 1000, cpuMs: (cpu() - before) * 1000, count }
+  const took = { seconds: (performance.now() - begun) / 1000, cpuMs: lab.meter.milliseconds() - before, count }
+  await Promise.all(started.map((program) => program.kill('SIGKILL')))
+  return took
 }
 
 type Place = { org: string; owner: string; name: string }
@@ -138,10 +139,11 @@ async function openLab(url: string, folder: string) {
     params: { org: 'local' },
     body: { kind: 'model', provider: 'anthropic', name: 'Nobody asks it', secret },
   })
+  const meter = openMeter()
+  meter.add(await postmasterOf(pool))
   let repositories = 0
   return {
-    ...{ client, start },
-    postmaster: () => postmasterOf(pool),
+    ...{ client, start, meter },
     /** A new repository with so many candidates. */
     async connect(count: number): Promise<Place> {
       const name = `executed-${++repositories}`
@@ -154,6 +156,7 @@ async function openLab(url: string, folder: string) {
     async [Symbol.asyncDispose]() {
       await pool.end()
       await api.kill('SIGKILL')
+      meter[Symbol.dispose]()
     },
   }
 }
