@@ -129,8 +129,12 @@ async function openLab(url: string, folder: string) {
     // The workers stand for machines of their own.
     ...{ ASSAY_WORKER_MEMORY_MB: '1000000', ASSAY_WORKER_STARTS: '1000' },
   }
-  const start = (role: string, execution: string, more: Record<string, string> = {}): Promise<Program> =>
-    startProgram(PROCESS, [role, execution], { ...environment, ...more })
+  const programs: Program[] = []
+  const start = async (role: string, execution: string, more: Record<string, string> = {}): Promise<Program> => {
+    const program = await startProgram(PROCESS, [role, execution], { ...environment, ...more })
+    programs.push(program)
+    return program
+  }
   const api = await start('api', '0')
   const client = { url: api.url, key }
   const pool = new pg.Pool({ connectionString: url, max: 1 })
@@ -155,7 +159,7 @@ async function openLab(url: string, folder: string) {
     },
     async [Symbol.asyncDispose]() {
       await pool.end()
-      await api.kill('SIGKILL')
+      await Promise.all(programs.map((program) => program.kill('SIGKILL')))
       meter[Symbol.dispose]()
     },
   }
