@@ -339,15 +339,11 @@ export async function passTask(tx: Db, key: TaskKey, stage: StageName, progress:
 }
 
 /** With what it was decided by, if there is more than words. */
-export function rejectTask(tx: Db, key: TaskKey, stage: StageName, { evidence, ...rejection }: RejectionFound) {
-  const found = JSON.stringify(evidence === undefined ? {} : { rejection: evidence })
-  return at(tx, key, stage)
-    .set({
-      ...{ state: 'rejected', deferral: null, rejection: JSON.stringify(rejection) },
-      evidence: sql`(evidence - 'rejection') || ${found}::jsonb`,
-    })
+export const rejectTask = (tx: Db, key: TaskKey, stage: StageName, { evidence, ...rejection }: RejectionFound) =>
+  at(tx, key, stage)
+    .set({ state: 'rejected', deferral: null, rejection: JSON.stringify(rejection) })
+    .set({ evidence: sql`(evidence - 'rejection') || ${JSON.stringify({ rejection: evidence })}::jsonb` })
     .execute()
-}
 
 export const deferTask = (tx: Db, key: TaskKey, stage: StageName, deferral: Waiting) =>
   at(tx, key, stage)
