@@ -55,6 +55,33 @@ test('a healthy service: every line is well and the end is 0', async () => {
   expect(said(ran, 'service')).toBe(`✓ service  ready at ${service.url}`)
 })
 
+test('it looks where the other commands look', async () => {
+  const elsewhere = { ASSAY_PORT: '1' }
+  for (const ran of [
+    await doctor({ ...elsewhere, ASSAY_URL: service.url }),
+    await doctor(elsewhere, ['--url', service.url]),
+  ])
+    expect(said(ran, 'service')).toBe(`✓ service  ready at ${service.url}`)
+})
+
+test('it says in what trials can run, and why they cannot', async () => {
+  await using database = await testDatabase()
+  const fix = '    fix: npm run setup -- --yes bwrap, or start Docker; then start the service anew.'
+  const sandboxes = async () => said(await doctor({ DATABASE_URL: database.url }), 'sandboxes')
+  const offer = (available: boolean, detail: string) =>
+    database.pool.query(
+      `insert into sandbox_offers (worker_id, sandbox, available, isolation, detail)
+       values ('0198c0de-0000-7000-8000-000000000000', 'local', $1, 'bwrap', $2)
+       on conflict (worker_id, sandbox) do update set available = $1, detail = $2`,
+      [available, detail],
+    )
+  expect(await sandboxes()).toBe(`– sandboxes  no worker can run a trial\n${fix}`)
+  await offer(false, 'There is no bwrap here.')
+  expect(await sandboxes()).toBe(`– sandboxes  no worker can run a trial. local: There is no bwrap here.\n${fix}`)
+  await offer(true, '')
+  expect(await sandboxes()).toBe('✓ sandboxes  local (bwrap)')
+})
+
 test('the running service says the same of what it can see itself', async () => {
   const { status, body } = await call({ url: service.url, key: service.newKey }, readDoctor, {
     params: { org: 'local' },

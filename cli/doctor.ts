@@ -8,7 +8,7 @@ import { aligned } from './table.ts'
 
 export function addDoctorCommand(assay: Command, shell: Shell): void {
   withExample(
-    withGlobals(assay.command('doctor'), '--json')
+    withGlobals(assay.command('doctor'), '--json', '--url')
       .description('Check this machine and its set-up: what was checked, how it stands, how to mend it')
       .option(...DATA)
       .action((flags: Flags, command: Command) => examine(shell, flags, command)),
@@ -18,9 +18,10 @@ export function addDoctorCommand(assay: Command, shell: Shell): void {
 
 async function examine(shell: Shell, flags: Flags, command: Command): Promise<void> {
   const { diagnose } = await import('../src/operate/doctor.ts')
-  const checks = await diagnose(environmentOf(shell, flags))
+  const { url, json } = globalsOf(command)
+  const checks = await diagnose({ ...environmentOf(shell, flags), ...(url === undefined ? {} : { ASSAY_URL: url }) })
   const failed = checks.filter(({ ok, required }) => required && !ok)
-  if (globalsOf(command).json) printJson(shell, { ok: failed.length === 0, checks })
+  if (json) printJson(shell, { ok: failed.length === 0, checks })
   else printChecks(shell, checks)
   await written(shell)
   // Not by returning: a check that hangs would keep the program alive.

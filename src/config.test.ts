@@ -34,6 +34,8 @@ test.each([
   ['ASSAY_CREDENTIAL_STORAGE', 'maybe'],
   ['ASSAY_RATE_LIMIT', '0'],
   ['ASSAY_WORKER_SLOTS', '0'],
+  ['ASSAY_SANDBOXES', 'lokal'],
+  ['ASSAY_SANDBOXES', 'local,'],
   ['ASSAY_LOG', 'loud'],
   ['ASSAY_GATEWAY_UPSTREAM_OPENAI', 'javascript:alert(1)'],
 ])('%s=%s stops the start with a sentence that names it', (name, value) => {

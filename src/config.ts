@@ -1,8 +1,11 @@
 import { isAbsolute, resolve } from 'node:path'
 import { z } from 'zod'
+import { findSandboxChoice, sandboxChoices } from './catalog/sandboxes.ts'
 import { isRegistryPlace, type RegistrySettings } from './harbor/registries/open-registries.ts'
 import { machineCores, machineMemoryMb } from './platform/jobs/machine.ts'
 import { isKey } from './workspaces/key.ts'
+
+const SANDBOXES = sandboxChoices.map(({ id }) => id).join(', ')
 
 /** Of the lightest sandboxes a core starts about as many in a second. */
 const STARTS_OF_A_CORE = 10
@@ -69,8 +72,8 @@ const Settings = z.object({
   ASSAY_DATABASE_CONNECTIONS: count(2, 500).default(20),
   ASSAY_SANDBOXES: z
     .string()
-    .regex(/^[a-z-]+(,[a-z-]+)*$/, 'must be auto, or names with commas between them')
-    .transform((text) => (text === 'auto' ? undefined : text.split(',')))
+    .transform((text) => (text === 'auto' ? undefined : text.split(',').map((name) => name.trim())))
+    .refine((names) => names?.every(findSandboxChoice) ?? true, `must be auto, or some of ${SANDBOXES} with commas`)
     .optional(),
   DOCKER_HOST: z.string().min(1).optional(),
   ASSAY_ALLOW_HOST_BASE: z.enum(['0', '1'], 'must be 0 or 1').default('0'),

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
+import { liveOffers } from '../catalog/offers.ts'
 import type { Config, Environment } from '../config.ts'
 import { openBlobs } from '../platform/blobs/blobs.ts'
 import { connect, type Database } from '../platform/db/db.ts'
@@ -31,18 +32,19 @@ import { examineSettings } from './settings-check.ts'
 /** Looks at everything that the service needs on this machine. Starts nothing, migrates nothing, leaves nothing behind. */
 export async function diagnose(environment: Environment): Promise<Diagnosis[]> {
   const { config, diagnoses } = examineSettings(environment)
+  const asked = environment.ASSAY_URL || undefined
   const parts = await partDiagnoses(environment.PATH ?? '')
   const basis = [nodeDiagnosis(), await postgresDiagnosis(config?.databaseUrl), ...diagnoses]
-  return config ? [...basis, ...(await diagnoseSetUp(config)), ...parts] : [...basis, ...parts]
+  return config ? [...basis, ...(await diagnoseSetUp(config, asked)), ...parts] : [...basis, ...parts]
 }
 
-async function diagnoseSetUp(config: Config): Promise<Diagnosis[]> {
+async function diagnoseSetUp(config: Config, asked: string | undefined): Promise<Diagnosis[]> {
   const folder = await dataFolderDiagnosis(config.dataFolder)
   const [disk, keyFile, blobs, service] = await Promise.all([
     diskDiagnosis(config.dataFolder),
     keyFileDiagnosis(config),
     blobsDiagnosis(config, folder.found),
-    serviceDiagnosis(config),
+    serviceDiagnosis(asked ?? addressOf(config)),
   ])
   const rest = await diagnoseDatabase(config, { keyFile, isServing: service.ok })
   return [folder.diagnosis, disk, ...rest, blobs, service]
@@ -83,10 +85,22 @@ async function diagnoseDatabase(config: Config, { keyFile, isServing }: Known): 
     const masterKey = keyFile.ok ? await diagnosisOf(masterKeyCheck(database, config)) : keyFile
     // A service that was stopped has no workers, and lacks none.
     const workers = { ...(await diagnosisOf(workersCheck(database))), required: isServing }
-    return [found, migrations, masterKey, await diagnosisOf(auditCheck(database)), workers]
+    const audit = await diagnosisOf(auditCheck(database))
+    return [found, migrations, masterKey, audit, workers, ...(isServing ? [await sandboxesDiagnosis(database)] : [])]
   } catch (error) {
     return [wrong('database', messageOf(error), 'Run assay doctor as the user that runs the service.'), keyFile]
   }
+}
+
+/** A service works without any; no trial does. */
+async function sandboxesDiagnosis({ db }: Database): Promise<Diagnosis> {
+  const offers = await liveOffers(db)
+  const working = offers.filter(({ available }) => available)
+  if (working.length > 0)
+    return fine('sandboxes', working.map(({ sandbox, isolation }) => `${sandbox} (${isolation})`).join(', '))
+  const reasons = offers.map(({ sandbox, detail }) => `${sandbox}: ${detail}`)
+  const detail = `no worker can run a trial${reasons.length === 0 ? '' : `. ${reasons.join(' ')}`}`
+  return noted('sandboxes', detail, 'npm run setup -- --yes bwrap, or start Docker; then start the service anew.')
 }
 
 type Opened = Database & AsyncDisposable
@@ -138,8 +152,7 @@ async function diagnosisOf(check: Check): Promise<Diagnosis> {
 const Readiness = z.object({ ok: z.boolean(), checks: z.array(z.object({ name: z.string(), ok: z.boolean() })) })
 const ANSWER_MS = 5000
 
-async function serviceDiagnosis(config: Config): Promise<Diagnosis> {
-  const url = addressOf(config)
+async function serviceDiagnosis(url: string | undefined): Promise<Diagnosis> {
   if (!url) return noted('service', 'not asked: it listens on any free port', 'See the line `assay ready`.')
   const answer = await askReadiness(`${url}/readyz`)
   if (answer === 'silent') return noted('service', `none answers at ${url}`, 'Start it with assay serve.')
