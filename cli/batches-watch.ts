@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Command } from 'commander'
 import { BatchRun } from '../src/batches/shapes/schema.ts'
-import { call, type Heard, listenTo, ServiceUnreachable } from '../src/platform/http/client.ts'
+import { call, type Heard, listenTo } from '../src/platform/http/client.ts'
 import { contract, inBatch, inRepository, numberOf, REPO, type RepoFlag, requireRun } from './batch-place.ts'
 import { Failed } from './failure.ts'
 import { withExample } from './help.ts'
@@ -11,7 +11,7 @@ import { repositoryName } from './repository-name.ts'
 import { openService, type Service } from './service.ts'
 import { note, print, printable, printJson, type Shell } from './shell.ts'
 import { aligned, moment, printTable } from './table.ts'
-import { leaving } from './watch-comparison.ts'
+import { ifLineBroke, leaving } from './watch-comparison.ts'
 
 type ResumeFlags = RepoFlag & { budget?: string }
 
@@ -119,10 +119,17 @@ async function hearAll(
 ): Promise<BatchRun | undefined> {
   const { followBatch: endpoint } = await contract()
   const live = liveLines(shell)
+  let told: string | undefined
+  const show = (run: BatchRun): void => {
+    live.show(linesOf(run))
+    const why = reasonOf(run)
+    if (why !== undefined && why !== told && !shell.errors.isTTY) note(shell, why)
+    told = why
+  }
   try {
     while (!left.aborted) {
       const events = listenTo(service, endpoint, { params }, { signal: left })
-      const ended = await hear(events, (run) => live.show(linesOf(run))).catch(ifLineBroke)
+      const ended = await hear(events, show).catch(ifLineBroke)
       if (ended) return ended
       await wait(AGAIN_MS, undefined, { signal: left }).catch(() => undefined)
     }
@@ -130,13 +137,6 @@ async function hearAll(
   } finally {
     live.end()
   }
-}
-
-/** The service may be on its way back. */
-function ifLineBroke(error: unknown): undefined {
-  const isBroken =
-    error instanceof ServiceUnreachable || (error instanceof Error && /^(AbortError|TypeError)$/.test(error.name))
-  if (!isBroken) throw error
 }
 
 async function hear(events: AsyncGenerator<Heard>, onStatus: (run: BatchRun) => void): Promise<BatchRun | undefined> {
@@ -152,7 +152,8 @@ async function hear(events: AsyncGenerator<Heard>, onStatus: (run: BatchRun) => 
 
 /** A batch in a few lines, as it stands. */
 function linesOf(run: BatchRun): string[] {
-  const { counts, byDifficulty, rejections, waiting } = run
+  const { counts, byDifficulty, rejections } = run
+  const why = reasonOf(run)
   const buckets = Object.entries(byDifficulty).map(([name, { requested, selected, ready }]) => [
     ...[name, String(requested), String(selected), String(ready)],
   ])
@@ -163,9 +164,13 @@ function linesOf(run: BatchRun): string[] {
     SHOWN.map((name) => `${counts[name]} ${name}`).join(', '),
     ...(rejected.length > 0 ? [printable(`Rejected: ${rejected.join(', ')}`)] : []),
     ...(run.shortfall > 0 ? [`${run.shortfall} candidates fewer than asked for`] : []),
-    ...(waiting ? [printable(`Waits for ${waiting.reason}: ${waiting.detail ?? ''} (until ${waiting.until})`)] : []),
+    ...(why === undefined ? [] : [`${why} (until ${run.waiting?.until})`]),
   ]
 }
+
+/** Why it does not go on. */
+const reasonOf = ({ waiting }: BatchRun): string | undefined =>
+  waiting && printable(`It waits for ${waiting.reason}. ${waiting.detail ?? ''}`.trim())
 
 const SHOWN = ['discovered', 'screened', 'executed', 'authored', 'validated', 'verified', 'ready', 'deferred'] as const
 

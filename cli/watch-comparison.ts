@@ -46,7 +46,7 @@ export async function watchComparison(
 }
 
 /** The service may be on its way back. */
-function ifLineBroke(error: unknown): undefined {
+export function ifLineBroke(error: unknown): undefined {
   const isBroken =
     error instanceof ServiceUnreachable || (error instanceof Error && /^(AbortError|TypeError)$/.test(error.name))
   if (!isBroken) throw error
