@@ -153,6 +153,29 @@ test.skipIf(process.arch !== 'x64').each<[string, Buffer | null, string]>([
   expect(onConnection).not.toHaveBeenCalled()
 })
 
+test.each(['{bundle}/../outside', '{bundle}/sub/../../outside', '{bundle}/sub'])(
+  'of a program at %s nothing is read: it is none of the bundle',
+  async (program) => {
+    const name = `outside-${program.replaceAll(/\W/g, '-')}`
+    const bundles = join(bench.folder, name)
+    mkdirSync(join(bundles, 'packed/sub'), { recursive: true })
+    writeFileSync(join(bundles, 'outside'), '#!/secret/of/the/worker\n')
+    writeFileSync(join(bundles, 'packed/run'), '')
+    const archive = await buffer(create({ gzip: true, cwd: join(bundles, 'packed') }, ['.']))
+    const digest = `sha256:${createHash('sha256').update(archive).digest('hex')}`
+    const harness = describedHarness({
+      ...{ id: 'custom/a', name: 'Own', version: '1', protocols: ['openai-chat'], levels: {}, env: {}, files: [] },
+      ...{ command: ['{bundle}/run'], bundle: { digest, node: false, probe: [program] } },
+    })
+    const record = await bench.run(writeTask(join(bench.folder, `task-${name}`)), harness, 'workspace', {
+      model: model(),
+      bundles: { folder: bundles, openSent: async () => Readable.from([archive]) },
+    })
+    expect(record).toMatchObject({ state: 'errored', class: 'operator_error', steps: [] })
+    expect(record.error).toContain('no such file in the bundle')
+  },
+)
+
 test('a program that refuses a task, and a model that cannot be had, are errors of the operator', async () => {
   const { harness, folder } = program('good', '#!/bin/bash\n[ "$1" = --version ] || echo hello > /app/hello.txt\n')
   const task = writeTask(join(bench.folder, 'refused'))

@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import type { Step } from '../harbor/task.ts'
 import type { Bundle } from '../harnesses/bundles/bundle.ts'
 import { install } from '../harnesses/bundles/install.ts'
@@ -78,7 +77,7 @@ async function needsOf({ parts, probe: [program = ''] }: Bundle, mounts: Mount[]
   if (parts.every((part) => 'lock' in part)) return 'It needs Linux with glibc, on the architecture of this machine.'
   for (const mount of mounts)
     if (mount.kind === 'folder' && program.startsWith(`${mount.target}/`))
-      return programNeeds(join(mount.source, program.slice(mount.target.length)))
+      return programNeeds(mount.source, program.slice(mount.target.length))
   return `${program} is not in its bundle; the image would have to have it.`
 }
 

@@ -185,6 +185,8 @@ test('who may not, or sends something else, is told so', async () => {
 test.each<[object, string]>([
   [{ bundle: { digest: 'sha256:1', probe: ['x'] } }, '/bundle/digest'],
   [{ bundle: { digest: `sha256:${'0'.repeat(64)}`, probe: [] } }, '/bundle/probe'],
+  [{ bundle: { digest: `sha256:${'0'.repeat(64)}`, probe: ['{bundle}/../x'] } }, '/bundle/probe/0'],
+  [{ command: ['{bundle}/a/..', 'x'] }, '/command/0'],
   [{ output: [] }, '/output'],
   [{ output: [{ tells: 'message' }] }, '/output/0/text'],
   [{ output: [{ tells: 'message', text: 'a..b' }] }, '/output/0/text'],

@@ -15,6 +15,17 @@ const path = z
   .max(200)
   .regex(/^(?!instruction\.md$)(?!.*(?:^|\/)\.{1,2}(?:\/|$))[A-Za-z0-9._-]+(?:\/[A-Za-z0-9._-]+)*$/)
 
+/** A program and its arguments. Arguments may say what they like. */
+const commandOf = (wordsMax: number, lengthMax: number) =>
+  z
+    .array(z.string().max(lengthMax))
+    .min(1)
+    .max(wordsMax)
+    .refine(([program = '']) => !program.split('/').includes('..'), {
+      error: 'The path of a program has no `..`.',
+      path: [0],
+    })
+
 const Path = z
   .string()
   .max(200)
@@ -52,11 +63,7 @@ const fields = {
   levels: z
     .partialRecord(z.enum(LEVELS), z.string().min(1).max(50))
     .describe('The levels that it can ask a model for, and what stands for `{level}` then.'),
-  command: z
-    .array(z.string().max(4000))
-    .min(1)
-    .max(100)
-    .describe(`A program of the bundle or the image, and its arguments. ${TEMPLATE}`),
+  command: commandOf(100, 4000).describe(`A program of the bundle or the image, and its arguments. ${TEMPLATE}`),
   env: z.record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,99}$/), z.string().max(4000)).default({}),
   files: z
     .array(z.strictObject({ path, text: z.string().max(100_000) }))
@@ -67,13 +74,9 @@ const fields = {
     .strictObject({
       digest: z.string().regex(DIGEST).describe('Of an archive that was sent before.'),
       node: z.boolean().default(false).describe('Whether it needs Node 22, which is at `{node}` then.'),
-      probe: z
-        .array(z.string().max(1000))
-        .min(1)
-        .max(20)
-        .describe(
-          'A command that ends with 0 where the program runs. It is tried in an image before anything is spent.',
-        ),
+      probe: commandOf(20, 1000).describe(
+        'A command that ends with 0 where the program runs. It is tried in an image before anything is spent.',
+      ),
     })
     .optional()
     .describe('Its program. It is at `{bundle}`, for reading only.'),

@@ -1,4 +1,6 @@
-import { open } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { type FileHandle, open, realpath } from 'node:fs/promises'
+import { join, sep } from 'node:path'
 import { arch } from 'node:process'
 
 const MACHINES: Record<number, { name: string; arch: string }> = {
@@ -14,8 +16,8 @@ const INTERPRETER = 3
 const NAME_BYTES_MAX = 256
 
 /** In a sentence, why a program that did not run may have not. It is a stranger's file, of which a little is read. */
-export async function programNeeds(path: string): Promise<string> {
-  await using file = await open(path).catch(() => null)
+export async function programNeeds(bundle: string, program: string): Promise<string> {
+  await using file = await openInside(bundle, program)
   if (!file) return 'There is no such file in the bundle.'
   const read = async (at: number, bytes: number) => {
     const { buffer, bytesRead } = await file.read(Buffer.alloc(bytes), 0, bytes, at)
@@ -32,6 +34,19 @@ export async function programNeeds(path: string): Promise<string> {
   return loader === undefined
     ? 'It is made for this kind of machine, and needs no C library.'
     : `It needs ${loader} in the image, and the libraries that belong to it.`
+}
+
+/** No link is followed any more, and no writer waited for. */
+const PLAINLY = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+
+/** A plain file of the bundle. Where links lead counts, not how the path is written. */
+async function openInside(bundle: string, program: string): Promise<FileHandle | undefined> {
+  const [root, path] = await Promise.all([realpath(bundle), realpath(join(bundle, program)).catch(() => undefined)])
+  if (!path?.startsWith(root + sep)) return undefined
+  const file = await open(path, PLAINLY).catch(() => undefined)
+  if ((await file?.stat())?.isFile()) return file
+  await file?.close()
+  return undefined
 }
 
 /** Names are shown to people, so only what is one. */
