@@ -18,10 +18,16 @@ async function twoSettings() {
 }
 
 test('who publishes under which owner', () => {
-  const git = { source_kind: 'git' as const, owner: 'Lab' }
+  const git = { source_kind: 'git' as const, host: '', owner: 'Lab' }
+  const github = { ...git, source_kind: 'github' as const, host: 'github.com' }
+  const own = { ...github, host: 'github.example.com' }
   const owners = new Map([['lab', 'acme']])
   const cases: [boolean, Parameters<typeof mayPublish>][] = [
-    [true, [{ ...git, source_kind: 'github' }, 'anybody', { publicOwners: owners, isOnlyWorkspace: false }]],
+    [true, [github, 'anybody', { publicOwners: owners, isOnlyWorkspace: false }]],
+    [false, [own, 'anybody', { publicOwners: owners, isOnlyWorkspace: false }]],
+    [true, [own, 'acme', { publicOwners: owners, isOnlyWorkspace: false }]],
+    [false, [own, 'local', { publicOwners: undefined, isOnlyWorkspace: false }]],
+    [true, [own, 'local', { publicOwners: undefined, isOnlyWorkspace: true }]],
     [true, [git, 'local', { publicOwners: undefined, isOnlyWorkspace: true }]],
     [false, [git, 'local', { publicOwners: undefined, isOnlyWorkspace: false }]],
     [true, [git, 'Acme', { publicOwners: owners, isOnlyWorkspace: false }]],
@@ -62,6 +68,20 @@ describe('owners', () => {
     expect((await remove()).status).toBe(404)
     expect(await endorsed()).toBe(false)
     expect((await app.call(schema.readEndorsement, { params, key: own.key })).status).toBe(404)
+  })
+
+  test('a code host that anybody may run says nothing of who owns a name', async () => {
+    const lab = await twoSettings()
+    await app.otherWorkspace('another')
+    const from = (host: string) =>
+      app.database.pool.query("update repositories set source_kind = 'github', url = null, host = $2 where key = $1", [
+        lab.where.repository,
+        host,
+      ])
+    await from('github.example.com')
+    expect((await lab.preview()).blockers).toMatchObject([{ code: 'owner_not_assigned' }])
+    await from('github.com')
+    expect((await lab.preview()).blockers).toEqual([])
   })
 
   test('with more than one workspace plain git is published only under assigned owners', async () => {

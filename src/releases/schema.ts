@@ -23,7 +23,8 @@ export const ownerNotAssigned = {
   code: 'owner_not_assigned',
   status: 422,
   title: 'This workspace may not publish under that owner',
-  meaning: 'Repositories of plain git are published only under owners that the operator assigns (ASSAY_PUBLIC_OWNERS).',
+  meaning:
+    'Repositories of plain git, and of code hosts other than github.com, are published only under owners that the operator assigns (ASSAY_PUBLIC_OWNERS).',
 } as const satisfies ProblemKind
 
 export const settingsRefused = {
