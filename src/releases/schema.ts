@@ -88,7 +88,7 @@ export const publishRelease = endpoint({
       .boolean()
       .default(false)
       .describe(
-        'Also makes the files of the tasks public. What was public once cannot be taken back from its readers.',
+        'Also makes the files of the tasks public, as they are now. What was public once cannot be taken back from its readers.',
       ),
   }),
   example: { settings: ['acme/model|mini|high'], head: null, fingerprint: '0'.repeat(64) },

@@ -88,9 +88,15 @@ export async function storeWithdrawal(tx: Db, id: string, reason: string): Promi
 
 export type PublicTask = { id: string; digest: string; title: string; difficulty: string | null }
 
-/** Those that are public already stay as they are. */
-export const insertPublicTasks = async (tx: Db, repository: number, tasks: readonly PublicTask[]): Promise<boolean> => {
+/** These are public by these names from now on, with these files. Others stay as they are. True: something has changed. */
+export const replacePublicTasks = async (tx: Db, repository: number, tasks: readonly PublicTask[]) => {
   if (tasks.length === 0) return false
+  const ids = tasks.map(({ id }) => id)
+  const digests = tasks.map(({ digest }) => digest)
+  await sql`
+    delete from public_tasks
+    where repository = ${repository} and (id = any(${ids}) or digest = any(${digests}))
+      and (id, digest) not in (select * from unnest(${ids}::text[], ${digests}::text[]))`.execute(tx)
   const { numInsertedOrUpdatedRows } = await tx
     .insertInto('public_tasks')
     .values(tasks.map((task) => ({ repository, ...task })))

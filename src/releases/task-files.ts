@@ -8,7 +8,7 @@ import { type Result, tasksOf } from './aggregate.ts'
 import type { ApprovedTask } from './facts.ts'
 import type { Standing } from './preview.ts'
 import { secretsFound } from './schema.ts'
-import { insertPublicTasks } from './sql.ts'
+import { replacePublicTasks } from './sql.ts'
 
 export type TaskFiles = { db: Db; blobs: Blobs }
 
@@ -43,7 +43,7 @@ async function secretsIn(blobs: Blobs, { taskId, archive }: ApprovedTask): Promi
   return findings
 }
 
-/** True: some were not public before. */
+/** True: some were not public before, or with other files. */
 export function publishFiles(
   { db }: { db: Db },
   { repository, facts }: Standing,
@@ -53,7 +53,7 @@ export function publishFiles(
   const wanted = new Set(tasksOf(chosen))
   const shown = facts.tasks.filter(({ digest }) => wanted.has(digest))
   if (shown.some(({ digest }) => !clean.has(digest))) throw new Error('Files were not looked through.')
-  return insertPublicTasks(db, repository.key, named(shown))
+  return replacePublicTasks(db, repository.key, named(shown))
 }
 
 /** By the task's own id; where two batches have the same, by its content too. */
