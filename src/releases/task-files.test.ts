@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
+import type { Files } from '../../test/support/archives.ts'
 import { insertComparison, releasing } from '../../test/support/releases.ts'
 import { putBatchTaskFile, readBatchTaskFile } from '../batches/schema.ts'
+import { tar, tgz } from '../harbor/testing/raw-tar.ts'
 import { listPublicTasks, readPublicTaskArchive } from '../results/schema.ts'
 
 let app: TestApp
@@ -60,4 +62,51 @@ test('two tasks that have changed places are public as they are now', async () =
   await changeInstruction(lab, 'two', 'Say one.\n')
   expect((await lab.publishAll({ publishTasks: true })).status).toBe(200)
   expect(await digestsOf(lab)).toEqual({ ...before, one: before.two, two: before.one })
+})
+
+const SECRET = `AKIA${'QZ3M7KD5LX2W6RTV'}`
+const noted = { name: 'src/notes.md', content: `first\n${SECRET}\n` }
+const line = `${'x'.repeat(99)}\n`
+const long = (before: number) => `${'-'.repeat(before)} ${SECRET} ${'-'.repeat(2_000_000)}`
+
+test.each<[string, Files, object]>([
+  [
+    'in an archive',
+    { 'environment/repo.tar.gz': tgz(noted) },
+    { path: 'environment/repo.tar.gz/src/notes.md', line: 2 },
+  ],
+  ['in a .tgz', { 'tests/repo.tgz': tgz(noted) }, { path: 'tests/repo.tgz/src/notes.md', line: 2 }],
+  ['in a .tar', { 'tests/repo.tar': tar(noted) }, { path: 'tests/repo.tar/src/notes.md', line: 2 }],
+  ['far in a file', { 'tests/a': `${line.repeat(30_000)}${SECRET}` }, { path: 'tests/a', line: 30_001 }],
+  ...[1024 * 1024 - 10, 1024 * 1024 + 64 * 1024].map((before): [string, Files, object] => [
+    `${before} bytes into a line`,
+    { 'tests/a': long(before) },
+    { path: 'tests/a', line: 1 },
+  ]),
+  [
+    'nobody knows where in a broken archive',
+    { 'tests/repo.tar.gz': tgz(noted).subarray(0, 60) },
+    { path: 'tests/repo.tar.gz', detail: expect.stringContaining('cannot be looked through') },
+  ],
+  [
+    'nobody knows where in a bomb',
+    { 'tests/repo.tar.gz': tgz({ name: 'zeros', content: Buffer.alloc(16 * 1024 * 1024) }) },
+    { path: 'tests/repo.tar.gz', detail: expect.stringContaining('cannot be looked through') },
+  ],
+])('a secret %s is found before anything is public', async (_, files, finding) => {
+  const lab = await releasing(app, (task) => (task === 'two' ? files : {}))
+  await lab.ran({ id: A, cells: 'pppppp' })
+  const answer = await lab.publishAll({ publishTasks: true })
+  expect(answer).toMatchObject({
+    status: 422,
+    body: { code: 'secrets_found', findings: [{ task: 'two', ...finding }] },
+  })
+  expect(answer.text).not.toContain(SECRET)
+})
+
+test('an archive without secrets is published', async () => {
+  const clean = tgz({ name: 'src', type: '5' }, { name: 'src/a', content: 'first' }, { name: 'empty' })
+  const lab = await releasing(app, (task) => (task === 'two' ? { 'environment/repo.tar.gz': clean } : {}))
+  await lab.ran({ id: A, cells: 'pppppp' })
+  expect((await lab.publishAll({ publishTasks: true })).status).toBe(201)
 })

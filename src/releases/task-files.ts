@@ -1,6 +1,4 @@
-import { text } from 'node:stream/consumers'
 import { openContent } from '../contents/contents.ts'
-import { credentialsIn } from '../harbor/safety/rules/credentials.ts'
 import { type Blobs, isDigest } from '../platform/blobs/blob.ts'
 import type { Db } from '../platform/db/db.ts'
 import { Problem } from '../platform/problem.ts'
@@ -8,11 +6,12 @@ import { type Result, tasksOf } from './aggregate.ts'
 import type { ApprovedTask } from './facts.ts'
 import type { Standing } from './preview.ts'
 import { secretsFound } from './schema.ts'
+import { type Secret, secretsIn } from './secret-scan.ts'
 import { replacePublicTasks } from './sql.ts'
 
 export type TaskFiles = { db: Db; blobs: Blobs }
 
-type Finding = { task: string; path: string; line: number | undefined; detail: string }
+type Finding = Secret & { task: string }
 
 const FINDINGS_MAX = 50
 
@@ -25,7 +24,7 @@ export async function requireClean(
   const wanted = new Set(tasksOf(chosen))
   const looked = tasks.filter(({ digest }) => wanted.has(digest))
   const findings: Finding[] = []
-  for (const task of looked) findings.push(...(await secretsIn(blobs, task)))
+  for (const task of looked) findings.push(...(await findingsIn(blobs, task)))
   if (findings.length === 0) return new Set(looked.map(({ digest }) => digest))
   const [first] = findings
   const members = { findings: findings.slice(0, FINDINGS_MAX) }
@@ -33,14 +32,10 @@ export async function requireClean(
 }
 
 /** Whole files, whatever is in them: what is public is read by everybody. */
-async function secretsIn(blobs: Blobs, { taskId, archive }: ApprovedTask): Promise<Finding[]> {
-  const findings: Finding[] = []
+async function findingsIn(blobs: Blobs, { taskId, archive }: ApprovedTask): Promise<Finding[]> {
   if (!isDigest(archive)) throw new Error('A task has an archive that is none.')
-  for await (const { path, content } of openContent(blobs, archive)) {
-    const found = credentialsIn({ path, text: await text(content), isWhole: true })
-    findings.push(...found.map(({ line, detail }) => ({ task: taskId, path, line, detail })))
-  }
-  return findings
+  const found = await secretsIn(openContent(blobs, archive))
+  return found.map((secret) => ({ task: taskId, ...secret }))
 }
 
 /** True: some were not public before, or with other files. */

@@ -1,9 +1,12 @@
 import { type RawEntry, tgz } from '../../src/harbor/testing/raw-tar.ts'
 
-type Files = Record<string, string>
+/** By their paths. */
+export type Files = Record<string, string | Buffer>
 
 /** A task that a scripted validator takes: its name, and what is said of it. */
-export const smallTask = (more: Files = {}): Files => ({
+export const smallTask = <Content extends string | Buffer = string>(
+  more: Record<string, Content> = {},
+): Record<string, string | Content> => ({
   'task.toml':
     'schema_version = "1.4"\n[metadata]\ndifficulty = "easy"\n[agent]\ntimeout_sec = 20\n[verifier]\ntimeout_sec = 20\n',
   'instruction.md': 'Write the word hello to /app/hello.txt.\n',
