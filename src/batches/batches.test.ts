@@ -7,6 +7,7 @@ import { importing, scriptedValidator, VALID } from '../../test/support/batches.
 import { unpackToMemory } from '../harbor/archive.ts'
 import { readTask } from '../harbor/read-task.ts'
 import { streamOf } from '../harbor/testing/unpacking.ts'
+import { isDigest } from '../platform/blobs/blob.ts'
 import { readEvents } from '../platform/http/read-events.ts'
 import { SandboxUnavailable } from '../sandboxes/sandbox.ts'
 import { sweepArchives } from './archives/archives.ts'
@@ -242,6 +243,54 @@ test('a batch is found in its own repository and workspace only', async () => {
   const { runId } = await lab.imported({ hello: smallTask() })
   expect((await app.call(schema.readBatch, beside.at(runId))).status).toBe(404)
   expect((await app.call(schema.readBatchTask, lab.at(runId, { taskId: 'nothing' }))).status).toBe(404)
+})
+
+const batchOf = (runId: string): string => runId.slice('batch-'.length)
+
+async function archiveKept(runId: string): Promise<string> {
+  const { rows } = await app.database.pool.query('select archive from batches where id = $1', [batchOf(runId)])
+  return rows[0].archive
+}
+
+/** So many days after it ended. */
+async function isThereAfter(days: number, runId: string, archive: string): Promise<boolean> {
+  const { pool, db } = app.database
+  await pool.query('update batches set finished_at = finished_at - make_interval(days => $2) where id = $1', [
+    ...[batchOf(runId), days],
+  ])
+  await pool.query('update batch_archives set used_at = now() - make_interval(days => $1)', [days])
+  await sweepArchives({ db, blobs: app.tools.blobs })
+  return isDigest(archive) && (await app.tools.blobs.find(archive)) !== undefined
+}
+
+const GONE = { status: 409, body: { code: 'archive_gone' } }
+
+test('an archive that has no tasks goes after a day, and its batch cannot be resumed', async () => {
+  const lab = await importing(app)
+  const { runId } = (await lab.send(archiveOf({ nothing: { 'readme.md': 'No task.' } }))).body
+  const archive = await archiveKept(runId)
+  await lab.work()
+  const run = await lab.read(runId)
+  expect(run).toMatchObject({ state: 'failed', error: { code: 'no_tasks', retryable: false } })
+  expect(await isThereAfter(0, runId, archive)).toBe(true)
+  expect(await isThereAfter(2, runId, archive)).toBe(false)
+  expect(await app.call(schema.resumeBatch, lab.at(runId))).toMatchObject(GONE)
+  await lab.work()
+  expect((await lab.read(runId)).error).toEqual(run.error)
+})
+
+test('the archive of a batch that was canceled stays for a week', async () => {
+  const lab = await importing(app)
+  const { runId } = (await lab.send(archiveOf({ hello: smallTask() }))).body
+  const archive = await archiveKept(runId)
+  await app.call(schema.cancelBatch, lab.at(runId))
+  expect(await isThereAfter(6, runId, archive)).toBe(true)
+  expect((await app.call(schema.resumeBatch, lab.at(runId))).status).toBe(202)
+  expect(await isThereAfter(8, runId, archive)).toBe(true)
+  await app.call(schema.cancelBatch, lab.at(runId))
+  expect(await isThereAfter(8, runId, archive)).toBe(false)
+  expect(await app.call(schema.resumeBatch, lab.at(runId))).toMatchObject(GONE)
+  expect((await lab.read(runId)).state).toBe('canceled')
 })
 
 test('an archive goes a day after its tasks are listed, and not before', async () => {

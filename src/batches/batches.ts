@@ -13,6 +13,7 @@ import type { GenerationOptions, NewBatch } from './generation/schema.ts'
 import { endWaiting, jobsOf, waitingJobsOf } from './generation/waiting.ts'
 import { enqueueImport, importJobId } from './import.ts'
 import { batchIdOf, microsOf, runIdOf, runOf } from './run.ts'
+import { archiveGone } from './schema.ts'
 import type { BatchRun } from './shapes/schema.ts'
 import * as rows from './sql.ts'
 import { validationJobId } from './validate.ts'
@@ -137,7 +138,9 @@ async function lookAgain(tx: Db, id: string): Promise<void> {
   await enqueueDiscovery(tx, id)
 }
 
-async function reopen(tx: Db, by: By, { id, state, generation }: BatchRow): Promise<void> {
+async function reopen(tx: Db, by: By, row: BatchRow): Promise<void> {
+  const { id, state, generation } = row
+  if (row.step === 'unpack' && row.archive === null) throw new Problem(archiveGone, 'Send the archive again.')
   const isWorthIt = (await rows.tryAgain(tx, id)) || state !== 'completed'
   if (!isWorthIt) return
   await rows.reopenBatch(tx, id)

@@ -58,6 +58,13 @@ const BATCHES = '/api/orgs/{org}/repos/{owner}/{name}/batches'
 const BATCH = '/api/orgs/{org}/repos/{owner}/{name}/batches/{runId}'
 const TASK = '/api/orgs/{org}/repos/{owner}/{name}/batches/{runId}/tasks/{taskId}'
 
+export const archiveGone = {
+  code: 'archive_gone',
+  status: 409,
+  title: 'The archive of this batch is not kept any more',
+  meaning: 'It failed for good, or was canceled more than a week ago. Import the archive again.',
+} as const satisfies ProblemKind
+
 export const readGenerationOptions = endpoint({
   id: 'readGenerationOptions',
   method: 'GET',
@@ -145,6 +152,7 @@ export const resumeBatch = endpoint({
   bodyOptional: true,
   example: {},
   answers: { 202: BatchRun },
+  problems: [archiveGone],
 })
 
 export const followBatch = endpoint({

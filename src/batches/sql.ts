@@ -106,10 +106,11 @@ export const setWaiting = (tx: Db, id: string, waiting: Waiting) =>
     .set({ state: 'waiting', waiting: JSON.stringify(waiting) })
     .execute()
 
-/** Answers its repository. Undefined: it had ended before. */
+/** Answers its repository. Undefined: it had ended before. What would only fail again lets its archive go. */
 async function ended(tx: Db, id: string, state: State, error: BatchError | null = null): Promise<number | undefined> {
   const row = await moved(tx, id)
     .set({ state, waiting: null, finished_at: sql<Date>`now()`, error: error && JSON.stringify(error) })
+    .$if(error?.retryable === false, (query) => query.set({ archive: null }))
     .returning('repository')
     .executeTakeFirst()
   await tx.deleteFrom('batch_credentials').where('batch', '=', id).execute()
