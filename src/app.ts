@@ -27,6 +27,8 @@ import { credentialRoutes } from './credentials/routes.ts'
 import { openNewestSecret } from './credentials/secrets.ts'
 import { gatewayRoutes } from './gateway/routes.ts'
 import { sweepBodies } from './gateway/sweep.ts'
+import { bundlesFolder } from './harnesses/bundles/bundle.ts'
+import { sweepSent } from './harnesses/bundles/install.ts'
 import { blobsCheck, databaseCheck, masterKeyCheck, migrationsCheck, workersCheck } from './operate/service-checks.ts'
 import { sweep } from './platform/blobs/spool.ts'
 import type { Db } from './platform/db/db.ts'
@@ -198,7 +200,8 @@ export const jobKinds = (tools: Tools): RunnableKind[] => [
       await sweepOutput(tools.trialsFolder)
       await sweep(uploadsFolder(tools))
       await sweepArchives({ db: tools.database.db, blobs: tools.blobs })
-      await sweepBundles({ db: tools.database.db, blobs: tools.blobs })
+      await sweepBundles({ db: tools.database.db, blobs: tools.blobs, isHarnessInUse })
+      await sweepSent(bundlesFolder(tools.config.dataFolder))
       await sweepArtifacts({ db: tools.database.db, blobs: tools.blobs }, tools.config.artifactDays)
       await sweepBodies({ db: tools.database.db, blobs: tools.blobs }, tools.config.artifactDays)
     },

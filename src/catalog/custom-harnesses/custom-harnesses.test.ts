@@ -8,6 +8,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { z } from 'zod'
 import { type TestApp, testApp } from '../../../test/support/app.ts'
 import { type Comparing, comparing, QUICK, scriptedEngine } from '../../../test/support/comparisons.ts'
+import { isHarnessInUse } from '../../comparisons/comparisons.ts'
 import { inBenchmark } from '../../comparisons/schema.ts'
 import { createCredential } from '../../credentials/schema.ts'
 import { createKey } from '../../workspaces/schema.ts'
@@ -158,10 +159,57 @@ test('of what was sent nothing can be named by another workspace, or once it is 
   const { rows: before } = await app.database.pool.query('select blob from harness_bundles where digest = $1', [
     body.digest,
   ])
-  await sweepBundles(tools)
+  await sweepBundles({ ...tools, isHarnessInUse })
   expect(await add(withBundle(body.digest))).toMatchObject(refused)
   expect(await tools.blobs.find(before[0].blob)).toBeUndefined()
   expect(await add(withBundle(used.digest))).toMatchObject({ status: 201 })
+})
+
+test('a bundle goes a day after the last harness that names it, and not under a comparison', async () => {
+  const { body } = await send(await packed())
+  const [first, second] = [withBundle(body.digest), withBundle(body.digest)]
+  await add(first)
+  await add(second)
+  const { pool, db } = app.database
+  const tools = { db, blobs: app.tools.blobs, isHarnessInUse }
+  const isThereAfterSweep = async (used = isHarnessInUse) => {
+    await pool.query("update harness_bundles set used_at = now() - interval '3 days'")
+    await sweepBundles({ ...tools, isHarnessInUse: used })
+    return (await pool.query('select from harness_bundles where digest = $1', [body.digest])).rows.length > 0
+  }
+  await app.call(removeHarness, slug(first))
+  await pool.query("update custom_harnesses set removed_at = removed_at - interval '2 days'")
+  expect(await isThereAfterSweep()).toBe(true)
+  await app.call(removeHarness, slug(second))
+  expect(await isThereAfterSweep()).toBe(true)
+  await pool.query("update custom_harnesses set removed_at = removed_at - interval '2 days'")
+  expect(await isThereAfterSweep(async (_db, _workspace, id) => id === second.id)).toBe(true)
+  const { rows } = await pool.query('select blob from harness_bundles where digest = $1', [body.digest])
+  expect(await isThereAfterSweep()).toBe(false)
+  expect(await tools.blobs.find(rows[0].blob)).toBeUndefined()
+})
+
+test('a workspace has so much room for bundles, and what is there already takes no more', async () => {
+  const other = await app.otherWorkspace('bundle-collector')
+  const own = { params: { org: other.login }, key: other.key }
+  const bytes = await packed()
+  expect((await send(bytes, own)).status).toBe(201)
+  const { pool } = app.database
+  const full = { status: 409, body: { code: 'bundles_full' } }
+  await pool.query('update harness_bundles set unpacked_bytes = 16 * 1024::bigint ^ 3 where workspace_id = $1', [
+    other.id,
+  ])
+  expect(await send(await packed(), own)).toMatchObject(full)
+  expect(await send(bytes, own)).toMatchObject({ status: 200 })
+  expect((await send(await packed())).status).toBe(201)
+  await pool.query('update harness_bundles set unpacked_bytes = 1 where workspace_id = $1', [other.id])
+  expect((await send(await packed(), own)).status).toBe(201)
+  await pool.query(
+    `insert into harness_bundles (workspace_id, digest, blob, bytes, files, unpacked_bytes)
+     select $1, 'sha256:' || n, 'sha256:' || n, 1, 1, 1 from generate_series(1, 98) n`,
+    [other.id],
+  )
+  expect(await send(await packed(), own)).toMatchObject(full)
 })
 
 test.each<[string, (place: string) => void]>([

@@ -7,15 +7,11 @@ import { type Page, paged } from '../../platform/http/page.ts'
 import { newId } from '../../platform/ids.ts'
 import { notFound, Problem } from '../../platform/problem.ts'
 import { type By, record } from '../../workspaces/audit.ts'
-import { requireBundle } from './bundles.ts'
+import { type HarnessUse, requireBundle } from './bundles.ts'
 import { type CustomHarness, harnessExists, harnessInUse, harnessNameSpent, type NewHarness } from './schema.ts'
 import * as rows from './sql.ts'
 
-export type HarnessTools = {
-  blobs: Blobs
-  /** Whether something that is not over yet works with it. */
-  isHarnessInUse: (db: Db, workspaceId: string, id: string) => Promise<boolean>
-}
+export type HarnessTools = HarnessUse & { blobs: Blobs }
 
 type Added = { kind: 'added' | 'same'; harness: CustomHarness }
 

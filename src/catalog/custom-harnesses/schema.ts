@@ -122,6 +122,13 @@ export const bundleRefused = {
   meaning: 'It is damaged, too large, or has paths, links or files that no program needs. `detail` names the entry.',
 } as const satisfies ProblemKind
 
+export const bundlesFull = {
+  code: 'bundles_full',
+  status: 409,
+  title: 'There is no room for more bundles',
+  meaning: 'Remove harnesses that are not needed any more. A bundle that no harness names goes after a day.',
+} as const satisfies ProblemKind
+
 export const bundleMissing = {
   code: 'bundle_missing',
   status: 422,
@@ -147,7 +154,7 @@ export const sendBundle = endpoint({
   access: 'admin',
   upload: { mediaType: 'application/gzip', bytesMax: BUNDLE_BYTES_MAX },
   answers: { 200: SentBundle, 201: SentBundle },
-  problems: [bundleRefused],
+  problems: [bundleRefused, bundlesFull],
 })
 
 export const addHarness = endpoint({

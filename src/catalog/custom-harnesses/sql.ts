@@ -81,14 +81,30 @@ export const useBundle = async (tx: Db, workspaceId: string, digest: string): Pr
       .executeTakeFirst()
   )?.blob
 
+/** Until the end of the transaction nobody else sends a bundle to this workspace. */
+export const lockBundles = (tx: Db, workspaceId: string) => lock(tx, `harness bundles ${workspaceId}`)
+
+/** Of all but this one. */
+export const sumOtherBundles = (tx: Db, workspaceId: string, digest: string) =>
+  tx
+    .selectFrom('harness_bundles')
+    .select(sql<number>`count(*)::int`.as('count'))
+    .select(sql<number>`coalesce(sum(unpacked_bytes), 0)::bigint`.as('bytes'))
+    .where('workspace_id', '=', workspaceId)
+    .where('digest', '<>', digest)
+    .executeTakeFirstOrThrow()
+
 const UNUSED = sql<boolean>`used_at < now() - interval '1 day' and not exists (
   select from custom_harnesses where custom_harnesses.workspace_id = harness_bundles.workspace_id
-    and custom_harnesses.description -> 'bundle' ->> 'digest' = harness_bundles.digest)`
+    and custom_harnesses.description -> 'bundle' ->> 'digest' = harness_bundles.digest
+    and (removed_at is null or removed_at > now() - interval '1 day'))`
+
+type BundleKey = { workspace_id: string; digest: string }
 
 export const listUnusedBundles = (db: Db, limit: number) =>
   db.selectFrom('harness_bundles').select(['workspace_id', 'digest']).where(UNUSED).limit(limit).execute()
 
-export const deleteUnusedBundle = async (tx: Db, { workspace_id, digest }: { workspace_id: string; digest: string }) =>
+export const deleteUnusedBundle = async (tx: Db, { workspace_id, digest }: BundleKey) =>
   (
     await tx
       .deleteFrom('harness_bundles')
@@ -98,3 +114,15 @@ export const deleteUnusedBundle = async (tx: Db, { workspace_id, digest }: { wor
       .returning('blob')
       .executeTakeFirst()
   )?.blob
+
+/** The harnesses of which a version names it, also of those that were removed. */
+export const listNaming = async (tx: Db, { workspace_id, digest }: BundleKey): Promise<string[]> =>
+  (
+    await tx
+      .selectFrom('custom_harnesses')
+      .select(sql<string>`'custom/' || slug`.as('id'))
+      .distinct()
+      .where('workspace_id', '=', workspace_id)
+      .where(sql<boolean>`description -> 'bundle' ->> 'digest' = ${digest}`)
+      .execute()
+  ).map(({ id }) => id)

@@ -9,6 +9,7 @@ import {
   rmSync,
   statSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs'
 import { createServer } from 'node:http'
@@ -21,7 +22,7 @@ import { create } from 'tar'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { HarnessUnfit } from '../harness-unfit.ts'
 import { type Bundle, type Lock, nativeBundle, sentBundle } from './bundle.ts'
-import { install, isInstalled } from './install.ts'
+import { install, isInstalled, sweepSent } from './install.ts'
 
 const NAME = '@made-up/program'
 const VERSION = '1.2.3'
@@ -149,6 +150,36 @@ test('what a workspace has sent is unpacked once, with its links, for reading an
   ).toEqual([0o555, 0o555])
   expect(await install(wanted, { ...options(), openSent })).toEqual([part])
   expect(openSent).toHaveBeenCalledOnce()
+})
+
+test('one that was not used for a week goes, and is unpacked again when it is wanted', async () => {
+  const { wanted, bytes } = await sent((place) => {
+    mkdirSync(join(place, 'bin'))
+    writeFileSync(join(place, 'bin/run'), '')
+  })
+  const openSent = vi.fn(async (): Promise<Readable | undefined> => Readable.from([bytes]))
+  const installed = () => install(wanted, { ...options(), openSent })
+  await install(bundle(), options())
+  const [part] = await installed()
+  const age = (days: number) => {
+    const then = new Date(Date.now() - days * 86_400_000)
+    for (const name of readdirSync(bundles())) utimesSync(join(bundles(), name), then, then)
+  }
+  age(6)
+  await sweepSent(bundles())
+  expect(await isInstalled(wanted, bundles())).toBe(true)
+  age(8)
+  await installed()
+  await sweepSent(bundles())
+  expect(await isInstalled(wanted, bundles())).toBe(true)
+  expect(openSent).toHaveBeenCalledOnce()
+  age(8)
+  await sweepSent(bundles())
+  expect([await isInstalled(wanted, bundles()), await isInstalled(bundle(), bundles())]).toEqual([false, true])
+  expect(whatIsThere()).toHaveLength(1)
+  expect(await installed()).toEqual([part])
+  expect(openSent).toHaveBeenCalledTimes(2)
+  await sweepSent(join(folder, 'nowhere'))
 })
 
 test.each<[string, (place: string) => void]>([

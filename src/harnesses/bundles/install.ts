@@ -1,6 +1,7 @@
-import { mkdir, rename, stat } from 'node:fs/promises'
+import { mkdir, readdir, rename, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
+import { hasCode } from '../../platform/blobs/error-codes.ts'
 import { HarnessUnfit } from '../harness-unfit.ts'
 import { type Bundle, folderNameOf, type Part, type Tarball, tarballsFor } from './bundle.ts'
 import { fetchTarballs } from './fetch-tarballs.ts'
@@ -35,7 +36,7 @@ export async function isInstalled({ parts }: Bundle, folder: string): Promise<bo
 
 async function installPart(part: Part, options: Installing): Promise<string> {
   const place = join(options.folder, folderNameOf(part))
-  if (await exists(place)) return place
+  if (await ('digest' in part ? use(place) : exists(place))) return place
   await mkdir(options.folder, { recursive: true })
   await sweepDrafts(options.folder)
   await withTurn(place, options.signal, async () => {
@@ -67,6 +68,43 @@ async function bringTarballs(id: string, tarballs: Tarball[], { tree, archives }
   const files = await fetchTarballs(tarballs, { folder: archives, signal, onFetched })
   await unpack(tarballs, files, tree)
 }
+
+/** Whether it is there; and if so, it was used just now. */
+async function use(place: string): Promise<boolean> {
+  const now = new Date()
+  try {
+    await utimes(place, now, now)
+    return true
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return false
+    throw error
+  }
+}
+
+const SENT = /^sent-[0-9a-f]{64}$/
+/** Much longer than any trial. */
+const UNUSED_MAX_MS = 7 * 24 * 60 * 60 * 1000
+
+/** Removes what workspaces have sent and no trial has used for days. It is installed again when one wants it. */
+export async function sweepSent(folder: string): Promise<void> {
+  for (const name of await readdir(folder).catch(ifMissing([])))
+    if (SENT.test(name)) await sweepOne(folder, join(folder, name))
+}
+
+/** Out of the way at once: what lies in its place is whole. */
+async function sweepOne(folder: string, place: string): Promise<void> {
+  const found = await stat(place).catch(ifMissing(undefined)) // another process may sweep, too
+  if (!found || Date.now() - found.mtimeMs < UNUSED_MAX_MS) return
+  await using draft = await openDraft(folder)
+  await rename(place, join(draft.path, 'old')).catch(ifMissing(undefined))
+}
+
+const ifMissing =
+  <T>(instead: T) =>
+  (error: unknown): T => {
+    if (hasCode(error, 'ENOENT')) return instead
+    throw error
+  }
 
 async function bringSent({ digest }: { digest: string }, tree: string, { openSent }: Installing): Promise<void> {
   const archive = await openSent?.(digest)
