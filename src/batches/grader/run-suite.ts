@@ -112,7 +112,7 @@ async function exitOf(sandbox: Sandbox, signal: AbortSignal): Promise<Exit> {
 const unreported = ({ code, limit }: Exit, said: string): SuiteOutcome => ({
   kind: 'broken',
   reason: limit === 'seconds' ? 'timeout' : 'no_report',
-  detail: `The judge ended with ${code ?? `the limit ${limit}`} and left no report.\n${said}`,
+  detail: `The judge ended with ${code ?? `the limit ${limit}`} and left no report that can be read.\n${said}`,
 })
 
 const SAID_BYTES = 4000

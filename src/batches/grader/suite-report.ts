@@ -13,8 +13,7 @@ const SuiteRun = z.object({
   seconds: z.number(),
 })
 
-/** `report.json` of a verifier. */
-export const Outcome = z.discriminatedUnion('kind', [
+const Outcome = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('ran'), run: SuiteRun }),
   z.object({
     kind: z.literal('broken'),
@@ -22,6 +21,16 @@ export const Outcome = z.discriminatedUnion('kind', [
     detail: z.string(),
   }),
 ])
+
+/** `report.json` of a verifier. Strangers ran beside whoever wrote it: what cannot be read is none. */
+export function outcomeIn(report: string): SuiteOutcome | undefined {
+  try {
+    return Outcome.safeParse(JSON.parse(report)).data
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined
+    throw error
+  }
+}
 
 export type Graded = {
   /** Undefined when the judge got no chance to say. */
@@ -37,7 +46,7 @@ export async function readGraded(remains: Remains): Promise<Graded> {
   if (found === undefined) return graded
   for await (const entry of tarEntries(found.tar)) {
     const text = (await buffer(entry.content())).toString('utf8')
-    if (entry.path === 'verifier/report.json') graded.outcome = Outcome.parse(JSON.parse(text))
+    if (entry.path === 'verifier/report.json') graded.outcome = outcomeIn(text)
     if (entry.path === 'verifier/reward.txt') graded.reward = text
   }
   return graded

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Outcome } from '../grader/suite-report.ts'
+import { outcomeIn } from '../grader/suite-report.ts'
 import type { SuiteOutcome } from '../stages/parts.ts'
 
 const REPORT_BYTES_MAX = 64 * 1024 * 1024
@@ -13,7 +13,7 @@ export async function readReport(folder: string): Promise<SuiteOutcome | undefin
   try {
     const stats = await file.stat()
     if (!stats.isFile() || stats.size > REPORT_BYTES_MAX) return undefined
-    return Outcome.safeParse(jsonOf(await file.readFile('utf8'))).data
+    return outcomeIn(await file.readFile('utf8'))
   } finally {
     await file.close()
   }
@@ -21,11 +21,3 @@ export async function readReport(folder: string): Promise<SuiteOutcome | undefin
 
 /** No link is followed, and no writer waited for. */
 const PLAINLY = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
