@@ -121,6 +121,11 @@ export const failBatch = (tx: Db, id: string, error: BatchError) => ended(tx, id
 export const cancelBatch = (tx: Db, id: string) => ended(tx, id, 'canceled')
 export const completeBatch = (tx: Db, id: string) => ended(tx, id, 'completed')
 
+export const dropArchives = (db: Db, days: number) =>
+  sql`
+    update batches set archive = null where archive is not null and state in ('failed', 'canceled')
+      and finished_at < now() - make_interval(days => ${days})`.execute(db)
+
 export const reopenBatch = (tx: Db, id: string) =>
   tx
     .updateTable('batches')

@@ -40,6 +40,11 @@ export async function fail(tx: Db, id: string, error: BatchError): Promise<void>
   await tell(tx, ended.workspaceId, { type: 'batch.failed', data: { ...ended.data, error: { code, message } } })
 }
 
+const ARCHIVE_DAYS = 7
+
+/** Who has canceled a batch, or seen it break, may want to go on with it; not for ever. */
+export const letArchivesGo = async (db: Db): Promise<void> => void (await rows.dropArchives(db, ARCHIVE_DAYS))
+
 async function endedBatch(tx: Db, id: string, repository: number | undefined) {
   if (repository === undefined) return undefined
   const { workspaceId, owner, name } = await readPlace(tx, repository)

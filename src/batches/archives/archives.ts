@@ -2,7 +2,8 @@ import type { Readable } from 'node:stream'
 import { type Blobs, type Digest, isDigest } from '../../platform/blobs/blob.ts'
 import { openOwned, ownedDigest, putOwned } from '../../platform/blobs/owned-blob.ts'
 import { type Db, transact } from '../../platform/db/db.ts'
-import { deleteUnusedArchive, letOldArchivesGo, listUnusedArchives, noteArchive } from './sql.ts'
+import { letArchivesGo } from '../state.ts'
+import { deleteUnusedArchive, listUnusedArchives, noteArchive } from './sql.ts'
 
 type Tools = { db: Db; blobs: Blobs }
 
@@ -24,7 +25,7 @@ const SWEEP_MAX = 1000
 
 /** Removes archives that no batch needs any more. */
 export async function sweepArchives({ db, blobs }: Tools): Promise<void> {
-  await letOldArchivesGo(db)
+  await letArchivesGo(db)
   for (const { digest } of await listUnusedArchives(db, SWEEP_MAX)) {
     await transact(db, async (tx) => {
       if ((await deleteUnusedArchive(tx, digest)) && isDigest(digest)) await blobs.remove(digest)

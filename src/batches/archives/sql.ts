@@ -8,18 +8,6 @@ export const noteArchive = (db: Db, digest: string) =>
     .onConflict((conflict) => conflict.column('digest').doUpdateSet({ used_at: sql<Date>`now()` }))
     .execute()
 
-const KEPT_DAYS = 7
-
-/** Who has canceled a batch, or let it fail, may want to go on with it; not for ever. */
-export const letOldArchivesGo = (db: Db) =>
-  db
-    .updateTable('batches')
-    .set({ archive: null })
-    .where('archive', 'is not', null)
-    .where('state', 'in', ['failed', 'canceled'])
-    .where('finished_at', '<', sql<Date>`now() - make_interval(days => ${KEPT_DAYS})`)
-    .execute()
-
 const UNUSED = sql<boolean>`used_at < now() - interval '1 day'
   and not exists (select from batches where batches.archive = batch_archives.digest)`
 
