@@ -163,7 +163,7 @@ module.exports = {
           ...TESTS,
           '^src/platform/(http|outbound)/',
           '^src/gateway/(gateway|client|dial|outside)\\.ts$',
-          '^src/trials/egress\\.ts$',
+          '^src/sandboxes/egress/egress\\.ts$',
           // Our own calls go to the gateway, which is an address of ours.
           '^src/gateway/client/(complete|open-model)\\.ts$',
           // A Docker engine is mostly a socket of this machine, which the guard would refuse.

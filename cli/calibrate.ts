@@ -44,6 +44,7 @@ async function calibrate(shell: Shell, taskFolder: string, flags: CalibrateFlags
       variables: Object.fromEntries(flags.env.map(pair)),
       dataFolder: config.dataFolder,
       allowHostBase: config.allowHostBase,
+      buildHosts: config.buildHosts,
       outputFolder: join(config.dataFolder, 'trials'),
       signal: stop.signal,
       onTrial: say,

@@ -74,6 +74,7 @@ async function runTrial(shell: Shell, taskFolder: string, flags: TrialFlags, com
     variables: Object.fromEntries(flags.env.map(pair)),
     dataFolder: config.dataFolder,
     allowHostBase: config.allowHostBase,
+    buildHosts: config.buildHosts,
     outputFolder: join(config.dataFolder, 'trials'),
     signal: stop.signal,
     onPhase: (phase: string, step: string | null) => note(shell, step ? `${phase} (${step})` : phase),

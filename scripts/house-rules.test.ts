@@ -73,7 +73,7 @@ const KEEPS: [from: string, to: string][] = [
   ['cli/operate-keys.ts', 'src/operate/operate.ts'],
   ['cli/trial.ts', 'src/trials/engine.ts'],
   ['cli/calibrate.ts', 'src/trials/engine.ts'],
-  ['src/trials/egress.ts', 'node:http'],
+  ['src/sandboxes/egress/egress.ts', 'node:http'],
   ['src/main.ts', 'src/app.ts'],
   ['src/app.ts', 'src/releases/routes.ts'],
   ['src/releases/routes.ts', 'src/platform/http/server.ts'],

@@ -36,6 +36,9 @@ test.each([
   ['ASSAY_WORKER_SLOTS', '0'],
   ['ASSAY_SANDBOXES', 'lokal'],
   ['ASSAY_SANDBOXES', 'local,'],
+  ['ASSAY_BUILD_HOSTS', 'mirror.example,'],
+  ['ASSAY_BUILD_HOSTS', 'http://mirror.example/'],
+  ['ASSAY_BUILD_HOSTS', '10.0.0.0/33'],
   ['ASSAY_LOG', 'loud'],
   ['ASSAY_GATEWAY_UPSTREAM_OPENAI', 'javascript:alert(1)'],
 ])('%s=%s stops the start with a sentence that names it', (name, value) => {

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { findSandboxChoice, sandboxChoices } from './catalog/sandboxes.ts'
 import { isRegistryPlace, type RegistrySettings } from './harbor/registries/open-registries.ts'
 import { machineCores, machineMemoryMb } from './platform/jobs/machine.ts'
+import { type Place, readPlace } from './sandboxes/egress/rules.ts'
 import { isKey } from './workspaces/key.ts'
 
 const SANDBOXES = sandboxChoices.map(({ id }) => id).join(', ')
@@ -77,6 +78,15 @@ const Settings = z.object({
     .optional(),
   DOCKER_HOST: z.string().min(1).optional(),
   ASSAY_ALLOW_HOST_BASE: z.enum(['0', '1'], 'must be 0 or 1').default('0'),
+  ASSAY_BUILD_HOSTS: z
+    .string()
+    .transform((text) => text.split(',').map((place) => readPlace(place.trim())))
+    .refine(
+      (places) => !places.includes(undefined),
+      'must list names, addresses or ranges, with commas, each with :PORT where it is not 80 or 443',
+    )
+    .transform((places) => places.filter((place) => place !== undefined))
+    .default([]),
   ASSAY_LOG: z
     .enum(['debug', 'info', 'warn', 'error', 'silent'], 'must be debug, info, warn, error or silent')
     .default('info'),
@@ -113,6 +123,8 @@ export type Config = {
   allowHostBase: boolean
   /** Where the Docker engine is; the usual socket when it is not said. */
   dockerHost: string | undefined
+  /** What builds may reach besides public places. */
+  buildHosts: readonly Place[]
   workerSlots: number
   /** What jobs may take of this machine together, over all of its workers. */
   workerMemoryMb: number
@@ -170,6 +182,7 @@ export function readConfig(environment: Environment): Config {
     sandboxes: settings.ASSAY_SANDBOXES,
     allowHostBase: settings.ASSAY_ALLOW_HOST_BASE === '1',
     dockerHost: settings.DOCKER_HOST,
+    buildHosts: settings.ASSAY_BUILD_HOSTS,
     workerSlots: settings.ASSAY_WORKER_SLOTS,
     workerMemoryMb: settings.ASSAY_WORKER_MEMORY_MB,
     workerStartsPerSecond: settings.ASSAY_WORKER_STARTS,

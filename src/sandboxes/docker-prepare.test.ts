@@ -4,12 +4,14 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Dockerd, importBase, startDockerd } from '../../test/support/dockerd.ts'
+import { PACKAGE_HOSTS } from '../../test/support/package-hosts.ts'
 import { createLog } from '../platform/log.ts'
 import { createDockerProvider } from './docker.ts'
 import { allFolders, findLayout, makeCgroup, removeCgroup } from './kernel/cgroup.ts'
 import { type Image, type ImageSource, type Provider, SandboxUnavailable, SandboxUnsupported } from './sandbox.ts'
 import { openBench } from './testing/bench.ts'
 import { processesNaming } from './testing/processes.ts'
+import { openTrap } from './testing/reach.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 
@@ -24,7 +26,9 @@ beforeAll(async () => {
   dockerd = await startDockerd({ args: ['--cgroup-parent', `/${fence.name}`] })
   await importBase(dockerd)
   const connection = { kind: 'unix' as const, path: dockerd.socket }
-  provider = createDockerProvider({ connection, installation: 'prepare', dataFolder, log: createLog('silent') })
+  provider = createDockerProvider({
+    ...{ connection, installation: 'prepare', dataFolder, buildHosts: PACKAGE_HOSTS, log: createLog('silent') },
+  })
 }, 600_000)
 
 afterAll(async () => {
@@ -207,6 +211,26 @@ test.each([['RUN --mount=type=cache,target=/x true'], ['RUN <<END\necho 1\nEND']
   '%s is said to need BuildKit, where there is none',
   async (text) => {
     await expect(build(dockerfile(text))).rejects.toThrow(/BuildKit/)
+  },
+)
+
+test('a command reaches nothing of this machine, nor of the networks around it', async () => {
+  await using trap = await openTrap()
+  expect(await output(await build(trap.files('debian:bookworm-slim')), 'cat /reached')).toBe('')
+  expect(trap.seen).toEqual([])
+})
+
+test('a command installs packages, and nothing of the way out stays in the image or the engine', async () => {
+  const image = await build(dockerfile('RUN apt-get update && apt-get install -y --no-install-recommends netbase'))
+  expect(await output(image, 'head -n 1 /etc/protocols; env | grep -ci proxy')).toMatch(/Internet.*\n0\n$/)
+  expect(await dockerd.docker.call('GET', '/containers/json', { query: { all: true } })).toEqual([])
+})
+
+test.each([['ADD http://127.0.0.1/x /'], ['ARG URL\nADD $URL /'], ['ADD --chown=1 ["git@host.example:x.git", "/"]']])(
+  '%s is refused: the engine would fetch it in its own network',
+  async (text) => {
+    await expect(build(dockerfile(text))).rejects.toThrow(SandboxUnsupported)
+    await expect(build(dockerfile(text))).rejects.toThrow(/ADD of an address/)
   },
 )
 

@@ -7,6 +7,7 @@ import { openGroup } from './docker/groups.ts'
 import { prepareImage } from './docker/prepare.ts'
 import { reap } from './docker/reap.ts'
 import { startSandbox } from './docker/start.ts'
+import type { Place } from './egress/rules.ts'
 import { type Capabilities, type Provider, SandboxUnavailable } from './sandbox.ts'
 
 export type DockerOptions = {
@@ -14,6 +15,8 @@ export type DockerOptions = {
   /** Told apart by it: several servers may use one engine, and each cleans up after itself only. */
   installation: string
   dataFolder: string
+  /** What builds may reach besides public places. */
+  buildHosts?: readonly Place[]
   log: Log
 }
 
@@ -21,11 +24,12 @@ const ANSWER_MS = 25_000
 const SILENT = 'The Docker engine does not answer.'
 
 /** Sandboxes as containers of a Docker engine, here or elsewhere. */
-export function createDockerProvider({ connection, installation, dataFolder, log }: DockerOptions): Provider {
+export function createDockerProvider(options: DockerOptions): Provider {
+  const { connection, installation, dataFolder, buildHosts = [], log } = options
   const folder = join(dataFolder, 'sandboxes', 'docker')
   let found: Promise<Engine> | undefined
   const engine = (): Promise<Engine> => {
-    found ??= findEngine({ connection, installation, folder, log })
+    found ??= findEngine({ connection, installation, folder, buildHosts, log })
     // An engine that is started later is found then.
     found.catch(() => {
       found = undefined
@@ -46,7 +50,7 @@ export function createDockerProvider({ connection, installation, dataFolder, log
   return {
     name: 'docker',
     selfTest: async () => capabilitiesOf(await living()),
-    prepare: async (source, options) => prepareImage(await engine(), source, options),
+    prepare: async (source, prepareOptions) => prepareImage(await engine(), source, prepareOptions),
     openGroup: async (id) => openGroup(await engine(), id),
     start: async (spec) => startSandbox(await engine(), spec),
     reap: async () => reap(await engine()),

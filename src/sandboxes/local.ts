@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import type { Log } from '../platform/log.ts'
+import type { Place } from './egress/rules.ts'
 import { openGroup } from './local/group.ts'
 import { openStore } from './local/image-store.ts'
 import { importImage } from './local/import-image.ts'
@@ -16,6 +17,8 @@ export type LocalOptions = {
   allowHostBase: boolean
   /** False: the built-in builder is used even where there is buildah. */
   useBuildah?: boolean
+  /** What builds may reach besides public places. */
+  buildHosts?: readonly Place[]
   log: Log
 }
 
@@ -43,8 +46,8 @@ export function createLocalProvider(options: LocalOptions): Provider & {
       return capabilitiesOf(known)
     },
     prepare: async (source, prepareOptions) => {
-      const { allowHostBase, useBuildah = true } = options
-      return prepareImage({ host: await host(), allowHostBase, useBuildah }, source, prepareOptions)
+      const { allowHostBase, useBuildah = true, buildHosts = [] } = options
+      return prepareImage({ host: await host(), allowHostBase, useBuildah, buildHosts }, source, prepareOptions)
     },
     openGroup: async (id) => openGroup(await host(), id),
     start: async (spec) => startSandbox(await host(), spec),

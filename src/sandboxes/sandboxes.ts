@@ -1,6 +1,7 @@
 import type { Log } from '../platform/log.ts'
 import { connectionFrom } from './docker/connection.ts'
 import { createDockerProvider } from './docker.ts'
+import type { Place } from './egress/rules.ts'
 import { installationOf } from './installation.ts'
 import { createLocalProvider } from './local.ts'
 import { type Capabilities, type Provider, SandboxUnavailable } from './sandbox.ts'
@@ -10,6 +11,8 @@ export type ProviderOptions = {
   allowHostBase: boolean
   /** As DOCKER_HOST. None: the socket of an ordinary installation. */
   dockerHost?: string | undefined
+  /** What builds may reach besides public places. */
+  buildHosts?: readonly Place[]
   /** Told in a sentence what `auto` took, and why nothing before it. */
   onChosen?: ((note: string) => void) | undefined
   log: Log
@@ -19,11 +22,11 @@ type Create = (options: ProviderOptions) => Provider
 
 const PROVIDERS: Record<string, Create> = {
   auto: createAuto,
-  docker: ({ dockerHost, dataFolder, log }) =>
+  docker: ({ dockerHost, dataFolder, buildHosts = [], log }) =>
     createDockerProvider({
       connection: connectionFrom(dockerHost),
       installation: installationOf(dataFolder),
-      ...{ dataFolder, log },
+      ...{ dataFolder, buildHosts, log },
     }),
   local: (options) => createLocalProvider({ ...options, runtime: 'auto' }),
   'local-bwrap': (options) => createLocalProvider({ ...options, runtime: 'bwrap' }),

@@ -10,10 +10,10 @@ import {
   PUBLIC,
   startServer,
 } from '../platform/outbound/loopback-servers.ts'
+import type { EgressOptions } from '../sandboxes/egress/egress.ts'
 import { openBench } from '../sandboxes/testing/bench.ts'
 import { createLocalSubject } from '../sandboxes/testing/local-subject.ts'
 import type { Subject } from '../sandboxes/testing/subject.ts'
-import type { EgressOptions } from './egress.ts'
 import { openNetwork } from './network.ts'
 
 // Real sandboxes that speak HTTP by hand; the outside is a server of this machine at a public address.

@@ -9,6 +9,7 @@ import { findHarness, harnesses } from '../harnesses/harnesses.ts'
 import type { Protocol } from '../harnesses/model-access.ts'
 import { shellCommand } from '../harnesses/shell-command.ts'
 import type { Log } from '../platform/log.ts'
+import type { Place } from '../sandboxes/egress/rules.ts'
 import { findProvider, providerNames } from '../sandboxes/sandboxes.ts'
 import type { ModelPlace, TrialRequest } from './bench.ts'
 import { type Calibration, type CalibrationRequest, calibrate, findMode, networksFor } from './calibrate.ts'
@@ -30,6 +31,7 @@ export type TrialWish = {
   dataFolder: string
   allowHostBase: boolean
   dockerHost: string | undefined
+  buildHosts: readonly Place[]
   /** What `--sandbox auto` came to, in a sentence. */
   onChosen: (note: string) => void
   outputFolder: string
@@ -143,7 +145,7 @@ function namedHarness(id: string): Harness {
 }
 
 function openProvider(
-  wish: Pick<TrialWish, 'sandbox' | 'dataFolder' | 'allowHostBase' | 'dockerHost' | 'onChosen' | 'log'>,
+  wish: Pick<TrialWish, 'sandbox' | 'dataFolder' | 'allowHostBase' | 'dockerHost' | 'buildHosts' | 'onChosen' | 'log'>,
 ) {
   const provider = findProvider(wish.sandbox, wish)
   if (provider) return provider

@@ -1,7 +1,8 @@
 import type { Network } from '../harbor/task.ts'
+import { createEgress, type EgressOptions } from '../sandboxes/egress/egress.ts'
+import type { EgressSummary } from '../sandboxes/egress/ledger.ts'
+import { LOOPBACK, PROXY_PORT, proxyEnv } from '../sandboxes/egress/proxy-env.ts'
 import type { Port } from '../sandboxes/sandbox.ts'
-import { createEgress, type EgressOptions } from './egress.ts'
-import type { EgressSummary } from './egress-ledger.ts'
 
 /** What a phase's task asked for, what its sandbox was given, and what came of it. */
 export type NetworkRecord = {
@@ -22,11 +23,6 @@ export type PhaseNetwork = {
   /** When the sandbox has ended. */
   close(): void
 }
-
-/** High, and no other program's: a task may start servers of its own on the usual ones. */
-const PROXY_PORT = 31_280
-
-const LOOPBACK = 'localhost,127.0.0.1,::1'
 
 type Options = {
   /** Where the task declares nothing. */
@@ -67,18 +63,3 @@ export const withoutNetwork = ({ mode }: Network): NetworkRecord => ({
   hosts: [],
   egress: null,
 })
-
-/** Programs differ in which spelling they read. */
-function proxyEnv(direct: string[]): Record<string, string> {
-  const proxy = `http://127.0.0.1:${PROXY_PORT}`
-  const without = [LOOPBACK, ...direct].join(',')
-  return {
-    HTTP_PROXY: proxy,
-    HTTPS_PROXY: proxy,
-    http_proxy: proxy,
-    https_proxy: proxy,
-    NO_PROXY: without,
-    no_proxy: without,
-    NODE_USE_ENV_PROXY: '1', // else Node's own fetch knows no proxy
-  }
-}

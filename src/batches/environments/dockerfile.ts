@@ -49,6 +49,7 @@ export function renderDockerfile(recipe: EnvRecipe, committedAt: Date): string {
   const packages = [...new Set([...ALWAYS, ...aptPackages])].sort()
   const parts = [
     `FROM ${base}`,
+    ...(ecosystems[runner]?.args ?? []).map((name) => `ARG ${name}`),
     environment({ LANG: 'C.UTF-8', ...env }),
     run([
       'apt-get update',

@@ -11,11 +11,15 @@ type PublicHost =
   | { kind: 'unknown' }
 
 /** The addresses of a host that a stranger named, all of them public. Connect to these: a name may change in between. */
-export async function publicHost(host: string, resolve: Resolve): Promise<PublicHost> {
+export async function publicHost(
+  host: string,
+  resolve: Resolve,
+  isAllowed: (address: string) => boolean = isPublicAddress,
+): Promise<PublicHost> {
   if (!mayBePublic(host)) return { kind: 'refused', reason: 'host_not_public' }
   const addresses = isIP(host) === 0 ? await resolve(host).catch(() => []) : [host]
   if (addresses.length === 0) return { kind: 'unknown' }
-  if (!addresses.every(isPublicAddress)) return { kind: 'refused', reason: 'address_not_public' }
+  if (!addresses.every(isAllowed)) return { kind: 'refused', reason: 'address_not_public' }
   return { kind: 'public', addresses }
 }
 

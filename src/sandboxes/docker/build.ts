@@ -1,7 +1,9 @@
 import { Readable } from 'node:stream'
-import type { Dockerfile, Instruction } from '../../harbor/dockerfile.ts'
+import { type Dockerfile, type Instruction, readDockerfile } from '../../harbor/dockerfile.ts'
+import { buildArgs } from '../egress/build-way.ts'
 import { type ImageSource, type PrepareOptions, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
 import { memoryLimits, processLimiter } from './build-limits.ts'
+import { openBuildNetwork } from './build-network.ts'
 import { contextTar, folderTar } from './context.ts'
 import type { Engine } from './engine.ts'
 import { readMessages } from './messages.ts'
@@ -23,10 +25,13 @@ export async function buildImage(
   tag: string,
   options: PrepareOptions,
 ): Promise<string> {
+  const dockerfile = readDockerfile(plan.text)
+  await using network = await openBuildNetwork(engine, dockerfile, options)
   const query = {
     ...{ t: tag, dockerfile: plan.dockerfile ?? 'Dockerfile', rm: true, forcerm: true },
     target: plan.target ?? undefined,
-    buildargs: JSON.stringify(plan.args),
+    buildargs: JSON.stringify({ ...plan.args, ...buildArgs(network.env, dockerfile) }),
+    networkmode: network.mode,
     ...memoryLimits(engine),
   }
   const headers = { 'content-type': 'application/x-tar' }
@@ -59,6 +64,16 @@ async function contextOf({ text, context, dockerfile }: BuildPlan): Promise<Read
 async function* before(first: Buffer[], rest: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   yield* first
   yield* rest
+}
+
+/** The engine itself would fetch it, in its own network, wherever that leads. */
+export function refuseFetching({ stages }: Dockerfile): void {
+  for (const { keyword, text, line } of stages.flatMap(({ instructions }) => instructions)) {
+    if (keyword !== 'ADD' || !/:\/\/|git@|\$/.test(text)) continue
+    throw new SandboxUnsupported(
+      `Line ${line} of the Dockerfile: ADD of an address or a variable is refused. RUN can fetch it.`,
+    )
+  }
 }
 
 const BUILDKIT_FLAGS = ['mount', 'link', 'chmod', 'parents', 'exclude', 'network', 'security']

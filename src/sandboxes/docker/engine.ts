@@ -1,4 +1,5 @@
 import type { Log } from '../../platform/log.ts'
+import type { Place } from '../egress/rules.ts'
 import type { CgroupLayout } from '../kernel/cgroup.ts'
 import type { Capabilities } from '../sandbox.ts'
 import type { Docker } from './client.ts'
@@ -25,6 +26,8 @@ export type Engine = {
   /** And whether we may enter them, and read its files. */
   isRoot: boolean
   cgroups: CgroupLayout | undefined
+  /** What builds may reach besides public places. */
+  buildHosts: readonly Place[]
   gatewayChannel: Capabilities['gatewayChannel']
   /** Derived images that are being made, or were. */
   images: Map<string, Promise<string>>

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Log } from '../../platform/log.ts'
+import type { Place } from '../egress/rules.ts'
 import { layoutOf } from '../kernel/cgroup.ts'
 import { type Capabilities, type Sandbox, type SandboxSpec, SandboxUnavailable } from '../sandbox.ts'
 import { connectDocker, type Docker } from './client.ts'
@@ -11,7 +12,13 @@ import { ownerMark } from './labels.ts'
 import { bringLauncher, type Launcher } from './launcher.ts'
 import { startSandbox } from './start.ts'
 
-export type Finding = { connection: Connection; installation: string; folder: string; log: Log }
+export type Finding = {
+  connection: Connection
+  installation: string
+  folder: string
+  buildHosts: readonly Place[]
+  log: Log
+}
 
 /** What we were written for. An engine may no longer speak it, and then says which is the oldest that it does. */
 const OUR_VERSION = 41
@@ -19,14 +26,14 @@ const OLDEST_VERSION = 41
 const MACHINES: Record<string, string> = { x64: 'amd64', arm64: 'arm64' }
 
 /** Asks an engine who it is, and tries it out. */
-export async function findEngine({ connection, installation, folder, log }: Finding): Promise<Engine> {
+export async function findEngine({ connection, installation, folder, buildHosts, log }: Finding): Promise<Engine> {
   const docker = connectDocker(connection)
   try {
     const { sameMachine } = await agreeOnVersion(docker)
     const info = await docker.call<Info>('GET', '/info')
     await mkdir(folder, { recursive: true, mode: 0o700 })
     const engine: Engine = {
-      ...{ docker, log, installation, folder, owner: await ownerMark() },
+      ...{ docker, log, installation, folder, buildHosts, owner: await ownerMark() },
       isolation: `docker:${runtimeName(info.DefaultRuntime)}`,
       cpus: info.NCPU,
       memoryBytes: info.MemTotal,

@@ -11,7 +11,7 @@ import {
   SandboxUnavailable,
   SandboxUnsupported,
 } from '../sandbox.ts'
-import { type BuildPlan, buildImage, FILES_FOLDER, refuseBuildKit } from './build.ts'
+import { type BuildPlan, buildImage, FILES_FOLDER, refuseBuildKit, refuseFetching } from './build.ts'
 import { ignoring } from './client.ts'
 import type { Engine } from './engine.ts'
 import { readMessages } from './messages.ts'
@@ -103,6 +103,7 @@ async function build(engine: Engine, recipe: Recipe, options: PrepareOptions): P
   const dockerfile = readDockerfile(text)
   refuseDangers(dockerfile)
   refuseBuildKit(dockerfile)
+  refuseFetching(dockerfile)
   return buildOnce(engine, { ...recipe, text }, options)
 }
 

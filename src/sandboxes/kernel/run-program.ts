@@ -43,11 +43,11 @@ export async function tryProgram(
 export async function runLogged(
   program: string,
   args: string[],
-  { signal, onLog }: { signal: AbortSignal; onLog: (line: string) => void },
+  { signal, onLog, env }: { signal: AbortSignal; onLog: (line: string) => void; env?: Record<string, string> },
 ): Promise<string> {
   signal.throwIfAborted()
   const child = spawn(program, args, {
-    env: { PATH: TOOLS_PATH, HOME: '/root' },
+    env: { PATH: TOOLS_PATH, HOME: '/root', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
     signal,
     killSignal: 'SIGKILL',

@@ -1,14 +1,22 @@
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Dockerfile } from '../../harbor/dockerfile.ts'
+import { buildArgs } from '../egress/build-way.ts'
+import type { Place } from '../egress/rules.ts'
+import { enter, type Holder, startHolder } from '../kernel/holder.ts'
 import { runLogged, tryProgram } from '../kernel/run-program.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
+import { type BuildNetwork, openBuildNetwork } from './build-network.ts'
 import { ImageSettings, settingsOf } from './image-settings.ts'
 import { fullName, newDraft, type Store, type StoredImage, saveImage } from './image-store.ts'
 import { line } from './shell.ts'
 
 export type BuildOptions = { signal: AbortSignal; onLog: (line: string) => void; entering?: string }
+/** A network that is not this machine's, and what its programs are told of it. */
+type Apart = { holder: Holder; env: Record<string, string> }
 export type BuildRequest = {
-  dockerfile: string
+  dockerfile: Dockerfile
+  path: string
   context: string
   target: string | null
   args: Record<string, string>
@@ -34,29 +42,42 @@ const buildah = (store: Store, ...args: string[]): string =>
 
 /**
  * In namespaces of its own, so that nothing it mounts or starts outlives it, and no command of a Dockerfile sees a process
- * of this machine. The network is the machine's: builds install packages.
+ * of this machine.
  */
-async function inNamespaces(script: string, { signal, onLog, entering = '' }: BuildOptions): Promise<string> {
-  const args = ['--mount', '--pid', '--fork', '--kill-child=KILL', '--mount-proc', '--ipc', '--uts']
-  return runLogged('unshare', [...args, 'sh', '-e', '-c', `${entering}true || exit; ${script}`], { signal, onLog })
+async function inNamespaces(
+  script: string,
+  { signal, onLog, entering = '' }: BuildOptions,
+  apart?: Apart,
+): Promise<string> {
+  const network = apart ? enter(apart.holder.pid, false, '--net') : []
+  const own = ['unshare', '--mount', '--pid', '--fork', '--kill-child=KILL', '--mount-proc', '--ipc', '--uts']
+  const [program = '', ...args] = [...network, ...own, 'sh', '-e', '-c', `${entering}true || exit; ${script}`]
+  return runLogged(program, args, { signal, onLog, env: apart?.env ?? {} })
 }
 
 /** Builds a Dockerfile. What it is built on must be an image of ours, and is not pulled. */
 export async function buildWithBuildah(
   store: Store,
-  { dockerfile, context, target, args, bases }: BuildRequest,
-  options: BuildOptions,
+  { dockerfile, path, context, target, args, bases }: BuildRequest,
+  { buildHosts, ...options }: BuildOptions & { buildHosts: readonly Place[] },
 ): Promise<StoredImage> {
   for (const base of bases) await offerBase(store, base, options)
   const idFile = join(store.folder, await newDraft())
-  const flags = ['--isolation', 'chroot', '--pull=never', '--layers', '--iidfile', idFile, '-f', dockerfile]
-  if (target !== null) flags.push('--target', target)
-  for (const [name, value] of Object.entries(args)) flags.push('--build-arg', `${name}=${value}`)
+  const holder = await startHolder({ rootless: false, beside: undefined, cwd: '/', network: 'alone' })
+  let network: BuildNetwork | undefined
   try {
+    network = await openBuildNetwork(holder, { rootless: false, buildHosts, onLog: options.onLog })
+    const { env } = network
+    const flags = ['--isolation', 'chroot', '--pull=never', '--layers', '--iidfile', idFile, '-f', path]
+    if (target !== null) flags.push('--target', target)
+    const given = { ...args, ...buildArgs(env, dockerfile) }
+    for (const [name, value] of Object.entries(given)) flags.push('--build-arg', `${name}=${value}`)
     // What its commands print is told with what they complain about, in order.
-    await inNamespaces(`${buildah(store, 'build', ...flags, context)} >&2`, options)
+    await inNamespaces(`${buildah(store, 'build', ...flags, context)} >&2`, options, { holder, env })
     return await takeImage(store, (await readFile(idFile, 'utf8')).trim().replace('sha256:', ''))
   } finally {
+    network?.close()
+    await holder.end()
     await rm(idFile, { force: true })
   }
 }

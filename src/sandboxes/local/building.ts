@@ -1,10 +1,11 @@
+import type { Place } from '../egress/rules.ts'
 import type { Holder } from '../kernel/holder.ts'
 import type { PrepareOptions } from '../sandbox.ts'
 import type { StoredImage } from './image-store.ts'
 import type { Host } from './machine.ts'
 
-/** `entering` is a line of shell that puts a command where it is limited. */
-export type BuildingOptions = PrepareOptions & { entering: string }
+/** `entering` is a line of shell that puts a command where it is limited; `buildHosts` it may reach besides public ones. */
+export type BuildingOptions = PrepareOptions & { entering: string; buildHosts: readonly Place[] }
 
 /** A build at work. What it changes goes into one layer. */
 export type Building = BuildingOptions & {
@@ -19,6 +20,8 @@ export type Building = BuildingOptions & {
   given: Record<string, string>
   /** Values of ARG: seen by RUN, not kept. */
   args: Record<string, string>
+  /** Of the way out: seen by RUN, not kept. */
+  proxy: Record<string, string>
   workdir: string
   user: string
   entrypoint: string[]

@@ -14,12 +14,12 @@ const BUILD_CAPABILITIES = [...CAPABILITIES, 'SETFCAP', 'SYS_CHROOT']
 
 const LAST_LETTERS = 2000
 
-/** Runs a command of the build in namespaces of its own, with the network of this machine. */
+/** Runs a command of the build in namespaces of its own, with the network of the holder. */
 export async function runCommand(building: Building, { text, exec, line: number }: Instruction): Promise<void> {
   const { host, holder, root, base, workdir, onLog } = building
   const found = await findAccount(join(holder.root, root), building.user || 'root')
   const account = host.rootless ? asOrdinaryUser(found, building.user) : found
-  const env = { HOME: account.home, ...building.args, ...building.env }
+  const env = { HOME: account.home, ...building.args, ...building.env, ...building.proxy }
   const words = [
     ...['bwrap', '--bind', root, '/', '--proc', '/proc', '--dev', '/dev', '--ro-bind', '/proc/sys', '/proc/sys'],
     ...(base.binds ?? []).flatMap((path) => ['--ro-bind', path, path]),

@@ -3,6 +3,7 @@ import { join, posix } from 'node:path'
 import type { Dockerfile, Instruction, Stage } from '../../harbor/dockerfile.ts'
 import { type Holder, startHolder } from '../kernel/holder.ts'
 import { SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
+import { type BuildNetwork, openBuildNetwork } from './build-network.ts'
 import type { Building, BuildingOptions } from './building.ts'
 import { copyInto } from './built-in-copy.ts'
 import { runCommand } from './built-in-run.ts'
@@ -31,12 +32,16 @@ export async function buildBuiltIn(
   const draft = await newDraft()
   const folder = join(host.store.folder, draft)
   for (const name of ['upper', 'work', 'root']) await mkdir(join(folder, name), { recursive: true, mode: 0o755 })
-  const holder = await startHolder({ rootless: host.rootless, beside: undefined, cwd: '/' })
+  const { rootless } = host
+  const holder = await startHolder({ rootless, beside: undefined, cwd: '/', network: 'alone' })
   const stop = (): void => void holder.kill()
   options.signal.addEventListener('abort', stop)
+  const runs = stage.instructions.some(({ keyword }) => keyword === 'RUN')
+  let network: BuildNetwork | undefined
   try {
     const { base, context } = request
     await mountDraft(host, holder, base, draft)
+    if (runs) network = await openBuildNetwork(holder, { ...options, rootless })
     const { env, workdir, user, entrypoint, command } = base
     const building: Building = {
       ...options,
@@ -44,12 +49,14 @@ export async function buildBuiltIn(
       root: join(folder, 'root'),
       given: request.args,
       args: { ...globalsOf(request.dockerfile), ...request.args },
+      proxy: network?.env ?? {},
     }
     for (const instruction of stage.instructions) await follow(building, instruction)
     await holder.end()
     return await keep(host, building, request.key, folder)
   } finally {
     options.signal.removeEventListener('abort', stop)
+    network?.close()
     await holder.end()
     await rm(folder, { recursive: true, force: true })
   }

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Dockerfile, readDockerfile } from '../../harbor/dockerfile.ts'
+import type { Place } from '../egress/rules.ts'
 import { refuseDangers } from '../kernel/dockerfile-dangers.ts'
 import { treeDigest } from '../kernel/tree-digest.ts'
 import {
@@ -23,6 +24,7 @@ export type Preparing = {
   allowHostBase: boolean
   /** False: the built-in builder is used even where there is buildah. */
   useBuildah: boolean
+  buildHosts: readonly Place[]
 }
 
 type Prebuilt = Extract<ImageSource, { kind: 'prebuilt' }>
@@ -64,7 +66,7 @@ async function withFiles(
   const built = await buildBuiltIn(
     host,
     { ...recipe, dockerfile: readDockerfile(text), key, base },
-    { ...options, entering: '' },
+    { ...options, entering: '', buildHosts: [] },
   )
   await keepBuild(host.store, key, built)
   return built
@@ -95,10 +97,15 @@ async function build({ host, ...preparing }: Preparing, recipe: Recipe, options:
   if (known && (await areThere(store, known))) return known
 
   const [base] = bases
+  const { buildHosts } = preparing
   const built = await inBuildRoom(host, (entering) =>
     withBuildah && !onHost
-      ? buildWithBuildah(store, { ...recipe, dockerfile: path, bases }, { ...options, entering })
-      : buildBuiltIn(host, { ...recipe, dockerfile, key, base: builtInBase(base?.image) }, { ...options, entering }),
+      ? buildWithBuildah(store, { ...recipe, dockerfile, path, bases }, { ...options, entering, buildHosts })
+      : buildBuiltIn(
+          host,
+          { ...recipe, dockerfile, key, base: builtInBase(base?.image) },
+          { ...options, entering, buildHosts },
+        ),
   )
   await keepBuild(store, key, built)
   return built

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { baseRootfs } from '../../../test/support/base-image.ts'
 import { importBase, startDockerd } from '../../../test/support/dockerd.ts'
+import { PACKAGE_HOSTS } from '../../../test/support/package-hosts.ts'
 import { inFolder } from '../../harbor/folder-source.ts'
 import { readTask } from '../../harbor/read-task.ts'
 import type { Harness } from '../../harnesses/harness.ts'
@@ -41,7 +42,9 @@ export async function openWorkbench(name: SandboxName) {
 type Opened = { provider: Provider; close(): Promise<void> }
 
 async function openLocal(runtime: 'bwrap' | 'runc', dataFolder: string): Promise<Opened> {
-  const provider = createLocalProvider({ dataFolder, runtime, allowHostBase: false, log: createLog('silent') })
+  const provider = createLocalProvider({
+    ...{ dataFolder, runtime, allowHostBase: false, buildHosts: PACKAGE_HOSTS, log: createLog('silent') },
+  })
   await provider.importRootfs(await baseRootfs(), IMAGE)
   return { provider, close: async () => {} }
 }

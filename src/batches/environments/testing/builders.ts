@@ -3,8 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { equippedRootfs } from '../../../../test/support/base-image.ts'
-import { openBridge } from '../../../../test/support/bridge.ts'
 import { importBase, startDockerd } from '../../../../test/support/dockerd.ts'
+import { PACKAGE_HOSTS } from '../../../../test/support/package-hosts.ts'
 import { createLog } from '../../../platform/log.ts'
 import { createDockerProvider } from '../../../sandboxes/docker.ts'
 import { createLocalProvider } from '../../../sandboxes/local.ts'
@@ -32,23 +32,25 @@ export async function openBuilder(sandbox: 'local' | 'docker'): Promise<Builder>
 
 async function openLocal(folder: string, rootfs: string, remove: () => Promise<void>): Promise<Builder> {
   const log = createLog('silent')
-  const provider = createLocalProvider({ dataFolder: folder, runtime: 'bwrap', allowHostBase: false, log })
+  const provider = createLocalProvider({
+    ...{ dataFolder: folder, runtime: 'bwrap', allowHostBase: false, buildHosts: PACKAGE_HOSTS, log },
+  })
   await provider.importRootfs(rootfs, BASE)
   return { provider, folder, [Symbol.asyncDispose]: remove }
 }
 
 async function openDocker(folder: string, rootfs: string, remove: () => Promise<void>): Promise<Builder> {
-  const bridge = await openBridge()
-  const dockerd = await startDockerd({ args: bridge.args })
+  const dockerd = await startDockerd()
   await importBase(dockerd, BASE, rootfs)
   const connection = { kind: 'unix', path: dockerd.socket } as const
   const installation = randomUUID().slice(0, 8)
-  const provider = createDockerProvider({ connection, installation, dataFolder: folder, log: createLog('silent') })
+  const provider = createDockerProvider({
+    ...{ connection, installation, dataFolder: folder, buildHosts: PACKAGE_HOSTS, log: createLog('silent') },
+  })
   return {
     ...{ provider, folder },
     async [Symbol.asyncDispose]() {
       await dockerd[Symbol.asyncDispose]()
-      await bridge[Symbol.asyncDispose]()
       await remove()
     },
   }

@@ -1,4 +1,5 @@
 FROM debian:trixie-slim
+ARG JAVA_TOOL_OPTIONS
 ENV GRADLE_USER_HOME="/opt/deps/gradle" \
     LANG="C.UTF-8"
 RUN apt-get update \

@@ -1,4 +1,5 @@
 FROM debian:trixie-slim
+ARG JAVA_TOOL_OPTIONS
 ENV LANG="C.UTF-8" \
     MAVEN_OPTS="-Dmaven.repo.local=/opt/deps/m2"
 RUN apt-get update \

@@ -2,12 +2,12 @@ import { createServer, type IncomingMessage, type ServerResponse, request as sen
 import { connect, type Socket } from 'node:net'
 import { type Duplex, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import type { Network } from '../harbor/task.ts'
-import { hopByHop } from '../platform/outbound/hop-by-hop.ts'
-import { answerWith } from '../platform/outbound/pinned-agents.ts'
-import { type Resolve, resolveName } from '../platform/outbound/public-host.ts'
-import { type EgressSummary, type Ledger, nameOf, openLedger } from './egress-ledger.ts'
-import { connectTarget, type EgressRefusal, passage, type Target, urlTarget } from './egress-rules.ts'
+import type { Network } from '../../harbor/task.ts'
+import { hopByHop } from '../../platform/outbound/hop-by-hop.ts'
+import { answerWith } from '../../platform/outbound/pinned-agents.ts'
+import { type Resolve, resolveName } from '../../platform/outbound/public-host.ts'
+import { type EgressSummary, type Ledger, nameOf, openLedger } from './ledger.ts'
+import { connectTarget, type EgressRefusal, type Place, passage, type Target, urlTarget } from './rules.ts'
 
 /** Opens a connection to one of these addresses. Rejects when none answers. */
 type Dial = (addresses: readonly string[], port: number) => Promise<Socket>
@@ -22,7 +22,7 @@ export type EgressLimits = {
 }
 
 /** Name resolution and the dialer are where the network begins; tests put their own there. */
-export type EgressOptions = Partial<EgressLimits> & { resolve?: Resolve; dial?: Dial }
+export type EgressOptions = Partial<EgressLimits> & { resolve?: Resolve; dial?: Dial; vouched?: readonly Place[] }
 
 export type Egress = {
   /** A connection from the sandbox. */
@@ -36,13 +36,23 @@ const DEFAULTS: EgressLimits = { sockets: 256, bytes: 8 * 1024 ** 3, idleMs: 60_
 const DIAL_MS = 10_000
 const HEADER_BYTES_MAX = 64 * 1024
 
-type Tools = { network: Network; limits: EgressLimits; resolve: Resolve; dial: Dial; ledger: Ledger; open: Set<Duplex> }
+type Tools = {
+  network: Network
+  vouched: readonly Place[]
+  limits: EgressLimits
+  resolve: Resolve
+  dial: Dial
+  ledger: Ledger
+  open: Set<Duplex>
+}
 
-/** An HTTP proxy: the only way out of a sandbox, to the places that its task declares. */
-export function createEgress(network: Network, { resolve, dial, ...limits }: EgressOptions = {}): Egress {
+/** An HTTP proxy: the only way out of a sandbox, to the places that its task declares, or of a build. */
+export function createEgress(network: Network, options: EgressOptions = {}): Egress {
+  const { resolve, dial, vouched = [], ...limits } = options
   const all = { ...DEFAULTS, ...limits }
   const tools: Tools = {
     network,
+    vouched,
     limits: all,
     resolve: resolve ?? resolveName,
     dial: dial ?? dialAny,
@@ -153,7 +163,7 @@ type Way = { kind: 'open'; socket: Socket } | { kind: 'refused'; reason: EgressR
 
 async function openWay(tools: Tools, target: Target): Promise<Way> {
   if (tools.ledger.isSpent()) return refused(tools, nameOf(target), 'limit')
-  const found = await passage(tools.network, target, tools.resolve)
+  const found = await passage(tools, target)
   if (found.kind === 'refused') return refused(tools, nameOf(target), found.reason)
   const socket = found.kind === 'open' && (await tools.dial(found.addresses, target.port).catch(() => undefined))
   if (!socket) return { kind: 'unreachable' }

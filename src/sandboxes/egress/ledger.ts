@@ -1,4 +1,4 @@
-import type { EgressRefusal, Target } from './egress-rules.ts'
+import type { EgressRefusal, Target } from './rules.ts'
 
 /** What went through a sandbox's way out, and what did not. */
 export type EgressSummary = {

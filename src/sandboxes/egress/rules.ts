@@ -1,8 +1,9 @@
 import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
-import type { Network } from '../harbor/task.ts'
-import { publicHost, type Resolve } from '../platform/outbound/public-host.ts'
-import { hostOf } from '../platform/outbound/url-rules.ts'
+import type { Network } from '../../harbor/task.ts'
+import { isPublicAddress } from '../../platform/outbound/addresses.ts'
+import { publicHost, type Resolve } from '../../platform/outbound/public-host.ts'
+import { hostOf } from '../../platform/outbound/url-rules.ts'
 
 /** Where a sandbox wants to go: a name, or an address in its one spelling. */
 export type Target = { host: string; port: number }
@@ -26,15 +27,33 @@ export type Passage =
 /** Other ports are other protocols: ssh, mail, databases. None of them is what tasks call the internet. */
 const PORTS = [80, 443]
 
+/** What the operator lets builds reach, public or not. No port: the usual ones. */
+export type Place = { host: string; port: number | null }
+
+type Rules = { network: Network; vouched: readonly Place[]; resolve: Resolve }
+
 /** Judges a wish in the order of what it costs: a name that is not listed is never looked up, so it carries nothing out. */
-export async function passage(network: Network, { host, port }: Target, resolve: Resolve): Promise<Passage> {
-  if (!PORTS.includes(port)) return { kind: 'refused', reason: 'port_not_allowed' }
+export async function passage({ network, vouched, resolve }: Rules, { host, port }: Target): Promise<Passage> {
+  const isUsual = PORTS.includes(port)
+  const places = vouched.filter((place) => (place.port === null ? isUsual : place.port === port))
+  if (!isUsual && places.length === 0) return { kind: 'refused', reason: 'port_not_allowed' }
   if (network.mode !== 'public' && !network.hosts.some((entry) => covers(entry, host))) {
     return { kind: 'refused', reason: 'host_not_listed' }
   }
-  const found = await publicHost(host, resolve)
+  const isVouched = (name: string): boolean => places.some((place) => covers(place.host, name))
+  if (isVouched(host)) return anyAddress(host, resolve)
+  const found = await publicHost(
+    host,
+    resolve,
+    (address) => isVouched(address) || (isUsual && isPublicAddress(address)),
+  )
   if (found.kind === 'refused') return found
   return found.kind === 'unknown' ? { kind: 'unreachable' } : { kind: 'open', addresses: found.addresses }
+}
+
+async function anyAddress(host: string, resolve: Resolve): Promise<Passage> {
+  const addresses = isIP(host) === 0 ? await resolve(host).catch(() => []) : [host]
+  return addresses.length === 0 ? { kind: 'unreachable' } : { kind: 'open', addresses }
 }
 
 /** Names are listed by name and addresses by address. `*.` stands for what is below a name, and not for the name. */
@@ -58,6 +77,14 @@ export function connectTarget(authority: string): Target | undefined {
   const [, port] = AUTHORITY.exec(authority) ?? []
   const url = port === undefined ? null : URL.parse(`http://${authority}/`)
   return url ? { host: hostIn(url), port: Number(port) } : undefined
+}
+
+/** As the operator writes it: a name, `*.` and a name, an address or a range; then a port, where it is another. */
+export function readPlace(text: string): Place | undefined {
+  if (text.includes('/')) return ipaddr.isValidCIDR(text) ? { host: text, port: null } : undefined
+  if (isIP(text) !== 0) return { host: ipaddr.parse(text).toString(), port: null }
+  const target = connectTarget(/:\d+$/.test(text) ? text : `${text}:0`)
+  return target && { host: target.host, port: target.port || null }
 }
 
 export const urlTarget = (url: URL): Target => ({ host: hostIn(url), port: Number(url.port || 80) })

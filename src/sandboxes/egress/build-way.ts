@@ -1,0 +1,37 @@
+import type { Dockerfile } from '../../harbor/dockerfile.ts'
+import type { Port } from '../sandbox.ts'
+import { createEgress } from './egress.ts'
+import { PROXY_PORT, proxyEnv } from './proxy-env.ts'
+import type { Place } from './rules.ts'
+
+/** The way out of one build, until it is closed. */
+export type BuildWay = { port: Port; env: Record<string, string>; close(): void }
+
+/** To public places and to those that the operator lists. What a pull request brings runs in builds, and reaches no other. */
+export function openBuildWay(vouched: readonly Place[]): BuildWay {
+  const egress = createEgress({ mode: 'public', hosts: [] }, { vouched })
+  return {
+    port: { port: PROXY_PORT, onConnection: egress.onConnection },
+    env: { ...proxyEnv(), JAVA_TOOL_OPTIONS },
+    close: egress.close,
+  }
+}
+
+/** Java reads no variable of the others. The last is for Maven, which asks for more than that. */
+const JAVA_TOOL_OPTIONS = [
+  ...['http', 'https'].flatMap((scheme) => [`-D${scheme}.proxyHost=127.0.0.1`, `-D${scheme}.proxyPort=${PROXY_PORT}`]),
+  '-Daether.connector.http.useSystemProperties=true',
+].join(' ')
+
+/** What every builder hands to commands unasked. */
+const UNASKED = /^(https?|no)_proxy$/i
+
+/** As arguments of a build, which stay out of the image. Those that are no proxy are seen by whoever says `ARG`. */
+export function buildArgs(env: Record<string, string>, { stages }: Dockerfile): Record<string, string> {
+  const declared = new Set(
+    stages.flatMap(({ instructions }) =>
+      instructions.flatMap(({ keyword, pairs }) => (keyword === 'ARG' ? pairs.map(({ name }) => name) : [])),
+    ),
+  )
+  return Object.fromEntries(Object.entries(env).filter(([name]) => UNASKED.test(name) || declared.has(name)))
+}
