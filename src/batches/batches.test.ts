@@ -10,6 +10,7 @@ import { streamOf } from '../harbor/testing/unpacking.ts'
 import { isDigest } from '../platform/blobs/blob.ts'
 import { readEvents } from '../platform/http/read-events.ts'
 import { SandboxUnavailable } from '../sandboxes/sandbox.ts'
+import { createKey, deleteKey } from '../workspaces/schema.ts'
 import { sweepArchives } from './archives/archives.ts'
 import * as schema from './schema.ts'
 
@@ -222,6 +223,21 @@ test('a batch is followed to its end', async () => {
   }
   expect(states[0]).toBe('status queued')
   expect(states.slice(-2)).toEqual(['status completed', 'end completed'])
+})
+
+test('who follows a batch with a key that is revoked hears no more', async () => {
+  const lab = await importing(app)
+  const { runId } = (await lab.send(archiveOf({ hello: smallTask() }))).body
+  const reader = (await app.call(createKey, { body: { name: 'reader', permission: 'read' } })).body
+  const path = `/api/orgs/local/repos/lab/${lab.place.name}/batches/${runId}/events`
+  const response = await fetch(app.url + path, { headers: { authorization: `Bearer ${reader.key}` } })
+  if (!response.body) throw new Error('There is no stream.')
+  const states: string[] = []
+  for await (const { event, data } of readEvents(response.body)) {
+    states.push(`${event} ${JSON.parse(data).state}`)
+    await app.call(deleteKey, { params: { keyId: reader.id } })
+  }
+  expect(states).toEqual(['status queued'])
 })
 
 test('the same archive under the same key is one batch, another archive is refused', async () => {

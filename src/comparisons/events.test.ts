@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
 import { type Comparing, comparing, QUICK } from '../../test/support/comparisons.ts'
 import { readEvents } from '../platform/http/read-events.ts'
+import { createKey, deleteKey } from '../workspaces/schema.ts'
 import { Comparison, TrialChange } from './shapes/schema.ts'
 
 const KEY = randomBytes(32).toString('hex')
@@ -17,12 +18,12 @@ afterAll(async () => app[Symbol.asyncDispose]())
 
 type Heard = { event: string; data: string; id: string | undefined }
 
-async function watch(id: string, lastEventId?: string, url = app.url) {
+async function watch(id: string, lastEventId?: string, url = app.url, key = app.adminKey) {
   const abort = new AbortController()
   const path = `/api/orgs/local/benchmarks/${QUICK.datasetOrg}/${QUICK.dataset}/evaluations/comparisons/${id}/events`
   const response = await fetch(url + path, {
     headers: {
-      authorization: `Bearer ${app.adminKey}`,
+      authorization: `Bearer ${key}`,
       ...(lastEventId === undefined ? {} : { 'last-event-id': lastEventId }),
     },
     signal: abort.signal,
@@ -61,6 +62,27 @@ test('who watches sees how it stands, every trial that changes, and the end', as
       .map(({ id }) => id),
   )
   expect(passed.size).toBe(5)
+})
+
+test('a stream ends with the key that opened it, whether it is revoked or expires, and with no other', async () => {
+  const { body } = await lab.create()
+  const keyUntil = async (expiresAt: string | null) =>
+    (await app.call(createKey, { body: { name: 'reader', permission: 'read', expiresAt } })).body
+  const revoked = await keyUntil(null)
+  const expiring = await keyUntil(new Date(Date.now() + 1500).toISOString())
+  const [stays, dies, expires] = await Promise.all([
+    watch(body.id),
+    watch(body.id, undefined, app.url, revoked.key),
+    watch(body.id, undefined, app.url, expiring.key),
+  ])
+  for (const stream of [stays, dies, expires]) await stream.until(({ event }) => event === 'status')
+  await app.call(deleteKey, { params: { keyId: revoked.id } })
+  const begun = performance.now()
+  expect(await dies.until(isEnd)).toEqual([])
+  expect(performance.now() - begun).toBeLessThan(5000)
+  expect(await expires.until(isEnd)).toEqual([])
+  const [heard] = await Promise.all([stays.until(isEnd), lab.work()])
+  expect(heard.at(-1)).toMatchObject({ event: 'end' })
 })
 
 test('who comes back with the last id hears what happened meanwhile, from any process', async () => {

@@ -33,7 +33,7 @@ export async function admit(
 export const admitAnyone = (limits: Limits, { signIn }: Endpoint, address: string): Record<string, string> =>
   (signIn ? limits.signIn : limits.all)?.take(`address ${address}`) ?? {}
 
-function presented(headers: IncomingHttpHeaders): Presented {
+export function presented(headers: IncomingHttpHeaders): Presented {
   const bearer = /^Bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1]
   if (bearer) return { bearer }
   const sessionToken = cookie(headers.cookie ?? '', SESSION_COOKIE)

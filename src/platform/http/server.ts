@@ -5,7 +5,7 @@ import type { Db } from '../db/db.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import { methodNotAllowed, notFound, Problem } from '../problem.ts'
-import { admit, admitAnyone, type Limits } from './admit.ts'
+import { admit, admitAnyone, type Limits, presented } from './admit.ts'
 import { readJson } from './body.ts'
 import type { Authenticate, Caller } from './caller.ts'
 import { type Endpoint, isRest, pathParameterNames, pathParameterPattern, type ReadyAnswer } from './endpoint.ts'
@@ -16,6 +16,7 @@ import { failure, type Wire, wireOf } from './respond.ts'
 import type { Route, UncheckedCall } from './route.ts'
 import { receiveUpload } from './upload.ts'
 import { readQuery, validate } from './validate.ts'
+import { watchCallers } from './watch-callers.ts'
 
 type Env = { Bindings: HttpBindings }
 export type Http = Hono<Env> & {
@@ -47,9 +48,10 @@ export function createHttp(tools: ServerTools, routes: Route[]): Http {
   const limits = { all: tools.limit && rateLimiter(tools.limit), signIn: rateLimiter(tools.signInLimit) }
   // Nothing in a request's line can be a secret, and the search for one would cost more than the line.
   const service = { ...tools, lines: tools.log.child({}, { redact: { paths: [] } }) }
+  const watchCaller = watchCallers(tools.authenticate)
   for (const route of routes) {
     const { method, path } = route.endpoint
-    const work = answerer(tools, limits, route)
+    const work = answerer({ ...tools, watchCaller }, limits, route)
     app.on(method, honoPath(path), (c) => timed(service, c, route.endpoint, work))
   }
   app.notFound((c) => timed(service, c, { id: 'unknown' }, () => Promise.reject(nothingHere(routes, c.req.path))))
@@ -137,8 +139,10 @@ const requestIdOf = (sent: unknown): string =>
 const PROCESS = newId()
 let requests = 1
 
+type Answering = ServerTools & { watchCaller: ReturnType<typeof watchCallers> }
+
 /** The order of checks is the contract's: 401, 429, 404 of the workspace, 403, 413, 415, 400, 404, 422, 409. */
-const answerer = (tools: ServerTools, limits: Limits, route: Route): Work => {
+const answerer = (tools: Answering, limits: Limits, route: Route): Work => {
   const { endpoint } = route
   const patterns = pathParameterNames(endpoint.path).map((name) => ({ name, pattern: pathParameterPattern(name) }))
   return async (c, requestId) => {
@@ -156,7 +160,7 @@ const answerer = (tools: ServerTools, limits: Limits, route: Route): Work => {
       // Straight from node: to ask hono for a header would make all of them anew.
       ...{ lastEventId: lastEventIdOf(c), ifMatch: c.env.incoming.headers['if-match'] },
       ...{ acceptEncoding: c.env.incoming.headers['accept-encoding'] },
-      ...{ signal: signalOf(route, c), onProgress: () => {} },
+      ...{ signal: signalOf(tools, route, c), onProgress: () => {} },
     }
     const found = await route.find?.(call)
 
@@ -180,9 +184,16 @@ const NEVER = new AbortController().signal
 /** Proxies must neither keep it nor hold it back. */
 const EVENTS = { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' }
 
-/** Of a long request or a stream. For the others it is not worth its price. */
-const signalOf = ({ endpoint }: Route, c: Context<Env>): AbortSignal =>
-  endpoint.progress === undefined && endpoint.events === undefined ? NEVER : c.req.raw.signal
+/** Of a long request or a stream, which ends with its reader's key too. For the others it is not worth its price. */
+function signalOf({ watchCaller }: Answering, { endpoint }: Route, c: Context<Env>): AbortSignal {
+  if (endpoint.progress === undefined && endpoint.events === undefined) return NEVER
+  const { signal } = c.req.raw
+  const { incoming, outgoing } = c.env
+  if (endpoint.events === undefined || endpoint.access === 'public' || outgoing.destroyed) return signal
+  const watched = watchCaller(presented(incoming.headers))
+  outgoing.once('close', watched.leave)
+  return AbortSignal.any([signal, watched.signal])
+}
 
 const wantsEvents = ({ endpoint }: Route, c: Context<Env>): boolean =>
   endpoint.progress !== undefined && (c.env.incoming.headers.accept?.includes('text/event-stream') ?? false)
