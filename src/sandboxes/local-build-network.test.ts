@@ -9,7 +9,7 @@ import { startServer } from '../platform/outbound/loopback-servers.ts'
 import { readPlace } from './egress/rules.ts'
 import { createLocalProvider, type LocalOptions } from './local.ts'
 import { openBench } from './testing/bench.ts'
-import { openTrap } from './testing/reach.ts'
+import { openTrap } from './testing/trap.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 

@@ -1,7 +1,10 @@
+import { writeFile } from 'node:fs/promises'
 import type { Socket } from 'node:net'
+import { join } from 'node:path'
 import { expect } from 'vitest'
 import type { Case } from './case.ts'
 import { listen, ownAddresses, probes } from './probes.ts'
+import { openTrap } from './trap.ts'
 
 export const networkCases: Case[] = [
   {
@@ -14,6 +17,22 @@ export const networkCases: Case[] = [
         `${probes([...own, ...others])}\nls /sys/class/net 2> /dev/null; cut -d: -f1 -s /proc/net/dev`,
       )
       expect(output.split(/\s+/).filter((word) => word !== '' && word !== 'lo')).toEqual([])
+    },
+  },
+  {
+    name: 'a build reaches its proxy, and neither by itself nor through it anything of this machine or around it',
+    run: async (bench) => {
+      await using trap = await openTrap()
+      const context = await bench.folder()
+      for (const [path, text] of Object.entries(trap.files('debian:bookworm-slim'))) {
+        await writeFile(join(context, path), text)
+      }
+      const image = await bench.subject.provider.prepare(
+        { kind: 'dockerfile', context, dockerfile: 'Dockerfile', target: null, args: {} },
+        { signal: new AbortController().signal, timeoutSec: 50, onLog: () => {} },
+      )
+      expect((await bench.run('cat /reached', { image })).output).toBe('')
+      expect(trap.seen).toEqual([])
     },
   },
   {

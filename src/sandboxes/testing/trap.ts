@@ -8,6 +8,7 @@ const REACH = `use IO::Socket::INET; use IO::Socket::UNIX; use Socket;
 my ($abstract, @places) = @ARGV;
 print "abstract\\n" if IO::Socket::UNIX->new(Type => SOCK_STREAM, Peer => "\\0$abstract");
 my ($proxy) = ($ENV{http_proxy} // "") =~ m{^http://(.*)};
+print "no proxy\\n" unless $proxy;
 for my $place (@places) {
   print "$place\\n" if IO::Socket::INET->new(PeerAddr => $place, Timeout => 3);
   next unless $proxy;
