@@ -5,13 +5,13 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ROOT } from '../../scripts/files.ts'
 import { type Service, startService } from '../support/service.ts'
-import { pages } from './pages.ts'
+import { page, pages } from './pages.ts'
 
 /** Blocks that are not run here, and where they are run instead. */
 const RUN_ELSEWHERE: Record<string, string> = {
   'npm ci && npm run setup -- --yes bwrap && npm run demo': '.ci/run installs; test/demo/ runs the demo',
   'npm start': 'test/serve/ starts the program as npm start does',
-  'npm test': 'this is it',
+  'bin/assay compare assay/quick': 'test/demo/ compares on it',
 }
 
 type Block = { path: string; text: string; stopped: boolean }
@@ -30,8 +30,11 @@ const data = join(folder, 'data')
 let service: Service
 let key = ''
 
+const start = (): Promise<Service> =>
+  startService('serve', ['--data', data, '--port', '0'], { ASSAY_ALLOW_HOST_BASE: '1', ASSAY_SANDBOXES: 'local' })
+
 beforeAll(async () => {
-  service = await startService('serve', ['--data', data, '--port', '0'])
+  service = await start()
   key = service.newKey ?? ''
 })
 
@@ -47,7 +50,7 @@ const hasCurl = spawnSync('curl', ['--version']).status === 0
 
 test.for(toRun)('$path: $text', async ({ text, stopped }, { skip }) => {
   skip(text.includes('curl') && !hasCurl, 'curl is missing')
-  skip(/assay (trial|calibrate)/.test(text) && !canSandbox, 'root or bubblewrap is missing')
+  skip(/assay (trial|calibrate|compare)/.test(text) && !canSandbox, 'root or bubblewrap is missing')
   skip(/assay scan/.test(text) && !existsSync(join(ROOT, '.git')), 'this is no clone')
   if (stopped) await service.kill('SIGTERM')
   const { status, output } = shell(text)
@@ -56,7 +59,7 @@ test.for(toRun)('$path: $text', async ({ text, stopped }, { skip }) => {
 })
 
 async function startAgain(): Promise<void> {
-  service = await startService('serve', ['--data', data, '--port', '0'])
+  service = await start()
   const answer = await fetch(`${service.url}/api/key`, { headers: { authorization: `Bearer ${key}` } })
   expect({ status: answer.status, newKey: service.newKey }).toEqual({ status: 200, newKey: undefined })
 }
@@ -82,6 +85,13 @@ test('every command of assay that a page names exists', () => {
   expect(unknown).toEqual([])
 })
 
+test('the table of commands in README.md lists every command', () => {
+  const known = [...shell('bin/assay --help').output.matchAll(/^ {2}([a-z]+) /gm)].map(([, name]) => name)
+  const table = page('README.md').text.split('## Commands')[1]?.split('\n## ')[0] ?? ''
+  expect(known.length).toBeGreaterThan(20)
+  expect(known.filter((name) => !table.includes(`\`assay ${name}\``))).toEqual([])
+})
+
 const namedBy = (pattern: RegExp): string[] => [
   ...new Set(pages.flatMap(({ text }) => [...text.matchAll(pattern)].map(([, name = '']) => name))),
 ]
@@ -91,7 +101,7 @@ function shell(text: string): { status: number | null; output: string } {
     cwd: ROOT,
     encoding: 'utf8',
     input: '',
-    timeout: 60_000,
+    timeout: 110_000,
     env: {
       ...process.env,
       PATH: `${join(ROOT, 'node_modules/.bin')}:${process.env.PATH}`,
