@@ -17,7 +17,7 @@ test('results are previewed, published, listed and withdrawn', async () => {
   const repo = ['--repo', `${lab.place.owner}/${lab.place.name}`]
   const preview = await run('releases', 'preview', ...repo)
   expect(preview.out).toMatch(/acme\/a\|mini\|low +3\/6 +50 % \(\d+–\d+\) +\$0.001 +yes +yes/)
-  expect(preview.out).toMatch(/acme\/b\|mini\|low .*cost_unknown/)
+  expect(preview.out).toMatch(/acme\/b\|mini\|low .*no: its cost is not known/)
   const [, fingerprint = ''] = /Fingerprint: (\w+)/.exec(preview.err) ?? []
 
   expect((await run('releases', 'publish', ...repo, '--fingerprint', 'old')).code).toBe(2)
@@ -25,6 +25,8 @@ test('results are previewed, published, listed and withdrawn', async () => {
   expect([refused.code, refused.err]).toEqual([1, expect.stringContaining('cost_unknown')])
   const published = await run('releases', 'publish', ...repo, '--fingerprint', fingerprint, '--publish-tasks')
   expect([published.code, published.err]).toEqual([0, expect.stringContaining('new release')])
+  const [url = ''] = /http\S+/.exec(published.err) ?? []
+  expect(await (await fetch(url)).json()).toMatchObject({ lines: [{ release: { tasks: 6 } }] })
   const id = published.out.trim()
   const again = await run('releases', 'publish', ...repo, '--json')
   expect(JSON.parse(again.out).releaseId).toBe(id)

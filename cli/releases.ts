@@ -83,10 +83,16 @@ async function preview(shell: Shell, command: Command, flags: ChooseFlags): Prom
     ['ACCURACY', accuracyOf],
     ['PER TASK', ({ costPerTaskUsd }) => (costPerTaskUsd === null ? '-' : `$${costPerTaskUsd}`)],
     ['FRONTIER', ({ onFrontier }) => (onFrontier ? 'yes' : '')],
-    ['PUBLISHABLE', ({ publishable, reason }) => (publishable ? 'yes' : (reason ?? 'no'))],
+    ['PUBLISHABLE', ({ reason }) => (reason === undefined ? 'yes' : WHY_NOT[reason])],
   ])
   for (const { message } of body.blockers) note(shell, `In the way: ${message}`)
   note(shell, `${body.tasks} tasks. Head: ${body.head ?? 'none'}. Fingerprint: ${body.fingerprint}`)
+}
+
+const WHY_NOT: Record<NonNullable<PreviewSetting['reason']>, string> = {
+  reference: 'no: only shows that tasks work',
+  no_results: 'no: has no results',
+  cost_unknown: 'no: its cost is not known',
 }
 
 function accuracyOf({ accuracy, stats }: PreviewSetting): string {
@@ -115,6 +121,7 @@ async function publish(shell: Shell, command: Command, flags: PublishFlags): Pro
     shell,
     status === 201 ? `${body.repository.fullName} has a new release.` : 'Nothing has changed since the last release.',
   )
+  note(shell, `Everybody reads it at ${body.url}`)
   print(shell, body.releaseId)
 }
 

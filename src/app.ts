@@ -79,7 +79,7 @@ export const routeGroups = (tools: Tools): { name: string; routes: Route[] }[] =
     name: 'Public results',
     routes: resultRoutes({
       ...{ blobs: tools.blobs, cache: tools.results },
-      publicUrl: () => tools.config.publicUrl ?? tools.baseUrl(),
+      publicUrl: () => publicUrl(tools),
     }),
   },
 ]
@@ -117,7 +117,10 @@ const makingTools = (tools: Tools) => ({
 const releaseTools = (tools: Tools) => ({
   ...repositoryTools(tools),
   ...{ blobs: tools.blobs, publicOwners: tools.config.publicOwners, show, forget: tools.results.forget },
+  publicUrl: () => publicUrl(tools),
 })
+
+const publicUrl = ({ config, baseUrl }: Tools): string => config.publicUrl ?? baseUrl()
 
 export const benchmarkTools = (tools: Tools) => ({
   db: tools.database.db,

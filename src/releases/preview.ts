@@ -51,7 +51,8 @@ export async function blockersOf(
   { repository, publisher, facts }: Standing,
 ): Promise<Preview['blockers']> {
   const blockers: Preview['blockers'] = []
-  if (repository.visibility !== 'public') blockers.push({ code: repositoryPrivate.code, message: PRIVATE })
+  if (repository.visibility !== 'public')
+    blockers.push({ code: repositoryPrivate.code, message: notPublic(repository) })
   const isOnly = publisher.login === LOCAL && (await isOnlyWorkspace(db))
   if (!mayPublish(repository, publisher.login, { publicOwners, isOnlyWorkspace: isOnly }))
     blockers.push({ code: ownerNotAssigned.code, message: notAssigned(repository.owner) })
@@ -60,7 +61,14 @@ export async function blockersOf(
   return blockers
 }
 
-export const PRIVATE = 'Only results of public repositories can be published.'
+export const notPublic = (repository: RepositoryRow): string =>
+  `Only results of public repositories can be published. ${howToShow(repository)}`
+
+const howToShow = (repository: RepositoryRow): string =>
+  repository.source_kind === 'git'
+    ? `Where everybody may see ${fullNameOf(repository)}, say so: assay repos connect ${fullNameOf(repository)} --public --git ${repository.url ?? '<address>'}`
+    : `Its code host does not show ${fullNameOf(repository)} to everybody: make it public there, and publish again.`
+
 export const notAssigned = (owner: string): string =>
   `The operator has not assigned the owner ${owner} to this workspace (ASSAY_PUBLIC_OWNERS).`
 

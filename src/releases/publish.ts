@@ -13,7 +13,7 @@ import {
   blockersOf,
   fullNameOf,
   notAssigned,
-  PRIVATE,
+  notPublic,
   type PreviewTools,
   type Publisher,
   previewRelease,
@@ -32,6 +32,8 @@ export type ReleaseTools = RepositoryTools &
     show: (tx: Db, place: { owner: string; name: string }) => Promise<void>
     /** Told when a change is done: what this process has kept for readers is old. */
     forget: () => void
+    /** Under which everybody reads. */
+    publicUrl: () => string
   }
 
 export type PublishWish = { settings: string[]; head: string | null; fingerprint: string; publishTasks: boolean }
@@ -50,7 +52,7 @@ export async function publishRelease(
   wish: PublishWish,
 ): Promise<Published> {
   const visibility = await visibilityOf(tools, { ...repository, workspaceId: by.workspaceId })
-  if (visibility !== 'public') throw new Problem(repositoryPrivate, PRIVATE)
+  if (visibility !== 'public') throw new Problem(repositoryPrivate, notPublic(repository))
   // Files are looked through before anything is locked: it may take long, and what is clean stays clean.
   const clean = wish.publishTasks ? await cleanTasks(tools, repository, publisher, wish) : new Set<string>()
   const outcome = await transact(tools.db, async (tx) => {

@@ -96,8 +96,9 @@ test('new results are 201, the same are 200, and everybody can read them', async
   const { head, changes } = await lab.preview()
   expect({ head, changes }).toEqual({ head: first.body.releaseId, changes: { added: [], removed: [], moved: [] } })
   const { body } = await app.call(readResults, { params: lab.place, key: null })
-  const { isHead: _, withdrawn: __, ...release } = first.body
+  const { isHead: _, withdrawn: __, url, ...release } = first.body
   expect(body).toEqual({ lines: [{ release, endorsed: false }] })
+  expect(await (await fetch(url)).json()).toEqual(body)
   await lab.ran({ id: A, cells: '---p--', micros: 1000 })
   const moved = await lab.publishAll()
   expect(moved.status).toBe(201)
@@ -207,9 +208,11 @@ test('a private repository publishes nothing, and neither does one that became p
   const lab = await twoSettings()
   const source = { kind: 'git', url: 'https://git.example.org/demo.git' } as const
   await app.call(connectRepository, { params: lab.place, body: { source, visibility: 'private' } })
-  expect((await lab.preview()).blockers).toMatchObject([{ code: 'repository_private' }])
+  const mend = `assay repos connect ${lab.place.owner}/${lab.place.name} --public --git ${source.url}`
+  const message = expect.stringContaining(mend)
+  expect((await lab.preview()).blockers).toMatchObject([{ code: 'repository_private', message }])
   const { body } = await lab.publish({ settings: ['x'], head: 'stale', fingerprint: 'stale' })
-  expect(body).toMatchObject({ status: 422, code: 'repository_private' })
+  expect(body).toMatchObject({ status: 422, code: 'repository_private', detail: message })
 })
 
 describe('on a code host', () => {

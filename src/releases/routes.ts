@@ -36,7 +36,8 @@ const publishRoutes = (tools: ReleaseTools): Route[] => [
   route(schema.publishRelease, findRepository, async ({ caller, body, requestId }, repository) => {
     const place = { repository, publisher: caller.workspace }
     const { kind, row } = await changing(tools, publishRelease(tools, by(caller, requestId), place, body))
-    return reply(kind === 'published' ? 201 : 200, publishedOf(row, row))
+    const url = `${tools.publicUrl()}/api/public/results/${row.owner}/${row.name}`
+    return reply(kind === 'published' ? 201 : 200, { ...publishedOf(row, row), url })
   }),
 ]
 

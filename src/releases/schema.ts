@@ -3,7 +3,7 @@ import { endpoint } from '../platform/http/endpoint.ts'
 import { pageQuery } from '../platform/http/page.ts'
 import type { ProblemKind } from '../platform/problem.ts'
 import { codeHostAccessRefused, codeHostUnavailable, repositoryNotFound } from '../repos/schema.ts'
-import { Preview, PublishedRelease } from './shapes/schema.ts'
+import { Preview, PublishAnswer, PublishedRelease } from './shapes/schema.ts'
 
 export const stalePreview = {
   code: 'stale_preview',
@@ -16,7 +16,8 @@ export const repositoryPrivate = {
   code: 'repository_private',
   status: 422,
   title: 'The repository is not public',
-  meaning: 'Only results of public repositories can be published.',
+  meaning:
+    'Only results of public repositories can be published. Of GitHub the code host says which those are; plain git is connected again with `visibility` `public` (`assay repos connect … --public`).',
 } as const satisfies ProblemKind
 
 export const ownerNotAssigned = {
@@ -92,7 +93,7 @@ export const publishRelease = endpoint({
       ),
   }),
   example: { settings: ['acme/model|mini|high'], head: null, fingerprint: '0'.repeat(64) },
-  answers: { 201: PublishedRelease, 200: PublishedRelease },
+  answers: { 201: PublishAnswer, 200: PublishAnswer },
   problems: [
     repositoryPrivate,
     ownerNotAssigned,

@@ -144,6 +144,10 @@ export const PublishedRelease = Release.extend({
 }).meta({ id: 'PublishedRelease' })
 export type PublishedRelease = z.infer<typeof PublishedRelease>
 
+export const PublishAnswer = PublishedRelease.extend({
+  url: z.url().describe('Where everybody reads what is published of the repository.'),
+}).meta({ id: 'PublishAnswer' })
+
 const PreviewSetting = z
   .object({
     key: z.string(),
