@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { endpoint } from '../platform/http/endpoint.ts'
 import { pageQuery } from '../platform/http/page.ts'
-import { Release, Withdrawal } from '../releases/shapes/schema.ts'
+import { PublicRelease, Release, Withdrawal } from '../releases/shapes/schema.ts'
 
 const count = z.number().int().min(0)
 const time = z.iso.datetime()
@@ -103,7 +103,7 @@ export const readPublicRelease = endpoint({
   id: 'readPublicRelease',
   path: `${PATH}/releases/{releaseId}`,
   summary: 'Read a release of a repository, whether it is the newest or not',
-  answers: { 200: z.object({ ...Release.shape, withdrawn: Withdrawal.nullable() }) },
+  answers: { 200: PublicRelease },
 })
 
 export const readResultsCsv = endpoint({

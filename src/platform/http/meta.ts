@@ -36,7 +36,12 @@ export function addMeta(http: Http, tools: Tools): void {
   http.get('/openapi.json', (c) =>
     c.json(openApiDocument(tools.groups, { version: tools.version, url: tools.baseUrl() })),
   )
-  http.get('/docs', (c) => c.body(referencePage(tools.groups), 200, PAGE_HEADERS))
+  // Made when somebody asks for the first time: it is always the same.
+  let reference: string | undefined
+  http.get('/docs', (c) => {
+    reference ??= referencePage(tools.groups)
+    return c.body(reference, 200, PAGE_HEADERS)
+  })
   http.get('/docs/problems', (c) => c.body(problemsPage(tools.problems), 200, PAGE_HEADERS))
   http.get('/', (c) => c.body(homePage(tools.version), 200, PAGE_HEADERS))
 }

@@ -8,7 +8,7 @@ export type EndpointGroup = { name: string; endpoints: Endpoint[] }
 
 type Json = Record<string, unknown>
 
-const Problem = z
+export const Problem = z
   .looseObject({
     type: z.url(),
     title: z.string(),
@@ -158,13 +158,13 @@ const json = (schema: z.ZodType, io: 'input' | 'output', components: Json): Json
 })
 
 /** Schemas with an id move to components, so that each shape stands in the document once. */
-function jsonSchema(schema: z.ZodType, io: 'input' | 'output', components: Json): Json & { properties?: Json } {
+export function jsonSchema(schema: z.ZodType, io: 'input' | 'output', components: Json): Json & { properties?: Json } {
   const made = z.toJSONSchema(schema, {
     io,
     unrepresentable: 'any',
     // What we send may grow; a client must not refuse a field it does not know.
     override: ({ jsonSchema: part }) => {
-      if (io === 'output') delete part.additionalProperties
+      if (io === 'output' && part.additionalProperties === false) delete part.additionalProperties
     },
   })
   const { $schema, $defs, ...rest } = JSON.parse(JSON.stringify(made).replaceAll('#/$defs/', '#/components/schemas/'))

@@ -1,8 +1,19 @@
 import { html, raw } from 'hono/html'
-import { z } from 'zod'
+import type { z } from 'zod'
 import type { ProblemKind } from '../problem.ts'
 import { type Endpoint, pathParameterNames } from './endpoint.ts'
-import type { EndpointGroup } from './openapi.ts'
+import { type EndpointGroup, jsonSchema, Problem } from './openapi.ts'
+import {
+  fieldRows,
+  type Markup,
+  partsOf,
+  prose,
+  type Row,
+  type Shape,
+  schemaLink,
+  table,
+  typeOf,
+} from './reference-shapes.ts'
 import { type Status, statusesOf } from './statuses.ts'
 
 const STYLE = `
@@ -17,10 +28,9 @@ const STYLE = `
   article { border-top: 1px solid var(--line); padding: 1.25rem 0 }
   table { border-collapse: collapse; margin-top: .75rem; width: 100%; font-size: .875rem; display: block; overflow-x: auto }
   td, th { text-align: left; vertical-align: top; padding: .35rem 1rem .35rem 0; border-bottom: 1px solid var(--line) }
-  nav a { display: inline-block; margin-right: 1.25rem } ul.toc { columns: 16rem; padding-left: 1.1rem }
+  td:first-child code { white-space: nowrap }
+  nav > a { display: inline-block; margin-right: 1rem } ul.toc { columns: 16rem; padding-left: 1.1rem }
 `
-
-type Markup = ReturnType<typeof html>
 
 const page = (title: string, content: Markup): string =>
   String(html`<!doctype html>
@@ -32,7 +42,7 @@ const page = (title: string, content: Markup): string =>
         <style>${raw(STYLE)}</style>
       </head>
       <body>
-        <nav aria-label="Pages"><a href="/">Assay</a><a href="/docs">API reference</a><a href="/docs/problems">Problems</a><a href="/openapi.json">OpenAPI</a></nav>
+        <nav aria-label="Pages"><a href="/">Assay</a> <a href="/docs">API reference</a> <a href="/docs/problems">Problems</a> <a href="/openapi.json">OpenAPI</a></nav>
         <main>${content}</main>
       </body>
     </html>`)
@@ -61,85 +71,127 @@ export const problemsPage = (problems: ProblemKind[]): string =>
         (problem) => html`<article id="${problem.code}">
           <h3><code>${problem.code}</code> · ${problem.status}</h3>
           <p>${problem.title}.</p>
-          <p class="soft">${problem.meaning} ${problem.retryable ? 'The same request may succeed later.' : ''}</p>
+          <p class="soft">${prose(problem.meaning)} ${problem.retryable ? 'The same request may succeed later.' : ''}</p>
         </article>`,
       )}`,
   )
 
-export const referencePage = (groups: EndpointGroup[]): string =>
-  page(
+/** Every operation, and below them every shape that has a name, once. */
+export function referencePage(groups: EndpointGroup[]): string {
+  const shapes: Record<string, Shape> = {}
+  shapeOf(Problem, 'output', shapes)
+  const sections = groups.map((group) => section(group, shapes))
+  return page(
     'API reference',
     html`<h1>API reference</h1>
-      ${groups.map(
-        (group) => html`<h2>${group.name}</h2>
-          <ul class="toc">${group.endpoints.map((endpoint) => html`<li><a href="#${endpoint.id}">${endpoint.summary}</a></li>`)}</ul>
-          ${group.endpoints.map(operation)}`,
-      )}`,
+      <nav aria-label="Sections">
+        <ul class="toc">
+          <li><a href="#keys">Keys</a></li>
+          ${groups.map(({ name, endpoints }) => html`<li><a href="#${anchorOf(name)}">${name}</a> <span class="soft">${endpoints.length}</span></li>`)}
+          <li><a href="#schemas">Schemas</a> <span class="soft">${Object.keys(shapes).length}</span></li>
+        </ul>
+      </nav>
+      ${KEYS}${sections}${schemas(shapes)}`,
   )
+}
 
-const operation = (endpoint: Endpoint): Markup =>
+const KEYS = html`<h2 id="keys">Keys</h2>
+  <p>Every call sends a key, except where the access is <em>public</em>:</p>
+  <pre><code>curl -H "Authorization: Bearer assay_…" https://assay.example.org/api/key</code></pre>
+  <p>The first start of the service prints an admin key of the workspace <code>local</code>, once. <code>assay keys create</code> makes more. A key opens one workspace, and has a permission:</p>
+  <ul>
+    <li><em>read</em> sees all but secrets;</li>
+    <li><em>write</em> also adds, compares, decides and publishes;</li>
+    <li><em>admin</em> also keeps keys and credentials, and withdraws.</li>
+  </ul>
+  <p>Where the access is <em>key</em>, any of them will do. <em>operator</em> is <code>ASSAY_OPERATOR_KEY</code>, which opens no workspace. A browser exchanges a key for a <a href="#createSession">session</a>, and sends its <code>csrfToken</code> as <code>X-CSRF-Token</code> with every change.</p>
+  <p>A list takes <code>limit</code> and, for what comes next, the <code>nextCursor</code> of the answer before as <code>cursor</code>. Who sends the same <code>Idempotency-Key</code> again gets the first answer again. What went wrong is a <a href="#schema-Problem">Problem</a> with a stable <a href="/docs/problems">code</a>.</p>`
+
+const anchorOf = (name: string): string => `section-${name.toLowerCase().replaceAll(' ', '-')}`
+
+type Shapes = Record<string, Shape>
+
+const section = ({ name, endpoints }: EndpointGroup, shapes: Shapes): Markup =>
+  html`<h2 id="${anchorOf(name)}">${name}</h2>
+    <ul class="toc">${endpoints.map((endpoint) => html`<li><a href="#${endpoint.id}">${endpoint.summary}</a></li>`)}</ul>
+    ${endpoints.map((endpoint) => operation(endpoint, shapes))}`
+
+const operation = (endpoint: Endpoint, shapes: Shapes): Markup =>
   html`<article id="${endpoint.id}">
     <h3>${endpoint.summary}</h3>
     <p><code>${endpoint.method} ${endpoint.path}</code></p>
-    <p class="soft">Access: ${endpoint.access}.${endpoint.creates ? ' Takes Idempotency-Key.' : ''}</p>
-    ${fields(
-      'Path',
-      pathParameterNames(endpoint.path).map((name) => [name, 'string', '']),
+    <p class="soft">Access: ${endpoint.access}.${endpoint.creates ? ' Takes Idempotency-Key.' : ''}${endpoint.conditional ? ' Takes If-Match.' : ''}</p>
+    ${table(
+      ['Path', 'Type', ''],
+      pathParameterNames(endpoint.path).map((name): Row => [html`<code>${name}</code>`, 'string', '']),
     )}
-    ${endpoint.query ? fields('Query', schemaFields(endpoint.query)) : ''}
-    ${endpoint.body ? fields('Body', schemaFields(endpoint.body)) : ''}
+    ${endpoint.query ? asked('Query', shapeOf(endpoint.query, 'input', shapes)) : ''}
+    ${endpoint.body ? asked('Body', shapeOf(endpoint.body, 'input', shapes)) : ''}
+    ${endpoint.upload ? html`<p>Body: <code>${endpoint.upload.mediaType}</code>, at most ${endpoint.upload.bytesMax / MIB} MiB.</p>` : ''}
+    ${endpoint.progress ? progressText(shapeOf(endpoint.progress, 'output', shapes)) : ''}
     ${endpoint.example ? html`<pre><code>${JSON.stringify(endpoint.example, null, 2)}</code></pre>` : ''}
-    ${fields(
-      'Answer',
-      [...statusesOf(endpoint)].map(([status, answer]) => [String(status), answerName(answer), answerText(answer)]),
+    ${table(
+      ['Answer', 'Body', 'Problems'],
+      [...statusesOf(endpoint)].map((each) => answerRow(endpoint, each, shapes)),
     )}
   </article>`
 
-const answerName = ({ schema }: Status): string => {
-  if (!schema) return ''
-  const id = schema.meta()?.id
-  return typeof id === 'string' ? id : Object.keys(propertiesOf(schema, 'output')).join(', ')
+const progressText = (shape: Shape): Markup =>
+  html`<p>With <code>Accept: text/event-stream</code> events tell how far it is, then comes one <code>result</code> with the answer, or one <code>problem</code>. Of each <code>progress</code>: ${briefly(shape)}</p>`
+
+const MIB = 2 ** 20
+
+const shapeOf = (schema: z.ZodType, io: 'input' | 'output', shapes: Shapes): Shape =>
+  jsonSchema(schema, io, shapes) as Shape
+
+const asked = (heading: string, shape: Shape): Markup | string =>
+  shape.$ref ? html`<p>${heading}: ${typeOf(shape)}</p>` : table([heading, 'Type', ''], fieldRows(shape, 'required'))
+
+function answerRow(endpoint: Endpoint, [status, answer]: [number, Status], shapes: Shapes): Row {
+  const problems = answer.problems.map(({ code }) => html`<a href="/docs/problems#${code}">${code}</a> `)
+  return [html`<code>${status}</code>`, bodyOf(endpoint, status, { answer, shapes }), html`${problems}`]
 }
 
-const answerText = ({ problems }: Status): Markup | string =>
-  problems.length === 0 ? '' : html`${problems.map(({ code }) => html`<a href="/docs/problems#${code}">${code}</a> `)}`
-
-type Row = [name: string, type: string, text: Markup | string]
-
-const fields = (heading: string, rows: Row[]): Markup | string =>
-  rows.length === 0
-    ? ''
-    : html`<table>
-        <tr><th scope="col">${heading}</th><th scope="col">Type</th><th scope="col"></th></tr>
-        ${rows.map(([name, type, text]) => html`<tr><td><code>${name}</code></td><td>${type}</td><td>${text}</td></tr>`)}
-      </table>`
-
-type Property = {
-  type?: string
-  enum?: string[]
-  anyOf?: Property[]
-  $ref?: string
-  format?: string
-  description?: string
+function bodyOf(
+  endpoint: Endpoint,
+  status: number,
+  { answer, shapes }: { answer: Status; shapes: Shapes },
+): Markup | string {
+  if (answer.schema) return briefly(shapeOf(answer.schema, 'output', shapes))
+  if (status !== 200) return ''
+  if (endpoint.download) return 'a file'
+  if (endpoint.events)
+    return html`events: ${Object.entries(endpoint.events).map(
+      ([name, schema]) => html`<code>${name}</code> ${briefly(shapeOf(schema, 'output', shapes))} `,
+    )}`
+  return endpoint.media ?? ''
 }
 
-function propertiesOf(schema: z.ZodType, io: 'input' | 'output'): Record<string, Property> {
-  const { properties } = z.toJSONSchema(schema, { io, unrepresentable: 'any' })
-  return (properties ?? {}) as Record<string, Property>
+/** A shape that has no name of its own, in a few words. */
+const briefly = (shape: Shape): Markup | string =>
+  shape.properties
+    ? html`${Object.entries(shape.properties).map(([name, field]) => html`<code>${name}</code> ${typeOf(field)}<br />`)}`
+    : typeOf(shape)
+
+const schemas = (shapes: Shapes): Markup => {
+  const names = Object.keys(shapes).sort()
+  return html`<h2 id="schemas">Schemas</h2>
+    <p>Answers may have more fields than these one day. A client passes over what it does not know.</p>
+    <ul class="toc">${names.map((name) => html`<li>${schemaLink(name)}</li>`)}</ul>
+    ${names.map((name) => schemaArticle(name, shapes[name] ?? {}))}`
 }
 
-function schemaFields(schema: z.ZodType): Row[] {
-  const { required = [] } = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' })
-  return Object.entries(propertiesOf(schema, 'input')).map(([name, property]) => [
-    name,
-    typeName(property),
-    `${required.includes(name) ? 'Required. ' : ''}${property.description ?? ''}`,
-  ])
-}
+const schemaArticle = (name: string, shape: Shape): Markup =>
+  html`<article id="schema-${name}">
+    <h3>${name}</h3>
+    ${shape.description ? html`<p>${prose(shape.description)}</p>` : ''}
+    ${shape.properties ? answered(shape) : alternatives(shape)}
+  </article>`
 
-function typeName(property: Property): string {
-  if (property.enum) return property.enum.join(' | ')
-  if (property.anyOf) return property.anyOf.map(typeName).join(' | ')
-  if (property.$ref) return property.$ref.replace(/^.*\//, '')
-  return property.format ?? property.type ?? 'any'
+const answered = (shape: Shape): Markup | string => table(['Field', 'Type', ''], fieldRows(shape, 'optional'))
+
+function alternatives(shape: Shape): Markup {
+  const objects = partsOf(shape).filter(({ properties }) => properties)
+  if (objects.length === 0) return html`<p>${typeOf(shape)}</p>`
+  return html`${objects.map((part, place) => html`${place === 0 ? '' : html`<p>or</p>`}${answered(part)}`)}`
 }

@@ -24,6 +24,20 @@ test('health, readiness, metrics, reference and the OpenAPI document need no key
   expect((await app.fetch('/')).text).toContain('/docs')
 })
 
+test('the reference has every section and every shape once, and no link in it leads nowhere', async () => {
+  const { text } = await app.fetch('/docs')
+  const { body: document } = await app.fetch('/openapi.json')
+  const found = (pattern: RegExp) => [...text.matchAll(pattern)].map(([, name]) => name)
+  const ids = found(/ id="([^"]+)"/g)
+  expect(ids.filter((id, place) => ids.indexOf(id) !== place)).toEqual([])
+  expect(found(/href="#([^"]+)"/g).filter((id) => !ids.includes(id))).toEqual([])
+  const shapes = Object.keys(document.components.schemas).map((name) => `schema-${name}`)
+  expect(ids.filter((id) => id?.startsWith('schema-')).sort()).toEqual(shapes.sort())
+  const sections = document.tags.map(({ name }: { name: string }) => `>${name}</a>`)
+  expect(sections.filter((link: string) => !text.includes(link))).toEqual([])
+  expect(text).toMatch(/id="schema-Workspace">[\s\S]*?<code>credentialStorage<\/code><\/td><td>boolean</)
+})
+
 test('the type of a problem leads to a page that explains it', async () => {
   const { body } = await app.call(workspaces.readWorkspace, { key: null })
   const page = await (await fetch(body.type)).text()

@@ -131,12 +131,17 @@ export const Release = z
           )
           .describe('A model whose price has changed between trials has several.'),
       })
-      .describe('USD for a million tokens: those that the costs were counted at, frozen with each trial.'),
+      .meta({
+        id: 'ReleasePrices',
+        description: 'USD for a million tokens: those that the costs were counted at, frozen with each trial.',
+      }),
   })
   .meta({ id: 'Release' })
 export type Release = z.infer<typeof Release>
 
 export const Withdrawal = z.object({ at: time, reason: z.string() })
+
+export const PublicRelease = Release.extend({ withdrawn: Withdrawal.nullable() }).meta({ id: 'PublicRelease' })
 
 export const PublishedRelease = Release.extend({
   isHead: z.boolean(),
