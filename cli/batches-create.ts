@@ -93,7 +93,17 @@ async function options(shell: Shell, command: Command, { repo }: RepoFlag): Prom
     ['AVAILABLE', ({ available, detail }) => (available ? 'yes' : `no: ${detail}`)],
     ['ISOLATION', ({ isolation }) => isolation ?? '-'],
   ])
-  if (!found.defaults) note(shell, 'There are no defaults: it takes a credential of a model, and a sandbox.')
+  if (!found.defaults) note(shell, missingIn(found))
+}
+
+/** What has to be there before anything can be made, and is not. */
+function missingIn({ models, sandboxes }: GenerationOptions): string {
+  const noModel = 'No credential opens a model. Add one: assay credentials add model <provider> --name <name>'
+  const noSandbox = 'No sandbox is available. `assay doctor` says why, on the machine of the worker.'
+  return [
+    ...(models.length === 0 ? [noModel] : []),
+    ...(sandboxes.some(({ available }) => available) ? [] : [noSandbox]),
+  ].join('\n')
 }
 
 const roleOf = (defaults: NewGeneration | null, catalogId: string): string =>
@@ -157,8 +167,7 @@ async function create(shell: Shell, command: Command, flags: CreateFlags): Promi
 /** What was not said is as in the defaults, as far as it fits what was said. */
 function generationOf(found: GenerationOptions, flags: CreateFlags): NewGeneration {
   const { defaults } = found
-  if (!defaults)
-    throw new WrongUse('There is nothing to make tasks with: `assay batches options` shows what is missing.')
+  if (!defaults) throw new WrongUse(missingIn(found))
   const author = modelOf(found, flags.author ?? defaults.authorModel)
   const verifier = modelOf(found, flags.verifier ?? verifierFor(found, author))
   const sandbox = flags.sandbox ?? defaults.sandbox
@@ -183,7 +192,8 @@ type ModelOption = GenerationOptions['models'][number]
 function modelOf({ models }: GenerationOptions, id: string): ModelOption {
   const found = models.find(({ catalogId }) => catalogId === id)
   if (found) return found
-  throw new WrongUse(`No credential opens ${id}, or there is no such model: \`assay batches options\`.`)
+  const known = models.map(({ catalogId }) => catalogId).join(', ')
+  throw new WrongUse(`No credential opens ${id}, or there is no such model. Known: ${known}.`)
 }
 
 function verifierFor({ models, defaults }: GenerationOptions, author: ModelOption): string {

@@ -41,6 +41,19 @@ test('a repository is connected, listed, shown and removed', async () => {
   expect((await run('repos', 'remove', 'lab/shown')).code).toBe(0)
   expect((await run('repos', 'show', 'lab/shown')).code).toBe(1)
   expect((await run('repos', 'show', 'shown')).code).toBe(2)
+  expect((await run('repos', 'connect', 'lab/shown', '--git', 'nonsense')).err).toMatch(/^error: --git: /)
+})
+
+test('without a model and a sandbox, options and create say what is missing and how to get it', async () => {
+  const lab = await importing(app)
+  const repo = ['--repo', `lab/${lab.place.name}`]
+  const options = await run('batches', 'options', ...repo)
+  expect(options.err).toContain(
+    'No credential opens a model. Add one: assay credentials add model <provider> --name <name>\n',
+  )
+  const created = await run('batches', 'create', '--easy', '1', ...repo)
+  expect(created).toMatchObject({ code: 2, out: '' })
+  expect(created.err).toContain('assay credentials add model')
 })
 
 test('a folder or an archive is imported, and its tasks are approved and declined', async () => {
@@ -66,5 +79,10 @@ test('a folder or an archive is imported, and its tasks are approved and decline
     expect((await run('batches', 'approve', runId, ...repo)).code).toBe(2)
   }
   expect((await run('batches', 'import', join(folder.path, 'nowhere'), ...repo)).code).toBe(2)
+  const notes = join(folder.path, 'notes.md')
+  writeFileSync(notes, '# Notes\n')
+  expect((await run('batches', 'import', notes, ...repo)).err).toBe(
+    `error: ${notes} is not a .tar.gz. Give an archive that gzip has packed, or a folder.\n`,
+  )
   expect((await run('batches', 'tasks', 'nonsense', ...repo)).code).toBe(2)
 })

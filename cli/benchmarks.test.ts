@@ -32,6 +32,7 @@ test.each([
 
 test('a name that is none is wrong use', async () => {
   expect(await assay(['benchmarks', 'show', 'quick'], { env: service() })).toMatchObject({ code: 2 })
+  expect((await assay(['benchmarks', 'add', 'quick'], { env: service() })).err).toMatch(/^error: <reference>: /)
 })
 
 test.skipIf(!hasTerminal)('a terminal shows a bar while the tasks come', async () => {

@@ -109,12 +109,15 @@ async function add(shell: Shell, command: Command, flags: AddFlags, reference: s
     .finally(() => bar.end())
   if (globalsOf(command).json) return printJson(shell, benchmark)
   const { datasetOrg, dataset, tasks, check } = benchmark
-  note(shell, `${datasetOrg}/${dataset} is added: ${tasks} tasks, all checked.${noted(check.warnings.length)}`)
+  const name = `${datasetOrg}/${dataset}`
+  note(shell, `${name} is added: ${tasks} tasks, all checked.${noted(name, check.warnings.length)}`)
   print(shell, benchmark.digest)
 }
 
-const noted = (warnings: number): string =>
-  warnings === 0 ? '' : ` The check noted ${warnings} ${warnings === 1 ? 'thing' : 'things'}: assay benchmarks show`
+const noted = (name: string, warnings: number): string =>
+  warnings === 0
+    ? ''
+    : ` The check noted ${warnings} ${warnings === 1 ? 'thing' : 'things'}: assay benchmarks show ${name}`
 
 /** A refusal comes with its reasons, which are more than one line. */
 function explained(shell: Shell, error: unknown): unknown {

@@ -4,6 +4,7 @@ import type { calibrateTask } from '../src/trials/engine.ts'
 import { Canceled } from './failure.ts'
 import { withExample, withGlobals } from './help.ts'
 import { DATA, type Flags, openLog, readSettings } from './operate-config.ts'
+import { requireFolder } from './paths.ts'
 import { globalsOf } from './service.ts'
 import { note, print, printable, printJson, type Shell } from './shell.ts'
 import { printFacts, printTable } from './table.ts'
@@ -28,6 +29,7 @@ export function addCalibrateCommand(assay: Command, shell: Shell): void {
 }
 
 async function calibrate(shell: Shell, taskFolder: string, flags: CalibrateFlags, command: Command): Promise<void> {
+  await requireFolder(taskFolder, 'the folder of a task')
   const config = await readSettings(shell, flags)
   const log = await openLog(shell, config, 'warn')
   const engine = await import('../src/trials/engine.ts')

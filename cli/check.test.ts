@@ -58,8 +58,12 @@ test('a folder that is not there, and one without a task', async () => {
   expect(await assay(['check', join(folder.path, 'nowhere')])).toEqual({
     code: 1,
     out: '',
-    err: 'error: There is no such folder.\n',
+    err: `error: There is no ${join(folder.path, 'nowhere')}. Is the path right?\n`,
   })
+  const file = join(tasks, 'good', 'task.toml')
+  expect((await assay(['check', file])).err).toBe(
+    `error: ${file} is a file. Name the folder of a task, or one with tasks in it.\n`,
+  )
   const empty = await assay(['check', folder.path])
   expect(empty.code).toBe(1)
   expect(empty.out).toMatch(/block +required_files +task\.toml/)

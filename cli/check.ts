@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import type { FolderCheck } from '../src/harbor/safety/check-folder.ts'
 import { Failed } from './failure.ts'
 import { withExample, withGlobals } from './help.ts'
+import { requireFolder } from './paths.ts'
 import { globalsOf } from './service.ts'
 import { print, printable, printJson, type Shell, styled } from './shell.ts'
 import { aligned } from './table.ts'
@@ -19,11 +20,8 @@ export function addCheckCommand(assay: Command, shell: Shell): void {
 
 async function check(shell: Shell, folder: string, command: Command): Promise<void> {
   const { checkFolder } = await import('../src/harbor/safety/check-folder.ts')
-  const result = await checkFolder(folder).catch((error: unknown) => {
-    throw error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR')
-      ? new Error('There is no such folder.')
-      : error
-  })
+  await requireFolder(folder, 'the folder of a task, or one with tasks in it')
+  const result = await checkFolder(folder)
   if (globalsOf(command).json) printJson(shell, result)
   else show(shell, result)
   if (refusedOf(result).length > 0) throw new Failed()

@@ -80,10 +80,11 @@ test('what cannot be compared is refused with a sentence', async () => {
     [['comparisons', 'show', 'a/b', 'c/d', '7'], /Name one comparison/],
     [['compare', 'assay/none'], /not in this workspace/],
     [[...on, '--model', 'gpt'], /no model gpt\. Known: reference/],
-    [[...on, '--harness', 'codex'], /\/models\/0\/harnesses\/0/],
+    [[...on, '--harness', 'codex'], /^error: --harness: /],
     [['compare', 'assay/quick', '--sandbox', 'moon'], /no sandbox moon/],
     [[...on, '--attempts', 'many'], /--attempts takes a number/],
-    [[...on, '--attempts', '11'], /\/attempts/],
+    [[...on, '--attempts', '11'], /^error: --attempts: must be at most 10 \(/],
+    [[...on, '--attempts', '0'], /^error: --attempts: must be at least 1 \(/],
     [[...on, '--id', '7'], /not an id/],
     [['comparisons', 'show', 'assay/quick', '00000000-0000-4000-8000-000000000000'], /no comparison/],
   ]

@@ -1,5 +1,6 @@
-import { CommanderError } from 'commander'
+import { type Command, CommanderError } from 'commander'
 import { ProblemReceived } from '../src/platform/http/client.ts'
+import { wordFor } from './flag-words.ts'
 import { note, printable, type Shell, styled } from './shell.ts'
 
 /** The command cannot be carried out as it was given. */
@@ -23,21 +24,21 @@ const INTERRUPTED = 130
 
 export const EXIT_CODES = `Exit codes: 0 done, ${FAILED} failed, ${WRONG_USE} wrong use, ${INTERRUPTED} interrupted in a question.`
 
-/** Tells what went wrong, in a sentence, and answers the exit code. */
-export function report(error: unknown, shell: Shell): number {
+/** Tells what went wrong with a command, in a sentence, and answers the exit code. */
+export function report(error: unknown, shell: Shell, command?: Command): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : WRONG_USE // it has said what is wrong
   if (error instanceof Canceled) return INTERRUPTED
   if (error instanceof Failed) return FAILED
 
-  note(shell, `${styled(shell.errors, 'red', 'error:')} ${sentence(error)}`)
+  note(shell, `${styled(shell.errors, 'red', 'error:')} ${sentence(error, command)}`)
   if (shell.env.ASSAY_LOG === 'debug' && error instanceof Error && error.stack) note(shell, error.stack)
   return error instanceof WrongUse ? WRONG_USE : FAILED
 }
 
 const NOT_ASSAY = 'Another program than Assay answered. Does ASSAY_URL or --url name the service?'
 
-function sentence(error: unknown): string {
-  if (error instanceof ProblemReceived) return problemSentence(error)
+function sentence(error: unknown, command?: Command): string {
+  if (error instanceof ProblemReceived) return problemSentence(error, command)
   if (error instanceof SyntaxError) return NOT_ASSAY // only answers are parsed without a catch
   if (!(error instanceof Error)) return String(error)
   const text = error.message || innerMessage(error) || error.name
@@ -50,8 +51,12 @@ function sentence(error: unknown): string {
 const innerMessage = (error: Error): string | undefined =>
   error instanceof AggregateError ? error.errors.map((each) => sentence(each)).join('; ') : undefined
 
-function problemSentence({ problem: { title, detail, code, requestId, errors = [] } }: ProblemReceived): string {
-  const fields = errors.map(({ pointer, message }) => `\n  ${printable(`${pointer || '/'}: ${message}`)}`)
+function problemSentence({ problem }: ProblemReceived, command: Command | undefined): string {
+  const { title, detail, code, requestId, errors = [] } = problem
+  const [first, ...others] = errors.map(({ pointer, message }) => printable(`${wordFor(pointer, command)}: ${message}`))
+  const source = `(${code}, request ${requestId})`
   // The detail of a problem with fields only says the first of them over again.
-  return `${printable(fields.length > 0 ? title : detail)} (${code}, request ${requestId})${fields.join('')}`
+  if (first === undefined) return `${printable(detail)} ${source}`
+  if (others.length === 0) return `${first} ${source}`
+  return [`${printable(title)} ${source}`, first, ...others].join('\n  ')
 }

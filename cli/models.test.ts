@@ -75,3 +75,10 @@ test('what is said to models is kept when an admin says so', async () => {
 test('only models of one’s own can be removed', async () => {
   expect(await run(['remove', 'reference'])).toMatchObject({ code: 2 })
 })
+
+test('a model of a private host is refused with the way that there is', async () => {
+  const wish = '--name house --protocol openai-chat --base-url http://127.0.0.1:9 --input 1 --output 1'
+  const { code, err } = await run(['add', 'custom/house.2', ...wish.split(' ')])
+  expect(code).toBe(1)
+  expect(err).toMatch(/^error: --base-url: must be an https address .* ASSAY_GATEWAY_UPSTREAM_CUSTOM_HOUSE_2 set to/)
+})

@@ -26,11 +26,15 @@ import { addWebhooksCommands } from './webhooks.ts'
 
 /** Answers the exit code. */
 export async function run(args: string[], shell: Shell): Promise<number> {
+  let called: Command | undefined
   try {
-    await program(shell).parseAsync(args, { from: 'user' })
+    const assay = program(shell).hook('preAction', (_, command) => {
+      called = command
+    })
+    await assay.parseAsync(args, { from: 'user' })
     return 0
   } catch (error) {
-    return report(error, shell)
+    return report(error, shell, called)
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { type ClientOptions, call } from '../src/platform/http/client.ts'
+import { type ClientOptions, call, ProblemReceived } from '../src/platform/http/client.ts'
 import { WrongUse } from './failure.ts'
 import type { Shell } from './shell.ts'
 
@@ -48,8 +48,16 @@ function keyFrom(shell: Shell, name: string, hint: string): string {
 
 async function orgOf(client: ClientOptions): Promise<string> {
   const { readOwnKey } = await import('../src/workspaces/schema.ts')
-  return (await call(client, readOwnKey)).body.org
+  const { body } = await call(client, readOwnKey).catch((error: unknown) => {
+    throw error instanceof ProblemReceived && error.problem.code === 'unauthenticated' ? notTaken(client, error) : error
+  })
+  return body.org
 }
+
+const notTaken = ({ url }: ClientOptions, { problem: { code, requestId } }: ProblemReceived): Error =>
+  new Error(
+    `${url} does not know the key in ASSAY_KEY, or it has expired or was revoked (${code}, request ${requestId}). \`assay keys recover\` makes another.`,
+  )
 
 const PAGE = 200
 

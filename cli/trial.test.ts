@@ -65,6 +65,11 @@ test.each([
   [['--sandbox', 'cloud'], 2, /There is no sandbox cloud\. Known: auto, docker, local/],
   [['--verify-mode', 'trust'], 2, /There is no verify mode trust/],
   [['--env', 'NOVALUE'], 2, /--env takes NAME=VALUE/],
+  [
+    ['--harness', 'claude-code', '--model', 'anthropic/claude-opus-5-5'],
+    2,
+    /no key for anthropic.*Set ANTHROPIC_API_KEY\./,
+  ],
 ])('%j is wrong use', async (options, code, sentence) => {
   const ran = await trial(...options)
   expect(ran).toMatchObject({ code, out: '' })
@@ -78,7 +83,15 @@ test('a task that is none lists what is wrong, and an image that is not there sa
   const lost = writeTask(join(folder.path, 'lost'), { 'task.toml': toml })
   const ran = await assay(['trial', lost, '--data', data, '--verify-mode', 'workspace'])
   expect(ran.code).toBe(1)
-  expect(ran.err).toMatch(/assay images import/)
+  expect(ran.err).toMatch(/assay images import .*ASSAY_ALLOW_HOST_BASE=1/)
+})
+
+test('a folder that is not there is named, and so is a file', async () => {
+  expect((await assay(['trial', '/nope', '--data', data])).err).toBe('error: There is no /nope. Is the path right?\n')
+  const file = join(task, 'task.toml')
+  expect((await assay(['trial', file, '--data', data])).err).toBe(
+    `error: ${file} is a file. Name the folder of a task.\n`,
+  )
 })
 
 test('a task that nothing can pass is called unfit', async () => {

@@ -4,6 +4,7 @@ import type { ModelTrialRecord } from '../src/operate/model-trial.ts'
 import { Canceled, WrongUse } from './failure.ts'
 import { withExample, withGlobals } from './help.ts'
 import { DATA, type Flags, openLog, readSettings } from './operate-config.ts'
+import { requireFolder, requirePath } from './paths.ts'
 import { progressBar } from './progress.ts'
 import { globalsOf } from './service.ts'
 import { note, print, printable, printJson, type Shell } from './shell.ts'
@@ -58,6 +59,7 @@ export function addTrialCommands(assay: Command, shell: Shell): void {
 export const collect = (value: string, before: string[]): string[] => [...before, value]
 
 async function runTrial(shell: Shell, taskFolder: string, flags: TrialFlags, command: Command): Promise<void> {
+  await requireFolder(taskFolder, 'the folder of a task')
   const config = await readSettings(shell, flags)
   const log = await openLog(shell, config, 'warn')
   const { tryTaskWithModel } = await import('../src/operate/model-trial.ts')
@@ -132,7 +134,6 @@ export function refused(error: unknown): unknown {
     'ModelUnfit',
     'HarnessUnfit',
   ]
-  if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return new Error('There is no such folder.')
   if (!(error instanceof Error) || !known.includes(error.name)) return error
   return error.name === 'UnknownName' ? new WrongUse(error.message) : new Error(error.message)
 }
@@ -181,6 +182,7 @@ const networkFacts = ({ steps }: ModelTrialRecord): [string, string][] =>
   })
 
 async function importImage(shell: Shell, path: string, flags: Flags & { name: string }): Promise<void> {
+  await requirePath(path)
   const config = await readSettings(shell, flags)
   const log = await openLog(shell, config, 'warn')
   const engine = await import('../src/trials/engine.ts')

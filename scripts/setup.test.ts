@@ -131,3 +131,11 @@ test('an ordinary user without sudo gets the commands to hand on', () => {
   const plan = planFor(git, { manager: 'apk', isRoot: false, hasSudo: false })
   expect(plan).toEqual({ refusal: 'Run this as root:\n  apk add git' })
 })
+
+test('--help says how it is used, and names every part', () => {
+  using debian = machine({ 'apt-get': '' })
+  const { status, output, calls } = debian.setup('--help')
+  expect({ status, calls }).toEqual({ status: 0, calls: '' })
+  expect(output).toMatch(/^Usage: npm run setup/)
+  for (const { name } of PARTS) expect(output).toContain(name)
+})

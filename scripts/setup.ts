@@ -11,11 +11,18 @@ import { type Command, lines, names, planFor } from './setup-plan.ts'
 
 const HOOKS = 'hooks'
 
+const USAGE = `Usage: npm run setup -- [--yes] [parts…]
+
+Shows what Assay needs of this system, and installs what is missing through its package manager, after asking.
+  --yes, -y   do not ask
+  parts       only these: ${[...PARTS.map(({ name }) => name), HOOKS].join(', ')}`
+
 async function main(): Promise<number> {
   const { values, positionals } = parseArgs({
-    options: { yes: { type: 'boolean', short: 'y' } },
+    options: { yes: { type: 'boolean', short: 'y' }, help: { type: 'boolean', short: 'h' } },
     allowPositionals: true,
   })
+  if (values.help) return say(USAGE, 0)
   const unknown = positionals.filter((name) => name !== HOOKS && !PARTS.some((part) => part.name === name))
   if (unknown.length > 0) {
     console.error(

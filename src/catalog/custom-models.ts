@@ -95,10 +95,10 @@ const QUESTIONS = {
 const PREFIX = 'custom/'
 const slugOf = (catalogId: string): string => catalogId.slice(PREFIX.length)
 
-function requireSense({ baseUrl, reasoningLevels, defaultReasoningLevel }: NewModel): void {
+function requireSense({ catalogId, baseUrl, reasoningLevels, defaultReasoningLevel }: NewModel): void {
   const refusal = refuseUrl(baseUrl, 'client')
   const errors = [
-    ...(refusal ? [{ pointer: '/baseUrl', code: refusal, message: 'must be an https address of a public host' }] : []),
+    ...(refusal ? [{ pointer: '/baseUrl', code: refusal, message: publicOnly(catalogId) }] : []),
     ...(new Set(reasoningLevels).size < reasoningLevels.length
       ? [{ pointer: '/reasoningLevels', code: 'duplicate_level', message: 'names a level twice' }]
       : []),
@@ -108,6 +108,10 @@ function requireSense({ baseUrl, reasoningLevels, defaultReasoningLevel }: NewMo
   ]
   if (errors[0]) throw new Problem(invalidRequest, `${errors[0].pointer}: ${errors[0].message}`, { errors })
 }
+
+/** What only the operator's machines reach is named by the operator. */
+const publicOnly = (catalogId: string): string =>
+  `must be an https address of a public host. Of a private host, give any such address here, and start the service with ASSAY_GATEWAY_UPSTREAM_${catalogId.toUpperCase().replaceAll(/[^A-Z0-9]/g, '_')} set to the real one.`
 
 /** What makes it another model, were it different. */
 const natureOf = ({ name, protocol, baseUrl, reasoningLevels, contextTokens, outputTokens }: NewModel) => ({

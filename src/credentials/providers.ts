@@ -156,8 +156,15 @@ export const isStorable = ({ fields }: Provider): boolean => fields.length > 0
 
 /** The same for a provider of models, by its name. */
 export function modelSecretIn(environment: Environment, name: string): Secret | undefined {
-  const found = providers.find(({ kind, provider }) => kind === 'model' && provider === name)
+  const found = namedModelProvider(name)
   return found && secretIn(environment, found)
+}
+
+/** Where a key for its models is looked for in the environment. */
+export const modelKeyVariable = (name: string): string | undefined => namedModelProvider(name)?.environment?.apiKey
+
+function namedModelProvider(name: string): Provider | undefined {
+  return providers.find(({ kind, provider }) => kind === 'model' && provider === name)
 }
 
 /** The secret that the server's environment holds for a provider, if it holds all that is required. */

@@ -1,6 +1,6 @@
 import { publicModels } from '../catalog/models.ts'
 import type { Config } from '../config.ts'
-import { modelSecretIn } from '../credentials/providers.ts'
+import { modelKeyVariable, modelSecretIn } from '../credentials/providers.ts'
 import { memoryLedger } from '../gateway/memory-ledger.ts'
 import { termsFor } from '../gateway/model-terms.ts'
 import { openPlace } from '../gateway/place.ts'
@@ -27,7 +27,7 @@ export async function tryTaskWithModel(
   if (!wanted) throw new UnknownName(`${harness.name} needs a model: --model. Known: ${modelNames()}.`)
   const { access, terms } = termsOf(wanted, harness)
   if (!modelSecretIn(config.environment, terms.provider))
-    throw new UnknownName(`There is no key for ${terms.provider} in the environment.`)
+    throw new UnknownName(`There is no key for ${terms.provider} in the environment. ${keyHint(terms.provider)}`)
 
   await using undo = new AsyncDisposableStack()
   const ledger = memoryLedger()
@@ -44,6 +44,12 @@ export async function tryTaskWithModel(
 
 const DAY_MS = 24 * 3600 * 1000
 const NOBODY = { workspaceId: '', subject: 'trial', credentialId: '', callsMax: 5000 }
+
+/** A model that only a workspace has is tried through its server. */
+function keyHint(provider: string): string {
+  const variable = modelKeyVariable(provider)
+  return variable === undefined ? 'Use `assay compare`, which takes credentials.' : `Set ${variable}.`
+}
 
 const modelNames = (): string =>
   publicModels()

@@ -112,6 +112,9 @@ async function withLastLines<T>(
   } catch (error) {
     const said = last.filter((line) => !(error instanceof Error) || !error.message.includes(line.trim()))
     if (!(error instanceof SandboxUnavailable) || said.length === 0) throw error
-    throw new SandboxUnavailable(`${error.message}\n${said.join('\n')}`, { cause: error })
+    throw new SandboxUnavailable(
+      `${error.message}\nThe build said last:\n${said.map((line) => `  ${line}`).join('\n')}`,
+      { cause: error },
+    )
   }
 }

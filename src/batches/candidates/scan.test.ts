@@ -167,8 +167,8 @@ test('a partial clone without its files is told so, and nothing is fetched', asy
 })
 
 test.each([
-  ['nothing', 'nowhere', /no such folder/],
-  ['a file', 'file', /That is a file/],
+  ['nothing', 'nowhere', /There is no .*nowhere\./],
+  ['a file', 'file', /file is a file\. Name the folder of a clone/],
   ['a folder', '.', /not a git repository/],
 ])('%s is no repository', async (_, name, message) => {
   await writeFile(join(root, 'file'), '')

@@ -20,8 +20,12 @@ const cursor = (id: z.ZodString | z.ZodUUID) =>
       return z.NEVER
     })
 
+/** Of a query, where everything is text. */
+export const wholeNumber = () =>
+  z.coerce.number({ error: ({ code }) => (code === 'invalid_type' ? 'must be a whole number' : undefined) }).int()
+
 export const pageQuery = (id: z.ZodString | z.ZodUUID = z.uuid()) =>
-  z.object({ limit: z.coerce.number().int().min(1).max(200).default(50), cursor: cursor(id).optional() })
+  z.object({ limit: wholeNumber().min(1).max(200).default(50), cursor: cursor(id).optional() })
 
 /** Takes the rows of a query for `limit + 1` rows and says where the next page begins. */
 export function paged<Row, Item>(

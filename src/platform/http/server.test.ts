@@ -58,6 +58,25 @@ test('readiness fails when the database is gone, and requests say so and can be 
   expect((await lonely.fetch('/readyz')).status).toBe(200)
 })
 
+test.each([
+  ['limit=abc', 'must be a whole number'],
+  ['limit=1.5', 'must be a whole number'],
+  ['limit=0', 'must be at least 1'],
+  ['limit=201', 'must be at most 200'],
+])('what is wrong with a field is said in plain words: %s', async (query, message) => {
+  const { status, body } = await app.fetch(`/api/orgs/local/keys?${query}`, { headers: headers() })
+  expect([status, body.errors]).toMatchObject([422, [{ pointer: '/query/limit', message }]])
+})
+
+test('a field that is missing is called missing', async () => {
+  const request = { method: 'POST', headers: { ...headers(), 'content-type': 'application/json' }, body: '{"name":""}' }
+  const { body } = await app.fetch('/api/orgs/local/keys', request)
+  expect(body.errors).toMatchObject([
+    { pointer: '/name', message: expect.stringContaining('must') },
+    { pointer: '/permission', message: 'must be one of read, write, admin' },
+  ])
+})
+
 test('a file that is missing is no database that is away', async () => {
   const missing = await readFile('/nowhere').catch((error: unknown) => error)
   const { status, text } = failure(missing, { log: createLog('silent'), baseUrl: '', requestId: 'one' })

@@ -1,9 +1,10 @@
 import type { z } from 'zod'
 import { type FieldError, invalidRequest, Problem } from '../problem.ts'
+import { inPlainWords } from './plain-words.ts'
 
 /** The parsed value, or a 422 that names every field that is wrong. */
 export function validate<S extends z.ZodType>(schema: S, value: unknown, under = ''): z.output<S> {
-  const result = schema.safeParse(value)
+  const result = schema.safeParse(value, { error: inPlainWords })
   if (result.success) return result.data
   const errors = result.error.issues.flatMap((issue) => fieldErrors(issue, under))
   throw new Problem(invalidRequest, sentence(errors), { errors })

@@ -39,9 +39,10 @@ export async function openClone(folder: string, { signal, branch }: CloneOptions
  */
 async function placeOf(folder: string): Promise<GitPlace> {
   const cwd = await realpath(folder).catch(() => {
-    throw new RepositoryUnreadable('There is no such folder.')
+    throw new RepositoryUnreadable(`There is no ${folder}. Is the path right?`)
   })
-  if (!(await stat(cwd)).isDirectory()) throw new RepositoryUnreadable('That is a file. Name the folder of a clone.')
+  if (!(await stat(cwd)).isDirectory())
+    throw new RepositoryUnreadable(`${folder} is a file. Name the folder of a clone.`)
   return { where: [], cwd, home: '/nonexistent', protocols: '', ceiling: dirname(cwd), settings: ['safe.directory=*'] }
 }
 

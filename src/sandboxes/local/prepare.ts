@@ -78,7 +78,7 @@ const canBuildah = async ({ rootless }: Host, useBuildah: boolean): Promise<bool
 
 const missing = (name: string, cause?: unknown): SandboxUnavailable =>
   new SandboxUnavailable(
-    `There is no image ${fullName(name)} here. Import one: assay images import <folder or tar> --name ${name}`,
+    `There is no image ${fullName(name)} here${cause === undefined ? '' : ', and it could not be pulled'}. Import one: assay images import <folder or tar> --name ${name}. Or set ASSAY_ALLOW_HOST_BASE=1 to use the files of this machine in its place.`,
     { cause },
   )
 

@@ -1,0 +1,35 @@
+import type { Command } from 'commander'
+
+/** Fields whose flag is called otherwise. */
+const FLAGS: Record<string, string> = {
+  budgetUsd: '--budget',
+  candidateCounts: '--easy, --medium and --hard',
+  credentialId: '--credential',
+  defaultReasoningLevel: '--default-level',
+  expiresAt: '--expires',
+  reasoningLevels: '--levels',
+  url: '--git',
+}
+
+/** A field of a request, as whoever typed the command knows it: a flag or an argument. Else its JSON Pointer. */
+export function wordFor(pointer: string, command: Command | undefined): string {
+  const steps = pointer.split('/').filter((step) => step !== '' && !/^\d+$/.test(step))
+  const words = steps.toReversed().map((step) => flagOf(step, command) ?? argumentOf(step, command))
+  return words.find((word) => word !== undefined) ?? (pointer || '/')
+}
+
+function flagOf(field: string, command: Command | undefined): string | undefined {
+  const known = command?.options.map(({ long }) => long ?? '') ?? []
+  const kebab = `--${kebabOf(field)}`
+  const named = FLAGS[field] ?? kebab
+  return [named, kebab, kebab.replace(/e?s$/, ''), kebab.replace(/s$/, '')].find((flag) =>
+    flag.split(/, | and /).every((each) => known.includes(each)),
+  )
+}
+
+const argumentOf = (field: string, command: Command | undefined): string | undefined =>
+  command?.registeredArguments.some((argument) => argument.name() === kebabOf(field))
+    ? `<${kebabOf(field)}>`
+    : undefined
+
+const kebabOf = (field: string): string => field.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
