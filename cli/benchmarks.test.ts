@@ -32,6 +32,9 @@ test.each([
 
 test('a name that is none is wrong use', async () => {
   expect(await assay(['benchmarks', 'show', 'quick'], { env: service() })).toMatchObject({ code: 2 })
+  expect((await assay(['benchmarks', 'add', 'assay/quick@9'], { env: service() })).err).toMatch(
+    /^error: The registry samples has assay\/quick, but no version 9\. It has 1\.0\. \(/,
+  )
   expect((await assay(['benchmarks', 'add', 'quick'], { env: service() })).err).toMatch(/^error: <reference>: /)
 })
 

@@ -81,6 +81,8 @@ function refusal(resolution: Exclude<Resolution, { kind: 'found' }>, { org, name
   switch (resolution.kind) {
     case 'unknown':
       return new Problem(schema.datasetNotFound, `No registry has ${org}/${name}@${refText(ref)}.`)
+    case 'other_versions':
+      return new Problem(schema.datasetNotFound, otherVersions(resolution, `${org}/${name}`, refText(ref)))
     case 'not_a_dataset':
       return new Problem(schema.datasetNotFound, 'That is a single task, not a dataset.')
     case 'empty':
@@ -95,6 +97,13 @@ function refusal(resolution: Exclude<Resolution, { kind: 'found' }>, { org, name
       return refused([datasetFinding('registry_inconsistent', resolution.detail)])
   }
 }
+
+const VERSIONS_SHOWN = 10
+
+const otherVersions = ({ registry, versions }: OtherVersions, name: string, wanted: string): string =>
+  `The registry ${registry} has ${name}, but no version ${wanted}. It has ${versions.slice(-VERSIONS_SHOWN).join(', ')}.`
+
+type OtherVersions = Extract<Resolution, { kind: 'other_versions' }>
 
 const datasetFinding = (rule: string, detail: string): Finding => ({
   ...{ task: null, rule, severity: 'block', path: '', detail },

@@ -185,7 +185,13 @@ test('a public repository is connected by the first write; nothing else is', asy
   expect((await send('acme/private')).status).toBe(404)
   expect((await send('acme/nowhere')).status).toBe(404)
   host.misbehave({ status: 500 })
-  expect(await send('acme/later')).toMatchObject({ status: 503, body: { code: 'code_host_unavailable' } })
+  expect(await send('acme/later')).toMatchObject({
+    status: 503,
+    body: {
+      code: 'code_host_unavailable',
+      detail: expect.stringMatching(/^The repository acme\/later is not connected.* assay repos connect acme\/later, /),
+    },
+  })
 })
 
 test('while a batch runs on it, a repository is neither removed nor replaced', async () => {

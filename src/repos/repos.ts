@@ -78,7 +78,8 @@ export async function requireRepository(tools: RepositoryTools, by: By, place: P
   const known = await findRepository(tools.db, place)
   if (known) return known
   const identity = await hostedIdentity(tools, place, undefined).catch((error: unknown) => {
-    throw error instanceof Problem && error.kind.status < 500 ? missing(place) : error
+    if (!(error instanceof Problem)) throw error
+    throw error.kind.status < 500 ? missing(place) : notAsked(place, error)
   })
   if (identity.visibility !== 'public') throw missing(place)
   return (await save(tools, by, place, identity)).row
@@ -123,7 +124,18 @@ async function remove({ isBusy }: RepositoryTools, tx: Db, row: RepositoryRow): 
 const nameOf = ({ owner, name }: { owner: string; name: string }): string => `${owner}/${name}`
 
 const missing = (place: Place): Problem =>
-  new Problem(notFound, `The repository ${nameOf(place)} is not connected to this workspace.`)
+  new Problem(notFound, `The repository ${nameOf(place)} is not connected to this workspace. ${connectHint(place)}`)
+
+/** The code host would know whether everybody can see it; plain git is not asked for there. */
+const notAsked = (place: Place, { kind, message, extra }: Problem): Problem =>
+  new Problem(
+    kind,
+    `The repository ${nameOf(place)} is not connected to this workspace, and GitHub could not be asked for it: ${message} ${connectHint(place)}`,
+    extra,
+  )
+
+const connectHint = (place: Place): string =>
+  `Connect it: assay repos connect ${nameOf(place)}, with --git <url> where it is not on GitHub.`
 
 export const repositoryOf = (row: RepositoryRow): Repository => ({
   id: row.id,

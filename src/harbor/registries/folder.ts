@@ -27,7 +27,7 @@ export type FolderRegistryOptions = {
 
 /**
  * A folder of datasets. Each has one version, the one that lies there: `latest`, the version of its dataset.toml and
- * its digest name it; any other reference is unknown. There are no revisions.
+ * its digest name it, and nothing else does. There are no revisions.
  */
 export function folderRegistry({ name, ...options }: FolderRegistryOptions): Registry {
   const folder = absolute(options.folder)
@@ -78,7 +78,7 @@ async function resolveValid({ folder, root, registry, tasksMax }: Wish, referenc
   if (await isFile(join(folder, 'task.toml'))) return { kind: 'not_a_dataset' }
   const { org, name, ref } = reference
   const { version, description, listed, manifest } = await listDataset(folder, org, name)
-  if (ref.kind !== 'digest' && !isNamed(ref, version)) return { kind: 'unknown' }
+  if (ref.kind !== 'digest' && !isNamed(ref, version)) return onlyVersion(registry, version)
   if (listed.length === 0) return { kind: 'empty' }
   if (listed.length > tasksMax) return { kind: 'too_many', count: listed.length }
 
@@ -92,7 +92,7 @@ async function resolveValid({ folder, root, registry, tasksMax }: Wish, referenc
     tasks.map((task) => task.digest),
     files,
   )
-  if (ref.kind === 'digest' && ref.digest !== digest) return { kind: 'unknown' }
+  if (ref.kind === 'digest' && ref.digest !== digest) return onlyVersion(registry, version)
   const resolvedRef = version ?? digest
   const dataset: ResolvedDataset = {
     ...{ registry, org, name, ref: refText(ref), resolvedRef, revision: null },
@@ -102,3 +102,7 @@ async function resolveValid({ folder, root, registry, tasksMax }: Wish, referenc
 }
 
 const isNamed = (ref: Ref, version: string | undefined): boolean => [LATEST, version].includes(refText(ref))
+
+const onlyVersion = (registry: string, version = LATEST): Resolution => ({
+  ...{ kind: 'other_versions', registry, versions: [version] },
+})

@@ -10,7 +10,9 @@ export function inTheirOrder(registries: readonly Registry[]): Registry {
     name: registries.map(({ name }) => name).join(','),
     async resolve(reference, options) {
       for (const registry of registries) {
-        const resolution = await registry.resolve(reference, options)
+        const resolution = await registry.resolve(reference, options).catch((error) => {
+          throw named(registry, error)
+        })
         if (resolution.kind !== 'unknown') return resolution
       }
       return { kind: 'unknown' }
@@ -22,4 +24,13 @@ export function inTheirOrder(registries: readonly Registry[]): Registry {
       throw new RegistryUnavailable(message, { isLasting: true })
     },
   }
+}
+
+/** Who asks for a dataset does not know the registries by their addresses. */
+function named({ name }: Registry, error: unknown): unknown {
+  if (!(error instanceof RegistryUnavailable) || error.isLasting) return error
+  const { message, retryAfterMs } = error
+  return new RegistryUnavailable(`The registry ${name} does not answer as it should. ${message}`, {
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+  })
 }

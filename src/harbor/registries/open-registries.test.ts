@@ -57,7 +57,11 @@ test('a registry that does not answer is not passed over', async () => {
   const first = openRegistries({ places: ['harbor', 'samples'], ...settings }, bench)
   const last = openRegistries({ places: ['samples', 'harbor'], ...settings }, bench)
 
-  await expect(bench.resolve(first, 'assay/quick')).rejects.toMatchObject({ name: 'RegistryUnavailable' })
+  await expect(bench.resolve(first, 'assay/quick')).rejects.toMatchObject({
+    ...{ name: 'RegistryUnavailable', message: expect.stringMatching(/^The registry harbor does not answer/) },
+    retryAfterMs: 3_600_000,
+  })
+  expect(await bench.resolve(last, 'assay/quick@9')).toMatchObject({ kind: 'other_versions', registry: 'samples' })
   expect(await bench.found(last, 'assay/quick')).toMatchObject({ registry: 'samples' })
 })
 

@@ -35,14 +35,16 @@ export function readEntries(text: string): Entry[] | undefined {
 
 /** The version that a reference names. There are neither revisions nor digests: what stands after the @ is a version. */
 export function entryNamed(entries: readonly Entry[], { org, name, ref }: Reference): Entry | undefined {
-  const full = `${org}/${name}`
-  const named = entries.filter((entry) => entry.name === full || (org === BARE_ORG && entry.name === name))
+  const named = entriesCalled(entries, { org, name })
   const text = refText(ref)
   const exact = named.find(({ version }) => version === text)
   if (exact || text !== LATEST) return exact
   const newest = newestVersion(named.map(({ version }) => version))
   return named.find(({ version }) => version === newest)
 }
+
+export const entriesCalled = (entries: readonly Entry[], { org, name }: Pick<Reference, 'org' | 'name'>): Entry[] =>
+  entries.filter((entry) => entry.name === `${org}/${name}` || (org === BARE_ORG && entry.name === name))
 
 /** Thrown for a list that somebody has to mend. */
 export class EntryInvalid extends Error {

@@ -20,7 +20,15 @@ import {
   TASKS_MAX,
   TaskMissing,
 } from './registry.ts'
-import { type Entry, EntryInvalid, entryNamed, type Reach, readEntries, tasksOf } from './registry-json-entries.ts'
+import {
+  type Entry,
+  EntryInvalid,
+  entriesCalled,
+  entryNamed,
+  type Reach,
+  readEntries,
+  tasksOf,
+} from './registry-json-entries.ts'
 import { doubled, inOrder } from './task-names.ts'
 
 export type RegistryJsonOptions = {
@@ -51,7 +59,9 @@ export function registryJson(options: RegistryJsonOptions): Registry {
       const entries = readEntries(text)
       if (!entries) throw broken('is no registry.json')
       const entry = entryNamed(entries, reference)
-      return entry ? resolve(entry, reference, { registry: name, reach, tasksMax }) : { kind: 'unknown' }
+      if (entry) return resolve(entry, reference, { registry: name, reach, tasksMax })
+      const versions = entriesCalled(entries, reference).map(({ version }) => version)
+      return versions.length > 0 ? { kind: 'other_versions', registry: name, versions } : { kind: 'unknown' }
     },
     async open(dataset) {
       const admit = admitGit(reach.operatorOrigin, options.resolveName ?? resolveName)

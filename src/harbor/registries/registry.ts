@@ -26,6 +26,8 @@ export type Resolution =
   | { kind: 'found'; dataset: ResolvedDataset }
   /** There is none, or none that this key may see. */
   | { kind: 'unknown' }
+  /** It has the dataset, in other versions alone. */
+  | { kind: 'other_versions'; registry: string; versions: string[] }
   | { kind: 'not_a_dataset' }
   | { kind: 'empty' }
   /** The dataset itself, or these tasks of it. */

@@ -14,7 +14,12 @@ import type { Workbench } from './workbench.ts'
  * A registry in which there are `lab/pair` (tasks lab/b and lab/a, with the version 1.0), `lab/none` without tasks,
  * `lab/crowd` with 501, and the task `lab/a` where tasks have names of their own.
  */
-export type Subject = AsyncDisposable & { registry: Registry; knowsTasks: boolean; knowsDigests: boolean }
+export type Subject = AsyncDisposable & {
+  registry: Registry
+  knowsTasks: boolean
+  knowsDigests: boolean
+  versions?: string[]
+}
 
 export const PAIR = ['lab/b', 'lab/a']
 export const filesOf = (name: string): [string, string][] =>
@@ -62,6 +67,7 @@ async function listed({ folder, outbound, patience, scratch }: Workbench): Promi
     registry,
     knowsTasks: false,
     knowsDigests: false,
+    versions: ['1.0'],
     [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
   }
 }
@@ -74,7 +80,13 @@ async function folders({ folder }: Workbench): Promise<Subject> {
   for (const name of CROWD) await writeTask(join(root, 'lab/crowd', name.slice('lab/'.length)), name)
   await writeTask(join(root, 'lab/a'), 'lab/a')
   const registry = folderRegistry({ name: `dir:${root}`, folder: root })
-  return { registry, knowsTasks: true, knowsDigests: true, [Symbol.asyncDispose]: async () => undefined }
+  return {
+    registry,
+    knowsTasks: true,
+    knowsDigests: true,
+    versions: ['1.0'],
+    [Symbol.asyncDispose]: async () => undefined,
+  }
 }
 
 export async function writeTask(folder: string, name: string): Promise<void> {
