@@ -3,6 +3,7 @@ import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { testDatabase } from '../test/support/database.ts'
+import { isLongRun } from '../test/support/parts.ts'
 import { assay, hasTerminal, launch, localServer, onTerminal, scratchFolder } from './test-support.ts'
 
 const folder = scratchFolder()
@@ -166,4 +167,28 @@ test.skipIf(!hasTerminal)('on a terminal it is quiet, and Ctrl-C stops it in ord
   expect(out).toMatch(/\r?\nassay ready http:\/\/127\.0\.0\.1:\d+\r\n/)
   expect(out).toContain('Stopping. A second Ctrl-C does not wait.')
   expect(out).not.toContain('{"level"')
+})
+
+const AWAY = { DATABASE_URL: 'postgres://nobody:nothing@127.0.0.1:1/none' }
+
+test('a database that does not answer is waited for, and it is said in one short line why', async () => {
+  const service = launch(['serve', '--data', join(folder.path, 'away'), '--port', '0'], AWAY)
+  service.ready.catch(() => undefined)
+  const said = await service.err.shows(/\n/)
+  service.child.kill('SIGKILL')
+  expect(JSON.parse(said)).toMatchObject({
+    msg: 'waiting for the database that DATABASE_URL names',
+    reason: 'connect ECONNREFUSED 127.0.0.1:1',
+  })
+  expect(said).not.toContain('stack')
+})
+
+test.runIf(isLongRun())('in the end it is said what was wrong, after a few lines', async () => {
+  const { code, err } = await assay(['serve', '--data', join(folder.path, 'away'), '--port', '0'], { env: AWAY })
+  const lines = err.trimEnd().split('\n')
+  expect(code).toBe(1)
+  expect(lines.length).toBeLessThan(6)
+  expect(lines.at(-1)).toBe(
+    'error: DATABASE_URL names a database that does not answer: connect ECONNREFUSED 127.0.0.1:1.',
+  )
 })

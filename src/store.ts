@@ -78,25 +78,37 @@ async function openNamed(url: string, config: Config, log: Log): Promise<Store> 
   }
 }
 
-/** A database that starts together with us may need a moment longer. */
+/** A database that starts together with us may need a moment longer. It is said at once, and then now and then. */
 async function untilReachable(database: Database, log: Log): Promise<void> {
   const deadline = Date.now() + DATABASE_WAIT_MS
-  while (!(await answers(database, log))) {
-    if (Date.now() > deadline) throw new Error('DATABASE_URL names a database that does not answer.')
+  for (let sayAt = 0; ; ) {
+    const trouble = await troubleWith(database)
+    if (trouble === undefined) return
+    if (Date.now() > deadline)
+      throw new Error(`DATABASE_URL names a database that does not answer: ${reasonOf(trouble)}.`)
+    if (Date.now() >= sayAt) {
+      log.warn({ reason: reasonOf(trouble) }, 'waiting for the database that DATABASE_URL names')
+      sayAt = Date.now() + SAY_EVERY_MS
+    }
     await wait(500)
   }
 }
 
-async function answers(database: Database, log: Log): Promise<boolean> {
+const SAY_EVERY_MS = 10_000
+
+/** Undefined: it answers. */
+async function troubleWith(database: Database): Promise<Error | undefined> {
   try {
     await database.pool.query('select 1')
-    return true
+    return undefined
   } catch (error) {
-    if (!databaseIsAway(error)) throw error
-    log.warn({ error }, 'waiting for the database')
-    return false
+    if (!(error instanceof Error) || !databaseIsAway(error)) throw error
+    return error
   }
 }
+
+/** Node gives one error for all addresses of a host, and leaves its message empty. */
+const reasonOf = (error: Error): string => error.message || ('code' in error ? String(error.code) : error.name)
 
 export function urlOf(connection: Connection): string {
   const { host, port, user, password, database } = connection
