@@ -34,6 +34,9 @@ function writeTasks(path: string, tasks: Record<string, Record<string, string>>)
 test('a repository is connected, listed, shown and removed', async () => {
   const connected = await run('repos', 'connect', 'lab/shown', '--git', 'https://git.example.org/x.git', '--public')
   expect(connected.code).toBe(0)
+  expect(connected.err).toBe(
+    'lab/shown is connected. Nothing of it was read yet: assay batches preview --repo lab/shown\nIts id:\n',
+  )
   expect(Number(connected.out.trim())).toBeGreaterThanOrEqual(2 ** 40)
   expect((await run('repos', 'list')).out).toMatch(/lab\/shown +git +public/)
   expect((await run('repos', 'show', 'lab/shown')).out).toContain('https://git.example.org/x.git')

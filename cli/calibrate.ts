@@ -8,7 +8,7 @@ import { requireFolder } from './paths.ts'
 import { globalsOf } from './service.ts'
 import { note, print, printable, printJson, type Shell } from './shell.ts'
 import { printFacts, printTable } from './table.ts'
-import { collect, pair, refused, stopOnSignals } from './trial.ts'
+import { collect, onChosen, pair, refused, stopOnSignals } from './trial.ts'
 
 type CalibrateFlags = Flags & { sandbox: string; env: string[]; verbose?: boolean }
 type Calibrated = Awaited<ReturnType<typeof calibrateTask>>
@@ -42,7 +42,7 @@ async function calibrate(shell: Shell, taskFolder: string, flags: CalibrateFlags
       taskFolder,
       sandbox: flags.sandbox,
       dockerHost: config.dockerHost,
-      onChosen: (chosen) => note(shell, chosen),
+      onChosen: onChosen(shell, flags),
       variables: Object.fromEntries(flags.env.map(pair)),
       dataFolder: config.dataFolder,
       allowHostBase: config.allowHostBase,

@@ -62,7 +62,9 @@ async function connect(shell: Shell, command: Command, flags: ConnectFlags, name
     },
   })
   if (service.json) return printJson(shell, body)
-  note(shell, status === 201 ? `${body.fullName} is connected.` : `${body.fullName} was connected, and is changed.`)
+  const done = status === 201 ? 'is connected' : 'was connected, and is changed'
+  note(shell, `${body.fullName} ${done}. Nothing of it was read yet: assay batches preview --repo ${body.fullName}`)
+  note(shell, 'Its id:')
   print(shell, String(body.id))
 }
 

@@ -21,13 +21,15 @@ const NO_FOLDER = new URL(import.meta.url).pathname
 const FUNNEL = [
   '2 pull requests recognised in 3 commits of main (67 %)',
   ' squash 2',
-  '1 candidates (50 %)',
+  '1 candidate (50 %)',
   ' easy 1',
   ' medium 0',
   ' hard 0',
   '1 out',
   ' docs_only 1 It changes documentation alone.',
 ]
+const NEXT =
+  'Next: connect it to a service with `assay repos connect`, and make tasks of them with `assay batches create`.\n'
 const shown = (out: string) =>
   out
     .trimEnd()
@@ -37,13 +39,23 @@ const shown = (out: string) =>
 test('the funnel of a clone, with no server, no network and no key; the same again', async () => {
   for (const _ of [1, 2]) {
     const { code, out, err } = await assay(['scan', clone], { env })
-    expect({ code, err, lines: shown(out) }).toEqual({ code: 0, err: '', lines: FUNNEL })
+    expect({ code, err, lines: shown(out) }).toEqual({ code: 0, err: NEXT, lines: FUNNEL })
   }
 })
 
 test('--list names the candidates, and no title commands the terminal', async () => {
   const { out } = await assay(['scan', clone, '--list'], { env })
-  expect(shown(out).slice(FUNNEL.length)).toEqual(['#1 easy 2017-07-16 1 files, 6 lines Fix �]0;it'])
+  expect(shown(out).slice(FUNNEL.length)).toEqual(['#1 easy 2017-07-16 1 file, 6 lines Fix �]0;it'])
+})
+
+test('where none is recognised it is said what would be, in place of zeros', async () => {
+  const plain = join(folder.path, 'plain')
+  await writeHistory(plain, [{ message: 'start', files: { 'src/app.py': 'x\n' } }])
+  const { code, out, err } = await assay(['scan', plain], { env })
+  expect({ code, err }).toEqual({ code: 0, err: '' })
+  expect(shown(out)[0]).toBe('0 pull requests recognised in 1 commit of main (0 %)')
+  expect(out).toContain("git fetch origin '+refs/pull/*/head:refs/pull/*/head'")
+  expect(out).not.toContain('candidate')
 })
 
 test('--json has all of it', async () => {
@@ -69,10 +81,10 @@ test('a cache that cannot be kept is said, and the funnel is shown all the same'
   const { code, err, out } = await assay(['scan', clone], { env: { XDG_CACHE_HOME: NO_FOLDER } })
   expect({ code, first: shown(out)[0] }).toEqual({ code: 0, first: FUNNEL[0] })
   expect(err).toContain('could not be kept')
-  expect((await assay(['scan', clone, '--no-cache'], { env: { XDG_CACHE_HOME: NO_FOLDER } })).err).toBe('')
+  expect((await assay(['scan', clone, '--no-cache'], { env: { XDG_CACHE_HOME: NO_FOLDER } })).err).toBe(NEXT)
 })
 
 test.skipIf(!hasTerminal)('on a terminal it tells how far it is', async () => {
   const { out } = await onTerminal(['scan', clone], env, () => undefined)
-  expect(out).toMatch(/\r\d+ pull requests in \d+ commits …/)
+  expect(out).toMatch(/\r\d+ pull requests? in \d+ commits? …/)
 })

@@ -5,8 +5,9 @@ import type { CloneScan } from '../src/batches/candidates/scan-clone.ts'
 import { withExample, withGlobals } from './help.ts'
 import { globalsOf } from './service.ts'
 import { note, print, printable, printJson, type Shell, styled } from './shell.ts'
-import { aligned } from './table.ts'
+import { aligned, counted } from './table.ts'
 
+type Funnel = CloneScan['funnel']
 type Options = { branch?: string; limit?: number; list?: boolean; cache: boolean }
 
 /** Looks at history and runs nothing of it: no server, no network, no key. */
@@ -39,7 +40,17 @@ async function scan(shell: Shell, folder: string, options: Options, command: Com
   if (cache && !found.isKept) note(shell, 'What was found could not be kept: the next scan will take as long.')
   if (globalsOf(command).json) return printJson(shell, found)
   for (const line of [...funnelLines(shell, found), ...(options.list ? listLines(found) : [])]) print(shell, line)
+  if (found.candidates.length > 0) note(shell, NEXT)
 }
+
+const NEXT =
+  'Next: connect it to a service with `assay repos connect`, and make tasks of them with `assay batches create`.'
+
+const NONE = [
+  'A pull request is recognised by its commit: `Merge pull request #12 from …`, a subject that ends in `(#12)`, and',
+  'the like (docs/batches.md has them all). Those that were rebased are recognised when their heads are in the clone:',
+  "  git fetch origin '+refs/pull/*/head:refs/pull/*/head'",
+]
 
 const cacheFolder = ({ env }: Shell): string =>
   join(env.XDG_CACHE_HOME || join(env.HOME || homedir(), '.cache'), 'assay')
@@ -47,16 +58,22 @@ const cacheFolder = ({ env }: Shell): string =>
 const PERCENT = 100
 
 function funnelLines(shell: Shell, { branch, isShallow, commits, funnel }: CloneScan): string[] {
-  const { recognised, marks, candidates, rejections } = funnel
-  const total = candidates.easy + candidates.medium + candidates.hard
+  const { recognised } = funnel
   const bold = (text: string) => styled(shell.output, 'bold', text)
   return [
     ...(isShallow ? ['The clone is shallow: older history is not in it. `git fetch --unshallow` brings it.'] : []),
     bold(
-      `${recognised} pull requests recognised in ${commits} commits of ${printable(branch)}${share(recognised, commits)}`,
+      `${counted(recognised, 'pull request')} recognised in ${counted(commits, 'commit')} of ${printable(branch)}${share(recognised, commits)}`,
     ),
+    ...(recognised === 0 ? NONE : foundLines(bold, funnel)),
+  ]
+}
+
+function foundLines(bold: (text: string) => string, { recognised, marks, candidates, rejections }: Funnel): string[] {
+  const total = candidates.easy + candidates.medium + candidates.hard
+  return [
     ...aligned(marks.map(({ mark, count }) => [`  ${mark}`, String(count)])),
-    bold(`${total} candidates${share(total, recognised)}`),
+    bold(`${counted(total, 'candidate')}${share(total, recognised)}`),
     ...aligned(Object.entries(candidates).map(([difficulty, count]) => [`  ${difficulty}`, String(count)])),
     bold(`${recognised - total} out`),
     ...aligned(rejections.map(({ reason, count, meaning }) => [`  ${reason}`, String(count), meaning])),
@@ -72,7 +89,7 @@ const listLines = ({ candidates }: CloneScan): string[] =>
       number === null ? '-' : `#${number}`,
       difficulty,
       mergedAt.slice(0, 10),
-      `${features.sourceFiles} files, ${features.sourceLines} lines`,
+      `${counted(features.sourceFiles, 'file')}, ${counted(features.sourceLines, 'line')}`,
       printable(title),
     ]),
   )
@@ -87,7 +104,7 @@ function progressLine({ errors }: Shell) {
       const now = performance.now()
       if (!errors.isTTY || now - shownAt < SHOWN_EVERY_MS) return
       shownAt = now
-      errors.write(`\r${pullRequests} pull requests in ${commits} commits …\u001b[K`)
+      errors.write(`\r${counted(pullRequests, 'pull request')} in ${counted(commits, 'commit')} …\u001b[K`)
     },
     end(): void {
       if (shownAt > 0) errors.write('\r\u001b[K')

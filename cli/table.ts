@@ -30,3 +30,6 @@ export function aligned(rows: readonly (readonly string[])[]): string[] {
 /** To the second, in UTC, still sortable. */
 export const moment = (time: string | null, otherwise: string): string =>
   time === null ? otherwise : time.replace(/\.\d+Z$/, 'Z')
+
+/** `1 file`, `2 files`. */
+export const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`

@@ -32,6 +32,9 @@ test('the author’s solution is tried, and the strictest mode found, without se
   expect(ran.code, ran.err).toBe(0)
   expect(ran.out).toMatch(/^result +passed \(verified\)$/m)
   expect(ran.out).toMatch(/^verify mode +workspace$/m)
+  expect(ran.err).toMatch(
+    /^Sandboxes are run by \S+ \(.*\)\.\nFinding the verify mode: oracle in mode workspace\nFinding the verify mode: nop in mode workspace\nThe trial: oracle in mode workspace\nprepare\nagent\nverify\n$/,
+  )
 })
 
 test('--json gives the record', async () => {
@@ -64,6 +67,7 @@ test.each([
   [['--harness', 'nobody'], 2, /There is no harness nobody\. Known: oracle, nop, /],
   [['--sandbox', 'cloud'], 2, /There is no sandbox cloud\. Known: auto, docker, local/],
   [['--verify-mode', 'trust'], 2, /There is no verify mode trust/],
+  [['--model', 'anthropic/claude-opus-5-5'], 2, /oracle asks no model\. Leave out --model/],
   [['--env', 'NOVALUE'], 2, /--env takes NAME=VALUE/],
   [
     ['--harness', 'claude-code', '--model', 'anthropic/claude-opus-5-5'],

@@ -39,7 +39,7 @@ export function addTrialCommands(assay: Command, shell: Shell): void {
         'grader, workspace, snapshot, shared-cold or shared-live; else the strictest in which the oracle passes',
       )
       .option('--env <name=value>', 'a value that the task asks for; may be repeated', collect, [])
-      .option('--verbose', 'show what building images says, as it comes')
+      .option('--verbose', 'show what building images says, as it comes, and why no other sandbox was taken')
       .option(...DATA)
       .action((folder: string, flags: TrialFlags, command: Command) => runTrial(shell, folder, flags, command)),
     'assay trial ./my-task --harness oracle',
@@ -71,7 +71,8 @@ async function runTrial(shell: Shell, taskFolder: string, flags: TrialFlags, com
     command: flags.command,
     sandbox: flags.sandbox,
     dockerHost: config.dockerHost,
-    onChosen: (chosen: string) => note(shell, chosen),
+    onChosen: onChosen(shell, flags),
+    onTrial: (what: string) => note(shell, what),
     verifyMode: flags.verifyMode,
     variables: Object.fromEntries(flags.env.map(pair)),
     dataFolder: config.dataFolder,
@@ -93,6 +94,12 @@ async function runTrial(shell: Shell, taskFolder: string, flags: TrialFlags, com
   else show(shell, record)
   if (record.state === 'errored') throw new Error(record.error ?? 'The trial could not be scored.')
 }
+
+/** Which sandbox it is. Why it is none of the others is for those who ask. */
+export const onChosen =
+  (shell: Shell, { verbose }: { verbose?: boolean }) =>
+  (chosen: string): void =>
+    note(shell, verbose ? chosen : (chosen.split('\n')[0] ?? chosen))
 
 function modelWish({ model, level, budget }: TrialFlags) {
   if (model === undefined) return undefined

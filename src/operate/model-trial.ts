@@ -23,7 +23,10 @@ export async function tryTaskWithModel(
   wanted: ModelWish | undefined,
 ): Promise<ModelTrialRecord> {
   const harness = wish.command === undefined ? findHarness(wish.harness) : undefined
-  if (!harness || harness.protocols.length === 0) return { ...(await tryTask(wish)), model: null }
+  if (!harness || harness.protocols.length === 0) {
+    if (wanted && (harness || wish.command !== undefined)) throw asksNone(wish)
+    return { ...(await tryTask(wish)), model: null }
+  }
   if (!wanted) throw new UnknownName(`${harness.name} needs a model: --model. Known: ${modelNames()}.`)
   const { access, terms } = termsOf(wanted, harness)
   if (!modelSecretIn(config.environment, terms.provider))
@@ -50,6 +53,11 @@ function keyHint(provider: string): string {
   const variable = modelKeyVariable(provider)
   return variable === undefined ? 'Use `assay compare`, which takes credentials.' : `Set ${variable}.`
 }
+
+const asksNone = ({ command, harness }: TrialWish): UnknownName =>
+  new UnknownName(
+    `${command === undefined ? harness : 'A line of shell'} asks no model. Leave out --model, or name a coding agent with --harness.`,
+  )
 
 const modelNames = (): string =>
   publicModels()

@@ -12,7 +12,7 @@ import type { Log } from '../platform/log.ts'
 import type { Place } from '../sandboxes/egress/rules.ts'
 import { findProvider, providerNames } from '../sandboxes/sandboxes.ts'
 import type { ModelPlace, TrialRequest } from './bench.ts'
-import { type Calibration, type CalibrationRequest, calibrate, findMode, networksFor } from './calibrate.ts'
+import { type Calibration, calibrate, findMode, networksFor } from './calibrate.ts'
 import { type TrialRecord, VERIFY_MODES, type VerifyMode } from './record.ts'
 import { reapScratch } from './scratch.ts'
 import { runTrial } from './trial.ts'
@@ -36,6 +36,9 @@ export type TrialWish = {
   onChosen: (note: string) => void
   outputFolder: string
   signal: AbortSignal
+  /** Before each trial, with what it is for: those that find the verify mode, and then the one that counts. */
+  onTrial: (what: string) => void
+  /** Of the trial that counts. */
   onPhase: TrialRequest['onPhase']
   onLog: (line: string) => void
   /** Archives of a program that are there, of how many. */
@@ -63,15 +66,17 @@ export async function tryTask(wish: TrialWish): Promise<TrialRecord> {
   await provider.reap()
   await reapScratch(wish.outputFolder)
 
-  const { variables, signal, onPhase, onLog, outputFolder, model } = wish
+  const { variables, signal, onTrial, onPhase, onLog, outputFolder, model } = wish
   const common = { task, digest, folder, variables, signal, onPhase, onLog, outputFolder, keepsPatch: true }
   const bundles = { folder: bundlesFolder(wish.dataFolder), onProgress: wish.onInstall }
   const request = { ...common, bundles, ...(model ? { model } : {}) }
   if (wish.verifyMode !== undefined) {
     return runTrial(provider, { ...request, harness, verifyMode: readMode(wish.verifyMode) })
   }
-  const found = await findMode(provider, request)
+  const finding = { onPhase: () => {}, onTrial: (what: string) => onTrial(`Finding the verify mode: ${what}`) }
+  const found = await findMode(provider, { ...request, ...finding })
   if (found.kind === 'unfit') throw new TaskUnfit(found.reason)
+  onTrial(`The trial: ${harness.id} in mode ${found.mode}`)
   return runTrial(provider, {
     ...request,
     harness,
@@ -81,9 +86,7 @@ export async function tryTask(wish: TrialWish): Promise<TrialRecord> {
   })
 }
 
-export type CalibrationWish = Omit<TrialWish, 'harness' | 'command' | 'verifyMode' | 'onPhase' | 'onInstall'> & {
-  onTrial: NonNullable<CalibrationRequest['onTrial']>
-}
+export type CalibrationWish = Omit<TrialWish, 'harness' | 'command' | 'verifyMode' | 'onPhase' | 'onInstall'>
 
 /** How a task is best verified, and what its rewards are worth. An unfit task is an answer, not an error. */
 export async function calibrateTask(wish: CalibrationWish): Promise<Calibration & { task: TrialRecord['task'] }> {
