@@ -66,7 +66,7 @@ const ZOD = 'node_modules/zod/'
 // The only commands that open the server's own code: they start it, or mend it where no server runs.
 const STARTERS = '^cli/(serve|migrate|doctor|operate[^/]*)\\.ts$'
 // The commands that run the engine by itself, without a server.
-const ENGINE = '^cli/(trial|calibrate|check|harnesses|scan|batches-canaries)\\.ts$'
+const ENGINE = '^cli/(trial|calibrate|check|harnesses|models-catalog|scan|batches-canaries)\\.ts$'
 const CLIENT = ['/schema\\.ts$', '^src/platform/http/(client|endpoint)\\.ts$', '^src/harnesses/model-access\\.ts$']
 
 const forbid = (name, from, to) => ({ name, severity: 'error', from, to })

@@ -115,7 +115,8 @@ test('tasks are shown, reviewed, edited, approved and exported', async () => {
   expect((await run('edit', runId, fine[0] ?? '', '--file', 'task.toml', '--from', text)).code).toBe(1)
 
   const approved = await run('approve', runId, '--all')
-  expect(approved.err).toContain(`Look at these first, with assay batches review: ${doubted}`)
+  expect(approved.err).toContain(`not green: somebody has to look at them first.\n  ${doubted}: It is long.\n`)
+  expect(approved.err).toContain(`assay batches review ${runId} --repo`)
   expect(await lab.read(runId)).toMatchObject({ counts: { approved: 2 } })
   expect((await run('approve', runId, ...tasks.map(({ taskId }) => taskId))).err).toContain('task_not_green')
   expect((await run('approve', runId, doubted)).code).toBe(0)

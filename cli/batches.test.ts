@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { temporaryFolder } from '../src/harbor/testing/folders.ts'
 import { type TestApp, testApp } from '../test/support/app.ts'
 import { archiveOf, smallTask } from '../test/support/archives.ts'
-import { importing } from '../test/support/batches.ts'
+import { importing, scriptedValidator, VALID } from '../test/support/batches.ts'
 import { assay } from './test-support.ts'
 
 let app: TestApp
@@ -70,6 +70,7 @@ test('a folder or an archive is imported, and its tasks are approved and decline
     const imported = await run('batches', 'import', source, ...repo)
     expect(imported.code, imported.err).toBe(0)
     const runId = imported.out.trim()
+    expect(imported.err).toContain(`To watch: assay batches watch ${runId} --repo lab/`)
     await lab.work()
     const list = await run('batches', 'tasks', runId, ...repo)
     expect(list.err).toContain('completed')
@@ -88,4 +89,25 @@ test('a folder or an archive is imported, and its tasks are approved and decline
     `error: ${notes} is not a .tar.gz. Give an archive that gzip has packed, or a folder.\n`,
   )
   expect((await run('batches', 'tasks', 'nonsense', ...repo)).code).toBe(2)
+})
+
+test('a task that is ready and not green is named with the reason, and is not approved with --all', async () => {
+  const calibration = 'calibration' in VALID ? VALID.calibration : undefined
+  const weak = {
+    ...VALID,
+    calibration: { ...calibration, strength: 'weak', winners: ['reward-daemon'] },
+  } as typeof VALID
+  const lab = await importing(
+    app,
+    scriptedValidator(() => weak),
+  )
+  const { runId } = await lab.imported({ hello: smallTask() })
+  const named = [runId, '--repo', `lab/${lab.place.name}`]
+  const refused = await run('batches', 'approve', ...named, '--all')
+  expect(refused).toMatchObject({ code: 2, out: '' })
+  expect(refused.err).toBe(`These are ready but not green: somebody has to look at them first.
+  hello: Known cheats score: reward-daemon.
+Look at them with \`assay batches review ${named.join(' ')}\`. A task that is named alone can be approved as it is.
+error: No task of this batch is green, so none was approved.
+`)
 })

@@ -12,7 +12,7 @@ import { WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
 import { repositoryName } from './repository-name.ts'
 import { openService, type Service } from './service.ts'
-import { note, print, printJson, type Shell } from './shell.ts'
+import { note, print, printable, printJson, type Shell } from './shell.ts'
 import { printTable } from './table.ts'
 
 type DecideFlags = RepoFlag & { all?: boolean; note?: string }
@@ -48,7 +48,7 @@ export function addBatchesCommands(assay: Command, shell: Shell): void {
         .argument('<run>', 'batch-…')
         .argument('[tasks...]', 'their ids')
         .requiredOption(...REPO)
-        .option('--all', 'every task that is ready')
+        .option('--all', verb === 'approve' ? 'every task that is green' : 'every task that is ready')
         .option('--note <text>', 'why')
         .action((run: string, ids: string[], flags: DecideFlags, command: Command) =>
           decide(shell, command, flags, { run, ids, decision }),
@@ -72,7 +72,7 @@ async function importTasks(shell: Shell, command: Command, { repo }: RepoFlag, s
   const params = { org: service.org, ...place }
   const { body } = await call(service, (await contract()).importBatch, { params, upload })
   if (service.json) return printJson(shell, body)
-  note(shell, `The tasks are being checked: assay batches tasks ${body.runId} --repo ${repo}`)
+  note(shell, `The tasks are being checked. To watch: assay batches watch ${body.runId} --repo ${repo}`)
   print(shell, body.runId)
 }
 
@@ -108,7 +108,8 @@ async function decide(shell: Shell, command: Command, flags: DecideFlags, { run,
   requireRun(run)
   const service = await openService(shell, command)
   const params = inBatch(service, flags.repo, run)
-  const chosen = chosenOf(shell, await listTasks(service, params), ids, decision)
+  const all = await listTasks(service, params)
+  const chosen = ids.length > 0 ? requireTasks(all, ids) : chosenOf(shell, all, decision, `${run} --repo ${flags.repo}`)
   const why = flags.note === undefined ? {} : { note: flags.note }
   const wishes = chosen.map(({ taskId, digest }) => ({ taskId, digest: digest ?? '', decision, ...why }))
   const decided = await send(service, params, wishes)
@@ -128,13 +129,23 @@ async function send(service: Service, params: ReturnType<typeof inBatch>, wishes
   return [(await call(service, decideTask, { params: { ...params, taskId }, body })).body]
 }
 
-/** Without names: all that are ready; of those that are to be approved, only what nobody has to look at first. */
-function chosenOf(shell: Shell, all: BatchTask[], ids: string[], decision: Wish['decision']): BatchTask[] {
-  if (ids.length > 0) return requireTasks(all, ids)
+/** All that are ready; of those that are to be approved, only what nobody has to look at first. */
+function chosenOf(shell: Shell, all: BatchTask[], decision: Wish['decision'], batch: string): BatchTask[] {
   const ready = all.filter(({ state }) => state === 'ready')
   const chosen = decision === 'approved' ? ready.filter(({ concerns }) => concerns.length === 0) : ready
-  const left = ready.filter((task) => !chosen.includes(task)).map(({ taskId }) => taskId)
-  if (left.length > 0) note(shell, `Look at these first, with assay batches review: ${left.join(', ')}`)
-  if (chosen.length === 0) throw new WrongUse('No task of this batch is ready for that.')
-  return chosen
+  const left = ready.filter((task) => !chosen.includes(task))
+  if (left.length > 0) note(shell, lookLines(left, batch).join('\n'))
+  if (chosen.length > 0) return chosen
+  throw new WrongUse(
+    left.length > 0
+      ? 'No task of this batch is green, so none was approved.'
+      : `No task of this batch is ready. How they stand: assay batches tasks ${batch}`,
+  )
 }
+
+/** Ready, and not green. */
+const lookLines = (tasks: BatchTask[], batch: string): string[] => [
+  'These are ready but not green: somebody has to look at them first.',
+  ...tasks.map(({ taskId, concerns }) => printable(`  ${taskId}: ${concerns.join(' ')}`)),
+  `Look at them with \`assay batches review ${batch}\`. A task that is named alone can be approved as it is.`,
+]

@@ -43,3 +43,16 @@ test.skipIf(!hasTerminal)('a terminal shows a bar while the tasks come', async (
   expect(code).toBe(0)
   expect(out).toMatch(/\[=+ *\] \d\/5 tasks/)
 })
+
+test.skipIf(!hasTerminal)('on a terminal a removal is asked about, unless --yes is given', async () => {
+  await assay(['benchmarks', 'add', 'assay/quick'], { env: service() })
+  let isAsked = false
+  const kept = await onTerminal(['benchmarks', 'remove', 'assay/quick'], service(), (shown) => {
+    if (isAsked || !shown.includes('Comparisons on it stay.')) return undefined
+    isAsked = true
+    return '\r'
+  })
+  expect(kept.code, kept.out).toBe(130)
+  const removed = await onTerminal(['benchmarks', 'remove', 'assay/quick', '--yes'], service(), () => undefined)
+  expect([removed.code, removed.out]).toEqual([0, expect.stringContaining('assay/quick is removed.')])
+})

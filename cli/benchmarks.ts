@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import type { AddProgress, Benchmark, BenchmarkTask, Finding } from '../src/benchmarks/schema.ts'
 import { call, follow, ProblemReceived } from '../src/platform/http/client.ts'
+import { confirmed, YES, type YesFlag } from './confirm.ts'
 import { Failed, WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
 import type { Flags } from './operate-config.ts'
@@ -46,8 +47,9 @@ export function addBenchmarksCommands(assay: Command, shell: Shell): void {
       .command('remove')
       .description('Remove a benchmark; comparisons on it stay')
       .argument('<name>', 'org/name')
+      .option(...YES)
       .option(...DATA)
-      .action((name: string, flags: Flags, command: Command) => remove(shell, command, flags, name)),
+      .action((name: string, flags: RemoveFlags, command: Command) => remove(shell, command, flags, name)),
     'assay benchmarks remove assay/quick',
   )
 }
@@ -175,8 +177,11 @@ async function show(shell: Shell, command: Command, flags: Flags, name: string):
   for (const finding of benchmark.check.warnings) note(shell, lineOf(finding))
 }
 
-async function remove(shell: Shell, command: Command, flags: Flags, name: string): Promise<void> {
+type RemoveFlags = Flags & YesFlag
+
+async function remove(shell: Shell, command: Command, flags: RemoveFlags, name: string): Promise<void> {
   const [datasetOrg, dataset] = partsOf(name)
+  await confirmed(shell, `Remove ${name}? Comparisons on it stay.`, flags)
   await withBenchmarks(shell, command, flags, (all) => all.remove(datasetOrg, dataset))
   if (!globalsOf(command).json) note(shell, `${name} is removed.`)
 }

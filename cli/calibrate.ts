@@ -68,6 +68,9 @@ const oracleTimes = (attempt: Calibrated['attempts'][number] | undefined): strin
 
 const OUTCOMES = { won: 'won', lost: 'lost', errored: 'no reward', does_not_apply: 'does not apply' } as const
 
+const WEAK =
+  'Whoever does what these cheats do passes without the work. A grader keeps the tests apart from what they run, and stops most of them: docs/tasks.md, "Grader".'
+
 function show(shell: Shell, calibrated: Calibrated): void {
   if (calibrated.kind === 'unfit') return
   const { task, mode, strength, agentNetwork, verifierNetwork, attempts, winners, cheats } = calibrated
@@ -85,4 +88,5 @@ function show(shell: Shell, calibrated: Calibrated): void {
     ['OUTCOME', ({ outcome }) => OUTCOMES[outcome]],
     ['WHAT IT DOES', ({ what }) => what],
   ])
+  if (winners.length > 0) note(shell, WEAK)
 }

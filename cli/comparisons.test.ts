@@ -61,9 +61,15 @@ test('a comparison is canceled, listed and resumed', async () => {
   const canceled = await assay(['comparisons', 'cancel', 'assay/quick', id], { env })
   expect(canceled.err).toContain('The comparison is canceled')
   expect((await assay(['comparisons', 'list', 'assay/quick'], { env })).out).toMatch(
-    new RegExp(`^${id} +canceled`, 'm'),
+    new RegExp(`^${id} +canceled +[0-4]/5 `, 'm'),
   )
-  expect((await assay(['comparisons', 'resume', 'assay/quick', id], { env })).code).toBe(0)
+  const resumed = await assay(['comparisons', 'resume', 'assay/quick', id], { env })
+  expect(resumed).toMatchObject({
+    ...{ code: 0, out: '' },
+    err: expect.stringMatching(
+      new RegExp(`^The comparison is \\w+\\. To watch: assay comparisons watch assay/quick ${id}\n$`),
+    ),
+  })
   const ended = await assay(['comparisons', 'watch', 'assay/quick', id], { env })
   expect(ended.code, ended.err).toBe(0)
 })

@@ -227,7 +227,10 @@ async function trials(shell: Shell, command: Command, names: string[], flags: Ve
 async function resume(shell: Shell, command: Command, names: string[], flags: VerbFlags): Promise<void> {
   const body = flags.budget === undefined ? {} : { budgetUsd: numberOf(flags.budget, '--budget') }
   const { service, grounds, params } = await place(shell, command, names, flags)
-  present(shell, service, (await call(service, grounds.endpoints.resume, { params, body })).body)
+  const { body: comparison } = await call(service, grounds.endpoints.resume, { params, body })
+  if (service.json) return printJson(shell, comparison)
+  const again = `assay comparisons watch ${grounds.words} ${comparison.id}`
+  note(shell, `The comparison is ${comparison.state}. To watch: ${again}`)
 }
 
 async function cancel(shell: Shell, command: Command, names: string[], flags: GroundsFlags): Promise<void> {
@@ -249,7 +252,7 @@ async function list(shell: Shell, command: Command, name: string | undefined, fl
   printTable<Comparison>(shell, body.evaluations, [
     ['ID', ({ id }) => id],
     ['STATE', ({ state }) => state],
-    ['TRIALS', ({ trials }) => `${trials.total - trials.queued - trials.running}/${trials.total}`],
+    ['TRIALS', ({ trials }) => `${trials.passed + trials.failed + trials.errored}/${trials.total}`],
     ['COST', ({ costUsd }) => `$${costUsd.toFixed(2)}`],
     ['CREATED', ({ createdAt }) => moment(createdAt, '-')],
   ])

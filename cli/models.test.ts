@@ -82,3 +82,14 @@ test('a model of a private host is refused with the way that there is', async ()
   expect(code).toBe(1)
   expect(err).toMatch(/^error: --base-url: must be an https address .* ASSAY_GATEWAY_UPSTREAM_CUSTOM_HOUSE_2 set to/)
 })
+
+test('the catalog lists what everybody can compare, without a service; the list of one’s own names it', async () => {
+  const { code, out } = await assay(['models', 'catalog'])
+  expect(code).toBe(0)
+  expect(out).toMatch(/^MODEL +PROVIDER +LEVELS +DEFAULT +IN +OUT\nreference /)
+  expect(out).toMatch(/^anthropic\/claude-opus-5-5 +anthropic .* 4 +20$/m)
+  expect(JSON.parse((await assay(['models', 'catalog', '--json'])).out).models[0]).toMatchObject({
+    catalogId: 'reference',
+  })
+  expect((await run(['list'])).err).toContain('assay models catalog')
+})

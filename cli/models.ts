@@ -2,9 +2,11 @@ import { type Command, Option } from 'commander'
 import type { CustomModel } from '../src/catalog/schema.ts'
 import { LEVELS, PROTOCOLS } from '../src/harnesses/model-access.ts'
 import { call } from '../src/platform/http/client.ts'
+import { confirmed, YES, type YesFlag } from './confirm.ts'
 import { WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
 import { addBodiesCommand } from './models-bodies.ts'
+import { addCatalogCommand } from './models-catalog.ts'
 import { listAll, openService } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
 import { moment, printTable } from './table.ts'
@@ -28,7 +30,7 @@ type AddFlags = {
 export function addModelsCommands(assay: Command, shell: Shell): void {
   const models = assay
     .command('models')
-    .description('Models of your own, and what is kept of what is said to models')
+    .description('Models to compare, those of your own, and what is kept of what is said to models')
     .helpCommand(false)
   withExample(
     models
@@ -62,9 +64,11 @@ export function addModelsCommands(assay: Command, shell: Shell): void {
       .command('remove')
       .description('Remove a model that no comparison works with')
       .argument('<catalog-id>', 'as `assay models list` shows it')
-      .action((catalogId: string, _flags: object, command: Command) => remove(shell, command, catalogId)),
+      .option(...YES)
+      .action((catalogId: string, flags: YesFlag, command: Command) => remove(shell, command, flags, catalogId)),
     'assay models remove custom/house',
   )
+  addCatalogCommand(models, shell)
   addBodiesCommand(models, shell)
 }
 
@@ -87,6 +91,7 @@ async function list(shell: Shell, command: Command): Promise<void> {
     ['OUT', ({ prices }) => String(prices.output)],
     ['ADDED', ({ createdAt }) => moment(createdAt, '-')],
   ])
+  note(shell, 'These are your own. Those that Assay knows: assay models catalog')
 }
 
 async function add(shell: Shell, command: Command, flags: AddFlags, catalogId: string): Promise<void> {
@@ -123,10 +128,11 @@ function price(flag: string, text: string): number {
   throw new WrongUse(`${flag} takes US dollars for a million tokens, for example 0.5.`)
 }
 
-async function remove(shell: Shell, command: Command, catalogId: string): Promise<void> {
+async function remove(shell: Shell, command: Command, flags: YesFlag, catalogId: string): Promise<void> {
   const [, slug] = /^custom\/(.+)$/.exec(catalogId) ?? []
   if (slug === undefined) throw new WrongUse('Only models of your own can be removed: custom/<name>.')
   const service = await openService(shell, command)
+  await confirmed(shell, `Remove ${catalogId}? Its name is never given again.`, flags)
   await call(service, (await contract()).removeModel, { params: { org: service.org, slug } })
   if (!service.json) note(shell, `${catalogId} is removed.`)
 }

@@ -1,0 +1,14 @@
+import { Canceled } from './failure.ts'
+import type { Shell } from './shell.ts'
+
+export const YES = ['--yes', 'do not ask'] as const
+export type YesFlag = { yes?: boolean }
+
+/** Asks before something goes, where there is somebody to ask. A script is not asked. */
+export async function confirmed(shell: Shell, question: string, { yes = false }: YesFlag): Promise<void> {
+  const input = shell.input()
+  if (yes || !input.isTTY || !shell.errors.isTTY) return
+  const { confirm } = await import('@clack/prompts')
+  const answer = await confirm({ message: question, initialValue: false, ...{ input, output: shell.errors } })
+  if (answer !== true) throw new Canceled()
+}

@@ -1,0 +1,32 @@
+import type { Command } from 'commander'
+import { withExample, withGlobals } from './help.ts'
+import { globalsOf } from './service.ts'
+import { printJson, type Shell } from './shell.ts'
+import { printTable } from './table.ts'
+
+/** What everybody can compare with a key of the provider: without a server, as `assay harnesses list`. */
+export function addCatalogCommand(models: Command, shell: Shell): void {
+  withExample(
+    withGlobals(models.command('catalog'), '--json')
+      .description('List the models that Assay knows, with their levels and prices for a million tokens')
+      .action((_flags: object, command: Command) => catalog(shell, command)),
+    'assay models catalog',
+  )
+}
+
+async function catalog(shell: Shell, command: Command): Promise<void> {
+  const { publicModels } = await import('../src/catalog/models.ts')
+  const models = publicModels().map(({ catalogId, label, provider, levels, defaultLevel, prices }) => ({
+    ...{ catalogId, label, provider, reasoningLevels: levels.map(({ level }) => level) },
+    ...{ defaultReasoningLevel: defaultLevel, prices },
+  }))
+  if (globalsOf(command).json) return printJson(shell, { models })
+  printTable(shell, models, [
+    ['MODEL', ({ catalogId }) => catalogId],
+    ['PROVIDER', ({ provider }) => provider],
+    ['LEVELS', ({ reasoningLevels }) => reasoningLevels.join(',')],
+    ['DEFAULT', ({ defaultReasoningLevel }) => defaultReasoningLevel],
+    ['IN', ({ prices }) => String(prices.input)],
+    ['OUT', ({ prices }) => String(prices.output)],
+  ])
+}
