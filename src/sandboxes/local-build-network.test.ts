@@ -27,6 +27,9 @@ afterAll(() => rm(dataFolder, { recursive: true }))
 const open = (options: Partial<LocalOptions> = {}) =>
   createLocalProvider({ dataFolder, runtime: 'bwrap', allowHostBase: false, log: createLog('silent'), ...options })
 
+/** What builds said. */
+const lines: string[] = []
+
 /** Builds, and runs a line in what was built. */
 async function built(options: Partial<LocalOptions>, files: Record<string, string>, script: string): Promise<string> {
   const provider = open(options)
@@ -34,7 +37,7 @@ async function built(options: Partial<LocalOptions>, files: Record<string, strin
   for (const [path, text] of Object.entries(files)) await writeFile(join(context, path), text)
   const image = await provider.prepare(
     { kind: 'dockerfile', context, dockerfile: 'Dockerfile', target: null, args: {} },
-    { signal: new AbortController().signal, timeoutSec: 100, onLog: () => {} },
+    { signal: new AbortController().signal, timeoutSec: 100, onLog: (line) => void lines.push(line) },
   )
   const subject = { provider, image, otherImage: image, brokenImage: image, unable: {}, leftovers: async () => [] }
   await using bench = await openBench({ ...subject, [Symbol.asyncDispose]: async () => {} })
@@ -78,4 +81,5 @@ test.each(BUILDERS)('%s: what the operator lists is reached, on the port that is
   const output = await built({ ...by, buildHosts }, { Dockerfile: dockerfile }, 'cat /got')
   expect(output).toMatch(/ 200 OK[\s\S]*a package[\s\S]* 403 Forbidden/)
   expect(other.requests).toEqual([])
+  expect(lines.at(-1)).toMatch(new RegExp(`^127.0.0.1:${other.port} was refused .* ASSAY_BUILD_HOSTS lists\\.$`))
 })

@@ -54,8 +54,9 @@ const deferred = (reason: StageDeferral['reason'], detail: string): StageDeferra
   ...{ kind: 'deferred', reason, detail: detail.slice(-DETAIL_LETTERS), retryAfterMs: RETRY_MS },
 })
 
+/** Told by a program itself, or through the proxy of a build, which knows nobody there. */
 const UNREACHABLE =
-  /Temporary failure (?:in name resolution|resolving)|Could not resolve|EAI_AGAIN|Network is unreachable|dial tcp: lookup|TLS handshake timeout|50[234] (?:Bad Gateway|Service Unavailable|Gateway Time)/i
+  /Temporary failure (?:in name resolution|resolving)|Could not resolve|EAI_AGAIN|Network is unreachable|dial tcp: lookup|TLS handshake timeout|50[234] +(?:Bad Gateway|Service Unavailable|Gateway Time)|tunnel failed, response 50[234]|: Bad Gateway/i
 
 async function build(provider: Provider, order: BuildOrder, signal: AbortSignal): Promise<StageResult<Image>> {
   const last: string[] = []

@@ -40,7 +40,7 @@ export async function openBuildNetwork(
     mode: `container:${nameOf(engine, id)}`,
     env: way.env,
     async [Symbol.asyncDispose]() {
-      way.close()
+      way.close(onLog)
       await sandbox.remove()
       await rm(outputFile, { force: true })
     },

@@ -5,7 +5,14 @@ import { PROXY_PORT, proxyEnv } from './proxy-env.ts'
 import type { Place } from './rules.ts'
 
 /** The way out of one build, until it is closed. */
-export type BuildWay = { port: Port; env: Record<string, string>; close(): void }
+export type BuildWay = {
+  port: Port
+  env: Record<string, string>
+  /** Tells what was refused: an operator may have meant to allow it. */
+  close(onLog: (line: string) => void): void
+}
+
+const TOLD_MAX = 10
 
 /** To public places and to those that the operator lists. What a pull request brings runs in builds, and reaches no other. */
 export function openBuildWay(vouched: readonly Place[]): BuildWay {
@@ -13,7 +20,12 @@ export function openBuildWay(vouched: readonly Place[]): BuildWay {
   return {
     port: { port: PROXY_PORT, onConnection: egress.onConnection },
     env: { ...proxyEnv(), JAVA_TOOL_OPTIONS },
-    close: egress.close,
+    close(onLog) {
+      egress.close()
+      for (const { host, reason } of egress.summary().refused.first.slice(0, TOLD_MAX)) {
+        onLog(`${host} was refused (${reason}). Builds reach public hosts, and what ASSAY_BUILD_HOSTS lists.`)
+      }
+    },
   }
 }
 

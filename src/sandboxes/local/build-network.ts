@@ -23,7 +23,7 @@ export async function openBuildNetwork(
     env: way.env,
     close() {
       for (const server of servers) server.close()
-      way.close()
+      way.close(onLog)
     },
   }
 }
