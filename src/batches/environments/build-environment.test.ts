@@ -127,6 +127,12 @@ describe.each(SANDBOXES)('%s', (sandbox) => {
     })
   })
 
+  test('a package server that nobody knows is no verdict', async () => {
+    const line = 'git ls-remote https://packages.invalid/kit'
+    const { image } = await make(builder, BASE, LANDED, building(line))
+    expect(image).toMatchObject({ kind: 'deferred', reason: 'provider', detail: expect.stringContaining('invalid') })
+  })
+
   test('a copy of the package itself, from a registry, is found', async () => {
     const base = {
       ...BASE,
