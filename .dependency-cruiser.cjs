@@ -119,6 +119,7 @@ module.exports = {
           ...CLIENT,
           '^src/trials/(engine|record)\\.ts$',
           '^src/operate/(model-trial|canaries)\\.ts$',
+          '^src/catalog/models\\.ts$',
           '^src/harbor/safety/check-folder\\.ts$',
           '^src/batches/candidates/scan-clone\\.ts$',
         ],
