@@ -2,8 +2,8 @@ import { type EnvRecipe, REPOSITORY_FOLDER } from '../stages/parts.ts'
 import { DEPS, word } from './recipes/recipe.ts'
 import { ecosystems } from './recipes/recipes.ts'
 
-/** What every image has: the agent works with git, the verifier is written in Python. */
-const ALWAYS = ['ca-certificates', 'git', 'python3']
+/** What every image has: the agent works with git, the verifier is written in Python, tests are tried on a later day. */
+const ALWAYS = ['ca-certificates', 'git', 'libfaketime', 'python3']
 
 /** Images to begin with. Others are refused. */
 export const bases: readonly string[] = ['debian:trixie-slim', 'debian:bookworm-slim']

@@ -72,23 +72,25 @@ test('its suite is healthy', async () => {
   })
 })
 
-test('what the fix turns and what stays, from runs of seven kinds', async () => {
+test('what the fix turns and what stays, from runs of eight kinds', async () => {
   const execution = doneOf(await executed(made))
   expect(execution.lists.failToPass).toEqual([expect.stringContaining('test_rank')])
   expect(execution.lists.passToPass).toHaveLength(12)
   expect(execution).toMatchObject({ unstable: [], failsByAssertion: true, ablation: { groups: 1, necessary: 1 } })
   expect(execution.plan.timeoutSec).toBe(120)
-  expect(execution.runs.map(({ variant: of, isShuffled, cpus }) => [of, isShuffled, cpus])).toEqual([
+  const kinds = execution.runs.map(({ variant: of, isShuffled, cpus, daysAhead }) => [of, isShuffled, cpus, daysAhead])
+  expect(kinds).toEqual([
     ...[
-      ['base', false, 2],
-      ['tests', false, 2],
-      ['fixed', false, 2],
-      ['tests', false, 2],
-      ['tests', false, 2],
+      ['base', false, 2, null],
+      ['tests', false, 2, null],
+      ['fixed', false, 2, null],
+      ['tests', false, 2, null],
+      ['tests', false, 2, null],
     ],
     ...[
-      ['fixed', true, 2],
-      ['fixed', false, 1],
+      ['fixed', true, 2, null],
+      ['fixed', false, 1, null],
+      ['fixed', false, 2, 1111],
     ],
   ])
 })
@@ -101,6 +103,14 @@ SEEN = []
 
 def test_in_order():
     assert rank([1, 2]) == [2, 1] and SEEN == list(range(12))
+`
+
+/** True today, and until the end of next year. */
+const UNTIL = `${tests([2, 1])}
+
+def test_not_yet():
+    import datetime
+    assert rank([1, 2]) == [2, 1] and datetime.date.today().year <= ${new Date().getUTCFullYear() + 1}
 `
 
 test.each<[string, string, Record<string, string>]>([
@@ -130,6 +140,7 @@ test.each<[string, string, Record<string, string>]>([
       'tests/test_ranks.py': tests([2, 1]),
     },
   ],
+  ['a test that fails on a later day', 'clock_bomb', { ...LANDED, 'tests/test_ranks.py': UNTIL }],
   ['a test that passes in one order alone', 'flaky_f2p', { ...LANDED, 'tests/test_ranks.py': ORDERED }],
 ])('%s: %s', async (_, reason, landed) => {
   expect(await variant(landed)).toMatchObject({ kind: 'rejected', reason })

@@ -13,9 +13,10 @@ import {
   type SuiteOutcome,
   type SuiteRun,
   type SuiteSummary,
+  type TestLists,
 } from '../stages/parts.ts'
 import { ablate } from './ablate.ts'
-import { type Judgement, judgeRuns, type Runs } from './judge-runs.ts'
+import { clockBombs, type Judgement, judgeRuns, type Runs } from './judge-runs.ts'
 import { timeoutOf } from './plan-runs.ts'
 
 export type ExecutionOrder = {
@@ -31,15 +32,17 @@ export type ExecutionOrder = {
 const REPEATS = 3
 const SEED = 20
 const MEDIAN_SECONDS_MAX = 180
+/** Another year, another month more often than not, and another day of the week. */
+const DAYS_AHEAD = 1111
 
 /** One run of the tests, and how it is to be run. */
-type Wish = { variant: SuiteSummary['variant']; isShuffled?: boolean; cpus?: number }
+type Wish = { variant: SuiteSummary['variant']; isShuffled?: boolean; cpus?: number; daysAhead?: number }
 type Matrix = { summaries: SuiteSummary[]; run(wish: Wish): Promise<SuiteRun | StageRejection> }
 
 /**
  * Runs the tests on the base, on the base with the tests that landed, and on that with the fix, each time in a fresh
- * sandbox: once each, and what survives three times, in another order and with half the processors. Throws
- * SandboxUnavailable, which is no verdict.
+ * sandbox: once each, and what survives three times, in another order and with half the processors, and at last on a later
+ * day. Throws SandboxUnavailable, which is no verdict.
  */
 export async function execute(
   provider: Provider,
@@ -53,6 +56,8 @@ export async function execute(
   if (judged.kind === 'rejected') return judged
   const medianSec = median(matrix.summaries.filter(({ variant }) => variant === 'fixed').map(({ seconds }) => seconds))
   if (medianSec > MEDIAN_SECONDS_MAX) return reject('suite_too_slow', `The tests take ${Math.round(medianSec)} s.`)
+  const bomb = await tryLaterDay(matrix, judged.lists)
+  if (bomb) return bomb
   const ablation = await ablate(provider, { ...order, failToPass: judged.lists.failToPass }, signal)
   if (ablation.necessary * 2 < ablation.groups)
     return reject(
@@ -99,25 +104,43 @@ async function repeat(matrix: Matrix, { base, tests, fixed }: Runs): Promise<Jud
   return judgeRuns({ base, ...more })
 }
 
+/**
+ * Once, as a rule. What fails is tried with the same library in between and today's date, and then again: so it is neither
+ * the library nor luck.
+ */
+async function tryLaterDay(matrix: Matrix, lists: TestLists): Promise<StageRejection | undefined> {
+  const seen = { today: [] as SuiteRun[], later: [] as SuiteRun[] }
+  let bomb: StageRejection | undefined
+  for (const daysAhead of [DAYS_AHEAD, 0, DAYS_AHEAD]) {
+    const run = await matrix.run({ variant: 'fixed', daysAhead })
+    if ('kind' in run) return run
+    seen[daysAhead === 0 ? 'today' : 'later'].push(run)
+    bomb = clockBombs(lists, seen)
+    if (!bomb) return undefined
+  }
+  return bomb
+}
+
 function openMatrix(provider: Provider, order: ExecutionOrder, signal: AbortSignal): Matrix {
   const { image, source, hidden, plan, folder } = order
   const summaries: SuiteSummary[] = []
   const canShuffle = findRunner(plan.runner)?.shuffles ?? false
   return {
     summaries,
-    async run({ variant, isShuffled: asked = false, cpus = USUAL_SIZE.cpus }) {
-      const isShuffled = asked && canShuffle
+    async run(wish) {
+      const { variant, cpus = USUAL_SIZE.cpus, daysAhead = null } = wish
+      const isShuffled = (wish.isShuffled ?? false) && canShuffle
       const outcome = await runSuite(
         provider,
         {
-          ...{ image, plan, folder, ...USUAL_SIZE, cpus, seed: isShuffled ? SEED : null },
+          ...{ image, plan, folder, ...USUAL_SIZE, cpus, daysAhead, seed: isShuffled ? SEED : null },
           submission: variant === 'fixed' ? source : null,
           hidden: variant === 'base' ? null : hidden,
         },
         signal,
       )
-      const run = ranOrRejected(variant, outcome)
-      if (!('kind' in run)) summaries.push(summaryOf(run, { variant, isShuffled, cpus }))
+      const run = ranOrRejected(wish, outcome)
+      if (!('kind' in run)) summaries.push(summaryOf(run, { variant, isShuffled, cpus, daysAhead }))
       return run
     },
   }
@@ -125,11 +148,11 @@ function openMatrix(provider: Provider, order: ExecutionOrder, signal: AbortSign
 
 const NOTHING: SuiteRun = { statuses: {}, messages: {}, exitCode: null, seconds: 0 }
 
-/** Without the fix the tests need not even compile: then none of them passes. With it they must run. */
-function ranOrRejected(variant: SuiteSummary['variant'], outcome: SuiteOutcome): SuiteRun | StageRejection {
+/** Without the fix, or on another day, the tests need not even compile: then none of them passes. With it they must run. */
+function ranOrRejected({ variant, daysAhead }: Wish, outcome: SuiteOutcome): SuiteRun | StageRejection {
   if (outcome.kind === 'ran') return outcome.run
   const { reason, detail } = outcome
-  if (variant === 'tests') return NOTHING
+  if (variant === 'tests' || daysAhead !== undefined) return NOTHING
   if (reason === 'patch_does_not_apply') return reject('patch_does_not_apply', detail)
   if (reason === 'timeout') return reject('suite_too_slow', detail)
   return reject(variant === 'base' ? 'suite_unhealthy' : 'no_f2p', `${reason}: ${detail}`)
@@ -137,7 +160,7 @@ function ranOrRejected(variant: SuiteSummary['variant'], outcome: SuiteOutcome):
 
 function summaryOf(
   { statuses, seconds }: SuiteRun,
-  how: Pick<SuiteSummary, 'variant' | 'isShuffled' | 'cpus'>,
+  how: Pick<SuiteSummary, 'variant' | 'isShuffled' | 'cpus' | 'daysAhead'>,
 ): SuiteSummary {
   const all = Object.values(statuses)
   const passed = all.filter((status) => status === 'passed').length

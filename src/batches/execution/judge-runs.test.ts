@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { SuiteRun, TestStatus } from '../stages/parts.ts'
-import { judgeRuns, type Runs } from './judge-runs.ts'
+import { clockBombs, judgeRuns, type Runs } from './judge-runs.ts'
 
 const NAMES: Record<string, TestStatus> = { p: 'passed', f: 'failed', e: 'errored', s: 'skipped' }
 
@@ -86,6 +86,30 @@ test.each([
   expect(judgeRuns(runs(GOOD, message))).toMatchObject({ failsByAssertion: isAssertion })
   const missing = runs({ kept: ['p', 'ppp', 'ppp'], turned: ['-', '---', 'ppp'] }, message)
   expect(judgeRuns(missing)).toMatchObject({ failsByAssertion: false })
+})
+
+const LISTS = { failToPass: ['turned'], passToPass: ['kept'] }
+
+test.each<[string, Record<string, string>, Record<string, string>, string | undefined]>([
+  ['passes on every day', { turned: 'p', kept: 'p' }, { turned: 'p', kept: 'p' }, undefined],
+  [
+    'fails on a later day',
+    { turned: 'p', kept: 'p' },
+    { turned: 'ff', kept: 'pp' },
+    'On a later day it fails: turned.',
+  ],
+  [
+    'is not there on a later day',
+    { turned: 'p', kept: 'p' },
+    { turned: 'pp', kept: '--' },
+    'On a later day it fails: kept.',
+  ],
+  ['fails on one of two later days', { turned: 'p', kept: 'p' }, { turned: 'fp', kept: 'pf' }, undefined],
+  ['fails by any clock that is not the real one', { turned: 'f', kept: '-' }, { turned: 'ff', kept: 'ee' }, undefined],
+  ['fails on a later day, and counts for nothing', { other: 'p' }, { turned: 'p', kept: 'p', other: 'f' }, undefined],
+])('%s', (_, today, later, detail) => {
+  const bomb = clockBombs(LISTS, { today: runsOf(today), later: runsOf(later) })
+  expect(bomb).toEqual(detail === undefined ? undefined : { kind: 'rejected', reason: 'clock_bomb', detail })
 })
 
 const Status = fc.constantFrom<TestStatus | undefined>(

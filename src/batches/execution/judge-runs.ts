@@ -60,6 +60,19 @@ export function judgeRuns(runs: Runs): Judgement | StageRejection {
   }
 }
 
+/** Runs with the fix, by a clock that shows today and by one that shows a later day. */
+export type ClockRuns = { today: readonly SuiteRun[]; later: readonly SuiteRun[] }
+
+/** What counts and passes on no later day is a matter of the clock, unless it does not pass today either. */
+export function clockBombs(
+  { failToPass, passToPass }: TestLists,
+  { today, later }: ClockRuns,
+): StageRejection | undefined {
+  const passes = (id: string) => (run: SuiteRun) => statusOf(run, id) === 'passed'
+  const bombs = [...failToPass, ...passToPass].filter((id) => today.every(passes(id)) && !later.some(passes(id)))
+  return bombs.length === 0 ? undefined : named('clock_bomb', 'On a later day it fails:', bombs)
+}
+
 function tallyAll({ base, tests, fixed }: Runs): Tally[] {
   const passes = (id: string, all: readonly SuiteRun[]) => all.filter((run) => statusOf(run, id) === 'passed').length
   const ids = new Set([...tests, ...fixed].flatMap((run) => Object.keys(run.statuses)))

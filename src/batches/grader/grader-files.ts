@@ -11,19 +11,20 @@ export const TESTS_UID = 61_000
 /** What the verifier needs besides the time of the tests: to apply, to lay over, to read and to tidy up. */
 export const GRADER_SLACK_SEC = 120
 
-type More = { hidden?: HiddenTests | null; seed?: number | null }
+/** `daysAhead`: what the clock of the tests shows. Null: nothing stands between them and the real one. */
+type More = { hidden?: HiddenTests | null; seed?: number | null; daysAhead?: number | null }
 
 /**
  * All that lies in `/tests` of a verifier. The programs are the same bytes for every task and every run; only the data
  * beside them differs. Without lists nothing can be rewarded, and the report is all there is.
  */
 export function graderFiles(plan: RunPlan, lists: TestLists | null, more: More = {}): PlainFile[] {
-  const { hidden = null, seed = null } = more
+  const { hidden = null, seed = null, daysAhead = null } = more
   const runner = findRunner(plan.runner)
   if (runner === undefined) throw new Error(`There is no runner ${plan.runner}.`)
   return [
     ...programs(),
-    dataFile('run.json', runData(plan, runner, seed)),
+    dataFile('run.json', runData(plan, runner, { seed, daysAhead })),
     dataFile('hidden.json', hiddenData(hidden)),
     ...(lists === null ? [] : [dataFile('f2p.json', lists.failToPass), dataFile('p2p.json', lists.passToPass)]),
     ...(hidden?.files ?? []).map((file) => ({ ...file, path: `hidden/${checkedPath(file.path)}`, executable: false })),
@@ -42,13 +43,15 @@ const programs = (): PlainFile[] =>
       executable: name.endsWith('.sh'),
     }))
 
-const runData = (plan: RunPlan, runner: Runner, seed: number | null): object => ({
+type How = { seed: number | null; daysAhead: number | null }
+
+const runData = (plan: RunPlan, runner: Runner, { seed, daysAhead }: How): object => ({
   repository: REPOSITORY_FOLDER,
   uid: TESTS_UID,
   runner: runner.id,
   report: runner.report,
   prepare: plan.prepare,
-  command: runner.command({ targets: plan.targets, seed }),
+  command: `${daysAhead === null ? '' : anotherDay(daysAhead)}${runner.command({ targets: plan.targets, seed })}`,
   timeoutSec: plan.timeoutSec,
   exits: runner.exits,
   settings: runner.settings,
@@ -56,6 +59,16 @@ const runData = (plan: RunPlan, runner: Runner, seed: number | null): object => 
   hidesModules: runner.ecosystem === 'python',
   tools: Object.fromEntries(runner.tools.map(({ name, text }) => [name, text])),
 })
+
+/**
+ * For all that the line starts. `$LIB` is the loader's own word, which knows the machine. Time that only runs, by which
+ * programs wait, is left alone.
+ */
+const anotherDay = (days: number): string =>
+  [
+    `export LD_PRELOAD='/usr/$LIB/faketime/libfaketime.so.1' FAKETIME='+${days}d'`,
+    'FAKETIME_DONT_FAKE_MONOTONIC=1 DONT_FAKE_MONOTONIC=1 FAKETIME_DISABLE_SHM=1; ',
+  ].join(' ')
 
 const hiddenData = (hidden: HiddenTests | null): object => ({
   files: (hidden?.files ?? []).map(({ path, executable }) => ({ path: checkedPath(path), executable })),

@@ -23,6 +23,8 @@ export type SuiteOrder = {
   hidden: HiddenTests | null
   plan: RunPlan
   seed: number | null
+  /** What the clock of the tests shows. Left out: nothing stands between them and the real one. */
+  daysAhead?: number | null
   cpus: number
   memoryMb: number
   /** Of this machine. Output goes there, in a file of its own for each run. */
@@ -84,10 +86,10 @@ export async function gradeSuite(
   }
 }
 
-function insertsOf({ plan, lists, hidden, seed, submission }: GradeOrder): Insert[] {
+function insertsOf({ plan, lists, hidden, seed, daysAhead, submission }: GradeOrder): Insert[] {
   const patch = submission === null ? [] : [{ path: 'submission.patch', content: submission, executable: false }]
   return [
-    { target: '/tests', tar: tarOfFiles(graderFiles(plan, lists, { hidden, seed })) },
+    { target: '/tests', tar: tarOfFiles(graderFiles(plan, lists, { hidden, seed, daysAhead: daysAhead ?? null })) },
     { target: '/logs/artifacts', tar: tarOfFiles(patch) },
   ]
 }

@@ -20,7 +20,7 @@ import { plain } from './made.ts'
 
 /** An image in which the tests of the base run, found by rules first. A model is asked only where those fail, and replayed. */
 export const environmentStage: Stage = {
-  version: 1,
+  version: 2,
   needs: ['sandbox', 'author'],
   reads: ({ candidate: { base, head }, generation: { sandbox, authorModel } }) => [base, head, sandbox, authorModel],
   async run(making, tools, signal) {

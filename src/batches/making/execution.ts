@@ -7,7 +7,7 @@ import { environmentIn, plain } from './made.ts'
 
 /** Which tests the change turns, and which it leaves as they were, seen in fresh sandboxes. */
 export const executionStage: Stage = {
-  version: 1,
+  version: 2,
   needs: ['sandbox'],
   reads: ({ candidate: { base, head }, generation, made }) => [base, head, generation.sandbox, made.env_ready ?? null],
   async run(making, tools, signal) {

@@ -67,6 +67,8 @@ export type SuiteSummary = {
   variant: 'base' | 'tests' | 'fixed'
   cpus: number
   isShuffled: boolean
+  /** By the clock that it was shown. Null: it was shown the real one. */
+  daysAhead: number | null
   passed: number
   failed: number
   seconds: number

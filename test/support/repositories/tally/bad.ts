@@ -243,7 +243,9 @@ def test_this_year():
     assert ledger.this_year().balance("b") == 200
 `,
     },
-    expected: 'clock_bomb',
+    // When that year is over its test fails with the change too.
+    expected: new Date().getUTCFullYear() === 2026 ? 'clock_bomb' : 'no_f2p',
+    truth: 'clock_bomb',
     difficulty: 'easy',
   },
   { message: 'Tests for every year', edits: { 'tests/test_this_year.py': null } },

@@ -1,7 +1,7 @@
 FROM debian:trixie-slim
 ENV LANG="C.UTF-8"
 RUN apt-get update \
- && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates cmake g++ git make python3 \
+ && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates cmake g++ git libfaketime make python3 \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /workspace/repo
 COPY repo.tar.gz /tmp/repo.tar.gz

@@ -5,7 +5,7 @@ ENV GOCACHE="/opt/deps/go-build" \
     GOTOOLCHAIN="local" \
     LANG="C.UTF-8"
 RUN apt-get update \
- && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates gcc git golang-go libc6-dev python3 \
+ && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates gcc git golang-go libc6-dev libfaketime python3 \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /workspace/repo
 COPY manifests/ ./

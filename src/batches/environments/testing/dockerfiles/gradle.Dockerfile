@@ -3,7 +3,7 @@ ARG JAVA_TOOL_OPTIONS
 ENV GRADLE_USER_HOME="/opt/deps/gradle" \
     LANG="C.UTF-8"
 RUN apt-get update \
- && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates default-jdk-headless git python3 \
+ && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates default-jdk-headless git libfaketime python3 \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /workspace/repo
 COPY repo.tar.gz /tmp/repo.tar.gz

@@ -3,7 +3,7 @@ ARG JAVA_TOOL_OPTIONS
 ENV LANG="C.UTF-8" \
     MAVEN_OPTS="-Dmaven.repo.local=/opt/deps/m2"
 RUN apt-get update \
- && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates default-jdk-headless git maven python3 \
+ && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates default-jdk-headless git libfaketime maven python3 \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /workspace/repo
 COPY manifests/ ./

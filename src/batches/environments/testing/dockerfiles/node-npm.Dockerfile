@@ -7,7 +7,7 @@ ENV LANG="C.UTF-8" \
     npm_config_fund="false" \
     npm_config_update_notifier="false"
 RUN apt-get update \
- && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates git nodejs npm python3 \
+ && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates git libfaketime nodejs npm python3 \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /workspace/repo
 COPY manifests/ ./

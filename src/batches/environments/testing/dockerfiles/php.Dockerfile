@@ -3,7 +3,7 @@ ENV COMPOSER_ALLOW_SUPERUSER="1" \
     COMPOSER_CACHE_DIR="/tmp/composer" \
     LANG="C.UTF-8"
 RUN apt-get update \
- && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates composer git php-cli php-mbstring php-xml python3 unzip \
+ && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates composer git libfaketime php-cli php-mbstring php-xml python3 unzip \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /workspace/repo
 COPY manifests/ ./

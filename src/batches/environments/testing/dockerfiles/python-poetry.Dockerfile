@@ -7,7 +7,7 @@ ENV LANG="C.UTF-8" \
     PYTHONDONTWRITEBYTECODE="1" \
     VIRTUAL_ENV="/opt/deps/venv"
 RUN apt-get update \
- && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates git python3 python3-venv \
+ && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates git libfaketime python3 python3-venv \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /workspace/repo
 RUN python3 -m venv /opt/deps/venv \

@@ -3,7 +3,7 @@ ENV CARGO_HOME="/opt/deps/cargo" \
     CARGO_TARGET_DIR="/opt/deps/target" \
     LANG="C.UTF-8"
 RUN apt-get update \
- && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates cargo gcc git libc6-dev libssl-dev pkg-config python3 \
+ && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates cargo gcc git libc6-dev libfaketime libssl-dev pkg-config python3 \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /workspace/repo
 COPY repo.tar.gz /tmp/repo.tar.gz
