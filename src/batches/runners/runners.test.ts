@@ -75,6 +75,13 @@ function contract(sample: Sample, bench: () => SuiteBench): void {
     expect(statusesOf(await repository.run({ seed: 7 }))).toEqual(sample.all)
   })
 
+  const { broken } = sample
+  if (broken)
+    test('a file that does not compile keeps no other from running', { timeout: 5 * MINUTES }, async () => {
+      const hidden = { files: [{ ...broken, executable: false }], deleted: [] }
+      expect(statusesOf(await repository.run({ hidden }))).toEqual({ ...sample.all, [broken.id]: 'errored' })
+    })
+
   test.skipIf(sample.target === null)('runs one file alone', { timeout: 5 * MINUTES }, async () => {
     expect(statusesOf(await repository.run({ targets: [sample.target ?? ''] }))).toEqual(sample.ofTarget)
   })

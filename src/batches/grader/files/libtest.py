@@ -10,6 +10,7 @@ END = re.compile(
     r'^test result: (ok|FAILED)\. (\d+) passed; (\d+) failed; (\d+) ignored; (\d+) measured; (\d+) filtered out')
 FAILURE = re.compile(r'^---- (.+) stdout ----$')
 STATUSES = {'ok': 'passed', 'FAILED': 'failed', 'ignored': 'skipped'}
+UNMADE = re.compile(r'^error: could not compile `([^`]+)`(?: \((.+?)\))?(?: due to .*)?$')
 MESSAGE_LETTERS = 4000
 
 
@@ -47,7 +48,8 @@ class Block:
 
 
 def read_libtest(content):
-    cases, place, block = [], None, None
+    """A program that could not be compiled counts as an error."""
+    cases, place, block, said = [], None, None, ''
     for line in content.decode('utf-8', 'replace').split('\n'):
         line = line.rstrip('\r')
         if block is not None:
@@ -57,11 +59,16 @@ def read_libtest(content):
             else:
                 block.hear(line)
         elif found := PROGRAM.match(line):
-            place = f'{found[2]} {found[1]}'
+            place, said = f'{found[2]} {found[1]}', ''
         elif found := DOCUMENTS.match(line):
             place = f'{found[1]} documentation'
         elif place is not None and (found := BEGIN.match(line)):
             block = Block(place, int(found[1]))
+        elif found := UNMADE.match(line):
+            cases.append((' '.join(filter(None, found.groups())), 'errored', said))
+            said = ''
+        elif (said or line.startswith('error')) and len(said) < MESSAGE_LETTERS:
+            said += line + '\n'
     if block is not None:
         raise ValueError(f'{block.place} has no end')
     return cases

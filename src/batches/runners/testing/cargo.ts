@@ -52,4 +52,5 @@ fn größe() { assert_eq!(area(3), 9); }
   target: 'tests/other.rs',
   ofTarget: { 'other tests/other.rs::square': 'passed' },
   says: ['shapes tests/shapes.rs::wrong', 'right: 5'],
+  broken: { path: 'tests/broken.rs', content: 'use shapes::volume;\n', id: 'shapes test "broken"' },
 }

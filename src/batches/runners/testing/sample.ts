@@ -12,4 +12,6 @@ export type Sample = {
   ofTarget: Record<string, TestStatus>
   /** A test that fails, and what its message says. */
   says: [id: string, part: string]
+  /** A test file that cannot be compiled, where that could keep others from running, and what it is called then. */
+  broken?: { path: string; content: string; id: string }
 }
