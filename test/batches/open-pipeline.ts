@@ -3,6 +3,8 @@ import { openBuilder } from '../../src/batches/environments/testing/builders.ts'
 import { realStages } from '../../src/batches/making/stages.ts'
 import type { Counts } from '../../src/batches/proof/proof.ts'
 import type { BatchRun, BatchTask, BatchTaskDetail } from '../../src/batches/shapes/schema.ts'
+import { STAGES, type Stage, type StageName, type Stages } from '../../src/batches/stages/make.ts'
+import { reject } from '../../src/batches/stages/parts.ts'
 import { startModelGateway } from '../../src/model-gateway.ts'
 import { generating, generatingApp } from '../support/generating.ts'
 import { candidatesOf, type Repository, writeRepository } from '../support/repositories/repository.ts'
@@ -12,8 +14,15 @@ import { scriptFor } from './scripted-models.ts'
 
 const FEW: Counts = { nop: 1, oracle: 1, oracleAll: 1 }
 
+type Wish = {
+  /** Numbers of pull requests. The others are let go at once. */
+  only?: readonly number[] | undefined
+  /** Hears of every stage, as it ends. */
+  tell?: (line: string) => void
+}
+
 /** A service with a worker that has a Docker engine, and one batch of all candidates of a repository, made to its end. */
-export async function openPipeline(repository: Repository) {
+export async function openPipeline(repository: Repository, wish: Wish = {}) {
   await using undo = new AsyncDisposableStack()
   const builder = undo.use(await openBuilder('docker'))
   const provider = undo.use(await startProvider(await scriptOf(repository)))
@@ -22,7 +31,11 @@ export async function openPipeline(repository: Repository) {
   undo.defer(() => gateway.stop(1000))
   const shop = await generating(
     app,
-    { changes: (folder) => writeRepository(folder, repository), stages: realStages(FEW), sandbox: 'docker' },
+    {
+      changes: (folder) => writeRepository(folder, repository),
+      stages: watched(realStages(FEW), wish),
+      sandbox: 'docker',
+    },
     { gatewayUrl: () => gateway.url, findProvider: () => builder.provider },
   )
   const { runId, run, tasks }: { runId: string; run: BatchRun; tasks: BatchTask[] } = await shop.made(
@@ -43,6 +56,26 @@ export async function openPipeline(repository: Repository) {
   }
 }
 export type Pipeline = Awaited<ReturnType<typeof openPipeline>>
+
+/** The same stages, heard of, and with nothing done for those that nobody asked for. */
+function watched(stages: Stages, { only, tell = () => {} }: Wish): Stages {
+  const watch = (name: StageName): Stage => ({
+    ...stages[name],
+    async run(making, tools, signal) {
+      const { number } = making.candidate
+      if (only && !only.includes(number ?? 0)) return reject('nobody_asked', '')
+      const begun = performance.now()
+      const say = (what: string) => tell(`#${number} ${name} ${Math.round(performance.now() - begun)} ms ${what}`)
+      const result = stages[name].run(making, tools, signal)
+      result.then(
+        (ended) => say(ended.kind === 'done' ? 'done' : `${ended.kind}: ${ended.reason}: ${ended.detail}`),
+        (error) => say(`threw ${error}`),
+      )
+      return result
+    },
+  })
+  return { ...stages, ...Object.fromEntries(STAGES.map((name) => [name, watch(name)])) }
+}
 
 function countsOf(repository: Repository) {
   const counts = { easy: 0, medium: 0, hard: 0 }
