@@ -107,8 +107,8 @@ test.each<[string, Record<string, string>, Record<string, string>, string | unde
   ['fails on one of two later days', { turned: 'p', kept: 'p' }, { turned: 'fp', kept: 'pf' }, undefined],
   ['fails by any clock that is not the real one', { turned: 'f', kept: '-' }, { turned: 'ff', kept: 'ee' }, undefined],
   ['fails on a later day, and counts for nothing', { other: 'p' }, { turned: 'p', kept: 'p', other: 'f' }, undefined],
-])('%s', (_, today, later, detail) => {
-  const bomb = clockBombs(LISTS, { today: runsOf(today), later: runsOf(later) })
+])('%s', (_, tomorrow, later, detail) => {
+  const bomb = clockBombs(LISTS, { tomorrow: runsOf(tomorrow), later: runsOf(later) })
   expect(bomb).toEqual(detail === undefined ? undefined : { kind: 'rejected', reason: 'clock_bomb', detail })
 })
 

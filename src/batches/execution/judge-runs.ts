@@ -60,16 +60,16 @@ export function judgeRuns(runs: Runs): Judgement | StageRejection {
   }
 }
 
-/** Runs with the fix, by a clock that shows today and by one that shows a later day. */
-export type ClockRuns = { today: readonly SuiteRun[]; later: readonly SuiteRun[] }
+/** Runs with the fix, by a clock that shows tomorrow and by one that shows a day years from now. */
+export type ClockRuns = { tomorrow: readonly SuiteRun[]; later: readonly SuiteRun[] }
 
-/** What counts and passes on no later day is a matter of the clock, unless it does not pass today either. */
+/** What counts and passes on no later day is a matter of the date, unless it does not pass tomorrow either. */
 export function clockBombs(
   { failToPass, passToPass }: TestLists,
-  { today, later }: ClockRuns,
+  { tomorrow, later }: ClockRuns,
 ): StageRejection | undefined {
   const passes = (id: string) => (run: SuiteRun) => statusOf(run, id) === 'passed'
-  const bombs = [...failToPass, ...passToPass].filter((id) => today.every(passes(id)) && !later.some(passes(id)))
+  const bombs = [...failToPass, ...passToPass].filter((id) => tomorrow.every(passes(id)) && !later.some(passes(id)))
   return bombs.length === 0 ? undefined : named('clock_bomb', 'On a later day it fails:', bombs)
 }
 
