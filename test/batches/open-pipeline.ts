@@ -1,4 +1,5 @@
 import { startProvider } from '../../samples/provider/provider.ts'
+import { said } from '../../src/batches/authoring/testing/scripted-answers.ts'
 import { openBuilder } from '../../src/batches/environments/testing/builders.ts'
 import { realStages } from '../../src/batches/making/stages.ts'
 import type { Counts } from '../../src/batches/proof/proof.ts'
@@ -83,6 +84,9 @@ function countsOf(repository: Repository) {
   return counts
 }
 
+/** Where rules do not find how a tree is made ready, the author knows no better. */
+const NO_RECIPE = { match: 'make it ready for its tests', turns: [said('There is no other way.')], endless: true }
+
 /** For each pull request that makes a good task: what its author writes, and readers who find nothing against it. */
 async function scriptOf(repository: Repository) {
   await using known = await openKnown(repository)
@@ -91,5 +95,5 @@ async function scriptOf(repository: Repository) {
     const draft = drafts[repository.name]?.[pull.number]
     if (draft) tasks.push(...(scriptFor(pull, draft, (await known.pull(pull.number)).split.hidden).tasks ?? []))
   }
-  return { tasks }
+  return { tasks: [...tasks, NO_RECIPE] }
 }
