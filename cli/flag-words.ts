@@ -14,8 +14,11 @@ const FLAGS: Record<string, string> = {
 /** A field of a request, as whoever typed the command knows it: a flag or an argument. Else its JSON Pointer. */
 export function wordFor(pointer: string, command: Command | undefined): string {
   const steps = pointer.split('/').filter((step) => step !== '' && !/^\d+$/.test(step))
-  const words = steps.toReversed().map((step) => flagOf(step, command) ?? argumentOf(step, command))
-  return words.find((word) => word !== undefined) ?? (pointer || '/')
+  const words = steps.map((step) => flagOf(step, command) ?? argumentOf(step, command))
+  const place = words.findLastIndex((word) => word !== undefined)
+  if (place < 0) return pointer || '/'
+  const inside = steps.slice(place + 1).join('.')
+  return inside === '' ? `${words[place]}` : `${words[place]} (${inside})`
 }
 
 function flagOf(field: string, command: Command | undefined): string | undefined {
