@@ -59,7 +59,8 @@ async function propose({ tools, tree: { facts }, signal }: Bench, first: StageRe
   const own = ownPackages(facts).map((name) => name.slice(name.indexOf(':') + 1))
   const known = { bases, runners: runners.map(({ id }) => id), paths: facts.paths, ownPackages: own }
   const tried = recipe && { recipe, error: first.detail }
-  return proposeRecipe(model, { files, tried, facts: known }, signal)
+  // Awaited here: the model is closed when this function is left.
+  return await proposeRecipe(model, { files, tried, facts: known }, signal)
 }
 
 type FoundBy = 'rules' | 'model'
