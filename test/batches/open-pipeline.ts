@@ -1,3 +1,7 @@
+import { mkdir } from 'node:fs/promises'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { extract } from 'tar'
 import { startProvider } from '../../samples/provider/provider.ts'
 import { said } from '../../src/batches/authoring/testing/scripted-answers.ts'
 import { openBuilder } from '../../src/batches/environments/testing/builders.ts'
@@ -48,6 +52,14 @@ export async function openPipeline(repository: Repository, wish: Wish = {}) {
     fates: Object.fromEntries(tasks.map((each) => [each.pullRequest?.number, each.rejection?.reason ?? each.state])),
     read: (): Promise<BatchRun> => shop.read(runId),
     task: (taskId: string): Promise<BatchTaskDetail> => shop.task(runId, taskId),
+    /** Its files, as whoever downloads it gets them. */
+    async unpack(taskId: string, folder: string): Promise<void> {
+      const path = `/api/orgs/local/repos/lab/${shop.place.name}/batches/${runId}/tasks/${taskId}/archive`
+      const answer = await fetch(`${app.url}${path}`, { headers: { authorization: `Bearer ${app.adminKey}` } })
+      if (!answer.ok || !answer.body) throw new Error(`${path} answered ${answer.status}.`)
+      await mkdir(folder, { recursive: true })
+      await pipeline(Readable.fromWeb(answer.body), extract({ cwd: folder }))
+    },
     /** By the calls themselves. */
     async billed(): Promise<number> {
       const { rows } = await app.database.pool.query('select sum(cost_micros)::bigint as micros from gateway_calls')

@@ -1,6 +1,7 @@
 // Known pull requests, from the request for a batch to tasks that wait for a person: real git, real containers, real
 // runners, the real gateway. Only the models are scripted.
 import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { isLongRun } from '../support/parts.ts'
 import { repositories } from '../support/repositories/repositories.ts'
@@ -20,6 +21,9 @@ const shortened = (repository: Repository): Repository => ({
 
 /** Of a long run, by number: `ASSAY_TEST_PULLS=16,31`, and `-t tally` for a repository. */
 const only = process.env.ASSAY_TEST_PULLS?.split(',').map(Number)
+
+/** Where tasks that got ready are left for Harbor: `test/harbor/generated.test.ts` judges what is there. */
+const readyFolder = process.env.ASSAY_TEST_READY_TASKS
 
 /** A long run is watched. */
 const tell = (line: string): void => void (isLongRun() && process.stdout.write(`${line}\n`))
@@ -46,7 +50,7 @@ describe.each(chosen)('$name, in $language', (repository) => {
   test('what is ready is proven, paid for once, and says nothing of where it came from', async () => {
     const ready = pipeline.tasks.filter(({ state }) => state === 'ready')
     expect(ready.length).toBeGreaterThan(0)
-    for (const { taskId } of ready) {
+    for (const { taskId, pullRequest } of ready) {
       const { instruction, evidence, files } = await pipeline.task(taskId)
       const seen = Object.fromEntries(evidence.stages.map(({ stage, evidence: found }) => [stage, found]))
       expect(seen).toMatchObject({
@@ -56,6 +60,7 @@ describe.each(chosen)('$name, in $language', (repository) => {
       })
       expect(instruction).not.toMatch(/[0-9a-f]{40}|#\d|Ada|github/)
       expect(files.map(({ path }) => path)).toContain('tests/Dockerfile')
+      if (readyFolder) await pipeline.unpack(taskId, join(readyFolder, `${repository.name}-${pullRequest?.number}`))
     }
     const { costUsd } = await pipeline.read()
     expect(costUsd).toBeGreaterThan(0)

@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -114,4 +115,18 @@ test.runIf(isLong)(
     expect(await harbor.judge(folder, 'oracle')).toEqual({ reward: 1 })
   },
   AN_HOUR,
+)
+
+/** What `test/batches/pipeline.test.ts` left there. */
+const readyFolder = process.env.ASSAY_TEST_READY_TASKS
+const ready = isLong && readyFolder ? readdirSync(readyFolder) : []
+
+test.for(ready)(
+  'Harbor itself: the oracle scores 1 and nop 0 on %s, which got ready',
+  { timeout: AN_HOUR },
+  async (name) => {
+    const folder = join(readyFolder ?? '', name)
+    expect(await harbor.judge(folder, 'nop')).toEqual({ reward: 0 })
+    expect(await harbor.judge(folder, 'oracle')).toEqual({ reward: 1 })
+  },
 )
