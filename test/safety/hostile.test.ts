@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { beforeAll, expect, test } from 'vitest'
 import { USUAL_CAPS } from '../../src/harbor/safety/options.ts'
-import { RULES } from '../../src/harbor/safety/rules.ts'
+import { RULES, RULES_VERSION } from '../../src/harbor/safety/rules.ts'
 import { type View, viewOf } from '../../src/harbor/safety/view.ts'
 import { cpuMs } from '../../src/harbor/testing/cpu-time.ts'
 import { changed, checkFiles } from './good-task.ts'
@@ -95,7 +95,7 @@ test('whatever stands in the files, there is an answer', async () => {
           'instruction.md': instruction,
         }),
       )
-      expect(rules).toBe('1')
+      expect(rules).toBe(RULES_VERSION)
     }),
     { numRuns: 300 },
   )
