@@ -1,11 +1,24 @@
+import { lookup } from 'node:dns/promises'
+import { globSync, readFileSync } from 'node:fs'
+import { isPublicAddress } from '../../src/platform/outbound/addresses.ts'
 import { readPlace } from '../../src/sandboxes/egress/rules.ts'
 
-/** Where packages come from. Machines that test often have mirrors of these, at addresses that are not public. */
-const NAMES = [
-  ...['deb.debian.org', 'security.debian.org', 'pypi.org', 'files.pythonhosted.org', 'registry.npmjs.org'],
-  ...['registry.yarnpkg.com', 'nodejs.org', 'proxy.golang.org', 'sum.golang.org', 'index.crates.io', 'crates.io'],
-  ...['static.crates.io', 'rubygems.org', 'index.rubygems.org', 'repo.packagist.org', 'repo.maven.apache.org'],
-  ...['repo1.maven.org', 'plugins.gradle.org', 'services.gradle.org', 'github.com', 'codeload.github.com'],
-]
+/** Where this machine's own packages come from, as apt knows it. */
+const sources = globSync(['/etc/apt/sources.list', '/etc/apt/sources.list.d/*']).map((path) =>
+  readFileSync(path, 'utf8'),
+)
+const hosts = new Set(sources.join('\n').match(/(?<=https?:\/\/)[\w.-]+/g) ?? [])
 
-export const PACKAGE_HOSTS = NAMES.flatMap((name) => readPlace(name) ?? [])
+const addresses = await Promise.all(
+  [...hosts].map((host) =>
+    lookup(host, { all: true }).then(
+      (found) => found.map(({ address }) => address),
+      () => [],
+    ),
+  ),
+)
+
+/** Machines that test often have mirrors of all package servers, at an address that is not public: builds may go there. */
+export const PACKAGE_HOSTS = [...new Set(addresses.flat())]
+  .filter((address) => !isPublicAddress(address))
+  .flatMap((address) => readPlace(`${address}/${address.includes(':') ? 128 : 32}`) ?? [])
