@@ -1,26 +1,4 @@
-import { jobKinds, trialKinds } from '../../src/app.ts'
-import { readConfig } from '../../src/config.ts'
-import { startWorker } from '../../src/platform/jobs/worker.ts'
-import { createLog } from '../../src/platform/log.ts'
-import { openStore } from '../../src/store.ts'
-import { openTools } from '../../src/tools.ts'
 import { scriptedEngine } from '../support/comparisons.ts'
+import { startDeadlyWorker } from './deadly-worker.ts'
 
-// A worker that is killed when it passes a step for the n-th time, as by a crash of the machine. Arguments: step, n,
-// and how long a lease lasts. It takes one job at a time, so that the n-th time is always at the same place.
-
-const [deadly, time, leaseMs] = process.argv.slice(2)
-
-let passed = 0
-function step(name: string): void {
-  if (name !== deadly) return
-  passed += 1
-  if (passed === Number(time)) process.kill(process.pid, 'SIGKILL')
-}
-
-const config = readConfig(process.env)
-const log = createLog('error')
-const { database } = await openStore(config, log)
-const tools = { ...(await openTools(config, database, log)), engine: scriptedEngine(), step }
-const kinds = [...jobKinds(tools), ...trialKinds(tools, 'local')]
-startWorker({ database, kinds, slots: 1, log, leaseMs: Number(leaseMs) })
+await startDeadlyWorker((step) => ({ engine: scriptedEngine(), step }))
