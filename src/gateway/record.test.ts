@@ -1,4 +1,4 @@
-import { mkdtempSync } from 'node:fs'
+import { mkdtempDisposableSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -12,8 +12,8 @@ import { sweepBodies } from './sweep.ts'
 import { asked, beginEvents, EVENTS, KEY, message, openBench, sendJson, TERMS } from './testing/bench.ts'
 
 test('a provider that quotes the key is not quoted', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'assay-record-'))
-  const blobs = openBlobs(`file:${folder}`, join(folder, 'spool'))
+  using folder = mkdtempDisposableSync(join(tmpdir(), 'assay-record-'))
+  const blobs = openBlobs(`file:${folder.path}`, join(folder.path, 'spool'))
   const packed = [KEY, encodeURIComponent(KEY), Buffer.from(KEY).toString('base64')]
   for (const [status, body] of [
     [401, { error: { message: `Incorrect API key provided: ${KEY}.` } }],
@@ -31,8 +31,8 @@ test('a provider that quotes the key is not quoted', async () => {
 })
 
 test('what was said is kept where the grant wants it, without keys, and goes with its time', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'assay-record-'))
-  const blobs = openBlobs(`file:${folder}`, join(folder, 'spool'))
+  using folder = mkdtempDisposableSync(join(tmpdir(), 'assay-record-'))
+  const blobs = openBlobs(`file:${folder.path}`, join(folder.path, 'spool'))
   await using database = await testDatabase()
   const workspaceId = newId()
   await database.db
