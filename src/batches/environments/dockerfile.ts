@@ -52,6 +52,7 @@ export function renderDockerfile(recipe: EnvRecipe, committedAt: Date): string {
     ...(ecosystems[runner]?.args ?? []).map((name) => `ARG ${name}`),
     environment({ LANG: 'C.UTF-8', ...env }),
     run([
+      MANUALS,
       'apt-get update',
       `DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ${packages.join(' ')}`,
       'rm -rf /var/lib/apt/lists/*',
@@ -65,6 +66,9 @@ export function renderDockerfile(recipe: EnvRecipe, committedAt: Date): string {
   ]
   return `${parts.join('\n')}\n`
 }
+
+/** Images called slim have no places for manuals, and packages such as Java's fail to install without them. */
+const MANUALS = 'mkdir -p /usr/share/man/man1 /usr/share/man/man7'
 
 const run = (lines: readonly string[]): string => `RUN ${lines.join(' \\\n && ')}`
 

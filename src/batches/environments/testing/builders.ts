@@ -16,11 +16,11 @@ export const BASE = 'debian:trixie-slim'
 
 /** What this machine trusts is kept where `ca-certificates` looks for it when it is installed; Java takes one from a file. */
 const TRUST = `mkdir -p /usr/local/share/ca-certificates && awk '/BEGIN CERT/ { n++ } n { print > ("/usr/local/share/ca-certificates/machine-" n ".crt") }' /usr/local/share/machine.crt`
-/** As in the image that this stands for: files of packages are not waited for. */
-const QUICK = 'echo force-unsafe-io > /etc/dpkg/dpkg.cfg.d/quick'
+/** As in the image that this stands for: files of packages are not waited for, and there are no manuals, nor places for them. */
+const SLIM = `printf '%s\\n' force-unsafe-io 'path-exclude /usr/share/man/*' 'path-exclude /usr/share/doc/*' 'path-exclude /usr/share/locale/*' > /etc/dpkg/dpkg.cfg.d/slim && rm -rf /usr/share/man/*`
 
 /** The bare Debian 13 that environments begin with. */
-export const bareRootfs = (): Promise<string> => equippedRootfs('trusting', `${TRUST} && ${QUICK}`)
+export const bareRootfs = (): Promise<string> => equippedRootfs('trusting', `${TRUST} && ${SLIM}`)
 
 /** A provider that can build real environments: it has a bare Debian 13, and its builds have a network. */
 export async function openBuilder(sandbox: 'local' | 'docker'): Promise<Builder> {

@@ -1,6 +1,7 @@
 FROM debian:trixie-slim
 ENV LANG="C.UTF-8"
-RUN apt-get update \
+RUN mkdir -p /usr/share/man/man1 /usr/share/man/man7 \
+ && apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates cmake g++ git libfaketime make python3 \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /workspace/repo

@@ -4,7 +4,8 @@ ENV GOCACHE="/opt/deps/go-build" \
     GOPATH="/opt/deps/go" \
     GOTOOLCHAIN="local" \
     LANG="C.UTF-8"
-RUN apt-get update \
+RUN mkdir -p /usr/share/man/man1 /usr/share/man/man7 \
+ && apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates gcc git golang-go libc6-dev libfaketime python3 \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /workspace/repo

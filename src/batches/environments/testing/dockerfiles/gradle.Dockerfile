@@ -2,7 +2,8 @@ FROM debian:trixie-slim
 ARG JAVA_TOOL_OPTIONS
 ENV GRADLE_USER_HOME="/opt/deps/gradle" \
     LANG="C.UTF-8"
-RUN apt-get update \
+RUN mkdir -p /usr/share/man/man1 /usr/share/man/man7 \
+ && apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates default-jdk-headless git libfaketime python3 \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /workspace/repo

@@ -2,7 +2,8 @@ FROM debian:trixie-slim
 ARG JAVA_TOOL_OPTIONS
 ENV LANG="C.UTF-8" \
     MAVEN_OPTS="-Dmaven.repo.local=/opt/deps/m2"
-RUN apt-get update \
+RUN mkdir -p /usr/share/man/man1 /usr/share/man/man7 \
+ && apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates default-jdk-headless git libfaketime maven python3 \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /workspace/repo

@@ -6,7 +6,8 @@ ENV LANG="C.UTF-8" \
     npm_config_cache="/opt/deps/npm" \
     npm_config_fund="false" \
     npm_config_update_notifier="false"
-RUN apt-get update \
+RUN mkdir -p /usr/share/man/man1 /usr/share/man/man7 \
+ && apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates git libfaketime nodejs npm python3 \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /workspace/repo

@@ -2,7 +2,8 @@ FROM debian:trixie-slim
 ENV COMPOSER_ALLOW_SUPERUSER="1" \
     COMPOSER_CACHE_DIR="/tmp/composer" \
     LANG="C.UTF-8"
-RUN apt-get update \
+RUN mkdir -p /usr/share/man/man1 /usr/share/man/man7 \
+ && apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates composer git libfaketime php-cli php-mbstring php-xml python3 unzip \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /workspace/repo

@@ -6,7 +6,8 @@ ENV LANG="C.UTF-8" \
     PIP_ROOT_USER_ACTION="ignore" \
     PYTHONDONTWRITEBYTECODE="1" \
     VIRTUAL_ENV="/opt/deps/venv"
-RUN apt-get update \
+RUN mkdir -p /usr/share/man/man1 /usr/share/man/man7 \
+ && apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates git libfaketime python3 python3-venv \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /workspace/repo

@@ -2,7 +2,8 @@ FROM debian:trixie-slim
 ENV BUNDLE_APP_CONFIG="/opt/deps/bundle-settings" \
     BUNDLE_PATH="/opt/deps/bundle" \
     LANG="C.UTF-8"
-RUN apt-get update \
+RUN mkdir -p /usr/share/man/man1 /usr/share/man/man7 \
+ && apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends build-essential bundler ca-certificates git libfaketime python3 ruby ruby-dev \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /workspace/repo

@@ -2,7 +2,8 @@ FROM debian:trixie-slim
 ENV CARGO_HOME="/opt/deps/cargo" \
     CARGO_TARGET_DIR="/opt/deps/target" \
     LANG="C.UTF-8"
-RUN apt-get update \
+RUN mkdir -p /usr/share/man/man1 /usr/share/man/man7 \
+ && apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates cargo gcc git libc6-dev libfaketime libssl-dev pkg-config python3 \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /workspace/repo
