@@ -19,15 +19,23 @@ export async function cacheFolder(): Promise<string> {
   return cache
 }
 
-/** Built beside its place and moved there when complete; a second run waits for the first. Never changed afterwards. */
-const MAKE = `[ -d "$2" ] || { rm -rf "$2.draft" && debootstrap --variant=minbase "$1" "$2.draft" && mv "$2.draft" "$2"; }`
+/**
+ * Built beside its place and moved there when complete; a second run waits for the first. Never changed afterwards.
+ * Without manuals, translations and lists of packages: it is taken in a hundred times in one run of the tests.
+ */
+const MAKE = `set -e
+[ -d "$2" ] && exit 0
+rm -rf "$2.draft" && debootstrap --variant=minbase "$1" "$2.draft"
+cd "$2.draft" && rm -rf var/cache/apt/* var/lib/apt/lists/*
+find usr/share/doc usr/share/info usr/share/locale usr/share/man ! -type d -delete
+mv "$2.draft" "$2"`
 
 /**
  * A folder with a small Debian, the base of the images in tests: no registry can be reached from here. Made outside the
- * repository on first use (about two minutes, 200 MB), which takes root and debootstrap.
+ * repository on first use (about two minutes, 80 MB), which takes root and debootstrap.
  */
 export async function baseRootfs(suite: Suite = 'bookworm'): Promise<string> {
-  const rootfs = join(cache, `rootfs-${suite}-${await architecture()}`)
+  const rootfs = join(cache, `rootfs-${suite}-slim-${await architecture()}`)
   if (await exists(rootfs)) return rootfs
   await cacheFolder()
   const args = [join(cache, 'rootfs.lock'), 'sh', '-c', MAKE, 'make', suite, rootfs]
