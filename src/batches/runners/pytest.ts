@@ -6,6 +6,9 @@ import { toolFile } from './tool-file.ts'
 const NAMING = ['pyproject.toml', 'setup.cfg', 'setup.py', 'tox.ini', 'noxfile.py', 'Pipfile', 'Makefile']
 const REQUIREMENTS = /^(requirements[^/]*|[^/]*requirements|requirements\/.*|test-requirements)\.(txt|in)$/
 
+/** Only pytest takes functions for tests. */
+const PLAIN_TEST = /^(?:import pytest\b|from pytest\b|(?:async )?def test_)/m
+
 const shuffle = toolFile('pytest-shuffle.py', 'pytest_shuffle_by_seed.py')
 
 /**
@@ -22,7 +25,8 @@ export const pytest: Runner = {
     hasFile(tree, (path) => /(^|\/)(conftest\.py|pytest\.ini|\.pytest\.ini|pytest\.toml)$/.test(path)) ||
     [...NAMING, ...[...tree.paths].filter((path) => REQUIREMENTS.test(path))].some((path) =>
       mentions(tree, path, /\bpytest\b/),
-    ),
+    ) ||
+    hasFile(tree, (path) => PYTHON_TEST_FILE.test(path) && mentions(tree, path, PLAIN_TEST)),
   isTarget: (path) => PYTHON_TEST_FILE.test(path),
   command({ targets, seed }) {
     const shuffled = seed === null ? '' : `PYTHONPATH="$ASSAY_TOOLS\${PYTHONPATH:+:$PYTHONPATH}" ASSAY_SEED=${seed} `

@@ -40,6 +40,15 @@ test.each([...SHORT, ...LONG])('$runner is the first that finds its own reposito
   if (target !== null) expect(findRunner(runner)?.isTarget(target)).toBe(true)
 })
 
+test.each([
+  ['pytest', 'def test_area():\n    assert True\n'],
+  ['pytest', 'import pytest\n\n\nclass TestArea:\n    def test_area(self):\n        assert True\n'],
+  ['unittest', 'import unittest\n\n\nclass Area(unittest.TestCase):\n    def test_area(self):\n        pass\n'],
+])('%s is found by a test alone', (runner, text) => {
+  const facts = { paths: new Set(['tests/test_area.py']), texts: new Map([['tests/test_area.py', text]]) }
+  expect(runners.find(({ detect }) => detect(facts))?.id).toBe(runner)
+})
+
 inSandbox('bwrap', shortRootfs, SHORT)
 if (isLongRun()) {
   inSandbox('bwrap', longRootfs, LONG)
