@@ -5,7 +5,7 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
-type Suite = 'bookworm' | 'trixie'
+export type Suite = 'bookworm' | 'trixie'
 const MAKE_TIMEOUT_MS = 10 * 60_000
 const EQUIP_TIMEOUT_MS = 30 * 60_000
 const run = promisify(execFile)
@@ -55,11 +55,11 @@ umount "$2.draft/proc"
 rm -rf "$2.draft/var/cache/apt/archives" "$2.draft/var/lib/apt/lists"
 mv "$2.draft" "$2"`
 
-/** A Debian 13 on which lines of shell were run, with a network. Kept by its name and what the lines are. */
-export async function equippedRootfs(name: string, script: string): Promise<string> {
-  const base = await baseRootfs('trixie')
+/** A Debian on which lines of shell were run, with a network. Kept by its name and what the lines are. */
+export async function equippedRootfs(name: string, script: string, suite: Suite = 'trixie'): Promise<string> {
+  const base = await baseRootfs(suite)
   const hash = createHash('sha256').update(script).digest('hex').slice(0, 12)
-  const rootfs = join(cache, `rootfs-${name}-${hash}-${await architecture()}`)
+  const rootfs = join(cache, `rootfs-${name}-${suite}-${hash}-${await architecture()}`)
   if (await exists(rootfs)) return rootfs
   const args = [`${rootfs}.lock`, 'unshare', '--mount', 'sh', '-c', EQUIP, 'equip', base, rootfs, script]
   await run('flock', args, { timeout: EQUIP_TIMEOUT_MS, maxBuffer: 64e6 })

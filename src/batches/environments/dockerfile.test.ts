@@ -62,6 +62,7 @@ const TREES: [string, string, Record<string, string>][] = [
     'vitest',
     { 'package.json': '{"packageManager":"yarn@4.1.0; evil"}', 'yarn.lock': '', '.yarnrc.yml': '' },
   ],
+  ['node-newer', 'vitest', { 'package.json': '{"engines":{"node":">=22.12"}}', 'yarn.lock': '' }],
   ['go', 'go', { 'go.mod': 'module example.org/kit\n', 'go.sum': '', 'tools/go.mod': '' }],
   ['rust', 'cargo', { 'Cargo.toml': '', 'Cargo.lock': '' }],
   ['maven', 'maven', { 'pom.xml': '', 'core/pom.xml': '' }],
@@ -76,6 +77,62 @@ test.each(TREES)('%s: the Dockerfile, to the byte', async (name, runner, files) 
   const made = ecosystems[runner]?.recipeOf(tree(files), runner)
   if (!made) throw new Error('There is no such recipe.')
   await expect(renderDockerfile(made, AT)).toMatchFileSnapshot(`testing/dockerfiles/${name}.Dockerfile`)
+})
+
+const setupOf = (runner: string, files: Record<string, string>): string =>
+  ecosystems[runner]?.recipeOf(tree(files), runner).setup.join('\n') ?? ''
+
+const engines = (node: unknown) => ({ 'package.json': JSON.stringify({ engines: { node } }) })
+
+test.each<[string, Record<string, string>, string | undefined]>([
+  ['the range of engines, by its lowest line with a future', engines('>=22.5 <25'), '22'],
+  ['a range above what there is', engines('>=99'), undefined],
+  ['either of two lines, of which the base has one', engines('^18.18 || ^20.9'), undefined],
+  ['an old line alone', engines('16.x'), '16'],
+  ['a newer one of the same line', engines('^20.99.0'), '20'],
+  ['no range', engines('latest; evil'), undefined],
+  ['no text', engines(24), undefined],
+  ['a file that names a version', { ...engines('>=18'), '.nvmrc': 'v24.1.0\n' }, '24'],
+  ['a file that names a line by its name', { ...engines('*'), '.nvmrc': 'lts/Jod\n' }, '22'],
+  ['a file of other programs', { ...engines('*'), '.node-version': '18' }, '18'],
+  ['a file that names none', { ...engines('>=24'), '.nvmrc': 'lts/*' }, '24'],
+  ['a line that the base has', { ...engines('>=22'), '.nvmrc': '20.1' }, undefined],
+  ['a file with a line of shell', { ...engines('*'), '.nvmrc': '$(touch /tmp/x)' }, undefined],
+])('the Node that a tree asks for: %s', (_, files, line) => {
+  const [, npm, found] =
+    /npm@(\d+) node-linux-\$\(node -p process\.arch\)@(\d+) && hash -r/.exec(setupOf('jest', files)) ?? []
+  expect(found).toBe(line)
+  expect(npm !== undefined).toBe(line !== undefined)
+})
+
+const TRIXIE = 'debian:trixie-slim'
+const BOOKWORM = 'debian:bookworm-slim'
+const project = (range: string) => ({ 'pyproject.toml': `[project]\nname = "kit"\nrequires-python = "${range}"\n` })
+const poetry = (range: string) => ({
+  'pyproject.toml': `[tool.poetry]\nname = "kit"\n[tool.poetry.dependencies]\npython = "${range}"\n`,
+})
+
+test.each<[string, Record<string, string>]>([
+  [TRIXIE, {}],
+  [TRIXIE, project('>=3.8')],
+  [TRIXIE, project('>=3.8,<4,!=3.9.*')],
+  [TRIXIE, project('<3.13.1, >=3')],
+  [TRIXIE, project('>=3.99')],
+  [TRIXIE, project('what they like')],
+  [TRIXIE, poetry('^3.9')],
+  [BOOKWORM, project('>=3.8,<3.13')],
+  [BOOKWORM, project('>=3.8, <=3.12')],
+  [BOOKWORM, project('==3.11.*')],
+  [BOOKWORM, project('~=3.11.2')],
+  [BOOKWORM, project('>=3.10,!=3.13.*')],
+  [BOOKWORM, poetry('>=3.8,<3.12')],
+  [BOOKWORM, poetry('~3.11')],
+  [BOOKWORM, { 'setup.py': "setup(python_requires='>=3.7, <3.12')" }],
+  [BOOKWORM, { 'setup.cfg': '[options]\npython_requires = >=3.7,<3.12\n' }],
+  [BOOKWORM, { ...project('>=3.8'), '.python-version': '3.11.4\n' }],
+  [TRIXIE, { ...project('>=3.8'), '.python-version': '3.12\n' }],
+])('on %s is a Python that takes %j', (base, files) => {
+  expect(ecosystems.pytest?.recipeOf(tree(files), 'pytest').base).toBe(base)
 })
 
 test.each<[string, Partial<EnvRecipe>]>([

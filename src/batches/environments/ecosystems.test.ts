@@ -29,6 +29,36 @@ const REPOSITORIES: [string, Record<string, string>, string][] = [
     'kit_test.go',
   ],
   [
+    'go',
+    {
+      'go.mod': 'module example.org/kit\n\ngo 1.25.1\n',
+      'kit.go': 'package kit\n\nfunc One() int { return 1 }\n',
+      'kit_test.go':
+        'package kit\n\nimport (\n\t"runtime"\n\t"testing"\n)\n\nfunc TestOne(t *testing.T) {\n\tif One() != 1 || runtime.Version() != "go1.25.1" {\n\t\tt.Fatal(runtime.Version())\n\t}\n}\n',
+    },
+    'kit_test.go',
+  ],
+  [
+    'pytest',
+    {
+      'pyproject.toml':
+        '[project]\nname = "kit"\nversion = "1"\nrequires-python = ">=3.9,<3.13"\ndependencies = ["six"]\n',
+      'kit.py': 'import sys\n\nONE = sys.version_info[:2]\n',
+      'tests/test_kit.py': 'import six\nimport kit\n\n\ndef test_one():\n    assert six.PY3 and kit.ONE == (3, 11)\n',
+    },
+    'tests/test_kit.py',
+  ],
+  [
+    'node-test',
+    {
+      'package.json': '{"name":"kit","engines":{"node":">=24"},"scripts":{"test":"node --test"}}',
+      'kit.js': 'exports.one = 1\n',
+      'test/kit.test.js':
+        "const assert = require('node:assert')\nconst { test } = require('node:test')\ntest('one', () => assert.match(process.version, /^v24/))\n",
+    },
+    'test/kit.test.js',
+  ],
+  [
     'cargo',
     {
       'Cargo.toml': '[package]\nname = "kit"\nversion = "0.1.0"\nedition = "2021"\n[dependencies]\nitoa = "=1.0.11"\n',
@@ -105,7 +135,7 @@ const REPOSITORIES: [string, Record<string, string>, string][] = [
 describe.runIf(process.env.ASSAY_TEST_LONG === '1')('every ecosystem', () => {
   let builder: Builder
   beforeAll(async () => {
-    builder = await openBuilder('local')
+    builder = await openBuilder('local', ['trixie', 'bookworm'])
   })
   afterAll(() => builder[Symbol.asyncDispose]())
 

@@ -3,7 +3,7 @@ import { kindOf } from '../candidates/path-kinds.ts'
 const NAMES = new Set(
   [
     'pyproject.toml setup.py setup.cfg tox.ini noxfile.py pytest.ini conftest.py manage.py .python-version pipfile',
-    'package.json .npmrc .yarnrc.yml pnpm-workspace.yaml .nvmrc tsconfig.json lerna.json',
+    'package.json .npmrc .yarnrc.yml pnpm-workspace.yaml .nvmrc .node-version tsconfig.json lerna.json',
     'go.mod go.work cargo.toml rust-toolchain rust-toolchain.toml',
     'pom.xml build.gradle build.gradle.kts settings.gradle settings.gradle.kts gradle-wrapper.properties',
     'cmakelists.txt cmakepresets.json meson.build makefile configure.ac',

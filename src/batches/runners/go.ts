@@ -15,7 +15,7 @@ export const go: Runner = {
   command({ targets, seed }) {
     const packages = targets.length === 0 ? ['./...'] : [...new Set(targets.map(packageOf))].sort()
     const shuffle = seed === null ? '' : ` -shuffle=${seed}`
-    return `GOFLAGS="-buildvcs=false $GOFLAGS" GOPROXY=off GOTOOLCHAIN=local go test -json -count=1${shuffle}${pathWords(packages)} > "$ASSAY_REPORT/report"`
+    return `GOFLAGS="-buildvcs=false $GOFLAGS" GOPROXY=off GOTOOLCHAIN=auto go test -json -count=1${shuffle}${pathWords(packages)} > "$ASSAY_REPORT/report"`
   },
   prepare: [],
   exits: ZERO_OR_ONE,

@@ -1,13 +1,16 @@
 import { DEPS, named, present, type RecipeOf, recipe } from './recipe.ts'
 
-/** Tests are compiled once, so that a run compiles only what a change touches, and finds all it needs offline. */
+/**
+ * Tests are compiled once, so that a run compiles only what a change touches, and finds all it needs offline. A newer Go
+ * that the module asks for is a download like others, and lies beside them.
+ */
 export const go: RecipeOf = (tree, runner) => {
   const isVendored = tree.paths.has('vendor/modules.txt')
   const modules = named(tree, /^go\.(mod|sum|work|work\.sum)$/)
   return recipe({
     runner,
     aptPackages: ['gcc', 'golang-go', 'libc6-dev'],
-    env: { GOPATH: `${DEPS}/go`, GOCACHE: `${DEPS}/go-build`, GOFLAGS: '-buildvcs=false', GOTOOLCHAIN: 'local' },
+    env: { GOPATH: `${DEPS}/go`, GOCACHE: `${DEPS}/go-build`, GOFLAGS: '-buildvcs=false', GOTOOLCHAIN: 'auto' },
     manifests: isVendored ? [] : modules,
     setup: isVendored || modules.length === 0 ? [] : ['go mod download'],
     build: [`go test -count=1 -run '^$' ./... > /dev/null || go build ./...`],

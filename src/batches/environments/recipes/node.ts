@@ -1,10 +1,12 @@
 import { z } from 'zod'
 import type { TreeFacts } from '../../stages/parts.ts'
+import { installNode } from './node-version.ts'
 import { DEPS, named, present, type RecipeOf, recipe, word } from './recipe.ts'
 
 const Package = z.object({
   name: z.string().optional().catch(undefined),
   packageManager: z.string().optional().catch(undefined),
+  engines: z.object({ node: z.string() }).optional().catch(undefined),
   workspaces: z.unknown().optional(),
 })
 
@@ -68,7 +70,8 @@ const yarn = (version: string): Installer =>
 
 export const node: RecipeOf = (tree, runner) => {
   const { program, install, rebuild, lock } = installerOf(tree)
-  const isMany = packageOf(tree).workspaces !== undefined || tree.paths.has('pnpm-workspace.yaml')
+  const { workspaces, engines } = packageOf(tree)
+  const isMany = workspaces !== undefined || tree.paths.has('pnpm-workspace.yaml')
   const packages = isMany ? named(tree, /^package\.json$/) : present(tree, 'package.json')
   return recipe({
     runner,
@@ -78,10 +81,10 @@ export const node: RecipeOf = (tree, runner) => {
       ...{ npm_config_audit: 'false', YARN_NODE_LINKER: 'node-modules', YARN_ENABLE_GLOBAL_CACHE: 'false' },
     },
     manifests: [...packages, ...present(tree, ...lock, '.npmrc')],
-    setup:
-      packages.length === 0
-        ? []
-        : [...(program.length === 0 ? [] : [`npm install -g ${program.map(word).join(' ')}`]), install],
+    setup: [
+      ...installNode(tree, engines?.node),
+      ...(packages.length === 0 ? [] : [...program.map((name) => `npm install -g ${word(name)}`), install]),
+    ],
     build: packages.length === 0 ? [] : [rebuild],
   })
 }

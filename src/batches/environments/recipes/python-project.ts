@@ -16,6 +16,7 @@ const Project = z.object({
   project: z
     .object({
       name: z.string().optional().catch(undefined),
+      'requires-python': z.string().optional().catch(undefined),
       dependencies: Texts.catch([]).default([]),
       'optional-dependencies': Groups.catch({}).default({}),
     })
@@ -27,6 +28,7 @@ const Project = z.object({
       poetry: z
         .object({
           name: z.string().optional().catch(undefined),
+          dependencies: Poetry.catch({}).default({}),
           'dev-dependencies': Poetry.catch({}).default({}),
           group: z
             .record(z.string(), z.object({ dependencies: Poetry }))
@@ -55,6 +57,16 @@ function projectOf({ texts }: TreeFacts): Project | undefined {
 export const isPackage = (tree: TreeFacts): boolean => {
   const project = projectOf(tree)
   return tree.paths.has('setup.py') || project?.project !== undefined || project?.['build-system'] !== undefined
+}
+
+/** The range of Pythons that it says it runs on. */
+export function requiredPython(tree: TreeFacts): string | undefined {
+  const project = projectOf(tree)
+  const poetry = project?.tool?.poetry?.dependencies.python
+  const written = /\bpython_requires\s*=\s*["']?([<>=!~][^"'\n]*)/.exec(
+    tree.texts.get('setup.cfg') ?? tree.texts.get('setup.py') ?? '',
+  )?.[1]
+  return project?.project?.['requires-python'] ?? (typeof poetry === 'string' ? poetry : written)
 }
 
 /** The names under which it is published. */

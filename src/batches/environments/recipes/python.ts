@@ -1,4 +1,5 @@
-import { declaredBy, installableExtras, isPackage } from './python-project.ts'
+import { declaredBy, installableExtras, isPackage, requiredPython } from './python-project.ts'
+import { pythonBase } from './python-version.ts'
 import { DEPS, named, type RecipeOf, recipe, SYSTEM_PATH, word } from './recipe.ts'
 
 const VENV = `${DEPS}/venv`
@@ -22,6 +23,7 @@ export const python: RecipeOf = (tree, runner) => {
   const requirement = (path: string): string => `pip install -r ${word(path)}`
   return recipe({
     runner,
+    base: pythonBase(tree, requiredPython(tree)),
     aptPackages: ['python3-venv', ...(isNative ? ['build-essential', 'python3-dev'] : [])],
     env: {
       VIRTUAL_ENV: VENV,

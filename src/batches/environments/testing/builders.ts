@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { equippedRootfs } from '../../../../test/support/base-image.ts'
+import { equippedRootfs, type Suite } from '../../../../test/support/base-image.ts'
 import { importBase, startDockerd } from '../../../../test/support/dockerd.ts'
 import { PACKAGE_HOSTS } from '../../../../test/support/package-hosts.ts'
 import { createLog } from '../../../platform/log.ts'
@@ -19,29 +19,34 @@ const TRUST = `mkdir -p /usr/local/share/ca-certificates && awk '/BEGIN CERT/ { 
 /** As in the image that this stands for: files of packages are not waited for, and there are no manuals, nor places for them. */
 const SLIM = `printf '%s\\n' force-unsafe-io 'path-exclude /usr/share/man/*' 'path-exclude /usr/share/doc/*' 'path-exclude /usr/share/locale/*' > /etc/dpkg/dpkg.cfg.d/slim && rm -rf /usr/share/man/*`
 
-/** The bare Debian 13 that environments begin with. */
-export const bareRootfs = (): Promise<string> => equippedRootfs('trusting', `${TRUST} && ${SLIM}`)
+/** The bare Debian that environments begin with. */
+export const bareRootfs = (suite: Suite = 'trixie'): Promise<string> =>
+  equippedRootfs('trusting', `${TRUST} && ${SLIM}`, suite)
 
-/** A provider that can build real environments: it has a bare Debian 13, and its builds have a network. */
-export async function openBuilder(sandbox: 'local' | 'docker'): Promise<Builder> {
-  const rootfs = await bareRootfs()
+/** A provider that can build real environments: it has a bare Debian, and its builds have a network. */
+export async function openBuilder(sandbox: 'local' | 'docker', suites: Suite[] = ['trixie']): Promise<Builder> {
+  const bases = await Promise.all(
+    suites.map(async (suite) => ({ name: `debian:${suite}-slim`, rootfs: await bareRootfs(suite) })),
+  )
   const folder = await mkdtemp(join(tmpdir(), 'assay-builder-'))
   const remove = () => rm(folder, { recursive: true, force: true })
-  return sandbox === 'local' ? openLocal(folder, rootfs, remove) : openDocker(folder, rootfs, remove)
+  return sandbox === 'local' ? openLocal(folder, bases, remove) : openDocker(folder, bases, remove)
 }
 
-async function openLocal(folder: string, rootfs: string, remove: () => Promise<void>): Promise<Builder> {
+type Bases = { name: string; rootfs: string }[]
+
+async function openLocal(folder: string, bases: Bases, remove: () => Promise<void>): Promise<Builder> {
   const log = createLog('silent')
   const provider = createLocalProvider({
     ...{ dataFolder: folder, runtime: 'bwrap', allowHostBase: false, buildHosts: PACKAGE_HOSTS, log },
   })
-  await provider.importRootfs(rootfs, BASE)
+  for (const { name, rootfs } of bases) await provider.importRootfs(rootfs, name)
   return { provider, folder, [Symbol.asyncDispose]: remove }
 }
 
-async function openDocker(folder: string, rootfs: string, remove: () => Promise<void>): Promise<Builder> {
+async function openDocker(folder: string, bases: Bases, remove: () => Promise<void>): Promise<Builder> {
   const dockerd = await startDockerd()
-  await importBase(dockerd, BASE, rootfs)
+  for (const { name, rootfs } of bases) await importBase(dockerd, name, rootfs)
   const connection = { kind: 'unix', path: dockerd.socket } as const
   const installation = randomUUID().slice(0, 8)
   const provider = createDockerProvider({

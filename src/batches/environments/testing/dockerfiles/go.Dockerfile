@@ -2,7 +2,7 @@ FROM debian:trixie-slim
 ENV GOCACHE="/opt/deps/go-build" \
     GOFLAGS="-buildvcs=false" \
     GOPATH="/opt/deps/go" \
-    GOTOOLCHAIN="local" \
+    GOTOOLCHAIN="auto" \
     LANG="C.UTF-8"
 RUN mkdir -p /usr/share/man/man1 /usr/share/man/man7 \
  && apt-get update \
