@@ -10,10 +10,11 @@ const REQUIREMENTS = /^(requirements[^/]*|[^/]*requirements|requirements\/.*|tes
 const PLAIN_TEST = /^(?:import pytest\b|from pytest\b|(?:async )?def test_)/m
 
 const shuffle = toolFile('pytest-shuffle.py', 'pytest_shuffle_by_seed.py')
+const options = toolFile('pytest-options.py', 'pytest_options.py')
 
 /**
- * Options of the project itself are left out: they ask for coverage, plugins and reports of their own. One file that
- * cannot be loaded does not stop the others.
+ * Of the project's own options those count that choose tests. The others ask for coverage and reports of their own. One
+ * file that cannot be loaded does not stop the others.
  */
 export const pytest: Runner = {
   id: 'pytest',
@@ -31,10 +32,11 @@ export const pytest: Runner = {
   command({ targets, seed }) {
     const shuffled = seed === null ? '' : `PYTHONPATH="$ASSAY_TOOLS\${PYTHONPATH:+:$PYTHONPATH}" ASSAY_SEED=${seed} `
     const plugin = seed === null ? '' : ' -p pytest_shuffle_by_seed'
-    return `${shuffled}${PYTHON} -m pytest${plugin} -q -p no:cacheprovider -o addopts= -o junit_family=xunit1 --continue-on-collection-errors --junitxml="$ASSAY_REPORT/report"${pathWords(targets)}`
+    const chosen = `PYTEST_ADDOPTS="$(${PYTHON} -I -B "$ASSAY_TOOLS/${options.name}")" `
+    return `${chosen}${shuffled}${PYTHON} -m pytest${plugin} -q -p no:cacheprovider -o addopts= -o junit_family=xunit1 --continue-on-collection-errors --junitxml="$ASSAY_REPORT/report"${pathWords(targets)}`
   },
   prepare: [],
   exits: ZERO_OR_ONE,
   settings: [...PYTHON_SETTINGS, ...['conftest.py', 'pytest.ini', '.pytest.ini', 'pytest.toml', '.pytest.toml']],
-  tools: [shuffle],
+  tools: [shuffle, options],
 }

@@ -3,7 +3,8 @@ import type { Sample } from './sample.ts'
 export const pytestSample: Sample = {
   runner: 'pytest',
   tree: {
-    'pytest.ini': '[pytest]\naddopts = --no-such-option\n',
+    'pytest.ini':
+      '[pytest]\nmarkers = slow\naddopts = --no-such-option -m "not slow" --ignore=tests/test_elsewhere.py -p no:doctest\n',
     'shapes.py': 'def area(side):\n    return side * side\n',
     'tests/test_shapes.py': `import os
 import uuid
@@ -27,6 +28,10 @@ def test_error(broken):
 def test_later():
     pass
 
+@pytest.mark.slow
+def test_slow():
+    assert False
+
 @pytest.mark.xfail
 def test_known():
     assert False
@@ -46,6 +51,7 @@ class TestMore:
         request.addfinalizer(lambda: 1 / 0)
 `,
     'tests/test_unreadable.py': 'import nothing_of_this_name\n\ndef test_never():\n    pass\n',
+    'tests/test_elsewhere.py': 'import nothing_of_this_name\n',
     'tests/test_other.py': 'def test_other():\n    pass\n',
   },
   all: {
