@@ -139,3 +139,15 @@ test('a single task at the root of the archive is taken', async () => {
   const { tasks } = await lab.imported({ '': smallTask() })
   expect(tasks).toMatchObject([{ taskId: 'task', state: 'ready' }])
 })
+
+test('a task whose instruction has a NUL character is rejected, and takes no other with it', async () => {
+  const { run, tasks } = await lab.imported({
+    bad: smallTask({ 'instruction.md': 'Write\0 hello.\n' }),
+    good: smallTask(),
+  })
+  expect(run).toMatchObject({ state: 'completed' })
+  expect(tasks).toMatchObject([
+    { taskId: 'bad', state: 'rejected', rejection: { reason: 'invalid_task', detail: expect.stringContaining('NUL') } },
+    { taskId: 'good', state: 'ready' },
+  ])
+})
