@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { recipeTrouble } from '../environments/dockerfile.ts'
 import { done, type EnvRecipe, reject, type StageResult } from '../stages/parts.ts'
 import { askTyped } from './ask-typed.ts'
 import { lintRecipe, type RecipeFacts } from './lint-recipe.ts'
@@ -54,7 +55,7 @@ export async function proposeRecipe(
     {
       ...{ system: SYSTEM, neutral: NEUTRAL, shape: shapeOf('recipe', Proposal), schema: Proposal },
       prompt: promptOf(order),
-      faults: (proposal) => lintRecipe(recipeOf(proposal), order.facts),
+      faults: (proposal) => faultsOf(recipeOf(proposal), order.facts),
       repairsMax: REPAIRS_MAX,
     },
     signal,
@@ -63,6 +64,11 @@ export async function proposeRecipe(
   if (answer.kind !== 'value')
     return reject('env_build_failed', `The model gave no recipe (${answer.kind}): ${answer.detail}`)
   return done({ recipe: recipeOf(answer.value), bill: await model.bill() })
+}
+
+const faultsOf = (recipe: EnvRecipe, facts: RecipeFacts): string[] => {
+  const faults = lintRecipe(recipe, facts)
+  return faults.length > 0 ? faults : [recipeTrouble(recipe) ?? []].flat()
 }
 
 const recipeOf = ({ env, ...recipe }: z.infer<typeof Proposal>): EnvRecipe => ({

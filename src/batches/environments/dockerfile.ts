@@ -13,8 +13,11 @@ export const MANIFESTS = 'manifests'
 
 const PACKAGE = /^[a-z0-9][a-z0-9.+-]*$/
 const VARIABLE = /^[A-Za-z_]\w*$/
-/** One line in the file, nothing that a builder reads as more than a command, and no comment that hides what follows. */
-const LINE = /^(?!.*<<)(?!.*(?:^|\s)#)[^\r\n\0]*[^\\\r\n\0]$/
+/**
+ * One line in the file, nothing that a builder reads as more than a command or as a setting of it, and no comment that
+ * hides what follows.
+ */
+const LINE = /^(?!\s*--)(?!.*<<)(?!.*(?:^|\s)#)[^\r\n\0]*[^\\\r\n\0]$/s
 const LINE_LETTERS_MAX = 8000
 const VALUE = /^[^\r\n\0]*$/
 

@@ -6,7 +6,7 @@ import type { SplitCommit } from '../candidates/split-commit.ts'
 import { buildEnvironment } from '../environments/build-environment.ts'
 import { checkHealth } from '../environments/check-health.ts'
 import { detectRecipe } from '../environments/detect-recipe.ts'
-import { bases } from '../environments/dockerfile.ts'
+import { bases, recipeTrouble } from '../environments/dockerfile.ts'
 import { ownPackages } from '../environments/own-packages.ts'
 import { type BaseTree, readTree } from '../environments/read-tree.ts'
 import { scanImage } from '../environments/scan-image.ts'
@@ -69,6 +69,8 @@ async function tryOut(bench: Bench, recipe: EnvRecipe, foundBy: FoundBy): Promis
   const { landing, tools, tree, signal } = bench
   const runner = findRunner(recipe.runner)
   if (!runner) return reject('unsupported_runner', `There is no runner ${recipe.runner}.`)
+  const trouble = recipeTrouble(recipe)
+  if (trouble) return reject('env_build_failed', trouble)
   const provider = tools.provider()
   const built = await prepareImage(bench, recipe, foundBy)
   if (built.kind !== 'done') return built

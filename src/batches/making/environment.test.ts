@@ -1,0 +1,58 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openClone } from '../../repos/mirror/local-clone.ts'
+import type { Model } from '../authoring/model.ts'
+import { commitTree, type Entry, makeRepository } from '../environments/testing/hand-made.ts'
+import type { Making, StageTools } from '../stages/make.ts'
+import { environmentStage } from './environment.ts'
+
+let root: string
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), 'assay-stage-'))
+  await makeRepository(join(root, 'repository'))
+})
+afterAll(() => rm(root, { recursive: true, force: true }))
+
+const signal = new AbortController().signal
+
+const withPackages = (packages: string, code: string): Entry[] => [
+  { name: 'pyproject.toml', content: `[project]\nname = "a"\ndependencies = ${packages}\n` },
+  { name: 'a.py', content: code },
+  { name: 'test_a.py', content: `${code}import pytest\n` },
+]
+
+/** What a stage comes to whose sandbox nobody may ask for, and whose model says this and no more. */
+async function judged(packages: string, recipe: object) {
+  const repository = join(root, 'repository')
+  const base = await commitTree(repository, withPackages(packages, 'A = 1\n'))
+  const head = await commitTree(repository, withPackages(packages, 'A = 2\n'), base)
+  await using clone = await openClone(repository, { signal })
+  const reply = { stop: 'end', text: JSON.stringify(recipe), said: [] }
+  const model = {
+    ask: async () => ({ kind: 'answered', reply }),
+    [Symbol.asyncDispose]: async () => {},
+  } as Partial<Model> as Model
+  const tools = {
+    repository: async () => ({ place: clone.place, fetchBlobs: async () => {}, upstream: [] }),
+    model: async () => model,
+    provider() {
+      throw new Error('Nothing of this may be built.')
+    },
+  } as Partial<StageTools> as StageTools
+  return await environmentStage.run({ candidate: { base, head } } as Making, tools, signal)
+}
+
+const RECIPE = {
+  ...{ base: 'debian:trixie-slim', aptPackages: [], env: [], manifests: [], setup: [], build: [], runner: 'pytest' },
+}
+
+test.each([
+  ['a dependency of two lines', String.raw`["b>=1\nRUN x"]`],
+  ['a dependency with a comment', `["b>=1 # x"]`],
+])('%s cannot be built, which is a verdict and no bug', async (_, packages) => {
+  const result = await judged(packages, { ...RECIPE, build: ['--network=host make'] })
+  expect(result).toMatchObject({ kind: 'rejected', reason: 'env_build_failed' })
+  expect(result).toMatchObject({ detail: expect.stringMatching(/is not one line of shell.*A model was asked/s) })
+})
