@@ -87,11 +87,11 @@ class User:
         return (code if code >= 0 else 128 - code), tail.text()
 
     def kill_all(self):
-        """Until none is left. A report that somebody can still write to is not read."""
+        """Until none is left. A report that somebody can still write to is not read. Who looks first may see none."""
         for _ in range(KILL_ROUNDS):
+            self.kill_once()
             if not self.is_alive():
                 return
-            self.kill_once()
             time.sleep(0.01)
         raise Broken('no_report', 'Processes of the tests could not be ended.')
 
@@ -110,15 +110,23 @@ class User:
 
     def is_alive(self):
         for name in os.listdir('/proc'):
-            if name.isdigit() and self.uid in users_of(name):
+            if name.isdigit() and any(self.uid in users_of(thread) for thread in threads_of(name)):
                 return True
         return False
 
 
-def users_of(pid):
+def threads_of(pid):
+    """A process whose first thread has ended looks dead while its others go on."""
+    try:
+        return [f'/proc/{pid}/task/{thread}' for thread in os.listdir(f'/proc/{pid}/task')]
+    except OSError:
+        return []
+
+
+def users_of(thread):
     """Nobody's, once it is dead and only waits to be counted."""
     try:
-        with open(f'/proc/{pid}/status', encoding='utf-8', errors='replace') as file:
+        with open(f'{thread}/status', encoding='utf-8', errors='replace') as file:
             fields = dict(line.split(':', 1) for line in file if ':' in line)
     except OSError:
         return []
