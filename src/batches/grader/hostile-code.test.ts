@@ -73,7 +73,8 @@ describe('code that is tested gains nothing when it', () => {
   test('looks for what must pass', { timeout: 120_000 }, async () => {
     const looking = `import os
 seen = []
-for path in ('/tests', '/tests/f2p.json', '/tests/hidden/tests/test_shapes.py', '/logs/verifier', '/logs/verifier/report.json'):
+for path in ('/tests', '/tests/f2p.json', '/tests/hidden/tests/test_shapes.py', '/logs/verifier', '/logs/verifier/report.json',
+             '/logs/artifacts', '/logs/artifacts/submission.patch'):
     try:
         seen.append(os.listdir(path) if os.path.isdir(path) else open(path).read())
     except PermissionError:

@@ -21,7 +21,8 @@ import submission  # noqa: E402
 from trouble import Broken  # noqa: E402
 
 LOGS = '/logs/verifier'
-SUBMISSION = '/logs/artifacts/submission.patch'
+ARTIFACTS = '/logs/artifacts'
+SUBMISSION = ARTIFACTS + '/submission.patch'
 DETAIL_LETTERS = 4000
 # Not a verdict: a sandbox of an ordinary user has no second one that tests could run as.
 NO_SECOND_USER = 75
@@ -35,6 +36,7 @@ def main():
     try:
         close_to_others(LOGS)
         close_to_others(TESTS)
+        hide(ARTIFACTS)
         outcome = judge()
     except Broken as trouble:
         outcome = {'kind': 'broken', 'reason': trouble.reason, 'detail': trouble.detail[-DETAIL_LETTERS:]}
@@ -114,6 +116,14 @@ def close_to_others(folder):
     stats = os.lstat(folder)
     if stats.st_mode & 0o077 or stats.st_uid != os.geteuid():
         raise Broken('no_report', f'{folder} can be opened by others.')
+
+
+def hide(folder):
+    """Whatever an agent left beside its patch is no part of it."""
+    try:
+        os.chmod(folder, 0o700)
+    except OSError:
+        pass  # there is none, or it cannot be changed
 
 
 def empty(folder):
