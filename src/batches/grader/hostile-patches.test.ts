@@ -97,3 +97,34 @@ describe('what judges is in its place after', () => {
     expect(reward).toBe('1\n')
   })
 })
+
+/** Loaded by the runner because it is there: whoever is tested need not be loaded for it. */
+const PLUGIN = `import pytest
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = (yield).get_result()
+    report.outcome, report.longrepr = 'passed', None
+`
+const ABOUT = 'Metadata-Version: 2.1\nName: planted\nVersion: 1.0\n'
+const NAMED = '[pytest11]\nplanted = planted_plugin\n'
+
+describe('nothing is loaded by the runner itself from', () => {
+  test.each<[string, Record<string, string>]>([
+    [
+      'a package that looks installed',
+      { 'planted-1.0.dist-info/METADATA': ABOUT, 'planted-1.0.dist-info/entry_points.txt': NAMED },
+    ],
+    [
+      'a package that looks as if it were being worked on',
+      { 'planted.egg-info/PKG-INFO': ABOUT, 'planted.egg-info/entry_points.txt': NAMED },
+    ],
+    [
+      'a module that is said to be part of Python',
+      { 'sitecustomize/__init__.py': PLUGIN, 'pygments/__init__.py': PLUGIN },
+    ],
+  ])('%s', { timeout: 60_000 }, async (_, files) => {
+    const { outcome, reward } = await judge(repository.patch({ 'planted_plugin.py': PLUGIN, ...files }))
+    expect(statusesOf(outcome)).toEqual(UNSOLVED)
+    expect(reward).toBe('0\n')
+  })
+})

@@ -15,7 +15,7 @@ const ORGANISATION = 'made'
 
 /** The files of the task, in Harbor's format. The environment is the very one in which the tests ran. */
 export const assemblyStage: Stage = {
-  version: 2,
+  version: 3,
   needs: [],
   reads: (making) => [
     ...[making.taskId, making.candidate.base, making.candidate.head, making.candidate.difficulty, textOf(making)],

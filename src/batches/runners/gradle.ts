@@ -1,5 +1,5 @@
 import { quote } from '../../sandboxes/local/shell.ts'
-import { isJavaTest, JAVA_TEST, withReports } from './java.ts'
+import { isJavaTest, JAVA_SERVICES, JAVA_TEST, withReports } from './java.ts'
 import { type Runner, ZERO_OR_ONE } from './runner.ts'
 
 /** `:app:test --tests org.example.ShapesTest`: a project that has no such test would complain. */
@@ -29,8 +29,8 @@ export const gradle: Runner = {
   prepare: [],
   exits: ZERO_OR_ONE,
   settings: [
-    ...['build.gradle', 'build.gradle.kts', 'settings.gradle', 'settings.gradle.kts', 'gradle.properties'],
-    ...['gradle/', 'gradlew', 'init.gradle', 'libs.versions.toml', 'buildSrc/', 'junit-platform.properties'],
+    ...['*.gradle', '*.gradle.kts', 'gradle.properties', 'gradle/', 'gradlew', 'libs.versions.toml'],
+    ...['buildSrc/', 'build-logic/', 'junit-platform.properties', ...JAVA_SERVICES],
   ],
   tools: [],
 }

@@ -5,6 +5,11 @@ export const JAVA_TEST: RegExp =
 export const isJavaTest = (path: string): boolean =>
   JAVA_TEST.test(path) && /(^|\/)(Test[^/]*|[^/]*(Tests?|TestCase|Spec|IT))\.\w+$/.test(path)
 
+/** What JUnit, TestNG, Spock and the compiler load because a file of the class path names it. */
+export const JAVA_SERVICES = [
+  ...['org.junit.*', 'org.testng.*', 'org.spockframework.*', 'javax.annotation.processing.Processor'],
+]
+
 /** Both write one report for each class into folders of the build: old ones go first, new ones are gathered. */
 export const withReports = (folder: string, command: string): string =>
   `find . -type d -path '*/${folder}' -prune -exec rm -rf {} +

@@ -1,5 +1,5 @@
 import { quote } from '../../sandboxes/local/shell.ts'
-import { isJavaTest, JAVA_TEST, withReports } from './java.ts'
+import { isJavaTest, JAVA_SERVICES, JAVA_TEST, withReports } from './java.ts'
 import { type Runner, ZERO_OR_ONE } from './runner.ts'
 
 const typeOf = (path: string): string[] => [JAVA_TEST.exec(path)?.groups?.type ?? []].flat()
@@ -22,6 +22,6 @@ export const maven: Runner = {
   },
   prepare: [],
   exits: ZERO_OR_ONE,
-  settings: ['pom.xml', '.mvn/', 'mvnw', 'junit-platform.properties'],
+  settings: ['pom.xml', '.mvn/', 'mvnw', 'junit-platform.properties', ...JAVA_SERVICES],
   tools: [],
 }

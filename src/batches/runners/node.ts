@@ -5,7 +5,7 @@ import { toolFile } from './tool-file.ts'
 /** Files that steer how Node loads a package, and what package managers and compilers of tests are told. */
 export const NODE_SETTINGS = [
   ...['package.json', '.npmrc', '.yarnrc', '.yarnrc.yml', '.noderc', '.pnp.cjs', '.pnp.loader.mjs'],
-  ...['.babelrc', '.babelrc.*', 'babel.config.*', '.swcrc', 'node_modules/'],
+  ...['.babelrc', '.babelrc.*', 'babel.config.*', '.swcrc', 'node_modules/', 'tsconfig.json', 'tsconfig.*.json'],
 ]
 
 export const JAVASCRIPT_TEST_FILE: RegExp =

@@ -27,8 +27,10 @@ LINK = '120000'
 CODE = tuple(
     '.py .js .cjs .mjs .jsx .ts .cts .mts .tsx .go .rs .java .kt .groovy .scala .rb .php .c .cc .cpp .cxx .h .hpp .cs .swift'
     .split())
-# Of pytest, which is loaded after the working folder has become a place to look.
-RUNNER_MODULES = ('pytest', '_pytest', 'pluggy', 'iniconfig', 'packaging')
+# Of pytest, which is loaded after the working folder has become a place to look, and what it loads in its turn.
+RUNNER_MODULES = (
+    'pytest', '_pytest', 'py', 'pluggy', 'iniconfig', 'packaging', 'pygments', 'exceptiongroup', 'tomli', 'typing_extensions',
+    'attr', 'attrs', 'importlib_metadata', 'zipp', 'colorama', 'sitecustomize', 'usercustomize')
 
 
 def apply(repository, path, plan, hidden):
@@ -133,7 +135,7 @@ def leaves_out(git, changes, plan, hidden):
     out |= {path for path in paths if is_named(path, plan['settings'])}
     out |= {path for path in added if is_built(git.repository, path, folders)}
     if plan['hidesModules']:
-        out |= {path for path in added if hides_module(path)}
+        out |= {path for path in added if hides_module(path, there)}
     return out | in_the_way(changes, there, out)
 
 
@@ -174,10 +176,12 @@ def is_built(repository, path, folders):
     return False
 
 
-def hides_module(path):
-    """Python looks into the working folder before it looks for its own modules."""
+def hides_module(path, there):
+    """Python looks into the working folder before it looks for its own modules. One that is there already hides them anyhow."""
     first = path.split('/')[0]
     name = first.split('.')[0] if '/' not in path else first
+    if f'{name}.py' in there or f'{name}/__init__.py' in there:
+        return False
     is_theirs = name in sys.stdlib_module_names or name in RUNNER_MODULES
     return is_theirs and ('/' in path or path.endswith(('.py', '.so', '.pyc')))
 

@@ -33,7 +33,12 @@ cat > "$folder/conftest.py" <<'CODE'
 ${PYTHON}
 CODE
 done
-for name in sitecustomize.py usercustomize.py noxfile.py; do cp conftest.py "$name"; done
+for name in sitecustomize.py usercustomize.py noxfile.py forged_plugin.py; do cp conftest.py "$name"; done
+for folder in forged-1.0.dist-info forged.egg-info; do
+mkdir "$folder"
+for name in METADATA PKG-INFO; do printf 'Metadata-Version: 2.1\\nName: forged\\nVersion: 1.0\\n' > "$folder/$name"; done
+printf '[pytest11]\\nforged = forged_plugin\\n' > "$folder/entry_points.txt"
+done
 cat > forged.cjs <<'CODE'
 ${NODE}
 CODE
