@@ -8,7 +8,7 @@ import { executionIn, instructionIn, plain } from './made.ts'
 
 /** What the finished files are worth, in the place that was chosen for it. The instruction has no part in it. */
 export const validationStage = (counts: Counts = FULL_COUNTS): Stage => ({
-  version: 1,
+  version: 2,
   needs: ['harbor'],
   reads: ({ files, generation }) => [files?.ground ?? null, generation.harborEnvironment, { ...counts }],
   async run(making, tools, signal) {

@@ -36,8 +36,11 @@ export type Proof = {
   /** The change as an agent would make it, without the folder of the solution anywhere. */
   gold: ProofRun
   cheats: ProofCheat[]
-  /** `weak`: code that is loaded into the process of the tests can make them say anything. */
-  strength: 'weak' | 'strong'
+  /**
+   * `weak`: code that is loaded into the process of the tests was seen to make them say anything. Never `strong`: what is
+   * tested is not kept apart from what tests it, in whatever language nobody has tried it.
+   */
+  strength: 'weak' | 'standard'
   /** The cheats that make it weak. */
   winners: string[]
 }

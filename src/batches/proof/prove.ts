@@ -134,7 +134,7 @@ function proofOf(digest: string, { nop: nops, oracle: oracles, gold, cheats }: S
     oracle: oracles.map(runOf),
     gold: runOf(golden),
     cheats: cheats.map(({ id, what, outcome }) => ({ id, what, outcome })),
-    strength: winners.length > 0 ? 'weak' : 'strong',
+    strength: winners.length > 0 ? 'weak' : 'standard',
     winners,
   }
 }
