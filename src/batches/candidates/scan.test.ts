@@ -205,3 +205,14 @@ test('names and messages that are no UTF-8, or look like what git prints, are on
   // The end of the endless one is not read.
   expect(funnel.recognised).toBe(2)
 })
+
+test('a commit whose date is beyond all dates stops nothing, and counts as old', async () => {
+  const folder = join(root, 'dates')
+  const fix: Change = { message: 'Fix it (#1)', files: FIX('one'), at: 99_999_999_999_999 }
+  await writeHistory(folder, [ZERO, fix, { message: 'Fix it again (#2)', files: FIX('two') }])
+  const found = await scan(folder)
+  expect(found.candidates.map(({ number, mergedAt }) => [number, mergedAt.slice(0, 4)])).toEqual([
+    [2, '2017'],
+    [1, '1970'],
+  ])
+})

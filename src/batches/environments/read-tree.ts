@@ -1,4 +1,5 @@
 import { readBlobs } from '../../platform/git/blobs.ts'
+import { secondsOf } from '../../platform/git/dates.ts'
 import { runGit, streamGit } from '../../platform/git/git.ts'
 import { NUL, pieces } from '../../platform/git/pieces.ts'
 import type { GitPlace } from '../../platform/git/settings.ts'
@@ -33,7 +34,7 @@ export async function readTree(tools: SplitTools, commit: string, signal: AbortS
   if (tooLarge) return reject('too_large', tooLarge)
   const texts = await readTexts(place, entries, signal)
   const paths = new Set(entries.map(pathOf))
-  return done({ tree, committedAt: new Date(Number(seconds) * 1000), entries, facts: { paths, texts } })
+  return done({ tree, committedAt: new Date(secondsOf(seconds) * 1000), entries, facts: { paths, texts } })
 }
 
 const pathOf = ({ path }: { path: string }): string => path

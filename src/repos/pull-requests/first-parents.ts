@@ -1,3 +1,4 @@
+import { secondsOf } from '../../platform/git/dates.ts'
 import { streamGit } from '../../platform/git/git.ts'
 import { NUL, pieces, textOf } from '../../platform/git/pieces.ts'
 import type { GitPlace } from '../../platform/git/settings.ts'
@@ -42,7 +43,7 @@ function commitOf([
     authorName: textOf(name),
     authorEmail: textOf(email),
     authoredAt: Number(authored),
-    committedAt: Number(committed),
+    committedAt: secondsOf(committed),
     subject: textOf(subject).trim(),
     body: textOf(body),
   }
