@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Reply } from '../../harnesses/conversation.ts'
 import { openClone } from '../../repos/mirror/local-clone.ts'
 import type { Model } from '../authoring/model.ts'
 import { commitTree, type Entry, makeRepository } from '../environments/testing/hand-made.ts'
@@ -29,9 +30,9 @@ async function judged(packages: string, recipe: object) {
   const base = await commitTree(repository, withPackages(packages, 'A = 1\n'))
   const head = await commitTree(repository, withPackages(packages, 'A = 2\n'), base)
   await using clone = await openClone(repository, { signal })
-  const reply = { stop: 'end', text: JSON.stringify(recipe), said: [] }
+  const reply: Reply = { stop: 'end', text: JSON.stringify(recipe), thought: '', calls: [], said: [] }
   const model = {
-    ask: async () => ({ kind: 'answered', reply }),
+    ask: async () => ({ kind: 'answered' as const, reply }),
     [Symbol.asyncDispose]: async () => {},
   } as Partial<Model> as Model
   const tools = {
