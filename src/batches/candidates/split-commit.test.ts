@@ -97,3 +97,8 @@ test('a commit that is not there is no base', async () => {
     reason: 'no_base',
   })
 })
+
+test('source of few lines and many bytes is too large', async () => {
+  const made = await split([], [{ name: 'a.py', content: `${'x'.repeat(600 * 1024)}\n` }])
+  expect(made).toMatchObject({ kind: 'rejected', reason: 'too_large' })
+})

@@ -21,6 +21,8 @@ export type SplitTools = {
 
 const PATCH_BYTES_MAX = 8 * 1024 * 1024
 const HIDDEN_BYTES_MAX = 16 * 1024 * 1024
+/** A thousand lines are the most, and lines of half a kilobyte are long. */
+const SOURCE_BYTES_MAX = 512 * 1024
 
 /** Splits what landed, and proves that nothing is lost: base and the three patches give the very tree of the head. */
 export async function splitCommit(
@@ -38,6 +40,8 @@ export async function splitCommit(
   const patch = await readPatch(place, [baseTree, headTree], signal)
   if (patch === undefined) return reject('too_large', `The difference is larger than ${PATCH_BYTES_MAX} bytes.`)
   const split = splitPatch(patch)
+  if (split.source.length > SOURCE_BYTES_MAX)
+    return reject('too_large', `The change of source is larger than ${SOURCE_BYTES_MAX} bytes.`)
   const hidden = await readHidden(place, changes, signal)
   if ('kind' in hidden) return hidden
   const lost = await prove(place, { split, baseTree, headTree }, signal)

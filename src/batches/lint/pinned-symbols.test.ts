@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { cpuMs } from '../../harbor/testing/cpu-time.ts'
 import type { HiddenTests } from '../stages/parts.ts'
 import { patchedFiles } from './patch-files.ts'
 import { pinnedSymbols } from './pinned-symbols.ts'
@@ -212,4 +213,18 @@ test('the added lines of a patch are those that were added', () => {
       expect(file).toEqual({ path: 'a b.py', isNew: false, blocks: [added.join('\n')] })
     }),
   )
+})
+
+test('however much a change brings and its tests assert, there is an answer soon', async () => {
+  const text = (count: number, word: (n: number) => string) =>
+    Array.from({ length: count }, (_, n) => word(n)).join(' ')
+  const source = patchOf(
+    'a.py',
+    text(12_000, (n) => `def n${n}abc(): return "text ${n} of it"`),
+  )
+  const hidden = testsOf(
+    'tests/test_a.py',
+    text(200_000, (n) => `n${n}abc "text ${n} of tests"`),
+  )
+  expect(await cpuMs(() => pinnedIn(source, hidden))).toBeLessThan(5000)
 })

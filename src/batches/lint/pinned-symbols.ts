@@ -32,15 +32,21 @@ export function symbolsToLookFor({ source, hidden }: ChangeUnderTest): PinnedSym
   ]
 }
 
+/** More than a change of a thousand lines brings: each is held against all others, and no stranger decides how many there are. */
+const NAMES_MAX = 4000
+const HEADS_MAX = 500
+const LITERALS_MAX = 2000
+
 function names(gold: readonly Scanned[], tests: readonly Scanned[], blocks: readonly string[]): PinnedSymbol[] {
   const [brought, used] = [wordsOf(gold), wordsOf(tests)]
   const own = ownNames(tests.map(({ code }) => code).join('\n'))
   const isShared = (name: string) =>
     !own.has(name) && ((brought.code.has(name) && used.all.has(name)) || (brought.all.has(name) && used.code.has(name)))
-  const heads = headsIn(brought.code, blocks)
+  const heads = headsIn([...brought.code].slice(0, NAMES_MAX), blocks).slice(0, HEADS_MAX)
   return [...brought.all]
     .filter(isShared)
     .sort()
+    .slice(0, NAMES_MAX)
     .map((name) => ({
       kind: 'name',
       text: name,
@@ -80,9 +86,9 @@ const PIECE_MIN = 8
 const PLACEHOLDER = /\$?\{[^{}]*\}|%[-+#0-9.]*[a-zA-Z]|\\\(.*?\)|#\{[^{}]*\}/
 
 function literals(gold: readonly Scanned[], tests: readonly Scanned[]): string[] {
-  const asserted = [...new Set(tests.flatMap((each) => each.literals))]
-  const brought = [...new Set(gold.flatMap((each) => each.literals))]
-  const whole = new Set(asserted)
+  const whole = new Set(tests.flatMap((each) => each.literals))
+  const brought = [...new Set(gold.flatMap((each) => each.literals))].slice(0, LITERALS_MAX)
+  const asserted = [...whole].slice(0, LITERALS_MAX)
   const found = brought.flatMap((text) =>
     whole.has(text) ? [text] : [...piecesOf(text, asserted), ...partsOf(text, asserted)],
   )

@@ -40,8 +40,14 @@ function* placesOf(name: string, block: string): Generator<number> {
 
 const isWord = (character: string | undefined): boolean => character !== undefined && /[\w$]/.test(character)
 
+/** What stands before a place on its line, and no more than that of a long one. */
+function lineBefore(block: string, at: number): string {
+  const near = block.slice(Math.max(0, at - LINE_MAX), at)
+  return near.slice(near.lastIndexOf('\n') + 1)
+}
+
 function isDefinition(block: string, at: number, name: string): boolean {
-  const line = block.slice(Math.max(block.lastIndexOf('\n', at - 1) + 1, at - LINE_MAX), at)
+  const line = lineBefore(block, at)
   if (BEFORE.test(line)) return true
   const rest = block.slice(at + name.length, at + name.length + LINE_MAX)
   // A method without a word before it: its parentheses, and then its body.
@@ -55,7 +61,7 @@ function isDefinition(block: string, at: number, name: string): boolean {
 
 /** From the beginning of its line to where its body begins, on one line. */
 function headAt(block: string, at: number, name: string): string {
-  const from = block.lastIndexOf('\n', at - 1) + 1
+  const from = at - lineBefore(block, at).length
   const text = block.slice(from, from + LINE_MAX * 4)
   const end = endOfHead(text, at - from + name.length)
   const head = text.slice(0, end).replaceAll(/\s+/g, ' ').trim().replace(/[:,]$/, '').trim()

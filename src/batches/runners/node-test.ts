@@ -10,7 +10,7 @@ export const nodeTest: Runner = {
   report: 'lines',
   shuffles: false,
   detect: (tree) =>
-    mentions(tree, 'package.json', /\bnode\b[^"\n]*\s--test\b/) ||
+    mentions(tree, 'package.json', /\bnode\b[^"\n]{0,300}\s--test\b/) ||
     hasFile(tree, (path) => JAVASCRIPT_TEST_FILE.test(path) && mentions(tree, path, /['"]node:test['"]/)),
   isTarget: (path) => JAVASCRIPT_TEST_FILE.test(path),
   command: ({ targets }) =>

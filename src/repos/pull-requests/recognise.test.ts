@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { cpuMs } from '../../harbor/testing/cpu-time.ts'
 import type { Commit } from './commit.ts'
 import { recognise } from './recognise.ts'
 import { isTakenBack, newReverts } from './reverts.ts'
@@ -60,6 +61,11 @@ test.each([
 test('what takes a long time to match is not matched for long', () => {
   const long = ' '.repeat(60_000)
   expect(recognise(commit(`x${long}(#${'1'.repeat(60_000)}`))).toBeUndefined()
+})
+
+test('a title of many spaces is held against reverts in no time', async () => {
+  const told = { id: 'a'.repeat(40), titles: [`x${' '.repeat(60_000)}y`], body: '' }
+  expect(await cpuMs(() => isTakenBack(newReverts(), told))).toBeLessThan(500)
 })
 
 test('a revert takes back what came before it, by id or by title, once; a revert of a revert takes back nothing', () => {

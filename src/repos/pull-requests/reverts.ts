@@ -22,4 +22,5 @@ function remember(reverts: Reverts, titles: readonly string[], body: string): vo
   if (quoted !== undefined && ids.length === 0) reverts.titles.add(withoutNumber(quoted))
 }
 
-const withoutNumber = (title: string): string => title.replace(/\s*\(#\d+\)$/, '').trim()
+/** Titles may be long, and mostly spaces: it looks at each once. */
+const withoutNumber = (title: string): string => title.replace(/(?<!\s)\s*\(#\d+\)$/, '').trim()

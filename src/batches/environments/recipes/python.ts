@@ -7,8 +7,8 @@ const DEVELOPMENT = 'dev|develop|development|test|tests|testing'
 const REQUIREMENTS = new RegExp(
   `^(requirements\\.txt|requirements[-_](${DEVELOPMENT})\\.txt|(${DEVELOPMENT})[-_]requirements\\.txt|requirements/(base|main|${DEVELOPMENT})\\.txt)$`,
 )
-/** It installs the repository itself, which is not there yet. */
-const INSTALLS_ITSELF = /^\s*(-e\s+|--editable[ =])?\.{1,2}(\[|\/|\s|$)/m
+/** It installs the repository itself, which is not there yet. Of one line, so that empty ones cost nothing. */
+const INSTALLS_ITSELF = /^[ \t]*(-e[ \t]+|--editable[ =])?\.{1,2}(\[|\/|\s|$)/m
 const NATIVE = /\.(pyx|pxd|c|cc|cpp|rs|f90)$/
 
 /** A virtual environment outside of the tree, with the package linked into it, so that a fix is seen at once. */

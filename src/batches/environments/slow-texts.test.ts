@@ -1,0 +1,32 @@
+import { expect, test } from 'vitest'
+import { cpuMs } from '../../harbor/testing/cpu-time.ts'
+import { detectRecipe } from './detect-recipe.ts'
+import { ownPackages } from './own-packages.ts'
+
+/** As long as a file may be that is read for this. */
+const LENGTH = 512 * 1024
+
+const filled = (piece: string): string => piece.repeat(Math.ceil(LENGTH / piece.length)).slice(0, LENGTH)
+
+/** Nothing else of a process runs meanwhile: no lease of another job is held. */
+const MOST_MS = 2000
+
+test.each([
+  ['requirements.txt', '\n'],
+  ['requirements.txt', ' '],
+  ['requirements.txt', '-e '],
+  ['package.json', 'node '],
+  ['package.json', '"jest" '],
+  ['pyproject.toml', '['],
+  ['setup.py', 'name '],
+  ['setup.py', 'extras_require "a" '],
+  ['setup.cfg', '[options.extras_require]\n'],
+  ['pom.xml', '<parent>'],
+  ['go.mod', 'module\n'],
+  ['Cargo.toml', '[package]\nname = '],
+  ['composer.json', '"name" : '],
+])('a %s of %j is looked at in no time', async (path, piece) => {
+  const tree = { paths: new Set([path, 'test_a.py', 'a.test.js']), texts: new Map([[path, filled(piece)]]) }
+  const looked = await cpuMs(() => [detectRecipe(tree), detectRecipe(tree, ['a.test.js']), ownPackages(tree)])
+  expect(looked).toBeLessThan(MOST_MS)
+})
