@@ -16,7 +16,7 @@ const PROGRAM = readFileSync(join(import.meta.dirname, 'scan-image.py'), 'utf8')
 
 const IMAGE_KB_MAX = 6 * 1024 * 1024
 const SECONDS = 900
-const LIMITS = { cpus: null, memoryMb: 4096, pids: 512, diskMb: null, outputBytes: 1024 * 1024, seconds: SECONDS }
+const LIMITS = { cpus: null, memoryMb: 4096, pids: 512, diskMb: 1024, outputBytes: 1024 * 1024, seconds: SECONDS }
 
 const Report = z.object({
   found: z.array(z.object({ kind: z.enum(['dirty', 'history', 'file', 'line', 'package']), detail: z.string() })),

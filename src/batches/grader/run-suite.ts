@@ -32,6 +32,8 @@ export type SuiteOrder = {
 }
 
 const PIDS = 4096
+/** As much as the finished task has. */
+const DISK_MB = 10_240
 const OUTPUT_BYTES = 1024 * 1024
 /** What the judge ends with where it cannot give anything to another user. */
 const NO_SECOND_USER = 75
@@ -69,7 +71,7 @@ export async function gradeSuite(
     group: null,
     ports: [],
     limits: {
-      ...{ cpus: order.cpus, memoryMb: order.memoryMb, pids: PIDS, diskMb: null, outputBytes: OUTPUT_BYTES },
+      ...{ cpus: order.cpus, memoryMb: order.memoryMb, pids: PIDS, diskMb: DISK_MB, outputBytes: OUTPUT_BYTES },
       seconds: order.plan.timeoutSec + GRADER_SLACK_SEC,
     },
     input: '',
