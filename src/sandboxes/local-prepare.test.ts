@@ -112,6 +112,9 @@ test.each([
   ['WORKDIR /proc/self/fd/7', 'WORKDIR /proc/self/fd/7'],
   ['RUN --mount=type=secret,id=x cat /run/secrets/x', 'type=secret'],
   ['RUN --security=insecure true', 'insecure'],
+  ['RUN --mount=type=cache,target=/x true', 'RUN --mount'],
+  ['RUN --mount=type=bind,source=.,target=/x,rw true', 'RUN --mount'],
+  ['ONBUILD RUN --mount=type=cache,target=/x true\nFROM debian:bookworm-slim', 'ONBUILD'],
 ])('%s is refused by name before anything is built', async (text, named) => {
   const built = prepare({ Dockerfile: `FROM debian:bookworm-slim\n${text}\n` })
   await expect(built).rejects.toThrow(SandboxUnsupported)
@@ -125,6 +128,32 @@ test('a command of a build sees no process of this machine', async () => {
   const [count, kill] = (await output(image, 'cat /count /seen')).split('\n')
   expect(Number(count)).toBeLessThan(20)
   expect(kill).toContain('No such process')
+})
+
+/** Out of a root that is only changed: by itself, and as a program that was given the right to change it. */
+const leaving = (outside: string): string => `cp /usr/bin/perl /helper
+perl -e 'syscall(188, "/helper", "security.capability", pack("V5", 0x02000001, 0x00040000, 0, 0, 0), 20, 0)'
+for program in perl /helper; do
+  $program -e 'mkdir "/below"; chroot "/below"; chdir ".." for 1 .. 50; chroot "."; print -e "${outside}" ? "outside" : "inside"' || echo refused
+  echo
+done > /where`
+
+test('a command of a build does not get out of its files', async () => {
+  for (const by of [provider, without(false)]) {
+    const Dockerfile = 'FROM debian:bookworm-slim\nCOPY leave.sh /\nRUN sh /leave.sh\n'
+    const image = await prepare({ Dockerfile, 'leave.sh': leaving(dataFolder) }, {}, by)
+    expect(await output(image, 'cat /where')).not.toContain('outside')
+  }
+})
+
+test('a command of a build reaches no disk and no setting of this machine, also by a device that its image brings', async () => {
+  const look = `{ find /dev -type b; for path in /dev/kmsg /dev/fuse /dev/mem /dev/loop-control /proc/sysrq-trigger /proc/sys/kernel/core_pattern; do
+perl -e 'print "$ARGV[0]\n" if open my $file, "+<", $ARGV[0]' "$path"; done; } > /seen; mknod /seen-too b 7 0 && echo made >> /seen; true`
+  for (const by of [provider, without(false)]) {
+    const Dockerfile = 'FROM debian:bookworm-slim\nCOPY look.sh /\nRUN sh /look.sh\n'
+    const image = await prepare({ Dockerfile, 'look.sh': look }, {}, by)
+    expect(await output(image, 'cat /seen')).toBe('')
+  }
 })
 
 test('commands of a build are in a cgroup that limits them, and that goes with the build', async () => {

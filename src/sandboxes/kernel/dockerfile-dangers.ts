@@ -2,16 +2,38 @@ import type { Dockerfile, Instruction } from '../../harbor/dockerfile.ts'
 import { SandboxUnsupported } from '../sandbox.ts'
 
 /** Things of the machine that a build could ask for, or ways that led out of one. Refused before anything is built. */
-export function refuseDangers({ stages }: Dockerfile): void {
+export function refuseDangers(dockerfile: Dockerfile): void {
+  refuseAll(dockerfile, dangerOf)
+}
+
+/**
+ * For a builder that puts folders of this machine in their place: caches that every build would share, and sources whose
+ * links it follows out of the build.
+ */
+export function refuseMounts(dockerfile: Dockerfile): void {
+  refuseAll(dockerfile, ({ keyword, flags }) => (flags.some(isMount) ? `${keyword} --mount` : undefined))
+}
+
+/** Commands of an image that run when something is built on it: nobody has looked at them. */
+export function refuseTriggers(name: string, triggers: readonly string[]): void {
+  if (triggers.length === 0) return
+  throw new SandboxUnsupported(`The image ${name} has commands for whatever is built on it (ONBUILD): it is refused.`)
+}
+
+function refuseAll({ stages }: Dockerfile, dangerIn: (instruction: Instruction) => string | undefined): void {
   for (const instruction of stages.flatMap(({ instructions }) => instructions)) {
-    const danger = dangerOf(instruction)
+    const danger = dangerIn(instruction)
     if (danger) throw new SandboxUnsupported(`Line ${instruction.line} of the Dockerfile: ${danger} is refused.`)
   }
 }
 
 function dangerOf({ keyword, text, flags }: Instruction): string | undefined {
+  // It would run in a later stage, and nothing that is looked for here would be seen in it.
+  if (keyword === 'ONBUILD') return keyword
   if (keyword === 'WORKDIR' && /^\s*["']?\/(proc|sys|dev)(\/|\s|$)/.test(text)) return `WORKDIR ${text.trim()}`
   return flags.map(({ name, value }) => `--${name}=${value ?? ''}`).find((flag) => DANGEROUS_FLAG.test(flag))
 }
 
-const DANGEROUS_FLAG = /^--(security=|network=host$|mount=.*type=(secret|ssh))/
+const DANGEROUS_FLAG = /^--(security=|network=host$|mount=.*type=(secret|ssh))/i
+
+const isMount = ({ name }: Instruction['flags'][number]): boolean => name.toLowerCase() === 'mount'

@@ -3,9 +3,11 @@ import { join } from 'node:path'
 import type { Dockerfile } from '../../harbor/dockerfile.ts'
 import { buildArgs } from '../egress/build-way.ts'
 import type { Place } from '../egress/rules.ts'
+import { refuseTriggers } from '../kernel/dockerfile-dangers.ts'
 import { enter, type Holder, startHolder } from '../kernel/holder.ts'
 import { runLogged, tryProgram } from '../kernel/run-program.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
+import { BUILD_GUARD } from './build-guard.ts'
 import { type BuildNetwork, openBuildNetwork } from './build-network.ts'
 import { ImageSettings, settingsOf } from './image-settings.ts'
 import { fullName, newDraft, type Store, type StoredImage, saveImage } from './image-store.ts'
@@ -37,12 +39,13 @@ const ROOT = 'buildah'
 const buildah = (store: Store, ...args: string[]): string =>
   line(
     ...['buildah', '--root', join(store.folder, ROOT), '--runroot', join(store.folder, `${ROOT}-run`)],
-    ...['--storage-driver', 'overlay', ...args],
+    // A device that lies in an image is one of this machine, which nothing else keeps a command from.
+    ...['--storage-driver', 'overlay', '--storage-opt', 'overlay.mountopt=nodev', ...args],
   )
 
 /**
  * In namespaces of its own, so that nothing it mounts or starts outlives it, and no command of a Dockerfile sees a process
- * of this machine.
+ * or a device of this machine.
  */
 async function inNamespaces(
   script: string,
@@ -51,9 +54,19 @@ async function inNamespaces(
 ): Promise<string> {
   const network = apart ? enter(apart.holder.pid, false, '--net') : []
   const own = ['unshare', '--mount', '--pid', '--fork', '--kill-child=KILL', '--mount-proc', '--ipc', '--uts']
-  const [program = '', ...args] = [...network, ...own, 'sh', '-e', '-c', `${entering}true || exit; ${script}`]
+  const [program = '', ...args] = [
+    ...network,
+    ...own,
+    'sh',
+    '-e',
+    '-c',
+    `${entering}true || exit; ${BUILD_GUARD}\n${script}`,
+  ]
   return runLogged(program, args, { signal, onLog, env: apart?.env ?? {} })
 }
+
+/** All files of this machine lie outside of a command's root: with the right to another root it would get there. */
+const CHROOT = ['--isolation', 'chroot', '--cap-drop', 'CAP_SYS_CHROOT']
 
 /** Builds a Dockerfile. What it is built on must be an image of ours, and is not pulled. */
 export async function buildWithBuildah(
@@ -68,7 +81,7 @@ export async function buildWithBuildah(
   try {
     network = await openBuildNetwork(holder, { rootless: false, buildHosts, onLog: options.onLog })
     const { env } = network
-    const flags = ['--isolation', 'chroot', '--pull=never', '--layers', '--iidfile', idFile, '-f', path]
+    const flags = [...CHROOT, '--pull=never', '--layers', '--iidfile', idFile, '-f', path]
     if (target !== null) flags.push('--target', target)
     const given = { ...args, ...buildArgs(env, dockerfile) }
     for (const [name, value] of Object.entries(given)) flags.push('--build-arg', `${name}=${value}`)
@@ -85,7 +98,7 @@ export async function buildWithBuildah(
 /** From a registry, for those who can reach one. */
 export async function pullWithBuildah(store: Store, name: string, options: BuildOptions): Promise<StoredImage> {
   const text = await inNamespaces(buildah(store, 'pull', '--quiet', registryName(name)), options)
-  return takeImage(store, text.trim().split('\n').at(-1) ?? '')
+  return takeImage(store, text.trim().split('\n').at(-1) ?? '', name)
 }
 
 /** Puts an imported image where buildah looks for the name, once for the same content. */
@@ -132,7 +145,7 @@ type Layer = { id: string; parent?: string }
 type ImageEntry = { id: string; layer?: string }
 
 /** The files of containers/storage say which layers an image has; each is a folder that overlay can use. */
-async function takeImage(store: Store, id: string): Promise<StoredImage> {
+async function takeImage(store: Store, id: string, name = id): Promise<StoredImage> {
   const read = async (...path: string[]) => JSON.parse(await readFile(join(store.folder, ROOT, ...path), 'utf8'))
   const images: ImageEntry[] = await read('overlay-images', 'images.json')
   const layers: Layer[] = await read('overlay-layers', 'layers.json')
@@ -144,9 +157,7 @@ async function takeImage(store: Store, id: string): Promise<StoredImage> {
   }
   if (chain.length === 0) throw new SandboxUnavailable(`buildah made the image ${id}, but it has no layers.`)
   const { config } = await read('overlay-images', id, `=${Buffer.from(`sha256:${id}`).toString('base64')}`)
-  return saveImage(store, {
-    layers: chain,
-    ...settingsOf(ImageSettings.parse(config ?? {})),
-    base: 'image',
-  })
+  const settings = ImageSettings.parse(config ?? {})
+  refuseTriggers(name, settings.OnBuild ?? [])
+  return saveImage(store, { layers: chain, ...settingsOf(settings), base: 'image' })
 }

@@ -10,6 +10,7 @@ export const ImageSettings = z.object({
   Env: Words,
   Entrypoint: Words,
   Cmd: Words,
+  OnBuild: Words,
 })
 type ImageSettings = z.infer<typeof ImageSettings>
 

@@ -1,11 +1,16 @@
 import { expect, test } from 'vitest'
 import { readDockerfile } from '../../harbor/dockerfile.ts'
+import { baseNames } from '../kernel/base-names.ts'
 import { registryName } from './buildah.ts'
-import { baseNames } from './prepare.ts'
 
 test('what a Dockerfile is built on is found through its variables and stages', () => {
   const text = `ARG TAG=1\nFROM a:\${TAG} AS one\nFROM one AS two\nFROM scratch\nFROM b/$TAG:\${NONE:-x}\nFROM a:1\n`
   expect(baseNames(readDockerfile(text))).toEqual(['a:1', 'b/1:x'])
+})
+
+test('a stage is no image only after its own FROM, and a variable may be made of others', () => {
+  const text = 'ARG TAG=1\nARG BASE=b:$TAG\nFROM late AS one\nFROM ONE\nFROM $BASE AS late\nFROM late\n'
+  expect(baseNames(readDockerfile(text))).toEqual(['late', 'b:1'])
 })
 
 test.each([

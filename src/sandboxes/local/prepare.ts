@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Dockerfile, readDockerfile } from '../../harbor/dockerfile.ts'
+import { readDockerfile } from '../../harbor/dockerfile.ts'
 import type { Place } from '../egress/rules.ts'
-import { refuseDangers } from '../kernel/dockerfile-dangers.ts'
+import { baseNames } from '../kernel/base-names.ts'
+import { refuseDangers, refuseMounts } from '../kernel/dockerfile-dangers.ts'
 import { treeDigest } from '../kernel/tree-digest.ts'
 import {
   type Image,
@@ -88,6 +89,7 @@ async function build({ host, ...preparing }: Preparing, recipe: Recipe, options:
   const text = await readFile(path, 'utf8')
   const dockerfile = readDockerfile(text)
   refuseDangers(dockerfile)
+  refuseMounts(dockerfile)
   const withBuildah = await canBuildah(host, preparing.useBuildah)
   const sources = { host, withBuildah, allowHostBase: preparing.allowHostBase }
   const bases = await findBases(sources, baseNames(dockerfile, recipe), options)
@@ -144,7 +146,7 @@ async function pull(
 ): Promise<StoredImage> {
   if (!withBuildah) throw missing(name)
   const image = await pullWithBuildah(store, name, options).catch((error: unknown) => {
-    throw missing(name, error)
+    throw error instanceof SandboxUnsupported ? error : missing(name, error)
   })
   await nameImage(store, name, image)
   return image
@@ -165,23 +167,4 @@ async function buildKey(text: string, { context, target, args }: Recipe, bases: 
 async function areThere(store: Store, { layers }: StoredImage): Promise<boolean> {
   const found = await Promise.all(layers.map((layer) => stat(join(store.folder, layer)).catch(() => undefined)))
   return found.every((stats) => stats?.isDirectory())
-}
-
-/** What its stages begin with, up to the one to stop at, except other stages and nothing. */
-export function baseNames(
-  { globals, stages }: Dockerfile,
-  { target, args }: Pick<Recipe, 'target' | 'args'> = { target: null, args: {} },
-): string[] {
-  const values = new Map(
-    globals.flatMap(({ pairs }) => pairs.map(({ name, value }) => [name, args[name] ?? value ?? ''])),
-  )
-  const expand = (text: string): string =>
-    text.replaceAll(
-      /\$(?:\{(\w+)(?::-([^}]*))?\}|(\w+))/g,
-      (_, name, fallback, bare) => values.get(name ?? bare) || (fallback ?? ''),
-    )
-  const own = new Set(stages.flatMap(({ name }) => name ?? []))
-  const last = target === null ? -1 : stages.findIndex(({ name }) => name === target)
-  const names = stages.slice(0, last === -1 ? stages.length : last + 1).map(({ image }) => expand(image))
-  return [...new Set(names.filter((name) => name !== 'scratch' && !own.has(name)))]
 }
