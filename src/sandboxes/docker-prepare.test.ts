@@ -199,6 +199,7 @@ test.each([
   ['RUN --mount=type=secret,id=x cat /run/secrets/x', 'type=secret'],
   ['RUN --security=insecure true', 'insecure'],
   ['RUN --network=host true', 'network=host'],
+  ['ONBUILD ADD http://127.0.0.1/x /\nFROM debian:bookworm-slim', 'ONBUILD'],
 ])('%s is refused by name before anything is built', async (text, named) => {
   const built = build(dockerfile(text))
   await expect(built).rejects.toThrow(SandboxUnsupported)
@@ -219,13 +220,35 @@ test('a command installs packages, and nothing of the way out stays in the image
   expect(await dockerd.docker.call('GET', '/containers/json', { query: { all: true } })).toEqual([])
 })
 
-test.each([['ADD http://127.0.0.1/x /'], ['ARG URL\nADD $URL /'], ['ADD --chown=1 ["git@host.example:x.git", "/"]']])(
-  '%s is refused: the engine would fetch it in its own network',
-  async (text) => {
-    await expect(build(dockerfile(text))).rejects.toThrow(SandboxUnsupported)
-    await expect(build(dockerfile(text))).rejects.toThrow(/ADD of an address/)
-  },
-)
+test.each([
+  ['ADD http://127.0.0.1/x /'],
+  ['ARG URL\nADD $URL /'],
+  ['ADD --chown=1 ["git@host.example:x.git", "/"]'],
+  [String.raw`ADD ["http:\/\/127.0.0.1/x", "/"]`],
+  [String.raw`ADD ["http\u003a\u002f\u002f127.0.0.1/x", "/"]`],
+  [String.raw`ADD http:/\/127.0.0.1/x /`],
+  ['ADD http:"//"127.0.0.1/x /'],
+])('%s is refused: the engine would fetch it in its own network', async (text) => {
+  await expect(build(dockerfile(text))).rejects.toThrow(SandboxUnsupported)
+  await expect(build(dockerfile(text))).rejects.toThrow(/ADD of an address/)
+})
+
+test('nothing is built on an image that has commands of its own for that', async () => {
+  const { docker } = dockerd
+  const query = { container: '', repo: 'lab/triggers', tag: '1', changes: 'ONBUILD ADD http://127.0.0.1/x /' }
+  const body = { Image: 'debian:bookworm-slim', Cmd: ['true'], HostConfig: { NetworkMode: 'none' } }
+  const { Id } = await docker.call<{ Id: string }>('POST', '/containers/create', { body })
+  await docker.call('POST', '/commit', { query: { ...query, container: Id }, body: {} })
+  for (const text of [
+    'FROM lab/triggers:1\n',
+    'ARG A=triggers:1\nARG B=lab/$A\nFROM $B\nFROM scratch AS lab/triggers:1\n',
+  ])
+    await expect(build({ Dockerfile: text })).rejects.toThrow(/lab\/triggers:1.*ONBUILD/)
+  const folder = await folderOf({ file: 'x' })
+  const beside = { kind: 'prebuilt', name: 'lab/triggers:1', folder, workdir: null } as const
+  await expect(provider.prepare(beside, options())).rejects.toThrow(/ONBUILD/)
+  await docker.call('DELETE', `/containers/${Id}`)
+})
 
 test('a build that takes too long is ended with all its commands', async () => {
   const mark = randomUUID()

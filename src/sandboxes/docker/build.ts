@@ -69,12 +69,15 @@ async function* before(first: Buffer[], rest: AsyncIterable<Buffer>): AsyncGener
 /** The engine itself would fetch it, in its own network, wherever that leads. */
 export function refuseFetching({ stages }: Dockerfile): void {
   for (const { keyword, text, line } of stages.flatMap(({ instructions }) => instructions)) {
-    if (keyword !== 'ADD' || !/:\/\/|git@|\$/.test(text)) continue
+    if (keyword !== 'ADD' || !MAY_BE_ADDRESS.test(text)) continue
     throw new SandboxUnsupported(
       `Line ${line} of the Dockerfile: ADD of an address or a variable is refused. RUN can fetch it.`,
     )
   }
 }
+
+/** Words may be quoted, escaped, or JSON with escapes of its own: what has none of these signs is no address anyhow. */
+const MAY_BE_ADDRESS = /[:$\\]/
 
 const BUILDKIT_FLAGS = ['mount', 'link', 'chmod', 'parents', 'exclude', 'network', 'security']
 

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { readDockerfile } from '../../harbor/dockerfile.ts'
-import { refuseDangers } from '../kernel/dockerfile-dangers.ts'
+import { type Dockerfile, readDockerfile } from '../../harbor/dockerfile.ts'
+import { baseNames } from '../kernel/base-names.ts'
+import { refuseDangers, refuseTriggers } from '../kernel/dockerfile-dangers.ts'
 import { treeDigest } from '../kernel/tree-digest.ts'
 import {
   type Image,
@@ -35,17 +36,23 @@ export async function prepareImage(engine: Engine, source: ImageSource, options:
 
 type Inspected = {
   Id: string
+  Os: string
+  Architecture: string
   Config: {
     Env?: string[] | null
     User?: string
     WorkingDir?: string
     Entrypoint?: string[] | null
     Cmd?: string[] | null
+    OnBuild?: string[] | null
   }
 }
 
-async function findImage({ docker }: Engine, name: string): Promise<Image | undefined> {
-  const found = await docker.call<Inspected>('GET', `/images/${encodeName(name)}/json`).catch(ignoring(404))
+const inspect = ({ docker }: Engine, name: string): Promise<Inspected | undefined> =>
+  docker.call<Inspected>('GET', `/images/${encodeName(name)}/json`).catch(ignoring(404))
+
+async function findImage(engine: Engine, name: string): Promise<Image | undefined> {
+  const found = await inspect(engine, name)
   if (found === undefined) return undefined
   const { Env, User, WorkingDir, Entrypoint, Cmd } = found.Config
   return {
@@ -73,6 +80,7 @@ async function named(engine: Engine, { name, folder, workdir }: Prebuilt, option
   if (folder === null || files.every((file) => file === '.gitkeep')) return base
   const place = workdir ?? base.workdir
   if (/[\n\r$\\]/.test(place)) throw new SandboxUnsupported(`${JSON.stringify(place)} is no working folder for files.`)
+  await requirePlain(engine, base.digest, name)
   const text = `FROM ${base.digest}\nWORKDIR ${place}\nCOPY ${FILES_FOLDER}/ .\n`
   return buildOnce(engine, { text, context: folder, dockerfile: null, target: null, args: {} }, options)
 }
@@ -104,7 +112,26 @@ async function build(engine: Engine, recipe: Recipe, options: PrepareOptions): P
   refuseDangers(dockerfile)
   refuseBuildKit(dockerfile)
   refuseFetching(dockerfile)
+  for (const name of baseNames(dockerfile, recipe)) await haveBase(engine, dockerfile, name, options)
   return buildOnce(engine, { ...recipe, text }, options)
+}
+
+const IMAGE_NAME = /^[\w.:/@-]+$/
+
+/** Fetched before the build, which then uses what was looked at here and nothing else of that name. */
+async function haveBase(engine: Engine, { stages }: Dockerfile, name: string, options: PrepareOptions): Promise<void> {
+  if (!IMAGE_NAME.test(name)) throw new SandboxUnsupported(`FROM ${JSON.stringify(name)} is no name of an image.`)
+  const { digest } = (await findImage(engine, name)) ?? (await pull(engine, name, options))
+  const { Os, Architecture } = await requirePlain(engine, digest, name)
+  const other = stages.find(({ platform }) => platform !== null && !`${platform}/`.startsWith(`${Os}/${Architecture}/`))
+  if (other) throw new SandboxUnsupported(`Line ${other.line} of the Dockerfile: ${name} is for ${Os}/${Architecture}.`)
+}
+
+async function requirePlain(engine: Engine, digest: string, name: string): Promise<Inspected> {
+  const found = await inspect(engine, digest)
+  if (!found) throw new SandboxUnavailable(`The Docker engine has lost ${name}.`)
+  refuseTriggers(name, found.Config.OnBuild ?? [])
+  return found
 }
 
 /** Also when it is asked for twice at the same time. */
