@@ -30,7 +30,7 @@ async function judged(packages: string, recipe: object) {
   const base = await commitTree(repository, withPackages(packages, 'A = 1\n'))
   const head = await commitTree(repository, withPackages(packages, 'A = 2\n'), base)
   await using clone = await openClone(repository, { signal })
-  const reply: Reply = { stop: 'end', text: JSON.stringify(recipe), thought: '', calls: [], said: [] }
+  const reply: Reply = { stop: 'done', text: JSON.stringify(recipe), thought: '', calls: [], said: [] }
   const model = {
     ask: async () => ({ kind: 'answered' as const, reply }),
     [Symbol.asyncDispose]: async () => {},
