@@ -151,3 +151,17 @@ test('a task whose instruction has a NUL character is rejected, and takes no oth
     { taskId: 'good', state: 'ready' },
   ])
 })
+
+test('the same files with other rights do not change what others have kept of them', async () => {
+  const files = smallTask({ 'environment/start.sh': '#!/bin/sh\ntrue\n' })
+  const first = await lab.imported({ mine: files })
+  const [{ digest }] = first.tasks
+  const archive = async () =>
+    (await app.database.pool.query('select archive from task_contents where digest = $1', [digest])).rows[0].archive
+  const before = await archive()
+  const entries = Object.entries(files).map(([path, content]) => ({ name: `mine/${path}`, content, mode: 0o644 }))
+  const { body } = await lab.send(tgz(...entries))
+  await lab.work()
+  expect(await lab.tasks(body.runId)).toMatchObject([{ state: 'ready', digest }])
+  expect(await archive()).toBe(before)
+})

@@ -85,9 +85,6 @@ async function openDraft({ db, blobs }: DraftTools, folder: string): Promise<Dra
   const index = await draftIndex(join(folder, 'tasks.jsonl'))
   const drafted = taskStore(draftBlobs, index)
   const kept = contents({ db, blobs })
-  /** Its row is there and its blob is not, and the draft can mend that. */
-  const isLost = async ({ archive }: StoredTask): Promise<boolean> =>
-    (await draftBlobs.find(archive)) !== undefined && (await blobs.find(archive)) === undefined
   return {
     store: {
       find: async (digests) => new Map([...(await drafted.find(digests)), ...(await kept.find(digests))]),
@@ -116,7 +113,8 @@ async function openDraft({ db, blobs }: DraftTools, folder: string): Promise<Dra
     async keep(tasks) {
       const there = await kept.find(tasks.map((task) => task.digest))
       await inParallel(tasks, PARALLEL, new AbortController().signal, async (task) => {
-        if (there.has(task.digest) && !(await isLost(task))) return
+        // What others have kept stays as it is: a digest does not cover the rights of files. Without its blob it is not there.
+        if (there.has(task.digest)) return
         // The row first: a row without its blob is swept away one day, a blob without a row never.
         await insertContent(db, task)
         await blobs.put(await draftBlobs.get(task.archive), { expect: task.archive })
