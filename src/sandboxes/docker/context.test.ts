@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { ignoring } from './context.ts'
+import { cpuMs } from '../../harbor/testing/cpu-time.ts'
+import { ignoring } from './ignoring.ts'
 
 test.each([
   ['*.md', ['a.md'], ['sub/a.md', 'a.mdx']],
@@ -8,6 +9,11 @@ test.each([
   ['/abs/', ['abs', 'abs/x'], ['sub/abs']],
   ['a?c', ['abc'], ['ac', 'a/c']],
   ['[ab]x', ['ax', 'bx'], ['cx']],
+  ['[^ab]x', ['cx'], ['ax', '/x']],
+  ['[z-a', ['[z-a'], ['z-a', 'a']],
+  ['a/**/b', ['a/b', 'a/x/y/b', 'a/b/c'], ['ab', 'a/xb', 'b']],
+  ['a/**', ['a/b', 'a/b/c'], ['b']],
+  [String.raw`a\*b`, ['a*b'], ['axb']],
   ['a.b+(c)', ['a.b+(c)'], ['aXb+(c)', 'a.bb(c)']],
   ['docs\n!docs/kept\n# not.this\n\n', ['docs/x', 'docs'], ['docs/kept', 'docs/kept/deep', 'not.this']],
   ['*\n!src', ['a', 'lib/x'], ['src', 'src/x']],
@@ -15,4 +21,13 @@ test.each([
   const isIgnored = ignoring(text)
   expect(left.filter((path) => !isIgnored(path))).toEqual([])
   expect(kept.filter(isIgnored)).toEqual([])
+})
+
+test.each([
+  ['*a'.repeat(40), 'a'.repeat(200)],
+  ['**/'.repeat(40), 'a/'.repeat(100)],
+  ['**'.repeat(40), 'a/'.repeat(100)],
+  ['[z-a]', 'a'],
+])('%s is held against a path in no time', async (pattern, path) => {
+  expect(await cpuMs(() => ignoring(`${pattern}x`)(`${path}y`))).toBeLessThan(200)
 })

@@ -2,6 +2,7 @@ import { lstat, readdir, readFile } from 'node:fs/promises'
 import { join, posix } from 'node:path'
 import { Readable } from 'node:stream'
 import { create } from 'tar'
+import { ignoring } from './ignoring.ts'
 
 const IGNORE_FILE = '.dockerignore'
 
@@ -32,32 +33,4 @@ async function listFiles(top: string, folder: string, leaveOut: (path: string) =
     if (isFolder) found.push(...(await listFiles(top, path, leaveOut)))
   }
   return found
-}
-
-/** Pure: what a .dockerignore leaves out. The last line that fits decides, and a folder's holds for all below it. */
-export function ignoring(text: string): (path: string) => boolean {
-  const rules = text
-    .split(/\r?\n/)
-    .map((line) => line.trim())
-    .filter((line) => line !== '' && !line.startsWith('#'))
-    .map((line) => {
-      const isException = line.startsWith('!')
-      const pattern = posix.normalize(isException ? line.slice(1).trim() : line).replace(/^\/+|\/+$/g, '')
-      return { isException, fits: new RegExp(`^${expression(pattern)}(/|$)`) }
-    })
-  return (path) => {
-    const last = rules.findLast(({ fits }) => fits.test(path))
-    return last !== undefined && !last.isException
-  }
-}
-
-const TOKEN = /\*\*\/?|\*|\?|\[[^\]]*\]|\\.|[^*?[\\]/g
-
-const WILD: Record<string, string> = { '**/': '(.*/)?', '**': '.*', '*': '[^/]*', '?': '[^/]' }
-
-function expression(pattern: string): string {
-  return pattern.replaceAll(TOKEN, (token) => {
-    if (token.startsWith('[') && token.length > 2) return token
-    return WILD[token] ?? token.replace(/^\\/, '').replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
-  })
 }
