@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
@@ -132,7 +132,7 @@ test('a command of a build sees no process of this machine', async () => {
 
 /** Out of a root that is only changed: by itself, and as a program that was given the right to change it. */
 const leaving = (outside: string): string => `cp /usr/bin/perl /helper
-perl -e 'syscall(188, "/helper", "security.capability", pack("V5", 0x02000001, 0x00040000, 0, 0, 0), 20, 0)'
+perl -e 'my ($path, $name, $value) = ("/helper", "security.capability", pack "V5", 0x02000001, 0x00040000, 0, 0, 0); syscall 188, $path, $name, $value, 20, 0'
 for program in perl /helper; do
   $program -e 'mkdir "/below"; chroot "/below"; chdir ".." for 1 .. 50; chroot "."; print -e "${outside}" ? "outside" : "inside"' || echo refused
   echo
@@ -255,6 +255,23 @@ test.each([
   const built = prepare({ Dockerfile: `FROM debian:bookworm-slim\n${text}\n` }, {}, without(false))
   await expect(built).rejects.toThrow(SandboxUnsupported)
   await expect(built).rejects.toThrow(`Line 2 of the Dockerfile: ${named} needs buildah.`)
+})
+
+test('COPY writes through no link that the image has, with buildah or without', async () => {
+  const outside = join(dataFolder, 'outside')
+  for (const [by, word] of [
+    [provider, 'with'],
+    [without(false), 'without'],
+  ] as const) {
+    await writeFile(outside, 'untouched')
+    const link = `FROM debian:bookworm-slim\nENV BUILT=${word}\nRUN mkdir /app && ln -s ${outside} /app/file\n`
+    const image = await prepare({ Dockerfile: `${link}COPY files/ /app/\n`, 'files/file': word }, {}, by)
+    expect(await output(image, 'cat /app/file')).toBe(word)
+    const base = await prepare({ Dockerfile: `${link}WORKDIR /app\n` }, {}, by)
+    const beside = await prepare({ file: word }, { image: base.digest }, by)
+    expect(await output(beside, 'cat /app/file')).toBe(word)
+    expect(await readFile(outside, 'utf8')).toBe('untouched')
+  }
 })
 
 test('without buildah, COPY takes nothing from outside the context', async () => {

@@ -29,7 +29,9 @@ async function copyOne(building: Building, request: CopyRequest, source: string,
   // The contents of a folder are copied, not the folder.
   const place = found.stats.isDirectory() || !into ? target : join(target, posix.basename(source))
   await refuseLinks(seen, place)
-  const copy = line('cp', '-a', '--no-preserve=ownership', '-T', '--', found.path, join(root, place))
+  // A link that a command has put below the target would be written through, to a file of this machine.
+  const words = ['cp', '-a', '--no-preserve=ownership', '--remove-destination', '-T', '--']
+  const copy = line(...words, found.path, join(root, place))
   const give = owner === undefined ? '' : ` && ${line(...(await ownerWords(seen, owner)), join(root, place))}`
   await holder.must(`Line ${number}: COPY`, `${copy}${give}`)
 }
