@@ -16,7 +16,7 @@ export type Holder = {
   pid: number
   /** Its root, as this process reaches it. */
   root: string
-  /** One script at a time. The text is all that it printed. */
+  /** One script at a time. The text is what it printed, of very much the end. */
   run(script: string, onText?: (text: string) => void): Promise<Answer>
   /** Like `run`, for what has to work. */
   must(what: string, script: string): Promise<string>
@@ -124,6 +124,9 @@ function holderOf(child: ChildProcess, input: Writable, output: Readable): Holde
   }
 }
 
+/** A stranger's program may print for as long as it likes. */
+const TEXT_LETTERS = 1024 * 1024
+
 type Waiting = { mark: string; onText: (text: string) => void; closed: Promise<unknown> }
 
 function answerFrom(output: Readable, { mark, onText, closed }: Waiting): Promise<Answer> {
@@ -136,6 +139,7 @@ function answerFrom(output: Readable, { mark, onText, closed }: Waiting): Promis
       const end = at === -1 ? -1 : text.indexOf('\n', at)
       if (end === -1) {
         onText(text)
+        text = text.length > TEXT_LETTERS ? text.slice(-TEXT_LETTERS / 2) : text
         return
       }
       stop()

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createInterface } from 'node:readline'
+import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { TOOLS_PATH } from './holder.ts'
@@ -53,12 +53,30 @@ export async function runLogged(
     killSignal: 'SIGKILL',
   })
   const last: string[] = []
-  createInterface({ input: child.stderr }).on('line', (text) => {
-    last.push(text)
+  eachLine(child.stderr, (said) => {
+    last.push(said)
     if (last.length > LAST_LINES) last.shift()
-    onLog(text)
+    onLog(said)
   })
   const [output, [code]] = await Promise.all([text(child.stdout), once(child, 'close')])
   if (code === 0) return output
   throw new SandboxUnavailable(`${program} failed (${code}):\n${last.join('\n')}`)
+}
+
+const LINE_LETTERS = 10_000
+
+/** Of a line that is longer than anybody reads, the beginning: a stranger's program may never end its line. */
+function eachLine(stream: Readable, onLine: (line: string) => void): void {
+  let held = ''
+  stream.setEncoding('utf8').on('data', (chunk: string) => {
+    const [first = '', ...others] = chunk.split(/\r?\n|\r/)
+    held = (held + first).slice(0, LINE_LETTERS)
+    for (const next of others) {
+      onLine(held)
+      held = next.slice(0, LINE_LETTERS)
+    }
+  })
+  stream.on('end', () => {
+    if (held !== '') onLine(held)
+  })
 }

@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest'
+import { startHolder } from './holder.ts'
+import { runLogged } from './run-program.ts'
+
+const MEGABYTE = 1024 * 1024
+const FLOOD = `head -c ${64 * MEGABYTE} /dev/zero | tr '\\0' x`
+
+/** Nobody keeps more of it than this. */
+const KEPT = 2 * MEGABYTE
+
+test('a program that never ends its line is heard to its end, and little of it is kept', async () => {
+  const lines: string[] = []
+  const options = { signal: new AbortController().signal, onLog: (line: string) => void lines.push(line) }
+  await runLogged('sh', ['-c', `echo first >&2; ${FLOOD} >&2; printf '\\nlast\\r\\nwords' >&2`], options)
+  expect(lines.map(({ length }) => length).every((length) => length <= KEPT)).toBe(true)
+  expect([lines[0], ...lines.slice(-2)]).toEqual(['first', 'last', 'words'])
+})
+
+test.skipIf(process.getuid?.() !== 0)('the same in a namespace that holds a sandbox', async () => {
+  const holder = await startHolder({ rootless: false, beside: undefined, cwd: '/' })
+  try {
+    const { code, text } = await holder.run(`${FLOOD}; echo; echo last words; sh -c 'exit 3'`)
+    expect([code, text.slice(-11), text.length < KEPT]).toEqual([3, 'last words\n', true])
+  } finally {
+    await holder.end()
+  }
+})
