@@ -274,6 +274,11 @@ test('COPY writes through no link that the image has, with buildah or without', 
   }
 })
 
+test('without buildah, no command can open a program of this machine for writing', async () => {
+  const Dockerfile = 'FROM debian:bookworm-slim\nRUN { test -w /proc/1/exe && echo writable; } > /seen; true\n'
+  expect(await output(await prepare({ Dockerfile }, {}, without(false)), 'cat /seen')).toBe('')
+})
+
 test('without buildah, COPY takes nothing from outside the context', async () => {
   for (const path of ['../../../../etc/shadow', '/etc/shadow', 'link']) {
     const built = prepare({ Dockerfile: `FROM debian:bookworm-slim\nCOPY ${path} /taken\n` }, {}, without(false))

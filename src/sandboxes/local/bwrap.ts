@@ -59,7 +59,7 @@ async function openGate(folder: string): Promise<void> {
  * file that it runs from: `/proc/1/exe`. While it runs nobody can write to it, but an agent can end that, and would then
  * have put its own program in the place of this machine's.
  */
-const SEAL = `{ [ -n "$sealed" ] || { mount -o bind,ro "$(command -v bwrap)" "$(command -v bwrap)" && sealed=1; }; } && `
+export const SEAL = `{ [ -n "$sealed" ] || { mount -o bind,ro "$(command -v bwrap)" "$(command -v bwrap)" && sealed=1; }; } && `
 
 function script(launch: Launch): string {
   const { host, folder, cgroups, spec, account } = launch
