@@ -14,20 +14,23 @@ export type DecisionWish = {
   note?: string | undefined
 }
 
-/** All of them, or none. A decision is about exactly the files that somebody looked at. `areGreen`: none may have concerns. */
+/** `alone`: one task, named by the address. `bulk`: as many as the body lists, and none that is approved may have concerns. */
+type Manner = 'alone' | 'bulk'
+
+/** All of them, or none. A decision is about exactly the files that somebody looked at. */
 export function decide(
   db: Db,
   by: By,
   batch: string,
   wishes: readonly DecisionWish[],
-  { areGreen }: { areGreen: boolean },
+  manner: Manner,
 ): Promise<BatchTask[]> {
   requireDistinct(wishes)
   return transact(db, async (tx) => {
     const ids = wishes.map(({ taskId }) => taskId)
     const found = new Map((await rows.lockTaskRows(tx, batch, ids)).map((row) => [row.id, row]))
-    requireDecidable(wishes, found)
-    if (areGreen) requireGreen(wishes, found)
+    requireDecidable(wishes, found, manner)
+    if (manner === 'bulk') requireGreen(wishes, found)
     const decided: BatchTask[] = []
     for (const { taskId, decision, digest, note } of wishes) {
       decided.push(taskOf(await rows.decideTaskRow(tx, batch, taskId, { decision, note: note ?? null })))
@@ -43,31 +46,35 @@ function requireDistinct(wishes: readonly DecisionWish[]): void {
   const errors = wishes.flatMap(({ taskId }, place) => {
     const isDouble = seen.has(taskId)
     seen.add(taskId)
-    return isDouble ? [errorAt(place, 'taskId', 'duplicate', 'This task is decided on twice.')] : []
+    return isDouble ? [errorAt('bulk', place, 'taskId', 'duplicate', 'This task is decided on twice.')] : []
   })
   refuse(invalidRequest, errors)
 }
 
 /** In the order of checks: what is not there, then what is not ready, then what has changed. */
-function requireDecidable(wishes: readonly DecisionWish[], found: ReadonlyMap<string, rows.TaskRow>): void {
+function requireDecidable(
+  wishes: readonly DecisionWish[],
+  found: ReadonlyMap<string, rows.TaskRow>,
+  manner: Manner,
+): void {
   const where = (isWrong: (row: rows.TaskRow | undefined, wish: DecisionWish) => boolean) =>
     wishes.flatMap((wish, place) => (isWrong(found.get(wish.taskId), wish) ? [{ wish, place }] : []))
   refuse(
     invalidRequest,
     where((row) => row === undefined).map(({ place }) =>
-      errorAt(place, 'taskId', 'unknown_task', 'There is no such task in this batch.'),
+      errorAt(manner, place, 'taskId', 'unknown_task', 'There is no such task in this batch.'),
     ),
   )
   refuse(
     taskNotReady,
     where((row) => row?.state !== 'ready').map(({ place, wish }) =>
-      errorAt(place, 'taskId', taskNotReady.code, `${wish.taskId} is ${found.get(wish.taskId)?.state}.`),
+      errorAt(manner, place, 'taskId', taskNotReady.code, `${wish.taskId} is ${found.get(wish.taskId)?.state}.`),
     ),
   )
   refuse(
     taskChanged,
     where((row, { digest }) => row?.digest !== digest).map(({ place, wish }) =>
-      errorAt(place, 'digest', taskChanged.code, `${wish.taskId} is ${found.get(wish.taskId)?.digest} now.`),
+      errorAt(manner, place, 'digest', taskChanged.code, `${wish.taskId} is ${found.get(wish.taskId)?.digest} now.`),
     ),
   )
 }
@@ -77,14 +84,24 @@ function requireGreen(wishes: readonly DecisionWish[], found: ReadonlyMap<string
   const errors = wishes.flatMap(({ taskId, decision }, place) => {
     const row = found.get(taskId)
     const [concern] = row && decision === 'approved' ? taskOf(row).concerns : []
-    return concern === undefined ? [] : [errorAt(place, 'taskId', taskNotGreen.code, `${taskId}: ${concern}`)]
+    return concern === undefined ? [] : [errorAt('bulk', place, 'taskId', taskNotGreen.code, `${taskId}: ${concern}`)]
   })
   refuse(taskNotGreen, errors)
 }
 
-const errorAt = (place: number, field: string, code: string, message: string): FieldError => ({
-  ...{ pointer: `/decisions/${place}/${field}`, code, message },
+const errorAt = (
+  manner: Manner,
+  place: number,
+  field: 'taskId' | 'digest',
+  code: string,
+  message: string,
+): FieldError => ({
+  pointer: manner === 'bulk' ? `/decisions/${place}/${field}` : ALONE[field],
+  ...{ code, message },
 })
+
+/** The task is in the address: the body as a whole is about it. */
+const ALONE = { taskId: '', digest: '/digest' }
 
 function refuse(kind: ProblemKind, errors: FieldError[]): void {
   const [first] = errors

@@ -47,7 +47,7 @@ test('a task that is ready is approved as it is, declined and approved again', a
 test('another digest is 409: somebody looked at other files', async () => {
   const { runId, tasks } = await lab.imported({ hello: smallTask() })
   const refused = await lab.decide(runId, 'hello', { digest: OTHER })
-  expect(refused).toMatchObject({ status: 409, body: { code: 'task_changed' } })
+  expect(refused).toMatchObject({ status: 409, body: { code: 'task_changed', errors: [{ pointer: '/digest' }] } })
   expect(refused.body.detail).toContain(tasks[0].digest)
   expect((await lab.tasks(runId))[0].decision).toBeNull()
 })
@@ -56,7 +56,7 @@ test('what is not ready is 409', async () => {
   const { runId } = (await lab.send(archiveOf({ bad: { 'task.toml': 'no' }, hello: smallTask() }))).body
   await lab.work()
   const refused = await lab.decide(runId, 'bad', { digest: OTHER })
-  expect(refused).toMatchObject({ status: 409, body: { code: 'task_not_ready' } })
+  expect(refused).toMatchObject({ status: 409, body: { code: 'task_not_ready', errors: [{ pointer: '' }] } })
   expect((await lab.decide(runId, 'nothing', { digest: OTHER })).status).toBe(404)
   expect((await lab.decide(runId, 'hello', { digest: OTHER, decision: 'maybe' })).status).toBe(422)
 })

@@ -115,13 +115,11 @@ const taskRoutes = (tools: BatchTools): Route[] => [
 
 const decisionRoutes = (): Route[] => [
   route(schema.decideTask, findTask, async ({ db, caller, body, requestId }, row) => {
-    const [task] = await decide(db, by(caller, requestId), row.batch, [{ taskId: row.id, ...body }], {
-      areGreen: false,
-    })
+    const [task] = await decide(db, by(caller, requestId), row.batch, [{ taskId: row.id, ...body }], 'alone')
     if (!task) throw new Error('A decision was made about nothing.')
     return reply(200, task)
   }),
   route(schema.decideTasks, findBatch, async ({ db, caller, body, requestId }, row) =>
-    reply(200, { tasks: await decide(db, by(caller, requestId), row.id, body.decisions, { areGreen: true }) }),
+    reply(200, { tasks: await decide(db, by(caller, requestId), row.id, body.decisions, 'bulk') }),
   ),
 ]
