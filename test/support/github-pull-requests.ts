@@ -5,6 +5,10 @@ export type HostedPullRequest = {
   number: number
   title: string
   body?: string
+  /** Default: a day before it was merged. */
+  createdAt?: Date
+  /** Its text, for the last time. */
+  lastEditedAt?: Date
   mergedAt: Date
   author?: { login: string; __typename: 'User' | 'Bot' } | null
   into?: string
@@ -14,7 +18,7 @@ export type HostedPullRequest = {
   /** The subject of its own last commit, before it landed. */
   lastHeadline?: string
   /** Those it closes. `of`: another repository. */
-  issues?: readonly { title: string; body: string | null; of?: string }[]
+  issues?: readonly { title: string; body: string | null; lastEditedAt?: Date; of?: string }[]
 }
 
 const Request = z.object({
@@ -45,7 +49,11 @@ export function pageOf(
   return { first, answer: { data: { rateLimit, repository: { defaultBranchRef: { name: 'main' }, pullRequests } } } }
 }
 
+const DAY_MS = 86_400_000
+
 const nodeOf = (each: HostedPullRequest) => ({
+  createdAt: (each.createdAt ?? new Date(each.mergedAt.getTime() - DAY_MS)).toISOString(),
+  lastEditedAt: each.lastEditedAt?.toISOString() ?? null,
   ...{ number: each.number, title: each.title, body: each.body ?? '', mergedAt: each.mergedAt.toISOString() },
   ...{ baseRefName: each.into ?? 'main', headRefName: 'work' },
   author: each.author === undefined ? { login: 'ada', __typename: 'User' } : each.author,
@@ -57,8 +65,8 @@ const nodeOf = (each: HostedPullRequest) => ({
   repository: { id: 'own' },
   closingIssuesReferences: {
     totalCount: each.issues?.length ?? 0,
-    nodes: (each.issues ?? [])
-      .slice(0, 3)
-      .map(({ title, body, of = 'own' }) => ({ title, body, repository: { id: of } })),
+    nodes: (each.issues ?? []).slice(0, 3).map(({ title, body, lastEditedAt = null, of = 'own' }) => ({
+      ...{ title, body, lastEditedAt: lastEditedAt?.toISOString() ?? null, repository: { id: of } },
+    })),
   },
 })

@@ -179,7 +179,8 @@ const pageOf = ({ oid, parent }: { oid: string; parent: string }) => ({
         pageInfo: { hasNextPage: false, endCursor: null },
         nodes: [
           {
-            ...{ number: 41, title: 'A change', body: 'Why.', mergedAt: '2024-01-01T00:00:00Z', baseRefName: 'main' },
+            ...{ number: 41, title: 'A change', body: 'Why.', baseRefName: 'main' },
+            ...{ createdAt: '2023-12-24T00:00:00Z', lastEditedAt: null, mergedAt: '2024-01-01T00:00:00Z' },
             author: { login: 'ada', __typename: 'User' },
             mergeCommit: { oid, messageHeadline: 'A change (#41)', parents: { nodes: [{ oid: parent }] } },
             commits: { totalCount: 1, nodes: [{ commit: { messageHeadline: 'work' } }] },

@@ -9,25 +9,30 @@ export const QUERY = `query($owner: String!, $name: String!, $first: Int!, $afte
     pullRequests(states: MERGED, first: $first, after: $after, orderBy: {field: CREATED_AT, direction: DESC}) {
       pageInfo { hasNextPage endCursor }
       nodes {
-        number title body mergedAt baseRefName headRefName
+        number title body createdAt lastEditedAt mergedAt baseRefName headRefName
         author { login __typename }
         mergeCommit { oid messageHeadline parents(first: 2) { nodes { oid } } }
         commits(last: 1) { totalCount nodes { commit { messageHeadline } } }
         repository { id }
-        closingIssuesReferences(first: 3) { totalCount nodes { title body repository { id } } }
+        closingIssuesReferences(first: 3) { totalCount nodes { title body lastEditedAt repository { id } } }
       }
     }
   }
 }`
 
 const Repository = z.object({ id: z.string() }).nullish()
-const Issue = z.object({ title: z.string(), body: z.string().nullable(), repository: Repository })
+const time = z.iso.datetime({ offset: true })
+const Issue = z.object({
+  ...{ title: z.string(), body: z.string().nullable(), lastEditedAt: time.nullish(), repository: Repository },
+})
 
 const Node = z.object({
   number: z.number().int().positive(),
   title: z.string(),
   body: z.string().nullable(),
-  mergedAt: z.iso.datetime({ offset: true }),
+  createdAt: time,
+  lastEditedAt: time.nullish(),
+  mergedAt: time,
   baseRefName: z.string(),
   headRefName: z.string().nullish(),
   author: z.object({ login: z.string(), __typename: z.string() }).nullable(),
@@ -73,7 +78,7 @@ export function pullRequestOf(node: Node): Omit<PullRequest, 'isReverted'> | und
   const { mergeCommit, author } = node
   if (!mergeCommit) return undefined
   return {
-    ...{ number: node.number, title: node.title, body: node.body ?? '', mark: 'code-host' },
+    ...{ number: node.number, title: node.title, body: saidBy(node, node.mergedAt), mark: 'code-host' },
     author: author?.login ?? 'ghost',
     isBot: author === null ? undefined : author.__typename === 'Bot',
     branch: node.headRefName ?? undefined,
@@ -86,11 +91,17 @@ export function pullRequestOf(node: Node): Omit<PullRequest, 'isReverted'> | und
   }
 }
 
-/** An issue of elsewhere may be seen by us and by nobody who sees this repository. */
-function issueTextsOf({ repository, closingIssuesReferences }: Node): IssueText[] {
+type Said = { body: string | null; lastEditedAt?: string | null | undefined }
+
+/** What was put in later may tell of the solution. What stood there before is not told, so that all of it is left out. */
+const saidBy = ({ body, lastEditedAt }: Said, until: string): string =>
+  lastEditedAt && Date.parse(lastEditedAt) > Date.parse(until) ? '' : (body ?? '')
+
+/** Until the pull request was opened. An issue of elsewhere may be seen by us and by nobody who sees this repository. */
+function issueTextsOf({ repository, closingIssuesReferences, createdAt }: Node): IssueText[] {
   const all = closingIssuesReferences?.nodes ?? []
   const own = all.filter((issue) => issue !== null).filter((issue) => issue.repository?.id === repository?.id)
-  return repository ? own.map(({ title, body }) => ({ title, body: body ?? '' })) : []
+  return repository ? own.map((issue) => ({ title: issue.title, body: saidBy(issue, createdAt) })) : []
 }
 
 /** A rebase puts each commit there by itself, and the last one keeps its subject: then all of them count. */

@@ -34,7 +34,7 @@ export const githubPullRequests = (
       for (const node of page) {
         const landed = pullRequestOf(node)
         if (!landed) continue
-        const isReverted = isTakenBack(reverts, { id: landed.head, titles: [landed.title], body: landed.body })
+        const isReverted = isTakenBack(reverts, { id: landed.head, titles: [landed.title], body: node.body ?? '' })
         yield { ...landed, isReverted }
       }
     }

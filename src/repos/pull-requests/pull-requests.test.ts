@@ -71,10 +71,12 @@ async function asHosted(): Promise<HostedPullRequest[]> {
   })
 }
 
-const open = (options: { token?: string; pause?: (ms: number) => Promise<void> } = {}): PullRequests =>
+type Opening = { name?: string; token?: string; pause?: (ms: number) => Promise<void> }
+
+const open = (options: Opening = {}): PullRequests =>
   githubPullRequests(
     { outbound: createOutbound(), baseUrl: server.url, pause: options.pause ?? (async () => {}) },
-    { owner: 'acme', name: 'demo' },
+    { owner: 'acme', name: options.name ?? 'demo' },
     { host: 'github.com', token: options.token },
   )
 
@@ -138,6 +140,37 @@ describe.each(sources)('%s', (_, closes, openSource) => {
       break
     }
   })
+})
+
+test('what was written into it later, when the solution was known, is not told', async () => {
+  const at = (day: number) => new Date(Date.UTC(2025, 0, day))
+  const mergeCommit = (id: string) => ({ oid: id.repeat(40), messageHeadline: 'x', parents: ['f'.repeat(40)] })
+  const times = { createdAt: at(10), mergedAt: at(20) }
+  const issue = (title: string, day: number) => ({ title, body: `the words of day ${day}`, lastEditedAt: at(day) })
+  server.setPullRequests(server.add('acme/edited'), [
+    {
+      ...{ number: 1, title: 'Edited while it was open', body: 'what it is for', lastEditedAt: at(15), ...times },
+      ...{ mergeCommit: mergeCommit('a'), issues: [issue('Before', 9), issue('After', 11)] },
+    },
+    {
+      ...{ number: 2, title: 'Edited after it was merged', body: 'how it was done', lastEditedAt: at(21), ...times },
+      mergeCommit: mergeCommit('b'),
+    },
+    {
+      ...{ number: 3, title: 'Takes it back', body: `This reverts commit ${'a'.repeat(40)}.`, lastEditedAt: at(30) },
+      ...{ ...times, mergeCommit: mergeCommit('c') },
+    },
+  ])
+  const found = await listed(open({ name: 'edited' }))
+  expect(found.map(({ number, body, isReverted }) => ({ number, body, isReverted }))).toEqual([
+    { number: 3, body: '', isReverted: false },
+    { number: 2, body: '', isReverted: false },
+    { number: 1, body: 'what it is for', isReverted: true },
+  ])
+  expect(found.at(-1)?.issueTexts).toEqual([
+    { title: 'Before', body: 'the words of day 9' },
+    { title: 'After', body: '' },
+  ])
 })
 
 test('several commits that one rebase brought are one pull request', async () => {
