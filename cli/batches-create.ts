@@ -58,7 +58,7 @@ export function addCreateCommands(batches: Command, shell: Shell): void {
       batches.command('create').description('Make tasks of merged pull requests, and watch; Ctrl-C leaves it running'),
     )
       .option('--author <model>', 'who writes instructions (default: as `assay batches options` shows)')
-      .option('--verifier <model>', 'who judges them (default: another of the same provider)')
+      .option('--verifier <model>', 'who judges them (default: of another provider, where a key opens one)')
       .option('--reasoning <level>', 'of both')
       .option('--credential <id>', 'of the models (default: the first that opens the author)')
       .option('--sandbox <name>', 'where repositories are built and tests run')
@@ -169,7 +169,7 @@ function generationOf(found: GenerationOptions, flags: CreateFlags): NewGenerati
   const { defaults } = found
   if (!defaults) throw new WrongUse(missingIn(found))
   const author = modelOf(found, flags.author ?? defaults.authorModel)
-  const verifier = modelOf(found, flags.verifier ?? verifierFor(found, author))
+  const verifier = modelOf(found, flags.verifier ?? verifierFor(found, author, flags.reasoning))
   const sandbox = flags.sandbox ?? defaults.sandbox
   const isServers = defaults.modelAccess === 'environment' && flags.credential === undefined
   return {
@@ -196,12 +196,18 @@ function modelOf({ models }: GenerationOptions, id: string): ModelOption {
   throw new WrongUse(`No credential opens ${id}, or there is no such model. Known: ${known}.`)
 }
 
-function verifierFor({ models, defaults }: GenerationOptions, author: ModelOption): string {
-  const others = models.filter(
-    ({ provider, catalogId }) => provider === author.provider && catalogId !== author.catalogId,
+/** Of another provider than the author, as the defaults have it: their verifier, else their author. */
+function verifierFor({ models, defaults }: GenerationOptions, author: ModelOption, level: string | undefined): string {
+  const levels = level === undefined ? author.reasoning : [level]
+  const usual = [defaults?.verifierModel, defaults?.authorModel].flatMap((id) =>
+    models.filter(({ catalogId }) => catalogId === id && catalogId !== author.catalogId),
   )
-  const usual = others.find(({ catalogId }) => catalogId === defaults?.verifierModel)
-  return (usual ?? others[0] ?? author).catalogId
+  const others = models.filter(({ catalogId }) => catalogId !== author.catalogId)
+  const isFit = (other: ModelOption) => levels.some((each) => other.reasoning.includes(each))
+  const found =
+    usual.find((other) => other.provider !== author.provider && isFit(other)) ??
+    [...usual, ...others].find((other) => other.provider === author.provider)
+  return (found ?? author).catalogId
 }
 
 const keyFor = ({ modelCredentials }: GenerationOptions, wanted: string): string | undefined =>

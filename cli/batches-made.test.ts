@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { done } from '../src/batches/stages/parts.ts'
 import { doneAt, scriptedStages } from '../src/batches/stages/testing/scripted-stages.ts'
+import { createCredential } from '../src/credentials/schema.ts'
 import { temporaryFolder } from '../src/harbor/testing/folders.ts'
 import { type Generating, type GeneratingApp, generating, generatingApp } from '../test/support/generating.ts'
 import { assay, hasTerminal, onTerminal } from './test-support.ts'
@@ -152,4 +153,22 @@ test.runIf(hasTerminal)('a watch on a terminal is left with Ctrl-C, and the batc
   expect(ended.out).toContain('It goes on without you.')
   await lab.work()
   expect(await lab.read(runId)).toMatchObject({ state: 'completed' })
+})
+
+test('who names an author alone gets a verifier of another provider, where a key opens one', async () => {
+  const made = async (author: string) => {
+    const { out, err } = await run('create', '--detach', '--again', '--easy', '1', '--author', author)
+    expect(err).toBe('')
+    await run('cancel', out.trim())
+    return (await lab.read(out.trim())).generation
+  }
+  const alone = await made('anthropic/claude-sonnet-5')
+  expect(alone).toMatchObject({ verifierModel: expect.stringMatching(/^anthropic\//) })
+  const secret = { apiKey: 'sk-0123456789abcdef0123' }
+  const { body } = await app.call(createCredential, {
+    body: { kind: 'model', provider: 'openai', name: 'Another house', secret },
+  })
+  const [one, other] = [await made('anthropic/claude-sonnet-5'), await made('openai/gpt-5.4')]
+  expect(one).toMatchObject({ verifierModel: expect.stringMatching(/^openai\//), verifierCredentialId: body.id })
+  expect(other).toMatchObject({ verifierModel: expect.stringMatching(/^anthropic\//), modelCredentialId: body.id })
 })

@@ -155,6 +155,27 @@ test('without credential storage there are defaults: the server’s own keys', a
   expect(both.body.errors).toMatchObject([{ pointer: '/generation/modelCredentialId', code: 'unexpected' }])
 })
 
+test('the usual verifier is of another house than the author, where a key opens one', async () => {
+  const keys = { ANTHROPIC_API_KEY: 'sk-ant-0123456789abcdef', OPENAI_API_KEY: 'sk-0123456789abcdef0123' }
+  const houseOf = (catalogId: string) => catalogId.split('/')[0]
+  await using bare = await generatingApp({ ASSAY_CREDENTIAL_STORAGE: 'off', ...keys })
+  const { place, options } = await generating(bare, { changes: { easy: 1, medium: 0, hard: 0 } })
+  const { defaults } = await options()
+  expect(houseOf(defaults.verifierModel)).not.toBe(houseOf(defaults.authorModel))
+  expect((await bare.call(createBatch, { params: place, body: { candidateCounts: counts } })).status).toBe(202)
+
+  await using stored = await generatingApp()
+  const made = await generating(stored, { changes: { easy: 1, medium: 0, hard: 0 } })
+  expect((await made.options()).defaults).not.toHaveProperty('verifierCredentialId')
+  const secret = { apiKey: 'sk-0123456789abcdef0123' }
+  const body = { kind: 'model', provider: 'openai', name: 'openai', secret } as const
+  const { id } = (await stored.call(createCredential, { body })).body
+  const chosen = (await made.options()).defaults
+  expect([houseOf(chosen.authorModel), houseOf(chosen.verifierModel)]).toEqual(['anthropic', 'openai'])
+  expect(chosen).toMatchObject({ verifierCredentialId: id })
+  expect(await made.create({ easy: 1 })).toMatchObject({ status: 202, body: { run: { warnings: [] } } })
+})
+
 test('without any key there are no defaults, and that is said', async () => {
   await using bare = await generatingApp({ ASSAY_CREDENTIAL_STORAGE: 'off' })
   const { place, options } = await generating(bare, { changes: { easy: 1, medium: 0, hard: 0 } })
