@@ -1,4 +1,5 @@
-import type { Db } from '../../platform/db/db.ts'
+import { type Db, lock } from '../../platform/db/db.ts'
+import { runIdOf } from '../run.ts'
 import type { Waiting } from '../shapes/schema.ts'
 import { type Stages, stageAfter } from '../stages/make.ts'
 import * as moves from '../state.ts'
@@ -54,6 +55,8 @@ async function pass(tx: Db, tools: SettleTools, task: TaskFacts, ending: Passed,
   const key = { workspaceId: task.workspaceId, stage: task.stage, digest }
   const outcome = isReused ? ending.outcome : await rows.saveResult(tx, key, ending.outcome, seconds)
   const next = stageAfter(task.stage)
+  // Of two that get ready at once, one is the newer.
+  if (!next) await lock(tx, `pull request ${landedOf(task).repository} ${landedOf(task).head}`)
   const concerns = [...ending.concerns, ...(outcome.concerns ?? [])]
   const { title, difficulty, files } = outcome
   const progress = {
@@ -64,7 +67,22 @@ async function pass(tx: Db, tools: SettleTools, task: TaskFacts, ending: Passed,
   }
   if (!(await moves.passTask(tx, task, task.stage, progress))) return
   await rows.insertPassed(tx, task, key, isReused)
+  if (!next) await takePlace(tx, task)
   if (next && isOpen) await enqueueStage(tx, tools, task, next)
+}
+
+const landedOf = ({ batch, task, repository, candidate }: TaskFacts) => ({
+  ...{ batch, task, repository: repository.key, head: candidate.head },
+})
+
+/** One pull request is one task: the newest. What a person has decided stays, and is told. */
+async function takePlace(tx: Db, task: TaskFacts): Promise<void> {
+  const own = landedOf(task)
+  await rows.supersede(tx, own, `${runIdOf(own.batch)}/${own.task} was made of the same pull request later.`)
+  for (const other of await rows.listApprovedOf(tx, own)) {
+    const concern = `${runIdOf(other.batch)}/${other.task} was made of the same pull request, and is approved.`
+    await rows.addConcern(tx, own, concern)
+  }
 }
 
 async function defer(
