@@ -143,5 +143,9 @@ test.each<[string, string, Record<string, string>]>([
   ['a test that fails on a later day', 'clock_bomb', { ...LANDED, 'tests/test_ranks.py': UNTIL }],
   ['a test that passes in one order alone', 'flaky_f2p', { ...LANDED, 'tests/test_ranks.py': ORDERED }],
 ])('%s: %s', async (_, reason, landed) => {
-  expect(await variant(landed)).toMatchObject({ kind: 'rejected', reason })
+  const base = { variant: 'base', cpus: 2, passed: 13, failed: 0 }
+  expect(await variant(landed)).toMatchObject({
+    ...{ kind: 'rejected', reason },
+    evidence: { runs: expect.arrayContaining([expect.objectContaining(base)]) },
+  })
 })

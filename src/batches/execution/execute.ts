@@ -14,6 +14,7 @@ import {
   type SuiteRun,
   type SuiteSummary,
   type TestLists,
+  withEvidence,
 } from '../stages/parts.ts'
 import { ablate } from './ablate.ts'
 import { clockBombs, type Judgement, judgeRuns, type Runs } from './judge-runs.ts'
@@ -50,6 +51,15 @@ export async function execute(
   signal: AbortSignal,
 ): Promise<StageResult<Execution>> {
   const matrix = openMatrix(provider, order, signal)
+  return withEvidence(await tryAll(provider, order, matrix, signal), { runs: matrix.summaries })
+}
+
+async function tryAll(
+  provider: Provider,
+  order: ExecutionOrder,
+  matrix: Matrix,
+  signal: AbortSignal,
+): Promise<StageResult<Execution>> {
   const runs = await cheapCut(matrix)
   if ('kind' in runs) return runs
   const judged = await repeat(matrix, runs)

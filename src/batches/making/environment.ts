@@ -14,7 +14,7 @@ import { writeEnvironment } from '../environments/write-environment.ts'
 import { planRuns } from '../execution/plan-runs.ts'
 import { findRunner, runners } from '../runners/runners.ts'
 import type { Making, Stage, StageDone, StageTools } from '../stages/make.ts'
-import { done, type EnvRecipe, reject, type StageRejection, type StageResult } from '../stages/parts.ts'
+import { done, type EnvRecipe, reject, type StageRejection, type StageResult, withEvidence } from '../stages/parts.ts'
 import { readLanding } from './landing.ts'
 import { plain } from './made.ts'
 
@@ -50,7 +50,8 @@ async function mended(
   if (proposed.kind === 'deferred') return proposed
   const second = proposed.kind === 'done' ? await tryOut(bench, proposed.value.recipe, 'model') : proposed
   if (second.kind !== 'rejected') return second
-  return reject(first.reason, `${first.detail}\n\nA model was asked, and: ${second.detail}`)
+  const evidence = { rules: first.evidence ?? null, model: second.evidence ?? null }
+  return reject(first.reason, `${first.detail}\n\nA model was asked, and: ${second.detail}`, evidence)
 }
 
 async function propose({ tools, tree: { facts }, signal }: Bench, first: StageRejection, recipe: EnvRecipe | null) {
@@ -75,14 +76,15 @@ async function tryOut(bench: Bench, recipe: EnvRecipe, foundBy: FoundBy): Promis
   const built = await prepareImage(bench, recipe, foundBy)
   if (built.kind !== 'done') return built
   const { image, profile, dockerfile } = built.value
+  const tried = { foundBy, profile, dockerfile, runner: runner.name }
   const answer = { ...landing, ownPackages: ownPackages(tree.facts) }
-  const clean = await scanImage(provider, image, answer, signal)
+  const clean = withEvidence(await scanImage(provider, image, answer, signal), tried)
   if (clean.kind !== 'done') return clean
   const order = { image, runner: runner.id, prepare: runner.prepare, folder: tools.folder }
-  const health = await checkHealth(provider, order, signal)
+  const health = withEvidence(await checkHealth(provider, order, signal), tried)
   if (health.kind !== 'done') return health
   const plan = planRuns({ runner, hidden: landing.hidden, suiteSeconds: health.value.seconds })
-  const evidence = { foundBy, profile, dockerfile, image: image.digest, health: health.value, runner: runner.name }
+  const evidence = { ...tried, image: image.digest, health: health.value }
   const concerns = foundBy === 'model' ? ['A model said how the environment is made.'] : []
   return done({ made: plain({ recipe, plan }), evidence: plain(evidence), concerns })
 }
@@ -98,6 +100,7 @@ export async function prepareImage(
   const { place } = await tools.repository()
   const folder = join(tools.folder, `environment-${name}`)
   const { profile, dockerfile } = await writeEnvironment(folder, { recipe, place, tree }, signal)
-  const image = await buildEnvironment(tools.provider(), { folder, profile, base: recipe.base }, signal)
+  const built = await buildEnvironment(tools.provider(), { folder, profile, base: recipe.base }, signal)
+  const image = withEvidence(built, { profile, dockerfile, runner: recipe.runner })
   return image.kind === 'done' ? done({ image: image.value, folder, profile, dockerfile }) : image
 }

@@ -61,6 +61,9 @@ test.each(CANARIES)(
     const { result } = await proveMade(made, counts, change)
     const told = { reason: expect.stringMatching(reason), detail: expect.stringMatching(detail) }
     expect(result).toMatchObject({ kind: 'rejected', ...told })
+    // With what was seen until then: doing nothing is always tried first.
+    const idle = expect.objectContaining({ passed: expect.any(Number), notPassed: expect.any(Number) })
+    expect(result).toMatchObject({ evidence: { digest: expect.any(String), nop: expect.arrayContaining([idle]) } })
   },
   20 * MINUTES,
 )

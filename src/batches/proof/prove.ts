@@ -14,6 +14,7 @@ import {
   type StageRejection,
   type StageResult,
   type TestLists,
+  withEvidence,
 } from '../stages/parts.ts'
 import { attempt } from './attempt.ts'
 import { FOUND, type GuardedCheat } from './cheats/guarded-cheat.ts'
@@ -55,7 +56,8 @@ export async function prove(provider: Provider, order: ProofOrder, signal: Abort
       return attempt(provider, request, harness)
     },
   }
-  return (await firstFault(bench)) ?? done(proofOf(digest, seen))
+  const fault = await firstFault(bench)
+  return fault ? withEvidence(fault, { digest, ...shownOf(seen) }) : done(proofOf(digest, seen))
 }
 
 type Seen = {
@@ -83,19 +85,20 @@ async function firstFault(bench: Bench): Promise<StageRejection | undefined> {
 async function idle({ seen, order, tryOut }: Bench, count: number): Promise<StageRejection | undefined> {
   while (seen.nop.length < count) {
     const tried = await tryOut(nop)
+    seen.nop.push(tried)
     const fault = faultOfNop(tried, order.lists)
     if (fault) return fault
-    seen.nop.push(tried)
   }
   return undefined
 }
 
 async function solve({ seen, order, tryOut }: Bench, count: number): Promise<StageRejection | undefined> {
   while (seen.oracle.length < count) {
+    const [first] = seen.oracle
     const tried = await tryOut(oracle)
-    const fault = faultOfOracle(tried, order.lists, seen.oracle[0])
-    if (fault) return fault
     seen.oracle.push(tried)
+    const fault = faultOfOracle(tried, order.lists, first)
+    if (fault) return fault
   }
   return undefined
 }
@@ -123,18 +126,16 @@ function outcomeOf({ isWon, exitCode }: Attempt): ProofCheat['outcome'] {
   return exitCode === DOES_NOT_APPLY ? 'does_not_apply' : 'lost'
 }
 
-function proofOf(digest: string, { nop: nops, oracle: oracles, gold, cheats }: Seen): Proof {
-  const [golden] = gold
-  if (!golden) throw new Error('The change was not tried.')
-  const winners = cheats.filter(({ outcome }) => outcome === 'won').map(({ id }) => id)
-  return {
-    digest,
-    isolation: golden.isolation,
-    nop: nops.map(runOf),
-    oracle: oracles.map(runOf),
-    gold: runOf(golden),
-    cheats: cheats.map(({ id, what, outcome }) => ({ id, what, outcome })),
-    strength: winners.length > 0 ? 'weak' : 'standard',
-    winners,
-  }
+const shownOf = ({ nop: nops, oracle: oracles, gold, cheats }: Seen) => ({
+  ...{ nop: nops.map(runOf), oracle: oracles.map(runOf), gold: gold.map(runOf)[0] ?? null },
+  cheats: cheats.map(({ id, what, outcome }) => ({ id, what, outcome })),
+})
+
+function proofOf(digest: string, seen: Seen): Proof {
+  const [golden] = seen.gold
+  const { gold, ...shown } = shownOf(seen)
+  if (!golden || !gold) throw new Error('The change was not tried.')
+  const winners = seen.cheats.filter(({ outcome }) => outcome === 'won').map(({ id }) => id)
+  const strength = winners.length > 0 ? 'weak' : 'standard'
+  return { digest, isolation: golden.isolation, ...shown, gold, strength, winners }
 }

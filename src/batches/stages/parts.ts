@@ -123,3 +123,7 @@ export const reject = (reason: string, detail: string, evidence?: unknown): Stag
   ...{ kind: 'rejected', reason, detail },
   ...(evidence === undefined ? {} : { evidence }),
 })
+
+/** A rejection with what it was decided by, for who wants to know more than its words. */
+export const withEvidence = <T>(result: StageResult<T>, evidence: object): StageResult<T> =>
+  result.kind === 'rejected' ? { ...result, evidence: result.evidence ?? evidence } : result
