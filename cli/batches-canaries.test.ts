@@ -16,7 +16,7 @@ vi.setConfig({ testTimeout: 120_000 })
 type Tasks = NonNullable<ScriptInput['tasks']>
 
 const KEYS = { ANTHROPIC_API_KEY: 'sk-canary-5d11', OPENAI_API_KEY: 'sk-canary-77ce' }
-const [DEFECTS, CONTROLS, TRAPS, WRITTEN] = [27, 32, 8, 20]
+const [DEFECTS, CONTROLS, TRAPS, WRITTEN] = [27, 40, 8, 20]
 
 let provider: Provider
 beforeAll(async () => {
@@ -103,7 +103,7 @@ test('a table for people: what was caught, missed and a false alarm, and the cos
   const { code, out } = await canaries([...accepting.slice(1), ...writing])
   expect(code).toBe(1)
   expect(out).toMatch(/^known-bad tasks, by the verifier +27 +0 caught, 0 for the reason +2\d missed +\d +0 % +90 %$/m)
-  expect(out).toMatch(/^known-good tasks, by the verifier +32 +30 accepted +0 false alarms +2 +93 % +90 %$/m)
+  expect(out).toMatch(/^known-good tasks, by the verifier +40 +38 accepted +0 false alarms +2 +95 % +90 %$/m)
   expect(out).toMatch(/^missed +tally-2 +what is refused, and how +underspecified +nothing$/m)
   expect(out).toMatch(/^unread +tally-1 +as it is +- +verifier_invalid_output: /m)
   expect(out).toMatch(/^verifier +openai\/gpt-6-sol \(\w+\), \d+ calls, \$\d+\.\d{6}$/m)
