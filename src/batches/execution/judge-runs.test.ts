@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { SuiteRun, TestStatus } from '../stages/parts.ts'
-import { clockBombs, judgeRuns, type Runs } from './judge-runs.ts'
+import { clockBombs, concernsOf, judgeRuns, type Runs } from './judge-runs.ts'
 
 const NAMES: Record<string, TestStatus> = { p: 'passed', f: 'failed', e: 'errored', s: 'skipped' }
 
@@ -183,4 +183,13 @@ test('whatever the runs: one more takes from the lists, and adds nothing', () =>
     }),
     { numRuns: 1000 },
   )
+})
+
+test('few tests that guard what works are enough, and told to who decides', () => {
+  const listed = (count: number) => ({
+    failToPass: ['a'],
+    passToPass: Array.from({ length: count }, (_, at) => `t${at}`),
+  })
+  expect([5, 40].flatMap((count) => concernsOf(listed(count)))).toEqual([])
+  expect(concernsOf(listed(4))).toEqual([expect.stringContaining('works today: 4.')])
 })

@@ -60,6 +60,14 @@ export function judgeRuns(runs: Runs): Judgement | StageRejection {
   }
 }
 
+const GUARDS_WANTED = 5
+
+/** What a person should know of tests that may count all the same. */
+export function concernsOf({ passToPass }: TestLists): string[] {
+  const count = passToPass.length
+  return count >= GUARDS_WANTED ? [] : [`Tests that guard what works today: ${count}. It may break elsewhere unseen.`]
+}
+
 /** Runs with the fix, by a clock that shows tomorrow and by one that shows a day years from now. */
 export type ClockRuns = { tomorrow: readonly SuiteRun[]; later: readonly SuiteRun[] }
 

@@ -1,4 +1,5 @@
 import { execute } from '../execution/execute.ts'
+import { concernsOf } from '../execution/judge-runs.ts'
 import type { Stage } from '../stages/make.ts'
 import { done } from '../stages/parts.ts'
 import { prepareImage } from './environment.ts'
@@ -7,7 +8,7 @@ import { environmentIn, plain } from './made.ts'
 
 /** Which tests the change turns, and which it leaves as they were, seen in fresh sandboxes. */
 export const executionStage: Stage = {
-  version: 2,
+  version: 3,
   needs: ['sandbox'],
   reads: ({ candidate: { base, head }, generation, made }) => [base, head, generation.sandbox, made.env_ready ?? null],
   async run(making, tools, signal) {
@@ -22,6 +23,6 @@ export const executionStage: Stage = {
     const { runs, unstable, ablation, medianSec, ...made } = executed.value
     const { failToPass, passToPass } = made.lists
     const evidence = { failToPass, passToPass, messages: made.messages, runs, unstable, ablation, medianSec }
-    return done({ made: plain(made), evidence: plain(evidence) })
+    return done({ made: plain(made), evidence: plain(evidence), concerns: concernsOf(made.lists) })
   },
 }
