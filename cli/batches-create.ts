@@ -137,15 +137,21 @@ async function preview(shell: Shell, command: Command, flags: CountFlags): Promi
   for (const warning of found.warnings) note(shell, printable(warning))
 }
 
-function previewLines({ buckets, pullRequests, branch, rejections }: BatchPreview): string[] {
+function previewLines({ buckets, pullRequests, branch, rejections, cost }: BatchPreview): string[] {
   const rows = Object.entries(buckets).map(([name, { requested, available, tried, shortfall }]) => [
     ...[name, String(available), String(tried), String(requested), shortfall === 0 ? '' : `${shortfall} too few`],
   ])
   return [
     `${pullRequests} pull requests in ${printable(branch)}`,
     ...aligned([['DIFFICULTY', 'CANDIDATES', 'TRIED', 'WANTED', ''], ...rows]),
+    ...(cost.candidates === 0 ? [] : [costLine(cost)]),
     ...aligned(rejections.map(({ reason, count, meaning }) => [reason, String(count), printable(meaning)])),
   ]
+}
+
+function costLine({ candidates, capUsd, usualUsd }: BatchPreview['cost']): string {
+  const usual = usualUsd === null ? '' : `; as earlier ones went, $${usualUsd.toFixed(2)}`
+  return `models may cost $${capUsd.toFixed(2)} for ${candidates} candidates${usual}`
 }
 
 async function create(shell: Shell, command: Command, flags: CreateFlags): Promise<void> {

@@ -48,6 +48,7 @@ test('options and a preview are shown before anything is spent', async () => {
   const preview = await run('preview', '--easy', '5')
   expect(preview.out).toMatch(/easy +3 +0 +5 +2 too few/)
   expect(preview.out).toContain('docs_only')
+  expect(preview.out).toMatch(/^models may cost \$2\.40 for 3 candidates$/m)
   expect(JSON.parse((await run('preview', '--json')).out)).toMatchObject({ pullRequests: 5 })
 })
 

@@ -33,6 +33,7 @@ test('a preview says what each bucket could supply and why the rest are out, and
       rejections: [{ reason: 'docs_only', count: 1, examples: [{ number: 900, title: 'Say more' }] }],
     },
   })
+  expect((await preview()).body.cost).toEqual({ candidates: 0, capUsd: 0, usualUsd: null })
   const { rows } = await app.database.pool.query('select count(*)::int as jobs from jobs where every_seconds is null')
   expect(rows[0].jobs).toBe(0)
   await lab.made({ easy: 2 })
@@ -40,6 +41,7 @@ test('a preview says what each bucket could supply and why the rest are out, and
   expect((await preview({ candidateCounts })).body).toMatchObject({
     shortfall: 4,
     buckets: { easy: { requested: 3, available: 1, tried: 2, shortfall: 2 }, hard: { shortfall: 2 } },
+    cost: { candidates: 2, capUsd: 1.6 },
   })
   expect((await preview({ candidateCounts, again: true })).body).toMatchObject({
     shortfall: 2,

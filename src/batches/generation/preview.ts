@@ -3,8 +3,10 @@ import type { Db } from '../../platform/db/db.ts'
 import { Problem } from '../../platform/problem.ts'
 import { openRepositoryMirror, type RepositoryMirrorTools } from '../../repos/repository-mirror.ts'
 import { codeHostUnavailable } from '../../repos/schema.ts'
+import { AUTHOR_LIMITS, RECIPE_LIMITS, VERIFIER_LIMITS } from '../authoring/model.ts'
 import { newFunnel } from '../candidates/funnel.ts'
 import { scanMirror } from '../candidates/scan-mirror.ts'
+import { usdOf } from '../run.ts'
 import { choosing } from './choose.ts'
 import { troubleOf } from './discover.ts'
 import {
@@ -14,7 +16,7 @@ import {
   type PreviewWish,
   repositoryUnreadable,
 } from './schema.ts'
-import { listTriedHeads } from './sql.ts'
+import { listTriedHeads, readUsualSpend } from './sql.ts'
 
 export type PreviewTools = { db: Db; repositories: RepositoryMirrorTools; scansFolder: string }
 
@@ -48,6 +50,7 @@ export async function previewBatch(
     return {
       ...{ branch, tip, pullRequests: found.discovered, buckets },
       shortfall: buckets.easy.shortfall + buckets.medium.shortfall + buckets.hard.shortfall,
+      cost: await costOf(tools.db, repository.workspaceId, found.chosen.length),
       rejections: counting.funnel().rejections,
       warnings: [
         ...(tip === null ? ['The repository is empty.'] : []),
@@ -69,6 +72,20 @@ function bucketsOf(
     shortfall: Math.max(0, counts[name] - available[name]),
   })
   return { easy: bucket('easy'), medium: bucket('medium'), hard: bucket('hard') }
+}
+
+const CANDIDATE_MICROS = [AUTHOR_LIMITS, VERIFIER_LIMITS, RECIPE_LIMITS]
+  .map(({ budgetMicros }) => budgetMicros)
+  .reduce((one, other) => one + other)
+/** Fewer tasks than these say little of the next. */
+const TELLING_TASKS = 5
+
+async function costOf(db: Db, workspaceId: string, candidates: number): Promise<BatchPreview['cost']> {
+  const usual = await readUsualSpend(db, workspaceId, TELLING_TASKS)
+  return {
+    ...{ candidates, capUsd: usdOf(candidates * CANDIDATE_MICROS) },
+    usualUsd: usual === undefined ? null : usdOf(Math.round(candidates * usual)),
+  }
 }
 
 function asProblem(error: unknown): Problem {

@@ -126,6 +126,18 @@ export const BatchPreview = z
       }),
     ),
     shortfall: count,
+    cost: z
+      .object({
+        candidates: count.describe('Those that would be tried.'),
+        capUsd: z
+          .number()
+          .describe('What each may cost at most, together; more where a provider breaks in the middle.'),
+        usualUsd: z
+          .number()
+          .nullable()
+          .describe('What it comes to if they cost as much as the last ones of this workspace. Null: too few to say.'),
+      })
+      .describe('Of models. Most candidates end before a model is asked.'),
     rejections: z.array(
       z.object({
         reason: z.string(),

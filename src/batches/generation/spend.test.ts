@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { generatingWithModels } from '../../../test/support/generating-models.ts'
+import { previewBatch } from '../schema.ts'
 import { askingStages } from '../stages/testing/asking-stages.ts'
 import { countLeftOfBatches } from './spend.ts'
 
@@ -19,6 +20,18 @@ test('what models were paid is counted, once, and what was found out before cost
   const { spent, uncounted, grants } = await lab.grants()
   expect({ uncounted, grants }).toEqual({ uncounted: 0, grants: 6 })
   expect(spent).toBe(Math.round((run.costUsd + again.run.costUsd) * 1e6))
+})
+
+test('a preview tells what candidates came to before, once there were some', async () => {
+  const FIVE = { easy: 5, medium: 0, hard: 0 }
+  await using lab = await generatingWithModels(FIVE, askingStages())
+  const costOf = async () => {
+    const body = { candidateCounts: TWO, again: true }
+    return (await lab.app.call(previewBatch, { params: lab.place, body })).body.cost
+  }
+  expect(await costOf()).toEqual({ candidates: 2, capUsd: 1.6, usualUsd: null })
+  await lab.made(FIVE)
+  expect(await costOf()).toEqual({ candidates: 2, capUsd: 1.6, usualUsd: expect.closeTo(2 * TASK_USD, 6) })
 })
 
 test('a batch whose budget is spent waits, and goes on with more', async () => {

@@ -107,6 +107,18 @@ export async function readSpent(db: Db, batch: string): Promise<number> {
   return rows[0]?.spent ?? 0
 }
 
+/** What the last tasks that came to an end have cost on average. Undefined: there are fewer than `atLeast`. */
+export async function readUsualSpend(db: Db, workspaceId: string, atLeast: number): Promise<number | undefined> {
+  const { rows } = await sql<{ tasks: number; micros: number | null }>`
+    select count(*)::int as tasks, avg(spent_micros)::float8 as micros from (
+      select spent_micros from batch_tasks
+      join batches on batches.id = batch join repositories on repositories.key = repository
+      where workspace_id = ${workspaceId} and candidate is not null and batch_tasks.state in ('ready', 'rejected')
+      order by batches.created_at desc limit 200) as last`.execute(db)
+  const [{ tasks, micros } = { tasks: 0, micros: null }] = rows
+  return micros === null || tasks < atLeast ? undefined : micros
+}
+
 /** Those that are being made, by their ids. */
 export const listMaking = (db: Db, batch: string) =>
   db
