@@ -10,6 +10,10 @@ export type Holder = { workspaceId: string; subject: string }
  */
 export const takeSpend = (tx: Db, holder: Holder): Promise<number> => rows.takeSpend(tx, holder)
 
+/** What it has spent in grants that were opened since then, counted or not. */
+export const readSpendSince = (db: Db, holder: Holder, since: Date): Promise<number> =>
+  rows.readSpendSince(db, holder, since)
+
 const LEFT_SECONDS = 120
 const AT_ONCE = 500
 

@@ -240,6 +240,13 @@ const selectCalls = (db: Db) =>
 
 type Holder = { workspaceId: string; subject: string }
 
+export async function readSpendSince(db: Db, { workspaceId, subject }: Holder, since: Date): Promise<number> {
+  const { rows } = await sql<{ spent: number }>`
+    select coalesce(sum(spent_micros), 0)::bigint as spent from gateway_grants
+    where workspace_id = ${workspaceId} and subject = ${subject} and created_at >= ${since}`.execute(db)
+  return rows[0]?.spent ?? 0
+}
+
 /** What a subject has spent since it was last asked, in grants that are closed. Calls that are open stay at their reservations. */
 export async function takeSpend(tx: Db, { workspaceId, subject }: Holder): Promise<number> {
   const { rows } = await sql<{ id: string; spent: number }>`

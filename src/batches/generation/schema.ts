@@ -131,7 +131,7 @@ export const BatchPreview = z
         candidates: count.describe('Those that would be tried.'),
         capUsd: z
           .number()
-          .describe('What each may cost at most, together; more where a provider breaks in the middle.'),
+          .describe('What each may cost, together; up to three times as much where a provider breaks in the middle.'),
         usualUsd: z
           .number()
           .nullable()

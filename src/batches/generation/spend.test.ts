@@ -34,6 +34,31 @@ test('a preview tells what candidates came to before, once there were some', asy
   expect(await costOf()).toEqual({ candidates: 2, capUsd: 1.6, usualUsd: expect.closeTo(2 * TASK_USD, 6) })
 })
 
+test('a provider that breaks each time in the middle is not paid for ever', async () => {
+  let attempts = 0
+  const breaking = askingStages({
+    async verified(_, tools, signal) {
+      attempts += 1
+      const limits = { budgetMicros: 100_000, outputMicros: 20_000, callsMax: 2, wallMs: 60_000 }
+      const model = await tools.model('verifier', limits)
+      const question = { system: 'You help.', messages: [], shape: { name: 'answer', schema: {} } }
+      await model.ask({ ...question, messages: [{ role: 'user', text: 'Work.' }] }, signal)
+      return { kind: 'deferred', reason: 'provider', detail: 'It broke.', retryAfterMs: 60_000 }
+    },
+  })
+  await using lab = await generatingWithModels({ ...TWO, easy: 1 }, breaking, { input: 25_000, output: 0 })
+  const { runId } = await lab.made({ easy: 1 })
+  for (let tries = 0; tries < 10 && (await lab.read(runId)).state !== 'completed'; tries += 1) {
+    await lab.hurry()
+    await lab.work()
+  }
+  // Five cents each: with the fourth, twice the share is spent.
+  expect(await lab.read(runId)).toMatchObject({ state: 'completed', rejections: { verifier_budget: 1 } })
+  expect(attempts).toBe(5)
+  // The author has cost ten cents before.
+  expect((await lab.grants()).spent).toBe(100_000 + 4 * 50_000)
+})
+
 test('a batch whose budget is spent waits, and goes on with more', async () => {
   await using lab = await generatingWithModels(TWO, askingStages(), { input: 400_000, output: 0 })
   const { run, runId } = await lab.made(TWO, { budgetUsd: 1.5 })

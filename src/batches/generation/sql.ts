@@ -107,6 +107,14 @@ export async function readSpent(db: Db, batch: string): Promise<number> {
   return rows[0]?.spent ?? 0
 }
 
+/** When a task came to the stage that it is at. */
+export async function readStageBegin(db: Db, { batch, task }: TaskKey): Promise<Date> {
+  const { rows } = await sql<{ begin: Date }>`
+    select coalesce(max(passed_at), 'epoch') as begin from batch_task_stages
+    where batch = ${batch} and task = ${task}`.execute(db)
+  return rows[0]?.begin ?? new Date(0)
+}
+
 /** What the last tasks that came to an end have cost on average. Undefined: there are fewer than `atLeast`. */
 export async function readUsualSpend(db: Db, workspaceId: string, atLeast: number): Promise<number | undefined> {
   const { rows } = await sql<{ tasks: number; micros: number | null }>`

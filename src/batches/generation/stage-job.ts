@@ -19,6 +19,7 @@ import {
   HistoryGone,
   openStageTools,
   requireCredentials,
+  ShareSpent,
   type WorkTools,
 } from './stage-tools.ts'
 import { storable, storableText } from './storable.ts'
@@ -138,6 +139,7 @@ const deferred = (
 /** What is no fault of the task has it wait. What is thrown on is tried again, and in the end rejects it. */
 async function stopped(tools: StageJobTools, task: TaskFacts, error: unknown): Promise<Attempt> {
   if (error instanceof HistoryGone) return { kind: 'rejected', reason: 'history_rewritten', detail: error.message }
+  if (error instanceof ShareSpent) return { kind: 'rejected', reason: `${error.role}_budget`, detail: error.message }
   if (error instanceof BudgetSpent) return deferred('budget', error, LATER_MS)
   if (error instanceof CredentialGone) return deferred('credential', error, LATER_MS)
   if (error instanceof ModelUnfit) return deferred('config', error, LATER_MS)

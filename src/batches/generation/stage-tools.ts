@@ -2,17 +2,19 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { contents } from '../../contents/contents.ts'
 import { openSecret } from '../../credentials/secrets.ts'
+import { readSpendSince } from '../../gateway/spend.ts'
 import { type Blobs, isDigest } from '../../platform/blobs/blob.ts'
 import { GITHUB } from '../../repos/github-request.ts'
 import { missingCommits } from '../../repos/mirror/commits.ts'
 import { openRepositoryMirror, type RepositoryMirrorTools } from '../../repos/repository-mirror.ts'
 import { type Provider, SandboxUnavailable } from '../../sandboxes/sandbox.ts'
+import type { ModelLimits } from '../authoring/model.ts'
 import type { StageRepository, Stages, StageTools } from '../stages/make.ts'
 import { placeOf } from './enqueue.ts'
 import type { TaskFacts } from './facts.ts'
 import { type ModelTools, openModelOf } from './models.ts'
-import type { Role } from './spend.ts'
-import { readSpent } from './sql.ts'
+import { type Role, subjectOf } from './spend.ts'
+import { readSpent, readStageBegin } from './sql.ts'
 import type { OnBatchStep } from './steps.ts'
 
 export type WorkTools = ModelTools & {
@@ -40,6 +42,17 @@ export class BudgetSpent extends Error {
   override name = 'BudgetSpent'
 }
 
+/** An attempt after the other was paid for, and none came to its end. */
+export class ShareSpent extends Error {
+  override name = 'ShareSpent'
+  readonly role: Role
+
+  constructor(role: Role) {
+    super('Attempts were broken off again and again, and what a candidate may cost is spent.')
+    this.role = role
+  }
+}
+
 type OpenTools = StageTools & AsyncDisposable
 
 /** What a stage may use, opened when it asks for it and closed whatever happens. */
@@ -63,6 +76,7 @@ export async function openStageTools(
     provider: () => providerOf(tools, task),
     async model(role, limits) {
       requireNeed(tools, task, role)
+      await requireShare(tools, task, role, limits)
       const batchLeftMicros = await budgetLeft(tools, task)
       const model = await openModelOf(tools, task, { role, limits, batchLeftMicros })
       closing.use(model)
@@ -101,6 +115,21 @@ function providerOf(tools: WorkTools, { stage, generation }: TaskFacts): Provide
   const provider = tools.findProvider(place)
   if (!provider) throw new SandboxUnavailable(`This worker has no sandbox ${place}.`)
   return provider
+}
+
+/** An attempt has all of its share; together they have less than three times as much. */
+const SHARES_BEFORE = 2
+
+/** What broke off is asked again, and paid for again. Not for ever: a provider may break each time in the middle. */
+async function requireShare(
+  { db }: WorkTools,
+  task: TaskFacts,
+  role: Role,
+  { budgetMicros }: ModelLimits,
+): Promise<void> {
+  const holder = { workspaceId: task.workspaceId, subject: subjectOf(task, role) }
+  const spent = await readSpendSince(db, holder, await readStageBegin(db, task))
+  if (spent >= SHARES_BEFORE * budgetMicros) throw new ShareSpent(role)
 }
 
 /** What is under way elsewhere is not known yet, so that a batch may end a little above its budget. */
