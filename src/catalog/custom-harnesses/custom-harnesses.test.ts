@@ -165,8 +165,9 @@ test('of what was sent nothing can be named by another workspace, or once it is 
   expect(await add(withBundle(used.digest))).toMatchObject({ status: 201 })
 })
 
-test('a bundle goes a day after the last harness that names it, and not under a comparison', async () => {
-  const { body } = await send(await packed())
+test('a bundle goes a day after the last harness that names it, not under a comparison, and comes back when it is sent again', async () => {
+  const bytes = await packed()
+  const { body } = await send(bytes)
   const [first, second] = [withBundle(body.digest), withBundle(body.digest)]
   await add(first)
   await add(second)
@@ -187,6 +188,13 @@ test('a bundle goes a day after the last harness that names it, and not under a 
   const { rows } = await pool.query('select blob from harness_bundles where digest = $1', [body.digest])
   expect(await isThereAfterSweep()).toBe(false)
   expect(await tools.blobs.find(rows[0].blob)).toBeUndefined()
+
+  // Who resumes a comparison of before needs the program, though no harness names it any more.
+  const { rows: workspaces } = await pool.query('select id from workspaces where login = $1', ['local'])
+  expect(await openBundle(tools, workspaces[0].id, body.digest)).toBeUndefined()
+  expect((await send(bytes)).status).toBe(201)
+  const opened = await openBundle(tools, workspaces[0].id, body.digest)
+  expect(opened && (await buffer(opened))).toEqual(bytes)
 })
 
 test('a workspace has so much room for bundles, and what is there already takes no more', async () => {

@@ -196,7 +196,9 @@ test.each<[string, (place: string) => void]>([
 test('one that is gone, or breaks off on its way, is not installed', async () => {
   const { wanted, bytes } = await sent((place) => writeFileSync(join(place, 'run'), randomBytes(100_000)))
   await expect(install(wanted, options())).rejects.toThrow(HarnessUnfit)
-  await expect(install(wanted, { ...options(), openSent: async () => undefined })).rejects.toThrow('is not there')
+  await expect(install(wanted, { ...options(), openSent: async () => undefined })).rejects.toThrow(
+    /is not there any more\. Send its archive again/,
+  )
   const half = async () => Readable.from([bytes.subarray(0, bytes.length / 2)])
   await expect(install(wanted, { ...options(), openSent: half })).rejects.toThrow(HarnessUnfit)
   expect(whatIsThere()).toEqual([])

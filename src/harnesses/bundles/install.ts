@@ -108,7 +108,8 @@ const ifMissing =
 
 async function bringSent({ digest }: { digest: string }, tree: string, { openSent }: Installing): Promise<void> {
   const archive = await openSent?.(digest)
-  if (!archive) throw new HarnessUnfit(`The bundle ${digest} is not there.`)
+  if (!archive)
+    throw new HarnessUnfit(`The bundle ${digest} is not there any more. Send its archive again, then resume.`)
   await unpackSent(archive, tree)
 }
 
