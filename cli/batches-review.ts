@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import type { BatchTask, BatchTaskDetail } from '../src/batches/shapes/schema.ts'
 import { call, download } from '../src/platform/http/client.ts'
+import { stageLines } from './batch-evidence.ts'
 import { contract, type InBatch, inBatch, listTasks, REPO, type RepoFlag, requireRun } from './batch-place.ts'
 import { Canceled } from './failure.ts'
 import { withExample } from './help.ts'
@@ -49,7 +50,7 @@ async function show(shell: Shell, command: Command, { repo }: RepoFlag, { run, t
 }
 
 /** Text of strangers and of models, line by line. */
-const lines = (text: string): string[] => text.split('\n').map((line) => printable(line))
+const lines = (text: string): string[] => text.split('\n').map((line) => printable(line.replaceAll('\t', '    ')))
 
 /** What somebody needs to see who decides: what is asked, what is right, and why we believe it. */
 async function pageOf(shell: Shell, service: Service, params: InBatch, task: BatchTaskDetail): Promise<string> {
@@ -59,7 +60,7 @@ async function pageOf(shell: Shell, service: Service, params: InBatch, task: Bat
     ...aligned(factsOf(task)),
     ...(task.concerns.length > 0 ? [heading('Look at'), ...task.concerns.map((each) => `  ${printable(each)}`)] : []),
     ...(task.instruction === null ? [] : [heading('Instruction'), ...lines(task.instruction)]),
-    ...(await solutionLines(service, params, task, heading)),
+    ...(await codeLines(service, params, task, heading)),
     heading('Evidence'),
     ...evidenceLines(task),
   ].join('\n')
@@ -85,21 +86,30 @@ function factsOf(task: BatchTaskDetail): string[][] {
 }
 
 const PATCH = /^solution\/.*\.(patch|diff)$/
+/** Of a task that was made of a pull request: the tests that came with it. */
+const HIDDEN = 'tests/grader/hidden/'
+const FILE_BYTES_MAX = 100_000
 
-async function solutionLines(
+/** What is right, and what it is judged by. */
+async function codeLines(
   service: Service,
   params: InBatch,
   { taskId, files }: BatchTaskDetail,
   heading: (text: string) => string,
 ) {
   const patches = files.filter(({ path }) => PATCH.test(path))
-  const shown = patches.length > 0 ? patches : files.filter(({ path }) => path === 'solution/solve.sh')
+  const solutions = patches.length > 0 ? patches : files.filter(({ path }) => path === 'solution/solve.sh')
+  const tests = files.filter(({ path }) => path.startsWith(HIDDEN))
   const { readBatchTaskFile } = await contract()
-  const parts = shown.map(async ({ path }) => {
+  const partOf = (name: string) => async (file: BatchTaskDetail['files'][number]) => {
+    const { path, bytes: size } = file
+    const title = heading(`${name}: ${printable(path.replace(HIDDEN, ''))}`)
+    if (size > FILE_BYTES_MAX)
+      return [title, `  It is long (${size} bytes): assay batches export writes it to a folder.`]
     const { bytes } = await download(service, readBatchTaskFile, { params: { ...params, taskId, path } })
-    return [heading(`Solution: ${printable(path)}`), ...lines(new TextDecoder().decode(bytes))]
-  })
-  return (await Promise.all(parts)).flat()
+    return [title, ...lines(new TextDecoder().decode(bytes))]
+  }
+  return (await Promise.all([...solutions.map(partOf('Solution')), ...tests.map(partOf('Tests'))])).flat()
 }
 
 const EVIDENCE_MAX = 2000
@@ -113,12 +123,7 @@ function evidenceLines({ evidence, stage: last }: BatchTaskDetail): string[] {
           `  verified by ${calibration.verifyMode ?? '-'}, ${calibration.strength ?? '-'}; cheats that score: ${calibration.winners.join(', ') || 'none'}`,
         ]
       : []),
-    ...stages.map(({ stage, seconds, reused, evidence: found }) =>
-      `  ${stage} (${reused ? 'known before' : `${seconds.toFixed(1)} s`}) ${JSON.stringify(found)}`.slice(
-        0,
-        EVIDENCE_MAX,
-      ),
-    ),
+    ...stages.flatMap(stageLines).map((line) => `  ${line}`),
     ...(rejection === undefined
       ? []
       : [`  ${last ?? '-'} (rejected it) ${JSON.stringify(rejection)}`.slice(0, EVIDENCE_MAX)]),

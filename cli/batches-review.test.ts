@@ -1,0 +1,99 @@
+// What somebody sees who decides: in words, with the tests and what each of their assertions stands on.
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { expect, test } from 'vitest'
+import type { Proof } from '../src/batches/proof/proof.ts'
+import type { Execution } from '../src/batches/stages/parts.ts'
+import { done } from '../src/batches/stages/parts.ts'
+import { doneAt, type Script, scriptedStages } from '../src/batches/stages/testing/scripted-stages.ts'
+import type { Grade } from '../src/batches/verifying/difficulty.ts'
+import type { Verdict } from '../src/batches/verifying/verify.ts'
+import { smallTask } from '../test/support/archives.ts'
+import { generating, generatingApp } from '../test/support/generating.ts'
+import { assay } from './test-support.ts'
+
+const TESTS = 'def test_ranks():\n\tassert rank([1, 2]) == [2, 1]\n'
+const RUN = { cpus: 2, isShuffled: false, daysAhead: null, passed: 1, failed: 1, seconds: 1 }
+const TRIAL = { reward: 1, passed: 2, notPassed: 0, seconds: 1 }
+
+const executed = {
+  ...{ failToPass: ['t.py::test_ranks'], passToPass: ['t.py::test_low'], unstable: [], medianSec: 1 },
+  runs: Array.from({ length: 8 }, () => ({ ...RUN, variant: 'fixed' as const })),
+  ...{ ablation: { groups: 3, necessary: 2 }, messages: { 't.py::test_ranks': 'assert [1, 2] == [2, 1]\nmore' } },
+} satisfies Omit<Execution, 'lists' | 'plan' | 'failsByAssertion'> & Execution['lists']
+
+const validated = {
+  ...{ digest: 'sha256:0', isolation: 'none', nop: [TRIAL, TRIAL, TRIAL], oracle: [TRIAL, TRIAL], gold: TRIAL },
+  cheats: [{ id: 'network', what: 'reaches the world', outcome: 'lost' }],
+  ...{ strength: 'strong', winners: [] },
+} satisfies Proof
+
+const verified = {
+  decision: { kind: 'accepted' },
+  passes: [
+    {
+      ...{ kind: 'read', rounds: 1 },
+      reading: {
+        ...{ items: [], alternative: '', minutes: 12 },
+        assertions: [{ assertion: 'rank([1, 2])\n== [2, 1]', from: 'instruction', support: 'the largest comes first' }],
+      },
+    },
+  ],
+  ...{ minutes: [12, 20], flags: [], model: { catalogId: 'openai/gpt-5.4', provider: 'openai', name: 'gpt-5.4' } },
+  bill: { costMicros: 1, costSource: 'metered', calls: 1, modelsServed: [] },
+} satisfies Verdict
+
+const graded = {
+  ...{ prior: 'medium', judged: 'easy', measured: null, final: 'easy', confidence: 'low' },
+} satisfies Grade
+
+const evidence = (found: Partial<Record<keyof Script, unknown>>): Script =>
+  Object.fromEntries(
+    Object.entries(found).map(([stage, told]) => [
+      stage,
+      (making: Parameters<typeof doneAt>[1]) =>
+        done({ ...doneAt(stage as keyof Script, making), evidence: JSON.parse(JSON.stringify(told)) }),
+    ]),
+  )
+
+test('a task is shown in words: runs, trials, readers, and the tests that judge it', async () => {
+  await using app = await generatingApp()
+  const stages = scriptedStages({
+    ...evidence({
+      split: { tests: ['t.py'], patch: '' },
+      env_ready: { foundBy: 'rules', runner: 'pytest', health: { tests: 13, passed: 12, seconds: 1 } },
+      ...{ executed, validated, verified, graded },
+      authored: { specSource: 'diff', rounds: 2, warnings: [], pinned: [] },
+      linted: { findings: [] },
+    }),
+    assembled(making, { target }) {
+      const toml = `schema_version = "1.4"\n[task]\nname = "lab/${making.taskId}"\n`
+      const files = smallTask({ 'instruction.md': 'Do it.\n', 'task.toml': toml, 'tests/grader/hidden/t.py': TESTS })
+      for (const [path, content] of Object.entries(files)) {
+        mkdirSync(dirname(join(target, path)), { recursive: true })
+        writeFileSync(join(target, path), content)
+      }
+      return done(doneAt('assembled', making))
+    },
+  })
+  const lab = await generating(app, { changes: { easy: 1, medium: 0, hard: 0 }, stages })
+  const { runId, tasks } = await lab.made({ easy: 1 })
+  const args = ['batches', 'show', runId, tasks[0].taskId, '--repo', `lab/${lab.place.name}`]
+  const { out } = await assay(args, { env: { ASSAY_URL: app.url, ASSAY_KEY: app.adminKey } })
+  const said = out.split('\n').map((line) => line.replace(/\((?:\d+\.\d s|known before)\) /, ''))
+  expect(said).toEqual(
+    expect.arrayContaining([
+      'Tests: t.py',
+      '    assert rank([1, 2]) == [2, 1]',
+      '  env_ready built by rules, for pytest; 12 of 13 tests of the base pass, offline',
+      '  executed runs in fresh sandboxes: 8; parts of the change that are needed: 2 of 3; tests that pass with it and without it: 1; these fail without it:',
+      '      t.py::test_ranks: assert [1, 2] == [2, 1]',
+      '  authored written from the change itself, because people said little of it, in 2 rounds',
+      '  linted nothing is given away, nothing left out',
+      '  validated doing nothing failed each time (3), the solution passed each time (2); cheats: 1 tried, none wins',
+      '  verified readings by openai/gpt-5.4: 1; minutes of work: 12, 20; what is asserted, and what supports it:',
+      '      rank([1, 2]) == [2, 1]  <-  instruction: the largest comes first',
+      '  graded easy; by its size medium, by its readers easy; confidence low',
+    ]),
+  )
+})
