@@ -4,7 +4,7 @@ import type { KeyCaller } from '../platform/http/caller.ts'
 import { reply, replyEvents, replyFile } from '../platform/http/endpoint.ts'
 import { requireMatch } from '../platform/http/if-match.ts'
 import { type Route, route } from '../platform/http/route.ts'
-import { type RepositoryTools, readRepository, requireRepository } from '../repos/repos.ts'
+import { type RepositoryTools, readRepository, requireRepository, requireWritable } from '../repos/repos.ts'
 import { by } from '../workspaces/audit.ts'
 import { cancelBatch, createBatch, importBatch, listBatches, readBatchRow, readStatus, resumeBatch } from './batches.ts'
 import { decide } from './decide.ts'
@@ -44,8 +44,10 @@ const findTask = async (found: Found<InBatch & { taskId: string }>) => {
 const findRepository = ({ db, caller, params }: Found<InRepository>) => readRepository(db, placeOf({ caller, params }))
 
 const generationRoutes = (tools: BatchTools): Route[] => [
-  route(schema.readGenerationOptions, findRepository, async ({ db, caller }) =>
-    reply(200, await readOptions({ ...tools, db }, caller.workspace)),
+  route(
+    schema.readGenerationOptions,
+    ({ caller, params }) => requireWritable(tools, placeOf({ caller, params })),
+    async ({ db, caller }) => reply(200, await readOptions({ ...tools, db }, caller.workspace)),
   ),
   route(
     schema.createBatch,

@@ -69,9 +69,10 @@ export const readGenerationOptions = endpoint({
   id: 'readGenerationOptions',
   method: 'GET',
   path: '/api/orgs/{org}/repos/{owner}/{name}/generation-options',
-  summary: 'Read every value that a new batch may name',
+  summary: 'Read every value that a new batch may name, also of a public repository that its first batch will connect',
   access: 'read',
   answers: { 200: GenerationOptions },
+  problems: [codeHostUnavailable],
 })
 
 export const createBatch = endpoint({

@@ -76,13 +76,21 @@ export async function connectRepository(
 /** For the first write: what everybody can see need not be connected by hand. */
 export async function requireRepository(tools: RepositoryTools, by: By, place: Place): Promise<RepositoryRow> {
   const known = await findRepository(tools.db, place)
-  if (known) return known
+  return known ?? (await save(tools, by, place, await publicIdentity(tools, place))).row
+}
+
+/** For who only looks before that first write: it is connected, or could be. Nothing is written down. */
+export async function requireWritable(tools: RepositoryTools, place: Place): Promise<void> {
+  if (!(await findRepository(tools.db, place))) await publicIdentity(tools, place)
+}
+
+async function publicIdentity(tools: RepositoryTools, place: Place): Promise<Identity> {
   const identity = await hostedIdentity(tools, place, undefined).catch((error: unknown) => {
     if (!(error instanceof Problem)) throw error
     throw error.kind.status < 500 ? missing(place) : notAsked(place, error)
   })
   if (identity.visibility !== 'public') throw missing(place)
-  return (await save(tools, by, place, identity)).row
+  return identity
 }
 
 function save(tools: RepositoryTools, by: By, place: Place, identity: Identity) {

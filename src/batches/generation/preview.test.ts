@@ -8,8 +8,8 @@ import { git, writeHistory } from '../../../test/support/histories.ts'
 import { createCredential } from '../../credentials/schema.ts'
 import { startGitServer } from '../../harbor/registries/testing/git-server.ts'
 import { readEvents } from '../../platform/http/read-events.ts'
-import { connectRepository } from '../../repos/schema.ts'
-import { createBatch, listBatchTasks, previewBatch, readBatch, resumeBatch } from '../schema.ts'
+import { connectRepository, listRepositories } from '../../repos/schema.ts'
+import { createBatch, listBatchTasks, previewBatch, readBatch, readGenerationOptions, resumeBatch } from '../schema.ts'
 import type { CandidateFacts } from '../stages/make.ts'
 import { scriptedStages } from '../stages/testing/scripted-stages.ts'
 
@@ -105,10 +105,20 @@ test('a repository that is not connected is connected by its first batch, when t
   await using own = await generatingApp({ ASSAY_GATEWAY_UPSTREAM_GITHUB: host.url })
   const lab = await generating(own, { changes: EASY })
   host.add('lab/hosted')
-  const body = { candidateCounts: EASY, generation: (await lab.options()).defaults }
+  const options = (name: string) => own.call(readGenerationOptions, { params: { owner: 'lab', name } })
+  const connected = async () =>
+    (await own.call(listRepositories, {})).body.repos.map(({ name }: { name: string }) => name)
+  // What may be named is known before, and to look at it connects nothing.
+  const { status, body: offered } = await options('hosted')
+  expect([status, offered, await connected()]).toEqual([200, await lab.options(), [lab.place.name]])
+  expect((await options('unknown')).status).toBe(404)
+  const body = { candidateCounts: EASY, generation: offered.defaults }
   const create = (name: string) => own.call(createBatch, { params: { owner: 'lab', name }, body })
   expect((await create('hosted')).status).toBe(202)
+  expect(await connected()).toContain('hosted')
   expect((await create('unknown')).status).toBe(404)
+  host.misbehave({ status: 503 })
+  expect(await options('other')).toMatchObject({ status: 503, body: { code: 'code_host_unavailable' } })
   host.misbehave({ status: 503 })
   expect(await create('other')).toMatchObject({ status: 503, body: { code: 'code_host_unavailable' } })
 })
