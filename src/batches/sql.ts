@@ -7,25 +7,9 @@ import type { BatchError, Evidence, Rejection, TaskContent, TaskPullRequest, Wai
 import { type CandidateFacts, type Json, JUDGING, type StageName } from './stages/make.ts'
 
 const BATCH = [
-  'id',
-  'repository',
-  'state',
-  'archive',
-  'step',
-  'waiting',
-  'error',
-  'warnings',
-  'easy',
-  'medium',
-  'hard',
-  'generation',
-  'again',
-  'budget_micros',
-  'discovered',
-  'screened',
-  'created_at',
-  'started_at',
-  'finished_at',
+  ...(['id', 'repository', 'state', 'archive', 'step', 'waiting', 'error', 'warnings'] as const),
+  ...(['easy', 'medium', 'hard', 'generation', 'again', 'budget_micros', 'discovered', 'screened'] as const),
+  ...(['created_at', 'started_at', 'finished_at'] as const),
 ] as const
 
 export type BatchRow = NonNullable<Awaited<ReturnType<typeof findBatch>>>
@@ -160,22 +144,8 @@ export const insertTasks = (tx: Db, batch: string, tasks: readonly NewTask[]) =>
     .execute()
 
 const TASK = [
-  'batch',
-  'id',
-  'state',
-  'stage',
-  'title',
-  'difficulty',
-  'requested_difficulty',
-  'pull_request',
-  'digest',
-  'rejection',
-  'deferral',
-  'concerns',
-  'spent_micros',
-  'decision',
-  'note',
-  'decided_at',
+  ...(['batch', 'id', 'state', 'stage', 'title', 'difficulty', 'requested_difficulty', 'pull_request'] as const),
+  ...(['digest', 'rejection', 'deferral', 'concerns', 'spent_micros', 'decision', 'note', 'decided_at'] as const),
 ] as const
 
 export type TaskRow = Awaited<ReturnType<typeof listTaskRows>>[number]
@@ -350,6 +320,22 @@ export const rejectTask = (tx: Db, key: TaskKey, stage: StageName, { evidence, .
     .set({ state: 'rejected', deferral: null, rejection: JSON.stringify(rejection) })
     .set({ evidence: sql`(evidence - 'rejection') || ${JSON.stringify({ rejection: evidence })}::jsonb` })
     .execute()
+
+export type Landed = TaskKey & { repository: number; head: string }
+
+/** Tasks that were made of the same pull request before, and that nobody has decided on: there is a newer one now. */
+export const supersede = (tx: Db, { repository, head, batch, task }: Landed, rejection: Rejection) =>
+  sql`
+    update batch_tasks set state = 'rejected', rejection = ${JSON.stringify(rejection)}::jsonb
+    from batches where batches.id = batch and repository = ${repository} and head = ${head}
+      and batch_tasks.state = 'ready' and decision is null and (batch, batch_tasks.id) <> (${batch}, ${task})`.execute(
+    tx,
+  )
+
+export const addConcern = (tx: Db, { batch, task }: TaskKey, concern: string) =>
+  sql`
+    update batch_tasks set concerns = concerns || ${JSON.stringify([concern])}::jsonb
+    where batch = ${batch} and id = ${task}`.execute(tx)
 
 export const deferTask = (tx: Db, key: TaskKey, stage: StageName, deferral: Waiting) =>
   at(tx, key, stage)

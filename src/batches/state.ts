@@ -13,6 +13,7 @@ export type BatchRow = rows.BatchRow
 export type Files = rows.Files
 export type NewCandidate = rows.NewCandidate
 export type TaskKey = rows.TaskKey
+export type Landed = rows.Landed
 
 export const findOpenBatch = async (db: Db, id: string): Promise<BatchRow | undefined> => {
   const row = await rows.findBatch(db, id)
@@ -89,6 +90,13 @@ export const deferTask = async (tx: Db, key: TaskKey, stage: StageName, deferral
 
 export const endDeferral = async (tx: Db, key: TaskKey): Promise<void> => void (await rows.endDeferral(tx, key))
 export const endDeferrals = async (tx: Db, batch: string): Promise<void> => void (await rows.endDeferrals(tx, batch))
+
+/** Those of the same pull request that nobody has decided on are not ready any more. */
+export const supersede = async (tx: Db, landed: Landed, detail: string): Promise<void> =>
+  void (await rows.supersede(tx, landed, { reason: 'superseded', detail }))
+
+export const addConcern = async (tx: Db, key: TaskKey, concern: string): Promise<void> =>
+  void (await rows.addConcern(tx, key, concern))
 
 export const addSpend = async (tx: Db, key: TaskKey, micros: number): Promise<void> =>
   void (await rows.addSpend(tx, key, micros))

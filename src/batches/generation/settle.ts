@@ -78,10 +78,10 @@ const landedOf = ({ batch, task, repository, candidate }: TaskFacts) => ({
 /** One pull request is one task: the newest. What a person has decided stays, and is told. */
 async function takePlace(tx: Db, task: TaskFacts): Promise<void> {
   const own = landedOf(task)
-  await rows.supersede(tx, own, `${runIdOf(own.batch)}/${own.task} was made of the same pull request later.`)
+  await moves.supersede(tx, own, `${runIdOf(own.batch)}/${own.task} was made of the same pull request later.`)
   for (const other of await rows.listApprovedOf(tx, own)) {
     const concern = `${runIdOf(other.batch)}/${other.task} was made of the same pull request, and is approved.`
-    await rows.addConcern(tx, own, concern)
+    await moves.addConcern(tx, own, concern)
   }
 }
 

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { z } from 'zod'
 import type { Db } from '../../platform/db/db.ts'
 import type { StageDone, StageName } from '../stages/make.ts'
-import type { Files, TaskKey } from '../state.ts'
+import type { Files, Landed, TaskKey } from '../state.ts'
 
 /** Everything a stage begins with but what the stages before it made. */
 export const findMaking = (db: Db, { batch, task }: TaskKey) =>
@@ -154,18 +154,7 @@ export async function listTriedHeads(db: Db, repository: number): Promise<Set<st
   return new Set(rows.map(({ head }) => head))
 }
 
-type Landed = TaskKey & { repository: number; head: string }
 type Other = { batch: string; task: string }
-
-/** Tasks that were made of the same pull request before, and that nobody has decided on: there is a newer one now. */
-export async function supersede(tx: Db, { repository, head, batch, task }: Landed, detail: string): Promise<void> {
-  await sql`
-    update batch_tasks set state = 'rejected', rejection = ${JSON.stringify({ reason: 'superseded', detail })}::jsonb
-    from batches where batches.id = batch and repository = ${repository} and head = ${head}
-      and batch_tasks.state = 'ready' and decision is null and (batch, batch_tasks.id) <> (${batch}, ${task})`.execute(
-    tx,
-  )
-}
 
 /** Tasks of the same pull request that are approved. */
 export async function listApprovedOf(tx: Db, { repository, head, batch, task }: Landed): Promise<Other[]> {
@@ -175,11 +164,6 @@ export async function listApprovedOf(tx: Db, { repository, head, batch, task }: 
       and (batch, batch_tasks.id) <> (${batch}, ${task}) order by batch, batch_tasks.id`.execute(tx)
   return rows
 }
-
-export const addConcern = (tx: Db, { batch, task }: TaskKey, concern: string) =>
-  sql`
-    update batch_tasks set concerns = concerns || ${JSON.stringify([concern])}::jsonb
-    where batch = ${batch} and id = ${task}`.execute(tx)
 
 /** What judged an instruction that is another one now. */
 export const deletePassed = (tx: Db, { batch, task }: TaskKey, stages: readonly StageName[]) =>
