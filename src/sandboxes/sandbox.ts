@@ -47,6 +47,8 @@ export type Image = {
   command: string[]
   /** `host-base`: the machine's own system files stand in for a base image. */
   base: 'image' | 'host-base'
+  /** What a registry calls exactly this one, `name@sha256:…`. Left out: it did not come from a registry, or nobody says. */
+  registryName?: string
 }
 
 /** Sandboxes that find each other by name, and reach nothing else. */

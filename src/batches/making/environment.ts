@@ -84,9 +84,18 @@ async function tryOut(bench: Bench, recipe: EnvRecipe, foundBy: FoundBy): Promis
   const health = withEvidence(await checkHealth(provider, order, signal), tried)
   if (health.kind !== 'done') return health
   const plan = planRuns({ runner, hidden: landing.hidden, suiteSeconds: health.value.seconds })
-  const evidence = { ...tried, image: image.digest, health: health.value }
+  const evidence = { ...tried, base: await baseOf(bench, recipe), image: image.digest, health: health.value }
   const concerns = foundBy === 'model' ? ['A model said how the environment is made.'] : []
   return done({ made: plain({ recipe, plan }), evidence: plain(evidence), concerns })
+}
+
+const BASE_SECONDS = 60
+
+/** Which image its base was, to find it again when the name stands for another one. The build had it already. */
+async function baseOf({ tools, signal }: Bench, { base: name }: EnvRecipe) {
+  const options = { signal, timeoutSec: BASE_SECONDS, onLog: () => {} }
+  const base = await tools.provider().prepare({ kind: 'prebuilt', name, folder: null, workdir: null }, options)
+  return { name, image: base.digest, registryName: base.registryName ?? null }
 }
 
 type Prepared = { image: Image; folder: string; profile: string; dockerfile: string }

@@ -38,6 +38,7 @@ type Inspected = {
   Id: string
   Os: string
   Architecture: string
+  RepoDigests?: string[] | null
   Config: {
     Env?: string[] | null
     User?: string
@@ -63,7 +64,15 @@ async function findImage(engine: Engine, name: string): Promise<Image | undefine
     entrypoint: Entrypoint ?? [],
     command: Cmd ?? [],
     base: 'image',
+    ...registryNameOf(found.RepoDigests ?? [], name),
   }
+}
+
+/** One image may have come under several names: the one that was asked for says most. */
+function registryNameOf(names: readonly string[], asked: string): Pick<Image, 'registryName'> {
+  const plain = asked.replace(/[:@][^/]*$/, '')
+  const found = names.find((each) => each.startsWith(`${plain}@`)) ?? names[0]
+  return found === undefined ? {} : { registryName: found }
 }
 
 /** The engine wants the slashes of a name as they are. */
