@@ -25,7 +25,7 @@ import { openService, type Service } from './service.ts'
 import { note, printJson, type Shell } from './shell.ts'
 
 type EditFlags = RepoFlag & { file: string; from?: string }
-type ExportFlags = RepoFlag & { to: string; ready?: boolean }
+type ExportFlags = RepoFlag & { to: string; ready?: boolean; evidence?: boolean }
 
 export function addFileCommands(batches: Command, shell: Shell): void {
   withExample(
@@ -52,10 +52,12 @@ export function addFileCommands(batches: Command, shell: Shell): void {
       .requiredOption(...REPO)
       .requiredOption('--to <folder>', 'where; a folder each, which must not be there yet')
       .option('--ready', 'every task that is ready, approved or not')
+      .option('--evidence', 'beside each folder a file with where the task came from, and all that was found out of it')
       .action((run: string, ids: string[], flags: ExportFlags, command: Command) =>
         exportTasks(shell, command, flags, { run, ids }),
       ),
     'assay batches export batch-0190… --repo lab/demo --to tasks',
+    'assay batches export batch-0190… --repo lab/demo --to tasks --evidence',
   )
 }
 
@@ -117,12 +119,24 @@ async function exportTasks(
   if (chosen.length === 0) throw new WrongUse('No task of this batch is approved. --ready takes all that are ready.')
   const folders: string[] = []
   for (const { taskId } of chosen) folders.push(await exportTask(service, params, taskId, resolve(flags.to, taskId)))
+  if (flags.evidence) await exportEvidence(service, params, chosen, flags.to)
   if (service.json) return printJson(shell, { folders })
   note(shell, `${folders.length} tasks in ${flags.to}: ${chosen.map(({ taskId }) => taskId).join(', ')}`)
 }
 
 const isWanted = ({ state, decision }: BatchTask, isReadyEnough: boolean): boolean =>
   decision === 'approved' || (isReadyEnough && state === 'ready')
+
+/** Not inside of a task: whoever works on it must not know where it came from. */
+async function exportEvidence(service: Service, params: InBatch, tasks: readonly BatchTask[], to: string) {
+  const { readBatch, readBatchTask } = await contract()
+  const { runId, createdAt, generation } = (await call(service, readBatch, { params })).body
+  for (const { taskId } of tasks) {
+    const { body: task } = await call(service, readBatchTask, { params: { ...params, taskId } })
+    const known = { batch: { runId, createdAt, generation }, task }
+    await writeFile(resolve(to, `${taskId}.json`), `${JSON.stringify(known, null, 2)}\n`, { flag: 'wx' })
+  }
+}
 
 async function exportTask(service: Service, params: InBatch, taskId: string, folder: string): Promise<string> {
   if (

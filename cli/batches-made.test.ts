@@ -124,9 +124,15 @@ test('tasks are shown, reviewed, edited, approved and exported', async () => {
   expect((await run('approve', runId, doubted)).code).toBe(0)
 
   const to = join(folder.path, 'tasks')
-  const exported = await run('export', runId, '--to', to)
+  const exported = await run('export', runId, '--to', to, '--evidence')
   expect([exported.code, exported.err]).toEqual([0, expect.stringContaining('3 tasks')])
   expect(readFileSync(join(to, fine[0] ?? '', 'instruction.md'), 'utf8')).toBe('Do it in another way.\n')
+  const known = JSON.parse(readFileSync(join(to, `${doubted}.json`), 'utf8'))
+  expect(known).toMatchObject({
+    batch: { runId, generation: { authorModel: expect.any(String) } },
+    task: { taskId: doubted, pullRequest: { number: 1 }, digest: expect.any(String), concerns: ['It is long.'] },
+  })
+  expect(known.task.evidence.stages).toHaveLength(9)
   expect((await run('export', runId, '--to', to)).code).toBe(2)
 })
 
