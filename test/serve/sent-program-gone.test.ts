@@ -1,0 +1,115 @@
+import { randomUUID } from 'node:crypto'
+import { chmodSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
+import { create } from 'tar'
+import { afterAll, expect, test, vi } from 'vitest'
+import { startProvider } from '../../samples/provider/provider.ts'
+import { addHarness, removeHarness, sendBundle } from '../../src/catalog/custom-harnesses/schema.ts'
+import { addModel } from '../../src/catalog/schema.ts'
+import { inBenchmark } from '../../src/comparisons/schema.ts'
+import { createCredential } from '../../src/credentials/schema.ts'
+import { type ClientOptions, call } from '../../src/platform/http/client.ts'
+import { newKey } from '../../src/workspaces/key.ts'
+import { CHAOS, writeDataset } from '../chaos/dataset.ts'
+import { patientUser } from '../chaos/patient.ts'
+import { testDatabase } from '../support/database.ts'
+import { hasPart } from '../support/parts.ts'
+import { startService } from '../support/service.ts'
+
+vi.setConfig({ testTimeout: 900_000 })
+
+const MODEL = 'custom/scripted'
+const HARNESS = 'custom/silent'
+const GONE = /The bundle sha256:[0-9a-f]{64} is not there any more\. Send its archive again, then resume\./
+const org = { org: 'local' }
+
+const folder = mkdtempSync(join(tmpdir(), 'assay-gone-'))
+const data = join(folder, 'data')
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+/** A program that starts and asks nobody, so that its trials are never scored. */
+async function program(): Promise<Blob> {
+  const place = mkdtempSync(join(folder, 'program-'))
+  writeFileSync(join(place, 'run'), '#!/bin/sh\nexit 0\n')
+  chmodSync(join(place, 'run'), 0o755)
+  return new Blob([await buffer(create({ gzip: true, cwd: place, portable: true }, ['.']))])
+}
+
+test.skipIf(!hasPart('bwrap'))(
+  'a comparison that is resumed when its program is gone says so, and goes on once it is sent again',
+  async () => {
+    await using undo = new AsyncDisposableStack()
+    const provider = undo.use(await startProvider({ tasks: [] }))
+    const database = undo.use(await testDatabase())
+    writeDataset(join(folder, 'registry'), 1)
+    const key = newKey()
+    const service = await startService('serve', ['--data', data, '--port', '0'], {
+      ...{ ASSAY_BOOTSTRAP_KEY: key, DATABASE_URL: database.url, ASSAY_SANDBOXES: 'local', ASSAY_ALLOW_HOST_BASE: '1' },
+      ASSAY_REGISTRIES: `dir:${join(folder, 'registry')}`,
+      ASSAY_GATEWAY_UPSTREAM_CUSTOM_SCRIPTED: `${provider.url}/v1`,
+    })
+    undo.defer(async () => void (await service.kill('SIGTERM')))
+    const at = { url: service.url, key }
+    const upload = await program()
+    const id = await compare(at, upload)
+    const user = patientUser(at)
+    const resume = () => call(at, inBenchmark.resume, { params: { ...CHAOS, comparisonId: id }, body: {} })
+    const errorOf = async () => {
+      await vi.waitUntil(async () => (await user.read(id)).state === 'completed', { timeout: 280_000, interval: 200 })
+      const [trial] = await user.trials(id)
+      expect(trial).toMatchObject({ state: 'errored', costUsd: 0 })
+      return trial?.error ?? ''
+    }
+    expect(await errorOf()).not.toMatch(GONE)
+
+    // As the sweep does with what nothing names any more, days later.
+    await call(at, removeHarness, { params: { ...org, slug: HARNESS.slice('custom/'.length) } })
+    await database.pool.query('delete from harness_bundles')
+    const installed = join(data, 'harnesses')
+    for (const name of readdirSync(installed).filter((each) => each.startsWith('sent-')))
+      rmSync(join(installed, name), { recursive: true })
+    await resume()
+    expect(await errorOf()).toMatch(GONE)
+
+    await call(at, sendBundle, { params: org, upload })
+    await resume()
+    expect(await errorOf()).not.toMatch(GONE)
+  },
+)
+
+async function compare(at: ClientOptions, upload: Blob): Promise<string> {
+  const { body: sent } = await call(at, sendBundle, { params: org, upload })
+  const bundle = { digest: sent.digest, node: false, probe: ['{bundle}/run', '--version'] }
+  const facts = {
+    version: '1',
+    protocols: ['openai-chat' as const],
+    levels: { high: 'high' },
+    command: ['{bundle}/run'],
+  }
+  await call(at, addHarness, { params: org, body: { ...facts, id: HARNESS, name: 'silent', bundle } })
+  await patientUser(at).addBenchmark()
+  const model = { catalogId: MODEL, name: 'scripted-1', label: 'Scripted', protocol: 'openai-chat' as const }
+  const levels = { reasoningLevels: ['high' as const], defaultReasoningLevel: 'high' as const }
+  const address = { prices: { input: 2, output: 10 }, baseUrl: 'https://scripted.example.com/v1' }
+  await call(at, addModel, { params: org, body: { ...model, ...levels, ...address } })
+  const secret = { apiKey: 'sk-0123456789abcdef' }
+  const { body: credential } = await call(at, createCredential, {
+    params: org,
+    body: { kind: 'model', provider: MODEL, name: 'Script', secret },
+  })
+  const sandboxCredentialId = await vi.waitUntil(
+    async () => {
+      const { sandboxes } = (await call(at, inBenchmark.catalog, { params: CHAOS })).body
+      return sandboxes.find(({ id, available }) => id === 'local' && available)?.credentials[0]?.id
+    },
+    { timeout: 120_000 },
+  )
+  const id = randomUUID()
+  const models = [
+    { catalogId: MODEL, credentialId: credential.id, harnesses: [HARNESS], reasoningLevel: 'high' as const },
+  ]
+  await call(at, inBenchmark.create, { params: CHAOS, body: { id, models, sandbox: 'local', sandboxCredentialId } })
+  return id
+}
