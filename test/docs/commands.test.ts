@@ -6,12 +6,14 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ROOT } from '../../scripts/files.ts'
 import { type Service, startService } from '../support/service.ts'
 import { page, pages } from './pages.ts'
+import { READS_A_RELEASE } from './reads-a-release.ts'
 
 /** Blocks that are not run here, and where they are run instead. */
 const RUN_ELSEWHERE: Record<string, string> = {
   'npm ci && npm run setup -- --yes bwrap && npm run demo': '.ci/run installs; test/demo/ runs the demo',
   'npm start': 'test/serve/ starts the program as npm start does',
   'bin/assay compare assay/quick': 'test/demo/ compares on it',
+  [READS_A_RELEASE]: 'test/docs/releases.test.ts has something published',
 }
 
 type Block = { path: string; text: string; stopped: boolean }
