@@ -18,8 +18,11 @@ export type Grounds = {
   params: Record<string, string>
   /** As a command line names it. */
   words: string
-  create: (service: Service, wish: ComparisonWish) => Promise<Comparison>
+  create: (service: Service, wish: ComparisonWish) => Promise<Created>
 }
+
+/** `mergedAt`: when the changes landed that its tasks were made of, as far as they were. */
+type Created = { comparison: Comparison; mergedAt: string[] }
 
 const contract = () => import('../src/comparisons/schema.ts')
 
@@ -38,8 +41,10 @@ async function onBenchmark(words: string): Promise<Grounds> {
   const params = { datasetOrg, dataset }
   return {
     ...{ endpoints, params, words },
-    create: async (service, body) =>
-      (await call(service, endpoints.create, { params: { org: service.org, ...params }, body })).body,
+    async create(service, body) {
+      const created = await call(service, endpoints.create, { params: { org: service.org, ...params }, body })
+      return { comparison: created.body, mergedAt: [] }
+    },
   }
 }
 
@@ -51,10 +56,17 @@ async function inRepository(repo: string, tasks: string[]): Promise<Grounds> {
     ...{ endpoints, params: place, words: `--repo ${repo}` },
     async create(service, wish) {
       const params = { org: service.org, ...place }
-      const chosen = named.length > 0 ? named : (await call(service, endpoints.options, { params })).body.tasks
+      const approved = (await call(service, endpoints.options, { params })).body.tasks
+      const chosen = named.length > 0 ? named : approved
       if (chosen.length === 0) throw new WrongUse(`No task of ${repo} is approved: assay batches approve.`)
       const body = { ...wish, tasks: chosen.map(({ runId, taskId }) => ({ runId, taskId })) }
-      return (await call(service, endpoints.create, { params, body })).body
+      const { body: comparison } = await call(service, endpoints.create, { params, body })
+      const isChosen = (task: { runId: string; taskId: string }) =>
+        chosen.some(({ runId, taskId }) => runId === task.runId && taskId === task.taskId)
+      return {
+        comparison,
+        mergedAt: approved.filter(isChosen).flatMap(({ pullRequest }) => pullRequest?.mergedAt ?? []),
+      }
     },
   }
 }

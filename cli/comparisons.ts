@@ -7,6 +7,7 @@ import { type ComparisonWish, type GroundsFlags, groundsOf } from './comparison-
 import { printTrials, type Standing, type TrialFlags, tellErrors } from './comparison-trials.ts'
 import { Failed, WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
+import { knownBefore } from './known-before.ts'
 import { openService, requireId, type Service } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
 import { moment, printTable } from './table.ts'
@@ -122,7 +123,9 @@ async function compare(shell: Shell, command: Command, name: string | undefined,
   const params = { org: service.org, ...grounds.params }
   const { body: catalog } = await call(service, grounds.endpoints.catalog, { params })
   const left = leaving()
-  const comparison = await grounds.create(service, wishOf(catalog, flags))
+  const wish = wishOf(catalog, flags)
+  const { comparison, mergedAt } = await grounds.create(service, wish)
+  for (const line of knownBefore(catalog, wish, mergedAt)) note(shell, line)
   if (flags.detach) return service.json ? printJson(shell, comparison) : print(shell, comparison.id)
   note(shell, `Comparison ${comparison.id}. Ctrl-C leaves it running.`)
   await follow(shell, service, { grounds, id: comparison.id }, left)
