@@ -10,11 +10,12 @@ import { enqueueDiscovery } from './generation/discover.ts'
 import { forgetJudgement } from './generation/evidence.ts'
 import { INSTRUCTION_FILE } from './generation/input-digest.ts'
 import { keepFiles } from './generation/keep-files.ts'
-import { credentialsOf, StoredGeneration } from './generation/resolve.ts'
 import { enqueueImport } from './import.ts'
 import { runIdOf } from './run.ts'
 import { batchStopped, fileNotEditable, taskNotReady } from './schema.ts'
+import { isOpen } from './shapes/schema.ts'
 import * as rows from './sql.ts'
+import { reopen } from './state.ts'
 import { type FullTaskRow, readTaskRow } from './tasks.ts'
 
 export type EditTools = { db: Db; blobs: Blobs; draftsFolder: string; scratchFolder: string }
@@ -34,7 +35,7 @@ export async function editFile(tools: EditTools, by: By, row: FullTaskRow, edit:
     const batch = await lockUnchanged(tx, row)
     await rows.sendBack(tx, row, kept, row.candidate === null ? null : edit.content)
     await forgetJudgement(tx, row.batch, row.id)
-    if (!rows.isOpen(batch)) await reopen(tx, batch)
+    if (!isOpen(batch)) await reopen(tx, batch)
     const subject = `${runIdOf(row.batch)}/${row.id}`
     await record(tx, { ...by, action: 'task.edited', subject, detail: { path: edit.path, digest: kept.digest } })
   })
@@ -52,11 +53,6 @@ async function lockUnchanged(tx: Db, row: FullTaskRow): Promise<rows.BatchRow> {
   if (now?.digest !== row.digest || now.state !== row.state)
     throw new Problem(preconditionFailed, 'Somebody changed the task meanwhile.')
   return batch
-}
-
-async function reopen(tx: Db, { id, generation }: rows.BatchRow): Promise<void> {
-  await rows.reopenBatch(tx, id)
-  if (generation !== null) await rows.holdCredentials(tx, id, credentialsOf(StoredGeneration.parse(generation)))
 }
 
 function requireEditable(

@@ -1,11 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Db } from '../platform/db/db.ts'
 import { readRun } from './batches.ts'
+import { isOpen } from './shapes/schema.ts'
 
 type ServerEvent = { event: string; data: unknown }
 
 const LOOK_EVERY_MS = 500
-const ENDED: readonly string[] = ['completed', 'failed', 'canceled']
 
 type Run = Awaited<ReturnType<typeof readRun>>
 
@@ -32,7 +32,7 @@ export async function* batchEvents(db: Db, id: string, signal: AbortSignal): Asy
     const text = run === 'away' ? seen : JSON.stringify(run)
     if (text !== seen) yield { event: 'status', data: run }
     seen = text
-    if (run !== 'away' && ENDED.includes(run.state)) {
+    if (run !== 'away' && !isOpen(run)) {
       yield { event: 'end', data: { state: run.state } }
       return
     }

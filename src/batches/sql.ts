@@ -3,8 +3,16 @@ import type { Db } from '../platform/db/db.ts'
 import { newestFirst } from '../platform/db/newest-first.ts'
 import type { Page } from '../platform/http/page.ts'
 import type { Difficulty } from './generation/schema.ts'
-import type { BatchError, Evidence, Rejection, TaskContent, TaskPullRequest, Waiting } from './shapes/schema.ts'
-import { type CandidateFacts, type Json, JUDGING, type StageName } from './stages/make.ts'
+import {
+  type BatchError,
+  type Evidence,
+  OPEN_STATES,
+  type Rejection,
+  type TaskContent,
+  type TaskFiles,
+  type Waiting,
+} from './shapes/schema.ts'
+import { JUDGING } from './stages/make.ts'
 
 const BATCH = [
   'id',
@@ -29,15 +37,11 @@ const BATCH = [
 ] as const
 
 export type BatchRow = NonNullable<Awaited<ReturnType<typeof findBatch>>>
-type State = BatchRow['state']
-
-const OPEN: State[] = ['queued', 'discovering', 'running', 'waiting']
-export const isOpen = ({ state }: Pick<BatchRow, 'state'>): boolean => OPEN.includes(state)
 
 export const insertBatch = (tx: Db, row: { id: string; repository: number; archive: string }) =>
   tx.insertInto('batches').values(row).returning(BATCH).executeTakeFirstOrThrow()
 
-export type NewGenerated = {
+type NewGenerated = {
   id: string
   repository: number
   easy: number
@@ -80,12 +84,16 @@ export const listBatchRows = (db: Db, repository: number, page: Page) =>
     .execute()
 
 export async function hasOpenBatches(db: Db, repository: number): Promise<boolean> {
-  const query = db.selectFrom('batches').select('id').where('repository', '=', repository).where('state', 'in', OPEN)
+  const query = db
+    .selectFrom('batches')
+    .select('id')
+    .where('repository', '=', repository)
+    .where('state', 'in', OPEN_STATES)
   return (await query.limit(1).executeTakeFirst()) !== undefined
 }
 
 /** Only what is open moves: who was canceled meanwhile stays canceled. */
-const moved = (db: Db, id: string) => db.updateTable('batches').where('id', '=', id).where('state', 'in', OPEN)
+const moved = (db: Db, id: string) => db.updateTable('batches').where('id', '=', id).where('state', 'in', OPEN_STATES)
 
 export const setDiscovering = (db: Db, id: string) =>
   moved(db, id).set({ state: 'discovering', started_at: sql<Date>`coalesce(started_at, now())` }).execute()
@@ -107,7 +115,12 @@ export const setWaiting = (tx: Db, id: string, waiting: Waiting) =>
     .execute()
 
 /** Answers its repository. Undefined: it had ended before. What would only fail again lets its archive go. */
-async function ended(tx: Db, id: string, state: State, error: BatchError | null = null): Promise<number | undefined> {
+async function ended(
+  tx: Db,
+  id: string,
+  state: BatchRow['state'],
+  error: BatchError | null = null,
+): Promise<number | undefined> {
   const row = await moved(tx, id)
     .set({ state, waiting: null, finished_at: sql<Date>`now()`, error: error && JSON.stringify(error) })
     .$if(error?.retryable === false, (query) => query.set({ archive: null }))
@@ -121,11 +134,6 @@ export const failBatch = (tx: Db, id: string, error: BatchError) => ended(tx, id
 export const cancelBatch = (tx: Db, id: string) => ended(tx, id, 'canceled')
 export const completeBatch = (tx: Db, id: string) => ended(tx, id, 'completed')
 
-export const dropArchives = (db: Db, days: number) =>
-  sql`
-    update batches set archive = null where archive is not null and state in ('failed', 'canceled')
-      and finished_at < now() - make_interval(days => ${days})`.execute(db)
-
 export const reopenBatch = (tx: Db, id: string) =>
   tx
     .updateTable('batches')
@@ -137,7 +145,7 @@ export const reopenBatch = (tx: Db, id: string) =>
 export type NewTask = {
   id: string
   title: string
-  difficulty: 'easy' | 'medium' | 'hard' | null
+  difficulty: Difficulty | null
   digest: string | null
   rejection: Rejection | null
   content: TaskContent | null
@@ -222,14 +230,18 @@ export const settleTask = (tx: Db, batch: string, id: string, { rejection, evide
     .where('state', '=', 'validating')
     .execute()
 
-export type Files = { digest: string; content: TaskContent; evidence: Evidence }
 type Sent = { batch: string; id: string }
 
 /**
  * With other files, and nothing that was decided or found out of the old ones. Of a generated task the instruction goes
  * back to where it is judged; what stages before that found out stays.
  */
-export async function sendBack(tx: Db, { batch, id }: Sent, files: Files, instruction: string | null): Promise<void> {
+export async function sendBack(
+  tx: Db,
+  { batch, id }: Sent,
+  files: TaskFiles,
+  instruction: string | null,
+): Promise<void> {
   const { digest, content, evidence } = files
   await tx
     .updateTable('batch_tasks')
@@ -254,7 +266,7 @@ export async function tryAgain(tx: Db, batch: string): Promise<boolean> {
   return numUpdatedRows > 0n
 }
 
-export type DecisionColumns = { decision: 'approved' | 'declined'; note: string | null }
+type DecisionColumns = { decision: 'approved' | 'declined'; note: string | null }
 
 export const decideTaskRow = (tx: Db, batch: string, id: string, columns: DecisionColumns) =>
   tx
@@ -272,7 +284,7 @@ export const listTallies = (db: Db, batches: readonly string[]) =>
   db
     .selectFrom('batch_tasks')
     .select(['batch', 'state', 'stage', 'decision'])
-    .select(sql<'easy' | 'medium' | 'hard' | null>`coalesce(requested_difficulty, difficulty)`.as('bucket'))
+    .select(sql<Difficulty | null>`coalesce(requested_difficulty, difficulty)`.as('bucket'))
     .select(sql<string | null>`rejection->>'reason'`.as('reason'))
     .select(sql<boolean>`deferral is not null`.as('isDeferred'))
     .select(sql<number>`count(*)::int`.as('count'))
@@ -305,96 +317,4 @@ export const listStandings = (db: Db, repository: number) =>
     .innerJoin('batches', 'batches.id', 'batch_tasks.batch')
     .select(['batch_tasks.batch', 'batch_tasks.id', 'batch_tasks.state'])
     .where('batches.repository', '=', repository)
-    .execute()
-
-export type TaskKey = { batch: string; task: string }
-
-/** Only while it is at this stage: somebody may have sent it elsewhere. */
-const at = (tx: Db, { batch, task }: TaskKey, stage: StageName) =>
-  tx
-    .updateTable('batch_tasks')
-    .where('batch', '=', batch)
-    .where('id', '=', task)
-    .where('state', '=', 'making')
-    .where('stage', '=', stage)
-
-export type RejectionFound = Rejection & { evidence?: Json | undefined }
-
-type Progress = {
-  next: StageName | undefined
-  title?: string
-  difficulty?: Difficulty
-  files?: Files
-  concerns: string[]
-}
-
-export async function passTask(tx: Db, key: TaskKey, stage: StageName, progress: Progress): Promise<boolean> {
-  const { next, title, difficulty, files, concerns } = progress
-  const { numUpdatedRows } = await at(tx, key, stage)
-    .set({
-      ...{ state: next ? 'making' : 'ready', stage: next ?? null, deferral: null, deferrals: 0 },
-      concerns: JSON.stringify(concerns),
-      ...(title === undefined ? {} : { title }),
-      ...(difficulty === undefined ? {} : { difficulty }),
-      ...(files
-        ? { digest: files.digest, content: JSON.stringify(files.content), evidence: JSON.stringify(files.evidence) }
-        : {}),
-    })
-    .executeTakeFirstOrThrow()
-  return numUpdatedRows > 0n
-}
-
-/** With what it was decided by, if there is more than words. */
-export const rejectTask = (tx: Db, key: TaskKey, stage: StageName, { evidence, ...rejection }: RejectionFound) =>
-  at(tx, key, stage)
-    .set({ state: 'rejected', deferral: null, rejection: JSON.stringify(rejection) })
-    .set({ evidence: sql`(evidence - 'rejection') || ${JSON.stringify({ rejection: evidence })}::jsonb` })
-    .execute()
-
-export const deferTask = (tx: Db, key: TaskKey, stage: StageName, deferral: Waiting) =>
-  at(tx, key, stage)
-    .set({ deferral: JSON.stringify(deferral), deferrals: sql<number>`deferrals + 1` })
-    .execute()
-
-/** It is being tried again. */
-export const endDeferral = (tx: Db, { batch, task }: TaskKey) =>
-  tx.updateTable('batch_tasks').set({ deferral: null }).where('batch', '=', batch).where('id', '=', task).execute()
-
-/** What waited may be tried at once. */
-export const endDeferrals = (tx: Db, batch: string) =>
-  tx.updateTable('batch_tasks').set({ deferral: null }).where('batch', '=', batch).execute()
-
-export const addSpend = (tx: Db, { batch, task }: TaskKey, micros: number) =>
-  tx
-    .updateTable('batch_tasks')
-    .set({ spent_micros: sql<number>`spent_micros + ${micros}` })
-    .where('batch', '=', batch)
-    .where('id', '=', task)
-    .execute()
-
-export type NewCandidate = { id: string; candidate: CandidateFacts; pullRequest: TaskPullRequest; stage: StageName }
-
-const NOTHING: Evidence = { findings: [], calibration: null }
-
-export const insertCandidates = (tx: Db, batch: string, candidates: readonly NewCandidate[]) =>
-  tx
-    .insertInto('batch_tasks')
-    .values(
-      candidates.map(({ id, candidate, pullRequest, stage }) => ({
-        ...{ batch, id, state: 'making' as const, stage, title: pullRequest.title, head: candidate.head },
-        ...{ requested_difficulty: candidate.difficulty, candidate: JSON.stringify(candidate) },
-        pull_request: JSON.stringify(pullRequest),
-        evidence: JSON.stringify(NOTHING),
-      })),
-    )
-    .execute()
-
-type Discovery = { discovered: number; screened: number; warnings: readonly string[] }
-
-/** Its candidates are listed. */
-export const setDiscovered = (tx: Db, batch: string, { discovered, screened, warnings }: Discovery) =>
-  tx
-    .updateTable('batches')
-    .set({ step: 'make', discovered, screened, warnings: sql`warnings || ${JSON.stringify(warnings)}::jsonb` })
-    .where('id', '=', batch)
     .execute()

@@ -13,7 +13,7 @@ import { openScratch } from '../trials/scratch.ts'
 import { concernsOf } from './concerns.ts'
 import { Evidence, type TaskCalibration } from './shapes/schema.ts'
 import * as rows from './sql.ts'
-import { complete } from './state.ts'
+import { complete, findOpenBatch, goOn, lockOpenBatch, wait } from './state.ts'
 import type { Validation, Validator } from './validator.ts'
 
 export type ValidateTools = {
@@ -67,23 +67,17 @@ export const validateJob = (tools: ValidateTools, sandbox: string): RunnableKind
 async function runValidation(tools: ValidateTools, sandbox: string, job: Job<Payload>): Promise<void> {
   const { batch, task } = job.payload
   const row = await rows.findTaskRow(tools.db, batch, task)
-  const isWanted = row?.state === 'validating' && (await isGoing(tools.db, batch))
-  if (!row || !isWanted) return
+  if (row?.state !== 'validating' || !(await findOpenBatch(tools.db, batch))) return
   const validation = await tried(tools, sandbox, row.digest ?? '', job.signal)
   await job.finish(async (tx) => {
     if (validation.kind === 'unavailable') {
       const until = await waitForSandbox(tx, batch, tools.sandboxWaitMs)
       return void (await enqueueValidations(tx, { sandbox, batch, tasks: [task], runAt: until }))
     }
-    await rows.setRunning(tx, batch)
+    await goOn(tx, batch)
     await rows.settleTask(tx, batch, task, verdictOf(Evidence.parse(row.evidence), validation))
     await endIfDone(tx, batch)
   })
-}
-
-async function isGoing(db: Db, batch: string): Promise<boolean> {
-  const row = await rows.findBatch(db, batch)
-  return row !== undefined && rows.isOpen(row)
 }
 
 type Judged = Exclude<Validation, { kind: 'unavailable' }>
@@ -120,13 +114,13 @@ export async function tried(
 /** Nobody can run anything now. Answers when to look again. */
 export async function waitForSandbox(tx: Db, batch: string, waitMs: number): Promise<Date> {
   const until = new Date(Date.now() + waitMs)
-  await rows.setWaiting(tx, batch, { reason: 'sandbox', until: until.toISOString() })
+  await wait(tx, batch, { reason: 'sandbox', until: until.toISOString() })
   return until
 }
 
 /** Whoever settles the last task ends the batch: the lock lets one see what the other did. */
 export async function endIfDone(tx: Db, batch: string): Promise<void> {
-  const row = await rows.lockBatch(tx, batch)
-  if (!row || !rows.isOpen(row) || row.step !== 'validate') return
+  const row = await lockOpenBatch(tx, batch)
+  if (row?.step !== 'validate') return
   if ((await rows.listValidating(tx, batch)).length === 0) await complete(tx, batch)
 }

@@ -13,17 +13,7 @@ import { openRepositoryMirror, type RepositoryMirrorTools } from '../../repos/re
 import { scanMirror } from '../candidates/scan-mirror.ts'
 import type { TaskPullRequest } from '../shapes/schema.ts'
 import { isStage, STAGES } from '../stages/make.ts'
-import {
-  type BatchRow,
-  beginDiscovery,
-  errorOf,
-  fail,
-  findOpenBatch,
-  listCandidates,
-  lockOpenBatch,
-  type NewCandidate,
-  wait,
-} from '../state.ts'
+import { type BatchRow, beginDiscovery, errorOf, fail, findOpenBatch, lockOpenBatch, wait } from '../state.ts'
 import { type Choosing, type Chosen, choosing, shortfallWarnings } from './choose.ts'
 import { enqueueStage } from './enqueue.ts'
 import { StoredGeneration } from './resolve.ts'
@@ -104,7 +94,8 @@ async function discover(tools: DiscoverTools, job: Job<Payload>, row: BatchRow):
     await job.write(async (tx) => {
       const now = await lockOpenBatch(tx, row.id)
       if (now?.step !== 'discover') return
-      await listCandidates(tx, row.id, candidates, { ...found, warnings: shortfallWarnings(row, found) })
+      if (candidates.length > 0) await rows.insertCandidates(tx, row.id, candidates)
+      await rows.setDiscovered(tx, row.id, { ...found, warnings: shortfallWarnings(row, found) })
     })
     tools.step?.('discover.inserted')
     return undefined
@@ -154,7 +145,7 @@ async function candidatesOf(
   source: Source,
   chosen: readonly Chosen[],
   signal: AbortSignal,
-): Promise<NewCandidate[]> {
+): Promise<rows.NewCandidate[]> {
   const names = chosen.flatMap(({ pullRequest }) => [pullRequest.base, pullRequest.head])
   const commits = await findCommits(mirror.place, names, signal)
   const slugs = newSlugs(chosen.length)
@@ -175,7 +166,7 @@ function candidateOf(
   source: Source,
   { pullRequest, verdict }: Chosen,
   { base, head, id }: { base: string; head: string; id: string },
-): NewCandidate {
+): rows.NewCandidate {
   const number = pullRequest.number ?? null
   const title = kept(pullRequest.title, TITLE_MAX)
   const mergedAt = pullRequest.mergedAt.toISOString()

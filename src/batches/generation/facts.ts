@@ -1,11 +1,10 @@
 import { z } from 'zod'
 import type { Db } from '../../platform/db/db.ts'
-import { TaskContent } from '../shapes/schema.ts'
+import { isOpen, TaskContent } from '../shapes/schema.ts'
 import { type CandidateFacts, isStage, type Making, type StageName } from '../stages/make.ts'
-import type { TaskKey } from '../state.ts'
 import { groundDigest } from './input-digest.ts'
 import { StoredGeneration } from './resolve.ts'
-import { findMaking, listPassed } from './sql.ts'
+import { findMaking, listPassed, type TaskKey } from './sql.ts'
 
 type Row = NonNullable<Awaited<ReturnType<typeof findMaking>>>
 
@@ -29,12 +28,11 @@ export type TaskFacts = TaskKey & {
 const Candidate = z
   .custom<Omit<CandidateFacts, 'issues'> & Partial<Pick<CandidateFacts, 'issues'>>>()
   .transform((kept): CandidateFacts => ({ ...kept, issues: kept.issues ?? [] }))
-const OPEN: readonly string[] = ['queued', 'discovering', 'running', 'waiting']
 
 /** Undefined: it is not being made, or its batch has stopped. */
 export async function findTask(db: Db, key: TaskKey): Promise<TaskFacts | undefined> {
   const row = await findMaking(db, key)
-  if (row?.state !== 'making' || !isStage(row.stage) || !OPEN.includes(row.batchState)) return undefined
+  if (row?.state !== 'making' || !isStage(row.stage) || !isOpen({ state: row.batchState })) return undefined
   return {
     ...{ batch: row.batch, task: row.task, stage: row.stage, workspaceId: row.workspaceId, repository: row },
     ...{ isDeferred: row.isDeferred, deferrals: row.deferrals },

@@ -1,8 +1,7 @@
 import type { Db } from '../../platform/db/db.ts'
 import { isStage } from '../stages/make.ts'
-import { endDeferrals } from '../state.ts'
 import { jobIdsOf } from './enqueue.ts'
-import { hasOpenModel, listMaking } from './sql.ts'
+import { endDeferrals, hasOpenModel, listMaking } from './sql.ts'
 
 type Making = Awaited<ReturnType<typeof listMaking>>[number]
 
