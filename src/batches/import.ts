@@ -11,12 +11,12 @@ import type { Db } from '../platform/db/db.ts'
 import { derivedId } from '../platform/ids.ts'
 import { enqueue, type Job, type JobKind, type RunnableKind } from '../platform/jobs/jobs.ts'
 import { openArchive } from './archives/archives.ts'
-import { discoverTasks } from './discover.ts'
 import { TASKS_MAX } from './generation/schema.ts'
 import { type Screened, screenTask } from './screen.ts'
 import type { BatchError } from './shapes/schema.ts'
 import * as rows from './sql.ts'
 import { beginDiscovery, errorOf, fail, findOpenBatch, goOn, lockOpenBatch } from './state.ts'
+import { listTaskFolders } from './task-folders.ts'
 import { endIfDone, enqueueValidations, waitForSandbox } from './validate.ts'
 
 export type ImportTools = {
@@ -89,18 +89,18 @@ async function listTasks(
 
 async function screenAll(tools: ImportTools, job: Job<Payload>, root: string): Promise<BatchError | undefined> {
   const { batch } = job.payload
-  const { tasks, strays } = await discoverTasks(root)
-  if (tasks.length === 0) return refusal('no_tasks', 'No folder in the archive has a task.toml.')
-  if (tasks.length > TASKS_MAX)
-    return refusal('too_many_tasks', `It has ${tasks.length} tasks; the most is ${TASKS_MAX}.`)
+  const { folders, strays } = await listTaskFolders(root)
+  if (folders.length === 0) return refusal('no_tasks', 'No folder in the archive has a task.toml.')
+  if (folders.length > TASKS_MAX)
+    return refusal('too_many_tasks', `It has ${folders.length} tasks; the most is ${TASKS_MAX}.`)
 
   await withDraft(tools, `import-${batch}`, async (draft) => {
     const names = new Set<string>()
     const listed: rows.NewTask[] = []
     const stored: StoredTask[] = []
-    for (const found of tasks) {
+    for (const folder of folders) {
       job.signal.throwIfAborted()
-      const screened = withoutDouble(await screenTask(root, found), names)
+      const screened = withoutDouble(await screenTask(root, folder), names)
       listed.push(screened.task)
       if (screened.keep) stored.push(await draft.store.put(screened.keep.digest, screened.keep.source))
     }

@@ -214,44 +214,36 @@ export async function listValidating(db: Db, batch: string): Promise<string[]> {
   return (await query.orderBy('id').execute()).map(({ id }) => id)
 }
 
+type TaskKey = { batch: string; id: string }
+
+const updated = (tx: Db, { batch, id }: TaskKey) =>
+  tx.updateTable('batch_tasks').where('batch', '=', batch).where('id', '=', id)
+
 type Verdict = { rejection: Rejection | null; evidence: Evidence; concerns: string[] }
 
 export const settleTask = (tx: Db, batch: string, id: string, { rejection, evidence, concerns }: Verdict) =>
-  tx
-    .updateTable('batch_tasks')
+  updated(tx, { batch, id })
     .set({
       state: rejection ? 'rejected' : 'ready',
       rejection: rejection && JSON.stringify(rejection),
       evidence: JSON.stringify(evidence),
       concerns: JSON.stringify(concerns),
     })
-    .where('batch', '=', batch)
-    .where('id', '=', id)
     .where('state', '=', 'validating')
     .execute()
-
-type Sent = { batch: string; id: string }
 
 /**
  * With other files, and nothing that was decided or found out of the old ones. Of a generated task the instruction goes
  * back to where it is judged; what stages before that found out stays.
  */
-export async function sendBack(
-  tx: Db,
-  { batch, id }: Sent,
-  files: TaskFiles,
-  instruction: string | null,
-): Promise<void> {
+export async function sendBack(tx: Db, key: TaskKey, files: TaskFiles, instruction: string | null): Promise<void> {
   const { digest, content, evidence } = files
-  await tx
-    .updateTable('batch_tasks')
+  await updated(tx, key)
     .set({
       ...{ digest, content: JSON.stringify(content), evidence: JSON.stringify(evidence), instruction },
       ...(instruction === null ? { state: 'validating', stage: null } : { state: 'making', stage: JUDGING }),
       ...{ rejection: null, deferral: null, concerns: '[]', decision: null, note: null, decided_at: null },
     })
-    .where('batch', '=', batch)
-    .where('id', '=', id)
     .execute()
 }
 
@@ -269,11 +261,8 @@ export async function tryAgain(tx: Db, batch: string): Promise<boolean> {
 type DecisionColumns = { decision: 'approved' | 'declined'; note: string | null }
 
 export const decideTaskRow = (tx: Db, batch: string, id: string, columns: DecisionColumns) =>
-  tx
-    .updateTable('batch_tasks')
+  updated(tx, { batch, id })
     .set({ ...columns, decided_at: sql<Date>`now()` })
-    .where('batch', '=', batch)
-    .where('id', '=', id)
     .returning(TASK)
     .executeTakeFirstOrThrow()
 
