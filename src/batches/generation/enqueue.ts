@@ -4,11 +4,11 @@ import type { Db } from '../../platform/db/db.ts'
 import { derivedId } from '../../platform/ids.ts'
 import { enqueue, type JobKind } from '../../platform/jobs/jobs.ts'
 import { USUAL_MEMORY_MB } from '../../trials/limits.ts'
-import { isStage, type Need, type Stage, type StageName, type Stages } from '../stages/make.ts'
+import { type Need, STAGES, type Stage, type StageName, type Stages } from '../stages/make.ts'
 import type { StoredGeneration } from './resolve.ts'
 import { deferTask, type TaskKey } from './sql.ts'
 
-const Payload = z.strictObject({ batch: z.uuid(), task: z.string(), stage: z.custom<StageName>(isStage) })
+const Payload = z.strictObject({ batch: z.uuid(), task: z.string(), stage: z.enum(STAGES) })
 export type StagePayload = z.infer<typeof Payload>
 
 /** What breaks this often with all that it needs at hand breaks because of the task. */

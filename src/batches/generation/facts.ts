@@ -1,7 +1,6 @@
-import { z } from 'zod'
 import type { Db } from '../../platform/db/db.ts'
 import { isOpen, TaskContent } from '../shapes/schema.ts'
-import { type CandidateFacts, isStage, type Making, type StageName } from '../stages/make.ts'
+import { CandidateFacts, isStage, type Making, type StageName } from '../stages/make.ts'
 import { groundDigest } from './input-digest.ts'
 import { StoredGeneration } from './resolve.ts'
 import { findMaking, listPassed, type TaskKey } from './sql.ts'
@@ -24,11 +23,6 @@ export type TaskFacts = TaskKey & {
   instruction: string | null
 }
 
-/** Those that were chosen before issues were kept have none. */
-const Candidate = z
-  .custom<Omit<CandidateFacts, 'issues'> & Partial<Pick<CandidateFacts, 'issues'>>>()
-  .transform((kept): CandidateFacts => ({ ...kept, issues: kept.issues ?? [] }))
-
 /** Undefined: it is not being made, or its batch has stopped. */
 export async function findTask(db: Db, key: TaskKey): Promise<TaskFacts | undefined> {
   const row = await findMaking(db, key)
@@ -36,7 +30,7 @@ export async function findTask(db: Db, key: TaskKey): Promise<TaskFacts | undefi
   return {
     ...{ batch: row.batch, task: row.task, stage: row.stage, workspaceId: row.workspaceId, repository: row },
     ...{ isDeferred: row.isDeferred, deferrals: row.deferrals },
-    candidate: Candidate.parse(row.candidate),
+    candidate: CandidateFacts.parse(row.candidate),
     generation: StoredGeneration.parse(row.generation),
     ...{ budgetMicros: row.budgetMicros, digest: row.digest, instruction: row.instruction },
     content: row.content === null ? null : TaskContent.parse(row.content),

@@ -5,12 +5,12 @@ import {
   type Evidence,
   OPEN_STATES,
   type Rejection,
-  type TaskFiles,
+  TaskFiles,
   type TaskPullRequest,
   type Waiting,
 } from '../shapes/schema.ts'
 import type { CandidateFacts, Json, StageDone, StageName } from '../stages/make.ts'
-import type { Difficulty } from './schema.ts'
+import { Difficulty } from './schema.ts'
 
 export type TaskKey = { batch: string; task: string }
 
@@ -41,9 +41,15 @@ export const findSource = (db: Db, batch: string) =>
     .where('batches.id', '=', batch)
     .executeTakeFirst()
 
+/** What a column of JSON gives is JSON. */
+const Stored = z.custom<Json>()
+
 /** With the files, where it made some. */
-export type StageOutcome = StageDone & { files?: TaskFiles }
-const Result = z.custom<StageOutcome>()
+const StageOutcome = z.object({
+  ...{ made: Stored, evidence: Stored, concerns: z.array(z.string()).exactOptional() },
+  ...{ title: z.string().exactOptional(), difficulty: Difficulty.exactOptional(), files: TaskFiles.exactOptional() },
+}) satisfies z.ZodType<StageDone>
+export type StageOutcome = z.infer<typeof StageOutcome>
 
 /** The stages that a task has passed, with what each came to. */
 export async function listPassed(db: Db, { batch, task }: TaskKey) {
@@ -60,7 +66,7 @@ export async function listPassed(db: Db, { batch, task }: TaskKey) {
     .where('task', '=', task)
     .orderBy('passed.passed_at')
     .execute()
-  return found.map((row) => ({ ...row, result: Result.parse(row.result) }))
+  return found.map((row) => ({ ...row, result: StageOutcome.parse(row.result) }))
 }
 
 type ResultKey = { workspaceId: string; stage: StageName; digest: string }
@@ -73,7 +79,7 @@ export async function findResult(db: Db, { workspaceId, stage, digest }: ResultK
     .where('stage', '=', stage)
     .where('input_digest', '=', digest)
     .executeTakeFirst()
-  return row && { result: Result.parse(row.result), seconds: row.seconds }
+  return row && { result: StageOutcome.parse(row.result), seconds: row.seconds }
 }
 
 /** Of two who found the same out at once, the first counts: answers what does. */

@@ -155,7 +155,8 @@ export const TaskContent = z.object({
 export type TaskContent = z.infer<typeof TaskContent>
 
 /** A task that is kept, and what the check found in it. */
-export type TaskFiles = { digest: string; content: TaskContent; evidence: Evidence }
+export const TaskFiles = z.object({ digest: z.string(), content: TaskContent, evidence: Evidence })
+export type TaskFiles = z.infer<typeof TaskFiles>
 
 export const BatchTaskDetail = BatchTask.extend({
   instruction: z.string().nullable(),
