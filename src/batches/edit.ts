@@ -1,9 +1,9 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { contents } from '../contents/contents.ts'
-import { type Blobs, isDigest } from '../platform/blobs/blob.ts'
+import type { Blobs } from '../platform/blobs/blob.ts'
 import { type Db, transact } from '../platform/db/db.ts'
-import { invalidRequest, notFound, Problem, preconditionFailed } from '../platform/problem.ts'
+import { invalidRequest, Problem, preconditionFailed } from '../platform/problem.ts'
 import { openScratch } from '../trials/scratch.ts'
 import { type By, record } from '../workspaces/audit.ts'
 import { enqueueDiscovery } from './generation/discover.ts'
@@ -16,7 +16,7 @@ import { batchStopped, fileNotEditable, taskNotReady } from './schema.ts'
 import { isOpen } from './shapes/schema.ts'
 import * as rows from './sql.ts'
 import { reopen } from './state.ts'
-import { type FullTaskRow, readTaskRow } from './tasks.ts'
+import { type FullTaskRow, readStored, readTaskRow } from './tasks.ts'
 
 export type EditTools = { db: Db; blobs: Blobs; draftsFolder: string; scratchFolder: string }
 
@@ -68,15 +68,13 @@ function requireEditable(
 }
 
 /** All files with that one changed, checked and kept as if they had been imported. */
-async function replaced(tools: EditTools, { id, digest }: FullTaskRow, { path, content }: Edit) {
-  const store = contents(tools)
-  const stored = isDigest(digest) ? (await store.find([digest])).get(digest) : undefined
-  if (!stored) throw new Problem(notFound, 'The files of this task were not kept.')
+async function replaced(tools: EditTools, row: FullTaskRow, { path, content }: Edit) {
+  const stored = await readStored(tools, row)
   await using scratch = await openScratch(tools.scratchFolder)
   const folder = join(scratch.path, 'task')
-  await store.unpack(stored, folder)
+  await contents(tools).unpack(stored, folder)
   await writeFile(join(folder, path), content)
-  const kept = await keepFiles(tools, folder, id)
+  const kept = await keepFiles(tools, folder, row.id)
   if (kept.kind === 'kept') return kept.files
   const { reason, detail } = kept
   throw new Problem(invalidRequest, detail, { errors: [{ pointer: '/content', code: reason, message: detail }] })

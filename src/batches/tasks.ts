@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { contents, readContentFile } from '../contents/contents.ts'
-import { type Blobs, isDigest } from '../platform/blobs/blob.ts'
+import { findContent, readContentFile } from '../contents/contents.ts'
+import type { Blobs } from '../platform/blobs/blob.ts'
 import type { Db } from '../platform/db/db.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { stagesOf } from './generation/evidence.ts'
@@ -78,17 +78,18 @@ export const etagOf = ({ sha256 }: { sha256: string }): string => `"${sha256}"`
 
 export async function openTaskFile(tools: Tools, row: FullTaskRow, path: string) {
   const file = readFileFacts(row, path)
-  const { archive } = await storedOf(tools, row)
+  const { archive } = await readStored(tools, row)
   return { ...file, content: readContentFile(tools.blobs, archive, path) }
 }
 
 export async function openTaskArchive(tools: Tools, row: FullTaskRow) {
-  const { archive, bytes } = await storedOf(tools, row)
+  const { archive, bytes } = await readStored(tools, row)
   return { bytes, content: await tools.blobs.get(archive) }
 }
 
-async function storedOf(tools: Tools, { digest }: FullTaskRow) {
-  const stored = isDigest(digest) ? (await contents(tools).find([digest])).get(digest) : undefined
+/** What was kept of its files, or not found. */
+export async function readStored(tools: Tools, { digest }: FullTaskRow) {
+  const stored = await findContent(tools, digest)
   if (stored) return stored
   throw new Problem(notFound, 'The files of this task were not kept.')
 }

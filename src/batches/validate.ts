@@ -1,10 +1,10 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { contents } from '../contents/contents.ts'
+import { unpackContent } from '../contents/contents.ts'
 import { inFolder } from '../harbor/folder-source.ts'
 import { readTask } from '../harbor/read-task.ts'
-import { type Blobs, isDigest } from '../platform/blobs/blob.ts'
+import type { Blobs } from '../platform/blobs/blob.ts'
 import type { Db } from '../platform/db/db.ts'
 import { derivedId } from '../platform/ids.ts'
 import { enqueueAll, type Job, type JobKind, type RunnableKind } from '../platform/jobs/jobs.ts'
@@ -16,14 +16,9 @@ import * as rows from './sql.ts'
 import { complete, findOpenBatch, goOn, lockOpenBatch, wait } from './state.ts'
 import type { Validation, Validator } from './validator.ts'
 
-export type ValidateTools = {
-  db: Db
-  blobs: Blobs
-  validate: Validator
-  /** A folder for tasks while they are tried. It exists. */
-  folder: string
-  sandboxWaitMs: number
-}
+/** `folder`: for tasks while they are tried. It exists. */
+export type TryTools = { db: Db; blobs: Blobs; validate: Validator; folder: string }
+export type ValidateTools = TryTools & { sandboxWaitMs: number }
 
 const Payload = z.strictObject({ batch: z.uuid(), task: z.string() })
 type Payload = z.infer<typeof Payload>
@@ -93,22 +88,18 @@ const plain = (calibration: TaskCalibration): TaskCalibration => Evidence.shape.
 
 /** With the task unpacked, for as long as it takes. */
 export async function tried(
-  { db, blobs, folder, validate }: Omit<ValidateTools, 'sandboxWaitMs'>,
+  tools: TryTools,
   sandbox: string,
-  digest: string,
+  taskDigest: string,
   signal: AbortSignal,
 ): Promise<Validation> {
-  if (!isDigest(digest)) throw new Error('A row holds a digest that is none.')
-  const store = contents({ db, blobs })
-  const stored = (await store.find([digest])).get(digest)
-  if (!stored) throw new Error(`The content of the task ${digest} is not there any more.`)
-  await using scratch = await openScratch(folder)
-  const files = join(scratch.path, 'task')
+  await using scratch = await openScratch(tools.folder)
+  const folder = join(scratch.path, 'task')
   const outputFolder = join(scratch.path, 'output')
-  await store.unpack(stored, files)
+  const { digest } = await unpackContent(tools, taskDigest, folder)
   await mkdir(outputFolder)
-  const { task } = await readTask(await inFolder(files))
-  return await validate({ sandbox, task, digest, folder: files, outputFolder }, signal)
+  const { task } = await readTask(await inFolder(folder))
+  return await tools.validate({ sandbox, task, digest, folder, outputFolder }, signal)
 }
 
 /** Nobody can run anything now. Answers when to look again. */

@@ -1,7 +1,5 @@
-import { contents } from '../../contents/contents.ts'
+import { findContent } from '../../contents/contents.ts'
 import { ModelUnfit } from '../../gateway/model-terms.ts'
-import { isDigest } from '../../platform/blobs/blob.ts'
-import type { Db } from '../../platform/db/db.ts'
 import type { Job, RunnableKind } from '../../platform/jobs/jobs.ts'
 import { MirrorRefused } from '../../repos/mirror/source.ts'
 import { SandboxUnavailable } from '../../sandboxes/sandbox.ts'
@@ -12,7 +10,7 @@ import { findTask, makingOf, type TaskFacts } from './facts.ts'
 import { inputDigest } from './input-digest.ts'
 import { keepFiles } from './keep-files.ts'
 import { type Ending, rejoin, type SettleTools, settle, wake } from './settle.ts'
-import { findResult, forgetResult, type StageOutcome } from './sql.ts'
+import { findResult, forgetResult } from './sql.ts'
 import {
   BudgetSpent,
   CredentialGone,
@@ -83,14 +81,10 @@ async function attempt(tools: StageJobTools, task: TaskFacts, making: Making, si
 /** What was found out before, with its files. */
 async function findKnown(tools: StageJobTools, { workspaceId, stage }: TaskFacts, digest: string) {
   const known = await findResult(tools.db, { workspaceId, stage, digest })
-  if (!known || (await hasFiles(tools, known.result))) return known
+  const files = known?.result.files
+  if (!files || (await findContent(tools, files.digest))) return known
   await forgetResult(tools.db, { workspaceId, stage, digest })
   return undefined
-}
-
-async function hasFiles(tools: { db: Db; blobs: StageJobTools['blobs'] }, { files }: StageOutcome): Promise<boolean> {
-  if (!files) return true
-  return isDigest(files.digest) && (await contents(tools).find([files.digest])).size > 0
 }
 
 type Wanted = { digest: string; signal: AbortSignal }
