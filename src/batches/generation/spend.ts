@@ -3,7 +3,7 @@ import type { Db } from '../../platform/db/db.ts'
 import { findTask } from './facts.ts'
 import { addSpend, type TaskKey } from './sql.ts'
 
-export const ROLES = ['author', 'verifier'] as const
+const ROLES = ['author', 'verifier'] as const
 export type Role = (typeof ROLES)[number]
 
 /** For whom a grant is. */
