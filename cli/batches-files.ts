@@ -125,13 +125,7 @@ const isWanted = ({ state, decision }: BatchTask, isReadyEnough: boolean): boole
   decision === 'approved' || (isReadyEnough && state === 'ready')
 
 async function exportTask(service: Service, params: InBatch, taskId: string, folder: string): Promise<string> {
-  if (
-    await stat(folder).then(
-      () => true,
-      () => false,
-    )
-  )
-    throw new WrongUse(`${folder} is there already.`)
+  if (await stat(folder).catch(() => undefined)) throw new WrongUse(`${folder} is there already.`)
   const { readBatchTaskArchive } = await contract()
   const { bytes } = await download(service, readBatchTaskArchive, { params: { ...params, taskId } })
   const { extract } = await import('tar')

@@ -15,15 +15,14 @@ import type { TaskPullRequest } from '../shapes/schema.ts'
 import { isStage, STAGES } from '../stages/make.ts'
 import { type BatchRow, beginDiscovery, errorOf, fail, findOpenBatch, lockOpenBatch, wait } from '../state.ts'
 import { type Choosing, type Chosen, choosing, shortfallWarnings } from './choose.ts'
-import { enqueueStage } from './enqueue.ts'
+import { type EnqueueTools, enqueueStage } from './enqueue.ts'
 import { StoredGeneration } from './resolve.ts'
-import type { SettleTools } from './settle.ts'
 import * as rows from './sql.ts'
 import type { OnBatchStep } from './steps.ts'
 import { storableText } from './storable.ts'
 import { tend } from './tend.ts'
 
-export type DiscoverTools = SettleTools & {
+export type DiscoverTools = EnqueueTools & {
   db: Db
   repositories: RepositoryMirrorTools
   /** Where verdicts on differences are kept from one scan to the next. */

@@ -36,12 +36,12 @@ export function placeOf({ needs }: Pick<Stage, 'needs'>, generation: StoredGener
 }
 
 type Queued = TaskKey & { workspaceId: string; generation: StoredGeneration }
-type Waits = { stages: Stages; sandboxWaitMs: number }
+export type EnqueueTools = { stages: Stages; sandboxWaitMs: number }
 
 /** The job of a stage; or, while nobody offers its sandbox, one that looks for it, and the task says that it waits. */
 export async function enqueueStage(
   tx: Db,
-  { stages, sandboxWaitMs }: Waits,
+  { stages, sandboxWaitMs }: EnqueueTools,
   task: Queued,
   stage: StageName,
   runAt?: Date,

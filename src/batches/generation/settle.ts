@@ -1,8 +1,8 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { Waiting } from '../shapes/schema.ts'
-import { type Stages, stageAfter } from '../stages/make.ts'
+import { stageAfter } from '../stages/make.ts'
 import { lockOpenBatch } from '../state.ts'
-import { enqueueStage } from './enqueue.ts'
+import { type EnqueueTools, enqueueStage } from './enqueue.ts'
 import { findTask, type TaskFacts } from './facts.ts'
 import { countSpend } from './spend.ts'
 import * as rows from './sql.ts'
@@ -22,14 +22,12 @@ export type Ending =
   | { kind: 'rejected'; reason: string; detail: string; evidence?: unknown }
   | { kind: 'deferred'; reason: Waiting['reason']; detail: string; retryAfterMs: number }
 
-export type SettleTools = { stages: Stages; sandboxWaitMs: number }
-
 /**
  * Writes the end of an attempt: what was found out, what was spent, and what comes next. Also of a batch that was
  * canceled meanwhile: the work is done and paid for, and a resume goes on after it. Locks as everybody does: the job,
  * the batch, its tasks.
  */
-export async function settle(tx: Db, tools: SettleTools, task: TaskFacts, ending: Ending): Promise<void> {
+export async function settle(tx: Db, tools: EnqueueTools, task: TaskFacts, ending: Ending): Promise<void> {
   const isOpen = (await lockOpenBatch(tx, task.batch)) !== undefined
   await countSpend(tx, task)
   if (ending.kind === 'passed') await pass(tx, tools, task, ending, isOpen)
@@ -49,7 +47,7 @@ const WAIT_MAX_MS = 3_600_000
 
 type Passed = Extract<Ending, { kind: 'passed' }>
 
-async function pass(tx: Db, tools: SettleTools, task: TaskFacts, ending: Passed, isOpen: boolean): Promise<void> {
+async function pass(tx: Db, tools: EnqueueTools, task: TaskFacts, ending: Passed, isOpen: boolean): Promise<void> {
   const { digest, seconds, isReused } = ending
   const key = { workspaceId: task.workspaceId, stage: task.stage, digest }
   const outcome = isReused ? ending.outcome : await rows.saveResult(tx, key, ending.outcome, seconds)
@@ -63,7 +61,7 @@ async function pass(tx: Db, tools: SettleTools, task: TaskFacts, ending: Passed,
 
 async function defer(
   tx: Db,
-  tools: SettleTools,
+  tools: EnqueueTools,
   task: TaskFacts,
   { reason, detail, retryAfterMs }: Extract<Ending, { kind: 'deferred' }>,
 ): Promise<void> {
@@ -74,7 +72,7 @@ async function defer(
 }
 
 /** A job that ends while its task is being made, in a batch that goes on, has a successor: whoever resumed it saw this job. */
-export async function rejoin(tx: Db, tools: SettleTools, key: rows.TaskKey): Promise<void> {
+export async function rejoin(tx: Db, tools: EnqueueTools, key: rows.TaskKey): Promise<void> {
   await lockOpenBatch(tx, key.batch)
   const task = await findTask(tx, key)
   if (!task) return
@@ -84,7 +82,7 @@ export async function rejoin(tx: Db, tools: SettleTools, key: rows.TaskKey): Pro
 }
 
 /** It waited, and is being tried again. */
-export async function wake(tx: Db, tools: SettleTools, key: rows.TaskKey): Promise<void> {
+export async function wake(tx: Db, tools: EnqueueTools, key: rows.TaskKey): Promise<void> {
   await lockOpenBatch(tx, key.batch)
   await rows.endDeferral(tx, key)
   await tend(tx, tools, key.batch)

@@ -5,11 +5,11 @@ import { MirrorRefused } from '../../repos/mirror/source.ts'
 import { SandboxUnavailable } from '../../sandboxes/sandbox.ts'
 import { openScratch } from '../../trials/scratch.ts'
 import { ASSEMBLING, type Making, type StageDone } from '../stages/make.ts'
-import { lookKind, placeOf, type StagePayload, stageKind } from './enqueue.ts'
+import { type EnqueueTools, lookKind, placeOf, type StagePayload, stageKind } from './enqueue.ts'
 import { findTask, makingOf, type TaskFacts } from './facts.ts'
 import { inputDigest } from './input-digest.ts'
 import { keepFiles } from './keep-files.ts'
-import { type Ending, rejoin, type SettleTools, settle, wake } from './settle.ts'
+import { type Ending, rejoin, settle, wake } from './settle.ts'
 import { findResult, forgetResult } from './sql.ts'
 import {
   BudgetSpent,
@@ -21,7 +21,7 @@ import {
 } from './stage-tools.ts'
 import { storable, storableText } from './storable.ts'
 
-export type StageJobTools = WorkTools & SettleTools & { draftsFolder: string }
+export type StageJobTools = WorkTools & EnqueueTools & { draftsFolder: string }
 
 /** Runs stages: those without sandboxes, or those in one sandbox. */
 export const stageJob = (tools: StageJobTools, sandbox: string | undefined): RunnableKind<StagePayload> => ({
@@ -35,7 +35,7 @@ export const stageJob = (tools: StageJobTools, sandbox: string | undefined): Run
 })
 
 /** Whether somebody offers the sandbox by now: then the stage's own job waits, else this one comes again. */
-export const lookJob = (tools: SettleTools): RunnableKind<StagePayload> => ({
+export const lookJob = (tools: EnqueueTools): RunnableKind<StagePayload> => ({
   ...lookKind,
   run: (job) => leave(tools, job),
 })
@@ -59,7 +59,7 @@ async function runStage(tools: StageJobTools, job: Job<StagePayload>): Promise<v
 }
 
 /** Ends the job, and sees to it that the task has one if it goes on. */
-async function leave(tools: SettleTools, job: Job<StagePayload>): Promise<void> {
+async function leave(tools: EnqueueTools, job: Job<StagePayload>): Promise<void> {
   await job.finish((tx) => rejoin(tx, tools, job.payload))
 }
 
