@@ -10,7 +10,7 @@ import { keepArchive } from './archives/archives.ts'
 import { discoverJobId, enqueueDiscovery } from './generation/discover.ts'
 import { credentialsOf, resolveGeneration, warningsOf } from './generation/resolve.ts'
 import type { GenerationOptions, NewBatch } from './generation/schema.ts'
-import { endWaiting, jobsOf, waitingJobsOf } from './generation/waiting.ts'
+import { jobsOf, waitingJobsOf } from './generation/waiting.ts'
 import { enqueueImport, importJobId } from './import.ts'
 import { batchIdOf, microsOf, runIdOf, runOf } from './run.ts'
 import { archiveGone } from './schema.ts'
@@ -126,7 +126,7 @@ export async function resumeBatch(db: Db, by: By, found: BatchRow, { budgetUsd }
     const row = await rows.lockBatch(tx, id)
     if (!row) return
     if (budgetUsd !== undefined && generation !== null) await rows.setBudget(tx, id, microsOf(budgetUsd))
-    if (generation !== null) await endWaiting(tx, id)
+    if (generation !== null) await rows.endDeferrals(tx, id)
     if (!isOpen(row)) await reopenIfWorthIt(tx, by, row)
   })
   return requireRun(db, id)

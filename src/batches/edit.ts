@@ -33,7 +33,7 @@ export async function editFile(tools: EditTools, by: By, row: FullTaskRow, edit:
     // The job before the row, as everybody takes them.
     await (row.candidate === null ? enqueueImport(tx, row.batch) : enqueueDiscovery(tx, row.batch))
     const batch = await lockUnchanged(tx, row)
-    await rows.sendBack(tx, row, kept, row.candidate === null ? null : edit.content)
+    await rows.sendBack(tx, { batch: row.batch, task: row.id }, kept, row.candidate === null ? null : edit.content)
     await forgetJudgement(tx, row.batch, row.id)
     if (!isOpen(batch)) await reopen(tx, batch)
     const subject = `${runIdOf(row.batch)}/${row.id}`

@@ -10,36 +10,15 @@ import {
   type Rejection,
   type TaskContent,
   type TaskFiles,
+  type TaskPullRequest,
   type Waiting,
 } from './shapes/schema.ts'
-import { JUDGING } from './stages/make.ts'
-
-const BATCH = [
-  'id',
-  'repository',
-  'state',
-  'archive',
-  'step',
-  'waiting',
-  'error',
-  'warnings',
-  'easy',
-  'medium',
-  'hard',
-  'generation',
-  'again',
-  'budget_micros',
-  'discovered',
-  'screened',
-  'created_at',
-  'started_at',
-  'finished_at',
-] as const
+import { type CandidateFacts, type Json, JUDGING, type StageName } from './stages/make.ts'
 
 export type BatchRow = NonNullable<Awaited<ReturnType<typeof findBatch>>>
 
 export const insertBatch = (tx: Db, row: { id: string; repository: number; archive: string }) =>
-  tx.insertInto('batches').values(row).returning(BATCH).executeTakeFirstOrThrow()
+  tx.insertInto('batches').values(row).returningAll().executeTakeFirstOrThrow()
 
 type NewGenerated = {
   id: string
@@ -55,7 +34,7 @@ export const insertGenerated = (tx: Db, row: NewGenerated, generation: unknown, 
   tx
     .insertInto('batches')
     .values({ ...row, step: 'discover', generation: JSON.stringify(generation), warnings: JSON.stringify(warnings) })
-    .returning(BATCH)
+    .returningAll()
     .executeTakeFirstOrThrow()
 
 /** Stored credentials among these cannot be deleted until they are released. */
@@ -69,16 +48,16 @@ export const setBudget = (tx: Db, id: string, micros: number) =>
   tx.updateTable('batches').set({ budget_micros: micros }).where('id', '=', id).execute()
 
 export const findBatch = (db: Db, id: string) =>
-  db.selectFrom('batches').select(BATCH).where('id', '=', id).executeTakeFirst()
+  db.selectFrom('batches').selectAll().where('id', '=', id).executeTakeFirst()
 
 /** Held until the transaction ends. Whoever also takes a job takes the job first. */
 export const lockBatch = (tx: Db, id: string) =>
-  tx.selectFrom('batches').select(BATCH).where('id', '=', id).forUpdate().executeTakeFirst()
+  tx.selectFrom('batches').selectAll().where('id', '=', id).forUpdate().executeTakeFirst()
 
 export const listBatchRows = (db: Db, repository: number, page: Page) =>
   db
     .selectFrom('batches')
-    .select(BATCH)
+    .selectAll()
     .where('repository', '=', repository)
     .$call(newestFirst('created_at', page))
     .execute()
@@ -95,7 +74,7 @@ export async function hasOpenBatches(db: Db, repository: number): Promise<boolea
 /** Only what is open moves: who was canceled meanwhile stays canceled. */
 const moved = (db: Db, id: string) => db.updateTable('batches').where('id', '=', id).where('state', 'in', OPEN_STATES)
 
-export const setDiscovering = (db: Db, id: string) =>
+export const beginDiscovery = (db: Db, id: string) =>
   moved(db, id).set({ state: 'discovering', started_at: sql<Date>`coalesce(started_at, now())` }).execute()
 
 /** Its tasks are listed, and the archive is not needed any more. */
@@ -106,10 +85,10 @@ export const setListed = (tx: Db, id: string, warnings: string[]) =>
     .where('id', '=', id)
     .execute()
 
-export const setRunning = (tx: Db, id: string) =>
+export const goOn = (tx: Db, id: string) =>
   moved(tx, id).set({ state: 'running', waiting: null, started_at: sql<Date>`coalesce(started_at, now())` }).execute()
 
-export const setWaiting = (tx: Db, id: string, waiting: Waiting) =>
+export const wait = (tx: Db, id: string, waiting: Waiting) =>
   moved(tx, id)
     .set({ state: 'waiting', waiting: JSON.stringify(waiting) })
     .execute()
@@ -133,6 +112,12 @@ async function ended(
 export const failBatch = (tx: Db, id: string, error: BatchError) => ended(tx, id, 'failed', error)
 export const cancelBatch = (tx: Db, id: string) => ended(tx, id, 'canceled')
 export const completeBatch = (tx: Db, id: string) => ended(tx, id, 'completed')
+
+/** Of batches that stopped so many days ago. */
+export const dropArchives = (db: Db, days: number) =>
+  sql`
+    update batches set archive = null where archive is not null and state in ('failed', 'canceled')
+      and finished_at < now() - make_interval(days => ${days})`.execute(db)
 
 export const reopenBatch = (tx: Db, id: string) =>
   tx
@@ -214,15 +199,15 @@ export async function listValidating(db: Db, batch: string): Promise<string[]> {
   return (await query.orderBy('id').execute()).map(({ id }) => id)
 }
 
-type TaskKey = { batch: string; id: string }
+export type TaskKey = { batch: string; task: string }
 
-const updated = (tx: Db, { batch, id }: TaskKey) =>
-  tx.updateTable('batch_tasks').where('batch', '=', batch).where('id', '=', id)
+const changed = (tx: Db, { batch, task }: TaskKey) =>
+  tx.updateTable('batch_tasks').where('batch', '=', batch).where('id', '=', task)
 
 type Verdict = { rejection: Rejection | null; evidence: Evidence; concerns: string[] }
 
-export const settleTask = (tx: Db, batch: string, id: string, { rejection, evidence, concerns }: Verdict) =>
-  updated(tx, { batch, id })
+export const settleTask = (tx: Db, key: TaskKey, { rejection, evidence, concerns }: Verdict) =>
+  changed(tx, key)
     .set({
       state: rejection ? 'rejected' : 'ready',
       rejection: rejection && JSON.stringify(rejection),
@@ -237,15 +222,18 @@ export const settleTask = (tx: Db, batch: string, id: string, { rejection, evide
  * back to where it is judged; what stages before that found out stays.
  */
 export async function sendBack(tx: Db, key: TaskKey, files: TaskFiles, instruction: string | null): Promise<void> {
-  const { digest, content, evidence } = files
-  await updated(tx, key)
+  await changed(tx, key)
     .set({
-      ...{ digest, content: JSON.stringify(content), evidence: JSON.stringify(evidence), instruction },
+      ...{ ...columnsOf(files), instruction },
       ...(instruction === null ? { state: 'validating', stage: null } : { state: 'making', stage: JUDGING }),
       ...{ rejection: null, deferral: null, concerns: '[]', decision: null, note: null, decided_at: null },
     })
     .execute()
 }
+
+const columnsOf = ({ digest, content, evidence }: TaskFiles) => ({
+  ...{ digest, content: JSON.stringify(content), evidence: JSON.stringify(evidence) },
+})
 
 /** Those that a sandbox broke, and not their own fault. One that was being made goes on at the stage that broke. */
 export async function tryAgain(tx: Db, batch: string): Promise<boolean> {
@@ -260,8 +248,8 @@ export async function tryAgain(tx: Db, batch: string): Promise<boolean> {
 
 type DecisionColumns = { decision: 'approved' | 'declined'; note: string | null }
 
-export const decideTaskRow = (tx: Db, batch: string, id: string, columns: DecisionColumns) =>
-  updated(tx, { batch, id })
+export const decideTaskRow = (tx: Db, key: TaskKey, columns: DecisionColumns) =>
+  changed(tx, key)
     .set({ ...columns, decided_at: sql<Date>`now()` })
     .returning(TASK)
     .executeTakeFirstOrThrow()
@@ -285,25 +273,79 @@ export const listTallies = (db: Db, batches: readonly string[]) =>
 /** An empty list is no SQL. */
 const NO_BATCH = '00000000-0000-0000-0000-000000000000'
 
-export const listApprovedRows = (db: Db, repository: number) =>
-  db
-    .selectFrom('batch_tasks')
-    .innerJoin('batches', 'batches.id', 'batch_tasks.batch')
-    .innerJoin('task_contents', 'task_contents.digest', 'batch_tasks.digest')
-    .select(['batch_tasks.batch', 'batch_tasks.id', 'batch_tasks.title', 'batch_tasks.difficulty'])
-    .select('batch_tasks.pull_request')
-    .select(['task_contents.digest', 'task_contents.archive'])
-    .where('batches.repository', '=', repository)
-    .where('batch_tasks.decision', '=', 'approved')
-    .orderBy('batches.created_at')
-    .orderBy('batch_tasks.batch')
-    .orderBy('batch_tasks.id')
+export type NewCandidate = { id: string; candidate: CandidateFacts; pullRequest: TaskPullRequest; stage: StageName }
+
+const NOTHING: Evidence = { findings: [], calibration: null }
+
+export const insertCandidates = (tx: Db, batch: string, candidates: readonly NewCandidate[]) =>
+  tx
+    .insertInto('batch_tasks')
+    .values(
+      candidates.map(({ id, candidate, pullRequest, stage }) => ({
+        ...{ batch, id, state: 'making' as const, stage, title: pullRequest.title, head: candidate.head },
+        ...{ requested_difficulty: candidate.difficulty, candidate: JSON.stringify(candidate) },
+        pull_request: JSON.stringify(pullRequest),
+        evidence: JSON.stringify(NOTHING),
+      })),
+    )
     .execute()
 
-export const listStandings = (db: Db, repository: number) =>
-  db
-    .selectFrom('batch_tasks')
-    .innerJoin('batches', 'batches.id', 'batch_tasks.batch')
-    .select(['batch_tasks.batch', 'batch_tasks.id', 'batch_tasks.state'])
-    .where('batches.repository', '=', repository)
+type Discovery = { discovered: number; screened: number; warnings: readonly string[] }
+
+/** Its candidates are listed. */
+export const setDiscovered = (tx: Db, batch: string, { discovered, screened, warnings }: Discovery) =>
+  tx
+    .updateTable('batches')
+    .set({ step: 'make', discovered, screened, warnings: sql`warnings || ${JSON.stringify(warnings)}::jsonb` })
+    .where('id', '=', batch)
+    .execute()
+
+/** Only while it is at this stage: somebody may have sent it elsewhere. */
+const changedAt = (tx: Db, key: TaskKey, stage: StageName) =>
+  changed(tx, key).where('state', '=', 'making').where('stage', '=', stage)
+
+/** What a stage has found out of it. What is undefined stays. */
+type Progress = {
+  next: StageName | undefined
+  title: string | undefined
+  difficulty: Difficulty | undefined
+  files: TaskFiles | undefined
+  concerns: string[]
+}
+
+/** False: somebody has sent the task elsewhere meanwhile. */
+export async function passTask(tx: Db, key: TaskKey, stage: StageName, progress: Progress): Promise<boolean> {
+  const { next, title, difficulty, files, concerns } = progress
+  const { numUpdatedRows } = await changedAt(tx, key, stage)
+    .set({ state: next ? 'making' : 'ready', stage: next ?? null, deferral: null, deferrals: 0 })
+    .set({ title, difficulty, concerns: JSON.stringify(concerns) })
+    .set(files ? columnsOf(files) : {})
+    .executeTakeFirstOrThrow()
+  return numUpdatedRows > 0n
+}
+
+type RejectionFound = Rejection & { evidence: Json | undefined }
+
+/** With what it was decided by, if there is more than words. */
+export const rejectTask = (tx: Db, key: TaskKey, stage: StageName, { evidence, ...rejection }: RejectionFound) =>
+  changedAt(tx, key, stage)
+    .set({ state: 'rejected', deferral: null, rejection: JSON.stringify(rejection) })
+    .set({ evidence: sql`(evidence - 'rejection') || ${JSON.stringify({ rejection: evidence })}::jsonb` })
+    .execute()
+
+export const deferTask = (tx: Db, key: TaskKey, stage: StageName, deferral: Waiting) =>
+  changedAt(tx, key, stage)
+    .set({ deferral: JSON.stringify(deferral), deferrals: sql<number>`deferrals + 1` })
+    .execute()
+
+/** It is being tried again. */
+export const endDeferral = (tx: Db, key: TaskKey) => changed(tx, key).set({ deferral: null }).execute()
+
+/** What waited may be tried at once. */
+export const endDeferrals = (tx: Db, batch: string) =>
+  tx.updateTable('batch_tasks').set({ deferral: null }).where('batch', '=', batch).execute()
+
+export const addSpend = (tx: Db, key: TaskKey, micros: number) =>
+  changed(tx, key)
+    .set({ spent_micros: sql<number>`spent_micros + ${micros}` })
     .execute()

@@ -3,12 +3,17 @@ import { readPlace } from '../repos/repos.ts'
 import { tell } from '../webhooks/tell.ts'
 import { credentialsOf, StoredGeneration } from './generation/resolve.ts'
 import { runIdOf } from './run.ts'
-import { type BatchError, isOpen, type Waiting } from './shapes/schema.ts'
+import { type BatchError, isOpen } from './shapes/schema.ts'
 import * as rows from './sql.ts'
 
-export type BatchRow = rows.BatchRow
+// How a batch and its tasks move on, also for those of its rooms that do not see its tables. Only what is open moves.
 
-// How a batch moves on, also for those of its rooms that do not see its tables. Only what is open moves.
+export type BatchRow = rows.BatchRow
+export type NewCandidate = rows.NewCandidate
+export type TaskKey = rows.TaskKey
+
+export const { beginDiscovery, insertCandidates, setDiscovered, goOn, wait, dropArchives } = rows
+export const { passTask, rejectTask, deferTask, endDeferral, addSpend } = rows
 
 export async function findOpenBatch(db: Db, id: string): Promise<BatchRow | undefined> {
   const row = await rows.findBatch(db, id)
@@ -20,12 +25,6 @@ export async function lockOpenBatch(tx: Db, id: string): Promise<BatchRow | unde
   const row = await rows.lockBatch(tx, id)
   return row && isOpen(row) ? row : undefined
 }
-
-export const beginDiscovery = async (db: Db, id: string): Promise<void> => void (await rows.setDiscovering(db, id))
-export const goOn = async (tx: Db, id: string): Promise<void> => void (await rows.setRunning(tx, id))
-
-export const wait = async (tx: Db, id: string, waiting: Waiting): Promise<void> =>
-  void (await rows.setWaiting(tx, id, waiting))
 
 export async function complete(tx: Db, id: string): Promise<void> {
   const ended = await endedBatch(tx, id, await rows.completeBatch(tx, id))

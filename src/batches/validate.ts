@@ -54,7 +54,7 @@ export const validateJob = (tools: ValidateTools, sandbox: string): RunnableKind
     const row = await rows.findTaskRow(tx, batch, task)
     const evidence = Evidence.parse(row?.evidence)
     const rejection = { reason: 'environment_failed', detail: reason }
-    await rows.settleTask(tx, batch, task, { evidence, rejection, concerns: [] })
+    await rows.settleTask(tx, { batch, task }, { evidence, rejection, concerns: [] })
     await endIfDone(tx, batch)
   },
 })
@@ -70,7 +70,7 @@ async function runValidation(tools: ValidateTools, sandbox: string, job: Job<Pay
       return void (await enqueueValidations(tx, { sandbox, batch, tasks: [task], runAt: until }))
     }
     await goOn(tx, batch)
-    await rows.settleTask(tx, batch, task, verdictOf(Evidence.parse(row.evidence), validation))
+    await rows.settleTask(tx, { batch, task }, verdictOf(Evidence.parse(row.evidence), validation))
     await endIfDone(tx, batch)
   })
 }

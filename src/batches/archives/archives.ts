@@ -2,7 +2,8 @@ import type { Readable } from 'node:stream'
 import { type Blobs, type Digest, isDigest } from '../../platform/blobs/blob.ts'
 import { openOwned, ownedDigest, putOwned } from '../../platform/blobs/owned-blob.ts'
 import { type Db, transact } from '../../platform/db/db.ts'
-import { deleteUnusedArchive, dropArchives, listUnusedArchives, noteArchive } from './sql.ts'
+import { dropArchives } from '../state.ts'
+import { deleteUnusedArchive, listUnusedArchives, noteArchive } from './sql.ts'
 
 type Tools = { db: Db; blobs: Blobs }
 

@@ -8,12 +8,6 @@ export const noteArchive = (db: Db, digest: string) =>
     .onConflict((conflict) => conflict.column('digest').doUpdateSet({ used_at: sql<Date>`now()` }))
     .execute()
 
-/** Of batches that stopped so long ago. */
-export const dropArchives = (db: Db, days: number) =>
-  sql`
-    update batches set archive = null where archive is not null and state in ('failed', 'canceled')
-      and finished_at < now() - make_interval(days => ${days})`.execute(db)
-
 const UNUSED = sql<boolean>`used_at < now() - interval '1 day'
   and not exists (select from batches where batches.archive = batch_archives.digest)`
 

@@ -5,8 +5,8 @@ import { derivedId } from '../../platform/ids.ts'
 import { enqueue, type JobKind } from '../../platform/jobs/jobs.ts'
 import { USUAL_MEMORY_MB } from '../../trials/limits.ts'
 import { type Need, STAGES, type Stage, type StageName, type Stages } from '../stages/make.ts'
+import { deferTask, type TaskKey } from '../state.ts'
 import type { StoredGeneration } from './resolve.ts'
-import { deferTask, type TaskKey } from './sql.ts'
 
 const Payload = z.strictObject({ batch: z.uuid(), task: z.string(), stage: z.enum(STAGES) })
 export type StagePayload = z.infer<typeof Payload>

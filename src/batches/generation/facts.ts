@@ -1,9 +1,10 @@
 import type { Db } from '../../platform/db/db.ts'
 import { isOpen, TaskContent } from '../shapes/schema.ts'
 import { CandidateFacts, isStage, type Making, type StageName } from '../stages/make.ts'
+import type { TaskKey } from '../state.ts'
 import { groundDigest } from './input-digest.ts'
 import { StoredGeneration } from './resolve.ts'
-import { findMaking, listPassed, type TaskKey } from './sql.ts'
+import { findMaking, listPassed } from './sql.ts'
 
 type Row = NonNullable<Awaited<ReturnType<typeof findMaking>>>
 

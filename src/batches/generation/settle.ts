@@ -1,7 +1,7 @@
 import type { Db } from '../../platform/db/db.ts'
 import type { Waiting } from '../shapes/schema.ts'
 import { stageAfter } from '../stages/make.ts'
-import { lockOpenBatch } from '../state.ts'
+import * as moves from '../state.ts'
 import { type EnqueueTools, enqueueStage } from './enqueue.ts'
 import { findTask, type TaskFacts } from './facts.ts'
 import { countSpend } from './spend.ts'
@@ -28,13 +28,13 @@ export type Ending =
  * the batch, its tasks.
  */
 export async function settle(tx: Db, tools: EnqueueTools, task: TaskFacts, ending: Ending): Promise<void> {
-  const isOpen = (await lockOpenBatch(tx, task.batch)) !== undefined
+  const isOpen = (await moves.lockOpenBatch(tx, task.batch)) !== undefined
   await countSpend(tx, task)
   if (ending.kind === 'passed') await pass(tx, tools, task, ending, isOpen)
   if (ending.kind === 'rejected') {
     const { reason, detail, evidence } = ending
     const found = evidence === undefined ? undefined : storable(JSON.parse(JSON.stringify(evidence)))
-    await rows.rejectTask(tx, task, task.stage, { reason, detail: shortened(detail), evidence: found })
+    await moves.rejectTask(tx, task, task.stage, { reason, detail: shortened(detail), evidence: found })
   }
   if (ending.kind === 'deferred' && isOpen) await defer(tx, tools, task, ending)
   await tend(tx, tools, task.batch)
@@ -54,7 +54,7 @@ async function pass(tx: Db, tools: EnqueueTools, task: TaskFacts, ending: Passed
   const next = stageAfter(task.stage)
   const concerns = [...ending.concerns, ...(outcome.concerns ?? [])]
   const { title, difficulty, files } = outcome
-  if (!(await rows.passTask(tx, task, task.stage, { next, title, difficulty, files, concerns }))) return
+  if (!(await moves.passTask(tx, task, task.stage, { next, title, difficulty, files, concerns }))) return
   await rows.insertPassed(tx, task, key, isReused)
   if (next && isOpen) await enqueueStage(tx, tools, task, next)
 }
@@ -67,23 +67,23 @@ async function defer(
 ): Promise<void> {
   const until = new Date(Date.now() + Math.min(Math.max(0, retryAfterMs), WAIT_MAX_MS))
   const deferral = { reason, detail: shortened(detail), until: until.toISOString() }
-  await rows.deferTask(tx, task, task.stage, deferral)
+  await moves.deferTask(tx, task, task.stage, deferral)
   await enqueueStage(tx, tools, task, task.stage, until)
 }
 
 /** A job that ends while its task is being made, in a batch that goes on, has a successor: whoever resumed it saw this job. */
-export async function rejoin(tx: Db, tools: EnqueueTools, key: rows.TaskKey): Promise<void> {
-  await lockOpenBatch(tx, key.batch)
+export async function rejoin(tx: Db, tools: EnqueueTools, key: moves.TaskKey): Promise<void> {
+  await moves.lockOpenBatch(tx, key.batch)
   const task = await findTask(tx, key)
   if (!task) return
-  await rows.endDeferral(tx, task)
+  await moves.endDeferral(tx, task)
   await enqueueStage(tx, tools, task, task.stage)
   await tend(tx, tools, key.batch)
 }
 
 /** It waited, and is being tried again. */
-export async function wake(tx: Db, tools: EnqueueTools, key: rows.TaskKey): Promise<void> {
-  await lockOpenBatch(tx, key.batch)
-  await rows.endDeferral(tx, key)
+export async function wake(tx: Db, tools: EnqueueTools, key: moves.TaskKey): Promise<void> {
+  await moves.lockOpenBatch(tx, key.batch)
+  await moves.endDeferral(tx, key)
   await tend(tx, tools, key.batch)
 }

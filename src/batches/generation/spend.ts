@@ -1,7 +1,7 @@
 import { countLeftSpend, type Holder, takeSpend } from '../../gateway/spend.ts'
 import type { Db } from '../../platform/db/db.ts'
+import { addSpend, type TaskKey } from '../state.ts'
 import { findTask } from './facts.ts'
-import { addSpend, type TaskKey } from './sql.ts'
 
 const ROLES = ['author', 'verifier'] as const
 export type Role = (typeof ROLES)[number]

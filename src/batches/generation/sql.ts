@@ -1,18 +1,10 @@
 import { sql } from 'kysely'
 import { z } from 'zod'
 import type { Db } from '../../platform/db/db.ts'
-import {
-  type Evidence,
-  OPEN_STATES,
-  type Rejection,
-  TaskFiles,
-  type TaskPullRequest,
-  type Waiting,
-} from '../shapes/schema.ts'
-import type { CandidateFacts, Json, StageDone, StageName } from '../stages/make.ts'
+import { OPEN_STATES, TaskFiles } from '../shapes/schema.ts'
+import type { Json, StageDone, StageName } from '../stages/make.ts'
+import type { TaskKey } from '../state.ts'
 import { Difficulty } from './schema.ts'
-
-export type TaskKey = { batch: string; task: string }
 
 /** Everything a stage begins with but what the stages before it made. */
 export const findMaking = (db: Db, { batch, task }: TaskKey) =>
@@ -170,87 +162,3 @@ export async function hasOpenModel(db: Db, workspaceId: string, catalogId: strin
     .where(sql<boolean>`${catalogId} in (generation->>'authorModel', generation->>'verifierModel')`)
   return (await query.limit(1).executeTakeFirst()) !== undefined
 }
-
-export type NewCandidate = { id: string; candidate: CandidateFacts; pullRequest: TaskPullRequest; stage: StageName }
-
-const NOTHING: Evidence = { findings: [], calibration: null }
-
-export const insertCandidates = (tx: Db, batch: string, candidates: readonly NewCandidate[]) =>
-  tx
-    .insertInto('batch_tasks')
-    .values(
-      candidates.map(({ id, candidate, pullRequest, stage }) => ({
-        ...{ batch, id, state: 'making' as const, stage, title: pullRequest.title, head: candidate.head },
-        ...{ requested_difficulty: candidate.difficulty, candidate: JSON.stringify(candidate) },
-        pull_request: JSON.stringify(pullRequest),
-        evidence: JSON.stringify(NOTHING),
-      })),
-    )
-    .execute()
-
-type Discovery = { discovered: number; screened: number; warnings: readonly string[] }
-
-/** Its candidates are listed. */
-export const setDiscovered = (tx: Db, batch: string, { discovered, screened, warnings }: Discovery) =>
-  tx
-    .updateTable('batches')
-    .set({ step: 'make', discovered, screened, warnings: sql`warnings || ${JSON.stringify(warnings)}::jsonb` })
-    .where('id', '=', batch)
-    .execute()
-
-const updated = (tx: Db, { batch, task }: TaskKey) =>
-  tx.updateTable('batch_tasks').where('batch', '=', batch).where('id', '=', task)
-
-/** Only while it is at this stage: somebody may have sent it elsewhere. */
-const updatedAt = (tx: Db, key: TaskKey, stage: StageName) =>
-  updated(tx, key).where('state', '=', 'making').where('stage', '=', stage)
-
-/** What a stage has found out of it. What is undefined stays. */
-type Progress = {
-  next: StageName | undefined
-  title: string | undefined
-  difficulty: Difficulty | undefined
-  files: TaskFiles | undefined
-  concerns: string[]
-}
-
-/** False: somebody has sent the task elsewhere meanwhile. */
-export async function passTask(tx: Db, key: TaskKey, stage: StageName, progress: Progress): Promise<boolean> {
-  const { next, title, difficulty, files, concerns } = progress
-  const { numUpdatedRows } = await updatedAt(tx, key, stage)
-    .set({ state: next ? 'making' : 'ready', stage: next ?? null, deferral: null, deferrals: 0 })
-    .set({ title, difficulty, concerns: JSON.stringify(concerns) })
-    .set(
-      files
-        ? { digest: files.digest, content: JSON.stringify(files.content), evidence: JSON.stringify(files.evidence) }
-        : {},
-    )
-    .executeTakeFirstOrThrow()
-  return numUpdatedRows > 0n
-}
-
-type RejectionFound = Rejection & { evidence: Json | undefined }
-
-/** With what it was decided by, if there is more than words. */
-export const rejectTask = (tx: Db, key: TaskKey, stage: StageName, { evidence, ...rejection }: RejectionFound) =>
-  updatedAt(tx, key, stage)
-    .set({ state: 'rejected', deferral: null, rejection: JSON.stringify(rejection) })
-    .set({ evidence: sql`(evidence - 'rejection') || ${JSON.stringify({ rejection: evidence })}::jsonb` })
-    .execute()
-
-export const deferTask = (tx: Db, key: TaskKey, stage: StageName, deferral: Waiting) =>
-  updatedAt(tx, key, stage)
-    .set({ deferral: JSON.stringify(deferral), deferrals: sql<number>`deferrals + 1` })
-    .execute()
-
-/** It is being tried again. */
-export const endDeferral = (tx: Db, key: TaskKey) => updated(tx, key).set({ deferral: null }).execute()
-
-/** What waited may be tried at once. */
-export const endDeferrals = (tx: Db, batch: string) =>
-  tx.updateTable('batch_tasks').set({ deferral: null }).where('batch', '=', batch).execute()
-
-export const addSpend = (tx: Db, key: TaskKey, micros: number) =>
-  updated(tx, key)
-    .set({ spent_micros: sql<number>`spent_micros + ${micros}` })
-    .execute()

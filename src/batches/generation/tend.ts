@@ -20,7 +20,7 @@ export async function tend(tx: Db, tools: EnqueueTools, batch: string): Promise<
     const place = isStage(stage) ? placeOf(tools.stages[stage], generation) : undefined
     return place === undefined || offered.has(place) ? undefined : lost(place, tools.sandboxWaitMs)
   })
-  if (waits.some((each) => each === undefined)) return goOn(tx, batch)
+  if (waits.some((each) => each === undefined)) return void (await goOn(tx, batch))
   const [next] = waits.flatMap((each) => each ?? []).toSorted((one, other) => (one.until < other.until ? -1 : 1))
   if (next) await wait(tx, batch, next)
 }

@@ -1,7 +1,7 @@
 import type { Db } from '../../platform/db/db.ts'
 import { isStage } from '../stages/make.ts'
 import { jobIdsOf } from './enqueue.ts'
-import { endDeferrals, hasOpenModel, listMaking } from './sql.ts'
+import { hasOpenModel, listMaking } from './sql.ts'
 
 type Making = Awaited<ReturnType<typeof listMaking>>[number]
 
@@ -17,9 +17,6 @@ export const waitingJobsOf = async (db: Db, batch: string): Promise<string[]> =>
     batch,
     (await listMaking(db, batch)).filter(({ deferral }) => deferral !== null),
   )
-
-/** Nobody waits any longer. */
-export const endWaiting = async (tx: Db, batch: string): Promise<void> => void (await endDeferrals(tx, batch))
 
 /** Whether a batch that has not ended asks this model. */
 export const isModelAsked = (db: Db, workspaceId: string, catalogId: string): Promise<boolean> =>
