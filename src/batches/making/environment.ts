@@ -48,7 +48,7 @@ async function mended(
   if (first.kind !== 'rejected' || !MENDABLE.includes(first.reason)) return first
   const proposed = await propose(bench, first, recipe)
   if (proposed.kind === 'deferred') return proposed
-  const second = proposed.kind === 'done' ? await tryOut(bench, proposed.value.recipe, 'model') : proposed
+  const second = proposed.kind === 'done' ? await tryOut(bench, proposed.value, 'model') : proposed
   if (second.kind !== 'rejected') return second
   return reject(first.reason, `${first.detail}\n\nA model was asked, and: ${second.detail}`)
 }
