@@ -61,13 +61,8 @@ export async function createBatch(db: Db, by: By, { repository, options, wish }:
 
 export async function listBatches(db: Db, repository: number, page: Page) {
   const found = await rows.listBatchRows(db, repository, page)
-  const tallies = Map.groupBy(
-    await rows.listTallies(
-      db,
-      found.map(({ id }) => id),
-    ),
-    ({ batch }) => batch,
-  )
+  const ids = found.map(({ id }) => id)
+  const tallies = Map.groupBy(await rows.listTallies(db, ids), ({ batch }) => batch)
   const { items, nextCursor } = paged(
     found,
     page.limit,
@@ -86,18 +81,16 @@ export async function readBatchRow(db: Db, place: Place, runId: string): Promise
 }
 
 /** As it is now. */
-export async function readRun(db: Db, id: string): Promise<BatchRun | undefined> {
+export async function findRun(db: Db, id: string): Promise<BatchRun | undefined> {
   const row = await rows.findBatch(db, id)
   return row && runOf(row, await rows.listTallies(db, [id]))
 }
 
-async function requireRun(db: Db, id: string): Promise<BatchRun> {
-  const run = await readRun(db, id)
+export async function readRun(db: Db, id: string): Promise<BatchRun> {
+  const run = await findRun(db, id)
   if (run) return run
   throw new Problem(notFound, 'The batch was removed.')
 }
-
-export const readStatus = (db: Db, { id }: BatchRow): Promise<BatchRun> => requireRun(db, id)
 
 /** Ends what has not ended. Twice is as good as once. */
 export async function cancelBatch(db: Db, by: By, { id }: BatchRow): Promise<BatchRun> {
@@ -111,7 +104,7 @@ export async function cancelBatch(db: Db, by: By, { id }: BatchRow): Promise<Bat
   })
   // After the row: whoever works on a job holds the job and waits for the row.
   if (jobs.length > 0) await cancelAll(db, jobs)
-  return requireRun(db, id)
+  return readRun(db, id)
 }
 
 type Change = { budgetUsd?: number | undefined }
@@ -129,7 +122,7 @@ export async function resumeBatch(db: Db, by: By, found: BatchRow, { budgetUsd }
     if (generation !== null) await rows.endDeferrals(tx, id)
     if (!isOpen(row)) await reopenIfWorthIt(tx, by, row)
   })
-  return requireRun(db, id)
+  return readRun(db, id)
 }
 
 /** A job that waits for its time is withdrawn: the discovery enqueues every task again that has no job. */
