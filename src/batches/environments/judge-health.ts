@@ -23,9 +23,8 @@ export function judgeHealth(
   second: SuiteOutcome,
   rules: HealthRules = HEALTH,
 ): Health | StageRejection {
-  const broken = [first, second].find((outcome) => outcome.kind === 'broken')
-  if (broken?.kind === 'broken') return brokenSuite(broken)
-  if (first.kind !== 'ran' || second.kind !== 'ran') throw new Error('There is no third kind of outcome.')
+  if (first.kind === 'broken') return brokenSuite(first)
+  if (second.kind === 'broken') return brokenSuite(second)
   return judgeRuns(first.run, second.run, rules)
 }
 

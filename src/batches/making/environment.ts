@@ -28,8 +28,8 @@ export const environmentStage: Stage = {
     if (tree.kind !== 'done') return tree
     const bench = { making, tools, signal, tree: tree.value, landing: await readLanding(making, tools, signal) }
     const detected = detectRecipe(tree.value.facts, testPaths(bench.landing))
-    if (!('kind' in detected)) return tryOut(bench, detected, 'rules').then((first) => mended(bench, first, detected))
-    return mended(bench, detected, null)
+    if ('kind' in detected) return mended(bench, detected, null)
+    return mended(bench, await tryOut(bench, detected, 'rules'), detected)
   },
 }
 
