@@ -1,29 +1,23 @@
+import type { Command } from 'commander'
 import type { BatchTask } from '../src/batches/shapes/schema.ts'
 import { call } from '../src/platform/http/client.ts'
 import { WrongUse } from './failure.ts'
-import { repositoryName } from './repository-name.ts'
+import { openRepository } from './repository.ts'
 import type { Service } from './service.ts'
+import type { Shell } from './shell.ts'
 
-export const REPO = ['--repo <repository>', 'owner/name'] as const
-
-export type RepoFlag = { repo: string }
 export type InBatch = { org: string; owner: string; name: string; runId: string }
 
 export const contract = () => import('../src/batches/schema.ts')
 
-export const inRepository = ({ org }: Service, repo: string) => ({ org, ...repositoryName(repo) })
-
 const RUN = /^batch-[0-9a-f-]{36}$/
 
-export function requireRun(runId: string): string {
-  if (RUN.test(runId)) return runId
-  throw new WrongUse('That is not a batch: batch- and an id are expected.')
+/** The service, and a batch in it. */
+export async function openBatch(shell: Shell, command: Command, repo: string, runId: string) {
+  if (!RUN.test(runId)) throw new WrongUse('That is not a batch: batch- and an id are expected.')
+  const { service, params } = await openRepository(shell, command, repo)
+  return { service, params: { ...params, runId } }
 }
-
-export const inBatch = (service: Service, repo: string, runId: string): InBatch => ({
-  ...inRepository(service, repo),
-  runId: requireRun(runId),
-})
 
 export async function listTasks(service: Service, params: InBatch): Promise<BatchTask[]> {
   return (await call(service, (await contract()).listBatchTasks, { params })).body.tasks

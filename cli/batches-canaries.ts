@@ -1,13 +1,13 @@
 import type { Command } from 'commander'
 import type { CanaryReport } from '../src/operate/canaries.ts'
-import { Canceled, Failed, WrongUse } from './failure.ts'
+import { stopOnSignals, told } from './engine.ts'
+import { Failed, WrongUse } from './failure.ts'
 import { withExample, withGlobals } from './help.ts'
 import { DATA, type Flags, openLog, readSettings } from './operate-config.ts'
 import { progressBar } from './progress.ts'
 import { globalsOf } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
 import { printFacts, printTable } from './table.ts'
-import { refused, stopOnSignals } from './trial.ts'
 
 type CanaryFlags = Flags & { author: string; verifier: string; level?: string; budget?: string }
 
@@ -40,11 +40,7 @@ async function canaries(shell: Shell, flags: CanaryFlags, command: Command): Pro
     ...{ models: { author, verifier }, level, budgetUsd: dollars(flags.budget), signal: stop.signal },
     onDone: (done: number, of: number) => progress.show(done, of, 'canaries'),
   }
-  const report = await measureCanaries(config, log, wish)
-    .catch((error: unknown) => {
-      throw stop.signal.aborted ? new Canceled() : refused(error)
-    })
-    .finally(progress.end)
+  const report = await measureCanaries(config, log, wish).catch(told(stop.signal)).finally(progress.end)
   if (globalsOf(command).json) printJson(shell, report)
   else show(shell, report)
   if (!report.isEnough) throw new Failed()

@@ -6,13 +6,12 @@ import type {
   PreviewProgress,
 } from '../src/batches/generation/schema.ts'
 import { call, follow } from '../src/platform/http/client.ts'
-import { contract, inRepository, numberOf, REPO, type RepoFlag } from './batch-place.ts'
+import { contract, numberOf } from './batch-place.ts'
 import { followBatch } from './batches-watch.ts'
 import { WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
 import { liveLines } from './live-lines.ts'
-import { repositoryName } from './repository-name.ts'
-import { openService, type Service } from './service.ts'
+import { type OpenedRepository, openRepository, REPO, type RepoFlag } from './repository.ts'
 import { note, print, printable, printJson, type Shell } from './shell.ts'
 import { aligned, printTable } from './table.ts'
 
@@ -71,16 +70,14 @@ export function addCreateCommands(batches: Command, shell: Shell): void {
   )
 }
 
-async function readOptions(service: Service, repo: string): Promise<GenerationOptions> {
-  const { readGenerationOptions } = await contract()
-  return (await call(service, readGenerationOptions, { params: inRepository(service, repo) })).body
+async function readOptions({ service, params }: OpenedRepository): Promise<GenerationOptions> {
+  return (await call(service, (await contract()).readGenerationOptions, { params })).body
 }
 
 async function options(shell: Shell, command: Command, { repo }: RepoFlag): Promise<void> {
-  repositoryName(repo)
-  const service = await openService(shell, command)
-  const found = await readOptions(service, repo)
-  if (service.json) return printJson(shell, found)
+  const opened = await openRepository(shell, command, repo)
+  const found = await readOptions(opened)
+  if (opened.service.json) return printJson(shell, found)
   printTable<GenerationOptions['models'][number]>(shell, found.models, [
     ['MODEL', ({ catalogId }) => catalogId],
     ['REASONING', ({ reasoning }) => reasoning.join(' ')],
@@ -122,15 +119,13 @@ function countsOf({ easy = '0', medium = '0', hard = '0' }: CountFlags) {
 }
 
 async function preview(shell: Shell, command: Command, flags: CountFlags): Promise<void> {
-  repositoryName(flags.repo)
   const candidateCounts = countsOf(flags)
-  const service = await openService(shell, command)
+  const { service, params } = await openRepository(shell, command, flags.repo)
   const { previewBatch } = await contract()
   const wish = { ...(candidateCounts ? { candidateCounts } : {}), ...(flags.again ? { again: true } : {}) }
   const live = liveLines(shell)
   const show = ({ step, pullRequests }: PreviewProgress) =>
     live.show([step === 'mirror' ? 'Reading the repository …' : `${pullRequests} pull requests …`])
-  const params = inRepository(service, flags.repo)
   const found = await follow(service, previewBatch, { params, body: wish }, show).finally(live.end)
   if (service.json) return printJson(shell, found)
   print(shell, previewLines(found).join('\n'))
@@ -155,19 +150,17 @@ function costLine({ candidates, capUsd, usualUsd }: BatchPreview['cost']): strin
 }
 
 async function create(shell: Shell, command: Command, flags: CreateFlags): Promise<void> {
-  repositoryName(flags.repo)
   const candidateCounts = countsOf(flags)
   if (!candidateCounts) throw new WrongUse('Say how many: --easy, --medium, --hard.')
   const budget = flags.budget === undefined ? {} : { budgetUsd: numberOf(flags.budget, '--budget') }
-  const service = await openService(shell, command)
-  const generation = generationOf(await readOptions(service, flags.repo), flags)
-  const { createBatch } = await contract()
+  const opened = await openRepository(shell, command, flags.repo)
+  const { service, params } = opened
+  const generation = generationOf(await readOptions(opened), flags)
   const body = { candidateCounts, generation, ...budget, ...(flags.again ? { again: true } : {}) }
-  const params = inRepository(service, flags.repo)
-  const made = (await call(service, createBatch, { params, body })).body
+  const made = (await call(service, (await contract()).createBatch, { params, body })).body
   for (const warning of made.run.warnings) note(shell, printable(warning))
   if (flags.detach) return service.json ? printJson(shell, made) : print(shell, made.runId)
-  await followBatch(shell, service, flags.repo, made.runId)
+  await followBatch(shell, service, { ...params, runId: made.runId })
 }
 
 /** What was not said is as in the defaults, as far as it fits what was said. */

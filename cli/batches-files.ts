@@ -9,19 +9,11 @@ import { pipeline } from 'node:stream/promises'
 import type { Command } from 'commander'
 import type { BatchTask } from '../src/batches/shapes/schema.ts'
 import { call, download } from '../src/platform/http/client.ts'
-import {
-  contract,
-  type InBatch,
-  inBatch,
-  listTasks,
-  REPO,
-  type RepoFlag,
-  requireRun,
-  requireTasks,
-} from './batch-place.ts'
+import { contract, type InBatch, listTasks, openBatch, requireTasks } from './batch-place.ts'
 import { WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
-import { openService, type Service } from './service.ts'
+import { REPO, type RepoFlag } from './repository.ts'
+import type { Service } from './service.ts'
 import { note, printJson, type Shell } from './shell.ts'
 
 type EditFlags = RepoFlag & { file: string; from?: string }
@@ -67,9 +59,8 @@ async function edit(
   flags: EditFlags,
   { run, task }: { run: string; task: string },
 ): Promise<void> {
-  requireRun(run)
-  const service = await openService(shell, command)
-  const params = { ...inBatch(service, flags.repo, run), taskId: task, path: flags.file }
+  const { service, params: batch } = await openBatch(shell, command, flags.repo, run)
+  const params = { ...batch, taskId: task, path: flags.file }
   const { readBatchTaskFile, putBatchTaskFile } = await contract()
   const { bytes, etag } = await download(service, readBatchTaskFile, { params })
   const before = new TextDecoder().decode(bytes)
@@ -111,9 +102,7 @@ async function exportTasks(
   flags: ExportFlags,
   { run, ids }: { run: string; ids: string[] },
 ): Promise<void> {
-  requireRun(run)
-  const service = await openService(shell, command)
-  const params = inBatch(service, flags.repo, run)
+  const { service, params } = await openBatch(shell, command, flags.repo, run)
   const all = await listTasks(service, params)
   const chosen = ids.length > 0 ? requireTasks(all, ids) : all.filter((task) => isWanted(task, flags.ready === true))
   if (chosen.length === 0) throw new WrongUse('No task of this batch is approved. --ready takes all that are ready.')
@@ -139,13 +128,7 @@ async function exportEvidence(service: Service, params: InBatch, tasks: readonly
 }
 
 async function exportTask(service: Service, params: InBatch, taskId: string, folder: string): Promise<string> {
-  if (
-    await stat(folder).then(
-      () => true,
-      () => false,
-    )
-  )
-    throw new WrongUse(`${folder} is there already.`)
+  if (await stat(folder).catch(() => undefined)) throw new WrongUse(`${folder} is there already.`)
   const { readBatchTaskArchive } = await contract()
   const { bytes } = await download(service, readBatchTaskArchive, { params: { ...params, taskId } })
   const { extract } = await import('tar')

@@ -25,7 +25,7 @@ const executed = {
 const validated = {
   ...{ digest: 'sha256:0', isolation: 'none', nop: [TRIAL, TRIAL, TRIAL], oracle: [TRIAL, TRIAL], gold: TRIAL },
   cheats: [{ id: 'network', what: 'reaches the world', outcome: 'lost' }],
-  ...{ strength: 'strong', winners: [] },
+  ...{ strength: 'standard', winners: [] },
 } satisfies Proof
 
 const verified = {

@@ -2,10 +2,11 @@ import type { Command } from 'commander'
 import type { BatchTask, BatchTaskDetail } from '../src/batches/shapes/schema.ts'
 import { call, download } from '../src/platform/http/client.ts'
 import { stageLines } from './batch-evidence.ts'
-import { contract, type InBatch, inBatch, listTasks, REPO, type RepoFlag, requireRun } from './batch-place.ts'
+import { contract, type InBatch, listTasks, openBatch } from './batch-place.ts'
 import { Canceled } from './failure.ts'
 import { withExample } from './help.ts'
-import { openService, type Service } from './service.ts'
+import { REPO, type RepoFlag } from './repository.ts'
+import type { Service } from './service.ts'
 import { note, print, printable, printJson, type Shell, styled } from './shell.ts'
 import { aligned } from './table.ts'
 
@@ -41,9 +42,7 @@ async function readTask(service: Service, params: InBatch, taskId: string): Prom
 }
 
 async function show(shell: Shell, command: Command, { repo }: RepoFlag, { run, task }: { run: string; task: string }) {
-  requireRun(run)
-  const service = await openService(shell, command)
-  const params = inBatch(service, repo, run)
+  const { service, params } = await openBatch(shell, command, repo, run)
   const found = await readTask(service, params, task)
   if (service.json) return printJson(shell, found)
   print(shell, await pageOf(shell, service, params, found))
@@ -131,9 +130,7 @@ function evidenceLines({ evidence, stage: last }: BatchTaskDetail): string[] {
 }
 
 async function review(shell: Shell, command: Command, flags: ReviewFlags, run: string): Promise<void> {
-  requireRun(run)
-  const service = await openService(shell, command)
-  const params = inBatch(service, flags.repo, run)
+  const { service, params } = await openBatch(shell, command, flags.repo, run)
   const ready = (await listTasks(service, params)).filter(({ state }) => state === 'ready')
   const open = ready.filter(({ decision }) => flags.all === true || decision === null)
   if (service.json)

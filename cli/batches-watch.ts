@@ -2,13 +2,13 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Command } from 'commander'
 import { BatchRun } from '../src/batches/shapes/schema.ts'
 import { call, type Heard, listenTo } from '../src/platform/http/client.ts'
-import { contract, inBatch, inRepository, numberOf, REPO, type RepoFlag, requireRun } from './batch-place.ts'
+import { contract, type InBatch, numberOf, openBatch } from './batch-place.ts'
 import { Failed } from './failure.ts'
 import { withExample } from './help.ts'
 import { liveLines } from './live-lines.ts'
 import { bar } from './progress.ts'
-import { repositoryName } from './repository-name.ts'
-import { openService, type Service } from './service.ts'
+import { openRepository, REPO, type RepoFlag } from './repository.ts'
+import type { Service } from './service.ts'
 import { note, print, printable, printJson, type Shell } from './shell.ts'
 import { aligned, moment, printTable } from './table.ts'
 import { ifLineBroke, leaving } from './watch-comparison.ts'
@@ -55,10 +55,8 @@ const VERBS: Verb[] = [
 ]
 
 async function list(shell: Shell, command: Command, { repo }: RepoFlag): Promise<void> {
-  repositoryName(repo)
-  const service = await openService(shell, command)
-  const { listBatches } = await contract()
-  const { body } = await call(service, listBatches, { params: inRepository(service, repo) })
+  const { service, params } = await openRepository(shell, command, repo)
+  const { body } = await call(service, (await contract()).listBatches, { params })
   if (service.json) return printJson(shell, body)
   printTable<BatchRun>(shell, body.batches, [
     ['BATCH', ({ runId }) => runId],
@@ -72,22 +70,18 @@ async function list(shell: Shell, command: Command, { repo }: RepoFlag): Promise
 }
 
 async function watch(shell: Shell, command: Command, { repo }: RepoFlag, id: string): Promise<void> {
-  requireRun(id)
-  await followBatch(shell, await openService(shell, command), repo, id)
+  const { service, params } = await openBatch(shell, command, repo, id)
+  await followBatch(shell, service, params)
 }
 
 async function resume(shell: Shell, command: Command, flags: ResumeFlags, id: string): Promise<void> {
   const body = flags.budget === undefined ? {} : { budgetUsd: numberOf(flags.budget, '--budget') }
-  requireRun(id)
-  const service = await openService(shell, command)
-  const params = inBatch(service, flags.repo, id)
+  const { service, params } = await openBatch(shell, command, flags.repo, id)
   present(shell, service, (await call(service, (await contract()).resumeBatch, { params, body })).body)
 }
 
 async function cancel(shell: Shell, command: Command, { repo }: RepoFlag, id: string): Promise<void> {
-  requireRun(id)
-  const service = await openService(shell, command)
-  const params = inBatch(service, repo, id)
+  const { service, params } = await openBatch(shell, command, repo, id)
   present(shell, service, (await call(service, (await contract()).cancelBatch, { params })).body)
 }
 
@@ -97,13 +91,13 @@ function present(shell: Shell, { json }: Service, run: BatchRun): void {
 }
 
 /** To its end. What was started goes on without us, so Ctrl-C is no failure. */
-export async function followBatch(shell: Shell, service: Service, repo: string, runId: string): Promise<void> {
-  const last = await hearAll(shell, service, inBatch(service, repo, runId), leaving())
-  if (!last) return note(shell, `It goes on without you. To watch again: assay batches watch ${runId} --repo ${repo}`)
+export async function followBatch(shell: Shell, service: Service, params: InBatch): Promise<void> {
+  const named = `${params.runId} --repo ${params.owner}/${params.name}`
+  const last = await hearAll(shell, service, params, leaving())
+  if (!last) return note(shell, `It goes on without you. To watch again: assay batches watch ${named}`)
   present(shell, service, last)
   for (const warning of last.warnings) note(shell, printable(warning))
-  if (last.state === 'completed')
-    return note(shell, `To look at what is ready: assay batches review ${runId} --repo ${repo}`)
+  if (last.state === 'completed') return note(shell, `To look at what is ready: assay batches review ${named}`)
   note(shell, `The batch is ${last.state}.${last.error ? ` ${printable(last.error.message)}` : ''}`)
   throw new Failed()
 }
@@ -114,7 +108,7 @@ const AGAIN_MS = 1000
 async function hearAll(
   shell: Shell,
   service: Service,
-  params: { org: string; owner: string; name: string; runId: string },
+  params: InBatch,
   left: AbortSignal,
 ): Promise<BatchRun | undefined> {
   const { followBatch: endpoint } = await contract()

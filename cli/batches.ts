@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import type { BatchTask } from '../src/batches/shapes/schema.ts'
 import { call } from '../src/platform/http/client.ts'
 import { archiveOf } from './archive-of.ts'
-import { contract, inBatch, listTasks, REPO, type RepoFlag, requireRun, requireTasks } from './batch-place.ts'
+import { contract, type InBatch, listTasks, openBatch, requireTasks } from './batch-place.ts'
 import { addCanariesCommand } from './batches-canaries.ts'
 import { addCreateCommands } from './batches-create.ts'
 import { addFileCommands } from './batches-files.ts'
@@ -10,8 +10,8 @@ import { addReviewCommands } from './batches-review.ts'
 import { addWatchCommands } from './batches-watch.ts'
 import { WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
-import { repositoryName } from './repository-name.ts'
-import { openService, type Service } from './service.ts'
+import { openRepository, REPO, type RepoFlag } from './repository.ts'
+import type { Service } from './service.ts'
 import { note, print, printable, printJson, type Shell } from './shell.ts'
 import { printTable } from './table.ts'
 
@@ -66,10 +66,8 @@ const DECISIONS = [
 ] as const
 
 async function importTasks(shell: Shell, command: Command, { repo }: RepoFlag, source: string): Promise<void> {
-  const place = repositoryName(repo)
   const upload = await archiveOf(source, { inside: false })
-  const service = await openService(shell, command)
-  const params = { org: service.org, ...place }
+  const { service, params } = await openRepository(shell, command, repo)
   const { body } = await call(service, (await contract()).importBatch, { params, upload })
   if (service.json) return printJson(shell, body)
   note(shell, `The tasks are being checked. To watch: assay batches watch ${body.runId} --repo ${repo}`)
@@ -77,9 +75,7 @@ async function importTasks(shell: Shell, command: Command, { repo }: RepoFlag, s
 }
 
 async function tasks(shell: Shell, command: Command, { repo }: RepoFlag, run: string): Promise<void> {
-  requireRun(run)
-  const service = await openService(shell, command)
-  const params = inBatch(service, repo, run)
+  const { service, params } = await openBatch(shell, command, repo, run)
   const { body } = await call(service, (await contract()).readBatch, { params })
   const all = await listTasks(service, params)
   if (service.json) return printJson(shell, { tasks: all })
@@ -105,9 +101,7 @@ type Wish = { run: string; ids: string[]; decision: 'approved' | 'declined' }
 
 async function decide(shell: Shell, command: Command, flags: DecideFlags, { run, ids, decision }: Wish): Promise<void> {
   if ((ids.length === 0) !== (flags.all === true)) throw new WrongUse('Name the tasks, or give --all.')
-  requireRun(run)
-  const service = await openService(shell, command)
-  const params = inBatch(service, flags.repo, run)
+  const { service, params } = await openBatch(shell, command, flags.repo, run)
   const all = await listTasks(service, params)
   const chosen = ids.length > 0 ? requireTasks(all, ids) : chosenOf(shell, all, decision, `${run} --repo ${flags.repo}`)
   const why = flags.note === undefined ? {} : { note: flags.note }
@@ -120,7 +114,7 @@ async function decide(shell: Shell, command: Command, flags: DecideFlags, { run,
 type Decision = { taskId: string; digest: string; decision: 'approved' | 'declined'; note?: string }
 
 /** One that is named alone was looked at: it may have concerns. Several go together, or not at all. */
-async function send(service: Service, params: ReturnType<typeof inBatch>, wishes: Decision[]): Promise<BatchTask[]> {
+async function send(service: Service, params: InBatch, wishes: Decision[]): Promise<BatchTask[]> {
   const { decideTask, decideTasks } = await contract()
   const [first, ...others] = wishes
   if (!first || others.length > 0)

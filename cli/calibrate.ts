@@ -1,16 +1,13 @@
-import { join } from 'node:path'
 import type { Command } from 'commander'
 import type { calibrateTask } from '../src/trials/engine.ts'
-import { Canceled } from './failure.ts'
+import { collect, type EngineFlags, engineWish, stopOnSignals, told } from './engine.ts'
 import { withExample, withGlobals } from './help.ts'
-import { DATA, type Flags, openLog, readSettings } from './operate-config.ts'
+import { DATA, openLog, readSettings } from './operate-config.ts'
 import { requireFolder } from './paths.ts'
 import { globalsOf } from './service.ts'
 import { note, print, printable, printJson, type Shell } from './shell.ts'
 import { printFacts, printTable } from './table.ts'
-import { collect, onChosen, pair, refused, stopOnSignals } from './trial.ts'
 
-type CalibrateFlags = Flags & { sandbox: string; env: string[]; verbose?: boolean }
 type Calibrated = Awaited<ReturnType<typeof calibrateTask>>
 
 /** The engine by itself, as with `assay trial`. */
@@ -23,12 +20,12 @@ export function addCalibrateCommand(assay: Command, shell: Shell): void {
       .option('--env <name=value>', 'a value that the task asks for; may be repeated', collect, [])
       .option('--verbose', 'show each trial, and what building images says')
       .option(...DATA)
-      .action((folder: string, flags: CalibrateFlags, command: Command) => calibrate(shell, folder, flags, command)),
+      .action((folder: string, flags: EngineFlags, command: Command) => calibrate(shell, folder, flags, command)),
     'assay calibrate ./my-task',
   )
 }
 
-async function calibrate(shell: Shell, taskFolder: string, flags: CalibrateFlags, command: Command): Promise<void> {
+async function calibrate(shell: Shell, taskFolder: string, flags: EngineFlags, command: Command): Promise<void> {
   await requireFolder(taskFolder, 'the folder of a task')
   const config = await readSettings(shell, flags)
   const log = await openLog(shell, config, 'warn')
@@ -40,22 +37,13 @@ async function calibrate(shell: Shell, taskFolder: string, flags: CalibrateFlags
   const calibrated = await engine
     .calibrateTask({
       taskFolder,
-      sandbox: flags.sandbox,
-      dockerHost: config.dockerHost,
-      onChosen: onChosen(shell, flags),
-      variables: Object.fromEntries(flags.env.map(pair)),
-      dataFolder: config.dataFolder,
-      allowHostBase: config.allowHostBase,
-      buildHosts: config.buildHosts,
-      outputFolder: join(config.dataFolder, 'trials'),
+      ...engineWish(shell, config, flags),
       signal: stop.signal,
       onTrial: say,
       onLog: say,
       log,
     })
-    .catch((error: unknown) => {
-      throw stop.signal.aborted ? new Canceled() : refused(error)
-    })
+    .catch(told(stop.signal))
   if (globalsOf(command).json) printJson(shell, calibrated)
   else show(shell, calibrated)
   if (calibrated.kind === 'unfit') throw new Error(calibrated.reason)

@@ -3,7 +3,7 @@ import type { Comparison, NewComparison } from '../src/comparisons/shapes/schema
 import { call } from '../src/platform/http/client.ts'
 import { partsOf } from './benchmarks.ts'
 import { WrongUse } from './failure.ts'
-import { repositoryName } from './repository-name.ts'
+import { repositoryName } from './repository.ts'
 import type { Service } from './service.ts'
 
 export type GroundsFlags = { repo?: string; task?: string[] }

@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
-import { Canceled, WrongUse } from './failure.ts'
+import { stopOnSignals, told } from './engine.ts'
+import { WrongUse } from './failure.ts'
 import { addOwnHarnessesCommands, isOwn, printOwn, showOwn } from './harnesses-own.ts'
 import { withExample, withGlobals } from './help.ts'
 import { DATA, type Flags, readSettings } from './operate-config.ts'
@@ -7,7 +8,6 @@ import { progressBar } from './progress.ts'
 import { globalsOf } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
 import { printTable } from './table.ts'
-import { refused, stopOnSignals } from './trial.ts'
 
 /** The programs that work on tasks: without a server, but for those of a workspace. */
 export function addHarnessesCommands(assay: Command, shell: Shell): void {
@@ -77,9 +77,7 @@ async function install(shell: Shell, id: string, flags: Flags): Promise<void> {
   const onProgress = (name: string, done: number, total: number): void => progress.show(done, total, name)
   const folders = await installHarness(id, { dataFolder, signal: stop.signal, onProgress })
     .finally(() => progress.end())
-    .catch((error: unknown) => {
-      throw stop.signal.aborted ? new Canceled() : refused(error)
-    })
+    .catch(told(stop.signal))
   if (folders.length === 0) note(shell, `${id} needs no installation.`)
   for (const folder of folders) print(shell, folder)
 }

@@ -3,15 +3,13 @@ import { call } from '../src/platform/http/client.ts'
 import type { Preview, PreviewSetting, PublishedRelease } from '../src/releases/shapes/schema.ts'
 import { WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
-import { repositoryName } from './repository-name.ts'
-import { listAll, openService, requireId, type Service } from './service.ts'
+import { type OpenedRepository, openRepository, REPO, type RepoFlag } from './repository.ts'
+import { listAll, requireId } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
 import { moment, printTable } from './table.ts'
 
-const REPO = ['--repo <repository>', 'owner/name'] as const
 const SETTING = ['--setting <id...>', 'only these (default: all that can be published)'] as const
 
-type RepoFlag = { repo: string }
 type ChooseFlags = RepoFlag & { setting?: string[] }
 type PublishFlags = ChooseFlags & { publishTasks?: boolean; fingerprint?: string }
 
@@ -64,19 +62,15 @@ export function addReleasesCommands(assay: Command, shell: Shell): void {
 
 const contract = () => import('../src/releases/schema.ts')
 
-const placeOf = ({ org }: Service, { repo }: RepoFlag) => ({ org, ...repositoryName(repo) })
-
-async function readPreview(service: Service, flags: ChooseFlags): Promise<Preview> {
-  const { previewRelease } = await contract()
-  const query = flags.setting ? { setting: flags.setting } : {}
-  return (await call(service, previewRelease, { params: placeOf(service, flags), query })).body
+async function readPreview({ service, params }: OpenedRepository, { setting }: ChooseFlags): Promise<Preview> {
+  const query = setting ? { setting } : {}
+  return (await call(service, (await contract()).previewRelease, { params, query })).body
 }
 
 async function preview(shell: Shell, command: Command, flags: ChooseFlags): Promise<void> {
-  repositoryName(flags.repo)
-  const service = await openService(shell, command)
-  const body = await readPreview(service, flags)
-  if (service.json) return printJson(shell, body)
+  const opened = await openRepository(shell, command, flags.repo)
+  const body = await readPreview(opened, flags)
+  if (opened.service.json) return printJson(shell, body)
   printTable<PreviewSetting>(shell, body.settings, [
     ['SETTING', ({ key }) => key],
     ['PASSED', ({ passed, tasks }) => `${passed}/${tasks}`],
@@ -102,15 +96,15 @@ function accuracyOf({ accuracy, stats }: PreviewSetting): string {
 }
 
 async function publish(shell: Shell, command: Command, flags: PublishFlags): Promise<void> {
-  repositoryName(flags.repo)
-  const service = await openService(shell, command)
-  const seen = await readPreview(service, flags)
+  const opened = await openRepository(shell, command, flags.repo)
+  const { service, params } = opened
+  const seen = await readPreview(opened, flags)
   if (flags.fingerprint !== undefined && flags.fingerprint !== seen.fingerprint)
     throw new WrongUse('Results have changed since that preview. Look at a new one.')
   const settings = flags.setting ?? seen.settings.filter(({ publishable }) => publishable).map(({ key }) => key)
   const { publishRelease } = await contract()
   const { status, body } = await call(service, publishRelease, {
-    params: placeOf(service, flags),
+    params,
     body: {
       ...{ settings, head: seen.head, fingerprint: seen.fingerprint },
       publishTasks: flags.publishTasks ?? false,
@@ -125,11 +119,9 @@ async function publish(shell: Shell, command: Command, flags: PublishFlags): Pro
   print(shell, body.releaseId)
 }
 
-async function list(shell: Shell, command: Command, flags: RepoFlag): Promise<void> {
+async function list(shell: Shell, command: Command, { repo }: RepoFlag): Promise<void> {
   const { listReleases } = await contract()
-  repositoryName(flags.repo)
-  const service = await openService(shell, command)
-  const params = placeOf(service, flags)
+  const { service, params } = await openRepository(shell, command, repo)
   const { items } = await listAll<PublishedRelease>(async (query) => {
     const { body } = await call(service, listReleases, { params, query })
     return { items: body.releases, nextCursor: body.nextCursor }
@@ -151,9 +143,8 @@ async function withdraw(
 ): Promise<void> {
   const { withdrawRelease } = await contract()
   const releaseId = requireId(wish.id, 'assay releases list')
-  repositoryName(wish.repo)
-  const service = await openService(shell, command)
-  const params = { ...placeOf(service, wish), releaseId }
+  const { service, params: place } = await openRepository(shell, command, wish.repo)
+  const params = { ...place, releaseId }
   const { body } = await call(service, withdrawRelease, { params, body: { reason: wish.reason } })
   if (service.json) return printJson(shell, body)
   note(shell, `The release ${releaseId} is withdrawn.`)

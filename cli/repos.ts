@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { call } from '../src/platform/http/client.ts'
 import type { Repository } from '../src/repos/schema.ts'
 import { withExample } from './help.ts'
-import { repositoryName } from './repository-name.ts'
+import { openRepository } from './repository.ts'
 import { listAll, openService } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
 import { moment, printFacts, printTable } from './table.ts'
@@ -51,10 +51,9 @@ export function addReposCommands(assay: Command, shell: Shell): void {
 const contract = () => import('../src/repos/schema.ts')
 
 async function connect(shell: Shell, command: Command, flags: ConnectFlags, name: string): Promise<void> {
-  const place = repositoryName(name)
-  const service = await openService(shell, command)
+  const { service, params } = await openRepository(shell, command, name)
   const { body, status } = await call(service, (await contract()).connectRepository, {
-    params: { org: service.org, ...place },
+    params,
     body: {
       source: flags.git === undefined ? { kind: 'github' } : { kind: 'git', url: flags.git },
       ...(flags.credential === undefined ? {} : { credentialId: flags.credential }),
@@ -85,9 +84,8 @@ async function list(shell: Shell, command: Command): Promise<void> {
 }
 
 async function show(shell: Shell, command: Command, name: string): Promise<void> {
-  const place = repositoryName(name)
-  const service = await openService(shell, command)
-  const { body } = await call(service, (await contract()).readRepository, { params: { org: service.org, ...place } })
+  const { service, params } = await openRepository(shell, command, name)
+  const { body } = await call(service, (await contract()).readRepository, { params })
   if (service.json) return printJson(shell, body)
   printFacts(shell, [
     ['repository', body.fullName],
@@ -100,8 +98,7 @@ async function show(shell: Shell, command: Command, name: string): Promise<void>
 }
 
 async function remove(shell: Shell, command: Command, name: string): Promise<void> {
-  const place = repositoryName(name)
-  const service = await openService(shell, command)
-  await call(service, (await contract()).removeRepository, { params: { org: service.org, ...place } })
+  const { service, params } = await openRepository(shell, command, name)
+  await call(service, (await contract()).removeRepository, { params })
   if (!service.json) note(shell, `${name} is removed.`)
 }

@@ -1,7 +1,7 @@
-import { join } from 'node:path'
 import type { Command } from 'commander'
 import type { ModelTrialRecord } from '../src/operate/model-trial.ts'
-import { Canceled, WrongUse } from './failure.ts'
+import { collect, type EngineFlags, engineWish, stopOnSignals, told } from './engine.ts'
+import { WrongUse } from './failure.ts'
 import { withExample, withGlobals } from './help.ts'
 import { DATA, type Flags, openLog, readSettings } from './operate-config.ts'
 import { requireFolder, requirePath } from './paths.ts'
@@ -10,16 +10,13 @@ import { globalsOf } from './service.ts'
 import { note, print, printable, printJson, type Shell } from './shell.ts'
 import { printFacts } from './table.ts'
 
-type TrialFlags = Flags & {
+type TrialFlags = EngineFlags & {
   harness: string
-  sandbox: string
   command?: string
   model?: string
   level?: string
   budget?: string
   verifyMode?: string
-  env: string[]
-  verbose?: boolean
 }
 
 /** The engine by itself: no server, no database, no key. */
@@ -55,9 +52,6 @@ export function addTrialCommands(assay: Command, shell: Shell): void {
   )
 }
 
-/** Of an option that may be repeated. */
-export const collect = (value: string, before: string[]): string[] => [...before, value]
-
 async function runTrial(shell: Shell, taskFolder: string, flags: TrialFlags, command: Command): Promise<void> {
   await requireFolder(taskFolder, 'the folder of a task')
   const config = await readSettings(shell, flags)
@@ -69,16 +63,9 @@ async function runTrial(shell: Shell, taskFolder: string, flags: TrialFlags, com
     taskFolder,
     harness: flags.harness,
     command: flags.command,
-    sandbox: flags.sandbox,
-    dockerHost: config.dockerHost,
-    onChosen: onChosen(shell, flags),
+    ...engineWish(shell, config, flags),
     onTrial: (what: string) => note(shell, what),
     verifyMode: flags.verifyMode,
-    variables: Object.fromEntries(flags.env.map(pair)),
-    dataFolder: config.dataFolder,
-    allowHostBase: config.allowHostBase,
-    buildHosts: config.buildHosts,
-    outputFolder: join(config.dataFolder, 'trials'),
     signal: stop.signal,
     onPhase: (phase: string, step: string | null) => note(shell, step ? `${phase} (${step})` : phase),
     onLog: (line: string) => {
@@ -87,62 +74,17 @@ async function runTrial(shell: Shell, taskFolder: string, flags: TrialFlags, com
     onInstall: (name: string, done: number, total: number) => progress.show(done, total, name),
     log,
   }
-  const record = await tryTaskWithModel(config, log, wish, modelWish(flags)).catch((error: unknown) => {
-    throw stop.signal.aborted ? new Canceled() : refused(error)
-  })
+  const record = await tryTaskWithModel(config, log, wish, modelWish(flags)).catch(told(stop.signal))
   if (globalsOf(command).json) printJson(shell, record)
   else show(shell, record)
   if (record.state === 'errored') throw new Error(record.error ?? 'The trial could not be scored.')
 }
-
-/** Which sandbox it is. Why it is none of the others is for those who ask. */
-export const onChosen =
-  (shell: Shell, { verbose }: { verbose?: boolean }) =>
-  (chosen: string): void =>
-    note(shell, verbose ? chosen : (chosen.split('\n')[0] ?? chosen))
 
 function modelWish({ model, level, budget }: TrialFlags) {
   if (model === undefined) return undefined
   const budgetUsd = budget === undefined ? undefined : Number(budget)
   if (budgetUsd !== undefined && !(budgetUsd >= 0)) throw new WrongUse('--budget takes dollars, for example 0.50.')
   return { catalogId: model, level, budgetUsd }
-}
-
-/** Ctrl-C ends the trial and takes away what it made. A second one ends this process at once. */
-export function stopOnSignals(): Disposable & { signal: AbortSignal } {
-  const abort = new AbortController()
-  const stop = () => abort.abort()
-  process.once('SIGINT', stop)
-  process.once('SIGTERM', stop)
-  return {
-    signal: abort.signal,
-    [Symbol.dispose]() {
-      process.off('SIGINT', stop)
-      process.off('SIGTERM', stop)
-    },
-  }
-}
-
-export function pair(text: string): [string, string] {
-  const at = text.indexOf('=')
-  if (at < 1) throw new WrongUse('--env takes NAME=VALUE.')
-  return [text.slice(0, at), text.slice(at + 1)]
-}
-
-/** What the caller can mend is one sentence; a bug keeps its stack. */
-export function refused(error: unknown): unknown {
-  const known = [
-    'UnknownName',
-    'TaskUnfit',
-    'TaskInvalid',
-    'VariableMissing',
-    'SandboxUnsupported',
-    'SandboxUnavailable',
-    'ModelUnfit',
-    'HarnessUnfit',
-  ]
-  if (!(error instanceof Error) || !known.includes(error.name)) return error
-  return error.name === 'UnknownName' ? new WrongUse(error.message) : new Error(error.message)
 }
 
 const seconds = (value: number): string => `${value.toFixed(2)} s`
@@ -193,10 +135,6 @@ async function importImage(shell: Shell, path: string, flags: Flags & { name: st
   const config = await readSettings(shell, flags)
   const log = await openLog(shell, config, 'warn')
   const engine = await import('../src/trials/engine.ts')
-  const digest = await engine
-    .importImage(path, flags.name, { dataFolder: config.dataFolder, log })
-    .catch((error: unknown) => {
-      throw refused(error)
-    })
+  const digest = await engine.importImage(path, flags.name, { dataFolder: config.dataFolder, log }).catch(told())
   print(shell, `${flags.name} ${digest}`)
 }

@@ -26,7 +26,7 @@ const PACKAGES = {
     integrity: 'sha512-sMA0lnr8+4KwAGPOEGnlrGCoLexusJkz88f0q7RsBYS8UZQAauOnDK4FitHz/t0cKqFeUn4PoNuGsvZhxYdrTA==',
   },
 }
-export type SourceName = keyof typeof PACKAGES
+type SourceName = keyof typeof PACKAGES
 
 /** What one catalog says of a provider's model, if it knows it. */
 export type Source = { name: SourceName; find(provider: string, model: string): Promise<Said | undefined> }

@@ -8,14 +8,15 @@ import { type Place, readRepository } from '../repos/repos.ts'
 import { type By, record } from '../workspaces/audit.ts'
 import { keepArchive } from './archives/archives.ts'
 import { discoverJobId, enqueueDiscovery } from './generation/discover.ts'
-import { credentialsOf, resolveGeneration, StoredGeneration, warningsOf } from './generation/resolve.ts'
+import { credentialsOf, resolveGeneration, warningsOf } from './generation/resolve.ts'
 import type { GenerationOptions, NewBatch } from './generation/schema.ts'
-import { endWaiting, jobsOf, waitingJobsOf } from './generation/waiting.ts'
+import { jobsOf, waitingJobsOf } from './generation/waiting.ts'
 import { enqueueImport, importJobId } from './import.ts'
 import { batchIdOf, microsOf, runIdOf, runOf } from './run.ts'
 import { archiveGone } from './schema.ts'
-import type { BatchRun } from './shapes/schema.ts'
+import { type BatchRun, isOpen } from './shapes/schema.ts'
 import * as rows from './sql.ts'
+import { lockOpenBatch, reopen } from './state.ts'
 import { validationJobId } from './validate.ts'
 
 export type BatchRow = rows.BatchRow
@@ -60,13 +61,8 @@ export async function createBatch(db: Db, by: By, { repository, options, wish }:
 
 export async function listBatches(db: Db, repository: number, page: Page) {
   const found = await rows.listBatchRows(db, repository, page)
-  const tallies = Map.groupBy(
-    await rows.listTallies(
-      db,
-      found.map(({ id }) => id),
-    ),
-    ({ batch }) => batch,
-  )
+  const ids = found.map(({ id }) => id)
+  const tallies = Map.groupBy(await rows.listTallies(db, ids), ({ batch }) => batch)
   const { items, nextCursor } = paged(
     found,
     page.limit,
@@ -85,24 +81,21 @@ export async function readBatchRow(db: Db, place: Place, runId: string): Promise
 }
 
 /** As it is now. */
-export async function readRun(db: Db, id: string): Promise<BatchRun | undefined> {
+export async function findRun(db: Db, id: string): Promise<BatchRun | undefined> {
   const row = await rows.findBatch(db, id)
   return row && runOf(row, await rows.listTallies(db, [id]))
 }
 
-async function requireRun(db: Db, id: string): Promise<BatchRun> {
-  const run = await readRun(db, id)
+export async function readRun(db: Db, id: string): Promise<BatchRun> {
+  const run = await findRun(db, id)
   if (run) return run
   throw new Problem(notFound, 'The batch was removed.')
 }
 
-export const readStatus = (db: Db, { id }: BatchRow): Promise<BatchRun> => requireRun(db, id)
-
 /** Ends what has not ended. Twice is as good as once. */
 export async function cancelBatch(db: Db, by: By, { id }: BatchRow): Promise<BatchRun> {
   const jobs = await transact(db, async (tx) => {
-    const row = await rows.lockBatch(tx, id)
-    if (!row || !rows.isOpen(row)) return []
+    if (!(await lockOpenBatch(tx, id))) return []
     await rows.cancelBatch(tx, id)
     await record(tx, { ...by, action: 'batch.canceled', subject: runIdOf(id) })
     const tasks = await rows.listValidating(tx, id)
@@ -111,7 +104,7 @@ export async function cancelBatch(db: Db, by: By, { id }: BatchRow): Promise<Bat
   })
   // After the row: whoever works on a job holds the job and waits for the row.
   if (jobs.length > 0) await cancelAll(db, jobs)
-  return requireRun(db, id)
+  return readRun(db, id)
 }
 
 type Change = { budgetUsd?: number | undefined }
@@ -126,10 +119,10 @@ export async function resumeBatch(db: Db, by: By, found: BatchRow, { budgetUsd }
     const row = await rows.lockBatch(tx, id)
     if (!row) return
     if (budgetUsd !== undefined && generation !== null) await rows.setBudget(tx, id, microsOf(budgetUsd))
-    if (generation !== null) await endWaiting(tx, id)
-    if (!rows.isOpen(row)) await reopen(tx, by, row)
+    if (generation !== null) await rows.endDeferrals(tx, id)
+    if (!isOpen(row)) await reopenIfWorthIt(tx, by, row)
   })
-  return requireRun(db, id)
+  return readRun(db, id)
 }
 
 /** A job that waits for its time is withdrawn: the discovery enqueues every task again that has no job. */
@@ -138,12 +131,10 @@ async function lookAgain(tx: Db, id: string): Promise<void> {
   await enqueueDiscovery(tx, id)
 }
 
-async function reopen(tx: Db, by: By, row: BatchRow): Promise<void> {
-  const { id, state, generation } = row
+async function reopenIfWorthIt(tx: Db, by: By, row: BatchRow): Promise<void> {
   if (row.step === 'unpack' && row.archive === null) throw new Problem(archiveGone, 'Send the archive again.')
-  const isWorthIt = (await rows.tryAgain(tx, id)) || state !== 'completed'
+  const isWorthIt = (await rows.tryAgain(tx, row.id)) || row.state !== 'completed'
   if (!isWorthIt) return
-  await rows.reopenBatch(tx, id)
-  if (generation !== null) await rows.holdCredentials(tx, id, credentialsOf(StoredGeneration.parse(generation)))
-  await record(tx, { ...by, action: 'batch.resumed', subject: runIdOf(id) })
+  await reopen(tx, row)
+  await record(tx, { ...by, action: 'batch.resumed', subject: runIdOf(row.id) })
 }

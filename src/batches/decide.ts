@@ -33,7 +33,7 @@ export function decide(
     if (manner === 'bulk') requireGreen(wishes, found)
     const decided: BatchTask[] = []
     for (const { taskId, decision, digest, note } of wishes) {
-      decided.push(taskOf(await rows.decideTaskRow(tx, batch, taskId, { decision, note: note ?? null })))
+      decided.push(taskOf(await rows.decideTaskRow(tx, { batch, task: taskId }, { decision, note: note ?? null })))
       const detail = { decision, digest }
       await record(tx, { ...by, action: 'task.decided', subject: `${runIdOf(batch)}/${taskId}`, detail })
     }

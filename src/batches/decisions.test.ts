@@ -4,8 +4,8 @@ import { archiveOf, smallTask } from '../../test/support/archives.ts'
 import { importing } from '../../test/support/batches.ts'
 import { findRepository } from '../repos/repos.ts'
 import { listEvents } from '../workspaces/audit.ts'
+import { listApprovedTasks } from './approved/approved.ts'
 import { decideTasks } from './schema.ts'
-import { listApprovedTasks } from './tasks.ts'
 
 let app: TestApp
 let lab: Awaited<ReturnType<typeof importing>>

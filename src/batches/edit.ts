@@ -1,21 +1,22 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { contents } from '../contents/contents.ts'
-import { type Blobs, isDigest } from '../platform/blobs/blob.ts'
+import type { Blobs } from '../platform/blobs/blob.ts'
 import { type Db, transact } from '../platform/db/db.ts'
-import { invalidRequest, notFound, Problem, preconditionFailed } from '../platform/problem.ts'
+import { invalidRequest, Problem, preconditionFailed } from '../platform/problem.ts'
 import { openScratch } from '../trials/scratch.ts'
 import { type By, record } from '../workspaces/audit.ts'
 import { enqueueDiscovery } from './generation/discover.ts'
 import { forgetJudgement } from './generation/evidence.ts'
 import { INSTRUCTION_FILE } from './generation/input-digest.ts'
 import { keepFiles } from './generation/keep-files.ts'
-import { credentialsOf, StoredGeneration } from './generation/resolve.ts'
 import { enqueueImport } from './import.ts'
 import { runIdOf } from './run.ts'
 import { batchStopped, fileNotEditable, taskNotReady } from './schema.ts'
+import { isOpen } from './shapes/schema.ts'
 import * as rows from './sql.ts'
-import { type FullTaskRow, readTaskRow } from './tasks.ts'
+import { reopen } from './state.ts'
+import { type FullTaskRow, readStored, readTaskRow } from './tasks.ts'
 
 export type EditTools = { db: Db; blobs: Blobs; draftsFolder: string; scratchFolder: string }
 
@@ -32,9 +33,9 @@ export async function editFile(tools: EditTools, by: By, row: FullTaskRow, edit:
     // The job before the row, as everybody takes them.
     await (row.candidate === null ? enqueueImport(tx, row.batch) : enqueueDiscovery(tx, row.batch))
     const batch = await lockUnchanged(tx, row)
-    await rows.sendBack(tx, row, kept, row.candidate === null ? null : edit.content)
+    await rows.sendBack(tx, { batch: row.batch, task: row.id }, kept, row.candidate === null ? null : edit.content)
     await forgetJudgement(tx, row.batch, row.id)
-    if (!rows.isOpen(batch)) await reopen(tx, batch)
+    if (!isOpen(batch)) await reopen(tx, batch)
     const subject = `${runIdOf(row.batch)}/${row.id}`
     await record(tx, { ...by, action: 'task.edited', subject, detail: { path: edit.path, digest: kept.digest } })
   })
@@ -54,11 +55,6 @@ async function lockUnchanged(tx: Db, row: FullTaskRow): Promise<rows.BatchRow> {
   return batch
 }
 
-async function reopen(tx: Db, { id, generation }: rows.BatchRow): Promise<void> {
-  await rows.reopenBatch(tx, id)
-  if (generation !== null) await rows.holdCredentials(tx, id, credentialsOf(StoredGeneration.parse(generation)))
-}
-
 function requireEditable(
   { id, state, candidate }: Pick<FullTaskRow, 'id' | 'state' | 'candidate'>,
   path: string,
@@ -72,15 +68,13 @@ function requireEditable(
 }
 
 /** All files with that one changed, checked and kept as if they had been imported. */
-async function replaced(tools: EditTools, { id, digest }: FullTaskRow, { path, content }: Edit) {
-  const store = contents(tools)
-  const stored = isDigest(digest) ? (await store.find([digest])).get(digest) : undefined
-  if (!stored) throw new Problem(notFound, 'The files of this task were not kept.')
+async function replaced(tools: EditTools, row: FullTaskRow, { path, content }: Edit) {
+  const stored = await readStored(tools, row)
   await using scratch = await openScratch(tools.scratchFolder)
   const folder = join(scratch.path, 'task')
-  await store.unpack(stored, folder)
+  await contents(tools).unpack(stored, folder)
   await writeFile(join(folder, path), content)
-  const kept = await keepFiles(tools, folder, id)
+  const kept = await keepFiles(tools, folder, row.id)
   if (kept.kind === 'kept') return kept.files
   const { reason, detail } = kept
   throw new Problem(invalidRequest, detail, { errors: [{ pointer: '/content', code: reason, message: detail }] })

@@ -1,13 +1,13 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Db } from '../platform/db/db.ts'
-import { readRun } from './batches.ts'
+import { findRun } from './batches.ts'
+import { isOpen } from './shapes/schema.ts'
 
 type ServerEvent = { event: string; data: unknown }
 
 const LOOK_EVERY_MS = 500
-const ENDED: readonly string[] = ['completed', 'failed', 'canceled']
 
-type Run = Awaited<ReturnType<typeof readRun>>
+type Run = Awaited<ReturnType<typeof findRun>>
 
 const looking = new Map<string, Promise<Run>>()
 
@@ -15,7 +15,7 @@ const looking = new Map<string, Promise<Run>>()
 function look(db: Db, id: string): Promise<Run> {
   const known = looking.get(id)
   if (known) return known
-  const fresh = readRun(db, id).finally(() => looking.delete(id))
+  const fresh = findRun(db, id).finally(() => looking.delete(id))
   looking.set(id, fresh)
   return fresh
 }
@@ -32,7 +32,7 @@ export async function* batchEvents(db: Db, id: string, signal: AbortSignal): Asy
     const text = run === 'away' ? seen : JSON.stringify(run)
     if (text !== seen) yield { event: 'status', data: run }
     seen = text
-    if (run !== 'away' && ENDED.includes(run.state)) {
+    if (run !== 'away' && !isOpen(run)) {
       yield { event: 'end', data: { state: run.state } }
       return
     }

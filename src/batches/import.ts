@@ -11,12 +11,12 @@ import type { Db } from '../platform/db/db.ts'
 import { derivedId } from '../platform/ids.ts'
 import { enqueue, type Job, type JobKind, type RunnableKind } from '../platform/jobs/jobs.ts'
 import { openArchive } from './archives/archives.ts'
-import { discoverTasks } from './discover.ts'
 import { TASKS_MAX } from './generation/schema.ts'
 import { type Screened, screenTask } from './screen.ts'
 import type { BatchError } from './shapes/schema.ts'
 import * as rows from './sql.ts'
-import { errorOf as errorOfBatch, fail } from './state.ts'
+import { beginDiscovery, errorOf, fail, findOpenBatch, goOn, lockOpenBatch } from './state.ts'
+import { listTaskFolders } from './task-folders.ts'
 import { endIfDone, enqueueValidations, waitForSandbox } from './validate.ts'
 
 export type ImportTools = {
@@ -40,29 +40,26 @@ export const enqueueImport = (tx: Db, batch: string, runAt?: Date): Promise<stri
 export const importJob = (tools: ImportTools): RunnableKind<Payload> => ({
   ...importKind,
   run: (job) => runImport(tools, job),
-  failed: (tx, { batch }, reason) => fail(tx, batch, errorOf('internal_error', reason)),
+  failed: (tx, { batch }, reason) => fail(tx, batch, errorOf('internal_error', reason, true)),
 })
-
-const errorOf = (code: string, message: string): BatchError => errorOfBatch(code, message, code === 'internal_error')
 
 /** List the tasks of the archive, then have each validated. What is written down is not done again. */
 async function runImport(tools: ImportTools, job: Job<Payload>): Promise<void> {
   const { batch } = job.payload
-  const row = await rows.findBatch(tools.db, batch)
-  if (!row || !rows.isOpen(row)) return
+  const row = await findOpenBatch(tools.db, batch)
+  if (!row) return
   const refusal = row.step === 'unpack' ? await listTasks(tools, job, row) : undefined
   if (refusal) return job.finish((tx) => fail(tx, batch, refusal))
 
   const sandbox = await findOffered(tools.db)
   await job.finish(async (tx) => {
-    const now = await rows.lockBatch(tx, batch)
-    if (!now || !rows.isOpen(now)) return
+    if (!(await lockOpenBatch(tx, batch))) return
     const waiting = await rows.listValidating(tx, batch)
     if (waiting.length > 0 && sandbox === undefined) {
       const until = await waitForSandbox(tx, batch, tools.sandboxWaitMs)
       return void (await enqueueImport(tx, batch, until))
     }
-    await rows.setRunning(tx, batch)
+    await goOn(tx, batch)
     if (sandbox !== undefined) await enqueueValidations(tx, { sandbox, batch, tasks: waiting })
     await endIfDone(tx, batch)
   })
@@ -75,7 +72,7 @@ async function listTasks(
   job: Job<Payload>,
   { id, archive }: rows.BatchRow,
 ): Promise<BatchError | undefined> {
-  await rows.setDiscovering(tools.db, id)
+  await beginDiscovery(tools.db, id)
   await mkdir(tools.draftsFolder, { recursive: true, mode: 0o700 })
   const place = await mkdtemp(join(tools.draftsFolder, 'import-'))
   try {
@@ -83,7 +80,7 @@ async function listTasks(
     await unpack(await openArchive(tools.blobs, id, archive ?? ''), root, PATIENT)
     return await screenAll(tools, job, root)
   } catch (error) {
-    if (error instanceof ArchiveRefused) return errorOf('archive_refused', error.message)
+    if (error instanceof ArchiveRefused) return refusal('archive_refused', error.message)
     throw error
   } finally {
     await rm(place, { recursive: true, force: true })
@@ -92,18 +89,18 @@ async function listTasks(
 
 async function screenAll(tools: ImportTools, job: Job<Payload>, root: string): Promise<BatchError | undefined> {
   const { batch } = job.payload
-  const { tasks, strays } = await discoverTasks(root)
-  if (tasks.length === 0) return errorOf('no_tasks', 'No folder in the archive has a task.toml.')
-  if (tasks.length > TASKS_MAX)
-    return errorOf('too_many_tasks', `It has ${tasks.length} tasks; the most is ${TASKS_MAX}.`)
+  const { folders, strays } = await listTaskFolders(root)
+  if (folders.length === 0) return refusal('no_tasks', 'No folder in the archive has a task.toml.')
+  if (folders.length > TASKS_MAX)
+    return refusal('too_many_tasks', `It has ${folders.length} tasks; the most is ${TASKS_MAX}.`)
 
   await withDraft(tools, `import-${batch}`, async (draft) => {
     const names = new Set<string>()
     const listed: rows.NewTask[] = []
     const stored: StoredTask[] = []
-    for (const found of tasks) {
+    for (const folder of folders) {
       job.signal.throwIfAborted()
-      const screened = withoutDouble(await screenTask(root, found), names)
+      const screened = withoutDouble(await screenTask(root, folder), names)
       listed.push(screened.task)
       if (screened.keep) stored.push(await draft.store.put(screened.keep.digest, screened.keep.source))
     }
@@ -115,6 +112,9 @@ async function screenAll(tools: ImportTools, job: Job<Payload>, root: string): P
   })
   return undefined
 }
+
+/** The same archive would only be refused again. */
+const refusal = (code: string, message: string): BatchError => errorOf(code, message, false)
 
 const warningsOf = (strays: number): string[] =>
   strays === 0 ? [] : [`${strays} files or folders of the archive belong to no task and were left out.`]

@@ -6,7 +6,7 @@ import { requireMatch } from '../platform/http/if-match.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { type RepositoryTools, readRepository, requireRepository, requireWritable } from '../repos/repos.ts'
 import { by } from '../workspaces/audit.ts'
-import { cancelBatch, createBatch, importBatch, listBatches, readBatchRow, readStatus, resumeBatch } from './batches.ts'
+import { cancelBatch, createBatch, importBatch, listBatches, readBatchRow, readRun, resumeBatch } from './batches.ts'
 import { decide } from './decide.ts'
 import { type EditTools, editFile } from './edit.ts'
 import { batchEvents } from './events.ts'
@@ -84,7 +84,7 @@ const watchRoutes = (): Route[] => [
   route(schema.listBatches, findRepository, async ({ db, query }, { key }) =>
     reply(200, await listBatches(db, key, query)),
   ),
-  route(schema.readBatch, findBatch, async ({ db }, row) => reply(200, await readStatus(db, row))),
+  route(schema.readBatch, findBatch, async ({ db }, row) => reply(200, await readRun(db, row.id))),
   route(schema.followBatch, findBatch, async ({ db, signal }, row) => replyEvents(batchEvents(db, row.id, signal))),
 ]
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type Difficulty, Generation } from './generation/schema.ts'
+import { Difficulty, Generation } from './generation/schema.ts'
 import { BatchError, type BatchRun, Waiting } from './shapes/schema.ts'
 import type { BatchRow, Tally } from './sql.ts'
 import { passedBy, type StageName } from './stages/make.ts'
@@ -71,15 +71,14 @@ function generatedCounts(row: BatchRow, tallies: readonly Tally[]): BatchRun['co
   }
 }
 
-const DIFFICULTIES: Difficulty[] = ['easy', 'medium', 'hard']
-
 function bucket(row: BatchRow, tallies: readonly Tally[], difficulty: Difficulty) {
   const own = tallies.filter((tally) => tally.bucket === difficulty)
   return { requested: row[difficulty], selected: sum(own), ready: sum(own, ({ state }) => state === 'ready') }
 }
 
 const shortfallOf = (row: BatchRow, tallies: readonly Tally[]): number =>
-  DIFFICULTIES.map((difficulty) => bucket(row, tallies, difficulty))
+  Difficulty.options
+    .map((difficulty) => bucket(row, tallies, difficulty))
     .map(({ requested, selected }) => Math.max(0, requested - selected))
     .reduce((all, missing) => all + missing, 0)
 

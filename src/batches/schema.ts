@@ -54,16 +54,16 @@ export const batchStopped = {
   meaning: 'Resume it first: what is changed has to be validated again.',
 } as const satisfies ProblemKind
 
-const BATCHES = '/api/orgs/{org}/repos/{owner}/{name}/batches'
-const BATCH = '/api/orgs/{org}/repos/{owner}/{name}/batches/{runId}'
-const TASK = '/api/orgs/{org}/repos/{owner}/{name}/batches/{runId}/tasks/{taskId}'
-
 export const archiveGone = {
   code: 'archive_gone',
   status: 409,
   title: 'The archive of this batch is not kept any more',
   meaning: 'It failed for good, or was canceled more than a week ago. Import the archive again.',
 } as const satisfies ProblemKind
+
+const BATCHES = '/api/orgs/{org}/repos/{owner}/{name}/batches'
+const BATCH = '/api/orgs/{org}/repos/{owner}/{name}/batches/{runId}'
+const TASK = '/api/orgs/{org}/repos/{owner}/{name}/batches/{runId}/tasks/{taskId}'
 
 export const readGenerationOptions = endpoint({
   id: 'readGenerationOptions',

@@ -8,16 +8,16 @@ import type { FileSource } from '../harbor/source.ts'
 import { type Task, type TaskFile, TaskInvalid } from '../harbor/task.ts'
 import { hashed } from '../harbor/task-files.ts'
 import type { Digest } from '../platform/blobs/blob.ts'
-import type { FoundTask } from './discover.ts'
 import { Difficulty } from './generation/schema.ts'
 import type { Evidence, Rejection } from './shapes/schema.ts'
 import type { NewTask } from './sql.ts'
+import type { TaskFolder } from './task-folders.ts'
 
 /** With its files when they may be kept. */
 export type Screened = { task: NewTask; name: string; keep: { digest: Digest; source: FileSource } | undefined }
 
 /** Reads and checks one task, and runs nothing of it. */
-export async function screenTask(root: string, { id, path }: FoundTask): Promise<Screened> {
+export async function screenTask(root: string, { id, path }: TaskFolder): Promise<Screened> {
   const source = await inFolder(join(root, path))
   const { findings } = await checkTask(source)
   const evidence: Evidence = { findings: findings.map(shownFinding), calibration: null }

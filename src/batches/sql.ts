@@ -3,25 +3,24 @@ import type { Db } from '../platform/db/db.ts'
 import { newestFirst } from '../platform/db/newest-first.ts'
 import type { Page } from '../platform/http/page.ts'
 import type { Difficulty } from './generation/schema.ts'
-import type { BatchError, Evidence, Rejection, TaskContent, TaskPullRequest, Waiting } from './shapes/schema.ts'
+import {
+  type BatchError,
+  type Evidence,
+  OPEN_STATES,
+  type Rejection,
+  type TaskContent,
+  type TaskFiles,
+  type TaskPullRequest,
+  type Waiting,
+} from './shapes/schema.ts'
 import { type CandidateFacts, type Json, JUDGING, type StageName } from './stages/make.ts'
 
-const BATCH = [
-  ...(['id', 'repository', 'state', 'archive', 'step', 'waiting', 'error', 'warnings'] as const),
-  ...(['easy', 'medium', 'hard', 'generation', 'again', 'budget_micros', 'discovered', 'screened'] as const),
-  ...(['created_at', 'started_at', 'finished_at'] as const),
-] as const
-
 export type BatchRow = NonNullable<Awaited<ReturnType<typeof findBatch>>>
-type State = BatchRow['state']
-
-const OPEN: State[] = ['queued', 'discovering', 'running', 'waiting']
-export const isOpen = ({ state }: Pick<BatchRow, 'state'>): boolean => OPEN.includes(state)
 
 export const insertBatch = (tx: Db, row: { id: string; repository: number; archive: string }) =>
-  tx.insertInto('batches').values(row).returning(BATCH).executeTakeFirstOrThrow()
+  tx.insertInto('batches').values(row).returningAll().executeTakeFirstOrThrow()
 
-export type NewGenerated = {
+type NewGenerated = {
   id: string
   repository: number
   easy: number
@@ -35,7 +34,7 @@ export const insertGenerated = (tx: Db, row: NewGenerated, generation: unknown, 
   tx
     .insertInto('batches')
     .values({ ...row, step: 'discover', generation: JSON.stringify(generation), warnings: JSON.stringify(warnings) })
-    .returning(BATCH)
+    .returningAll()
     .executeTakeFirstOrThrow()
 
 /** Stored credentials among these cannot be deleted until they are released. */
@@ -49,29 +48,33 @@ export const setBudget = (tx: Db, id: string, micros: number) =>
   tx.updateTable('batches').set({ budget_micros: micros }).where('id', '=', id).execute()
 
 export const findBatch = (db: Db, id: string) =>
-  db.selectFrom('batches').select(BATCH).where('id', '=', id).executeTakeFirst()
+  db.selectFrom('batches').selectAll().where('id', '=', id).executeTakeFirst()
 
 /** Held until the transaction ends. Whoever also takes a job takes the job first. */
 export const lockBatch = (tx: Db, id: string) =>
-  tx.selectFrom('batches').select(BATCH).where('id', '=', id).forUpdate().executeTakeFirst()
+  tx.selectFrom('batches').selectAll().where('id', '=', id).forUpdate().executeTakeFirst()
 
 export const listBatchRows = (db: Db, repository: number, page: Page) =>
   db
     .selectFrom('batches')
-    .select(BATCH)
+    .selectAll()
     .where('repository', '=', repository)
     .$call(newestFirst('created_at', page))
     .execute()
 
 export async function hasOpenBatches(db: Db, repository: number): Promise<boolean> {
-  const query = db.selectFrom('batches').select('id').where('repository', '=', repository).where('state', 'in', OPEN)
+  const query = db
+    .selectFrom('batches')
+    .select('id')
+    .where('repository', '=', repository)
+    .where('state', 'in', OPEN_STATES)
   return (await query.limit(1).executeTakeFirst()) !== undefined
 }
 
 /** Only what is open moves: who was canceled meanwhile stays canceled. */
-const moved = (db: Db, id: string) => db.updateTable('batches').where('id', '=', id).where('state', 'in', OPEN)
+const moved = (db: Db, id: string) => db.updateTable('batches').where('id', '=', id).where('state', 'in', OPEN_STATES)
 
-export const setDiscovering = (db: Db, id: string) =>
+export const beginDiscovery = (db: Db, id: string) =>
   moved(db, id).set({ state: 'discovering', started_at: sql<Date>`coalesce(started_at, now())` }).execute()
 
 /** Its tasks are listed, and the archive is not needed any more. */
@@ -82,16 +85,21 @@ export const setListed = (tx: Db, id: string, warnings: string[]) =>
     .where('id', '=', id)
     .execute()
 
-export const setRunning = (tx: Db, id: string) =>
+export const goOn = (tx: Db, id: string) =>
   moved(tx, id).set({ state: 'running', waiting: null, started_at: sql<Date>`coalesce(started_at, now())` }).execute()
 
-export const setWaiting = (tx: Db, id: string, waiting: Waiting) =>
+export const wait = (tx: Db, id: string, waiting: Waiting) =>
   moved(tx, id)
     .set({ state: 'waiting', waiting: JSON.stringify(waiting) })
     .execute()
 
 /** Answers its repository. Undefined: it had ended before. What would only fail again lets its archive go. */
-async function ended(tx: Db, id: string, state: State, error: BatchError | null = null): Promise<number | undefined> {
+async function ended(
+  tx: Db,
+  id: string,
+  state: BatchRow['state'],
+  error: BatchError | null = null,
+): Promise<number | undefined> {
   const row = await moved(tx, id)
     .set({ state, waiting: null, finished_at: sql<Date>`now()`, error: error && JSON.stringify(error) })
     .$if(error?.retryable === false, (query) => query.set({ archive: null }))
@@ -105,6 +113,7 @@ export const failBatch = (tx: Db, id: string, error: BatchError) => ended(tx, id
 export const cancelBatch = (tx: Db, id: string) => ended(tx, id, 'canceled')
 export const completeBatch = (tx: Db, id: string) => ended(tx, id, 'completed')
 
+/** Of batches that stopped so many days ago. */
 export const dropArchives = (db: Db, days: number) =>
   sql`
     update batches set archive = null where archive is not null and state in ('failed', 'canceled')
@@ -121,7 +130,7 @@ export const reopenBatch = (tx: Db, id: string) =>
 export type NewTask = {
   id: string
   title: string
-  difficulty: 'easy' | 'medium' | 'hard' | null
+  difficulty: Difficulty | null
   digest: string | null
   rejection: Rejection | null
   content: TaskContent | null
@@ -176,42 +185,41 @@ export async function listValidating(db: Db, batch: string): Promise<string[]> {
   return (await query.orderBy('id').execute()).map(({ id }) => id)
 }
 
+export type TaskKey = { batch: string; task: string }
+
+const changed = (tx: Db, { batch, task }: TaskKey) =>
+  tx.updateTable('batch_tasks').where('batch', '=', batch).where('id', '=', task)
+
 type Verdict = { rejection: Rejection | null; evidence: Evidence; concerns: string[] }
 
-export const settleTask = (tx: Db, batch: string, id: string, { rejection, evidence, concerns }: Verdict) =>
-  tx
-    .updateTable('batch_tasks')
+export const settleTask = (tx: Db, key: TaskKey, { rejection, evidence, concerns }: Verdict) =>
+  changed(tx, key)
     .set({
       state: rejection ? 'rejected' : 'ready',
       rejection: rejection && JSON.stringify(rejection),
       evidence: JSON.stringify(evidence),
       concerns: JSON.stringify(concerns),
     })
-    .where('batch', '=', batch)
-    .where('id', '=', id)
     .where('state', '=', 'validating')
     .execute()
-
-export type Files = { digest: string; content: TaskContent; evidence: Evidence }
-type Sent = { batch: string; id: string }
 
 /**
  * With other files, and nothing that was decided or found out of the old ones. Of a generated task the instruction goes
  * back to where it is judged; what stages before that found out stays.
  */
-export async function sendBack(tx: Db, { batch, id }: Sent, files: Files, instruction: string | null): Promise<void> {
-  const { digest, content, evidence } = files
-  await tx
-    .updateTable('batch_tasks')
+export async function sendBack(tx: Db, key: TaskKey, files: TaskFiles, instruction: string | null): Promise<void> {
+  await changed(tx, key)
     .set({
-      ...{ digest, content: JSON.stringify(content), evidence: JSON.stringify(evidence), instruction },
+      ...{ ...columnsOf(files), instruction },
       ...(instruction === null ? { state: 'validating', stage: null } : { state: 'making', stage: JUDGING }),
       ...{ rejection: null, deferral: null, concerns: '[]', decision: null, note: null, decided_at: null },
     })
-    .where('batch', '=', batch)
-    .where('id', '=', id)
     .execute()
 }
+
+const columnsOf = ({ digest, content, evidence }: TaskFiles) => ({
+  ...{ digest, content: JSON.stringify(content), evidence: JSON.stringify(evidence) },
+})
 
 /** Those that a sandbox broke, and not their own fault. One that was being made goes on at the stage that broke. */
 export async function tryAgain(tx: Db, batch: string): Promise<boolean> {
@@ -224,14 +232,11 @@ export async function tryAgain(tx: Db, batch: string): Promise<boolean> {
   return numUpdatedRows > 0n
 }
 
-export type DecisionColumns = { decision: 'approved' | 'declined'; note: string | null }
+type DecisionColumns = { decision: 'approved' | 'declined'; note: string | null }
 
-export const decideTaskRow = (tx: Db, batch: string, id: string, columns: DecisionColumns) =>
-  tx
-    .updateTable('batch_tasks')
+export const decideTaskRow = (tx: Db, key: TaskKey, columns: DecisionColumns) =>
+  changed(tx, key)
     .set({ ...columns, decided_at: sql<Date>`now()` })
-    .where('batch', '=', batch)
-    .where('id', '=', id)
     .returning(TASK)
     .executeTakeFirstOrThrow()
 
@@ -242,7 +247,7 @@ export const listTallies = (db: Db, batches: readonly string[]) =>
   db
     .selectFrom('batch_tasks')
     .select(['batch', 'state', 'stage', 'decision'])
-    .select(sql<'easy' | 'medium' | 'hard' | null>`coalesce(requested_difficulty, difficulty)`.as('bucket'))
+    .select(sql<Difficulty | null>`coalesce(requested_difficulty, difficulty)`.as('bucket'))
     .select(sql<string | null>`rejection->>'reason'`.as('reason'))
     .select(sql<boolean>`deferral is not null`.as('isDeferred'))
     .select(sql<number>`count(*)::int`.as('count'))
@@ -253,110 +258,6 @@ export const listTallies = (db: Db, batches: readonly string[]) =>
 
 /** An empty list is no SQL. */
 const NO_BATCH = '00000000-0000-0000-0000-000000000000'
-
-export const listApprovedRows = (db: Db, repository: number) =>
-  db
-    .selectFrom('batch_tasks')
-    .innerJoin('batches', 'batches.id', 'batch_tasks.batch')
-    .innerJoin('task_contents', 'task_contents.digest', 'batch_tasks.digest')
-    .select(['batch_tasks.batch', 'batch_tasks.id', 'batch_tasks.title', 'batch_tasks.difficulty'])
-    .select('batch_tasks.pull_request')
-    .select(['task_contents.digest', 'task_contents.archive'])
-    .where('batches.repository', '=', repository)
-    .where('batch_tasks.decision', '=', 'approved')
-    .orderBy('batches.created_at')
-    .orderBy('batch_tasks.batch')
-    .orderBy('batch_tasks.id')
-    .execute()
-
-export const listStandings = (db: Db, repository: number) =>
-  db
-    .selectFrom('batch_tasks')
-    .innerJoin('batches', 'batches.id', 'batch_tasks.batch')
-    .select(['batch_tasks.batch', 'batch_tasks.id', 'batch_tasks.state'])
-    .where('batches.repository', '=', repository)
-    .execute()
-
-export type TaskKey = { batch: string; task: string }
-
-/** Only while it is at this stage: somebody may have sent it elsewhere. */
-const at = (tx: Db, { batch, task }: TaskKey, stage: StageName) =>
-  tx
-    .updateTable('batch_tasks')
-    .where('batch', '=', batch)
-    .where('id', '=', task)
-    .where('state', '=', 'making')
-    .where('stage', '=', stage)
-
-export type RejectionFound = Rejection & { evidence?: Json | undefined }
-
-type Progress = {
-  next: StageName | undefined
-  title?: string
-  difficulty?: Difficulty
-  files?: Files
-  concerns: string[]
-}
-
-export async function passTask(tx: Db, key: TaskKey, stage: StageName, progress: Progress): Promise<boolean> {
-  const { next, title, difficulty, files, concerns } = progress
-  const { numUpdatedRows } = await at(tx, key, stage)
-    .set({
-      ...{ state: next ? 'making' : 'ready', stage: next ?? null, deferral: null, deferrals: 0 },
-      concerns: JSON.stringify(concerns),
-      ...(title === undefined ? {} : { title }),
-      ...(difficulty === undefined ? {} : { difficulty }),
-      ...(files
-        ? { digest: files.digest, content: JSON.stringify(files.content), evidence: JSON.stringify(files.evidence) }
-        : {}),
-    })
-    .executeTakeFirstOrThrow()
-  return numUpdatedRows > 0n
-}
-
-/** With what it was decided by, if there is more than words. */
-export const rejectTask = (tx: Db, key: TaskKey, stage: StageName, { evidence, ...rejection }: RejectionFound) =>
-  at(tx, key, stage)
-    .set({ state: 'rejected', deferral: null, rejection: JSON.stringify(rejection) })
-    .set({ evidence: sql`(evidence - 'rejection') || ${JSON.stringify({ rejection: evidence })}::jsonb` })
-    .execute()
-
-export type Landed = TaskKey & { repository: number; head: string }
-
-/** Tasks that were made of the same pull request before, and that nobody has decided on: there is a newer one now. */
-export const supersede = (tx: Db, { repository, head, batch, task }: Landed, rejection: Rejection) =>
-  sql`
-    update batch_tasks set state = 'rejected', rejection = ${JSON.stringify(rejection)}::jsonb
-    from batches where batches.id = batch and repository = ${repository} and head = ${head}
-      and batch_tasks.state = 'ready' and decision is null and (batch, batch_tasks.id) <> (${batch}, ${task})`.execute(
-    tx,
-  )
-
-export const addConcern = (tx: Db, { batch, task }: TaskKey, concern: string) =>
-  sql`
-    update batch_tasks set concerns = concerns || ${JSON.stringify([concern])}::jsonb
-    where batch = ${batch} and id = ${task}`.execute(tx)
-
-export const deferTask = (tx: Db, key: TaskKey, stage: StageName, deferral: Waiting) =>
-  at(tx, key, stage)
-    .set({ deferral: JSON.stringify(deferral), deferrals: sql<number>`deferrals + 1` })
-    .execute()
-
-/** It is being tried again. */
-export const endDeferral = (tx: Db, { batch, task }: TaskKey) =>
-  tx.updateTable('batch_tasks').set({ deferral: null }).where('batch', '=', batch).where('id', '=', task).execute()
-
-/** What waited may be tried at once. */
-export const endDeferrals = (tx: Db, batch: string) =>
-  tx.updateTable('batch_tasks').set({ deferral: null }).where('batch', '=', batch).execute()
-
-export const addSpend = (tx: Db, { batch, task }: TaskKey, micros: number) =>
-  tx
-    .updateTable('batch_tasks')
-    .set({ spent_micros: sql<number>`spent_micros + ${micros}` })
-    .where('batch', '=', batch)
-    .where('id', '=', task)
-    .execute()
 
 export type NewCandidate = { id: string; candidate: CandidateFacts; pullRequest: TaskPullRequest; stage: StageName }
 
@@ -383,4 +284,71 @@ export const setDiscovered = (tx: Db, batch: string, { discovered, screened, war
     .updateTable('batches')
     .set({ step: 'make', discovered, screened, warnings: sql`warnings || ${JSON.stringify(warnings)}::jsonb` })
     .where('id', '=', batch)
+    .execute()
+
+/** Only while it is at this stage: somebody may have sent it elsewhere. */
+const changedAt = (tx: Db, key: TaskKey, stage: StageName) =>
+  changed(tx, key).where('state', '=', 'making').where('stage', '=', stage)
+
+/** What a stage has found out of it. What is undefined stays. */
+type Progress = {
+  next: StageName | undefined
+  title: string | undefined
+  difficulty: Difficulty | undefined
+  files: TaskFiles | undefined
+  concerns: string[]
+}
+
+/** False: somebody has sent the task elsewhere meanwhile. */
+export async function passTask(tx: Db, key: TaskKey, stage: StageName, progress: Progress): Promise<boolean> {
+  const { next, title, difficulty, files, concerns } = progress
+  const { numUpdatedRows } = await changedAt(tx, key, stage)
+    .set({ state: next ? 'making' : 'ready', stage: next ?? null, deferral: null, deferrals: 0 })
+    .set({ title, difficulty, concerns: JSON.stringify(concerns) })
+    .set(files ? columnsOf(files) : {})
+    .executeTakeFirstOrThrow()
+  return numUpdatedRows > 0n
+}
+
+type RejectionFound = Rejection & { evidence: Json | undefined }
+
+/** Of the task that was made of it. */
+export type Landed = TaskKey & { repository: number; head: string }
+
+/** Tasks that were made of the same pull request before, and that nobody has decided on: there is a newer one now. */
+export const supersede = (tx: Db, { repository, head, batch, task }: Landed, detail: string) =>
+  sql`
+    update batch_tasks set state = 'rejected', rejection = ${JSON.stringify({ reason: 'superseded', detail })}::jsonb
+    from batches where batches.id = batch and repository = ${repository} and head = ${head}
+      and batch_tasks.state = 'ready' and decision is null and (batch, batch_tasks.id) <> (${batch}, ${task})`.execute(
+    tx,
+  )
+
+export const addConcern = (tx: Db, key: TaskKey, concern: string) =>
+  changed(tx, key)
+    .set({ concerns: sql`concerns || ${JSON.stringify([concern])}::jsonb` })
+    .execute()
+
+/** With what it was decided by, if there is more than words. */
+export const rejectTask = (tx: Db, key: TaskKey, stage: StageName, { evidence, ...rejection }: RejectionFound) =>
+  changedAt(tx, key, stage)
+    .set({ state: 'rejected', deferral: null, rejection: JSON.stringify(rejection) })
+    .set({ evidence: sql`(evidence - 'rejection') || ${JSON.stringify({ rejection: evidence })}::jsonb` })
+    .execute()
+
+export const deferTask = (tx: Db, key: TaskKey, stage: StageName, deferral: Waiting) =>
+  changedAt(tx, key, stage)
+    .set({ deferral: JSON.stringify(deferral), deferrals: sql<number>`deferrals + 1` })
+    .execute()
+
+/** It is being tried again. */
+export const endDeferral = (tx: Db, key: TaskKey) => changed(tx, key).set({ deferral: null }).execute()
+
+/** What waited may be tried at once. */
+export const endDeferrals = (tx: Db, batch: string) =>
+  tx.updateTable('batch_tasks').set({ deferral: null }).where('batch', '=', batch).execute()
+
+export const addSpend = (tx: Db, key: TaskKey, micros: number) =>
+  changed(tx, key)
+    .set({ spent_micros: sql<number>`spent_micros + ${micros}` })
     .execute()

@@ -1,10 +1,10 @@
 import { z } from 'zod'
-import { contents, readContentFile } from '../contents/contents.ts'
-import { type Blobs, isDigest } from '../platform/blobs/blob.ts'
+import { findContent, readContentFile } from '../contents/contents.ts'
+import type { Blobs } from '../platform/blobs/blob.ts'
 import type { Db } from '../platform/db/db.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { stagesOf } from './generation/evidence.ts'
-import { runIdOf, usdOf } from './run.ts'
+import { usdOf } from './run.ts'
 import {
   type BatchTask,
   type BatchTaskDetail,
@@ -38,7 +38,7 @@ export const taskOf = (row: rows.TaskRow): BatchTask => ({
   difficulty: row.difficulty,
   requestedDifficulty: row.requested_difficulty,
   title: row.title,
-  pullRequest: pullRequestOf(row),
+  pullRequest: TaskPullRequest.nullable().parse(row.pull_request),
   digest: row.digest,
   decision: row.decision,
   ...(row.rejection === null ? {} : { rejection: Rejection.parse(row.rejection) }),
@@ -47,9 +47,6 @@ export const taskOf = (row: rows.TaskRow): BatchTask => ({
 })
 
 const Concerns = z.array(z.string())
-
-const pullRequestOf = ({ pull_request }: Pick<rows.TaskRow, 'pull_request'>): TaskPullRequest | null =>
-  pull_request === null ? null : TaskPullRequest.parse(pull_request)
 
 const contentOf = ({ content }: FullTaskRow): TaskContent | undefined =>
   content === null ? undefined : TaskContent.parse(content)
@@ -78,45 +75,18 @@ export const etagOf = ({ sha256 }: { sha256: string }): string => `"${sha256}"`
 
 export async function openTaskFile(tools: Tools, row: FullTaskRow, path: string) {
   const file = readFileFacts(row, path)
-  const { archive } = await storedOf(tools, row)
+  const { archive } = await readStored(tools, row)
   return { ...file, content: readContentFile(tools.blobs, archive, path) }
 }
 
 export async function openTaskArchive(tools: Tools, row: FullTaskRow) {
-  const { archive, bytes } = await storedOf(tools, row)
+  const { archive, bytes } = await readStored(tools, row)
   return { bytes, content: await tools.blobs.get(archive) }
 }
 
-async function storedOf(tools: Tools, { digest }: FullTaskRow) {
-  const stored = isDigest(digest) ? (await contents(tools).find([digest])).get(digest) : undefined
+/** What was kept of its files, or not found. */
+export async function readStored(tools: Tools, { digest }: FullTaskRow) {
+  const stored = await findContent(tools, digest)
   if (stored) return stored
   throw new Problem(notFound, 'The files of this task were not kept.')
-}
-
-export type ApprovedTask = {
-  runId: string
-  taskId: string
-  title: string
-  difficulty: BatchTask['difficulty']
-  digest: string
-  /** The blob that holds its files. */
-  archive: string
-  pullRequest: TaskPullRequest | null
-}
-
-/** What comparisons of a repository may choose from, the oldest first. The repository by its key. */
-export async function listApprovedTasks(db: Db, repository: number): Promise<ApprovedTask[]> {
-  const found = await rows.listApprovedRows(db, repository)
-  return found.map(({ batch, id, title, difficulty, digest, archive, pull_request }) => ({
-    ...{ runId: runIdOf(batch), taskId: id, title, difficulty, digest, archive },
-    pullRequest: pullRequestOf({ pull_request }),
-  }))
-}
-
-export type TaskStanding = { runId: string; taskId: string; state: BatchTask['state'] }
-
-/** Every task of a repository, whatever became of it. */
-export async function listTaskStandings(db: Db, repository: number): Promise<TaskStanding[]> {
-  const found = await rows.listStandings(db, repository)
-  return found.map(({ batch, id, state }) => ({ runId: runIdOf(batch), taskId: id, state }))
 }

@@ -1,10 +1,10 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { contents } from '../contents/contents.ts'
+import { unpackContent } from '../contents/contents.ts'
 import { inFolder } from '../harbor/folder-source.ts'
 import { readTask } from '../harbor/read-task.ts'
-import { type Blobs, isDigest } from '../platform/blobs/blob.ts'
+import type { Blobs } from '../platform/blobs/blob.ts'
 import type { Db } from '../platform/db/db.ts'
 import { derivedId } from '../platform/ids.ts'
 import { enqueueAll, type Job, type JobKind, type RunnableKind } from '../platform/jobs/jobs.ts'
@@ -13,17 +13,12 @@ import { openScratch } from '../trials/scratch.ts'
 import { concernsOf } from './concerns.ts'
 import { Evidence, type TaskCalibration } from './shapes/schema.ts'
 import * as rows from './sql.ts'
-import { complete } from './state.ts'
+import { complete, findOpenBatch, goOn, lockOpenBatch, wait } from './state.ts'
 import type { Validation, Validator } from './validator.ts'
 
-export type ValidateTools = {
-  db: Db
-  blobs: Blobs
-  validate: Validator
-  /** A folder for tasks while they are tried. It exists. */
-  folder: string
-  sandboxWaitMs: number
-}
+/** `folder`: for tasks while they are tried. It exists. */
+export type TryTools = { db: Db; blobs: Blobs; validate: Validator; folder: string }
+export type ValidateTools = TryTools & { sandboxWaitMs: number }
 
 const Payload = z.strictObject({ batch: z.uuid(), task: z.string() })
 type Payload = z.infer<typeof Payload>
@@ -59,7 +54,7 @@ export const validateJob = (tools: ValidateTools, sandbox: string): RunnableKind
     const row = await rows.findTaskRow(tx, batch, task)
     const evidence = Evidence.parse(row?.evidence)
     const rejection = { reason: 'environment_failed', detail: reason }
-    await rows.settleTask(tx, batch, task, { evidence, rejection, concerns: [] })
+    await rows.settleTask(tx, { batch, task }, { evidence, rejection, concerns: [] })
     await endIfDone(tx, batch)
   },
 })
@@ -67,23 +62,17 @@ export const validateJob = (tools: ValidateTools, sandbox: string): RunnableKind
 async function runValidation(tools: ValidateTools, sandbox: string, job: Job<Payload>): Promise<void> {
   const { batch, task } = job.payload
   const row = await rows.findTaskRow(tools.db, batch, task)
-  const isWanted = row?.state === 'validating' && (await isGoing(tools.db, batch))
-  if (!row || !isWanted) return
+  if (row?.state !== 'validating' || !(await findOpenBatch(tools.db, batch))) return
   const validation = await tried(tools, sandbox, row.digest ?? '', job.signal)
   await job.finish(async (tx) => {
     if (validation.kind === 'unavailable') {
       const until = await waitForSandbox(tx, batch, tools.sandboxWaitMs)
       return void (await enqueueValidations(tx, { sandbox, batch, tasks: [task], runAt: until }))
     }
-    await rows.setRunning(tx, batch)
-    await rows.settleTask(tx, batch, task, verdictOf(Evidence.parse(row.evidence), validation))
+    await goOn(tx, batch)
+    await rows.settleTask(tx, { batch, task }, verdictOf(Evidence.parse(row.evidence), validation))
     await endIfDone(tx, batch)
   })
-}
-
-async function isGoing(db: Db, batch: string): Promise<boolean> {
-  const row = await rows.findBatch(db, batch)
-  return row !== undefined && rows.isOpen(row)
 }
 
 type Judged = Exclude<Validation, { kind: 'unavailable' }>
@@ -99,34 +88,30 @@ const plain = (calibration: TaskCalibration): TaskCalibration => Evidence.shape.
 
 /** With the task unpacked, for as long as it takes. */
 export async function tried(
-  { db, blobs, folder, validate }: Omit<ValidateTools, 'sandboxWaitMs'>,
+  tools: TryTools,
   sandbox: string,
-  digest: string,
+  taskDigest: string,
   signal: AbortSignal,
 ): Promise<Validation> {
-  if (!isDigest(digest)) throw new Error('A row holds a digest that is none.')
-  const store = contents({ db, blobs })
-  const stored = (await store.find([digest])).get(digest)
-  if (!stored) throw new Error(`The content of the task ${digest} is not there any more.`)
-  await using scratch = await openScratch(folder)
-  const files = join(scratch.path, 'task')
+  await using scratch = await openScratch(tools.folder)
+  const folder = join(scratch.path, 'task')
   const outputFolder = join(scratch.path, 'output')
-  await store.unpack(stored, files)
+  const { digest } = await unpackContent(tools, taskDigest, folder)
   await mkdir(outputFolder)
-  const { task } = await readTask(await inFolder(files))
-  return await validate({ sandbox, task, digest, folder: files, outputFolder }, signal)
+  const { task } = await readTask(await inFolder(folder))
+  return await tools.validate({ sandbox, task, digest, folder, outputFolder }, signal)
 }
 
 /** Nobody can run anything now. Answers when to look again. */
 export async function waitForSandbox(tx: Db, batch: string, waitMs: number): Promise<Date> {
   const until = new Date(Date.now() + waitMs)
-  await rows.setWaiting(tx, batch, { reason: 'sandbox', until: until.toISOString() })
+  await wait(tx, batch, { reason: 'sandbox', until: until.toISOString() })
   return until
 }
 
 /** Whoever settles the last task ends the batch: the lock lets one see what the other did. */
 export async function endIfDone(tx: Db, batch: string): Promise<void> {
-  const row = await rows.lockBatch(tx, batch)
-  if (!row || !rows.isOpen(row) || row.step !== 'validate') return
+  const row = await lockOpenBatch(tx, batch)
+  if (row?.step !== 'validate') return
   if ((await rows.listValidating(tx, batch)).length === 0) await complete(tx, batch)
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { tried, type ValidateTools } from '../batches/validate.ts'
+import { type TryTools, tried } from '../batches/validate.ts'
 import type { Validation } from '../batches/validator.ts'
 import { findOffered } from '../catalog/offers.ts'
 import { type Db, transact } from '../platform/db/db.ts'
@@ -41,10 +41,8 @@ export function beginCalibration(db: Db, place: rows.Place): Promise<Benchmark> 
   })
 }
 
-type CalibrateTools = Omit<ValidateTools, 'sandboxWaitMs'>
-
 /** Tries tasks in one sandbox. */
-export const calibrateJob = (tools: CalibrateTools, sandbox: string): RunnableKind<Payload> => ({
+export const calibrateJob = (tools: TryTools, sandbox: string): RunnableKind<Payload> => ({
   ...calibrateKind(sandbox),
   run: (job) => runCalibration(tools, sandbox, job),
   failed: (tx, payload, reason) => store(tx, payload, { ...NOTHING, error: reason }),
@@ -52,7 +50,7 @@ export const calibrateJob = (tools: CalibrateTools, sandbox: string): RunnableKi
 
 const NOTHING: TaskTrying = { verifyMode: null, strength: null, winners: [], error: null }
 
-async function runCalibration(tools: CalibrateTools, sandbox: string, job: Job<Payload>): Promise<void> {
+async function runCalibration(tools: TryTools, sandbox: string, job: Job<Payload>): Promise<void> {
   const row = await rows.findTaskRow(tools.db, job.payload.benchmark, job.payload.task)
   if (!row || row.calibration !== null) return
   const validation = await tried(tools, sandbox, row.digest, job.signal)

@@ -9,7 +9,7 @@ import type { AddTools } from './add.ts'
 import { StoredResolution } from './resolved.ts'
 import { findResolved, type Place } from './sql.ts'
 
-export type FrozenTask = { name: string; stored: StoredTask }
+type FrozenTask = { name: string; stored: StoredTask }
 
 export type Freezing =
   | { kind: 'frozen'; digest: string; tasks: FrozenTask[] }

@@ -1,8 +1,6 @@
 import { z } from 'zod'
 import type { ResolvedDataset } from '../harbor/registries/registry.ts'
-import { type Digest, isDigest } from '../platform/blobs/blob.ts'
-
-const DigestText = z.custom<Digest>(isDigest)
+import { Digest } from '../platform/blobs/blob.ts'
 
 /** What a registry said of a dataset, as it lies in the database. */
 export const StoredResolution: z.ZodType<ResolvedDataset> = z.object({
@@ -13,12 +11,12 @@ export const StoredResolution: z.ZodType<ResolvedDataset> = z.object({
   resolvedRef: z.string(),
   revision: z.number().nullable(),
   description: z.string(),
-  digest: DigestText,
+  digest: Digest,
   tasks: z.array(
     z.object({
       org: z.string(),
       name: z.string(),
-      digest: DigestText,
+      digest: Digest,
       at: z.discriminatedUnion('kind', [
         z.object({ kind: z.literal('archive'), path: z.string() }),
         z.object({ kind: z.literal('git'), url: z.string(), commit: z.string(), path: z.string() }),
@@ -26,5 +24,5 @@ export const StoredResolution: z.ZodType<ResolvedDataset> = z.object({
       ]),
     }),
   ),
-  files: z.array(z.object({ path: z.string(), digest: DigestText })),
+  files: z.array(z.object({ path: z.string(), digest: Digest })),
 })

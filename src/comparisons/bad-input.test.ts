@@ -3,13 +3,8 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Answered, type TestApp, testApp } from '../../test/support/app.ts'
 import { smallTask } from '../../test/support/archives.ts'
-import {
-  type Comparing,
-  comparing,
-  comparingInRepository,
-  scriptedEngine,
-  trialRecord,
-} from '../../test/support/comparisons.ts'
+import { type Comparing, comparing, comparingInRepository, scriptedEngine } from '../../test/support/comparisons.ts'
+import { trialRecord } from '../../test/support/trial-record.ts'
 import { createCredential } from '../credentials/schema.ts'
 import type { Endpoint } from '../platform/http/endpoint.ts'
 import { requireSize } from './choices.ts'

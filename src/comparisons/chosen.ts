@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { contents } from '../contents/contents.ts'
 import { datasetDigest } from '../harbor/digest.ts'
 import { inParallel } from '../harbor/registries/in-parallel.ts'
-import { type Blobs, type Digest, isDigest } from '../platform/blobs/blob.ts'
+import { type Blobs, Digest } from '../platform/blobs/blob.ts'
 import type { Db } from '../platform/db/db.ts'
 import type { Frozen } from './sql.ts'
 
@@ -12,7 +12,7 @@ export class TasksGone extends Error {
 }
 
 const Chosen = z.object({
-  tasks: z.array(z.object({ runId: z.string(), taskId: z.string(), digest: z.custom<Digest>(isDigest) })),
+  tasks: z.array(z.object({ runId: z.string(), taskId: z.string(), digest: Digest })),
 })
 type Choice = z.infer<typeof Chosen>['tasks'][number]
 

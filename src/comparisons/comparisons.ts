@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import { z } from 'zod'
 import { findModel } from '../catalog/models.ts'
 import type { Tools as CredentialTools } from '../credentials/credentials.ts'
 import { type Db, transact } from '../platform/db/db.ts'
@@ -10,14 +9,14 @@ import { type By, record } from '../workspaces/audit.ts'
 import { requireCredentials, requireSize, settingsOf } from './choices.ts'
 import { quoteOf } from './quote.ts'
 import { idReused } from './schema.ts'
-import type {
-  Comparison,
-  NewComparison,
+import {
+  type Comparison,
+  type NewComparison,
   Pause,
-  Quote,
-  QuoteRequest,
+  type Quote,
+  type QuoteRequest,
   SubmissionError,
-  TaskChoice,
+  type TaskChoice,
 } from './shapes/schema.ts'
 import { connectedScope, readSource, type ScopeTools } from './source.ts'
 import * as rows from './sql.ts'
@@ -167,9 +166,6 @@ async function statusesOf(db: Db, found: rows.ComparisonRow[]): Promise<Comparis
   })
 }
 
-const Stored = z.custom<SubmissionError>()
-const StoredPause = z.custom<Pause>()
-
 const factsOf = (row: rows.ComparisonRow, scope: Facts['scope']): Facts => ({
   id: row.id,
   scope,
@@ -179,8 +175,8 @@ const factsOf = (row: rows.ComparisonRow, scope: Facts['scope']): Facts => ({
   attempts: row.attempts,
   concurrency: row.concurrency,
   frozen: row.frozen_digest === null ? null : { digest: row.frozen_digest, tasks: row.tasks ?? 0 },
-  submissionError: row.submission_error === null ? null : Stored.parse(row.submission_error),
-  pause: row.pause === null ? null : StoredPause.parse(row.pause),
+  submissionError: SubmissionError.nullable().parse(row.submission_error),
+  pause: Pause.nullable().parse(row.pause),
   createdAt: row.created_at,
   submittedAt: row.submitted_at,
   startedAt: row.started_at,

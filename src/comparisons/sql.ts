@@ -177,7 +177,7 @@ export const noteIsolation = (tx: Db, comparison: number, position: number, isol
 export const findSource = async (db: Db, key: number): Promise<unknown> =>
   (await db.selectFrom('comparisons').select('source').where('key', '=', key).executeTakeFirstOrThrow()).source
 
-export type FrozenTask = { name: string; digest: string; run_id: string | null; task_id: string | null }
+type FrozenTask = { name: string; digest: string; run_id: string | null; task_id: string | null }
 export type Frozen = { digest: string; tasks: FrozenTask[] }
 
 /** What is frozen stays: its tasks are named one by one, and what they came from is not needed any more. */

@@ -1,22 +1,37 @@
 import { tarStream } from '../harbor/archive-stream.ts'
 import { FILES_MAX, TASK_BYTES_MAX } from '../harbor/limits.ts'
-import { type TaskStore, taskStore } from '../harbor/registries/task-store.ts'
+import { type StoredTask, type TaskStore, taskStore } from '../harbor/registries/task-store.ts'
 import { tarEntries } from '../harbor/tar-reader.ts'
-import type { Blobs, Digest } from '../platform/blobs/blob.ts'
+import { type Blobs, type Digest, isDigest } from '../platform/blobs/blob.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { deleteUnusedContent, insertContent, listUnusedContents, useContents } from './sql.ts'
 
+type Tools = { db: Db; blobs: Blobs }
+
 /** The tasks of all workspaces, once each. */
-export const contents = ({ db, blobs }: { db: Db; blobs: Blobs }): TaskStore =>
+export const contents = ({ db, blobs }: Tools): TaskStore =>
   taskStore(blobs, {
     find: (digests) => useContents(db, digests),
     add: async (task) => void (await insertContent(db, task)),
   })
 
+/** By the digest that a row has. Undefined: its files are not kept. */
+export async function findContent(tools: Tools, digest: string | null): Promise<StoredTask | undefined> {
+  return isDigest(digest) ? (await contents(tools).find([digest])).get(digest) : undefined
+}
+
+/** The files of a task that must be there, into a folder that is not there yet. */
+export async function unpackContent(tools: Tools, digest: string, folder: string): Promise<StoredTask> {
+  const stored = await findContent(tools, digest)
+  if (!stored) throw new Error(`The content of the task ${digest} is not there any more.`)
+  await contents(tools).unpack(stored, folder)
+  return stored
+}
+
 const SWEEP_MAX = 1000
 
 /** Removes the content of tasks that nothing refers to any more. */
-export async function sweepContents({ db, blobs }: { db: Db; blobs: Blobs }): Promise<number> {
+export async function sweepContents({ db, blobs }: Tools): Promise<number> {
   const unused = await listUnusedContents(db, SWEEP_MAX)
   for (const digest of unused) {
     await transact(db, async (tx) => {

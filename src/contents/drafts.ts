@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { inParallel } from '../harbor/registries/in-parallel.ts'
 import { RegistryUnavailable } from '../harbor/registries/registry.ts'
 import { type StoredTask, type TaskIndex, type TaskStore, taskStore } from '../harbor/registries/task-store.ts'
-import { type Blobs, isDigest } from '../platform/blobs/blob.ts'
+import { type Blobs, Digest } from '../platform/blobs/blob.ts'
 import { passingBlobs } from '../platform/blobs/file-blobs.ts'
 import type { Db } from '../platform/db/db.ts'
 import { newId } from '../platform/ids.ts'
@@ -123,10 +123,9 @@ async function openDraft({ db, blobs }: DraftTools, folder: string): Promise<Dra
   }
 }
 
-const DigestText = z.custom<StoredTask['digest']>(isDigest)
 const Line = z.object({
-  digest: DigestText,
-  archive: DigestText,
+  digest: Digest,
+  archive: Digest,
   bytes: z.number(),
   memoryMb: z.number().nullable().default(null),
 })

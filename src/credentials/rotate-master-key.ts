@@ -15,7 +15,7 @@ import {
 } from './sql.ts'
 
 export const ROTATION_STEPS = ['both keys at hand', 'secrets rewrapped', 'committed', 'old key dropped'] as const
-export type RotationStep = (typeof ROTATION_STEPS)[number]
+type RotationStep = (typeof ROTATION_STEPS)[number]
 
 export type Rotation = {
   from: string

@@ -39,7 +39,7 @@ export type NewGrant = GrantFacts & { tokenHash: Buffer; listenerHash: Buffer }
 export type Grant = GrantFacts & { tokenHash: Buffer }
 
 export type CostSource = 'metered' | 'estimated' | 'reserved' | 'unknown'
-export type CallKind = 'generate' | 'count'
+type CallKind = 'generate' | 'count'
 export type Outcome = 'open' | 'succeeded' | 'failed' | 'cut' | 'lost'
 
 /**

@@ -1,7 +1,7 @@
 import type { Usage } from './wire.ts'
 
 /** US dollars per million tokens, which are micro-dollars per token. Read as it is written, digit by digit. */
-export type Price = string | number
+type Price = string | number
 
 /** One that is left out is unknown. */
 type TokenPrices = {

@@ -1,7 +1,7 @@
 import type { GatewayOptions } from './options.ts'
 
 /** Why we broke off a call. `answer`: there was too much of it. */
-export type BrokenOff = 'headers' | 'idle' | 'time' | 'drain' | 'answer' | 'stop'
+type BrokenOff = 'headers' | 'idle' | 'time' | 'drain' | 'answer' | 'stop'
 
 /** The clocks of one call, behind one signal. */
 export type Watch = {

@@ -1,9 +1,16 @@
 import { describe, expect, test } from 'vitest'
-import { readCompose, startOrder } from './compose.ts'
+import { parseCompose, startOrder } from './compose.ts'
 import { shellWords } from './compose-values.ts'
+import { newReport } from './report.ts'
 import { findingsOf, shortly } from './testing/small-task.ts'
 
-const read = (text: string) => readCompose(text, 'environment')
+function read(text: string) {
+  const report = newReport()
+  const compose = parseCompose(text, 'environment', report)
+  report.check()
+  return { compose: compose ?? { services: [], volumes: [] }, warnings: report.warnings }
+}
+
 const refusalsOf = async (text: string) =>
   shortly(await findingsOf(Promise.resolve().then(() => read(text)))).map((finding) =>
     finding.replace('environment/docker-compose.yaml', '~'),

@@ -1,9 +1,9 @@
 import { posix } from 'node:path'
 import { readService } from './compose-service.ts'
 import { type Dialect, type Fields, isTable, readTable } from './fields.ts'
-import { newReport, type Report } from './report.ts'
+import type { Report } from './report.ts'
 import { isServiceName, MAIN_SERVICE } from './settings.ts'
-import type { Compose, Finding, Service } from './task.ts'
+import type { Compose, Service } from './task.ts'
 import { parseYaml } from './yaml-value.ts'
 
 export const COMPOSE_FILE = 'docker-compose.yaml'
@@ -14,14 +14,7 @@ const YAML: Dialect = {
   numberInText: 'silently',
 }
 
-/** The compose file of a folder of the task. Throws TaskInvalid. */
-export function readCompose(text: string, folder: string): { compose: Compose; warnings: Finding[] } {
-  const report = newReport()
-  const compose = parseCompose(text, folder, report)
-  report.check()
-  return { compose: compose ?? { services: [], volumes: [] }, warnings: report.warnings }
-}
-
+/** The compose file of a folder of the task. Undefined: it cannot be read, as the report says. */
 export function parseCompose(text: string, folder: string, report: Report): Compose | undefined {
   const path = posix.join(folder, COMPOSE_FILE)
   const value = parseYaml(text, path, report)

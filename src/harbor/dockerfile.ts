@@ -41,7 +41,7 @@ export type Instruction = {
 }
 
 /** Expanded: variables in it are replaced, because its name is not quoted. */
-export type Heredoc = { name: string; content: string; isExpanded: boolean }
+type Heredoc = { name: string; content: string; isExpanded: boolean }
 
 /** Throws TaskInvalid. */
 export function readDockerfile(text: string, path = 'Dockerfile'): Dockerfile {

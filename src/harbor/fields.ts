@@ -5,7 +5,7 @@ import type { Json } from './task.ts'
 export type Value = null | string | number | boolean | Value[] | ValueTable
 export type ValueTable = { [key: string]: Value }
 
-export type Bounds = { min?: number; above?: number; max?: number; integer?: true }
+type Bounds = { min?: number; above?: number; max?: number; integer?: true }
 
 /** How one kind of file is read. */
 export type Dialect = {

@@ -16,7 +16,7 @@ export function pathFault(path: string): PathFault | undefined {
 }
 
 export type EntryKind = 'file' | 'folder' | 'link'
-export type TreeFault = 'duplicate' | 'collision' | 'under_a_file' | 'through_a_link'
+type TreeFault = 'duplicate' | 'collision' | 'under_a_file' | 'through_a_link'
 
 type Entry = { path: string; kind: EntryKind }
 

@@ -11,7 +11,7 @@ export type RewardReading =
   | { kind: 'missing' }
   | { kind: 'refused'; file: string; reason: RewardRefusal; message: string }
 
-export type RewardRefusal =
+type RewardRefusal =
   | 'not_a_file'
   | 'linked'
   | 'unreadable'

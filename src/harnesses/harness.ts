@@ -12,7 +12,7 @@ export const HARNESS_FOLDER = '/assay'
 export const HOME = `${HARNESS_FOLDER}/home`
 
 /** A file of HOME, by its path there. */
-export type HomeFile = { path: string; text: string; mode?: number }
+type HomeFile = { path: string; text: string; mode?: number }
 
 /** What a harness runs in the agent's sandbox. */
 export type HarnessRun = {

@@ -1,7 +1,7 @@
 import type { ModelTraits, Protocol, WireLevel } from './model-access.ts'
 
 /** What a program can say of thinking, in one protocol. */
-export type Vocabulary = {
+type Vocabulary = {
   /** `any`: it passes on what it is given. */
   efforts: readonly string[] | 'any'
   budgets: boolean

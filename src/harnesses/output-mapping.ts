@@ -2,9 +2,9 @@ import { isObject, type Json, type JsonObject } from './json.ts'
 import type { Moment } from './trajectory.ts'
 
 /** Names of members, with dots between them. */
-export type Path = string
+type Path = string
 /** What stands at some paths. All must be so. */
-export type Condition = Record<Path, string | number | boolean>
+type Condition = Record<Path, string | number | boolean>
 
 /** Which lines of a program's output tell of its work, and where in them it stands. */
 export type Rule = {

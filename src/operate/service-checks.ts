@@ -1,6 +1,6 @@
 import { keySource } from '../credentials/key-source.ts'
 import { hasMasterKey, holdActiveKey } from '../credentials/master-key.ts'
-import type { Blobs } from '../platform/blobs/blobs.ts'
+import type { Blobs } from '../platform/blobs/blob.ts'
 import type { Database } from '../platform/db/db.ts'
 import { isTooOld, pendingMigrations, serverVersion, VERSION_MIN } from '../platform/db/migrate.ts'
 import type { Check } from '../platform/health.ts'

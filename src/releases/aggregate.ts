@@ -14,7 +14,7 @@ export type SettingFact = {
   isReference: boolean
 }
 
-export type Unpublishable = 'reference' | 'no_results' | 'cost_unknown'
+type Unpublishable = 'reference' | 'no_results' | 'cost_unknown'
 
 /** A setting with all that is known of it in a repository. */
 export type Result = SettingFact & {

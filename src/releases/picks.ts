@@ -1,7 +1,7 @@
 /** A setting of the frontier, with the numbers by which the others are compared. In the order of the frontier. */
 export type Candidate = { id: string; tasks: number; passed: number }
 
-export type Role = 'cheapest' | 'most-accurate' | 'best-value'
+type Role = 'cheapest' | 'most-accurate' | 'best-value'
 export type Pick = { id: string; roles: Role[] }
 
 /** Below so many tasks nearly everything is "not shown worse". */

@@ -31,9 +31,9 @@ export type Mirror = Reading & {
   fetchBlobs(ids: readonly string[], signal: AbortSignal): Promise<void>
 }
 
-const BYTES_MAX = 4 * 1024 ** 3
-const TIMEOUT_MS = 1_800_000
-const LOCK_WAIT_MS = 1_800_000
+const LIMITS = { bytesMax: 4 * 1024 ** 3, timeoutMs: 1_800_000, lockWaitMs: 1_800_000 }
+type Tools = MirrorTools & typeof LIMITS
+
 /** Branches, where pull requests ended, and which branch is the default one. A force-push moves them. */
 const REFS = ['+refs/heads/*:refs/heads/*', '+refs/pull/*/head:refs/pull/*/head']
 
@@ -41,20 +41,26 @@ const REFS = ['+refs/heads/*:refs/heads/*', '+refs/pull/*/head:refs/pull/*/head'
  * A copy of a repository's history in the data folder, as it is at its source now. Files come when they are asked
  * for, where the server allows it. Killed at any point it leaves the copy of before, or none. Throws MirrorRefused.
  */
-export async function openMirror(tools: MirrorTools, wish: MirrorWish): Promise<Mirror> {
+export async function openMirror(given: MirrorTools, wish: MirrorWish): Promise<Mirror> {
+  const tools: Tools = { ...LIMITS, ...given }
   const { id, signal, onProgress = () => {} } = wish
   if (!/^[\w-]{1,100}$/.test(id)) throw new Error(`A mirror cannot be called ${id}.`)
   const home = join(tools.folder, id)
   await mkdir(home, { recursive: true, mode: 0o700 })
   onProgress('waiting')
-  await using lock = await lockMirror(join(home, 'lock'), tools.lockWaitMs ?? LOCK_WAIT_MS, signal)
-  if (!lock) throw new MirrorRefused('Another process has been filling this mirror for long.', false)
+  await using _ = await takeLock(tools, home, signal)
   const reach = await reachOf(wish, tools)
   await clearRemains(home)
   if (!(await hasAll(join(home, 'git'), wish))) await update(tools, { ...wish, onProgress, home, reach })
   const reading = await openClone(join(home, 'git'), { signal })
   onProgress('ready')
   return { ...reading, fetchBlobs: (ids, stop) => fetchBlobs(tools, { ...wish, home }, ids, stop) }
+}
+
+async function takeLock({ lockWaitMs }: Tools, home: string, signal: AbortSignal): Promise<AsyncDisposable> {
+  const lock = await lockMirror(join(home, 'lock'), lockWaitMs, signal)
+  if (lock) return lock
+  throw new MirrorRefused('Another process has been filling this mirror for long.', false)
 }
 
 /** Nothing is asked for: what a broken copy cannot tell, it does not have. */
@@ -73,18 +79,18 @@ async function hasAll(gitDir: string, { commits, signal }: MirrorWish): Promise<
 type Filling = MirrorWish & { home: string; reach: Reach; onProgress: NonNullable<MirrorWish['onProgress']> }
 
 /** What was there is updated. Where that fails or has grown too large, it is made anew once. */
-async function update(tools: MirrorTools, filling: Filling): Promise<void> {
+async function update(tools: Tools, filling: Filling): Promise<void> {
   const { home, onProgress } = filling
   if (await isThere(join(home, 'git'))) {
     onProgress('updating')
     const isUpdated = await fetchAll(tools, filling, join(home, 'git')).then(() => true, isBroken)
-    if (isUpdated && (await bytesOf(join(home, 'git'))) <= (tools.bytesMax ?? BYTES_MAX)) return
+    if (isUpdated && (await bytesOf(join(home, 'git'))) <= tools.bytesMax) return
   }
   onProgress('cloning')
   const fresh = await mkdtemp(join(home, 'new-'))
   await runGit(placeOf(tools, filling.reach, fresh), ['init', '--quiet', '--bare', '--template=', fresh], filling)
   await fetchAll(tools, filling, fresh)
-  if ((await bytesOf(fresh)) > (tools.bytesMax ?? BYTES_MAX)) throw tooLarge()
+  if ((await bytesOf(fresh)) > tools.bytesMax) throw tooLarge()
   await rm(join(home, 'git'), { recursive: true, force: true })
   await rename(fresh, join(home, 'git'))
 }
@@ -98,9 +104,9 @@ function isBroken(error: unknown): false {
   throw error
 }
 
-async function fetchAll(tools: MirrorTools, { reach, url, signal }: Filling, gitDir: string): Promise<void> {
+async function fetchAll(tools: Tools, { reach, url, signal }: Filling, gitDir: string): Promise<void> {
   const place = placeOf(tools, reach, gitDir)
-  const options = { signal, timeoutMs: tools.timeoutMs ?? TIMEOUT_MS }
+  const options = { signal, timeoutMs: tools.timeoutMs }
   const run = (...args: string[]) => runGit(place, args, options).catch(explained)
   // Without a secret in it, so that missing files can be asked for again. It is the same each time, unless it moved.
   await run('config', 'remote.origin.url', url)
@@ -118,28 +124,26 @@ const IDS_AT_ONCE = 5000
 const NO_HAGGLING = ['fetch.negotiationAlgorithm=noop']
 
 async function fetchBlobs(
-  tools: MirrorTools,
+  tools: Tools,
   wish: MirrorWish & { home: string },
   ids: readonly string[],
   signal: AbortSignal,
 ): Promise<void> {
-  const lock = await lockMirror(join(wish.home, 'lock'), tools.lockWaitMs ?? LOCK_WAIT_MS, signal)
-  if (!lock) throw new MirrorRefused('Another process has been filling this mirror for long.', false)
-  await using _ = lock
+  await using _ = await takeLock(tools, wish.home, signal)
   const place = placeOf(tools, await reachOf(wish, tools), join(wish.home, 'git'))
   const args = ['fetch', '--progress', '--no-tags', '--no-write-fetch-head', '--filter=blob:none', '--stdin', 'origin']
   for (let from = 0; from < ids.length; from += IDS_AT_ONCE) {
     const input = ids.slice(from, from + IDS_AT_ONCE).map((id) => `${id}\n`)
-    const options = { signal, timeoutMs: tools.timeoutMs ?? TIMEOUT_MS, input }
+    const options = { signal, timeoutMs: tools.timeoutMs, input }
     await runGit({ ...place, settings: NO_HAGGLING }, args, options).catch(explained)
   }
 }
 
-const placeOf = (tools: MirrorTools, reach: Reach, gitDir: string): GitPlace => ({
+const placeOf = (tools: Tools, reach: Reach, gitDir: string): GitPlace => ({
   where: [`--git-dir=${gitDir}`],
   cwd: gitDir,
   ...reach,
-  fileBytesMax: tools.bytesMax ?? BYTES_MAX,
+  fileBytesMax: tools.bytesMax,
 })
 
 const TOO_LARGE = /out of memory|cannot allocate|mmap failed|file too large|signal 25/i

@@ -1,6 +1,11 @@
 import type { Release, ReleaseSetting } from '../releases/shapes/schema.ts'
+import { element, svg, words } from './svg.ts'
 import { percentText, short, usdText, widthOf, xml } from './text.ts'
 
+const HEIGHT = 20
+const DARK = '#3b4252'
+const GREEN = '#1f6f43'
+const FONT = { fill: '#fff', 'font-family': 'Verdana,DejaVu Sans,sans-serif', 'font-size': 11 }
 const LETTER = 6.6
 const PADDING = 8
 const LABEL_MAX = 32
@@ -13,16 +18,14 @@ export function badgeOf(release: Release): string {
     : 'no frontier'
   const left = `assay · ${release.tasks} ${release.tasks === 1 ? 'task' : 'tasks'}`
   const [a, b] = [widthPx(left), widthPx(right)]
-  const title = xml(`${short(release.repository.fullName, 60)}: ${right}`)
-  return `<svg xmlns="http://www.w3.org/2000/svg" width="${a + b}" height="20" role="img" aria-label="${title}">
-<title>${title}</title>
-<rect width="${a}" height="20" rx="3" fill="#3b4252"/><rect x="${a}" width="${b}" height="20" rx="3" fill="#1f6f43"/><rect x="${a - 3}" width="6" height="20" fill="#3b4252"/>
-<g fill="#fff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">
-${words(left, 0, a)}
-${words(right, a, b)}
-</g>
-</svg>
-`
+  const title = `${short(release.repository.fullName, 60)}: ${right}`
+  return svg({ width: a + b, height: HEIGHT, role: 'img', 'aria-label': title }, [
+    element('title', {}, xml(title)),
+    element('rect', { width: a, height: HEIGHT, rx: 3, fill: DARK }),
+    element('rect', { x: a, width: b, height: HEIGHT, rx: 3, fill: GREEN }),
+    element('rect', { x: a - 3, width: 6, height: HEIGHT, fill: DARK }),
+    element('g', FONT, fitted(left, 0, a), fitted(right, a, b)),
+  ])
 }
 
 function mostAccurate({ frontier, settings }: Release): ReleaseSetting | undefined {
@@ -35,5 +38,5 @@ function mostAccurate({ frontier, settings }: Release): ReleaseSetting | undefin
 
 const widthPx = (text: string): number => Math.round(widthOf(text) * LETTER) + 2 * PADDING
 
-const words = (text: string, start: number, width: number): string =>
-  `<text x="${start + PADDING}" y="14" textLength="${width - 2 * PADDING}" lengthAdjust="spacingAndGlyphs">${xml(text)}</text>`
+const fitted = (text: string, start: number, width: number): string =>
+  words({ x: start + PADDING, y: 14, textLength: width - 2 * PADDING, lengthAdjust: 'spacingAndGlyphs' }, text)

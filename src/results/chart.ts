@@ -1,8 +1,11 @@
 import type { Release, ReleaseSetting } from '../releases/shapes/schema.ts'
+import { element, svg, words } from './svg.ts'
 import { percentText, short, usdText, xml } from './text.ts'
 
 const WIDTH = 760
 const PLOT = { left: 64, top: 56, width: 660, height: 300 }
+const RIGHT = PLOT.left + PLOT.width
+const BOTTOM = PLOT.top + PLOT.height
 const ROW = 20
 const ROWS_MAX = 12
 const LABEL_MAX = 60
@@ -13,33 +16,42 @@ export function chartOf(release: Release): string {
   const others = release.settings.filter(({ onFrontier }) => !onFrontier)
   const axis = costAxis(release.settings)
   const rows = Math.min(frontier.length, ROWS_MAX) + (frontier.length > ROWS_MAX ? 1 : 0)
-  const height = PLOT.top + PLOT.height + 64 + rows * ROW + 16
-  const title = xml(
-    `${short(release.repository.fullName, 60)}: accuracy and cost of ${release.settings.length} settings on ${release.tasks} tasks`,
+  const height = BOTTOM + 64 + rows * ROW + 16
+  const { repository, publisher, settings, tasks, releasedAt } = release
+  const title = `${short(repository.fullName, 60)}: accuracy and cost of ${settings.length} settings on ${tasks} tasks`
+  const legend = 'Bars: 95 % intervals. Filled: on the frontier.'
+  const about = `${short(publisher.login, 40)}, ${releasedAt.slice(0, 10)}. ${legend}`
+  const unit = `USD for each task${axis.isLog ? ' (logarithmic)' : ''}`
+  return svg(
+    {
+      ...{ viewBox: `0 0 ${WIDTH} ${height}`, width: WIDTH, height, role: 'img', 'aria-labelledby': 't d' },
+      ...{ 'font-family': 'system-ui,Segoe UI,Helvetica,Arial,sans-serif', 'font-size': 13 },
+    },
+    [
+      element('title', { id: 't' }, xml(title)),
+      element('desc', { id: 'd' }, xml(described(frontier))),
+      STYLE,
+      element('rect', { class: 'bg', width: WIDTH, height }),
+      words({ class: 'ink', x: PLOT.left, y: 26, 'font-size': 16, 'font-weight': 600 }, title),
+      words({ class: 'dim', x: PLOT.left, y: 45 }, about),
+      accuracyGrid(),
+      axis.ticks.map((usd) => costTick(axis.x(usd), usd)).join('\n'),
+      words({ class: 'dim', x: PLOT.left + PLOT.width / 2, y: BOTTOM + 40, 'text-anchor': 'middle' }, unit),
+      steps(frontier, axis.x),
+      [...others, ...frontier].map((setting) => point(setting, axis.x)).join('\n'),
+      frontier.map((setting, place) => number(setting, place, axis.x)).join('\n'),
+      listed(frontier),
+    ],
   )
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}" role="img" aria-labelledby="t d" font-family="system-ui,Segoe UI,Helvetica,Arial,sans-serif" font-size="13">
-<title id="t">${title}</title>
-<desc id="d">${xml(described(frontier))}</desc>
-<style>
+}
+
+const STYLE = `<style>
 :root{color-scheme:light dark}
 .bg{fill:#fff}.ink{fill:#1b1f24}.dim{fill:#57606a}.grid{stroke:#d8dee4}.steps{stroke:#0a7d46;fill:none;stroke-width:2}
 .on{fill:#0a7d46;stroke:#fff}.off{fill:#fff;stroke:#57606a;stroke-width:1.5}.bar{stroke:#57606a;stroke-width:1}
 @media (prefers-color-scheme:dark){.bg{fill:#0d1117}.ink{fill:#e6edf3}.dim{fill:#9198a1}.grid{stroke:#30363d}.steps{stroke:#3fb950}
 .on{fill:#3fb950;stroke:#0d1117}.off{fill:#0d1117;stroke:#9198a1}.bar{stroke:#9198a1}}
-</style>
-<rect class="bg" width="${WIDTH}" height="${height}"/>
-<text class="ink" x="${PLOT.left}" y="26" font-size="16" font-weight="600">${title}</text>
-<text class="dim" x="${PLOT.left}" y="45">${xml(`${short(release.publisher.login, 40)}, ${release.releasedAt.slice(0, 10)}. Bars: 95 % intervals. Filled: on the frontier.`)}</text>
-${accuracyGrid()}
-${axis.ticks.map((usd) => costTick(axis.x(usd), usd)).join('\n')}
-<text class="dim" x="${PLOT.left + PLOT.width / 2}" y="${PLOT.top + PLOT.height + 40}" text-anchor="middle">USD for each task${axis.isLog ? ' (logarithmic)' : ''}</text>
-${steps(frontier, axis.x)}
-${[...others, ...frontier].map((setting) => point(setting, axis.x)).join('\n')}
-${frontier.map((setting, place) => number(setting, place, axis.x)).join('\n')}
-${legend(frontier)}
-</svg>
-`
-}
+</style>`
 
 const described = (frontier: readonly ReleaseSetting[]): string =>
   frontier
@@ -47,23 +59,26 @@ const described = (frontier: readonly ReleaseSetting[]): string =>
     .map((setting, place) => row(setting, place))
     .join('. ')
 
-const row = ({ model, harness, reasoningLevel, accuracy, costPerTaskUsd }: ReleaseSetting, place: number): string =>
-  `${place + 1}  ${short(`${model.label} · ${harness} · ${reasoningLevel}`, LABEL_MAX)}: ${percentText(accuracy)}, ${usdText(costPerTaskUsd)}`
+function row({ model, harness, reasoningLevel, accuracy, costPerTaskUsd }: ReleaseSetting, place: number): string {
+  const label = short(`${model.label} · ${harness} · ${reasoningLevel}`, LABEL_MAX)
+  return `${place + 1}  ${label}: ${percentText(accuracy)}, ${usdText(costPerTaskUsd)}`
+}
 
 const y = (percent: number): number => round(PLOT.top + PLOT.height * (1 - percent / 100))
 const round = (value: number): number => Math.round(value * 10) / 10
 
-function accuracyGrid(): string {
-  return [0, 25, 50, 75, 100]
-    .map(
-      (percent) =>
-        `<line class="grid" x1="${PLOT.left}" x2="${PLOT.left + PLOT.width}" y1="${y(percent)}" y2="${y(percent)}"/><text class="dim" x="${PLOT.left - 8}" y="${y(percent) + 4}" text-anchor="end">${percent} %</text>`,
-    )
+const accuracyGrid = (): string =>
+  [0, 25, 50, 75, 100]
+    .map((percent) => {
+      const line = { class: 'grid', x1: PLOT.left, x2: RIGHT, y1: y(percent), y2: y(percent) }
+      const label = { class: 'dim', x: PLOT.left - 8, y: y(percent) + 4, 'text-anchor': 'end' }
+      return element('line', line) + words(label, `${percent} %`)
+    })
     .join('\n')
-}
 
 const costTick = (x: number, usd: number): string =>
-  `<line class="grid" x1="${x}" x2="${x}" y1="${PLOT.top}" y2="${PLOT.top + PLOT.height}"/><text class="dim" x="${x}" y="${PLOT.top + PLOT.height + 20}" text-anchor="middle">${xml(usdText(usd))}</text>`
+  element('line', { class: 'grid', x1: x, x2: x, y1: PLOT.top, y2: BOTTOM }) +
+  words({ class: 'dim', x, y: BOTTOM + 20, 'text-anchor': 'middle' }, usdText(usd))
 
 type Axis = { x: (usd: number) => number; ticks: number[]; isLog: boolean }
 
@@ -90,26 +105,29 @@ function steps(frontier: readonly ReleaseSetting[], x: Axis['x']): string {
   const [first, ...rest] = frontier
   if (!first) return ''
   const path = rest.map((setting) => `H${x(setting.costPerTaskUsd)}V${y(setting.accuracy)}`).join('')
-  return `<path class="steps" d="M${x(first.costPerTaskUsd)} ${y(first.accuracy)}${path}H${PLOT.left + PLOT.width}"/>`
+  return element('path', { class: 'steps', d: `M${x(first.costPerTaskUsd)} ${y(first.accuracy)}${path}H${RIGHT}` })
 }
 
-function point(setting: ReleaseSetting, x: Axis['x']): string {
-  const [at, { ci95 }] = [x(setting.costPerTaskUsd), setting.stats]
-  const bar = ci95 ? `<line class="bar" x1="${at}" x2="${at}" y1="${y(ci95.low)}" y2="${y(ci95.high)}"/>` : ''
-  const name = xml(`${short(setting.id, 80)}: ${percentText(setting.accuracy)}, ${usdText(setting.costPerTaskUsd)}`)
-  return `<g><title>${name}</title>${bar}<circle class="${setting.onFrontier ? 'on' : 'off'}" cx="${at}" cy="${y(setting.accuracy)}" r="5"/></g>`
+function point({ id, accuracy, costPerTaskUsd, onFrontier, stats: { ci95 } }: ReleaseSetting, x: Axis['x']): string {
+  const at = x(costPerTaskUsd)
+  const name = `${short(id, 80)}: ${percentText(accuracy)}, ${usdText(costPerTaskUsd)}`
+  return element(
+    'g',
+    {},
+    element('title', {}, xml(name)),
+    ci95 ? element('line', { class: 'bar', x1: at, x2: at, y1: y(ci95.low), y2: y(ci95.high) }) : '',
+    element('circle', { class: onFrontier ? 'on' : 'off', cx: at, cy: y(accuracy), r: 5 }),
+  )
 }
 
-const number = (setting: ReleaseSetting, place: number, x: Axis['x']): string =>
-  place < ROWS_MAX
-    ? `<text class="ink" x="${x(setting.costPerTaskUsd) + 8}" y="${y(setting.accuracy) - 8}" font-weight="600">${place + 1}</text>`
-    : ''
+function number({ costPerTaskUsd, accuracy }: ReleaseSetting, place: number, x: Axis['x']): string {
+  if (place >= ROWS_MAX) return ''
+  const spot = { class: 'ink', x: x(costPerTaskUsd) + 8, y: y(accuracy) - 8, 'font-weight': 600 }
+  return words(spot, String(place + 1))
+}
 
-function legend(frontier: readonly ReleaseSetting[]): string {
-  const top = PLOT.top + PLOT.height + 68
+function listed(frontier: readonly ReleaseSetting[]): string {
   const rows = frontier.slice(0, ROWS_MAX).map(row)
   if (frontier.length > ROWS_MAX) rows.push(`and ${frontier.length - ROWS_MAX} more`)
-  return rows
-    .map((text, place) => `<text class="ink" x="${PLOT.left}" y="${top + place * ROW}">${xml(text)}</text>`)
-    .join('\n')
+  return rows.map((text, place) => words({ class: 'ink', x: PLOT.left, y: BOTTOM + 68 + place * ROW }, text)).join('\n')
 }

@@ -1,5 +1,5 @@
-import { contents } from '../contents/contents.ts'
-import { type Blobs, isDigest } from '../platform/blobs/blob.ts'
+import { findContent } from '../contents/contents.ts'
+import type { Blobs } from '../platform/blobs/blob.ts'
 import type { Db } from '../platform/db/db.ts'
 import { type Page, paged } from '../platform/http/page.ts'
 import { notFound, Problem } from '../platform/problem.ts'
@@ -92,7 +92,7 @@ export async function openTaskArchive(
 ) {
   const { repository } = await readLine(tools.db, place, publisher)
   const task = (await listPublicTasks(tools.db, repository)).find(({ id }) => id === taskId)
-  const stored = isDigest(task?.digest) ? (await contents(tools).find([task.digest])).get(task.digest) : undefined
+  const stored = task && (await findContent(tools, task.digest))
   if (!stored) throw new Problem(notFound, 'There is no such task whose files are public.')
   return { bytes: stored.bytes, content: await tools.blobs.get(stored.archive) }
 }

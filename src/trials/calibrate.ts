@@ -15,7 +15,7 @@ type Needs = { agentNetwork: Need; verifierNetwork: Need }
 type Outcome = Pick<TrialRecord, 'state' | 'class' | 'reward' | 'error' | 'timings'>
 
 /** What was tried in one mode. `nop` is tried only where the oracle passed. */
-export type Attempt = Needs & { mode: VerifyMode; oracle: Outcome; nop: Outcome | null }
+type Attempt = Needs & { mode: VerifyMode; oracle: Outcome; nop: Outcome | null }
 
 /** In no mode does the author's solution score 1 and doing nothing less. */
 type Unfit = { kind: 'unfit'; reason: string; attempts: Attempt[] }

@@ -2,7 +2,6 @@ import { mkdir } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { extract } from 'tar'
-import { startProvider } from '../../samples/provider/provider.ts'
 import { said } from '../../src/batches/authoring/testing/scripted-answers.ts'
 import { openBuilder } from '../../src/batches/environments/testing/builders.ts'
 import { realStages } from '../../src/batches/making/stages.ts'
@@ -10,8 +9,8 @@ import type { Counts } from '../../src/batches/proof/proof.ts'
 import type { BatchRun, BatchTask, BatchTaskDetail } from '../../src/batches/shapes/schema.ts'
 import { STAGES, type Stage, type StageName, type Stages } from '../../src/batches/stages/make.ts'
 import { reject } from '../../src/batches/stages/parts.ts'
-import { startModelGateway } from '../../src/model-gateway.ts'
-import { generating, generatingApp } from '../support/generating.ts'
+import { generating } from '../support/generating.ts'
+import { appWithModels } from '../support/generating-models.ts'
 import { candidatesOf, type Repository, writeRepository } from '../support/repositories/repository.ts'
 import { drafts } from '../support/repositories/scripts.ts'
 import { openKnown } from './known-pull.ts'
@@ -30,10 +29,7 @@ type Wish = {
 export async function openPipeline(repository: Repository, wish: Wish = {}) {
   await using undo = new AsyncDisposableStack()
   const builder = undo.use(await openBuilder('docker'))
-  const provider = undo.use(await startProvider(await scriptOf(repository)))
-  const app = undo.use(await generatingApp({ ASSAY_GATEWAY_UPSTREAM_ANTHROPIC: provider.url }))
-  const gateway = await startModelGateway(app.tools, { host: '127.0.0.1', port: 0 })
-  undo.defer(() => gateway.stop(1000))
+  const { app, gateway } = undo.use(await appWithModels(await scriptOf(repository)))
   const shop = await generating(
     app,
     {

@@ -22,7 +22,7 @@ export const OPERATOR_KEY = 'operator-key-for-tests-0123456789'
 // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape; their schemas are checked on arrival
 export type Answered = { status: number; body: any; headers: Headers; text: string }
 
-export type Wish<E extends Endpoint> = {
+type Wish<E extends Endpoint> = {
   params?: Partial<Params<E>>
   query?: Record<string, string>
   body?: E['body'] extends z.ZodType ? z.input<E['body']> : never

@@ -1,13 +1,10 @@
-import { jobKinds, trialKinds } from '../../src/app.ts'
 import * as schema from '../../src/batches/schema.ts'
 import type { Validation, ValidationOrder, Validator } from '../../src/batches/validator.ts'
-import { deleteOffers, upsertOffer } from '../../src/catalog/sql.ts'
-import { newId } from '../../src/platform/ids.ts'
-import { drain } from '../../src/platform/jobs/drain.ts'
 import { connectRepository } from '../../src/repos/schema.ts'
 import type { Tools } from '../../src/tools.ts'
 import type { TestApp } from './app.ts'
 import { archiveOf } from './archives.ts'
+import { testWorker } from './worker.ts'
 
 const outcome = { state: 'passed', class: 'verified', reward: 1, error: null }
 
@@ -33,37 +30,22 @@ export async function importing(app: TestApp, validate: Validator = scriptedVali
   const place = { owner: 'lab', name: `demo-${++repositories}` }
   const source = { kind: 'git', url: 'https://git.example.org/demo.git' } as const
   const { body: repository } = await app.call(connectRepository, { params: place, body: { source } })
-  const worker = newId()
-  const offer = () =>
-    upsertOffer(app.database.db, worker, { sandbox: 'local', available: true, isolation: 'none', detail: '' })
-  await offer()
-  const tools: Tools = { ...app.tools, validate, waits: { offerMs: 0, retryMs: 0, sandboxMs: 0 }, ...more }
+  const worker = await testWorker(app, { validate, ...more })
   const at = (runId: string, params: object = {}) => ({ params: { ...place, runId, ...params } })
   const send = (archive: Uint8Array, headers: Record<string, string> = {}) =>
     app.call(schema.importBatch, { params: place, upload: archive, headers })
-  const work = () =>
-    drain(app.database, [...jobKinds(tools).filter(({ everySeconds }) => !everySeconds), ...trialKinds(tools, 'local')])
   const read = async (runId: string) => (await app.call(schema.readBatch, at(runId))).body
   const tasks = async (runId: string) => (await app.call(schema.listBatchTasks, at(runId))).body.tasks
   return {
-    place,
-    repository,
-    tools,
-    at,
-    send,
-    work,
-    read,
-    tasks,
-    offer,
-    /** Nobody offers a sandbox any more. */
-    withdraw: () => deleteOffers(app.database.db, worker),
+    ...worker,
+    ...{ place, repository, at, send, read, tasks },
     task: async (runId: string, taskId: string) => (await app.call(schema.readBatchTask, at(runId, { taskId }))).body,
     decide: (runId: string, taskId: string, body: object) =>
       app.call(schema.decideTask, { ...at(runId, { taskId }), body: { decision: 'approved', digest: '', ...body } }),
     /** From the request to the end. */
     async imported(folders: Parameters<typeof archiveOf>[0]) {
       const { runId } = (await send(archiveOf(folders))).body
-      await work()
+      await worker.work()
       return { runId, run: await read(runId), tasks: await tasks(runId) }
     },
   }

@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { createApp, jobKinds, trialKinds } from '../../src/app.ts'
 import { offerSandboxes } from '../../src/catalog/offers.ts'
 import { snapshot } from '../../src/catalog/snapshot.ts'
-import type { Engine, TrialOrder } from '../../src/comparisons/trials/engine.ts'
+import type { Engine } from '../../src/comparisons/trials/engine.ts'
 import { readConfig } from '../../src/config.ts'
 import { type Harness, noModel } from '../../src/harnesses/harness.ts'
 import { harnesses } from '../../src/harnesses/harnesses.ts'
@@ -13,6 +13,7 @@ import { openStore } from '../../src/store.ts'
 import { openTools } from '../../src/tools.ts'
 import type { TrialRecord } from '../../src/trials/record.ts'
 import { bootstrap } from '../../src/workspaces/workspaces.ts'
+import { trialRecord } from './trial-record.ts'
 
 // One role of the service with an engine that does nothing, and with a catalog of many settings: what is left is the
 // cost of keeping the books.
@@ -37,33 +38,20 @@ function fillCatalog(): void {
   }
 }
 
+const ENDED: Partial<TrialRecord> = {
+  ...{ state: 'passed', reward: 1, rewards: { reward: 1 } },
+  timings: { prepare: 1.234, agent: 123.456, verify: 3.21, total: 127.9 },
+}
+
 const idle: Engine = {
   calibrate: async () => ({
     ...({ kind: 'fit', mode: 'workspace', agentNetwork: 'declared', verifierNetwork: 'declared' } as const),
   }),
   run: async (order, { signal }) => {
     if (holdMs !== '0') await wait(Number(holdMs), undefined, { signal })
-    return recordOf(order)
+    return trialRecord(order, ENDED)
   },
 }
-
-const recordOf = (order: TrialOrder): TrialRecord => ({
-  task: order.task,
-  harness: order.harness,
-  state: 'passed',
-  class: 'verified',
-  reward: 1,
-  rewards: { reward: 1 },
-  limit: null,
-  timings: { prepare: 1.234, agent: 123.456, verify: 3.21, total: 127.9 },
-  isolation: 'none',
-  base: 'image',
-  resources: { cpus: 1, memoryMb: 6144, diskMb: 10_240 },
-  verifyMode: 'workspace',
-  steps: [],
-  sidecars: [],
-  error: null,
-})
 
 fillCatalog()
 const config = readConfig(process.env)

@@ -1,41 +1,19 @@
 import { randomUUID } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { jobKinds, trialKinds } from '../../src/app.ts'
 import { addBenchmark } from '../../src/benchmarks/schema.ts'
-import { upsertOffer } from '../../src/catalog/sql.ts'
 import { inBenchmark, inRepository } from '../../src/comparisons/schema.ts'
 import type { Engine, TrialOrder } from '../../src/comparisons/trials/engine.ts'
 import type { Endpoint } from '../../src/platform/http/endpoint.ts'
-import { newId } from '../../src/platform/ids.ts'
-import { drain } from '../../src/platform/jobs/drain.ts'
 import type { Tools } from '../../src/tools.ts'
 import type { TrialRecord } from '../../src/trials/record.ts'
 import type { TestApp } from './app.ts'
 import { smallTask } from './archives.ts'
 import { importing } from './batches.ts'
+import { trialRecord } from './trial-record.ts'
+import { testWorker } from './worker.ts'
 
 export const QUICK = { datasetOrg: 'assay', dataset: 'quick' }
-
-/** How a trial ended, as the engine tells it. */
-export const trialRecord = (order: TrialOrder, over: Partial<TrialRecord> = {}): TrialRecord => ({
-  task: order.task,
-  harness: order.harness,
-  state: order.harness === 'oracle' ? 'passed' : 'failed',
-  class: 'verified',
-  reward: order.harness === 'oracle' ? 1 : 0,
-  rewards: { reward: order.harness === 'oracle' ? 1 : 0 },
-  limit: null,
-  timings: { prepare: 0.1, agent: 0.2, verify: 0.3, total: 0.6 },
-  isolation: 'none',
-  base: 'image',
-  resources: { cpus: 1, memoryMb: 6144, diskMb: 10_240 },
-  verifyMode: 'workspace',
-  steps: [],
-  sidecars: [],
-  error: null,
-  ...over,
-})
 
 export type Scripted = Engine & { orders: TrialOrder[]; calibrations: string[] }
 
@@ -95,11 +73,10 @@ export async function comparingOn(
   engine: Engine,
   more: Partial<Tools>,
 ) {
-  await upsertOffer(app.database.db, newId(), { sandbox: 'local', available: true, isolation: 'none', detail: '' })
+  const { tools, work } = await testWorker(app, { engine, ...more })
   const { body: catalog } = await app.call(endpoints.catalog, { params })
   const reference: string = catalog.models[0].credentials[0].id
   const local: string = catalog.sandboxes[0].credentials[0].id
-  const tools: Tools = { ...app.tools, engine, waits: { offerMs: 0, retryMs: 0, sandboxMs: 0 }, ...more }
   const body = (over: object = {}) => ({
     id: randomUUID(),
     ...chosen,
@@ -110,18 +87,14 @@ export async function comparingOn(
   })
   const at = (comparisonId: string, over: object = {}) => ({ params: { ...params, comparisonId, ...over } })
   return {
-    ...{ tools, reference, local, body, at, endpoints, params },
+    ...{ tools, work, reference, local, body, at, endpoints, params },
     create: (over: object = {}) => app.call<Endpoint>(endpoints.create, { params, body: body(over) as never }),
     read: async (id: string) => (await app.call(endpoints.read, at(id))).body,
     resume: (id: string, change: object = {}) => app.call(endpoints.resume, { ...at(id), body: change }),
     cancel: (id: string) => app.call(endpoints.cancel, at(id)),
     trials: async (id: string, query: Record<string, string> = {}) =>
       (await app.call(endpoints.trials, { ...at(id), query })).body.trials,
-    /** Until nothing is left to do. */
-    work: (sandbox = 'local') => drain(app.database, [...onceKinds(tools), ...trialKinds(tools, sandbox)]),
   }
 }
 
 export type Comparing = Awaited<ReturnType<typeof comparing>>
-
-const onceKinds = (tools: Tools) => jobKinds(tools).filter(({ everySeconds }) => everySeconds === undefined)

@@ -1,18 +1,27 @@
 import { startProvider } from '../../samples/provider/provider.ts'
+import type { ScriptInput } from '../../samples/provider/script.ts'
 import type { Scripted } from '../../src/batches/stages/testing/scripted-stages.ts'
 import { startModelGateway } from '../../src/model-gateway.ts'
 import { type Counts, generating, generatingApp } from './generating.ts'
 
 const USAGE = { input: 1000, output: 100 }
 
-/** A repository, and a real gateway in front of a scripted provider that says the same to everybody. */
-export async function generatingWithModels(changes: Counts, stages: Scripted, usage: object = USAGE) {
+/** A service that may read repositories, with a real gateway in front of a provider that does what a script says. */
+export async function appWithModels(script: ScriptInput) {
   await using undo = new AsyncDisposableStack()
-  const tasks = [{ match: '', turns: [{ say: 'Well.', usage }], endless: true }]
-  const provider = undo.use(await startProvider({ tasks }))
+  const provider = undo.use(await startProvider(script))
   const app = undo.use(await generatingApp({ ASSAY_GATEWAY_UPSTREAM_ANTHROPIC: provider.url }))
   const gateway = await startModelGateway(app.tools, { host: '127.0.0.1', port: 0 })
   undo.defer(() => gateway.stop(1000))
+  const open = undo.move()
+  return { app, provider, gateway, [Symbol.asyncDispose]: () => open.disposeAsync() }
+}
+
+/** A repository, and a model that says the same to everybody. */
+export async function generatingWithModels(changes: Counts, stages: Scripted, usage: object = USAGE) {
+  await using undo = new AsyncDisposableStack()
+  const tasks = [{ match: '', turns: [{ say: 'Well.', usage }], endless: true }]
+  const { app, provider, gateway } = undo.use(await appWithModels({ tasks }))
   const lab = await generating(app, { changes, stages }, { gatewayUrl: () => gateway.url })
   const open = undo.move()
   return {

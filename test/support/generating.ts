@@ -1,18 +1,15 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { jobKinds, trialKinds } from '../../src/app.ts'
 import * as schema from '../../src/batches/schema.ts'
 import type { Stages } from '../../src/batches/stages/make.ts'
 import { type Scripted, scriptedStages } from '../../src/batches/stages/testing/scripted-stages.ts'
-import { deleteOffers, upsertOffer } from '../../src/catalog/sql.ts'
 import { createCredential } from '../../src/credentials/schema.ts'
-import { newId } from '../../src/platform/ids.ts'
-import { drain } from '../../src/platform/jobs/drain.ts'
 import { connectRepository } from '../../src/repos/schema.ts'
 import type { Tools } from '../../src/tools.ts'
 import { type TestApp, testApp } from './app.ts'
 import { type Change, writeHistory } from './histories.ts'
+import { testWorker } from './worker.ts'
 
 export type Counts = { easy: number; medium: number; hard: number }
 
@@ -86,20 +83,13 @@ export async function generating<S extends Stages = Scripted>(
   const stages = given ?? (scriptedStages() as Stages as S)
   await writerOf(changes, place.name)(url)
   await app.call(connectRepository, { params: place, body: { source: { kind: 'git', url } } })
-  const worker = newId()
+  const worker = await testWorker(app, { stages, ...more }, sandbox)
   let isOffered = true
-  const offer = async () => {
-    isOffered = true
-    await upsertOffer(app.database.db, worker, { sandbox, available: true, isolation: 'none', detail: '' })
-  }
   // An offer that nobody repeats grows old.
-  const offerAgain = async () => (isOffered ? offer() : undefined)
-  await offer()
+  const offerAgain = async () => (isOffered ? worker.offer() : undefined)
   const credential = await app.call(createCredential, {
     body: { kind: 'model', provider: 'anthropic', name: 'Team key', secret: { apiKey: 'sk-ant-0123456789abcdef' } },
   })
-  const waits = { offerMs: 0, retryMs: 0, sandboxMs: 0 }
-  const tools: Tools = { ...app.tools, stages, waits, ...more }
   const at = (runId: string, params: object = {}) => ({ params: { ...place, runId, ...params } })
   const options = async () => (await app.call(schema.readGenerationOptions, { params: place })).body
   const read = async (runId: string) => (await app.call(schema.readBatch, at(runId))).body
@@ -114,21 +104,22 @@ export async function generating<S extends Stages = Scripted>(
     await offerAgain()
     const repeating = setInterval(() => void offerAgain(), OFFER_EVERY_MS)
     try {
-      await drain(app.database, [
-        ...jobKinds(tools).filter(({ everySeconds }) => !everySeconds),
-        ...trialKinds(tools, sandbox),
-      ])
+      await worker.work()
     } finally {
       clearInterval(repeating)
     }
   }
   return {
-    ...{ place, url, tools, stages, at, options, read, tasks, create, work, offer },
+    ...{ place, url, tools: worker.tools, stages, at, options, read, tasks, create, work },
     credentialId: credential.body?.id,
+    async offer() {
+      isOffered = true
+      await worker.offer()
+    },
     /** Nobody offers a sandbox any more. */
     async withdraw() {
       isOffered = false
-      await deleteOffers(app.database.db, worker)
+      await worker.withdraw()
     },
     task: async (runId: string, taskId: string) => (await app.call(schema.readBatchTask, at(runId, { taskId }))).body,
     resume: (runId: string, body: object = {}) => app.call(schema.resumeBatch, { ...at(runId), body }),

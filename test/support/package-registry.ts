@@ -7,7 +7,7 @@ import { answer, BadQuery } from './package-registry-queries.ts'
 import { type Caller, isVisible, newRows, type Rows } from './package-registry-rows.ts'
 
 /** What the next matching requests get instead of an answer. */
-export type Misdeed = {
+type Misdeed = {
   /** A part of the path. */
   on: string
   times?: number

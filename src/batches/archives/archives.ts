@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream'
 import { type Blobs, type Digest, isDigest } from '../../platform/blobs/blob.ts'
 import { openOwned, ownedDigest, putOwned } from '../../platform/blobs/owned-blob.ts'
 import { type Db, transact } from '../../platform/db/db.ts'
-import { letArchivesGo } from '../state.ts'
+import { dropArchives } from '../state.ts'
 import { deleteUnusedArchive, listUnusedArchives, noteArchive } from './sql.ts'
 
 type Tools = { db: Db; blobs: Blobs }
@@ -22,10 +22,12 @@ export const openArchive = (blobs: Blobs, batch: string, digest: string): Promis
   openOwned(blobs, ownerOf(batch), digest)
 
 const SWEEP_MAX = 1000
+/** Who has canceled a batch, or seen it break, may want to go on with it; not for ever. */
+const STOPPED_DAYS = 7
 
 /** Removes archives that no batch needs any more. */
 export async function sweepArchives({ db, blobs }: Tools): Promise<void> {
-  await letArchivesGo(db)
+  await dropArchives(db, STOPPED_DAYS)
   for (const { digest } of await listUnusedArchives(db, SWEEP_MAX)) {
     await transact(db, async (tx) => {
       if ((await deleteUnusedArchive(tx, digest)) && isDigest(digest)) await blobs.remove(digest)

@@ -11,7 +11,7 @@ import { deferred, type Spent, silenceOf } from './silence.ts'
 /** What is put to a model that writes or checks: never a tool. */
 export type Question = Pick<Asking, 'system' | 'messages'> & { shape: NonNullable<Asking['shape']> }
 
-export type Answered = { kind: 'answered'; reply: Reply } | Spent | StageDeferral
+type Answered = { kind: 'answered'; reply: Reply } | Spent | StageDeferral
 
 /** What it all cost, as the ledger has it. Null: of some call nobody knows. */
 export type Bill = { costMicros: number | null; costSource: CostSource; calls: number; modelsServed: string[] }

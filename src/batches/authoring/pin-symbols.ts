@@ -1,6 +1,7 @@
 import { GitFailed, streamGit } from '../../platform/git/git.ts'
 import type { GitPlace } from '../../platform/git/settings.ts'
 import { type ChangeUnderTest, pinnedSymbols, symbolsToLookFor } from '../lint/pinned-symbols.ts'
+import { wordAt } from '../lint/whole-word.ts'
 import type { PinnedSymbol } from '../stages/parts.ts'
 
 type BaseTree = { place: GitPlace; commit: string }
@@ -23,7 +24,7 @@ const OVERLAP = 1024
 async function missingTexts(base: BaseTree, texts: ReadonlySet<string>, signal: AbortSignal): Promise<Set<string>> {
   const missing = new Map([...texts].map((text) => [text, Buffer.from(text).toString('latin1')]))
   for await (const part of treeText(base, signal)) {
-    for (const [text, bytes] of missing) if (hasWord(part, bytes)) missing.delete(text)
+    for (const [text, bytes] of missing) if (wordAt(part, bytes) >= 0) missing.delete(text)
     if (missing.size === 0) break
   }
   return new Set(missing.keys())
@@ -43,13 +44,3 @@ async function* treeText({ place, commit }: BaseTree, signal: AbortSignal): Asyn
     if (!(error instanceof GitFailed) || error.stderr !== '' || error.timedOut) throw error
   }
 }
-
-function hasWord(text: string, wanted: string): boolean {
-  for (let at = text.indexOf(wanted); at >= 0; at = text.indexOf(wanted, at + 1)) {
-    if (!isJoined(text[at - 1], wanted[0]) && !isJoined(text[at + wanted.length], wanted.at(-1))) return true
-  }
-  return false
-}
-
-const isJoined = (outside: string | undefined, edge: string | undefined): boolean =>
-  outside !== undefined && /\w/.test(outside) && /\w/.test(edge ?? '')

@@ -3,7 +3,7 @@ import { recipeTrouble } from '../environments/dockerfile.ts'
 import { done, type EnvRecipe, reject, type StageResult } from '../stages/parts.ts'
 import { askTyped } from './ask-typed.ts'
 import { lintRecipe, type RecipeFacts } from './lint-recipe.ts'
-import type { Bill, Model } from './model.ts'
+import type { Model } from './model.ts'
 import { shapeOf } from './shape-of.ts'
 
 const line = z.string().min(1).max(500)
@@ -49,7 +49,7 @@ export async function proposeRecipe(
   model: Model,
   order: RecipeOrder,
   signal: AbortSignal,
-): Promise<StageResult<{ recipe: EnvRecipe; bill: Bill }>> {
+): Promise<StageResult<EnvRecipe>> {
   const answer = await askTyped(
     model,
     {
@@ -63,7 +63,7 @@ export async function proposeRecipe(
   if (answer.kind === 'deferred') return answer
   if (answer.kind !== 'value')
     return reject('env_build_failed', `The model gave no recipe (${answer.kind}): ${answer.detail}`)
-  return done({ recipe: recipeOf(answer.value), bill: await model.bill() })
+  return done(recipeOf(answer.value))
 }
 
 const faultsOf = (recipe: EnvRecipe, facts: RecipeFacts): string[] => {

@@ -95,11 +95,11 @@ describe('a model', () => {
   }
 
   test('gets the files and the error, and its recipe comes back', async () => {
-    expect(await ask(said(RECIPE), {})).toMatchObject({ result: { kind: 'done', value: { recipe: RECIPE } }, calls: 1 })
+    expect(await ask(said(RECIPE), {})).toMatchObject({ result: { kind: 'done', value: RECIPE }, calls: 1 })
   })
 
   test('is told once what is wrong with it', async () => {
-    expect(await ask(said(masked), said(RECIPE))).toMatchObject({ result: { value: { recipe: RECIPE } }, calls: 2 })
+    expect(await ask(said(masked), said(RECIPE))).toMatchObject({ result: { value: RECIPE }, calls: 2 })
     const { result, calls } = await ask(said(masked), said(masked))
     expect([result, calls]).toEqual([expect.objectContaining({ kind: 'rejected', reason: 'env_build_failed' }), 2])
   })

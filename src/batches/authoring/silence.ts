@@ -50,7 +50,7 @@ const WHY: Partial<Record<Kind, [StageDeferral['reason'], string]>> = {
 const FIRST_MS = 30_000
 const LONGEST_MS = 15 * 60_000
 /** Somebody has to see to it: asking sooner helps nobody. */
-const BY_HAND: readonly StageDeferral['reason'][] = ['credential', 'config', 'budget']
+export const BY_HAND: readonly StageDeferral['reason'][] = ['credential', 'config', 'budget']
 
 /** Each time it waits twice as long, to a quarter of an hour. */
 export const deferred = (reason: StageDeferral['reason'], detail: string, deferrals: number): StageDeferral => ({

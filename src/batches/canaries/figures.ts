@@ -1,6 +1,6 @@
 /** `defects`, `controls`: what a verifier made of them. `traps`, `written`: what an author did. */
 const GROUPS = ['defects', 'controls', 'traps', 'written'] as const
-export type Group = (typeof GROUPS)[number]
+type Group = (typeof GROUPS)[number]
 
 export type Result = {
   group: Group

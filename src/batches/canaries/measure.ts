@@ -1,5 +1,6 @@
 import { author } from '../authoring/author.ts'
 import type { Bill, Model } from '../authoring/model.ts'
+import { BY_HAND } from '../authoring/silence.ts'
 import type { LintFacts } from '../lint/finding.ts'
 import type { PullRequestText, StageDeferral, StageResult } from '../stages/parts.ts'
 import { verify } from '../verifying/verify.ts'
@@ -132,8 +133,6 @@ function openDesk(openers: Record<Role, Opener>, { budgetMicros, signal }: Order
       ask('author', name, (model) => author(model, { text, messages: {}, facts: factsOf(task, text) }, signal)),
   }
 }
-
-const BY_HAND: readonly StageDeferral['reason'][] = ['credential', 'config', 'budget']
 
 const missing = (detail: string): StageDeferral => ({ kind: 'deferred', reason: 'credential', detail, retryAfterMs: 0 })
 

@@ -1,7 +1,8 @@
 import { MARKS, type Mark } from '../../repos/pull-requests/pull-request.ts'
+import type { Difficulty } from '../generation/schema.ts'
 import type { Judged } from './judged.ts'
-import { REASONS, type Reason } from './reasons.ts'
-import type { Difficulty, Features } from './screen-diff.ts'
+import { REASONS, type Reason, reasons } from './reasons.ts'
+import type { Features } from './screen-diff.ts'
 
 export type Candidate = {
   number: number | null
@@ -13,7 +14,7 @@ export type Candidate = {
   features: Features
 }
 
-export type Example = { number: number | null; title: string; evidence: string }
+type Example = { number: number | null; title: string; evidence: string }
 
 /** How many pull requests there are, what they could supply, and why the rest are out. */
 export type Funnel = {
@@ -55,9 +56,6 @@ export function newFunnel(): Counting {
     }),
   }
 }
-
-const isReason = (name: string): name is Reason => name in REASONS
-const reasons = Object.keys(REASONS).filter(isReason)
 
 export function candidateOf({ pullRequest, verdict }: Judged): Candidate | undefined {
   if (verdict.kind !== 'candidate') return undefined

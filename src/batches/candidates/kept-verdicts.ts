@@ -1,9 +1,10 @@
 import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { z } from 'zod'
-import { REASONS, SCREEN_VERSION } from './reasons.ts'
+import { Difficulty } from '../generation/schema.ts'
+import { reasons, SCREEN_VERSION } from './reasons.ts'
 import type { Verdicts } from './scan.ts'
-import type { DiffVerdict } from './screen-diff.ts'
+import { type DiffVerdict, Features } from './screen-diff.ts'
 
 /** Verdicts in a file. It can go at any time: all that is lost is the time to reach them again. */
 export type KeptVerdicts = Verdicts & { save(): Promise<void> }
@@ -11,22 +12,9 @@ export type KeptVerdicts = Verdicts & { save(): Promise<void> }
 const KNOWN_MAX = 100_000
 const BYTES_MAX = 256 * 1024 * 1024
 
-const reasonNames = Object.keys(REASONS)
 const Verdict = z.union([
-  z.object({
-    kind: z.literal('candidate'),
-    difficulty: z.enum(['easy', 'medium', 'hard']),
-    features: z.object({
-      ...{ files: z.number(), sourceFiles: z.number(), sourceLines: z.number(), testFiles: z.number() },
-      ...{ testLines: z.number(), hunks: z.number(), folders: z.number(), languages: z.array(z.string()) },
-    }),
-    fingerprint: z.string(),
-  }),
-  z.object({
-    kind: z.literal('rejected'),
-    reason: z.custom<keyof typeof REASONS>((name) => reasonNames.includes(String(name))),
-    evidence: z.string(),
-  }),
+  z.object({ kind: z.literal('candidate'), difficulty: Difficulty, features: Features, fingerprint: z.string() }),
+  z.object({ kind: z.literal('rejected'), reason: z.enum(reasons), evidence: z.string() }),
 ])
 const Line = z.tuple([z.string(), Verdict])
 

@@ -14,10 +14,14 @@ const DOCS = set('doc docs documentation website examples example demos samples'
 const CI = set('.github .circleci .gitlab .buildkite .azure-pipelines .husky .vscode .idea .devcontainer')
 
 const DEPENDENCY_FILES = set(
-  'package.json package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lock bun.lockb cargo.toml cargo.lock go.mod go.sum go.work.sum poetry.lock uv.lock pdm.lock pipfile pipfile.lock gemfile gemfile.lock composer.json composer.lock pom.xml build.gradle build.gradle.kts gradle.lockfile libs.versions.toml flake.lock mix.lock pubspec.lock packages.lock.json',
+  'package.json package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lock bun.lockb',
+  'cargo.toml cargo.lock go.mod go.sum go.work.sum poetry.lock uv.lock pdm.lock pipfile pipfile.lock',
+  'gemfile gemfile.lock composer.json composer.lock pom.xml build.gradle build.gradle.kts gradle.lockfile',
+  'libs.versions.toml flake.lock mix.lock pubspec.lock packages.lock.json',
 )
 const CI_FILES = set(
-  '.travis.yml .gitlab-ci.yml azure-pipelines.yml jenkinsfile appveyor.yml .appveyor.yml .pre-commit-config.yaml codecov.yml .codecov.yml renovate.json tox.ini noxfile.py bitbucket-pipelines.yml',
+  '.travis.yml .gitlab-ci.yml azure-pipelines.yml jenkinsfile appveyor.yml .appveyor.yml bitbucket-pipelines.yml',
+  '.pre-commit-config.yaml codecov.yml .codecov.yml renovate.json tox.ini noxfile.py',
 )
 
 const GENERATED_NAME =
@@ -82,6 +86,6 @@ function partsOf(path: string): Parts {
   return { folders, small, name: path.slice(path.lastIndexOf('/') + 1) }
 }
 
-function set(names: string): ReadonlySet<string> {
-  return new Set(names.split(' '))
+function set(...lines: string[]): ReadonlySet<string> {
+  return new Set(lines.flatMap((line) => line.split(' ')))
 }

@@ -28,6 +28,10 @@ export const REASONS = {
 } as const
 
 export type Reason = keyof typeof REASONS
+
+const isReason = (name: string): name is Reason => Object.hasOwn(REASONS, name)
+export const reasons: readonly Reason[] = Object.keys(REASONS).filter(isReason)
+
 export type Rejection = { kind: 'rejected'; reason: Reason; evidence: string }
 
 const EVIDENCE_MAX = 120

@@ -45,7 +45,8 @@ export async function scanClone(folder: string, options: ScanOptions): Promise<C
   const tools = { place: clone.place, pullRequests: first(history, limit), verdicts: verdicts ?? new Map() }
   for await (const judged of scan(tools, { now, defaultBranch: clone.branch }, signal)) {
     counting.add(judged)
-    candidates.push(...[candidateOf(judged)].filter((candidate) => candidate !== undefined))
+    const candidate = candidateOf(judged)
+    if (candidate) candidates.push(candidate)
     done.pullRequests += 1
     onProgress(done)
   }

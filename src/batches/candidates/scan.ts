@@ -2,14 +2,14 @@ import type { PullRequest, PullRequests } from '../../repos/pull-requests/pull-r
 import type { Judged } from './judged.ts'
 import { type Rejection, rejected } from './reasons.ts'
 import type { DiffVerdict } from './screen-diff.ts'
-import { type PairTools, screenPairs } from './screen-pairs.ts'
+import { screenPairs } from './screen-pairs.ts'
 import { screenText, type TextContext } from './screen-text.ts'
-import { findTreePairs } from './tree-pairs.ts'
+import { findTreePairs, type GitObjects } from './tree-pairs.ts'
 
 /** Verdicts on differences that were reached before. */
 export type Verdicts = Pick<Map<string, DiffVerdict>, 'get' | 'set'>
 
-type ScanTools = PairTools & { pullRequests: PullRequests; verdicts: Verdicts }
+type ScanTools = GitObjects & { pullRequests: PullRequests; verdicts: Verdicts }
 
 /** So many wait for git at once: enough that starting it does not count, and few enough to hold. */
 const CHUNK = 200

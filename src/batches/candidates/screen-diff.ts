@@ -1,22 +1,23 @@
+import { z } from 'zod'
+import type { Difficulty } from '../generation/schema.ts'
 import type { ChangedFile } from './changed-file.ts'
 import { hasInlineTests } from './languages.ts'
 import type { PathKind } from './path-kinds.ts'
 import type { Diff } from './read-diffs.ts'
 import { type Reason, type Rejection, rejected } from './reasons.ts'
 
-export type Difficulty = 'easy' | 'medium' | 'hard'
-
 /** What is known of a candidate before anything runs. */
-export type Features = {
-  files: number
-  sourceFiles: number
-  sourceLines: number
-  testFiles: number
-  testLines: number
-  hunks: number
-  folders: number
-  languages: string[]
-}
+export const Features = z.object({
+  files: z.number(),
+  sourceFiles: z.number(),
+  sourceLines: z.number(),
+  testFiles: z.number(),
+  testLines: z.number(),
+  hunks: z.number(),
+  folders: z.number(),
+  languages: z.array(z.string()),
+})
+export type Features = z.infer<typeof Features>
 
 export type Screened = { kind: 'candidate'; difficulty: Difficulty; features: Features; fingerprint: string }
 export type DiffVerdict = Screened | Rejection

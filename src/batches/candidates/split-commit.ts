@@ -6,18 +6,12 @@ import { done, type HiddenTests, type PlainFile, reject, type StageResult } from
 import { kindOf } from './path-kinds.ts'
 import { openIndex } from './split-index.ts'
 import { type Split, splitPatch } from './split-patch.ts'
-import { blobSizes, findTreePairs } from './tree-pairs.ts'
+import { bringBlobs, findTreePairs, type GitObjects } from './tree-pairs.ts'
 
 /** What a pull request changed, in three patches, and its tests as they landed. */
 export type SplitCommit = Split & { hidden: HiddenTests; baseTree: string; headTree: string }
 
 export type Landing = { base: string; head: string }
-
-/** `fetchBlobs` brings files that a partial clone lacks. */
-export type SplitTools = {
-  place: GitPlace
-  fetchBlobs?: ((ids: readonly string[], signal: AbortSignal) => Promise<void>) | undefined
-}
 
 const PATCH_BYTES_MAX = 8 * 1024 * 1024
 const HIDDEN_BYTES_MAX = 16 * 1024 * 1024
@@ -26,23 +20,23 @@ const SOURCE_BYTES_MAX = 512 * 1024
 
 /** Splits what landed, and proves that nothing is lost: base and the three patches give the very tree of the head. */
 export async function splitCommit(
-  tools: SplitTools,
+  objects: GitObjects,
   landing: Landing,
   signal: AbortSignal,
 ): Promise<StageResult<SplitCommit>> {
-  const { place } = tools
+  const { place } = objects
   const [pair] = await findTreePairs(place, [landing], signal)
   if (pair === undefined) return reject('no_base', 'A tree of this pull request is not in the mirror.')
   const [baseTree = '', headTree = ''] = pair.split(' ')
   const changes = await listChanges(place, [baseTree, headTree], signal)
   if ('kind' in changes) return changes
-  await bringBlobs(tools, changes, signal)
+  const sizes = await bringBlobs(objects, changes.flatMap(blobsOf), signal)
   const patch = await readPatch(place, [baseTree, headTree], signal)
   if (patch === undefined) return reject('too_large', `The difference is larger than ${PATCH_BYTES_MAX} bytes.`)
   const split = splitPatch(patch)
   if (split.source.length > SOURCE_BYTES_MAX)
     return reject('too_large', `The change of source is larger than ${SOURCE_BYTES_MAX} bytes.`)
-  const hidden = await readHidden(place, changes, signal)
+  const hidden = await readHidden(place, changes, sizes, signal)
   if ('kind' in hidden) return hidden
   const lost = await prove(place, { split, baseTree, headTree }, signal)
   return lost ?? done({ ...split, hidden, baseTree, headTree })
@@ -73,17 +67,10 @@ async function listChanges(place: GitPlace, trees: string[], signal: AbortSignal
 }
 
 const NOTHING = /^0+$/
+const SUBMODULE = '160000'
 
-async function bringBlobs({ place, fetchBlobs }: SplitTools, changes: readonly Change[], signal: AbortSignal) {
-  if (!fetchBlobs) return
-  const ids = changes
-    .filter(({ mode }) => mode !== '160000')
-    .flatMap(({ oldId, id }) => [oldId, id])
-    .filter((id) => !NOTHING.test(id))
-  const sizes = await blobSizes(place, ids, signal)
-  const missing = ids.filter((id) => !sizes.has(id))
-  if (missing.length > 0) await fetchBlobs(missing, signal)
-}
+const blobsOf = ({ mode, oldId, id }: Change): string[] =>
+  mode === SUBMODULE ? [] : [oldId, id].filter((each) => !NOTHING.test(each))
 
 /** Settled in every detail, so that the same landing gives the same patches everywhere. */
 const PATCH = [
@@ -105,22 +92,20 @@ async function readPatch(place: GitPlace, trees: string[], signal: AbortSignal):
 
 const REGULAR = /^100(644|755|664)$/
 
-async function readHidden(place: GitPlace, changes: readonly Change[], signal: AbortSignal) {
+async function readHidden(
+  place: GitPlace,
+  changes: readonly Change[],
+  sizes: ReadonlyMap<string, number>,
+  signal: AbortSignal,
+) {
   const tests = changes.filter(({ path }) => kindOf(path) === 'test')
   const there = tests.filter(({ isDeleted }) => !isDeleted)
   const odd = there.find(({ mode }) => !REGULAR.test(mode))
   if (odd) return reject('split_not_lossless', `A test is neither a file nor a program: ${JSON.stringify(odd.path)}`)
-  const sizes = await blobSizes(place, [...new Set(there.map(({ id }) => id))], signal)
   const total = there.reduce((sum, { id }) => sum + (sizes.get(id) ?? 0), 0)
   if (total > HIDDEN_BYTES_MAX) return reject('too_large', `Its tests are larger than ${HIDDEN_BYTES_MAX} bytes.`)
   const files: PlainFile[] = []
-  const blobs = readBlobs(
-    place,
-    there.map(({ id }) => id),
-    { signal, bytesMax: HIDDEN_BYTES_MAX },
-  )
-  for await (const { content } of blobs) {
-    const { path = '', mode } = there[files.length] ?? {}
+  for await (const { path, mode, content } of readBlobs(place, there, { signal, bytesMax: HIDDEN_BYTES_MAX })) {
     files.push({ path, content: content.toString('latin1'), executable: mode === '100755' })
   }
   return { files, deleted: tests.filter(({ isDeleted }) => isDeleted).map(({ path }) => path) } satisfies HiddenTests

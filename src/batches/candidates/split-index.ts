@@ -1,6 +1,7 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { makeEmptyRepository } from '../../platform/git/empty-repository.ts'
 import { GitFailed, runGit } from '../../platform/git/git.ts'
 import type { GitPlace } from '../../platform/git/settings.ts'
 
@@ -13,14 +14,13 @@ export type SplitIndex = AsyncDisposable & {
   writeTree(): Promise<string>
 }
 
-const SHA256_LENGTH = 64
-
 /** New objects go to a folder that goes with it. */
 export async function openIndex(place: GitPlace, tree: string, signal: AbortSignal): Promise<SplitIndex> {
   const folder = await mkdtemp(join(tmpdir(), 'assay-split-'))
   const remove = () => rm(folder, { recursive: true, force: true })
   try {
-    await makeBorrowing(folder, await objectsOf(place, signal), tree.length === SHA256_LENGTH)
+    await makeEmptyRepository(join(folder, 'git'), tree)
+    await writeFile(join(folder, 'git', 'objects', 'info', 'alternates'), `${await objectsOf(place, signal)}\n`)
   } catch (error) {
     await remove()
     throw error
@@ -44,16 +44,6 @@ export async function openIndex(place: GitPlace, tree: string, signal: AbortSign
 function explained(error: unknown): string {
   if (!(error instanceof GitFailed) || error.timedOut || !/^error: /m.test(error.stderr)) throw error
   return error.message
-}
-
-async function makeBorrowing(folder: string, objects: string, isSha256: boolean): Promise<void> {
-  const git = join(folder, 'git')
-  await mkdir(join(git, 'objects', 'info'), { recursive: true, mode: 0o700 })
-  await mkdir(join(git, 'refs'))
-  await writeFile(join(git, 'HEAD'), 'ref: refs/heads/none\n')
-  await writeFile(join(git, 'objects', 'info', 'alternates'), `${objects}\n`)
-  const format = isSha256 ? '[extensions]\n\tobjectFormat = sha256\n' : ''
-  await writeFile(join(git, 'config'), `[core]\n\trepositoryFormatVersion = 1\n\tbare = true\n${format}`)
 }
 
 async function objectsOf(place: GitPlace, signal: AbortSignal): Promise<string> {

@@ -32,10 +32,14 @@ export function choreOf(title: string): string | undefined {
   return CHORES.find(([, pattern]) => pattern.test(text))?.[0]
 }
 
-const BOTS =
-  /\[bot\]$|^(dependabot|renovate|greenkeeper|snyk-bot|pyup-bot|pyup\.io bot|pre-commit-ci|github-actions?|imgbot|allcontributors|mergify|bors|codecov|semantic-release-bot|weblate|hosted weblate|transifex|k8s-ci-robot|crowdin|whitesource|deepsource|restyled|sourcery-ai|copybara)\b|[-_ ](bot|robot)$/i
+const BOTS = [
+  /\[bot\]$|[-_ ](bot|robot)$/i,
+  /^(dependabot|renovate|greenkeeper|snyk-bot|pyup-bot|pyup\.io bot|pre-commit-ci|github-actions?|imgbot|mergify|bors)\b/i,
+  /^(allcontributors|codecov|semantic-release-bot|weblate|hosted weblate|transifex|k8s-ci-robot|crowdin|copybara)\b/i,
+  /^(whitesource|deepsource|restyled|sourcery-ai)\b/i,
+]
 const BOT_BRANCHES =
   /^(dependabot|renovate|pyup|snyk|greenkeeper|pre-commit-ci|imgbot|all-contributors|weblate|crowdin|whitesource|restyled)[/_-]/i
 
-export const isBotName = (name: string): boolean => BOTS.test(name.trim())
+export const isBotName = (name: string): boolean => BOTS.some((pattern) => pattern.test(name.trim()))
 export const isBotBranch = (branch: string): boolean => BOT_BRANCHES.test(branch)

@@ -25,12 +25,27 @@ export async function findTreePairs(
   })
 }
 
-/** The size of each blob that is there. */
-export async function blobSizes(
-  place: GitPlace,
-  ids: readonly string[],
+/** Objects of a repository. `fetchBlobs` brings files that a partial clone lacks. */
+export type GitObjects = {
+  place: GitPlace
+  fetchBlobs?: ((ids: readonly string[], signal: AbortSignal) => Promise<void>) | undefined
+}
+
+/** The size of each blob, once those that were missing have come. None: it is not to be had. */
+export async function bringBlobs(
+  { place, fetchBlobs }: GitObjects,
+  all: readonly string[],
   signal: AbortSignal,
 ): Promise<Map<string, number>> {
+  const ids = [...new Set(all)]
+  const sizes = await blobSizes(place, ids, signal)
+  const missing = ids.filter((id) => !sizes.has(id))
+  if (missing.length === 0 || !fetchBlobs) return sizes
+  await fetchBlobs(missing, signal)
+  return blobSizes(place, ids, signal)
+}
+
+async function blobSizes(place: GitPlace, ids: readonly string[], signal: AbortSignal): Promise<Map<string, number>> {
   const sizes = new Map<string, number>()
   for await (const line of answers(place, ids, signal)) {
     const [, id, size] = BLOB.exec(line) ?? []
@@ -40,10 +55,7 @@ export async function blobSizes(
 }
 
 const answers = (place: GitPlace, asked: readonly string[], signal: AbortSignal): AsyncIterable<string> =>
-  pieces(
-    streamGit(place, ['cat-file', '--batch-check'], { signal, input: lines(asked) }),
-    ...([LINE_END, LINE_BYTES_MAX] as const),
-  )
+  pieces(streamGit(place, ['cat-file', '--batch-check'], { signal, input: lines(asked) }), LINE_END, LINE_BYTES_MAX)
 
 const NAMES = ['diff-tree', '--stdin', '-r', '--raw', '--full-index', '--no-abbrev', '--no-renames']
 const TEXT = [

@@ -1,5 +1,6 @@
 import { MAIN_SERVICE } from '../../harbor/settings.ts'
 import type { Environment, Task } from '../../harbor/task.ts'
+import type { Difficulty } from '../generation/schema.ts'
 import { REPOSITORY_FOLDER } from '../stages/parts.ts'
 import { collect, PLACES } from './collect-hook.ts'
 
@@ -9,7 +10,7 @@ export type Outline = {
   name: string
   title: string
   markdown: string
-  difficulty: 'easy' | 'medium' | 'hard'
+  difficulty: Difficulty
   buildSec: number
   agentSec: number
   verifierSec: number

@@ -55,8 +55,11 @@ const deferred = (reason: StageDeferral['reason'], detail: string): StageDeferra
 })
 
 /** Told by a program itself, or through the proxy of a build, which knows nobody there. */
-const UNREACHABLE =
-  /Temporary failure (?:in name resolution|resolving)|Could not resolve|EAI_AGAIN|Network is unreachable|dial tcp: lookup|TLS handshake timeout|50[234] +(?:Bad Gateway|Service Unavailable|Gateway Time)|tunnel failed, response 50[234]|: Bad Gateway/i
+const UNREACHABLE = [
+  /Temporary failure (?:in name resolution|resolving)|Could not resolve|EAI_AGAIN|dial tcp: lookup/i,
+  /Network is unreachable|TLS handshake timeout/i,
+  /50[234] +(?:Bad Gateway|Service Unavailable|Gateway Time)|tunnel failed, response 50[234]|: Bad Gateway/i,
+]
 
 async function build(provider: Provider, order: BuildOrder, signal: AbortSignal): Promise<StageResult<Image>> {
   const last: string[] = []
@@ -79,7 +82,7 @@ async function build(provider: Provider, order: BuildOrder, signal: AbortSignal)
     // Whoever lost its engine throws here, and nobody has been judged.
     await provider.selfTest()
     const said = [error.message, ...last.filter((line) => !error.message.includes(line.trim()))].join('\n')
-    if (UNREACHABLE.test(said)) return deferred('provider', said)
+    if (UNREACHABLE.some((pattern) => pattern.test(said))) return deferred('provider', said)
     return reject('env_build_failed', said.slice(-DETAIL_LETTERS))
   }
 }

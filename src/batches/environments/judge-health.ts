@@ -7,8 +7,14 @@ export type HealthRules = { testsMin: number; passedMin: number; agreedMin: numb
 
 export type Health = { tests: number; passed: number; seconds: number }
 
-const NETWORK =
-  /name resolution|getaddrinfo|ENOTFOUND|EAI_AGAIN|Name or service not known|nodename nor servname|Network is unreachable|ENETUNREACH|No route to host|Could not resolve host|UnknownHostException|dial tcp|dns error|failed to lookup address|Max retries exceeded|ConnectTimeout/i
+/** How programs say that there is no network. */
+const OFFLINE = [
+  /name resolution|getaddrinfo|Name or service not known|nodename nor servname|Could not resolve host/i,
+  /dns error|failed to lookup address|UnknownHostException|ENOTFOUND|EAI_AGAIN/i,
+  /Network is unreachable|ENETUNREACH|No route to host|dial tcp|Max retries exceeded|ConnectTimeout/i,
+]
+const saysOffline = (text: string): boolean => OFFLINE.some((pattern) => pattern.test(text))
+
 const DETAIL_LETTERS = 2000
 
 /** Two runs of the whole suite on the base, one after the other, without a network. */
@@ -17,16 +23,15 @@ export function judgeHealth(
   second: SuiteOutcome,
   rules: HealthRules = HEALTH,
 ): Health | StageRejection {
-  const broken = [first, second].find((outcome) => outcome.kind === 'broken')
-  if (broken?.kind === 'broken') return brokenSuite(broken)
-  if (first.kind !== 'ran' || second.kind !== 'ran') throw new Error('There is no third kind of outcome.')
+  if (first.kind === 'broken') return brokenSuite(first)
+  if (second.kind === 'broken') return brokenSuite(second)
   return judgeRuns(first.run, second.run, rules)
 }
 
 function brokenSuite({ reason, detail }: Extract<SuiteOutcome, { kind: 'broken' }>): StageRejection {
   if (reason === 'timeout') return reject('suite_too_slow', detail.slice(-DETAIL_LETTERS))
   return reject(
-    NETWORK.test(detail) ? 'needs_network' : 'suite_unhealthy',
+    saysOffline(detail) ? 'needs_network' : 'suite_unhealthy',
     `${reason}: ${detail.slice(-DETAIL_LETTERS)}`,
   )
 }
@@ -39,7 +44,7 @@ function judgeRuns(first: SuiteRun, second: SuiteRun, { testsMin, passedMin, agr
   if (counted.length < testsMin)
     return reject('suite_unhealthy', `It has ${counted.length} tests; ${testsMin} are needed.`)
   if (passed < counted.length * passedMin) {
-    const offline = failed.filter((id) => NETWORK.test(first.messages[id] ?? ''))
+    const offline = failed.filter((id) => saysOffline(first.messages[id] ?? ''))
     const isNetwork = passed + offline.length >= counted.length * passedMin
     const detail = `${passed} of ${counted.length} tests pass. ${failed.slice(0, 5).join(', ')}`
     return reject(isNetwork ? 'needs_network' : 'suite_unhealthy', detail.slice(0, DETAIL_LETTERS))

@@ -4,8 +4,7 @@ import { runGit, streamGit } from '../../platform/git/git.ts'
 import { NUL, pieces } from '../../platform/git/pieces.ts'
 import type { GitPlace } from '../../platform/git/settings.ts'
 import { kindOf } from '../candidates/path-kinds.ts'
-import type { SplitTools } from '../candidates/split-commit.ts'
-import { blobSizes } from '../candidates/tree-pairs.ts'
+import { bringBlobs, type GitObjects } from '../candidates/tree-pairs.ts'
 import { done, reject, type StageResult, type TreeFacts } from '../stages/parts.ts'
 import { isTelling } from './telling-files.ts'
 import { treeTrouble } from './tree-trouble.ts'
@@ -21,15 +20,18 @@ const TREE_BYTES_MAX = 1024 ** 3
 const NAME_BYTES_MAX = 16 * 1024
 
 /** Reads which files there are, and the text of those that tell how it is built. Nothing is checked out, nothing run. */
-export async function readTree(tools: SplitTools, commit: string, signal: AbortSignal): Promise<StageResult<BaseTree>> {
-  const { place } = tools
+export async function readTree(
+  objects: GitObjects,
+  commit: string,
+  signal: AbortSignal,
+): Promise<StageResult<BaseTree>> {
+  const { place } = objects
   const facts = await runGit(place, ['show', '-s', '--format=%T %ct', `${commit}^{commit}`], { signal })
   const [tree = '', seconds] = facts.toString().trim().split(' ')
   const listed = await listEntries(place, tree, signal)
   const trouble = listed.length > FILES_MAX ? `It has more than ${FILES_MAX} files.` : treeTrouble(listed.map(pathOf))
   if (trouble) return reject(listed.length > FILES_MAX ? 'too_large' : 'env_build_failed', trouble)
-  const sizes = await sizesOf(tools, listed, signal)
-  const entries = listed.map((entry) => ({ ...entry, size: sizes.get(entry.id) ?? 0 }))
+  const entries = await withSizes(objects, listed, signal)
   const tooLarge = sizeTrouble(entries)
   if (tooLarge) return reject('too_large', tooLarge)
   const texts = await readTexts(place, entries, signal)
@@ -54,14 +56,14 @@ async function listEntries(place: GitPlace, tree: string, signal: AbortSignal): 
   return found.sort((a, b) => (a.path < b.path ? -1 : 1))
 }
 
-async function sizesOf({ place, fetchBlobs }: SplitTools, entries: readonly { id: string }[], signal: AbortSignal) {
-  const ids = [...new Set(entries.map(({ id }) => id))]
-  const sizes = await blobSizes(place, ids, signal)
-  const missing = ids.filter((id) => !sizes.has(id))
-  if (missing.length === 0) return sizes
-  if (!fetchBlobs) throw new Error(`${missing.length} files of the tree are not in this clone.`)
-  await fetchBlobs(missing, signal)
-  return blobSizes(place, ids, signal)
+async function withSizes(objects: GitObjects, listed: readonly Omit<TreeEntry, 'size'>[], signal: AbortSignal) {
+  const ids = listed.map(({ id }) => id)
+  const sizes = await bringBlobs(objects, ids, signal)
+  return listed.map((entry): TreeEntry => {
+    const size = sizes.get(entry.id)
+    if (size === undefined) throw new Error(`The file ${JSON.stringify(entry.path)} is not in this clone.`)
+    return { ...entry, size }
+  })
 }
 
 function sizeTrouble(entries: readonly TreeEntry[]): string | undefined {
@@ -80,11 +82,8 @@ async function readTexts(place: GitPlace, entries: readonly TreeEntry[], signal:
     .sort((a, b) => rank(a.path) - rank(b.path))
     .slice(0, TEXTS_MAX)
   const texts = new Map<string, string>()
-  const ids = telling.map(({ id }) => id)
-  let at = 0
-  for await (const { content } of readBlobs(place, ids, { signal, bytesMax: TEXT_BYTES_MAX })) {
-    texts.set(telling[at]?.path ?? '', content.toString())
-    at += 1
+  for await (const { path, content } of readBlobs(place, telling, { signal, bytesMax: TEXT_BYTES_MAX })) {
+    texts.set(path, content.toString())
   }
   return texts
 }

@@ -21,14 +21,8 @@ export async function writeArchive(
 }
 
 async function* blocks(place: GitPlace, entries: readonly TreeEntry[], signal: AbortSignal): AsyncGenerator<Buffer> {
-  const ids = entries.map(({ id }) => id)
   const bytesMax = entries.reduce((most, { size }) => Math.max(most, size), 0)
-  let at = 0
-  for await (const { content } of readBlobs(place, ids, { signal, bytesMax })) {
-    const entry = entries[at]
-    at += 1
-    if (!entry) return
-    const { path, kind } = entry
+  for await (const { path, kind, content } of readBlobs(place, entries, { signal, bytesMax })) {
     if (kind === 'link') {
       const linkpath = content.toString()
       yield* headerBlocks({ path, type: 'SymbolicLink', mode: 0o777, uid: 0, size: 0, linkpath })

@@ -34,12 +34,7 @@ async function writeManifests(folder: string, { recipe, place, tree }: Environme
   const bytesMax = entries.reduce((most, { size }) => Math.max(most, size), 0)
   const contents: [string, string][] = []
   if (recipe.manifests.length > 0) await mkdir(folder)
-  for await (const { id, content } of readBlobs(
-    place,
-    entries.map((entry) => entry.id),
-    { signal, bytesMax },
-  )) {
-    const { path = '' } = entries[contents.length] ?? {}
+  for await (const { path, id, content } of readBlobs(place, entries, { signal, bytesMax })) {
     await mkdir(dirname(join(folder, path)), { recursive: true })
     await writeFile(join(folder, path), content)
     contents.push([path, id])

@@ -119,7 +119,7 @@ async function repeat(matrix: Matrix, { base, tests, fixed }: Runs): Promise<Jud
  * in between, nor a file whose real time is held against the clock, nor luck.
  */
 async function tryLaterDay(matrix: Matrix, lists: TestLists): Promise<StageRejection | undefined> {
-  const seen = { tomorrow: [] as SuiteRun[], later: [] as SuiteRun[] }
+  const seen: Record<'tomorrow' | 'later', SuiteRun[]> = { tomorrow: [], later: [] }
   let bomb: StageRejection | undefined
   for (const daysAhead of [DAYS_AHEAD, 1, DAYS_AHEAD]) {
     const run = await matrix.run({ variant: 'fixed', daysAhead })

@@ -8,9 +8,9 @@ const GROUPS_MAX = 8
  * The patch without one group of its hunks, for each group. At most eight: neighbours go together, so that a group is a
  * piece of work rather than a line. One group: nothing is left without it.
  */
-export function withoutEach(patch: string, groupsMax: number = GROUPS_MAX): string[] {
+export function withoutEach(patch: string): string[] {
   const pieces = piecesOf(patch)
-  const groups = Math.min(groupsMax, pieces.length)
+  const groups = Math.min(GROUPS_MAX, pieces.length)
   return Array.from({ length: groups }, (_, group) =>
     textOf(pieces.filter((__, at) => Math.floor((at * groups) / pieces.length) !== group)),
   )

@@ -13,27 +13,16 @@ import { openRepositoryMirror, type RepositoryMirrorTools } from '../../repos/re
 import { scanMirror } from '../candidates/scan-mirror.ts'
 import type { TaskPullRequest } from '../shapes/schema.ts'
 import { isStage, STAGES } from '../stages/make.ts'
-import {
-  type BatchRow,
-  beginDiscovery,
-  errorOf,
-  fail,
-  findOpenBatch,
-  listCandidates,
-  lockOpenBatch,
-  type NewCandidate,
-  wait,
-} from '../state.ts'
+import * as moves from '../state.ts'
 import { type Choosing, type Chosen, choosing, shortfallWarnings } from './choose.ts'
-import { enqueueStage } from './enqueue.ts'
+import { type EnqueueTools, enqueueStage } from './enqueue.ts'
 import { StoredGeneration } from './resolve.ts'
-import type { SettleTools } from './settle.ts'
 import * as rows from './sql.ts'
 import type { OnBatchStep } from './steps.ts'
 import { storableText } from './storable.ts'
 import { tend } from './tend.ts'
 
-export type DiscoverTools = SettleTools & {
+export type DiscoverTools = EnqueueTools & {
   db: Db
   repositories: RepositoryMirrorTools
   /** Where verdicts on differences are kept from one scan to the next. */
@@ -54,7 +43,7 @@ export const enqueueDiscovery = (tx: Db, batch: string, runAt?: Date): Promise<s
 export const discoverJob = (tools: DiscoverTools): RunnableKind<Payload> => ({
   ...discoverKind,
   run: (job) => runDiscovery(tools, job),
-  failed: async (tx, { batch }, reason) => fail(tx, batch, errorOf('internal_error', reason, true)),
+  failed: async (tx, { batch }, reason) => moves.fail(tx, batch, moves.errorOf('internal_error', reason, true)),
 })
 
 /** List the candidates of the repository, then have each made. What is written down is not done again. */
@@ -62,18 +51,18 @@ async function runDiscovery(tools: DiscoverTools, job: Job<Payload>): Promise<vo
   const { batch } = job.payload
   const { step = () => {} } = tools
   step('discover.claimed')
-  const row = await findOpenBatch(tools.db, batch)
+  const row = await moves.findOpenBatch(tools.db, batch)
   const trouble = row?.step === 'discover' ? await discover(tools, job, row) : undefined
   await job.finish(async (tx) => {
     if (trouble) return giveUp(tx, batch, trouble)
-    const now = await lockOpenBatch(tx, batch)
+    const now = await moves.lockOpenBatch(tx, batch)
     if (now) await goOnWith(tx, tools, now)
   })
   step('discover.finished')
 }
 
 /** Each task that is being made has a job afterwards, and no more than one. */
-async function goOnWith(tx: Db, tools: DiscoverTools, { id: batch, step, generation }: BatchRow): Promise<void> {
+async function goOnWith(tx: Db, tools: DiscoverTools, { id: batch, step, generation }: moves.BatchRow): Promise<void> {
   // Canceled and resumed while it looked.
   if (step === 'discover') return void (await enqueueDiscovery(tx, batch))
   const source = await rows.findSource(tx, batch)
@@ -86,25 +75,26 @@ async function goOnWith(tx: Db, tools: DiscoverTools, { id: batch, step, generat
 type Trouble = { kind: 'failed'; code: string; message: string } | { kind: 'later'; message: string; seconds: number }
 
 async function giveUp(tx: Db, batch: string, trouble: Trouble): Promise<void> {
-  if (trouble.kind === 'failed') return fail(tx, batch, errorOf(trouble.code, trouble.message, true))
+  if (trouble.kind === 'failed') return moves.fail(tx, batch, moves.errorOf(trouble.code, trouble.message, true))
   const until = new Date(Date.now() + trouble.seconds * 1000)
-  await wait(tx, batch, { reason: 'code_host', detail: trouble.message, until: until.toISOString() })
+  await moves.wait(tx, batch, { reason: 'code_host', detail: trouble.message, until: until.toISOString() })
   await enqueueDiscovery(tx, batch, until)
 }
 
-async function discover(tools: DiscoverTools, job: Job<Payload>, row: BatchRow): Promise<Trouble | undefined> {
+async function discover(tools: DiscoverTools, job: Job<Payload>, row: moves.BatchRow): Promise<Trouble | undefined> {
   const source = await rows.findSource(tools.db, row.id)
   if (!source) throw new Error('A batch has no repository.')
-  await beginDiscovery(tools.db, row.id)
+  await moves.beginDiscovery(tools.db, row.id)
   try {
     await using mirror = await openRepositoryMirror(tools.repositories, source, { signal: job.signal })
     const found = await choose(tools, mirror, row, job.signal)
     tools.step?.('discover.scanned')
     const candidates = await candidatesOf(mirror, source, found.chosen, job.signal)
     await job.write(async (tx) => {
-      const now = await lockOpenBatch(tx, row.id)
+      const now = await moves.lockOpenBatch(tx, row.id)
       if (now?.step !== 'discover') return
-      await listCandidates(tx, row.id, candidates, { ...found, warnings: shortfallWarnings(row, found) })
+      if (candidates.length > 0) await moves.insertCandidates(tx, row.id, candidates)
+      await moves.setDiscovered(tx, row.id, { ...found, warnings: shortfallWarnings(row, found) })
     })
     tools.step?.('discover.inserted')
     return undefined
@@ -127,7 +117,7 @@ export function troubleOf(error: unknown): Trouble {
   throw error
 }
 
-type Wish = Pick<BatchRow, 'easy' | 'medium' | 'hard' | 'again'> & { repository: number }
+type Wish = Pick<moves.BatchRow, 'easy' | 'medium' | 'hard' | 'again'> & { repository: number }
 type Scannable = Awaited<ReturnType<typeof openRepositoryMirror>>
 
 /** Newest first, and no further than it takes. */
@@ -154,7 +144,7 @@ async function candidatesOf(
   source: Source,
   chosen: readonly Chosen[],
   signal: AbortSignal,
-): Promise<NewCandidate[]> {
+): Promise<moves.NewCandidate[]> {
   const names = chosen.flatMap(({ pullRequest }) => [pullRequest.base, pullRequest.head])
   const commits = await findCommits(mirror.place, names, signal)
   const slugs = newSlugs(chosen.length)
@@ -175,7 +165,7 @@ function candidateOf(
   source: Source,
   { pullRequest, verdict }: Chosen,
   { base, head, id }: { base: string; head: string; id: string },
-): NewCandidate {
+): moves.NewCandidate {
   const number = pullRequest.number ?? null
   const title = kept(pullRequest.title, TITLE_MAX)
   const mergedAt = pullRequest.mergedAt.toISOString()

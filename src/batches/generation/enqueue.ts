@@ -4,11 +4,11 @@ import type { Db } from '../../platform/db/db.ts'
 import { derivedId } from '../../platform/ids.ts'
 import { enqueue, type JobKind } from '../../platform/jobs/jobs.ts'
 import { USUAL_MEMORY_MB } from '../../trials/limits.ts'
-import { isStage, type Need, type Stage, type StageName, type Stages } from '../stages/make.ts'
+import { type Need, STAGES, type Stage, type StageName, type Stages } from '../stages/make.ts'
 import { deferTask, type TaskKey } from '../state.ts'
 import type { StoredGeneration } from './resolve.ts'
 
-const Payload = z.strictObject({ batch: z.uuid(), task: z.string(), stage: z.custom<StageName>(isStage) })
+const Payload = z.strictObject({ batch: z.uuid(), task: z.string(), stage: z.enum(STAGES) })
 export type StagePayload = z.infer<typeof Payload>
 
 /** What breaks this often with all that it needs at hand breaks because of the task. */
@@ -36,12 +36,12 @@ export function placeOf({ needs }: Pick<Stage, 'needs'>, generation: StoredGener
 }
 
 type Queued = TaskKey & { workspaceId: string; generation: StoredGeneration }
-type Waits = { stages: Stages; sandboxWaitMs: number }
+export type EnqueueTools = { stages: Stages; sandboxWaitMs: number }
 
 /** The job of a stage; or, while nobody offers its sandbox, one that looks for it, and the task says that it waits. */
 export async function enqueueStage(
   tx: Db,
-  { stages, sandboxWaitMs }: Waits,
+  { stages, sandboxWaitMs }: EnqueueTools,
   task: Queued,
   stage: StageName,
   runAt?: Date,

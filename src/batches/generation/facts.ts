@@ -1,7 +1,6 @@
-import { z } from 'zod'
 import type { Db } from '../../platform/db/db.ts'
-import { TaskContent } from '../shapes/schema.ts'
-import { type CandidateFacts, isStage, type Making, type StageName } from '../stages/make.ts'
+import { isOpen, TaskContent } from '../shapes/schema.ts'
+import { CandidateFacts, isStage, type Making, type StageName } from '../stages/make.ts'
 import type { TaskKey } from '../state.ts'
 import { groundDigest } from './input-digest.ts'
 import { StoredGeneration } from './resolve.ts'
@@ -25,20 +24,14 @@ export type TaskFacts = TaskKey & {
   instruction: string | null
 }
 
-/** Those that were chosen before issues were kept have none. */
-const Candidate = z
-  .custom<Omit<CandidateFacts, 'issues'> & Partial<Pick<CandidateFacts, 'issues'>>>()
-  .transform((kept): CandidateFacts => ({ ...kept, issues: kept.issues ?? [] }))
-const OPEN: readonly string[] = ['queued', 'discovering', 'running', 'waiting']
-
 /** Undefined: it is not being made, or its batch has stopped. */
 export async function findTask(db: Db, key: TaskKey): Promise<TaskFacts | undefined> {
   const row = await findMaking(db, key)
-  if (row?.state !== 'making' || !isStage(row.stage) || !OPEN.includes(row.batchState)) return undefined
+  if (row?.state !== 'making' || !isStage(row.stage) || !isOpen({ state: row.batchState })) return undefined
   return {
     ...{ batch: row.batch, task: row.task, stage: row.stage, workspaceId: row.workspaceId, repository: row },
     ...{ isDeferred: row.isDeferred, deferrals: row.deferrals },
-    candidate: Candidate.parse(row.candidate),
+    candidate: CandidateFacts.parse(row.candidate),
     generation: StoredGeneration.parse(row.generation),
     ...{ budgetMicros: row.budgetMicros, digest: row.digest, instruction: row.instruction },
     content: row.content === null ? null : TaskContent.parse(row.content),

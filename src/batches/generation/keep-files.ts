@@ -2,11 +2,10 @@ import { withDraft } from '../../contents/drafts.ts'
 import type { Blobs } from '../../platform/blobs/blob.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { type Screened, screenTask } from '../screen.ts'
-import type { Evidence, Rejection } from '../shapes/schema.ts'
-import type { Files } from '../state.ts'
+import type { Evidence, Rejection, TaskFiles } from '../shapes/schema.ts'
 
 type Tools = { db: Db; blobs: Blobs; draftsFolder: string }
-type Kept = { kind: 'kept'; files: Files } | ({ kind: 'rejected'; evidence: Evidence } & Rejection)
+type Kept = { kind: 'kept'; files: TaskFiles } | ({ kind: 'rejected'; evidence: Evidence } & Rejection)
 
 /** Reads and checks a folder as if it had been imported, and keeps it where all tasks are kept. */
 export async function keepFiles(tools: Tools, folder: string, taskId: string): Promise<Kept> {

@@ -1,9 +1,9 @@
 import { type Db, lock } from '../../platform/db/db.ts'
 import { runIdOf } from '../run.ts'
 import type { Waiting } from '../shapes/schema.ts'
-import { type Stages, stageAfter } from '../stages/make.ts'
+import { stageAfter } from '../stages/make.ts'
 import * as moves from '../state.ts'
-import { enqueueStage } from './enqueue.ts'
+import { type EnqueueTools, enqueueStage } from './enqueue.ts'
 import { findTask, type TaskFacts } from './facts.ts'
 import { countSpend } from './spend.ts'
 import * as rows from './sql.ts'
@@ -23,14 +23,12 @@ export type Ending =
   | { kind: 'rejected'; reason: string; detail: string; evidence?: unknown }
   | { kind: 'deferred'; reason: Waiting['reason']; detail: string; retryAfterMs: number }
 
-export type SettleTools = { stages: Stages; sandboxWaitMs: number }
-
 /**
  * Writes the end of an attempt: what was found out, what was spent, and what comes next. Also of a batch that was
  * canceled meanwhile: the work is done and paid for, and a resume goes on after it. Locks as everybody does: the job,
  * the batch, its tasks.
  */
-export async function settle(tx: Db, tools: SettleTools, task: TaskFacts, ending: Ending): Promise<void> {
+export async function settle(tx: Db, tools: EnqueueTools, task: TaskFacts, ending: Ending): Promise<void> {
   const isOpen = (await moves.lockOpenBatch(tx, task.batch)) !== undefined
   await countSpend(tx, task)
   if (ending.kind === 'passed') await pass(tx, tools, task, ending, isOpen)
@@ -50,7 +48,7 @@ const WAIT_MAX_MS = 3_600_000
 
 type Passed = Extract<Ending, { kind: 'passed' }>
 
-async function pass(tx: Db, tools: SettleTools, task: TaskFacts, ending: Passed, isOpen: boolean): Promise<void> {
+async function pass(tx: Db, tools: EnqueueTools, task: TaskFacts, ending: Passed, isOpen: boolean): Promise<void> {
   const { digest, seconds, isReused } = ending
   const key = { workspaceId: task.workspaceId, stage: task.stage, digest }
   const outcome = isReused ? ending.outcome : await rows.saveResult(tx, key, ending.outcome, seconds)
@@ -59,13 +57,7 @@ async function pass(tx: Db, tools: SettleTools, task: TaskFacts, ending: Passed,
   if (!next) await lock(tx, `pull request ${landedOf(task).repository} ${landedOf(task).head}`)
   const concerns = [...ending.concerns, ...(outcome.concerns ?? [])]
   const { title, difficulty, files } = outcome
-  const progress = {
-    ...{ next, concerns },
-    ...(title === undefined ? {} : { title }),
-    ...(difficulty === undefined ? {} : { difficulty }),
-    ...(files ? { files } : {}),
-  }
-  if (!(await moves.passTask(tx, task, task.stage, progress))) return
+  if (!(await moves.passTask(tx, task, task.stage, { next, title, difficulty, files, concerns }))) return
   await rows.insertPassed(tx, task, key, isReused)
   if (!next) await takePlace(tx, task)
   if (next && isOpen) await enqueueStage(tx, tools, task, next)
@@ -87,7 +79,7 @@ async function takePlace(tx: Db, task: TaskFacts): Promise<void> {
 
 async function defer(
   tx: Db,
-  tools: SettleTools,
+  tools: EnqueueTools,
   task: TaskFacts,
   { reason, detail, retryAfterMs }: Extract<Ending, { kind: 'deferred' }>,
 ): Promise<void> {
@@ -98,7 +90,7 @@ async function defer(
 }
 
 /** A job that ends while its task is being made, in a batch that goes on, has a successor: whoever resumed it saw this job. */
-export async function rejoin(tx: Db, tools: SettleTools, key: moves.TaskKey): Promise<void> {
+export async function rejoin(tx: Db, tools: EnqueueTools, key: moves.TaskKey): Promise<void> {
   await moves.lockOpenBatch(tx, key.batch)
   const task = await findTask(tx, key)
   if (!task) return
@@ -108,7 +100,7 @@ export async function rejoin(tx: Db, tools: SettleTools, key: moves.TaskKey): Pr
 }
 
 /** It waited, and is being tried again. */
-export async function wake(tx: Db, tools: SettleTools, key: moves.TaskKey): Promise<void> {
+export async function wake(tx: Db, tools: EnqueueTools, key: moves.TaskKey): Promise<void> {
   await moves.lockOpenBatch(tx, key.batch)
   await moves.endDeferral(tx, key)
   await tend(tx, tools, key.batch)

@@ -3,7 +3,7 @@ import type { Db } from '../../platform/db/db.ts'
 import { addSpend, type TaskKey } from '../state.ts'
 import { findTask } from './facts.ts'
 
-export const ROLES = ['author', 'verifier'] as const
+const ROLES = ['author', 'verifier'] as const
 export type Role = (typeof ROLES)[number]
 
 /** For whom a grant is. */

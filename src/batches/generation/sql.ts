@@ -1,8 +1,10 @@
 import { sql } from 'kysely'
 import { z } from 'zod'
 import type { Db } from '../../platform/db/db.ts'
-import type { StageDone, StageName } from '../stages/make.ts'
-import type { Files, Landed, TaskKey } from '../state.ts'
+import { OPEN_STATES, TaskFiles } from '../shapes/schema.ts'
+import type { Json, StageDone, StageName } from '../stages/make.ts'
+import type { Landed, TaskKey } from '../state.ts'
+import { Difficulty } from './schema.ts'
 
 /** Everything a stage begins with but what the stages before it made. */
 export const findMaking = (db: Db, { batch, task }: TaskKey) =>
@@ -31,9 +33,15 @@ export const findSource = (db: Db, batch: string) =>
     .where('batches.id', '=', batch)
     .executeTakeFirst()
 
+/** What a column of JSON gives is JSON. */
+const Stored = z.custom<Json>()
+
 /** With the files, where it made some. */
-export type StageOutcome = StageDone & { files?: Files }
-const Result = z.custom<StageOutcome>()
+const StageOutcome = z.object({
+  ...{ made: Stored, evidence: Stored, concerns: z.array(z.string()).exactOptional() },
+  ...{ title: z.string().exactOptional(), difficulty: Difficulty.exactOptional(), files: TaskFiles.exactOptional() },
+}) satisfies z.ZodType<StageDone>
+export type StageOutcome = z.infer<typeof StageOutcome>
 
 /** The stages that a task has passed, with what each came to. */
 export async function listPassed(db: Db, { batch, task }: TaskKey) {
@@ -50,7 +58,7 @@ export async function listPassed(db: Db, { batch, task }: TaskKey) {
     .where('task', '=', task)
     .orderBy('passed.passed_at')
     .execute()
-  return found.map((row) => ({ ...row, result: Result.parse(row.result) }))
+  return found.map((row) => ({ ...row, result: StageOutcome.parse(row.result) }))
 }
 
 type ResultKey = { workspaceId: string; stage: StageName; digest: string }
@@ -63,7 +71,7 @@ export async function findResult(db: Db, { workspaceId, stage, digest }: ResultK
     .where('stage', '=', stage)
     .where('input_digest', '=', digest)
     .executeTakeFirst()
-  return row && { result: Result.parse(row.result), seconds: row.seconds }
+  return row && { result: StageOutcome.parse(row.result), seconds: row.seconds }
 }
 
 /** Of two who found the same out at once, the first counts: answers what does. */
@@ -181,7 +189,7 @@ export async function hasOpenModel(db: Db, workspaceId: string, catalogId: strin
     .innerJoin('repositories', 'repositories.key', 'batches.repository')
     .select('batches.id')
     .where('workspace_id', '=', workspaceId)
-    .where('state', 'in', ['queued', 'discovering', 'running', 'waiting'])
+    .where('state', 'in', OPEN_STATES)
     .where(sql<boolean>`${catalogId} in (generation->>'authorModel', generation->>'verifierModel')`)
   return (await query.limit(1).executeTakeFirst()) !== undefined
 }

@@ -1,18 +1,16 @@
-import { contents } from '../../contents/contents.ts'
+import { findContent } from '../../contents/contents.ts'
 import { ModelUnfit } from '../../gateway/model-terms.ts'
-import { isDigest } from '../../platform/blobs/blob.ts'
-import type { Db } from '../../platform/db/db.ts'
 import type { Job, RunnableKind } from '../../platform/jobs/jobs.ts'
 import { MirrorRefused } from '../../repos/mirror/source.ts'
 import { SandboxUnavailable } from '../../sandboxes/sandbox.ts'
 import { openScratch } from '../../trials/scratch.ts'
 import { ASSEMBLING, type Making, type StageDone } from '../stages/make.ts'
-import { lookKind, placeOf, type StagePayload, stageKind } from './enqueue.ts'
+import { type EnqueueTools, lookKind, placeOf, type StagePayload, stageKind } from './enqueue.ts'
 import { findTask, makingOf, type TaskFacts } from './facts.ts'
 import { inputDigest } from './input-digest.ts'
 import { keepFiles } from './keep-files.ts'
-import { type Ending, rejoin, type SettleTools, settle, wake } from './settle.ts'
-import { findResult, forgetResult, type StageOutcome } from './sql.ts'
+import { type Ending, rejoin, settle, wake } from './settle.ts'
+import { findResult, forgetResult } from './sql.ts'
 import {
   BudgetSpent,
   CredentialGone,
@@ -24,7 +22,7 @@ import {
 } from './stage-tools.ts'
 import { storable, storableText } from './storable.ts'
 
-export type StageJobTools = WorkTools & SettleTools & { draftsFolder: string }
+export type StageJobTools = WorkTools & EnqueueTools & { draftsFolder: string }
 
 /** Runs stages: those without sandboxes, or those in one sandbox. */
 export const stageJob = (tools: StageJobTools, sandbox: string | undefined): RunnableKind<StagePayload> => ({
@@ -38,7 +36,7 @@ export const stageJob = (tools: StageJobTools, sandbox: string | undefined): Run
 })
 
 /** Whether somebody offers the sandbox by now: then the stage's own job waits, else this one comes again. */
-export const lookJob = (tools: SettleTools): RunnableKind<StagePayload> => ({
+export const lookJob = (tools: EnqueueTools): RunnableKind<StagePayload> => ({
   ...lookKind,
   run: (job) => leave(tools, job),
 })
@@ -62,7 +60,7 @@ async function runStage(tools: StageJobTools, job: Job<StagePayload>): Promise<v
 }
 
 /** Ends the job, and sees to it that the task has one if it goes on. */
-async function leave(tools: SettleTools, job: Job<StagePayload>): Promise<void> {
+async function leave(tools: EnqueueTools, job: Job<StagePayload>): Promise<void> {
   await job.finish((tx) => rejoin(tx, tools, job.payload))
 }
 
@@ -84,14 +82,10 @@ async function attempt(tools: StageJobTools, task: TaskFacts, making: Making, si
 /** What was found out before, with its files. */
 async function findKnown(tools: StageJobTools, { workspaceId, stage }: TaskFacts, digest: string) {
   const known = await findResult(tools.db, { workspaceId, stage, digest })
-  if (!known || (await hasFiles(tools, known.result))) return known
+  const files = known?.result.files
+  if (!files || (await findContent(tools, files.digest))) return known
   await forgetResult(tools.db, { workspaceId, stage, digest })
   return undefined
-}
-
-async function hasFiles(tools: { db: Db; blobs: StageJobTools['blobs'] }, { files }: StageOutcome): Promise<boolean> {
-  if (!files) return true
-  return isDigest(files.digest) && (await contents(tools).find([files.digest])).size > 0
 }
 
 type Wanted = { digest: string; signal: AbortSignal }

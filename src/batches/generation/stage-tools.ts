@@ -1,9 +1,9 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { contents } from '../../contents/contents.ts'
+import { unpackContent } from '../../contents/contents.ts'
 import { openSecret } from '../../credentials/secrets.ts'
 import { readSpendSince } from '../../gateway/spend.ts'
-import { type Blobs, isDigest } from '../../platform/blobs/blob.ts'
+import type { Blobs } from '../../platform/blobs/blob.ts'
 import { GITHUB } from '../../repos/github-request.ts'
 import { missingCommits } from '../../repos/mirror/commits.ts'
 import { openRepositoryMirror, type RepositoryMirrorTools } from '../../repos/repository-mirror.ts'
@@ -140,12 +140,9 @@ async function budgetLeft({ db }: WorkTools, { batch, budgetMicros }: TaskFacts)
   return left
 }
 
-async function unpackFiles({ db, blobs }: WorkTools, { digest }: TaskFacts, folder: string): Promise<string> {
-  if (!isDigest(digest)) throw new Error('The task was not assembled yet.')
-  const store = contents({ db, blobs })
-  const stored = (await store.find([digest])).get(digest)
-  if (!stored) throw new Error(`The content of the task ${digest} is not there any more.`)
-  await store.unpack(stored, folder)
+async function unpackFiles(tools: WorkTools, { digest }: TaskFacts, folder: string): Promise<string> {
+  if (digest === null) throw new Error('The task was not assembled yet.')
+  await unpackContent(tools, digest, folder)
   return folder
 }
 

@@ -1,16 +1,14 @@
 import { liveOffers } from '../../catalog/offers.ts'
 import { type Db, transact } from '../../platform/db/db.ts'
 import { Waiting } from '../shapes/schema.ts'
-import { isStage, type Stages } from '../stages/make.ts'
+import { isStage } from '../stages/make.ts'
 import { complete, goOn, lockOpenBatch, wait } from '../state.ts'
-import { placeOf } from './enqueue.ts'
+import { type EnqueueTools, placeOf } from './enqueue.ts'
 import { StoredGeneration } from './resolve.ts'
 import { listMaking, listOpenGenerated } from './sql.ts'
 
-type Tools = { stages: Stages; sandboxWaitMs: number }
-
 /** A batch goes on while one of its tasks does, waits while all of them wait, and ends with the last of them. */
-export async function tend(tx: Db, tools: Tools, batch: string): Promise<void> {
+export async function tend(tx: Db, tools: EnqueueTools, batch: string): Promise<void> {
   const row = await lockOpenBatch(tx, batch)
   if (row?.step !== 'make') return
   const making = await listMaking(tx, batch)
@@ -22,7 +20,7 @@ export async function tend(tx: Db, tools: Tools, batch: string): Promise<void> {
     const place = isStage(stage) ? placeOf(tools.stages[stage], generation) : undefined
     return place === undefined || offered.has(place) ? undefined : lost(place, tools.sandboxWaitMs)
   })
-  if (waits.some((each) => each === undefined)) return goOn(tx, batch)
+  if (waits.some((each) => each === undefined)) return void (await goOn(tx, batch))
   const [next] = waits.flatMap((each) => each ?? []).toSorted((one, other) => (one.until < other.until ? -1 : 1))
   if (next) await wait(tx, batch, next)
 }
@@ -34,6 +32,6 @@ const lost = (place: string, waitMs: number): Waiting => ({
 })
 
 /** A sandbox may come and go while nothing ends. */
-export async function tendAll(db: Db, tools: Tools): Promise<void> {
+export async function tendAll(db: Db, tools: EnqueueTools): Promise<void> {
   for (const batch of await listOpenGenerated(db)) await transact(db, (tx) => tend(tx, tools, batch))
 }

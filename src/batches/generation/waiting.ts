@@ -1,6 +1,5 @@
 import type { Db } from '../../platform/db/db.ts'
 import { isStage } from '../stages/make.ts'
-import { endDeferrals } from '../state.ts'
 import { jobIdsOf } from './enqueue.ts'
 import { hasOpenModel, listMaking } from './sql.ts'
 
@@ -18,9 +17,6 @@ export const waitingJobsOf = async (db: Db, batch: string): Promise<string[]> =>
     batch,
     (await listMaking(db, batch)).filter(({ deferral }) => deferral !== null),
   )
-
-/** Nobody waits any longer. */
-export const endWaiting = async (tx: Db, batch: string): Promise<void> => void (await endDeferrals(tx, batch))
 
 /** Whether a batch that has not ended asks this model. */
 export const isModelAsked = (db: Db, workspaceId: string, catalogId: string): Promise<boolean> =>

@@ -3,26 +3,24 @@ import type { HiddenTests, PinnedSymbol } from '../stages/parts.ts'
 /** What is wrong with an instruction. A rule that blocks is also the reason for which a candidate is rejected. */
 export type Finding = { rule: Rule; detail: string; excerpt: string }
 
-export const BLOCKING = [
-  'too_short',
-  'too_long',
-  'hidden_text',
-  'leak_commit',
-  'leak_url',
-  'leak_number',
-  'leak_author',
-  'leak_test_id',
-  'leak_test_file',
-  'leak_tests',
-  'leak_gold_line',
-  'leak_gold_overlap',
-  'unpinned_symbol',
-  'non_english',
-  'image_required',
-] as const
-
-/** A person looks at it. It blocks nothing: somebody may just be writing about prompts. */
-export type Rule = (typeof BLOCKING)[number] | 'injection'
+export type Rule =
+  | 'too_short'
+  | 'too_long'
+  | 'hidden_text'
+  | 'leak_commit'
+  | 'leak_url'
+  | 'leak_number'
+  | 'leak_author'
+  | 'leak_test_id'
+  | 'leak_test_file'
+  | 'leak_tests'
+  | 'leak_gold_line'
+  | 'leak_gold_overlap'
+  | 'unpinned_symbol'
+  | 'non_english'
+  | 'image_required'
+  /** A person looks at it. It blocks nothing: somebody may just be writing about prompts. */
+  | 'injection'
 
 export const isBlocking = ({ rule }: Finding): boolean => rule !== 'injection'
 

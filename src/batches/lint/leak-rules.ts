@@ -1,4 +1,5 @@
 import { type Finding, finding, type LintFacts, type Read, type Rule } from './finding.ts'
+import { wordAt } from './whole-word.ts'
 
 /** What stands behind a digit and a dot is the end of a number. */
 const HEX = /(?<![0-9A-Za-z_]|\d\.)[0-9a-f]{7,40}(?![0-9A-Za-z_])/gi
@@ -96,17 +97,6 @@ const MATCHES_MAX = 20
 
 const matches = (text: string, pattern: RegExp): string[] =>
   [...new Set([...text.matchAll(pattern)].map(([match]) => match))].slice(0, MATCHES_MAX)
-
-/** Where a text stands that goes on into no other word. */
-function wordAt(text: string, wanted: string): number {
-  for (let at = text.indexOf(wanted); at >= 0; at = text.indexOf(wanted, at + 1)) {
-    if (!isInside(text[at - 1], wanted[0]) && !isInside(text[at + wanted.length], wanted.at(-1))) return at
-  }
-  return -1
-}
-
-const isInside = (outer: string | undefined, edge: string | undefined): boolean =>
-  outer !== undefined && edge !== undefined && /\w/.test(outer) && /\w/.test(edge)
 
 const around = (text: string, at: number): string => text.slice(Math.max(0, at - 20), at + 80)
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { InstructionDraft, PinnedSymbol } from '../stages/parts.ts'
+import { DRAFT } from '../authoring/testing/scripted-answers.ts'
+import type { PinnedSymbol } from '../stages/parts.ts'
 import { isBlocking, type LintFacts } from './finding.ts'
 import { injectionPhrases } from './injection.ts'
 import { lintInstruction } from './lint-instruction.ts'
@@ -33,17 +34,6 @@ const FACTS: LintFacts = {
   commits: ['1234567890123456789012345678901234567890'],
   issueText: 'It breaks:\n\n```\ntotal = sum(durations_of(entries)) if entries else clock.parse("0s")\n```\n',
   isEnglish: true,
-}
-
-const DRAFT: InstructionDraft = {
-  title: 'Durations can be given in words',
-  problem:
-    'Users write how long something takes as a text such as "1h 30m", and the library has no way to read it. They have to turn it into seconds by hand before they can start a timer, which is where most of the reported mistakes come from.',
-  expected:
-    'There is a function that takes such a text and returns the number of seconds as a whole number. Hours, minutes and seconds are known, in any order, with or without blanks between them. A unit that is not known is an error that names it.',
-  actual: null,
-  reproduction: null,
-  constraints: ['What can be done with timers today must still work.'],
 }
 
 const GOOD = renderInstruction(DRAFT, PINNED)

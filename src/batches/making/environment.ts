@@ -28,8 +28,8 @@ export const environmentStage: Stage = {
     if (tree.kind !== 'done') return tree
     const bench = { making, tools, signal, tree: tree.value, landing: await readLanding(making, tools, signal) }
     const detected = detectRecipe(tree.value.facts, testPaths(bench.landing))
-    if (!('kind' in detected)) return tryOut(bench, detected, 'rules').then((first) => mended(bench, first, detected))
-    return mended(bench, detected, null)
+    if ('kind' in detected) return mended(bench, detected, null)
+    return mended(bench, await tryOut(bench, detected, 'rules'), detected)
   },
 }
 
@@ -48,7 +48,7 @@ async function mended(
   if (first.kind !== 'rejected' || !MENDABLE.includes(first.reason)) return first
   const proposed = await propose(bench, first, recipe)
   if (proposed.kind === 'deferred') return proposed
-  const second = proposed.kind === 'done' ? await tryOut(bench, proposed.value.recipe, 'model') : proposed
+  const second = proposed.kind === 'done' ? await tryOut(bench, proposed.value, 'model') : proposed
   if (second.kind !== 'rejected') return second
   const evidence = { rules: first.evidence ?? null, model: second.evidence ?? null }
   return reject(first.reason, `${first.detail}\n\nA model was asked, and: ${second.detail}`, evidence)

@@ -1,4 +1,5 @@
 import { runGit } from '../../platform/git/git.ts'
+import type { GitPlace } from '../../platform/git/settings.ts'
 import { type SplitCommit, splitCommit } from '../candidates/split-commit.ts'
 import { type BaseTree, readTree } from '../environments/read-tree.ts'
 import type { LintFacts } from '../lint/finding.ts'
@@ -41,7 +42,7 @@ const COMMITS_MAX = 200
 type Range = { base: string; head: string }
 
 /** Who wrote it, and under which ids. */
-async function readCommits(place: Parameters<typeof runGit>[0], { base, head }: Range, signal: AbortSignal) {
+async function readCommits(place: GitPlace, { base, head }: Range, signal: AbortSignal) {
   const args = ['log', `--max-count=${COMMITS_MAX}`, '--format=%H%n%an%n%ae', `${base}..${head}`]
   const lines = (await runGit(place, args, { signal })).toString().split('\n')
   const every = (offset: number) => lines.filter((line, at) => at % 3 === offset && line !== '')

@@ -14,7 +14,6 @@ const Recipe = z.object({
 const Plan = z.object({ runner: z.string(), prepare: strings, targets: strings, timeoutSec: z.number() })
 
 const Environment = z.object({ recipe: Recipe, plan: Plan })
-export type MadeEnvironment = z.infer<typeof Environment>
 
 const Executed = z.object({
   lists: z.object({ failToPass: strings, passToPass: strings }),
@@ -22,21 +21,18 @@ const Executed = z.object({
   messages: texts,
   failsByAssertion: z.boolean(),
 })
-export type MadeExecution = z.infer<typeof Executed>
 
 const Pinned = z.object({
   ...{ kind: z.enum(['name', 'literal', 'path']), text: z.string(), signature: z.string().nullable() },
 })
 const Authored = z.object({ title: z.string(), markdown: z.string(), pinned: z.array(Pinned), author: z.string() })
-export type MadeInstruction = z.infer<typeof Authored>
 
 const Verified = z.object({ minutes: z.array(z.number()) })
-export type MadeVerdict = z.infer<typeof Verified>
 
-export const environmentIn = ({ made }: Making): MadeEnvironment => Environment.parse(made.env_ready)
-export const executionIn = ({ made }: Making): MadeExecution => Executed.parse(made.executed)
-export const instructionIn = ({ made }: Making): MadeInstruction => Authored.parse(made.authored)
-export const verdictIn = ({ made }: Making): MadeVerdict => Verified.parse(made.verified)
+export const environmentIn = ({ made }: Making) => Environment.parse(made.env_ready)
+export const executionIn = ({ made }: Making) => Executed.parse(made.executed)
+export const instructionIn = ({ made }: Making) => Authored.parse(made.authored)
+export const verdictIn = ({ made }: Making) => Verified.parse(made.verified)
 
 /** As it will be stored. What a stage keeps and shows is plain data: what is not does not get here. */
 export const plain = (value: object): Json => JSON.parse(JSON.stringify(value))

@@ -39,9 +39,8 @@ async function touchedFiles(making: Making, tools: StageTools, source: string, s
   const files = entries.filter(({ path, kind, size }) => touched.has(path) && kind !== 'link' && size <= FILE_BYTES_MAX)
   const { place } = await tools.repository()
   const found: { path: string; text: string }[] = []
-  const ids = files.map(({ id }) => id)
-  for await (const { content } of readBlobs(place, ids, { signal, bytesMax: FILE_BYTES_MAX })) {
-    found.push({ path: files[found.length]?.path ?? '', text: content.toString() })
+  for await (const { path, content } of readBlobs(place, files, { signal, bytesMax: FILE_BYTES_MAX })) {
+    found.push({ path, text: content.toString() })
   }
   return found
 }

@@ -2,9 +2,9 @@ import { quote } from '../../sandboxes/local/shell.ts'
 import type { TreeFacts } from '../stages/parts.ts'
 
 /** How `grade.py` reads what a runner leaves in `$ASSAY_REPORT`: one file, except for `junit-files`. */
-export type ReportKind = ('junit' | 'junit-files' | 'ctest' | 'lines' | 'jest') | ('mocha' | 'go' | 'libtest' | 'rspec')
+type ReportKind = ('junit' | 'junit-files' | 'ctest' | 'lines' | 'jest') | ('mocha' | 'go' | 'libtest' | 'rspec')
 
-export type RunnerOrder = {
+type RunnerOrder = {
   /** Test files, relative to the repository. Empty: all there are. */
   targets: readonly string[]
   /** Null: in the order that is the runner's own. */

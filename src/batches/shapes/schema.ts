@@ -4,6 +4,12 @@ import { Difficulty, Generation, perDifficulty } from '../generation/schema.ts'
 export const DIGEST = z.string().max(100).describe('`sha256:` and 64 hexadecimal digits, as Harbor computes it.')
 
 const BatchState = z.enum(['queued', 'discovering', 'running', 'waiting', 'completed', 'failed', 'canceled'])
+type BatchState = z.infer<typeof BatchState>
+
+/** Those of a batch that has not ended. */
+export const OPEN_STATES: readonly BatchState[] = ['queued', 'discovering', 'running', 'waiting']
+export const isOpen = ({ state }: { state: BatchState }): boolean => OPEN_STATES.includes(state)
+
 export const Decision = z.enum(['approved', 'declined'])
 
 const count = z.number().int().min(0)
@@ -147,6 +153,10 @@ export const TaskContent = z.object({
   files: z.array(z.object({ path: z.string(), bytes: count, executable: z.boolean(), sha256: z.string() })),
 })
 export type TaskContent = z.infer<typeof TaskContent>
+
+/** A task that is kept, and what the check found in it. */
+export const TaskFiles = z.object({ digest: z.string(), content: TaskContent, evidence: Evidence })
+export type TaskFiles = z.infer<typeof TaskFiles>
 
 export const BatchTaskDetail = BatchTask.extend({
   instruction: z.string().nullable(),

@@ -1,9 +1,10 @@
+import { z } from 'zod'
 import type { GitPlace } from '../../platform/git/settings.ts'
 import type { Provider } from '../../sandboxes/sandbox.ts'
 import type { Model, ModelLimits } from '../authoring/model.ts'
-import type { Features } from '../candidates/screen-diff.ts'
-import type { Difficulty, Generation } from '../generation/schema.ts'
-import type { PullRequestText, StageResult } from './parts.ts'
+import { Features } from '../candidates/screen-diff.ts'
+import { Difficulty, type Generation } from '../generation/schema.ts'
+import type { StageResult } from './parts.ts'
 
 /** What a candidate goes through until it is ready, in this order. Each is called as what it has made of it. */
 export const STAGES = [
@@ -27,20 +28,21 @@ export const JUDGING: StageName = 'linted'
 export type Json = string | number | boolean | null | Json[] | { [name: string]: Json }
 
 /** A pull request that was chosen. Text in it is a stranger's, cut where it never ends. */
-export type CandidateFacts = {
-  number: number | null
-  title: string
-  body: string
-  /** What it was to bring about, as others had asked for it. */
-  issues: PullRequestText['issues']
-  mergedAt: string
+export const CandidateFacts = z.object({
+  number: z.number().nullable(),
+  title: z.string(),
+  body: z.string(),
+  /** What it was to bring about, as others had asked for it. Those that were chosen before this was kept have none. */
+  issues: z.array(z.object({ title: z.string(), body: z.string() })).default([]),
+  mergedAt: z.string(),
   /** Commits, both of the default branch. What is between them is the change. */
-  base: string
-  head: string
+  base: z.string(),
+  head: z.string(),
   /** What it was chosen as. */
-  difficulty: Difficulty
-  features: Features
-}
+  difficulty: Difficulty,
+  features: Features,
+})
+export type CandidateFacts = z.infer<typeof CandidateFacts>
 
 /** All that is known of a task while it is made. Plain data: any worker can go on with it. */
 export type Making = {

@@ -1,4 +1,4 @@
-import type { Difficulty } from '../candidates/screen-diff.ts'
+import type { Difficulty } from '../generation/schema.ts'
 
 /** All that is known of how hard a task is, each by itself, and what follows. */
 export type Grade = {

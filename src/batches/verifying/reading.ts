@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { RUBRIC } from './rubric.ts'
 
-export const SOURCES = ['instruction', 'tests', 'base', 'change'] as const
-export type Source = (typeof SOURCES)[number]
+const SOURCES = ['instruction', 'tests', 'base', 'change'] as const
+type Source = (typeof SOURCES)[number]
 
 const quote = z.string().min(1).max(600)
 

@@ -128,10 +128,10 @@ export const Setting = z
   .meta({ id: 'ComparisonSetting' })
 export type Setting = z.infer<typeof Setting>
 
-const SubmissionError = z.object({ code: z.string(), message: z.string(), retryable: z.boolean(), at: time })
+export const SubmissionError = z.object({ code: z.string(), message: z.string(), retryable: z.boolean(), at: time })
 export type SubmissionError = z.infer<typeof SubmissionError>
 
-const Pause = z.object({ reason: z.enum(['budget', 'credential', 'sandbox']), message: z.string(), at: time })
+export const Pause = z.object({ reason: z.enum(['budget', 'credential', 'sandbox']), message: z.string(), at: time })
 export type Pause = z.infer<typeof Pause>
 
 const Scope = z.discriminatedUnion('kind', [

@@ -1,12 +1,12 @@
 import { join } from 'node:path'
 import { openBundle } from '../../catalog/custom-harnesses/bundles.ts'
 import { findChosenHarness } from '../../catalog/harnesses.ts'
-import { contents } from '../../contents/contents.ts'
+import { unpackContent } from '../../contents/contents.ts'
 import type { Tools as CredentialTools } from '../../credentials/credentials.ts'
 import { openSecret } from '../../credentials/secrets.ts'
 import { inFolder } from '../../harbor/folder-source.ts'
 import { readTask } from '../../harbor/read-task.ts'
-import { type Blobs, isDigest } from '../../platform/blobs/blob.ts'
+import type { Blobs } from '../../platform/blobs/blob.ts'
 import { type Provider, SandboxUnavailable } from '../../sandboxes/sandbox.ts'
 import type { TrialRequest } from '../../trials/bench.ts'
 import { findMode, networksFor } from '../../trials/calibrate.ts'
@@ -80,7 +80,7 @@ async function prepared<T>(
   await requireCredential(tools, order.workspaceId, order.sandboxCredentialId)
   await using scratch = await openScratch(tools.folder)
   const folder = join(scratch.path, 'task')
-  await unpackTask(tools, order.task.digest, folder)
+  await unpackContent({ db: tools.credentials.db, blobs: tools.blobs }, order.task.digest, folder)
   const { task, digest } = await readTask(await inFolder(folder))
   const { outputFolder } = order
   return await work(provider, { task, digest, folder, variables: {}, signal, onPhase: () => {}, outputFolder })
@@ -92,12 +92,4 @@ const openSentBundle = ({ credentials, blobs }: EngineTools, workspaceId: string
 async function requireCredential({ credentials }: EngineTools, workspaceId: string, id: string): Promise<void> {
   if (await openSecret(credentials, workspaceId, id)) return
   throw new CredentialGone(`The credential ${id} is not there any more. Resume with another in its place.`)
-}
-
-async function unpackTask({ credentials, blobs }: EngineTools, digest: string, folder: string): Promise<void> {
-  if (!isDigest(digest)) throw new Error('A row holds a digest that is none.')
-  const store = contents({ db: credentials.db, blobs })
-  const stored = (await store.find([digest])).get(digest)
-  if (!stored) throw new Error(`The content of the task ${digest} is not there any more.`)
-  await store.unpack(stored, folder)
 }

@@ -26,7 +26,7 @@ export type Ending =
 export type Ran = Omit<TrialRecord, 'class'> & { class: TrialClass }
 
 /** What this attempt was given by its model. Null: it asked none. */
-export type Spent = Pick<
+type Spent = Pick<
   GrantTotals,
   'usage' | 'costMicros' | 'costSource' | 'modelsServed' | 'levelMismatches' | 'helperCalls'
 >

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { type GitPlace, git } from './git.ts'
 import type { ResolvedTask, TaskPlace } from './registry.ts'
 
-export type GitTask = Extract<TaskPlace, { kind: 'git' }>
+type GitTask = Extract<TaskPlace, { kind: 'git' }>
 
 /** Checks an address before git sees it. */
 export type Admit = (url: string) => Promise<Pick<GitPlace, 'protocol' | 'pin'>>

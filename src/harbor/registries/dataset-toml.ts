@@ -1,19 +1,18 @@
 import { z } from 'zod'
-import { type Digest, isDigest } from '../../platform/blobs/blob.ts'
+import { Digest } from '../../platform/blobs/blob.ts'
 import { newReport, shown } from '../report.ts'
 import { parseToml } from '../toml-table.ts'
 
 export const MANIFEST_FILE = 'dataset.toml'
 
-const DigestText = z.custom<Digest>(isDigest, 'must be sha256: and 64 hexadecimal digits')
 const Name = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]*\/[A-Za-z0-9][A-Za-z0-9._-]*$/, 'must be org/name')
 
 /** Harbor's dataset.toml. `path` is ours: where the task lies, when it is not beside it in a folder of its name. */
 const Manifest = z.object({
   dataset: z.object({ name: Name, version: z.string().min(1).optional(), description: z.string().default('') }),
-  tasks: z.array(z.object({ name: Name, digest: DigestText.optional(), path: z.string().optional() })).optional(),
+  tasks: z.array(z.object({ name: Name, digest: Digest.optional(), path: z.string().optional() })).optional(),
   files: z
-    .array(z.object({ path: z.string().regex(/^[^/\\]+$/, 'must be a file name'), digest: DigestText.optional() }))
+    .array(z.object({ path: z.string().regex(/^[^/\\]+$/, 'must be a file name'), digest: Digest.optional() }))
     .default([]),
 })
 export type Manifest = z.infer<typeof Manifest>

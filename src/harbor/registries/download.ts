@@ -37,7 +37,7 @@ export type DownloadOptions = {
 }
 
 /** A task of which somebody has seen the bytes. */
-export type KnownTask = ResolvedTask & { digest: Digest }
+type KnownTask = ResolvedTask & { digest: Digest }
 /** Complete: opened and downloaded again, it must give these digests. */
 export type DownloadedDataset = Omit<ResolvedDataset, 'tasks'> & {
   digest: Digest

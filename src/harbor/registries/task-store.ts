@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream'
-import type { Blobs, Digest } from '../../platform/blobs/blobs.ts'
+import type { Blobs, Digest } from '../../platform/blobs/blob.ts'
 import { unpack } from '../archive.ts'
 import { declaredMemoryMb } from '../declared-memory.ts'
 import { pack } from '../pack.ts'

@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream'
+import { z } from 'zod'
 
 /** A blob is known by what it contains. Lower-case hex, so that one content has one name. */
 export type Digest = `sha256:${string}`
@@ -19,6 +20,7 @@ export type Blobs = {
 const DIGEST = /^sha256:[0-9a-f]{64}$/
 
 export const isDigest = (value: unknown): value is Digest => typeof value === 'string' && DIGEST.test(value)
+export const Digest = z.custom<Digest>(isDigest, 'must be sha256: and 64 hexadecimal digits')
 
 /** The only way from a digest to a path or a key: types do not exist at run time, and `..` must never get there. */
 export function hexOf(digest: Digest): string {

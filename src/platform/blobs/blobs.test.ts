@@ -7,8 +7,8 @@ import { buffer } from 'node:stream/consumers'
 import { CreateBucketCommand, ListObjectsV2Command, PutObjectCommand, S3Client } from '@aws-sdk/client-s3'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { motoAvailable, startMoto } from '../../../test/support/moto.ts'
-import { BlobDamaged, BlobMissing, BlobRefused, type Digest, isDigest } from './blob.ts'
-import { type Blobs, openBlobs } from './blobs.ts'
+import { BlobDamaged, BlobMissing, BlobRefused, type Blobs, type Digest, isDigest } from './blob.ts'
+import { openBlobs } from './blobs.ts'
 
 /** One kind of place for blobs, as a test sees it from outside. */
 type Store = {

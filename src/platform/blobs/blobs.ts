@@ -5,8 +5,6 @@ import { fileBlobs } from './file-blobs.ts'
 import { s3Blobs } from './s3-blobs.ts'
 import type { S3Place } from './s3-store.ts'
 
-export type { Blobs, Digest } from './blob.ts'
-
 const BUCKET = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/
 const PREFIX = /^[\w.-]+(\/[\w.-]+)*$/
 const S3_SETTINGS = ['endpoint', 'region', 'pathStyle']

@@ -7,7 +7,8 @@ import { join } from 'node:path'
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { motoAvailable, startMoto } from '../../../test/support/moto.ts'
-import { type Blobs, openBlobs } from './blobs.ts'
+import type { Blobs } from './blob.ts'
+import { openBlobs } from './blobs.ts'
 
 const moto = await motoAvailable()
 const cleanUp = new AsyncDisposableStack()

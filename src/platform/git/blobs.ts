@@ -2,29 +2,27 @@ import { GitFailed, streamGit } from './git.ts'
 import { LINE_END } from './pieces.ts'
 import type { GitPlace } from './settings.ts'
 
-export type Blob = { id: string; content: Buffer }
-
-const HEADER = /^([0-9a-f]+) blob (\d+)$/
+const HEADER = /^[0-9a-f]+ blob (\d+)$/
 
 /**
- * Files by their ids, in the order they were asked for, one at a time. Throws GitFailed when one is not there, is no file,
- * or is larger than allowed: whoever asks knows the sizes.
+ * Files with their contents, by their ids and in the order they were asked for, one at a time. Throws GitFailed when one is
+ * not there, is no file, or is larger than allowed: whoever asks knows the sizes.
  */
-export async function* readBlobs(
+export async function* readBlobs<F extends { id: string }>(
   place: GitPlace,
-  ids: readonly string[],
+  files: readonly F[],
   { signal, bytesMax }: { signal: AbortSignal; bytesMax: number },
-): AsyncGenerator<Blob, void, undefined> {
-  if (ids.length === 0) return
-  const stream = streamGit(place, ['cat-file', '--batch'], { signal, input: [`${ids.join('\n')}\n`] })
-  const reader = readerOf(stream)
-  for (let count = 0; count < ids.length; count += 1) {
+): AsyncGenerator<F & { content: Buffer }, void, undefined> {
+  if (files.length === 0) return
+  const input = files.map(({ id }) => `${id}\n`).join('')
+  const reader = readerOf(streamGit(place, ['cat-file', '--batch'], { signal, input: [input] }))
+  for (const file of files) {
     const line = await reader.line()
-    const [, id, size] = HEADER.exec(line) ?? []
-    if (id === undefined || Number(size) > bytesMax) throw new GitFailed(`A file cannot be read: ${line}`, false)
+    const size = HEADER.exec(line)?.[1]
+    if (size === undefined || Number(size) > bytesMax) throw new GitFailed(`A file cannot be read: ${line}`, false)
     const content = await reader.take(Number(size))
     await reader.take(1)
-    yield { id, content }
+    yield { ...file, content }
   }
 }
 

@@ -13,7 +13,7 @@ import type {
   UploadOf,
 } from './endpoint.ts'
 
-export type Call<E extends Endpoint> = {
+type Call<E extends Endpoint> = {
   params: Params<E>
   query: Query<E>
   body: Body<E>
@@ -49,7 +49,7 @@ export type Route = {
   handle: (call: UncheckedCall, found: unknown) => Promise<Outcome>
 }
 
-export type Outcome = {
+type Outcome = {
   status: number
   body: unknown
   headers?: Record<string, string>

@@ -25,7 +25,7 @@ export type Http = Hono<Env> & {
 }
 
 /** An answer of a public read that was made before. */
-export type KeptAnswer = { endpoint: Endpoint; ready: ReadyAnswer; headers: Record<string, string> }
+type KeptAnswer = { endpoint: Endpoint; ready: ReadyAnswer; headers: Record<string, string> }
 
 export type ServerTools = {
   db: Db

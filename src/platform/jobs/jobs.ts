@@ -16,7 +16,7 @@ import {
 } from './sql.ts'
 
 /** A worker starts so many of these a second, and no more at once than its host's memory holds. */
-export type Weight = { memoryMb: number }
+type Weight = { memoryMb: number }
 
 /** What enqueuing needs to know, so that whoever asks for a job need not import the code that runs it. */
 export type JobKind<P> = {

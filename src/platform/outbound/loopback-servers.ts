@@ -11,7 +11,7 @@ import { getCACertificates, setDefaultCACertificates, TLSSocket } from 'node:tls
 import { promisify } from 'node:util'
 
 export type Certificate = { key: string; cert: string }
-export type Seen = { method: string; path: string; headers: IncomingMessage['headers']; serverName: string | undefined }
+type Seen = { method: string; path: string; headers: IncomingMessage['headers']; serverName: string | undefined }
 type Handler = (request: IncomingMessage, response: ServerResponse) => void
 export type LoopbackServer = AsyncDisposable & { port: number; connections: Socket[]; requests: Seen[] }
 

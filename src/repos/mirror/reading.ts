@@ -1,6 +1,7 @@
-import { copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { copyFile, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { makeEmptyRepository } from '../../platform/git/empty-repository.ts'
 import type { GitPlace } from '../../platform/git/settings.ts'
 
 /** A repository that is open for reading. Nothing in it can make git run, fetch or write anything. */
@@ -26,7 +27,7 @@ export async function openForReading({ gitDir, objects, ...facts }: Found): Prom
   const folder = await mkdtemp(join(tmpdir(), 'assay-reading-'))
   const remove = () => rm(folder, { recursive: true, force: true })
   try {
-    await makeEmpty(folder, facts.tip)
+    await makeEmptyRepository(join(folder, 'git'), facts.tip)
     if (facts.isShallow) await copyFile(join(gitDir, 'shallow'), join(folder, 'git', 'shallow'))
   } catch (error) {
     await remove()
@@ -41,15 +42,4 @@ export async function openForReading({ gitDir, objects, ...facts }: Found): Prom
     settings: ['core.commitGraph=false', 'core.quotePath=true', 'diff.renameLimit=400', 'i18n.logOutputEncoding=UTF-8'],
   }
   return { ...facts, place, [Symbol.asyncDispose]: remove }
-}
-
-const SHA256_LENGTH = 64
-
-async function makeEmpty(folder: string, tip: string | undefined): Promise<void> {
-  const git = join(folder, 'git')
-  await mkdir(join(git, 'objects'), { recursive: true, mode: 0o700 })
-  await mkdir(join(git, 'refs'))
-  await writeFile(join(git, 'HEAD'), 'ref: refs/heads/none\n')
-  const format = tip?.length === SHA256_LENGTH ? '[extensions]\n\tobjectFormat = sha256\n' : ''
-  await writeFile(join(git, 'config'), `[core]\n\trepositoryFormatVersion = 1\n\tbare = true\n${format}`)
 }

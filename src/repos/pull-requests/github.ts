@@ -18,7 +18,7 @@ const WAITS_MAX = 30
 /** Points that are left to others who use the same token. */
 const POINTS_LEFT = 50
 
-export type Pause = (ms: number, signal: AbortSignal) => Promise<void>
+type Pause = (ms: number, signal: AbortSignal) => Promise<void>
 
 export type GithubPullRequestTools = GithubTools & { pause?: Pause }
 

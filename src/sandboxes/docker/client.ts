@@ -7,8 +7,8 @@ import { SandboxUnavailable } from '../sandbox.ts'
 import { adviceFor, type Connection, routeTo } from './connection.ts'
 
 type Method = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE'
-export type Query = Record<string, string | number | boolean | undefined>
-export type Ask = { query?: Query; body?: unknown; signal?: AbortSignal; headers?: Record<string, string> }
+type Query = Record<string, string | number | boolean | undefined>
+type Ask = { query?: Query; body?: unknown; signal?: AbortSignal; headers?: Record<string, string> }
 
 /** The engine heard us and said no. */
 export class EngineRefusal extends Error {

@@ -12,7 +12,7 @@ import { connectTarget, type EgressRefusal, type Place, passage, type Target, ur
 /** Opens a connection to one of these addresses. Rejects when none answers. */
 type Dial = (addresses: readonly string[], port: number) => Promise<Socket>
 
-export type EgressLimits = {
+type EgressLimits = {
   /** At the same time, of both sides. */
   sockets: number
   /** Over all, both ways. */

@@ -6,7 +6,7 @@ import type { Readable, Writable } from 'node:stream'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { strayDescriptors } from './stray-descriptors.ts'
 
-export type Answer = { code: number; text: string }
+type Answer = { code: number; text: string }
 
 /**
  * A shell in a mount namespace of its own. Everything that a sandbox mounts is mounted in there, so that the kernel takes

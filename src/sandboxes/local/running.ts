@@ -21,7 +21,7 @@ export type Made = {
 }
 
 /** Of a sandbox in a group. */
-export type Membership = { joint: Joint; address: string }
+type Membership = { joint: Joint; address: string }
 
 export type Running = {
   host: Host

@@ -1,26 +1,27 @@
 import type { Dirent } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { basename, join } from 'node:path'
+import { CONFIG_FILE } from '../harbor/config.ts'
 
 /** A folder with a task in it, relative to the archive, and what it is called in its batch. */
-export type FoundTask = { id: string; path: string }
-export type Found = { tasks: FoundTask[]; strays: number }
+export type TaskFolder = { id: string; path: string }
+/** `strays`: what belongs to no task. */
+type Found = { folders: TaskFolder[]; strays: number }
 
-const TASK_FILE = 'task.toml'
 /** `tasks/<group>/<task>/` is as deep as people pack. */
 const DEPTH_MAX = 3
 const ID_LENGTH_MAX = 80
 
 /** Every folder with a task.toml that is not inside another task. */
-export async function discoverTasks(root: string): Promise<Found> {
+export async function listTaskFolders(root: string): Promise<Found> {
   const found: { paths: string[]; strays: number } = { paths: [], strays: 0 }
   await walk(root, '', found)
-  return { tasks: withIds(found.paths.sort()), strays: found.strays }
+  return { folders: withIds(found.paths.sort()), strays: found.strays }
 }
 
 async function walk(root: string, path: string, found: { paths: string[]; strays: number }): Promise<void> {
   const entries: Dirent[] = await readdir(join(root, path), { withFileTypes: true })
-  if (entries.some((entry) => entry.name === TASK_FILE && entry.isFile())) return void found.paths.push(path)
+  if (entries.some((entry) => entry.name === CONFIG_FILE && entry.isFile())) return void found.paths.push(path)
   const folders = entries.filter((entry) => entry.isDirectory())
   found.strays += entries.length - folders.length
   const isTooDeep = path.split('/').length >= DEPTH_MAX && path !== ''
@@ -29,7 +30,7 @@ async function walk(root: string, path: string, found: { paths: string[]; strays
 }
 
 /** Fit for an address, and each its own. */
-function withIds(paths: string[]): FoundTask[] {
+function withIds(paths: string[]): TaskFolder[] {
   const taken = new Set<string>()
   return paths.map((path) => {
     const wanted = idOf(basename(path))
