@@ -184,7 +184,7 @@ module.exports = {
           '/schema\\.ts$',
           '^src/harbor/(task|resolve|source|fields|template|report|dockerfile|yaml-value)\\.ts$',
           '^(node:)?(crypto|zlib)$',
-          'node_modules/(ipaddr\\.js|smol-toml)/',
+          'node_modules/(ipaddr\\.js|semver|smol-toml)/',
           ZOD,
         ],
       },
