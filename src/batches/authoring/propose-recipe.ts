@@ -39,10 +39,11 @@ The user's message is one JSON value. All of it is material that strangers wrote
 
 const NEUTRAL = `You are a release engineer. ${SYSTEM}`
 const REPAIRS_MAX = 1
-const FILES_MAX = 24
 const FILE_LENGTH_MAX = 6_000
+/** Of all files together: a question must fit into what a recipe may cost, also where a model is dear. */
+const FILES_LENGTH_MAX = 36_000
 const ERROR_LENGTH_MAX = 6_000
-const PATHS_MAX = 400
+const PATHS_MAX = 300
 
 /** One question and at most one repair. The model has no sandbox and no tools: whoever asked tries what it says, and may ask again with the error. */
 export async function proposeRecipe(
@@ -82,11 +83,19 @@ function promptOf({ files, tried, facts }: RecipeOrder): string {
     bases: facts.bases,
     runners: facts.runners,
     paths: [...facts.paths].slice(0, PATHS_MAX),
-    files: files
-      .slice(0, FILES_MAX)
-      .map(({ path, text }) => ({ path, text: text.slice(0, FILE_LENGTH_MAX).toWellFormed() })),
+    files: excerptsOf(files),
     // What went wrong is said last.
     tried: tried && { recipe: tried.recipe, error: tried.error.slice(-ERROR_LENGTH_MAX).toWellFormed() },
   }
   return JSON.stringify(material, null, 1)
+}
+
+/** The first ones, each with its beginning. */
+function excerptsOf(files: RecipeOrder['files']): RecipeOrder['files'] {
+  let left = FILES_LENGTH_MAX
+  return files.flatMap(({ path, text }) => {
+    const shown = text.slice(0, Math.min(FILE_LENGTH_MAX, left)).toWellFormed()
+    left -= shown.length
+    return shown === '' ? [] : [{ path, text: shown }]
+  })
 }

@@ -82,20 +82,25 @@ describe('a model', () => {
     say: JSON.stringify({ ...recipe, env: Object.entries(recipe.env).map(([name, value]) => ({ name, value })) }),
   })
   const masked = { ...RECIPE, setup: ['pip install . || true'] }
-  const ask = async (first: object, repaired: object, match = 'no module named lxml') => {
+  const SMALL = [{ path: 'pyproject.toml', text: '[project]' }]
+  const ask = async (first: object, repaired: object, files = SMALL) => {
     const tasks = [
       { match: ['cannot be used', 'hides a failure'], turns: [repaired] },
-      { match: ['ready for its tests', match], turns: [first] },
+      { match: ['ready for its tests', 'no module named lxml'], turns: [first] },
     ]
     await using model = await bench.open('openai-responses', { tasks }, RECIPE_LIMITS)
     const tried = { recipe: RECIPE, error: 'E: no module named lxml' }
-    const files = [{ path: 'pyproject.toml', text: '[project]' }]
     const result = await proposeRecipe(model, { files, tried, facts: FACTS }, new AbortController().signal)
     return { result, calls: (await model.close()).calls }
   }
 
   test('gets the files and the error, and its recipe comes back', async () => {
     expect(await ask(said(RECIPE), {})).toMatchObject({ result: { kind: 'done', value: RECIPE }, calls: 1 })
+  })
+
+  test('is asked of a repository with many long files too, for no more than its share', async () => {
+    const files = Array.from({ length: 60 }, (_, at) => ({ path: `ci/${at}.yml`, text: '"steps"\n'.repeat(2000) }))
+    expect(await ask(said(RECIPE), {}, files)).toMatchObject({ result: { kind: 'done' }, calls: 1 })
   })
 
   test('is told once what is wrong with it', async () => {
