@@ -16,6 +16,8 @@ const PATTERNS = [
   /^\.mocharc\.(?:json|jsonc|[cm]?js|ya?ml)$/,
   /\.gemspec$/,
 ]
+/** What runs the tests elsewhere says how they are run. */
+const CI = /^(?:\.github\/workflows\/[^/]+\.ya?ml|\.gitlab-ci\.yml|\.travis\.yml|\.circleci\/config\.yml)$/
 const DEPTH_MAX = 5
 const TEST_CODE = /\.(?:py|[cm]?[jt]sx?|rb|php)$/
 
@@ -24,6 +26,6 @@ export function isTelling(path: string): boolean {
   const parts = path.split('/')
   const name = parts.at(-1) ?? ''
   if (parts.length > DEPTH_MAX || parts.includes('node_modules')) return false
-  if (NAMES.has(name.toLowerCase()) || PATTERNS.some((pattern) => pattern.test(name))) return true
+  if (NAMES.has(name.toLowerCase()) || PATTERNS.some((pattern) => pattern.test(name)) || CI.test(path)) return true
   return (parts[0] === 'requirements' && name.endsWith('.txt')) || (TEST_CODE.test(name) && kindOf(path) === 'test')
 }
