@@ -51,13 +51,15 @@ describe.each(chosen)('$name, in $language', (repository) => {
     const ready = pipeline.tasks.filter(({ state }) => state === 'ready')
     expect(ready.length).toBeGreaterThan(0)
     for (const { taskId, pullRequest } of ready) {
-      const { instruction, evidence, files } = await pipeline.task(taskId)
+      const { instruction, evidence, files, concerns } = await pipeline.task(taskId)
       const seen = Object.fromEntries(evidence.stages.map(({ stage, evidence: found }) => [stage, found]))
       expect(seen).toMatchObject({
         executed: { failToPass: expect.arrayContaining([expect.any(String)]) },
         validated: { nop: [{ reward: 0 }], oracle: [{ reward: 1 }], gold: { reward: 1 } },
         verified: { decision: { kind: 'accepted' } },
       })
+      // What wins on every task of a language is told, and keeps none from being approved with others.
+      expect(concerns.filter((each) => each.includes('cheat'))).toEqual([])
       expect(instruction).not.toMatch(/[0-9a-f]{40}|#\d|Ada|github/)
       expect(files.map(({ path }) => path)).toContain('tests/Dockerfile')
       if (readyFolder) await pipeline.unpack(taskId, join(readyFolder, `${repository.name}-${pullRequest?.number}`))

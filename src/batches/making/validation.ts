@@ -8,7 +8,7 @@ import { executionIn, instructionIn, plain } from './made.ts'
 
 /** What the finished files are worth, in the place that was chosen for it. The instruction has no part in it. */
 export const validationStage = (counts: Counts = FULL_COUNTS): Stage => ({
-  version: 2,
+  version: 3,
   needs: ['harbor'],
   reads: ({ files, generation }) => [files?.ground ?? null, generation.harborEnvironment, { ...counts }],
   async run(making, tools, signal) {
@@ -18,9 +18,6 @@ export const validationStage = (counts: Counts = FULL_COUNTS): Stage => ({
       ...{ lists: executionIn(making).lists, pinned: instructionIn(making).pinned },
     }
     const proof = await prove(tools.provider(), order, signal)
-    if (proof.kind !== 'done') return proof
-    const { winners } = proof.value
-    const concerns = winners.map((id) => `The cheat ${id} wins: the code under test can make its tests say anything.`)
-    return done({ made: null, evidence: plain(proof.value), concerns })
+    return proof.kind === 'done' ? done({ made: null, evidence: plain(proof.value) }) : proof
   },
 })
