@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { chmodSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,9 +6,7 @@ import { create } from 'tar'
 import { afterAll, expect, test, vi } from 'vitest'
 import { startProvider } from '../../samples/provider/provider.ts'
 import { addHarness, removeHarness, sendBundle } from '../../src/catalog/custom-harnesses/schema.ts'
-import { addModel } from '../../src/catalog/schema.ts'
 import { inBenchmark } from '../../src/comparisons/schema.ts'
-import { createCredential } from '../../src/credentials/schema.ts'
 import { type ClientOptions, call } from '../../src/platform/http/client.ts'
 import { newKey } from '../../src/workspaces/key.ts'
 import { CHAOS, writeDataset } from '../chaos/dataset.ts'
@@ -17,10 +14,10 @@ import { patientUser } from '../chaos/patient.ts'
 import { testDatabase } from '../support/database.ts'
 import { hasPart } from '../support/parts.ts'
 import { startService } from '../support/service.ts'
+import { compareScripted } from './compare-scripted.ts'
 
 vi.setConfig({ testTimeout: 900_000 })
 
-const MODEL = 'custom/scripted'
 const HARNESS = 'custom/silent'
 const GONE = /The bundle sha256:[0-9a-f]{64} is not there any more\. Send its archive again, then resume\./
 const org = { org: 'local' }
@@ -89,27 +86,5 @@ async function compare(at: ClientOptions, upload: Blob): Promise<string> {
     command: ['{bundle}/run'],
   }
   await call(at, addHarness, { params: org, body: { ...facts, id: HARNESS, name: 'silent', bundle } })
-  await patientUser(at).addBenchmark()
-  const model = { catalogId: MODEL, name: 'scripted-1', label: 'Scripted', protocol: 'openai-chat' as const }
-  const levels = { reasoningLevels: ['high' as const], defaultReasoningLevel: 'high' as const }
-  const address = { prices: { input: 2, output: 10 }, baseUrl: 'https://scripted.example.com/v1' }
-  await call(at, addModel, { params: org, body: { ...model, ...levels, ...address } })
-  const secret = { apiKey: 'sk-0123456789abcdef' }
-  const { body: credential } = await call(at, createCredential, {
-    params: org,
-    body: { kind: 'model', provider: MODEL, name: 'Script', secret },
-  })
-  const sandboxCredentialId = await vi.waitUntil(
-    async () => {
-      const { sandboxes } = (await call(at, inBenchmark.catalog, { params: CHAOS })).body
-      return sandboxes.find(({ id, available }) => id === 'local' && available)?.credentials[0]?.id
-    },
-    { timeout: 120_000 },
-  )
-  const id = randomUUID()
-  const models = [
-    { catalogId: MODEL, credentialId: credential.id, harnesses: [HARNESS], reasoningLevel: 'high' as const },
-  ]
-  await call(at, inBenchmark.create, { params: CHAOS, body: { id, models, sandbox: 'local', sandboxCredentialId } })
-  return id
+  return compareScripted(at, [HARNESS])
 }

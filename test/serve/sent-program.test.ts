@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
@@ -7,9 +6,7 @@ import { create } from 'tar'
 import { afterAll, expect, test, vi } from 'vitest'
 import { startProvider } from '../../samples/provider/provider.ts'
 import { addHarness, sendBundle } from '../../src/catalog/custom-harnesses/schema.ts'
-import { addModel } from '../../src/catalog/schema.ts'
 import { inBenchmark } from '../../src/comparisons/schema.ts'
-import { createCredential } from '../../src/credentials/schema.ts'
 import { sentBundle } from '../../src/harnesses/bundles/bundle.ts'
 import { install } from '../../src/harnesses/bundles/install.ts'
 import { bundlesFolder } from '../../src/harnesses/testing/model-bench.ts'
@@ -19,10 +16,10 @@ import { CHAOS, writeDataset } from '../chaos/dataset.ts'
 import { patientUser } from '../chaos/patient.ts'
 import { hasPart } from '../support/parts.ts'
 import { startService } from '../support/service.ts'
+import { compareScripted } from './compare-scripted.ts'
 
 vi.setConfig({ testTimeout: 600_000 })
 
-const MODEL = 'custom/scripted'
 const PROGRAM = new URL('../../src/harnesses/testing/house-agent/', import.meta.url).pathname
 const WORK = `printf '%s\\n' '#!/bin/bash' 'printf "Hello, %s!\\n" "\${1:-world}"' > /app/greet.sh && chmod +x /app/greet.sh`
 const USAGE = { input: 1000, output: 50 }
@@ -61,7 +58,7 @@ test.skipIf(!hasPart('harnesses'))(
     })
     undo.defer(async () => void (await service.kill('SIGTERM')))
     const at = { url: service.url, key }
-    const id = await compare(at, await describe(at))
+    const id = await compareScripted(at, await describe(at))
     const user = patientUser(at)
     await vi.waitUntil(async () => (await user.read(id)).state === 'completed', { timeout: 300_000, interval: 200 })
 
@@ -117,33 +114,4 @@ async function describe(at: ClientOptions): Promise<string[]> {
     await call(at, addHarness, { params: org, body: { ...facts, id: `custom/${name}`, name, bundle } })
   }
   return Object.keys(probes).map((name) => `custom/${name}`)
-}
-
-async function compare(at: ClientOptions, harnesses: string[]): Promise<string> {
-  await patientUser(at).addBenchmark()
-  const model = { catalogId: MODEL, name: 'scripted-1', label: 'Scripted', protocol: 'openai-chat' as const }
-  const facts = { reasoningLevels: ['high' as const], defaultReasoningLevel: 'high' as const }
-  const prices = { input: 2, output: 10 }
-  const baseUrl = 'https://scripted.example.com/v1'
-  await call(at, addModel, { params: org, body: { ...model, ...facts, prices, baseUrl } })
-  const secret = { apiKey: 'sk-0123456789abcdef' }
-  const { body: credential } = await call(at, createCredential, {
-    params: org,
-    body: { kind: 'model', provider: MODEL, name: 'Script', secret },
-  })
-  const sandboxCredentialId = await vi.waitUntil(
-    async () => {
-      const { sandboxes } = (await call(at, inBenchmark.catalog, { params: CHAOS })).body
-      return sandboxes.find(({ id, available }) => id === 'local' && available)?.credentials[0]?.id
-    },
-    { timeout: 120_000 },
-  )
-  // One after the other: that one program fits says nothing of the next.
-  const id = randomUUID()
-  const models = [{ catalogId: MODEL, credentialId: credential.id, harnesses, reasoningLevel: 'high' as const }]
-  await call(at, inBenchmark.create, {
-    params: CHAOS,
-    body: { id, models, sandbox: 'local', sandboxCredentialId, concurrency: 1 },
-  })
-  return id
 }

@@ -1,0 +1,41 @@
+import { randomUUID } from 'node:crypto'
+import { vi } from 'vitest'
+import { addModel } from '../../src/catalog/schema.ts'
+import { inBenchmark } from '../../src/comparisons/schema.ts'
+import { createCredential } from '../../src/credentials/schema.ts'
+import { type ClientOptions, call } from '../../src/platform/http/client.ts'
+import { CHAOS } from '../chaos/dataset.ts'
+import { patientUser } from '../chaos/patient.ts'
+
+const MODEL = 'custom/scripted'
+const org = { org: 'local' }
+
+/** A model that plays a script, with these harnesses, on the one task of a dataset. Answers the comparison. */
+export async function compareScripted(at: ClientOptions, harnesses: string[]): Promise<string> {
+  await patientUser(at).addBenchmark()
+  const model = { catalogId: MODEL, name: 'scripted-1', label: 'Scripted', protocol: 'openai-chat' as const }
+  const facts = { reasoningLevels: ['high' as const], defaultReasoningLevel: 'high' as const }
+  const prices = { input: 2, output: 10 }
+  const baseUrl = 'https://scripted.example.com/v1'
+  await call(at, addModel, { params: org, body: { ...model, ...facts, prices, baseUrl } })
+  const secret = { apiKey: 'sk-0123456789abcdef' }
+  const { body: credential } = await call(at, createCredential, {
+    params: org,
+    body: { kind: 'model', provider: MODEL, name: 'Script', secret },
+  })
+  const sandboxCredentialId = await vi.waitUntil(
+    async () => {
+      const { sandboxes } = (await call(at, inBenchmark.catalog, { params: CHAOS })).body
+      return sandboxes.find(({ id, available }) => id === 'local' && available)?.credentials[0]?.id
+    },
+    { timeout: 120_000 },
+  )
+  // One after the other: that one program fits says nothing of the next.
+  const id = randomUUID()
+  const models = [{ catalogId: MODEL, credentialId: credential.id, harnesses, reasoningLevel: 'high' as const }]
+  await call(at, inBenchmark.create, {
+    params: CHAOS,
+    body: { id, models, sandbox: 'local', sandboxCredentialId, concurrency: 1 },
+  })
+  return id
+}
