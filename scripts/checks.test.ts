@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { missingPaths } from './doc-paths.ts'
 import { foreignLicences } from './licences.ts'
+import { proseFindings } from './prose.ts'
 import { sharedTables, strayQueries } from './queries.ts'
 import { tooLong } from './sizes.ts'
 
@@ -87,4 +88,27 @@ test('paths that a page names must exist: in code, in blocks and in links', () =
     'docs/map.md names src/gone.ts, which is not there.',
     'docs/map.md names docs/lost.md, which is not there.',
   ])
+})
+
+test('flags comments without a subject, vague or repeated type names and literal spreads, each above its limit only', () => {
+  const files = {
+    'src/a.ts':
+      '/** What is left. */\n// Returns the rest.\ntype Wish = string\ntype Row = {}\nf({\n  ...{ a, b },\n})',
+    'src/b.ts': '/**\n * Nothing that strangers wrote is run.\n */\nexport type Row = {}',
+    'src/c.test.ts': '// Who reads this?\ntype Wish = string',
+    'docs/d.md': '// What is this?',
+  }
+  const none = { flaggedCommentPercent: 0, vagueTypes: 0, uniqueTypePercent: 100, literalSpreads: 0 }
+  const found = proseFindings(...tree(files), none)
+  expect(found.filter((line) => !line.startsWith('  '))).toEqual([
+    expect.stringContaining('66.7 % of comments are flagged; the limit is 0.'),
+    expect.stringContaining('1 types have a vague name; the limit is 0.'),
+    expect.stringContaining('50.0 % of type names are unique; the limit is 100.'),
+    expect.stringContaining('1 object literals are spread into a literal; the limit is 0.'),
+  ])
+  expect(found).toContain('  src/b.ts: Nothing that strangers wrote is run.')
+  expect(found).toContain('  Wish: src/a.ts')
+  expect(found).toContain('  Row: src/a.ts, src/b.ts')
+  const loose = { flaggedCommentPercent: 67, vagueTypes: 1, uniqueTypePercent: 50, literalSpreads: 1 }
+  expect(proseFindings(...tree(files), loose)).toEqual([])
 })
