@@ -3,7 +3,6 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { createApp, jobKinds, trialKinds } from '../src/app.ts'
 import { type ExecutionOrder, execute } from '../src/batches/execution/execute.ts'
 import { done } from '../src/batches/stages/parts.ts'
-import { doneAt, type Script, scriptedStages } from '../src/batches/stages/testing/scripted-stages.ts'
 import { offerSandboxes } from '../src/catalog/offers.ts'
 import { readConfig } from '../src/config.ts'
 import { listen } from '../src/platform/http/listen.ts'
@@ -13,6 +12,7 @@ import { createLocalProvider } from '../src/sandboxes/local.ts'
 import { openStore } from '../src/store.ts'
 import { openTools } from '../src/tools.ts'
 import { bootstrap } from '../src/workspaces/workspaces.ts'
+import { doneAt, type Script, scriptedStages } from '../test/support/taskgen/scripted-stages.ts'
 
 // One role of the service. Of the stages only the executions do something: they wait for so many milliseconds, or run
 // the tests of the order in a file. Queue, leases and rows are the real ones.

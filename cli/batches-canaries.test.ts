@@ -2,13 +2,13 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Provider, startProvider } from '../samples/provider/provider.ts'
 import type { ScriptInput } from '../samples/provider/script.ts'
-import { readingOf, said, whenReading, whenWriting } from '../src/batches/authoring/testing/scripted-answers.ts'
 import { orderOf } from '../src/batches/canaries/canary.ts'
 import { defects } from '../src/batches/canaries/defects.ts'
 import type { Figure } from '../src/batches/canaries/figures.ts'
 import { type KnownTask, knownTasks } from '../src/batches/canaries/known-tasks.ts'
 import type { Reading } from '../src/batches/verifying/reading.ts'
 import { RUBRIC } from '../src/batches/verifying/rubric.ts'
+import { readingOf, said, whenReading, whenWriting } from '../test/support/taskgen/scripted-answers.ts'
 import { assay } from './test-support.ts'
 
 vi.setConfig({ testTimeout: 120_000 })

@@ -2,10 +2,10 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { done } from '../src/batches/stages/parts.ts'
-import { doneAt, scriptedStages } from '../src/batches/stages/testing/scripted-stages.ts'
 import { createCredential } from '../src/credentials/schema.ts'
 import { temporaryFolder } from '../src/harbor/testing/folders.ts'
 import { type Generating, type GeneratingApp, generating, generatingApp } from '../test/support/generating.ts'
+import { doneAt, scriptedStages } from '../test/support/taskgen/scripted-stages.ts'
 import { assay, hasTerminal, onTerminal } from './test-support.ts'
 
 let app: GeneratingApp & AsyncDisposable

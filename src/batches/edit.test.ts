@@ -3,9 +3,9 @@ import { type TestApp, testApp } from '../../test/support/app.ts'
 import { archiveOf, smallTask } from '../../test/support/archives.ts'
 import { importing, scriptedValidator, VALID } from '../../test/support/batches.ts'
 import { type GeneratingApp, generating, generatingApp } from '../../test/support/generating.ts'
+import { doneAt, scriptedStages } from '../../test/support/taskgen/scripted-stages.ts'
 import { decideTasks, putBatchTaskFile, readBatchTaskFile } from './schema.ts'
 import { done } from './stages/parts.ts'
-import { doneAt, scriptedStages } from './stages/testing/scripted-stages.ts'
 
 let app: TestApp
 let made: GeneratingApp & AsyncDisposable

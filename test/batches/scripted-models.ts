@@ -1,7 +1,7 @@
 import type { ScriptInput } from '../../samples/provider/script.ts'
-import { readingOf, said, whenReading, whenWriting } from '../../src/batches/authoring/testing/scripted-answers.ts'
 import type { HiddenTests, InstructionDraft } from '../../src/batches/stages/parts.ts'
 import type { Pull } from '../support/repositories/repository.ts'
+import { readingOf, said, whenReading, whenWriting } from '../support/taskgen/scripted-answers.ts'
 
 const MINUTES = { easy: 10, medium: 35, hard: 90 }
 const ASSERTION = /^.*\b(?:assert|assert_eq!|assert!|expect|Fatal|Fatalf|Error|Errorf|raises)(?!\w).*$/m

@@ -4,9 +4,9 @@ import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { jobKinds, trialKinds } from '../../src/app.ts'
 import { BATCH_STEPS } from '../../src/batches/generation/steps.ts'
-import { askingStages } from '../../src/batches/stages/testing/asking-stages.ts'
 import { startWorker } from '../../src/platform/jobs/worker.ts'
 import { generatingWithModels } from '../support/generating-models.ts'
+import { askingStages } from '../support/taskgen/asking-stages.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 120_000 })
 

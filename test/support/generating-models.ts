@@ -1,8 +1,8 @@
 import { startProvider } from '../../samples/provider/provider.ts'
 import type { ScriptInput } from '../../samples/provider/script.ts'
-import type { Scripted } from '../../src/batches/stages/testing/scripted-stages.ts'
 import { startModelGateway } from '../../src/model-gateway.ts'
 import { type Counts, generating, generatingApp } from './generating.ts'
+import type { Scripted } from './taskgen/scripted-stages.ts'
 
 const USAGE = { input: 1000, output: 100 }
 

@@ -3,12 +3,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as schema from '../../src/batches/schema.ts'
 import type { Stages } from '../../src/batches/stages/make.ts'
-import { type Scripted, scriptedStages } from '../../src/batches/stages/testing/scripted-stages.ts'
 import { createCredential } from '../../src/credentials/schema.ts'
 import { connectRepository } from '../../src/repos/schema.ts'
 import type { Tools } from '../../src/tools.ts'
 import { type TestApp, testApp } from './app.ts'
 import { type Change, writeHistory } from './histories.ts'
+import { type Scripted, scriptedStages } from './taskgen/scripted-stages.ts'
 import { testWorker } from './worker.ts'
 
 export type Counts = { easy: number; medium: number; hard: number }

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { ScriptInput } from '../../../samples/provider/script.ts'
+import { DRAFT, said, whenRepairing, whenWriting } from '../../../test/support/taskgen/scripted-answers.ts'
+import { openStageBench, type StageBench, wishFor } from '../../../test/support/taskgen/stage-model.ts'
 import type { Protocol } from '../../harnesses/model-access.ts'
 import type { LintFacts } from '../lint/finding.ts'
 import type { InstructionDraft } from '../stages/parts.ts'
 import { type AuthorOrder, author } from './author.ts'
 import type { ModelWish } from './model.ts'
-import { DRAFT, said, whenRepairing, whenWriting } from './testing/scripted-answers.ts'
-import { openStageBench, type StageBench, wishFor } from './testing/stage-bench.ts'
 
 const GOLD = [
   'diff --git a/clock/parse.py b/clock/parse.py',

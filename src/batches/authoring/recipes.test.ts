@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { openStageBench, type StageBench } from '../../../test/support/taskgen/stage-model.ts'
 import type { EnvRecipe } from '../stages/parts.ts'
 import { lintRecipe, type RecipeFacts } from './lint-recipe.ts'
 import { RECIPE_LIMITS } from './model.ts'
 import { proposeRecipe } from './propose-recipe.ts'
-import { openStageBench, type StageBench } from './testing/stage-bench.ts'
 
 const FACTS: RecipeFacts = {
   bases: ['debian:trixie-slim'],

@@ -2,8 +2,8 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { commitTree, type Entry, makeRepository } from '../../../test/support/taskgen/handmade-trees.ts'
 import { openClone } from '../../repos/mirror/local-clone.ts'
-import { commitTree, type Entry, makeRepository } from '../environments/testing/hand-made.ts'
 import { splitCommit } from './split-commit.ts'
 
 let root: string

@@ -60,7 +60,7 @@ test('a task is emitted in one spelling', async () => {
   await emitGenerated(place.folder, place.order)
   const files = await readFiles(place.folder)
   for (const path of ['task.toml', 'environment/Dockerfile', 'tests/Dockerfile', 'solution/solve.sh']) {
-    await expect(files[path]).toMatchFileSnapshot(`testing/golden/${path.replace('/', '-')}`)
+    await expect(files[path]).toMatchFileSnapshot(`../../../test/support/taskgen/golden/${path.replace('/', '-')}`)
   }
   expect(
     Object.keys(files)

@@ -1,10 +1,10 @@
 import { access } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { type Builder, openBuilder } from '../../../test/support/taskgen/image-builders.ts'
+import { doneOf, type Made, make, scan } from '../../../test/support/taskgen/prepared-pull-request.ts'
 import { processesNaming } from '../../sandboxes/testing/processes.ts'
-import { doneOf, type Made, make, scan } from '../execution/testing/made.ts'
 import type { EnvRecipe } from '../stages/parts.ts'
-import { type Builder, openBuilder } from './testing/builders.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 1_800_000 })
 

@@ -76,7 +76,9 @@ const TREES: [string, string, Record<string, string>][] = [
 test.each(TREES)('%s: the Dockerfile, to the byte', async (name, runner, files) => {
   const made = ecosystems[runner]?.recipeOf(tree(files), runner)
   if (!made) throw new Error('There is no such recipe.')
-  await expect(renderDockerfile(made, AT)).toMatchFileSnapshot(`testing/dockerfiles/${name}.Dockerfile`)
+  await expect(renderDockerfile(made, AT)).toMatchFileSnapshot(
+    `../../../test/support/taskgen/dockerfiles/${name}.Dockerfile`,
+  )
 })
 
 const setupOf = (runner: string, files: Record<string, string>): string =>

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { doneOf, make, scan } from '../execution/testing/made.ts'
+import { type Builder, openBuilder } from '../../../test/support/taskgen/image-builders.ts'
+import { doneOf, make, scan } from '../../../test/support/taskgen/prepared-pull-request.ts'
 import { findRunner } from '../runners/runners.ts'
 import { checkHealth } from './check-health.ts'
-import { type Builder, openBuilder } from './testing/builders.ts'
 
 vi.setConfig({ testTimeout: 1_800_000, hookTimeout: 1_800_000 })
 

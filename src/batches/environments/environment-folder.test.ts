@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Parser, type ReadEntry } from 'tar'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { commitTree, type Entry, makeRepository } from '../../../test/support/taskgen/handmade-trees.ts'
 import { openClone } from '../../repos/mirror/local-clone.ts'
 import { readTree } from './read-tree.ts'
 import { recipe } from './recipes/recipe.ts'
-import { commitTree, type Entry, makeRepository } from './testing/hand-made.ts'
 import { writeEnvironment } from './write-environment.ts'
 
 let root: string

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { type Builder, openBuilder } from '../../../test/support/taskgen/image-builders.ts'
+import { doneOf, type Made, make, scan } from '../../../test/support/taskgen/prepared-pull-request.ts'
 import { checkHealth } from '../environments/check-health.ts'
-import { type Builder, openBuilder } from '../environments/testing/builders.ts'
 import { findRunner } from '../runners/runners.ts'
 import { execute } from './execute.ts'
 import { planRuns } from './plan-runs.ts'
-import { doneOf, type Made, make, scan } from './testing/made.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 1_800_000 })
 

@@ -4,10 +4,10 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { smallTask } from '../../../test/support/archives.ts'
 import { type GeneratingApp, generating, generatingApp, historyOf } from '../../../test/support/generating.ts'
 import { writeHistory } from '../../../test/support/histories.ts'
+import { doneAt, type Scripted, scriptedStages } from '../../../test/support/taskgen/scripted-stages.ts'
 import { SandboxUnavailable } from '../../sandboxes/sandbox.ts'
 import { putBatchTaskFile } from '../schema.ts'
 import { done, reject } from '../stages/parts.ts'
-import { doneAt, type Scripted, scriptedStages } from '../stages/testing/scripted-stages.ts'
 
 let app: GeneratingApp & AsyncDisposable
 beforeAll(async () => {

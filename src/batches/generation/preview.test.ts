@@ -5,13 +5,13 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startCodeHost } from '../../../test/support/code-host.ts'
 import { type GeneratingApp, generating, generatingApp, historyOf } from '../../../test/support/generating.ts'
 import { git, writeHistory } from '../../../test/support/histories.ts'
+import { scriptedStages } from '../../../test/support/taskgen/scripted-stages.ts'
 import { createCredential } from '../../credentials/schema.ts'
 import { startGitServer } from '../../harbor/registries/testing/git-server.ts'
 import { readEvents } from '../../platform/http/read-events.ts'
 import { connectRepository, listRepositories } from '../../repos/schema.ts'
 import { createBatch, listBatchTasks, previewBatch, readBatch, readGenerationOptions, resumeBatch } from '../schema.ts'
 import type { CandidateFacts } from '../stages/make.ts'
-import { scriptedStages } from '../stages/testing/scripted-stages.ts'
 
 let app: GeneratingApp & AsyncDisposable
 beforeAll(async () => {

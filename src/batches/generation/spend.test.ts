@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { generatingWithModels } from '../../../test/support/generating-models.ts'
+import { askingStages } from '../../../test/support/taskgen/asking-stages.ts'
 import { previewBatch } from '../schema.ts'
-import { askingStages } from '../stages/testing/asking-stages.ts'
 import { countLeftOfBatches } from './spend.ts'
 
 const TWO = { easy: 2, medium: 0, hard: 0 }

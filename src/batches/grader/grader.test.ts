@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { pythonRootfs } from './testing/images.ts'
+import { pythonRootfs } from '../../../test/support/grading/images.ts'
 import {
   HIDDEN,
   HIDDEN_TEST,
@@ -11,8 +11,13 @@ import {
   THREE,
   TWO,
   UNSOLVED,
-} from './testing/shapes.ts'
-import { openSuiteBench, type Repository, type SuiteBench, statusesOf } from './testing/suite-bench.ts'
+} from '../../../test/support/grading/shapes-project.ts'
+import {
+  openSuiteBench,
+  type Repository,
+  type SuiteBench,
+  statusesOf,
+} from '../../../test/support/grading/suite-runner.ts'
 
 let bench: SuiteBench
 let repository: Repository

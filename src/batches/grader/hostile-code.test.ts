@@ -1,8 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { pythonRootfs } from '../../../test/support/grading/images.ts'
+import { HIDDEN, LISTS, SHAPES, UNSOLVED } from '../../../test/support/grading/shapes-project.ts'
+import {
+  openSuiteBench,
+  type Repository,
+  type SuiteBench,
+  statusesOf,
+} from '../../../test/support/grading/suite-runner.ts'
 import type { SuiteOutcome } from '../stages/parts.ts'
-import { pythonRootfs } from './testing/images.ts'
-import { HIDDEN, LISTS, SHAPES, UNSOLVED } from './testing/shapes.ts'
-import { openSuiteBench, type Repository, type SuiteBench, statusesOf } from './testing/suite-bench.ts'
 
 let bench: SuiteBench
 let repository: Repository

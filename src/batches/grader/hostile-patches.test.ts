@@ -1,9 +1,14 @@
 import { chmodSync, mkdirSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { pythonRootfs } from './testing/images.ts'
-import { HIDDEN, LISTS, SHAPES, SOLVED, UNSOLVED } from './testing/shapes.ts'
-import { openSuiteBench, type Repository, type SuiteBench, statusesOf } from './testing/suite-bench.ts'
+import { pythonRootfs } from '../../../test/support/grading/images.ts'
+import { HIDDEN, LISTS, SHAPES, SOLVED, UNSOLVED } from '../../../test/support/grading/shapes-project.ts'
+import {
+  openSuiteBench,
+  type Repository,
+  type SuiteBench,
+  statusesOf,
+} from '../../../test/support/grading/suite-runner.ts'
 
 let bench: SuiteBench
 let repository: Repository

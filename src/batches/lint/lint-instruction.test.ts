@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { DRAFT } from '../authoring/testing/scripted-answers.ts'
+import { DRAFT } from '../../../test/support/taskgen/scripted-answers.ts'
 import type { PinnedSymbol } from '../stages/parts.ts'
 import { isBlocking, type LintFacts } from './finding.ts'
 import { injectionPhrases } from './injection.ts'

@@ -1,12 +1,12 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type SuiteBench, TESTS_IMAGE } from '../grader/testing/suite-bench.ts'
+import { type SuiteBench, TESTS_IMAGE } from '../../../test/support/grading/suite-runner.ts'
+import { CANARIES, type Canary } from '../../../test/support/taskgen/faulty-tasks.ts'
+import { finishTask, type Made, SHOP } from '../../../test/support/taskgen/finished-task.ts'
+import { openPythonBench } from '../../../test/support/taskgen/python-suite-runner.ts'
 import type { Counts } from './proof.ts'
 import { type ProofOrder, prove } from './prove.ts'
-import { CANARIES, type Canary } from './testing/canaries.ts'
-import { finishTask, type Made, SHOP } from './testing/finished-task.ts'
-import { openPythonBench } from './testing/python-bench.ts'
 
 let bench: SuiteBench
 beforeAll(async () => {

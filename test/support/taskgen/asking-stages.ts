@@ -1,5 +1,5 @@
-import type { StageDone, StageTools } from '../make.ts'
-import type { StageResult } from '../parts.ts'
+import type { StageDone, StageTools } from '../../../src/batches/stages/make.ts'
+import type { StageResult } from '../../../src/batches/stages/parts.ts'
 import { type Script, scriptedStages } from './scripted-stages.ts'
 
 type Role = 'author' | 'verifier'

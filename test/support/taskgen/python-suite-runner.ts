@@ -1,5 +1,5 @@
-import { equippedRootfs } from '../../../../test/support/base-image.ts'
-import { openSuiteBench, type SuiteBench } from '../../grader/testing/suite-bench.ts'
+import { equippedRootfs } from '../base-image.ts'
+import { openSuiteBench, type SuiteBench } from '../grading/suite-runner.ts'
 
 /** Debian 13 with Python and git, and nothing that a test of this folder does not need. */
 export const pythonRootfs = (): Promise<string> =>

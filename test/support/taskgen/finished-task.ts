@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { emitGenerated } from '../../emit/emit-generated.ts'
-import { USUAL_RESOURCES } from '../../emit/generated-task.ts'
-import type { HiddenTests, PinnedSymbol, RunPlan, TestLists } from '../../stages/parts.ts'
+import { emitGenerated } from '../../../src/batches/emit/emit-generated.ts'
+import { USUAL_RESOURCES } from '../../../src/batches/emit/generated-task.ts'
+import type { HiddenTests, PinnedSymbol, RunPlan, TestLists } from '../../../src/batches/stages/parts.ts'
 
 type Files = Record<string, string>
 
@@ -92,7 +92,7 @@ ADD repo.tar.gz ./
 ${before}RUN git init --quiet --initial-branch=main && git add --all --force && git -c user.name=base -c user.email=base@localhost commit --quiet --message=base
 ${after}`
 
-export function writeTree(folder: string, files: Files): void {
+function writeTree(folder: string, files: Files): void {
   for (const [path, text] of Object.entries(files)) {
     mkdirSync(dirname(join(folder, path)), { recursive: true })
     writeFileSync(join(folder, path), text)

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir } from 'node:fs/promises'
 import { buffer } from 'node:stream/consumers'
-import { environment } from '../../../../test/support/histories.ts'
+import { environment } from '../histories.ts'
 
 /** Of one folder. A name is latin1, so that it need not be UTF-8. */
 export type Entry =

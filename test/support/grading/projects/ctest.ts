@@ -1,5 +1,5 @@
-import { ctest } from '../ctest.ts'
-import type { Sample } from './sample.ts'
+import { ctest } from '../../../../src/batches/runners/ctest.ts'
+import type { Sample } from '../sample-project.ts'
 
 export const ctestSample: Sample = {
   runner: 'ctest',

@@ -1,6 +1,6 @@
-import type { ScriptInput } from '../../../../samples/provider/script.ts'
-import type { InstructionDraft } from '../../stages/parts.ts'
-import type { Reading } from '../../verifying/reading.ts'
+import type { ScriptInput } from '../../../samples/provider/script.ts'
+import type { InstructionDraft } from '../../../src/batches/stages/parts.ts'
+import type { Reading } from '../../../src/batches/verifying/reading.ts'
 
 type Task = NonNullable<ScriptInput['tasks']>[number]
 type Turn = Task['turns'][number]

@@ -1,5 +1,5 @@
-import { equippedRootfs } from '../../../../test/support/base-image.ts'
-import { TESTS_UID } from '../grader-files.ts'
+import { TESTS_UID } from '../../../src/batches/grader/grader-files.ts'
+import { equippedRootfs } from '../base-image.ts'
 
 const apt = (...packages: string[]): string =>
   `apt-get update && apt-get install --yes --no-install-recommends git python3 ca-certificates ${packages.join(' ')}`

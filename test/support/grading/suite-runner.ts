@@ -3,21 +3,21 @@ import { randomUUID } from 'node:crypto'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { importBase, startDockerd } from '../../../../test/support/dockerd.ts'
-import { createLog } from '../../../platform/log.ts'
-import { createDockerProvider } from '../../../sandboxes/docker.ts'
-import { createLocalProvider } from '../../../sandboxes/local.ts'
-import type { Image, Provider } from '../../../sandboxes/sandbox.ts'
+import { gradeSuite, runSuite, type SuiteOrder } from '../../../src/batches/grader/run-suite.ts'
 import {
   type HiddenTests,
   REPOSITORY_FOLDER,
   type RunPlan,
   type SuiteOutcome,
   type TestLists,
-} from '../../stages/parts.ts'
-import { gradeSuite, runSuite, type SuiteOrder } from '../run-suite.ts'
+} from '../../../src/batches/stages/parts.ts'
+import { createLog } from '../../../src/platform/log.ts'
+import { createDockerProvider } from '../../../src/sandboxes/docker.ts'
+import { createLocalProvider } from '../../../src/sandboxes/local.ts'
+import type { Image, Provider } from '../../../src/sandboxes/sandbox.ts'
+import { importBase, startDockerd } from '../dockerd.ts'
 
-export type Tree = Record<string, string>
+type Tree = Record<string, string>
 
 /** A repository in an image, and its tests to be run there. */
 export type Repository = {
@@ -31,7 +31,7 @@ export type Repository = {
   judge(lists: TestLists, wish?: Partial<Wish>): Promise<{ outcome: SuiteOutcome; reward: string | undefined }>
 }
 
-export type Wish = Partial<RunPlan> & {
+type Wish = Partial<RunPlan> & {
   submission: string | null
   hidden: HiddenTests | null
   seed: number | null
@@ -108,7 +108,7 @@ async function openRepository(
   }
 }
 
-export function write(folder: string, tree: Tree): void {
+function write(folder: string, tree: Tree): void {
   for (const [path, content] of Object.entries(tree)) {
     mkdirSync(dirname(join(folder, path)), { recursive: true })
     writeFileSync(join(folder, path), content)
@@ -117,7 +117,7 @@ export function write(folder: string, tree: Tree): void {
 
 const WHO = ['-c', 'user.name=nobody', '-c', 'user.email=nobody@localhost']
 
-export const git = (folder: string, ...words: string[]): string =>
+const git = (folder: string, ...words: string[]): string =>
   execFileSync('git', ['-C', folder, ...WHO, ...words], { encoding: 'latin1', maxBuffer: 64e6 })
 
 function change(folder: string, files: Record<string, string | null>): void {

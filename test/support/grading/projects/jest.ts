@@ -1,4 +1,4 @@
-import type { Sample } from './sample.ts'
+import type { Sample } from '../sample-project.ts'
 
 const SHAPES = `const { area } = require('../shapes.js')
 

@@ -1,8 +1,16 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { smallTask } from '../../../../test/support/archives.ts'
-import { type Json, type Making, STAGES, type Stage, type StageDone, type StageName, type Stages } from '../make.ts'
-import { done, type StageResult } from '../parts.ts'
+import {
+  type Json,
+  type Making,
+  STAGES,
+  type Stage,
+  type StageDone,
+  type StageName,
+  type Stages,
+} from '../../../src/batches/stages/make.ts'
+import { done, type StageResult } from '../../../src/batches/stages/parts.ts'
+import { smallTask } from '../archives.ts'
 
 type Run = Stage['run']
 export type Script = Partial<Record<StageName, (...order: Parameters<Run>) => StageResult<StageDone> | ReturnType<Run>>>
