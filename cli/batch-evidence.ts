@@ -1,4 +1,4 @@
-import type { BatchTaskDetail } from '../src/batches/shapes/schema.ts'
+import type { BatchTaskDetail } from '../src/batches/schema.ts'
 
 type Found = Record<string, unknown>
 type Stage = BatchTaskDetail['evidence']['stages'][number]

@@ -1,11 +1,6 @@
 import type { Command } from 'commander'
-import type {
-  BatchPreview,
-  GenerationOptions,
-  NewGeneration,
-  PreviewProgress,
-} from '../src/batches/generation/schema.ts'
 import { call, follow } from '../src/platform/http/client.ts'
+import type { BatchPreview, GenerationOptions, NewGeneration, PreviewProgress } from '../src/taskgen/schema.ts'
 import { contract, numberOf } from './batch-place.ts'
 import { followBatch } from './batches-watch.ts'
 import { WrongUse } from './failure.ts'

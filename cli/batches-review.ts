@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { BatchTask, BatchTaskDetail } from '../src/batches/shapes/schema.ts'
+import type { BatchTask, BatchTaskDetail } from '../src/batches/schema.ts'
 import { call, download } from '../src/platform/http/client.ts'
 import { stageLines } from './batch-evidence.ts'
 import { contract, type InBatch, listTasks, openBatch } from './batch-place.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Command } from 'commander'
-import { BatchRun } from '../src/batches/shapes/schema.ts'
+import { BatchRun } from '../src/batches/schema.ts'
 import { call, type Heard, listenTo } from '../src/platform/http/client.ts'
 import { contract, type InBatch, numberOf, openBatch } from './batch-place.ts'
 import { Failed } from './failure.ts'

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { BatchTask } from '../src/batches/shapes/schema.ts'
+import type { BatchTask } from '../src/batches/schema.ts'
 import { call } from '../src/platform/http/client.ts'
 import { archiveOf } from './archive-of.ts'
 import { contract, type InBatch, listTasks, openBatch, requireTasks } from './batch-place.ts'

@@ -1,7 +1,7 @@
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { type Command, InvalidArgumentError } from 'commander'
-import type { CloneScan } from '../src/batches/candidates/scan-clone.ts'
+import type { CloneScan } from '../src/taskgen/candidates/scan-clone.ts'
 import { withExample, withGlobals } from './help.ts'
 import { globalsOf } from './service.ts'
 import { note, print, printable, printJson, type Shell, styled } from './shell.ts'
@@ -31,7 +31,7 @@ function positive(text: string): number {
 }
 
 async function scan(shell: Shell, folder: string, options: Options, command: Command): Promise<void> {
-  const { scanClone } = await import('../src/batches/candidates/scan-clone.ts')
+  const { scanClone } = await import('../src/taskgen/candidates/scan-clone.ts')
   const progress = progressLine(shell)
   const { branch, limit, cache } = options
   const wish = { branch, limit, cacheFolder: cache ? cacheFolder(shell) : undefined, now: new Date() }

@@ -1,5 +1,5 @@
-import type { KnownTask } from '../src/batches/canaries/known-tasks.ts'
-import { patchedFiles } from '../src/batches/lint/patch-files.ts'
+import type { KnownTask } from '../src/taskgen/canaries/known-tasks.ts'
+import { patchedFiles } from '../src/taskgen/lint/patch-files.ts'
 import { type KnownPull, openKnown } from '../test/batches/known-pull.ts'
 import { repositories } from '../test/support/repositories/repositories.ts'
 import { pullsOf, type Repository } from '../test/support/repositories/repository.ts'

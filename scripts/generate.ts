@@ -50,7 +50,7 @@ async function openApi({ database, folder }: Scratch): Promise<Generated> {
 
 /** Known tasks as models see them, for whoever wants to know what a model makes of them. */
 const canaries = async (): Promise<Generated> => ({
-  path: 'src/batches/canaries/tasks.gen.json',
+  path: 'src/taskgen/canaries/tasks.gen.json',
   text: `${JSON.stringify(await canaryTasks(), null, 2)}\n`,
 })
 

@@ -1,8 +1,5 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { OnBatchStep } from './batches/generation/steps.ts'
-import { realStages } from './batches/making/stages.ts'
-import type { Stages } from './batches/stages/make.ts'
 import { sandboxValidator, type Validator } from './batches/validator.ts'
 import { customProviders } from './catalog/custom-models.ts'
 import type { Testable } from './catalog/offers.ts'
@@ -29,6 +26,9 @@ import { githubHost } from './repos/github.ts'
 import { type ResultsCache, resultsCache } from './results/cache.ts'
 import type { Provider } from './sandboxes/sandbox.ts'
 import { findProvider } from './sandboxes/sandboxes.ts'
+import type { Stages } from './taskgen/pipeline/stage.ts'
+import { realStages } from './taskgen/pipeline/stages/stages.ts'
+import type { OnBatchStep } from './taskgen/pipeline/steps.ts'
 import { reapScratch } from './trials/scratch.ts'
 
 export type Tools = {

@@ -11,7 +11,7 @@ import { isDigest } from '../platform/blobs/blob.ts'
 import { readEvents } from '../platform/http/read-events.ts'
 import { SandboxUnavailable } from '../sandboxes/sandbox.ts'
 import { createKey, deleteKey } from '../workspaces/schema.ts'
-import { sweepArchives } from './archives/archives.ts'
+import { sweepArchives } from './archives.ts'
 import * as schema from './schema.ts'
 
 let app: TestApp

@@ -5,24 +5,20 @@ import { newId } from '../platform/ids.ts'
 import { cancelAll, withdrawAll } from '../platform/jobs/jobs.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { type Place, readRepository } from '../repos/repos.ts'
+import * as batchState from '../taskgen/pipeline/batch-state.ts'
+import { discoverJobId, enqueueDiscovery } from '../taskgen/pipeline/discover.ts'
+import { credentialsOf, resolveGeneration, warningsOf } from '../taskgen/pipeline/resolve.ts'
+import { jobsOf, waitingJobsOf } from '../taskgen/pipeline/waiting.ts'
+import { batchIdOf, type GenerationOptions, isOpen, microsOf, type NewBatch, runIdOf } from '../taskgen/schema.ts'
 import { type By, record } from '../workspaces/audit.ts'
-import { keepArchive } from './archives/archives.ts'
-import { discoverJobId, enqueueDiscovery } from './generation/discover.ts'
-import { credentialsOf, resolveGeneration, warningsOf } from './generation/resolve.ts'
-import type { GenerationOptions, NewBatch } from './generation/schema.ts'
-import { jobsOf, waitingJobsOf } from './generation/waiting.ts'
+import { keepArchive } from './archives.ts'
 import { enqueueImport, importJobId } from './import.ts'
-import { batchIdOf, microsOf, runIdOf, runOf } from './run.ts'
-import { archiveGone } from './schema.ts'
-import { type BatchRun, isOpen } from './shapes/schema.ts'
+import { runOf } from './run.ts'
+import { archiveGone, type BatchRun } from './schema.ts'
 import * as rows from './sql.ts'
-import { lockOpenBatch, reopen } from './state.ts'
 import { validationJobId } from './validate.ts'
 
-export type BatchRow = rows.BatchRow
-
-/** Whether a batch of this repository has not ended. */
-export const hasOpenBatches = (db: Db, repository: number): Promise<boolean> => rows.hasOpenBatches(db, repository)
+export const { hasOpenBatches } = rows
 
 type Tools = { db: Db; blobs: Blobs }
 /** `db` may be a transaction that also remembers the answer; the archive is kept before it, and goes by itself. */
@@ -51,7 +47,7 @@ export async function createBatch(db: Db, by: By, { repository, options, wish }:
     const budget_micros = budgetUsd === undefined ? null : microsOf(budgetUsd)
     const fresh = { id, repository, ...candidateCounts, again, budget_micros }
     const row = await rows.insertGenerated(tx, fresh, generation, warningsOf(generation))
-    await rows.holdCredentials(tx, id, credentialsOf(generation))
+    await batchState.holdCredentials(tx, id, credentialsOf(generation))
     await enqueueDiscovery(tx, id)
     await record(tx, { ...by, action: 'batch.created', subject: runIdOf(id) })
     return runOf(row, [])
@@ -73,16 +69,16 @@ export async function listBatches(db: Db, repository: number, page: Page) {
 }
 
 /** Of this repository of this workspace, or not found. */
-export async function readBatchRow(db: Db, place: Place, runId: string): Promise<BatchRow> {
+export async function readBatchRow(db: Db, place: Place, runId: string): Promise<batchState.BatchRow> {
   const { key } = await readRepository(db, place)
-  const row = await rows.findBatch(db, batchIdOf(runId))
+  const row = await batchState.findBatch(db, batchIdOf(runId))
   if (row?.repository === key) return row
   throw new Problem(notFound, `There is no batch ${runId} here.`)
 }
 
 /** As it is now. */
 export async function findRun(db: Db, id: string): Promise<BatchRun | undefined> {
-  const row = await rows.findBatch(db, id)
+  const row = await batchState.findBatch(db, id)
   return row && runOf(row, await rows.listTallies(db, [id]))
 }
 
@@ -93,10 +89,10 @@ export async function readRun(db: Db, id: string): Promise<BatchRun> {
 }
 
 /** Ends what has not ended. Twice is as good as once. */
-export async function cancelBatch(db: Db, by: By, { id }: BatchRow): Promise<BatchRun> {
+export async function cancelBatch(db: Db, by: By, { id }: batchState.BatchRow): Promise<BatchRun> {
   const jobs = await transact(db, async (tx) => {
-    if (!(await lockOpenBatch(tx, id))) return []
-    await rows.cancelBatch(tx, id)
+    if (!(await batchState.lockOpenBatch(tx, id))) return []
+    await batchState.cancelBatch(tx, id)
     await record(tx, { ...by, action: 'batch.canceled', subject: runIdOf(id) })
     const tasks = await rows.listValidating(tx, id)
     const making = await jobsOf(tx, id)
@@ -110,13 +106,18 @@ export async function cancelBatch(db: Db, by: By, { id }: BatchRow): Promise<Bat
 type Change = { budgetUsd?: number | undefined }
 
 /** Goes on, whatever stopped it; what goes on by itself is left alone, and what waits need not wait any longer. */
-export async function resumeBatch(db: Db, by: By, found: BatchRow, { budgetUsd }: Change): Promise<BatchRun> {
+export async function resumeBatch(
+  db: Db,
+  by: By,
+  found: batchState.BatchRow,
+  { budgetUsd }: Change,
+): Promise<BatchRun> {
   const { id, generation } = found
   await transact(db, async (tx) => {
     // The jobs before the row, as everybody takes them.
     if (generation === null) await enqueueImport(tx, id)
     else await lookAgain(tx, id)
-    const row = await rows.lockBatch(tx, id)
+    const row = await batchState.lockBatch(tx, id)
     if (!row) return
     if (budgetUsd !== undefined && generation !== null) await rows.setBudget(tx, id, microsOf(budgetUsd))
     if (generation !== null) await rows.endDeferrals(tx, id)
@@ -131,10 +132,10 @@ async function lookAgain(tx: Db, id: string): Promise<void> {
   await enqueueDiscovery(tx, id)
 }
 
-async function reopenIfWorthIt(tx: Db, by: By, row: BatchRow): Promise<void> {
+async function reopenIfWorthIt(tx: Db, by: By, row: batchState.BatchRow): Promise<void> {
   if (row.step === 'unpack' && row.archive === null) throw new Problem(archiveGone, 'Send the archive again.')
   const isWorthIt = (await rows.tryAgain(tx, row.id)) || row.state !== 'completed'
   if (!isWorthIt) return
-  await reopen(tx, row)
+  await batchState.reopen(tx, row)
   await record(tx, { ...by, action: 'batch.resumed', subject: runIdOf(row.id) })
 }

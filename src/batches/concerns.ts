@@ -1,4 +1,4 @@
-import type { Evidence } from './shapes/schema.ts'
+import type { Evidence } from '../taskgen/schema.ts'
 
 /** What a person should look at before approving a task that was imported. */
 export function concernsOf({ calibration }: Evidence): string[] {

@@ -1,9 +1,8 @@
 import { type Db, transact } from '../platform/db/db.ts'
 import { type FieldError, invalidRequest, Problem, type ProblemKind } from '../platform/problem.ts'
+import { runIdOf } from '../taskgen/schema.ts'
 import { type By, record } from '../workspaces/audit.ts'
-import { runIdOf } from './run.ts'
-import { taskChanged, taskNotGreen, taskNotReady } from './schema.ts'
-import type { BatchTask } from './shapes/schema.ts'
+import { type BatchTask, taskChanged, taskNotGreen, taskNotReady } from './schema.ts'
 import * as rows from './sql.ts'
 import { taskOf } from './tasks.ts'
 

@@ -4,7 +4,7 @@ import { archiveOf, smallTask } from '../../test/support/archives.ts'
 import { importing } from '../../test/support/batches.ts'
 import { findRepository } from '../repos/repos.ts'
 import { listEvents } from '../workspaces/audit.ts'
-import { listApprovedTasks } from './approved/approved.ts'
+import { listApprovedTasks } from './approved-tasks.ts'
 import { decideTasks } from './schema.ts'
 
 let app: TestApp

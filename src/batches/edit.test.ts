@@ -4,8 +4,8 @@ import { archiveOf, smallTask } from '../../test/support/archives.ts'
 import { importing, scriptedValidator, VALID } from '../../test/support/batches.ts'
 import { type GeneratingApp, generating, generatingApp } from '../../test/support/generating.ts'
 import { doneAt, scriptedStages } from '../../test/support/taskgen/scripted-stages.ts'
+import { done } from '../taskgen/stage-result.ts'
 import { decideTasks, putBatchTaskFile, readBatchTaskFile } from './schema.ts'
-import { done } from './stages/parts.ts'
 
 let app: TestApp
 let made: GeneratingApp & AsyncDisposable

@@ -4,18 +4,17 @@ import { contents } from '../contents/contents.ts'
 import type { Blobs } from '../platform/blobs/blob.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { invalidRequest, Problem, preconditionFailed } from '../platform/problem.ts'
+import { type BatchRow, lockBatch, reopen, sendBack } from '../taskgen/pipeline/batch-state.ts'
+import { enqueueDiscovery } from '../taskgen/pipeline/discover.ts'
+import { forgetJudgement } from '../taskgen/pipeline/evidence.ts'
+import { INSTRUCTION_FILE } from '../taskgen/pipeline/input-digest.ts'
+import { keepFiles } from '../taskgen/pipeline/keep-files.ts'
+import { isOpen, runIdOf } from '../taskgen/schema.ts'
 import { openScratch } from '../trials/scratch.ts'
 import { type By, record } from '../workspaces/audit.ts'
-import { enqueueDiscovery } from './generation/discover.ts'
-import { forgetJudgement } from './generation/evidence.ts'
-import { INSTRUCTION_FILE } from './generation/input-digest.ts'
-import { keepFiles } from './generation/keep-files.ts'
 import { enqueueImport } from './import.ts'
-import { runIdOf } from './run.ts'
 import { batchStopped, fileNotEditable, taskNotReady } from './schema.ts'
-import { isOpen } from './shapes/schema.ts'
 import * as rows from './sql.ts'
-import { reopen } from './state.ts'
 import { type FullTaskRow, readStored, readTaskRow } from './tasks.ts'
 
 export type EditTools = { db: Db; blobs: Blobs; draftsFolder: string; scratchFolder: string }
@@ -33,7 +32,7 @@ export async function editFile(tools: EditTools, by: By, row: FullTaskRow, edit:
     // The job before the row, as everybody takes them.
     await (row.candidate === null ? enqueueImport(tx, row.batch) : enqueueDiscovery(tx, row.batch))
     const batch = await lockUnchanged(tx, row)
-    await rows.sendBack(tx, { batch: row.batch, task: row.id }, kept, row.candidate === null ? null : edit.content)
+    await sendBack(tx, { batch: row.batch, task: row.id }, kept, row.candidate === null ? null : edit.content)
     await forgetJudgement(tx, row.batch, row.id)
     if (!isOpen(batch)) await reopen(tx, batch)
     const subject = `${runIdOf(row.batch)}/${row.id}`
@@ -45,8 +44,8 @@ export async function editFile(tools: EditTools, by: By, row: FullTaskRow, edit:
 const STOPPED: readonly string[] = ['canceled', 'failed']
 
 /** The batch of a task that is still the one that was read. */
-async function lockUnchanged(tx: Db, row: FullTaskRow): Promise<rows.BatchRow> {
-  const batch = await rows.lockBatch(tx, row.batch)
+async function lockUnchanged(tx: Db, row: FullTaskRow): Promise<BatchRow> {
+  const batch = await lockBatch(tx, row.batch)
   if (!batch || STOPPED.includes(batch.state))
     throw new Problem(batchStopped, 'Resume the batch, then change the file.')
   const [now] = await rows.lockTaskRows(tx, row.batch, [row.id])

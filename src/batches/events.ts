@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Db } from '../platform/db/db.ts'
+import { isOpen } from '../taskgen/schema.ts'
 import { findRun } from './batches.ts'
-import { isOpen } from './shapes/schema.ts'
 
 type ServerEvent = { event: string; data: unknown }
 

@@ -10,12 +10,19 @@ import type { Blobs } from '../platform/blobs/blob.ts'
 import type { Db } from '../platform/db/db.ts'
 import { derivedId } from '../platform/ids.ts'
 import { enqueue, type Job, type JobKind, type RunnableKind } from '../platform/jobs/jobs.ts'
-import { openArchive } from './archives/archives.ts'
-import { TASKS_MAX } from './generation/schema.ts'
-import { type Screened, screenTask } from './screen.ts'
-import type { BatchError } from './shapes/schema.ts'
+import { type NewTask, type Screened, screenTask } from '../taskgen/assembly/screen-task.ts'
+import {
+  type BatchRow,
+  beginDiscovery,
+  errorOf,
+  fail,
+  findOpenBatch,
+  goOn,
+  lockOpenBatch,
+} from '../taskgen/pipeline/batch-state.ts'
+import { type BatchError, TASKS_MAX } from '../taskgen/schema.ts'
+import { openArchive } from './archives.ts'
 import * as rows from './sql.ts'
-import { beginDiscovery, errorOf, fail, findOpenBatch, goOn, lockOpenBatch } from './state.ts'
 import { listTaskFolders } from './task-folders.ts'
 import { endIfDone, enqueueValidations, waitForSandbox } from './validate.ts'
 
@@ -70,7 +77,7 @@ const PATIENT = { timeMs: 600_000 }
 async function listTasks(
   tools: ImportTools,
   job: Job<Payload>,
-  { id, archive }: rows.BatchRow,
+  { id, archive }: BatchRow,
 ): Promise<BatchError | undefined> {
   await beginDiscovery(tools.db, id)
   await mkdir(tools.draftsFolder, { recursive: true, mode: 0o700 })
@@ -96,7 +103,7 @@ async function screenAll(tools: ImportTools, job: Job<Payload>, root: string): P
 
   await withDraft(tools, `import-${batch}`, async (draft) => {
     const names = new Set<string>()
-    const listed: rows.NewTask[] = []
+    const listed: NewTask[] = []
     const stored: StoredTask[] = []
     for (const folder of folders) {
       job.signal.throwIfAborted()

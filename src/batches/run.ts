@@ -1,17 +1,11 @@
 import { z } from 'zod'
-import { Difficulty, Generation } from './generation/schema.ts'
-import { BatchError, type BatchRun, Waiting } from './shapes/schema.ts'
-import type { BatchRow, Tally } from './sql.ts'
-import { passedBy, type StageName } from './stages/make.ts'
-
-export const runIdOf = (batch: string): string => `batch-${batch}`
-export const batchIdOf = (runId: string): string => runId.slice('batch-'.length)
+import type { BatchRow } from '../taskgen/pipeline/batch-state.ts'
+import { passedBy, type StageName } from '../taskgen/pipeline/stage.ts'
+import { BatchError, Difficulty, Generation, runIdOf, usdOf, Waiting } from '../taskgen/schema.ts'
+import type { BatchRun } from './schema.ts'
+import type { Tally } from './sql.ts'
 
 const Warnings = z.array(z.string())
-
-const MICROS = 1e6
-export const usdOf = (micros: number): number => micros / MICROS
-export const microsOf = (usd: number): number => Math.round(usd * MICROS)
 
 /** A batch as it is shown: its row, and how many of its tasks are of each sort. */
 export const runOf = (row: BatchRow, tallies: readonly Tally[]): BatchRun => ({

@@ -4,16 +4,107 @@ import { pageQuery } from '../platform/http/page.ts'
 import type { ProblemKind } from '../platform/problem.ts'
 import { codeHostUnavailable } from '../repos/schema.ts'
 import {
+  BatchError,
   BatchPreview,
+  BatchState,
   budgetUsd,
+  Difficulty,
+  Evidence,
+  Generation,
   GenerationOptions,
   NewBatch,
   PreviewProgress,
   PreviewWish,
+  perDifficulty,
+  Rejection,
   repositoryUnreadable,
+  StageEvidence,
   TASKS_MAX,
-} from './generation/schema.ts'
-import { BatchRun, BatchTask, BatchTaskDetail, Decision, DIGEST } from './shapes/schema.ts'
+  TaskContent,
+  TaskPullRequest,
+  Waiting,
+} from '../taskgen/schema.ts'
+
+export const DIGEST = z.string().max(100).describe('`sha256:` and 64 hexadecimal digits, as Harbor computes it.')
+
+export const Decision = z.enum(['approved', 'declined'])
+
+const count = z.number().int().min(0)
+
+export const BatchRun = z
+  .object({
+    runId: z.string(),
+    state: BatchState,
+    createdAt: z.iso.datetime(),
+    startedAt: z.iso.datetime().nullable(),
+    finishedAt: z.iso.datetime().nullable(),
+    candidateCounts: perDifficulty(count).describe('What was asked for. Nothing is asked for by an import.'),
+    generation: Generation.nullable().describe('Null for an import.'),
+    counts: z.object({
+      discovered: count.describe(
+        'Pull requests that were looked at, newest first; of an import, tasks in the archive.',
+      ),
+      screened: count.describe('Of them, those that could become tasks; of an import, those that passed the check.'),
+      executed: count.describe('Tasks whose tests fail before the change and pass after it, again and again.'),
+      authored: count.describe('Tasks that have an instruction.'),
+      validated: count.describe('Tasks whose solution passes and whose tests refuse doing nothing, and known cheats.'),
+      verified: count.describe('Tasks that a second model found fair.'),
+      ready: count,
+      rejected: count,
+      deferred: count.describe('Tasks that wait for something that is no fault of theirs.'),
+      approved: count,
+      declined: count,
+    }),
+    byDifficulty: perDifficulty(z.object({ requested: count, selected: count, ready: count })),
+    shortfall: count.describe('How many candidates fewer there were than was asked for.'),
+    rejections: z.record(z.string(), count),
+    waiting: Waiting.optional(),
+    warnings: z.array(z.string()),
+    budgetUsd: z.number().optional(),
+    costUsd: z.number().describe('What models were paid.'),
+    error: BatchError.optional(),
+  })
+  .meta({ id: 'BatchRun' })
+export type BatchRun = z.infer<typeof BatchRun>
+
+export const BatchTask = z
+  .object({
+    taskId: z.string(),
+    state: z.enum(['making', 'validating', 'ready', 'rejected']),
+    stage: z.string().nullable().describe('What comes next; of one that was rejected, what rejected it.'),
+    difficulty: Difficulty.nullable().describe('As found; of an import, as its author says.'),
+    requestedDifficulty: Difficulty.nullable(),
+    title: z.string(),
+    pullRequest: TaskPullRequest.nullable(),
+    digest: DIGEST.nullable().describe('Null while there are no files, or when they may not be kept.'),
+    decision: Decision.nullable(),
+    rejection: Rejection.optional(),
+    deferred: Waiting.optional(),
+    concerns: z
+      .array(z.string())
+      .describe('What a person should look at first. A task without any is green, and may be approved with others.'),
+  })
+  .meta({ id: 'BatchTask' })
+export type BatchTask = z.infer<typeof BatchTask>
+
+/** As it was stored, within the evidence of the task. */
+export const RejectionEvidence = z
+  .unknown()
+  .optional()
+  .describe('Of a generated task that was rejected: what its stage decided by, where that is more than its words.')
+
+export const BatchTaskDetail = BatchTask.extend({
+  instruction: z.string().nullable(),
+  files: TaskContent.shape.files,
+  evidence: Evidence.extend({
+    stages: z.array(StageEvidence).describe('Of a generated task: those that it passed, in their order.'),
+    rejection: RejectionEvidence,
+  }),
+  costUsd: z.number(),
+  note: z.string().nullable(),
+  decidedAt: z.iso.datetime().nullable(),
+}).meta({ id: 'BatchTaskDetail' })
+export type BatchTaskDetail = z.infer<typeof BatchTaskDetail>
 
 const ARCHIVE_BYTES_MAX = 64 * 1024 * 1024
 const FILE_LENGTH_MAX = 1024 * 1024

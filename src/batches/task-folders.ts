@@ -4,7 +4,7 @@ import { basename, join } from 'node:path'
 import { CONFIG_FILE } from '../harbor/config.ts'
 
 /** A folder with a task in it, relative to the archive, and what it is called in its batch. */
-export type TaskFolder = { id: string; path: string }
+type TaskFolder = { id: string; path: string }
 /** `strays`: what belongs to no task. */
 type Found = { folders: TaskFolder[]; strays: number }
 

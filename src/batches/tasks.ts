@@ -3,18 +3,9 @@ import { findContent, readContentFile } from '../contents/contents.ts'
 import type { Blobs } from '../platform/blobs/blob.ts'
 import type { Db } from '../platform/db/db.ts'
 import { notFound, Problem } from '../platform/problem.ts'
-import { stagesOf } from './generation/evidence.ts'
-import { usdOf } from './run.ts'
-import {
-  type BatchTask,
-  type BatchTaskDetail,
-  Evidence,
-  Rejection,
-  RejectionEvidence,
-  TaskContent,
-  TaskPullRequest,
-  Waiting,
-} from './shapes/schema.ts'
+import { stagesOf } from '../taskgen/pipeline/evidence.ts'
+import { Evidence, Rejection, TaskContent, TaskPullRequest, usdOf, Waiting } from '../taskgen/schema.ts'
+import { type BatchTask, type BatchTaskDetail, RejectionEvidence } from './schema.ts'
 import * as rows from './sql.ts'
 
 type Tools = { db: Db; blobs: Blobs }

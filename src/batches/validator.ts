@@ -1,8 +1,8 @@
 import type { Task } from '../harbor/task.ts'
 import type { Digest } from '../platform/blobs/blob.ts'
 import { type Provider, SandboxUnavailable } from '../sandboxes/sandbox.ts'
+import type { Rejection, TaskCalibration } from '../taskgen/schema.ts'
 import { type Calibration, calibrate } from '../trials/calibrate.ts'
-import type { Rejection, TaskCalibration } from './shapes/schema.ts'
 
 /** All that is needed to find out whether a task works. */
 export type ValidationOrder = {

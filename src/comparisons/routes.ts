@@ -1,4 +1,4 @@
-import { listApprovedTasks } from '../batches/approved/approved.ts'
+import { listApprovedTasks } from '../batches/approved-tasks.ts'
 import { readBenchmark } from '../benchmarks/benchmarks.ts'
 import { readCatalog } from '../catalog/catalog.ts'
 import type { Blobs } from '../platform/blobs/blob.ts'

@@ -1,4 +1,4 @@
-import { listApprovedTasks, listTaskStandings } from '../batches/approved/approved.ts'
+import { listApprovedTasks, listTaskStandings } from '../batches/approved-tasks.ts'
 import { findForFreezing } from '../benchmarks/freeze.ts'
 import type { Db } from '../platform/db/db.ts'
 import { type FieldError, Problem } from '../platform/problem.ts'

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Digest } from '../platform/blobs/blob.ts'
-import { hexOf } from '../platform/blobs/blob.ts'
+import { type Digest, hexOf } from '../platform/blobs/blob.ts'
 import { byCodePoint } from './path-rules.ts'
 import type { TaskFile } from './task.ts'
 

@@ -1,5 +1,4 @@
-import type { Fields, Value } from './fields.ts'
-import { isTable, textOf } from './fields.ts'
+import { type Fields, isTable, textOf, type Value } from './fields.ts'
 import type { CollectHook, EnvVar, Healthcheck, User } from './task.ts'
 import { wholeTemplate } from './template.ts'
 

@@ -1,4 +1,4 @@
-import { listApprovedTasks } from '../batches/approved/approved.ts'
+import { listApprovedTasks } from '../batches/approved-tasks.ts'
 import type { Outcome } from '../comparisons/outcome.ts'
 import { listOutcomes, type RunSetting } from '../comparisons/outcomes.ts'
 import type { Db } from '../platform/db/db.ts'

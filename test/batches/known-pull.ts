@@ -1,14 +1,14 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type SplitCommit, splitCommit } from '../../src/batches/candidates/split-commit.ts'
-import type { LintFacts } from '../../src/batches/lint/finding.ts'
-import { pinnedSymbols } from '../../src/batches/lint/pinned-symbols.ts'
-import type { PinnedSymbol } from '../../src/batches/stages/parts.ts'
 import type { GitPlace } from '../../src/platform/git/settings.ts'
 import { openClone } from '../../src/repos/mirror/local-clone.ts'
 import { gitHistory } from '../../src/repos/pull-requests/git-history.ts'
 import type { PullRequest } from '../../src/repos/pull-requests/pull-request.ts'
+import { type SplitCommit, splitCommit } from '../../src/taskgen/candidates/split-commit.ts'
+import type { LintFacts } from '../../src/taskgen/lint/finding.ts'
+import { pinnedSymbols } from '../../src/taskgen/lint/pinned-symbols.ts'
+import type { PinnedSymbol } from '../../src/taskgen/lint/render-instruction.ts'
 import { landings, type Repository, type Tree, writeRepository } from '../support/repositories/repository.ts'
 
 /** A pull request of a known repository, as the pipeline finds it in git. */

@@ -1,5 +1,6 @@
 import type { ScriptInput } from '../../samples/provider/script.ts'
-import type { HiddenTests, InstructionDraft } from '../../src/batches/stages/parts.ts'
+import type { HiddenTests } from '../../src/grading/suite.ts'
+import type { InstructionDraft } from '../../src/taskgen/lint/render-instruction.ts'
 import type { Pull } from '../support/repositories/repository.ts'
 import { readingOf, said, whenReading, whenWriting } from '../support/taskgen/scripted-answers.ts'
 

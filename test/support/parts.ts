@@ -19,7 +19,7 @@ const IN_SANDBOXES = [
   'src/trials/patch.test.ts',
   'cli/trial.test.ts',
   'src/batches/validator.test.ts',
-  'src/batches/grader/**',
+  'src/grading/{grader,hostile-code,hostile-patches,processes,suite-report}.test.ts',
   'test/samples/**',
   'test/chaos/{kills,spend,two-of-each}.test.ts',
   'test/serve/sent-program.test.ts',

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { BatchTask } from '../../batches/shapes/schema.ts'
+import { BatchTask } from '../../batches/schema.ts'
 
 const time = z.iso.datetime()
 const usd = z.number().min(0)

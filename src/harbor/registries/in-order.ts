@@ -1,5 +1,4 @@
-import type { Registry } from './registry.ts'
-import { RegistryUnavailable } from './registry.ts'
+import { type Registry, RegistryUnavailable } from './registry.ts'
 
 /**
  * Several registries as one, in the operator's order. The first that knows the name decides, whatever it says. One

@@ -1,5 +1,8 @@
-import { interfaceBlock, renderInstruction } from '../../../src/batches/lint/render-instruction.ts'
-import type { InstructionDraft } from '../../../src/batches/stages/parts.ts'
+import {
+  type InstructionDraft,
+  interfaceBlock,
+  renderInstruction,
+} from '../../../src/taskgen/lint/render-instruction.ts'
 import type { KnownPull } from '../known-pull.ts'
 
 /** A good instruction, spoiled in one way that is known from published sets of tasks, and the rule that must see it. */

@@ -1,4 +1,4 @@
-import { TESTS_UID } from '../../../src/batches/grader/grader-files.ts'
+import { TESTS_UID } from '../../../src/grading/grader-files.ts'
 import { equippedRootfs } from '../base-image.ts'
 
 const apt = (...packages: string[]): string =>

@@ -1,4 +1,4 @@
-import type { TestStatus } from '../../../src/batches/stages/parts.ts'
+import type { TestStatus } from '../../../src/grading/suite.ts'
 
 /** A small repository for a runner, and what its tests come to. */
 export type Sample = {

@@ -1,4 +1,4 @@
-import type { HiddenTests, TestLists } from '../../../src/batches/stages/parts.ts'
+import type { HiddenTests, TestLists } from '../../../src/grading/suite.ts'
 
 /** A repository with a mistake that its own tests do not notice. */
 export const SHAPES: Record<string, string> = {

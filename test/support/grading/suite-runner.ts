@@ -3,14 +3,14 @@ import { randomUUID } from 'node:crypto'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { gradeSuite, runSuite, type SuiteOrder } from '../../../src/batches/grader/run-suite.ts'
+import { gradeSuite, runSuite, type SuiteOrder } from '../../../src/grading/run-suite.ts'
 import {
   type HiddenTests,
   REPOSITORY_FOLDER,
   type RunPlan,
   type SuiteOutcome,
   type TestLists,
-} from '../../../src/batches/stages/parts.ts'
+} from '../../../src/grading/suite.ts'
 import { createLog } from '../../../src/platform/log.ts'
 import { createDockerProvider } from '../../../src/sandboxes/docker.ts'
 import { createLocalProvider } from '../../../src/sandboxes/local.ts'

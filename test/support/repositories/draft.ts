@@ -1,4 +1,4 @@
-import type { InstructionDraft } from '../../../src/batches/stages/parts.ts'
+import type { InstructionDraft } from '../../../src/taskgen/lint/render-instruction.ts'
 
 /** What a careful author writes, by the number of the pull request. */
 export type Drafts = Record<number, InstructionDraft>

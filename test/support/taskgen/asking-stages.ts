@@ -1,5 +1,5 @@
-import type { StageDone, StageTools } from '../../../src/batches/stages/make.ts'
-import type { StageResult } from '../../../src/batches/stages/parts.ts'
+import type { StageDone, StageTools } from '../../../src/taskgen/pipeline/stage.ts'
+import type { StageResult } from '../../../src/taskgen/stage-result.ts'
 import { type Script, scriptedStages } from './scripted-stages.ts'
 
 type Role = 'author' | 'verifier'

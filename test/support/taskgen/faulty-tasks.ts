@@ -1,4 +1,4 @@
-import type { Counts } from '../../../src/batches/proof/proof.ts'
+import type { Counts } from '../../../src/taskgen/validation/validation.ts'
 import { type Made, SHOP } from './finished-task.ts'
 
 /** A good task made bad in one way, and what must be said of it. */

@@ -1,9 +1,10 @@
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { emitGenerated } from '../../../src/batches/emit/emit-generated.ts'
-import { USUAL_RESOURCES } from '../../../src/batches/emit/generated-task.ts'
-import type { HiddenTests, PinnedSymbol, RunPlan, TestLists } from '../../../src/batches/stages/parts.ts'
+import type { HiddenTests, RunPlan, TestLists } from '../../../src/grading/suite.ts'
+import { emitGenerated } from '../../../src/taskgen/assembly/emit-task.ts'
+import { USUAL_RESOURCES } from '../../../src/taskgen/assembly/generated-task.ts'
+import type { PinnedSymbol } from '../../../src/taskgen/lint/render-instruction.ts'
 
 type Files = Record<string, string>
 

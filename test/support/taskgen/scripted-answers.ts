@@ -1,6 +1,6 @@
 import type { ScriptInput } from '../../../samples/provider/script.ts'
-import type { InstructionDraft } from '../../../src/batches/stages/parts.ts'
-import type { Reading } from '../../../src/batches/verifying/reading.ts'
+import type { InstructionDraft } from '../../../src/taskgen/lint/render-instruction.ts'
+import type { Reading } from '../../../src/taskgen/review/reading.ts'
 
 type Task = NonNullable<ScriptInput['tasks']>[number]
 type Turn = Task['turns'][number]

@@ -8,8 +8,8 @@ import {
   type StageDone,
   type StageName,
   type Stages,
-} from '../../../src/batches/stages/make.ts'
-import { done, type StageResult } from '../../../src/batches/stages/parts.ts'
+} from '../../../src/taskgen/pipeline/stage.ts'
+import { done, type StageResult } from '../../../src/taskgen/stage-result.ts'
 import { smallTask } from '../archives.ts'
 
 type Run = Stage['run']

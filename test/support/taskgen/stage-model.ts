@@ -1,6 +1,5 @@
 import { startProvider } from '../../../samples/provider/provider.ts'
 import type { ScriptInput } from '../../../samples/provider/script.ts'
-import { AUTHOR_LIMITS, type ModelWish, openStageModel } from '../../../src/batches/authoring/model.ts'
 import { SANDBOX_GATEWAY_URL } from '../../../src/gateway/dial.ts'
 import { startGateway } from '../../../src/gateway/gateway.ts'
 import { memoryLedger } from '../../../src/gateway/memory-ledger.ts'
@@ -8,6 +7,7 @@ import type { Protocol, WireLevel } from '../../../src/harnesses/model-access.ts
 import { newId } from '../../../src/platform/ids.ts'
 import { createLog } from '../../../src/platform/log.ts'
 import { createOpenStream } from '../../../src/platform/outbound/stream.ts'
+import { AUTHOR_LIMITS, type ModelWish, openStageModel } from '../../../src/taskgen/models/stage-model.ts'
 
 const KEY = 'sk-canary-41c07b'
 const PRICES = { input: 3, output: 15, cacheRead: 0.3, cacheWrite5m: 3.75, cacheWrite1h: 6 }

@@ -1,4 +1,4 @@
-import { ctest } from '../../../../src/batches/runners/ctest.ts'
+import { ctest } from '../../../../src/grading/runners/ctest.ts'
 import type { Sample } from '../sample-project.ts'
 
 export const ctestSample: Sample = {

@@ -97,7 +97,6 @@ export function plural(count: number, word: string): string {
 }
 `,
   'test/segments.test.ts': `import { expect, test } from 'vitest'
-import { segments } from '../src/segments.js'
 
 test('text and names', () => {
   expect(segments('/users/:id')).toEqual([

@@ -72,7 +72,6 @@ export function link(pattern: string, values: Record<string, string> = {}): stri
       ],
       'test/link.test.ts': `import { expect, test } from 'vitest'
 import { link } from '../src/link.js'
-import { Router } from '../src/router.js'
 
 test('values take the place of names', () => {
   expect(link('/users/:id/:tab', { id: '7', tab: 'a b' })).toBe('/users/7/a%20b')

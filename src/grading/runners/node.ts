@@ -1,0 +1,23 @@
+import type { TreeFacts } from '../suite.ts'
+import { hasFile } from './runner.ts'
+import { toolFile } from './tool-file.ts'
+
+/** Files that steer how Node loads a package, and what package managers and compilers of tests are told. */
+export const NODE_SETTINGS = [
+  ...['package.json', '.npmrc', '.yarnrc', '.yarnrc.yml', '.noderc', '.pnp.cjs', '.pnp.loader.mjs'],
+  ...['.babelrc', '.babelrc.*', 'babel.config.*', '.swcrc', 'node_modules/', 'tsconfig.json', 'tsconfig.*.json'],
+]
+
+export const JAVASCRIPT_TEST_FILE: RegExp =
+  /[._-](test|spec)s?\.[cm]?[jt]sx?$|(^|\/)(__tests__|tests?|specs?)\/.*\.[cm]?[jt]sx?$/
+
+/** A name among the dependencies of a package. */
+export const dependsOn = (name: string): RegExp => new RegExp(`"${name}"\\s*:\\s*"`)
+
+export const hasConfig = (tree: TreeFacts, name: string): boolean =>
+  hasFile(tree, (path) => path.startsWith(`${name}.config.`))
+
+export const BIN_OF = toolFile('bin-of.cjs', 'bin-of.cjs')
+
+/** The program of a package, by Node's own rules of finding it: also in a folder above. */
+export const programOf = (name: string): string => `node "$(node "$ASSAY_TOOLS/bin-of.cjs" ${name})"`

@@ -1,0 +1,52 @@
+import { quote } from '../../sandboxes/local/shell.ts'
+import type { TreeFacts } from '../suite.ts'
+
+/** How `grade.py` reads what a runner leaves in `$ASSAY_REPORT`: one file, except for `junit-files`. */
+type ReportKind = ('junit' | 'junit-files' | 'ctest' | 'lines' | 'jest') | ('mocha' | 'go' | 'libtest' | 'rspec')
+
+type RunnerOrder = {
+  /** Test files, relative to the repository. Empty: all there are. */
+  targets: readonly string[]
+  /** Null: in the order that is the runner's own. */
+  seed: number | null
+}
+
+export type Runner = {
+  id: string
+  name: string
+  ecosystem: 'python' | 'node' | 'go' | 'rust' | 'java' | 'cpp' | 'ruby' | 'php'
+  report: ReportKind
+  /** Whether `seed` changes anything. */
+  shuffles: boolean
+  detect(tree: TreeFacts): boolean
+  /** A test file that can be named on its command line. */
+  isTarget(path: string): boolean
+  /** A line of sh, run in the repository by a user without rights. The report goes into `$ASSAY_REPORT`. */
+  command(order: RunnerOrder): string
+  /** What has to be done again when files have changed, without a network. */
+  prepare: readonly string[]
+  /** What it exits with when nothing failed, and when something did. With anything else its report does not count. */
+  exits: { passed: readonly number[]; failed: readonly number[] }
+  /** Names of files that steer it, patterns of fnmatch; with a slash behind, folders. A submission cannot change them. */
+  settings: readonly string[]
+  /** Programs of ours that the command finds in `$ASSAY_TOOLS`. */
+  tools: readonly ToolFile[]
+}
+
+export type ToolFile = { name: string; text: string }
+
+/** Exit codes of most runners. */
+export const ZERO_OR_ONE = { passed: [0], failed: [1] } as const
+
+/** Words of a shell's line. A path that begins with a dash is no option. */
+export const pathWords = (paths: readonly string[]): string =>
+  paths.map((path) => ` ${quote(path.startsWith('-') ? `./${path}` : path)}`).join('')
+
+export const hasFile = ({ paths }: TreeFacts, test: (path: string) => boolean): boolean => {
+  for (const path of paths) if (test(path)) return true
+  return false
+}
+
+/** Whether a file of the tree is known to hold something. A file whose text was not asked for holds nothing. */
+export const mentions = ({ texts }: TreeFacts, path: string, pattern: RegExp): boolean =>
+  pattern.test(texts.get(path) ?? '')

@@ -1,0 +1,35 @@
+import { Readable } from 'node:stream'
+import { expect, test } from 'vitest'
+import { tar } from '../harbor/testing/raw-tar.ts'
+import type { Remains } from '../sandboxes/sandbox.ts'
+import { readGraded } from './suite-report.ts'
+
+/** What a dead sandbox has in the folder of its verifier. */
+const left = (report: string | Buffer): Remains => ({
+  sandboxId: 'dead',
+  collect: async () => ({
+    tar: Readable.from([
+      tar({ name: 'verifier/report.json', content: report }, { name: 'verifier/reward.txt', content: '1\n' }),
+    ]),
+    leftOut: [],
+  }),
+})
+
+const run = { statuses: { a: 'passed' }, messages: {}, exitCode: 0, seconds: 1 }
+
+test('what the judge reported is read', async () => {
+  const outcome = { kind: 'ran', run }
+  expect(await readGraded(left(JSON.stringify(outcome)))).toEqual({ outcome, reward: '1\n' })
+})
+
+test.each([
+  ['nothing', ''],
+  ['half of it', '{"kind": "ran", "run": {'],
+  ['numbers that JSON has not', JSON.stringify({ kind: 'ran', run }).replace('"seconds":1', '"seconds":NaN')],
+  ['bytes', Buffer.from([0xff, 0x00, 0xfe])],
+  ['another kind', '{"kind": "danced"}'],
+  ['another status', JSON.stringify({ kind: 'ran', run: { ...run, statuses: { a: 'won' } } })],
+  ['a list', '[]'],
+])('a report of %s is none, and the reward is read all the same', async (_, report) => {
+  expect(await readGraded(left(report))).toEqual({ outcome: undefined, reward: '1\n' })
+})

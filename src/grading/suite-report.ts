@@ -1,0 +1,53 @@
+import { buffer } from 'node:stream/consumers'
+import { z } from 'zod'
+import { tarEntries } from '../harbor/tar-reader.ts'
+import type { Remains } from '../sandboxes/sandbox.ts'
+import type { SuiteOutcome } from './suite.ts'
+
+const REPORT_BYTES_MAX = 128 * 1024 * 1024
+
+const SuiteRun = z.object({
+  statuses: z.record(z.string(), z.enum(['passed', 'failed', 'errored', 'skipped'])),
+  messages: z.record(z.string(), z.string()),
+  exitCode: z.int().nullable(),
+  seconds: z.number(),
+})
+
+const Outcome = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('ran'), run: SuiteRun }),
+  z.object({
+    kind: z.literal('broken'),
+    reason: z.enum(['no_report', 'timeout', 'patch_does_not_apply', 'prepare_failed']),
+    detail: z.string(),
+  }),
+])
+
+/** `report.json` of a verifier. Strangers ran beside whoever wrote it: what cannot be read is none. */
+export function outcomeIn(report: string): SuiteOutcome | undefined {
+  try {
+    return Outcome.safeParse(JSON.parse(report)).data
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined
+    throw error
+  }
+}
+
+export type Graded = {
+  /** Undefined when the judge got no chance to say. */
+  outcome: SuiteOutcome | undefined
+  /** What stands in `reward.txt`. */
+  reward: string | undefined
+}
+
+/** What root wrote in the sandbox, read when all in it is dead. */
+export async function readGraded(remains: Remains): Promise<Graded> {
+  const found = await remains.collect('/logs/verifier', { files: 10, bytes: REPORT_BYTES_MAX })
+  const graded: Graded = { outcome: undefined, reward: undefined }
+  if (found === undefined) return graded
+  for await (const entry of tarEntries(found.tar)) {
+    const text = (await buffer(entry.content())).toString('utf8')
+    if (entry.path === 'verifier/report.json') graded.outcome = outcomeIn(text)
+    if (entry.path === 'verifier/reward.txt') graded.reward = text
+  }
+  return graded
+}

@@ -1,0 +1,45 @@
+/**
+ * What the stages of making a task hand to each other. Plain data that can be stored as JSON. Patches and files of
+ * strangers are latin1 text, so that no byte is lost.
+ */
+
+/** Where the repository lies in every image, for agents and for the verifier. */
+export const REPOSITORY_FOLDER = '/workspace/repo'
+
+/** A file of a tree, or of a task that is being made. */
+export type PlainFile = { path: string; content: string; executable: boolean }
+
+/** What is known of a tree without checking it out: every path, and the text of the few files that were asked for. */
+export type TreeFacts = { paths: ReadonlySet<string>; texts: ReadonlyMap<string, string> }
+
+/** How tests are run, the same in every run of them and in the task that is made. Becomes `run.json` of its verifier. */
+export type RunPlan = {
+  runner: string
+  /** After the files are in place and before the tests, offline: what has to be compiled again. */
+  prepare: string[]
+  /** Test files, relative to the repository. Empty: all there are. */
+  targets: string[]
+  timeoutSec: number
+}
+
+/** The tests of the pull request as they landed: files that are laid over the tree, and those that it deleted. */
+export type HiddenTests = { files: PlainFile[]; deleted: string[] }
+
+export type TestStatus = 'passed' | 'failed' | 'errored' | 'skipped'
+
+/** One run of the tests, by the ids that the runner's own report gives. */
+export type SuiteRun = {
+  statuses: Record<string, TestStatus>
+  /** Of what did not pass: how the failure reads, cut short. */
+  messages: Record<string, string>
+  exitCode: number | null
+  seconds: number
+}
+
+/** `broken`: the runner said nothing that could be counted. Not a broken sandbox, which is an exception. */
+export type SuiteOutcome =
+  | { kind: 'ran'; run: SuiteRun }
+  | { kind: 'broken'; reason: 'no_report' | 'timeout' | 'patch_does_not_apply' | 'prepare_failed'; detail: string }
+
+/** Sorted. */
+export type TestLists = { failToPass: string[]; passToPass: string[] }

@@ -1,0 +1,75 @@
+import { REPOSITORY_FOLDER } from '../../grading/suite.ts'
+
+export type Places = {
+  repository: string
+  /** The one thing that reaches the verifier. */
+  submission: string
+  /**
+   * What the repository was, out of an agent's way: one may delete `.git`, begin it anew, commit, set hooks, filters and
+   * attributes, and what it changed can still be told.
+   */
+  base: string
+}
+
+export const PLACES: Places = {
+  repository: REPOSITORY_FOLDER,
+  submission: '/logs/artifacts/submission.patch',
+  base: '/var/lib/base.git',
+}
+
+/** Nothing but what we say here: no settings of the machine, of a user or of the agent. */
+const alone = ({ base, repository }: Places): string =>
+  `GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null GIT_ATTR_NOSYSTEM=1 GIT_DIR=${base} GIT_WORK_TREE=${repository}`
+
+/** Bytes as they are, whatever the repository's own attributes would make of them. */
+const AS_THEY_ARE = '* -text -ident -filter -working-tree-encoding !eol !diff'
+
+const BASE_AUTHOR = ['AUTHOR', 'COMMITTER']
+  .map((role) => `GIT_${role}_NAME=base GIT_${role}_EMAIL= GIT_${role}_DATE='@0 +0000'`)
+  .join(' ')
+
+/** Shell of a Dockerfile, where the image is complete: keeps what the repository is, and what it ignores without saying so. */
+export const keepBase = (places: Places = PLACES): string => `cd ${places.repository} && export ${alone(places)} \\
+ && git init --quiet --template= --initial-branch=main && mkdir -p ${places.base}/info \\
+ && echo '${AS_THEY_ARE}' > ${places.base}/info/attributes && (cat .git/info/exclude > ${places.base}/info/exclude || true) \\
+ && git --git-dir=.git ls-files -z | git update-index --add -z --stdin \\
+ && ${BASE_AUTHOR} git commit-tree -m base "$(git write-tree)" > ${places.base}/refs/heads/main \\
+ && rm ${places.base}/config ${places.base}/index
+`
+
+/** No file that a screened pull request changes is larger. */
+const FILE_KIB_MAX = 1024
+const PATCH_BYTES_MAX = 32 * 1024 * 1024
+
+const SETTINGS = Object.entries({
+  'safe.directory': '*',
+  'core.hooksPath': '/dev/null',
+  'core.fsmonitor': 'false',
+  'core.untrackedCache': 'false',
+  'core.attributesFile': '/dev/null',
+  'core.autocrlf': 'false',
+})
+  .map(([key, value]) => `-c '${key}=${value}'`)
+  .join(' ')
+
+/**
+ * Bash, as root, where the agent was: writes down what it changed. New files that are too large and clones inside the
+ * repository are left out. Objects and index lie elsewhere, so that nothing an agent left there is in the way.
+ */
+export const collect = (places: Places = PLACES): string => `export LC_ALL=C HOME=/nonexistent ${alone(places)}
+folder=$(dirname ${places.submission})
+if [ -L "$folder" ] || [ ! -d "$folder" ]; then rm -rf "$folder"; mkdir -p "$folder"; fi
+rm -rf ${places.submission}
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/objects" && cd ${places.repository} || exit 1
+export GIT_INDEX_FILE="$work/index" GIT_OBJECT_DIRECTORY="$work/objects" GIT_ALTERNATE_OBJECT_DIRECTORIES=${places.base}/objects
+{
+  find . -xdev -path ./.git -prune -o -type f -size +${FILE_KIB_MAX}k -print
+  find . -xdev -mindepth 2 -name .git -prune -print | sed 's,/\\.git$,,'
+} | sed 's,^\\.,,; s/[][*?\\\\ !#]/\\\\&/g' > "$work/exclude"
+plainly() { git ${SETTINGS} -c core.excludesFile="$work/exclude" "$@"; }
+plainly read-tree main && plainly add --all --ignore-errors . 2> "$work/said"
+plainly diff --cached --binary --full-index --no-renames --no-color --no-ext-diff --no-textconv main > "$work/patch" || exit 1
+if [ "$(wc -c < "$work/patch")" -gt ${PATCH_BYTES_MAX} ]; then echo 'The change is too large.'; exit 1; fi
+cp "$work/patch" ${places.submission} && chmod 644 ${places.submission}`

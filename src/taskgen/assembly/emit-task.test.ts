@@ -1,0 +1,156 @@
+import { readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { inFolder } from '../../harbor/folder-source.ts'
+import { checkTask } from '../../harbor/safety/check-task.ts'
+import { readFiles, temporaryFolder, writeFiles } from '../../harbor/testing/folders.ts'
+import { emitGenerated as emit, type GeneratedOrder } from './emit-task.ts'
+import { USUAL_RESOURCES } from './generated-task.ts'
+
+const DOCKERFILE = `FROM debian:bookworm-slim
+RUN apt-get update && apt-get install -y --no-install-recommends git python3 && rm -rf /var/lib/apt/lists/*
+WORKDIR /workspace/repo
+COPY manifests/ ./
+ADD repo.tar.gz ./
+`
+
+const orderIn = (environmentFolder: string): GeneratedOrder => ({
+  name: 'generated/k3v9q1',
+  title: 'Totals are rounded once',
+  markdown: '# Totals are rounded once\n\nSay what happens.\n',
+  difficulty: 'medium',
+  buildSec: 1200,
+  agentSec: 3600,
+  resources: USUAL_RESOURCES,
+  environmentFolder,
+  source: 'diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-caf\xe9\n+tea\n',
+  plan: { runner: 'pytest', prepare: [], targets: ['tests/test_a.py'], timeoutSec: 360 },
+  lists: { failToPass: ['tests/test_a.py::test_ü'], passToPass: ['tests/test_a.py::test_b'] },
+  hidden: {
+    files: [{ path: 'tests/test_a.py', content: 'assert "\xff"\n', executable: true }],
+    deleted: ['tests/test_old.py'],
+  },
+})
+
+async function emitGenerated(folder: string, order: GeneratedOrder) {
+  const result = await emit(folder, order)
+  if (result.kind !== 'done') throw new Error(JSON.stringify(result))
+  return result.value
+}
+
+/** An environment, and a place for a task. */
+async function openPlace() {
+  const place = await temporaryFolder()
+  const environment = join(place.path, 'environment')
+  await writeFiles(environment, {
+    Dockerfile: DOCKERFILE,
+    'repo.tar.gz': Buffer.alloc(2000, 'not really an archive'),
+    'manifests/requirements.txt': 'pytest==8.3.4 and forty more characters than that\n',
+  })
+  return {
+    order: orderIn(environment),
+    folder: join(place.path, 'k3v9q1'),
+    [Symbol.asyncDispose]: () => place[Symbol.asyncDispose](),
+  }
+}
+
+test('a task is emitted in one spelling', async () => {
+  await using place = await openPlace()
+  await emitGenerated(place.folder, place.order)
+  const files = await readFiles(place.folder)
+  for (const path of ['task.toml', 'environment/Dockerfile', 'tests/Dockerfile', 'solution/solve.sh']) {
+    await expect(files[path]).toMatchFileSnapshot(`../../../test/support/taskgen/golden/${path.replace('/', '-')}`)
+  }
+  expect(
+    Object.keys(files)
+      .filter((path) => !path.endsWith('.py'))
+      .toSorted(),
+  ).toEqual([
+    ...['environment/Dockerfile', 'environment/manifests/requirements.txt', 'environment/repo.tar.gz'],
+    ...['instruction.md', 'solution/fix.patch', 'solution/solve.sh', 'task.toml', 'tests/Dockerfile'],
+    ...['tests/grader/f2p.json', 'tests/grader/hidden.json', 'tests/grader/p2p.json', 'tests/grader/run.json'],
+    ...['tests/grader/test.sh', 'tests/manifests/requirements.txt', 'tests/repo.tar.gz'],
+  ])
+  expect(JSON.parse(files['tests/grader/f2p.json'] ?? '')).toEqual(place.order.lists.failToPass)
+  expect((await readFile(join(place.folder, 'solution/fix.patch'))).includes(0xe9)).toBe(true)
+  expect((await readFile(join(place.folder, 'tests/grader/hidden/tests/test_a.py'))).includes(0xff)).toBe(true)
+  expect((await stat(join(place.folder, 'solution/solve.sh'))).mode & 0o777).toBe(0o755)
+})
+
+test('what is read back is what was meant', async () => {
+  await using place = await openPlace()
+  const { task, warnings } = await emitGenerated(place.folder, place.order)
+  expect(warnings).toEqual([])
+  expect(task).toMatchObject({
+    name: 'generated/k3v9q1',
+    metadata: { difficulty: 'medium' },
+    environment: { network: { mode: 'no-network', hosts: [] }, workdir: '/workspace/repo' },
+    steps: [
+      {
+        instruction: place.order.markdown,
+        agent: { network: { mode: 'no-network', hosts: [] }, timeoutSec: 3600 },
+        verifier: {
+          network: { mode: 'no-network', hosts: [] },
+          place: { mode: 'separate', environment: { dockerfile: 'tests/Dockerfile' } },
+          collect: [{ service: 'main', user: 'root' }],
+        },
+        artifacts: [{ source: '/logs/artifacts/submission.patch' }],
+        solution: { script: 'solution/solve.sh' },
+      },
+    ],
+  })
+})
+
+test('the safety check has nothing to say about it', async () => {
+  await using place = await openPlace()
+  await emitGenerated(place.folder, place.order)
+  expect((await checkTask(await inFolder(place.folder))).findings).toEqual([])
+})
+
+test('any title and any text come through', async () => {
+  await using place = await openPlace()
+  const strange = fc.constantFrom('"""', "'''", '\\', '\r\n', '\u0001', '[x]\n')
+  const any = fc.oneof(fc.string({ unit: 'binary' }), fc.string({ unit: 'grapheme' }), strange)
+  const text = any.filter((each) => !/[\0\u202D\u202E\u{E0020}-\u{E007F}]/u.test(each))
+  let n = 0
+  await fc.assert(
+    fc.asyncProperty(text, text, async (title, markdown) => {
+      n += 1
+      const { task } = await emitGenerated(`${place.folder}-${n}`, { ...place.order, title, markdown: `# ${markdown}` })
+      expect(task.package?.description).toBe(title)
+      expect(task.steps[0].instruction).toBe(`# ${markdown}`.replaceAll(/\r\n?/g, '\n'))
+    }),
+    { numRuns: 60 },
+  )
+})
+
+test('the verifier is built by the lines of the environment, so that these are built once', async () => {
+  await using place = await openPlace()
+  await emitGenerated(place.folder, place.order)
+  for (const folder of ['environment', 'tests']) {
+    expect((await readFile(join(place.folder, folder, 'Dockerfile'), 'utf8')).startsWith(DOCKERFILE)).toBe(true)
+  }
+})
+
+test.each([
+  ['a file that Harbor would not pack', { path: 'tests/old.swp' }, /old\.swp: Harbor would not pack it/],
+  ['a name that is two names', { path: 'tests/back\\slash.py' }, /unsafe|same everywhere/],
+])('a task with %s is rejected', async (_, file, detail) => {
+  await using place = await openPlace()
+  const hidden = { files: [{ content: 'x', executable: false, ...file }], deleted: [] }
+  const result = await emit(place.folder, { ...place.order, hidden })
+  expect(result).toMatchObject({ kind: 'rejected', reason: 'schema_invalid', detail: expect.stringMatching(detail) })
+})
+
+test('an instruction with words that nobody sees is rejected', async () => {
+  await using place = await openPlace()
+  const result = await emit(place.folder, { ...place.order, markdown: 'Fix it.\u202e\n' })
+  expect(result).toMatchObject({ kind: 'rejected', reason: 'schema_invalid' })
+})
+
+test('an environment in whose folder our own names are taken is refused', async () => {
+  await using place = await openPlace()
+  await writeFiles(place.order.environmentFolder, { 'grader/test.sh': 'exit 0\n' })
+  await expect(emitGenerated(place.folder, place.order)).rejects.toThrow('EEXIST')
+})

@@ -1,0 +1,93 @@
+import { join } from 'node:path'
+import { CONFIG_FILE } from '../../harbor/config.ts'
+import { inFolder } from '../../harbor/folder-source.ts'
+import { type ReadTask, readTask } from '../../harbor/read-task.ts'
+import { checkTask } from '../../harbor/safety/check-task.ts'
+import type { Finding } from '../../harbor/safety/rule.ts'
+import type { FileSource } from '../../harbor/source.ts'
+import { type Task, type TaskFile, TaskInvalid } from '../../harbor/task.ts'
+import { hashed } from '../../harbor/task-files.ts'
+import type { Digest } from '../../platform/blobs/blob.ts'
+import { Difficulty, type Evidence, type Rejection, type TaskContent } from '../schema.ts'
+
+export type NewTask = {
+  id: string
+  title: string
+  difficulty: Difficulty | null
+  digest: string | null
+  rejection: Rejection | null
+  content: TaskContent | null
+  evidence: Evidence
+}
+
+/** With its files when they may be kept. */
+export type Screened = { task: NewTask; name: string; keep: { digest: Digest; source: FileSource } | undefined }
+
+/** Reads and checks one task, and runs nothing of it. */
+export async function screenTask(root: string, { id, path }: { id: string; path: string }): Promise<Screened> {
+  const source = await inFolder(join(root, path))
+  const { findings } = await checkTask(source)
+  const evidence: Evidence = { findings: findings.map(shownFinding), calibration: null }
+  const blocking = findings.filter(({ severity }) => severity === 'block')
+  if (blocking.length > 0) return rejected(id, evidence, rejectionOf(blocking))
+  const read = await readTask(source).catch(ifInvalid)
+  if ('detail' in read) return rejected(id, evidence, { reason: 'invalid_task', detail: read.detail })
+  const toml = await hashed(source, (await source.list([CONFIG_FILE])).files)
+  return taken(id, evidence, source, { ...read, files: [...read.task.files, ...toml] })
+}
+
+const shownFinding = ({ rule, severity, path, detail }: Finding) => ({ rule, severity, path, detail })
+
+const rejected = (id: string, evidence: Evidence, rejection: Rejection): Screened => ({
+  task: { id, title: id, difficulty: null, digest: null, rejection, content: null, evidence },
+  name: id,
+  keep: undefined,
+})
+
+const UNREADABLE = ['schema', 'required_files']
+
+/** A task that cannot be read is not called unsafe. */
+function rejectionOf(blocking: Finding[]): Rejection {
+  const [first] = blocking
+  const isUnreadable = blocking.every(({ rule }) => UNREADABLE.includes(rule))
+  const more = blocking.length > 1 ? ` (and ${blocking.length - 1} more)` : ''
+  return {
+    reason: isUnreadable ? 'invalid_task' : 'unsafe_task',
+    detail: `${first?.path}: ${first?.detail}${more}`,
+  }
+}
+
+function ifInvalid(error: unknown): { detail: string } {
+  if (error instanceof TaskInvalid) return { detail: error.message }
+  throw error
+}
+
+type Read = Pick<ReadTask, 'task' | 'digest'> & { files: TaskFile[] }
+
+function taken(id: string, evidence: Evidence, source: FileSource, { task, digest, files }: Read): Screened {
+  files.sort((a, b) => (a.path < b.path ? -1 : 1))
+  return {
+    name: task.name,
+    task: {
+      ...{ id, title: titleOf(task), difficulty: difficultyOf(task), digest, rejection: null, evidence },
+      content: { instruction: task.steps.map(({ instruction }) => instruction).join('\n\n'), files },
+    },
+    keep: { digest, source: only(source, new Set(files.map(({ path }) => path))) },
+  }
+}
+
+const TITLE_LENGTH_MAX = 200
+
+const titleOf = ({ package: info, name }: Task): string =>
+  (info?.description.trim().split('\n', 1)[0] || name).slice(0, TITLE_LENGTH_MAX)
+
+const difficultyOf = ({ metadata }: Task) => Difficulty.safeParse(metadata.difficulty).data ?? null
+
+/** What Harbor would pack of the folder, and nothing beside it. */
+const only = (source: FileSource, paths: ReadonlySet<string>): FileSource => ({
+  ...source,
+  async list(starts) {
+    const { files } = await source.list(starts)
+    return { files: files.filter(({ path }) => paths.has(path)), faults: [], isComplete: true }
+  },
+})

@@ -1,0 +1,57 @@
+import { CREDENTIAL_FORMATS, isMadeUp } from '../../harbor/safety/credential-formats.ts'
+
+/** Text that came with the pull request. A stranger's. */
+export type PullRequestText = { title: string; body: string; issues: { title: string; body: string }[] }
+
+const TITLE_MAX = 300
+const BODY_MAX = 8_000
+const ISSUES_MAX = 3
+
+/** What leads back to the change is taken out before a model sees it: it cannot repeat what it never read. */
+const TAKEN_OUT: [RegExp, string][] = [
+  [/<!--[\s\S]*?(?:-->|$)/g, ''],
+  [/!\[[^\]\n]*\]\([^)\n]*\)|<(?:img|video)\b[^>]*>/gi, ''],
+  [
+    /^(?:co-authored-by|signed-off-by|reviewed-by|acked-by|closes|fixes|resolves|refs?|see also|pr-url|change-id|cc)\b\s*:?.{0,200}$/gim,
+    '',
+  ],
+  [/\bhttps?:\/\/[^\s)>\]]+/gi, '[link]'],
+  [/(?<![\w&/])(?:[\w.-]{1,60}\/[\w.-]{1,60})?#\d{1,7}\b/g, '[number]'],
+  [/(?<![0-9A-Za-z_])(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}(?![0-9A-Za-z_])/gi, '[commit]'],
+  [/(?<![\w`])@[A-Za-z0-9][\w-]{1,38}/g, '[person]'],
+  [/(?![\n\t])[\p{Cc}\p{Cf}]/gu, ''],
+]
+
+export function sanitised({ title, body, issues }: PullRequestText): PullRequestText {
+  return {
+    title: clean(title, TITLE_MAX).replace(/\s*\((?:\[number\])\)\s*$/, ''),
+    body: clean(body, BODY_MAX),
+    issues: issues.slice(0, ISSUES_MAX).map((issue) => ({
+      title: clean(issue.title, TITLE_MAX),
+      body: clean(issue.body, BODY_MAX),
+    })),
+  }
+}
+
+/** Cut first: a stranger's text may be long, and no pattern reads all of it. */
+const clean = (text: string, max: number): string =>
+  TAKEN_OUT.reduce((left, [pattern, put]) => left.replaceAll(pattern, put), unkeyed(text.slice(0, max).toWellFormed()))
+    .replaceAll(/\n{3,}/g, '\n\n')
+    .trim()
+
+const PRIVATE_KEY = /-----BEGIN (?:[A-Z]{2,10} ){0,2}PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]{0,40}-----|$)/g
+
+/** A key that somebody pasted goes to no provider. What is plainly made up may be what the task is about. */
+const unkeyed = (text: string): string =>
+  CREDENTIAL_FORMATS.filter(({ hint }) => text.includes(hint)).reduce(
+    (left, { pattern }) => left.replaceAll(pattern, (key) => (isMadeUp(key) ? key : '[secret]')),
+    text.replaceAll(PRIVATE_KEY, '[secret]'),
+  )
+
+const WORDS_ENOUGH = 25
+
+/** Whether people have said what it is about. If not, the change itself has to tell. */
+export function isThin({ title, body, issues }: PullRequestText): boolean {
+  const text = [title, body, ...issues.flatMap((issue) => [issue.title, issue.body])].join(' ')
+  return (text.match(/[\p{L}\p{N}]{2,}/gu) ?? []).length < WORDS_ENOUGH
+}

@@ -1,0 +1,71 @@
+import { createHash, type Hash } from 'node:crypto'
+import { hasInlineTests, languageOf } from '../../grading/languages.ts'
+import { isTestSupport, kindOf, type PathKind } from '../../grading/path-kinds.ts'
+
+/** What is known of one file of a difference. Of its text only counts and hashes are kept. */
+export type ChangedFile = {
+  path: string
+  kind: PathKind
+  language: string | undefined
+  isSubmodule: boolean
+  isLink: boolean
+  isDeleted: boolean
+  /** Blobs that must be there to compare the text. */
+  blobs: readonly string[]
+  added: number
+  deleted: number
+  hunks: number
+  isBinary: boolean
+  /** A test that runs, rather than something that tests need. */
+  hasTests: boolean
+  /** A source file in which a test changes. */
+  hasInlineTests: boolean
+  /** What was added and what was deleted, without white space and comments. */
+  addedCode: Hash
+  deletedCode: Hash
+}
+
+const SUBMODULE = '160000'
+const LINK = '120000'
+const NOTHING = /^0+$/
+
+type Raw = { oldMode: string; newMode: string; oldId: string; newId: string; path: string }
+
+export function changedFile({ oldMode, newMode, oldId, newId, path }: Raw): ChangedFile {
+  const kind = kindOf(path)
+  const language = languageOf(path)
+  const modes = [oldMode, newMode]
+  return {
+    ...{ path, kind, language },
+    isSubmodule: modes.includes(SUBMODULE),
+    isLink: modes.includes(LINK),
+    isDeleted: NOTHING.test(newId),
+    blobs: [oldId, newId].filter((id) => !NOTHING.test(id)),
+    ...{ added: 0, deleted: 0, hunks: 0, isBinary: false },
+    hasTests: kind === 'test' && language !== undefined && !isTestSupport(path),
+    hasInlineTests: false,
+    ...{ addedCode: createHash('sha1'), deletedCode: createHash('sha1') },
+  }
+}
+
+const TEST_CODE =
+  /\b(def test|func Test|func test|fn test|function test|it|test|describe|specify|context|should|TEST|TEST_F|TEST_P|TEST_CASE|SCENARIO|BOOST_AUTO_TEST_CASE)\b\s*[('"_A-Z]|@(Test|ParameterizedTest)\b|\[(Fact|Theory|Test|TestMethod|TestCase)\b|#\[(\w+::)?test\b|#\[rstest/
+const INLINE_TEST = /#\[(\w+::)?test\b|#\[cfg\(test\)\]|#\[rstest|\bmod tests?\b|^\s*test "/
+const LFS = 'version https://git-lfs.github.com/spec/'
+const COMMENT = /^(\/\/|#(?![![])|\*|\/\*|--|;;|%%|<!--)/
+
+/** A line of the difference, or the line that git shows beside the numbers of a hunk. */
+export function noteContext(file: ChangedFile, text: string): void {
+  if (file.kind === 'test' && file.language !== undefined) file.hasTests ||= TEST_CODE.test(text)
+  if (file.kind === 'source' && hasInlineTests(file.language)) file.hasInlineTests ||= INLINE_TEST.test(text)
+}
+
+export function noteLine(file: ChangedFile, sign: string, text: string): void {
+  noteContext(file, text)
+  if (text.startsWith(LFS)) file.isBinary = true
+  const code = text.trim()
+  const isCode = code !== '' && !COMMENT.test(code)
+  if (sign === '+') file.added += 1
+  else file.deleted += 1
+  if (isCode) (sign === '+' ? file.addedCode : file.deletedCode).update(code.replaceAll(/\s+/g, ''))
+}

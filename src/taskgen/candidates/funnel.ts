@@ -1,0 +1,70 @@
+import { MARKS, type Mark } from '../../repos/pull-requests/pull-request.ts'
+import type { Difficulty } from '../schema.ts'
+import type { Judged } from './judged.ts'
+import { REASONS, type Reason, reasons } from './reasons.ts'
+import type { Features } from './screen-diff.ts'
+
+export type Candidate = {
+  number: number | null
+  title: string
+  mergedAt: string
+  head: string
+  base: string
+  difficulty: Difficulty
+  features: Features
+}
+
+type Example = { number: number | null; title: string; evidence: string }
+
+/** How many pull requests there are, what they could supply, and why the rest are out. */
+export type Funnel = {
+  recognised: number
+  marks: { mark: Mark; count: number }[]
+  candidates: Record<Difficulty, number>
+  rejections: { reason: Reason; meaning: string; count: number; examples: Example[] }[]
+}
+
+const EXAMPLES_MAX = 3
+const TITLE_MAX = 200
+
+type Counting = { add(judged: Judged): void; funnel(): Funnel }
+
+export function newFunnel(): Counting {
+  const marks = new Map<Mark, number>()
+  const candidates: Record<Difficulty, number> = { easy: 0, medium: 0, hard: 0 }
+  const rejections = new Map<Reason, { count: number; examples: Example[] }>()
+  let recognised = 0
+  return {
+    add({ pullRequest, verdict }) {
+      recognised += 1
+      marks.set(pullRequest.mark, (marks.get(pullRequest.mark) ?? 0) + 1)
+      if (verdict.kind === 'candidate') {
+        candidates[verdict.difficulty] += 1
+        return
+      }
+      const { count, examples } = rejections.get(verdict.reason) ?? { count: 0, examples: [] }
+      if (count < EXAMPLES_MAX) examples.push({ ...named(pullRequest), evidence: verdict.evidence })
+      rejections.set(verdict.reason, { count: count + 1, examples })
+    },
+    funnel: () => ({
+      ...{ recognised, candidates },
+      marks: MARKS.flatMap((mark) => ({ mark, count: marks.get(mark) ?? 0 })).filter(({ count }) => count > 0),
+      rejections: reasons.flatMap((reason) => {
+        const found = rejections.get(reason)
+        return found ? [{ reason, meaning: REASONS[reason], ...found }] : []
+      }),
+    }),
+  }
+}
+
+export function candidateOf({ pullRequest, verdict }: Judged): Candidate | undefined {
+  if (verdict.kind !== 'candidate') return undefined
+  const { mergedAt, head, base } = pullRequest
+  const { difficulty, features } = verdict
+  return { ...named(pullRequest), mergedAt: mergedAt.toISOString(), head, base, difficulty, features }
+}
+
+const named = ({ number, title }: Judged['pullRequest']) => ({
+  number: number ?? null,
+  title: title.slice(0, TITLE_MAX),
+})

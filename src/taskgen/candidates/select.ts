@@ -1,0 +1,70 @@
+import type { PullRequest } from '../../repos/pull-requests/pull-request.ts'
+import type { CandidateCounts, Difficulty } from '../schema.ts'
+import type { Judged } from './judged.ts'
+import type { Reason } from './reasons.ts'
+import type { Screened } from './screen-diff.ts'
+
+export type Chosen = { pullRequest: PullRequest; verdict: Screened }
+
+export type Choosing = {
+  /** In the order of the scan, which is newest first. */
+  add(judged: Judged): void
+  /** Nobody needs to look any further. */
+  isFull(): boolean
+  chosen: Chosen[]
+  discovered: number
+  screened: number
+  rejections: Map<Reason, number>
+  tried: Record<Difficulty, number>
+  available: Record<Difficulty, number>
+}
+
+/** Of each difficulty the newest, and no other in its place where there are too few. */
+export function choosing(counts: CandidateCounts, isTried: (head: string) => boolean): Choosing {
+  const open = { ...counts }
+  const state: Choosing = {
+    ...{ chosen: [], discovered: 0, screened: 0, rejections: new Map() },
+    tried: { easy: 0, medium: 0, hard: 0 },
+    available: { easy: 0, medium: 0, hard: 0 },
+    isFull: () => open.easy + open.medium + open.hard === 0,
+    add({ pullRequest, verdict }) {
+      state.discovered += 1
+      if (verdict.kind === 'rejected') {
+        state.rejections.set(verdict.reason, (state.rejections.get(verdict.reason) ?? 0) + 1)
+        return
+      }
+      const { difficulty } = verdict
+      state.screened += 1
+      if (isTried(pullRequest.head)) {
+        state.tried[difficulty] += 1
+        return
+      }
+      state.available[difficulty] += 1
+      if (open[difficulty] === 0) return
+      open[difficulty] -= 1
+      state.chosen.push({ pullRequest, verdict })
+    },
+  }
+  return state
+}
+
+const REASONS_SHOWN = 5
+
+/** Why there are fewer than were asked for. Nothing where there are enough. */
+export function shortfallWarnings(
+  counts: CandidateCounts,
+  { chosen, discovered, rejections, tried }: Choosing,
+): string[] {
+  const missing = counts.easy + counts.medium + counts.hard - chosen.length
+  if (missing === 0) return []
+  if (discovered === 0) return ['No merged pull request was found in the default branch.']
+  const used = tried.easy + tried.medium + tried.hard
+  const reasons = [...rejections]
+    .toSorted(([, one], [, other]) => other - one)
+    .slice(0, REASONS_SHOWN)
+    .map(([reason, count]) => `${count} ${reason}`)
+  const why = [...(used > 0 ? [`${used} tried before`] : []), ...reasons].join(', ')
+  return [
+    `There are ${missing} candidates fewer than asked for: of ${discovered} pull requests, ${why || 'none was left out'}.`,
+  ]
+}

@@ -1,0 +1,134 @@
+import { kindOf } from '../../grading/path-kinds.ts'
+import type { HiddenTests, PlainFile } from '../../grading/suite.ts'
+import { readBlobs } from '../../platform/git/blobs.ts'
+import { GitFailed, streamGit } from '../../platform/git/git.ts'
+import { NUL, pieces } from '../../platform/git/pieces.ts'
+import type { GitPlace } from '../../platform/git/settings.ts'
+import { done, reject, type StageResult } from '../stage-result.ts'
+import { openIndex } from './split-index.ts'
+import { type Split, splitPatch } from './split-patch.ts'
+import { bringBlobs, findTreePairs, type GitObjects } from './tree-pairs.ts'
+
+/** What a pull request changed, in three patches, and its tests as they landed. */
+export type SplitCommit = Split & { hidden: HiddenTests; baseTree: string; headTree: string }
+
+export type Landing = { base: string; head: string }
+
+const PATCH_BYTES_MAX = 8 * 1024 * 1024
+const HIDDEN_BYTES_MAX = 16 * 1024 * 1024
+/** A thousand lines are the most, and lines of half a kilobyte are long. */
+const SOURCE_BYTES_MAX = 512 * 1024
+
+/** Splits what landed, and proves that nothing is lost: base and the three patches give the very tree of the head. */
+export async function splitCommit(
+  objects: GitObjects,
+  landing: Landing,
+  signal: AbortSignal,
+): Promise<StageResult<SplitCommit>> {
+  const { place } = objects
+  const [pair] = await findTreePairs(place, [landing], signal)
+  if (pair === undefined) return reject('no_base', 'A tree of this pull request is not in the mirror.')
+  const [baseTree = '', headTree = ''] = pair.split(' ')
+  const changes = await listChanges(place, [baseTree, headTree], signal)
+  if ('kind' in changes) return changes
+  const sizes = await bringBlobs(objects, changes.flatMap(blobsOf), signal)
+  const patch = await readPatch(place, [baseTree, headTree], signal)
+  if (patch === undefined) return reject('too_large', `The difference is larger than ${PATCH_BYTES_MAX} bytes.`)
+  const split = splitPatch(patch)
+  if (split.source.length > SOURCE_BYTES_MAX)
+    return reject('too_large', `The change of source is larger than ${SOURCE_BYTES_MAX} bytes.`)
+  const hidden = await readHidden(place, changes, sizes, signal)
+  if ('kind' in hidden) return hidden
+  const lost = await prove(place, { split, baseTree, headTree }, signal)
+  return lost ?? done({ ...split, hidden, baseTree, headTree })
+}
+
+type Change = { path: string; oldId: string; id: string; mode: string; isDeleted: boolean }
+
+const RAW = ['diff-tree', '-r', '-z', '--raw', '--full-index', '--no-abbrev', '--no-renames', '--no-ext-diff']
+const RAW_LINE = /^:\d+ (\d+) ([0-9a-f]+) ([0-9a-f]+) ([A-Z])$/
+const NAME_BYTES_MAX = 16 * 1024
+
+async function listChanges(place: GitPlace, trees: string[], signal: AbortSignal) {
+  const changes: Change[] = []
+  let fields: RegExpExecArray | null = null
+  for await (const piece of pieces(streamGit(place, [...RAW, ...trees], { signal }), NUL, NAME_BYTES_MAX)) {
+    if (fields === null) {
+      fields = RAW_LINE.exec(piece)
+      continue
+    }
+    const [, mode = '', oldId = '', id = '', status] = fields
+    fields = null
+    const path = Buffer.from(piece, 'latin1').toString()
+    if (Buffer.from(path).toString('latin1') !== piece)
+      return reject('split_not_lossless', `A file name is not UTF-8: ${JSON.stringify(path)}`)
+    changes.push({ path, oldId, id, mode, isDeleted: status === 'D' })
+  }
+  return changes
+}
+
+const NOTHING = /^0+$/
+const SUBMODULE = '160000'
+
+const blobsOf = ({ mode, oldId, id }: Change): string[] =>
+  mode === SUBMODULE ? [] : [oldId, id].filter((each) => !NOTHING.test(each))
+
+/** Settled in every detail, so that the same landing gives the same patches everywhere. */
+const PATCH = [
+  ...['diff-tree', '-r', '-p', '--binary', '--full-index', '--no-renames', '--no-color', '--no-ext-diff'],
+  ...['--no-textconv', '--diff-algorithm=histogram', '--no-indent-heuristic', '-U3', '--src-prefix=a/'],
+  '--dst-prefix=b/',
+]
+
+async function readPatch(place: GitPlace, trees: string[], signal: AbortSignal): Promise<string | undefined> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of streamGit(place, [...PATCH, ...trees], { signal })) {
+    bytes += chunk.length
+    if (bytes > PATCH_BYTES_MAX) return undefined
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('latin1')
+}
+
+const REGULAR = /^100(644|755|664)$/
+
+async function readHidden(
+  place: GitPlace,
+  changes: readonly Change[],
+  sizes: ReadonlyMap<string, number>,
+  signal: AbortSignal,
+) {
+  const tests = changes.filter(({ path }) => kindOf(path) === 'test')
+  const there = tests.filter(({ isDeleted }) => !isDeleted)
+  const odd = there.find(({ mode }) => !REGULAR.test(mode))
+  if (odd) return reject('split_not_lossless', `A test is neither a file nor a program: ${JSON.stringify(odd.path)}`)
+  const total = there.reduce((sum, { id }) => sum + (sizes.get(id) ?? 0), 0)
+  if (total > HIDDEN_BYTES_MAX) return reject('too_large', `Its tests are larger than ${HIDDEN_BYTES_MAX} bytes.`)
+  const files: PlainFile[] = []
+  for await (const { path, mode, content } of readBlobs(place, there, { signal, bytesMax: HIDDEN_BYTES_MAX })) {
+    files.push({ path, content: content.toString('latin1'), executable: mode === '100755' })
+  }
+  return { files, deleted: tests.filter(({ isDeleted }) => isDeleted).map(({ path }) => path) } satisfies HiddenTests
+}
+
+type Proof = { split: Split; baseTree: string; headTree: string }
+
+async function prove(place: GitPlace, { split, baseTree, headTree }: Proof, signal: AbortSignal) {
+  await using index = await openIndex(place, baseTree, signal)
+  await index.readTree(baseTree)
+  for (const part of ['source', 'test', 'rest'] as const) {
+    const trouble = await index.apply(split[part])
+    if (trouble !== undefined) return reject('patch_does_not_apply', `The ${part} patch: ${trouble}`)
+  }
+  const made = await index.writeTree().catch(refused)
+  return made === headTree
+    ? undefined
+    : reject('split_not_lossless', `The three patches give the tree ${made}, and not ${headTree}.`)
+}
+
+/** A tree that git itself would not write cannot be put together again. */
+function refused(error: unknown): string {
+  if (error instanceof GitFailed && !error.timedOut) return error.message
+  throw error
+}

@@ -1,0 +1,109 @@
+import { type Image, type Provider, SandboxUnavailable } from '../../sandboxes/sandbox.ts'
+import { done, reject, type StageDeferral, type StageResult } from '../stage-result.ts'
+
+export type BuildOrder = {
+  /** What `writeEnvironment` wrote. */
+  folder: string
+  /** Candidates of one profile wait for the first of them, whose layers they then share. */
+  profile: string
+  base: string
+  /** Twenty minutes unless said otherwise. */
+  seconds?: number
+  onLog?: (line: string) => void
+}
+
+const BUILD_SECONDS = 20 * 60
+const BASE_SECONDS = 10 * 60
+const RETRY_MS = 10 * 60_000
+const LAST_LINES = 30
+const DETAIL_LETTERS = 4000
+
+/**
+ * Builds the image of a written environment. That its lines fail is a verdict on the recipe. That the base cannot be had,
+ * the provider is down or no package can be reached is none: it is deferred, or thrown as SandboxUnavailable.
+ */
+export async function buildEnvironment(
+  provider: Provider,
+  order: BuildOrder,
+  signal: AbortSignal,
+): Promise<StageResult<Image>> {
+  const missing = await haveBase(provider, order, signal)
+  if (missing) return missing
+  const begun = performance.now()
+  const first = await inTurn(provider, order.profile, () => build(provider, order, signal))
+  const isLate = performance.now() - begun >= secondsOf(order) * 1000
+  // Package servers have hiccups. A recipe that does not work does not work twice.
+  return first.kind !== 'rejected' || isLate ? first : build(provider, order, signal)
+}
+
+const secondsOf = ({ seconds = BUILD_SECONDS }: BuildOrder): number => seconds
+
+async function haveBase(provider: Provider, { base, onLog = () => {} }: BuildOrder, signal: AbortSignal) {
+  try {
+    const options = { signal, timeoutSec: BASE_SECONDS, onLog }
+    await provider.prepare({ kind: 'prebuilt', name: base, folder: null, workdir: null }, options)
+    return undefined
+  } catch (error) {
+    if (!(error instanceof SandboxUnavailable)) throw error
+    await provider.selfTest()
+    return deferred('config', error.message)
+  }
+}
+
+const deferred = (reason: StageDeferral['reason'], detail: string): StageDeferral => ({
+  ...{ kind: 'deferred', reason, detail: detail.slice(-DETAIL_LETTERS), retryAfterMs: RETRY_MS },
+})
+
+/** Told by a program itself, or through the proxy of a build, which knows nobody there. */
+const UNREACHABLE = [
+  /Temporary failure (?:in name resolution|resolving)|Could not resolve|EAI_AGAIN|dial tcp: lookup/i,
+  /Network is unreachable|TLS handshake timeout/i,
+  /50[234] +(?:Bad Gateway|Service Unavailable|Gateway Time)|tunnel failed, response 50[234]|: Bad Gateway/i,
+]
+
+async function build(provider: Provider, order: BuildOrder, signal: AbortSignal): Promise<StageResult<Image>> {
+  const last: string[] = []
+  const onLog = (line: string): void => {
+    last.push(line.slice(0, 1000))
+    if (last.length > LAST_LINES) last.shift()
+    order.onLog?.(line)
+  }
+  try {
+    const source = {
+      kind: 'dockerfile',
+      context: order.folder,
+      dockerfile: 'Dockerfile',
+      target: null,
+      args: {},
+    } as const
+    return done(await provider.prepare(source, { signal, timeoutSec: secondsOf(order), onLog }))
+  } catch (error) {
+    if (!(error instanceof SandboxUnavailable)) throw error
+    // Whoever lost its engine throws here, and nobody has been judged.
+    await provider.selfTest()
+    const said = [error.message, ...last.filter((line) => !error.message.includes(line.trim()))].join('\n')
+    if (UNREACHABLE.some((pattern) => pattern.test(said))) return deferred('provider', said)
+    return reject('env_build_failed', said.slice(-DETAIL_LETTERS))
+  }
+}
+
+/** The first build of each profile under way, by provider. */
+const firsts = new WeakMap<Provider, Map<string, Promise<unknown>>>()
+
+/** The first goes alone; when it has ended the others go together. */
+async function inTurn<T>(provider: Provider, profile: string, work: () => Promise<T>): Promise<T> {
+  const known = firsts.get(provider) ?? new Map<string, Promise<unknown>>()
+  firsts.set(provider, known)
+  const underWay = known.get(profile)
+  if (underWay) {
+    await underWay.catch(() => {})
+    return work()
+  }
+  const made = work()
+  known.set(profile, made)
+  try {
+    return await made
+  } finally {
+    known.delete(profile)
+  }
+}

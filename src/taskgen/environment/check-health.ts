@@ -1,0 +1,34 @@
+import { runSuite } from '../../grading/run-suite.ts'
+import type { RunPlan } from '../../grading/suite.ts'
+import type { Image, Provider } from '../../sandboxes/sandbox.ts'
+import { done, type StageResult } from '../stage-result.ts'
+import { type Health, type HealthRules, judgeHealth } from './judge-health.ts'
+
+export type HealthOrder = {
+  image: Image
+  runner: string
+  prepare: readonly string[]
+  /** Of this machine. Output goes there. */
+  folder: string
+  rules?: HealthRules
+}
+
+/** What every run of tests may use. */
+export const USUAL_SIZE = { cpus: 2, memoryMb: 4096 } as const
+
+const SUITE_SECONDS_MAX = 600
+
+/** Runs all tests of the base twice, offline. Throws SandboxUnavailable. */
+export async function checkHealth(
+  provider: Provider,
+  { image, runner, prepare, folder, rules }: HealthOrder,
+  signal: AbortSignal,
+): Promise<StageResult<Health>> {
+  const plan: RunPlan = { runner, prepare: [...prepare], targets: [], timeoutSec: SUITE_SECONDS_MAX }
+  const order = { image, submission: null, hidden: null, plan, seed: null, folder, ...USUAL_SIZE }
+  const first = await runSuite(provider, order, signal)
+  // One that broke needs no second opinion.
+  const second = first.kind === 'broken' ? first : await runSuite(provider, order, signal)
+  const judged = judgeHealth(first, second, rules)
+  return 'kind' in judged ? judged : done(judged)
+}

@@ -1,0 +1,158 @@
+import { expect, test } from 'vitest'
+import type { TreeFacts } from '../../grading/suite.ts'
+import { recipeTrouble, renderDockerfile } from './dockerfile.ts'
+import { type EnvRecipe, recipe } from './recipes/recipe.ts'
+import { ecosystems } from './recipes/recipes.ts'
+
+const AT = new Date('2024-05-01T12:00:00Z')
+
+/** Paths with their texts, as they are in a tree. */
+const tree = (files: Record<string, string>): TreeFacts => ({
+  paths: new Set(Object.keys(files)),
+  texts: new Map(Object.entries(files)),
+})
+
+const POETRY = `[tool.poetry]
+name = "kit"
+[tool.poetry.group.dev.dependencies]
+python = "^3.9"
+pytest-mock = "^3.1"
+[build-system]
+requires = ["poetry-core"]`
+
+const PYPROJECT = `[project]
+name = "kit"
+dependencies = ["attrs>=20; python_version < '4'", "evil; $(touch /tmp/x)", "kit"]
+[project.optional-dependencies]
+test = ["hypothesis~=6.0"]
+docs = ["sphinx"]
+[dependency-groups]
+dev = [{ include-group = "tests" }, "ruff"]
+tests = ["pytest-cov"]
+`
+
+const TREES: [string, string, Record<string, string>][] = [
+  ['python', 'pytest', { 'pyproject.toml': PYPROJECT, 'kit/a.py': '' }],
+  [
+    'python-requirements',
+    'unittest',
+    {
+      'requirements.txt': 'attrs\n',
+      'requirements-dev.txt': '-e .[dev]\n-r requirements.txt\n',
+      'setup.py': "setup(extras_require={'dev': ['x'], 'docs': ['y']})",
+      'fast.pyx': '',
+    },
+  ],
+  ['python-poetry', 'pytest', { 'pyproject.toml': POETRY }],
+  ['node-npm', 'jest', { 'package.json': '{"name":"kit"}', 'package-lock.json': '{}' }],
+  ['node-no-lock', 'mocha', { 'package.json': '{"name":"kit"}' }],
+  [
+    'node-pnpm',
+    'vitest',
+    {
+      'package.json': '{"packageManager":"pnpm@9.12.0"}',
+      'pnpm-lock.yaml': '',
+      'pnpm-workspace.yaml': '',
+      'packages/a/package.json': '{}',
+      'packages/a/node_modules/b/package.json': '{}',
+    },
+  ],
+  [
+    'node-yarn',
+    'vitest',
+    { 'package.json': '{"packageManager":"yarn@4.1.0; evil"}', 'yarn.lock': '', '.yarnrc.yml': '' },
+  ],
+  ['node-newer', 'vitest', { 'package.json': '{"engines":{"node":">=22.12"}}', 'yarn.lock': '' }],
+  ['go', 'go', { 'go.mod': 'module example.org/kit\n', 'go.sum': '', 'tools/go.mod': '' }],
+  ['rust', 'cargo', { 'Cargo.toml': '', 'Cargo.lock': '' }],
+  ['maven', 'maven', { 'pom.xml': '', 'core/pom.xml': '' }],
+  ['gradle', 'gradle', { 'build.gradle.kts': '', gradlew: '' }],
+  ['cmake', 'ctest', { 'CMakeLists.txt': '' }],
+  ['ruby', 'rspec', { Gemfile: '', 'Gemfile.lock': '' }],
+  ['ruby-gem', 'rspec', { Gemfile: '', 'kit.gemspec': '' }],
+  ['php', 'phpunit', { 'composer.json': '{}', 'composer.lock': '{}' }],
+]
+
+test.each(TREES)('%s: the Dockerfile, to the byte', async (name, runner, files) => {
+  const made = ecosystems[runner]?.recipeOf(tree(files), runner)
+  if (!made) throw new Error('There is no such recipe.')
+  await expect(renderDockerfile(made, AT)).toMatchFileSnapshot(
+    `../../../test/support/taskgen/dockerfiles/${name}.Dockerfile`,
+  )
+})
+
+const setupOf = (runner: string, files: Record<string, string>): string =>
+  ecosystems[runner]?.recipeOf(tree(files), runner).setup.join('\n') ?? ''
+
+const engines = (node: unknown) => ({ 'package.json': JSON.stringify({ engines: { node } }) })
+
+test.each<[string, Record<string, string>, string | undefined]>([
+  ['the range of engines, by its lowest line with a future', engines('>=22.5 <25'), '22'],
+  ['a range above what there is', engines('>=99'), undefined],
+  ['either of two lines, of which the base has one', engines('^18.18 || ^20.9'), undefined],
+  ['an old line alone', engines('16.x'), '16'],
+  ['a newer one of the same line', engines('^20.99.0'), '20'],
+  ['no range', engines('latest; evil'), undefined],
+  ['no text', engines(24), undefined],
+  ['a file that names a version', { ...engines('>=18'), '.nvmrc': 'v24.1.0\n' }, '24'],
+  ['a file that names a line by its name', { ...engines('*'), '.nvmrc': 'lts/Jod\n' }, '22'],
+  ['a file of other programs', { ...engines('*'), '.node-version': '18' }, '18'],
+  ['a file that names none', { ...engines('>=24'), '.nvmrc': 'lts/*' }, '24'],
+  ['a line that the base has', { ...engines('>=22'), '.nvmrc': '20.1' }, undefined],
+  ['a file with a line of shell', { ...engines('*'), '.nvmrc': '$(touch /tmp/x)' }, undefined],
+])('the Node that a tree asks for: %s', (_, files, line) => {
+  const [, npm, found] =
+    /npm@(\d+) node-linux-\$\(node -p process\.arch\)@(\d+) && hash -r/.exec(setupOf('jest', files)) ?? []
+  expect(found).toBe(line)
+  expect(npm !== undefined).toBe(line !== undefined)
+})
+
+const TRIXIE = 'debian:trixie-slim'
+const BOOKWORM = 'debian:bookworm-slim'
+const project = (range: string) => ({ 'pyproject.toml': `[project]\nname = "kit"\nrequires-python = "${range}"\n` })
+const poetry = (range: string) => ({
+  'pyproject.toml': `[tool.poetry]\nname = "kit"\n[tool.poetry.dependencies]\npython = "${range}"\n`,
+})
+
+test.each<[string, Record<string, string>]>([
+  [TRIXIE, {}],
+  [TRIXIE, project('>=3.8')],
+  [TRIXIE, project('>=3.8,<4,!=3.9.*')],
+  [TRIXIE, project('<3.13.1, >=3')],
+  [TRIXIE, project('>=3.99')],
+  [TRIXIE, project('what they like')],
+  [TRIXIE, poetry('^3.9')],
+  [BOOKWORM, project('>=3.8,<3.13')],
+  [BOOKWORM, project('>=3.8, <=3.12')],
+  [BOOKWORM, project('==3.11.*')],
+  [BOOKWORM, project('~=3.11.2')],
+  [BOOKWORM, project('>=3.10,!=3.13.*')],
+  [BOOKWORM, poetry('>=3.8,<3.12')],
+  [BOOKWORM, poetry('~3.11')],
+  [BOOKWORM, { 'setup.py': "setup(python_requires='>=3.7, <3.12')" }],
+  [BOOKWORM, { 'setup.cfg': '[options]\npython_requires = >=3.7,<3.12\n' }],
+  [BOOKWORM, { ...project('>=3.8'), '.python-version': '3.11.4\n' }],
+  [TRIXIE, { ...project('>=3.8'), '.python-version': '3.12\n' }],
+])('on %s is a Python that takes %j', (base, files) => {
+  expect(ecosystems.pytest?.recipeOf(tree(files), 'pytest').base).toBe(base)
+})
+
+test.each<[string, Partial<EnvRecipe>]>([
+  ['an image of a stranger', { base: 'evil/image:latest' }],
+  ['an option in place of a package', { aptPackages: ['-o=Dpkg::Pre-Invoke::=x'] }],
+  ['two lines in one', { setup: ['true\nUSER nobody'] }],
+  ['a line that goes on', { build: ['true \\'] }],
+  ['a comment, which would hide the lines after it', { build: ['true # x'] }],
+  ['a here document', { build: ['cat <<EOF'] }],
+  ['a setting of the builder', { setup: ['--mount=type=cache,target=/x make'] }],
+  ['a here document behind a separator', { build: ['true \u2028; cat <<EOF'] }],
+  ['a comment behind a separator', { build: ['true \u2028; true # x'] }],
+  ['a variable with a line end', { env: { A: 'x\nRUN y' } }],
+  ['a variable with a sign', { env: { 'A B': 'x' } }],
+  ['a manifest from elsewhere', { manifests: ['../../etc/passwd'] }],
+  ['no runner that we know', { runner: 'constructor' }],
+])('%s is refused', (_, parts) => {
+  const wrong = recipe({ runner: 'pytest', ...parts })
+  expect(recipeTrouble(wrong)).toEqual(expect.any(String))
+  expect(() => renderDockerfile(wrong, AT)).toThrow()
+})

@@ -1,0 +1,117 @@
+import { REPOSITORY_FOLDER } from '../../grading/suite.ts'
+import { DEPS, type EnvRecipe, word } from './recipes/recipe.ts'
+import { ecosystems } from './recipes/recipes.ts'
+
+/** What every image has: the agent works with git, the verifier is written in Python, tests are tried on a later day. */
+const ALWAYS = ['ca-certificates', 'git', 'libfaketime', 'python3']
+
+/** Images to begin with. Others are refused. */
+export const bases: readonly string[] = ['debian:trixie-slim', 'debian:bookworm-slim']
+
+export const ARCHIVE = 'repo.tar.gz'
+export const MANIFESTS = 'manifests'
+
+const PACKAGE = /^[a-z0-9][a-z0-9.+-]*$/
+const VARIABLE = /^[A-Za-z_]\w*$/
+/**
+ * One line in the file, nothing that a builder reads as more than a command or as a setting of it, and no comment that
+ * hides what follows.
+ */
+const LINE = /^(?!\s*--)(?!.*<<)(?!.*(?:^|\s)#)[^\r\n\0]*[^\\\r\n\0]$/s
+const LINE_LETTERS_MAX = 8000
+const VALUE = /^[^\r\n\0]*$/
+
+/** What is wrong with a recipe, whoever wrote it. Undefined: it can be rendered. */
+export function recipeTrouble({
+  base,
+  aptPackages,
+  env,
+  manifests,
+  setup,
+  build,
+  runner,
+}: EnvRecipe): string | undefined {
+  if (!bases.includes(base)) return `${JSON.stringify(base)} is none of our base images.`
+  if (!Object.hasOwn(ecosystems, runner)) return `${JSON.stringify(runner)} is no runner.`
+  const badPackage = aptPackages.find((name) => !PACKAGE.test(name))
+  if (badPackage !== undefined) return `${JSON.stringify(badPackage)} is no package.`
+  const badName = Object.keys(env).find((name) => !VARIABLE.test(name))
+  if (badName !== undefined) return `${JSON.stringify(badName)} is no variable.`
+  if (!Object.values(env).every((value) => VALUE.test(value))) return 'A variable has more than one line.'
+  const badLine = [...setup, ...build].find((line) => !LINE.test(line) || line.length > LINE_LETTERS_MAX)
+  if (badLine !== undefined) return `${JSON.stringify(badLine.slice(0, 200))} is not one line of shell.`
+  const isInside = (path: string) => path.split('/').every((part) => !['', '.', '..'].includes(part))
+  return manifests.every(isInside) ? undefined : 'A manifest lies outside of the tree.'
+}
+
+/** The same bytes where tests are run and in the task that is made. */
+export function renderDockerfile(recipe: EnvRecipe, committedAt: Date): string {
+  const trouble = recipeTrouble(recipe)
+  if (trouble) throw new Error(trouble)
+  const { base, aptPackages, env, manifests, setup, build, runner } = recipe
+  const packages = [...new Set([...ALWAYS, ...aptPackages])].sort()
+  const parts = [
+    `FROM ${base}`,
+    ...(ecosystems[runner]?.args ?? []).map((name) => `ARG ${name}`),
+    environment({ LANG: 'C.UTF-8', ...env }),
+    run([
+      MANUALS,
+      'apt-get update',
+      `DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ${packages.join(' ')}`,
+      'rm -rf /var/lib/apt/lists/*',
+    ]),
+    `WORKDIR ${REPOSITORY_FOLDER}`,
+    ...(manifests.length === 0 ? [] : [`COPY ${MANIFESTS}/ ./`]),
+    ...(setup.length === 0 ? [] : [run([...setup.map(grouped), ...OPEN])]),
+    `COPY ${ARCHIVE} /tmp/${ARCHIVE}`,
+    run(commit(ecosystems[runner]?.artefacts ?? [], committedAt)),
+    ...(build.length === 0 ? [] : [run([...build.map(grouped), ...OPEN])]),
+  ]
+  return `${parts.join('\n')}\n`
+}
+
+/** Images called slim have no places for manuals, and packages such as Java's fail to install without them. */
+const MANUALS = 'mkdir -p /usr/share/man/man1 /usr/share/man/man7'
+
+const run = (lines: readonly string[]): string => `RUN ${lines.join(' \\\n && ')}`
+
+/** An `||` of one line must not reach the next. */
+const grouped = (line: string): string => (/[|;&]/.test(line) ? `{ ${line}; }` : line)
+
+const environment = (env: Record<string, string>): string =>
+  `ENV ${Object.entries(env)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, value]) => `${name}="${value.replaceAll(/["\\$]/g, '\\$&')}"`)
+    .join(' \\\n    ')}`
+
+/** Tests run as a user without rights. Only what is closed is touched, or all of it would be copied into this layer. */
+const OPEN = [`mkdir -p ${DEPS}`, `find ${DEPS} ! -type l ! -perm -0666 -exec chmod a+rwX {} +`]
+
+/** Attributes of the tree must not change what is in it: bytes are bytes. */
+const ATTRIBUTES = '* -text -filter -ident -working-tree-encoding'
+
+/**
+ * One commit without a past: its tree is the very tree of the base. It is put together in a folder of its own, because
+ * `setup` may have left files beside those of the tree.
+ */
+function commit(artefacts: readonly string[], committedAt: Date): string[] {
+  const at = `@${Math.floor(committedAt.getTime() / 1000)} +0000`
+  const git = `git --git-dir=${REPOSITORY_FOLDER}/.git --work-tree=/tmp/base`
+  return [
+    'mkdir /tmp/base',
+    `tar -xzf /tmp/${ARCHIVE} -C /tmp/base`,
+    `rm /tmp/${ARCHIVE}`,
+    'git init -q --template= -b main',
+    'mkdir .git/info',
+    `echo ${word(ATTRIBUTES)} > .git/info/attributes`,
+    `printf '%s\\n' ${artefacts.map(word).join(' ') || "''"} > .git/info/exclude`,
+    'git config core.logAllRefUpdates false',
+    'git config gc.auto 0',
+    `git config --system --add safe.directory '*'`,
+    `(cd /tmp/base && ${git} add -A -f .)`,
+    `GIT_AUTHOR_DATE='${at}' GIT_COMMITTER_DATE='${at}' git -c user.name=dev -c user.email=dev@localhost commit -q --allow-empty -m 'Initial commit'`,
+    'git checkout-index -q -f -a',
+    'git update-index -q --refresh',
+    'rm -rf /tmp/base',
+  ]
+}

@@ -1,0 +1,93 @@
+import { kindOf } from '../../grading/path-kinds.ts'
+import type { TreeFacts } from '../../grading/suite.ts'
+import { readBlobs } from '../../platform/git/blobs.ts'
+import { secondsOf } from '../../platform/git/dates.ts'
+import { runGit, streamGit } from '../../platform/git/git.ts'
+import { NUL, pieces } from '../../platform/git/pieces.ts'
+import type { GitPlace } from '../../platform/git/settings.ts'
+import { bringBlobs, type GitObjects } from '../candidates/tree-pairs.ts'
+import { done, reject, type StageResult } from '../stage-result.ts'
+import { isTelling } from './telling-files.ts'
+import { treeTrouble } from './tree-trouble.ts'
+
+export type TreeEntry = { path: string; kind: 'file' | 'program' | 'link'; id: string; size: number }
+
+/** A tree as git has it, sorted by its paths. Submodules are left out, as a plain checkout leaves them empty. */
+export type BaseTree = { tree: string; committedAt: Date; entries: readonly TreeEntry[]; facts: TreeFacts }
+
+const FILES_MAX = 100_000
+const FILE_BYTES_MAX = 100 * 1024 * 1024
+const TREE_BYTES_MAX = 1024 ** 3
+const NAME_BYTES_MAX = 16 * 1024
+
+/** Reads which files there are, and the text of those that tell how it is built. Nothing is checked out, nothing run. */
+export async function readTree(
+  objects: GitObjects,
+  commit: string,
+  signal: AbortSignal,
+): Promise<StageResult<BaseTree>> {
+  const { place } = objects
+  const facts = await runGit(place, ['show', '-s', '--format=%T %ct', `${commit}^{commit}`], { signal })
+  const [tree = '', seconds] = facts.toString().trim().split(' ')
+  const listed = await listEntries(place, tree, signal)
+  const trouble = listed.length > FILES_MAX ? `It has more than ${FILES_MAX} files.` : treeTrouble(listed.map(pathOf))
+  if (trouble) return reject(listed.length > FILES_MAX ? 'too_large' : 'env_build_failed', trouble)
+  const entries = await withSizes(objects, listed, signal)
+  const tooLarge = sizeTrouble(entries)
+  if (tooLarge) return reject('too_large', tooLarge)
+  const texts = await readTexts(place, entries, signal)
+  const paths = new Set(entries.map(pathOf))
+  return done({ tree, committedAt: new Date(secondsOf(seconds) * 1000), entries, facts: { paths, texts } })
+}
+
+const pathOf = ({ path }: { path: string }): string => path
+
+const LINE = /^(\d+) (\w+) ([0-9a-f]+)\t(.+)$/s
+const KINDS: Record<string, TreeEntry['kind']> = { 120000: 'link', 100755: 'program' }
+
+async function listEntries(place: GitPlace, tree: string, signal: AbortSignal): Promise<Omit<TreeEntry, 'size'>[]> {
+  const found: Omit<TreeEntry, 'size'>[] = []
+  const stream = streamGit(place, ['ls-tree', '-r', '-z', '--full-tree', tree], { signal })
+  for await (const piece of pieces(stream, NUL, NAME_BYTES_MAX)) {
+    const [, mode = '', type, id = '', name = ''] = LINE.exec(piece) ?? []
+    if (type !== 'blob') continue
+    found.push({ path: Buffer.from(name, 'latin1').toString(), kind: KINDS[mode] ?? 'file', id })
+    if (found.length > FILES_MAX) return found
+  }
+  return found.sort((a, b) => (a.path < b.path ? -1 : 1))
+}
+
+async function withSizes(objects: GitObjects, listed: readonly Omit<TreeEntry, 'size'>[], signal: AbortSignal) {
+  const ids = listed.map(({ id }) => id)
+  const sizes = await bringBlobs(objects, ids, signal)
+  return listed.map((entry): TreeEntry => {
+    const size = sizes.get(entry.id)
+    if (size === undefined) throw new Error(`The file ${JSON.stringify(entry.path)} is not in this clone.`)
+    return { ...entry, size }
+  })
+}
+
+function sizeTrouble(entries: readonly TreeEntry[]): string | undefined {
+  const huge = entries.find(({ size }) => size > FILE_BYTES_MAX)
+  if (huge) return `${JSON.stringify(huge.path)} has more than ${FILE_BYTES_MAX} bytes.`
+  const total = entries.reduce((sum, { size }) => sum + size, 0)
+  return total > TREE_BYTES_MAX ? `The tree has more than ${TREE_BYTES_MAX} bytes.` : undefined
+}
+
+const TEXT_BYTES_MAX = 512 * 1024
+const TEXTS_MAX = 400
+
+async function readTexts(place: GitPlace, entries: readonly TreeEntry[], signal: AbortSignal) {
+  const telling = entries
+    .filter(({ path, kind, size }) => kind !== 'link' && size <= TEXT_BYTES_MAX && isTelling(path))
+    .sort((a, b) => rank(a.path) - rank(b.path))
+    .slice(0, TEXTS_MAX)
+  const texts = new Map<string, string>()
+  for await (const { path, content } of readBlobs(place, telling, { signal, bytesMax: TEXT_BYTES_MAX })) {
+    texts.set(path, content.toString())
+  }
+  return texts
+}
+
+/** Tests come last: there may be many, and a few of them tell enough. */
+const rank = (path: string): number => path.split('/').length + (kindOf(path) === 'test' ? NAME_BYTES_MAX : 0)

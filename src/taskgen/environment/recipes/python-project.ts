@@ -1,0 +1,156 @@
+import { parse } from 'smol-toml'
+import { z } from 'zod'
+import type { TreeFacts } from '../../../grading/suite.ts'
+
+/** Extras and groups in which projects put what their tests need. */
+const FOR_TESTS = /^(tests?|testing|dev|develop|development|pytest)$/
+const REQUIREMENT = /^[A-Za-z0-9][\w.-]*(\[[\w.,\s-]+\])?\s*([(]?[<>=!~][^;'"`$\\]*)?(;[^`$\\]*)?$/
+const NAME = /^[A-Za-z0-9]([\w.-]*[A-Za-z0-9])?$/
+
+const Texts = z.array(z.unknown()).transform((list) => list.filter((each) => typeof each === 'string'))
+const Groups = z.record(z.string(), z.array(z.unknown()))
+const Poetry = z.record(z.string(), z.unknown())
+
+const Project = z.object({
+  'build-system': z.unknown().optional(),
+  project: z
+    .object({
+      name: z.string().optional().catch(undefined),
+      'requires-python': z.string().optional().catch(undefined),
+      dependencies: Texts.catch([]).default([]),
+      'optional-dependencies': Groups.catch({}).default({}),
+    })
+    .optional()
+    .catch(undefined),
+  'dependency-groups': Groups.catch({}).default({}),
+  tool: z
+    .object({
+      poetry: z
+        .object({
+          name: z.string().optional().catch(undefined),
+          dependencies: Poetry.catch({}).default({}),
+          'dev-dependencies': Poetry.catch({}).default({}),
+          group: z
+            .record(z.string(), z.object({ dependencies: Poetry }))
+            .catch({})
+            .default({}),
+        })
+        .optional()
+        .catch(undefined),
+    })
+    .optional()
+    .catch(undefined),
+})
+
+type Project = z.infer<typeof Project>
+
+/** What `pyproject.toml` says, as far as it can be read. */
+function projectOf({ texts }: TreeFacts): Project | undefined {
+  try {
+    return Project.parse(parse(texts.get('pyproject.toml') ?? ''))
+  } catch {
+    return undefined
+  }
+}
+
+/** Whether pip can install the tree. */
+export const isPackage = (tree: TreeFacts): boolean => {
+  const project = projectOf(tree)
+  return tree.paths.has('setup.py') || project?.project !== undefined || project?.['build-system'] !== undefined
+}
+
+/** The range of Pythons that it says it runs on. */
+export function requiredPython(tree: TreeFacts): string | undefined {
+  const project = projectOf(tree)
+  const poetry = project?.tool?.poetry?.dependencies.python
+  const written = /\bpython_requires\s*=\s*["']?([<>=!~][^"'\n]*)/.exec(
+    tree.texts.get('setup.cfg') ?? tree.texts.get('setup.py') ?? '',
+  )?.[1]
+  return project?.project?.['requires-python'] ?? (typeof poetry === 'string' ? poetry : written)
+}
+
+/** The names under which it is published. */
+export function publishedNames(tree: TreeFacts): string[] {
+  const project = projectOf(tree)
+  const written = /\bname\s*=\s*["']?([\w.-]+)/.exec(
+    tree.texts.get('setup.cfg') ?? tree.texts.get('setup.py') ?? '',
+  )?.[1]
+  const names = [project?.project?.name, project?.tool?.poetry?.name, written]
+  return [...new Set(names.filter((name) => name !== undefined && NAME.test(name)))].filter(
+    (name) => name !== undefined,
+  )
+}
+
+/** Names of packages that it says it needs, at run time and for its tests. What cannot be read is left to pip. */
+export function declaredBy(tree: TreeFacts): string[] {
+  const project = projectOf(tree)
+  if (!project) return []
+  const optional = Object.entries(project.project?.['optional-dependencies'] ?? {})
+  const groups = project['dependency-groups']
+  const listed = [
+    ...(project.project?.dependencies ?? []),
+    ...optional.filter(([name]) => FOR_TESTS.test(name)).flatMap(([, needs]) => needs),
+    ...Object.keys(groups)
+      .filter((name) => FOR_TESTS.test(name))
+      .flatMap((name) => groupOf(groups, name, 0)),
+    ...poetryOf(project),
+  ]
+  const own = new Set(publishedNames(tree).map(normal))
+  return listed
+    .filter((need) => typeof need === 'string')
+    .map((need) => need.trim())
+    .filter((need) => REQUIREMENT.test(need) && !own.has(normal(/^[\w.-]+/.exec(need)?.[0] ?? '')))
+}
+
+const normal = (name: string): string => name.toLowerCase().replaceAll(/[-_.]+/g, '-')
+
+const NESTED_MAX = 5
+const Include = z.object({ 'include-group': z.string() })
+
+function groupOf(groups: Record<string, unknown[]>, name: string, depth: number): unknown[] {
+  if (depth > NESTED_MAX) return []
+  return (groups[name] ?? []).flatMap((each) => {
+    const included = Include.safeParse(each)
+    return included.success ? groupOf(groups, included.data['include-group'], depth + 1) : [each]
+  })
+}
+
+/** Poetry has signs of its own; the lowest version that it takes is kept. */
+function poetryOf({ tool }: Project): string[] {
+  const { 'dev-dependencies': old = {}, group = {} } = tool?.poetry ?? {}
+  const sets = [
+    old,
+    ...Object.entries(group)
+      .filter(([name]) => FOR_TESTS.test(name))
+      .map(([, set]) => set.dependencies),
+  ]
+  return sets.flatMap((set) =>
+    Object.entries(set).flatMap(([name, said]) => {
+      const version = typeof said === 'string' ? said : Version.safeParse(said).data?.version
+      if (version === undefined || name === 'python') return []
+      const plain = /^[\^~]?=?\s*(\d[\w.]*)$/.exec(version)?.[1]
+      return [plain === undefined ? name : `${name}>=${plain}`]
+    }),
+  )
+}
+
+const Version = z.object({ version: z.string() })
+
+/** Extras of the package that its tests need, where only a build tells what is in them. */
+export function installableExtras(tree: TreeFacts): string[] {
+  const declared = Object.keys(projectOf(tree)?.project?.['optional-dependencies'] ?? {})
+  const script = tree.texts.get('setup.py') ?? ''
+  const named = script.includes('extras_require') ? [...script.matchAll(/["']([\w-]+)["']\s*:\s*[[(]/g)] : []
+  const scripted = named.map(([, name = '']) => name)
+  const all = [...declared, ...configuredExtras(tree.texts.get('setup.cfg') ?? ''), ...scripted]
+  return [...new Set(all)].filter((name) => FOR_TESTS.test(name)).sort()
+}
+
+function configuredExtras(text: string): string[] {
+  const lines = text.split('\n')
+  const from = lines.indexOf('[options.extras_require]')
+  if (from === -1) return []
+  const rest = lines.slice(from + 1)
+  const end = rest.findIndex((line) => line.startsWith('['))
+  return rest.slice(0, end === -1 ? rest.length : end).flatMap((line) => /^([\w-]+)\s*=/.exec(line)?.[1] ?? [])
+}

@@ -1,0 +1,93 @@
+import { readFileSync } from 'node:fs'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { type HiddenTests, REPOSITORY_FOLDER } from '../../grading/suite.ts'
+import { newId } from '../../platform/ids.ts'
+import { killOnAbort } from '../../sandboxes/kill-on-abort.ts'
+import type { Image, Provider, SandboxSpec } from '../../sandboxes/sandbox.ts'
+import { done, reject, type StageResult } from '../stage-result.ts'
+import { answerMarks } from './answer-marks.ts'
+
+/** What must not be found. */
+export type Answer = { source: string; hidden: HiddenTests; ownPackages: string[]; baseTree: string }
+
+const PROGRAM = readFileSync(join(import.meta.dirname, 'scan-image.py'), 'utf8')
+
+const IMAGE_KB_MAX = 6 * 1024 * 1024
+const SECONDS = 900
+const LIMITS = { cpus: null, memoryMb: 4096, pids: 512, diskMb: 1024, outputBytes: 1024 * 1024, seconds: SECONDS }
+
+const Report = z.object({
+  found: z.array(z.object({ kind: z.enum(['dirty', 'history', 'file', 'line', 'package']), detail: z.string() })),
+  usedKb: z.number(),
+})
+
+/** Looks for the answer in an image, and whether its build left the tree clean. In a sandbox, without a network. */
+export async function scanImage(
+  provider: Provider,
+  image: Image,
+  { source, hidden, ownPackages, baseTree }: Answer,
+  signal: AbortSignal,
+): Promise<StageResult<null>> {
+  const order = { repository: REPOSITORY_FOLDER, packages: ownPackages, tree: baseTree, ...answerMarks(source, hidden) }
+  const said = await run(provider, image, JSON.stringify(order), signal)
+  const report = readReport(said)
+  if (!report) return reject('env_build_failed', `The image could not be looked through: ${said.slice(-2000)}`)
+  const dirty = report.found.filter(({ kind }) => kind === 'dirty')
+  const leaks = report.found.filter(({ kind }) => kind !== 'dirty')
+  if (leaks.length > 0) return reject('leak_in_image', listed(leaks))
+  if (dirty.length > 0) return reject('env_build_failed', `The build changes the tree:\n${listed(dirty)}`)
+  if (report.usedKb > IMAGE_KB_MAX) return reject('env_build_failed', `The image has ${report.usedKb} KiB.`)
+  return done(null)
+}
+
+const SHOWN_MAX = 10
+
+const listed = (found: readonly { detail: string }[]): string =>
+  found
+    .slice(0, SHOWN_MAX)
+    .map(({ detail }) => detail)
+    .join('\n')
+
+function readReport(said: string): z.infer<typeof Report> | undefined {
+  try {
+    return Report.parse(JSON.parse(said))
+  } catch {
+    return undefined
+  }
+}
+
+async function run(provider: Provider, image: Image, input: string, signal: AbortSignal): Promise<string> {
+  signal.throwIfAborted()
+  const folder = await mkdtemp(join(tmpdir(), 'assay-scan-'))
+  const outputFile = join(folder, 'output')
+  try {
+    const sandbox = await provider.start({ ...PLAIN, id: `${newId()}-scan`, image, input, outputFile })
+    killOnAbort(sandbox, signal)
+    try {
+      await sandbox.exited
+      signal.throwIfAborted()
+      return await readFile(outputFile, 'utf8')
+    } finally {
+      await sandbox.remove()
+    }
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+const PLAIN: Omit<SandboxSpec, 'id' | 'image' | 'input' | 'outputFile'> = {
+  seed: { kind: 'image' },
+  inserts: [],
+  command: ['/usr/bin/python3', '-I', '-B', '-c', PROGRAM],
+  execs: false,
+  user: 0,
+  workdir: '/',
+  env: {},
+  mounts: [],
+  group: null,
+  ports: [],
+  limits: LIMITS,
+}

@@ -1,0 +1,44 @@
+import { runSuite } from '../../grading/run-suite.ts'
+import { findRunner } from '../../grading/runners/runners.ts'
+import type { HiddenTests, RunPlan, SuiteOutcome } from '../../grading/suite.ts'
+import type { Image, Provider } from '../../sandboxes/sandbox.ts'
+import { USUAL_SIZE } from '../environment/check-health.ts'
+import { withoutEach } from './hunk-groups.ts'
+import type { Execution } from './judge-runs.ts'
+import { targetsOf } from './plan-runs.ts'
+
+export type AblationOrder = {
+  image: Image
+  source: string
+  hidden: HiddenTests
+  plan: RunPlan
+  folder: string
+  failToPass: readonly string[]
+}
+
+/**
+ * How many parts of the fix its tests need: each is left out alone. One without which the tests do not compile, hang or
+ * leave no report is needed too. A fix of one part is needed as a whole, which has been seen before.
+ */
+export async function ablate(
+  provider: Provider,
+  order: AblationOrder,
+  signal: AbortSignal,
+): Promise<Execution['ablation']> {
+  const { image, source, hidden, plan, folder, failToPass } = order
+  const patches = withoutEach(source)
+  if (patches.length <= 1) return { groups: 1, necessary: 1 }
+  const runner = findRunner(plan.runner)
+  const targets = runner ? targetsOf(runner, hidden) : []
+  const narrow = { ...plan, targets: targets.length === 0 ? plan.targets : targets }
+  let necessary = 0
+  for (const submission of patches) {
+    const more = { hidden, seed: null, folder, ...USUAL_SIZE }
+    const outcome = await runSuite(provider, { image, submission, plan: narrow, ...more }, signal)
+    if (breaks(outcome, failToPass)) necessary += 1
+  }
+  return { groups: patches.length, necessary }
+}
+
+const breaks = (outcome: SuiteOutcome, failToPass: readonly string[]): boolean =>
+  outcome.kind === 'broken' || failToPass.some((id) => outcome.run.statuses[id] !== 'passed')

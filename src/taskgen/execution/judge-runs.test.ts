@@ -1,0 +1,195 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import type { SuiteRun, TestStatus } from '../../grading/suite.ts'
+import { clockBombs, concernsOf, judgeRuns, type Runs } from './judge-runs.ts'
+
+const NAMES: Record<string, TestStatus> = { p: 'passed', f: 'failed', e: 'errored', s: 'skipped' }
+
+/** `{ a: 'pfe' }`: what became of `a` in the first run, the second and the third; `-` is not there. */
+function runsOf(table: Record<string, string>, message = 'AssertionError: 1 != 2'): SuiteRun[] {
+  const count = Math.max(...Object.values(table).map((letters) => letters.length))
+  return Array.from({ length: count }, (_, at) => {
+    const statuses = new Map<string, TestStatus>()
+    for (const [id, letters] of Object.entries(table)) {
+      const status = NAMES[letters[at] ?? '-']
+      if (status) statuses.set(id, status)
+    }
+    const failing = [...statuses].filter(([, status]) => status !== 'passed').map(([id]) => [id, message] as const)
+    return { statuses: Object.fromEntries(statuses), messages: Object.fromEntries(failing), exitCode: 0, seconds: 1 }
+  })
+}
+
+/** By test: base, three with the tests, three with the fix. */
+function runs(table: Record<string, [string, string, string]>, message?: string): Runs {
+  const column = (at: 0 | 1 | 2) => Object.fromEntries(Object.entries(table).map(([id, cells]) => [id, cells[at]]))
+  const [base] = runsOf(column(0), message)
+  if (!base) throw new Error('There is no base.')
+  return { base, tests: runsOf(column(1), message), fixed: runsOf(column(2), message) }
+}
+
+const GOOD: Record<string, [string, string, string]> = {
+  turned: ['-', 'fff', 'ppp'],
+  changed: ['p', 'fee', 'ppp'],
+  kept: ['p', 'ppp', 'ppp'],
+  added: ['-', 'ppp', 'ppp'],
+  'never right': ['f', 'fff', 'fff'],
+  'left out': ['s', 'sss', 'sss'],
+  'taken away': ['p', '---', '---'],
+}
+
+test('what the fix turns and what stays', () => {
+  expect(judgeRuns(runs(GOOD))).toEqual({
+    kind: 'judged',
+    lists: { failToPass: ['changed', 'turned'], passToPass: ['added', 'kept'] },
+    unstable: [],
+    messages: { turned: 'AssertionError: 1 != 2', changed: 'AssertionError: 1 != 2' },
+    failsByAssertion: true,
+  })
+})
+
+const many = (count: number, cells: [string, string, string]) =>
+  Object.fromEntries(Array.from({ length: count }, (_, n) => [`many ${n}`, cells]))
+
+test.each<[string, Record<string, [string, string, string]>, string]>([
+  ['nothing turns', { kept: ['p', 'ppp', 'ppp'], wrong: ['f', 'fff', 'fff'] }, 'no_f2p'],
+  ['skipped after the fix is not passed', { kept: ['p', 'ppp', 'ppp'], x: ['-', 'fff', 'sss'] }, 'no_f2p'],
+  ['nothing stays', { turned: ['-', 'fff', 'ppp'] }, 'no_p2p'],
+  [
+    'what was wrong at the base and then passes is no proof',
+    { turned: ['-', 'fff', 'ppp'], luck: ['f', 'ppp', 'ppp'] },
+    'no_p2p',
+  ],
+  ['the fix breaks a test', { ...GOOD, broken: ['p', 'ppp', 'fff'] }, 'p2f'],
+  ['the fix takes a test away', { ...GOOD, gone: ['p', 'ppp', '---'] }, 'p2f'],
+  ['it turns two times of three', { ...GOOD, x: ['-', 'fff', 'ppf'] }, 'flaky_f2p'],
+  ['it passes once without the fix', { ...GOOD, x: ['-', 'ffp', 'ppp'] }, 'flaky_f2p'],
+  ['more than 2 % waver', { ...GOOD, ...many(40, ['p', 'ppp', 'ppp']), x: ['p', 'ppp', 'ppf'] }, 'suite_unhealthy'],
+  ['it turns too many', { kept: ['p', 'ppp', 'ppp'], ...many(201, ['-', 'fff', 'ppp']) }, 'too_broad'],
+])('%s', (_, table, reason) => {
+  expect(judgeRuns(runs(table))).toMatchObject({ kind: 'rejected', reason })
+})
+
+test('few that waver are left out, and named', () => {
+  const judged = judgeRuns(runs({ ...GOOD, ...many(60, ['p', 'ppp', 'ppp']), x: ['p', 'ppp', 'pfp'] }))
+  expect(judged).toMatchObject({ kind: 'judged', unstable: ['x'] })
+  expect(JSON.stringify(judged)).not.toContain('"passToPass":["x"')
+})
+
+test.each([
+  ["ImportError: cannot import name 'f' from 'kit'", false],
+  ['TypeError: kit.f is not a function', false],
+  ["AttributeError: module 'kit' has no attribute 'f'", false],
+  ['./a_test.go:3:2: undefined: Rank\nFAIL kit [build failed]', false],
+  ['expected 1 to equal 2', true],
+  ['ValueError: no such rank', true],
+])('%s: by what it asserts? %s', (message, isAssertion) => {
+  expect(judgeRuns(runs(GOOD, message))).toMatchObject({ failsByAssertion: isAssertion })
+  const missing = runs({ kept: ['p', 'ppp', 'ppp'], turned: ['-', '---', 'ppp'] }, message)
+  expect(judgeRuns(missing)).toMatchObject({ failsByAssertion: false })
+})
+
+const LISTS = { failToPass: ['turned'], passToPass: ['kept'] }
+
+test.each<[string, Record<string, string>, Record<string, string>, string | undefined]>([
+  ['passes on every day', { turned: 'p', kept: 'p' }, { turned: 'p', kept: 'p' }, undefined],
+  [
+    'fails on a later day',
+    { turned: 'p', kept: 'p' },
+    { turned: 'ff', kept: 'pp' },
+    'On a later day it fails: turned.',
+  ],
+  [
+    'is not there on a later day',
+    { turned: 'p', kept: 'p' },
+    { turned: 'pp', kept: '--' },
+    'On a later day it fails: kept.',
+  ],
+  ['fails on one of two later days', { turned: 'p', kept: 'p' }, { turned: 'fp', kept: 'pf' }, undefined],
+  ['fails by any clock that is not the real one', { turned: 'f', kept: '-' }, { turned: 'ff', kept: 'ee' }, undefined],
+  ['fails on a later day, and counts for nothing', { other: 'p' }, { turned: 'p', kept: 'p', other: 'f' }, undefined],
+])('%s', (_, tomorrow, later, detail) => {
+  const bomb = clockBombs(LISTS, { tomorrow: runsOf(tomorrow), later: runsOf(later) })
+  expect(bomb).toEqual(detail === undefined ? undefined : { kind: 'rejected', reason: 'clock_bomb', detail })
+})
+
+const Status = fc.constantFrom<TestStatus | undefined>(
+  'passed',
+  'passed',
+  'passed',
+  'failed',
+  'errored',
+  'skipped',
+  undefined,
+)
+const Id = fc.constantFrom('a', 'b', 'c', 'd', '__proto__', 'constructor', 'toString')
+const Run = fc.dictionary(Id, Status, { maxKeys: 7 }).map(
+  (statuses): SuiteRun => ({
+    statuses: Object.fromEntries(Object.entries(statuses).flatMap(([id, status]) => (status ? [[id, status]] : []))),
+    messages: {},
+    exitCode: 0,
+    seconds: 1,
+  }),
+)
+const AnyRuns = fc.record({
+  base: Run,
+  tests: fc.array(Run, { minLength: 1, maxLength: 3 }),
+  fixed: fc.array(Run, { minLength: 1, maxLength: 3 }),
+})
+
+const passes = (run: SuiteRun, id: string): boolean => Object.hasOwn(run.statuses, id) && run.statuses[id] === 'passed'
+
+test('whatever the runs: a list says what is true of every one of them', () => {
+  fc.assert(
+    fc.property(AnyRuns, (all) => {
+      const judged = judgeRuns(all)
+      if (judged.kind !== 'judged') return
+      const { failToPass, passToPass } = judged.lists
+      expect(failToPass.length).toBeGreaterThan(0)
+      expect(passToPass.length).toBeGreaterThan(0)
+      for (const id of failToPass) {
+        expect(all.tests.some((run) => passes(run, id))).toBe(false)
+        expect(all.fixed.every((run) => passes(run, id))).toBe(true)
+      }
+      for (const id of passToPass) expect([...all.tests, ...all.fixed].every((run) => passes(run, id))).toBe(true)
+      expect(failToPass.filter((id) => passToPass.includes(id) || judged.unstable.includes(id))).toEqual([])
+      expect([failToPass, passToPass]).toEqual([failToPass.toSorted(), passToPass.toSorted()])
+    }),
+    { numRuns: 2000 },
+  )
+})
+
+test('whatever the runs: their order decides nothing', () => {
+  fc.assert(
+    fc.property(AnyRuns, (all) => {
+      const turned = { base: all.base, tests: all.tests.toReversed(), fixed: all.fixed.toReversed() }
+      const [one, two] = [judgeRuns(all), judgeRuns(turned)]
+      expect(two.kind).toBe(one.kind)
+      if (one.kind === 'judged') expect(two).toMatchObject({ lists: one.lists, unstable: one.unstable })
+      else expect(two).toMatchObject({ reason: one.reason })
+    }),
+    { numRuns: 1000 },
+  )
+})
+
+test('whatever the runs: one more takes from the lists, and adds nothing', () => {
+  fc.assert(
+    fc.property(AnyRuns, Run, (all, more) => {
+      const [before, after] = [judgeRuns(all), judgeRuns({ ...all, fixed: [...all.fixed, more] })]
+      if (after.kind !== 'judged') return
+      // Fewer runs may have looked like a breach; but they cannot have turned less.
+      if (before.kind !== 'judged') return
+      expect(before.lists.failToPass).toEqual(expect.arrayContaining(after.lists.failToPass))
+      expect(before.lists.passToPass).toEqual(expect.arrayContaining(after.lists.passToPass))
+    }),
+    { numRuns: 1000 },
+  )
+})
+
+test('few tests that guard what works are enough, and told to who decides', () => {
+  const listed = (count: number) => ({
+    failToPass: ['a'],
+    passToPass: Array.from({ length: count }, (_, at) => `t${at}`),
+  })
+  expect([5, 40].flatMap((count) => concernsOf(listed(count)))).toEqual([])
+  expect(concernsOf(listed(4))).toEqual([expect.stringContaining('works today: 4.')])
+})

@@ -1,0 +1,230 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { HiddenTests } from '../../grading/suite.ts'
+import { cpuMs } from '../../harbor/testing/cpu-time.ts'
+import { patchedFiles } from './patch-files.ts'
+import { pinnedSymbols } from './pinned-symbols.ts'
+import { scanCode } from './scan-code.ts'
+
+const patchOf = (path: string, added: string, isNew = false): string =>
+  [
+    `diff --git a/${path} b/${path}`,
+    ...(isNew ? ['new file mode 100644', 'index 0000000..1111111', '--- /dev/null'] : [`--- a/${path}`]),
+    `+++ b/${path}`,
+    '@@ -1,1 +1,9 @@',
+    ...(isNew ? [] : [' unchanged = 1', '-gone = 2']),
+    ...added.split('\n').map((line) => `+${line}`),
+    '',
+  ].join('\n')
+
+const testsOf = (path: string, content: string): HiddenTests => ({
+  files: [{ path, content, executable: false }],
+  deleted: [],
+})
+
+const pinnedIn = (source: string, hidden: HiddenTests, base = '') =>
+  pinnedSymbols({
+    source,
+    hidden,
+    baseHas: (text) => base.split(/[^\w-]+/).includes(text) || base.includes(` ${text} `),
+  })
+
+describe('what nobody could guess', () => {
+  test.each([
+    [
+      'python',
+      'src/a.py',
+      'def parse_all(text, *, strict=False):\n    return text',
+      'tests/test_a.py',
+      'from a import parse_all\nassert parse_all("x", strict=True)',
+      [
+        ['parse_all', 'def parse_all(text, *, strict=False)'],
+        ['strict', 'def parse_all(text, *, strict=False)'],
+      ],
+    ],
+    [
+      'python over lines',
+      'a.py',
+      'def join_all(\n    first: str,\n    second: str = "a, b",\n) -> str:\n    return first',
+      't/test_a.py',
+      'import a\na.join_all("x")',
+      [['join_all', 'def join_all( first: str, second: str = "a, b", ) -> str']],
+    ],
+    [
+      'a class',
+      'a.py',
+      'class RetryPolicy(Base):\n    limit = 3',
+      'test_a.py',
+      'from a import RetryPolicy',
+      [['RetryPolicy', 'class RetryPolicy(Base)']],
+    ],
+    [
+      'javascript',
+      'lib/a.js',
+      'export const sumAll = (list, start = 0) => {\n  return list\n}',
+      'test/a.test.js',
+      "import { sumAll } from '../lib/a.js'",
+      [['sumAll', 'export const sumAll = (list, start = 0)']],
+    ],
+    [
+      'a constant, without its value',
+      'lib/a.js',
+      'export const RETRY_CAP = 17 * 3',
+      'test/a.test.js',
+      "import { RETRY_CAP } from '../lib/a.js'",
+      [['RETRY_CAP', 'export const RETRY_CAP']],
+    ],
+    [
+      'a method',
+      'lib/a.ts',
+      '  async flushAll(now: number): Promise<void> {\n    go()',
+      'test/a.test.ts',
+      'await it.flushAll(3)',
+      [['flushAll', 'async flushAll(now: number): Promise<void>']],
+    ],
+    [
+      'go',
+      'a.go',
+      'func (s *Store) FlushAll(ctx context.Context) error {\n\treturn nil',
+      'a_test.go',
+      'err := s.FlushAll(ctx)',
+      [['FlushAll', 'func (s *Store) FlushAll(ctx context.Context) error']],
+    ],
+    [
+      'rust',
+      'src/a.rs',
+      "pub fn split_at_mark<'a>(text: &'a str) -> (&'a str, &'a str) {\n    x",
+      'tests/a.rs',
+      'let (one, other) = split_at_mark("a");',
+      [['split_at_mark', "pub fn split_at_mark<'a>(text: &'a str) -> (&'a str, &'a str)"]],
+    ],
+    [
+      'java',
+      'src/A.java',
+      '  public static int accumulateAll(List<Integer> each) {\n    return 0;',
+      'src/test/ATest.java',
+      'assertEquals(3, A.accumulateAll(list));',
+      [['accumulateAll', 'public static int accumulateAll(List<Integer> each)']],
+    ],
+    [
+      'ruby',
+      'lib/a.rb',
+      'def shorten!(text)\n  text',
+      'spec/a_spec.rb',
+      'expect(shorten!("x"))',
+      [['shorten', 'def shorten!(text)']],
+    ],
+    [
+      'a field that tests name in a string',
+      'a.py',
+      'self.retry_count = 3',
+      'test_a.py',
+      'assert data["retry_count"] == 3',
+      [['retry_count', null]],
+    ],
+  ])('in %s', (_name, path, added, testPath, text, names) => {
+    const found = pinnedIn(patchOf(path, added), testsOf(testPath, text), ' list now text each other first go ctx ')
+    expect(found.filter(({ kind }) => kind === 'name').map(({ text: name, signature }) => [name, signature])).toEqual(
+      names,
+    )
+  })
+
+  test('what the base tree has is no secret, and a longer name is not this one', () => {
+    const [source, hidden] = [
+      patchOf('a.py', 'def retry(): pass\ndef known(): pass'),
+      testsOf('t.py', 'a.retry(); a.known()'),
+    ]
+    expect(pinnedIn(source, hidden, 'known retry_count').map(({ text }) => text)).toEqual(['retry'])
+  })
+
+  test('a name that tests give to something of their own is left out', () => {
+    const source = patchOf('a.py', 'payload = read()\nreturn payload')
+    expect(pinnedIn(source, testsOf('t.py', 'payload = {}\nassert go(payload)'))).toEqual([])
+    expect(pinnedIn(source, testsOf('t.py', 'payload = {}\nassert a.payload')).map(({ text }) => text)).toEqual([
+      'payload',
+    ])
+  })
+
+  test('what is a name and a text is a name', () => {
+    const source = patchOf('a.js', "export const E_BROKEN = make('E_BROKEN')")
+    expect(pinnedIn(source, testsOf('a.test.js', "import { E_BROKEN } from 'a'\nis(e.code, 'E_BROKEN')"))).toEqual([
+      { kind: 'name', text: 'E_BROKEN', signature: 'export const E_BROKEN' },
+    ])
+  })
+
+  test('comments and documentation pin nothing', () => {
+    const source = patchOf('a.py', '# idempotent\n"""Flushes idempotent things."""\nx = 1')
+    expect(pinnedIn(source, testsOf('t.py', '# idempotent\nassert idempotent'))).toEqual([])
+  })
+
+  test('texts to the letter, and the fixed pieces of those that are put together', () => {
+    const source = patchOf('a.py', 'raise E(f"cannot parse {value!r}: too short")\nkind = "dry-run"\nlog("other text")')
+    const hidden = testsOf('t.py', 'assert str(e) == "cannot parse \'x\': too short"\nrun("dry-run")')
+    expect(pinnedIn(source, hidden)).toEqual(
+      [': too short', 'cannot parse', 'dry-run'].map((text) => ({ kind: 'literal', text, signature: null })),
+    )
+  })
+
+  test.each([
+    ['pkg/deep/mod.py', 'from pkg.deep.mod import x', true],
+    ['pkg/fresh/__init__.py', 'import pkg.fresh', true],
+    ['lib/fresh.js', "const x = require('../lib/fresh')", true],
+    ['lib/fresh.js', "const x = require('../lib/refresh')", false],
+    ['lib/fresh.js', "say('fresh')", false],
+    ['include/acme/span.hpp', '#include "acme/span.hpp"', true],
+  ])('the new file %s, loaded by %j: %s', (path, text, isPinned) => {
+    const found = pinnedIn(patchOf(path, 'x', true), testsOf('test/a.test.js', text))
+    expect(found.filter(({ kind }) => kind === 'path').map((each) => each.text)).toEqual(isPinned ? [path] : [])
+  })
+
+  test('bytes of a patch are read as UTF-8', () => {
+    const latin1 = (text: string) => Buffer.from(text).toString('latin1')
+    const source = latin1(patchOf('a.py', 'x = "größer als"'))
+    expect(pinnedIn(source, testsOf('t.py', latin1('assert x == "größer als"')))[0]?.text).toBe('größer als')
+  })
+})
+
+const line = fc.string({ unit: fc.constantFrom(...'ab \'"`#/+-@{}()=\\\n$'.split('')), maxLength: 200 })
+
+test('whatever is written, it is read to its end', () => {
+  fc.assert(
+    fc.property(line, line, fc.constantFrom('a.py', 'a.js', 'a.rs', 'a.php', 'a.sql', 'a'), (added, text, path) => {
+      const found = pinnedIn(patchOf(path, added), testsOf(path, text))
+      for (const { text: pinned } of found) expect(`${added}\n${text}`).toContain(pinned)
+    }),
+  )
+})
+
+test('plain strings come out as they went in', () => {
+  const texts = fc.array(fc.stringMatching(/^[\w ,.:-]{1,20}$/), { maxLength: 8 })
+  fc.assert(
+    fc.property(texts, (given) => {
+      const code = given.map((text, at) => `name_${at} = "${text}"  # a "comment"`).join('\n')
+      expect(scanCode(code, 'python').literals).toEqual(given)
+    }),
+  )
+})
+
+test('the added lines of a patch are those that were added', () => {
+  const lines = fc.array(fc.stringMatching(/^[ -~]{0,30}$/), { minLength: 1, maxLength: 10 })
+  fc.assert(
+    fc.property(lines, (added) => {
+      const [file] = patchedFiles(patchOf('a b.py', added.join('\n')))
+      expect(file).toEqual({ path: 'a b.py', isNew: false, blocks: [added.join('\n')] })
+    }),
+  )
+})
+
+test('however much a change brings and its tests assert, there is an answer soon', async () => {
+  const text = (count: number, word: (n: number) => string) =>
+    Array.from({ length: count }, (_, n) => word(n)).join(' ')
+  const source = patchOf(
+    'a.py',
+    text(12_000, (n) => `def n${n}abc(): return "text ${n} of it"`),
+  )
+  const hidden = testsOf(
+    'tests/test_a.py',
+    text(200_000, (n) => `n${n}abc "text ${n} of tests"`),
+  )
+  expect(await cpuMs(() => pinnedIn(source, hidden))).toBeLessThan(5000)
+})

@@ -1,0 +1,202 @@
+import { randomInt } from 'node:crypto'
+import { join } from 'node:path'
+import { z } from 'zod'
+import type { Db } from '../../platform/db/db.ts'
+import { derivedId } from '../../platform/ids.ts'
+import { enqueue, type Job, type JobKind, type RunnableKind } from '../../platform/jobs/jobs.ts'
+import { CodeHostUnavailable } from '../../repos/code-host.ts'
+import { findCommits } from '../../repos/mirror/commits.ts'
+import { RepositoryUnreadable } from '../../repos/mirror/local-clone.ts'
+import { MirrorRefused } from '../../repos/mirror/source.ts'
+import type { Mirror } from '../../repos/mirror.ts'
+import { openRepositoryMirror, type RepositoryMirrorTools } from '../../repos/repository-mirror.ts'
+import { scanMirror } from '../candidates/scan-mirror.ts'
+import { type Choosing, type Chosen, choosing, shortfallWarnings } from '../candidates/select.ts'
+import type { TaskPullRequest } from '../schema.ts'
+import { errorOf, fail, findOpenBatch, lockOpenBatch } from './batch-state.ts'
+import { type EnqueueTools, enqueueStage } from './enqueue.ts'
+import { StoredGeneration } from './resolve.ts'
+import * as rows from './sql.ts'
+import { isStage, STAGES } from './stage.ts'
+import type { OnBatchStep } from './steps.ts'
+import { storableText } from './storable.ts'
+import { tend } from './tend.ts'
+
+export type DiscoverTools = EnqueueTools & {
+  db: Db
+  repositories: RepositoryMirrorTools
+  /** Where verdicts on differences are kept from one scan to the next. */
+  scansFolder: string
+  step?: OnBatchStep
+}
+
+const Payload = z.strictObject({ batch: z.uuid() })
+type Payload = z.infer<typeof Payload>
+
+const discoverKind: JobKind<Payload> = { kind: 'batch.discover', payload: Payload, priority: 10 }
+
+export const discoverJobId = (batch: string): string => derivedId('batch discovery', batch)
+
+export const enqueueDiscovery = (tx: Db, batch: string, runAt?: Date): Promise<string> =>
+  enqueue(tx, discoverKind, { batch }, { id: discoverJobId(batch), ...(runAt ? { runAt } : {}) })
+
+export const discoverJob = (tools: DiscoverTools): RunnableKind<Payload> => ({
+  ...discoverKind,
+  run: (job) => runDiscovery(tools, job),
+  failed: async (tx, { batch }, reason) => fail(tx, batch, errorOf('internal_error', reason, true)),
+})
+
+/** List the candidates of the repository, then have each made. What is written down is not done again. */
+async function runDiscovery(tools: DiscoverTools, job: Job<Payload>): Promise<void> {
+  const { batch } = job.payload
+  const { step = () => {} } = tools
+  step('discover.claimed')
+  const row = await findOpenBatch(tools.db, batch)
+  const trouble = row?.step === 'discover' ? await discover(tools, job, row) : undefined
+  await job.finish(async (tx) => {
+    if (trouble) return giveUp(tx, batch, trouble)
+    const now = await lockOpenBatch(tx, batch)
+    if (now) await goOnWith(tx, tools, now)
+  })
+  step('discover.finished')
+}
+
+/** Each task that is being made has a job afterwards, and no more than one. */
+async function goOnWith(tx: Db, tools: DiscoverTools, { id: batch, step, generation }: rows.BatchRow): Promise<void> {
+  // Canceled and resumed while it looked.
+  if (step === 'discover') return void (await enqueueDiscovery(tx, batch))
+  const source = await rows.findSource(tx, batch)
+  const own = { batch, workspaceId: source?.workspaceId ?? '', generation: StoredGeneration.parse(generation) }
+  for (const { id: task, stage } of await rows.listMaking(tx, batch))
+    if (isStage(stage)) await enqueueStage(tx, tools, { ...own, task }, stage)
+  await tend(tx, tools, batch)
+}
+
+type Trouble = { kind: 'failed'; code: string; message: string } | { kind: 'later'; message: string; seconds: number }
+
+async function giveUp(tx: Db, batch: string, trouble: Trouble): Promise<void> {
+  if (trouble.kind === 'failed') return fail(tx, batch, errorOf(trouble.code, trouble.message, true))
+  const until = new Date(Date.now() + trouble.seconds * 1000)
+  await rows.wait(tx, batch, { reason: 'code_host', detail: trouble.message, until: until.toISOString() })
+  await enqueueDiscovery(tx, batch, until)
+}
+
+async function discover(tools: DiscoverTools, job: Job<Payload>, row: rows.BatchRow): Promise<Trouble | undefined> {
+  const source = await rows.findSource(tools.db, row.id)
+  if (!source) throw new Error('A batch has no repository.')
+  await rows.beginDiscovery(tools.db, row.id)
+  try {
+    await using mirror = await openRepositoryMirror(tools.repositories, source, { signal: job.signal })
+    const found = await choose(tools, mirror, row, job.signal)
+    tools.step?.('discover.scanned')
+    const candidates = await candidatesOf(mirror, source, found.chosen, job.signal)
+    await job.write(async (tx) => {
+      const now = await lockOpenBatch(tx, row.id)
+      if (now?.step !== 'discover') return
+      if (candidates.length > 0) await rows.insertCandidates(tx, row.id, candidates)
+      await rows.setDiscovered(tx, row.id, { ...found, warnings: shortfallWarnings(row, found) })
+    })
+    tools.step?.('discover.inserted')
+    return undefined
+  } catch (error) {
+    job.signal.throwIfAborted()
+    return troubleOf(error)
+  }
+}
+
+const SOON_SECONDS = 60
+
+/** What may pass by itself is waited for. The rest takes a person: the batch fails, and a resume looks again. */
+export function troubleOf(error: unknown): Trouble {
+  if (error instanceof CodeHostUnavailable)
+    return { kind: 'later', message: error.message, seconds: error.retryAfterSeconds ?? SOON_SECONDS }
+  if (error instanceof MirrorRefused && !error.isLasting)
+    return { kind: 'later', message: error.message, seconds: SOON_SECONDS }
+  if (error instanceof MirrorRefused || error instanceof RepositoryUnreadable)
+    return { kind: 'failed', code: 'repository_unreadable', message: error.message }
+  throw error
+}
+
+type Wish = Pick<rows.BatchRow, 'easy' | 'medium' | 'hard' | 'again'> & { repository: number }
+type Scannable = Awaited<ReturnType<typeof openRepositoryMirror>>
+
+/** Newest first, and no further than it takes. */
+async function choose(
+  { db, scansFolder }: Pick<DiscoverTools, 'db' | 'scansFolder'>,
+  mirror: Scannable,
+  wish: Wish,
+  signal: AbortSignal,
+): Promise<Choosing> {
+  const tried = wish.again ? new Set<string>() : await rows.listTriedHeads(db, wish.repository)
+  const found = choosing(wish, (head) => tried.has(head))
+  const cacheFile = join(scansFolder, `repository-${wish.repository}.jsonl`)
+  for await (const judged of scanMirror(mirror, { now: new Date(), signal, cacheFile })) {
+    found.add(judged)
+    if (found.isFull()) break
+  }
+  return found
+}
+
+type Source = NonNullable<Awaited<ReturnType<typeof rows.findSource>>>
+
+async function candidatesOf(
+  mirror: Mirror,
+  source: Source,
+  chosen: readonly Chosen[],
+  signal: AbortSignal,
+): Promise<rows.NewCandidate[]> {
+  const names = chosen.flatMap(({ pullRequest }) => [pullRequest.base, pullRequest.head])
+  const commits = await findCommits(mirror.place, names, signal)
+  const slugs = newSlugs(chosen.length)
+  return chosen.flatMap((each, place) => {
+    const [base, head, id] = [commits[place * 2], commits[place * 2 + 1], slugs[place]]
+    return base === undefined || head === undefined || id === undefined
+      ? []
+      : [candidateOf(source, each, { base, head, id })]
+  })
+}
+
+const TITLE_MAX = 200
+const BODY_MAX = 20_000
+const ISSUES_MAX = 3
+const ISSUE_BODY_MAX = 8_000
+
+function candidateOf(
+  source: Source,
+  { pullRequest, verdict }: Chosen,
+  { base, head, id }: { base: string; head: string; id: string },
+): rows.NewCandidate {
+  const number = pullRequest.number ?? null
+  const title = kept(pullRequest.title, TITLE_MAX)
+  const mergedAt = pullRequest.mergedAt.toISOString()
+  const body = kept(pullRequest.body, BODY_MAX)
+  const issues = pullRequest.issueTexts
+    .slice(0, ISSUES_MAX)
+    .map((issue) => ({ title: kept(issue.title, TITLE_MAX), body: kept(issue.body, ISSUE_BODY_MAX) }))
+  const { difficulty, features } = verdict
+  const shown: TaskPullRequest = { number, title, url: urlOf(source, number), mergedAt }
+  return {
+    id,
+    stage: STAGES[0],
+    pullRequest: shown,
+    candidate: { number, title, body, issues, mergedAt, base, head, difficulty, features },
+  }
+}
+
+const kept = (text: string, max: number): string => storableText(text.slice(0, max))
+
+const urlOf = ({ source_kind, host, owner, name }: Source, number: number | null): string | null =>
+  source_kind === 'github' && number !== null ? `https://${host}/${owner}/${name}/pull/${number}` : null
+
+/** Without letters and digits that look alike. */
+const LETTERS = 'abcdefghijkmnpqrstuvwxyz23456789'
+const SLUG_LENGTH = 10
+
+/** Random: a task's id says nothing of its pull request, and its place in a list neither. */
+function newSlugs(count: number): string[] {
+  const slugs = new Set<string>()
+  while (slugs.size < count) {
+    slugs.add(Array.from({ length: SLUG_LENGTH }, () => LETTERS[randomInt(LETTERS.length)]).join(''))
+  }
+  return [...slugs]
+}

@@ -1,0 +1,304 @@
+import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { smallTask } from '../../../test/support/archives.ts'
+import { type GeneratingApp, generating, generatingApp, historyOf } from '../../../test/support/generating.ts'
+import { writeHistory } from '../../../test/support/histories.ts'
+import { doneAt, type Scripted, scriptedStages } from '../../../test/support/taskgen/scripted-stages.ts'
+import { putBatchTaskFile } from '../../batches/schema.ts'
+import { SandboxUnavailable } from '../../sandboxes/sandbox.ts'
+import { done, reject } from '../stage-result.ts'
+
+let app: GeneratingApp & AsyncDisposable
+beforeAll(async () => {
+  app = await generatingApp()
+})
+afterAll(async () => app[Symbol.asyncDispose]())
+
+test('pull requests become tasks: the newest of each difficulty, with the evidence of every stage', async () => {
+  const lab = await generating(app, { changes: { easy: 3, medium: 2, hard: 1 } })
+  const created = await lab.create({ easy: 2, medium: 1, hard: 1 })
+  expect(created).toMatchObject({ status: 202, body: { run: { state: 'queued', counts: { discovered: 0 } } } })
+  expect(created.body.runId).toBe(created.body.run.runId)
+  await lab.work()
+  const run = await lab.read(created.body.runId)
+  expect(run).toMatchObject({
+    state: 'completed',
+    candidateCounts: { easy: 2, medium: 1, hard: 1 },
+    generation: { sandbox: 'local', harborEnvironment: 'local', modelAccess: 'credential' },
+    counts: { discovered: 6, screened: 5, executed: 4, authored: 4, validated: 4, verified: 4, ready: 4, rejected: 0 },
+    byDifficulty: { easy: { requested: 2, selected: 2, ready: 2 }, hard: { requested: 1, selected: 1, ready: 1 } },
+    ...{ shortfall: 0, rejections: {}, costUsd: 0, warnings: [] },
+  })
+  const tasks = await lab.tasks(created.body.runId)
+  expect(tasks.map(({ pullRequest }: { pullRequest: { number: number } }) => pullRequest.number).toSorted()).toEqual([
+    2, 3, 5, 6,
+  ])
+  const [first] = tasks
+  expect(first).toMatchObject({ state: 'ready', stage: null, decision: null, concerns: [] })
+  expect(first.taskId).toMatch(/^[a-z0-9]{10}$/)
+  const task = await lab.task(created.body.runId, first.taskId)
+  expect(task.evidence.stages.map(({ stage }: { stage: string }) => stage)).toEqual([
+    ...['split', 'env_ready', 'executed', 'authored', 'linted', 'assembled', 'validated', 'verified', 'graded'],
+  ])
+  expect(task.instruction).toContain('Do as A change that is')
+  expect(task.files.map(({ path }: { path: string }) => path)).toContain('tests/test.sh')
+})
+
+const EASY = { easy: 1, medium: 0, hard: 0 }
+
+test('what there is too little of is said, and nothing else takes its place', async () => {
+  const lab = await generating(app, { changes: { easy: 4, medium: 0, hard: 1 } })
+  const { run, tasks } = await lab.made({ easy: 1, medium: 3, hard: 2 })
+  expect(run).toMatchObject({
+    ...{ state: 'completed', shortfall: 4, counts: { ready: 2 } },
+    byDifficulty: { easy: { selected: 1 }, medium: { requested: 3, selected: 0 }, hard: { requested: 2, selected: 1 } },
+  })
+  expect(tasks).toHaveLength(2)
+  expect(run.warnings[0]).toMatch(/^There are 4 candidates fewer than asked for: of 6 pull requests, 1 docs_only/)
+})
+
+test('a later batch takes other pull requests, unless it is told to take them again', async () => {
+  const lab = await generating(app, { changes: { easy: 3, medium: 0, hard: 0 } })
+  const numbers = (tasks: { pullRequest: { number: number } }[]) => tasks.map(({ pullRequest }) => pullRequest.number)
+  const first = await lab.made({ easy: 2 })
+  expect(numbers(first.tasks).toSorted()).toEqual([2, 3])
+  const second = await lab.made({ easy: 2 })
+  expect(numbers(second.tasks)).toEqual([1])
+  expect(second.run.warnings[0]).toContain('2 tried before')
+  const before = lab.stages.runs.length
+  const again = await lab.made({ easy: 3 }, { again: true })
+  expect(numbers(again.tasks).toSorted()).toEqual([1, 2, 3])
+  // What the same change came to is taken over; what carries the id of the task is made anew.
+  const kinds = new Set(lab.stages.runs.slice(before).map(({ stage }) => stage))
+  expect([...kinds].toSorted()).toEqual(['assembled', 'graded', 'validated', 'verified'])
+  const detail = await lab.task(again.runId, again.tasks[0].taskId)
+  expect(detail.evidence.stages[0]).toMatchObject({ stage: 'split', reused: true })
+})
+
+test('a task that is rejected says why and at which stage; the others go on', async () => {
+  const stages = scriptedStages({
+    executed: ({ candidate }) =>
+      candidate.number === 2 ? reject('no_f2p', 'No test\u0000 fails before the change.') : (undefined as never),
+  })
+  const lab = await generating(app, { changes: { easy: 3, medium: 0, hard: 0 }, stages })
+  const { run, tasks } = await lab.made({ easy: 3 })
+  expect(run).toMatchObject({
+    ...{ state: 'completed', rejections: { no_f2p: 1 } },
+    counts: { executed: 2, ready: 2, rejected: 1 },
+  })
+  const rejected = tasks.find(({ state }: { state: string }) => state === 'rejected')
+  expect(rejected).toMatchObject({ stage: 'executed', digest: null, rejection: { reason: 'no_f2p' } })
+  const shown = await lab.task(run.runId, rejected.taskId)
+  expect(shown.evidence.stages.map(({ stage }: { stage: string }) => stage)).toEqual(['split', 'env_ready'])
+})
+
+test('a task that its verifier rejects shows the verdict, until somebody changes what it was about', async () => {
+  const verdict = { decision: { kind: 'rejected' }, passes: [{ quote: 'as\u0000 before', minutes: undefined }] }
+  const stages = scriptedStages({
+    verified: ({ edited }) =>
+      edited === null ? reject('underspecified', 'Nobody could know.', verdict) : (undefined as never),
+  })
+  const lab = await generating(app, { changes: EASY, stages })
+  const { runId, tasks } = await lab.made({ easy: 1 })
+  expect(tasks).toMatchObject([{ state: 'rejected', stage: 'verified', rejection: { reason: 'underspecified' } }])
+  const [{ taskId }] = tasks
+  const shown = await lab.task(runId, taskId)
+  expect(shown.rejection).toEqual({ reason: 'underspecified', detail: 'Nobody could know.' })
+  expect(shown.evidence.rejection).toEqual({ decision: { kind: 'rejected' }, passes: [{ quote: 'as\ufffd before' }] })
+  const at = lab.at(runId, { taskId, path: 'instruction.md' })
+  await app.call(putBatchTaskFile, { ...at, body: { content: 'Say it all.\n' }, headers: { 'if-match': '*' } })
+  await lab.work()
+  const after = await lab.task(runId, taskId)
+  expect(after).toMatchObject({ state: 'ready', instruction: 'Say it all.\n' })
+  expect(after.evidence).not.toHaveProperty('rejection')
+})
+
+test('a task that cannot be kept once it is assembled shows what the check found', async () => {
+  const stages = scriptedStages({
+    assembled: async (making, { target }) => {
+      const dockerfile = 'FROM debian\nRUN curl http://169.254.169.254/latest\n'
+      for (const [path, content] of Object.entries(smallTask({ 'environment/Dockerfile': dockerfile }))) {
+        await mkdir(dirname(join(target, path)), { recursive: true })
+        await writeFile(join(target, path), content)
+      }
+      return done(doneAt('assembled', making))
+    },
+  })
+  const lab = await generating(app, { changes: EASY, stages })
+  const { runId, tasks } = await lab.made({ easy: 1 })
+  expect(tasks).toMatchObject([{ state: 'rejected', stage: 'assembled', rejection: { reason: 'unsafe_task' } }])
+  const { evidence } = await lab.task(runId, tasks[0].taskId)
+  expect(evidence.rejection.findings).toContainEqual(expect.objectContaining({ severity: 'block' }))
+})
+
+/** Answers what the script says, one after another, then as usual. */
+const inTurn =
+  (...answers: (() => unknown)[]) =>
+  () =>
+    answers.shift()?.() as never
+
+test('what must wait waits; the batch waits when nothing else goes on, and goes on by itself', async () => {
+  const later = { kind: 'deferred' as const, reason: 'rate_limit' as const, detail: '429', retryAfterMs: 60_000 }
+  const stages = scriptedStages({ authored: inTurn(() => later) })
+  const lab = await generating(app, { changes: { easy: 2, medium: 0, hard: 0 }, stages })
+  const { run, runId, tasks } = await lab.made({ easy: 2 })
+  expect(run).toMatchObject({
+    ...{ state: 'waiting', waiting: { reason: 'rate_limit', detail: '429' }, counts: { ready: 1, deferred: 1 } },
+  })
+  expect(Date.parse(run.waiting.until)).toBeGreaterThan(Date.now() + 30_000)
+  const waiting = tasks.find(({ deferred }: { deferred?: object }) => deferred)
+  expect(waiting).toMatchObject({ state: 'making', stage: 'authored', deferred: { reason: 'rate_limit' } })
+  await lab.hurry()
+  await lab.work()
+  const after = await lab.read(runId)
+  expect(after).toMatchObject({ state: 'completed', counts: { ready: 2, deferred: 0 } })
+  expect(after).not.toHaveProperty('waiting')
+})
+
+test('without its sandbox a batch waits, and goes on when there is one', async () => {
+  const lab = await generating(app, { changes: EASY }, { waits: { offerMs: 0, retryMs: 0, sandboxMs: 60_000 } })
+  const { runId } = (await lab.create({ easy: 1 })).body
+  await lab.withdraw()
+  await app.database.pool.query('delete from sandbox_offers')
+  await lab.work()
+  expect(await lab.read(runId)).toMatchObject({
+    ...{ state: 'waiting', waiting: { reason: 'sandbox', detail: 'No worker offers local.' }, counts: { deferred: 1 } },
+  })
+  expect((await lab.tasks(runId))[0]).toMatchObject({ state: 'making', stage: 'env_ready' })
+  await lab.offer()
+  expect((await lab.resume(runId)).status).toBe(202)
+  await lab.work()
+  expect(await lab.read(runId)).toMatchObject({ state: 'completed', counts: { ready: 1 } })
+})
+
+const broken = () => {
+  throw new SandboxUnavailable('It does not start.')
+}
+
+test('a sandbox that is away has the task wait; one that breaks with this task alone rejects it, and a resume tries again', async () => {
+  const stages = scriptedStages({ executed: inTurn(broken, broken, broken, broken) })
+  let isWell = false
+  const findProvider = () => ({ selfTest: async () => (isWell ? {} : broken()) }) as never
+  const lab = await generating(
+    app,
+    { changes: EASY, stages },
+    { findProvider, waits: { offerMs: 0, retryMs: 0, sandboxMs: 60_000 } },
+  )
+  const { run, runId } = await lab.made({ easy: 1 })
+  expect(run).toMatchObject({ state: 'waiting', waiting: { reason: 'sandbox', detail: 'It does not start.' } })
+  isWell = true
+  for (let tries = 0; tries < 3; tries++) {
+    await lab.hurry()
+    await lab.work()
+  }
+  const rejected = await lab.read(runId)
+  expect(rejected).toMatchObject({ state: 'completed', rejections: { environment_failed: 1 } })
+  expect((await lab.resume(runId)).body.state).toBe('queued')
+  await lab.work()
+  expect(await lab.read(runId)).toMatchObject({ state: 'completed', counts: { ready: 1, rejected: 0 } })
+})
+
+test('what is canceled stops, keeps what is done, and goes on from there', async () => {
+  let cancel = async () => {}
+  const stages: Scripted = scriptedStages({
+    executed: async () => {
+      await cancel()
+      cancel = async () => {}
+      return undefined as never
+    },
+  })
+  const lab = await generating(app, { changes: { easy: 2, medium: 0, hard: 0 }, stages })
+  const { runId } = (await lab.create({ easy: 2 })).body
+  cancel = async () => void (await lab.cancel(runId))
+  await lab.work()
+  const canceled = await lab.read(runId)
+  expect(canceled).toMatchObject({ state: 'canceled', counts: { ready: 0 } })
+  expect((await lab.cancel(runId)).body).toEqual(canceled)
+  const before = stages.runs.length
+  expect((await lab.resume(runId)).body.state).toBe('queued')
+  await lab.work()
+  expect(await lab.read(runId)).toMatchObject({ state: 'completed', counts: { ready: 2 } })
+  const splits = stages.runs.slice(before).filter(({ stage }) => stage === 'split')
+  expect(splits).toEqual([])
+})
+
+test('a batch that was canceled before it began is discovered when it is resumed', async () => {
+  const lab = await generating(app, { changes: EASY })
+  const { runId } = (await lab.create({ easy: 1 })).body
+  expect((await lab.cancel(runId)).body.state).toBe('canceled')
+  await lab.work()
+  expect(await lab.tasks(runId)).toEqual([])
+  await lab.resume(runId)
+  await lab.work()
+  expect(await lab.read(runId)).toMatchObject({ state: 'completed', counts: { ready: 1 } })
+})
+
+test('a history that was rewritten rejects what is not in it any more', async () => {
+  const stages = scriptedStages({
+    split: async (_, { repository }) => {
+      // Another worker, which has no mirror yet, after a force-push.
+      await rm(join(app.tools.config.dataFolder, 'mirrors'), { recursive: true })
+      await writeHistory(lab.url, historyOf(EASY, 'rewritten'))
+      await repository()
+      return undefined as never
+    },
+  })
+  const lab = await generating(app, { changes: EASY, stages })
+  const { run, tasks } = await lab.made({ easy: 1 })
+  expect(run).toMatchObject({ state: 'completed', rejections: { history_rewritten: 1 } })
+  expect(tasks[0].rejection.detail).toMatch(/^The repository has no [0-9a-f]{40}/)
+})
+
+test('an empty repository, and one without tests, supply nothing, and say so', async () => {
+  const empty = await generating(app, { changes: [] })
+  expect((await empty.made({ easy: 1 })).run).toMatchObject({
+    ...{ state: 'completed', shortfall: 1, counts: { discovered: 0 } },
+    warnings: ['No merged pull request was found in the default branch.'],
+  })
+  const files = { 'src/a.py': 'a = 1\nb = 2\nc = 3\nd = 4\n' }
+  const bare = await generating(app, {
+    changes: [
+      { message: 'start', files: {} },
+      { message: 'Add it (#1)', files },
+    ],
+  })
+  const { run } = await bare.made({ easy: 1 })
+  expect(run).toMatchObject({ state: 'completed', shortfall: 1, counts: { discovered: 1, screened: 0 } })
+  expect(run.warnings[0]).toContain('1 no_tests')
+})
+
+test('what a stage needs is what its job waits for', async () => {
+  const lab = await generating(app, { changes: EASY })
+  const { run } = (await lab.create({ easy: 1 })).body
+  const { sandboxCredentialId, modelCredentialId } = run.generation
+  const seen: Record<string, unknown> = {}
+  lab.stages.executed.run = async () => {
+    const { rows } = await app.database.pool.query(
+      `select kind, limit_keys, memory_mb from jobs where state = 'running'`,
+    )
+    Object.assign(seen, rows[0])
+    return reject('enough', 'seen')
+  }
+  await lab.work()
+  expect(seen).toEqual({ kind: 'batch.stage.local', limit_keys: [`sandbox ${sandboxCredentialId}`], memory_mb: 2048 })
+  expect(modelCredentialId).toMatch(/^[0-9a-f-]{36}$/)
+})
+
+test('a stage that throws is tried again, and in the end rejects its task alone', async () => {
+  const stages = scriptedStages({
+    linted: ({ candidate }) => {
+      if (candidate.number === 1) throw new Error('a bug')
+      return undefined as never
+    },
+  })
+  const lab = await generating(app, { changes: { easy: 2, medium: 0, hard: 0 }, stages })
+  const { runId } = await lab.made({ easy: 2 })
+  for (let tries = 0; tries < 3; tries++) {
+    await lab.hurry()
+    await lab.work()
+  }
+  expect(await lab.read(runId)).toMatchObject({
+    ...{ state: 'completed', rejections: { internal_error: 1 }, counts: { ready: 1 } },
+  })
+})

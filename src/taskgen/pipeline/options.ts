@@ -1,0 +1,60 @@
+import { levelsByHarness } from '../../catalog/harnesses.ts'
+import type { Model } from '../../catalog/model.ts'
+import { listModels } from '../../catalog/models.ts'
+import { liveOffers } from '../../catalog/offers.ts'
+import { sandboxChoices } from '../../catalog/sandboxes.ts'
+import { listCredentials, type Tools } from '../../credentials/credentials.ts'
+import type { Owner } from '../../credentials/derived.ts'
+import type { Credential } from '../../credentials/schema.ts'
+import { mini } from '../../harnesses/mini.ts'
+import type { Db } from '../../platform/db/db.ts'
+import type { GenerationOptions } from '../schema.ts'
+import { type Choices, defaultsIn } from './defaults.ts'
+
+const CREDENTIALS_MAX = 10_000
+
+/** Every value that a new batch may name. What is not in here is refused. */
+export async function readOptions(tools: Tools, owner: Owner): Promise<GenerationOptions> {
+  const { credentials } = await listCredentials(tools, owner, { limit: CREDENTIALS_MAX })
+  const models = openedBy(credentials, await listModels(tools.db, owner.id))
+  const providers = new Set(models.map(({ provider }) => provider))
+  const sandboxes = await sandboxesOf(tools.db)
+  const choices: Choices = {
+    credentialStorage: tools.keyring !== undefined,
+    models,
+    reasoning: [...new Set(models.flatMap(({ reasoning }) => reasoning))],
+    modelAccess: tools.keyring ? ['credential'] : ['environment', 'credential'],
+    modelCredentials: named(credentials, 'model').filter(({ provider }) => providers.has(provider)),
+    ...{ sandboxes, harborEnvironments: sandboxes },
+    ...{ sandboxCredentials: named(credentials, 'sandbox'), harborCredentials: named(credentials, 'sandbox') },
+  }
+  return { ...choices, defaults: defaultsIn(choices) }
+}
+
+/** Those that we can ask ourselves, with the levels at which we can. */
+function openedBy(credentials: readonly Credential[], models: readonly Model[]): GenerationOptions['models'] {
+  return models.flatMap((model) => {
+    const { catalogId, label, provider, prices } = model
+    const reasoning = levelsByHarness([mini], model)[mini.id] ?? []
+    const isOpen = credentials.some((each) => each.kind === 'model' && each.provider === provider)
+    if (!isOpen || reasoning.length === 0) return []
+    return [{ catalogId, label, provider, reasoning, prices: { input: prices.input, output: prices.output } }]
+  })
+}
+
+async function sandboxesOf(db: Db): Promise<GenerationOptions['sandboxes']> {
+  const offers = new Map((await liveOffers(db)).map((offer) => [offer.sandbox, offer]))
+  return sandboxChoices.map(({ id, name, provider }) => {
+    const { available, detail, isolation } = offers.get(id) ?? NOBODY
+    return { id, name, provider, available, detail, isolation: available ? isolation : null }
+  })
+}
+
+const NOBODY = { available: false, detail: 'No worker offers it at this moment.', isolation: '' }
+
+/** What is built in goes first: it is what stands in where none is named. */
+const named = (credentials: readonly Credential[], kind: Credential['kind']) =>
+  credentials
+    .filter((credential) => credential.kind === kind)
+    .toSorted((one, other) => Number(other.source === 'builtin') - Number(one.source === 'builtin'))
+    .map(({ id, name, provider }) => ({ id, name, provider }))

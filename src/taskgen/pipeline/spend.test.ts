@@ -1,0 +1,96 @@
+import { expect, test } from 'vitest'
+import { generatingWithModels } from '../../../test/support/generating-models.ts'
+import { askingStages } from '../../../test/support/taskgen/asking-stages.ts'
+import { previewBatch } from '../../batches/schema.ts'
+import { countLeftOfBatches } from './spend.ts'
+
+const TWO = { easy: 2, medium: 0, hard: 0 }
+// The author costs 4 and 20 dollars for a million tokens, the verifier 2 and 10.
+const TASK_USD = 0.006 + 0.003
+
+test('what models were paid is counted, once, and what was found out before costs nothing', async () => {
+  await using lab = await generatingWithModels(TWO, askingStages())
+  const { run, runId, tasks } = await lab.made(TWO)
+  expect(run).toMatchObject({ state: 'completed', counts: { ready: 2 } })
+  expect(run.costUsd).toBeCloseTo(2 * TASK_USD, 6)
+  expect((await lab.task(runId, tasks[0].taskId)).costUsd).toBeCloseTo(TASK_USD, 6)
+  const again = await lab.made(TWO, { again: true })
+  // The author's work is taken over; the verifier judges the files, which carry an id of their own.
+  expect(again.run.costUsd).toBeCloseTo(2 * 0.003, 6)
+  const { spent, uncounted, grants } = await lab.grants()
+  expect({ uncounted, grants }).toEqual({ uncounted: 0, grants: 6 })
+  expect(spent).toBe(Math.round((run.costUsd + again.run.costUsd) * 1e6))
+})
+
+test('a preview tells what candidates came to before, once there were some', async () => {
+  const FIVE = { easy: 5, medium: 0, hard: 0 }
+  await using lab = await generatingWithModels(FIVE, askingStages())
+  const costOf = async () => {
+    const body = { candidateCounts: TWO, again: true }
+    return (await lab.app.call(previewBatch, { params: lab.place, body })).body.cost
+  }
+  expect(await costOf()).toEqual({ candidates: 2, capUsd: 1.6, usualUsd: null })
+  await lab.made(FIVE)
+  expect(await costOf()).toEqual({ candidates: 2, capUsd: 1.6, usualUsd: expect.closeTo(2 * TASK_USD, 6) })
+})
+
+test('a provider that breaks each time in the middle is not paid for ever', async () => {
+  let attempts = 0
+  const breaking = askingStages({
+    async verified(_, tools, signal) {
+      attempts += 1
+      const limits = { budgetMicros: 100_000, outputMicros: 20_000, callsMax: 2, wallMs: 60_000 }
+      const model = await tools.model('verifier', limits)
+      const question = { system: 'You help.', messages: [], shape: { name: 'answer', schema: {} } }
+      await model.ask({ ...question, messages: [{ role: 'user', text: 'Work.' }] }, signal)
+      return { kind: 'deferred', reason: 'provider', detail: 'It broke.', retryAfterMs: 60_000 }
+    },
+  })
+  await using lab = await generatingWithModels({ ...TWO, easy: 1 }, breaking, { input: 25_000, output: 0 })
+  const { runId } = await lab.made({ easy: 1 })
+  for (let tries = 0; tries < 10 && (await lab.read(runId)).state !== 'completed'; tries += 1) {
+    await lab.hurry()
+    await lab.work()
+  }
+  // Five cents each: with the fourth, twice the share is spent.
+  expect(await lab.read(runId)).toMatchObject({ state: 'completed', rejections: { verifier_budget: 1 } })
+  expect(attempts).toBe(5)
+  // The author has cost ten cents before.
+  expect((await lab.grants()).spent).toBe(100_000 + 4 * 50_000)
+})
+
+test('a batch whose budget is spent waits, and goes on with more', async () => {
+  await using lab = await generatingWithModels(TWO, askingStages(), { input: 400_000, output: 0 })
+  const { run, runId } = await lab.made(TWO, { budgetUsd: 1.5 })
+  expect(run).toMatchObject({ state: 'waiting', waiting: { reason: 'budget' }, budgetUsd: 1.5, counts: { ready: 0 } })
+  expect(run.counts.deferred).toBe(2)
+  expect(run.costUsd).toBeGreaterThanOrEqual(1.5)
+  await lab.hurry()
+  await lab.work()
+  expect(await lab.read(runId)).toMatchObject({ state: 'waiting', costUsd: run.costUsd })
+  expect((await lab.resume(runId, { budgetUsd: 100 })).body).toMatchObject({ budgetUsd: 100 })
+  await lab.work()
+  const done = await lab.read(runId)
+  expect(done).toMatchObject({ state: 'completed', counts: { ready: 2, deferred: 0 } })
+  expect(Math.round(done.costUsd * 1e6)).toBe((await lab.grants()).spent)
+})
+
+test('what a task has spent that was canceled in the middle is counted by whoever sweeps', async () => {
+  const asking = askingStages()
+  const lab = await generatingWithModels({ easy: 1, medium: 0, hard: 0 }, asking)
+  await using _ = lab
+  const { runId } = (await lab.create({ easy: 1 })).body
+  const { run } = asking.authored
+  asking.authored.run = async (making, tools, signal) => {
+    const result = await run(making, tools, signal)
+    await lab.cancel(runId)
+    await lab.app.database.pool.query(`update jobs set cancel_requested = true where state = 'running'`)
+    await lab.app.database.pool.query(`update gateway_grants set counted_at = null`)
+    throw Object.assign(new Error('gone'), { result })
+  }
+  await lab.work()
+  await lab.app.database.pool.query(`update gateway_grants set closed_at = now() - interval '1 hour'`)
+  await countLeftOfBatches(lab.app.database.db)
+  await countLeftOfBatches(lab.app.database.db)
+  expect(await lab.read(runId)).toMatchObject({ state: 'canceled', costUsd: 0.006 })
+})

@@ -1,0 +1,375 @@
+import { sql } from 'kysely'
+import { z } from 'zod'
+import type { Db } from '../../platform/db/db.ts'
+import {
+  type BatchError,
+  Difficulty,
+  type Evidence,
+  OPEN_STATES,
+  type Rejection,
+  TaskFiles,
+  type TaskPullRequest,
+  type Waiting,
+} from '../schema.ts'
+import { type CandidateFacts, type Json, JUDGING, type StageDone, type StageName } from './stage.ts'
+
+/** Everything a stage begins with but what the stages before it made. */
+export const findMaking = (db: Db, { batch, task }: TaskKey) =>
+  db
+    .selectFrom('batch_tasks')
+    .innerJoin('batches', 'batches.id', 'batch_tasks.batch')
+    .innerJoin('repositories', 'repositories.key', 'batches.repository')
+    .select(['batch_tasks.batch', 'batch_tasks.id as task', 'batch_tasks.state', 'batch_tasks.stage'])
+    .select(sql<boolean>`batch_tasks.deferral is not null`.as('isDeferred'))
+    .select('batch_tasks.deferrals')
+    .select(['batch_tasks.candidate', 'batch_tasks.instruction', 'batch_tasks.digest', 'batch_tasks.content'])
+    .select(['batches.state as batchState', 'batches.generation', 'batches.budget_micros as budgetMicros'])
+    .select(['repositories.key', 'repositories.workspace_id as workspaceId', 'repositories.owner', 'repositories.name'])
+    .select(['repositories.source_kind', 'repositories.url', 'repositories.credential_id'])
+    .where('batch_tasks.batch', '=', batch)
+    .where('batch_tasks.id', '=', task)
+    .executeTakeFirst()
+
+/** The repository of a batch, and who may read it. */
+export const findSource = (db: Db, batch: string) =>
+  db
+    .selectFrom('batches')
+    .innerJoin('repositories', 'repositories.key', 'batches.repository')
+    .select(['repositories.key', 'repositories.workspace_id as workspaceId', 'repositories.owner', 'repositories.name'])
+    .select(['repositories.source_kind', 'repositories.host', 'repositories.url', 'repositories.credential_id'])
+    .where('batches.id', '=', batch)
+    .executeTakeFirst()
+
+/** What a column of JSON gives is JSON. */
+const Stored = z.custom<Json>()
+
+/** With the files, where it made some. */
+const StageOutcome = z.object({
+  ...{ made: Stored, evidence: Stored, concerns: z.array(z.string()).exactOptional() },
+  ...{ title: z.string().exactOptional(), difficulty: Difficulty.exactOptional(), files: TaskFiles.exactOptional() },
+}) satisfies z.ZodType<StageDone>
+export type StageOutcome = z.infer<typeof StageOutcome>
+
+/** The stages that a task has passed, with what each came to. */
+export async function listPassed(db: Db, { batch, task }: TaskKey) {
+  const found = await db
+    .selectFrom('batch_task_stages as passed')
+    .innerJoin('batch_stage_results as results', (join) =>
+      join
+        .onRef('results.workspace_id', '=', 'passed.workspace_id')
+        .onRef('results.stage', '=', 'passed.stage')
+        .onRef('results.input_digest', '=', 'passed.input_digest'),
+    )
+    .select(['passed.stage', 'passed.is_reused', 'passed.passed_at', 'results.seconds', 'results.result'])
+    .where('batch', '=', batch)
+    .where('task', '=', task)
+    .orderBy('passed.passed_at')
+    .execute()
+  return found.map((row) => ({ ...row, result: StageOutcome.parse(row.result) }))
+}
+
+type ResultKey = { workspaceId: string; stage: StageName; digest: string }
+
+export async function findResult(db: Db, { workspaceId, stage, digest }: ResultKey) {
+  const row = await db
+    .selectFrom('batch_stage_results')
+    .select(['result', 'seconds'])
+    .where('workspace_id', '=', workspaceId)
+    .where('stage', '=', stage)
+    .where('input_digest', '=', digest)
+    .executeTakeFirst()
+  return row && { result: StageOutcome.parse(row.result), seconds: row.seconds }
+}
+
+/** Of two who found the same out at once, the first counts: answers what does. */
+export async function saveResult(tx: Db, key: ResultKey, result: StageOutcome, seconds: number): Promise<StageOutcome> {
+  const { workspaceId, stage, digest } = key
+  const row = { workspace_id: workspaceId, stage, input_digest: digest, result: JSON.stringify(result), seconds }
+  await tx
+    .insertInto('batch_stage_results')
+    .values(row)
+    .onConflict((conflict) => conflict.doNothing())
+    .execute()
+  return (await findResult(tx, key))?.result ?? result
+}
+
+/** Its files were swept away, so that no task has it any more. */
+export const forgetResult = (tx: Db, { workspaceId, stage, digest }: ResultKey) =>
+  tx
+    .deleteFrom('batch_stage_results')
+    .where('workspace_id', '=', workspaceId)
+    .where('stage', '=', stage)
+    .where('input_digest', '=', digest)
+    .execute()
+
+export const insertPassed = (tx: Db, { batch, task }: TaskKey, key: ResultKey, isReused: boolean) =>
+  tx
+    .insertInto('batch_task_stages')
+    .values({
+      ...{ batch, task, stage: key.stage, workspace_id: key.workspaceId },
+      ...{ input_digest: key.digest, is_reused: isReused },
+    })
+    .onConflict((conflict) =>
+      conflict
+        .columns(['batch', 'task', 'stage'])
+        .doUpdateSet({ input_digest: key.digest, is_reused: isReused, passed_at: sql<Date>`now()` }),
+    )
+    .execute()
+
+export async function readSpent(db: Db, batch: string): Promise<number> {
+  const { rows } = await sql<{ spent: number }>`
+    select coalesce(sum(spent_micros), 0)::bigint as spent from batch_tasks where batch = ${batch}`.execute(db)
+  return rows[0]?.spent ?? 0
+}
+
+/** When a task came to the stage that it is at. */
+export async function readStageBegin(db: Db, { batch, task }: TaskKey): Promise<Date> {
+  const { rows } = await sql<{ begin: Date }>`
+    select coalesce(max(passed_at), 'epoch') as begin from batch_task_stages
+    where batch = ${batch} and task = ${task}`.execute(db)
+  return rows[0]?.begin ?? new Date(0)
+}
+
+/** What the last tasks that came to an end have cost on average. Undefined: there are fewer than `atLeast`. */
+export async function readUsualSpend(db: Db, workspaceId: string, atLeast: number): Promise<number | undefined> {
+  const { rows } = await sql<{ tasks: number; micros: number | null }>`
+    select count(*)::int as tasks, avg(spent_micros)::float8 as micros from (
+      select spent_micros from batch_tasks
+      join batches on batches.id = batch join repositories on repositories.key = repository
+      where workspace_id = ${workspaceId} and candidate is not null and batch_tasks.state in ('ready', 'rejected')
+      order by batches.created_at desc limit 200) as last`.execute(db)
+  const [{ tasks, micros } = { tasks: 0, micros: null }] = rows
+  return micros === null || tasks < atLeast ? undefined : micros
+}
+
+/** Those that are being made, by their ids. */
+export const listMaking = (db: Db, batch: string) =>
+  db
+    .selectFrom('batch_tasks')
+    .select(['id', 'stage', 'deferral'])
+    .where('batch', '=', batch)
+    .where('state', '=', 'making')
+    .orderBy('id')
+    .execute()
+
+export async function listOpenGenerated(db: Db): Promise<string[]> {
+  const query = db.selectFrom('batches').select('id').where('step', '=', 'make')
+  return (await query.where('state', 'in', ['running', 'waiting']).execute()).map(({ id }) => id)
+}
+
+/** Heads of pull requests that were made ready or rejected here, or are being made. What a machine broke does not count. */
+export async function listTriedHeads(db: Db, repository: number): Promise<Set<string>> {
+  const { rows } = await sql<{ head: string }>`
+    select distinct head from batch_tasks join batches on batches.id = batch
+    where repository = ${repository} and head is not null and (
+      batch_tasks.state = 'ready'
+      or batch_tasks.state = 'rejected' and rejection->>'reason' not in ('environment_failed', 'internal_error')
+      or batch_tasks.state = 'making' and batches.state not in ('canceled', 'failed')
+    )`.execute(db)
+  return new Set(rows.map(({ head }) => head))
+}
+
+type Other = { batch: string; task: string }
+
+/** Tasks of the same pull request that are approved. */
+export async function listApprovedOf(tx: Db, { repository, head, batch, task }: Landed): Promise<Other[]> {
+  const { rows } = await sql<Other>`
+    select batch, batch_tasks.id as task from batch_tasks join batches on batches.id = batch
+    where repository = ${repository} and head = ${head} and decision = 'approved'
+      and (batch, batch_tasks.id) <> (${batch}, ${task}) order by batch, batch_tasks.id`.execute(tx)
+  return rows
+}
+
+/** What judged an instruction that is another one now. */
+export const deletePassed = (tx: Db, { batch, task }: TaskKey, stages: readonly StageName[]) =>
+  tx
+    .deleteFrom('batch_task_stages')
+    .where('batch', '=', batch)
+    .where('task', '=', task)
+    .where('stage', 'in', stages)
+    .execute()
+
+/** Open batches of a workspace that ask this model. */
+export async function hasOpenModel(db: Db, workspaceId: string, catalogId: string): Promise<boolean> {
+  const query = db
+    .selectFrom('batches')
+    .innerJoin('repositories', 'repositories.key', 'batches.repository')
+    .select('batches.id')
+    .where('workspace_id', '=', workspaceId)
+    .where('state', 'in', OPEN_STATES)
+    .where(sql<boolean>`${catalogId} in (generation->>'authorModel', generation->>'verifierModel')`)
+  return (await query.limit(1).executeTakeFirst()) !== undefined
+}
+
+export type BatchRow = NonNullable<Awaited<ReturnType<typeof findBatch>>>
+
+/** Stored credentials among these cannot be deleted until they are released. */
+export const holdCredentials = (tx: Db, batch: string, ids: readonly string[]) =>
+  sql`
+    insert into batch_credentials (batch, credential_id)
+    select ${batch}, id from credentials where id = any(${ids}::uuid[])
+    on conflict do nothing`.execute(tx)
+
+export const findBatch = (db: Db, id: string) =>
+  db.selectFrom('batches').selectAll().where('id', '=', id).executeTakeFirst()
+
+/** Held until the transaction ends. Whoever also takes a job takes the job first. */
+export const lockBatch = (tx: Db, id: string) =>
+  tx.selectFrom('batches').selectAll().where('id', '=', id).forUpdate().executeTakeFirst()
+
+/** Only what is open moves: who was canceled meanwhile stays canceled. */
+const moved = (db: Db, id: string) => db.updateTable('batches').where('id', '=', id).where('state', 'in', OPEN_STATES)
+
+export const beginDiscovery = (db: Db, id: string) =>
+  moved(db, id).set({ state: 'discovering', started_at: sql<Date>`coalesce(started_at, now())` }).execute()
+
+export const goOn = (tx: Db, id: string) =>
+  moved(tx, id).set({ state: 'running', waiting: null, started_at: sql<Date>`coalesce(started_at, now())` }).execute()
+
+export const wait = (tx: Db, id: string, waiting: Waiting) =>
+  moved(tx, id)
+    .set({ state: 'waiting', waiting: JSON.stringify(waiting) })
+    .execute()
+
+/** Answers its repository. Undefined: it had ended before. What would only fail again lets its archive go. */
+async function ended(
+  tx: Db,
+  id: string,
+  state: BatchRow['state'],
+  error: BatchError | null = null,
+): Promise<number | undefined> {
+  const row = await moved(tx, id)
+    .set({ state, waiting: null, finished_at: sql<Date>`now()`, error: error && JSON.stringify(error) })
+    .$if(error?.retryable === false, (query) => query.set({ archive: null }))
+    .returning('repository')
+    .executeTakeFirst()
+  await tx.deleteFrom('batch_credentials').where('batch', '=', id).execute()
+  return row?.repository
+}
+
+export const failBatch = (tx: Db, id: string, error: BatchError) => ended(tx, id, 'failed', error)
+
+export const cancelBatch = (tx: Db, id: string) => ended(tx, id, 'canceled')
+
+export const completeBatch = (tx: Db, id: string) => ended(tx, id, 'completed')
+
+export const reopenBatch = (tx: Db, id: string) =>
+  tx
+    .updateTable('batches')
+    .set({ state: 'queued', error: null, finished_at: null })
+    .where('id', '=', id)
+    .where('state', 'in', ['failed', 'canceled', 'completed'])
+    .execute()
+
+export type TaskKey = { batch: string; task: string }
+
+const changed = (tx: Db, { batch, task }: TaskKey) =>
+  tx.updateTable('batch_tasks').where('batch', '=', batch).where('id', '=', task)
+
+/**
+ * With other files, and nothing that was decided or found out of the old ones. Of a generated task the instruction goes
+ * back to where it is judged; what stages before that found out stays.
+ */
+export async function sendBack(tx: Db, key: TaskKey, files: TaskFiles, instruction: string | null): Promise<void> {
+  await changed(tx, key)
+    .set({
+      ...{ ...columnsOf(files), instruction },
+      ...(instruction === null ? { state: 'validating', stage: null } : { state: 'making', stage: JUDGING }),
+      ...{ rejection: null, deferral: null, concerns: '[]', decision: null, note: null, decided_at: null },
+    })
+    .execute()
+}
+
+const columnsOf = ({ digest, content, evidence }: TaskFiles) => ({
+  ...{ digest, content: JSON.stringify(content), evidence: JSON.stringify(evidence) },
+})
+
+export type NewCandidate = { id: string; candidate: CandidateFacts; pullRequest: TaskPullRequest; stage: StageName }
+
+const NOTHING: Evidence = { findings: [], calibration: null }
+
+export const insertCandidates = (tx: Db, batch: string, candidates: readonly NewCandidate[]) =>
+  tx
+    .insertInto('batch_tasks')
+    .values(
+      candidates.map(({ id, candidate, pullRequest, stage }) => ({
+        ...{ batch, id, state: 'making' as const, stage, title: pullRequest.title, head: candidate.head },
+        ...{ requested_difficulty: candidate.difficulty, candidate: JSON.stringify(candidate) },
+        pull_request: JSON.stringify(pullRequest),
+        evidence: JSON.stringify(NOTHING),
+      })),
+    )
+    .execute()
+
+type Discovery = { discovered: number; screened: number; warnings: readonly string[] }
+
+/** Its candidates are listed. */
+export const setDiscovered = (tx: Db, batch: string, { discovered, screened, warnings }: Discovery) =>
+  tx
+    .updateTable('batches')
+    .set({ step: 'make', discovered, screened, warnings: sql`warnings || ${JSON.stringify(warnings)}::jsonb` })
+    .where('id', '=', batch)
+    .execute()
+
+/** Only while it is at this stage: somebody may have sent it elsewhere. */
+const changedAt = (tx: Db, key: TaskKey, stage: StageName) =>
+  changed(tx, key).where('state', '=', 'making').where('stage', '=', stage)
+
+/** What a stage has found out of it. What is undefined stays. */
+type Progress = {
+  next: StageName | undefined
+  title: string | undefined
+  difficulty: Difficulty | undefined
+  files: TaskFiles | undefined
+  concerns: string[]
+}
+
+/** False: somebody has sent the task elsewhere meanwhile. */
+export async function passTask(tx: Db, key: TaskKey, stage: StageName, progress: Progress): Promise<boolean> {
+  const { next, title, difficulty, files, concerns } = progress
+  const { numUpdatedRows } = await changedAt(tx, key, stage)
+    .set({ state: next ? 'making' : 'ready', stage: next ?? null, deferral: null, deferrals: 0 })
+    .set({ title, difficulty, concerns: JSON.stringify(concerns) })
+    .set(files ? columnsOf(files) : {})
+    .executeTakeFirstOrThrow()
+  return numUpdatedRows > 0n
+}
+
+type RejectionFound = Rejection & { evidence: Json | undefined }
+
+/** Of the task that was made of it. */
+export type Landed = TaskKey & { repository: number; head: string }
+
+/** Tasks that were made of the same pull request before, and that nobody has decided on: there is a newer one now. */
+export const supersede = (tx: Db, { repository, head, batch, task }: Landed, detail: string) =>
+  sql`
+    update batch_tasks set state = 'rejected', rejection = ${JSON.stringify({ reason: 'superseded', detail })}::jsonb
+    from batches where batches.id = batch and repository = ${repository} and head = ${head}
+      and batch_tasks.state = 'ready' and decision is null and (batch, batch_tasks.id) <> (${batch}, ${task})`.execute(
+    tx,
+  )
+
+export const addConcern = (tx: Db, key: TaskKey, concern: string) =>
+  changed(tx, key)
+    .set({ concerns: sql`concerns || ${JSON.stringify([concern])}::jsonb` })
+    .execute()
+
+/** With what it was decided by, if there is more than words. */
+export const rejectTask = (tx: Db, key: TaskKey, stage: StageName, { evidence, ...rejection }: RejectionFound) =>
+  changedAt(tx, key, stage)
+    .set({ state: 'rejected', deferral: null, rejection: JSON.stringify(rejection) })
+    .set({ evidence: sql`(evidence - 'rejection') || ${JSON.stringify({ rejection: evidence })}::jsonb` })
+    .execute()
+
+export const deferTask = (tx: Db, key: TaskKey, stage: StageName, deferral: Waiting) =>
+  changedAt(tx, key, stage)
+    .set({ deferral: JSON.stringify(deferral), deferrals: sql<number>`deferrals + 1` })
+    .execute()
+
+/** It is being tried again. */
+export const endDeferral = (tx: Db, key: TaskKey) => changed(tx, key).set({ deferral: null }).execute()
+
+export const addSpend = (tx: Db, key: TaskKey, micros: number) =>
+  changed(tx, key)
+    .set({ spent_micros: sql<number>`spent_micros + ${micros}` })
+    .execute()

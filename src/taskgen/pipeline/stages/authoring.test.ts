@@ -1,0 +1,59 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type KnownRepository, openKnown } from '../../../../test/batches/known-pull.ts'
+import { drafts } from '../../../../test/support/repositories/tally/drafts.ts'
+import { tally } from '../../../../test/support/repositories/tally/tally.ts'
+import { said, whenWriting } from '../../../../test/support/taskgen/scripted-answers.ts'
+import { openStageBench, type StageBench } from '../../../../test/support/taskgen/stage-model.ts'
+import { AUTHOR_LIMITS } from '../../models/stage-model.ts'
+import type { Making, StageTools } from '../stage.ts'
+import { authoringStage } from './authoring.ts'
+
+let bench: StageBench
+let known: KnownRepository
+beforeAll(async () => {
+  bench = await openStageBench()
+  known = await openKnown(tally)
+})
+afterAll(async () => {
+  await known[Symbol.asyncDispose]()
+  await bench[Symbol.asyncDispose]()
+})
+
+const GENERATION = { authorModel: 'acme/large', verifierModel: 'acme/large', reasoning: 'low' } as Making['generation']
+const WISH = { title: 'A refund is booked as a payment', body: 'It happened to every refund below one unit.' }
+
+async function makingOf(issues: Making['candidate']['issues']): Promise<Making> {
+  const { pullRequest, facts } = await known.pull(1)
+  const { title, body, base, head } = pullRequest
+  const lists = { failToPass: [...facts.failToPass], passToPass: [] }
+  const plan = { runner: 'pytest', prepare: [], targets: [], timeoutSec: 60 }
+  const text = { number: 1, title, body, issues, mergedAt: '2025-03-02T00:00:00Z' }
+  return {
+    ...{ taskId: 'abcdefghij', generation: GENERATION, edited: null, files: null },
+    candidate: { ...text, base, head, difficulty: 'easy' } as Making['candidate'],
+    made: { executed: { lists, plan, messages: {}, failsByAssertion: true } },
+  }
+}
+
+/** Only with all of these texts in front of it does the author write. */
+async function written(issues: Making['candidate']['issues'], ...wanted: string[]): Promise<boolean> {
+  await using model = await bench.open(
+    'openai-chat',
+    { tasks: [whenWriting(said(drafts[1]), ...wanted)] },
+    AUTHOR_LIMITS,
+  )
+  const repository = { place: known.place, fetchBlobs: async () => {}, upstream: [] }
+  const tools = { repository: async () => repository, model: async () => model } as Partial<StageTools> as StageTools
+  const { kind } = await authoringStage.run(await makingOf(issues), tools, new AbortController().signal)
+  return kind === 'done'
+}
+
+test('what others had asked for reaches the author', async () => {
+  expect(await written([WISH], WISH.title, WISH.body)).toBe(true)
+  expect(await written([], WISH.title)).toBe(false)
+})
+
+test('with other issues it is another input', async () => {
+  const [none, one] = await Promise.all([makingOf([]), makingOf([WISH])])
+  expect(authoringStage.reads(one)).not.toEqual(authoringStage.reads(none))
+})

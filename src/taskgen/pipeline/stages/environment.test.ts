@@ -1,0 +1,70 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { commitTree, type Entry, makeRepository } from '../../../../test/support/taskgen/handmade-trees.ts'
+import type { Reply } from '../../../harnesses/conversation.ts'
+import { openClone } from '../../../repos/mirror/local-clone.ts'
+import type { Model, Question } from '../../models/stage-model.ts'
+import type { Making, StageTools } from '../stage.ts'
+import { environmentStage } from './environment.ts'
+
+let root: string
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), 'assay-stage-'))
+  await makeRepository(join(root, 'repository'))
+})
+afterAll(() => rm(root, { recursive: true, force: true }))
+
+const signal = new AbortController().signal
+
+const withPackages = (packages: string, code: string): Entry[] => [
+  { name: 'pyproject.toml', content: `[project]\nname = "a"\ndependencies = ${packages}\n` },
+  { name: 'a.py', content: code },
+  { name: 'test_a.py', content: `${code}import pytest\n` },
+  { name: '.github', entries: [{ name: 'workflows', entries: [{ name: 'ci.yml', content: 'run: make check\n' }] }] },
+]
+
+/** What a stage comes to whose sandbox nobody may ask for, and whose model says this and no more. */
+async function judged(packages: string, recipe: object) {
+  const repository = join(root, 'repository')
+  const base = await commitTree(repository, withPackages(packages, 'A = 1\n'))
+  const head = await commitTree(repository, withPackages(packages, 'A = 2\n'), base)
+  await using clone = await openClone(repository, { signal })
+  const reply: Reply = { stop: 'done', text: JSON.stringify(recipe), thought: '', calls: [], said: [] }
+  const questions: string[] = []
+  const model = {
+    ask: async (question: Question) => {
+      questions.push(JSON.stringify(question))
+      return { kind: 'answered' as const, reply }
+    },
+    [Symbol.asyncDispose]: async () => {},
+  } as Partial<Model> as Model
+  const tools = {
+    repository: async () => ({ place: clone.place, fetchBlobs: async () => {}, upstream: [] }),
+    model: async () => model,
+    provider() {
+      throw new Error('Nothing of this may be built.')
+    },
+  } as Partial<StageTools> as StageTools
+  const result = await environmentStage.run({ candidate: { base, head } } as Making, tools, signal)
+  return { result, questions }
+}
+
+const RECIPE = {
+  ...{ base: 'debian:trixie-slim', aptPackages: [], env: [], manifests: [], setup: [], build: [], runner: 'pytest' },
+}
+
+test.each([
+  ['a dependency of two lines', String.raw`["b>=1\nRUN x"]`],
+  ['a dependency with a comment', `["b>=1 # x"]`],
+])('%s cannot be built, which is a verdict and no bug', async (_, packages) => {
+  const { result } = await judged(packages, { ...RECIPE, build: ['--network=host make'] })
+  expect(result).toMatchObject({ kind: 'rejected', reason: 'env_build_failed' })
+  expect(result).toMatchObject({ detail: expect.stringMatching(/is not one line of shell.*A model was asked/s) })
+})
+
+test('a model that is asked how a tree is built reads how CI does it', async () => {
+  const { questions } = await judged(`["b>=1 # x"]`, { ...RECIPE, build: ['--network=host make'] })
+  expect(questions[0]).toContain('run: make check')
+})

@@ -1,0 +1,116 @@
+import { join } from 'node:path'
+import { findRunner, runners } from '../../../grading/runners/runners.ts'
+import type { Image } from '../../../sandboxes/sandbox.ts'
+import type { SplitCommit } from '../../candidates/split-commit.ts'
+import { buildEnvironment } from '../../environment/build-environment.ts'
+import { checkHealth } from '../../environment/check-health.ts'
+import { detectRecipe } from '../../environment/detect-recipe.ts'
+import { bases, recipeTrouble } from '../../environment/dockerfile.ts'
+import { ownPackages } from '../../environment/own-packages.ts'
+import { proposeRecipe } from '../../environment/propose-recipe.ts'
+import { type BaseTree, readTree } from '../../environment/read-tree.ts'
+import type { EnvRecipe } from '../../environment/recipes/recipe.ts'
+import { scanImage } from '../../environment/scan-image.ts'
+import { writeEnvironment } from '../../environment/write-environment.ts'
+import { planRuns } from '../../execution/plan-runs.ts'
+import { RECIPE_LIMITS } from '../../models/stage-model.ts'
+import { done, reject, type StageRejection, type StageResult, withEvidence } from '../../stage-result.ts'
+import type { Making, Stage, StageDone, StageTools } from '../stage.ts'
+import { readLanding } from './candidate-inputs.ts'
+import { plain } from './outputs.ts'
+
+/** An image in which the tests of the base run, found by rules first. A model is asked only where those fail, and replayed. */
+export const environmentStage: Stage = {
+  version: 2,
+  needs: ['sandbox', 'author'],
+  reads: ({ candidate: { base, head }, generation: { sandbox, authorModel } }) => [base, head, sandbox, authorModel],
+  async run(making, tools, signal) {
+    const tree = await readTree(await tools.repository(), making.candidate.base, signal)
+    if (tree.kind !== 'done') return tree
+    const bench = { making, tools, signal, tree: tree.value, landing: await readLanding(making, tools, signal) }
+    const detected = detectRecipe(tree.value.facts, testPaths(bench.landing))
+    if ('kind' in detected) return mended(bench, detected, null)
+    return mended(bench, await tryOut(bench, detected, 'rules'), detected)
+  },
+}
+
+type Bench = { making: Making; tools: StageTools; signal: AbortSignal; tree: BaseTree; landing: SplitCommit }
+
+const testPaths = ({ hidden }: SplitCommit): string[] => hidden.files.map(({ path }) => path)
+
+const MENDABLE = ['unsupported_runner', 'env_build_failed', 'suite_unhealthy']
+
+/** What rules could not do a model may. If it cannot either, what the rules said counts. */
+async function mended(
+  bench: Bench,
+  first: StageResult<StageDone>,
+  recipe: EnvRecipe | null,
+): Promise<StageResult<StageDone>> {
+  if (first.kind !== 'rejected' || !MENDABLE.includes(first.reason)) return first
+  const proposed = await propose(bench, first, recipe)
+  if (proposed.kind === 'deferred') return proposed
+  const second = proposed.kind === 'done' ? await tryOut(bench, proposed.value, 'model') : proposed
+  if (second.kind !== 'rejected') return second
+  const evidence = { rules: first.evidence ?? null, model: second.evidence ?? null }
+  return reject(first.reason, `${first.detail}\n\nA model was asked, and: ${second.detail}`, evidence)
+}
+
+async function propose({ tools, tree: { facts }, signal }: Bench, first: StageRejection, recipe: EnvRecipe | null) {
+  await using model = await tools.model('author', RECIPE_LIMITS)
+  const files = [...facts.texts].map(([path, text]) => ({ path, text }))
+  const own = ownPackages(facts).map((name) => name.slice(name.indexOf(':') + 1))
+  const known = { bases, runners: runners.map(({ id }) => id), paths: facts.paths, ownPackages: own }
+  const tried = recipe && { recipe, error: first.detail }
+  // Awaited here: the model is closed when this function is left.
+  return await proposeRecipe(model, { files, tried, facts: known }, signal)
+}
+
+type FoundBy = 'rules' | 'model'
+
+async function tryOut(bench: Bench, recipe: EnvRecipe, foundBy: FoundBy): Promise<StageResult<StageDone>> {
+  const { landing, tools, tree, signal } = bench
+  const runner = findRunner(recipe.runner)
+  if (!runner) return reject('unsupported_runner', `There is no runner ${recipe.runner}.`)
+  const trouble = recipeTrouble(recipe)
+  if (trouble) return reject('env_build_failed', trouble)
+  const provider = tools.provider()
+  const built = await prepareImage(bench, recipe, foundBy)
+  if (built.kind !== 'done') return built
+  const { image, profile, dockerfile } = built.value
+  const tried = { foundBy, profile, dockerfile, runner: runner.name }
+  const answer = { ...landing, ownPackages: ownPackages(tree.facts) }
+  const clean = withEvidence(await scanImage(provider, image, answer, signal), tried)
+  if (clean.kind !== 'done') return clean
+  const order = { image, runner: runner.id, prepare: runner.prepare, folder: tools.folder }
+  const health = withEvidence(await checkHealth(provider, order, signal), tried)
+  if (health.kind !== 'done') return health
+  const plan = planRuns({ runner, hidden: landing.hidden, suiteSeconds: health.value.seconds })
+  const evidence = { ...tried, base: await baseOf(bench, recipe), image: image.digest, health: health.value }
+  const concerns = foundBy === 'model' ? ['A model said how the environment is made.'] : []
+  return done({ made: plain({ recipe, plan }), evidence: plain(evidence), concerns })
+}
+
+const BASE_SECONDS = 60
+
+/** Which image its base was, to find it again when the name stands for another one. The build had it already. */
+async function baseOf({ tools, signal }: Bench, { base: name }: EnvRecipe) {
+  const options = { signal, timeoutSec: BASE_SECONDS, onLog: () => {} }
+  const base = await tools.provider().prepare({ kind: 'prebuilt', name, folder: null, workdir: null }, options)
+  return { name, image: base.digest, registryName: base.registryName ?? null }
+}
+
+type Prepared = { image: Image; folder: string; profile: string; dockerfile: string }
+
+/** Built once for the same content: later stages find it there. */
+export async function prepareImage(
+  { tools, tree, signal }: Pick<Bench, 'tools' | 'tree' | 'signal'>,
+  recipe: EnvRecipe,
+  name: string,
+): Promise<StageResult<Prepared>> {
+  const { place } = await tools.repository()
+  const folder = join(tools.folder, `environment-${name}`)
+  const { profile, dockerfile } = await writeEnvironment(folder, { recipe, place, tree }, signal)
+  const built = await buildEnvironment(tools.provider(), { folder, profile, base: recipe.base }, signal)
+  const image = withEvidence(built, { profile, dockerfile, runner: recipe.runner })
+  return image.kind === 'done' ? done({ image: image.value, folder, profile, dockerfile }) : image
+}

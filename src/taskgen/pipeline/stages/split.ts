@@ -1,0 +1,17 @@
+import { splitCommit } from '../../candidates/split-commit.ts'
+import { done } from '../../stage-result.ts'
+import type { Stage } from '../stage.ts'
+
+/** What is to be found, what judges it, and the rest: together exactly what landed. */
+export const splitStage: Stage = {
+  version: 1,
+  needs: [],
+  reads: ({ candidate: { base, head } }) => [base, head],
+  async run({ candidate }, tools, signal) {
+    const split = await splitCommit(await tools.repository(), candidate, signal)
+    if (split.kind !== 'done') return split
+    const { baseTree, headTree, hidden, source } = split.value
+    const tests = [...hidden.files.map(({ path }) => path), ...hidden.deleted]
+    return done({ made: { baseTree, headTree }, evidence: { baseTree, headTree, tests, patch: source } })
+  },
+}

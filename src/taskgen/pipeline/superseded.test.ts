@@ -1,0 +1,65 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type GeneratingApp, generating, generatingApp } from '../../../test/support/generating.ts'
+import { decideTask, decideTasks } from '../../batches/schema.ts'
+
+let app: GeneratingApp & AsyncDisposable
+beforeAll(async () => {
+  app = await generatingApp()
+})
+afterAll(async () => app[Symbol.asyncDispose]())
+
+const EASY = { easy: 1, medium: 0, hard: 0 }
+
+test('of one pull request the newest task counts, and the one before says where that is', async () => {
+  const lab = await generating(app, { changes: { easy: 2, medium: 0, hard: 0 } })
+  const first = await lab.made({ easy: 2 })
+  const again = await lab.made({ easy: 1 }, { again: true })
+  const [newer] = again.tasks
+  const numbered = (tasks: { pullRequest: { number: number } }[], wanted: number) =>
+    tasks.find(({ pullRequest }) => pullRequest.number === wanted)
+  const before = await lab.tasks(first.runId)
+  expect(numbered(before, newer.pullRequest.number)).toMatchObject({
+    state: 'rejected',
+    rejection: {
+      reason: 'superseded',
+      detail: `${again.runId}/${newer.taskId} was made of the same pull request later.`,
+    },
+  })
+  expect(numbered(before, newer.pullRequest.number === 1 ? 2 : 1)).toMatchObject({ state: 'ready' })
+  expect(await lab.read(first.runId)).toMatchObject({
+    counts: { ready: 1, rejected: 1 },
+    rejections: { superseded: 1 },
+  })
+  expect(newer).toMatchObject({ state: 'ready', concerns: [] })
+  const [old] = before.filter(({ state }: { state: string }) => state === 'rejected')
+  const body = { decision: 'approved', digest: old.digest } as const
+  const refused = await app.call(decideTask, { ...lab.at(first.runId, { taskId: old.taskId }), body })
+  expect(refused).toMatchObject({ status: 409, body: { code: 'task_not_ready' } })
+})
+
+test('what a person has approved stays, and whoever decides on a newer one is told', async () => {
+  const lab = await generating(app, { changes: EASY })
+  const { runId, tasks } = await lab.made({ easy: 1 })
+  const [{ taskId, digest }] = tasks
+  const approved = { decision: 'approved', digest } as const
+  await app.call(decideTask, { ...lab.at(runId, { taskId }), body: approved })
+  const again = await lab.made({ easy: 1 }, { again: true })
+  expect(await lab.tasks(runId)).toMatchObject([{ state: 'ready', decision: 'approved' }])
+  const [newer] = again.tasks
+  expect(newer).toMatchObject({
+    state: 'ready',
+    concerns: [`${runId}/${taskId} was made of the same pull request, and is approved.`],
+  })
+  const decisions = [{ taskId: newer.taskId, decision: 'approved' as const, digest: newer.digest }]
+  const bulk = await app.call(decideTasks, { ...lab.at(again.runId), body: { decisions } })
+  expect(bulk).toMatchObject({ status: 409, body: { code: 'task_not_green' } })
+})
+
+test('two that get ready at the same time leave one', async () => {
+  const lab = await generating(app, { changes: EASY })
+  const runs = [await lab.create({ easy: 1 }, { again: true }), await lab.create({ easy: 1 }, { again: true })]
+  await Promise.all([lab.work(), lab.work()])
+  const tasks = await Promise.all(runs.map(({ body }) => lab.tasks(body.runId)))
+  const states = tasks.flat().map(({ state }: { state: string }) => state)
+  expect(states.toSorted()).toEqual(['ready', 'rejected'])
+})

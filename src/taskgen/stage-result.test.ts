@@ -1,0 +1,11 @@
+import { expect, test } from 'vitest'
+import { done, reject, withEvidence } from './stage-result.ts'
+
+test('a rejection shows what it was decided by; its own evidence goes before, and what passed stays as it is', () => {
+  const runs = { runs: [1, 2] }
+  expect(withEvidence(reject('p2f', 'It breaks.'), runs)).toEqual({ ...reject('p2f', 'It breaks.'), evidence: runs })
+  const own = reject('leak_url', 'It says where.', { findings: [] })
+  expect(withEvidence(own, runs)).toEqual(own)
+  const deferred = { kind: 'deferred', reason: 'provider', detail: 'It broke.', retryAfterMs: 1 } as const
+  for (const result of [done(1), deferred]) expect(withEvidence(result, runs)).toBe(result)
+})

@@ -1,0 +1,23 @@
+import { constants } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { SuiteOutcome } from '../../grading/suite.ts'
+import { outcomeIn } from '../../grading/suite-report.ts'
+
+const REPORT_BYTES_MAX = 64 * 1024 * 1024
+
+/** What the verifier wrote for us beside the reward. Undefined where it wrote nothing that can be read. */
+export async function readReport(folder: string): Promise<SuiteOutcome | undefined> {
+  const file = await open(join(folder, 'report.json'), PLAINLY).catch(() => undefined)
+  if (!file) return undefined
+  try {
+    const stats = await file.stat()
+    if (!stats.isFile() || stats.size > REPORT_BYTES_MAX) return undefined
+    return outcomeIn(await file.readFile('utf8'))
+  } finally {
+    await file.close()
+  }
+}
+
+/** No link is followed, and no writer waited for. */
+const PLAINLY = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
