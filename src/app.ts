@@ -97,7 +97,10 @@ const isModelNeeded = async (db: Db, workspaceId: string, catalogId: string): Pr
 /** A repository is mirrored where it is read: by whoever looks for candidates, and by each worker that makes tasks. */
 const batchTools = (tools: Tools) => ({
   ...repositoryTools(tools),
-  repositories: { ...repositoryTools(tools), mirrors: { folder: join(tools.config.dataFolder, 'mirrors') } },
+  repositories: {
+    ...repositoryTools(tools),
+    mirrors: { folder: join(tools.config.dataFolder, 'mirrors'), log: tools.log },
+  },
   ...{ blobs: tools.blobs, draftsFolder: draftsFolder(tools), scratchFolder: tools.trialsFolder },
   scansFolder: join(tools.config.dataFolder, 'scans'),
 })

@@ -95,7 +95,7 @@ export async function openTools(config: Config, database: Database, log: Log): P
     blobs,
     keyring,
     outbound,
-    registry: openRegistries(config.registries, { outbound, scratch: join(config.dataFolder, 'scratch') }),
+    registry: openRegistries(config.registries, { outbound, scratch: join(config.dataFolder, 'scratch'), log }),
     events: comparisonEvents(database.db),
     results: resultsCache(),
     ledger: storedLedger(database.db),

@@ -100,6 +100,8 @@ describe('adding', () => {
 
   test.each([
     ['http://models.example.com/v1', 'scheme_not_allowed'],
+    ['https://93.184.216.34\\@127.0.0.1/v1', 'not_canonical'],
+    ['https://models.example.com./v1', 'not_canonical'],
     ['https://127.0.0.1/v1', 'host_not_public'],
     ['https://[::1]/v1', 'host_not_public'],
     ['https://169.254.169.254/latest', 'host_not_public'],

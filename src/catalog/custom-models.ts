@@ -111,7 +111,7 @@ function requireSense({ catalogId, baseUrl, reasoningLevels, defaultReasoningLev
 
 /** What only the operator's machines reach is named by the operator. */
 const publicOnly = (catalogId: string): string =>
-  `must be an https address of a public host. Of a private host, give any such address here, and start the service with ASSAY_GATEWAY_UPSTREAM_${catalogId.toUpperCase().replaceAll(/[^A-Z0-9]/g, '_')} set to the real one.`
+  `must be an https address of a public host, in the form that a URL parser returns. Of a private host, give any such address here, and start the service with ASSAY_GATEWAY_UPSTREAM_${catalogId.toUpperCase().replaceAll(/[^A-Z0-9]/g, '_')} set to the real one.`
 
 /** What makes it another model, were it different. */
 const natureOf = ({ name, protocol, baseUrl, reasoningLevels, contextTokens, outputTokens }: NewModel) => ({

@@ -35,7 +35,7 @@ export const hostName = (name: string): Field => ({
   secret: false,
   complaint: (value) => {
     const isName = /^[A-Za-z0-9.-]+(:\d{1,5})?$/.test(value)
-    return isName && !refuseUrl(`https://${value}`, 'client') ? undefined : 'must be a public host name'
+    return isName && !refuseUrl(`https://${value.toLowerCase()}`, 'client') ? undefined : 'must be a public host name'
   },
 })
 

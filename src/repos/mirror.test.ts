@@ -6,8 +6,9 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Change, git, writeHistory } from '../../test/support/histories.ts'
 import { runGit } from '../platform/git/git.ts'
+import { type Handler, startServer } from '../platform/outbound/loopback-servers.ts'
 import { lockMirror } from './mirror/mirror-lock.ts'
-import { MirrorRefused } from './mirror/source.ts'
+import { MirrorRefused, reachOf } from './mirror/source.ts'
 import { type MirrorTools, type MirrorWish, openMirror } from './mirror.ts'
 
 let root: string
@@ -143,8 +144,58 @@ test.each([
   ['a name with a private address', 'https://git.example.org/demo.git'],
   ['plain http', 'http://git.example.org/demo.git'],
   ['a password in it', 'https://a:b@git.example.org/demo.git'],
+  ['a query', 'https://93.184.216.34/demo.git?x=1'],
+  ['two readings', 'https://93.184.216.34\\@127.0.0.1:22443/x.git'],
 ])('%s is refused', async (_, url) => {
   await expect(open({ id: 'refused', url })).rejects.toThrow(MirrorRefused)
+})
+
+test('git never connects to an internal server, however its address is spelled', async () => {
+  await using inner = await startServer((_, response) => void response.end())
+  for (const url of [
+    `https://93.184.216.34\\@127.0.0.1:${inner.port}/x.git`,
+    `https://93.184.216.34:443\\@127.0.0.1:${inner.port}/x.git`,
+    `https://127.1:${inner.port}/x.git`,
+    `https://[::ffff:127.0.0.1]:${inner.port}/x.git`,
+    `https://localhost.:${inner.port}/x.git`,
+  ])
+    await expect(open({ id: 'inner', url }, { resolveName: async () => ['93.184.216.34'] })).rejects.toThrow(
+      MirrorRefused,
+    )
+  expect(inner.connections).toEqual([])
+})
+
+test('the message of a failure is the same whatever the server answers, and the log has the rest', async () => {
+  const answers: Handler[] = [
+    (_, response) => void response.writeHead(500, { server: 'inner/1.0' }).end('secret banner'),
+    (_, response) =>
+      void response
+        .setHeader('content-type', 'application/x-git-upload-pack-advertisement')
+        .end('0015# service=git-secret banner'),
+    ({ socket }) => void socket.end('SSH-2.0-inner secret banner\r\n'),
+    ({ socket }) => void socket.destroy(),
+    (_, response) => void response.writeHead(302, { location: 'http://127.0.0.1:9/secret' }).end(),
+  ]
+  const logged: unknown[] = []
+  const log = { warn: (about: object) => void logged.push(about) }
+  const messages = new Set<string>()
+  for (const answer of answers) {
+    await using server = await startServer(answer)
+    const operatorOrigin = `http://127.0.0.1:${server.port}`
+    const failed = open({ id: 'neutral', url: `${operatorOrigin}/x.git` }, { operatorOrigin, log })
+    messages.add(await failed.then(String, (error: unknown) => (error instanceof MirrorRefused ? error.message : '')))
+  }
+  expect([...messages]).toEqual(['The repository could not be read. The log of the service has the reason.'])
+  expect(logged).toHaveLength(answers.length)
+  expect(String(logged.map((about) => (about as { error: Error }).error.message))).toContain('500')
+})
+
+test('a name that changes between two lookups is checked again, and each fetch uses the addresses of its own', async () => {
+  const answers = [['93.184.216.34'], ['127.0.0.1']]
+  const rules = { gitAllow: [], resolveName: async () => answers.shift() ?? [] }
+  const source = { url: 'https://git.example.org/demo.git' }
+  expect((await reachOf(source, rules)).pin?.addresses).toEqual(['93.184.216.34'])
+  await expect(reachOf(source, rules)).rejects.toThrow('has no public address')
 })
 
 test('a token goes to its server in a header, and stands in no file', async () => {

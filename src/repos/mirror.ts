@@ -15,6 +15,8 @@ export type MirrorTools = SourceRules & {
   timeoutMs?: number
   /** How long to wait for another process that fills the same mirror. */
   lockWaitMs?: number
+  /** Gets what git and the server said. The workspace does not. */
+  log?: { warn(about: object, message: string): void }
 }
 
 export type MirrorWish = MirrorSource & {
@@ -100,16 +102,17 @@ const BROKEN =
 
 /** What a dead process left cannot be trusted; what the server refuses is not our copy's fault. */
 function isBroken(error: unknown): false {
-  if (error instanceof MirrorRefused && BROKEN.test(error.message)) return false
+  if (error instanceof MirrorRefused && error.cause instanceof GitFailed && BROKEN.test(error.cause.message))
+    return false
   throw error
 }
 
-async function fetchAll(tools: Tools, { reach, url, signal }: Filling, gitDir: string): Promise<void> {
+async function fetchAll(tools: Tools, { reach, signal }: Filling, gitDir: string): Promise<void> {
   const place = placeOf(tools, reach, gitDir)
   const options = { signal, timeoutMs: tools.timeoutMs }
-  const run = (...args: string[]) => runGit(place, args, options).catch(explained)
+  const run = (...args: string[]) => runGit(place, args, options).catch(refuse(tools))
   // Without a secret in it, so that missing files can be asked for again. It is the same each time, unless it moved.
-  await run('config', 'remote.origin.url', url)
+  await run('config', 'remote.origin.url', reach.url)
   await run('config', 'remote.origin.promisor', 'true')
   await run('config', 'remote.origin.partialCloneFilter', 'blob:none')
   // It tells how far it is, so that it ends soon after we do: then nobody reads that any more.
@@ -130,19 +133,23 @@ async function fetchBlobs(
   signal: AbortSignal,
 ): Promise<void> {
   await using _ = await takeLock(tools, wish.home, signal)
-  const place = placeOf(tools, await reachOf(wish, tools), join(wish.home, 'git'))
+  const reach = await reachOf(wish, tools)
+  const place = placeOf(tools, reach, join(wish.home, 'git'))
+  await runGit(place, ['config', 'remote.origin.url', reach.url], { signal }).catch(refuse(tools))
   const args = ['fetch', '--progress', '--no-tags', '--no-write-fetch-head', '--filter=blob:none', '--stdin', 'origin']
   for (let from = 0; from < ids.length; from += IDS_AT_ONCE) {
     const input = ids.slice(from, from + IDS_AT_ONCE).map((id) => `${id}\n`)
     const options = { signal, timeoutMs: tools.timeoutMs, input }
-    await runGit({ ...place, settings: NO_HAGGLING }, args, options).catch(explained)
+    await runGit({ ...place, settings: NO_HAGGLING }, args, options).catch(refuse(tools))
   }
 }
 
-const placeOf = (tools: Tools, reach: Reach, gitDir: string): GitPlace => ({
+const placeOf = (tools: Tools, { protocols, pin, secret }: Reach, gitDir: string): GitPlace => ({
   where: [`--git-dir=${gitDir}`],
   cwd: gitDir,
-  ...reach,
+  protocols,
+  pin,
+  secret,
   fileBytesMax: tools.bytesMax,
 })
 
@@ -152,11 +159,19 @@ const REFUSED =
 
 const tooLarge = () => new MirrorRefused('The repository is larger than a mirror may be.')
 
-function explained(error: unknown): never {
-  if (!(error instanceof GitFailed)) throw error
-  if (TOO_LARGE.test(error.stderr)) throw tooLarge()
-  throw new MirrorRefused(error.message, REFUSED.test(error.stderr) && !error.timedOut)
-}
+/** Turns a failure of git into one whose message is the same for every server, and logs what was said. */
+const refuse =
+  ({ log }: MirrorTools) =>
+  (error: unknown): never => {
+    if (!(error instanceof GitFailed)) throw error
+    if (TOO_LARGE.test(error.stderr)) throw tooLarge()
+    log?.warn({ error }, 'a repository could not be mirrored')
+    if (error.timedOut) throw new MirrorRefused('Reading the repository took longer than allowed.', false, error)
+    if (REFUSED.test(error.stderr)) throw new MirrorRefused(NOT_FOUND, true, error)
+    throw new MirrorRefused('The repository could not be read. The log of the service has the reason.', false, error)
+  }
+
+const NOT_FOUND = 'The repository does not exist at its address, or the credential does not give access to it.'
 
 /** Who died here held the lock that we hold now: nobody uses what it left. */
 async function clearRemains(home: string): Promise<void> {

@@ -11,7 +11,7 @@ import type { PullRequests } from './pull-requests/pull-request.ts'
 import type { RepositoryRow } from './repos.ts'
 
 export type RepositoryMirrorTools = IdentityTools & {
-  mirrors: Pick<MirrorTools, 'folder' | 'bytesMax' | 'timeoutMs' | 'lockWaitMs'>
+  mirrors: Pick<MirrorTools, 'folder' | 'bytesMax' | 'timeoutMs' | 'lockWaitMs' | 'log'>
 }
 
 type Connected = Pick<RepositoryRow, 'key' | 'owner' | 'name' | 'source_kind' | 'url' | 'credential_id'> & {

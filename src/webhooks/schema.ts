@@ -67,7 +67,8 @@ export const urlRefused = {
   code: 'url_refused',
   status: 422,
   title: 'Nothing is sent to this address',
-  meaning: 'Use https and a public host, without a user name, at port 443 or one from 1024 up.',
+  meaning:
+    'Use https and a public host, without a user name, at port 443 or one from 1024 up, in the form that a URL parser returns: lower-case host, no backslash, space or default port.',
 } as const satisfies ProblemKind
 
 export const tooManyWebhooks = {

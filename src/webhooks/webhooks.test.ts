@@ -42,6 +42,9 @@ test('its secret is shown once, and neither that nor the address is anywhere aga
 
 test.each([
   ['http://hooks.example.org/', 'scheme_not_allowed'],
+  ['https://93.184.216.34\\@127.0.0.1/in', 'not_canonical'],
+  ['https://hooks.example.com./in', 'not_canonical'],
+  ['https://Hooks.example.com/in', 'not_canonical'],
   ['https://localhost/', 'host_not_public'],
   ['https://10.0.0.1/', 'host_not_public'],
   ['https://[::ffff:169.254.169.254]/', 'host_not_public'],

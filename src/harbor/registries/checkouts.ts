@@ -1,12 +1,12 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type GitPlace, git } from './git.ts'
+import { type GitLog, type GitPlace, git } from './git.ts'
 import type { ResolvedTask, TaskPlace } from './registry.ts'
 
 type GitTask = Extract<TaskPlace, { kind: 'git' }>
 
-/** Checks an address before git sees it. */
-export type Admit = (url: string) => Promise<Pick<GitPlace, 'protocol' | 'pin'>>
+/** Checks an address before git sees it. git gets the returned `url`, which is the parsed form. */
+export type Admit = (url: string) => Promise<Pick<GitPlace, 'protocol' | 'pin'> & { url: string }>
 
 /** The repositories of one dataset: each is cloned once for each commit, with the folders of all its tasks. */
 export type Checkouts = AsyncDisposable & {
@@ -17,7 +17,7 @@ export type Checkouts = AsyncDisposable & {
 export async function openCheckouts(
   tasks: readonly ResolvedTask[],
   scratch: string,
-  { admit, memoryKib }: { admit: Admit; memoryKib: number },
+  { admit, memoryKib, log }: { admit: Admit; memoryKib: number; log?: GitLog | undefined },
 ): Promise<Checkouts> {
   await mkdir(scratch, { recursive: true, mode: 0o700 })
   const folder = await mkdtemp(join(scratch, 'repositories-'))
@@ -26,7 +26,7 @@ export async function openCheckouts(
   return {
     folderOf(task, signal) {
       const key = keyOf(task)
-      const known = clones.get(key) ?? clone(task, paths.get(key) ?? [], { folder, admit, memoryKib, signal })
+      const known = clones.get(key) ?? clone(task, paths.get(key) ?? [], { folder, admit, memoryKib, log, signal })
       clones.set(key, known)
       known.catch(() => clones.delete(key)) // the next try begins anew
       return known
@@ -48,16 +48,18 @@ function pathsByCommit(tasks: readonly ResolvedTask[]): Map<string, string[]> {
   return paths
 }
 
-type Cloning = { folder: string; admit: Admit; memoryKib: number; signal: AbortSignal }
+type Cloning = { folder: string; admit: Admit; memoryKib: number; log: GitLog | undefined; signal: AbortSignal }
 
 /** Of one commit, without history and without any file that no task needs. */
 async function clone(
-  { url, commit }: GitTask,
+  task: GitTask,
   paths: string[],
-  { admit, memoryKib, signal, ...into }: Cloning,
+  { admit, memoryKib, log, signal, ...into }: Cloning,
 ): Promise<string> {
   const folder = await mkdtemp(join(into.folder, 'clone-'))
-  const place: GitPlace = { folder, memoryKib, ...(await admit(url)) }
+  const { url, protocol, pin } = await admit(task.url)
+  const { commit } = task
+  const place: GitPlace = { folder, memoryKib, protocol, pin, log }
   await mkdir(join(folder, 'files'))
   await git(place, ['init', '--quiet', '--template='], signal)
   await git(place, ['remote', 'add', '--', 'origin', url], signal)

@@ -7,25 +7,34 @@ const V6 = '2606:4700::1111'
 
 test('git goes to the addresses that were checked, whatever the name means a moment later', async () => {
   const admit = resolvesTo(V4, V6)
-
-  expect(await admit('https://git.example.org/a')).toEqual({
-    protocol: 'https',
-    pin: `git.example.org:443:${V4},[${V6}]`,
-  })
-  expect(await admit('https://git.example.org:8443/a')).toMatchObject({ pin: `git.example.org:8443:${V4},[${V6}]` })
+  const pin = { host: 'git.example.org', port: 443, addresses: [V4, V6] }
+  const url = 'https://git.example.org/a'
+  expect(await admit(url)).toEqual({ url, protocol: 'https', pin })
+  expect(await admit('https://git.example.org:8443/a')).toMatchObject({ pin: { ...pin, port: 8443 } })
 })
 
 test.each([
-  ['a private address', ['10.0.0.1']],
-  ['a private address among public ones', [V4, '127.0.0.1']],
-  ['the metadata of a cloud', ['169.254.169.254']],
-  ['no address', []],
-])('a name with %s is refused', async (_, addresses) => {
-  await expect(resolvesTo(...addresses)('https://git.example.org/a')).rejects.toMatchObject({ isLasting: true })
+  ['a private address', ['10.0.0.1'], true],
+  ['a private address among public ones', [V4, '127.0.0.1'], true],
+  ['the metadata of a cloud', ['169.254.169.254'], true],
+  ['no address', [], false],
+])('a name with %s is refused with the same words', async (_, addresses, isLasting) => {
+  const refused = resolvesTo(...addresses)('https://git.example.org/a')
+  const message = 'The git host git.example.org has no public address.'
+  await expect(refused).rejects.toMatchObject({ message, isLasting })
+})
+
+test('an address that is not its own parsed form is refused before any name is looked up', async () => {
+  const admit = admitGit('http://10.0.0.1:8080', () => Promise.reject(new Error('looked up')))
+  for (const url of [`https://${V4}\\@127.0.0.1:22443/x.git`, 'http://10.0.0.1:8080\\@127.0.0.1/x.git'])
+    await expect(admit(url)).rejects.toMatchObject({ isLasting: true })
 })
 
 test('the server that the list comes from may be private, another port of it may not', async () => {
-  expect(await resolvesTo()('http://10.0.0.1:8080/a')).toEqual({ protocol: 'http', pin: undefined })
+  expect(await resolvesTo()('http://10.0.0.1:8080/a')).toEqual({
+    url: 'http://10.0.0.1:8080/a',
+    ...{ protocol: 'http', pin: undefined },
+  })
   await expect(resolvesTo()('http://10.0.0.1:8081/a')).rejects.toMatchObject({ isLasting: true })
   await expect(resolvesTo()('https://10.0.0.1/a')).rejects.toMatchObject({ isLasting: true })
 })

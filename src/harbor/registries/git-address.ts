@@ -1,5 +1,6 @@
 import { admitAddress, type ResolveName } from '../../platform/git/address.ts'
 import { refuseUrl } from '../../platform/outbound/outbound.ts'
+import { isCanonical } from '../../platform/outbound/url-rules.ts'
 import type { Admit } from './checkouts.ts'
 import { RegistryUnavailable } from './registry.ts'
 
@@ -14,21 +15,20 @@ export function gitUrlRefusal(url: string, operatorOrigin: string | undefined): 
  */
 export function admitGit(operatorOrigin: string | undefined, resolve: ResolveName): Admit {
   return async (url) => {
-    const { protocol } = new URL(url)
-    if (isOperators(url, operatorOrigin)) return { protocol: protocol === 'https:' ? 'https' : 'http', pin: undefined }
+    const { protocol, href } = new URL(url)
+    if (isOperators(url, operatorOrigin))
+      return { url: href, protocol: protocol === 'https:' ? 'https' : 'http', pin: undefined }
     const admission = await admitAddress(url, resolve)
-    if (admission.kind === 'admitted') return { protocol: 'https', pin: admission.pin }
-    throw admission.kind === 'not_public' ? refused(admission.host) : unresolved(admission.host)
+    if (admission.kind === 'admitted') return { url: admission.url, protocol: 'https', pin: admission.pin }
+    const isLasting = admission.because !== 'unresolved'
+    throw new RegistryUnavailable(`The git host ${admission.host} has no public address.`, { isLasting })
   }
 }
 
 function isOperators(url: string, operatorOrigin: string | undefined): boolean {
   const parsed = URL.parse(url)
   if (!parsed || operatorOrigin === undefined || !['https:', 'http:'].includes(parsed.protocol)) return false
-  return parsed.origin === operatorOrigin && parsed.username === '' && parsed.password === ''
+  return (
+    parsed.origin === operatorOrigin && isCanonical(url, parsed) && parsed.username === '' && parsed.password === ''
+  )
 }
-
-const refused = (host: string) =>
-  new RegistryUnavailable(`Git repositories at ${host} are not read: the address is not public.`, { isLasting: true })
-
-const unresolved = (host: string) => new RegistryUnavailable(`The host name ${host} could not be resolved.`)

@@ -8,6 +8,7 @@ import { inFolder } from '../folder-source.ts'
 import { pack } from '../pack.ts'
 import { ask, textOf } from './ask.ts'
 import { type Checkouts, openCheckouts } from './checkouts.ts'
+import type { GitLog } from './git.ts'
 import { admitGit } from './git-address.ts'
 import { inside } from './inside.ts'
 import { type Patience, patience, patiently } from './patience.ts'
@@ -42,6 +43,7 @@ export type RegistryJsonOptions = {
   resolveName?: ResolveName
   /** What git may use. */
   gitMemoryKib?: number
+  log?: GitLog | undefined
 }
 
 const BYTES_MAX = 32 * 1024 * 1024
@@ -66,7 +68,7 @@ export function registryJson(options: RegistryJsonOptions): Registry {
     async open(dataset) {
       const admit = admitGit(reach.operatorOrigin, options.resolveName ?? resolveName)
       const memoryKib = options.gitMemoryKib ?? GIT_MEMORY_KIB
-      const checkouts = await openCheckouts(dataset.tasks, options.scratch, { admit, memoryKib })
+      const checkouts = await openCheckouts(dataset.tasks, options.scratch, { admit, memoryKib, log: options.log })
       return {
         fetch: (task, signal) => fetchTask(task, { checkouts, root, signal }),
         [Symbol.asyncDispose]: () => checkouts[Symbol.asyncDispose](),

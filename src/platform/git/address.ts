@@ -1,7 +1,8 @@
 import { lookup } from 'node:dns/promises'
-import { isIP } from 'node:net'
-import { isPublicAddress } from '../outbound/addresses.ts'
 import { refuseUrl } from '../outbound/outbound.ts'
+import type { PinnedServer } from '../outbound/pinned-proxy.ts'
+import { publicHost } from '../outbound/public-host.ts'
+import { hostOf } from '../outbound/url-rules.ts'
 
 /** Name resolution is where the network begins; tests put their own there. */
 export type ResolveName = (host: string) => Promise<string[]>
@@ -9,19 +10,20 @@ export type ResolveName = (host: string) => Promise<string[]>
 export const resolveName: ResolveName = async (host) =>
   (await lookup(host, { all: true })).map(({ address }) => address)
 
+/** `because` is for our own decisions. Shown to a workspace, it would disclose which internal names exist. */
 export type Admission =
-  | { kind: 'admitted'; pin: string | undefined }
-  | { kind: 'not_public'; host: string }
-  | { kind: 'not_resolved'; host: string }
+  | { kind: 'admitted'; url: string; pin: PinnedServer }
+  | { kind: 'refused'; host: string; because: 'address' | 'private' | 'unresolved' }
 
-/** An https address that a client chose: it must be public, and git goes to the addresses that were checked. */
+/** Checks an https address that a client chose. git gets the parsed form and connects only to the addresses checked. */
 export async function admitAddress(url: string, resolve: ResolveName): Promise<Admission> {
-  const { hostname: host, port } = new URL(url)
-  if (refuseUrl(url, 'client')) return { kind: 'not_public', host }
-  if (isIP(host.replace(/^\[|\]$/g, '')) !== 0) return { kind: 'admitted', pin: undefined }
-  const addresses = await resolve(host).catch(() => undefined)
-  if (addresses === undefined) return { kind: 'not_resolved', host }
-  if (addresses.length === 0 || !addresses.every(isPublicAddress)) return { kind: 'not_public', host }
-  const listed = addresses.map((address) => (isIP(address) === 6 ? `[${address}]` : address)).join(',')
-  return { kind: 'admitted', pin: `${host}:${port || '443'}:${listed}` }
+  const parsed = new URL(url)
+  const host = hostOf(parsed)
+  const isRefused = refuseUrl(url, 'client') !== undefined || parsed.search !== '' || parsed.hash !== ''
+  if (isRefused) return { kind: 'refused', host, because: 'address' }
+  const found = await publicHost(host, resolve)
+  if (found.kind !== 'public')
+    return { kind: 'refused', host, because: found.kind === 'unknown' ? 'unresolved' : 'private' }
+  const pin = { host, port: Number(parsed.port || 443), addresses: found.addresses }
+  return { kind: 'admitted', url: parsed.href, pin }
 }

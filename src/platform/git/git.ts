@@ -1,6 +1,7 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { Readable } from 'node:stream'
+import { openPinnedProxy } from '../outbound/pinned-proxy.ts'
 import { environmentOf, type GitPlace, optionsOf } from './settings.ts'
 
 /** A tree that unfolds to billions of names ends git, not us. */
@@ -52,7 +53,8 @@ export async function* streamGit(
 ): AsyncGenerator<Buffer, void, undefined> {
   signal.throwIfAborted()
   const deadline = AbortSignal.timeout(timeoutMs)
-  const child = start(place, args, AbortSignal.any([signal, deadline]))
+  await using proxy = place.pin ? await openPinnedProxy(place.pin) : undefined
+  const child = start(place, args, proxy?.proxyUrl, AbortSignal.any([signal, deadline]))
   const ended = endOf(child)
   // It may end before it has read all, and then says why itself.
   const feeding = once(Readable.from(input).pipe(child.stdin), 'close').catch(() => {})
@@ -69,10 +71,15 @@ export async function* streamGit(
   }
 }
 
-function start(place: GitPlace, args: readonly string[], signal: AbortSignal): ChildProcessWithoutNullStreams {
+function start(
+  place: GitPlace,
+  args: readonly string[],
+  proxyUrl: string | undefined,
+  signal: AbortSignal,
+): ChildProcessWithoutNullStreams {
   const { memoryKib = GIT_MEMORY_KIB, fileBytesMax = FILE_BYTES_MAX, where, cwd } = place
   const limits = [String(Math.ceil(fileBytesMax / BLOCK_BYTES)), String(memoryKib)]
-  return spawn('sh', ['-c', LIMITED, 'sh', ...limits, ...optionsOf(place), ...where, ...args], {
+  return spawn('sh', ['-c', LIMITED, 'sh', ...limits, ...optionsOf(place, proxyUrl), ...where, ...args], {
     ...{ cwd, env: environmentOf(place), signal, killSignal: 'SIGKILL' },
   })
 }

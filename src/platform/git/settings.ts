@@ -1,3 +1,5 @@
+import type { PinnedServer } from '../outbound/pinned-proxy.ts'
+
 /** A repository that a stranger wrote is read without running anything of it, and without the settings of this machine. */
 const SETTINGS = [
   'core.hooksPath=/dev/null',
@@ -12,8 +14,13 @@ const SETTINGS = [
   'gc.auto=0',
   'maintenance.auto=false',
   'protocol.version=2',
-  // Where a redirect leads, nobody has checked.
+  // The target of a redirect was never checked. This also turns off alternates that a server names.
   'http.followRedirects=false',
+  // Other ways for a server to send git elsewhere.
+  'transfer.bundleURI=false',
+  'fetch.uriProtocols=',
+  'promisor.acceptFromServer=none',
+  'transfer.credentialsInUrl=die',
   'http.lowSpeedLimit=1000',
   'http.lowSpeedTime=30',
   // Little at a time, so that the limit on memory leaves room.
@@ -36,8 +43,8 @@ export type GitPlace = {
   home?: string
   /** Protocols that git may speak, with colons between them. Nothing: it stays on this machine's disk. */
   protocols: string
-  /** `host:port:address`: the address that was checked is the one that is used. */
-  pin?: string | undefined
+  /** The only server that git may connect to. Without one: whichever the address names, which the operator chose. */
+  pin?: PinnedServer | undefined
   secret?: SecretHeader | undefined
   /** Above this folder git looks for no repository. */
   ceiling?: string
@@ -52,8 +59,9 @@ export type GitPlace = {
   fileBytesMax?: number
 }
 
-export const optionsOf = ({ pin, settings = [] }: GitPlace): string[] =>
-  [...SETTINGS, ...settings, ...(pin === undefined ? [] : [`http.curloptResolve=${pin}`])].flatMap((setting) => [
+/** Builds the options in front of the command. `proxyUrl` is the proxy through which a pinned place connects. */
+export const optionsOf = ({ settings = [] }: GitPlace, proxyUrl: string | undefined): string[] =>
+  [...SETTINGS, ...settings, ...(proxyUrl === undefined ? [] : [`http.proxy=${proxyUrl}`])].flatMap((setting) => [
     '-c',
     setting,
   ])

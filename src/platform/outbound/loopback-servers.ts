@@ -12,7 +12,7 @@ import { promisify } from 'node:util'
 
 export type Certificate = { key: string; cert: string }
 type Seen = { method: string; path: string; headers: IncomingMessage['headers']; serverName: string | undefined }
-type Handler = (request: IncomingMessage, response: ServerResponse) => void
+export type Handler = (request: IncomingMessage, response: ServerResponse) => void
 export type LoopbackServer = AsyncDisposable & { port: number; connections: Socket[]; requests: Seen[] }
 
 /** Real address space, so the guard lets it pass; tests connect it to a loopback server. */

@@ -6,7 +6,16 @@ import { before, type Deadline, startDeadline } from './deadline.ts'
 import { type Hop, nextHop, redirectTarget } from './hops.ts'
 import { type AgentFor, pinnedAgents } from './pinned-agents.ts'
 import { type Resolve, resolveName } from './public-host.ts'
-import { hostOf, RULES, redirectRefusal, redirectRule, type Trust, type UrlRefusal, urlRefusal } from './url-rules.ts'
+import {
+  hostOf,
+  isCanonical,
+  RULES,
+  redirectRefusal,
+  redirectRule,
+  type Trust,
+  type UrlRefusal,
+  urlRefusal,
+} from './url-rules.ts'
 
 export type { Trust } from './url-rules.ts'
 
@@ -36,6 +45,7 @@ const SENTENCES: Record<Refusal, string> = {
   credentials_in_url: 'a URL must not contain a user name or password',
   port_not_allowed: 'use port 443 or one from 1024 up',
   host_not_public: 'the host is not a public one',
+  not_canonical: 'write it in its normalized form',
   redirect_downgrade: 'a redirect must not lead from https to http',
   address_not_public: 'the host does not resolve to public addresses only',
   too_many_redirects: `more than ${REDIRECTS_MAX} redirects`,
@@ -67,10 +77,12 @@ export class OutboundFailed extends Error {
   }
 }
 
-/** What can be said of a URL without asking the network; use it when a URL is stored. `fetch` asks again. */
+/** Returns why a URL must not be stored, as far as the URL itself tells. `fetch` checks the resolved address too. */
 export function refuseUrl(url: string | URL, trust: Trust): UrlRefusal | undefined {
-  const parsed = URL.parse(url.toString())
-  return parsed ? urlRefusal(parsed, trust) : 'invalid_url'
+  const text = url.toString()
+  const parsed = URL.parse(text)
+  if (!parsed) return 'invalid_url'
+  return urlRefusal(parsed, trust) ?? (isCanonical(text, parsed) ? undefined : 'not_canonical')
 }
 
 type Tools = { resolve: Resolve; agentFor: AgentFor }

@@ -32,13 +32,63 @@ describe('URLs that a client gives us', () => {
   test.each([
     'https://example.com',
     'https://example.com:8443/hook?token=1',
-    'https://example.com./',
     'https://1.1.1.1/',
     'https://[2606:4700:4700::1111]/',
     'https://notlocalhost/',
-    'https://example.com\\@127.0.0.1', // to every WHATWG parser this is the host example.com, and we pass on nothing else
+    'https://xn--mnchen-3ya.example/a%20b/%E2%82%AC',
   ])('%s is accepted', (url) => {
     expect(refuseUrl(url, 'client')).toBeUndefined()
+  })
+
+  test.each([
+    'https://example.com\\@127.0.0.1',
+    'https://example.com\\@127.0.0.1:22443/x.git',
+    'https:\\\\example.com/',
+    'https:/example.com/',
+    'https:example.com/',
+    'https:////example.com/',
+    ' https://example.com/',
+    'https://example.com/ ',
+    'https://exa\tmple.com/',
+    'https://example.com/a\nb',
+    'https://example.com/a\0b',
+    'https://example.com/a\u0085b',
+    'https://example.com/a\u202eb',
+    'https://example.com/a b',
+    'https://example.com/a\\b',
+    'https://example.com/a/../b',
+    'https://example.com/%2e%2e/b',
+    'https://example.com/ü',
+    'https://Example.com/',
+    'HTTPS://example.com/',
+    'https://example.com:443/',
+    'https://example.com:08443/',
+    'https://example.com:/',
+    'https://@example.com/',
+    'https://:@example.com/',
+    'https://example.com?x=1',
+    'https://example.com./',
+    'https://example.com../',
+    'https://münchen.example/',
+    'https://ｅxample.com/',
+    'https://example%2ecom/',
+    'https://example。com/',
+    'https://1.1/',
+    'https://0x01010101/',
+    'https://16843009/',
+    'https://1.1.1.1./',
+    'https://[2606:4700:4700:0:0:0:0:1111]/',
+    'https://[2606:4700:4700::1111%25eth0]/',
+    'https://*/',
+    'https://+example.com/',
+    'https://-example.com/',
+    'https://a,b.example/',
+    'https://a;b.example/',
+    'https://a"b.example/',
+    'https://$(id).example/',
+  ])('%j is refused: it is not its own parsed form', (url) => {
+    expect(refuseUrl(url, 'client')).toBeOneOf(['not_canonical', 'invalid_url'])
+    expect(refuseUrl(url, 'operator')).toBeOneOf(['not_canonical', 'invalid_url'])
   })
 
   test.each([
@@ -89,7 +139,7 @@ describe('URLs that a client gives us', () => {
 })
 
 describe('URLs of the operator', () => {
-  test.each(['http://127.0.0.1:11434', 'http://localhost:80', 'https://10.0.0.1:22'])('%s is accepted', (url) => {
+  test.each(['http://127.0.0.1:11434', 'http://localhost:8080', 'https://10.0.0.1:22'])('%s is accepted', (url) => {
     expect(refuseUrl(url, 'operator')).toBeUndefined()
   })
 

@@ -10,6 +10,7 @@ export type UrlRefusal =
   | 'port_not_allowed'
   | 'host_not_public'
   | 'redirect_downgrade'
+  | 'not_canonical'
 
 type Rules = { schemes: readonly string[]; publicOnly: boolean }
 
@@ -34,6 +35,24 @@ export function urlRefusal(url: URL, ruleName: RuleName): UrlRefusal | undefined
   if (!isAllowedPort(url)) return 'port_not_allowed'
   if (!mayBePublic(hostOf(url))) return 'host_not_public'
   return undefined
+}
+
+/** Letters, digits, hyphens and underscores in labels; no trailing dot, nothing that another parser reads as syntax. */
+const DNS_NAME = /^(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*$/
+
+/** Reports whether a host is written in the one form that every URL parser reads the same way. */
+export function isCanonicalHost(host: string): boolean {
+  const parsed = URL.parse(`https://${isIP(host) === 6 ? `[${host}]` : host}/`)
+  return parsed !== null && hostOf(parsed) === host && (isIP(host) !== 0 || DNS_NAME.test(host))
+}
+
+/**
+ * Reports whether an address equals its own parsed form. Other programs (git, curl) parse an address differently than
+ * we do, so an address with two readings is refused. Only the slash after a bare origin may be left out.
+ */
+export function isCanonical(text: string, parsed: URL): boolean {
+  const isSame = parsed.href === text || (parsed.href === `${text}/` && parsed.pathname === '/')
+  return isSame && isCanonicalHost(hostOf(parsed))
 }
 
 export function redirectRefusal(from: URL, to: URL, trust: Trust): UrlRefusal | undefined {

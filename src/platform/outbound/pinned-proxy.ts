@@ -1,0 +1,64 @@
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import { connect, isIP, type Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { answerWith } from './pinned-agents.ts'
+
+/** The one server that a git process may connect to, and the addresses of it that were checked. */
+export type PinnedServer = { host: string; port: number; addresses: readonly string[] }
+
+export type PinnedProxy = AsyncDisposable & { proxyUrl: string }
+
+const CONNECT_MS = 30_000
+
+/**
+ * Starts a proxy on loopback that forwards connections to the pinned server and refuses all others. git and curl parse
+ * addresses on their own; whatever they read into one, the proxy sees the host that they would connect to.
+ */
+export async function openPinnedProxy(pin: PinnedServer): Promise<PinnedProxy> {
+  const sockets = new Set<Duplex>()
+  const keep = <S extends Duplex>(socket: S): S => {
+    sockets.add(socket)
+    return socket.once('close', () => sockets.delete(socket)).on('error', () => socket.destroy())
+  }
+  const server = createServer((_, response) => response.writeHead(403).end())
+  server.on('connect', (request, client: Duplex) => {
+    keep(client)
+    if (request.url !== authorityOf(pin)) return client.end('HTTP/1.1 403 Forbidden\r\n\r\n')
+    return forward(client, keep(dial(pin)))
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  return {
+    proxyUrl: `http://127.0.0.1:${portOf(server)}`,
+    async [Symbol.asyncDispose]() {
+      for (const socket of sockets) socket.destroy()
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+const authorityOf = ({ host, port }: PinnedServer): string => `${isIP(host) === 6 ? `[${host}]` : host}:${port}`
+
+const dial = ({ host, port, addresses }: PinnedServer): Socket =>
+  connect({ host, port, lookup: answerWith(addresses), autoSelectFamily: true, timeout: CONNECT_MS })
+
+function forward(client: Duplex, server: Socket): void {
+  const fail = () => client.end('HTTP/1.1 502 Bad Gateway\r\n\r\n')
+  server.once('timeout', () => server.destroy())
+  server.once('error', fail)
+  server.once('connect', () => {
+    server.off('error', fail)
+    server.setTimeout(0)
+    client.write('HTTP/1.1 200 Connection established\r\n\r\n')
+    client.pipe(server).pipe(client)
+  })
+  client.once('close', () => server.destroy())
+  server.once('close', () => client.end())
+}
+
+function portOf(server: Server): number {
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('The proxy has no port.')
+  return address.port
+}
