@@ -38,6 +38,20 @@ test('results are previewed, published, listed and withdrawn', async () => {
   expect((await run('releases', 'list', ...repo)).out).toContain('withdrawn: A broken task.')
 })
 
+test('a repository with a public release is removed with --withdraw or --keep-public', async () => {
+  const lab = await releasing(app)
+  await lab.ran({ id: 'acme/a|mini|low', cells: 'pppfff' })
+  const name = `${lab.place.owner}/${lab.place.name}`
+  const id = (await run('releases', 'publish', '--repo', name)).out.trim()
+  const refused = await run('repos', 'remove', name)
+  expect([refused.code, refused.err]).toEqual([1, expect.stringContaining('withdraw')])
+  expect((await run('repos', 'remove', name, '--withdraw', '--keep-public')).code).toBe(2)
+  expect((await run('repos', 'remove', name, '--keep-public')).code).toBe(0)
+  expect((await run('releases', 'list', '--repo', name)).out).toContain('shown')
+  expect((await run('releases', 'withdraw', id, '--repo', name, '--reason', 'Old.')).code).toBe(0)
+  expect((await run('releases', 'list', '--repo', name)).out).toContain('withdrawn: Old.')
+})
+
 test('the operator verifies a workspace, and takes it back', async () => {
   const asOperator = (...args: string[]) =>
     assay(args, { env: { ASSAY_URL: app.url, ASSAY_OPERATOR_KEY: OPERATOR_KEY } })

@@ -1,4 +1,4 @@
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import { call } from '../src/platform/http/client.ts'
 import type { Repository } from '../src/repos/schema.ts'
 import { withExample } from './help.ts'
@@ -7,6 +7,7 @@ import { listAll, openService } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
 import { moment, printFacts, printTable } from './table.ts'
 
+type RemoveFlags = { withdraw?: boolean; keepPublic?: boolean }
 type ConnectFlags = { git?: string; credential?: string; public?: boolean }
 
 export function addReposCommands(assay: Command, shell: Shell): void {
@@ -43,8 +44,11 @@ export function addReposCommands(assay: Command, shell: Shell): void {
       .command('remove')
       .description('Remove a repository; its batches are there again when it is connected again')
       .argument('<repository>', 'owner/name')
-      .action((name: string, _flags: object, command: Command) => remove(shell, command, name)),
+      .addOption(new Option('--withdraw', 'withdraw its public release; takes an admin key').conflicts('keepPublic'))
+      .option('--keep-public', 'keep its public release; it can be withdrawn later')
+      .action((name: string, flags: RemoveFlags, command: Command) => remove(shell, command, flags, name)),
     'assay repos remove acme/widgets',
+    'assay repos remove acme/widgets --withdraw',
   )
 }
 
@@ -97,8 +101,9 @@ async function show(shell: Shell, command: Command, name: string): Promise<void>
   ])
 }
 
-async function remove(shell: Shell, command: Command, name: string): Promise<void> {
+async function remove(shell: Shell, command: Command, flags: RemoveFlags, name: string): Promise<void> {
   const { service, params } = await openRepository(shell, command, name)
-  await call(service, (await contract()).removeRepository, { params })
+  const query = flags.withdraw ? { withdraw: 'true' as const } : flags.keepPublic ? { withdraw: 'false' as const } : {}
+  await call(service, (await contract()).removeRepository, { params, query })
   if (!service.json) note(shell, `${name} is removed.`)
 }

@@ -38,6 +38,8 @@ import { createHttp, type Http } from './platform/http/server.ts'
 import { statusesOf } from './platform/http/statuses.ts'
 import type { RunnableKind } from './platform/jobs/jobs.ts'
 import type { ProblemKind } from './platform/problem.ts'
+import { checkVisibility } from './releases/check-visibility.ts'
+import { findPublicRelease, withdrawPublicRelease } from './releases/releases.ts'
 import { releaseRoutes } from './releases/routes.ts'
 import { repositoryRoutes } from './repos/routes.ts'
 import { keptAnswers, resultRoutes } from './results/routes.ts'
@@ -48,6 +50,7 @@ import { isModelAsked } from './taskgen/pipeline/waiting.ts'
 import { credentialTools, type Tools } from './tools.ts'
 import { deliverJob, sweepDeliveries } from './webhooks/deliver.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
+import type { By } from './workspaces/audit.ts'
 import { authenticator } from './workspaces/authenticate.ts'
 import { workspaceRoutes } from './workspaces/routes.ts'
 import { endExpiredSessions } from './workspaces/sessions.ts'
@@ -89,6 +92,10 @@ const repositoryTools = (tools: Tools) => ({
   codeHost: tools.codeHost,
   gitAllow: tools.config.gitAllow,
   isBusy: async (db: Db, key: number) => (await hasOpenBatches(db, key)) || (await hasOpenComparisons(db, key)),
+  findPublicRelease,
+  withdrawPublicRelease: (tx: Db, by: By, repository: number, reason: string) =>
+    withdrawPublicRelease({ show }, tx, { by, repository, reason }),
+  forget: tools.results.forget,
 })
 
 const isModelNeeded = async (db: Db, workspaceId: string, catalogId: string): Promise<boolean> =>
@@ -119,7 +126,7 @@ const makingTools = (tools: Tools) => ({
 
 const releaseTools = (tools: Tools) => ({
   ...repositoryTools(tools),
-  ...{ blobs: tools.blobs, publicOwners: tools.config.publicOwners, show, forget: tools.results.forget },
+  ...{ blobs: tools.blobs, publicOwners: tools.config.publicOwners, show },
   publicUrl: () => publicUrl(tools),
 })
 
@@ -220,6 +227,12 @@ export const jobKinds = (tools: Tools): RunnableKind[] => [
       await countLeft(tools.database.db)
       await endAllDone(tools.database.db)
     },
+  },
+  {
+    kind: 'releases.visibility',
+    payload: z.strictObject({}),
+    everySeconds: 3600,
+    run: ({ signal }) => checkVisibility(releaseTools(tools), signal),
   },
   importJob({
     db: tools.database.db,

@@ -2,7 +2,7 @@ import { listTrialPrices } from '../comparisons/trials/prices.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { newId } from '../platform/ids.ts'
 import { type FieldError, Problem } from '../platform/problem.ts'
-import { type RepositoryRow, type RepositoryTools, readRepository, visibilityOf } from '../repos/repos.ts'
+import { type RepositoryRow, type RepositoryTools, readRepository, refreshVisibility } from '../repos/repos.ts'
 import { tell } from '../webhooks/tell.ts'
 import { type By, record } from '../workspaces/audit.ts'
 import type { Result } from './aggregate.ts'
@@ -30,8 +30,6 @@ export type ReleaseTools = RepositoryTools &
   TaskFiles & {
     /** Brings what everybody reads of a repository up to date, in the same transaction. */
     show: (tx: Db, place: { owner: string; name: string }) => Promise<void>
-    /** Told when a change is done: what this process has kept for readers is old. */
-    forget: () => void
     /** Under which everybody reads. */
     publicUrl: () => string
   }
@@ -51,7 +49,7 @@ export async function publishRelease(
   { repository, publisher }: { repository: RepositoryRow; publisher: Publisher },
   wish: PublishWish,
 ): Promise<Published> {
-  const visibility = await visibilityOf(tools, { ...repository, workspaceId: by.workspaceId })
+  const visibility = await refreshVisibility(tools, { ...repository, workspaceId: by.workspaceId })
   if (visibility !== 'public') throw new Problem(repositoryPrivate, notPublic(repository))
   // Files are looked through before anything is locked: it may take long, and what is clean stays clean.
   const clean = wish.publishTasks ? await cleanTasks(tools, repository, publisher, wish) : new Set<string>()

@@ -1,7 +1,7 @@
 import { type Db, transact } from '../platform/db/db.ts'
 import { type Page, paged } from '../platform/http/page.ts'
 import { notFound, Problem } from '../platform/problem.ts'
-import type { RepositoryRow } from '../repos/repos.ts'
+import { findRepository, type Place, type RepositoryRow, readRepository } from '../repos/repos.ts'
 import { tell } from '../webhooks/tell.ts'
 import { type By, record } from '../workspaces/audit.ts'
 import { findWorkspaceByLogin } from '../workspaces/workspaces.ts'
@@ -13,7 +13,7 @@ import * as rows from './sql.ts'
 
 export type ReleaseRow = rows.ReleaseRow
 
-export async function listReleases(db: Db, repository: RepositoryRow, page: Page) {
+export async function listReleases(db: Db, repository: Pick<RepositoryRow, 'key'>, page: Page) {
   const newest = await rows.findNewest(db, repository.key)
   const found = await rows.listReleaseRows(db, repository.key, page)
   const place = (row: ReleaseRow) => ({ at: row.released_at, id: row.id })
@@ -21,8 +21,15 @@ export async function listReleases(db: Db, repository: RepositoryRow, page: Page
   return { releases: items, nextCursor }
 }
 
-export async function readReleaseRow(db: Db, { key }: RepositoryRow, id: string): Promise<ReleaseRow> {
-  const row = await rows.findReleaseRow(db, key, id)
+/** Finds the repository whose releases are listed. A disconnected one still has its releases. */
+export async function readReleasedRepository(db: Db, place: Place): Promise<Pick<RepositoryRow, 'key'>> {
+  const connected = await findRepository(db, place)
+  return connected ?? (await rows.findDisconnected(db, place)) ?? readRepository(db, place)
+}
+
+/** Reads a release of this workspace. Its repository need not be connected any more. */
+export async function readReleaseRow(db: Db, place: Place, id: string): Promise<ReleaseRow> {
+  const row = await rows.findReleaseById(db, place, id)
   if (row) return row
   throw new Problem(notFound, `There is no release ${id} here.`)
 }
@@ -62,6 +69,22 @@ export async function withdrawRelease(
   })
   if (!row) throw new Error('A release that was just withdrawn is gone.')
   return readRelease(tools.db, row)
+}
+
+export async function findPublicRelease(db: Db, repository: number): Promise<string | undefined> {
+  const newest = await rows.findNewest(db, repository)
+  return newest?.withdrawn_at === null ? newest.id : undefined
+}
+
+/** Withdraws the release that everybody reads, if there is one. */
+export async function withdrawPublicRelease(
+  tools: Pick<ReleaseTools, 'show'>,
+  tx: Db,
+  { by, repository, reason }: { by: By; repository: number; reason: string },
+): Promise<void> {
+  await rows.lockReleases(tx, repository)
+  const newest = await rows.findNewest(tx, repository)
+  if (newest?.withdrawn_at === null) await withdrawRelease({ ...tools, db: tx }, by, newest, reason)
 }
 
 /** What one publisher shows of a repository now. */

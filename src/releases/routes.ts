@@ -7,7 +7,14 @@ import { by } from '../workspaces/audit.ts'
 import { putEndorsement, readEndorsement, removeEndorsement, verifyWorkspace } from './endorse.ts'
 import { previewRelease, readStanding } from './preview.ts'
 import { publishRelease, type ReleaseTools } from './publish.ts'
-import { listReleases, publishedOf, readRelease, readReleaseRow, withdrawRelease } from './releases.ts'
+import {
+  listReleases,
+  publishedOf,
+  readRelease,
+  readReleasedRepository,
+  readReleaseRow,
+  withdrawRelease,
+} from './releases.ts'
 import * as schema from './schema.ts'
 
 export const releaseRoutes = (tools: ReleaseTools): Route[] => [
@@ -25,8 +32,11 @@ type InRepository = { owner: string; name: string }
 const findRepository = ({ db, caller, params: { owner, name } }: Found<InRepository>) =>
   readRepository(db, { workspaceId: caller.workspace.id, owner, name })
 
-const findRelease = async (found: Found<InRepository & { releaseId: string }>) =>
-  readReleaseRow(found.db, await findRepository(found), found.params.releaseId.toLowerCase())
+const findReleased = ({ db, caller, params: { owner, name } }: Found<InRepository>) =>
+  readReleasedRepository(db, { workspaceId: caller.workspace.id, owner, name })
+
+const findRelease = ({ db, caller, params: { owner, name, releaseId } }: Found<InRepository & { releaseId: string }>) =>
+  readReleaseRow(db, { workspaceId: caller.workspace.id, owner, name }, releaseId.toLowerCase())
 
 const publishRoutes = (tools: ReleaseTools): Route[] => [
   route(schema.previewRelease, findRepository, async ({ db, caller, query }, repository) => {
@@ -42,7 +52,7 @@ const publishRoutes = (tools: ReleaseTools): Route[] => [
 ]
 
 const readRoutes = (tools: ReleaseTools): Route[] => [
-  route(schema.listReleases, findRepository, async ({ db, query }, repository) =>
+  route(schema.listReleases, findReleased, async ({ db, query }, repository) =>
     reply(200, await listReleases(db, repository, query)),
   ),
   route(schema.readRelease, findRelease, async ({ db }, row) => reply(200, await readRelease(db, row))),

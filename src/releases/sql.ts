@@ -35,6 +35,48 @@ export const listReleaseRows = (db: Db, repository: number, page: Page) =>
 export const findReleaseRow = (db: Db, repository: number, id: string) =>
   db.selectFrom('releases').select(SHOWN).where('repository', '=', repository).where('id', '=', id).executeTakeFirst()
 
+type NamedRepository = { workspaceId: string; owner: string; name: string }
+
+/** Compares the name in a request with the name that the repository has, or had when it was disconnected. */
+const isNamed = ({ owner, name }: NamedRepository) =>
+  sql<boolean>`lower(repositories.owner) = lower(${owner}) and lower(repositories.name) = lower(${name})`
+
+/** A release by its id, whether its repository is still connected or not. */
+export const findReleaseById = (db: Db, repository: NamedRepository, id: string) =>
+  db
+    .selectFrom('releases')
+    .innerJoin('repositories', 'repositories.key', 'releases.repository')
+    .select(SHOWN.map((column) => `releases.${column}` as const))
+    .where('releases.workspace_id', '=', repository.workspaceId)
+    .where('releases.id', '=', id)
+    .where(isNamed(repository))
+    .executeTakeFirst()
+
+/** The repository of this name that was disconnected and published last. */
+export const findDisconnected = (db: Db, repository: NamedRepository) =>
+  db
+    .selectFrom('releases')
+    .innerJoin('repositories', 'repositories.key', 'releases.repository')
+    .select('repositories.key')
+    .where('releases.workspace_id', '=', repository.workspaceId)
+    .where(isNamed(repository))
+    .where('repositories.removed_at', 'is not', null)
+    .orderBy('releases.released_at', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+
+/** Repositories of a code host with a public release, connected or not, checked longest ago first. */
+export const listPublicRepositories = (db: Db, limit: number) =>
+  db
+    .selectFrom('repositories')
+    .innerJoin('result_lines', 'result_lines.repository', 'repositories.key')
+    .select(['key', 'id', 'owner', 'name', 'source_kind', 'host', 'url', 'credential_id', 'visibility', 'connected_at'])
+    .select('workspace_id as workspaceId')
+    .where('source_kind', '=', 'github')
+    .orderBy(sql`visibility_checked_at nulls first`)
+    .limit(limit)
+    .execute()
+
 export type NewRelease = {
   id: string
   workspace_id: string

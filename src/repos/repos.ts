@@ -3,7 +3,7 @@ import { type Page, paged } from '../platform/http/page.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { type By, record } from '../workspaces/audit.ts'
 import { findHosted, hostedIdentity, type Identity, type IdentityTools, identityOf, refusedField } from './identity.ts'
-import { type Repository, type RepositoryWish, repositoryBusy, repositoryNotFound } from './schema.ts'
+import { type Repository, type RepositoryWish, releasesPublic, repositoryBusy, repositoryNotFound } from './schema.ts'
 import * as rows from './sql.ts'
 
 export type Place = rows.Place
@@ -12,6 +12,12 @@ export type RepositoryRow = rows.RepositoryRow
 export type RepositoryTools = IdentityTools & {
   /** Whether something runs on it. */
   isBusy: (db: Db, key: number) => Promise<boolean>
+  /** Returns the id of the release that everybody reads, if there is one. */
+  findPublicRelease: (db: Db, key: number) => Promise<string | undefined>
+  /** Withdraws the public release, if there is one, in the same transaction. */
+  withdrawPublicRelease: (tx: Db, by: By, key: number, reason: string) => Promise<void>
+  /** Drops public answers that this process has cached. Call it after the transaction. */
+  forget: () => void
 }
 
 export async function listRepositories(db: Db, workspaceId: string, page: Page) {
@@ -47,17 +53,29 @@ export async function readPlace(db: Db, key: number): Promise<Place> {
   return { workspaceId: row.workspace_id, owner: row.owner, name: row.name }
 }
 
-/** Whether everybody may see it, as the code host says now; of plain git as its owner said. */
-export async function visibilityOf(tools: RepositoryTools, row: RepositoryRow & { workspaceId: string }) {
+/**
+ * Returns the visibility that the code host reports now, or for plain git the one that its owner has set. A repository
+ * that turned private has its public release withdrawn.
+ */
+export async function refreshVisibility(tools: RepositoryTools, row: RepositoryRow & { workspaceId: string }) {
   if (row.source_kind === 'git') return row.visibility
+  await rows.noteVisibilityCheck(tools.db, row.key)
   const { found } = await findHosted(tools, row, row.credential_id ?? undefined)
   if (found && found.id !== row.id)
     throw new Problem(repositoryNotFound, `Another repository is called ${nameOf(row)} now.`)
   // What even we may not see any more, everybody may not.
   const visibility = found?.visibility ?? 'private'
-  if (visibility !== row.visibility) await rows.setVisibility(tools.db, row.key, visibility)
+  await transact(tools.db, async (tx) => {
+    if (visibility !== row.visibility) await rows.setVisibility(tx, row.key, visibility)
+    if (visibility === 'private')
+      await withdrawPrivate(tools, tx, { workspaceId: row.workspaceId, actor: 'system' }, row)
+  })
+  tools.forget()
   return visibility
 }
+
+const withdrawPrivate = (tools: RepositoryTools, tx: Db, by: By, { key }: RepositoryRow): Promise<void> =>
+  tools.withdrawPublicRelease(tx, by, key, 'The repository is not public any more.')
 
 type Connected = { kind: 'connected' | 'changed'; repository: Repository }
 
@@ -103,8 +121,9 @@ function save(tools: RepositoryTools, by: By, place: Place, identity: Identity) 
     if (before && !isSame) await remove(tools, tx, before)
     const row = await rows.saveRepository(tx, { ...identity, id, workspace_id: by.workspaceId }).catch(credentialGone)
     await record(tx, { ...by, action: 'repository.connected', subject: nameOf(row), detail: { id: String(row.id) } })
+    if (row.visibility === 'private') await withdrawPrivate(tools, tx, by, row)
     return { row, isNew: !isSame }
-  })
+  }).finally(tools.forget)
 }
 
 const FOREIGN_KEY = '23503'
@@ -115,14 +134,33 @@ function credentialGone(error: unknown): never {
   throw refusedField('/credentialId', 'The credential is not there any more.')
 }
 
-export function removeRepository(tools: RepositoryTools, by: By, place: Place): Promise<void> {
+/** Disconnects a repository. `withdraw` decides what happens to its public release; without it that is a conflict. */
+export function removeRepository(
+  tools: RepositoryTools,
+  by: By,
+  place: Place,
+  withdraw: boolean | undefined,
+): Promise<void> {
   return transact(tools.db, async (tx) => {
     await rows.lockRepositories(tx, by.workspaceId)
     const row = await readRepository(tx, place)
+    if (withdraw === undefined) await requireNothingPublic(tools, tx, row)
+    if (withdraw) await tools.withdrawPublicRelease(tx, by, row.key, 'The repository was disconnected.')
     await remove(tools, tx, row)
     await record(tx, { ...by, action: 'repository.removed', subject: nameOf(row) })
+  }).finally(tools.forget)
+}
+
+async function requireNothingPublic({ findPublicRelease }: RepositoryTools, tx: Db, row: RepositoryRow) {
+  const releaseId = await findPublicRelease(tx, row.key)
+  if (releaseId === undefined) return
+  throw new Problem(releasesPublic, `A release of ${nameOf(row)} is public. ${HOW_TO_REMOVE}`, {
+    members: { releaseId },
   })
 }
+
+const HOW_TO_REMOVE =
+  'Remove the repository with withdraw=true to withdraw it, or with withdraw=false to keep it public.'
 
 async function remove({ isBusy }: RepositoryTools, tx: Db, row: RepositoryRow): Promise<void> {
   if (await isBusy(tx, row.key)) throw new Problem(repositoryBusy, `Something runs on ${nameOf(row)}.`)

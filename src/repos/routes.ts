@@ -1,5 +1,7 @@
+import { permits } from '../platform/http/caller.ts'
 import { reply } from '../platform/http/endpoint.ts'
 import { type Route, route } from '../platform/http/route.ts'
+import { forbidden, Problem } from '../platform/problem.ts'
 import { by } from '../workspaces/audit.ts'
 import {
   connectRepository,
@@ -22,8 +24,11 @@ export const repositoryRoutes = (tools: RepositoryTools): Route[] => [
   route(schema.readRepository, async ({ db, caller, params }) =>
     reply(200, repositoryOf(await readRepository(db, { workspaceId: caller.workspace.id, ...params }))),
   ),
-  route(schema.removeRepository, async ({ caller, params, requestId }) => {
-    await removeRepository(tools, by(caller, requestId), { workspaceId: caller.workspace.id, ...params })
+  route(schema.removeRepository, async ({ caller, params, query, requestId }) => {
+    const withdraw = query.withdraw === undefined ? undefined : query.withdraw === 'true'
+    if (withdraw && !permits(caller.permission, 'admin'))
+      throw new Problem(forbidden, 'Withdrawing a release needs a key with permission admin.')
+    await removeRepository(tools, by(caller, requestId), { workspaceId: caller.workspace.id, ...params }, withdraw)
     return reply(204)
   }),
 ]

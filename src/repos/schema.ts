@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { endpoint } from '../platform/http/endpoint.ts'
 import { pageQuery } from '../platform/http/page.ts'
-import type { ProblemKind } from '../platform/problem.ts'
+import { forbidden, type ProblemKind } from '../platform/problem.ts'
 
 const Source = z
   .discriminatedUnion('kind', [
@@ -62,6 +62,14 @@ export const repositoryBusy = {
   meaning: 'Wait until its batches and comparisons have ended, or cancel them.',
 } as const satisfies ProblemKind
 
+export const releasesPublic = {
+  code: 'releases_public',
+  status: 409,
+  title: 'The repository has a public release',
+  meaning:
+    'Choose what happens to the release in `releaseId`: `?withdraw=true` withdraws it (needs an admin key), `?withdraw=false` keeps it public. It can be withdrawn later too.',
+} as const satisfies ProblemKind
+
 const PATH = '/api/orgs/{org}/repos/{owner}/{name}'
 
 export const listRepositories = endpoint({
@@ -101,6 +109,12 @@ export const removeRepository = endpoint({
   path: PATH,
   summary: 'Remove a repository; its batches are there again when it is connected again',
   access: 'write',
+  query: z.object({
+    withdraw: z
+      .enum(['true', 'false'])
+      .optional()
+      .describe('Required when a release is public. `true` withdraws it (admin), `false` keeps it public.'),
+  }),
   answers: { 204: null },
-  problems: [repositoryBusy],
+  problems: [forbidden, repositoryBusy, releasesPublic],
 })

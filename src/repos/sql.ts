@@ -92,6 +92,10 @@ export const saveRepository = (tx: Db, row: NewRepository) =>
     .returning(SHOWN)
     .executeTakeFirstOrThrow()
 
+/** Notes that the code host is asked now, so that the repositories asked longest ago come first next time. */
+export const noteVisibilityCheck = (db: Db, key: number) =>
+  db.updateTable('repositories').set({ visibility_checked_at: sql<Date>`now()` }).where('key', '=', key).execute()
+
 export const setVisibility = (db: Db, key: number, visibility: 'public' | 'private') =>
   db.updateTable('repositories').set({ visibility }).where('key', '=', key).execute()
 

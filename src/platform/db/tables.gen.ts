@@ -444,6 +444,7 @@ export interface Repositories {
   stored_credential_id: string | null;
   url: string | null;
   visibility: 'public' | 'private';
+  visibility_checked_at: Timestamp | null;
   workspace_id: string;
 }
 

@@ -1,0 +1,122 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type TestApp, testApp } from '../../test/support/app.ts'
+import { type CodeHostServer, startCodeHost } from '../../test/support/code-host.ts'
+import { alsoReleasing, releasing } from '../../test/support/releases.ts'
+import { jobKinds } from '../app.ts'
+import { connectRepository, removeRepository } from '../repos/schema.ts'
+import { listPublicTasks, readHistory, readResults } from '../results/schema.ts'
+import { createKey, listAudit } from '../workspaces/schema.ts'
+import { readRelease } from './schema.ts'
+
+let app: TestApp
+let host: CodeHostServer
+beforeAll(async () => {
+  host = await startCodeHost()
+  app = await testApp({ ASSAY_GATEWAY_UPSTREAM_GITHUB: host.url, ASSAY_PUBLIC_OWNERS: 'lab=local' })
+})
+afterAll(async () => {
+  await app[Symbol.asyncDispose]()
+  await host[Symbol.asyncDispose]()
+})
+
+const A = { id: 'acme/small|mini|low', cells: 'pppppp' }
+type Place = { owner: string; name: string }
+
+async function published() {
+  const lab = await releasing(app)
+  await lab.ran(A)
+  const { body, status } = await lab.publishAll({ publishTasks: true })
+  expect(status).toBe(201)
+  expect(await shown(lab.place)).toEqual({ line: 200, tasks: 200 })
+  return { ...lab, releaseId: body.releaseId }
+}
+
+/** Statuses of what everybody reads. */
+const shown = async (params: Place) => ({
+  line: (await app.call(readResults, { params, key: null })).status,
+  tasks: (await app.call(listPublicTasks, { params, key: null })).status,
+})
+const GONE = { line: 404, tasks: 404 }
+const remove = (params: Place, query: Record<string, string> = {}, key?: string) =>
+  app.call(removeRepository, { params, query, ...(key ? { key } : {}) })
+const withdrawnReason = async (params: Place) =>
+  (await app.call(readHistory, { params, key: null })).body.releases[0].withdrawn?.reason
+
+test('a repository with a public release is removed only after a choice, and the release can be withdrawn later', async () => {
+  const { place, releaseId, list, withdraw } = await published()
+  expect(await remove(place)).toMatchObject({ status: 409, body: { code: 'releases_public', releaseId } })
+  expect(await remove(place, { withdraw: 'maybe' })).toMatchObject({ status: 422 })
+  expect((await remove(place, { withdraw: 'false' })).status).toBe(204)
+  expect(await shown(place)).toEqual({ line: 200, tasks: 200 })
+
+  expect(await list()).toMatchObject([{ releaseId, isHead: true, withdrawn: null }])
+  expect(await app.call(readRelease, { params: { ...place, releaseId } })).toMatchObject({ status: 200 })
+  const other = await app.otherWorkspace('stranger')
+  const foreign = { params: { org: other.login, ...place, releaseId }, key: other.key }
+  expect((await app.call(readRelease, foreign)).status).toBe(404)
+  expect(await withdraw(releaseId)).toMatchObject({ status: 200, body: { withdrawn: { reason: 'It was wrong.' } } })
+  expect(await shown(place)).toEqual(GONE)
+})
+
+test('removing a repository can withdraw its release, which takes an admin key', async () => {
+  const { place } = await published()
+  const { body: writer } = await app.call(createKey, { body: { name: 'writer', permission: 'write' } })
+  expect(await remove(place, { withdraw: 'true' }, writer.key)).toMatchObject({ status: 403 })
+  expect(await shown(place)).toEqual({ line: 200, tasks: 200 })
+  expect((await remove(place, { withdraw: 'true' })).status).toBe(204)
+  expect(await shown(place)).toEqual(GONE)
+  expect(await withdrawnReason(place)).toBe('The repository was disconnected.')
+  const { events } = (await app.call(listAudit)).body
+  expect(events.map(({ action }: { action: string }) => action)).toContain('release.withdrawn')
+})
+
+test('a repository of plain git that is set to private takes its public release with it', async () => {
+  const { place } = await published()
+  const source = { kind: 'git', url: 'https://git.example.org/demo.git' } as const
+  const set = (visibility: 'public' | 'private') =>
+    app.call(connectRepository, { params: place, body: { source, visibility } })
+  expect((await set('public')).status).toBe(200)
+  expect(await shown(place)).toEqual({ line: 200, tasks: 200 })
+  expect((await set('private')).status).toBe(200)
+  expect(await shown(place)).toEqual(GONE)
+})
+
+/** Runs the periodic job now. */
+const check = async () => {
+  const job = jobKinds(app.tools).find(({ kind }) => kind === 'releases.visibility')
+  await job?.run({ signal: AbortSignal.timeout(10_000) } as never)
+}
+
+async function publishedOnHost(login: string) {
+  const { digests } = await releasing(app)
+  const repository = host.add(`${login}/widgets`)
+  const place = { owner: login, name: 'widgets' }
+  const lab = await alsoReleasing(app, { login, place, digests }, [A])
+  expect((await lab.publishAll()).status).toBe(201)
+  return { ...lab, repository, place, line: async () => (await shown(place)).line }
+}
+
+test.each([
+  ['connected', false],
+  ['disconnected', true],
+])('a %s repository that its code host made private takes its public release with it', async (login, isRemoved) => {
+  const { line, key, place, repository } = await publishedOnHost(login)
+  const params = { org: login, ...place }
+  if (isRemoved) await app.call(removeRepository, { params, key, query: { withdraw: 'false' } })
+  await check()
+  expect(await line()).toBe(200)
+  repository.visibility = 'private'
+  host.misbehave({ status: 500 })
+  await check()
+  expect(await line()).toBe(200)
+  await check()
+  expect(await line()).toBe(404)
+  expect(await withdrawnReason(place)).toBe('The repository is not public any more.')
+})
+
+test('a publish that finds the repository private withdraws what was public', async () => {
+  const lab = await publishedOnHost('turning')
+  lab.repository.visibility = 'internal'
+  expect(await lab.publishAll()).toMatchObject({ status: 422, body: { code: 'repository_private' } })
+  expect(await lab.line()).toBe(404)
+})
