@@ -30,7 +30,7 @@ export function describedHarness(description: Description): Harness {
   const harness: Harness = {
     ...{ id, name, version, protocols, helpers: [] },
     ...(bundle && { bundle: sentBundle({ ...bundle, probe: bundle.probe.map(placed) }) }),
-    ...(output && { moments: momentsBy(output) }),
+    ...(output && { moments: momentsBy(output), outputRules: output }),
     protocolFor: (model, level) =>
       levels[level] === undefined ? undefined : protocols.find((protocol) => model.protocols.includes(protocol)),
     plan({ instruction }, { mcpServers }, given) {

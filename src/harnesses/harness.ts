@@ -4,6 +4,7 @@ import type { Ask } from './conversation.ts'
 import { HarnessUnfit } from './harness-unfit.ts'
 import type { JsonObject } from './json.ts'
 import type { Level, ModelAccess, ModelTraits, Protocol, WireLevel } from './model-access.ts'
+import type { Rule } from './output-mapping.ts'
 import type { Moment } from './trajectory.ts'
 
 /** Where everything of a harness lies in its sandbox. Nothing of a task is there, and no verifier sees it. */
@@ -78,6 +79,8 @@ export type Harness = {
   converse?(conversation: Conversation): Promise<number>
   /** What a line of its output tells of its work. It is a stranger's: whatever is not understood is passed over. */
   moments?(line: JsonObject): Moment[]
+  /** The rules that `moments` follows, where they are data of a workspace and not code of ours. */
+  outputRules?: readonly Rule[]
 }
 
 /** Of those that need no model. */

@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { type FileHandle, mkdir, open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import type { Readable } from 'node:stream'
+import { Readable } from 'node:stream'
 import { pathFault } from '../harbor/path-rules.ts'
 import { type TarEntry, tarEntries } from '../harbor/tar-reader.ts'
 import { isExcluded } from './exclude.ts'
@@ -9,11 +9,14 @@ import { endOfTar, headerBlocks, paddingAfter, type TarHeader } from './tar.ts'
 
 type Size = { files: number; bytes: number }
 
-/** Writes a collected tar to a file, without what is excluded. */
-export async function spoolArtifact(tar: Readable, file: string, exclude: string[]): Promise<Size> {
+/** Writes a collected tar, the only source, to a file, without what is excluded. */
+export async function spoolArtifact(
+  { file, exclude }: { file: string; exclude: string[] },
+  [tar]: readonly AsyncIterable<Buffer>[],
+): Promise<Size> {
   const size = { files: 0, bytes: 0 }
   await using target = await open(file, 'wx', 0o600)
-  for await (const entry of tarEntries(tar)) {
+  for await (const entry of tarEntries(tar ?? Readable.from([]))) {
     if (isExcluded(entry.path.replace(/\/$/, ''), exclude)) {
       await readPast(entry)
       continue
@@ -51,7 +54,7 @@ const headerOf = ({ path, type, mode, bytes, linkTarget }: TarEntry): TarHeader 
  * way to the place. Answers what is left out: names that are not safe on every machine, and links, because nothing that is
  * kept may lead elsewhere.
  */
-export async function keepFiles(tar: string, place: string): Promise<string[]> {
+export async function keepFiles({ tar, place }: { tar: string; place: string }): Promise<string[]> {
   const leftOut: string[] = []
   for await (const entry of tarEntries(createReadStream(tar))) {
     const [, ...rest] = entry.path.replace(/\/$/, '').split('/')

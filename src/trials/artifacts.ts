@@ -1,12 +1,13 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join, posix } from 'node:path'
+import type { Readable } from 'node:stream'
 import { MAIN_SERVICE } from '../harbor/settings.ts'
 import type { Artifact, Step } from '../harbor/task.ts'
 import type { Remains } from '../sandboxes/sandbox.ts'
-import { keepFiles, spoolArtifact } from './artifact-files.ts'
 import type { Bench } from './bench.ts'
 import type { ArtifactRecord } from './record.ts'
 import type { Surroundings } from './surroundings.ts'
+import { archiveThreads } from './threads.ts'
 
 /** What an agent leaves here is kept, whether the task names it or not. */
 const CONVENTIONAL: Artifact = {
@@ -61,12 +62,16 @@ async function takeOne({ source, service, exclude, destination }: Artifact, plac
   try {
     const found = await from?.collect(path, caps)
     if (!found) return { record, path, tar: undefined }
-    const size = await spoolArtifact(found.tar, spool, exclude)
+    const size = await archiveThreads.run('spoolArtifact', { file: spool, exclude }, [() => chunksOf(found.tar)])
     const target = destination ?? (posix.basename(path) || 'root')
     return { record: { ...record, ...size, destination: target, leftOut: found.leftOut }, path, tar: spool }
   } catch (error) {
     return { record: { ...record, error: String(error) }, path, tar: undefined }
   }
+}
+
+async function* chunksOf(tar: Readable): AsyncGenerator<Buffer, undefined> {
+  yield* tar
 }
 
 /** Of the services beside the agent's, once they are dead. */
@@ -97,7 +102,7 @@ export async function keepArtifacts(bench: Bench, step: Step, taken: Taken[]): P
 
 async function keepOne(record: ArtifactRecord, tar: string, place: string): Promise<ArtifactRecord> {
   try {
-    return { ...record, leftOut: [...record.leftOut, ...(await keepFiles(tar, place))] }
+    return { ...record, leftOut: [...record.leftOut, ...(await archiveThreads.run('keepFiles', { tar, place }))] }
   } catch (error) {
     return { ...record, error: String(error) }
   }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import { errorText } from '../error-text.ts'
 import { backoffMs } from './backoff.ts'
-import { errorText } from './ending.ts'
 
 test.each([
   [1, 1_000],

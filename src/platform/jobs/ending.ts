@@ -1,4 +1,5 @@
 import { databaseIsAway } from '../db/db.ts'
+import { errorText } from '../error-text.ts'
 import { backoffMs } from './backoff.ts'
 import { LeaseLost } from './jobs.ts'
 import type { ClaimedJob } from './sql.ts'
@@ -12,7 +13,6 @@ export type Ending =
   | { kind: 'crash'; error: string; retryInMs: number }
   | { kind: 'failed'; error: string }
 
-const ERROR_LENGTH_MAX = 2_000
 /** After a loss of the database, which says nothing of the job. */
 const OUTAGE_MS = 1_000
 
@@ -37,12 +37,4 @@ function endingOfFailure(error: string, job: ClaimedJob): Ending {
   if (failures < job.failuresMax) return { kind: 'retry', error, retryInMs: backoffMs(failures, Math.random()) }
   if (job.everySeconds === null) return { kind: 'failed', error }
   return { kind: 'retry', error, retryInMs: job.everySeconds * 1_000 }
-}
-
-/** Never empty, and nothing that a text column refuses. */
-export function errorText(thrown: unknown): string {
-  // What Node throws when no address of a host answers: the message is empty, the reasons are inside.
-  if (thrown instanceof AggregateError && thrown.message === '') return errorText(thrown.errors[0])
-  const text = thrown instanceof Error ? thrown.message || thrown.name : String(thrown)
-  return text.replaceAll('\0', '').slice(0, ERROR_LENGTH_MAX)
 }

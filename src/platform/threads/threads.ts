@@ -1,0 +1,130 @@
+import { availableParallelism } from 'node:os'
+import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
+import { errorText } from '../error-text.ts'
+
+/** A stream of the main thread that a task reads on demand. It is opened at the first read. */
+export type ThreadSource = () => AsyncGenerator<Uint8Array, unknown>
+
+/** The functions that a script serves with serveTasks. Inputs and results must survive a structured clone. */
+// biome-ignore lint/suspicious/noExplicitAny: any function of one input fits
+export type TaskTable = Record<string, (input: any, sources: any) => unknown>
+
+export type TaskMessage = { name: string; input: unknown; ports: MessagePort[] }
+export type TaskAnswer = { result: unknown } | { error: string }
+export type SourceAnswer = { chunk: Uint8Array } | { end: unknown } | { error: string }
+
+/** The task threw, or ran out of time or memory. */
+export class TaskFailed extends Error {
+  override name = 'TaskFailed'
+}
+
+type Limits = {
+  /** Maximum time of one task. Its thread is ended after it. */
+  timeoutMs: number
+  /** Maximum size of the JavaScript heap of one thread. */
+  memoryMb: number
+}
+
+export type Threads<Tasks extends TaskTable> = {
+  /** Runs one task of the script. Rejects with TaskFailed. */
+  run<Name extends keyof Tasks & string>(
+    name: Name,
+    input: Parameters<Tasks[Name]>[0],
+    sources?: readonly ThreadSource[],
+  ): Promise<Awaited<ReturnType<Tasks[Name]>>>
+}
+
+type Task = Omit<TaskMessage, 'ports'> & {
+  sources: readonly ThreadSource[]
+  resolve: (result: unknown) => void
+  reject: (error: unknown) => void
+}
+
+/** One core is left to the event loop. */
+const THREADS_MAX = Math.max(1, Math.min(4, availableParallelism() - 1))
+
+/**
+ * Threads for work on untrusted input that would block the event loop: parsing, comparing, unpacking. They are started
+ * when needed, kept for the next tasks, and do not keep the process alive while they are idle.
+ */
+export function openThreads<Tasks extends TaskTable>(script: URL, limits: Limits): Threads<Tasks> {
+  const waiting: Task[] = []
+  const idle: Worker[] = []
+  let running = 0
+
+  const next = (): void => {
+    const task = running < THREADS_MAX ? waiting.shift() : undefined
+    if (!task) return
+    running += 1
+    const worker = idle.pop() ?? startWorker(script, limits)
+    void runTask(worker, task, limits.timeoutMs).then((isReusable) => {
+      running -= 1
+      if (isReusable) idle.push(worker)
+      else void worker.terminate()
+      next()
+    })
+  }
+
+  return {
+    run: (name, input, sources = []) => {
+      const { promise, resolve, reject } = Promise.withResolvers<Awaited<ReturnType<Tasks[typeof name]>>>()
+      waiting.push({ name, input, sources, resolve: resolve as Task['resolve'], reject })
+      next()
+      return promise
+    },
+  }
+}
+
+function startWorker(script: URL, { memoryMb }: Limits): Worker {
+  const worker = new Worker(script, { resourceLimits: { maxOldGenerationSizeMb: memoryMb } })
+  worker.on('error', () => {}) // a running task has its own listener
+  return worker
+}
+
+/** Settles the task. Answers whether the thread can take another one. */
+async function runTask(worker: Worker, task: Task, timeoutMs: number): Promise<boolean> {
+  const { name, input, resolve, reject } = task
+  const sources = task.sources.map(serveSource)
+  const ended = Promise.withResolvers<TaskAnswer | { died: string }>()
+  const onMessage = (answer: TaskAnswer) => ended.resolve(answer)
+  const onError = (error: unknown) => ended.resolve({ died: errorText(error) })
+  const onExit = () => ended.resolve({ died: 'The thread ended.' })
+  const timer = setTimeout(() => ended.resolve({ died: `It took more than ${timeoutMs / 1000} seconds.` }), timeoutMs)
+  worker.once('message', onMessage).once('error', onError).once('exit', onExit)
+  worker.ref()
+  const ports = sources.map(({ port }) => port)
+  worker.postMessage({ name, input, ports } satisfies TaskMessage, ports)
+
+  const answer = await ended.promise
+  clearTimeout(timer)
+  worker.off('message', onMessage).off('error', onError).off('exit', onExit)
+  worker.unref()
+  for (const source of sources) source.close()
+  if ('result' in answer) resolve(answer.result)
+  else reject(new TaskFailed('died' in answer ? answer.died : answer.error))
+  return !('died' in answer)
+}
+
+/** Answers each request of the thread with the next chunk, so that it never has more than it can use. */
+function serveSource(open: ThreadSource): { port: MessagePort; close(): void } {
+  const { port1: own, port2: port } = new MessageChannel()
+  let chunks: ReturnType<ThreadSource> | undefined
+  own.on('message', () => {
+    chunks ??= open()
+    chunks.next().then(
+      ({ done, value }) => {
+        if (done) return own.postMessage({ end: value } satisfies SourceAnswer)
+        const chunk = new Uint8Array(value as Uint8Array) // a view would send the whole buffer that it is part of
+        own.postMessage({ chunk } satisfies SourceAnswer, [chunk.buffer])
+      },
+      (error: unknown) => own.postMessage({ error: errorText(error) } satisfies SourceAnswer),
+    )
+  })
+  return {
+    port,
+    close() {
+      own.close()
+      void chunks?.return(undefined).catch(() => {})
+    },
+  }
+}

@@ -1,0 +1,10 @@
+import { serveTasks } from '../platform/threads/serve-tasks.ts'
+import { keepFiles, spoolArtifact } from './artifact-files.ts'
+import { writePatch } from './patch-file.ts'
+import { convertTrajectory } from './trajectory-file.ts'
+
+/** The script of the threads that read what agents left. */
+const tasks = { convertTrajectory, writePatch, spoolArtifact, keepFiles }
+export type TrialTasks = typeof tasks
+
+serveTasks(tasks)
