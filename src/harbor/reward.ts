@@ -142,9 +142,13 @@ function rewardsIn(text: string): Rewards | RewardRefusal {
   // All texts in it are keys, so there are as many as entries, unless one of them comes twice.
   const isPlain =
     rewards.length === entries.length && (text.match(/"(?:[^"\\]|\\.)*"/g)?.length ?? 0) === entries.length
-  const fits = entries.length <= KEYS_MAX && entries.every(([key]) => key !== '' && key.length <= KEY_LENGTH_MAX)
+  const fits = entries.length <= KEYS_MAX && entries.every(([key]) => isRewardKey(key))
   return isPlain && fits && entries.length > 0 ? rewards : 'not_rewards'
 }
+
+/** A database stores neither a NUL character nor half of a surrogate pair, and no other control character is a name. */
+const isRewardKey = (key: string): boolean =>
+  key !== '' && key.length <= KEY_LENGTH_MAX && key.isWellFormed() && !/\p{Cc}/u.test(key)
 
 function parsed(text: string): unknown {
   try {

@@ -19,3 +19,36 @@ export const textAt = (from: JsonObject, key: string): string => {
   const value = from[key]
   return typeof value === 'string' ? value : ''
 }
+
+/**
+ * Maximum nesting of JSON that is read from an untrusted party. JSON.parse does not recurse, but JSON.stringify and
+ * String do: a value that is nested a few thousand deep overflows the stack of whoever writes it again.
+ */
+export const JSON_DEPTH_MAX = 100
+
+/** Parses JSON of an untrusted party. Undefined for text that is not JSON, or that is nested too deeply. */
+export function parseJson(text: string): Json | undefined {
+  if (isNestedDeeply(text)) return undefined
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+const [QUOTE, BACKSLASH, OPEN_LIST, OPEN_OBJECT, CLOSE_LIST, CLOSE_OBJECT] = [0x22, 0x5c, 0x5b, 0x7b, 0x5d, 0x7d]
+
+/** Scans the text before anything is allocated. Brackets within strings do not count. */
+function isNestedDeeply(text: string): boolean {
+  let depth = 0
+  let inString = false
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at)
+    if (code === QUOTE) inString = !inString
+    else if (inString) at += code === BACKSLASH ? 1 : 0
+    else if (code === OPEN_LIST || code === OPEN_OBJECT) depth += 1
+    else if (code === CLOSE_LIST || code === CLOSE_OBJECT) depth -= 1
+    if (depth > JSON_DEPTH_MAX) return true
+  }
+  return false
+}

@@ -3,7 +3,7 @@ import { nodeBundle, onNode } from './bundles/bundle.ts'
 import lock from './bundles/kimi-code.lock.json' with { type: 'json' }
 import { envOf, type Harness, HOME, requireAccess, type ToolServer } from './harness.ts'
 import { HarnessUnfit } from './harness-unfit.ts'
-import { isObject, type JsonObject, objectAt, objectsAt, textAt } from './json.ts'
+import { isObject, type JsonObject, objectAt, objectsAt, parseJson, textAt } from './json.ts'
 import { sayableIn, type Vocabularies } from './levels.ts'
 import type { ModelAccess, Protocol, WireLevel } from './model-access.ts'
 import type { Moment } from './trajectory.ts'
@@ -111,7 +111,7 @@ function moments(line: JsonObject): Moment[] {
 }
 
 function callOf(call: JsonObject): Moment {
-  const { name, arguments: text } = objectAt(call, 'function')
-  const given = typeof text === 'string' ? JSON.parse(text) : undefined
-  return { kind: 'call', id: textAt(call, 'id'), name: String(name), arguments: isObject(given) ? given : {} }
+  const asked = objectAt(call, 'function')
+  const given = parseJson(textAt(asked, 'arguments'))
+  return { kind: 'call', id: textAt(call, 'id'), name: textAt(asked, 'name'), arguments: isObject(given) ? given : {} }
 }

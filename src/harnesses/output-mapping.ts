@@ -1,4 +1,4 @@
-import { isObject, type Json, type JsonObject } from './json.ts'
+import { isObject, type Json, type JsonObject, parseJson } from './json.ts'
 import type { Moment } from './trajectory.ts'
 
 /** Names of members, with dots between them. */
@@ -67,16 +67,9 @@ function told(rule: Rule, from: JsonObject): Moment[] {
 function argumentsOf(path: Path | undefined, from: JsonObject): JsonObject {
   const found = path === undefined ? undefined : at(from, path)
   if (isObject(found)) return found
-  return typeof found === 'string' ? (parsed(found) ?? { text: found }) : {}
-}
-
-function parsed(text: string): JsonObject | undefined {
-  try {
-    const value: Json = JSON.parse(text)
-    return isObject(value) ? value : undefined
-  } catch {
-    return undefined
-  }
+  if (typeof found !== 'string') return {}
+  const value = parseJson(found)
+  return isObject(value) ? value : { text: found }
 }
 
 /** A text, or the texts of a list of parts, or else what it is. */

@@ -1,4 +1,4 @@
-import { isObject, type Json, type JsonObject } from './json.ts'
+import { isObject, type JsonObject, parseJson } from './json.ts'
 
 /** One thing that an agent did, as its program told it. */
 export type Moment =
@@ -46,7 +46,7 @@ export function trajectoryOf(teller: Teller, { instruction, output, model }: Tol
   return {
     schema_version: 'ATIF-v1.7',
     agent: { name: id, version, ...(model === undefined ? {} : { model_name: model }) },
-    steps: steps.filter(isTelling).map((step, index) => ({ ...step, step_id: index + 1 })),
+    steps: steps.filter(isTelling).map((step, index) => ({ ...cappedStep(step), step_id: index + 1 })),
     ...(steps.length >= STEPS_MAX ? { notes: `Only the first ${STEPS_MAX} steps.` } : {}),
   }
 }
@@ -62,11 +62,12 @@ function* linesOf(output: string): Generator<string> {
 }
 
 function momentsOf(moments: (line: JsonObject) => Moment[], line: string): Moment[] {
+  const value = parseJson(line)
+  if (!isObject(value)) return []
   try {
-    const value: Json = JSON.parse(line)
-    return isObject(value) ? moments(value) : []
+    return moments(value)
   } catch {
-    return [] // half a line, or one that is nested too deep
+    return [] // of a converter that does not expect such a line
   }
 }
 
@@ -88,15 +89,22 @@ function add({ steps, callers }: Story, moment: Moment): void {
   const isNew = moment.kind === 'turn' || !last || last.source === 'user' || last.observation !== undefined
   const step: Step = isNew ? { step_id: 0, source: 'agent', message: '' } : last
   if (isNew) steps.push(step)
-  if (moment.kind === 'message') step.message = longer(step.message, moment.text)
-  if (moment.kind === 'thought') step.reasoning_content = longer(step.reasoning_content ?? '', moment.text)
+  if (moment.kind === 'message') step.message = extended(step.message, moment.text)
+  if (moment.kind === 'thought') step.reasoning_content = extended(step.reasoning_content ?? '', moment.text)
   if (moment.kind !== 'call') return
   step.tool_calls ??= []
   step.tool_calls.push({ tool_call_id: moment.id, function_name: moment.name, arguments: moment.arguments })
   callers.set(moment.id, step)
 }
 
-const longer = (text: string, more: string): string => (text.length > TEXT_LENGTH_MAX ? text : capped(text + more))
+/** Only appends: copying a text for each of thousands of small pieces would take quadratic time. */
+const extended = (text: string, more: string): string => (text.length > TEXT_LENGTH_MAX ? text : text + more)
+
+const cappedStep = ({ message, reasoning_content, ...step }: Step): Step => ({
+  ...step,
+  message: capped(message),
+  ...(reasoning_content === undefined ? {} : { reasoning_content: capped(reasoning_content) }),
+})
 
 /** Belongs to the step that made the call. A result of no call is nobody's. */
 function addResult(step: Step | undefined, { id, text }: { id: string; text: string }): void {

@@ -147,7 +147,10 @@ async function runAlone(
   step: Step,
   { plan, before }: { plan: Plan; before: Sandbox | undefined },
 ): Promise<AgentLeft> {
-  const ran = plan.run || step.workdir ? await runIn(bench, around, 'agent', plan) : undefined
+  const ran =
+    plan.run || step.workdir
+      ? await runIn(bench, around, 'agent', { ...plan, onStarted: bench.markAgentBegun })
+      : undefined
   const { records, left } = await hooksAfterwards(bench, around, mainHooks(step), ran?.sandbox ?? before)
   if (ran && left !== ran.sandbox) bench.removeLater(ran.sandbox)
   const exit = plan.run && ran ? ran.exit : null
@@ -166,6 +169,7 @@ async function runInside(
   const living = await inhabit(bench, around, 'agent', wish)
   if (step.setup) await setUp(around, living, plan)
   if (step.healthcheck) await living.healthy('the step', ['bash', '-c', step.healthcheck.command], step.healthcheck)
+  bench.markAgentBegun()
   const worked = plan.run ? await letWork(bench, living, step, plan) : null
   const hooks = await hooksInside(bench, living, mainHooks(step))
   const left = { sandbox: living.sandbox, hooks, network: plan.wish.network.summary() }

@@ -58,6 +58,13 @@ export type Bench = {
   mounts: Mount[]
   /** What the agent left that stood in the way, and what was done without it. */
   notes: string[]
+  /** Must be called before the first process of the agent can run. From then on the trial is scored. */
+  markAgentBegun(): void
+  /**
+   * Attributes a failure. Once an agent has begun, it is the agent's unless an outage is proven. Undefined before that,
+   * and always for the task's own harnesses: the caller then handles the error.
+   */
+  attribute(error: unknown): Promise<'agent' | 'outage' | undefined>
   outputFile(name: string): string
   prepare(source: ImageSource, timeoutSec: number): Promise<Image>
   openGroup(): Promise<Group>

@@ -2,8 +2,11 @@ import { open, readFile, rm } from 'node:fs/promises'
 import type { Step } from '../harbor/task.ts'
 import { HarnessUnfit } from '../harnesses/harness-unfit.ts'
 import type { JsonObject } from '../harnesses/json.ts'
+import { errorText } from '../platform/error-text.ts'
 import type { Exit } from '../sandboxes/sandbox.ts'
 import type { Bench } from './bench.ts'
+import { isTrouble } from './leftovers.ts'
+import { AGENT_OUTPUT_BYTES } from './limits.ts'
 import type { ExecWish, Living } from './living.ts'
 
 /** One line takes no longer, so that a program that waits for somebody does not take the whole time. */
@@ -49,7 +52,10 @@ export async function converse(bench: Bench, living: Living, step: Step, wish: E
     signal.throwIfAborted()
     if (error instanceof Over) return { ...error.exit, code: null, seconds: elapsed() }
     if (late.aborted) return exit(null, 'seconds')
-    throw error
+    if (error instanceof HarnessUnfit || isTrouble(error)) throw error
+    // The harness itself failed on what its model said: the agent has ended, and the verifier decides.
+    log.tell({ type: 'end', error: errorText(error) })
+    return exit(1)
   }
 }
 
@@ -64,7 +70,7 @@ async function execLine(bench: Bench, living: Living, name: string, wish: ExecWi
   return { output, code: exit.code }
 }
 
-/** What the harness tells, a line each, as it comes. */
+/** Opens the agent's log. Like the output of a program, lines beyond the limit are counted and dropped. */
 async function openLog(path: string) {
   const file = await open(path, 'w')
   let writing = Promise.resolve()
@@ -73,8 +79,9 @@ async function openLog(path: string) {
     bytes: () => bytes,
     tell(line: JsonObject): void {
       const text = `${JSON.stringify(line)}\n`
+      const isKept = bytes + Buffer.byteLength(text) <= AGENT_OUTPUT_BYTES
       bytes += Buffer.byteLength(text)
-      writing = writing.then(() => file.appendFile(text))
+      if (isKept) writing = writing.then(() => file.appendFile(text))
       writing.catch(() => {}) // said at the end
     },
     async [Symbol.asyncDispose]() {

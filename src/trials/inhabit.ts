@@ -48,10 +48,11 @@ export async function runIn(
   bench: Bench,
   around: Surroundings,
   name: string,
-  { wish, exec }: { wish: MainWish; exec: ExecWish },
+  { wish, exec, onStarted = () => {} }: { wish: MainWish; exec: ExecWish; onStarted?: () => void },
 ): Promise<{ exit: Exit; sandbox: Sandbox }> {
   if (isInhabited(around)) {
     const living = await inhabit(bench, around, name, wish)
+    onStarted()
     return { exit: await living.end(await living.exec(name, exec)), sandbox: living.sandbox }
   }
   const limits = { seconds: exec.seconds, outputBytes: exec.outputBytes ?? SMALL_OUTPUT_BYTES }
@@ -62,6 +63,7 @@ export async function runIn(
     user: exec.user ?? around.user,
     input: exec.input ?? '',
   })
+  onStarted()
   const exit = await sandbox.exited
   bench.request.signal.throwIfAborted()
   return { exit, sandbox }

@@ -18,7 +18,7 @@ export function stepOutcome(verifier: Exit, reading: RewardReading): Pick<StepRe
 /** Whether the steps after this one still count: not when it failed to be scored, or scored less than it must. */
 export function goesOn(step: StepRecord, minReward: { key: string; atLeast: number }[]): boolean {
   if (step.error !== null) return false
-  return minReward.every(({ key, atLeast }) => (step.rewards[key] ?? Number.NEGATIVE_INFINITY) >= atLeast)
+  return minReward.every(({ key, atLeast }) => (rewardAt(step.rewards, key) ?? Number.NEGATIVE_INFINITY) >= atLeast)
 }
 
 /** The trial's verdict from its steps. A step without a reward makes the whole an error: it is never a zero. */
@@ -44,13 +44,17 @@ export function blamedOutcome(steps: StepRecord[], strategy: Task['rewardStrateg
 /** The reward called `reward`, or the only one. */
 function countingReward(rewards: Record<string, number>): number | null {
   const values = Object.values(rewards)
-  return rewards.reward ?? (values.length === 1 ? (values[0] ?? null) : null)
+  return rewardAt(rewards, 'reward') ?? (values.length === 1 ? (values[0] ?? null) : null)
 }
+
+/** Keys come from the verifier, so one may be called like a member that every object inherits. */
+const rewardAt = (rewards: Record<string, number>, key: string): number | undefined =>
+  Object.hasOwn(rewards, key) ? rewards[key] : undefined
 
 /** Per key over all steps; a step that does not name a key gave 0 for it. */
 function meanOf(all: Record<string, number>[]): Record<string, number> {
   const keys = [...new Set(all.flatMap((rewards) => Object.keys(rewards)))].sort()
-  const mean = (key: string) => all.reduce((sum, rewards) => sum + (rewards[key] ?? 0), 0) / all.length
+  const mean = (key: string) => all.reduce((sum, rewards) => sum + (rewardAt(rewards, key) ?? 0), 0) / all.length
   return Object.fromEntries(keys.map((key) => [key, mean(key)]))
 }
 

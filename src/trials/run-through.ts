@@ -1,7 +1,6 @@
-import { rm } from 'node:fs/promises'
-import { join } from 'node:path'
 import type { Environment, Step } from '../harbor/task.ts'
 import { HarnessUnfit } from '../harnesses/harness-unfit.ts'
+import { errorText } from '../platform/error-text.ts'
 import { type Mount, type Provider, type Sandbox, SandboxUnavailable } from '../sandboxes/sandbox.ts'
 import type { Taken } from './artifacts.ts'
 import type { Bench, TrialRequest } from './bench.ts'
@@ -10,6 +9,7 @@ import { NeverReady } from './health.ts'
 import { agentSeconds, mainLimits } from './limits.ts'
 import { modeFor, modesOf } from './modes.ts'
 import { goesOn, trialOutcome } from './outcome.ts'
+import { removeEarlierOutput } from './output-files.ts'
 import { keepPatch } from './patch.ts'
 import type { StepRecord, TrialRecord, TrialResources } from './record.ts'
 import { openScratch } from './scratch.ts'
@@ -26,12 +26,12 @@ export async function runThrough(provider: Provider, asked: TrialRequest): Promi
   requireSupported(asked.task, capabilities)
   const request = { ...asked, verifyMode: modeFor(asked.task, asked.verifyMode) }
   await using scratch = await openScratch(request.outputFolder)
-  await rm(join(request.outputFolder, 'artifacts'), { recursive: true, force: true })
+  await removeEarlierOutput(request.outputFolder)
   const mounts: Mount[] = []
   await using workshop = openWorkshop(provider, request, { folder: scratch.path, mounts })
   const trial: Trial = {
     ...{ request, workshop, mounts, timings: startTimings() },
-    ...{ steps: [], around: undefined, images: new Map() },
+    ...{ steps: [], areStepsDone: false, around: undefined, images: new Map() },
   }
   const verdict = await verdictOf(trial)
   return {
@@ -61,6 +61,8 @@ type Trial = {
   mounts: Mount[]
   timings: Timings
   steps: StepRecord[]
+  /** No further step will be run. */
+  areStepsDone: boolean
   around: Surroundings | undefined
   images: Map<Environment, Images>
 }
@@ -71,19 +73,33 @@ async function verdictOf(trial: Trial): Promise<ReturnType<typeof trialOutcome>>
   if (request.verifyMode === 'grader' && !modesOf(request.task).includes('grader')) {
     return { ...unscored, class: 'operator_error', error: 'The task does not promise what the mode grader needs.' }
   }
+  const bench = await trial.workshop.bench(null)
   try {
-    await runAll(trial)
+    await runAll(trial, bench)
     return trialOutcome(steps, request.task.rewardStrategy)
   } catch (error) {
     request.signal.throwIfAborted() // what broke, broke because of that
     if (error instanceof HarnessUnfit) return { ...unscored, class: 'operator_error', error: error.message }
-    if (!(error instanceof SandboxUnavailable) && !(error instanceof NeverReady)) throw error
-    return { ...unscored, class: 'sandbox_error', error: error.message }
+    const source = await bench.attribute(error)
+    if (source === 'agent') {
+      noteFailure(trial, errorText(error))
+      return trialOutcome(steps, request.task.rewardStrategy)
+    }
+    const isOutage = source === 'outage' || error instanceof SandboxUnavailable || error instanceof NeverReady
+    if (!isOutage) throw error
+    return { ...unscored, class: 'sandbox_error', error: errorText(error) }
   }
 }
 
-async function runAll(trial: Trial): Promise<void> {
-  const bench = await trial.workshop.bench(null)
+/** A failure after the last verdict leaves that verdict in place, with a note. Before it, there is no verdict. */
+function noteFailure({ steps, areStepsDone }: Trial, text: string): void {
+  const last = steps.at(-1)
+  if (!last) return
+  if (areStepsDone) last.notes.push(`The trial did not end in order. ${text}`)
+  else steps[steps.length - 1] = { ...last, error: last.error ?? text }
+}
+
+async function runAll(trial: Trial, bench: Bench): Promise<void> {
   const { environment } = trial.request.task
   const around = await trial.timings.of('prepare', async () => {
     trial.request.onPhase('prepare', null)
@@ -137,10 +153,12 @@ async function runSteps(trial: Trial, bench: Bench, around: Surroundings): Promi
     const apart = place.mode === 'separate' ? imagesFor(trial, place.environment) : undefined
     const { record, left, taken } = await runStep(own, step, { around, apart, timings }, before)
     before = left
-    steps.push(await withArtifacts(own, step, record, taken))
+    steps.push(record)
+    steps[steps.length - 1] = await withArtifacts(own, step, record, taken)
     last = { bench: own, step, record, taken }
     if (!goesOn(record, step.minReward)) break
   }
+  trial.areStepsDone = true
   const [first] = request.task.steps
   if (request.keepsPatch && !request.harness.isOfTheTask && first && before)
     await keepPatch(bench, around, first, before)

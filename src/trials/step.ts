@@ -1,12 +1,14 @@
 import type { Step } from '../harbor/task.ts'
 import { HarnessUnfit } from '../harnesses/harness-unfit.ts'
-import type { Sandbox } from '../sandboxes/sandbox.ts'
+import { errorText } from '../platform/error-text.ts'
+import type { Exit, Sandbox } from '../sandboxes/sandbox.ts'
 import type { AgentLeft } from './agent.ts'
 import { keepArtifacts, mainArtifacts, remainsOf, sidecarArtifacts, type Taken, takeArtifacts } from './artifacts.ts'
 import type { Bench, TrialRequest } from './bench.ts'
 import { sidecarHooks } from './hooks.ts'
 import { withLeftovers } from './leftovers.ts'
 import type { Living } from './living.ts'
+import { withoutNetwork } from './network.ts'
 import type { StepRecord } from './record.ts'
 import { closeSurroundings, type Images, openSurroundings, type Surroundings } from './surroundings.ts'
 import type { Timings } from './timings.ts'
@@ -18,19 +20,49 @@ import { work } from './work.ts'
 /** Where a step happens, and where it is verified when that is elsewhere. */
 export type StepPlace = { around: Surroundings; apart: Images | undefined; timings: Timings }
 
-/** The agent and its verifier. What the agent left is what the next step goes on with. */
+type StepResult = { record: StepRecord; left: Sandbox | undefined; taken: Taken[] }
+
+/**
+ * Runs the agent and its verifier. The next step starts from the sandbox files that the agent left. Once the agent has
+ * begun, every failure that is not a proven outage becomes a step without a verdict, and never an error of the trial.
+ */
 export async function runStep(
   bench: Bench,
   step: Step,
   place: StepPlace,
   before: Sandbox | undefined,
-): Promise<{ record: StepRecord; left: Sandbox | undefined; taken: Taken[] }> {
+): Promise<StepResult> {
+  const progress: { exit: Exit | null } = { exit: null }
+  try {
+    return await runPhases(bench, step, place, { before, onAgentEnd: (exit) => (progress.exit = exit) })
+  } catch (error) {
+    if (error instanceof HarnessUnfit || (await bench.attribute(error)) !== 'agent') throw error
+    return { record: failedRecord(bench, step, progress.exit, error), left: undefined, taken: [] }
+  }
+}
+
+function failedRecord(bench: Bench, step: Step, exit: Exit | null, error: unknown): StepRecord {
+  const network = withoutNetwork(step.verifier.network)
+  const verdict = { verifier: null, reward: null, rewards: {}, error: errorText(error), network }
+  const agent = { exit, network: withoutNetwork(step.agent.network) }
+  return recordOf(bench, step, agent, { verdict, hooks: [] })
+}
+
+type PhaseOptions = { before: Sandbox | undefined; onAgentEnd: (exit: Exit | null) => void }
+
+async function runPhases(
+  bench: Bench,
+  step: Step,
+  place: StepPlace,
+  { before, onAgentEnd }: PhaseOptions,
+): Promise<StepResult> {
   const { around, timings } = place
   const { request } = bench
   const isApart = step.verifier.place.mode === 'separate'
   request.onPhase('agent', step.name)
   const keepAlive = request.verifyMode === 'shared-live' && !isApart
   const agent = await timings.of('agent', () => work(bench, around, step, { before, keepAlive }))
+  onAgentEnd(agent.exit)
   await keepTrajectory(bench, step)
   await requireAnswers(request)
   const hooks = [...agent.hooks, ...(await sidecarHooks(bench, around, step))]
@@ -102,7 +134,12 @@ export const withArtifacts = async (
 
 type Told = { verdict: Verdict; hooks: StepRecord['hooks'] }
 
-const recordOf = (bench: Bench, step: Step, agent: AgentLeft, { verdict, hooks }: Told): StepRecord => {
+const recordOf = (
+  bench: Bench,
+  step: Step,
+  agent: Pick<AgentLeft, 'exit' | 'network'>,
+  { verdict, hooks }: Told,
+): StepRecord => {
   const { network, ...outcome } = verdict
   return {
     name: step.name,

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { nop } from '../harnesses/nop.ts'
 import { oracle } from '../harnesses/oracle.ts'
+import { errorText } from '../platform/error-text.ts'
 import type { Provider } from '../sandboxes/sandbox.ts'
 import type { TrialRequest } from './bench.ts'
 import { blamedOutcome } from './outcome.ts'
@@ -8,8 +9,10 @@ import type { TrialRecord } from './record.ts'
 import { runThrough } from './run-through.ts'
 
 /**
- * Runs one harness on one task. A sandbox that broke is an outcome of its own, and never a zero. Throws for what a caller
- * can mend before anything ran, and when it is aborted; what it started is gone then.
+ * Runs one harness on one task. A failure before the agent begins, or a proven outage, is an outcome of its own and never
+ * a zero. Every other failure after the agent has begun is decided by a control run without the agent: if that is scored,
+ * the agent scores 0. Throws for errors that a caller can fix before anything ran, and when it is aborted; everything it
+ * started is gone then.
  */
 export async function runTrial(provider: Provider, request: TrialRequest): Promise<TrialRecord> {
   const record = await runThrough(provider, request)
@@ -24,15 +27,22 @@ export async function runTrial(provider: Provider, request: TrialRequest): Promi
 const isDoubtful = ({ class: kind, steps }: TrialRecord): boolean =>
   kind === 'verifier_error' || steps.some(({ notes }) => notes.length > 0)
 
-/** The same trial without an agent. Where it is scored, the agent's was spoiled by what the agent left. */
-async function runControl(provider: Provider, request: TrialRequest): Promise<TrialRecord> {
+type Control = Pick<TrialRecord, 'state' | 'class' | 'error'>
+
+/** Runs the same trial without an agent. If it is scored, the failure was caused by the agent. */
+async function runControl(provider: Provider, request: TrialRequest): Promise<Control> {
   const { model: _, ...others } = request
   const harness = request.task.steps.some(({ solution }) => solution) ? oracle : nop
   const outputFolder = join(request.outputFolder, 'control')
-  return runThrough(provider, { ...others, harness, outputFolder, onPhase: () => {} })
+  try {
+    return await runThrough(provider, { ...others, harness, outputFolder, onPhase: () => {} })
+  } catch (error) {
+    request.signal.throwIfAborted()
+    return { state: 'errored', class: 'operator_error', error: errorText(error) }
+  }
 }
 
-/** Whatever an agent left is its own doing: it cannot take itself out of the count. */
+/** Scores 0 for a step without a verdict: an agent cannot take its trial out of the count. */
 function blamed({ task }: TrialRequest, record: TrialRecord): TrialRecord {
   if (record.class !== 'verifier_error') return record
   const steps = record.steps.map((step) =>

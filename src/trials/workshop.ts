@@ -7,6 +7,7 @@ import { killOnAbort } from '../sandboxes/kill-on-abort.ts'
 import { type Group, type Mount, type Provider, type Sandbox, SandboxUnavailable } from '../sandboxes/sandbox.ts'
 import type { Bench, TrialRequest } from './bench.ts'
 import { openNetwork, withModel } from './network.ts'
+import { isProvenOutage } from './outage.ts'
 
 /** The benches of one trial, and all that was started on them. */
 export type Workshop = AsyncDisposable & {
@@ -17,10 +18,10 @@ export type Workshop = AsyncDisposable & {
 /** Where a trial has its files on this machine, and what its agents see of it. */
 type Room = { folder: string; mounts: Mount[] }
 
-type Started = { sandboxes: Set<Sandbox>; groups: Group[]; removals: Promise<void>[] }
+type Started = { sandboxes: Set<Sandbox>; groups: Group[]; removals: Promise<void>[]; hasAgentBegun: boolean }
 
 export function openWorkshop(provider: Provider, request: TrialRequest, { folder, mounts }: Room): Workshop {
-  const started: Started = { sandboxes: new Set(), groups: [], removals: [] }
+  const started: Started = { sandboxes: new Set(), groups: [], removals: [], hasAgentBegun: false }
   return {
     async bench(step) {
       const own = join(folder, step === null ? 'trial' : String(step))
@@ -45,6 +46,16 @@ function benchOf(provider: Provider, request: TrialRequest, started: Started, pl
     folder,
     mounts,
     notes: [],
+    markAgentBegun() {
+      started.hasAgentBegun = true
+    },
+    async attribute(error) {
+      const { harness, signal, outputFolder } = request
+      if (!started.hasAgentBegun || harness.isOfTheTask) return undefined
+      const isOutage = await isProvenOutage(error, provider, outputFolder)
+      signal.throwIfAborted()
+      return isOutage ? 'outage' : 'agent'
+    },
     outputFile,
     prepare: (source, timeoutSec) =>
       withLastLines(request, outputFile('build'), (onLog) =>

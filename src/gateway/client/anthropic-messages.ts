@@ -2,7 +2,7 @@ import type { Asking, Message, Reply, Stop } from '../../harnesses/conversation.
 import type { ModelAccess, WireLevel } from '../../harnesses/model-access.ts'
 import { listOf, objectOf } from '../protocols/fields.ts'
 import type { Json, JsonObject } from '../wire.ts'
-import { type Dialect, systemOf } from './dialect.ts'
+import { type Dialect, plainText, stopFor, systemOf } from './dialect.ts'
 
 /** What we ever need in one answer. It must be said, and a stream is not worth its trouble below this. */
 const OUTPUT_TOKENS_MAX = 32_000
@@ -64,15 +64,15 @@ const STOPS: Record<string, Stop> = {
 function reply(answer: JsonObject): Reply {
   const blocks = listOf(answer.content).map(objectOf)
   const texts = (type: string, field: string) =>
-    blocks.flatMap((block) => (block.type === type ? [String(block[field] ?? '')] : [])).join('')
+    blocks.flatMap((block) => (block.type === type ? [plainText(block[field])] : [])).join('')
   return {
     text: texts('text', 'text'),
     thought: texts('thinking', 'thinking'),
     calls: blocks.flatMap(({ type, id, name, input }) =>
-      type === 'tool_use' ? [{ id: String(id), name: String(name), arguments: objectOf(input) }] : [],
+      type === 'tool_use' ? [{ id: plainText(id), name: plainText(name), arguments: objectOf(input) }] : [],
     ),
     said: said(answer.content),
-    stop: STOPS[String(answer.stop_reason)] ?? 'done',
+    stop: stopFor(STOPS, answer.stop_reason) ?? 'done',
   }
 }
 

@@ -1,5 +1,6 @@
 import { type Dispatcher, request } from 'undici'
 import { type Asking, ModelSilent, type Reply } from '../../harnesses/conversation.ts'
+import { parseJson } from '../../harnesses/json.ts'
 import type { ModelAccess, Protocol } from '../../harnesses/model-access.ts'
 import { isObject, objectOf } from '../protocols/fields.ts'
 import { wires } from '../protocols.ts'
@@ -54,8 +55,10 @@ async function post(url: string, { headers, body, signal, way }: Post): Promise<
       ...{ headersTimeout: 0, bodyTimeout: 0 },
       ...(way ? { dispatcher: way } : {}),
     })
-    const json = parsed(await textOf(answer.body))
+    const json = parseJson(await textOf(answer.body))
     if (answer.statusCode === 200 && isObject(json)) return json
+    if (answer.statusCode === 200)
+      throw new ModelSilent(200, 'The answer is not a JSON object, or is nested too deeply.')
     throw new ModelSilent(answer.statusCode, `The model answered ${answer.statusCode}: ${messageIn(json)}`)
   } catch (error) {
     signal.throwIfAborted()
@@ -77,18 +80,10 @@ async function textOf(body: Dispatcher.ResponseData['body']): Promise<string> {
   return Buffer.concat(chunks).toString()
 }
 
-function parsed(text: string): Json {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
-  }
-}
-
 const MESSAGE_LENGTH_MAX = 500
 
 /** All four put it there. It is a stranger's text. */
-function messageIn(json: Json): string {
+function messageIn(json: Json | undefined): string {
   const { message } = objectOf(objectOf(json).error)
   return typeof message === 'string' ? message.slice(0, MESSAGE_LENGTH_MAX) : 'no reason given'
 }

@@ -1,6 +1,8 @@
-import type { Asking, Reply } from '../../harnesses/conversation.ts'
+import type { Asking, Reply, Stop } from '../../harnesses/conversation.ts'
+import { parseJson } from '../../harnesses/json.ts'
 import type { ModelAccess } from '../../harnesses/model-access.ts'
-import type { JsonObject } from '../wire.ts'
+import { objectOf } from '../protocols/fields.ts'
+import type { Json, JsonObject } from '../wire.ts'
 
 /** How one protocol is spoken by us. Files of this folder each make one. */
 export type Dialect = {
@@ -16,3 +18,13 @@ export const systemOf = ({ system, shape }: Asking): string =>
   shape
     ? `${system}\n\nAnswer with one JSON value of this schema, and with nothing else:\n${JSON.stringify(shape.schema)}`
     : system
+
+/** Returns a text or number of an answer as text. String() is not used on other values: lists recurse, objects throw. */
+export const plainText = (json: Json | undefined): string =>
+  typeof json === 'string' || typeof json === 'number' ? String(json) : ''
+
+/** Arguments that were sent as text. Everything that is not a JSON object within bounds is an empty one. */
+export const argumentsIn = (text: Json | undefined): JsonObject => objectOf(parseJson(plainText(text)))
+
+export const stopFor = (stops: Readonly<Record<string, Stop>>, reason: Json | undefined): Stop | undefined =>
+  Object.hasOwn(stops, plainText(reason)) ? stops[plainText(reason)] : undefined

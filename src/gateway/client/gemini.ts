@@ -2,7 +2,7 @@ import type { Asking, Message, Reply } from '../../harnesses/conversation.ts'
 import type { ModelAccess, WireLevel } from '../../harnesses/model-access.ts'
 import { listOf, objectOf } from '../protocols/fields.ts'
 import type { JsonObject } from '../wire.ts'
-import { type Dialect, systemOf } from './dialect.ts'
+import { type Dialect, plainText, systemOf } from './dialect.ts'
 
 export const gemini: Dialect = {
   path: (model) => `/v1beta/models/${encodeURIComponent(model)}:generateContent`,
@@ -64,13 +64,13 @@ function reply(answer: JsonObject): Reply {
     parts.flatMap(({ text, thought }) => (typeof text === 'string' && (thought === true) === isThought ? [text] : []))
   const calls = parts.flatMap(({ functionCall }) => (functionCall === undefined ? [] : [objectOf(functionCall)]))
   const isRefusal =
-    objectOf(answer.promptFeedback).blockReason !== undefined || REFUSALS.includes(String(candidate.finishReason))
+    objectOf(answer.promptFeedback).blockReason !== undefined || REFUSALS.includes(plainText(candidate.finishReason))
   const ending = candidate.finishReason === 'MAX_TOKENS' ? 'length' : calls.length > 0 ? 'tools' : 'done'
   return {
     text: texts(false).join(''),
     thought: texts(true).join(''),
     calls: calls.map(({ id, name, args }, place) => ({
-      ...{ id: typeof id === 'string' ? id : `${MADE_UP}${place}`, name: String(name) },
+      ...{ id: typeof id === 'string' ? id : `${MADE_UP}${place}`, name: plainText(name) },
       arguments: objectOf(args),
     })),
     said: parts.length > 0 ? parts : [{ text: '(nothing)' }],

@@ -1,8 +1,8 @@
 import type { Asking, Message, Reply, Stop } from '../../harnesses/conversation.ts'
 import type { ModelAccess, WireLevel } from '../../harnesses/model-access.ts'
-import { listOf, objectOf, parsedObject } from '../protocols/fields.ts'
+import { listOf, objectOf } from '../protocols/fields.ts'
 import type { JsonObject } from '../wire.ts'
-import { type Dialect, systemOf } from './dialect.ts'
+import { argumentsIn, type Dialect, plainText, stopFor, systemOf } from './dialect.ts'
 
 export const openaiChat: Dialect = {
   path: () => '/v1/chat/completions',
@@ -53,10 +53,10 @@ function reply(answer: JsonObject): Reply {
     thought: textIn(message.reasoning_content) || textIn(message.reasoning),
     calls: calls.map((call) => {
       const { name, arguments: given } = objectOf(call.function)
-      return { id: String(call.id), name: String(name), arguments: parsedObject(String(given)) }
+      return { id: plainText(call.id), name: plainText(name), arguments: argumentsIn(given) }
     }),
     said: { ...message, role: 'assistant', content: message.content ?? null },
-    stop: refusal ? 'refusal' : (STOPS[String(choice.finish_reason)] ?? (calls.length > 0 ? 'tools' : 'done')),
+    stop: refusal ? 'refusal' : (stopFor(STOPS, choice.finish_reason) ?? (calls.length > 0 ? 'tools' : 'done')),
   }
 }
 

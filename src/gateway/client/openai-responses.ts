@@ -1,8 +1,8 @@
 import type { Asking, Message, Reply, Stop } from '../../harnesses/conversation.ts'
 import type { ModelAccess } from '../../harnesses/model-access.ts'
-import { listOf, objectOf, parsedObject } from '../protocols/fields.ts'
+import { listOf, objectOf } from '../protocols/fields.ts'
 import type { Json, JsonObject } from '../wire.ts'
-import { type Dialect, systemOf } from './dialect.ts'
+import { argumentsIn, type Dialect, plainText, systemOf } from './dialect.ts'
 
 export const openaiResponses: Dialect = {
   path: () => '/v1/responses',
@@ -44,16 +44,16 @@ function reply(answer: JsonObject): Reply {
   const parts = (type: string) => items.filter((item) => item.type === type)
   const spoken = parts('message').flatMap(({ content }) => listOf(content).map(objectOf))
   const refusal = spoken.flatMap(({ refusal: text }) => (typeof text === 'string' ? [text] : [])).join('')
-  const text = spoken.flatMap(({ type, text: said }) => (type === 'output_text' ? [String(said)] : [])).join('')
+  const text = spoken.flatMap(({ type, text: said }) => (type === 'output_text' ? [plainText(said)] : [])).join('')
   const calls = parts('function_call')
   return {
     text: text || refusal,
     thought: parts('reasoning')
-      .flatMap(({ summary }) => listOf(summary).map((part) => String(objectOf(part).text ?? '')))
+      .flatMap(({ summary }) => listOf(summary).map((part) => plainText(objectOf(part).text)))
       .join('\n'),
     calls: calls.map((call) => ({
-      ...{ id: String(call.call_id), name: String(call.name) },
-      arguments: parsedObject(String(call.arguments)),
+      ...{ id: plainText(call.call_id), name: plainText(call.name) },
+      arguments: argumentsIn(call.arguments),
     })),
     said: listOf(answer.output),
     stop: stopOf(answer, refusal !== '', calls.length > 0),

@@ -1,13 +1,11 @@
+import { parseJson } from '../../harnesses/json.ts'
 import type { Json } from '../wire.ts'
 
 /** The value in an answer that was to be JSON, also where words or a fence stand around it. Undefined: there is none. */
 export function valueIn(text: string): Json | undefined {
   for (const candidate of [text, fenced(text), braced(text)]) {
-    try {
-      return JSON.parse(candidate)
-    } catch {
-      // the next may be better
-    }
+    const value = parseJson(candidate)
+    if (value !== undefined) return value
   }
   return undefined
 }

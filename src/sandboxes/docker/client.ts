@@ -3,7 +3,7 @@ import { request as secureRequest } from 'node:https'
 import { type Duplex, Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
-import { SandboxUnavailable } from '../sandbox.ts'
+import { EngineUnreachable, SandboxUnavailable } from '../sandbox.ts'
 import { adviceFor, type Connection, routeTo } from './connection.ts'
 
 type Method = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE'
@@ -110,7 +110,7 @@ function messageIn(body: string): string {
 
 function unreachable(connection: Connection, error: Error, signal: AbortSignal | undefined): unknown {
   if (signal?.aborted) return signal.reason
-  return new SandboxUnavailable(`The Docker engine does not answer: ${error.message}. ${adviceFor(connection)}`, {
+  return new EngineUnreachable(`The Docker engine does not answer: ${error.message}. ${adviceFor(connection)}`, {
     cause: error,
   })
 }
