@@ -15,8 +15,8 @@ const ANSWER_BYTES_MAX = 256 * 1024
 const ONCE = { triesMax: 1, totalMs: 0, firstMs: 0, pauseMaxMs: 0, quietMs: 0 }
 /** Timers are not exact. */
 const QUIET_SHARE = 0.9
-/** What excuses a trial, or stops all others. */
-const EXCUSES: readonly FailureKind[] = ['credential', 'rate', 'upstream']
+/** Failures that excuse a trial, or stop all others, once our own request fails like that too. */
+const EXCUSES: readonly FailureKind[] = ['credential', 'rate', 'upstream', 'model']
 
 /**
  * Programs write their requests themselves, and some bodies break any provider, or make it refuse them as it would a

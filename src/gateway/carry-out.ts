@@ -137,7 +137,7 @@ async function blamedFor(
   { kind, status, ...rest }: { kind: FailureKind; status: number; watch: Watch; elapsedMs: number },
 ): Promise<Blame> {
   if (kind === 'rate') return blameRate(tools, asking, prepared, rest)
-  if (kind === 'credential' || status >= 500) return blame(tools, asking, prepared.sent, rest.watch)
+  if (kind === 'credential' || kind === 'model' || status >= 500) return blame(tools, asking, prepared.sent, rest.watch)
   return { failure: kind, heard: null }
 }
 

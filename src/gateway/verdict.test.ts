@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { TrialClass } from '../trials/record.ts'
 import type { FailureKind, Refusal } from './ledger.ts'
 import { type GrantTotals, totals } from './totals.ts'
-import { verdictOf } from './verdict.ts'
+import { applyVerdict, verdictOf } from './verdict.ts'
 
 const NOTHING = totals({
   grant: {} as never,
@@ -19,6 +19,7 @@ type Seen = {
   cut?: number
   last?: FailureKind | Refusal
   isRecovered?: boolean
+  status?: number
   refusals?: number
 }
 
@@ -27,6 +28,7 @@ const seen = ({
   cut = 0,
   last,
   isRecovered = false,
+  status,
   refusals = 0,
   gatewayGone = false,
 }: Seen): GrantTotals => ({
@@ -34,7 +36,7 @@ const seen = ({
   gatewayGone,
   calls: { ...NOTHING.calls, succeeded, cut },
   modelRefusals: refusals,
-  lastFailure: last ? { status: null, kind: last, at: new Date(0), isRecovered } : null,
+  lastFailure: last ? { status: status ?? null, kind: last, at: new Date(0), isRecovered } : null,
 })
 
 const passed = { state: 'passed', class: 'verified', error: null } as const
@@ -54,18 +56,36 @@ test('a key that is not taken stops everything, also after it was taken', () => 
 test.each<[Seen, string]>([
   [{ last: 'rate' }, 'provider_error'],
   [{ last: 'upstream' }, 'provider_error'],
-  [{ last: 'busy' }, 'operator_error'],
   [{ cut: 1 }, 'provider_error'],
-  [{}, 'operator_error'],
-  [{ last: 'model' }, 'operator_error'],
-  [{ last: 'request' }, 'operator_error'],
-  [{ last: 'hosted' }, 'operator_error'],
+  [{ last: 'model', status: 404 }, 'operator_error'],
   [{ last: 'price' }, 'operator_error'],
-  [{ last: 'budget' }, 'operator_error'],
-])('without one answer it is not scored, whatever the verifier says: %j', (what, word) => {
+])('without one answer a proven outage is not scored, whatever the verifier says: %j', (what, word) => {
   for (const record of [passed, failed('agent_timeout')]) {
     expect(verdictOf(record, seen({ ...what, succeeded: 0 }))).toMatchObject({ state: 'errored', class: word })
   }
+})
+
+test.each<[Seen, string]>([
+  [{}, 'verified'],
+  [{ last: 'busy' }, 'verified'],
+  [{ last: 'model' }, 'verified'],
+  [{ last: 'request' }, 'verified'],
+  [{ last: 'hosted' }, 'verified'],
+  [{ last: 'malformed' }, 'verified'],
+  [{ last: 'size' }, 'verified'],
+  [{ last: 'token' }, 'verified'],
+  [{ last: 'budget' }, 'budget_stop'],
+  [{ last: 'calls' }, 'limit'],
+])('a program cannot exclude its trial by never getting an answer: %j', (what, word) => {
+  for (const record of [passed, failed()]) {
+    const verdict = verdictOf(record, seen({ ...what, succeeded: 0 }))
+    expect(verdict).toMatchObject({ kind: 'judged', state: 'failed', class: word, error: expect.any(String) })
+    if (verdict.kind !== 'judged') continue
+    expect(applyVerdict({ ...record, reward: 1, rewards: { reward: 1 } }, verdict).state).toBe('failed')
+  }
+  const verdict = verdictOf(passed, seen({ ...what, succeeded: 0 }))
+  if (verdict.kind === 'judged')
+    expect(applyVerdict({ ...passed, reward: 1, rewards: { reward: 1 } }, verdict)).toMatchObject({ reward: 0 })
 })
 
 test('a provider that breaks off in the middle spoils passes and failures alike', () => {

@@ -30,11 +30,21 @@ export function verdictOf(record: Ended, totals: GrantTotals, { isLast = false }
   if (last === 'credential') return { kind: 'stopped', message: 'The provider did not take the key.' }
   if (record.state === 'errored') return { kind: 'judged', ...ended(record) }
   if (totals.gatewayGone) return unscored('provider_error', 'The gateway died, and the program had no model.')
-  if (totals.calls.succeeded === 0) return { kind: 'judged', ...unheard(last, totals) }
+  if (totals.calls.succeeded === 0) return { kind: 'judged', ...unheard(record, last, totals) }
   // Whether or not it passes so far: to keep only the passes would flatter every provider that breaks.
   if (last !== null && (OUTAGES.includes(last) || (!isLast && DOUBTS.includes(last))))
     return unscored('provider_error', `The provider gave up: ${last}.`)
   return { kind: 'judged', ...ended(record), class: scoredClass(record, last, totals) }
+}
+
+/** The record of a trial with the verdict on its model. Only a pass that stands keeps its reward. */
+export function applyVerdict<R extends Ended & Pick<TrialRecord, 'reward' | 'rewards'>>(
+  record: R,
+  { state, class: word, error }: Omit<Extract<Verdict, { kind: 'judged' }>, 'kind'>,
+): Omit<R, 'class'> & { class: ModelTrialClass } {
+  const changed = { ...record, state, class: word, error }
+  if (state === 'errored') return { ...changed, reward: null, rewards: {} }
+  return state === 'failed' && record.state === 'passed' ? { ...changed, reward: 0, rewards: { reward: 0 } } : changed
 }
 
 const ended = ({ state, class: word, error }: Ended) => ({ state, class: word, error })
@@ -46,11 +56,20 @@ function scoredClass(record: Ended, last: Kind | null, { modelRefusals }: GrantT
   return modelRefusals > 0 && record.state === 'failed' ? 'refusal' : record.class
 }
 
-/** The model never said a word: there is nothing to judge it by. */
-function unheard(last: Kind | null, { calls }: GrantTotals) {
+/**
+ * The model never answered. Only a proven cause outside of the program excludes the trial: a program that sends nothing,
+ * or nothing that could be answered, would otherwise choose the trials that count. It scores 0, whatever the verifier
+ * says, because nothing of its model was judged.
+ */
+function unheard(record: Ended, last: Kind | null, totals: GrantTotals) {
+  const { calls, lastFailure } = totals
   const isOutage = last === null ? calls.cut + calls.lost > 0 : [...OUTAGES, ...DOUBTS].includes(last)
   if (isOutage) return spoiled('provider_error', 'The provider never gave a whole answer.')
-  return spoiled('operator_error', last === null ? 'The program never asked its model.' : WHY[last])
+  // The gateway has tried the model itself before it says so; its own refusals, without a status, are the program's.
+  const isUnknownModel = last === 'model' && lastFailure?.status != null
+  if (last !== null && (last === 'price' || isUnknownModel)) return spoiled('operator_error', WHY[last])
+  const error = last === null ? 'The program never asked its model.' : WHY[last]
+  return { state: 'failed' as const, class: scoredClass(record, last, totals), error }
 }
 
 const spoiled = (word: ModelTrialClass, error: string) => ({ state: 'errored' as const, class: word, error })

@@ -36,7 +36,9 @@ export function parseJson(text: string): Json | undefined {
   }
 }
 
-const [QUOTE, BACKSLASH, OPEN_LIST, OPEN_OBJECT, CLOSE_LIST, CLOSE_OBJECT] = [0x22, 0x5c, 0x5b, 0x7b, 0x5d, 0x7d]
+const [QUOTE, BACKSLASH] = [0x22, 0x5c]
+const NESTING = new Int8Array(128)
+for (const [sign, change] of Object.entries({ '[': 1, '{': 1, ']': -1, '}': -1 })) NESTING[sign.charCodeAt(0)] = change
 
 /** Scans the text before anything is allocated. Brackets within strings do not count. */
 function isNestedDeeply(text: string): boolean {
@@ -46,8 +48,7 @@ function isNestedDeeply(text: string): boolean {
     const code = text.charCodeAt(at)
     if (code === QUOTE) inString = !inString
     else if (inString) at += code === BACKSLASH ? 1 : 0
-    else if (code === OPEN_LIST || code === OPEN_OBJECT) depth += 1
-    else if (code === CLOSE_LIST || code === CLOSE_OBJECT) depth -= 1
+    else depth += NESTING[code] ?? 0
     if (depth > JSON_DEPTH_MAX) return true
   }
   return false

@@ -5,7 +5,7 @@ import { memoryLedger } from '../gateway/memory-ledger.ts'
 import { termsFor } from '../gateway/model-terms.ts'
 import { openPlace } from '../gateway/place.ts'
 import type { GrantTotals } from '../gateway/totals.ts'
-import { type ModelTrialClass, verdictOf } from '../gateway/verdict.ts'
+import { applyVerdict, type ModelTrialClass, verdictOf } from '../gateway/verdict.ts'
 import { findHarness } from '../harnesses/harnesses.ts'
 import type { Log } from '../platform/log.ts'
 import { type TrialWish, tryTask, UnknownName } from '../trials/engine.ts'
@@ -75,6 +75,5 @@ function judged(record: TrialRecord, totals: GrantTotals): ModelTrialRecord {
   const unscored = { reward: null, rewards: {} }
   if (verdict.kind === 'stopped')
     return { ...record, ...unscored, state: 'errored', class: 'operator_error', error: verdict.message, model: totals }
-  const { state, class: word, error } = verdict
-  return { ...record, ...(state === 'errored' ? unscored : {}), state, class: word, error, model: totals }
+  return { ...applyVerdict(record, verdict), model: totals }
 }

@@ -1,5 +1,6 @@
 import type { GrantTotals } from '../../gateway/totals.ts'
-import type { Db } from '../../platform/db/db.ts'
+import { type Db, errorCode } from '../../platform/db/db.ts'
+import { storableText } from '../../platform/db/storable.ts'
 import type { TrialRecord } from '../../trials/record.ts'
 import { type CellTrial, type Counts, cellChange } from '../counts.ts'
 import { cellOf } from '../plan.ts'
@@ -43,6 +44,19 @@ export class Superseded extends Error {
   override name = 'Superseded'
 }
 
+/** The database does not take a value of this ending, and would not take it the next time. */
+const isRefusedValue = (error: unknown): boolean => /^(22|54)/.test(errorCode(error) ?? '')
+
+/**
+ * The same result without its details, to be stored where the database refuses one of them. Undefined: the error is
+ * another one, or there is no result.
+ */
+export function withoutDetails(ending: Ending, error: unknown): Ending | undefined {
+  if (ending.kind !== 'ran' || !isRefusedValue(error)) return undefined
+  const record: Ran = { ...ending.record, rewards: {}, error: 'Details of this trial could not be stored.' }
+  return { ...ending, record, artifacts: [], blob: null }
+}
+
 type Settling = { retryMs: number; step?: OnStep }
 
 /**
@@ -56,7 +70,7 @@ export async function settle(
   { retryMs, step = () => {} }: Settling,
 ): Promise<number> {
   const end = endOf(trial, ending)
-  if (ending.kind === 'stopped') await pause(tx, trial.comparison, ending.reason, ending.message)
+  if (ending.kind === 'stopped') await pause(tx, trial.comparison, ending.reason, storableText(ending.message))
   const isAgain = end.state === 'queued' && (await goesOn(tx, trial.comparison))
   const before = trial.attempts === 1 ? [alone(trial)] : await cellTrials(tx, trial)
   const after = before.map((each) => (each.attempt === trial.attempt ? { ...each, ...end } : each))

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { Db } from '../../platform/db/db.ts'
 import { kept } from '../../platform/db/kept.ts'
+import { storableJson, storableText } from '../../platform/db/storable.ts'
 import { type CountRow, type Counts, NAMES, partOf } from '../counts.ts'
 import type { Completed, Planned } from '../plan.ts'
 import type { TrialClass, TrialState } from '../shapes/schema.ts'
@@ -176,7 +177,7 @@ export async function storeEnd(
     ${kept} with ended as (
       update trials set state = ${end.state}, class = ${end.class}, verify_mode = ${end.verifyMode},
         reward = ${end.reward}, cost_micros = ${end.costMicros}, retries = ${end.retries},
-        detail = ${end.detail === null ? null : JSON.stringify(end.detail)}, artifacts = ${end.artifacts},
+        detail = ${end.detail === null ? null : storableJson(end.detail)}, artifacts = ${end.artifacts},
         finished_at = case when ${end.state}::text = 'queued' then null else now() end, changed = pg_current_xact_id()
       where comparison = ${comparison} and ordinal = ${ordinal} and state = 'running'
       returning ordinal
@@ -205,7 +206,7 @@ type Spoiled = TrialKey & { number: number; class: string; error: string; detail
 export const insertSpoiled = (tx: Db, spoiled: Spoiled) =>
   tx
     .insertInto('trial_attempts')
-    .values({ ...spoiled, detail: JSON.stringify(spoiled.detail) })
+    .values({ ...spoiled, error: storableText(spoiled.error), detail: storableJson(spoiled.detail) })
     .onConflict((conflict) => conflict.columns(['comparison', 'ordinal', 'number']).doNothing())
     .execute()
 

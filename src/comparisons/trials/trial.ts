@@ -1,9 +1,9 @@
-import { type Verdict, verdictOf } from '../../gateway/verdict.ts'
+import { applyVerdict, verdictOf } from '../../gateway/verdict.ts'
 import type { Blobs } from '../../platform/blobs/blob.ts'
 import type { Db } from '../../platform/db/db.ts'
+import { errorText } from '../../platform/error-text.ts'
 import type { Job, RunnableKind } from '../../platform/jobs/jobs.ts'
 import { SandboxUnavailable } from '../../sandboxes/sandbox.ts'
-import type { TrialRecord } from '../../trials/record.ts'
 import { openScratch } from '../../trials/scratch.ts'
 import { endIfDone, noteStarted, pause } from '../state.ts'
 import type { OnStep } from '../steps.ts'
@@ -13,7 +13,7 @@ import { calibrated, verifyingOf } from './calibrated/calibrated.ts'
 import { CredentialGone, type Engine, type TaskOrder, type Verifying } from './engine.ts'
 import { type TrialPayload, trialKind } from './enqueue/enqueue.ts'
 import { type ModelTools, openModel } from './model.ts'
-import { type Ending, hasRetries, type Ran, rejoin, Superseded, settle } from './settle.ts'
+import { type Ending, hasRetries, type Ran, rejoin, Superseded, settle, withoutDetails } from './settle.ts'
 import { startTrial, type TrialFacts } from './sql.ts'
 
 export type TrialTools = ModelTools & {
@@ -53,8 +53,13 @@ async function runTrialJob(tools: TrialTools, job: Job<TrialPayload>): Promise<v
 
   const ending = await attempt(tools, trial, job.signal)
   step('trial.ran')
+  const store = (stored: Ending) => job.finish((tx) => settle(tx, trial, stored, { retryMs: tools.retryMs, step }))
   try {
-    const open = await job.finish((tx) => settle(tx, trial, ending, { retryMs: tools.retryMs, step }))
+    const open = await store(ending).catch((error: unknown) => {
+      const rest = withoutDetails(ending, error)
+      if (!rest) throw error
+      return store(rest)
+    })
     step('trial.finished')
     if (open === 0) await endIfDone(db, trial.comparison)
   } catch (error) {
@@ -96,7 +101,6 @@ async function attempt(tools: TrialTools, trial: TrialFacts, signal: AbortSignal
   }
 }
 
-type Judged = Extract<Verdict, { kind: 'judged' }>
 type Worked = TaskOrder & { verifying: Verifying }
 
 /** Grant, sandbox, harness, verifier, cost: once each, in this order. The way to the model closes whatever happens. */
@@ -111,17 +115,21 @@ async function worked(tools: TrialTools, trial: TrialFacts, order: Worked, signa
     const spent = (await model?.close()) ?? null
     const verdict = spent && verdictOf(record, spent, { isLast: !hasRetries(trial) })
     if (verdict?.kind === 'stopped') return { kind: 'stopped', reason: 'credential', message: verdict.message }
-    const kept = await keepArtifacts(tools.blobs, order.outputFolder, trialId(trial))
-    return { kind: 'ran', record: verdict ? judged(record, verdict) : record, spent, ...kept }
+    const result = verdict ? applyVerdict(record, verdict) : record
+    return { kind: 'ran', spent, ...(await withArtifacts(tools, trial, order, result)) }
   } finally {
     await model?.close()
   }
 }
 
-/** What is not scored has no reward either. */
-function judged(record: TrialRecord, { state, class: word, error }: Judged): Ran {
-  const changed = { ...record, state, class: word, error }
-  return state === 'errored' ? { ...changed, reward: null, rewards: {} } : changed
+/** A result is not given up for the sake of its artifacts. */
+async function withArtifacts({ blobs }: TrialTools, trial: TrialFacts, { outputFolder }: Worked, record: Ran) {
+  try {
+    return { record, ...(await keepArtifacts(blobs, outputFolder, trialId(trial))) }
+  } catch (error) {
+    const text = `The artifacts could not be kept: ${errorText(error)}`
+    return { record: { ...record, error: record.error ?? text }, artifacts: [], blob: null }
+  }
 }
 
 const orderOf = (trial: TrialFacts, outputFolder: string): TaskOrder => ({
