@@ -4,8 +4,16 @@ import { CAPABILITIES } from '../kernel/agent-rights.ts'
 import { findProcess } from '../kernel/process-life.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { openInput } from './input.ts'
-import { controlProcesses, type Launch, type Launched, type LaunchMount } from './launch.ts'
-import { launcherWords } from './launcher.ts'
+import {
+  controlProcesses,
+  hasStarted,
+  type Launch,
+  type Launched,
+  type LaunchMount,
+  parseExitCode,
+  STARTED_FILE,
+} from './launch.ts'
+import { initWords, launcherWords, STARTED_FD } from './launcher.ts'
 import { filterPath } from './machine.ts'
 import { line, quote } from './shell.ts'
 
@@ -13,13 +21,15 @@ import { line, quote } from './shell.ts'
 export const BWRAP_PROCESSES = 2
 
 const NAMESPACES = ['--unshare-ipc', '--unshare-pid', '--unshare-uts', '--unshare-cgroup']
+/** The first process is ours: bubblewrap's own has no capability that would keep an agent from tracing it. */
+const OWN_INIT = ['--as-pid-1']
 const READ_ONLY = ['/proc/sys', '/proc/sysrq-trigger', '/proc/fs', '/proc/mtrr']
 const HIDDEN = ['/proc/kcore', '/proc/keys', '/proc/timer_list', '/proc/sched_debug', '/proc/latency_stats']
 
 const MEGABYTE = 1024 * 1024
 
 export const FILTER_FD = 8
-const FD = { status: 3, gate: 7, filter: FILTER_FD, args: 9 }
+const FD = { status: 3, started: STARTED_FD, gate: 7, filter: FILTER_FD, args: 9 }
 
 /** Runs the command under bubblewrap. The holder is busy with it until it ends. */
 export async function launchBwrap(launch: Launch): Promise<Launched> {
@@ -34,11 +44,14 @@ export async function launchBwrap(launch: Launch): Promise<Launched> {
     if (pid !== undefined) child.resolve(Number(pid))
   }
   const answer = holder.run(script(launch), hear)
-  const ended = answer.then(({ code, text }) => {
+  const ended = answer.then(async ({ code, text }) => {
     hear(text) // a short command begins and ends in one breath
     child.reject(new SandboxUnavailable(`bubblewrap did not start (${code}). ${text}`))
-    const reported = /"exit-code": (\d+)/.exec(text)?.[1]
-    return { code: reported === undefined ? undefined : Number(reported), complaint: text.replace(/^\{.*\}$/gm, '') }
+    return {
+      code: parseExitCode(/"exit-code": (-?\d+) \}/.exec(text)?.[1]),
+      complaint: text.replace(/^\{.*\}$/gm, ''),
+      hasStarted: await hasStarted(folder),
+    }
   })
   ended.catch(child.reject)
   ended.finally(() => input.close()).catch(() => {})
@@ -70,11 +83,13 @@ function script(launch: Launch): string {
     '--args',
     String(FD.args),
     '--',
+    ...initWords(host.launcher, FD.started, null),
     ...launcherWords(host.launcher, account, CAPABILITIES),
     ...launch.command,
   )
   const files = [
     ...[`${FD.status}>&1`, `> ${file('output')}`, '2>&1', `< ${spec.input.length === 0 ? '/dev/null' : file('input')}`],
+    `${FD.started}> ${file(STARTED_FILE)}`,
     ...[`${FD.args}< ${file('args')}`, `${FD.filter}< ${quote(filterPath(host.store))}`],
     ...(gated ? [`${FD.gate}<> ${file('gate')}`] : []),
   ]
@@ -105,11 +120,12 @@ async function options(launch: Launch): Promise<string[]> {
     ...launch.binds.flatMap((path) => ['--ro-bind', path, path]),
     ...launch.mounts.flatMap(mountWords),
     ...NAMESPACES,
+    ...OWN_INIT,
     // A member of a group begins in its network.
     ...(spec.group === null ? ['--unshare-net'] : []),
     ...['--hostname', launch.hostname, '--die-with-parent', '--new-session', '--clearenv'],
     ...Object.entries(env).flatMap(([name, value]) => ['--setenv', name, value]),
-    // SETPCAP is given up by setpriv, which needs it to take the others from the bounding set.
+    // Only the first process keeps SETPCAP: setpriv gives it up for the command, with all others of the bounding set.
     ...['--cap-drop', 'ALL', ...[...CAPABILITIES, 'SETPCAP'].flatMap((name) => ['--cap-add', `CAP_${name}`])],
     ...['--dir', workdir, '--chdir', workdir],
     ...['--seccomp', String(FD.filter), '--json-status-fd', String(FD.status)],

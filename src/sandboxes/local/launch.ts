@@ -1,3 +1,5 @@
+import { stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { Holder } from '../kernel/holder.ts'
 import type { ProcessMark } from '../kernel/process-life.ts'
 import type { Image, Mount, SandboxSpec } from '../sandbox.ts'
@@ -31,8 +33,27 @@ export type Launched = {
   init: ProcessMark
   /** Lets the command begin, when there are ports to wait for. */
   begin(): Promise<void>
-  /** Undefined when the runtime could not tell, because it was killed or failed. */
-  ended: Promise<{ code: number | undefined; complaint: string }>
+  ended: Promise<LaunchEnd>
+}
+
+export type LaunchEnd = {
+  /** Undefined when the runtime reported none, or none that a process can have. */
+  code: number | undefined
+  complaint: string
+  /** Whether the first process of the sandbox ran. From then on, every failure is attributed to the command. */
+  hasStarted: boolean
+}
+
+/** File of the sandbox's folder that its first process writes to when it begins. */
+export const STARTED_FILE = 'started'
+
+export const hasStarted = async (folder: string): Promise<boolean> =>
+  (await stat(join(folder, STARTED_FILE)).catch(() => ({ size: 0 }))).size > 0
+
+/** Parses an exit code strictly: an integer from 0 to 255. */
+export function parseExitCode(text: string | undefined): number | undefined {
+  const code = /^\d{1,3}$/.test(text ?? '') ? Number(text) : undefined
+  return code !== undefined && code <= 255 ? code : undefined
 }
 
 export const hasControl = ({ execs, command }: SandboxSpec): boolean => execs || command === null

@@ -55,10 +55,19 @@ export const commandWords = (launcher: Launcher, account: Account): string[] => 
   ...['--inh-caps', '-all', '--'],
 ]
 
+/** Descriptor on which the first process reports that the runtime has set everything up and handed over to it. */
+export const STARTED_FD = 6
+
 /**
- * A first process for a runtime that brings none: signals reach a command only when it is not the first, and somebody has
- * to bury the orphans. It opens the pipe itself, so that output and errors go the same way.
+ * Returns the command line of the sandbox's first process: a shell that runs the command as its child, reaps orphans and
+ * passes the exit code on. It keeps CAP_SETPCAP, which nothing else in the sandbox has or can get: the kernel then refuses
+ * ptrace, pidfd_getfd, process_vm_writev and /proc/1/mem to everybody else, so nobody but the kernel reports the exit.
+ * The trap keeps a SIGINT that the command sends to it from becoming the exit code; other signals do not reach a first process.
+ * `output` is the file that the command's output goes to; null if that is already this process's output.
  */
-export function initWords(launcher: Launcher, output: string): string[] {
-  return [...program(launcher, launcher.sh), '-c', `"$@" > ${output} 2>&1; exit $?`, 'init']
+export function initWords(launcher: Launcher, startedFd: number, output: string | null): string[] {
+  const closed = `${startedFd}>&-`
+  const run =
+    output === null ? `exec 5>&2 2> /dev/null; "$@" 2>&5 5>&- ${closed}` : `"$@" > ${output} 2>&1 ${closed}`
+  return [...program(launcher, launcher.sh), '-c', `trap : INT; echo started >&${startedFd}; ${run}; exit $?`, 'init']
 }

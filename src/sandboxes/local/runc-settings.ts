@@ -48,12 +48,15 @@ const MOUNTS = [
 
 const NAMESPACES = ['pid', 'ipc', 'uts', 'mount', 'cgroup']
 
+/** The first descriptor that runc passes on. */
+export const PRESERVED_FD = 3
+
 const OUTPUT = join(LAUNCHER, 'output')
 
 /** The OCI settings of a sandbox: the same walls as bubblewrap's, in the words of runc. */
 export function runcSettings(launch: Launch): object {
   const { host, spec, folder, root, account, workdir, env, binds } = launch
-  // SETPCAP is given up by setpriv, which needs it to take itself from the bounding set.
+  // Only the first process keeps SETPCAP: setpriv gives it up for the command.
   const capabilities = [...CAPABILITIES, 'SETPCAP'].map((name) => `CAP_${name}`)
   return {
     ociVersion: '1.0.2',
@@ -63,7 +66,7 @@ export function runcSettings(launch: Launch): object {
       terminal: false,
       user: { uid: 0, gid: 0 },
       args: [
-        ...initWords(host.launcher, OUTPUT),
+        ...initWords(host.launcher, PRESERVED_FD, OUTPUT),
         ...launcherWords(host.launcher, account, CAPABILITIES),
         ...launch.command,
       ],

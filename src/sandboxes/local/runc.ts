@@ -5,8 +5,8 @@ import { listProcesses } from '../kernel/cgroup.ts'
 import { findProcess, type ProcessMark } from '../kernel/process-life.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { openInput } from './input.ts'
-import type { Launch, Launched } from './launch.ts'
-import { runcSettings } from './runc-settings.ts'
+import { hasStarted, type Launch, type Launched, parseExitCode, STARTED_FILE } from './launch.ts'
+import { PRESERVED_FD, runcSettings } from './runc-settings.ts'
 import { line, quote } from './shell.ts'
 
 const LOOK_MS = 3
@@ -21,7 +21,11 @@ export async function launchRunc(launch: Launch): Promise<Launched> {
   const ended = holder.run(script(launch)).then(async ({ code, text }) => {
     over = true
     const complaint = await readComplaint(folder)
-    return { code: complaint === '' ? code : undefined, complaint: `${text}${complaint}` }
+    return {
+      code: complaint === '' ? parseExitCode(String(code)) : undefined,
+      complaint: `${text}${complaint}`,
+      hasStarted: await hasStarted(folder),
+    }
   })
   ended.finally(() => input.close()).catch(() => {})
 
@@ -35,13 +39,13 @@ function script({ folder, spec }: Launch): string {
   const file = (name: string): string => quote(join(folder, name))
   const state = ['--root', join(folder, 'runc'), '--log', join(folder, 'runc.log'), '--log-format', 'json']
   // Kept after its end, so that the counters of its cgroup can be read. All of it is in folders that we remove.
-  const command = line('runc', ...state, 'run', '--keep', '--bundle', folder, spec.id)
+  const command = line('runc', ...state, 'run', '--keep', '--preserve-fds', '1', '--bundle', folder, spec.id)
   const gate = spec.ports.length === 0 ? '' : `mkfifo -m 600 ${file('gate')} && `
   const input = spec.input.length === 0 ? '/dev/null' : file('input')
   // Held open by runc too, because what is written to a pipe that nobody has open is lost. runc does not pass it on.
   const held = spec.ports.length === 0 ? '' : ` 7<> ${file('gate')}`
   // The output is opened inside; what runc says is in its log.
-  return `${gate}${command} < ${input} > /dev/null 2>&1${held}`
+  return `${gate}${command} < ${input} > /dev/null 2>&1 ${PRESERVED_FD}> ${file(STARTED_FILE)}${held}`
 }
 
 /** The process that is the first of the sandbox's own namespace, as this machine numbers it. */

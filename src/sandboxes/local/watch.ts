@@ -31,14 +31,15 @@ export function watch(running: Running): Watched {
 
   const see = async (): Promise<Exit> => {
     try {
-      const { code, complaint } = await launched.ended
+      const { code, complaint, hasStarted } = await launched.ended
       const seconds = (performance.now() - begun) / 1000
       await ensureDead(running)
       over = true
       await running.output.finish()
       const { bytes } = await running.output.ended
       const hits = await hitsOf(running)
-      if (code === undefined && stopped === undefined && hits.memory === 0) throw await startFailure(running, complaint)
+      const hasFailed = code === undefined && !hasStarted
+      if (hasFailed && stopped === undefined && hits.memory === 0) throw await startFailure(running, complaint)
       return explain({
         ...{ stopped, code, hits, seconds, outputBytes: bytes },
         diskFull: await disk.isFull(),

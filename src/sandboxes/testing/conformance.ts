@@ -3,6 +3,7 @@ import { openBench } from './bench.ts'
 import type { Case } from './case.ts'
 import { execCases } from './exec-cases.ts'
 import { fileCases } from './file-cases.ts'
+import { firstProcessCases } from './first-process-cases.ts'
 import { groupCases } from './group-cases.ts'
 import { insertCases } from './insert-cases.ts'
 import { isolationCases } from './isolation-cases.ts'
@@ -22,6 +23,7 @@ export const CASES: Case[] = [
   ...insertCases,
   ...execCases,
   ...groupCases,
+  ...firstProcessCases,
 ]
 
 const CASE_MS = 60_000
