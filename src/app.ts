@@ -30,6 +30,7 @@ import { blobsCheck, databaseCheck, masterKeyCheck, migrationsCheck, workersChec
 import { sweep } from './platform/blobs/spool.ts'
 import type { Db } from './platform/db/db.ts'
 import { type Check, examine } from './platform/health.ts'
+import { clientAddressReader } from './platform/http/client-address.ts'
 import { forgetOldKeys } from './platform/http/idempotency.ts'
 import { addMeta } from './platform/http/meta.ts'
 import type { EndpointGroup } from './platform/http/openapi.ts'
@@ -37,7 +38,7 @@ import type { Route } from './platform/http/route.ts'
 import { createHttp, type Http } from './platform/http/server.ts'
 import { statusesOf } from './platform/http/statuses.ts'
 import type { RunnableKind } from './platform/jobs/jobs.ts'
-import type { ProblemKind } from './platform/problem.ts'
+import { internalError, methodNotAllowed, type ProblemKind, requestTimeout, unavailable } from './platform/problem.ts'
 import { checkVisibility } from './releases/check-visibility.ts'
 import { findPublicRelease, withdrawPublicRelease } from './releases/releases.ts'
 import { releaseRoutes } from './releases/routes.ts'
@@ -51,7 +52,7 @@ import { credentialTools, type Tools } from './tools.ts'
 import { deliverJob, sweepDeliveries } from './webhooks/deliver.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
 import type { By } from './workspaces/audit.ts'
-import { authenticator } from './workspaces/authenticate.ts'
+import { authenticator, operatorKeyTest } from './workspaces/authenticate.ts'
 import { workspaceRoutes } from './workspaces/routes.ts'
 import { endExpiredSessions } from './workspaces/sessions.ts'
 
@@ -163,6 +164,8 @@ export function createApp(tools: Tools): Http {
       baseUrl: tools.baseUrl,
       limit: tools.config.rateLimit === undefined ? undefined : { requests: tools.config.rateLimit, seconds: 60 },
       signInLimit: { requests: 20, seconds: 60 },
+      bodyTimeoutMs: tools.waits.bodyMs ?? 30_000,
+      clientAddress: clientAddressReader(tools.config.trustedProxies),
       uploadsFolder: uploadsFolder(tools),
       observe: tools.metrics.observeRequest,
       findKept: keptAnswers(tools.results),
@@ -172,7 +175,9 @@ export function createApp(tools: Tools): Http {
   addMeta(http, {
     version: about.version,
     baseUrl: tools.baseUrl,
+    log: tools.log,
     metrics: tools.metrics,
+    isOperatorKey: operatorKeyTest(tools.config.operatorKey),
     ready: () => examine(readinessChecks(tools)),
     groups: endpointGroups(groups),
     problems: problemsOf(endpointGroups(groups)),
@@ -184,11 +189,14 @@ export const endpointGroups = (groups: { name: string; routes: Route[] }[]): End
   groups.map(({ name, routes }) => ({ name, endpoints: routes.map((route) => route.endpoint) }))
 
 const problemsOf = (groups: EndpointGroup[]): ProblemKind[] => {
-  const kinds = groups
+  const undeclared: ProblemKind[] = [methodNotAllowed, requestTimeout, internalError, unavailable]
+  const declared = groups
     .flatMap((group) => group.endpoints)
     .flatMap((endpoint) => [...statusesOf(endpoint).values()])
     .flatMap((status) => status.problems)
-  return [...new Map(kinds.map((kind) => [kind.code, kind])).values()].sort((a, b) => a.status - b.status)
+  return [...new Map([...declared, ...undeclared].map((kind) => [kind.code, kind])).values()].sort(
+    (a, b) => a.status - b.status,
+  )
 }
 
 /** Every kind of background work. */

@@ -2,6 +2,7 @@ import { isAbsolute, resolve } from 'node:path'
 import { z } from 'zod'
 import { findSandboxChoice, sandboxChoices } from './catalog/sandboxes.ts'
 import { isRegistryPlace, type RegistrySettings } from './harbor/registries/open-registries.ts'
+import { type AddressRange, parseAddressRange } from './platform/http/client-address.ts'
 import { machineCores, machineMemoryMb } from './platform/jobs/machine.ts'
 import { type Place, readPlace } from './sandboxes/egress/rules.ts'
 import { isKey } from './workspaces/key.ts'
@@ -64,6 +65,12 @@ const Settings = z.object({
     .regex(/^[1-9]\d{0,8}$/, 'must be requests per minute and key, or absent for no limit')
     .transform(Number)
     .optional(),
+  ASSAY_TRUSTED_PROXIES: z
+    .string()
+    .transform((text) => text.split(',').map((range) => parseAddressRange(range.trim())))
+    .refine((ranges) => !ranges.includes(undefined), 'must list IP addresses or ranges such as 10.0.0.0/8, with commas')
+    .transform((ranges) => ranges.filter((range) => range !== undefined))
+    .default([]),
   ASSAY_WORKER_SLOTS: count(1, 1000).default(8),
   ASSAY_WORKER_MEMORY_MB: count(1, 999_999_999).default(() => Math.floor(machineMemoryMb() * 0.75)),
   ASSAY_WORKER_STARTS: count(1, 1000).default(() => Math.min(1000, machineCores() * STARTS_OF_A_CORE)),
@@ -117,6 +124,8 @@ export type Config = {
   credentialStorage: boolean
   /** Requests per minute and key. */
   rateLimit: number | undefined
+  /** Proxies whose `X-Forwarded-For` header names the client. */
+  trustedProxies: readonly AddressRange[]
   /** Sandboxes that this process may offer. Undefined: all that work here. */
   sandboxes: string[] | undefined
   /** Local sandboxes may use this machine's own system files where no base image is at hand. */
@@ -179,6 +188,7 @@ export function readConfig(environment: Environment): Config {
     secretKey: settings.ASSAY_SECRET_KEY,
     credentialStorage: settings.ASSAY_CREDENTIAL_STORAGE === 'on',
     rateLimit: settings.ASSAY_RATE_LIMIT,
+    trustedProxies: settings.ASSAY_TRUSTED_PROXIES,
     sandboxes: settings.ASSAY_SANDBOXES,
     allowHostBase: settings.ASSAY_ALLOW_HOST_BASE === '1',
     dockerHost: settings.DOCKER_HOST,

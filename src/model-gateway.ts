@@ -6,6 +6,7 @@ import type { Grant, Terms } from './gateway/ledger.ts'
 import type { GatewayOptions } from './gateway/options.ts'
 import { createOpenStream } from './platform/outbound/stream.ts'
 import type { Tools } from './tools.ts'
+import { operatorKeyTest } from './workspaces/authenticate.ts'
 
 /** Starts the gateway of this process. It alone opens the keys of model providers. */
 export const startModelGateway = (
@@ -24,7 +25,7 @@ const gatewayTools = ({ ledger, credentials, config, blobs, log, metrics }: Tool
   findUpstream: (terms) => upstreamOf(terms, config.upstreams),
   log,
   counters: gatewayCounters(metrics),
-  metrics,
+  metrics: { ...metrics, isOperatorKey: operatorKeyTest(config.operatorKey) },
 })
 
 /** A key goes to the provider that it is for, and to no other. */

@@ -60,9 +60,9 @@ export type Tools = {
   trialsFolder: string
   /**
    * How long a submission waits for a sandbox that nobody offers yet, a spoiled trial for its next attempt, and a message
-   * for its receiver.
+   * for its receiver; and how long a request's body may take to arrive.
    */
-  waits: { offerMs: number; retryMs: number; sandboxMs: number; webhookMs?: number }
+  waits: { offerMs: number; retryMs: number; sandboxMs: number; webhookMs?: number; bodyMs?: number }
   /** Heard between every two writes of a submission or a trial. */
   step?: OnStep
   /** The same for a batch that is made. */

@@ -160,10 +160,11 @@ async function answer(
 ): Promise<void> {
   const client = clientOf(response, tools.options.idleMs)
   const { method = '', url = '', headers } = request
+  const { authorization } = headers
   const [path = '', ...query] = url.split('?')
   try {
     if (!grant) {
-      const { status, headers, text } = await answerOutside(tools.metrics, { method, url })
+      const { status, headers, text } = await answerOutside(tools.metrics, { method, url, authorization })
       return void response.writeHead(status, headers).end(text)
     }
     const asked = { method, path, query: new URLSearchParams(query.join('?')), headers, body: request }

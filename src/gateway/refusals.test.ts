@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers'
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { closeGrant } from './grants.ts'
-import { asked, message, openBench, type SandboxClient, sendJson, TERMS } from './testing/bench.ts'
+import { asked, message, OPERATOR_KEY, openBench, type SandboxClient, sendJson, TERMS } from './testing/bench.ts'
 
 const openOrdinary = (options = {}) => openBench((response) => sendJson(response, message()), { options })
 
@@ -42,10 +42,14 @@ test.each<[string, (token: string) => [string, Record<string, string>]]>([
 test('outside of a tunnel nothing is answered but that it lives and what it counts; inside, neither', async () => {
   await using bench = await openOrdinary()
   const { token, url } = await bench.sandbox()
-  const at = (path: string) => fetch(`${bench.gateway.url}${path}`, { headers: { 'x-api-key': token } })
+  const at = (path: string, key?: string) =>
+    fetch(`${bench.gateway.url}${path}`, {
+      headers: { 'x-api-key': token, ...(key === undefined ? {} : { authorization: `Bearer ${key}` }) },
+    })
 
   expect((await at('/healthz')).status).toBe(200)
-  expect(await (await at('/metrics')).text()).toContain('assay_gateway_calls_total')
+  expect(await (await at('/metrics', OPERATOR_KEY)).text()).toContain('assay_gateway_calls_total')
+  for (const key of [undefined, token, `${OPERATOR_KEY}x`]) expect((await at('/metrics', key)).status).toBe(401)
   for (const path of ['/healthz', '/metrics'])
     expect((await fetch(`${url}${path}`, { headers: { 'x-api-key': token } })).status, path).toBe(404)
   expect((await at('/v1/models')).status).toBe(403)

@@ -9,7 +9,7 @@ import { createOutbound } from '../platform/outbound/outbound.ts'
 import { SANDBOX_GATEWAY_URL, sandboxPort } from './dial.ts'
 import { closeGrant, openGrant } from './grants.ts'
 import { storedLedger } from './stored-ledger.ts'
-import { asked, message, newGrantFacts, sendJson, TERMS } from './testing/bench.ts'
+import { asked, message, newGrantFacts, OPERATOR_KEY, sendJson, TERMS } from './testing/bench.ts'
 
 const CANARY = 'sk-ant-canary-4f1d8a6c0b'
 
@@ -63,10 +63,14 @@ test('the program: a call goes out with the key of a credential, and the key sta
 
 test('the program: a lone gateway says that it lives, refuses strangers and stops in order', async () => {
   await using database = await testDatabase()
-  const service = await startService('gateway', ['--port', '0'], { DATABASE_URL: database.url })
+  const service = await startService('gateway', ['--port', '0'], {
+    DATABASE_URL: database.url,
+    ASSAY_OPERATOR_KEY: OPERATOR_KEY,
+  })
 
   expect((await fetch(`${service.url}/healthz`)).status).toBe(200)
-  const metrics = await fetch(`${service.url}/metrics`)
+  expect((await fetch(`${service.url}/metrics`)).status).toBe(401)
+  const metrics = await fetch(`${service.url}/metrics`, { headers: { authorization: `Bearer ${OPERATOR_KEY}` } })
   expect([metrics.status, metrics.headers.get('content-type')]).toEqual([200, expect.stringMatching(/^text\/plain/)])
   expect(await metrics.text()).toMatch(/^assay_gateway_tunnels 0$/m)
   expect((await fetch(`${service.url}/metrics`, { method: 'POST' })).status).toBe(403)

@@ -149,7 +149,7 @@ async function diagnosisOf(check: Check): Promise<Diagnosis> {
   return finding ? { ...finding, required: true } : wrong(check.name, 'not checked', check.fix)
 }
 
-const Readiness = z.object({ ok: z.boolean(), checks: z.array(z.object({ name: z.string(), ok: z.boolean() })) })
+const Readiness = z.object({ ok: z.boolean() })
 const ANSWER_MS = 5000
 
 async function serviceDiagnosis(url: string | undefined): Promise<Diagnosis> {
@@ -158,12 +158,7 @@ async function serviceDiagnosis(url: string | undefined): Promise<Diagnosis> {
   if (answer === 'silent') return noted('service', `none answers at ${url}`, 'Start it with assay serve.')
   if (answer === 'foreign') return wrong('service', `another program answers at ${url}`, 'Choose another ASSAY_PORT.')
   if (answer.ok) return fine('service', `ready at ${url}`)
-  const failing = answer.checks.filter(({ ok }) => !ok).map(({ name }) => name)
-  return wrong(
-    'service',
-    `answers at ${url} and is not ready: ${failing.join(', ')}`,
-    'See the lines above and its log.',
-  )
+  return wrong('service', `answers at ${url} and is not ready`, 'See the lines above and its log.')
 }
 
 async function askReadiness(url: string): Promise<z.infer<typeof Readiness> | 'silent' | 'foreign'> {

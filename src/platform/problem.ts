@@ -63,6 +63,13 @@ export const methodNotAllowed = problem({
   title: 'This address does not take that method',
   meaning: 'The `Allow` header lists the methods that it takes.',
 })
+export const requestTimeout = problem({
+  code: 'request_timeout',
+  status: 408,
+  title: 'The request body did not arrive in time',
+  meaning: 'A JSON body must arrive within 30 s, and an upload must not pause for that long. Send the request again.',
+  retryable: true,
+})
 export const preconditionFailed = problem({
   code: 'precondition_failed',
   status: 412,

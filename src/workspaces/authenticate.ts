@@ -7,12 +7,15 @@ import { callerOf, findCallerByKey, findCallerBySession, markKeyUsed } from './s
 
 type Tools = { db: Db; operatorKey?: string | undefined }
 
+/** Returns the test for the operator key. It needs no database, and compares in constant time. */
+export function operatorKeyTest(operatorKey: string | undefined): (key: string) => boolean {
+  const expected = operatorKey && createHash('sha256').update(operatorKey).digest()
+  return (key) => (expected ? timingSafeEqual(createHash('sha256').update(key).digest(), expected) : false)
+}
+
 /** Asks the database each time, so that a revoked key is dead at once in every process. */
 export function authenticator({ db, operatorKey }: Tools): Authenticate {
-  const operatorHash = operatorKey && createHash('sha256').update(operatorKey).digest()
-  const isOperator = (key: string) =>
-    operatorHash ? timingSafeEqual(createHash('sha256').update(key).digest(), operatorHash) : false
-
+  const isOperator = operatorKeyTest(operatorKey)
   return async ({ bearer, sessionToken }) => {
     if (bearer !== undefined) return isOperator(bearer) ? { by: 'operator' } : byKey(db, bearer)
     if (sessionToken !== undefined) return bySession(db, sessionToken)

@@ -123,7 +123,7 @@ export const createSession = endpoint({
   answers: { 201: Session },
   problems: [unauthenticated],
   showsSecret: true,
-  signIn: true,
+  signIn: 'key',
 })
 
 export const readSession = endpoint({

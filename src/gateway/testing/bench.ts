@@ -17,6 +17,7 @@ import type { GatewayOptions } from '../options.ts'
 import type { GrantTotals } from '../totals.ts'
 
 export const KEY = 'sk-canary-0123456789abcdef'
+export const OPERATOR_KEY = 'operator-key-of-the-gateway-0123456789'
 
 export const TERMS: Terms = {
   catalogId: 'acme/large',
@@ -97,7 +98,7 @@ export async function openBench(answer: Answerer, setup: Setup = {}): Promise<Be
     findUpstream: () => ({ url: `http://127.0.0.1:${provider.port}`, trust: 'operator' }),
     log: setup.log ?? createLog('silent'),
     counters: gatewayCounters(metrics),
-    metrics,
+    metrics: { ...metrics, isOperatorKey: (key) => key === OPERATOR_KEY },
     ...setup.tools,
   }
   const retry = { triesMax: 4, totalMs: 10_000, firstMs: 1, pauseMaxMs: 5_000, quietMs: 50 }

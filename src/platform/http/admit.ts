@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { csrfTokenInvalid, forbidden, notFound, Problem, unauthenticated } from '../problem.ts'
 import { type Authenticate, type Caller, type KeyCaller, type Presented, permits } from './caller.ts'
 import type { Endpoint } from './endpoint.ts'
+import { NOTHING } from './methods.ts'
 import type { RateLimiter } from './rate-limit.ts'
 
 export const SESSION_COOKIE = 'assay_session'
@@ -29,9 +30,12 @@ export async function admit(
   return { caller, headers }
 }
 
-/** Who asks for what is public is known by the address alone. Answers the headers that tell where it stands. */
+/**
+ * Takes a token for the address of a public request and returns the rate-limit headers. A sign-in takes none here: its
+ * body may never arrive, and only attempts that arrived whole count.
+ */
 export const admitAnyone = (limits: Limits, { signIn }: Endpoint, address: string): Record<string, string> =>
-  (signIn ? limits.signIn : limits.all)?.take(`address ${address}`) ?? {}
+  (signIn === undefined ? limits.all : undefined)?.take(`address ${address}`) ?? {}
 
 export function presented(headers: IncomingHttpHeaders): Presented {
   const bearer = /^Bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1]
@@ -47,7 +51,7 @@ const cookie = (header: string, name: string): string | undefined =>
     .find((part) => part.startsWith(`${name}=`))
     ?.slice(name.length + 1)
 
-const stranger = () =>
+export const stranger = () =>
   new Problem(unauthenticated, 'The key is missing, malformed, expired or revoked.', {
     headers: { 'www-authenticate': 'Bearer' },
   })
@@ -60,7 +64,7 @@ function requireKey(endpoint: Endpoint, caller: Caller, { request, params }: Arr
   // The operator key belongs to no workspace: to everything inside one it is a stranger.
   if (caller.by !== 'key') throw stranger()
   if (params.org !== undefined && params.org.toLowerCase() !== caller.workspace.login.toLowerCase()) {
-    throw new Problem(notFound, 'Nothing is at this address.')
+    throw new Problem(notFound, NOTHING)
   }
   requirePermission(endpoint, caller)
   if (caller.session && request.method !== 'GET') requireCsrfToken(caller.session.csrfToken, request)

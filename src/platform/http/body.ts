@@ -1,15 +1,16 @@
 import { bodyTooLarge, malformedBody, Problem, unsupportedMediaType } from '../problem.ts'
+import { readBody } from './read-body.ts'
 
 const BODY_BYTES_MAX = 2 * 1024 * 1024
 
-/** Reads a JSON body in the order of checks: 413, 415, 400. A chunked body is cut off where it passes the limit. */
-export async function readJson(request: Request, optional = false): Promise<unknown> {
+/** Reads a JSON body in the order of checks: 413, 415, 408, 400. A chunked body is cut off where it passes the limit. */
+export async function readJson(request: Request, timeoutMs: number, optional = false): Promise<unknown> {
   if (optional && hasNoBody(request)) return {}
   if (Number(request.headers.get('content-length') ?? 0) > BODY_BYTES_MAX) throw tooLarge()
   if (!isJson(request.headers.get('content-type'))) {
     throw new Problem(unsupportedMediaType, 'This request needs a body with Content-Type: application/json.')
   }
-  const value = parse(await readCapped(request))
+  const value = parse(await readCapped(request, timeoutMs))
   refuseBadText(value)
   return value
 }
@@ -22,10 +23,10 @@ const tooLarge = () => new Problem(bodyTooLarge, `The body is larger than ${BODY
 const isJson = (contentType: string | null): boolean =>
   contentType?.split(';', 1)[0]?.trim().toLowerCase() === 'application/json'
 
-async function readCapped(request: Request): Promise<Buffer> {
+async function readCapped({ body }: Request, timeoutMs: number): Promise<Buffer> {
   const chunks: Uint8Array[] = []
   let bytes = 0
-  for await (const chunk of request.body ?? []) {
+  for await (const chunk of readBody(body, { ms: timeoutMs, per: 'body' })) {
     bytes += chunk.byteLength
     if (bytes > BODY_BYTES_MAX) throw tooLarge()
     chunks.push(chunk)

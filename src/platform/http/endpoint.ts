@@ -45,8 +45,8 @@ export type Endpoint = {
   conditional?: true
   /** The answer shows a secret once: it is never stored, logged or cached. */
   showsSecret?: true
-  /** Limited per address even where limits are off. */
-  signIn?: true
+  /** Name of the body field with the secret. Failed attempts are limited even where rate limits are off. */
+  signIn?: string
 }
 
 export const endpoint = <const E extends Endpoint>(value: E): E => value

@@ -1,7 +1,12 @@
 import { Problem, rateLimited } from '../problem.ts'
 
 export type Limit = { requests: number; seconds: number }
-export type RateLimiter = { take(who: string): Record<string, string> }
+export type RateLimiter = {
+  /** Takes one token. Throws 429 when none is left. */
+  take(who: string): Record<string, string>
+  /** Returns a token that was taken for something that does not count after all. */
+  give(who: string): void
+}
 
 const TRACKED_MAX = 100_000
 
@@ -27,6 +32,10 @@ export function rateLimiter(limit: Limit, now: () => number = Date.now): RateLim
       throw new Problem(rateLimited, `More than ${limit.requests} requests in ${limit.seconds} s.`, {
         headers: { ...headers(policy, 0, waitSeconds), 'retry-after': String(waitSeconds) },
       })
+    },
+    give(who) {
+      const bucket = buckets.get(who)
+      if (bucket) bucket.tokens = Math.min(limit.requests, bucket.tokens + 1)
     },
   }
 }

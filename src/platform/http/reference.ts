@@ -57,7 +57,7 @@ export const homePage = (version: string): string =>
         <li><a href="/docs">API reference</a>: every operation, field and status</li>
         <li><a href="/docs/problems">Problems</a>: what each error means and what to do</li>
         <li><a href="/openapi.json">OpenAPI 3.1</a> for generators</li>
-        <li><a href="/readyz">Readiness</a> and <a href="/metrics">metrics</a></li>
+        <li><a href="/readyz">Readiness</a>, and <code>/metrics</code> for whoever has the operator key</li>
       </ul>
       <p class="soft">Version ${version}</p>`,
   )

@@ -22,8 +22,6 @@ type Call<E extends Endpoint> = {
   /** The pool; or, for a request with an Idempotency-Key, the transaction that also remembers its answer. */
   db: Db
   requestId: string
-  /** Where the request came from. */
-  address: string
   /** What was asked for, word for word: path and query. */
   target: string
   /** The last event that the client has seen, when it comes back to a stream. */
@@ -66,7 +64,6 @@ export type UncheckedCall = {
   caller: Caller | undefined
   db: Db
   requestId: string
-  address: string
   target: string
   lastEventId: string | undefined
   ifMatch: string | undefined

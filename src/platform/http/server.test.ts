@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { operationsOf } from '../../../test/contract/operations.ts'
 import { type TestApp, testApp } from '../../../test/support/app.ts'
 import * as workspaces from '../../workspaces/schema.ts'
 import { createLog } from '../log.ts'
@@ -13,13 +14,9 @@ afterAll(async () => app[Symbol.asyncDispose]())
 
 const headers = () => ({ authorization: `Bearer ${app.adminKey}` })
 
-test('health, readiness, metrics, reference and the OpenAPI document need no key', async () => {
+test('health, readiness, reference and the OpenAPI document need no key', async () => {
   expect((await app.fetch('/healthz')).body).toEqual({ ok: true })
   expect(await app.fetch('/readyz')).toMatchObject({ status: 200, body: { ok: true } })
-  await app.fetch('/api/key', { headers: headers() })
-  expect((await app.fetch('/metrics')).text).toMatch(
-    /assay_http_request_seconds_count\{operation="readOwnKey",status="200"\} \d/,
-  )
   expect((await app.fetch('/docs')).text).toContain('POST /api/orgs/{org}/keys')
   expect((await app.fetch('/')).text).toContain('/docs')
 })
@@ -99,7 +96,43 @@ test('an unknown address is 404, a known one with another method 405', async () 
   })
   const answer = await app.fetch('/api/orgs/local/keys', { method: 'PUT', headers: headers() })
   expect(answer).toMatchObject({ status: 405, body: { code: 'method_not_allowed' } })
-  expect(answer.headers.get('allow')).toBe('POST, GET')
+  expect(answer.headers.get('allow')).toBe('POST, GET, HEAD, OPTIONS')
+})
+
+test('Allow names exactly the methods that exist at an address', async () => {
+  const scope = '/api/orgs/local/benchmarks/assay/quick/evaluations/comparisons'
+  const fixed = [`${scope}/quote`, `${scope}/${crypto.randomUUID()}`, '/metrics', '/', '/docs/problems']
+  const operations = await operationsOf(app)
+  const paths = new Set([...fixed, ...operations.map(({ path }) => exampleOf(path))])
+  for (const path of paths) {
+    const options = await app.fetch(path, { method: 'OPTIONS' })
+    const allow = options.headers.get('allow')
+    const methods = ['OPTIONS']
+    for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']) {
+      const answer = await app.fetch(path, { method, headers: headers() })
+      // A method that exists answers something else than 405, also without a body.
+      if (answer.status !== 405) methods.push(method)
+      else expect(answer.headers.get('allow')).toBe(allow)
+    }
+    expect([path, options.status, allow?.split(', ').sort()]).toEqual([path, 204, methods.sort()])
+  }
+  expect((await app.fetch(`${scope}/not-an-id`, { method: 'PUT' })).status).toBe(404)
+  expect((await app.fetch('/api/nothing', { method: 'OPTIONS' })).status).toBe(404)
+  const quote = await app.fetch(`${scope}/quote`, { headers: headers() })
+  expect([quote.status, quote.headers.get('allow')]).toEqual([405, 'POST, OPTIONS'])
+})
+
+/** An address with parameters that fit their patterns. */
+const exampleOf = (path: string): string =>
+  path.replaceAll(/\{(\w+)\}/g, (_, name) => {
+    if (name === 'org') return 'local'
+    return name === 'runId' ? `batch-${crypto.randomUUID()}` : crypto.randomUUID()
+  })
+
+test('every problem has a section in the page of problems, also those that no operation declares', async () => {
+  const { text } = await app.fetch('/docs/problems')
+  for (const code of ['method_not_allowed', 'request_timeout', 'internal_error', 'unavailable', 'rate_limited'])
+    expect(text).toContain(`id="${code}"`)
 })
 
 test('checks come in their order: 401, 404 of the workspace, 403, 415, 400, 404, 422', async () => {
@@ -165,7 +198,39 @@ test('an Idempotency-Key is free again after 24 hours', async () => {
   expect((await create('monday')).status).toBe(409)
 })
 
-test('no answer outside the public results allows other origins', async () => {
-  const answer = await app.fetch('/api/key', { headers: { ...headers(), origin: 'https://evil.example' } })
-  expect(answer.headers.get('access-control-allow-origin')).toBeNull()
+test('no answer outside the public results allows other origins, a preflight least of all', async () => {
+  const origin = { origin: 'https://evil.example', 'access-control-request-method': 'GET' }
+  for (const path of ['/api/key', '/api/orgs/local/keys', '/metrics', '/api/nothing', '/readyz'])
+    for (const method of ['GET', 'OPTIONS', 'PUT']) {
+      const answer = await app.fetch(path, { method, headers: { ...headers(), ...origin } })
+      expect([...answer.headers.keys()].filter((name) => name.startsWith('access-control'))).toEqual([])
+    }
+})
+
+test('a preflight for the public results is answered, and pages of every origin read the headers', async () => {
+  const asked = {
+    origin: 'https://anyone.example',
+    'access-control-request-method': 'GET',
+    'access-control-request-headers': 'if-none-match, x-request-id',
+  }
+  const operations = (await operationsOf(app)).filter(({ path }) => path.startsWith('/api/public/'))
+  expect(operations.length).toBeGreaterThan(5)
+  for (const path of operations.map((operation) => exampleOf(operation.path))) {
+    const preflight = await app.fetch(path, { method: 'OPTIONS', headers: asked })
+    expect(preflight.status).toBe(204)
+    expect(preflight.headers.get('access-control-allow-origin')).toBe('*')
+    expect(preflight.headers.get('access-control-allow-methods')).toBe('GET, HEAD, OPTIONS')
+    expect(preflight.headers.get('access-control-allow-headers')).toBe('*, Authorization')
+  }
+  const exposed = ['etag', 'ratelimit', 'ratelimit-policy', 'retry-after', 'x-request-id', 'content-disposition']
+  for (const [path, status] of [
+    ['/api/public/results', 200],
+    ['/api/public/results/no/body', 404],
+    ['/api/public/nothing', 404],
+  ] as const) {
+    const answer = await app.fetch(path, { headers: asked })
+    expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([status, '*'])
+    const names = answer.headers.get('access-control-expose-headers')?.toLowerCase().split(', ')
+    expect(names).toEqual(expect.arrayContaining(exposed))
+  }
 })

@@ -4,16 +4,18 @@ import { type Context, Hono } from 'hono'
 import type { Db } from '../db/db.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
-import { methodNotAllowed, notFound, Problem } from '../problem.ts'
 import { admit, admitAnyone, type Limits, presented } from './admit.ts'
 import { readJson } from './body.ts'
 import type { Authenticate, Caller } from './caller.ts'
+import { rateLimitAddress } from './client-address.ts'
 import { type Endpoint, isRest, pathParameterNames, pathParameterPattern, type ReadyAnswer } from './endpoint.ts'
 import { eventStream, progressEvents } from './event-stream.ts'
 import { type Answer, once } from './idempotency.ts'
+import { type AnswerUnrouted, unroutedAnswerer } from './methods.ts'
 import { type Limit, rateLimiter } from './rate-limit.ts'
 import { failure, type Wire, wireOf } from './respond.ts'
 import type { Route, UncheckedCall } from './route.ts'
+import { limitSignIn } from './sign-in-limit.ts'
 import { receiveUpload } from './upload.ts'
 import { readQuery, validate } from './validate.ts'
 import { watchCallers } from './watch-callers.ts'
@@ -35,6 +37,10 @@ export type ServerTools = {
   /** Per key, or per address where there is none. Off when absent. */
   limit?: Limit | undefined
   signInLimit: Limit
+  /** Maximum time for a JSON body to arrive, and for an upload to pause. */
+  bodyTimeoutMs: number
+  /** Reads the address of the client, which behind a trusted proxy is not the address of the connection. */
+  clientAddress: (incoming: IncomingMessage) => string
   /** Where files lie that are being sent in. */
   uploadsFolder: string
   observe: (operation: string, status: number, seconds: number) => void
@@ -49,31 +55,24 @@ export function createHttp(tools: ServerTools, routes: Route[]): Http {
   // Nothing in a request's line can be a secret, and the search for one would cost more than the line.
   const service = { ...tools, lines: tools.log.child({}, { redact: { paths: [] } }) }
   const watchCaller = watchCallers(tools.authenticate)
+  const answerUnrouted = unroutedAnswerer(routes.map(({ endpoint }) => endpoint))
   for (const route of routes) {
     const { method, path } = route.endpoint
-    const work = answerer({ ...tools, watchCaller }, limits, route)
+    const work = answerer({ ...tools, watchCaller, answerUnrouted }, limits, route)
     app.on(method, honoPath(path), (c) => timed(service, c, route.endpoint, work))
   }
-  app.notFound((c) => timed(service, c, { id: 'unknown' }, () => Promise.reject(nothingHere(routes, c.req.path))))
+  app.notFound((c) => timed(service, c, unrouted(c.req.path), async () => answerUnrouted(c.req)))
   return Object.assign(app, { answerAtOnce: atOnce(service, limits) })
 }
-
-const NOTHING = 'Nothing is at this address.'
 
 const honoPath = (path: string): string =>
   path.replaceAll(/\{([^}]+)\}/g, (_, name) => (isRest(name) ? `:${name}{.+}` : `:${name}`))
 
-function nothingHere(routes: Route[], path: string): Problem {
-  const atPath = routes.filter(({ endpoint }) => pathPattern(endpoint.path).test(path))
-  const allow = [...new Set(atPath.map(({ endpoint }) => endpoint.method))].join(', ')
-  if (allow === '') return new Problem(notFound, NOTHING)
-  return new Problem(methodNotAllowed, `This address takes ${allow}.`, { headers: { allow } })
-}
-
-const pathPattern = (path: string): RegExp =>
-  new RegExp(
-    `^${path.replaceAll('.', '\\.').replaceAll(/\{([^}]+)\}/g, (_, name) => (isRest(name) ? '.+' : '[^/]+'))}$`,
-  )
+/** Pages of every origin may also read what is wrong with an address of the public API. */
+const unrouted = (path: string): Named => ({
+  id: 'unknown',
+  ...(path.startsWith('/api/public/') ? { anywhere: true as const } : {}),
+})
 
 type Service = ServerTools & { lines: Log }
 type Named = { id: string; anywhere?: true }
@@ -102,7 +101,7 @@ const atOnce =
 
 function keptAnswer(service: Service, limits: Limits, arrival: Arrival, { endpoint, ready, headers }: KeptAnswer) {
   try {
-    const limited = admitAnyone(limits, endpoint, addressOf(arrival.incoming))
+    const limited = admitAnyone(limits, endpoint, rateLimitAddress(service.clientAddress(arrival.incoming)))
     return { status: 200, text: '', headers: { ...headers, ...limited }, ready }
   } catch (error) {
     return failed(service, arrival, error)
@@ -130,7 +129,8 @@ function ended(service: Service, { incoming, requestId, started }: Arrival, endp
 
 const headersOfAll = ({ anywhere }: Named, requestId: string): Record<string, string> =>
   anywhere ? { 'x-request-id': requestId, ...ANYWHERE } : { 'x-request-id': requestId }
-const ANYWHERE = { 'access-control-allow-origin': '*', 'access-control-expose-headers': 'ETag, X-Request-Id' }
+const EXPOSED = 'Allow, Content-Disposition, ETag, RateLimit, RateLimit-Policy, Retry-After, X-Request-Id'
+const ANYWHERE = { 'access-control-allow-origin': '*', 'access-control-expose-headers': EXPOSED }
 
 const requestIdOf = (sent: unknown): string =>
   typeof sent === 'string' && /^[\w.-]{1,128}$/.test(sent) ? sent : `${PROCESS}-${(requests++).toString(36)}`
@@ -139,23 +139,24 @@ const requestIdOf = (sent: unknown): string =>
 const PROCESS = newId()
 let requests = 1
 
-type Answering = ServerTools & { watchCaller: ReturnType<typeof watchCallers> }
+type Answering = ServerTools & { watchCaller: ReturnType<typeof watchCallers>; answerUnrouted: AnswerUnrouted }
 
-/** The order of checks is the contract's: 401, 429, 404 of the workspace, 403, 413, 415, 400, 404, 422, 409. */
+/** The order of checks is the contract's: 401, 429, 404 of the workspace, 403, 413, 415, 408, 400, 404, 422, 409. */
 const answerer = (tools: Answering, limits: Limits, route: Route): Work => {
   const { endpoint } = route
   const patterns = pathParameterNames(endpoint.path).map((name) => ({ name, pattern: pathParameterPattern(name) }))
   return async (c, requestId) => {
     const { incoming } = c.env
-    const address = addressOf(incoming)
+    const address = rateLimitAddress(tools.clientAddress(incoming))
     const params: Record<string, string> = c.req.param()
     const { caller, headers } = await admit(tools, limits, endpoint, { request: c.env.incoming, params, address })
-    const sent = endpoint.body ? await readJson(c.req.raw, endpoint.bodyOptional) : undefined
-    await using upload = await receiveUpload(c.req.raw, endpoint.upload, tools.uploadsFolder)
+    const sent = endpoint.body ? await readJson(c.req.raw, tools.bodyTimeoutMs, endpoint.bodyOptional) : undefined
+    const receiving = { folder: tools.uploadsFolder, idleMs: tools.bodyTimeoutMs }
+    await using upload = await receiveUpload(c.req.raw, endpoint.upload, receiving)
 
-    if (patterns.some(({ name, pattern }) => !pattern.test(params[name] ?? ''))) throw new Problem(notFound, NOTHING)
+    if (patterns.some(({ name, pattern }) => !pattern.test(params[name] ?? ''))) return tools.answerUnrouted(c.req)
     const call: UncheckedCall = {
-      ...{ params, query: {}, body: undefined, upload, caller, db: tools.db, requestId, address },
+      ...{ params, query: {}, body: undefined, upload, caller, db: tools.db, requestId },
       target: targetOf(incoming),
       // Straight from node: to ask hono for a header would make all of them anew.
       ...{ lastEventId: lastEventIdOf(c), ifMatch: c.env.incoming.headers['if-match'] },
@@ -166,17 +167,29 @@ const answerer = (tools: Answering, limits: Limits, route: Route): Work => {
 
     if (endpoint.query) call.query = validate(endpoint.query, readQuery(c.req.url), '/query')
     if (endpoint.body) call.body = validate(endpoint.body, sent)
-    const work: Working = (onProgress) =>
-      perform(route, { ...call, onProgress }, found, c.env.incoming.headers['idempotency-key'])
+    const work = limited(limits, endpoint, { address, body: call.body }, (onProgress) =>
+      perform(route, { ...call, onProgress }, found, c.env.incoming.headers['idempotency-key']),
+    )
     const answer = await (wantsEvents(route, c) ? streamed(tools, requestId, work) : work(call.onProgress))
     return { ...answer, headers: { ...answer.headers, ...headers } }
   }
 }
 
+/** Work as it is; of a sign-in, within the limit on failed attempts. */
+function limited(
+  limits: Limits,
+  { signIn: field }: Endpoint,
+  { address, body }: { address: string; body: unknown },
+  work: Working,
+): Working {
+  if (field === undefined) return work
+  const secret = String(Object.entries(body ?? {}).find(([name]) => name === field)?.[1] ?? '')
+  return (onProgress) => limitSignIn(limits.signIn, { address, secret }, () => work(onProgress))
+}
+
 const lastEventIdOf = (c: Context<Env>): string | undefined => c.env.incoming.headers['last-event-id']?.toString()
 
 const targetOf = ({ url = '' }: IncomingMessage): string => url
-const addressOf = ({ socket }: IncomingMessage): string => socket.remoteAddress ?? 'unknown'
 
 type Working = (onProgress: UncheckedCall['onProgress']) => Promise<Answer>
 

@@ -4,6 +4,7 @@ import { BlobRefused } from '../blobs/blob.ts'
 import { type Spooled, spool } from '../blobs/spool.ts'
 import { bodyTooLarge, malformedBody, Problem, unsupportedMediaType } from '../problem.ts'
 import type { Endpoint } from './endpoint.ts'
+import { readBody } from './read-body.ts'
 
 /**
  * Receives a file in the order of checks: 413, 415, 400. It goes to the disk as it comes, and is cut off where it passes
@@ -12,14 +13,18 @@ import type { Endpoint } from './endpoint.ts'
 export async function receiveUpload(
   request: Request,
   expected: Endpoint['upload'],
-  folder: string,
+  { folder, idleMs }: { folder: string; idleMs: number },
 ): Promise<Spooled | undefined> {
   if (!expected) return undefined
   const { mediaType, bytesMax } = expected
   if (Number(request.headers.get('content-length') ?? 0) > bytesMax) throw tooLarge(bytesMax)
   if (request.headers.get('content-type')?.split(';', 1)[0]?.trim().toLowerCase() !== mediaType)
     throw new Problem(unsupportedMediaType, `This request needs a body with Content-Type: ${mediaType}.`)
-  const spooled = await spool(Readable.from(request.body ?? []), { folder, flush: false, bytesMax }).catch(asProblem)
+  const spooled = await spool(Readable.from(readBody(request.body, { ms: idleMs, per: 'chunk' })), {
+    folder,
+    flush: false,
+    bytesMax,
+  }).catch(asProblem)
   if (await isGzip(spooled.path)) return spooled
   await spooled[Symbol.asyncDispose]()
   throw new Problem(malformedBody, 'The body is not gzip.')
