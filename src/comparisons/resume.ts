@@ -27,7 +27,8 @@ export async function resumeComparison(tools: CredentialTools, by: By, found: ro
 
 async function goOn(tx: Db, by: By, { key, id, state, submitted_at }: rows.ComparisonRow): Promise<void> {
   if (state === 'canceled') await requeueTrials(tx, key, 'canceled')
-  if (state === 'completed') await requeueTrials(tx, key, 'errored')
+  // A completed comparison without errored trials stays completed: reopening it would end it a second time.
+  if (state === 'completed' && !(await requeueTrials(tx, key, 'errored'))) return
   await rows.goOn(tx, key, submitted_at === null ? 'submitting' : 'running')
   await rows.holdCredentials(tx, key)
   await record(tx, { ...by, action: 'comparison.resumed', subject: id })

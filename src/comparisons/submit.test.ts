@@ -96,6 +96,58 @@ test('a sandbox that no worker offers stops a submission until one does', async 
   expect(await lab.read(body.id)).toMatchObject({ state: 'completed', trials: { total: 10, passed: 5 } })
 })
 
+test('however often a submission looks for a worker, it ends as sandbox_unavailable and never as a bug', async () => {
+  await using own = await testApp()
+  const { waits } = own.tools
+  const lab = await comparing(own, scriptedEngine(), { waits: { ...waits, offerMs: 3_600_000 } })
+  const { pool } = own.database
+  await pool.query('delete from sandbox_offers')
+  const { body } = await lab.create()
+  for (let looks = 0; looks < 8; looks += 1) {
+    await lab.work()
+    expect(await lab.read(body.id)).toMatchObject({ state: 'submitting', frozen: { tasks: 5 } })
+    // What the queue would wait for.
+    await pool.query('update jobs set run_at = now() where run_at > now() and every_seconds is null')
+  }
+  await pool.query(`update comparisons set submit_asked_at = now() - interval '2 hours'`)
+  await lab.work()
+  expect(await lab.read(body.id)).toMatchObject({
+    state: 'submission_failed',
+    submissionError: { code: 'sandbox_unavailable', retryable: true },
+  })
+})
+
+test('a comparison of which all was done before needs no worker', async () => {
+  await using own = await testApp()
+  const lab = await comparing(own)
+  await lab.create()
+  await lab.work()
+  await own.database.pool.query('delete from sandbox_offers')
+  const { body } = await lab.create({ skipCompleted: true })
+  await lab.work()
+  expect(await lab.read(body.id)).toMatchObject({ state: 'completed', trials: { total: 10, reused: 10 } })
+})
+
+test('a database whose disk is full stops a submission as disk_full', async () => {
+  await using own = await testApp()
+  const full = Object.assign(new Error('could not extend file: No space left on device'), { code: '53100' })
+  let isFull = true
+  const step = (name: string) => {
+    if (isFull && name === 'submit.inserted') throw new Error('the plan could not be stored', { cause: full })
+  }
+  const lab = await comparing(own, scriptedEngine(), { step })
+  const { body } = await lab.create()
+  await lab.work()
+  expect(await lab.read(body.id)).toMatchObject({
+    state: 'submission_failed',
+    submissionError: { code: 'disk_full', retryable: true },
+  })
+  isFull = false
+  await lab.resume(body.id)
+  await lab.work()
+  expect((await lab.read(body.id)).state).toBe('completed')
+})
+
 /** Breaks once, at the n-th step. */
 function breaksAt(place: number) {
   const passed: string[] = []

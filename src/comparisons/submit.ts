@@ -13,6 +13,7 @@ import { endIfDone, failSubmission } from './state.ts'
 import type { OnStep } from './steps.ts'
 import { enqueueWaiting, noteWaiting } from './trials/enqueue/enqueue.ts'
 import { storePlan } from './trials/planned.ts'
+import { hasOpenTrials } from './trials/tally.ts'
 
 export type SubmitTools = AddTools & {
   /** How long a sandbox that nobody offers yet is waited for. */
@@ -26,8 +27,8 @@ const Payload = z.strictObject({ key: z.number().int() })
 /** Before trials: a comparison that nobody has begun is not to wait behind one that runs for days. */
 const submitKind: JobKind<z.infer<typeof Payload>> = { kind: 'comparison.submit', payload: Payload, priority: 10 }
 
-export const enqueueSubmission = (tx: Db, key: number): Promise<string> =>
-  enqueue(tx, submitKind, { key }, { id: submissionJob(key) })
+export const enqueueSubmission = (tx: Db, key: number, runAt?: Date): Promise<string> =>
+  enqueue(tx, submitKind, { key }, { id: submissionJob(key), ...(runAt ? { runAt } : {}) })
 
 const submissionJob = (key: number): string => derivedId('comparison', String(key))
 
@@ -61,7 +62,11 @@ async function submit(tools: SubmitTools, job: Job<{ key: number }>): Promise<vo
     tools.step?.('submit.frozen')
     await planTrials(tools, job)
     tools.step?.('submit.planned')
-    await requireOffer(tools, key)
+    if (await isSandboxAwaited(tools, key)) {
+      // Waiting is not a failure: a job that throws is given up after a few times, whatever it waited for.
+      await job.finish((tx) => enqueueSubmission(tx, key, new Date(Date.now() + OFFER_POLL_MS)))
+      return
+    }
     const waiting = await job.finish((tx) => enqueueTrials(tools, tx, key))
     await noteWaiting(tools.db, waiting)
   } catch (error) {
@@ -124,13 +129,16 @@ async function planTrials(tools: SubmitTools, job: Job<{ key: number }>): Promis
   })
 }
 
-/** A worker that is about to start may need a moment; the queue asks again. */
-async function requireOffer(tools: SubmitTools, key: number): Promise<void> {
+const OFFER_POLL_MS = 1_000
+
+/** A worker that is about to start may need a moment. Throws when none has come within the time to wait. */
+async function isSandboxAwaited(tools: SubmitTools, key: number): Promise<boolean> {
   const row = await rows.findByKey(tools.db, key)
-  if (row?.state !== 'submitting' || (await isOffered(tools.db, row.sandbox))) return
-  const message = `No worker offers the sandbox ${row.sandbox}.`
-  if (Date.now() - row.submit_asked_at.getTime() < tools.offerWaitMs) throw new Error(message)
-  throw new Refused(errorOf('sandbox_unavailable', `${message} Start one, then resume.`, true))
+  if (row?.state !== 'submitting' || (await isOffered(tools.db, row.sandbox))) return false
+  if (!(await hasOpenTrials(tools.db, key))) return false
+  if (Date.now() - row.submit_asked_at.getTime() < tools.offerWaitMs) return true
+  const message = `No worker offers the sandbox ${row.sandbox}. Start one, then resume.`
+  throw new Refused(errorOf('sandbox_unavailable', message, true))
 }
 
 /** The jobs before the row: a trial that waits for the row may hold the place of its job. */
@@ -148,12 +156,19 @@ async function enqueueTrials(tools: SubmitTools, tx: Db, key: number): Promise<n
   return waiting
 }
 
-const DISK = new Set(['ENOSPC', 'EDQUOT', 'EROFS'])
+/** The last one is PostgreSQL's. */
+const DISK = new Set(['ENOSPC', 'EDQUOT', 'EROFS', '53100'])
 
 function refusalOf(error: unknown): SubmissionError | undefined {
   if (error instanceof Refused) return error.error
   if (error instanceof TasksGone) return errorOf('task_content_gone', error.message, false)
+  if (isDiskFull(error)) return errorOf('disk_full', 'The disk of the server is full.', true)
   if (error instanceof RegistryUnavailable) return errorOf('registry_unavailable', error.message, true)
-  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-  return DISK.has(code) ? errorOf('disk_full', 'The disk of the server is full.', true) : undefined
+  return undefined
+}
+
+/** Also when the disk is only the cause of what was thrown. */
+function isDiskFull(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  return ('code' in error && DISK.has(String(error.code))) || isDiskFull(error.cause)
 }

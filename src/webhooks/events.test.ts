@@ -53,7 +53,13 @@ test('a comparison that is done, that waits, and that could not be submitted', a
   const lab = await comparing(app)
   const { body: done } = await lab.create()
   await lab.work()
-  await lab.work()
+  const before = await lab.read(done.id)
+  // With nothing to try again, a resume neither opens it nor ends it a second time.
+  for (const change of [{}, { budgetUsd: 5 }]) {
+    const { status, body } = await lab.resume(done.id, change)
+    expect([status, body.state, body.finishedAt]).toEqual([202, 'completed', before.finishedAt])
+    await lab.work()
+  }
   const scope = { kind: 'benchmark', owner: 'assay', name: 'quick' }
   expect(await told(all, 'comparison.completed')).toEqual([{ comparisonId: done.id, scope }])
   const { body: waits } = await lab.create({ budgetUsd: 0 })

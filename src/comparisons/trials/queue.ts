@@ -20,7 +20,7 @@ export async function stopJobs(db: Db, key: number, ordinals: readonly number[])
   await liftLimit(db, key)
 }
 
-export const requeueTrials = (tx: Db, key: number, from: 'errored' | 'canceled'): Promise<void> =>
+export const requeueTrials = (tx: Db, key: number, from: 'errored' | 'canceled'): Promise<boolean> =>
   requeue(tx, key, from)
 
 export const liftLimit = (tx: Db, key: number): Promise<void> => setLimit(tx, comparisonLimit(key), null)

@@ -240,14 +240,15 @@ export async function cancelOpen(tx: Db, comparison: number): Promise<number[]> 
   return rows.map(({ ordinal }) => ordinal)
 }
 
-/** Once more from the beginning, with all retries. */
-export async function requeue(tx: Db, comparison: number, from: 'errored' | 'canceled'): Promise<void> {
-  await sql`update trials set state = 'queued', class = null, retries = 0, finished_at = null, started_at = null,
+/** Queues trials again from the beginning, with all retries. False: none was in that state. */
+export async function requeue(tx: Db, comparison: number, from: 'errored' | 'canceled'): Promise<boolean> {
+  const { numAffectedRows = 0n } = await sql`update trials set state = 'queued', class = null, retries = 0, finished_at = null, started_at = null,
       detail = null, changed = pg_current_xact_id()
     where comparison = ${comparison} and state = ${from}`.execute(tx)
   const column = sql.ref(from)
   await sql`update trial_counts set queued = queued + ${column}, ${column} = 0
     where comparison = ${comparison}`.execute(tx)
+  return numAffectedRows > 0n
 }
 
 export async function hasOpen(db: Db, comparison: number): Promise<boolean> {
