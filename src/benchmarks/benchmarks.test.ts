@@ -230,6 +230,49 @@ test('progress is streamed and ends with the result, or with the problem', async
   expect(JSON.parse(refused[0]?.data ?? '')).toMatchObject({ status: 404, code: 'dataset_not_found' })
 })
 
+test('an Idempotency-Key is answered as the first time, streamed or not, and is free again after a failure', async () => {
+  await publish('lab/keyed', ['lab/k1', 'lab/k2'])
+  const send = (key: string, reference = 'lab/keyed') =>
+    app.call(addBenchmark, { body: { reference }, headers: { 'idempotency-key': key } })
+  registry.misbehave({ on: 'dist.tar.gz', times: 1, status: 429, headers: { 'retry-after': '3600' } })
+  expect((await send('k-1')).status).toBe(503)
+  const first = await send('k-1')
+  expect(first.status).toBe(201)
+
+  // The tag moves on. The same request is still answered by what it did; a new one is not.
+  await publish('lab/keyed', ['lab/k1', 'lab/k2', 'lab/k3'])
+  registry.requests.length = 0
+  const again = await send('k-1')
+  expect([again.status, again.text, again.headers.get('idempotent-replay')]).toEqual([201, first.text, 'true'])
+  expect(registry.requests).toEqual([])
+  const streamed = await fetch(`${app.url}/api/orgs/local/benchmarks`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${app.adminKey}`,
+      'content-type': 'application/json',
+      accept: 'text/event-stream',
+      'idempotency-key': 'k-1',
+    },
+    body: JSON.stringify({ reference: 'lab/keyed' }),
+  })
+  const events = streamed.body ? await Array.fromAsync(readEvents(streamed.body)) : []
+  expect(events.map(({ event, data }) => [event, JSON.parse(data).digest])).toEqual([['result', first.body.digest]])
+  expect(await send('k-1', 'lab/other')).toMatchObject({ status: 409, body: { code: 'idempotency_key_reused' } })
+  expect((await send('k-2')).body.tasks).toBe(3)
+})
+
+test('requests with one Idempotency-Key at the same time get one answer', async () => {
+  await publish('lab/burst', ['lab/u1', 'lab/u2', 'lab/u3'])
+  const send = () =>
+    app.call(addBenchmark, { body: { reference: 'lab/burst' }, headers: { 'idempotency-key': 'burst' } })
+  const answers = await Promise.all([send(), send(), send()])
+  expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1)
+  const { rows } = await app.database.pool.query(
+    `select count(*)::int as n from audit_events where action = 'benchmark.added' and subject = 'lab/burst'`,
+  )
+  expect(rows[0].n).toBe(1)
+})
+
 test('freezing downloads again what was added, and nothing else will do', async () => {
   const version = await publish('lab/frozen', ['lab/f1', 'lab/f2'])
   const { body } = await add('lab/frozen')

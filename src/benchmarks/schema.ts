@@ -137,6 +137,7 @@ export const addBenchmark = endpoint({
   answers: { 201: Benchmark, 200: Benchmark },
   problems: [datasetNotFound, tooManyTasks, noTasks, benchmarkRefused, registryAccessRefused, registryUnavailable],
   progress: AddProgress,
+  creates: true,
 })
 
 export const listBenchmarks = endpoint({

@@ -156,7 +156,8 @@ test('an Idempotency-Key stands for one request', async () => {
     const headers = { 'idempotency-key': `once-${operation.id}` }
     const sending = { key: keyFor(operation), params, headers, ...(text === undefined ? {} : { text }) }
     const first = await send(app, operation, sending)
-    expect([201, 202], first.text).toContain(first.status)
+    // What is there already by its content, such as a benchmark, is 200.
+    expect([200, 201, 202], first.text).toContain(first.status)
 
     const again = await send(app, operation, sending)
     const showsSecret = 'key' in first.body || 'secret' in first.body
@@ -166,7 +167,7 @@ test('an Idempotency-Key stands for one request', async () => {
 
     const example = operation.body?.example ?? {}
     const changed = Object.fromEntries(
-      Object.entries(example).map(([name, value]) => [name, name === 'name' || name === 'url' ? `${value}2` : value]),
+      Object.entries(example).map(([name, value]) => [name, ['name', 'url', 'reference'].includes(name) ? `${value}2` : value]),
     )
     const other = await send(app, operation, {
       ...sending,

@@ -155,6 +155,7 @@ export const sendBundle = endpoint({
   upload: { mediaType: 'application/gzip', bytesMax: BUNDLE_BYTES_MAX },
   answers: { 200: SentBundle, 201: SentBundle },
   problems: [bundleRefused, bundlesFull],
+  creates: true,
 })
 
 export const addHarness = endpoint({

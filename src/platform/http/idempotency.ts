@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { type Db, lock, transact } from '../db/db.ts'
 import { idempotencyKeyReused, idempotencyKeySpent, invalidRequest, Problem } from '../problem.ts'
 import type { ReadyAnswer } from './endpoint.ts'
-import { deleteOldIdempotencyKeys, findIdempotencyKey, insertIdempotencyKey } from './sql.ts'
+import { deleteIdempotencyKey, deleteOldIdempotencyKeys, findIdempotencyKey, insertIdempotencyKey } from './sql.ts'
 
 export type Answer = {
   status: number
@@ -28,10 +28,9 @@ export type Repeatable = {
  */
 export function once(db: Db, request: Repeatable, work: (tx: Db) => Promise<Answer>): Promise<Answer> {
   requireKey(request.key)
-  const requestHash = createHash('sha256').update(JSON.stringify(request.request)).digest()
+  const requestHash = hashOf(request)
   return transact(db, async (tx) => {
-    await lock(tx, `idempotency ${request.scope} ${request.key}`)
-    const before = await findIdempotencyKey(tx, request.scope, request.key)
+    const before = await findLocked(tx, request)
     if (before) return replay(before, requestHash)
 
     const answer = await work(tx)
@@ -46,10 +45,57 @@ export function once(db: Db, request: Repeatable, work: (tx: Db) => Promise<Answ
   })
 }
 
-function replay(
-  before: { request_hash: Buffer; status: number | null; body: string | null },
-  requestHash: Buffer,
-): Answer {
+/**
+ * The same for work that takes minutes and is idempotent itself: no transaction is open meanwhile. A second request with
+ * the same key may run at the same time, and gets the answer of whichever ends first. A key is free again when its
+ * request fails.
+ */
+export async function onceAcrossTransactions(
+  db: Db,
+  request: Repeatable,
+  work: () => Promise<Answer>,
+): Promise<Answer> {
+  requireKey(request.key)
+  const own = { scope: request.scope, key: request.key, request_hash: hashOf(request) }
+  const pending = { ...own, status: PENDING, body: null }
+  const before = await transact(db, async (tx) => {
+    const found = await findLocked(tx, own)
+    if (!found) await insertIdempotencyKey(tx, pending)
+    return found && replayUnlessPending(found, own.request_hash)
+  })
+  if (before) return before
+  try {
+    const answer = await work()
+    return await transact(db, async (tx) => {
+      const found = await findLocked(tx, own)
+      const first = found && replayUnlessPending(found, own.request_hash)
+      if (!first) await insertIdempotencyKey(tx, { ...own, status: answer.status, body: answer.text })
+      return first ?? answer
+    })
+  } catch (error) {
+    await deleteIdempotencyKey(db, pending)
+    throw error
+  }
+}
+
+/** Status of a key whose request has not been answered yet, or never will be because its process died. */
+const PENDING = 0
+
+const hashOf = ({ request }: Repeatable): Buffer => createHash('sha256').update(JSON.stringify(request)).digest()
+
+async function findLocked(tx: Db, { scope, key }: { scope: string; key: string }) {
+  await lock(tx, `idempotency ${scope} ${key}`)
+  return findIdempotencyKey(tx, scope, key)
+}
+
+type StoredAnswer = { request_hash: Buffer; status: number | null; body: string | null }
+
+function replayUnlessPending(before: StoredAnswer, requestHash: Buffer): Answer | undefined {
+  const answer = replay(before, requestHash)
+  return answer.status === PENDING ? undefined : answer
+}
+
+function replay(before: StoredAnswer, requestHash: Buffer): Answer {
   if (!before.request_hash.equals(requestHash)) {
     throw new Problem(idempotencyKeyReused, 'This Idempotency-Key came with another request before.')
   }

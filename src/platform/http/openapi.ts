@@ -141,7 +141,7 @@ function withEvents(
     return { ...described, content: { 'text/event-stream': { schema: anyEvent(endpoint.events, components) } } }
   if (!endpoint.progress) return described
   const description =
-    'With `Accept: text/event-stream`, status 200: events `progress` of this shape, then one `result` with this body or one `problem`.'
+    'With `Accept: text/event-stream`, status 200: events `progress` of this shape, then one `result` with this body or one `problem`. An `Idempotency-Key` stands for the same request in both forms: repeated, it is answered with the first `result`.'
   const schema = { description, ...jsonSchema(endpoint.progress, 'output', components) }
   return { ...described, content: { ...described.content, 'text/event-stream': { schema } } }
 }

@@ -10,7 +10,7 @@ import type { Authenticate, Caller } from './caller.ts'
 import { rateLimitAddress } from './client-address.ts'
 import { type Endpoint, isRest, pathParameterNames, pathParameterPattern, type ReadyAnswer } from './endpoint.ts'
 import { eventStream, progressEvents } from './event-stream.ts'
-import { type Answer, once } from './idempotency.ts'
+import { type Answer, once, onceAcrossTransactions } from './idempotency.ts'
 import { type AnswerUnrouted, unroutedAnswerer } from './methods.ts'
 import { type Limit, rateLimiter } from './rate-limit.ts'
 import { failure, type Wire, wireOf } from './respond.ts'
@@ -236,7 +236,9 @@ function perform(route: Route, call: UncheckedCall, found: unknown, key: unknown
   if (!endpoint.creates || typeof key !== 'string') return work(call.db)
 
   const request = [endpoint.id, call.params, call.query, call.body ?? call.upload?.digest]
-  return once(call.db, { scope: scopeOf(call.caller), key, request, secret: endpoint.showsSecret === true }, work)
+  const repeatable = { scope: scopeOf(call.caller), key, request, secret: endpoint.showsSecret === true }
+  if (endpoint.progress) return onceAcrossTransactions(call.db, repeatable, () => work(call.db))
+  return once(call.db, repeatable, work)
 }
 
 const scopeOf = (caller: Caller | undefined): string => (caller?.by === 'key' ? caller.workspace.id : 'operator')

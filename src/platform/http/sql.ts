@@ -22,5 +22,15 @@ export const insertIdempotencyKey = (db: Db, stored: Stored) =>
     )
     .execute()
 
+/** Does nothing when the stored key has another status or request. */
+export const deleteIdempotencyKey = (db: Db, { scope, key, request_hash, status }: Stored) =>
+  db
+    .deleteFrom('idempotency_keys')
+    .where('scope', '=', scope)
+    .where('key', '=', key)
+    .where('request_hash', '=', request_hash)
+    .where('status', '=', status)
+    .execute()
+
 export const deleteOldIdempotencyKeys = (db: Db) =>
   db.deleteFrom('idempotency_keys').where('created_at', '<', sql<Date>`now() - interval '24 hours'`).execute()
