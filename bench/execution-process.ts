@@ -17,32 +17,32 @@ import { doneAt, type Script, scriptedStages } from '../test/support/taskgen/scr
 // One role of the service. Of the stages only the executions do something: they wait for so many milliseconds, or run
 // the tests of the order in a file. Queue, leases and rows are the real ones.
 
-type Execute = NonNullable<Script['executed']>
+type Execute = NonNullable<Script['execution']>
 
 const waiting =
   (ms: number): Execute =>
   async (making, _, signal) => {
     await wait(ms, undefined, { signal })
-    return done(doneAt('executed', making))
+    return done(doneAt('execution', making))
   }
 
 const running =
   (order: Omit<ExecutionOrder, 'folder'>): Execute =>
   async (making, tools, signal) => {
     const result = await execute(tools.provider(), { ...order, folder: tools.folder }, signal)
-    return result.kind === 'done' ? done(doneAt('executed', making)) : result
+    return result.kind === 'done' ? done(doneAt('execution', making)) : result
   }
 
 const [role, execution = '0'] = process.argv.slice(2)
 const config = readConfig(process.env)
 const log = createLog('error')
 const store = await openStore(config, log)
-const executed = /^\d+$/.test(execution)
+const runExecution = /^\d+$/.test(execution)
   ? waiting(Number(execution))
   : running(JSON.parse(readFileSync(execution, 'utf8')))
 const provider = createLocalProvider({ ...config, runtime: 'bwrap', log })
 const opened = await openTools(config, store.database, log)
-const tools = { ...opened, stages: scriptedStages({ executed }), findProvider: () => provider }
+const tools = { ...opened, stages: scriptedStages({ execution: runExecution }), findProvider: () => provider }
 if (role === 'api') {
   await bootstrap(store.database.db, config.bootstrapKey)
   const { url } = await listen(createApp(tools), '127.0.0.1', 0)

@@ -17,17 +17,17 @@ export function stageLines({ stage, seconds, reused, evidence }: Stage): string[
 
 const WORDS: Record<string, (found: Found) => string[] | undefined> = {
   split: ({ tests }) => (isTexts(tests) ? ['the pull request brings these tests:', ...shortened(tests)] : undefined),
-  env_ready: environment,
-  executed: execution,
-  authored: ({ specSource, rounds }) =>
+  environment: environment,
+  execution: execution,
+  authoring: ({ specSource, rounds }) =>
     isKnown(specSource, rounds)
       ? [`written from ${SOURCES[String(specSource)] ?? specSource}, in ${rounds} ${rounds === 1 ? 'round' : 'rounds'}`]
       : undefined,
-  linted: ({ findings }) =>
+  lint: ({ findings }) =>
     Array.isArray(findings) && findings.length === 0 ? ['nothing is given away, nothing left out'] : undefined,
-  validated: proof,
-  verified: verdict,
-  graded: ({ prior, judged, final, confidence }) =>
+  validation: proof,
+  review: verdict,
+  difficulty: ({ prior, judged, final, confidence }) =>
     isKnown(prior, final)
       ? [`${final}; by its size ${prior}, by its readers ${judged ?? '-'}; confidence ${confidence}`]
       : undefined,

@@ -16,9 +16,9 @@ beforeAll(async () => {
   app = await generatingApp()
   folder = await temporaryFolder()
   const stages = scriptedStages({
-    graded: (making) =>
+    difficulty: (making) =>
       making.candidate.number === 1
-        ? done({ ...doneAt('graded', making), concerns: ['It is long.'] })
+        ? done({ ...doneAt('difficulty', making), concerns: ['It is long.'] })
         : (undefined as never),
   })
   lab = await generating(app, { changes: { easy: 3, medium: 1, hard: 0 }, stages })
@@ -98,7 +98,7 @@ test('tasks are shown, reviewed, edited, approved and exported', async () => {
     'It is long.',
     'Do as A change that is easy 1',
     'Solution: solution/solve.sh',
-    'executed (',
+    'execution (',
     '#1 ',
   ])
     expect(shown.out).toContain(text)

@@ -16,19 +16,19 @@ const TESTS = 'def test_ranks():\n\tassert rank([1, 2]) == [2, 1]\n'
 const RUN = { cpus: 2, isShuffled: false, daysAhead: null, passed: 1, failed: 1, seconds: 1 }
 const TRIAL = { reward: 1, passed: 2, notPassed: 0, seconds: 1 }
 
-const executed = {
+const execution = {
   ...{ failToPass: ['t.py::test_ranks'], passToPass: ['t.py::test_low'], unstable: [], medianSec: 1 },
   runs: Array.from({ length: 8 }, () => ({ ...RUN, variant: 'fixed' as const })),
   ...{ ablation: { groups: 3, necessary: 2 }, messages: { 't.py::test_ranks': 'assert [1, 2] == [2, 1]\nmore' } },
 } satisfies Omit<Execution, 'lists' | 'plan' | 'failsByAssertion'> & Execution['lists']
 
-const validated = {
+const validation = {
   ...{ digest: 'sha256:0', isolation: 'none', nop: [TRIAL, TRIAL, TRIAL], oracle: [TRIAL, TRIAL], gold: TRIAL },
   cheats: [{ id: 'network', what: 'reaches the world', outcome: 'lost' }],
   ...{ strength: 'standard', winners: [] },
 } satisfies Proof
 
-const verified = {
+const review = {
   decision: { kind: 'accepted' },
   passes: [
     {
@@ -43,7 +43,7 @@ const verified = {
   bill: { costMicros: 1, costSource: 'metered', calls: 1, modelsServed: [] },
 } satisfies Verdict
 
-const graded = {
+const difficulty = {
   ...{ prior: 'medium', judged: 'easy', measured: null, final: 'easy', confidence: 'low' },
 } satisfies Grade
 
@@ -61,19 +61,19 @@ test('a task is shown in words: runs, trials, readers, and the tests that judge 
   const stages = scriptedStages({
     ...evidence({
       split: { tests: ['t.py'], patch: '' },
-      env_ready: { foundBy: 'rules', runner: 'pytest', health: { tests: 13, passed: 12, seconds: 1 } },
-      ...{ executed, validated, verified, graded },
-      authored: { specSource: 'diff', rounds: 2, warnings: [], pinned: [] },
-      linted: { findings: [] },
+      environment: { foundBy: 'rules', runner: 'pytest', health: { tests: 13, passed: 12, seconds: 1 } },
+      ...{ execution, validation, review, difficulty },
+      authoring: { specSource: 'diff', rounds: 2, warnings: [], pinned: [] },
+      lint: { findings: [] },
     }),
-    assembled(making, { target }) {
+    assembly(making, { target }) {
       const toml = `schema_version = "1.4"\n[task]\nname = "lab/${making.taskId}"\n`
       const files = smallTask({ 'instruction.md': 'Do it.\n', 'task.toml': toml, 'tests/grader/hidden/t.py': TESTS })
       for (const [path, content] of Object.entries(files)) {
         mkdirSync(dirname(join(target, path)), { recursive: true })
         writeFileSync(join(target, path), content)
       }
-      return done(doneAt('assembled', making))
+      return done(doneAt('assembly', making))
     },
   })
   const lab = await generating(app, { changes: { easy: 1, medium: 0, hard: 0 }, stages })
@@ -85,15 +85,15 @@ test('a task is shown in words: runs, trials, readers, and the tests that judge 
     expect.arrayContaining([
       'Tests: t.py',
       '    assert rank([1, 2]) == [2, 1]',
-      '  env_ready built by rules, for pytest; 12 of 13 tests of the base pass, offline',
-      '  executed runs in fresh sandboxes: 8; parts of the change that are needed: 2 of 3; tests that pass with it and without it: 1; these fail without it:',
+      '  environment built by rules, for pytest; 12 of 13 tests of the base pass, offline',
+      '  execution runs in fresh sandboxes: 8; parts of the change that are needed: 2 of 3; tests that pass with it and without it: 1; these fail without it:',
       '      t.py::test_ranks: assert [1, 2] == [2, 1]',
-      '  authored written from the change itself, because people said little of it, in 2 rounds',
-      '  linted nothing is given away, nothing left out',
-      '  validated doing nothing failed each time (3), the solution passed each time (2); cheats: 1 tried, none wins',
-      '  verified readings by openai/gpt-5.4: 1; minutes of work: 12, 20; what is asserted, and what supports it:',
+      '  authoring written from the change itself, because people said little of it, in 2 rounds',
+      '  lint nothing is given away, nothing left out',
+      '  validation doing nothing failed each time (3), the solution passed each time (2); cheats: 1 tried, none wins',
+      '  review readings by openai/gpt-5.4: 1; minutes of work: 12, 20; what is asserted, and what supports it:',
       '      rank([1, 2]) == [2, 1]  <-  instruction: the largest comes first',
-      '  graded easy; by its size medium, by its readers easy; confidence low',
+      '  difficulty easy; by its size medium, by its readers easy; confidence low',
     ]),
   )
 })

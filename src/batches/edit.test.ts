@@ -35,7 +35,7 @@ test('a changed instruction is judged again, and nothing is executed again for i
     headers: { 'if-match': etag },
   })
   expect(put).toMatchObject({
-    ...{ status: 202, body: { state: 'making', stage: 'linted', decision: null, instruction: 'Do it better.\n' } },
+    ...{ status: 202, body: { state: 'making', stage: 'lint', decision: null, instruction: 'Do it better.\n' } },
   })
   expect(put.headers.get('etag')).not.toBe(etag)
   expect(await lab.read(runId)).toMatchObject({ state: 'queued', counts: { ready: 0, approved: 0, executed: 1 } })
@@ -43,7 +43,7 @@ test('a changed instruction is judged again, and nothing is executed again for i
   expect(await lab.read(runId)).toMatchObject({ state: 'completed', counts: { ready: 1 } })
   const ran = lab.stages.runs.slice(before).map(({ stage }) => stage)
   // Validated is taken over: it depends on every file but the instruction.
-  expect(ran).toEqual(['linted', 'assembled', 'verified', 'graded'])
+  expect(ran).toEqual(['lint', 'assembly', 'review', 'difficulty'])
   const after = await lab.task(runId, taskId)
   expect(after).toMatchObject({
     state: 'ready',
@@ -117,8 +117,8 @@ test('of a generated task only the instruction can be changed; of a batch that w
 test('several are approved at once only where nobody has to look first', async () => {
   const concerned = { concerns: ['The verifier is not sure.'] }
   const stages = scriptedStages({
-    verified: (making) =>
-      making.candidate.number === 1 ? done({ ...doneAt('verified', making), ...concerned }) : (undefined as never),
+    review: (making) =>
+      making.candidate.number === 1 ? done({ ...doneAt('review', making), ...concerned }) : (undefined as never),
   })
   const lab = await generating(made, { changes: { easy: 2, medium: 0, hard: 0 }, stages })
   const { runId, tasks } = await lab.made({ easy: 2 })

@@ -59,8 +59,8 @@ function generatedCounts(row: BatchRow, tallies: readonly Tally[]): BatchRun['co
   const passed = (stage: StageName) => sum(tallies, (tally) => passedBy(tally.stage, stage))
   return {
     ...{ discovered: row.discovered ?? 0, screened: row.screened ?? 0 },
-    ...{ executed: passed('executed'), authored: passed('authored') },
-    ...{ validated: passed('validated'), verified: passed('verified') },
+    ...{ executed: passed('execution'), authored: passed('authoring') },
+    ...{ validated: passed('validation'), verified: passed('review') },
     ...endsOf(tallies),
   }
 }

@@ -54,9 +54,9 @@ describe.each(chosen)('$name, in $language', (repository) => {
       const { instruction, evidence, files, concerns } = await pipeline.task(taskId)
       const seen = Object.fromEntries(evidence.stages.map(({ stage, evidence: found }) => [stage, found]))
       expect(seen).toMatchObject({
-        executed: { failToPass: expect.arrayContaining([expect.any(String)]) },
-        validated: { nop: [{ reward: 0 }], oracle: [{ reward: 1 }], gold: { reward: 1 } },
-        verified: { decision: { kind: 'accepted' } },
+        execution: { failToPass: expect.arrayContaining([expect.any(String)]) },
+        validation: { nop: [{ reward: 0 }], oracle: [{ reward: 1 }], gold: { reward: 1 } },
+        review: { decision: { kind: 'accepted' } },
       })
       // What wins on every task of a language is told, and keeps none from being approved with others.
       expect(concerns.filter((each) => each.includes('cheat'))).toEqual([])

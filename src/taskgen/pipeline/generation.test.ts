@@ -39,7 +39,7 @@ test('pull requests become tasks: the newest of each difficulty, with the eviden
   expect(first.taskId).toMatch(/^[a-z0-9]{10}$/)
   const task = await lab.task(created.body.runId, first.taskId)
   expect(task.evidence.stages.map(({ stage }: { stage: string }) => stage)).toEqual([
-    ...['split', 'env_ready', 'executed', 'authored', 'linted', 'assembled', 'validated', 'verified', 'graded'],
+    ...['split', 'environment', 'execution', 'authoring', 'lint', 'assembly', 'validation', 'review', 'difficulty'],
   ])
   expect(task.instruction).toContain('Do as A change that is')
   expect(task.files.map(({ path }: { path: string }) => path)).toContain('tests/test.sh')
@@ -71,14 +71,14 @@ test('a later batch takes other pull requests, unless it is told to take them ag
   expect(numbers(again.tasks).toSorted()).toEqual([1, 2, 3])
   // What the same change came to is taken over; what carries the id of the task is made anew.
   const kinds = new Set(lab.stages.runs.slice(before).map(({ stage }) => stage))
-  expect([...kinds].toSorted()).toEqual(['assembled', 'graded', 'validated', 'verified'])
+  expect([...kinds].toSorted()).toEqual(['assembly', 'difficulty', 'validation', 'review'])
   const detail = await lab.task(again.runId, again.tasks[0].taskId)
   expect(detail.evidence.stages[0]).toMatchObject({ stage: 'split', reused: true })
 })
 
 test('a task that is rejected says why and at which stage; the others go on', async () => {
   const stages = scriptedStages({
-    executed: ({ candidate }) =>
+    execution: ({ candidate }) =>
       candidate.number === 2 ? reject('no_f2p', 'No test\u0000 fails before the change.') : (undefined as never),
   })
   const lab = await generating(app, { changes: { easy: 3, medium: 0, hard: 0 }, stages })
@@ -88,20 +88,20 @@ test('a task that is rejected says why and at which stage; the others go on', as
     counts: { executed: 2, ready: 2, rejected: 1 },
   })
   const rejected = tasks.find(({ state }: { state: string }) => state === 'rejected')
-  expect(rejected).toMatchObject({ stage: 'executed', digest: null, rejection: { reason: 'no_f2p' } })
+  expect(rejected).toMatchObject({ stage: 'execution', digest: null, rejection: { reason: 'no_f2p' } })
   const shown = await lab.task(run.runId, rejected.taskId)
-  expect(shown.evidence.stages.map(({ stage }: { stage: string }) => stage)).toEqual(['split', 'env_ready'])
+  expect(shown.evidence.stages.map(({ stage }: { stage: string }) => stage)).toEqual(['split', 'environment'])
 })
 
 test('a task that its verifier rejects shows the verdict, until somebody changes what it was about', async () => {
   const verdict = { decision: { kind: 'rejected' }, passes: [{ quote: 'as\u0000 before', minutes: undefined }] }
   const stages = scriptedStages({
-    verified: ({ edited }) =>
+    review: ({ edited }) =>
       edited === null ? reject('underspecified', 'Nobody could know.', verdict) : (undefined as never),
   })
   const lab = await generating(app, { changes: EASY, stages })
   const { runId, tasks } = await lab.made({ easy: 1 })
-  expect(tasks).toMatchObject([{ state: 'rejected', stage: 'verified', rejection: { reason: 'underspecified' } }])
+  expect(tasks).toMatchObject([{ state: 'rejected', stage: 'review', rejection: { reason: 'underspecified' } }])
   const [{ taskId }] = tasks
   const shown = await lab.task(runId, taskId)
   expect(shown.rejection).toEqual({ reason: 'underspecified', detail: 'Nobody could know.' })
@@ -116,18 +116,18 @@ test('a task that its verifier rejects shows the verdict, until somebody changes
 
 test('a task that cannot be kept once it is assembled shows what the check found', async () => {
   const stages = scriptedStages({
-    assembled: async (making, { target }) => {
+    assembly: async (making, { target }) => {
       const dockerfile = 'FROM debian\nRUN curl http://169.254.169.254/latest\n'
       for (const [path, content] of Object.entries(smallTask({ 'environment/Dockerfile': dockerfile }))) {
         await mkdir(dirname(join(target, path)), { recursive: true })
         await writeFile(join(target, path), content)
       }
-      return done(doneAt('assembled', making))
+      return done(doneAt('assembly', making))
     },
   })
   const lab = await generating(app, { changes: EASY, stages })
   const { runId, tasks } = await lab.made({ easy: 1 })
-  expect(tasks).toMatchObject([{ state: 'rejected', stage: 'assembled', rejection: { reason: 'unsafe_task' } }])
+  expect(tasks).toMatchObject([{ state: 'rejected', stage: 'assembly', rejection: { reason: 'unsafe_task' } }])
   const { evidence } = await lab.task(runId, tasks[0].taskId)
   expect(evidence.rejection.findings).toContainEqual(expect.objectContaining({ severity: 'block' }))
 })
@@ -140,7 +140,7 @@ const inTurn =
 
 test('what must wait waits; the batch waits when nothing else goes on, and goes on by itself', async () => {
   const later = { kind: 'deferred' as const, reason: 'rate_limit' as const, detail: '429', retryAfterMs: 60_000 }
-  const stages = scriptedStages({ authored: inTurn(() => later) })
+  const stages = scriptedStages({ authoring: inTurn(() => later) })
   const lab = await generating(app, { changes: { easy: 2, medium: 0, hard: 0 }, stages })
   const { run, runId, tasks } = await lab.made({ easy: 2 })
   expect(run).toMatchObject({
@@ -148,7 +148,7 @@ test('what must wait waits; the batch waits when nothing else goes on, and goes 
   })
   expect(Date.parse(run.waiting.until)).toBeGreaterThan(Date.now() + 30_000)
   const waiting = tasks.find(({ deferred }: { deferred?: object }) => deferred)
-  expect(waiting).toMatchObject({ state: 'making', stage: 'authored', deferred: { reason: 'rate_limit' } })
+  expect(waiting).toMatchObject({ state: 'making', stage: 'authoring', deferred: { reason: 'rate_limit' } })
   await lab.hurry()
   await lab.work()
   const after = await lab.read(runId)
@@ -165,7 +165,7 @@ test('without its sandbox a batch waits, and goes on when there is one', async (
   expect(await lab.read(runId)).toMatchObject({
     ...{ state: 'waiting', waiting: { reason: 'sandbox', detail: 'No worker offers local.' }, counts: { deferred: 1 } },
   })
-  expect((await lab.tasks(runId))[0]).toMatchObject({ state: 'making', stage: 'env_ready' })
+  expect((await lab.tasks(runId))[0]).toMatchObject({ state: 'making', stage: 'environment' })
   await lab.offer()
   expect((await lab.resume(runId)).status).toBe(202)
   await lab.work()
@@ -177,7 +177,7 @@ const broken = () => {
 }
 
 test('a sandbox that is away has the task wait; one that breaks with this task alone rejects it, and a resume tries again', async () => {
-  const stages = scriptedStages({ executed: inTurn(broken, broken, broken, broken) })
+  const stages = scriptedStages({ execution: inTurn(broken, broken, broken, broken) })
   let isWell = false
   const findProvider = () => ({ selfTest: async () => (isWell ? {} : broken()) }) as never
   const lab = await generating(
@@ -202,7 +202,7 @@ test('a sandbox that is away has the task wait; one that breaks with this task a
 test('what is canceled stops, keeps what is done, and goes on from there', async () => {
   let cancel = async () => {}
   const stages: Scripted = scriptedStages({
-    executed: async () => {
+    execution: async () => {
       await cancel()
       cancel = async () => {}
       return undefined as never
@@ -273,7 +273,7 @@ test('what a stage needs is what its job waits for', async () => {
   const { run } = (await lab.create({ easy: 1 })).body
   const { sandboxCredentialId, modelCredentialId } = run.generation
   const seen: Record<string, unknown> = {}
-  lab.stages.executed.run = async () => {
+  lab.stages.execution.run = async () => {
     const { rows } = await app.database.pool.query(
       `select kind, limit_keys, memory_mb from jobs where state = 'running'`,
     )
@@ -287,7 +287,7 @@ test('what a stage needs is what its job waits for', async () => {
 
 test('a stage that throws is tried again, and in the end rejects its task alone', async () => {
   const stages = scriptedStages({
-    linted: ({ candidate }) => {
+    lint: ({ candidate }) => {
       if (candidate.number === 1) throw new Error('a bug')
       return undefined as never
     },

@@ -140,7 +140,7 @@ test('a code host that limits us has a batch wait as long as it asks; then its o
   await using own = await generatingApp({ ASSAY_GATEWAY_UPSTREAM_GITHUB: server.url })
   const seen: CandidateFacts['issues'][] = []
   const stages = scriptedStages({
-    authored: ({ candidate }) => {
+    authoring: ({ candidate }) => {
       seen.push(candidate.issues)
       return undefined as never
     },

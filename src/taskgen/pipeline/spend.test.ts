@@ -37,7 +37,7 @@ test('a preview tells what candidates came to before, once there were some', asy
 test('a provider that breaks each time in the middle is not paid for ever', async () => {
   let attempts = 0
   const breaking = askingStages({
-    async verified(_, tools, signal) {
+    async review(_, tools, signal) {
       attempts += 1
       const limits = { budgetMicros: 100_000, outputMicros: 20_000, callsMax: 2, wallMs: 60_000 }
       const model = await tools.model('verifier', limits)
@@ -80,8 +80,8 @@ test('what a task has spent that was canceled in the middle is counted by whoeve
   const lab = await generatingWithModels({ easy: 1, medium: 0, hard: 0 }, asking)
   await using _ = lab
   const { runId } = (await lab.create({ easy: 1 })).body
-  const { run } = asking.authored
-  asking.authored.run = async (making, tools, signal) => {
+  const { run } = asking.authoring
+  asking.authoring.run = async (making, tools, signal) => {
     const result = await run(making, tools, signal)
     await lab.cancel(runId)
     await lab.app.database.pool.query(`update jobs set cancel_requested = true where state = 'running'`)

@@ -9,21 +9,21 @@ import type { StageResult } from '../stage-result.ts'
 /** What a candidate goes through until it is ready, in this order. Each is called as what it has made of it. */
 export const STAGES = [
   'split',
-  'env_ready',
-  'executed',
-  'authored',
-  'linted',
-  'assembled',
-  'validated',
-  'verified',
-  'graded',
+  'environment',
+  'execution',
+  'authoring',
+  'lint',
+  'assembly',
+  'validation',
+  'review',
+  'difficulty',
 ] as const
 export type StageName = (typeof STAGES)[number]
 
 /** The stage that writes the files of the task. From here on it has a digest. */
-export const ASSEMBLING: StageName = 'assembled'
+export const ASSEMBLING: StageName = 'assembly'
 /** The first that looks at the instruction. A person who changes it sends the task back to here. */
-export const JUDGING: StageName = 'linted'
+export const JUDGING: StageName = 'lint'
 
 export type Json = string | number | boolean | null | Json[] | { [name: string]: Json }
 

@@ -19,7 +19,7 @@ async function ask(tools: StageTools, role: Role, signal: AbortSignal): Promise<
 /** Scripted stages of which two ask their models, through the real gateway. */
 export const askingStages = (script: Script = {}) =>
   scriptedStages({
-    authored: async (_, tools, signal) => (await ask(tools, 'author', signal)) as never,
-    verified: async (_, tools, signal) => (await ask(tools, 'verifier', signal)) as never,
+    authoring: async (_, tools, signal) => (await ask(tools, 'author', signal)) as never,
+    review: async (_, tools, signal) => (await ask(tools, 'verifier', signal)) as never,
     ...script,
   })

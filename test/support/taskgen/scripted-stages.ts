@@ -19,31 +19,31 @@ export type Scripted = Stages & { runs: { stage: StageName; taskId: string; titl
 
 const NEEDS: Record<StageName, Stage['needs']> = {
   split: [],
-  env_ready: ['sandbox', 'author'],
-  executed: ['sandbox'],
-  authored: ['author'],
-  linted: [],
-  assembled: [],
-  validated: ['harbor'],
-  verified: ['verifier'],
-  graded: [],
+  environment: ['sandbox', 'author'],
+  execution: ['sandbox'],
+  authoring: ['author'],
+  lint: [],
+  assembly: [],
+  validation: ['harbor'],
+  review: ['verifier'],
+  difficulty: [],
 }
 
-const instructionOf = ({ edited, made }: Making): string => edited ?? String(Object(made.authored).markdown)
+const instructionOf = ({ edited, made }: Making): string => edited ?? String(Object(made.authoring).markdown)
 
 const change = ({ candidate: { base, head } }: Making): Json => [base, head]
 
 /** What each depends on, as the real ones do. */
 const READS: Record<StageName, (making: Making) => Json> = {
   split: change,
-  env_ready: change,
-  executed: change,
-  authored: (making) => [change(making), making.generation.authorModel],
-  linted: (making) => [change(making), instructionOf(making)],
-  assembled: (making) => [making.taskId, instructionOf(making)],
-  validated: ({ files }) => files?.ground ?? null,
-  verified: ({ files, generation }) => [files?.digest ?? null, generation.verifierModel],
-  graded: ({ files }) => files?.digest ?? null,
+  environment: change,
+  execution: change,
+  authoring: (making) => [change(making), making.generation.authorModel],
+  lint: (making) => [change(making), instructionOf(making)],
+  assembly: (making) => [making.taskId, instructionOf(making)],
+  validation: ({ files }) => files?.ground ?? null,
+  review: ({ files, generation }) => [files?.digest ?? null, generation.verifierModel],
+  difficulty: ({ files }) => files?.digest ?? null,
 }
 
 /** Stages without sandboxes and models: every candidate becomes a task, and a test can say otherwise. */
@@ -55,7 +55,7 @@ export function scriptedStages(script: Script = {}): Scripted {
       runs.push({ stage, taskId: making.taskId, title: making.candidate.title })
       const said = await script[stage]?.(making, tools, signal)
       if (said) return said
-      if (stage === 'assembled') await writeTask(tools.target, making)
+      if (stage === 'assembly') await writeTask(tools.target, making)
       return done(doneAt(stage, making))
     },
   })
@@ -63,11 +63,11 @@ export function scriptedStages(script: Script = {}): Scripted {
 }
 
 export function doneAt(stage: StageName, { candidate }: Making): StageDone {
-  const made = stage === 'authored' ? { markdown: `Do as ${candidate.title} does.\n` } : { by: stage }
+  const made = stage === 'authoring' ? { markdown: `Do as ${candidate.title} does.\n` } : { by: stage }
   return {
     ...{ made, evidence: { stage, head: candidate.head } },
-    ...(stage === 'authored' ? { title: `Task: ${candidate.title}` } : {}),
-    ...(stage === 'graded' ? { difficulty: candidate.difficulty } : {}),
+    ...(stage === 'authoring' ? { title: `Task: ${candidate.title}` } : {}),
+    ...(stage === 'difficulty' ? { difficulty: candidate.difficulty } : {}),
   }
 }
 

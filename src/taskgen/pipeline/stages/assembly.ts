@@ -19,7 +19,7 @@ export const assemblyStage: Stage = {
   needs: [],
   reads: (making) => [
     ...[making.taskId, making.candidate.base, making.candidate.head, making.candidate.difficulty, textOf(making)],
-    ...[making.made.env_ready ?? null, making.made.executed ?? null],
+    ...[making.made.environment ?? null, making.made.execution ?? null],
   ],
   async run(making, tools, signal) {
     const { title } = instructionIn(making)

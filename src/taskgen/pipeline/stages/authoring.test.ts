@@ -31,7 +31,7 @@ async function makingOf(issues: Making['candidate']['issues']): Promise<Making> 
   return {
     ...{ taskId: 'abcdefghij', generation: GENERATION, edited: null, files: null },
     candidate: { ...text, base, head, difficulty: 'easy' } as Making['candidate'],
-    made: { executed: { lists, plan, messages: {}, failsByAssertion: true } },
+    made: { execution: { lists, plan, messages: {}, failsByAssertion: true } },
   }
 }
 

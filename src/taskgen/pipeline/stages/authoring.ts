@@ -12,7 +12,7 @@ export const authoringStage: Stage = {
   needs: ['author'],
   reads: ({ candidate: { base, head, title, body, issues }, generation: { authorModel, reasoning }, made }) => [
     ...[base, head, title, body, issues, authorModel, reasoning],
-    made.executed ?? null,
+    made.execution ?? null,
   ],
   async run(making, tools, signal) {
     const { candidate } = making

@@ -10,11 +10,16 @@ import { environmentIn, plain } from './outputs.ts'
 export const executionStage: Stage = {
   version: 3,
   needs: ['sandbox'],
-  reads: ({ candidate: { base, head }, generation, made }) => [base, head, generation.sandbox, made.env_ready ?? null],
+  reads: ({ candidate: { base, head }, generation, made }) => [
+    base,
+    head,
+    generation.sandbox,
+    made.environment ?? null,
+  ],
   async run(making, tools, signal) {
     const { recipe, plan } = environmentIn(making)
     const bench = { tools, signal, tree: await readBase(making, tools, signal) }
-    const prepared = await prepareImage(bench, recipe, 'executed')
+    const prepared = await prepareImage(bench, recipe, 'execution')
     if (prepared.kind !== 'done') return prepared
     const { source, hidden } = await readLanding(making, tools, signal)
     const order = { image: prepared.value.image, source, hidden, plan, folder: tools.folder }

@@ -14,7 +14,7 @@ export const lintStage: Stage = {
   needs: [],
   reads: (making) => {
     const { base, head, body, issues } = making.candidate
-    return [base, head, body, issues, making.made.executed ?? null, textOf(making)]
+    return [base, head, body, issues, making.made.execution ?? null, textOf(making)]
   },
   async run(making, tools, signal) {
     const { failToPass } = executionIn(making).lists

@@ -29,10 +29,10 @@ const Authored = z.object({ title: z.string(), markdown: z.string(), pinned: z.a
 
 const Verified = z.object({ minutes: z.array(z.number()) })
 
-export const environmentIn = ({ made }: Making) => Environment.parse(made.env_ready)
-export const executionIn = ({ made }: Making) => Executed.parse(made.executed)
-export const instructionIn = ({ made }: Making) => Authored.parse(made.authored)
-export const verdictIn = ({ made }: Making) => Verified.parse(made.verified)
+export const environmentIn = ({ made }: Making) => Environment.parse(made.environment)
+export const executionIn = ({ made }: Making) => Executed.parse(made.execution)
+export const instructionIn = ({ made }: Making) => Authored.parse(made.authoring)
+export const verdictIn = ({ made }: Making) => Verified.parse(made.review)
 
 /** As it will be stored. What a stage keeps and shows is plain data: what is not does not get here. */
 export const plain = (value: object): Json => JSON.parse(JSON.stringify(value))

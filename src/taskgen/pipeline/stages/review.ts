@@ -9,7 +9,7 @@ import { textOf } from './lint.ts'
 import { executionIn, instructionIn, plain } from './outputs.ts'
 
 /** Whether who solves what the instruction says will pass the tests, by readers who did not write it. */
-export const verificationStage: Stage = {
+export const reviewStage: Stage = {
   version: 1,
   needs: ['verifier'],
   reads: ({ files, generation: { authorModel, verifierModel, reasoning } }) => [

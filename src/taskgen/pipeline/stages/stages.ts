@@ -2,23 +2,23 @@ import type { Counts } from '../../validation/validation.ts'
 import type { Stages } from '../stage.ts'
 import { assemblyStage } from './assembly.ts'
 import { authoringStage } from './authoring.ts'
-import { gradingStage } from './difficulty.ts'
+import { difficultyStage } from './difficulty.ts'
 import { environmentStage } from './environment.ts'
 import { executionStage } from './execution.ts'
 import { lintStage } from './lint.ts'
-import { verificationStage } from './review.ts'
+import { reviewStage } from './review.ts'
 import { splitStage } from './split.ts'
 import { validationStage } from './validation.ts'
 
 /** Every stage of the making of a task, as it really is. */
 export const realStages = (counts?: Counts): Stages => ({
   split: splitStage,
-  env_ready: environmentStage,
-  executed: executionStage,
-  authored: authoringStage,
-  linted: lintStage,
-  assembled: assemblyStage,
-  validated: validationStage(counts),
-  verified: verificationStage,
-  graded: gradingStage,
+  environment: environmentStage,
+  execution: executionStage,
+  authoring: authoringStage,
+  lint: lintStage,
+  assembly: assemblyStage,
+  validation: validationStage(counts),
+  review: reviewStage,
+  difficulty: difficultyStage,
 })

@@ -1,0 +1,22 @@
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { generating, generatingApp } from '../../../test/support/generating.ts'
+
+const MIGRATION = readFileSync(new URL('../../../migrations/0030_stage_names.sql', import.meta.url), 'utf8')
+
+/** Restores the names that stages had before the migration. */
+const UNDO = MIGRATION.replaceAll('new from stage_names where stage = old', 'old from stage_names where stage = new')
+
+test('the migration of stage names keeps the evidence of tasks created before it', async () => {
+  await using app = await generatingApp()
+  const lab = await generating(app, { changes: { easy: 1, medium: 0, hard: 0 } })
+  const { runId, tasks } = await lab.made({ easy: 1 })
+  const before = await lab.task(runId, tasks[0].taskId)
+  const { pool } = app.database
+  await pool.query(UNDO)
+  const { rows } = await pool.query('select stage from batch_task_stages')
+  expect(rows).toContainEqual({ stage: 'env_ready' })
+  await pool.query(MIGRATION)
+  expect(await lab.task(runId, tasks[0].taskId)).toEqual(before)
+  expect(before.evidence.stages).toHaveLength(9)
+})
