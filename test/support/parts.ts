@@ -22,7 +22,7 @@ const IN_SANDBOXES = [
   'src/grading/{grader,hostile-code,hostile-patches,processes,suite-report}.test.ts',
   'test/samples/**',
   'test/chaos/{kills,spend,two-of-each}.test.ts',
-  'test/serve/sent-program.test.ts',
+  'test/serve/{hostile-agents,sent-program}.test.ts',
   'test/gateway/canary.test.ts',
 ]
 

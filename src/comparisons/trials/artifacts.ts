@@ -43,7 +43,8 @@ async function filesIn(folder: string): Promise<{ name: string; bytes: number }[
     if (!entry.isFile()) continue // a link could lead anywhere
     const path = join(entry.parentPath, entry.name)
     const name = relative(folder, path).split(sep).join('/')
-    if (isShowable(name)) files.push({ name, bytes: (await stat(path)).size })
+    const found = isShowable(name) ? await stat(path).catch(() => undefined) : undefined
+    if (found) files.push({ name, bytes: found.size })
   }
   return files.sort((a, b) => depth(a) - depth(b) || (a.name < b.name ? -1 : 1))
 }

@@ -1,5 +1,5 @@
 import type { GrantTotals } from '../../gateway/totals.ts'
-import { type Db, errorCode } from '../../platform/db/db.ts'
+import type { Db } from '../../platform/db/db.ts'
 import { storableText } from '../../platform/db/storable.ts'
 import type { TrialRecord } from '../../trials/record.ts'
 import { type CellTrial, type Counts, cellChange } from '../counts.ts'
@@ -42,19 +42,6 @@ const RETRIED: readonly string[] = ['provider_error', 'sandbox_error', 'verifier
 /** The trial was canceled or put back meanwhile: what this attempt found does not count. */
 export class Superseded extends Error {
   override name = 'Superseded'
-}
-
-/** The database does not take a value of this ending, and would not take it the next time. */
-const isRefusedValue = (error: unknown): boolean => /^(22|54)/.test(errorCode(error) ?? '')
-
-/**
- * The same result without its details, to be stored where the database refuses one of them. Undefined: the error is
- * another one, or there is no result.
- */
-export function withoutDetails(ending: Ending, error: unknown): Ending | undefined {
-  if (ending.kind !== 'ran' || !isRefusedValue(error)) return undefined
-  const record: Ran = { ...ending.record, rewards: {}, error: 'Details of this trial could not be stored.' }
-  return { ...ending, record, artifacts: [], blob: null }
 }
 
 type Settling = { retryMs: number; step?: OnStep }

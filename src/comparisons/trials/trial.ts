@@ -13,7 +13,7 @@ import { calibrated, verifyingOf } from './calibrated/calibrated.ts'
 import { CredentialGone, type Engine, type TaskOrder, type Verifying } from './engine.ts'
 import { type TrialPayload, trialKind } from './enqueue/enqueue.ts'
 import { type ModelTools, openModel } from './model.ts'
-import { type Ending, hasRetries, type Ran, rejoin, Superseded, settle, withoutDetails } from './settle.ts'
+import { type Ending, hasRetries, type Ran, rejoin, Superseded, settle } from './settle.ts'
 import { startTrial, type TrialFacts } from './sql.ts'
 
 export type TrialTools = ModelTools & {
@@ -53,13 +53,8 @@ async function runTrialJob(tools: TrialTools, job: Job<TrialPayload>): Promise<v
 
   const ending = await attempt(tools, trial, job.signal)
   step('trial.ran')
-  const store = (stored: Ending) => job.finish((tx) => settle(tx, trial, stored, { retryMs: tools.retryMs, step }))
   try {
-    const open = await store(ending).catch((error: unknown) => {
-      const rest = withoutDetails(ending, error)
-      if (!rest) throw error
-      return store(rest)
-    })
+    const open = await job.finish((tx) => settle(tx, trial, ending, { retryMs: tools.retryMs, step }))
     step('trial.finished')
     if (open === 0) await endIfDone(db, trial.comparison)
   } catch (error) {

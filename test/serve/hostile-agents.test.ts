@@ -1,0 +1,116 @@
+import { existsSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Engine } from '../../src/comparisons/trials/engine.ts'
+import { claudeCode } from '../../src/harnesses/claude-code.ts'
+import type { Ask, Reply } from '../../src/harnesses/conversation.ts'
+import type { Harness } from '../../src/harnesses/harness.ts'
+import type { JsonObject } from '../../src/harnesses/json.ts'
+import { mini } from '../../src/harnesses/mini.ts'
+import type { ModelAccess } from '../../src/harnesses/model-access.ts'
+import { shellCommand } from '../../src/harnesses/shell-command.ts'
+import type { ModelPlace } from '../../src/trials/bench.ts'
+import { openWorkbench, writeTask } from '../../src/trials/testing/workbench.ts'
+import { type TestApp, testApp } from '../support/app.ts'
+import { comparing } from '../support/comparisons.ts'
+import { watchLoop } from '../support/loop-delay.ts'
+
+/** Real trials in a real sandbox, stored in a real database, in the process that also answers requests. */
+let app: TestApp
+let bench: Awaited<ReturnType<typeof openWorkbench>>
+let task: string
+beforeAll(async () => {
+  app = await testApp()
+  bench = await openWorkbench('bwrap')
+  task = writeTask(join(bench.folder, 'task'), TASK)
+}, 300_000)
+afterAll(async () => {
+  await bench[Symbol.asyncDispose]()
+  await app[Symbol.asyncDispose]()
+})
+
+/** A task whose verifier copies whatever the agent wrote as the reward. */
+const TASK = {
+  'tests/test.sh': '#!/bin/bash\ncp -R /app/reward/. /logs/verifier/ || echo 0 > /logs/verifier/reward.txt\n',
+  'solution/solve.sh': `#!/bin/bash\nmkdir -p /app/reward; echo '{"reward": 1}' > /app/reward/reward.json\n`,
+}
+const writes = (json: string) => `mkdir -p reward; printf '%s' '${json}' > reward/reward.json`
+
+/** A program whose output is converted into a trajectory. */
+const speaking = (line: string): Harness => ({
+  ...shellCommand(line),
+  id: claudeCode.id,
+  ...(claudeCode.moments ? { moments: claudeCode.moments } : {}),
+})
+
+const access: ModelAccess = {
+  ...{ model: 'm', provider: 'acme', protocols: ['openai-chat'], contextTokens: 1000, outputTokens: 500, token: 't' },
+  ...{ protocol: 'openai-chat', level: 'high', wireLevel: { effort: 'high' }, baseUrl: 'http://127.0.0.1:9' },
+}
+const place = (ask: Ask): ModelPlace => ({
+  ...{ access, ask, port: { port: 31_281, onConnection: (socket) => socket.destroy() } },
+})
+const deepArguments = (depth: number): JsonObject => JSON.parse(`${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`)
+const answers =
+  (reply: Partial<Reply>): Ask =>
+  async () => ({ text: '', thought: '', calls: [], said: null, stop: 'done', ...reply })
+
+const DEEP_LINE = `printf '{"type":"assistant","message":{"content":[{"type":"tool_use","id":"a","name":"b","input":'; head -c 3000000 /dev/zero | tr '\\0' '['; echo`
+/** Many small pieces of one message. */
+const PIECES = `yes '{"type":"assistant","message":{"content":[{"type":"text","text":"a"}]}}' | head -c 8000000`
+const NAMES = `(cd /logs/artifacts; touch "$(printf 'new\\nline')" "$(printf '\\377\\376')" "$(printf '%0255d' 0)" __proto__ ./-rf "$(printf '\\033[2J')"; cp ./* /app/)`
+const NOISE = `printf '\\000\\033]0;x\\007\\377'; exit 255`
+/** Files that take long to compare, and thousands of artifacts. */
+const LARGE = `for i in 1 2 3 4 5 6; do seq $i 7 900000 | head -c 1000000 > f$i; done; for i in $(seq 3000); do echo $i > /logs/artifacts/$i; done`
+
+type Agent = { harness: Harness; ask?: Ask }
+const AGENTS: Agent[] = [
+  { harness: shellCommand(writes('{"a\\u0000b": 1}')) },
+  { harness: shellCommand(`${writes('{"\\ud800": 1}')}; ${NAMES}; ${NOISE}`) },
+  { harness: shellCommand('mkdir reward; mkfifo reward/reward.json') },
+  { harness: speaking(`${PIECES}; for i in 1 2; do ${DEEP_LINE}; done; ${LARGE}`) },
+  {
+    harness: mini,
+    ask: answers({ calls: [{ id: 'a', name: 'shell', arguments: deepArguments(8000) }], stop: 'tools' }),
+  },
+]
+
+let runs = 0
+const engine: Engine = {
+  calibrate: async () => ({ kind: 'fit', mode: 'workspace', agentNetwork: 'declared', verifierNetwork: 'declared' }),
+  run({ outputFolder }, { signal }) {
+    const { harness, ask } = AGENTS[runs++] ?? { harness: shellCommand('true') }
+    const more = { signal, outputFolder, keepsPatch: true, ...(ask ? { model: place(ask) } : {}) }
+    return bench.run(task, harness, 'workspace', more)
+  },
+}
+
+test('whatever an agent, its model or its verifier writes, the trial is scored, once, and the service answers', async () => {
+  const lab = await comparing(app, engine)
+  // What is loaded once is loaded before the measurement.
+  await bench.run(task, speaking('echo "{}"'), 'workspace', { keepsPatch: true })
+  const { body } = await lab.create({ models: [{ ...lab.body().models[0], harnesses: ['nop'] }] })
+  const loop = watchLoop()
+  await lab.work()
+  const delayMs = loop.percentile(0.99)
+  expect(runs).toBe(AGENTS.length)
+  expect(await lab.read(body.id)).toMatchObject({ state: 'completed', trials: { failed: 5, errored: 0 } })
+  for (const trial of await lab.trials(body.id)) {
+    expect(trial).toMatchObject({ state: 'failed', reward: 0, retries: 0 })
+    expect(['verified', 'agent_exit']).toContain(trial.class)
+  }
+  expect(delayMs, 'milliseconds for which the event loop was blocked (p99)').toBeLessThanOrEqual(100)
+})
+
+test('nothing of an earlier trial in the same folder stays beside the next one', async () => {
+  const outputFolder = join(bench.folder, 'again')
+  mkdirSync(outputFolder)
+  const run = (harness: Harness) => bench.run(task, harness, 'workspace', { outputFolder, keepsPatch: true })
+  const said = '{"type":"assistant","message":{"content":[{"type":"text","text":"hi"}]}}'
+  await run(speaking(`echo '${said}'; touch x /logs/artifacts/y; ${writes('no reward')}`))
+  const left = ['changes.patch', 'trajectory-1.json', 'control', 'artifacts', 'agent-1.log']
+  const found = () => left.filter((name) => existsSync(join(outputFolder, name)))
+  expect(found()).toEqual(left)
+  await run(shellCommand('true'))
+  expect(found()).toEqual(['agent-1.log'])
+})

@@ -1,0 +1,40 @@
+const TICK_MS = 5
+
+/**
+ * Measures for how long work blocks the event loop of this process. Preemption by other processes does not count: a gap
+ * between two timers counts at most as much as this thread used of a processor in it.
+ */
+export function watchLoop() {
+  const gaps: number[] = []
+  let last = sample()
+  let timer = setTimeout(tick, TICK_MS)
+  function tick() {
+    const now = sample()
+    gaps.push(Math.min(now.wallMs - last.wallMs, now.cpuMs - last.cpuMs))
+    last = now
+    timer = setTimeout(tick, TICK_MS)
+  }
+  return {
+    /** The delay that a request meets that arrives at a random moment, in milliseconds, at this percentile. */
+    percentile(share: number): number {
+      clearTimeout(timer)
+      return timeWeighted(gaps, share)
+    },
+  }
+}
+
+const sample = () => {
+  const { user, system } = process.threadCpuUsage()
+  return { wallMs: performance.now(), cpuMs: (user + system) / 1000 }
+}
+
+/** A block of ten seconds is met by more requests than one of a millisecond: each gap weighs as much as it lasts. */
+function timeWeighted(gaps: readonly number[], share: number): number {
+  const sorted = [...gaps].sort((a, b) => b - a)
+  let left = (1 - share) * gaps.reduce((sum, gap) => sum + Math.max(gap, TICK_MS), 0)
+  for (const gap of sorted) {
+    left -= Math.max(gap, TICK_MS)
+    if (left < 0) return gap
+  }
+  return 0
+}
