@@ -41,7 +41,7 @@ export async function buildImage(
   const signal = AbortSignal.any([options.signal, unlimited.signal])
   try {
     const limit = await processLimiter(engine.docker, (error) => unlimited.abort(error))
-    const answer = await engine.docker.open('POST', '/build', { query, body, headers, signal })
+    const answer = await engine.docker.open('POST', '/build', { query, body, headers, signal, timeoutMs: null })
     await readMessages(answer, (line) => {
       limit(line)
       options.onLog(line)

@@ -8,7 +8,19 @@ import { adviceFor, type Connection, routeTo } from './connection.ts'
 
 type Method = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE'
 type Query = Record<string, string | number | boolean | undefined>
-type Ask = { query?: Query; body?: unknown; signal?: AbortSignal; headers?: Record<string, string> }
+type Ask = {
+  query?: Query
+  body?: unknown
+  signal?: AbortSignal
+  headers?: Record<string, string>
+  /** Deadline for the whole answer, or for the beginning of a stream. Null: the signal is the only deadline. */
+  timeoutMs?: number | null
+}
+
+/** An engine that is under heavy load answers in seconds. */
+const ANSWER_MS = 60_000
+/** For requests that carry or copy all files of a sandbox. */
+export const TRANSFER_MS = 15 * 60_000
 
 /** The engine heard us and said no. */
 export class EngineRefusal extends Error {
@@ -54,9 +66,14 @@ export function connectDocker(connection: Connection): Docker {
 
   const open: Docker['open'] = async (method, path, ask = {}) => {
     const answer = Promise.withResolvers<IncomingMessage>()
-    begin(method, path, ask)
-      .once('response', answer.resolve)
-      .once('error', (error) => answer.reject(unreachable(connection, error, ask.signal)))
+    let current: { destroy(error: Error): unknown } = begin(method, path, ask)
+      .once('response', (message) => {
+        current = message.once('close', () => clearTimeout(clock))
+        answer.resolve(message)
+      })
+      .on('error', (error) => answer.reject(unreachable(connection, error, ask.signal)))
+    const clock = startClock(ask, () => current.destroy(tooLate(method, path)))
+    answer.promise.catch(() => clearTimeout(clock))
     return accepted(await answer.promise)
   }
 
@@ -69,14 +86,15 @@ export function connectDocker(connection: Connection): Docker {
     async attach(path, ask = {}) {
       const joined = Promise.withResolvers<Duplex>()
       const headers = { connection: 'Upgrade', upgrade: 'tcp' }
-      begin('POST', path, { ...ask, headers })
+      const sent = begin('POST', path, { ...ask, headers })
         .once('upgrade', (_answer, socket, head) => {
           if (head.length > 0) socket.unshift(head)
           joined.resolve(socket)
         })
         .once('response', (answer) => accepted(answer).then(() => joined.reject(noStream()), joined.reject))
-        .once('error', (error) => joined.reject(unreachable(connection, error, ask.signal)))
-      return joined.promise
+        .on('error', (error) => joined.reject(unreachable(connection, error, ask.signal)))
+      const clock = startClock(ask, () => sent.destroy(tooLate('POST', path)))
+      return joined.promise.finally(() => clearTimeout(clock))
     },
     useVersion(version) {
       prefix = `/v${version}`
@@ -90,6 +108,12 @@ const queryText = (query: Query): string => {
   for (const [name, value] of Object.entries(query)) if (value !== undefined) given.set(name, String(value))
   return given.size === 0 ? '' : `?${given}`
 }
+
+const startClock = ({ timeoutMs = ANSWER_MS }: Ask, onLate: () => void): NodeJS.Timeout | undefined =>
+  timeoutMs === null ? undefined : setTimeout(onLate, timeoutMs).unref()
+
+const tooLate = (method: Method, path: string): SandboxUnavailable =>
+  new SandboxUnavailable(`The Docker engine did not finish ${method} ${path} in time.`)
 
 const noStream = (): SandboxUnavailable => new SandboxUnavailable('The Docker engine gave no stream.')
 
@@ -110,6 +134,7 @@ function messageIn(body: string): string {
 
 function unreachable(connection: Connection, error: Error, signal: AbortSignal | undefined): unknown {
   if (signal?.aborted) return signal.reason
+  if (error instanceof SandboxUnavailable) return error
   return new EngineUnreachable(`The Docker engine does not answer: ${error.message}. ${adviceFor(connection)}`, {
     cause: error,
   })

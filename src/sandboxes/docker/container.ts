@@ -1,11 +1,12 @@
-import { CAPABILITIES, HOSTNAME } from '../kernel/agent-rights.ts'
+import type { Identity } from '../kernel/accounts.ts'
+import { boundingSet, CAPABILITIES, FIRST_PROCESS_CAPABILITY, HOSTNAME } from '../kernel/agent-rights.ts'
 import type { Mount, SandboxSpec } from '../sandbox.ts'
 import { type Engine, labelsOf, nameOf } from './engine.ts'
 import { LABEL } from './labels.ts'
 import { LAUNCHER_FOLDER, type Launcher } from './launcher.ts'
 
 const MEGABYTE = 1024 * 1024
-/** The engine's own first process, and what keeps the time. */
+/** The first process, and what keeps the time. */
 const SPARE_PROCESSES = 2
 /** After this much more than its time it ends even when nobody is left to end it. */
 const SPARE_SECONDS = 10
@@ -13,20 +14,31 @@ const TMPFS = 'rw,exec,mode=1777'
 /** Where nothing answers: a name that is not of the group is asked for in the container itself. */
 const NO_NAME_SERVER = '127.0.0.1'
 
-/** Waits for a line, so that ports are open and counters are watched before the command begins. Errors go with output. */
-const GATE = 'read -r go && exec "$@" 2>&1'
+/**
+ * Script of the first process. It waits for a line, so that ports are open and counters are watched before the command
+ * begins, runs the command as its child with errors merged into the output, reaps orphans and passes the exit code on. The
+ * trap keeps a SIGINT from the command from becoming the exit code; other signals do not reach a first process.
+ */
+const FIRST = 'trap : INT; read -r go || exit; exec 2> /dev/null; "$@" 2>&1; exit $?'
 const MERGED = 'exec "$@" 2>&1'
+/** For a user that the engine is not told of, and so gives neither a home nor its standard input and output. */
+const SET_HOME = 'HOME=$1; export HOME; shift; '
+const SHARED_FILES = ['/proc/self/fd/0', '/proc/self/fd/1']
 
 /** A body for the engine's `containers/create`. */
-export function containerOf(engine: Engine, spec: SandboxSpec, image: string): Record<string, unknown> {
+export function containerOf(
+  engine: Engine,
+  spec: SandboxSpec,
+  { image, identity }: { image: string; identity: Identity },
+): Record<string, unknown> {
   const { group, limits } = spec
   return {
     Image: image,
     Hostname: group?.names[0] ?? HOSTNAME,
-    User: String(spec.user ?? spec.image.user),
+    User: engineUser(identity, spec.user ?? spec.image.user),
     WorkingDir: spec.workdir ?? spec.image.workdir,
     Env: variables({ ...spec.image.env, ...spec.env }),
-    Entrypoint: firstWords(engine.launcher, spec),
+    Entrypoint: firstWords(engine.launcher, spec, identity),
     Cmd: [],
     Healthcheck: { Test: ['NONE'] },
     Labels: labelsOf(engine, 'sandbox', {
@@ -51,6 +63,7 @@ function hostConfig(engine: Engine, { limits, mounts, group }: SandboxSpec) {
   const memory = limits.memoryMb === null ? undefined : limits.memoryMb * MEGABYTE
   return {
     ...isolated(limits.pids + SPARE_PROCESSES),
+    ...(engine.launcher ? { Init: false, CapAdd: [...CAPABILITIES, FIRST_PROCESS_CAPABILITY] } : {}),
     NetworkMode: group ? nameOf(engine, group.group.id) : 'none',
     ...(group ? { Dns: [NO_NAME_SERVER], DnsSearch: ['.'], DnsOptions: ['timeout:1', 'attempts:1'] } : {}),
     // Swap is counted with it, and so there is none.
@@ -60,6 +73,10 @@ function hostConfig(engine: Engine, { limits, mounts, group }: SandboxSpec) {
     Tmpfs: Object.fromEntries(mounts.flatMap(tmpfsOf)),
   }
 }
+
+/** The user that the engine starts a process as. It looks numbers up too, but does not insist on finding them. */
+export const engineUser = (identity: Identity, user: string | number): string =>
+  identity ? '0:0' : String(user).replaceAll(/\broot\b/g, '0')
 
 /** What every container of ours has, also those that run nothing of a task. */
 export const isolated = (pids: number) => ({
@@ -100,19 +117,42 @@ function tmpfsOf(mount: Mount): [string, string][] {
   return [[mount.target, mount.sizeMb === null ? TMPFS : `${TMPFS},size=${mount.sizeMb}m`]]
 }
 
-function firstWords(launcher: Launcher | undefined, { command, limits }: SandboxSpec): string[] {
+function firstWords(launcher: Launcher | undefined, spec: SandboxSpec, identity: Identity): string[] {
+  const { command, limits } = spec
   const seconds = String(Math.ceil(limits.seconds) + SPARE_SECONDS)
   // A sandbox without a command lives on the time that is left.
   if (launcher === undefined) return command ?? ['sleep', seconds]
-  if (command === null) return launcher.words('sh', '-c', GATE, 'gate', ...launcher.words('sleep', seconds))
-  return launcher.words('sh', '-c', GATE, 'gate', ...launcher.words('timeout', '-s', 'KILL', seconds, ...command))
+  if (command === null) return launcher.words('sh', '-c', FIRST, 'init', ...launcher.words('sleep', seconds))
+  const env = { ...spec.image.env, ...spec.env }
+  return commandWords(launcher, { script: FIRST, command, seconds, identity, env })
 }
 
+type ExecWords = { command: string[]; seconds: number; identity: Identity; env: Record<string, string> }
+
 /** What goes before a command that is brought into a sandbox that runs. */
-export const execWords = (launcher: Launcher | undefined, command: string[], seconds: number): string[] =>
+export const execWords = (launcher: Launcher | undefined, exec: ExecWords): string[] =>
   launcher === undefined
-    ? command
-    : launcher.words(
-        ...['sh' as const, '-c', MERGED, 'exec'],
-        ...launcher.words('timeout', '-s', 'KILL', String(Math.ceil(seconds) + 1), ...command),
-      )
+    ? exec.command
+    : commandWords(launcher, { ...exec, script: MERGED, seconds: String(Math.ceil(exec.seconds) + 1) })
+
+type CommandWords = Omit<ExecWords, 'seconds'> & { script: string; seconds: string }
+
+/** Runs the command as its user, without the capability that only the first process keeps. */
+function commandWords(launcher: Launcher, { script, command, seconds, identity, env }: CommandWords): string[] {
+  const home = identity && env.HOME === undefined ? [identity.home] : []
+  const own = launcher.words(
+    ...['setpriv' as const, ...identityWords(identity), '--inh-caps', '-all'],
+    ...['--bounding-set', boundingSet(CAPABILITIES), '--', ...command],
+  )
+  const files = identity ? `${launcher.words('chmod', '666', ...SHARED_FILES).join(' ')} 2> /dev/null; ` : ''
+  return launcher.words(
+    ...['sh' as const, '-c', `${home.length > 0 ? SET_HOME : ''}${files}${script}`, 'init', ...home],
+    ...launcher.words('timeout', '-s', 'KILL', seconds, ...own),
+  )
+}
+
+function identityWords(identity: Identity): string[] {
+  if (identity === undefined) return []
+  const { uid, gid, groups = [gid] } = identity
+  return ['--reuid', String(uid), '--regid', String(gid), '--groups', groups.join(',')]
+}

@@ -2,18 +2,27 @@ import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { SandboxUnavailable } from '../sandbox.ts'
-import { ignoring } from './client.ts'
+import { ignoring, TRANSFER_MS } from './client.ts'
 import { isolated, launcherMounts } from './container.ts'
 import { type Engine, labelsOf } from './engine.ts'
 import { LABEL } from './labels.ts'
 
 const DRAFT_MS = 10 * 60_000
+const CLOSE_MS = 30_000
 const PROCESSES_MAX = 32
+
+type Draft = {
+  image: string
+  /** Null: it is created and not started. */
+  command: string[] | null
+  /** Writes to its files before it starts. */
+  fill?: (id: string) => Promise<unknown>
+}
 
 /** A container in which an image is made, by programs of ours only. Given back in any case. */
 export async function withDraft<T>(
   engine: Engine,
-  { image, command }: { image: string; command: string[] | null },
+  { image, command, fill }: Draft,
   use: (id: string) => Promise<T>,
 ): Promise<T> {
   const { docker, launcher } = engine
@@ -27,6 +36,7 @@ export async function withDraft<T>(
   }
   const { Id } = await docker.call<{ Id: string }>('POST', '/containers/create', { body })
   try {
+    await fill?.(Id)
     if (command !== null) await runDraft(engine, Id)
     return await use(Id)
   } finally {
@@ -38,8 +48,10 @@ async function runDraft({ docker }: Engine, id: string): Promise<void> {
   const stream = await docker.attach(`/containers/${id}/attach`, { query: { stream: 1, stdout: 1, stderr: 1 } })
   const said = text(Readable.from(stream))
   await docker.call('POST', `/containers/${id}/start`)
-  const { StatusCode } = await docker.call<{ StatusCode: number }>('POST', `/containers/${id}/wait`)
-  if (!stream.readableEnded) await once(stream, 'close')
+  const { StatusCode } = await docker.call<{ StatusCode: number }>('POST', `/containers/${id}/wait`, {
+    timeoutMs: DRAFT_MS,
+  })
+  if (!stream.readableEnded) await once(stream, 'close', { signal: AbortSignal.timeout(CLOSE_MS) })
   if (StatusCode !== 0) throw new SandboxUnavailable(`An image could not be changed: ${(await said).trim()}`)
 }
 
@@ -51,6 +63,8 @@ export async function commit(
   labels: Record<string, string>,
 ): Promise<string> {
   const query = { container, pause: false, ...name }
-  const { Id } = await docker.call<{ Id: string }>('POST', '/commit', { query, body: { Labels: labels } })
+  const { Id } = await docker.call<{ Id: string }>('POST', '/commit', {
+    ...{ query, body: { Labels: labels }, timeoutMs: TRANSFER_MS },
+  })
   return Id
 }

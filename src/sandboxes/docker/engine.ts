@@ -1,5 +1,6 @@
 import type { Log } from '../../platform/log.ts'
 import type { Place } from '../egress/rules.ts'
+import type { AccountFiles } from '../kernel/accounts.ts'
 import type { CgroupLayout } from '../kernel/cgroup.ts'
 import type { Capabilities } from '../sandbox.ts'
 import type { Docker } from './client.ts'
@@ -31,6 +32,8 @@ export type Engine = {
   gatewayChannel: Capabilities['gatewayChannel']
   /** Derived images that are being made, or were. */
   images: Map<string, Promise<string>>
+  /** Account files of images, by digest. */
+  accounts: Map<string, Promise<AccountFiles>>
 }
 
 /** Names of containers, networks and volumes are unique in an engine. */

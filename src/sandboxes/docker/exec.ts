@@ -1,23 +1,32 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import { parseExitCode } from '../kernel/explain.ts'
 import { type ExecSpec, type Exit, type SandboxSpec, SandboxUnavailable } from '../sandbox.ts'
+import { findIdentity } from './account.ts'
 import { type Docker, ignoring } from './client.ts'
-import { execWords, variables } from './container.ts'
+import { engineUser, execWords, variables } from './container.ts'
 import type { Engine } from './engine.ts'
 import { carryFrames } from './output.ts'
+import type { Container } from './running.ts'
+import { repairAccounts } from './unsafe-files.ts'
 
-type Where = { engine: Engine; spec: SandboxSpec; containerId: string; isOver: () => boolean }
+type Where = { engine: Engine; spec: SandboxSpec; container: Container; isOver: () => boolean }
 
 /** Another command in a container that runs. When its time is up nobody listens to it any more. */
-export async function execIn({ engine, spec, containerId, isOver }: Where, exec: ExecSpec): Promise<Exit> {
+export async function execIn({ engine, spec, container, isOver }: Where, exec: ExecSpec): Promise<Exit> {
   if (isOver()) throw new SandboxUnavailable(`Sandbox ${spec.id} has ended: nothing can be run in it.`)
   const { docker, launcher } = engine
   const { seconds: secondsMax, outputBytes: outputMaxBytes } = exec.limits
   const begun = performance.now()
+  const { id: containerId, layers } = container
+  await repairAccounts(engine, { id: containerId, image: spec.image.digest, layers })
+  const user = exec.user ?? spec.user ?? spec.image.user
+  const identity = await findIdentity(engine, spec.image, user)
+  const env = { ...spec.image.env, ...spec.env, ...exec.env }
   const body = {
     ...{ AttachStdin: true, AttachStdout: true, AttachStderr: true, Tty: false },
-    Cmd: execWords(launcher, exec.command, secondsMax),
+    Cmd: execWords(launcher, { command: exec.command, seconds: secondsMax, identity, env }),
     Env: variables(exec.env),
-    User: String(exec.user ?? spec.user ?? spec.image.user),
+    User: engineUser(identity, user),
     WorkingDir: exec.workdir ?? spec.workdir ?? spec.image.workdir,
   }
   const { Id } = await docker.call<{ Id: string }>('POST', `/containers/${containerId}/exec`, { body })
@@ -45,8 +54,12 @@ async function exitCode({ docker }: Engine, id: string, containerId: string): Pr
   const deadline = performance.now() + SETTLE_MS
   for (let pauseMs = 2; performance.now() < deadline; pauseMs = Math.min(pauseMs * 2, 100)) {
     const { Running, ExitCode } = await docker.call<Ended>('GET', `/exec/${id}/json`)
-    if (!Running) return ExitCode === KILLED && (await hasEnded(docker, containerId)) ? null : ExitCode
-    await wait(pauseMs)
+    if (Running) {
+      await wait(pauseMs)
+      continue
+    }
+    if (ExitCode === KILLED && (await hasEnded(docker, containerId))) return null
+    return parseExitCode(String(ExitCode)) ?? null
   }
   return null
 }

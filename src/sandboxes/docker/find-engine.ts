@@ -40,6 +40,7 @@ export async function findEngine({ connection, installation, folder, buildHosts,
       launcher: sameMachine ? await bringLauncher(docker) : undefined,
       ...{ onThisMachine: false, seesProcesses: false, isRoot: false, cgroups: undefined, gatewayChannel: 'none' },
       images: new Map(),
+      accounts: new Map(),
     }
     if (!info.SecurityOptions?.some((option) => option.includes('seccomp'))) {
       log.warn('the Docker engine has no seccomp: its sandboxes can make every system call')

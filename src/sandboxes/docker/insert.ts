@@ -5,6 +5,7 @@ import { staysInside } from '../kernel/collect.ts'
 import { partsIn, refused } from '../kernel/insert-path.ts'
 import { partsOf } from '../kernel/inside.ts'
 import type { Insert, SandboxSpec } from '../sandbox.ts'
+import { TRANSFER_MS } from './client.ts'
 import type { Engine } from './engine.ts'
 import { statIn } from './remains.ts'
 import { PLAIN_MODE, tarEnd, tarHeader, tarPadding } from './tar-writer.ts'
@@ -20,7 +21,9 @@ export async function putInserts(engine: Engine, { id, spec, workspace }: Fillin
   const failed = Promise.withResolvers<never>()
   failed.promise.catch(() => {})
   body.once('error', failed.reject) // what was refused says more than the engine about half an archive
-  const put = engine.docker.call('PUT', `/containers/${id}/archive`, { query: { path: '/' }, body })
+  const put = engine.docker.call('PUT', `/containers/${id}/archive`, {
+    ...{ query: { path: '/' }, body, timeoutMs: TRANSFER_MS },
+  })
   await Promise.race([
     put.catch((error: unknown) => (body.errored ? failed.promise : Promise.reject(error))),
     failed.promise,

@@ -20,7 +20,7 @@ export type Launcher = {
 }
 
 type Program = (typeof PROGRAMS)[number]
-const PROGRAMS = ['sh', 'timeout', 'sleep', 'rm', 'mkdir'] as const
+const PROGRAMS = ['sh', 'setpriv', 'chmod', 'timeout', 'sleep', 'rm', 'mkdir'] as const
 
 /** In /dev, which is made anew for each container, so that nothing of it stays in its files. */
 export const LAUNCHER_FOLDER = '/dev/.assay'

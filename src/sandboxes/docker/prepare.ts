@@ -99,7 +99,10 @@ async function pull(engine: Engine, name: string, options: PrepareOptions): Prom
   const query = { fromImage: /[:@][^/]*$/.test(name) ? name : `${name}:latest` }
   try {
     const { signal } = options
-    await readMessages(await engine.docker.open('POST', '/images/create', { query, signal }), options.onLog)
+    await readMessages(
+      await engine.docker.open('POST', '/images/create', { query, signal, timeoutMs: null }),
+      options.onLog,
+    )
   } catch (error) {
     options.signal.throwIfAborted()
     const said = error instanceof Error ? error.message : String(error)

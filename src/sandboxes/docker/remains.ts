@@ -1,9 +1,10 @@
 import { readdir } from 'node:fs/promises'
 import { posix } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
 import { findInside, partsOf } from '../kernel/inside.ts'
 import type { Remains, SandboxSpec } from '../sandbox.ts'
-import { type Docker, ignoring } from './client.ts'
+import { type Docker, ignoring, TRANSFER_MS } from './client.ts'
 import type { Engine } from './engine.ts'
 import { type Layers, readLayers } from './layers.ts'
 import type { Container } from './running.ts'
@@ -15,12 +16,15 @@ export type Left = {
   containerId: string
   imageDigest: string
   layers: Layers | undefined
+  /** Limit of its disk, which a copy of its files must not exceed either. */
+  diskMb: number | null
 }
 
 const insides = new WeakMap<Remains, Left>()
 
 export function makeRemains(engine: Engine, spec: SandboxSpec, { id, layers }: Container): Remains {
-  const left: Left = { containerId: id, imageDigest: spec.image.digest, layers }
+  const { image, limits } = spec
+  const left: Left = { containerId: id, imageDigest: image.digest, layers, diskMb: limits.diskMb }
   const remains: Remains = {
     sandboxId: spec.id,
     async collect(path, caps) {
@@ -72,10 +76,13 @@ async function askEngine({ docker }: Engine, id: string, parts: string[], use: U
     if (above?.isFolder !== true) return undefined
   }
   const query = { path: posix.join('/', ...parts) }
-  const answer = await docker.open('GET', `/containers/${id}/archive`, { query }).catch(ignoring(404))
+  const ask = { query, timeoutMs: TRANSFER_MS }
+  const answer = await docker.open('GET', `/containers/${id}/archive`, ask).catch(ignoring(404))
   if (answer === undefined) return undefined
+  const tar = new PassThrough()
+  pipeline(answer, tar).catch(() => {}) // whoever reads the archive gets the error
   try {
-    return await use(answer.pipe(new PassThrough()))
+    return await use(tar)
   } finally {
     answer.destroy()
   }
@@ -93,12 +100,14 @@ async function listSockets(root: string, path: string, name: string): Promise<st
     .slice(0, SOCKETS_MAX)
 }
 
-export type Place = { isFolder: boolean; isLink: boolean; link: string }
+export type Place = { isFolder: boolean; isLink: boolean; isFile: boolean; bytes: number; link: string }
 
 const SOCKETS_MAX = 1000
 /** Of Go's file modes. */
 const GO_FOLDER = 2 ** 31
 const GO_LINK = 2 ** 27
+/** Folder, link, device, pipe, socket, character device and irregular. */
+const GO_TYPES = [31, 27, 26, 25, 24, 21, 19].map((bit) => 2 ** bit)
 
 /** What the engine says is at a path of a container: the last part of it is not followed, those before are. */
 export async function statIn(docker: Docker, containerId: string, path: string): Promise<Place | undefined> {
@@ -108,10 +117,12 @@ export async function statIn(docker: Docker, containerId: string, path: string):
   answer?.resume()
   const header = answer?.headers['x-docker-container-path-stat']
   if (typeof header !== 'string') return undefined
-  const { mode, linkTarget } = JSON.parse(Buffer.from(header, 'base64').toString())
+  const { mode, size, linkTarget } = JSON.parse(Buffer.from(header, 'base64').toString())
   return {
     isFolder: Math.floor(mode / GO_FOLDER) % 2 === 1,
     isLink: Math.floor(mode / GO_LINK) % 2 === 1,
+    isFile: GO_TYPES.every((type) => Math.floor(mode / type) % 2 === 0),
+    bytes: Number(size),
     link: String(linkTarget ?? ''),
   }
 }

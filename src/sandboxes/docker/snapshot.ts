@@ -2,12 +2,14 @@ import { posix } from 'node:path'
 import { Readable } from 'node:stream'
 import { type TarEntry, tarEntries } from '../../harbor/tar-reader.ts'
 import { partsOf } from '../kernel/inside.ts'
-import { EngineRefusal, ignoring } from './client.ts'
+import { SandboxUnavailable } from '../sandbox.ts'
+import { EngineRefusal, ignoring, TRANSFER_MS } from './client.ts'
 import { commit, withDraft } from './draft.ts'
 import { type Engine, labelsOf } from './engine.ts'
 import { LABEL } from './labels.ts'
 import { type Left, statIn } from './remains.ts'
 import { tarEnd, tarHeader, tarPadding } from './tar-writer.ts'
+import { listUnsafeFiles, putAccounts } from './unsafe-files.ts'
 
 const KEEP_MS = 24 * 3_600_000
 const LINKS_MAX = 20
@@ -37,13 +39,31 @@ export async function takeSnapshot(
     for (const image of images.splice(0).reverse()) await removeImage(engine, image)
   }
   try {
+    await refuseHuge(engine, left)
     images.push(await commit(engine, left.containerId, undefined, labels))
-    if (without.length > 0) images.push(await restored(engine, { from: images[0] ?? '', left, without, labels }))
+    const unsafe = await listUnsafeFiles(engine, left)
+    const restoring = [...without, ...unsafe]
+    if (restoring.length > 0) {
+      images.push(await restored(engine, { from: images[0] ?? '', left, without: restoring, labels, unsafe }))
+    }
     return { image: images.at(-1) ?? '', release }
   } catch (error) {
     await release()
     throw error
   }
+}
+
+const MEGABYTE = 1024 * 1024
+
+/** The engine writes the holes of sparse files out, so the apparent size of what a sandbox left must fit its disk. */
+async function refuseHuge({ docker }: Engine, { containerId, diskMb }: Left): Promise<void> {
+  if (diskMb === null) return
+  const ask = { query: { size: true }, timeoutMs: TRANSFER_MS }
+  const { SizeRw = 0 } = await docker.call<{ SizeRw?: number }>('GET', `/containers/${containerId}/json`, ask)
+  if (SizeRw <= diskMb * MEGABYTE) return
+  throw new SandboxUnavailable(
+    `What the sandbox left cannot be carried over: it has ${Math.ceil(SizeRw / MEGABYTE)} MiB of files, and ${diskMb} are allowed.`,
+  )
 }
 
 /** One that others are made of goes with the last of them, and may be on its way at the same time. */
@@ -56,14 +76,24 @@ async function removeImage({ docker }: Engine, image: string): Promise<void> {
   })
 }
 
-type Restoring = { from: string; left: Left; without: string[]; labels: Record<string, string> }
+type Restoring = {
+  from: string
+  left: Left
+  without: string[]
+  labels: Record<string, string>
+  /** Those of the paths that the engine must not open. */
+  unsafe: string[]
+}
 
-async function restored(engine: Engine, { from, left, without, labels }: Restoring): Promise<string> {
+async function restored(engine: Engine, { from, left, without, labels, unsafe }: Restoring): Promise<string> {
   return withDraft(engine, { image: left.imageDigest, command: null }, async (original) => {
     const paths = await realPaths(engine, original, without)
-    return withDraft(engine, { image: from, command: cleaning(engine, paths) }, async (draft) => {
+    const fill = unsafe.length === 0 ? {} : { fill: (id: string) => putAccounts(engine, id, left.imageDigest) }
+    return withDraft(engine, { image: from, command: cleaning(engine, paths), ...fill }, async (draft) => {
       const body = Readable.from(originals(engine, original, paths), { objectMode: false })
-      await engine.docker.call('PUT', `/containers/${draft}/archive`, { query: { path: '/' }, body })
+      await engine.docker.call('PUT', `/containers/${draft}/archive`, {
+        ...{ query: { path: '/' }, body, timeoutMs: TRANSFER_MS },
+      })
       return commit(engine, draft, undefined, labels)
     })
   })
@@ -104,8 +134,8 @@ const OF_THE_ENGINE = ['etc/hostname', 'etc/hosts', 'etc/resolv.conf']
 /** The paths as the image has them, in one archive. */
 async function* originals({ docker }: Engine, container: string, paths: string[]): AsyncGenerator<Buffer> {
   for (const path of paths) {
-    const query = { path }
-    const answer = await docker.open('GET', `/containers/${container}/archive`, { query }).catch(ignoring(404))
+    const ask = { query: { path }, timeoutMs: TRANSFER_MS }
+    const answer = await docker.open('GET', `/containers/${container}/archive`, ask).catch(ignoring(404))
     const above = posix.dirname(path).slice(1)
     if (answer) for await (const entry of tarEntries(answer)) yield* original(entry, above)
   }

@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream'
 import { type Sandbox, type SandboxSpec, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
+import { findIdentity } from './account.ts'
 import { EngineRefusal, ignoring } from './client.ts'
 import { containerOf } from './container.ts'
 import { type Engine, nameOf, tell } from './engine.ts'
@@ -53,7 +54,8 @@ async function begin(engine: Engine, spec: SandboxSpec): Promise<Sandbox> {
   const seeding = await planSeed(engine, spec)
   try {
     const query = { name: nameOf(engine, spec.id) }
-    const body = containerOf(engine, spec, seeding.image)
+    const identity = await findIdentity(engine, spec.image, spec.user ?? spec.image.user)
+    const body = containerOf(engine, spec, { image: seeding.image, identity })
     const { Id } = await engine.docker.call<{ Id: string }>('POST', '/containers/create', { query, body })
     tell(engine, spec.id, 'created')
     return await launch(engine, spec, seeding, Id).catch(async (error: unknown) => {
@@ -147,7 +149,7 @@ function sandboxOf(running: Running, seeding: Seeding): Sandbox {
     id: spec.id,
     exited: watched.exited,
     kill: watched.kill,
-    exec: (exec) => execIn({ engine, spec, containerId: container.id, isOver: watched.isOver }, exec),
+    exec: (exec) => execIn({ engine, spec, container, isOver: watched.isOver }, exec),
     remains: makeRemains(engine, spec, container),
     remove: () => {
       removal ??= remove()

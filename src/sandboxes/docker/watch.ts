@@ -1,5 +1,5 @@
 import { type DiskWatch, noWatch, watchFolders } from '../kernel/disk.ts'
-import { type Ending, explain } from '../kernel/explain.ts'
+import { type Ending, explain, parseExitCode } from '../kernel/explain.ts'
 import { type Exit, SandboxUnavailable } from '../sandbox.ts'
 import { ignoring } from './client.ts'
 import type { Engine } from './engine.ts'
@@ -8,6 +8,8 @@ import type { Running } from './running.ts'
 export type Watched = { exited: Promise<Exit>; kill(): Promise<void>; isOver(): boolean }
 
 const ASK_SIZE_MS = 2000
+/** A container that was killed is gone in much less. */
+const DEATH_MS = 60_000
 const MEGABYTE = 1024 * 1024
 
 /** Sees a container to its end. */
@@ -57,10 +59,17 @@ export function watch(running: Running): Watched {
 type State = { State: { OOMKilled: boolean; ExitCode: number; Error: string } }
 
 /** The engine answers when all its processes are dead. */
-async function readEnd({ engine, container, spec }: Running): Promise<{ code: number; outOfMemory: boolean }> {
+async function readEnd({
+  engine,
+  container,
+  spec,
+}: Running): Promise<{ code: number | undefined; outOfMemory: boolean }> {
   const path = `/containers/${container.id}`
   try {
-    const { StatusCode: code } = await engine.docker.call<{ StatusCode: number }>('POST', `${path}/wait`)
+    const { StatusCode } = await engine.docker.call<{ StatusCode: number }>('POST', `${path}/wait`, {
+      timeoutMs: spec.limits.seconds * 1000 + DEATH_MS,
+    })
+    const code = parseExitCode(String(StatusCode))
     if (code === 0) return { code, outOfMemory: false }
     const { State } = await engine.docker.call<State>('GET', `${path}/json`)
     const mayBeLate = code === KILLED && spec.limits.memoryMb !== null && !State.OOMKilled
@@ -79,7 +88,7 @@ async function wasOutOfMemory({ docker }: Engine, id: string): Promise<boolean> 
   const until = ((Date.now() + LATE_MS) / 1000).toFixed(3)
   const signal = AbortSignal.timeout(2 * LATE_MS)
   try {
-    const answer = await docker.open('GET', '/events', { query: { since: 1, until, filters }, signal })
+    const answer = await docker.open('GET', '/events', { query: { since: 1, until, filters }, signal, timeoutMs: null })
     for await (const _event of answer) return true
     return false
   } catch (error) {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type Ending, explain } from './explain.ts'
+import { type Ending, explain, parseExitCode } from './explain.ts'
 
 const PLAIN: Ending = {
   ...{ stopped: undefined, code: 0, hits: { memory: 0, pids: 0 }, diskFull: false },
@@ -19,4 +19,23 @@ test.each<[string, Partial<Ending>, number | null, string | null]>([
   ['cut output is told after a success too', { outputBytes: 101 }, 0, 'output'],
 ])('%s', (_, seen, code, limit) => {
   expect(explain({ ...PLAIN, ...seen })).toMatchObject({ code, limit })
+})
+
+test.each<[string | undefined, number | undefined]>([
+  ['0', 0],
+  ['42', 42],
+  ['255', 255],
+  ['256', undefined],
+  ['-17', undefined],
+  ['4294967279', undefined],
+  ['1e2', undefined],
+  [' 1', undefined],
+  ['', undefined],
+  [undefined, undefined],
+])('the exit code %j is %j', (text, code) => {
+  expect(parseExitCode(text)).toBe(code)
+})
+
+test('a code that no process can have is none, and so no success', () => {
+  expect(explain({ ...PLAIN, code: parseExitCode('-17') })).toMatchObject({ code: null, limit: null })
 })

@@ -28,3 +28,9 @@ function limitOf(ending: Ending, code: number | null): LimitKind | null {
   if (failed && hits.pids > 0) return 'pids'
   return outputBytes > outputMaxBytes ? 'output' : null
 }
+
+/** Parses an exit code strictly: an integer from 0 to 255. Anything else is no code, whoever reports it. */
+export function parseExitCode(text: string | undefined): number | undefined {
+  const code = /^\d{1,3}$/.test(text ?? '') ? Number(text) : undefined
+  return code !== undefined && code <= 255 ? code : undefined
+}

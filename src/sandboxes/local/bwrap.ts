@@ -1,18 +1,11 @@
 import { access, open, writeFile } from 'node:fs/promises'
 import { join, posix } from 'node:path'
-import { CAPABILITIES } from '../kernel/agent-rights.ts'
+import { CAPABILITIES, FIRST_PROCESS_CAPABILITY } from '../kernel/agent-rights.ts'
+import { parseExitCode } from '../kernel/explain.ts'
 import { findProcess } from '../kernel/process-life.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { openInput } from './input.ts'
-import {
-  controlProcesses,
-  hasStarted,
-  type Launch,
-  type Launched,
-  type LaunchMount,
-  parseExitCode,
-  STARTED_FILE,
-} from './launch.ts'
+import { controlProcesses, hasStarted, type Launch, type Launched, type LaunchMount, STARTED_FILE } from './launch.ts'
 import { initWords, launcherWords, STARTED_FD } from './launcher.ts'
 import { filterPath } from './machine.ts'
 import { line, quote } from './shell.ts'
@@ -125,8 +118,12 @@ async function options(launch: Launch): Promise<string[]> {
     ...(spec.group === null ? ['--unshare-net'] : []),
     ...['--hostname', launch.hostname, '--die-with-parent', '--new-session', '--clearenv'],
     ...Object.entries(env).flatMap(([name, value]) => ['--setenv', name, value]),
-    // Only the first process keeps SETPCAP: setpriv gives it up for the command, with all others of the bounding set.
-    ...['--cap-drop', 'ALL', ...[...CAPABILITIES, 'SETPCAP'].flatMap((name) => ['--cap-add', `CAP_${name}`])],
+    // Only the first process keeps the last one: setpriv gives it up for the command.
+    ...[
+      '--cap-drop',
+      'ALL',
+      ...[...CAPABILITIES, FIRST_PROCESS_CAPABILITY].flatMap((name) => ['--cap-add', `CAP_${name}`]),
+    ],
     ...['--dir', workdir, '--chdir', workdir],
     ...['--seccomp', String(FD.filter), '--json-status-fd', String(FD.status)],
     ...(spec.ports.length === 0 ? [] : ['--block-fd', String(FD.gate)]),

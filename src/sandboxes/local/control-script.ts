@@ -1,6 +1,6 @@
 import { join } from 'node:path'
+import type { Account } from '../kernel/accounts.ts'
 import { SandboxUnsupported } from '../sandbox.ts'
-import type { Account } from './account.ts'
 import { CONTROL, commandWords } from './launcher.ts'
 import type { Launcher } from './machine.ts'
 import { line, quote } from './shell.ts'

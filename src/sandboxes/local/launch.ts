@@ -1,9 +1,9 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Account } from '../kernel/accounts.ts'
 import type { Holder } from '../kernel/holder.ts'
 import type { ProcessMark } from '../kernel/process-life.ts'
 import type { Image, Mount, SandboxSpec } from '../sandbox.ts'
-import type { Account } from './account.ts'
 import type { Host } from './machine.ts'
 
 /** All that a runtime needs to run one command on files that are mounted already. */
@@ -49,12 +49,6 @@ export const STARTED_FILE = 'started'
 
 export const hasStarted = async (folder: string): Promise<boolean> =>
   (await stat(join(folder, STARTED_FILE)).catch(() => ({ size: 0 }))).size > 0
-
-/** Parses an exit code strictly: an integer from 0 to 255. */
-export function parseExitCode(text: string | undefined): number | undefined {
-  const code = /^\d{1,3}$/.test(text ?? '') ? Number(text) : undefined
-  return code !== undefined && code <= 255 ? code : undefined
-}
 
 export const hasControl = ({ execs, command }: SandboxSpec): boolean => execs || command === null
 

@@ -1,5 +1,6 @@
 import { basename, join } from 'node:path'
-import type { Account } from './account.ts'
+import type { Account } from '../kernel/accounts.ts'
+import { boundingSet } from '../kernel/agent-rights.ts'
 import type { Launcher } from './machine.ts'
 
 /** In the sandbox's /dev, which is made anew for each, so that nothing of it stays in its files. */
@@ -28,15 +29,21 @@ const program = ({ loader }: Launcher, path: string): string[] => [
 
 /** What goes before a command: it becomes the user, and gives up for good what the runtime only lays down. */
 export function launcherWords(launcher: Launcher, account: Account, capabilities: string[]): string[] {
-  const bounding = ['-all', ...capabilities.map((name) => `+${name.toLowerCase()}`)].join(',')
   return [
     ...program(launcher, launcher.setpriv),
     ...identityWords(account),
-    ...['--inh-caps', '-all', '--bounding-set', bounding, '--'],
+    ...['--inh-caps', '-all', '--bounding-set', boundingSet(capabilities), '--'],
   ]
 }
 
-const identityWords = ({ uid, gid, groups }: Account): string[] => [
+/** setpriv looks even numbers up in the sandbox's account files, so for root, which it already is, it is given none. */
+function identityWords(account: Account): string[] {
+  const { uid, gid, groups } = account
+  const isRoot = uid === 0 && gid === 0 && groups?.every((group) => group === 0)
+  return isRoot ? ['--clear-groups'] : numberWords(account)
+}
+
+const numberWords = ({ uid, gid, groups }: Account): string[] => [
   ...['--reuid', String(uid), '--regid', String(gid)],
   ...(groups === undefined ? ['--keep-groups'] : ['--groups', groups.join(',')]),
 ]
@@ -67,7 +74,6 @@ export const STARTED_FD = 6
  */
 export function initWords(launcher: Launcher, startedFd: number, output: string | null): string[] {
   const closed = `${startedFd}>&-`
-  const run =
-    output === null ? `exec 5>&2 2> /dev/null; "$@" 2>&5 5>&- ${closed}` : `"$@" > ${output} 2>&1 ${closed}`
+  const run = output === null ? `exec 5>&2 2> /dev/null; "$@" 2>&5 5>&- ${closed}` : `"$@" > ${output} 2>&1 ${closed}`
   return [...program(launcher, launcher.sh), '-c', `trap : INT; echo started >&${startedFd}; ${run}; exit $?`, 'init']
 }

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { CAPABILITIES } from '../kernel/agent-rights.ts'
+import { CAPABILITIES, FIRST_PROCESS_CAPABILITY } from '../kernel/agent-rights.ts'
 import type { Launch, LaunchMount } from './launch.ts'
 import { initWords, LAUNCHER, launcherWords } from './launcher.ts'
 import { seccompSettings } from './seccomp.ts'
@@ -56,8 +56,8 @@ const OUTPUT = join(LAUNCHER, 'output')
 /** The OCI settings of a sandbox: the same walls as bubblewrap's, in the words of runc. */
 export function runcSettings(launch: Launch): object {
   const { host, spec, folder, root, account, workdir, env, binds } = launch
-  // Only the first process keeps SETPCAP: setpriv gives it up for the command.
-  const capabilities = [...CAPABILITIES, 'SETPCAP'].map((name) => `CAP_${name}`)
+  // Only the first process keeps the last one: setpriv gives it up for the command.
+  const capabilities = [...CAPABILITIES, FIRST_PROCESS_CAPABILITY].map((name) => `CAP_${name}`)
   return {
     ociVersion: '1.0.2',
     hostname: launch.hostname,

@@ -4,6 +4,7 @@ import { dirname, join, posix } from 'node:path'
 import { staysInside } from '../kernel/collect.ts'
 import type { Holder } from '../kernel/holder.ts'
 import { findInside, type Place, partsOf } from '../kernel/inside.ts'
+import { LOOKUP_SETTINGS, listUnsafePaths } from '../kernel/unsafe-files.ts'
 import { type SandboxSpec, SandboxUnsupported, type Seed } from '../sandbox.ts'
 import { type Files, refuseLinks, rootOf } from './files.ts'
 import type { Host } from './machine.ts'
@@ -21,14 +22,27 @@ export async function seedLayers(seeding: Seeding, seed: Seed): Promise<string[]
   if (left.imageDigest !== seeding.imageDigest) {
     throw new SandboxUnsupported('A snapshot can only be continued on the image that it was taken from.')
   }
-  return copyAllBut(seeding, left, seed.without)
+  return copyAllBut(seeding, left, [...seed.without, ...(await listUnsafeFiles(seeding, left))])
+}
+
+/** Lists what the earlier sandbox left where a runtime opens files when the next one starts. */
+async function listUnsafeFiles({ host }: Seeding, left: Left): Promise<string[]> {
+  const unsafe = await listUnsafePaths(async (path) => {
+    const stats = (await findInside(left.root, path))?.stats
+    return stats && { isFile: stats.isFile(), isFolder: stats.isDirectory(), bytes: stats.size }
+  })
+  const changed = await Promise.all(
+    left.files.changes.map((change) => findInside(changeRoot(host, left, change), LOOKUP_SETTINGS)),
+  )
+  return changed.some((place) => place !== undefined) ? [...unsafe, LOOKUP_SETTINGS] : unsafe
 }
 
 /** After they are mounted: what could not be shown by a layer. */
 export async function seedCopies(seeding: Seeding, seed: Seed): Promise<void> {
   if (seed.kind === 'image') return
   const left = leftOf(seed.from)
-  if (seed.kind === 'snapshot') return restoreProtected(seeding, seed.without)
+  if (seed.kind === 'snapshot')
+    return restoreProtected(seeding, [...seed.without, ...(await listUnsafeFiles(seeding, left))])
   if (!(await canLayer(seeding, left, seed.paths))) await replacePaths(seeding, left, seed.paths)
 }
 

@@ -12,6 +12,7 @@ import { networkCases } from './network-cases.ts'
 import { processCases } from './process-cases.ts'
 import { seedCases } from './seed-cases.ts'
 import type { Subject } from './subject.ts'
+import { unsafeFileCases } from './unsafe-file-cases.ts'
 
 export const CASES: Case[] = [
   ...processCases,
@@ -24,6 +25,7 @@ export const CASES: Case[] = [
   ...execCases,
   ...groupCases,
   ...firstProcessCases,
+  ...unsafeFileCases,
 ]
 
 const CASE_MS = 60_000

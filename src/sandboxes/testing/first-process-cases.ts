@@ -74,7 +74,7 @@ export const firstProcessCases: Case[] = [
     name: 'a command that kills all it can reach has ended, and is no failure of the sandbox',
     run: async (bench) => {
       for (const execs of [false, true]) {
-        const script = 'kill -9 1; kill -9 -1; for p in /proc/[0-9]*; do kill -9 "${p#/proc/}"; done; exit 3'
+        const script = 'kill -9 1; kill -9 -1; for p in $(seq 1 99); do kill -9 $p; done; exit 3'
         const { exit } = await bench.run(script, { execs })
         expect(exit.limit).toBe(null)
         expect(exit.code === null || (exit.code > 0 && exit.code <= 255), String(exit.code)).toBe(true)

@@ -1,0 +1,35 @@
+import { ACCOUNT_FILE_MAX_BYTES, type AccountFiles } from './accounts.ts'
+
+/** What is at a path, without following a link in its last part. */
+export type FileKind = { isFile: boolean; isFolder: boolean; bytes: number }
+
+/** Names libraries that programs load to look up users. Changed by an agent, it could bring its own into ours. */
+export const LOOKUP_SETTINGS = '/etc/nsswitch.conf'
+
+/** Files that container runtimes, or programs that they start as root, open when a sandbox starts. */
+const OPENED_FILES = [
+  ...['/etc/passwd', '/etc/group', '/etc/shadow', '/etc/gshadow', '/etc/subuid', '/etc/subgid'],
+  ...['/etc/hosts', '/etc/hostname', '/etc/resolv.conf', LOOKUP_SETTINGS],
+]
+
+/**
+ * Lists which of the files that a runtime opens are not ordinary files: a named pipe would block it for ever, a link would
+ * lead it elsewhere, and a huge file would keep it busy. A file that is missing is harmless.
+ */
+export async function listUnsafePaths(look: (path: string) => Promise<FileKind | undefined>): Promise<string[]> {
+  const folder = await look('/etc')
+  if (folder === undefined) return []
+  if (!folder.isFolder) return ['/etc']
+  const unsafe: string[] = []
+  for (const path of OPENED_FILES) {
+    const found = await look(path)
+    if (found && !(found.isFile && found.bytes <= ACCOUNT_FILE_MAX_BYTES)) unsafe.push(path)
+  }
+  return unsafe
+}
+
+/** The account files that take the place of others, as paths of an archive with their contents. */
+export const accountEntries = ({ passwd, group }: AccountFiles): { path: string; content: string }[] => [
+  { path: 'etc/passwd', content: passwd ?? '' },
+  { path: 'etc/group', content: group ?? '' },
+]
