@@ -13,6 +13,7 @@ const left = (report: string | Buffer): Remains => ({
     ]),
     leftOut: [],
   }),
+  async *changes() {},
 })
 
 const run = { statuses: { a: 'passed' }, messages: {}, exitCode: 0, seconds: 1 }

@@ -157,6 +157,19 @@ export type Remains = {
     path: string,
     caps: { files: number; bytes: number },
   ): Promise<{ tar: Readable; leftOut: string[] } | undefined>
+  /** Lists what differs from the image, in no particular order. A path may be listed more than once. */
+  changes(): AsyncIterable<FileChange>
+}
+
+/**
+ * A path that differs from the image. `folder`: the image has no such folder; everything below it is listed too. Folders
+ * of which only the owner or the rights differ are not listed.
+ */
+export type FileChange = {
+  path: string
+  kind: 'file' | 'folder' | 'deleted'
+  /** The name is not UTF-8, or the path is too long to be read: `path` is not exact, or nothing below it is listed. */
+  isUnreadable?: true
 }
 
 /** The provider broke, not the command: the daemon is gone, a mount failed, the image cannot be had. Never a verdict. */

@@ -3,7 +3,8 @@ import { posix } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { findInside, partsOf } from '../kernel/inside.ts'
-import type { Remains, SandboxSpec } from '../sandbox.ts'
+import type { FileChange, Remains, SandboxSpec } from '../sandbox.ts'
+import { askChanges, changesOf } from './changes.ts'
 import { type Docker, ignoring, TRANSFER_MS } from './client.ts'
 import type { Engine } from './engine.ts'
 import { type Layers, readLayers } from './layers.ts'
@@ -18,19 +19,27 @@ export type Left = {
   layers: Layers | undefined
   /** Limit of its disk, which a copy of its files must not exceed either. */
   diskMb: number | null
+  /** Changes of the snapshot that it was started from, where `layers` cannot be read. */
+  inherited: readonly FileChange[]
 }
 
 const insides = new WeakMap<Remains, Left>()
 
-export function makeRemains(engine: Engine, spec: SandboxSpec, { id, layers }: Container): Remains {
+export function makeRemains(
+  engine: Engine,
+  spec: SandboxSpec,
+  { id, layers }: Container,
+  inherited: readonly FileChange[],
+): Remains {
   const { image, limits } = spec
-  const left: Left = { containerId: id, imageDigest: image.digest, layers, diskMb: limits.diskMb }
+  const left: Left = { containerId: id, imageDigest: image.digest, layers, diskMb: limits.diskMb, inherited }
   const remains: Remains = {
     sandboxId: spec.id,
     async collect(path, caps) {
       const found = await collectFrom(engine, left, path, { caps, prefix: '' })
       return found && { tar: Readable.from(ended(found.tar), { objectMode: false }), leftOut: found.leftOut }
     },
+    changes: () => changesOf(engine, left),
   }
   insides.set(remains, left)
   return remains
@@ -40,6 +49,11 @@ export function leftOf(remains: Remains): Left {
   const left = insides.get(remains)
   if (left === undefined) throw new Error(`What sandbox ${remains.sandboxId} left is not of this provider.`)
   return left
+}
+
+/** Changes that a container started from a snapshot of this one inherits. Read before this container is removed. */
+export async function inheritedChanges(engine: Engine, left: Left): Promise<FileChange[]> {
+  return left.layers ? [] : [...left.inherited, ...(await askChanges(engine, left.containerId))]
 }
 
 async function* ended(tar: Readable): AsyncGenerator<Buffer> {

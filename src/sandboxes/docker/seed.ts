@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto'
 import { posix } from 'node:path'
 import type { Readable } from 'node:stream'
 import { partsOf } from '../kernel/inside.ts'
-import { type SandboxSpec, SandboxUnavailable, SandboxUnsupported, type Seed } from '../sandbox.ts'
+import { type FileChange, type SandboxSpec, SandboxUnavailable, SandboxUnsupported, type Seed } from '../sandbox.ts'
 import { ignoring } from './client.ts'
 import { commit, withDraft } from './draft.ts'
 import { type Engine, tell } from './engine.ts'
-import { collectFrom, leftOf } from './remains.ts'
+import { collectFrom, inheritedChanges, leftOf } from './remains.ts'
 import { takeSnapshot } from './snapshot.ts'
 
 /** What a container is made from, and what is then put into it. */
@@ -15,6 +15,8 @@ export type Seeding = {
   workspace: Readable[]
   /** All of it lies directly below the root, so that no folder of the image is touched. */
   isOnTop: boolean
+  /** Changes that the image has already, where they cannot be told from its layers. */
+  inherited: readonly FileChange[]
   release(): Promise<void>
 }
 
@@ -25,17 +27,18 @@ export async function planSeed(engine: Engine, { id, seed, image }: SandboxSpec)
   const release = async (): Promise<void> => {}
   switch (seed.kind) {
     case 'image':
-      return { image: image.digest, workspace: [], isOnTop: true, release }
+      return { image: image.digest, workspace: [], isOnTop: true, inherited: [], release }
     case 'workspace':
-      return { ...(await workspaceOf(engine, seed, image.digest)), release }
+      return { ...(await workspaceOf(engine, seed, image.digest)), inherited: [], release }
     case 'snapshot': {
       const left = leftOf(seed.from)
       if (left.imageDigest !== image.digest) {
         throw new SandboxUnsupported('A snapshot can only be continued on the image that it was taken from.')
       }
+      const inherited = await inheritedChanges(engine, left)
       const snapshot = await takeSnapshot(engine, left, seed.without)
       tell(engine, id, 'snapshot')
-      return { ...snapshot, workspace: [], isOnTop: true }
+      return { ...snapshot, workspace: [], isOnTop: true, inherited }
     }
   }
 }
@@ -45,7 +48,7 @@ async function workspaceOf(
   engine: Engine,
   { from, paths }: Extract<Seed, { kind: 'workspace' }>,
   digest: string,
-): Promise<Omit<Seeding, 'release'>> {
+): Promise<Omit<Seeding, 'release' | 'inherited'>> {
   const places = [...new Set(paths.map((path) => posix.join('/', ...partsOf(path))))].sort()
   const whole = places.filter((path) => !places.some((other) => other !== path && isBelow(path, other)))
   if (whole.includes('/')) throw new SandboxUnsupported('The whole of a sandbox is no workspace: take a snapshot.')

@@ -150,7 +150,7 @@ function sandboxOf(running: Running, seeding: Seeding): Sandbox {
     exited: watched.exited,
     kill: watched.kill,
     exec: (exec) => execIn({ engine, spec, container, isOver: watched.isOver }, exec),
-    remains: makeRemains(engine, spec, container),
+    remains: makeRemains(engine, spec, container, seeding.inherited),
     remove: () => {
       removal ??= remove()
       return removal

@@ -1,3 +1,5 @@
+import { join } from 'node:path'
+import { listChanges } from '../kernel/changes.ts'
 import { collectTar } from '../kernel/collect.ts'
 import type { Holder } from '../kernel/holder.ts'
 import type { Remains } from '../sandbox.ts'
@@ -19,10 +21,15 @@ export type Left = {
 
 const insides = new WeakMap<Remains, Left>()
 
-export function makeRemains(sandboxId: string, left: Left): Remains {
+export function makeRemains(sandboxId: string, left: Left, storeFolder: string): Remains {
   const remains: Remains = {
     sandboxId,
     collect: (path, caps) => collectTar(left.root, path, caps),
+    changes: () =>
+      listChanges({
+        changed: left.files.changes.map((layer) => join(left.holder.root, storeFolder, layer)),
+        image: left.files.layers.map((layer) => join(storeFolder, layer)),
+      }),
   }
   insides.set(remains, left)
   return remains

@@ -149,7 +149,7 @@ function sandboxOf(running: Running): Sandbox {
       if (made.control === undefined) throw new Error(`Sandbox ${spec.id} was not started for exec.`)
       return execIn(running, made.control, { isOver: () => over, ...watched }, wish)
     },
-    remains: makeRemains(spec.id, left),
+    remains: makeRemains(spec.id, left, host.store.folder),
     remove,
   }
 }

@@ -111,4 +111,27 @@ export const seedCases: Case[] = [
       expect(output).toBe('new\n')
     },
   },
+  {
+    name: 'changes lists new, changed and deleted paths of a sandbox and of those that it was seeded from',
+    run: async (bench) => {
+      const { sandbox: first } = await bench.run(
+        'mkdir -p /srv/site/deep; echo 1 > /srv/site/deep/file; ln -s /etc /srv/site/link; echo x >> /etc/issue; rm /etc/debian_version',
+      )
+      const seed = { kind: 'snapshot' as const, from: first.remains, without: [] }
+      const { sandbox } = await bench.run('echo 2 > /srv/later; chmod 700 /opt', { seed })
+      const listed = new Set<string>()
+      for await (const { path, kind } of sandbox.remains.changes()) listed.add(`${kind} ${path}`)
+      expect(
+        [...listed].filter((text) => / \/(srv|etc|opt)/.test(text) && !/hosts|hostname|resolv|mtab/.test(text)).sort(),
+      ).toEqual([
+        'deleted /etc/debian_version',
+        'file /etc/issue',
+        'file /srv/later',
+        'file /srv/site/deep/file',
+        'file /srv/site/link',
+        'folder /srv/site',
+        'folder /srv/site/deep',
+      ])
+    },
+  },
 ]

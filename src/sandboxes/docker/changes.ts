@@ -1,0 +1,48 @@
+import { listChanges } from '../kernel/changes.ts'
+import { type FileChange, SandboxUnavailable } from '../sandbox.ts'
+import type { Engine } from './engine.ts'
+import type { Left } from './remains.ts'
+
+type ImageDetails = { RootFS: { Layers?: string[] } }
+
+/** Lists what a dead container changed in its task's image, also when it was started from a snapshot of another one. */
+export async function* changesOf(engine: Engine, left: Left): AsyncGenerator<FileChange> {
+  if (left.layers === undefined) {
+    yield* left.inherited
+    yield* await askChanges(engine, left.containerId)
+    return
+  }
+  const { RootFS } = await engine.docker.call<ImageDetails>('GET', `/images/${left.imageDigest}/json`)
+  const lower = left.layers.lower.split(':')
+  const above = lower.length - (RootFS.Layers?.length ?? 0)
+  const changed = lower.slice(0, above).filter((folder) => !folder.includes('-init/'))
+  yield* listChanges({ changed: [left.layers.upper, ...changed], image: lower.slice(above) })
+}
+
+/** A container with more changes than this is not listed: the engine returns them all in one JSON document. */
+const CHANGES_MAX_BYTES = 64e6
+
+type EngineChange = { Path: string; Kind: 0 | 1 | 2 }
+
+/**
+ * Asks the engine what a container changed in the image that it was started from. The engine does not tell files from
+ * folders: an added path counts as a folder when another change lies below it.
+ */
+export async function askChanges({ docker }: Engine, containerId: string): Promise<FileChange[]> {
+  const answer = await docker.open('GET', `/containers/${containerId}/changes`)
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of answer) {
+    bytes += chunk.length
+    if (bytes > CHANGES_MAX_BYTES) throw new SandboxUnavailable('The sandbox changed too many files to list them.')
+    chunks.push(chunk)
+  }
+  const changes: EngineChange[] = JSON.parse(Buffer.concat(chunks).toString('utf8') || 'null') ?? []
+  const folders = new Set(changes.map(({ Path }) => Path.slice(0, Path.lastIndexOf('/'))))
+  return changes.flatMap(({ Path: path, Kind }): FileChange[] => {
+    const isFolder = folders.has(path)
+    if (Kind === 0 && isFolder) return []
+    const kind = Kind === 2 ? 'deleted' : isFolder ? 'folder' : 'file'
+    return [{ path, kind, ...(path.includes('\uFFFD') ? { isUnreadable: true } : {}) }]
+  })
+}

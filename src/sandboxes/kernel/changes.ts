@@ -1,0 +1,72 @@
+import { isUtf8 } from 'node:buffer'
+import type { Stats } from 'node:fs'
+import { lstat, opendir } from 'node:fs/promises'
+import type { FileChange } from '../sandbox.ts'
+
+/** Overlay layers on this machine: those a sandbox changed, and those of its image. */
+export type LayerRoots = { changed: readonly string[]; image: readonly string[] }
+
+/**
+ * Lists what overlay layers change in an image. Nothing is followed or executed, and nothing is kept in memory, because
+ * a sandbox can leave millions of files.
+ */
+export async function* listChanges({ changed, image }: LayerRoots): AsyncGenerator<FileChange> {
+  const imageRoots = image.map((root) => Buffer.from(root))
+  for (const root of changed) yield* walk({ layer: Buffer.from(root), imageRoots }, Buffer.alloc(0))
+}
+
+type Walk = { layer: Buffer; imageRoots: readonly Buffer[] }
+
+const SLASH = Buffer.from('/')
+
+async function* walk(walking: Walk, folder: Buffer): AsyncGenerator<FileChange> {
+  const entries = await openBuffers(Buffer.concat([walking.layer, folder])).catch(ignoreTooLong)
+  if (entries === undefined) return yield { ...named(folder), kind: 'folder', isUnreadable: true }
+  for await (const entry of entries) {
+    const path = Buffer.concat([folder, SLASH, entry.name])
+    const kind = await kindOf(walking, path, entry)
+    if (kind) yield { ...named(path), kind }
+    if (entry.isDirectory()) yield* walk(walking, path)
+  }
+}
+
+/** Undefined for a folder that the image has too. */
+async function kindOf({ layer, imageRoots }: Walk, path: Buffer, entry: BufferEntry): Promise<Kind | undefined> {
+  if (entry.isDirectory()) return (await isFolderInImage(imageRoots, path)) ? undefined : 'folder'
+  if (entry.isCharacterDevice() && (await isWhiteout(Buffer.concat([layer, path])))) return 'deleted'
+  return 'file'
+}
+
+type Kind = FileChange['kind']
+
+const named = (path: Buffer): Pick<FileChange, 'path' | 'isUnreadable'> => ({
+  path: path.toString('utf8'),
+  ...(isUtf8(path) ? {} : { isUnreadable: true }),
+})
+
+async function isFolderInImage(roots: readonly Buffer[], path: Buffer): Promise<boolean> {
+  for (const root of roots) {
+    const stats = await lstat(Buffer.concat([root, path])).catch(ignoreMissing)
+    if (stats) return stats.isDirectory()
+  }
+  return false
+}
+
+const isWhiteout = async (path: Buffer): Promise<boolean> => (await lstat(path)).rdev === 0
+
+type BufferEntry = { name: Buffer; isDirectory(): boolean; isCharacterDevice(): boolean }
+
+/** Node's types declare names as text only. */
+const openBuffers = (folder: Buffer): Promise<AsyncIterable<BufferEntry>> =>
+  opendir(folder as unknown as string, { encoding: 'buffer' as BufferEncoding }) as unknown as Promise<
+    AsyncIterable<BufferEntry>
+  >
+
+function ignoreTooLong(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENAMETOOLONG') throw error
+}
+
+function ignoreMissing(error: NodeJS.ErrnoException): Stats | undefined {
+  if (error.code === 'ENOENT' || error.code === 'ENOTDIR' || error.code === 'ENAMETOOLONG') return undefined
+  throw error
+}
