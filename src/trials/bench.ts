@@ -20,6 +20,8 @@ export type TrialRequest = {
   /** Where the programs of harnesses are installed. */
   bundles?: Pick<Installing, 'folder' | 'openSent'> & { onProgress?: Installing['onProgress'] }
   verifyMode: VerifyMode
+  /** Paths outside the working directory that the reference solution changed. Mode snapshot carries nothing else. */
+  carried?: readonly string[]
   variables: Variables
   signal: AbortSignal
   onPhase: (phase: 'prepare' | 'agent' | 'verify', step: string | null) => void

@@ -8,6 +8,9 @@ import { modesOf } from './modes.ts'
 import type { TrialRecord, VerifyMode } from './record.ts'
 import { runTrial } from './trial.ts'
 
+/** Version of the rules by which a task is calibrated. Stored calibrations of other versions are made again. */
+export const CALIBRATION_RULES = 2
+
 /** `required`: the task says nothing, and its own solution passes only with everything public within reach. */
 type Need = 'declared' | 'required'
 type Needs = { agentNetwork: Need; verifierNetwork: Need }
@@ -15,12 +18,13 @@ type Needs = { agentNetwork: Need; verifierNetwork: Need }
 type Outcome = Pick<TrialRecord, 'state' | 'class' | 'reward' | 'error' | 'timings'>
 
 /** What was tried in one mode. `nop` is tried only where the oracle passed. */
-type Attempt = Needs & { mode: VerifyMode; oracle: Outcome; nop: Outcome | null }
+type Attempt = Needs & { mode: VerifyMode; oracle: Outcome; nop: Outcome | null; carried: string[] }
 
 /** In no mode does the author's solution score 1 and doing nothing less. */
 type Unfit = { kind: 'unfit'; reason: string; attempts: Attempt[] }
 
-export type Fit = Needs & { kind: 'fit'; mode: VerifyMode; attempts: Attempt[] }
+/** `carried`: paths outside the working directory that the reference solution changed and that mode snapshot carries. */
+export type Fit = Needs & { kind: 'fit'; mode: VerifyMode; carried: string[]; attempts: Attempt[] }
 
 /** What is stored with a task: how it is verified, and how much that is worth. Plain data. */
 export type Calibration = Unfit | (Fit & { strength: Strength; winners: string[]; cheats: CheatResult[] })
@@ -38,7 +42,7 @@ export async function calibrate(provider: Provider, request: CalibrationRequest)
   const networks = networksFor(found)
   const cheats = await tryCheats(
     provider,
-    { ...request, networks, verifyMode: found.mode, isProven: true },
+    { ...request, networks, verifyMode: found.mode, carried: found.carried, isProven: true },
     request.onTrial,
   )
   const winners = cheats.filter(({ outcome }) => outcome === 'won').map(({ id }) => id)
@@ -52,7 +56,8 @@ export async function findMode(provider: Provider, request: CalibrationRequest):
     for (const mode of modesOf(request.task)) {
       const attempt = await attemptOf(provider, request, mode, needs)
       attempts.push(attempt)
-      if (attempt.nop && attempt.nop.state !== 'passed') return { kind: 'fit', ...needs, mode, attempts }
+      const { carried } = attempt
+      if (attempt.nop && attempt.nop.state !== 'passed') return { kind: 'fit', ...needs, mode, carried, attempts }
     }
     if (attempts.some(({ nop: idle }) => idle !== null)) break // it passes as it is; what is wrong is something else
   }
@@ -70,6 +75,28 @@ function needsOf({ steps }: Task): Needs[] {
   return needs
 }
 
+/**
+ * Runs the reference solution to learn which paths outside the working directory it changes. Only needed where somebody
+ * chose the mode: calibration learns them on the way.
+ */
+export async function readSolutionPaths(
+  provider: Provider,
+  { onTrial, ...request }: CalibrationRequest,
+  verifyMode: VerifyMode,
+): Promise<string[]> {
+  const { steps, environment } = request.task
+  const isNeeded =
+    verifyMode === 'snapshot' || (verifyMode !== 'shared-cold' && verifyMode !== 'shared-live' && isRoot(environment))
+  if (!isNeeded || !steps.some(({ solution }) => solution)) return []
+  onTrial?.('Finding the paths that the reference solution changes')
+  return pathsIn(await runTrial(provider, { ...request, harness: oracle, verifyMode, onPhase: () => {} }))
+}
+
+/** Whether the working directory may be the root directory. */
+const isRoot = ({ workdir }: Task['environment']): boolean => workdir === null || workdir === '/'
+
+const pathsIn = ({ steps }: TrialRecord): string[] => [...new Set(steps.flatMap(({ carried }) => carried))].sort()
+
 const PUBLIC: Network = { mode: 'public', hosts: [] }
 
 /** What stands in for a network that the task does not declare. */
@@ -84,13 +111,15 @@ async function attemptOf(
   verifyMode: VerifyMode,
   needs: Needs,
 ): Promise<Attempt> {
-  const tried = async (harness: TrialRequest['harness']) => {
+  const tried = async (harness: TrialRequest['harness'], carried: string[]) => {
     onTrial?.(`${harness.id} in mode ${verifyMode}${needs.verifierNetwork === 'required' ? ' with a network' : ''}`)
-    return runTrial(provider, { ...request, harness, verifyMode, networks: networksFor(needs) })
+    return runTrial(provider, { ...request, harness, verifyMode, carried, networks: networksFor(needs) })
   }
-  const solved = outcomeOf(await tried(oracle))
-  const idle = solved.state === 'passed' ? outcomeOf(await tried(nop)) : null
-  return { mode: verifyMode, ...needs, oracle: solved, nop: idle }
+  const record = await tried(oracle, [])
+  const carried = pathsIn(record)
+  const solved = outcomeOf(record)
+  const idle = solved.state === 'passed' ? outcomeOf(await tried(nop, carried)) : null
+  return { mode: verifyMode, ...needs, oracle: solved, nop: idle, carried }
 }
 
 function outcomeOf({ state, class: kind, reward, error, timings }: TrialRecord): Outcome {

@@ -12,7 +12,7 @@ import type { Log } from '../platform/log.ts'
 import type { Place } from '../sandboxes/egress/rules.ts'
 import { findProvider, providerNames } from '../sandboxes/sandboxes.ts'
 import type { ModelPlace, TrialRequest } from './bench.ts'
-import { type Calibration, calibrate, findMode, networksFor } from './calibrate.ts'
+import { type Calibration, calibrate, findMode, networksFor, readSolutionPaths } from './calibrate.ts'
 import { type TrialRecord, VERIFY_MODES, type VerifyMode } from './record.ts'
 import { reapScratch } from './scratch.ts'
 import { runTrial } from './trial.ts'
@@ -71,7 +71,9 @@ export async function tryTask(wish: TrialWish): Promise<TrialRecord> {
   const bundles = { folder: bundlesFolder(wish.dataFolder), onProgress: wish.onInstall }
   const request = { ...common, bundles, ...(model ? { model } : {}) }
   if (wish.verifyMode !== undefined) {
-    return runTrial(provider, { ...request, harness, verifyMode: readMode(wish.verifyMode) })
+    const verifyMode = readMode(wish.verifyMode)
+    const carried = harness.isOfTheTask ? [] : await readSolutionPaths(provider, { ...request, onTrial }, verifyMode)
+    return runTrial(provider, { ...request, harness, verifyMode, carried })
   }
   const finding = { onPhase: () => {}, onTrial: (what: string) => onTrial(`Finding the verify mode: ${what}`) }
   const found = await findMode(provider, { ...request, ...finding })
@@ -81,6 +83,7 @@ export async function tryTask(wish: TrialWish): Promise<TrialRecord> {
     ...request,
     harness,
     verifyMode: found.mode,
+    carried: found.carried,
     networks: networksFor(found),
     isProven: true,
   })

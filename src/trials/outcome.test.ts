@@ -13,6 +13,7 @@ const step = (rewards: Record<string, number>, change: Partial<StepRecord> = {})
   reward: rewards.reward ?? null,
   rewards,
   error: null,
+  carried: [],
   notes: [],
   network: { agent: none, verifier: none },
   hooks: [],

@@ -48,6 +48,8 @@ export type StepRecord = {
   reward: number | null
   rewards: Record<string, number>
   error: string | null
+  /** Paths outside the working directory that reached the tests in mode snapshot. */
+  carried: string[]
   /** What the agent left that stood in the way, and what was done without it. */
   notes: string[]
   /** What each phase could reach beyond its sandbox and the services of its task. */

@@ -1,73 +1,31 @@
-import { HARNESS_FOLDER } from '../harnesses/harness.ts'
 import type { Remains, Seed } from '../sandboxes/sandbox.ts'
+import { VERIFIER_PATHS } from './carried.ts'
 import type { VerifyMode } from './record.ts'
 
-/** Where a cheat would put what makes every later command lie: programs, libraries, and what shells and interpreters read. */
-const PROTECTED = [
-  '/bin',
-  '/sbin',
-  '/lib',
-  '/lib64',
-  '/usr/bin',
-  '/usr/sbin',
-  '/usr/lib',
-  '/usr/lib64',
-  '/usr/libexec',
-  '/usr/local/bin',
-  '/usr/local/sbin',
-  '/usr/local/lib',
-  '/usr/share/perl',
-  '/usr/share/perl5',
-  '/usr/share/python3',
-  '/usr/share/nodejs',
-  '/usr/local/share/perl',
-  '/etc/perl',
-  // Half of the programs in /usr/bin are links to here.
-  '/etc/alternatives',
-  // Python looks for it beside the folder of its program, and takes its whole library from where it says.
-  '/usr/pyvenv.cfg',
-  '/usr/local/pyvenv.cfg',
-  // Says which library every program with TLS loads.
-  '/etc/ssl/openssl.cnf',
-  '/etc/gitconfig',
-  '/root/.gitconfig',
-  '/etc/ld.so.preload',
-  '/etc/ld.so.conf',
-  '/etc/ld.so.conf.d',
-  '/etc/ld.so.cache',
-  '/etc/profile',
-  '/etc/profile.d',
-  '/etc/bash.bashrc',
-  '/etc/environment',
-  '/root/.bashrc',
-  '/root/.profile',
-  '/root/.bash_profile',
-  '/root/.local',
-]
-/** What the verifier itself brings, and what an agent could plant for it. Of a harness nothing is left for anybody. */
-const OF_THE_VERIFIER = ['/tests', '/logs', '/solution', HARNESS_FOLDER]
+/** What the verifier takes over from the agent's sandbox. `carried`: paths outside the working directory. */
+export type SubmissionSource = { from: Remains | undefined; workdir: string; carried: readonly string[] }
 
-/** What the verifier of a step begins with. */
-function verifierSeed(mode: VerifyMode, from: Remains | undefined, workdir: string): Seed {
+/** Returns the files that the verifier of a step starts with. */
+function verifierSeed(mode: VerifyMode, { from, workdir, carried }: SubmissionSource): Seed {
   if (!from) return { kind: 'image' }
-  // The root folder as a workspace would be everything: there the next mode is the strictest that means anything.
-  if ((mode === 'workspace' || mode === 'grader') && workdir !== '/')
-    return { kind: 'workspace', from, paths: [workdir] }
-  const without = mode === 'shared-cold' ? OF_THE_VERIFIER : [...PROTECTED, ...OF_THE_VERIFIER]
-  return { kind: 'snapshot', from, without }
+  if (mode === 'shared-cold' || mode === 'shared-live') return { kind: 'snapshot', from, without: VERIFIER_PATHS }
+  // The root directory as a working directory would be everything: only the solution's paths are carried then.
+  const paths = workdir === '/' ? [...carried] : [workdir, ...(mode === 'snapshot' ? carried : [])]
+  return paths.length === 0 ? { kind: 'image' } : { kind: 'workspace', from, paths }
 }
 
-/** The same with less and less of what the agent left, for when all of it cannot be used. */
-export function verifierSeeds(mode: VerifyMode, from: Remains | undefined, workdir: string): Seed[] {
-  const asked = verifierSeed(mode, from, workdir)
+/** Returns the seed of a mode, then seeds with fewer files of the agent for when the first cannot be used. */
+export function verifierSeeds(mode: VerifyMode, source: SubmissionSource): Seed[] {
+  const asked = verifierSeed(mode, source)
   if (asked.kind === 'image') return [asked]
-  const narrower = asked.kind === 'snapshot' && workdir !== '/' ? [verifierSeed('workspace', from, workdir)] : []
-  return [asked, ...narrower, { kind: 'image' }]
+  const narrower = verifierSeed('workspace', { ...source, carried: [] })
+  const isNarrower = narrower.kind === 'workspace' && (mode === 'snapshot' || mode === 'shared-cold')
+  return [asked, ...(isNarrower ? [narrower] : []), { kind: 'image' }]
 }
 
 /** What the agent of a step begins with: all that the one before left, but not what only that one was to see. */
 export const agentSeed = (from: Remains | undefined): Seed =>
-  from ? { kind: 'snapshot', from, without: OF_THE_VERIFIER } : { kind: 'image' }
+  from ? { kind: 'snapshot', from, without: VERIFIER_PATHS } : { kind: 'image' }
 
 /** All that somebody left, to go on with it. */
 export const wholeSeed = (from: Remains | undefined): Seed =>

@@ -93,7 +93,8 @@ async function judge(bench: Bench, step: Step, { around, apart }: StepPlace, evi
     return verifyFresh(bench, around, step, (agent.sandbox ?? before)?.remains)
   }
   const own = await openSurroundings(bench, verifier.place.environment, apart, verifier.timeoutSec + SLACK_SECONDS)
-  const verdict = await verifyApart(bench, own, step, taken)
+  const left = (agent.sandbox ?? before)?.remains
+  const verdict = await verifyApart(bench, own, step, { taken, left })
   await closeSurroundings(bench, own)
   return verdict
 }
@@ -140,11 +141,12 @@ const recordOf = (
   agent: Pick<AgentLeft, 'exit' | 'network'>,
   { verdict, hooks }: Told,
 ): StepRecord => {
-  const { network, ...outcome } = verdict
+  const { network, carried = [], ...outcome } = verdict
   return {
     name: step.name,
     agent: agent.exit,
     ...outcome,
+    carried: [...carried],
     notes: bench.notes,
     network: { agent: agent.network, verifier: network },
     hooks,

@@ -2,9 +2,11 @@ import { createReadStream } from 'node:fs'
 import { posix } from 'node:path'
 import { readReward } from '../harbor/reward.ts'
 import type { Step } from '../harbor/task.ts'
+import { oracle } from '../harnesses/oracle.ts'
 import type { Insert, Remains, Seed } from '../sandboxes/sandbox.ts'
 import type { Taken } from './artifacts.ts'
 import type { Bench } from './bench.ts'
+import { carriedPaths } from './carried.ts'
 import { NeverReady } from './health.ts'
 import { runIn } from './inhabit.ts'
 import { troubleOf, type Way, withLeftovers } from './leftovers.ts'
@@ -13,11 +15,16 @@ import { type NetworkRecord, withoutNetwork } from './network.ts'
 import { stepOutcome } from './outcome.ts'
 import type { StepRecord, VerifyMode } from './record.ts'
 import { verifierSeeds } from './seeds.ts'
+import { guardSubmission } from './submission.ts'
 import type { Surroundings } from './surroundings.ts'
 import { rewardMount, testCommand, testMounts } from './tests.ts'
 import { filledEnv } from './variables.ts'
 
-export type Verdict = Pick<StepRecord, 'verifier' | 'reward' | 'rewards' | 'error'> & { network: NetworkRecord }
+export type Verdict = Pick<StepRecord, 'verifier' | 'reward' | 'rewards' | 'error'> & {
+  network: NetworkRecord
+  /** Paths outside the working directory that reached the tests. Undefined where there are none to choose. */
+  carried?: readonly string[]
+}
 
 const NARROWER = {
   snapshot: 'All that the agent left was judged.',
@@ -25,8 +32,10 @@ const NARROWER = {
   image: 'Nothing that the agent left was judged.',
 }
 
+const STRICT_MODES: readonly VerifyMode[] = ['grader', 'workspace', 'snapshot']
+
 /** Tests what the agent left, in a sandbox that the agent never was in. All of the agent is dead by now. */
-export function verifyFresh(
+export async function verifyFresh(
   bench: Bench,
   around: Surroundings,
   step: Step,
@@ -34,22 +43,49 @@ export function verifyFresh(
 ): Promise<Verdict> {
   const { verifyMode } = bench.request
   const mode = verifyMode === 'shared-live' ? 'shared-cold' : verifyMode
-  const ways = verifierSeeds(mode, left, around.workdir).map((seed) => ({
+  const carried = await pathsToCarry(bench, around, mode, left)
+  const ways = verifierSeeds(mode, { from: left, workdir: around.workdir, carried }).map((seed) => ({
     without: NARROWER[seed.kind],
-    run: () => verifyFrom(bench, around, step, { mode, seed, inserts: [] }),
+    run: () => {
+      const submission = { from: left, paths: seed.kind === 'workspace' ? seed.paths : [] }
+      return verifyFrom(bench, around, step, { mode, seed, inserts: () => [], submission })
+    },
   }))
-  return judged(bench, step, ways)
+  return { ...(await judged(bench, step, ways)), carried }
+}
+
+/** The reference solution shows which paths outside the working directory a task is about. Others bring what it showed. */
+async function pathsToCarry(
+  { request }: Bench,
+  { workdir }: Surroundings,
+  mode: VerifyMode,
+  left: Remains | undefined,
+): Promise<string[]> {
+  const isNeeded = mode === 'snapshot' || (STRICT_MODES.includes(mode) && workdir === '/')
+  if (!isNeeded || !left) return []
+  if (request.harness.id !== oracle.id) return [...(request.carried ?? [])]
+  return (await carriedPaths(left.changes(), workdir)) ?? []
 }
 
 /** Tests nothing but the artifacts, in an environment of the verifier's own. They lie where the agent had them. */
-export function verifyApart(bench: Bench, around: Surroundings, step: Step, taken: Taken[]): Promise<Verdict> {
-  const verify = (inserts: Insert[]) =>
-    verifyFrom(bench, around, step, { mode: 'workspace', seed: { kind: 'image' }, inserts })
+export function verifyApart(
+  bench: Bench,
+  around: Surroundings,
+  step: Step,
+  { taken, left }: { taken: Taken[]; left: Remains | undefined },
+): Promise<Verdict> {
+  const verify = (given: Taken[]) =>
+    verifyFrom(bench, around, step, {
+      mode: 'workspace',
+      seed: { kind: 'image' },
+      inserts: () => given.flatMap(insertsOf),
+      submission: { from: left, paths: given.filter(({ tar }) => tar !== undefined).map(({ path }) => path) },
+    })
   return judged(bench, step, [
-    { without: '', run: () => verify(taken.flatMap(insertsOf)) },
+    { without: '', run: () => verify(taken) },
     {
       without: 'Artifacts that cannot be put into the environment of the verifier were not judged.',
-      run: async () => verify((await fitting(bench, around, taken)).flatMap(insertsOf)),
+      run: async () => verify(await fitting(bench, around, taken)),
     },
     { without: 'No artifact was judged.', run: () => verify([]) },
   ])
@@ -88,22 +124,33 @@ async function judged(bench: Bench, step: Step, [first, ...others]: Way<Verdict>
   }
 }
 
-type Beginning = { mode: VerifyMode; seed: Seed; inserts: Insert[] }
+type Beginning = {
+  mode: VerifyMode
+  seed: Seed
+  inserts: () => Insert[]
+  /** The agent's files that reach the tests through a filter. */
+  submission: { from: Remains | undefined; paths: readonly string[] }
+}
 
 async function verifyFrom(bench: Bench, around: Surroundings, step: Step, beginning: Beginning): Promise<Verdict> {
-  const { mode, seed, inserts } = beginning
+  const { mode, seed, submission } = beginning
   const { verifier } = step
+  const user = mode === 'grader' ? 0 : verifier.user
+  const env = filledEnv(verifier.env, bench.request.variables)
+  const home = env.HOME ?? around.env.HOME ?? around.image.env.HOME
+  const guard = STRICT_MODES.includes(mode)
+    ? await guardSubmission(submission, { user: user ?? around.user, home })
+    : { env: {}, inserts: [] }
   const tests = await testMounts(bench, step, mode)
   const reward = await rewardMount(bench, mode)
   const network = bench.network(verifier.network, 'verifier')
   const limits = { seconds: verifier.timeoutSec, outputBytes: VERIFIER_OUTPUT_BYTES }
-  const user = mode === 'grader' ? 0 : verifier.user
   const { exit, sandbox } = await runIn(bench, around, 'verifier', {
     wish: {
       seed,
-      inserts,
+      inserts: [...beginning.inserts(), ...guard.inserts],
       mounts: [...tests, reward.mount],
-      env: filledEnv(verifier.env, bench.request.variables),
+      env: { ...guard.env, ...env },
       network,
       limits,
     },

@@ -45,7 +45,13 @@ const ENDED: Partial<TrialRecord> = {
 
 const idle: Engine = {
   calibrate: async () => ({
-    ...({ kind: 'fit', mode: 'workspace', agentNetwork: 'declared', verifierNetwork: 'declared' } as const),
+    ...({
+      kind: 'fit',
+      mode: 'workspace',
+      agentNetwork: 'declared',
+      verifierNetwork: 'declared',
+      carried: [],
+    } as const),
   }),
   run: async (order, { signal }) => {
     if (holdMs !== '0') await wait(Number(holdMs), undefined, { signal })

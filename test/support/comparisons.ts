@@ -26,7 +26,7 @@ export function scriptedEngine(
     calibrations: [],
     async calibrate(order) {
       engine.calibrations.push(order.task.digest)
-      return { kind: 'fit', mode: 'workspace', agentNetwork: 'declared', verifierNetwork: 'declared' }
+      return { kind: 'fit', mode: 'workspace', agentNetwork: 'declared', verifierNetwork: 'declared', carried: [] }
     },
     async run(order) {
       engine.orders.push(order)

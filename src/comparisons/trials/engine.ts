@@ -12,7 +12,13 @@ export type TaskOrder = {
 }
 
 /** How a task is verified. A network is `required` where the task says nothing and its own solution needs one. */
-export type Verifying = { mode: VerifyMode; agentNetwork: Need; verifierNetwork: Need }
+export type Verifying = {
+  mode: VerifyMode
+  agentNetwork: Need
+  verifierNetwork: Need
+  /** Paths outside the working directory that the reference solution changed. Mode snapshot carries no others. */
+  carried: string[]
+}
 type Need = 'declared' | 'required'
 
 /** All that is needed to run one trial. */

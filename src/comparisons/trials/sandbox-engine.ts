@@ -33,12 +33,13 @@ export const sandboxEngine = (tools: EngineTools): Engine => ({
       const chosen = { id: order.harness, version: order.harnessVersion }
       const harness = await findChosenHarness(tools.credentials.db, order.workspaceId, chosen)
       if (!harness) throw new Error(`There is no harness ${order.harness}.`)
-      const { mode: verifyMode, ...needs } = order.verifying
+      const { mode: verifyMode, carried, ...needs } = order.verifying
       const { model } = order
       const wanted = {
         ...request,
         harness,
         verifyMode,
+        carried,
         networks: networksFor(needs),
         keepsPatch: true,
         bundles: {

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import type { Db } from '../../platform/db/db.ts'
 import { kept } from '../../platform/db/kept.ts'
 import { storableJson, storableText } from '../../platform/db/storable.ts'
+import { CALIBRATION_RULES } from '../../trials/calibrate.ts'
 import { type CountRow, type Counts, NAMES, partOf } from '../counts.ts'
 import type { Completed, Planned } from '../plan.ts'
 import type { TrialClass, TrialState } from '../shapes/schema.ts'
@@ -41,9 +42,12 @@ export async function listReusable(db: Db, comparison: number): Promise<Complete
     join comparison_tasks as theirs on theirs.comparison = other.key
     join comparison_tasks as task on task.comparison = mine.key and task.digest = theirs.digest
     join task_calibrations as calibration on calibration.digest = task.digest and calibration.sandbox = mine.sandbox
+      and calibration.rules = ${CALIBRATION_RULES}
     join trials as old on old.comparison = other.key and old.setting = alike.position and old.task = theirs.position
     where mine.key = ${comparison} and old.state in ('passed', 'failed') and old.reused_comparison is null
       and old.voided_at is null and old.verify_mode = calibration.verify_mode
+      -- Mode snapshot carries what the calibration lists: a trial from before it was judged with other files.
+      and (old.verify_mode <> 'snapshot' or old.started_at >= calibration.at)
     order by other.created_at, other.key, old.attempt`.execute(db)
   return rows
 }
@@ -80,6 +84,7 @@ export type TrialFacts = TrialKey & {
   verifyMode: string | null
   agentNetwork: string | null
   verifierNetwork: string | null
+  carried: string[] | null
 }
 
 /**
@@ -115,13 +120,15 @@ export async function startTrial(db: Db, { comparison, ordinal }: TrialKey): Pro
       comparisons.submitted_at as "submittedAt", comparisons.concurrency,
       comparisons.started_at is null as "isFirst", calibration.verify_mode as "verifyMode",
       calibration.agent_network as "agentNetwork", calibration.verifier_network as "verifierNetwork",
+      calibration.carried,
       set_config('synchronous_commit', 'off', true)
     from found
     join comparisons on comparisons.key = ${comparison}
     join comparison_settings as setting on setting.comparison = ${comparison} and setting.position = found.setting
     join comparison_tasks as task on task.comparison = ${comparison} and task.position = found.task
     left join task_calibrations as calibration
-      on calibration.digest = task.digest and calibration.sandbox = comparisons.sandbox`.execute(db)
+      on calibration.digest = task.digest and calibration.sandbox = comparisons.sandbox
+      and calibration.rules = ${CALIBRATION_RULES}`.execute(db)
   return rows[0]
 }
 

@@ -479,8 +479,10 @@ export interface Sessions {
 export interface TaskCalibrations {
   agent_network: string | null;
   at: Generated<Timestamp>;
+  carried: string[];
   digest: string;
   reason: string | null;
+  rules: number;
   sandbox: string;
   verifier_network: string | null;
   verify_mode: string | null;

@@ -13,18 +13,21 @@ import { createDockerProvider } from '../../sandboxes/docker.ts'
 import { createLocalProvider } from '../../sandboxes/local.ts'
 import type { Provider } from '../../sandboxes/sandbox.ts'
 import type { TrialRequest } from '../bench.ts'
+import { readSolutionPaths } from '../calibrate.ts'
 import type { TrialRecord, VerifyMode } from '../record.ts'
 import { runTrial } from '../trial.ts'
+import { TOOLS_IMAGE, toolsRootfs } from './tools-image.ts'
 
 export const IMAGE = 'debian:bookworm-slim'
 
 export const SANDBOXES = ['bwrap', 'runc', 'docker'] as const
 export type SandboxName = (typeof SANDBOXES)[number]
 
-/** A provider with a base image, and a place for tasks and output; all of it goes at the end. */
-export async function openWorkbench(name: SandboxName) {
+/** Opens a provider with a base image, and a folder for tasks and output. `hasTools`: also an image with git and Python. */
+export async function openWorkbench(name: SandboxName, { hasTools = false } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'assay-workbench-'))
-  const { provider, close } = name === 'docker' ? await openDocker(folder) : await openLocal(name, folder)
+  const { provider, close } =
+    name === 'docker' ? await openDocker(folder, hasTools) : await openLocal(name, folder, hasTools)
   return {
     provider,
     folder,
@@ -41,18 +44,20 @@ export async function openWorkbench(name: SandboxName) {
 
 type Opened = { provider: Provider; close(): Promise<void> }
 
-async function openLocal(runtime: 'bwrap' | 'runc', dataFolder: string): Promise<Opened> {
+async function openLocal(runtime: 'bwrap' | 'runc', dataFolder: string, hasTools: boolean): Promise<Opened> {
   const provider = createLocalProvider({
     ...{ dataFolder, runtime, allowHostBase: false, buildHosts: PACKAGE_HOSTS, log: createLog('silent') },
   })
   await provider.importRootfs(await baseRootfs(), IMAGE)
+  if (hasTools) await provider.importRootfs(await toolsRootfs(), TOOLS_IMAGE)
   return { provider, close: async () => {} }
 }
 
 /** On an engine of its own. */
-async function openDocker(dataFolder: string): Promise<Opened> {
+async function openDocker(dataFolder: string, hasTools: boolean): Promise<Opened> {
   const dockerd = await startDockerd()
   await importBase(dockerd, IMAGE)
+  if (hasTools) await importBase(dockerd, TOOLS_IMAGE, await toolsRootfs())
   const provider = createDockerProvider({
     connection: { kind: 'unix', path: dockerd.socket },
     installation: randomUUID().slice(0, 8),
@@ -73,7 +78,7 @@ type Wish = More & { taskFolder: string; harness: Harness; verifyMode: VerifyMod
 
 async function runTask(provider: Provider, wish: Wish): Promise<TrialRecord> {
   const { task, digest } = await readTask(await inFolder(wish.taskFolder))
-  return runTrial(provider, {
+  const request = {
     variables: {},
     signal: new AbortController().signal,
     onPhase: () => {},
@@ -81,8 +86,15 @@ async function runTask(provider: Provider, wish: Wish): Promise<TrialRecord> {
     task,
     digest,
     folder: wish.taskFolder,
-  })
+  }
+  if (wish.harness.isOfTheTask || wish.verifyMode !== 'snapshot') return runTrial(provider, request)
+  const known = solutionPaths.get(digest) ?? readSolutionPaths(provider, request, wish.verifyMode)
+  solutionPaths.set(digest, known)
+  return runTrial(provider, { ...request, carried: await known })
 }
+
+/** Paths that reference solutions change, by the digest of their task. */
+const solutionPaths = new Map<string, Promise<string[]>>()
 
 /** Of a task on the base image, or on what its Dockerfile makes of it. Lines are added to the sections. */
 export const taskToml = (

@@ -25,12 +25,19 @@ async function findKnown(db: Db, { task, sandbox }: TaskOrder): Promise<Calibrat
   return row && (verifyingOf(row) ?? { kind: 'unfit', reason: row.reason ?? 'The task is not fit for trials.' })
 }
 
-type Stored = Record<'verifyMode' | 'agentNetwork' | 'verifierNetwork', string | null>
+type Stored = Record<'verifyMode' | 'agentNetwork' | 'verifierNetwork', string | null> & { carried: string[] | null }
 
 /** Undefined: it is not known yet, or there is no mode. */
-export function verifyingOf({ verifyMode, agentNetwork, verifierNetwork }: Stored): Calibrated | undefined {
+export function verifyingOf({ verifyMode, agentNetwork, verifierNetwork, carried }: Stored): Calibrated | undefined {
   const mode = VERIFY_MODES.find((candidate) => candidate === verifyMode)
-  return mode && { kind: 'fit', mode, agentNetwork: needOf(agentNetwork), verifierNetwork: needOf(verifierNetwork) }
+  if (!mode) return undefined
+  return {
+    kind: 'fit',
+    mode,
+    agentNetwork: needOf(agentNetwork),
+    verifierNetwork: needOf(verifierNetwork),
+    carried: carried ?? [],
+  }
 }
 
 const needOf = (text: string | null) => (text === 'required' ? 'required' : 'declared')
@@ -47,6 +54,7 @@ async function findOut({ db, engine }: Tools, order: TaskOrder, watch: Watch): P
     verify_mode: fit?.mode ?? null,
     agent_network: fit?.agentNetwork ?? null,
     verifier_network: fit?.verifierNetwork ?? null,
+    carried: fit?.carried ?? [],
     reason: found.kind === 'unfit' ? found.reason : null,
   })
   return found

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Db } from '../../../platform/db/db.ts'
+import { CALIBRATION_RULES } from '../../../trials/calibrate.ts'
 
 export const findCalibration = (db: Db, digest: string, sandbox: string) =>
   db
@@ -8,23 +9,33 @@ export const findCalibration = (db: Db, digest: string, sandbox: string) =>
       'verify_mode as verifyMode',
       'agent_network as agentNetwork',
       'verifier_network as verifierNetwork',
+      'carried',
       'reason',
     ])
     .where('digest', '=', digest)
     .where('sandbox', '=', sandbox)
+    .where('rules', '=', CALIBRATION_RULES)
     .executeTakeFirst()
 
-type NewCalibration = { digest: string; sandbox: string } & Record<
+type NewCalibration = { digest: string; sandbox: string; carried: string[] } & Record<
   'verify_mode' | 'agent_network' | 'verifier_network' | 'reason',
   string | null
 >
 
-export const insertCalibration = (db: Db, calibration: NewCalibration) =>
-  db
+/** Replaces a calibration that was made by other rules. */
+export const insertCalibration = (db: Db, calibration: NewCalibration) => {
+  const row = { ...calibration, rules: CALIBRATION_RULES }
+  return db
     .insertInto('task_calibrations')
-    .values(calibration)
-    .onConflict((conflict) => conflict.columns(['digest', 'sandbox']).doNothing())
+    .values(row)
+    .onConflict((conflict) =>
+      conflict
+        .columns(['digest', 'sandbox'])
+        .doUpdateSet({ ...row, at: sql`now()` })
+        .where('task_calibrations.rules', '<>', CALIBRATION_RULES),
+    )
     .execute()
+}
 
 /** Runs `work` if nobody else holds the name, on a connection whose end gives it back. Undefined: somebody does. */
 export const ifUnlocked = <T>(db: Db, name: string, work: () => Promise<T>): Promise<{ done: T } | undefined> =>

@@ -1,0 +1,151 @@
+import { posix } from 'node:path'
+import { tarEntries } from '../harbor/tar-reader.ts'
+import { HOME } from '../harnesses/harness.ts'
+import { type FileChange, type Insert, type Remains, SandboxUnavailable } from '../sandboxes/sandbox.ts'
+import { isWithin } from './carried.ts'
+import { sanitizeGitConfig } from './git-config.ts'
+import { tarOfFolders, tarOfTexts } from './tar.ts'
+
+/** The agent's files that the verifier gets: the paths, and the sandbox that they come from. */
+type Submission = { from: Remains | undefined; paths: readonly string[] }
+
+/** Who runs the tests. `home`: set by the image or the task. */
+type Verifier = { user: string | number; home: string | undefined }
+
+/** Additions to the verifier's sandbox that keep its tools from reading configuration that the agent wrote. */
+export type SubmissionGuard = { env: Record<string, string>; inserts: Insert[] }
+
+/** Settings that start programs. Environment settings take precedence over those of a repository. */
+const GIT_SETTINGS = [
+  ['core.fsmonitor', 'false'],
+  ['core.hooksPath', '/dev/null'],
+  ['core.pager', 'cat'],
+  ['core.sshCommand', 'ssh'],
+  ['core.attributesFile', '/dev/null'],
+  ['credential.helper', ''],
+  ['protocol.ext.allow', 'never'],
+] as const
+
+const GIT_ENV: Record<string, string> = {
+  GIT_CONFIG_COUNT: String(GIT_SETTINGS.length),
+  ...Object.fromEntries(
+    GIT_SETTINGS.flatMap(([key, value], n) => [
+      [`GIT_CONFIG_KEY_${n}`, key],
+      [`GIT_CONFIG_VALUE_${n}`, value],
+    ]),
+  ),
+}
+
+/**
+ * Rewrites git configuration and hooks that the agent changed, and gives the verifier an empty home directory where its
+ * own one is part of the submission. Throws SandboxUnavailable where the agent's files cannot be inspected.
+ */
+export async function guardSubmission(submission: Submission, verifier: Verifier): Promise<SubmissionGuard> {
+  const { from, paths } = submission
+  if (!from || paths.length === 0) return { env: GIT_ENV, inserts: [] }
+  const found = await scanChanges(from, paths)
+  const inserts = await gitInserts(from, found)
+  const home = verifier.home ?? (await readHome(from, verifier.user, found.hasNewAccounts))
+  if (home !== undefined && !paths.some((path) => isWithin(home, path))) return { env: GIT_ENV, inserts }
+  const homeFolders = tarOfFolders(partsAbove(HOME))
+  return { env: { ...GIT_ENV, HOME }, inserts: [...inserts, { target: '/', tar: homeFolders }] }
+}
+
+const partsAbove = (path: string): string[] =>
+  path
+    .slice(1)
+    .split('/')
+    .map((_, index, parts) => parts.slice(0, index + 1).join('/'))
+
+type Scan = {
+  /** Changed files named like git configuration. */
+  configs: string[]
+  /** Changed files in folders named `hooks`, and files in place of such a folder. */
+  hooks: string[]
+  hasNewAccounts: boolean
+}
+
+/** More candidates than this are not looked at one by one. */
+const CANDIDATES_MAX = 200
+
+async function scanChanges(from: Remains, paths: readonly string[]): Promise<Scan> {
+  const scan: Scan = { configs: [], hooks: [], hasNewAccounts: false }
+  for await (const change of from.changes()) {
+    if (change.path === '/etc/passwd') scan.hasNewAccounts = true
+    if (change.kind !== 'deleted' && paths.some((path) => isWithin(change.path, path))) note(scan, change)
+    if (scan.configs.length + scan.hooks.length > CANDIDATES_MAX)
+      throw new SandboxUnavailable('The agent left too many files named like git configuration.')
+  }
+  return scan
+}
+
+function note(scan: Scan, { path, kind, isUnreadable }: FileChange): void {
+  const name = posix.basename(path)
+  const isConfig = name === 'config' || name === 'config.worktree'
+  if (isUnreadable && (isConfig || kind === 'folder'))
+    throw new SandboxUnavailable(
+      `The agent left a path that cannot be inspected: ${JSON.stringify(path.slice(0, 200))}.`,
+    )
+  if (kind !== 'file') return
+  if (isConfig) scan.configs.push(path)
+  if (name === 'hooks' || posix.basename(posix.dirname(path)) === 'hooks') scan.hooks.push(path)
+}
+
+async function gitInserts(from: Remains, { configs, hooks }: Scan): Promise<Insert[]> {
+  const known = new Map<string, Promise<boolean>>()
+  const isGitFolder = (folder: string): Promise<boolean> => {
+    const answer = known.get(folder) ?? hasGitFolders(from, folder)
+    known.set(folder, answer)
+    return answer
+  }
+  const inserts: Insert[] = []
+  for (const path of configs) {
+    if (path.endsWith('/config.worktree') || (await isGitFolder(posix.dirname(path))))
+      inserts.push(textInsert(path, sanitizeGitConfig((await readText(from, path)) ?? '')))
+  }
+  for (const path of hooks) if (await isGitFolder(gitFolderOf(path))) inserts.push(textInsert(path, ''))
+  return inserts
+}
+
+/** The folder of a repository, from a file in its folder `hooks` or in place of that folder. */
+const gitFolderOf = (hook: string): string =>
+  posix.dirname(posix.basename(hook) === 'hooks' ? hook : posix.dirname(hook))
+
+const hasGitFolders = async (from: Remains, folder: string): Promise<boolean> =>
+  (await exists(from, `${folder}/objects`)) && (await exists(from, `${folder}/refs`))
+
+async function exists(from: Remains, path: string): Promise<boolean> {
+  const found = await from.collect(path, { files: 1, bytes: 0 })
+  for await (const _ of found?.tar ?? []);
+  return found !== undefined
+}
+
+/** A file that git reads but does not execute. */
+const textInsert = (path: string, text: string): Insert => ({
+  target: posix.dirname(path),
+  tar: tarOfTexts('.', [{ path: posix.basename(path), text, mode: 0o644 }], { uid: 0, open: false }),
+})
+
+const TEXT_MAX_BYTES = 1024 ** 2
+
+/** Undefined for whatever is not a text file of ordinary size. */
+async function readText(from: Remains, path: string): Promise<string | undefined> {
+  const found = await from.collect(path, { files: 1, bytes: TEXT_MAX_BYTES })
+  if (!found) return undefined
+  let text: string | undefined
+  for await (const entry of tarEntries(found.tar)) {
+    const chunks: Buffer[] = []
+    for await (const chunk of entry.content()) chunks.push(chunk)
+    if (entry.type === 'File' || entry.type === 'OldFile') text = Buffer.concat(chunks).toString('utf8')
+  }
+  return text?.includes('\0') ? undefined : text
+}
+
+/** Returns the home directory of a user in the image. Undefined: the agent changed the accounts, so it is not known. */
+async function readHome(from: Remains, user: string | number, hasNewAccounts: boolean): Promise<string | undefined> {
+  if (hasNewAccounts) return undefined
+  const [name = ''] = String(user || 0).split(':')
+  const lines = ((await readText(from, '/etc/passwd')) ?? '').split('\n').map((line) => line.split(':'))
+  const entry = lines.find(([first, , id]) => first === name || id === name)
+  return entry?.[5] || '/'
+}
