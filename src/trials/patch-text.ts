@@ -11,19 +11,24 @@ export type Change = { path: string; before: PatchFile | undefined; after: Patch
 /** Made of bytes, a character for each. */
 export type Contents = ReadonlyMap<string, string>
 
-/** What differs, by name. What cannot be known is not told. */
+/** What differs, by name. What cannot be known is not told. Files in which git keeps data are left out. */
 export function changesBetween(before: PatchTree, after: PatchTree): Change[] {
   const paths = [...new Set([...before.files.keys(), ...after.files.keys()])].sort()
   return paths.flatMap((path) => {
     const change = { path, before: before.files.get(path), after: after.files.get(path) }
-    if (isOfGit(path) || isSame(change)) return []
+    if ((isInGitFolder(path) && !isGitControl(path)) || isSame(change)) return []
     const isKnown = (change.before || isAbsent(before, path)) && (change.after || isAbsent(after, path))
     return isKnown ? [change] : []
   })
 }
 
-/** What git keeps for itself is no part of any patch. */
-const isOfGit = (path: string): boolean => path.split('/').some((part) => part.toLowerCase() === '.git')
+const isInGitFolder = (path: string): boolean => path.split('/').some((part) => part.toLowerCase() === '.git')
+
+/** Whether git reads settings from a file or executes it, or finds its folder through it. `git apply` accepts none. */
+export const isGitControl = (path: string): boolean =>
+  /(^|\/)\.git(\/(.+\/)?(config|config\.worktree|commondir|info\/(attributes|exclude|sparse-checkout)|hooks(\/.*)?))?$/i.test(
+    path,
+  )
 
 const isSame = ({ before, after }: Change): boolean =>
   before !== undefined &&
@@ -63,14 +68,30 @@ type Parts = Sorted & { before: Contents; after: Contents; leftOut: readonly str
 /** A patch that `git apply` takes. What is not in it is named before it, in lines that git passes over. */
 export function patchText({ shown, large, links, before, after, leftOut }: Parts, effort: Effort): string {
   const isBinary = ({ path }: Change) => hasZero(before.get(path)) || hasZero(after.get(path))
-  const text = shown.filter((change) => !isBinary(change))
+  const readable = shown.filter((change) => !isBinary(change))
+  const text = readable.filter(({ path }) => !isGitControl(path))
+  const control = readable.filter(({ path }) => isGitControl(path))
   return [
+    ...commented(
+      GIT_CONTROL_TITLE,
+      control.map((change) => sectionOf(change, [before.get(change.path) ?? '', after.get(change.path) ?? ''], effort)),
+    ),
     ...named('Binary files, not shown', shown.filter(isBinary).map(tellChange)),
     ...named('Too large or too many, not shown', large.map(tellChange)),
     ...named('Links, not shown', links.map(tellChange)),
     ...named('Not looked at', leftOut.map(quoted)),
     ...text.map((change) => sectionOf(change, [before.get(change.path) ?? '', after.get(change.path) ?? ''], effort)),
   ].join('')
+}
+
+const GIT_CONTROL_TITLE =
+  'Git settings and hooks. git apply does not accept them; settings that run programs, and hooks, do not reach the tests in modes grader, workspace and snapshot'
+
+/** Sections as comments: git passes over every line. */
+function commented(title: string, sections: readonly string[]): string[] {
+  if (sections.length === 0) return []
+  const lines = sections.join('').replace(/\n$/, '').split('\n')
+  return [`# ${title}:\n`, ...lines.map((line) => `#   ${line}\n`)]
 }
 
 const NAMED_MAX = 200

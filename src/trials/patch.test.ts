@@ -94,7 +94,7 @@ test('names and links of a liar lead nowhere, and no line of its files is taken 
   expect(await worked(taskWith('hostile'), work)).toMatchObject({ state: 'passed' })
   const text = patch()
   expect(text).not.toContain('root:')
-  expect(text).not.toMatch(/\.git\/|\.GIT/)
+  expect(text).not.toMatch(/^diff --git .*\.git\//im)
   expect(text).toMatch(/^# Not looked at:\n(# {3}.*\n)+/m)
   for (const name of ['away', 'passwd', 'pipe', 'main.py']) expect(text).toContain(`#   ${name}\n`)
   const folder = applied()
@@ -102,6 +102,22 @@ test('names and links of a liar lead nowhere, and no line of its files is taken 
   expect(readdirSync(folder)).toEqual(expect.arrayContaining(['new\nline', '"quoted" \\back', 'b ']))
   expect(existsSync(join(folder, 'y'))).toBe(false)
   expect(readFileSync(join(folder, 'main.py'), 'utf8')).toBe(FILES['main.py'])
+})
+
+test('changes to git settings, hooks and ignored files are shown, and git passes over what it would not apply', async () => {
+  const files = { ...FILES, '.gitignore': 'secret/\n' }
+  const work = `mkdir -p .git/hooks .git/objects .git/refs .git/info secret; echo ignored > secret/file
+    printf '[core]\\n\\tfsmonitor = /app/run.sh\\n' > .git/config; echo 'exit 1' > .git/hooks/pre-commit
+    echo '* filter=x' > .git/info/attributes; echo data > .git/objects/data; echo sub > .git/modules.txt`
+  expect(await worked(taskWith('git settings', files), work)).toMatchObject({ state: 'passed' })
+  const text = patch()
+  expect(text).toMatch(/^# Git settings and hooks\..* do not reach the tests/m)
+  expect(text).toContain('#   +\tfsmonitor = /app/run.sh\n')
+  expect(text).toContain('#   diff --git a/.git/hooks/pre-commit b/.git/hooks/pre-commit\n')
+  expect(text).toContain('#   +* filter=x\n')
+  expect(text).not.toContain('.git/objects')
+  expect(text).toMatch(/^diff --git a\/secret\/file b\/secret\/file$/m)
+  expect(existsSync(join(applied(files), '.git'))).toBe(false)
 })
 
 test('a huge file, and more files than anyone reads, are named and counted', async () => {
