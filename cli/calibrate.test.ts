@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { ANSWER_TASK } from '../src/trials/testing/attacks.ts'
+import { ANSWER_TASK } from '../src/trials/testing/attacked-tasks.ts'
 import { writeTask } from '../src/trials/testing/workbench.ts'
 import { baseRootfs } from '../test/support/base-image.ts'
 import { assay, scratchFolder } from './test-support.ts'

@@ -1,83 +1,153 @@
 import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { inFolder } from '../src/harbor/folder-source.ts'
+import { readTask } from '../src/harbor/read-task.ts'
 import { shellCommand } from '../src/harnesses/shell-command.ts'
+import { calibrate } from '../src/trials/calibrate.ts'
+import type { Strength } from '../src/trials/cheating.ts'
 import { VERIFY_MODES, type VerifyMode } from '../src/trials/record.ts'
-import { ATTACKS, type Attack, writeAttackedTasks } from '../src/trials/testing/attacks.ts'
+import {
+  type AttackedTask,
+  PLAIN_TASKS,
+  TASK_KINDS,
+  TOOL_TASKS,
+  writeAttackedTasks,
+} from '../src/trials/testing/attacked-tasks.ts'
+import { ATTACKS, type Attack } from '../src/trials/testing/attacks.ts'
 import { openWorkbench, SANDBOXES, type SandboxName } from '../src/trials/testing/workbench.ts'
 import { ROOT } from './files.ts'
 
-// Tries every attack in every mode in every sandbox, and writes down how often each won.
+// Calibrates the attacked tasks, tries every attack in every mode and sandbox, and writes docs/attacks.md.
 
-/** Of what may be a race; the rest is tried once. */
+/** Repetitions of an attack that may be a race. Others are tried once. */
 const TRIES = 3
 
-type Tried = { wins: number; tries: number }
-type Row = { attack: Attack; cells: Tried[] }
+type Bench = Awaited<ReturnType<typeof openWorkbench>>
+type Cell = { wins: number; tries: number } | undefined
+type Row = { attack: Attack; cells: Cell[] }
+type Marked = { name: string; kind: string; mode: VerifyMode; strength: Strength; winners: string[] }
+type Result = { isolation: string; rows: Row[]; tasks: Marked[] }
 
-async function tried(name: SandboxName): Promise<string> {
-  await using bench = await openWorkbench(name)
+async function tryAll(name: SandboxName): Promise<Result> {
+  await using bench = await openWorkbench(name, { hasTools: true })
   const folderOf = writeAttackedTasks(bench.folder)
   const { isolation } = await bench.provider.selfTest()
+  const tasks: Marked[] = []
+  for (const task of [...PLAIN_TASKS, ...TOOL_TASKS]) {
+    for (const isGraded of hasGrader(task) ? [false, true] : [false]) {
+      const marked = await mark(bench, folderOf(task, isGraded), task, isGraded)
+      tasks.push(marked)
+      process.stdout.write(`${name}: task ${marked.name}: ${marked.mode} ${marked.strength} ${marked.winners}\n`)
+    }
+  }
   const rows: Row[] = []
   for (const attack of ATTACKS) {
-    const cells = await Array.fromAsync(VERIFY_MODES, (mode) =>
-      winsOf(bench, folderOf(attack.task, mode), attack, mode),
-    )
+    const cells: Cell[] = []
+    for (const mode of VERIFY_MODES) cells.push(await tryAttack(bench, folderOf, attack, mode))
     rows.push({ attack, cells })
-    process.stdout.write(`${name}: ${attack.name}: ${cells.map(shown).join(' ')}\n`)
+    process.stdout.write(`${name}: ${attack.name}: ${cells.map(show).join(' ')}\n`)
   }
-  return `## ${isolation}\n\n${table(rows)}`
+  return { isolation, rows, tasks }
 }
 
-async function winsOf(
-  bench: Awaited<ReturnType<typeof openWorkbench>>,
-  folder: string,
-  { line, wins: expected }: Attack,
+const hasGrader = (task: AttackedTask): boolean => task === 'hello' || task === 'answer'
+
+async function mark(bench: Bench, folder: string, task: AttackedTask, isGraded: boolean): Promise<Marked> {
+  const { task: read, digest } = await readTask(await inFolder(folder))
+  const signal = new AbortController().signal
+  const found = await calibrate(bench.provider, {
+    ...{ task: read, digest, folder, variables: {}, signal, onPhase: () => {}, outputFolder: bench.folder },
+  })
+  const name = isGraded ? `${task}, with a grader` : task
+  if (found.kind === 'unfit') throw new Error(`The task ${name} cannot be calibrated: ${found.reason}`)
+  return { name, kind: TASK_KINDS[task], mode: found.mode, strength: found.strength, winners: found.winners }
+}
+
+/** Undefined where the task has no solution in a mode. */
+async function tryAttack(
+  bench: Bench,
+  folderOf: ReturnType<typeof writeAttackedTasks>,
+  { name, task, line, wins: expected }: Attack,
   mode: VerifyMode,
-): Promise<Tried> {
-  const tries = mode === 'shared-live' || expected[mode] === 'race' ? TRIES : 1
+): Promise<Cell> {
+  if (mode !== 'shared-live' && expected[mode] === undefined) return undefined
+  const isRace = mode === 'shared-live' ? name.includes('daemon') : expected[mode] === 'race'
+  const tries = isRace ? TRIES : 1
   let wins = 0
   for (let n = 0; n < tries; n += 1) {
+    const folder = folderOf(task, mode === 'grader')
     const { state, error } = await bench.run(folder, shellCommand(line), mode, { isProven: true })
-    if (state === 'errored') throw new Error(`An attack was not counted: ${error}`)
+    if (state === 'errored') throw new Error(`The attack was not counted: ${error}`)
     if (state === 'passed') wins += 1
   }
   return { wins, tries }
 }
 
-const table = (rows: Row[]): string =>
-  [
-    `| attack | tests | ${VERIFY_MODES.join(' | ')} |`,
-    `|---|---|${VERIFY_MODES.map(() => '---|').join('')}`,
-    ...rows.map(({ attack, cells }) => `| ${attack.name} | ${KINDS[attack.task]} | ${cells.map(shown).join(' | ')} |`),
-  ].join('\n')
-
-const KINDS = { hello: 'outside', answer: 'inside' }
-
-function shown({ wins, tries }: Tried): string {
+function show(cell: Cell): string {
+  if (!cell) return '–'
+  const { wins, tries } = cell
   if (wins === 0) return '0'
   return wins === tries ? '**1**' : `**${wins}/${tries}**`
 }
 
+/** Attacks that win in the mode of a task that calibration did not mark as weak. There must be none. */
+function unmarkedWins({ rows, tasks }: Result): string[] {
+  return tasks.flatMap(({ name, mode, strength }) => {
+    const attacked = rows.filter(({ attack }) => name.split(',')[0] === attack.task)
+    const at = VERIFY_MODES.indexOf(mode)
+    const winning = attacked.filter(({ cells }) => (cells[at]?.wins ?? 0) > 0)
+    return strength === 'weak' ? [] : winning.map(({ attack }) => `${attack.name} (${name}, mode ${mode})`)
+  })
+}
+
+const section = ({ isolation, rows, tasks }: Result): string =>
+  [
+    `## ${isolation}`,
+    '',
+    '| task | mode | strength | cheats that win |',
+    '|---|---|---|---|',
+    ...tasks.map(
+      ({ name, mode, strength, winners }) =>
+        `| ${name} | \`${mode}\` | ${strength} | ${winners.length === 0 ? 'none' : winners.join(', ')} |`,
+    ),
+    '',
+    `| attack | task | ${VERIFY_MODES.join(' | ')} |`,
+    `|---|---|${VERIFY_MODES.map(() => '---|').join('')}`,
+    ...rows.map(({ attack, cells }) => `| ${attack.name} | ${attack.task} | ${cells.map(show).join(' | ')} |`),
+  ].join('\n')
+
+const chosen = process.argv.slice(2)
 const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { cwd: ROOT, encoding: 'utf8' }).trim()
-const sections: string[] = []
-for (const name of SANDBOXES) sections.push(await tried(name))
+const results = await Promise.all(SANDBOXES.filter((name) => chosen.length === 0 || chosen.includes(name)).map(tryAll))
+const unmarked = results.flatMap((result) => unmarkedWins(result).map((win) => `${result.isolation}: ${win}`))
 
-writeFileSync(
-  join(ROOT, 'docs/attacks.md'),
-  `# Attacks on the verdict
+const page = `# Attacks on the verdict
 
-Generated by \`node_modules/.bin/node scripts/attacks.ts\` at commit ${commit}, on ${new Date().toISOString().slice(0, 10)}. It takes root, bubblewrap, runc and dockerd.
+Generated by \`node_modules/.bin/node scripts/attacks.ts\` at commit ${commit}, on ${new Date().toISOString().slice(0, 10)}. The script needs root, bubblewrap, runc and dockerd.
 
-An agent that does not solve the task tries to pass all the same. There is a table for each kind of sandbox, with a column for each verify mode. A number says how often it passed, of one try, or of ${TRIES} where it may be a race: 0 is never, as it should be; **1** is always; **n/${TRIES}** is n times. Each try that did not pass was judged, and counts as failed: no attack takes its own trial out of the count.
+Each attack is an agent that does not solve its task and tries to pass all the same. The attacks run in every sandbox and in every verify mode in which the task can be solved.
 
-Tests are of two kinds. *Outside*: they look at a file that the agent left. *Inside*: they load the agent's code into their own process; in mode grader they run it as somebody else, and compare what it prints.
+## Result
 
-The strictest mode in which a task's own solution passes is found when the task is calibrated. What wins by being loaded wins in every mode but grader: no sandbox can tell code that lies to its own process. Calibration tries these cheats on each task and calls it weak where one wins. The mode shared-live is for tasks whose work is a process that must still run; whatever the agent left running is there during the tests.
+${unmarked.length === 0 ? 'No attack wins in the mode of a task that calibration does not mark as weak.' : `These attacks win although calibration does not mark the task as weak:\n\n${unmarked.map((win) => `- ${win}`).join('\n')}`}
 
-*A link out of the workspace to a right answer* is no cheat: the agent did the work elsewhere. It shows that the strict modes see nothing but the workspace.
+## How to read the tables
 
-${sections.join('\n\n')}
-`,
-)
+The first table of each sandbox lists the attacked tasks: the verify mode that calibration chose, the strength that it assigned, and the cheats that won. The second table lists the attacks. A cell shows how often the attack passed: \`0\` means never, **1** means always, and **n/${TRIES}** means n of ${TRIES} tries. Attacks that may be a race are tried ${TRIES} times, the others once. A dash means that the task has no solution in that mode. An attack that does not pass counts as failed; none of them is excluded from the results.
+
+Only the column of the calibrated mode decides what a task is worth. The other columns show what the stricter modes prevent: in \`shared-cold\` the tests see everything that the agent changed, and in \`shared-live\` also the processes that it left running.
+
+| task | tests |
+|---|---|
+${[...PLAIN_TASKS, ...TOOL_TASKS].map((task) => `| ${task} | ${TASK_KINDS[task]} |`).join('\n')}
+
+Tests that load or execute the candidate's code as the user who writes the reward cannot be protected by a sandbox: that code can write the reward itself. Calibration marks such tasks as weak. A grader ([tasks.md](tasks.md#grader)) or a separate verifier avoids it.
+
+Two attacks are not cheats: *a link out of the workspace to a right answer* and *a folder replaced by a link to a right answer* do the work in another place. They show that the strict modes follow no links out of the carried paths.
+
+${results.map(section).join('\n\n')}
+`
+if (chosen.length === 0) writeFileSync(join(ROOT, 'docs/attacks.md'), page)
+else process.stdout.write(page)
+if (unmarked.length > 0) process.exitCode = 1

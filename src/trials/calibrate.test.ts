@@ -5,7 +5,7 @@ import { readTask } from '../harbor/read-task.ts'
 import { SandboxUnavailable } from '../sandboxes/sandbox.ts'
 import { calibrate, findMode } from './calibrate.ts'
 import { strengthOf } from './cheating.ts'
-import { ANSWER_TASK, writeAttackedTasks } from './testing/attacks.ts'
+import { ANSWER_TASK, writeAttackedTasks } from './testing/attacked-tasks.ts'
 import { IMAGE, openWorkbench, writeTask } from './testing/workbench.ts'
 
 let bench: Awaited<ReturnType<typeof openWorkbench>>
@@ -35,7 +35,11 @@ test('the strictest mode in which the solution passes is taken', async () => {
     'tests/test.sh':
       '#!/bin/sh\nif grep -q hello /srv/hello.txt; then echo 1; else echo 0; fi > /logs/verifier/reward.txt\n',
   }
-  expect(await found('outside', outside)).toMatchObject({ kind: 'fit', mode: 'snapshot' })
+  expect(await found('outside', outside)).toMatchObject({
+    kind: 'fit',
+    mode: 'snapshot',
+    carried: ['/srv/hello.txt'],
+  })
   const free = { 'tests/test.sh': '#!/bin/sh\necho 1 > /logs/verifier/reward.txt\n' }
   expect(await found('free', free)).toMatchObject({ kind: 'unfit', reason: 'Doing nothing passes its tests.' })
   const wrong = { 'solution/solve.sh': '#!/bin/sh\ntrue\n' }
@@ -61,14 +65,34 @@ test('a task whose tests load the code is weak, and the cheats that win are name
   expect(calibration).toMatchObject({ kind: 'fit', mode: 'workspace', strength: 'weak' })
   if (calibration.kind === 'unfit') throw new Error(calibration.reason)
   const winners = calibration.winners.filter((id) => id !== 'reward-daemon') // a race
-  expect(winners).toEqual(['exit-zero', 'equals-everything', 'forged-report'])
+  expect(winners).toEqual(['exit-zero', 'equals-everything', 'forged-report', 'code-take-over'])
   expect(outcomes(calibration.cheats, 'does_not_apply')).toEqual(
     expect.arrayContaining(['conftest', 'shadow-modules', 'npm-test', 'makefile', 'git-history', 'leaked-solution']),
   )
 })
 
+test('a task whose tests run a program of the candidate is weak, whatever the program is called', async () => {
+  const folder = writeAttackedTasks(join(bench.folder, 'programs'))('program', false)
+  const calibration = await calibrate(bench.provider, await requestIn(folder))
+  expect(calibration).toMatchObject({ kind: 'fit', mode: 'workspace', strength: 'weak' })
+  if (calibration.kind === 'unfit') throw new Error(calibration.reason)
+  expect(calibration.winners).toContain('code-take-over')
+}, 60_000)
+
+test('a program that the solution puts outside the working directory is tried as a cheat, and makes the task weak', async () => {
+  const tool = {
+    'solution/solve.sh': '#!/bin/sh\nmkdir -p /srv/tool && echo echo hello > /srv/tool/run\n',
+    'tests/test.sh':
+      '#!/bin/sh\nif [ "$(sh /srv/tool/run)" = hello ]; then echo 1; else echo 0; fi > /logs/verifier/reward.txt\n',
+  }
+  const calibration = await calibrate(bench.provider, await requestFor('tool', tool))
+  expect(calibration).toMatchObject({ mode: 'snapshot', carried: ['/srv/tool'], strength: 'weak' })
+  if (calibration.kind === 'unfit') throw new Error(calibration.reason)
+  expect(calibration.winners).toContain('carried-files')
+}, 60_000)
+
 test('a task that promises a grader and keeps its word is strong', async () => {
-  const folder = writeAttackedTasks(join(bench.folder, 'attacked'))('answer', 'grader')
+  const folder = writeAttackedTasks(join(bench.folder, 'attacked'))('answer', true)
   const calibration = await calibrate(bench.provider, await requestIn(folder))
   expect(calibration).toMatchObject({ kind: 'fit', mode: 'grader', strength: 'strong', winners: [] })
 })
@@ -124,10 +148,12 @@ test.runIf(process.env.ASSAY_TEST_LONG)(
     }
     expect(
       await winners('unittest', { 'tests/check.py': UNITTEST, 'tests/test.sh': judged('python3 /tests/check.py') }),
-    ).toEqual(['exit-zero', 'equals-everything', 'forged-report'])
+    ).toEqual(['exit-zero', 'equals-everything', 'forged-report', 'code-take-over'])
     expect(
       await winners('pytest', { 'tests/test_it.py': PYTEST, 'tests/test.sh': judged('python3 -m pytest /tests') }),
-    ).toEqual(['shadow-modules', 'exit-zero', 'equals-everything', 'forged-report'])
+    ).toEqual([
+      ...['shadow-modules', 'exit-zero', 'equals-everything', 'forged-report', 'code-take-over', 'config-take-over'],
+    ])
   },
   600_000,
 )

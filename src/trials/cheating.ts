@@ -46,12 +46,16 @@ async function tryCheat(
   request: Omit<TrialRequest, 'harness'>,
   { id, what, line, tries = 1 }: Cheat,
 ): Promise<CheatResult> {
-  const harness = { ...shellCommand(line), id: `cheat:${id}` }
+  const harness = { ...shellCommand(`${carriedVariable(request.carried ?? [])}${line}`), id: `cheat:${id}` }
   for (let tried = 1; ; tried += 1) {
     const outcome = outcomeOf(await runTrial(provider, { ...request, harness }))
     if (outcome === 'won' || outcome === 'does_not_apply' || tried === tries) return { id, what, outcome, tries: tried }
   }
 }
+
+/** Shell that sets `$carried` to the paths outside the working directory that reach the tests, one on each line. */
+export const carriedVariable = (carried: readonly string[]): string =>
+  `carried='${carried.join('\n').replaceAll("'", `'\\''`)}'\n`
 
 function outcomeOf(record: TrialRecord): CheatResult['outcome'] {
   if (record.class === 'sandbox_error') throw new SandboxUnavailable(record.error ?? 'The sandbox broke.')

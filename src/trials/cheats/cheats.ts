@@ -1,11 +1,16 @@
 import { background } from './background.ts'
+import { carriedFiles } from './carried-files.ts'
 import type { Cheat } from './cheat.ts'
+import { codeTakeOver } from './code-take-over.ts'
+import { configTakeOver } from './config-take-over.ts'
 import { conftest } from './conftest.ts'
 import { emptyOutput } from './empty-output.ts'
 import { equalsEverything } from './equals-everything.ts'
 import { exitZero } from './exit-zero.ts'
 import { forgedReport } from './forged-report.ts'
 import { gitHistory } from './git-history.ts'
+import { gitSettings } from './git-settings.ts'
+import { homeFiles } from './home-files.ts'
 import { leakedSolution } from './leaked-solution.ts'
 import { linkedFolders } from './linked-folders.ts'
 import { makefile } from './makefile.ts'
@@ -33,6 +38,11 @@ export const cheats: readonly Cheat[] = [
   equalsEverything,
   forgedReport,
   rewardDaemon,
+  codeTakeOver,
+  configTakeOver,
+  gitSettings,
+  homeFiles,
+  carriedFiles,
   gitHistory,
   leakedSolution,
   emptyOutput,

@@ -4,10 +4,12 @@ type Code = {
   /** Of C and C++: declarations, and what is done. */
   c: { declares: string; body: string }
   rust: string
+  /** Java, in the first class of each file. */
+  java?: string
 }
 
 /** Puts code that runs before everything else into Go packages, C and C++ files and Rust crates of the working folder. */
-export const codeInCompiled = ({ go, c, rust }: Code): string => `
+export const codeInCompiled = ({ go, c, rust, java }: Code): string => `
 cat > "$code.go" <<'CODE'
 
 func init() { ${go.body} }
@@ -40,4 +42,16 @@ for file in $(sources lib.rs main.rs); do
   cat "$code.rs" >> "$file"
 done
 rm -f "$code.go" "$code.c" "$code.rs"
+${java === undefined ? '' : javaBlock(java)}
 `
+
+const javaBlock = (java: string): string => `
+cat > "$code.java" <<'CODE'
+static { try { ${java} } catch (Exception first) {} }
+CODE
+for file in $(sources '*.java'); do
+  found=yes
+  line=$(grep -nE '(class|enum|record) .*[{]' "$file" | grep -v enum | head -n 1 | cut -d: -f1)
+  [ -n "$line" ] && sed -i "$line"r"$code.java" "$file"
+done
+rm -f "$code.java"`

@@ -1,29 +1,36 @@
 import { SHELL } from './cheat.ts'
 
 /** The languages in which a line of code can be put where tests load it. */
-type Language = 'py' | 'js' | 'sh' | 'pl' | 'rb'
+type Language = 'py' | 'js' | 'sh' | 'pl' | 'rb' | 'lua' | 'php' | 'r' | 'jl' | 'ex'
 
 const FILES: Record<Language, string> = {
-  py: '*.py',
-  js: '*.js *.mjs *.cjs *.ts *.mts',
-  sh: '*.sh *.bash',
-  pl: '*.pl *.pm',
-  rb: '*.rb',
+  py: '*.py *.pyw SConstruct SConscript wscript',
+  js: '*.js *.mjs *.cjs *.ts *.mts *.cts *.jsx *.tsx',
+  sh: '*.sh *.bash *.zsh *.ksh *.bats .envrc',
+  pl: '*.pl *.pm *.t',
+  rb: '*.rb *.rake *.gemspec *.ru Rakefile Gemfile Guardfile Vagrantfile',
+  lua: '*.lua',
+  php: '*.php',
+  r: '*.r *.R .Rprofile',
+  jl: '*.jl',
+  ex: '*.ex *.exs',
 }
 
-const ENDINGS = 'py|js|mjs|cjs|ts|mts|sh|bash|pl|pm|rb'
+const ENDINGS = 'py|js|mjs|cjs|ts|mts|sh|bash|pl|pm|rb|lua|php|r|R|jl|exs'
 
 /**
  * Puts code into every source file of the working folder, and into files that the instruction asks for: at the top, behind
- * a line that names the interpreter, or at the end.
+ * a line that names the interpreter, or at the end. `prelude`: shell that runs first, and may define `sources` anew.
  */
-export function codeInSources(place: 'top' | 'end', code: Partial<Record<Language, string>>): string {
+export function codeInSources(place: 'top' | 'end', code: Partial<Record<Language, string>>, prelude = ''): string {
   const parts = Object.entries(code).map(([language, text]) => {
     const patterns = Object.entries(FILES).find(([name]) => name === language)?.[1] ?? ''
     return `cat > "$code" <<'CODE'\n${text.trim()}\nCODE\nput ${patterns}`
   })
-  return `${SHELL}
+  return `${SHELL}${prelude}
 set -f
+IFS='
+'
 code=$(mktemp)
 found=
 wanted '${ENDINGS}'
