@@ -1,5 +1,6 @@
 import type { Answer, Conversation, Speech } from './conversation.ts'
 import { type Script, type Trouble, type Turn, turnOf, usageOf } from './script.ts'
+import { BYTES_PER_TOKEN } from './tokens.ts'
 import { filledLine, namedCall, shellCall } from './tools.ts'
 
 export type Refusal = { status: number; message: string; headers?: Record<string, string> }
@@ -29,12 +30,20 @@ export function answerOf(script: Script, fault: Trouble, asked: Conversation, { 
   const call = isRefusal ? null : callOf(turn, asked)
   const text = textOf(turn, isRefusal, call === null)
   const said = text.length + (turn.run ?? '').length
-  return {
-    ...{ id, text, call, isRefusal },
+  const whole = {
+    ...{ id, text, call, isRefusal, isTruncated: false },
     model: script.served[asked.model] ?? asked.model,
     usage: speech.sayable(usageOf(turn, asked, { asked: size, said })),
     wantsUsage: asked.wantsUsage,
   }
+  return asked.outputMax !== null && whole.usage.output > asked.outputMax ? truncated(whole, asked.outputMax) : whole
+}
+
+/** Cuts an answer at its output limit. Reasoning comes first, and a call that is not complete is none. */
+function truncated(answer: Answer, outputMax: number): Answer {
+  const reasoning = Math.min(answer.usage.reasoning, outputMax)
+  const text = answer.text.slice(0, BYTES_PER_TOKEN * (outputMax - reasoning))
+  return { ...answer, text, call: null, isTruncated: true, usage: { ...answer.usage, output: outputMax, reasoning } }
 }
 
 function callOf({ run, use }: Turn, { tools, lastResult }: Conversation) {

@@ -33,6 +33,8 @@ export type Conversation = {
   lastResult: string
   /** A stream of one protocol tells its usage only when asked. */
   wantsUsage: boolean
+  /** Output tokens that the request allows. Null: no limit. */
+  outputMax: number | null
 }
 
 export type Call = { tool: Tool; input: Json }
@@ -45,6 +47,8 @@ export type Answer = {
   text: string
   call: Call | null
   isRefusal: boolean
+  /** The answer ends at the output limit of the request. */
+  isTruncated: boolean
   usage: Tokens
   wantsUsage: boolean
 }
@@ -58,6 +62,8 @@ export type Speech = {
   whole(answer: Answer): JsonObject
   /** The stream, event by event, as it goes over the wire. */
   events(answer: Answer): string[]
+  /** The pieces of text in these events, in their order. */
+  pieces(answer: Answer): string[]
   problem(status: number, message: string): JsonObject
 }
 
@@ -77,5 +83,11 @@ export const event = (name: string, data: JsonObject): string => `event: ${name}
 export function piecesOf(text: string): string[] {
   return text.match(/[\s\S]{1,40}/g) ?? []
 }
+
+/** The text of an answer, and the input of the tool that it calls. */
+export const answerPieces = ({ text, call }: Answer): string[] => [
+  ...piecesOf(text),
+  ...(call ? piecesOf(inputText(call)) : []),
+]
 
 export const inputText = ({ input }: Call): string => (typeof input === 'string' ? input : JSON.stringify(input))

@@ -12,6 +12,7 @@ import { openaiResponses } from './protocols/openai-responses.ts'
 import { asideOf, bodyOf, keyOf } from './requests.ts'
 import { type Script, type ScriptInput, turnOf } from './script.ts'
 import { stream } from './stream.ts'
+import { billedTokens } from './tokens.ts'
 
 export type Provider = Awaited<ReturnType<typeof startProvider>>
 
@@ -79,7 +80,8 @@ async function speak(books: Books, asked: Asked, response: ServerResponse): Prom
     call.isUsageSaid = true
     return send(response, 200, speech.whole(said))
   }
-  const isWhole = await stream(response, speech.events(said), fault)
+  const { isWhole, sent } = await stream(response, speech.events(said), fault)
+  if (!isWhole) call.usage = billedTokens(speech, said, sent)
   call.isUsageSaid = isWhole && said.wantsUsage && fault.malformed !== 'after'
 }
 

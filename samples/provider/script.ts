@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { Conversation, Tokens } from './conversation.ts'
+import { BYTES_PER_TOKEN } from './tokens.ts'
 
 const Count = z.int().min(0)
 
@@ -18,6 +19,8 @@ const Trouble = z.strictObject({
   retryAfter: z.string().optional(),
   /** No answer at all, or none after its first events. */
   hang: z.enum(['before', 'within']).optional(),
+  /** Nothing more comes after so many events. */
+  hangAfter: z.int().min(0).optional(),
   /** The connection breaks after so many events. */
   cutAfter: z.int().min(0).optional(),
   /** Events that are none, `within` the others or instead of all that come after. */
@@ -94,14 +97,14 @@ const THOUGHTS: Record<string, number> = { minimal: 16, low: 64, medium: 256, hi
 /** Follows from the request and the answer alone: the same call costs the same again. */
 export function usageOf(turn: Turn, { level, results }: Conversation, size: { asked: number; said: number }): Tokens {
   if (turn.usage) return { ...NOTHING, ...given(turn.usage) }
-  const all = Math.ceil(size.asked / 4)
+  const all = Math.ceil(size.asked / BYTES_PER_TOKEN)
   const cacheRead = results > 0 ? Math.floor(all * 0.75) : 0
   const cacheWrite5m = Math.floor((all - cacheRead) / 2)
   const reasoning = THOUGHTS[level?.toLowerCase() ?? ''] ?? 0
   return {
     ...NOTHING,
     ...{ input: all - cacheRead - cacheWrite5m, cacheRead, cacheWrite5m },
-    ...{ output: Math.ceil(size.said / 4) + reasoning, reasoning },
+    ...{ output: Math.ceil(size.said / BYTES_PER_TOKEN) + reasoning, reasoning },
   }
 }
 

@@ -7,6 +7,7 @@ import type { OpenStream } from '../platform/outbound/stream.ts'
 import type { Client } from './client.ts'
 import type { Counters } from './counters.ts'
 import type { Headers } from './headers.ts'
+import type { InputMemory } from './input-memory.ts'
 import type { Grant, Ledger, NewCall, Refusal, Terms } from './ledger.ts'
 import type { GatewayOptions } from './options.ts'
 import type { ShownMetrics } from './outside.ts'
@@ -34,6 +35,7 @@ export type ProxyTools = {
   metrics?: ShownMetrics | undefined
   options: GatewayOptions
   rooms: Rooms
+  inputs: InputMemory
   /** Of the calls under way. */
   watches: Set<Watch>
 }
@@ -63,5 +65,7 @@ export type Prepared = {
   key: string
   sent: UpstreamRequest
   estimate: Estimate
+  /** The output limit that was written into the request. */
+  outputLimit: number | null
   record?: CallRecord | undefined
 }

@@ -5,27 +5,33 @@ import type { Asking, Prepared, ProxyTools } from './asking.ts'
 import { carryOut } from './carry-out.ts'
 import { sentHeaders, sentQuery } from './headers.ts'
 import { judge } from './judge.ts'
-import type { NewCall, Settlement } from './ledger.ts'
+import type { NewCall, ReservationBounds, Reserved, ReserveResult, Settlement } from './ledger.ts'
 import { CREDENTIAL_REFUSED, grantSentence } from './problems.ts'
 import { keepRecord, startRecord } from './record.ts'
 import { readRequestBody } from './request-body.ts'
-import { inputEstimate, reservationMicros } from './reservation.ts'
+import { coveredOutput, estimatedTokens, inputBound, reservationBounds, type TokenBounds } from './reservation.ts'
 import type { UpstreamRequest } from './upstream.ts'
-import type { JsonObject } from './wire.ts'
+import type { JsonObject, Usage } from './wire.ts'
 
-/** Reserved before it is sent, settled before its answer ends. */
+/** Makes one call: reserved before it is sent, settled before its answer ends. */
 export async function makeCall(tools: ProxyTools, asking: Asking): Promise<void> {
-  const prepared = await prepare(tools, asking)
-  if (!prepared) return
+  const accepted = await accept(tools, asking)
+  if (!accepted) return
+  const tokens = tokenBounds(asking, accepted)
+  const call = newCall(tools, asking, accepted, tokens)
+  if (call.kind === 'generate' && call.bounds === null && asking.grant.budgetMicros !== null)
+    return asking.refuse('price', grantSentence('price'))
+  const key = await tools.openKey(asking.grant)
+  if (key === undefined) return asking.refuse('credential', CREDENTIAL_REFUSED.message)
 
-  const { call } = prepared
-  const reserved = await tools.ledger.reserve(call)
-  if (reserved !== 'reserved') return asking.refuse(reserved, grantSentence(reserved))
+  const reserved = await reserve(tools, asking, call)
+  if (reserved.kind === 'refused') return asking.refuse(reserved.reason, grantSentence(reserved.reason))
 
-  prepared.record =
-    tools.blobs && asking.grant.terms.recordBodies ? startRecord(call, prepared.sent, prepared.key) : undefined
+  const prepared = prepare(tools, asking, accepted, { call, key, reserved, tokens })
   const { settlement, finish } = await carryOut(tools, asking, prepared)
   await settle(tools, call, { ...settlement, bodies: await keptBodies(tools, prepared, settlement) })
+  if (settlement.costSource === 'metered' && call.kind === 'generate' && accepted.isText)
+    tools.inputs.learn(asking.grant.id, accepted.digest, inputTokensOf(settlement.usage))
   finish()
 }
 
@@ -38,43 +44,10 @@ async function keptBodies({ blobs, log }: ProxyTools, { call, record }: Prepared
   })
 }
 
-/** Undefined: it was refused, or the client has left. */
-async function prepare(tools: ProxyTools, asking: Asking): Promise<Prepared | undefined> {
-  const { grant, wire, operation, refuse } = asking
-  const accepted = await accept(tools, asking)
-  if (!accepted) return
-  const { asked, bytes, helper, levelAsked } = accepted
-  const { prices, outputTokens } = grant.terms
-  const tokens = {
-    input: inputEstimate(bytes.length, asked.media),
-    output: asked.outputTokens ?? outputTokens * (asked.alternatives ?? 1),
-  }
-  const kind = operation.kind === 'count' ? 'count' : 'generate'
-  const reservedMicros = kind === 'count' ? 0 : prices && reservationMicros(prices, tokens)
-  if (reservedMicros === null && grant.budgetMicros !== null)
-    return void (await refuse('price', grantSentence('price')))
+type Accepted = NonNullable<Awaited<ReturnType<typeof accept>>>
 
-  const key = await tools.openKey(grant)
-  if (key === undefined) return void (await refuse('credential', CREDENTIAL_REFUSED.message))
-  return {
-    call: {
-      id: newId(),
-      grantId: grant.id,
-      gatewayId: tools.gatewayId,
-      kind,
-      protocol: wire.protocol,
-      helper,
-      levelAsked,
-      reservedMicros,
-    },
-    key,
-    sent: sentRequest(tools, asking, key, bytes),
-    estimate: { prices, reservedMicros, input: tokens.input, outputMax: tokens.output },
-  }
-}
-
-/** The bytes as they came, unless something in them must differ. */
-async function accept({ options }: ProxyTools, { grant, wire, operation, request, room, refuse }: Asking) {
+/** Undefined: it was refused, or the client has left. The bytes are those that came, unless something must differ. */
+async function accept({ options, inputs }: ProxyTools, { grant, wire, operation, request, room, refuse }: Asking) {
   const limits = { bytesMax: options.requestBytes, take: room.take }
   const body = await readRequestBody(request.body, request.headers['content-encoding'], limits)
   if (body.kind === 'gone') return
@@ -82,8 +55,84 @@ async function accept({ options }: ProxyTools, { grant, wire, operation, request
   const judged = judge(grant.terms, wire, operation, body.json)
   if (judged.kind === 'refused') return void (await refuse(judged.reason, judged.message))
   const { asked, helper, levelAsked } = judged
-  return { asked, helper, levelAsked, bytes: judged.body === body.json ? body.bytes : bytesOf(judged.body) }
+  const bytes = judged.body === body.json ? body.bytes : bytesOf(judged.body)
+  const { tokens: textTokens, digest } = inputs.bound(grant.id, bytes)
+  const isText = !asked.media || asked.media.pictures + asked.media.documents === 0
+  return { asked, helper, levelAsked, body: judged.body, bytes, textTokens, digest, isText }
 }
+
+function tokenBounds({ grant, operation }: Asking, accepted: Accepted): TokenBounds {
+  const { asked, bytes, textTokens, isText } = accepted
+  const { alternatives = 1, reasoningTokens = 0 } = asked
+  return {
+    input: inputBound(isText ? textTokens : bytes.length, asked.media),
+    output: asked.outputTokens ?? grant.terms.outputTokens * alternatives,
+    reasoning: reasoningTokens * alternatives,
+    alternatives,
+    canLimitOutput: operation.isCompaction !== true,
+    hasLongCache: LONG_CACHE.some((text) => bytes.includes(text)),
+  }
+}
+
+/** A lifetime of one hour, also where its characters are escaped. */
+const LONG_CACHE = ['"1h"', '\\u0031', '\\u0068']
+
+function newCall(tools: ProxyTools, { grant, wire, operation }: Asking, accepted: Accepted, tokens: TokenBounds) {
+  const { helper, levelAsked } = accepted
+  const { prices } = grant.terms
+  const kind = operation.kind === 'count' ? 'count' : 'generate'
+  const bounds = kind === 'count' ? FREE : prices && reservationBounds(prices, tokens)
+  return {
+    ...{ id: newId(), grantId: grant.id, gatewayId: tools.gatewayId, kind, protocol: wire.protocol },
+    ...{ helper, levelAsked, bounds },
+  } satisfies NewCall
+}
+
+const FREE: ReservationBounds = { mostMicros: 0, usualMicros: 0, leastMicros: 0 }
+const BUDGET_POLL_MS = 500
+
+/** Waits while only the reservations of other open calls are in the way: most of each returns when it is settled. */
+async function reserve({ ledger, options }: ProxyTools, { client }: Asking, call: NewCall): Promise<ReserveResult> {
+  const deadline = performance.now() + options.budgetWaitMs
+  for (let pause = 10; ; pause = Math.min(2 * pause, BUDGET_POLL_MS)) {
+    const result = await ledger.reserve(call)
+    const mayWait = result.kind === 'refused' && result.mayPass && !client.isGone()
+    if (!mayWait || performance.now() + pause > deadline) return result
+    await wait(pause)
+  }
+}
+
+type Reservation = { call: NewCall; key: string; reserved: Reserved; tokens: TokenBounds }
+
+function prepare(tools: ProxyTools, asking: Asking, accepted: Accepted, reservation: Reservation): Prepared {
+  const { call, key, reserved, tokens } = reservation
+  const { prices } = asking.grant.terms
+  const outputLimit =
+    reserved.limitedBy && prices && reserved.reservedMicros !== null
+      ? coveredOutput(prices, tokens, reserved.reservedMicros)
+      : null
+  const sent = sentRequest(
+    tools,
+    asking,
+    key,
+    outputLimit === null ? accepted.bytes : limited(asking, accepted, outputLimit),
+  )
+  return {
+    ...{ call, key, sent, outputLimit },
+    estimate: {
+      ...{ prices, reservedMicros: reserved.reservedMicros, limitedBy: reserved.limitedBy },
+      input: Math.min(tokens.input, estimatedTokens(accepted.bytes.length)),
+      outputMax: outputLimit === null ? tokens.output : outputLimit * tokens.alternatives,
+    },
+    record: tools.blobs && asking.grant.terms.recordBodies ? startRecord(call, sent, key) : undefined,
+  }
+}
+
+const limited = ({ grant, wire }: Asking, { body }: Accepted, tokens: number): Buffer =>
+  bytesOf(wire.withOutputLimit(body, { tokens, provider: grant.terms.provider }))
+
+const inputTokensOf = ({ input, cacheRead, cacheWrite5m, cacheWrite1h }: Usage): number =>
+  input + cacheRead + cacheWrite5m + cacheWrite1h
 
 const bytesOf = (body: JsonObject): Buffer => Buffer.from(JSON.stringify(body))
 

@@ -42,6 +42,7 @@ async function exchange(tools: ProxyTools, asking: Asking, prepared: Prepared, w
     firstByteMs: firstByteAt === null ? null : Math.round(firstByteAt - started),
     totalMs: Math.round(performance.now() - started),
     bodies: null,
+    outputLimit: prepared.outputLimit,
   })
   if (answer.kind === 'silent') {
     tools.log.warn({ call: prepared.call.id, why: answer.why, detail: answer.detail }, 'a provider did not answer')
@@ -87,10 +88,12 @@ async function passOn(
   client.begin(answer.status, passedHeaders(answer.headers), ear.isStream ? 'stream' : 'whole')
   const { wasCut, firstByteAt, stalledMs } = await relay(answer.body, { client, ear, watch }, options, record?.hear)
   const facts = factsOf(firstByteAt)
+  const heard = ear.read()
+  const quietMs = (heard.firstTextAt === null ? null : factsOf(heard.firstTextAt).firstByteMs) ?? facts.totalMs
   const settlement =
     call.kind === 'count'
       ? settledFree(facts, wasCut ? 'upstream' : null)
-      : settledAnswer(facts, { ...ear.read(), wasCut, isOwnCut: isOwnCut(watch, stalledMs) }, estimate)
+      : settledAnswer(facts, { ...heard, wasCut, isOwnCut: isOwnCut(watch, stalledMs), quietMs }, estimate)
   return { settlement, finish: wasCut ? client.cut : client.end }
 }
 

@@ -7,11 +7,11 @@ import { failureKind } from './failure.ts'
 import { passedHeaders, sentHeaders, sentQuery } from './headers.ts'
 import { judge } from './judge.ts'
 import { wires } from './protocols.ts'
-import { reservationMicros } from './reservation.ts'
+import { coveredOutput, reservationBounds, reservationMicros } from './reservation.ts'
 import { retryPause } from './retry.ts'
 import { settledAnswer, settledSilent } from './settlement.ts'
 import { TERMS } from './testing/bench.ts'
-import { NO_USAGE } from './wire.ts'
+import { NO_USAGE, type Usage } from './wire.ts'
 
 describe('the pause before another try', () => {
   const options = { triesMax: 4, totalMs: 60_000, firstMs: 1000, pauseMaxMs: 20_000, quietMs: 30_000 }
@@ -101,17 +101,72 @@ describe('which other names are pinned', () => {
 
 test('a reservation takes the dearest way that the input could be billed, and all of the output', () => {
   const prices = { input: 3, output: 15, cacheWrite5m: 3.75, cacheWrite1h: 6 }
-  expect(reservationMicros(prices, { input: 100, output: 10 })).toBe(100 * 6 + 10 * 15)
-  expect(reservationMicros({ input: 3, output: 15 }, { input: 100, output: 10 })).toBe(100 * 6 + 10 * 15)
-  expect(reservationMicros({ input: 3, output: 'free?' }, { input: 100, output: 10 })).toBeNull()
+  expect(reservationMicros(prices, { input: 100, output: 10, hasLongCache: true })).toBe(100 * 6 + 10 * 15)
+  expect(reservationMicros({ input: 3, output: 15 }, { input: 100, output: 10, hasLongCache: true })).toBe(
+    100 * 6 + 10 * 15,
+  )
+  expect(reservationMicros({ input: 3, output: 'free?' }, { input: 100, output: 10, hasLongCache: true })).toBeNull()
   const tiers = [{ aboveInputTokens: 50, input: 30, output: 150 }]
-  expect(reservationMicros({ ...prices, tiers }, { input: 100, output: 10 })).toBe(100 * 60 + 10 * 150)
+  expect(reservationMicros({ ...prices, tiers }, { input: 100, output: 10, hasLongCache: true })).toBe(
+    100 * 60 + 10 * 150,
+  )
+  expect(reservationMicros(prices, { input: 100, output: 10, hasLongCache: false })).toBe(100 * 3.75 + 10 * 15)
+})
+
+describe('the bounds of a reservation', () => {
+  const prices = { input: 1, output: 10 }
+  const tokens = {
+    ...{ input: 1000, output: 128_000, reasoning: 0, alternatives: 1, canLimitOutput: true, hasLongCache: false },
+  }
+  const micros = (output: number) => 1000 + output * 10
+
+  test('range from a useful answer to the longest one', () => {
+    expect(reservationBounds(prices, tokens)).toEqual({
+      ...{ mostMicros: micros(128_000), usualMicros: micros(32_000), leastMicros: micros(256) },
+    })
+  })
+  test('leave room for an answer after the reasoning that the request sets aside', () => {
+    const { leastMicros, usualMicros } = reservationBounds(prices, { ...tokens, reasoning: 64_000 }) ?? {}
+    expect([leastMicros, usualMicros]).toEqual([micros(64_256), micros(96_000)])
+  })
+  test('are never above what the request itself allows', () => {
+    expect(reservationBounds(prices, { ...tokens, output: 100, reasoning: 90 })).toEqual({
+      ...{ mostMicros: micros(100), usualMicros: micros(100), leastMicros: micros(100) },
+    })
+  })
+  test('are one and the same where the output cannot be limited, and none without a price', () => {
+    expect(reservationBounds(prices, { ...tokens, canLimitOutput: false })?.leastMicros).toBe(micros(128_000))
+    expect(reservationBounds({ input: 1, output: 'free?' }, tokens)).toBeNull()
+  })
+  test.each([1, 3])('cover whole tokens of each of %i alternatives, to the last micro-dollar', (alternatives) => {
+    const shared = { ...tokens, alternatives }
+    for (const [reserved, output] of [
+      [1000, 0],
+      [1009, 0],
+      [micros(300), Math.floor(300 / alternatives)],
+      [micros(300) - 1, Math.floor(299 / alternatives)],
+      [1e9, Math.floor(128_000 / alternatives)],
+    ] as const)
+      expect(coveredOutput(prices, shared, reserved)).toBe(output)
+  })
 })
 
 describe('what a call cost', () => {
-  const facts = { status: 200, tries: 1, clientLeft: false, firstByteMs: 1, totalMs: 2, bodies: null }
-  const heard = { model: null, isRefusal: false, serviceTier: null, isStream: true, wasCut: false, isComplete: true }
-  const estimate = { prices: TERMS.prices, reservedMicros: 1000, input: 100, outputMax: 20 }
+  const facts = {
+    status: 200,
+    tries: 1,
+    clientLeft: false,
+    firstByteMs: 1,
+    totalMs: 2,
+    bodies: null,
+    outputLimit: null,
+  }
+  const produced = (textBytes: number, seen?: Usage) => ({ partial: { usage: seen, textBytes }, usage: undefined })
+  const heard = {
+    ...{ model: null, isRefusal: false, serviceTier: null, isStream: true, wasCut: false, isComplete: true },
+    ...{ isTruncated: false, firstTextAt: null, ...produced(0) },
+  }
+  const estimate = { prices: TERMS.prices, reservedMicros: 1000, input: 100, outputMax: 20, limitedBy: null }
   const usage = { ...NO_USAGE, input: 10, output: 2 }
 
   test('stands in the answer, also of one that was cut after it', () => {
@@ -122,15 +177,32 @@ describe('what a call cost', () => {
     const cut = settledAnswer(facts, { ...heard, usage, bytes: 9, wasCut: true }, estimate)
     expect(cut).toMatchObject({ outcome: 'cut', failure: 'upstream', costMicros: 60, costSource: 'metered' })
   })
-  test('else is guessed from the bytes, and never above the reservation', () => {
-    const small = settledAnswer(facts, { ...heard, usage: undefined, bytes: 40 }, estimate)
+  test('else is estimated from the text that was produced, and never above the reservation', () => {
+    const small = settledAnswer(facts, { ...heard, ...produced(40), bytes: 9000 }, estimate)
     expect(small).toMatchObject({
       costMicros: 100 * 3 + 10 * 15,
       costSource: 'estimated',
       usage: { input: 100, output: 10 },
     })
-    const large = settledAnswer(facts, { ...heard, usage: undefined, bytes: 4e9 }, { ...estimate, reservedMicros: 500 })
+    const large = settledAnswer(facts, { ...heard, ...produced(4e9), bytes: 9 }, { ...estimate, reservedMicros: 500 })
     expect(large).toMatchObject({ costMicros: 500, usage: { output: 20 } })
+  })
+  test('counts what the provider had reported before a cut, and the time in which it reasoned unseen', () => {
+    const seen = { ...NO_USAGE, input: 7, cacheRead: 50, output: 1 }
+    const cut = { ...heard, ...produced(8, seen), bytes: 9, wasCut: true }
+    expect(settledAnswer(facts, cut, estimate)).toMatchObject({
+      ...{ costMicros: 7 * 3 + 15 + 2 * 15, usage: { input: 7, cacheRead: 50, output: 2 }, costSource: 'estimated' },
+    })
+    expect(settledAnswer(facts, { ...cut, quietMs: 5_200 }, estimate).usage.output).toBe(12)
+    expect(settledSilent({ ...facts, totalMs: 5_200 }, estimate).usage).toMatchObject({ input: 100, output: 10 })
+  })
+  test.each(['budget', 'shared_budget'] as const)('says that a limit of the %s cut the answer', (limitedBy) => {
+    const truncated = { ...heard, usage, bytes: 9, isTruncated: true }
+    expect(settledAnswer(facts, truncated, { ...estimate, limitedBy })).toMatchObject({
+      ...{ outcome: 'succeeded', failure: limitedBy },
+    })
+    expect(settledAnswer(facts, truncated, estimate).failure).toBeNull()
+    expect(settledAnswer(facts, { ...truncated, isTruncated: false }, { ...estimate, limitedBy }).failure).toBeNull()
   })
   test('is unknown without a price, or in a tier that has none', () => {
     const unpriced = { ...estimate, prices: null, reservedMicros: null }

@@ -5,6 +5,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { newId } from '../platform/ids.ts'
 import type { ProxyTools } from './asking.ts'
 import { clientOf } from './client.ts'
+import { openInputMemory } from './input-memory.ts'
 import { rememberedKeys } from './keys.ts'
 import type { Grant } from './ledger.ts'
 import { DEFAULTS, type GatewayOptions } from './options.ts'
@@ -15,7 +16,7 @@ import { openRooms } from './rooms.ts'
 import { secretHash } from './secret.ts'
 import type { Watch } from './watch.ts'
 
-export type GatewayTools = Omit<ProxyTools, 'gatewayId' | 'options' | 'rooms' | 'watches'>
+export type GatewayTools = Omit<ProxyTools, 'gatewayId' | 'options' | 'rooms' | 'inputs' | 'watches'>
 
 export type Gateway = {
   url: string
@@ -42,7 +43,13 @@ export async function startGateway(
 ): Promise<Gateway> {
   const options = { ...DEFAULTS, ...changed }
   const openKey = rememberedKeys(given.openKey)
-  const own = { gatewayId: newId(), options, rooms: openRooms(options), watches: new Set<Watch>() }
+  const own = {
+    gatewayId: newId(),
+    options,
+    rooms: openRooms(options),
+    inputs: openInputMemory(),
+    watches: new Set<Watch>(),
+  }
   const tools: ProxyTools = { ...given, openKey, ...own }
   const tunnels = openTunnels(options.tunnelsAtOnce)
   const calls = new Set<Promise<void>>()

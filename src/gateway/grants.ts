@@ -18,21 +18,30 @@ export async function openGrant(ledger: Ledger, grant: Omit<GrantFacts, 'id'>): 
   return opened
 }
 
+/** A gateway that is silent for longer than it beats is dead by then. */
 const DRAIN_MS = 15_000
+/** A living gateway settles the calls of a dead agent within seconds; this bounds the wait for one that cannot. */
+const SETTLE_MS = 60_000
 const POLL_MS = 250
 
+type CloseOptions = { drainMs?: number; settleMs?: number }
+
 /**
- * No call begins after this. Those under way, also in other processes, may come to their ends for a while; what is open
- * after that stays at its reservation. Harmless twice.
+ * Closes a grant: no call starts after this. Waits until the calls under way, also in other processes, are settled. Calls
+ * of gateways that died stand at their reservations. A call that a living gateway has not settled in time stays open, as
+ * pending, and its cost counts when it is settled. Idempotent.
  */
-export async function closeGrant(ledger: Ledger, id: string, drainMs: number = DRAIN_MS): Promise<GrantTotals> {
+export async function closeGrant(
+  ledger: Ledger,
+  id: string,
+  { drainMs = DRAIN_MS, settleMs = SETTLE_MS }: CloseOptions = {},
+): Promise<GrantTotals> {
   await ledger.close(id)
-  const deadline = performance.now() + drainMs
+  const started = performance.now()
   for (let pause = 10; (await ledger.countOpenCalls(id)) > 0; pause = Math.min(pause * 2, POLL_MS)) {
-    if (performance.now() + pause > deadline) {
-      await ledger.giveUpOpenCalls(id)
-      break
-    }
+    const elapsed = performance.now() - started
+    if (elapsed > drainMs) await ledger.giveUpLostCalls(id)
+    if (elapsed > Math.max(drainMs, settleMs)) break
     await wait(pause)
   }
   return readGrant(ledger, id)

@@ -49,7 +49,7 @@ test('kill -9 in the middle of a call leaves a row that is billed at its reserva
   expect(died).toMatchObject({ outcome: 'open', costSource: 'reserved' })
   expect(died?.costMicros).toBe(died?.reservedMicros)
   expect(died?.costMicros).toBeGreaterThan(111)
-  const closed = await closeGrant(ledger, grant.id, 100)
+  const closed = await closeGrant(ledger, grant.id, { drainMs: 100 })
   expect(closed).toMatchObject({ costSource: 'reserved', calls: { succeeded: 1, lost: 1 } })
   expect(closed.costMicros).toBe(111 + (died?.reservedMicros ?? 0))
   expect(await readGrant(ledger, grant.id)).toEqual(closed)

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestDatabase, testDatabase } from '../../test/support/database.ts'
 import { newId } from '../platform/ids.ts'
 import { closeGrant, openGrant, readGrant } from './grants.ts'
-import type { Ledger, NewCall, Settlement } from './ledger.ts'
+import type { Ledger, NewCall, ReservationBounds, Settlement } from './ledger.ts'
 import { memoryLedger } from './memory-ledger.ts'
 import { isSecretOf, secretHash } from './secret.ts'
 import { storedLedger } from './stored-ledger.ts'
@@ -23,9 +23,19 @@ afterAll(() => database[Symbol.asyncDispose]())
 
 const facts = (changes: Parameters<typeof newGrantFacts>[0] = {}) => newGrantFacts({ workspaceId, ...changes })
 
+/** A call that cannot do with less. */
+const exactly = (micros: number): { bounds: ReservationBounds } => ({
+  bounds: { mostMicros: micros, usualMicros: micros, leastMicros: micros },
+})
+
+const answerOf = async (ledger: Ledger, one: NewCall): Promise<string> => {
+  const result = await ledger.reserve(one)
+  return result.kind === 'reserved' ? 'reserved' : result.reason
+}
+
 const call = (grantId: string, changes: Partial<NewCall> = {}): NewCall => ({
   ...{ id: newId(), grantId, gatewayId: GATEWAY, kind: 'generate', protocol: 'anthropic-messages' },
-  ...{ helper: null, levelAsked: null, reservedMicros: 100 },
+  ...{ helper: null, levelAsked: null, ...exactly(100) },
   ...changes,
 })
 
@@ -44,6 +54,7 @@ const settlement = (changes: Partial<Settlement> = {}): Settlement => ({
   firstByteMs: 5,
   totalMs: 9,
   bodies: null,
+  outputLimit: null,
   ...changes,
 })
 
@@ -75,7 +86,7 @@ describe.each<[string, () => Ledger]>([
     const { id } = await openGrant(ledger, facts())
     const one = call(id, { levelAsked: { effort: 'low' }, helper: 'small-1' })
 
-    expect(await ledger.reserve(one)).toBe('reserved')
+    expect(await answerOf(ledger, one)).toBe('reserved')
     const before = await ledger.read(id)
     await ledger.settle(one.id, settlement())
     await ledger.settle(one.id, settlement({ costMicros: 99 })) // the first counts
@@ -85,18 +96,21 @@ describe.each<[string, () => Ledger]>([
       spentMicros: 100,
       calls: [{ outcome: 'open', costMicros: 100, costSource: 'reserved' }],
     })
-    expect(after).toMatchObject({ spentMicros: 40, calls: [{ ...one, ...settlement() }] })
+    expect(after).toMatchObject({
+      spentMicros: 40,
+      calls: [{ id: one.id, reservedMicros: 100, limitedBy: null, ...settlement() }],
+    })
   })
 
   test('what is reserved counts against the budget, to the last micro-dollar', async () => {
     const { id } = await openGrant(ledger, facts({ budgetMicros: 250 }))
-    const calls = [call(id), call(id), call(id, { reservedMicros: 51 }), call(id, { reservedMicros: 50 })]
+    const calls = [call(id), call(id), call(id, exactly(51)), call(id, exactly(50))]
 
     const answers = []
-    for (const each of calls) answers.push(await ledger.reserve(each))
+    for (const each of calls) answers.push(await answerOf(ledger, each))
 
     expect(answers).toEqual(['reserved', 'reserved', 'budget', 'reserved'])
-    expect(await readGrant(ledger, id)).toMatchObject({ costMicros: 250, costSource: 'reserved', calls: { open: 3 } })
+    expect(await readGrant(ledger, id)).toMatchObject({ costMicros: 0, pendingMicros: 250, calls: { open: 3 } })
   })
 
   test('a cost that nobody knows is null, never zero, and gives nothing back', async () => {
@@ -106,7 +120,7 @@ describe.each<[string, () => Ledger]>([
     await ledger.settle(one.id, settlement({ costMicros: null, costSource: 'unknown' }))
 
     expect(await readGrant(ledger, id)).toMatchObject({ costMicros: null, costSource: 'unknown' })
-    expect(await ledger.reserve(call(id, { reservedMicros: 1 }))).toBe('budget')
+    expect(await answerOf(ledger, call(id, exactly(1)))).toBe('budget')
   })
 
   test('the number of calls, the time and the end of a grant are held', async () => {
@@ -116,11 +130,11 @@ describe.each<[string, () => Ledger]>([
     await closeGrant(ledger, closed.id)
     await closeGrant(ledger, closed.id)
 
-    expect(await ledger.reserve(call(few.id))).toBe('reserved')
-    expect(await ledger.reserve(call(few.id))).toBe('calls')
-    expect(await ledger.reserve(call(late.id))).toBe('expired')
-    expect(await ledger.reserve(call(closed.id))).toBe('closed')
-    expect(await ledger.reserve(call(newId()))).toBe('closed')
+    expect(await answerOf(ledger, call(few.id))).toBe('reserved')
+    expect(await answerOf(ledger, call(few.id))).toBe('calls')
+    expect(await answerOf(ledger, call(late.id))).toBe('expired')
+    expect(await answerOf(ledger, call(closed.id))).toBe('closed')
+    expect(await answerOf(ledger, call(newId()))).toBe('closed')
   })
 
   test('a new grant of a subject closes those before it, and nobody else’s', async () => {
@@ -133,19 +147,51 @@ describe.each<[string, () => Ledger]>([
     expect(states.filter(({ isClosed }) => !isClosed)).toHaveLength(2) // the other's, and one of the two
   })
 
-  test('closing waits for what is under way, and leaves what nobody settles at its reservation', async () => {
+  test('closing waits for open calls; one whose gateway died costs its reservation until it is settled after all', async () => {
     const { id } = await openGrant(ledger, facts())
-    const [ends, dies] = [call(id), call(id, { reservedMicros: 7 })]
+    const [ends, dies] = [call(id), call(id, { gatewayId: newId(), ...exactly(7) })]
     await ledger.reserve(ends)
     await ledger.reserve(dies)
 
-    const closing = closeGrant(ledger, id, 400)
+    const closing = closeGrant(ledger, id, { drainMs: 400 })
     await ledger.settle(ends.id, settlement())
     const totals = await closing
 
     expect(totals).toMatchObject({ costMicros: 47, costSource: 'reserved', calls: { succeeded: 1, lost: 1, open: 0 } })
-    await ledger.settle(dies.id, settlement({ costMicros: 1 })) // too late
-    expect((await readGrant(ledger, id)).costMicros).toBe(47)
+    await ledger.settle(dies.id, settlement({ costMicros: 1 }))
+    await ledger.settle(dies.id, settlement({ costMicros: 2 }))
+    expect(await readGrant(ledger, id)).toMatchObject({ costMicros: 41, costSource: 'metered', gatewayGone: false })
+    expect((await ledger.read(id))?.spentMicros).toBe(41)
+  })
+
+  test('a call that a living gateway has not settled in time stays open and pending, and counts once it is settled', async () => {
+    const { id } = await openGrant(ledger, facts())
+    const slow = call(id, { gatewayId: newId(), ...exactly(7) })
+    await ledger.noteAlive(slow.gatewayId)
+    await ledger.reserve(slow)
+
+    const totals = await closeGrant(ledger, id, { drainMs: 20, settleMs: 50 })
+    await ledger.settle(slow.id, settlement({ costMicros: 3 }))
+
+    expect(totals).toMatchObject({ costMicros: 0, pendingMicros: 7, calls: { open: 1, lost: 0 } })
+    expect(await readGrant(ledger, id)).toMatchObject({ costMicros: 3, pendingMicros: 0, costSource: 'metered' })
+  })
+
+  test('a call that can do with less is given what is left, and says which budget limited it', async () => {
+    const { id } = await openGrant(ledger, facts({ budgetMicros: 100 }))
+    const bounds = { mostMicros: 500, usualMicros: 300, leastMicros: 40 }
+
+    expect(await ledger.reserve(call(id, { bounds: { ...bounds, mostMicros: 30, leastMicros: 30 } }))).toEqual({
+      ...{ kind: 'reserved', reservedMicros: 30, limitedBy: null },
+    })
+    const limited = call(id, { bounds })
+    expect(await ledger.reserve(limited)).toEqual({ kind: 'reserved', reservedMicros: 70, limitedBy: 'budget' })
+    expect(await ledger.reserve(call(id, { bounds }))).toEqual({ kind: 'refused', reason: 'budget', mayPass: true })
+    await ledger.settle(limited.id, settlement({ costMicros: 61, outputLimit: 300 }))
+    expect(await ledger.reserve(call(id, { bounds }))).toEqual({ kind: 'refused', reason: 'budget', mayPass: false })
+    expect((await ledger.read(id))?.calls[1]).toMatchObject({ limitedBy: 'budget', outputLimit: 300 })
+    const over = { bounds: { ...bounds, leastMicros: 400 } }
+    expect(await ledger.reserve(call(id, over))).toEqual({ kind: 'refused', reason: 'budget', mayPass: false })
   })
 
   test('refusals are counted by reason, and the last failure is told', async () => {
@@ -168,8 +214,8 @@ describe.each<[string, () => Ledger]>([
   test('many calls at once never go over the budget', async () => {
     const { id } = await openGrant(ledger, facts({ budgetMicros: 10_000, callsMax: 100_000 }))
     const one = async () => {
-      const each = call(id, { reservedMicros: 90 })
-      const answer = await ledger.reserve(each)
+      const each = call(id, exactly(90))
+      const answer = await answerOf(ledger, each)
       if (answer === 'reserved') await ledger.settle(each.id, settlement({ costMicros: 70 }))
       return answer
     }

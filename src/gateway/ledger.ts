@@ -29,6 +29,8 @@ export type GrantFacts = {
   credentialId: string
   terms: Terms
   budgetMicros: number | null
+  /** Id of the budget that this grant shares with others. Only a stored ledger has shared budgets. */
+  sharedBudget?: string | null | undefined
   callsMax: number
   expiresAt: Date
 }
@@ -46,7 +48,10 @@ export type Outcome = 'open' | 'succeeded' | 'failed' | 'cut' | 'lost'
  * Whose doing it is that a call failed. `request`: the provider found fault with what was asked. `rate`: it was one too
  * many for the account, and that was others' doing. `crowded`: the same, and nobody knows whose. `gateway`: ours died.
  */
-export type FailureKind = 'credential' | 'rate' | 'crowded' | 'upstream' | 'model' | 'request' | 'gateway'
+export type FailureKind = 'credential' | 'rate' | 'crowded' | 'upstream' | 'model' | 'request' | 'gateway' | BudgetKind
+
+/** A grant's own budget, or the one that it shares. As a failure: the answer was cut at the limit that it imposed. */
+export type BudgetKind = 'budget' | 'shared_budget'
 
 /** Why something was never sent on. */
 export type Refusal =
@@ -61,9 +66,17 @@ export type Refusal =
   | 'malformed'
   | 'path'
   | 'busy'
-export type GrantRefusal = 'closed' | 'expired' | 'calls' | 'budget'
+export type GrantRefusal = 'closed' | 'expired' | 'calls' | BudgetKind
 
-export const FINAL: readonly Refusal[] = ['budget', 'calls', 'closed', 'expired', 'price', 'credential']
+export const FINAL: readonly Refusal[] = [
+  'budget',
+  'shared_budget',
+  'calls',
+  'closed',
+  'expired',
+  'price',
+  'credential',
+]
 
 /** After it a program has no more calls to make. All others it may earn in passing: they hide nothing that matters. */
 export const isFinal = (reason: Refusal): boolean => FINAL.includes(reason)
@@ -77,9 +90,23 @@ export type NewCall = {
   protocol: Protocol
   helper: string | null
   levelAsked: WireLevel | { unsaid: true } | null
-  /** Null: its cost cannot be known beforehand, nor later. */
-  reservedMicros: number | null
+  /** Null: the price is unknown, so the cost can be known neither beforehand nor later. */
+  bounds: ReservationBounds | null
 }
+
+/**
+ * The reservations that a call can work with. `mostMicros` covers the longest answer, `leastMicros` the shortest useful
+ * one. While a shared budget is short, one call takes a quarter of it or `usualMicros`, whichever is more, so that
+ * concurrent calls do not starve each other.
+ */
+export type ReservationBounds = { mostMicros: number; usualMicros: number; leastMicros: number }
+
+/** `limitedBy`: less than `mostMicros` was reserved because this budget did not cover it. */
+export type Reserved = { kind: 'reserved'; reservedMicros: number | null; limitedBy: BudgetKind | null }
+
+/** `mayPass`: open calls hold reservations that, once returned, leave room for this call. */
+export type ReservationRefused = { kind: 'refused'; reason: GrantRefusal | 'price'; mayPass: boolean }
+export type ReserveResult = Reserved | ReservationRefused
 
 export type Settlement = {
   outcome: 'succeeded' | 'failed' | 'cut'
@@ -96,14 +123,18 @@ export type Settlement = {
   firstByteMs: number | null
   totalMs: number
   bodies: string | null
+  /** The output limit that the gateway wrote into the request. Null: the request went out as it came. */
+  outputLimit: number | null
 }
 
-/** One row. Until it is settled it costs its reservation: a process that dies leaves it so. */
-export type Call = Omit<NewCall, 'gatewayId'> &
+/** One row of the ledger. Its reservation is pending while it is open, and its cost when its gateway has died. */
+export type Call = Omit<NewCall, 'gatewayId' | 'bounds'> &
   Omit<Settlement, 'outcome' | 'totalMs'> & {
     /** Null: it was made before gateways had names. */
     gatewayId: string | null
     outcome: Outcome
+    reservedMicros: number | null
+    limitedBy: BudgetKind | null
     totalMs: number | null
     startedAt: Date
     settledAt: Date | null
@@ -111,6 +142,7 @@ export type Call = Omit<NewCall, 'gatewayId'> &
 
 export type GrantState = {
   grant: GrantFacts
+  /** Settled costs and the reservations of open calls. */
   spentMicros: number
   refusals: Partial<Record<Refusal, number>>
   lastRefusal: { reason: Refusal; at: Date } | null
@@ -125,16 +157,16 @@ export type Ledger = {
   /** Closed and expired ones too: whoever calls is told so in words that his program understands. */
   findByListener(hash: Buffer): Promise<Grant | undefined>
   /** Durable when it returns: only then may the call be sent on. */
-  reserve(call: NewCall): Promise<'reserved' | GrantRefusal>
+  reserve(call: NewCall): Promise<ReserveResult>
   refuse(grantId: string, reason: Refusal): Promise<void>
-  /** The first settlement counts. */
+  /** The first settlement counts. It also replaces the reservation of a call that was given up as lost. */
   settle(callId: string, settlement: Settlement): Promise<void>
   /** No call is reserved after this. */
   close(grantId: string): Promise<void>
   countOpenCalls(grantId: string): Promise<number>
   /** A gateway lives, and has its calls in hand. */
   noteAlive(gatewayId: string): Promise<void>
-  /** Calls that nobody will settle any more stay at their reservations, and are called lost: with their gateway, if it died. */
-  giveUpOpenCalls(grantId: string): Promise<void>
+  /** Marks open calls of dead gateways as lost, at their reservations. Open calls of a living gateway stay open. */
+  giveUpLostCalls(grantId: string): Promise<void>
   read(grantId: string): Promise<GrantState | undefined>
 }

@@ -10,7 +10,8 @@ export type Ear = {
   read(): Heard
 }
 
-export type Heard = Metered & { bytes: number; isStream: boolean }
+/** `firstTextAt`: when a stream produced its first text. What passed before it may be hidden reasoning. */
+export type Heard = Metered & { bytes: number; isStream: boolean; firstTextAt: number | null }
 
 const WHOLE_BYTES_MAX = 32 * 1024 * 1024
 
@@ -23,15 +24,17 @@ export function listenIn(wire: Wire, headers: Headers): Ear {
 function streamEar(meter: Meter): Ear {
   const events = readEvents((data) => meter.event(data))
   let bytes = 0
+  let firstTextAt: number | null = null
   return {
     isStream: true,
     hear(chunk) {
       bytes += chunk.length
       events.push(chunk)
+      if (firstTextAt === null && meter.read().partial.textBytes > 0) firstTextAt = performance.now()
     },
     read() {
       events.end()
-      return { ...meter.read(), bytes, isStream: true }
+      return { ...meter.read(), bytes, isStream: true, firstTextAt }
     },
   }
 }
@@ -48,7 +51,7 @@ function wholeEar(meter: Meter): Ear {
     read() {
       const json = bytes <= WHOLE_BYTES_MAX ? jsonOf(chunks) : undefined
       if (json !== undefined) meter.body(json)
-      return { ...meter.read(), bytes, isStream: false }
+      return { ...meter.read(), bytes, isStream: false, firstTextAt: null }
     },
   }
 }

@@ -1,11 +1,13 @@
 import {
   type Call,
-  type GrantRefusal,
   type GrantState,
   isFinal,
   type Ledger,
   type NewCall,
   type NewGrant,
+  type ReservationRefused,
+  type Reserved,
+  type ReserveResult,
 } from './ledger.ts'
 import { NO_USAGE } from './wire.ts'
 
@@ -15,6 +17,7 @@ type Kept = GrantState & Pick<NewGrant, 'tokenHash' | 'listenerHash'>
 export function memoryLedger(): Ledger {
   const grants = new Map<string, Kept>()
   const calls = new Map<string, Call>()
+  const living = new Set<string>()
   const openCalls = (grantId: string): Call[] =>
     grants.get(grantId)?.calls.filter(({ settledAt }) => settledAt === null) ?? []
   return {
@@ -29,13 +32,13 @@ export function memoryLedger(): Ledger {
     },
     async reserve(call) {
       const kept = grants.get(call.grantId)
-      const refusal = kept ? refusalOf(kept, call) : 'closed'
-      if (!kept || refusal) return refusal ?? 'closed'
-      const row = openCall(call)
+      const result = kept ? reservationIn(kept, call) : CLOSED
+      if (!kept || result.kind === 'refused') return result
+      const row = openCall(call, result)
       calls.set(call.id, row)
       kept.calls.push(row)
-      kept.spentMicros += call.reservedMicros ?? 0
-      return 'reserved'
+      kept.spentMicros += result.reservedMicros ?? 0
+      return result
     },
     async refuse(grantId, reason) {
       const kept = grants.get(grantId)
@@ -47,7 +50,7 @@ export function memoryLedger(): Ledger {
     async settle(callId, settlement) {
       const call = calls.get(callId)
       const kept = grants.get(call?.grantId ?? '')
-      if (!call || !kept || call.settledAt) return
+      if (!call || !kept || (call.settledAt && call.outcome !== 'lost')) return
       Object.assign(call, structuredClone(settlement), { settledAt: new Date() })
       const reserved = call.reservedMicros ?? 0
       kept.spentMicros += (settlement.costMicros ?? reserved) - reserved
@@ -57,9 +60,12 @@ export function memoryLedger(): Ledger {
       if (kept) kept.closedAt ??= new Date()
     },
     countOpenCalls: async (grantId) => openCalls(grantId).length,
-    async noteAlive() {}, // it lives as long as we do
-    async giveUpOpenCalls(grantId) {
-      for (const call of openCalls(grantId)) Object.assign(call, { outcome: 'lost', settledAt: new Date() })
+    async noteAlive(gatewayId) {
+      living.add(gatewayId)
+    },
+    async giveUpLostCalls(grantId) {
+      const lost = openCalls(grantId).filter(({ gatewayId }) => !living.has(gatewayId ?? ''))
+      for (const call of lost) Object.assign(call, { outcome: 'lost', failure: 'gateway', settledAt: new Date() })
     },
     async read(grantId) {
       const kept = grants.get(grantId)
@@ -73,21 +79,34 @@ export function memoryLedger(): Ledger {
 const isSameSubject = (one: { workspaceId: string; subject: string }, other: typeof one): boolean =>
   one.workspaceId === other.workspaceId && one.subject === other.subject
 
-function refusalOf({ grant, spentMicros, closedAt, calls }: Kept, call: NewCall): GrantRefusal | undefined {
-  if (closedAt) return 'closed'
-  if (grant.expiresAt.getTime() <= Date.now()) return 'expired'
-  if (calls.length >= grant.callsMax) return 'calls'
-  const { budgetMicros } = grant
-  if (budgetMicros !== null && spentMicros + (call.reservedMicros ?? 0) > budgetMicros) return 'budget'
-  return undefined
+const refused = (reason: ReservationRefused['reason'], mayPass = false): ReservationRefused => ({
+  kind: 'refused',
+  reason,
+  mayPass,
+})
+
+const CLOSED = refused('closed')
+
+function reservationIn({ grant, spentMicros, closedAt, calls }: Kept, { bounds }: NewCall): ReserveResult {
+  if (closedAt) return CLOSED
+  if (grant.expiresAt.getTime() <= Date.now()) return refused('expired')
+  if (calls.length >= grant.callsMax) return refused('calls')
+  if (bounds === null) return { kind: 'reserved', reservedMicros: null, limitedBy: null }
+  const room = grant.budgetMicros === null ? Number.POSITIVE_INFINITY : grant.budgetMicros - spentMicros
+  const pending = calls.reduce((sum, call) => sum + (call.settledAt ? 0 : (call.reservedMicros ?? 0)), 0)
+  if (bounds.leastMicros > room) return refused('budget', bounds.leastMicros <= room + pending)
+  const reservedMicros = Math.min(bounds.mostMicros, room)
+  return { kind: 'reserved', reservedMicros, limitedBy: reservedMicros < bounds.mostMicros ? 'budget' : null }
 }
 
-const openCall = (call: NewCall): Call => ({
+const openCall = ({ bounds: _, ...call }: NewCall, { reservedMicros, limitedBy }: Reserved): Call => ({
   ...structuredClone(call),
+  reservedMicros,
+  limitedBy,
   outcome: 'open',
   usage: { ...NO_USAGE },
-  costMicros: call.reservedMicros,
-  costSource: call.reservedMicros === null ? 'unknown' : 'reserved',
+  costMicros: reservedMicros,
+  costSource: reservedMicros === null ? 'unknown' : 'reserved',
   status: null,
   failure: null,
   tries: 0,
@@ -98,6 +117,7 @@ const openCall = (call: NewCall): Call => ({
   firstByteMs: null,
   totalMs: null,
   bodies: null,
+  outputLimit: null,
   startedAt: new Date(),
   settledAt: null,
 })

@@ -8,7 +8,7 @@ export type GatewayOptions = {
   idleMs: number
   /** Of one call, whatever comes. */
   callMs: number
-  /** For how long, and how much, an answer is heard to its end when the client has left. */
+  /** For how long, and how much, an answer is read on when the client has left. Then the request is canceled. */
   drainMs: number
   drainBytes: number
   /** Of one answer, and of one request, unpacked. */
@@ -20,6 +20,8 @@ export type GatewayOptions = {
   tunnelsAtOnce: number
   /** For a client to say what it wants. */
   requestMs: number
+  /** How long a call waits for the reservations of other calls to return to a budget that they have used up. */
+  budgetWaitMs: number
 }
 
 const MINUTE = 60_000
@@ -30,7 +32,7 @@ export const DEFAULTS: GatewayOptions = {
   headersMs: 10 * MINUTE,
   idleMs: 10 * MINUTE,
   callMs: 60 * MINUTE,
-  drainMs: 2 * MINUTE,
+  drainMs: 5_000,
   drainBytes: 64 * MIB,
   answerBytes: 256 * MIB,
   requestBytes: 32 * MIB,
@@ -38,4 +40,5 @@ export const DEFAULTS: GatewayOptions = {
   requestBytesAtOnce: 96 * MIB,
   tunnelsAtOnce: 256,
   requestMs: 2 * MINUTE,
+  budgetWaitMs: 2 * MINUTE,
 }

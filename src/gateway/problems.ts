@@ -8,6 +8,7 @@ const STATUSES: Record<Refusal, { status: number; code: string }> = {
   expired: { status: 402, code: 'grant_expired' },
   calls: { status: 402, code: 'calls_exhausted' },
   budget: { status: 402, code: 'budget_exhausted' },
+  shared_budget: { status: 402, code: 'budget_exhausted' },
   price: { status: 402, code: 'price_unknown' },
   credential: { status: 402, code: 'credential_refused' },
   model: { status: 404, code: 'model_not_found' },
@@ -25,6 +26,7 @@ const SENTENCES: Record<GrantRefusal | 'price', string> = {
   expired: 'The time of this trial is up.',
   calls: 'This trial has made all the calls that it may make.',
   budget: 'The budget of this trial is spent.',
+  shared_budget: 'The budget of this comparison is spent.',
   price: 'Nobody knows the price of this model, so its budget cannot be held.',
 }
 

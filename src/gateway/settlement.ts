@@ -1,30 +1,41 @@
-import type { FailureKind, Settlement } from './ledger.ts'
+import type { BudgetKind, FailureKind, Settlement } from './ledger.ts'
 import type { Heard } from './listen-in.ts'
 import { nameOf } from './name-of.ts'
 import { costMicros, type Prices } from './price.ts'
-import { NO_USAGE, type Usage } from './wire.ts'
+import { estimatedTokens } from './reservation.ts'
+import { NO_USAGE, type PartialAnswer, type Usage } from './wire.ts'
 
-type Facts = Pick<Settlement, 'status' | 'tries' | 'clientLeft' | 'firstByteMs' | 'totalMs' | 'bodies'>
+type Facts = Pick<Settlement, 'status' | 'tries' | 'clientLeft' | 'firstByteMs' | 'totalMs' | 'bodies' | 'outputLimit'>
 
-/** What a call can have cost at most, by what was asked. */
-export type Estimate = { prices: Prices | null; reservedMicros: number | null; input: number; outputMax: number }
+/** What is known of the cost of a call before it is answered. `input`: expected tokens of the request. */
+export type Estimate = {
+  prices: Prices | null
+  reservedMicros: number | null
+  input: number
+  outputMax: number
+  limitedBy: BudgetKind | null
+}
 
 /** `isOwnCut`: the program brought it about. */
-type Answered = Heard & { wasCut: boolean; isOwnCut?: boolean }
+type Answered = Heard & { wasCut: boolean; isOwnCut?: boolean; quietMs?: number }
 
-/** A call that was answered. What it cost stands in the answer, or else is guessed from how much of it there was. */
+/** A call that was answered. Its cost is in the answer, or else is estimated from what the provider had produced. */
 export function settledAnswer(facts: Facts, heard: Answered, estimate: Estimate): Settlement {
   const isWhole = heard.isComplete && !heard.wasCut
   return {
     ...facts,
     ...costOf(heard, estimate),
     outcome: isWhole ? 'succeeded' : 'cut',
-    failure: isWhole ? null : (heard.failure ?? (heard.isOwnCut ? 'request' : 'upstream')),
+    failure: isWhole ? budgetCut(heard, estimate) : (heard.failure ?? (heard.isOwnCut ? 'request' : 'upstream')),
     servedModel: nameOf(heard.model),
     serviceTier: nameOf(heard.serviceTier),
     isRefusal: heard.isRefusal,
   }
 }
+
+/** An answer that ends at a limit that a budget imposed is cut by that budget. */
+const budgetCut = ({ isTruncated }: Heard, { limitedBy }: Estimate): BudgetKind | null =>
+  isTruncated ? limitedBy : null
 
 /** A call that was refused by the provider, or never reached it: nobody bills that. */
 export const settledFree = (facts: Facts, failure: FailureKind | null): Settlement => ({
@@ -46,7 +57,7 @@ type Probed = { failure: FailureKind; heard: Heard | null }
 export const settledSilent = (facts: Facts, estimate: Estimate, failure: FailureKind = 'upstream'): Settlement => ({
   ...facts,
   ...NOTHING_SERVED,
-  ...guessed(0, estimate),
+  ...estimated({ usage: undefined, textBytes: 0 }, facts.totalMs, estimate),
   ...{ outcome: 'failed', failure },
 })
 
@@ -54,10 +65,10 @@ const NOTHING_SERVED = { servedModel: null, serviceTier: null, isRefusal: false 
 
 type Cost = Pick<Settlement, 'usage' | 'costMicros' | 'costSource'>
 
-const costOf = (heard: Heard, estimate: Estimate): Cost =>
+const costOf = (heard: Heard & { quietMs?: number }, estimate: Estimate): Cost =>
   heard.usage && Object.values(heard.usage).every((tokens) => tokens <= TOKENS_MAX)
     ? metered(heard.usage, heard.serviceTier, estimate)
-    : guessed(heard.bytes, estimate)
+    : estimated(heard.partial, heard.quietMs ?? 0, estimate)
 
 // A sum of what no model takes. It would not fit the ledger.
 const TOKENS_MAX = 1_000_000_000
@@ -67,11 +78,21 @@ function metered(usage: Usage, serviceTier: string | null, { prices }: Estimate)
   return { usage, costMicros: cost, costSource: cost === null ? 'unknown' : 'metered' }
 }
 
-const BYTES_PER_TOKEN = 4
+/** Models reason at about this speed while nothing of it is sent. The first seconds are the provider's queue. */
+const HIDDEN_TOKENS_PER_SECOND = 50
+const HIDDEN_GRACE_MS = 5_000
 
-/** Rather too much than too little, and never more than was reserved. */
-function guessed(bytes: number, { prices, reservedMicros, input, outputMax }: Estimate): Cost {
-  const usage = { ...NO_USAGE, input, output: Math.min(outputMax, Math.ceil(bytes / BYTES_PER_TOKEN)) }
+const hiddenTokens = (quietMs: number): number =>
+  Math.floor((Math.max(0, quietMs - HIDDEN_GRACE_MS) / 1000) * HIDDEN_TOKENS_PER_SECOND)
+
+/**
+ * Estimates what a provider bills for a call that ended before it reported its usage: all of the input, and the output
+ * that it had produced. Never more than was reserved.
+ */
+function estimated({ usage: known, textBytes }: PartialAnswer, quietMs: number, estimate: Estimate): Cost {
+  const { prices, reservedMicros, outputMax } = estimate
+  const produced = Math.max(known?.output ?? 0, estimatedTokens(textBytes) + hiddenTokens(quietMs))
+  const usage = { ...NO_USAGE, ...(known ?? { input: estimate.input }), output: Math.min(outputMax, produced) }
   const cost = prices && costMicros(usage, prices)
   if (cost === null || reservedMicros === null) return { usage, costMicros: null, costSource: 'unknown' }
   return { usage, costMicros: Math.min(cost, reservedMicros), costSource: 'estimated' }

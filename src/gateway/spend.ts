@@ -4,9 +4,14 @@ import * as rows from './sql.ts'
 
 export type Holder = { workspaceId: string; subject: string }
 
+/** Creates a budget that grants share, or changes its limit. Null: no limit. What is spent already stays counted. */
+export const setSharedBudget = (tx: Db, budget: SharedBudget): Promise<void> => rows.upsertBudget(tx, budget)
+
+export type SharedBudget = { id: string; workspaceId: string; budgetMicros: number | null }
+
 /**
- * What a subject has spent since this was last asked, so that it is counted once, with whatever else the transaction
- * writes. Only closed grants count: what goes on is not known yet.
+ * Returns what a grantee has spent in closed grants since this was last called, so that it is counted once, in the
+ * transaction that writes what it was spent on. Open calls are left out until they are settled.
  */
 export const takeSpend = (tx: Db, holder: Holder): Promise<number> => rows.takeSpend(tx, holder)
 

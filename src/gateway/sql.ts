@@ -4,6 +4,7 @@ import { type Db, lock } from '../platform/db/db.ts'
 import { kept } from '../platform/db/kept.ts'
 import type { DB } from '../platform/db/tables.gen.ts'
 import {
+  type BudgetKind,
   type Call,
   type FailureKind,
   FINAL,
@@ -42,6 +43,7 @@ export const insertGrant = (db: Db, grant: NewGrant) =>
       listener_hash: grant.listenerHash,
       terms: JSON.stringify(grant.terms),
       budget_micros: grant.budgetMicros,
+      shared_budget: grant.sharedBudget ?? null,
       calls_max: grant.callsMax,
       expires_at: grant.expiresAt,
     })
@@ -56,41 +58,78 @@ export async function findGrantByListener(db: Db, hash: Buffer): Promise<Grant |
   return row && { ...factsOf(row), tokenHash: row.token_hash }
 }
 
+type Reservation = { reservedMicros: number | null; limitedBy: BudgetKind | null }
+
 /**
- * One statement, and so one round trip: the grant has room, and the call has its place in it. Parallel calls of a grant
- * wait here for each other, so the sum is never wrong. False: there is no room.
+ * Reserves a call in one statement: the grant and the budget that it shares are checked, locked and charged together, so
+ * that concurrent calls, also of other gateways, never exceed either. Undefined: there is no room.
  */
-export async function reserveCall(db: Db, call: NewCall): Promise<boolean> {
-  const amount = call.reservedMicros
-  const source = amount === null ? 'unknown' : 'reserved'
-  const { rows } = await sql`${kept}
-    with taken as (
-      update gateway_grants
-      set calls = calls + 1, spent_micros = spent_micros + coalesce(${amount}::bigint, 0)
+export async function reserveCall(db: Db, call: NewCall): Promise<Reservation | undefined> {
+  const { mostMicros = null, usualMicros = null, leastMicros = null } = call.bounds ?? {}
+  const { rows } = await sql<Reservation>`${kept}
+    with room as materialized (
+      select id, shared_budget, budget_micros - spent_micros as own_room
+      from gateway_grants
       where id = ${call.grantId} and closed_at is null and expires_at > now() and calls < calls_max
-        and (budget_micros is null or spent_micros + coalesce(${amount}::bigint, 0) <= budget_micros)
-      returning id
+        and (budget_micros is null or spent_micros + coalesce(${leastMicros}::bigint, 0) <= budget_micros)
+      for update
+    ), shared as materialized (
+      select gateway_budgets.id, budget_micros - spent_micros as shared_room
+      from gateway_budgets join room on gateway_budgets.id = room.shared_budget
+      where budget_micros is null or spent_micros + ${leastMicros}::bigint <= budget_micros
+      for update of gateway_budgets
+    ), amount as materialized (
+      select room.id, room.shared_budget, own_room, case when ${mostMicros}::bigint is null then null else
+        least(${mostMicros}::bigint, own_room, shared_room,
+          case when shared_room is null then null else greatest(${usualMicros}::bigint, shared_room / 4) end)
+      end as micros
+      from room left join shared on true
+      where room.shared_budget is null or shared.id is not null
+    ), charged as (
+      update gateway_budgets set spent_micros = spent_micros + coalesce(micros, 0),
+        pending_micros = pending_micros + coalesce(micros, 0)
+      from amount where gateway_budgets.id = amount.shared_budget
+    ), taken as (
+      update gateway_grants set calls = calls + 1, spent_micros = spent_micros + coalesce(micros, 0),
+        pending_micros = pending_micros + coalesce(micros, 0)
+      from amount where gateway_grants.id = amount.id
+      returning gateway_grants.id, micros,
+        case when micros = ${mostMicros}::bigint then null when micros = own_room then 'budget' else 'shared_budget' end
+          as limited_by
     )
-    insert into gateway_calls
-      (id, grant_id, gateway_id, kind, protocol, helper, level_asked, reserved_micros, cost_micros, cost_source)
+    insert into gateway_calls (id, grant_id, gateway_id, kind, protocol, helper, level_asked, reserved_micros,
+      cost_micros, cost_source, limited_by)
     select ${call.id}, taken.id, ${call.gatewayId}::uuid, ${call.kind}, ${call.protocol}, ${call.helper},
-      ${call.levelAsked && JSON.stringify(call.levelAsked)}::jsonb, ${amount}::bigint, ${amount}::bigint, ${source}
+      ${call.levelAsked && JSON.stringify(call.levelAsked)}::jsonb, micros, micros,
+      case when micros is null then 'unknown' else 'reserved' end, case when micros is null then null else limited_by end
     from taken
-    returning 1`.execute(db)
-  return rows.length > 0
+    returning reserved_micros as "reservedMicros", limited_by as "limitedBy"`.execute(db)
+  return rows[0]
 }
 
-/** Why the grant has no room for it, by what it is now; undefined when it has. */
-export async function findRefusal(db: Db, call: NewCall): Promise<GrantRefusal | undefined> {
-  const { rows } = await sql<{ reason: GrantRefusal | null }>`
+type FoundRefusal = { reason: GrantRefusal | 'price'; mayPass: boolean }
+
+/** Why the grant or its shared budget has no room for a call now. Undefined: there is room. */
+export async function findRefusal(db: Db, call: NewCall): Promise<FoundRefusal | undefined> {
+  const least = sql`${call.bounds?.leastMicros ?? null}::bigint`
+  const { rows } = await sql<{ reason: FoundRefusal['reason'] | null; mayPass: boolean | null }>`
     select case
-      when closed_at is not null then 'closed'
-      when expires_at <= now() then 'expired'
-      when calls >= calls_max then 'calls'
-      when spent_micros + coalesce(${call.reservedMicros}::bigint, 0) > budget_micros then 'budget'
-    end as reason
-    from gateway_grants where id = ${call.grantId}`.execute(db)
-  return rows.length === 0 ? 'closed' : (rows[0]?.reason ?? undefined)
+        when closed_at is not null then 'closed'
+        when expires_at <= now() then 'expired'
+        when calls >= calls_max then 'calls'
+        when own.spent_micros + coalesce(${least}, 0) > own.budget_micros then 'budget'
+        when shared.budget_micros is not null and ${least} is null then 'price'
+        when shared.spent_micros + ${least} > shared.budget_micros then 'shared_budget'
+      end as reason,
+      coalesce(own.spent_micros - own.pending_micros + ${least} <= own.budget_micros, true) and
+        coalesce(shared.spent_micros - shared.pending_micros + ${least} <= shared.budget_micros, true) as "mayPass"
+    from gateway_grants as own left join gateway_budgets as shared on shared.id = own.shared_budget
+    where own.id = ${call.grantId}`.execute(db)
+  const [found] = rows
+  if (!found) return { reason: 'closed', mayPass: false }
+  const { reason, mayPass } = found
+  if (!reason) return undefined
+  return { reason, mayPass: mayPass === true && (reason === 'budget' || reason === 'shared_budget') }
 }
 
 /** One that is final stays the last until another is. */
@@ -105,13 +144,16 @@ export const countRefusal = (db: Db, grantId: string, reason: Refusal) => {
 }
 
 /**
- * The grant gets back what the reservation was too high; where nobody knows the cost, nothing. It does not wait for the
- * disk: a database that loses its power in that moment has the call at its reservation, and says so.
+ * Replaces the reservation of a call by its cost, in the grant and in the budget that it shares; where the cost is
+ * unknown the reservation stands. A call that was given up as lost is settled too: its gateway was only slow. The commit
+ * is asynchronous: after a power failure of the database the call stands at its reservation.
  */
 export const settleCall = (db: Db, callId: string, settled: Settlement) =>
   sql`${kept}
-    with quick as materialized (
-      select set_config('synchronous_commit', 'off', true) as mode
+    with before as materialized (
+      select id, case when settled_at is null then coalesce(reserved_micros, 0) else 0 end as pending,
+        set_config('synchronous_commit', 'off', true) as mode
+      from gateway_calls where id = ${callId} and (settled_at is null or outcome = 'lost') for update
     ), call as (
       update gateway_calls set
         settled_at = now(), outcome = ${settled.outcome}, cost_micros = ${settled.costMicros}::bigint,
@@ -120,13 +162,18 @@ export const settleCall = (db: Db, callId: string, settled: Settlement) =>
         output = ${settled.usage.output}, reasoning = ${settled.usage.reasoning}, status = ${settled.status},
         failure = ${settled.failure}, tries = ${settled.tries}, served_model = ${settled.servedModel},
         service_tier = ${settled.serviceTier}, is_refusal = ${settled.isRefusal}, client_left = ${settled.clientLeft},
-        first_byte_ms = ${settled.firstByteMs}, total_ms = ${settled.totalMs}, bodies = ${settled.bodies}
-      from quick
-      where id = ${callId} and settled_at is null and quick.mode = 'off'
-      returning grant_id, coalesce(cost_micros, reserved_micros, 0) - coalesce(reserved_micros, 0) as difference
+        first_byte_ms = ${settled.firstByteMs}, total_ms = ${settled.totalMs}, bodies = ${settled.bodies},
+        output_limit = ${settled.outputLimit}
+      from before where gateway_calls.id = before.id and before.mode = 'off'
+      returning grant_id, pending, coalesce(cost_micros, reserved_micros, 0) - coalesce(reserved_micros, 0) as difference
+    ), granted as (
+      update gateway_grants set spent_micros = spent_micros + difference, pending_micros = pending_micros - pending,
+        counted_at = case when difference = 0 then counted_at end
+      from call where gateway_grants.id = call.grant_id
+      returning shared_budget, difference, pending
     )
-    update gateway_grants set spent_micros = spent_micros + call.difference
-    from call where gateway_grants.id = call.grant_id`.execute(db)
+    update gateway_budgets set spent_micros = spent_micros + difference, pending_micros = pending_micros - pending
+    from granted where gateway_budgets.id = granted.shared_budget`.execute(db)
 
 export const closeGrantRow = (db: Db, id: string) =>
   db
@@ -159,21 +206,25 @@ export async function noteGateway(db: Db, id: string): Promise<void> {
 /** A gateway that was not heard of for so long is dead. Shorter than the wait for calls that are open. */
 const SILENCE_MS = 12_000
 
-const isOfTheDead = (silenceMs: number) => sql<boolean>`gateway_id is not null and not exists (
+const isGatewayDead = (silenceMs: number) => sql<boolean>`not exists (
   select from gateways where gateways.id = gateway_calls.gateway_id
     and seen_at > now() - make_interval(secs => ${silenceMs / 1000}))`
 
-export const loseOpenCalls = (db: Db, grantId: string, silenceMs: number = SILENCE_MS) =>
-  db
-    .updateTable('gateway_calls')
-    .set({
-      outcome: 'lost',
-      settled_at: sql<Date>`now()`,
-      failure: sql<FailureKind | null>`case when ${isOfTheDead(silenceMs)} then 'gateway' end`,
-    })
-    .where('grant_id', '=', grantId)
-    .where('settled_at', 'is', null)
-    .execute()
+/** Open calls of dead gateways are lost: nobody can know what they cost, so their reservations stand as their cost. */
+export async function loseOpenCalls(db: Db, grantId: string, silenceMs: number = SILENCE_MS): Promise<void> {
+  await sql`
+    with lost as (
+      update gateway_calls set outcome = 'lost', settled_at = now(), failure = 'gateway'
+      where grant_id = ${grantId} and settled_at is null and ${isGatewayDead(silenceMs)}
+      returning coalesce(reserved_micros, 0) as reserved
+    ), released as (
+      update gateway_grants set pending_micros = pending_micros - (select coalesce(sum(reserved), 0) from lost)
+      where id = ${grantId} and exists (select from lost)
+      returning shared_budget
+    )
+    update gateway_budgets set pending_micros = pending_micros - (select coalesce(sum(reserved), 0) from lost)
+    from released where gateway_budgets.id = released.shared_budget`.execute(db)
+}
 
 export const listOldBodies = (db: Db, days: number, limit: number) =>
   db
@@ -206,7 +257,10 @@ export async function readGrantState(db: Db, id: string): Promise<GrantState | u
   }
 }
 
-const FACTS = ['id', 'workspace_id', 'subject', 'credential_id', 'budget_micros', 'calls_max', 'expires_at'] as const
+const FACTS = [
+  ...(['id', 'workspace_id', 'subject', 'credential_id', 'budget_micros', 'shared_budget'] as const),
+  ...(['calls_max', 'expires_at'] as const),
+]
 
 const factsOf = (row: Pick<Selectable<DB['gateway_grants']>, (typeof FACTS)[number]> & { terms: Terms }) => ({
   id: row.id,
@@ -215,6 +269,7 @@ const factsOf = (row: Pick<Selectable<DB['gateway_grants']>, (typeof FACTS)[numb
   credentialId: row.credential_id,
   terms: row.terms,
   budgetMicros: row.budget_micros,
+  sharedBudget: row.shared_budget,
   callsMax: row.calls_max,
   expiresAt: row.expires_at,
 })
@@ -233,10 +288,19 @@ const selectCalls = (db: Db) =>
     .select(['served_model as servedModel', 'service_tier as serviceTier', 'is_refusal as isRefusal'])
     .select(['client_left as clientLeft', 'first_byte_ms as firstByteMs', 'total_ms as totalMs'])
     .select(['started_at as startedAt', 'settled_at as settledAt'])
+    .select(['limited_by as limitedBy', 'output_limit as outputLimit'])
     .select(
       sql<Usage>`jsonb_build_object('input', input, 'cacheRead', cache_read, 'cacheWrite5m', cache_write_5m,
         'cacheWrite1h', cache_write_1h, 'output', output, 'reasoning', reasoning)`.as('usage'),
     )
+
+export async function upsertBudget(db: Db, budget: { id: string; workspaceId: string; budgetMicros: number | null }) {
+  await db
+    .insertInto('gateway_budgets')
+    .values({ id: budget.id, workspace_id: budget.workspaceId, budget_micros: budget.budgetMicros })
+    .onConflict((conflict) => conflict.column('id').doUpdateSet({ budget_micros: budget.budgetMicros }))
+    .execute()
+}
 
 type Holder = { workspaceId: string; subject: string }
 
@@ -247,17 +311,25 @@ export async function readSpendSince(db: Db, { workspaceId, subject }: Holder, s
   return rows[0]?.spent ?? 0
 }
 
-/** What a subject has spent since it was last asked, in grants that are closed. Calls that are open stay at their reservations. */
+/**
+ * Returns what a subject has spent in closed grants since this was last called, without reservations of open calls.
+ * Those follow once they are settled; open calls of dead gateways are given up here.
+ */
 export async function takeSpend(tx: Db, { workspaceId, subject }: Holder): Promise<number> {
-  const { rows } = await sql<{ id: string; spent: number }>`
-    update gateway_grants set counted_at = now()
-    where workspace_id = ${workspaceId} and subject = ${subject} and closed_at is not null and counted_at is null
-    returning id, spent_micros as spent`.execute(tx)
-  for (const { id } of rows) await loseOpenCalls(tx, id)
-  return rows.reduce((sum, { spent }) => sum + spent, 0)
+  const own = sql`workspace_id = ${workspaceId} and subject = ${subject} and closed_at is not null and counted_at is null`
+  const open = await sql<{ id: string }>`
+    select id from gateway_grants where ${own} and pending_micros > 0 order by id`.execute(tx)
+  for (const { id } of open.rows) await loseOpenCalls(tx, id)
+  const { rows } = await sql<{ taken: number }>`
+    with grants as materialized (select id, counted_micros from gateway_grants where ${own} order by id for update)
+    update gateway_grants set counted_micros = spent_micros - pending_micros,
+      counted_at = case when pending_micros = 0 then now() end
+    from grants where grants.id = gateway_grants.id
+    returning gateway_grants.counted_micros - grants.counted_micros as taken`.execute(tx)
+  return rows.reduce((sum, { taken }) => sum + taken, 0)
 }
 
-/** Whose spend nobody has asked for, though it ended some time ago. */
+/** Lists grantees with closed or expired grants that have been left uncounted for so long. */
 export async function listUncounted(db: Db, seconds: number, limit: number): Promise<Holder[]> {
   const { rows } = await sql<Holder>`
     select distinct workspace_id as "workspaceId", subject from gateway_grants

@@ -1,5 +1,5 @@
 import { type Db, transact } from '../platform/db/db.ts'
-import type { GrantRefusal, Ledger, NewCall } from './ledger.ts'
+import type { Ledger, NewCall, ReserveResult } from './ledger.ts'
 import {
   closeGrantRow,
   closeGrantsOf,
@@ -31,18 +31,19 @@ export const storedLedger = (db: Db, { silenceMs }: { silenceMs?: number } = {})
   close: async (grantId) => void (await closeGrantRow(db, grantId)),
   countOpenCalls: (grantId) => countOpenCallRows(db, grantId),
   noteAlive: (gatewayId) => noteGateway(db, gatewayId),
-  giveUpOpenCalls: async (grantId) => void (await loseOpenCalls(db, grantId, silenceMs)),
+  giveUpLostCalls: (grantId) => loseOpenCalls(db, grantId, silenceMs),
   read: (grantId) => readGrantState(db, grantId),
 })
 
 const TRIES = 3
 
-/** Another call may have given room back between the two questions: then the first is asked again. */
-async function reserve(db: Db, call: NewCall): Promise<'reserved' | GrantRefusal> {
+/** Another call may return room between the two statements: then the reservation is tried again. */
+async function reserve(db: Db, call: NewCall): Promise<ReserveResult> {
   for (let count = 0; count < TRIES; count++) {
-    if (await reserveCall(db, call)) return 'reserved'
+    const reserved = await reserveCall(db, call)
+    if (reserved) return { kind: 'reserved', ...reserved }
     const refusal = await findRefusal(db, call)
-    if (refusal) return refusal
+    if (refusal) return { kind: 'refused', ...refusal }
   }
-  return 'budget'
+  return { kind: 'refused', reason: 'budget', mayPass: true }
 }

@@ -1,4 +1,5 @@
 import {
+  type BudgetKind,
   type Call,
   type CostSource,
   type FailureKind,
@@ -12,8 +13,10 @@ import { NO_USAGE, type Usage } from './wire.ts'
 /** What a grant came to. Calls that only count tokens are free, and counted apart. */
 export type GrantTotals = {
   usage: Usage
-  /** Null: of some call nobody knows it. */
+  /** What settled and lost calls cost. Null: the cost of some call is unknown. */
   costMicros: number | null
+  /** Reservations of open calls. */
+  pendingMicros: number
   /** The worst over all calls: metered, estimated, reserved, unknown. */
   costSource: CostSource
   calls: Record<Outcome, number>
@@ -29,6 +32,8 @@ export type GrantTotals = {
   modelsServed: string[]
   refusals: GrantState['refusals']
   lastFailure: Failure | null
+  /** The budget that cut an answer short, the shared one before the grant's own. */
+  cutBy: BudgetKind | null
   /** Our own gateway was not there when it was last needed. */
   gatewayGone: boolean
   isClosed: boolean
@@ -39,13 +44,15 @@ type Failure = { status: number | null; kind: FailureKind | Refusal; at: Date; i
 
 export function totals(state: GrantState): GrantTotals {
   const generated = state.calls.filter(({ kind }) => kind === 'generate')
+  const settled = generated.filter(({ outcome }) => outcome !== 'open')
   const mismatches = generated.filter(({ levelAsked }) => levelAsked !== null)
   return {
     usage: generated.reduce((sum, { usage }) => addUsage(sum, usage), NO_USAGE),
-    costMicros: generated.some(({ costMicros }) => costMicros === null)
+    costMicros: settled.some(({ costMicros }) => costMicros === null)
       ? null
-      : generated.reduce((sum, { costMicros }) => sum + (costMicros ?? 0), 0),
-    costSource: worst(generated),
+      : settled.reduce((sum, { costMicros }) => sum + (costMicros ?? 0), 0),
+    pendingMicros: generated.reduce((sum, call) => sum + (call.outcome === 'open' ? (call.reservedMicros ?? 0) : 0), 0),
+    costSource: worst(settled),
     calls: countOutcomes(generated),
     tokenCounts: state.calls.length - generated.length,
     helperCalls: generated.filter(({ helper }) => helper !== null).length,
@@ -55,6 +62,7 @@ export function totals(state: GrantState): GrantTotals {
     modelsServed: [...new Set(generated.flatMap(({ servedModel }) => servedModel ?? []))],
     refusals: state.refusals,
     lastFailure: lastFailure(state, generated),
+    cutBy: BUDGETS.find((kind) => generated.some(({ failure }) => failure === kind)) ?? null,
     gatewayGone: generated.some((call) => call.failure === 'gateway' && !isMadeGood(call, generated)),
     isClosed: state.closedAt !== null,
   }
@@ -68,6 +76,8 @@ const addUsage = (one: Usage, other: Usage): Usage => ({
   output: one.output + other.output,
   reasoning: one.reasoning + other.reasoning,
 })
+
+const BUDGETS: readonly BudgetKind[] = ['shared_budget', 'budget']
 
 const SOURCES: readonly CostSource[] = ['metered', 'estimated', 'reserved', 'unknown']
 

@@ -5,8 +5,8 @@ import type { GrantTotals } from './totals.ts'
 /** How a trial with a model ended. */
 export type Verdict =
   | { kind: 'judged'; state: TrialRecord['state']; class: ModelTrialClass; error: string | null }
-  /** The provider does not take the key. No other trial with it would fare better. */
-  | { kind: 'stopped'; message: string }
+  /** The provider refuses the key, or the comparison's budget cut the trial off. It is not scored, and runs again later. */
+  | { kind: 'stopped'; reason: 'credential' | 'budget'; message: string }
 
 /** What only a model can bring about, besides all else. */
 export type ModelTrialClass = TrialClass | 'budget_stop' | 'refusal' | 'provider_error'
@@ -27,7 +27,8 @@ const OWN_ENDS: readonly TrialClass[] = ['verified', 'agent_exit']
  */
 export function verdictOf(record: Ended, totals: GrantTotals, { isLast = false }: { isLast?: boolean } = {}): Verdict {
   const last = totals.lastFailure?.isRecovered === false ? totals.lastFailure.kind : null
-  if (last === 'credential') return { kind: 'stopped', message: 'The provider did not take the key.' }
+  const stop = stopOf(last, totals)
+  if (stop) return stop
   if (record.state === 'errored') return { kind: 'judged', ...ended(record) }
   if (totals.gatewayGone) return unscored('provider_error', 'The gateway died, and the program had no model.')
   if (totals.calls.succeeded === 0) return { kind: 'judged', ...unheard(record, last, totals) }
@@ -47,11 +48,18 @@ export function applyVerdict<R extends Ended & Pick<TrialRecord, 'reward' | 'rew
   return state === 'failed' && record.state === 'passed' ? { ...changed, reward: 0, rewards: { reward: 0 } } : changed
 }
 
+/** The reason to run the trial again later, if there is one: no other trial of the comparison would fare better now. */
+function stopOf(last: Kind | null, { cutBy }: GrantTotals): Verdict | undefined {
+  if (last === 'credential') return { kind: 'stopped', reason: 'credential', message: WHY.credential }
+  if (last !== 'shared_budget' && cutBy !== 'shared_budget') return undefined
+  return { kind: 'stopped', reason: 'budget', message: WHY.shared_budget }
+}
+
 const ended = ({ state, class: word, error }: Ended) => ({ state, class: word, error })
 
-function scoredClass(record: Ended, last: Kind | null, { modelRefusals }: GrantTotals): ModelTrialClass {
+function scoredClass(record: Ended, last: Kind | null, { modelRefusals, cutBy }: GrantTotals): ModelTrialClass {
   if (!OWN_ENDS.includes(record.class)) return record.class
-  if (last === 'budget') return 'budget_stop'
+  if (last === 'budget' || cutBy === 'budget') return 'budget_stop'
   if (last === 'calls') return 'limit'
   return modelRefusals > 0 && record.state === 'failed' ? 'refusal' : record.class
 }
@@ -90,6 +98,7 @@ const WHY: Record<Kind, string> = {
   expired: 'The program asked after its time.',
   calls: 'The trial may make no call.',
   budget: "The trial's budget is too small for one call.",
+  shared_budget: 'The budget of the comparison cut this trial off. It runs again when the comparison is resumed.',
   price: 'Nobody knows what the model costs, so no budget can be held.',
   hosted: 'The program asked for what only the provider could do, outside of the sandbox.',
   surcharge: 'The program asked for something that has a price of its own.',

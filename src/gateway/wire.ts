@@ -21,6 +21,8 @@ export type Operation = {
   model: string | null
   /** Only where the path says it, and not the body. */
   isStream?: boolean
+  /** Shortens a conversation. The length of its output cannot be limited. */
+  isCompaction?: boolean
 }
 
 /** What a request has besides text. */
@@ -37,8 +39,10 @@ export type Asked = {
   level: WireLevel | null
   /** At most so many tokens of output. Null: the model's own limit. */
   outputTokens: number | null
-  /** How often it may use up the model's own limit, where it names none. */
+  /** Number of answers to one request. Each may use up the limit. */
   alternatives?: number
+  /** Output tokens that the request explicitly sets aside for reasoning. */
+  reasoningTokens?: number | undefined
   /** What the provider would do by itself, outside of every sandbox: searches, fetches, code, pictures by address. */
   hosted: string[]
   /** What has another price than the model's: tiers of service, speed, regions, sound. No budget would hold with it. */
@@ -55,11 +59,18 @@ export type Metered = {
   /** It came to its own end. */
   isComplete: boolean
   isRefusal: boolean
+  /** The answer ends because it reached its output limit. */
+  isTruncated: boolean
+  /** What is known of an answer that never reported its usage. */
+  partial: PartialAnswer
   /** `priority`, `flex`: it changes the price. */
   serviceTier: string | null
   /** It was answered with an error that the request itself brought about. */
   failure?: 'request'
 }
+
+/** `usage`: counts that the provider reported before the end. `textBytes`: text, reasoning and tool input so far. */
+export type PartialAnswer = { usage: Usage | undefined; textBytes: number }
 
 /** Learns from an answer as it passes, and changes nothing of it. */
 export type Meter = {
@@ -81,6 +92,8 @@ export type Wire = {
    * The same object when nothing differs: then the bytes go on as they came.
    */
   rewritten(body: JsonObject, wanted: { model: string }): JsonObject
+  /** Returns the body with an output limit for each of its alternatives. Everything else stays as it is. */
+  withOutputLimit(body: JsonObject, limit: { tokens: number; provider: string }): JsonObject
   /** The path as it is sent on. */
   rewrittenPath(path: string, wanted: { model: string }): string
   headers(key: string): Record<string, string>

@@ -16,7 +16,7 @@ afterAll(async () => bench[Symbol.asyncDispose]())
 
 /** What the model has a program run, turn by turn. */
 function linesOf(prompt: string, level: string): string[] {
-  const asked = { prompt, level, model: 'm', isStream: false, tools: [], wantsUsage: true }
+  const asked = { prompt, level, model: 'm', isStream: false, tools: [], wantsUsage: true, outputMax: null }
   const lines: string[] = []
   for (let line = turnOf(script, { ...asked, lastResult: '', results: 0 }).run; line !== undefined; ) {
     lines.push(line)

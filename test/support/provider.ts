@@ -59,7 +59,7 @@ function anthropic({ model, prompt, isStream, effort, results }: Question) {
     { role: 'user', content: [{ type: 'tool_result', tool_use_id: `t${id}`, content: 'done' }] },
   ])
   const body = {
-    ...{ model, max_tokens: 1000, stream: isStream, tools: [{ name: 'Bash', input_schema: SCHEMA }] },
+    ...{ model, max_tokens: 4000, stream: isStream, tools: [{ name: 'Bash', input_schema: SCHEMA }] },
     ...(effort === undefined ? {} : { thinking: { type: 'adaptive' }, output_config: { effort } }),
     messages: [{ role: 'user', content: prompt }, ...answered],
   }

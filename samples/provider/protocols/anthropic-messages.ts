@@ -1,7 +1,8 @@
-import { listOf, objectOf, textOf } from '../../../src/gateway/protocols/fields.ts'
+import { listOf, objectOf, textOf, tokensOf } from '../../../src/gateway/protocols/fields.ts'
 import type { Json, JsonObject } from '../../../src/gateway/wire.ts'
 import {
   type Answer,
+  answerPieces,
   type Conversation,
   event,
   inputText,
@@ -20,6 +21,7 @@ export const anthropicMessages: Speech = {
     ...{ content: blocksOf(answer), stop_reason: stopOf(answer), usage: usageOf(answer.usage) },
   }),
   events: eventsOf,
+  pieces: answerPieces,
   problem: (status, message) => ({ type: 'error', error: { type: ERRORS[status] ?? 'api_error', message } }),
 }
 
@@ -55,6 +57,7 @@ function read(_path: string, body: JsonObject): Conversation {
     results: blocks.filter(({ type }) => type === 'tool_result').length,
     lastResult: textIn(blocks.findLast(({ type }) => type === 'tool_result')?.content),
     wantsUsage: true,
+    outputMax: tokensOf(body.max_tokens) ?? null,
   }
 }
 
@@ -69,7 +72,8 @@ const messageOf = ({ id, model }: Answer): JsonObject => ({
   ...{ content: [], stop_reason: null, stop_sequence: null },
 })
 
-function stopOf({ call, isRefusal }: Answer): string {
+function stopOf({ call, isRefusal, isTruncated }: Answer): string {
+  if (isTruncated) return 'max_tokens'
   if (isRefusal) return 'refusal'
   return call ? 'tool_use' : 'end_turn'
 }

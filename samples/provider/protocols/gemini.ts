@@ -1,4 +1,4 @@
-import { listOf, objectOf, textOf } from '../../../src/gateway/protocols/fields.ts'
+import { listOf, objectOf, textOf, tokensOf } from '../../../src/gateway/protocols/fields.ts'
 import type { Json, JsonObject } from '../../../src/gateway/wire.ts'
 import { type Answer, type Conversation, piecesOf, type Speech, type Tokens, textIn } from '../conversation.ts'
 
@@ -12,6 +12,7 @@ export const gemini: Speech = {
   }),
   whole: (answer) => chunk(answer, [...textParts(answer), ...callParts(answer)], finishOf(answer)),
   events: eventsOf,
+  pieces: (answer) => [THOUGHT, ...(answer.isRefusal ? [] : piecesOf(answer.text))],
   problem: (status, message) => ({ error: { code: status, message, status: STATUSES[status] ?? 'INTERNAL' } }),
 }
 
@@ -47,6 +48,7 @@ function read(path: string, body: JsonObject): Conversation {
     results: parts.filter((part) => part.functionResponse !== undefined).length,
     lastResult: JSON.stringify(parts.findLast((part) => part.functionResponse !== undefined) ?? ''),
     wantsUsage: true,
+    outputMax: tokensOf(objectOf(body.generationConfig).maxOutputTokens) ?? null,
   }
 }
 
@@ -55,7 +57,12 @@ function levelOf({ thinkingLevel, thinkingBudget }: JsonObject): string | null {
   return textOf(thinkingLevel) ?? (typeof thinkingBudget === 'number' ? `budget ${thinkingBudget}` : null)
 }
 
-const finishOf = ({ isRefusal }: Answer): string => (isRefusal ? 'SAFETY' : 'STOP')
+function finishOf({ isRefusal, isTruncated }: Answer): string {
+  if (isTruncated) return 'MAX_TOKENS'
+  return isRefusal ? 'SAFETY' : 'STOP'
+}
+
+const THOUGHT = 'Let me see.'
 
 const textParts = ({ text, isRefusal }: Answer): Json[] => (text === '' || isRefusal ? [] : [{ text }])
 
@@ -66,12 +73,17 @@ function chunk({ id, model, usage }: Answer, parts: Json[], finishReason: string
   const candidate = { index: 0, content: { role: 'model', parts }, ...(finishReason === null ? {} : { finishReason }) }
   return {
     candidates: [candidate],
-    usageMetadata: finishReason === null ? { promptTokenCount: promptOf(usage) } : usageOf(usage),
+    usageMetadata: finishReason === null ? promptCounts(usage) : usageOf(usage),
     ...{ modelVersion: model, responseId: id },
   }
 }
 
 const promptOf = ({ input, cacheRead }: Tokens): number => input + cacheRead
+
+const promptCounts = (usage: Tokens): JsonObject => ({
+  promptTokenCount: promptOf(usage),
+  cachedContentTokenCount: usage.cacheRead,
+})
 
 /** What was thought is apart from what was said. */
 const usageOf = (usage: Tokens): JsonObject => ({
@@ -85,7 +97,7 @@ const usageOf = (usage: Tokens): JsonObject => ({
 function eventsOf(answer: Answer): string[] {
   const said = answer.isRefusal ? [] : piecesOf(answer.text)
   const chunks = [
-    chunk(answer, [{ text: 'Let me see.', thought: true }], null),
+    chunk(answer, [{ text: THOUGHT, thought: true }], null),
     ...said.map((text) => chunk(answer, [{ text }], null)),
     chunk(answer, callParts(answer), finishOf(answer)),
   ]

@@ -1,7 +1,8 @@
-import { listOf, objectOf, textOf } from '../../../src/gateway/protocols/fields.ts'
+import { listOf, objectOf, textOf, tokensOf } from '../../../src/gateway/protocols/fields.ts'
 import type { JsonObject } from '../../../src/gateway/wire.ts'
 import {
   type Answer,
+  answerPieces,
   type Conversation,
   inputText,
   piecesOf,
@@ -22,6 +23,7 @@ export const openaiChat: Speech = {
     usage: usageOf(answer.usage),
   }),
   events: eventsOf,
+  pieces: answerPieces,
   problem: openaiProblem,
 }
 
@@ -43,6 +45,7 @@ function read(_path: string, body: JsonObject): Conversation {
     results: messages.filter(({ role }) => role === 'tool').length,
     lastResult: textIn(messages.findLast(({ role }) => role === 'tool')?.content),
     wantsUsage: objectOf(body.stream_options).include_usage === true,
+    outputMax: tokensOf(body.max_completion_tokens) ?? tokensOf(body.max_tokens) ?? null,
   }
 }
 
@@ -55,7 +58,8 @@ const headOf = ({ id, model }: Answer, object: string): JsonObject => ({
   ...{ id: `chatcmpl-${id}`, object, created: 1_700_000_000, model, service_tier: 'default' },
 })
 
-function finishOf({ call, isRefusal }: Answer): string {
+function finishOf({ call, isRefusal, isTruncated }: Answer): string {
+  if (isTruncated) return 'length'
   if (isRefusal) return 'content_filter'
   return call ? 'tool_calls' : 'stop'
 }

@@ -1,7 +1,8 @@
-import { listOf, objectOf, textOf } from '../../../src/gateway/protocols/fields.ts'
+import { listOf, objectOf, textOf, tokensOf } from '../../../src/gateway/protocols/fields.ts'
 import type { JsonObject } from '../../../src/gateway/wire.ts'
 import {
   type Answer,
+  answerPieces,
   type Conversation,
   event,
   inputText,
@@ -18,8 +19,9 @@ export const openaiResponses: Speech = {
   read,
   // It has one kind of writing to a cache.
   sayable: (usage) => ({ ...usage, cacheWrite5m: usage.cacheWrite5m + usage.cacheWrite1h, cacheWrite1h: 0 }),
-  whole: (answer) => responseOf(answer, 'completed'),
+  whole: (answer) => responseOf(answer, endOf(answer)),
   events: eventsOf,
+  pieces: answerPieces,
   problem: openaiProblem,
 }
 
@@ -41,6 +43,7 @@ function read(_path: string, body: JsonObject): Conversation {
     results: items.filter(isResult).length,
     lastResult: textIn(items.findLast(isResult)?.output),
     wantsUsage: true,
+    outputMax: tokensOf(body.max_output_tokens) ?? null,
   }
 }
 
@@ -65,13 +68,19 @@ const toolOf = ({ type, name, parameters }: JsonObject): Tool => ({
   namespace: null,
 })
 
-const responseOf = (answer: Answer, status: 'in_progress' | 'completed'): JsonObject => ({
+type ResponseStatus = 'in_progress' | 'completed' | 'incomplete'
+
+const endOf = ({ isTruncated }: Answer): ResponseStatus => (isTruncated ? 'incomplete' : 'completed')
+
+const responseOf = (answer: Answer, status: ResponseStatus): JsonObject => ({
   ...{ id: `resp_${answer.id}`, object: 'response', created_at: 1_700_000_000, model: answer.model, status },
-  ...{ error: null, incomplete_details: null, parallel_tool_calls: true, tool_choice: 'auto', tools: [] },
-  output: status === 'completed' ? partsOf(answer).map(({ item }) => item) : [],
-  usage: status === 'completed' ? usageOf(answer.usage) : null,
+  ...{ error: null, incomplete_details: detailsOf(status), parallel_tool_calls: true, tool_choice: 'auto', tools: [] },
+  output: status === 'in_progress' ? [] : partsOf(answer).map(({ item }) => item),
+  usage: status === 'in_progress' ? null : usageOf(answer.usage),
   service_tier: 'default',
 })
+
+const detailsOf = (status: ResponseStatus) => (status === 'incomplete' ? { reason: 'max_output_tokens' } : null)
 
 const usageOf = (usage: Tokens): JsonObject => {
   const input = usage.input + usage.cacheRead + usage.cacheWrite5m
@@ -148,7 +157,7 @@ function eventsOf(answer: Answer): string[] {
     { type: 'response.created', response: responseOf(answer, 'in_progress') },
     { type: 'response.in_progress', response: responseOf(answer, 'in_progress') },
     ...items,
-    { type: 'response.completed', response: responseOf(answer, 'completed') },
+    { type: `response.${endOf(answer)}`, response: responseOf(answer, endOf(answer)) },
   ]
   return all.map((data, place) => event(String(data.type), { ...data, sequence_number: place }))
 }

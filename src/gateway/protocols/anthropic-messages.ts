@@ -1,6 +1,7 @@
 import type { Asked, JsonObject, Meter, Operation, Usage, Wire } from '../wire.ts'
 import { addressOf, blocksIn, mediaOf } from './anthropic-content.ts'
 import {
+  byteLength,
   isFilled,
   isObject,
   limitOf,
@@ -19,6 +20,7 @@ export const anthropicMessages: Wire = {
   operation,
   read,
   rewritten: (body, { model }) => withModel(body, model),
+  withOutputLimit: (body, { tokens }) => ({ ...body, max_tokens: tokens }),
   rewrittenPath: (path) => path,
   headers: (key) => ({ 'x-api-key': key }),
   probe: (model) => ({
@@ -45,6 +47,7 @@ function read(_operation: Operation, body: JsonObject): Asked {
     isStream: body.stream === true,
     level: levelOf(body),
     outputTokens: limitOf(body.max_tokens, undefined),
+    reasoningTokens: tokensOf(objectOf(body.thinking).budget_tokens),
     hosted: hostedOf(body),
     surcharges: unusual(body, ORDINARY),
     media: mediaIn(blocksIn(body), mediaOf),
@@ -90,11 +93,16 @@ function newMeter(): Meter {
   let model: string | null = null
   let stop: string | null = null
   let isComplete = false
+  let textBytes = 0
 
   const take: Record<string, (event: JsonObject) => void> = {
     message_start({ message }) {
       first = objectOf(objectOf(message).usage)
       model = textOf(objectOf(message).model)
+    },
+    content_block_delta({ delta }) {
+      const { text, thinking, partial_json: input } = objectOf(delta)
+      textBytes += byteLength(text) + byteLength(thinking) + byteLength(input)
     },
     message_delta({ delta, usage }) {
       stop = textOf(objectOf(delta).stop_reason) ?? stop
@@ -116,16 +124,15 @@ function newMeter(): Meter {
   }
 
   return {
-    event: (data) => {
-      // Most events are pieces of text, and none of them says anything here.
-      if (data.includes('message_')) takeAny(parsedObject(data))
-    },
+    event: (data) => takeAny(parsedObject(data)),
     body: (json) => takeAny(objectOf(json)),
     read: () => ({
       usage: last && usageOf(first, last),
       model,
       isComplete,
       isRefusal: stop === 'refusal',
+      isTruncated: stop === 'max_tokens' || stop === 'model_context_window_exceeded',
+      partial: { usage: usageOf(first, first), textBytes },
       serviceTier: last ? serviceTierOf({ ...first, ...last }) : null,
     }),
   }

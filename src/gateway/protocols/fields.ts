@@ -75,3 +75,5 @@ export function splitInput(
   const cacheWrite5m = Math.min(written, all - cacheRead)
   return { input: all - cacheRead - cacheWrite5m, cacheRead, cacheWrite5m }
 }
+
+export const byteLength = (json: Json | undefined): number => (typeof json === 'string' ? Buffer.byteLength(json) : 0)

@@ -93,7 +93,7 @@ describe('what is metered', () => {
   })
 
   test('the last count is the whole', () => {
-    expect(heard(first, end('STOP'))).toEqual({
+    expect(heard(first, end('STOP'))).toMatchObject({
       ...{ usage: whole, model: 'm-1', isComplete: true, isRefusal: false, serviceTier: null },
     })
   })

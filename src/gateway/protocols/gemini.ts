@@ -1,5 +1,6 @@
 import type { Asked, Json, JsonObject, Meter, Operation, Usage, Wire } from '../wire.ts'
 import {
+  byteLength,
   isObject,
   limitOf,
   listOf,
@@ -20,6 +21,7 @@ export const gemini: Wire = {
   operation,
   read,
   rewritten,
+  withOutputLimit,
   rewrittenPath,
   headers: (key) => ({ 'x-goog-api-key': key }),
   probe: (model) => ({
@@ -68,6 +70,12 @@ function rewritten(body: JsonObject, { model }: { model: string }): JsonObject {
   return Object.fromEntries(entries)
 }
 
+function withOutputLimit(body: JsonObject, { tokens }: { tokens: number }): JsonObject {
+  const name = body.generation_config === undefined ? 'generationConfig' : 'generation_config'
+  const { max_output_tokens: _snake, ...config } = objectOf(body[name])
+  return { ...body, [name]: { ...config, maxOutputTokens: tokens } }
+}
+
 // Counting wraps the request that it counts.
 const isRequest = (key: string): boolean => key === 'generateContentRequest' || key === 'generate_content_request'
 
@@ -76,9 +84,11 @@ const requestsIn = (body: JsonObject): JsonObject[] =>
 
 function read({ model, isStream = false }: Operation, body: JsonObject): Asked {
   const config = objectOf(field(body, 'generationConfig'))
+  const thinking = objectOf(field(config, 'thinkingConfig'))
   return {
     ...{ model, isStream },
-    level: levelOf(objectOf(field(config, 'thinkingConfig'))),
+    level: levelOf(thinking),
+    reasoningTokens: tokensOf(field(thinking, 'thinkingBudget')),
     outputTokens: outputTokensOf(config),
     alternatives: timesOf(field(config, 'candidateCount')),
     hosted: [...new Set([body, ...requestsIn(body)].flatMap(hostedOf))],
@@ -132,12 +142,17 @@ function newMeter(): Meter {
   let usage: JsonObject | undefined
   let isComplete = false
   let isRefusal = false
+  let isTruncated = false
+  let textBytes = 0
 
   const take = (chunk: JsonObject): void => {
     model = textOf(chunk.modelVersion) ?? model
     if (isObject(chunk.usageMetadata)) usage = chunk.usageMetadata
     const isBlocked = textOf(objectOf(chunk.promptFeedback).blockReason) !== null
-    const reasons = oneOrMore(chunk.candidates).flatMap((candidate) => textOf(objectOf(candidate).finishReason) ?? [])
+    const candidates = oneOrMore(chunk.candidates).map(objectOf)
+    const reasons = candidates.flatMap(({ finishReason }) => textOf(finishReason) ?? [])
+    textBytes += candidates.reduce((sum, { content }) => sum + partBytes(objectOf(content)), 0)
+    isTruncated ||= reasons.includes('MAX_TOKENS')
     if (isBlocked || reasons.length > 0) isComplete = true
     if (isBlocked || reasons.some((reason) => REFUSALS.includes(reason))) isRefusal = true
   }
@@ -151,11 +166,20 @@ function newMeter(): Meter {
     // Every chunk counts along: only at the end is it the whole.
     read: () => ({
       usage: isComplete && usage ? usageOf(usage) : undefined,
-      ...{ model, isComplete, isRefusal },
+      ...{ model, isComplete, isRefusal, isTruncated },
+      partial: { usage: usage && usageOf(usage), textBytes },
       serviceTier: textOf(usage?.serviceTier)?.toLowerCase() ?? null,
     }),
   }
 }
+
+const partBytes = ({ parts }: JsonObject): number =>
+  oneOrMore(parts)
+    .map(objectOf)
+    .reduce((sum, { text, functionCall }) => {
+      const input = isObject(functionCall) ? JSON.stringify(functionCall.args ?? {}) : undefined
+      return sum + byteLength(text) + byteLength(input)
+    }, 0)
 
 /** What was thought is billed as output. What a tool of the provider brought in is billed as input. */
 function usageOf(usage: JsonObject): Usage | undefined {

@@ -1,5 +1,6 @@
 import type { Asked, Json, JsonObject, Meter, Operation, Usage, Wire } from '../wire.ts'
 import {
+  byteLength,
   isFilled,
   isObject,
   limitOf,
@@ -22,6 +23,7 @@ export const openaiChat: Wire = {
   operation,
   read,
   rewritten: (body, { model }) => withUsage(withModel(body, model)),
+  withOutputLimit,
   rewrittenPath: (path) => path,
   headers: (key) => ({ authorization: `Bearer ${key}` }),
   probe: (model) => ({
@@ -44,6 +46,16 @@ function withUsage(body: JsonObject): JsonObject {
   return options.include_usage === true ? body : { ...body, stream_options: { ...options, include_usage: true } }
 }
 
+/**
+ * OpenAI's own models take `max_completion_tokens` and refuse the older name; compatible providers all know the older
+ * one. A request that already has a limit keeps its name.
+ */
+function withOutputLimit(body: JsonObject, { tokens, provider }: { tokens: number; provider: string }): JsonObject {
+  const present = ['max_completion_tokens', 'max_tokens'].filter((name) => isFilled(body[name]))
+  const names = present.length > 0 ? present : [provider === 'openai' ? 'max_completion_tokens' : 'max_tokens']
+  return { ...body, ...Object.fromEntries(names.map((name) => [name, tokens])) }
+}
+
 function read(_operation: Operation, body: JsonObject): Asked {
   return {
     model: textOf(body.model),
@@ -51,6 +63,7 @@ function read(_operation: Operation, body: JsonObject): Asked {
     level: levelOf(body),
     outputTokens: outputTokensOf(body),
     alternatives: timesOf(body.n),
+    reasoningTokens: reasoningTokensOf(body),
     hosted: hostedOf(body),
     surcharges: surchargesOf(body),
     media: mediaIn(partsIn(body).map(objectOf), mediaOf),
@@ -73,10 +86,14 @@ function levelOf(body: JsonObject): Asked['level'] {
 
   const effort = textOf(body.reasoning_effort) ?? textOf(reasoning.effort)
   if (effort !== null) return { effort }
-  const budgetTokens =
-    tokensOf(reasoning.max_tokens) ?? tokensOf(thinking.budget_tokens) ?? tokensOf(body.thinking_budget)
+  const budgetTokens = reasoningTokensOf(body)
   return budgetTokens === undefined ? null : { budgetTokens }
 }
+
+const reasoningTokensOf = (body: JsonObject): number | undefined =>
+  tokensOf(objectOf(body.reasoning).max_tokens) ??
+  tokensOf(objectOf(body.thinking).budget_tokens) ??
+  tokensOf(body.thinking_budget)
 
 // How compatible providers are asked to search by themselves, or to let another model answer.
 const HOSTED_FIELDS = ['web_search_options', 'search_parameters', 'enable_search', 'plugins', 'models']
@@ -103,6 +120,8 @@ function newMeter(): Meter {
   let serviceTier: string | null = null
   let isComplete = false
   let isRefusal = false
+  let isTruncated = false
+  let textBytes = 0
 
   const take = (chunk: JsonObject): void => {
     const choices = listOf(chunk.choices).map(objectOf)
@@ -111,6 +130,8 @@ function newMeter(): Meter {
     usage = [chunk, ...choices].map((each) => each.usage).findLast(isObject) ?? usage
     isComplete ||= choices.some((choice) => textOf(choice.finish_reason) !== null)
     isRefusal ||= choices.some(isRefused)
+    isTruncated ||= choices.some((choice) => choice.finish_reason === 'length')
+    textBytes += choices.reduce((sum, choice) => sum + deltaBytes(objectOf(choice.delta)), 0)
   }
 
   return {
@@ -122,10 +143,18 @@ function newMeter(): Meter {
     // Some providers count along with every chunk: only at the end is it the whole.
     read: () => ({
       usage: isComplete && usage ? usageOf(usage) : undefined,
-      ...{ model, isComplete, isRefusal, serviceTier },
+      ...{ model, isComplete, isRefusal, isTruncated, serviceTier },
+      partial: { usage: usage && usageOf(usage), textBytes },
     }),
   }
 }
+
+/** Text, reasoning under the names that providers give it, and the input of tools. */
+const deltaBytes = ({ content, refusal, reasoning, reasoning_content, tool_calls }: JsonObject): number =>
+  [content, refusal, reasoning, reasoning_content].reduce<number>((sum, text) => sum + byteLength(text), 0) +
+  listOf(tool_calls)
+    .map((call) => objectOf(objectOf(call).function))
+    .reduce((sum, { name, arguments: input }) => sum + byteLength(name) + byteLength(input), 0)
 
 const isRefused = ({ finish_reason, message, delta }: JsonObject): boolean =>
   finish_reason === 'content_filter' || textOf({ ...objectOf(message), ...objectOf(delta) }.refusal) !== null

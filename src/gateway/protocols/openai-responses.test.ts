@@ -82,7 +82,7 @@ describe('what is metered', () => {
     ['incomplete', true],
     ['failed', false],
   ])('%s has its usage', (status, isComplete) => {
-    expect(heard(created, ended(status))).toEqual({
+    expect(heard(created, ended(status))).toMatchObject({
       ...{ usage: whole, model: 'm-1', isComplete, isRefusal: false, serviceTier: 'priority' },
     })
   })

@@ -1,5 +1,6 @@
 import type { Asked, Json, JsonObject, Meter, Operation, Usage, Wire } from '../wire.ts'
 import {
+  byteLength,
   isFilled,
   isObject,
   limitOf,
@@ -22,6 +23,7 @@ export const openaiResponses: Wire = {
   operation,
   read,
   rewritten: (body, { model }) => withModel(body, model),
+  withOutputLimit: (body, { tokens }) => ({ ...body, max_output_tokens: tokens }),
   rewrittenPath: (path) => path,
   headers: (key) => ({ authorization: `Bearer ${key}` }),
   probe: (model) => ({ path: '/v1/responses', body: { model, max_output_tokens: 16, store: false, input: 'Hi' } }),
@@ -33,8 +35,8 @@ function operation(method: string, path: string): Operation | undefined {
   if (path === '/v1/responses' && method === 'GET') return { kind: 'upgrade', model: null }
   if (/^\/v1\/models(\/[^/]+)?$/.test(path) && method === 'GET') return { kind: 'models', model: null }
   if (method !== 'POST') return undefined
-  // Shortening a conversation is the work of a model too.
-  if (path === '/v1/responses' || path === '/v1/responses/compact') return { kind: 'generate', model: null }
+  if (path === '/v1/responses') return { kind: 'generate', model: null }
+  if (path === '/v1/responses/compact') return { kind: 'generate', model: null, isCompaction: true }
   if (path === '/v1/responses/input_tokens') return { kind: 'count', model: null }
   return undefined
 }
@@ -88,6 +90,7 @@ function newMeter(): Meter {
   let serviceTier: string | null = null
   let last: JsonObject | undefined
   let isRefusal = false
+  let textBytes = 0
 
   const take = (response: JsonObject): void => {
     model = textOf(response.model) ?? model
@@ -101,9 +104,8 @@ function newMeter(): Meter {
 
   return {
     event: (data) => {
-      // Most events are pieces of text or of a call, and none of them says anything here.
-      if (!data.includes('response.') || data.includes('.delta"')) return
-      const { type, response } = parsedObject(data)
+      const { type, response, delta } = parsedObject(data)
+      textBytes += byteLength(delta)
       if (type === 'response.refusal.done') isRefusal = true
       else if (ENDS.some((name) => name === type)) end(objectOf(response))
       else if (isObject(response)) take(response)
@@ -113,6 +115,8 @@ function newMeter(): Meter {
       usage: last && isObject(last.usage) ? usageOf(last.usage) : undefined,
       ...{ model, isRefusal, serviceTier },
       isComplete: last !== undefined && isAtItsEnd(last),
+      isTruncated: objectOf(last?.incomplete_details).reason === 'max_output_tokens',
+      partial: { usage: undefined, textBytes },
       ...(isOwnFault(objectOf(last?.error)) ? { failure: 'request' as const } : {}),
     }),
   }

@@ -273,6 +273,14 @@ export interface Endorsements {
   publisher: string;
 }
 
+export interface GatewayBudgets {
+  budget_micros: number | null;
+  id: string;
+  pending_micros: Generated<number>;
+  spent_micros: Generated<number>;
+  workspace_id: string;
+}
+
 export interface GatewayCalls {
   bodies: string | null;
   cache_read: Generated<number>;
@@ -291,8 +299,10 @@ export interface GatewayCalls {
   is_refusal: Generated<boolean>;
   kind: 'generate' | 'count';
   level_asked: Json | null;
+  limited_by: 'budget' | 'shared_budget' | null | null;
   outcome: Generated<'open' | 'succeeded' | 'failed' | 'cut' | 'lost'>;
   output: Generated<number>;
+  output_limit: number | null;
   protocol: string;
   reasoning: Generated<number>;
   reserved_micros: number | null;
@@ -311,14 +321,17 @@ export interface GatewayGrants {
   calls_max: number;
   closed_at: Timestamp | null;
   counted_at: Timestamp | null;
+  counted_micros: Generated<number>;
   created_at: Generated<Timestamp>;
   credential_id: string;
   expires_at: Timestamp;
   id: string;
   last_refusal: string | null;
   listener_hash: Buffer;
+  pending_micros: Generated<number>;
   refusals: Generated<Json>;
   refused_at: Timestamp | null;
+  shared_budget: string | null;
   spent_micros: Generated<number>;
   subject: string;
   terms: Json;
@@ -627,6 +640,7 @@ export interface DB {
   custom_model_prices: CustomModelPrices;
   custom_models: CustomModels;
   endorsements: Endorsements;
+  gateway_budgets: GatewayBudgets;
   gateway_calls: GatewayCalls;
   gateway_grants: GatewayGrants;
   gateway_settings: GatewaySettings;

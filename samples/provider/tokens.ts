@@ -1,0 +1,19 @@
+import type { Answer, Speech, Tokens } from './conversation.ts'
+
+export const BYTES_PER_TOKEN = 4
+
+/**
+ * What is billed for a stream that ended before its end, because the client left or the connection broke: all of the
+ * input, and the output in the events that were sent.
+ */
+export function billedTokens(speech: Speech, answer: Answer, sentEvents: readonly string[]): Tokens {
+  const pieces = speech.pieces(answer).values()
+  let next = pieces.next()
+  let bytes = 0
+  for (const event of sentEvents) {
+    if (next.done || !event.includes(JSON.stringify(next.value).slice(1, -1))) continue
+    bytes += Buffer.byteLength(next.value)
+    next = pieces.next()
+  }
+  return { ...answer.usage, output: Math.min(answer.usage.output, Math.ceil(bytes / BYTES_PER_TOKEN)), reasoning: 0 }
+}

@@ -1,0 +1,74 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Tokens } from '../../samples/provider/conversation.ts'
+import { closeGrant } from '../../src/gateway/grants.ts'
+import { costMicros } from '../../src/gateway/price.ts'
+import { storedLedger } from '../../src/gateway/stored-ledger.ts'
+import { openBench, TERMS } from '../../src/gateway/testing/bench.ts'
+import { PROTOCOLS } from '../../src/harnesses/model-access.ts'
+import { newId } from '../../src/platform/ids.ts'
+import { type TestDatabase, testDatabase } from '../support/database.ts'
+import { questionOf, startTestProvider } from '../support/provider.ts'
+
+const MODEL = 'large-1'
+const AGENTS = 24
+/** OpenAI's protocols report the classes of the input only at the end, so here all have one price. */
+const PRICES = { input: 3, cacheRead: 3, cacheWrite5m: 3, cacheWrite1h: 3, output: 15 }
+const TEXT = 'Words that come in several pieces, so that a stream can end in the middle of what it has to say to us. '
+
+let database: TestDatabase
+const workspaceId = newId()
+beforeAll(async () => {
+  database = await testDatabase()
+  await database.db
+    .insertInto('workspaces')
+    .values({ id: workspaceId, login: 'acme', name: 'Acme', kind: 'org' })
+    .execute()
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+const micros = (usage: Tokens | null): number => (usage ? (costMicros(usage, PRICES) ?? 0) : 0)
+
+test('the ledger equals the books of the provider when agents die in the middle of a stream', async () => {
+  // Every third agent is read to its end; the others die after two to seven events.
+  const faults = Array.from({ length: AGENTS }, (_, place) => (place % 3 === 0 ? {} : { hangAfter: 2 + (place % 6) }))
+  const turns = [{ say: TEXT.repeat(3) }]
+  await using provider = await startTestProvider({ models: [MODEL], tasks: [{ match: 'Call', turns }], faults })
+  const ledger = storedLedger(database.db)
+  const findUpstream = () => ({ url: provider.url, trust: 'operator' as const })
+  await using bench = await openBench(() => {}, { ledger, options: { drainMs: 200 }, tools: { findUpstream } })
+
+  const spent: { place: number; cost: number | null; sources: string; billed: number }[] = []
+  for (let place = 0; place < AGENTS; place += 1) {
+    const sandbox = await bench.sandbox({ workspaceId, terms: { ...TERMS, prices: PRICES } })
+    const protocol = PROTOCOLS[place % PROTOCOLS.length] ?? 'gemini'
+    const { path, body } = questionOf(protocol, { model: MODEL, prompt: `Call ${place};`, isStream: true })
+    const answer = await sandbox.post(path, body)
+    const isDying = place % 3 !== 0
+    if (isDying) await answer.body?.getReader().read()
+    else await answer.text()
+    // The sandbox is gone, and with it every connection that it had.
+    sandbox.port.close()
+    const { costMicros: cost, costSource, calls } = await closeGrant(ledger, sandbox.id)
+    expect(calls).toMatchObject({ open: 0, lost: 0, [isDying ? 'cut' : 'succeeded']: 1 })
+    spent.push({ place, cost, sources: costSource, billed: micros(provider.calls()[place]?.usage ?? null) })
+  }
+
+  expect(spent.filter(({ cost, billed }) => cost !== billed)).toEqual([])
+  expect(spent.map(({ sources }) => sources)).toEqual(spent.map(({ place }) => (place % 3 ? 'estimated' : 'metered')))
+  const { rows } = await database.pool.query('select sum(cost_micros)::int as total from gateway_calls')
+  expect(rows).toEqual([{ total: spent.reduce((sum, { billed }) => sum + billed, 0) }])
+})
+
+test('a request that nobody reads is canceled, so that a provider with one slot is free for the next', async () => {
+  await using bench = await openBench(
+    (response) => response.writeHead(200, { 'content-type': 'text/event-stream' }).write(': one\n\n'),
+    { options: { drainMs: 20 } },
+  )
+  const sandbox = await bench.sandbox()
+  const answer = await sandbox.post('/v1/messages', { model: MODEL, stream: true, max_tokens: 9, messages: [] })
+  await answer.body?.getReader().read()
+  expect(bench.provider.connections).toHaveLength(1)
+  sandbox.port.close()
+
+  await expect.poll(() => bench.provider.connections.filter(({ destroyed }) => !destroyed).length).toBe(0)
+})
