@@ -150,8 +150,27 @@ test('a quote says how many trials, what they cost and what they could show', as
   expect(large.trials).toBe(100)
   expect(large.smallestDifference).toBeLessThan(small.smallestDifference)
   expect((await quote({ models: [] })).status).toBe(422)
-  const nowhere = await app.call(inBenchmark.quote, { params: { ...QUICK, dataset: 'none' }, body: { models } })
-  expect(nowhere).toMatchObject({ status: 404, body: { code: 'benchmark_not_added' } })
+  const nowhere = { ...QUICK, dataset: 'none' }
+  for (const body of [{ models }, { noSuchField: 1 }])
+    expect(await app.call(inBenchmark.quote, { params: nowhere, body: body as never })).toMatchObject({
+      status: 404,
+      body: { code: 'benchmark_not_added' },
+    })
+})
+
+test('a quote takes the very body that creates the comparison, and refuses what that refuses', async () => {
+  const everything = { attempts: 2, skipCompleted: true, budgetUsd: 1, trialBudgetUsd: 0.5, concurrency: 3 }
+  const body = lab.body(everything)
+  const quoted = await app.call(inBenchmark.quote, { params: QUICK, body })
+  expect(quoted).toMatchObject({ status: 200, body: { tasks: 5, trials: 20 } })
+  for (const [field, value] of Object.entries({ id: 'x', sandbox: '', budgetUsd: -1, concurrency: 0, tasks: [] })) {
+    const wrong = { ...body, [field]: value }
+    const [quote, create] = [
+      await app.call(inBenchmark.quote, { params: QUICK, body: wrong as never }),
+      await app.call(inBenchmark.create, { params: QUICK, body: wrong as never }),
+    ]
+    expect([quote.status, quote.body.errors]).toEqual([422, create.body.errors])
+  }
 })
 
 test('a comparison stays when its benchmark goes', async () => {

@@ -127,6 +127,7 @@ test('a quote is of the tasks that are chosen', async () => {
   expect((await quote({ tasks: [{ runId: lab.runId, taskId: 'one' }], attempts: 3 })).body).toMatchObject({
     ...{ tasks: 1, settings: 2, trials: 6, costUsd: { low: 0, expected: 0, high: 0 } },
   })
+  expect((await app.call(inRepository.quote, { params: lab.params, body: lab.body() as never })).status).toBe(200)
   const unknown = await quote({ tasks: [{ runId: lab.runId, taskId: 'none' }] })
   expect(unknown).toMatchObject({ status: 422, body: { errors: [{ pointer: '/tasks/0', code: 'unknown_task' }] } })
 })

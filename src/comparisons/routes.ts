@@ -23,7 +23,7 @@ import type { ComparisonEvents } from './events.ts'
 import { namesOf } from './names.ts'
 import { cancelComparison, resumeComparison } from './resume.ts'
 import { benchmarkNotAdded, type ComparisonEndpoints, inBenchmark, inRepository } from './schema.ts'
-import type { ScopeTools } from './source.ts'
+import { readSource, type ScopeTools } from './source.ts'
 import { readArtifact } from './trials/artifacts.ts'
 import { listTrialCalls } from './trials/calls.ts'
 import { findArtifact, listTrials, readMatrix, readTrial, readTrialRow, voidTrial } from './trials/trials.ts'
@@ -46,6 +46,12 @@ const findBenchmark: FindScope = async ({ params: { datasetOrg = '', dataset = '
   ...{ kind: 'benchmark', owner: datasetOrg, name: dataset, repository: null },
 })
 
+const findAddedBenchmark: FindScope = async (asked) => {
+  const scope = await findBenchmark(asked)
+  await readSource(asked.db, asked.caller.workspace.id, scope)
+  return scope
+}
+
 const findRepository: FindScope = async ({ db, caller, params: { owner = '', name = '' } }) => {
   const row = await readRepository(db, { workspaceId: caller.workspace.id, owner, name })
   return { kind: 'repository', owner: row.owner, name: row.name, repository: row.key }
@@ -57,7 +63,7 @@ const benchmarkRoutes = (tools: ComparisonTools): Route[] => [
     const named = { kind: 'benchmark', owner: params.datasetOrg, name: params.dataset } as const
     return reply(202, await createComparison({ ...tools, db }, by(caller, requestId), named, body))
   }),
-  route(inBenchmark.quote, findBenchmark, async ({ db, caller, body }, scope) =>
+  route(inBenchmark.quote, findAddedBenchmark, async ({ db, caller, body }, scope) =>
     reply(200, await quoteComparison(db, caller.workspace.id, scope, body)),
   ),
   route(inBenchmark.options, async ({ db, caller, params: { datasetOrg, dataset } }) => {
@@ -144,30 +150,25 @@ function watchRoutes({ events }: ComparisonTools, endpoints: ComparisonEndpoints
 
 function trialRoutes({ blobs }: ComparisonTools, endpoints: ComparisonEndpoints, findScope: FindScope): Route[] {
   const find = async (found: Found) => namesOf(found.db, await findIn(findScope)(found))
+  const findTrial = async (found: Found & { params: { trialId: string } }) => {
+    const names = await find(found)
+    return { names, row: await readTrialRow(found.db, names, found.params.trialId) }
+  }
   return [
     route(endpoints.trials, find, async ({ db, query }, names) => reply(200, await listTrials(db, names, query))),
     route(endpoints.trial, find, async ({ db, params }, names) =>
       reply(200, await readTrial(db, names, params.trialId)),
     ),
-    route(endpoints.calls, find, async ({ db, caller, params, query }, names) => {
-      const row = await readTrialRow(db, names, params.trialId)
-      return reply(200, await listTrialCalls(db, caller.workspace.id, row, query))
-    }),
-    route(endpoints.artifact, find, async ({ db, params }, names) => {
-      const { blob, artifact } = findArtifact(await readTrialRow(db, names, params.trialId), params.artifact)
+    route(endpoints.calls, findTrial, async ({ db, caller, query }, { row }) =>
+      reply(200, await listTrialCalls(db, caller.workspace.id, row, query)),
+    ),
+    route(endpoints.artifact, findTrial, async ({ params }, { row }) => {
+      const { blob, artifact } = findArtifact(row, params.artifact)
       return replyFile({ ...artifact, content: readArtifact(blobs, blob, artifact) })
     }),
-    route(
-      endpoints.void,
-      async (found: Found & { params: { trialId: string } }) => {
-        const names = await find(found)
-        await readTrialRow(found.db, names, found.params.trialId)
-        return names
-      },
-      async ({ db, caller, params, body, requestId }, names) => {
-        const wish = { id: params.trialId, reason: body.reason }
-        return reply(200, await voidTrial(db, names, by(caller, requestId), wish))
-      },
-    ),
+    route(endpoints.void, findTrial, async ({ db, caller, params, body, requestId }, { names }) => {
+      const wish = { id: params.trialId, reason: body.reason }
+      return reply(200, await voidTrial(db, names, by(caller, requestId), wish))
+    }),
   ]
 }

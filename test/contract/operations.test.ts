@@ -115,6 +115,45 @@ test('a body must be small, JSON by name and JSON in fact, and hold no unknown f
   ])
 })
 
+test('what is not there is 404 before its body or its query is judged', async () => {
+  // A comparison is looked up by the id in its body, and a PUT makes what is not there.
+  const below = operations.filter(
+    ({ id, method, path }) => /\{org\}.*\{/.test(path) && method !== 'PUT' && !id.startsWith('createComparison'),
+  )
+  const absent = { ...ABSENT, owner: 'nobody', name: 'nothing' }
+  const withBody = below.filter(({ body }) => body)
+  const withLimit = below.filter(({ parameters }) => parameters.some(({ name }) => name === 'limit'))
+  expect(Math.min(withBody.length, withLimit.length)).toBeGreaterThan(5)
+  const ask = (sending: Sending) => (operation: Operation) => send(app, operation, { params: absent, ...sending })
+  expect(await exceptions(withBody, 404, ask({ text: '{"noSuchField":1}' }))).toEqual([])
+  expect(await exceptions(withLimit, 404, ask({ query: '?limit=0' }))).toEqual([])
+
+  // The same one level further down: a repository that is there, with nothing in it.
+  const existing = await ownThings()
+  const deep = (sending: Sending) => (operation: Operation) => {
+    const [last = ''] = [...operation.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name ?? '').slice(-1)
+    return send(app, operation, { params: { ...existing(operation), [last]: ABSENT[last] ?? '' }, ...sending })
+  }
+  expect(await exceptions(withBody, 404, deep({ text: '{"noSuchField":1}' }))).toEqual([])
+  expect(await exceptions(withLimit, 404, deep({ query: '?limit=0' }))).toEqual([])
+})
+
+const unknownId = '00000000-0000-4000-8000-000000000000'
+const ABSENT: Record<string, string> = {
+  datasetOrg: 'nobody',
+  dataset: 'nothing',
+  name: 'nothing',
+  runId: `batch-${unknownId}`,
+  taskId: 'nothing',
+  path: 'nothing',
+  ...Object.fromEntries(
+    ['keyId', 'credentialId', 'comparisonId', 'trialId', 'releaseId', 'webhookId', 'deliveryId'].map((name) => [
+      name,
+      unknownId,
+    ]),
+  ),
+}
+
 test('a list refuses a limit and a cursor that are none', async () => {
   const lists = operations.filter((operation) => operation.parameters.some(({ name }) => name === 'cursor'))
   expect(lists.length).toBeGreaterThan(1)

@@ -34,15 +34,11 @@ const ModelChoice = z
   .meta({ id: 'ModelChoice' })
 export type ModelChoice = z.infer<typeof ModelChoice>
 
-const wanted = {
+export const NewComparison = z.strictObject({
+  id: uuid.describe('Chosen by the client, and sent again when it asks again.'),
   models: z.array(ModelChoice).min(1).max(MODELS_MAX),
   attempts: z.number().int().min(1).max(ATTEMPTS_MAX).default(1).describe('Trials of each task with each setting.'),
   skipCompleted: z.boolean().default(false).describe('Trials that were scored before fill their places.'),
-}
-
-export const NewComparison = z.strictObject({
-  id: uuid.describe('Chosen by the client, and sent again when it asks again.'),
-  ...wanted,
   sandbox: z.string().min(1).max(100),
   sandboxCredentialId: uuid,
   budgetUsd: usd.max(1_000_000).optional().describe('At this much new spend nothing new starts.'),
@@ -51,7 +47,8 @@ export const NewComparison = z.strictObject({
 })
 export type NewComparison = z.infer<typeof NewComparison>
 
-export const QuoteRequest = z.strictObject(wanted)
+/** The body that would create the comparison. What a quote does not depend on may be left out. */
+export const QuoteRequest = NewComparison.partial({ id: true, sandbox: true, sandboxCredentialId: true })
 export type QuoteRequest = z.infer<typeof QuoteRequest>
 
 /** A task of a repository, by the batch that it came with. */
