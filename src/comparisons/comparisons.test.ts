@@ -173,6 +173,31 @@ test('a quote takes the very body that creates the comparison, and refuses what 
   }
 })
 
+test('a cost per task has six decimals, rounded half up, in the status and in the list', async () => {
+  await using own = await testApp()
+  const here = await comparing(own)
+  const { body } = await here.create()
+  await here.work()
+  for (const [micros, usd] of [
+    [12, 0.000002],
+    [13, 0.000003],
+    [7_000_001, 1.4],
+    [7_000_003, 1.400001],
+  ]) {
+    await own.database.pool.query(
+      `update trial_counts set tasks_micros = case when part = (
+         select min(part) from trial_counts as all_counts where all_counts.setting = trial_counts.setting
+       ) then $1::bigint else 0 end`,
+      [micros],
+    )
+    expect((await here.read(body.id)).settings.map(costPerTask)).toEqual([usd, usd])
+    const [listed] = (await own.call(inBenchmark.list, { params: QUICK })).body.evaluations
+    expect(listed.settings.map(costPerTask)).toEqual([usd, usd])
+  }
+})
+
+const costPerTask = ({ costPerTaskUsd }: { costPerTaskUsd: number }) => costPerTaskUsd
+
 test('a comparison stays when its benchmark goes', async () => {
   await using own = await testApp()
   const here = await comparing(own)

@@ -100,6 +100,38 @@ test('a task that is declined later stays in the comparisons that have it, and i
   expect((await app.call(inRepository.resumeShort, own.at(waiting.body.id))).status).toBe(202)
 })
 
+test('a trial that was reused is read where it is named, with its artifacts, also from another repository', async () => {
+  const other = await comparingInRepository(app)
+  const source = await lab.create()
+  await lab.work()
+  const { body } = await other.create({ skipCompleted: true })
+  await other.work()
+  expect((await other.read(body.id)).trials.reused).toBe(10)
+  const [reusing] = await other.trials(body.id)
+  const at = (trialId: string, artifact = '') => ({ params: { ...other.at(body.id).params, trialId, artifact } })
+
+  const original = await app.call(inRepository.trial, at(reusing.reusedFrom) as never)
+  expect(original).toMatchObject({
+    status: 200,
+    body: { id: reusing.reusedFrom, state: reusing.state, settingId: reusing.settingId },
+  })
+  expect(original.body.task.digest).toBe(reusing.task.digest)
+  const [artifact] = original.body.artifacts
+  const file = await app.call(inRepository.artifact, at(reusing.reusedFrom, artifact.name) as never)
+  expect([file.status, file.text.length]).toEqual([200, artifact.bytes])
+  expect((await app.call(inRepository.calls, at(reusing.reusedFrom) as never)).status).toBe(200)
+
+  // It is read there and not changed; and other trials of the workspace are not read there at all.
+  const voiding = { ...at(reusing.reusedFrom), body: { reason: 'no' } }
+  expect((await app.call(inRepository.void, voiding as never)).status).toBe(404)
+  const reused = new Set((await other.trials(body.id)).map((trial: { reusedFrom: string }) => trial.reusedFrom))
+  const unused = await lab.create()
+  await lab.work()
+  for (const trial of await lab.trials(unused.body.id))
+    if (!reused.has(trial.id)) expect((await app.call(inRepository.trial, at(trial.id) as never)).status).toBe(404)
+  expect((await lab.read(source.body.id)).state).toBe('completed')
+})
+
 test('5,000 tasks are compared on', async () => {
   const own = await comparingInRepository(app)
   await app.database.pool.query(

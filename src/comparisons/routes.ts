@@ -20,7 +20,7 @@ import {
   type Scope,
 } from './comparisons.ts'
 import type { ComparisonEvents } from './events.ts'
-import { namesOf } from './names.ts'
+import { namesForTrial, namesOf } from './names.ts'
 import { cancelComparison, resumeComparison } from './resume.ts'
 import { benchmarkNotAdded, type ComparisonEndpoints, inBenchmark, inRepository } from './schema.ts'
 import { readSource, type ScopeTools } from './source.ts'
@@ -154,15 +154,18 @@ function trialRoutes({ blobs }: ComparisonTools, endpoints: ComparisonEndpoints,
     const names = await find(found)
     return { names, row: await readTrialRow(found.db, names, found.params.trialId) }
   }
+  // The id in `reusedFrom` is read at the same address as the trials of the comparison.
+  const findReadable = async (found: Found & { params: { trialId: string } }) => {
+    const names = await namesForTrial(found.db, await find(found), found.params.trialId)
+    return { names, row: await readTrialRow(found.db, names, found.params.trialId) }
+  }
   return [
     route(endpoints.trials, find, async ({ db, query }, names) => reply(200, await listTrials(db, names, query))),
-    route(endpoints.trial, find, async ({ db, params }, names) =>
-      reply(200, await readTrial(db, names, params.trialId)),
-    ),
-    route(endpoints.calls, findTrial, async ({ db, caller, query }, { row }) =>
+    route(endpoints.trial, findReadable, async ({ db }, { names, row }) => reply(200, await readTrial(db, names, row))),
+    route(endpoints.calls, findReadable, async ({ db, caller, query }, { row }) =>
       reply(200, await listTrialCalls(db, caller.workspace.id, row, query)),
     ),
-    route(endpoints.artifact, findTrial, async ({ params }, { row }) => {
+    route(endpoints.artifact, findReadable, async ({ params }, { row }) => {
       const { blob, artifact } = findArtifact(row, params.artifact)
       return replyFile({ ...artifact, content: readArtifact(blobs, blob, artifact) })
     }),

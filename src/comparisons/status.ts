@@ -1,3 +1,4 @@
+import { averageUsd } from '../platform/usd.ts'
 import { type Counts, SHARE, sumOf } from './counts.ts'
 import { frontier } from './frontier.ts'
 import type { Comparison, Pause, Setting, SubmissionError, TrialCounts } from './shapes/schema.ts'
@@ -99,7 +100,7 @@ function settingOf(facts: SettingFacts, counts: Counts): Setting {
     tasks,
     passed,
     accuracy: tasks === 0 ? null : (100 * passed) / tasks,
-    costPerTaskUsd: isPriced ? tasks_micros / tasks / MILLION : null,
+    costPerTaskUsd: isPriced ? averageUsd(tasks_micros, tasks) : null,
     totalCostUsd: isPriced ? tasks_micros / MILLION : null,
     stats: statsOf(counts),
     trials: trialCounts(counts),

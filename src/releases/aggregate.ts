@@ -101,7 +101,3 @@ function pointOf(result: Result): Point[] {
 const MILLION = 1_000_000
 
 export const usdOf = (micros: number): number => micros / MILLION
-
-/** To the micro-dollar, half up: products of whole numbers, so that it is the same everywhere. */
-export const perTaskUsd = (micros: number, tasks: number): number =>
-  Number((2n * BigInt(micros) + BigInt(tasks)) / (2n * BigInt(tasks))) / MILLION

@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Outcome } from '../comparisons/outcome.ts'
-import { frontierOf, isComplete, microsOf, passedOf, perTaskUsd, type Result, resultsOf, tasksOf } from './aggregate.ts'
+import { averageUsd } from '../platform/usd.ts'
+import { frontierOf, isComplete, microsOf, passedOf, type Result, resultsOf, tasksOf } from './aggregate.ts'
 import { canonicalJson, type Json } from './canonical-json.ts'
 import { chosenCohort } from './cohort.ts'
 import { contentHash, fingerprint } from './fingerprint.ts'
@@ -114,7 +115,7 @@ test('accuracy and costs follow from whole numbers', () => {
       }
     }),
   )
-  expect([perTaskUsd(1, 2), perTaskUsd(1, 3), perTaskUsd(2, 3), perTaskUsd(10_000_000, 3)]).toEqual([
+  expect([averageUsd(1, 2), averageUsd(1, 3), averageUsd(2, 3), averageUsd(10_000_000, 3)]).toEqual([
     ...[0.000001, 0, 0.000001, 3.333333],
   ])
 })

@@ -1,4 +1,5 @@
-import { frontierOf, microsOf, passedOf, perTaskUsd, type Result, tasksOf, usdOf } from './aggregate.ts'
+import { averageUsd } from '../platform/usd.ts'
+import { frontierOf, microsOf, passedOf, type Result, tasksOf, usdOf } from './aggregate.ts'
 import { contentHash } from './fingerprint.ts'
 import { type Pick, picks } from './picks.ts'
 import type { Disclosure, Release, ReleaseSetting } from './shapes/schema.ts'
@@ -27,7 +28,7 @@ export function contentOf(chosen: readonly Result[]): Content {
       {
         ...namesOf(result),
         ...{ tasks: result.cells.length, passed, accuracy: (100 * passed) / result.cells.length },
-        costPerTaskUsd: perTaskUsd(micros, result.cells.length),
+        costPerTaskUsd: averageUsd(micros, result.cells.length),
         totalCostUsd: usdOf(micros),
         onFrontier: frontier.includes(result.id),
         isolation: result.isolation,

@@ -1,9 +1,10 @@
 import type { Db } from '../platform/db/db.ts'
 import type { KeyCaller } from '../platform/http/caller.ts'
 import { invalidRequest, Problem } from '../platform/problem.ts'
+import { averageUsd } from '../platform/usd.ts'
 import type { RepositoryRow } from '../repos/repos.ts'
 import { isOnlyWorkspace, LOCAL } from '../workspaces/workspaces.ts'
-import { isComplete, microsOf, passedOf, perTaskUsd, type Result, tasksOf, usdOf } from './aggregate.ts'
+import { isComplete, microsOf, passedOf, type Result, tasksOf, usdOf } from './aggregate.ts'
 import { disclosureOf } from './disclosure.ts'
 import { type Content, contentOf, namesOf } from './document.ts'
 import { type Facts, readFacts } from './facts.ts'
@@ -103,7 +104,7 @@ function settingOf(result: Result, content: Content, tasks: readonly string[]): 
     key: result.id,
     ...namesOf(result),
     ...{ tasks: count, passed, accuracy: count === 0 ? null : (100 * passed) / count },
-    costPerTaskUsd: micros === null ? null : perTaskUsd(micros, count),
+    costPerTaskUsd: micros === null ? null : averageUsd(micros, count),
     totalCostUsd: micros === null ? null : usdOf(micros),
     onFrontier: content.frontier.includes(result.id),
     isolation: result.isolation,

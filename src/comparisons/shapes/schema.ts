@@ -226,7 +226,12 @@ export const Trial = z
     class: TrialClass.nullable(),
     reward: z.number().nullable(),
     rewards: z.record(z.string(), z.number()),
-    reusedFrom: z.uuid().optional(),
+    reusedFrom: z
+      .uuid()
+      .optional()
+      .describe(
+        'Id of the earlier trial. It is read, with its calls and artifacts, among the trials of this comparison.',
+      ),
     timings: Timings,
     usage: Usage.nullable(),
     costUsd: usd.nullable(),

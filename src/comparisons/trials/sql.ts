@@ -249,7 +249,8 @@ export async function cancelOpen(tx: Db, comparison: number): Promise<number[]> 
 
 /** Queues trials again from the beginning, with all retries. False: none was in that state. */
 export async function requeue(tx: Db, comparison: number, from: 'errored' | 'canceled'): Promise<boolean> {
-  const { numAffectedRows = 0n } = await sql`update trials set state = 'queued', class = null, retries = 0, finished_at = null, started_at = null,
+  const { numAffectedRows = 0n } =
+    await sql`update trials set state = 'queued', class = null, retries = 0, finished_at = null, started_at = null,
       detail = null, changed = pg_current_xact_id()
     where comparison = ${comparison} and state = ${from}`.execute(tx)
   const column = sql.ref(from)
@@ -298,6 +299,18 @@ export const listTrialRows = (db: Db, comparison: number, filter: TrialFilter) =
     .orderBy('trials.ordinal')
     .limit(filter.limit)
     .execute()
+
+export async function hasReused(db: Db, comparison: number, source: TrialKey): Promise<boolean> {
+  const row = await db
+    .selectFrom('trials')
+    .select('ordinal')
+    .where('comparison', '=', comparison)
+    .where('reused_comparison', '=', source.comparison)
+    .where('reused_ordinal', '=', source.ordinal)
+    .limit(1)
+    .executeTakeFirst()
+  return row !== undefined
+}
 
 export async function storeVoid(tx: Db, { comparison, ordinal }: TrialKey, reason: string): Promise<void> {
   await tx.insertInto('trial_voids').values({ comparison, ordinal, reason }).execute()

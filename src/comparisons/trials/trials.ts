@@ -55,8 +55,11 @@ export async function readTrialRow(db: Db, names: Names, id: string): Promise<ro
   return row
 }
 
-export async function readTrial(db: Db, names: Names, id: string): Promise<TrialWithAttempts> {
-  const row = await readTrialRow(db, names, id)
+/** Whether a trial of the comparison has taken its result from this one, which belongs to another comparison. */
+export const isReusedBy = (db: Db, comparison: number, source: rows.TrialKey): Promise<boolean> =>
+  rows.hasReused(db, comparison, source)
+
+export async function readTrial(db: Db, names: Names, row: rows.TrialRow): Promise<TrialWithAttempts> {
   const spoiled = await rows.listSpoiled(db, row)
   return {
     ...trialOf(names, row),
