@@ -77,7 +77,13 @@ const AGENTS: Agent[] = [
 
 let runs = 0
 const engine: Engine = {
-  calibrate: async () => ({ kind: 'fit', mode: 'workspace', agentNetwork: 'declared', verifierNetwork: 'declared' }),
+  calibrate: async () => ({
+    kind: 'fit',
+    mode: 'workspace',
+    agentNetwork: 'declared',
+    verifierNetwork: 'declared',
+    carried: [],
+  }),
   run({ outputFolder }, { signal }) {
     const { harness, ask } = AGENTS[runs++] ?? { harness: shellCommand('true') }
     const more = { signal, outputFolder, keepsPatch: true, ...(ask ? { model: place(ask) } : {}) }
