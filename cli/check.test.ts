@@ -15,12 +15,14 @@ beforeAll(async () => {
 })
 afterAll(folder.remove)
 
+const ESTIMATE = 'verifiers, estimated from their files: 0 strong, N standard, 0 weak'
+const STANDARD = { strength: 'standard', reason: 'The tests only read what the candidate left.' }
 const PLACE = 'environment/docker-compose.yaml.services.main.privileged'
 
 test('a good task is checked and nothing is said of it', async () => {
   expect(await assay(['check', join(tasks, 'good')])).toEqual({
     code: 0,
-    out: `1 checked, 0 refused (rules ${RULES_VERSION})\n`,
+    out: `1 checked, 0 refused (rules ${RULES_VERSION})\n${ESTIMATE.replace('N', '1')}\n`,
     err: '',
   })
 })
@@ -33,6 +35,7 @@ test('a folder of tasks: what refuses one stands before what only warns, and the
     ` block compose_privileged ${PLACE} It would be root on the host.`,
     ' warn timeout_missing agent.timeout_sec The agent has no time limit of its own.',
     `2 checked, 1 refused (rules ${RULES_VERSION})`,
+    ESTIMATE.replace('N', '2'),
     '',
   ])
 })
@@ -49,8 +52,9 @@ test('--json gives every finding, and the same exit code', async () => {
           { rule: 'compose_privileged', severity: 'block', path: PLACE, detail: 'It would be root on the host.' },
           expect.objectContaining({ rule: 'timeout_missing', severity: 'warn' }),
         ],
+        strength: STANDARD,
       },
-      { task: 'good', findings: [] },
+      { task: 'good', findings: [], strength: STANDARD },
     ],
   })
 })

@@ -40,6 +40,11 @@ function show(shell: Shell, result: FolderCheck): void {
   }
   const refused = refusedOf(result).length
   print(shell, `${result.tasks.length} checked, ${refused} refused (rules ${result.rules})`)
+  const count = (strength: string) => result.tasks.filter((task) => task.strength?.strength === strength).length
+  print(
+    shell,
+    `verifiers, estimated from their files: ${count('strong')} strong, ${count('standard')} standard, ${count('weak')} weak`,
+  )
 }
 
 function linesOf({ findings }: Checked): string[] {

@@ -10,7 +10,11 @@ import { checkFiles, GOOD_TASK, rulesOf } from './good-task.ts'
 import { SEEDS } from './seeds.ts'
 
 test('the task that all others are made from has nothing against it', async () => {
-  expect(await checkFiles(GOOD_TASK)).toEqual({ rules: RULES_VERSION, findings: [] })
+  expect(await checkFiles(GOOD_TASK)).toEqual({
+    rules: RULES_VERSION,
+    findings: [],
+    strength: { strength: 'standard', reason: 'The tests only read what the candidate left.' },
+  })
 })
 
 test.each(SEEDS)('$rule refuses $what, and nothing else does', async ({ rule, files, options }) => {

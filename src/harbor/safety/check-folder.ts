@@ -5,14 +5,14 @@ import { type Check, type CheckOptions, checkTask } from './check-task.ts'
 import type { Finding } from './rule.ts'
 import { RULES_VERSION } from './rules.ts'
 
-export type FolderCheck = { rules: string; tasks: { task: string; findings: Finding[] }[] }
+export type FolderCheck = { rules: string; tasks: { task: string; findings: Finding[]; strength: Check['strength'] }[] }
 
 /** A folder that is a task, or one with tasks in it. */
 export async function checkFolder(folder: string, options: CheckOptions = {}): Promise<FolderCheck> {
   const tasks: FolderCheck['tasks'] = []
   for (const path of await taskFolders(resolve(folder))) {
-    const { findings }: Check = await checkTask(await inFolder(path), options)
-    tasks.push({ task: basename(path), findings })
+    const { findings, strength }: Check = await checkTask(await inFolder(path), options)
+    tasks.push({ task: basename(path), findings, strength })
   }
   return { rules: RULES_VERSION, tasks }
 }

@@ -4,6 +4,7 @@ import { gather } from './gather.ts'
 import { type Caps, type SandboxAbilities, USUAL_CAPS } from './options.ts'
 import type { Finding, Rule } from './rule.ts'
 import { RULES, RULES_VERSION } from './rules.ts'
+import { estimateStrength, type StrengthEstimate } from './verifier-strength.ts'
 import { type View, viewOf } from './view.ts'
 
 export type CheckOptions = {
@@ -14,13 +15,18 @@ export type CheckOptions = {
   caps?: Partial<Caps>
 }
 
-export type Check = { rules: string; findings: Finding[] }
+/** `strength` is undefined where task.toml cannot be read. */
+export type Check = { rules: string; findings: Finding[]; strength: StrengthEstimate | undefined }
 
 /** Looks at a task by every rule, and runs nothing of it. */
 export async function checkTask(source: FileSource, options: CheckOptions = {}): Promise<Check> {
   const gathered = await gather(source, options.isPackage ?? false)
   const view = viewOf(gathered, { caps: { ...USUAL_CAPS, ...options.caps }, sandbox: options.sandbox })
-  return { rules: RULES_VERSION, findings: withoutEchoes(RULES.flatMap((rule) => findingsOf(rule, view))) }
+  return {
+    rules: RULES_VERSION,
+    findings: withoutEchoes(RULES.flatMap((rule) => findingsOf(rule, view))),
+    strength: view.outline && estimateStrength(view.outline, view.texts),
+  }
 }
 
 /** More of the same say no more. */
