@@ -26,7 +26,7 @@ export function addOperateCommands({ assay, keys, credentials, audit }: Places, 
     example: 'assay credentials rotate-master-key --data /var/lib/assay',
     globals: ['--json'],
     run: (flags, command) => rotateMasterKey(shell, flags, command),
-  })
+  }).option('--force', 'rotate although a running process does not hold the new key; it then opens no credential')
   addOperation(audit, {
     name: 'verify',
     about: 'Check that no event of any workspace was changed or removed; exits 1 when one was',
@@ -102,10 +102,10 @@ async function recoverKey(shell: Shell, flags: Flags, command: Command): Promise
   print(shell, key.key)
 }
 
-async function rotateMasterKey(shell: Shell, flags: Flags, command: Command): Promise<void> {
+async function rotateMasterKey(shell: Shell, flags: Flags & { force?: boolean }, command: Command): Promise<void> {
   const { config, log } = await surroundings(shell, flags)
   const { renewMasterKey } = await operations()
-  const rotation = await renewMasterKey(config, log)
+  const rotation = await renewMasterKey(config, log, flags.force ?? false)
   if (globalsOf(command).json) printJson(shell, rotation)
   else if (rotation.from === rotation.to) note(shell, UNCHANGED)
   else print(shell, `${rotation.from} → ${rotation.to}, ${rotation.rewrapped} credentials sealed anew`)

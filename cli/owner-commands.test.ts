@@ -123,3 +123,37 @@ test('rotate-master-key refuses without the key in use, and repeats none', async
   expect(same).toMatchObject({ code: 0, out: '', err: expect.stringMatching(/^Nothing was to do: ASSAY_SECRET_KEY /) })
   expect((await rotate(`${wrong},${right}`)).out).toMatch(/ → [0-9a-f]{16}, 0 credentials sealed anew\n$/)
 })
+
+test('rotate-master-key refuses while a running process holds the old key alone; forced, that process is not ready', async () => {
+  await using database = await testDatabase()
+  const [old, fresh] = ['0123456789abcdef'.repeat(4), 'fedcba9876543210'.repeat(4)]
+  const env = { DATABASE_URL: database.url, ASSAY_DATA: join(folder.path, 'holders'), ASSAY_SECRET_KEY: old }
+  const service = await startService('api', ['--port', '0'], env)
+  const rotate = (...flags: string[]) =>
+    assay(['credentials', 'rotate-master-key', ...flags], { env: { ...env, ASSAY_SECRET_KEY: `${fresh},${old}` } })
+  const readiness = async () => {
+    const response = await fetch(`${service.url}/readyz`)
+    return { status: response.status, text: await response.text() }
+  }
+  expect(await readiness()).toMatchObject({ status: 200 })
+
+  const refused = await rotate()
+  expect(refused).toMatchObject({ code: 1, out: '' })
+  expect(refused.err).toMatch(/^error: The new master key cannot be read by process \d+ on .* --force /)
+  expect(await readiness()).toMatchObject({ status: 200 })
+
+  expect(await rotate('--force')).toMatchObject({ code: 0 })
+  const { status, text } = await readiness()
+  expect(status).toBe(503)
+  expect(text).not.toMatch(/[0-9a-f]{16}/)
+  const client = { ASSAY_URL: service.url, ASSAY_KEY: service.newKey ?? '', MODEL: 'sk-0123456789abcdef' }
+  const add = ['credentials', 'add', 'model', 'openai', '--name', 'x', '--from-env', 'apiKey=MODEL']
+  const failed = await assay(add, { env: client })
+  expect(failed.code).toBe(1)
+  expect(failed.err).toContain('does not hold the master key in use')
+  await service.kill('SIGTERM')
+
+  const restarted = await startService('api', ['--port', '0'], { ...env, ASSAY_SECRET_KEY: fresh })
+  expect((await assay(add, { env: { ...client, ASSAY_URL: restarted.url } })).code).toBe(0)
+  await restarted.kill('SIGTERM')
+})

@@ -26,7 +26,8 @@ import { gatewayRoutes } from './gateway/routes.ts'
 import { sweepBodies } from './gateway/sweep.ts'
 import { bundlesFolder } from './harnesses/bundles/bundle.ts'
 import { sweepSent } from './harnesses/bundles/install.ts'
-import { blobsCheck, databaseCheck, masterKeyCheck, migrationsCheck, workersCheck } from './operate/service-checks.ts'
+import { blobsCheck, databaseCheck, heldKeyCheck, migrationsCheck, workersCheck } from './operate/service-checks.ts'
+import { checkWorkspace } from './operate/workspace-health.ts'
 import { sweep } from './platform/blobs/spool.ts'
 import type { Db } from './platform/db/db.ts'
 import { type Check, examine } from './platform/health.ts'
@@ -63,7 +64,7 @@ export const routeGroups = (tools: Tools): { name: string; routes: Route[] }[] =
     routes: workspaceRoutes({
       credentialStorage: tools.config.credentialStorage,
       secureCookies: tools.baseUrl().startsWith('https:'),
-      checkHealth: () => examine(healthChecks(tools)),
+      checkHealth: (workspaceId) => checkWorkspace(healthTools(tools), workspaceId),
     }),
   },
   { name: 'Credentials', routes: credentialRoutes(credentialTools(tools)) },
@@ -286,12 +287,14 @@ const tryingTools = ({ database, blobs, validate, trialsFolder }: Tools) => ({
 const stepOf = ({ step }: Tools): Pick<Tools, 'step'> => (step ? { step } : {})
 
 /** Without these no request can be answered. */
-const readinessChecks = ({ database }: Tools): Check[] => [databaseCheck(database), migrationsCheck(database)]
-
-/** And without these some work cannot be done. */
-const healthChecks = (tools: Tools): Check[] => [
-  ...readinessChecks(tools),
-  masterKeyCheck(tools.database, tools.config),
-  blobsCheck(tools.blobs),
-  workersCheck(tools.database),
+const readinessChecks = ({ database, keyring }: Tools): Check[] => [
+  databaseCheck(database),
+  migrationsCheck(database),
+  heldKeyCheck(database, keyring),
 ]
+
+/** Without the rest of these some work cannot be done. */
+const healthTools = (tools: Tools) => ({
+  ...{ db: tools.database.db, credentials: credentialTools(tools), log: tools.log },
+  serviceChecks: [...readinessChecks(tools), blobsCheck(tools.blobs), workersCheck(tools.database)],
+})

@@ -3,6 +3,7 @@ import { createApp, jobKinds, trialKinds } from './app.ts'
 import { offerSandboxes } from './catalog/offers.ts'
 import { limitCredentials } from './comparisons/trials/enqueue/enqueue.ts'
 import type { Config } from './config.ts'
+import { announceKeys } from './credentials/key-holders.ts'
 import { startModelGateway } from './model-gateway.ts'
 import { listen } from './platform/http/listen.ts'
 import type { RunnableKind } from './platform/jobs/jobs.ts'
@@ -33,15 +34,19 @@ export async function start(role: Role, config: Config, log: Log): Promise<Runni
   const store = await openStore(config, log)
   undo.defer(store.stop)
   const tools = await openTools(config, store.database, log)
+  if (tools.keyring) undo.defer(announceKeys({ db: store.database.db, keyring: tools.keyring, log }).stop)
 
   const gatewayUrl = role === 'serve' || role === 'gateway' ? await startMetering(role, tools, undo) : undefined
   if (role === 'serve' || role === 'work') {
     await limitCredentials(store.database.db, config.credentialTrials)
     undo.defer(startWork(tools))
   }
-  const url = role === 'serve' || role === 'api' ? await startAnswering(tools, undo) : gatewayUrl
-  // Last of all: a key that was made up must be shown, and a start that fails shows nothing.
-  const { newKey } = await bootstrap(store.database.db, config.bootstrapKey)
+  const isAnswering = role === 'serve' || role === 'api'
+  const url = isAnswering ? await startAnswering(tools, undo) : gatewayUrl
+  // Last of all: a key that was made up must be shown, and a start that fails shows nothing. Only the API shows it;
+  // the output of workers and gateways may go elsewhere.
+  const isBootstrapping = isAnswering || config.bootstrapKey !== undefined
+  const { newKey } = isBootstrapping ? await bootstrap(store.database.db, config.bootstrapKey) : {}
 
   const running = undo.move()
   return { url, newKey, stop: () => running.disposeAsync() }

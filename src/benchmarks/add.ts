@@ -9,6 +9,7 @@ import {
   RegistryUnavailable,
   type Resolution,
   type ResolvedDataset,
+  registryLabel,
   TASKS_MAX,
   taskName,
 } from '../harbor/registries/registry.ts'
@@ -101,7 +102,7 @@ function refusal(resolution: Exclude<Resolution, { kind: 'found' }>, { org, name
 const VERSIONS_SHOWN = 10
 
 const otherVersions = ({ registry, versions }: OtherVersions, name: string, wanted: string): string =>
-  `The registry ${registry} has ${name}, but no version ${wanted}. It has ${versions.slice(-VERSIONS_SHOWN).join(', ')}.`
+  `The ${registryLabel(registry)} has ${name}, but no version ${wanted}. It has ${versions.slice(-VERSIONS_SHOWN).join(', ')}.`
 
 type OtherVersions = Extract<Resolution, { kind: 'other_versions' }>
 

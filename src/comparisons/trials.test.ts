@@ -43,6 +43,19 @@ test('a trial that the infrastructure spoiled is tried twice more, and each atte
   ])
 })
 
+test('ids of trials do not tell how many comparisons other workspaces have made', async () => {
+  const lab = await comparing(app, scriptedEngine())
+  const heads: number[] = []
+  for (let n = 0; n < 2; n++) {
+    const { body } = await lab.create()
+    await lab.work()
+    const ids = (await lab.trials(body.id)).map(({ id }: Trial) => id.slice(0, 13).replace('-', ''))
+    expect(new Set(ids).size).toBe(1)
+    heads.push(Number.parseInt(ids[0] ?? '', 16))
+  }
+  expect(Math.abs((heads[1] ?? 0) - (heads[0] ?? 0))).toBeGreaterThan(1000)
+})
+
 test('spoiled three times it is errored and counts neither way; a resume tries again', async () => {
   let spoils = 3
   const lab = await comparing(

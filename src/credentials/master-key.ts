@@ -1,7 +1,9 @@
 import { type Db, transact } from '../platform/db/db.ts'
+import { Problem } from '../platform/problem.ts'
 import { createKeyFile } from './key-file.ts'
 import { type KeyPlace, type KeySource, keySource, nameOf, readKeys } from './key-source.ts'
 import { MasterKeyRefused } from './key-text.ts'
+import { masterKeyMissing } from './schema.ts'
 import {
   checkValue,
   fitsCheckValue,
@@ -15,9 +17,17 @@ import {
 } from './seal.ts'
 import { activateMasterKey, findActiveMasterKey, listMasterKeys, lockMasterKeys, shareMasterKeys } from './sql.ts'
 
-/** A secret is sealed with a key that we do not hold, not even after looking again. */
-export class MasterKeyMissing extends MasterKeyRefused {
-  override name = 'MasterKeyMissing'
+/**
+ * A secret is sealed with a key that this process does not hold, not even after reading the source again. A workspace
+ * sees it as a 503, which names no key: `announceKeys` logs which one is missing.
+ */
+export class MasterKeyMissing extends Problem {
+  constructor(
+    message = 'This process does not hold the master key in use. The operator has to restart it with that key.',
+  ) {
+    super(masterKeyMissing, message)
+    this.name = 'MasterKeyMissing'
+  }
 }
 
 export type Keyring = {
@@ -28,6 +38,10 @@ export type Keyring = {
   sealer(tx: Db): Promise<(place: Place, secret: Secret) => Sealed>
   /** Throws SealBroken, or MasterKeyMissing. */
   open(place: Place, sealed: Sealed): Promise<Secret>
+  /** Throws MasterKeyMissing when this process cannot seal and open with the key in use. */
+  requireActive(db: Db): Promise<void>
+  /** Ids of the keys that this process can read now. */
+  keyIds(): Promise<string[]>
 }
 
 /**
@@ -86,7 +100,7 @@ function keyring(source: KeySource, keys: MasterKey[]): Keyring {
   const readKey = async (id: string): Promise<MasterKey> => {
     if (!held.has(id)) for (const key of await readKeys(source)) held.set(key.id, key)
     const key = held.get(id)
-    if (!key) throw new MasterKeyMissing(`A secret needs master key ${id}, which ${nameOf(source)} does not hold.`)
+    if (!key) throw new MasterKeyMissing()
     return key
   }
   return {
@@ -98,5 +112,10 @@ function keyring(source: KeySource, keys: MasterKey[]): Keyring {
       return (place, secret) => seal(key, place, secret)
     },
     open: async (place, sealed) => open(await readKey(sealed.masterKeyId), place, sealed),
+    async requireActive(db) {
+      const active = await findActiveMasterKey(db)
+      if (active) await readKey(active.id)
+    },
+    keyIds: async () => (await readKeys(source)).map(({ id }) => id),
   }
 }

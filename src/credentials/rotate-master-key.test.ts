@@ -186,8 +186,8 @@ describe('with ASSAY_SECRET_KEY', () => {
     const behind = await service.process(old)
     const [id = ''] = await service.store(behind, 1)
     await rotateMasterKey({ ...service.place, secretKey: `${next},${old}` })
-    await expect(openSecret(behind, service.workspaceId, id)).rejects.toThrow('ASSAY_SECRET_KEY does not hold')
-    await expect(service.store(behind, 1)).rejects.toThrow('ASSAY_SECRET_KEY does not hold')
+    await expect(openSecret(behind, service.workspaceId, id)).rejects.toThrow('does not hold the master key in use')
+    await expect(service.store(behind, 1)).rejects.toThrow('does not hold the master key in use')
     expect(await service.rows()).toHaveLength(1)
   })
 

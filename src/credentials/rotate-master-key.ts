@@ -1,5 +1,6 @@
 import { type Db, transact } from '../platform/db/db.ts'
 import { replaceKeyFile } from './key-file.ts'
+import { requireHeldByAll } from './key-holders.ts'
 import { type KeyPlace, type KeySource, keySource, nameOf, readKeys } from './key-source.ts'
 import { MasterKeyRefused } from './key-text.ts'
 import { holdActiveKey } from './master-key.ts'
@@ -25,29 +26,50 @@ export type Rotation = {
   broken: string[]
 }
 
-type Order = KeyPlace & { db: Db; onStep?: (step: RotationStep) => void }
+type Order = KeyPlace & {
+  db: Db
+  onStep?: (step: RotationStep) => void
+  /** Rotates even when a running process cannot read the new key. */
+  force?: boolean
+  /** How long running processes have to read the new key. */
+  waitMs?: number
+}
 
 /**
  * Puts a new master key in the place of the old one while everything runs: a new one of ours in the key file, or the
  * first in ASSAY_SECRET_KEY. Whatever cuts it short, the keys at hand still open every secret, and it can be called again.
  */
-export async function rotateMasterKey({ db, onStep = () => {}, ...place }: Order): Promise<Rotation> {
+export async function rotateMasterKey(order: Order): Promise<Rotation> {
+  const { db, onStep = () => {}, force = false, waitMs, ...place } = order
   const source = keySource(place)
+  const prepared = await prepareKey(db, source)
+  if (!force) await requireHeldByAll(db, prepared.id, waitMs)
   const rotation = await transact(db, async (tx) => {
     await lockMasterKeys(tx)
     const { keys, active } = await holdActiveKey(tx, source)
-    const next = await nextKey(source, keys, active)
+    const next = keys.find(({ id }) => id === prepared.id)
+    // Another rotation came in between, and has dropped the key already.
+    if (!next) return undefined
     onStep('both keys at hand')
     if (next.id !== active.id) await activateMasterKey(tx, next.id, checkValue(next))
     const outcome = await rewrapAll(tx, keys, next)
     onStep('secrets rewrapped')
     return { from: active.id, to: next.id, ...outcome }
   })
+  if (!rotation) return rotateMasterKey(order)
   onStep('committed')
   if (source.kind === 'file') await dropUnusedKeys(db, source.path)
   onStep('old key dropped')
   return rotation
 }
+
+/** Puts the key to change to where every process finds it, before anything depends on it. */
+const prepareKey = (db: Db, source: KeySource): Promise<MasterKey> =>
+  transact(db, async (tx) => {
+    await lockMasterKeys(tx)
+    const { keys, active } = await holdActiveKey(tx, source)
+    return nextKey(source, keys, active)
+  })
 
 /** The key to change to, kept where every process finds it before any secret needs it. */
 async function nextKey(source: KeySource, keys: MasterKey[], active: MasterKey): Promise<MasterKey> {

@@ -64,6 +64,15 @@ export const credentialStorageOff = {
   meaning: 'Credential storage is off: credentials come only from the environment of the server.',
 } as const satisfies ProblemKind
 
+export const masterKeyMissing = {
+  code: 'master_key_missing',
+  status: 503,
+  title: 'This server process cannot open stored credentials',
+  meaning:
+    'The master key was rotated and this process still holds the old one alone. The operator restarts it with the key in use; until then `/readyz` answers 503.',
+  retryable: true,
+} as const satisfies ProblemKind
+
 export const createCredential = endpoint({
   id: 'createCredential',
   method: 'POST',
@@ -73,7 +82,7 @@ export const createCredential = endpoint({
   body: z.strictObject({ kind: Kind, provider: z.string().max(200), name: label, secret }),
   example: { kind: 'model', provider: 'anthropic', name: 'Team key', secret: { apiKey: 'sk-ant-0123456789abcdef' } },
   answers: { 201: Credential },
-  problems: [credentialStorageOff],
+  problems: [masterKeyMissing, credentialStorageOff],
   creates: true,
 })
 
@@ -96,7 +105,7 @@ export const updateCredential = endpoint({
   body: z.strictObject({ name: label.optional(), secret: secret.optional() }),
   example: { name: 'Team key 2', secret: { apiKey: 'sk-ant-fedcba9876543210' } },
   answers: { 200: Credential },
-  problems: [credentialReadOnly],
+  problems: [masterKeyMissing, credentialReadOnly],
 })
 
 export const deleteCredential = endpoint({
@@ -116,6 +125,7 @@ export const checkCredential = endpoint({
   summary: 'Ask the provider whether it accepts the credential',
   access: 'admin',
   answers: { 200: CredentialCheck },
+  problems: [masterKeyMissing],
 })
 
 export const listCredentialProviders = endpoint({

@@ -3,7 +3,7 @@ import { findDerived, findNewestCredential, type Tools } from './credentials.ts'
 import { type Keyring, MasterKeyMissing } from './master-key.ts'
 import type { Credential, CredentialCheck, Kind } from './schema.ts'
 import { SealBroken, type Secret } from './seal.ts'
-import { findSealedRow, markCredentialUsed } from './sql.ts'
+import { findSealedRow, listSealedRows, markCredentialUsed } from './sql.ts'
 
 export type OpenedSecret = { kind: Kind; provider: string; secret: Secret }
 
@@ -48,6 +48,23 @@ async function judge(tools: Tools, workspaceId: string, credential: Credential) 
 
 function ifBroken(error: unknown): undefined {
   if (!(error instanceof SealBroken)) throw error
+}
+
+/** Returns how many secrets a workspace has stored, and the names of those that do not open. No provider is asked. */
+export async function findUnreadable(tools: Tools, workspaceId: string): Promise<{ stored: number; names: string[] }> {
+  const { keyring, db } = tools
+  const found = keyring ? await listSealedRows(db, workspaceId) : []
+  const names = await Promise.all(
+    found.map(async (row) => {
+      const opened = keyring && openRow(keyring, workspaceId, row).then(() => [], ifUnreadable)
+      return (await opened) ?? [row.name]
+    }),
+  )
+  return { stored: found.length, names: names.flat() }
+}
+
+function ifUnreadable(error: unknown): undefined {
+  if (!(error instanceof SealBroken || error instanceof MasterKeyMissing)) throw error
 }
 
 type Found = OpenedSecret & { useIsStale: boolean }

@@ -30,6 +30,23 @@ export async function activateMasterKey(tx: Db, id: string, checkValue: Buffer):
     .execute()
 }
 
+export type KeyHolder = { id: string; host: string; processId: number; masterKeyIds: string[] }
+
+export const upsertKeyHolder = (db: Db, { id, host, processId, masterKeyIds }: KeyHolder) =>
+  sql`insert into key_holders (id, host, process_id, master_key_ids) values (${id}, ${host}, ${processId}, ${masterKeyIds})
+    on conflict (id) do update set master_key_ids = excluded.master_key_ids, seen_at = now()`.execute(db)
+
+export const deleteKeyHolder = (db: Db, id: string) => db.deleteFrom('key_holders').where('id', '=', id).execute()
+
+/** Removes holders that died without saying so, and lists those that cannot read this key. */
+export async function listKeyHoldersWithout(db: Db, masterKeyId: string, withinSeconds: number) {
+  await sql`delete from key_holders where seen_at < now() - make_interval(secs => ${withinSeconds})`.execute(db)
+  const { rows } = await sql<{ host: string; processId: number }>`
+    select host, process_id as "processId" from key_holders
+    where not ${masterKeyId} = any (master_key_ids) order by host, process_id`.execute(db)
+  return rows
+}
+
 /** Every table with secrets that a master key opens. Each has the same columns for them. */
 export const SEALED_TABLES = ['credentials', 'webhooks'] as const
 export type SealedTable = (typeof SEALED_TABLES)[number]
@@ -134,14 +151,17 @@ export const updateCredentialRow = (tx: Db, id: string, { name, secret }: Change
 export const deleteCredentialRow = (tx: Db, workspaceId: string, id: string) =>
   tx.deleteFrom('credentials').where('workspace_id', '=', workspaceId).where('id', '=', id).executeTakeFirstOrThrow()
 
-export const findSealedRow = (db: Db, workspaceId: string, id: string) =>
+const sealedRows = (db: Db, workspaceId: string) =>
   db
     .selectFrom('credentials')
-    .select(['id', 'kind', 'provider', 'version', 'master_key_id', 'wrapped_key', 'ciphertext'])
+    .select(['id', 'name', 'kind', 'provider', 'version', 'master_key_id', 'wrapped_key', 'ciphertext'])
     .select(sql<boolean>`last_used_at is null or last_used_at < now() - interval '1 minute'`.as('use_is_stale'))
     .where('workspace_id', '=', workspaceId)
-    .where('id', '=', id)
-    .executeTakeFirst()
+
+export const findSealedRow = (db: Db, workspaceId: string, id: string) =>
+  sealedRows(db, workspaceId).where('id', '=', id).executeTakeFirst()
+
+export const listSealedRows = (db: Db, workspaceId: string) => sealedRows(db, workspaceId).orderBy('id').execute()
 
 export const markCredentialUsed = (db: Db, id: string) =>
   db.updateTable('credentials').set({ last_used_at: sql<Date>`now()` }).where('id', '=', id).execute()

@@ -6,6 +6,8 @@ import { readConfig } from '../config.ts'
 import { findNewestCredential } from '../credentials/credentials.ts'
 import { startServer } from '../platform/outbound/loopback-servers.ts'
 import { createOutbound } from '../platform/outbound/outbound.ts'
+import { newKey } from '../workspaces/key.ts'
+import { bootstrap } from '../workspaces/workspaces.ts'
 import { SANDBOX_GATEWAY_URL, sandboxPort } from './dial.ts'
 import { closeGrant, openGrant } from './grants.ts'
 import { storedLedger } from './stored-ledger.ts'
@@ -24,6 +26,7 @@ test('the program: a call goes out with the key of a credential, and the key sta
     ANTHROPIC_API_KEY: CANARY,
     ASSAY_GATEWAY_UPSTREAM_ANTHROPIC: `http://127.0.0.1:${provider.port}/`,
   }
+  await bootstrap(database.db, newKey())
   const service = await startService('gateway', ['--port', '0'], environment)
   const { db } = database
   const { id: workspaceId } = await db
@@ -68,6 +71,9 @@ test('the program: a lone gateway says that it lives, refuses strangers and stop
     ASSAY_OPERATOR_KEY: OPERATOR_KEY,
   })
 
+  // The first admin key is made and printed by the API, and by no other role.
+  expect(service.newKey).toBeUndefined()
+  expect((await database.pool.query('select id from workspaces')).rows).toEqual([])
   expect((await fetch(`${service.url}/healthz`)).status).toBe(200)
   expect((await fetch(`${service.url}/metrics`)).status).toBe(401)
   const metrics = await fetch(`${service.url}/metrics`, { headers: { authorization: `Bearer ${OPERATOR_KEY}` } })

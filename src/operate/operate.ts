@@ -30,10 +30,10 @@ export const recoverKey = (config: Config, log: Log, login: string): Promise<Key
     return createKey(db, by, { name: 'recovered key', permission: 'admin', expiresAt: null })
   })
 
-export const renewMasterKey = (config: Config, log: Log): Promise<Rotation> =>
+export const renewMasterKey = (config: Config, log: Log, force: boolean): Promise<Rotation> =>
   onExistingData(config, log, (db) => {
     const { dataFolder, secretKey } = config
-    return rotateMasterKey({ db, dataFolder, secretKey })
+    return rotateMasterKey({ db, dataFolder, secretKey, force })
   })
 
 /** For each workspace the first event that does not follow from the one before it, or null. */

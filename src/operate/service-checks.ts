@@ -1,5 +1,5 @@
 import { keySource } from '../credentials/key-source.ts'
-import { hasMasterKey, holdActiveKey } from '../credentials/master-key.ts'
+import { hasMasterKey, holdActiveKey, type Keyring } from '../credentials/master-key.ts'
 import type { Blobs } from '../platform/blobs/blob.ts'
 import type { Database } from '../platform/db/db.ts'
 import { isTooOld, pendingMigrations, serverVersion, VERSION_MIN } from '../platform/db/migrate.ts'
@@ -58,6 +58,16 @@ export const workersCheck = ({ db }: Database): Check => ({
 })
 
 type KeyPlace = { credentialStorage: boolean; dataFolder: string; secretKey: string | undefined }
+
+/** Checks the key that the running process holds. A key file that became unreadable since does no harm yet. */
+export const heldKeyCheck = ({ db }: Database, keyring: Keyring | undefined): Check => ({
+  name: 'master key',
+  fix: 'Restart this process with the master key in use.',
+  run: async () => {
+    await keyring?.requireActive(db)
+    return keyring ? 'fits the database' : 'not needed: credential storage is off'
+  },
+})
 
 export const masterKeyCheck = ({ db }: Database, place: KeyPlace): Check => ({
   name: 'master key',

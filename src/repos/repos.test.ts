@@ -125,6 +125,19 @@ test('plain git has ids of its own, is private unless it says otherwise, and kee
   expect(again).toMatchObject({ status: 201, body: { id: first.body.id } })
 })
 
+test('ids of plain git do not tell how many repositories other workspaces have connected', async () => {
+  const { key, login } = await app.otherWorkspace('counting')
+  const ids: number[] = []
+  for (let n = 0; n < 4; n++) {
+    const params = { org: login, owner: 'lab', name: `counted-${n}` }
+    const { body } = await app.call(connectRepository, { params, key, body: git('https://git.example.org/x.git') })
+    ids.push(body.id)
+  }
+  expect(ids.every((id) => Number.isSafeInteger(id) && id >= 2 ** 40)).toBe(true)
+  const gaps = ids.slice(1).map((id, at) => Math.abs(id - (ids[at] ?? 0)))
+  expect(Math.min(...gaps)).toBeGreaterThan(1000)
+})
+
 test('an address that is not public, not safe or not allowed is 422', async () => {
   const outcome = async (url: string) => {
     const { status, body } = await connect('lab/urls', git(url))

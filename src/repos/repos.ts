@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto'
 import { type Db, errorCode, transact } from '../platform/db/db.ts'
 import { type Page, paged } from '../platform/http/page.ts'
 import { notFound, Problem } from '../platform/problem.ts'
@@ -115,7 +116,7 @@ function save(tools: RepositoryTools, by: By, place: Place, identity: Identity) 
   return transact(tools.db, async (tx) => {
     await rows.lockRepositories(tx, by.workspaceId)
     const before = await rows.findRepositoryRow(tx, place)
-    const id = identity.id ?? (await rows.findGitRow(tx, place))?.id ?? (await rows.nextGitId(tx))
+    const id = identity.id ?? (await rows.findGitRow(tx, place))?.id ?? (await newGitId(tx))
     const isSame = before?.source_kind === identity.source_kind && before.host === identity.host && before.id === id
     // Another repository has taken this name.
     if (before && !isSame) await remove(tools, tx, before)
@@ -124,6 +125,12 @@ function save(tools: RepositoryTools, by: By, place: Place, identity: Identity) 
     if (row.visibility === 'private') await withdrawPrivate(tools, tx, by, row)
     return { row, isNew: !isSame }
   }).finally(tools.forget)
+}
+
+/** From 2^40 on, above the ids of every code host. Random, so that nobody counts the repositories of other workspaces. */
+async function newGitId(tx: Db): Promise<number> {
+  const id = randomInt(2 ** 40, 2 ** 48)
+  return (await rows.findGitId(tx, id)) === undefined ? id : newGitId(tx)
 }
 
 const FOREIGN_KEY = '23503'

@@ -53,11 +53,8 @@ export const listRepositoryRows = (db: Db, workspaceId: string, page: Page) =>
 export const listRepositoryNames = (db: Db, keys: readonly number[]) =>
   db.selectFrom('repositories').select(['key', 'workspace_id', 'owner', 'name']).where('key', 'in', keys).execute()
 
-export async function nextGitId(db: Db): Promise<number> {
-  const { rows } = await sql<{ id: number }>`select nextval('git_repository_ids') as id`.execute(db)
-  if (!rows[0]) throw new Error('The sequence of ids gave none.')
-  return rows[0].id
-}
+export const findGitId = (db: Db, id: number) =>
+  db.selectFrom('repositories').select('id').where('source_kind', '=', 'git').where('id', '=', id).executeTakeFirst()
 
 export type NewRepository = {
   workspace_id: string

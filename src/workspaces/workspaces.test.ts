@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
 import { OPERATOR_KEY, testApp } from '../../test/support/app.ts'
 import { testDatabase } from '../../test/support/database.ts'
+import { upsertOffer } from '../catalog/sql.ts'
+import { newId } from '../platform/ids.ts'
 import { brokenLink } from './audit.ts'
 import { isKey, newKey } from './key.ts'
 import * as schema from './schema.ts'
@@ -98,9 +100,14 @@ test('events of many requests at once make one chain', async () => {
 test('the doctor of a healthy service finds nothing; without a worker it says so', async () => {
   await using app = await testApp()
   const lame = await app.call(schema.readDoctor)
-  expect(lame.body.checks.filter((check: schema.HealthCheck) => !check.ok)).toMatchObject([{ name: 'workers' }])
+  expect(lame.body.checks.filter((check: schema.HealthCheck) => !check.ok)).toMatchObject([
+    { name: 'workers' },
+    { name: 'sandboxes' },
+  ])
   await app.database.pool.query(`insert into workers (id, host, process_id) values (gen_random_uuid(), 'here', 1)`)
+  await upsertOffer(app.database.db, newId(), { sandbox: 'local', available: true, isolation: 'bwrap', detail: '' })
   const { body } = await app.call(schema.readDoctor)
   expect(body.ok).toBe(true)
   expect(body.checks.map((check: schema.HealthCheck) => check.name)).toContain('database')
+  expect(body.checks).toContainEqual({ name: 'sandboxes', ok: true, detail: 'local (bwrap)', fix: null })
 })

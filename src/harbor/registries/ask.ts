@@ -15,10 +15,7 @@ export async function ask(outbound: Outbound, url: string, init: Omit<OutboundIn
   if (response.status < 500 && !PASSING.includes(response.status)) return response
   await response.body?.cancel()
   const retryAfterMs = waitOf(response.headers.get('retry-after'))
-  throw new RegistryUnavailable(
-    `${new URL(url).origin} answered ${response.status}.`,
-    retryAfterMs === undefined ? {} : { retryAfterMs },
-  )
+  throw new RegistryUnavailable(`It answered ${response.status}.`, retryAfterMs === undefined ? {} : { retryAfterMs })
 }
 
 /** The whole of a small answer. */
@@ -30,8 +27,9 @@ export async function textOf(response: Response): Promise<string> {
 
 /** An error of the connection becomes ours; any other comes back as it was. */
 export function asUnavailable(error: unknown): unknown {
-  if (error instanceof OutboundFailed) return new RegistryUnavailable(error.message)
-  if (error instanceof OutboundRefused) return new RegistryUnavailable(error.message, { isLasting: true })
+  if (error instanceof OutboundFailed) return new RegistryUnavailable(`It cannot be reached (${error.reason}).`)
+  if (error instanceof OutboundRefused)
+    return new RegistryUnavailable(`A request to the registry was refused (${error.reason}).`, { isLasting: true })
   return error
 }
 

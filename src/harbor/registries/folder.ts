@@ -12,6 +12,7 @@ import {
   RegistryUnavailable,
   type Resolution,
   type ResolvedDataset,
+  registryLabel,
   TASKS_MAX,
   TaskMissing,
 } from './registry.ts'
@@ -60,7 +61,9 @@ const isFolder = async (path: string): Promise<boolean> =>
 
 async function expectFolder(folder: string, name: string): Promise<void> {
   if (await isFolder(folder)) return
-  throw new RegistryUnavailable(`The folder of ${name} (ASSAY_REGISTRIES) is not there.`, { isLasting: true })
+  throw new RegistryUnavailable(`The folder of a ${registryLabel(name)} in ASSAY_REGISTRIES does not exist.`, {
+    isLasting: true,
+  })
 }
 
 type Wish = { folder: string; root: string; registry: string; tasksMax: number }

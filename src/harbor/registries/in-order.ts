@@ -1,4 +1,4 @@
-import { type Registry, RegistryUnavailable } from './registry.ts'
+import { type Registry, RegistryUnavailable, registryLabel } from './registry.ts'
 
 /**
  * Several registries as one, in the operator's order. The first that knows the name decides, whatever it says. One
@@ -19,7 +19,7 @@ export function inTheirOrder(registries: readonly Registry[]): Registry {
     async open(dataset, options) {
       const registry = registries.find(({ name }) => name === dataset.registry)
       if (registry) return registry.open(dataset, options)
-      const message = `The dataset came from ${dataset.registry}, which is no longer in ASSAY_REGISTRIES.`
+      const message = `The dataset came from a ${registryLabel(dataset.registry)} that is no longer in ASSAY_REGISTRIES.`
       throw new RegistryUnavailable(message, { isLasting: true })
     },
   }
@@ -29,7 +29,7 @@ export function inTheirOrder(registries: readonly Registry[]): Registry {
 function named({ name }: Registry, error: unknown): unknown {
   if (!(error instanceof RegistryUnavailable) || error.isLasting) return error
   const { message, retryAfterMs } = error
-  return new RegistryUnavailable(`The registry ${name} does not answer as it should. ${message}`, {
+  return new RegistryUnavailable(`The ${registryLabel(name)} does not answer as it should. ${message}`, {
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   })
 }

@@ -71,6 +71,12 @@ export type OpenDataset = AsyncDisposable & {
   fetch(task: ResolvedTask, signal: AbortSignal): Promise<Readable>
 }
 
+/** Names a registry to a workspace. Paths and addresses in ASSAY_REGISTRIES are the operator's business. */
+export function registryLabel(name: string): string {
+  if (['harbor', 'samples'].includes(name)) return `registry ${name}`
+  return name.startsWith('dir:') ? 'local registry' : 'registry.json'
+}
+
 export const taskName = ({ org, name }: { org: string; name: string }): string => `${org}/${name}`
 
 /** The registry does not answer, or not as it should. The dataset may be fine. */

@@ -409,6 +409,14 @@ export interface JobTurns {
   served_at: Timestamp;
 }
 
+export interface KeyHolders {
+  host: string;
+  id: string;
+  master_key_ids: string[];
+  process_id: number;
+  seen_at: Generated<Timestamp>;
+}
+
 export interface MasterKeys {
   active: boolean;
   check_value: Buffer;
@@ -651,6 +659,7 @@ export interface DB {
   job_limits: JobLimits;
   job_turns: JobTurns;
   jobs: Jobs;
+  key_holders: KeyHolders;
   master_keys: MasterKeys;
   public_tasks: PublicTasks;
   releases: Releases;

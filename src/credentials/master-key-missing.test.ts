@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest'
+import { testApp } from '../../test/support/app.ts'
+import { readDoctor } from '../workspaces/schema.ts'
+import { rotateMasterKey } from './rotate-master-key.ts'
+import { checkCredential, createCredential, updateCredential } from './schema.ts'
+
+const [OLD, NEW] = ['0123456789abcdef'.repeat(4), 'fedcba9876543210'.repeat(4)]
+
+test('a process that holds the old master key alone answers 503, is not ready, and tells workspaces no key', async () => {
+  await using app = await testApp({ ASSAY_SECRET_KEY: OLD })
+  const wish = {
+    kind: 'model',
+    provider: 'openai',
+    name: 'team key',
+    secret: { apiKey: 'sk-0123456789abcdef' },
+  } as const
+  const { body: credential } = await app.call(createCredential, { body: wish })
+  expect((await app.fetch('/readyz')).status).toBe(200)
+  const healthy = await app.call(readDoctor)
+  expect(healthy.body.checks).toContainEqual(
+    expect.objectContaining({ name: 'credentials', ok: true, detail: '1 stored, all can be opened' }),
+  )
+
+  const { from, to } = await rotateMasterKey({
+    db: app.database.db,
+    dataFolder: '/nowhere',
+    secretKey: `${NEW},${OLD}`,
+  })
+
+  const at = { params: { credentialId: credential.id } }
+  const answers = [
+    await app.call(createCredential, { body: wish }),
+    await app.call(updateCredential, { ...at, body: { secret: wish.secret } }),
+    await app.call(checkCredential, at),
+  ]
+  for (const answer of answers)
+    expect(answer).toMatchObject({ status: 503, body: { code: 'master_key_missing', retryable: true } })
+  const readiness = await app.fetch('/readyz')
+  expect(readiness.status).toBe(503)
+  const doctor = await app.call(readDoctor)
+  expect(doctor.body.checks.filter(({ ok }: { ok: boolean }) => !ok)).toMatchObject([
+    { name: 'master key', detail: 'does not work' },
+    { name: 'workers' },
+    { name: 'credentials', detail: '1 of 1 stored secrets cannot be opened: team key' },
+    { name: 'sandboxes' },
+  ])
+  for (const { text } of [...answers, readiness, healthy, doctor])
+    for (const secret of [from, to, '/nowhere', 'secret.key', 'PostgreSQL']) expect(text).not.toContain(secret)
+})
