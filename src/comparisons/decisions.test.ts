@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type CellTrial, cellChange, cellCounts, firstCounts, partOf, sumOf } from './counts.ts'
-import { frontier } from './frontier.ts'
 import { cellOf, ordinalOf, plan, trialCount } from './plan.ts'
 import { quoteOf } from './quote.ts'
 import { interval, smallestDifference } from './statistics.ts'
@@ -83,28 +82,6 @@ test('changes of a cell add up to its counts, in whole numbers, whatever the ord
       expect(Object.values(cellCounts(end)).every(Number.isInteger)).toBe(true)
     }),
   )
-})
-
-test('the frontier keeps what nothing beats, and exact ties', () => {
-  const point = (id: string, passed: number, micros: number, tasks = 10) => ({ id, tasks, passed, micros })
-  const cases: [ReturnType<typeof point>[], string[]][] = [
-    [
-      [point('a', 5, 10), point('b', 6, 20), point('c', 5, 20)],
-      ['a', 'b'],
-    ],
-    [
-      [point('a', 5, 10), point('b', 5, 10)],
-      ['a', 'b'],
-    ],
-    [[point('none', 0, 1), point('b', 5, 10)], ['b']],
-    [[point('x', 0, 3), point('y', 0, 2)], ['y']],
-    [
-      [point('third', 1, 1, 3), point('same', 100, 100, 300)],
-      ['same', 'third'],
-    ],
-    [[], []],
-  ]
-  for (const [points, ids] of cases) expect(frontier(points)).toEqual(ids)
 })
 
 test('an interval holds its mean, is never certain, and is none below five tasks', () => {
