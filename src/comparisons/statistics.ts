@@ -11,8 +11,7 @@ const TASKS_MIN = 5
 export function interval({ tasks, trials, mean, variance }: Sample): { low: number; high: number } | undefined {
   if (tasks < TASKS_MIN) return undefined
   const spread = cautious(variance / tasks, mean, tasks)
-  const isFlat = variance === 0 || mean === 0 || mean === 1
-  const effective = isFlat ? tasks : clamp((mean * (1 - mean)) / spread, 1, trials)
+  const effective = variance === 0 ? tasks : clamp((mean * (1 - mean)) / spread, 1, trials)
   const size = effective * (Z / studentT(tasks - 1)) ** 2
   const centre = (mean + Z ** 2 / (2 * size)) / (1 + Z ** 2 / size)
   const half = (Z * Math.sqrt((mean * (1 - mean)) / size + Z ** 2 / (4 * size ** 2))) / (1 + Z ** 2 / size)

@@ -50,6 +50,9 @@ describe('one call', () => {
     [null, 1000],
     ['standard', 1000],
     ['default', 1000],
+    ['auto', 1000],
+    ['on_demand', 1000],
+    ['', null],
     ['flex', 500],
     ['priority', 2000],
     ['constructor', null],
@@ -65,6 +68,111 @@ describe('one call', () => {
       const prices = { input: 1, output: 1, tiers: each }
       expect([10, 11, 20, 21].map((input) => costMicros(usage({ input }), prices))).toEqual([10, 110, 200, 420])
     }
+  })
+})
+
+describe('a price as text', () => {
+  test.each<[price: string | number, micros: number | null]>([
+    ['1', 1_000_000],
+    ['0', 0],
+    ['2.5', 2_500_000],
+    ['2.50', 2_500_000],
+    ['0.000001', 1],
+    ['1e-6', 1],
+    ['1E-6', 1],
+    ['12e-1', 1_200_000],
+    ['1.5e+1', 15_000_000],
+    ['1e2', 100_000_000],
+    ['999999999', 999_999_999_000_000],
+    ['999999999999999e-6', 999_999_999_999_999],
+    ['9999999999999999e-7', null],
+    [`1.${'0'.repeat(30)}`, 1_000_000],
+    ['0.000000000000000001', 0],
+    ['0.0000000000000000001', null],
+    ['1e-18', 0],
+    ['1e-19', null],
+    ['10e-19', null],
+    ['1.5e-17', 0],
+    ['1.5e-18', null],
+    ['1e100', null],
+    ['', null],
+    ['.5', null],
+    ['1.', null],
+    ['1.e1', null],
+    ['1e', null],
+    ['1e+', null],
+    ['+1', null],
+    ['-1', null],
+    ['1,5', null],
+    [' 1', null],
+    ['1 ', null],
+    ['1x5', null],
+    ['0x10', null],
+    ['Infinity', null],
+    [1e-7, 0],
+    [5e-7, 1],
+  ])('%j for a million tokens of input makes %j micro-dollars', (input, micros) => {
+    expect(costMicros(usage({ input: 1_000_000 }), { input, output: 1 })).toBe(micros)
+  })
+
+  test('is exact to 18 places: a token at 1e-18 costs one of 10^18 parts of a micro-dollar', () => {
+    expect(exactCost(usage({ input: 1 }), { input: '0.000000000000000001', output: 0 })).toBe(10n ** 18n)
+    expect(exactCost(usage({ input: 3 }), { input: '2', output: 0 })).toBe(6n * 10n ** 36n)
+  })
+})
+
+describe('a call that needs an unknown price', () => {
+  test.each<[string, Partial<Usage>, Prices, string | null]>([
+    ['input', { input: 1 }, { input: '?', output: 1 }, null],
+    ['output', { output: 1 }, { input: 1, output: '?' }, null],
+    ['a write for an hour at twice the unknown input', { cacheWrite1h: 1 }, { input: '?', output: 1 }, null],
+    ['a write for an hour', { cacheWrite1h: 1 }, { input: 1, output: 1, cacheWrite1h: '?' }, null],
+    ['a service tier', {}, { input: 1, output: 1 }, 'fast'],
+    ['the multiplier of a service tier', {}, { input: 1, output: 1, tierMultipliers: { fast: '?' } }, 'fast'],
+  ])('%s has an unknown cost', (_, used, prices, tier) => {
+    expect(exactCost(usage(used), prices, tier)).toBeNull()
+    expect(costMicros(usage(used), prices, tier)).toBeNull()
+  })
+
+  test('is only one that used it', () => {
+    const prices = { input: '?', output: 2, cacheRead: '?', cacheWrite5m: '?', cacheWrite1h: '?' }
+    expect(costMicros(usage({ output: 3 }), prices)).toBe(6)
+  })
+})
+
+describe('the price tier of a call', () => {
+  const prices = {
+    ...PRICES,
+    tiers: [{ aboveInputTokens: 100, input: 10, output: 10, cacheRead: 10, cacheWrite5m: 10, cacheWrite1h: 10 }],
+  }
+
+  test.each<keyof Usage>(['input', 'cacheRead', 'cacheWrite5m', 'cacheWrite1h'])('counts tokens of %s', (kind) => {
+    const others = { input: 20, cacheRead: 20, cacheWrite5m: 20, cacheWrite1h: 20 }
+    expect(costMicros(usage({ ...others, [kind]: 41 }), prices)).toBe(1010)
+    expect(costMicros(usage({ ...others, [kind]: 40 }), prices)).not.toBe(1000)
+  })
+
+  test('does not count tokens of output', () => {
+    expect(costMicros(usage({ output: 1000 }), prices)).toBe(15_000)
+  })
+
+  test('is the last of two with the same threshold', () => {
+    const tiers = [7, 8].map((input) => ({ aboveInputTokens: 1, input, output: 1 }))
+    expect(costMicros(usage({ input: 2 }), { input: 1, output: 1, tiers })).toBe(16)
+  })
+
+  test('may begin with the first token', () => {
+    const tiers = [{ aboveInputTokens: 0, input: 7, output: 1 }]
+    expect(costMicros(usage({ input: 1 }), { input: 1, output: 1, tiers })).toBe(7)
+  })
+
+  test('is multiplied by the service tier like any other price', () => {
+    expect(costMicros(usage({ input: 101 }), { ...prices, tierMultipliers: { flex: '0.5', auto: '3' } }, 'flex')).toBe(
+      505,
+    )
+    expect(costMicros(usage({ input: 100 }), { ...prices, tierMultipliers: { flex: '0.5', auto: '3' } }, 'auto')).toBe(
+      900,
+    )
   })
 })
 

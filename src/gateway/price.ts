@@ -85,9 +85,9 @@ const DECIMAL = /^(\d{1,15})(?:\.(\d+))?(?:e([+-]?\d{1,2}))?$/i
 
 /** Null: it is not there, not a decimal, or has more places than we keep. */
 function decimal(price: Price | undefined): bigint | null {
-  const [, whole, fraction = '', exponent = '0'] = DECIMAL.exec(String(price ?? '')) ?? []
+  const [, whole, fraction = '', exponent] = DECIMAL.exec(String(price)) ?? []
   if (whole === undefined) return null
   const digits = fraction.replace(/0+$/, '')
-  const places = PLACES - digits.length + Number(exponent)
+  const places = PLACES - digits.length + Number(exponent ?? 0)
   return places < 0 ? null : BigInt(whole + digits) * 10n ** BigInt(places)
 }

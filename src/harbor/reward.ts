@@ -73,7 +73,8 @@ async function readFile(place: string, file: string): Promise<Content | undefine
   return await contentOf(opened, file)
 }
 
-function unopened(file: string, code: string): Content | undefined {
+/** The refusal for the code of a failed open. Undefined: the failure is not caused by the file. */
+export function unopened(file: string, code: string): Content | undefined {
   if (code === 'ELOOP') return refused(file, 'not_a_file', 'It is a link.')
   if (code === 'ENXIO' || code === 'ENODEV') return refused(file, 'not_a_file', 'It is no file.')
   if (code === 'EACCES' || code === 'EPERM') return refused(file, 'unreadable', 'It may not be read.')
@@ -84,7 +85,6 @@ async function contentOf(handle: FileHandle, file: string): Promise<Content> {
   const stats = await handle.stat()
   if (!stats.isFile()) return refused(file, 'not_a_file', 'It is no file.')
   if (stats.nlink !== 1) return refused(file, 'linked', 'It has a second name.')
-  if (stats.size > REWARD_BYTES_MAX) return refused(file, 'too_large', `The most is ${REWARD_BYTES_MAX} bytes.`)
   const { buffer, bytesRead } = await handle.read(Buffer.alloc(REWARD_BYTES_MAX + 1))
   if (bytesRead === 0) return refused(file, 'empty', 'It is empty.')
   if (bytesRead > REWARD_BYTES_MAX) return refused(file, 'too_large', `The most is ${REWARD_BYTES_MAX} bytes.`)
@@ -126,8 +126,8 @@ const NUMERAL_LENGTH_MAX = 64
 const NUMERAL = /^[ \t\r\n]*([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)[ \t\r\n]*$/i
 
 function rewardIn(text: string): Rewards | RewardRefusal {
-  const numeral = NUMERAL.exec(text)?.[1] ?? ''
-  const isOne = numeral !== '' && numeral.length <= NUMERAL_LENGTH_MAX && Number.isFinite(Number(numeral))
+  const numeral = NUMERAL.exec(text)?.[1]
+  const isOne = numeral !== undefined && numeral.length <= NUMERAL_LENGTH_MAX && Number.isFinite(Number(numeral))
   return isOne ? [[MAIN_KEY, Number(numeral)]] : 'not_a_number'
 }
 

@@ -17,7 +17,7 @@ type Members = { readonly [name: string]: Json }
 
 /** Without names to put in order: then JavaScript's own text is the canonical one. Most of what there is, is such lists. */
 function isPlain(value: Json): value is Exclude<Json, Members> {
-  if (value === null || typeof value === 'boolean') return true
+  if (value === null) return true
   if (typeof value === 'number' && !Number.isFinite(value)) throw new TypeError('JSON has no such number.')
   if (typeof value === 'string' && !value.isWellFormed()) throw new TypeError('Half a character is no text.')
   return typeof value !== 'object' || (isList(value) && value.every(isPlain))

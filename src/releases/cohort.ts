@@ -45,7 +45,6 @@ export function chosenCohort(trials: readonly Outcome[], approved: ReadonlySet<s
 /** One trial counts once, however often it was used again, and not at all when any use of it was voided. */
 export function once(trials: readonly Outcome[]): Outcome[] {
   const voided = new Set(trials.filter(({ isVoided }) => isVoided).map(({ trial }) => trial))
-  if (voided.size === 0 && new Set(trials.map(({ trial }) => trial)).size === trials.length) return [...trials]
   const first = new Map<string, Outcome>()
   for (const trial of trials) {
     const before = first.get(trial.trial)
@@ -72,10 +71,7 @@ const keyOfAll = ([first]: Outcome[]): string => (first ? keyOf(first) : '')
 
 /** By when they were asked for: when they ended depends on luck. */
 const byAge = (a: Outcome, b: Outcome): number =>
-  a.comparedAt - b.comparedAt ||
-  a.attempt - b.attempt ||
-  a.comparison - b.comparison ||
-  (a.trial < b.trial ? -1 : a.trial > b.trial ? 1 : 0)
+  a.comparedAt - b.comparedAt || a.attempt - b.attempt || a.comparison - b.comparison || (a.trial < b.trial ? -1 : 1)
 
 function cellsOf(trials: Outcome[]): Cell[] {
   const cells = [...Map.groupBy(trials.sort(byAge), ({ task }) => task)].flatMap(([task, [first, ...others]]) =>

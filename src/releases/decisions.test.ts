@@ -6,7 +6,6 @@ import { frontierOf, isComplete, microsOf, passedOf, type Result, resultsOf, tas
 import { canonicalJson, type Json } from './canonical-json.ts'
 import { chosenCohort } from './cohort.ts'
 import { contentHash, fingerprint } from './fingerprint.ts'
-import { picks } from './picks.ts'
 import { SETTINGS, setting, TASKS, trial, trials } from './testing/made-up.ts'
 
 const approved = new Set(TASKS)
@@ -192,34 +191,6 @@ test('a selection has a hash of its own, which others’ results do not touch', 
   expect(contentHash([first, second])).not.toBe(contentHash([first]))
 })
 
-const candidate = (id: string, passed: number, tasks = 20) => ({ id, passed, tasks })
-
-test('picks name the cheapest, the most accurate and the best value, one entry for each setting', () => {
-  const never = () => false
-  const always = () => true
-  expect(picks([], never)).toEqual([])
-  expect(picks([candidate('a', 5, 19)], never)).toEqual([{ id: 'a', roles: ['cheapest', 'most-accurate'] }])
-  const two = [candidate('a', 5), candidate('b', 9)]
-  expect(picks(two, always)).toEqual([
-    { id: 'a', roles: ['cheapest'] },
-    { id: 'b', roles: ['most-accurate', 'best-value'] },
-  ])
-  expect(picks(two, never)).toEqual([
-    { id: 'a', roles: ['cheapest', 'best-value'] },
-    { id: 'b', roles: ['most-accurate'] },
-  ])
-  const three = [candidate('a', 5), candidate('b', 8), candidate('c', 9)]
-  expect(picks(three, (id) => id === 'a').map(({ id, roles }) => [id, ...roles])).toEqual([
-    ['a', 'cheapest'],
-    ['c', 'most-accurate'],
-    ['b', 'best-value'],
-  ])
-  expect(picks([candidate('a', 9), candidate('b', 9)], never)[0]).toEqual({
-    id: 'a',
-    roles: ['cheapest', 'most-accurate', 'best-value'],
-  })
-})
-
 test('canonical JSON is that of RFC 8785', () => {
   // Section 3.2.2 of the RFC, and the order of its section 3.2.3.
   const numbers: [number, string][] = [
@@ -244,8 +215,13 @@ test('canonical JSON is that of RFC 8785', () => {
   )
   const order = { '\u20ac': 1, '\r': 2, '\ufb33': 3, '1': 4, '\u{1f600}': 5, '\u0080': 6, '\u00f6': 7 }
   expect(canonicalJson(order)).toBe('{"\\r":2,"1":4,"\u0080":6,"ö":7,"€":1,"😀":5,"\ufb33":3}')
-  for (const wrong of [Number.NaN, Number.POSITIVE_INFINITY, '\ud800', { '\udfff': 1 }])
-    expect(() => canonicalJson(wrong)).toThrow(TypeError)
+  for (const wrong of [Number.NaN, Number.POSITIVE_INFINITY, [1, Number.NaN]])
+    expect(() => canonicalJson(wrong)).toThrow(new TypeError('JSON has no such number.'))
+  for (const wrong of ['\ud800', { '\udfff': 1 }, ['a', '\udc00']])
+    expect(() => canonicalJson(wrong)).toThrow(new TypeError('Half a character is no text.'))
+  expect(canonicalJson([1, { b: true, a: [false, { d: null, c: 'x' }] }])).toBe(
+    '[1,{"a":[false,{"c":"x","d":null}],"b":true}]',
+  )
 })
 
 test('canonical JSON says the same of the same value, and reads back as it', () => {

@@ -61,7 +61,8 @@ function accuracy(cells: readonly Cell[]): Pick<Stats, 'passAt1' | 'ci95'> {
   if (cells.length === 0) return { passAt1: 0, ci95: null }
   const shares = cells.map(({ passes, trials }) => passes / trials)
   const mean = sum(shares) / cells.length
-  const variance = cells.length > 1 ? sum(shares.map((share) => (share - mean) ** 2)) / (cells.length - 1) : 0
+  // Not a number for a single task, which has no interval.
+  const variance = sum(shares.map((share) => (share - mean) ** 2)) / (cells.length - 1)
   const size = { tasks: cells.length, trials: sum(cells.map(({ trials }) => trials)) }
   const found = interval({ ...size, mean, variance })
   return {

@@ -1,6 +1,5 @@
 /** How likely Student's t with so many degrees of freedom is larger than this, or than that on the other side. */
 export function twoSided(t: number, degrees: number): number {
-  if (!Number.isFinite(t)) return 0
   return incompleteBeta(degrees / (degrees + t * t), degrees / 2, 0.5)
 }
 
@@ -36,8 +35,6 @@ function search(twoSidedProbability: number, degrees: number): number {
 
 /** Regularised, by Lentz's way through its continued fraction; from the side on which that is short. */
 function incompleteBeta(x: number, a: number, b: number): number {
-  if (x <= 0) return 0
-  if (x >= 1) return 1
   const front = Math.exp(logGamma(a + b) - logGamma(a) - logGamma(b) + a * Math.log(x) + b * Math.log1p(-x))
   return x < (a + 1) / (a + b + 2) ? (front * fraction(x, a, b)) / a : 1 - (front * fraction(1 - x, b, a)) / b
 }
@@ -68,8 +65,8 @@ const LANCZOS = [
   ...[12.507343278686905, -0.13857109526572012, 9.984369578019572e-6, 1.5056327351493116e-7],
 ]
 
+/** Lanczos's approximation, for arguments from 0.5 on. */
 function logGamma(x: number): number {
-  if (x < 0.5) return Math.log(Math.PI / Math.sin(Math.PI * x)) - logGamma(1 - x)
   const base = x - 1 + 7.5
   const sum = LANCZOS.reduce((all, term, place) => all + term / (x + place), 0.9999999999998099)
   return 0.5 * Math.log(2 * Math.PI) + (x - 0.5) * Math.log(base) - base + Math.log(sum)

@@ -1,0 +1,85 @@
+/** Files with pure decisions that belong together, and the tests that have to notice a change in them. */
+export type MutationGroup = { name: string; files: readonly string[]; tests: readonly string[] }
+
+/** Tests in this list must not need a database, a sandbox or a network: every mutant runs them again. */
+export const MUTATION_GROUPS: readonly MutationGroup[] = [
+  {
+    name: 'frontier',
+    files: ['src/comparisons/frontier.ts', 'src/releases/picks.ts', 'src/releases/statistics/frontier-probability.ts'],
+    tests: [
+      'src/comparisons/frontier.test.ts',
+      'src/releases/picks.test.ts',
+      'src/releases/statistics/frontier-probability.test.ts',
+    ],
+  },
+  {
+    name: 'statistics',
+    files: [
+      'src/comparisons/statistics.ts',
+      'src/releases/statistics/generator.ts',
+      'src/releases/statistics/paired.ts',
+      'src/releases/statistics/ranks.ts',
+      'src/releases/statistics/reliability.ts',
+      'src/releases/statistics/stats.ts',
+      'src/releases/statistics/student.ts',
+    ],
+    tests: [
+      'src/comparisons/statistics.test.ts',
+      'src/releases/statistics/generator.test.ts',
+      'src/releases/statistics/paired.test.ts',
+      'src/releases/statistics/stats.test.ts',
+      'src/releases/statistics/student.test.ts',
+    ],
+  },
+  {
+    name: 'reward',
+    files: ['src/harbor/reward.ts', 'src/trials/outcome.ts'],
+    tests: [
+      'src/harbor/reward.test.ts',
+      'src/harbor/reward-limits.test.ts',
+      'src/trials/outcome.test.ts',
+      'src/trials/outcome-classes.test.ts',
+    ],
+  },
+  {
+    name: 'aggregate',
+    files: [
+      'src/comparisons/counts.ts',
+      'src/comparisons/plan.ts',
+      'src/releases/aggregate.ts',
+      'src/releases/canonical-json.ts',
+      'src/releases/cohort.ts',
+      'src/releases/fingerprint.ts',
+    ],
+    tests: [
+      'src/comparisons/counts.test.ts',
+      'src/comparisons/decisions.test.ts',
+      'src/releases/aggregate.test.ts',
+      'src/releases/cohort.test.ts',
+      'src/releases/decisions.test.ts',
+      'src/releases/fingerprint.test.ts',
+    ],
+  },
+  {
+    name: 'price',
+    files: ['src/catalog/prices.ts', 'src/comparisons/quote.ts', 'src/gateway/price.ts'],
+    tests: ['src/catalog/prices.test.ts', 'src/comparisons/quote.test.ts', 'src/gateway/price.test.ts'],
+  },
+  {
+    name: 'judge',
+    files: [
+      'src/gateway/crowd.ts',
+      'src/gateway/duplicates.ts',
+      'src/gateway/failure.ts',
+      'src/gateway/judge.ts',
+      'src/gateway/retry.ts',
+    ],
+    tests: [
+      'src/gateway/crowd.test.ts',
+      'src/gateway/duplicates.test.ts',
+      'src/gateway/failure.test.ts',
+      'src/gateway/judge.test.ts',
+      'src/gateway/retry.test.ts',
+    ],
+  },
+]
