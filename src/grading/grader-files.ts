@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { findLanguageOfRunner, findRunner } from './languages/languages.ts'
 import { testPaths } from './path-kinds.ts'
 import type { Runner } from './runners/runner.ts'
-import { findRunner } from './runners/runners.ts'
 import { type HiddenTests, type PlainFile, REPOSITORY_FOLDER, type RunPlan, type TestLists } from './suite.ts'
 
 /** The user that tests run as. Images give it what its programs have to write to. */
@@ -32,6 +32,7 @@ export function graderFiles(plan: RunPlan, lists: TestLists | null, more: More =
 }
 
 const FOLDER = join(import.meta.dirname, 'files')
+const TOOLS = join(import.meta.dirname, 'runners', 'files')
 
 const programs = (): PlainFile[] =>
   readdirSync(FOLDER)
@@ -56,8 +57,8 @@ const runData = (plan: RunPlan, runner: Runner, { seed, daysAhead }: How): objec
   exits: runner.exits,
   settings: runner.settings,
   tests: testPaths,
-  hidesModules: runner.ecosystem === 'python',
-  tools: Object.fromEntries(runner.tools.map(({ name, text }) => [name, text])),
+  hidesModules: findLanguageOfRunner(runner.id)?.hidesModules ?? false,
+  tools: Object.fromEntries(runner.tools.map(({ name, file }) => [name, readFileSync(join(TOOLS, file), 'utf8')])),
 })
 
 /**

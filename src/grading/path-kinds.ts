@@ -1,4 +1,5 @@
-import { languageOf } from './languages.ts'
+import { findSourceLanguage, languages } from './languages/languages.ts'
+import { OTHER_DEPENDENCY_FILES, OTHER_TESTS } from './languages/other-sources.ts'
 
 /** Where a file goes in the split: `source` and `test` are applied, all the others are the rest. */
 export type PathKind = 'source' | 'test' | 'docs' | 'generated' | 'dependencies' | 'ci' | 'other'
@@ -13,12 +14,10 @@ const TESTS = set(
 const DOCS = set('doc docs documentation website examples example demos samples')
 const CI = set('.github .circleci .gitlab .buildkite .azure-pipelines .husky .vscode .idea .devcontainer')
 
-const DEPENDENCY_FILES = set(
-  'package.json package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lock bun.lockb',
-  'cargo.toml cargo.lock go.mod go.sum go.work.sum poetry.lock uv.lock pdm.lock pipfile pipfile.lock',
-  'gemfile gemfile.lock composer.json composer.lock pom.xml build.gradle build.gradle.kts gradle.lockfile',
-  'libs.versions.toml flake.lock mix.lock pubspec.lock packages.lock.json',
-)
+const DEPENDENCY_FILES: ReadonlySet<string> = new Set([
+  ...languages.flatMap(({ dependencyFiles }) => dependencyFiles),
+  ...OTHER_DEPENDENCY_FILES,
+])
 const CI_FILES = set(
   '.travis.yml .gitlab-ci.yml azure-pipelines.yml jenkinsfile appveyor.yml .appveyor.yml bitbucket-pipelines.yml',
   '.pre-commit-config.yaml codecov.yml .codecov.yml renovate.json tox.ini noxfile.py',
@@ -30,21 +29,15 @@ const DOCS_NAME =
   /\.(md|mdx|markdown|rst|adoc|txt|po|pot)$|^(changelog|changes|license|licence|authors|contributors|readme|notice|codeowners|security)(\..*)?$/i
 const REQUIREMENTS = /^requirements[\w.-]*\.(txt|in)$/i
 
-/** How test files are called, where the folder does not say so. */
-const TEST_NAMES = [
-  /^test_.+\.(py|c|cc|cpp|rb|lua|jl)$/,
-  /_tests?\.(py|go|c|cc|cpp|cxx|rb|exs?|dart|rs|lua|sh|php|js|ts)$/,
-  /[._-](test|spec)s?\.[cm]?[jt]sx?$/,
-  /_spec\.(rb|lua|cr)$/,
-  /[a-z0-9](Test|Tests|TestCase|Spec|IT)\.(java|kt|scala|groovy|cs|php|swift|fs)$/,
-  /^tests?\.(py|rs|rb|js|ts)$/,
-]
-const NEEDED_BY_TESTS = /^conftest\.py$/
+const TEST_RULES = [...languages.map(({ tests }) => tests), OTHER_TESTS]
+const TEST_NAMES = TEST_RULES.flatMap(({ names }) => names)
+const SUPPORT_NAMES = TEST_RULES.flatMap(({ support }) => support)
 
-/** The same rules as data, for programs in other languages: names of folders in small letters, and patterns of file names. */
-export const testPaths: { folders: string[]; names: string[] } = {
+/** The rules as data for `grade.py`: folder names in lower case, patterns of file names, extensions of test code. */
+export const testPaths: { folders: string[]; names: string[]; extensions: string[] } = {
   folders: [...TESTS],
-  names: [...TEST_NAMES, NEEDED_BY_TESTS].map(({ source }) => source),
+  names: [...TEST_NAMES, ...SUPPORT_NAMES].map(({ source }) => source),
+  extensions: TEST_RULES.flatMap(({ extensions }) => extensions),
 }
 
 type Parts = { folders: readonly string[]; small: string; name: string }
@@ -53,6 +46,7 @@ const isIn = ({ folders }: Parts, names: ReadonlySet<string>): boolean => folder
 const isBelow = ({ folders }: Parts, names: ReadonlySet<string>): boolean => names.has(folders[0] ?? '')
 
 const isTestName = ({ name }: Parts): boolean => TEST_NAMES.some((pattern) => pattern.test(name))
+const isSupportName = ({ name }: Parts): boolean => SUPPORT_NAMES.some((pattern) => pattern.test(name))
 
 /** The first that fits counts. Roots of documentation never hold tests. */
 const KINDS: [PathKind, (parts: Parts) => boolean][] = [
@@ -60,9 +54,9 @@ const KINDS: [PathKind, (parts: Parts) => boolean][] = [
   ['dependencies', ({ small, name }) => DEPENDENCY_FILES.has(small) || REQUIREMENTS.test(name)],
   ['ci', (parts) => isBelow(parts, CI) || CI_FILES.has(parts.small)],
   ['docs', (parts) => isBelow(parts, DOCS)],
-  ['test', (parts) => isIn(parts, TESTS) || isTestName(parts) || NEEDED_BY_TESTS.test(parts.name)],
+  ['test', (parts) => isIn(parts, TESTS) || isTestName(parts) || isSupportName(parts)],
   ['docs', ({ name }) => DOCS_NAME.test(name)],
-  ['source', ({ name }) => languageOf(name) !== undefined],
+  ['source', ({ name }) => findSourceLanguage(name) !== undefined],
 ]
 
 /** By whole parts of the path, never by a piece of a word: `layout/` is not `out/`, `latest/` is no test. */

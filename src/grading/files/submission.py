@@ -23,10 +23,6 @@ GIT_FILE = 512 * 1024 * 1024
 DELETED = '000000'
 PLAIN = ('100644', '100755')
 LINK = '120000'
-# What tests are written in. Their data they may change.
-CODE = tuple(
-    '.py .js .cjs .mjs .jsx .ts .cts .mts .tsx .go .rs .java .kt .groovy .scala .rb .php .c .cc .cpp .cxx .h .hpp .cs .swift'
-    .split())
 # Of pytest, which is loaded after the working folder has become a place to look, and what it loads in its turn.
 RUNNER_MODULES = (
     'pytest', '_pytest', 'py', 'pluggy', 'iniconfig', 'packaging', 'pygments', 'exceptiongroup', 'tomli', 'typing_extensions',
@@ -256,7 +252,7 @@ def give(repository, plan, hidden):
         judging |= {file['path'] for file in hidden['files']}
     tracked = run_git(repository, git_env(), ('ls-files', '-z'), b'').split(b'\0')
     for path in filter(None, map(os.fsdecode, tracked)):
-        if is_named(path, plan['settings']) or (path.endswith(CODE) and is_test(path, plan['tests'])):
+        if is_named(path, plan['settings']) or (path.endswith(tuple(plan['tests']['extensions'])) and is_test(path, plan['tests'])):
             judging.add(path)
     closed = {''} | {folder for path in judging for folder in folders_above(path)}
     for top, folders, files in os.walk(repository):

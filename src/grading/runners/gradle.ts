@@ -14,9 +14,9 @@ function taskOf(path: string): string[] {
 export const gradle: Runner = {
   id: 'gradle',
   name: 'Gradle',
-  ecosystem: 'java',
   report: 'junit-files',
   shuffles: false,
+  isFallback: false,
   detect: ({ paths }) =>
     ['build.gradle', 'build.gradle.kts', 'settings.gradle', 'settings.gradle.kts'].some((name) => paths.has(name)),
   isTarget: isJavaTest,

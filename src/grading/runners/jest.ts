@@ -8,9 +8,9 @@ const shuffled = (seed: number | null): string =>
 export const jest: Runner = {
   id: 'jest',
   name: 'Jest',
-  ecosystem: 'node',
   report: 'jest',
   shuffles: true,
+  isFallback: false,
   detect: (tree) => mentions(tree, 'package.json', dependsOn('jest')) || hasConfig(tree, 'jest'),
   isTarget: (path) => JAVASCRIPT_TEST_FILE.test(path),
   command({ targets, seed }) {

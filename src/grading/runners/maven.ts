@@ -8,9 +8,9 @@ const typeOf = (path: string): string[] => [JAVA_TEST.exec(path)?.groups?.type ?
 export const maven: Runner = {
   id: 'maven',
   name: 'Maven',
-  ecosystem: 'java',
   report: 'junit-files',
   shuffles: true,
+  isFallback: false,
   detect: ({ paths }) => paths.has('pom.xml'),
   isTarget: isJavaTest,
   command({ targets, seed }) {

@@ -7,9 +7,9 @@ const FAILED = Array.from({ length: 255 }, (_, index) => index + 1)
 export const mocha: Runner = {
   id: 'mocha',
   name: 'Mocha',
-  ecosystem: 'node',
   report: 'mocha',
   shuffles: false,
+  isFallback: false,
   detect: (tree) =>
     mentions(tree, 'package.json', dependsOn('mocha')) || hasFile(tree, (path) => /^\.mocharc(\.|$)/.test(path)),
   isTarget: (path) => JAVASCRIPT_TEST_FILE.test(path),

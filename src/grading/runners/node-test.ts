@@ -1,14 +1,13 @@
 import { JAVASCRIPT_TEST_FILE, NODE_SETTINGS } from './node.ts'
 import { hasFile, mentions, pathWords, type Runner, ZERO_OR_ONE } from './runner.ts'
-import { toolFile } from './tool-file.ts'
 
 /** Node's own. Its report in XML does not say which file a test is in, so a reporter of ours does. */
 export const nodeTest: Runner = {
   id: 'node-test',
   name: 'node:test',
-  ecosystem: 'node',
   report: 'lines',
   shuffles: false,
+  isFallback: false,
   detect: (tree) =>
     mentions(tree, 'package.json', /\bnode\b[^"\n]{0,300}\s--test\b/) ||
     hasFile(tree, (path) => JAVASCRIPT_TEST_FILE.test(path) && mentions(tree, path, /['"]node:test['"]/)),
@@ -18,5 +17,5 @@ export const nodeTest: Runner = {
   prepare: [],
   exits: ZERO_OR_ONE,
   settings: NODE_SETTINGS,
-  tools: [toolFile('node-test-report.mjs', 'reporter.mjs')],
+  tools: [{ name: 'reporter.mjs', file: 'node-test-report.mjs' }],
 }

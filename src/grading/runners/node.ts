@@ -1,6 +1,5 @@
 import type { TreeFacts } from '../suite.ts'
-import { hasFile } from './runner.ts'
-import { toolFile } from './tool-file.ts'
+import { hasFile, type ToolFile } from './runner.ts'
 
 /** Files that steer how Node loads a package, and what package managers and compilers of tests are told. */
 export const NODE_SETTINGS = [
@@ -17,7 +16,7 @@ export const dependsOn = (name: string): RegExp => new RegExp(`"${name}"\\s*:\\s
 export const hasConfig = (tree: TreeFacts, name: string): boolean =>
   hasFile(tree, (path) => path.startsWith(`${name}.config.`))
 
-export const BIN_OF = toolFile('bin-of.cjs', 'bin-of.cjs')
+export const BIN_OF: ToolFile = { name: 'bin-of.cjs', file: 'bin-of.cjs' }
 
 /** The program of a package, by Node's own rules of finding it: also in a folder above. */
 export const programOf = (name: string): string => `node "$(node "$ASSAY_TOOLS/bin-of.cjs" ${name})"`

@@ -1,6 +1,5 @@
 import { PYTHON, PYTHON_SETTINGS, PYTHON_TEST_FILE } from './python.ts'
 import { hasFile, mentions, pathWords, type Runner, ZERO_OR_ONE } from './runner.ts'
-import { toolFile } from './tool-file.ts'
 
 /** Files that name what a Python project is tested with. */
 const NAMING = ['pyproject.toml', 'setup.cfg', 'setup.py', 'tox.ini', 'noxfile.py', 'Pipfile', 'Makefile']
@@ -9,8 +8,8 @@ const REQUIREMENTS = /^(requirements[^/]*|[^/]*requirements|requirements\/.*|tes
 /** Only pytest takes functions for tests. */
 const PLAIN_TEST = /^(?:import pytest\b|from pytest\b|(?:async )?def test_)/m
 
-const shuffle = toolFile('pytest-shuffle.py', 'pytest_shuffle_by_seed.py')
-const options = toolFile('pytest-options.py', 'pytest_options.py')
+const shuffle = { name: 'pytest_shuffle_by_seed.py', file: 'pytest-shuffle.py' }
+const options = { name: 'pytest_options.py', file: 'pytest-options.py' }
 
 /**
  * Of the project's own options those count that choose tests. The others ask for coverage and reports of their own. One
@@ -19,9 +18,9 @@ const options = toolFile('pytest-options.py', 'pytest_options.py')
 export const pytest: Runner = {
   id: 'pytest',
   name: 'pytest',
-  ecosystem: 'python',
   report: 'junit',
   shuffles: true,
+  isFallback: false,
   detect: (tree) =>
     hasFile(tree, (path) => /(^|\/)(conftest\.py|pytest\.ini|\.pytest\.ini|pytest\.toml)$/.test(path)) ||
     [...NAMING, ...[...tree.paths].filter((path) => REQUIREMENTS.test(path))].some((path) =>

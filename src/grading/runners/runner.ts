@@ -14,10 +14,11 @@ type RunnerOrder = {
 export type Runner = {
   id: string
   name: string
-  ecosystem: 'python' | 'node' | 'go' | 'rust' | 'java' | 'cpp' | 'ruby' | 'php'
   report: ReportKind
-  /** Whether `seed` changes anything. */
+  /** Set where `seed` has an effect. */
   shuffles: boolean
+  /** Tried after all other runners: its `detect` accepts what others claim with better evidence. */
+  isFallback: boolean
   detect(tree: TreeFacts): boolean
   /** A test file that can be named on its command line. */
   isTarget(path: string): boolean
@@ -33,7 +34,8 @@ export type Runner = {
   tools: readonly ToolFile[]
 }
 
-export type ToolFile = { name: string; text: string }
+/** A file of `runners/files/`, and the name under which the command finds it. */
+export type ToolFile = { name: string; file: string }
 
 /** Exit codes of most runners. */
 export const ZERO_OR_ONE = { passed: [0], failed: [1] } as const

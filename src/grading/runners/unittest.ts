@@ -1,14 +1,13 @@
 import { PYTHON, PYTHON_SETTINGS, PYTHON_TEST_FILE } from './python.ts'
 import { hasFile, pathWords, type Runner, ZERO_OR_ONE } from './runner.ts'
-import { toolFile } from './tool-file.ts'
 
 /** Python's own. It has no report that a program could read, so a program of ours listens to it. */
 export const unittest: Runner = {
   id: 'unittest',
   name: 'unittest',
-  ecosystem: 'python',
   report: 'lines',
   shuffles: true,
+  isFallback: true,
   detect: (tree) => hasFile(tree, (path) => PYTHON_TEST_FILE.test(path)),
   isTarget: (path) => PYTHON_TEST_FILE.test(path),
   command: ({ targets, seed }) =>
@@ -16,5 +15,5 @@ export const unittest: Runner = {
   prepare: [],
   exits: ZERO_OR_ONE,
   settings: [...PYTHON_SETTINGS, 'unittest/'],
-  tools: [toolFile('unittest-report.py', 'unittest_report.py')],
+  tools: [{ name: 'unittest_report.py', file: 'unittest-report.py' }],
 }

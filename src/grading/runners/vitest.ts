@@ -5,9 +5,9 @@ import { mentions, pathWords, type Runner, ZERO_OR_ONE } from './runner.ts'
 export const vitest: Runner = {
   id: 'vitest',
   name: 'Vitest',
-  ecosystem: 'node',
   report: 'jest',
   shuffles: true,
+  isFallback: false,
   detect: (tree) => mentions(tree, 'package.json', dependsOn('vitest')) || hasConfig(tree, 'vitest'),
   isTarget: (path) => JAVASCRIPT_TEST_FILE.test(path),
   command({ targets, seed }) {

@@ -1,12 +1,13 @@
 import { createHash, type Hash } from 'node:crypto'
-import { hasInlineTests, languageOf } from '../../grading/languages.ts'
+import type { SourceLanguage } from '../../grading/languages/language.ts'
+import { findSourceLanguage } from '../../grading/languages/languages.ts'
 import { isTestSupport, kindOf, type PathKind } from '../../grading/path-kinds.ts'
 
 /** What is known of one file of a difference. Of its text only counts and hashes are kept. */
 export type ChangedFile = {
   path: string
   kind: PathKind
-  language: string | undefined
+  language: SourceLanguage | undefined
   isSubmodule: boolean
   isLink: boolean
   isDeleted: boolean
@@ -33,7 +34,7 @@ type Raw = { oldMode: string; newMode: string; oldId: string; newId: string; pat
 
 export function changedFile({ oldMode, newMode, oldId, newId, path }: Raw): ChangedFile {
   const kind = kindOf(path)
-  const language = languageOf(path)
+  const language = findSourceLanguage(path)
   const modes = [oldMode, newMode]
   return {
     ...{ path, kind, language },
@@ -57,7 +58,7 @@ const COMMENT = /^(\/\/|#(?![![])|\*|\/\*|--|;;|%%|<!--)/
 /** A line of the difference, or the line that git shows beside the numbers of a hunk. */
 export function noteContext(file: ChangedFile, text: string): void {
   if (file.kind === 'test' && file.language !== undefined) file.hasTests ||= TEST_CODE.test(text)
-  if (file.kind === 'source' && hasInlineTests(file.language)) file.hasInlineTests ||= INLINE_TEST.test(text)
+  if (file.kind === 'source' && file.language?.hasInlineTests) file.hasInlineTests ||= INLINE_TEST.test(text)
 }
 
 export function noteLine(file: ChangedFile, sign: string, text: string): void {

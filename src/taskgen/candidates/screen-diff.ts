@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import { hasInlineTests } from '../../grading/languages.ts'
 import type { PathKind } from '../../grading/path-kinds.ts'
 import type { Difficulty } from '../schema.ts'
 import type { ChangedFile } from './changed-file.ts'
@@ -92,7 +91,7 @@ const INSTEAD: Instead[] = [
 function withoutTestFiles(files: readonly ChangedFile[]): Rejection | undefined {
   if (of(files, 'test').some(({ isDeleted }) => !isDeleted)) return undefined
   // Whether a test stands inside of the source, its text must tell.
-  const mayBeInline = of(files, 'source').some(({ language }) => hasInlineTests(language))
+  const mayBeInline = of(files, 'source').some(({ language }) => language?.hasInlineTests)
   return mayBeInline ? undefined : rejected('no_tests', `${of(files, 'source').length} source files`)
 }
 
@@ -133,7 +132,7 @@ function measured({ files, fileCount, fingerprint }: Diff): Omit<Screened, 'kind
     ...{ testFiles: tests.length, testLines: linesOf(tests) },
     hunks: source.reduce((sum, { hunks }) => sum + hunks, 0),
     folders: new Set(source.map(({ path }) => path.slice(0, path.lastIndexOf('/') + 1))).size,
-    languages: [...new Set(source.flatMap(({ language }) => language ?? []))].toSorted(),
+    languages: [...new Set(source.flatMap(({ language }) => language?.name ?? []))].toSorted(),
   }
   return { difficulty: difficultyOf(features), features, fingerprint: fingerprint.copy().digest('hex') }
 }

@@ -1,10 +1,13 @@
-import { languageOf } from '../../grading/languages.ts'
+import {
+  findLanguageOfRunner,
+  findRunnerSetup,
+  findSourceLanguage,
+  runners,
+} from '../../grading/languages/languages.ts'
+import type { EnvRecipe } from '../../grading/languages/recipe.ts'
 import type { Runner } from '../../grading/runners/runner.ts'
-import { runners } from '../../grading/runners/runners.ts'
 import type { TreeFacts } from '../../grading/suite.ts'
 import { reject, type StageRejection } from '../stage-result.ts'
-import type { EnvRecipe } from './recipes/recipe.ts'
-import { ecosystems } from './recipes/recipes.ts'
 
 /**
  * How a tree is made ready, by what it says of itself. Where it has several runners, the one that can run the tests of
@@ -12,21 +15,20 @@ import { ecosystems } from './recipes/recipes.ts'
  */
 export function detectRecipe(tree: TreeFacts, tests: readonly string[] = []): EnvRecipe | StageRejection {
   const fitting = runners.filter((runner) => runner.detect(tree))
-  const runner = tests.length === 0 ? fitting[0] : chosen(fitting, tests)
+  const runner = tests.length === 0 ? fitting[0] : selectRunner(fitting, tests)
   if (!runner) return reject('unsupported_runner', unsupported(fitting))
-  const ecosystem = ecosystems[runner.id]
-  return ecosystem?.recipeOf(tree, runner.id) ?? reject('unsupported_runner', `There is no recipe for ${runner.name}.`)
+  const setup = findRunnerSetup(runner.id)
+  return setup?.buildRecipe(tree) ?? reject('unsupported_runner', `There is no recipe for ${runner.name}.`)
 }
 
-const LANGUAGES: Readonly<Record<Runner['ecosystem'], readonly string[]>> = {
-  ...{ python: ['python'], node: ['javascript', 'typescript'], go: ['go'], rust: ['rust'], java: ['java', 'kotlin'] },
-  ...{ cpp: ['c', 'cpp'], ruby: ['ruby'], php: ['php'] },
+/** Falls back to the language of the test files for runners that cannot run single files. */
+function selectRunner(fitting: readonly Runner[], tests: readonly string[]): Runner | undefined {
+  const names = new Set(tests.map((path) => findSourceLanguage(path)?.name))
+  return (
+    fitting.find(({ isTarget }) => tests.some(isTarget)) ??
+    fitting.find(({ id }) => findLanguageOfRunner(id)?.sources.some(({ name }) => names.has(name)))
+  )
 }
-
-/** Some runners know no files, only all tests there are; then the language tells. */
-const chosen = (fitting: readonly Runner[], tests: readonly string[]): Runner | undefined =>
-  fitting.find(({ isTarget }) => tests.some(isTarget)) ??
-  fitting.find(({ ecosystem }) => tests.some((path) => LANGUAGES[ecosystem].includes(languageOf(path) ?? '')))
 
 const unsupported = (fitting: readonly Runner[]): string =>
   fitting.length === 0

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
+import { findRunnerSetup } from '../../grading/languages/languages.ts'
+import { type EnvRecipe, recipe } from '../../grading/languages/recipe.ts'
 import type { TreeFacts } from '../../grading/suite.ts'
 import { recipeTrouble, renderDockerfile } from './dockerfile.ts'
-import { type EnvRecipe, recipe } from './recipes/recipe.ts'
-import { ecosystems } from './recipes/recipes.ts'
 
 const AT = new Date('2024-05-01T12:00:00Z')
 
@@ -74,7 +74,7 @@ const TREES: [string, string, Record<string, string>][] = [
 ]
 
 test.each(TREES)('%s: the Dockerfile, to the byte', async (name, runner, files) => {
-  const made = ecosystems[runner]?.recipeOf(tree(files), runner)
+  const made = findRunnerSetup(runner)?.buildRecipe(tree(files))
   if (!made) throw new Error('There is no such recipe.')
   await expect(renderDockerfile(made, AT)).toMatchFileSnapshot(
     `../../../test/support/taskgen/dockerfiles/${name}.Dockerfile`,
@@ -82,7 +82,7 @@ test.each(TREES)('%s: the Dockerfile, to the byte', async (name, runner, files) 
 })
 
 const setupOf = (runner: string, files: Record<string, string>): string =>
-  ecosystems[runner]?.recipeOf(tree(files), runner).setup.join('\n') ?? ''
+  findRunnerSetup(runner)?.buildRecipe(tree(files)).setup.join('\n') ?? ''
 
 const engines = (node: unknown) => ({ 'package.json': JSON.stringify({ engines: { node } }) })
 
@@ -134,7 +134,7 @@ test.each<[string, Record<string, string>]>([
   [BOOKWORM, { ...project('>=3.8'), '.python-version': '3.11.4\n' }],
   [TRIXIE, { ...project('>=3.8'), '.python-version': '3.12\n' }],
 ])('on %s is a Python that takes %j', (base, files) => {
-  expect(ecosystems.pytest?.recipeOf(tree(files), 'pytest').base).toBe(base)
+  expect(findRunnerSetup('pytest')?.buildRecipe(tree(files)).base).toBe(base)
 })
 
 test.each<[string, Partial<EnvRecipe>]>([

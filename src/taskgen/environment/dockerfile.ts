@@ -1,6 +1,6 @@
+import { findRunnerSetup } from '../../grading/languages/languages.ts'
+import { DEPS, type EnvRecipe, quoteWord } from '../../grading/languages/recipe.ts'
 import { REPOSITORY_FOLDER } from '../../grading/suite.ts'
-import { DEPS, type EnvRecipe, word } from './recipes/recipe.ts'
-import { ecosystems } from './recipes/recipes.ts'
 
 /** What every image has: the agent works with git, the verifier is written in Python, tests are tried on a later day. */
 const ALWAYS = ['ca-certificates', 'git', 'libfaketime', 'python3']
@@ -32,7 +32,7 @@ export function recipeTrouble({
   runner,
 }: EnvRecipe): string | undefined {
   if (!bases.includes(base)) return `${JSON.stringify(base)} is none of our base images.`
-  if (!Object.hasOwn(ecosystems, runner)) return `${JSON.stringify(runner)} is no runner.`
+  if (!findRunnerSetup(runner)) return `${JSON.stringify(runner)} is no runner.`
   const badPackage = aptPackages.find((name) => !PACKAGE.test(name))
   if (badPackage !== undefined) return `${JSON.stringify(badPackage)} is no package.`
   const badName = Object.keys(env).find((name) => !VARIABLE.test(name))
@@ -52,7 +52,7 @@ export function renderDockerfile(recipe: EnvRecipe, committedAt: Date): string {
   const packages = [...new Set([...ALWAYS, ...aptPackages])].sort()
   const parts = [
     `FROM ${base}`,
-    ...(ecosystems[runner]?.args ?? []).map((name) => `ARG ${name}`),
+    ...(findRunnerSetup(runner)?.buildArgs ?? []).map((name) => `ARG ${name}`),
     environment({ LANG: 'C.UTF-8', ...env }),
     run([
       MANUALS,
@@ -64,7 +64,7 @@ export function renderDockerfile(recipe: EnvRecipe, committedAt: Date): string {
     ...(manifests.length === 0 ? [] : [`COPY ${MANIFESTS}/ ./`]),
     ...(setup.length === 0 ? [] : [run([...setup.map(grouped), ...OPEN])]),
     `COPY ${ARCHIVE} /tmp/${ARCHIVE}`,
-    run(commit(ecosystems[runner]?.artefacts ?? [], committedAt)),
+    run(commit(findRunnerSetup(runner)?.artefacts ?? [], committedAt)),
     ...(build.length === 0 ? [] : [run([...build.map(grouped), ...OPEN])]),
   ]
   return `${parts.join('\n')}\n`
@@ -103,8 +103,8 @@ function commit(artefacts: readonly string[], committedAt: Date): string[] {
     `rm /tmp/${ARCHIVE}`,
     'git init -q --template= -b main',
     'mkdir .git/info',
-    `echo ${word(ATTRIBUTES)} > .git/info/attributes`,
-    `printf '%s\\n' ${artefacts.map(word).join(' ') || "''"} > .git/info/exclude`,
+    `echo ${quoteWord(ATTRIBUTES)} > .git/info/attributes`,
+    `printf '%s\\n' ${artefacts.map(quoteWord).join(' ') || "''"} > .git/info/exclude`,
     'git config core.logAllRefUpdates false',
     'git config gc.auto 0',
     `git config --system --add safe.directory '*'`,

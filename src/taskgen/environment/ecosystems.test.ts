@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Builder, openBuilder } from '../../../test/support/taskgen/image-builders.ts'
 import { doneOf, make, scan } from '../../../test/support/taskgen/prepared-pull-request.ts'
-import { findRunner } from '../../grading/runners/runners.ts'
+import { findRunner } from '../../grading/languages/languages.ts'
 import { checkHealth } from './check-health.ts'
 
 vi.setConfig({ testTimeout: 1_800_000, hookTimeout: 1_800_000 })

@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { Parser, type ReadEntry } from 'tar'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { commitTree, type Entry, makeRepository } from '../../../test/support/taskgen/handmade-trees.ts'
+import { recipe } from '../../grading/languages/recipe.ts'
 import { openClone } from '../../repos/mirror/local-clone.ts'
 import { readTree } from './read-tree.ts'
-import { recipe } from './recipes/recipe.ts'
 import { writeEnvironment } from './write-environment.ts'
 
 let root: string

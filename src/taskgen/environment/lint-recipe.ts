@@ -1,4 +1,4 @@
-import type { EnvRecipe } from './recipes/recipe.ts'
+import type { EnvRecipe } from '../../grading/languages/recipe.ts'
 
 /** What a recipe is held against. */
 export type RecipeFacts = {

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openStageBench, type StageBench } from '../../../test/support/taskgen/stage-model.ts'
+import type { EnvRecipe } from '../../grading/languages/recipe.ts'
 import { RECIPE_LIMITS } from '../models/stage-model.ts'
 import { lintRecipe, type RecipeFacts } from './lint-recipe.ts'
 import { proposeRecipe } from './propose-recipe.ts'
-import type { EnvRecipe } from './recipes/recipe.ts'
 
 const FACTS: RecipeFacts = {
   bases: ['debian:trixie-slim'],

@@ -1,11 +1,11 @@
 import { z } from 'zod'
+import type { EnvRecipe } from '../../grading/languages/recipe.ts'
 import { shapeOf } from '../models/answer-schema.ts'
 import { askTyped } from '../models/ask-typed.ts'
 import type { Model } from '../models/stage-model.ts'
 import { done, reject, type StageResult } from '../stage-result.ts'
 import { recipeTrouble } from './dockerfile.ts'
 import { lintRecipe, type RecipeFacts } from './lint-recipe.ts'
-import type { EnvRecipe } from './recipes/recipe.ts'
 
 const line = z.string().min(1).max(500)
 const lines = z.array(line).max(20)

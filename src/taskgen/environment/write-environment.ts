@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import type { EnvRecipe } from '../../grading/languages/recipe.ts'
 import { readBlobs } from '../../platform/git/blobs.ts'
 import type { GitPlace } from '../../platform/git/settings.ts'
 import { ARCHIVE, MANIFESTS, renderDockerfile } from './dockerfile.ts'
 import type { BaseTree } from './read-tree.ts'
-import type { EnvRecipe } from './recipes/recipe.ts'
 import { writeArchive } from './tree-archive.ts'
 
 export type EnvironmentOrder = { recipe: EnvRecipe; place: GitPlace; tree: BaseTree }

@@ -1,5 +1,5 @@
+import { findRunner } from '../../grading/languages/languages.ts'
 import { runSuite } from '../../grading/run-suite.ts'
-import { findRunner } from '../../grading/runners/runners.ts'
 import type { HiddenTests, RunPlan, SuiteOutcome } from '../../grading/suite.ts'
 import type { Image, Provider } from '../../sandboxes/sandbox.ts'
 import { USUAL_SIZE } from '../environment/check-health.ts'

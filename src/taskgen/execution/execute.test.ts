@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Builder, openBuilder } from '../../../test/support/taskgen/image-builders.ts'
 import { doneOf, type Made, make, scan } from '../../../test/support/taskgen/prepared-pull-request.ts'
-import { findRunner } from '../../grading/runners/runners.ts'
+import { findRunner } from '../../grading/languages/languages.ts'
 import { checkHealth } from '../environment/check-health.ts'
 import { execute } from './execute.ts'
 import { planRuns } from './plan-runs.ts'

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { findSourceLanguage } from '../../grading/languages/languages.ts'
 import type { HiddenTests } from '../../grading/suite.ts'
 import { cpuMs } from '../../harbor/testing/cpu-time.ts'
 import { patchedFiles } from './patch-files.ts'
@@ -200,7 +201,7 @@ test('plain strings come out as they went in', () => {
   fc.assert(
     fc.property(texts, (given) => {
       const code = given.map((text, at) => `name_${at} = "${text}"  # a "comment"`).join('\n')
-      expect(scanCode(code, 'python').literals).toEqual(given)
+      expect(scanCode(code, findSourceLanguage('a.py')).literals).toEqual(given)
     }),
   )
 })

@@ -1,4 +1,4 @@
-import { languageOf } from '../../grading/languages.ts'
+import { findSourceLanguage } from '../../grading/languages/languages.ts'
 import type { HiddenTests } from '../../grading/suite.ts'
 import { decoded, type PatchedFile, patchedFiles } from './patch-files.ts'
 import type { PinnedSymbol } from './render-instruction.ts'
@@ -20,8 +20,10 @@ export function pinnedSymbols(order: ChangeUnderTest & { baseHas(text: string): 
 export function symbolsToLookFor({ source, hidden }: ChangeUnderTest): PinnedSymbol[] {
   const gold = patchedFiles(source)
   const tests = hidden.files.map(({ path, content }) => ({ path, text: decoded(content) }))
-  const scannedTests = tests.map(({ path, text }) => scanCode(text, languageOf(path)))
-  const scannedGold = gold.flatMap(({ path, blocks }) => blocks.map((block) => scanCode(block, languageOf(path))))
+  const scannedTests = tests.map(({ path, text }) => scanCode(text, findSourceLanguage(path)))
+  const scannedGold = gold.flatMap(({ path, blocks }) =>
+    blocks.map((block) => scanCode(block, findSourceLanguage(path))),
+  )
   const blocks = gold.flatMap((file) => file.blocks)
   const named = names(scannedGold, scannedTests, blocks)
   const isNamed = new Set(named.map(({ text }) => text))

@@ -1,10 +1,7 @@
+import type { SourceLanguage } from '../../grading/languages/language.ts'
+
 /** A text of code, without its comments: what stands outside of strings, and what stands in them. */
 export type Scanned = { code: string; literals: string[] }
-
-const HASH_COMMENTS = ['python', 'ruby', 'shell', 'elixir', 'perl', 'r', 'julia', 'crystal', 'nim']
-const BOTH_COMMENTS = ['php']
-/** An apostrophe is a character there, or a lifetime, and never a string. */
-const CHARACTER_QUOTES = ['rust', 'go', 'c', 'cpp', 'java', 'csharp', 'kotlin', 'scala', 'swift', 'zig', 'haskell']
 
 type Piece = [kind: 'comment' | 'literal' | 'skip', pattern: RegExp]
 
@@ -12,7 +9,7 @@ type Piece = [kind: 'comment' | 'literal' | 'skip', pattern: RegExp]
  * One pass over the text, and no grammar. Known to be missed: expressions between slashes in JavaScript, strings of several
  * lines (they are mostly documentation), and what stands inside a string that is put together (`${…}`).
  */
-export function scanCode(text: string, language: string | undefined): Scanned {
+export function scanCode(text: string, language: SourceLanguage | undefined): Scanned {
   const pieces = piecesFor(language)
   const scanned: Scanned = { code: '', literals: [] }
   let from = 0
@@ -52,13 +49,16 @@ const HASH: Piece = ['comment', /#[^\n]*/y]
 const SLASHES: Piece = ['comment', /\/\/[^\n]*|\/\*[\s\S]{0,20000}?\*\//y]
 const DASHES: Piece = ['comment', /--[^\n]*/y]
 
-function piecesFor(language = ''): Piece[] {
-  const quote = CHARACTER_QUOTES.includes(language) ? CHARACTER : SINGLE
-  const strings = [TRIPLE, DOUBLE, quote, BACKTICK]
-  if (HASH_COMMENTS.includes(language)) return [HASH, ...strings]
-  if (BOTH_COMMENTS.includes(language)) return [HASH, SLASHES, ...strings]
-  if (['sql', 'lua'].includes(language)) return [DASHES, ...strings]
-  return [SLASHES, ...strings]
+const COMMENTS: Record<SourceLanguage['comments'], readonly Piece[]> = {
+  hash: [HASH],
+  'hash-and-slashes': [HASH, SLASHES],
+  dashes: [DASHES],
+  slashes: [SLASHES],
+}
+
+function piecesFor(language: SourceLanguage | undefined): Piece[] {
+  const quote = language?.singleQuote === 'character' ? CHARACTER : SINGLE
+  return [...COMMENTS[language?.comments ?? 'slashes'], TRIPLE, DOUBLE, quote, BACKTICK]
 }
 
 const NAME = /[A-Za-z_$][\w$]*[?!]?/g

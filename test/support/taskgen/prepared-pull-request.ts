@@ -1,6 +1,7 @@
 // One pull request from its repository to an image with its base, by the very functions of the stages.
 import { mkdtemp } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { EnvRecipe } from '../../../src/grading/languages/recipe.ts'
 import { openClone } from '../../../src/repos/mirror/local-clone.ts'
 import type { Image } from '../../../src/sandboxes/sandbox.ts'
 import { type SplitCommit, splitCommit } from '../../../src/taskgen/candidates/split-commit.ts'
@@ -8,7 +9,6 @@ import { buildEnvironment } from '../../../src/taskgen/environment/build-environ
 import { detectRecipe } from '../../../src/taskgen/environment/detect-recipe.ts'
 import { ownPackages } from '../../../src/taskgen/environment/own-packages.ts'
 import { type BaseTree, readTree } from '../../../src/taskgen/environment/read-tree.ts'
-import type { EnvRecipe } from '../../../src/taskgen/environment/recipes/recipe.ts'
 import { scanImage } from '../../../src/taskgen/environment/scan-image.ts'
 import { writeEnvironment } from '../../../src/taskgen/environment/write-environment.ts'
 import type { StageResult } from '../../../src/taskgen/stage-result.ts'

@@ -1,12 +1,13 @@
+import type { StubbedName, StubValue } from '../../../grading/languages/language.ts'
+import { languages } from '../../../grading/languages/languages.ts'
 import { pathOf } from '../../candidates/quoted-path.ts'
 import type { PinnedSymbol } from '../../lint/render-instruction.ts'
 import type { GuardedCheat } from './guarded-cheat.ts'
-import { type Constant, type Named, stubsFor } from './stubs.ts'
 
 /** What a task asks for: names, and the files in which the solution has them. */
 export type Interface = { pinned: readonly PinnedSymbol[]; source: string }
 
-const CONSTANTS: readonly Constant[] = ['nothing', 'true', 'false']
+const CONSTANTS: readonly StubValue[] = ['nothing', 'true', 'false']
 
 /**
  * Everything that the instruction names is there, and answers with a constant. None where nothing is named, or where no
@@ -33,7 +34,7 @@ export function nullImplementations({ pinned, source }: Interface): GuardedCheat
 const NAME = /^[A-Za-z_]\w{0,100}$/
 
 /** The last part of a dotted name: whose it is, the file may know. */
-function nameOf({ text, signature }: PinnedSymbol): Named[] {
+function nameOf({ text, signature }: PinnedSymbol): StubbedName[] {
   const name =
     text
       .split(/[.:#]+/)
@@ -50,11 +51,15 @@ const changedFiles = (patch: string): string[] =>
     .map(([, printed = '']) => pathOf(printed).replace(/^b\//, ''))
     .filter((path) => SAFE.test(path) && path !== '/dev/null')
 
+const STUBS = languages.flatMap(({ stubs }) => stubs)
 const CONDITIONS = { always: 'true', has_imports: 'is_module', has_none: '! is_module' }
 
 /** Shell that puts stubs at the end of a file, or into a new one. */
-function stubbed(path: string, names: readonly Named[], constant: Constant): string {
-  const parts = stubsFor(path).map(({ write, when }) => ({ text: write(names, constant), when }))
+function stubbed(path: string, names: readonly StubbedName[], constant: StubValue): string {
+  const parts = STUBS.filter(({ files }) => files.test(path)).map(({ write, when }) => ({
+    text: write(names, constant),
+    when,
+  }))
   return parts
     .filter(({ text }) => text !== '')
     .map(

@@ -1,4 +1,4 @@
-import { ctest } from '../../../../src/grading/runners/ctest.ts'
+import { findRunner } from '../../../../src/grading/languages/languages.ts'
 import type { Sample } from '../sample-project.ts'
 
 export const ctestSample: Sample = {
@@ -33,7 +33,7 @@ int main(int, char **words) {
 }
 `,
   },
-  prepare: [...ctest.prepare],
+  prepare: [...(findRunner('ctest')?.prepare ?? [])],
   all: {
     square: 'passed',
     wrong: 'failed',

@@ -1,6 +1,6 @@
 import { parse } from 'smol-toml'
 import { z } from 'zod'
-import type { TreeFacts } from '../../../grading/suite.ts'
+import type { TreeFacts } from '../suite.ts'
 
 /** Extras and groups in which projects put what their tests need. */
 const FOR_TESTS = /^(tests?|testing|dev|develop|development|pytest)$/

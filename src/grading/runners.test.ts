@@ -1,27 +1,27 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { longRootfs, shortRootfs } from '../../../test/support/grading/images.ts'
-import { cargoSample } from '../../../test/support/grading/projects/cargo.ts'
-import { ctestSample } from '../../../test/support/grading/projects/ctest.ts'
-import { goSample } from '../../../test/support/grading/projects/go.ts'
-import { gradleSample } from '../../../test/support/grading/projects/gradle.ts'
-import { jestSample, vitestSample } from '../../../test/support/grading/projects/jest.ts'
-import { mavenSample } from '../../../test/support/grading/projects/maven.ts'
-import { mochaSample } from '../../../test/support/grading/projects/mocha.ts'
-import { nodeTestSample } from '../../../test/support/grading/projects/node-test.ts'
-import { phpunitSample } from '../../../test/support/grading/projects/phpunit.ts'
-import { pytestSample } from '../../../test/support/grading/projects/pytest.ts'
-import { rspecSample } from '../../../test/support/grading/projects/rspec.ts'
-import { unittestSample } from '../../../test/support/grading/projects/unittest.ts'
-import type { Sample } from '../../../test/support/grading/sample-project.ts'
+import { longRootfs, shortRootfs } from '../../test/support/grading/images.ts'
+import { cargoSample } from '../../test/support/grading/projects/cargo.ts'
+import { ctestSample } from '../../test/support/grading/projects/ctest.ts'
+import { goSample } from '../../test/support/grading/projects/go.ts'
+import { gradleSample } from '../../test/support/grading/projects/gradle.ts'
+import { jestSample, vitestSample } from '../../test/support/grading/projects/jest.ts'
+import { mavenSample } from '../../test/support/grading/projects/maven.ts'
+import { mochaSample } from '../../test/support/grading/projects/mocha.ts'
+import { nodeTestSample } from '../../test/support/grading/projects/node-test.ts'
+import { phpunitSample } from '../../test/support/grading/projects/phpunit.ts'
+import { pytestSample } from '../../test/support/grading/projects/pytest.ts'
+import { rspecSample } from '../../test/support/grading/projects/rspec.ts'
+import { unittestSample } from '../../test/support/grading/projects/unittest.ts'
+import type { Sample } from '../../test/support/grading/sample-project.ts'
 import {
   openSuiteBench,
   type Repository,
   type SandboxName,
   type SuiteBench,
   statusesOf,
-} from '../../../test/support/grading/suite-runner.ts'
-import { hasPart, isLongRun } from '../../../test/support/parts.ts'
-import { findRunner, runners } from './runners.ts'
+} from '../../test/support/grading/suite-runner.ts'
+import { hasPart, isLongRun } from '../../test/support/parts.ts'
+import { findRunner, runners } from './languages/languages.ts'
 
 const SHORT: Sample[] = [pytestSample, unittestSample, nodeTestSample, goSample]
 const LONG: Sample[] = [

@@ -1,0 +1,80 @@
+import { posix } from 'node:path'
+import { pathWords, type Runner, ZERO_OR_ONE } from '../runners/runner.ts'
+import type { TreeFacts } from '../suite.ts'
+import type { Language, StubbedName, StubValue } from './language.ts'
+import { DEPS, type EnvRecipe, listFilesNamed, recipe, textsNamed } from './recipe.ts'
+
+const packageOf = (path: string): string => `./${posix.dirname(path)}`
+
+/** Go compiles whole packages, so a test file runs with its package. */
+const goTest: Runner = {
+  id: 'go',
+  name: 'go test',
+  report: 'go',
+  shuffles: true,
+  isFallback: false,
+  detect: ({ paths }) => paths.has('go.mod'),
+  isTarget: (path) => /_test\.go$/.test(path),
+  command({ targets, seed }) {
+    const packages = targets.length === 0 ? ['./...'] : [...new Set(targets.map(packageOf))].sort()
+    const shuffle = seed === null ? '' : ` -shuffle=${seed}`
+    return `GOFLAGS="-buildvcs=false $GOFLAGS" GOPROXY=off GOTOOLCHAIN=auto go test -json -count=1${shuffle}${pathWords(packages)} > "$ASSAY_REPORT/report"`
+  },
+  prepare: [],
+  exits: ZERO_OR_ONE,
+  settings: ['go.mod', 'go.sum', 'go.work', 'go.work.sum', 'vendor/'],
+  tools: [],
+}
+
+/**
+ * Compiles the tests once: a run then compiles only what a change touches, and works offline. A newer Go toolchain that
+ * the module requires is downloaded with the modules.
+ */
+function buildRecipe(tree: TreeFacts): EnvRecipe {
+  const isVendored = tree.paths.has('vendor/modules.txt')
+  const modules = listFilesNamed(tree, /^go\.(mod|sum|work|work\.sum)$/)
+  return recipe({
+    runner: goTest.id,
+    aptPackages: ['gcc', 'golang-go', 'libc6-dev'],
+    env: { GOPATH: `${DEPS}/go`, GOCACHE: `${DEPS}/go-build`, GOFLAGS: '-buildvcs=false', GOTOOLCHAIN: 'auto' },
+    manifests: isVendored ? [] : modules,
+    setup: isVendored || modules.length === 0 ? [] : ['go mod download'],
+    build: [`go test -count=1 -run '^$' ./... > /dev/null || go build ./...`],
+  })
+}
+
+const FUNCTION = /^func\s+(?:\([^)]*\)\s*)?\w+\s*\([^)]*\)\s*(.*?)\s*\{?$/s
+
+/** Returns the zero value of the result types in the signature; there is one constant only. */
+function writeStubs(names: readonly StubbedName[], value: StubValue): string {
+  if (value !== 'nothing') return ''
+  return names
+    .flatMap(({ signature }) => {
+      const results = signature === null ? undefined : FUNCTION.exec(signature.trim())?.[1]
+      if (signature === null || results === undefined) return []
+      return [`${signature.trim().replace(/\s*\{$/, '')} { ${returnZero(results)} }`]
+    })
+    .join('\n')
+}
+
+function returnZero(results: string): string {
+  if (results === '') return ''
+  const types = results.startsWith('(') ? results.slice(1, -1).split(',') : [results]
+  const isNamed = results.startsWith('(') && types.every((each) => /^\s*\w+\s+\S/.test(each))
+  return isNamed ? 'return' : `return ${types.map((type) => `*new(${type.trim()})`).join(', ')}`
+}
+
+export const go: Language = {
+  id: 'go',
+  sources: [{ name: 'go', extensions: ['go'], comments: 'slashes', singleQuote: 'character', hasInlineTests: false }],
+  tests: { names: [/_tests?\.go$/], support: [], extensions: ['.go'] },
+  dependencyFiles: ['go.mod', 'go.sum', 'go.work.sum'],
+  buildFiles: ['go.mod', 'go.work'],
+  buildFilePatterns: [],
+  readTestFiles: null,
+  packageNames: (tree) => textsNamed(tree, /^go\.mod$/).flatMap((text) => /^module\s+(\S+)/m.exec(text)?.[1] ?? []),
+  runners: [{ runner: goTest, buildRecipe, artefacts: [], buildArgs: [] }],
+  hidesModules: false,
+  testConfiguration: [],
+  stubs: [{ files: /\.go$/, when: 'always', write: writeStubs }],
+}

@@ -1,0 +1,40 @@
+import type { Runner } from '../runners/runner.ts'
+import { cpp } from './cpp.ts'
+import { go } from './go.ts'
+import { java } from './java.ts'
+import type { Language, RunnerSetup, SourceLanguage } from './language.ts'
+import { node } from './node.ts'
+import { OTHER_SOURCES } from './other-sources.ts'
+import { php } from './php.ts'
+import { python } from './python.ts'
+import { ruby } from './ruby.ts'
+import { rust } from './rust.ts'
+
+/** Every ecosystem for which tasks can be created. */
+export const languages: readonly Language[] = [python, node, go, rust, java, cpp, ruby, php]
+
+const SOURCES = new Map(
+  [...languages.flatMap(({ sources }) => sources), ...OTHER_SOURCES].flatMap((source) =>
+    source.extensions.map((extension) => [extension, source] as const),
+  ),
+)
+
+/** Returns the language of a source file by its extension. */
+export function findSourceLanguage(path: string): SourceLanguage | undefined {
+  const extension = /\.([^./]+)$/.exec(path)?.[1]
+  return extension === undefined ? undefined : SOURCES.get(extension.toLowerCase())
+}
+
+const SETUPS: readonly RunnerSetup[] = languages.flatMap(({ runners: setups }) => setups)
+
+/** Runners in the order of detection: specific ones first, fallbacks last. */
+export const runners: readonly Runner[] = SETUPS.map(({ runner }) => runner).toSorted(
+  (one, other) => Number(one.isFallback) - Number(other.isFallback),
+)
+
+export const findRunner = (id: string): Runner | undefined => runners.find((runner) => runner.id === id)
+
+export const findRunnerSetup = (id: string): RunnerSetup | undefined => SETUPS.find(({ runner }) => runner.id === id)
+
+export const findLanguageOfRunner = (id: string): Language | undefined =>
+  languages.find(({ runners: setups }) => setups.some(({ runner }) => runner.id === id))

@@ -1,0 +1,212 @@
+import { coerce, intersects, satisfies, validRange } from 'semver'
+import { z } from 'zod'
+import { jest } from '../runners/jest.ts'
+import { mocha } from '../runners/mocha.ts'
+import { nodeTest } from '../runners/node-test.ts'
+import type { Runner } from '../runners/runner.ts'
+import { vitest } from '../runners/vitest.ts'
+import type { TreeFacts } from '../suite.ts'
+import type { Language, RunnerSetup, SourceLanguage, StubbedName, StubValue } from './language.ts'
+import { DEPS, type EnvRecipe, listFilesNamed, present, quoteWord, recipe } from './recipe.ts'
+
+const PackageJson = z.object({
+  name: z.string().optional().catch(undefined),
+  packageManager: z.string().optional().catch(undefined),
+  engines: z.object({ node: z.string() }).optional().catch(undefined),
+  workspaces: z.unknown().optional(),
+})
+
+function readPackageJson({ texts }: TreeFacts, path = 'package.json'): z.infer<typeof PackageJson> {
+  try {
+    return PackageJson.parse(JSON.parse(texts.get(path) ?? '{}'))
+  } catch {
+    return {}
+  }
+}
+
+type PackageManager = {
+  program: string[]
+  install: string
+  /** Runs install scripts of dependencies, but not those of the repository. */
+  rebuild: string
+  lock: string[]
+}
+
+const REBUILD = 'npm rebuild --ignore-scripts=false'
+
+/** Install scripts run in the build, when all files are copied. */
+const NPM: PackageManager = {
+  program: [],
+  install: 'npm ci --ignore-scripts',
+  rebuild: REBUILD,
+  lock: ['package-lock.json'],
+}
+const SHRINKWRAP: PackageManager = { ...NPM, lock: ['npm-shrinkwrap.json'] }
+const NO_LOCK: PackageManager = { ...NPM, install: 'npm install --ignore-scripts --no-package-lock', lock: [] }
+
+/** Package managers other than npm are installed into the image, so that nothing is downloaded when tests run. */
+function detectPackageManager(tree: TreeFacts): PackageManager {
+  const declared = /^(pnpm|yarn)@(\d+\.\d+\.\d+)\b/.exec(readPackageJson(tree).packageManager ?? '')
+  const version = (manager: string): string | undefined => (declared?.[1] === manager ? declared[2] : undefined)
+  if (tree.paths.has('pnpm-lock.yaml')) return pnpm(version('pnpm') ?? '9')
+  if (tree.paths.has('yarn.lock')) return yarn(version('yarn') ?? (tree.paths.has('.yarnrc.yml') ? '4' : '1'))
+  if (tree.paths.has('package-lock.json')) return NPM
+  return tree.paths.has('npm-shrinkwrap.json') ? SHRINKWRAP : NO_LOCK
+}
+
+const pnpm = (version: string): PackageManager => ({
+  program: [`pnpm@${version}`],
+  install: 'pnpm install --frozen-lockfile --ignore-scripts',
+  rebuild: 'pnpm rebuild',
+  lock: ['pnpm-lock.yaml', 'pnpm-workspace.yaml'],
+})
+
+/** Yarn 2 and later is a different program from Yarn 1. */
+const yarn = (version: string): PackageManager =>
+  /^1\b/.test(version)
+    ? {
+        program: [`yarn@${version}`],
+        install: 'yarn install --frozen-lockfile --ignore-scripts',
+        rebuild: REBUILD,
+        lock: ['yarn.lock'],
+      }
+    : {
+        program: [`@yarnpkg/cli-dist@${version}`],
+        install: 'yarn install --immutable --mode=skip-build',
+        rebuild: 'yarn rebuild',
+        lock: ['yarn.lock', '.yarnrc.yml'],
+      }
+
+function buildRecipe(tree: TreeFacts, runner: string): EnvRecipe {
+  const { program, install, rebuild, lock } = detectPackageManager(tree)
+  const { workspaces, engines } = readPackageJson(tree)
+  const hasWorkspaces = workspaces !== undefined || tree.paths.has('pnpm-workspace.yaml')
+  const packages = hasWorkspaces ? listFilesNamed(tree, /^package\.json$/) : present(tree, 'package.json')
+  return recipe({
+    runner,
+    aptPackages: ['nodejs', 'npm'],
+    env: {
+      npm_config_cache: `${DEPS}/npm`,
+      npm_config_update_notifier: 'false',
+      npm_config_fund: 'false',
+      npm_config_audit: 'false',
+      YARN_NODE_LINKER: 'node-modules',
+      YARN_ENABLE_GLOBAL_CACHE: 'false',
+    },
+    manifests: [...packages, ...present(tree, ...lock, '.npmrc')],
+    setup: [
+      ...installNode(tree, engines?.node),
+      ...(packages.length === 0 ? [] : [...program.map((name) => `npm install -g ${quoteWord(name)}`), install]),
+    ],
+    build: packages.length === 0 ? [] : [rebuild],
+  })
+}
+
+/** Version of Node in the base image. */
+const DEBIAN_NODE = '20.19.2'
+
+/** Release lines of Node in the order in which they are tried, each with a compatible npm. */
+const RELEASE_LINES = Object.entries({ v22: 10, v24: 11, v26: 11, v20: 10, v18: 10, v16: 8 })
+
+const LTS_NAMES: Readonly<Record<string, string>> = {
+  'lts/hydrogen': '18',
+  'lts/iron': '20',
+  'lts/jod': '22',
+  'lts/krypton': '24',
+}
+
+/** Returns the shell line that installs the Node version a tree requires, from the npm registry. */
+function installNode(tree: TreeFacts, engines: string | undefined): string[] {
+  const wanted = findPinnedMajor(tree) ?? validRange(engines ?? '*')
+  if (!wanted || satisfies(DEBIAN_NODE, wanted)) return []
+  const [line, npm] = RELEASE_LINES.find(([name]) => intersects(wanted, name)) ?? []
+  // Debian's npm needs Debian's Node, so both are replaced. `hash -r` clears the shell's cached paths.
+  return line ? [`npm install -g npm@${npm} node-linux-$(node -p process.arch)@${line.slice(1)} && hash -r`] : []
+}
+
+/** A version file takes precedence over the `engines` range. */
+function findPinnedMajor({ texts }: TreeFacts): string | undefined {
+  const declared = (texts.get('.nvmrc') ?? texts.get('.node-version') ?? '').trim().toLowerCase()
+  return LTS_NAMES[declared] ?? coerce(declared)?.major.toString()
+}
+
+const toResult = (value: StubValue): string => (value === 'nothing' ? 'undefined' : value)
+
+function writeTypedModule(names: readonly StubbedName[], value: StubValue): string {
+  const body = `(..._: any[]): any { return ${toResult(value)} }`
+  return names.map(({ name }) => `export function ${name}${body}`).join('\n')
+}
+
+function writeModule(names: readonly StubbedName[], value: StubValue): string {
+  return names.map(({ name }) => `export function ${name}() { return ${toResult(value)} }`).join('\n')
+}
+
+/** Adds exports, and methods on every exported class. */
+function writeCommonJs(names: readonly StubbedName[], value: StubValue): string {
+  const listed = JSON.stringify(names.map(({ name }) => name))
+  return `for (const name of ${listed}) {
+  const stub = () => ${toResult(value)}
+  if (module.exports[name] === undefined) module.exports[name] = stub
+  for (const one of [module.exports, ...Object.values(module.exports)])
+    if (typeof one === 'function' && one.prototype && !(name in one.prototype)) one.prototype[name] = stub
+}`
+}
+
+const SYNTAX = { comments: 'slashes', singleQuote: 'string', hasInlineTests: false } as const
+const sources: SourceLanguage[] = [
+  { name: 'javascript', extensions: ['js', 'jsx', 'mjs', 'cjs', 'vue', 'svelte'], ...SYNTAX },
+  { name: 'typescript', extensions: ['ts', 'tsx', 'mts', 'cts'], ...SYNTAX },
+]
+
+const setUp = (runner: Runner): RunnerSetup => ({
+  runner,
+  buildRecipe: (tree) => buildRecipe(tree, runner.id),
+  artefacts: ['node_modules/'],
+  buildArgs: [],
+})
+
+export const node: Language = {
+  id: 'node',
+  sources,
+  tests: {
+    names: [/_tests?\.(js|ts)$/, /[._-](test|spec)s?\.[cm]?[jt]sx?$/, /^tests?\.(js|ts)$/],
+    support: [],
+    extensions: ['.js', '.cjs', '.mjs', '.jsx', '.ts', '.cts', '.mts', '.tsx'],
+  },
+  dependencyFiles: [
+    'package.json',
+    'package-lock.json',
+    'npm-shrinkwrap.json',
+    'yarn.lock',
+    'pnpm-lock.yaml',
+    'bun.lock',
+    'bun.lockb',
+  ],
+  buildFiles: [
+    'package.json',
+    '.npmrc',
+    '.yarnrc.yml',
+    'pnpm-workspace.yaml',
+    '.nvmrc',
+    '.node-version',
+    'tsconfig.json',
+    'lerna.json',
+  ],
+  buildFilePatterns: [
+    /^(?:jest|vitest|vite|babel)\.config\.[cm]?[jt]s(?:on)?$/,
+    /^\.mocharc\.(?:json|jsonc|[cm]?js|ya?ml)$/,
+  ],
+  readTestFiles: /\.[cm]?[jt]sx?$/,
+  packageNames: (tree) =>
+    listFilesNamed(tree, /^package\.json$/).flatMap((path) => readPackageJson(tree, path).name ?? []),
+  runners: [vitest, jest, mocha, nodeTest].map(setUp),
+  hidesModules: false,
+  testConfiguration: ['[.]mocharc[^/]*', '(jest|vitest)[.][^/]*'],
+  stubs: [
+    { files: /\.(?:mts|ts|tsx)$/, when: 'always', write: writeTypedModule },
+    { files: /\.mjs$/, when: 'always', write: writeModule },
+    { files: /\.cjs$/, when: 'always', write: writeCommonJs },
+    { files: /\.jsx?$/, when: 'has_imports', write: writeModule },
+    { files: /\.jsx?$/, when: 'has_none', write: writeCommonJs },
+  ],
+}

@@ -1,0 +1,66 @@
+import { hasFile, mentions, pathWords, type Runner } from '../runners/runner.ts'
+import type { TreeFacts } from '../suite.ts'
+import type { Language } from './language.ts'
+import { type EnvRecipe, present, recipe, textsNamed } from './recipe.ts'
+
+const phpunit: Runner = {
+  id: 'phpunit',
+  name: 'PHPUnit',
+  report: 'junit',
+  shuffles: true,
+  isFallback: false,
+  detect: (tree) =>
+    hasFile(tree, (path) => /^phpunit(\.dist)?\.xml(\.dist)?$/.test(path)) ||
+    mentions(tree, 'composer.json', /"phpunit\/phpunit"/),
+  isTarget: (path) => /Test\.php$/.test(path),
+  command({ targets, seed }) {
+    const order = seed === null ? '' : ` --order-by=random --random-order-seed=${seed}`
+    const program = 'if [ -f vendor/bin/phpunit ]; then phpunit="php vendor/bin/phpunit"; else phpunit=phpunit; fi'
+    return `${program}; $phpunit --colors=never --do-not-cache-result --log-junit "$ASSAY_REPORT/report"${order}${pathWords(targets)}`
+  },
+  prepare: [],
+  exits: { passed: [0], failed: [1, 2] },
+  settings: ['phpunit.xml', 'phpunit.xml.dist', 'phpunit.dist.xml', 'composer.json', 'composer.lock', 'vendor/'],
+  tools: [],
+}
+
+function buildRecipe(tree: TreeFacts): EnvRecipe {
+  const hasComposer = tree.paths.has('composer.json')
+  return recipe({
+    runner: phpunit.id,
+    aptPackages: ['php-cli', 'php-mbstring', 'php-xml', ...(hasComposer ? ['composer', 'unzip'] : ['phpunit'])],
+    env: hasComposer ? { COMPOSER_ALLOW_SUPERUSER: '1', COMPOSER_CACHE_DIR: '/tmp/composer' } : {},
+    manifests: hasComposer ? present(tree, 'composer.json', 'composer.lock') : [],
+    setup: hasComposer ? ['composer install --no-interaction --no-scripts --no-autoloader --no-progress'] : [],
+    build: hasComposer ? ['composer dump-autoload --no-interaction', 'rm -rf /tmp/composer'] : [],
+  })
+}
+
+export const php: Language = {
+  id: 'php',
+  sources: [
+    { name: 'php', extensions: ['php'], comments: 'hash-and-slashes', singleQuote: 'string', hasInlineTests: false },
+  ],
+  tests: {
+    names: [/_tests?\.php$/, /[a-z0-9](Test|Tests|TestCase|Spec|IT)\.php$/],
+    support: [],
+    extensions: ['.php'],
+  },
+  dependencyFiles: ['composer.json', 'composer.lock'],
+  buildFiles: ['composer.json', 'phpunit.xml', 'phpunit.xml.dist'],
+  buildFilePatterns: [],
+  readTestFiles: /\.php$/,
+  packageNames: (tree) =>
+    textsNamed(tree, /^composer\.json$/).flatMap((text) => /"name"\s*:\s*"([\w.-]+\/[\w.-]+)"/.exec(text)?.[1] ?? []),
+  runners: [
+    {
+      runner: phpunit,
+      buildRecipe,
+      artefacts: ['/vendor/', 'composer.lock', '.phpunit.result.cache'],
+      buildArgs: [],
+    },
+  ],
+  hidesModules: false,
+  testConfiguration: ['phpunit[^/]*'],
+  stubs: [],
+}

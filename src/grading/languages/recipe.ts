@@ -1,0 +1,54 @@
+import type { TreeFacts } from '../suite.ts'
+
+/**
+ * Steps that prepare an image for a test suite. Found by rules, or proposed by a model; either way the steps are
+ * executed and checked. Shell lines run as root in the repository.
+ */
+export type EnvRecipe = {
+  /** One of the known base images. */
+  base: string
+  aptPackages: string[]
+  env: Record<string, string>
+  /** Files that `setup` needs. They are copied before the rest of the tree, so that the layer of `setup` is shared. */
+  manifests: string[]
+  /** Runs with the manifests alone, with network access. */
+  setup: string[]
+  /** Runs with the whole tree, with network access. */
+  build: string[]
+  runner: string
+}
+
+/** Folder for installed dependencies, outside of the repository; every user can read and write it. */
+export const DEPS = '/opt/deps'
+
+export const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+
+const TRIXIE = 'debian:trixie-slim'
+
+/** Fills in the fields that a rule leaves out. */
+export const recipe = (parts: Partial<EnvRecipe> & Pick<EnvRecipe, 'runner'>): EnvRecipe => ({
+  base: TRIXIE,
+  aptPackages: [],
+  env: {},
+  manifests: [],
+  setup: [],
+  build: [],
+  ...parts,
+})
+
+/** Quotes one word of a shell line where it needs quoting. */
+export const quoteWord = (text: string): string =>
+  /^[\w./:@%+,=-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
+
+/** Lists files by name in any folder, except vendored ones. */
+export const listFilesNamed = ({ paths }: TreeFacts, pattern: RegExp): string[] =>
+  [...paths]
+    .filter((path) => pattern.test(path.slice(path.lastIndexOf('/') + 1)))
+    .filter((path) => !/(^|\/)(node_modules|vendor|third_party|\.git)\//.test(path))
+    .sort()
+
+/** Returns the texts of the files that `listFilesNamed` finds, as far as they were read. */
+export const textsNamed = (tree: TreeFacts, pattern: RegExp): string[] =>
+  listFilesNamed(tree, pattern).flatMap((path) => tree.texts.get(path) ?? [])
+
+export const present = ({ paths }: TreeFacts, ...names: string[]): string[] => names.filter((name) => paths.has(name))

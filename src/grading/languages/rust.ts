@@ -1,0 +1,69 @@
+import { quote } from '../../sandboxes/local/shell.ts'
+import type { Runner } from '../runners/runner.ts'
+import type { TreeFacts } from '../suite.ts'
+import type { Language } from './language.ts'
+import { DEPS, type EnvRecipe, recipe, textsNamed } from './recipe.ts'
+
+const TARGET = /^(?:(?<folder>.*)\/)?tests\/(?:(?<file>[^/]+)\.rs|(?<named>[^/]+)\/main\.rs)$/
+
+const COMMAND = 'cargo test --offline --no-fail-fast'
+
+/** Runs the whole workspace; where one test target does not compile, runs each target alone. */
+const ALL = `if ${COMMAND} --workspace --no-run > /dev/null 2>&1; then ${COMMAND} --workspace; else /usr/bin/python3 -I -B "$ASSAY_TOOLS/cargo_each.py"; fi`
+
+/** Returns the command for one test file, in the package that contains it. */
+function testFileCommand(target: string): string {
+  const { folder = '.', file, named = '' } = TARGET.exec(target)?.groups ?? {}
+  return `${COMMAND} --manifest-path ${quote(`${folder}/Cargo.toml`)} --test ${quote(file ?? named)}`
+}
+
+/** The stable compiler has no report format, so the printed output is parsed. The order cannot be changed. */
+const cargo: Runner = {
+  id: 'cargo',
+  name: 'cargo test',
+  report: 'libtest',
+  shuffles: false,
+  isFallback: false,
+  detect: ({ paths }) => paths.has('Cargo.toml'),
+  isTarget: (path) => TARGET.test(path),
+  command({ targets }) {
+    const commands = targets.length === 0 ? [ALL] : [...new Set(targets.map(testFileCommand))]
+    const lines = commands.map((line) => `${line} || code=$?`)
+    return `export CARGO_TERM_COLOR=never; code=0; { ${lines.join('; ')}; } > "$ASSAY_REPORT/report" 2>&1; exit $code`
+  },
+  prepare: [],
+  exits: { passed: [0], failed: [101] },
+  settings: ['Cargo.toml', 'Cargo.lock', '.cargo/', 'rust-toolchain', 'rust-toolchain.toml', 'vendor/'],
+  tools: [{ name: 'cargo_each.py', file: 'cargo-each.py' }],
+}
+
+/** Compiles outside of the tree. Cargo needs the sources before it fetches, so everything happens in the build. */
+function buildRecipe(tree: TreeFacts): EnvRecipe {
+  const locked = tree.paths.has('Cargo.lock') ? ' --locked' : ''
+  return recipe({
+    runner: cargo.id,
+    aptPackages: ['cargo', 'gcc', 'libc6-dev', 'libssl-dev', 'pkg-config'],
+    env: { CARGO_HOME: `${DEPS}/cargo`, CARGO_TARGET_DIR: `${DEPS}/target` },
+    build: [`cargo fetch${locked}`, `cargo test --no-run --offline${locked}`],
+  })
+}
+
+function findCrateName(text: string): string | undefined {
+  const start = text.indexOf('[package]')
+  return start === -1 ? undefined : /^name\s*=\s*["']([\w-]+)["']/m.exec(text.slice(start))?.[1]
+}
+
+export const rust: Language = {
+  id: 'rust',
+  sources: [{ name: 'rust', extensions: ['rs'], comments: 'slashes', singleQuote: 'character', hasInlineTests: true }],
+  tests: { names: [/_tests?\.rs$/, /^tests?\.rs$/], support: [], extensions: ['.rs'] },
+  dependencyFiles: ['cargo.toml', 'cargo.lock'],
+  buildFiles: ['cargo.toml', 'rust-toolchain', 'rust-toolchain.toml'],
+  buildFilePatterns: [],
+  readTestFiles: null,
+  packageNames: (tree) => textsNamed(tree, /^Cargo\.toml$/).flatMap((text) => findCrateName(text) ?? []),
+  runners: [{ runner: cargo, buildRecipe, artefacts: ['Cargo.lock'], buildArgs: [] }],
+  hidesModules: false,
+  testConfiguration: [],
+  stubs: [],
+}
