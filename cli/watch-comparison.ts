@@ -73,9 +73,10 @@ const linesOf = (status: Comparison): string[] => [
   ...aligned([HEADINGS, ...status.settings.map(cells)]),
 ]
 
-function headline({ state, trials, costUsd, budgetUsd, etaSeconds, projectedCostUsd }: Comparison): string {
+function headline({ state, trials, costUsd, pendingUsd, budgetUsd, etaSeconds, projectedCostUsd }: Comparison): string {
   const done = trials.total - trials.queued - trials.running
-  const spent = `$${costUsd.toFixed(2)}${budgetUsd === null ? '' : ` of $${budgetUsd.toFixed(2)}`}`
+  const pending = pendingUsd > 0 ? ` and $${pendingUsd.toFixed(2)} pending` : ''
+  const spent = `$${costUsd.toFixed(2)}${pending}${budgetUsd === null ? '' : ` of $${budgetUsd.toFixed(2)}`}`
   const range = projectedCostUsd
     ? ` (in the end $${projectedCostUsd.low.toFixed(2)} to $${projectedCostUsd.high.toFixed(2)})`
     : ''

@@ -17,7 +17,7 @@ const NO_SANDBOX = 3
 /** Of a model that does what a script says. Real ones are asked the same way. */
 const MODEL = 'custom/scripted'
 const SCRIPT = join(ROOT, 'samples/provider/quick.json')
-/** Enough for a start. */
+/** Covers a trial or two. It is a hard limit: the comparison pauses before it spends more. */
 const SMALL_BUDGET = '0.01'
 const BUDGET = '5'
 
@@ -89,7 +89,7 @@ async function showModel(client: Record<string, string>): Promise<number> {
   const models = ['low', 'high'].flatMap((level) => ['--model', `${MODEL}@${level}=mini`])
   const wish = ['--sandbox', 'local', '--id', id, '--budget', SMALL_BUDGET, '--concurrency', '2']
   await ended(start(['compare', BENCHMARK, ...models, ...wish], client, 'inherit'))
-  console.log(`\nThe budget is spent. With $${BUDGET} it goes on where it was:\n`)
+  console.log(`\nThe budget covers no more. With $${BUDGET} it goes on where it was:\n`)
   await ended(start(['comparisons', 'resume', BENCHMARK, id, '--budget', BUDGET], client))
   return ended(start(['comparisons', 'watch', BENCHMARK, id], client, 'inherit'))
 }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { findModel } from '../catalog/models.ts'
 import type { Tools as CredentialTools } from '../credentials/credentials.ts'
+import { setSharedBudget } from '../gateway/spend/spend.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { type Page, paged } from '../platform/http/page.ts'
 import { notFound, Problem } from '../platform/problem.ts'
@@ -22,6 +23,7 @@ import { connectedScope, readSource, type ScopeTools } from './source.ts'
 import * as rows from './sql.ts'
 import { type Facts, type SettingFacts, statusOf } from './status.ts'
 import { enqueueSubmission } from './submit.ts'
+import { sharedBudgetOf } from './trials/spend.ts'
 import { usageOf } from './trials/trials.ts'
 
 export type Scope = rows.Scope
@@ -67,6 +69,9 @@ async function insert(tools: CredentialTools, by: By, scope: Scope, { wish, hash
     settings: settings.length,
     ...{ budget_micros: micros(wish.budgetUsd), trial_budget_micros: micros(wish.trialBudgetUsd) },
     source: JSON.stringify(source.resolved),
+  })
+  await setSharedBudget(tx, {
+    ...{ id: sharedBudgetOf(key), workspaceId: by.workspaceId, budgetMicros: micros(wish.budgetUsd) },
   })
   await rows.insertSettings(tx, key, settings)
   await rows.holdCredentials(tx, key)
@@ -160,7 +165,7 @@ async function statusesOf(db: Db, found: rows.ComparisonRow[]): Promise<Comparis
     const own = settings.get(row.key) ?? []
     return statusOf(
       factsOf(row, scopeOf(row, names)),
-      own.map((setting) => ({ facts: settingFactsOf(setting), counts: setting.counts })),
+      own.map((setting) => ({ facts: settingFactsOf(setting), counts: setting.counts, live: setting.live })),
       now,
     )
   })

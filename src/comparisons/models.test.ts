@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { CANARY, comparingModels } from '../../test/support/model-comparing.ts'
+import type { Trial } from './shapes/schema.ts'
 import { countLeft } from './trials/spend.ts'
 
 const USAGE = { input: 1000, cacheRead: 200, cacheWrite5m: 100, cacheWrite1h: 0, output: 50, reasoning: 20 }
@@ -177,10 +178,14 @@ test('what a spoiled attempt has spent is spent, once', async () => {
   await shop.work()
   const status = await shop.read(body.id)
   expect(status.costUsd).toBeCloseTo(6 * CALL_USD, 6)
-  expect(status.settings[0].totalCostUsd).toBeCloseTo(5 * CALL_USD, 6)
+  expect(status.settings[0].totalCostUsd).toBeCloseTo(6 * CALL_USD, 6)
+  const costs = (await shop.trials(body.id)).map(({ costUsd, retriesCostUsd, usage }: Trial) => [
+    ...[costUsd, retriesCostUsd, usage?.output],
+  ])
+  expect(costs.sort()).toEqual([...Array(4).fill([CALL_USD, 0, 50]), [2 * CALL_USD, CALL_USD, 100]])
 })
 
-test('what a canceled trial has spent is counted when the sweep comes by, once', async () => {
+test('what a canceled trial has spent is shown at once, and counted once when the sweep comes by', async () => {
   await using shop = await comparingModels(async (ask, order) => {
     await ask()
     if (shop.engine.orders[0] === order) await shop.cancel(id)
@@ -189,12 +194,16 @@ test('what a canceled trial has spent is counted when the sweep comes by, once',
   const { body } = await shop.create({ models: shop.models, concurrency: 1 })
   const id: string = body.id
   await shop.work()
-  expect(await shop.read(id)).toMatchObject({ state: 'canceled', costUsd: 0 })
+  expect(await shop.read(id)).toMatchObject({ state: 'canceled', costUsd: CALL_USD, pendingUsd: 0 })
+  const counted = () =>
+    shop.app.database.pool.query('select sum(spent_micros)::int as spent from trial_counts').then(({ rows }) => rows)
+  expect(await counted()).toEqual([{ spent: 0 }])
   await shop.app.database.db
     .updateTable('gateway_grants')
     .set({ closed_at: new Date(Date.now() - 3_600_000) })
     .execute()
   await countLeft(shop.app.database.db)
   await countLeft(shop.app.database.db)
+  expect(await counted()).toEqual([{ spent: CALL_USD * 1e6 }])
   expect((await shop.read(id)).costUsd).toBeCloseTo(CALL_USD, 6)
 })

@@ -9,6 +9,7 @@ export async function namesOf(db: Db, row: ComparisonRow): Promise<Names> {
   const settings = await listSettingRows(db, [row.key])
   return {
     key: row.key,
+    workspaceId: row.workspace_id,
     submittedAt: row.submitted_at,
     attempts: row.attempts,
     tasks: tasks.map(({ name, digest, run_id, task_id }) => ({

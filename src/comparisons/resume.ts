@@ -1,5 +1,6 @@
 import { findSandboxChoice } from '../catalog/sandboxes.ts'
 import { type Tools as CredentialTools, findCredential } from '../credentials/credentials.ts'
+import { setSharedBudget } from '../gateway/spend/spend.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { type By, record } from '../workspaces/audit.ts'
 import { refuse } from './choices.ts'
@@ -7,6 +8,7 @@ import { micros } from './comparisons.ts'
 import * as rows from './sql.ts'
 import { enqueueSubmission } from './submit.ts'
 import { cancelTrials, requeueTrials, stopJobs } from './trials/queue.ts'
+import { sharedBudgetOf } from './trials/spend.ts'
 
 type Change = { budgetUsd?: number | undefined; credentials?: Record<string, string> | undefined }
 
@@ -19,10 +21,15 @@ export async function resumeComparison(tools: CredentialTools, by: By, found: ro
     const row = await rows.lockComparison(tx, found.key)
     if (!row) return
     const budget = micros(change.budgetUsd)
-    if (budget !== null) await rows.setBudget(tx, row.key, budget)
+    if (budget !== null) await setBudget(tx, by.workspaceId, row.key, budget)
     for (const { from, to } of swaps) await rows.swapCredential(tx, row.key, from, to)
     if (row.state !== 'submitting' && row.state !== 'running') await goOn(tx, by, row)
   })
+}
+
+async function setBudget(tx: Db, workspaceId: string, key: number, budgetMicros: number): Promise<void> {
+  await rows.setBudget(tx, key, budgetMicros)
+  await setSharedBudget(tx, { id: sharedBudgetOf(key), workspaceId, budgetMicros })
 }
 
 async function goOn(tx: Db, by: By, { key, id, state, submitted_at }: rows.ComparisonRow): Promise<void> {

@@ -150,18 +150,34 @@ export const listSettingRows = (db: Db, keys: readonly number[]) =>
 /** Added up as what they are here: sums of large integers are of a kind that is slow, and end as these anyway. */
 const SUMS = Object.keys(NO_COUNTS).map((name) => sql`sum(${sql.ref(name)}::float8) as ${sql.ref(name)}`)
 
-export type CountedSetting = Awaited<ReturnType<typeof listSettingRows>>[number] & { counts: Counts }
+/** Spend of attempts that have not been counted yet: what is settled, and what is reserved for open calls. */
+export type LiveSpend = { settledMicros: number; pendingMicros: number }
 
-/** With what their trials count: as many rows as settings, however many trials there are. */
+const NO_LIVE_SPEND: LiveSpend = { settledMicros: 0, pendingMicros: 0 }
+
+export type CountedSetting = Awaited<ReturnType<typeof listSettingRows>>[number] & { counts: Counts; live: LiveSpend }
+
+/**
+ * With what their trials count: as many rows as settings, however many trials there are. Attempts that have not been
+ * counted yet are those that run, and their spend is read from their grants. The ordinal of a trial, and so its setting,
+ * is in the last twelve digits of the subject of its grants. One statement, so that nothing is counted twice.
+ */
 export async function listCountedSettings(db: Db, keys: readonly number[]): Promise<CountedSetting[]> {
   if (keys.length === 0) return []
   const { rows } = await sql<CountedSetting>`
-    ${kept} select setting.*, to_json(counts) as counts from comparison_settings as setting left join (
+    ${kept} with live as materialized (
+      select key as comparison, ('x' || right(subject, 12))::bit(48)::bigint % settings as setting, json_build_object(
+        'settledMicros', sum(spent_micros - pending_micros - counted_micros), 'pendingMicros', sum(pending_micros)) as spend
+      from gateway_grants join comparisons on shared_budget = 'comparison ' || key
+      where counted_at is null and key = any(${keys}::bigint[]) group by 1, 2
+    )
+    select setting.*, to_json(counts) as counts, live.spend as live from comparison_settings as setting left join (
       select comparison, setting, ${sql.join(SUMS)} from trial_counts
       where comparison = any(${keys}::bigint[]) group by comparison, setting
     ) as counts on counts.comparison = setting.comparison and counts.setting = setting.position
+    left join live on live.comparison = setting.comparison and live.setting = setting.position
     where setting.comparison = any(${keys}::bigint[]) order by setting.comparison, setting.position`.execute(db)
-  return rows.map((row) => ({ ...row, counts: row.counts ?? NO_COUNTS }))
+  return rows.map((row) => ({ ...row, counts: row.counts ?? NO_COUNTS, live: row.live ?? NO_LIVE_SPEND }))
 }
 
 /** Whatever its trials told of their isolation, in one word. */

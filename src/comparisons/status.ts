@@ -24,8 +24,10 @@ export type SettingFacts = Pick<
   'id' | 'model' | 'harness' | 'harnessVersion' | 'reasoningLevel' | 'provider' | 'custom' | 'isolation'
 >
 
+type CountedFacts = { facts: SettingFacts; counts: Counts; live: { settledMicros: number; pendingMicros: number } }
+
 /** How a comparison stands, from one row for each setting: never from its trials. */
-export function statusOf(facts: Facts, settings: { facts: SettingFacts; counts: Counts }[], now: Date): Comparison {
+export function statusOf(facts: Facts, settings: CountedFacts[], now: Date): Comparison {
   const all = sumOf(settings.map(({ counts }) => counts))
   const trials = trialCounts(all)
   const { startedAt, pause, submissionError, budgetMicros, trialBudgetMicros, ...shown } = facts
@@ -39,14 +41,20 @@ export function statusOf(facts: Facts, settings: { facts: SettingFacts; counts: 
     budgetUsd: usd(budgetMicros),
     trialBudgetUsd: usd(trialBudgetMicros),
     trials,
-    costUsd: all.spent_micros / MILLION,
+    costUsd: sum(settings.map(spentMicros)) / MILLION,
+    pendingUsd: sum(settings.map(({ live }) => live.pendingMicros)) / MILLION,
     projectedCostUsd: projection(all, trials),
     etaSeconds:
       facts.state === 'running' && startedAt ? secondsLeft(trials, now.getTime() - startedAt.getTime()) : null,
     frontier: frontier(settings.flatMap(({ facts: { id }, counts }) => point(id, counts))),
-    settings: settings.map(({ facts: setting, counts }) => settingOf(setting, counts)),
+    settings: settings.map(settingOf),
   }
 }
+
+const sum = (values: readonly number[]): number => values.reduce((all, value) => all + value, 0)
+
+/** New spend of a setting: of attempts that ended, and the settled calls of those that have not. */
+const spentMicros = ({ counts, live }: CountedFacts): number => counts.spent_micros + live.settledMicros
 
 const MILLION = 1_000_000
 const usd = (micros: number | null): number | null => (micros === null ? null : micros / MILLION)
@@ -92,7 +100,8 @@ function projection(all: Counts, { queued, running }: TrialCounts): Comparison['
 
 const micros = (value: number): number => Math.round(value) / MILLION
 
-function settingOf(facts: SettingFacts, counts: Counts): Setting {
+function settingOf(counted: CountedFacts): Setting {
+  const { facts, counts, live } = counted
   const { tasks, tasks_passed: passed, tasks_micros } = counts
   const isPriced = tasks > 0 && counts.tasks_unpriced === 0
   return {
@@ -102,6 +111,8 @@ function settingOf(facts: SettingFacts, counts: Counts): Setting {
     accuracy: tasks === 0 ? null : (100 * passed) / tasks,
     costPerTaskUsd: isPriced ? averageUsd(tasks_micros, tasks) : null,
     totalCostUsd: isPriced ? tasks_micros / MILLION : null,
+    costUsd: spentMicros(counted) / MILLION,
+    pendingUsd: live.pendingMicros / MILLION,
     stats: statsOf(counts),
     trials: trialCounts(counts),
   }

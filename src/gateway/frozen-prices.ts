@@ -1,11 +1,11 @@
 import { Prices } from '../catalog/prices.ts'
 import type { Db } from '../platform/db/db.ts'
-import * as rows from './sql.ts'
+import * as rows from './spend/sql.ts'
 
 /** Prices that grants were held to, with the first and the last time that one was opened. */
 export type FrozenPrices = { catalogId: string; prices: Prices | null; from: Date; to: Date }
 
-/** Of the last grant of each subject: what it had before was given up, and is not in its cost. */
+/** Prices of all grants of these subjects: the cost of a trial includes its retries. */
 export async function listFrozenPrices(
   db: Db,
   workspaceId: string,

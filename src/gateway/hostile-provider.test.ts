@@ -3,7 +3,7 @@ import { createServer, type Socket } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestDatabase, testDatabase } from '../../test/support/database.ts'
 import { newId } from '../platform/ids.ts'
-import { listCallsOf } from './spend.ts'
+import { listCallsOf } from './spend/spend.ts'
 import { storedLedger } from './stored-ledger.ts'
 import { asked, beginEvents, message, newGrantFacts, openBench, sendJson, TERMS, USAGE } from './testing/bench.ts'
 

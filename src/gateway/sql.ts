@@ -302,14 +302,7 @@ export async function upsertBudget(db: Db, budget: { id: string; workspaceId: st
     .execute()
 }
 
-type Holder = { workspaceId: string; subject: string }
-
-export async function readSpendSince(db: Db, { workspaceId, subject }: Holder, since: Date): Promise<number> {
-  const { rows } = await sql<{ spent: number }>`
-    select coalesce(sum(spent_micros), 0)::bigint as spent from gateway_grants
-    where workspace_id = ${workspaceId} and subject = ${subject} and created_at >= ${since}`.execute(db)
-  return rows[0]?.spent ?? 0
-}
+export type Holder = { workspaceId: string; subject: string }
 
 /**
  * Returns what a subject has spent in closed grants since this was last called, without reservations of open calls.
@@ -329,15 +322,6 @@ export async function takeSpend(tx: Db, { workspaceId, subject }: Holder): Promi
   return rows.reduce((sum, { taken }) => sum + taken, 0)
 }
 
-/** Lists grantees with closed or expired grants that have been left uncounted for so long. */
-export async function listUncounted(db: Db, seconds: number, limit: number): Promise<Holder[]> {
-  const { rows } = await sql<Holder>`
-    select distinct workspace_id as "workspaceId", subject from gateway_grants
-    where counted_at is null and least(closed_at, expires_at) < now() - make_interval(secs => ${seconds})
-    limit ${limit}`.execute(db)
-  return rows
-}
-
 /** The calls of all grants that a subject has had, in the order in which they were made. */
 export const listCallsOf = (
   db: Db,
@@ -353,18 +337,15 @@ export const listCallsOf = (
     .limit(page.limit)
     .execute()
 
-type Frozen = { catalogId: string; prices: Terms['prices']; from: Date; to: Date }
-
-export async function listFrozenPrices(db: Db, workspaceId: string, subjects: readonly string[]): Promise<Frozen[]> {
-  const { rows } = await sql<Frozen>`
-    select terms->>'catalogId' as "catalogId", terms->'prices' as prices, min(created_at) as from, max(created_at) as to
-    from (
-      select distinct on (subject) terms, created_at from gateway_grants
-      where workspace_id = ${workspaceId} and subject = any(${subjects}::text[]) order by subject, created_at desc
-    ) as last
-    group by 1, 2 order by 1, 3`.execute(db)
-  return rows
-}
+/** Settled calls of all grants that a subject has had. */
+export const listSettledCalls = (db: Db, { workspaceId, subject }: Holder) =>
+  selectCalls(db)
+    .innerJoin('gateway_grants', 'gateway_grants.id', 'grant_id')
+    .where('workspace_id', '=', workspaceId)
+    .where('subject', '=', subject)
+    .where('kind', '=', 'generate')
+    .where('outcome', '<>', 'open')
+    .execute()
 
 export async function findSettings(db: Db, workspaceId: string): Promise<{ recordBodies: boolean } | undefined> {
   return db

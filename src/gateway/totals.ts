@@ -44,15 +44,10 @@ type Failure = { status: number | null; kind: FailureKind | Refusal; at: Date; i
 
 export function totals(state: GrantState): GrantTotals {
   const generated = state.calls.filter(({ kind }) => kind === 'generate')
-  const settled = generated.filter(({ outcome }) => outcome !== 'open')
   const mismatches = generated.filter(({ levelAsked }) => levelAsked !== null)
   return {
-    usage: generated.reduce((sum, { usage }) => addUsage(sum, usage), NO_USAGE),
-    costMicros: settled.some(({ costMicros }) => costMicros === null)
-      ? null
-      : settled.reduce((sum, { costMicros }) => sum + (costMicros ?? 0), 0),
+    ...callTotals(generated.filter(({ outcome }) => outcome !== 'open')),
     pendingMicros: generated.reduce((sum, call) => sum + (call.outcome === 'open' ? (call.reservedMicros ?? 0) : 0), 0),
-    costSource: worst(settled),
     calls: countOutcomes(generated),
     tokenCounts: state.calls.length - generated.length,
     helperCalls: generated.filter(({ helper }) => helper !== null).length,
@@ -68,6 +63,19 @@ export function totals(state: GrantState): GrantTotals {
   }
 }
 
+type CountedCall = Pick<Call, 'usage' | 'costMicros' | 'costSource'>
+
+/** Sums of calls that are settled. One unknown cost makes the sum unknown. */
+export const callTotals = (
+  calls: readonly CountedCall[],
+): Pick<GrantTotals, 'usage' | 'costMicros' | 'costSource'> => ({
+  usage: calls.reduce((sum, { usage }) => addUsage(sum, usage), NO_USAGE),
+  costMicros: calls.some(({ costMicros }) => costMicros === null)
+    ? null
+    : calls.reduce((sum, { costMicros }) => sum + (costMicros ?? 0), 0),
+  costSource: worst(calls),
+})
+
 const addUsage = (one: Usage, other: Usage): Usage => ({
   input: one.input + other.input,
   cacheRead: one.cacheRead + other.cacheRead,
@@ -81,7 +89,7 @@ const BUDGETS: readonly BudgetKind[] = ['shared_budget', 'budget']
 
 const SOURCES: readonly CostSource[] = ['metered', 'estimated', 'reserved', 'unknown']
 
-const worst = (calls: readonly Call[]): CostSource =>
+const worst = (calls: readonly CountedCall[]): CostSource =>
   SOURCES[Math.max(0, ...calls.map(({ costSource }) => SOURCES.indexOf(costSource)))] ?? 'metered'
 
 function countOutcomes(calls: readonly Call[]): Record<Outcome, number> {

@@ -84,7 +84,7 @@ async function askAt(
     reset: true,
     headers: { 'content-type': 'application/json', 'x-api-key': access?.token ?? '', ...headers },
     body: JSON.stringify({
-      ...{ model: name ?? access?.model, max_tokens: 100, messages: [{ role: 'user', content: 'Work.' }] },
+      ...{ model: name ?? access?.model, max_tokens: 1200, messages: [{ role: 'user', content: 'Work.' }] },
       ...{ thinking: { type: 'adaptive' }, output_config: access?.wireLevel },
     }),
   })

@@ -41,7 +41,10 @@ export const NewComparison = z.strictObject({
   skipCompleted: z.boolean().default(false).describe('Trials that were scored before fill their places.'),
   sandbox: z.string().min(1).max(100),
   sandboxCredentialId: uuid,
-  budgetUsd: usd.max(1_000_000).optional().describe('At this much new spend nothing new starts.'),
+  budgetUsd: usd
+    .max(1_000_000)
+    .optional()
+    .describe('Hard limit of new spend: settled and reserved costs together never exceed it.'),
   trialBudgetUsd: usd.max(1_000_000).optional().describe('At this much a trial is stopped, and judged as it is.'),
   concurrency: z.number().int().min(1).max(10_000).optional().describe('Trials of it that run at once.'),
 })
@@ -118,7 +121,11 @@ export const Setting = z
     passed: count.describe('Of these, passed by their first scored trial.'),
     accuracy: z.number().nullable(),
     costPerTaskUsd: usd.nullable(),
-    totalCostUsd: usd.nullable(),
+    totalCostUsd: usd
+      .nullable()
+      .describe('Cost of the trials that stand for its tasks, with their retries, also where they were reused.'),
+    costUsd: usd.describe('New spend on its trials, retries and unscored trials included. All settings add up.'),
+    pendingUsd: usd.describe('Reserved for calls that are under way. Not part of any cost.'),
     stats: Stats,
     trials: TrialCounts,
   })
@@ -154,7 +161,10 @@ export const Comparison = z
     concurrency: count.nullable(),
     frozen: z.object({ digest: z.string(), tasks: count }).nullable(),
     trials: TrialCounts,
-    costUsd: usd.describe('New spend.'),
+    costUsd: usd.describe(
+      'New spend: what the calls of all its trials have cost so far, retries included. The trials that are not reused add up to it.',
+    ),
+    pendingUsd: usd.describe('Reserved for calls that are under way. With costUsd never more than budgetUsd.'),
     projectedCostUsd: z
       .object({ low: usd, high: usd })
       .nullable()
@@ -196,7 +206,9 @@ export const TrialCall = z
     failure: z.string().nullable(),
     tries: count,
     usage: Usage,
-    costUsd: usd.nullable(),
+    costUsd: usd.nullable().describe('Null while the call is under way, and where its price is unknown.'),
+    pendingUsd: usd.describe('Reserved while the call is under way.'),
+    outputLimit: count.nullable().describe('Output tokens to which a budget limited the answer.'),
     costSource: z
       .enum(['metered', 'estimated', 'reserved', 'unknown'])
       .describe('Where the cost comes from: the usage on the wire, a guess by what passed, the most it could be.'),
@@ -234,7 +246,9 @@ export const Trial = z
       ),
     timings: Timings,
     usage: Usage.nullable(),
-    costUsd: usd.nullable(),
+    costUsd: usd.nullable().describe('Of all its attempts: what their calls have cost so far.'),
+    retriesCostUsd: usd.describe('The part of costUsd that was spent before the last attempt.'),
+    pendingUsd: usd.describe('Reserved for calls that are under way. Not part of any cost.'),
     costSource: z.string().nullable(),
     isolation: z.string().nullable(),
     verifyMode: z.string().nullable(),

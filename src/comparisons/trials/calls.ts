@@ -1,5 +1,5 @@
 import type { Call } from '../../gateway/ledger.ts'
-import { listCallsOf } from '../../gateway/spend.ts'
+import { listCallsOf } from '../../gateway/spend/spend.ts'
 import type { Usage } from '../../gateway/wire.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { TrialCall } from '../shapes/schema.ts'
@@ -27,7 +27,9 @@ const shown = (call: Call): TrialCall => ({
   failure: call.failure,
   tries: call.tries,
   usage: shownUsage(call.usage),
-  costUsd: call.costMicros === null ? null : call.costMicros / 1e6,
+  costUsd: call.costMicros === null || call.outcome === 'open' ? null : call.costMicros / 1e6,
+  pendingUsd: call.outcome === 'open' ? (call.reservedMicros ?? 0) / 1e6 : 0,
+  outputLimit: call.outputLimit,
   costSource: call.costSource,
   firstByteMs: call.firstByteMs,
   totalMs: call.totalMs,

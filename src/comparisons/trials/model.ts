@@ -5,7 +5,7 @@ import { ModelUnfit, termsFor } from '../../gateway/model-terms.ts'
 import { type OpenPlace, openPlace } from '../../gateway/place.ts'
 import { readSettings } from '../../gateway/settings.ts'
 import type { Db } from '../../platform/db/db.ts'
-import { subjectOf } from './spend.ts'
+import { sharedBudgetOf, subjectOf } from './spend.ts'
 import type { TrialFacts } from './sql.ts'
 
 export type ModelTools = {
@@ -42,6 +42,7 @@ export async function openModel(tools: ModelTools, trial: TrialFacts): Promise<O
       subject: subjectOf(trial),
       credentialId: trial.credentialId,
       budgetMicros: trial.trialBudgetMicros,
+      sharedBudget: sharedBudgetOf(trial.comparison),
       callsMax: CALLS_MAX,
       expiresAt: new Date(Date.now() + OPEN_MS),
     },

@@ -1,11 +1,17 @@
 import type { Db } from '../../platform/db/db.ts'
 import { cancelAll, setLimit, withdrawAll } from '../../platform/jobs/jobs.ts'
 import { trialId } from '../trial-id.ts'
-import { comparisonLimit } from './enqueue/enqueue.ts'
+import { comparisonLimit, enqueueDeferred } from './enqueue/enqueue.ts'
 import { cancelOpen, listOrdinals, requeue } from './sql.ts'
 
 export const withdrawWaiting = async (tx: Db, key: number): Promise<void> =>
   withdrawAll(tx, idsOf(key, await listOrdinals(tx, key, 'queued')))
+
+/** Waiting trials of a comparison are looked at again after `until`. */
+export async function deferWaiting(tx: Db, trial: { comparison: number; sandbox: string }, until: Date): Promise<void> {
+  await withdrawWaiting(tx, trial.comparison)
+  await enqueueDeferred(tx, { key: trial.comparison, sandbox: trial.sandbox }, until)
+}
 
 /** All that has not ended; the rows say so at once. Answers which they are. */
 export const cancelTrials = (tx: Db, key: number): Promise<number[]> => cancelOpen(tx, key)

@@ -1,3 +1,4 @@
+import type { HolderSpend } from '../../gateway/spend/spend.ts'
 import type { GrantTotals } from '../../gateway/totals.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { storableText } from '../../platform/db/storable.ts'
@@ -10,7 +11,7 @@ import type { OnStep } from '../steps.ts'
 import type { KeptArtifact } from './artifacts.ts'
 import { shownUsage } from './calls.ts'
 import { enqueueTrial } from './enqueue/enqueue.ts'
-import { takeSpendOf } from './spend.ts'
+import { readTrialSpend, takeSpendOf } from './spend.ts'
 import { findState, insertSpoiled, lockTrials, storeEnd, type TrialEnd, type TrialFacts } from './sql.ts'
 
 /** How one attempt of a trial came to its end. */
@@ -27,10 +28,7 @@ export type Ending =
 export type Ran = Omit<TrialRecord, 'class'> & { class: TrialClass }
 
 /** What this attempt was given by its model. Null: it asked none. */
-type Spent = Pick<
-  GrantTotals,
-  'usage' | 'costMicros' | 'costSource' | 'modelsServed' | 'levelMismatches' | 'helperCalls'
->
+type Spent = Pick<GrantTotals, 'modelsServed' | 'levelMismatches' | 'helperCalls'>
 
 const RETRIES_MAX = 2
 
@@ -56,12 +54,12 @@ export async function settle(
   ending: Ending,
   { retryMs, step = () => {} }: Settling,
 ): Promise<number> {
-  const end = endOf(trial, ending)
+  const spentMicros = await takeSpendOf(tx, trial)
+  const end = endOf(trial, ending, await readTrialSpend(tx, trial))
   if (ending.kind === 'stopped') await pause(tx, trial.comparison, ending.reason, storableText(ending.message))
   const isAgain = end.state === 'queued' && (await goesOn(tx, trial.comparison))
   const before = trial.attempts === 1 ? [alone(trial)] : await cellTrials(tx, trial)
   const after = before.map((each) => (each.attempt === trial.attempt ? { ...each, ...end } : each))
-  const spentMicros = await takeSpendOf(tx, trial)
   const open = await storeEnd(tx, trial, end, changesOf(end.state, cellChange(before, after), spentMicros))
   if (open === undefined) throw new Superseded()
   step('trial.stored')
@@ -116,30 +114,38 @@ function troubleOf(ending: Exclude<Ending, { kind: 'stopped' }>): { class: Trial
 
 const NOTHING = { class: null, verifyMode: null, reward: null, costMicros: null, detail: null, artifacts: null }
 
-function endOf(trial: TrialFacts, ending: Ending): TrialEnd {
+/** `spend`: of all attempts of the trial. */
+function endOf(trial: TrialFacts, ending: Ending, spend: HolderSpend | undefined): TrialEnd {
   if (ending.kind === 'stopped') return { ...NOTHING, state: 'queued', retries: trial.retries }
   const trouble = troubleOf(ending)
   const mayRetry = ending.kind !== 'unfit' && RETRIED.includes(trouble.class) && hasRetries(trial)
   if (mayRetry) return { ...NOTHING, state: 'queued', retries: trial.retries + 1 }
-  if (ending.kind === 'ran') return endOfRecord(trial, ending)
-  const detail = { error: trouble.error }
-  return { ...NOTHING, state: 'errored', class: trouble.class, retries: trial.retries, detail }
+  if (ending.kind === 'ran') return endOfRecord(trial, ending, spend)
+  const detail = { error: trouble.error, ...spendDetail(spend) }
+  const costMicros = spend ? spend.costMicros : 0
+  return { ...NOTHING, state: 'errored', class: trouble.class, retries: trial.retries, detail, costMicros }
 }
 
-function endOfRecord(trial: TrialFacts, ending: Extract<Ending, { kind: 'ran' }>): TrialEnd {
+const spendDetail = (spend: HolderSpend | undefined) =>
+  spend ? { usage: shownUsage(spend.usage), costSource: spend.costSource } : {}
+
+type RanEnding = Extract<Ending, { kind: 'ran' }>
+
+function endOfRecord(trial: TrialFacts, ending: RanEnding, spend: HolderSpend | undefined): TrialEnd {
   const { record, spent, artifacts, blob } = ending
   return {
     state: record.state,
     class: record.class,
     verifyMode: record.verifyMode,
     reward: record.reward,
-    costMicros: spent ? spent.costMicros : 0,
+    costMicros: spend ? spend.costMicros : 0,
     retries: trial.retries,
     detail: {
       rewards: record.rewards,
       timings: record.timings,
       isolation: isolationOf(record),
       ...(record.resources ? { resources: record.resources } : {}),
+      ...spendDetail(spend),
       ...(spent ? spentDetail(spent) : {}),
       ...(artifacts.length > 0 ? { artifacts } : {}),
       ...(record.error === null ? {} : { error: record.error }),
@@ -149,9 +155,7 @@ function endOfRecord(trial: TrialFacts, ending: Extract<Ending, { kind: 'ran' }>
 }
 
 /** What can go wrong without a word is told only where it did. */
-const spentDetail = ({ usage, costSource, modelsServed, levelMismatches, helperCalls }: Spent) => ({
-  usage: shownUsage(usage),
-  costSource,
+const spentDetail = ({ modelsServed, levelMismatches, helperCalls }: Spent) => ({
   modelsServed,
   ...(levelMismatches > 0 ? { levelMismatches } : {}),
   ...(helperCalls > 0 ? { helperCalls } : {}),

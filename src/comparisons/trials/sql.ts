@@ -56,7 +56,6 @@ export type TrialFacts = TrialKey & {
   /** As they were found. */
   state: TrialState
   comparisonState: string
-  overBudget: boolean
   task: number
   setting: number
   attempt: number
@@ -71,6 +70,8 @@ export type TrialFacts = TrialKey & {
   catalogId: string
   provider: string
   trialBudgetMicros: number | null
+  /** The budget of the comparison. Null: it has none, and its trials start without admission. */
+  budgetMicros: number | null
   harness: string
   harnessVersion: string
   reasoningLevel: string
@@ -88,22 +89,26 @@ export type TrialFacts = TrialKey & {
 }
 
 /**
- * Takes it from `queued` to `running`, if it may start; tells all that is needed to run it. Does not wait for the disk: a
- * crash of the database that undoes it leaves a trial that waits, and an attempt that does not count.
+ * Takes a trial from `queued` to `running` if its comparison runs and either has no budget or admitted it; returns all
+ * that is needed to run it, with the state in which it was found. The commit is asynchronous: a crash of the database
+ * that undoes it leaves a trial that waits, and an attempt that does not count.
  */
-export async function startTrial(db: Db, { comparison, ordinal }: TrialKey): Promise<TrialFacts | undefined> {
+export async function startTrial(
+  db: Db,
+  { comparison, ordinal }: TrialKey,
+  { isAdmitted = false }: { isAdmitted?: boolean } = {},
+): Promise<TrialFacts | undefined> {
   const { rows } = await sql<TrialFacts>`
     ${kept} with found as materialized (
       select trials.comparison, ordinal, task, setting, attempt, trials.state, retries,
-        comparisons.state as comparison_state, case when budget_micros is null then false else (
-          select coalesce(sum(spent_micros), 0) from trial_counts where comparison = ${comparison}
-        ) >= budget_micros end as over_budget
+        comparisons.state as comparison_state, budget_micros
       from trials join comparisons on comparisons.key = trials.comparison
       where comparison = ${comparison} and ordinal = ${ordinal} for update of trials
     ), started as (
       update trials set state = 'running', started_at = now(), changed = pg_current_xact_id()
       from found where trials.comparison = ${comparison} and trials.ordinal = ${ordinal}
-        and found.state = 'queued' and found.comparison_state = 'running' and not found.over_budget
+        and found.state = 'queued' and found.comparison_state = 'running'
+        and (found.budget_micros is null or ${isAdmitted})
       returning trials.setting
     ), counted as (
       update trial_counts set queued = queued - 1, running = running + 1 from started
@@ -111,11 +116,11 @@ export async function startTrial(db: Db, { comparison, ordinal }: TrialKey): Pro
         and part = ${partOf(ordinal)}
     )
     select found.comparison, found.ordinal, found.state, found.comparison_state as "comparisonState",
-      found.over_budget as "overBudget", found.task, found.setting, found.attempt, found.retries,
+      found.budget_micros as "budgetMicros", found.task, found.setting, found.attempt, found.retries,
       comparisons.tasks, comparisons.settings, comparisons.attempts, comparisons.workspace_id as "workspaceId",
       comparisons.sandbox, comparisons.sandbox_credential_id as "sandboxCredentialId",
       setting.credential_id as "credentialId", setting.catalog_id as "catalogId", setting.harness, setting.provider,
-      setting.harness_version as "harnessVersion",      comparisons.trial_budget_micros as "trialBudgetMicros",
+      setting.harness_version as "harnessVersion", comparisons.trial_budget_micros as "trialBudgetMicros",
       setting.reasoning_level as "reasoningLevel", setting.isolation, task.name as "taskName", task.digest,
       comparisons.submitted_at as "submittedAt", comparisons.concurrency,
       comparisons.started_at is null as "isFirst", calibration.verify_mode as "verifyMode",
@@ -201,8 +206,25 @@ export async function addCounts(tx: Db, { comparison, setting, part }: Part, cha
     where comparison = ${comparison} and setting = ${setting} and part = ${part}`.execute(tx)
 }
 
-/** Of a trial that has ended, and was not counted whole then. */
+/**
+ * Adds spend that was settled after a trial ended: to the trial, to the spend of its setting, and to the cost of its task
+ * where this trial stands for it.
+ */
 export async function addSpend(tx: Db, { comparison, ordinal }: TrialKey, micros: number): Promise<void> {
+  const { rows } = await sql<{ isFirst: boolean | null }>`
+    with cell as materialized (
+      select ordinal, attempt, state in ('passed', 'failed') and voided_at is null as is_scored from trials
+      where comparison = ${comparison} and (task, setting) = (
+        select task, setting from trials where comparison = ${comparison} and ordinal = ${ordinal})
+      order by ordinal for update
+    )
+    update trials set cost_micros = cost_micros + ${micros}, changed = pg_current_xact_id()
+    where comparison = ${comparison} and ordinal = ${ordinal} and cost_micros is not null
+    returning (select ordinal from cell where is_scored order by attempt limit 1) = ordinal as "isFirst"`.execute(tx)
+  if (rows[0]?.isFirst)
+    await sql`update trial_counts set tasks_micros = tasks_micros + ${micros} from trials
+      where trials.comparison = ${comparison} and trials.ordinal = ${ordinal} and trial_counts.comparison = ${comparison}
+        and trial_counts.setting = trials.setting and part = ${partOf(ordinal)}`.execute(tx)
   await sql`update trial_counts set spent_micros = spent_micros + ${micros} from trials
     where trials.comparison = ${comparison} and trials.ordinal = ${ordinal} and trial_counts.comparison = ${comparison}
       and trial_counts.setting = trials.setting and part = ${partOf(ordinal)}`.execute(tx)
@@ -358,17 +380,3 @@ export const forgetArtifacts = (db: Db, { comparison, ordinal }: TrialKey) =>
     .where('comparison', '=', comparison)
     .where('ordinal', '=', ordinal)
     .execute()
-
-export type SettingUsage = { id: string; trials: number; micros: number; squares: number }
-
-/** What the settings have used in this workspace so far. */
-export async function listUsage(db: Db, workspaceId: string, ids: readonly string[]): Promise<SettingUsage[]> {
-  const { rows } = await sql<SettingUsage>`
-    select setting.id, sum(metered)::int as trials, sum(spent_micros)::bigint as micros,
-      sum(spent_squares)::float8 as squares
-    from comparisons join comparison_settings as setting on setting.comparison = comparisons.key
-    join trial_counts on trial_counts.comparison = comparisons.key and trial_counts.setting = setting.position
-    where workspace_id = ${workspaceId} and setting.id = any(${ids}::text[])
-    group by setting.id having sum(metered) > 0`.execute(db)
-  return rows
-}

@@ -1,4 +1,5 @@
-import { applyVerdict, verdictOf } from '../../gateway/verdict.ts'
+import type { GrantTotals } from '../../gateway/totals.ts'
+import { applyVerdict, type Verdict, verdictOf } from '../../gateway/verdict.ts'
 import type { Blobs } from '../../platform/blobs/blob.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { errorText } from '../../platform/error-text.ts'
@@ -12,7 +13,10 @@ import { keepArtifacts } from './artifacts.ts'
 import { calibrated, verifyingOf } from './calibrated/calibrated.ts'
 import { CredentialGone, type Engine, type TaskOrder, type Verifying } from './engine.ts'
 import { type TrialPayload, trialKind } from './enqueue/enqueue.ts'
+import { cutOffPause } from './forecast/admission.ts'
+import { type Admission, admitTrial } from './forecast/forecast.ts'
 import { type ModelTools, openModel } from './model.ts'
+import { deferWaiting } from './queue.ts'
 import { type Ending, hasRetries, type Ran, rejoin, Superseded, settle } from './settle.ts'
 import { startTrial, type TrialFacts } from './sql.ts'
 
@@ -45,9 +49,9 @@ async function runTrialJob(tools: TrialTools, job: Job<TrialPayload>): Promise<v
   const trial = await startTrial(db, job.payload)
   if (!trial) return
   step('trial.started')
-  if (trial.overBudget && trial.state === 'queued' && trial.comparisonState === 'running')
-    return leave(job, trial, (tx) => pause(tx, trial.comparison, 'budget', 'The budget is spent. Resume with more.'))
   if (!isRunning(trial)) return leave(job, trial)
+  const admitted = await admitTrial(db, trial)
+  if (admitted.kind !== 'start') return putOff(tools, job, trial, admitted)
   if (trial.isFirst) await noteStarted(db, trial.comparison)
   step('trial.noted')
 
@@ -62,6 +66,22 @@ async function runTrialJob(tools: TrialTools, job: Job<TrialPayload>): Promise<v
     await leave(job, trial)
   }
 }
+
+/** Ends the job of a trial that the budget does not admit: the comparison pauses, or its waiting trials wait longer. */
+const putOff = (
+  { retryMs }: TrialTools,
+  job: Job<TrialPayload>,
+  trial: TrialFacts,
+  refused: Exclude<Admission, { kind: 'start' }>,
+): Promise<void> =>
+  leave(job, trial, (tx) =>
+    refused.kind === 'pause'
+      ? pause(tx, trial.comparison, 'budget', refused.message)
+      : deferWaiting(tx, trial, new Date(Date.now() + retryMs + refused.waiting * DEFERRED_MS)),
+  )
+
+/** Each trial that waits adds this much, so that a long queue is not looked at over and over. */
+const DEFERRED_MS = 10
 
 /** Also one that another worker began: it died, and this one takes over. */
 const isRunning = ({ state, comparisonState }: TrialFacts): boolean =>
@@ -109,7 +129,7 @@ async function worked(tools: TrialTools, trial: TrialFacts, order: Worked, signa
     const record = await tools.engine.run(model ? { ...wanted, model: model.place } : wanted, { signal })
     const spent = (await model?.close()) ?? null
     const verdict = spent && verdictOf(record, spent, { isLast: !hasRetries(trial) })
-    if (verdict?.kind === 'stopped') return { kind: 'stopped', reason: 'credential', message: verdict.message }
+    if (verdict?.kind === 'stopped') return stoppedBy(verdict, trial, spent)
     const result = verdict ? applyVerdict(record, verdict) : record
     return { kind: 'ran', spent, ...(await withArtifacts(tools, trial, order, result)) }
   } finally {
@@ -126,6 +146,16 @@ async function withArtifacts({ blobs }: TrialTools, trial: TrialFacts, { outputF
     return { record: { ...record, error: record.error ?? text }, artifacts: [], blob: null }
   }
 }
+
+const stoppedBy = (
+  { reason, message }: Extract<Verdict, { kind: 'stopped' }>,
+  { budgetMicros }: TrialFacts,
+  spent: GrantTotals | null,
+): Ending => ({
+  kind: 'stopped',
+  reason,
+  message: reason === 'budget' ? cutOffPause({ budgetMicros, spentMicros: spent?.costMicros ?? 0 }) : message,
+})
 
 const orderOf = (trial: TrialFacts, outputFolder: string): TaskOrder => ({
   task: { name: trial.taskName, digest: trial.digest },

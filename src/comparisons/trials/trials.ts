@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { readSubjectSpend, type SubjectSpend } from '../../gateway/spend/spend.ts'
 import { type Db, transact } from '../../platform/db/db.ts'
 import { notFound, Problem } from '../../platform/problem.ts'
 import { type By, record } from '../../workspaces/audit.ts'
@@ -18,11 +19,14 @@ import {
 } from '../shapes/schema.ts'
 import { ordinalIn, trialId } from '../trial-id.ts'
 import { KeptArtifact, shownArtifact } from './artifacts.ts'
+import { listUsage } from './forecast/sql.ts'
+import { subjectOf } from './spend.ts'
 import * as rows from './sql.ts'
 
 /** What the positions in a trial's row stand for. */
 export type Names = {
   key: number
+  workspaceId: string
   submittedAt: Date | null
   tasks: Trial['task'][]
   settings: { id: string }[]
@@ -45,7 +49,7 @@ export async function listTrials(db: Db, names: Names, wish: Wish) {
   const found = await rows.listTrialRows(db, names.key, filter)
   const shown = found.slice(0, wish.limit)
   const last = found.length > wish.limit ? shown.at(-1) : undefined
-  return { trials: shown.map((row) => trialOf(names, row)), nextCursor: last ? String(last.ordinal) : null }
+  return { trials: await shownTrials(db, names, shown), nextCursor: last ? String(last.ordinal) : null }
 }
 
 export async function readTrialRow(db: Db, names: Names, id: string): Promise<rows.TrialRow> {
@@ -62,7 +66,7 @@ export const isReusedBy = (db: Db, comparison: number, source: rows.TrialKey): P
 export async function readTrial(db: Db, names: Names, row: rows.TrialRow): Promise<TrialWithAttempts> {
   const spoiled = await rows.listSpoiled(db, row)
   return {
-    ...trialOf(names, row),
+    ...(await shownTrial(db, names, row)),
     spoiled: spoiled.map(({ class: word, error, at }) => ({
       class: TrialClass.parse(word),
       error,
@@ -83,9 +87,22 @@ const Detail = z.object({
   error: z.string().optional(),
 })
 
+async function shownTrials(db: Db, names: Names, found: readonly rows.TrialRow[]): Promise<Trial[]> {
+  const spend = await readSubjectSpend(db, names.workspaceId, found.map(subjectOf))
+  return found.map((row) => trialOf(names, row, isReused(row) ? undefined : spend.get(subjectOf(row))))
+}
+
+async function shownTrial(db: Db, names: Names, row: rows.TrialRow): Promise<Trial> {
+  const [trial] = await shownTrials(db, names, [row])
+  if (!trial) throw new Error('The trial is not shown.')
+  return trial
+}
+
+const isReused = ({ reused_comparison: from }: rows.TrialRow): boolean => from !== null
+
 const NO_TIMINGS = { prepare: null, agent: null, verify: null, total: null }
 
-function trialOf(names: Names, row: rows.TrialRow): Trial {
+function trialOf(names: Names, row: rows.TrialRow, spend: SubjectSpend | undefined): Trial {
   const detail = Detail.parse(row.detail ?? {})
   return {
     id: trialId(row),
@@ -99,7 +116,7 @@ function trialOf(names: Names, row: rows.TrialRow): Trial {
     ...reusedFrom(row),
     timings: { queue: queueSeconds(names, row), ...(detail.timings ?? NO_TIMINGS) },
     usage: detail.usage,
-    ...costOf(row, detail),
+    ...costOf(row, detail, spend),
     isolation: detail.isolation,
     verifyMode: row.verify_mode,
     retries: row.retries,
@@ -109,11 +126,22 @@ function trialOf(names: Names, row: rows.TrialRow): Trial {
   }
 }
 
-/** Of a trial that asked nobody the source is `none`: it is free. */
-const costOf = ({ cost_micros: micros, state }: rows.TrialRow, { costSource }: z.infer<typeof Detail>) => ({
-  costUsd: micros === null ? null : micros / 1e6,
-  costSource: costSource ?? (micros === null || state === 'queued' ? null : 'none'),
-})
+const FINISHED: readonly TrialState[] = ['passed', 'failed', 'errored']
+
+/**
+ * A trial costs what its grants have spent, at every moment. Null: it has not asked a model yet, or the price of a call
+ * is unknown. The source of a trial that asks no model is `none`: it is free.
+ */
+function costOf(row: rows.TrialRow, { costSource }: z.infer<typeof Detail>, spend: SubjectSpend | undefined) {
+  const isUnknown = row.cost_micros === null && FINISHED.includes(row.state)
+  const micros = isUnknown ? null : (spend?.settledMicros ?? row.cost_micros)
+  return {
+    costUsd: micros === null ? null : micros / 1e6,
+    retriesCostUsd: isUnknown ? 0 : (spend?.earlierMicros ?? 0) / 1e6,
+    pendingUsd: (spend?.pendingMicros ?? 0) / 1e6,
+    costSource: costSource ?? (row.cost_micros === null || row.state === 'queued' ? null : 'none'),
+  }
+}
 
 const voidOf = ({ void_at: at, void_reason: reason }: rows.TrialRow): Pick<Trial, 'voided'> =>
   at === null ? {} : { voided: { reason: reason ?? '', at: at.toISOString() } }
@@ -172,7 +200,7 @@ export async function voidTrial(db: Db, names: Names, by: By, { id, reason }: { 
     await rows.addCounts(tx, { comparison: names.key, setting, part: partOf(ordinal) }, cellChange(before, after))
     await record(tx, { ...by, action: 'trial.voided', subject: id, detail: { reason } })
   })
-  return trialOf(names, await readTrialRow(db, names, id))
+  return shownTrial(db, names, await readTrialRow(db, names, id))
 }
 
 function placeIn(shape: Shape, ordinal: number) {
@@ -210,6 +238,6 @@ export async function usageOf(
   settings: readonly Wanted[],
 ): Promise<(SettingUsage | 'free' | 'unknown')[]> {
   const ids = settings.map(({ id }) => id)
-  const used = new Map((await rows.listUsage(db, workspaceId, ids)).map((usage) => [usage.id, usage]))
+  const used = new Map((await listUsage(db, workspaceId, ids)).map((usage) => [usage.id, usage]))
   return settings.map(({ id, provider }) => (provider === 'none' ? 'free' : (used.get(id) ?? 'unknown')))
 }

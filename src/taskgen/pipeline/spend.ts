@@ -1,4 +1,4 @@
-import { countLeftSpend, type Holder, takeSpend } from '../../gateway/spend.ts'
+import { countLeftSpend, type Holder, takeSpend } from '../../gateway/spend/spend.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { findTask } from './facts.ts'
 import { addSpend, type TaskKey } from './sql.ts'

@@ -34,6 +34,10 @@ export async function enqueueWaiting(tx: Db, queue: Queue): Promise<number> {
   return enqueueSelected(tx, trialKind(queue.sandbox), trialJobs(queue.key, {}))
 }
 
+/** Queues every waiting trial for later. */
+export const enqueueDeferred = (tx: Db, queue: Pick<Queue, 'key' | 'sandbox'>, notBefore: Date): Promise<number> =>
+  enqueueSelected(tx, trialKind(queue.sandbox), trialJobs(queue.key, { notBefore }))
+
 const MANY = 5_000
 
 /** Once they wait. Without it the queue is as right, and slow for a minute. */

@@ -1,6 +1,8 @@
-import { type Db, transact } from '../platform/db/db.ts'
-import type { Call } from './ledger.ts'
-import * as rows from './sql.ts'
+import { type Db, transact } from '../../platform/db/db.ts'
+import type { Call } from '../ledger.ts'
+import * as rows from '../sql.ts'
+import { callTotals, type GrantTotals } from '../totals.ts'
+import * as reads from './sql.ts'
 
 export type Holder = { workspaceId: string; subject: string }
 
@@ -15,9 +17,29 @@ export type SharedBudget = { id: string; workspaceId: string; budgetMicros: numb
  */
 export const takeSpend = (tx: Db, holder: Holder): Promise<number> => rows.takeSpend(tx, holder)
 
+/** Cost and usage of all settled calls of all grants of a grantee. */
+export type HolderSpend = Pick<GrantTotals, 'usage' | 'costMicros' | 'costSource'>
+
+export async function readHolderSpend(db: Db, holder: Holder): Promise<HolderSpend> {
+  const { usage, costMicros, costSource } = callTotals(await rows.listSettledCalls(db, holder))
+  return { usage, costMicros, costSource }
+}
+
+export type SubjectSpend = reads.SubjectSpend
+
+/** What each of these subjects has spent by now, by subject. Those that never had a grant are left out. */
+export async function readSubjectSpend(
+  db: Db,
+  workspaceId: string,
+  subjects: readonly string[],
+): Promise<Map<string, SubjectSpend>> {
+  const found = await reads.listSubjectSpend(db, workspaceId, subjects)
+  return new Map(found.map((spend) => [spend.subject, spend]))
+}
+
 /** What it has spent in grants that were opened since then, counted or not. */
 export const readSpendSince = (db: Db, holder: Holder, since: Date): Promise<number> =>
-  rows.readSpendSince(db, holder, since)
+  reads.readSpendSince(db, holder, since)
 
 const LEFT_SECONDS = 120
 const AT_ONCE = 500
@@ -27,7 +49,7 @@ export async function countLeftSpend(
   db: Db,
   count: (tx: Db, holder: Holder, take: () => Promise<number>) => Promise<void>,
 ): Promise<void> {
-  for (const holder of await rows.listUncounted(db, LEFT_SECONDS, AT_ONCE))
+  for (const holder of await reads.listUncounted(db, LEFT_SECONDS, AT_ONCE))
     await transact(db, (tx) => count(tx, holder, () => rows.takeSpend(tx, holder)))
 }
 

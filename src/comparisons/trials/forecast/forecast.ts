@@ -1,0 +1,61 @@
+import { findModel } from '../../../catalog/models.ts'
+import { costMicros, type Prices } from '../../../gateway/price.ts'
+import { NO_USAGE } from '../../../gateway/wire.ts'
+import { type Db, lock, transact } from '../../../platform/db/db.ts'
+import { startTrial, type TrialFacts } from '../sql.ts'
+import { type AdmissionFacts, admission, admissionPause, type SettingForecast } from './admission.ts'
+import { listForecastRows, listUsage, readLiveSpend } from './sql.ts'
+
+export type Admission = { kind: 'start' } | { kind: 'wait'; waiting: number } | { kind: 'pause'; message: string }
+
+/** Tokens of a trial of which nothing is known, and of the shortest call that is worth making. */
+const USUAL_TRIAL = { ...NO_USAGE, input: 100_000, output: 10_000 }
+const SHORT_CALL = { ...NO_USAGE, input: 1000, output: 256 }
+
+/**
+ * Starts a trial that waits in a comparison with a budget, if the budget covers its expected cost; any other has started
+ * already. Admissions of one comparison take turns, so that two workers cannot both spend the same remainder.
+ */
+export async function admitTrial(db: Db, trial: TrialFacts): Promise<Admission> {
+  if (trial.budgetMicros === null || trial.state !== 'queued') return { kind: 'start' }
+  return transact(db, async (tx) => {
+    await lock(tx, `admission ${trial.comparison}`)
+    const { facts, waiting } = await readAdmission(tx, trial)
+    const decision = admission(facts)
+    if (decision === 'wait') return { kind: 'wait', waiting }
+    if (decision === 'pause') return { kind: 'pause', message: admissionPause(facts) }
+    const started = await startTrial(tx, trial, { isAdmitted: true })
+    return started?.comparisonState === 'running' ? { kind: 'start' } : { kind: 'wait', waiting }
+  })
+}
+
+async function readAdmission(tx: Db, trial: TrialFacts): Promise<{ facts: AdmissionFacts; waiting: number }> {
+  const rows = await listForecastRows(tx, trial.comparison)
+  const ids = rows.map(({ id }) => id)
+  const usage = new Map((await listUsage(tx, trial.workspaceId, ids)).map((used) => [used.id, used]))
+  const prices = async (catalogId: string) =>
+    (await findModel(tx, trial.workspaceId, catalogId, { alsoRemoved: true }))?.prices ?? null
+  const settings: SettingForecast[] = []
+  for (const row of rows) {
+    const own = row.metered > 0 ? { micros: row.spentMicros, trials: row.metered } : usage.get(row.id)
+    const isMeasured = row.provider === 'none' || own !== undefined
+    const expectedMicros = own ? own.micros / own.trials : await guess(row, prices)
+    settings.push({ running: row.running, expectedMicros: Math.round(expectedMicros), isMeasured })
+  }
+  const facts = {
+    budgetMicros: trial.budgetMicros ?? 0,
+    countedMicros: rows.reduce((sum, { spentMicros }) => sum + spentMicros, 0),
+    liveMicros: await readLiveSpend(tx, trial.comparison),
+    ...{ settings, setting: trial.setting },
+    floorMicros: cost(await prices(trial.catalogId), SHORT_CALL),
+  }
+  return { facts, waiting: rows.reduce((sum, { queued }) => sum + queued, 0) }
+}
+
+type Priced = { provider: string; catalogId: string }
+
+const guess = async ({ provider, catalogId }: Priced, prices: (catalogId: string) => Promise<Prices | null>) =>
+  provider === 'none' ? 0 : cost(await prices(catalogId), USUAL_TRIAL)
+
+/** A model without a price costs nothing that a budget could hold: the gateway refuses its calls. */
+const cost = (prices: Prices | null, usage: typeof USUAL_TRIAL): number => (prices && costMicros(usage, prices)) ?? 0

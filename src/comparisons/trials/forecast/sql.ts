@@ -1,0 +1,46 @@
+import { sql } from 'kysely'
+import type { Db } from '../../../platform/db/db.ts'
+
+type ForecastRow = {
+  id: string
+  catalogId: string
+  provider: string
+  queued: number
+  running: number
+  metered: number
+  spentMicros: number
+}
+
+/** What the settings of a comparison have done so far, in their order. */
+export async function listForecastRows(db: Db, comparison: number): Promise<ForecastRow[]> {
+  const { rows } = await sql<ForecastRow>`
+    select setting.id, catalog_id as "catalogId", provider, sum(queued)::int as queued, sum(running)::int as running,
+      sum(metered)::int as metered, sum(spent_micros)::bigint as "spentMicros"
+    from comparison_settings as setting
+    join trial_counts on trial_counts.comparison = setting.comparison and trial_counts.setting = setting.position
+    where setting.comparison = ${comparison}
+    group by setting.position, setting.id, catalog_id, provider order by setting.position`.execute(db)
+  return rows
+}
+
+/** Spend of attempts that are not counted yet, reservations of open calls included. */
+export async function readLiveSpend(db: Db, comparison: number): Promise<number> {
+  const { rows } = await sql<{ micros: number }>`
+    select coalesce(sum(spent_micros - counted_micros), 0)::bigint as micros from gateway_grants
+    where shared_budget = ${`comparison ${comparison}`} and counted_at is null`.execute(db)
+  return rows[0]?.micros ?? 0
+}
+
+export type SettingUsage = { id: string; trials: number; micros: number; squares: number }
+
+/** What the settings have used in this workspace so far. */
+export async function listUsage(db: Db, workspaceId: string, ids: readonly string[]): Promise<SettingUsage[]> {
+  const { rows } = await sql<SettingUsage>`
+    select setting.id, sum(metered)::int as trials, sum(spent_micros)::bigint as micros,
+      sum(spent_squares)::float8 as squares
+    from comparisons join comparison_settings as setting on setting.comparison = comparisons.key
+    join trial_counts on trial_counts.comparison = comparisons.key and trial_counts.setting = setting.position
+    where workspace_id = ${workspaceId} and setting.id = any(${ids}::text[])
+    group by setting.id having sum(metered) > 0`.execute(db)
+  return rows
+}
