@@ -1,15 +1,6 @@
 import { expect, test } from 'vitest'
-import {
-  frontierOf,
-  isComplete,
-  microsOf,
-  passedOf,
-  perTaskUsd,
-  type Result,
-  resultsOf,
-  tasksOf,
-  usdOf,
-} from './aggregate.ts'
+import { averageUsd } from '../platform/usd.ts'
+import { frontierOf, isComplete, microsOf, passedOf, type Result, resultsOf, tasksOf, usdOf } from './aggregate.ts'
 import { setting, TASKS, trial } from './testing/made-up.ts'
 
 const approved = new Set(TASKS)
@@ -45,7 +36,9 @@ test('a setting that only broke has its errors counted once for each trial', () 
   expect(results(errored('x'), errored('y'), errored('x', 2))[0]).toMatchObject({ errored: 2, reason: 'no_results' })
   const voided = trial({ ...own, trial: 'z', isVoided: true })
   expect(results(errored('x'), voided, { ...voided, comparison: 2 }, { ...voided, trial: 'w' })[0]).toMatchObject({
-    errored: 1, voided: 2, reason: 'no_results',
+    errored: 1,
+    voided: 2,
+    reason: 'no_results',
   })
 })
 
@@ -112,7 +105,7 @@ test.each<[micros: number, tasks: number, usd: number]>([
   [20_000_000, 3, 6.666667],
   [9_007_199_254_740_991, 1, 9_007_199_254.740_992],
 ])('%i micro-dollars over %i tasks are %d USD for each', (micros, tasks, usd) => {
-  expect(perTaskUsd(micros, tasks)).toBe(usd)
+  expect(averageUsd(micros, tasks)).toBe(usd)
 })
 
 test('a million micro-dollars are one dollar', () => {

@@ -7,8 +7,18 @@ import type { StepRecord } from './record.ts'
 const FINE: Exit = { code: 0, limit: null, seconds: 1, outputBytes: 0 }
 const NETWORK = withoutNetwork({ mode: 'unsaid', hosts: [] })
 const step = (rewards: Record<string, number>, over: Partial<StepRecord> = {}): StepRecord => ({
-  name: null, agent: FINE, verifier: FINE, reward: rewards.reward ?? null, rewards, error: null,
-  notes: [], network: { agent: NETWORK, verifier: NETWORK }, hooks: [], artifacts: [], ...over,
+  name: null,
+  agent: FINE,
+  verifier: FINE,
+  reward: rewards.reward ?? null,
+  rewards,
+  error: null,
+  notes: [],
+  network: { agent: NETWORK, verifier: NETWORK },
+  hooks: [],
+  artifacts: [],
+  carried: [],
+  ...over,
 })
 const unscored = step({}, { error: 'No reward.' })
 
@@ -17,10 +27,14 @@ test('a step has the rewards of its verifier, or the reason why it has none', ()
   expect(stepOutcome(FINE, reading)).toEqual({ reward: 1, rewards: { reward: 1, style: 0.5 }, error: null })
   const refused = { kind: 'refused', file: 'reward.txt', reason: 'empty', message: 'It is empty.' } as const
   expect(stepOutcome(FINE, refused)).toEqual({
-    reward: null, rewards: {}, error: 'The reward in reward.txt is refused: It is empty.',
+    reward: null,
+    rewards: {},
+    error: 'The reward in reward.txt is refused: It is empty.',
   })
   expect(stepOutcome({ ...FINE, limit: 'memory' }, reading)).toEqual({
-    reward: null, rewards: {}, error: 'The verifier ran into its limit: memory.',
+    reward: null,
+    rewards: {},
+    error: 'The verifier ran into its limit: memory.',
   })
   expect(stepOutcome(FINE, { kind: 'missing' })).toMatchObject({ reward: null, rewards: {} })
 })
@@ -41,7 +55,8 @@ test('the verdict is that of the last step, or the mean of all steps', () => {
   const steps = [step({ reward: 1, style: 1 }), step({ reward: 0.5 }), step({ reward: 0.9 })]
   expect(trialOutcome(steps, 'final')).toMatchObject({ state: 'failed', reward: 0.9, rewards: { reward: 0.9 } })
   expect(trialOutcome(steps, 'mean')).toMatchObject({
-    state: 'failed', reward: expect.closeTo(0.8, 9),
+    state: 'failed',
+    reward: expect.closeTo(0.8, 9),
     rewards: { reward: expect.closeTo(0.8, 9), style: expect.closeTo(1 / 3, 9) },
   })
   expect(trialOutcome([step({ a: 0 }), step({ a: 1 })], 'final')).toMatchObject({ state: 'passed', reward: 1 })
@@ -69,13 +84,22 @@ test.each<[exits: (Partial<Exit> | null)[], word: string, limit: string | null]>
 test('a step without a reward makes the trial an error, with the limit that its agent ran into', () => {
   const limited = step({ reward: 1 }, { agent: { ...FINE, limit: 'seconds' } })
   expect(trialOutcome([limited, unscored], 'final')).toEqual({
-    state: 'errored', class: 'verifier_error', reward: null, rewards: {}, limit: 'seconds', error: 'No reward.',
+    state: 'errored',
+    class: 'verifier_error',
+    reward: null,
+    rewards: {},
+    limit: 'seconds',
+    error: 'No reward.',
   })
 })
 
 test('a step without a reward that is the agent’s doing scores 0, and the trial fails', () => {
   expect(blamedOutcome([unscored], 'mean')).toMatchObject({
-    state: 'failed', class: 'verified', reward: 0, rewards: { reward: 0 }, error: null,
+    state: 'failed',
+    class: 'verified',
+    reward: 0,
+    rewards: { reward: 0 },
+    error: null,
   })
   expect(blamedOutcome([step({ reward: 1 }), unscored], 'mean')).toMatchObject({ state: 'failed', reward: 0.5 })
   expect(blamedOutcome([unscored, step({ reward: 1 })], 'final')).toMatchObject({ state: 'failed', reward: 1 })
