@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { PassThrough, type Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { TOOLS_PATH } from '../kernel/holder.ts'
+import { TRANSFER_MS } from './client.ts'
 import type { Engine } from './engine.ts'
 import { tarEnd } from './tar-writer.ts'
 
@@ -44,6 +45,7 @@ export async function readLayers<T>(
   const args = ['--mount', '--propagation', 'private', 'sh', '-c', READ, 'read', `${upper}:${lower}`, place, ...parts]
   const child = spawn('unshare', args, { env: { PATH: TOOLS_PATH }, stdio: ['ignore', 'pipe', 'ignore'] })
   const ended = once(child, 'close').then(([code]): number | null => code)
+  const clock = setTimeout(() => void child.kill('SIGKILL'), TRANSFER_MS)
   // Read from the first moment on: when a child ends, Node throws away what nobody reads yet.
   const tar = child.stdout.pipe(new PassThrough())
   try {
@@ -53,6 +55,7 @@ export async function readLayers<T>(
     if (code === NOTHING_THERE) return { kind: 'nothing', value }
     return { kind: FAILURES.includes(code ?? 0) ? 'unable' : 'read', value }
   } finally {
+    clearTimeout(clock)
     child.kill('SIGKILL')
   }
 }
@@ -62,9 +65,14 @@ export async function writeUpper({ upper }: Layers, tar: Readable): Promise<bool
   const args = ['-x', '-p', '--numeric-owner', '-C', upper, '-f', '-']
   const child = spawn('tar', args, { env: { PATH: TOOLS_PATH }, stdio: ['pipe', 'ignore', 'ignore'] })
   const closed = once(child, 'close')
-  await pipeline(ended(tar), child.stdin)
-  const [code] = await closed
-  return code === 0
+  const clock = setTimeout(() => void child.kill('SIGKILL'), TRANSFER_MS)
+  try {
+    await pipeline(ended(tar), child.stdin)
+    const [code] = await closed
+    return code === 0
+  } finally {
+    clearTimeout(clock)
+  }
 }
 
 /** Also when nothing passed the filter. */

@@ -14,9 +14,14 @@ export async function reap(engine: Engine): Promise<number> {
   const containers = await abandoned(engine, '/containers/json', { all: true })
   for (const { Id, Labels } of containers) {
     const id = Labels?.[LABEL.sandbox]
-    await docker.call('DELETE', `/containers/${Id}`, { query: { force: true, v: true } }).catch(ignoring(404, 409))
-    if (id !== undefined) await rm(portsFolder(engine, id), { recursive: true, force: true })
-    log.info({ sandbox: id }, 'removed a container that no process looks after')
+    try {
+      await docker.call('DELETE', `/containers/${Id}`, { query: { force: true, v: true } }).catch(ignoring(404, 409))
+      if (id !== undefined) await rm(portsFolder(engine, id), { recursive: true, force: true })
+      log.info({ sandbox: id }, 'removed a container that no process looks after')
+    } catch (error) {
+      // A container that cannot be removed must not keep the others.
+      log.error({ sandbox: id, error: String(error) }, 'could not remove a container that no process looks after')
+    }
   }
   for (const { Labels } of await abandoned(engine, '/networks')) await removeGroup(engine, Labels?.[LABEL.group] ?? '')
   await reapVolumes(engine)

@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { Socket } from 'node:net'
 import type { Readable, Writable } from 'node:stream'
 import { SandboxUnavailable } from '../sandbox.ts'
+import { withDeadline } from './deadline.ts'
 import { strayDescriptors } from './stray-descriptors.ts'
 
 type Answer = { code: number; text: string }
@@ -106,13 +107,19 @@ function holderOf(child: ChildProcess, input: Writable, output: Readable): Holde
     root: `/proc/${pid}/root`,
     run,
     async must(what, script) {
-      const { code, text } = await run(script)
+      const { code, text } = await withDeadline(run(script), MUST_MS, () => {
+        child.kill('SIGKILL')
+        return `${what} did not end in time.`
+      })
       if (code === 0) return text
       throw new SandboxUnavailable(`${what} failed: ${text.trim() || `code ${code}`}`)
     },
     async end() {
       input.end()
-      await closed
+      const clock = setTimeout(() => void child.kill('SIGKILL'), END_MS)
+      await withDeadline(closed, END_MS + DEATH_MS, () => `Process ${pid} was killed and does not die.`).finally(() =>
+        clearTimeout(clock),
+      )
     },
     isGone: () => child.exitCode !== null || child.signalCode !== null,
     beAwaited(isAwaited) {
@@ -123,6 +130,11 @@ function holderOf(child: ChildProcess, input: Writable, output: Readable): Holde
     kill: () => void child.kill('SIGKILL'),
   }
 }
+
+/** For steps that may copy all files of a sandbox. */
+const MUST_MS = 15 * 60_000
+const END_MS = 30_000
+const DEATH_MS = 30_000
 
 /** A stranger's program may print for as long as it likes. */
 const TEXT_LETTERS = 1024 * 1024

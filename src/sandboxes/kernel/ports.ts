@@ -42,6 +42,9 @@ export const makers = {
   node: (ports) => [process.execPath, '-e', LISTEN_NODE, ...ports],
 } as const satisfies Record<string, Maker>
 
+/** Takes milliseconds. */
+const LISTEN_MS = 30_000
+
 let hasPerl = true
 
 /**
@@ -73,7 +76,9 @@ export async function listenBy(
     if (server instanceof Server) servers.set(String(port), server)
     if (servers.size === ports.length) handed.resolve()
   })
+  const clock = setTimeout(() => void child.kill('SIGKILL'), LISTEN_MS)
   await Promise.race([handed.promise, once(child, 'close')])
+  clearTimeout(clock)
   for (const { port, onConnection } of ports) {
     servers.get(String(port))?.on('connection', onConnection)
     servers.get(String(port))?.on('error', () => {}) // the sandbox is gone

@@ -6,6 +6,8 @@ import { SandboxUnavailable } from '../sandbox.ts'
 import { TOOLS_PATH } from './holder.ts'
 
 const LAST_LINES = 30
+/** Programs of the machine that are waited for until they end; builds have deadlines of their own. */
+const PROGRAM_MS = 15 * 60_000
 
 export type RunOptions = { cwd?: string; env?: Record<string, string>; signal?: AbortSignal }
 
@@ -35,7 +37,10 @@ export async function tryProgram(
       throw error
     },
   )
-  const [output, errors, code] = await Promise.all([text(child.stdout), text(child.stderr), ended])
+  const clock = setTimeout(() => void child.kill('SIGKILL'), PROGRAM_MS)
+  const [output, errors, code] = await Promise.all([text(child.stdout), text(child.stderr), ended]).finally(() =>
+    clearTimeout(clock),
+  )
   return { code, output, errors }
 }
 

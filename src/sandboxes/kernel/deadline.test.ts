@@ -1,0 +1,20 @@
+import { expect, test } from 'vitest'
+import { SandboxUnavailable } from '../sandbox.ts'
+import { withDeadline } from './deadline.ts'
+
+test('a result in time is passed on, and so is a failure', async () => {
+  const never = () => 'not called'
+  expect(await withDeadline(Promise.resolve(3), 10_000, never)).toBe(3)
+  await expect(withDeadline(Promise.reject(new Error('its own')), 10_000, never)).rejects.toThrow('its own')
+})
+
+test('work that never ends is a failure of the sandbox, and is told to stop', async () => {
+  let isStopped = false
+  const onLate = () => {
+    isStopped = true
+    return 'It did not end.'
+  }
+  const late = withDeadline(new Promise(() => {}), 1, onLate)
+  await expect(late).rejects.toThrow(new SandboxUnavailable('It did not end.'))
+  expect(isStopped).toBe(true)
+})

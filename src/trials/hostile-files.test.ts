@@ -1,0 +1,82 @@
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { shellCommand } from '../harnesses/shell-command.ts'
+import type { VerifyMode } from './record.ts'
+import { inSandboxes } from './testing/in-sandboxes.ts'
+import { taskToml, writeTask } from './testing/workbench.ts'
+
+const DONE = 'echo hello > /app/hello.txt'
+const PIPES = 'cd /etc; for f in passwd group shadow nsswitch.conf; do rm -f $f; mkfifo $f; done'
+const QUICK = taskToml().replace('[verifier]\ntimeout_sec = 20', '[verifier]\ntimeout_sec = 3')
+const TWO_STEPS = {
+  'task.toml': taskToml({ end: '[[steps]]\nname = "one"\n[[steps]]\nname = "two"\n' }),
+  'steps/one/instruction.md': 'Begin.\n',
+  'steps/two/instruction.md': 'Go on.\n',
+}
+
+type Attack = {
+  what: string
+  line: string
+  mode: VerifyMode
+  files?: Record<string, string>
+  /** Any: what can be carried over differs between sandboxes. */
+  state: 'passed' | 'failed' | 'any'
+}
+
+/** Files that would block or mislead whatever opens them as root when the next sandbox starts. */
+const ATTACKS: Attack[] = [
+  { what: 'account files are pipes', line: `${DONE}; ${PIPES}`, mode: 'snapshot', state: 'passed' },
+  { what: 'account files are pipes', line: `${DONE}; ${PIPES}`, mode: 'shared-cold', state: 'passed' },
+  { what: 'account files are pipes', line: `${DONE}; ${PIPES}`, mode: 'shared-live', state: 'any' },
+  {
+    what: 'account files are pipes when the next step begins',
+    line: `${DONE}; ${PIPES}`,
+    mode: 'snapshot',
+    files: TWO_STEPS,
+    state: 'passed',
+  },
+  {
+    what: '/etc is a link',
+    line: `${DONE}; mv /etc /srv/etc; rm -rf /etc; ln -s /srv/etc /etc; mkfifo /srv/pipe; ln -sf /srv/pipe /srv/etc/passwd`,
+    mode: 'shared-cold',
+    state: 'passed',
+  },
+  {
+    what: 'an account file has a thousand gigabytes of nothing',
+    line: `${DONE}; truncate -s 1000G /etc/passwd`,
+    mode: 'shared-cold',
+    state: 'passed',
+  },
+  { what: 'the working folder is a pipe', line: 'cd /; rm -rf /app; mkfifo /app', mode: 'workspace', state: 'failed' },
+  {
+    what: 'the working folder is a pipe',
+    line: 'cd /; rm -rf /app; mkfifo /app',
+    mode: 'shared-cold',
+    state: 'failed',
+  },
+  {
+    what: '/tests and /logs are pipes',
+    line: `${DONE}; rm -rf /tests /logs; mkfifo /tests /logs`,
+    mode: 'shared-cold',
+    state: 'passed',
+  },
+  {
+    what: 'the shell of the tests is a pipe',
+    line: `${DONE}; rm /bin/bash; mkfifo /bin/bash`,
+    mode: 'shared-cold',
+    state: 'any',
+  },
+]
+
+inSandboxes(({ bench, share }) => {
+  test.each(share(ATTACKS))(
+    'what an agent leaves stops no later sandbox, and its trial is scored: $what ($mode)',
+    async ({ what, line, mode, files = { 'task.toml': QUICK }, state }) => {
+      const task = writeTask(join(bench.folder, `${what} ${mode}`.replaceAll('/', '')), files)
+      const record = await bench.run(task, shellCommand(line), mode)
+      expect(record.error).toBe(null)
+      expect(state === 'any' ? ['passed', 'failed'] : [state]).toContain(record.state)
+    },
+    120_000,
+  )
+})
