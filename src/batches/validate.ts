@@ -2,6 +2,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { unpackContent } from '../contents/contents.ts'
+import { DEFAULT_LIMITS } from '../harbor/default-limits.ts'
 import { inFolder } from '../harbor/folder-source.ts'
 import { readTask } from '../harbor/read-task.ts'
 import type { Blobs } from '../platform/blobs/blob.ts'
@@ -10,7 +11,6 @@ import { derivedId } from '../platform/ids.ts'
 import { enqueueAll, type Job, type JobKind, type RunnableKind } from '../platform/jobs/jobs.ts'
 import { complete, findOpenBatch, goOn, lockOpenBatch, wait } from '../taskgen/pipeline/batch-state.ts'
 import { Evidence, type TaskCalibration } from '../taskgen/schema.ts'
-import { USUAL_MEMORY_MB } from '../trials/limits.ts'
 import { openScratch } from '../trials/scratch.ts'
 import { concernsOf } from './concerns.ts'
 import * as rows from './sql.ts'
@@ -28,7 +28,7 @@ const FAILURES_MAX = 3
 
 const validateKind = (sandbox: string): JobKind<Payload> => ({
   ...{ kind: `batch.validate.${sandbox}`, payload: Payload, failuresMax: FAILURES_MAX },
-  weight: { memoryMb: USUAL_MEMORY_MB },
+  weight: { memoryMb: DEFAULT_LIMITS.memoryMb },
 })
 
 export const validationJobId = (batch: string, task: string): string => derivedId('batch task', batch, task)

@@ -2,10 +2,10 @@ import { z } from 'zod'
 import { type TryTools, tried } from '../batches/validate.ts'
 import type { Validation } from '../batches/validator.ts'
 import { findOffered } from '../catalog/offers.ts'
+import { DEFAULT_LIMITS } from '../harbor/default-limits.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { derivedId } from '../platform/ids.ts'
 import { enqueueAll, type Job, type JobKind, type RunnableKind } from '../platform/jobs/jobs.ts'
-import { USUAL_MEMORY_MB } from '../trials/limits.ts'
 import { readBenchmark } from './benchmarks.ts'
 import type { Benchmark, TaskTrying } from './schema.ts'
 import * as rows from './sql.ts'
@@ -19,7 +19,7 @@ const USUAL = 'local'
 
 const calibrateKind = (sandbox: string): JobKind<Payload> => ({
   ...{ kind: `benchmark.calibrate.${sandbox}`, payload: Payload, failuresMax: FAILURES_MAX },
-  weight: { memoryMb: USUAL_MEMORY_MB },
+  weight: { memoryMb: DEFAULT_LIMITS.memoryMb },
 })
 
 /** Has every task tried that was not. Asked again, it goes on where it was. */

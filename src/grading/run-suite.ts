@@ -1,6 +1,7 @@
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
+import { DEFAULT_LIMITS } from '../harbor/default-limits.ts'
 import { newId } from '../platform/ids.ts'
 import { killOnAbort } from '../sandboxes/kill-on-abort.ts'
 import {
@@ -71,6 +72,7 @@ export async function gradeSuite(
     group: null,
     ports: [],
     limits: {
+      ...DEFAULT_LIMITS,
       ...{ cpus: order.cpus, memoryMb: order.memoryMb, pids: PIDS, diskMb: DISK_MB, outputBytes: OUTPUT_BYTES },
       seconds: order.plan.timeoutSec + GRADER_SLACK_SEC,
     },

@@ -23,3 +23,18 @@ test.each([
 test('without task.toml there is nothing to read', async () => {
   expect(await declaredMemoryMb(inMemory('task', []))).toBeNull()
 })
+
+const serviceOf = (name: string, more = '') => `  ${name}:\n    image: debian\n    command: ["true"]\n${more}`
+
+test.each([
+  ['a service that declares nothing counts as much as a task that declares nothing', [serviceOf('a')], 512 + 2048],
+  ['each service counts', [serviceOf('a', '    mem_limit: 256m\n'), serviceOf('b')], 512 + 256 + 2048],
+  ['the main service has the last word', ['  main:\n    mem_limit: 1g\n', serviceOf('a')], 1024 + 2048],
+  ['a main service alone', ['  main:\n    mem_limit: 1g\n'], 1024],
+])('services: %s', async (_, services, memoryMb) => {
+  const source = inMemory('task', [
+    ['task.toml', '[environment]\nmemory_mb = 512'],
+    ['environment/docker-compose.yaml', `services:\n${services.join('')}`],
+  ])
+  expect(await declaredMemoryMb(source)).toBe(memoryMb)
+})

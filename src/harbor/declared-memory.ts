@@ -1,16 +1,43 @@
+import { posix } from 'node:path'
+import { COMPOSE_FILE, parseCompose } from './compose.ts'
 import { CONFIG_FILE, readConfig } from './config.ts'
-import { TOML_BYTES_MAX } from './limits.ts'
+import { DEFAULT_LIMITS } from './default-limits.ts'
+import { ENVIRONMENT_FOLDER } from './environment.ts'
+import { COMPOSE_BYTES_MAX, TOML_BYTES_MAX } from './limits.ts'
 import { newReport } from './report.ts'
 import type { FileSource } from './source.ts'
+import type { Service } from './task.ts'
 import { readText } from './text-file.ts'
 import { parseToml } from './toml-table.ts'
 
-/** What a task says that it needs. Null: it says nothing that can be read, which is for others to refuse. */
+/**
+ * Returns the memory that admission counts for a task: what it declares for the agent, and for each service beside it what the
+ * service declares or else the default. Null: it declares nothing that can be read and has no services.
+ */
 export async function declaredMemoryMb(source: FileSource): Promise<number | null> {
-  const { files } = await source.list([CONFIG_FILE])
-  if (!files.some(({ path }) => path === CONFIG_FILE)) return null
+  const own = await configMemoryMb(source)
+  const services = await listServices(source)
+  const main = services.find(({ name }) => name === 'main')?.resources.memoryMb ?? null
+  const others = services.filter(({ name }) => name !== 'main')
+  if (others.length === 0) return main ?? own
+  const beside = others.reduce((sum, { resources }) => sum + (resources.memoryMb ?? DEFAULT_LIMITS.memoryMb), 0)
+  return (main ?? own ?? DEFAULT_LIMITS.memoryMb) + beside
+}
+
+async function configMemoryMb(source: FileSource): Promise<number | null> {
   const report = newReport()
-  const text = await readText(source, CONFIG_FILE, TOML_BYTES_MAX, report)
+  const text = await readFileText(source, CONFIG_FILE, TOML_BYTES_MAX)
   const table = text === undefined ? undefined : parseToml(text, CONFIG_FILE, report)
   return table ? readConfig(table, report).environment.resources.memoryMb : null
+}
+
+async function listServices(source: FileSource): Promise<Service[]> {
+  const text = await readFileText(source, posix.join(ENVIRONMENT_FOLDER, COMPOSE_FILE), COMPOSE_BYTES_MAX)
+  return text === undefined ? [] : (parseCompose(text, ENVIRONMENT_FOLDER, newReport())?.services ?? [])
+}
+
+/** Undefined when there is no such file, or none that can be read. */
+async function readFileText(source: FileSource, path: string, bytesMax: number): Promise<string | undefined> {
+  const { files } = await source.list([path])
+  return files.some((file) => file.path === path) ? readText(source, path, bytesMax, newReport()) : undefined
 }

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Dockerd, importBase, startDockerd } from '../../test/support/dockerd.ts'
+import { DEFAULT_LIMITS } from '../harbor/default-limits.ts'
 import { createLog } from '../platform/log.ts'
 import { createDockerProvider } from './docker.ts'
 import type { Provider, SandboxSpec } from './sandbox.ts'
@@ -76,7 +77,7 @@ const spec = async (): Promise<SandboxSpec> => ({
   ...{ id: `live-${randomUUID()}`, image: await baseImage(provider()), seed: { kind: 'image' }, inserts: [] },
   ...{ command: ['sh', '-c', 'sleep 1; exit 5'], execs: false, user: null, workdir: null, env: {}, mounts: [] },
   ...{ group: null, ports: [], input: '', outputFile: join(dataFolder, 'output') },
-  limits: { cpus: null, memoryMb: null, pids: 32, diskMb: null, outputBytes: 1000, seconds: 20 },
+  limits: { ...DEFAULT_LIMITS, pids: 32, outputBytes: 1000, seconds: 20 },
 })
 
 test('a sandbox whose process lives is left alone', async () => {

@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Dockerd, importBase, startDockerd } from '../../test/support/dockerd.ts'
 import { PACKAGE_HOSTS } from '../../test/support/package-hosts.ts'
+import { DEFAULT_LIMITS } from '../harbor/default-limits.ts'
 import { createLog } from '../platform/log.ts'
 import { createDockerProvider } from './docker.ts'
 import { allFolders, findLayout, makeCgroup, removeCgroup } from './kernel/cgroup.ts'
@@ -37,7 +38,7 @@ afterAll(async () => {
 })
 
 /** More than a build may have, and less than takes this machine down: all containers of the engine together. */
-const FENCE = { cpus: null, memoryMb: null, pids: 4600, diskMb: null, outputBytes: 0, seconds: 0 }
+const FENCE = { ...DEFAULT_LIMITS, cpus: 64, memoryMb: 16_384, pids: 4600, outputBytes: 0, seconds: 0 }
 
 async function openFence() {
   const layout = await findLayout()

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { baseRootfs } from '../../test/support/base-image.ts'
+import { DEFAULT_LIMITS } from '../harbor/default-limits.ts'
 import { createLog } from '../platform/log.ts'
 import { makeLayer, openStore } from './local/image-store.ts'
 import { createLocalProvider } from './local.ts'
@@ -80,7 +81,7 @@ test('a sandbox whose engine lives is left alone', async () => {
       user: null,
     },
     ...{ workdir: null, env: {}, mounts: [], inserts: [], execs: false, group: null, ports: [], input: '' },
-    limits: { cpus: null, memoryMb: null, pids: 32, diskMb: null, outputBytes: 1000, seconds: 20 },
+    limits: { ...DEFAULT_LIMITS, pids: 32, outputBytes: 1000, seconds: 20 },
     outputFile: join(dataFolder, 'output'),
   })
   expect(await provider().reap()).toBe(0)

@@ -34,7 +34,15 @@ export type ImageSource =
   /** The Dockerfile's path is relative to the context. A target is a stage to stop at. */
   | { kind: 'dockerfile'; context: string; dockerfile: string; target: string | null; args: Record<string, string> }
 
-export type PrepareOptions = { signal: AbortSignal; timeoutSec: number; onLog: (line: string) => void }
+export type PrepareOptions = {
+  signal: AbortSignal
+  timeoutSec: number
+  onLog: (line: string) => void
+  /** Limits of a build. Left out: the default ones. */
+  limits?: BuildLimits
+}
+
+export type BuildLimits = Pick<Limits, 'cpus' | 'memoryMb' | 'diskMb'>
 
 /** A filesystem to start from, by the digest of what it was made of, with the settings that its Dockerfile gave it. */
 export type Image = {
@@ -78,11 +86,14 @@ export type Mount =
 /** Connections that the sandbox makes to its own 127.0.0.1:port arrive here. */
 export type Port = { port: number; onConnection: (socket: Socket) => void }
 
+/** Every sandbox has all limits. Which of them the kernel holds on this machine is a capability of the provider. */
 export type Limits = {
-  cpus: number | null
-  memoryMb: number | null
+  cpus: number
+  memoryMb: number
+  /** Size of /dev/shm, which counts as memory too. */
+  shmMb: number
   pids: number
-  diskMb: number | null
+  diskMb: number
   /** Of standard output and error together. What comes after is dropped, and counted. */
   outputBytes: number
   seconds: number

@@ -4,7 +4,7 @@ import type { Ask } from '../harnesses/conversation.ts'
 import type { Harness } from '../harnesses/harness.ts'
 import type { ModelAccess } from '../harnesses/model-access.ts'
 import type { EgressOptions } from '../sandboxes/egress/egress.ts'
-import type { Group, Image, ImageSource, Mount, Port, Sandbox, SandboxSpec } from '../sandboxes/sandbox.ts'
+import type { BuildLimits, Group, Image, ImageSource, Mount, Port, Sandbox, SandboxSpec } from '../sandboxes/sandbox.ts'
 import type { PhaseNetwork } from './network.ts'
 import type { VerifyMode } from './record.ts'
 import type { Variables } from './variables.ts'
@@ -68,7 +68,7 @@ export type Bench = {
    */
   attribute(error: unknown): Promise<'agent' | 'outage' | undefined>
   outputFile(name: string): string
-  prepare(source: ImageSource, timeoutSec: number): Promise<Image>
+  prepare(source: ImageSource, timeoutSec: number, limits: BuildLimits): Promise<Image>
   openGroup(): Promise<Group>
   /** The way out that a phase may have, by what the task declares for it. The agent's has the way to its model too. */
   network(declared: Network, phase: 'agent' | 'verifier'): PhaseNetwork

@@ -1,3 +1,4 @@
+import { DEFAULT_LIMITS } from '../harbor/default-limits.ts'
 import type { Resources, Service } from '../harbor/task.ts'
 import type { Limits } from '../sandboxes/sandbox.ts'
 
@@ -8,10 +9,6 @@ const AGENT_SECONDS = 3600
 const SECONDS_MAX = 7 * 24 * 3600
 /** A task's memory is what it should need. Ended at three times that, so that noise does not decide. */
 const MEMORY_HEADROOM = 3
-/** What a task that says nothing of its memory is taken to need. */
-export const USUAL_MEMORY_MB = 2048
-const PIDS = 512
-const DISK_MB = 10_240
 
 export const AGENT_OUTPUT_BYTES = 64 * MIB
 export const VERIFIER_OUTPUT_BYTES = 16 * MIB
@@ -24,18 +21,23 @@ export const inReason = (seconds: number): number => Math.min(seconds, SECONDS_M
 
 /** What the agent's container may use: the compose file's word on it, else the task's. */
 export const mainLimits = (resources: Resources, main: Service | null): Omit<Limits, 'outputBytes' | 'seconds'> => ({
-  cpus: main?.resources.cpus ?? resources.cpus,
-  memoryMb: main?.resources.memoryMb ?? (resources.memoryMb === null ? null : resources.memoryMb * MEMORY_HEADROOM),
-  pids: main?.resources.pids ?? PIDS,
-  diskMb: resources.storageMb ?? DISK_MB,
+  cpus: main?.resources.cpus ?? resources.cpus ?? DEFAULT_LIMITS.cpus,
+  memoryMb: main?.resources.memoryMb ?? declaredLimitMb(resources) ?? DEFAULT_LIMITS.memoryMb,
+  shmMb: main?.resources.shmMb ?? DEFAULT_LIMITS.shmMb,
+  pids: main?.resources.pids ?? DEFAULT_LIMITS.pids,
+  diskMb: resources.storageMb ?? DEFAULT_LIMITS.diskMb,
 })
+
+const declaredLimitMb = ({ memoryMb }: Resources): number | null =>
+  memoryMb === null ? null : memoryMb * MEMORY_HEADROOM
 
 /** Written by hand for this one service, so there is no headroom. */
 export const sidecarLimits = ({ resources }: Service, seconds: number): Limits => ({
-  cpus: resources.cpus,
-  memoryMb: resources.memoryMb,
-  pids: resources.pids ?? PIDS,
-  diskMb: DISK_MB,
+  cpus: resources.cpus ?? DEFAULT_LIMITS.cpus,
+  memoryMb: resources.memoryMb ?? DEFAULT_LIMITS.memoryMb,
+  shmMb: resources.shmMb ?? DEFAULT_LIMITS.shmMb,
+  pids: resources.pids ?? DEFAULT_LIMITS.pids,
+  diskMb: DEFAULT_LIMITS.diskMb,
   outputBytes: SMALL_OUTPUT_BYTES,
   seconds: inReason(seconds),
 })

@@ -19,8 +19,6 @@ type Copy = { path: string; target: string; isFolder: boolean }
 export async function serviceFiles(bench: Bench, service: Service | null): Promise<ServiceFiles> {
   const files: ServiceFiles = { mounts: [], copies: [] }
   if (service === null) return files
-  const { shmMb } = service.resources
-  if (shmMb !== null) files.mounts.push({ kind: 'tmpfs', target: '/dev/shm', sizeMb: shmMb })
   for (const [index, mount] of service.mounts.entries()) {
     if (mount.kind === 'bind') await addBind(bench, mount, `${service.name}-${index}`, files)
     if (mount.kind === 'tmpfs') files.mounts.push(mount)

@@ -2,7 +2,7 @@ import type { Environment, Service } from '../harbor/task.ts'
 import type { Group, Image, Insert, Mount, SandboxSpec, Seed } from '../sandboxes/sandbox.ts'
 import type { Bench } from './bench.ts'
 import { environmentSource, mainService, serviceSource, sidecarServices } from './image-source.ts'
-import { inReason, mainLimits } from './limits.ts'
+import { inReason, mainLimits, sidecarLimits } from './limits.ts'
 import type { PhaseNetwork } from './network.ts'
 import { insertsFor, type ServiceFiles, serviceFiles } from './service-files.ts'
 import { type Sidecar, startSidecars, stopSidecars } from './sidecars.ts'
@@ -29,10 +29,12 @@ export async function prepareImages(bench: Bench, environment: Environment): Pro
   const { folder, variables } = bench.request
   const lookup = { folder, variables: composeVariables(variables) }
   const { buildTimeoutSec } = environment
-  const main = await bench.prepare(environmentSource(environment, lookup), buildTimeoutSec)
+  const limits = mainLimits(environment.resources, mainService(environment))
+  const main = await bench.prepare(environmentSource(environment, lookup), buildTimeoutSec, limits)
   const sidecars = new Map<string, Image>()
   for (const service of sidecarServices(environment)) {
-    sidecars.set(service.name, await bench.prepare(serviceSource(service, lookup), buildTimeoutSec))
+    const own = sidecarLimits(service, buildTimeoutSec)
+    sidecars.set(service.name, await bench.prepare(serviceSource(service, lookup), buildTimeoutSec, own))
   }
   return { main, sidecars }
 }

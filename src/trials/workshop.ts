@@ -57,9 +57,9 @@ function benchOf(provider: Provider, request: TrialRequest, started: Started, pl
       return isOutage ? 'outage' : 'agent'
     },
     outputFile,
-    prepare: (source, timeoutSec) =>
+    prepare: (source, timeoutSec, limits) =>
       withLastLines(request, outputFile('build'), (onLog) =>
-        provider.prepare(source, { signal: request.signal, timeoutSec, onLog }),
+        provider.prepare(source, { signal: request.signal, timeoutSec, limits, onLog }),
       ),
     async openGroup() {
       const group = await provider.openGroup(newId())

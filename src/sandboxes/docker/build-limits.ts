@@ -1,31 +1,52 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import { DEFAULT_LIMITS } from '../../harbor/default-limits.ts'
+import type { BuildLimits } from '../sandbox.ts'
 import { type Docker, ignoring } from './client.ts'
 import type { Engine } from './engine.ts'
 
-const MEMORY_SHARE = 0.75
+const MEGABYTE = 1024 * 1024
+const PERIOD_US = 100_000
 const PROCESSES_MAX = 4096
 
-/** What each command of a build may take, so that it takes no sandbox of the same machine down. */
-export function memoryLimits({ memoryBytes }: Engine): { memory: number; memswap: number } {
-  const memory = Math.floor(memoryBytes * MEMORY_SHARE)
-  return { memory, memswap: memory }
+/** Returns the limits of each command of a build, in the words of the engine. */
+export function buildQuery({ memoryBytes, cpus }: Engine, limits: BuildLimits): Record<string, number> {
+  const memory = Math.min(limits.memoryMb * MEGABYTE, memoryBytes)
+  return {
+    ...{ memory, memswap: memory, shmsize: DEFAULT_LIMITS.shmMb * MEGABYTE },
+    ...{ cpuperiod: PERIOD_US, cpuquota: Math.round(Math.min(limits.cpus, cpus) * PERIOD_US) },
+  }
 }
 
 /** How the engine names the container of a command, when it starts it. */
 const NAMED = /^ ---> Running in ([0-9a-f]{12})$/
 
 /**
- * Hears every line of a build, and gives each container a limit of processes as soon as it runs: the engine takes one
- * for containers, and not for builds. What a command prints may look the same: containers that were there before are
- * left alone.
+ * Hears every line of a build, limits the processes of each container as soon as it runs, and watches what it writes: the
+ * engine takes these limits for containers, and not for builds. What a command prints may look the same: containers that were
+ * there before are left alone.
  */
-export async function processLimiter(docker: Docker, onTrouble: (error: unknown) => void) {
+export async function containerLimiter(docker: Docker, { diskMb }: BuildLimits, onTrouble: (error: unknown) => void) {
   const before = new Set((await listIds(docker)).map((id) => id.slice(0, 12)))
-  return (line: string): void => {
-    const id = NAMED.exec(line)?.[1]
-    if (id !== undefined && !before.has(id)) limitProcesses(docker, id).catch(onTrouble)
+  let current: string | undefined
+  const look = async (): Promise<void> => {
+    if (current === undefined) return
+    const query = { size: true }
+    const found = await docker.call<{ SizeRw?: number }>('GET', `/containers/${current}/json`, { query })
+    if ((found.SizeRw ?? 0) > diskMb * MEGABYTE) onTrouble(new Error(`A command wrote more than ${diskMb} MiB.`))
+  }
+  const timer = setInterval(() => void look().catch(() => {}), LOOK_MS)
+  return {
+    hear(line: string): void {
+      const id = NAMED.exec(line)?.[1]
+      if (id === undefined || before.has(id)) return
+      current = id
+      limitProcesses(docker, id).catch(onTrouble)
+    },
+    stop: () => clearInterval(timer),
   }
 }
+
+const LOOK_MS = 2000
 
 const TRIES_MAX = 20
 const PAUSE_MS = 50

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { DEFAULT_LIMITS } from '../../harbor/default-limits.ts'
 import type { Dockerfile } from '../../harbor/dockerfile.ts'
 import { openBuildWay } from '../egress/build-way.ts'
 import type { PrepareOptions } from '../sandbox.ts'
@@ -34,7 +35,7 @@ export async function openBuildNetwork(
   const sandbox = await startSandbox(engine, {
     ...{ id, image: imageOf(launcher), seed: { kind: 'image' }, inserts: [], command: null, execs: false },
     ...{ user: null, workdir: null, env: {}, mounts: [], group: null, ports: [way.port], input: '', outputFile },
-    limits: { cpus: null, memoryMb: null, pids: 16, diskMb: null, outputBytes: 1000, seconds: timeoutSec },
+    limits: { ...DEFAULT_LIMITS, pids: 16, outputBytes: 1000, seconds: timeoutSec },
   })
   return {
     mode: `container:${nameOf(engine, id)}`,

@@ -1,8 +1,9 @@
 import { Readable } from 'node:stream'
+import { DEFAULT_LIMITS } from '../../harbor/default-limits.ts'
 import { type Dockerfile, type Instruction, readDockerfile } from '../../harbor/dockerfile.ts'
 import { buildArgs } from '../egress/build-way.ts'
 import { type ImageSource, type PrepareOptions, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
-import { memoryLimits, processLimiter } from './build-limits.ts'
+import { buildQuery, containerLimiter } from './build-limits.ts'
 import { openBuildNetwork } from './build-network.ts'
 import { contextTar, folderTar } from './context.ts'
 import type { Engine } from './engine.ts'
@@ -26,24 +27,25 @@ export async function buildImage(
   options: PrepareOptions,
 ): Promise<string> {
   const dockerfile = readDockerfile(plan.text)
+  const { limits = DEFAULT_LIMITS } = options
   await using network = await openBuildNetwork(engine, dockerfile, options)
   const query = {
     ...{ t: tag, dockerfile: plan.dockerfile ?? 'Dockerfile', rm: true, forcerm: true },
     target: plan.target ?? undefined,
     buildargs: JSON.stringify({ ...plan.args, ...buildArgs(network.env, dockerfile) }),
     networkmode: network.mode,
-    ...memoryLimits(engine),
+    ...buildQuery(engine, limits),
   }
   const headers = { 'content-type': 'application/x-tar' }
   const body = await contextOf(plan)
   // What cannot be limited is not run on.
   const unlimited = new AbortController()
   const signal = AbortSignal.any([options.signal, unlimited.signal])
+  const limiter = await containerLimiter(engine.docker, limits, (error) => unlimited.abort(error))
   try {
-    const limit = await processLimiter(engine.docker, (error) => unlimited.abort(error))
     const answer = await engine.docker.open('POST', '/build', { query, body, headers, signal, timeoutMs: null })
     await readMessages(answer, (line) => {
-      limit(line)
+      limiter.hear(line)
       options.onLog(line)
     })
     return tag
@@ -52,6 +54,8 @@ export async function buildImage(
     const error = unlimited.signal.reason ?? thrown
     const said = error instanceof Error ? error.message : String(error)
     throw new SandboxUnavailable(`The image could not be built:\n${said}`, { cause: error })
+  } finally {
+    limiter.stop()
   }
 }
 

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Dockerd, importBase, startDockerd } from '../../../test/support/dockerd.ts'
+import { DEFAULT_LIMITS } from '../../harbor/default-limits.ts'
 import { createLog } from '../../platform/log.ts'
 import { createDockerProvider } from '../docker.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
@@ -109,7 +110,7 @@ test('an engine behind TLS runs sandboxes, with their input and output', { timeo
   const sandbox = await provider.start({
     ...{ id: 'over-tls', image: await baseImage(provider), seed: { kind: 'image' }, inserts: [], execs: false },
     ...{ command: ['sh', '-c', 'cat; exit 3'], user: null, workdir: null, env: {}, mounts: [], group: null, ports: [] },
-    limits: { cpus: null, memoryMb: null, pids: 32, diskMb: null, outputBytes: 1000, seconds: 20 },
+    limits: { ...DEFAULT_LIMITS, pids: 32, outputBytes: 1000, seconds: 20 },
     ...{ input: 'through and back', outputFile: join(folder, 'output') },
   })
   expect((await sandbox.exited).code).toBe(3)

@@ -60,15 +60,15 @@ const joining = (engine: Engine, { group, names }: NonNullable<SandboxSpec['grou
 })
 
 function hostConfig(engine: Engine, { limits, mounts, group }: SandboxSpec) {
-  const memory = limits.memoryMb === null ? undefined : limits.memoryMb * MEGABYTE
+  const memory = limits.memoryMb * MEGABYTE
   return {
     ...isolated(limits.pids + SPARE_PROCESSES),
     ...(engine.launcher ? { Init: false, CapAdd: [...CAPABILITIES, FIRST_PROCESS_CAPABILITY] } : {}),
     NetworkMode: group ? nameOf(engine, group.group.id) : 'none',
     ...(group ? { Dns: [NO_NAME_SERVER], DnsSearch: ['.'], DnsOptions: ['timeout:1', 'attempts:1'] } : {}),
     // Swap is counted with it, and so there is none.
-    ...(memory === undefined ? {} : { Memory: memory, MemorySwap: memory }),
-    ...(limits.cpus === null ? {} : { NanoCpus: Math.round(Math.min(limits.cpus, engine.cpus) * 1e9) }),
+    ...{ Memory: memory, MemorySwap: memory, ShmSize: limits.shmMb * MEGABYTE },
+    NanoCpus: Math.round(Math.min(limits.cpus, engine.cpus) * 1e9),
     Mounts: [...launcherMounts(engine.launcher), ...mounts.flatMap((mount) => bindOf(engine, mount, group))],
     Tmpfs: Object.fromEntries(mounts.flatMap(tmpfsOf)),
   }

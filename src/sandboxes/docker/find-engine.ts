@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { DEFAULT_LIMITS } from '../../harbor/default-limits.ts'
 import type { Log } from '../../platform/log.ts'
 import type { Place } from '../egress/rules.ts'
 import { layoutOf } from '../kernel/cgroup.ts'
@@ -130,7 +131,7 @@ function specOf(launcher: Launcher, folder: string, mounts: SandboxSpec['mounts'
   return {
     ...{ id: `try-${randomUUID()}`, image: { ...image, base: 'image' }, seed: { kind: 'image' }, inserts: [] },
     ...{ command: null, execs: true, user: null, workdir: null, env: {}, mounts, group: null, ports: [], input: '' },
-    limits: { cpus: null, memoryMb: null, pids: 16, diskMb: null, outputBytes: 1000, seconds: 60 },
+    limits: { ...DEFAULT_LIMITS, pids: 16, outputBytes: 1000, seconds: 60 },
     outputFile: join(folder, 'output'),
   }
 }

@@ -18,7 +18,7 @@ export type Left = {
   imageDigest: string
   layers: Layers | undefined
   /** Limit of its disk, which a copy of its files must not exceed either. */
-  diskMb: number | null
+  diskMb: number
   /** Changes of the snapshot that it was started from, where `layers` cannot be read. */
   inherited: readonly FileChange[]
 }

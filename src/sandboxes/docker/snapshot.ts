@@ -57,7 +57,6 @@ const MEGABYTE = 1024 * 1024
 
 /** The engine writes the holes of sparse files out, so the apparent size of what a sandbox left must fit its disk. */
 async function refuseHuge({ docker }: Engine, { containerId, diskMb }: Left): Promise<void> {
-  if (diskMb === null) return
   const ask = { query: { size: true }, timeoutMs: TRANSFER_MS }
   const { SizeRw = 0 } = await docker.call<{ SizeRw?: number }>('GET', `/containers/${containerId}/json`, ask)
   if (SizeRw <= diskMb * MEGABYTE) return

@@ -19,9 +19,14 @@ export function watch(running: Running): Watched {
   let stopped: Ending['stopped']
   let over = false
 
+  const overdue = Promise.withResolvers<never>()
+  overdue.promise.catch(() => {})
+  let death: NodeJS.Timeout | undefined
+
   const stop = async (reason: NonNullable<Ending['stopped']>): Promise<void> => {
     if (over) return
     stopped ??= reason
+    death ??= setTimeout(() => overdue.reject(undying(spec.id)), DEATH_MS)
     await engine.docker.call('POST', `/containers/${container.id}/kill`).catch(ignoring(404, 409))
   }
   const quietly = (reason: NonNullable<Ending['stopped']>) => (): void =>
@@ -33,7 +38,7 @@ export function watch(running: Running): Watched {
 
   const see = async (): Promise<Exit> => {
     try {
-      const { bytes } = await running.output
+      const { bytes } = await Promise.race([running.output, overdue.promise])
       const { code, outOfMemory } = await readEnd(running)
       over = true
       const hits = { memory: outOfMemory ? 1 : 0, pids: running.hits.look() }
@@ -46,6 +51,7 @@ export function watch(running: Running): Watched {
     } finally {
       over = true
       clearTimeout(clock)
+      clearTimeout(death)
       disk.stop()
       running.hits.stop()
       await running.ports.close()
@@ -55,6 +61,9 @@ export function watch(running: Running): Watched {
   exited.catch(() => {}) // whoever started it hears of it when they ask
   return { exited, kill: () => stop('kill'), isOver: () => over }
 }
+
+const undying = (id: string): SandboxUnavailable =>
+  new SandboxUnavailable(`Sandbox ${id} was killed, and the Docker engine does not end it.`)
 
 type State = { State: { OOMKilled: boolean; ExitCode: number; Error: string } }
 
@@ -72,7 +81,7 @@ async function readEnd({
     const code = parseExitCode(String(StatusCode))
     if (code === 0) return { code, outOfMemory: false }
     const { State } = await engine.docker.call<State>('GET', `${path}/json`)
-    const mayBeLate = code === KILLED && spec.limits.memoryMb !== null && !State.OOMKilled
+    const mayBeLate = code === KILLED && !State.OOMKilled
     return { code, outOfMemory: State.OOMKilled || (mayBeLate && (await wasOutOfMemory(engine, container.id))) }
   } catch (error) {
     throw new SandboxUnavailable(`The Docker engine lost sandbox ${spec.id}: ${String(error)}`, { cause: error })
@@ -99,7 +108,6 @@ async function wasOutOfMemory({ docker }: Engine, id: string): Promise<boolean> 
 
 function watchFor({ spec, container, engine }: Running, onFull: () => void): DiskWatch {
   const { diskMb } = spec.limits
-  if (diskMb === null) return noWatch
   if (container.layers !== undefined) {
     const shared = spec.mounts.flatMap((mount) => (mount.kind === 'folder' && !mount.readOnly ? [mount.source] : []))
     const folders = [container.layers.upper, ...shared]

@@ -53,18 +53,9 @@ async function tryOut(layout: CgroupLayout): Promise<boolean> {
 }
 
 /** The group's folder in each tree, known before it is made. */
-export function cgroupFolders(layout: CgroupLayout, id: string, limits?: Pick<Limits, 'memoryMb' | 'cpus'>): string[] {
-  return [...new Set(treesOf(layout, limits))].map((top) => join(top, `assay-${id}`))
-}
-
-/** A group of the memory tree costs the kernel more than a process: without a limit there is none. */
-function treesOf(layout: CgroupLayout, limits: Pick<Limits, 'memoryMb' | 'cpus'> | undefined): string[] {
-  if (layout.version === 2) return [layout.unified]
-  return [
-    layout.pids,
-    ...(limits?.memoryMb === null ? [] : [layout.memory]),
-    ...(limits?.cpus === null ? [] : [layout.cpu]),
-  ]
+export function cgroupFolders(layout: CgroupLayout, id: string): string[] {
+  const trees = layout.version === 2 ? [layout.unified] : [layout.pids, layout.memory, layout.cpu]
+  return [...new Set(trees)].map((top) => join(top, `assay-${id}`))
 }
 
 /** Also those in which runc makes a group of the same name. */
@@ -73,7 +64,7 @@ export const allFolders = (layout: CgroupLayout, id: string): string[] =>
 
 /** `spare`: processes of ours that have to be in the group too. */
 export async function makeCgroup(layout: CgroupLayout, id: string, limits: Limits, spare: number): Promise<void> {
-  for (const folder of cgroupFolders(layout, id, limits)) await mkdir(folder)
+  for (const folder of cgroupFolders(layout, id)) await mkdir(folder)
   for (const [path, value] of settings(layout, id, { ...limits, pids: limits.pids + spare })) {
     await writeFile(path, value).catch((error: NodeJS.ErrnoException) => {
       // Not every kernel counts swap.
@@ -84,25 +75,23 @@ export async function makeCgroup(layout: CgroupLayout, id: string, limits: Limit
 }
 
 function settings(layout: CgroupLayout, id: string, { memoryMb, pids, cpus }: Limits): [string, string][] {
-  const memory = memoryMb === null ? undefined : String(memoryMb * 1024 * 1024)
-  const quota = cpus === null ? undefined : String(Math.max(1000, Math.round(cpus * PERIOD_US)))
+  const memory = String(memoryMb * 1024 * 1024)
+  const quota = String(Math.max(1000, Math.round(cpus * PERIOD_US)))
   const name = `assay-${id}`
-  const wanted: [string, string | undefined][] =
-    layout.version === 2
-      ? [
-          [join(layout.unified, name, 'memory.max'), memory],
-          [join(layout.unified, name, 'memory.swap.max'), memory && '0'],
-          [join(layout.unified, name, 'pids.max'), String(pids)],
-          [join(layout.unified, name, 'cpu.max'), quota && `${quota} ${PERIOD_US}`],
-        ]
-      : [
-          [join(layout.memory, name, 'memory.limit_in_bytes'), memory],
-          [join(layout.memory, name, 'memory.memsw.limit_in_bytes'), memory],
-          [join(layout.pids, name, 'pids.max'), String(pids)],
-          [join(layout.cpu, name, 'cpu.cfs_period_us'), quota && String(PERIOD_US)],
-          [join(layout.cpu, name, 'cpu.cfs_quota_us'), quota],
-        ]
-  return wanted.filter((setting): setting is [string, string] => setting[1] !== undefined)
+  return layout.version === 2
+    ? [
+        [join(layout.unified, name, 'memory.max'), memory],
+        [join(layout.unified, name, 'memory.swap.max'), '0'],
+        [join(layout.unified, name, 'pids.max'), String(pids)],
+        [join(layout.unified, name, 'cpu.max'), `${quota} ${PERIOD_US}`],
+      ]
+    : [
+        [join(layout.memory, name, 'memory.limit_in_bytes'), memory],
+        [join(layout.memory, name, 'memory.memsw.limit_in_bytes'), memory],
+        [join(layout.pids, name, 'pids.max'), String(pids)],
+        [join(layout.cpu, name, 'cpu.cfs_period_us'), String(PERIOD_US)],
+        [join(layout.cpu, name, 'cpu.cfs_quota_us'), quota],
+      ]
 }
 
 /** How often the kernel ended a process for memory, and refused a new one. */

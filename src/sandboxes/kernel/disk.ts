@@ -32,6 +32,7 @@ export function watchDisk(holder: Holder, disk: string): DiskWatch {
 const INODE_BYTES = 4096
 
 async function sumOf(folders: string[], unit: string): Promise<number> {
+  if (folders.length === 0) return 0
   const { output } = await tryProgram('du', ['-s', unit, '--', ...folders])
   return output.split('\n').reduce((sum, text) => sum + (Number.parseInt(text, 10) || 0), 0)
 }

@@ -4,8 +4,11 @@ import type { PrepareOptions } from '../sandbox.ts'
 import type { StoredImage } from './image-store.ts'
 import type { Host } from './machine.ts'
 
-/** `entering` is a line of shell that puts a command where it is limited; `buildHosts` it may reach besides public ones. */
-export type BuildingOptions = PrepareOptions & { entering: string; buildHosts: readonly Place[] }
+/**
+ * `entering` is a line of shell that puts a command where it is limited; `buildHosts` it may reach besides public ones. The
+ * disk of `layers` is watched.
+ */
+export type BuildingOptions = PrepareOptions & { entering: string; buildHosts: readonly Place[]; layers: string[] }
 
 /** A build at work. What it changes goes into one layer. */
 export type Building = BuildingOptions & {

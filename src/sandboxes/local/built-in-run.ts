@@ -1,11 +1,12 @@
 import { join } from 'node:path'
+import { DEFAULT_LIMITS } from '../../harbor/default-limits.ts'
 import type { Instruction } from '../../harbor/dockerfile.ts'
 import { CAPABILITIES } from '../kernel/agent-rights.ts'
 import { findInside } from '../kernel/inside.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { asOrdinaryUser, findAccount } from './account.ts'
 import type { Building } from './building.ts'
-import { FILTER_FD, SEAL } from './bwrap.ts'
+import { FILTER_FD, SEAL, shmWords } from './bwrap.ts'
 import { refuseLinks } from './files.ts'
 import { launcherFiles, launcherWords } from './launcher.ts'
 import { filterPath } from './machine.ts'
@@ -27,6 +28,7 @@ export async function runCommand(building: Building, { text, exec, line: number 
   const env = { HOME: account.home, ...building.args, ...building.env, ...building.proxy }
   const words = [
     ...['bwrap', '--bind', root, '/', '--proc', '/proc', '--dev', '/dev', '--ro-bind', '/proc/sys', '/proc/sys'],
+    ...shmWords(DEFAULT_LIMITS.shmMb),
     ...(base.binds ?? []).flatMap((path) => ['--ro-bind', path, path]),
     ...(await resolverOf(seen)),
     ...launcherFiles(host.launcher).flatMap(({ source, target }) => ['--ro-bind', source, target]),

@@ -31,6 +31,7 @@ export async function buildBuiltIn(
   await refuseIgnoreFile(request.context)
   const draft = await newDraft()
   const folder = join(host.store.folder, draft)
+  options.layers.push(join(folder, 'upper'))
   for (const name of ['upper', 'work', 'root']) await mkdir(join(folder, name), { recursive: true, mode: 0o755 })
   const { rootless } = host
   const holder = await startHolder({ rootless, beside: undefined, cwd: '/', network: 'alone' })

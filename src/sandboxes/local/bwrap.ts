@@ -1,11 +1,20 @@
 import { access, open, writeFile } from 'node:fs/promises'
 import { join, posix } from 'node:path'
 import { CAPABILITIES, FIRST_PROCESS_CAPABILITY } from '../kernel/agent-rights.ts'
+import { withDeadline } from '../kernel/deadline.ts'
 import { parseExitCode } from '../kernel/explain.ts'
 import { findProcess } from '../kernel/process-life.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { openInput } from './input.ts'
-import { controlProcesses, hasStarted, type Launch, type Launched, type LaunchMount, STARTED_FILE } from './launch.ts'
+import {
+  controlProcesses,
+  hasStarted,
+  type Launch,
+  type Launched,
+  type LaunchMount,
+  START_MS,
+  STARTED_FILE,
+} from './launch.ts'
 import { initWords, launcherWords, STARTED_FD } from './launcher.ts'
 import { filterPath } from './machine.ts'
 import { line, quote } from './shell.ts'
@@ -49,7 +58,10 @@ export async function launchBwrap(launch: Launch): Promise<Launched> {
   ended.catch(child.reject)
   ended.finally(() => input.close()).catch(() => {})
 
-  const pid = await child.promise.finally(() => input.send())
+  const pid = await withDeadline(child.promise, START_MS, () => {
+    holder.kill()
+    return 'bubblewrap did not start in time.'
+  }).finally(() => input.send())
   // A command may well have ended by now.
   const init = (await findProcess(pid)) ?? { pid, startTime: 'ended' }
   return { init, ended, begin: () => openGate(folder) }
@@ -109,6 +121,7 @@ async function options(launch: Launch): Promise<string[]> {
     ...['--bind', root, '/', '--proc', '/proc', '--dev', '/dev'],
     ...(readOnly ?? []).flatMap((path) => ['--ro-bind', path, path]),
     ...(hidden ?? []).flatMap((path) => ['--ro-bind', '/dev/null', path]),
+    ...shmWords(spec.limits.shmMb),
     ...launch.launcherFiles.flatMap(({ source, target }) => ['--ro-bind', source, target]),
     ...launch.binds.flatMap((path) => ['--ro-bind', path, path]),
     ...launch.mounts.flatMap(mountWords),
@@ -129,6 +142,9 @@ async function options(launch: Launch): Promise<string[]> {
     ...(spec.ports.length === 0 ? [] : ['--block-fd', String(FD.gate)]),
   ]
 }
+
+/** Memory that a sandbox shares among its processes: a filesystem of its own, so that it has a size. */
+export const shmWords = (sizeMb: number): string[] => mountWords({ kind: 'tmpfs', target: '/dev/shm', sizeMb })
 
 function mountWords(mount: LaunchMount): string[] {
   // Folders above that are not there would be root's alone.

@@ -24,9 +24,9 @@ const DISK_MIN_MB = 8
 /** A larger one is watched: what is written between two looks is a small part of it, and a disk costs as much as a sandbox. */
 const DISK_HARD_MAX_MB = 4096
 
-export function planFiles(host: Host, id: string, layers: string[], diskMb: number | null): Files {
+export function planFiles(host: Host, id: string, layers: string[], diskMb: number): Files {
   const own = join('run', id)
-  const disk = host.loop && diskMb !== null && diskMb <= DISK_HARD_MAX_MB ? join(own, 'disk') : undefined
+  const disk = host.loop && diskMb <= DISK_HARD_MAX_MB ? join(own, 'disk') : undefined
   return {
     folder: join(host.store.folder, own),
     root: join(own, 'root'),
@@ -37,7 +37,7 @@ export function planFiles(host: Host, id: string, layers: string[], diskMb: numb
 }
 
 /** Mounts the layers of the image, what the sandbox was seeded with and its own. */
-export async function mountFiles(host: Host, holder: Holder, files: Files, diskMb: number | null): Promise<void> {
+export async function mountFiles(host: Host, holder: Holder, files: Files, diskMb: number): Promise<void> {
   const [upper = '', ...seeds] = files.changes
   const work = join(upper, '..', 'work')
   const lowers = [...seeds, ...files.layers].join(':')
@@ -48,9 +48,7 @@ export async function mountFiles(host: Host, holder: Holder, files: Files, diskM
   }
   const steps = [
     line('cd', host.store.folder),
-    ...(files.disk === undefined
-      ? []
-      : [...diskSteps(files.disk, diskMb ?? 0), line('mkdir', '-m', '755', upper, work)]),
+    ...(files.disk === undefined ? [] : [...diskSteps(files.disk, diskMb), line('mkdir', '-m', '755', upper, work)]),
     line('mount', '-t', 'overlay', 'overlay', '-o', `nosuid,nodev,${options}`, files.root),
   ]
   await holder.must('Making the files of a sandbox', steps.join(' && '))

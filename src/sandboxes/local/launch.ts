@@ -44,6 +44,9 @@ export type LaunchEnd = {
   hasStarted: boolean
 }
 
+/** Runtimes start in milliseconds, and in seconds on a machine that is overloaded. */
+export const START_MS = 60_000
+
 /** File of the sandbox's folder that its first process writes to when it begins. */
 export const STARTED_FILE = 'started'
 

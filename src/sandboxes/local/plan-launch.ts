@@ -30,7 +30,7 @@ export async function planLaunch(planning: Planning): Promise<Launch> {
     folder: made.files.folder,
     mounts,
     hostname: spec.group?.names[0] ?? HOSTNAME,
-    cgroups: host.cgroups === undefined ? [] : cgroupFolders(host.cgroups, spec.id, spec.limits),
+    cgroups: host.cgroups === undefined ? [] : cgroupFolders(host.cgroups, spec.id),
     ...(await firstCommand(planning, { account, workdir })),
   }
 }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { DEFAULT_LIMITS } from '../../harbor/default-limits.ts'
 import { readDockerfile } from '../../harbor/dockerfile.ts'
 import type { Place } from '../egress/rules.ts'
 import { baseNames } from '../kernel/base-names.ts'
@@ -13,6 +14,7 @@ import {
   SandboxUnavailable,
   SandboxUnsupported,
 } from '../sandbox.ts'
+import { withBuildDisk } from './build-disk.ts'
 import { inBuildRoom } from './build-room.ts'
 import { buildWithBuildah, hasBuildah, pullWithBuildah } from './buildah.ts'
 import { buildBuiltIn } from './built-in.ts'
@@ -67,7 +69,7 @@ async function withFiles(
   const built = await buildBuiltIn(
     host,
     { ...recipe, dockerfile: readDockerfile(text), key, base },
-    { ...options, entering: '', buildHosts: [] },
+    { ...options, entering: '', buildHosts: [], layers: [] },
   )
   await keepBuild(host.store, key, built)
   return built
@@ -100,14 +102,14 @@ async function build({ host, ...preparing }: Preparing, recipe: Recipe, options:
 
   const [base] = bases
   const { buildHosts } = preparing
-  const built = await inBuildRoom(host, (entering) =>
-    withBuildah && !onHost
-      ? buildWithBuildah(store, { ...recipe, dockerfile, path, bases }, { ...options, entering, buildHosts })
-      : buildBuiltIn(
-          host,
-          { ...recipe, dockerfile, key, base: builtInBase(base?.image) },
-          { ...options, entering, buildHosts },
-        ),
+  const { limits = DEFAULT_LIMITS, signal } = options
+  const built = await inBuildRoom(host, limits, ({ entering, processes }) =>
+    withBuildDisk({ store, limits, processes, signal }, (disk) => {
+      const building = { ...options, ...disk, entering, buildHosts }
+      return withBuildah && !onHost
+        ? buildWithBuildah(store, { ...recipe, dockerfile, path, bases }, building)
+        : buildBuiltIn(host, { ...recipe, dockerfile, key, base: builtInBase(base?.image) }, building)
+    }),
   )
   await keepBuild(store, key, built)
   return built

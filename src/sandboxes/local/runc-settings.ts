@@ -41,7 +41,6 @@ const MOUNTS = [
   mount('proc', '/proc', 'nosuid', 'noexec', 'nodev'),
   mount('tmpfs', '/dev', 'nosuid', 'strictatime', 'mode=755', 'size=65536k'),
   mount('devpts', '/dev/pts', 'nosuid', 'noexec', 'newinstance', 'ptmxmode=0666', 'mode=0620'),
-  mount('tmpfs', '/dev/shm', 'nosuid', 'noexec', 'nodev', 'mode=1777'),
   mount('mqueue', '/dev/mqueue', 'nosuid', 'noexec', 'nodev'),
   mount('sysfs', '/sys', 'nosuid', 'noexec', 'nodev', 'ro'),
 ]
@@ -77,6 +76,7 @@ export function runcSettings(launch: Launch): object {
     },
     mounts: [
       ...MOUNTS,
+      mount('tmpfs', '/dev/shm', 'nosuid', 'noexec', 'nodev', 'mode=1777', `size=${spec.limits.shmMb}m`),
       ...binds.map((path) => bind(path, path, true)),
       ...launch.launcherFiles.map(({ source, target }) => bind(source, target, true)),
       bind(join(folder, 'output'), OUTPUT, false),

@@ -2,11 +2,12 @@ import { access, open, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { listProcesses } from '../kernel/cgroup.ts'
+import { withDeadline } from '../kernel/deadline.ts'
 import { parseExitCode } from '../kernel/explain.ts'
 import { findProcess, type ProcessMark } from '../kernel/process-life.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { openInput } from './input.ts'
-import { hasStarted, type Launch, type Launched, STARTED_FILE } from './launch.ts'
+import { hasStarted, type Launch, type Launched, START_MS, STARTED_FILE } from './launch.ts'
 import { PRESERVED_FD, runcSettings } from './runc-settings.ts'
 import { line, quote } from './shell.ts'
 
@@ -30,7 +31,15 @@ export async function launchRunc(launch: Launch): Promise<Launched> {
   })
   ended.finally(() => input.close()).catch(() => {})
 
-  const init = await findInit(launch, () => over)
+  const init = await withDeadline(
+    findInit(launch, () => over),
+    START_MS,
+    () => {
+      over = true
+      holder.kill()
+      return 'runc did not start in time.'
+    },
+  )
   input.send()
   // Without it the command has ended already, or never began: then the end tells.
   return { init: init ?? { pid: 0, startTime: 'ended' }, ended, begin: () => openGate(folder) }

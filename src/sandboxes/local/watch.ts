@@ -58,7 +58,6 @@ export function watch(running: Running): Watched {
 
 function watchFor({ spec, made, holder, host }: Running, onFull: () => void): DiskWatch {
   const { diskMb } = spec.limits
-  if (diskMb === null) return noWatch
   const shared = spec.mounts.flatMap((mount) => (mount.kind === 'folder' && !mount.readOnly ? [mount.source] : []))
   const own = made.files.disk === undefined ? [join(made.files.folder, 'upper')] : []
   const folders = [...own, ...shared]

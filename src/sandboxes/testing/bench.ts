@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { Parser, type ReadEntry } from 'tar'
+import { DEFAULT_LIMITS } from '../../harbor/default-limits.ts'
 import type { Exit, Group, Limits, Remains, Sandbox, SandboxSpec } from '../sandbox.ts'
 import type { Subject } from './subject.ts'
 
@@ -24,7 +25,7 @@ export type Bench = AsyncDisposable & {
   run(command: string | string[], wish?: Wish): Promise<Ran>
 }
 
-const LIMITS: Limits = { cpus: null, memoryMb: null, pids: 64, diskMb: null, outputBytes: 1e6, seconds: 30 }
+const LIMITS: Limits = { ...DEFAULT_LIMITS, pids: 64, outputBytes: 1e6, seconds: 30 }
 
 export async function openBench(subject: Subject): Promise<Bench> {
   const top = await mkdtemp(join(tmpdir(), 'assay-bench-'))

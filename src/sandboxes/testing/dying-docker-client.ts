@@ -31,7 +31,7 @@ const spec: SandboxSpec = {
   mounts: [{ kind: 'volume', name: 'data', target: '/data', readOnly: false }],
   group: { group, names: ['main'] },
   ports: [{ port: 18080, onConnection: (socket) => void socket.end() }],
-  limits: { cpus: 1, memoryMb: 128, pids: 32, diskMb: 32, outputBytes: 1000, seconds: Number(seconds) },
+  limits: { cpus: 1, memoryMb: 128, shmMb: 16, pids: 32, diskMb: 32, outputBytes: 1000, seconds: Number(seconds) },
   input: 'x',
   outputFile: join(dataFolder, 'output'),
 }

@@ -42,7 +42,7 @@ const sandbox = await provider.start({
   execs: grouped,
   group: group && { group, names: ['main'] },
   ports: [{ port: 18080, onConnection: (socket) => void socket.end() }],
-  limits: { cpus: 1, memoryMb: 128, pids: 32, diskMb: 32, outputBytes: 1000, seconds: 60 },
+  limits: { cpus: 1, memoryMb: 128, shmMb: 16, pids: 32, diskMb: 32, outputBytes: 1000, seconds: 60 },
   input: 'x',
   outputFile: join(dataFolder, 'output'),
 })

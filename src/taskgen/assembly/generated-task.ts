@@ -1,4 +1,5 @@
 import { REPOSITORY_FOLDER } from '../../grading/suite.ts'
+import { GENERATED_LIMITS } from '../../harbor/default-limits.ts'
 import { MAIN_SERVICE } from '../../harbor/settings.ts'
 import type { Environment, Task } from '../../harbor/task.ts'
 import type { Difficulty } from '../schema.ts'
@@ -18,7 +19,8 @@ export type Outline = {
 }
 
 /** Enough for a suite of tests that was let into a batch. */
-export const USUAL_RESOURCES: Outline['resources'] = { cpus: 2, memoryMb: 4096, storageMb: 10_240 }
+const { cpus, memoryMb, diskMb } = GENERATED_LIMITS
+export const USUAL_RESOURCES: Outline['resources'] = { cpus, memoryMb, storageMb: diskMb }
 
 /**
  * A verifier of its own, which sees the patch and nothing else of the agent. No phase has a network: a model is reached

@@ -1,3 +1,4 @@
+import { GENERATED_LIMITS } from '../../harbor/default-limits.ts'
 import { type Image, type Provider, SandboxUnavailable } from '../../sandboxes/sandbox.ts'
 import { done, reject, type StageDeferral, type StageResult } from '../stage-result.ts'
 
@@ -76,7 +77,9 @@ async function build(provider: Provider, order: BuildOrder, signal: AbortSignal)
       target: null,
       args: {},
     } as const
-    return done(await provider.prepare(source, { signal, timeoutSec: secondsOf(order), onLog }))
+    return done(
+      await provider.prepare(source, { signal, timeoutSec: secondsOf(order), limits: GENERATED_LIMITS, onLog }),
+    )
   } catch (error) {
     if (!(error instanceof SandboxUnavailable)) throw error
     // Whoever lost its engine throws here, and nobody has been judged.

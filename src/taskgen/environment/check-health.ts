@@ -1,5 +1,6 @@
 import { runSuite } from '../../grading/run-suite.ts'
 import type { RunPlan } from '../../grading/suite.ts'
+import { GENERATED_LIMITS } from '../../harbor/default-limits.ts'
 import type { Image, Provider } from '../../sandboxes/sandbox.ts'
 import { done, type StageResult } from '../stage-result.ts'
 import { type Health, type HealthRules, judgeHealth } from './judge-health.ts'
@@ -14,7 +15,7 @@ export type HealthOrder = {
 }
 
 /** What every run of tests may use. */
-export const USUAL_SIZE = { cpus: 2, memoryMb: 4096 } as const
+export const USUAL_SIZE = { cpus: GENERATED_LIMITS.cpus, memoryMb: GENERATED_LIMITS.memoryMb } as const
 
 const SUITE_SECONDS_MAX = 600
 

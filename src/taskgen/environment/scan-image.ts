@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { type HiddenTests, REPOSITORY_FOLDER } from '../../grading/suite.ts'
+import { DEFAULT_LIMITS, GENERATED_LIMITS } from '../../harbor/default-limits.ts'
 import { newId } from '../../platform/ids.ts'
 import { killOnAbort } from '../../sandboxes/kill-on-abort.ts'
 import type { Image, Provider, SandboxSpec } from '../../sandboxes/sandbox.ts'
@@ -17,7 +18,11 @@ const PROGRAM = readFileSync(join(import.meta.dirname, 'scan-image.py'), 'utf8')
 
 const IMAGE_KB_MAX = 6 * 1024 * 1024
 const SECONDS = 900
-const LIMITS = { cpus: null, memoryMb: 4096, pids: 512, diskMb: 1024, outputBytes: 1024 * 1024, seconds: SECONDS }
+const LIMITS = {
+  ...{ ...DEFAULT_LIMITS, ...GENERATED_LIMITS, diskMb: 1024 },
+  outputBytes: 1024 * 1024,
+  seconds: SECONDS,
+}
 
 const Report = z.object({
   found: z.array(z.object({ kind: z.enum(['dirty', 'history', 'file', 'line', 'package']), detail: z.string() })),

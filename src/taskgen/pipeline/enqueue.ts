@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { liveOffers } from '../../catalog/offers.ts'
+import { GENERATED_LIMITS } from '../../harbor/default-limits.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { derivedId } from '../../platform/ids.ts'
 import { enqueue, type JobKind } from '../../platform/jobs/jobs.ts'
-import { USUAL_MEMORY_MB } from '../../trials/limits.ts'
 import type { StoredGeneration } from './resolve.ts'
 import { deferTask, type TaskKey } from './sql.ts'
 import { type Need, STAGES, type Stage, type StageName, type Stages } from './stage.ts'
@@ -58,7 +58,7 @@ export async function enqueueStage(
   }
   await enqueue(tx, stageKind(place), payload, {
     ...{ id: stageJobId(payload), fairGroup, limitKeys: limitKeysOf(stages[stage].needs, task.generation) },
-    ...(place === undefined ? {} : { weight: { memoryMb: stages[stage].memoryMb ?? USUAL_MEMORY_MB } }),
+    ...(place === undefined ? {} : { weight: { memoryMb: stages[stage].memoryMb ?? GENERATED_LIMITS.memoryMb } }),
     ...(runAt ? { runAt } : {}),
   })
 }

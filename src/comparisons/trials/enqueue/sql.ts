@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
+import { DEFAULT_LIMITS } from '../../../harbor/default-limits.ts'
 import type { Db } from '../../../platform/db/db.ts'
-import { USUAL_MEMORY_MB } from '../../../trials/limits.ts'
 import { trialId } from '../../trial-id.ts'
 
 /** From 256 MB to a terabyte, two for each doubling. */
@@ -24,7 +24,7 @@ export const trialJobs = (comparison: number, { ordinal, notBefore }: { ordinal?
       (array(
         select (
           select coalesce(min(step), ${MEMORY_STEPS.at(-1)}) from unnest(${MEMORY_STEPS}::int[]) as step
-          where step >= coalesce(memory_mb, ${USUAL_MEMORY_MB})
+          where step >= coalesce(memory_mb, ${DEFAULT_LIMITS.memoryMb})
         )
         from comparison_tasks join task_contents using (digest) where comparison = ${comparison} order by position
       ))[task + 1] as memory_mb,

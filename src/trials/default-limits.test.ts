@@ -1,0 +1,74 @@
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { DEFAULT_LIMITS } from '../harbor/default-limits.ts'
+import { shellCommand } from '../harnesses/shell-command.ts'
+import { inSandboxes } from './testing/in-sandboxes.ts'
+import { IMAGE, taskToml, writeTask } from './testing/workbench.ts'
+
+/** Takes a little more than the default, and then stops: a sandbox without a limit does no harm with it. */
+const TOO_MUCH_MB = DEFAULT_LIMITS.memoryMb + 256
+const BOMB = `perl -e 'my $kept = "x" x (${TOO_MUCH_MB} << 20); print "took all"'`
+const SHM = `head -c ${(DEFAULT_LIMITS.shmMb + 16) << 20} /dev/zero > /dev/shm/file || exit 7`
+
+inSandboxes(({ bench }) => {
+  const write = (name: string, files: Record<string, string>) => writeTask(join(bench.folder, name), files)
+
+  test('an agent of a task that declares no memory ends at the default, and is judged', async () => {
+    const record = await bench.run(
+      write('agent', { 'task.toml': taskToml({ agentSec: 100 }) }),
+      shellCommand(`echo hello > hello.txt; ${BOMB}`),
+    )
+    expect(record).toMatchObject({ state: 'passed', class: 'limit', limit: 'memory', reward: 1 })
+    expect(record.resources).toEqual({
+      ...{ cpus: DEFAULT_LIMITS.cpus, memoryMb: DEFAULT_LIMITS.memoryMb, diskMb: DEFAULT_LIMITS.diskMb },
+    })
+  }, 300_000)
+
+  test('shared memory has a size of its own', async () => {
+    const record = await bench.run(write('shm', {}), shellCommand(`echo hello > hello.txt; ${SHM}`))
+    expect(record).toMatchObject({ state: 'passed', class: 'agent_exit', reward: 1, steps: [{ agent: { code: 7 } }] })
+  }, 300_000)
+
+  test('a verifier that takes more than the default gives no verdict', async () => {
+    const task = write('verifier', {
+      'task.toml': taskToml().replace('[verifier]\ntimeout_sec = 20', '[verifier]\ntimeout_sec = 100'),
+      'tests/test.sh': `#!/bin/bash\n${BOMB}\nexit $?\n`,
+    })
+    const record = await bench.run(task, shellCommand('true'))
+    expect(record).toMatchObject({ state: 'errored', class: 'verifier_error' })
+    expect(record.error).toMatch(/limit: memory/)
+  }, 300_000)
+
+  test('a service that takes more than the default ends alone', async () => {
+    const task = write('service', {
+      'task.toml': taskToml({ agentSec: 100 }, null),
+      'environment/Dockerfile': `FROM ${IMAGE}\n`,
+      'environment/docker-compose.yaml': `services:
+  main:
+    volumes: ["shared:/srv/shared"]
+  greedy:
+    image: ${IMAGE}
+    command: ["sh", "/greedy/run.sh"]
+    volumes: ["shared:/srv/shared", "./greedy:/greedy:ro"]
+volumes:
+  shared:
+`,
+      'environment/greedy/run.sh': `${BOMB}\n: > /srv/shared/over\nexit 9\n`,
+    })
+    const wait = 'until [ -e /srv/shared/over ]; do sleep 0.2; done; echo hello > hello.txt'
+    const record = await bench.run(task, shellCommand(wait))
+    expect(record).toMatchObject({ state: 'passed', reward: 1 })
+    expect(record.sidecars).toMatchObject([{ name: 'greedy', exit: { code: 9, limit: 'memory' } }])
+  }, 300_000)
+
+  test('a build that takes more than the default fails, and says so', async () => {
+    const task = write('build', {
+      'task.toml': taskToml({}, null),
+      'environment/Dockerfile': `FROM ${IMAGE}\nCOPY bomb.sh /\nRUN sh /bomb.sh && touch /survived\n`,
+      'environment/bomb.sh': BOMB,
+    })
+    const record = await bench.run(task, shellCommand('true'))
+    expect(record).toMatchObject({ state: 'errored', class: 'sandbox_error' })
+    expect(record.error).not.toContain('took all')
+  }, 300_000)
+})
