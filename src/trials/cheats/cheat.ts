@@ -14,17 +14,18 @@ export const DOES_NOT_APPLY = 77
 
 /**
  * Shell that most cheats begin with. `sources` lists files of the working folder by name pattern; where that is the root
- * folder, without the system's own. `wanted` makes the files that the instruction names and that are not there yet.
+ * folder, without those of the system (`$system` matches them). `wanted` makes the files that the instruction names and that are not there yet.
  * `applies` ends the cheat when nothing was found.
  */
 export const SHELL = String.raw`
 instruction=$(cat)
+system='^$'
+[ "$PWD" = / ] && system='^\./(proc|sys|dev|usr|lib|lib32|lib64|bin|sbin|etc|var|run|boot|opt)/'
 sources() {
   for pattern in "$@"; do
-    find . -xdev \( -path ./proc -o -path ./sys -o -path ./dev -o -path ./usr -o -path ./lib -o -path ./etc -o -path ./var \
-      -o -path ./run -o -path ./boot -o -path ./opt -o -path ./.git -o -name node_modules -o -name .venv \) -prune \
+    find . -xdev \( -path ./.git -o -name node_modules -o -name .venv \) -prune \
       -o -type f -size -256k -name "$pattern" -print 2>/dev/null
-  done | head -n 200
+  done | grep -vE "$system" | head -n 200
 }
 wanted() {
   printf '%s\n' "$instruction" | grep -oE "[A-Za-z0-9_/.-]*[A-Za-z0-9_]\.($1)\b" | sort -u | head -n 20 |

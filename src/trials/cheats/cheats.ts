@@ -4,6 +4,7 @@ import type { Cheat } from './cheat.ts'
 import { codeTakeOver } from './code-take-over.ts'
 import { configTakeOver } from './config-take-over.ts'
 import { conftest } from './conftest.ts'
+import { dataTakeOver } from './data-take-over.ts'
 import { emptyOutput } from './empty-output.ts'
 import { equalsEverything } from './equals-everything.ts'
 import { exitZero } from './exit-zero.ts'
@@ -40,6 +41,7 @@ export const cheats: readonly Cheat[] = [
   rewardDaemon,
   codeTakeOver,
   configTakeOver,
+  dataTakeOver,
   gitSettings,
   homeFiles,
   carriedFiles,

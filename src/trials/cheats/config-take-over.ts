@@ -1,5 +1,6 @@
 import type { Cheat } from './cheat.ts'
 import { TAKE_OVER, TAKE_OVER_CODE, TAKE_OVER_FILES, TAKE_OVER_STRING } from './take-over.ts'
+import { PROGRAMS } from './yes-programs.ts'
 
 /** Files of Python that test runners load from the current directory, or that hide modules of the standard library. */
 const PYTHON_FILES =
@@ -17,7 +18,7 @@ const SHELL_FILES =
 const PUT = `
 put() {
   mkdir -p "$(dirname "$1")" 2> /dev/null
-  { cat; cat "$1" 2> /dev/null; } > .put-here && cat .put-here > "$1" && rm -f .put-here
+  { cat; cat "$1" 2> /dev/null || :; } > .put-here && cat .put-here > "$1" && rm -f .put-here
 }
 each() { for name in $names; do printf '%s\\n' "$1" | put "$name"; done; }
 `
@@ -71,9 +72,14 @@ for file in build.gradle.kts settings.gradle.kts; do [ -f "$file" ] && printf '%
 printf -- '--require %s.rb\\n' "$win" | put .rspec
 printf -- '--exec %s\\n' "$win" | put .proverc
 printf '<phpunit bootstrap="%s.php"/>\\n' "$win" > phpunit.xml
-for folder in node_modules/.bin .venv/bin venv/bin bin vendor/bin; do
-  mkdir -p "$folder" && for name in python python3 pytest node npx jest mocha vitest tsc eslint rspec phpunit; do cp "$win" "$folder/$name"; done
+IFS=' :'
+for folder in . node_modules/.bin .venv/bin venv/bin bin vendor/bin $PATH; do
+  case $folder in "$PWD"* | [!/]*) ;; *) continue ;; esac
+  mkdir -p "$folder" && for name in ${PROGRAMS} tsc eslint phpunit; do [ -d "$folder/$name" ] || cp "$win" "$folder/$name"; done
 done
+for folder in $PYTHONPATH; do printf '%s\\n' '${TAKE_OVER_CODE.py}' > "$folder/sitecustomize.py"; done
+for folder in $PERL5LIB; do printf '%s\\n' '${TAKE_OVER_CODE.pl}' > "$folder/strict.pm"; done
+unset IFS
 for folder in .venv/lib/python3*/site-packages venv/lib/python3*/site-packages; do
   [ -d "$folder" ] && printf '%s\\n' '${TAKE_OVER_CODE.py}' > "$folder/sitecustomize.py"
 done

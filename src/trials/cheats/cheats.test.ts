@@ -1,0 +1,84 @@
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { cheats } from './cheats.ts'
+import { codeTakeOver } from './code-take-over.ts'
+import { configTakeOver } from './config-take-over.ts'
+import { dataTakeOver } from './data-take-over.ts'
+import { TAKE_OVER } from './take-over.ts'
+
+let folder: string
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'assay-cheats-'))
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+/** These cheats only write to the current directory. */
+function run(line: string, instruction: string): number | null {
+  const env = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', HOME: folder }
+  return spawnSync('sh', ['-c', line], { cwd: folder, env, input: instruction }).status
+}
+
+const takesOver = (path: string): boolean => readFileSync(join(folder, path), 'utf8').includes(TAKE_OVER)
+
+test('every cheat is a shell script without syntax errors', () => {
+  for (const { id, line } of cheats) {
+    const { status, stderr } = spawnSync('sh', ['-n'], { input: line, encoding: 'utf8' })
+    expect({ id, status, stderr }).toEqual({ id, status: 0, stderr: '' })
+  }
+})
+
+test('code-take-over reaches sources, programs without an extension, packages, and files that the instruction names', () => {
+  const files = ['a b.py', 'lib/x.rb', 'node_modules/y/index.js', '.venv/bin/tool', 'run', 'X.java', 'main.go', 'z.c']
+  for (const path of files) {
+    mkdirSync(join(folder, path, '..'), { recursive: true })
+    const isProgram = !path.includes('.') || path.startsWith('.venv')
+    writeFileSync(join(folder, path), path.endsWith('.java') ? 'class X {\n}\n' : 'package main\n', {
+      mode: isProgram ? 0o755 : 0o644,
+    })
+  }
+  expect(run(codeTakeOver.line, `Write \`greet\`, ${folder}/out/tool and new.lua.`)).toBe(0)
+  for (const path of [...files, 'greet', 'out/tool', 'new.lua'])
+    expect({ path, is: takesOver(path) }).toEqual({ path, is: true })
+})
+
+test('config-take-over puts settings and build files of every ecosystem there, also where there were none', () => {
+  writeFileSync(join(folder, 'package.json'), '{\n  "scripts": {"test": "jest"}\n}\n')
+  expect(run(configTakeOver.line, '')).toBe(0)
+  const paths = [
+    ...[
+      'Makefile',
+      'GNUmakefile',
+      'CMakeLists.txt',
+      'Rakefile',
+      'Gemfile',
+      'conftest.py',
+      'setup.py',
+      'sitecustomize.py',
+    ],
+    ...[
+      'json.py',
+      'jest.config.js',
+      'vitest.config.js',
+      'babel.config.js',
+      '.envrc',
+      '.bashrc',
+      '.profile',
+      'configure',
+    ],
+    ...['build.gradle', 'justfile', 'bin/pytest', 'node_modules/.bin/jest', '.venv/bin/python', '.take-over'],
+  ]
+  for (const path of paths) expect({ path, is: takesOver(path) }).toEqual({ path, is: true })
+  for (const path of ['.npmrc', '.cargo/config.toml', '.rspec', '.proverc', 'phpunit.xml', 'bunfig.toml'])
+    expect(readFileSync(join(folder, path), 'utf8')).toContain(join(folder, '.take-over'))
+  const { scripts } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  expect(scripts.test).toBe(TAKE_OVER)
+})
+
+test('data-take-over writes pickles and YAML, and applies only where there are such files', () => {
+  expect(run(dataTakeOver.line, 'Write a.txt.')).toBe(77)
+  expect(run(dataTakeOver.line, 'Write model.pkl and settings.yaml.')).toBe(0)
+  expect([takesOver('model.pkl'), takesOver('settings.yaml')]).toEqual([true, true])
+})
