@@ -40,6 +40,31 @@ test('a folder of tasks: what refuses one stands before what only warns, and the
   ])
 })
 
+test('keys that mean nothing are named, wherever they stand, and refuse nothing', async () => {
+  const misspelt = join(folder.path, 'more', 'misspelt')
+  const lines = [
+    'schema_version = "1.4"',
+    'bogus = 1',
+    '[agent]',
+    'timeout_sec = 60',
+    'timeout = 3',
+    '[verifer]',
+    'a = 1',
+  ]
+  await writeFiles(misspelt, { ...SMALL_TASK, 'task.toml': `${lines.join('\n')}\n` })
+  const { code, out } = await assay(['check', misspelt, '--json'])
+  const [{ findings }] = JSON.parse(out).tasks
+  expect(code).toBe(0)
+  expect(findings).toEqual(
+    ['agent.timeout', 'bogus', 'verifer'].map((path) => ({
+      rule: 'unknown_keys',
+      severity: 'warn',
+      path,
+      detail: expect.stringContaining('spelling'),
+    })),
+  )
+})
+
 test('--json gives every finding, and the same exit code', async () => {
   const { code, out } = await assay(['check', tasks, '--json'])
   expect(code).toBe(1)

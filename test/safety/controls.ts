@@ -142,6 +142,8 @@ const CONTENT: Control[] = [
     'a public address on the list',
     toml('network_mode = "allowlist"', 'allowed_hosts = ["8.8.8.8", "pypi.org"]'),
   ),
+  control('a misspelt key in task.toml', toml('[environment.extra]', 'x = 1'), 'unknown_keys'),
+  control('keys of its own below metadata', toml('[metadata.lab]', 'owner = "us"')),
   control('a file of a million letters', { 'environment/app/data.csv': '1,2,3\n'.repeat(300_000) }, 'scan_limit'),
   {
     ...control('a closed network where there is one', toml('network_mode = "no-network"')),

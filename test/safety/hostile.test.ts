@@ -37,7 +37,7 @@ function viewWith(text: string): View {
   const paths = ['instruction.md', 'environment/app/file.txt', 'solution/solve.sh']
   const scanned = paths.map((path) => ({ path, bytes, isWhole: true }))
   const view = viewOf(
-    { outline: undefined, files: [], refusals: [], scanned },
+    { outline: undefined, files: [], refusals: [], warnings: [], scanned },
     { caps: USUAL_CAPS, sandbox: undefined },
   )
   return { ...view, commands: [{ path: 'environment/Dockerfile', line: 1, text }] }

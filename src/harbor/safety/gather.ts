@@ -11,7 +11,13 @@ const SCANNED_TOTAL_MAX = 32 * 1024 * 1024
 /** Reads a task for the rules: each file once and not to its end when it is long. */
 export async function gather(source: FileSource, isPackage: boolean): Promise<Gathered> {
   const { outline, listed, report } = await readOutline(source, isPackage)
-  return { outline, files: listed, refusals: report.refusals, scanned: await scan(source, listed) }
+  return {
+    outline,
+    files: listed,
+    refusals: report.refusals,
+    warnings: report.warnings,
+    scanned: await scan(source, listed),
+  }
 }
 
 /** So many files are open at once. */

@@ -16,6 +16,8 @@ export type Gathered = {
   files: SourceFile[]
   /** What the reader of tasks refuses. */
   refusals: Refusal[]
+  /** Findings of the reader of tasks that do not refuse the task. */
+  warnings: Refusal[]
   scanned: ScannedFile[]
 }
 
@@ -23,6 +25,7 @@ export type Gathered = {
 export type View = {
   files: SourceFile[]
   refusals: Refusal[]
+  warnings: Refusal[]
   outline: Outline | undefined
   /** The environments of the agent and of verifiers. */
   environments: Environment[]
@@ -41,7 +44,7 @@ export type View = {
 export type ViewOptions = { caps: Caps; sandbox: SandboxAbilities | undefined }
 
 export function viewOf(gathered: Gathered, options: ViewOptions): View {
-  const { files, refusals, outline } = gathered
+  const { files, refusals, warnings, outline } = gathered
   const scanned = new Map(gathered.scanned.map((file) => [file.path, file]))
   const texts = once(() => gathered.scanned.flatMap(textOf))
   const byPath = once(() => new Map(texts().map(({ path, text }) => [path, text])))
@@ -53,6 +56,7 @@ export function viewOf(gathered: Gathered, options: ViewOptions): View {
   return {
     files,
     refusals,
+    warnings,
     outline,
     ...options,
     scanned,

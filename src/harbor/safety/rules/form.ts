@@ -53,6 +53,13 @@ export const formRules: Rule[] = [
     check: refusedFor((code) => SIZES.has(code)),
   },
   {
+    id: 'unknown_keys',
+    severity: 'warn',
+    what: 'a key in task.toml that has no meaning, such as a misspelt one',
+    check: ({ warnings }) =>
+      warnings.filter(({ code }) => code === 'unknown_key').map(({ path, message }) => ({ path, detail: message })),
+  },
+  {
     id: 'scan_limit',
     severity: 'warn',
     what: 'a text so long that only its beginning was looked into',
