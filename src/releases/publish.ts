@@ -85,8 +85,7 @@ async function publishStanding(
   return insert(tools, by, standing, { ...wish, chosen })
 }
 
-const isWhole = (chosen: readonly Result[], { settings }: PublishWish): boolean =>
-  chosen.length === new Set(settings).size
+const isWhole = (chosen: readonly Result[], { settings }: PublishWish): boolean => chosen.length === settings.length
 
 /** The same again. Only files may be new. */
 async function unchanged(

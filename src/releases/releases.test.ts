@@ -6,6 +6,7 @@ import { insertComparison, releaser, releasing } from '../../test/support/releas
 import { decideTask } from '../batches/schema.ts'
 import { connectRepository } from '../repos/schema.ts'
 import { listPublicTasks, listResults, readHistory, readPublicTaskArchive, readResults } from '../results/schema.ts'
+import { createWebhook } from '../webhooks/schema.ts'
 import * as schema from './schema.ts'
 
 let app: TestApp
@@ -116,9 +117,29 @@ test('a lost answer can be asked for again with the old head', async () => {
   const { fingerprint } = await lab.preview()
   const body = { settings: [B, A], head: null, fingerprint }
   const first = await lab.publish(body)
-  const second = await lab.publish({ ...body, settings: [A, B, A] })
+  const second = await lab.publish({ ...body, settings: [A, B] })
   expect([first.status, second.status]).toEqual([201, 200])
   expect(second.body.releaseId).toBe(first.body.releaseId)
+})
+
+test('a setting that is named twice is refused before anything else, and so is an event of a webhook', async () => {
+  const lab = await twoSettings()
+  const { fingerprint } = await lab.preview()
+  const errors = [
+    { pointer: '/settings/2', code: 'duplicate', message: 'must not repeat an earlier entry' },
+    { pointer: '/settings/3', code: 'duplicate', message: 'must not repeat an earlier entry' },
+  ]
+  for (const over of [{ fingerprint }, { fingerprint: 'stale' }])
+    expect(await lab.publish({ settings: [A, B, A, B], head: null, ...over })).toMatchObject({
+      status: 422,
+      body: { code: 'invalid_request', errors },
+    })
+  const events = ['release.published', 'release.published'] as const
+  const webhook = { url: 'https://hooks.example.org/in', events: [...events] }
+  expect(await app.call(createWebhook, { body: webhook })).toMatchObject({
+    status: 422,
+    body: { errors: [{ pointer: '/events/1', code: 'duplicate' }] },
+  })
 })
 
 test('checks come in the order of the contract', async () => {

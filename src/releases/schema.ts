@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { endpoint } from '../platform/http/endpoint.ts'
 import { pageQuery } from '../platform/http/page.ts'
+import { uniqueList } from '../platform/http/unique.ts'
 import type { ProblemKind } from '../platform/problem.ts'
 import { codeHostAccessRefused, codeHostUnavailable, repositoryNotFound } from '../repos/schema.ts'
 import { Preview, PublishAnswer, PublishedRelease } from './shapes/schema.ts'
@@ -82,7 +83,7 @@ export const publishRelease = endpoint({
   summary: 'Publish results: 201 when they are new, 200 when they are those of the head',
   access: 'write',
   body: z.strictObject({
-    settings: z.array(z.string().max(400)).max(500).describe('Setting keys of the preview.'),
+    settings: uniqueList(z.array(z.string().max(400)).max(500)).describe('Setting keys of the preview, each once.'),
     head: z.string().max(100).nullable().describe('Of the preview; null for a first release.'),
     fingerprint: z.string().max(200).describe('Of the preview: nothing is published that was not seen.'),
     publishTasks: z

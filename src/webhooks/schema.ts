@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { credentialStorageOff } from '../credentials/schema.ts'
 import { endpoint } from '../platform/http/endpoint.ts'
 import { pageQuery } from '../platform/http/page.ts'
+import { uniqueList } from '../platform/http/unique.ts'
 import type { ProblemKind } from '../platform/problem.ts'
 
 const time = z.iso.datetime()
@@ -97,7 +98,7 @@ const ONE = `${PATH}/{webhookId}` as const
 
 const url = z.string().max(2000).describe('https, and a public host. It is sealed, and never shown again.')
 const description = z.string().trim().max(200)
-const events = z.array(WebhookEvent).min(1).max(EVENTS.length)
+const events = uniqueList(z.array(WebhookEvent).min(1).max(EVENTS.length))
 
 export const createWebhook = endpoint({
   id: 'createWebhook',

@@ -206,7 +206,10 @@ test('an Idempotency-Key stands for one request', async () => {
 
     const example = operation.body?.example ?? {}
     const changed = Object.fromEntries(
-      Object.entries(example).map(([name, value]) => [name, ['name', 'url', 'reference'].includes(name) ? `${value}2` : value]),
+      Object.entries(example).map(([name, value]) => [
+        name,
+        ['name', 'url', 'reference'].includes(name) ? `${value}2` : value,
+      ]),
     )
     const other = await send(app, operation, {
       ...sending,

@@ -12,13 +12,17 @@ export function validate<S extends z.ZodType>(schema: S, value: unknown, under =
 
 function fieldErrors(issue: z.core.$ZodIssue, under: string): FieldError[] {
   const path = under + issue.path.map((step) => `/${pointerStep(String(step))}`).join('')
-  if (issue.code !== 'unrecognized_keys') return [{ pointer: path, code: issue.code, message: issue.message }]
+  if (issue.code !== 'unrecognized_keys') return [{ pointer: path, code: codeOf(issue), message: issue.message }]
   return issue.keys.map((key) => ({
     pointer: `${path}/${pointerStep(key)}`,
     code: 'unknown_field',
     message: 'There is no such field.',
   }))
 }
+
+/** A check of our own may name a code. */
+const codeOf = (issue: z.core.$ZodIssue): string =>
+  issue.code === 'custom' && typeof issue.params?.code === 'string' ? issue.params.code : issue.code
 
 const pointerStep = (step: string): string => step.replaceAll('~', '~0').replaceAll('/', '~1')
 
