@@ -62,8 +62,13 @@ export const MUTATION_GROUPS: readonly MutationGroup[] = [
   },
   {
     name: 'price',
-    files: ['src/catalog/prices.ts', 'src/comparisons/quote.ts', 'src/gateway/price.ts'],
-    tests: ['src/catalog/prices.test.ts', 'src/comparisons/quote.test.ts', 'src/gateway/price.test.ts'],
+    files: ['src/catalog/prices.ts', 'src/comparisons/quote.ts', 'src/gateway/price.ts', 'src/platform/usd.ts'],
+    tests: [
+      'src/catalog/prices.test.ts',
+      'src/comparisons/quote.test.ts',
+      'src/gateway/price.test.ts',
+      'src/platform/usd.test.ts',
+    ],
   },
   {
     name: 'judge',

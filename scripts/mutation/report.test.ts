@@ -2,10 +2,19 @@ import { expect, test } from 'vitest'
 import { classifyMutants, mutationTable, percentKilled, sumCounts, type TestedMutant } from './report.ts'
 
 const mutant = (file: string, code: string, isKilled: boolean): TestedMutant => ({
-  file, line: 1, text: `return ${code}`, code, becomes: 'false', isKilled,
+  file,
+  line: 1,
+  text: `return ${code}`,
+  code,
+  becomes: 'false',
+  isKilled,
 })
 const equivalent = (file: string, code: string, line?: string) => ({
-  file, code, becomes: 'false', reason: 'It is always false.', ...(line ? { line } : {}),
+  file,
+  code,
+  becomes: 'false',
+  reason: 'It is always false.',
+  ...(line ? { line } : {}),
 })
 const MUTANTS = [mutant('a.ts', 'x', true), mutant('a.ts', 'y', false), mutant('b.ts', 'x', false)]
 

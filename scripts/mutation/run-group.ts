@@ -50,8 +50,14 @@ export async function runGroup(group: MutationGroup): Promise<TestedMutant[]> {
 function openVitest({ tests }: MutationGroup, instrumented: ReadonlyMap<string, string>): Promise<Vitest> {
   const plugin = { name: 'mutants', enforce: 'pre' as const, load: (id: string) => instrumented.get(id) }
   const options = {
-    root: ROOT, config: false as const, include: [...tests], watch: false, reporters: [{}],
-    runner: RUNNER, maxWorkers: 2, testTimeout: 3_600_000,
+    root: ROOT,
+    config: false as const,
+    include: [...tests],
+    watch: false,
+    reporters: [{}],
+    runner: RUNNER,
+    maxWorkers: 2,
+    testTimeout: 3_600_000,
     // The cache is keyed by the source file: it would mix instrumented modules with original ones.
     fsModuleCache: false,
   }
@@ -113,7 +119,11 @@ function textBetween(lines: readonly string[], start: Position, end: Position): 
 const no = (): boolean => false
 const nothing = (): void => {}
 const SILENT = {
-  isTraceEnabled: no, isDebugEnabled: no, isInfoEnabled: no, isWarnEnabled: no, isErrorEnabled: no,
+  isTraceEnabled: no,
+  isDebugEnabled: no,
+  isInfoEnabled: no,
+  isWarnEnabled: no,
+  isErrorEnabled: no,
   ...{
     isFatalEnabled: no,
     trace: nothing,

@@ -3,7 +3,11 @@ import { type CellTrial, cellCounts, firstCounts, NO_COUNTS, partOf, SHARE, sumO
 import { type Completed, plan } from './plan.ts'
 
 const trial = (attempt: number, state: CellTrial['state'], over: Partial<CellTrial> = {}): CellTrial => ({
-  attempt, state, costMicros: 10 * attempt, voided: false, ...over,
+  attempt,
+  state,
+  costMicros: 10 * attempt,
+  voided: false,
+  ...over,
 })
 const NOTHING = { tasks: 0, tasks_passed: 0, tasks_micros: 0, tasks_unpriced: 0, shares: 0, share_squares: 0 }
 
@@ -57,7 +61,12 @@ test('sums have every count, also those that no part names', () => {
 
 const SHAPE = { tasks: 3, settings: 2, attempts: 2 }
 const completed = (task: number, setting: number, ordinal: number, state: 'passed' | 'failed'): Completed => ({
-  task, setting, comparison: 7, ordinal, state, costMicros: 100 * ordinal,
+  task,
+  setting,
+  comparison: 7,
+  ordinal,
+  state,
+  costMicros: 100 * ordinal,
 })
 
 test('a new comparison has four rows of counts for each setting, and every trial in the row of its part', () => {
@@ -83,12 +92,25 @@ test('reused trials count for their own setting and task, the oldest as the firs
   const countsOf = (setting: number) => sumOf(rows.filter((row) => row.setting === setting))
   expect(countsOf(0)).toEqual({
     ...NO_COUNTS,
-    queued: 5, passed: 1, reused: 1, tasks: 1, tasks_passed: 1, tasks_micros: 400,
-    shares: SHARE, share_squares: SHARE ** 2,
+    queued: 5,
+    passed: 1,
+    reused: 1,
+    tasks: 1,
+    tasks_passed: 1,
+    tasks_micros: 400,
+    shares: SHARE,
+    share_squares: SHARE ** 2,
   })
   expect(countsOf(1)).toEqual({
     ...NO_COUNTS,
-    queued: 3, passed: 2, failed: 1, reused: 3, tasks: 2, tasks_passed: 1, tasks_micros: 400,
-    shares: 1.5 * SHARE, share_squares: 1.25 * SHARE ** 2,
+    queued: 3,
+    passed: 2,
+    failed: 1,
+    reused: 3,
+    tasks: 2,
+    tasks_passed: 1,
+    tasks_micros: 400,
+    shares: 1.5 * SHARE,
+    share_squares: 1.25 * SHARE ** 2,
   })
 })

@@ -7,13 +7,24 @@ import { wires } from './protocols.ts'
 import type { Asked, Operation, Wire } from './wire.ts'
 
 const TERMS: Terms = {
-  catalogId: 'acme/large', model: 'large-1', provider: 'acme', baseUrl: null,
-  protocols: ['openai-chat'], wireLevel: { effort: 'high' }, outputTokens: 1000, prices: null,
-  helpers: [{ name: 'small-*', rule: 'pin' }], recordBodies: false,
+  catalogId: 'acme/large',
+  model: 'large-1',
+  provider: 'acme',
+  baseUrl: null,
+  protocols: ['openai-chat'],
+  wireLevel: { effort: 'high' },
+  outputTokens: 1000,
+  prices: null,
+  helpers: [{ name: 'small-*', rule: 'pin' }],
+  recordBodies: false,
 }
 const ASKED: Asked = {
-  model: 'large-1', isStream: false, level: { effort: 'high' }, outputTokens: null,
-  hosted: [], surcharges: [],
+  model: 'large-1',
+  isStream: false,
+  level: { effort: 'high' },
+  outputTokens: null,
+  hosted: [],
+  surcharges: [],
 }
 const GENERATE: Operation = { kind: 'generate', model: null }
 

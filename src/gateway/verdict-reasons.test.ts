@@ -4,7 +4,12 @@ import { type GrantTotals, totals } from './totals.ts'
 import { verdictOf } from './verdict.ts'
 
 const NOTHING = totals({
-  grant: {} as never, spentMicros: 0, refusals: {}, lastRefusal: null, closedAt: null, calls: [],
+  grant: {} as never,
+  spentMicros: 0,
+  refusals: {},
+  lastRefusal: null,
+  closedAt: null,
+  calls: [],
 })
 type Kind = NonNullable<GrantTotals['lastFailure']>['kind']
 
@@ -21,7 +26,9 @@ const ERRORED = { state: 'errored', class: 'sandbox_error', error: 'The sandbox 
 test.each(['rate', 'upstream', 'crowded'] as const)('an unanswered trial is not scored after `%s`', (kind) => {
   for (const isLast of [false, true])
     expect(verdictOf(PASSED, ledger(kind, {}), { isLast })).toEqual({
-      kind: 'judged', state: 'errored', class: 'provider_error',
+      kind: 'judged',
+      state: 'errored',
+      class: 'provider_error',
       error: 'The provider never gave a whole answer.',
     })
 })
@@ -45,7 +52,10 @@ describe('a trial that got answers', () => {
   test.each(['rate', 'upstream'] as const)('is not scored when its last call ended with `%s`', (kind) => {
     for (const isLast of [false, true])
       expect(verdictOf(PASSED, ledger(kind), { isLast })).toEqual({
-        kind: 'judged', state: 'errored', class: 'provider_error', error: `The provider gave up: ${kind}.`,
+        kind: 'judged',
+        state: 'errored',
+        class: 'provider_error',
+        error: `The provider gave up: ${kind}.`,
       })
   })
 
@@ -63,7 +73,9 @@ describe('a trial that got answers', () => {
 
   test('is not scored after the gateway died', () => {
     expect(verdictOf(PASSED, { ...ledger(null), gatewayGone: true })).toMatchObject({
-      state: 'errored', class: 'provider_error', error: expect.stringMatching(/gateway died/),
+      state: 'errored',
+      class: 'provider_error',
+      error: expect.stringMatching(/gateway died/),
     })
   })
 
@@ -82,7 +94,8 @@ describe('a trial that got answers', () => {
       [2, 'refusal'],
     ] as const)
       expect(verdictOf(failed('agent_exit'), { ...ledger(null), modelRefusals: refusals })).toMatchObject({
-        state: 'failed', class: word,
+        state: 'failed',
+        class: word,
       })
   })
 })

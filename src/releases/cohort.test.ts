@@ -64,8 +64,15 @@ test('a cohort has the conditions of its trials, and one cell for each task, by 
   expect(found?.cohort).toEqual(conditions)
   expect(found?.cells.map(({ task }) => task)).toEqual(['t1', 't2', 't3'])
   expect(found?.cells[0]).toEqual({
-    task: 't1', passed: true, costMicros: 1000, costSource: 'harness', usage: null, resources: null,
-    trial: '1 a|x|low t1 1', trials: 1, passes: 1,
+    task: 't1',
+    passed: true,
+    costMicros: 1000,
+    costSource: 'harness',
+    usage: null,
+    resources: null,
+    trial: '1 a|x|low t1 1',
+    trials: 1,
+    passes: 1,
   })
 })
 

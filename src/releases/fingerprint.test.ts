@@ -18,9 +18,17 @@ const sha256 = (value: Json): string => createHash('sha256').update(canonicalJso
 
 /** Everything that is published of a result. */
 const published = (result: Result): Json => ({
-  id: result.id, model: result.model, harness: result.harness, reasoningLevel: result.reasoningLevel,
-  provider: result.provider, custom: result.custom, isolation: result.isolation, cohort: result.cohort,
-  errored: result.errored, voided: result.voided, reason: result.reason ?? null,
+  id: result.id,
+  model: result.model,
+  harness: result.harness,
+  reasoningLevel: result.reasoningLevel,
+  provider: result.provider,
+  custom: result.custom,
+  isolation: result.isolation,
+  cohort: result.cohort,
+  errored: result.errored,
+  voided: result.voided,
+  reason: result.reason ?? null,
   results: result.cells.map(({ task, passed, costMicros, costSource, trials, passes, usage }) => [
     ...[task, passed, costMicros, costSource, trials, passes],
     usage && [usage.input, usage.cacheRead, usage.cacheWrite, usage.output, usage.reasoning],

@@ -12,13 +12,27 @@ const USAGE = { input: 60, cacheRead: 30, cacheWrite: 10, output: 5, reasoning: 
 function cell(task: string, text: string, over: Partial<Cell> = {}): Cell {
   const [passes = 0, trials = 0] = text.split('/').map(Number)
   return {
-    task, passes, trials, passed: passes > 0, costMicros: 10, costSource: 'gateway', usage: USAGE,
-    resources: null, trial: task, ...over,
+    task,
+    passes,
+    trials,
+    passed: passes > 0,
+    costMicros: 10,
+    costSource: 'gateway',
+    usage: USAGE,
+    resources: null,
+    trial: task,
+    ...over,
   }
 }
 const result = (id: string, cells: Cell[], over: Partial<Result> = {}): Result => ({
   ...setting(id),
-  cohort: null, isolation: null, cells, errored: 0, voided: 0, reason: undefined, ...over,
+  cohort: null,
+  isolation: null,
+  cells,
+  errored: 0,
+  voided: 0,
+  reason: undefined,
+  ...over,
 })
 const tasks = (...texts: string[]): Cell[] => texts.map((text, index) => cell(`t${index}`, text))
 const statsFor = (...chosen: Result[]) => [...statsOf(chosen, SEED).values()]
@@ -35,7 +49,10 @@ describe('accuracy', () => {
     expect(found?.ci95).toEqual({
       low: expect.closeTo(100 * (expected?.low ?? 0), 9),
       high: expect.closeTo(100 * (expected?.high ?? 0), 9),
-      level: 0.95, method: 'wilson-task-clustered', tasks: 6, trials: 14,
+      level: 0.95,
+      method: 'wilson-task-clustered',
+      tasks: 6,
+      trials: 14,
     })
   })
 
