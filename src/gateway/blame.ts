@@ -39,7 +39,7 @@ export async function blame(tools: ProxyTools, asking: Asking, sent: Prepared['s
   if (answer.status >= 200 && answer.status < 300) {
     const ear = listenIn(wire, answer.headers)
     ear.hear(said)
-    return { failure: 'request', heard: ear.read() }
+    return { failure: 'request', heard: await ear.read() }
   }
   const kind = failureKind(answer.status, said.toString())
   return { failure: EXCUSES.includes(kind) ? kind : 'request', heard: null }

@@ -2,16 +2,16 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { targetUrl } from '../credentials/target.ts'
 import { newId } from '../platform/ids.ts'
 import type { Asking, Prepared, ProxyTools } from './asking.ts'
+import { inspect, limit } from './body-threads.ts'
 import { carryOut } from './carry-out.ts'
 import { sentHeaders, sentQuery } from './headers.ts'
-import { judge } from './judge.ts'
 import type { NewCall, ReservationBounds, Reserved, ReserveResult, Settlement } from './ledger.ts'
 import { CREDENTIAL_REFUSED, grantSentence } from './problems.ts'
 import { keepRecord, startRecord } from './record.ts'
 import { readRequestBody } from './request-body.ts'
 import { coveredOutput, estimatedTokens, inputBound, reservationBounds, type TokenBounds } from './reservation.ts'
 import type { UpstreamRequest } from './upstream.ts'
-import type { JsonObject, Usage } from './wire.ts'
+import type { Usage } from './wire.ts'
 
 /** Makes one call: reserved before it is sent, settled before its answer ends. */
 export async function makeCall(tools: ProxyTools, asking: Asking): Promise<void> {
@@ -27,7 +27,7 @@ export async function makeCall(tools: ProxyTools, asking: Asking): Promise<void>
   const reserved = await reserve(tools, asking, call)
   if (reserved.kind === 'refused') return asking.refuse(reserved.reason, grantSentence(reserved.reason))
 
-  const prepared = prepare(tools, asking, accepted, { call, key, reserved, tokens })
+  const prepared = await prepare(tools, asking, accepted, { call, key, reserved, tokens })
   const { settlement, finish } = await carryOut(tools, asking, prepared)
   await settle(tools, call, { ...settlement, bodies: await keptBodies(tools, prepared, settlement) })
   if (settlement.costSource === 'metered' && call.kind === 'generate' && accepted.isText)
@@ -52,13 +52,13 @@ async function accept({ options, inputs }: ProxyTools, { grant, wire, operation,
   const body = await readRequestBody(request.body, request.headers['content-encoding'], limits)
   if (body.kind === 'gone') return
   if (body.kind === 'refused') return void (await refuse(body.reason, body.message))
-  const judged = judge(grant.terms, wire, operation, body.json)
+  const judged = await inspect({ bytes: body.bytes, terms: grant.terms, protocol: wire.protocol, operation })
   if (judged.kind === 'refused') return void (await refuse(judged.reason, judged.message))
-  const { asked, helper, levelAsked } = judged
-  const bytes = judged.body === body.json ? body.bytes : bytesOf(judged.body)
+  const { asked, helper, levelAsked, rewritten } = judged
+  const bytes = rewritten === null ? body.bytes : Buffer.from(rewritten.buffer, rewritten.byteOffset, rewritten.length)
   const { tokens: textTokens, digest } = inputs.bound(grant.id, bytes)
   const isText = !asked.media || asked.media.pictures + asked.media.documents === 0
-  return { asked, helper, levelAsked, body: judged.body, bytes, textTokens, digest, isText }
+  return { asked, helper, levelAsked, bytes, textTokens, digest, isText }
 }
 
 function tokenBounds({ grant, operation }: Asking, accepted: Accepted): TokenBounds {
@@ -104,7 +104,12 @@ async function reserve({ ledger, options }: ProxyTools, { client }: Asking, call
 
 type Reservation = { call: NewCall; key: string; reserved: Reserved; tokens: TokenBounds }
 
-function prepare(tools: ProxyTools, asking: Asking, accepted: Accepted, reservation: Reservation): Prepared {
+async function prepare(
+  tools: ProxyTools,
+  asking: Asking,
+  accepted: Accepted,
+  reservation: Reservation,
+): Promise<Prepared> {
   const { call, key, reserved, tokens } = reservation
   const { prices } = asking.grant.terms
   const outputLimit =
@@ -115,7 +120,7 @@ function prepare(tools: ProxyTools, asking: Asking, accepted: Accepted, reservat
     tools,
     asking,
     key,
-    outputLimit === null ? accepted.bytes : limited(asking, accepted, outputLimit),
+    outputLimit === null ? accepted.bytes : await limited(asking, accepted, outputLimit),
   )
   return {
     ...{ call, key, sent, outputLimit },
@@ -128,13 +133,11 @@ function prepare(tools: ProxyTools, asking: Asking, accepted: Accepted, reservat
   }
 }
 
-const limited = ({ grant, wire }: Asking, { body }: Accepted, tokens: number): Buffer =>
-  bytesOf(wire.withOutputLimit(body, { tokens, provider: grant.terms.provider }))
+const limited = async ({ grant, wire }: Asking, { bytes }: Accepted, tokens: number): Promise<Buffer> =>
+  Buffer.from(await limit({ bytes, protocol: wire.protocol, tokens, provider: grant.terms.provider }))
 
 const inputTokensOf = ({ input, cacheRead, cacheWrite5m, cacheWrite1h }: Usage): number =>
   input + cacheRead + cacheWrite5m + cacheWrite1h
-
-const bytesOf = (body: JsonObject): Buffer => Buffer.from(JSON.stringify(body))
 
 function sentRequest(tools: ProxyTools, { grant, wire, request }: Asking, key: string, body: Buffer): UpstreamRequest {
   const { url, trust } = tools.findUpstream(grant.terms, wire.protocol)

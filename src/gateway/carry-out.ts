@@ -88,7 +88,7 @@ async function passOn(
   client.begin(answer.status, passedHeaders(answer.headers), ear.isStream ? 'stream' : 'whole')
   const { wasCut, firstByteAt, stalledMs } = await relay(answer.body, { client, ear, watch }, options, record?.hear)
   const facts = factsOf(firstByteAt)
-  const heard = ear.read()
+  const heard = await ear.read()
   const quietMs = (heard.firstTextAt === null ? null : factsOf(heard.firstTextAt).firstByteMs) ?? facts.totalMs
   const settlement =
     call.kind === 'count'

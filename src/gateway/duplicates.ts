@@ -15,28 +15,36 @@ const folded = (name: string): string => name.toUpperCase().toLowerCase().replac
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
-const [OTHER, MEMBER, VALUE] = [0, 1, 2]
-const KINDS = new Uint8Array(256).fill(OTHER)
-KINDS.set([MEMBER], ':'.charCodeAt(0))
-for (const sign of ',[{') KINDS.set([VALUE], sign.charCodeAt(0))
-
-const countOne = (counts: Uint32Array, kind: number): void => {
-  counts[kind] = (counts[kind] ?? 0) + 1
-}
+const COLON = 0x3a
+/** How a sign outside of strings changes the depth. A comma or an opening bracket comes before each value. */
+const NESTING = new Int8Array(256)
+const VALUES = new Uint8Array(256)
+for (const sign of ',[{') VALUES[sign.charCodeAt(0)] = 1
+for (const [sign, change] of Object.entries({ '[': 1, '{': 1, ']': -1, '}': -1 })) NESTING[sign.charCodeAt(0)] = change
 
 /** What a text holds outside of its strings, before anyone makes objects of it: a colon for each member. */
-export function countsOf(bytes: Uint8Array): { colons: number; values: number } {
-  const counts = new Uint32Array(3)
-  let inString = false
-  let isEscaped = false
-  for (const byte of bytes) {
-    if (isEscaped) isEscaped = false
-    else if (byte === QUOTE) inString = !inString
-    else if (inString) isEscaped = byte === BACKSLASH
-    else countOne(counts, KINDS[byte] ?? OTHER)
+export function countsOf(bytes: Uint8Array): { colons: number; values: number; depth: number } {
+  const counts = { colons: 0, values: 0, depth: 0 }
+  let depth = 0
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at] ?? 0
+    if (byte === QUOTE) {
+      at = endOfString(bytes, at)
+      continue
+    }
+    if (byte === COLON) counts.colons += 1
+    counts.values += VALUES[byte] ?? 0
+    depth += NESTING[byte] ?? 0
+    if (depth > counts.depth) counts.depth = depth
   }
-  const [, colons = 0, values = 0] = counts
-  return { colons, values }
+  return counts
+}
+
+/** The place of the quote that ends a string. */
+function endOfString(bytes: Uint8Array, start: number): number {
+  let at = start + 1
+  while (at < bytes.length && bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1
+  return at
 }
 
 /** Not by recursion: a text may be nested a million deep. */

@@ -1,13 +1,15 @@
+import type { Protocol } from '../harnesses/model-access.ts'
+import { meter } from './body-threads.ts'
 import type { Headers } from './headers.ts'
 import { readEvents } from './sse.ts'
-import type { Json, Meter, Metered, Wire } from './wire.ts'
+import type { Meter, Metered, Wire } from './wire.ts'
 
 /** Hears an answer as it passes. */
 export type Ear = {
   isStream: boolean
   hear(chunk: Uint8Array): void
   /** When all has been heard, or no more comes. */
-  read(): Heard
+  read(): Promise<Heard>
 }
 
 /** `firstTextAt`: when a stream produced its first text. What passed before it may be hidden reasoning. */
@@ -16,13 +18,12 @@ export type Heard = Metered & { bytes: number; isStream: boolean; firstTextAt: n
 const WHOLE_BYTES_MAX = 32 * 1024 * 1024
 
 export function listenIn(wire: Wire, headers: Headers): Ear {
-  const meter = wire.newMeter()
   const isStream = /^text\/event-stream\b/i.test(String(headers['content-type'] ?? ''))
-  return isStream ? streamEar(meter) : wholeEar(meter)
+  return isStream ? streamEar(wire.newMeter()) : wholeEar(wire.protocol)
 }
 
-function streamEar(meter: Meter): Ear {
-  const events = readEvents((data) => meter.event(data))
+function streamEar(own: Meter): Ear {
+  const events = readEvents((data) => own.event(data))
   let bytes = 0
   let firstTextAt: number | null = null
   return {
@@ -30,16 +31,16 @@ function streamEar(meter: Meter): Ear {
     hear(chunk) {
       bytes += chunk.length
       events.push(chunk)
-      if (firstTextAt === null && meter.read().partial.textBytes > 0) firstTextAt = performance.now()
+      if (firstTextAt === null && own.read().partial.textBytes > 0) firstTextAt = performance.now()
     },
-    read() {
+    async read() {
       events.end()
-      return { ...meter.read(), bytes, isStream: true, firstTextAt }
+      return { ...own.read(), bytes, isStream: true, firstTextAt }
     },
   }
 }
 
-function wholeEar(meter: Meter): Ear {
+function wholeEar(protocol: Protocol): Ear {
   const chunks: Uint8Array[] = []
   let bytes = 0
   return {
@@ -48,18 +49,9 @@ function wholeEar(meter: Meter): Ear {
       bytes += chunk.length
       if (bytes <= WHOLE_BYTES_MAX) chunks.push(chunk)
     },
-    read() {
-      const json = bytes <= WHOLE_BYTES_MAX ? jsonOf(chunks) : undefined
-      if (json !== undefined) meter.body(json)
-      return { ...meter.read(), bytes, isStream: false, firstTextAt: null }
+    async read() {
+      const body = bytes <= WHOLE_BYTES_MAX ? Buffer.concat(chunks) : Buffer.alloc(0)
+      return { ...(await meter({ bytes: body, protocol })), bytes, isStream: false, firstTextAt: null }
     },
-  }
-}
-
-function jsonOf(chunks: Uint8Array[]): Json | undefined {
-  try {
-    return JSON.parse(Buffer.concat(chunks).toString())
-  } catch {
-    return undefined
   }
 }

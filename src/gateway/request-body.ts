@@ -3,9 +3,11 @@ import { countsOf, hasDuplicates } from './duplicates.ts'
 import { decoderFor } from './encodings.ts'
 import type { Json, JsonObject } from './wire.ts'
 
+type RefusedBody = { kind: 'refused'; reason: 'size' | 'malformed' | 'busy'; message: string }
+
 export type RequestBody =
-  | { kind: 'read'; bytes: Buffer; json: JsonObject }
-  | { kind: 'refused'; reason: 'size' | 'malformed' | 'busy'; message: string }
+  | { kind: 'read'; bytes: Buffer }
+  | RefusedBody
   /** The client left before it had said all. */
   | { kind: 'gone' }
 
@@ -28,7 +30,7 @@ export async function readRequestBody(
   const unpacked = decoder ? pipeline(source, decoder, () => {}) : source
   try {
     const body = await gathered(unpacked, room)
-    if (Buffer.isBuffer(body)) return parsed(body)
+    if (Buffer.isBuffer(body)) return { kind: 'read', bytes: body }
     decoder?.destroy()
     source.resume()
     return body
@@ -51,31 +53,35 @@ async function gathered(unpacked: Readable, { bytesMax, take }: Room): Promise<B
   return Buffer.concat(chunks)
 }
 
-const tooLarge = (bytesMax: number): RequestBody => ({
+const tooLarge = (bytesMax: number): RefusedBody => ({
   ...{ kind: 'refused', reason: 'size', message: `A request has at most ${bytesMax} bytes.` },
 })
 
-const tooBusy: RequestBody = { kind: 'refused', reason: 'busy', message: 'Too much is being asked at once.' }
+const tooBusy: RefusedBody = { kind: 'refused', reason: 'busy', message: 'Too much is being asked at once.' }
 
-const malformed = (message: string): RequestBody => ({ kind: 'refused', reason: 'malformed', message })
+const malformed = (message: string): RefusedBody => ({ kind: 'refused', reason: 'malformed', message })
 
 // A conversation is long texts. Millions of small things would take far more memory than the bytes they come in.
 const VALUES_MAX = 1_000_000
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-function parsed(bytes: Buffer): RequestBody {
-  const { colons, values } = countsOf(bytes)
+// A request that is changed is written again, by recursion.
+const DEPTH_MAX = 500
+
+export function parseRequestBody(bytes: Uint8Array): { kind: 'parsed'; json: JsonObject } | RefusedBody {
+  const { colons, values, depth } = countsOf(bytes)
   if (values > VALUES_MAX) return malformed('The body has too many parts.')
+  if (depth > DEPTH_MAX) return malformed('The body is nested too deeply.')
   const json = jsonOf(bytes)
   if (json === undefined || json === null || typeof json !== 'object' || Array.isArray(json)) {
     return malformed('The body must be one JSON object.')
   }
   if (hasDuplicates(colons, json)) return malformed('The body has two members of the same name.')
-  return { kind: 'read', bytes, json }
+  return { kind: 'parsed', json }
 }
 
-function jsonOf(bytes: Buffer): Json | undefined {
+function jsonOf(bytes: Uint8Array): Json | undefined {
   try {
     return JSON.parse(utf8.decode(bytes))
   } catch {

@@ -67,7 +67,8 @@ async function post(url: string, { headers, body, signal, way }: Post): Promise<
   }
 }
 
-const BYTES_MAX = 32 * 1024 * 1024
+/** Far more than a model writes in one answer, and little enough to parse without holding up others. */
+const BYTES_MAX = 8 * 1024 * 1024
 
 async function textOf(body: Dispatcher.ResponseData['body']): Promise<string> {
   const chunks: Buffer[] = []
