@@ -111,6 +111,29 @@ test('a task is calibrated once for a sandbox, however many trials ask at the sa
   expect(engine.orders).toHaveLength(40)
 })
 
+test('the paths that a calibration lists reach the trials, and a calibration by older rules is made again', async () => {
+  await using own = await testApp()
+  const engine = scriptedEngine((order) => ({ verifyMode: order.verifying.mode }))
+  const { calibrate } = engine
+  engine.calibrate = async (order, watch) => {
+    const found = await calibrate(order, watch)
+    return found.kind === 'fit' ? { ...found, mode: 'snapshot', carried: ['/srv/work', "/srv/it's"] } : found
+  }
+  const lab = await comparing(own, engine)
+  await lab.create()
+  await lab.work()
+  expect(engine.orders).toHaveLength(10)
+  for (const { verifying } of engine.orders)
+    expect(verifying).toMatchObject({ mode: 'snapshot', carried: ['/srv/work', "/srv/it's"] })
+  await lab.create({ skipCompleted: true })
+  await lab.work()
+  expect([engine.calibrations.length, engine.orders.length]).toEqual([5, 10])
+  await own.tools.database.db.updateTable('task_calibrations').set({ rules: 1 }).execute()
+  await lab.create({ skipCompleted: true })
+  await lab.work()
+  expect([engine.calibrations.length, engine.orders.length]).toEqual([10, 20])
+})
+
 test('with the budget spent nothing new starts; with more of it, it goes on', async () => {
   const engine = scriptedEngine()
   const lab = await comparing(app, engine)

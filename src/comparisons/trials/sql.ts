@@ -47,7 +47,7 @@ export async function listReusable(db: Db, comparison: number): Promise<Complete
     where mine.key = ${comparison} and old.state in ('passed', 'failed') and old.reused_comparison is null
       and old.voided_at is null and old.verify_mode = calibration.verify_mode
       -- Mode snapshot carries what the calibration lists: a trial from before it was judged with other files.
-      and (old.verify_mode <> 'snapshot' or old.started_at >= calibration.at)
+      and (old.verify_mode <> 'snapshot' or old.finished_at >= calibration.at)
     order by other.created_at, other.key, old.attempt`.execute(db)
   return rows
 }

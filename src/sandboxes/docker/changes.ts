@@ -1,12 +1,21 @@
 import { listChanges } from '../kernel/changes.ts'
 import { type FileChange, SandboxUnavailable } from '../sandbox.ts'
 import type { Engine } from './engine.ts'
-import type { Left } from './remains.ts'
+import type { Layers } from './layers.ts'
+
+/** A dead container whose changes are listed. */
+type ChangedContainer = {
+  containerId: string
+  imageDigest: string
+  layers: Layers | undefined
+  /** Changes of the snapshot that it was started from, where `layers` cannot be read. */
+  inherited: readonly FileChange[]
+}
 
 type ImageDetails = { RootFS: { Layers?: string[] } }
 
 /** Lists what a dead container changed in its task's image, also when it was started from a snapshot of another one. */
-export async function* changesOf(engine: Engine, left: Left): AsyncGenerator<FileChange> {
+export async function* changesOf(engine: Engine, left: ChangedContainer): AsyncGenerator<FileChange> {
   if (left.layers === undefined) {
     yield* left.inherited
     yield* await askChanges(engine, left.containerId)
