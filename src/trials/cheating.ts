@@ -54,7 +54,7 @@ async function tryCheat(
 }
 
 /** Shell that sets `$carried` to the paths outside the working directory that reach the tests, one on each line. */
-export const carriedVariable = (carried: readonly string[]): string =>
+const carriedVariable = (carried: readonly string[]): string =>
   `carried='${carried.join('\n').replaceAll("'", `'\\''`)}'\n`
 
 function outcomeOf(record: TrialRecord): CheatResult['outcome'] {

@@ -25,7 +25,7 @@ export function changesBetween(before: PatchTree, after: PatchTree): Change[] {
 const isInGitFolder = (path: string): boolean => path.split('/').some((part) => part.toLowerCase() === '.git')
 
 /** Whether git reads settings from a file or executes it, or finds its folder through it. `git apply` accepts none. */
-export const isGitControl = (path: string): boolean =>
+const isGitControl = (path: string): boolean =>
   /(^|\/)\.git(\/(.+\/)?(config|config\.worktree|commondir|info\/(attributes|exclude|sparse-checkout)|hooks(\/.*)?))?$/i.test(
     path,
   )
