@@ -33,6 +33,15 @@ echo x > run; mkdir other; printf '[core]\\n\\tfsmonitor = mine\\n' > other/conf
     expect(output).toBe(`${repository}${repository}-rw-r--r--\n7\n[core]\n\tfsmonitor = mine\n`)
   })
 
+  test.runIf(isFull)('git settings do not reach a separate verifier with the artifacts either', async () => {
+    const task = writeTask(join(bench.folder, 'separate'), {
+      'task.toml': taskToml({ top: 'artifacts = ["/app"]', verifier: 'environment_mode = "separate"' }),
+      'tests/test.sh':
+        '#!/bin/bash\ncat /app/.git/config; env | grep -c ^GIT_CONFIG_KEY; echo 0 > /logs/verifier/reward.txt\n',
+    })
+    expect(await seen(task, `set -- .git; ${REPOSITORY}`)).toBe('[user]\n\tname = "somebody"\n7\n')
+  })
+
   test.runIf(isFull)('a repository in a folder whose name cannot be read is not judged', async () => {
     const task = lookingTask(join(bench.folder, 'unreadable'), 'ls -A /app | wc -l')
     const agent = `d=$(printf 'x\\377'); set -- "$d"; mkdir -p "$d/objects" "$d/refs"; printf '[core]\\n\\tfsmonitor = /app/run\\n' > "$d/config"`
