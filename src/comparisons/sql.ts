@@ -151,7 +151,7 @@ export const listSettingRows = (db: Db, keys: readonly number[]) =>
 const SUMS = Object.keys(NO_COUNTS).map((name) => sql`sum(${sql.ref(name)}::float8) as ${sql.ref(name)}`)
 
 /** Spend of attempts that have not been counted yet: what is settled, and what is reserved for open calls. */
-export type LiveSpend = { settledMicros: number; pendingMicros: number }
+type LiveSpend = { settledMicros: number; pendingMicros: number }
 
 const NO_LIVE_SPEND: LiveSpend = { settledMicros: 0, pendingMicros: 0 }
 

@@ -11,7 +11,7 @@ export type InputMemory = {
 }
 
 /** Hashes of the blocks of a body, counted from its start and from its end. */
-export type BodyDigest = { bytes: number; fromStart: string[]; fromEnd: string[] }
+type BodyDigest = { bytes: number; fromStart: string[]; fromEnd: string[] }
 type KnownBody = { digest: BodyDigest; tokens: number }
 
 const BLOCK_BYTES = 1024
