@@ -7,7 +7,7 @@ import { WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
 import { liveLines } from './live-lines.ts'
 import { type OpenedRepository, openRepository, REPO, type RepoFlag } from './repository.ts'
-import { note, print, printable, printJson, type Shell } from './shell.ts'
+import { note, print, printJson, type Shell } from './shell.ts'
 import { aligned, printTable } from './table.ts'
 
 type CountFlags = RepoFlag & { easy?: string; medium?: string; hard?: string; again?: boolean }
@@ -85,7 +85,7 @@ async function options(shell: Shell, command: Command, { repo }: RepoFlag): Prom
     ['AVAILABLE', ({ available, detail }) => (available ? 'yes' : `no: ${detail}`)],
     ['ISOLATION', ({ isolation }) => isolation ?? '-'],
   ])
-  if (!found.defaults) note(shell, missingIn(found))
+  if (!found.defaults) note(shell, ...missingIn(found).split('\n'))
 }
 
 /** What has to be there before anything can be made, and is not. */
@@ -123,8 +123,8 @@ async function preview(shell: Shell, command: Command, flags: CountFlags): Promi
     live.show([step === 'mirror' ? 'Reading the repository …' : `${pullRequests} pull requests …`])
   const found = await follow(service, previewBatch, { params, body: wish }, show).finally(live.end)
   if (service.json) return printJson(shell, found)
-  print(shell, previewLines(found).join('\n'))
-  for (const warning of found.warnings) note(shell, printable(warning))
+  print(shell, ...previewLines(found))
+  for (const warning of found.warnings) note(shell, warning)
 }
 
 function previewLines({ buckets, pullRequests, branch, rejections, cost }: BatchPreview): string[] {
@@ -132,10 +132,10 @@ function previewLines({ buckets, pullRequests, branch, rejections, cost }: Batch
     ...[name, String(available), String(tried), String(requested), shortfall === 0 ? '' : `${shortfall} too few`],
   ])
   return [
-    `${pullRequests} pull requests in ${printable(branch)}`,
+    `${pullRequests} pull requests in ${branch}`,
     ...aligned([['DIFFICULTY', 'CANDIDATES', 'TRIED', 'WANTED', ''], ...rows]),
     ...(cost.candidates === 0 ? [] : [costLine(cost)]),
-    ...aligned(rejections.map(({ reason, count, meaning }) => [reason, String(count), printable(meaning)])),
+    ...aligned(rejections.map(({ reason, count, meaning }) => [reason, String(count), meaning])),
   ]
 }
 
@@ -153,7 +153,7 @@ async function create(shell: Shell, command: Command, flags: CreateFlags): Promi
   const generation = generationOf(await readOptions(opened), flags)
   const body = { candidateCounts, generation, ...budget, ...(flags.again ? { again: true } : {}) }
   const made = (await call(service, (await contract()).createBatch, { params, body })).body
-  for (const warning of made.run.warnings) note(shell, printable(warning))
+  for (const warning of made.run.warnings) note(shell, warning)
   if (flags.detach) return service.json ? printJson(shell, made) : print(shell, made.runId)
   await followBatch(shell, service, { ...params, runId: made.runId })
 }

@@ -7,7 +7,7 @@ import { Canceled } from './failure.ts'
 import { withExample } from './help.ts'
 import { REPO, type RepoFlag } from './repository.ts'
 import type { Service } from './service.ts'
-import { note, print, printable, printJson, type Shell, styled } from './shell.ts'
+import { note, print, printJson, type Shell, safeLine, styled } from './shell.ts'
 import { aligned } from './table.ts'
 
 type ReviewFlags = RepoFlag & { all?: boolean }
@@ -45,24 +45,21 @@ async function show(shell: Shell, command: Command, { repo }: RepoFlag, { run, t
   const { service, params } = await openBatch(shell, command, repo, run)
   const found = await readTask(service, params, task)
   if (service.json) return printJson(shell, found)
-  print(shell, await pageOf(shell, service, params, found))
+  print(shell, ...(await pageOf(shell, service, params, found)))
 }
 
-/** Text of strangers and of models, line by line. */
-const lines = (text: string): string[] => text.split('\n').map((line) => printable(line.replaceAll('\t', '    ')))
-
 /** What somebody needs to see who decides: what is asked, what is right, and why we believe it. */
-async function pageOf(shell: Shell, service: Service, params: InBatch, task: BatchTaskDetail): Promise<string> {
+async function pageOf(shell: Shell, service: Service, params: InBatch, task: BatchTaskDetail): Promise<string[]> {
   const heading = (text: string) => styled(shell.output, 'bold', text)
   return [
-    heading(`${task.taskId}: ${printable(task.title)}`),
+    heading(`${task.taskId}: ${task.title}`),
     ...aligned(factsOf(task)),
-    ...(task.concerns.length > 0 ? [heading('Look at'), ...task.concerns.map((each) => `  ${printable(each)}`)] : []),
-    ...(task.instruction === null ? [] : [heading('Instruction'), ...lines(task.instruction)]),
+    ...(task.concerns.length > 0 ? [heading('Look at'), ...task.concerns.map((each) => `  ${each}`)] : []),
+    ...(task.instruction === null ? [] : [heading('Instruction'), ...task.instruction.split('\n')]),
     ...(await codeLines(service, params, task, heading)),
     heading('Evidence'),
     ...evidenceLines(task),
-  ].join('\n')
+  ]
 }
 
 function factsOf(task: BatchTaskDetail): string[][] {
@@ -81,7 +78,7 @@ function factsOf(task: BatchTaskDetail): string[][] {
     ...(deferred ? [['waits for', `${deferred.reason}: ${deferred.detail ?? ''}`]] : []),
     ['decision', task.decision ?? '-'],
     ['cost', `$${task.costUsd.toFixed(4)}`],
-  ].map((facts) => facts.map((text) => printable(text)))
+  ]
 }
 
 const PATCH = /^solution\/.*\.(patch|diff)$/
@@ -102,11 +99,11 @@ async function codeLines(
   const { readBatchTaskFile } = await contract()
   const partOf = (name: string) => async (file: BatchTaskDetail['files'][number]) => {
     const { path, bytes: size } = file
-    const title = heading(`${name}: ${printable(path.replace(HIDDEN, ''))}`)
+    const title = heading(`${name}: ${path.replace(HIDDEN, '')}`)
     if (size > FILE_BYTES_MAX)
       return [title, `  It is long (${size} bytes): assay batches export writes it to a folder.`]
     const { bytes } = await download(service, readBatchTaskFile, { params: { ...params, taskId, path } })
-    return [title, ...lines(new TextDecoder().decode(bytes))]
+    return [title, ...new TextDecoder().decode(bytes).split('\n')]
   }
   return (await Promise.all([...solutions.map(partOf('Solution')), ...tests.map(partOf('Tests'))])).flat()
 }
@@ -126,7 +123,7 @@ function evidenceLines({ evidence, stage: last }: BatchTaskDetail): string[] {
     ...(rejection === undefined
       ? []
       : [`  ${last ?? '-'} (rejected it) ${JSON.stringify(rejection)}`.slice(0, EVIDENCE_MAX)]),
-  ].map((line) => printable(line))
+  ]
 }
 
 async function review(shell: Shell, command: Command, flags: ReviewFlags, run: string): Promise<void> {
@@ -139,7 +136,7 @@ async function review(shell: Shell, command: Command, flags: ReviewFlags, run: s
   for (const [place, task] of open.entries()) {
     const found = await readTask(service, params, task.taskId)
     note(shell, `${place + 1} of ${open.length}`)
-    print(shell, await pageOf(shell, service, params, found))
+    print(shell, ...(await pageOf(shell, service, params, found)))
     if (isAsked && (await decideOn(shell, service, params, found)) === 'quit') break
   }
   if (open.length === 0) note(shell, 'No task waits for a decision.')
@@ -161,7 +158,7 @@ async function decideOn(shell: Shell, service: Service, params: InBatch, task: B
 async function ask(shell: Shell, { taskId }: BatchTask): Promise<Choice> {
   const { isCancel, select } = await import('@clack/prompts')
   const answer = await select<Choice>({
-    message: `${taskId}?`,
+    message: safeLine(shell.errors, `${taskId}?`),
     options: [
       { value: 'approved', label: 'Approve' },
       { value: 'declined', label: 'Decline' },

@@ -9,7 +9,7 @@ import { liveLines } from './live-lines.ts'
 import { bar } from './progress.ts'
 import { openRepository, REPO, type RepoFlag } from './repository.ts'
 import type { Service } from './service.ts'
-import { note, print, printable, printJson, type Shell } from './shell.ts'
+import { note, print, printJson, type Shell } from './shell.ts'
 import { aligned, moment, printTable } from './table.ts'
 import { ifLineBroke, leaving } from './watch-comparison.ts'
 
@@ -87,7 +87,7 @@ async function cancel(shell: Shell, command: Command, { repo }: RepoFlag, id: st
 
 function present(shell: Shell, { json }: Service, run: BatchRun): void {
   if (json) printJson(shell, run)
-  else print(shell, linesOf(run).join('\n'))
+  else print(shell, ...linesOf(run))
 }
 
 /** To its end. What was started goes on without us, so Ctrl-C is no failure. */
@@ -96,9 +96,9 @@ export async function followBatch(shell: Shell, service: Service, params: InBatc
   const last = await hearAll(shell, service, params, leaving())
   if (!last) return note(shell, `It goes on without you. To watch again: assay batches watch ${named}`)
   present(shell, service, last)
-  for (const warning of last.warnings) note(shell, printable(warning))
+  for (const warning of last.warnings) note(shell, warning)
   if (last.state === 'completed') return note(shell, `To look at what is ready: assay batches review ${named}`)
-  note(shell, `The batch is ${last.state}.${last.error ? ` ${printable(last.error.message)}` : ''}`)
+  note(shell, `The batch is ${last.state}.${last.error ? ` ${last.error.message}` : ''}`)
   throw new Failed()
 }
 
@@ -156,7 +156,7 @@ function linesOf(run: BatchRun): string[] {
     headline(run),
     ...aligned([['DIFFICULTY', 'REQUESTED', 'SELECTED', 'READY'], ...buckets]),
     SHOWN.map((name) => `${counts[name]} ${name}`).join(', '),
-    ...(rejected.length > 0 ? [printable(`Rejected: ${rejected.join(', ')}`)] : []),
+    ...(rejected.length > 0 ? [`Rejected: ${rejected.join(', ')}`] : []),
     ...(run.shortfall > 0 ? [`${run.shortfall} candidates fewer than asked for`] : []),
     ...(why === undefined ? [] : [`${why} (until ${run.waiting?.until})`]),
   ]
@@ -164,7 +164,7 @@ function linesOf(run: BatchRun): string[] {
 
 /** Why it does not go on. */
 const reasonOf = ({ waiting }: BatchRun): string | undefined =>
-  waiting && printable(`It waits for ${waiting.reason}. ${waiting.detail ?? ''}`.trim())
+  waiting && `It waits for ${waiting.reason}. ${waiting.detail ?? ''}`.trim()
 
 const SHOWN = ['discovered', 'screened', 'executed', 'authored', 'validated', 'verified', 'ready', 'deferred'] as const
 

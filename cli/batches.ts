@@ -12,7 +12,7 @@ import { WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
 import { openRepository, REPO, type RepoFlag } from './repository.ts'
 import type { Service } from './service.ts'
-import { note, print, printable, printJson, type Shell } from './shell.ts'
+import { note, print, printJson, type Shell } from './shell.ts'
 import { printTable } from './table.ts'
 
 type DecideFlags = RepoFlag & { all?: boolean; note?: string }
@@ -128,7 +128,7 @@ function chosenOf(shell: Shell, all: BatchTask[], decision: Wish['decision'], ba
   const ready = all.filter(({ state }) => state === 'ready')
   const chosen = decision === 'approved' ? ready.filter(({ concerns }) => concerns.length === 0) : ready
   const left = ready.filter((task) => !chosen.includes(task))
-  if (left.length > 0) note(shell, lookLines(left, batch).join('\n'))
+  if (left.length > 0) note(shell, ...lookLines(left, batch))
   if (chosen.length > 0) return chosen
   throw new WrongUse(
     left.length > 0
@@ -140,6 +140,6 @@ function chosenOf(shell: Shell, all: BatchTask[], decision: Wish['decision'], ba
 /** Ready, and not green. */
 const lookLines = (tasks: BatchTask[], batch: string): string[] => [
   'These are ready but not green: somebody has to look at them first.',
-  ...tasks.map(({ taskId, concerns }) => printable(`  ${taskId}: ${concerns.join(' ')}`)),
+  ...tasks.map(({ taskId, concerns }) => `  ${taskId}: ${concerns.join(' ')}`),
   `Look at them with \`assay batches review ${batch}\`. A task that is named alone can be approved as it is.`,
 ]

@@ -7,7 +7,7 @@ import { withExample } from './help.ts'
 import type { Flags } from './operate-config.ts'
 import { byteCount, progressBar } from './progress.ts'
 import { globalsOf, listAll, openService } from './service.ts'
-import { note, print, printable, printJson, type Shell, styled } from './shell.ts'
+import { note, print, printJson, type Shell, styled } from './shell.ts'
 import { moment, printFacts, printTable } from './table.ts'
 
 const DATA = ['--data <folder>', 'work on this data folder, where no service runs'] as const
@@ -140,7 +140,7 @@ function findingsIn(error: unknown): Finding[] {
 const asFindings = (value: unknown): Finding[] => (Array.isArray(value) ? value : [])
 
 const lineOf = ({ task, rule, path, detail }: Finding): string =>
-  printable(`  ${[task, path].filter((text) => text).join(' ')}: ${detail} (${rule})`)
+  `  ${[task, path].filter((text) => text).join(' ')}: ${detail} (${rule})`
 
 async function list(shell: Shell, command: Command, flags: Flags): Promise<void> {
   const benchmarks = await withBenchmarks(shell, command, flags, (all) => all.list())

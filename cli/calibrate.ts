@@ -5,7 +5,7 @@ import { withExample, withGlobals } from './help.ts'
 import { DATA, openLog, readSettings } from './operate-config.ts'
 import { requireFolder } from './paths.ts'
 import { globalsOf } from './service.ts'
-import { note, print, printable, printJson, type Shell } from './shell.ts'
+import { note, print, printJson, type Shell } from './shell.ts'
 import { printFacts, printTable } from './table.ts'
 
 type Calibrated = Awaited<ReturnType<typeof calibrateTask>>
@@ -32,7 +32,7 @@ async function calibrate(shell: Shell, taskFolder: string, flags: EngineFlags, c
   const engine = await import('../src/trials/engine.ts')
   using stop = stopOnSignals()
   const say = (line: string) => {
-    if (flags.verbose) note(shell, printable(line))
+    if (flags.verbose) note(shell, line)
   }
   const calibrated = await engine
     .calibrateTask({

@@ -4,7 +4,7 @@ import { Failed } from './failure.ts'
 import { withExample, withGlobals } from './help.ts'
 import { requireFolder } from './paths.ts'
 import { globalsOf } from './service.ts'
-import { print, printable, printJson, type Shell, styled } from './shell.ts'
+import { print, printJson, type Shell, styled } from './shell.ts'
 import { aligned } from './table.ts'
 
 /** Looks at tasks and runs nothing of them: no server, no sandbox, no key. */
@@ -35,7 +35,7 @@ const refusedOf = ({ tasks }: FolderCheck): Checked[] =>
 /** What refuses a task comes first. */
 function show(shell: Shell, result: FolderCheck): void {
   for (const task of result.tasks.filter(({ findings }) => findings.length > 0)) {
-    print(shell, styled(shell.output, 'bold', printable(task.task)))
+    print(shell, styled(shell.output, 'bold', task.task))
     for (const line of linesOf(task)) print(shell, line)
   }
   const refused = refusedOf(result).length
@@ -53,8 +53,8 @@ function linesOf({ findings }: Checked): string[] {
     ordered.map(({ severity, rule, path, line, detail }) => [
       `  ${severity}`,
       rule,
-      printable(line === undefined ? path : `${path}:${line}`),
-      printable(detail),
+      line === undefined ? path : `${path}:${line}`,
+      detail,
     ]),
   )
 }

@@ -3,7 +3,7 @@ import { call } from '../src/platform/http/client.ts'
 import type { Grounds } from './comparison-grounds.ts'
 import { WrongUse } from './failure.ts'
 import { listAll, type Service } from './service.ts'
-import { note, printable, printJson, type Shell } from './shell.ts'
+import { note, printJson, type Shell } from './shell.ts'
 import { printTable } from './table.ts'
 
 export type TrialFlags = { state?: string; setting?: string }
@@ -24,7 +24,7 @@ export async function tellErrors(shell: Shell, service: Service, standing: Stand
     .map(([reason, alike = []]) => ({ reason, count: alike.length }))
     .toSorted((a, b) => b.count - a.count)
   note(shell, `${errored === 1 ? '1 trial errored and counts' : `${errored} trials errored and count`} for nothing:`)
-  for (const { reason, count } of reasons.slice(0, REASONS_MAX)) note(shell, `  ${count} × ${printable(reason)}`)
+  for (const { reason, count } of reasons.slice(0, REASONS_MAX)) note(shell, `  ${count} × ${reason}`)
   const { words } = standing.grounds
   note(shell, `To see each of them: assay comparisons trials ${words} ${standing.id} --state errored`)
 }
@@ -39,13 +39,13 @@ export async function printTrials(shell: Shell, service: Service, standing: Stan
   })
   if (service.json) return printJson(shell, { trials })
   printTable<Trial>(shell, trials, [
-    ['TASK', ({ task }) => printable(task.name)],
-    ['SETTING', ({ settingId }) => printable(settingId)],
+    ['TASK', ({ task }) => task.name],
+    ['SETTING', ({ settingId }) => settingId],
     ['ATTEMPT', ({ attempt }) => String(attempt)],
     ['STATE', ({ state }) => state],
     ['CLASS', (trial) => trial.class ?? '-'],
     ['COST', ({ costUsd }) => (costUsd === null ? '-' : `$${costUsd.toFixed(4)}`)],
-    ['ERROR', ({ error }) => (error === undefined ? '' : printable(firstLine(error)))],
+    ['ERROR', ({ error }) => (error === undefined ? '' : firstLine(error))],
   ])
 }
 

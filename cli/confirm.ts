@@ -1,5 +1,5 @@
 import { Canceled } from './failure.ts'
-import type { Shell } from './shell.ts'
+import { type Shell, safeLine } from './shell.ts'
 
 export const YES = ['--yes', 'do not ask'] as const
 export type YesFlag = { yes?: boolean }
@@ -9,6 +9,10 @@ export async function confirmed(shell: Shell, question: string, { yes = false }:
   const input = shell.input()
   if (yes || !input.isTTY || !shell.errors.isTTY) return
   const { confirm } = await import('@clack/prompts')
-  const answer = await confirm({ message: question, initialValue: false, ...{ input, output: shell.errors } })
+  const answer = await confirm({
+    message: safeLine(shell.errors, question),
+    initialValue: false,
+    ...{ input, output: shell.errors },
+  })
   if (answer !== true) throw new Canceled()
 }

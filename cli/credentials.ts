@@ -5,7 +5,7 @@ import { Failed, WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
 import { readSecret } from './secret.ts'
 import { listAll, openService, requireId, type Service } from './service.ts'
-import { note, print, printable, printJson, type Shell, styled } from './shell.ts'
+import { note, print, printJson, type Shell, styled } from './shell.ts'
 import { moment, printTable } from './table.ts'
 
 const FROM_ENV = ['--from-env <field=VARIABLE...>', 'take a field of the secret from a variable'] as const
@@ -136,7 +136,7 @@ async function add(shell: Shell, command: Command, { kind, provider, name, fromE
   const wish = { params: { org: service.org }, body: { kind, provider, name, secret } }
   const { body } = await call(service, createCredential, wish)
   if (service.json) return printJson(shell, body)
-  note(shell, `The credential "${printable(body.name)}" is stored. Its id:`)
+  note(shell, `The credential "${body.name}" is stored. Its id:`)
   print(shell, body.id)
 }
 
@@ -163,7 +163,7 @@ async function update(shell: Shell, command: Command, { id, name, secret, fromEn
   const params = { org: service.org, credentialId }
   const { body: credential } = await call(service, updateCredential, { params, body })
   if (service.json) return printJson(shell, credential)
-  note(shell, `The credential "${printable(credential.name)}" is changed.`)
+  note(shell, `The credential "${credential.name}" is changed.`)
 }
 
 async function fieldsOf(service: Service, id: string): Promise<CredentialProvider['fields']> {
@@ -187,7 +187,7 @@ async function check(shell: Shell, command: Command, id: string): Promise<void> 
   const service = await openService(shell, command)
   const { body } = await call(service, checkCredential, { params: { org: service.org, credentialId } })
   if (service.json) printJson(shell, body)
-  else print(shell, `${mark(shell, body.ok)} ${printable(body.detail)} (${body.latencyMs} ms)`)
+  else print(shell, `${mark(shell, body.ok)} ${body.detail} (${body.latencyMs} ms)`)
   if (!body.ok) throw new Failed()
 }
 

@@ -3,7 +3,7 @@ import type { Diagnosis } from '../src/operate/machine-checks.ts'
 import { withExample, withGlobals } from './help.ts'
 import { DATA, environmentOf, type Flags } from './operate-config.ts'
 import { globalsOf } from './service.ts'
-import { note, print, printable, printJson, type Shell, styled } from './shell.ts'
+import { note, print, printJson, type Shell, styled } from './shell.ts'
 import { aligned } from './table.ts'
 
 export function addDoctorCommand(assay: Command, shell: Shell): void {
@@ -31,10 +31,10 @@ async function examine(shell: Shell, flags: Flags, command: Command): Promise<vo
 const written = ({ output }: Shell): Promise<void> => new Promise((resolve) => output.write('', () => resolve()))
 
 function printChecks(shell: Shell, checks: Diagnosis[]): void {
-  const lines = aligned(checks.map(({ name, detail }) => [name, printable(detail)]))
+  const lines = aligned(checks.map(({ name, detail }) => [name, detail]))
   for (const [place, check] of checks.entries()) {
     print(shell, `${mark(shell, check)} ${lines[place]}`)
-    if (check.fix !== null) print(shell, `    fix: ${printable(check.fix)}`)
+    if (check.fix !== null) print(shell, `    fix: ${check.fix}`)
   }
   const failed = checks.filter(({ ok, required }) => required && !ok).length
   note(shell, failed === 0 ? 'All that is required is well.' : `${failed} of these must be mended.`)

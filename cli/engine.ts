@@ -25,7 +25,7 @@ export const engineWish = (shell: Shell, settings: Settings, flags: EngineFlags)
 const onChosen =
   (shell: Shell, { verbose }: EngineFlags) =>
   (chosen: string): void =>
-    note(shell, verbose ? chosen : (chosen.split('\n')[0] ?? chosen))
+    note(shell, ...chosen.split('\n').slice(0, verbose ? undefined : 1))
 
 function pair(text: string): [string, string] {
   const at = text.indexOf('=')

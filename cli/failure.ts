@@ -1,7 +1,7 @@
 import { type Command, CommanderError } from 'commander'
 import { ProblemReceived } from '../src/platform/http/client.ts'
 import { wordFor } from './flag-words.ts'
-import { note, printable, type Shell, styled } from './shell.ts'
+import { note, type Shell, styled } from './shell.ts'
 
 /** The command cannot be carried out as it was given. */
 export class WrongUse extends Error {
@@ -30,15 +30,17 @@ export function report(error: unknown, shell: Shell, command?: Command): number 
   if (error instanceof Canceled) return INTERRUPTED
   if (error instanceof Failed) return FAILED
 
-  note(shell, `${styled(shell.errors, 'red', 'error:')} ${sentence(error, command)}`)
-  if (shell.env.ASSAY_LOG === 'debug' && error instanceof Error && error.stack) note(shell, error.stack)
+  const lines = error instanceof ProblemReceived ? problemLines(error, command) : sentence(error).split('\n')
+  // Further lines are indented: a message may quote untrusted text, which must not look like a line of ours.
+  const [first = '', ...others] = lines.map((line, at) => (at === 0 || line.startsWith('  ') ? line : `  ${line}`))
+  note(shell, `${styled(shell.errors, 'red', 'error:')} ${first}`, ...others)
+  if (shell.env.ASSAY_LOG === 'debug' && error instanceof Error && error.stack) note(shell, ...error.stack.split('\n'))
   return error instanceof WrongUse ? WRONG_USE : FAILED
 }
 
 const NOT_ASSAY = 'Another program than Assay answered. Does ASSAY_URL or --url name the service?'
 
-function sentence(error: unknown, command?: Command): string {
-  if (error instanceof ProblemReceived) return problemSentence(error, command)
+function sentence(error: unknown): string {
   if (error instanceof SyntaxError) return NOT_ASSAY // only answers are parsed without a catch
   if (!(error instanceof Error)) return String(error)
   const text = error.message || innerMessage(error) || error.name
@@ -51,12 +53,12 @@ function sentence(error: unknown, command?: Command): string {
 const innerMessage = (error: Error): string | undefined =>
   error instanceof AggregateError ? error.errors.map((each) => sentence(each)).join('; ') : undefined
 
-function problemSentence({ problem }: ProblemReceived, command: Command | undefined): string {
+function problemLines({ problem }: ProblemReceived, command: Command | undefined): string[] {
   const { title, detail, code, requestId, errors = [] } = problem
-  const [first, ...others] = errors.map(({ pointer, message }) => printable(`${wordFor(pointer, command)}: ${message}`))
+  const [first, ...others] = errors.map(({ pointer, message }) => `${wordFor(pointer, command)}: ${message}`)
   const source = `(${code}, request ${requestId})`
   // The detail of a problem with fields only says the first of them over again.
-  if (first === undefined) return `${printable(detail)} ${source}`
-  if (others.length === 0) return `${first} ${source}`
-  return [`${printable(title)} ${source}`, first, ...others].join('\n  ')
+  if (first === undefined) return [`${detail} ${source}`]
+  if (others.length === 0) return [`${first} ${source}`]
+  return [`${title} ${source}`, first, ...others]
 }

@@ -4,7 +4,7 @@ import type { Key } from '../src/workspaces/schema.ts'
 import { expiry } from './expiry.ts'
 import { withExample } from './help.ts'
 import { listAll, openService, requireId } from './service.ts'
-import { note, print, printable, printJson, type Shell } from './shell.ts'
+import { note, print, printJson, type Shell } from './shell.ts'
 import { moment, printTable } from './table.ts'
 
 export function addKeysCommands(assay: Command, shell: Shell): Command {
@@ -72,7 +72,7 @@ async function create(shell: Shell, command: Command, wish: CreateFlags & { name
   const { body: key } = await call(service, createKey, { params: { org: service.org }, body })
   if (service.json) return printJson(shell, key)
   const end = key.expiresAt === null ? '' : `, until ${moment(key.expiresAt, '')}`
-  note(shell, `The key "${printable(key.name)}" (${key.permission}${end}), shown this once:`)
+  note(shell, `The key "${key.name}" (${key.permission}${end}), shown this once:`)
   print(shell, key.key)
 }
 

@@ -1,4 +1,4 @@
-import type { Shell } from './shell.ts'
+import { type Shell, safeLine } from './shell.ts'
 
 export type LiveLines = { show(lines: readonly string[]): void; end(): void }
 
@@ -12,7 +12,7 @@ export function liveLines({ errors }: Shell): LiveLines {
     show(lines) {
       if (!errors.isTTY) return
       const width = (errors.columns ?? WIDTH) - 1
-      errors.write(`${clear()}${lines.map((line) => line.slice(0, width)).join('\n')}\n`)
+      errors.write(`${clear()}${lines.map((line) => safeLine(errors, line.slice(0, width))).join('\n')}\n`)
       shown = lines.length
     },
     end() {

@@ -1,4 +1,4 @@
-import { printable } from './shell.ts'
+import { printable } from '../src/platform/terminal-text.ts'
 
 const SHOWN_ELSEWHERE = ['level', 'time', 'msg', 'error']
 

@@ -1,4 +1,4 @@
-import type { Shell } from './shell.ts'
+import { type Shell, safeLine } from './shell.ts'
 
 const WIDTH = 24
 
@@ -11,7 +11,7 @@ export function progressBar({ errors }: Shell): ProgressBar {
     show(done, total, detail) {
       if (!errors.isTTY) return
       shown = true
-      errors.write(`\r${bar(done, total)} ${done}/${total} ${detail}\u001b[K`)
+      errors.write(`\r${bar(done, total)} ${done}/${total} ${safeLine(errors, detail)}\u001b[K`)
     },
     end() {
       if (shown) errors.write('\r\u001b[K')

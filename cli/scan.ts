@@ -4,7 +4,7 @@ import { type Command, InvalidArgumentError } from 'commander'
 import type { CloneScan } from '../src/taskgen/candidates/scan-clone.ts'
 import { withExample, withGlobals } from './help.ts'
 import { globalsOf } from './service.ts'
-import { note, print, printable, printJson, type Shell, styled } from './shell.ts'
+import { note, print, printJson, type Shell, styled } from './shell.ts'
 import { aligned, counted } from './table.ts'
 
 type Funnel = CloneScan['funnel']
@@ -63,7 +63,7 @@ function funnelLines(shell: Shell, { branch, isShallow, commits, funnel }: Clone
   return [
     ...(isShallow ? ['The clone is shallow: older history is not in it. `git fetch --unshallow` brings it.'] : []),
     bold(
-      `${counted(recognised, 'pull request')} recognised in ${counted(commits, 'commit')} of ${printable(branch)}${share(recognised, commits)}`,
+      `${counted(recognised, 'pull request')} recognised in ${counted(commits, 'commit')} of ${branch}${share(recognised, commits)}`,
     ),
     ...(recognised === 0 ? NONE : foundLines(bold, funnel)),
   ]
@@ -90,7 +90,7 @@ const listLines = ({ candidates }: CloneScan): string[] =>
       difficulty,
       mergedAt.slice(0, 10),
       `${counted(features.sourceFiles, 'file')}, ${counted(features.sourceLines, 'line')}`,
-      printable(title),
+      title,
     ]),
   )
 

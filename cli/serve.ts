@@ -73,7 +73,7 @@ async function serve(shell: Shell, role: Role, flags: Flags): Promise<void> {
 
   const { start } = await import('../src/main.ts')
   const running = await start(role, config, log)
-  if (running.newKey) print(shell, `The admin key of the workspace local, shown this once:\n  ${running.newKey}`)
+  if (running.newKey) print(shell, 'The admin key of the workspace local, shown this once:', `  ${running.newKey}`)
   print(shell, running.url ? `assay ready ${running.url}` : 'assay ready')
   if (isTerminal)
     note(
@@ -83,7 +83,7 @@ async function serve(shell: Shell, role: Role, flags: Flags): Promise<void> {
 
   await asked
   log.info('stopping')
-  if (isTerminal) note(shell, '\nStopping. A second Ctrl-C does not wait.')
+  if (isTerminal) note(shell, '', 'Stopping. A second Ctrl-C does not wait.')
   await running.stop()
 }
 

@@ -1,4 +1,5 @@
 import { styleText } from 'node:util'
+import { escapeJson, printable } from '../src/platform/terminal-text.ts'
 
 /** What a command gets from whoever called it. Only main.ts takes it from the process. */
 export type Shell = {
@@ -10,20 +11,39 @@ export type Shell = {
   errors: NodeJS.WriteStream
 }
 
-export const print = ({ output }: Shell, text: string): void => void output.write(`${text}\n`)
-export const note = ({ errors }: Shell, text: string): void => void errors.write(`${text}\n`)
+/** Prints results, each argument on a line of its own. Escape sequences and line breaks within one are made visible. */
+export const print = ({ output }: Shell, ...lines: string[]): void => writeLines(output, lines)
 
-/** The API's own shapes. Control characters that JSON lets pass are escaped too: they could command the terminal. */
-export const printJson = (shell: Shell, value: unknown): void =>
-  print(shell, JSON.stringify(value, null, 2).replaceAll(/[\u007f-\u009f]/g, escaped))
+/** Prints notes and failures, in the same way. */
+export const note = ({ errors }: Shell, ...lines: string[]): void => writeLines(errors, lines)
 
-const escaped = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+/** Prints the API's own shapes: lossless, and without characters that command a terminal. */
+export const printJson = ({ output }: Shell, value: unknown): void =>
+  void output.write(`${escapeJson(JSON.stringify(value, null, 2))}\n`)
 
-/** Text that someone else wrote, safe to show on a terminal. */
-export const printable = (text: string): string => text.replaceAll(/\p{Cc}/gu, '�')
+/** Every line of every command ends up here, so untrusted text needs no care anywhere else. */
+const writeLines = (stream: NodeJS.WriteStream, lines: readonly string[]): void =>
+  void stream.write(lines.map((line) => `${safeLine(stream, line)}\n`).join(''))
 
-type Format = Parameters<typeof styleText>[0]
+/** Returns a line in which the only escape sequences are those of `styled`, and only where the stream shows colours. */
+export function safeLine(stream: NodeJS.WriteStream, line: string): string {
+  const text = line.replaceAll('\t', '    ')
+  if (!text.includes('\u001b') || !isColoured(stream)) return printable(text)
+  const parts = text.split(OWN_STYLES).map((part, at) => (at % 2 === 1 ? part : printable(part)))
+  return `${parts.join('')}\u001b[0m`
+}
+
+const FORMATS = ['bold', 'red', 'green', 'yellow'] as const
+type Format = (typeof FORMATS)[number]
+
+const OWN_STYLES = new RegExp(
+  `(${FORMATS.flatMap((format) => styleText(format, '|', { validateStream: false }).split('|'))
+    .map((code) => code.replace('[', '\\['))
+    .join('|')})`,
+)
+
+const isColoured = (stream: NodeJS.WriteStream): boolean => styleText('bold', '', { stream }) !== ''
 
 /** Coloured where the stream is a terminal, or as NO_COLOR and FORCE_COLOR say. */
 export const styled = (stream: NodeJS.WriteStream, format: Format, text: string): string =>
-  styleText(format, text, { stream })
+  styleText(format, printable(text), { stream })

@@ -1,4 +1,5 @@
-import { print, printable, type Shell, styled } from './shell.ts'
+import { printable } from '../src/platform/terminal-text.ts'
+import { print, type Shell, styled } from './shell.ts'
 
 type Column<Row> = readonly [heading: string, cell: (row: Row) => string]
 
@@ -7,12 +8,12 @@ const GAP = '  '
 export function printTable<Row>(shell: Shell, rows: readonly Row[], columns: readonly Column<Row>[]): void {
   const cells = rows.map((row) => columns.map(([, cell]) => printable(cell(row))))
   const [headings = '', ...lines] = aligned([columns.map(([heading]) => heading), ...cells])
-  print(shell, [styled(shell.output, 'bold', headings), ...lines].join('\n'))
+  print(shell, styled(shell.output, 'bold', headings), ...lines)
 }
 
 /** One thing, a line for each fact. */
 export const printFacts = (shell: Shell, facts: readonly (readonly [name: string, value: string])[]): void =>
-  print(shell, aligned(facts.map(([name, value]) => [name, printable(value)])).join('\n'))
+  print(shell, ...aligned(facts.map(([name, value]) => [name, printable(value)])))
 
 export function aligned(rows: readonly (readonly string[])[]): string[] {
   const widths = rows.reduce<number[]>(

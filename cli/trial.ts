@@ -7,7 +7,7 @@ import { DATA, type Flags, openLog, readSettings } from './operate-config.ts'
 import { requireFolder, requirePath } from './paths.ts'
 import { progressBar } from './progress.ts'
 import { globalsOf } from './service.ts'
-import { note, print, printable, printJson, type Shell } from './shell.ts'
+import { note, print, printJson, type Shell } from './shell.ts'
 import { printFacts } from './table.ts'
 
 type TrialFlags = EngineFlags & {
@@ -69,7 +69,7 @@ async function runTrial(shell: Shell, taskFolder: string, flags: TrialFlags, com
     signal: stop.signal,
     onPhase: (phase: string, step: string | null) => note(shell, step ? `${phase} (${step})` : phase),
     onLog: (line: string) => {
-      if (flags.verbose) note(shell, printable(line))
+      if (flags.verbose) note(shell, line)
     },
     onInstall: (name: string, done: number, total: number) => progress.show(done, total, name),
     log,

@@ -5,7 +5,7 @@ import { type Heard, listenTo, ServiceUnreachable } from '../src/platform/http/c
 import { liveLines } from './live-lines.ts'
 import { bar } from './progress.ts'
 import type { Service } from './service.ts'
-import { printable, type Shell } from './shell.ts'
+import type { Shell } from './shell.ts'
 import { aligned, printTable } from './table.ts'
 
 type Place = { endpoints: ComparisonEndpoints; params: { comparisonId: string } }
@@ -93,7 +93,7 @@ function duration(seconds: number): string {
 const HEADINGS = ['SETTING', 'PASSED', 'ACCURACY', '95 %', 'PER TASK', 'RUNNING', 'ERRORED']
 
 const cells = (setting: Setting): string[] => [
-  printable(setting.id),
+  setting.id,
   `${setting.passed}/${setting.tasks}`,
   percent(setting.accuracy),
   setting.stats.ci95 ? `${setting.stats.ci95.low.toFixed(0)}-${setting.stats.ci95.high.toFixed(0)}` : '-',

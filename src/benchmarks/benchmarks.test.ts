@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
@@ -8,6 +8,7 @@ import { benchmarkTools } from '../app.ts'
 import { sweepContents } from '../contents/contents.ts'
 import { createCredential } from '../credentials/schema.ts'
 import { RegistryUnavailable } from '../harbor/registries/registry.ts'
+import { temporaryFolder } from '../harbor/testing/folders.ts'
 import { readEvents } from '../platform/http/read-events.ts'
 import { findForFreezing, freezeDataset } from './freeze.ts'
 import { addBenchmark, listBenchmarks, readBenchmark, removeBenchmark } from './schema.ts'
@@ -308,4 +309,20 @@ test('the content of tasks goes a day after nothing refers to it, and not before
   expect(after.contents).toBeLessThan(contents)
   expect(after.blobs).toHaveLength(after.contents)
   expect(await sweepContents(tools)).toBe(0)
+})
+
+test('messages about a registry name no path or address of the server', async () => {
+  await using folder = await temporaryFolder()
+  const path = join(folder.path, 'secret-place')
+  mkdirSync(join(path, 'lab/demo'), { recursive: true })
+  writeFileSync(join(path, 'broken.json'), '{')
+  const outcome = async (registries: string) => {
+    await using own = await testApp({ ASSAY_REGISTRIES: registries })
+    const { status, body, text } = await own.call(addBenchmark, { body: { reference: 'lab/demo@9' } })
+    expect(text).not.toMatch(/secret-place|127\.0\.0\.1:9/)
+    return `${status} ${body.detail}`
+  }
+  expect(await outcome(`dir:${path}`)).toBe('404 The local registry has lab/demo, but no version 9. It has latest.')
+  expect(await outcome(`dir:${path}-gone`)).toMatch(/^503 The folder of a local registry /)
+  expect(await outcome(join(path, 'broken.json'))).toMatch(/^503 /)
 })

@@ -1,5 +1,6 @@
 import { writeSync } from 'node:fs'
 import { type Logger, pino } from 'pino'
+import { escapeJson } from './terminal-text.ts'
 
 export type Log = Logger
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
@@ -18,7 +19,7 @@ export const createLog = (level: LogLevel, write: (line: string) => void = toSta
       redact: { paths: SECRET_NAMES.flatMap((name) => [name, `*.${name}`, `*.*.${name}`]), censor: '…' },
       serializers: { error: describeError },
     },
-    { write },
+    { write: (line) => write(escapeJson(line)) },
   )
 
 const GATHERED_CHARACTERS = 16_384
