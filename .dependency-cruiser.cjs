@@ -28,7 +28,7 @@ const GROUND = 'operate/|[^/]+\\.ts$'
 
 // Decisions: what goes in is all they know. A new one is added here, by name.
 const PURE = [
-  'platform/jobs/backoff',
+  'platform/(jobs/backoff|usd)',
   'harbor/safety/rules/[^/.]+',
   'harbor/safety/(?!gather|check-)[^/.]+',
   'harnesses/model-access',
@@ -61,11 +61,11 @@ const TESTS = ['\\.test\\.ts$', '/testing/', '/(test-support|loopback-servers)\\
 // What a browser may load: the wire contract, and the little that it is written with.
 const CONTRACT = [
   '/schema\\.ts$',
-  '^src/platform/http/(endpoint|page)\\.ts$',
+  '^src/platform/http/(endpoint|page|unique)\\.ts$',
   '^src/platform/problem\\.ts$',
   '^src/harnesses/model-access\\.ts$',
 ]
-const CONTRACT_BASE = '^src/platform/(http/(endpoint|page|client|read-events)|problem)\\.ts$'
+const CONTRACT_BASE = '^src/platform/(http/(endpoint|page|unique|client|read-events)|problem)\\.ts$'
 const ZOD = 'node_modules/zod/'
 
 // The only commands that open the server's own code: they start it, or mend it where no server runs.
