@@ -77,8 +77,6 @@ test('readiness tells everybody its status, and the checks only to the operator'
     expect([answer.status, answer.body]).toEqual([200, { ok: true }])
   }
   const { body } = await app.fetch('/readyz', { headers: { authorization: `Bearer ${OPERATOR_KEY}` } })
-  expect(body).toMatchObject({
-    ok: true,
-    checks: [{ name: 'database', ok: true, detail: expect.stringContaining('PostgreSQL') }, {}],
-  })
+  const database = { name: 'database', ok: true, detail: expect.stringContaining('PostgreSQL'), fix: null }
+  expect(body).toEqual({ ok: true, checks: expect.arrayContaining([database]) })
 })
