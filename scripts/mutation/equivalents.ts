@@ -250,4 +250,17 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutant[] = [
   { file: 'src/releases/cohort.ts', code: 'a.task < b.task', becomes: 'a.task <= b.task', reason: UNIQUE_IDS },
   { file: 'src/releases/fingerprint.ts', code: 'a.id < b.id', becomes: 'a.id <= b.id', reason: UNIQUE_IDS },
   { file: 'src/releases/fingerprint.ts', code: 'texts.set(result, text)', becomes: ';', reason: CACHE },
+  {
+    file: 'src/gateway/verdict.ts',
+    line: 'OUTAGES.includes(last)',
+    code: 'last !== null',
+    becomes: 'true',
+    reason: 'Null is in neither list; the condition is for the compiler.',
+  },
+  ...['The provider was asked too often.', 'The provider is broken, or cannot be reached.'].map((message) => ({
+    file: 'src/gateway/verdict.ts',
+    code: `'${message}'`,
+    becomes: '""',
+    reason: 'An outage has a message of its own; the entry is for the compiler.',
+  })),
 ]

@@ -78,6 +78,7 @@ export const MUTATION_GROUPS: readonly MutationGroup[] = [
       'src/gateway/failure.ts',
       'src/gateway/judge.ts',
       'src/gateway/retry.ts',
+      'src/gateway/verdict.ts',
     ],
     tests: [
       'src/gateway/crowd.test.ts',
@@ -85,6 +86,8 @@ export const MUTATION_GROUPS: readonly MutationGroup[] = [
       'src/gateway/failure.test.ts',
       'src/gateway/judge.test.ts',
       'src/gateway/retry.test.ts',
+      'src/gateway/verdict.test.ts',
+      'src/gateway/verdict-reasons.test.ts',
     ],
   },
 ]

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { TrialClass } from '../trials/record.ts'
 import { type GrantTotals, totals } from './totals.ts'
-import { verdictOf } from './verdict.ts'
+import { applyVerdict, verdictOf } from './verdict.ts'
 
 const NOTHING = totals({
   grant: {} as never,
@@ -39,6 +39,87 @@ test.each([{ cut: 1 }, { lost: 1 }, { cut: 1, lost: 1 }])(
     expect(verdictOf(PASSED, ledger(null, calls))).toMatchObject({ state: 'errored', class: 'provider_error' })
   },
 )
+
+/** Failures that a program can cause, with what an operator is told about a trial that got no answer. */
+const OWN_FAILURES: [kind: Kind, error: RegExp][] = [
+  ['gateway', /gateway died/],
+  ['busy', /too much at once/],
+  ['model', /no such model/],
+  ['request', /fault with what the program asked/],
+  ['closed', /after its time/],
+  ['expired', /after its time/],
+  ['hosted', /outside of the sandbox/],
+  ['surcharge', /a price of its own/],
+  ['token', /token/],
+  ['size', /too large/],
+  ['malformed', /no request/],
+  ['path', /does not have/],
+]
+
+test.each(OWN_FAILURES)('an unanswered trial fails after `%s`, which the program can cause', (kind, message) => {
+  const error = expect.stringMatching(message)
+  expect(verdictOf(PASSED, ledger(kind, {}))).toEqual({ kind: 'judged', state: 'failed', class: 'verified', error })
+  expect(verdictOf(failed('agent_exit'), ledger(kind, {}))).toMatchObject({ state: 'failed', class: 'agent_exit' })
+})
+
+test.each<[kind: Kind | null, word: string, error: RegExp]>([
+  [null, 'verified', /never asked its model/],
+  ['budget', 'budget_stop', /budget is too small/],
+  ['calls', 'limit', /no call/],
+])('an unanswered trial fails after `%s` as %s', (kind, word, message) => {
+  const error = expect.stringMatching(message)
+  expect(verdictOf(PASSED, ledger(kind, { failed: 2 }))).toEqual({
+    kind: 'judged',
+    state: 'failed',
+    class: word,
+    error,
+  })
+})
+
+test('an unanswered trial is not scored when its model has no price or the provider does not know it', () => {
+  const price = verdictOf(PASSED, ledger('price', {}))
+  const error = expect.stringMatching(/what the model costs/)
+  expect(price).toEqual({ kind: 'judged', state: 'errored', class: 'operator_error', error })
+  const unknown = { status: 404, kind: 'model' as const, at: new Date(0), isRecovered: false }
+  const verdict = verdictOf(PASSED, { ...ledger(null, {}), lastFailure: unknown })
+  expect(verdict).toMatchObject({ state: 'errored', class: 'operator_error' })
+  const rejected = verdictOf(PASSED, { ...ledger(null, {}), lastFailure: { ...unknown, kind: 'request', status: 400 } })
+  expect(rejected).toMatchObject({ state: 'failed' })
+})
+
+test('a trial that the budget of the comparison cut off runs again later', () => {
+  const stopped = { kind: 'stopped', reason: 'budget', message: expect.stringMatching(/budget of the comparison/) }
+  for (const record of [PASSED, failed('agent_exit'), ERRORED]) {
+    expect(verdictOf(record, ledger('shared_budget'))).toEqual(stopped)
+    expect(verdictOf(record, { ...ledger(null), cutBy: 'shared_budget' })).toEqual(stopped)
+  }
+})
+
+test('a trial that its own budget cut off is a budget stop, also when its last call succeeded', () => {
+  const cut = { ...ledger(null), cutBy: 'budget' as const }
+  expect(verdictOf(PASSED, cut)).toEqual({ kind: 'judged', state: 'passed', class: 'budget_stop', error: null })
+  expect(verdictOf(failed('agent_timeout'), cut)).toMatchObject({ class: 'agent_timeout' })
+})
+
+describe('the record of a trial', () => {
+  const record = { ...PASSED, reward: 1, rewards: { reward: 1, style: 1 } }
+
+  test('keeps its reward when the verdict agrees', () => {
+    expect(applyVerdict(record, { ...PASSED, class: 'budget_stop' })).toEqual({ ...record, class: 'budget_stop' })
+    const partial = { ...failed('verified'), reward: 0.5, rewards: { reward: 0.5 } }
+    expect(applyVerdict(partial, failed('agent_exit'))).toEqual({ ...partial, class: 'agent_exit' })
+  })
+
+  test('loses a pass that does not stand, and every reward when it is not scored', () => {
+    expect(applyVerdict(record, failed('verified'))).toMatchObject({
+      state: 'failed',
+      reward: 0,
+      rewards: { reward: 0 },
+    })
+    const errored = applyVerdict(record, ERRORED)
+    expect(errored).toEqual({ ...ERRORED, reward: null, rewards: {} })
+  })
+})
 
 describe('a trial that got answers', () => {
   test.each<Kind>([
