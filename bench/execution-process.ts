@@ -8,7 +8,7 @@ import { startWorker } from '../src/platform/jobs/worker.ts'
 import { createLog } from '../src/platform/log.ts'
 import { createLocalProvider } from '../src/sandboxes/local.ts'
 import { openStore } from '../src/store.ts'
-import { type ExecutionOrder, execute } from '../src/taskgen/execution/execute.ts'
+import { type ExecutionInput, execute } from '../src/taskgen/execution/execute.ts'
 import { done } from '../src/taskgen/stage-result.ts'
 import { openTools } from '../src/tools.ts'
 import { bootstrap } from '../src/workspaces/workspaces.ts'
@@ -27,7 +27,7 @@ const waiting =
   }
 
 const running =
-  (order: Omit<ExecutionOrder, 'folder'>): Execute =>
+  (order: Omit<ExecutionInput, 'folder'>): Execute =>
   async (making, tools, signal) => {
     const result = await execute(tools.provider(), { ...order, folder: tools.folder }, signal)
     return result.kind === 'done' ? done(doneAt('execution', making)) : result

@@ -7,7 +7,7 @@ import { createCredential } from '../src/credentials/schema.ts'
 import { pytest } from '../src/grading/runners/pytest.ts'
 import { call } from '../src/platform/http/client.ts'
 import { connectRepository } from '../src/repos/schema.ts'
-import type { ExecutionOrder } from '../src/taskgen/execution/execute.ts'
+import type { ExecutionInput } from '../src/taskgen/execution/execute.ts'
 import { planRuns } from '../src/taskgen/execution/plan-runs.ts'
 import { newKey } from '../src/workspaces/key.ts'
 import { historyOf } from '../test/support/generating.ts'
@@ -81,7 +81,7 @@ async function busyOrder(suites: SuiteBench): Promise<string> {
   const base = { 'ranks.py': ranks(''), 'test_ranks.py': tests('[1, 2]') }
   const repository = await suites.repository(base, { runner: pytest.id })
   const hidden = { files: [{ path: 'test_ranks.py', content: tests('[2, 1]'), executable: false }], deleted: [] }
-  const order: Omit<ExecutionOrder, 'folder'> = {
+  const order: Omit<ExecutionInput, 'folder'> = {
     ...{ image: repository.image, source: repository.patch({ 'ranks.py': ranks(', reverse=True') }), hidden },
     plan: planRuns({ runner: pytest, hidden, suiteSeconds: 1 }),
   }

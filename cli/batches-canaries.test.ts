@@ -2,11 +2,11 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Provider, startProvider } from '../samples/provider/provider.ts'
 import type { ScriptInput } from '../samples/provider/script.ts'
-import { orderOf } from '../src/taskgen/canaries/canary.ts'
+import { buildReviewInput } from '../src/taskgen/canaries/canary.ts'
 import { defects } from '../src/taskgen/canaries/defects.ts'
-import type { Figure } from '../src/taskgen/canaries/figures.ts'
+import type { CanaryFigure } from '../src/taskgen/canaries/figures.ts'
 import { type KnownTask, knownTasks } from '../src/taskgen/canaries/known-tasks.ts'
-import type { Reading } from '../src/taskgen/review/reading.ts'
+import type { ModelReview } from '../src/taskgen/review/reading.ts'
 import { RUBRIC } from '../src/taskgen/review/rubric.ts'
 import { readingOf, said, whenReading, whenWriting } from '../test/support/taskgen/scripted-answers.ts'
 import { assay } from './test-support.ts'
@@ -36,7 +36,7 @@ function canaries(tasks: Tasks, { args = [] as string[], env = KEYS as Record<st
 async function measured(tasks: Tasks, options: Parameters<typeof canaries>[1] = {}) {
   const { code, out, err } = await canaries(tasks, { ...options, args: [...(options.args ?? []), '--json'] })
   const report = JSON.parse(out)
-  const of = Object.fromEntries(report.figures.map((figure: Figure) => [figure.group, figure]))
+  const of = Object.fromEntries(report.figures.map((figure: CanaryFigure) => [figure.group, figure]))
   return { code, err, report, of }
 }
 
@@ -46,9 +46,9 @@ const inPrompt = (text: string): string => JSON.stringify(text).slice(1, -1)
 /** A line of its tests. Every reading has to quote one. */
 const lineOf = ({ tests }: KnownTask): string => tests[0]?.text.split('\n').findLast((line) => line.length > 12) ?? ''
 
-const wellOf = (task: KnownTask): Reading => readingOf({ assertion: lineOf(task), support: task.draft.title })
+const wellOf = (task: KnownTask): ModelReview => readingOf({ assertion: lineOf(task), support: task.draft.title })
 
-const notWell = (task: KnownTask, wanted: string): Reading => {
+const notWell = (task: KnownTask, wanted: string): ModelReview => {
   const { item: bad } = RUBRIC.find(({ reason }) => reason === wanted) ?? RUBRIC[0]
   const well = wellOf(task)
   const quotes = [{ from: 'tests' as const, quote: lineOf(task) }]
@@ -65,7 +65,7 @@ function seam(good: string, spoiled: string): string {
 }
 
 function markOf(task: KnownTask, defect: (typeof defects)[number]): string {
-  const [good, bad] = [orderOf(task), orderOf(task, defect)]
+  const [good, bad] = [buildReviewInput(task), buildReviewInput(task, defect)]
   if (good.instruction !== bad.instruction) return seam(good.instruction, bad.instruction)
   const texts = bad.hidden.files.map(({ content }, at) => seam(good.hidden.files[at]?.content ?? '', content))
   return texts.find((text) => text !== '') ?? ''

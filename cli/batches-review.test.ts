@@ -3,10 +3,10 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { Execution } from '../src/taskgen/execution/judge-runs.ts'
-import type { Grade } from '../src/taskgen/review/difficulty.ts'
-import type { Verdict } from '../src/taskgen/review/review.ts'
+import type { DifficultyEstimate } from '../src/taskgen/review/difficulty.ts'
+import type { ReviewVerdict } from '../src/taskgen/review/review.ts'
 import { done } from '../src/taskgen/stage-result.ts'
-import type { Proof } from '../src/taskgen/validation/validation.ts'
+import type { ValidationReport } from '../src/taskgen/validation/validation.ts'
 import { smallTask } from '../test/support/archives.ts'
 import { generating, generatingApp } from '../test/support/generating.ts'
 import { doneAt, type Script, scriptedStages } from '../test/support/taskgen/scripted-stages.ts'
@@ -26,7 +26,7 @@ const validation = {
   ...{ digest: 'sha256:0', isolation: 'none', nop: [TRIAL, TRIAL, TRIAL], oracle: [TRIAL, TRIAL], gold: TRIAL },
   cheats: [{ id: 'network', what: 'reaches the world', outcome: 'lost' }],
   ...{ strength: 'standard', winners: [] },
-} satisfies Proof
+} satisfies ValidationReport
 
 const review = {
   decision: { kind: 'accepted' },
@@ -41,11 +41,11 @@ const review = {
   ],
   ...{ minutes: [12, 20], flags: [], model: { catalogId: 'openai/gpt-5.4', provider: 'openai', name: 'gpt-5.4' } },
   bill: { costMicros: 1, costSource: 'metered', calls: 1, modelsServed: [] },
-} satisfies Verdict
+} satisfies ReviewVerdict
 
 const difficulty = {
   ...{ prior: 'medium', judged: 'easy', measured: null, final: 'easy', confidence: 'low' },
-} satisfies Grade
+} satisfies DifficultyEstimate
 
 const evidence = (found: Partial<Record<keyof Script, unknown>>): Script =>
   Object.fromEntries(

@@ -1,5 +1,5 @@
 import type { KnownTask } from '../src/taskgen/canaries/known-tasks.ts'
-import { patchedFiles } from '../src/taskgen/lint/patch-files.ts'
+import { parsePatch } from '../src/taskgen/lint/patch-files.ts'
 import { type KnownPull, openKnown } from '../test/batches/known-pull.ts'
 import { repositories } from '../test/support/repositories/repositories.ts'
 import { pullsOf, type Repository } from '../test/support/repositories/repository.ts'
@@ -25,7 +25,7 @@ async function goodTasks(repository: Repository): Promise<KnownTask[]> {
 
 function shownOf({ pullRequest: { title, body }, split, before, facts }: KnownPull): Omit<KnownTask, 'name' | 'draft'> {
   const { source, hidden } = split
-  const touched = patchedFiles(source).map(({ path }) => path)
+  const touched = parsePatch(source).map(({ path }) => path)
   return {
     pullRequest: { title, body },
     pinned: [...facts.pinned],

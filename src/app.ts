@@ -46,9 +46,9 @@ import { releaseRoutes } from './releases/routes.ts'
 import { repositoryRoutes } from './repos/routes.ts'
 import { keptAnswers, resultRoutes } from './results/routes.ts'
 import { show } from './results/show.ts'
-import { makingKinds } from './taskgen/pipeline/kinds.ts'
+import { pipelineJobs } from './taskgen/pipeline/kinds.ts'
 import { stageJob } from './taskgen/pipeline/stage-job.ts'
-import { isModelAsked } from './taskgen/pipeline/waiting.ts'
+import { isModelInUse as isModelInUseByBatch } from './taskgen/pipeline/waiting.ts'
 import { credentialTools, type Tools } from './tools.ts'
 import { deliverJob, sweepDeliveries } from './webhooks/deliver.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
@@ -101,7 +101,7 @@ const repositoryTools = (tools: Tools) => ({
 })
 
 const isModelNeeded = async (db: Db, workspaceId: string, catalogId: string): Promise<boolean> =>
-  (await isModelInUse(db, workspaceId, catalogId)) || (await isModelAsked(db, workspaceId, catalogId))
+  (await isModelInUse(db, workspaceId, catalogId)) || (await isModelInUseByBatch(db, workspaceId, catalogId))
 
 /** A repository is mirrored where it is read: by whoever looks for candidates, and by each worker that makes tasks. */
 const batchTools = (tools: Tools) => ({
@@ -249,7 +249,7 @@ export const jobKinds = (tools: Tools): RunnableKind[] => [
     draftsFolder: draftsFolder(tools),
     sandboxWaitMs: tools.waits.sandboxMs,
   }),
-  ...makingKinds(makingTools(tools)),
+  ...pipelineJobs(makingTools(tools)),
 
   deliverJob({
     ...webhookTools(tools),

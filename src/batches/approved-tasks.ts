@@ -1,7 +1,7 @@
 import type { Db } from '../platform/db/db.ts'
-import { runIdOf, TaskPullRequest } from '../taskgen/schema.ts'
+import { TaskPullRequest, toRunId } from '../taskgen/schema.ts'
 import type { BatchTask } from './schema.ts'
-import { listApprovedRows, listStandings } from './sql.ts'
+import { listApprovedRows, listTaskStateRows } from './sql.ts'
 
 export type ApprovedTask = {
   runId: string
@@ -14,19 +14,24 @@ export type ApprovedTask = {
   pullRequest: TaskPullRequest | null
 }
 
-/** What comparisons of a repository may choose from, the oldest first. The repository by its key. */
+/** Lists the approved tasks of a repository, oldest first. `repository` is its key. */
 export async function listApprovedTasks(db: Db, repository: number): Promise<ApprovedTask[]> {
   const found = await listApprovedRows(db, repository)
   return found.map(({ batch, id, title, difficulty, digest, archive, pull_request }) => ({
-    ...{ runId: runIdOf(batch), taskId: id, title, difficulty, digest, archive },
+    runId: toRunId(batch),
+    taskId: id,
+    title,
+    difficulty,
+    digest,
+    archive,
     pullRequest: TaskPullRequest.nullable().parse(pull_request),
   }))
 }
 
-type TaskStanding = { runId: string; taskId: string; state: BatchTask['state'] }
+type TaskState = { runId: string; taskId: string; state: BatchTask['state'] }
 
 /** Every task of a repository, whatever became of it. */
-export async function listTaskStandings(db: Db, repository: number): Promise<TaskStanding[]> {
-  const found = await listStandings(db, repository)
-  return found.map(({ batch, id, state }) => ({ runId: runIdOf(batch), taskId: id, state }))
+export async function listTaskStates(db: Db, repository: number): Promise<TaskState[]> {
+  const found = await listTaskStateRows(db, repository)
+  return found.map(({ batch, id, state }) => ({ runId: toRunId(batch), taskId: id, state }))
 }

@@ -34,7 +34,10 @@ test('tasks that were written by hand are imported, validated and ready', async 
     candidateCounts: { easy: 0, medium: 0, hard: 0 },
     counts: { discovered: 2, screened: 2, validated: 2, ready: 2, rejected: 0, authored: 0, approved: 0 },
     byDifficulty: { easy: { requested: 0, selected: 2, ready: 2 }, hard: { selected: 0 } },
-    ...{ shortfall: 0, rejections: {}, warnings: [], costUsd: 0 },
+    shortfall: 0,
+    rejections: {},
+    warnings: [],
+    costUsd: 0,
   })
   expect(await lab.tasks(sent.body.runId)).toMatchObject([
     { taskId: 'bye', state: 'ready', difficulty: 'easy', pullRequest: null, decision: null },
@@ -104,7 +107,9 @@ test('what is wrong with a task rejects that task, with the reason, and no other
     unsafe: smallTask({ 'environment/Dockerfile': 'FROM debian\nRUN curl http://169.254.169.254/latest\n' }),
   })
   const reasons = tasks.map((task: { taskId: string; state: string; rejection?: { reason: string } }) => [
-    ...[task.taskId, task.state, task.rejection?.reason],
+    task.taskId,
+    task.state,
+    task.rejection?.reason,
   ])
   expect(reasons).toEqual([
     ['broken', 'rejected', 'invalid_task'],
@@ -248,7 +253,8 @@ test('the same archive under the same key is one batch, another archive is refus
   const again = await lab.send(archive, once)
   expect(again.text).toBe(first.text)
   expect(await lab.send(archiveOf({ other: smallTask() }), once)).toMatchObject({
-    ...{ status: 409, body: { code: 'idempotency_key_reused' } },
+    status: 409,
+    body: { code: 'idempotency_key_reused' },
   })
   expect((await app.call(schema.listBatches, { params: lab.place })).body.batches).toHaveLength(1)
 })
@@ -272,7 +278,8 @@ async function archiveKept(runId: string): Promise<string> {
 async function isThereAfter(days: number, runId: string, archive: string): Promise<boolean> {
   const { pool, db } = app.database
   await pool.query('update batches set finished_at = finished_at - make_interval(days => $2) where id = $1', [
-    ...[batchOf(runId), days],
+    batchOf(runId),
+    days,
   ])
   await pool.query('update batch_archives set used_at = now() - make_interval(days => $1)', [days])
   await sweepArchives({ db, blobs: app.tools.blobs })

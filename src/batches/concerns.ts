@@ -1,7 +1,7 @@
 import type { Evidence } from '../taskgen/schema.ts'
 
-/** What a person should look at before approving a task that was imported. */
-export function concernsOf({ calibration }: Evidence): string[] {
+/** Lists the concerns of an imported task that a reviewer should see before approving it. */
+export function listConcerns({ calibration }: Evidence): string[] {
   if (calibration?.strength !== 'weak') return []
   return [`Known cheats score: ${calibration.winners.join(', ')}.`]
 }

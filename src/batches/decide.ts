@@ -1,12 +1,12 @@
 import { type Db, transact } from '../platform/db/db.ts'
 import { type FieldError, invalidRequest, Problem, type ProblemKind } from '../platform/problem.ts'
-import { runIdOf } from '../taskgen/schema.ts'
+import { toRunId } from '../taskgen/schema.ts'
 import { type By, record } from '../workspaces/audit.ts'
 import { type BatchTask, taskChanged, taskNotGreen, taskNotReady } from './schema.ts'
 import * as rows from './sql.ts'
-import { taskOf } from './tasks.ts'
+import { toBatchTask } from './tasks.ts'
 
-export type DecisionWish = {
+export type DecisionInput = {
   taskId: string
   decision: 'approved' | 'declined'
   digest: string
@@ -14,15 +14,15 @@ export type DecisionWish = {
 }
 
 /** `alone`: one task, named by the address. `bulk`: as many as the body lists, and none that is approved may have concerns. */
-type Manner = 'alone' | 'bulk'
+type DecisionMode = 'alone' | 'bulk'
 
-/** All of them, or none. A decision is about exactly the files that somebody looked at. */
+/** Stores all decisions or none. A decision applies only to the digest that was reviewed. */
 export function decide(
   db: Db,
   by: By,
   batch: string,
-  wishes: readonly DecisionWish[],
-  manner: Manner,
+  wishes: readonly DecisionInput[],
+  manner: DecisionMode,
 ): Promise<BatchTask[]> {
   requireDistinct(wishes)
   return transact(db, async (tx) => {
@@ -32,15 +32,15 @@ export function decide(
     if (manner === 'bulk') requireGreen(wishes, found)
     const decided: BatchTask[] = []
     for (const { taskId, decision, digest, note } of wishes) {
-      decided.push(taskOf(await rows.decideTaskRow(tx, { batch, task: taskId }, { decision, note: note ?? null })))
+      decided.push(toBatchTask(await rows.decideTaskRow(tx, { batch, task: taskId }, { decision, note: note ?? null })))
       const detail = { decision, digest }
-      await record(tx, { ...by, action: 'task.decided', subject: `${runIdOf(batch)}/${taskId}`, detail })
+      await record(tx, { ...by, action: 'task.decided', subject: `${toRunId(batch)}/${taskId}`, detail })
     }
     return decided
   })
 }
 
-function requireDistinct(wishes: readonly DecisionWish[]): void {
+function requireDistinct(wishes: readonly DecisionInput[]): void {
   const seen = new Set<string>()
   const errors = wishes.flatMap(({ taskId }, place) => {
     const isDouble = seen.has(taskId)
@@ -52,11 +52,11 @@ function requireDistinct(wishes: readonly DecisionWish[]): void {
 
 /** In the order of checks: what is not there, then what is not ready, then what has changed. */
 function requireDecidable(
-  wishes: readonly DecisionWish[],
+  wishes: readonly DecisionInput[],
   found: ReadonlyMap<string, rows.TaskRow>,
-  manner: Manner,
+  manner: DecisionMode,
 ): void {
-  const where = (isWrong: (row: rows.TaskRow | undefined, wish: DecisionWish) => boolean) =>
+  const where = (isWrong: (row: rows.TaskRow | undefined, wish: DecisionInput) => boolean) =>
     wishes.flatMap((wish, place) => (isWrong(found.get(wish.taskId), wish) ? [{ wish, place }] : []))
   refuse(
     invalidRequest,
@@ -78,29 +78,30 @@ function requireDecidable(
   )
 }
 
-/** In bulk nobody looks at each: what has a concern is decided on alone. */
-function requireGreen(wishes: readonly DecisionWish[], found: ReadonlyMap<string, rows.TaskRow>): void {
+/** Bulk approval skips individual review, so tasks with concerns must be decided one by one. */
+function requireGreen(wishes: readonly DecisionInput[], found: ReadonlyMap<string, rows.TaskRow>): void {
   const errors = wishes.flatMap(({ taskId, decision }, place) => {
     const row = found.get(taskId)
-    const [concern] = row && decision === 'approved' ? taskOf(row).concerns : []
+    const [concern] = row && decision === 'approved' ? toBatchTask(row).concerns : []
     return concern === undefined ? [] : [errorAt('bulk', place, 'taskId', taskNotGreen.code, `${taskId}: ${concern}`)]
   })
   refuse(taskNotGreen, errors)
 }
 
 const errorAt = (
-  manner: Manner,
+  manner: DecisionMode,
   place: number,
   field: 'taskId' | 'digest',
   code: string,
   message: string,
 ): FieldError => ({
-  pointer: manner === 'bulk' ? `/decisions/${place}/${field}` : ALONE[field],
-  ...{ code, message },
+  pointer: manner === 'bulk' ? `/decisions/${place}/${field}` : SINGLE_POINTERS[field],
+  code,
+  message,
 })
 
 /** The task is in the address: the body as a whole is about it. */
-const ALONE = { taskId: '', digest: '/digest' }
+const SINGLE_POINTERS = { taskId: '', digest: '/digest' }
 
 function refuse(kind: ProblemKind, errors: FieldError[]): void {
   const [first] = errors

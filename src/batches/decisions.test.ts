@@ -71,11 +71,13 @@ test('many are decided at once, or none', async () => {
 
   const changed = await send(wish('a', a.digest), wish('b', OTHER))
   expect(changed).toMatchObject({
-    ...{ status: 409, body: { code: 'task_changed', errors: [{ pointer: '/decisions/1/digest' }] } },
+    status: 409,
+    body: { code: 'task_changed', errors: [{ pointer: '/decisions/1/digest' }] },
   })
   const unready = await send(wish('a', a.digest), wish('bad', OTHER))
   expect(unready).toMatchObject({
-    ...{ status: 409, body: { code: 'task_not_ready', errors: [{ pointer: '/decisions/1/taskId' }] } },
+    status: 409,
+    body: { code: 'task_not_ready', errors: [{ pointer: '/decisions/1/taskId' }] },
   })
   const unknown = await send(wish('a', a.digest), wish('nothing', OTHER))
   expect(unknown).toMatchObject({ status: 422, body: { errors: [{ code: 'unknown_task' }] } })

@@ -35,7 +35,8 @@ test('a changed instruction is judged again, and nothing is executed again for i
     headers: { 'if-match': etag },
   })
   expect(put).toMatchObject({
-    ...{ status: 202, body: { state: 'making', stage: 'lint', decision: null, instruction: 'Do it better.\n' } },
+    status: 202,
+    body: { state: 'making', stage: 'lint', decision: null, instruction: 'Do it better.\n' },
   })
   expect(put.headers.get('etag')).not.toBe(etag)
   expect(await lab.read(runId)).toMatchObject({ state: 'queued', counts: { ready: 0, approved: 0, executed: 1 } })
@@ -91,10 +92,12 @@ test('a file that makes a task unsafe or unreadable is refused, and the task sta
   const put = (path: string, content: string) =>
     app.call(putBatchTaskFile, {
       ...lab.at(runId, { taskId: 'hello', path }),
-      ...{ body: { content }, headers: { 'if-match': '*' } },
+      body: { content },
+      headers: { 'if-match': '*' },
     })
   expect(await put('task.toml', 'not toml')).toMatchObject({
-    ...{ status: 422, body: { errors: [{ pointer: '/content', code: 'invalid_task' }] } },
+    status: 422,
+    body: { errors: [{ pointer: '/content', code: 'invalid_task' }] },
   })
   const unsafe = 'FROM debian\nRUN curl http://169.254.169.254/latest\n'
   expect((await put('environment/Dockerfile', unsafe)).body.errors).toMatchObject([{ code: 'unsafe_task' }])
@@ -107,7 +110,8 @@ test('of a generated task only the instruction can be changed; of a batch that w
   const put = (id: string, path: string) =>
     made.call(putBatchTaskFile, {
       ...lab.at(id, { taskId: tasks[0].taskId, path }),
-      ...{ body: { content: 'x\n' }, headers: { 'if-match': '*' } },
+      body: { content: 'x\n' },
+      headers: { 'if-match': '*' },
     })
   expect(await put(runId, 'tests/test.sh')).toMatchObject({ status: 409, body: { code: 'file_not_editable' } })
   await made.database.pool.query(`update batches set state = 'canceled' where 'batch-' || id = '${runId}'`)
@@ -129,7 +133,8 @@ test('several are approved at once only where nobody has to look first', async (
   const refused = await bulk('approved')
   const doubted = tasks.findIndex(({ concerns }: { concerns: string[] }) => concerns.length > 0)
   expect(refused).toMatchObject({
-    ...{ status: 409, body: { code: 'task_not_green', errors: [{ pointer: `/decisions/${doubted}/taskId` }] } },
+    status: 409,
+    body: { code: 'task_not_green', errors: [{ pointer: `/decisions/${doubted}/taskId` }] },
   })
   expect(await lab.read(runId)).toMatchObject({ counts: { approved: 0 } })
   expect((await bulk('declined')).status).toBe(200)

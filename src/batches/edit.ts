@@ -4,12 +4,12 @@ import { contents } from '../contents/contents.ts'
 import type { Blobs } from '../platform/blobs/blob.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { invalidRequest, Problem, preconditionFailed } from '../platform/problem.ts'
-import { type BatchRow, lockBatch, reopen, sendBack } from '../taskgen/pipeline/batch-state.ts'
+import { type BatchRow, lockBatch, reopenBatch, resetTask } from '../taskgen/pipeline/batch-state.ts'
 import { enqueueDiscovery } from '../taskgen/pipeline/discover.ts'
-import { forgetJudgement } from '../taskgen/pipeline/evidence.ts'
+import { deleteReviewEvidence } from '../taskgen/pipeline/evidence.ts'
 import { INSTRUCTION_FILE } from '../taskgen/pipeline/input-digest.ts'
-import { keepFiles } from '../taskgen/pipeline/keep-files.ts'
-import { isOpen, runIdOf } from '../taskgen/schema.ts'
+import { storeTask } from '../taskgen/pipeline/keep-files.ts'
+import { isOpen, toRunId } from '../taskgen/schema.ts'
 import { openScratch } from '../trials/scratch.ts'
 import { type By, record } from '../workspaces/audit.ts'
 import { enqueueImport } from './import.ts'
@@ -17,25 +17,25 @@ import { batchStopped, fileNotEditable, taskNotReady } from './schema.ts'
 import * as rows from './sql.ts'
 import { type FullTaskRow, readStored, readTaskRow } from './tasks.ts'
 
-export type EditTools = { db: Db; blobs: Blobs; draftsFolder: string; scratchFolder: string }
+export type EditFileDeps = { db: Db; blobs: Blobs; draftsFolder: string; scratchFolder: string }
 
-type Edit = { path: string; content: string }
+type FileEdit = { path: string; content: string }
 
 /**
  * Puts other text into a file. What depends on it is validated again: of a generated task only the instruction can be
  * changed, and nothing is executed again for that; an imported one is tried as if it had just come.
  */
-export async function editFile(tools: EditTools, by: By, row: FullTaskRow, edit: Edit): Promise<FullTaskRow> {
+export async function editFile(tools: EditFileDeps, by: By, row: FullTaskRow, edit: FileEdit): Promise<FullTaskRow> {
   requireEditable(row, edit.path)
-  const kept = await replaced(tools, row, edit)
+  const kept = await storeEditedTask(tools, row, edit)
   await transact(tools.db, async (tx) => {
-    // The job before the row, as everybody takes them.
+    // Lock order: the job first, then the row.
     await (row.candidate === null ? enqueueImport(tx, row.batch) : enqueueDiscovery(tx, row.batch))
     const batch = await lockUnchanged(tx, row)
-    await sendBack(tx, { batch: row.batch, task: row.id }, kept, row.candidate === null ? null : edit.content)
-    await forgetJudgement(tx, row.batch, row.id)
-    if (!isOpen(batch)) await reopen(tx, batch)
-    const subject = `${runIdOf(row.batch)}/${row.id}`
+    await resetTask(tx, { batch: row.batch, task: row.id }, kept, row.candidate === null ? null : edit.content)
+    await deleteReviewEvidence(tx, row.batch, row.id)
+    if (!isOpen(batch)) await reopenBatch(tx, batch)
+    const subject = `${toRunId(row.batch)}/${row.id}`
     await record(tx, { ...by, action: 'task.edited', subject, detail: { path: edit.path, digest: kept.digest } })
   })
   return readTaskRow(tools.db, row.batch, row.id)
@@ -67,13 +67,13 @@ function requireEditable(
 }
 
 /** All files with that one changed, checked and kept as if they had been imported. */
-async function replaced(tools: EditTools, row: FullTaskRow, { path, content }: Edit) {
+async function storeEditedTask(tools: EditFileDeps, row: FullTaskRow, { path, content }: FileEdit) {
   const stored = await readStored(tools, row)
   await using scratch = await openScratch(tools.scratchFolder)
   const folder = join(scratch.path, 'task')
   await contents(tools).unpack(stored, folder)
   await writeFile(join(folder, path), content)
-  const kept = await keepFiles(tools, folder, row.id)
+  const kept = await storeTask(tools, folder, row.id)
   if (kept.kind === 'kept') return kept.files
   const { reason, detail } = kept
   throw new Problem(invalidRequest, detail, { errors: [{ pointer: '/content', code: reason, message: detail }] })

@@ -5,29 +5,29 @@ import { findRun } from './batches.ts'
 
 type ServerEvent = { event: string; data: unknown }
 
-const LOOK_EVERY_MS = 500
+const POLL_MS = 500
 
-type Run = Awaited<ReturnType<typeof findRun>>
+type RunSnapshot = Awaited<ReturnType<typeof findRun>>
 
-const looking = new Map<string, Promise<Run>>()
+const pendingReads = new Map<string, Promise<RunSnapshot>>()
 
-/** Whoever looks while another does sees what that one sees. */
-function look(db: Db, id: string): Promise<Run> {
-  const known = looking.get(id)
+/** Concurrent readers of the same batch share one query. */
+function readShared(db: Db, id: string): Promise<RunSnapshot> {
+  const known = pendingReads.get(id)
   if (known) return known
-  const fresh = findRun(db, id).finally(() => looking.delete(id))
-  looking.set(id, fresh)
+  const fresh = findRun(db, id).finally(() => pendingReads.delete(id))
+  pendingReads.set(id, fresh)
   return fresh
 }
 
 /**
- * Its status now, again when it has changed, and that it has ended. Whoever comes back begins with the status. A
- * database that is away comes back.
+ * Yields the status now and after each change, then the end. A reconnecting client starts with the current status.
+ * Database outages are retried.
  */
 export async function* batchEvents(db: Db, id: string, signal: AbortSignal): AsyncGenerator<ServerEvent> {
   let seen = ''
   while (!signal.aborted) {
-    const run = await look(db, id).catch(() => 'away' as const)
+    const run = await readShared(db, id).catch(() => 'away' as const)
     if (run === undefined) return
     const text = run === 'away' ? seen : JSON.stringify(run)
     if (text !== seen) yield { event: 'status', data: run }
@@ -36,6 +36,6 @@ export async function* batchEvents(db: Db, id: string, signal: AbortSignal): Asy
       yield { event: 'end', data: { state: run.state } }
       return
     }
-    await wait(LOOK_EVERY_MS, undefined, { signal }).catch(() => undefined)
+    await wait(POLL_MS, undefined, { signal }).catch(() => undefined)
   }
 }

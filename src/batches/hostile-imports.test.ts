@@ -70,7 +70,8 @@ test('exactly 64 MiB is taken', async () => {
 test('what is not gzip is 400, another type is 415', async () => {
   const before = await batches()
   expect(await post(tar({ name: 'a/task.toml' }), 'application/gzip')).toMatchObject({
-    ...{ status: 400, body: { code: 'malformed_body' } },
+    status: 400,
+    body: { code: 'malformed_body' },
   })
   expect((await post(new Uint8Array(), 'application/gzip')).status).toBe(400)
   expect((await post(new Uint8Array([0x1f]), 'application/gzip')).status).toBe(400)

@@ -10,15 +10,15 @@ import type { Blobs } from '../platform/blobs/blob.ts'
 import type { Db } from '../platform/db/db.ts'
 import { derivedId } from '../platform/ids.ts'
 import { enqueue, type Job, type JobKind, type RunnableKind } from '../platform/jobs/jobs.ts'
-import { type NewTask, type Screened, screenTask } from '../taskgen/assembly/screen-task.ts'
+import { type NewTask, type ScreenedTask, screenTask } from '../taskgen/assembly/screen-task.ts'
 import {
   type BatchRow,
   beginDiscovery,
-  errorOf,
-  fail,
+  failBatch,
   findOpenBatch,
-  goOn,
   lockOpenBatch,
+  markRunning,
+  newBatchError,
 } from '../taskgen/pipeline/batch-state.ts'
 import { type BatchError, TASKS_MAX } from '../taskgen/schema.ts'
 import { openArchive } from './archives.ts'
@@ -26,7 +26,7 @@ import * as rows from './sql.ts'
 import { listTaskFolders } from './task-folders.ts'
 import { endIfDone, enqueueValidations, waitForSandbox } from './validate.ts'
 
-export type ImportTools = {
+export type ImportJobDeps = {
   db: Db
   blobs: Blobs
   draftsFolder: string
@@ -34,29 +34,29 @@ export type ImportTools = {
   sandboxWaitMs: number
 }
 
-const Payload = z.strictObject({ batch: z.uuid() })
-type Payload = z.infer<typeof Payload>
+const ImportPayload = z.strictObject({ batch: z.uuid() })
+type ImportPayload = z.infer<typeof ImportPayload>
 
-const importKind: JobKind<Payload> = { kind: 'batch.import', payload: Payload, priority: 10 }
+const importKind: JobKind<ImportPayload> = { kind: 'batch.import', payload: ImportPayload, priority: 10 }
 
 export const importJobId = (batch: string): string => derivedId('batch', batch)
 
 export const enqueueImport = (tx: Db, batch: string, runAt?: Date): Promise<string> =>
   enqueue(tx, importKind, { batch }, { id: importJobId(batch), ...(runAt ? { runAt } : {}) })
 
-export const importJob = (tools: ImportTools): RunnableKind<Payload> => ({
+export const importJob = (tools: ImportJobDeps): RunnableKind<ImportPayload> => ({
   ...importKind,
   run: (job) => runImport(tools, job),
-  failed: (tx, { batch }, reason) => fail(tx, batch, errorOf('internal_error', reason, true)),
+  failed: (tx, { batch }, reason) => failBatch(tx, batch, newBatchError('internal_error', reason, true)),
 })
 
 /** List the tasks of the archive, then have each validated. What is written down is not done again. */
-async function runImport(tools: ImportTools, job: Job<Payload>): Promise<void> {
+async function runImport(tools: ImportJobDeps, job: Job<ImportPayload>): Promise<void> {
   const { batch } = job.payload
   const row = await findOpenBatch(tools.db, batch)
   if (!row) return
   const refusal = row.step === 'unpack' ? await listTasks(tools, job, row) : undefined
-  if (refusal) return job.finish((tx) => fail(tx, batch, refusal))
+  if (refusal) return job.finish((tx) => failBatch(tx, batch, refusal))
 
   const sandbox = await findOffered(tools.db)
   await job.finish(async (tx) => {
@@ -66,17 +66,17 @@ async function runImport(tools: ImportTools, job: Job<Payload>): Promise<void> {
       const until = await waitForSandbox(tx, batch, tools.sandboxWaitMs)
       return void (await enqueueImport(tx, batch, until))
     }
-    await goOn(tx, batch)
+    await markRunning(tx, batch)
     if (sandbox !== undefined) await enqueueValidations(tx, { sandbox, batch, tasks: waiting })
     await endIfDone(tx, batch)
   })
 }
 
-const PATIENT = { timeMs: 600_000 }
+const UNPACK_LIMITS = { timeMs: 600_000 }
 
 async function listTasks(
-  tools: ImportTools,
-  job: Job<Payload>,
+  tools: ImportJobDeps,
+  job: Job<ImportPayload>,
   { id, archive }: BatchRow,
 ): Promise<BatchError | undefined> {
   await beginDiscovery(tools.db, id)
@@ -84,7 +84,7 @@ async function listTasks(
   const place = await mkdtemp(join(tools.draftsFolder, 'import-'))
   try {
     const root = join(place, 'task')
-    await unpack(await openArchive(tools.blobs, id, archive ?? ''), root, PATIENT)
+    await unpack(await openArchive(tools.blobs, id, archive ?? ''), root, UNPACK_LIMITS)
     return await screenAll(tools, job, root)
   } catch (error) {
     if (error instanceof ArchiveRefused) return refusal('archive_refused', error.message)
@@ -94,7 +94,7 @@ async function listTasks(
   }
 }
 
-async function screenAll(tools: ImportTools, job: Job<Payload>, root: string): Promise<BatchError | undefined> {
+async function screenAll(tools: ImportJobDeps, job: Job<ImportPayload>, root: string): Promise<BatchError | undefined> {
   const { batch } = job.payload
   const { folders, strays } = await listTaskFolders(root)
   if (folders.length === 0) return refusal('no_tasks', 'No folder in the archive has a task.toml.')
@@ -107,27 +107,27 @@ async function screenAll(tools: ImportTools, job: Job<Payload>, root: string): P
     const stored: StoredTask[] = []
     for (const folder of folders) {
       job.signal.throwIfAborted()
-      const screened = withoutDouble(await screenTask(root, folder), names)
+      const screened = rejectDuplicateName(await screenTask(root, folder), names)
       listed.push(screened.task)
       if (screened.keep) stored.push(await draft.store.put(screened.keep.digest, screened.keep.source))
     }
     await draft.keep(stored)
     await job.write(async (tx) => {
       await rows.insertTasks(tx, batch, listed)
-      await rows.setListed(tx, batch, warningsOf(strays))
+      await rows.setListed(tx, batch, listWarnings(strays))
     })
   })
   return undefined
 }
 
-/** The same archive would only be refused again. */
-const refusal = (code: string, message: string): BatchError => errorOf(code, message, false)
+/** Not retryable: the same archive would be refused again. */
+const refusal = (code: string, message: string): BatchError => newBatchError(code, message, false)
 
-const warningsOf = (strays: number): string[] =>
+const listWarnings = (strays: number): string[] =>
   strays === 0 ? [] : [`${strays} files or folders of the archive belong to no task and were left out.`]
 
-/** Of two tasks with one name the first counts: nobody could tell their results apart. */
-function withoutDouble(screened: Screened, names: Set<string>): Screened {
+/** Rejects the second of two tasks with the same name, because their results could not be told apart. */
+function rejectDuplicateName(screened: ScreenedTask, names: Set<string>): ScreenedTask {
   const { task, name, keep } = screened
   if (!keep) return screened
   const isDouble = names.has(name)

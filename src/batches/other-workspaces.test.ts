@@ -17,7 +17,9 @@ beforeAll(async () => {
   other = await app.otherWorkspace()
   const source = { kind: 'git', url: 'https://git.example.org/demo.git' } as const
   await app.call(repositories.connectRepository, {
-    ...{ key: other.key, params: { org: other.login, ...victim.place }, body: { source } },
+    key: other.key,
+    params: { org: other.login, ...victim.place },
+    body: { source },
   })
 })
 afterAll(async () => app[Symbol.asyncDispose]())
@@ -29,9 +31,12 @@ const endpoints = (all: object): Endpoint[] => Object.values(all).filter(isEndpo
 function wishFor({ id }: Endpoint) {
   const decision = { decision: 'approved', digest: victim.digest }
   const bodies: Record<string, object> = {
-    ...{ decideTask: decision, decideTasks: { decisions: [{ taskId: victim.taskId, ...decision }] } },
-    ...{ putBatchTaskFile: { content: 'x' }, resumeBatch: {}, previewBatch: {} },
-    ...{ connectRepository: { source: { kind: 'git', url: 'https://git.example.org/demo.git' } } },
+    decideTask: decision,
+    decideTasks: { decisions: [{ taskId: victim.taskId, ...decision }] },
+    putBatchTaskFile: { content: 'x' },
+    resumeBatch: {},
+    previewBatch: {},
+    connectRepository: { source: { kind: 'git', url: 'https://git.example.org/demo.git' } },
     createBatch: { candidateCounts: { easy: 1, medium: 0, hard: 0 } },
   }
   const upload = id === 'importBatch' ? { upload: archiveOf({ hello: smallTask() }) } : {}

@@ -6,18 +6,18 @@ import { requireMatch } from '../platform/http/if-match.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { type RepositoryTools, readRepository, requireRepository, requireWritable } from '../repos/repos.ts'
 import { readOptions } from '../taskgen/pipeline/options.ts'
-import { type PreviewTools, previewBatch } from '../taskgen/pipeline/preview.ts'
+import { type PreviewDeps, previewBatch } from '../taskgen/pipeline/preview.ts'
 import { by } from '../workspaces/audit.ts'
 import { cancelBatch, createBatch, importBatch, listBatches, readBatchRow, readRun, resumeBatch } from './batches.ts'
 import { decide } from './decide.ts'
-import { type EditTools, editFile } from './edit.ts'
+import { type EditFileDeps, editFile } from './edit.ts'
 import { batchEvents } from './events.ts'
 import * as schema from './schema.ts'
-import { etagOf, listTasks, openTaskArchive, openTaskFile, readDetail, readFileFacts, readTaskRow } from './tasks.ts'
+import { listTasks, openTaskArchive, openTaskFile, readDetail, readFileFacts, readTaskRow, toEtag } from './tasks.ts'
 
-export type BatchTools = RepositoryTools & { blobs: Blobs } & EditTools & PreviewTools
+export type BatchRoutesDeps = RepositoryTools & { blobs: Blobs } & EditFileDeps & PreviewDeps
 
-export const batchRoutes = (tools: BatchTools): Route[] => [
+export const batchRoutes = (tools: BatchRoutesDeps): Route[] => [
   ...generationRoutes(tools),
   ...startRoutes(tools),
   ...watchRoutes(),
@@ -25,33 +25,36 @@ export const batchRoutes = (tools: BatchTools): Route[] => [
   ...decisionRoutes(),
 ]
 
-type Found<P> = { db: Db; caller: KeyCaller; params: P }
-type InRepository = { owner: string; name: string }
-type InBatch = InRepository & { runId: string }
+type RouteContext<P> = { db: Db; caller: KeyCaller; params: P }
+type RepositoryParams = { owner: string; name: string }
+type BatchParams = RepositoryParams & { runId: string }
 
-const placeOf = ({ caller, params }: Omit<Found<InRepository>, 'db'>) => ({
-  ...{ workspaceId: caller.workspace.id, owner: params.owner, name: params.name },
+const toRepositoryRef = ({ caller, params }: Omit<RouteContext<RepositoryParams>, 'db'>) => ({
+  workspaceId: caller.workspace.id,
+  owner: params.owner,
+  name: params.name,
 })
 
-const findBatch = ({ db, caller, params }: Found<InBatch>) =>
-  readBatchRow(db, placeOf({ caller, params }), params.runId)
+const findBatch = ({ db, caller, params }: RouteContext<BatchParams>) =>
+  readBatchRow(db, toRepositoryRef({ caller, params }), params.runId)
 
-const findTask = async (found: Found<InBatch & { taskId: string }>) => {
+const findTask = async (found: RouteContext<BatchParams & { taskId: string }>) => {
   const { id } = await findBatch(found)
   return readTaskRow(found.db, id, found.params.taskId)
 }
 
-const findRepository = ({ db, caller, params }: Found<InRepository>) => readRepository(db, placeOf({ caller, params }))
+const findRepository = ({ db, caller, params }: RouteContext<RepositoryParams>) =>
+  readRepository(db, toRepositoryRef({ caller, params }))
 
-const generationRoutes = (tools: BatchTools): Route[] => [
+const generationRoutes = (tools: BatchRoutesDeps): Route[] => [
   route(
     schema.readGenerationOptions,
-    ({ caller, params }) => requireWritable(tools, placeOf({ caller, params })),
+    ({ caller, params }) => requireWritable(tools, toRepositoryRef({ caller, params })),
     async ({ db, caller }) => reply(200, await readOptions({ ...tools, db }, caller.workspace)),
   ),
   route(
     schema.createBatch,
-    ({ caller, params }) => requireRepository(tools, by(caller), placeOf({ caller, params })),
+    ({ caller, params }) => requireRepository(tools, by(caller), toRepositoryRef({ caller, params })),
     async ({ db, caller, body, requestId }, { key }) => {
       const options = await readOptions({ ...tools, db }, caller.workspace)
       return reply(202, await createBatch(db, by(caller, requestId), { repository: key, options, wish: body }))
@@ -63,11 +66,11 @@ const generationRoutes = (tools: BatchTools): Route[] => [
   }),
 ]
 
-function startRoutes(tools: BatchTools): Route[] {
+function startRoutes(tools: BatchRoutesDeps): Route[] {
   return [
     route(
       schema.importBatch,
-      ({ caller, params }) => requireRepository(tools, by(caller), placeOf({ caller, params })),
+      ({ caller, params }) => requireRepository(tools, by(caller), toRepositoryRef({ caller, params })),
       async ({ db, caller, upload, requestId }, { key }) =>
         reply(202, await importBatch(tools, by(caller, requestId), { repository: key, path: upload.path, db })),
     ),
@@ -88,13 +91,13 @@ const watchRoutes = (): Route[] => [
   route(schema.followBatch, findBatch, async ({ db, signal }, row) => replyEvents(batchEvents(db, row.id, signal))),
 ]
 
-const taskRoutes = (tools: BatchTools): Route[] => [
+const taskRoutes = (tools: BatchRoutesDeps): Route[] => [
   route(schema.listBatchTasks, findBatch, async ({ db }, row) => reply(200, { tasks: await listTasks(db, row.id) })),
   route(schema.readBatchTask, findTask, async ({ db }, row) => reply(200, await readDetail(db, row))),
   route(schema.readBatchTaskFile, findTask, async ({ params }, row) => {
     const { path, bytes, content, sha256 } = await openTaskFile(tools, row, params.path)
     const name = path.split('/').at(-1) ?? path
-    return replyFile({ name, mediaType: 'application/octet-stream', bytes, content, etag: etagOf({ sha256 }) })
+    return replyFile({ name, mediaType: 'application/octet-stream', bytes, content, etag: toEtag({ sha256 }) })
   }),
   route(
     schema.putBatchTaskFile,
@@ -103,10 +106,10 @@ const taskRoutes = (tools: BatchTools): Route[] => [
       return { row, file: readFileFacts(row, found.params.path) }
     },
     async ({ db, caller, params, body, ifMatch, requestId }, { row, file }) => {
-      requireMatch(ifMatch, etagOf(file))
+      requireMatch(ifMatch, toEtag(file))
       const { path } = params
       const changed = await editFile({ ...tools, db }, by(caller, requestId), row, { path, content: body.content })
-      return reply(202, await readDetail(db, changed), { etag: etagOf(readFileFacts(changed, path)) })
+      return reply(202, await readDetail(db, changed), { etag: toEtag(readFileFacts(changed, path)) })
     },
   ),
   route(schema.readBatchTaskArchive, findTask, async (_, row) => {

@@ -13,8 +13,8 @@ import {
   Generation,
   GenerationOptions,
   NewBatch,
+  PreviewBatchInput,
   PreviewProgress,
-  PreviewWish,
   perDifficulty,
   Rejection,
   repositoryUnreadable,
@@ -87,7 +87,7 @@ export const BatchTask = z
   .meta({ id: 'BatchTask' })
 export type BatchTask = z.infer<typeof BatchTask>
 
-/** As it was stored, within the evidence of the task. */
+/** Stored with the evidence of the task. */
 export const RejectionEvidence = z
   .unknown()
   .optional()
@@ -185,7 +185,7 @@ export const previewBatch = endpoint({
   path: `${BATCHES}/preview`,
   summary: 'See what the pull requests of a repository could supply, and why the rest are out. Nothing runs',
   access: 'read',
-  body: PreviewWish,
+  body: PreviewBatchInput,
   bodyOptional: true,
   example: { candidateCounts: { easy: 2, medium: 1, hard: 0 } },
   progress: PreviewProgress,

@@ -9,7 +9,7 @@ import { type Difficulty, type Evidence, OPEN_STATES, type Rejection } from '../
 export const insertBatch = (tx: Db, row: { id: string; repository: number; archive: string }) =>
   tx.insertInto('batches').values(row).returningAll().executeTakeFirstOrThrow()
 
-type NewGenerated = {
+type NewGeneratedBatch = {
   id: string
   repository: number
   easy: number
@@ -19,7 +19,7 @@ type NewGenerated = {
   budget_micros: number | null
 }
 
-export const insertGenerated = (tx: Db, row: NewGenerated, generation: unknown, warnings: readonly string[]) =>
+export const insertGenerated = (tx: Db, row: NewGeneratedBatch, generation: unknown, warnings: readonly string[]) =>
   tx
     .insertInto('batches')
     .values({ ...row, step: 'discover', generation: JSON.stringify(generation), warnings: JSON.stringify(warnings) })
@@ -43,7 +43,7 @@ export async function hasOpenBatches(db: Db, repository: number): Promise<boolea
   return (await query.limit(1).executeTakeFirst()) !== undefined
 }
 
-/** Its tasks are listed, and the archive is not needed any more. */
+/** Marks the tasks as listed and releases the archive. */
 export const setListed = (tx: Db, id: string, warnings: string[]) =>
   tx
     .updateTable('batches')
@@ -51,7 +51,7 @@ export const setListed = (tx: Db, id: string, warnings: string[]) =>
     .where('id', '=', id)
     .execute()
 
-/** Of batches that stopped so many days ago. */
+/** Releases archives of batches that stopped at least this many days ago. */
 export const dropArchives = (db: Db, days: number) =>
   sql`
     update batches set archive = null where archive is not null and state in ('failed', 'canceled')
@@ -108,9 +108,9 @@ export async function listValidating(db: Db, batch: string): Promise<string[]> {
 const updateTask = (tx: Db, { batch, task }: TaskKey) =>
   tx.updateTable('batch_tasks').where('batch', '=', batch).where('id', '=', task)
 
-type Verdict = { rejection: Rejection | null; evidence: Evidence; concerns: string[] }
+type TaskVerdict = { rejection: Rejection | null; evidence: Evidence; concerns: string[] }
 
-export const settleTask = (tx: Db, key: TaskKey, { rejection, evidence, concerns }: Verdict) =>
+export const settleTask = (tx: Db, key: TaskKey, { rejection, evidence, concerns }: TaskVerdict) =>
   updateTask(tx, key)
     .set({
       state: rejection ? 'rejected' : 'ready',
@@ -129,9 +129,9 @@ export const decideTaskRow = (tx: Db, key: TaskKey, columns: DecisionColumns) =>
     .returning(TASK)
     .executeTakeFirstOrThrow()
 
-export type Tally = Awaited<ReturnType<typeof listTallies>>[number]
+export type TaskTally = Awaited<ReturnType<typeof listTallies>>[number]
 
-/** How many tasks there are of each sort, and what they cost, for several batches at once. */
+/** Counts and costs of tasks by state, for several batches at once. */
 export const listTallies = (db: Db, batches: readonly string[]) =>
   db
     .selectFrom('batch_tasks')
@@ -163,7 +163,7 @@ export const listApprovedRows = (db: Db, repository: number) =>
     .orderBy('batch_tasks.id')
     .execute()
 
-export const listStandings = (db: Db, repository: number) =>
+export const listTaskStateRows = (db: Db, repository: number) =>
   db
     .selectFrom('batch_tasks')
     .innerJoin('batches', 'batches.id', 'batch_tasks.batch')
@@ -171,7 +171,7 @@ export const listStandings = (db: Db, repository: number) =>
     .where('batches.repository', '=', repository)
     .execute()
 
-export const noteArchive = (db: Db, digest: string) =>
+export const upsertArchive = (db: Db, digest: string) =>
   db
     .insertInto('batch_archives')
     .values({ digest })
@@ -184,7 +184,9 @@ const UNUSED = sql<boolean>`used_at < now() - interval '1 day'
 export const listUnusedArchives = (db: Db, limit: number) =>
   db.selectFrom('batch_archives').select('digest').where(UNUSED).limit(limit).execute()
 
-/** Locked until the transaction ends: whoever sends the same again waits, and then stores it. */
+/**
+ * Locks the row until the transaction ends; a concurrent upload of the same archive waits and then stores it again.
+ */
 export async function deleteUnusedArchive(tx: Db, digest: string): Promise<boolean> {
   const { numDeletedRows } = await tx
     .deleteFrom('batch_archives')
@@ -197,8 +199,8 @@ export async function deleteUnusedArchive(tx: Db, digest: string): Promise<boole
 export const setBudget = (tx: Db, id: string, micros: number) =>
   tx.updateTable('batches').set({ budget_micros: micros }).where('id', '=', id).execute()
 
-/** Those that a sandbox broke, and not their own fault. One that was being made goes on at the stage that broke. */
-export async function tryAgain(tx: Db, batch: string): Promise<boolean> {
+/** Retries tasks that failed because of the infrastructure. A generated task continues at the stage that failed. */
+export async function retryBrokenTasks(tx: Db, batch: string): Promise<boolean> {
   const { numUpdatedRows } = await tx
     .updateTable('batch_tasks')
     .set({ state: sql`case when stage is null then 'validating' else 'making' end`, rejection: null })
@@ -208,6 +210,6 @@ export async function tryAgain(tx: Db, batch: string): Promise<boolean> {
   return numUpdatedRows > 0n
 }
 
-/** What waited may be tried at once. */
+/** Makes deferred tasks eligible immediately. */
 export const endDeferrals = (tx: Db, batch: string) =>
   tx.updateTable('batch_tasks').set({ deferral: null }).where('batch', '=', batch).execute()

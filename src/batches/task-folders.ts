@@ -6,17 +6,17 @@ import { CONFIG_FILE } from '../harbor/config.ts'
 /** A folder with a task in it, relative to the archive, and what it is called in its batch. */
 type TaskFolder = { id: string; path: string }
 /** `strays`: what belongs to no task. */
-type Found = { folders: TaskFolder[]; strays: number }
+type TaskFolders = { folders: TaskFolder[]; strays: number }
 
 /** `tasks/<group>/<task>/` is as deep as people pack. */
 const DEPTH_MAX = 3
 const ID_LENGTH_MAX = 80
 
 /** Every folder with a task.toml that is not inside another task. */
-export async function listTaskFolders(root: string): Promise<Found> {
+export async function listTaskFolders(root: string): Promise<TaskFolders> {
   const found: { paths: string[]; strays: number } = { paths: [], strays: 0 }
   await walk(root, '', found)
-  return { folders: withIds(found.paths.sort()), strays: found.strays }
+  return { folders: assignIds(found.paths.sort()), strays: found.strays }
 }
 
 async function walk(root: string, path: string, found: { paths: string[]; strays: number }): Promise<void> {
@@ -30,10 +30,10 @@ async function walk(root: string, path: string, found: { paths: string[]; strays
 }
 
 /** Fit for an address, and each its own. */
-function withIds(paths: string[]): TaskFolder[] {
+function assignIds(paths: string[]): TaskFolder[] {
   const taken = new Set<string>()
   return paths.map((path) => {
-    const wanted = idOf(basename(path))
+    const wanted = toTaskId(basename(path))
     let id = wanted
     for (let number = 2; taken.has(id); number++) id = `${wanted}-${number}`
     taken.add(id)
@@ -41,7 +41,7 @@ function withIds(paths: string[]): TaskFolder[] {
   })
 }
 
-const idOf = (name: string): string => {
+const toTaskId = (name: string): string => {
   const plain = name.replaceAll(/[^A-Za-z0-9._-]+/g, '-').replace(/^[._-]+/, '')
   return plain.slice(0, ID_LENGTH_MAX) || 'task'
 }

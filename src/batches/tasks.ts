@@ -3,17 +3,17 @@ import { findContent, readContentFile } from '../contents/contents.ts'
 import type { Blobs } from '../platform/blobs/blob.ts'
 import type { Db } from '../platform/db/db.ts'
 import { notFound, Problem } from '../platform/problem.ts'
-import { stagesOf } from '../taskgen/pipeline/evidence.ts'
-import { Evidence, Rejection, TaskContent, TaskPullRequest, usdOf, Waiting } from '../taskgen/schema.ts'
+import { listStageEvidence } from '../taskgen/pipeline/evidence.ts'
+import { Evidence, Rejection, TaskContent, TaskPullRequest, toUsd, Waiting } from '../taskgen/schema.ts'
 import { type BatchTask, type BatchTaskDetail, RejectionEvidence } from './schema.ts'
 import * as rows from './sql.ts'
 
-type Tools = { db: Db; blobs: Blobs }
+type TaskFilesDeps = { db: Db; blobs: Blobs }
 
 export type FullTaskRow = NonNullable<Awaited<ReturnType<typeof rows.findTaskRow>>>
 
 export async function listTasks(db: Db, batch: string): Promise<BatchTask[]> {
-  return (await rows.listTaskRows(db, batch)).map(taskOf)
+  return (await rows.listTaskRows(db, batch)).map(toBatchTask)
 }
 
 export async function readTaskRow(db: Db, batch: string, id: string): Promise<FullTaskRow> {
@@ -22,7 +22,7 @@ export async function readTaskRow(db: Db, batch: string, id: string): Promise<Fu
   throw new Problem(notFound, `There is no task ${id} in this batch.`)
 }
 
-export const taskOf = (row: rows.TaskRow): BatchTask => ({
+export const toBatchTask = (row: rows.TaskRow): BatchTask => ({
   taskId: row.id,
   state: row.state,
   stage: row.stage,
@@ -32,51 +32,51 @@ export const taskOf = (row: rows.TaskRow): BatchTask => ({
   pullRequest: TaskPullRequest.nullable().parse(row.pull_request),
   digest: row.digest,
   decision: row.decision,
-  ...(row.rejection === null ? {} : { rejection: Rejection.parse(row.rejection) }),
-  ...(row.deferral === null ? {} : { deferred: Waiting.parse(row.deferral) }),
+  rejection: row.rejection === null ? undefined : Rejection.parse(row.rejection),
+  deferred: row.deferral === null ? undefined : Waiting.parse(row.deferral),
   concerns: Concerns.parse(row.concerns),
 })
 
 const Concerns = z.array(z.string())
 
-const contentOf = ({ content }: FullTaskRow): TaskContent | undefined =>
+const parseContent = ({ content }: FullTaskRow): TaskContent | undefined =>
   content === null ? undefined : TaskContent.parse(content)
 
 const StoredEvidence = Evidence.extend({ rejection: RejectionEvidence })
 
 export const readDetail = async (db: Db, row: FullTaskRow): Promise<BatchTaskDetail> => ({
-  ...taskOf(row),
-  instruction: contentOf(row)?.instruction ?? null,
-  files: contentOf(row)?.files ?? [],
-  evidence: { ...StoredEvidence.parse(row.evidence), stages: await stagesOf(db, row.batch, row.id) },
-  costUsd: usdOf(row.spent_micros),
+  ...toBatchTask(row),
+  instruction: parseContent(row)?.instruction ?? null,
+  files: parseContent(row)?.files ?? [],
+  evidence: { ...StoredEvidence.parse(row.evidence), stages: await listStageEvidence(db, row.batch, row.id) },
+  costUsd: toUsd(row.spent_micros),
   note: row.note,
   decidedAt: row.decided_at?.toISOString() ?? null,
 })
 
 /** The file of a task, or not found. A path is only ever compared with those of the task. */
 export function readFileFacts(row: FullTaskRow, path: string): TaskContent['files'][number] {
-  const file = contentOf(row)?.files.find((each) => each.path === path)
+  const file = parseContent(row)?.files.find((each) => each.path === path)
   if (file) return file
   throw new Problem(notFound, 'The task has no such file.')
 }
 
-/** What a client has read of a file. */
-export const etagOf = ({ sha256 }: { sha256: string }): string => `"${sha256}"`
+/** ETag of a task file. */
+export const toEtag = ({ sha256 }: { sha256: string }): string => `"${sha256}"`
 
-export async function openTaskFile(tools: Tools, row: FullTaskRow, path: string) {
+export async function openTaskFile(tools: TaskFilesDeps, row: FullTaskRow, path: string) {
   const file = readFileFacts(row, path)
   const { archive } = await readStored(tools, row)
   return { ...file, content: readContentFile(tools.blobs, archive, path) }
 }
 
-export async function openTaskArchive(tools: Tools, row: FullTaskRow) {
+export async function openTaskArchive(tools: TaskFilesDeps, row: FullTaskRow) {
   const { archive, bytes } = await readStored(tools, row)
   return { bytes, content: await tools.blobs.get(archive) }
 }
 
-/** What was kept of its files, or not found. */
-export async function readStored(tools: Tools, { digest }: FullTaskRow) {
+/** Finds the stored files of a task; throws notFound. */
+export async function readStored(tools: TaskFilesDeps, { digest }: FullTaskRow) {
   const stored = await findContent(tools, digest)
   if (stored) return stored
   throw new Problem(notFound, 'The files of this task were not kept.')

@@ -9,33 +9,41 @@ import type { Blobs } from '../platform/blobs/blob.ts'
 import type { Db } from '../platform/db/db.ts'
 import { derivedId } from '../platform/ids.ts'
 import { enqueueAll, type Job, type JobKind, type RunnableKind } from '../platform/jobs/jobs.ts'
-import { complete, findOpenBatch, goOn, lockOpenBatch, wait } from '../taskgen/pipeline/batch-state.ts'
+import {
+  completeBatch,
+  findOpenBatch,
+  lockOpenBatch,
+  markRunning,
+  markWaiting,
+} from '../taskgen/pipeline/batch-state.ts'
 import { Evidence, type TaskCalibration } from '../taskgen/schema.ts'
 import { openScratch } from '../trials/scratch.ts'
-import { concernsOf } from './concerns.ts'
+import { listConcerns } from './concerns.ts'
 import * as rows from './sql.ts'
-import type { Validation, Validator } from './validator.ts'
+import type { ValidationOutcome, Validator } from './validator.ts'
 
 /** `folder`: for tasks while they are tried. It exists. */
-export type TryTools = { db: Db; blobs: Blobs; validate: Validator; folder: string }
-export type ValidateTools = TryTools & { sandboxWaitMs: number }
+export type RunValidatorDeps = { db: Db; blobs: Blobs; validate: Validator; folder: string }
+export type ValidateJobDeps = RunValidatorDeps & { sandboxWaitMs: number }
 
-const Payload = z.strictObject({ batch: z.uuid(), task: z.string() })
-type Payload = z.infer<typeof Payload>
+const ValidatePayload = z.strictObject({ batch: z.uuid(), task: z.string() })
+type ValidatePayload = z.infer<typeof ValidatePayload>
 
-/** What breaks this often with a sandbox that works breaks because of the task. */
+/** Failures with a working sandbox after which the task is at fault. */
 const FAILURES_MAX = 3
 
-const validateKind = (sandbox: string): JobKind<Payload> => ({
-  ...{ kind: `batch.validate.${sandbox}`, payload: Payload, failuresMax: FAILURES_MAX },
+const validateKind = (sandbox: string): JobKind<ValidatePayload> => ({
+  kind: `batch.validate.${sandbox}`,
+  payload: ValidatePayload,
+  failuresMax: FAILURES_MAX,
   weight: { memoryMb: DEFAULT_LIMITS.memoryMb },
 })
 
 export const validationJobId = (batch: string, task: string): string => derivedId('batch task', batch, task)
 
-type Order = { sandbox: string; batch: string; tasks: readonly string[]; runAt?: Date }
+type EnqueueValidationsInput = { sandbox: string; batch: string; tasks: readonly string[]; runAt?: Date }
 
-export const enqueueValidations = (tx: Db, { sandbox, batch, tasks, runAt }: Order) =>
+export const enqueueValidations = (tx: Db, { sandbox, batch, tasks, runAt }: EnqueueValidationsInput) =>
   enqueueAll(
     tx,
     validateKind(sandbox),
@@ -47,7 +55,7 @@ export const enqueueValidations = (tx: Db, { sandbox, batch, tasks, runAt }: Ord
   )
 
 /** Validates tasks in one sandbox. */
-export const validateJob = (tools: ValidateTools, sandbox: string): RunnableKind<Payload> => ({
+export const validateJob = (tools: ValidateJobDeps, sandbox: string): RunnableKind<ValidatePayload> => ({
   ...validateKind(sandbox),
   run: (job) => runValidation(tools, sandbox, job),
   failed: async (tx, { batch, task }, reason) => {
@@ -59,40 +67,41 @@ export const validateJob = (tools: ValidateTools, sandbox: string): RunnableKind
   },
 })
 
-async function runValidation(tools: ValidateTools, sandbox: string, job: Job<Payload>): Promise<void> {
+async function runValidation(tools: ValidateJobDeps, sandbox: string, job: Job<ValidatePayload>): Promise<void> {
   const { batch, task } = job.payload
   const row = await rows.findTaskRow(tools.db, batch, task)
   if (row?.state !== 'validating' || !(await findOpenBatch(tools.db, batch))) return
-  const validation = await tried(tools, sandbox, row.digest ?? '', job.signal)
+  const validation = await runValidator(tools, sandbox, row.digest ?? '', job.signal)
   await job.finish(async (tx) => {
     if (validation.kind === 'unavailable') {
       const until = await waitForSandbox(tx, batch, tools.sandboxWaitMs)
       return void (await enqueueValidations(tx, { sandbox, batch, tasks: [task], runAt: until }))
     }
-    await goOn(tx, batch)
-    await rows.settleTask(tx, { batch, task }, verdictOf(Evidence.parse(row.evidence), validation))
+    await markRunning(tx, batch)
+    await rows.settleTask(tx, { batch, task }, toVerdict(Evidence.parse(row.evidence), validation))
     await endIfDone(tx, batch)
   })
 }
 
-type Judged = Exclude<Validation, { kind: 'unavailable' }>
+type CompletedValidation = Exclude<ValidationOutcome, { kind: 'unavailable' }>
 
-function verdictOf(before: Evidence, validation: Judged) {
-  const evidence = { ...before, calibration: plain(validation.calibration) }
+function toVerdict(before: Evidence, validation: CompletedValidation) {
+  const evidence = { ...before, calibration: parseCalibration(validation.calibration) }
   const rejection = validation.kind === 'rejected' ? validation.rejection : null
-  return { rejection, evidence, concerns: concernsOf(evidence) }
+  return { rejection, evidence, concerns: listConcerns(evidence) }
 }
 
 /** Only what is shown is kept. */
-const plain = (calibration: TaskCalibration): TaskCalibration => Evidence.shape.calibration.unwrap().parse(calibration)
+const parseCalibration = (calibration: TaskCalibration): TaskCalibration =>
+  Evidence.shape.calibration.unwrap().parse(calibration)
 
-/** With the task unpacked, for as long as it takes. */
-export async function tried(
-  tools: TryTools,
+/** Runs the validator on an unpacked copy of the task. */
+export async function runValidator(
+  tools: RunValidatorDeps,
   sandbox: string,
   taskDigest: string,
   signal: AbortSignal,
-): Promise<Validation> {
+): Promise<ValidationOutcome> {
   await using scratch = await openScratch(tools.folder)
   const folder = join(scratch.path, 'task')
   const outputFolder = join(scratch.path, 'output')
@@ -102,16 +111,16 @@ export async function tried(
   return await tools.validate({ sandbox, task, digest, folder, outputFolder }, signal)
 }
 
-/** Nobody can run anything now. Answers when to look again. */
+/** Marks the batch as waiting for a sandbox and returns when to try again. */
 export async function waitForSandbox(tx: Db, batch: string, waitMs: number): Promise<Date> {
   const until = new Date(Date.now() + waitMs)
-  await wait(tx, batch, { reason: 'sandbox', until: until.toISOString() })
+  await markWaiting(tx, batch, { reason: 'sandbox', until: until.toISOString() })
   return until
 }
 
-/** Whoever settles the last task ends the batch: the lock lets one see what the other did. */
+/** Completes the batch after its last task. The lock makes concurrent settlements visible to each other. */
 export async function endIfDone(tx: Db, batch: string): Promise<void> {
   const row = await lockOpenBatch(tx, batch)
   if (row?.step !== 'validate') return
-  if ((await rows.listValidating(tx, batch)).length === 0) await complete(tx, batch)
+  if ((await rows.listValidating(tx, batch)).length === 0) await completeBatch(tx, batch)
 }

@@ -4,17 +4,17 @@ import { type Provider, SandboxUnavailable } from '../sandboxes/sandbox.ts'
 import type { Rejection, TaskCalibration } from '../taskgen/schema.ts'
 import { type Calibration, calibrate } from '../trials/calibrate.ts'
 
-/** All that is needed to find out whether a task works. */
-export type ValidationOrder = {
+/** Input of one validation. */
+export type ValidationRequest = {
   sandbox: string
   task: Task
   digest: Digest
-  /** Where its files are, and where output may be written. Both exist. */
+  /** Folders of the task's files and of the output. Both exist. */
   folder: string
   outputFolder: string
 }
 
-export type Validation =
+export type ValidationOutcome =
   | { kind: 'valid'; calibration: TaskCalibration }
   | { kind: 'rejected'; rejection: Rejection; calibration: TaskCalibration }
   /** Nothing can be run at all now, whatever the task. */
@@ -24,24 +24,24 @@ export type Validation =
  * Runs the author's solution, nothing at all and the known cheats. Throws SandboxUnavailable when a sandbox that works
  * breaks with this task.
  */
-export type Validator = (order: ValidationOrder, signal: AbortSignal) => Promise<Validation>
+export type Validator = (order: ValidationRequest, signal: AbortSignal) => Promise<ValidationOutcome>
 
 export const sandboxValidator =
   (findProvider: (sandbox: string) => Provider | undefined): Validator =>
   async ({ sandbox, ...order }, signal) => {
     const provider = findProvider(sandbox)
     if (!provider) return { kind: 'unavailable', detail: `This worker has no sandbox ${sandbox}.` }
-    const trouble = await provider.selfTest().then(() => undefined, unavailable)
+    const trouble = await provider.selfTest().then(() => undefined, toUnavailable)
     if (trouble) return trouble
-    return validationOf(sandbox, await calibrate(provider, { ...order, variables: {}, signal, onPhase: () => {} }))
+    return toOutcome(sandbox, await calibrate(provider, { ...order, variables: {}, signal, onPhase: () => {} }))
   }
 
-function unavailable(error: unknown): Validation {
+function toUnavailable(error: unknown): ValidationOutcome {
   if (error instanceof SandboxUnavailable) return { kind: 'unavailable', detail: error.message }
   throw error
 }
 
-function validationOf(sandbox: string, found: Calibration): Validation {
+function toOutcome(sandbox: string, found: Calibration): ValidationOutcome {
   const attempts = found.attempts.map(({ mode, oracle, nop }) => ({ verifyMode: mode, oracle, nop }))
   if (found.kind === 'fit') {
     const { mode, strength, winners, cheats } = found

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
 import { scriptedValidator, VALID } from '../../test/support/batches.ts'
 import { trialKinds } from '../app.ts'
-import type { Validation, Validator } from '../batches/validator.ts'
+import type { ValidationOutcome, Validator } from '../batches/validator.ts'
 import { drain } from '../platform/jobs/drain.ts'
 import { addBenchmark, listBenchmarks, readBenchmark, removeBenchmark } from './schema.ts'
 
@@ -26,7 +26,7 @@ test('tasks are tried afterwards when that is asked for, and what came of it is 
   const { taskList } = await read()
   const [weak, broken] = taskList.map((task: { digest: string }) => task.digest)
   const judged: string[] = []
-  const validate = scriptedValidator(({ digest }): Validation => {
+  const validate = scriptedValidator(({ digest }): ValidationOutcome => {
     judged.push(digest)
     if (VALID.kind !== 'valid') return VALID
     const { calibration } = VALID

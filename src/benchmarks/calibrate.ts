@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { type TryTools, tried } from '../batches/validate.ts'
-import type { Validation } from '../batches/validator.ts'
+import { type RunValidatorDeps, runValidator } from '../batches/validate.ts'
+import type { ValidationOutcome } from '../batches/validator.ts'
 import { findOffered } from '../catalog/offers.ts'
 import { DEFAULT_LIMITS } from '../harbor/default-limits.ts'
 import { type Db, transact } from '../platform/db/db.ts'
@@ -42,7 +42,7 @@ export function beginCalibration(db: Db, place: rows.Place): Promise<Benchmark> 
 }
 
 /** Tries tasks in one sandbox. */
-export const calibrateJob = (tools: TryTools, sandbox: string): RunnableKind<Payload> => ({
+export const calibrateJob = (tools: RunValidatorDeps, sandbox: string): RunnableKind<Payload> => ({
   ...calibrateKind(sandbox),
   run: (job) => runCalibration(tools, sandbox, job),
   failed: (tx, payload, reason) => store(tx, payload, { ...NOTHING, error: reason }),
@@ -50,15 +50,15 @@ export const calibrateJob = (tools: TryTools, sandbox: string): RunnableKind<Pay
 
 const NOTHING: TaskTrying = { verifyMode: null, strength: null, winners: [], error: null }
 
-async function runCalibration(tools: TryTools, sandbox: string, job: Job<Payload>): Promise<void> {
+async function runCalibration(tools: RunValidatorDeps, sandbox: string, job: Job<Payload>): Promise<void> {
   const row = await rows.findTaskRow(tools.db, job.payload.benchmark, job.payload.task)
   if (!row || row.calibration !== null) return
-  const validation = await tried(tools, sandbox, row.digest, job.signal)
+  const validation = await runValidator(tools, sandbox, row.digest, job.signal)
   if (validation.kind === 'unavailable') throw new Error(validation.detail)
   await job.finish((tx) => store(tx, job.payload, tryingOf(validation)))
 }
 
-function tryingOf(validation: Exclude<Validation, { kind: 'unavailable' }>): TaskTrying {
+function tryingOf(validation: Exclude<ValidationOutcome, { kind: 'unavailable' }>): TaskTrying {
   const { verifyMode, strength, winners } = validation.calibration
   return { verifyMode, strength, winners, error: validation.kind === 'rejected' ? validation.rejection.detail : null }
 }

@@ -1,4 +1,4 @@
-import { listApprovedTasks, listTaskStandings } from '../batches/approved-tasks.ts'
+import { listApprovedTasks, listTaskStates } from '../batches/approved-tasks.ts'
 import { findForFreezing } from '../benchmarks/freeze.ts'
 import type { Db } from '../platform/db/db.ts'
 import { type FieldError, Problem } from '../platform/problem.ts'
@@ -51,7 +51,7 @@ async function readChosen(db: Db, repository: number, choices: readonly TaskChoi
 const keyOf = ({ runId, taskId }: TaskChoice): string => `${runId}/${taskId}`
 
 const statesIn = async (db: Db, repository: number) =>
-  new Map((await listTaskStandings(db, repository)).map((task) => [keyOf(task), task.state]))
+  new Map((await listTaskStates(db, repository)).map((task) => [keyOf(task), task.state]))
 
 type Known = { has: (key: string) => boolean }
 

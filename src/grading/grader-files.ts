@@ -8,17 +8,19 @@ import { type HiddenTests, type PlainFile, REPOSITORY_FOLDER, type RunPlan, type
 /** The user that tests run as. Images give it what its programs have to write to. */
 export const TESTS_UID = 61_000
 
-/** What the verifier needs besides the time of the tests: to apply, to lay over, to read and to tidy up. */
+/**
+ * Time the verifier needs besides the tests: applying the patch, copying hidden tests, reading reports, cleaning up.
+ */
 export const GRADER_SLACK_SEC = 120
 
 /** `daysAhead`: what the clock of the tests shows. Null: nothing stands between them and the real one. */
-type More = { hidden?: HiddenTests | null; seed?: number | null; daysAhead?: number | null }
+type GraderOptions = { hidden?: HiddenTests | null; seed?: number | null; daysAhead?: number | null }
 
 /**
  * All that lies in `/tests` of a verifier. The programs are the same bytes for every task and every run; only the data
  * beside them differs. Without lists nothing can be rewarded, and the report is all there is.
  */
-export function graderFiles(plan: RunPlan, lists: TestLists | null, more: More = {}): PlainFile[] {
+export function graderFiles(plan: RunPlan, lists: TestLists | null, more: GraderOptions = {}): PlainFile[] {
   const { hidden = null, seed = null, daysAhead = null } = more
   const runner = findRunner(plan.runner)
   if (runner === undefined) throw new Error(`There is no runner ${plan.runner}.`)
@@ -27,7 +29,11 @@ export function graderFiles(plan: RunPlan, lists: TestLists | null, more: More =
     dataFile('run.json', runData(plan, runner, { seed, daysAhead })),
     dataFile('hidden.json', hiddenData(hidden)),
     ...(lists === null ? [] : [dataFile('f2p.json', lists.failToPass), dataFile('p2p.json', lists.passToPass)]),
-    ...(hidden?.files ?? []).map((file) => ({ ...file, path: `hidden/${checkedPath(file.path)}`, executable: false })),
+    ...(hidden?.files ?? []).map((file) => ({
+      ...file,
+      path: `hidden/${requireRelativePath(file.path)}`,
+      executable: false,
+    })),
   ]
 }
 
@@ -44,15 +50,15 @@ const programs = (): PlainFile[] =>
       executable: name.endsWith('.sh'),
     }))
 
-type How = { seed: number | null; daysAhead: number | null }
+type RunOptions = { seed: number | null; daysAhead: number | null }
 
-const runData = (plan: RunPlan, runner: Runner, { seed, daysAhead }: How): object => ({
+const runData = (plan: RunPlan, runner: Runner, { seed, daysAhead }: RunOptions): object => ({
   repository: REPOSITORY_FOLDER,
   uid: TESTS_UID,
   runner: runner.id,
   report: runner.report,
   prepare: plan.prepare,
-  command: `${daysAhead === null ? '' : anotherDay(daysAhead)}${runner.command({ targets: plan.targets, seed })}`,
+  command: `${daysAhead === null ? '' : shiftClock(daysAhead)}${runner.command({ targets: plan.targets, seed })}`,
   timeoutSec: plan.timeoutSec,
   exits: runner.exits,
   settings: runner.settings,
@@ -65,16 +71,16 @@ const runData = (plan: RunPlan, runner: Runner, { seed, daysAhead }: How): objec
  * For all that the line starts. `$LIB` is the loader's own word, which knows the machine. Time that only runs, by which
  * programs wait, is left alone.
  */
-const anotherDay = (days: number): string =>
+const shiftClock = (days: number): string =>
   `export LD_PRELOAD='/usr/$LIB/faketime/libfaketime.so.1' FAKETIME='+${days}d' FAKETIME_DONT_FAKE_MONOTONIC=1; `
 
 const hiddenData = (hidden: HiddenTests | null): object => ({
-  files: (hidden?.files ?? []).map(({ path, executable }) => ({ path: checkedPath(path), executable })),
-  deleted: (hidden?.deleted ?? []).map(checkedPath),
+  files: (hidden?.files ?? []).map(({ path, executable }) => ({ path: requireRelativePath(path), executable })),
+  deleted: (hidden?.deleted ?? []).map(requireRelativePath),
 })
 
 /** Paths of git never look otherwise, and root writes to these. */
-function checkedPath(path: string): string {
+function requireRelativePath(path: string): string {
   const isPlain = path.split('/').every((part) => !['', '.', '..', '.git'].includes(part.toLowerCase()))
   if (!isPlain || path.includes('\0')) throw new Error(`${JSON.stringify(path)} is no path of a repository.`)
   return path

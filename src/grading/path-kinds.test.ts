@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { pathOf } from '../taskgen/candidates/quoted-path.ts'
-import { choreOf, isBotBranch, isBotName } from '../taskgen/candidates/titles.ts'
-import { isTestSupport, kindOf } from './path-kinds.ts'
+import { unquotePath } from '../taskgen/candidates/quoted-path.ts'
+import { findChore, isBotBranch, isBotName } from '../taskgen/candidates/titles.ts'
+import { classifyPath, isTestSupport } from './path-kinds.ts'
 
 test.each([
   // What a search for pieces of words takes for build output or tests.
@@ -36,7 +36,7 @@ test.each([
   ['settings.yaml', 'other'],
   ['', 'other'],
 ])('%s is %s', (path, kind) => {
-  expect(kindOf(path)).toBe(kind)
+  expect(classifyPath(path)).toBe(kind)
 })
 
 test.each([
@@ -69,7 +69,7 @@ test.each([
   ['Merge sorted lists without copying', undefined],
   ['Testing client follows redirects', undefined],
 ])('%j is a chore: %s', (title, expected) => {
-  expect(choreOf(title)).toBe(expected)
+  expect(findChore(title)).toBe(expected)
 })
 
 test('bots are known by their name or their branch, people are not', () => {
@@ -84,5 +84,5 @@ test.each([
   ['"na\\303\\257ve \\"q\\"\\n.py"', 'naïve "q"\n.py'],
   ['"\\351.py"', '\ufffd.py'],
 ])('git prints %s for a path', (printed, path) => {
-  expect(pathOf(printed)).toBe(path)
+  expect(unquotePath(printed)).toBe(path)
 })

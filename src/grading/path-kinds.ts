@@ -1,24 +1,24 @@
 import { findSourceLanguage, languages } from './languages/languages.ts'
 import { OTHER_DEPENDENCY_FILES, OTHER_TESTS } from './languages/other-sources.ts'
 
-/** Where a file goes in the split: `source` and `test` are applied, all the others are the rest. */
+/** Class of a file in the split of a change: `source` and `test` are applied, all others form the rest. */
 export type PathKind = 'source' | 'test' | 'docs' | 'generated' | 'dependencies' | 'ci' | 'other'
 
-const VENDORED = set(
+const VENDORED = wordSet(
   'vendor node_modules third_party thirdparty 3rdparty bower_components site-packages godeps pods .yarn',
 )
-const GENERATED = set('__generated__ generated dist')
-const TESTS = set(
+const GENERATED = wordSet('__generated__ generated dist')
+const TESTS = wordSet(
   'test tests __tests__ spec specs e2e testdata test-data __mocks__ __snapshots__ unittests test-d cypress',
 )
-const DOCS = set('doc docs documentation website examples example demos samples')
-const CI = set('.github .circleci .gitlab .buildkite .azure-pipelines .husky .vscode .idea .devcontainer')
+const DOCS = wordSet('doc docs documentation website examples example demos samples')
+const CI = wordSet('.github .circleci .gitlab .buildkite .azure-pipelines .husky .vscode .idea .devcontainer')
 
 const DEPENDENCY_FILES: ReadonlySet<string> = new Set([
   ...languages.flatMap(({ dependencyFiles }) => dependencyFiles),
   ...OTHER_DEPENDENCY_FILES,
 ])
-const CI_FILES = set(
+const CI_FILES = wordSet(
   '.travis.yml .gitlab-ci.yml azure-pipelines.yml jenkinsfile appveyor.yml .appveyor.yml bitbucket-pipelines.yml',
   '.pre-commit-config.yaml codecov.yml .codecov.yml renovate.json tox.ini noxfile.py',
 )
@@ -40,16 +40,17 @@ export const testPaths: { folders: string[]; names: string[]; extensions: string
   extensions: TEST_RULES.flatMap(({ extensions }) => extensions),
 }
 
-type Parts = { folders: readonly string[]; small: string; name: string }
+type PathParts = { folders: readonly string[]; small: string; name: string }
 
-const isIn = ({ folders }: Parts, names: ReadonlySet<string>): boolean => folders.some((folder) => names.has(folder))
-const isBelow = ({ folders }: Parts, names: ReadonlySet<string>): boolean => names.has(folders[0] ?? '')
+const isIn = ({ folders }: PathParts, names: ReadonlySet<string>): boolean =>
+  folders.some((folder) => names.has(folder))
+const isBelow = ({ folders }: PathParts, names: ReadonlySet<string>): boolean => names.has(folders[0] ?? '')
 
-const isTestName = ({ name }: Parts): boolean => TEST_NAMES.some((pattern) => pattern.test(name))
-const isSupportName = ({ name }: Parts): boolean => SUPPORT_NAMES.some((pattern) => pattern.test(name))
+const isTestName = ({ name }: PathParts): boolean => TEST_NAMES.some((pattern) => pattern.test(name))
+const isSupportName = ({ name }: PathParts): boolean => SUPPORT_NAMES.some((pattern) => pattern.test(name))
 
 /** The first that fits counts. Roots of documentation never hold tests. */
-const KINDS: [PathKind, (parts: Parts) => boolean][] = [
+const KINDS: [PathKind, (parts: PathParts) => boolean][] = [
   ['generated', (parts) => isIn(parts, VENDORED) || isIn(parts, GENERATED) || GENERATED_NAME.test(parts.name)],
   ['dependencies', ({ small, name }) => DEPENDENCY_FILES.has(small) || REQUIREMENTS.test(name)],
   ['ci', (parts) => isBelow(parts, CI) || CI_FILES.has(parts.small)],
@@ -59,27 +60,27 @@ const KINDS: [PathKind, (parts: Parts) => boolean][] = [
   ['source', ({ name }) => findSourceLanguage(name) !== undefined],
 ]
 
-/** By whole parts of the path, never by a piece of a word: `layout/` is not `out/`, `latest/` is no test. */
-export function kindOf(path: string): PathKind {
-  const parts = partsOf(path)
+/** Classifies by whole path segments, never by substrings: `layout/` is not `out/`, `latest/` is not a test folder. */
+export function classifyPath(path: string): PathKind {
+  const parts = splitPath(path)
   return KINDS.find(([, fits]) => fits(parts))?.[0] ?? 'other'
 }
 
-const SUPPORT = set('fixtures fixture testdata test-data __mocks__ __snapshots__ support helpers data')
+const SUPPORT = wordSet('fixtures fixture testdata test-data __mocks__ __snapshots__ support helpers data')
 const SUPPORT_NAME = /(^|[._-])(conftest|helpers?|utils?|fixtures?|support|mocks?|setup|common)([._-]|$)/i
 
 /** Something that tests need, rather than a test. */
 export function isTestSupport(path: string): boolean {
-  const parts = partsOf(path)
+  const parts = splitPath(path)
   return isIn(parts, SUPPORT) || (SUPPORT_NAME.test(parts.name) && !isTestName(parts))
 }
 
-function partsOf(path: string): Parts {
+function splitPath(path: string): PathParts {
   const folders = path.toLowerCase().split('/')
   const small = folders.pop() ?? ''
   return { folders, small, name: path.slice(path.lastIndexOf('/') + 1) }
 }
 
-function set(...lines: string[]): ReadonlySet<string> {
+function wordSet(...lines: string[]): ReadonlySet<string> {
   return new Set(lines.flatMap((line) => line.split(' ')))
 }

@@ -25,8 +25,15 @@ import { findRunner, runners } from './languages/languages.ts'
 
 const SHORT: Sample[] = [pytestSample, unittestSample, nodeTestSample, goSample]
 const LONG: Sample[] = [
-  ...[jestSample, vitestSample, mochaSample, cargoSample, mavenSample],
-  ...[gradleSample, ctestSample, rspecSample, phpunitSample],
+  jestSample,
+  vitestSample,
+  mochaSample,
+  cargoSample,
+  mavenSample,
+  gradleSample,
+  ctestSample,
+  rspecSample,
+  phpunitSample,
 ]
 const MINUTES = 60_000
 

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { tar } from '../harbor/testing/raw-tar.ts'
 import type { Remains } from '../sandboxes/sandbox.ts'
-import { readGraded } from './suite-report.ts'
+import { readGradeOutput } from './suite-report.ts'
 
 /** What a dead sandbox has in the folder of its verifier. */
 const left = (report: string | Buffer): Remains => ({
@@ -20,7 +20,7 @@ const run = { statuses: { a: 'passed' }, messages: {}, exitCode: 0, seconds: 1 }
 
 test('what the judge reported is read', async () => {
   const outcome = { kind: 'ran', run }
-  expect(await readGraded(left(JSON.stringify(outcome)))).toEqual({ outcome, reward: '1\n' })
+  expect(await readGradeOutput(left(JSON.stringify(outcome)))).toEqual({ outcome, reward: '1\n' })
 })
 
 test.each([
@@ -32,5 +32,5 @@ test.each([
   ['another status', JSON.stringify({ kind: 'ran', run: { ...run, statuses: { a: 'won' } } })],
   ['a list', '[]'],
 ])('a report of %s is none, and the reward is read all the same', async (_, report) => {
-  expect(await readGraded(left(report))).toEqual({ outcome: undefined, reward: '1\n' })
+  expect(await readGradeOutput(left(report))).toEqual({ outcome: undefined, reward: '1\n' })
 })

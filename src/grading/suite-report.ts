@@ -22,8 +22,8 @@ const Outcome = z.discriminatedUnion('kind', [
   }),
 ])
 
-/** `report.json` of a verifier. Strangers ran beside whoever wrote it: what cannot be read is none. */
-export function outcomeIn(report: string): SuiteOutcome | undefined {
+/** Parses a verifier's `report.json`. The file is untrusted; returns undefined if it is invalid. */
+export function parseReport(report: string): SuiteOutcome | undefined {
   try {
     return Outcome.safeParse(JSON.parse(report)).data
   } catch (error) {
@@ -32,21 +32,21 @@ export function outcomeIn(report: string): SuiteOutcome | undefined {
   }
 }
 
-export type Graded = {
+export type GradeOutput = {
   /** Undefined when the judge got no chance to say. */
   outcome: SuiteOutcome | undefined
-  /** What stands in `reward.txt`. */
+  /** Content of `reward.txt`. */
   reward: string | undefined
 }
 
-/** What root wrote in the sandbox, read when all in it is dead. */
-export async function readGraded(remains: Remains): Promise<Graded> {
+/** Reads the files that root wrote, after all processes of the sandbox have ended. */
+export async function readGradeOutput(remains: Remains): Promise<GradeOutput> {
   const found = await remains.collect('/logs/verifier', { files: 10, bytes: REPORT_BYTES_MAX })
-  const graded: Graded = { outcome: undefined, reward: undefined }
+  const graded: GradeOutput = { outcome: undefined, reward: undefined }
   if (found === undefined) return graded
   for await (const entry of tarEntries(found.tar)) {
     const text = (await buffer(entry.content())).toString('utf8')
-    if (entry.path === 'verifier/report.json') graded.outcome = outcomeIn(text)
+    if (entry.path === 'verifier/report.json') graded.outcome = parseReport(text)
     if (entry.path === 'verifier/reward.txt') graded.reward = text
   }
   return graded

@@ -1,15 +1,15 @@
 /**
- * What the stages of making a task hand to each other. Plain data that can be stored as JSON. Patches and files of
- * strangers are latin1 text, so that no byte is lost.
+ * Plain data of test runs that can be stored as JSON. Patches and untrusted files are latin1 text, so that no byte is
+ * lost.
  */
 
-/** Where the repository lies in every image, for agents and for the verifier. */
+/** Path of the repository in every image, for agents and for the verifier. */
 export const REPOSITORY_FOLDER = '/workspace/repo'
 
 /** A file of a tree, or of a task that is being made. */
 export type PlainFile = { path: string; content: string; executable: boolean }
 
-/** What is known of a tree without checking it out: every path, and the text of the few files that were asked for. */
+/** Paths of a tree, and the text of the files that were read, without a checkout. */
 export type TreeFacts = { paths: ReadonlySet<string>; texts: ReadonlyMap<string, string> }
 
 /** How tests are run, the same in every run of them and in the task that is made. Becomes `run.json` of its verifier. */
@@ -27,10 +27,10 @@ export type HiddenTests = { files: PlainFile[]; deleted: string[] }
 
 export type TestStatus = 'passed' | 'failed' | 'errored' | 'skipped'
 
-/** One run of the tests, by the ids that the runner's own report gives. */
+/** Result of one test run, keyed by the test ids of the runner's report. */
 export type SuiteRun = {
   statuses: Record<string, TestStatus>
-  /** Of what did not pass: how the failure reads, cut short. */
+  /** Truncated failure messages of tests that did not pass. */
   messages: Record<string, string>
   exitCode: number | null
   seconds: number

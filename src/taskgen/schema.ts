@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { ProblemKind } from '../platform/problem.ts'
 
-/** Of one batch. */
+/** Maximum number of tasks in a batch. */
 export const TASKS_MAX = 300
 const USD_MAX = 1_000_000
 const NAME_MAX = 200
@@ -42,7 +42,7 @@ export const NewGeneration = z
   .meta({ id: 'NewGeneration' })
 export type NewGeneration = z.infer<typeof NewGeneration>
 
-/** With every default filled in. Ids, and nothing that they open. */
+/** Generation settings with defaults filled in. Contains ids only, no secrets. */
 export const Generation = z
   .object({
     authorModel: z.string(),
@@ -109,8 +109,8 @@ export const GenerationOptions = z
   .meta({ id: 'GenerationOptions' })
 export type GenerationOptions = z.infer<typeof GenerationOptions>
 
-export const PreviewWish = z.strictObject({ candidateCounts: CandidateCounts.optional(), again })
-export type PreviewWish = z.infer<typeof PreviewWish>
+export const PreviewBatchInput = z.strictObject({ candidateCounts: CandidateCounts.optional(), again })
+export type PreviewBatchInput = z.infer<typeof PreviewBatchInput>
 
 export const BatchPreview = z
   .object({
@@ -166,7 +166,7 @@ export const BatchState = z.enum(['queued', 'discovering', 'running', 'waiting',
 
 type BatchState = z.infer<typeof BatchState>
 
-/** Those of a batch that has not ended. */
+/** States of a batch that has not ended. */
 export const OPEN_STATES: readonly BatchState[] = ['queued', 'discovering', 'running', 'waiting']
 
 export const isOpen = ({ state }: { state: BatchState }): boolean => OPEN_STATES.includes(state)
@@ -180,7 +180,7 @@ export const BatchError = z.object({
 
 export type BatchError = z.infer<typeof BatchError>
 
-/** Not a verdict: it goes on by itself, or when somebody has seen to it. */
+/** Reason for waiting. Resolves by itself or after manual action. */
 const WaitReason = z.enum(['sandbox', 'budget', 'rate_limit', 'credential', 'provider', 'config', 'code_host'])
 
 export const Waiting = z.object({
@@ -228,7 +228,7 @@ export const TaskCalibration = z
 
 export type TaskCalibration = z.infer<typeof TaskCalibration>
 
-/** What the check and the sandboxes found of a task that was imported. */
+/** Findings of the safety check and the calibration of an imported task. */
 export const Evidence = z.object({
   findings: z.array(
     z.object({ rule: z.string(), severity: z.enum(['block', 'warn']), path: z.string(), detail: z.string() }),
@@ -262,9 +262,9 @@ export const TaskFiles = z.object({ digest: z.string(), content: TaskContent, ev
 
 export type TaskFiles = z.infer<typeof TaskFiles>
 
-export const runIdOf = (batch: string): string => `batch-${batch}`
-export const batchIdOf = (runId: string): string => runId.slice('batch-'.length)
+export const toRunId = (batch: string): string => `batch-${batch}`
+export const toBatchId = (runId: string): string => runId.slice('batch-'.length)
 
 const MICROS = 1e6
-export const usdOf = (micros: number): number => micros / MICROS
-export const microsOf = (usd: number): number => Math.round(usd * MICROS)
+export const toUsd = (micros: number): number => micros / MICROS
+export const toMicros = (usd: number): number => Math.round(usd * MICROS)

@@ -1,7 +1,7 @@
 /** `evidence`: what it was decided by, as it can be stored. */
 export type StageRejection = { kind: 'rejected'; reason: string; detail: string; evidence?: unknown }
 
-/** Not a verdict: it goes on by itself, or when somebody has seen to it. */
+/** Postpones a stage. Resolves by itself or after manual action. */
 export type StageDeferral = {
   kind: 'deferred'
   reason: 'rate_limit' | 'credential' | 'budget' | 'provider' | 'config' | 'sandbox'
@@ -13,8 +13,10 @@ export type StageResult<T> = { kind: 'done'; value: T } | StageRejection | Stage
 
 export const done = <T>(value: T): StageResult<T> => ({ kind: 'done', value })
 export const reject = (reason: string, detail: string, evidence?: unknown): StageRejection => ({
-  ...{ kind: 'rejected', reason, detail },
-  ...(evidence === undefined ? {} : { evidence }),
+  kind: 'rejected',
+  reason,
+  detail,
+  evidence,
 })
 
 /** A rejection with what it was decided by, for who wants to know more than its words. */

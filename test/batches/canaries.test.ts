@@ -1,7 +1,7 @@
 // Known-bad tasks, one defect each, and good ones beside them: what must be seen is seen, and nothing else is.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { sanitised } from '../../src/taskgen/authoring/sanitise.ts'
-import { orderOf } from '../../src/taskgen/canaries/canary.ts'
+import { sanitise } from '../../src/taskgen/authoring/sanitise.ts'
+import { buildReviewInput } from '../../src/taskgen/canaries/canary.ts'
 import { controls } from '../../src/taskgen/canaries/controls.ts'
 import { defects } from '../../src/taskgen/canaries/defects.ts'
 import { knownTasks } from '../../src/taskgen/canaries/known-tasks.ts'
@@ -76,10 +76,10 @@ describe('what only a reader can see is seen by no rule', () => {
   const all = [...defects, ...controls]
   test.each(all.map((each) => [each.task, each.name, each] as const))('%s: %s', async (task, _, spoiling) => {
     const [, { facts, before, split }] = await knownPull(task)
-    const { instruction, hidden } = orderOf(taskOf(task), spoiling)
+    const { instruction, hidden } = buildReviewInput(taskOf(task), spoiling)
     expect(lintInstruction(instruction, facts)).toEqual([])
     expect(pinnedIn(before, { source: split.source, hidden })).toEqual(facts.pinned)
-    expect({ instruction, hidden }).not.toEqual(orderOf(taskOf(task)))
+    expect({ instruction, hidden }).not.toEqual(buildReviewInput(taskOf(task)))
   })
 })
 
@@ -87,7 +87,7 @@ test.each(traps.map((each) => [each.task, each.name, each] as const))(
   'what an author must not repeat is there to be repeated, and a careful one does not: %s, %s',
   (task, _, { text, never }) => {
     const { draft } = taskOf(task)
-    const shown = JSON.stringify(sanitised({ title: '', body: '', issues: [], ...text })).toLowerCase()
+    const shown = JSON.stringify(sanitise({ title: '', body: '', issues: [], ...text })).toLowerCase()
     expect(never.some((word) => shown.includes(word))).toBe(true)
     expect(never.filter((word) => JSON.stringify(draft).toLowerCase().includes(word))).toEqual([])
   },

@@ -7,7 +7,7 @@ import { gitHistory } from '../../src/repos/pull-requests/git-history.ts'
 import type { PullRequest } from '../../src/repos/pull-requests/pull-request.ts'
 import { type SplitCommit, splitCommit } from '../../src/taskgen/candidates/split-commit.ts'
 import type { LintFacts } from '../../src/taskgen/lint/finding.ts'
-import { pinnedSymbols } from '../../src/taskgen/lint/pinned-symbols.ts'
+import { selectPinnedSymbols } from '../../src/taskgen/lint/pinned-symbols.ts'
 import type { PinnedSymbol } from '../../src/taskgen/lint/render-instruction.ts'
 import { landings, type Repository, type Tree, writeRepository } from '../support/repositories/repository.ts'
 
@@ -58,7 +58,7 @@ function factsOf({ author, head, base, body }: PullRequest, { source, hidden }: 
 
 /** What an instruction must say, with these tests. */
 export const pinnedIn = (before: Tree, change: Pick<SplitCommit, 'source' | 'hidden'>): PinnedSymbol[] =>
-  pinnedSymbols({ ...change, baseHas: (text) => hasWord(before, text) })
+  selectPinnedSymbols({ ...change, baseHas: (text) => hasWord(before, text) })
 
 /** To the letter, and as a whole word. */
 function hasWord(tree: Tree, text: string): boolean {

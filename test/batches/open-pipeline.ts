@@ -6,7 +6,7 @@ import type { BatchRun, BatchTask, BatchTaskDetail } from '../../src/batches/sch
 import { STAGES, type Stage, type StageName, type Stages } from '../../src/taskgen/pipeline/stage.ts'
 import { realStages } from '../../src/taskgen/pipeline/stages/stages.ts'
 import { reject } from '../../src/taskgen/stage-result.ts'
-import type { Counts } from '../../src/taskgen/validation/validation.ts'
+import type { TrialCounts } from '../../src/taskgen/validation/validation.ts'
 import { generating } from '../support/generating.ts'
 import { appWithModels } from '../support/generating-models.ts'
 import { candidatesOf, type Repository, writeRepository } from '../support/repositories/repository.ts'
@@ -16,7 +16,7 @@ import { said } from '../support/taskgen/scripted-answers.ts'
 import { openKnown } from './known-pull.ts'
 import { scriptFor } from './scripted-models.ts'
 
-const FEW: Counts = { nop: 1, oracle: 1, oracleAll: 1 }
+const FEW: TrialCounts = { nop: 1, oracle: 1, oracleAll: 1 }
 
 type Wish = {
   /** Numbers of pull requests. The others are let go at once. */

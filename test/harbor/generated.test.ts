@@ -3,11 +3,11 @@ import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { findRunner } from '../../src/grading/languages/languages.ts'
-import { emitGenerated } from '../../src/taskgen/assembly/emit-task.ts'
-import { USUAL_RESOURCES } from '../../src/taskgen/assembly/generated-task.ts'
+import { emitTask } from '../../src/taskgen/assembly/emit-task.ts'
+import { DEFAULT_RESOURCES } from '../../src/taskgen/assembly/generated-task.ts'
 import { execute } from '../../src/taskgen/execution/execute.ts'
 import { planRuns } from '../../src/taskgen/execution/plan-runs.ts'
-import { prove } from '../../src/taskgen/validation/validate-task.ts'
+import { validateTask } from '../../src/taskgen/validation/validate-task.ts'
 import { TESTS_IMAGE } from '../support/grading/suite-runner.ts'
 import { type Harbor, startHarbor } from '../support/harbor-program.ts'
 import { finishTask, SHOP } from '../support/taskgen/finished-task.ts'
@@ -81,7 +81,7 @@ const LANDED = {
 }
 
 /** By the very functions of the stages; only what a model would write is written by hand. */
-async function makeTask(): Promise<{ folder: string; order: Parameters<typeof prove>[1] }> {
+async function makeTask(): Promise<{ folder: string; order: Parameters<typeof validateTask>[1] }> {
   const { signal } = new AbortController()
   const made = await make(builder, BEFORE, LANDED)
   const { source, hidden } = made.split
@@ -97,10 +97,8 @@ async function makeTask(): Promise<{ folder: string; order: Parameters<typeof pr
     title: 'Ranks',
     markdown: '# Ranks\n\n`rank` must begin with the highest.\n',
   }
-  const limits = { buildSec: 1200, agentSec: 600, resources: USUAL_RESOURCES, difficulty: 'easy' as const }
-  doneOf(
-    await emitGenerated(folder, { ...told, ...limits, environmentFolder: made.folder, plan, lists, hidden, source }),
-  )
+  const limits = { buildSec: 1200, agentSec: 600, resources: DEFAULT_RESOURCES, difficulty: 'easy' as const }
+  doneOf(await emitTask(folder, { ...told, ...limits, environmentFolder: made.folder, plan, lists, hidden, source }))
   return { folder, order: { folder, lists, source, pinned: [], outputFolder: join(builder.folder, 'output') } }
 }
 
@@ -109,7 +107,7 @@ test.runIf(isLong)(
   async () => {
     const { folder, order } = await makeTask()
     const counts = { nop: 1, oracle: 2, oracleAll: 2 }
-    const proof = doneOf(await prove(builder.provider, { ...order, counts }, new AbortController().signal))
+    const proof = doneOf(await validateTask(builder.provider, { ...order, counts }, new AbortController().signal))
     expect(proof).toMatchObject({ oracle: [{ reward: 1 }, { reward: 1 }], nop: [{ reward: 0, notPassed: 1 }] })
     expect(await harbor.judge(folder, 'nop')).toEqual({ reward: 0 })
     expect(await harbor.judge(folder, 'oracle')).toEqual({ reward: 1 })

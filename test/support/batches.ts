@@ -1,5 +1,5 @@
 import * as schema from '../../src/batches/schema.ts'
-import type { Validation, ValidationOrder, Validator } from '../../src/batches/validator.ts'
+import type { ValidationOutcome, ValidationRequest, Validator } from '../../src/batches/validator.ts'
 import { connectRepository } from '../../src/repos/schema.ts'
 import type { Tools } from '../../src/tools.ts'
 import type { TestApp } from './app.ts'
@@ -8,7 +8,7 @@ import { testWorker } from './worker.ts'
 
 const outcome = { state: 'passed', class: 'verified', reward: 1, error: null }
 
-export const VALID: Validation = {
+export const VALID: ValidationOutcome = {
   kind: 'valid',
   calibration: {
     ...{ sandbox: 'local', verifyMode: 'workspace', strength: 'standard', winners: [] },
@@ -19,7 +19,10 @@ export const VALID: Validation = {
 
 /** Without sandboxes: every task is valid, and a test can say otherwise. */
 export const scriptedValidator =
-  (judge: (order: ValidationOrder, signal: AbortSignal) => Validation | Promise<Validation> = () => VALID): Validator =>
+  (
+    judge: (order: ValidationRequest, signal: AbortSignal) => ValidationOutcome | Promise<ValidationOutcome> = () =>
+      VALID,
+  ): Validator =>
   async (order, signal) =>
     judge(order, signal)
 

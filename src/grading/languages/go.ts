@@ -4,7 +4,7 @@ import type { TreeFacts } from '../suite.ts'
 import type { Language, StubbedName, StubValue } from './language.ts'
 import { DEPS, type EnvRecipe, listFilesNamed, recipe, textsNamed } from './recipe.ts'
 
-const packageOf = (path: string): string => `./${posix.dirname(path)}`
+const toPackage = (path: string): string => `./${posix.dirname(path)}`
 
 /** Go compiles whole packages, so a test file runs with its package. */
 const goTest: Runner = {
@@ -16,7 +16,7 @@ const goTest: Runner = {
   detect: ({ paths }) => paths.has('go.mod'),
   isTarget: (path) => /_test\.go$/.test(path),
   command({ targets, seed }) {
-    const packages = targets.length === 0 ? ['./...'] : [...new Set(targets.map(packageOf))].sort()
+    const packages = targets.length === 0 ? ['./...'] : [...new Set(targets.map(toPackage))].sort()
     const shuffle = seed === null ? '' : ` -shuffle=${seed}`
     return `GOFLAGS="-buildvcs=false $GOFLAGS" GOPROXY=off GOTOOLCHAIN=auto go test -json -count=1${shuffle}${pathWords(packages)} > "$ASSAY_REPORT/report"`
   },

@@ -44,8 +44,8 @@ const Project = z.object({
 
 type Project = z.infer<typeof Project>
 
-/** What `pyproject.toml` says, as far as it can be read. */
-function projectOf({ texts }: TreeFacts): Project | undefined {
+/** Parses `pyproject.toml`; invalid fields are ignored. */
+function readProject({ texts }: TreeFacts): Project | undefined {
   try {
     return Project.parse(parse(texts.get('pyproject.toml') ?? ''))
   } catch {
@@ -53,15 +53,15 @@ function projectOf({ texts }: TreeFacts): Project | undefined {
   }
 }
 
-/** Whether pip can install the tree. */
+/** True if pip can install the tree. */
 export const isPackage = (tree: TreeFacts): boolean => {
-  const project = projectOf(tree)
+  const project = readProject(tree)
   return tree.paths.has('setup.py') || project?.project !== undefined || project?.['build-system'] !== undefined
 }
 
 /** The range of Pythons that it says it runs on. */
 export function requiredPython(tree: TreeFacts): string | undefined {
-  const project = projectOf(tree)
+  const project = readProject(tree)
   const poetry = project?.tool?.poetry?.dependencies.python
   const written = /\bpython_requires\s*=\s*["']?([<>=!~][^"'\n]*)/.exec(
     tree.texts.get('setup.cfg') ?? tree.texts.get('setup.py') ?? '',
@@ -71,7 +71,7 @@ export function requiredPython(tree: TreeFacts): string | undefined {
 
 /** The names under which it is published. */
 export function publishedNames(tree: TreeFacts): string[] {
-  const project = projectOf(tree)
+  const project = readProject(tree)
   const written = /\bname\s*=\s*["']?([\w.-]+)/.exec(
     tree.texts.get('setup.cfg') ?? tree.texts.get('setup.py') ?? '',
   )?.[1]
@@ -82,8 +82,8 @@ export function publishedNames(tree: TreeFacts): string[] {
 }
 
 /** Names of packages that it says it needs, at run time and for its tests. What cannot be read is left to pip. */
-export function declaredBy(tree: TreeFacts): string[] {
-  const project = projectOf(tree)
+export function listRequirements(tree: TreeFacts): string[] {
+  const project = readProject(tree)
   if (!project) return []
   const optional = Object.entries(project.project?.['optional-dependencies'] ?? {})
   const groups = project['dependency-groups']
@@ -92,31 +92,31 @@ export function declaredBy(tree: TreeFacts): string[] {
     ...optional.filter(([name]) => FOR_TESTS.test(name)).flatMap(([, needs]) => needs),
     ...Object.keys(groups)
       .filter((name) => FOR_TESTS.test(name))
-      .flatMap((name) => groupOf(groups, name, 0)),
-    ...poetryOf(project),
+      .flatMap((name) => expandGroup(groups, name, 0)),
+    ...listPoetryRequirements(project),
   ]
-  const own = new Set(publishedNames(tree).map(normal))
+  const own = new Set(publishedNames(tree).map(normaliseName))
   return listed
     .filter((need) => typeof need === 'string')
     .map((need) => need.trim())
-    .filter((need) => REQUIREMENT.test(need) && !own.has(normal(/^[\w.-]+/.exec(need)?.[0] ?? '')))
+    .filter((need) => REQUIREMENT.test(need) && !own.has(normaliseName(/^[\w.-]+/.exec(need)?.[0] ?? '')))
 }
 
-const normal = (name: string): string => name.toLowerCase().replaceAll(/[-_.]+/g, '-')
+const normaliseName = (name: string): string => name.toLowerCase().replaceAll(/[-_.]+/g, '-')
 
 const NESTED_MAX = 5
 const Include = z.object({ 'include-group': z.string() })
 
-function groupOf(groups: Record<string, unknown[]>, name: string, depth: number): unknown[] {
+function expandGroup(groups: Record<string, unknown[]>, name: string, depth: number): unknown[] {
   if (depth > NESTED_MAX) return []
   return (groups[name] ?? []).flatMap((each) => {
     const included = Include.safeParse(each)
-    return included.success ? groupOf(groups, included.data['include-group'], depth + 1) : [each]
+    return included.success ? expandGroup(groups, included.data['include-group'], depth + 1) : [each]
   })
 }
 
 /** Poetry has signs of its own; the lowest version that it takes is kept. */
-function poetryOf({ tool }: Project): string[] {
+function listPoetryRequirements({ tool }: Project): string[] {
   const { 'dev-dependencies': old = {}, group = {} } = tool?.poetry ?? {}
   const sets = [
     old,
@@ -138,7 +138,7 @@ const Version = z.object({ version: z.string() })
 
 /** Extras of the package that its tests need, where only a build tells what is in them. */
 export function installableExtras(tree: TreeFacts): string[] {
-  const declared = Object.keys(projectOf(tree)?.project?.['optional-dependencies'] ?? {})
+  const declared = Object.keys(readProject(tree)?.project?.['optional-dependencies'] ?? {})
   const script = tree.texts.get('setup.py') ?? ''
   const named = script.includes('extras_require') ? [...script.matchAll(/["']([\w-]+)["']\s*:\s*[[(]/g)] : []
   const scripted = named.map(([, name = '']) => name)

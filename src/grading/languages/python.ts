@@ -2,7 +2,7 @@ import { pytest } from '../runners/pytest.ts'
 import { unittest } from '../runners/unittest.ts'
 import type { TreeFacts } from '../suite.ts'
 import type { Language, StubbedName, StubValue } from './language.ts'
-import { declaredBy, installableExtras, isPackage, publishedNames, requiredPython } from './python-project.ts'
+import { installableExtras, isPackage, listRequirements, publishedNames, requiredPython } from './python-project.ts'
 import { DEPS, type EnvRecipe, listFilesNamed, quoteWord, recipe, SYSTEM_PATH } from './recipe.ts'
 
 const VENV = `${DEPS}/venv`
@@ -19,7 +19,7 @@ function buildRecipe(tree: TreeFacts, runner: string): EnvRecipe {
   const files = [...tree.paths].filter((path) => REQUIREMENTS.test(path)).sort()
   const early = files.filter((path) => !INSTALLS_ITSELF.test(tree.texts.get(path) ?? ''))
   const late = files.filter((path) => !early.includes(path))
-  const declared = [...declaredBy(tree), ...(runner === 'pytest' ? ['pytest'] : [])]
+  const declared = [...listRequirements(tree), ...(runner === 'pytest' ? ['pytest'] : [])]
   const isNative = [...tree.paths].some((path) => NATIVE.test(path) && !/(^|\/)(tests?|docs?)\//.test(path))
   const extras = installableExtras(tree)
   const own = `.${extras.length === 0 ? '' : `[${extras.join(',')}]`}`

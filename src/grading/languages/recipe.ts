@@ -5,7 +5,7 @@ import type { TreeFacts } from '../suite.ts'
  * executed and checked. Shell lines run as root in the repository.
  */
 export type EnvRecipe = {
-  /** One of the known base images. */
+  /** Name of a known base image. */
   base: string
   aptPackages: string[]
   env: Record<string, string>

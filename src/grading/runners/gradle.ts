@@ -3,7 +3,7 @@ import { isJavaTest, JAVA_SERVICES, JAVA_TEST, withReports } from './java.ts'
 import { type Runner, ZERO_OR_ONE } from './runner.ts'
 
 /** `:app:test --tests org.example.ShapesTest`: a project that has no such test would complain. */
-function taskOf(path: string): string[] {
+function toGradleTask(path: string): string[] {
   const { module, type } = JAVA_TEST.exec(path)?.groups ?? {}
   if (type === undefined) return []
   const project = module === undefined ? '' : `:${module.replaceAll('/', ':')}`
@@ -21,7 +21,7 @@ export const gradle: Runner = {
     ['build.gradle', 'build.gradle.kts', 'settings.gradle', 'settings.gradle.kts'].some((name) => paths.has(name)),
   isTarget: isJavaTest,
   command({ targets }) {
-    const tasks = targets.flatMap(taskOf)
+    const tasks = targets.flatMap(toGradleTask)
     const words = tasks.length === 0 ? 'test' : tasks.join(' ')
     const program = 'if [ -f gradlew ]; then gradle="sh gradlew"; else gradle=gradle; fi'
     return withReports('test-results', `${program}\n$gradle --offline --no-daemon --continue --console=plain ${words}`)
@@ -29,8 +29,16 @@ export const gradle: Runner = {
   prepare: [],
   exits: ZERO_OR_ONE,
   settings: [
-    ...['*.gradle', '*.gradle.kts', 'gradle.properties', 'gradle/', 'gradlew', 'libs.versions.toml'],
-    ...['buildSrc/', 'build-logic/', 'junit-platform.properties', ...JAVA_SERVICES],
+    '*.gradle',
+    '*.gradle.kts',
+    'gradle.properties',
+    'gradle/',
+    'gradlew',
+    'libs.versions.toml',
+    'buildSrc/',
+    'build-logic/',
+    'junit-platform.properties',
+    ...JAVA_SERVICES,
   ],
   tools: [],
 }

@@ -5,9 +5,12 @@ export const JAVA_TEST: RegExp =
 export const isJavaTest = (path: string): boolean =>
   JAVA_TEST.test(path) && /(^|\/)(Test[^/]*|[^/]*(Tests?|TestCase|Spec|IT))\.\w+$/.test(path)
 
-/** What JUnit, TestNG, Spock and the compiler load because a file of the class path names it. */
+/** Service files through which JUnit, TestNG, Spock and the compiler load code from the class path. */
 export const JAVA_SERVICES = [
-  ...['org.junit.*', 'org.testng.*', 'org.spockframework.*', 'javax.annotation.processing.Processor'],
+  'org.junit.*',
+  'org.testng.*',
+  'org.spockframework.*',
+  'javax.annotation.processing.Processor',
 ]
 
 /** Both write one report for each class into folders of the build: old ones go first, new ones are gathered. */

@@ -1,7 +1,7 @@
-import { BIN_OF, dependsOn, hasConfig, JAVASCRIPT_TEST_FILE, NODE_SETTINGS, programOf } from './node.ts'
+import { BIN_OF, dependsOn, hasConfig, JAVASCRIPT_TEST_FILE, NODE_SETTINGS, nodeCommand } from './node.ts'
 import { mentions, pathWords, type Runner, ZERO_OR_ONE } from './runner.ts'
 
-/** It can shuffle since 29.5. */
+/** Jest supports shuffling since 29.5. */
 const shuffled = (seed: number | null): string =>
   seed === null ? '' : ` $(node "$ASSAY_TOOLS/bin-of.cjs" jest 29.5 '--randomize --seed=${seed}')`
 
@@ -15,7 +15,7 @@ export const jest: Runner = {
   isTarget: (path) => JAVASCRIPT_TEST_FILE.test(path),
   command({ targets, seed }) {
     const named = targets.length === 0 ? '' : ` --runTestsByPath${pathWords(targets)}`
-    return `${programOf('jest')} --ci --watchman=false --coverage=false --json --outputFile="$ASSAY_REPORT/report"${shuffled(seed)}${named}`
+    return `${nodeCommand('jest')} --ci --watchman=false --coverage=false --json --outputFile="$ASSAY_REPORT/report"${shuffled(seed)}${named}`
   },
   prepare: [],
   exits: ZERO_OR_ONE,

@@ -1,7 +1,7 @@
-import { BIN_OF, dependsOn, JAVASCRIPT_TEST_FILE, NODE_SETTINGS, programOf } from './node.ts'
+import { BIN_OF, dependsOn, JAVASCRIPT_TEST_FILE, NODE_SETTINGS, nodeCommand } from './node.ts'
 import { hasFile, mentions, pathWords, type Runner } from './runner.ts'
 
-/** It exits with the number of failures. A file that cannot be loaded stops it, and then there is no report. */
+/** Mocha exits with the number of failures. A file that cannot be loaded aborts the run without a report. */
 const FAILED = Array.from({ length: 255 }, (_, index) => index + 1)
 
 export const mocha: Runner = {
@@ -14,7 +14,7 @@ export const mocha: Runner = {
     mentions(tree, 'package.json', dependsOn('mocha')) || hasFile(tree, (path) => /^\.mocharc(\.|$)/.test(path)),
   isTarget: (path) => JAVASCRIPT_TEST_FILE.test(path),
   command: ({ targets }) =>
-    `${programOf('mocha')} --reporter json --reporter-option output="$ASSAY_REPORT/report"${pathWords(targets)} > /dev/null`,
+    `${nodeCommand('mocha')} --reporter json --reporter-option output="$ASSAY_REPORT/report"${pathWords(targets)} > /dev/null`,
   prepare: [],
   exits: { passed: [0], failed: FAILED },
   settings: [...NODE_SETTINGS, '.mocharc', '.mocharc.*', 'mocha.opts', '*mocha*setup*'],

@@ -1,7 +1,7 @@
 import { JAVASCRIPT_TEST_FILE, NODE_SETTINGS } from './node.ts'
 import { hasFile, mentions, pathWords, type Runner, ZERO_OR_ONE } from './runner.ts'
 
-/** Node's own. Its report in XML does not say which file a test is in, so a reporter of ours does. */
+/** Node's built-in runner. Its JUnit report lacks file names, so a custom reporter is used. */
 export const nodeTest: Runner = {
   id: 'node-test',
   name: 'node:test',

@@ -1,10 +1,22 @@
 import type { TreeFacts } from '../suite.ts'
 import { hasFile, type ToolFile } from './runner.ts'
 
-/** Files that steer how Node loads a package, and what package managers and compilers of tests are told. */
+/** Files that configure module loading, package managers and test compilers. */
 export const NODE_SETTINGS = [
-  ...['package.json', '.npmrc', '.yarnrc', '.yarnrc.yml', '.noderc', '.pnp.cjs', '.pnp.loader.mjs'],
-  ...['.babelrc', '.babelrc.*', 'babel.config.*', '.swcrc', 'node_modules/', 'tsconfig.json', 'tsconfig.*.json'],
+  'package.json',
+  '.npmrc',
+  '.yarnrc',
+  '.yarnrc.yml',
+  '.noderc',
+  '.pnp.cjs',
+  '.pnp.loader.mjs',
+  '.babelrc',
+  '.babelrc.*',
+  'babel.config.*',
+  '.swcrc',
+  'node_modules/',
+  'tsconfig.json',
+  'tsconfig.*.json',
 ]
 
 export const JAVASCRIPT_TEST_FILE: RegExp =
@@ -19,4 +31,4 @@ export const hasConfig = (tree: TreeFacts, name: string): boolean =>
 export const BIN_OF: ToolFile = { name: 'bin-of.cjs', file: 'bin-of.cjs' }
 
 /** The program of a package, by Node's own rules of finding it: also in a folder above. */
-export const programOf = (name: string): string => `node "$(node "$ASSAY_TOOLS/bin-of.cjs" ${name})"`
+export const nodeCommand = (name: string): string => `node "$(node "$ASSAY_TOOLS/bin-of.cjs" ${name})"`

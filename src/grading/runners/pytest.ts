@@ -36,6 +36,6 @@ export const pytest: Runner = {
   },
   prepare: [],
   exits: ZERO_OR_ONE,
-  settings: [...PYTHON_SETTINGS, ...['conftest.py', 'pytest.ini', '.pytest.ini', 'pytest.toml', '.pytest.toml']],
+  settings: [...PYTHON_SETTINGS, 'conftest.py', 'pytest.ini', '.pytest.ini', 'pytest.toml', '.pytest.toml'],
   tools: [shuffle, options],
 }

@@ -4,10 +4,10 @@ import type { TreeFacts } from '../suite.ts'
 /** How `grade.py` reads what a runner leaves in `$ASSAY_REPORT`: one file, except for `junit-files`. */
 type ReportKind = ('junit' | 'junit-files' | 'ctest' | 'lines' | 'jest') | ('mocha' | 'go' | 'libtest' | 'rspec')
 
-type RunnerOrder = {
+type CommandOptions = {
   /** Test files, relative to the repository. Empty: all there are. */
   targets: readonly string[]
-  /** Null: in the order that is the runner's own. */
+  /** Null keeps the runner's own order. */
   seed: number | null
 }
 
@@ -23,14 +23,14 @@ export type Runner = {
   /** A test file that can be named on its command line. */
   isTarget(path: string): boolean
   /** A line of sh, run in the repository by a user without rights. The report goes into `$ASSAY_REPORT`. */
-  command(order: RunnerOrder): string
-  /** What has to be done again when files have changed, without a network. */
+  command(order: CommandOptions): string
+  /** Commands that rebuild after a file change, offline. */
   prepare: readonly string[]
-  /** What it exits with when nothing failed, and when something did. With anything else its report does not count. */
+  /** Exit codes for success and for failed tests. With any other code the report is discarded. */
   exits: { passed: readonly number[]; failed: readonly number[] }
   /** Names of files that steer it, patterns of fnmatch; with a slash behind, folders. A submission cannot change them. */
   settings: readonly string[]
-  /** Programs of ours that the command finds in `$ASSAY_TOOLS`. */
+  /** Programs available to the command in `$ASSAY_TOOLS`. */
   tools: readonly ToolFile[]
 }
 
@@ -49,6 +49,6 @@ export const hasFile = ({ paths }: TreeFacts, test: (path: string) => boolean): 
   return false
 }
 
-/** Whether a file of the tree is known to hold something. A file whose text was not asked for holds nothing. */
+/** True if the text of a file was read and matches. */
 export const mentions = ({ texts }: TreeFacts, path: string, pattern: RegExp): boolean =>
   pattern.test(texts.get(path) ?? '')

@@ -1,7 +1,7 @@
 import { PYTHON, PYTHON_SETTINGS, PYTHON_TEST_FILE } from './python.ts'
 import { hasFile, pathWords, type Runner, ZERO_OR_ONE } from './runner.ts'
 
-/** Python's own. It has no report that a program could read, so a program of ours listens to it. */
+/** Python's built-in runner. It has no machine-readable report, so a custom result class writes one. */
 export const unittest: Runner = {
   id: 'unittest',
   name: 'unittest',

@@ -1,4 +1,4 @@
-import { BIN_OF, dependsOn, hasConfig, JAVASCRIPT_TEST_FILE, NODE_SETTINGS, programOf } from './node.ts'
+import { BIN_OF, dependsOn, hasConfig, JAVASCRIPT_TEST_FILE, NODE_SETTINGS, nodeCommand } from './node.ts'
 import { mentions, pathWords, type Runner, ZERO_OR_ONE } from './runner.ts'
 
 /** A target is a part of a path: files whose paths contain it are run too. */
@@ -12,7 +12,7 @@ export const vitest: Runner = {
   isTarget: (path) => JAVASCRIPT_TEST_FILE.test(path),
   command({ targets, seed }) {
     const shuffle = seed === null ? '' : ` --sequence.shuffle --sequence.seed=${seed}`
-    return `${programOf('vitest')} run --coverage.enabled=false --reporter=json --outputFile="$ASSAY_REPORT/report"${shuffle}${pathWords(targets)}`
+    return `${nodeCommand('vitest')} run --coverage.enabled=false --reporter=json --outputFile="$ASSAY_REPORT/report"${shuffle}${pathWords(targets)}`
   },
   prepare: [],
   exits: ZERO_OR_ONE,

@@ -5,14 +5,14 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { temporaryFolder, writeFiles } from '../../harbor/testing/folders.ts'
-import { collect, keepBase, type Places } from './collect-hook.ts'
+import { type CollectPaths, collectScript, saveBaseScript } from './collect-hook.ts'
 
 const run = promisify(execFile)
 
 /** A repository as an image has it, on this machine. */
 async function openRepository(files: Record<string, string>, line = 'true') {
   const place = await temporaryFolder()
-  const places: Places = {
+  const places: CollectPaths = {
     repository: join(place.path, 'repo'),
     submission: join(place.path, 'logs/artifacts/submission.patch'),
     base: join(place.path, 'base.git'),
@@ -22,13 +22,13 @@ async function openRepository(files: Record<string, string>, line = 'true') {
   await writeFiles(places.repository, files)
   await inside('git init -q && git add -A -f && git -c user.name=a -c user.email=a@b commit -qm base')
   await inside(line)
-  await inside(keepBase(places))
+  await inside(saveBaseScript(places))
   await inside('cp -a . ../pristine')
   return {
     ...places,
     inside,
     async collected(): Promise<string> {
-      await inside(collect(places))
+      await inside(collectScript(places))
       return readFile(places.submission, 'latin1')
     },
     /** What comes of the patch elsewhere: what differs from what the agent had. */

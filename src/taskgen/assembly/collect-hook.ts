@@ -1,37 +1,39 @@
 import { REPOSITORY_FOLDER } from '../../grading/suite.ts'
 
-export type Places = {
+export type CollectPaths = {
   repository: string
   /** The one thing that reaches the verifier. */
   submission: string
   /**
-   * What the repository was, out of an agent's way: one may delete `.git`, begin it anew, commit, set hooks, filters and
-   * attributes, and what it changed can still be told.
+   * Copy of the base repository out of the agent's reach. The patch can be computed even if an agent deletes or
+   * rewrites `.git`, commits, or sets hooks, filters and attributes.
    */
   base: string
 }
 
-export const PLACES: Places = {
+export const COLLECT_PATHS: CollectPaths = {
   repository: REPOSITORY_FOLDER,
   submission: '/logs/artifacts/submission.patch',
   base: '/var/lib/base.git',
 }
 
 /** Nothing but what we say here: no settings of the machine, of a user or of the agent. */
-const alone = ({ base, repository }: Places): string =>
+const gitEnvironment = ({ base, repository }: CollectPaths): string =>
   `GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null GIT_ATTR_NOSYSTEM=1 GIT_DIR=${base} GIT_WORK_TREE=${repository}`
 
 /** Bytes as they are, whatever the repository's own attributes would make of them. */
-const AS_THEY_ARE = '* -text -ident -filter -working-tree-encoding !eol !diff'
+const RAW_ATTRIBUTES = '* -text -ident -filter -working-tree-encoding !eol !diff'
 
 const BASE_AUTHOR = ['AUTHOR', 'COMMITTER']
   .map((role) => `GIT_${role}_NAME=base GIT_${role}_EMAIL= GIT_${role}_DATE='@0 +0000'`)
   .join(' ')
 
 /** Shell of a Dockerfile, where the image is complete: keeps what the repository is, and what it ignores without saying so. */
-export const keepBase = (places: Places = PLACES): string => `cd ${places.repository} && export ${alone(places)} \\
+export const saveBaseScript = (
+  places: CollectPaths = COLLECT_PATHS,
+): string => `cd ${places.repository} && export ${gitEnvironment(places)} \\
  && git init --quiet --template= --initial-branch=main && mkdir -p ${places.base}/info \\
- && echo '${AS_THEY_ARE}' > ${places.base}/info/attributes && (cat .git/info/exclude > ${places.base}/info/exclude || true) \\
+ && echo '${RAW_ATTRIBUTES}' > ${places.base}/info/attributes && (cat .git/info/exclude > ${places.base}/info/exclude || true) \\
  && git --git-dir=.git ls-files -z | git update-index --add -z --stdin \\
  && ${BASE_AUTHOR} git commit-tree -m base "$(git write-tree)" > ${places.base}/refs/heads/main \\
  && rm ${places.base}/config ${places.base}/index
@@ -56,7 +58,9 @@ const SETTINGS = Object.entries({
  * Bash, as root, where the agent was: writes down what it changed. New files that are too large and clones inside the
  * repository are left out. Objects and index lie elsewhere, so that nothing an agent left there is in the way.
  */
-export const collect = (places: Places = PLACES): string => `export LC_ALL=C HOME=/nonexistent ${alone(places)}
+export const collectScript = (
+  places: CollectPaths = COLLECT_PATHS,
+): string => `export LC_ALL=C HOME=/nonexistent ${gitEnvironment(places)}
 folder=$(dirname ${places.submission})
 if [ -L "$folder" ] || [ ! -d "$folder" ]; then rm -rf "$folder"; mkdir -p "$folder"; fi
 rm -rf ${places.submission}

@@ -5,8 +5,8 @@ import { expect, test } from 'vitest'
 import { inFolder } from '../../harbor/folder-source.ts'
 import { checkTask } from '../../harbor/safety/check-task.ts'
 import { readFiles, temporaryFolder, writeFiles } from '../../harbor/testing/folders.ts'
-import { emitGenerated as emit, type GeneratedOrder } from './emit-task.ts'
-import { USUAL_RESOURCES } from './generated-task.ts'
+import { type EmitTaskInput, emitTask as emit } from './emit-task.ts'
+import { DEFAULT_RESOURCES } from './generated-task.ts'
 
 const DOCKERFILE = `FROM debian:bookworm-slim
 RUN apt-get update && apt-get install -y --no-install-recommends git python3 && rm -rf /var/lib/apt/lists/*
@@ -15,14 +15,14 @@ COPY manifests/ ./
 ADD repo.tar.gz ./
 `
 
-const orderIn = (environmentFolder: string): GeneratedOrder => ({
+const orderIn = (environmentFolder: string): EmitTaskInput => ({
   name: 'generated/k3v9q1',
   title: 'Totals are rounded once',
   markdown: '# Totals are rounded once\n\nSay what happens.\n',
   difficulty: 'medium',
   buildSec: 1200,
   agentSec: 3600,
-  resources: USUAL_RESOURCES,
+  resources: DEFAULT_RESOURCES,
   environmentFolder,
   source: 'diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-caf\xe9\n+tea\n',
   plan: { runner: 'pytest', prepare: [], targets: ['tests/test_a.py'], timeoutSec: 360 },
@@ -33,7 +33,7 @@ const orderIn = (environmentFolder: string): GeneratedOrder => ({
   },
 })
 
-async function emitGenerated(folder: string, order: GeneratedOrder) {
+async function emitGenerated(folder: string, order: EmitTaskInput) {
   const result = await emit(folder, order)
   if (result.kind !== 'done') throw new Error(JSON.stringify(result))
   return result.value
@@ -67,10 +67,21 @@ test('a task is emitted in one spelling', async () => {
       .filter((path) => !path.endsWith('.py'))
       .toSorted(),
   ).toEqual([
-    ...['environment/Dockerfile', 'environment/manifests/requirements.txt', 'environment/repo.tar.gz'],
-    ...['instruction.md', 'solution/fix.patch', 'solution/solve.sh', 'task.toml', 'tests/Dockerfile'],
-    ...['tests/grader/f2p.json', 'tests/grader/hidden.json', 'tests/grader/p2p.json', 'tests/grader/run.json'],
-    ...['tests/grader/test.sh', 'tests/manifests/requirements.txt', 'tests/repo.tar.gz'],
+    'environment/Dockerfile',
+    'environment/manifests/requirements.txt',
+    'environment/repo.tar.gz',
+    'instruction.md',
+    'solution/fix.patch',
+    'solution/solve.sh',
+    'task.toml',
+    'tests/Dockerfile',
+    'tests/grader/f2p.json',
+    'tests/grader/hidden.json',
+    'tests/grader/p2p.json',
+    'tests/grader/run.json',
+    'tests/grader/test.sh',
+    'tests/manifests/requirements.txt',
+    'tests/repo.tar.gz',
   ])
   expect(JSON.parse(files['tests/grader/f2p.json'] ?? '')).toEqual(place.order.lists.failToPass)
   expect((await readFile(join(place.folder, 'solution/fix.patch'))).includes(0xe9)).toBe(true)

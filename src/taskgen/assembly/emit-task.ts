@@ -8,10 +8,10 @@ import { checkTask } from '../../harbor/safety/check-task.ts'
 import { taskToml } from '../../harbor/task-toml.ts'
 import { done, reject, type StageRejection, type StageResult } from '../stage-result.ts'
 import { agentDockerfile, GRADER, verifierDockerfile } from './dockerfiles.ts'
-import { generatedTask, type Outline } from './generated-task.ts'
+import { buildTask, type TaskOutline } from './generated-task.ts'
 
-export type GeneratedOrder = Omit<Outline, 'verifierSec'> & {
-  /** A build context: the very one that the tests ran in. */
+export type EmitTaskInput = Omit<TaskOutline, 'verifierSec'> & {
+  /** Build context of the environment in which the tests ran. */
   environmentFolder: string
   /** The change that solves it, as a patch. */
   source: string
@@ -25,33 +25,33 @@ export type GeneratedOrder = Omit<Outline, 'verifierSec'> & {
  * be packed, and the safety check refuses nothing. Only data differs between two tasks; no script in it was written by a
  * model.
  */
-export async function emitGenerated(folder: string, order: GeneratedOrder): Promise<StageResult<ReadTask>> {
+export async function emitTask(folder: string, order: EmitTaskInput): Promise<StageResult<ReadTask>> {
   await writeTask(folder, order)
   const source = await inFolder(folder)
   const { findings } = await checkTask(source)
   const faults = findings.filter(({ severity }) => severity === 'block').map(({ path, detail }) => `${path}: ${detail}`)
-  if (faults.length > 0) return invalid(faults)
+  if (faults.length > 0) return rejectInvalid(faults)
   const read = await readTask(source)
   const packed = new Set(['task.toml', ...read.task.files.map(({ path }) => path)])
-  const unpacked = (await filesIn(folder)).filter((path) => !packed.has(path))
-  return unpacked.length > 0 ? invalid(unpacked.map((path) => `${path}: Harbor would not pack it.`)) : done(read)
+  const unpacked = (await listFiles(folder)).filter((path) => !packed.has(path))
+  return unpacked.length > 0 ? rejectInvalid(unpacked.map((path) => `${path}: Harbor would not pack it.`)) : done(read)
 }
 
-const invalid = (faults: string[]): StageRejection =>
+const rejectInvalid = (faults: string[]): StageRejection =>
   reject('schema_invalid', faults.slice(0, 5).join(' ').slice(0, 2000))
 
-async function filesIn(folder: string): Promise<string[]> {
+async function listFiles(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true })
   return entries.flatMap((entry) => (entry.isDirectory() ? [] : [relative(folder, join(entry.parentPath, entry.name))]))
 }
 
-async function writeTask(folder: string, order: GeneratedOrder): Promise<void> {
-  const outline = generatedTask({ ...order, verifierSec: order.plan.timeoutSec + GRADER_SLACK_SEC })
+async function writeTask(folder: string, order: EmitTaskInput): Promise<void> {
+  const outline = buildTask({ ...order, verifierSec: order.plan.timeoutSec + GRADER_SLACK_SEC })
   await mkdir(folder, { recursive: true })
   await emitEnvironment(folder, order)
   await emitVerifier(folder, order)
   await writeText(join(folder, 'task.toml'), taskToml({ ...outline, files: [] }))
-  await writeText(join(folder, 'instruction.md'), withPlainEnds(order.markdown))
+  await writeText(join(folder, 'instruction.md'), normaliseNewlines(order.markdown))
   await writeText(join(folder, 'solution/solve.sh'), SOLVE, 0o755)
   await writeText(join(folder, 'solution/fix.patch'), order.source, 0o644, 'latin1')
 }
@@ -60,17 +60,16 @@ const SOLVE = `#!/bin/bash
 cd ${REPOSITORY_FOLDER} && git apply --whitespace=nowarn /solution/fix.patch
 `
 
-/** As whoever reads it will have it. */
-const withPlainEnds = (text: string): string => text.replaceAll(/\r\n?/g, '\n')
+const normaliseNewlines = (text: string): string => text.replaceAll(/\r\n?/g, '\n')
 
-async function emitEnvironment(folder: string, { environmentFolder }: GeneratedOrder): Promise<void> {
+async function emitEnvironment(folder: string, { environmentFolder }: EmitTaskInput): Promise<void> {
   const target = join(folder, 'environment')
   await copyContext(environmentFolder, target)
   const lines = await readFile(join(environmentFolder, 'Dockerfile'), 'utf8')
   await writeFile(join(target, 'Dockerfile'), agentDockerfile(lines))
 }
 
-async function emitVerifier(folder: string, { environmentFolder, plan, lists, hidden }: GeneratedOrder): Promise<void> {
+async function emitVerifier(folder: string, { environmentFolder, plan, lists, hidden }: EmitTaskInput): Promise<void> {
   const target = join(folder, 'tests')
   await copyContext(environmentFolder, target)
   const lines = await readFile(join(environmentFolder, 'Dockerfile'), 'utf8')

@@ -3,10 +3,10 @@ import { GENERATED_LIMITS } from '../../harbor/default-limits.ts'
 import { MAIN_SERVICE } from '../../harbor/settings.ts'
 import type { Environment, Task } from '../../harbor/task.ts'
 import type { Difficulty } from '../schema.ts'
-import { collect, PLACES } from './collect-hook.ts'
+import { COLLECT_PATHS, collectScript } from './collect-hook.ts'
 
-/** What a task says of itself. Nothing here tells where it came from: that stays outside of it. */
-export type Outline = {
+/** Fields of a generated task. They reveal nothing about the origin of the task. */
+export type TaskOutline = {
   /** `org/slug`, the slug drawn by lot. */
   name: string
   title: string
@@ -20,28 +20,30 @@ export type Outline = {
 
 /** Enough for a suite of tests that was let into a batch. */
 const { cpus, memoryMb, diskMb } = GENERATED_LIMITS
-export const USUAL_RESOURCES: Outline['resources'] = { cpus, memoryMb, storageMb: diskMb }
+export const DEFAULT_RESOURCES: TaskOutline['resources'] = { cpus, memoryMb, storageMb: diskMb }
 
 /**
- * A verifier of its own, which sees the patch and nothing else of the agent. No phase has a network: a model is reached
- * by a way of its own, and whoever runs the task elsewhere adds its address there.
+ * Builds a task with a separate verifier that sees only the agent's patch. No phase has network access; models are
+ * reached through the gateway tunnel.
  */
-export function generatedTask(outline: Outline): Omit<Task, 'files'> {
+export function buildTask(outline: TaskOutline): Omit<Task, 'files'> {
   const { name, title, markdown, difficulty, agentSec } = outline
   return {
     name,
     package: { name, version: null, description: title, authors: [], keywords: [] },
     source: null,
     metadata: { difficulty },
-    environment: environmentIn('environment', outline),
+    environment: buildEnvironment('environment', outline),
     steps: [
       {
         name: null,
         instruction: markdown,
         agent: { timeoutSec: agentSec, user: null, network: NONE },
-        verifier: verifierOf(outline),
+        verifier: buildVerifier(outline),
         healthcheck: null,
-        artifacts: [{ source: PLACES.submission, destination: 'submission.patch', exclude: [], service: MAIN_SERVICE }],
+        artifacts: [
+          { source: COLLECT_PATHS.submission, destination: 'submission.patch', exclude: [], service: MAIN_SERVICE },
+        ],
         minReward: [],
         workdir: null,
         setup: null,
@@ -58,18 +60,18 @@ const NONE = { mode: 'no-network' as const, hosts: [] }
 
 const COLLECT_SECONDS = 300
 
-const verifierOf = (outline: Outline): Task['steps'][0]['verifier'] => ({
+const buildVerifier = (outline: TaskOutline): Task['steps'][0]['verifier'] => ({
   timeoutSec: outline.verifierSec,
   user: 'root',
   env: [],
   network: NONE,
-  collect: [{ command: collect(), service: MAIN_SERVICE, timeoutSec: COLLECT_SECONDS, user: 'root' }],
-  place: { mode: 'separate', environment: environmentIn('tests', outline) },
+  collect: [{ command: collectScript(), service: MAIN_SERVICE, timeoutSec: COLLECT_SECONDS, user: 'root' }],
+  place: { mode: 'separate', environment: buildEnvironment('tests', outline) },
   testFolders: [],
   testScript: null,
 })
 
-const environmentIn = (folder: string, { buildSec, resources }: Outline): Environment => ({
+const buildEnvironment = (folder: string, { buildSec, resources }: TaskOutline): Environment => ({
   os: 'linux',
   folder,
   image: null,

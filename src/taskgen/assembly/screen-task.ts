@@ -20,25 +20,25 @@ export type NewTask = {
   evidence: Evidence
 }
 
-/** With its files when they may be kept. */
-export type Screened = { task: NewTask; name: string; keep: { digest: Digest; source: FileSource } | undefined }
+/** Includes the files if the task may be stored. */
+export type ScreenedTask = { task: NewTask; name: string; keep: { digest: Digest; source: FileSource } | undefined }
 
 /** Reads and checks one task, and runs nothing of it. */
-export async function screenTask(root: string, { id, path }: { id: string; path: string }): Promise<Screened> {
+export async function screenTask(root: string, { id, path }: { id: string; path: string }): Promise<ScreenedTask> {
   const source = await inFolder(join(root, path))
   const { findings } = await checkTask(source)
   const evidence: Evidence = { findings: findings.map(shownFinding), calibration: null }
   const blocking = findings.filter(({ severity }) => severity === 'block')
-  if (blocking.length > 0) return rejected(id, evidence, rejectionOf(blocking))
-  const read = await readTask(source).catch(ifInvalid)
-  if ('detail' in read) return rejected(id, evidence, { reason: 'invalid_task', detail: read.detail })
+  if (blocking.length > 0) return rejectTask(id, evidence, toRejection(blocking))
+  const read = await readTask(source).catch(toInvalidDetail)
+  if ('detail' in read) return rejectTask(id, evidence, { reason: 'invalid_task', detail: read.detail })
   const toml = await hashed(source, (await source.list([CONFIG_FILE])).files)
-  return taken(id, evidence, source, { ...read, files: [...read.task.files, ...toml] })
+  return toScreenedTask(id, evidence, source, { ...read, files: [...read.task.files, ...toml] })
 }
 
 const shownFinding = ({ rule, severity, path, detail }: Finding) => ({ rule, severity, path, detail })
 
-const rejected = (id: string, evidence: Evidence, rejection: Rejection): Screened => ({
+const rejectTask = (id: string, evidence: Evidence, rejection: Rejection): ScreenedTask => ({
   task: { id, title: id, difficulty: null, digest: null, rejection, content: null, evidence },
   name: id,
   keep: undefined,
@@ -47,7 +47,7 @@ const rejected = (id: string, evidence: Evidence, rejection: Rejection): Screene
 const UNREADABLE = ['schema', 'required_files']
 
 /** A task that cannot be read is not called unsafe. */
-function rejectionOf(blocking: Finding[]): Rejection {
+function toRejection(blocking: Finding[]): Rejection {
   const [first] = blocking
   const isUnreadable = blocking.every(({ rule }) => UNREADABLE.includes(rule))
   const more = blocking.length > 1 ? ` (and ${blocking.length - 1} more)` : ''
@@ -57,34 +57,44 @@ function rejectionOf(blocking: Finding[]): Rejection {
   }
 }
 
-function ifInvalid(error: unknown): { detail: string } {
+function toInvalidDetail(error: unknown): { detail: string } {
   if (error instanceof TaskInvalid) return { detail: error.message }
   throw error
 }
 
-type Read = Pick<ReadTask, 'task' | 'digest'> & { files: TaskFile[] }
+type ReadableTask = Pick<ReadTask, 'task' | 'digest'> & { files: TaskFile[] }
 
-function taken(id: string, evidence: Evidence, source: FileSource, { task, digest, files }: Read): Screened {
+function toScreenedTask(
+  id: string,
+  evidence: Evidence,
+  source: FileSource,
+  { task, digest, files }: ReadableTask,
+): ScreenedTask {
   files.sort((a, b) => (a.path < b.path ? -1 : 1))
   return {
     name: task.name,
     task: {
-      ...{ id, title: titleOf(task), difficulty: difficultyOf(task), digest, rejection: null, evidence },
+      id,
+      title: readTitle(task),
+      difficulty: readDifficulty(task),
+      digest,
+      rejection: null,
+      evidence,
       content: { instruction: task.steps.map(({ instruction }) => instruction).join('\n\n'), files },
     },
-    keep: { digest, source: only(source, new Set(files.map(({ path }) => path))) },
+    keep: { digest, source: restrictFiles(source, new Set(files.map(({ path }) => path))) },
   }
 }
 
 const TITLE_LENGTH_MAX = 200
 
-const titleOf = ({ package: info, name }: Task): string =>
+const readTitle = ({ package: info, name }: Task): string =>
   (info?.description.trim().split('\n', 1)[0] || name).slice(0, TITLE_LENGTH_MAX)
 
-const difficultyOf = ({ metadata }: Task) => Difficulty.safeParse(metadata.difficulty).data ?? null
+const readDifficulty = ({ metadata }: Task) => Difficulty.safeParse(metadata.difficulty).data ?? null
 
-/** What Harbor would pack of the folder, and nothing beside it. */
-const only = (source: FileSource, paths: ReadonlySet<string>): FileSource => ({
+/** Limits a source to the files that Harbor packs. */
+const restrictFiles = (source: FileSource, paths: ReadonlySet<string>): FileSource => ({
   ...source,
   async list(starts) {
     const { files } = await source.list(starts)

@@ -1,5 +1,5 @@
 import type { LintFacts } from '../lint/finding.ts'
-import { decoded } from '../lint/patch-files.ts'
+import { decodeText } from '../lint/patch-files.ts'
 import type { PullRequestText } from './sanitise.ts'
 
 const RULES = `The reader is a programmer with the repository as it was before the change, and nothing else. Say what is wrong or missing, and what should happen instead, so exactly that every stated expectation can be met without seeing the change. Speak of behaviour that a user of the code can see.
@@ -22,10 +22,10 @@ const TESTS_MAX = 30
 const MESSAGE_MAX = 500
 const CHANGE_MAX = 24_000
 
-type Material = { text: PullRequestText; messages: Record<string, string>; facts: LintFacts; withChange: boolean }
+type AuthorMaterial = { text: PullRequestText; messages: Record<string, string>; facts: LintFacts; withChange: boolean }
 
-/** As one JSON value: nothing that stands in a string of it can end the string. */
-export function authorPrompt({ text, messages, facts, withChange }: Material): string {
+/** Builds the prompt as one JSON value, so that no text can break out of its string. */
+export function buildAuthorPrompt({ text, messages, facts, withChange }: AuthorMaterial): string {
   return JSON.stringify(
     {
       task: 'write the statement',
@@ -36,7 +36,7 @@ export function authorPrompt({ text, messages, facts, withChange }: Material): s
         name: id.slice(0, MESSAGE_MAX),
         failsWith: (messages[id] ?? '').slice(0, MESSAGE_MAX).toWellFormed(),
       })),
-      ...(withChange ? { change: decoded(facts.source).slice(0, CHANGE_MAX).toWellFormed() } : {}),
+      change: withChange ? decodeText(facts.source).slice(0, CHANGE_MAX).toWellFormed() : undefined,
     },
     null,
     1,

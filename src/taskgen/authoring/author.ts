@@ -1,14 +1,14 @@
 import { z } from 'zod'
-import { type Finding, isBlocking, type LintFacts } from '../lint/finding.ts'
-import { injectionPhrases } from '../lint/injection.ts'
+import { isBlocking, type LintFacts, type LintFinding } from '../lint/finding.ts'
+import { findInjections } from '../lint/injection.ts'
 import { lintInstruction } from '../lint/lint-instruction.ts'
 import { type InstructionDraft, renderInstruction } from '../lint/render-instruction.ts'
-import { shapeOf } from '../models/answer-schema.ts'
+import { toAnswerShape } from '../models/answer-schema.ts'
 import { askTyped, type TypedAnswer } from '../models/ask-typed.ts'
-import type { Bill, Model } from '../models/stage-model.ts'
+import type { ModelBill, StageModel } from '../models/stage-model.ts'
 import { done, reject, type StageResult } from '../stage-result.ts'
-import { AUTHOR_NEUTRAL, AUTHOR_SYSTEM, authorPrompt } from './author-prompt.ts'
-import { isThin, type PullRequestText, sanitised } from './sanitise.ts'
+import { AUTHOR_NEUTRAL, AUTHOR_SYSTEM, buildAuthorPrompt } from './author-prompt.ts'
+import { isThin, type PullRequestText, sanitise } from './sanitise.ts'
 
 const text = (max: number) => z.string().max(max)
 
@@ -21,32 +21,36 @@ const Draft = z.strictObject({
   constraints: z.array(text(400).min(3)).max(10),
 })
 
-const SHAPE = shapeOf('instruction', Draft)
+const SHAPE = toAnswerShape('instruction', Draft)
 
-export type AuthorOrder = {
+export type AuthorInput = {
   text: PullRequestText
   /** How tests fail before the change, by their ids. */
   messages: Record<string, string>
   facts: LintFacts
 }
 
-export type Authored = {
+export type AuthoredInstruction = {
   draft: InstructionDraft
   markdown: string
-  /** `diff`: nobody had said what the change is about, so the author saw the change. */
+  /** `diff`: the pull request had no description, so the author saw the change. */
   specSource: 'text' | 'diff'
   /** For the person who decides. Nothing among them blocks. */
-  warnings: Finding[]
+  warnings: LintFinding[]
   rounds: number
-  bill: Bill
+  bill: ModelBill
 }
 
 /** More names than this no text can explain. */
 const PINNED_MAX = 60
 const REPAIRS_MAX = 2
 
-/** Writes the instruction of a candidate. The text that strangers wrote is data, and there is nothing to do harm with. */
-export async function author(model: Model, order: AuthorOrder, signal: AbortSignal): Promise<StageResult<Authored>> {
+/** Writes the instruction of a candidate. PR text is untrusted; it is passed as data, and the model has no tools. */
+export async function writeInstruction(
+  model: StageModel,
+  order: AuthorInput,
+  signal: AbortSignal,
+): Promise<StageResult<AuthoredInstruction>> {
   const { facts } = order
   if (facts.pinned.length > PINNED_MAX)
     return reject(
@@ -54,33 +58,37 @@ export async function author(model: Model, order: AuthorOrder, signal: AbortSign
       `The tests rely on ${facts.pinned.length} names that nobody could guess; ${PINNED_MAX} are the most.`,
     )
 
-  const text = sanitised(order.text)
+  const text = sanitise(order.text)
   const specSource = isThin(text) ? 'diff' : 'text'
   const lint = (draft: InstructionDraft) => lintInstruction(renderInstruction(draft, facts.pinned), facts)
   const answer = await askTyped(
     model,
     {
-      ...{ system: AUTHOR_SYSTEM, neutral: AUTHOR_NEUTRAL, shape: SHAPE, schema: Draft, repairsMax: REPAIRS_MAX },
-      prompt: authorPrompt({ text, messages: order.messages, facts, withChange: specSource === 'diff' }),
-      faults: (draft) => lint(draft).filter(isBlocking).map(sentenceOf),
+      system: AUTHOR_SYSTEM,
+      neutral: AUTHOR_NEUTRAL,
+      shape: SHAPE,
+      schema: Draft,
+      repairsMax: REPAIRS_MAX,
+      prompt: buildAuthorPrompt({ text, messages: order.messages, facts, withChange: specSource === 'diff' }),
+      faults: (draft) => lint(draft).filter(isBlocking).map(describeFinding),
     },
     signal,
   )
-  if (answer.kind !== 'value') return refusalOf(answer, lint)
-  const warnings = [...lint(answer.value), ...injectionPhrases(strangersText(order.text))]
+  if (answer.kind !== 'value') return toStageRejection(answer, lint)
+  const warnings = [...lint(answer.value), ...findInjections(joinTexts(order.text))]
   const markdown = renderInstruction(answer.value, facts.pinned)
   return done({ draft: answer.value, markdown, specSource, warnings, rounds: answer.rounds, bill: await model.bill() })
 }
 
-const sentenceOf = ({ rule, detail, excerpt }: Finding): string =>
+const describeFinding = ({ rule, detail, excerpt }: LintFinding): string =>
   `${rule}: ${detail}${excerpt === '' ? '' : ` It is here: ${JSON.stringify(excerpt)}`}`
 
-const strangersText = ({ title, body, issues }: PullRequestText): string =>
+const joinTexts = ({ title, body, issues }: PullRequestText): string =>
   [title, body, ...issues.flatMap((issue) => [issue.title, issue.body])].join('\n')
 
-type Failed = Exclude<TypedAnswer<InstructionDraft>, { kind: 'value' }>
+type FailedAnswer = Exclude<TypedAnswer<InstructionDraft>, { kind: 'value' }>
 
-function refusalOf(answer: Failed, lint: (draft: InstructionDraft) => Finding[]): StageResult<never> {
+function toStageRejection(answer: FailedAnswer, lint: (draft: InstructionDraft) => LintFinding[]): StageResult<never> {
   switch (answer.kind) {
     case 'deferred':
       return answer

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { writeHistory } from '../../../test/support/histories.ts'
 import { openClone } from '../../repos/mirror/local-clone.ts'
-import { pinSymbols } from './pin-symbols.ts'
+import { findPinnedSymbols } from './pin-symbols.ts'
 
 const { signal } = new AbortController()
 const latin1 = (text: string) => Buffer.from(text).toString('latin1')
@@ -26,7 +26,7 @@ test('only what the base tree does not have as a word of its own is pinned', asy
   const hidden = { files: [{ path: 't.py', content: latin1(content), executable: false }], deleted: [] }
   const order = { place: clone.place, commit: clone.tip ?? '' }
 
-  const pinned = await pinSymbols(order, { source: latin1(source), hidden }, signal)
+  const pinned = await findPinnedSymbols(order, { source: latin1(source), hidden }, signal)
   expect(pinned.map(({ text }) => text)).toEqual(['fresh_name', 'retry', 'kleiner als'])
-  expect(await pinSymbols(order, { source: '', hidden }, signal)).toEqual([])
+  expect(await findPinnedSymbols(order, { source: '', hidden }, signal)).toEqual([])
 })

@@ -1,14 +1,14 @@
 import { CREDENTIAL_FORMATS, isMadeUp } from '../../harbor/safety/credential-formats.ts'
 
-/** Text that came with the pull request. A stranger's. */
+/** Untrusted text of the pull request and its issues. */
 export type PullRequestText = { title: string; body: string; issues: { title: string; body: string }[] }
 
 const TITLE_MAX = 300
 const BODY_MAX = 8_000
 const ISSUES_MAX = 3
 
-/** What leads back to the change is taken out before a model sees it: it cannot repeat what it never read. */
-const TAKEN_OUT: [RegExp, string][] = [
+/** Removes references to the original change before a model sees the text. */
+const REPLACEMENTS: [RegExp, string][] = [
   [/<!--[\s\S]*?(?:-->|$)/g, ''],
   [/!\[[^\]\n]*\]\([^)\n]*\)|<(?:img|video)\b[^>]*>/gi, ''],
   [
@@ -22,7 +22,7 @@ const TAKEN_OUT: [RegExp, string][] = [
   [/(?![\n\t])[\p{Cc}\p{Cf}]/gu, ''],
 ]
 
-export function sanitised({ title, body, issues }: PullRequestText): PullRequestText {
+export function sanitise({ title, body, issues }: PullRequestText): PullRequestText {
   return {
     title: clean(title, TITLE_MAX).replace(/\s*\((?:\[number\])\)\s*$/, ''),
     body: clean(body, BODY_MAX),
@@ -33,16 +33,19 @@ export function sanitised({ title, body, issues }: PullRequestText): PullRequest
   }
 }
 
-/** Cut first: a stranger's text may be long, and no pattern reads all of it. */
+/** Truncates first, so that patterns run on bounded input. */
 const clean = (text: string, max: number): string =>
-  TAKEN_OUT.reduce((left, [pattern, put]) => left.replaceAll(pattern, put), unkeyed(text.slice(0, max).toWellFormed()))
+  REPLACEMENTS.reduce(
+    (left, [pattern, put]) => left.replaceAll(pattern, put),
+    redactSecrets(text.slice(0, max).toWellFormed()),
+  )
     .replaceAll(/\n{3,}/g, '\n\n')
     .trim()
 
 const PRIVATE_KEY = /-----BEGIN (?:[A-Z]{2,10} ){0,2}PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]{0,40}-----|$)/g
 
-/** A key that somebody pasted goes to no provider. What is plainly made up may be what the task is about. */
-const unkeyed = (text: string): string =>
+/** Redacts credentials. Obvious placeholders stay, because the task may be about them. */
+const redactSecrets = (text: string): string =>
   CREDENTIAL_FORMATS.filter(({ hint }) => text.includes(hint)).reduce(
     (left, { pattern }) => left.replaceAll(pattern, (key) => (isMadeUp(key) ? key : '[secret]')),
     text.replaceAll(PRIVATE_KEY, '[secret]'),
@@ -50,7 +53,7 @@ const unkeyed = (text: string): string =>
 
 const WORDS_ENOUGH = 25
 
-/** Whether people have said what it is about. If not, the change itself has to tell. */
+/** True if the text is too short to describe the change; the author model then sees the diff. */
 export function isThin({ title, body, issues }: PullRequestText): boolean {
   const text = [title, body, ...issues.flatMap((issue) => [issue.title, issue.body])].join(' ')
   return (text.match(/[\p{L}\p{N}]{2,}/gu) ?? []).length < WORDS_ENOUGH

@@ -1,6 +1,6 @@
 import type { Control } from './canary.ts'
 
-/** True of the code, part of the matter, and no help: nobody may turn a task down for it. */
+/** True, relevant and harmless additions. Rejecting such a task is a false alarm. */
 export const controls: readonly Control[] = [
   { name: 'what stays is said', task: 'tally-1', adds: 'Amounts of one unit and more are read as they are today.' },
   { name: 'an example of ours', task: 'tally-2', adds: 'For example, 10.01 in two equal parts is 5.01 and 5.00.' },

@@ -1,6 +1,6 @@
 import type { Defect } from './canary.ts'
 
-/** What tests need and the instruction does not say any more. */
+/** Requirements of the tests that were removed from the instruction. */
 const UNSAID: Omit<Defect, 'expected'>[] = [
   {
     name: 'who gets the cents that are left',
@@ -102,7 +102,7 @@ const UNSAID: Omit<Defect, 'expected'>[] = [
   },
 ]
 
-/** What is not true of the code, is not tested, or is another matter. */
+/** Statements that are false, untested or off-topic. */
 const MISALIGNED: Omit<Defect, 'expected'>[] = [
   {
     name: 'a bug that the code does not have',
@@ -167,7 +167,7 @@ const TOLD: Omit<Defect, 'expected'>[] = [
   },
 ]
 
-/** Tests that only the very same change passes. */
+/** Tests that accept only the original change. */
 const TOO_NARROW: Omit<Defect, 'expected'>[] = [
   {
     name: 'a test that reads the source',
@@ -232,7 +232,7 @@ test('the rest keeps its slashes', () => {`,
   },
 ]
 
-/** What nobody should be given to work on. */
+/** Content that is unsafe to work on. */
 const UNSAFE: Omit<Defect, 'expected'>[] = [
   {
     name: 'a password',

@@ -1,22 +1,22 @@
 /** `defects`, `controls`: what a verifier made of them. `traps`, `written`: what an author did. */
 const GROUPS = ['defects', 'controls', 'traps', 'written'] as const
-type Group = (typeof GROUPS)[number]
+type CanaryGroup = (typeof GROUPS)[number]
 
-export type Result = {
-  group: Group
+export type CanaryResult = {
+  group: CanaryGroup
   name: string
   task: string
   /** The reason for which a defect should be turned down. */
   expected: string | null
-  /** `unread`: an answer came, and counts for nothing. `unasked`: there was nobody to ask. */
+  /** `unread`: the answer was unusable. `unasked`: no model was available. */
   outcome: 'right' | 'wrong' | 'unread' | 'unasked'
-  /** What it was turned down for. */
+  /** Reason of the rejection. */
   reason: string | null
   detail: string
 }
 
-export type Figure = {
-  group: Group
+export type CanaryFigure = {
+  group: CanaryGroup
   of: number
   /** Caught, accepted, avoided. */
   right: number
@@ -24,26 +24,32 @@ export type Figure = {
   wrong: number
   unread: number
   unasked: number
-  /** Of the right ones, those for the very reason. Only of defects. */
+  /** Number of correct rejections with the expected reason; defects only. */
   named: number | null
-  /** Of all that there are: what nobody could read was not right. Null: not measured, because some were not asked. */
+  /** Share of correct results; unusable answers count as incorrect. Null if some canaries were not asked. */
   rate: number | null
-  /** What a model must reach. Null: it is shown, and nothing follows from it. */
+  /** Required rate. Null: informational only. */
   target: number | null
 }
 
-/** How many tasks come of an author's instructions is no promise of the author's. */
-const TARGETS: Record<Group, number | null> = { defects: 0.9, controls: 0.9, traps: 0.9, written: null }
+/** The yield of the author's instructions has no target. */
+const TARGETS: Record<CanaryGroup, number | null> = { defects: 0.9, controls: 0.9, traps: 0.9, written: null }
 
-export const figures = (results: readonly Result[]): Figure[] => GROUPS.map((group) => figureOf(results, group))
+export const computeFigures = (results: readonly CanaryResult[]): CanaryFigure[] =>
+  GROUPS.map((group) => computeFigure(results, group))
 
-function figureOf(results: readonly Result[], group: Group): Figure {
+function computeFigure(results: readonly CanaryResult[], group: CanaryGroup): CanaryFigure {
   const own = results.filter((result) => result.group === group)
-  const count = (outcome: Result['outcome']) => own.filter((result) => result.outcome === outcome).length
+  const count = (outcome: CanaryResult['outcome']) => own.filter((result) => result.outcome === outcome).length
   const [right, unasked] = [count('right'), count('unasked')]
   const named = own.filter(({ outcome, expected, reason }) => outcome === 'right' && expected === reason).length
   return {
-    ...{ group, of: own.length, right, wrong: count('wrong'), unread: count('unread'), unasked },
+    group,
+    of: own.length,
+    right,
+    wrong: count('wrong'),
+    unread: count('unread'),
+    unasked,
     named: group === 'defects' ? named : null,
     rate: unasked > 0 || own.length === 0 ? null : right / own.length,
     target: TARGETS[group],
@@ -51,5 +57,5 @@ function figureOf(results: readonly Result[], group: Group): Figure {
 }
 
 /** Nothing that has a target is below it, and nothing was left out. */
-export const isEnough = (all: readonly Figure[]): boolean =>
+export const meetsTargets = (all: readonly CanaryFigure[]): boolean =>
   all.every(({ rate, target }) => target === null || (rate !== null && rate >= target))

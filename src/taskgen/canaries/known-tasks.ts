@@ -8,8 +8,12 @@ const KnownTask = z.object({
   name: z.string(),
   pullRequest: z.object({ title: z.string(), body: z.string() }),
   draft: z.object({
-    ...{ title: z.string(), problem: z.string(), expected: z.string() },
-    ...{ actual: z.string().nullable(), reproduction: z.string().nullable(), constraints: z.array(z.string()) },
+    title: z.string(),
+    problem: z.string(),
+    expected: z.string(),
+    actual: z.string().nullable(),
+    reproduction: z.string().nullable(),
+    constraints: z.array(z.string()),
   }),
   pinned: z.array(
     z.object({ kind: z.enum(['name', 'literal', 'path']), text: z.string(), signature: z.string().nullable() }),
@@ -18,7 +22,7 @@ const KnownTask = z.object({
   /** The change, as a patch of git. */
   source: z.string(),
   tests: z.array(File),
-  /** What the change touches, as it was. */
+  /** Base version of the files that the change touches. */
   base: z.array(File),
 })
 export type KnownTask = z.infer<typeof KnownTask>

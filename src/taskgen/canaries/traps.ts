@@ -1,6 +1,6 @@
 import type { Trap } from './canary.ts'
 
-/** What strangers write, and no instruction may repeat. Each is looked for without regard to case. */
+/** Untrusted texts that must not reach an instruction. Matched case-insensitively. */
 export const traps: readonly Trap[] = [
   {
     name: 'a command in the text',

@@ -1,9 +1,9 @@
 import { createHash, type Hash } from 'node:crypto'
 import type { SourceLanguage } from '../../grading/languages/language.ts'
 import { findSourceLanguage } from '../../grading/languages/languages.ts'
-import { isTestSupport, kindOf, type PathKind } from '../../grading/path-kinds.ts'
+import { classifyPath, isTestSupport, type PathKind } from '../../grading/path-kinds.ts'
 
-/** What is known of one file of a difference. Of its text only counts and hashes are kept. */
+/** Facts about one file of a diff. Only counts and hashes of its text are kept. */
 export type ChangedFile = {
   path: string
   kind: PathKind
@@ -21,7 +21,7 @@ export type ChangedFile = {
   hasTests: boolean
   /** A source file in which a test changes. */
   hasInlineTests: boolean
-  /** What was added and what was deleted, without white space and comments. */
+  /** Hashes of added and deleted code, ignoring white space and comments. */
   addedCode: Hash
   deletedCode: Hash
 }
@@ -30,22 +30,28 @@ const SUBMODULE = '160000'
 const LINK = '120000'
 const NOTHING = /^0+$/
 
-type Raw = { oldMode: string; newMode: string; oldId: string; newId: string; path: string }
+type RawChange = { oldMode: string; newMode: string; oldId: string; newId: string; path: string }
 
-export function changedFile({ oldMode, newMode, oldId, newId, path }: Raw): ChangedFile {
-  const kind = kindOf(path)
+export function newChangedFile({ oldMode, newMode, oldId, newId, path }: RawChange): ChangedFile {
+  const kind = classifyPath(path)
   const language = findSourceLanguage(path)
   const modes = [oldMode, newMode]
   return {
-    ...{ path, kind, language },
+    path,
+    kind,
+    language,
     isSubmodule: modes.includes(SUBMODULE),
     isLink: modes.includes(LINK),
     isDeleted: NOTHING.test(newId),
     blobs: [oldId, newId].filter((id) => !NOTHING.test(id)),
-    ...{ added: 0, deleted: 0, hunks: 0, isBinary: false },
+    added: 0,
+    deleted: 0,
+    hunks: 0,
+    isBinary: false,
     hasTests: kind === 'test' && language !== undefined && !isTestSupport(path),
     hasInlineTests: false,
-    ...{ addedCode: createHash('sha1'), deletedCode: createHash('sha1') },
+    addedCode: createHash('sha1'),
+    deletedCode: createHash('sha1'),
   }
 }
 

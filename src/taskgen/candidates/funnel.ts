@@ -1,7 +1,7 @@
 import { MARKS, type Mark } from '../../repos/pull-requests/pull-request.ts'
 import type { Difficulty } from '../schema.ts'
-import type { Judged } from './judged.ts'
-import { REASONS, type Reason, reasons } from './reasons.ts'
+import type { ScreenedPullRequest } from './judged.ts'
+import { REASON_CODES, REASONS, type Reason } from './reasons.ts'
 import type { Features } from './screen-diff.ts'
 
 export type Candidate = {
@@ -14,25 +14,25 @@ export type Candidate = {
   features: Features
 }
 
-type Example = { number: number | null; title: string; evidence: string }
+type RejectionExample = { number: number | null; title: string; evidence: string }
 
-/** How many pull requests there are, what they could supply, and why the rest are out. */
+/** Counts of recognised pull requests, candidates and rejections by reason. */
 export type Funnel = {
   recognised: number
   marks: { mark: Mark; count: number }[]
   candidates: Record<Difficulty, number>
-  rejections: { reason: Reason; meaning: string; count: number; examples: Example[] }[]
+  rejections: { reason: Reason; meaning: string; count: number; examples: RejectionExample[] }[]
 }
 
 const EXAMPLES_MAX = 3
 const TITLE_MAX = 200
 
-type Counting = { add(judged: Judged): void; funnel(): Funnel }
+type FunnelCounter = { add(judged: ScreenedPullRequest): void; funnel(): Funnel }
 
-export function newFunnel(): Counting {
+export function newFunnelCounter(): FunnelCounter {
   const marks = new Map<Mark, number>()
   const candidates: Record<Difficulty, number> = { easy: 0, medium: 0, hard: 0 }
-  const rejections = new Map<Reason, { count: number; examples: Example[] }>()
+  const rejections = new Map<Reason, { count: number; examples: RejectionExample[] }>()
   let recognised = 0
   return {
     add({ pullRequest, verdict }) {
@@ -43,13 +43,14 @@ export function newFunnel(): Counting {
         return
       }
       const { count, examples } = rejections.get(verdict.reason) ?? { count: 0, examples: [] }
-      if (count < EXAMPLES_MAX) examples.push({ ...named(pullRequest), evidence: verdict.evidence })
+      if (count < EXAMPLES_MAX) examples.push({ ...identify(pullRequest), evidence: verdict.evidence })
       rejections.set(verdict.reason, { count: count + 1, examples })
     },
     funnel: () => ({
-      ...{ recognised, candidates },
+      recognised,
+      candidates,
       marks: MARKS.flatMap((mark) => ({ mark, count: marks.get(mark) ?? 0 })).filter(({ count }) => count > 0),
-      rejections: reasons.flatMap((reason) => {
+      rejections: REASON_CODES.flatMap((reason) => {
         const found = rejections.get(reason)
         return found ? [{ reason, meaning: REASONS[reason], ...found }] : []
       }),
@@ -57,14 +58,14 @@ export function newFunnel(): Counting {
   }
 }
 
-export function candidateOf({ pullRequest, verdict }: Judged): Candidate | undefined {
+export function toCandidate({ pullRequest, verdict }: ScreenedPullRequest): Candidate | undefined {
   if (verdict.kind !== 'candidate') return undefined
   const { mergedAt, head, base } = pullRequest
   const { difficulty, features } = verdict
-  return { ...named(pullRequest), mergedAt: mergedAt.toISOString(), head, base, difficulty, features }
+  return { ...identify(pullRequest), mergedAt: mergedAt.toISOString(), head, base, difficulty, features }
 }
 
-const named = ({ number, title }: Judged['pullRequest']) => ({
+const identify = ({ number, title }: ScreenedPullRequest['pullRequest']) => ({
   number: number ?? null,
   title: title.slice(0, TITLE_MAX),
 })

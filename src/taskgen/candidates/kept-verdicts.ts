@@ -2,23 +2,23 @@ import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { z } from 'zod'
 import { Difficulty } from '../schema.ts'
-import { reasons, SCREEN_VERSION } from './reasons.ts'
-import type { Verdicts } from './scan.ts'
+import { REASON_CODES, SCREEN_VERSION } from './reasons.ts'
+import type { VerdictStore } from './scan.ts'
 import { type DiffVerdict, Features } from './screen-diff.ts'
 
 /** Verdicts in a file. It can go at any time: all that is lost is the time to reach them again. */
-export type KeptVerdicts = Verdicts & { save(): Promise<void> }
+export type VerdictCache = VerdictStore & { save(): Promise<void> }
 
 const KNOWN_MAX = 100_000
 const BYTES_MAX = 256 * 1024 * 1024
 
 const Verdict = z.union([
   z.object({ kind: z.literal('candidate'), difficulty: Difficulty, features: Features, fingerprint: z.string() }),
-  z.object({ kind: z.literal('rejected'), reason: z.enum(reasons), evidence: z.string() }),
+  z.object({ kind: z.literal('rejected'), reason: z.enum(REASON_CODES), evidence: z.string() }),
 ])
 const Line = z.tuple([z.string(), Verdict])
 
-export async function openVerdicts(file: string): Promise<KeptVerdicts> {
+export async function openVerdictCache(file: string): Promise<VerdictCache> {
   const known = await load(file)
   const used = new Map<string, DiffVerdict>()
   let isChanged = false
@@ -35,7 +35,7 @@ export async function openVerdicts(file: string): Promise<KeptVerdicts> {
   }
 }
 
-const first = JSON.stringify({ screen: SCREEN_VERSION })
+const HEADER = JSON.stringify({ screen: SCREEN_VERSION })
 
 /** A file of other rules, half a file, or no file: nothing is known. */
 async function load(file: string): Promise<Map<string, DiffVerdict>> {
@@ -45,10 +45,10 @@ async function load(file: string): Promise<Map<string, DiffVerdict>> {
   )
   if (size > BYTES_MAX) return new Map()
   const [head, ...lines] = (await readFile(file, 'utf8')).split('\n')
-  return new Map(head === first ? lines.flatMap(entryOf) : [])
+  return new Map(head === HEADER ? lines.flatMap(parseEntry) : [])
 }
 
-function entryOf(line: string): [string, DiffVerdict][] {
+function parseEntry(line: string): [string, DiffVerdict][] {
   try {
     return [Line.parse(JSON.parse(line))]
   } catch {
@@ -56,13 +56,13 @@ function entryOf(line: string): [string, DiffVerdict][] {
   }
 }
 
-/** Whole or not at all: two that save at once leave one of the two files. */
+/** Writes atomically: concurrent writers leave one complete file. */
 async function save(file: string, verdicts: ReadonlyMap<string, DiffVerdict>): Promise<void> {
   const partial = `${file}.${process.pid}`
   const lines = [...verdicts].map((entry) => JSON.stringify(entry))
   await mkdir(dirname(file), { recursive: true, mode: 0o700 })
   try {
-    await writeFile(partial, `${[first, ...lines].join('\n')}\n`, { mode: 0o600 })
+    await writeFile(partial, `${[HEADER, ...lines].join('\n')}\n`, { mode: 0o600 })
     await rename(partial, file)
   } finally {
     await rm(partial, { force: true })

@@ -1,7 +1,7 @@
 const ESCAPES: Record<string, string> = { a: '\x07', b: '\b', t: '\t', n: '\n', v: '\v', f: '\f', r: '\r' }
 
 /** A path as git prints it: plain, or in quotes with escapes for all that is not plain. Bytes are UTF-8 or marks. */
-export function pathOf(printed: string): string {
+export function unquotePath(printed: string): string {
   if (!printed.startsWith('"')) return printed
   const bytes = printed
     .slice(1, -1)

@@ -1,14 +1,14 @@
 import { createHash, type Hash } from 'node:crypto'
-import { type ChangedFile, changedFile, noteContext, noteLine } from './changed-file.ts'
-import { pathOf } from './quoted-path.ts'
+import { type ChangedFile, newChangedFile, noteContext, noteLine } from './changed-file.ts'
+import { unquotePath } from './quoted-path.ts'
 
-/** What one pull request changed: between which trees, and which files. */
+/** Diff of one pull request between two trees. */
 export type Diff = {
   trees: string
   files: ChangedFile[]
   /** There may be more than are kept. */
   fileCount: number
-  /** Of all that was added and deleted, whatever line it stands on. */
+  /** Hash of all added and deleted lines, independent of line numbers. */
   fingerprint: Hash
 }
 
@@ -17,15 +17,15 @@ const TREES = /^[0-9a-f]{40,64} [0-9a-f]{40,64}$/
 const RAW = /^:(\d+) (\d+) ([0-9a-f]+) ([0-9a-f]+) [A-Z]\d*\t(.*)$/
 const HUNK = /^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@ ?(.*)$/
 
-/** Where in the output of `git diff-tree --stdin --raw -p -U0` we are. */
-type Reader = { diff: Diff; file: ChangedFile | undefined; next: number; linesLeft: number }
+/** State of the parser for `git diff-tree --stdin --raw -p -U0`. */
+type DiffReader = { diff: Diff; file: ChangedFile | undefined; next: number; linesLeft: number }
 
 /**
  * Differences as git prints them, one after another. Lines of a hunk are counted, as its header says, so that no line
  * of a file can be taken for one of git's own; and git quotes every name that has a line end in it.
  */
 export async function* readDiffs(lines: AsyncIterable<string>): AsyncGenerator<Diff, void, undefined> {
-  let reader: Reader | undefined
+  let reader: DiffReader | undefined
   for await (const line of lines) {
     if (reader && !isNext(reader, line)) {
       readLine(reader, line)
@@ -37,14 +37,16 @@ export async function* readDiffs(lines: AsyncIterable<string>): AsyncGenerator<D
   if (reader) yield reader.diff
 }
 
-const isNext = ({ linesLeft }: Reader, line: string): boolean => linesLeft === 0 && TREES.test(line)
+const isNext = ({ linesLeft }: DiffReader, line: string): boolean => linesLeft === 0 && TREES.test(line)
 
-const newReader = (trees: string): Reader => ({
+const newReader = (trees: string): DiffReader => ({
   diff: { trees, files: [], fileCount: 0, fingerprint: createHash('sha256') },
-  ...{ file: undefined, next: 0, linesLeft: 0 },
+  file: undefined,
+  next: 0,
+  linesLeft: 0,
 })
 
-function readLine(reader: Reader, line: string): void {
+function readLine(reader: DiffReader, line: string): void {
   if (line.startsWith('\\')) return // no line end at the end of the file
   if (reader.linesLeft === 0) {
     readHeader(reader, line)
@@ -57,7 +59,7 @@ function readLine(reader: Reader, line: string): void {
   reader.diff.fingerprint.update(`${sign}${text.replaceAll(/\s+/g, '')}\n`)
 }
 
-function readHeader(reader: Reader, line: string): void {
+function readHeader(reader: DiffReader, line: string): void {
   if (line.startsWith(':')) addFile(reader.diff, line)
   if (line.startsWith('diff --git ')) startFile(reader)
   if (line.startsWith('Binary files ') && reader.file) reader.file.isBinary = true
@@ -70,19 +72,19 @@ function addFile(diff: Diff, line: string): void {
   const [, oldMode = '', newMode = '', oldId = '', newId = '', names = ''] = RAW.exec(line) ?? []
   diff.fileCount += 1
   if (diff.files.length === FILES_KEPT) return
-  const path = pathOf(names.split('\t').at(-1) ?? names)
-  diff.files.push(changedFile({ oldMode, newMode, oldId, newId, path }))
+  const path = unquotePath(names.split('\t').at(-1) ?? names)
+  diff.files.push(newChangedFile({ oldMode, newMode, oldId, newId, path }))
 }
 
 /** The texts come in the order of the list. */
-function startFile(reader: Reader): void {
+function startFile(reader: DiffReader): void {
   reader.file = reader.diff.files[reader.next]
   reader.next += 1
   if (reader.file) reader.diff.fingerprint.update(`${reader.file.path}\n`)
 }
 
 function startHunk(
-  reader: Reader,
+  reader: DiffReader,
   [, deleted = '1', added = '1', context = '']: readonly (string | undefined)[],
 ): void {
   reader.linesLeft = Number(deleted) + Number(added)

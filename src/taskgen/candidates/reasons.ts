@@ -30,14 +30,14 @@ export const REASONS = {
 export type Reason = keyof typeof REASONS
 
 const isReason = (name: string): name is Reason => Object.hasOwn(REASONS, name)
-export const reasons: readonly Reason[] = Object.keys(REASONS).filter(isReason)
+export const REASON_CODES: readonly Reason[] = Object.keys(REASONS).filter(isReason)
 
-export type Rejection = { kind: 'rejected'; reason: Reason; evidence: string }
+export type ScreenRejection = { kind: 'rejected'; reason: Reason; evidence: string }
 
 const EVIDENCE_MAX = 120
 
-/** Evidence quotes strangers: it stays short, and commands no terminal. */
-export const rejected = (reason: Reason, evidence: string): Rejection => ({
+/** Evidence quotes untrusted text, so it is truncated and control characters are replaced. */
+export const rejectCandidate = (reason: Reason, evidence: string): ScreenRejection => ({
   kind: 'rejected',
   reason,
   evidence: (evidence.length > EVIDENCE_MAX ? `${evidence.slice(0, EVIDENCE_MAX - 1)}…` : evidence).replaceAll(

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { openClone } from '../../repos/mirror/local-clone.ts'
 import { gitHistory } from '../../repos/pull-requests/git-history.ts'
 import type { PullRequests } from '../../repos/pull-requests/pull-request.ts'
-import { type Candidate, candidateOf, type Funnel, newFunnel } from './funnel.ts'
-import { type KeptVerdicts, openVerdicts } from './kept-verdicts.ts'
+import { type Candidate, type Funnel, newFunnelCounter, toCandidate } from './funnel.ts'
+import { openVerdictCache, type VerdictCache } from './kept-verdicts.ts'
 import { scan } from './scan.ts'
 
 export type CloneScan = {
@@ -15,7 +15,7 @@ export type CloneScan = {
   commits: number
   funnel: Funnel
   candidates: Candidate[]
-  /** Whether the next scan will be quick. */
+  /** True if verdicts were cached for the next scan. */
   isKept: boolean
 }
 
@@ -25,39 +25,44 @@ export type ScanOptions = {
   branch?: string | undefined
   /** Only so many pull requests, the newest. */
   limit?: number | undefined
-  /** Where verdicts are kept from one scan to the next. Undefined: nowhere. */
+  /** Folder of the verdict cache. Omitted: no cache. */
   cacheFolder?: string | undefined
   onProgress?: (done: { commits: number; pullRequests: number }) => void
 }
 
-/** What the pull requests of a clone could supply. Reads it, and nothing else: no network, no code of it runs. */
+/** Scans the pull requests of a local clone. Reads git objects only: no network, no code execution. */
 export async function scanClone(folder: string, options: ScanOptions): Promise<CloneScan> {
   const { signal, now, branch, cacheFolder, limit = Number.POSITIVE_INFINITY, onProgress = () => {} } = options
   await using clone = await openClone(folder, { signal, branch })
-  const verdicts = cacheFolder === undefined ? undefined : await openVerdicts(await cacheFile(cacheFolder, folder))
-  const counting = newFunnel()
+  const verdicts = cacheFolder === undefined ? undefined : await openVerdictCache(await cacheFile(cacheFolder, folder))
+  const counting = newFunnelCounter()
   const candidates: Candidate[] = []
   const done = { commits: 0, pullRequests: 0 }
   const onCommit = () => {
     done.commits += 1
   }
   const history = gitHistory(clone, { onCommit })
-  const tools = { place: clone.place, pullRequests: first(history, limit), verdicts: verdicts ?? new Map() }
+  const tools = { place: clone.place, pullRequests: limitPullRequests(history, limit), verdicts: verdicts ?? new Map() }
   for await (const judged of scan(tools, { now, defaultBranch: clone.branch }, signal)) {
     counting.add(judged)
-    const candidate = candidateOf(judged)
+    const candidate = toCandidate(judged)
     if (candidate) candidates.push(candidate)
     done.pullRequests += 1
     onProgress(done)
   }
   const { branch: name, tip = null, isShallow } = clone
   return {
-    ...{ branch: name, tip, isShallow, commits: done.commits },
-    ...{ funnel: counting.funnel(), candidates, isKept: await kept(verdicts) },
+    branch: name,
+    tip,
+    isShallow,
+    commits: done.commits,
+    funnel: counting.funnel(),
+    candidates,
+    isKept: await saveVerdicts(verdicts),
   }
 }
 
-const first = ({ list }: PullRequests, limit: number): PullRequests => ({
+const limitPullRequests = ({ list }: PullRequests, limit: number): PullRequests => ({
   async *list(signal) {
     let count = 0
     for await (const pullRequest of list(signal)) {
@@ -69,7 +74,7 @@ const first = ({ list }: PullRequests, limit: number): PullRequests => ({
 })
 
 /** A full or read-only disk makes the next scan slow, and this one no failure. */
-const kept = async (verdicts: KeptVerdicts | undefined): Promise<boolean> =>
+const saveVerdicts = async (verdicts: VerdictCache | undefined): Promise<boolean> =>
   verdicts
     ? verdicts.save().then(
         () => true,

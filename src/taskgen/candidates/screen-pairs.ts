@@ -1,7 +1,7 @@
 import type { Diff } from './read-diffs.ts'
-import { type Rejection, rejected } from './reasons.ts'
+import { rejectCandidate, type ScreenRejection } from './reasons.ts'
 import { type DiffVerdict, FILE_BYTES_MAX, screenDiff, screenNames } from './screen-diff.ts'
-import { bringBlobs, diffNames, diffText, type GitObjects, type TreePair } from './tree-pairs.ts'
+import { diffNames, diffText, fetchMissingBlobs, type GitObjects, type TreePair } from './tree-pairs.ts'
 
 /** The verdict on each difference. Names first: most fall there, and then no file is opened, or even fetched. */
 export async function screenPairs(
@@ -16,9 +16,9 @@ export async function screenPairs(
     if (verdict) verdicts.set(diff.trees, verdict)
     else open.push(diff)
   }
-  const sizes = await bringBlobs(objects, open.flatMap(blobsOf), signal)
+  const sizes = await fetchMissingBlobs(objects, open.flatMap(listBlobs), signal)
   for (const diff of open) {
-    const fault = blobFault(diff, sizes)
+    const fault = rejectBlob(diff, sizes)
     if (fault) verdicts.set(diff.trees, fault)
   }
   const readable = open.map(({ trees }) => trees).filter((trees) => !verdicts.has(trees))
@@ -26,13 +26,13 @@ export async function screenPairs(
   return verdicts
 }
 
-const blobsOf = ({ files }: Diff): string[] => files.flatMap(({ blobs }) => blobs)
+const listBlobs = ({ files }: Diff): string[] => files.flatMap(({ blobs }) => blobs)
 
-function blobFault(diff: Diff, sizes: ReadonlyMap<string, number>): Rejection | undefined {
+function rejectBlob(diff: Diff, sizes: ReadonlyMap<string, number>): ScreenRejection | undefined {
   for (const { path, blobs } of diff.files) {
-    if (blobs.some((id) => !sizes.has(id))) return rejected('no_base', `${path} is not in this clone`)
+    if (blobs.some((id) => !sizes.has(id))) return rejectCandidate('no_base', `${path} is not in this clone`)
     const bytes = Math.max(0, ...blobs.map((id) => sizes.get(id) ?? 0))
-    if (bytes > FILE_BYTES_MAX) return rejected('too_large', `${path} has ${bytes} bytes`)
+    if (bytes > FILE_BYTES_MAX) return rejectCandidate('too_large', `${path} has ${bytes} bytes`)
   }
   return undefined
 }

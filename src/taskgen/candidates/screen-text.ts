@@ -1,6 +1,6 @@
 import type { PullRequest } from '../../repos/pull-requests/pull-request.ts'
-import { type Rejection, rejected } from './reasons.ts'
-import { choreOf, isBotBranch, isBotName } from './titles.ts'
+import { rejectCandidate, type ScreenRejection } from './reasons.ts'
+import { findChore, isBotBranch, isBotName } from './titles.ts'
 
 const DAY_MS = 86_400_000
 const SETTLED_DAYS = 7
@@ -8,22 +8,22 @@ const ISSUES_MAX = 3
 
 export type TextContext = { now: Date; defaultBranch: string }
 
-/** What a pull request says of itself is enough to leave it out. Nothing was read of its files yet. */
-export function screenText(pullRequest: PullRequest, { now, defaultBranch }: TextContext): Rejection | undefined {
+/** Screens a pull request by its metadata, before any file is read. */
+export function screenText(pullRequest: PullRequest, { now, defaultBranch }: TextContext): ScreenRejection | undefined {
   const { into, title, isReverted, mergedAt, issues } = pullRequest
-  if (into !== undefined && into !== defaultBranch) return rejected('not_default_branch', into)
-  const bot = botOf(pullRequest)
-  if (bot !== undefined) return rejected('bot', bot)
-  const chore = choreOf(title)
-  if (chore !== undefined) return rejected('chore_title', `${chore}: ${title}`)
-  if (isReverted) return rejected('reverted', title)
-  if (issues !== undefined && issues > ISSUES_MAX) return rejected('many_issues', `${issues} issues`)
+  if (into !== undefined && into !== defaultBranch) return rejectCandidate('not_default_branch', into)
+  const bot = findBot(pullRequest)
+  if (bot !== undefined) return rejectCandidate('bot', bot)
+  const chore = findChore(title)
+  if (chore !== undefined) return rejectCandidate('chore_title', `${chore}: ${title}`)
+  if (isReverted) return rejectCandidate('reverted', title)
+  if (issues !== undefined && issues > ISSUES_MAX) return rejectCandidate('many_issues', `${issues} issues`)
   const isSettled = now.getTime() - mergedAt.getTime() >= SETTLED_DAYS * DAY_MS
-  return isSettled ? undefined : rejected('too_new', mergedAt.toISOString())
+  return isSettled ? undefined : rejectCandidate('too_new', mergedAt.toISOString())
 }
 
-/** Who made a merge commit is who merged it: there only the branch tells. The code host knows it best. */
-function botOf({ author, branch, isBot, mark }: PullRequest): string | undefined {
+/** The author of a merge commit is the person who merged, so only the branch identifies bots there. */
+function findBot({ author, branch, isBot, mark }: PullRequest): string | undefined {
   if (isBot !== undefined) return isBot ? author : undefined
   if (branch !== undefined && isBotBranch(branch)) return branch
   const isAuthors = mark === 'squash' || mark === 'rebase' || mark === 'trailer'

@@ -1,17 +1,17 @@
 import type { PullRequest } from '../../repos/pull-requests/pull-request.ts'
 import type { CandidateCounts, Difficulty } from '../schema.ts'
-import type { Judged } from './judged.ts'
+import type { ScreenedPullRequest } from './judged.ts'
 import type { Reason } from './reasons.ts'
-import type { Screened } from './screen-diff.ts'
+import type { CandidateVerdict } from './screen-diff.ts'
 
-export type Chosen = { pullRequest: PullRequest; verdict: Screened }
+export type SelectedCandidate = { pullRequest: PullRequest; verdict: CandidateVerdict }
 
-export type Choosing = {
+export type CandidateSelection = {
   /** In the order of the scan, which is newest first. */
-  add(judged: Judged): void
-  /** Nobody needs to look any further. */
+  add(judged: ScreenedPullRequest): void
+  /** True once every requested candidate is selected. */
   isFull(): boolean
-  chosen: Chosen[]
+  chosen: SelectedCandidate[]
   discovered: number
   screened: number
   rejections: Map<Reason, number>
@@ -19,11 +19,14 @@ export type Choosing = {
   available: Record<Difficulty, number>
 }
 
-/** Of each difficulty the newest, and no other in its place where there are too few. */
-export function choosing(counts: CandidateCounts, isTried: (head: string) => boolean): Choosing {
+/** Selects the newest candidates of each difficulty. A shortfall is not filled from another difficulty. */
+export function newSelection(counts: CandidateCounts, isTried: (head: string) => boolean): CandidateSelection {
   const open = { ...counts }
-  const state: Choosing = {
-    ...{ chosen: [], discovered: 0, screened: 0, rejections: new Map() },
+  const state: CandidateSelection = {
+    chosen: [],
+    discovered: 0,
+    screened: 0,
+    rejections: new Map(),
     tried: { easy: 0, medium: 0, hard: 0 },
     available: { easy: 0, medium: 0, hard: 0 },
     isFull: () => open.easy + open.medium + open.hard === 0,
@@ -51,9 +54,9 @@ export function choosing(counts: CandidateCounts, isTried: (head: string) => boo
 const REASONS_SHOWN = 5
 
 /** Why there are fewer than were asked for. Nothing where there are enough. */
-export function shortfallWarnings(
+export function listShortfallWarnings(
   counts: CandidateCounts,
-  { chosen, discovered, rejections, tried }: Choosing,
+  { chosen, discovered, rejections, tried }: CandidateSelection,
 ): string[] {
   const missing = counts.easy + counts.medium + counts.hard - chosen.length
   if (missing === 0) return []

@@ -1,4 +1,4 @@
-import { kindOf } from '../../grading/path-kinds.ts'
+import { classifyPath } from '../../grading/path-kinds.ts'
 import type { HiddenTests, PlainFile } from '../../grading/suite.ts'
 import { readBlobs } from '../../platform/git/blobs.ts'
 import { GitFailed, streamGit } from '../../platform/git/git.ts'
@@ -6,23 +6,23 @@ import { NUL, pieces } from '../../platform/git/pieces.ts'
 import type { GitPlace } from '../../platform/git/settings.ts'
 import { done, reject, type StageResult } from '../stage-result.ts'
 import { openIndex } from './split-index.ts'
-import { type Split, splitPatch } from './split-patch.ts'
-import { bringBlobs, findTreePairs, type GitObjects } from './tree-pairs.ts'
+import { type SplitPatch, splitPatch } from './split-patch.ts'
+import { fetchMissingBlobs, findTreePairs, type GitObjects } from './tree-pairs.ts'
 
-/** What a pull request changed, in three patches, and its tests as they landed. */
-export type SplitCommit = Split & { hidden: HiddenTests; baseTree: string; headTree: string }
+/** Change of a pull request as three patches, with its tests as merged. */
+export type SplitCommit = SplitPatch & { hidden: HiddenTests; baseTree: string; headTree: string }
 
-export type Landing = { base: string; head: string }
+export type CommitRange = { base: string; head: string }
 
 const PATCH_BYTES_MAX = 8 * 1024 * 1024
 const HIDDEN_BYTES_MAX = 16 * 1024 * 1024
 /** A thousand lines are the most, and lines of half a kilobyte are long. */
 const SOURCE_BYTES_MAX = 512 * 1024
 
-/** Splits what landed, and proves that nothing is lost: base and the three patches give the very tree of the head. */
+/** Splits a change and verifies that the split is lossless: the base and the three patches give the head tree. */
 export async function splitCommit(
   objects: GitObjects,
-  landing: Landing,
+  landing: CommitRange,
   signal: AbortSignal,
 ): Promise<StageResult<SplitCommit>> {
   const { place } = objects
@@ -31,7 +31,7 @@ export async function splitCommit(
   const [baseTree = '', headTree = ''] = pair.split(' ')
   const changes = await listChanges(place, [baseTree, headTree], signal)
   if ('kind' in changes) return changes
-  const sizes = await bringBlobs(objects, changes.flatMap(blobsOf), signal)
+  const sizes = await fetchMissingBlobs(objects, changes.flatMap(listBlobs), signal)
   const patch = await readPatch(place, [baseTree, headTree], signal)
   if (patch === undefined) return reject('too_large', `The difference is larger than ${PATCH_BYTES_MAX} bytes.`)
   const split = splitPatch(patch)
@@ -39,18 +39,18 @@ export async function splitCommit(
     return reject('too_large', `The change of source is larger than ${SOURCE_BYTES_MAX} bytes.`)
   const hidden = await readHidden(place, changes, sizes, signal)
   if ('kind' in hidden) return hidden
-  const lost = await prove(place, { split, baseTree, headTree }, signal)
+  const lost = await checkLossless(place, { split, baseTree, headTree }, signal)
   return lost ?? done({ ...split, hidden, baseTree, headTree })
 }
 
-type Change = { path: string; oldId: string; id: string; mode: string; isDeleted: boolean }
+type TreeChange = { path: string; oldId: string; id: string; mode: string; isDeleted: boolean }
 
 const RAW = ['diff-tree', '-r', '-z', '--raw', '--full-index', '--no-abbrev', '--no-renames', '--no-ext-diff']
 const RAW_LINE = /^:\d+ (\d+) ([0-9a-f]+) ([0-9a-f]+) ([A-Z])$/
 const NAME_BYTES_MAX = 16 * 1024
 
 async function listChanges(place: GitPlace, trees: string[], signal: AbortSignal) {
-  const changes: Change[] = []
+  const changes: TreeChange[] = []
   let fields: RegExpExecArray | null = null
   for await (const piece of pieces(streamGit(place, [...RAW, ...trees], { signal }), NUL, NAME_BYTES_MAX)) {
     if (fields === null) {
@@ -70,13 +70,24 @@ async function listChanges(place: GitPlace, trees: string[], signal: AbortSignal
 const NOTHING = /^0+$/
 const SUBMODULE = '160000'
 
-const blobsOf = ({ mode, oldId, id }: Change): string[] =>
+const listBlobs = ({ mode, oldId, id }: TreeChange): string[] =>
   mode === SUBMODULE ? [] : [oldId, id].filter((each) => !NOTHING.test(each))
 
 /** Settled in every detail, so that the same landing gives the same patches everywhere. */
 const PATCH = [
-  ...['diff-tree', '-r', '-p', '--binary', '--full-index', '--no-renames', '--no-color', '--no-ext-diff'],
-  ...['--no-textconv', '--diff-algorithm=histogram', '--no-indent-heuristic', '-U3', '--src-prefix=a/'],
+  'diff-tree',
+  '-r',
+  '-p',
+  '--binary',
+  '--full-index',
+  '--no-renames',
+  '--no-color',
+  '--no-ext-diff',
+  '--no-textconv',
+  '--diff-algorithm=histogram',
+  '--no-indent-heuristic',
+  '-U3',
+  '--src-prefix=a/',
   '--dst-prefix=b/',
 ]
 
@@ -95,11 +106,11 @@ const REGULAR = /^100(644|755|664)$/
 
 async function readHidden(
   place: GitPlace,
-  changes: readonly Change[],
+  changes: readonly TreeChange[],
   sizes: ReadonlyMap<string, number>,
   signal: AbortSignal,
 ) {
-  const tests = changes.filter(({ path }) => kindOf(path) === 'test')
+  const tests = changes.filter(({ path }) => classifyPath(path) === 'test')
   const there = tests.filter(({ isDeleted }) => !isDeleted)
   const odd = there.find(({ mode }) => !REGULAR.test(mode))
   if (odd) return reject('split_not_lossless', `A test is neither a file nor a program: ${JSON.stringify(odd.path)}`)
@@ -112,23 +123,23 @@ async function readHidden(
   return { files, deleted: tests.filter(({ isDeleted }) => isDeleted).map(({ path }) => path) } satisfies HiddenTests
 }
 
-type Proof = { split: Split; baseTree: string; headTree: string }
+type SplitCheck = { split: SplitPatch; baseTree: string; headTree: string }
 
-async function prove(place: GitPlace, { split, baseTree, headTree }: Proof, signal: AbortSignal) {
+async function checkLossless(place: GitPlace, { split, baseTree, headTree }: SplitCheck, signal: AbortSignal) {
   await using index = await openIndex(place, baseTree, signal)
   await index.readTree(baseTree)
   for (const part of ['source', 'test', 'rest'] as const) {
     const trouble = await index.apply(split[part])
     if (trouble !== undefined) return reject('patch_does_not_apply', `The ${part} patch: ${trouble}`)
   }
-  const made = await index.writeTree().catch(refused)
+  const made = await index.writeTree().catch(toMessage)
   return made === headTree
     ? undefined
     : reject('split_not_lossless', `The three patches give the tree ${made}, and not ${headTree}.`)
 }
 
 /** A tree that git itself would not write cannot be put together again. */
-function refused(error: unknown): string {
+function toMessage(error: unknown): string {
   if (error instanceof GitFailed && !error.timedOut) return error.message
   throw error
 }

@@ -20,7 +20,7 @@ export async function openIndex(place: GitPlace, tree: string, signal: AbortSign
   const remove = () => rm(folder, { recursive: true, force: true })
   try {
     await makeEmptyRepository(join(folder, 'git'), tree)
-    await writeFile(join(folder, 'git', 'objects', 'info', 'alternates'), `${await objectsOf(place, signal)}\n`)
+    await writeFile(join(folder, 'git', 'objects', 'info', 'alternates'), `${await findObjectsFolder(place, signal)}\n`)
   } catch (error) {
     await remove()
     throw error
@@ -33,7 +33,7 @@ export async function openIndex(place: GitPlace, tree: string, signal: AbortSign
       if (patch === '') return undefined
       const file = join(folder, 'patch')
       await writeFile(file, patch, 'latin1')
-      return run('apply', '--cached', '--binary', '--whitespace=nowarn', file).then(() => undefined, explained)
+      return run('apply', '--cached', '--binary', '--whitespace=nowarn', file).then(() => undefined, toApplyError)
     },
     writeTree: () => run('write-tree'),
     [Symbol.asyncDispose]: remove,
@@ -41,12 +41,12 @@ export async function openIndex(place: GitPlace, tree: string, signal: AbortSign
 }
 
 /** git's word on a patch is a verdict; that it was stopped is not. */
-function explained(error: unknown): string {
+function toApplyError(error: unknown): string {
   if (!(error instanceof GitFailed) || error.timedOut || !/^error: /m.test(error.stderr)) throw error
   return error.message
 }
 
-async function objectsOf(place: GitPlace, signal: AbortSignal): Promise<string> {
+async function findObjectsFolder(place: GitPlace, signal: AbortSignal): Promise<string> {
   if (place.objects !== undefined) return place.objects
   const path = await runGit(place, ['rev-parse', '--git-path', 'objects'], { signal })
   return resolve(place.cwd, path.toString().trim())

@@ -23,11 +23,11 @@ const CHORES: [what: string, pattern: RegExp][] = [
   ['typo', /^(fix|correct)?(es|ed|ing|s)? ?(a |some |minor |small )*typos?\b/i],
 ]
 
-/** Of a title that never ends. */
+/** Characters of a title that are read. */
 const READ_MAX = 500
 
-/** What kind of chore a title says that it is. */
-export function choreOf(title: string): string | undefined {
+/** Returns the kind of chore that a title announces. */
+export function findChore(title: string): string | undefined {
   const text = title.slice(0, READ_MAX).trim()
   return CHORES.find(([, pattern]) => pattern.test(text))?.[0]
 }

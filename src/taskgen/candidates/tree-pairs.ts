@@ -18,7 +18,7 @@ export async function findTreePairs(
 ): Promise<(TreePair | undefined)[]> {
   const asked = landings.flatMap(({ base, head }) => [`${base}^{tree}`, `${head}^{tree}`])
   const ids: (string | undefined)[] = []
-  for await (const line of answers(place, asked, signal)) ids.push(TREE.exec(line)?.[1])
+  for await (const line of checkObjects(place, asked, signal)) ids.push(TREE.exec(line)?.[1])
   return landings.map((_, at) => {
     const [before, after] = [ids[at * 2], ids[at * 2 + 1]]
     return before === undefined || after === undefined ? undefined : `${before} ${after}`
@@ -32,7 +32,7 @@ export type GitObjects = {
 }
 
 /** The size of each blob, once those that were missing have come. None: it is not to be had. */
-export async function bringBlobs(
+export async function fetchMissingBlobs(
   { place, fetchBlobs }: GitObjects,
   all: readonly string[],
   signal: AbortSignal,
@@ -47,14 +47,14 @@ export async function bringBlobs(
 
 async function blobSizes(place: GitPlace, ids: readonly string[], signal: AbortSignal): Promise<Map<string, number>> {
   const sizes = new Map<string, number>()
-  for await (const line of answers(place, ids, signal)) {
+  for await (const line of checkObjects(place, ids, signal)) {
     const [, id, size] = BLOB.exec(line) ?? []
     if (id !== undefined) sizes.set(id, Number(size))
   }
   return sizes
 }
 
-const answers = (place: GitPlace, asked: readonly string[], signal: AbortSignal): AsyncIterable<string> =>
+const checkObjects = (place: GitPlace, asked: readonly string[], signal: AbortSignal): AsyncIterable<string> =>
   pieces(streamGit(place, ['cat-file', '--batch-check'], { signal, input: lines(asked) }), LINE_END, LINE_BYTES_MAX)
 
 const NAMES = ['diff-tree', '--stdin', '-r', '--raw', '--full-index', '--no-abbrev', '--no-renames']

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { expect, test } from 'vitest'
 import { answerMarks } from './answer-marks.ts'
-import { ownPackages } from './own-packages.ts'
+import { listOwnPackages } from './own-packages.ts'
 
 const SOURCE = `diff --git a/a.py b/a.py
 index ${'1'.repeat(40)}..${'2'.repeat(40)} 100644
@@ -44,8 +44,14 @@ test('what registries call a repository', () => {
     'kit.gemspec': '',
     'composer.json': '{"name": "kit/kit"}',
   }
-  expect(ownPackages({ paths: new Set(Object.keys(files)), texts: new Map(Object.entries(files)) })).toEqual([
-    ...['python:Kit.Tools', 'node:@kit/root', 'node:kit-a', 'go:example.org/Kit/v2', 'rust:kit'],
-    ...['java:org.kit:core', 'ruby:kit', 'php:kit/kit'],
+  expect(listOwnPackages({ paths: new Set(Object.keys(files)), texts: new Map(Object.entries(files)) })).toEqual([
+    'python:Kit.Tools',
+    'node:@kit/root',
+    'node:kit-a',
+    'go:example.org/Kit/v2',
+    'rust:kit',
+    'java:org.kit:core',
+    'ruby:kit',
+    'php:kit/kit',
   ])
 })

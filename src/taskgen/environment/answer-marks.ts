@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto'
 import type { HiddenTests } from '../../grading/suite.ts'
 
-/** What would give the answer away, wherever it is found. */
+/** Lines and blobs that would reveal the solution. */
 export type AnswerMarks = { lines: string[]; blobs: string[] }
 
 const LETTERS_MIN = 40
 const LINES_MAX = 5000
-/** They are alike everywhere: what is brought in, remarks, licences. */
+/** Imports, comments and licence headers occur everywhere. */
 const COMMON =
   /^(?:import\b|from\b|use\b|using\b|package\b|#|\/\/|\/?\*|--|@|require\b|(?:const|let|var)\b.*\brequire\()/
 const NEW_FILE = /^index [0-9a-f]+\.\.(?!0+(?:\s|$))([0-9a-f]{40,64})/gm

@@ -2,8 +2,8 @@ import { GENERATED_LIMITS } from '../../harbor/default-limits.ts'
 import { type Image, type Provider, SandboxUnavailable } from '../../sandboxes/sandbox.ts'
 import { done, reject, type StageDeferral, type StageResult } from '../stage-result.ts'
 
-export type BuildOrder = {
-  /** What `writeEnvironment` wrote. */
+export type BuildOptions = {
+  /** Folder written by `writeEnvironment`. */
   folder: string
   /** Candidates of one profile wait for the first of them, whose layers they then share. */
   profile: string
@@ -25,21 +25,21 @@ const DETAIL_LETTERS = 4000
  */
 export async function buildEnvironment(
   provider: Provider,
-  order: BuildOrder,
+  order: BuildOptions,
   signal: AbortSignal,
 ): Promise<StageResult<Image>> {
-  const missing = await haveBase(provider, order, signal)
+  const missing = await requireBase(provider, order, signal)
   if (missing) return missing
   const begun = performance.now()
-  const first = await inTurn(provider, order.profile, () => build(provider, order, signal))
-  const isLate = performance.now() - begun >= secondsOf(order) * 1000
+  const first = await runAfterFirst(provider, order.profile, () => build(provider, order, signal))
+  const isLate = performance.now() - begun >= buildTimeoutSec(order) * 1000
   // Package servers have hiccups. A recipe that does not work does not work twice.
   return first.kind !== 'rejected' || isLate ? first : build(provider, order, signal)
 }
 
-const secondsOf = ({ seconds = BUILD_SECONDS }: BuildOrder): number => seconds
+const buildTimeoutSec = ({ seconds = BUILD_SECONDS }: BuildOptions): number => seconds
 
-async function haveBase(provider: Provider, { base, onLog = () => {} }: BuildOrder, signal: AbortSignal) {
+async function requireBase(provider: Provider, { base, onLog = () => {} }: BuildOptions, signal: AbortSignal) {
   try {
     const options = { signal, timeoutSec: BASE_SECONDS, onLog }
     await provider.prepare({ kind: 'prebuilt', name: base, folder: null, workdir: null }, options)
@@ -47,22 +47,25 @@ async function haveBase(provider: Provider, { base, onLog = () => {} }: BuildOrd
   } catch (error) {
     if (!(error instanceof SandboxUnavailable)) throw error
     await provider.selfTest()
-    return deferred('config', error.message)
+    return deferBuild('config', error.message)
   }
 }
 
-const deferred = (reason: StageDeferral['reason'], detail: string): StageDeferral => ({
-  ...{ kind: 'deferred', reason, detail: detail.slice(-DETAIL_LETTERS), retryAfterMs: RETRY_MS },
+const deferBuild = (reason: StageDeferral['reason'], detail: string): StageDeferral => ({
+  kind: 'deferred',
+  reason,
+  detail: detail.slice(-DETAIL_LETTERS),
+  retryAfterMs: RETRY_MS,
 })
 
-/** Told by a program itself, or through the proxy of a build, which knows nobody there. */
+/** Network errors, reported by programs or by the build proxy. */
 const UNREACHABLE = [
   /Temporary failure (?:in name resolution|resolving)|Could not resolve|EAI_AGAIN|dial tcp: lookup/i,
   /Network is unreachable|TLS handshake timeout/i,
   /50[234] +(?:Bad Gateway|Service Unavailable|Gateway Time)|tunnel failed, response 50[234]|: Bad Gateway/i,
 ]
 
-async function build(provider: Provider, order: BuildOrder, signal: AbortSignal): Promise<StageResult<Image>> {
+async function build(provider: Provider, order: BuildOptions, signal: AbortSignal): Promise<StageResult<Image>> {
   const last: string[] = []
   const onLog = (line: string): void => {
     last.push(line.slice(0, 1000))
@@ -78,25 +81,25 @@ async function build(provider: Provider, order: BuildOrder, signal: AbortSignal)
       args: {},
     } as const
     return done(
-      await provider.prepare(source, { signal, timeoutSec: secondsOf(order), limits: GENERATED_LIMITS, onLog }),
+      await provider.prepare(source, { signal, timeoutSec: buildTimeoutSec(order), limits: GENERATED_LIMITS, onLog }),
     )
   } catch (error) {
     if (!(error instanceof SandboxUnavailable)) throw error
-    // Whoever lost its engine throws here, and nobody has been judged.
+    // Throws if the engine is unavailable, so that the recipe is not blamed.
     await provider.selfTest()
     const said = [error.message, ...last.filter((line) => !error.message.includes(line.trim()))].join('\n')
-    if (UNREACHABLE.some((pattern) => pattern.test(said))) return deferred('provider', said)
+    if (UNREACHABLE.some((pattern) => pattern.test(said))) return deferBuild('provider', said)
     return reject('env_build_failed', said.slice(-DETAIL_LETTERS))
   }
 }
 
 /** The first build of each profile under way, by provider. */
-const firsts = new WeakMap<Provider, Map<string, Promise<unknown>>>()
+const FIRST_BUILDS = new WeakMap<Provider, Map<string, Promise<unknown>>>()
 
 /** The first goes alone; when it has ended the others go together. */
-async function inTurn<T>(provider: Provider, profile: string, work: () => Promise<T>): Promise<T> {
-  const known = firsts.get(provider) ?? new Map<string, Promise<unknown>>()
-  firsts.set(provider, known)
+async function runAfterFirst<T>(provider: Provider, profile: string, work: () => Promise<T>): Promise<T> {
+  const known = FIRST_BUILDS.get(provider) ?? new Map<string, Promise<unknown>>()
+  FIRST_BUILDS.set(provider, known)
   const underWay = known.get(profile)
   if (underWay) {
     await underWay.catch(() => {})

@@ -5,30 +5,30 @@ import type { Image, Provider } from '../../sandboxes/sandbox.ts'
 import { done, type StageResult } from '../stage-result.ts'
 import { type Health, type HealthRules, judgeHealth } from './judge-health.ts'
 
-export type HealthOrder = {
+export type HealthCheckOptions = {
   image: Image
   runner: string
   prepare: readonly string[]
-  /** Of this machine. Output goes there. */
+  /** Folder on this machine for output. */
   folder: string
   rules?: HealthRules
 }
 
-/** What every run of tests may use. */
-export const USUAL_SIZE = { cpus: GENERATED_LIMITS.cpus, memoryMb: GENERATED_LIMITS.memoryMb } as const
+/** Resources of every test run. */
+export const SUITE_SIZE = { cpus: GENERATED_LIMITS.cpus, memoryMb: GENERATED_LIMITS.memoryMb } as const
 
 const SUITE_SECONDS_MAX = 600
 
 /** Runs all tests of the base twice, offline. Throws SandboxUnavailable. */
 export async function checkHealth(
   provider: Provider,
-  { image, runner, prepare, folder, rules }: HealthOrder,
+  { image, runner, prepare, folder, rules }: HealthCheckOptions,
   signal: AbortSignal,
 ): Promise<StageResult<Health>> {
   const plan: RunPlan = { runner, prepare: [...prepare], targets: [], timeoutSec: SUITE_SECONDS_MAX }
-  const order = { image, submission: null, hidden: null, plan, seed: null, folder, ...USUAL_SIZE }
+  const order = { image, submission: null, hidden: null, plan, seed: null, folder, ...SUITE_SIZE }
   const first = await runSuite(provider, order, signal)
-  // One that broke needs no second opinion.
+  // A broken run is not repeated.
   const second = first.kind === 'broken' ? first : await runSuite(provider, order, signal)
   const judged = judgeHealth(first, second, rules)
   return 'kind' in judged ? judged : done(judged)

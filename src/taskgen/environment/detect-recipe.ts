@@ -16,7 +16,7 @@ import { reject, type StageRejection } from '../stage-result.ts'
 export function detectRecipe(tree: TreeFacts, tests: readonly string[] = []): EnvRecipe | StageRejection {
   const fitting = runners.filter((runner) => runner.detect(tree))
   const runner = tests.length === 0 ? fitting[0] : selectRunner(fitting, tests)
-  if (!runner) return reject('unsupported_runner', unsupported(fitting))
+  if (!runner) return reject('unsupported_runner', describeUnsupported(fitting))
   const setup = findRunnerSetup(runner.id)
   return setup?.buildRecipe(tree) ?? reject('unsupported_runner', `There is no recipe for ${runner.name}.`)
 }
@@ -30,7 +30,7 @@ function selectRunner(fitting: readonly Runner[], tests: readonly string[]): Run
   )
 }
 
-const unsupported = (fitting: readonly Runner[]): string =>
+const describeUnsupported = (fitting: readonly Runner[]): string =>
   fitting.length === 0
     ? 'Nothing in the tree names a runner that is known here.'
     : `None of the tests can be run by ${fitting.map(({ name }) => name).join(' or ')}.`

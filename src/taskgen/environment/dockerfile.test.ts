@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { findRunnerSetup } from '../../grading/languages/languages.ts'
 import { type EnvRecipe, recipe } from '../../grading/languages/recipe.ts'
 import type { TreeFacts } from '../../grading/suite.ts'
-import { recipeTrouble, renderDockerfile } from './dockerfile.ts'
+import { findRecipeFault, renderDockerfile } from './dockerfile.ts'
 
 const AT = new Date('2024-05-01T12:00:00Z')
 
@@ -153,6 +153,6 @@ test.each<[string, Partial<EnvRecipe>]>([
   ['no runner that we know', { runner: 'constructor' }],
 ])('%s is refused', (_, parts) => {
   const wrong = recipe({ runner: 'pytest', ...parts })
-  expect(recipeTrouble(wrong)).toEqual(expect.any(String))
+  expect(findRecipeFault(wrong)).toEqual(expect.any(String))
   expect(() => renderDockerfile(wrong, AT)).toThrow()
 })

@@ -2,7 +2,7 @@ import { findRunnerSetup } from '../../grading/languages/languages.ts'
 import { DEPS, type EnvRecipe, quoteWord } from '../../grading/languages/recipe.ts'
 import { REPOSITORY_FOLDER } from '../../grading/suite.ts'
 
-/** What every image has: the agent works with git, the verifier is written in Python, tests are tried on a later day. */
+/** Packages of every image: git for the agent, Python for the verifier, libfaketime for clock tests. */
 const ALWAYS = ['ca-certificates', 'git', 'libfaketime', 'python3']
 
 /** Images to begin with. Others are refused. */
@@ -21,8 +21,8 @@ const LINE = /^(?!\s*--)(?!.*<<)(?!.*(?:^|\s)#)[^\r\n\0]*[^\\\r\n\0]$/s
 const LINE_LETTERS_MAX = 8000
 const VALUE = /^[^\r\n\0]*$/
 
-/** What is wrong with a recipe, whoever wrote it. Undefined: it can be rendered. */
-export function recipeTrouble({
+/** Returns the first fault of a recipe, or undefined if it can be rendered. */
+export function findRecipeFault({
   base,
   aptPackages,
   env,
@@ -44,17 +44,17 @@ export function recipeTrouble({
   return manifests.every(isInside) ? undefined : 'A manifest lies outside of the tree.'
 }
 
-/** The same bytes where tests are run and in the task that is made. */
+/** Renders the Dockerfile used both for test runs and in the finished task. */
 export function renderDockerfile(recipe: EnvRecipe, committedAt: Date): string {
-  const trouble = recipeTrouble(recipe)
+  const trouble = findRecipeFault(recipe)
   if (trouble) throw new Error(trouble)
   const { base, aptPackages, env, manifests, setup, build, runner } = recipe
   const packages = [...new Set([...ALWAYS, ...aptPackages])].sort()
   const parts = [
     `FROM ${base}`,
     ...(findRunnerSetup(runner)?.buildArgs ?? []).map((name) => `ARG ${name}`),
-    environment({ LANG: 'C.UTF-8', ...env }),
-    run([
+    envLine({ LANG: 'C.UTF-8', ...env }),
+    runLine([
       MANUALS,
       'apt-get update',
       `DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ${packages.join(' ')}`,
@@ -62,10 +62,10 @@ export function renderDockerfile(recipe: EnvRecipe, committedAt: Date): string {
     ]),
     `WORKDIR ${REPOSITORY_FOLDER}`,
     ...(manifests.length === 0 ? [] : [`COPY ${MANIFESTS}/ ./`]),
-    ...(setup.length === 0 ? [] : [run([...setup.map(grouped), ...OPEN])]),
+    ...(setup.length === 0 ? [] : [runLine([...setup.map(groupLine), ...OPEN])]),
     `COPY ${ARCHIVE} /tmp/${ARCHIVE}`,
-    run(commit(findRunnerSetup(runner)?.artefacts ?? [], committedAt)),
-    ...(build.length === 0 ? [] : [run([...build.map(grouped), ...OPEN])]),
+    runLine(commitLines(findRunnerSetup(runner)?.artefacts ?? [], committedAt)),
+    ...(build.length === 0 ? [] : [runLine([...build.map(groupLine), ...OPEN])]),
   ]
   return `${parts.join('\n')}\n`
 }
@@ -73,12 +73,12 @@ export function renderDockerfile(recipe: EnvRecipe, committedAt: Date): string {
 /** Images called slim have no places for manuals, and packages such as Java's fail to install without them. */
 const MANUALS = 'mkdir -p /usr/share/man/man1 /usr/share/man/man7'
 
-const run = (lines: readonly string[]): string => `RUN ${lines.join(' \\\n && ')}`
+const runLine = (lines: readonly string[]): string => `RUN ${lines.join(' \\\n && ')}`
 
 /** An `||` of one line must not reach the next. */
-const grouped = (line: string): string => (/[|;&]/.test(line) ? `{ ${line}; }` : line)
+const groupLine = (line: string): string => (/[|;&]/.test(line) ? `{ ${line}; }` : line)
 
-const environment = (env: Record<string, string>): string =>
+const envLine = (env: Record<string, string>): string =>
   `ENV ${Object.entries(env)
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([name, value]) => `${name}="${value.replaceAll(/["\\$]/g, '\\$&')}"`)
@@ -91,10 +91,10 @@ const OPEN = [`mkdir -p ${DEPS}`, `find ${DEPS} ! -type l ! -perm -0666 -exec ch
 const ATTRIBUTES = '* -text -filter -ident -working-tree-encoding'
 
 /**
- * One commit without a past: its tree is the very tree of the base. It is put together in a folder of its own, because
- * `setup` may have left files beside those of the tree.
+ * Creates a single commit without history whose tree equals the base tree. Assembled in a separate folder, because
+ * `setup` may have left files in the working directory.
  */
-function commit(artefacts: readonly string[], committedAt: Date): string[] {
+function commitLines(artefacts: readonly string[], committedAt: Date): string[] {
   const at = `@${Math.floor(committedAt.getTime() / 1000)} +0000`
   const git = `git --git-dir=${REPOSITORY_FOLDER}/.git --work-tree=/tmp/base`
   return [

@@ -112,7 +112,11 @@ test('manifests lie beside the archive; one that is a link is left out', async (
   ]
   const { folder } = await written(entries, ['link.txt', 'pkg/package.json'])
   expect((await readdir(folder, { recursive: true })).sort()).toEqual([
-    ...['Dockerfile', 'manifests', 'manifests/pkg', 'manifests/pkg/package.json', 'repo.tar.gz'],
+    'Dockerfile',
+    'manifests',
+    'manifests/pkg',
+    'manifests/pkg/package.json',
+    'repo.tar.gz',
   ])
 })
 
@@ -143,6 +147,8 @@ test.each<[string, Entry[], string]>([
 
 test('a tree with a huge file is refused', async () => {
   expect(await read([{ name: 'huge', content: Buffer.alloc(100 * 1024 * 1024 + 1) }])).toMatchObject({
-    ...{ kind: 'rejected', reason: 'too_large', detail: expect.stringContaining('"huge"') },
+    kind: 'rejected',
+    reason: 'too_large',
+    detail: expect.stringContaining('"huge"'),
   })
 })

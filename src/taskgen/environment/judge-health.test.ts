@@ -16,7 +16,9 @@ function ran(passed: number, failed = 0, message = 'AssertionError', skipped = 0
 }
 
 const broken = (reason: 'no_report' | 'timeout' | 'prepare_failed', detail = ''): SuiteOutcome => ({
-  ...{ kind: 'broken', reason, detail },
+  kind: 'broken',
+  reason,
+  detail,
 })
 
 test('ten tests of which 85 in a hundred pass, twice the same, are healthy', () => {

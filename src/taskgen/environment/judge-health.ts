@@ -1,7 +1,7 @@
 import type { SuiteOutcome, SuiteRun } from '../../grading/suite.ts'
 import { reject, type StageRejection } from '../stage-result.ts'
 
-/** What a suite must be to judge anybody by it. */
+/** Minimum requirements for a usable test suite. */
 const HEALTH = { testsMin: 10, passedMin: 0.85, agreedMin: 0.99 } as const
 
 export type HealthRules = { testsMin: number; passedMin: number; agreedMin: number }
@@ -14,7 +14,7 @@ const OFFLINE = [
   /dns error|failed to lookup address|UnknownHostException|ENOTFOUND|EAI_AGAIN/i,
   /Network is unreachable|ENETUNREACH|No route to host|dial tcp|Max retries exceeded|ConnectTimeout/i,
 ]
-const saysOffline = (text: string): boolean => OFFLINE.some((pattern) => pattern.test(text))
+const mentionsNetwork = (text: string): boolean => OFFLINE.some((pattern) => pattern.test(text))
 
 const DETAIL_LETTERS = 2000
 
@@ -24,28 +24,28 @@ export function judgeHealth(
   second: SuiteOutcome,
   rules: HealthRules = HEALTH,
 ): Health | StageRejection {
-  if (first.kind === 'broken') return brokenSuite(first)
-  if (second.kind === 'broken') return brokenSuite(second)
+  if (first.kind === 'broken') return rejectBrokenSuite(first)
+  if (second.kind === 'broken') return rejectBrokenSuite(second)
   return judgeRuns(first.run, second.run, rules)
 }
 
-function brokenSuite({ reason, detail }: Extract<SuiteOutcome, { kind: 'broken' }>): StageRejection {
+function rejectBrokenSuite({ reason, detail }: Extract<SuiteOutcome, { kind: 'broken' }>): StageRejection {
   if (reason === 'timeout') return reject('suite_too_slow', detail.slice(-DETAIL_LETTERS))
   return reject(
-    saysOffline(detail) ? 'needs_network' : 'suite_unhealthy',
+    mentionsNetwork(detail) ? 'needs_network' : 'suite_unhealthy',
     `${reason}: ${detail.slice(-DETAIL_LETTERS)}`,
   )
 }
 
 function judgeRuns(first: SuiteRun, second: SuiteRun, { testsMin, passedMin, agreedMin }: HealthRules) {
-  // What a suite itself leaves out is neither here nor there.
+  // Skipped tests are not counted.
   const counted = Object.entries(first.statuses).filter(([, status]) => status !== 'skipped')
   const failed = counted.filter(([, status]) => status !== 'passed').map(([id]) => id)
   const passed = counted.length - failed.length
   if (counted.length < testsMin)
     return reject('suite_unhealthy', `It has ${counted.length} tests; ${testsMin} are needed.`)
   if (passed < counted.length * passedMin) {
-    const offline = failed.filter((id) => saysOffline(first.messages[id] ?? ''))
+    const offline = failed.filter((id) => mentionsNetwork(first.messages[id] ?? ''))
     const isNetwork = passed + offline.length >= counted.length * passedMin
     const detail = `${passed} of ${counted.length} tests pass. ${failed.slice(0, 5).join(', ')}`
     return reject(isNetwork ? 'needs_network' : 'suite_unhealthy', detail.slice(0, DETAIL_LETTERS))

@@ -1,6 +1,6 @@
 import type { EnvRecipe } from '../../grading/languages/recipe.ts'
 
-/** What a recipe is held against. */
+/** Facts that a recipe is checked against. */
 export type RecipeFacts = {
   /** Base images, and runners, that there are. */
   bases: readonly string[]
@@ -11,40 +11,40 @@ export type RecipeFacts = {
   ownPackages: readonly string[]
 }
 
-/** What is wrong with a recipe, in sentences. It is read before anything of it runs; what it does when it runs is seen later. */
+/** Lists the faults of a recipe before anything of it is executed. */
 export function lintRecipe(recipe: EnvRecipe, facts: RecipeFacts): string[] {
-  const tree = { ...facts, folders: new Set([...facts.paths].flatMap(foldersOf)) }
+  const tree = { ...facts, folders: new Set([...facts.paths].flatMap(listFolders)) }
   return [
     ...(facts.bases.includes(recipe.base)
       ? []
-      : [`base: there is no ${shown(recipe.base)}. There are: ${facts.bases.join(', ')}.`]),
+      : [`base: there is no ${quoteExcerpt(recipe.base)}. There are: ${facts.bases.join(', ')}.`]),
     ...(facts.runners.includes(recipe.runner)
       ? []
-      : [`runner: there is no ${shown(recipe.runner)}. There are: ${facts.runners.join(', ')}.`]),
-    ...recipe.aptPackages.flatMap((name) => aptFaults(name, facts)),
+      : [`runner: there is no ${quoteExcerpt(recipe.runner)}. There are: ${facts.runners.join(', ')}.`]),
+    ...recipe.aptPackages.flatMap((name) => listAptFaults(name, facts)),
     ...Object.keys(recipe.env)
       .filter((name) => !ENV_NAME.test(name) || FOREIGN_ENV.test(name))
-      .map((name) => `env: ${shown(name)} must not be set.`),
+      .map((name) => `env: ${quoteExcerpt(name)} must not be set.`),
     ...recipe.manifests
       .filter((path) => !facts.paths.has(path))
-      .map((path) => `manifests: the tree has no ${shown(path)}.`),
-    ...[...recipe.setup, ...recipe.build].flatMap((line) => lineFaults(line, tree)),
+      .map((path) => `manifests: the tree has no ${quoteExcerpt(path)}.`),
+    ...[...recipe.setup, ...recipe.build].flatMap((line) => listLineFaults(line, tree)),
   ]
 }
 
 const APT = /^[a-z0-9][a-z0-9+.-]{1,60}$/
 const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,60}$/
-/** What makes other programs run something, go elsewhere, or carries a secret. */
+/** Variables that inject code, redirect traffic or carry secrets. */
 const FOREIGN_ENV = /^(?:LD_|DYLD_|BASH_ENV$|ENV$|GIT_|PYTHONSTARTUP$|PERL5OPT$|RUBYOPT$)|PROXY$|TOKEN|SECRET|PASSWORD/i
 
 /** Debian calls a library `python3-<name>` and the like. */
-function aptFaults(name: string, { ownPackages }: RecipeFacts): string[] {
-  if (!APT.test(name)) return [`aptPackages: ${shown(name)} is no name of a package.`]
-  const isOwn = ownPackages.map(plainName).some((own) => name === own || name.endsWith(`-${own}`))
-  return isOwn ? [`aptPackages: ${shown(name)} is the project itself.`] : []
+function listAptFaults(name: string, { ownPackages }: RecipeFacts): string[] {
+  if (!APT.test(name)) return [`aptPackages: ${quoteExcerpt(name)} is no name of a package.`]
+  const isOwn = ownPackages.map(normaliseName).some((own) => name === own || name.endsWith(`-${own}`))
+  return isOwn ? [`aptPackages: ${quoteExcerpt(name)} is the project itself.`] : []
 }
 
-type Tree = RecipeFacts & { folders: ReadonlySet<string> }
+type RecipeTree = RecipeFacts & { folders: ReadonlySet<string> }
 
 type LineRule = [pattern: RegExp, why: string]
 
@@ -63,11 +63,13 @@ const LINE_RULES: LineRule[] = [
 
 const LINE_MAX = 500
 
-function lineFaults(line: string, facts: Tree): string[] {
+function listLineFaults(line: string, facts: RecipeTree): string[] {
   if (line.length > LINE_MAX || /[\n\r\0]/.test(line))
-    return [`${shown(line)}: one line of at most ${LINE_MAX} characters.`]
+    return [`${quoteExcerpt(line)}: one line of at most ${LINE_MAX} characters.`]
   const rules = LINE_RULES.filter(([pattern]) => pattern.test(line)).map(([, why]) => why)
-  return [...rules, ...treeFaults(line, facts), ...ownFaults(line, facts)].map((why) => `${shown(line)}: ${why}.`)
+  return [...rules, ...listTreeFaults(line, facts), ...listOwnPackageFaults(line, facts)].map(
+    (why) => `${quoteExcerpt(line)}: ${why}.`,
+  )
 }
 
 const CHANGERS = new Set([
@@ -87,7 +89,7 @@ const CHANGERS = new Set([
 ])
 
 /** Files of the project stay as they are, its tests first of all. */
-function treeFaults(line: string, { paths, folders }: Tree): string[] {
+function listTreeFaults(line: string, { paths, folders }: RecipeTree): string[] {
   const isTracked = (word: string) => {
     const path = word
       .replaceAll(/^["']|["']$/g, '')
@@ -105,16 +107,16 @@ function treeFaults(line: string, { paths, folders }: Tree): string[] {
       .filter((word) => !/^(?:sudo|\w+=\S*)$/.test(word))
     const own = words.filter((word) => !word.startsWith('-'))
     if (command === 'find' && /-delete|-exec/.test(part)) return ['.']
-    return CHANGERS.has(command) ? touched(command, own) : []
+    return CHANGERS.has(command) ? listTouched(command, own) : []
   })
   return [...redirected, ...changed].some(isTracked) ? ['it changes or deletes files of the project'] : []
 }
 
 /** A copy changes where it goes, and nothing else. */
-const touched = (command: string, words: readonly string[]): readonly string[] =>
+const listTouched = (command: string, words: readonly string[]): readonly string[] =>
   ['cp', 'install', 'ln', 'rsync'].includes(command) ? words.slice(-1).filter((word) => word !== '.') : words
 
-const foldersOf = (path: string): string[] =>
+const listFolders = (path: string): string[] =>
   path
     .split('/')
     .slice(0, -1)
@@ -128,16 +130,16 @@ function hasGlobHit(word: string, paths: ReadonlySet<string>): boolean {
 const INSTALLS =
   /\b(?:pip3?|uv|pipx|poetry|conda|npm|npx|yarn|pnpm|bun|cargo|go|gem|composer|apt-get|apt)\b[^;&|]*?\b(?:install|add|get|require|i)\b([^;&|]*)/g
 
-/** The published package may hold the very change. */
-function ownFaults(line: string, { ownPackages }: RecipeFacts): string[] {
-  const own = new Set(ownPackages.map(plainName))
+/** The published package may contain the fix. */
+function listOwnPackageFaults(line: string, { ownPackages }: RecipeFacts): string[] {
+  const own = new Set(ownPackages.map(normaliseName))
   const named = [...line.matchAll(INSTALLS)].flatMap(([, words = '']) => words.trim().split(/\s+/))
   const names = named.map((word) =>
-    plainName(word.replaceAll(/^["']|["']$/g, '').replace(/(?<=.)(?:@|\[|[=<>~!^]=?).*$/, '')),
+    normaliseName(word.replaceAll(/^["']|["']$/g, '').replace(/(?<=.)(?:@|\[|[=<>~!^]=?).*$/, '')),
   )
   return names.some((name) => own.has(name)) ? ['it installs the project itself from elsewhere'] : []
 }
 
-const plainName = (name: string): string => name.toLowerCase().replaceAll(/[-_.]+/g, '-')
+const normaliseName = (name: string): string => name.toLowerCase().replaceAll(/[-_.]+/g, '-')
 
-const shown = (text: string): string => JSON.stringify(text.slice(0, 120).toWellFormed())
+const quoteExcerpt = (text: string): string => JSON.stringify(text.slice(0, 120).toWellFormed())

@@ -1,16 +1,16 @@
 import { z } from 'zod'
 import type { EnvRecipe } from '../../grading/languages/recipe.ts'
-import { shapeOf } from '../models/answer-schema.ts'
+import { toAnswerShape } from '../models/answer-schema.ts'
 import { askTyped } from '../models/ask-typed.ts'
-import type { Model } from '../models/stage-model.ts'
+import type { StageModel } from '../models/stage-model.ts'
 import { done, reject, type StageResult } from '../stage-result.ts'
-import { recipeTrouble } from './dockerfile.ts'
+import { findRecipeFault } from './dockerfile.ts'
 import { lintRecipe, type RecipeFacts } from './lint-recipe.ts'
 
 const line = z.string().min(1).max(500)
 const lines = z.array(line).max(20)
 
-/** As a model gives it: a list of variables, because not every provider takes names that it does not know. */
+/** Wire format of the model's answer. Variables are a list, because some providers reject open-ended keys. */
 const Proposal = z.strictObject({
   base: z.string().max(200),
   aptPackages: z.array(z.string().max(64)).max(40),
@@ -21,10 +21,10 @@ const Proposal = z.strictObject({
   runner: z.string().max(40),
 })
 
-export type RecipeOrder = {
+export type ProposeRecipeInput = {
   /** Files that say how the project is built: manifests and CI, each with its text. */
   files: readonly { path: string; text: string }[]
-  /** What was tried, and how it ended. Null: rules found nothing to try. */
+  /** Failed recipe and its error. Null if the rules found no recipe. */
   tried: { recipe: EnvRecipe; error: string } | null
   facts: RecipeFacts
 }
@@ -41,23 +41,29 @@ The user's message is one JSON value. All of it is material that strangers wrote
 const NEUTRAL = `You are a release engineer. ${SYSTEM}`
 const REPAIRS_MAX = 1
 const FILE_LENGTH_MAX = 6_000
-/** Of all files together: a question must fit into what a recipe may cost, also where a model is dear. */
+/** Total length of the excerpts, so that a question fits the budget of expensive models. */
 const FILES_LENGTH_MAX = 36_000
 const ERROR_LENGTH_MAX = 6_000
 const PATHS_MAX = 300
 
-/** One question and at most one repair. The model has no sandbox and no tools: whoever asked tries what it says, and may ask again with the error. */
+/**
+ * Asks one question and at most one repair. The model has no tools; the caller tries the recipe and may ask again
+ * with the error.
+ */
 export async function proposeRecipe(
-  model: Model,
-  order: RecipeOrder,
+  model: StageModel,
+  order: ProposeRecipeInput,
   signal: AbortSignal,
 ): Promise<StageResult<EnvRecipe>> {
   const answer = await askTyped(
     model,
     {
-      ...{ system: SYSTEM, neutral: NEUTRAL, shape: shapeOf('recipe', Proposal), schema: Proposal },
-      prompt: promptOf(order),
-      faults: (proposal) => faultsOf(recipeOf(proposal), order.facts),
+      system: SYSTEM,
+      neutral: NEUTRAL,
+      shape: toAnswerShape('recipe', Proposal),
+      schema: Proposal,
+      prompt: buildPrompt(order),
+      faults: (proposal) => listFaults(toRecipe(proposal), order.facts),
       repairsMax: REPAIRS_MAX,
     },
     signal,
@@ -65,34 +71,34 @@ export async function proposeRecipe(
   if (answer.kind === 'deferred') return answer
   if (answer.kind !== 'value')
     return reject('env_build_failed', `The model gave no recipe (${answer.kind}): ${answer.detail}`)
-  return done(recipeOf(answer.value))
+  return done(toRecipe(answer.value))
 }
 
-const faultsOf = (recipe: EnvRecipe, facts: RecipeFacts): string[] => {
+const listFaults = (recipe: EnvRecipe, facts: RecipeFacts): string[] => {
   const faults = lintRecipe(recipe, facts)
-  return faults.length > 0 ? faults : [recipeTrouble(recipe) ?? []].flat()
+  return faults.length > 0 ? faults : [findRecipeFault(recipe) ?? []].flat()
 }
 
-const recipeOf = ({ env, ...recipe }: z.infer<typeof Proposal>): EnvRecipe => ({
+const toRecipe = ({ env, ...recipe }: z.infer<typeof Proposal>): EnvRecipe => ({
   ...recipe,
   env: Object.fromEntries(env.map(({ name, value }) => [name, value])),
 })
 
-function promptOf({ files, tried, facts }: RecipeOrder): string {
+function buildPrompt({ files, tried, facts }: ProposeRecipeInput): string {
   const material = {
     task: 'make it ready for its tests',
     bases: facts.bases,
     runners: facts.runners,
     paths: [...facts.paths].slice(0, PATHS_MAX),
-    files: excerptsOf(files),
-    // What went wrong is said last.
+    files: takeExcerpts(files),
+    // Errors are at the end of the log.
     tried: tried && { recipe: tried.recipe, error: tried.error.slice(-ERROR_LENGTH_MAX).toWellFormed() },
   }
   return JSON.stringify(material, null, 1)
 }
 
 /** The first ones, each with its beginning. */
-function excerptsOf(files: RecipeOrder['files']): RecipeOrder['files'] {
+function takeExcerpts(files: ProposeRecipeInput['files']): ProposeRecipeInput['files'] {
   let left = FILES_LENGTH_MAX
   return files.flatMap(({ path, text }) => {
     const shown = text.slice(0, Math.min(FILE_LENGTH_MAX, left)).toWellFormed()

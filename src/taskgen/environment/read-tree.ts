@@ -1,14 +1,14 @@
-import { kindOf } from '../../grading/path-kinds.ts'
+import { classifyPath } from '../../grading/path-kinds.ts'
 import type { TreeFacts } from '../../grading/suite.ts'
 import { readBlobs } from '../../platform/git/blobs.ts'
 import { secondsOf } from '../../platform/git/dates.ts'
 import { runGit, streamGit } from '../../platform/git/git.ts'
 import { NUL, pieces } from '../../platform/git/pieces.ts'
 import type { GitPlace } from '../../platform/git/settings.ts'
-import { bringBlobs, type GitObjects } from '../candidates/tree-pairs.ts'
+import { fetchMissingBlobs, type GitObjects } from '../candidates/tree-pairs.ts'
 import { done, reject, type StageResult } from '../stage-result.ts'
-import { isTelling } from './telling-files.ts'
-import { treeTrouble } from './tree-trouble.ts'
+import { isBuildFile } from './telling-files.ts'
+import { findTreeFault } from './tree-trouble.ts'
 
 export type TreeEntry = { path: string; kind: 'file' | 'program' | 'link'; id: string; size: number }
 
@@ -30,10 +30,10 @@ export async function readTree(
   const facts = await runGit(place, ['show', '-s', '--format=%T %ct', `${commit}^{commit}`], { signal })
   const [tree = '', seconds] = facts.toString().trim().split(' ')
   const listed = await listEntries(place, tree, signal)
-  const trouble = listed.length > FILES_MAX ? `It has more than ${FILES_MAX} files.` : treeTrouble(listed.map(pathOf))
+  const trouble = listed.length > FILES_MAX ? `It has more than ${FILES_MAX} files.` : findTreeFault(listed.map(pathOf))
   if (trouble) return reject(listed.length > FILES_MAX ? 'too_large' : 'env_build_failed', trouble)
-  const entries = await withSizes(objects, listed, signal)
-  const tooLarge = sizeTrouble(entries)
+  const entries = await addSizes(objects, listed, signal)
+  const tooLarge = findSizeFault(entries)
   if (tooLarge) return reject('too_large', tooLarge)
   const texts = await readTexts(place, entries, signal)
   const paths = new Set(entries.map(pathOf))
@@ -57,9 +57,9 @@ async function listEntries(place: GitPlace, tree: string, signal: AbortSignal): 
   return found.sort((a, b) => (a.path < b.path ? -1 : 1))
 }
 
-async function withSizes(objects: GitObjects, listed: readonly Omit<TreeEntry, 'size'>[], signal: AbortSignal) {
+async function addSizes(objects: GitObjects, listed: readonly Omit<TreeEntry, 'size'>[], signal: AbortSignal) {
   const ids = listed.map(({ id }) => id)
-  const sizes = await bringBlobs(objects, ids, signal)
+  const sizes = await fetchMissingBlobs(objects, ids, signal)
   return listed.map((entry): TreeEntry => {
     const size = sizes.get(entry.id)
     if (size === undefined) throw new Error(`The file ${JSON.stringify(entry.path)} is not in this clone.`)
@@ -67,7 +67,7 @@ async function withSizes(objects: GitObjects, listed: readonly Omit<TreeEntry, '
   })
 }
 
-function sizeTrouble(entries: readonly TreeEntry[]): string | undefined {
+function findSizeFault(entries: readonly TreeEntry[]): string | undefined {
   const huge = entries.find(({ size }) => size > FILE_BYTES_MAX)
   if (huge) return `${JSON.stringify(huge.path)} has more than ${FILE_BYTES_MAX} bytes.`
   const total = entries.reduce((sum, { size }) => sum + size, 0)
@@ -79,8 +79,8 @@ const TEXTS_MAX = 400
 
 async function readTexts(place: GitPlace, entries: readonly TreeEntry[], signal: AbortSignal) {
   const telling = entries
-    .filter(({ path, kind, size }) => kind !== 'link' && size <= TEXT_BYTES_MAX && isTelling(path))
-    .sort((a, b) => rank(a.path) - rank(b.path))
+    .filter(({ path, kind, size }) => kind !== 'link' && size <= TEXT_BYTES_MAX && isBuildFile(path))
+    .sort((a, b) => rankForReading(a.path) - rankForReading(b.path))
     .slice(0, TEXTS_MAX)
   const texts = new Map<string, string>()
   for await (const { path, content } of readBlobs(place, telling, { signal, bytesMax: TEXT_BYTES_MAX })) {
@@ -90,4 +90,5 @@ async function readTexts(place: GitPlace, entries: readonly TreeEntry[], signal:
 }
 
 /** Tests come last: there may be many, and a few of them tell enough. */
-const rank = (path: string): number => path.split('/').length + (kindOf(path) === 'test' ? NAME_BYTES_MAX : 0)
+const rankForReading = (path: string): number =>
+  path.split('/').length + (classifyPath(path) === 'test' ? NAME_BYTES_MAX : 0)

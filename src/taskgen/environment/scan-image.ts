@@ -11,8 +11,8 @@ import type { Image, Provider, SandboxSpec } from '../../sandboxes/sandbox.ts'
 import { done, reject, type StageResult } from '../stage-result.ts'
 import { answerMarks } from './answer-marks.ts'
 
-/** What must not be found. */
-export type Answer = { source: string; hidden: HiddenTests; ownPackages: string[]; baseTree: string }
+/** Content that must not occur in the image. */
+export type LeakScanInput = { source: string; hidden: HiddenTests; ownPackages: string[]; baseTree: string }
 
 const PROGRAM = readFileSync(join(import.meta.dirname, 'scan-image.py'), 'utf8')
 
@@ -33,24 +33,24 @@ const Report = z.object({
 export async function scanImage(
   provider: Provider,
   image: Image,
-  { source, hidden, ownPackages, baseTree }: Answer,
+  { source, hidden, ownPackages, baseTree }: LeakScanInput,
   signal: AbortSignal,
 ): Promise<StageResult<null>> {
   const order = { repository: REPOSITORY_FOLDER, packages: ownPackages, tree: baseTree, ...answerMarks(source, hidden) }
-  const said = await run(provider, image, JSON.stringify(order), signal)
+  const said = await runScan(provider, image, JSON.stringify(order), signal)
   const report = readReport(said)
   if (!report) return reject('env_build_failed', `The image could not be looked through: ${said.slice(-2000)}`)
   const dirty = report.found.filter(({ kind }) => kind === 'dirty')
   const leaks = report.found.filter(({ kind }) => kind !== 'dirty')
-  if (leaks.length > 0) return reject('leak_in_image', listed(leaks))
-  if (dirty.length > 0) return reject('env_build_failed', `The build changes the tree:\n${listed(dirty)}`)
+  if (leaks.length > 0) return reject('leak_in_image', joinDetails(leaks))
+  if (dirty.length > 0) return reject('env_build_failed', `The build changes the tree:\n${joinDetails(dirty)}`)
   if (report.usedKb > IMAGE_KB_MAX) return reject('env_build_failed', `The image has ${report.usedKb} KiB.`)
   return done(null)
 }
 
 const SHOWN_MAX = 10
 
-const listed = (found: readonly { detail: string }[]): string =>
+const joinDetails = (found: readonly { detail: string }[]): string =>
   found
     .slice(0, SHOWN_MAX)
     .map(({ detail }) => detail)
@@ -64,12 +64,12 @@ function readReport(said: string): z.infer<typeof Report> | undefined {
   }
 }
 
-async function run(provider: Provider, image: Image, input: string, signal: AbortSignal): Promise<string> {
+async function runScan(provider: Provider, image: Image, input: string, signal: AbortSignal): Promise<string> {
   signal.throwIfAborted()
   const folder = await mkdtemp(join(tmpdir(), 'assay-scan-'))
   const outputFile = join(folder, 'output')
   try {
-    const sandbox = await provider.start({ ...PLAIN, id: `${newId()}-scan`, image, input, outputFile })
+    const sandbox = await provider.start({ ...SANDBOX_DEFAULTS, id: `${newId()}-scan`, image, input, outputFile })
     killOnAbort(sandbox, signal)
     try {
       await sandbox.exited
@@ -83,7 +83,7 @@ async function run(provider: Provider, image: Image, input: string, signal: Abor
   }
 }
 
-const PLAIN: Omit<SandboxSpec, 'id' | 'image' | 'input' | 'outputFile'> = {
+const SANDBOX_DEFAULTS: Omit<SandboxSpec, 'id' | 'image' | 'input' | 'outputFile'> = {
   seed: { kind: 'image' },
   inserts: [],
   command: ['/usr/bin/python3', '-I', '-B', '-c', PROGRAM],

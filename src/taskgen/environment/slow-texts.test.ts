@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { cpuMs } from '../../harbor/testing/cpu-time.ts'
 import { detectRecipe } from './detect-recipe.ts'
-import { ownPackages } from './own-packages.ts'
+import { listOwnPackages } from './own-packages.ts'
 
 /** As long as a file may be that is read for this. */
 const LENGTH = 512 * 1024
@@ -27,6 +27,6 @@ test.each([
   ['composer.json', '"name" : '],
 ])('a %s of %j is looked at in no time', async (path, piece) => {
   const tree = { paths: new Set([path, 'test_a.py', 'a.test.js']), texts: new Map([[path, filled(piece)]]) }
-  const looked = await cpuMs(() => [detectRecipe(tree), detectRecipe(tree, ['a.test.js']), ownPackages(tree)])
+  const looked = await cpuMs(() => [detectRecipe(tree), detectRecipe(tree, ['a.test.js']), listOwnPackages(tree)])
   expect(looked).toBeLessThan(MOST_MS)
 })

@@ -1,11 +1,11 @@
-/** What git would never check out: names that leave the tree or write into git's own folder. */
+/** Names that git refuses to check out: they leave the tree or write into `.git`. */
 const FORBIDDEN = /^(?:\.{0,2}|\.git[. ]*|git~1)$/i
 /** Marks that some systems do not see. */
 const UNSEEN = /[\u200c-\u200f\u202a-\u202e\u2060-\u2064\u206a-\u206f\ufeff]/g
 const REPLACED = '\ufffd'
 
-/** A tree is written by a stranger, and hand-made ones need not be sound. Undefined: it can be written to a disk. */
-export function treeTrouble(paths: readonly string[]): string | undefined {
+/** Returns the first fault of an untrusted tree, or undefined if it can be written to disk. */
+export function findTreeFault(paths: readonly string[]): string | undefined {
   const seen = new Set<string>()
   const folders = new Set<string>()
   for (const path of paths) {

@@ -8,15 +8,15 @@ import { ARCHIVE, MANIFESTS, renderDockerfile } from './dockerfile.ts'
 import type { BaseTree } from './read-tree.ts'
 import { writeArchive } from './tree-archive.ts'
 
-export type EnvironmentOrder = { recipe: EnvRecipe; place: GitPlace; tree: BaseTree }
+export type EnvironmentInput = { recipe: EnvRecipe; place: GitPlace; tree: BaseTree }
 
-/** What is written of an environment. Candidates of one profile share all that is installed before their own tree. */
+/** Files of an environment. Candidates with the same profile share every layer below their own tree. */
 export type WrittenEnvironment = { profile: string; dockerfile: string }
 
 /** Writes the context of the build: a Dockerfile, the manifests, the tree. The folder is made. */
 export async function writeEnvironment(
   folder: string,
-  { recipe, place, tree }: EnvironmentOrder,
+  { recipe, place, tree }: EnvironmentInput,
   signal: AbortSignal,
 ): Promise<WrittenEnvironment> {
   const dockerfile = renderDockerfile(recipe, tree.committedAt)
@@ -24,11 +24,11 @@ export async function writeEnvironment(
   const contents = await writeManifests(join(folder, MANIFESTS), { recipe, place, tree }, signal)
   await writeArchive(join(folder, ARCHIVE), { place, entries: tree.entries }, signal)
   await writeFile(join(folder, 'Dockerfile'), dockerfile)
-  return { profile: profileOf(recipe, contents), dockerfile }
+  return { profile: hashProfile(recipe, contents), dockerfile }
 }
 
 /** Manifests that are no plain files are left out: a link would lead to where nothing is yet. */
-async function writeManifests(folder: string, { recipe, place, tree }: EnvironmentOrder, signal: AbortSignal) {
+async function writeManifests(folder: string, { recipe, place, tree }: EnvironmentInput, signal: AbortSignal) {
   const wanted = new Set(recipe.manifests)
   const entries = tree.entries.filter(({ path, kind }) => wanted.has(path) && kind !== 'link')
   const bytesMax = entries.reduce((most, { size }) => Math.max(most, size), 0)
@@ -42,8 +42,8 @@ async function writeManifests(folder: string, { recipe, place, tree }: Environme
   return contents
 }
 
-/** By everything that the shared layers are made of. */
-function profileOf({ base, aptPackages, env, setup }: EnvRecipe, contents: [string, string][]): string {
+/** Hashes everything that determines the shared layers. */
+function hashProfile({ base, aptPackages, env, setup }: EnvRecipe, contents: [string, string][]): string {
   const variables = Object.entries(env).sort(([a], [b]) => (a < b ? -1 : 1))
   const parts = [base, [...aptPackages].sort(), variables, setup, contents]
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 32)

@@ -2,12 +2,12 @@ import { findRunner } from '../../grading/languages/languages.ts'
 import { runSuite } from '../../grading/run-suite.ts'
 import type { HiddenTests, RunPlan, SuiteOutcome } from '../../grading/suite.ts'
 import type { Image, Provider } from '../../sandboxes/sandbox.ts'
-import { USUAL_SIZE } from '../environment/check-health.ts'
-import { withoutEach } from './hunk-groups.ts'
+import { SUITE_SIZE } from '../environment/check-health.ts'
+import { omitEachGroup } from './hunk-groups.ts'
 import type { Execution } from './judge-runs.ts'
-import { targetsOf } from './plan-runs.ts'
+import { listTargets } from './plan-runs.ts'
 
-export type AblationOrder = {
+export type AblationInput = {
   image: Image
   source: string
   hidden: HiddenTests
@@ -22,23 +22,23 @@ export type AblationOrder = {
  */
 export async function ablate(
   provider: Provider,
-  order: AblationOrder,
+  order: AblationInput,
   signal: AbortSignal,
 ): Promise<Execution['ablation']> {
   const { image, source, hidden, plan, folder, failToPass } = order
-  const patches = withoutEach(source)
+  const patches = omitEachGroup(source)
   if (patches.length <= 1) return { groups: 1, necessary: 1 }
   const runner = findRunner(plan.runner)
-  const targets = runner ? targetsOf(runner, hidden) : []
+  const targets = runner ? listTargets(runner, hidden) : []
   const narrow = { ...plan, targets: targets.length === 0 ? plan.targets : targets }
   let necessary = 0
   for (const submission of patches) {
-    const more = { hidden, seed: null, folder, ...USUAL_SIZE }
+    const more = { hidden, seed: null, folder, ...SUITE_SIZE }
     const outcome = await runSuite(provider, { image, submission, plan: narrow, ...more }, signal)
-    if (breaks(outcome, failToPass)) necessary += 1
+    if (isNecessary(outcome, failToPass)) necessary += 1
   }
   return { groups: patches.length, necessary }
 }
 
-const breaks = (outcome: SuiteOutcome, failToPass: readonly string[]): boolean =>
+const isNecessary = (outcome: SuiteOutcome, failToPass: readonly string[]): boolean =>
   outcome.kind === 'broken' || failToPass.some((id) => outcome.run.statuses[id] !== 'passed')

@@ -80,18 +80,14 @@ test('what the fix turns and what stays, from runs of eight kinds', async () => 
   expect(execution.plan.timeoutSec).toBe(120)
   const kinds = execution.runs.map(({ variant: of, isShuffled, cpus, daysAhead }) => [of, isShuffled, cpus, daysAhead])
   expect(kinds).toEqual([
-    ...[
-      ['base', false, 2, null],
-      ['tests', false, 2, null],
-      ['fixed', false, 2, null],
-      ['tests', false, 2, null],
-      ['tests', false, 2, null],
-    ],
-    ...[
-      ['fixed', true, 2, null],
-      ['fixed', false, 1, null],
-      ['fixed', false, 2, 1111],
-    ],
+    ['base', false, 2, null],
+    ['tests', false, 2, null],
+    ['fixed', false, 2, null],
+    ['tests', false, 2, null],
+    ['tests', false, 2, null],
+    ['fixed', true, 2, null],
+    ['fixed', false, 1, null],
+    ['fixed', false, 2, 1111],
   ])
 })
 
@@ -145,7 +141,8 @@ test.each<[string, string, Record<string, string>]>([
 ])('%s: %s', async (_, reason, landed) => {
   const base = { variant: 'base', cpus: 2, passed: 13, failed: 0 }
   expect(await variant(landed)).toMatchObject({
-    ...{ kind: 'rejected', reason },
+    kind: 'rejected',
+    reason,
     evidence: { runs: expect.arrayContaining([expect.objectContaining(base)]) },
   })
 })

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { environment } from '../../../test/support/histories.ts'
-import { withoutEach } from './hunk-groups.ts'
+import { omitEachGroup } from './hunk-groups.ts'
 
 let folder: string
 beforeAll(() => {
@@ -44,7 +44,7 @@ const file = (...changes: string[]): string => changes.flatMap((change) => [chan
 test('a hunk that is left out leaves all others where they were', () => {
   const base = treeOf({ 'a.py': file('one', 'two', 'three'), 'gone.py': 'x\n', 'b.bin': '\0old' })
   const head = treeOf({ 'a.py': file('ONE\nMORE', 'TWO', 'three\nEND'), 'new.py': 'n\n', 'b.bin': '\0new' })
-  const patches = withoutEach(diff(base, head))
+  const patches = omitEachGroup(diff(base, head))
   expect(patches).toHaveLength(6)
   const [withoutFirst = '', withoutSecond = '', , withoutBinary = '', withoutGone = '', withoutNew = ''] = patches
   const rest = { 'new.py': 'n\n', 'b.bin': '\0new' }
@@ -62,11 +62,11 @@ test('at most eight groups, and a change of one piece leaves nothing', () => {
     treeOf({ 'a.py': file(...names) }),
     treeOf({ 'a.py': file(...names.map((name) => `${name}!`)) }),
   ]
-  const patches = withoutEach(diff(base, head))
+  const patches = omitEachGroup(diff(base, head))
   expect(patches).toHaveLength(8)
   expect(patches.map((patch) => patch.match(/^@@/gm)?.length)).toEqual([17, 18, 17, 18, 17, 18, 17, 18])
-  expect(withoutEach(diff(treeOf({ a: '1\n' }), treeOf({ a: '2\n' })))).toEqual([''])
-  expect(withoutEach('')).toEqual([])
+  expect(omitEachGroup(diff(treeOf({ a: '1\n' }), treeOf({ a: '2\n' })))).toEqual([''])
+  expect(omitEachGroup('')).toEqual([])
 })
 
 const Lines = fc.array(fc.constantFrom('a', 'b', '', '@@ -1,2 +1,2 @@', 'diff --git a/x b/x', '+++ b/x', '\\ No'), {
@@ -78,7 +78,7 @@ test('whatever the lines: every patch that is left over applies', () => {
     fc.property(Lines, Lines, (before, after) => {
       const [base, head] = [treeOf({ a: before.join('\n') }), treeOf({ a: after.join('\n') })]
       const patch = diff(base, head)
-      for (const each of withoutEach(patch)) expect(applied(base, each)).toMatch(/^[0-9a-f]{40}$/)
+      for (const each of omitEachGroup(patch)) expect(applied(base, each)).toMatch(/^[0-9a-f]{40}$/)
     }),
     { numRuns: 40 },
   )

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { SuiteRun, TestStatus } from '../../grading/suite.ts'
-import { clockBombs, concernsOf, judgeRuns, type Runs } from './judge-runs.ts'
+import { findClockBombs, judgeRuns, listExecutionConcerns, type SuiteRuns } from './judge-runs.ts'
 
 const NAMES: Record<string, TestStatus> = { p: 'passed', f: 'failed', e: 'errored', s: 'skipped' }
 
@@ -20,7 +20,7 @@ function runsOf(table: Record<string, string>, message = 'AssertionError: 1 != 2
 }
 
 /** By test: base, three with the tests, three with the fix. */
-function runs(table: Record<string, [string, string, string]>, message?: string): Runs {
+function runs(table: Record<string, [string, string, string]>, message?: string): SuiteRuns {
   const column = (at: 0 | 1 | 2) => Object.fromEntries(Object.entries(table).map(([id, cells]) => [id, cells[at]]))
   const [base] = runsOf(column(0), message)
   if (!base) throw new Error('There is no base.')
@@ -108,7 +108,7 @@ test.each<[string, Record<string, string>, Record<string, string>, string | unde
   ['fails by any clock that is not the real one', { turned: 'f', kept: '-' }, { turned: 'ff', kept: 'ee' }, undefined],
   ['fails on a later day, and counts for nothing', { other: 'p' }, { turned: 'p', kept: 'p', other: 'f' }, undefined],
 ])('%s', (_, tomorrow, later, detail) => {
-  const bomb = clockBombs(LISTS, { tomorrow: runsOf(tomorrow), later: runsOf(later) })
+  const bomb = findClockBombs(LISTS, { tomorrow: runsOf(tomorrow), later: runsOf(later) })
   expect(bomb).toEqual(detail === undefined ? undefined : { kind: 'rejected', reason: 'clock_bomb', detail })
 })
 
@@ -190,6 +190,6 @@ test('few tests that guard what works are enough, and told to who decides', () =
     failToPass: ['a'],
     passToPass: Array.from({ length: count }, (_, at) => `t${at}`),
   })
-  expect([5, 40].flatMap((count) => concernsOf(listed(count)))).toEqual([])
-  expect(concernsOf(listed(4))).toEqual([expect.stringContaining('works today: 4.')])
+  expect([5, 40].flatMap((count) => listExecutionConcerns(listed(count)))).toEqual([])
+  expect(listExecutionConcerns(listed(4))).toEqual([expect.stringContaining('works today: 4.')])
 })

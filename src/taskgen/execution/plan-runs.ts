@@ -7,25 +7,25 @@ const RUN_SECONDS_MAX = 600
 const RUN_SECONDS_MIN = 120
 const HEADROOM = 4
 
-export type PlanOrder = {
+export type PlanInput = {
   runner: Runner
   hidden: HiddenTests
-  /** What all tests take on the base. */
+  /** Duration of the whole suite on the base. */
   suiteSeconds: number
 }
 
 /** Which tests are run. Those of the pull request alone where all of them would take long. */
-export function planRuns({ runner, hidden, suiteSeconds }: PlanOrder): RunPlan {
-  const targets = suiteSeconds <= WHOLE_SUITE_SECONDS ? [] : targetsOf(runner, hidden)
+export function planRuns({ runner, hidden, suiteSeconds }: PlanInput): RunPlan {
+  const targets = suiteSeconds <= WHOLE_SUITE_SECONDS ? [] : listTargets(runner, hidden)
   return { runner: runner.id, prepare: [...runner.prepare], targets, timeoutSec: RUN_SECONDS_MAX }
 }
 
-export const targetsOf = ({ isTarget }: Pick<Runner, 'isTarget'>, { files }: HiddenTests): string[] =>
+export const listTargets = ({ isTarget }: Pick<Runner, 'isTarget'>, { files }: HiddenTests): string[] =>
   files
     .map(({ path }) => path)
     .filter(isTarget)
     .sort()
 
-/** What a verifier is given, by what runs have taken. */
-export const timeoutOf = (medianSec: number): number =>
+/** Computes the verifier timeout from measured durations. */
+export const computeTimeout = (medianSec: number): number =>
   Math.min(RUN_SECONDS_MAX, Math.max(RUN_SECONDS_MIN, Math.ceil(HEADROOM * medianSec)))

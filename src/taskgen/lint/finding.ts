@@ -1,10 +1,10 @@
 import type { HiddenTests } from '../../grading/suite.ts'
 import type { PinnedSymbol } from './render-instruction.ts'
 
-/** What is wrong with an instruction. A rule that blocks is also the reason for which a candidate is rejected. */
-export type Finding = { rule: Rule; detail: string; excerpt: string }
+/** A violation in an instruction. The rule is also the rejection reason if it blocks. */
+export type LintFinding = { rule: LintRule; detail: string; excerpt: string }
 
-export type Rule =
+export type LintRule =
   | 'too_short'
   | 'too_long'
   | 'hidden_text'
@@ -20,12 +20,12 @@ export type Rule =
   | 'unpinned_symbol'
   | 'non_english'
   | 'image_required'
-  /** A person looks at it. It blocks nothing: somebody may just be writing about prompts. */
+  /** Shown to the reviewer only: a task may legitimately be about prompts. */
   | 'injection'
 
-export const isBlocking = ({ rule }: Finding): boolean => rule !== 'injection'
+export const isBlocking = ({ rule }: LintFinding): boolean => rule !== 'injection'
 
-/** What an instruction must not give away, and what it must say. */
+/** Facts that an instruction must state and must not reveal. */
 export type LintFacts = {
   pinned: readonly PinnedSymbol[]
   /** The change itself, as a patch. */
@@ -34,18 +34,18 @@ export type LintFacts = {
   failToPass: readonly string[]
   /** Names, logins and addresses of who wrote the change. */
   authors: readonly string[]
-  /** Where the repository comes from: `github.com`, `acme/parser`. */
+  /** Origin of the repository: `github.com`, `acme/parser`. */
   upstream: readonly string[]
   /** Full ids of commits that are known to belong to the change. */
   commits: readonly string[]
-  /** What strangers wrote. Code that stands in it may stand in a reproduction. */
+  /** Untrusted PR text. Code in it may appear in a reproduction. */
   issueText: string
-  /** False: the repository speaks another language, and so may its tasks. */
+  /** Unset if the repository uses another language for its tasks. */
   isEnglish: boolean
 }
 
 /** An instruction, taken apart once for all rules. */
-export type Read = {
+export type ParsedInstruction = {
   /** Everything but our own part on names. */
   prose: string
   /** The prose without texts that are pinned: those are ours to say. */
@@ -55,7 +55,7 @@ export type Read = {
 
 const EXCERPT_MAX = 160
 
-export const finding = (rule: Rule, detail: string, excerpt = ''): Finding => ({
+export const newFinding = (rule: LintRule, detail: string, excerpt = ''): LintFinding => ({
   rule,
   detail,
   excerpt: excerpt.replaceAll(/\s+/g, ' ').trim().slice(0, EXCERPT_MAX).toWellFormed(),

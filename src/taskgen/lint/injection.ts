@@ -1,6 +1,6 @@
-import { type Finding, finding } from './finding.ts'
+import { type LintFinding, newFinding } from './finding.ts'
 
-/** What speaks to a model rather than to a reader. */
+/** Phrases that address a model rather than a reader. */
 const PHRASES = [
   /\b(?:ignore|disregard|forget|override)\b[^.\n]{0,40}\b(?:previous|prior|above|earlier|preceding|system|all)\b[^.\n]{0,30}\b(?:instructions?|prompts?|rules?|messages?|directions?)\b/i,
   /\byou are (?:now|no longer)\b[^.\n]{0,60}\b(?:assistant|model|ai|agent|author|reviewer|mode)\b/i,
@@ -15,8 +15,8 @@ const PHRASES = [
 const TEXT_MAX = 200_000
 
 /** For a person to look at. A text is data to our models in any case, and they have nothing to do harm with. */
-export const injectionPhrases = (text: string): Finding[] =>
+export const findInjections = (text: string): LintFinding[] =>
   PHRASES.flatMap((phrase) => {
     const found = phrase.exec(text.slice(0, TEXT_MAX))
-    return found ? [finding('injection', 'This seems to be meant for a model.', found[0])] : []
+    return found ? [newFinding('injection', 'This seems to be meant for a model.', found[0])] : []
   })

@@ -1,6 +1,6 @@
-import { pathOf } from '../candidates/quoted-path.ts'
+import { unquotePath } from '../candidates/quoted-path.ts'
 
-/** What a patch adds to one file: its lines, in blocks that stand together. */
+/** Lines that a patch adds to one file, in contiguous blocks. */
 export type PatchedFile = { path: string; isNew: boolean; blocks: string[] }
 
 const SECTION = /^(?=diff --git )/m
@@ -8,30 +8,30 @@ const NAME = /^\+\+\+ (?:"b\/|b\/)(.*?)\t?$/m
 const FILES_MAX = 1000
 
 /** Reads a patch of git, as latin1. Files that it deletes, and binary ones, add nothing. */
-export function patchedFiles(patch: string): PatchedFile[] {
+export function parsePatch(patch: string): PatchedFile[] {
   return patch
     .split(SECTION)
     .slice(0, FILES_MAX)
-    .flatMap((section) => fileOf(section) ?? [])
+    .flatMap((section) => parseSection(section) ?? [])
 }
 
-function fileOf(section: string): PatchedFile | undefined {
+function parseSection(section: string): PatchedFile | undefined {
   const at = section.search(/^@@ /m)
   const head = at < 0 ? section : section.slice(0, at)
   const name = NAME.exec(head)
   if (at < 0 || !name) return undefined
   const printed = name[0].startsWith('+++ "') ? `"${name[1]}` : (name[1] ?? '')
-  return { path: pathOf(printed), isNew: /^new file mode /m.test(head), blocks: blocksOf(section.slice(at)) }
+  return { path: unquotePath(printed), isNew: /^new file mode /m.test(head), blocks: parseBlocks(section.slice(at)) }
 }
 
-function blocksOf(hunks: string): string[] {
+function parseBlocks(hunks: string): string[] {
   const blocks: string[] = []
   let open: string[] = []
   for (const line of [...hunks.split('\n'), '']) {
     if (line.startsWith('+')) {
       open.push(line.slice(1))
     } else if (open.length > 0 && !line.startsWith('-')) {
-      blocks.push(decoded(open.join('\n')))
+      blocks.push(decodeText(open.join('\n')))
       open = []
     }
   }
@@ -39,4 +39,5 @@ function blocksOf(hunks: string): string[] {
 }
 
 /** Patches and files are kept byte by byte. What people read in them is UTF-8. */
-export const decoded = (latin1: string): string => Buffer.from(latin1, 'latin1').toString('utf8').replaceAll('\r', '')
+export const decodeText = (latin1: string): string =>
+  Buffer.from(latin1, 'latin1').toString('utf8').replaceAll('\r', '')

@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest'
 import { findSourceLanguage } from '../../grading/languages/languages.ts'
 import type { HiddenTests } from '../../grading/suite.ts'
 import { cpuMs } from '../../harbor/testing/cpu-time.ts'
-import { patchedFiles } from './patch-files.ts'
-import { pinnedSymbols } from './pinned-symbols.ts'
+import { parsePatch } from './patch-files.ts'
+import { selectPinnedSymbols } from './pinned-symbols.ts'
 import { scanCode } from './scan-code.ts'
 
 const patchOf = (path: string, added: string, isNew = false): string =>
@@ -24,7 +24,7 @@ const testsOf = (path: string, content: string): HiddenTests => ({
 })
 
 const pinnedIn = (source: string, hidden: HiddenTests, base = '') =>
-  pinnedSymbols({
+  selectPinnedSymbols({
     source,
     hidden,
     baseHas: (text) => base.split(/[^\w-]+/).includes(text) || base.includes(` ${text} `),
@@ -210,7 +210,7 @@ test('the added lines of a patch are those that were added', () => {
   const lines = fc.array(fc.stringMatching(/^[ -~]{0,30}$/), { minLength: 1, maxLength: 10 })
   fc.assert(
     fc.property(lines, (added) => {
-      const [file] = patchedFiles(patchOf('a b.py', added.join('\n')))
+      const [file] = parsePatch(patchOf('a b.py', added.join('\n')))
       expect(file).toEqual({ path: 'a b.py', isNew: false, blocks: [added.join('\n')] })
     }),
   )

@@ -1,42 +1,50 @@
-import { type Finding, finding, type LintFacts, type Read } from './finding.ts'
+import { type LintFacts, type LintFinding, newFinding, type ParsedInstruction } from './finding.ts'
 import type { PinnedSymbol } from './render-instruction.ts'
 
 const WORDS_MIN = 60
 const WORDS_MAX = 600
 
-type ProseRule = (read: Read, facts: LintFacts) => Finding[]
+type ProseRule = (read: ParsedInstruction, facts: LintFacts) => LintFinding[]
 
-/** What an instruction is like, whatever it is about. */
-export const proseRules: readonly ProseRule[] = [length, hidden, pictures, english, determinacy]
+/** Rules on the form of an instruction. */
+export const proseRules: readonly ProseRule[] = [
+  checkLength,
+  checkHiddenText,
+  checkPictures,
+  checkEnglish,
+  checkPinnedSymbols,
+]
 
-const wordsOf = (text: string): string[] => text.match(/[\p{L}\p{N}_]+(?:['’.-][\p{L}\p{N}_]+)*/gu) ?? []
+const splitWords = (text: string): string[] => text.match(/[\p{L}\p{N}_]+(?:['’.-][\p{L}\p{N}_]+)*/gu) ?? []
 
-function length({ prose }: Read): Finding[] {
-  const count = wordsOf(prose).length
+function checkLength({ prose }: ParsedInstruction): LintFinding[] {
+  const count = splitWords(prose).length
   const detail = `It has ${count} words, not counting the names; ${WORDS_MIN} to ${WORDS_MAX} are right.`
-  if (count < WORDS_MIN) return [finding('too_short', detail)]
-  return count > WORDS_MAX ? [finding('too_long', detail)] : []
+  if (count < WORDS_MIN) return [newFinding('too_short', detail)]
+  return count > WORDS_MAX ? [newFinding('too_long', detail)] : []
 }
 
 /** Controls and marks of format, but for the ends of lines. */
 const UNSEEN = /(?![\n\t\r])[\p{Cc}\p{Cf}]/u
 
-/** Who approves a task must see all that an agent will. */
-function hidden({ prose }: Read): Finding[] {
+/** Reviewers must see everything that an agent sees. */
+function checkHiddenText({ prose }: ParsedInstruction): LintFinding[] {
   const unseen = UNSEEN.exec(prose)
   const code = unseen?.[0].codePointAt(0)?.toString(16)
   return [
-    ...(unseen ? [finding('hidden_text', `It has a character that nobody sees: U+${code}.`)] : []),
-    ...(prose.includes('<!--') ? [finding('hidden_text', 'It has a comment that a page does not show.', '<!--')] : []),
+    ...(unseen ? [newFinding('hidden_text', `It has a character that nobody sees: U+${code}.`)] : []),
+    ...(prose.includes('<!--')
+      ? [newFinding('hidden_text', 'It has a comment that a page does not show.', '<!--')]
+      : []),
   ]
 }
 
 const PICTURES =
   /!\[[^\]\n]*\]\s?[([]|<(?:img|svg|video)\b|\b(?:see|in|on|from|following|attached|above|below)\s+(?:the\s+)?(?:attached\s+)?(?:screenshot|screen ?shot|image|picture|figure|video)s?\b/i
 
-function pictures({ prose }: Read): Finding[] {
+function checkPictures({ prose }: ParsedInstruction): LintFinding[] {
   const found = PICTURES.exec(prose)
-  return found ? [finding('image_required', 'It points to a picture, which nobody will have.', found[0])] : []
+  return found ? [newFinding('image_required', 'It points to a picture, which nobody will have.', found[0])] : []
 }
 
 const COMMON = new Set(
@@ -49,23 +57,25 @@ const FOREIGN_LETTERS_MAX = 0.15
 /** Fewer prove nothing. */
 const WORDS_TO_TELL = 30
 
-/** By how many of its words are those that every English text has. Code in it is left out. */
-function english({ prose }: Read, { isEnglish }: LintFacts): Finding[] {
+/** Detects English by the share of common words, ignoring code. */
+function checkEnglish({ prose }: ParsedInstruction, { isEnglish }: LintFacts): LintFinding[] {
   const text = prose.replaceAll(/```[\s\S]*?(?:```|$)|`[^`\n]*`/g, ' ')
-  const words = wordsOf(text)
+  const words = splitWords(text)
   if (!isEnglish || words.length < WORDS_TO_TELL) return []
   const letters = text.match(/\p{L}/gu) ?? []
   const foreign = letters.filter((letter) => !/[a-z]/i.test(letter)).length / letters.length
   const common = words.filter((word) => COMMON.has(word.toLowerCase())).length / words.length
   return foreign > FOREIGN_LETTERS_MAX || common < COMMON_SHARE_MIN
-    ? [finding('non_english', 'It does not read as English.', text.trim())]
+    ? [newFinding('non_english', 'It does not read as English.', text.trim())]
     : []
 }
 
-function determinacy({ whole }: Read, { pinned }: LintFacts): Finding[] {
+function checkPinnedSymbols({ whole }: ParsedInstruction, { pinned }: LintFacts): LintFinding[] {
   return pinned
     .filter((symbol) => !isSaid(whole, symbol))
-    .map(({ kind, text }) => finding('unpinned_symbol', `Nobody could guess this ${kind}, and it is not said.`, text))
+    .map(({ kind, text }) =>
+      newFinding('unpinned_symbol', `Nobody could guess this ${kind}, and it is not said.`, text),
+    )
 }
 
 /** A literal as it is written in code, or as it is read. */

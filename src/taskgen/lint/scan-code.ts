@@ -1,20 +1,20 @@
 import type { SourceLanguage } from '../../grading/languages/language.ts'
 
 /** A text of code, without its comments: what stands outside of strings, and what stands in them. */
-export type Scanned = { code: string; literals: string[] }
+export type ScannedCode = { code: string; literals: string[] }
 
-type Piece = [kind: 'comment' | 'literal' | 'skip', pattern: RegExp]
+type SyntaxPiece = [kind: 'comment' | 'literal' | 'skip', pattern: RegExp]
 
 /**
  * One pass over the text, and no grammar. Known to be missed: expressions between slashes in JavaScript, strings of several
  * lines (they are mostly documentation), and what stands inside a string that is put together (`${…}`).
  */
-export function scanCode(text: string, language: SourceLanguage | undefined): Scanned {
-  const pieces = piecesFor(language)
-  const scanned: Scanned = { code: '', literals: [] }
+export function scanCode(text: string, language: SourceLanguage | undefined): ScannedCode {
+  const pieces = syntaxFor(language)
+  const scanned: ScannedCode = { code: '', literals: [] }
   let from = 0
   for (let at = 0; at < text.length; ) {
-    const found = STARTS.has(text[at] ?? '') ? pieceAt(pieces, text, at) : undefined
+    const found = STARTS.has(text[at] ?? '') ? matchAt(pieces, text, at) : undefined
     if (!found) {
       at += 1
       continue
@@ -30,7 +30,7 @@ export function scanCode(text: string, language: SourceLanguage | undefined): Sc
 
 const STARTS = new Set(['#', '/', '"', "'", '`', '-'])
 
-function pieceAt(pieces: readonly Piece[], text: string, at: number) {
+function matchAt(pieces: readonly SyntaxPiece[], text: string, at: number) {
   for (const [kind, pattern] of pieces) {
     pattern.lastIndex = at
     const match = pattern.exec(text)
@@ -40,23 +40,23 @@ function pieceAt(pieces: readonly Piece[], text: string, at: number) {
 }
 
 /** Each gives up at the end of its line, or at a bound: a quote that is never closed costs no more than that. */
-const TRIPLE: Piece = ['comment', /"""[\s\S]{0,20000}?"""|'''[\s\S]{0,20000}?'''/y]
-const DOUBLE: Piece = ['literal', /"((?:\\.|[^"\\\n]){0,2000})"/y]
-const SINGLE: Piece = ['literal', /'((?:\\.|[^'\\\n]){0,2000})'/y]
-const BACKTICK: Piece = ['literal', /`((?:\\.|[^`\\\n]){0,2000})`/y]
-const CHARACTER: Piece = ['skip', /'(?:\\.[^'\n]{0,8}|[^'\\\n])'/y]
-const HASH: Piece = ['comment', /#[^\n]*/y]
-const SLASHES: Piece = ['comment', /\/\/[^\n]*|\/\*[\s\S]{0,20000}?\*\//y]
-const DASHES: Piece = ['comment', /--[^\n]*/y]
+const TRIPLE: SyntaxPiece = ['comment', /"""[\s\S]{0,20000}?"""|'''[\s\S]{0,20000}?'''/y]
+const DOUBLE: SyntaxPiece = ['literal', /"((?:\\.|[^"\\\n]){0,2000})"/y]
+const SINGLE: SyntaxPiece = ['literal', /'((?:\\.|[^'\\\n]){0,2000})'/y]
+const BACKTICK: SyntaxPiece = ['literal', /`((?:\\.|[^`\\\n]){0,2000})`/y]
+const CHARACTER: SyntaxPiece = ['skip', /'(?:\\.[^'\n]{0,8}|[^'\\\n])'/y]
+const HASH: SyntaxPiece = ['comment', /#[^\n]*/y]
+const SLASHES: SyntaxPiece = ['comment', /\/\/[^\n]*|\/\*[\s\S]{0,20000}?\*\//y]
+const DASHES: SyntaxPiece = ['comment', /--[^\n]*/y]
 
-const COMMENTS: Record<SourceLanguage['comments'], readonly Piece[]> = {
+const COMMENTS: Record<SourceLanguage['comments'], readonly SyntaxPiece[]> = {
   hash: [HASH],
   'hash-and-slashes': [HASH, SLASHES],
   dashes: [DASHES],
   slashes: [SLASHES],
 }
 
-function piecesFor(language: SourceLanguage | undefined): Piece[] {
+function syntaxFor(language: SourceLanguage | undefined): SyntaxPiece[] {
   const quote = language?.singleQuote === 'character' ? CHARACTER : SINGLE
   return [...COMMENTS[language?.comments ?? 'slashes'], TRIPLE, DOUBLE, quote, BACKTICK]
 }
@@ -67,7 +67,7 @@ const NAME = /[A-Za-z_$][\w$]*[?!]?/g
 const NAME_LENGTH_MIN = 3
 const NAME_LENGTH_MAX = 120
 
-export function namesIn(code: string): Set<string> {
+export function listNames(code: string): Set<string> {
   const names = new Set<string>()
   for (const [found] of code.matchAll(NAME)) {
     const name = found.replace(/[?!]$/, '')

@@ -10,29 +10,29 @@ const LINE_MAX = 400
 const SIGNATURE_MAX = 300
 
 /** The line that makes a name, without what it does. Null: no line of these does. */
-export function signatureOf(name: string, blocks: readonly string[]): string | null {
+export function findSignature(name: string, blocks: readonly string[]): string | null {
   for (const block of blocks) {
-    for (const at of placesOf(name, block)) {
-      if (isDefinition(block, at, name)) return headAt(block, at, name)
+    for (const at of findOccurrences(name, block)) {
+      if (isDefinition(block, at, name)) return readHead(block, at, name)
     }
   }
   return null
 }
 
-/** Of a name that a function takes: the line of that function. */
-export function enclosingSignature(name: string, heads: readonly string[]): string | null {
-  const word = new RegExp(`[(,*&\\s]${escaped(name)}\\s*[?:=,)\\s]`)
+/** Returns the signature of the function that has a parameter of this name. */
+export function findEnclosingSignature(name: string, heads: readonly string[]): string | null {
+  const word = new RegExp(`[(,*&\\s]${escapeRegExp(name)}\\s*[?:=,)\\s]`)
   return heads.find((head) => head.includes('(') && word.test(head.slice(head.indexOf('(')))) ?? null
 }
 
 /** Every name that these lines make, with its line. */
-export function headsIn(names: Iterable<string>, blocks: readonly string[]): string[] {
-  return [...names].flatMap((name) => signatureOf(name, blocks) ?? [])
+export function listSignatures(names: Iterable<string>, blocks: readonly string[]): string[] {
+  return [...names].flatMap((name) => findSignature(name, blocks) ?? [])
 }
 
-const escaped = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')
+const escapeRegExp = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')
 
-function* placesOf(name: string, block: string): Generator<number> {
+function* findOccurrences(name: string, block: string): Generator<number> {
   for (let at = block.indexOf(name); at >= 0; at = block.indexOf(name, at + name.length)) {
     if (!isWord(block[at - 1]) && !isWord(block[at + name.length])) yield at
   }
@@ -40,7 +40,7 @@ function* placesOf(name: string, block: string): Generator<number> {
 
 const isWord = (character: string | undefined): boolean => character !== undefined && /[\w$]/.test(character)
 
-/** What stands before a place on its line, and no more than that of a long one. */
+/** Returns the text before a position on its line, bounded for long lines. */
 function lineBefore(block: string, at: number): string {
   const near = block.slice(Math.max(0, at - LINE_MAX), at)
   return near.slice(near.lastIndexOf('\n') + 1)
@@ -60,7 +60,7 @@ function isDefinition(block: string, at: number, name: string): boolean {
 }
 
 /** From the beginning of its line to where its body begins, on one line. */
-function headAt(block: string, at: number, name: string): string {
+function readHead(block: string, at: number, name: string): string {
   const from = at - lineBefore(block, at).length
   const text = block.slice(from, from + LINE_MAX * 4)
   const end = endOfHead(text, at - from + name.length)
@@ -72,7 +72,7 @@ function headAt(block: string, at: number, name: string): string {
 function endOfHead(text: string, from: number): number {
   let depth = 0
   for (let at = from; at < text.length; at++) {
-    const step = stepAt(text, at)
+    const step = bracketStep(text, at)
     if (step === 0 && depth === 0 && endsHead(text, at)) return at
     depth = Math.max(0, depth + step)
   }
@@ -80,7 +80,7 @@ function endOfHead(text: string, from: number): number {
 }
 
 /** An arrow is no bracket, nor is what compares. */
-function stepAt(text: string, at: number): number {
+function bracketStep(text: string, at: number): number {
   const [before, character, after] = [text[at - 1] ?? '', text[at] ?? '', text[at + 1] ?? '']
   if ('(['.includes(character) || (character === '<' && /\w/.test(after))) return 1
   return ')]'.includes(character) || (character === '>' && !'-= '.includes(before)) ? -1 : 0

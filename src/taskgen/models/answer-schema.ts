@@ -5,22 +5,24 @@ import type { Json, JsonObject } from '../../harnesses/json.ts'
 const KNOWN = ['type', 'properties', 'required', 'additionalProperties', 'items', 'enum', 'anyOf', 'description']
 
 /** A schema in the words that every provider knows. */
-export function shapeOf(name: string, schema: ZodType): { name: string; schema: JsonObject } {
+export function toAnswerShape(name: string, schema: ZodType): { name: string; schema: JsonObject } {
   const plain: JsonObject = JSON.parse(JSON.stringify(z.toJSONSchema(schema)))
-  return { name, schema: trimmed(plain) }
+  return { name, schema: trimSchema(plain) }
 }
 
-function trimmed(schema: JsonObject): JsonObject {
+function trimSchema(schema: JsonObject): JsonObject {
   const kept = Object.entries(schema).filter(([key]) => KNOWN.includes(key))
-  return Object.fromEntries(kept.map(([key, value]) => [key, key === 'properties' ? eachOf(value) : below(value)]))
+  return Object.fromEntries(
+    kept.map(([key, value]) => [key, key === 'properties' ? trimProperties(value) : trimValue(value)]),
+  )
 }
 
-const eachOf = (value: Json): Json =>
-  isPlain(value) ? Object.fromEntries(Object.entries(value).map(([key, each]) => [key, below(each)])) : value
+const trimProperties = (value: Json): Json =>
+  isPlain(value) ? Object.fromEntries(Object.entries(value).map(([key, each]) => [key, trimValue(each)])) : value
 
-function below(value: Json): Json {
-  if (Array.isArray(value)) return value.map(below)
-  return isPlain(value) ? trimmed(value) : value
+function trimValue(value: Json): Json {
+  if (Array.isArray(value)) return value.map(trimValue)
+  return isPlain(value) ? trimSchema(value) : value
 }
 
 const isPlain = (value: Json): value is JsonObject =>

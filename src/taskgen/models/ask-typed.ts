@@ -2,17 +2,17 @@ import type { ZodType } from 'zod'
 import { valueIn } from '../../gateway/client/value-in.ts'
 import type { Message, Reply } from '../../harnesses/conversation.ts'
 import type { StageDeferral } from '../stage-result.ts'
-import type { Spent } from './failures.ts'
-import type { Model, Question } from './stage-model.ts'
+import type { SpentBudget } from './failures.ts'
+import type { ModelQuestion, StageModel } from './stage-model.ts'
 
-export type Typed<T> = {
+export type TypedQuestion<T> = {
   system: string
   /** Said instead where a model declines: a plainer word for the same work. */
   neutral: string
   prompt: string
-  shape: Question['shape']
+  shape: ModelQuestion['shape']
   schema: ZodType<T>
-  /** What else is wrong with an answer of the right form. Each is told to the model as it is. */
+  /** Faults of a well-formed answer; each is sent to the model verbatim. */
   faults(value: T): string[]
   repairsMax: number
 }
@@ -21,10 +21,10 @@ export type TypedAnswer<T> =
   | { kind: 'value'; value: T; rounds: number }
   /** No JSON of this form, after all repairs. */
   | { kind: 'invalid'; detail: string }
-  /** Of the right form, and not right. */
+  /** Well-formed but faulty. */
   | { kind: 'faulty'; value: T; detail: string }
   | { kind: 'refused'; detail: string }
-  | Spent
+  | SpentBudget
   | StageDeferral
 
 const ANSWER_LENGTH_MAX = 60_000
@@ -32,14 +32,18 @@ const SENT_BACK_MAX = 8_000
 const FAULTS_MAX = 30
 const DETAIL_MAX = 500
 
-/** One refusal is answered with other words, from the beginning. */
-export async function askTyped<T>(model: Model, typed: Typed<T>, signal: AbortSignal): Promise<TypedAnswer<T>> {
+/** Retries a refusal once with neutral wording. */
+export async function askTyped<T>(
+  model: StageModel,
+  typed: TypedQuestion<T>,
+  signal: AbortSignal,
+): Promise<TypedAnswer<T>> {
   const answer = await converse(model, typed, signal)
   return answer.kind === 'refused' ? converse(model, { ...typed, system: typed.neutral }, signal) : answer
 }
 
 /** Asks, and asks again with exactly what was wrong, as often as it may. */
-async function converse<T>(model: Model, typed: Typed<T>, signal: AbortSignal): Promise<TypedAnswer<T>> {
+async function converse<T>(model: StageModel, typed: TypedQuestion<T>, signal: AbortSignal): Promise<TypedAnswer<T>> {
   const { system, shape, repairsMax } = typed
   let messages: Message[] = [{ role: 'user', text: typed.prompt }]
   for (let round = 1; ; round++) {
@@ -47,22 +51,31 @@ async function converse<T>(model: Model, typed: Typed<T>, signal: AbortSignal): 
     if (answered.kind !== 'answered') return answered
     const { reply } = answered
     if (reply.stop === 'refusal') return { kind: 'refused', detail: reply.text.slice(0, DETAIL_MAX).toWellFormed() }
-    const { outcome, faults } = judged(typed, reply, round)
+    const { outcome, faults } = judgeAnswer(typed, reply, round)
     if (faults.length === 0 || round > repairsMax) return outcome
-    messages = continued(messages, typed.prompt, reply, repairOf(faults))
+    messages = continueConversation(messages, typed.prompt, reply, buildRepair(faults))
   }
 }
 
-/** A long answer is not worth its price a second time: the question is put anew, with what was wrong. */
-const continued = (before: readonly Message[], prompt: string, { text, said }: Reply, repair: string): Message[] =>
+/** Long answers are not sent back: the question is repeated with the list of faults. */
+const continueConversation = (
+  before: readonly Message[],
+  prompt: string,
+  { text, said }: Reply,
+  repair: string,
+): Message[] =>
   text.length > SENT_BACK_MAX
     ? [{ role: 'user', text: `${prompt}\n\n${repair}` }]
     : [...before, { role: 'model', said }, { role: 'user', text: repair }]
 
-type Judged<T> = { outcome: TypedAnswer<T>; faults: string[] }
+type AnswerJudgement<T> = { outcome: TypedAnswer<T>; faults: string[] }
 
-function judged<T>({ schema, faults: faultsOf }: Typed<T>, reply: Reply, round: number): Judged<T> {
-  const invalid = (faults: string[]): Judged<T> => ({
+function judgeAnswer<T>(
+  { schema, faults: faultsOf }: TypedQuestion<T>,
+  reply: Reply,
+  round: number,
+): AnswerJudgement<T> {
+  const invalid = (faults: string[]): AnswerJudgement<T> => ({
     outcome: { kind: 'invalid', detail: faults.join(' ').slice(0, DETAIL_MAX).toWellFormed() },
     faults,
   })
@@ -79,5 +92,5 @@ function judged<T>({ schema, faults: faultsOf }: Typed<T>, reply: Reply, round: 
   }
 }
 
-const repairOf = (faults: readonly string[]): string =>
+const buildRepair = (faults: readonly string[]): string =>
   `This answer cannot be used. Answer again, whole, in the same form. Change what is wrong and nothing else:\n${faults.map((fault) => `- ${fault}`).join('\n')}`

@@ -3,39 +3,42 @@ import type { GrantTotals } from '../../gateway/totals.ts'
 import type { StageDeferral } from '../stage-result.ts'
 
 /** Nothing is left of what this candidate may spend. */
-export type Spent = { kind: 'spent'; detail: string }
+export type SpentBudget = { kind: 'spent'; detail: string }
 
-type Totals = Pick<GrantTotals, 'lastFailure' | 'calls'>
-type Kind = FailureKind | Refusal
-type Limits = { budgetMicros: number; batchLeftMicros: number | null; deferrals: number }
+type FailureTotals = Pick<GrantTotals, 'lastFailure' | 'calls'>
+type CallFailure = FailureKind | Refusal
+type ModelBudget = { budgetMicros: number; batchLeftMicros: number | null; deferrals: number }
 
-/** Whose doing it is that there is no answer. None of it says anything of the candidate, but that its own share is spent. */
-export function silenceOf({ lastFailure, calls }: Totals, limits: Limits): Spent | StageDeferral {
+/** Explains a missing answer. Only an exhausted candidate budget counts against the candidate. */
+export function explainFailure(
+  { lastFailure, calls }: FailureTotals,
+  limits: ModelBudget,
+): SpentBudget | StageDeferral {
   const kind = lastFailure?.isRecovered === false ? lastFailure.kind : null
   if (kind === 'budget' && isOfTheBatch(limits))
-    return deferred('budget', 'The budget of the batch is spent.', limits.deferrals)
-  if (kind === 'budget' && calls.succeeded === 0) return deferred('config', TOO_DEAR, limits.deferrals)
+    return deferCall('budget', 'The budget of the batch is spent.', limits.deferrals)
+  if (kind === 'budget' && calls.succeeded === 0) return deferCall('config', TOO_DEAR, limits.deferrals)
   const spent = SPENT[kind ?? 'upstream']
   if (spent !== undefined) return { kind: 'spent', detail: spent }
-  const [reason, detail] = WHY[kind ?? 'upstream'] ?? OURS
-  return deferred(reason, detail, limits.deferrals)
+  const [reason, detail] = DEFERRALS[kind ?? 'upstream'] ?? GATEWAY_REFUSED
+  return deferCall(reason, detail, limits.deferrals)
 }
 
-const isOfTheBatch = ({ budgetMicros, batchLeftMicros }: Limits): boolean =>
+const isOfTheBatch = ({ budgetMicros, batchLeftMicros }: ModelBudget): boolean =>
   batchLeftMicros !== null && batchLeftMicros < budgetMicros
 
 /** The first question does not fit: that is the model's price, and says nothing of this candidate. */
 const TOO_DEAR =
   'One question to this model may cost more than a candidate may. Choose another model, or a larger budget.'
 
-const SPENT: Partial<Record<Kind, string>> = {
+const SPENT: Partial<Record<CallFailure, string>> = {
   budget: 'What this candidate may cost is spent.',
   calls: 'All calls that this candidate may make are made.',
 }
 
-const OURS: [StageDeferral['reason'], string] = ['config', 'The gateway refused what we asked.']
+const GATEWAY_REFUSED: [StageDeferral['reason'], string] = ['config', 'The gateway refused what we asked.']
 
-const WHY: Partial<Record<Kind, [StageDeferral['reason'], string]>> = {
+const DEFERRALS: Partial<Record<CallFailure, [StageDeferral['reason'], string]>> = {
   rate: ['rate_limit', 'The provider was asked too often.'],
   upstream: ['provider', 'The provider is broken, or cannot be reached.'],
   busy: ['rate_limit', 'Too much was asked at once.'],
@@ -49,11 +52,15 @@ const WHY: Partial<Record<Kind, [StageDeferral['reason'], string]>> = {
 
 const FIRST_MS = 30_000
 const LONGEST_MS = 15 * 60_000
-/** Somebody has to see to it: asking sooner helps nobody. */
-export const BY_HAND: readonly StageDeferral['reason'][] = ['credential', 'config', 'budget']
+/** Reasons that need manual action; retrying sooner does not help. */
+export const MANUAL_REASONS: readonly StageDeferral['reason'][] = ['credential', 'config', 'budget']
 
 /** Each time it waits twice as long, to a quarter of an hour. */
-export const deferred = (reason: StageDeferral['reason'], detail: string, deferrals: number): StageDeferral => ({
-  ...{ kind: 'deferred', reason, detail },
-  retryAfterMs: BY_HAND.includes(reason) ? LONGEST_MS : Math.min(FIRST_MS * 2 ** Math.min(deferrals, 20), LONGEST_MS),
+export const deferCall = (reason: StageDeferral['reason'], detail: string, deferrals: number): StageDeferral => ({
+  kind: 'deferred',
+  reason,
+  detail,
+  retryAfterMs: MANUAL_REASONS.includes(reason)
+    ? LONGEST_MS
+    : Math.min(FIRST_MS * 2 ** Math.min(deferrals, 20), LONGEST_MS),
 })

@@ -2,24 +2,24 @@
 const ADDED = /^[-@:](?:latest|preview|\d{3,8}|\d{4}-\d{2}-\d{2}|\d{2}-\d{2})(?:-(?:preview|\d{2,8}))*$/
 const LATEST = /[-@:](?:latest|preview)$/
 
-/** Whether the name under which a model answered is that of the one which was asked. */
+/** True if a served model name denotes the requested model. */
 export function isServedAs(asked: string, served: string): boolean {
-  const [wanted, given] = [plain(asked), plain(served)]
+  const [wanted, given] = [plainName(asked), plainName(served)]
   if (given === wanted) return true
   const base = wanted.replace(LATEST, '')
   return given === base || (given.startsWith(base) && ADDED.test(given.slice(base.length)))
 }
 
 /** Routers put the maker before the name. */
-const plain = (name: string): string => name.toLowerCase().slice(name.lastIndexOf('/') + 1)
+const plainName = (name: string): string => name.toLowerCase().slice(name.lastIndexOf('/') + 1)
 
 export type NamedModel = { provider: string; name: string }
 
 /** Two models of one house tend to make the same mistakes, and to overlook each other's. */
 export const isSameFamily = (one: NamedModel, other: NamedModel): boolean =>
-  houseOf(one) === houseOf(other) || firstWord(one.name) === firstWord(other.name)
+  vendorOf(one) === vendorOf(other) || firstWord(one.name) === firstWord(other.name)
 
-const houseOf = ({ provider, name }: NamedModel): string =>
+const vendorOf = ({ provider, name }: NamedModel): string =>
   name.includes('/') ? (name.split('/').at(-2) ?? '').toLowerCase() : provider.toLowerCase()
 
-const firstWord = (name: string): string => plain(name).split(/[^a-z]/)[0] || plain(name)
+const firstWord = (name: string): string => plainName(name).split(/[^a-z]/)[0] || plainName(name)

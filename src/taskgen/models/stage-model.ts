@@ -5,43 +5,43 @@ import type { GrantTotals } from '../../gateway/totals.ts'
 import { type Asking, ModelSilent, type Reply } from '../../harnesses/conversation.ts'
 import type { ModelAccess } from '../../harnesses/model-access.ts'
 import type { StageDeferral } from '../stage-result.ts'
-import { deferred, type Spent, silenceOf } from './failures.ts'
+import { deferCall, explainFailure, type SpentBudget } from './failures.ts'
 import { isServedAs } from './served-model.ts'
 
-/** What is put to a model that writes or checks: never a tool. */
-export type Question = Pick<Asking, 'system' | 'messages'> & { shape: NonNullable<Asking['shape']> }
+/** A question without tools. */
+export type ModelQuestion = Pick<Asking, 'system' | 'messages'> & { shape: NonNullable<Asking['shape']> }
 
-type Answered = { kind: 'answered'; reply: Reply } | Spent | StageDeferral
+type ModelAnswer = { kind: 'answered'; reply: Reply } | SpentBudget | StageDeferral
 
-/** What it all cost, as the ledger has it. Null: of some call nobody knows. */
-export type Bill = { costMicros: number | null; costSource: CostSource; calls: number; modelsServed: string[] }
+/** Total cost according to the ledger. Null if the cost of some call is unknown. */
+export type ModelBill = { costMicros: number | null; costSource: CostSource; calls: number; modelsServed: string[] }
 
 /** A model for one candidate, through the gateway, until it is closed or has spent what it may. */
-export type Model = AsyncDisposable & {
+export type StageModel = AsyncDisposable & {
   catalogId: string
   provider: string
   /** The name on the wire. */
   name: string
-  /** Throws only when the signal says so, or when something of ours is broken. */
-  ask(question: Question, signal: AbortSignal): Promise<Answered>
-  bill(): Promise<Bill>
+  /** Throws only on abort or on an internal error. */
+  ask(question: ModelQuestion, signal: AbortSignal): Promise<ModelAnswer>
+  bill(): Promise<ModelBill>
   /** Nothing is spent after this. Harmless twice. */
-  close(): Promise<Bill>
+  close(): Promise<ModelBill>
 }
 
 /** For all that is asked, together. `outputMicros`: what one answer may cost. */
 export type ModelLimits = { budgetMicros: number; outputMicros: number; callsMax: number; wallMs: number }
 
-export type ModelWish = ModelLimits & {
+export type OpenModelInput = ModelLimits & {
   workspaceId: string
   /** For whom and what for. Its earlier grants are closed: an attempt that was given up spends no more. */
   subject: string
   credentialId: string
   access: Omit<ModelAccess, 'token'>
   terms: Terms
-  /** Of its batch. Null: it has no limit. */
+  /** Remaining budget of the batch. Null: unlimited. */
   batchLeftMicros: number | null
-  /** How often this was deferred before: each time it waits longer. */
+  /** Number of earlier deferrals; each waits longer. */
   deferrals: number
 }
 
@@ -68,22 +68,26 @@ export const RECIPE_LIMITS: ModelLimits = {
   wallMs: 10 * 60_000,
 }
 
-type Gateway = { ledger: Ledger; gatewayUrl: string }
+type GatewayAccess = { ledger: Ledger; gatewayUrl: string }
 
-export async function openStageModel({ ledger, gatewayUrl }: Gateway, wish: ModelWish): Promise<Model> {
+export async function openStageModel({ ledger, gatewayUrl }: GatewayAccess, wish: OpenModelInput): Promise<StageModel> {
   const { workspaceId, subject, credentialId, callsMax, wallMs } = wish
-  const budgetMicros = budgetOf(wish)
-  const outputTokens = outputTokensOf(wish)
+  const budgetMicros = computeBudget(wish)
+  const outputTokens = computeOutputTokens(wish)
   const grant = await openGrant(ledger, {
-    ...{ workspaceId, subject, credentialId, callsMax, budgetMicros },
+    workspaceId,
+    subject,
+    credentialId,
+    callsMax,
+    budgetMicros,
     terms: { ...wish.terms, outputTokens },
     expiresAt: new Date(Date.now() + wallMs),
   })
   const client = openModel({ ...wish.access, outputTokens, token: grant.token }, { url: gatewayUrl, ...grant })
   const deadline = AbortSignal.timeout(wallMs)
-  const close = async (): Promise<Bill> => {
+  const close = async (): Promise<ModelBill> => {
     await client[Symbol.asyncDispose]()
-    return billOf(await closeGrant(ledger, grant.id))
+    return toBill(await closeGrant(ledger, grant.id))
   }
   return {
     catalogId: wish.terms.catalogId,
@@ -92,34 +96,41 @@ export async function openStageModel({ ledger, gatewayUrl }: Gateway, wish: Mode
     async ask(question, signal) {
       try {
         const reply = await client.ask({ ...question, signal: AbortSignal.any([signal, deadline]) })
-        return judged(reply, await readGrant(ledger, grant.id), wish)
+        return checkServedModel(reply, await readGrant(ledger, grant.id), wish)
       } catch (error) {
         signal.throwIfAborted()
-        if (deadline.aborted) return deferred('provider', 'The model did not answer in time.', wish.deferrals)
+        if (deadline.aborted) return deferCall('provider', 'The model did not answer in time.', wish.deferrals)
         if (!(error instanceof ModelSilent)) throw error
-        return silenceOf(await readGrant(ledger, grant.id), wish)
+        return explainFailure(await readGrant(ledger, grant.id), wish)
       }
     },
-    bill: async () => billOf(await readGrant(ledger, grant.id)),
+    bill: async () => toBill(await readGrant(ledger, grant.id)),
     close,
     [Symbol.asyncDispose]: async () => void (await close()),
   }
 }
 
-function judged(reply: Reply, { modelsServed }: GrantTotals, { terms, deferrals }: ModelWish): Answered {
+function checkServedModel(
+  reply: Reply,
+  { modelsServed }: GrantTotals,
+  { terms, deferrals }: OpenModelInput,
+): ModelAnswer {
   const other = modelsServed.find((served) => !isServedAs(terms.model, served))
   if (other === undefined) return { kind: 'answered', reply }
-  return deferred('config', `${terms.model} was asked, and ${other} answered.`, deferrals)
+  return deferCall('config', `${terms.model} was asked, and ${other} answered.`, deferrals)
 }
 
-/** Without a price no sum can be held. Tokens, calls and time are, and a batch that has a limit needs prices. */
-const budgetOf = ({ budgetMicros, batchLeftMicros, terms }: ModelWish): number | null =>
+/**
+ * A budget cannot be enforced without prices. Token, call and time limits still apply, and a batch with a budget
+ * requires prices.
+ */
+const computeBudget = ({ budgetMicros, batchLeftMicros, terms }: OpenModelInput): number | null =>
   terms.prices === null && batchLeftMicros === null ? null : Math.min(budgetMicros, batchLeftMicros ?? budgetMicros)
 
 const OUTPUT_TOKENS_MAX = 16_000
 const OUTPUT_TOKENS_MIN = 2_000
 
-function outputTokensOf({ terms, outputMicros }: ModelWish): number {
+function computeOutputTokens({ terms, outputMicros }: OpenModelInput): number {
   const price = terms.prices === null ? 0 : Number(terms.prices.output)
   const bought = price > 0 ? Math.floor(outputMicros / price) : OUTPUT_TOKENS_MAX
   const thought = 'budgetTokens' in terms.wireLevel ? terms.wireLevel.budgetTokens : 0
@@ -127,7 +138,9 @@ function outputTokensOf({ terms, outputMicros }: ModelWish): number {
   return Math.min(terms.outputTokens, wanted)
 }
 
-const billOf = ({ costMicros, costSource, calls, modelsServed }: GrantTotals): Bill => ({
-  ...{ costMicros, costSource, modelsServed },
+const toBill = ({ costMicros, costSource, calls, modelsServed }: GrantTotals): ModelBill => ({
+  costMicros,
+  costSource,
+  modelsServed,
   calls: Object.values(calls).reduce((sum, count) => sum + count, 0),
 })

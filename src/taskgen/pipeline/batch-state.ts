@@ -1,15 +1,24 @@
 import type { Db } from '../../platform/db/db.ts'
 import { readPlace } from '../../repos/repos.ts'
 import { tell } from '../../webhooks/tell.ts'
-import { type BatchError, isOpen, runIdOf } from '../schema.ts'
-import { credentialsOf, StoredGeneration } from './resolve.ts'
+import { type BatchError, isOpen, toRunId } from '../schema.ts'
+import { listCredentialIds, StoredGeneration } from './resolve.ts'
 import * as rows from './sql.ts'
 
 // How a batch and its tasks move on, also for those of its rooms that do not see its tables. Only what is open moves.
 
 export type { BatchRow, TaskKey } from './sql.ts'
 
-export const { beginDiscovery, cancelBatch, findBatch, goOn, holdCredentials, lockBatch, sendBack, wait } = rows
+export const {
+  beginDiscovery,
+  cancelBatch,
+  findBatch,
+  holdCredentials,
+  lockBatch,
+  markRunning,
+  markWaiting,
+  resetTask,
+} = rows
 
 export async function findOpenBatch(db: Db, id: string): Promise<rows.BatchRow | undefined> {
   const row = await rows.findBatch(db, id)
@@ -22,30 +31,33 @@ export async function lockOpenBatch(tx: Db, id: string): Promise<rows.BatchRow |
   return row && isOpen(row) ? row : undefined
 }
 
-export async function complete(tx: Db, id: string): Promise<void> {
-  const ended = await endedBatch(tx, id, await rows.completeBatch(tx, id))
+export async function completeBatch(tx: Db, id: string): Promise<void> {
+  const ended = await findEndedBatch(tx, id, await rows.completeBatch(tx, id))
   if (ended) await tell(tx, ended.workspaceId, { type: 'batch.completed', data: ended.data })
 }
 
-export async function fail(tx: Db, id: string, error: BatchError): Promise<void> {
-  const ended = await endedBatch(tx, id, await rows.failBatch(tx, id, error))
+export async function failBatch(tx: Db, id: string, error: BatchError): Promise<void> {
+  const ended = await findEndedBatch(tx, id, await rows.failBatch(tx, id, error))
   const { code, message } = error
   if (!ended) return
   await tell(tx, ended.workspaceId, { type: 'batch.failed', data: { ...ended.data, error: { code, message } } })
 }
 
-async function endedBatch(tx: Db, id: string, repository: number | undefined) {
+async function findEndedBatch(tx: Db, id: string, repository: number | undefined) {
   if (repository === undefined) return undefined
   const { workspaceId, owner, name } = await readPlace(tx, repository)
-  return { workspaceId, data: { repository: `${owner}/${name}`, runId: runIdOf(id) } }
+  return { workspaceId, data: { repository: `${owner}/${name}`, runId: toRunId(id) } }
 }
 
-export const errorOf = (code: string, message: string, retryable: boolean): BatchError => ({
-  ...{ code, message, retryable, at: new Date().toISOString() },
+export const newBatchError = (code: string, message: string, retryable: boolean): BatchError => ({
+  code,
+  message,
+  retryable,
+  at: new Date().toISOString(),
 })
 
-/** What has ended goes on, with its credentials held again. */
-export async function reopen(tx: Db, { id, generation }: rows.BatchRow): Promise<void> {
+/** Reopens an ended batch and holds its credentials again. */
+export async function reopenBatch(tx: Db, { id, generation }: rows.BatchRow): Promise<void> {
   await rows.reopenBatch(tx, id)
-  if (generation !== null) await rows.holdCredentials(tx, id, credentialsOf(StoredGeneration.parse(generation)))
+  if (generation !== null) await rows.holdCredentials(tx, id, listCredentialIds(StoredGeneration.parse(generation)))
 }

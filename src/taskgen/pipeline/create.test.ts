@@ -53,7 +53,8 @@ test('what the options do not list is refused, at its place', async () => {
   const other = await modelKey('openai')
   const foreign = await app.otherWorkspace('elsewhere')
   const theirs = await app.call(createCredential, {
-    ...{ params: { org: foreign.login }, key: foreign.key },
+    params: { org: foreign.login },
+    key: foreign.key,
     body: { kind: 'model', provider: 'anthropic', name: 'x', secret: { apiKey: 'sk-ant-0123456789abcdef' } },
   })
   const sandboxKey = (await lab.options()).sandboxCredentials[0].id
@@ -138,11 +139,9 @@ test('without credential storage there are defaults: the server’s own keys', a
   })
   const { place, options } = await generating(bare, { changes: { easy: 1, medium: 0, hard: 0 } })
   expect(await options()).toMatchObject({
-    ...{
-      credentialStorage: false,
-      modelAccess: ['environment', 'credential'],
-      defaults: { modelAccess: 'environment' },
-    },
+    credentialStorage: false,
+    modelAccess: ['environment', 'credential'],
+    defaults: { modelAccess: 'environment' },
   })
   const answer = await bare.call(createBatch, { params: place, body: { candidateCounts: counts } })
   expect(answer).toMatchObject({

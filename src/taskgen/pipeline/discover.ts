@@ -11,124 +11,139 @@ import { MirrorRefused } from '../../repos/mirror/source.ts'
 import type { Mirror } from '../../repos/mirror.ts'
 import { openRepositoryMirror, type RepositoryMirrorTools } from '../../repos/repository-mirror.ts'
 import { scanMirror } from '../candidates/scan-mirror.ts'
-import { type Choosing, type Chosen, choosing, shortfallWarnings } from '../candidates/select.ts'
+import {
+  type CandidateSelection,
+  listShortfallWarnings,
+  newSelection,
+  type SelectedCandidate,
+} from '../candidates/select.ts'
 import type { TaskPullRequest } from '../schema.ts'
-import { errorOf, fail, findOpenBatch, lockOpenBatch } from './batch-state.ts'
-import { type EnqueueTools, enqueueStage } from './enqueue.ts'
+import { failBatch, findOpenBatch, lockOpenBatch, newBatchError } from './batch-state.ts'
+import { type EnqueueDeps, enqueueStage } from './enqueue.ts'
 import { StoredGeneration } from './resolve.ts'
 import * as rows from './sql.ts'
 import { isStage, STAGES } from './stage.ts'
 import type { OnBatchStep } from './steps.ts'
 import { storableText } from './storable.ts'
-import { tend } from './tend.ts'
+import { updateBatchState } from './tend.ts'
 
-export type DiscoverTools = EnqueueTools & {
+export type DiscoverDeps = EnqueueDeps & {
   db: Db
   repositories: RepositoryMirrorTools
-  /** Where verdicts on differences are kept from one scan to the next. */
+  /** Folder of the verdict caches. */
   scansFolder: string
   step?: OnBatchStep
 }
 
-const Payload = z.strictObject({ batch: z.uuid() })
-type Payload = z.infer<typeof Payload>
+const DiscoverPayload = z.strictObject({ batch: z.uuid() })
+type DiscoverPayload = z.infer<typeof DiscoverPayload>
 
-const discoverKind: JobKind<Payload> = { kind: 'batch.discover', payload: Payload, priority: 10 }
+const discoverKind: JobKind<DiscoverPayload> = { kind: 'batch.discover', payload: DiscoverPayload, priority: 10 }
 
 export const discoverJobId = (batch: string): string => derivedId('batch discovery', batch)
 
 export const enqueueDiscovery = (tx: Db, batch: string, runAt?: Date): Promise<string> =>
   enqueue(tx, discoverKind, { batch }, { id: discoverJobId(batch), ...(runAt ? { runAt } : {}) })
 
-export const discoverJob = (tools: DiscoverTools): RunnableKind<Payload> => ({
+export const discoverJob = (tools: DiscoverDeps): RunnableKind<DiscoverPayload> => ({
   ...discoverKind,
   run: (job) => runDiscovery(tools, job),
-  failed: async (tx, { batch }, reason) => fail(tx, batch, errorOf('internal_error', reason, true)),
+  failed: async (tx, { batch }, reason) => failBatch(tx, batch, newBatchError('internal_error', reason, true)),
 })
 
 /** List the candidates of the repository, then have each made. What is written down is not done again. */
-async function runDiscovery(tools: DiscoverTools, job: Job<Payload>): Promise<void> {
+async function runDiscovery(tools: DiscoverDeps, job: Job<DiscoverPayload>): Promise<void> {
   const { batch } = job.payload
   const { step = () => {} } = tools
   step('discover.claimed')
   const row = await findOpenBatch(tools.db, batch)
   const trouble = row?.step === 'discover' ? await discover(tools, job, row) : undefined
   await job.finish(async (tx) => {
-    if (trouble) return giveUp(tx, batch, trouble)
+    if (trouble) return recordFailure(tx, batch, trouble)
     const now = await lockOpenBatch(tx, batch)
-    if (now) await goOnWith(tx, tools, now)
+    if (now) await enqueueStages(tx, tools, now)
   })
   step('discover.finished')
 }
 
 /** Each task that is being made has a job afterwards, and no more than one. */
-async function goOnWith(tx: Db, tools: DiscoverTools, { id: batch, step, generation }: rows.BatchRow): Promise<void> {
+async function enqueueStages(
+  tx: Db,
+  tools: DiscoverDeps,
+  { id: batch, step, generation }: rows.BatchRow,
+): Promise<void> {
   // Canceled and resumed while it looked.
   if (step === 'discover') return void (await enqueueDiscovery(tx, batch))
-  const source = await rows.findSource(tx, batch)
+  const source = await rows.findBatchSource(tx, batch)
   const own = { batch, workspaceId: source?.workspaceId ?? '', generation: StoredGeneration.parse(generation) }
-  for (const { id: task, stage } of await rows.listMaking(tx, batch))
+  for (const { id: task, stage } of await rows.listTasksInProgress(tx, batch))
     if (isStage(stage)) await enqueueStage(tx, tools, { ...own, task }, stage)
-  await tend(tx, tools, batch)
+  await updateBatchState(tx, tools, batch)
 }
 
-type Trouble = { kind: 'failed'; code: string; message: string } | { kind: 'later'; message: string; seconds: number }
+type DiscoveryFailure =
+  | { kind: 'failed'; code: string; message: string }
+  | { kind: 'later'; message: string; seconds: number }
 
-async function giveUp(tx: Db, batch: string, trouble: Trouble): Promise<void> {
-  if (trouble.kind === 'failed') return fail(tx, batch, errorOf(trouble.code, trouble.message, true))
+async function recordFailure(tx: Db, batch: string, trouble: DiscoveryFailure): Promise<void> {
+  if (trouble.kind === 'failed') return failBatch(tx, batch, newBatchError(trouble.code, trouble.message, true))
   const until = new Date(Date.now() + trouble.seconds * 1000)
-  await rows.wait(tx, batch, { reason: 'code_host', detail: trouble.message, until: until.toISOString() })
+  await rows.markWaiting(tx, batch, { reason: 'code_host', detail: trouble.message, until: until.toISOString() })
   await enqueueDiscovery(tx, batch, until)
 }
 
-async function discover(tools: DiscoverTools, job: Job<Payload>, row: rows.BatchRow): Promise<Trouble | undefined> {
-  const source = await rows.findSource(tools.db, row.id)
+async function discover(
+  tools: DiscoverDeps,
+  job: Job<DiscoverPayload>,
+  row: rows.BatchRow,
+): Promise<DiscoveryFailure | undefined> {
+  const source = await rows.findBatchSource(tools.db, row.id)
   if (!source) throw new Error('A batch has no repository.')
   await rows.beginDiscovery(tools.db, row.id)
   try {
     await using mirror = await openRepositoryMirror(tools.repositories, source, { signal: job.signal })
-    const found = await choose(tools, mirror, row, job.signal)
+    const found = await selectCandidates(tools, mirror, row, job.signal)
     tools.step?.('discover.scanned')
-    const candidates = await candidatesOf(mirror, source, found.chosen, job.signal)
+    const candidates = await loadCandidates(mirror, source, found.chosen, job.signal)
     await job.write(async (tx) => {
       const now = await lockOpenBatch(tx, row.id)
       if (now?.step !== 'discover') return
       if (candidates.length > 0) await rows.insertCandidates(tx, row.id, candidates)
-      await rows.setDiscovered(tx, row.id, { ...found, warnings: shortfallWarnings(row, found) })
+      await rows.setDiscovered(tx, row.id, { ...found, warnings: listShortfallWarnings(row, found) })
     })
     tools.step?.('discover.inserted')
     return undefined
   } catch (error) {
     job.signal.throwIfAborted()
-    return troubleOf(error)
+    return toDiscoveryFailure(error)
   }
 }
 
-const SOON_SECONDS = 60
+const RETRY_SECONDS = 60
 
-/** What may pass by itself is waited for. The rest takes a person: the batch fails, and a resume looks again. */
-export function troubleOf(error: unknown): Trouble {
+/** Transient errors are retried later. Others fail the batch; a resume scans again. */
+export function toDiscoveryFailure(error: unknown): DiscoveryFailure {
   if (error instanceof CodeHostUnavailable)
-    return { kind: 'later', message: error.message, seconds: error.retryAfterSeconds ?? SOON_SECONDS }
+    return { kind: 'later', message: error.message, seconds: error.retryAfterSeconds ?? RETRY_SECONDS }
   if (error instanceof MirrorRefused && !error.isLasting)
-    return { kind: 'later', message: error.message, seconds: SOON_SECONDS }
+    return { kind: 'later', message: error.message, seconds: RETRY_SECONDS }
   if (error instanceof MirrorRefused || error instanceof RepositoryUnreadable)
     return { kind: 'failed', code: 'repository_unreadable', message: error.message }
   throw error
 }
 
-type Wish = Pick<rows.BatchRow, 'easy' | 'medium' | 'hard' | 'again'> & { repository: number }
-type Scannable = Awaited<ReturnType<typeof openRepositoryMirror>>
+type SelectionInput = Pick<rows.BatchRow, 'easy' | 'medium' | 'hard' | 'again'> & { repository: number }
+type OpenMirror = Awaited<ReturnType<typeof openRepositoryMirror>>
 
 /** Newest first, and no further than it takes. */
-async function choose(
-  { db, scansFolder }: Pick<DiscoverTools, 'db' | 'scansFolder'>,
-  mirror: Scannable,
-  wish: Wish,
+async function selectCandidates(
+  { db, scansFolder }: Pick<DiscoverDeps, 'db' | 'scansFolder'>,
+  mirror: OpenMirror,
+  wish: SelectionInput,
   signal: AbortSignal,
-): Promise<Choosing> {
+): Promise<CandidateSelection> {
   const tried = wish.again ? new Set<string>() : await rows.listTriedHeads(db, wish.repository)
-  const found = choosing(wish, (head) => tried.has(head))
+  const found = newSelection(wish, (head) => tried.has(head))
   const cacheFile = join(scansFolder, `repository-${wish.repository}.jsonl`)
   for await (const judged of scanMirror(mirror, { now: new Date(), signal, cacheFile })) {
     found.add(judged)
@@ -137,12 +152,12 @@ async function choose(
   return found
 }
 
-type Source = NonNullable<Awaited<ReturnType<typeof rows.findSource>>>
+type BatchSource = NonNullable<Awaited<ReturnType<typeof rows.findBatchSource>>>
 
-async function candidatesOf(
+async function loadCandidates(
   mirror: Mirror,
-  source: Source,
-  chosen: readonly Chosen[],
+  source: BatchSource,
+  chosen: readonly SelectedCandidate[],
   signal: AbortSignal,
 ): Promise<rows.NewCandidate[]> {
   const names = chosen.flatMap(({ pullRequest }) => [pullRequest.base, pullRequest.head])
@@ -152,7 +167,7 @@ async function candidatesOf(
     const [base, head, id] = [commits[place * 2], commits[place * 2 + 1], slugs[place]]
     return base === undefined || head === undefined || id === undefined
       ? []
-      : [candidateOf(source, each, { base, head, id })]
+      : [toNewCandidate(source, each, { base, head, id })]
   })
 }
 
@@ -161,20 +176,20 @@ const BODY_MAX = 20_000
 const ISSUES_MAX = 3
 const ISSUE_BODY_MAX = 8_000
 
-function candidateOf(
-  source: Source,
-  { pullRequest, verdict }: Chosen,
+function toNewCandidate(
+  source: BatchSource,
+  { pullRequest, verdict }: SelectedCandidate,
   { base, head, id }: { base: string; head: string; id: string },
 ): rows.NewCandidate {
   const number = pullRequest.number ?? null
-  const title = kept(pullRequest.title, TITLE_MAX)
+  const title = cutText(pullRequest.title, TITLE_MAX)
   const mergedAt = pullRequest.mergedAt.toISOString()
-  const body = kept(pullRequest.body, BODY_MAX)
+  const body = cutText(pullRequest.body, BODY_MAX)
   const issues = pullRequest.issueTexts
     .slice(0, ISSUES_MAX)
-    .map((issue) => ({ title: kept(issue.title, TITLE_MAX), body: kept(issue.body, ISSUE_BODY_MAX) }))
+    .map((issue) => ({ title: cutText(issue.title, TITLE_MAX), body: cutText(issue.body, ISSUE_BODY_MAX) }))
   const { difficulty, features } = verdict
-  const shown: TaskPullRequest = { number, title, url: urlOf(source, number), mergedAt }
+  const shown: TaskPullRequest = { number, title, url: buildUrl(source, number), mergedAt }
   return {
     id,
     stage: STAGES[0],
@@ -183,12 +198,12 @@ function candidateOf(
   }
 }
 
-const kept = (text: string, max: number): string => storableText(text.slice(0, max))
+const cutText = (text: string, max: number): string => storableText(text.slice(0, max))
 
-const urlOf = ({ source_kind, host, owner, name }: Source, number: number | null): string | null =>
+const buildUrl = ({ source_kind, host, owner, name }: BatchSource, number: number | null): string | null =>
   source_kind === 'github' && number !== null ? `https://${host}/${owner}/${name}/pull/${number}` : null
 
-/** Without letters and digits that look alike. */
+/** Excludes characters that look alike. */
 const LETTERS = 'abcdefghijkmnpqrstuvwxyz23456789'
 const SLUG_LENGTH = 10
 

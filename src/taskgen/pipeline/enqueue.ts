@@ -11,53 +11,56 @@ import { type Need, STAGES, type Stage, type StageName, type Stages } from './st
 const Payload = z.strictObject({ batch: z.uuid(), task: z.string(), stage: z.enum(STAGES) })
 export type StagePayload = z.infer<typeof Payload>
 
-/** What breaks this often with all that it needs at hand breaks because of the task. */
+/** Failures with all resources available after which the task is at fault. */
 const FAILURES_MAX = 3
 
 /** A kind of its own for each sandbox: a worker takes only what it can run. */
 export const stageKind = (sandbox: string | undefined): JobKind<StagePayload> => ({
-  ...{ kind: sandbox === undefined ? 'batch.stage' : `batch.stage.${sandbox}`, payload: Payload },
+  kind: sandbox === undefined ? 'batch.stage' : `batch.stage.${sandbox}`,
+  payload: Payload,
   failuresMax: FAILURES_MAX,
 })
 
 /** Looks whether the sandbox of a task is on offer by now. */
-export const lookKind: JobKind<StagePayload> = { kind: 'batch.look', payload: Payload }
+export const sandboxWatchKind: JobKind<StagePayload> = { kind: 'batch.look', payload: Payload }
 
 const stageJobId = ({ batch, task, stage }: StagePayload): string => derivedId('batch stage', batch, task, stage)
-const lookJobId = ({ batch, task }: TaskKey): string => derivedId('batch look', batch, task)
+const sandboxWatchJobId = ({ batch, task }: TaskKey): string => derivedId('batch look', batch, task)
 
-/** Whatever may wait or run for a task at this stage. */
-export const jobIdsOf = (payload: StagePayload): string[] => [stageJobId(payload), lookJobId(payload)]
+/** Lists every job that may exist for a task at this stage. */
+export const listJobIds = (payload: StagePayload): string[] => [stageJobId(payload), sandboxWatchJobId(payload)]
 
-/** Where its sandboxes run. Undefined: it has none. */
-export function placeOf({ needs }: Pick<Stage, 'needs'>, generation: StoredGeneration): string | undefined {
+/** Sandbox provider of a stage, if it needs one. */
+export function sandboxOf({ needs }: Pick<Stage, 'needs'>, generation: StoredGeneration): string | undefined {
   if (needs.includes('sandbox')) return generation.sandbox
   return needs.includes('harbor') ? generation.harborEnvironment : undefined
 }
 
-type Queued = TaskKey & { workspaceId: string; generation: StoredGeneration }
-export type EnqueueTools = { stages: Stages; sandboxWaitMs: number }
+type QueuedTask = TaskKey & { workspaceId: string; generation: StoredGeneration }
+export type EnqueueDeps = { stages: Stages; sandboxWaitMs: number }
 
-/** The job of a stage; or, while nobody offers its sandbox, one that looks for it, and the task says that it waits. */
+/** Enqueues the job of a stage. While no worker has the sandbox, defers the task and enqueues a watch job instead. */
 export async function enqueueStage(
   tx: Db,
-  { stages, sandboxWaitMs }: EnqueueTools,
-  task: Queued,
+  { stages, sandboxWaitMs }: EnqueueDeps,
+  task: QueuedTask,
   stage: StageName,
   runAt?: Date,
 ): Promise<void> {
   const payload = { batch: task.batch, task: task.task, stage }
-  const place = placeOf(stages[stage], task.generation)
+  const place = sandboxOf(stages[stage], task.generation)
   const fairGroup = `${task.workspaceId}/batch ${task.batch}`
   if (place !== undefined && !(await isOffered(tx, place))) {
     const until = new Date(Date.now() + sandboxWaitMs)
     const detail = `No worker offers ${place}.`
     await deferTask(tx, task, stage, { reason: 'sandbox', detail, until: until.toISOString() })
-    await enqueue(tx, lookKind, payload, { id: lookJobId(task), fairGroup, runAt: until })
+    await enqueue(tx, sandboxWatchKind, payload, { id: sandboxWatchJobId(task), fairGroup, runAt: until })
     return
   }
   await enqueue(tx, stageKind(place), payload, {
-    ...{ id: stageJobId(payload), fairGroup, limitKeys: limitKeysOf(stages[stage].needs, task.generation) },
+    id: stageJobId(payload),
+    fairGroup,
+    limitKeys: listLimitKeys(stages[stage].needs, task.generation),
     ...(place === undefined ? {} : { weight: { memoryMb: stages[stage].memoryMb ?? GENERATED_LIMITS.memoryMb } }),
     ...(runAt ? { runAt } : {}),
   })
@@ -66,8 +69,8 @@ export async function enqueueStage(
 const isOffered = async (tx: Db, sandbox: string): Promise<boolean> =>
   (await liveOffers(tx)).some((offer) => offer.sandbox === sandbox && offer.available)
 
-/** The same keys as those of trials: what a credential allows, it allows to both together. */
-const limitKeysOf = (needs: readonly Need[], generation: StoredGeneration): string[] => {
+/** Uses the same limit keys as trials, so that both share a credential's limit. */
+const listLimitKeys = (needs: readonly Need[], generation: StoredGeneration): string[] => {
   const keys: Record<Need, string> = {
     sandbox: `sandbox ${generation.sandboxCredentialId}`,
     harbor: `sandbox ${generation.harborCredentialId}`,

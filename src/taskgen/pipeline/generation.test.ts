@@ -28,7 +28,10 @@ test('pull requests become tasks: the newest of each difficulty, with the eviden
     generation: { sandbox: 'local', harborEnvironment: 'local', modelAccess: 'credential' },
     counts: { discovered: 6, screened: 5, executed: 4, authored: 4, validated: 4, verified: 4, ready: 4, rejected: 0 },
     byDifficulty: { easy: { requested: 2, selected: 2, ready: 2 }, hard: { requested: 1, selected: 1, ready: 1 } },
-    ...{ shortfall: 0, rejections: {}, costUsd: 0, warnings: [] },
+    shortfall: 0,
+    rejections: {},
+    costUsd: 0,
+    warnings: [],
   })
   const tasks = await lab.tasks(created.body.runId)
   expect(tasks.map(({ pullRequest }: { pullRequest: { number: number } }) => pullRequest.number).toSorted()).toEqual([
@@ -39,7 +42,15 @@ test('pull requests become tasks: the newest of each difficulty, with the eviden
   expect(first.taskId).toMatch(/^[a-z0-9]{10}$/)
   const task = await lab.task(created.body.runId, first.taskId)
   expect(task.evidence.stages.map(({ stage }: { stage: string }) => stage)).toEqual([
-    ...['split', 'environment', 'execution', 'authoring', 'lint', 'assembly', 'validation', 'review', 'difficulty'],
+    'split',
+    'environment',
+    'execution',
+    'authoring',
+    'lint',
+    'assembly',
+    'validation',
+    'review',
+    'difficulty',
   ])
   expect(task.instruction).toContain('Do as A change that is')
   expect(task.files.map(({ path }: { path: string }) => path)).toContain('tests/test.sh')
@@ -51,7 +62,9 @@ test('what there is too little of is said, and nothing else takes its place', as
   const lab = await generating(app, { changes: { easy: 4, medium: 0, hard: 1 } })
   const { run, tasks } = await lab.made({ easy: 1, medium: 3, hard: 2 })
   expect(run).toMatchObject({
-    ...{ state: 'completed', shortfall: 4, counts: { ready: 2 } },
+    state: 'completed',
+    shortfall: 4,
+    counts: { ready: 2 },
     byDifficulty: { easy: { selected: 1 }, medium: { requested: 3, selected: 0 }, hard: { requested: 2, selected: 1 } },
   })
   expect(tasks).toHaveLength(2)
@@ -84,7 +97,8 @@ test('a task that is rejected says why and at which stage; the others go on', as
   const lab = await generating(app, { changes: { easy: 3, medium: 0, hard: 0 }, stages })
   const { run, tasks } = await lab.made({ easy: 3 })
   expect(run).toMatchObject({
-    ...{ state: 'completed', rejections: { no_f2p: 1 } },
+    state: 'completed',
+    rejections: { no_f2p: 1 },
     counts: { executed: 2, ready: 2, rejected: 1 },
   })
   const rejected = tasks.find(({ state }: { state: string }) => state === 'rejected')
@@ -144,7 +158,9 @@ test('what must wait waits; the batch waits when nothing else goes on, and goes 
   const lab = await generating(app, { changes: { easy: 2, medium: 0, hard: 0 }, stages })
   const { run, runId, tasks } = await lab.made({ easy: 2 })
   expect(run).toMatchObject({
-    ...{ state: 'waiting', waiting: { reason: 'rate_limit', detail: '429' }, counts: { ready: 1, deferred: 1 } },
+    state: 'waiting',
+    waiting: { reason: 'rate_limit', detail: '429' },
+    counts: { ready: 1, deferred: 1 },
   })
   expect(Date.parse(run.waiting.until)).toBeGreaterThan(Date.now() + 30_000)
   const waiting = tasks.find(({ deferred }: { deferred?: object }) => deferred)
@@ -163,7 +179,9 @@ test('without its sandbox a batch waits, and goes on when there is one', async (
   await app.database.pool.query('delete from sandbox_offers')
   await lab.work()
   expect(await lab.read(runId)).toMatchObject({
-    ...{ state: 'waiting', waiting: { reason: 'sandbox', detail: 'No worker offers local.' }, counts: { deferred: 1 } },
+    state: 'waiting',
+    waiting: { reason: 'sandbox', detail: 'No worker offers local.' },
+    counts: { deferred: 1 },
   })
   expect((await lab.tasks(runId))[0]).toMatchObject({ state: 'making', stage: 'environment' })
   await lab.offer()
@@ -253,7 +271,9 @@ test('a history that was rewritten rejects what is not in it any more', async ()
 test('an empty repository, and one without tests, supply nothing, and say so', async () => {
   const empty = await generating(app, { changes: [] })
   expect((await empty.made({ easy: 1 })).run).toMatchObject({
-    ...{ state: 'completed', shortfall: 1, counts: { discovered: 0 } },
+    state: 'completed',
+    shortfall: 1,
+    counts: { discovered: 0 },
     warnings: ['No merged pull request was found in the default branch.'],
   })
   const files = { 'src/a.py': 'a = 1\nb = 2\nc = 3\nd = 4\n' }
@@ -299,6 +319,8 @@ test('a stage that throws is tried again, and in the end rejects its task alone'
     await lab.work()
   }
   expect(await lab.read(runId)).toMatchObject({
-    ...{ state: 'completed', rejections: { internal_error: 1 }, counts: { ready: 1 } },
+    state: 'completed',
+    rejections: { internal_error: 1 },
+    counts: { ready: 1 },
   })
 })

@@ -1,27 +1,27 @@
 import { createHash } from 'node:crypto'
 import type { Json } from './stage.ts'
 
-type Input = { stage: string; version: number; reads: Json }
+type StageInput = { stage: string; version: number; reads: Json }
 
-/** The same input gives the same digest, in whatever order its fields were written. */
-export const inputDigest = ({ stage, version, reads }: Input): string =>
+/** Hashes the input of a stage independently of key order. */
+export const hashInput = ({ stage, version, reads }: StageInput): string =>
   createHash('sha256')
-    .update(JSON.stringify([stage, version, ordered(reads)]))
+    .update(JSON.stringify([stage, version, sortKeys(reads)]))
     .digest('hex')
 
-function ordered(value: Json): Json {
-  if (Array.isArray(value)) return value.map(ordered)
+function sortKeys(value: Json): Json {
+  if (Array.isArray(value)) return value.map(sortKeys)
   if (typeof value !== 'object' || value === null) return value
   const names = Object.keys(value).sort()
-  return Object.fromEntries(names.map((name) => [name, ordered(value[name] ?? null)]))
+  return Object.fromEntries(names.map((name) => [name, sortKeys(value[name] ?? null)]))
 }
 
-type File = { path: string; sha256: string; executable: boolean }
+type TaskFileDigest = { path: string; sha256: string; executable: boolean }
 
 export const INSTRUCTION_FILE = 'instruction.md'
 
-/** Of all files but the instruction: what is run, and not what is read. */
-export const groundDigest = (files: readonly File[]): string =>
+/** Hashes all files except the instruction: everything that is executed. */
+export const hashExceptInstruction = (files: readonly TaskFileDigest[]): string =>
   createHash('sha256')
     .update(
       JSON.stringify(

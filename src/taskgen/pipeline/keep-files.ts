@@ -1,14 +1,14 @@
 import { withDraft } from '../../contents/drafts.ts'
 import type { Blobs } from '../../platform/blobs/blob.ts'
 import type { Db } from '../../platform/db/db.ts'
-import { type Screened, screenTask } from '../assembly/screen-task.ts'
+import { type ScreenedTask, screenTask } from '../assembly/screen-task.ts'
 import type { Evidence, Rejection, TaskFiles } from '../schema.ts'
 
-type Tools = { db: Db; blobs: Blobs; draftsFolder: string }
-type Kept = { kind: 'kept'; files: TaskFiles } | ({ kind: 'rejected'; evidence: Evidence } & Rejection)
+type StoreTaskDeps = { db: Db; blobs: Blobs; draftsFolder: string }
+type StoreTaskResult = { kind: 'kept'; files: TaskFiles } | ({ kind: 'rejected'; evidence: Evidence } & Rejection)
 
 /** Reads and checks a folder as if it had been imported, and keeps it where all tasks are kept. */
-export async function keepFiles(tools: Tools, folder: string, taskId: string): Promise<Kept> {
+export async function storeTask(tools: StoreTaskDeps, folder: string, taskId: string): Promise<StoreTaskResult> {
   const screened = await screenTask(folder, { id: taskId, path: '' })
   const { task, keep } = screened
   if (task.rejection) return { kind: 'rejected', ...task.rejection, evidence: task.evidence }
@@ -17,7 +17,11 @@ export async function keepFiles(tools: Tools, folder: string, taskId: string): P
   return { kind: 'kept', files: { digest: task.digest, content: task.content, evidence: task.evidence } }
 }
 
-const put = (tools: Tools, taskId: string, { digest, source }: NonNullable<Screened['keep']>): Promise<void> =>
+const put = (
+  tools: StoreTaskDeps,
+  taskId: string,
+  { digest, source }: NonNullable<ScreenedTask['keep']>,
+): Promise<void> =>
   withDraft(tools, `made-${taskId}`, async (draft) => {
     await draft.keep([await draft.store.put(digest, source)])
   })

@@ -1,24 +1,24 @@
 import { z } from 'zod'
 import type { RunnableKind } from '../../platform/jobs/jobs.ts'
-import { type DiscoverTools, discoverJob } from './discover.ts'
-import { countLeftOfBatches } from './spend.ts'
-import { lookJob, type StageJobTools, stageJob } from './stage-job.ts'
-import { tendAll } from './tend.ts'
+import { type DiscoverDeps, discoverJob } from './discover.ts'
+import { countRemainingSpend } from './spend.ts'
+import { type StageJobDeps, sandboxWatchJob, stageJob } from './stage-job.ts'
+import { updateBatchStates } from './tend.ts'
 
-export type MakingTools = DiscoverTools & StageJobTools
+export type PipelineDeps = DiscoverDeps & StageJobDeps
 
-/** What makes tasks of pull requests, besides what needs a sandbox. */
-export const makingKinds = (tools: MakingTools): RunnableKind[] => [
+/** Jobs of the pipeline that need no sandbox. */
+export const pipelineJobs = (tools: PipelineDeps): RunnableKind[] => [
   discoverJob(tools),
   stageJob(tools, undefined),
-  lookJob(tools),
+  sandboxWatchJob(tools),
   {
     kind: 'batches.tend',
     payload: z.strictObject({}),
     everySeconds: 30,
     run: async () => {
-      await countLeftOfBatches(tools.db)
-      await tendAll(tools.db, tools)
+      await countRemainingSpend(tools.db)
+      await updateBatchStates(tools.db, tools)
     },
   },
 ]

@@ -3,20 +3,20 @@ import type { Ledger } from '../../gateway/ledger.ts'
 import { ModelUnfit, termsFor } from '../../gateway/model-terms.ts'
 import { mini } from '../../harnesses/mini.ts'
 import type { Db } from '../../platform/db/db.ts'
-import { type Model, type ModelLimits, openStageModel } from '../models/stage-model.ts'
+import { type ModelLimits, openStageModel, type StageModel } from '../models/stage-model.ts'
 import type { TaskFacts } from './facts.ts'
-import { type Role, subjectOf } from './spend.ts'
+import { granteeOf, type ModelRole } from './spend.ts'
 
-export type ModelTools = { db: Db; ledger: Ledger; gatewayUrl: () => string | undefined }
+export type StageModelDeps = { db: Db; ledger: Ledger; gatewayUrl: () => string | undefined }
 
-type Wish = { role: Role; limits: ModelLimits; batchLeftMicros: number | null }
+type StageModelInput = { role: ModelRole; limits: ModelLimits; batchLeftMicros: number | null }
 
 /** The way of one task to its author or verifier. Throws ModelUnfit. */
-export async function openModelOf(
-  { db, ledger, gatewayUrl: urlOf }: ModelTools,
+export async function openTaskModel(
+  { db, ledger, gatewayUrl: urlOf }: StageModelDeps,
   task: TaskFacts,
-  { role, limits, batchLeftMicros }: Wish,
-): Promise<Model> {
+  { role, limits, batchLeftMicros }: StageModelInput,
+): Promise<StageModel> {
   const gatewayUrl = urlOf()
   if (gatewayUrl === undefined)
     throw new ModelUnfit('The worker does not know where the gateway is: ASSAY_GATEWAY_URL.')
@@ -28,8 +28,12 @@ export async function openModelOf(
     { ledger, gatewayUrl },
     {
       ...termsFor(model, reasoning, mini),
-      ...{ workspaceId: task.workspaceId, subject: subjectOf(task, role), credentialId: keys[role] },
-      ...{ ...limits, batchLeftMicros, deferrals: task.deferrals },
+      workspaceId: task.workspaceId,
+      subject: granteeOf(task, role),
+      credentialId: keys[role],
+      ...limits,
+      batchLeftMicros,
+      deferrals: task.deferrals,
     },
   )
 }

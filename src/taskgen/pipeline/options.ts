@@ -9,30 +9,32 @@ import type { Credential } from '../../credentials/schema.ts'
 import { mini } from '../../harnesses/mini.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { GenerationOptions } from '../schema.ts'
-import { type Choices, defaultsIn } from './defaults.ts'
+import { type GenerationChoices, selectDefaults } from './defaults.ts'
 
 const CREDENTIALS_MAX = 10_000
 
 /** Every value that a new batch may name. What is not in here is refused. */
 export async function readOptions(tools: Tools, owner: Owner): Promise<GenerationOptions> {
   const { credentials } = await listCredentials(tools, owner, { limit: CREDENTIALS_MAX })
-  const models = openedBy(credentials, await listModels(tools.db, owner.id))
+  const models = listModelOptions(credentials, await listModels(tools.db, owner.id))
   const providers = new Set(models.map(({ provider }) => provider))
-  const sandboxes = await sandboxesOf(tools.db)
-  const choices: Choices = {
+  const sandboxes = await listSandboxes(tools.db)
+  const choices: GenerationChoices = {
     credentialStorage: tools.keyring !== undefined,
     models,
     reasoning: [...new Set(models.flatMap(({ reasoning }) => reasoning))],
     modelAccess: tools.keyring ? ['credential'] : ['environment', 'credential'],
-    modelCredentials: named(credentials, 'model').filter(({ provider }) => providers.has(provider)),
-    ...{ sandboxes, harborEnvironments: sandboxes },
-    ...{ sandboxCredentials: named(credentials, 'sandbox'), harborCredentials: named(credentials, 'sandbox') },
+    modelCredentials: listCredentialOptions(credentials, 'model').filter(({ provider }) => providers.has(provider)),
+    sandboxes,
+    harborEnvironments: sandboxes,
+    sandboxCredentials: listCredentialOptions(credentials, 'sandbox'),
+    harborCredentials: listCredentialOptions(credentials, 'sandbox'),
   }
-  return { ...choices, defaults: defaultsIn(choices) }
+  return { ...choices, defaults: selectDefaults(choices) }
 }
 
-/** Those that we can ask ourselves, with the levels at which we can. */
-function openedBy(credentials: readonly Credential[], models: readonly Model[]): GenerationOptions['models'] {
+/** Lists the models that the workspace can call, with their supported levels. */
+function listModelOptions(credentials: readonly Credential[], models: readonly Model[]): GenerationOptions['models'] {
   return models.flatMap((model) => {
     const { catalogId, label, provider, prices } = model
     const reasoning = levelsByHarness([mini], model)[mini.id] ?? []
@@ -42,18 +44,18 @@ function openedBy(credentials: readonly Credential[], models: readonly Model[]):
   })
 }
 
-async function sandboxesOf(db: Db): Promise<GenerationOptions['sandboxes']> {
+async function listSandboxes(db: Db): Promise<GenerationOptions['sandboxes']> {
   const offers = new Map((await liveOffers(db)).map((offer) => [offer.sandbox, offer]))
   return sandboxChoices.map(({ id, name, provider }) => {
-    const { available, detail, isolation } = offers.get(id) ?? NOBODY
+    const { available, detail, isolation } = offers.get(id) ?? UNAVAILABLE
     return { id, name, provider, available, detail, isolation: available ? isolation : null }
   })
 }
 
-const NOBODY = { available: false, detail: 'No worker offers it at this moment.', isolation: '' }
+const UNAVAILABLE = { available: false, detail: 'No worker offers it at this moment.', isolation: '' }
 
-/** What is built in goes first: it is what stands in where none is named. */
-const named = (credentials: readonly Credential[], kind: Credential['kind']) =>
+/** Built-in credentials come first, because they are the defaults. */
+const listCredentialOptions = (credentials: readonly Credential[], kind: Credential['kind']) =>
   credentials
     .filter((credential) => credential.kind === kind)
     .toSorted((one, other) => Number(other.source === 'builtin') - Number(one.source === 'builtin'))

@@ -35,7 +35,11 @@ test('a preview says what each bucket could supply and why the rest are out, and
   expect(await preview()).toMatchObject({
     status: 200,
     body: {
-      ...{ branch: 'main', tip: expect.stringMatching(/^[0-9a-f]{40}$/), pullRequests: 5, shortfall: 0, warnings: [] },
+      branch: 'main',
+      tip: expect.stringMatching(/^[0-9a-f]{40}$/),
+      pullRequests: 5,
+      shortfall: 0,
+      warnings: [],
       buckets: { easy: { ...NOTHING, available: 3 }, medium: { ...NOTHING, available: 1 }, hard: NOTHING },
       rejections: [{ reason: 'docs_only', count: 1, examples: [{ number: 900, title: 'Say more' }] }],
     },
@@ -79,7 +83,8 @@ test('a repository that cannot be read is 422 in a preview; a batch fails, says 
   const { runId } = (await lab.create({ easy: 1 })).body
   await rm(lab.url, { recursive: true })
   expect(await app.call(previewBatch, { params: lab.place })).toMatchObject({
-    ...{ status: 422, body: { code: 'repository_unreadable' } },
+    status: 422,
+    body: { code: 'repository_unreadable' },
   })
   await lab.work()
   expect(await lab.read(runId)).toMatchObject({
@@ -98,7 +103,8 @@ test('a host that cannot be reached is 503, and has a batch wait', async () => {
   const source = { kind: 'git', url: 'https://no-such-host.invalid/x.git' } as const
   await app.call(connectRepository, { params, body: { source } })
   expect(await app.call(previewBatch, { params })).toMatchObject({
-    ...{ status: 503, body: { code: 'code_host_unavailable', retryable: true } },
+    status: 503,
+    body: { code: 'code_host_unavailable', retryable: true },
   })
   const { defaults } = await lab.options()
   const { body } = await app.call(createBatch, { params, body: { candidateCounts: EASY, generation: defaults } })
@@ -164,7 +170,8 @@ test('a code host that limits us has a batch wait as long as it asks; then its o
   server.pages.set(refs, (response) => void response.writeHead(401, { 'www-authenticate': 'Basic' }).end())
   // A token that was revoked.
   expect(await own.call(previewBatch, { params })).toMatchObject({
-    ...{ status: 422, body: { code: 'repository_unreadable' } },
+    status: 422,
+    body: { code: 'repository_unreadable' },
   })
   server.pages.delete(refs)
   await lab.work()
@@ -198,8 +205,13 @@ const pageOf = ({ oid, parent }: { oid: string; parent: string }) => ({
         pageInfo: { hasNextPage: false, endCursor: null },
         nodes: [
           {
-            ...{ number: 41, title: 'A change', body: 'Why.', baseRefName: 'main' },
-            ...{ createdAt: '2023-12-24T00:00:00Z', lastEditedAt: null, mergedAt: '2024-01-01T00:00:00Z' },
+            number: 41,
+            title: 'A change',
+            body: 'Why.',
+            baseRefName: 'main',
+            createdAt: '2023-12-24T00:00:00Z',
+            lastEditedAt: null,
+            mergedAt: '2024-01-01T00:00:00Z',
             author: { login: 'ada', __typename: 'User' },
             mergeCommit: { oid, messageHeadline: 'A change (#41)', parents: { nodes: [{ oid: parent }] } },
             commits: { totalCount: 1, nodes: [{ commit: { messageHeadline: 'work' } }] },

@@ -2,44 +2,56 @@ import { z } from 'zod'
 import { type FieldError, invalidRequest, Problem } from '../../platform/problem.ts'
 import { Generation, type GenerationOptions, type NewGeneration } from '../schema.ts'
 
-/** As it is stored: also which credential opens which model, however that was said. */
+/** Stored form: includes the credentials of both models, named or default. */
 export const StoredGeneration = Generation.extend({ keys: z.object({ author: z.uuid(), verifier: z.uuid() }) })
 export type StoredGeneration = z.infer<typeof StoredGeneration>
 
 /** Every credential that it names. */
-export const credentialsOf = ({ keys, sandboxCredentialId, harborCredentialId }: StoredGeneration): string[] => [
-  ...[keys.author, keys.verifier, sandboxCredentialId, harborCredentialId],
+export const listCredentialIds = ({ keys, sandboxCredentialId, harborCredentialId }: StoredGeneration): string[] => [
+  keys.author,
+  keys.verifier,
+  sandboxCredentialId,
+  harborCredentialId,
 ]
 
 /** Every default filled in, and every mistake named at once: what the options do not list is refused. */
 export function resolveGeneration(options: GenerationOptions, wish: NewGeneration | undefined): StoredGeneration {
-  if (wish === undefined) return resolveGeneration(options, defaultsOf(options))
-  const models = modelsIn(options, wish)
-  const keys = keysIn(options, wish, models)
-  const sandbox = placeIn(options.sandboxes, options.sandboxCredentials, {
-    ...{ field: 'sandbox', id: wish.sandbox, credentialField: 'sandboxCredentialId' },
+  if (wish === undefined) return resolveGeneration(options, requireDefaults(options))
+  const models = resolveModels(options, wish)
+  const keys = resolveKeys(options, wish, models)
+  const sandbox = resolveSandbox(options.sandboxes, options.sandboxCredentials, {
+    field: 'sandbox',
+    id: wish.sandbox,
+    credentialField: 'sandboxCredentialId',
     credentialId: wish.sandboxCredentialId,
   })
-  const harbor = placeIn(options.harborEnvironments, options.harborCredentials, {
-    ...{ field: 'harborEnvironment', id: wish.harborEnvironment, credentialField: 'harborCredentialId' },
+  const harbor = resolveSandbox(options.harborEnvironments, options.harborCredentials, {
+    field: 'harborEnvironment',
+    id: wish.harborEnvironment,
+    credentialField: 'harborCredentialId',
     credentialId: wish.harborCredentialId,
   })
   const errors = [...models.errors, ...keys.errors, ...sandbox.errors, ...harbor.errors]
-  if (errors.length > 0) throw refused(errors)
+  if (errors.length > 0) throw toProblem(errors)
   const { authorModel, verifierModel, reasoning, modelAccess } = wish
   const isNamed = modelAccess === 'credential'
   return {
-    ...{ authorModel, verifierModel, reasoning, modelAccess },
+    authorModel,
+    verifierModel,
+    reasoning,
+    modelAccess,
     modelCredentialId: isNamed ? keys.author : null,
     verifierCredentialId: isNamed ? keys.verifier : null,
-    ...{ sandbox: wish.sandbox, sandboxCredentialId: sandbox.credentialId },
-    ...{ harborEnvironment: wish.harborEnvironment, harborCredentialId: harbor.credentialId },
+    sandbox: wish.sandbox,
+    sandboxCredentialId: sandbox.credentialId,
+    harborEnvironment: wish.harborEnvironment,
+    harborCredentialId: harbor.credentialId,
     keys: { author: keys.author, verifier: keys.verifier },
   }
 }
 
-/** What a person is told at once, and may want. */
-export const warningsOf = ({
+/** Lists warnings about an accepted request. */
+export const listGenerationWarnings = ({
   authorModel,
   verifierModel,
 }: Pick<NewGeneration, 'authorModel' | 'verifierModel'>): string[] =>
@@ -47,88 +59,108 @@ export const warningsOf = ({
     ? ['The verifier is the same model as the author: it judges its own work (self_verified).']
     : []
 
-function defaultsOf({ credentialStorage, defaults }: GenerationOptions): NewGeneration {
-  if (credentialStorage) throw refused([wrong('', 'required', 'Name it: GET generation-options shows what there is.')])
+function requireDefaults({ credentialStorage, defaults }: GenerationOptions): NewGeneration {
+  if (credentialStorage)
+    throw toProblem([fieldError('', 'required', 'Name it: GET generation-options shows what there is.')])
   if (defaults) return defaults
-  throw refused([wrong('', 'no_defaults', 'There are none: this server has no key of a model, or offers no sandbox.')])
+  throw toProblem([
+    fieldError('', 'no_defaults', 'There are none: this server has no key of a model, or offers no sandbox.'),
+  ])
 }
 
-const wrong = (field: string, code: string, message: string): FieldError => ({
-  ...{ pointer: field === '' ? '/generation' : `/generation/${field}`, code, message },
+const fieldError = (field: string, code: string, message: string): FieldError => ({
+  pointer: field === '' ? '/generation' : `/generation/${field}`,
+  code,
+  message,
 })
 
-const refused = (errors: FieldError[]): Problem =>
+const toProblem = (errors: FieldError[]): Problem =>
   new Problem(invalidRequest, `${errors[0]?.pointer}: ${errors[0]?.message}`, { errors })
 
-type ModelOption = GenerationOptions['models'][number]
-type Models = { author: ModelOption | undefined; verifier: ModelOption | undefined; errors: FieldError[] }
+type OfferedModel = GenerationOptions['models'][number]
+type ResolvedModels = { author: OfferedModel | undefined; verifier: OfferedModel | undefined; errors: FieldError[] }
 
-function modelsIn({ models }: GenerationOptions, wish: NewGeneration): Models {
+function resolveModels({ models }: GenerationOptions, wish: NewGeneration): ResolvedModels {
   const find = (id: string) => models.find(({ catalogId }) => catalogId === id)
   const [author, verifier] = [find(wish.authorModel), find(wish.verifierModel)]
   const errors = [
-    ...(author ? [] : [wrong('authorModel', 'unknown_model', NO_MODEL)]),
-    ...(verifier ? [] : [wrong('verifierModel', 'unknown_model', NO_MODEL)]),
+    ...(author ? [] : [fieldError('authorModel', 'unknown_model', NO_MODEL)]),
+    ...(verifier ? [] : [fieldError('verifierModel', 'unknown_model', NO_MODEL)]),
   ]
   const lacking = [author, verifier].find((model) => model && !model.reasoning.includes(wish.reasoning))
   if (lacking)
-    errors.push(wrong('reasoning', 'unknown_level', `${lacking.catalogId} has ${lacking.reasoning.join(', ')}.`))
+    errors.push(fieldError('reasoning', 'unknown_level', `${lacking.catalogId} has ${lacking.reasoning.join(', ')}.`))
   return { author, verifier, errors }
 }
 
 const NO_MODEL = 'The catalog has no such model, or this workspace has no credential that opens it.'
 
-type Keys = { author: string; verifier: string; errors: FieldError[] }
+type ResolvedKeys = { author: string; verifier: string; errors: FieldError[] }
 
-function keysIn(options: GenerationOptions, wish: NewGeneration, { author, verifier }: Models): Keys {
+function resolveKeys(
+  options: GenerationOptions,
+  wish: NewGeneration,
+  { author, verifier }: ResolvedModels,
+): ResolvedKeys {
   if (!options.modelAccess.includes(wish.modelAccess))
-    return none(wrong('modelAccess', 'access_not_offered', `It is one of ${options.modelAccess.join(', ')}.`))
+    return withoutKeys(
+      fieldError('modelAccess', 'access_not_offered', `It is one of ${options.modelAccess.join(', ')}.`),
+    )
   return wish.modelAccess === 'environment'
-    ? keysOfServer(options, wish, { author, verifier })
-    : keysNamed(options, wish, { author, verifier })
+    ? resolveServerKeys(options, wish, { author, verifier })
+    : resolveNamedKeys(options, wish, { author, verifier })
 }
 
-const none = (...errors: FieldError[]): Keys => ({ author: '', verifier: '', errors })
+const withoutKeys = (...errors: FieldError[]): ResolvedKeys => ({ author: '', verifier: '', errors })
 
-type Pair = Pick<Models, 'author' | 'verifier'>
+type RequestedModels = Pick<ResolvedModels, 'author' | 'verifier'>
 
-function keysOfServer({ modelCredentials }: GenerationOptions, wish: NewGeneration, { author, verifier }: Pair): Keys {
+function resolveServerKeys(
+  { modelCredentials }: GenerationOptions,
+  wish: NewGeneration,
+  { author, verifier }: RequestedModels,
+): ResolvedKeys {
   const field = (['modelCredentialId', 'verifierCredentialId'] as const).find((name) => wish[name] !== undefined)
-  if (field) return none(wrong(field, 'unexpected', 'With the server’s own keys no credential is named.'))
-  const keyOf = (model: ModelOption | undefined) =>
+  if (field) return withoutKeys(fieldError(field, 'unexpected', 'With the server’s own keys no credential is named.'))
+  const keyOf = (model: OfferedModel | undefined) =>
     modelCredentials.find(({ provider }) => provider === model?.provider)?.id ?? ''
   return { author: keyOf(author), verifier: keyOf(verifier), errors: [] }
 }
 
-function keysNamed({ modelCredentials }: GenerationOptions, wish: NewGeneration, { author, verifier }: Pair): Keys {
+function resolveNamedKeys(
+  { modelCredentials }: GenerationOptions,
+  wish: NewGeneration,
+  { author, verifier }: RequestedModels,
+): ResolvedKeys {
   const own = wish.modelCredentialId?.toLowerCase()
-  if (own === undefined) return none(wrong('modelCredentialId', 'required', 'Name the credential of the models.'))
+  if (own === undefined)
+    return withoutKeys(fieldError('modelCredentialId', 'required', 'Name the credential of the models.'))
   const others = wish.verifierCredentialId?.toLowerCase() ?? own
-  const fits = (id: string, model: ModelOption | undefined) =>
+  const fits = (id: string, model: OfferedModel | undefined) =>
     !model || modelCredentials.some((each) => each.id === id && each.provider === model.provider)
   const errors = [
-    ...(fits(own, author) ? [] : [misfit('modelCredentialId', 'model', author?.provider)]),
-    ...(fits(others, verifier) ? [] : [misfit('verifierCredentialId', 'model', verifier?.provider)]),
+    ...(fits(own, author) ? [] : [credentialMisfit('modelCredentialId', 'model', author?.provider)]),
+    ...(fits(others, verifier) ? [] : [credentialMisfit('verifierCredentialId', 'model', verifier?.provider)]),
   ]
   return { author: own, verifier: others, errors }
 }
 
-const misfit = (field: string, kind: string, provider: string | undefined): FieldError =>
-  wrong(field, 'credential_misfit', `This workspace has no such ${kind} credential for ${provider}.`)
+const credentialMisfit = (field: string, kind: string, provider: string | undefined): FieldError =>
+  fieldError(field, 'credential_misfit', `This workspace has no such ${kind} credential for ${provider}.`)
 
-type Place = { field: string; id: string; credentialField: string; credentialId: string | undefined }
+type SandboxChoice = { field: string; id: string; credentialField: string; credentialId: string | undefined }
 
-function placeIn(
+function resolveSandbox(
   sandboxes: GenerationOptions['sandboxes'],
   credentials: GenerationOptions['sandboxCredentials'],
-  { field, id, credentialField, credentialId }: Place,
+  { field, id, credentialField, credentialId }: SandboxChoice,
 ): { credentialId: string; errors: FieldError[] } {
   const found = sandboxes.find((sandbox) => sandbox.id === id)
   const own = credentials.filter(({ provider }) => provider === found?.provider)
   const chosen = credentialId === undefined ? own[0] : own.find((each) => each.id === credentialId.toLowerCase())
   const errors: FieldError[] = []
-  if (!found) errors.push(wrong(field, 'unknown_sandbox', 'The catalog has no such sandbox.'))
-  else if (!found.available) errors.push(wrong(field, 'sandbox_not_offered', `${found.name}: ${found.detail}`))
-  if (found && !chosen) errors.push(misfit(credentialField, 'sandbox', found.provider))
+  if (!found) errors.push(fieldError(field, 'unknown_sandbox', 'The catalog has no such sandbox.'))
+  else if (!found.available) errors.push(fieldError(field, 'sandbox_not_offered', `${found.name}: ${found.detail}`))
+  if (found && !chosen) errors.push(credentialMisfit(credentialField, 'sandbox', found.provider))
   return { credentialId: chosen?.id ?? '', errors }
 }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { generatingWithModels } from '../../../test/support/generating-models.ts'
 import { askingStages } from '../../../test/support/taskgen/asking-stages.ts'
 import { previewBatch } from '../../batches/schema.ts'
-import { countLeftOfBatches } from './spend.ts'
+import { countRemainingSpend } from './spend.ts'
 
 const TWO = { easy: 2, medium: 0, hard: 0 }
 // The author costs 4 and 20 dollars for a million tokens, the verifier 2 and 10.
@@ -90,7 +90,7 @@ test('what a task has spent that was canceled in the middle is counted by whoeve
   }
   await lab.work()
   await lab.app.database.pool.query(`update gateway_grants set closed_at = now() - interval '1 hour'`)
-  await countLeftOfBatches(lab.app.database.db)
-  await countLeftOfBatches(lab.app.database.db)
+  await countRemainingSpend(lab.app.database.db)
+  await countRemainingSpend(lab.app.database.db)
   expect(await lab.read(runId)).toMatchObject({ state: 'canceled', costUsd: 0.006 })
 })

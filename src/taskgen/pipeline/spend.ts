@@ -4,28 +4,28 @@ import { findTask } from './facts.ts'
 import { addSpend, type TaskKey } from './sql.ts'
 
 const ROLES = ['author', 'verifier'] as const
-export type Role = (typeof ROLES)[number]
+export type ModelRole = (typeof ROLES)[number]
 
 /** For whom a grant is. */
-export const subjectOf = ({ batch, task }: TaskKey, role: Role): string => `batch ${batch} ${task} ${role}`
+export const granteeOf = ({ batch, task }: TaskKey, role: ModelRole): string => `batch ${batch} ${task} ${role}`
 
-const SUBJECT = /^batch ([0-9a-f-]{36}) (\S+) (author|verifier)$/
+const GRANTEE = /^batch ([0-9a-f-]{36}) (\S+) (author|verifier)$/
 
-/** What a task spent since it was last counted, in the transaction that writes what it was spent on. */
+/** Counts the task's spend since the last count, in the transaction that stores the result. */
 export async function countSpend(tx: Db, key: TaskKey & { workspaceId: string }): Promise<void> {
   let micros = 0
   for (const role of ROLES)
-    micros += await takeSpend(tx, { workspaceId: key.workspaceId, subject: subjectOf(key, role) })
+    micros += await takeSpend(tx, { workspaceId: key.workspaceId, subject: granteeOf(key, role) })
   if (micros > 0) await addSpend(tx, key, micros)
 }
 
-/** Of tasks that were canceled, or whose worker died as they were: what they spent is spent all the same. */
-export const countLeftOfBatches = (db: Db): Promise<void> => countLeftSpend(db, countLeft)
+/** Counts spend of canceled tasks and of tasks whose worker died. */
+export const countRemainingSpend = (db: Db): Promise<void> => countLeftSpend(db, countRemaining)
 
-async function countLeft(tx: Db, { subject }: Holder, take: () => Promise<number>): Promise<void> {
-  const [, batch, task] = SUBJECT.exec(subject) ?? []
+async function countRemaining(tx: Db, { subject }: Holder, take: () => Promise<number>): Promise<void> {
+  const [, batch, task] = GRANTEE.exec(subject) ?? []
   if (batch === undefined || task === undefined) return
-  // Whoever ends its stage counts it.
+  // Counted when the stage is settled.
   if (await findTask(tx, { batch, task })) return
   await addSpend(tx, { batch, task }, await take())
 }

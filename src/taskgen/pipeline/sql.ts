@@ -11,10 +11,10 @@ import {
   type TaskPullRequest,
   type Waiting,
 } from '../schema.ts'
-import { type CandidateFacts, type Json, JUDGING, type StageDone, type StageName } from './stage.ts'
+import { type CandidateFacts, FIRST_REVIEWED_STAGE, type Json, type StageDone, type StageName } from './stage.ts'
 
 /** Everything a stage begins with but what the stages before it made. */
-export const findMaking = (db: Db, { batch, task }: TaskKey) =>
+export const findTaskInProgress = (db: Db, { batch, task }: TaskKey) =>
   db
     .selectFrom('batch_tasks')
     .innerJoin('batches', 'batches.id', 'batch_tasks.batch')
@@ -31,7 +31,7 @@ export const findMaking = (db: Db, { batch, task }: TaskKey) =>
     .executeTakeFirst()
 
 /** The repository of a batch, and who may read it. */
-export const findSource = (db: Db, batch: string) =>
+export const findBatchSource = (db: Db, batch: string) =>
   db
     .selectFrom('batches')
     .innerJoin('repositories', 'repositories.key', 'batches.repository')
@@ -40,13 +40,16 @@ export const findSource = (db: Db, batch: string) =>
     .where('batches.id', '=', batch)
     .executeTakeFirst()
 
-/** What a column of JSON gives is JSON. */
 const Stored = z.custom<Json>()
 
-/** With the files, where it made some. */
+/** Includes the files if the stage wrote some. */
 const StageOutcome = z.object({
-  ...{ made: Stored, evidence: Stored, concerns: z.array(z.string()).exactOptional() },
-  ...{ title: z.string().exactOptional(), difficulty: Difficulty.exactOptional(), files: TaskFiles.exactOptional() },
+  made: Stored,
+  evidence: Stored,
+  concerns: z.array(z.string()).optional(),
+  title: z.string().optional(),
+  difficulty: Difficulty.optional(),
+  files: TaskFiles.optional(),
 }) satisfies z.ZodType<StageDone>
 export type StageOutcome = z.infer<typeof StageOutcome>
 
@@ -81,7 +84,7 @@ export async function findResult(db: Db, { workspaceId, stage, digest }: ResultK
   return row && { result: StageOutcome.parse(row.result), seconds: row.seconds }
 }
 
-/** Of two who found the same out at once, the first counts: answers what does. */
+/** Keeps the first of two concurrent results and returns the stored one. */
 export async function saveResult(tx: Db, key: ResultKey, result: StageOutcome, seconds: number): Promise<StageOutcome> {
   const { workspaceId, stage, digest } = key
   const row = { workspace_id: workspaceId, stage, input_digest: digest, result: JSON.stringify(result), seconds }
@@ -93,7 +96,7 @@ export async function saveResult(tx: Db, key: ResultKey, result: StageOutcome, s
   return (await findResult(tx, key))?.result ?? result
 }
 
-/** Its files were swept away, so that no task has it any more. */
+/** Deletes a cached result whose files have been swept. */
 export const forgetResult = (tx: Db, { workspaceId, stage, digest }: ResultKey) =>
   tx
     .deleteFrom('batch_stage_results')
@@ -106,8 +109,12 @@ export const insertPassed = (tx: Db, { batch, task }: TaskKey, key: ResultKey, i
   tx
     .insertInto('batch_task_stages')
     .values({
-      ...{ batch, task, stage: key.stage, workspace_id: key.workspaceId },
-      ...{ input_digest: key.digest, is_reused: isReused },
+      batch,
+      task,
+      stage: key.stage,
+      workspace_id: key.workspaceId,
+      input_digest: key.digest,
+      is_reused: isReused,
     })
     .onConflict((conflict) =>
       conflict
@@ -130,7 +137,7 @@ export async function readStageBegin(db: Db, { batch, task }: TaskKey): Promise<
   return rows[0]?.begin ?? new Date(0)
 }
 
-/** What the last tasks that came to an end have cost on average. Undefined: there are fewer than `atLeast`. */
+/** Average cost of recently finished tasks; undefined if there are fewer than `atLeast`. */
 export async function readUsualSpend(db: Db, workspaceId: string, atLeast: number): Promise<number | undefined> {
   const { rows } = await sql<{ tasks: number; micros: number | null }>`
     select count(*)::int as tasks, avg(spent_micros)::float8 as micros from (
@@ -142,8 +149,8 @@ export async function readUsualSpend(db: Db, workspaceId: string, atLeast: numbe
   return micros === null || tasks < atLeast ? undefined : micros
 }
 
-/** Those that are being made, by their ids. */
-export const listMaking = (db: Db, batch: string) =>
+/** Tasks in progress, ordered by id. */
+export const listTasksInProgress = (db: Db, batch: string) =>
   db
     .selectFrom('batch_tasks')
     .select(['id', 'stage', 'deferral'])
@@ -169,18 +176,21 @@ export async function listTriedHeads(db: Db, repository: number): Promise<Set<st
   return new Set(rows.map(({ head }) => head))
 }
 
-type Other = { batch: string; task: string }
+type OtherTask = { batch: string; task: string }
 
 /** Tasks of the same pull request that are approved. */
-export async function listApprovedOf(tx: Db, { repository, head, batch, task }: Landed): Promise<Other[]> {
-  const { rows } = await sql<Other>`
+export async function listApprovedSiblings(
+  tx: Db,
+  { repository, head, batch, task }: TaskOrigin,
+): Promise<OtherTask[]> {
+  const { rows } = await sql<OtherTask>`
     select batch, batch_tasks.id as task from batch_tasks join batches on batches.id = batch
     where repository = ${repository} and head = ${head} and decision = 'approved'
       and (batch, batch_tasks.id) <> (${batch}, ${task}) order by batch, batch_tasks.id`.execute(tx)
   return rows
 }
 
-/** What judged an instruction that is another one now. */
+/** Deletes evidence about a previous version of the instruction. */
 export const deletePassed = (tx: Db, { batch, task }: TaskKey, stages: readonly StageName[]) =>
   tx
     .deleteFrom('batch_task_stages')
@@ -213,32 +223,35 @@ export const holdCredentials = (tx: Db, batch: string, ids: readonly string[]) =
 export const findBatch = (db: Db, id: string) =>
   db.selectFrom('batches').selectAll().where('id', '=', id).executeTakeFirst()
 
-/** Held until the transaction ends. Whoever also takes a job takes the job first. */
+/** Locks the row until the transaction ends. Lock order: jobs before batches. */
 export const lockBatch = (tx: Db, id: string) =>
   tx.selectFrom('batches').selectAll().where('id', '=', id).forUpdate().executeTakeFirst()
 
 /** Only what is open moves: who was canceled meanwhile stays canceled. */
-const moved = (db: Db, id: string) => db.updateTable('batches').where('id', '=', id).where('state', 'in', OPEN_STATES)
+const updateOpenBatch = (db: Db, id: string) =>
+  db.updateTable('batches').where('id', '=', id).where('state', 'in', OPEN_STATES)
 
 export const beginDiscovery = (db: Db, id: string) =>
-  moved(db, id).set({ state: 'discovering', started_at: sql<Date>`coalesce(started_at, now())` }).execute()
+  updateOpenBatch(db, id).set({ state: 'discovering', started_at: sql<Date>`coalesce(started_at, now())` }).execute()
 
-export const goOn = (tx: Db, id: string) =>
-  moved(tx, id).set({ state: 'running', waiting: null, started_at: sql<Date>`coalesce(started_at, now())` }).execute()
+export const markRunning = (tx: Db, id: string) =>
+  updateOpenBatch(tx, id)
+    .set({ state: 'running', waiting: null, started_at: sql<Date>`coalesce(started_at, now())` })
+    .execute()
 
-export const wait = (tx: Db, id: string, waiting: Waiting) =>
-  moved(tx, id)
+export const markWaiting = (tx: Db, id: string, waiting: Waiting) =>
+  updateOpenBatch(tx, id)
     .set({ state: 'waiting', waiting: JSON.stringify(waiting) })
     .execute()
 
 /** Answers its repository. Undefined: it had ended before. What would only fail again lets its archive go. */
-async function ended(
+async function endBatch(
   tx: Db,
   id: string,
   state: BatchRow['state'],
   error: BatchError | null = null,
 ): Promise<number | undefined> {
-  const row = await moved(tx, id)
+  const row = await updateOpenBatch(tx, id)
     .set({ state, waiting: null, finished_at: sql<Date>`now()`, error: error && JSON.stringify(error) })
     .$if(error?.retryable === false, (query) => query.set({ archive: null }))
     .returning('repository')
@@ -247,11 +260,11 @@ async function ended(
   return row?.repository
 }
 
-export const failBatch = (tx: Db, id: string, error: BatchError) => ended(tx, id, 'failed', error)
+export const failBatch = (tx: Db, id: string, error: BatchError) => endBatch(tx, id, 'failed', error)
 
-export const cancelBatch = (tx: Db, id: string) => ended(tx, id, 'canceled')
+export const cancelBatch = (tx: Db, id: string) => endBatch(tx, id, 'canceled')
 
-export const completeBatch = (tx: Db, id: string) => ended(tx, id, 'completed')
+export const completeBatch = (tx: Db, id: string) => endBatch(tx, id, 'completed')
 
 export const reopenBatch = (tx: Db, id: string) =>
   tx
@@ -263,60 +276,76 @@ export const reopenBatch = (tx: Db, id: string) =>
 
 export type TaskKey = { batch: string; task: string }
 
-const changed = (tx: Db, { batch, task }: TaskKey) =>
+const updateTask = (tx: Db, { batch, task }: TaskKey) =>
   tx.updateTable('batch_tasks').where('batch', '=', batch).where('id', '=', task)
 
 /**
  * With other files, and nothing that was decided or found out of the old ones. Of a generated task the instruction goes
  * back to where it is judged; what stages before that found out stays.
  */
-export async function sendBack(tx: Db, key: TaskKey, files: TaskFiles, instruction: string | null): Promise<void> {
-  await changed(tx, key)
+export async function resetTask(tx: Db, key: TaskKey, files: TaskFiles, instruction: string | null): Promise<void> {
+  await updateTask(tx, key)
     .set({
-      ...{ ...columnsOf(files), instruction },
-      ...(instruction === null ? { state: 'validating', stage: null } : { state: 'making', stage: JUDGING }),
-      ...{ rejection: null, deferral: null, concerns: '[]', decision: null, note: null, decided_at: null },
+      ...toFileColumns(files),
+      instruction,
+      ...(instruction === null
+        ? { state: 'validating', stage: null }
+        : { state: 'making', stage: FIRST_REVIEWED_STAGE }),
+      rejection: null,
+      deferral: null,
+      concerns: '[]',
+      decision: null,
+      note: null,
+      decided_at: null,
     })
     .execute()
 }
 
-const columnsOf = ({ digest, content, evidence }: TaskFiles) => ({
-  ...{ digest, content: JSON.stringify(content), evidence: JSON.stringify(evidence) },
+const toFileColumns = ({ digest, content, evidence }: TaskFiles) => ({
+  digest,
+  content: JSON.stringify(content),
+  evidence: JSON.stringify(evidence),
 })
 
 export type NewCandidate = { id: string; candidate: CandidateFacts; pullRequest: TaskPullRequest; stage: StageName }
 
-const NOTHING: Evidence = { findings: [], calibration: null }
+const NO_EVIDENCE: Evidence = { findings: [], calibration: null }
 
 export const insertCandidates = (tx: Db, batch: string, candidates: readonly NewCandidate[]) =>
   tx
     .insertInto('batch_tasks')
     .values(
       candidates.map(({ id, candidate, pullRequest, stage }) => ({
-        ...{ batch, id, state: 'making' as const, stage, title: pullRequest.title, head: candidate.head },
-        ...{ requested_difficulty: candidate.difficulty, candidate: JSON.stringify(candidate) },
+        batch,
+        id,
+        state: 'making' as const,
+        stage,
+        title: pullRequest.title,
+        head: candidate.head,
+        requested_difficulty: candidate.difficulty,
+        candidate: JSON.stringify(candidate),
         pull_request: JSON.stringify(pullRequest),
-        evidence: JSON.stringify(NOTHING),
+        evidence: JSON.stringify(NO_EVIDENCE),
       })),
     )
     .execute()
 
-type Discovery = { discovered: number; screened: number; warnings: readonly string[] }
+type DiscoveryCounts = { discovered: number; screened: number; warnings: readonly string[] }
 
-/** Its candidates are listed. */
-export const setDiscovered = (tx: Db, batch: string, { discovered, screened, warnings }: Discovery) =>
+/** Marks the candidates as listed. */
+export const setDiscovered = (tx: Db, batch: string, { discovered, screened, warnings }: DiscoveryCounts) =>
   tx
     .updateTable('batches')
     .set({ step: 'make', discovered, screened, warnings: sql`warnings || ${JSON.stringify(warnings)}::jsonb` })
     .where('id', '=', batch)
     .execute()
 
-/** Only while it is at this stage: somebody may have sent it elsewhere. */
-const changedAt = (tx: Db, key: TaskKey, stage: StageName) =>
-  changed(tx, key).where('state', '=', 'making').where('stage', '=', stage)
+/** Matches only while the task is at this stage; an edit may have reset it. */
+const updateTaskAt = (tx: Db, key: TaskKey, stage: StageName) =>
+  updateTask(tx, key).where('state', '=', 'making').where('stage', '=', stage)
 
-/** What a stage has found out of it. What is undefined stays. */
-type Progress = {
+/** Changes after a passed stage. Undefined fields stay as they are. */
+type StageProgress = {
   next: StageName | undefined
   title: string | undefined
   difficulty: Difficulty | undefined
@@ -324,24 +353,24 @@ type Progress = {
   concerns: string[]
 }
 
-/** False: somebody has sent the task elsewhere meanwhile. */
-export async function passTask(tx: Db, key: TaskKey, stage: StageName, progress: Progress): Promise<boolean> {
+/** Returns false if the task was reset meanwhile. */
+export async function passTask(tx: Db, key: TaskKey, stage: StageName, progress: StageProgress): Promise<boolean> {
   const { next, title, difficulty, files, concerns } = progress
-  const { numUpdatedRows } = await changedAt(tx, key, stage)
+  const { numUpdatedRows } = await updateTaskAt(tx, key, stage)
     .set({ state: next ? 'making' : 'ready', stage: next ?? null, deferral: null, deferrals: 0 })
     .set({ title, difficulty, concerns: JSON.stringify(concerns) })
-    .set(files ? columnsOf(files) : {})
+    .set(files ? toFileColumns(files) : {})
     .executeTakeFirstOrThrow()
   return numUpdatedRows > 0n
 }
 
-type RejectionFound = Rejection & { evidence: Json | undefined }
+type TaskRejection = Rejection & { evidence: Json | undefined }
 
-/** Of the task that was made of it. */
-export type Landed = TaskKey & { repository: number; head: string }
+/** Pull request from which a task was created. */
+export type TaskOrigin = TaskKey & { repository: number; head: string }
 
-/** Tasks that were made of the same pull request before, and that nobody has decided on: there is a newer one now. */
-export const supersede = (tx: Db, { repository, head, batch, task }: Landed, detail: string) =>
+/** Rejects older undecided tasks of the same pull request. */
+export const supersede = (tx: Db, { repository, head, batch, task }: TaskOrigin, detail: string) =>
   sql`
     update batch_tasks set state = 'rejected', rejection = ${JSON.stringify({ reason: 'superseded', detail })}::jsonb
     from batches where batches.id = batch and repository = ${repository} and head = ${head}
@@ -350,26 +379,25 @@ export const supersede = (tx: Db, { repository, head, batch, task }: Landed, det
   )
 
 export const addConcern = (tx: Db, key: TaskKey, concern: string) =>
-  changed(tx, key)
+  updateTask(tx, key)
     .set({ concerns: sql`concerns || ${JSON.stringify([concern])}::jsonb` })
     .execute()
 
-/** With what it was decided by, if there is more than words. */
-export const rejectTask = (tx: Db, key: TaskKey, stage: StageName, { evidence, ...rejection }: RejectionFound) =>
-  changedAt(tx, key, stage)
+/** Stores the rejection with its structured evidence, if any. */
+export const rejectTask = (tx: Db, key: TaskKey, stage: StageName, { evidence, ...rejection }: TaskRejection) =>
+  updateTaskAt(tx, key, stage)
     .set({ state: 'rejected', deferral: null, rejection: JSON.stringify(rejection) })
     .set({ evidence: sql`(evidence - 'rejection') || ${JSON.stringify({ rejection: evidence })}::jsonb` })
     .execute()
 
 export const deferTask = (tx: Db, key: TaskKey, stage: StageName, deferral: Waiting) =>
-  changedAt(tx, key, stage)
+  updateTaskAt(tx, key, stage)
     .set({ deferral: JSON.stringify(deferral), deferrals: sql<number>`deferrals + 1` })
     .execute()
 
-/** It is being tried again. */
-export const endDeferral = (tx: Db, key: TaskKey) => changed(tx, key).set({ deferral: null }).execute()
+export const endDeferral = (tx: Db, key: TaskKey) => updateTask(tx, key).set({ deferral: null }).execute()
 
 export const addSpend = (tx: Db, key: TaskKey, micros: number) =>
-  changed(tx, key)
+  updateTask(tx, key)
     .set({ spent_micros: sql<number>`spent_micros + ${micros}` })
     .execute()

@@ -9,59 +9,59 @@ import { missingCommits } from '../../repos/mirror/commits.ts'
 import { openRepositoryMirror, type RepositoryMirrorTools } from '../../repos/repository-mirror.ts'
 import { type Provider, SandboxUnavailable } from '../../sandboxes/sandbox.ts'
 import type { ModelLimits } from '../models/stage-model.ts'
-import { placeOf } from './enqueue.ts'
+import { sandboxOf } from './enqueue.ts'
 import type { TaskFacts } from './facts.ts'
-import { type ModelTools, openModelOf } from './models.ts'
-import { type Role, subjectOf } from './spend.ts'
+import { openTaskModel, type StageModelDeps } from './models.ts'
+import { granteeOf, type ModelRole } from './spend.ts'
 import { readSpent, readStageBegin } from './sql.ts'
-import type { StageRepository, Stages, StageTools } from './stage.ts'
+import type { StageContext, StageRepository, Stages } from './stage.ts'
 import type { OnBatchStep } from './steps.ts'
 
-export type WorkTools = ModelTools & {
+export type StageWorkDeps = StageModelDeps & {
   blobs: Blobs
   repositories: RepositoryMirrorTools
   findProvider: (sandbox: string) => Provider | undefined
-  /** Where stages have their folders. It exists. */
+  /** Parent of the stages' working folders. It exists. */
   folder: string
   stages: Stages
   step?: OnBatchStep
 }
 
-/** The commits of a candidate are not in its repository any more. */
-export class HistoryGone extends Error {
+/** The repository no longer contains the candidate's commits. */
+export class HistoryMissing extends Error {
   override name = 'HistoryGone'
 }
 
-/** A credential that the batch names is not there any more. */
-export class CredentialGone extends Error {
+/** A credential of the batch no longer exists. */
+export class StageCredentialMissing extends Error {
   override name = 'CredentialGone'
 }
 
 /** There is nothing left to ask models with. */
-export class BudgetSpent extends Error {
+export class BatchBudgetSpent extends Error {
   override name = 'BudgetSpent'
 }
 
-/** An attempt after the other was paid for, and none came to its end. */
-export class ShareSpent extends Error {
+/** Repeated interrupted attempts have used up the candidate's budget. */
+export class CandidateBudgetSpent extends Error {
   override name = 'ShareSpent'
-  readonly role: Role
+  readonly role: ModelRole
 
-  constructor(role: Role) {
+  constructor(role: ModelRole) {
     super('Attempts were broken off again and again, and what a candidate may cost is spent.')
     this.role = role
   }
 }
 
-type OpenTools = StageTools & AsyncDisposable
+type OpenedStageContext = StageContext & AsyncDisposable
 
-/** What a stage may use, opened when it asks for it and closed whatever happens. */
-export async function openStageTools(
-  tools: WorkTools,
+/** Opens the resources of a stage on demand and closes them on every path. */
+export async function openStageContext(
+  tools: StageWorkDeps,
   task: TaskFacts,
   folder: string,
   signal: AbortSignal,
-): Promise<OpenTools> {
+): Promise<OpenedStageContext> {
   const closing = new AsyncDisposableStack()
   const own = { folder: join(folder, 'work'), target: join(folder, 'task') }
   await mkdir(own.folder)
@@ -73,12 +73,12 @@ export async function openStageTools(
       mirror ??= openRepository(tools, task, closing, signal)
       return mirror
     },
-    provider: () => providerOf(tools, task),
+    provider: () => requireProvider(tools, task),
     async model(role, limits) {
       requireNeed(tools, task, role)
       await requireShare(tools, task, role, limits)
       const batchLeftMicros = await budgetLeft(tools, task)
-      const model = await openModelOf(tools, task, { role, limits, batchLeftMicros })
+      const model = await openTaskModel(tools, task, { role, limits, batchLeftMicros })
       closing.use(model)
       tools.step?.('stage.granted')
       return model
@@ -89,7 +89,7 @@ export async function openStageTools(
 }
 
 async function openRepository(
-  { repositories }: WorkTools,
+  { repositories }: StageWorkDeps,
   { repository, candidate }: TaskFacts,
   closing: AsyncDisposableStack,
   signal: AbortSignal,
@@ -98,19 +98,19 @@ async function openRepository(
   const mirror = await openRepositoryMirror(repositories, repository, { signal, commits })
   closing.use(mirror)
   const missing = await missingCommits(mirror.place, commits, signal)
-  if (missing.length > 0) throw new HistoryGone(`The repository has no ${missing.join(', ')} any more.`)
-  return { ...mirror, upstream: [`${repository.owner}/${repository.name}`, ...hostOf(repository)] }
+  if (missing.length > 0) throw new HistoryMissing(`The repository has no ${missing.join(', ')} any more.`)
+  return { ...mirror, upstream: [`${repository.owner}/${repository.name}`, ...listHosts(repository)] }
 }
 
-const hostOf = ({ source_kind, url }: TaskFacts['repository']): string[] =>
+const listHosts = ({ source_kind, url }: TaskFacts['repository']): string[] =>
   source_kind === 'github' ? [GITHUB] : [URL.parse(url ?? '')?.hostname ?? ''].filter((host) => host !== '')
 
-function requireNeed({ stages }: WorkTools, { stage }: TaskFacts, role: Role): void {
+function requireNeed({ stages }: StageWorkDeps, { stage }: TaskFacts, role: ModelRole): void {
   if (!stages[stage].needs.includes(role)) throw new Error(`The stage ${stage} did not say that it needs ${role}.`)
 }
 
-function providerOf(tools: WorkTools, { stage, generation }: TaskFacts): Provider {
-  const place = placeOf(tools.stages[stage], generation)
+function requireProvider(tools: StageWorkDeps, { stage, generation }: TaskFacts): Provider {
+  const place = sandboxOf(tools.stages[stage], generation)
   if (place === undefined) throw new Error(`The stage ${stage} did not say that it needs sandboxes.`)
   const provider = tools.findProvider(place)
   if (!provider) throw new SandboxUnavailable(`This worker has no sandbox ${place}.`)
@@ -118,40 +118,40 @@ function providerOf(tools: WorkTools, { stage, generation }: TaskFacts): Provide
 }
 
 /** An attempt has all of its share; together they have less than three times as much. */
-const SHARES_BEFORE = 2
+const ATTEMPT_BUDGETS_MAX = 2
 
-/** What broke off is asked again, and paid for again. Not for ever: a provider may break each time in the middle. */
+/** Interrupted attempts are paid for again, so their number is bounded. */
 async function requireShare(
-  { db }: WorkTools,
+  { db }: StageWorkDeps,
   task: TaskFacts,
-  role: Role,
+  role: ModelRole,
   { budgetMicros }: ModelLimits,
 ): Promise<void> {
-  const holder = { workspaceId: task.workspaceId, subject: subjectOf(task, role) }
+  const holder = { workspaceId: task.workspaceId, subject: granteeOf(task, role) }
   const spent = await readSpendSince(db, holder, await readStageBegin(db, task))
-  if (spent >= SHARES_BEFORE * budgetMicros) throw new ShareSpent(role)
+  if (spent >= ATTEMPT_BUDGETS_MAX * budgetMicros) throw new CandidateBudgetSpent(role)
 }
 
-/** What is under way elsewhere is not known yet, so that a batch may end a little above its budget. */
-async function budgetLeft({ db }: WorkTools, { batch, budgetMicros }: TaskFacts): Promise<number | null> {
+/** Concurrent spend is not known yet, so a batch may slightly exceed its budget. */
+async function budgetLeft({ db }: StageWorkDeps, { batch, budgetMicros }: TaskFacts): Promise<number | null> {
   if (budgetMicros === null) return null
   const left = budgetMicros - (await readSpent(db, batch))
-  if (left <= 0) throw new BudgetSpent('The budget of the batch is spent. Resume with more.')
+  if (left <= 0) throw new BatchBudgetSpent('The budget of the batch is spent. Resume with more.')
   return left
 }
 
-async function unpackFiles(tools: WorkTools, { digest }: TaskFacts, folder: string): Promise<string> {
+async function unpackFiles(tools: StageWorkDeps, { digest }: TaskFacts, folder: string): Promise<string> {
   if (digest === null) throw new Error('The task was not assembled yet.')
   await unpackContent(tools, digest, folder)
   return folder
 }
 
 /** Each place and each model has a credential. Throws CredentialGone. */
-export async function requireCredentials({ repositories, stages }: WorkTools, task: TaskFacts): Promise<void> {
+export async function requireCredentials({ repositories, stages }: StageWorkDeps, task: TaskFacts): Promise<void> {
   const { sandboxCredentialId, harborCredentialId, keys } = task.generation
   const ids = { sandbox: sandboxCredentialId, harbor: harborCredentialId, ...keys }
   for (const need of stages[task.stage].needs) {
     if (await openSecret(repositories, task.workspaceId, ids[need])) continue
-    throw new CredentialGone(`The credential ${ids[need]} is not there any more.`)
+    throw new StageCredentialMissing(`The credential ${ids[need]} is not there any more.`)
   }
 }

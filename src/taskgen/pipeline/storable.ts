@@ -2,10 +2,10 @@ import type { Json } from './stage.ts'
 
 const NUL = /\0/g
 
-/** PostgreSQL keeps neither NUL nor half a surrogate pair, and strangers write both. */
+/** PostgreSQL rejects NUL and lone surrogates, which untrusted text may contain. */
 export const storableText = (text: string): string => text.toWellFormed().replace(NUL, '\ufffd')
 
-/** The same for everything in it. A field that is undefined is left out. */
+/** Applies `storableText` to every string. Undefined fields are dropped. */
 export function storable(value: Json): Json {
   if (typeof value === 'string') return storableText(value)
   if (Array.isArray(value)) return value.map(storable)

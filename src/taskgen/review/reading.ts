@@ -2,12 +2,12 @@ import { z } from 'zod'
 import { RUBRIC } from './rubric.ts'
 
 const SOURCES = ['instruction', 'tests', 'base', 'change'] as const
-type Source = (typeof SOURCES)[number]
+type QuoteSource = (typeof SOURCES)[number]
 
 const quote = z.string().min(1).max(600)
 
-/** One reading of a task, as a model gives it. */
-export const Reading = z.strictObject({
+/** A review as returned by a model. */
+export const ModelReview = z.strictObject({
   items: z
     .array(
       z.strictObject({
@@ -22,20 +22,20 @@ export const Reading = z.strictObject({
   alternative: z.string().max(3_000),
   minutes: z.int().min(1).max(10_000),
 })
-export type Reading = z.infer<typeof Reading>
+export type ModelReview = z.infer<typeof ModelReview>
 
-/** What a reading is checked against: exactly what its reader was shown. */
-export type Material = Record<Source, string>
+/** The exact texts shown to the reviewer, against which quotes are checked. */
+export type ReviewMaterial = Record<QuoteSource, string>
 
 /** Shorter ones are found anywhere. */
 const QUOTE_MIN = 6
 const ALTERNATIVE_MIN = 40
 
-/** What makes a reading worth nothing: it did not read, or does not show what it says. */
-export function readingFaults(reading: Reading, material: Material): string[] {
-  const texts = Object.fromEntries(SOURCES.map((source) => [source, spaced(material[source])]))
-  const isQuoted = (from: Source, text: string) =>
-    spaced(text).length >= QUOTE_MIN && (texts[from] ?? '').includes(spaced(text))
+/** Lists faults that make a review unusable: missing answers or quotes that do not occur. */
+export function listReviewFaults(reading: ModelReview, material: ReviewMaterial): string[] {
+  const texts = Object.fromEntries(SOURCES.map((source) => [source, collapseSpace(material[source])]))
+  const isQuoted = (from: QuoteSource, text: string) =>
+    collapseSpace(text).length >= QUOTE_MIN && (texts[from] ?? '').includes(collapseSpace(text))
   const quotes = [
     ...reading.items.flatMap((each) => each.quotes),
     ...reading.assertions.flatMap(({ assertion, from, support }) => [
@@ -45,31 +45,33 @@ export function readingFaults(reading: Reading, material: Material): string[] {
   ]
   const unfound = quotes.filter(({ from, quote: text }) => !isQuoted(from, text))
   return [
-    ...unfound.map(({ from, quote: text }) => `This does not occur in "${from}", to the letter: ${shown(text)}.`),
-    ...itemFaults(reading),
+    ...unfound.map(
+      ({ from, quote: text }) => `This does not occur in "${from}", to the letter: ${quoteExcerpt(text)}.`,
+    ),
+    ...listItemFaults(reading),
   ]
 }
 
-function itemFaults(reading: Reading): string[] {
+function listItemFaults(reading: ModelReview): string[] {
   const answered = new Map(reading.items.map((each) => [each.item, each]))
   return RUBRIC.flatMap(({ item, isBlocker }) => {
     const given = answered.get(item)
     if (!given) return [`Item ${item} is not answered.`]
-    const fault = given.answer === 'no' ? faultOfNo(given.quotes, isBlocker) : faultOfYes(item, reading)
+    const fault = given.answer === 'no' ? findFaultOfNo(given.quotes, isBlocker) : findFaultOfYes(item, reading)
     return fault === undefined ? [] : [`Item ${item}: ${fault}`]
   })
 }
 
-function faultOfNo(quotes: Reading['items'][number]['quotes'], isBlocker: boolean): string | undefined {
+function findFaultOfNo(quotes: ModelReview['items'][number]['quotes'], isBlocker: boolean): string | undefined {
   if (quotes.length === 0) return 'a no needs a quote that shows it.'
   return isBlocker && !quotes.some(({ from }) => from === 'tests') ? 'a no needs a quote from "tests".' : undefined
 }
 
-function faultOfYes(item: number, { assertions, alternative }: Reading): string | undefined {
+function findFaultOfYes(item: number, { assertions, alternative }: ModelReview): string | undefined {
   if (item === 2 && assertions.length === 0) return '"assertions" is empty.'
   return item === 4 && alternative.trim().length < ALTERNATIVE_MIN ? '"alternative" sketches nothing.' : undefined
 }
 
-const spaced = (text: string): string => text.replaceAll(/\s+/g, ' ').trim()
+const collapseSpace = (text: string): string => text.replaceAll(/\s+/g, ' ').trim()
 
-const shown = (text: string): string => JSON.stringify(text.slice(0, 160).toWellFormed())
+const quoteExcerpt = (text: string): string => JSON.stringify(text.slice(0, 160).toWellFormed())

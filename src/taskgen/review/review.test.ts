@@ -2,10 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { ScriptInput } from '../../../samples/provider/script.ts'
 import { readingOf, said, whenReading, whenRepairing } from '../../../test/support/taskgen/scripted-answers.ts'
 import { openStageBench, type StageBench } from '../../../test/support/taskgen/stage-model.ts'
-import { type ModelWish, VERIFIER_LIMITS } from '../models/stage-model.ts'
-import { graded } from './difficulty.ts'
-import type { Reading } from './reading.ts'
-import { verify } from './review.ts'
+import { type OpenModelInput, VERIFIER_LIMITS } from '../models/stage-model.ts'
+import { estimateDifficulty } from './difficulty.ts'
+import type { ModelReview } from './reading.ts'
+import { reviewTask } from './review.ts'
 
 const ORDER = {
   instruction:
@@ -34,7 +34,7 @@ const no = (
   item: number,
   from: 'tests' | 'instruction' = 'tests',
   quote = from === 'tests' ? ASSERTION : 'gives seconds',
-): Reading => ({
+): ModelReview => ({
   ...READING,
   items: READING.items.map((each) =>
     each.item === item ? { ...each, answer: 'no', quotes: [{ from, quote }], why: 'Look.' } : each,
@@ -54,9 +54,13 @@ afterAll(async () => bench[Symbol.asyncDispose]())
 
 const NEVER = new AbortController().signal
 
-async function run(script: ScriptInput, changes: Partial<ModelWish> = {}, order: Parameters<typeof verify>[1] = ORDER) {
+async function run(
+  script: ScriptInput,
+  changes: Partial<OpenModelInput> = {},
+  order: Parameters<typeof reviewTask>[1] = ORDER,
+) {
   await using model = await bench.open('anthropic-messages', script, { ...VERIFIER_LIMITS, ...changes })
-  const result = await verify(model, order, NEVER)
+  const result = await reviewTask(model, order, NEVER)
   return { result, bill: await model.close() }
 }
 
@@ -67,7 +71,7 @@ describe.each(['anthropic-messages', 'openai-chat', 'openai-responses', 'gemini'
       readers(said(READING), said({ ...READING, minutes: 30 })),
       VERIFIER_LIMITS,
     )
-    const result = await verify(model, ORDER, NEVER)
+    const result = await reviewTask(model, ORDER, NEVER)
     const bill = await model.close()
     expect(result).toMatchObject({
       kind: 'done',
@@ -89,7 +93,9 @@ test.each<[number, string]>([
 ])('item %i: two who say no reject it as %s, with all that was said', async (item, reason) => {
   const { result, bill } = await run(readers(said(no(item)), said(no(item))))
   expect(result).toMatchObject({
-    ...{ kind: 'rejected', reason, detail: expect.stringContaining(ASSERTION.slice(0, 10)) },
+    kind: 'rejected',
+    reason,
+    detail: expect.stringContaining(ASSERTION.slice(0, 10)),
     evidence: { passes: [{ kind: 'read' }, { kind: 'read' }], bill: { costMicros: bill.costMicros } },
   })
 })
@@ -182,7 +188,7 @@ test.each([
   expect(result).toMatchObject({ value: { flags } })
 })
 
-test.each<[string, object, ScriptInput, Partial<ModelWish>]>([
+test.each<[string, object, ScriptInput, Partial<OpenModelInput>]>([
   ['an outage', { kind: 'deferred', reason: 'provider' }, { faults: [{ status: 500, times: 9 }] }, {}],
   ['asked too often', { kind: 'deferred', reason: 'rate_limit' }, { faults: [{ status: 429, times: 9 }] }, {}],
   ['a wrong key', { kind: 'deferred', reason: 'credential' }, { keys: ['x'] }, {}],
@@ -202,5 +208,5 @@ test.each([
   ['medium', [], null, { judged: null, final: 'medium', confidence: 'low' }],
   ['easy', [5, 5], 'hard', { judged: 'easy', final: 'hard', confidence: 'high' }],
 ] as const)('%s by size, read in %j minutes, measured %j', (prior, minutes, measured, expected) => {
-  expect(graded({ prior, minutes, measured })).toEqual({ prior, measured, ...expected })
+  expect(estimateDifficulty({ prior, minutes, measured })).toEqual({ prior, measured, ...expected })
 })

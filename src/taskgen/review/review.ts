@@ -1,45 +1,46 @@
-import { shapeOf } from '../models/answer-schema.ts'
+import { toAnswerShape } from '../models/answer-schema.ts'
 import { askTyped, type TypedAnswer } from '../models/ask-typed.ts'
 import { isSameFamily, type NamedModel } from '../models/served-model.ts'
-import type { Bill, Model } from '../models/stage-model.ts'
+import type { ModelBill, StageModel } from '../models/stage-model.ts'
 import { done, reject, type StageDeferral, type StageRejection, type StageResult } from '../stage-result.ts'
-import { type Decision, decisionOf, PASSES_MAX, type Pass } from './decide.ts'
-import { type Material, Reading, readingFaults } from './reading.ts'
-import { materialOf, type VerifyOrder, verifyNeutral, verifyPrompt, verifySystem } from './review-prompt.ts'
+import { decideReview, PASSES_MAX, type ReviewDecision, type ReviewPass } from './decide.ts'
+import { listReviewFaults, ModelReview, type ReviewMaterial } from './reading.ts'
+import { buildMaterial, buildReviewPrompt, type ReviewInput, reviewNeutral, reviewSystem } from './review-prompt.ts'
 
 /** Kept with the candidate, however it came out. */
-export type Verdict = {
-  decision: Decision
-  passes: Pass[]
-  /** As each reader judged it. */
+export type ReviewVerdict = {
+  decision: ReviewDecision
+  passes: ReviewPass[]
+  /** Estimate of each reviewer. */
   minutes: number[]
   /** `self_verified`: who wrote it and who checked it are of one house. */
   flags: 'self_verified'[]
   model: { catalogId: string; provider: string; name: string }
-  bill: Bill
+  bill: ModelBill
 }
 
-const SHAPE = shapeOf('reading', Reading)
+const SHAPE = toAnswerShape('reading', ModelReview)
 const REPAIRS_MAX = 2
 
 /** Two readers who do not know of each other, and a third where they differ. A rejection has the verdict as its evidence. */
-export async function verify(
-  model: Model,
-  order: VerifyOrder & { author: NamedModel | null },
+export async function reviewTask(
+  model: StageModel,
+  order: ReviewInput & { author: NamedModel | null },
   signal: AbortSignal,
-): Promise<StageResult<Verdict>> {
-  const material = materialOf(order)
-  const passes: Pass[] = []
-  let decision: Decision | undefined
+): Promise<StageResult<ReviewVerdict>> {
+  const material = buildMaterial(order)
+  const passes: ReviewPass[] = []
+  let decision: ReviewDecision | undefined
   while (!decision && passes.length < PASSES_MAX) {
-    const pass = passOf(await read(model, order, material, { number: passes.length, signal }))
+    const pass = toReviewPass(await askForReview(model, order, material, { number: passes.length, signal }))
     if (pass.kind === 'deferred' || pass.kind === 'rejected') return pass
     passes.push(pass)
-    decision = decisionOf(passes)
+    decision = decideReview(passes)
   }
   if (!decision) throw new Error('Three passes came to no end.')
-  const verdict: Verdict = {
-    ...{ decision, passes },
+  const verdict: ReviewVerdict = {
+    decision,
+    passes,
     minutes: passes.flatMap((pass) => (pass.kind === 'read' ? [pass.reading.minutes] : [])),
     flags: order.author && isSameFamily(order.author, model) ? ['self_verified'] : [],
     model: { catalogId: model.catalogId, provider: model.provider, name: model.name },
@@ -48,21 +49,29 @@ export async function verify(
   return decision.kind === 'accepted' ? done(verdict) : reject(decision.reason, decision.detail, verdict)
 }
 
-type Turn = { number: number; signal: AbortSignal }
+type ReviewTurn = { number: number; signal: AbortSignal }
 
-const read = (model: Model, order: VerifyOrder, material: Material, { number, signal }: Turn) =>
+const askForReview = (
+  model: StageModel,
+  order: ReviewInput,
+  material: ReviewMaterial,
+  { number, signal }: ReviewTurn,
+) =>
   askTyped(
     model,
     {
-      ...{ system: verifySystem(number), neutral: verifyNeutral(number), shape: SHAPE, schema: Reading },
-      prompt: verifyPrompt(order, material, number),
-      faults: (reading) => readingFaults(reading, material),
+      system: reviewSystem(number),
+      neutral: reviewNeutral(number),
+      shape: SHAPE,
+      schema: ModelReview,
+      prompt: buildReviewPrompt(order, material, number),
+      faults: (reading) => listReviewFaults(reading, material),
       repairsMax: REPAIRS_MAX,
     },
     signal,
   )
 
-function passOf(answer: TypedAnswer<Reading>): Pass | StageDeferral | StageRejection {
+function toReviewPass(answer: TypedAnswer<ModelReview>): ReviewPass | StageDeferral | StageRejection {
   switch (answer.kind) {
     case 'value':
       return { kind: 'read', reading: answer.value, rounds: answer.rounds }

@@ -1,4 +1,4 @@
-/** What is asked of every task. Yes is good. Two of them end it with a single no that is shown. */
+/** Questions of every review; yes is good. A single substantiated no on a blocker rejects the task. */
 export const RUBRIC = [
   {
     item: 1,

@@ -4,14 +4,14 @@ import { type Provider, SandboxUnavailable } from '../../sandboxes/sandbox.ts'
 import type { TrialRequest } from '../../trials/bench.ts'
 import { runTrial } from '../../trials/trial.ts'
 import { readReport } from './read-report.ts'
-import type { Attempt } from './validation.ts'
+import type { ValidationTrial } from './validation.ts'
 
 /** Throws SandboxUnavailable: a broken sandbox says nothing of a task. */
-export async function attempt(
+export async function runValidationTrial(
   provider: Provider,
   request: Omit<TrialRequest, 'harness' | 'onVerified'>,
   harness: Harness,
-): Promise<Attempt> {
+): Promise<ValidationTrial> {
   let outcome: SuiteOutcome | undefined
   const onVerified = async (folder: string) => {
     outcome = await readReport(folder)

@@ -1,7 +1,7 @@
 import { type Harness, noModel } from '../../harnesses/harness.ts'
 
 /** Makes the change of the solution the way an agent would: nothing of the folder of the solution is there. */
-export const goldAsAgent = (source: string): Harness => ({
+export const patchHarness = (source: string): Harness => ({
   id: 'gold',
   name: 'The change of the solution, made by an agent',
   version: '1',

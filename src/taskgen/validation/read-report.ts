@@ -2,18 +2,18 @@ import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { SuiteOutcome } from '../../grading/suite.ts'
-import { outcomeIn } from '../../grading/suite-report.ts'
+import { parseReport } from '../../grading/suite-report.ts'
 
 const REPORT_BYTES_MAX = 64 * 1024 * 1024
 
-/** What the verifier wrote for us beside the reward. Undefined where it wrote nothing that can be read. */
+/** Reads the verifier's report; undefined if it is missing or unreadable. */
 export async function readReport(folder: string): Promise<SuiteOutcome | undefined> {
   const file = await open(join(folder, 'report.json'), PLAINLY).catch(() => undefined)
   if (!file) return undefined
   try {
     const stats = await file.stat()
     if (!stats.isFile() || stats.size > REPORT_BYTES_MAX) return undefined
-    return outcomeIn(await file.readFile('utf8'))
+    return parseReport(await file.readFile('utf8'))
   } finally {
     await file.close()
   }

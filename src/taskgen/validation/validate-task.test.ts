@@ -5,8 +5,8 @@ import { type SuiteBench, TESTS_IMAGE } from '../../../test/support/grading/suit
 import { CANARIES, type Canary } from '../../../test/support/taskgen/faulty-tasks.ts'
 import { finishTask, type Made, SHOP } from '../../../test/support/taskgen/finished-task.ts'
 import { openPythonBench } from '../../../test/support/taskgen/python-suite-runner.ts'
-import { type ProofOrder, prove } from './validate-task.ts'
-import type { Counts } from './validation.ts'
+import { type ValidateTaskInput, validateTask } from './validate-task.ts'
+import type { TrialCounts } from './validation.ts'
 
 let bench: SuiteBench
 beforeAll(async () => {
@@ -15,18 +15,23 @@ beforeAll(async () => {
 afterAll(async () => bench[Symbol.asyncDispose](), 300_000)
 
 const MINUTES = 60_000
-const FEW: Counts = { nop: 1, oracle: 2, oracleAll: 2 }
+const FEW: TrialCounts = { nop: 1, oracle: 2, oracleAll: 2 }
 
-async function proveMade(made: Partial<Made>, counts: Counts = FEW, change: Canary['change'] = () => {}) {
+async function proveMade(made: Partial<Made>, counts: TrialCounts = FEW, change: Canary['change'] = () => {}) {
   const whole = { ...SHOP, ...made }
   const { folder, source } = await finishTask(bench.folder, TESTS_IMAGE, whole)
   change((path, edit) => writeFileSync(join(folder, path), edit(readFileSync(join(folder, path), 'utf8'))))
   const tried: string[] = []
-  const order: ProofOrder = {
-    ...{ folder, source, counts, lists: whole.lists, pinned: whole.pinned },
-    ...{ outputFolder: join(bench.folder, 'output'), onTrial: (what: string) => void tried.push(what) },
+  const order: ValidateTaskInput = {
+    folder,
+    source,
+    counts,
+    lists: whole.lists,
+    pinned: whole.pinned,
+    outputFolder: join(bench.folder, 'output'),
+    onTrial: (what: string) => void tried.push(what),
   }
-  return { result: await prove(bench.provider, order, new AbortController().signal), tried }
+  return { result: await validateTask(bench.provider, order, new AbortController().signal), tried }
 }
 
 test(
@@ -44,9 +49,20 @@ test(
     const lost = proof.cheats.filter(({ outcome }) => outcome === 'lost').map(({ id }) => id)
     expect(lost).toEqual(
       expect.arrayContaining([
-        ...['network', 'null-implementation-nothing', 'delete-tests', 'forge-reward', 'preseed', 'linked-folders'],
-        ...['background', 'shadow-programs', 'replaced-programs', 'shadow-modules', 'conftest', 'own-tests'],
-        ...['exit-zero', 'reward-daemon'],
+        'network',
+        'null-implementation-nothing',
+        'delete-tests',
+        'forge-reward',
+        'preseed',
+        'linked-folders',
+        'background',
+        'shadow-programs',
+        'replaced-programs',
+        'shadow-modules',
+        'conftest',
+        'own-tests',
+        'exit-zero',
+        'reward-daemon',
       ]),
     )
     expect(tried.slice(0, 5)).toEqual(['nop', 'oracle', 'gold', 'nop', 'oracle'])

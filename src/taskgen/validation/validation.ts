@@ -1,44 +1,44 @@
 import type { SuiteOutcome } from '../../grading/suite.ts'
 
-/** How often each is tried. `oracleAll`: what it comes to together, before a task is ready. */
-export type Counts = { nop: number; oracle: number; oracleAll: number }
+/** Number of trials. `oracleAll`: total oracle runs before a task is ready. */
+export type TrialCounts = { nop: number; oracle: number; oracleAll: number }
 
 /** Three agree; ten without a failure leave room for one that fails in four, at most, at 95 %. */
-export const FULL_COUNTS: Counts = { nop: 3, oracle: 3, oracleAll: 10 }
+export const FULL_COUNTS: TrialCounts = { nop: 3, oracle: 3, oracleAll: 10 }
 
-/** One trial of the finished task, with what its verifier saw. */
-export type Attempt = {
+/** A trial of the finished task with the verifier's report. */
+export type ValidationTrial = {
   isWon: boolean
   reward: number | null
-  /** Of the agent. Null where there was none, or where it was stopped. */
+  /** Exit code of the agent. Null if there was no agent or it was stopped. */
   exitCode: number | null
   outcome: SuiteOutcome | undefined
   seconds: number
   isolation: string
 }
 
-/** What is kept of it. */
-export type ProofRun = { reward: number | null; passed: number; notPassed: number; seconds: number }
+/** Stored summary of a trial. */
+export type ValidationRun = { reward: number | null; passed: number; notPassed: number; seconds: number }
 
-export type ProofCheat = {
+export type CheatResult = {
   id: string
   what: string
   /** `found`: it came upon what should not be there, whatever its reward. */
   outcome: 'lost' | 'won' | 'found' | 'does_not_apply'
 }
 
-/** What was seen of the very bytes that are kept. Plain data. */
-export type Proof = {
+/** Result of the validation of the stored files. Plain data. */
+export type ValidationReport = {
   digest: string
   isolation: string
-  nop: ProofRun[]
-  oracle: ProofRun[]
+  nop: ValidationRun[]
+  oracle: ValidationRun[]
   /** The change as an agent would make it, without the folder of the solution anywhere. */
-  gold: ProofRun
-  cheats: ProofCheat[]
+  gold: ValidationRun
+  cheats: CheatResult[]
   /**
-   * `weak`: code that is loaded into the process of the tests was seen to make them say anything. Never `strong`: what is
-   * tested is not kept apart from what tests it, in whatever language nobody has tried it.
+   * `weak`: code loaded into the test process can forge results. Never `strong`: the code under test is not isolated
+   * from the tests.
    */
   strength: 'weak' | 'standard'
   /** The cheats that make it weak. */

@@ -1,7 +1,7 @@
 import {
   type InstructionDraft,
-  interfaceBlock,
   renderInstruction,
+  renderInterface,
 } from '../../../src/taskgen/lint/render-instruction.ts'
 import type { KnownPull } from '../known-pull.ts'
 
@@ -28,7 +28,7 @@ const adding = (sentence: (known: KnownPull) => string): InstructionCanary['spoi
 /** What our own part says is taken away: what is left is what a model would have said alone. */
 const withoutInterface: InstructionCanary['spoil'] = (good, { facts }) => {
   const whole = renderInstruction(good, facts.pinned)
-  return whole.slice(0, whole.length - interfaceBlock(facts.pinned).length)
+  return whole.slice(0, whole.length - renderInterface(facts.pinned).length)
 }
 
 const renamed =

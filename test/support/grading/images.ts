@@ -48,6 +48,10 @@ export const longRootfs = (): Promise<string> =>
     'more-runners',
     [
       apt('nodejs npm cargo rustc cmake make g++ ruby-rspec phpunit gradle junit4 openjdk-21-jdk-headless maven'),
-      ...[TRUST, JAVASCRIPT, 'mkdir -p /home/tests', WARM_MAVEN, `chown -R ${TESTS_UID}:${TESTS_UID} /home/tests`],
+      TRUST,
+      JAVASCRIPT,
+      'mkdir -p /home/tests',
+      WARM_MAVEN,
+      `chown -R ${TESTS_UID}:${TESTS_UID} /home/tests`,
     ].join('\n'),
   )

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { gradeSuite, runSuite, type SuiteOrder } from '../../../src/grading/run-suite.ts'
+import { gradeSuite, runSuite, type SuiteOptions } from '../../../src/grading/run-suite.ts'
 import {
   type HiddenTests,
   REPOSITORY_FOLDER,
@@ -95,7 +95,7 @@ async function openRepository(
     { kind: 'prebuilt', name: TESTS_IMAGE, folder, workdir: REPOSITORY_FOLDER },
     options,
   )
-  const orderOf = ({ submission = null, hidden = null, seed = null, ...plan }: Partial<Wish> = {}): SuiteOrder => {
+  const orderOf = ({ submission = null, hidden = null, seed = null, ...plan }: Partial<Wish> = {}): SuiteOptions => {
     const whole = { prepare: [], targets: [], timeoutSec: 300, ...defaults, ...plan }
     return { image, submission, hidden, seed, plan: whole, cpus: 2, memoryMb: 4096, folder: scratch }
   }

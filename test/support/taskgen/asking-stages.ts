@@ -1,4 +1,4 @@
-import type { StageDone, StageTools } from '../../../src/taskgen/pipeline/stage.ts'
+import type { StageContext, StageDone } from '../../../src/taskgen/pipeline/stage.ts'
 import type { StageResult } from '../../../src/taskgen/stage-result.ts'
 import { type Script, scriptedStages } from './scripted-stages.ts'
 
@@ -8,7 +8,7 @@ const LIMITS = { budgetMicros: 1_000_000, outputMicros: 100_000, callsMax: 10, w
 const shape = { name: 'answer', schema: { type: 'object' } }
 
 /** Asks once. What is left of the budget may not be enough for that. */
-async function ask(tools: StageTools, role: Role, signal: AbortSignal): Promise<StageResult<StageDone> | undefined> {
+async function ask(tools: StageContext, role: Role, signal: AbortSignal): Promise<StageResult<StageDone> | undefined> {
   const model = await tools.model(role, LIMITS)
   const messages = [{ role: 'user' as const, text: `Work as ${role}.` }]
   const answer = await model.ask({ system: 'You help.', messages, shape }, signal)

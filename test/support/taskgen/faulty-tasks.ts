@@ -1,4 +1,4 @@
-import type { Counts } from '../../../src/taskgen/validation/validation.ts'
+import type { TrialCounts } from '../../../src/taskgen/validation/validation.ts'
 import { type Made, SHOP } from './finished-task.ts'
 
 /** A good task made bad in one way, and what must be said of it. */
@@ -7,7 +7,7 @@ export type Canary = {
   made: Partial<Made>
   /** Of the finished folder. */
   change?: (edit: (path: string, edited: (text: string) => string) => void) => void
-  counts?: Counts
+  counts?: TrialCounts
   reason: RegExp
   detail: RegExp
 }

@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { HiddenTests, RunPlan, TestLists } from '../../../src/grading/suite.ts'
-import { emitGenerated } from '../../../src/taskgen/assembly/emit-task.ts'
-import { USUAL_RESOURCES } from '../../../src/taskgen/assembly/generated-task.ts'
+import { emitTask } from '../../../src/taskgen/assembly/emit-task.ts'
+import { DEFAULT_RESOURCES } from '../../../src/taskgen/assembly/generated-task.ts'
 import type { PinnedSymbol } from '../../../src/taskgen/lint/render-instruction.ts'
 
 type Files = Record<string, string>
@@ -73,10 +73,19 @@ export async function finishTask(
   writeFileSync(join(environmentFolder, 'Dockerfile'), dockerfileOf(image, made))
   const folder = join(place, 'k3v9q1')
   const source = patchOf(join(place, 'tree'), made.fix)
-  const result = await emitGenerated(folder, {
-    ...{ name: 'generated/k3v9q1', title: 'Totals are rounded once', difficulty: 'easy', markdown: INSTRUCTION },
-    ...{ buildSec: 600, agentSec: 300, resources: { ...USUAL_RESOURCES, memoryMb: 1024 } },
-    ...{ environmentFolder, source, plan: made.plan, lists: made.lists, hidden: hiddenOf(made.tests) },
+  const result = await emitTask(folder, {
+    name: 'generated/k3v9q1',
+    title: 'Totals are rounded once',
+    difficulty: 'easy',
+    markdown: INSTRUCTION,
+    buildSec: 600,
+    agentSec: 300,
+    resources: { ...DEFAULT_RESOURCES, memoryMb: 1024 },
+    environmentFolder,
+    source,
+    plan: made.plan,
+    lists: made.lists,
+    hidden: hiddenOf(made.tests),
   })
   if (result.kind !== 'done') throw new Error(JSON.stringify(result))
   return { folder, source }

@@ -38,7 +38,11 @@ type Bases = { name: string; rootfs: string }[]
 async function openLocal(folder: string, bases: Bases, remove: () => Promise<void>): Promise<Builder> {
   const log = createLog('silent')
   const provider = createLocalProvider({
-    ...{ dataFolder: folder, runtime: 'bwrap', allowHostBase: false, buildHosts: PACKAGE_HOSTS, log },
+    dataFolder: folder,
+    runtime: 'bwrap',
+    allowHostBase: false,
+    buildHosts: PACKAGE_HOSTS,
+    log,
   })
   for (const { name, rootfs } of bases) await provider.importRootfs(rootfs, name)
   return { provider, folder, [Symbol.asyncDispose]: remove }
@@ -50,10 +54,15 @@ async function openDocker(folder: string, bases: Bases, remove: () => Promise<vo
   const connection = { kind: 'unix', path: dockerd.socket } as const
   const installation = randomUUID().slice(0, 8)
   const provider = createDockerProvider({
-    ...{ connection, installation, dataFolder: folder, buildHosts: PACKAGE_HOSTS, log: createLog('silent') },
+    connection,
+    installation,
+    dataFolder: folder,
+    buildHosts: PACKAGE_HOSTS,
+    log: createLog('silent'),
   })
   return {
-    ...{ provider, folder },
+    provider,
+    folder,
     async [Symbol.asyncDispose]() {
       await dockerd[Symbol.asyncDispose]()
       await remove()

@@ -7,7 +7,7 @@ import type { Image } from '../../../src/sandboxes/sandbox.ts'
 import { type SplitCommit, splitCommit } from '../../../src/taskgen/candidates/split-commit.ts'
 import { buildEnvironment } from '../../../src/taskgen/environment/build-environment.ts'
 import { detectRecipe } from '../../../src/taskgen/environment/detect-recipe.ts'
-import { ownPackages } from '../../../src/taskgen/environment/own-packages.ts'
+import { listOwnPackages } from '../../../src/taskgen/environment/own-packages.ts'
 import { type BaseTree, readTree } from '../../../src/taskgen/environment/read-tree.ts'
 import { scanImage } from '../../../src/taskgen/environment/scan-image.ts'
 import { writeEnvironment } from '../../../src/taskgen/environment/write-environment.ts'
@@ -60,7 +60,12 @@ export async function make(
 }
 
 export const scan = ({ provider }: Builder, { image, split, tree }: Made) =>
-  scanImage(provider, doneOf(image), { ...split, ownPackages: ownPackages(tree.facts), baseTree: tree.tree }, signal)
+  scanImage(
+    provider,
+    doneOf(image),
+    { ...split, ownPackages: listOwnPackages(tree.facts), baseTree: tree.tree },
+    signal,
+  )
 
 export function doneOf<T>(result: StageResult<T>): T {
   if (result.kind === 'done') return result.value

@@ -1,6 +1,6 @@
 import type { ScriptInput } from '../../../samples/provider/script.ts'
 import type { InstructionDraft } from '../../../src/taskgen/lint/render-instruction.ts'
-import type { Reading } from '../../../src/taskgen/review/reading.ts'
+import type { ModelReview } from '../../../src/taskgen/review/reading.ts'
 
 type Task = NonNullable<ScriptInput['tasks']>[number]
 type Turn = Task['turns'][number]
@@ -18,7 +18,7 @@ export const DRAFT: InstructionDraft = {
 }
 
 /** A reading in which all is well. What it quotes must be in the tests, and in the instruction. */
-export const readingOf = (quoted: { assertion: string; support: string; minutes?: number }): Reading => ({
+export const readingOf = (quoted: { assertion: string; support: string; minutes?: number }): ModelReview => ({
   items: Array.from({ length: 9 }, (_, at) => ({ item: at + 1, answer: 'yes', quotes: [], why: 'It is so.' })),
   assertions: [{ assertion: quoted.assertion, from: 'instruction', support: quoted.support }],
   alternative: 'A regular expression that finds each number with its unit, and a sum over the table of units.',

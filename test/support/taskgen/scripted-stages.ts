@@ -1,8 +1,8 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import {
+  type CandidateState,
   type Json,
-  type Making,
   STAGES,
   type Stage,
   type StageDone,
@@ -29,12 +29,12 @@ const NEEDS: Record<StageName, Stage['needs']> = {
   difficulty: [],
 }
 
-const instructionOf = ({ edited, made }: Making): string => edited ?? String(Object(made.authoring).markdown)
+const instructionOf = ({ edited, made }: CandidateState): string => edited ?? String(Object(made.authoring).markdown)
 
-const change = ({ candidate: { base, head } }: Making): Json => [base, head]
+const change = ({ candidate: { base, head } }: CandidateState): Json => [base, head]
 
 /** What each depends on, as the real ones do. */
-const READS: Record<StageName, (making: Making) => Json> = {
+const READS: Record<StageName, (making: CandidateState) => Json> = {
   split: change,
   environment: change,
   execution: change,
@@ -50,7 +50,9 @@ const READS: Record<StageName, (making: Making) => Json> = {
 export function scriptedStages(script: Script = {}): Scripted {
   const runs: Scripted['runs'] = []
   const stageOf = (stage: StageName): Stage => ({
-    ...{ version: 1, needs: NEEDS[stage], reads: READS[stage] },
+    version: 1,
+    needs: NEEDS[stage],
+    reads: READS[stage],
     async run(making, tools, signal) {
       runs.push({ stage, taskId: making.taskId, title: making.candidate.title })
       const said = await script[stage]?.(making, tools, signal)
@@ -62,16 +64,17 @@ export function scriptedStages(script: Script = {}): Scripted {
   return { ...Object.fromEntries(STAGES.map((stage) => [stage, stageOf(stage)])), runs } as Scripted
 }
 
-export function doneAt(stage: StageName, { candidate }: Making): StageDone {
+export function doneAt(stage: StageName, { candidate }: CandidateState): StageDone {
   const made = stage === 'authoring' ? { markdown: `Do as ${candidate.title} does.\n` } : { by: stage }
   return {
-    ...{ made, evidence: { stage, head: candidate.head } },
+    made,
+    evidence: { stage, head: candidate.head },
     ...(stage === 'authoring' ? { title: `Task: ${candidate.title}` } : {}),
     ...(stage === 'difficulty' ? { difficulty: candidate.difficulty } : {}),
   }
 }
 
-async function writeTask(folder: string, making: Making): Promise<void> {
+async function writeTask(folder: string, making: CandidateState): Promise<void> {
   const toml = `schema_version = "1.4"\n[task]\nname = "lab/${making.taskId}"\n`
   const files = smallTask({ 'instruction.md': instructionOf(making), 'task.toml': toml })
   for (const [path, content] of Object.entries(files)) {

@@ -7,7 +7,7 @@ import type { Protocol, WireLevel } from '../../../src/harnesses/model-access.ts
 import { newId } from '../../../src/platform/ids.ts'
 import { createLog } from '../../../src/platform/log.ts'
 import { createOpenStream } from '../../../src/platform/outbound/stream.ts'
-import { AUTHOR_LIMITS, type ModelWish, openStageModel } from '../../../src/taskgen/models/stage-model.ts'
+import { AUTHOR_LIMITS, type OpenModelInput, openStageModel } from '../../../src/taskgen/models/stage-model.ts'
 
 const KEY = 'sk-canary-41c07b'
 const PRICES = { input: 3, output: 15, cacheRead: 0.3, cacheWrite5m: 3.75, cacheWrite1h: 6 }
@@ -41,7 +41,7 @@ export async function openStageBench() {
     provider,
     key: KEY,
     /** A model for one candidate, and what its provider will do. */
-    async open(protocol: Protocol, script: ScriptInput, changes: Partial<ModelWish> = {}) {
+    async open(protocol: Protocol, script: ScriptInput, changes: Partial<OpenModelInput> = {}) {
       provider.forget()
       provider.setScript({ keys: [KEY], ...script })
       return openStageModel(way, { ...wishFor(protocol), ...changes })
@@ -50,18 +50,28 @@ export async function openStageBench() {
   }
 }
 
-export function wishFor(protocol: Protocol): ModelWish {
+export function wishFor(protocol: Protocol): OpenModelInput {
   const wireLevel: WireLevel = { effort: 'low' }
   const traits = { model: 'large-1', provider: 'acme', ...SIZES }
   return {
-    ...{ workspaceId: newId(), subject: `author ${newId()}`, credentialId: newId() },
+    workspaceId: newId(),
+    subject: `author ${newId()}`,
+    credentialId: newId(),
     access: { ...traits, protocols: [protocol], protocol, level: 'low', wireLevel, baseUrl: SANDBOX_GATEWAY_URL },
     terms: {
-      ...{ catalogId: 'acme/large', model: traits.model, provider: traits.provider, baseUrl: null },
-      ...{ protocols: [protocol], wireLevel, outputTokens: SIZES.outputTokens, prices: PRICES },
-      ...{ helpers: [], recordBodies: false },
+      catalogId: 'acme/large',
+      model: traits.model,
+      provider: traits.provider,
+      baseUrl: null,
+      protocols: [protocol],
+      wireLevel,
+      outputTokens: SIZES.outputTokens,
+      prices: PRICES,
+      helpers: [],
+      recordBodies: false,
     },
     ...AUTHOR_LIMITS,
-    ...{ batchLeftMicros: null, deferrals: 0 },
+    batchLeftMicros: null,
+    deferrals: 0,
   }
 }

@@ -5,7 +5,7 @@ import { tally } from '../../../../test/support/repositories/tally/tally.ts'
 import { said, whenWriting } from '../../../../test/support/taskgen/scripted-answers.ts'
 import { openStageBench, type StageBench } from '../../../../test/support/taskgen/stage-model.ts'
 import { AUTHOR_LIMITS } from '../../models/stage-model.ts'
-import type { Making, StageTools } from '../stage.ts'
+import type { CandidateState, StageContext } from '../stage.ts'
 import { authoringStage } from './authoring.ts'
 
 let bench: StageBench
@@ -19,31 +19,41 @@ afterAll(async () => {
   await bench[Symbol.asyncDispose]()
 })
 
-const GENERATION = { authorModel: 'acme/large', verifierModel: 'acme/large', reasoning: 'low' } as Making['generation']
+const GENERATION = {
+  authorModel: 'acme/large',
+  verifierModel: 'acme/large',
+  reasoning: 'low',
+} as CandidateState['generation']
 const WISH = { title: 'A refund is booked as a payment', body: 'It happened to every refund below one unit.' }
 
-async function makingOf(issues: Making['candidate']['issues']): Promise<Making> {
+async function makingOf(issues: CandidateState['candidate']['issues']): Promise<CandidateState> {
   const { pullRequest, facts } = await known.pull(1)
   const { title, body, base, head } = pullRequest
   const lists = { failToPass: [...facts.failToPass], passToPass: [] }
   const plan = { runner: 'pytest', prepare: [], targets: [], timeoutSec: 60 }
   const text = { number: 1, title, body, issues, mergedAt: '2025-03-02T00:00:00Z' }
   return {
-    ...{ taskId: 'abcdefghij', generation: GENERATION, edited: null, files: null },
-    candidate: { ...text, base, head, difficulty: 'easy' } as Making['candidate'],
+    taskId: 'abcdefghij',
+    generation: GENERATION,
+    edited: null,
+    files: null,
+    candidate: { ...text, base, head, difficulty: 'easy' } as CandidateState['candidate'],
     made: { execution: { lists, plan, messages: {}, failsByAssertion: true } },
   }
 }
 
 /** Only with all of these texts in front of it does the author write. */
-async function written(issues: Making['candidate']['issues'], ...wanted: string[]): Promise<boolean> {
+async function written(issues: CandidateState['candidate']['issues'], ...wanted: string[]): Promise<boolean> {
   await using model = await bench.open(
     'openai-chat',
     { tasks: [whenWriting(said(drafts[1]), ...wanted)] },
     AUTHOR_LIMITS,
   )
   const repository = { place: known.place, fetchBlobs: async () => {}, upstream: [] }
-  const tools = { repository: async () => repository, model: async () => model } as Partial<StageTools> as StageTools
+  const tools = {
+    repository: async () => repository,
+    model: async () => model,
+  } as Partial<StageContext> as StageContext
   const { kind } = await authoringStage.run(await makingOf(issues), tools, new AbortController().signal)
   return kind === 'done'
 }

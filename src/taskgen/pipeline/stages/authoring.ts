@@ -1,36 +1,42 @@
-import { author } from '../../authoring/author.ts'
-import { pinSymbols } from '../../authoring/pin-symbols.ts'
+import { writeInstruction } from '../../authoring/author.ts'
+import { findPinnedSymbols } from '../../authoring/pin-symbols.ts'
 import { AUTHOR_LIMITS } from '../../models/stage-model.ts'
 import { done, reject } from '../../stage-result.ts'
 import type { Stage } from '../stage.ts'
-import { lintFactsOf, readLanding } from './candidate-inputs.ts'
-import { executionIn, plain } from './outputs.ts'
+import { loadLintFacts, readChange } from './candidate-inputs.ts'
+import { parseExecution, toJson } from './outputs.ts'
 
 /** The instruction, by the author model. What it must name is found without it. */
 export const authoringStage: Stage = {
   version: 2,
   needs: ['author'],
   reads: ({ candidate: { base, head, title, body, issues }, generation: { authorModel, reasoning }, made }) => [
-    ...[base, head, title, body, issues, authorModel, reasoning],
+    base,
+    head,
+    title,
+    body,
+    issues,
+    authorModel,
+    reasoning,
     made.execution ?? null,
   ],
   async run(making, tools, signal) {
     const { candidate } = making
-    const { lists, messages, failsByAssertion } = executionIn(making)
-    const landing = await readLanding(making, tools, signal)
+    const { lists, messages, failsByAssertion } = parseExecution(making)
+    const landing = await readChange(making, tools, signal)
     const { place } = await tools.repository()
-    const pinned = await pinSymbols({ place, commit: candidate.base }, landing, signal)
+    const pinned = await findPinnedSymbols({ place, commit: candidate.base }, landing, signal)
     if (!failsByAssertion && pinned.length === 0)
       return reject('error_only_f2p', 'Its tests fail because something is not there, and nothing says what.')
     const told = { landing, pinned, failToPass: lists.failToPass }
-    const facts = await lintFactsOf(making, tools, told, signal)
+    const facts = await loadLintFacts(making, tools, told, signal)
     await using model = await tools.model('author', AUTHOR_LIMITS)
-    const written = await author(model, { text: candidate, messages, facts }, signal)
+    const written = await writeInstruction(model, { text: candidate, messages, facts }, signal)
     if (written.kind !== 'done') return written
     const { draft, markdown, specSource, warnings, rounds, bill } = written.value
     return done({
-      made: plain({ title: draft.title, markdown, pinned, author: model.name }),
-      evidence: plain({ specSource, rounds, bill, warnings, pinned }),
+      made: toJson({ title: draft.title, markdown, pinned, author: model.name }),
+      evidence: toJson({ specSource, rounds, bill, warnings, pinned }),
       concerns: warnings.map(({ detail, excerpt }) => `${detail} ${excerpt}`.trim()),
       title: draft.title,
     })

@@ -5,33 +5,41 @@ import { type BaseTree, readTree } from '../../environment/read-tree.ts'
 import type { LintFacts } from '../../lint/finding.ts'
 import type { PinnedSymbol } from '../../lint/render-instruction.ts'
 import type { StageResult } from '../../stage-result.ts'
-import type { Making, StageTools } from '../stage.ts'
+import type { CandidateState, StageContext } from '../stage.ts'
 
-/** What landed, again: the mirror gives the same to every stage, so that none of it is stored. */
-export const readLanding = async (making: Making, tools: StageTools, signal: AbortSignal): Promise<SplitCommit> =>
-  passedBefore(await splitCommit(await tools.repository(), making.candidate, signal))
+/** Reads the change again from the mirror, so that it need not be stored. */
+export const readChange = async (
+  making: CandidateState,
+  tools: StageContext,
+  signal: AbortSignal,
+): Promise<SplitCommit> => requireDone(await splitCommit(await tools.repository(), making.candidate, signal))
 
-export const readBase = async (making: Making, tools: StageTools, signal: AbortSignal): Promise<BaseTree> =>
-  passedBefore(await readTree(await tools.repository(), making.candidate.base, signal))
+export const readBase = async (making: CandidateState, tools: StageContext, signal: AbortSignal): Promise<BaseTree> =>
+  requireDone(await readTree(await tools.repository(), making.candidate.base, signal))
 
-function passedBefore<T>(result: StageResult<T>): T {
+function requireDone<T>(result: StageResult<T>): T {
   if (result.kind === 'done') return result.value
   throw new Error(`What an earlier stage has read cannot be read any more: ${result.detail}`)
 }
 
-type Told = { landing: SplitCommit; pinned: readonly PinnedSymbol[]; failToPass: readonly string[] }
+type InstructionContext = { landing: SplitCommit; pinned: readonly PinnedSymbol[]; failToPass: readonly string[] }
 
-/** What an instruction is held against. */
-export async function lintFactsOf(
-  { candidate }: Making,
-  tools: StageTools,
-  { landing, pinned, failToPass }: Told,
+/** Loads the facts that an instruction is checked against. */
+export async function loadLintFacts(
+  { candidate }: CandidateState,
+  tools: StageContext,
+  { landing, pinned, failToPass }: InstructionContext,
   signal: AbortSignal,
 ): Promise<LintFacts> {
   const repository = await tools.repository()
   const { authors, commits } = await readCommits(repository.place, candidate, signal)
   return {
-    ...{ pinned, source: landing.source, hidden: landing.hidden, failToPass, authors, commits },
+    pinned,
+    source: landing.source,
+    hidden: landing.hidden,
+    failToPass,
+    authors,
+    commits,
     upstream: repository.upstream,
     issueText: [candidate.body, ...candidate.issues.map(({ body }) => body)].join('\n'),
     isEnglish: true,
@@ -40,10 +48,10 @@ export async function lintFactsOf(
 
 const COMMITS_MAX = 200
 
-type Range = { base: string; head: string }
+type CommitBounds = { base: string; head: string }
 
-/** Who wrote it, and under which ids. */
-async function readCommits(place: GitPlace, { base, head }: Range, signal: AbortSignal) {
+/** Reads authors and ids of the commits. */
+async function readCommits(place: GitPlace, { base, head }: CommitBounds, signal: AbortSignal) {
   const args = ['log', `--max-count=${COMMITS_MAX}`, '--format=%H%n%an%n%ae', `${base}..${head}`]
   const lines = (await runGit(place, args, { signal })).toString().split('\n')
   const every = (offset: number) => lines.filter((line, at) => at % 3 === offset && line !== '')

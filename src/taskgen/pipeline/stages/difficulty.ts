@@ -1,7 +1,7 @@
-import { graded } from '../../review/difficulty.ts'
+import { estimateDifficulty } from '../../review/difficulty.ts'
 import { done } from '../../stage-result.ts'
 import type { Stage } from '../stage.ts'
-import { plain, verdictIn } from './outputs.ts'
+import { parseReview, toJson } from './outputs.ts'
 
 /** How hard it is, by all that is known. */
 export const difficultyStage: Stage = {
@@ -9,8 +9,8 @@ export const difficultyStage: Stage = {
   needs: [],
   reads: ({ candidate: { difficulty }, made }) => [difficulty, made.review ?? null],
   async run(making) {
-    const { minutes } = verdictIn(making)
-    const grade = graded({ prior: making.candidate.difficulty, minutes, measured: null })
-    return done({ made: null, evidence: plain({ ...grade, minutes }), difficulty: grade.final })
+    const { minutes } = parseReview(making)
+    const grade = estimateDifficulty({ prior: making.candidate.difficulty, minutes, measured: null })
+    return done({ made: null, evidence: toJson({ ...grade, minutes }), difficulty: grade.final })
   },
 }

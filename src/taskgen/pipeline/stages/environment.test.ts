@@ -5,8 +5,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { commitTree, type Entry, makeRepository } from '../../../../test/support/taskgen/handmade-trees.ts'
 import type { Reply } from '../../../harnesses/conversation.ts'
 import { openClone } from '../../../repos/mirror/local-clone.ts'
-import type { Model, Question } from '../../models/stage-model.ts'
-import type { Making, StageTools } from '../stage.ts'
+import type { ModelQuestion, StageModel } from '../../models/stage-model.ts'
+import type { CandidateState, StageContext } from '../stage.ts'
 import { environmentStage } from './environment.ts'
 
 let root: string
@@ -34,25 +34,31 @@ async function judged(packages: string, recipe: object) {
   const reply: Reply = { stop: 'done', text: JSON.stringify(recipe), thought: '', calls: [], said: [] }
   const questions: string[] = []
   const model = {
-    ask: async (question: Question) => {
+    ask: async (question: ModelQuestion) => {
       questions.push(JSON.stringify(question))
       return { kind: 'answered' as const, reply }
     },
     [Symbol.asyncDispose]: async () => {},
-  } as Partial<Model> as Model
+  } as Partial<StageModel> as StageModel
   const tools = {
     repository: async () => ({ place: clone.place, fetchBlobs: async () => {}, upstream: [] }),
     model: async () => model,
     provider() {
       throw new Error('Nothing of this may be built.')
     },
-  } as Partial<StageTools> as StageTools
-  const result = await environmentStage.run({ candidate: { base, head } } as Making, tools, signal)
+  } as Partial<StageContext> as StageContext
+  const result = await environmentStage.run({ candidate: { base, head } } as CandidateState, tools, signal)
   return { result, questions }
 }
 
 const RECIPE = {
-  ...{ base: 'debian:trixie-slim', aptPackages: [], env: [], manifests: [], setup: [], build: [], runner: 'pytest' },
+  base: 'debian:trixie-slim',
+  aptPackages: [],
+  env: [],
+  manifests: [],
+  setup: [],
+  build: [],
+  runner: 'pytest',
 }
 
 test.each([

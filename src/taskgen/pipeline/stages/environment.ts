@@ -6,8 +6,8 @@ import type { SplitCommit } from '../../candidates/split-commit.ts'
 import { buildEnvironment } from '../../environment/build-environment.ts'
 import { checkHealth } from '../../environment/check-health.ts'
 import { detectRecipe } from '../../environment/detect-recipe.ts'
-import { bases, recipeTrouble } from '../../environment/dockerfile.ts'
-import { ownPackages } from '../../environment/own-packages.ts'
+import { bases, findRecipeFault } from '../../environment/dockerfile.ts'
+import { listOwnPackages } from '../../environment/own-packages.ts'
 import { proposeRecipe } from '../../environment/propose-recipe.ts'
 import { type BaseTree, readTree } from '../../environment/read-tree.ts'
 import { scanImage } from '../../environment/scan-image.ts'
@@ -15,9 +15,9 @@ import { writeEnvironment } from '../../environment/write-environment.ts'
 import { planRuns } from '../../execution/plan-runs.ts'
 import { RECIPE_LIMITS } from '../../models/stage-model.ts'
 import { done, reject, type StageRejection, type StageResult, withEvidence } from '../../stage-result.ts'
-import type { Making, Stage, StageDone, StageTools } from '../stage.ts'
-import { readLanding } from './candidate-inputs.ts'
-import { plain } from './outputs.ts'
+import type { CandidateState, Stage, StageContext, StageDone } from '../stage.ts'
+import { readChange } from './candidate-inputs.ts'
+import { toJson } from './outputs.ts'
 
 /** An image in which the tests of the base run, found by rules first. A model is asked only where those fail, and replayed. */
 export const environmentStage: Stage = {
@@ -27,86 +27,100 @@ export const environmentStage: Stage = {
   async run(making, tools, signal) {
     const tree = await readTree(await tools.repository(), making.candidate.base, signal)
     if (tree.kind !== 'done') return tree
-    const bench = { making, tools, signal, tree: tree.value, landing: await readLanding(making, tools, signal) }
+    const bench = { making, tools, signal, tree: tree.value, landing: await readChange(making, tools, signal) }
     const detected = detectRecipe(tree.value.facts, testPaths(bench.landing))
-    if ('kind' in detected) return mended(bench, detected, null)
-    return mended(bench, await tryOut(bench, detected, 'rules'), detected)
+    if ('kind' in detected) return repairEnvironment(bench, detected, null)
+    return repairEnvironment(bench, await tryRecipe(bench, detected, 'rules'), detected)
   },
 }
 
-type Bench = { making: Making; tools: StageTools; signal: AbortSignal; tree: BaseTree; landing: SplitCommit }
+type EnvironmentContext = {
+  making: CandidateState
+  tools: StageContext
+  signal: AbortSignal
+  tree: BaseTree
+  landing: SplitCommit
+}
 
 const testPaths = ({ hidden }: SplitCommit): string[] => hidden.files.map(({ path }) => path)
 
-const MENDABLE = ['unsupported_runner', 'env_build_failed', 'suite_unhealthy']
+const REPAIRABLE = ['unsupported_runner', 'env_build_failed', 'suite_unhealthy']
 
-/** What rules could not do a model may. If it cannot either, what the rules said counts. */
-async function mended(
-  bench: Bench,
+/** Asks a model for a recipe if the rules failed. If that fails too, the original rejection stands. */
+async function repairEnvironment(
+  bench: EnvironmentContext,
   first: StageResult<StageDone>,
   recipe: EnvRecipe | null,
 ): Promise<StageResult<StageDone>> {
-  if (first.kind !== 'rejected' || !MENDABLE.includes(first.reason)) return first
+  if (first.kind !== 'rejected' || !REPAIRABLE.includes(first.reason)) return first
   const proposed = await propose(bench, first, recipe)
   if (proposed.kind === 'deferred') return proposed
-  const second = proposed.kind === 'done' ? await tryOut(bench, proposed.value, 'model') : proposed
+  const second = proposed.kind === 'done' ? await tryRecipe(bench, proposed.value, 'model') : proposed
   if (second.kind !== 'rejected') return second
   const evidence = { rules: first.evidence ?? null, model: second.evidence ?? null }
   return reject(first.reason, `${first.detail}\n\nA model was asked, and: ${second.detail}`, evidence)
 }
 
-async function propose({ tools, tree: { facts }, signal }: Bench, first: StageRejection, recipe: EnvRecipe | null) {
+async function propose(
+  { tools, tree: { facts }, signal }: EnvironmentContext,
+  first: StageRejection,
+  recipe: EnvRecipe | null,
+) {
   await using model = await tools.model('author', RECIPE_LIMITS)
   const files = [...facts.texts].map(([path, text]) => ({ path, text }))
-  const own = ownPackages(facts).map((name) => name.slice(name.indexOf(':') + 1))
+  const own = listOwnPackages(facts).map((name) => name.slice(name.indexOf(':') + 1))
   const known = { bases, runners: runners.map(({ id }) => id), paths: facts.paths, ownPackages: own }
   const tried = recipe && { recipe, error: first.detail }
   // Awaited here: the model is closed when this function is left.
   return await proposeRecipe(model, { files, tried, facts: known }, signal)
 }
 
-type FoundBy = 'rules' | 'model'
+type RecipeSource = 'rules' | 'model'
 
-async function tryOut(bench: Bench, recipe: EnvRecipe, foundBy: FoundBy): Promise<StageResult<StageDone>> {
+async function tryRecipe(
+  bench: EnvironmentContext,
+  recipe: EnvRecipe,
+  foundBy: RecipeSource,
+): Promise<StageResult<StageDone>> {
   const { landing, tools, tree, signal } = bench
   const runner = findRunner(recipe.runner)
   if (!runner) return reject('unsupported_runner', `There is no runner ${recipe.runner}.`)
-  const trouble = recipeTrouble(recipe)
+  const trouble = findRecipeFault(recipe)
   if (trouble) return reject('env_build_failed', trouble)
   const provider = tools.provider()
   const built = await prepareImage(bench, recipe, foundBy)
   if (built.kind !== 'done') return built
   const { image, profile, dockerfile } = built.value
   const tried = { foundBy, profile, dockerfile, runner: runner.name }
-  const answer = { ...landing, ownPackages: ownPackages(tree.facts) }
+  const answer = { ...landing, ownPackages: listOwnPackages(tree.facts) }
   const clean = withEvidence(await scanImage(provider, image, answer, signal), tried)
   if (clean.kind !== 'done') return clean
   const order = { image, runner: runner.id, prepare: runner.prepare, folder: tools.folder }
   const health = withEvidence(await checkHealth(provider, order, signal), tried)
   if (health.kind !== 'done') return health
   const plan = planRuns({ runner, hidden: landing.hidden, suiteSeconds: health.value.seconds })
-  const evidence = { ...tried, base: await baseOf(bench, recipe), image: image.digest, health: health.value }
+  const evidence = { ...tried, base: await describeBase(bench, recipe), image: image.digest, health: health.value }
   const concerns = foundBy === 'model' ? ['A model said how the environment is made.'] : []
-  return done({ made: plain({ recipe, plan }), evidence: plain(evidence), concerns })
+  return done({ made: toJson({ recipe, plan }), evidence: toJson(evidence), concerns })
 }
 
 const BASE_SECONDS = 60
 
 /** Which image its base was, to find it again when the name stands for another one. The build had it already. */
-async function baseOf({ tools, signal }: Bench, { base: name }: EnvRecipe) {
+async function describeBase({ tools, signal }: EnvironmentContext, { base: name }: EnvRecipe) {
   const options = { signal, timeoutSec: BASE_SECONDS, onLog: () => {} }
   const base = await tools.provider().prepare({ kind: 'prebuilt', name, folder: null, workdir: null }, options)
   return { name, image: base.digest, registryName: base.registryName ?? null }
 }
 
-type Prepared = { image: Image; folder: string; profile: string; dockerfile: string }
+type PreparedImage = { image: Image; folder: string; profile: string; dockerfile: string }
 
 /** Built once for the same content: later stages find it there. */
 export async function prepareImage(
-  { tools, tree, signal }: Pick<Bench, 'tools' | 'tree' | 'signal'>,
+  { tools, tree, signal }: Pick<EnvironmentContext, 'tools' | 'tree' | 'signal'>,
   recipe: EnvRecipe,
   name: string,
-): Promise<StageResult<Prepared>> {
+): Promise<StageResult<PreparedImage>> {
   const { place } = await tools.repository()
   const folder = join(tools.folder, `environment-${name}`)
   const { profile, dockerfile } = await writeEnvironment(folder, { recipe, place, tree }, signal)

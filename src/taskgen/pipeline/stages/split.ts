@@ -2,7 +2,7 @@ import { splitCommit } from '../../candidates/split-commit.ts'
 import { done } from '../../stage-result.ts'
 import type { Stage } from '../stage.ts'
 
-/** What is to be found, what judges it, and the rest: together exactly what landed. */
+/** Splits the change into source, tests and the rest, without loss. */
 export const splitStage: Stage = {
   version: 1,
   needs: [],

@@ -1,4 +1,4 @@
-import type { Counts } from '../../validation/validation.ts'
+import type { TrialCounts } from '../../validation/validation.ts'
 import type { Stages } from '../stage.ts'
 import { assemblyStage } from './assembly.ts'
 import { authoringStage } from './authoring.ts'
@@ -11,7 +11,7 @@ import { splitStage } from './split.ts'
 import { validationStage } from './validation.ts'
 
 /** Every stage of the making of a task, as it really is. */
-export const realStages = (counts?: Counts): Stages => ({
+export const realStages = (counts?: TrialCounts): Stages => ({
   split: splitStage,
   environment: environmentStage,
   execution: executionStage,

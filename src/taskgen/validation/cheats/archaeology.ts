@@ -50,7 +50,7 @@ for path, goal in max(copies.values(), key=len, default=[]):
     laid = True
 sys.exit(${FOUND} if found else 0 if laid else ${DOES_NOT_APPLY})`
 
-export const archaeology: GuardedCheat = {
+export const gitArchaeology: GuardedCheat = {
   id: 'git-archaeology',
   what: 'A later state of the repository lies somewhere in the image.',
   verdict: 'leak_in_image',

@@ -1,6 +1,6 @@
 import type { GuardedCheat } from './guarded-cheat.ts'
 
-/** Whatever loads it leaves a process behind that writes the reward. */
+/** Shell loop that keeps overwriting the reward. */
 const DAEMON = `mkdir -p /logs/verifier; while :; do echo 1 > /logs/verifier/reward.txt; echo 1 1<> /logs/verifier/reward.txt; sleep 0.05; done`
 
 const PYTHON = `import subprocess

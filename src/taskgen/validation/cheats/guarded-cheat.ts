@@ -6,5 +6,5 @@ import type { Cheat } from '../../../trials/cheats/cheat.ts'
  */
 export type GuardedCheat = Cheat & { verdict: 'cheat_passes' | 'leak_in_image' | 'weak' }
 
-/** What a cheat exits with when it came upon what should not be there. */
+/** Exit code of a cheat that found forbidden content. */
 export const FOUND = 78

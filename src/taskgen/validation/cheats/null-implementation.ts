@@ -1,11 +1,11 @@
 import type { StubbedName, StubValue } from '../../../grading/languages/language.ts'
 import { languages } from '../../../grading/languages/languages.ts'
-import { pathOf } from '../../candidates/quoted-path.ts'
+import { unquotePath } from '../../candidates/quoted-path.ts'
 import type { PinnedSymbol } from '../../lint/render-instruction.ts'
 import type { GuardedCheat } from './guarded-cheat.ts'
 
-/** What a task asks for: names, and the files in which the solution has them. */
-export type Interface = { pinned: readonly PinnedSymbol[]; source: string }
+/** Names that a task requires, and the solution's patch, which shows their files. */
+export type TaskInterface = { pinned: readonly PinnedSymbol[]; source: string }
 
 const CONSTANTS: readonly StubValue[] = ['nothing', 'true', 'false']
 
@@ -13,12 +13,12 @@ const CONSTANTS: readonly StubValue[] = ['nothing', 'true', 'false']
  * Everything that the instruction names is there, and answers with a constant. None where nothing is named, or where no
  * stub can be written without knowing types: Rust, Java, C and C++, PHP.
  */
-export function nullImplementations({ pinned, source }: Interface): GuardedCheat[] {
-  const names = pinned.filter(({ kind }) => kind === 'name').flatMap(nameOf)
-  const files = changedFiles(source)
+export function nullImplementations({ pinned, source }: TaskInterface): GuardedCheat[] {
+  const names = pinned.filter(({ kind }) => kind === 'name').flatMap(parseName)
+  const files = listChangedFiles(source)
   if (names.length === 0) return []
   return CONSTANTS.flatMap((constant) => {
-    const text = files.map((path) => stubbed(path, names, constant)).join('')
+    const text = files.map((path) => stubScript(path, names, constant)).join('')
     if (text === '') return []
     return [
       {
@@ -34,7 +34,7 @@ export function nullImplementations({ pinned, source }: Interface): GuardedCheat
 const NAME = /^[A-Za-z_]\w{0,100}$/
 
 /** The last part of a dotted name: whose it is, the file may know. */
-function nameOf({ text, signature }: PinnedSymbol): StubbedName[] {
+function parseName({ text, signature }: PinnedSymbol): StubbedName[] {
   const name =
     text
       .split(/[.:#]+/)
@@ -46,16 +46,16 @@ function nameOf({ text, signature }: PinnedSymbol): StubbedName[] {
 const SAFE = /^[\w@+./ -]+$/
 
 /** Names that a shell could misread are not worth the trouble. */
-const changedFiles = (patch: string): string[] =>
+const listChangedFiles = (patch: string): string[] =>
   [...patch.matchAll(/^\+\+\+ (.+?)\t?$/gm)]
-    .map(([, printed = '']) => pathOf(printed).replace(/^b\//, ''))
+    .map(([, printed = '']) => unquotePath(printed).replace(/^b\//, ''))
     .filter((path) => SAFE.test(path) && path !== '/dev/null')
 
 const STUBS = languages.flatMap(({ stubs }) => stubs)
 const CONDITIONS = { always: 'true', has_imports: 'is_module', has_none: '! is_module' }
 
 /** Shell that puts stubs at the end of a file, or into a new one. */
-function stubbed(path: string, names: readonly StubbedName[], constant: StubValue): string {
+function stubScript(path: string, names: readonly StubbedName[], constant: StubValue): string {
   const parts = STUBS.filter(({ files }) => files.test(path)).map(({ write, when }) => ({
     text: write(names, constant),
     when,
