@@ -24,7 +24,7 @@ export const textAt = (from: JsonObject, key: string): string => {
  * Maximum nesting of JSON that is read from an untrusted party. JSON.parse does not recurse, but JSON.stringify and
  * String do: a value that is nested a few thousand deep overflows the stack of whoever writes it again.
  */
-export const JSON_DEPTH_MAX = 100
+const JSON_DEPTH_MAX = 100
 
 /** Parses JSON of an untrusted party. Undefined for text that is not JSON, or that is nested too deeply. */
 export function parseJson(text: string): Json | undefined {
@@ -43,13 +43,17 @@ for (const [sign, change] of Object.entries({ '[': 1, '{': 1, ']': -1, '}': -1 }
 /** Scans the text before anything is allocated. Brackets within strings do not count. */
 function isNestedDeeply(text: string): boolean {
   let depth = 0
-  let inString = false
-  for (let at = 0; at < text.length; at += 1) {
+  for (let at = 0; at < text.length && depth <= JSON_DEPTH_MAX; at += 1) {
     const code = text.charCodeAt(at)
-    if (code === QUOTE) inString = !inString
-    else if (inString) at += code === BACKSLASH ? 1 : 0
+    if (code === QUOTE) at = findStringEnd(text, at)
     else depth += NESTING[code] ?? 0
-    if (depth > JSON_DEPTH_MAX) return true
   }
-  return false
+  return depth > JSON_DEPTH_MAX
+}
+
+/** Returns the position of the closing quote, or a position past the end of the text. */
+function findStringEnd(text: string, start: number): number {
+  let at = start + 1
+  while (at < text.length && text.charCodeAt(at) !== QUOTE) at += text.charCodeAt(at) === BACKSLASH ? 2 : 1
+  return at
 }

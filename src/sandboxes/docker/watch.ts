@@ -1,4 +1,4 @@
-import { type DiskWatch, noWatch, watchFolders } from '../kernel/disk.ts'
+import { type DiskWatch, watchFolders } from '../kernel/disk.ts'
 import { type Ending, explain, parseExitCode } from '../kernel/explain.ts'
 import { type Exit, SandboxUnavailable } from '../sandbox.ts'
 import { ignoring } from './client.ts'

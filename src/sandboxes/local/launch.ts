@@ -36,7 +36,7 @@ export type Launched = {
   ended: Promise<LaunchEnd>
 }
 
-export type LaunchEnd = {
+type LaunchEnd = {
   /** Undefined when the runtime reported none, or none that a process can have. */
   code: number | undefined
   complaint: string

@@ -149,7 +149,6 @@ export async function readUsualSpend(db: Db, workspaceId: string, atLeast: numbe
   return micros === null || tasks < atLeast ? undefined : micros
 }
 
-/** Tasks in progress, ordered by id. */
 export const listTasksInProgress = (db: Db, batch: string) =>
   db
     .selectFrom('batch_tasks')
@@ -332,7 +331,6 @@ export const insertCandidates = (tx: Db, batch: string, candidates: readonly New
 
 type DiscoveryCounts = { discovered: number; screened: number; warnings: readonly string[] }
 
-/** Marks the candidates as listed. */
 export const setDiscovered = (tx: Db, batch: string, { discovered, screened, warnings }: DiscoveryCounts) =>
   tx
     .updateTable('batches')
@@ -366,7 +364,6 @@ export async function passTask(tx: Db, key: TaskKey, stage: StageName, progress:
 
 type TaskRejection = Rejection & { evidence: Json | undefined }
 
-/** Pull request from which a task was created. */
 export type TaskOrigin = TaskKey & { repository: number; head: string }
 
 /** Rejects older undecided tasks of the same pull request. */
