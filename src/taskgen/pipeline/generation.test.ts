@@ -6,6 +6,7 @@ import { type GeneratingApp, generating, generatingApp, historyOf } from '../../
 import { writeHistory } from '../../../test/support/histories.ts'
 import { doneAt, type Scripted, scriptedStages } from '../../../test/support/taskgen/scripted-stages.ts'
 import { putBatchTaskFile } from '../../batches/schema.ts'
+import { GENERATED_LIMITS } from '../../harbor/default-limits.ts'
 import { SandboxUnavailable } from '../../sandboxes/sandbox.ts'
 import { done, reject } from '../stage-result.ts'
 
@@ -84,7 +85,7 @@ test('a later batch takes other pull requests, unless it is told to take them ag
   expect(numbers(again.tasks).toSorted()).toEqual([1, 2, 3])
   // What the same change came to is taken over; what carries the id of the task is made anew.
   const kinds = new Set(lab.stages.runs.slice(before).map(({ stage }) => stage))
-  expect([...kinds].toSorted()).toEqual(['assembly', 'difficulty', 'validation', 'review'])
+  expect([...kinds].toSorted()).toEqual(['assembly', 'difficulty', 'review', 'validation'])
   const detail = await lab.task(again.runId, again.tasks[0].taskId)
   expect(detail.evidence.stages[0]).toMatchObject({ stage: 'split', reused: true })
 })
@@ -301,7 +302,7 @@ test('what a stage needs is what its job waits for', async () => {
     return reject('enough', 'seen')
   }
   await lab.work()
-  expect(seen).toEqual({ kind: 'batch.stage.local', limit_keys: [`sandbox ${sandboxCredentialId}`], memory_mb: 2048 })
+  expect(seen).toEqual({ kind: 'batch.stage.local', limit_keys: [`sandbox ${sandboxCredentialId}`], memory_mb: GENERATED_LIMITS.memoryMb })
   expect(modelCredentialId).toMatch(/^[0-9a-f-]{36}$/)
 })
 
