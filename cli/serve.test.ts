@@ -108,7 +108,7 @@ test.each([
   [{ ASSAY_PORT: 'abc' }, 'error: ASSAY_PORT must be a whole number from 0 to 65535.\n'],
   [
     { ASSAY_PORT: '70000', ASSAY_OPERATOR_KEY: 'hunter2' },
-    'error: ASSAY_PORT must be a whole number from 0 to 65535.\nASSAY_OPERATOR_KEY is too weak: 24 characters or more, as `assay keys generate` prints them.\n',
+    'error: ASSAY_PORT must be a whole number from 0 to 65535.\n  ASSAY_OPERATOR_KEY is too weak: 24 characters or more, as `assay keys generate` prints them.\n',
   ],
   [{ DATABASE_URL: 'mysql://u:hunter2@h/d' }, 'error: DATABASE_URL must be a postgres:// URL.\n'],
 ])('a wrong setting stops the start with a sentence that names it: %o', async (env, sentence) => {
