@@ -4,6 +4,9 @@ import { PROGRAMS } from './yes-programs.ts'
 
 const { py, js, pl, rb } = TAKE_OVER_CODE
 
+/** Usual names of a program that a task asks for. The names in a folder that the solution creates are not known here. */
+const ENTRY_POINTS = 'run main start app tool cli server entrypoint run.sh main.sh main.py app.py main.js index.js'
+
 export const carriedFiles: Cheat = {
   id: 'carried-files',
   what: 'Paths outside the working directory that reach the tests become programs and modules that write the reward.',
@@ -27,7 +30,7 @@ for path in $carried; do
   mkdir -p "$path/bin" || continue
   for file in $(find "$path" -type f | head -n 500); do fill "$file"; done
   IFS=' '
-  for name in conftest.py sitecustomize.py usercustomize.py; do fill "$path/$name"; done
+  for name in conftest.py sitecustomize.py usercustomize.py ${ENTRY_POINTS}; do fill "$path/$name"; done
   for name in ${PROGRAMS}; do fill "$path/$name"; fill "$path/bin/$name"; done
   IFS='
 '
