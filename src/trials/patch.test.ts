@@ -84,6 +84,16 @@ test('nothing changed is no patch, and reference trials make none', async () => 
   expect(existsSync(join(bench.folder, 'changes.patch'))).toBe(false)
 })
 
+test('output of an earlier trial is removed before the next one, even if that changes nothing', async () => {
+  const stale = ['changes.patch', 'trajectory-1.json', 'agent-1.log']
+  for (const name of stale) writeFileSync(join(bench.folder, name), 'from an earlier trial')
+  await bench.run(taskWith('stale'), shellCommand('true'), 'workspace', { keepsPatch: true })
+  for (const name of stale) {
+    const path = join(bench.folder, name)
+    expect(existsSync(path) ? readFileSync(path, 'utf8') : '', name).not.toContain('from an earlier trial')
+  }
+})
+
 test('names and links of a liar lead nowhere, and no line of its files is taken for one of the patch', async () => {
   const work = `ln -s /etc/passwd passwd; ln -s ../../etc away; mkfifo pipe; rm main.py; ln -s /etc/shadow main.py
     printf x > "$(printf 'new\\nline')"; printf x > '"quoted" \\back'; printf x > 'a b/../c' 2>/dev/null
