@@ -1,4 +1,4 @@
-import { chmodSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
@@ -26,16 +26,16 @@ const folder = mkdtempSync(join(tmpdir(), 'assay-gone-'))
 const data = join(folder, 'data')
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** A program that starts and asks nobody, so that its trials are never scored. */
+/** A program that runs long enough to be canceled, and never calls its model. */
 async function program(): Promise<Blob> {
   const place = mkdtempSync(join(folder, 'program-'))
-  writeFileSync(join(place, 'run'), '#!/bin/sh\nexit 0\n')
+  writeFileSync(join(place, 'run'), '#!/bin/sh\n[ "$1" = --version ] || sleep 10\n')
   chmodSync(join(place, 'run'), 0o755)
   return new Blob([await buffer(create({ gzip: true, cwd: place, portable: true }, ['.']))])
 }
 
 test.skipIf(!hasPart('bwrap'))(
-  'a comparison that is resumed when its program is gone says so, and goes on once it is sent again',
+  'a comparison resumed after its program was deleted names the program, and continues once it is uploaded again',
   async () => {
     await using undo = new AsyncDisposableStack()
     const provider = undo.use(await startProvider({ tasks: [] }))
@@ -52,27 +52,26 @@ test.skipIf(!hasPart('bwrap'))(
     const upload = await program()
     const id = await compare(at, upload)
     const user = patientUser(at)
-    const resume = () => call(at, inBenchmark.resume, { params: { ...CHAOS, comparisonId: id }, body: {} })
-    const errorOf = async () => {
-      await vi.waitUntil(async () => (await user.read(id)).state === 'completed', { timeout: 280_000, interval: 200 })
-      const [trial] = await user.trials(id)
-      expect(trial).toMatchObject({ state: 'errored', costUsd: 0 })
-      return trial?.error ?? ''
+    const params = { ...CHAOS, comparisonId: id }
+    const resume = () => call(at, inBenchmark.resume, { params, body: {} })
+    const trialIn = async (state: string) => {
+      const read = async () => (await user.trials(id)).find((trial) => trial.state === state)
+      return vi.waitUntil(read, { timeout: 280_000, interval: 200 })
     }
-    expect(await errorOf()).not.toMatch(GONE)
+    await trialIn('running')
+    await call(at, inBenchmark.cancel, { params })
+    await trialIn('canceled')
 
     // As the sweep does with what nothing names any more, days later.
     await call(at, removeHarness, { params: { ...org, slug: HARNESS.slice('custom/'.length) } })
     await database.pool.query('delete from harness_bundles')
-    const installed = join(data, 'harnesses')
-    for (const name of readdirSync(installed).filter((each) => each.startsWith('sent-')))
-      rmSync(join(installed, name), { recursive: true })
+    rmSync(join(data, 'harnesses'), { recursive: true, force: true })
     await resume()
-    expect(await errorOf()).toMatch(GONE)
+    expect(await trialIn('errored')).toMatchObject({ costUsd: 0, error: expect.stringMatching(GONE) })
 
     await call(at, sendBundle, { params: org, upload })
     await resume()
-    expect(await errorOf()).not.toMatch(GONE)
+    expect(await trialIn('failed')).toMatchObject({ costUsd: 0, error: expect.not.stringMatching(GONE) })
   },
 )
 
