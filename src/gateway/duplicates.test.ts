@@ -6,18 +6,21 @@ import type { JsonObject } from './wire.ts'
 const isDuplicated = (text: string): boolean =>
   hasDuplicates(countsOf(Buffer.from(text)).colons, JSON.parse(text) as JsonObject)
 
-test.each<[text: string, colons: number, values: number]>([
-  ['', 0, 0],
-  ['{}', 0, 1],
-  ['[1,2,3]', 0, 3],
-  ['{"a":1,"b":[2,{"c":3}]}', 3, 5],
-  ['":,[{"', 0, 0],
-  ['"\\":,"', 0, 0],
-  ['"\\\\":1', 1, 0],
-  ['"é:":1', 1, 0],
-])('outside of its strings %j has %i colons and %i beginnings of values', (text, colons, values) => {
-  expect(countsOf(Buffer.from(text))).toEqual({ colons, values })
-})
+test.each<[text: string, colons: number, values: number, depth: number]>([
+  ['', 0, 0, 0],
+  ['{}', 0, 1, 1],
+  ['[1,2,3]', 0, 3, 1],
+  ['{"a":1,"b":[2,{"c":3}]}', 3, 5, 3],
+  ['":,[{"', 0, 0, 0],
+  ['"\\":,"', 0, 0, 0],
+  ['"\\\\":1', 1, 0, 0],
+  ['"é:":1', 1, 0, 0],
+])(
+  'outside of its strings %j has %i colons, %i beginnings of values and a depth of %i',
+  (text, colons, values, depth) => {
+    expect(countsOf(Buffer.from(text))).toEqual({ colons, values, depth })
+  },
+)
 
 test.each<[text: string, isDuplicate: boolean]>([
   ['{"model":1,"Model":1}', true],
