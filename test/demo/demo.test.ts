@@ -18,11 +18,11 @@ async function demo(environment: Record<string, string>) {
 }
 
 test('the demo compares the oracle with doing nothing, without keys, network or Docker', async () => {
-  const { out, code } = await demo({ DOCKER_HOST: 'unix:///nowhere.sock' })
+  const { out, err, code } = await demo({ DOCKER_HOST: 'unix:///nowhere.sock' })
   expect(out).toMatch(/^reference\|oracle\|none +5\/5 +100\.0 %.*yes$/m)
   expect(out).toMatch(/^reference\|nop\|none +0\/5 +0\.0 %/m)
   // The small budget holds and pauses the comparison; with the larger one it comes to its end.
-  expect(out).toMatch(/^The comparison is paused: .*budget of \$0\.01 .*Resume with a larger budget/m)
+  expect(err).toMatch(/^The comparison is paused: .*budget of \$0\.01 .*Resume with a larger budget/m)
   expect(out).toMatch(/^custom\/scripted\|mini\|low +2\/5 +40\.0 %/m)
   expect(out).toMatch(/^custom\/scripted\|mini\|high +5\/5 +100\.0 %/m)
   expect(out).toContain('Where to look')

@@ -302,7 +302,11 @@ test('what a stage needs is what its job waits for', async () => {
     return reject('enough', 'seen')
   }
   await lab.work()
-  expect(seen).toEqual({ kind: 'batch.stage.local', limit_keys: [`sandbox ${sandboxCredentialId}`], memory_mb: GENERATED_LIMITS.memoryMb })
+  expect(seen).toEqual({
+    kind: 'batch.stage.local',
+    limit_keys: [`sandbox ${sandboxCredentialId}`],
+    memory_mb: GENERATED_LIMITS.memoryMb,
+  })
   expect(modelCredentialId).toMatch(/^[0-9a-f-]{36}$/)
 })
 
