@@ -27,7 +27,14 @@ const groups = MUTATION_GROUPS.map((group) => ({
 if (groups.length === 0) throw new Error('No such file in scripts/mutation/groups.ts')
 
 const mutants: TestedMutant[] = []
-for (const group of groups) mutants.push(...(await runGroup(group)))
+for (const group of groups) {
+  const started = performance.now()
+  const tested = await runGroup(group)
+  mutants.push(...tested)
+  const killed = tested.filter(({ isKilled }) => isKilled).length
+  const seconds = Math.round((performance.now() - started) / 1000)
+  console.log(`${group.name}: ${killed} of ${tested.length} mutants killed in ${seconds} s`)
+}
 const files = groups.flatMap((group) => group.files)
 const { counts, survivors, stale } = classifyMutants(files, mutants, EQUIVALENT_MUTANTS)
 

@@ -263,4 +263,23 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutant[] = [
     becomes: '""',
     reason: 'An outage has a message of its own; the entry is for the compiler.',
   })),
+  {
+    file: 'src/gateway/judge.ts',
+    code: "'budgetTokens' in expected && 'budgetTokens' in asked",
+    becomes: "'budgetTokens' in expected || 'budgetTokens' in asked",
+    reason: 'A budget never equals a missing one; the second condition is for the compiler.',
+  },
+  {
+    file: 'src/gateway/verdict.ts',
+    code: 'lastFailure?.status',
+    becomes: 'lastFailure.status',
+    reason: 'There is a failure whenever the last one has a kind.',
+  },
+  {
+    file: 'src/gateway/verdict.ts',
+    line: "last === 'price'",
+    code: 'last !== null',
+    becomes: 'true',
+    reason: 'Null is not a kind of failure; the condition is for the compiler.',
+  },
 ]

@@ -29,6 +29,11 @@ describe('limits of the pause', () => {
     ['an empty Retry-After counts as missing', { headers: { 'retry-after': '' } }, 1000],
     ['a repeated Retry-After counts as missing', { headers: { 'retry-after': ['5', '6'] } }, 1000],
     ['a negative number of seconds is read as a date that has passed', { headers: { 'retry-after': '-5' } }, 0],
+    [
+      'a 429 before the last try waits until the quiet time has passed',
+      { status: 429, tries: 3, elapsedMs: 3000 },
+      27_000,
+    ],
     ['a 429 before the last try waits at least its own pause', { status: 429, tries: 3, elapsedMs: 29_000 }, 4000],
     ['a 429 before an earlier try does not wait longer', { status: 429, tries: 2, elapsedMs: 3000 }, 2000],
     ['a broken connection is tried again like a server error', { status: null as never, tries: 3 }, 4000],

@@ -182,7 +182,7 @@ describe('a trial that got answers', () => {
 })
 
 test('a rejected key stops the comparison even when the sandbox broke', () => {
-  const stopped = { kind: 'stopped', message: 'The provider did not take the key.' }
+  const stopped = { kind: 'stopped', reason: 'credential', message: 'The provider did not take the key.' }
   for (const record of [PASSED, failed('verified'), ERRORED])
     for (const calls of [{}, { succeeded: 1 }])
       expect(verdictOf(record, ledger('credential', calls))).toMatchObject(stopped)
