@@ -17,6 +17,12 @@ conformance('local bwrap as an ordinary user', () =>
       'a seed keeps owners and rights': ONE_USER,
       'group: an ordinary user in a member may listen below 1024': ONE_USER,
       'exec: it runs as the user it is given, with no more rights than the command has': ONE_USER,
+      'an ordinary user can neither trace, read, write nor signal the first process, and its own exit code is reported':
+        ONE_USER,
+      'a command that is added to a sandbox cannot get at the first process either': ONE_USER,
+      'unsafe files: accounts that were replaced are the image’s again': ONE_USER,
+      'unsafe files: commands are added to a sandbox whose account files are pipes':
+        'The account files of a running sandbox cannot be replaced from outside without root.',
       'memory: what takes more than its limit is ended, and the limit is named': NO_CGROUP,
       'memory: a child that is ended for it is named when the command fails': NO_CGROUP,
       'pids: no more processes than the limit, and the limit is named': NO_CGROUP,

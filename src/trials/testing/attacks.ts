@@ -54,7 +54,7 @@ const HOME_ATTACKS: Attack[] = [
     name: 'start files in a home directory that is submitted',
     task: 'home',
     line: homeFiles.line,
-    wins: WORKSPACE_SAFE,
+    wins: { ...WORKSPACE_SAFE, 'shared-cold': 'race' },
   },
   { name: 'a program that takes over the verifier', task: 'program', line: codeTakeOver.line, wins: ALWAYS },
 ]
