@@ -182,7 +182,7 @@ test('the message of a failure is the same whatever the server answers, and the 
   for (const answer of answers) {
     await using server = await startServer(answer)
     const operatorOrigin = `http://127.0.0.1:${server.port}`
-    const failed = open({ id: 'neutral', url: `${operatorOrigin}/x.git` }, { operatorOrigin, log })
+    const failed = open({ id: 'neutral', url: `${operatorOrigin}/401-403.git` }, { operatorOrigin, log })
     messages.add(await failed.then(String, (error: unknown) => (error instanceof MirrorRefused ? error.message : '')))
   }
   expect([...messages]).toEqual(['The repository could not be read. The log of the service has the reason.'])

@@ -155,7 +155,7 @@ const placeOf = (tools: Tools, { protocols, pin, secret }: Reach, gitDir: string
 
 const TOO_LARGE = /out of memory|cannot allocate|mmap failed|file too large|signal 25/i
 const REFUSED =
-  /authentication failed|could not read (username|password)|403|401|repository .*not found|does not exist/i
+  /authentication failed|could not read (username|password)|returned error: 40[13]\b|repository .*not found|does not exist/i
 
 const tooLarge = () => new MirrorRefused('The repository is larger than a mirror may be.')
 
