@@ -1,131 +1,43 @@
-type Edit = { sign: ' ' | '-' | '+'; line: string }
-/** Lines as numbers, the same for the same text: those are compared fast. */
-type Numbered = Int32Array
+import { structuredPatch } from 'diff'
 
 /** Lines around each change. */
 const CONTEXT = 3
-/** Texts that differ in more lines than this are shown as one taken out and the other put in. */
+/** Texts that differ in more lines than this are shown as removed and added as a whole. */
 const EDITS_MAX = 1000
 
-/** How many lines may still be looked at, in all diffs together. Nobody can write files that keep us busy for ever. */
+/**
+ * Work that all diffs of a trial may still do together, so that no agent can keep the process busy. A diff with n changed
+ * lines costs n² of it: the running time of the algorithm.
+ */
 export type Effort = { left: number }
 
-/** The hunks of a unified diff. Empty when nothing differs. A line ends with its newline, or is the last one. */
+/** Returns the hunks of a unified diff, or an empty text if nothing differs. */
 export function unifiedDiff(before: string, after: string, effort: Effort): string {
-  const edits = editsBetween(linesOf(before), linesOf(after), effort)
-  const [old, fresh] = [placesOf(edits, '+'), placesOf(edits, '-')]
-  return hunksIn(edits)
-    .map(({ from, to }) => {
-      const ranges = `-${rangeOf(old, from, to)} +${rangeOf(fresh, from, to)}`
-      return `@@ ${ranges} @@\n${edits.slice(from, to).map(textOf).join('')}`
+  const maxEditLength = Math.min(EDITS_MAX, Math.floor(Math.sqrt(Math.max(0, effort.left))))
+  const patch = structuredPatch('', '', before, after, '', '', { context: CONTEXT, maxEditLength })
+  if (!patch) {
+    effort.left -= maxEditLength ** 2
+    return replaceAll(before, after)
+  }
+  const changed = patch.hunks.flatMap(({ lines }) => lines).filter((line) => !line.startsWith(' ')).length
+  effort.left -= changed ** 2
+  return patch.hunks
+    .map(({ oldStart, oldLines, newStart, newLines, lines }) => {
+      const oldRange = `${oldLines === 0 ? oldStart - 1 : oldStart},${oldLines}`
+      const newRange = `${newLines === 0 ? newStart - 1 : newStart},${newLines}`
+      return `@@ -${oldRange} +${newRange} @@\n${lines.join('\n')}\n`
     })
     .join('')
 }
 
-/** How many lines of a text come before each edit; `other` are the edits without a line of it. */
-function placesOf(edits: readonly Edit[], other: Edit['sign']): Int32Array {
-  const places = new Int32Array(edits.length + 1)
-  for (const [at, { sign }] of edits.entries()) places[at + 1] = (places[at] ?? 0) + (sign === other ? 0 : 1)
-  return places
+/** Returns one hunk that removes all lines of one text and adds all lines of the other. */
+function replaceAll(before: string, after: string): string {
+  const [removed, added] = [splitLines(before), splitLines(after)]
+  const ranges = `-${removed.length === 0 ? 0 : 1},${removed.length} +${added.length === 0 ? 0 : 1},${added.length}`
+  return `@@ ${ranges} @@\n${markLines('-', removed)}${markLines('+', added)}`
 }
 
-function rangeOf(places: Int32Array, from: number, to: number): string {
-  const [before = 0, count = 0] = [places[from], (places[to] ?? 0) - (places[from] ?? 0)]
-  return `${count === 0 ? before : before + 1},${count}`
-}
+const splitLines = (text: string): string[] => text.match(/[^\n]*\n|[^\n]+/g) ?? []
 
-const textOf = ({ sign, line }: Edit): string =>
-  line.endsWith('\n') ? sign + line : `${sign}${line}\n\\ No newline at end of file\n`
-
-const linesOf = (text: string): string[] => text.match(/[^\n]*\n|[^\n]+/g) ?? []
-
-function editsBetween(before: string[], after: string[], effort: Effort): Edit[] {
-  const shared = Math.min(before.length, after.length)
-  let first = 0
-  while (first < shared && before[first] === after[first]) first += 1
-  let last = 0
-  while (last < shared - first && before.at(-1 - last) === after.at(-1 - last)) last += 1
-  const [old, fresh] = [before.slice(first, before.length - last), after.slice(first, after.length - last)]
-  return [
-    ...marked(' ', before.slice(0, first)),
-    ...(shortestEdits(old, fresh, effort) ?? [...marked('-', old), ...marked('+', fresh)]),
-    ...marked(' ', before.slice(before.length - last)),
-  ]
-}
-
-const marked = (sign: Edit['sign'], lines: string[]): Edit[] => lines.map((line) => ({ sign, line }))
-
-/** After Myers: how far each diagonal comes with so many edits, and the way back. Undefined: too many. */
-function shortestEdits(before: string[], after: string[], effort: Effort): Edit[] | undefined {
-  const [old, fresh] = numbered(before, after)
-  const lines = old.length + fresh.length
-  const most = Math.min(lines, EDITS_MAX, Math.max(0, Math.floor(effort.left / (lines + 1))))
-  const reach = new Int32Array(2 * most + 3)
-  const middle = most + 1
-  const rounds: Int32Array[] = []
-  for (let edits = 0; edits <= most; edits += 1) {
-    effort.left -= lines
-    rounds.push(reach.slice(middle - edits - 1, middle + edits + 2))
-    for (let diagonal = -edits; diagonal <= edits; diagonal += 2) {
-      const x = furthest(reach, middle + diagonal, { old, fresh, diagonal, edits })
-      if (x >= old.length && x - diagonal >= fresh.length) return wayBack(rounds, before, after)
-    }
-  }
-  return undefined
-}
-
-function numbered(before: string[], after: string[]): [Numbered, Numbered] {
-  const numbers = new Map<string, number>()
-  const number = (line: string): number => {
-    const known = numbers.get(line) ?? numbers.size
-    numbers.set(line, known)
-    return known
-  }
-  return [Int32Array.from(before, number), Int32Array.from(after, number)]
-}
-
-type Walk = { old: Numbered; fresh: Numbered; diagonal: number; edits: number }
-
-function furthest(reach: Int32Array, at: number, { old, fresh, diagonal, edits }: Walk): number {
-  let x = isDown(reach, at, diagonal, edits) ? (reach[at + 1] ?? 0) : (reach[at - 1] ?? 0) + 1
-  while (x < old.length && x - diagonal < fresh.length && old[x] === fresh[x - diagonal]) x += 1
-  reach[at] = x
-  return x
-}
-
-/** Whether the last edit put a line in; else it took one out. */
-const isDown = (reach: Int32Array, at: number, diagonal: number, edits: number): boolean =>
-  diagonal === -edits || (diagonal !== edits && (reach[at - 1] ?? 0) < (reach[at + 1] ?? 0))
-
-/** From the end to the beginning: lines that stay, before them the edit of the round, and so on. */
-function wayBack(rounds: readonly Int32Array[], before: string[], after: string[]): Edit[] {
-  const parts: Edit[][] = []
-  let [x, y] = [before.length, after.length]
-  for (const [round, reach] of [...rounds.entries()].slice(1).reverse()) {
-    const diagonal = x - y
-    const at = diagonal + round + 1
-    const down = isDown(reach, at, diagonal, round)
-    const fromX = reach[down ? at + 1 : at - 1] ?? 0
-    const fromY = fromX - diagonal + (down ? -1 : 1)
-    const edit = down ? marked('+', after.slice(fromY, fromY + 1)) : marked('-', before.slice(fromX, fromX + 1))
-    parts.push(marked(' ', before.slice(down ? fromX : fromX + 1, x)), edit)
-    ;[x, y] = [fromX, fromY]
-  }
-  parts.push(marked(' ', before.slice(0, x)))
-  return parts.reverse().flat()
-}
-
-type Hunk = { from: number; to: number }
-
-/** Changes that are near each other are shown together. */
-function hunksIn(edits: readonly Edit[]): Hunk[] {
-  const hunks: Hunk[] = []
-  for (const [at, { sign }] of edits.entries()) {
-    if (sign === ' ') continue
-    const to = Math.min(edits.length, at + CONTEXT + 1)
-    const last = hunks.at(-1)
-    if (last && at - CONTEXT <= last.to) last.to = to
-    else hunks.push({ from: Math.max(0, at - CONTEXT), to })
-  }
-  return hunks
-}
+const markLines = (sign: '-' | '+', lines: readonly string[]): string =>
+  lines.map((line) => sign + (line.endsWith('\n') ? line : `${line}\n\\ No newline at end of file\n`)).join('')

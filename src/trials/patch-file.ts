@@ -16,8 +16,8 @@ import {
 export const TREE_CAPS = { files: 50_000, bytes: 4 * 1024 ** 3 }
 /** Maximum of what is shown. */
 const PATCH_CAPS = { files: 2000, fileBytes: 1024 ** 2, allBytes: 16 * 1024 ** 2 }
-/** About half a second of looking for the shortest way. */
-const EFFORT = 5e7
+/** About one second of processor time. */
+const EFFORT = 5e6
 /** A sandbox names as many files that it leaves out; then it stops looking. */
 const LEFT_OUT_MAX = 1000
 
