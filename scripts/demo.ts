@@ -7,35 +7,35 @@ import { startProvider } from '../samples/provider/provider.ts'
 import { newKey } from '../src/workspaces/key.ts'
 import { ROOT } from './files.ts'
 
-// npm run demo: the main job on the bundled samples. No keys, no network, no Docker.
+// npm run demo: compares settings on the bundled samples, without API keys, network or Docker.
 
 const BIN = join(ROOT, 'bin/assay')
 const DATA = process.env.ASSAY_DATA || '.assay-demo'
 const BENCHMARK = 'assay/quick'
 const NO_SANDBOX = 3
 
-/** Of a model that does what a script says. Real ones are asked the same way. */
+/** A scripted mock model. The gateway calls it like a real one. */
 const MODEL = 'custom/scripted'
 const SCRIPT = join(ROOT, 'samples/provider/quick.json')
-/** Covers a trial or two. It is a hard limit: the comparison pauses before it spends more. */
+/** Covers one or two trials. The comparison pauses before it spends more. */
 const SMALL_BUDGET = '0.01'
 const BUDGET = '5'
 
-/** A line that says where the service answers. */
+/** The line of output that names the address of the service. */
 const READY = /^assay ready (\S+)$/
 
 async function main(): Promise<number> {
   if (!isOnPath('bwrap') && !isOnPath('runc')) {
-    console.error('Trials need bwrap or runc, and this machine has neither. Run: npm run setup -- --yes bwrap')
+    console.error('Trials need bwrap or runc, but neither is installed. Run: npm run setup -- --yes bwrap')
     return NO_SANDBOX
   }
   const key = newKey()
   await using provider = await startProvider(JSON.parse(readFileSync(SCRIPT, 'utf8')))
   const service = start(['serve', '--data', DATA, '--port', '0'], {
     ASSAY_BOOTSTRAP_KEY: key,
-    // An address of this machine is the operator's to give, and no workspace's.
+    // Only the operator may configure an address of this machine; a workspace may not.
     ASSAY_GATEWAY_UPSTREAM_CUSTOM_SCRIPTED: `${provider.url}/v1`,
-    // Its own system files stand in for base images: nothing has to be downloaded.
+    // Uses the machine's own system files as the base image, so that nothing has to be downloaded.
     ASSAY_ALLOW_HOST_BASE: '1',
     ASSAY_REGISTRIES: 'samples',
     ASSAY_LOG: 'error',
@@ -54,24 +54,24 @@ async function show(url: string, key: string): Promise<number> {
   const client = { ASSAY_URL: url, ASSAY_KEY: key }
   const added = await ended(start(['benchmarks', 'add', BENCHMARK], client, 'inherit'))
   if (added !== 0) return added
-  console.log(`\nThe author's solution and doing nothing, on the tasks of ${BENCHMARK}:\n`)
+  console.log(`\nThe reference solution and a no-op on the tasks of ${BENCHMARK}:\n`)
   const compared = await ended(start(['compare', BENCHMARK, '--sandbox', 'local'], client, 'inherit'))
   if (compared !== 0) return compared
   const asked = await showModel(client)
   console.log(`
-Where to look:
-  all of it is in ${DATA}; start the service on it: bin/assay serve --data ${DATA}
-  a key for it: bin/assay keys recover --data ${DATA}
-  then: bin/assay comparisons list ${BENCHMARK}, and the reference at /docs`)
+Next steps:
+  The results are in ${DATA}. Start the service with them: bin/assay serve --data ${DATA}
+  Create a key: bin/assay keys recover --data ${DATA}
+  Then: bin/assay comparisons list ${BENCHMARK}, or open the API reference at /docs`)
   return asked
 }
 
-/** A model with a shell, at two levels, through the gateway: what it costs is what the provider bills. */
+/** Compares the mock model at two reasoning levels: first with a budget that is too small, then with a sufficient one. */
 async function showModel(client: Record<string, string>): Promise<number> {
   const credential = { ...client, SCRIPTED_KEY: 'none-is-needed' }
   const added = await ended(start(['--json', 'models', 'add', MODEL, ...MODEL_FACTS], client, 'ignore'))
   if (added !== 0) return added
-  const stored = [
+  const storeCredential = [
     '--json',
     'credentials',
     'add',
@@ -82,14 +82,14 @@ async function showModel(client: Record<string, string>): Promise<number> {
     '--from-env',
     'apiKey=SCRIPTED_KEY',
   ]
-  const kept = await ended(start(stored, credential, 'ignore'))
-  if (kept !== 0) return kept
-  console.log(`\nA model that plays a script, at two levels, with a budget of $${SMALL_BUDGET}:\n`)
+  const storedCode = await ended(start(storeCredential, credential, 'ignore'))
+  if (storedCode !== 0) return storedCode
+  console.log(`\nA scripted mock model at two reasoning levels, with a budget of $${SMALL_BUDGET}:\n`)
   const id = randomUUID()
   const models = ['low', 'high'].flatMap((level) => ['--model', `${MODEL}@${level}=mini`])
-  const wish = ['--sandbox', 'local', '--id', id, '--budget', SMALL_BUDGET, '--concurrency', '2']
-  await ended(start(['compare', BENCHMARK, ...models, ...wish], client, 'inherit'))
-  console.log(`\nThe budget covers no more. With $${BUDGET} it goes on where it was:\n`)
+  const options = ['--sandbox', 'local', '--id', id, '--budget', SMALL_BUDGET, '--concurrency', '2']
+  await ended(start(['compare', BENCHMARK, ...models, ...options], client, 'inherit'))
+  console.log(`\nThe same comparison, resumed with a budget of $${BUDGET}:\n`)
   await ended(start(['comparisons', 'resume', BENCHMARK, id, '--budget', BUDGET], client))
   return ended(start(['comparisons', 'watch', BENCHMARK, id], client, 'inherit'))
 }
@@ -109,7 +109,7 @@ function start(
 }
 
 async function addressOf(service: ChildProcess): Promise<string> {
-  if (!service.stdout) throw new Error('The service was started without its output.')
+  if (!service.stdout) throw new Error('The standard output of the service is not piped.')
   for await (const line of createInterface({ input: service.stdout })) {
     const url = READY.exec(line)?.[1]
     if (url) return url

@@ -17,21 +17,19 @@ async function demo(environment: Record<string, string>) {
   return { out, err, code }
 }
 
-test('the demo compares the oracle with doing nothing, without keys, network or Docker', async () => {
+test('compares settings without keys, network or Docker', async () => {
   const { out, err, code } = await demo({ DOCKER_HOST: 'unix:///nowhere.sock' })
   expect(out).toMatch(/^reference\|oracle\|none +5\/5 +100\.0 %.*yes$/m)
   expect(out).toMatch(/^reference\|nop\|none +0\/5 +0\.0 %/m)
-  // The small budget holds and pauses the comparison; with the larger one it comes to its end.
+  // The small budget pauses the comparison; with the larger one it completes.
   expect(err).toMatch(/^The comparison is paused: .*budget of \$0\.01 .*Resume with a larger budget/m)
   expect(out).toMatch(/^custom\/scripted\|mini\|low +2\/5 +40\.0 %/m)
   expect(out).toMatch(/^custom\/scripted\|mini\|high +5\/5 +100\.0 %/m)
-  expect(out).toContain('Where to look')
+  expect(out).toContain('Next steps')
   expect(code).toBe(0)
 })
 
-test('without a sandbox it stops at once and says what to install', async () => {
-  const started = performance.now()
+test('without bubblewrap and runc, exits before starting and names the package to install', async () => {
   const { err, code } = await demo({ PATH: join(folder, 'empty') })
   expect([code, err.trim()]).toEqual([3, expect.stringContaining('npm run setup -- --yes bwrap')])
-  expect(performance.now() - started).toBeLessThan(10_000)
 })
