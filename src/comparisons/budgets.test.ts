@@ -123,6 +123,7 @@ test(`${BUDGETS} random budgets of a comparison are never exceeded, and no trial
       const { costUsd, pendingUsd }: Comparison = await shop.read(id)
       expect(sum([costUsd, pendingUsd])).toBeLessThanOrEqual(sum([budgetUsd]))
     }
+    await shop.offer()
     const { body } = await shop.create({ models: shop.models, budgetUsd })
     comparison = body.id
     await shop.work()
@@ -140,6 +141,7 @@ test(`${BUDGETS} random budgets of a comparison are never exceeded, and no trial
 }, 3_600_000)
 
 test('a budget of a millionth of a dollar starts nothing, and says why', async () => {
+  await shop.offer()
   const before = shop.engine.orders.length
   const { body } = await shop.create({ models: shop.models, budgetUsd: 0.000001 })
   await shop.work()

@@ -73,7 +73,7 @@ export async function comparingOn(
   engine: Engine,
   more: Partial<Tools>,
 ) {
-  const { tools, work } = await testWorker(app, { engine, ...more })
+  const { tools, work, offer } = await testWorker(app, { engine, ...more })
   const { body: catalog } = await app.call(endpoints.catalog, { params })
   const reference: string = catalog.models[0].credentials[0].id
   const local: string = catalog.sandboxes[0].credentials[0].id
@@ -87,7 +87,7 @@ export async function comparingOn(
   })
   const at = (comparisonId: string, over: object = {}) => ({ params: { ...params, comparisonId, ...over } })
   return {
-    ...{ tools, work, reference, local, body, at, endpoints, params },
+    ...{ tools, work, offer, reference, local, body, at, endpoints, params },
     create: (over: object = {}) => app.call<Endpoint>(endpoints.create, { params, body: body(over) as never }),
     read: async (id: string) => (await app.call(endpoints.read, at(id))).body,
     resume: (id: string, change: object = {}) => app.call(endpoints.resume, { ...at(id), body: change }),
