@@ -150,7 +150,12 @@ const answerer = (tools: Answering, limits: Limits, route: Route): Work => {
     const address = rateLimitAddress(tools.clientAddress(incoming))
     const params: Record<string, string> = c.req.param()
     const { caller, headers } = await admit(tools, limits, endpoint, { request: c.env.incoming, params, address })
-    const sent = endpoint.body ? await readJson(c.req.raw, tools.bodyTimeoutMs, endpoint.bodyOptional) : undefined
+    const reading = {
+      timeoutMs: tools.bodyTimeoutMs,
+      isPublic: endpoint.access === 'public',
+      isOptional: endpoint.bodyOptional === true,
+    }
+    const sent = endpoint.body ? await readJson(c.req.raw, reading) : undefined
     const receiving = { folder: tools.uploadsFolder, idleMs: tools.bodyTimeoutMs }
     await using upload = await receiveUpload(c.req.raw, endpoint.upload, receiving)
 
