@@ -3,7 +3,7 @@ import { connect, type Database } from '../src/platform/db/db.ts'
 import { migrate } from '../src/platform/db/migrate.ts'
 import { newId } from '../src/platform/ids.ts'
 import { claim } from '../src/platform/jobs/claim.ts'
-import { enqueueAll } from '../src/platform/jobs/jobs.ts'
+import { defineJobType, enqueueAll } from '../src/platform/jobs/jobs.ts'
 import { endJob } from '../src/platform/jobs/sql.ts'
 import { atMost, type Bench, median, milliseconds, note, seconds, times } from './measure.ts'
 import { withPostgres } from './postgres.ts'
@@ -13,7 +13,7 @@ const GROUPS = 50
 const CLAIMS = 300
 const SLOTS = 8
 
-const kind = { kind: 'bench.admission', payload: z.object({ n: z.number() }) }
+const jobType = defineJobType({ type: 'bench.admission', payload: z.object({ n: z.number() }) })
 
 export const admissionBench: Bench = {
   name: 'Admission',
@@ -41,21 +41,21 @@ export const admissionBench: Bench = {
 const enqueueMany = (database: Database, count: number) =>
   enqueueAll(
     database.db,
-    kind,
+    jobType,
     Array.from({ length: count }, (_, n) => ({
       payload: { n },
       fairGroup: `workspace ${n % 5}/comparison ${n % GROUPS}`,
       limitKeys: [`sandbox ${n % 5}`, `model ${n % 10}`],
-      weight: { memoryMb: 2_048 },
+      memoryMb: 2_048,
     })),
   )
 
 async function claimTimes({ db }: Database): Promise<number[]> {
-  const wish = { workerId: newId(), kinds: [kind.kind], slots: SLOTS, leaseMs: 60_000 }
+  const options = { workerId: newId(), types: [jobType.type], slots: SLOTS, leaseMs: 60_000 }
   const measured: number[] = []
   for (let i = 0; i < CLAIMS; i += 1) {
     const started = performance.now()
-    const { jobs } = await claim(db, wish)
+    const { jobs } = await claim(db, options)
     measured.push(performance.now() - started)
     if (jobs.length < SLOTS) throw new Error(`A claim gave ${jobs.length} jobs.`)
     await Promise.all(jobs.map((job) => endJob(db, job)))

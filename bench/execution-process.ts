@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
-import { createApp, jobKinds, trialKinds } from '../src/app.ts'
+import { createApp, sandboxJobs, serviceJobs } from '../src/app.ts'
 import { offerSandboxes } from '../src/catalog/offers.ts'
 import { readConfig } from '../src/config.ts'
 import { listen } from '../src/platform/http/listen.ts'
@@ -53,10 +53,11 @@ if (role === 'api') {
     memoryMb: config.workerMemoryMb,
     startsPerSecond: config.workerStartsPerSecond,
   }
-  const work = (kinds: ReturnType<typeof jobKinds>) => startWorker({ database: store.database, kinds, log, ...room })
-  work(jobKinds(tools))
+  const work = (handlers: ReturnType<typeof serviceJobs>) =>
+    startWorker({ database: store.database, handlers, log, ...room })
+  work(serviceJobs(tools))
   offerSandboxes({ db: store.database.db, log }, [{ sandbox: 'local', test: provider.selfTest }], (name) => {
-    work(trialKinds(tools, name))
+    work(sandboxJobs(tools, name))
     console.log('assay ready')
   })
 }

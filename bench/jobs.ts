@@ -2,7 +2,7 @@ import type pg from 'pg'
 import { connect } from '../src/platform/db/db.ts'
 import { migrate } from '../src/platform/db/migrate.ts'
 import { enqueue, enqueueAll } from '../src/platform/jobs/jobs.ts'
-import { EFFECTS_TABLE, effectKind } from '../test/support/effect-worker.ts'
+import { EFFECTS_TABLE, effectJobType } from '../test/support/effect-worker.ts'
 import { type Program, startProgram } from '../test/support/program.ts'
 import { atLeast, atMost, type Bench, note, perSecond, seconds } from './measure.ts'
 import { withPostgres } from './postgres.ts'
@@ -23,7 +23,7 @@ export const jobsBench: Bench = {
         const started = performance.now()
         await enqueueAll(
           database.db,
-          effectKind,
+          effectJobType,
           Array.from({ length: JOBS }, (_, n) => ({ payload: { n, holdMs: 0 } })),
         )
         const enqueued = performance.now()
@@ -48,7 +48,7 @@ async function takeover(url: string, pool: pg.Pool, workers: Program[]): Promise
   await Promise.all(workers.map((worker) => worker.kill('SIGTERM')))
   const victim = await startWorkerProcess(url)
   const database = connect(url, { max: 1, onError: () => {} })
-  const id = await enqueue(database.db, effectKind, { n: -1, holdMs: 3_600_000 })
+  const id = await enqueue(database.db, effectJobType, { n: -1, holdMs: 3_600_000 })
   await database.close()
   const attempt = async (n: number) =>
     until(async () => (await pool.query('select from jobs where id = $1 and attempt = $2', [id, n])).rowCount === 1)

@@ -1,5 +1,4 @@
 import { join } from 'node:path'
-import { z } from 'zod'
 import about from '../package.json' with { type: 'json' }
 import { sweepArchives } from './batches/archives.ts'
 import { hasOpenBatches } from './batches/batches.ts'
@@ -38,7 +37,7 @@ import type { EndpointGroup } from './platform/http/openapi.ts'
 import type { Route } from './platform/http/route.ts'
 import { createHttp, type Http } from './platform/http/server.ts'
 import { statusesOf } from './platform/http/statuses.ts'
-import type { RunnableKind } from './platform/jobs/jobs.ts'
+import { defineRecurringJob, type JobHandler } from './platform/jobs/jobs.ts'
 import { internalError, methodNotAllowed, type ProblemKind, requestTimeout, unavailable } from './platform/problem.ts'
 import { checkVisibility } from './releases/check-visibility.ts'
 import { findPublicRelease, withdrawPublicRelease } from './releases/releases.ts'
@@ -46,7 +45,7 @@ import { releaseRoutes } from './releases/routes.ts'
 import { repositoryRoutes } from './repos/routes.ts'
 import { keptAnswers, resultRoutes } from './results/routes.ts'
 import { show } from './results/show.ts'
-import { pipelineJobs } from './taskgen/pipeline/kinds.ts'
+import { pipelineJobs } from './taskgen/pipeline/jobs.ts'
 import { stageJob } from './taskgen/pipeline/stage-job.ts'
 import { isModelInUse as isModelInUseByBatch } from './taskgen/pipeline/waiting.ts'
 import { credentialTools, type Tools } from './tools.ts'
@@ -200,49 +199,29 @@ const problemsOf = (groups: EndpointGroup[]): ProblemKind[] => {
   )
 }
 
-/** Every kind of background work. */
-export const jobKinds = (tools: Tools): RunnableKind[] => [
-  {
-    kind: 'expiry.sweep',
-    payload: z.strictObject({}),
-    everySeconds: 3600,
-    run: async () => {
-      await endExpiredSessions(tools.database.db)
-      await forgetOldKeys(tools.database.db)
-      await sweepDeliveries(tools.database.db)
-    },
-  },
-  {
-    kind: 'contents.sweep',
-    payload: z.strictObject({}),
-    everySeconds: 3600,
-    run: async () => {
-      await sweepContents({ db: tools.database.db, blobs: tools.blobs })
-      await sweepDrafts(draftsFolder(tools))
-      await sweepOutput(tools.trialsFolder)
-      await sweep(uploadsFolder(tools))
-      await sweepArchives({ db: tools.database.db, blobs: tools.blobs })
-      await sweepBundles({ db: tools.database.db, blobs: tools.blobs, isHarnessInUse })
-      await sweepSent(bundlesFolder(tools.config.dataFolder))
-      await sweepArtifacts({ db: tools.database.db, blobs: tools.blobs }, tools.config.artifactDays)
-      await sweepBodies({ db: tools.database.db, blobs: tools.blobs }, tools.config.artifactDays)
-    },
-  },
-  {
-    kind: 'comparisons.end',
-    payload: z.strictObject({}),
-    everySeconds: 30,
-    run: async () => {
-      await countLeft(tools.database.db)
-      await endAllDone(tools.database.db)
-    },
-  },
-  {
-    kind: 'releases.visibility',
-    payload: z.strictObject({}),
-    everySeconds: 3600,
-    run: ({ signal }) => checkVisibility(releaseTools(tools), signal),
-  },
+/** Lists the background jobs that need no sandbox. */
+export const serviceJobs = (tools: Tools): JobHandler[] => [
+  defineRecurringJob('expiry.sweep', 3600, async () => {
+    await endExpiredSessions(tools.database.db)
+    await forgetOldKeys(tools.database.db)
+    await sweepDeliveries(tools.database.db)
+  }),
+  defineRecurringJob('contents.sweep', 3600, async () => {
+    await sweepContents({ db: tools.database.db, blobs: tools.blobs })
+    await sweepDrafts(draftsFolder(tools))
+    await sweepOutput(tools.trialsFolder)
+    await sweep(uploadsFolder(tools))
+    await sweepArchives({ db: tools.database.db, blobs: tools.blobs })
+    await sweepBundles({ db: tools.database.db, blobs: tools.blobs, isHarnessInUse })
+    await sweepSent(bundlesFolder(tools.config.dataFolder))
+    await sweepArtifacts({ db: tools.database.db, blobs: tools.blobs }, tools.config.artifactDays)
+    await sweepBodies({ db: tools.database.db, blobs: tools.blobs }, tools.config.artifactDays)
+  }),
+  defineRecurringJob('comparisons.end', 30, async () => {
+    await countLeft(tools.database.db)
+    await endAllDone(tools.database.db)
+  }),
+  defineRecurringJob('releases.visibility', 3600, ({ signal }) => checkVisibility(releaseTools(tools), signal)),
   importJob({
     db: tools.database.db,
     blobs: tools.blobs,
@@ -250,7 +229,6 @@ export const jobKinds = (tools: Tools): RunnableKind[] => [
     sandboxWaitMs: tools.waits.sandboxMs,
   }),
   ...pipelineJobs(makingTools(tools)),
-
   deliverJob({
     ...webhookTools(tools),
     outbound: tools.outbound,
@@ -260,8 +238,8 @@ export const jobKinds = (tools: Tools): RunnableKind[] => [
   submitJob({ ...benchmarkTools(tools), offerWaitMs: tools.waits.offerMs, ...stepOf(tools) }),
 ]
 
-/** What runs in one sandbox: only a worker that offers it does. */
-export const trialKinds = (tools: Tools, sandbox: string): RunnableKind[] => [
+/** Lists the jobs that need this sandbox. Only a worker that has the sandbox handles them. */
+export const sandboxJobs = (tools: Tools, sandbox: string): JobHandler[] => [
   trialJob(
     {
       db: tools.database.db,

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { findSandboxChoice, sandboxChoices } from './catalog/sandboxes.ts'
 import { isRegistryPlace, type RegistrySettings } from './harbor/registries/open-registries.ts'
 import { type AddressRange, parseAddressRange } from './platform/http/client-address.ts'
-import { machineCores, machineMemoryMb } from './platform/jobs/machine.ts'
+import { machineCores, machineMemoryMb } from './platform/machine.ts'
 import { type Place, readPlace } from './sandboxes/egress/rules.ts'
 import { isKey } from './workspaces/key.ts'
 

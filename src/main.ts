@@ -1,12 +1,12 @@
 import { mkdirSync } from 'node:fs'
-import { createApp, jobKinds, trialKinds } from './app.ts'
+import { createApp, sandboxJobs, serviceJobs } from './app.ts'
 import { offerSandboxes } from './catalog/offers.ts'
 import { limitCredentials } from './comparisons/trials/enqueue/enqueue.ts'
 import type { Config } from './config.ts'
 import { announceKeys } from './credentials/key-holders.ts'
 import { startModelGateway } from './model-gateway.ts'
 import { listen } from './platform/http/listen.ts'
-import type { RunnableKind } from './platform/jobs/jobs.ts'
+import type { JobHandler } from './platform/jobs/jobs.ts'
 import { startWorker, type Worker } from './platform/jobs/worker.ts'
 import type { Log } from './platform/log.ts'
 import { hearChanges } from './results/changes.ts'
@@ -69,16 +69,16 @@ function startWork(tools: Tools): () => Promise<void> {
   const { database, config, log, metrics } = tools
   const workers: Worker[] = []
   const inSandbox = new Map<string, Worker>()
-  const work = (kinds: RunnableKind[]): Worker => {
-    const worker = startWorker({ database, kinds, log, ...roomOf(config) })
+  const work = (handlers: JobHandler[]): Worker => {
+    const worker = startWorker({ database, handlers, log, ...roomOf(config) })
     workers.push(worker)
     return worker
   }
-  work(jobKinds(tools))
+  work(serviceJobs(tools))
   // Apart from the others: trials that take hours must not keep a submission waiting. And only while the sandbox works:
   // its trials go to others meanwhile.
   const offers = offerSandboxes({ db: database.db, log }, tools.sandboxes, (name, available) => {
-    if (available) inSandbox.set(name, work(trialKinds(tools, name)))
+    if (available) inSandbox.set(name, work(sandboxJobs(tools, name)))
     else void inSandbox.get(name)?.stop(GRACE_MS)
   })
   const sum = (name: 'running' | 'done' | 'failed') => workers.reduce((all, worker) => all + worker.counts()[name], 0)

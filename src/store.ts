@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Config } from './config.ts'
-import { connect, type Database, databaseIsAway } from './platform/db/db.ts'
+import { connect, type Database, isDatabaseUnavailable } from './platform/db/db.ts'
 import { migrate } from './platform/db/migrate.ts'
 import type { Log } from './platform/log.ts'
 import { type Connection, type EmbeddedPostgres, startPostgres } from './platform/postgres/postgres.ts'
@@ -102,7 +102,7 @@ async function troubleWith(database: Database): Promise<Error | undefined> {
     await database.pool.query('select 1')
     return undefined
   } catch (error) {
-    if (!(error instanceof Error) || !databaseIsAway(error)) throw error
+    if (!(error instanceof Error) || !isDatabaseUnavailable(error)) throw error
     return error
   }
 }

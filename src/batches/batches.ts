@@ -2,7 +2,7 @@ import type { Blobs } from '../platform/blobs/blob.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { type Page, paged } from '../platform/http/page.ts'
 import { newId } from '../platform/ids.ts'
-import { cancelAll, withdrawAll } from '../platform/jobs/jobs.ts'
+import { cancelAll, deleteQueuedJobs } from '../platform/jobs/jobs.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { type Place, readRepository } from '../repos/repos.ts'
 import * as batchState from '../taskgen/pipeline/batch-state.ts'
@@ -127,7 +127,7 @@ export async function resumeBatch(
 
 /** A job that waits for its time is withdrawn: the discovery enqueues every task again that has no job. */
 async function lookAgain(tx: Db, id: string): Promise<void> {
-  await withdrawAll(tx, [discoverJobId(id), ...(await listDeferredJobs(tx, id))])
+  await deleteQueuedJobs(tx, [discoverJobId(id), ...(await listDeferredJobs(tx, id))])
   await enqueueDiscovery(tx, id)
 }
 

@@ -9,7 +9,7 @@ import type { StoredTask } from '../harbor/registries/task-store.ts'
 import type { Blobs } from '../platform/blobs/blob.ts'
 import type { Db } from '../platform/db/db.ts'
 import { derivedId } from '../platform/ids.ts'
-import { enqueue, type Job, type JobKind, type RunnableKind } from '../platform/jobs/jobs.ts'
+import { defineJobHandler, defineJobType, enqueue, type Job, type JobHandler } from '../platform/jobs/jobs.ts'
 import { type NewTask, type ScreenedTask, screenTask } from '../taskgen/assembly/screen-task.ts'
 import {
   type BatchRow,
@@ -37,18 +37,18 @@ export type ImportJobDeps = {
 const ImportPayload = z.strictObject({ batch: z.uuid() })
 type ImportPayload = z.infer<typeof ImportPayload>
 
-const importKind: JobKind<ImportPayload> = { kind: 'batch.import', payload: ImportPayload, priority: 10 }
+const importJobType = defineJobType({ type: 'batch.import', payload: ImportPayload, priority: 10 })
 
 export const importJobId = (batch: string): string => derivedId('batch', batch)
 
 export const enqueueImport = (tx: Db, batch: string, runAt?: Date): Promise<string> =>
-  enqueue(tx, importKind, { batch }, { id: importJobId(batch), ...(runAt ? { runAt } : {}) })
+  enqueue(tx, importJobType, { batch }, { id: importJobId(batch), runAt })
 
-export const importJob = (tools: ImportJobDeps): RunnableKind<ImportPayload> => ({
-  ...importKind,
-  run: (job) => runImport(tools, job),
-  failed: (tx, { batch }, reason) => failBatch(tx, batch, newBatchError('internal_error', reason, true)),
-})
+export const importJob = (tools: ImportJobDeps): JobHandler<ImportPayload> =>
+  defineJobHandler(importJobType, {
+    run: (job) => runImport(tools, job),
+    onGivenUp: (tx, { batch }, reason) => failBatch(tx, batch, newBatchError('internal_error', reason, true)),
+  })
 
 /** List the tasks of the archive, then have each validated. What is written down is not done again. */
 async function runImport(tools: ImportJobDeps, job: Job<ImportPayload>): Promise<void> {

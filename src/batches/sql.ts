@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Db } from '../platform/db/db.ts'
-import { newestFirst } from '../platform/db/newest-first.ts'
+import { pageNewestFirst } from '../platform/db/newest-first.ts'
 import type { Page } from '../platform/http/page.ts'
 import type { NewTask } from '../taskgen/assembly/screen-task.ts'
 import type { TaskKey } from '../taskgen/pipeline/batch-state.ts'
@@ -31,7 +31,7 @@ export const listBatchRows = (db: Db, repository: number, page: Page) =>
     .selectFrom('batches')
     .selectAll()
     .where('repository', '=', repository)
-    .$call(newestFirst('created_at', page))
+    .$call(pageNewestFirst('created_at', page))
     .execute()
 
 export async function hasOpenBatches(db: Db, repository: number): Promise<boolean> {

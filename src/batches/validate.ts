@@ -8,7 +8,14 @@ import { readTask } from '../harbor/read-task.ts'
 import type { Blobs } from '../platform/blobs/blob.ts'
 import type { Db } from '../platform/db/db.ts'
 import { derivedId } from '../platform/ids.ts'
-import { enqueueAll, type Job, type JobKind, type RunnableKind } from '../platform/jobs/jobs.ts'
+import {
+  defineJobHandler,
+  defineJobType,
+  enqueueAll,
+  type Job,
+  type JobHandler,
+  type JobType,
+} from '../platform/jobs/jobs.ts'
 import {
   completeBatch,
   findOpenBatch,
@@ -32,40 +39,37 @@ type ValidatePayload = z.infer<typeof ValidatePayload>
 /** Failures with a working sandbox after which the task is at fault. */
 const FAILURES_MAX = 3
 
-const validateKind = (sandbox: string): JobKind<ValidatePayload> => ({
-  kind: `batch.validate.${sandbox}`,
-  payload: ValidatePayload,
-  failuresMax: FAILURES_MAX,
-  weight: { memoryMb: DEFAULT_LIMITS.memoryMb },
-})
+const validateJobType = (sandbox: string): JobType<ValidatePayload> =>
+  defineJobType({
+    type: `batch.validate.${sandbox}`,
+    payload: ValidatePayload,
+    failuresMax: FAILURES_MAX,
+    memoryMb: DEFAULT_LIMITS.memoryMb,
+  })
 
 export const validationJobId = (batch: string, task: string): string => derivedId('batch task', batch, task)
 
-type EnqueueValidationsInput = { sandbox: string; batch: string; tasks: readonly string[]; runAt?: Date }
+type EnqueueValidationsInput = { sandbox: string; batch: string; tasks: readonly string[]; runAt?: Date | undefined }
 
 export const enqueueValidations = (tx: Db, { sandbox, batch, tasks, runAt }: EnqueueValidationsInput) =>
   enqueueAll(
     tx,
-    validateKind(sandbox),
-    tasks.map((task) => ({
-      payload: { batch, task },
-      id: validationJobId(batch, task),
-      ...(runAt ? { runAt } : {}),
-    })),
+    validateJobType(sandbox),
+    tasks.map((task) => ({ payload: { batch, task }, id: validationJobId(batch, task), runAt })),
   )
 
 /** Validates tasks in one sandbox. */
-export const validateJob = (tools: ValidateJobDeps, sandbox: string): RunnableKind<ValidatePayload> => ({
-  ...validateKind(sandbox),
-  run: (job) => runValidation(tools, sandbox, job),
-  failed: async (tx, { batch, task }, reason) => {
-    const row = await rows.findTaskRow(tx, batch, task)
-    const evidence = Evidence.parse(row?.evidence)
-    const rejection = { reason: 'environment_failed', detail: reason }
-    await rows.settleTask(tx, { batch, task }, { evidence, rejection, concerns: [] })
-    await endIfDone(tx, batch)
-  },
-})
+export const validateJob = (tools: ValidateJobDeps, sandbox: string): JobHandler<ValidatePayload> =>
+  defineJobHandler(validateJobType(sandbox), {
+    run: (job) => runValidation(tools, sandbox, job),
+    onGivenUp: async (tx, { batch, task }, reason) => {
+      const row = await rows.findTaskRow(tx, batch, task)
+      const evidence = Evidence.parse(row?.evidence)
+      const rejection = { reason: 'environment_failed', detail: reason }
+      await rows.settleTask(tx, { batch, task }, { evidence, rejection, concerns: [] })
+      await endIfDone(tx, batch)
+    },
+  })
 
 async function runValidation(tools: ValidateJobDeps, sandbox: string, job: Job<ValidatePayload>): Promise<void> {
   const { batch, task } = job.payload

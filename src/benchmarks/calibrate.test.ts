@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
 import { scriptedValidator, VALID } from '../../test/support/batches.ts'
-import { trialKinds } from '../app.ts'
+import { drain } from '../../test/support/jobs/drain.ts'
+import { sandboxJobs } from '../app.ts'
 import type { ValidationOutcome, Validator } from '../batches/validator.ts'
-import { drain } from '../platform/jobs/drain.ts'
 import { addBenchmark, listBenchmarks, readBenchmark, removeBenchmark } from './schema.ts'
 
 let app: TestApp
@@ -15,7 +15,7 @@ afterAll(async () => app[Symbol.asyncDispose]())
 const QUICK = { params: { datasetOrg: 'assay', dataset: 'quick' } }
 const add = (calibrate: boolean) => app.call(addBenchmark, { body: { reference: 'assay/quick', calibrate } })
 const read = async () => (await app.call(readBenchmark, QUICK)).body
-const work = (validate: Validator) => drain(app.tools.database, trialKinds({ ...app.tools, validate }, 'local'))
+const work = (validate: Validator) => drain(app.tools.database, sandboxJobs({ ...app.tools, validate }, 'local'))
 
 test('tasks are tried afterwards when that is asked for, and what came of it is on the record', async () => {
   expect((await add(false)).body.calibration).toBeUndefined()

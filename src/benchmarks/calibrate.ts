@@ -5,7 +5,14 @@ import { findOffered } from '../catalog/offers.ts'
 import { DEFAULT_LIMITS } from '../harbor/default-limits.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { derivedId } from '../platform/ids.ts'
-import { enqueueAll, type Job, type JobKind, type RunnableKind } from '../platform/jobs/jobs.ts'
+import {
+  defineJobHandler,
+  defineJobType,
+  enqueueAll,
+  type Job,
+  type JobHandler,
+  type JobType,
+} from '../platform/jobs/jobs.ts'
 import { readBenchmark } from './benchmarks.ts'
 import type { Benchmark, TaskTrying } from './schema.ts'
 import * as rows from './sql.ts'
@@ -17,10 +24,13 @@ const FAILURES_MAX = 3
 /** Where there is no worker yet, the first that comes has most likely this one. */
 const USUAL = 'local'
 
-const calibrateKind = (sandbox: string): JobKind<Payload> => ({
-  ...{ kind: `benchmark.calibrate.${sandbox}`, payload: Payload, failuresMax: FAILURES_MAX },
-  weight: { memoryMb: DEFAULT_LIMITS.memoryMb },
-})
+const calibrateJobType = (sandbox: string): JobType<Payload> =>
+  defineJobType({
+    type: `benchmark.calibrate.${sandbox}`,
+    payload: Payload,
+    failuresMax: FAILURES_MAX,
+    memoryMb: DEFAULT_LIMITS.memoryMb,
+  })
 
 /** Has every task tried that was not. Asked again, it goes on where it was. */
 export function beginCalibration(db: Db, place: rows.Place): Promise<Benchmark> {
@@ -35,18 +45,18 @@ export function beginCalibration(db: Db, place: rows.Place): Promise<Benchmark> 
       id: derivedId('benchmark task', row.id, name),
       payload: { benchmark: row.id, task: name },
     }))
-    await enqueueAll(tx, calibrateKind(sandbox), jobs)
+    await enqueueAll(tx, calibrateJobType(sandbox), jobs)
     const { taskList, ...benchmark } = await readBenchmark(tx, place)
     return benchmark
   })
 }
 
 /** Tries tasks in one sandbox. */
-export const calibrateJob = (tools: RunValidatorDeps, sandbox: string): RunnableKind<Payload> => ({
-  ...calibrateKind(sandbox),
-  run: (job) => runCalibration(tools, sandbox, job),
-  failed: (tx, payload, reason) => store(tx, payload, { ...NOTHING, error: reason }),
-})
+export const calibrateJob = (tools: RunValidatorDeps, sandbox: string): JobHandler<Payload> =>
+  defineJobHandler(calibrateJobType(sandbox), {
+    run: (job) => runCalibration(tools, sandbox, job),
+    onGivenUp: (tx, payload, reason) => store(tx, payload, { ...NOTHING, error: reason }),
+  })
 
 const NOTHING: TaskTrying = { verifyMode: null, strength: null, winners: [], error: null }
 

@@ -1,7 +1,7 @@
 import { type Insertable, sql } from 'kysely'
 import { z } from 'zod'
 import { type Db, lock } from '../platform/db/db.ts'
-import { newestFirst } from '../platform/db/newest-first.ts'
+import { pageNewestFirst } from '../platform/db/newest-first.ts'
 import type { CustomModels } from '../platform/db/tables.gen.ts'
 import type { Page } from '../platform/http/page.ts'
 import type { CustomModel } from './schema.ts'
@@ -74,7 +74,7 @@ export async function listModelRows(db: Db, workspaceId: string, page: Page) {
   const found = await models(db)
     .where('workspace_id', '=', workspaceId)
     .where('removed_at', 'is', null)
-    .$call(newestFirst('created_at', page))
+    .$call(pageNewestFirst('created_at', page))
     .execute()
   return found.map(rowOf)
 }

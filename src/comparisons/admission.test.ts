@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { jobKinds, trialKinds } from '../../src/app.ts'
+import { sandboxJobs, serviceJobs } from '../../src/app.ts'
 import { type TestApp, testApp } from '../../test/support/app.ts'
 import { type Comparing, comparing, scriptedEngine } from '../../test/support/comparisons.ts'
+import { drain } from '../../test/support/jobs/drain.ts'
 import { newId } from '../platform/ids.ts'
 import { claim } from '../platform/jobs/claim.ts'
-import { drain } from '../platform/jobs/drain.ts'
 import { startWorker } from '../platform/jobs/worker.ts'
 import type { TrialOrder } from './trials/engine.ts'
 import { limitCredentials } from './trials/enqueue/enqueue.ts'
@@ -28,7 +28,7 @@ async function submitted(lab: Comparing, wish: object): Promise<string> {
   const { body } = await lab.create(wish)
   await drain(
     app.database,
-    jobKinds(lab.tools).filter(({ kind }) => kind === 'comparison.submit'),
+    serviceJobs(lab.tools).filter(({ type }) => type === 'comparison.submit'),
   )
   expect(await lab.read(body.id)).toMatchObject({ state: 'running' })
   return body.id
@@ -51,7 +51,7 @@ async function jobsOf(comparison: string): Promise<TrialJob[]> {
   return rows
 }
 
-const trialClaim = (slots: number) => ({ workerId: newId(), kinds: ['trial.local'], slots, leaseMs: 60_000 })
+const trialClaim = (slots: number) => ({ workerId: newId(), types: ['trial.local'], slots, leaseMs: 60_000 })
 
 test('a trial waits for its workspace, its comparison, its credentials and the memory that its task names', async () => {
   const lab = await comparing(app)
@@ -83,9 +83,9 @@ test.each([
   await lab.create()
   await drain(
     own.database,
-    jobKinds(lab.tools).filter(({ kind }) => kind === 'comparison.submit'),
+    serviceJobs(lab.tools).filter(({ type }) => type === 'comparison.submit'),
   )
-  const { rows } = await own.database.pool.query(`select distinct memory_mb from jobs where kind = 'trial.local'`)
+  const { rows } = await own.database.pool.query(`select distinct memory_mb from jobs where type = 'trial.local'`)
   expect(rows).toEqual([{ memory_mb: weighed }])
 })
 
@@ -132,7 +132,7 @@ test.each([
     const lab = await comparing(app, engine)
     const ids = [await submitted(lab, { attempts: 2 }), await submitted(lab, { attempts: 2, concurrency: 50 })]
     const workers = [1, 2, 3].map(() =>
-      startWorker({ database: app.database, kinds: trialKinds(lab.tools, 'local'), slots: 8, log: app.tools.log }),
+      startWorker({ database: app.database, handlers: sandboxJobs(lab.tools, 'local'), slots: 8, log: app.tools.log }),
     )
     try {
       for (const id of ids)

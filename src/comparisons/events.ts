@@ -1,5 +1,5 @@
 import type { Db } from '../platform/db/db.ts'
-import { type Bell, createBell } from '../platform/jobs/bell.ts'
+import { createWakeSignal, type WakeSignal } from '../platform/wake-signal.ts'
 import { readStatus } from './comparisons.ts'
 import { namesOf } from './names.ts'
 import type { Comparison } from './shapes/schema.ts'
@@ -15,8 +15,8 @@ const BEHIND_MAX = 50
 const SNAPSHOT = /^(\d{1,18}):(\d{1,18}):((?:\d{1,18}(?:,\d{1,18}){0,100})?)$/
 const ENDED: readonly string[] = ['completed', 'canceled', 'submission_failed']
 
-type Watcher = { batches: ComparisonEvent[][]; bell: Bell }
-type Watched = { watchers: Set<Watcher>; bell: Bell }
+type Watcher = { batches: ComparisonEvent[][]; bell: WakeSignal }
+type Watched = { watchers: Set<Watcher>; bell: WakeSignal }
 
 export type ComparisonEvents = ReturnType<typeof comparisonEvents>
 
@@ -27,7 +27,7 @@ export function comparisonEvents(db: Db, lookEveryMs = LOOK_EVERY_MS) {
   const join = (key: number, watcher: Watcher): void => {
     const known = watched.get(key)
     if (known) return void known.watchers.add(watcher)
-    const fresh = { watchers: new Set([watcher]), bell: createBell() }
+    const fresh = { watchers: new Set([watcher]), bell: createWakeSignal() }
     watched.set(key, fresh)
     void lookAt(db, key, fresh, lookEveryMs).finally(() => {
       if (watched.get(key) === fresh) watched.delete(key)
@@ -36,21 +36,21 @@ export function comparisonEvents(db: Db, lookEveryMs = LOOK_EVERY_MS) {
   const leave = (key: number, watcher: Watcher): void => {
     const known = watched.get(key)
     known?.watchers.delete(watcher)
-    if (known?.watchers.size === 0) known.bell.ring()
+    if (known?.watchers.size === 0) known.bell.notify()
   }
 
   return {
     /** What happened since the last id, how it stands now, and whatever comes. Ends with the comparison. */
     async *follow(key: number, lastId: string | undefined, signal: AbortSignal): AsyncGenerator<ComparisonEvent> {
-      const watcher: Watcher = { batches: [], bell: createBell() }
+      const watcher: Watcher = { batches: [], bell: createWakeSignal() }
       join(key, watcher)
-      signal.addEventListener('abort', watcher.bell.ring)
+      signal.addEventListener('abort', watcher.bell.notify)
       try {
         const { events, isOver } = await look(db, key, isSnapshot(lastId) ? lastId : undefined)
         yield* events
         if (!isOver) yield* batchesOf(watcher, signal)
       } finally {
-        signal.removeEventListener('abort', watcher.bell.ring)
+        signal.removeEventListener('abort', watcher.bell.notify)
         leave(key, watcher)
       }
     },
@@ -89,7 +89,7 @@ async function lookAt(db: Db, key: number, { watchers, bell }: Watched, everyMs:
 
 function tell({ batches, bell }: Watcher, events: ComparisonEvent[]): void {
   batches.push(events)
-  bell.ring()
+  bell.notify()
 }
 
 /** The first look is nobody's news: each watcher begins with one of its own. */

@@ -1,7 +1,7 @@
 import { type SelectQueryBuilder, sql } from 'kysely'
 import { type Db, lock } from '../platform/db/db.ts'
-import { kept } from '../platform/db/kept.ts'
-import { newestFirst } from '../platform/db/newest-first.ts'
+import { pageNewestFirst } from '../platform/db/newest-first.ts'
+import { prepared } from '../platform/db/prepared.ts'
 import type { DB } from '../platform/db/tables.gen.ts'
 import type { Page } from '../platform/http/page.ts'
 import { type Counts, NO_COUNTS } from './counts.ts'
@@ -51,7 +51,7 @@ export const findComparisonRow = (db: Db, workspaceId: string, id: string) =>
   db
     .selectFrom('comparisons')
     .select(SHOWN)
-    .modifyFront(kept)
+    .modifyFront(prepared)
     .where('workspace_id', '=', workspaceId)
     .where('id', '=', id)
     .executeTakeFirst()
@@ -69,7 +69,7 @@ export const holdState = (tx: Db, key: number) =>
 
 export const listComparisonRows = (db: Db, workspaceId: string, scope: Scope, page: Page) =>
   inScope(db.selectFrom('comparisons').select(SHOWN), workspaceId, scope)
-    .$call(newestFirst('created_at', page))
+    .$call(pageNewestFirst('created_at', page))
     .execute()
 
 function inScope<O>(
@@ -165,7 +165,7 @@ export type CountedSetting = Awaited<ReturnType<typeof listSettingRows>>[number]
 export async function listCountedSettings(db: Db, keys: readonly number[]): Promise<CountedSetting[]> {
   if (keys.length === 0) return []
   const { rows } = await sql<CountedSetting>`
-    ${kept} with live as materialized (
+    ${prepared} with live as materialized (
       select key as comparison, ('x' || right(subject, 12))::bit(48)::bigint % settings as setting, json_build_object(
         'settledMicros', sum(spent_micros - pending_micros - counted_micros), 'pendingMicros', sum(pending_micros)) as spend
       from gateway_grants join comparisons on shared_budget = 'comparison ' || key

@@ -5,7 +5,7 @@ import { isOffered } from '../catalog/offers.ts'
 import { RegistryUnavailable } from '../harbor/registries/registry.ts'
 import type { Db } from '../platform/db/db.ts'
 import { derivedId } from '../platform/ids.ts'
-import { enqueue, type Job, type JobKind, type RunnableKind } from '../platform/jobs/jobs.ts'
+import { defineJobHandler, defineJobType, enqueue, type Job, type JobHandler } from '../platform/jobs/jobs.ts'
 import { freezeChosen, TasksGone } from './chosen.ts'
 import type { SubmissionError } from './shapes/schema.ts'
 import * as rows from './sql.ts'
@@ -24,19 +24,19 @@ export type SubmitTools = AddTools & {
 
 const Payload = z.strictObject({ key: z.number().int() })
 
-/** Before trials: a comparison that nobody has begun is not to wait behind one that runs for days. */
-const submitKind: JobKind<z.infer<typeof Payload>> = { kind: 'comparison.submit', payload: Payload, priority: 10 }
+/** Starts before trials: a new comparison must not wait behind one that runs for days. */
+const submitJobType = defineJobType({ type: 'comparison.submit', payload: Payload, priority: 10 })
 
 export const enqueueSubmission = (tx: Db, key: number, runAt?: Date): Promise<string> =>
-  enqueue(tx, submitKind, { key }, { id: submissionJob(key), ...(runAt ? { runAt } : {}) })
+  enqueue(tx, submitJobType, { key }, { id: submissionJob(key), runAt })
 
 const submissionJob = (key: number): string => derivedId('comparison', String(key))
 
-export const submitJob = (tools: SubmitTools): RunnableKind<z.infer<typeof Payload>> => ({
-  ...submitKind,
-  run: (job) => submit(tools, job),
-  failed: (tx, { key }, reason) => failSubmission(tx, key, errorOf('internal_error', reason, true)),
-})
+export const submitJob = (tools: SubmitTools): JobHandler<z.infer<typeof Payload>> =>
+  defineJobHandler(submitJobType, {
+    run: (job) => submit(tools, job),
+    onGivenUp: (tx, { key }, reason) => failSubmission(tx, key, errorOf('internal_error', reason, true)),
+  })
 
 /** The world outside does not let it. Someone resumes it when it does. */
 class Refused extends Error {

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { type Db, lock } from '../platform/db/db.ts'
-import { newestFirst } from '../platform/db/newest-first.ts'
+import { pageNewestFirst } from '../platform/db/newest-first.ts'
 import type { Page } from '../platform/http/page.ts'
 import type { Kind } from './schema.ts'
 import type { Sealed } from './seal.ts'
@@ -99,7 +99,7 @@ export const listCredentialRows = (db: Db, workspaceId: string, page: Page) =>
     .selectFrom('credentials')
     .select(SHOWN)
     .where('workspace_id', '=', workspaceId)
-    .$call(newestFirst('created_at', page))
+    .$call(pageNewestFirst('created_at', page))
     .execute()
 
 export const findCredentialRow = (db: Db, workspaceId: string, id: string) =>

@@ -1,7 +1,7 @@
 import { type Selectable, sql } from 'kysely'
 import type { Protocol } from '../harnesses/model-access.ts'
 import { type Db, lock } from '../platform/db/db.ts'
-import { kept } from '../platform/db/kept.ts'
+import { prepared } from '../platform/db/prepared.ts'
 import type { DB } from '../platform/db/tables.gen.ts'
 import {
   type BudgetKind,
@@ -66,7 +66,7 @@ type Reservation = { reservedMicros: number | null; limitedBy: BudgetKind | null
  */
 export async function reserveCall(db: Db, call: NewCall): Promise<Reservation | undefined> {
   const { mostMicros = null, usualMicros = null, leastMicros = null } = call.bounds ?? {}
-  const { rows } = await sql<Reservation>`${kept}
+  const { rows } = await sql<Reservation>`${prepared}
     with room as materialized (
       select id, shared_budget, budget_micros - spent_micros as own_room
       from gateway_grants
@@ -149,7 +149,7 @@ export const countRefusal = (db: Db, grantId: string, reason: Refusal) => {
  * is asynchronous: after a power failure of the database the call stands at its reservation.
  */
 export const settleCall = (db: Db, callId: string, settled: Settlement) =>
-  sql`${kept}
+  sql`${prepared}
     with before as materialized (
       select id, case when settled_at is null then coalesce(reserved_micros, 0) else 0 end as pending,
         set_config('synchronous_commit', 'off', true) as mode

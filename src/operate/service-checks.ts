@@ -2,7 +2,7 @@ import { keySource } from '../credentials/key-source.ts'
 import { hasMasterKey, holdActiveKey, type Keyring } from '../credentials/master-key.ts'
 import type { Blobs } from '../platform/blobs/blob.ts'
 import type { Database } from '../platform/db/db.ts'
-import { isTooOld, pendingMigrations, serverVersion, VERSION_MIN } from '../platform/db/migrate.ts'
+import { isTooOld, listPendingMigrations, readServerVersion, VERSION_MIN } from '../platform/db/migrate.ts'
 import type { Check } from '../platform/health.ts'
 import { countLiveWorkers } from '../platform/jobs/jobs.ts'
 
@@ -14,7 +14,7 @@ export const databaseCheck = ({ db }: Database): Check => ({
   name: 'database',
   fix: 'Start PostgreSQL, or correct DATABASE_URL.',
   run: async () => {
-    const version = await serverVersion(db).catch((error: unknown) => {
+    const version = await readServerVersion(db).catch((error: unknown) => {
       throw new Error(reasonOf(error))
     })
     if (isTooOld(version)) throw new Error(`This is PostgreSQL ${version}; Assay needs ${VERSION_MIN} or newer.`)
@@ -32,7 +32,7 @@ export const migrationsCheck = ({ db }: Database): Check => ({
   name: 'migrations',
   fix: 'Run assay migrate, or start the service anew.',
   run: async () => {
-    const pending = await pendingMigrations(db)
+    const pending = await listPendingMigrations(db)
     if (pending.length > 0) throw new Error(`missing: ${pending.join(', ')}`)
     return 'complete'
   },

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
 import { type CodeHostServer, startCodeHost } from '../../test/support/code-host.ts'
 import { alsoReleasing, releasing } from '../../test/support/releases.ts'
-import { jobKinds } from '../app.ts'
+import { serviceJobs } from '../app.ts'
 import { connectRepository, removeRepository } from '../repos/schema.ts'
 import { listPublicTasks, readHistory, readResults } from '../results/schema.ts'
 import { createKey, listAudit } from '../workspaces/schema.ts'
@@ -83,7 +83,7 @@ test('a repository of plain git that is set to private takes its public release 
 
 /** Runs the periodic job now. */
 const check = async () => {
-  const job = jobKinds(app.tools).find(({ kind }) => kind === 'releases.visibility')
+  const job = serviceJobs(app.tools).find(({ type }) => type === 'releases.visibility')
   await job?.run({ signal: AbortSignal.timeout(10_000) } as never)
 }
 

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { type Db, lock } from '../platform/db/db.ts'
-import { newestFirst } from '../platform/db/newest-first.ts'
+import { pageNewestFirst } from '../platform/db/newest-first.ts'
 import type { Page } from '../platform/http/page.ts'
 import type { Pick as SettingPick } from './picks.ts'
 
@@ -29,7 +29,7 @@ export const listReleaseRows = (db: Db, repository: number, page: Page) =>
     .selectFrom('releases')
     .select(SHOWN)
     .where('repository', '=', repository)
-    .$call(newestFirst('released_at', page))
+    .$call(pageNewestFirst('released_at', page))
     .execute()
 
 export const findReleaseRow = (db: Db, repository: number, id: string) =>
@@ -179,7 +179,7 @@ export const listNamedRows = (db: Db, { owner, name, ...page }: NamedPage) =>
     .selectFrom('releases')
     .select(SHOWN)
     .where(sql<boolean>`lower(owner) = lower(${owner}) and lower(name) = lower(${name})`)
-    .$call(newestFirst('released_at', page))
+    .$call(pageNewestFirst('released_at', page))
     .execute()
 
 export const findNamedRow = (db: Db, owner: string, name: string, id: string) =>

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { type Db, lock } from '../platform/db/db.ts'
-import { newestFirst } from '../platform/db/newest-first.ts'
+import { pageNewestFirst } from '../platform/db/newest-first.ts'
 import type { Page } from '../platform/http/page.ts'
 
 const SHOWN = [
@@ -47,7 +47,7 @@ export const listRepositoryRows = (db: Db, workspaceId: string, page: Page) =>
     .select(SHOWN)
     .where('workspace_id', '=', workspaceId)
     .where('removed_at', 'is', null)
-    .$call(newestFirst('connected_at', page, 'bigint'))
+    .$call(pageNewestFirst('connected_at', page, 'bigint'))
     .execute()
 
 export const listRepositoryNames = (db: Db, keys: readonly number[]) =>

@@ -5,6 +5,6 @@ import { CHANGED } from './sql.ts'
 /** Hears what changes, in whichever process. While it cannot hear, nothing is kept. */
 export const hearChanges = (url: string, cache: ResultsCache): { close(): Promise<void> } =>
   listenTo(
-    { url, channel: CHANGED, application: 'assay-results' },
-    { joined: cache.joined, heard: cache.changed, lost: cache.lost },
+    { url, channel: CHANGED, applicationName: 'assay-results' },
+    { onConnect: cache.joined, onNotice: cache.changed, onDisconnect: cache.lost },
   )

@@ -1,13 +1,13 @@
 import { MasterKeyMissing } from '../credentials/master-key.ts'
 import { SealBroken, type Secret } from '../credentials/seal.ts'
 import type { Db } from '../platform/db/db.ts'
-import type { Job, RunnableKind } from '../platform/jobs/jobs.ts'
+import { defineJobHandler, type Job, type JobHandler } from '../platform/jobs/jobs.ts'
 import { type Outbound, OutboundFailed, OutboundRefused } from '../platform/outbound/outbound.ts'
 import { record } from '../workspaces/audit.ts'
 import { FAILING_MS, retryAfterMs, waitMs } from './schedule.ts'
 import { signedHeaders } from './signature.ts'
 import * as rows from './sql.ts'
-import { deliverKind, enqueueDelivery } from './tell.ts'
+import { deliverJobType, enqueueDelivery } from './tell.ts'
 import { placeOf, sealedOf, type WebhookTools } from './webhooks.ts'
 
 export type DeliverTools = WebhookTools & { outbound: Outbound; version: string; timeoutMs?: number | undefined }
@@ -16,11 +16,11 @@ export type DeliverTools = WebhookTools & { outbound: Outbound; version: string;
 const TIMEOUT_MS = 15_000
 const GONE = 410
 
-export const deliverJob = (tools: DeliverTools): RunnableKind<{ id: string }> => ({
-  ...deliverKind,
-  run: (job) => deliver(tools, job),
-  failed: async (tx, { id }, reason) => void (await rows.endDelivery(tx, id, reason.slice(0, 500))),
-})
+export const deliverJob = (tools: DeliverTools): JobHandler<{ id: string }> =>
+  defineJobHandler(deliverJobType, {
+    run: (job) => deliver(tools, job),
+    onGivenUp: async (tx, { id }, reason) => void (await rows.endDelivery(tx, id, reason.slice(0, 500))),
+  })
 
 /**
  * Sends one message. It counts as delivered once the receiver has said so and that is written down: whoever dies in

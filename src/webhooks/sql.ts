@@ -1,7 +1,7 @@
 import { type Insertable, sql } from 'kysely'
 import type { Sealed } from '../credentials/seal.ts'
 import { type Db, lock } from '../platform/db/db.ts'
-import { newestFirst } from '../platform/db/newest-first.ts'
+import { pageNewestFirst } from '../platform/db/newest-first.ts'
 import type { DB } from '../platform/db/tables.gen.ts'
 import type { Page } from '../platform/http/page.ts'
 
@@ -42,7 +42,7 @@ export const listWebhookRows = (db: Db, workspaceId: string, page: Page) =>
     .selectFrom('webhooks')
     .select(SHOWN)
     .where('workspace_id', '=', workspaceId)
-    .$call(newestFirst('created_at', page))
+    .$call(pageNewestFirst('created_at', page))
     .execute()
 
 export const findWebhookRow = (db: Db, workspaceId: string, id: string) =>
@@ -114,7 +114,7 @@ export const listDeliveryRows = (db: Db, webhook: string, page: Page) =>
     .selectFrom('webhook_deliveries')
     .select(DELIVERY)
     .where('webhook', '=', webhook)
-    .$call(newestFirst('created_at', page))
+    .$call(pageNewestFirst('created_at', page))
     .execute()
 
 export const findDeliveryRow = (db: Db, webhook: string, id: string) =>

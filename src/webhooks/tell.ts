@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Db } from '../platform/db/db.ts'
 import { newId } from '../platform/ids.ts'
-import { enqueue, type JobKind } from '../platform/jobs/jobs.ts'
+import { defineJobType, enqueue } from '../platform/jobs/jobs.ts'
 import type { WebhookEvent } from './schema.ts'
 import { type DeliveryRow, insertDelivery, listListening } from './sql.ts'
 
@@ -23,10 +23,7 @@ export async function tell(tx: Db, workspaceId: string, { type, data }: Happened
   for (const webhook of await listListening(tx, workspaceId, type)) await post(tx, webhook, type, data)
 }
 
-export const deliverKind: JobKind<{ id: string }> = {
-  kind: 'webhook.deliver',
-  payload: z.strictObject({ id: z.uuid() }),
-}
+export const deliverJobType = defineJobType({ type: 'webhook.deliver', payload: z.strictObject({ id: z.uuid() }) })
 
 export const webhookLimit = (webhook: string): string => `webhook ${webhook}`
 
@@ -46,4 +43,4 @@ export async function post(
 
 /** The job has the message's id: however often it is asked for, it is sent by one at a time. */
 export const enqueueDelivery = (tx: Db, { id, webhook }: { id: string; webhook: string }, runAt?: Date) =>
-  enqueue(tx, deliverKind, { id }, { id, limitKeys: [webhookLimit(webhook)], ...(runAt ? { runAt } : {}) })
+  enqueue(tx, deliverJobType, { id }, { id, limitKeys: [webhookLimit(webhook)], runAt })

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Db } from '../platform/db/db.ts'
-import { kept } from '../platform/db/kept.ts'
-import { newestFirst } from '../platform/db/newest-first.ts'
+import { pageNewestFirst } from '../platform/db/newest-first.ts'
+import { prepared } from '../platform/db/prepared.ts'
 import type { KeyCaller, Permission } from '../platform/http/caller.ts'
 import type { Page } from '../platform/http/page.ts'
 
@@ -57,7 +57,7 @@ export const listKeyRows = (db: Db, workspaceId: string, page: Page) =>
     .selectFrom('api_keys')
     .selectAll()
     .where('workspace_id', '=', workspaceId)
-    .$call(newestFirst('created_at', page))
+    .$call(pageNewestFirst('created_at', page))
     .execute()
 
 /** Locks the workspace's admin keys, so that two requests cannot remove the last two at once. */
@@ -100,7 +100,7 @@ const unexpired = sql.raw('(api_keys.expires_at is null or api_keys.expires_at >
 
 export async function findCallerByKey(db: Db, hash: Buffer): Promise<CallerRow | undefined> {
   const { rows } = await sql<CallerRow>`
-    ${kept} select ${caller} from api_keys join workspaces on workspaces.id = api_keys.workspace_id
+    ${prepared} select ${caller} from api_keys join workspaces on workspaces.id = api_keys.workspace_id
     where api_keys.hash = ${hash} and ${unexpired}`.execute(db)
   return rows[0]
 }
@@ -110,7 +110,7 @@ export async function findCallerBySession(
   hash: Buffer,
 ): Promise<(CallerRow & { session_expires_at: Date }) | undefined> {
   const { rows } = await sql<CallerRow & { session_expires_at: Date }>`
-    ${kept} select ${caller}, sessions.expires_at as session_expires_at
+    ${prepared} select ${caller}, sessions.expires_at as session_expires_at
     from sessions join api_keys on api_keys.id = sessions.key_id join workspaces on workspaces.id = api_keys.workspace_id
     where sessions.hash = ${hash} and sessions.expires_at > now() and ${unexpired}`.execute(db)
   return rows[0]

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
-import { jobKinds, trialKinds } from '../../src/app.ts'
+import { sandboxJobs, serviceJobs } from '../../src/app.ts'
 import { startWorker } from '../../src/platform/jobs/worker.ts'
 import { BATCH_STEPS } from '../../src/taskgen/pipeline/steps.ts'
 import { generatingWithModels } from '../support/generating-models.ts'
@@ -46,7 +46,7 @@ test.each(CASES)('a worker that is killed at the step %s, time %i, costs nothing
   expect(uncounted).toBe(0)
   expect(grants).toBeGreaterThanOrEqual(2 * TASKS)
   expect(Math.round(run.costUsd * 1e6)).toBe(spent)
-  const { rows: left } = await lab.app.database.pool.query('select kind, state from jobs where every_seconds is null')
+  const { rows: left } = await lab.app.database.pool.query('select type, state from jobs where every_seconds is null')
   expect(left).toEqual([])
 })
 
@@ -67,7 +67,7 @@ async function dieAt(step: string, time: number): Promise<NodeJS.Signals | null>
 
 function startSuccessor(): AsyncDisposable {
   const { tools, app } = lab
-  const kinds = [...jobKinds(tools), ...trialKinds(tools, 'local')]
-  const worker = startWorker({ database: app.database, kinds, slots: 2, log: tools.log, leaseMs: LEASE_MS })
+  const handlers = [...serviceJobs(tools), ...sandboxJobs(tools, 'local')]
+  const worker = startWorker({ database: app.database, handlers, slots: 2, log: tools.log, leaseMs: LEASE_MS })
   return { [Symbol.asyncDispose]: () => worker.stop(1000) }
 }

@@ -1,4 +1,4 @@
-import { jobKinds, trialKinds } from '../../src/app.ts'
+import { sandboxJobs, serviceJobs } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
 import { startWorker } from '../../src/platform/jobs/worker.ts'
 import { createLog } from '../../src/platform/log.ts'
@@ -22,6 +22,6 @@ export async function startDeadlyWorker(given: (step: (name: string) => void) =>
   const log = createLog('error')
   const { database } = await openStore(config, log)
   const tools = { ...(await openTools(config, database, log)), ...given(step) }
-  const kinds = [...jobKinds(tools), ...trialKinds(tools, 'local')]
-  startWorker({ database, kinds, slots: 1, log, leaseMs: Number(leaseMs) })
+  const handlers = [...serviceJobs(tools), ...sandboxJobs(tools, 'local')]
+  startWorker({ database, handlers, slots: 1, log, leaseMs: Number(leaseMs) })
 }

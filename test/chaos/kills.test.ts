@@ -58,7 +58,7 @@ async function survives({ expect, onTestFailed }: TestContext, fleet: Fleet, pla
     { tasks: plan.tasks, passed: 0 },
   ])
   expect(await fleet.query('select sum(metered)::int as n from trial_counts')).toEqual([{ n: trials }])
-  expect(await fleet.query('select kind, state from jobs where every_seconds is null')).toEqual([])
+  expect(await fleet.query('select type, state from jobs where every_seconds is null')).toEqual([])
   expect(fleet.programs.flatMap(({ collapses }) => collapses)).toEqual([])
 
   expect(await Promise.all(fleet.programs.map((program) => program.stop()))).toEqual(fleet.programs.map(() => 0))

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
-import { jobKinds, trialKinds } from '../../src/app.ts'
+import { sandboxJobs, serviceJobs } from '../../src/app.ts'
 import { STEPS } from '../../src/comparisons/steps.ts'
 import { startWorker } from '../../src/platform/jobs/worker.ts'
 import { type TestApp, testApp } from '../support/app.ts'
@@ -52,13 +52,13 @@ test.each(CASES)('a worker that is killed at the step %s, time %i, costs nothing
     `select sum(metered)::int as n from trial_counts join comparisons on key = comparison where id = '${body.id}'`,
   )
   expect(counted).toEqual([{ n: TRIALS }])
-  const { rows: left } = await app.database.pool.query('select kind, state from jobs where every_seconds is null')
+  const { rows: left } = await app.database.pool.query('select type, state from jobs where every_seconds is null')
   expect(left).toEqual([])
 })
 
 /** Whether it has. What comes every half minute comes at once. */
 async function isCompleted(id: string): Promise<boolean> {
-  await app.database.pool.query(`update jobs set run_at = now() where kind = 'comparisons.end' and state = 'queued'`)
+  await app.database.pool.query(`update jobs set run_at = now() where type = 'comparisons.end' and state = 'queued'`)
   return (await lab.read(id)).state === 'completed'
 }
 
@@ -77,8 +77,8 @@ async function dieAt(step: string, time: number): Promise<NodeJS.Signals | null>
 
 function startSuccessor(): AsyncDisposable {
   const { tools } = lab
-  const kinds = [...jobKinds(tools), ...trialKinds(tools, 'local')]
+  const handlers = [...serviceJobs(tools), ...sandboxJobs(tools, 'local')]
   const { log } = tools
-  const worker = startWorker({ database: app.database, kinds, slots: 4, log, leaseMs: LEASE_MS })
+  const worker = startWorker({ database: app.database, handlers, slots: 4, log, leaseMs: LEASE_MS })
   return { [Symbol.asyncDispose]: () => worker.stop(1000) }
 }

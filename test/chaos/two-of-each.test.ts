@@ -84,7 +84,7 @@ const lastIdIn = (heard: Heard[]): string | undefined => heard.findLast(({ id })
 /** Processes that were seen with a trial in their hands. */
 async function listBusy(): Promise<number[]> {
   const { rows } = await database.pool.query<{ pid: number }>(
-    `select distinct process_id as pid from jobs join workers on workers.id = worker_id where kind = 'trial.local'`,
+    `select distinct process_id as pid from jobs join workers on workers.id = worker_id where type = 'trial.local'`,
   )
   return rows.map(({ pid }) => pid)
 }

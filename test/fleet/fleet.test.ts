@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { enqueueAll } from '../../src/platform/jobs/jobs.ts'
 import { newKey } from '../../src/workspaces/key.ts'
 import { testDatabase } from '../support/database.ts'
-import { EFFECTS_TABLE, effectKind } from '../support/effect-worker.ts'
+import { EFFECTS_TABLE, effectJobType } from '../support/effect-worker.ts'
 import { startProgram } from '../support/program.ts'
 import { startService } from '../support/service.ts'
 
@@ -28,7 +28,7 @@ test(`two API and two worker processes on one PostgreSQL: ${JOBS} jobs, one work
   const workers = await Promise.all([startProgram(WORKER, [database.url]), startProgram(WORKER, [database.url])])
 
   const jobs = Array.from({ length: JOBS }, (_, n) => ({ payload: { n, holdMs: n % 7 } }))
-  await enqueueAll(database.db, effectKind, jobs)
+  await enqueueAll(database.db, effectJobType, jobs)
   await expect.poll(effects, { timeout: 60_000, interval: 5 }).toBeGreaterThan(JOBS / 4)
   await workers[0].kill('SIGKILL')
   const doneAtKill = await effects()
@@ -47,7 +47,7 @@ test(`two API and two worker processes on one PostgreSQL: ${JOBS} jobs, one work
   await expect.poll(effects, { timeout: 90_000, interval: 100 }).toBe(JOBS)
   const { rows } = await database.pool.query('select count(distinct n)::int as n from effects')
   expect(rows[0].n).toBe(JOBS)
-  const left = await database.pool.query(`select id from jobs where kind = 'test.effect'`)
+  const left = await database.pool.query(`select id from jobs where type = 'test.effect'`)
   expect(left.rowCount).toBe(0)
   const stopped = await Promise.all([one, two, ...rest].map((service) => service.kill('SIGTERM')))
   expect(stopped).toEqual([0, 0, 0, 0])

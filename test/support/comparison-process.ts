@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { createApp, jobKinds, trialKinds } from '../../src/app.ts'
+import { createApp, sandboxJobs, serviceJobs } from '../../src/app.ts'
 import { offerSandboxes } from '../../src/catalog/offers.ts'
 import { snapshot } from '../../src/catalog/snapshot.ts'
 import type { Engine } from '../../src/comparisons/trials/engine.ts'
@@ -69,12 +69,12 @@ if (role === 'api') {
   const { url } = await listen(createApp(tools), '127.0.0.1', 0)
   console.log(`assay ready ${url}`)
 } else {
-  const work = (kinds: ReturnType<typeof jobKinds>) =>
-    startWorker({ database: store.database, kinds, slots: config.workerSlots, log })
-  if (role === 'submit') work(jobKinds(tools))
+  const work = (handlers: ReturnType<typeof serviceJobs>) =>
+    startWorker({ database: store.database, handlers, slots: config.workerSlots, log })
+  if (role === 'submit') work(serviceJobs(tools))
   const sandboxes = [{ sandbox: 'local', test: async () => ({ isolation: 'none' }) }]
   offerSandboxes({ db: store.database.db, log }, sandboxes, (name) => {
-    if (role === 'work') work(trialKinds(tools, name))
+    if (role === 'work') work(sandboxJobs(tools, name))
     console.log('assay ready')
   })
 }

@@ -1,9 +1,9 @@
-import { jobKinds, trialKinds } from '../../src/app.ts'
+import { sandboxJobs, serviceJobs } from '../../src/app.ts'
 import { deleteOffers, upsertOffer } from '../../src/catalog/sql.ts'
 import { newId } from '../../src/platform/ids.ts'
-import { drain } from '../../src/platform/jobs/drain.ts'
 import type { Tools } from '../../src/tools.ts'
 import type { TestApp } from './app.ts'
+import { drain } from './jobs/drain.ts'
 
 /** A worker that offers a sandbox, waits for nothing, and works when it is told to. */
 export async function testWorker(app: TestApp, more: Partial<Tools>, sandbox = 'local') {
@@ -18,8 +18,8 @@ export async function testWorker(app: TestApp, more: Partial<Tools>, sandbox = '
     /** Until nothing is left to do, but for what comes again by the clock. */
     work: (inSandbox = sandbox) =>
       drain(app.database, [
-        ...jobKinds(tools).filter(({ everySeconds }) => everySeconds === undefined),
-        ...trialKinds(tools, inSandbox),
+        ...serviceJobs(tools).filter(({ everySeconds }) => everySeconds === undefined),
+        ...sandboxJobs(tools, inSandbox),
       ]),
   }
 }

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { z } from 'zod'
 import { type Db, lock } from '../../platform/db/db.ts'
-import { newestFirst } from '../../platform/db/newest-first.ts'
+import { pageNewestFirst } from '../../platform/db/newest-first.ts'
 import type { Page } from '../../platform/http/page.ts'
 import type { NewHarness, SentBundle } from './schema.ts'
 
@@ -38,7 +38,10 @@ export const listVersions = async (db: Db, workspaceId: string, slug: string): P
 
 export const listHarnessRows = async (db: Db, workspaceId: string, page: Page): Promise<HarnessRow[]> =>
   (
-    await harnesses(db, workspaceId).where('removed_at', 'is', null).$call(newestFirst('created_at', page)).execute()
+    await harnesses(db, workspaceId)
+      .where('removed_at', 'is', null)
+      .$call(pageNewestFirst('created_at', page))
+      .execute()
   ).map(rowOf)
 
 type Fresh = { id: string; workspace_id: string; slug: string; version: string }

@@ -1,11 +1,11 @@
 import type { Db } from '../../platform/db/db.ts'
-import { cancelAll, setLimit, withdrawAll } from '../../platform/jobs/jobs.ts'
+import { cancelAll, deleteQueuedJobs, setLimit } from '../../platform/jobs/jobs.ts'
 import { trialId } from '../trial-id.ts'
 import { comparisonLimit, enqueueDeferred } from './enqueue/enqueue.ts'
 import { cancelOpen, listOrdinals, requeue } from './sql.ts'
 
 export const withdrawWaiting = async (tx: Db, key: number): Promise<void> =>
-  withdrawAll(tx, idsOf(key, await listOrdinals(tx, key, 'queued')))
+  deleteQueuedJobs(tx, idsOf(key, await listOrdinals(tx, key, 'queued')))
 
 /** Waiting trials of a comparison are looked at again after `until`. */
 export async function deferWaiting(tx: Db, trial: { comparison: number; sandbox: string }, until: Date): Promise<void> {
@@ -21,7 +21,7 @@ export const cancelTrials = (tx: Db, key: number): Promise<number[]> => cancelOp
  * canceled. Not in one transaction with the cancel, which would wait for jobs that wait for it.
  */
 export async function stopJobs(db: Db, key: number, ordinals: readonly number[]): Promise<void> {
-  await withdrawAll(db, idsOf(key, ordinals))
+  await deleteQueuedJobs(db, idsOf(key, ordinals))
   await cancelAll(db, idsOf(key, ordinals))
   await liftLimit(db, key)
 }

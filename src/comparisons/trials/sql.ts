@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Db } from '../../platform/db/db.ts'
-import { kept } from '../../platform/db/kept.ts'
+import { prepared } from '../../platform/db/prepared.ts'
 import { storableJson, storableText } from '../../platform/db/storable.ts'
 import { CALIBRATION_RULES } from '../../trials/calibrate.ts'
 import { type CountRow, type Counts, NAMES, partOf } from '../counts.ts'
@@ -99,7 +99,7 @@ export async function startTrial(
   { isAdmitted = false }: { isAdmitted?: boolean } = {},
 ): Promise<TrialFacts | undefined> {
   const { rows } = await sql<TrialFacts>`
-    ${kept} with found as materialized (
+    ${prepared} with found as materialized (
       select trials.comparison, ordinal, task, setting, attempt, trials.state, retries,
         comparisons.state as comparison_state, budget_micros
       from trials join comparisons on comparisons.key = trials.comparison
@@ -186,7 +186,7 @@ export async function storeEnd(
   changes: Partial<Counts>,
 ): Promise<number | undefined> {
   const { rows } = await sql<{ open: number }>`
-    ${kept} with ended as (
+    ${prepared} with ended as (
       update trials set state = ${end.state}, class = ${end.class}, verify_mode = ${end.verifyMode},
         reward = ${end.reward}, cost_micros = ${end.costMicros}, retries = ${end.retries},
         detail = ${end.detail === null ? null : storableJson(end.detail)}, artifacts = ${end.artifacts},

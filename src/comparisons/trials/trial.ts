@@ -3,7 +3,7 @@ import { applyVerdict, type Verdict, verdictOf } from '../../gateway/verdict.ts'
 import type { Blobs } from '../../platform/blobs/blob.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { errorText } from '../../platform/error-text.ts'
-import type { Job, RunnableKind } from '../../platform/jobs/jobs.ts'
+import { defineJobHandler, type Job, type JobHandler } from '../../platform/jobs/jobs.ts'
 import { SandboxUnavailable } from '../../sandboxes/sandbox.ts'
 import { openScratch } from '../../trials/scratch.ts'
 import { endIfDone, noteStarted, pause } from '../state.ts'
@@ -12,7 +12,7 @@ import { trialId } from '../trial-id.ts'
 import { keepArtifacts } from './artifacts.ts'
 import { calibrated, verifyingOf } from './calibrated/calibrated.ts'
 import { CredentialGone, type Engine, type TaskOrder, type Verifying } from './engine.ts'
-import { type TrialPayload, trialKind } from './enqueue/enqueue.ts'
+import { type TrialPayload, trialJobType } from './enqueue/enqueue.ts'
 import { cutOffPause } from './forecast/admission.ts'
 import { type Admission, admitTrial } from './forecast/forecast.ts'
 import { type ModelTools, openModel } from './model.ts'
@@ -32,15 +32,15 @@ export type TrialTools = ModelTools & {
 }
 
 /** Runs trials in one sandbox. */
-export const trialJob = (tools: TrialTools, sandbox: string): RunnableKind<TrialPayload> => ({
-  ...trialKind(sandbox),
-  run: (job) => runTrialJob(tools, job),
-  failed: async (tx, key, reason) => {
-    const trial = await startTrial(tx, key)
-    const ending: Ending = { kind: 'broken', class: 'operator_error', error: reason }
-    if (trial && isRunning(trial)) await settle(tx, trial, ending, { retryMs: 0 })
-  },
-})
+export const trialJob = (tools: TrialTools, sandbox: string): JobHandler<TrialPayload> =>
+  defineJobHandler(trialJobType(sandbox), {
+    run: (job) => runTrialJob(tools, job),
+    onGivenUp: async (tx, key, reason) => {
+      const trial = await startTrial(tx, key)
+      const ending: Ending = { kind: 'broken', class: 'operator_error', error: reason }
+      if (trial && isRunning(trial)) await settle(tx, trial, ending, { retryMs: 0 })
+    },
+  })
 
 /** The conductor: it alone knows the order. Only the end is written down for good, once, under the lease. */
 async function runTrialJob(tools: TrialTools, job: Job<TrialPayload>): Promise<void> {

@@ -4,17 +4,17 @@ import { connect as dial } from 'node:net'
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { testDatabase } from '../../../test/support/database.ts'
-import { connect, databaseIsAway, transact } from './db.ts'
-import { migrate, pendingMigrations } from './migrate.ts'
+import { connect, isDatabaseUnavailable, transact } from './db.ts'
+import { listPendingMigrations, migrate } from './migrate.ts'
 
-test('migrations that ran are not run again, by however many processes at once', async () => {
+test('runs each migration once, however many processes start at the same time', async () => {
   await using database = await testDatabase()
   const ran = await Promise.all([migrate(database.db), migrate(database.db), migrate(database.db)])
   expect(ran).toEqual([[], [], []])
-  expect(await pendingMigrations(database.db)).toEqual([])
+  expect(await listPendingMigrations(database.db)).toEqual([])
 })
 
-test('a transaction inside a transaction is the same transaction', async () => {
+test('a nested transaction joins the open one', async () => {
   await using database = await testDatabase()
   const ids = await transact(database.db, async (outer) => {
     const id = sql<{ id: string }>`select pg_current_xact_id()::text as id`
@@ -25,7 +25,7 @@ test('a transaction inside a transaction is the same transaction', async () => {
   expect(ids[0]).toBe(ids[1])
 })
 
-test('the loss of an idle connection reaches the listener and the pool goes on', async () => {
+test('reports the loss of an idle connection and keeps the pool usable', async () => {
   await using database = await testDatabase()
   const { promise, resolve } = Promise.withResolvers<Error>()
   const other = connect(database.url, { max: 1, onError: resolve })
@@ -36,7 +36,7 @@ test('the loss of an idle connection reaches the listener and the pool goes on',
   await other.close()
 })
 
-test('the loss of a connection in the middle of a transaction is an error of that transaction, and of nothing else', async () => {
+test('losing a connection fails the open transaction and nothing else', async () => {
   await using database = await testDatabase()
   const broken = transact(database.db, async (tx) => {
     const pid = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(tx)
@@ -44,13 +44,13 @@ test('the loss of a connection in the middle of a transaction is an error of tha
     await new Promise((resolve) => setImmediate(resolve))
     await sql`select 1`.execute(tx)
   })
-  expect(databaseIsAway(await broken.catch((error: unknown) => error))).toBe(true)
+  expect(isDatabaseUnavailable(await broken.catch((error: unknown) => error))).toBe(true)
   expect((await sql<{ one: number }>`select 1 as one`.execute(database.db)).rows).toEqual([{ one: 1 }])
 })
 
-test('a socket that is gone is a database that is away; a file that is gone is none', async () => {
+test('treats a missing socket as an unavailable database, a missing file as another error', async () => {
   const noSocket = await once(dial('/nowhere/.s.PGSQL.5432'), 'connect').catch((error: unknown) => error)
   const noFile = await readFile('/nowhere').catch((error: unknown) => error)
   expect([noSocket, noFile]).toMatchObject([{ code: 'ENOENT' }, { code: 'ENOENT' }])
-  expect([databaseIsAway(noSocket), databaseIsAway(noFile)]).toEqual([true, false])
+  expect([isDatabaseUnavailable(noSocket), isDatabaseUnavailable(noFile)]).toEqual([true, false])
 })

@@ -6,26 +6,26 @@ import type { Db } from './db.ts'
 const FOLDER = new URL('../../../migrations/', import.meta.url)
 export const VERSION_MIN = 15
 
-/** Brings the tables up to date. Safe to call from any number of processes at once: the migrator takes a lock. */
+/** Applies pending migrations and returns their names. Safe to call from several processes: the migrator takes a lock. */
 export async function migrate(db: Db): Promise<string[]> {
   await requireVersion(db)
   const { error, results } = await migrator(db).migrateToLatest()
-  if (error) throw new Error('The database could not be migrated.', { cause: error })
+  if (error) throw new Error('Migrating the database failed.', { cause: error })
   return (results ?? []).map((result) => result.migrationName)
 }
 
-/** Names of migrations that this program has and the database lacks. */
-export async function pendingMigrations(db: Db): Promise<string[]> {
+/** Lists the migrations of this program that the database lacks. */
+export async function listPendingMigrations(db: Db): Promise<string[]> {
   const all = await migrator(db).getMigrations()
   return all.filter((migration) => !migration.executedAt).map((migration) => migration.name)
 }
 
 async function requireVersion(db: Db): Promise<void> {
-  const version = await serverVersion(db)
+  const version = await readServerVersion(db)
   if (isTooOld(version)) throw new Error(`The database is PostgreSQL ${version}; Assay needs ${VERSION_MIN} or newer.`)
 }
 
-export async function serverVersion(db: Db): Promise<string> {
+export async function readServerVersion(db: Db): Promise<string> {
   const { rows } = await sql<{ version: string }>`select current_setting('server_version') as version`.execute(db)
   return rows[0]?.version ?? 'unknown'
 }

@@ -2,10 +2,10 @@ import { type SelectQueryBuilder, sql } from 'kysely'
 import type { Page } from '../http/page.ts'
 
 /**
- * A page of a list that is sorted by this column and then by id, newest first, beyond the last of the page before; and
- * one row more, which says whether there is another page.
+ * Sorts by the column `at` and then by id, newest first, and selects the page after the cursor plus one row, which tells
+ * whether there is another page.
  */
-export const newestFirst =
+export const pageNewestFirst =
   (at: string, { cursor, limit }: Page, idType: 'uuid' | 'bigint' = 'uuid') =>
   <DB, TB extends keyof DB, O>(query: SelectQueryBuilder<DB, TB, O>): SelectQueryBuilder<DB, TB, O> => {
     const sorted = query

@@ -1,24 +1,23 @@
 import pg from 'pg'
 import { backoffMs } from '../jobs/backoff.ts'
-import { createBell } from '../jobs/bell.ts'
+import { createWakeSignal } from '../wake-signal.ts'
 
 const RECONNECT_MS_MAX = 10_000
 
-/** Which notices, and by which name the database sees who listens. */
-type Channel = { url: string; channel: string; application: string }
+type NoticeChannel = { url: string; channel: string; applicationName: string }
 
-type Listener = {
-  /** From now on every notice is heard; there may have been some before. */
-  joined(): void
-  heard(notice: string): void
-  /** From now on nothing is heard, until it is joined again. With the reason, where there is one. */
-  lost(error: unknown): void
+type NoticeListener = {
+  /** Called on every (re)connect. Notifications sent before it may have been missed. */
+  onConnect(): void
+  onNotice(notice: string): void
+  /** Called when the connection is lost, with the error if there is one. Nothing arrives until `onConnect`. */
+  onDisconnect(error: unknown): void
 }
 
-/** Hears notices on a connection of its own and comes back by itself. */
-export function listenTo(channel: Channel, listener: Listener): { close(): Promise<void> } {
+/** Listens for PostgreSQL notifications on a connection of its own and reconnects by itself. */
+export function listenTo(channel: NoticeChannel, listener: NoticeListener): { close(): Promise<void> } {
   const closing = new AbortController()
-  const ended = keepListening(channel, listener, closing.signal)
+  const ended = listenUntilClosed(channel, listener, closing.signal)
   return {
     async close() {
       closing.abort()
@@ -27,43 +26,51 @@ export function listenTo(channel: Channel, listener: Listener): { close(): Promi
   }
 }
 
-async function keepListening(channel: Channel, listener: Listener, closing: AbortSignal): Promise<void> {
-  const bell = createBell()
-  closing.addEventListener('abort', bell.ring)
+async function listenUntilClosed(
+  channel: NoticeChannel,
+  listener: NoticeListener,
+  closing: AbortSignal,
+): Promise<void> {
+  const wakeSignal = createWakeSignal()
+  closing.addEventListener('abort', wakeSignal.notify)
   for (let failures = 0; !closing.aborted; failures += 1) {
-    const joined = () => {
+    const onConnect = () => {
       failures = 0
-      listener.joined()
+      listener.onConnect()
     }
-    const error = await listenOnce(channel, { ...listener, joined }, closing).catch((thrown: unknown) => thrown)
-    listener.lost(error)
-    if (!closing.aborted) await bell.wait(Math.min(backoffMs(failures + 1, Math.random()), RECONNECT_MS_MAX))
+    const error = await listenOnce(channel, { ...listener, onConnect }, closing).catch((thrown: unknown) => thrown)
+    listener.onDisconnect(error)
+    if (!closing.aborted) await wakeSignal.wait(Math.min(backoffMs(failures + 1, Math.random()), RECONNECT_MS_MAX))
   }
 }
 
-/** Ends when the connection does. */
-async function listenOnce({ url, channel, application }: Channel, listener: Listener, closing: AbortSignal) {
+/** Returns when the connection ends. */
+async function listenOnce(
+  { url, channel, applicationName }: NoticeChannel,
+  listener: NoticeListener,
+  closing: AbortSignal,
+): Promise<void> {
   const client = new pg.Client({
     connectionString: url,
-    application_name: application,
+    application_name: applicationName,
     connectionTimeoutMillis: 10_000,
     keepAlive: true,
   })
-  const { promise: lost, resolve, reject } = Promise.withResolvers<void>()
-  // When connecting fails, nobody waits for the loss.
-  lost.catch(() => {})
+  const { promise: disconnected, resolve, reject } = Promise.withResolvers<void>()
+  // Avoids an unhandled rejection when connecting fails.
+  disconnected.catch(() => {})
   client.on('error', reject)
   client.on('end', resolve)
-  client.on('notification', (message) => listener.heard(message.payload ?? ''))
-  const hangUp = () => resolve()
-  closing.addEventListener('abort', hangUp)
+  client.on('notification', (message) => listener.onNotice(message.payload ?? ''))
+  const disconnect = () => resolve()
+  closing.addEventListener('abort', disconnect)
   try {
     await client.connect()
     await client.query(`listen ${client.escapeIdentifier(channel)}`)
-    listener.joined()
-    await lost
+    listener.onConnect()
+    await disconnected
   } finally {
-    closing.removeEventListener('abort', hangUp)
+    closing.removeEventListener('abort', disconnect)
     await client.end().catch(() => {})
   }
 }

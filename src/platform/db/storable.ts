@@ -1,9 +1,9 @@
-/** NUL characters and halves of surrogate pairs, as JSON.stringify writes them. Other escapes are passed over whole. */
+/** Matches NUL and lone surrogates as JSON.stringify escapes them. Other escapes match as a whole and are kept. */
 const ESCAPES = /\\(?:u(0000|d[89a-f][0-9a-f]{2})|.)/gs
 
-/** JSON of untrusted values, with U+FFFD in the place of characters that PostgreSQL does not store. Also in keys. */
+/** Serialises untrusted values, keys included, with U+FFFD for the characters that PostgreSQL cannot store. */
 export const storableJson = (value: unknown): string =>
-  JSON.stringify(value).replace(ESCAPES, (whole, refused?: string) => (refused === undefined ? whole : '\ufffd'))
+  JSON.stringify(value).replace(ESCAPES, (whole, unstorable?: string) => (unstorable === undefined ? whole : '\ufffd'))
 
-/** The same for a text column. */
+/** Replaces the characters that PostgreSQL cannot store in a text column with U+FFFD. */
 export const storableText = (text: string): string => text.replaceAll('\0', '\ufffd').toWellFormed()

@@ -391,16 +391,16 @@ export interface Jobs {
   fair_group: Generated<string>;
   finished_at: Timestamp | null;
   id: string;
-  kind: string;
-  lane: Generated<string>;
   lease_id: string | null;
   leased_until: Timestamp | null;
   limit_keys: Generated<Json>;
   memory_mb: Generated<number>;
   payload: Json;
   priority: Generated<number>;
+  queue_class: Generated<string>;
   run_at: Generated<Timestamp>;
   state: Generated<'queued' | 'running' | 'failed' | 'canceled'>;
+  type: string;
   worker_id: string | null;
 }
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import { databaseIsAway } from '../db/db.ts'
+import { isDatabaseUnavailable } from '../db/db.ts'
 import type { Log } from '../log.ts'
 import { internalError, Problem, unavailable } from '../problem.ts'
 import type { ReadyAnswer } from './endpoint.ts'
@@ -56,7 +56,7 @@ export function failure(error: unknown, about: { log: Log; baseUrl: string; requ
 }
 
 function unexpected(error: unknown, { log, requestId }: { log: Log; requestId: string }): Problem {
-  if (databaseIsAway(error)) {
+  if (isDatabaseUnavailable(error)) {
     log.warn({ requestId, error }, 'the database is out of reach')
     return new Problem(unavailable, 'The database is out of reach. Try again.', { headers: { 'retry-after': '1' } })
   }

@@ -1,137 +1,154 @@
-/** Jobs that are alike in all that admission asks about. Of one lane the oldest goes first. */
-export type Lane = {
-  lane: string
+/** Queued jobs that are equal in everything admission looks at. Within a class the oldest job starts first. */
+export type QueueClass = {
+  id: string
   priority: number
   fairGroup: string
   limitKeys: readonly string[]
   memoryMb: number
-  /** Where its oldest jobs stand among those of all lanes, by age. */
-  places: readonly number[]
+  /** Ranks of its oldest jobs among those of all classes, by age. */
+  ranks: readonly number[]
 }
 
-/** What waits and what runs, over all workers. */
-export type Queue = {
-  lanes: readonly Lane[]
+/** Queued and running jobs of all workers. */
+export type QueueState = {
+  queueClasses: readonly QueueClass[]
   running: readonly { fairGroup: string; limitKeys: readonly string[]; jobs: number }[]
   limits: readonly { key: string; slots: number }[]
-  /** When groups were last served. One that is missing never was. */
+  /** Fair-share turns: when each group was last served. A missing group was never served. */
   turns: readonly { fairGroup: string; served: number }[]
-  /** What the jobs of this host take, in whichever of its workers they run. */
+  /** Memory taken by the running jobs of this host, in all of its workers. */
   memoryMbTaken: number
 }
 
-/** What a worker has to give: slots, and to jobs that weigh something also starts and its host's memory. */
-export type Room = { slots: number; starts: number; memoryMb: number }
+/** Free capacity of a worker. Starts and host memory only matter to jobs that declare memory. */
+export type WorkerCapacity = { slots: number; starts: number; memoryMb: number }
 
-/** How many jobs to take of which lanes, and the groups that were served by that, the last one last. */
-export type Admitted = { lanes: Map<string, number>; served: string[] }
+/** Number of jobs to take of each queue class, and the groups this serves in the order in which they were last served. */
+export type Admission = { jobCounts: Map<string, number>; served: string[] }
 
-type Group = { name: string; running: number; served: number }
-type Candidate = Lane & { taken: number; outer: Group; inner: Group }
-type Left = Room & { limits: Map<string, number>; hostMemoryMb: number; turn: number; held: boolean }
+type FairGroup = { name: string; running: number; served: number }
+type Candidate = QueueClass & { taken: number; outer: FairGroup; inner: FairGroup }
 
-/**
- * Fills the room in turns. The next start is for the highest priority; of those, for the group that has the fewest
- * running, and of equals for the one served longest ago: first among outer groups, then among its inner ones. Within a
- * group the oldest goes first. Others may pass the first job that does not fit, but not by taking what it waits for.
- */
-export function admit(queue: Queue, room: Room): Admitted {
-  const left = leftAtFirst(queue, room)
-  const all = candidates(queue)
-  const open = new Set(all)
-  for (let next = first(open); next && left.slots > 0; next = first(open)) {
-    const fitting = fits(next, left)
-    if (fitting) take(next, left)
-    else hold(next, left)
-    // What is left only shrinks: of a lane that does not fit nothing will.
-    if (!fitting || next.taken === next.places.length) open.delete(next)
-  }
-  return admitted(all.filter((candidate) => candidate.taken > 0))
+type RemainingCapacity = WorkerCapacity & {
+  limits: Map<string, number>
+  hostMemoryMb: number
+  turn: number
+  hasReservation: boolean
 }
 
-function leftAtFirst({ limits, running, turns, memoryMbTaken }: Queue, room: Room): Left {
+/**
+ * Fills the capacity in fair-share turns. The next start goes to the highest priority; among equals to the group with
+ * the fewest running jobs; among equals to the group served longest ago: first between outer groups, then between the
+ * inner groups of one. Within a group the oldest job starts first. Other jobs may overtake the first job that does not
+ * fit, but may not use the capacity it waits for.
+ */
+export function admit(queue: QueueState, capacity: WorkerCapacity): Admission {
+  const remaining = toRemainingCapacity(queue, capacity)
+  const all = listCandidates(queue)
+  const open = new Set(all)
+  for (let next = findFirst(open); next && remaining.slots > 0; next = findFirst(open)) {
+    const isFitting = fits(next, remaining)
+    if (isFitting) take(next, remaining)
+    else reserve(next, remaining)
+    // Capacity only shrinks: a class that does not fit now will not fit later.
+    if (!isFitting || next.taken === next.ranks.length) open.delete(next)
+  }
+  return toAdmission(all.filter((candidate) => candidate.taken > 0))
+}
+
+function toRemainingCapacity(
+  { limits, running, turns, memoryMbTaken }: QueueState,
+  capacity: WorkerCapacity,
+): RemainingCapacity {
   const slots = new Map(limits.map((limit) => [limit.key, limit.slots]))
   for (const { limitKeys, jobs } of running) lower(slots, limitKeys, jobs)
   return {
-    ...room,
-    memoryMb: room.memoryMb - memoryMbTaken,
-    hostMemoryMb: room.memoryMb,
+    ...capacity,
+    memoryMb: capacity.memoryMb - memoryMbTaken,
+    hostMemoryMb: capacity.memoryMb,
     limits: slots,
     turn: Math.max(0, ...turns.map((turn) => turn.served)),
-    held: false,
+    hasReservation: false,
   }
 }
 
-function candidates({ lanes, running, limits, turns }: Queue): Candidate[] {
-  const groups = new Map<string, Group>()
-  const group = (name: string): Group => {
-    const found = groups.get(name) ?? { name, running: 0, served: 0 }
-    groups.set(name, found)
-    return found
+function listCandidates({ queueClasses, running, limits, turns }: QueueState): Candidate[] {
+  const groups = new Map<string, FairGroup>()
+  const getGroup = (name: string): FairGroup => {
+    const group = groups.get(name) ?? { name, running: 0, served: 0 }
+    groups.set(name, group)
+    return group
   }
-  for (const { fairGroup, served } of turns) group(fairGroup).served = served
+  for (const { fairGroup, served } of turns) getGroup(fairGroup).served = served
   for (const { fairGroup, jobs } of running) {
-    for (const name of [outerOf(fairGroup), fairGroup]) group(name).running += jobs
+    for (const name of [outerOf(fairGroup), fairGroup]) getGroup(name).running += jobs
   }
   const paused = new Set(limits.filter((limit) => limit.slots === 0).map((limit) => limit.key))
-  return lanes
-    .filter((lane) => lane.places.length > 0 && !lane.limitKeys.some((key) => paused.has(key)))
-    .map((lane) => ({ ...lane, taken: 0, outer: group(outerOf(lane.fairGroup)), inner: group(lane.fairGroup) }))
+  return queueClasses
+    .filter(({ ranks, limitKeys }) => ranks.length > 0 && !limitKeys.some((key) => paused.has(key)))
+    .map((queueClass) => ({
+      ...queueClass,
+      taken: 0,
+      outer: getGroup(outerOf(queueClass.fairGroup)),
+      inner: getGroup(queueClass.fairGroup),
+    }))
 }
 
-/** Has no slash, and a whole fair group has one: the two never share a name. */
+/** An outer name has no slash and a fair group has one, so the two never collide. */
 const outerOf = (fairGroup: string): string => fairGroup.slice(0, fairGroup.indexOf('/'))
 
-function first(open: Iterable<Candidate>): Candidate | undefined {
+function findFirst(open: Iterable<Candidate>): Candidate | undefined {
   let best: Candidate | undefined
-  for (const candidate of open) if (!best || order(candidate, best) < 0) best = candidate
+  for (const candidate of open) if (!best || compareCandidates(candidate, best) < 0) best = candidate
   return best
 }
 
-const order = (a: Candidate, b: Candidate): number =>
+const compareCandidates = (a: Candidate, b: Candidate): number =>
   b.priority - a.priority ||
-  orderOfGroups(a.outer, b.outer) ||
-  orderOfGroups(a.inner, b.inner) ||
-  placeOf(a) - placeOf(b)
+  compareGroups(a.outer, b.outer) ||
+  compareGroups(a.inner, b.inner) ||
+  nextRank(a) - nextRank(b)
 
-/** Never served, both of them: by name, so that the answer is an order. */
-const orderOfGroups = (a: Group, b: Group): number =>
+/** Falls back to the name, so that two groups that were never served have a total order. */
+const compareGroups = (a: FairGroup, b: FairGroup): number =>
   a === b ? 0 : a.running - b.running || a.served - b.served || (a.name < b.name ? -1 : 1)
 
-const placeOf = ({ places, taken }: Candidate): number => places[taken] ?? Number.POSITIVE_INFINITY
+const nextRank = ({ ranks, taken }: Candidate): number => ranks[taken] ?? Number.POSITIVE_INFINITY
 
-const fits = (lane: Lane, left: Left): boolean =>
-  hasSlots(lane, left) && (lane.memoryMb === 0 || (left.starts > 0 && need(lane, left) <= left.memoryMb))
+const fits = (candidate: QueueClass, remaining: RemainingCapacity): boolean =>
+  hasSlots(candidate, remaining) &&
+  (candidate.memoryMb === 0 || (remaining.starts > 0 && requiredMemoryMb(candidate, remaining) <= remaining.memoryMb))
 
-const hasSlots = ({ limitKeys }: Lane, { limits }: Left): boolean =>
+const hasSlots = ({ limitKeys }: QueueClass, { limits }: RemainingCapacity): boolean =>
   limitKeys.every((key) => (limits.get(key) ?? 1) > 0)
 
-/** What weighs more than the whole host has it to itself. */
-const need = ({ memoryMb }: Lane, { hostMemoryMb }: Left): number => Math.min(memoryMb, hostMemoryMb)
+/** A job that needs more memory than the whole host runs there alone. */
+const requiredMemoryMb = ({ memoryMb }: QueueClass, { hostMemoryMb }: RemainingCapacity): number =>
+  Math.min(memoryMb, hostMemoryMb)
 
-function take(next: Candidate, left: Left): void {
+function take(next: Candidate, remaining: RemainingCapacity): void {
   next.taken += 1
-  left.turn += 1
+  remaining.turn += 1
   for (const group of [next.outer, next.inner]) {
     group.running += 1
-    group.served = left.turn
+    group.served = remaining.turn
   }
-  lower(left.limits, next.limitKeys, 1)
-  left.slots -= 1
+  lower(remaining.limits, next.limitKeys, 1)
+  remaining.slots -= 1
   if (next.memoryMb === 0) return
-  left.starts -= 1
-  left.memoryMb -= need(next, left)
+  remaining.starts -= 1
+  remaining.memoryMb -= requiredMemoryMb(next, remaining)
 }
 
 /**
- * Without this, a job that needs much could wait for ever while small ones take whatever comes free. Only for the first
- * in turn, so that little lies idle; and memory only once it waits for nothing else.
+ * Reserves capacity for a job that does not fit yet, so that small jobs cannot starve it. Only the first job in turn gets
+ * a reservation, to keep little idle; and it reserves memory only when it waits for nothing else.
  */
-function hold(next: Candidate, left: Left): void {
-  if (left.held) return
-  left.held = true
-  if (hasSlots(next, left)) left.memoryMb -= need(next, left)
-  lower(left.limits, next.limitKeys, 1)
+function reserve(next: Candidate, remaining: RemainingCapacity): void {
+  if (remaining.hasReservation) return
+  remaining.hasReservation = true
+  if (hasSlots(next, remaining)) remaining.memoryMb -= requiredMemoryMb(next, remaining)
+  lower(remaining.limits, next.limitKeys, 1)
 }
 
 function lower(limits: Map<string, number>, keys: readonly string[], by: number): void {
@@ -141,10 +158,10 @@ function lower(limits: Map<string, number>, keys: readonly string[], by: number)
   }
 }
 
-function admitted(taken: readonly Candidate[]): Admitted {
+function toAdmission(taken: readonly Candidate[]): Admission {
   const groups = new Set(taken.flatMap(({ outer, inner }) => [outer, inner]))
   return {
-    lanes: new Map(taken.map((candidate) => [candidate.lane, candidate.taken])),
+    jobCounts: new Map(taken.map((candidate) => [candidate.id, candidate.taken])),
     served: [...groups].sort((a, b) => a.served - b.served).map((group) => group.name),
   }
 }

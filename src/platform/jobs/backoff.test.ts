@@ -9,7 +9,7 @@ test.each([
   [9, 256_000],
   [10, 300_000],
   [1_000_000, 300_000],
-])('after failure %i the wait is about %i ms', (failures, ms) => {
+])('after failure %i the retry delay is about %i ms', (failures, ms) => {
   expect(backoffMs(failures, 0.5)).toBe(ms)
   expect(backoffMs(failures, 0)).toBe(ms * 0.75)
   expect(backoffMs(failures, 1)).toBe(ms * 1.25)

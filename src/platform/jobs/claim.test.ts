@@ -1,29 +1,29 @@
 import { expect, test } from 'vitest'
 import { testDatabase } from '../../../test/support/database.ts'
+import { claimJobs, noteJob, stealLease } from '../../../test/support/jobs/fixtures.ts'
 import { seeded } from '../../../test/support/seeded.ts'
 import type { Database } from '../db/db.ts'
 import { newId } from '../ids.ts'
 import { enqueue, enqueueAll, setLimit } from './jobs.ts'
 import { type ClaimedJob, endJob, putBack, upsertWorker } from './sql.ts'
-import { claimJobs, note, stealLease } from './test-support.ts'
 
-const claimer = () => ({ workerId: newId(), kinds: ['note'], slots: 1, leaseMs: 60_000 })
+const claimer = () => ({ workerId: newId(), types: ['note'], slots: 1, leaseMs: 60_000 })
 
 const enqueueMany = (database: Database, count: number, fairGroup: string) =>
   enqueueAll(
     database.db,
-    note,
+    noteJob,
     Array.from({ length: count }, () => ({ payload: { text: fairGroup }, fairGroup })),
   )
 
-const textOf = (job: ClaimedJob): unknown => note.payload.parse(job.payload).text
+const readText = (job: ClaimedJob): unknown => noteJob.payload.parse(job.payload).text
 
-/** One claim after another; what it started ends before the next, or stays. */
-async function starts(database: Database, count: number, { end }: { end: boolean }): Promise<unknown[]> {
+/** Claims one job after another; each ends before the next claim, or keeps running. */
+async function startJobs(database: Database, count: number, { end }: { end: boolean }): Promise<unknown[]> {
   const texts: unknown[] = []
   for (let i = 0; i < count; i += 1) {
     for (const job of await claimJobs(database.db, claimer())) {
-      texts.push(textOf(job))
+      texts.push(readText(job))
       if (end) await endJob(database.db, job)
     }
   }
@@ -31,13 +31,13 @@ async function starts(database: Database, count: number, { end }: { end: boolean
 }
 
 test.each([
-  ['stays', false],
+  ['keeps running', false],
   ['ends at once', true],
-])('of any n starts in a row the small one of two groups gets n / 2, rounded down, if each job %s', async (_, end) => {
+])('the smaller of two groups gets at least half of any n consecutive starts, if each job %s', async (_, end) => {
   await using database = await testDatabase()
   await enqueueMany(database, 2_000, 'w/big')
   await enqueueMany(database, 10, 'w/small')
-  const small = (await starts(database, 20, { end })).map((text) => text === 'w/small')
+  const small = (await startJobs(database, 20, { end })).map((text) => text === 'w/small')
   for (let from = 0; from < small.length; from += 1) {
     for (let to = from + 1; to <= small.length; to += 1) {
       const got = small.slice(from, to).filter(Boolean).length
@@ -46,14 +46,14 @@ test.each([
   }
 })
 
-test('workspaces take turns, and comparisons within each, over claims of several slots and of several workers', async () => {
+test('workspaces take turns, and comparisons within each, across claims of several workers', async () => {
   await using database = await testDatabase()
   for (let i = 0; i < 5; i += 1) await enqueueMany(database, 100, `many/${i}`)
   await enqueueMany(database, 100, 'one/0')
   const started: unknown[] = []
   for (const slots of [3, 1, 7, 2, 4, 3]) {
     const jobs = await claimJobs(database.db, { ...claimer(), slots })
-    started.push(...jobs.map(textOf))
+    started.push(...jobs.map(readText))
     await Promise.all(jobs.map((job) => endJob(database.db, job)))
   }
   const counts = Object.groupBy(started, (text) => String(text))
@@ -67,16 +67,16 @@ test('workspaces take turns, and comparisons within each, over claims of several
   })
 })
 
-test('a group that comes late gets every start until it has as many running as the other', async () => {
+test('a new group gets every start until it has as many running jobs as the other', async () => {
   await using database = await testDatabase()
   await enqueueMany(database, 10, 'w/early')
-  await starts(database, 3, { end: false })
+  await startJobs(database, 3, { end: false })
   await enqueueMany(database, 10, 'w/late')
-  expect(await starts(database, 5, { end: false })).toEqual(['w/late', 'w/late', 'w/late', 'w/early', 'w/late'])
+  expect(await startJobs(database, 5, { end: false })).toEqual(['w/late', 'w/late', 'w/late', 'w/early', 'w/late'])
 })
 
 test.each([1, 2, 3, 4, 5])(
-  'limits on several keys are never passed, whoever races, ends or dies (round %i)',
+  'limits on several keys are never exceeded when workers race, end and die (round %i)',
   async (seed) => {
     await using database = await testDatabase({ max: 20 })
     const random = seeded(seed)
@@ -85,33 +85,33 @@ test.each([1, 2, 3, 4, 5])(
     const keySets = [['sandbox', 'model a'], ['model b', 'sandbox'], ['model a'], ['model a', 'model b'], []]
     await enqueueAll(
       database.db,
-      note,
+      noteJob,
       Array.from({ length: 60 }, (_, i) => ({
         payload: { text: String(i) },
         limitKeys: keySets[i % keySets.length] ?? [],
         fairGroup: `w/${i % 3}`,
       })),
     )
-    const most: Record<string, number> = {}
+    const highest: Record<string, number> = {}
     const held: ClaimedJob[] = []
-    for (let left = 60; left > 0; ) {
+    for (let open = 60; open > 0; ) {
       const claims = [1, 2, 3, 4].map(() =>
         claimJobs(database.db, { ...claimer(), slots: 1 + Math.floor(random() * 4) }),
       )
-      const endings = held
+      const ended = held
         .splice(0, Math.floor(random() * (held.length + 1)))
         .map((job) => endOrDie(database, job, random()))
       held.push(...(await Promise.all(claims)).flat())
-      left -= (await Promise.all(endings)).filter(Boolean).length
+      open -= (await Promise.all(ended)).filter(Boolean).length
       for (const [key, running] of Object.entries(await runningByKey(database))) {
-        most[key] = Math.max(most[key] ?? 0, running)
+        highest[key] = Math.max(highest[key] ?? 0, running)
       }
     }
-    expect(most).toEqual(limits)
+    expect(highest).toEqual(limits)
   },
 )
 
-/** True: the job is done. A dead worker's job comes back when its lease has run out, and with it its slots. */
+/** Ends the job, puts it back or lets its worker die. Returns whether the job is done. */
 async function endOrDie(database: Database, job: ClaimedJob, luck: number): Promise<boolean> {
   if (luck < 0.6) return endJob(database.db, job)
   if (luck < 0.8) await putBack(database.db, job)
@@ -127,22 +127,22 @@ async function runningByKey(database: Database): Promise<Record<string, number>>
   return Object.fromEntries(rows.map((row) => [row.key, row.running]))
 }
 
-test('a job that is enqueued again with other keys while it runs keeps the slots that it took', async () => {
+test('a running job that is enqueued again with other keys keeps the slots it took', async () => {
   await using database = await testDatabase()
   await setLimit(database.db, 'old', 1)
-  const id = await enqueue(database.db, note, { text: '1' }, { limitKeys: ['old'], weight: { memoryMb: 10 } })
+  const id = await enqueue(database.db, noteJob, { text: '1' }, { limitKeys: ['old'], memoryMb: 10 })
   await claimJobs(database.db, claimer())
   await database.pool.query('update jobs set cancel_requested = true')
-  await enqueue(database.db, note, { text: '1' }, { id, limitKeys: ['new'] })
-  await enqueue(database.db, note, { text: '2' }, { limitKeys: ['old'] })
+  await enqueue(database.db, noteJob, { text: '1' }, { id, limitKeys: ['new'] })
+  await enqueue(database.db, noteJob, { text: '2' }, { limitKeys: ['old'] })
   expect(await runningByKey(database)).toEqual({ old: 1 })
   expect(await claimJobs(database.db, claimer())).toEqual([])
 })
 
-test('the memory of a host is shared by its workers, also by one that died, and not with other hosts', async () => {
+test('workers of a host share its memory, including dead ones; other hosts do not count', async () => {
   await using database = await testDatabase()
-  const jobs = Array.from({ length: 10 }, () => ({ payload: { text: '' }, weight: { memoryMb: 400 } }))
-  await enqueueAll(database.db, note, jobs)
+  const jobs = Array.from({ length: 10 }, () => ({ payload: { text: '' }, memoryMb: 400 }))
+  await enqueueAll(database.db, noteJob, jobs)
   const claimOn = async (host: string) => {
     const worker = { id: newId(), host, processId: 1 }
     await upsertWorker(database.db, worker)
@@ -157,13 +157,13 @@ test('the memory of a host is shared by its workers, also by one that died, and 
   expect(await claimOn('here')).toHaveLength(1)
 })
 
-test('names that look like paths, or are empty, are groups and keys like any other', async () => {
+test('empty and path-like names are valid groups and keys', async () => {
   await using database = await testDatabase()
   const names = ['', '/', '//', 'a', 'a/', "a'/b", '__proto__', '../x', 'ü/☃']
   for (const name of names) {
-    await enqueue(database.db, note, { text: name }, { fairGroup: name, limitKeys: name === '' ? [] : [name, name] })
+    await enqueue(database.db, noteJob, { text: name }, { fairGroup: name, limitKeys: name === '' ? [] : [name, name] })
   }
   for (const name of names.slice(1)) await setLimit(database.db, name, 1)
   const claimed = await claimJobs(database.db, { ...claimer(), slots: 20 })
-  expect(claimed.map(textOf).toSorted()).toEqual(names.toSorted())
+  expect(claimed.map(readText).toSorted()).toEqual(names.toSorted())
 })

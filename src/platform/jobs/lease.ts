@@ -1,8 +1,8 @@
 import { type Database, type Db, transact } from '../db/db.ts'
-import { type Job, LeaseLost } from './jobs.ts'
-import { type ClaimedJob, endJob, lockLease, renewLeases } from './sql.ts'
+import { type Job, JobCanceled, LeaseLost } from './jobs.ts'
+import { type ClaimedJob, endJob, lockLease, reapExpired, renewLeases, upsertWorker, type WorkerRow } from './sql.ts'
 
-/** A job in the hands of this process. `ending`: its end is being committed, so a row that is gone is no loss. */
+/** A job claimed by this process. While `ending`, its end is being committed, so a missing row does not mean a lost lease. */
 export type Lease = {
   readonly job: ClaimedJob
   readonly database: Database
@@ -12,29 +12,29 @@ export type Lease = {
   expiry?: NodeJS.Timeout
 }
 
-type Holding = { database: Database; leaseMs: number; claimedAt: number }
+type LeaseOptions = { database: Database; leaseMs: number; claimedAt: number }
 
-export function holdLease(job: ClaimedJob, { database, leaseMs, claimedAt }: Holding): Lease {
+export function createLease(job: ClaimedJob, { database, leaseMs, claimedAt }: LeaseOptions): Lease {
   const lease: Lease = { job, database, leaseMs, abort: new AbortController(), state: 'held' }
-  keepLease(lease, claimedAt)
+  extendLease(lease, claimedAt)
   return lease
 }
 
 /** Counts from when the renewal was sent: the database's own clock can only have started later. */
-export function keepLease(lease: Lease, renewedAt: number): void {
+function extendLease(lease: Lease, renewedAt: number): void {
   clearTimeout(lease.expiry)
-  const left = Math.max(0, renewedAt + lease.leaseMs - performance.now())
-  lease.expiry = setTimeout(() => loseLease(lease, 'was not renewed in time'), left)
+  const remainingMs = Math.max(0, renewedAt + lease.leaseMs - performance.now())
+  lease.expiry = setTimeout(() => loseLease(lease, 'was not renewed in time'), remainingMs)
 }
 
-export function loseLease(lease: Lease, why: string): void {
+export function loseLease(lease: Lease, reason: string): void {
   clearTimeout(lease.expiry)
   lease.state = 'lost'
-  lease.abort.abort(new LeaseLost(`The lease of job ${lease.job.id} ${why}.`))
+  lease.abort.abort(new LeaseLost(`The lease of job ${lease.job.id} ${reason}.`))
 }
 
-/** What the handler sees of its lease. */
-export function jobOf<P>(lease: Lease, payload: P): Job<P> {
+/** Returns the job as its handler sees it. */
+export function toJob<P>(lease: Lease, payload: P): Job<P> {
   return {
     id: lease.job.id,
     payload,
@@ -45,7 +45,7 @@ export function jobOf<P>(lease: Lease, payload: P): Job<P> {
   }
 }
 
-/** The end comes first: it takes the row's lock, and leaves the id free for `work` to enqueue again. */
+/** Ends the job before `work` runs: that takes the row's lock and leaves the id free for `work` to enqueue again. */
 function finish<T>(lease: Lease, work: (tx: Db) => Promise<T>): Promise<T> {
   return endLease(lease, () =>
     transact(lease.database.db, async (tx) => {
@@ -55,12 +55,12 @@ function finish<T>(lease: Lease, work: (tx: Db) => Promise<T>): Promise<T> {
   )
 }
 
-/** Done, with nothing to write along: one statement instead of a transaction. */
+/** Ends a job that has nothing else to write, in one statement instead of a transaction. */
 export function complete(lease: Lease): Promise<void> {
   return endLease(lease, async () => requireHeld(lease, await endJob(lease.database.db, lease.job)))
 }
 
-/** While `work` commits the end, a heartbeat that does not find the row must not call the lease lost. */
+/** While `work` commits the end, a heartbeat that does not find the row must not declare the lease lost. */
 export async function endLease<T>(lease: Lease, work: () => Promise<T>): Promise<T> {
   const before = lease.state
   lease.state = 'ending'
@@ -85,8 +85,37 @@ function write<T>(lease: Lease, work: (tx: Db) => Promise<T>): Promise<T> {
   })
 }
 
-function requireHeld(lease: Lease, held: boolean): void {
-  if (held) return
+function requireHeld(lease: Lease, isHeld: boolean): void {
+  if (isHeld) return
   loseLease(lease, 'is held by another worker')
   throw new LeaseLost(`Job ${lease.job.id} was taken over by another worker.`)
+}
+
+type Heartbeat = { db: Db; worker: WorkerRow; leaseMs: number }
+
+/** Renews the leases of this worker and requeues jobs whose worker died. Returns whether there were any. */
+export async function beat({ db, worker, leaseMs }: Heartbeat, leases: Iterable<Lease>): Promise<boolean> {
+  await renewHeld(db, leaseMs, [...leases].filter(isOpen))
+  await upsertWorker(db, worker)
+  return reapExpired(db)
+}
+
+const isOpen = (lease: Lease) => lease.state === 'held' || lease.state === 'ending'
+
+async function renewHeld(db: Db, leaseMs: number, leases: Lease[]): Promise<void> {
+  if (leases.length === 0) return
+  const renewedAt = performance.now()
+  const jobs = leases.map((lease) => lease.job)
+  const rows = await renewLeases(db, jobs, leaseMs)
+  const rowByLease = new Map(rows.map((row) => [row.leaseId, row]))
+  for (const lease of leases) {
+    // The job may have ended while the query was running.
+    if (isOpen(lease)) applyRenewal(lease, rowByLease.get(lease.job.leaseId), renewedAt)
+  }
+}
+
+function applyRenewal(lease: Lease, row: { cancelRequested: boolean } | undefined, renewedAt: number): void {
+  if (row) extendLease(lease, renewedAt)
+  else if (lease.state === 'held') loseLease(lease, 'was taken by another worker')
+  if (row?.cancelRequested) lease.abort.abort(new JobCanceled(`Job ${lease.job.id} was canceled.`))
 }

@@ -1,34 +1,34 @@
 import { createServer, connect as dial, type Socket } from 'node:net'
 import { expect, test } from 'vitest'
-import { connect, type Database } from '../db/db.ts'
-import { newId } from '../ids.ts'
-import { enqueue, LeaseLost } from './jobs.ts'
 import {
   addEffect,
-  door,
+  createGate,
+  createNoteHandler,
   effects,
   effectsDatabase,
   eventually,
   jobRows,
-  note,
-  noting,
-  silent,
+  noteJob,
+  silentLog,
   testWorker,
-} from './test-support.ts'
+} from '../../../test/support/jobs/fixtures.ts'
+import { connect, type Database } from '../db/db.ts'
+import { newId } from '../ids.ts'
+import { enqueue, LeaseLost } from './jobs.ts'
 
-test('a worker whose connections are all killed goes on, and so does its job', async () => {
+test('a worker and its job survive the loss of all connections', async () => {
   await using database = await effectsDatabase()
-  const begun = door()
-  const goOn = door()
-  const kinds = [
-    noting(async (job) => {
+  const begun = createGate()
+  const goOn = createGate()
+  const handlers = [
+    createNoteHandler(async (job) => {
       begun.open()
       await goOn.opened
       await job.finish((tx) => addEffect(tx, job.payload.text))
     }),
   ]
-  await using _worker = testWorker(database, { kinds, leaseMs: 4_000 })
-  await enqueue(database.db, note, { text: 'before' })
+  await using _worker = testWorker(database, { handlers, leaseMs: 4_000 })
+  await enqueue(database.db, noteJob, { text: 'before' })
   await begun.opened
   await killConnections(database)
   goOn.open()
@@ -36,106 +36,109 @@ test('a worker whose connections are all killed goes on, and so does its job', a
   await eventually(() => effects(database)).toEqual(['after', 'before'])
 })
 
-test('a listener whose connection is killed comes back, and what it missed is found', async () => {
+test('a listener reconnects after its connection is killed and picks up missed jobs', async () => {
   await using database = await effectsDatabase()
   const seen: string[] = []
-  const kinds = [noting(async (job) => void seen.push(job.payload.text))]
-  await using _worker = testWorker(database, { kinds, pollMs: 600_000, leaseMs: 600_000 })
-  await enqueue(database.db, note, { text: 'before' })
+  const handlers = [createNoteHandler(async (job) => void seen.push(job.payload.text))]
+  await using _worker = testWorker(database, { handlers, pollMs: 600_000, leaseMs: 600_000 })
+  await enqueue(database.db, noteJob, { text: 'before' })
   await eventually(() => seen).toEqual(['before'])
   await killConnections(database)
   await enqueueAgain(database, 'while away')
   await eventually(() => seen).toEqual(['before', 'while away'])
 })
 
-/** The pool may still hold connections that it does not know to be dead. */
+/** Retries, because the pool may still hold dead connections. */
 async function enqueueAgain(database: Database, text: string): Promise<void> {
   const id = newId()
-  await eventually(() => enqueue(database.db, note, { text }, { id }).catch(() => 'not yet')).toBe(id)
+  await eventually(() => enqueue(database.db, noteJob, { text }, { id }).catch(() => 'not yet')).toBe(id)
 }
 
-test('a connection that is killed in the middle of finish costs a retry and no effect', async () => {
+test('a connection lost during finish causes a retry and no duplicate effect', async () => {
   await using database = await effectsDatabase()
-  const kinds = [
-    noting((job) =>
+  const handlers = [
+    createNoteHandler((job) =>
       job.finish(async (tx) => {
         await addEffect(tx, `attempt ${job.attempt}`)
         if (job.attempt === 1) await killConnections(database)
       }),
     ),
   ]
-  await using _worker = testWorker(database, { kinds, leaseMs: 4_000 })
-  await enqueue(database.db, note, { text: 'cut' })
+  await using _worker = testWorker(database, { handlers, leaseMs: 4_000 })
+  await enqueue(database.db, noteJob, { text: 'cut' })
   await eventually(() => effects(database)).toEqual(['attempt 2'])
   await eventually(() => jobRows(database)).toEqual([])
 })
 
-test('a database that goes away again and again is no failure of the job that needs it', async () => {
+test('repeated database outages do not count as failures of a job', async () => {
   await using database = await effectsDatabase()
-  const cut = noting((job) =>
+  const cut = createNoteHandler((job) =>
     job.finish(async (tx) => {
       await addEffect(tx, `attempt ${job.attempt}`)
       if (job.attempt <= 3) await killConnections(database)
     }),
   )
   const kind = { ...cut, failuresMax: 2 }
-  await using _worker = testWorker(database, { kinds: [kind], leaseMs: 4_000 })
+  await using _worker = testWorker(database, { handlers: [kind], leaseMs: 4_000 })
   await enqueue(database.db, kind, { text: 'cut' })
   await eventually(() => effects(database)).toEqual(['attempt 4'])
   await eventually(() => jobRows(database)).toEqual([])
 })
 
 test.each([
-  ['refuses', 'cut' as const, 1],
-  ['does not answer', 'freeze' as const, 0],
-])('a database that %s for longer than the lease: the job is told, and work goes on after', async (_, harm, lines) => {
-  await using database = await effectsDatabase()
-  await using cable = await connectCable(database)
-  const begun = door()
-  const reasons: unknown[] = []
-  const errors: string[] = []
-  const kinds = [
-    noting(async (job) => {
-      if (job.attempt > 1) return job.finish((tx) => addEffect(tx, 'taken up again'))
-      begun.open()
-      await new Promise((resolve) => job.signal.addEventListener('abort', resolve))
-      reasons.push(job.signal.reason)
-      job.signal.throwIfAborted()
-    }),
-  ]
-  const log = { ...silent, error: (_: object, text: string) => void errors.push(text) }
-  await using _worker = testWorker(cable.far, { kinds, log })
-  await enqueue(database.db, note, { text: 'cut off' })
-  await begun.opened
-  cable[harm]()
-  await eventually(() => reasons).toEqual([expect.any(LeaseLost)])
-  cable.mend()
-  await eventually(() => effects(database)).toEqual(['taken up again'])
-  expect(errors).toHaveLength(lines)
-})
+  ['refuses connections', 'cut' as const, 1],
+  ['does not respond', 'freeze' as const, 0],
+])(
+  'a database that %s for longer than the lease: the job is aborted, and work resumes afterwards',
+  async (_, harm, lines) => {
+    await using database = await effectsDatabase()
+    await using cable = await connectCable(database)
+    const begun = createGate()
+    const reasons: unknown[] = []
+    const errors: string[] = []
+    const handlers = [
+      createNoteHandler(async (job) => {
+        if (job.attempt > 1) return job.finish((tx) => addEffect(tx, 'taken up again'))
+        begun.open()
+        await new Promise((resolve) => job.signal.addEventListener('abort', resolve))
+        reasons.push(job.signal.reason)
+        job.signal.throwIfAborted()
+      }),
+    ]
+    const log = { ...silentLog, error: (_: object, text: string) => void errors.push(text) }
+    await using _worker = testWorker(cable.far, { handlers, log })
+    await enqueue(database.db, noteJob, { text: 'cut off' })
+    await begun.opened
+    cable[harm]()
+    await eventually(() => reasons).toEqual([expect.any(LeaseLost)])
+    cable.repair()
+    await eventually(() => effects(database)).toEqual(['taken up again'])
+    expect(errors).toHaveLength(lines)
+  },
+)
 
-test('a job that is done while the database is away is done when it returns, and does not run twice', async () => {
+test('a job completed during an outage is recorded afterwards and does not run twice', async () => {
   await using database = await effectsDatabase()
   await using cable = await connectCable(database)
-  const begun = door()
-  const goOn = door()
+  const begun = createGate()
+  const goOn = createGate()
   const attempts: number[] = []
   const errors: string[] = []
-  const kinds = [
-    noting(async (job) => {
+  const handlers = [
+    createNoteHandler(async (job) => {
       attempts.push(job.attempt)
       begun.open()
       await goOn.opened
     }),
   ]
-  const log = { ...silent, error: (_: object, text: string) => void errors.push(text) }
-  await using _worker = testWorker(cable.far, { kinds, log, leaseMs: 20_000 })
-  await enqueue(database.db, note, { text: 'patient' })
+  const log = { ...silentLog, error: (_: object, text: string) => void errors.push(text) }
+  await using _worker = testWorker(cable.far, { handlers, log, leaseMs: 20_000 })
+  await enqueue(database.db, noteJob, { text: 'patient' })
   await begun.opened
   cable.cut()
   goOn.open()
   await eventually(() => errors.length).toBeGreaterThan(0)
-  cable.mend()
+  cable.repair()
   await eventually(() => jobRows(database)).toEqual([])
   expect(attempts).toEqual([1])
 })
@@ -148,7 +151,7 @@ async function killConnections(database: Database): Promise<void> {
   await other.close()
 }
 
-/** A way to the database that can be cut, frozen and mended. */
+/** Opens a TCP relay to the database that can be cut, frozen and repaired. */
 async function connectCable(database: Database) {
   const there = new URL(database.url)
   const [socketFolder, port] = [there.searchParams.get('host'), there.searchParams.get('port')]
@@ -180,7 +183,7 @@ async function connectCable(database: Database) {
     far,
     cut,
     freeze: () => lines.forEach(({ from, to }) => void from.unpipe(to)),
-    mend() {
+    repair() {
       whole = true
       for (const { from, to } of lines) from.pipe(to)
     },

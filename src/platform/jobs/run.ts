@@ -3,28 +3,33 @@ import { z } from 'zod'
 import { type Db, transact } from '../db/db.ts'
 import { errorText } from '../error-text.ts'
 import { backoffMs } from './backoff.ts'
-import { type Ending, endingOfReturn, endingOfThrow } from './ending.ts'
-import { type JobLog, LeaseLost, type RunnableKind } from './jobs.ts'
-import { complete, endLease, jobOf, type Lease } from './lease.ts'
-import type { Outage } from './outage.ts'
+import { type JobEnding, toErrorEnding, toReturnEnding } from './ending.ts'
+import { type JobHandler, type JobLog, LeaseLost } from './jobs.ts'
+import { complete, endLease, type Lease, toJob } from './lease.ts'
 import { failJob, putBack } from './sql.ts'
 
-export type Counts = { done: number; retried: number; failed: number; putBack: number; lost: number }
-export type RunTools = { kinds: ReadonlyMap<string, RunnableKind>; log: JobLog; counts: Counts; outage: Outage }
+export type JobCounts = { done: number; retried: number; failed: number; putBack: number; lost: number }
 
-const CRASHES_MAX = 25
-const RECORD_AGAIN_MS = 500
-
-/** Runs one claimed job and writes down how it ended. Never throws. */
-export async function runJob(tools: RunTools, lease: Lease): Promise<void> {
-  const ending = await perform(tools, lease)
-  await record(tools, lease, ending)
-  clearTimeout(lease.expiry)
-  if (lease.state === 'lost') tools.counts.lost += 1
-  else tools.counts[COUNTED[ending.kind]] += 1
+export type RunDeps = {
+  handlers: ReadonlyMap<string, JobHandler>
+  log: JobLog
+  counts: JobCounts
+  outage: OutageLog
 }
 
-const COUNTED = {
+const CRASHES_MAX = 25
+const RECORD_RETRY_MS = 500
+
+/** Runs a claimed job and records how it ended. Never throws. */
+export async function runJob(deps: RunDeps, lease: Lease): Promise<void> {
+  const ending = await perform(deps, lease)
+  await record(deps, lease, ending)
+  clearTimeout(lease.expiry)
+  if (lease.state === 'lost') deps.counts.lost += 1
+  else deps.counts[COUNTER[ending.kind]] += 1
+}
+
+const COUNTER = {
   none: 'done',
   done: 'done',
   put_back: 'putBack',
@@ -33,68 +38,82 @@ const COUNTED = {
   failed: 'failed',
 } as const
 
-async function perform({ kinds, log }: RunTools, lease: Lease): Promise<Ending> {
+async function perform({ handlers, log }: RunDeps, lease: Lease): Promise<JobEnding> {
   const { job } = lease
-  const runnable = kinds.get(job.kind)
-  if (!runnable) return { kind: 'failed', error: `No code here runs jobs of the kind ${job.kind}.` }
-  if (job.crashes >= CRASHES_MAX) return { kind: 'failed', error: `It ended its worker ${job.crashes} times.` }
+  const handler = handlers.get(job.type)
+  if (!handler) return { kind: 'failed', error: `No handler for job type ${job.type}.` }
+  if (job.crashes >= CRASHES_MAX) return { kind: 'failed', error: `Its worker died ${job.crashes} times.` }
 
-  const run = () => ({ leaseState: lease.state, aborted: lease.abort.signal.aborted })
+  const status = () => ({ leaseState: lease.state, aborted: lease.abort.signal.aborted })
   try {
-    const parsed = runnable.payload.safeParse(job.payload)
-    if (!parsed.success) return { kind: 'failed', error: misfit(job.kind, parsed.error) }
-    await runnable.run(jobOf(lease, parsed.data))
-    return endingOfReturn(run())
+    const parsed = handler.payload.safeParse(job.payload)
+    if (!parsed.success) return { kind: 'failed', error: toPayloadError(job.type, parsed.error) }
+    await handler.run(toJob(lease, parsed.data))
+    return toReturnEnding(status())
   } catch (error) {
-    const ending = endingOfThrow(error, run(), job)
-    log.warn({ error, job: job.id, kind: job.kind, attempt: job.attempt, ending: ending.kind }, 'jobs: a job threw')
+    const ending = toErrorEnding(error, status(), job)
+    log.warn({ error, job: job.id, type: job.type, attempt: job.attempt, ending: ending.kind }, 'jobs: job threw')
     return ending
   }
 }
 
-const misfit = (kind: string, error: z.ZodError) =>
-  errorText(`The payload does not fit the kind ${kind}: ${z.prettifyError(error)}`)
+const toPayloadError = (type: string, error: z.ZodError) =>
+  errorText(`Invalid payload for job type ${type}: ${z.prettifyError(error)}`)
 
-/** Goes on while the lease is held: an outage of the database must not turn a job that is done into one that is not. */
-async function record(tools: RunTools, lease: Lease, ending: Ending): Promise<void> {
+/** Retries while the lease is held: a database outage must not turn a finished job into an unfinished one. */
+async function record(deps: RunDeps, lease: Lease, ending: JobEnding): Promise<void> {
   while (lease.state === 'held' && ending.kind !== 'none') {
     try {
-      await recordOnce(tools, lease, ending)
-      return tools.outage.worked('record')
+      await recordOnce(deps, lease, ending)
+      return deps.outage.recovered('record')
     } catch (error) {
       if (error instanceof LeaseLost) return
-      tools.outage.failed('record', error)
-      await pause(RECORD_AGAIN_MS)
+      deps.outage.failed('record', error)
+      await pause(RECORD_RETRY_MS)
     }
   }
 }
 
-async function recordOnce(tools: RunTools, lease: Lease, ending: Ending): Promise<void> {
+async function recordOnce(deps: RunDeps, lease: Lease, ending: JobEnding): Promise<void> {
   if (ending.kind === 'done') return complete(lease)
-  if (ending.kind === 'failed') return endLease(lease, () => giveUp(tools, lease, ending.error))
+  if (ending.kind === 'failed') return endLease(lease, () => giveUp(deps, lease, ending.error))
   const failure = ending.kind === 'retry' || ending.kind === 'crash' ? ending : undefined
   await endLease(lease, () => putBack(lease.database.db, lease.job, failure))
 }
 
-/** A hook that throws must not lose the failure: the job comes back later and is given up again. */
-async function giveUp({ kinds, log }: RunTools, lease: Lease, reason: string): Promise<void> {
+/** If the hook throws, the job is put back and given up again later, so that the failure is not lost. */
+async function giveUp({ handlers, log }: RunDeps, lease: Lease, reason: string): Promise<void> {
   const { job, database } = lease
-  const about = { job: job.id, kind: job.kind, attempt: job.attempt, reason }
+  const fields = { job: job.id, type: job.type, attempt: job.attempt, reason }
   try {
     await transact(database.db, async (tx) => {
-      if (await failJob(tx, job, reason)) await tellFailed(tx, kinds.get(job.kind), { payload: job.payload, reason })
+      if (await failJob(tx, job, reason)) await callOnGivenUp(tx, handlers.get(job.type), job.payload, reason)
     })
-    log.error(about, 'jobs: a job failed for good')
+    log.error(fields, 'jobs: job given up')
   } catch (error) {
     const retryInMs = backoffMs(job.failures + 1, Math.random())
     await putBack(database.db, job, { kind: 'retry', error: reason, retryInMs })
-    log.error({ ...about, error }, 'jobs: a failed job could not be given up; it comes back')
+    log.error({ ...fields, error }, 'jobs: giving up a job failed; it will be retried')
   }
 }
 
-type Failure = { payload: unknown; reason: string }
+async function callOnGivenUp(tx: Db, handler: JobHandler | undefined, payload: unknown, reason: string): Promise<void> {
+  const parsed = handler?.payload.safeParse(payload)
+  if (parsed?.success) await handler?.onGivenUp?.(tx, parsed.data, reason)
+}
 
-async function tellFailed(tx: Db, runnable: RunnableKind | undefined, { payload, reason }: Failure): Promise<void> {
-  const parsed = runnable?.payload.safeParse(payload)
-  if (parsed?.success) await runnable?.failed?.(tx, parsed.data, reason)
+export type OutageLog = ReturnType<typeof createOutageLog>
+
+/** Logs a database outage once at its start and once at its end, however many activities fail how often. */
+export function createOutageLog(log: JobLog) {
+  const failing = new Set<string>()
+  return {
+    failed(activity: string, error: unknown): void {
+      if (failing.size === 0) log.error({ error, activity }, 'jobs: database unavailable, retrying')
+      failing.add(activity)
+    },
+    recovered(activity: string): void {
+      if (failing.delete(activity) && failing.size === 0) log.info({ activity }, 'jobs: database available again')
+    },
+  }
 }

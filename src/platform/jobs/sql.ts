@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../db/db.ts'
-import { kept } from '../db/kept.ts'
-import type { Admitted, Queue } from './admission.ts'
+import { prepared } from '../db/prepared.ts'
+import type { Admission, QueueState } from './admission.ts'
 
 export type NewJob = {
   id: string
@@ -10,13 +10,13 @@ export type NewJob = {
   fairGroup: string
   limitKeys: readonly string[]
   memoryMb: number
-  runAt?: Date
+  runAt?: Date | undefined
 }
 
-/** A job with the lease under which this process holds it. */
+/** A claimed job and the lease under which this process holds it. */
 export type ClaimedJob = {
   id: string
-  kind: string
+  type: string
   payload: unknown
   attempt: number
   failures: number
@@ -27,18 +27,19 @@ export type ClaimedJob = {
   leaseId: string
 }
 
-export type Claimer = { workerId: string; host: string; kinds: readonly string[]; slots: number; leaseMs: number }
+export type Claimer = { workerId: string; host: string; types: readonly string[]; slots: number; leaseMs: number }
 export type LeaseKey = Pick<ClaimedJob, 'id' | 'leaseId'>
+export type WorkerRow = { id: string; host: string; processId: number }
 
 export const CHANNEL = 'assay_jobs'
 
-/** Reaches the workers when the transaction commits. Only a hint: a worker that misses it finds out by polling. */
+/** Wakes the workers when the transaction commits. A worker that misses the notification finds out by polling. */
 export const notifyWorkers = (tx: Db, notice: 'queued' | 'cancel') =>
   sql`select pg_notify(${CHANNEL}, ${notice})`.execute(tx)
 
-type KindSettings = { kind: string; failuresMax: number }
+type JobTypeSettings = { type: string; failuresMax: number }
 
-export const insertJobs = (tx: Db, settings: KindSettings, jobs: readonly NewJob[]) =>
+export const insertJobs = (tx: Db, settings: JobTypeSettings, jobs: readonly NewJob[]) =>
   insertSelected(
     tx,
     settings,
@@ -50,12 +51,12 @@ export const insertJobs = (tx: Db, settings: KindSettings, jobs: readonly NewJob
 
 export type JobSelect = RawBuilder<unknown>
 
-/** A row for each job, with these columns and no id twice. Answers how many were not there before. */
-export async function insertSelected(tx: Db, settings: KindSettings, select: JobSelect): Promise<number> {
+/** Inserts a job per row of the query, whose ids must be distinct. Returns the number of jobs that are new. */
+export async function insertSelected(tx: Db, settings: JobTypeSettings, select: JobSelect): Promise<number> {
   const { rows } = await sql<{ jobs: number }>`
     with inserted as (
-      insert into jobs (id, kind, payload, priority, fair_group, limit_keys, memory_mb, run_at, failures_max)
-      select id, ${settings.kind}, payload, priority, fair_group, limit_keys, memory_mb, run_at, ${settings.failuresMax}
+      insert into jobs (id, type, payload, priority, fair_group, limit_keys, memory_mb, run_at, failures_max)
+      select id, ${settings.type}, payload, priority, fair_group, limit_keys, memory_mb, run_at, ${settings.failuresMax}
       from (${select}) as job
       on conflict (id) do update set
         state = case jobs.state when 'running' then 'running' else 'queued' end,
@@ -63,7 +64,7 @@ export async function insertSelected(tx: Db, settings: KindSettings, select: Job
         payload = excluded.payload,
         priority = excluded.priority,
         fair_group = excluded.fair_group,
-        -- A running job keeps what it took.
+        -- A running job keeps the slots and the memory it has taken.
         limit_keys = case jobs.state when 'running' then jobs.limit_keys else excluded.limit_keys end,
         memory_mb = case jobs.state when 'running' then jobs.memory_mb else excluded.memory_mb end,
         run_at = excluded.run_at,
@@ -81,14 +82,17 @@ export async function insertSelected(tx: Db, settings: KindSettings, select: Job
 
 export const analyzeJobs = (db: Db) => sql`analyze jobs`.execute(db)
 
-/** One row for ever: starting many workers, or the same one again, changes nothing unless the kind itself changed. */
-export const upsertRecurring = (
-  db: Db,
-  job: Pick<NewJob, 'id' | 'payload' | 'priority'> & { kind: string; failuresMax: number; everySeconds: number },
-) =>
+export type RecurringJobRow = Pick<NewJob, 'id' | 'payload' | 'priority'> & {
+  type: string
+  failuresMax: number
+  everySeconds: number
+}
+
+/** Registers a recurring job. A no-op unless its declaration has changed or the job has ended. */
+export const upsertRecurring = (db: Db, job: RecurringJobRow) =>
   sql`
-    insert into jobs (id, kind, payload, priority, failures_max, every_seconds)
-    values (${job.id}, ${job.kind}, ${JSON.stringify(job.payload)}, ${job.priority}, ${job.failuresMax},
+    insert into jobs (id, type, payload, priority, failures_max, every_seconds)
+    values (${job.id}, ${job.type}, ${JSON.stringify(job.payload)}, ${job.priority}, ${job.failuresMax},
       ${job.everySeconds})
     on conflict (id) do update set
       state = case jobs.state when 'running' then 'running' else 'queued' end,
@@ -105,7 +109,7 @@ export const upsertRecurring = (
         is distinct from (excluded.payload, excluded.priority, excluded.failures_max, excluded.every_seconds)
   `.execute(db)
 
-/** Locks in the order of ids, so that two cancels of the same jobs cannot deadlock. */
+/** Locks rows in the order of their ids, so that two cancels of the same jobs cannot deadlock. */
 export async function requestCancel(tx: Db, ids: readonly string[]): Promise<{ id: string; state: string }[]> {
   const { rows } = await sql<{ id: string; state: string }>`
     with found as (
@@ -138,54 +142,55 @@ export const upsertLimit = (tx: Db, key: string, slots: number) =>
 export const deleteLimit = (tx: Db, key: string) => tx.deleteFrom('job_limits').where('key', '=', key).execute()
 
 /**
- * Claims happen one after another. Through indexes only: a bitmap scan reads the dead rows of all jobs that ran since the
- * last vacuum, where an index scan reads each once and marks it; and a plan that was kept from an empty table must do for
- * a full one. Nobody waits for the disk: a claim that a crash of the database undoes is a lease that nobody holds.
+ * Serialises claims until the transaction ends. Forces index scans: a bitmap scan reads the dead rows of all jobs that
+ * ran since the last vacuum, where an index scan reads each once and marks it; and a plan prepared for an empty table
+ * must also serve a full one. Does not wait for the disk: a claim that is undone by a database crash leaves an expired
+ * lease.
  */
 export const lockClaims = (tx: Db) =>
-  sql`select ${kept} pg_advisory_xact_lock(hashtextextended('jobs.claim', 0)),
+  sql`select ${prepared} pg_advisory_xact_lock(hashtextextended('jobs.claim', 0)),
     set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan', 'off', true),
     set_config('synchronous_commit', 'off', true)`.execute(tx)
 
-const heads = sql`select lane, kind, priority, fair_group, limit_keys, memory_mb from jobs where state = 'queued'`
+const heads = sql`select queue_class, type, priority, fair_group, limit_keys, memory_mb from jobs where state = 'queued'`
 
-/** All that admission asks about, in one look. Its cost is in lanes and in jobs that run, not in jobs that wait. */
-export const queueQuery = ({ kinds, slots, host, workerId }: Claimer) => sql<Queue & { startsMsAgo: number[] }>`
-  ${kept} with recursive walk as (
-    -- From lane to lane through the index, to the oldest job of each.
-    (${heads} order by lane, run_at, id limit 1)
+/** Reads everything admission needs. Its cost grows with queue classes and running jobs, not with queued jobs. */
+export const queueQuery = ({ types, slots, host, workerId }: Claimer) => sql<QueueState & { startsMsAgo: number[] }>`
+  ${prepared} with recursive walk as (
+    -- Loose index scan: the oldest job of each queue class.
+    (${heads} order by queue_class, run_at, id limit 1)
     union all
     select next.* from walk cross join lateral (
-      ${heads} and jobs.lane > walk.lane order by lane, run_at, id limit 1
+      ${heads} and jobs.queue_class > walk.queue_class order by queue_class, run_at, id limit 1
     ) as next
-  ), lanes as (
-    select * from walk where kind = any(${kinds}::text[])
+  ), classes as (
+    select * from walk where type = any(${types}::text[])
   ), due as (
-    select lanes.*, row_number() over (order by job.run_at, job.id) as place
-    from lanes cross join lateral (
+    select classes.*, row_number() over (order by job.run_at, job.id) as rank
+    from classes cross join lateral (
       select run_at, id from jobs
-      where state = 'queued' and jobs.lane = lanes.lane and run_at <= statement_timestamp()
+      where state = 'queued' and jobs.queue_class = classes.queue_class and run_at <= statement_timestamp()
       order by run_at, id limit ${slots}::int
     ) as job
-  ), places as (
-    -- By all columns: joined to the lanes again, it could be aggregated once for each of them.
-    select lane, priority, fair_group, limit_keys, memory_mb, json_agg(place order by place) as places
-    from due group by lane, priority, fair_group, limit_keys, memory_mb
+  ), ranked as (
+    -- Grouped by all columns: joined to the classes again, it could be aggregated once for each of them.
+    select queue_class, priority, fair_group, limit_keys, memory_mb, json_agg(rank order by rank) as ranks
+    from due group by queue_class, priority, fair_group, limit_keys, memory_mb
   ), running as (
-    -- Counted anew each time: a counter could drift.
+    -- Counted each time: a counter could drift.
     select fair_group, limit_keys, count(*) as jobs,
       sum(memory_mb) filter (where worker_id = ${workerId} or host = ${host}) as memory_mb
     from jobs left join workers on workers.id = worker_id where state = 'running' group by fair_group, limit_keys
   )
   select
-    (select coalesce(json_agg(json_build_object('lane', lane, 'priority', priority, 'fairGroup', fair_group,
-      'limitKeys', limit_keys, 'memoryMb', memory_mb, 'places', places)), '[]') from places) as lanes,
+    (select coalesce(json_agg(json_build_object('id', queue_class, 'priority', priority, 'fairGroup', fair_group,
+      'limitKeys', limit_keys, 'memoryMb', memory_mb, 'ranks', ranks)), '[]') from ranked) as "queueClasses",
     (select coalesce(json_agg(json_build_object('fairGroup', fair_group, 'limitKeys', limit_keys, 'jobs', jobs)), '[]')
       from running) as running,
     (select coalesce(sum(memory_mb), 0)::int8 from running) as "memoryMbTaken",
-    -- A key without a limit of its own has that of its first word.
+    -- A key without a limit of its own has the limit of its first word.
     (select coalesce(json_agg(json_build_object('key', wanted.key, 'slots', coalesce(own.slots, common.slots))), '[]')
-      from (select distinct jsonb_array_elements_text(limit_keys) as key from lanes) as wanted
+      from (select distinct jsonb_array_elements_text(limit_keys) as key from classes) as wanted
       left join job_limits as own on own.key = wanted.key
       left join job_limits as common on common.key = split_part(wanted.key, ' ', 1)
       where coalesce(own.slots, common.slots) is not null) as limits,
@@ -194,31 +199,32 @@ export const queueQuery = ({ kinds, slots, host, workerId }: Claimer) => sql<Que
       where host = ${host} and at > statement_timestamp() - interval '1 s') as "startsMsAgo",
     (select coalesce(json_agg(json_build_object('fairGroup', fair_group,
       'served', (extract(epoch from served_at) * 1000000)::int8)), '[]') from job_turns
-      where fair_group in (select fair_group from lanes union select split_part(fair_group, '/', 1) from lanes)) as turns`
+      where fair_group in (select fair_group from classes union select split_part(fair_group, '/', 1) from classes))
+      as turns`
 
-/** Of those before, only what still counts is kept. */
-export const noteStarts = (tx: Db, host: string, count: number) =>
+/** Adds starts of this host and drops those older than a second. */
+export const recordStarts = (tx: Db, host: string, count: number) =>
   sql`
     insert into host_starts (host, started_at) values (${host}, array_fill(statement_timestamp(), array[${count}::int]))
     on conflict (host) do update set started_at = array(
       select at from unnest(host_starts.started_at) as at where at > statement_timestamp() - interval '1 s'
     ) || excluded.started_at`.execute(tx)
 
-/** The oldest of each lane, and a note of whose turn it was. */
-export const takeQuery = ({ workerId, leaseMs }: Claimer, { lanes, served }: Admitted) => sql<ClaimedJob>`
-  ${kept} with locked as (
-    -- Skips what someone is canceling just now: a claim must not wait while all the others wait for it.
+/** Takes the oldest jobs of each admitted queue class and records the turns of the groups served. */
+export const takeQuery = ({ workerId, leaseMs }: Claimer, { jobCounts, served }: Admission) => sql<ClaimedJob>`
+  ${prepared} with locked as (
+    -- Skips rows that are being canceled: a claim must not wait, because all other claims wait for it.
     select job.id
-    from unnest(${[...lanes.keys()]}::uuid[], ${[...lanes.values()]}::int[]) as admitted (lane, jobs)
+    from unnest(${[...jobCounts.keys()]}::uuid[], ${[...jobCounts.values()]}::int[]) as admitted (queue_class, jobs)
     cross join lateral (
       select id from jobs
-      where state = 'queued' and jobs.lane = admitted.lane and run_at <= statement_timestamp()
+      where state = 'queued' and jobs.queue_class = admitted.queue_class and run_at <= statement_timestamp()
       order by run_at, id limit admitted.jobs for update skip locked
     ) as job
   ), turns as (
     insert into job_turns (fair_group, served_at)
-    select name, statement_timestamp() + place * interval '1 us'
-    from unnest(${served}::text[]) with ordinality as turn (name, place)
+    select name, statement_timestamp() + nth * interval '1 us'
+    from unnest(${served}::text[]) with ordinality as turn (name, nth)
     on conflict (fair_group) do update set served_at = excluded.served_at
   )
   update jobs set
@@ -227,12 +233,12 @@ export const takeQuery = ({ workerId, leaseMs }: Claimer, { lanes, served }: Adm
     lease_id = gen_random_uuid(),
     leased_until = statement_timestamp() + ${leaseMs}::int * interval '1 ms',
     worker_id = ${workerId}
-  -- As an array: of a join the planner expects so many rows that it reads the whole table.
+  -- As an array: for a join the planner expects so many rows that it scans the whole table.
   where id = any(array(select id from locked))
-  returning id, kind, payload, attempt, failures, failures_max as "failuresMax", crashes,
+  returning id, type, payload, attempt, failures, failures_max as "failuresMax", crashes,
     every_seconds as "everySeconds", memory_mb as "memoryMb", lease_id as "leaseId"`
 
-/** Renews what it can and tells which leases are still held. A row that is locked is in a transaction of its holder. */
+/** Renews leases and returns those still held. Skips locked rows: they are in a transaction of the lease's owner. */
 export async function renewLeases(db: Db, leases: readonly LeaseKey[], leaseMs: number) {
   const { rows } = await sql<{ leaseId: string; cancelRequested: boolean }>`
     with mine as (
@@ -248,7 +254,7 @@ export async function renewLeases(db: Db, leases: readonly LeaseKey[], leaseMs: 
   return rows
 }
 
-/** False: the lease is lost. */
+/** Locks the row of a job. Returns false if the lease is lost. */
 export async function lockLease(tx: Db, lease: LeaseKey): Promise<boolean> {
   const row = await tx
     .selectFrom('jobs')
@@ -265,43 +271,43 @@ const unlessCanceled = sql`
   state = case when cancel_requested then 'canceled' else 'queued' end,
   finished_at = case when cancel_requested then now() end`
 
-/** Done: an ordinary job is gone, a recurring one waits for its next turn. False: the lease is lost. */
+/** Ends a job: deletes it, or schedules the next run of a recurring one. Returns false if the lease is lost. */
 export async function endJob(tx: Db, lease: LeaseKey & Pick<ClaimedJob, 'everySeconds'>): Promise<boolean> {
   const held = sql`where id = ${lease.id} and lease_id = ${lease.leaseId}`
-  if (lease.everySeconds === null) return touched(tx, sql`${kept} delete from jobs ${held}`)
-  return touched(
+  if (lease.everySeconds === null) return changesRow(tx, sql`${prepared} delete from jobs ${held}`)
+  return changesRow(
     tx,
     sql`update jobs set ${unlessCanceled}, ${noLease}, failures = 0, crashes = 0, error = null,
       run_at = now() + every_seconds * interval '1 s' ${held}`,
   )
 }
 
-type Failure = { kind: 'retry' | 'crash'; error: string; retryInMs: number }
+type JobFailure = { kind: 'retry' | 'crash'; error: string; retryInMs: number }
 
-/** Back to its place in the queue, or canceled if that was asked for meanwhile. False: the lease is lost. */
-export function putBack(db: Db, lease: LeaseKey, failure?: Failure): Promise<boolean> {
+/** Requeues a job, or cancels it if that was requested meanwhile. Returns false if the lease is lost. */
+export function putBack(db: Db, lease: LeaseKey, failure?: JobFailure): Promise<boolean> {
   const counter = sql.ref(failure?.kind === 'crash' ? 'crashes' : 'failures')
   const later = failure
     ? sql`, ${counter} = ${counter} + 1, error = ${failure.error},
       run_at = now() + ${failure.retryInMs}::float8 * interval '1 ms'`
     : sql``
-  return touched(
+  return changesRow(
     db,
     sql`update jobs set ${unlessCanceled}, ${noLease}${later} where id = ${lease.id} and lease_id = ${lease.leaseId}`,
   )
 }
 
-/** Given up; stays for inspection. False: the lease is lost. */
+/** Gives a job up; its row stays for inspection. Returns false if the lease is lost. */
 export const failJob = (tx: Db, lease: LeaseKey, error: string): Promise<boolean> =>
-  touched(
+  changesRow(
     tx,
     sql`update jobs set state = 'failed', ${noLease}, failures = failures + 1, error = ${error}, finished_at = now()
       where id = ${lease.id} and lease_id = ${lease.leaseId}`,
   )
 
-/** Takes back what dead workers hold. It is no failure of the job; how many times is too many is for the claimer to say. */
+/** Requeues the jobs of dead workers. Counts a crash and not a failure; `runJob` decides how many are too many. */
 export const reapExpired = (db: Db): Promise<boolean> =>
-  touched(
+  changesRow(
     db,
     sql`update jobs set ${unlessCanceled}, ${noLease}, crashes = crashes + 1
       where id in (
@@ -309,7 +315,7 @@ export const reapExpired = (db: Db): Promise<boolean> =>
       )`,
   )
 
-export const upsertWorker = (db: Db, worker: { id: string; host: string; processId: number }) =>
+export const upsertWorker = (db: Db, worker: WorkerRow) =>
   sql`insert into workers (id, host, process_id) values (${worker.id}, ${worker.host}, ${worker.processId})
     on conflict (id) do update set seen_at = now()`.execute(db)
 
@@ -322,14 +328,15 @@ export async function countWorkers(db: Db, withinSeconds: number): Promise<numbe
   return rows[0]?.count ?? 0
 }
 
-export async function sweepEnded(tx: Db): Promise<void> {
+/** Deletes jobs, turns and workers that are no longer needed. */
+export async function deleteEnded(tx: Db): Promise<void> {
   await sql`delete from jobs where state in ('failed', 'canceled') and finished_at < now() - interval '7 days'`.execute(
     tx,
   )
-  // A group that is forgotten counts as never served. After a day that makes no difference.
+  // A deleted group counts as never served. After a day that makes no difference.
   await sql`delete from job_turns where served_at < now() - interval '1 day'`.execute(tx)
   await sql`delete from workers where seen_at < now() - interval '1 hour'`.execute(tx)
 }
 
-const touched = async (db: Db, query: RawBuilder<unknown>): Promise<boolean> =>
+const changesRow = async (db: Db, query: RawBuilder<unknown>): Promise<boolean> =>
   ((await query.execute(db)).numAffectedRows ?? 0n) > 0n

@@ -1,76 +1,83 @@
 import { hostname } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
-import { connect, type Database } from '../db/db.ts'
-import { newId } from '../ids.ts'
-import { type Bell, createBell } from './bell.ts'
+import { connect, type Database, type Db } from '../db/db.ts'
+import { listenTo } from '../db/notices.ts'
+import { derivedId, newId } from '../ids.ts'
+import { createWakeSignal, type WakeSignal } from '../wake-signal.ts'
 import { claim } from './claim.ts'
-import { beat } from './heartbeat.ts'
-import { type JobLog, type RunnableKind, WorkerStopped } from './jobs.ts'
-import { holdLease, type Lease, loseLease } from './lease.ts'
-import { createOutage, type Outage } from './outage.ts'
-import { type RecurringJob, recurringJobs, registerRecurring } from './recurring.ts'
-import { type Counts, runJob } from './run.ts'
-import { type ClaimedJob, deleteWorker, putBack, upsertWorker } from './sql.ts'
-import { sweep } from './sweep.ts'
-import { listen } from './wake.ts'
+import { defineRecurringJob, type JobHandler, type JobLog, WorkerStopped } from './jobs.ts'
+import { beat, createLease, type Lease, loseLease } from './lease.ts'
+import { createOutageLog, type JobCounts, type OutageLog, runJob } from './run.ts'
+import {
+  CHANNEL,
+  type ClaimedJob,
+  deleteEnded,
+  deleteWorker,
+  putBack,
+  type RecurringJobRow,
+  upsertRecurring,
+  upsertWorker,
+  type WorkerRow,
+} from './sql.ts'
 
 export type WorkerOptions = {
   database: Database
-  kinds: readonly RunnableKind[]
-  /** Jobs that run at once in this process. */
+  handlers: readonly JobHandler[]
+  /** Maximum number of jobs that run at once in this process. */
   slots: number
-  /** Starts in any second of jobs that weigh something, over all workers of this host. Default: no limit. */
-  startsPerSecond?: number
-  /** What those jobs may take together, likewise. Default: no limit. */
-  memoryMb?: number
+  /** Maximum starts per second of jobs that declare memory, over all workers of this host. Default: no limit. */
+  startsPerSecond?: number | undefined
+  /** Maximum memory of those jobs together, over all workers of this host. Default: no limit. */
+  memoryMb?: number | undefined
   log: JobLog
-  leaseMs?: number
-  pollMs?: number
+  leaseMs?: number | undefined
+  pollMs?: number | undefined
 }
 
 export type Worker = {
   id: string
-  counts(): Counts & { running: number }
-  /** Claims nothing more, lets jobs run for `graceMs`, then aborts them and puts them back for other workers. */
+  counts(): JobCounts & { running: number }
+  /** Stops claiming, waits `graceMs` for running jobs, then aborts them and puts them back for other workers. */
   stop(graceMs: number): Promise<void>
 }
 
-type State = Required<Omit<WorkerOptions, 'kinds'>> & {
-  worker: { id: string; host: string; processId: number }
-  kinds: ReadonlyMap<string, RunnableKind>
-  recurring: RecurringJob[]
+type WorkerState = {
+  options: WorkerOptions
+  database: Database
+  leaseMs: number
+  pollMs: number
+  log: JobLog
+  worker: WorkerRow
+  handlers: ReadonlyMap<string, JobHandler>
+  recurring: RecurringJobRow[]
   own: Database
   running: Map<Lease, Promise<void>>
-  counts: Counts
-  outage: Outage
-  claimBell: Bell
-  beatBell: Bell
+  counts: JobCounts
+  outage: OutageLog
+  claimSignal: WakeSignal
+  beatSignal: WakeSignal
   nextClaimMs: number
   phase: 'working' | 'stopping' | 'stopped'
 }
 
-type Loops = { claiming: Promise<void>; beating: Promise<void>; wake: { close(): Promise<void> } }
+type Loops = { claiming: Promise<void>; beating: Promise<void>; notices: { close(): Promise<void> } }
 
 const LEASE_MS = 30_000
 const POLL_MS = 1_000
-/** Jobs that come or end within this time are one claim: claims of all workers stand in one line. */
+/** Jobs that arrive or end within this time share one claim, because the claims of all workers are serialised. */
 const BURST_MS = 10
-/** A claim costs its slots times the lanes that wait, and the others wait for it. */
+/** Bounds the cost of one claim, which grows with slots × queue classes and blocks the claims of others. */
 const CLAIM_MAX = 50
 const RETRY_MS = 1_000
-/** What a handler gets to give back its sandbox after its signal aborted. */
+/** Time for a handler to release its sandbox after its signal aborted. */
 const ABORT_GRACE_MS = 5_000
-/** A database that does not answer must not keep the process from ending. */
+/** A database that does not respond must not keep the process from exiting. */
 const CLOSE_MS = 5_000
 
-/** Errors of the database never end it: it goes on when the database does. */
+/** Starts a worker. Database errors never end it: it resumes when the database does. */
 export function startWorker(options: WorkerOptions): Worker {
   const state = createState(options)
-  const loops = {
-    claiming: claimLoop(state),
-    beating: beatLoop(state),
-    wake: listen(state.database.url, (notice) => hear(state, notice), state.outage),
-  }
+  const loops = { claiming: claimLoop(state), beating: beatLoop(state), notices: listenForNotices(state) }
   let stopped: Promise<void> | undefined
   return {
     id: state.worker.id,
@@ -82,101 +89,138 @@ export function startWorker(options: WorkerOptions): Worker {
   }
 }
 
-function createState(options: WorkerOptions): State {
-  const kinds = [sweep, ...options.kinds]
-  const byKind = new Map(kinds.map((runnable) => [runnable.kind, runnable]))
-  if (byKind.size < kinds.length) throw new Error('Two kinds of jobs have the same name.')
-  // Connections of its own: handlers that use up the shared pool must not keep a lease from being renewed.
-  const own = connect(options.database.url, { max: 2, onError: () => {} })
+const deleteEndedJobs = defineRecurringJob('jobs.sweep', 3_600, (job) => job.finish(deleteEnded))
+
+function createState(options: WorkerOptions): WorkerState {
+  const handlers = [deleteEndedJobs, ...options.handlers]
+  const byType = new Map(handlers.map((handler) => [handler.type, handler]))
+  if (byType.size < handlers.length) throw new Error('Two job handlers have the same type.')
   return {
-    leaseMs: LEASE_MS,
-    pollMs: POLL_MS,
-    ...{ memoryMb: Number.POSITIVE_INFINITY, startsPerSecond: Number.POSITIVE_INFINITY },
-    ...options,
+    options,
+    database: options.database,
+    leaseMs: options.leaseMs ?? LEASE_MS,
+    pollMs: options.pollMs ?? POLL_MS,
+    log: options.log,
     worker: { id: newId(), host: hostname(), processId: process.pid },
-    kinds: byKind,
-    recurring: recurringJobs(kinds),
-    own,
+    handlers: byType,
+    recurring: listRecurringJobs(handlers),
+    // Separate connections: handlers that exhaust the shared pool must not keep a lease from being renewed.
+    own: connect(options.database.url, { max: 2, onError: () => {} }),
     running: new Map(),
     counts: { done: 0, retried: 0, failed: 0, putBack: 0, lost: 0 },
-    outage: createOutage(options.log),
-    claimBell: createBell(),
-    beatBell: createBell(),
+    outage: createOutageLog(options.log),
+    claimSignal: createWakeSignal(),
+    beatSignal: createWakeSignal(),
     nextClaimMs: POLL_MS,
     phase: 'working',
   }
 }
 
-function hear(state: State, notice: string): void {
-  if (notice !== 'queued') state.beatBell.ring()
-  if (notice !== 'cancel') state.claimBell.ring()
+const RECURRING_PRIORITY = 100
+const RECURRING_FAILURES_MAX = 5
+
+/** The id is derived from the type, so that any number of workers register one job. Throws unless `{}` is a valid payload. */
+const listRecurringJobs = (handlers: readonly JobHandler[]): RecurringJobRow[] =>
+  handlers.flatMap(({ type, payload, everySeconds, priority, failuresMax }) => {
+    if (everySeconds === undefined) return []
+    return {
+      id: derivedId('recurring job', type),
+      type,
+      payload: payload.parse({}),
+      priority: priority ?? RECURRING_PRIORITY,
+      failuresMax: failuresMax ?? RECURRING_FAILURES_MAX,
+      everySeconds,
+    }
+  })
+
+/** Wakes the loops on notifications. After a reconnect both are woken, because notifications may have been missed. */
+function listenForNotices({ database, outage, claimSignal, beatSignal }: WorkerState): { close(): Promise<void> } {
+  const onNotice = (notice: string) => {
+    outage.recovered('listen')
+    if (notice !== 'queued') beatSignal.notify()
+    if (notice !== 'cancel') claimSignal.notify()
+  }
+  return listenTo(
+    { url: database.url, channel: CHANNEL, applicationName: 'assay-jobs' },
+    {
+      onConnect: () => onNotice('reconnected'),
+      onNotice,
+      onDisconnect: (error) => {
+        if (error !== undefined) outage.failed('listen', error)
+      },
+    },
+  )
 }
 
-async function claimLoop(state: State): Promise<void> {
-  while (!(await tried(state, 'register', () => register(state)))) {
-    await state.claimBell.wait(RETRY_MS)
+async function claimLoop(state: WorkerState): Promise<void> {
+  while (!(await attempt(state, 'register', () => register(state.own.db, state)))) {
+    await state.claimSignal.wait(RETRY_MS)
     if (state.phase !== 'working') return
   }
   while (state.phase === 'working') {
-    await tried(state, 'claim', () => claimFree(state))
+    await attempt(state, 'claim', () => claimFreeSlots(state))
     await pause(BURST_MS)
-    await state.claimBell.wait(state.nextClaimMs)
+    await state.claimSignal.wait(state.nextClaimMs)
   }
 }
 
-/** Before the first claim: the memory that its jobs take is counted by its host, which stands in its row. */
-async function register(state: State): Promise<void> {
-  await upsertWorker(state.own.db, state.worker)
-  await registerRecurring(state.own.db, state.recurring)
+/** Runs before the first claim: claims sum up the memory of a host through the rows of its workers. */
+async function register(db: Db, { worker, recurring }: WorkerState): Promise<void> {
+  await upsertWorker(db, worker)
+  for (const job of recurring) await upsertRecurring(db, job)
 }
 
-async function claimFree(state: State): Promise<void> {
-  state.nextClaimMs = state.pollMs
-  const slots = Math.min(CLAIM_MAX, state.slots - state.running.size)
+async function claimFreeSlots(state: WorkerState): Promise<void> {
+  const { options, worker, pollMs, leaseMs } = state
+  state.nextClaimMs = pollMs
+  const slots = Math.min(CLAIM_MAX, options.slots - state.running.size)
   if (slots <= 0) return
   const claimedAt = performance.now()
-  const { startsPerSecond, memoryMb, leaseMs } = state
-  const { jobs, nextStartMs = state.pollMs } = await claim(state.own.db, {
-    workerId: state.worker.id,
-    host: state.worker.host,
-    kinds: [...state.kinds.keys()],
-    ...{ slots, startsPerSecond, memoryMb, leaseMs },
+  const { jobs, nextStartMs = pollMs } = await claim(state.own.db, {
+    workerId: worker.id,
+    host: worker.host,
+    types: [...state.handlers.keys()],
+    slots,
+    startsPerSecond: options.startsPerSecond,
+    memoryMb: options.memoryMb,
+    leaseMs,
   })
-  // Some job may wait for the next start.
-  state.nextClaimMs = Math.min(state.pollMs, nextStartMs)
-  if (jobs.length === CLAIM_MAX) state.claimBell.ring()
-  // The stop came while the claim was on its way.
+  // A queued job may be waiting for the next start that the rate allows.
+  state.nextClaimMs = Math.min(pollMs, nextStartMs)
+  if (jobs.length === CLAIM_MAX) state.claimSignal.notify()
+  // The worker may have been stopped while the claim was running.
   if (state.phase !== 'working') return putBackAll(state, jobs)
-  for (const job of jobs) start(state, job, claimedAt)
+  for (const job of jobs) startJob(state, job, claimedAt)
 }
 
-async function putBackAll(state: State, jobs: readonly ClaimedJob[]): Promise<void> {
+async function putBackAll(state: WorkerState, jobs: readonly ClaimedJob[]): Promise<void> {
   await Promise.all(jobs.map((job) => putBack(state.own.db, job)))
 }
 
-function start(state: State, job: ClaimedJob, claimedAt: number): void {
-  const lease = holdLease(job, { database: state.database, leaseMs: state.leaseMs, claimedAt })
-  const ran = runJob(state, lease).finally(() => {
+function startJob(state: WorkerState, job: ClaimedJob, claimedAt: number): void {
+  const lease = createLease(job, { database: state.database, leaseMs: state.leaseMs, claimedAt })
+  const run = runJob(state, lease).finally(() => {
     state.running.delete(lease)
-    state.claimBell.ring()
+    state.claimSignal.notify()
   })
-  state.running.set(lease, ran)
+  state.running.set(lease, run)
 }
 
-async function beatLoop(state: State): Promise<void> {
+async function beatLoop(state: WorkerState): Promise<void> {
+  const { own, worker, leaseMs } = state
   while (state.phase !== 'stopped') {
-    const worked = await tried(state, 'heartbeat', async () => {
-      const beating = { db: state.own.db, worker: state.worker, leaseMs: state.leaseMs }
-      if (await beat(beating, state.running.keys())) state.claimBell.ring()
+    const isRenewed = await attempt(state, 'heartbeat', async () => {
+      if (await beat({ db: own.db, worker, leaseMs }, state.running.keys())) state.claimSignal.notify()
     })
-    await state.beatBell.wait(worked ? state.leaseMs / 4 : Math.min(RETRY_MS, state.leaseMs / 4))
+    await state.beatSignal.wait(isRenewed ? leaseMs / 4 : Math.min(RETRY_MS, leaseMs / 4))
   }
 }
 
-async function tried(state: State, activity: string, work: () => Promise<void>): Promise<boolean> {
+/** Reports a failure to the outage log instead of throwing. */
+async function attempt(state: WorkerState, activity: string, work: () => Promise<void>): Promise<boolean> {
   try {
     await work()
-    state.outage.worked(activity)
+    state.outage.recovered(activity)
     return true
   } catch (error) {
     state.outage.failed(activity, error)
@@ -184,35 +228,35 @@ async function tried(state: State, activity: string, work: () => Promise<void>):
   }
 }
 
-async function stop(state: State, loops: Loops, graceMs: number): Promise<void> {
+async function stop(state: WorkerState, loops: Loops, graceMs: number): Promise<void> {
   state.phase = 'stopping'
-  state.claimBell.ring()
-  await within(CLOSE_MS, loops.claiming)
-  await within(graceMs, Promise.all(state.running.values()))
+  state.claimSignal.notify()
+  await settleWithin(CLOSE_MS, loops.claiming)
+  await settleWithin(graceMs, Promise.all(state.running.values()))
   for (const lease of state.running.keys()) lease.abort.abort(new WorkerStopped('The worker is stopping.'))
-  await within(Math.min(ABORT_GRACE_MS, state.leaseMs), Promise.all(state.running.values()))
-  await within(CLOSE_MS, takeBack(state, [...state.running.keys()]))
+  await settleWithin(Math.min(ABORT_GRACE_MS, state.leaseMs), Promise.all(state.running.values()))
+  await settleWithin(CLOSE_MS, revokeLeases(state, [...state.running.keys()]))
   state.phase = 'stopped'
-  state.beatBell.ring()
-  await within(CLOSE_MS, closeAll(state, loops))
+  state.beatSignal.notify()
+  await settleWithin(CLOSE_MS, closeAll(state, loops))
 }
 
-/** From handlers that do not listen. Whatever they still try to write will find its lease gone. */
-async function takeBack(state: State, leases: Lease[]): Promise<void> {
+/** Revokes the leases of handlers that ignore their signal. Whatever they still try to write throws `LeaseLost`. */
+async function revokeLeases(state: WorkerState, leases: Lease[]): Promise<void> {
   for (const lease of leases) loseLease(lease, 'was given back because the worker is stopping')
   const jobs = leases.map((lease) => lease.job)
-  await tried(state, 'put back', () => putBackAll(state, jobs))
+  await attempt(state, 'put back', () => putBackAll(state, jobs))
 }
 
-async function closeAll(state: State, loops: Loops): Promise<void> {
-  await Promise.all([loops.beating, loops.wake.close()])
-  await tried(state, 'leave', async () => void (await deleteWorker(state.own.db, state.worker.id)))
+async function closeAll(state: WorkerState, loops: Loops): Promise<void> {
+  await Promise.all([loops.beating, loops.notices.close()])
+  await attempt(state, 'leave', async () => void (await deleteWorker(state.own.db, state.worker.id)))
   await state.own.close()
 }
 
-/** Whether it ends in time or not, never longer. */
-async function within(ms: number, work: Promise<unknown>): Promise<void> {
-  const timeout = createBell()
-  work.then(timeout.ring, timeout.ring)
-  await timeout.wait(ms)
+/** Waits until the work settles, at most `ms`. */
+async function settleWithin(ms: number, work: Promise<unknown>): Promise<void> {
+  const settled = createWakeSignal()
+  work.then(settled.notify, settled.notify)
+  await settled.wait(ms)
 }

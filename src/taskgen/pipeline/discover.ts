@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import type { Db } from '../../platform/db/db.ts'
 import { derivedId } from '../../platform/ids.ts'
-import { enqueue, type Job, type JobKind, type RunnableKind } from '../../platform/jobs/jobs.ts'
+import { defineJobHandler, defineJobType, enqueue, type Job, type JobHandler } from '../../platform/jobs/jobs.ts'
 import { CodeHostUnavailable } from '../../repos/code-host.ts'
 import { findCommits } from '../../repos/mirror/commits.ts'
 import { RepositoryUnreadable } from '../../repos/mirror/local-clone.ts'
@@ -38,18 +38,18 @@ export type DiscoverDeps = EnqueueDeps & {
 const DiscoverPayload = z.strictObject({ batch: z.uuid() })
 type DiscoverPayload = z.infer<typeof DiscoverPayload>
 
-const discoverKind: JobKind<DiscoverPayload> = { kind: 'batch.discover', payload: DiscoverPayload, priority: 10 }
+const discoverJobType = defineJobType({ type: 'batch.discover', payload: DiscoverPayload, priority: 10 })
 
 export const discoverJobId = (batch: string): string => derivedId('batch discovery', batch)
 
 export const enqueueDiscovery = (tx: Db, batch: string, runAt?: Date): Promise<string> =>
-  enqueue(tx, discoverKind, { batch }, { id: discoverJobId(batch), ...(runAt ? { runAt } : {}) })
+  enqueue(tx, discoverJobType, { batch }, { id: discoverJobId(batch), runAt })
 
-export const discoverJob = (tools: DiscoverDeps): RunnableKind<DiscoverPayload> => ({
-  ...discoverKind,
-  run: (job) => runDiscovery(tools, job),
-  failed: async (tx, { batch }, reason) => failBatch(tx, batch, newBatchError('internal_error', reason, true)),
-})
+export const discoverJob = (tools: DiscoverDeps): JobHandler<DiscoverPayload> =>
+  defineJobHandler(discoverJobType, {
+    run: (job) => runDiscovery(tools, job),
+    onGivenUp: (tx, { batch }, reason) => failBatch(tx, batch, newBatchError('internal_error', reason, true)),
+  })
 
 /** List the candidates of the repository, then have each made. What is written down is not done again. */
 async function runDiscovery(tools: DiscoverDeps, job: Job<DiscoverPayload>): Promise<void> {

@@ -3,7 +3,7 @@ import { liveOffers } from '../../catalog/offers.ts'
 import { GENERATED_LIMITS } from '../../harbor/default-limits.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { derivedId } from '../../platform/ids.ts'
-import { enqueue, type JobKind } from '../../platform/jobs/jobs.ts'
+import { defineJobType, enqueue, type JobType } from '../../platform/jobs/jobs.ts'
 import type { StoredGeneration } from './resolve.ts'
 import { deferTask, type TaskKey } from './sql.ts'
 import { type Need, STAGES, type Stage, type StageName, type Stages } from './stage.ts'
@@ -14,15 +14,16 @@ export type StagePayload = z.infer<typeof Payload>
 /** Failures with all resources available after which the task is at fault. */
 const FAILURES_MAX = 3
 
-/** A kind of its own for each sandbox: a worker takes only what it can run. */
-export const stageKind = (sandbox: string | undefined): JobKind<StagePayload> => ({
-  kind: sandbox === undefined ? 'batch.stage' : `batch.stage.${sandbox}`,
-  payload: Payload,
-  failuresMax: FAILURES_MAX,
-})
+/** Each sandbox has its own job type: a worker claims only the types it can run. */
+export const stageJobType = (sandbox: string | undefined): JobType<StagePayload> =>
+  defineJobType({
+    type: sandbox === undefined ? 'batch.stage' : `batch.stage.${sandbox}`,
+    payload: Payload,
+    failuresMax: FAILURES_MAX,
+  })
 
-/** Looks whether the sandbox of a task is on offer by now. */
-export const sandboxWatchKind: JobKind<StagePayload> = { kind: 'batch.look', payload: Payload }
+/** Checks whether a worker has the sandbox of a task by now. */
+export const sandboxWatchJobType = defineJobType({ type: 'batch.look', payload: Payload })
 
 const stageJobId = ({ batch, task, stage }: StagePayload): string => derivedId('batch stage', batch, task, stage)
 const sandboxWatchJobId = ({ batch, task }: TaskKey): string => derivedId('batch look', batch, task)
@@ -54,15 +55,15 @@ export async function enqueueStage(
     const until = new Date(Date.now() + sandboxWaitMs)
     const detail = `No worker offers ${place}.`
     await deferTask(tx, task, stage, { reason: 'sandbox', detail, until: until.toISOString() })
-    await enqueue(tx, sandboxWatchKind, payload, { id: sandboxWatchJobId(task), fairGroup, runAt: until })
+    await enqueue(tx, sandboxWatchJobType, payload, { id: sandboxWatchJobId(task), fairGroup, runAt: until })
     return
   }
-  await enqueue(tx, stageKind(place), payload, {
+  await enqueue(tx, stageJobType(place), payload, {
     id: stageJobId(payload),
     fairGroup,
     limitKeys: listLimitKeys(stages[stage].needs, task.generation),
-    ...(place === undefined ? {} : { weight: { memoryMb: stages[stage].memoryMb ?? GENERATED_LIMITS.memoryMb } }),
-    ...(runAt ? { runAt } : {}),
+    memoryMb: place === undefined ? undefined : (stages[stage].memoryMb ?? GENERATED_LIMITS.memoryMb),
+    runAt,
   })
 }
 

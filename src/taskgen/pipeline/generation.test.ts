@@ -296,7 +296,7 @@ test('what a stage needs is what its job waits for', async () => {
   const seen: Record<string, unknown> = {}
   lab.stages.execution.run = async () => {
     const { rows } = await app.database.pool.query(
-      `select kind, limit_keys, memory_mb from jobs where state = 'running'`,
+      `select type, limit_keys, memory_mb from jobs where state = 'running'`,
     )
     Object.assign(seen, rows[0])
     return reject('enough', 'seen')

@@ -1,10 +1,10 @@
 import { findContent } from '../../contents/contents.ts'
 import { ModelUnfit } from '../../gateway/model-terms.ts'
-import type { Job, RunnableKind } from '../../platform/jobs/jobs.ts'
+import { defineJobHandler, type Job, type JobHandler } from '../../platform/jobs/jobs.ts'
 import { MirrorRefused } from '../../repos/mirror/source.ts'
 import { SandboxUnavailable } from '../../sandboxes/sandbox.ts'
 import { openScratch } from '../../trials/scratch.ts'
-import { type EnqueueDeps, type StagePayload, sandboxOf, sandboxWatchKind, stageKind } from './enqueue.ts'
+import { type EnqueueDeps, type StagePayload, sandboxOf, sandboxWatchJobType, stageJobType } from './enqueue.ts'
 import { findTask, loadCandidateState, type TaskFacts } from './facts.ts'
 import { hashInput } from './input-digest.ts'
 import { storeTask } from './keep-files.ts'
@@ -25,22 +25,20 @@ import { storable, storableText } from './storable.ts'
 export type StageJobDeps = StageWorkDeps & EnqueueDeps & { draftsFolder: string }
 
 /** Runs stages: those without sandboxes, or those in one sandbox. */
-export const stageJob = (tools: StageJobDeps, sandbox: string | undefined): RunnableKind<StagePayload> => ({
-  ...stageKind(sandbox),
-  run: (job) => runStage(tools, job),
-  failed: async (tx, payload, reason) => {
-    const task = await findTask(tx, payload)
-    const word = sandbox === undefined ? 'internal_error' : 'environment_failed'
-    if (task?.stage === payload.stage)
-      await settleStage(tx, tools, task, { kind: 'rejected', reason: word, detail: reason })
-  },
-})
+export const stageJob = (tools: StageJobDeps, sandbox: string | undefined): JobHandler<StagePayload> =>
+  defineJobHandler(stageJobType(sandbox), {
+    run: (job) => runStage(tools, job),
+    onGivenUp: async (tx, payload, reason) => {
+      const task = await findTask(tx, payload)
+      const word = sandbox === undefined ? 'internal_error' : 'environment_failed'
+      if (task?.stage === payload.stage)
+        await settleStage(tx, tools, task, { kind: 'rejected', reason: word, detail: reason })
+    },
+  })
 
 /** Checks whether the sandbox is available again: enqueues the stage's job, or waits again. */
-export const sandboxWatchJob = (tools: EnqueueDeps): RunnableKind<StagePayload> => ({
-  ...sandboxWatchKind,
-  run: (job) => finishWithSuccessor(tools, job),
-})
+export const sandboxWatchJob = (tools: EnqueueDeps): JobHandler<StagePayload> =>
+  defineJobHandler(sandboxWatchJobType, { run: (job) => finishWithSuccessor(tools, job) })
 
 /** The conductor. Only the end is written down, once, under the lease: who dies before it leaves nothing but what was spent. */
 async function runStage(tools: StageJobDeps, job: Job<StagePayload>): Promise<void> {

@@ -2,8 +2,8 @@ import { createHmac } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 import type { TestApp } from '../../../test/support/app.ts'
-import { jobKinds } from '../../app.ts'
-import { drain } from '../../platform/jobs/drain.ts'
+import { drain } from '../../../test/support/jobs/drain.ts'
+import { serviceJobs } from '../../app.ts'
 import { type Certificate, PUBLIC, startServer } from '../../platform/outbound/loopback-servers.ts'
 import { createOutbound } from '../../platform/outbound/outbound.ts'
 import { pinnedAgent } from '../../platform/outbound/pinned-agents.ts'
@@ -41,7 +41,7 @@ export async function startReceiver(tls: Certificate) {
 export function hooking(app: TestApp, resolve: Resolve = async () => [PUBLIC], timeoutMs?: number) {
   const outbound = createOutbound({ resolve, agentFor: () => pinnedAgent(['127.0.0.1']) })
   const waits = { ...app.tools.waits, ...(timeoutMs === undefined ? {} : { webhookMs: timeoutMs }) }
-  const kinds = jobKinds({ ...app.tools, outbound, waits }).filter(({ kind }) => kind === 'webhook.deliver')
+  const handlers = serviceJobs({ ...app.tools, outbound, waits }).filter(({ type }) => type === 'webhook.deliver')
   const { pool } = app.database
   return {
     create: async (url: string, over: object = {}) =>
@@ -51,11 +51,11 @@ export function hooking(app: TestApp, resolve: Resolve = async () => [PUBLIC], t
     deliveries: async (webhookId: string) =>
       (await app.call(schema.listDeliveries, { params: { webhookId } })).body.deliveries,
     /** All that is due. */
-    send: () => drain(app.database, kinds),
+    send: () => drain(app.database, handlers),
     /** All that waits, whenever it would be due. */
     async sendWaiting() {
-      await pool.query(`update jobs set run_at = now() where kind = 'webhook.deliver' and state = 'queued'`)
-      await drain(app.database, kinds)
+      await pool.query(`update jobs set run_at = now() where type = 'webhook.deliver' and state = 'queued'`)
+      await drain(app.database, handlers)
     },
   }
 }

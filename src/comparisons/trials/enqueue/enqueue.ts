@@ -1,16 +1,20 @@
 import { z } from 'zod'
 import type { Db } from '../../../platform/db/db.ts'
-import { enqueueSelected, type JobKind, noteManyJobs, setLimit } from '../../../platform/jobs/jobs.ts'
+import {
+  defineJobType,
+  enqueueSelected,
+  type JobType,
+  refreshJobStatistics,
+  setLimit,
+} from '../../../platform/jobs/jobs.ts'
 import { analyzeTrials, trialJobs } from './sql.ts'
 
 const TrialPayload = z.strictObject({ comparison: z.number().int(), ordinal: z.number().int() })
 export type TrialPayload = z.infer<typeof TrialPayload>
 
-/** A kind of its own for each sandbox: a worker takes only what it can run. */
-export const trialKind = (sandbox: string): JobKind<TrialPayload> => ({
-  kind: `trial.${sandbox}`,
-  payload: TrialPayload,
-})
+/** Each sandbox has its own job type: a worker claims only the types it can run. */
+export const trialJobType = (sandbox: string): JobType<TrialPayload> =>
+  defineJobType({ type: `trial.${sandbox}`, payload: TrialPayload })
 
 export type CredentialLimits = { sandbox: number | undefined; model: number | undefined }
 
@@ -26,23 +30,23 @@ type Queue = { key: number; sandbox: string; concurrency: number | null }
 export const comparisonLimit = (key: number): string => `comparison ${key}`
 
 export const enqueueTrial = (tx: Db, queue: Queue, ordinal: number, notBefore?: Date): Promise<number> =>
-  enqueueSelected(tx, trialKind(queue.sandbox), trialJobs(queue.key, { ordinal, ...(notBefore && { notBefore }) }))
+  enqueueSelected(tx, trialJobType(queue.sandbox), trialJobs(queue.key, { ordinal, ...(notBefore && { notBefore }) }))
 
 /** Every trial that waits has its job afterwards, and no more than one. Answers how many came. */
 export async function enqueueWaiting(tx: Db, queue: Queue): Promise<number> {
   if (queue.concurrency !== null) await setLimit(tx, comparisonLimit(queue.key), queue.concurrency)
-  return enqueueSelected(tx, trialKind(queue.sandbox), trialJobs(queue.key, {}))
+  return enqueueSelected(tx, trialJobType(queue.sandbox), trialJobs(queue.key, {}))
 }
 
 /** Queues every waiting trial for later. */
 export const enqueueDeferred = (tx: Db, queue: Pick<Queue, 'key' | 'sandbox'>, notBefore: Date): Promise<number> =>
-  enqueueSelected(tx, trialKind(queue.sandbox), trialJobs(queue.key, { notBefore }))
+  enqueueSelected(tx, trialJobType(queue.sandbox), trialJobs(queue.key, { notBefore }))
 
 const MANY = 5_000
 
 /** Once they wait. Without it the queue is as right, and slow for a minute. */
 export async function noteWaiting(db: Db, trials: number): Promise<void> {
   if (trials < MANY) return
-  await noteManyJobs(db)
+  await refreshJobStatistics(db)
   await analyzeTrials(db)
 }

@@ -1,5 +1,4 @@
-import { z } from 'zod'
-import type { RunnableKind } from '../../platform/jobs/jobs.ts'
+import { defineRecurringJob, type JobHandler } from '../../platform/jobs/jobs.ts'
 import { type DiscoverDeps, discoverJob } from './discover.ts'
 import { countRemainingSpend } from './spend.ts'
 import { type StageJobDeps, sandboxWatchJob, stageJob } from './stage-job.ts'
@@ -8,17 +7,12 @@ import { updateBatchStates } from './tend.ts'
 export type PipelineDeps = DiscoverDeps & StageJobDeps
 
 /** Jobs of the pipeline that need no sandbox. */
-export const pipelineJobs = (tools: PipelineDeps): RunnableKind[] => [
+export const pipelineJobs = (tools: PipelineDeps): JobHandler[] => [
   discoverJob(tools),
   stageJob(tools, undefined),
   sandboxWatchJob(tools),
-  {
-    kind: 'batches.tend',
-    payload: z.strictObject({}),
-    everySeconds: 30,
-    run: async () => {
-      await countRemainingSpend(tools.db)
-      await updateBatchStates(tools.db, tools)
-    },
-  },
+  defineRecurringJob('batches.tend', 30, async () => {
+    await countRemainingSpend(tools.db)
+    await updateBatchStates(tools.db, tools)
+  }),
 ]

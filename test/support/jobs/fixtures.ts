@@ -1,24 +1,28 @@
 import { sql } from 'kysely'
 import { expect } from 'vitest'
 import { z } from 'zod'
-import { type TestDatabase, testDatabase } from '../../../test/support/database.ts'
-import { type Database, type Db, transact } from '../db/db.ts'
-import { type Claim, claim } from './claim.ts'
-import type { Job, JobKind, JobLog, RunnableKind } from './jobs.ts'
-import { type ClaimedJob, reapExpired } from './sql.ts'
-import { startWorker, type Worker, type WorkerOptions } from './worker.ts'
+import { type Database, type Db, transact } from '../../../src/platform/db/db.ts'
+import { type ClaimOptions, claim } from '../../../src/platform/jobs/claim.ts'
+import {
+  defineJobHandler,
+  defineJobType,
+  type Job,
+  type JobHandler,
+  type JobLog,
+} from '../../../src/platform/jobs/jobs.ts'
+import { type ClaimedJob, reapExpired } from '../../../src/platform/jobs/sql.ts'
+import { startWorker, type Worker, type WorkerOptions } from '../../../src/platform/jobs/worker.ts'
+import { type TestDatabase, testDatabase } from '../database.ts'
 
-export const silent: JobLog = { info: () => {}, warn: () => {}, error: () => {} }
+export const silentLog: JobLog = { info: () => {}, warn: () => {}, error: () => {} }
 
-export const note: JobKind<{ text: string }> = { kind: 'note', payload: z.object({ text: z.string() }) }
+export const noteJob = defineJobType({ type: 'note', payload: z.object({ text: z.string() }) })
 
-/** The kind `note` with something to do. */
-export const noting = (run: (job: Job<{ text: string }>) => Promise<void>): RunnableKind<{ text: string }> => ({
-  ...note,
-  run,
-})
+/** Declares a handler for jobs of the type `note`. */
+export const createNoteHandler = (run: (job: Job<{ text: string }>) => Promise<void>): JobHandler<{ text: string }> =>
+  defineJobHandler(noteJob, { run })
 
-/** A database with a table for effects, which keeps every write: an effect that happened twice shows twice. */
+/** Creates a database with a table of effects. An effect that happened twice has two rows. */
 export async function effectsDatabase(): Promise<TestDatabase> {
   const database = await testDatabase({ max: 20 })
   await database.pool.query('create table effects (text text not null)')
@@ -46,12 +50,12 @@ export type JobRow = {
   wait_seconds: number
 }
 
-/** All rows, the engine's own recurring job left out. */
+/** Lists all jobs except the queue's own recurring one. */
 export async function jobRows(database: Database): Promise<JobRow[]> {
   const { rows } = await database.pool.query<JobRow>(
     `select id, state, limit_keys, attempt, failures, crashes, error, worker_id,
       extract(epoch from run_at - now())::float8 as wait_seconds
-    from jobs where kind <> 'jobs.sweep' order by created_at, id`,
+    from jobs where type <> 'jobs.sweep' order by created_at, id`,
   )
   return rows
 }
@@ -60,27 +64,26 @@ type TestWorker = Worker & { [Symbol.asyncDispose](): Promise<void> }
 
 export function testWorker(
   database: Database,
-  options: Partial<WorkerOptions> & Pick<WorkerOptions, 'kinds'>,
+  options: Partial<WorkerOptions> & Pick<WorkerOptions, 'handlers'>,
 ): TestWorker {
-  const worker = startWorker({ database, slots: 4, log: silent, leaseMs: 1_000, pollMs: 50, ...options })
+  const worker = startWorker({ database, slots: 4, log: silentLog, leaseMs: 1_000, pollMs: 50, ...options })
   return { ...worker, [Symbol.asyncDispose]: () => worker.stop(0) }
 }
 
-/** Waits until it is so, and says what was there instead if it never is. */
+/** Polls until the assertion holds, and reports the last value if it never does. */
 export const eventually = <T>(read: () => T | Promise<T>) => expect.poll(read, { timeout: 20_000, interval: 10 })
 
-/** What a claim got, and nothing else of it. */
-export const claimJobs = async (db: Db, wish: Claim): Promise<ClaimedJob[]> => (await claim(db, wish)).jobs
+export const claimJobs = async (db: Db, options: ClaimOptions): Promise<ClaimedJob[]> => (await claim(db, options)).jobs
 
-/** What happens to the job of a worker that froze: its lease runs out and is taken back. */
+/** Expires the lease of a job and requeues it, as for a worker that froze. */
 export const stealLease = (database: Database, id: string): Promise<boolean> =>
   transact(database.db, async (tx) => {
     await sql`update jobs set leased_until = now() - interval '1 s' where id = ${id} and state = 'running'`.execute(tx)
     return reapExpired(tx)
   })
 
-/** A door that is shut until someone opens it. */
-export function door() {
+/** Creates a gate that stays closed until a test opens it. */
+export function createGate() {
   const { promise, resolve } = Promise.withResolvers<void>()
   return { opened: promise, open: () => resolve() }
 }

@@ -2,27 +2,28 @@ import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { testDatabase } from '../../../test/support/database.ts'
 import { connect } from './db.ts'
-import { kept } from './kept.ts'
+import { prepared } from './prepared.ts'
 
-test('what is kept is prepared once for a connection, whatever its values, and other statements are not', async () => {
+test('prepares a marked query once per connection, whatever its values, and no other query', async () => {
   await using database = await testDatabase()
   const own = connect(database.url, { max: 1, onError: () => {} })
   for (const n of [1, 2, 3]) {
-    expect((await sql`${kept} select ${n}::int * 2 as twice`.execute(own.db)).rows).toEqual([{ twice: 2 * n }])
+    expect((await sql`${prepared} select ${n}::int * 2 as twice`.execute(own.db)).rows).toEqual([{ twice: 2 * n }])
     expect((await sql`select ${n}::int * 3 as thrice`.execute(own.db)).rows).toEqual([{ thrice: 3 * n }])
   }
   const { rows } = await sql<{ statement: string }>`select statement from pg_prepared_statements`.execute(own.db)
-  expect(rows.map(({ statement }) => statement)).toEqual(['/* kept */ select $1::int * 2 as twice'])
+  expect(rows.map(({ statement }) => statement)).toEqual(['/* prepared */ select $1::int * 2 as twice'])
   await own.close()
 })
 
-test('it is right in transactions, after an error, and when its table has changed', async () => {
+test('prepared queries work in transactions, after an error and after their table has changed', async () => {
   await using database = await testDatabase()
   const own = connect(database.url, { max: 1, onError: () => {} })
   await sql`create table numbers (n integer not null)`.execute(own.db)
-  const add = (db: typeof own.db, n: number | null) => sql`${kept} insert into numbers values (${n})`.execute(db)
+  const add = (db: typeof own.db, n: number | null) => sql`${prepared} insert into numbers values (${n})`.execute(db)
   const count = async () =>
-    (await sql<{ count: number }>`${kept} select count(*)::int as count from numbers`.execute(own.db)).rows[0]?.count
+    (await sql<{ count: number }>`${prepared} select count(*)::int as count from numbers`.execute(own.db)).rows[0]
+      ?.count
   await add(own.db, 1)
   await expect(add(own.db, null)).rejects.toThrow(/null/)
   await expect(

@@ -1,8 +1,8 @@
 import { availableParallelism, totalmem } from 'node:os'
 
-/** Of the machine, or of the container that this process is in. */
+/** Memory of the machine, or of the container that this process runs in. */
 export function machineMemoryMb(): number {
-  // 0 or more than there is: no container sets a limit.
+  // Without a container limit this is 0, or more than the machine has.
   const constrained = process.constrainedMemory() || Number.POSITIVE_INFINITY
   return Math.floor(Math.min(totalmem(), constrained) / 2 ** 20)
 }
