@@ -3,7 +3,7 @@ import { type Db, lock } from '../platform/db/db.ts'
 import type { Caller, KeyCaller } from '../platform/http/caller.ts'
 import { type Page, paged } from '../platform/http/page.ts'
 import type { AuditEvent } from './schema.ts'
-import { findLastAuditEvent, insertAuditEvent, listAuditRows } from './sql.ts'
+import { findAuditHead, insertAuditEvent, listAuditRows } from './sql.ts'
 
 export type Deed = {
   workspaceId: string
@@ -29,7 +29,7 @@ export const by = (caller: KeyCaller, requestId?: string): By => ({
 /** Appends to the workspace's chain, in the transaction of the deed itself: both happen, or neither. */
 export async function record(tx: Db, deed: Deed): Promise<void> {
   await lock(tx, `audit ${deed.workspaceId}`)
-  const last = await findLastAuditEvent(tx, deed.workspaceId)
+  const last = await findAuditHead(tx, deed.workspaceId)
   const link = {
     workspace_id: deed.workspaceId,
     sequence: (last?.sequence ?? 0) + 1,
@@ -49,8 +49,12 @@ export async function listEvents(db: Db, workspaceId: string, page: Page) {
   return { events: items, nextCursor }
 }
 
-/** The first event whose hash does not follow from the one before it, or undefined when the chain holds. */
+/**
+ * Returns the number of the first event whose hash does not follow from the one before it or that is missing, or
+ * undefined if the chain is intact up to the newest event.
+ */
 export async function brokenLink(db: Db, workspaceId: string): Promise<number | undefined> {
+  const head = await findAuditHead(db, workspaceId)
   let previous: { sequence: number; hash: Buffer } | undefined
   const rows = (await listAuditRows(db, workspaceId, undefined, Number.MAX_SAFE_INTEGER)).reverse()
   for (const row of rows) {
@@ -58,7 +62,8 @@ export async function brokenLink(db: Db, workspaceId: string): Promise<number | 
     if (!follows || !chainHash(previous?.hash, row, detailOf(row.detail)).equals(row.hash)) return row.sequence
     previous = row
   }
-  return undefined
+  const isWhole = previous?.sequence === head?.sequence && (!previous || head?.hash.equals(previous.hash))
+  return isWhole ? undefined : (previous?.sequence ?? 0) + 1
 }
 
 type Link = {

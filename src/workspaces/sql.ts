@@ -147,16 +147,19 @@ type AuditRow = {
   hash: Buffer
 }
 
-export const insertAuditEvent = (db: Db, row: AuditRow) => db.insertInto('audit_events').values(row).execute()
+export async function insertAuditEvent(db: Db, row: AuditRow): Promise<void> {
+  const { workspace_id, sequence, hash } = row
+  await db.insertInto('audit_events').values(row).execute()
+  await db
+    .insertInto('audit_heads')
+    .values({ workspace_id, sequence, hash })
+    .onConflict((conflict) => conflict.column('workspace_id').doUpdateSet({ sequence, hash }))
+    .execute()
+}
 
-export const findLastAuditEvent = (db: Db, workspaceId: string) =>
-  db
-    .selectFrom('audit_events')
-    .select(['sequence', 'hash'])
-    .where('workspace_id', '=', workspaceId)
-    .orderBy('sequence', 'desc')
-    .limit(1)
-    .executeTakeFirst()
+/** Finds the sequence number and hash of the newest event, which are stored apart from the events. */
+export const findAuditHead = (db: Db, workspaceId: string) =>
+  db.selectFrom('audit_heads').select(['sequence', 'hash']).where('workspace_id', '=', workspaceId).executeTakeFirst()
 
 export const listAuditRows = (db: Db, workspaceId: string, before: number | undefined, limit: number) =>
   db

@@ -87,6 +87,17 @@ test('the audit log tells who did what, newest first, and a changed or missing r
   expect(await brokenLink(app.database.db, id)).toBe(3)
 })
 
+test('verification of the audit log finds that its newest events, or all of them, were removed', async () => {
+  await using app = await testApp()
+  await app.call(schema.createKey, { body: { name: 'ci', permission: 'read' } })
+  const id = (await app.database.pool.query('select id from workspaces')).rows[0].id
+  expect(await brokenLink(app.database.db, id)).toBeUndefined()
+  await app.database.pool.query('delete from audit_events where sequence = 2')
+  expect(await brokenLink(app.database.db, id)).toBe(2)
+  await app.database.pool.query('delete from audit_events')
+  expect(await brokenLink(app.database.db, id)).toBe(1)
+})
+
 test('events of many requests at once make one chain', async () => {
   await using app = await testApp()
   const make = (n: number) => app.call(schema.createKey, { body: { name: `k${n}`, permission: 'read' } })

@@ -55,6 +55,12 @@ export interface AuditEvents {
   workspace_id: string;
 }
 
+export interface AuditHeads {
+  hash: Buffer;
+  sequence: number;
+  workspace_id: string;
+}
+
 export interface BatchArchives {
   digest: string;
   used_at: Generated<Timestamp>;
@@ -631,6 +637,7 @@ export interface Workspaces {
 export interface DB {
   api_keys: ApiKeys;
   audit_events: AuditEvents;
+  audit_heads: AuditHeads;
   batch_archives: BatchArchives;
   batch_credentials: BatchCredentials;
   batch_stage_results: BatchStageResults;
