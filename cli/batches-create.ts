@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { call, follow } from '../src/platform/http/client.ts'
+import { call, callWithProgress } from '../src/platform/http/client.ts'
 import type { BatchPreview, GenerationOptions, NewGeneration, PreviewProgress } from '../src/taskgen/schema.ts'
 import { contract, numberOf } from './batch-place.ts'
 import { followBatch } from './batches-watch.ts'
@@ -121,7 +121,7 @@ async function preview(shell: Shell, command: Command, flags: CountFlags): Promi
   const live = liveLines(shell)
   const show = ({ step, pullRequests }: PreviewProgress) =>
     live.show([step === 'mirror' ? 'Reading the repository …' : `${pullRequests} pull requests …`])
-  const found = await follow(service, previewBatch, { params, body: wish }, show).finally(live.end)
+  const found = await callWithProgress(service, previewBatch, { params, body: wish }, show).finally(live.end)
   if (service.json) return printJson(shell, found)
   print(shell, ...previewLines(found))
   for (const warning of found.warnings) note(shell, warning)

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Command } from 'commander'
 import { BatchRun } from '../src/batches/schema.ts'
-import { call, type Heard, listenTo } from '../src/platform/http/client.ts'
+import { call, type ReceivedEvent, streamEvents } from '../src/platform/http/client.ts'
 import { contract, type InBatch, numberOf, openBatch } from './batch-place.ts'
 import { Failed } from './failure.ts'
 import { withExample } from './help.ts'
@@ -122,7 +122,7 @@ async function hearAll(
   }
   try {
     while (!left.aborted) {
-      const events = listenTo(service, endpoint, { params }, { signal: left })
+      const events = streamEvents(service, endpoint, { params }, { signal: left })
       const ended = await hear(events, show).catch(ifLineBroke)
       if (ended) return ended
       await wait(AGAIN_MS, undefined, { signal: left }).catch(() => undefined)
@@ -133,7 +133,10 @@ async function hearAll(
   }
 }
 
-async function hear(events: AsyncGenerator<Heard>, onStatus: (run: BatchRun) => void): Promise<BatchRun | undefined> {
+async function hear(
+  events: AsyncGenerator<ReceivedEvent>,
+  onStatus: (run: BatchRun) => void,
+): Promise<BatchRun | undefined> {
   let last: BatchRun | undefined
   for await (const { event, data } of events) {
     if (event === 'end') return last

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { AddProgress, Benchmark, BenchmarkTask, Finding } from '../src/benchmarks/schema.ts'
-import { call, follow, ProblemReceived } from '../src/platform/http/client.ts'
+import { call, callWithProgress, ProblemReceived } from '../src/platform/http/client.ts'
 import { confirmed, YES, type YesFlag } from './confirm.ts'
 import { Failed, WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
@@ -80,7 +80,7 @@ async function atService(shell: Shell, command: Command): Promise<Benchmarks> {
   const contract = await import('../src/benchmarks/schema.ts')
   const { org } = service
   return {
-    add: (body, onProgress) => follow(service, contract.addBenchmark, { params: { org }, body }, onProgress),
+    add: (body, onProgress) => callWithProgress(service, contract.addBenchmark, { params: { org }, body }, onProgress),
     list: async () => {
       const { items } = await listAll(async (query) => {
         const { body } = await call(service, contract.listBenchmarks, { params: { org }, query })

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { ComparisonEndpoints } from '../src/comparisons/schema.ts'
 import { Comparison, type Setting } from '../src/comparisons/shapes/schema.ts'
-import { type Heard, listenTo, ServiceUnreachable } from '../src/platform/http/client.ts'
+import { type ReceivedEvent, ServiceUnreachable, streamEvents } from '../src/platform/http/client.ts'
 import { liveLines } from './live-lines.ts'
 import { bar } from './progress.ts'
 import type { Service } from './service.ts'
@@ -29,7 +29,8 @@ export async function watchComparison(
   const screen = liveLines(shell)
   let lastId: string | undefined
   const wish = { params: { org: service.org, ...params } }
-  const listen = (): AsyncGenerator<Heard> => listenTo(service, endpoints.events, wish, { signal: left, lastId })
+  const listen = (): AsyncGenerator<ReceivedEvent> =>
+    streamEvents(service, endpoints.events, wish, { signal: left, lastId })
   try {
     while (!left.aborted) {
       const ended = await hear(listen(), (status, id) => {
@@ -54,7 +55,7 @@ export function ifLineBroke(error: unknown): undefined {
 
 /** The last status, once nothing more will come by itself. */
 async function hear(
-  events: AsyncGenerator<Heard>,
+  events: AsyncGenerator<ReceivedEvent>,
   onStatus: (status: Comparison, id: string | undefined) => void,
 ): Promise<Comparison | undefined> {
   let last: Comparison | undefined

@@ -5,7 +5,7 @@ import about from '../package.json' with { type: 'json' }
 import { endpointGroups, routeGroups } from '../src/app.ts'
 import { readConfig } from '../src/config.ts'
 import type { Db } from '../src/platform/db/db.ts'
-import { openApiDocument } from '../src/platform/http/openapi.ts'
+import { buildOpenApiDocument } from '../src/platform/http/openapi.ts'
 import { createLog } from '../src/platform/log.ts'
 import { openTools } from '../src/tools.ts'
 import { canaryTasks } from './canary-tasks.ts'
@@ -44,7 +44,7 @@ async function tables(db: Db): Promise<Generated> {
 async function openApi({ database, folder }: Scratch): Promise<Generated> {
   const tools = await openTools(readConfig({ ASSAY_DATA: folder }), database, createLog('silent'))
   const url = 'http://localhost:4000'
-  const document = openApiDocument(endpointGroups(routeGroups(tools)), { version: about.version, url })
+  const document = buildOpenApiDocument(endpointGroups(routeGroups(tools)), { version: about.version, url })
   return { path: 'docs/openapi.json', text: `${JSON.stringify(document, null, 2)}\n` }
 }
 

@@ -29,14 +29,14 @@ import { blobsCheck, databaseCheck, heldKeyCheck, migrationsCheck, workersCheck 
 import { checkWorkspace } from './operate/workspace-health.ts'
 import { sweep } from './platform/blobs/spool.ts'
 import type { Db } from './platform/db/db.ts'
-import { type Check, examine } from './platform/health.ts'
-import { clientAddressReader } from './platform/http/client-address.ts'
-import { forgetOldKeys } from './platform/http/idempotency.ts'
-import { addMeta } from './platform/http/meta.ts'
+import { type HealthCheck, runChecks } from './platform/health.ts'
+import { createClientAddressReader } from './platform/http/client-address.ts'
+import { deleteExpiredIdempotencyKeys } from './platform/http/idempotency.ts'
+import { addMetaRoutes } from './platform/http/meta.ts'
 import type { EndpointGroup } from './platform/http/openapi.ts'
 import type { Route } from './platform/http/route.ts'
 import { createHttp, type Http } from './platform/http/server.ts'
-import { statusesOf } from './platform/http/statuses.ts'
+import { listStatuses } from './platform/http/statuses.ts'
 import { defineRecurringJob, type JobHandler } from './platform/jobs/jobs.ts'
 import { internalError, methodNotAllowed, type ProblemKind, requestTimeout, unavailable } from './platform/problem.ts'
 import { checkVisibility } from './releases/check-visibility.ts'
@@ -165,20 +165,20 @@ export function createApp(tools: Tools): Http {
       limit: tools.config.rateLimit === undefined ? undefined : { requests: tools.config.rateLimit, seconds: 60 },
       signInLimit: { requests: 20, seconds: 60 },
       bodyTimeoutMs: tools.waits.bodyMs ?? 30_000,
-      clientAddress: clientAddressReader(tools.config.trustedProxies),
+      clientAddress: createClientAddressReader(tools.config.trustedProxies),
       uploadsFolder: uploadsFolder(tools),
       observe: tools.metrics.observeRequest,
-      findKept: keptAnswers(tools.results),
+      findCached: keptAnswers(tools.results),
     },
     groups.flatMap((group) => group.routes),
   )
-  addMeta(http, {
+  addMetaRoutes(http, {
     version: about.version,
     baseUrl: tools.baseUrl,
     log: tools.log,
     metrics: tools.metrics,
     isOperatorKey: operatorKeyTest(tools.config.operatorKey),
-    ready: () => examine(readinessChecks(tools)),
+    ready: () => runChecks(readinessChecks(tools)),
     groups: endpointGroups(groups),
     problems: problemsOf(endpointGroups(groups)),
   })
@@ -192,7 +192,7 @@ const problemsOf = (groups: EndpointGroup[]): ProblemKind[] => {
   const undeclared: ProblemKind[] = [methodNotAllowed, requestTimeout, internalError, unavailable]
   const declared = groups
     .flatMap((group) => group.endpoints)
-    .flatMap((endpoint) => [...statusesOf(endpoint).values()])
+    .flatMap((endpoint) => [...listStatuses(endpoint).values()])
     .flatMap((status) => status.problems)
   return [...new Map([...declared, ...undeclared].map((kind) => [kind.code, kind])).values()].sort(
     (a, b) => a.status - b.status,
@@ -203,7 +203,7 @@ const problemsOf = (groups: EndpointGroup[]): ProblemKind[] => {
 export const serviceJobs = (tools: Tools): JobHandler[] => [
   defineRecurringJob('expiry.sweep', 3600, async () => {
     await endExpiredSessions(tools.database.db)
-    await forgetOldKeys(tools.database.db)
+    await deleteExpiredIdempotencyKeys(tools.database.db)
     await sweepDeliveries(tools.database.db)
   }),
   defineRecurringJob('contents.sweep', 3600, async () => {
@@ -265,7 +265,7 @@ const tryingTools = ({ database, blobs, validate, trialsFolder }: Tools) => ({
 const stepOf = ({ step }: Tools): Pick<Tools, 'step'> => (step ? { step } : {})
 
 /** Without these no request can be answered. */
-const readinessChecks = ({ database, keyring }: Tools): Check[] => [
+const readinessChecks = ({ database, keyring }: Tools): HealthCheck[] => [
   databaseCheck(database),
   migrationsCheck(database),
   heldKeyCheck(database, keyring),

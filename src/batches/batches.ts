@@ -1,6 +1,6 @@
 import type { Blobs } from '../platform/blobs/blob.ts'
 import { type Db, transact } from '../platform/db/db.ts'
-import { type Page, paged } from '../platform/http/page.ts'
+import { type Page, toPage } from '../platform/http/page.ts'
 import { newId } from '../platform/ids.ts'
 import { cancelAll, deleteQueuedJobs } from '../platform/jobs/jobs.ts'
 import { notFound, Problem } from '../platform/problem.ts'
@@ -59,7 +59,7 @@ export async function listBatches(db: Db, repository: number, page: Page) {
   const found = await rows.listBatchRows(db, repository, page)
   const ids = found.map(({ id }) => id)
   const tallies = Map.groupBy(await rows.listTallies(db, ids), ({ batch }) => batch)
-  const { items, nextCursor } = paged(
+  const { items, nextCursor } = toPage(
     found,
     page.limit,
     (row) => toBatchRun(row, tallies.get(row.id) ?? []),

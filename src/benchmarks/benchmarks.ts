@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { type Db, transact } from '../platform/db/db.ts'
-import { type Page, paged } from '../platform/http/page.ts'
+import { type Page, toPage } from '../platform/http/page.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { type By, record } from '../workspaces/audit.ts'
 import { type Benchmark, BenchmarkTask, Finding } from './schema.ts'
@@ -8,7 +8,7 @@ import * as rows from './sql.ts'
 
 export async function listBenchmarks(db: Db, workspaceId: string, page: Page) {
   const found = await rows.listBenchmarkRows(db, workspaceId, page)
-  const { items, nextCursor } = paged(
+  const { items, nextCursor } = toPage(
     found,
     page.limit,
     (row) => row,

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { ownModelProvider, type Provider } from '../credentials/providers.ts'
 import { type Db, transact } from '../platform/db/db.ts'
-import { type Page, paged } from '../platform/http/page.ts'
+import { type Page, toPage } from '../platform/http/page.ts'
 import { newId } from '../platform/ids.ts'
 import { refuseUrl } from '../platform/outbound/outbound.ts'
 import { invalidRequest, notFound, Problem } from '../platform/problem.ts'
@@ -37,7 +37,7 @@ export async function addModel(
 
 export async function listModelPage(db: Db, workspaceId: string, page: Page) {
   const found = await rows.listModelRows(db, workspaceId, page)
-  const { items, nextCursor } = paged(found, page.limit, modelOf, (row) => ({ at: row.created_at, id: row.id }))
+  const { items, nextCursor } = toPage(found, page.limit, modelOf, (row) => ({ at: row.created_at, id: row.id }))
   return { models: items, nextCursor }
 }
 

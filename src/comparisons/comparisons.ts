@@ -3,7 +3,7 @@ import { findModel } from '../catalog/models.ts'
 import type { Tools as CredentialTools } from '../credentials/credentials.ts'
 import { setSharedBudget } from '../gateway/spend/spend.ts'
 import { type Db, transact } from '../platform/db/db.ts'
-import { type Page, paged } from '../platform/http/page.ts'
+import { type Page, toPage } from '../platform/http/page.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { repositoryNames } from '../repos/repos.ts'
 import { type By, record } from '../workspaces/audit.ts'
@@ -135,7 +135,7 @@ export async function listComparisons(db: Db, workspaceId: string, scope: Scope,
   const page = { limit: limit ?? (cursor ? PAGE : LIST_MAX), cursor }
   const found = await rows.listComparisonRows(db, workspaceId, scope, page)
   if (found.length === 0) await requireScope(db, workspaceId, scope)
-  const { items, nextCursor } = paged(
+  const { items, nextCursor } = toPage(
     found,
     page.limit,
     (row) => row,

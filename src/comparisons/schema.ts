@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { BenchmarkTask } from '../benchmarks/schema.ts'
 import { Catalog } from '../catalog/schema.ts'
 import { endpoint } from '../platform/http/endpoint.ts'
-import { pageQuery, wholeNumber } from '../platform/http/page.ts'
+import { pageQuery, queryInteger } from '../platform/http/page.ts'
 import type { ProblemKind } from '../platform/problem.ts'
 import { codeHostUnavailable } from '../repos/schema.ts'
 import {
@@ -49,17 +49,17 @@ const unknownId = '00000000-0000-4000-8000-000000000000'
 const exampleModels = [{ catalogId: 'reference', credentialId: unknownId, harnesses: ['oracle', 'nop'] }]
 
 export const listQuery = z.object({
-  limit: wholeNumber().min(1).max(200).optional().describe('Without it and a cursor: up to 1,000.'),
+  limit: queryInteger().min(1).max(200).optional().describe('Without it and a cursor: up to 1,000.'),
   cursor: pageQuery().shape.cursor,
 })
 
 const callQuery = z.object({
-  limit: wholeNumber().min(1).max(200).default(50),
+  limit: queryInteger().min(1).max(200).default(50),
   cursor: z.uuid('This is not a cursor of this list.').optional(),
 })
 
 const trialQuery = z.object({
-  limit: wholeNumber().min(1).max(200).default(50),
+  limit: queryInteger().min(1).max(200).default(50),
   cursor: z
     .string()
     .regex(/^\d{1,6}$/, 'This is not a cursor of this list.')

@@ -1,5 +1,5 @@
 import { errorCode, transact } from '../platform/db/db.ts'
-import { type Page, paged } from '../platform/http/page.ts'
+import { type Page, toPage } from '../platform/http/page.ts'
 import { newId } from '../platform/ids.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { type By, record } from '../workspaces/audit.ts'
@@ -45,7 +45,7 @@ export async function listCredentials(tools: Tools, owner: Owner, page: Page) {
   const following = all
     .filter((credential) => !cursor || placeOf(credential) < `${cursor.at.toISOString()} ${cursor.id.toLowerCase()}`)
     .sort((a, b) => (placeOf(a) < placeOf(b) ? 1 : -1))
-  const { items, nextCursor } = paged(
+  const { items, nextCursor } = toPage(
     following,
     page.limit,
     (credential) => credential,

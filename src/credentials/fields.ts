@@ -60,7 +60,7 @@ export function secretErrors(fields: Field[], secret: Secret): FieldError[] {
   }
   const unknown = Object.keys(secret).filter((name) => !fields.some((field) => field.name === name))
   return [
-    ...unknown.map((name) => fieldError(name, 'unknown_field', 'There is no such field.')),
+    ...unknown.map((name) => fieldError(name, 'unknown_field', 'Unknown field.')),
     ...fields.flatMap((field) => valueErrors(field, secret[field.name])),
   ]
 }

@@ -8,7 +8,7 @@ import { liveOffers } from '../catalog/offers.ts'
 import type { Config, Environment } from '../config.ts'
 import { openBlobs } from '../platform/blobs/blobs.ts'
 import { connect, type Database } from '../platform/db/db.ts'
-import { type Check, examine } from '../platform/health.ts'
+import { type HealthCheck, runChecks } from '../platform/health.ts'
 import { findPostmaster } from '../platform/postgres/postmaster.ts'
 import { urlOf } from '../store.ts'
 import {
@@ -124,7 +124,7 @@ async function findEmbedded(path: string): Promise<string | undefined> {
   return urlOf({ host: server.socketFolder, port: server.port, ...login })
 }
 
-const auditCheck = ({ db }: Database): Check => ({
+const auditCheck = ({ db }: Database): HealthCheck => ({
   name: 'audit log',
   fix: 'Someone changed the database by hand. Compare with a backup: `assay audit verify` names the events.',
   run: async () => {
@@ -138,13 +138,13 @@ const auditCheck = ({ db }: Database): Check => ({
 const CHECK_MS = 20_000
 
 /** A dead disk or a silent host would keep a check waiting for ever. */
-async function diagnosisOf(check: Check): Promise<Diagnosis> {
+async function diagnosisOf(check: HealthCheck): Promise<Diagnosis> {
   const timeout = new AbortController()
   const late = wait(CHECK_MS, undefined, { signal: timeout.signal }).then(
     () => [{ name: check.name, ok: false, detail: `no end within ${CHECK_MS / 1000} s`, fix: check.fix }],
     () => [],
   )
-  const [finding] = await Promise.race([examine([check]), late])
+  const [finding] = await Promise.race([runChecks([check]), late])
   timeout.abort()
   return finding ? { ...finding, required: true } : wrong(check.name, 'not checked', check.fix)
 }

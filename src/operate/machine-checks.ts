@@ -1,11 +1,11 @@
 import { access, constants, stat, statfs } from 'node:fs/promises'
 import { delimiter, dirname, join } from 'node:path'
 import { keySource, readKeys } from '../credentials/key-source.ts'
-import type { Finding } from '../platform/health.ts'
+import type { CheckResult } from '../platform/health.ts'
 import { findBinaries } from '../platform/postgres/binaries.ts'
 
 /** What is not required is good to know, and no failure when it is missing. */
-export type Diagnosis = Finding & { required: boolean }
+export type Diagnosis = CheckResult & { required: boolean }
 
 export const fine = (name: string, detail: string): Diagnosis => ({ name, ok: true, detail, fix: null, required: true })
 export const wrong = (name: string, detail: string, fix: string): Diagnosis => ({

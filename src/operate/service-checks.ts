@@ -3,14 +3,14 @@ import { hasMasterKey, holdActiveKey, type Keyring } from '../credentials/master
 import type { Blobs } from '../platform/blobs/blob.ts'
 import type { Database } from '../platform/db/db.ts'
 import { isTooOld, listPendingMigrations, readServerVersion, VERSION_MIN } from '../platform/db/migrate.ts'
-import type { Check } from '../platform/health.ts'
+import type { HealthCheck } from '../platform/health.ts'
 import { countLiveWorkers } from '../platform/jobs/jobs.ts'
 
 /** What a service needs to do its work. The running service checks itself by these, and so does `assay doctor`. */
 
 const WORKER_SECONDS = 60
 
-export const databaseCheck = ({ db }: Database): Check => ({
+export const databaseCheck = ({ db }: Database): HealthCheck => ({
   name: 'database',
   fix: 'Start PostgreSQL, or correct DATABASE_URL.',
   run: async () => {
@@ -28,7 +28,7 @@ function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message || error.name : String(error)
 }
 
-export const migrationsCheck = ({ db }: Database): Check => ({
+export const migrationsCheck = ({ db }: Database): HealthCheck => ({
   name: 'migrations',
   fix: 'Run assay migrate, or start the service anew.',
   run: async () => {
@@ -38,7 +38,7 @@ export const migrationsCheck = ({ db }: Database): Check => ({
   },
 })
 
-export const blobsCheck = (blobs: Blobs): Check => ({
+export const blobsCheck = (blobs: Blobs): HealthCheck => ({
   name: 'blobs',
   fix: 'Make the place that ASSAY_BLOBS names writable, or name another.',
   run: async () => {
@@ -47,7 +47,7 @@ export const blobsCheck = (blobs: Blobs): Check => ({
   },
 })
 
-export const workersCheck = ({ db }: Database): Check => ({
+export const workersCheck = ({ db }: Database): HealthCheck => ({
   name: 'workers',
   fix: 'Start assay serve or assay work.',
   run: async () => {
@@ -60,7 +60,7 @@ export const workersCheck = ({ db }: Database): Check => ({
 type KeyPlace = { credentialStorage: boolean; dataFolder: string; secretKey: string | undefined }
 
 /** Checks the key that the running process holds. A key file that became unreadable since does no harm yet. */
-export const heldKeyCheck = ({ db }: Database, keyring: Keyring | undefined): Check => ({
+export const heldKeyCheck = ({ db }: Database, keyring: Keyring | undefined): HealthCheck => ({
   name: 'master key',
   fix: 'Restart this process with the master key in use.',
   run: async () => {
@@ -69,7 +69,7 @@ export const heldKeyCheck = ({ db }: Database, keyring: Keyring | undefined): Ch
   },
 })
 
-export const masterKeyCheck = ({ db }: Database, place: KeyPlace): Check => ({
+export const masterKeyCheck = ({ db }: Database, place: KeyPlace): HealthCheck => ({
   name: 'master key',
   fix: 'Put the key file back from a copy, or set ASSAY_SECRET_KEY to the key.',
   run: async () => {

@@ -2,10 +2,10 @@ import { liveOffers } from '../catalog/offers.ts'
 import type { Tools as CredentialTools } from '../credentials/credentials.ts'
 import { findUnreadable } from '../credentials/secrets.ts'
 import type { Db } from '../platform/db/db.ts'
-import { type Check, examine, type Finding } from '../platform/health.ts'
+import { type CheckResult, type HealthCheck, runChecks } from '../platform/health.ts'
 import type { Log } from '../platform/log.ts'
 
-type HealthDeps = { db: Db; credentials: CredentialTools; log: Log; serviceChecks: Check[] }
+type HealthDeps = { db: Db; credentials: CredentialTools; log: Log; serviceChecks: HealthCheck[] }
 
 const ASK = 'Ask the operator: the log of the service has the reason.'
 
@@ -13,22 +13,22 @@ const ASK = 'Ask the operator: the log of the service has the reason.'
  * Checks what a workspace depends on: the service, its own credentials and the sandboxes on offer. Findings about the
  * service name no key, path, address or version, because every workspace reads them; the log has the details.
  */
-export async function checkWorkspace(deps: HealthDeps, workspaceId: string): Promise<Finding[]> {
+export async function checkWorkspace(deps: HealthDeps, workspaceId: string): Promise<CheckResult[]> {
   const { db, credentials, log, serviceChecks } = deps
-  const service = await examine(serviceChecks)
+  const service = await runChecks(serviceChecks)
   for (const finding of service) if (!finding.ok) log.warn({ finding }, 'a health check failed')
-  const own = await examine([credentialsCheck(credentials, workspaceId), sandboxesCheck(db)])
+  const own = await runChecks([credentialsCheck(credentials, workspaceId), sandboxesCheck(db)])
   return [...service.map(withoutDetails), ...own]
 }
 
-const withoutDetails = ({ name, ok }: Finding): Finding => ({
+const withoutDetails = ({ name, ok }: CheckResult): CheckResult => ({
   name,
   ok,
   detail: ok ? 'works' : 'does not work',
   fix: ok ? null : ASK,
 })
 
-const credentialsCheck = (tools: CredentialTools, workspaceId: string): Check => ({
+const credentialsCheck = (tools: CredentialTools, workspaceId: string): HealthCheck => ({
   name: 'credentials',
   fix: 'Send the secret again with PATCH. Whether a provider accepts one: POST …/credentials/{id}/check.',
   run: async () => {
@@ -39,7 +39,7 @@ const credentialsCheck = (tools: CredentialTools, workspaceId: string): Check =>
   },
 })
 
-const sandboxesCheck = (db: Db): Check => ({
+const sandboxesCheck = (db: Db): HealthCheck => ({
   name: 'sandboxes',
   fix: 'Ask the operator to start a worker whose sandbox works (assay doctor).',
   run: async () => {

@@ -1,10 +1,10 @@
-/** One line of the doctor: what was checked, how it stands, and how to mend it. */
-export type Finding = { name: string; ok: boolean; detail: string; fix: string | null }
+/** Result of a health check, with the way to fix a failure. */
+export type CheckResult = { name: string; ok: boolean; detail: string; fix: string | null }
 
-export type Check = { name: string; fix: string; run: () => Promise<string> }
+export type HealthCheck = { name: string; fix: string; run: () => Promise<string> }
 
-/** Runs every check, each on its own: one that throws is a finding, not the end. */
-export const examine = (checks: Check[]): Promise<Finding[]> =>
+/** Runs all checks concurrently. One that throws has failed; the others still run. */
+export const runChecks = (checks: HealthCheck[]): Promise<CheckResult[]> =>
   Promise.all(
     checks.map(async ({ name, fix, run }) => {
       try {

@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers'
 import { describe, expect, test } from 'vitest'
 import { createLog } from './log.ts'
 
-test('a secret under a telling name is blanked, up to two levels deep', () => {
+test('redacts fields with secret names up to two levels deep', () => {
   const lines: string[] = []
   const log = createLog('info', (line) => lines.push(line))
   log.info(
@@ -15,7 +15,7 @@ test('a secret under a telling name is blanked, up to two levels deep', () => {
   expect(lines.join()).toContain('seen')
 })
 
-test('of an error only what helps is written', () => {
+test('logs only message, code, stack and cause of an error', () => {
   const lines: string[] = []
   const log = createLog('info', (line) => lines.push(line))
   const error = Object.assign(new Error('went wrong', { cause: new Error('because') }), { code: 'E1', query: 'hush' })
@@ -50,7 +50,7 @@ describe('on standard error', () => {
     expect(exitCode).toBe(code)
   })
 
-  test('what nobody reads takes no memory without end, and whoever reads again is told', async () => {
+  test('unread log lines use bounded memory, and a line reports how much was dropped', async () => {
     const child = program(`
       for (let n = 0; n < 250_000; n++) log.info({ n }, 'a line that nobody reads')
       console.log(process.memoryUsage().rss)
@@ -60,12 +60,12 @@ describe('on standard error', () => {
     let said = ''
     for await (const bytes of child.stderr) {
       said = `${said}${bytes}`.slice(-100_000)
-      if (said.includes('"msg":"nobody read the log"')) break
+      if (said.includes('"msg":"log lines dropped')) break
     }
     child.kill('SIGKILL')
   })
 
-  test('a line is there while the program goes on', async () => {
+  test('writes a line while the program is still running', async () => {
     const child = program('setInterval(() => {}, 1000)')
     let said = ''
     for await (const bytes of child.stderr) {

@@ -5,16 +5,16 @@ import { escapeJson } from './terminal-text.ts'
 export type Log = Logger
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
 
-/** Names under which a secret could stand. They are blanked wherever they appear in a line, two levels deep. */
+/** Field names that may contain a secret. Their values are redacted, up to two levels deep. */
 const SECRET_NAMES = ['authorization', 'cookie', 'key', 'secret', 'password', 'token', 'apiKey', 'connectionString']
 
-/** JSON lines on standard error; standard output is for what a person asked to see. */
+/** Creates a logger that writes JSON lines to standard error. Standard output is reserved for command results. */
 export const createLog = (level: LogLevel, write: (line: string) => void = toStandardError()): Log =>
   pino(
     {
       level,
       base: null,
-      timestamp: timeOf,
+      timestamp: formatTime,
       formatters: { level: (label) => ({ level: label }) },
       redact: { paths: SECRET_NAMES.flatMap((name) => [name, `*.${name}`, `*.*.${name}`]), censor: '…' },
       serializers: { error: describeError },
@@ -22,21 +22,21 @@ export const createLog = (level: LogLevel, write: (line: string) => void = toSta
     { write: (line) => write(escapeJson(line)) },
   )
 
-const GATHERED_CHARACTERS = 16_384
-const GATHERED_MS = 100
-/** Whoever does not read loses lines; the service goes on. */
+const BUFFERED_CHARACTERS = 16_384
+const BUFFERED_MS = 100
+/** When standard error is not read, further lines are dropped so that the service continues. */
 const UNREAD_BYTES_MAX = 16 * 1024 * 1024
 
 let standardError: ((line: string) => void) | undefined
 
-/** The same for all logs of this process. */
+/** Returns the writer that all logs of this process share. */
 function toStandardError(): (line: string) => void {
-  standardError ??= gathered()
+  standardError ??= createBufferedWriter()
   return standardError
 }
 
-/** Lines are written many at a time, soon, and at the end of the process: a write for each costs more than its line. */
-function gathered(): (line: string) => void {
+/** Buffers lines and writes them together, at most 100 ms later and on exit: one write per line is too expensive. */
+function createBufferedWriter(): (line: string) => void {
   let lines = ''
   let dropped = 0
   const destination = pino.destination({ fd: 2, sync: false, maxLength: UNREAD_BYTES_MAX })
@@ -44,16 +44,19 @@ function gathered(): (line: string) => void {
     dropped += text.length
   })
   const flush = () => {
-    const note = dropped === 0 ? '' : `{"level":"warn"${timeOf()},"bytes":${dropped},"msg":"nobody read the log"}\n`
+    const note =
+      dropped === 0
+        ? ''
+        : `{"level":"warn"${formatTime()},"bytes":${dropped},"msg":"log lines dropped because standard error was not read"}\n`
     dropped = 0
     if (note + lines !== '') destination.write(note + lines)
     lines = ''
   }
-  setInterval(flush, GATHERED_MS).unref()
+  setInterval(flush, BUFFERED_MS).unref()
   process.once('exit', () => writeLast(lines))
   return (line) => {
     lines += line
-    if (lines.length >= GATHERED_CHARACTERS) flush()
+    if (lines.length >= BUFFERED_CHARACTERS) flush()
   }
 }
 
@@ -61,32 +64,32 @@ function writeLast(lines: string): void {
   try {
     writeSync(2, lines)
   } catch {
-    // Nobody reads any more.
+    // Standard error is closed.
   }
 }
 
 let millisecond = 0
-let written = ''
+let formatted = ''
 
-/** Many lines fall into one millisecond; its name is written once. */
-function timeOf(): string {
+/** Formats the time field. Cached, because many lines fall into one millisecond. */
+function formatTime(): string {
   const now = Date.now()
   if (now !== millisecond) {
     millisecond = now
-    written = `,"time":"${new Date(now).toISOString()}"`
+    formatted = `,"time":"${new Date(now).toISOString()}"`
   }
-  return written
+  return formatted
 }
 
-/** Message, code and stack; never the other members, where libraries put requests and rows. */
+/** Logs message, code and stack only: libraries put requests and rows into other fields. */
 function describeError(error: unknown): unknown {
   if (!(error instanceof Error)) return String(error)
   const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined
   return {
     type: error.name,
     message: error.message,
-    ...(code ? { code } : {}),
+    code,
     stack: error.stack,
-    ...(error.cause ? { cause: describeError(error.cause) } : {}),
+    cause: error.cause ? describeError(error.cause) : undefined,
   }
 }

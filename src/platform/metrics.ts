@@ -1,14 +1,14 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 
 /**
- * Values of labels come from fixed sets, such as the ids of operations. A name, an id or an address in a label would let
- * clients create time series without end.
+ * Metrics of this process. Label values come from fixed sets, such as operation ids: names, ids or addresses would let
+ * clients create an unbounded number of time series.
  */
 export type Metrics = {
   observeRequest(operation: string, status: number, seconds: number): void
-  /** A number that is read when someone asks. */
+  /** Registers a gauge that is read on each scrape. */
   gauge(name: string, help: string, read: () => number | Promise<number>): void
-  /** Gives what adds to it. */
+  /** Registers a counter and returns the function that increments it. */
   counter(name: string, help: string, labels: string[]): (labels: Record<string, string>, by?: number) => void
   text(): Promise<string>
   contentType: string
@@ -17,7 +17,7 @@ export type Metrics = {
 export function createMetrics(): Metrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry, prefix: 'assay_' })
-  // Two metrics, because every label of a histogram multiplies its buckets.
+  // Two metrics, because each label of a histogram multiplies its buckets.
   const requests = new Counter({
     name: 'assay_http_requests_total',
     help: 'Answered requests by operation and class of status, such as 4xx',

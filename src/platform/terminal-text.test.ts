@@ -26,12 +26,12 @@ test.each(HOSTILE)('%j has no effect on a terminal, and its text stays readable'
   expect(printable(`before ${text} after`)).toMatch(/^before .*�.* after$/)
 })
 
-test('ordinary text of any language is left as it is', () => {
+test('leaves ordinary text of any language unchanged', () => {
   for (const text of ['Grüße, 世界', 'שלום', 'نص عربي', '👩‍👩‍👧 naïve café', 'a\u0301'])
     expect(printable(text)).toBe(text)
 })
 
-test('escaped JSON has no effect on a terminal and means the same', () => {
+test('escaped JSON has no effect on a terminal and the same value', () => {
   const property = fc.property(fc.anything({ maxDepth: 2 }), fc.constantFrom(...HOSTILE), (value, hostile) => {
     const json = JSON.stringify({ [hostile]: [value, hostile, `${hostile}${hostile}`] }, null, 2)
     expect(escapeJson(json).replaceAll('\n', '')).not.toMatch(COMMANDS)
@@ -40,7 +40,7 @@ test('escaped JSON has no effect on a terminal and means the same', () => {
   fc.assert(property, { numRuns: 300 })
 })
 
-test('a line of the log has no effect on a terminal, whatever was logged', () => {
+test('log lines have no effect on a terminal, whatever is logged', () => {
   for (const hostile of HOSTILE) {
     const lines: string[] = []
     createLog('info', (line) => lines.push(line)).warn({ name: hostile, error: new Error(hostile) }, hostile)

@@ -1,5 +1,5 @@
 import { type Db, transact } from '../platform/db/db.ts'
-import { type Page, paged } from '../platform/http/page.ts'
+import { type Page, toPage } from '../platform/http/page.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { findRepository, type Place, type RepositoryRow, readRepository } from '../repos/repos.ts'
 import { tell } from '../webhooks/tell.ts'
@@ -17,7 +17,7 @@ export async function listReleases(db: Db, repository: Pick<RepositoryRow, 'key'
   const newest = await rows.findNewest(db, repository.key)
   const found = await rows.listReleaseRows(db, repository.key, page)
   const place = (row: ReleaseRow) => ({ at: row.released_at, id: row.id })
-  const { items, nextCursor } = paged(found, page.limit, (row) => publishedOf(row, newest), place)
+  const { items, nextCursor } = toPage(found, page.limit, (row) => publishedOf(row, newest), place)
   return { releases: items, nextCursor }
 }
 
@@ -119,7 +119,7 @@ const picksOf = ({ picks }: ReleaseRow): Head['picks'] => SettingPicks.parse(pic
 /** Whatever was published under a name, also what was withdrawn. Newest first. */
 export async function listHistory(db: Db, place: { owner: string; name: string }, page: Page) {
   const found = await rows.listNamedRows(db, { ...place, ...page })
-  return paged(found, page.limit, releaseAndFate, (row) => ({ at: row.released_at, id: row.id }))
+  return toPage(found, page.limit, releaseAndFate, (row) => ({ at: row.released_at, id: row.id }))
 }
 
 export async function findNamedRelease(db: Db, owner: string, name: string, id: string) {

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { type Db, errorCode, transact } from '../platform/db/db.ts'
-import { type Page, paged } from '../platform/http/page.ts'
+import { type Page, toPage } from '../platform/http/page.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { type By, record } from '../workspaces/audit.ts'
 import { findHosted, hostedIdentity, type Identity, type IdentityTools, identityOf, refusedField } from './identity.ts'
@@ -24,7 +24,7 @@ export type RepositoryTools = IdentityTools & {
 export async function listRepositories(db: Db, workspaceId: string, page: Page) {
   const found = await rows.listRepositoryRows(db, workspaceId, page)
   const place = (row: RepositoryRow) => ({ at: row.connected_at, id: String(row.id) })
-  const { items, nextCursor } = paged(found, page.limit, repositoryOf, place)
+  const { items, nextCursor } = toPage(found, page.limit, repositoryOf, place)
   return { repos: items, nextCursor }
 }
 

@@ -1,7 +1,7 @@
 import { findContent } from '../contents/contents.ts'
 import type { Blobs } from '../platform/blobs/blob.ts'
 import type { Db } from '../platform/db/db.ts'
-import { type Page, paged } from '../platform/http/page.ts'
+import { type Page, toPage } from '../platform/http/page.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { findNamedRelease, listHistory, listPublicTasks } from '../releases/releases.ts'
 import type { Release } from '../releases/shapes/schema.ts'
@@ -24,7 +24,7 @@ export async function cardsText(db: Db, { limit, cursor, q }: Listing): Promise<
   const page = { limit: limit ?? (cursor ? PAGE : LIST_MAX), cursor }
   const found = await listCardRows(db, { ...page, q })
   const place = (row: (typeof found)[number]) => ({ at: row.released_at, id: row.release_id })
-  const { items, nextCursor } = paged(found, page.limit, ({ card }) => card, place)
+  const { items, nextCursor } = toPage(found, page.limit, ({ card }) => card, place)
   return `{"cards":[${items.join(',')}],"nextCursor":${JSON.stringify(nextCursor)}}`
 }
 

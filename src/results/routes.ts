@@ -1,8 +1,8 @@
 import type { Blobs } from '../platform/blobs/blob.ts'
 import type { Db } from '../platform/db/db.ts'
-import { type Endpoint, replyFile, replyReady } from '../platform/http/endpoint.ts'
+import { type Endpoint, replyCached, replyFile } from '../platform/http/endpoint.ts'
 import { type Route, route } from '../platform/http/route.ts'
-import type { ServerTools } from '../platform/http/server.ts'
+import type { ServerDeps } from '../platform/http/server.ts'
 import type { Release } from '../releases/shapes/schema.ts'
 import { badgeOf } from './badge.ts'
 import type { ResultsCache } from './cache.ts'
@@ -47,7 +47,7 @@ async function ready({ cache }: ResultTools, endpoint: Endpoint, asked: Asked, {
   const kept = await cache.read(key, place && nameKeyOf(place), make)
   const packed = await kept.as(encodingOf(asked.acceptEncoding))
   cache.remember(asked.target, { operation: endpoint.id, key })
-  return replyReady(packedAs(endpoint, packed), headersOf(endpoint, packed.encoding))
+  return replyCached(packedAs(endpoint, packed), headersOf(endpoint, packed.encoding))
 }
 
 const packedAs = ({ media }: Endpoint, { body, etag }: Packed) => ({ body, etag, type: media ?? JSON_TYPE })
@@ -69,13 +69,13 @@ function readOf(endpoint: Endpoint) {
 
 /** The same answer for whoever asks again in the same words. */
 export const keptAnswers =
-  (cache: ResultsCache): ServerTools['findKept'] =>
+  (cache: ResultsCache): ServerDeps['findCached'] =>
   (target, acceptEncoding) => {
     const found = cache.find(target, encodingOf(acceptEncoding))
     const read = found && READS.get(found.operation)
     if (!read) return undefined
     const { endpoint, headers } = read
-    return { endpoint, ready: packedAs(endpoint, found.packed), headers: headers[found.packed.encoding] }
+    return { endpoint, cached: packedAs(endpoint, found.packed), headers: headers[found.packed.encoding] }
   }
 
 const listRoutes = (tools: ResultTools): Route[] => [

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { endpoint } from '../platform/http/endpoint.ts'
-import { pageQuery, wholeNumber } from '../platform/http/page.ts'
+import { pageQuery, queryInteger } from '../platform/http/page.ts'
 import { PublicRelease, Release, Withdrawal } from '../releases/shapes/schema.ts'
 
 const count = z.number().int().min(0)
@@ -57,7 +57,7 @@ const PublicTask = z
   .meta({ id: 'PublicTask' })
 
 const PATH = '/api/public/results/{owner}/{name}'
-const open = { method: 'GET', access: 'public', anywhere: true } as const
+const open = { method: 'GET', access: 'public', crossOrigin: true } as const
 
 /** Of several publishers of one repository. */
 const ofPublisher = z.object({
@@ -74,7 +74,7 @@ export const listResults = endpoint({
   path: '/api/public/results',
   summary: 'List the newest release of each repository and publisher',
   query: z.object({
-    limit: wholeNumber().min(1).max(200).optional(),
+    limit: queryInteger().min(1).max(200).optional(),
     cursor: pageQuery().shape.cursor,
     q: z.string().trim().max(200).optional().describe('In the names of repositories, publishers and models.'),
   }),

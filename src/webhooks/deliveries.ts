@@ -1,5 +1,5 @@
 import { type Db, transact } from '../platform/db/db.ts'
-import { type Page, paged } from '../platform/http/page.ts'
+import { type Page, toPage } from '../platform/http/page.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { Delivery, type DeliveryWithBody, deliveryPending, webhookDisabled } from './schema.ts'
 import * as rows from './sql.ts'
@@ -20,7 +20,7 @@ export async function testWebhook(db: Db, webhook: WebhookRow): Promise<Delivery
 export async function listDeliveries(db: Db, webhook: WebhookRow, page: Page) {
   const found = await rows.listDeliveryRows(db, webhook.id, page)
   const place = (row: rows.DeliveryRow) => ({ at: row.created_at, id: row.id })
-  const { items, nextCursor } = paged(found, page.limit, deliveryOf, place)
+  const { items, nextCursor } = toPage(found, page.limit, deliveryOf, place)
   return { deliveries: items, nextCursor }
 }
 

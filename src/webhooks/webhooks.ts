@@ -2,7 +2,7 @@ import type { Keyring } from '../credentials/master-key.ts'
 import { credentialStorageOff } from '../credentials/schema.ts'
 import type { Place, Sealed, Secret } from '../credentials/seal.ts'
 import { type Db, transact } from '../platform/db/db.ts'
-import { type Page, paged } from '../platform/http/page.ts'
+import { type Page, toPage } from '../platform/http/page.ts'
 import { newId } from '../platform/ids.ts'
 import { setLimit } from '../platform/jobs/jobs.ts'
 import { refuseUrl, type Trust } from '../platform/outbound/outbound.ts'
@@ -78,7 +78,7 @@ export const sealedOf = (row: { master_key_id: string; wrapped_key: Buffer; ciph
 export async function listWebhooks(db: Db, workspaceId: string, page: Page) {
   const found = await rows.listWebhookRows(db, workspaceId, page)
   const place = (row: WebhookRow) => ({ at: row.created_at, id: row.id })
-  const { items, nextCursor } = paged(found, page.limit, webhookOf, place)
+  const { items, nextCursor } = toPage(found, page.limit, webhookOf, place)
   return { webhooks: items, nextCursor }
 }
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { type Db, lock } from '../platform/db/db.ts'
 import type { Caller, KeyCaller } from '../platform/http/caller.ts'
-import { type Page, paged } from '../platform/http/page.ts'
+import { type Page, toPage } from '../platform/http/page.ts'
 import type { AuditEvent } from './schema.ts'
 import { findAuditHead, insertAuditEvent, listAuditRows } from './sql.ts'
 
@@ -45,7 +45,7 @@ export async function record(tx: Db, deed: Deed): Promise<void> {
 
 export async function listEvents(db: Db, workspaceId: string, page: Page) {
   const rows = await listAuditRows(db, workspaceId, page.cursor && Number(page.cursor.id), page.limit + 1)
-  const { items, nextCursor } = paged(rows, page.limit, eventOf, (row) => ({ at: row.at, id: String(row.sequence) }))
+  const { items, nextCursor } = toPage(rows, page.limit, eventOf, (row) => ({ at: row.at, id: String(row.sequence) }))
   return { events: items, nextCursor }
 }
 

@@ -1,5 +1,5 @@
 import { type Db, transact } from '../platform/db/db.ts'
-import { type Page, paged } from '../platform/http/page.ts'
+import { type Page, toPage } from '../platform/http/page.ts'
 import { newId } from '../platform/ids.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { type By, record } from './audit.ts'
@@ -38,7 +38,7 @@ export async function storeKey(tx: Db, workspaceId: string, key: string, wish: W
 
 export async function listKeys(db: Db, workspaceId: string, page: Page) {
   const rows = await listKeyRows(db, workspaceId, page)
-  const { items, nextCursor } = paged(rows, page.limit, keyOf, (row) => ({ at: row.created_at, id: row.id }))
+  const { items, nextCursor } = toPage(rows, page.limit, keyOf, (row) => ({ at: row.created_at, id: row.id }))
   return { keys: items, nextCursor }
 }
 

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { inBenchmark } from '../../src/comparisons/schema.ts'
 import { TrialChange } from '../../src/comparisons/shapes/schema.ts'
-import { call, type Heard, listenTo } from '../../src/platform/http/client.ts'
+import { call, type ReceivedEvent, streamEvents } from '../../src/platform/http/client.ts'
 import { newKey } from '../../src/workspaces/key.ts'
 import { createKey, deleteKey, listKeys } from '../../src/workspaces/schema.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
@@ -59,12 +59,12 @@ async function hear(
   api: number,
   comparisonId: string,
   lastId: string | undefined,
-  isEnough: (all: Heard[]) => boolean,
+  isEnough: (all: ReceivedEvent[]) => boolean,
 ) {
   const hangUp = new AbortController()
-  const heard: Heard[] = []
+  const heard: ReceivedEvent[] = []
   const params = { ...CHAOS, comparisonId }
-  const stream = listenTo(at(api), inBenchmark.events, { params }, { signal: hangUp.signal, lastId })
+  const stream = streamEvents(at(api), inBenchmark.events, { params }, { signal: hangUp.signal, lastId })
   for await (const event of stream) {
     heard.push(event)
     if (isEnough(heard)) break
@@ -73,13 +73,13 @@ async function hear(
   return heard
 }
 
-const endsIn = (heard: Heard[]): TrialChange[] =>
+const endsIn = (heard: ReceivedEvent[]): TrialChange[] =>
   heard
     .filter(({ event }) => event === 'trial')
     .map(({ data }) => TrialChange.parse(data))
     .filter(({ state }) => state === 'passed' || state === 'failed')
 
-const lastIdIn = (heard: Heard[]): string | undefined => heard.findLast(({ id }) => id !== undefined)?.id
+const lastIdIn = (heard: ReceivedEvent[]): string | undefined => heard.findLast(({ id }) => id !== undefined)?.id
 
 /** Processes that were seen with a trial in their hands. */
 async function listBusy(): Promise<number[]> {
@@ -108,7 +108,7 @@ test('made in one process, watched in the other and then in the first: all worke
     },
     { timeout: 300_000, interval: 20 },
   )
-  const isHalf = (heard: Heard[]) => endsIn(heard).length >= TRIALS / 2 && heard.at(-1)?.event === 'status'
+  const isHalf = (heard: ReceivedEvent[]) => endsIn(heard).length >= TRIALS / 2 && heard.at(-1)?.event === 'status'
   const before = await hear(1, id, undefined, isHalf)
   const after = await hear(0, id, lastIdIn(before), () => false)
   await watching

@@ -159,7 +159,7 @@ test('nothing of a failure inside is told to the client', async () => {
   })
   expect(answer).toMatchObject({
     status: 500,
-    body: { code: 'internal_error', detail: 'Something broke on our side.' },
+    body: { code: 'internal_error', detail: 'Internal server error.' },
   })
   expect(answer.text).not.toMatch(/audit_events|select|relation/)
   expect(broken.logged()).toMatch(/relation \\"audit_events\\" does not exist/)

@@ -110,9 +110,7 @@ test('a body must be small, JSON by name and JSON in fact, and hold no unknown f
   expect(await exceptions(withBody, 400, ask({ text: '{"name":' }))).toEqual([])
   expect(await exceptions(withBody, 422, ask({ text: '{"noSuchField":1}' }))).toEqual([])
   const answer = await send(app, byId('createKey'), { text: '{"name":"a","permission":"read","noSuchField":1}' })
-  expect(answer.body.errors).toEqual([
-    { pointer: '/noSuchField', code: 'unknown_field', message: 'There is no such field.' },
-  ])
+  expect(answer.body.errors).toEqual([{ pointer: '/noSuchField', code: 'unknown_field', message: 'Unknown field.' }])
 })
 
 test('what is not there is 404 before its body or its query is judged', async () => {

@@ -3,7 +3,7 @@ import { describedHarness } from '../../harnesses/described.ts'
 import type { Harness } from '../../harnesses/harness.ts'
 import type { Blobs } from '../../platform/blobs/blob.ts'
 import { type Db, transact } from '../../platform/db/db.ts'
-import { type Page, paged } from '../../platform/http/page.ts'
+import { type Page, toPage } from '../../platform/http/page.ts'
 import { newId } from '../../platform/ids.ts'
 import { notFound, Problem } from '../../platform/problem.ts'
 import { type By, record } from '../../workspaces/audit.ts'
@@ -36,7 +36,7 @@ export function addHarness({ blobs }: HarnessTools, db: Db, by: By, wish: NewHar
 
 export async function listHarnessPage(db: Db, workspaceId: string, page: Page) {
   const found = await rows.listHarnessRows(db, workspaceId, page)
-  const { items, nextCursor } = paged(found, page.limit, shown, (row) => ({ at: row.created_at, id: row.id }))
+  const { items, nextCursor } = toPage(found, page.limit, shown, (row) => ({ at: row.created_at, id: row.id }))
   return { harnesses: items, nextCursor }
 }
 

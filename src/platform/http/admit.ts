@@ -1,28 +1,29 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import { setTimeout as wait } from 'node:timers/promises'
 import { csrfTokenInvalid, forbidden, notFound, Problem, unauthenticated } from '../problem.ts'
-import { type Authenticate, type Caller, type KeyCaller, type Presented, permits } from './caller.ts'
+import { type Authenticate, type Caller, type KeyCaller, type PresentedSecrets, permits } from './caller.ts'
 import type { Endpoint } from './endpoint.ts'
-import { NOTHING } from './methods.ts'
+import { NOT_FOUND_DETAIL } from './methods.ts'
 import type { RateLimiter } from './rate-limit.ts'
 
 export const SESSION_COOKIE = 'assay_session'
 
-type Arrival = { request: IncomingMessage; params: Record<string, string>; address: string }
-type Admitted = { caller: Caller | undefined; headers: Record<string, string> }
-export type Limits = { all: RateLimiter | undefined; signIn: RateLimiter }
+type AdmissionRequest = { request: IncomingMessage; params: Record<string, string>; address: string }
+type AdmittedCaller = { caller: Caller | undefined; headers: Record<string, string> }
+export type RequestLimiters = { all: RateLimiter | undefined; signIn: RateLimiter }
 
-/** Who is it, and may they? 401 for a stranger, 404 for another workspace's member, 403 for too low a permission. */
+/** Authenticates and authorises a request: 401 without a valid key, 404 for another workspace, 403 for too low a permission. */
 export async function admit(
   tools: { authenticate: Authenticate },
-  limits: Limits,
+  limits: RequestLimiters,
   endpoint: Endpoint,
-  arrival: Arrival,
-): Promise<Admitted> {
+  arrival: AdmissionRequest,
+): Promise<AdmittedCaller> {
   if (endpoint.access === 'public')
-    return { caller: undefined, headers: admitAnyone(limits, endpoint, arrival.address) }
-  const caller = await tools.authenticate(presented(arrival.request.headers))
-  if (!caller) throw stranger()
+    return { caller: undefined, headers: admitPublic(limits, endpoint, arrival.address) }
+  const caller = await tools.authenticate(readPresented(arrival.request.headers))
+  if (!caller) throw newUnauthenticated()
 
   const headers = limits.all?.take(caller.by === 'key' ? `key ${caller.keyId}` : 'operator') ?? {}
   if (endpoint.access === 'operator') requireOperator(caller)
@@ -34,10 +35,10 @@ export async function admit(
  * Takes a token for the address of a public request and returns the rate-limit headers. A sign-in takes none here: its
  * body may never arrive, and only attempts that arrived whole count.
  */
-export const admitAnyone = (limits: Limits, { signIn }: Endpoint, address: string): Record<string, string> =>
+export const admitPublic = (limits: RequestLimiters, { signIn }: Endpoint, address: string): Record<string, string> =>
   (signIn === undefined ? limits.all : undefined)?.take(`address ${address}`) ?? {}
 
-export function presented(headers: IncomingHttpHeaders): Presented {
+export function readPresented(headers: IncomingHttpHeaders): PresentedSecrets {
   const bearer = /^Bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1]
   if (bearer) return { bearer }
   const sessionToken = cookie(headers.cookie ?? '', SESSION_COOKIE)
@@ -51,7 +52,7 @@ const cookie = (header: string, name: string): string | undefined =>
     .find((part) => part.startsWith(`${name}=`))
     ?.slice(name.length + 1)
 
-export const stranger = () =>
+export const newUnauthenticated = () =>
   new Problem(unauthenticated, 'The key is missing, malformed, expired or revoked.', {
     headers: { 'www-authenticate': 'Bearer' },
   })
@@ -60,11 +61,11 @@ function requireOperator(caller: Caller): void {
   if (caller.by !== 'operator') throw new Problem(forbidden, 'Only the operator key may do this.')
 }
 
-function requireKey(endpoint: Endpoint, caller: Caller, { request, params }: Arrival): void {
-  // The operator key belongs to no workspace: to everything inside one it is a stranger.
-  if (caller.by !== 'key') throw stranger()
+function requireKey(endpoint: Endpoint, caller: Caller, { request, params }: AdmissionRequest): void {
+  // The operator key belongs to no workspace, so inside one it is not a valid key.
+  if (caller.by !== 'key') throw newUnauthenticated()
   if (params.org !== undefined && params.org.toLowerCase() !== caller.workspace.login.toLowerCase()) {
-    throw new Problem(notFound, NOTHING)
+    throw new Problem(notFound, NOT_FOUND_DETAIL)
   }
   requirePermission(endpoint, caller)
   if (caller.session && request.method !== 'GET') requireCsrfToken(caller.session.csrfToken, request)
@@ -82,4 +83,39 @@ function requireCsrfToken(expected: string, request: IncomingMessage): void {
   const wanted = Buffer.from(expected)
   if (sent.length === wanted.length && timingSafeEqual(sent, wanted)) return
   throw new Problem(csrfTokenInvalid, 'A browser session sends its CSRF token as X-CSRF-Token with every change.')
+}
+
+const RECHECK_MS = 500
+
+/** A stream subscriber. The signal aborts when its key or session is revoked or expires. */
+type StreamSubscriber = { signal: AbortSignal; leave(): void }
+
+/** Revalidates the callers of open streams, once per key for all of its streams in this process. */
+export function watchCallers(authenticate: Authenticate, everyMs = RECHECK_MS) {
+  const readersByCaller = new Map<string, Set<AbortController>>()
+
+  async function recheck(name: string, presented: PresentedSecrets, readers: Set<AbortController>): Promise<void> {
+    while (readers.size > 0) {
+      await wait(everyMs, undefined, { ref: false })
+      const isValid = await authenticate(presented).then(
+        (caller) => caller !== undefined,
+        () => true, // a database outage says nothing about the key
+      )
+      if (isValid) continue
+      for (const reader of readers) reader.abort()
+      break
+    }
+    readersByCaller.delete(name)
+  }
+
+  return (presented: PresentedSecrets): StreamSubscriber => {
+    const name = JSON.stringify(presented)
+    const existing = readersByCaller.get(name)
+    const readers = existing ?? new Set()
+    const reader = new AbortController()
+    readers.add(reader)
+    readersByCaller.set(name, readers)
+    if (!existing) void recheck(name, presented, readers)
+    return { signal: reader.signal, leave: () => void readers.delete(reader) }
+  }
 }

@@ -1,5 +1,4 @@
-import { bodyTooLarge, malformedBody, Problem, unsupportedMediaType } from '../problem.ts'
-import { readBody } from './read-body.ts'
+import { bodyTooLarge, malformedBody, Problem, requestTimeout, unsupportedMediaType } from '../problem.ts'
 
 const BODY_BYTES_MAX = 2 * 1024 * 1024
 /** Limit for operations that need no key, where anyone could send large bodies. */
@@ -9,7 +8,7 @@ const VALUES_MAX = 200_000
 
 export type JsonBodyOptions = { timeoutMs: number; isPublic: boolean; isOptional: boolean }
 
-/** Reads a JSON body in the order of checks: 413, 415, 408, 400. A chunked body is cut off where it passes the limit. */
+/** Reads a JSON body. Checks in this order: 413, 415, 408, 400. A chunked body is cut off at the size limit. */
 export async function readJson(request: Request, options: JsonBodyOptions): Promise<unknown> {
   if (options.isOptional && hasNoBody(request)) return {}
   const bytesMax = options.isPublic ? PUBLIC_BODY_BYTES_MAX : BODY_BYTES_MAX
@@ -18,7 +17,7 @@ export async function readJson(request: Request, options: JsonBodyOptions): Prom
     throw new Problem(unsupportedMediaType, 'This request needs a body with Content-Type: application/json.')
   }
   const value = parse(await readCapped(request, options.timeoutMs, bytesMax))
-  refuseBadText(value)
+  requireStorableText(value)
   return value
 }
 
@@ -80,18 +79,46 @@ function depthChange(byte: number | undefined): number {
   return byte === CLOSE_BRACE || byte === CLOSE_BRACKET ? -1 : 0
 }
 
-/** PostgreSQL stores neither NUL nor half a surrogate pair. */
-function refuseBadText(value: unknown): void {
+/** Rejects text that PostgreSQL cannot store. */
+function requireStorableText(value: unknown): void {
   if (typeof value === 'string') requireStorable(value)
   if (typeof value !== 'object' || value === null) return
   for (const [key, member] of Object.entries(value)) {
     requireStorable(key)
-    refuseBadText(member)
+    requireStorableText(member)
   }
 }
 
 function requireStorable(text: string): void {
   if (text.includes('\0') || !text.isWellFormed()) {
-    throw new Problem(malformedBody, 'A string in the body holds a NUL character or half of a surrogate pair.')
+    throw new Problem(malformedBody, 'A string in the body contains a NUL character or a lone surrogate.')
   }
 }
+
+/** Maximum time for a whole body, or for the wait between two chunks of it. */
+export type BodyDeadline = { ms: number; per: 'body' | 'chunk' }
+
+/** Yields the chunks of a request's body. Throws 408 at the deadline, so that a stalled client holds nothing for long. */
+export async function* readBody(body: Request['body'], { ms, per }: BodyDeadline): AsyncGenerator<Uint8Array> {
+  if (!body) return
+  const reader = body.getReader()
+  const late = Promise.withResolvers<never>()
+  late.promise.catch(() => {})
+  const timer = setTimeout(() => late.reject(timedOut(ms)), ms)
+  try {
+    for (;;) {
+      const { done, value } = await Promise.race([reader.read(), late.promise])
+      if (done) return
+      if (per === 'chunk') timer.refresh()
+      yield value
+    }
+  } finally {
+    clearTimeout(timer)
+    reader.cancel().catch(() => {})
+  }
+}
+
+const timedOut = (ms: number): Problem =>
+  new Problem(requestTimeout, `The request body did not arrive within ${ms / 1000} s.`, {
+    headers: { connection: 'close' },
+  })

@@ -8,16 +8,16 @@ export type KeyCaller = {
   permission: Permission
   expiresAt: Date | null
   workspace: { id: string; login: string; name: string; kind: 'org' | 'user'; createdAt: Date }
-  /** Present when the key speaks through a browser's session. */
+  /** Set when the key is used through a browser session. */
   session?: { csrfToken: string; hash: Buffer; expiresAt: Date }
 }
 
 export type Caller = KeyCaller | { by: 'operator' }
 
-/** What a request shows to say who sends it. */
-export type Presented = { bearer?: string; sessionToken?: string }
+/** Secrets of a request that identify its sender. */
+export type PresentedSecrets = { bearer?: string; sessionToken?: string }
 
-export type Authenticate = (presented: Presented) => Promise<Caller | undefined>
+export type Authenticate = (presented: PresentedSecrets) => Promise<Caller | undefined>
 
 export type CallerOf<A extends Access> = A extends 'public'
   ? undefined

@@ -1,12 +1,17 @@
 import type { IncomingMessage } from 'node:http'
 import { expect, test } from 'vitest'
-import { type AddressRange, clientAddressReader, parseAddressRange, rateLimitAddress } from './client-address.ts'
+import {
+  type AddressRange,
+  createClientAddressReader,
+  parseAddressRange,
+  toRateLimitAddress,
+} from './client-address.ts'
 
 const ranges = (...texts: string[]): AddressRange[] => texts.flatMap((text) => parseAddressRange(text) ?? [])
 
 function addressOf(trusted: AddressRange[], remoteAddress: string | undefined, forwarded?: string): string {
   const request = { socket: { remoteAddress }, headers: { 'x-forwarded-for': forwarded } }
-  return clientAddressReader(trusted)(request as unknown as IncomingMessage)
+  return createClientAddressReader(trusted)(request as unknown as IncomingMessage)
 }
 
 test('ignores X-Forwarded-For unless the connection comes from a trusted proxy', () => {
@@ -55,4 +60,4 @@ test.each([
   ['::1', '0:0:0:0::/64'],
   ['64:ff9b::198.51.100.7', '64:ff9b:0:0::/64'],
   ['unknown', 'unknown'],
-])('counts %s as %s for rate limits', (address, group) => expect(rateLimitAddress(address)).toBe(group))
+])('counts %s as %s for rate limits', (address, group) => expect(toRateLimitAddress(address)).toBe(group))

@@ -18,7 +18,7 @@ export function parseAddressRange(text: string): AddressRange | undefined {
  * Returns the function that reads a client's address from a request. `X-Forwarded-For` is untrusted input unless the
  * connection comes from a trusted proxy; then the address is the last entry that no trusted proxy wrote for another one.
  */
-export function clientAddressReader(trustedProxies: readonly AddressRange[]) {
+export function createClientAddressReader(trustedProxies: readonly AddressRange[]) {
   const trusted = new BlockList()
   for (const { address, prefixLength, family } of trustedProxies) trusted.addSubnet(address, prefixLength, family)
   const isTrusted = (address: string): boolean => trusted.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
@@ -52,7 +52,7 @@ function normalizeAddress(text: string): string | undefined {
 }
 
 /** Rate limits count an IPv6 network of 64 bits as one client: its owner can use any address in it. */
-export function rateLimitAddress(address: string): string {
+export function toRateLimitAddress(address: string): string {
   if (isIP(address) !== 6) return address
   const [head = '', tail] = new URL(`http://[${address}]`).hostname.slice(1, -1).split('::')
   const leading = head === '' ? [] : head.split(':')

@@ -4,7 +4,7 @@ import { readEvents } from './read-events.ts'
 
 export type ClientOptions = { url: string; key: string | undefined; fetch?: typeof fetch }
 
-type Wish<E extends Endpoint> = {
+type CallInput<E extends Endpoint> = {
   params?: Params<E>
   query?: E['query'] extends z.ZodType ? z.input<E['query']> : never
   body?: E['body'] extends z.ZodType ? z.input<E['body']> : never
@@ -22,7 +22,7 @@ export type ProblemAnswer = {
   errors?: { pointer: string; code: string; message: string }[]
 }
 
-/** The service said no, and why. */
+/** The service responded with a problem. */
 export class ProblemReceived extends Error {
   readonly problem: ProblemAnswer
 
@@ -33,114 +33,114 @@ export class ProblemReceived extends Error {
   }
 }
 
-/** Nobody answered at the address, or someone who is not Assay. */
+/** Nothing responded at the address, or something that is not Assay. */
 export class ServiceUnreachable extends Error {}
 
-/** Calls an endpoint by its value: the same contract that the server checks gives the types here. */
+/** Calls an endpoint. The types come from the same contract that the server validates. */
 export async function call<const E extends Endpoint>(
   options: ClientOptions,
   endpoint: E,
-  wish: Wish<E> = {},
+  input: CallInput<E> = {},
 ): Promise<Reply<E>> {
-  const response = await send(options, endpoint, wish, { accept: 'application/json' })
+  const response = await send(options, endpoint, input, { accept: 'application/json' })
   const text = await response.text()
   if (response.status < 400)
     return { status: response.status, body: text === '' ? undefined : JSON.parse(text) } as Reply<E>
-  throw problemIn(options, response, text)
+  throw toError(options, response, text)
 }
 
-/** The bytes of a file. They are whole: one that breaks off throws. */
+/** Downloads a file. Throws if the connection breaks before its end. */
 export async function download<const E extends Endpoint & { download: true }>(
   options: ClientOptions,
   endpoint: E,
-  wish: Wish<E>,
+  input: CallInput<E>,
 ): Promise<{ bytes: Uint8Array; etag: string | undefined }> {
-  const response = await send(options, endpoint, wish, { accept: '*/*' })
-  if (response.status >= 400) throw problemIn(options, response, await response.text())
+  const response = await send(options, endpoint, input, { accept: '*/*' })
+  if (response.status >= 400) throw toError(options, response, await response.text())
   const bytes = new Uint8Array(await response.arrayBuffer())
   return { bytes, etag: response.headers.get('etag') ?? undefined }
 }
 
-/** Calls an endpoint that tells how far it is. Gives the body of its answer. */
-export async function follow<const E extends Endpoint & { progress: z.ZodType }>(
+/** Calls an endpoint that reports progress. Returns the body of its response. */
+export async function callWithProgress<const E extends Endpoint & { progress: z.ZodType }>(
   options: ClientOptions,
   endpoint: E,
-  wish: Wish<E>,
+  input: CallInput<E>,
   onProgress: (progress: Progress<E>) => void,
 ): Promise<Reply<E>['body']> {
-  const response = await send(options, endpoint, wish, { accept: 'text/event-stream' })
-  if (response.status >= 400 || !response.body) throw problemIn(options, response, await response.text())
+  const response = await send(options, endpoint, input, { accept: 'text/event-stream' })
+  if (response.status >= 400 || !response.body) throw toError(options, response, await response.text())
   for await (const { event, data } of readEvents(response.body)) {
     if (event === 'progress') onProgress(JSON.parse(data))
     if (event === 'problem') throw new ProblemReceived(JSON.parse(data))
     if (event === 'result') return JSON.parse(data)
   }
-  throw new ServiceUnreachable(`${options.url} broke off before the end.`)
+  throw new ServiceUnreachable(`${options.url} closed the connection before the end.`)
 }
 
-export type Heard = { event: string; data: unknown; id: string | undefined }
+export type ReceivedEvent = { event: string; data: unknown; id: string | undefined }
 
-/** Events as they come, until the service ends the stream. A line that breaks is taken up after the last id. */
-export async function* listenTo<const E extends Endpoint & { events: Record<string, z.ZodType> }>(
+/** Yields events until the service ends the stream. Pass `lastId` to resume after a lost connection. */
+export async function* streamEvents<const E extends Endpoint & { events: Record<string, z.ZodType> }>(
   options: ClientOptions,
   endpoint: E,
-  wish: Wish<E>,
+  input: CallInput<E>,
   { signal, lastId }: { signal: AbortSignal; lastId?: string | undefined },
-): AsyncGenerator<Heard> {
-  const headers = { ...(lastId === undefined ? {} : { 'last-event-id': lastId }) }
-  const response = await send(options, endpoint, wish, { accept: 'text/event-stream', headers, signal })
-  if (response.status >= 400 || !response.body) throw problemIn(options, response, await response.text())
+): AsyncGenerator<ReceivedEvent> {
+  const headers: Record<string, string> = lastId === undefined ? {} : { 'last-event-id': lastId }
+  const response = await send(options, endpoint, input, { accept: 'text/event-stream', headers, signal })
+  if (response.status >= 400 || !response.body) throw toError(options, response, await response.text())
   for await (const { event, data, id } of readEvents(response.body)) yield { event, data: JSON.parse(data), id }
 }
 
-function problemIn(options: ClientOptions, response: Response, text: string): Error {
+function toError(options: ClientOptions, response: Response, text: string): Error {
   if (response.headers.get('content-type')?.startsWith('application/problem+json'))
     return new ProblemReceived(JSON.parse(text))
-  return new ServiceUnreachable(`${options.url} answered ${response.status}, and not as Assay does.`)
+  return new ServiceUnreachable(`${options.url} responded with ${response.status}, but not like Assay.`)
 }
 
-function addressOf(base: string, endpoint: Endpoint, wish: Wish<Endpoint>): URL {
-  const params: Record<string, string> = wish.params ?? {}
+function buildUrl(base: string, endpoint: Endpoint, input: CallInput<Endpoint>): URL {
+  const params: Record<string, string> = input.params ?? {}
   const path = endpoint.path.replaceAll(/\{([^}]+)\}/g, (_, name) => encodeURIComponent(params[name] ?? ''))
   const url = new URL(path, base)
-  for (const [name, value] of Object.entries(wish.query ?? {}))
+  for (const [name, value] of Object.entries(input.query ?? {}))
     for (const each of [value].flat()) if (each !== undefined) url.searchParams.append(name, String(each))
   return url
 }
 
-type Sending = { accept: string; headers?: Record<string, string>; signal?: AbortSignal }
+type SendOptions = { accept: string; headers?: Record<string, string>; signal?: AbortSignal | undefined }
 
 async function send(
   options: ClientOptions,
   endpoint: Endpoint,
-  wish: Wish<Endpoint>,
-  { accept, headers, signal }: Sending,
+  input: CallInput<Endpoint>,
+  { accept, headers, signal }: SendOptions,
 ): Promise<Response> {
   try {
-    return await (options.fetch ?? fetch)(addressOf(options.url, endpoint, wish), {
+    return await (options.fetch ?? fetch)(buildUrl(options.url, endpoint, input), {
       method: endpoint.method,
       headers: {
         accept,
         ...(options.key ? { authorization: `Bearer ${options.key}` } : {}),
-        ...contentType(endpoint, wish),
-        ...(wish.ifMatch === undefined ? {} : { 'if-match': wish.ifMatch }),
+        ...contentType(endpoint, input),
+        ...(input.ifMatch === undefined ? {} : { 'if-match': input.ifMatch }),
         ...headers,
       },
-      ...(signal ? { signal } : {}),
-      ...bodyOf(wish),
+      signal: signal ?? null,
+      body: toBody(input),
     })
   } catch (error) {
     if (signal?.aborted) throw error
-    throw new ServiceUnreachable(`No answer from ${options.url}. Is the service running there?`, { cause: error })
+    throw new ServiceUnreachable(`No response from ${options.url}. Is the service running there?`, { cause: error })
   }
 }
 
-function contentType({ upload }: Endpoint, { body }: Wish<Endpoint>): Record<string, string> {
+function contentType({ upload }: Endpoint, { body }: CallInput<Endpoint>): Record<string, string> {
   if (upload) return { 'content-type': upload.mediaType }
   return body === undefined ? {} : { 'content-type': 'application/json' }
 }
 
-function bodyOf({ body, upload }: Wish<Endpoint>): { body?: Blob | string } {
-  if (upload) return { body: upload }
-  return body === undefined ? {} : { body: JSON.stringify(body) }
+function toBody({ body, upload }: CallInput<Endpoint>): Blob | string | null {
+  if (upload) return upload
+  return body === undefined ? null : JSON.stringify(body)
 }

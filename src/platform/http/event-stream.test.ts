@@ -13,7 +13,7 @@ async function* listed(events: ServerEvent[]) {
   yield* events
 }
 
-test('what is sent is what is read, line breaks and other scripts included', async () => {
+test('events survive the round trip, line breaks and non-Latin text included', async () => {
   const events = [
     { event: 'status', data: { text: 'a\nb\r\n\n: c', word: 'é\u2028' }, id: '7' },
     { event: 'end', data: null },
@@ -24,7 +24,7 @@ test('what is sent is what is read, line breaks and other scripts included', asy
   ])
 })
 
-test('a slow reader gets the newest progress, and always the end', async () => {
+test('a slow reader gets the newest progress and always the last event', async () => {
   const events = progressEvents(async (tell) => {
     for (let done = 1; done <= 1000; done++) tell({ done })
     return { event: 'result', data: 'all' }
@@ -34,7 +34,7 @@ test('a slow reader gets the newest progress, and always the end', async () => {
   expect(got.at(-1)).toEqual({ event: 'result', data: 'all' })
 })
 
-test('progress is told while the work goes on', async () => {
+test('sends progress while the work is running', async () => {
   const gate = Promise.withResolvers<void>()
   const events = progressEvents(async (tell) => {
     tell(1)
@@ -46,7 +46,7 @@ test('progress is told while the work goes on', async () => {
   expect((await events.next()).value).toEqual({ event: 'result', data: 2 })
 })
 
-test('silence is filled, and a reader may leave while the source is silent', async () => {
+test('sends heartbeats while the source is silent, and a reader can leave meanwhile', async () => {
   async function* silent(): AsyncGenerator<ServerEvent> {
     yield { event: 'first', data: 1 }
     await new Promise(() => {})
@@ -58,7 +58,7 @@ test('silence is filled, and a reader may leave while the source is silent', asy
   expect(await reader.read()).toEqual({ done: true, value: undefined })
 })
 
-test('a source that breaks ends the stream, and no silence is filled after it', async () => {
+test('a failing source ends the stream and its heartbeats', async () => {
   async function* broken(): AsyncGenerator<ServerEvent> {
     yield { event: 'first', data: 1 }
     throw new Error('The database is away.')

@@ -3,7 +3,7 @@ import type { ServerEvent } from './endpoint.ts'
 const HEARTBEAT_MS = 15_000
 const encoder = new TextEncoder()
 
-/** A body for `text/event-stream`. Silence is filled, so that proxies keep the line open. */
+/** Builds the body of a `text/event-stream` response. Sends heartbeats, so that proxies keep the connection open. */
 export function eventStream(
   events: AsyncIterable<ServerEvent>,
   heartbeatMs = HEARTBEAT_MS,
@@ -17,7 +17,7 @@ export function eventStream(
     async pull(controller) {
       try {
         const { done, value } = await source.next()
-        if (!done) return controller.enqueue(encoder.encode(textOf(value)))
+        if (!done) return controller.enqueue(encoder.encode(formatEvent(value)))
         clearInterval(beat)
         controller.close()
       } catch (error) {
@@ -27,37 +27,37 @@ export function eventStream(
     },
     cancel() {
       clearInterval(beat)
-      void source.return?.() // at its next event: it may be waiting for one
+      void source.return?.() // takes effect at its next event
     },
   })
 }
 
-/** JSON has no line breaks of its own, so each event is one line of data. */
-const textOf = ({ id, event, data }: ServerEvent): string =>
+/** JSON contains no line breaks, so each event is one line of data. */
+const formatEvent = ({ id, event, data }: ServerEvent): string =>
   `${id === undefined ? '' : `id: ${id}\n`}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`
 
 /**
- * Work that tells how far it is, as events: `progress`, as often as the reader keeps up, and at the end what the work
- * returned. Only the newest progress is kept for a slow reader.
+ * Runs work that reports progress and yields `progress` events as fast as the reader consumes them, then the event that
+ * the work returned. A slow reader gets only the newest progress.
  */
 export async function* progressEvents(
   work: (onProgress: (data: unknown) => void) => Promise<ServerEvent>,
 ): AsyncGenerator<ServerEvent> {
   let latest: { data: unknown } | undefined
-  let news = Promise.withResolvers<void>()
+  let changed = Promise.withResolvers<void>()
   let last: ServerEvent | undefined
-  const tell = (data: unknown): void => {
+  const onProgress = (data: unknown): void => {
     latest = { data }
-    news.resolve()
+    changed.resolve()
   }
-  const ending = work(tell).then((event) => {
+  const ending = work(onProgress).then((event) => {
     last = event
-    news.resolve()
+    changed.resolve()
   })
-  ending.catch(news.reject)
+  ending.catch(changed.reject)
   while (last === undefined) {
-    await news.promise
-    news = Promise.withResolvers()
+    await changed.promise
+    changed = Promise.withResolvers()
     if (latest) yield { event: 'progress', data: latest.data }
     latest = undefined
   }

@@ -1,37 +1,37 @@
 import { createHash } from 'node:crypto'
 import { type Db, lock, transact } from '../db/db.ts'
 import { idempotencyKeyReused, idempotencyKeySpent, invalidRequest, Problem } from '../problem.ts'
-import type { ReadyAnswer } from './endpoint.ts'
+import type { CachedResponse } from './endpoint.ts'
 import { deleteIdempotencyKey, deleteOldIdempotencyKeys, findIdempotencyKey, insertIdempotencyKey } from './sql.ts'
 
 export type Answer = {
   status: number
   text: string
   headers: Record<string, string>
-  /** In place of the text. */
+  /** Sent instead of the text. */
   stream?: ReadableStream<Uint8Array>
-  ready?: ReadyAnswer
+  cached?: CachedResponse
 }
 
-export type Repeatable = {
+export type IdempotentRequest = {
   scope: string
   key: string
-  /** All that makes the request what it is: operation, address, body. */
+  /** Everything that identifies the request: operation, path, body. */
   request: unknown
-  /** The answer shows a secret, so only the fact that there was one is kept. */
+  /** The response shows a secret, so it is not stored: only the fact that there was one is. */
   secret: boolean
 }
 
 /**
- * Runs `work` once for a key: its writes and the memory of its answer are one transaction.
- * A second request with the same key waits for the first, then gets the same answer.
+ * Runs `work` once per key. Its writes and the stored response are one transaction. A second request with the same key
+ * waits for the first and gets the same response.
  */
-export function once(db: Db, request: Repeatable, work: (tx: Db) => Promise<Answer>): Promise<Answer> {
+export function runOnce(db: Db, request: IdempotentRequest, work: (tx: Db) => Promise<Answer>): Promise<Answer> {
   requireKey(request.key)
-  const requestHash = hashOf(request)
+  const requestHash = hashRequest(request)
   return transact(db, async (tx) => {
-    const before = await findLocked(tx, request)
-    if (before) return replay(before, requestHash)
+    const stored = await findLocked(tx, request)
+    if (stored) return replay(stored, requestHash)
 
     const answer = await work(tx)
     await insertIdempotencyKey(tx, {
@@ -46,24 +46,24 @@ export function once(db: Db, request: Repeatable, work: (tx: Db) => Promise<Answ
 }
 
 /**
- * The same for work that takes minutes and is idempotent itself: no transaction is open meanwhile. A second request with
- * the same key may run at the same time, and gets the answer of whichever ends first. A key is free again when its
- * request fails.
+ * Like `runOnce`, for work that takes minutes and is idempotent: no transaction stays open. A second request with the
+ * same key may run at the same time and gets the response of whichever ends first. A key is free again when its request
+ * fails.
  */
-export async function onceAcrossTransactions(
+export async function runOnceAcrossTransactions(
   db: Db,
-  request: Repeatable,
+  request: IdempotentRequest,
   work: () => Promise<Answer>,
 ): Promise<Answer> {
   requireKey(request.key)
-  const own = { scope: request.scope, key: request.key, request_hash: hashOf(request) }
+  const own = { scope: request.scope, key: request.key, request_hash: hashRequest(request) }
   const pending = { ...own, status: PENDING, body: null }
-  const before = await transact(db, async (tx) => {
+  const stored = await transact(db, async (tx) => {
     const found = await findLocked(tx, own)
     if (!found) await insertIdempotencyKey(tx, pending)
     return found && replayUnlessPending(found, own.request_hash)
   })
-  if (before) return before
+  if (stored) return stored
   try {
     const answer = await work()
     return await transact(db, async (tx) => {
@@ -81,7 +81,8 @@ export async function onceAcrossTransactions(
 /** Status of a key whose request has not been answered yet, or never will be because its process died. */
 const PENDING = 0
 
-const hashOf = ({ request }: Repeatable): Buffer => createHash('sha256').update(JSON.stringify(request)).digest()
+const hashRequest = ({ request }: IdempotentRequest): Buffer =>
+  createHash('sha256').update(JSON.stringify(request)).digest()
 
 async function findLocked(tx: Db, { scope, key }: { scope: string; key: string }) {
   await lock(tx, `idempotency ${scope} ${key}`)
@@ -90,19 +91,22 @@ async function findLocked(tx: Db, { scope, key }: { scope: string; key: string }
 
 type StoredAnswer = { request_hash: Buffer; status: number | null; body: string | null }
 
-function replayUnlessPending(before: StoredAnswer, requestHash: Buffer): Answer | undefined {
-  const answer = replay(before, requestHash)
+function replayUnlessPending(stored: StoredAnswer, requestHash: Buffer): Answer | undefined {
+  const answer = replay(stored, requestHash)
   return answer.status === PENDING ? undefined : answer
 }
 
-function replay(before: StoredAnswer, requestHash: Buffer): Answer {
-  if (!before.request_hash.equals(requestHash)) {
-    throw new Problem(idempotencyKeyReused, 'This Idempotency-Key came with another request before.')
+function replay(stored: StoredAnswer, requestHash: Buffer): Answer {
+  if (!stored.request_hash.equals(requestHash)) {
+    throw new Problem(idempotencyKeyReused, 'This Idempotency-Key was used for a different request. Use a new key.')
   }
-  if (before.status === null) {
-    throw new Problem(idempotencyKeySpent, 'This request succeeded before, and its answer showed a secret.')
+  if (stored.status === null) {
+    throw new Problem(
+      idempotencyKeySpent,
+      'The first request with this Idempotency-Key succeeded and showed a secret, which is not stored.',
+    )
   }
-  return { status: before.status, text: before.body ?? '', headers: { 'idempotent-replay': 'true' } }
+  return { status: stored.status, text: stored.body ?? '', headers: { 'idempotent-replay': 'true' } }
 }
 
 function requireKey(key: string): void {
@@ -113,5 +117,5 @@ function requireKey(key: string): void {
   })
 }
 
-/** Keys stand for their request for 24 hours. */
-export const forgetOldKeys = async (db: Db): Promise<void> => void (await deleteOldIdempotencyKeys(db))
+/** Deletes keys after their 24 hours. */
+export const deleteExpiredIdempotencyKeys = async (db: Db): Promise<void> => void (await deleteOldIdempotencyKeys(db))

@@ -51,7 +51,7 @@ test('hostile traffic cannot grow the metrics: their labels come from fixed sets
   expect(second.text.length).toBeLessThan(160_000)
 })
 
-test('metrics need the operator key', async () => {
+test('metrics require the operator key', async () => {
   for (const key of [undefined, app.adminKey, newKey(), `${OPERATOR_KEY}x`, '']) {
     const answer = await metricsAs(key)
     expect(answer).toMatchObject({ status: 401, body: { code: 'unauthenticated' } })
@@ -65,13 +65,13 @@ test('metrics need the operator key', async () => {
   expect(text).toMatch(/assay_http_request_seconds_count\{operation="readOwnKey"\} \d/)
 })
 
-test('without an operator key nobody reads metrics', async () => {
+test('without an operator key metrics are not served', async () => {
   await using closed = await testApp({ ASSAY_OPERATOR_KEY: '', ASSAY_CREDENTIAL_STORAGE: 'off' }, app.database)
   for (const authorization of ['', 'Bearer ', 'Bearer undefined', `Bearer ${OPERATOR_KEY}`])
     expect((await closed.fetch('/metrics', { headers: { authorization } })).status).toBe(401)
 })
 
-test('readiness tells everybody its status, and the checks only to the operator', async () => {
+test('readiness shows its status to everyone and its checks only to the operator', async () => {
   for (const key of ['', app.adminKey, newKey()]) {
     const answer = await app.fetch('/readyz', { headers: { authorization: `Bearer ${key}` } })
     expect([answer.status, answer.body]).toEqual([200, { ok: true }])

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import type { ProblemKind } from '../problem.ts'
-import { type Endpoint, pathParameterNames, pathParameterPattern } from './endpoint.ts'
-import { type Status, statusesOf } from './statuses.ts'
+import { type Endpoint, getPathParameterPattern, listPathParameters } from './endpoint.ts'
+import { type EndpointStatus, listStatuses } from './statuses.ts'
 
-/** Endpoints that belong together, under the heading that readers see. */
+/** Endpoints under one heading of the reference. */
 export type EndpointGroup = { name: string; endpoints: Endpoint[] }
 
 type Json = Record<string, unknown>
@@ -21,8 +21,8 @@ export const Problem = z
   })
   .meta({ id: 'Problem', description: 'RFC 9457. `code` is stable; `errors` comes with validation.' })
 
-/** OpenAPI 3.1, from the very schemas that validate. */
-export function openApiDocument(groups: EndpointGroup[], info: { version: string; url: string }): Json {
+/** Builds the OpenAPI 3.1 document from the schemas that validate requests. */
+export function buildOpenApiDocument(groups: EndpointGroup[], info: { version: string; url: string }): Json {
   const components: Json = {}
   const paths: Record<string, Json> = {}
   for (const { name, endpoints } of groups) {
@@ -49,7 +49,7 @@ export function openApiDocument(groups: EndpointGroup[], info: { version: string
 }
 
 function operation(endpoint: Endpoint, tag: string, components: Json): Json {
-  const responses = [...statusesOf(endpoint)].map(([status, answer]) => [
+  const responses = [...listStatuses(endpoint)].map(([status, answer]) => [
     status,
     withEvents(status, response(status, answer, components), { endpoint, components }),
   ])
@@ -60,21 +60,17 @@ function operation(endpoint: Endpoint, tag: string, components: Json): Json {
     description: `Access: ${endpoint.access}.`,
     security: security(endpoint),
     parameters: [...pathParameters(endpoint), ...queryParameters(endpoint, components), ...headerParameters(endpoint)],
-    ...(endpoint.body ? { requestBody: requestBody(endpoint, endpoint.body, components) } : {}),
-    ...(endpoint.upload ? { requestBody: fileBody(endpoint.upload) } : {}),
+    requestBody: requestBody(endpoint, components),
     responses: Object.fromEntries(responses),
   }
 }
 
-const requestBody = (endpoint: Endpoint, schema: z.ZodType, components: Json): Json => ({
-  required: endpoint.bodyOptional !== true,
-  content: {
-    'application/json': {
-      schema: jsonSchema(schema, 'input', components),
-      ...(endpoint.example ? { example: endpoint.example } : {}),
-    },
-  },
-})
+function requestBody({ body, upload, bodyOptional, example }: Endpoint, components: Json): Json | undefined {
+  if (upload) return fileBody(upload)
+  if (!body) return undefined
+  const schema = toJsonSchema(body, 'input', components)
+  return { required: bodyOptional !== true, content: { 'application/json': { schema, example } } }
+}
 
 const fileBody = ({ mediaType, bytesMax }: NonNullable<Endpoint['upload']>): Json => ({
   required: true,
@@ -88,16 +84,16 @@ const security = ({ access }: Endpoint): Json[] => {
 }
 
 const pathParameters = (endpoint: Endpoint): Json[] =>
-  pathParameterNames(endpoint.path).map((name) => ({
+  listPathParameters(endpoint.path).map((name) => ({
     name,
     in: 'path',
     required: true,
-    schema: { type: 'string', pattern: pathParameterPattern(name).source },
+    schema: { type: 'string', pattern: getPathParameterPattern(name).source },
   }))
 
 function queryParameters(endpoint: Endpoint, components: Json): Json[] {
   if (!endpoint.query) return []
-  const { properties } = jsonSchema(endpoint.query, 'input', components)
+  const { properties } = toJsonSchema(endpoint.query, 'input', components)
   return Object.entries(properties ?? {}).map(([name, schema]) => ({ name, in: 'query', required: false, schema }))
 }
 
@@ -108,7 +104,10 @@ const headerParameters = (endpoint: Endpoint): Json[] => [
 ]
 
 const header = (name: string, maxLength: number): Json => ({
-  ...{ name, in: 'header', required: false, schema: { type: 'string', maxLength } },
+  name,
+  in: 'header',
+  required: false,
+  schema: { type: 'string', maxLength },
 })
 
 const STATUS_TEXT: Record<number, string> = {
@@ -119,14 +118,17 @@ const STATUS_TEXT: Record<number, string> = {
   304: 'Not modified',
 }
 
-function response(status: number, answer: Status, components: Json): Json & { content?: Json } {
+function response(status: number, answer: EndpointStatus, components: Json): Json & { content?: Json } {
   const description = answer.problems.length > 0 ? answer.problems.map(line).join(' ') : (STATUS_TEXT[status] ?? 'OK')
   if (answer.schema) return { description, content: json(answer.schema, 'output', components) }
   if (answer.problems.length === 0) return { description }
-  return { description, content: { 'application/problem+json': { schema: jsonSchema(Problem, 'output', components) } } }
+  return {
+    description,
+    content: { 'application/problem+json': { schema: toJsonSchema(Problem, 'output', components) } },
+  }
 }
 
-/** Of a request that can be followed while it is worked on, a stream, or a file. */
+/** Adds the media types of progress streams, event streams and files to a response. */
 function withEvents(
   status: number,
   described: Json & { content?: Json },
@@ -141,33 +143,39 @@ function withEvents(
     return { ...described, content: { 'text/event-stream': { schema: anyEvent(endpoint.events, components) } } }
   if (!endpoint.progress) return described
   const description =
-    'With `Accept: text/event-stream`, status 200: events `progress` of this shape, then one `result` with this body or one `problem`. An `Idempotency-Key` stands for the same request in both forms: repeated, it is answered with the first `result`.'
-  const schema = { description, ...jsonSchema(endpoint.progress, 'output', components) }
+    'With `Accept: text/event-stream`, status 200: events `progress` of this shape, then one `result` with this body or one `problem`. An `Idempotency-Key` identifies the same request in both forms: a repeated request gets the first `result`.'
+  const schema = { description, ...toJsonSchema(endpoint.progress, 'output', components) }
   return { ...described, content: { ...described.content, 'text/event-stream': { schema } } }
 }
 
 const anyEvent = (events: Record<string, z.ZodType>, components: Json): Json => ({
   description: `Events: ${Object.keys(events).join(', ')}. The data of each is JSON of its own shape, in this order.`,
-  anyOf: Object.values(events).map((schema) => jsonSchema(schema, 'output', components)),
+  anyOf: Object.values(events).map((schema) => toJsonSchema(schema, 'output', components)),
 })
 
 const line = (problem: ProblemKind): string => `\`${problem.code}\`: ${problem.title}.`
 
 const json = (schema: z.ZodType, io: 'input' | 'output', components: Json): Json => ({
-  'application/json': { schema: jsonSchema(schema, io, components) },
+  'application/json': { schema: toJsonSchema(schema, io, components) },
 })
 
-/** Schemas with an id move to components, so that each shape stands in the document once. */
-export function jsonSchema(schema: z.ZodType, io: 'input' | 'output', components: Json): Json & { properties?: Json } {
-  const made = z.toJSONSchema(schema, {
+/** Converts a schema. Schemas with an id move to `components`, so that each appears once in the document. */
+export function toJsonSchema(
+  schema: z.ZodType,
+  io: 'input' | 'output',
+  components: Json,
+): Json & { properties?: Json } {
+  const converted = z.toJSONSchema(schema, {
     io,
     unrepresentable: 'any',
-    // What we send may grow; a client must not refuse a field it does not know.
+    // Responses may gain fields; clients must accept unknown ones.
     override: ({ jsonSchema: part }) => {
       if (io === 'output' && part.additionalProperties === false) delete part.additionalProperties
     },
   })
-  const { $schema, $defs, ...rest } = JSON.parse(JSON.stringify(made).replaceAll('#/$defs/', '#/components/schemas/'))
+  const { $schema, $defs, ...rest } = JSON.parse(
+    JSON.stringify(converted).replaceAll('#/$defs/', '#/components/schemas/'),
+  )
   for (const [id, definition] of Object.entries($defs ?? {})) components[id] ??= definition
   const { id } = schema.meta() ?? {}
   if (typeof id !== 'string') return rest

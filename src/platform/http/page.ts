@@ -1,41 +1,45 @@
 import { z } from 'zod'
 
-/** The place after which the next page begins: the last row's time and id, so that inserts move nothing. */
+/** Position of a page: time and id of the last row before it, so that inserts do not shift pages. */
 export type Cursor = { at: Date; id: string }
 
 export type Page = { limit: number; cursor?: Cursor | undefined }
 
 const SEPARATOR = '~'
 
-/** `id` says what the ids of the list look like. */
+/** Builds the schema of a cursor for ids of this shape. */
 const cursor = (id: z.ZodString | z.ZodUUID) =>
   z
     .string()
     .max(200)
     .transform((text, context): Cursor => {
       const [at = '', ...rest] = text.split(SEPARATOR)
-      const place = z.object({ at: z.iso.datetime(), id }).safeParse({ at, id: rest.join(SEPARATOR) })
-      if (place.success) return { at: new Date(place.data.at), id: place.data.id }
-      context.issues.push({ code: 'custom', input: text, message: 'This is not a cursor of this list.' })
+      const parsed = z.object({ at: z.iso.datetime(), id }).safeParse({ at, id: rest.join(SEPARATOR) })
+      if (parsed.success) return { at: new Date(parsed.data.at), id: parsed.data.id }
+      context.issues.push({
+        code: 'custom',
+        input: text,
+        message: 'Invalid cursor. Use nextCursor of the previous page.',
+      })
       return z.NEVER
     })
 
-/** Of a query, where everything is text. */
-export const wholeNumber = () =>
+/** Parses an integer from a query parameter. */
+export const queryInteger = () =>
   z.coerce.number({ error: ({ code }) => (code === 'invalid_type' ? 'must be a whole number' : undefined) }).int()
 
 export const pageQuery = (id: z.ZodString | z.ZodUUID = z.uuid()) =>
-  z.object({ limit: wholeNumber().min(1).max(200).default(50), cursor: cursor(id).optional() })
+  z.object({ limit: queryInteger().min(1).max(200).default(50), cursor: cursor(id).optional() })
 
-/** Takes the rows of a query for `limit + 1` rows and says where the next page begins. */
-export function paged<Row, Item>(
+/** Builds a page from a query for `limit + 1` rows. The extra row tells whether there is a next page. */
+export function toPage<Row, Item>(
   rows: Row[],
   limit: number,
-  item: (row: Row) => Item,
-  place: (row: Row) => Cursor,
+  toItem: (row: Row) => Item,
+  toCursor: (row: Row) => Cursor,
 ): { items: Item[]; nextCursor: string | null } {
   const shown = rows.slice(0, limit)
   const last = shown.at(-1)
-  const next = rows.length > limit && last ? place(last) : undefined
-  return { items: shown.map(item), nextCursor: next ? `${next.at.toISOString()}${SEPARATOR}${next.id}` : null }
+  const next = rows.length > limit && last ? toCursor(last) : undefined
+  return { items: shown.map(toItem), nextCursor: next ? `${next.at.toISOString()}${SEPARATOR}${next.id}` : null }
 }

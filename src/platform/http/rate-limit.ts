@@ -1,30 +1,31 @@
-import { Problem, rateLimited } from '../problem.ts'
+import { Problem, rateLimited, unauthenticated } from '../problem.ts'
+import type { Answer } from './idempotency.ts'
 
-export type Limit = { requests: number; seconds: number }
+export type RateLimit = { requests: number; seconds: number }
 export type RateLimiter = {
-  /** Takes one token. Throws 429 when none is left. */
-  take(who: string): Record<string, string>
-  /** Returns a token that was taken for something that does not count after all. */
-  give(who: string): void
+  /** Takes one token and returns the rate-limit headers. Throws 429 when none is left. */
+  take(caller: string): Record<string, string>
+  /** Returns a token that was taken for something that does not count. */
+  giveBack(caller: string): void
 }
 
 const TRACKED_MAX = 100_000
 
 /**
- * A token bucket for each caller, in this process. Answers the headers that tell the caller where it stands.
- * The oldest callers are forgotten first, so that a flood of addresses cannot fill the memory.
+ * Creates a limiter with a token bucket per caller, for this process only. Evicts the least recently used callers, so
+ * that a flood of addresses cannot fill the memory.
  */
-export function rateLimiter(limit: Limit, now: () => number = Date.now): RateLimiter {
+export function createRateLimiter(limit: RateLimit, now: () => number = Date.now): RateLimiter {
   const buckets = new Map<string, { tokens: number; at: number }>()
   const perMs = limit.requests / (limit.seconds * 1000)
   const policy = `"default";q=${limit.requests};w=${limit.seconds}`
 
   return {
-    take(who) {
+    take(caller) {
       const at = now()
-      const bucket = buckets.get(who) ?? { tokens: limit.requests, at }
+      const bucket = buckets.get(caller) ?? { tokens: limit.requests, at }
       const tokens = Math.min(limit.requests, bucket.tokens + (at - bucket.at) * perMs)
-      remember(buckets, who, { tokens: tokens >= 1 ? tokens - 1 : tokens, at })
+      remember(buckets, caller, { tokens: tokens >= 1 ? tokens - 1 : tokens, at })
       if (tokens >= 1)
         return headers(policy, Math.floor(tokens - 1), Math.ceil((limit.requests - tokens + 1) / perMs / 1000))
 
@@ -33,16 +34,16 @@ export function rateLimiter(limit: Limit, now: () => number = Date.now): RateLim
         headers: { ...headers(policy, 0, waitSeconds), 'retry-after': String(waitSeconds) },
       })
     },
-    give(who) {
-      const bucket = buckets.get(who)
+    giveBack(caller) {
+      const bucket = buckets.get(caller)
       if (bucket) bucket.tokens = Math.min(limit.requests, bucket.tokens + 1)
     },
   }
 }
 
-function remember<T>(buckets: Map<string, T>, who: string, bucket: T): void {
-  buckets.delete(who)
-  buckets.set(who, bucket)
+function remember<T>(buckets: Map<string, T>, caller: string, bucket: T): void {
+  buckets.delete(caller)
+  buckets.set(caller, bucket)
   if (buckets.size <= TRACKED_MAX) return
   const [oldest] = buckets.keys()
   if (oldest !== undefined) buckets.delete(oldest)
@@ -52,3 +53,29 @@ const headers = (policy: string, remaining: number, resetSeconds: number): Recor
   'ratelimit-policy': policy,
   ratelimit: `"default";r=${remaining};t=${resetSeconds}`,
 })
+
+/** Enough to tell keys apart: `assay_` and eight characters. */
+const PREFIX_LENGTH = 14
+
+/**
+ * Limits failed sign-ins. Each attempt takes a token for its address and the prefix of its key, and a successful one
+ * returns it. Failures also count for the address as a whole; that limit refuses only further failures, so that one
+ * client behind a proxy or a NAT cannot lock out the others.
+ */
+export async function limitSignIn(
+  limiter: RateLimiter,
+  { address, secret }: { address: string; secret: string },
+  signIn: () => Promise<Answer>,
+): Promise<Answer> {
+  const key = `sign-in ${address} ${secret.slice(0, PREFIX_LENGTH)}`
+  const headers = limiter.take(key)
+  try {
+    const answer = await signIn()
+    limiter.giveBack(key)
+    return { ...answer, headers: { ...answer.headers, ...headers } }
+  } catch (error) {
+    if (error instanceof Problem && error.kind === unauthenticated) limiter.take(`sign-in ${address}`)
+    else limiter.giveBack(key)
+    throw error
+  }
+}

@@ -3,18 +3,18 @@ import { html } from 'hono/html'
 export type Markup = ReturnType<typeof html>
 type Text = Markup | string
 
-/** As much of JSON Schema as our shapes use. */
-export type Shape = {
+/** The part of JSON Schema that our schemas use. */
+export type ReferenceShape = {
   type?: string | string[]
-  properties?: Record<string, Shape>
+  properties?: Record<string, ReferenceShape>
   required?: string[]
-  items?: Shape
-  additionalProperties?: Shape | boolean
+  items?: ReferenceShape
+  additionalProperties?: ReferenceShape | boolean
   enum?: unknown[]
   const?: unknown
-  anyOf?: Shape[]
-  oneOf?: Shape[]
-  allOf?: Shape[]
+  anyOf?: ReferenceShape[]
+  oneOf?: ReferenceShape[]
+  allOf?: ReferenceShape[]
   $ref?: string
   format?: string
   description?: string
@@ -23,9 +23,9 @@ export type Shape = {
   maximum?: number
 }
 
-export type Row = [name: Text, type: Text, text: Text]
+export type ReferenceRow = [name: Text, type: Text, text: Text]
 
-export const table = (headings: readonly [string, string, string], rows: readonly Row[]): Text =>
+export const table = (headings: readonly [string, string, string], rows: readonly ReferenceRow[]): Text =>
   rows.length === 0
     ? ''
     : html`<table>
@@ -33,73 +33,77 @@ export const table = (headings: readonly [string, string, string], rows: readonl
         ${rows.map((cells) => html`<tr>${cells.map((cell) => html`<td>${cell}</td>`)}</tr>`)}
       </table>`
 
-/** Of somebody who asks, fields are named that must be there; of an answer, those that may be missing. */
+/** Requests mark required fields; responses mark optional ones. */
 export type Marking = 'required' | 'optional'
 
-/** The fields of a shape, and those of what lies in it without a name of its own: `scope.kind`, `checks[].ok`. */
-export function fieldRows(shape: Shape, marking: Marking, prefix = ''): Row[] {
-  const own = Object.entries(shape.properties ?? {}).flatMap(([name, field]): Row[] => [
+/** Builds a row per field, including those of nested unnamed schemas: `scope.kind`, `checks[].ok`. */
+export function fieldRows(shape: ReferenceShape, marking: Marking, prefix = ''): ReferenceRow[] {
+  const own = Object.entries(shape.properties ?? {}).flatMap(([name, field]): ReferenceRow[] => [
     [
       html`<code>${prefix}${name}</code>`,
-      typeOf(field),
-      textOf(field, isMarked(shape, name, marking) ? marking : null),
+      renderType(field),
+      renderDescription(field, isMarked(shape, name, marking) ? marking : null),
     ],
     ...innerRows(field, marking, `${prefix}${name}`),
   ])
-  return [...own, ...partsOf(shape).flatMap((part) => fieldRows(part, marking, prefix))]
+  return [...own, ...listParts(shape).flatMap((part) => fieldRows(part, marking, prefix))]
 }
 
-function innerRows(field: Shape, marking: Marking, path: string): Row[] {
+function innerRows(field: ReferenceShape, marking: Marking, path: string): ReferenceRow[] {
   if (field.items) return innerRows(field.items, marking, `${path}[]`)
-  const values = valuesOf(field)
+  const values = findValues(field)
   if (values) return innerRows(values, marking, `${path}{}`)
-  const inner = partsOf(field).flatMap((part) => innerRows(part, marking, path))
+  const inner = listParts(field).flatMap((part) => innerRows(part, marking, path))
   return [...fieldRows({ ...field, ...NO_PARTS }, marking, `${path}.`), ...inner]
 }
 
 const NO_PARTS = { anyOf: [], oneOf: [], allOf: [] }
 
-export const partsOf = ({ anyOf = [], oneOf = [], allOf = [] }: Shape): Shape[] => [...anyOf, ...oneOf, ...allOf]
+export const listParts = ({ anyOf = [], oneOf = [], allOf = [] }: ReferenceShape): ReferenceShape[] => [
+  ...anyOf,
+  ...oneOf,
+  ...allOf,
+]
 
-const valuesOf = ({ additionalProperties, properties }: Shape): Shape | undefined =>
+const findValues = ({ additionalProperties, properties }: ReferenceShape): ReferenceShape | undefined =>
   typeof additionalProperties === 'object' && !properties ? additionalProperties : undefined
 
-const isMarked = ({ required = [] }: Shape, name: string, marking: Marking): boolean =>
+const isMarked = ({ required = [] }: ReferenceShape, name: string, marking: Marking): boolean =>
   required.includes(name) === (marking === 'required')
 
-/** In one line, with a link to each shape that has a name. */
-export function typeOf(shape: Shape): Text {
+/** Renders a type in one line, with links to named schemas. */
+export function renderType(shape: ReferenceShape): Text {
   if (shape.$ref) return schemaLink(shape.$ref.replace(/^.*\//, ''))
   if (shape.enum) return shape.enum.map(String).join(' | ')
   if (shape.const !== undefined) return JSON.stringify(shape.const)
-  const parts = partsOf(shape)
-  if (parts.length > 0) return joined([...new Set(parts.map(typeOf))], shape.allOf ? ' and ' : ' or ')
-  if (shape.items) return html`list of ${typeOf(shape.items)}`
-  const values = valuesOf(shape)
-  if (values) return html`map of ${typeOf(values)}`
+  const parts = listParts(shape)
+  if (parts.length > 0) return join([...new Set(parts.map(renderType))], shape.allOf ? ' and ' : ' or ')
+  if (shape.items) return html`list of ${renderType(shape.items)}`
+  const values = findValues(shape)
+  if (values) return html`map of ${renderType(values)}`
   return shape.format ?? [shape.type ?? 'any'].flat().join(' or ')
 }
 
 export const schemaLink = (id: string): Markup => html`<a href="#schema-${id}">${id}</a>`
 
-const joined = (parts: Text[], between: string): Markup =>
-  html`${parts.map((part, place) => (place === 0 ? part : html`${between}${part}`))}`
+const join = (parts: Text[], between: string): Markup =>
+  html`${parts.map((part, index) => (index === 0 ? part : html`${between}${part}`))}`
 
-/** Whole numbers of JavaScript end here: no limit of ours. */
+/** Maximum that zod gives to integers without a limit. */
 const NO_LIMIT = Number.MAX_SAFE_INTEGER
 
-function textOf(shape: Shape, mark: Marking | null): Markup {
-  const { minimum = 0, maximum = NO_LIMIT, default: assumed } = shape
+function renderDescription(shape: ReferenceShape, mark: Marking | null): Markup {
+  const { minimum = 0, maximum = NO_LIMIT, default: defaultValue } = shape
   const sentences = [
     ...(mark === null ? [] : [mark === 'required' ? 'Required.' : 'Optional.']),
     ...(shape.description === undefined ? [] : [shape.description]),
     ...(minimum > 0 ? [`At least ${minimum}.`] : []),
     ...(maximum < NO_LIMIT ? [`At most ${maximum}.`] : []),
-    ...(assumed === undefined ? [] : [`Default: \`${JSON.stringify(assumed)}\`.`]),
+    ...(defaultValue === undefined ? [] : [`Default: \`${JSON.stringify(defaultValue)}\`.`]),
   ]
   return prose(sentences.join(' '))
 }
 
-/** What stands between backticks is code. */
+/** Renders text between backticks as code. */
 export const prose = (text: string): Markup =>
-  html`${text.split('`').map((part, place) => (place % 2 === 1 ? html`<code>${part}</code>` : part))}`
+  html`${text.split('`').map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : part))}`

@@ -1,20 +1,20 @@
 import { html, raw } from 'hono/html'
 import type { z } from 'zod'
 import type { ProblemKind } from '../problem.ts'
-import { type Endpoint, pathParameterNames } from './endpoint.ts'
-import { type EndpointGroup, jsonSchema, Problem } from './openapi.ts'
+import { type Endpoint, listPathParameters } from './endpoint.ts'
+import { type EndpointGroup, Problem, toJsonSchema } from './openapi.ts'
 import {
   fieldRows,
+  listParts,
   type Markup,
-  partsOf,
   prose,
-  type Row,
-  type Shape,
+  type ReferenceRow,
+  type ReferenceShape,
+  renderType,
   schemaLink,
   table,
-  typeOf,
 } from './reference-shapes.ts'
-import { type Status, statusesOf } from './statuses.ts'
+import { type EndpointStatus, listStatuses } from './statuses.ts'
 
 const STYLE = `
   :root { color-scheme: light dark; --ink: #1c2024; --soft: #60646c; --line: #d9d9e0; --accent: #0b68cb; --back: #fff; --code: #f4f5f7 }
@@ -47,7 +47,7 @@ const page = (title: string, content: Markup): string =>
       </body>
     </html>`)
 
-export const homePage = (version: string): string =>
+export const renderHomePage = (version: string): string =>
   page(
     'Welcome',
     html`<h1>Assay is running</h1>
@@ -55,14 +55,14 @@ export const homePage = (version: string): string =>
       <p>Every call needs a key, sent as <code>Authorization: Bearer assay_…</code>. The server printed the first one when it started for the first time.</p>
       <ul>
         <li><a href="/docs">API reference</a>: every operation, field and status</li>
-        <li><a href="/docs/problems">Problems</a>: what each error means and what to do</li>
+        <li><a href="/docs/problems">Problems</a>: what each error means and how to fix it</li>
         <li><a href="/openapi.json">OpenAPI 3.1</a> for generators</li>
-        <li><a href="/readyz">Readiness</a>, and <code>/metrics</code> for whoever has the operator key</li>
+        <li><a href="/readyz">Readiness</a>, and <code>/metrics</code> (requires the operator key)</li>
       </ul>
       <p class="soft">Version ${version}</p>`,
   )
 
-export const problemsPage = (problems: ProblemKind[]): string =>
+export const renderProblemsPage = (problems: ProblemKind[]): string =>
   page(
     'Problems',
     html`<h1>Problems</h1>
@@ -76,10 +76,10 @@ export const problemsPage = (problems: ProblemKind[]): string =>
       )}`,
   )
 
-/** Every operation, and below them every shape that has a name, once. */
-export function referencePage(groups: EndpointGroup[]): string {
-  const shapes: Record<string, Shape> = {}
-  shapeOf(Problem, 'output', shapes)
+/** Renders every operation, then every named schema once. */
+export function renderReferencePage(groups: EndpointGroup[]): string {
+  const shapes: Record<string, ReferenceShape> = {}
+  toShape(Problem, 'output', shapes)
   const sections = groups.map((group) => section(group, shapes))
   return page(
     'API reference',
@@ -87,7 +87,7 @@ export function referencePage(groups: EndpointGroup[]): string {
       <nav aria-label="Sections">
         <ul class="toc">
           <li><a href="#keys">Keys</a></li>
-          ${groups.map(({ name, endpoints }) => html`<li><a href="#${anchorOf(name)}">${name}</a> <span class="soft">${endpoints.length}</span></li>`)}
+          ${groups.map(({ name, endpoints }) => html`<li><a href="#${toAnchor(name)}">${name}</a> <span class="soft">${endpoints.length}</span></li>`)}
           <li><a href="#schemas">Schemas</a> <span class="soft">${Object.keys(shapes).length}</span></li>
         </ul>
       </nav>
@@ -96,23 +96,23 @@ export function referencePage(groups: EndpointGroup[]): string {
 }
 
 const KEYS = html`<h2 id="keys">Keys</h2>
-  <p>Every call sends a key, except where the access is <em>public</em>:</p>
+  <p>Every request needs a key, unless its access is <em>public</em>:</p>
   <pre><code>curl -H "Authorization: Bearer assay_…" https://assay.example.org/api/key</code></pre>
-  <p>The first start of the service prints an admin key of the workspace <code>local</code>, once. <code>assay keys create</code> makes more. A key opens one workspace, and has a permission:</p>
+  <p>The first start of the service prints an admin key of the workspace <code>local</code>, once. <code>assay keys create</code> creates more. A key belongs to one workspace and has a permission:</p>
   <ul>
-    <li><em>read</em> sees all but secrets;</li>
+    <li><em>read</em> reads everything except secrets;</li>
     <li><em>write</em> also adds, compares, decides and publishes;</li>
-    <li><em>admin</em> also keeps keys and credentials, and withdraws.</li>
+    <li><em>admin</em> also manages keys and credentials, and withdraws releases.</li>
   </ul>
-  <p>Where the access is <em>key</em>, any of them will do. <em>operator</em> is <code>ASSAY_OPERATOR_KEY</code>, which opens no workspace. A browser exchanges a key for a <a href="#createSession">session</a>, and sends its <code>csrfToken</code> as <code>X-CSRF-Token</code> with every change.</p>
-  <p>A list takes <code>limit</code> and, for what comes next, the <code>nextCursor</code> of the answer before as <code>cursor</code>. Who sends the same <code>Idempotency-Key</code> again gets the first answer again. What went wrong is a <a href="#schema-Problem">Problem</a> with a stable <a href="/docs/problems">code</a>.</p>`
+  <p>Access <em>key</em> accepts any permission. Access <em>operator</em> requires <code>ASSAY_OPERATOR_KEY</code>, which belongs to no workspace. A browser exchanges a key for a <a href="#createSession">session</a>, and sends its <code>csrfToken</code> as <code>X-CSRF-Token</code> with every change.</p>
+  <p>Lists take <code>limit</code> and <code>cursor</code>; <code>nextCursor</code> of a response is the cursor of the next page. A repeated <code>Idempotency-Key</code> returns the first response again. Errors are a <a href="#schema-Problem">Problem</a> with a stable <a href="/docs/problems">code</a>.</p>`
 
-const anchorOf = (name: string): string => `section-${name.toLowerCase().replaceAll(' ', '-')}`
+const toAnchor = (name: string): string => `section-${name.toLowerCase().replaceAll(' ', '-')}`
 
-type Shapes = Record<string, Shape>
+type Shapes = Record<string, ReferenceShape>
 
 const section = ({ name, endpoints }: EndpointGroup, shapes: Shapes): Markup =>
-  html`<h2 id="${anchorOf(name)}">${name}</h2>
+  html`<h2 id="${toAnchor(name)}">${name}</h2>
     <ul class="toc">${endpoints.map((endpoint) => html`<li><a href="#${endpoint.id}">${endpoint.summary}</a></li>`)}</ul>
     ${endpoints.map((endpoint) => operation(endpoint, shapes))}`
 
@@ -123,75 +123,78 @@ const operation = (endpoint: Endpoint, shapes: Shapes): Markup =>
     <p class="soft">Access: ${endpoint.access}.${endpoint.creates ? ' Takes Idempotency-Key.' : ''}${endpoint.conditional ? ' Takes If-Match.' : ''}</p>
     ${table(
       ['Path', 'Type', ''],
-      pathParameterNames(endpoint.path).map((name): Row => [html`<code>${name}</code>`, 'string', '']),
+      listPathParameters(endpoint.path).map((name): ReferenceRow => [html`<code>${name}</code>`, 'string', '']),
     )}
-    ${endpoint.query ? asked('Query', shapeOf(endpoint.query, 'input', shapes)) : ''}
-    ${endpoint.body ? asked('Body', shapeOf(endpoint.body, 'input', shapes)) : ''}
+    ${endpoint.query ? requestTable('Query', toShape(endpoint.query, 'input', shapes)) : ''}
+    ${endpoint.body ? requestTable('Body', toShape(endpoint.body, 'input', shapes)) : ''}
     ${endpoint.upload ? html`<p>Body: <code>${endpoint.upload.mediaType}</code>, at most ${endpoint.upload.bytesMax / MIB} MiB.</p>` : ''}
-    ${endpoint.progress ? progressText(shapeOf(endpoint.progress, 'output', shapes)) : ''}
+    ${endpoint.progress ? progressText(toShape(endpoint.progress, 'output', shapes)) : ''}
     ${endpoint.example ? html`<pre><code>${JSON.stringify(endpoint.example, null, 2)}</code></pre>` : ''}
     ${table(
       ['Answer', 'Body', 'Problems'],
-      [...statusesOf(endpoint)].map((each) => answerRow(endpoint, each, shapes)),
+      [...listStatuses(endpoint)].map((each) => answerRow(endpoint, each, shapes)),
     )}
   </article>`
 
-const progressText = (shape: Shape): Markup =>
-  html`<p>With <code>Accept: text/event-stream</code> events tell how far it is, then comes one <code>result</code> with the answer, or one <code>problem</code>. Of each <code>progress</code>: ${briefly(shape)}</p>`
+const progressText = (shape: ReferenceShape): Markup =>
+  html`<p>With <code>Accept: text/event-stream</code> the response is a stream of <code>progress</code> events, then one <code>result</code> with the body or one <code>problem</code>. Fields of <code>progress</code>: ${renderInline(shape)}</p>`
 
 const MIB = 2 ** 20
 
-const shapeOf = (schema: z.ZodType, io: 'input' | 'output', shapes: Shapes): Shape =>
-  jsonSchema(schema, io, shapes) as Shape
+const toShape = (schema: z.ZodType, io: 'input' | 'output', shapes: Shapes): ReferenceShape =>
+  toJsonSchema(schema, io, shapes) as ReferenceShape
 
-const asked = (heading: string, shape: Shape): Markup | string =>
-  shape.$ref ? html`<p>${heading}: ${typeOf(shape)}</p>` : table([heading, 'Type', ''], fieldRows(shape, 'required'))
+const requestTable = (heading: string, shape: ReferenceShape): Markup | string =>
+  shape.$ref
+    ? html`<p>${heading}: ${renderType(shape)}</p>`
+    : table([heading, 'Type', ''], fieldRows(shape, 'required'))
 
-function answerRow(endpoint: Endpoint, [status, answer]: [number, Status], shapes: Shapes): Row {
+function answerRow(endpoint: Endpoint, [status, answer]: [number, EndpointStatus], shapes: Shapes): ReferenceRow {
   const problems = answer.problems.map(({ code }) => html`<a href="/docs/problems#${code}">${code}</a> `)
-  return [html`<code>${status}</code>`, bodyOf(endpoint, status, { answer, shapes }), html`${problems}`]
+  return [html`<code>${status}</code>`, renderBody(endpoint, status, { answer, shapes }), html`${problems}`]
 }
 
-function bodyOf(
+function renderBody(
   endpoint: Endpoint,
   status: number,
-  { answer, shapes }: { answer: Status; shapes: Shapes },
+  { answer, shapes }: { answer: EndpointStatus; shapes: Shapes },
 ): Markup | string {
-  if (answer.schema) return briefly(shapeOf(answer.schema, 'output', shapes))
+  if (answer.schema) return renderInline(toShape(answer.schema, 'output', shapes))
   if (status !== 200) return ''
   if (endpoint.download) return 'a file'
   if (endpoint.events)
     return html`events: ${Object.entries(endpoint.events).map(
-      ([name, schema]) => html`<code>${name}</code> ${briefly(shapeOf(schema, 'output', shapes))} `,
+      ([name, schema]) => html`<code>${name}</code> ${renderInline(toShape(schema, 'output', shapes))} `,
     )}`
   return endpoint.media ?? ''
 }
 
-/** A shape that has no name of its own, in a few words. */
-const briefly = (shape: Shape): Markup | string =>
+/** Renders a schema without a name inline. */
+const renderInline = (shape: ReferenceShape): Markup | string =>
   shape.properties
-    ? html`${Object.entries(shape.properties).map(([name, field]) => html`<code>${name}</code> ${typeOf(field)}<br />`)}`
-    : typeOf(shape)
+    ? html`${Object.entries(shape.properties).map(([name, field]) => html`<code>${name}</code> ${renderType(field)}<br />`)}`
+    : renderType(shape)
 
 const schemas = (shapes: Shapes): Markup => {
   const names = Object.keys(shapes).sort()
   return html`<h2 id="schemas">Schemas</h2>
-    <p>Answers may have more fields than these one day. A client passes over what it does not know.</p>
+    <p>Responses may gain fields. Clients must ignore fields they do not know.</p>
     <ul class="toc">${names.map((name) => html`<li>${schemaLink(name)}</li>`)}</ul>
     ${names.map((name) => schemaArticle(name, shapes[name] ?? {}))}`
 }
 
-const schemaArticle = (name: string, shape: Shape): Markup =>
+const schemaArticle = (name: string, shape: ReferenceShape): Markup =>
   html`<article id="schema-${name}">
     <h3>${name}</h3>
     ${shape.description ? html`<p>${prose(shape.description)}</p>` : ''}
-    ${shape.properties ? answered(shape) : alternatives(shape)}
+    ${shape.properties ? responseTable(shape) : alternatives(shape)}
   </article>`
 
-const answered = (shape: Shape): Markup | string => table(['Field', 'Type', ''], fieldRows(shape, 'optional'))
+const responseTable = (shape: ReferenceShape): Markup | string =>
+  table(['Field', 'Type', ''], fieldRows(shape, 'optional'))
 
-function alternatives(shape: Shape): Markup {
-  const objects = partsOf(shape).filter(({ properties }) => properties)
-  if (objects.length === 0) return html`<p>${typeOf(shape)}</p>`
-  return html`${objects.map((part, place) => html`${place === 0 ? '' : html`<p>or</p>`}${answered(part)}`)}`
+function alternatives(shape: ReferenceShape): Markup {
+  const objects = listParts(shape).filter(({ properties }) => properties)
+  if (objects.length === 0) return html`<p>${renderType(shape)}</p>`
+  return html`${objects.map((part, index) => html`${index === 0 ? '' : html`<p>or</p>`}${responseTable(part)}`)}`
 }

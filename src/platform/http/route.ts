@@ -2,58 +2,57 @@ import type { Db } from '../db/db.ts'
 import type { Caller, CallerOf } from './caller.ts'
 import type {
   Body,
+  CachedResponse,
   Endpoint,
   Params,
   Progress,
   Query,
-  ReadyAnswer,
   Reply,
   ServerEvent,
   Upload,
   UploadOf,
 } from './endpoint.ts'
 
-type Call<E extends Endpoint> = {
+type RouteCall<E extends Endpoint> = {
   params: Params<E>
   query: Query<E>
   body: Body<E>
   upload: UploadOf<E>
   caller: CallerOf<E['access']>
-  /** The pool; or, for a request with an Idempotency-Key, the transaction that also remembers its answer. */
+  /** The pool, or for a request with an Idempotency-Key the transaction that also stores its response. */
   db: Db
   requestId: string
-  /** What was asked for, word for word: path and query. */
+  /** Path and query exactly as received. */
   target: string
-  /** The last event that the client has seen, when it comes back to a stream. */
+  /** Last event that a reconnecting client has received. */
   lastEventId: string | undefined
-  /** What the client has read and means to change. */
+  /** ETag of the version that the client means to change. */
   ifMatch: string | undefined
-  /** How the client lets an answer be packed. */
   acceptEncoding: string | undefined
-  /** Aborts when the client is gone. */
+  /** Aborts when the client disconnects. */
   signal: AbortSignal
-  /** Heard only by clients that asked for a stream. */
+  /** Reports progress to clients that requested a stream; a no-op for others. */
   onProgress: (progress: Progress<E>) => void
 }
 
-type Found<E extends Endpoint> = Pick<Call<E>, 'params' | 'caller' | 'db'>
-type Find<E extends Endpoint, F> = (call: Found<E>) => Promise<F>
-type Handle<E extends Endpoint, F> = (call: Call<E>, found: F) => Promise<Reply<E>>
+type LookupCall<E extends Endpoint> = Pick<RouteCall<E>, 'params' | 'caller' | 'db'>
+type Lookup<E extends Endpoint, F> = (call: LookupCall<E>) => Promise<F>
+type RouteHandler<E extends Endpoint, F> = (call: RouteCall<E>, found: F) => Promise<Reply<E>>
 
-/** An endpoint with the code that answers it. The compiler has checked that they fit; the server need not know how. */
+/** An endpoint and its handler, with types erased. `route` has checked that they fit. */
 export type Route = {
   endpoint: Endpoint
-  find?: (call: UncheckedCall) => Promise<unknown>
-  handle: (call: UncheckedCall, found: unknown) => Promise<Outcome>
+  find?: ((call: UncheckedCall) => Promise<unknown>) | undefined
+  handle: (call: UncheckedCall, found: unknown) => Promise<UncheckedReply>
 }
 
-type Outcome = {
+type UncheckedReply = {
   status: number
   body: unknown
   headers?: Record<string, string>
   events?: AsyncIterable<ServerEvent>
   bytes?: AsyncIterable<Uint8Array>
-  ready?: ReadyAnswer
+  cached?: CachedResponse
 }
 
 export type UncheckedCall = {
@@ -72,10 +71,10 @@ export type UncheckedCall = {
   onProgress: (progress: unknown) => void
 }
 
-/** `find` looks up what the address names, before the body is judged: a missing thing is 404 whatever the body says. */
-export function route<E extends Endpoint>(endpoint: E, handle: Handle<E, undefined>): Route
-export function route<E extends Endpoint, F>(endpoint: E, find: Find<E, F>, handle: Handle<E, F>): Route
+/** Declares a route. `find` runs before the body is validated, so that a missing resource is 404 whatever the body is. */
+export function route<E extends Endpoint>(endpoint: E, handle: RouteHandler<E, undefined>): Route
+export function route<E extends Endpoint, F>(endpoint: E, find: Lookup<E, F>, handle: RouteHandler<E, F>): Route
 export function route(endpoint: Endpoint, ...steps: unknown[]): Route {
   const [find, handle] = steps.length === 2 ? steps : [undefined, steps[0]]
-  return { endpoint, ...(find ? { find } : {}), handle } as Route
+  return { endpoint, find, handle } as Route
 }

@@ -4,7 +4,7 @@ import { operationsOf } from '../../../test/contract/operations.ts'
 import { type TestApp, testApp } from '../../../test/support/app.ts'
 import * as workspaces from '../../workspaces/schema.ts'
 import { createLog } from '../log.ts'
-import { failure } from './respond.ts'
+import { toProblemAnswer } from './respond.ts'
 
 let app: TestApp
 beforeAll(async () => {
@@ -14,14 +14,14 @@ afterAll(async () => app[Symbol.asyncDispose]())
 
 const headers = () => ({ authorization: `Bearer ${app.adminKey}` })
 
-test('health, readiness, reference and the OpenAPI document need no key', async () => {
+test('health, readiness, reference and the OpenAPI document require no key', async () => {
   expect((await app.fetch('/healthz')).body).toEqual({ ok: true })
   expect(await app.fetch('/readyz')).toMatchObject({ status: 200, body: { ok: true } })
   expect((await app.fetch('/docs')).text).toContain('POST /api/orgs/{org}/keys')
   expect((await app.fetch('/')).text).toContain('/docs')
 })
 
-test('the reference has every section and every shape once, and no link in it leads nowhere', async () => {
+test('the reference has every section and schema once, and no broken links', async () => {
   const { text } = await app.fetch('/docs')
   const { body: document } = await app.fetch('/openapi.json')
   const found = (pattern: RegExp) => [...text.matchAll(pattern)].map(([, name]) => name)
@@ -35,14 +35,14 @@ test('the reference has every section and every shape once, and no link in it le
   expect(text).toMatch(/id="schema-Workspace">[\s\S]*?<code>credentialStorage<\/code><\/td><td>boolean</)
 })
 
-test('the type of a problem leads to a page that explains it', async () => {
+test('the type of a problem links to its explanation', async () => {
   const { body } = await app.call(workspaces.readWorkspace, { key: null })
   const page = await (await fetch(body.type)).text()
   expect(body.type).toBe(`${app.url}/docs/problems#unauthenticated`)
   expect(page).toContain('id="unauthenticated"')
 })
 
-test('readiness fails when the database is gone, and requests say so and can be repeated', async () => {
+test('with the database down readiness fails and requests get a retryable 503', async () => {
   await using lonely = await testApp()
   const name = new URL(lonely.database.url).pathname.slice(1)
   await app.database.pool.query(`alter database ${name} with allow_connections false`)
@@ -60,12 +60,12 @@ test.each([
   ['limit=1.5', 'must be a whole number'],
   ['limit=0', 'must be at least 1'],
   ['limit=201', 'must be at most 200'],
-])('what is wrong with a field is said in plain words: %s', async (query, message) => {
+])('reports an invalid field in plain words: %s', async (query, message) => {
   const { status, body } = await app.fetch(`/api/orgs/local/keys?${query}`, { headers: headers() })
   expect([status, body.errors]).toMatchObject([422, [{ pointer: '/query/limit', message }]])
 })
 
-test('a field that is missing is called missing', async () => {
+test('reports a missing field as missing', async () => {
   const request = { method: 'POST', headers: { ...headers(), 'content-type': 'application/json' }, body: '{"name":""}' }
   const { body } = await app.fetch('/api/orgs/local/keys', request)
   expect(body.errors).toMatchObject([
@@ -74,13 +74,13 @@ test('a field that is missing is called missing', async () => {
   ])
 })
 
-test('a file that is missing is no database that is away', async () => {
+test('a missing file is not reported as a database outage', async () => {
   const missing = await readFile('/nowhere').catch((error: unknown) => error)
-  const { status, text } = failure(missing, { log: createLog('silent'), baseUrl: '', requestId: 'one' })
+  const { status, text } = toProblemAnswer(missing, { log: createLog('silent'), baseUrl: '', requestId: 'one' })
   expect([status, JSON.parse(text).code]).toEqual([500, 'internal_error'])
 })
 
-test('a request id comes back, and one that could break a log line does not', async () => {
+test('returns a valid request id and replaces one that could break a log line', async () => {
   const sent = await app.fetch('/api/key', { headers: { ...headers(), 'x-request-id': 'abc-1.2_3' } })
   expect(sent.headers.get('x-request-id')).toBe('abc-1.2_3')
   const odd = await app.fetch('/api/key', { headers: { ...headers(), 'x-request-id': 'a b{"x":1}' } })
@@ -89,7 +89,7 @@ test('a request id comes back, and one that could break a log line does not', as
   expect(problem.body.requestId).toBe('mine')
 })
 
-test('an unknown address is 404, a known one with another method 405', async () => {
+test('an unknown path is 404, a known path with another method 405', async () => {
   expect(await app.fetch('/api/nothing', { headers: headers() })).toMatchObject({
     status: 404,
     body: { code: 'not_found' },
@@ -99,7 +99,7 @@ test('an unknown address is 404, a known one with another method 405', async () 
   expect(answer.headers.get('allow')).toBe('POST, GET, HEAD, OPTIONS')
 })
 
-test('Allow names exactly the methods that exist at an address', async () => {
+test('Allow lists exactly the methods of a path', async () => {
   const scope = '/api/orgs/local/benchmarks/assay/quick/evaluations/comparisons'
   const fixed = [`${scope}/quote`, `${scope}/${crypto.randomUUID()}`, '/metrics', '/', '/docs/problems']
   const operations = await operationsOf(app)
@@ -129,13 +129,13 @@ const exampleOf = (path: string): string =>
     return name === 'runId' ? `batch-${crypto.randomUUID()}` : crypto.randomUUID()
   })
 
-test('every problem has a section in the page of problems, also those that no operation declares', async () => {
+test('the problems page has a section for every problem, also undeclared ones', async () => {
   const { text } = await app.fetch('/docs/problems')
   for (const code of ['method_not_allowed', 'request_timeout', 'internal_error', 'unavailable', 'rate_limited'])
     expect(text).toContain(`id="${code}"`)
 })
 
-test('checks come in their order: 401, 404 of the workspace, 403, 415, 400, 404, 422', async () => {
+test('checks run in this order: 401, 404 (workspace), 403, 415, 400, 404, 422', async () => {
   const { body } = await app.call(workspaces.createKey, { body: { name: 'r', permission: 'read' } })
   const post = (path: string, key: string | null, contentType: string, text: string) =>
     app.fetch(path, {
@@ -152,7 +152,7 @@ test('checks come in their order: 401, 404 of the workspace, 403, 415, 400, 404,
   expect(await status('/api/orgs/local/keys', app.adminKey, 'application/json', '{"name":1}')).toBe(422)
 })
 
-test('a read carries a strong ETag; HEAD answers like GET without a body', async () => {
+test('a read has a strong ETag; HEAD responds like GET without a body', async () => {
   const get = await app.fetch('/api/orgs/local', { headers: headers() })
   expect(get.headers.get('etag')).toMatch(/^"[\w-]{27}"$/)
   const head = await app.fetch('/api/orgs/local', { method: 'HEAD', headers: headers() })
@@ -166,7 +166,7 @@ test('a read carries a strong ETag; HEAD answers like GET without a body', async
   )
 })
 
-test('the same Idempotency-Key sent many times at once is one deed', async () => {
+test('concurrent requests with one Idempotency-Key are executed once', async () => {
   const create = () =>
     app.call(workspaces.createKey, {
       body: { name: 'many', permission: 'read' },
@@ -178,7 +178,7 @@ test('the same Idempotency-Key sent many times at once is one deed', async () =>
   expect(rows[0].count).toBe(1)
 })
 
-test('a request that failed does not use up its Idempotency-Key', async () => {
+test('a failed request does not use up its Idempotency-Key', async () => {
   const send = (name: string) =>
     app.fetch('/api/orgs/local/keys', {
       method: 'POST',
@@ -198,7 +198,7 @@ test('an Idempotency-Key is free again after 24 hours', async () => {
   expect((await create('monday')).status).toBe(409)
 })
 
-test('no answer outside the public results allows other origins, a preflight least of all', async () => {
+test('only public results allow other origins; other preflights are refused', async () => {
   const origin = { origin: 'https://evil.example', 'access-control-request-method': 'GET' }
   for (const path of ['/api/key', '/api/orgs/local/keys', '/metrics', '/api/nothing', '/readyz'])
     for (const method of ['GET', 'OPTIONS', 'PUT']) {
@@ -207,7 +207,7 @@ test('no answer outside the public results allows other origins, a preflight lea
     }
 })
 
-test('a preflight for the public results is answered, and pages of every origin read the headers', async () => {
+test('public results answer preflights and expose their headers to every origin', async () => {
   const asked = {
     origin: 'https://anyone.example',
     'access-control-request-method': 'GET',

@@ -6,10 +6,9 @@ import { createApp } from '../../app.ts'
 import { newKey } from '../../workspaces/key.ts'
 import { createSession } from '../../workspaces/schema.ts'
 import { Problem, requestTimeout, unauthenticated } from '../problem.ts'
+import { readBody } from './body.ts'
 import { listen } from './listen.ts'
-import { rateLimiter } from './rate-limit.ts'
-import { readBody } from './read-body.ts'
-import { limitSignIn } from './sign-in-limit.ts'
+import { createRateLimiter, limitSignIn } from './rate-limit.ts'
 
 let app: TestApp
 beforeAll(async () => {
@@ -34,14 +33,14 @@ async function openRequest(url: string, path: string, headers: string[]): Promis
   return socket
 }
 
-test('requests whose body never arrives use up no sign-in and no public read of their address', async () => {
+test('requests whose body never arrives use up no tokens of their address', async () => {
   const sockets = await Promise.all(Array.from({ length: 100 }, () => halfOpenSignIn(app.url)))
   expect(await signIn('127.0.0.1', app.adminKey)).toBe(201)
   expect((await app.fetch('/api/public/results')).status).toBe(200)
   for (const socket of sockets) socket.destroy()
 })
 
-test('a body that drips is 408 at its deadline, however often a byte arrives', async () => {
+test('a slowly sent body is 408 at its deadline, however often a byte arrives', async () => {
   const drip = () =>
     new ReadableStream<Uint8Array<ArrayBuffer>>({
       async pull(controller) {
@@ -53,7 +52,7 @@ test('a body that drips is 408 at its deadline, however often a byte arrives', a
   await expect(readAll()).rejects.toMatchObject({ kind: requestTimeout })
 })
 
-test('a body or an upload that stops is 408, and its connection is closed', async () => {
+test('a stalled body or upload is 408 and closes its connection', async () => {
   const impatient = { ...app.tools, waits: { ...app.tools.waits, bodyMs: 100 } }
   const listening = await listen(createApp(impatient), '127.0.0.1', 0)
   const upload = '/api/orgs/local/repos/acme/widgets/batches/import'
@@ -70,7 +69,7 @@ test('a body or an upload that stops is 408, and its connection is closed', asyn
   await listening.stop(1000)
 })
 
-test('bodies that hold no key are not counted as failed sign-ins', async () => {
+test('bodies without a key do not count as failed sign-ins', async () => {
   const send = (body: string) =>
     app.fetch('/api/session', { method: 'POST', headers: { 'content-type': 'application/json' }, body })
   for (let n = 0; n < 25; n++) expect([400, 422]).toContain((await send(n % 2 ? '{' : '{}')).status)
@@ -78,8 +77,8 @@ test('bodies that hold no key are not counted as failed sign-ins', async () => {
 })
 
 // Tokens come back while requests are under way, so that only the limiter itself, with a clock that stands, is exact.
-test('failed sign-ins are refused after 20, and a valid key of the same address is not', async () => {
-  const limiter = rateLimiter({ requests: 20, seconds: 60 }, () => 0)
+test('refuses sign-ins after 20 failures, but accepts a valid key from the same address', async () => {
+  const limiter = createRateLimiter({ requests: 20, seconds: 60 }, () => 0)
   const attempt = (secret: string, isValid: boolean) =>
     limitSignIn(limiter, { address: '198.51.100.1', secret }, async () => {
       if (!isValid) throw new Problem(unauthenticated, 'no')
@@ -101,14 +100,14 @@ test('failed sign-ins are refused after 20, and a valid key of the same address 
 
 const MANY = 80
 
-test('guessing from one address is refused, and other clients of the same proxy are not touched', async () => {
+test('refuses guessing from one address without affecting other clients of the same proxy', async () => {
   const guesses = await Promise.all(Array.from({ length: MANY }, () => signIn('198.51.100.1', newKey())))
   expect(new Set(guesses)).toEqual(new Set([401, 429]))
   expect(await signIn('198.51.100.1', app.adminKey)).toBe(201)
   expect(await signIn('198.51.100.2', newKey())).toBe(401)
 })
 
-test('one wrong key that is tried again and again is refused', async () => {
+test('refuses repeated attempts with the same wrong key', async () => {
   const wrong = newKey()
   const tries = await Promise.all(Array.from({ length: MANY }, () => signIn('198.51.100.3', wrong)))
   expect(new Set(tries)).toEqual(new Set([401, 429]))

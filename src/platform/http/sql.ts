@@ -10,10 +10,16 @@ export const findIdempotencyKey = (db: Db, scope: string, key: string) =>
     .where('created_at', '>', sql<Date>`now() - interval '24 hours'`)
     .executeTakeFirst()
 
-type Stored = { scope: string; key: string; request_hash: Buffer; status: number | null; body: string | null }
+type IdempotencyKeyRow = {
+  scope: string
+  key: string
+  request_hash: Buffer
+  status: number | null
+  body: string | null
+}
 
-/** A key older than a day stands for nothing any more and may be taken again. */
-export const insertIdempotencyKey = (db: Db, stored: Stored) =>
+/** Stores a key. Overwrites an existing one: callers have checked that it is pending or expired. */
+export const insertIdempotencyKey = (db: Db, stored: IdempotencyKeyRow) =>
   db
     .insertInto('idempotency_keys')
     .values(stored)
@@ -22,8 +28,8 @@ export const insertIdempotencyKey = (db: Db, stored: Stored) =>
     )
     .execute()
 
-/** Does nothing when the stored key has another status or request. */
-export const deleteIdempotencyKey = (db: Db, { scope, key, request_hash, status }: Stored) =>
+/** Deletes a key. A no-op when the stored key has another status or request. */
+export const deleteIdempotencyKey = (db: Db, { scope, key, request_hash, status }: IdempotencyKeyRow) =>
   db
     .deleteFrom('idempotency_keys')
     .where('scope', '=', scope)

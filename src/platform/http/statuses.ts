@@ -2,12 +2,12 @@ import type { z } from 'zod'
 import * as problems from '../problem.ts'
 import type { Endpoint } from './endpoint.ts'
 
-/** A status that an operation can answer: with a body of its own, with one of these problems, or with nothing. */
-export type Status = { schema: z.ZodType | null; problems: problems.ProblemKind[] }
+/** A status of an endpoint: with a body, with one of these problems, or empty. */
+export type EndpointStatus = { schema: z.ZodType | null; problems: problems.ProblemKind[] }
 
-/** Every status of an endpoint: what it declares, and what follows from its shape. */
-export function statusesOf(endpoint: Endpoint): Map<number, Status> {
-  const statuses = new Map<number, Status>()
+/** Lists every status of an endpoint: those it declares and those implied by its shape. */
+export function listStatuses(endpoint: Endpoint): Map<number, EndpointStatus> {
+  const statuses = new Map<number, EndpointStatus>()
   for (const [status, schema] of Object.entries(endpoint.answers))
     statuses.set(Number(status), { schema, problems: [] })
   if (endpoint.method === 'GET' && statuses.has(200) && !isStream(endpoint))

@@ -1,12 +1,12 @@
 import type { z } from 'zod'
 
-/** Refuses a list that names something twice, at the place of the repetition. */
+/** Rejects duplicates in a list and reports their positions. */
 export const uniqueList = <Item extends z.ZodType<string>>(list: z.ZodArray<Item>): z.ZodArray<Item> =>
   list
     .check(({ value, issues }) => {
-      for (const [place, item] of value.entries()) {
-        if (value.indexOf(item) === place) continue
-        issues.push({ ...DUPLICATE, input: item, path: [place] })
+      for (const [index, item] of value.entries()) {
+        if (value.indexOf(item) === index) continue
+        issues.push({ ...DUPLICATE, input: item, path: [index] })
       }
     })
     .meta({ uniqueItems: true })

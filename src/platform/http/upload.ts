@@ -3,12 +3,12 @@ import { Readable } from 'node:stream'
 import { BlobRefused } from '../blobs/blob.ts'
 import { type Spooled, spool } from '../blobs/spool.ts'
 import { bodyTooLarge, malformedBody, Problem, unsupportedMediaType } from '../problem.ts'
+import { readBody } from './body.ts'
 import type { Endpoint } from './endpoint.ts'
-import { readBody } from './read-body.ts'
 
 /**
- * Receives a file in the order of checks: 413, 415, 400. It goes to the disk as it comes, and is cut off where it passes
- * the limit.
+ * Receives a file. Checks in this order: 413, 415, 400. The file is written to disk as it arrives and is cut off at the
+ * size limit.
  */
 export async function receiveUpload(
   request: Request,
@@ -24,7 +24,7 @@ export async function receiveUpload(
     folder,
     flush: false,
     bytesMax,
-  }).catch(asProblem)
+  }).catch(toProblem)
   if (await isGzip(spooled.path)) return spooled
   await spooled[Symbol.asyncDispose]()
   throw new Problem(malformedBody, 'The body is not gzip.')
@@ -32,7 +32,7 @@ export async function receiveUpload(
 
 const tooLarge = (bytesMax: number) => new Problem(bodyTooLarge, `The body is larger than ${bytesMax} bytes.`)
 
-function asProblem(error: unknown): never {
+function toProblem(error: unknown): never {
   throw error instanceof BlobRefused ? new Problem(bodyTooLarge, error.message) : error
 }
 

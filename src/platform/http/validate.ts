@@ -1,45 +1,44 @@
 import type { z } from 'zod'
 import { type FieldError, invalidRequest, Problem } from '../problem.ts'
-import { inPlainWords } from './plain-words.ts'
 
-/** The parsed value, or a 422 that names every field that is wrong. */
+/** Returns the parsed value. Throws a 422 that lists every invalid field. */
 export function validate<S extends z.ZodType>(schema: S, value: unknown, under = ''): z.output<S> {
-  const result = schema.safeParse(value, { error: inPlainWords })
+  const result = schema.safeParse(value, { error: describeIssue })
   if (result.success) return result.data
   const errors = result.error.issues.flatMap((issue) => fieldErrors(issue, under))
-  throw new Problem(invalidRequest, sentence(errors), { errors })
+  throw new Problem(invalidRequest, summarize(errors), { errors })
 }
 
 function fieldErrors(issue: z.core.$ZodIssue, under: string): FieldError[] {
   const path = under + issue.path.map((step) => `/${pointerStep(String(step))}`).join('')
-  if (issue.code !== 'unrecognized_keys') return [{ pointer: path, code: codeOf(issue), message: issue.message }]
+  if (issue.code !== 'unrecognized_keys') return [{ pointer: path, code: toErrorCode(issue), message: issue.message }]
   return issue.keys.map((key) => ({
     pointer: `${path}/${pointerStep(key)}`,
     code: 'unknown_field',
-    message: 'There is no such field.',
+    message: 'Unknown field.',
   }))
 }
 
-/** A check of our own may name a code. */
-const codeOf = (issue: z.core.$ZodIssue): string =>
+/** A custom check may set its own code. */
+const toErrorCode = (issue: z.core.$ZodIssue): string =>
   issue.code === 'custom' && typeof issue.params?.code === 'string' ? issue.params.code : issue.code
 
 const pointerStep = (step: string): string => step.replaceAll('~', '~0').replaceAll('/', '~1')
 
-function sentence(errors: FieldError[]): string {
+function summarize(errors: FieldError[]): string {
   const [first] = errors
-  if (!first) return 'The request does not fit its schema.'
+  if (!first) return 'The request does not match its schema.'
   const more = errors.length > 1 ? ` (and ${errors.length - 1} more)` : ''
   return `${first.pointer.slice(0, 200) || 'The body'}: ${first.message}${more}`
 }
 
-/** Query parameters as an object; one that comes twice is a list. */
+/** Reads query parameters as an object. Repeated parameters become a list. */
 export function readQuery(url: string): Record<string, string | string[]> {
   const query: Record<string, string | string[]> = Object.create(null)
   for (const [name, value] of new URL(url).searchParams) {
     if (value.includes('\0')) throw invalidQuery(name, 'must not contain a NUL character')
-    const before = query[name]
-    query[name] = before === undefined ? value : [before, value].flat()
+    const previous = query[name]
+    query[name] = previous === undefined ? value : [previous, value].flat()
   }
   return query
 }
@@ -48,3 +47,32 @@ const invalidQuery = (name: string, message: string): Problem =>
   new Problem(invalidRequest, `/query/${name.slice(0, 100)}: ${message}`, {
     errors: [{ pointer: `/query/${pointerStep(name)}`, code: 'invalid_format', message }],
   })
+
+/** Describes an issue for which the schema has no message. Returns undefined to use zod's own message. */
+function describeIssue(issue: z.core.$ZodRawIssue): string | undefined {
+  if (issue.input === undefined && issue.code === 'invalid_type') return 'is missing'
+  if (issue.code === 'invalid_type') return TYPE_MESSAGES[issue.expected]
+  if (issue.code === 'invalid_value') return `must be ${oneOf(issue.values.map(String))}`
+  if (issue.code === 'too_small') return `must ${bound(issue.origin, 'at least', issue.minimum)}`
+  if (issue.code === 'too_big') return `must ${bound(issue.origin, 'at most', issue.maximum)}`
+  return undefined
+}
+
+const oneOf = (values: string[]): string => (values.length > 1 ? `one of ${values.join(', ')}` : values.join(''))
+
+const TYPE_MESSAGES: Record<string, string> = {
+  number: 'must be a number',
+  int: 'must be a whole number',
+  string: 'must be a string',
+  boolean: 'must be true or false',
+  array: 'must be a list',
+  object: 'must be an object',
+}
+
+const UNITS: Record<string, string> = { string: 'character', array: 'entry', set: 'entry' }
+
+function bound(origin: string, comparison: string, limit: number | bigint): string {
+  const unit = UNITS[origin]
+  if (unit === undefined) return `be ${comparison} ${limit}`
+  return `have ${comparison} ${limit} ${limit === 1 ? unit : unit.replace(/y$/, 'ie').concat('s')}`
+}
