@@ -5,11 +5,28 @@ import type { Asking, Prepared, ProxyTools } from './asking.ts'
 import { inspect, limit } from './body-threads.ts'
 import { carryOut } from './carry-out.ts'
 import { sentHeaders, sentQuery } from './headers.ts'
-import type { NewCall, ReservationBounds, Reserved, ReserveResult, Settlement } from './ledger.ts'
+import type {
+  Grant,
+  NewCall,
+  ReservationBounds,
+  ReservationRefused,
+  Reserved,
+  ReserveResult,
+  Settlement,
+} from './ledger.ts'
 import { CREDENTIAL_REFUSED, grantSentence } from './problems.ts'
 import { keepRecord, startRecord } from './record.ts'
 import { readRequestBody } from './request-body.ts'
-import { coveredOutput, estimatedTokens, inputBound, reservationBounds, type TokenBounds } from './reservation.ts'
+import {
+  coveredOutput,
+  estimatedTokens,
+  inputBound,
+  inputMax,
+  ordinaryMicros,
+  reservationBounds,
+  sharedRefusal,
+  type TokenBounds,
+} from './reservation.ts'
 import type { UpstreamRequest } from './upstream.ts'
 import type { Usage } from './wire.ts'
 
@@ -25,7 +42,10 @@ export async function makeCall(tools: ProxyTools, asking: Asking): Promise<void>
   if (key === undefined) return asking.refuse('credential', CREDENTIAL_REFUSED.message)
 
   const reserved = await reserve(tools, asking, call)
-  if (reserved.kind === 'refused') return asking.refuse(reserved.reason, grantSentence(reserved.reason))
+  if (reserved.kind === 'refused') {
+    const reason = refusalReason(asking.grant, reserved, call, tokens)
+    return asking.refuse(reason, grantSentence(reason))
+  }
 
   const prepared = await prepare(tools, asking, accepted, { call, key, reserved, tokens })
   const { settlement, finish } = await carryOut(tools, asking, prepared)
@@ -61,11 +81,18 @@ async function accept({ options, inputs }: ProxyTools, { grant, wire, operation,
   return { asked, helper, levelAsked, bytes, textTokens, digest, isText }
 }
 
+const refusalReason = ({ terms }: Grant, refused: ReservationRefused, { bounds }: NewCall, tokens: TokenBounds) =>
+  bounds && terms.prices ? sharedRefusal(refused, bounds, ordinaryMicros(terms.prices, tokens)) : refused.reason
+
 function tokenBounds({ grant, operation }: Asking, accepted: Accepted): TokenBounds {
   const { asked, bytes, textTokens, isText } = accepted
-  const { alternatives = 1, reasoningTokens = 0 } = asked
+  const { alternatives = 1, reasoningTokens = 0, inputPasses = 1 } = asked
   return {
-    input: inputBound(isText ? textTokens : bytes.length, asked.media),
+    input: inputBound(
+      isText ? textTokens : bytes.length,
+      asked.media,
+      inputMax(grant.terms.contextTokens, inputPasses),
+    ),
     output: asked.outputTokens ?? grant.terms.outputTokens * alternatives,
     reasoning: reasoningTokens * alternatives,
     alternatives,

@@ -13,6 +13,8 @@ export type Terms = {
   baseUrl: string | null
   protocols: Protocol[]
   wireLevel: WireLevel
+  /** Maximum number of input tokens that the model accepts. Undefined in grants opened before it was recorded. */
+  contextTokens?: number | undefined
   /** What a request may produce that does not say how much. */
   outputTokens: number
   /** Null: nobody knows. Costs are unknown then, and never zero. */
@@ -105,7 +107,23 @@ export type ReservationBounds = { mostMicros: number; usualMicros: number; least
 export type Reserved = { kind: 'reserved'; reservedMicros: number | null; limitedBy: BudgetKind | null }
 
 /** `mayPass`: open calls hold reservations that, once returned, leave room for this call. */
-export type ReservationRefused = { kind: 'refused'; reason: GrantRefusal | 'price'; mayPass: boolean }
+export type ReservationRefused = {
+  kind: 'refused'
+  reason: GrantRefusal | 'price'
+  mayPass: boolean
+  /** Set when the reason is `shared_budget`. */
+  shared?: SharedBudgetState | undefined
+}
+
+/** The state of a shared budget as one of its grants sees it. */
+export type SharedBudgetState = {
+  totalMicros: number
+  /** The part that is neither spent nor reserved by other grants. */
+  freeMicros: number
+  /** Cost of the most expensive settled call of the grant. */
+  largestCallMicros: number
+}
+
 export type ReserveResult = Reserved | ReservationRefused
 
 export type Settlement = {

@@ -27,6 +27,7 @@ export function termsFor(
       baseUrl: model.baseUrl,
       protocols: [speech.protocol],
       wireLevel: speech.wireLevel,
+      contextTokens: model.contextTokens,
       outputTokens: model.outputTokens,
       prices: model.prices,
       helpers: harness.helpers,

@@ -21,13 +21,17 @@ const STATUSES: Record<Refusal, { status: number; code: string }> = {
   busy: { status: 429, code: 'too_many_calls_at_once' },
 }
 
-const SENTENCES: Record<GrantRefusal | 'price', string> = {
+type BudgetRefusal = GrantRefusal | 'price' | 'size' | 'busy'
+
+const SENTENCES: Record<BudgetRefusal, string> = {
   closed: 'This trial has ended.',
   expired: 'The time of this trial is up.',
   calls: 'This trial has made all the calls that it may make.',
   budget: 'The budget of this trial is spent.',
   shared_budget: 'The budget of this comparison is spent.',
   price: 'Nobody knows the price of this model, so its budget cannot be held.',
+  size: 'The request is too large for the budget of this comparison. Send less input.',
+  busy: 'The open calls of this trial hold the rest of the budget. Wait until one of them has ended.',
 }
 
 const HEADERS: Partial<Record<Refusal, Record<string, string>>> = {
@@ -42,7 +46,7 @@ export const refusalAnswer = (reason: Refusal, message: string): Answer => ({
   headers: HEADERS[reason] ?? {},
 })
 
-export const grantSentence = (reason: GrantRefusal | 'price'): string => SENTENCES[reason]
+export const grantSentence = (reason: BudgetRefusal): string => SENTENCES[reason]
 
 export const CREDENTIAL_REFUSED: Answer = {
   status: 402,

@@ -1,4 +1,4 @@
-import type { ReservationBounds } from './ledger.ts'
+import type { Refusal, ReservationBounds, ReservationRefused } from './ledger.ts'
 import { costMicros, type Prices } from './price.ts'
 import { type Media, NO_MEDIA, NO_USAGE, type Usage } from './wire.ts'
 
@@ -6,9 +6,19 @@ import { type Media, NO_MEDIA, NO_USAGE, type Usage } from './wire.ts'
 const PICTURE_TOKENS = 5_000
 const DOCUMENT_TOKENS = 300_000
 
-/** Upper bound of the input tokens of a request: no tokenizer makes more tokens of a text than it has bytes. */
-export const inputBound = (textTokens: number, { pictures, documents }: Media = NO_MEDIA): number =>
-  textTokens + pictures * PICTURE_TOKENS + documents * DOCUMENT_TOKENS
+/** Context window assumed for a model whose window is unknown: no catalog model has a larger one. */
+const CONTEXT_TOKENS_UNKNOWN = 2_000_000
+
+/** Most input tokens that a model can be billed for. `passes`: how often the provider reads the input. */
+export const inputMax = (contextTokens: number | undefined, passes: number): number =>
+  (contextTokens || CONTEXT_TOKENS_UNKNOWN) * passes
+
+/**
+ * Upper bound of the input tokens of a request. No tokenizer makes more tokens of a text than it has bytes, and no model
+ * reads more than its context window.
+ */
+export const inputBound = (textTokens: number, { pictures, documents }: Media = NO_MEDIA, max: number): number =>
+  Math.min(max, textTokens + pictures * PICTURE_TOKENS + documents * DOCUMENT_TOKENS)
 
 const BYTES_PER_TOKEN = 4
 
@@ -43,6 +53,32 @@ export function reservationBounds(prices: Prices, tokens: TokenBounds): Reservat
   if (mostMicros === null || usualMicros === null || leastMicros === null) return null
   return { mostMicros, usualMicros, leastMicros }
 }
+
+/** Input tokens of a request that every comparison should be able to pay for. */
+const ORDINARY_INPUT_TOKENS = 128_000
+/** A conversation that grows by more than this factor between two calls is not ordinary. */
+const ORDINARY_GROWTH = 2
+
+/**
+ * Explains why a shared budget does not cover a call. The budget is to blame (`shared_budget`: the trial is not scored
+ * and runs again) only if it no longer covers an ordinary call of this trial. Otherwise the size of the request is
+ * (`size`), or the trial's own open calls are (`busy`): a trial must not be able to choose to be put back.
+ */
+export function sharedRefusal(
+  { reason, shared }: ReservationRefused,
+  { leastMicros }: ReservationBounds,
+  ordinaryMicros: number,
+): Extract<Refusal, 'shared_budget' | 'size' | 'busy'> | ReservationRefused['reason'] {
+  if (!shared) return reason
+  const ordinary = Math.max(ordinaryMicros, ORDINARY_GROWTH * shared.largestCallMicros)
+  if (leastMicros <= shared.freeMicros) return 'busy'
+  if (leastMicros <= ordinary) return 'shared_budget'
+  return shared.freeMicros >= ordinary || leastMicros > shared.totalMicros ? 'size' : 'shared_budget'
+}
+
+/** Returns the least that the call would cost if its input were of ordinary size. */
+export const ordinaryMicros = (prices: Prices, tokens: TokenBounds): number =>
+  reservationBounds(prices, { ...tokens, input: Math.min(tokens.input, ORDINARY_INPUT_TOKENS) })?.leastMicros ?? 0
 
 type CallTokens = Pick<TokenBounds, 'input' | 'output' | 'hasLongCache'>
 

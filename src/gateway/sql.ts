@@ -9,13 +9,14 @@ import {
   type FailureKind,
   FINAL,
   type Grant,
-  type GrantRefusal,
   type GrantState,
   isFinal,
   type NewCall,
   type NewGrant,
   type Refusal,
+  type ReservationRefused,
   type Settlement,
+  type SharedBudgetState,
   type Terms,
 } from './ledger.ts'
 import type { Usage } from './wire.ts'
@@ -107,12 +108,10 @@ export async function reserveCall(db: Db, call: NewCall): Promise<Reservation | 
   return rows[0]
 }
 
-type FoundRefusal = { reason: GrantRefusal | 'price'; mayPass: boolean }
-
 /** Why the grant or its shared budget has no room for a call now. Undefined: there is room. */
-export async function findRefusal(db: Db, call: NewCall): Promise<FoundRefusal | undefined> {
+export async function findRefusal(db: Db, call: NewCall): Promise<Omit<ReservationRefused, 'kind'> | undefined> {
   const least = sql`${call.bounds?.leastMicros ?? null}::bigint`
-  const { rows } = await sql<{ reason: FoundRefusal['reason'] | null; mayPass: boolean | null }>`
+  const { rows } = await sql<RefusalRow>`
     select case
         when closed_at is not null then 'closed'
         when expires_at <= now() then 'expired'
@@ -122,15 +121,25 @@ export async function findRefusal(db: Db, call: NewCall): Promise<FoundRefusal |
         when shared.spent_micros + ${least} > shared.budget_micros then 'shared_budget'
       end as reason,
       coalesce(own.spent_micros - own.pending_micros + ${least} <= own.budget_micros, true) and
-        coalesce(shared.spent_micros - shared.pending_micros + ${least} <= shared.budget_micros, true) as "mayPass"
+        coalesce(shared.spent_micros - shared.pending_micros + ${least} <= shared.budget_micros, true) as "mayPass",
+      shared.budget_micros as "totalMicros",
+      shared.budget_micros - shared.spent_micros + own.pending_micros as "freeMicros",
+      (select coalesce(max(cost_micros), 0) from gateway_calls where grant_id = own.id and settled_at is not null)
+        as "largestCallMicros"
     from gateway_grants as own left join gateway_budgets as shared on shared.id = own.shared_budget
     where own.id = ${call.grantId}`.execute(db)
   const [found] = rows
   if (!found) return { reason: 'closed', mayPass: false }
-  const { reason, mayPass } = found
+  const { reason, mayPass, ...shared } = found
   if (!reason) return undefined
-  return { reason, mayPass: mayPass === true && (reason === 'budget' || reason === 'shared_budget') }
+  return {
+    reason,
+    mayPass: mayPass === true && (reason === 'budget' || reason === 'shared_budget'),
+    shared: reason === 'shared_budget' ? shared : undefined,
+  }
 }
+
+type RefusalRow = SharedBudgetState & { reason: ReservationRefused['reason'] | null; mayPass: boolean | null }
 
 /** One that is final stays the last until another is. */
 export const countRefusal = (db: Db, grantId: string, reason: Refusal) => {

@@ -39,6 +39,8 @@ export type Asked = {
   level: WireLevel | null
   /** At most so many tokens of output. Null: the model's own limit. */
   outputTokens: number | null
+  /** How often the provider reads the input, where it is more than once. */
+  inputPasses?: number
   /** Number of answers to one request. Each may use up the limit. */
   alternatives?: number
   /** Output tokens that the request explicitly sets aside for reasoning. */

@@ -48,6 +48,7 @@ function read(_operation: Operation, body: JsonObject): Asked {
     level: levelOf(body),
     outputTokens: limitOf(body.max_tokens, undefined),
     reasoningTokens: tokensOf(objectOf(body.thinking).budget_tokens),
+    inputPasses: compacts(body) ? 2 : 1,
     hosted: hostedOf(body),
     surcharges: unusual(body, ORDINARY),
     media: mediaIn(blocksIn(body), mediaOf),
@@ -60,6 +61,10 @@ const ORDINARY = {
   speed: ['standard'],
   inference_geo: ['global'],
 }
+
+/** Tells whether the provider may shorten the conversation before it answers. It bills that pass too. */
+const compacts = (body: JsonObject): boolean =>
+  listOf(objectOf(body.context_management).edits).some((edit) => /^compact/.test(textOf(objectOf(edit).type) ?? ''))
 
 function levelOf(body: JsonObject): Asked['level'] {
   const thinking = objectOf(body.thinking)
