@@ -10,6 +10,7 @@ import { settledAnswer, settledFree, settledProbed, settledSilent } from './sett
 import { startOf } from './start-of.ts'
 import { type Silence, sendUpstream, type UpstreamAnswer } from './upstream.ts'
 import { startWatch, type Watch } from './watch.ts'
+import type { AnswerError } from './wire.ts'
 
 /** `finish` is called once the settlement is written down: the client then hears the end. */
 type CarriedOut = { settlement: Settlement; finish: () => void }
@@ -46,18 +47,19 @@ async function exchange(tools: ProxyTools, asking: Asking, prepared: Prepared, w
   })
   if (answer.kind === 'silent') {
     tools.log.warn({ call: prepared.call.id, why: answer.why, detail: answer.detail }, 'a provider did not answer')
-    const blamed = isProvoked(answer.why) ? await blame(tools, asking, prepared.sent, watch) : OUTAGE
+    const isOutage = answer.why === 'unreachable' || watch.reason() === 'stop'
+    const blamed = isOutage ? OUTAGE : isOwnCut(watch) ? OWN : await blame(tools, asking, prepared.sent)
     return silence(asking, prepared, answer.why, { blamed, facts: factsOf(null) })
   }
   return answer.status >= 200 && answer.status < 300
     ? passOn(tools, asking, prepared, { answer, watch, factsOf })
-    : failed(tools, asking, prepared, { answer, watch, factsOf })
+    : failed(tools, asking, prepared, { answer, factsOf })
 }
 
+/** No program can cause this: the provider's address accepts no connection, or the gateway itself is stopping. */
 const OUTAGE: Blame = { failure: 'upstream', heard: null }
-
-/** A program may bring these about: by what it sends, or by leaving. */
-const isProvoked = (why: Silence): boolean => why === 'broken' || why === 'refused' || why === 'unwanted'
+/** The program left, did not read, or asked for too much. */
+const OWN: Blame = { failure: 'request', heard: null }
 
 type Facts = Parameters<typeof settledFree>[0]
 type FactsOf = (firstByteAt: number | null) => Facts
@@ -71,7 +73,7 @@ function silence(
   const mayBeBilled = (why === 'broken' || why === 'late') && call.kind === 'generate'
   const { status, code, message } = why === 'late' ? TIMED_OUT : UNREACHABLE
   return {
-    settlement: mayBeBilled ? settledSilent(facts, estimate, blamed.failure) : settledProbed(facts, blamed, estimate),
+    settlement: mayBeBilled ? settledSilent(facts, estimate, blamed) : settledProbed(facts, blamed, estimate),
     finish: () => client.answer(status, wire.problem(status, code, message)),
   }
 }
@@ -79,27 +81,48 @@ function silence(
 type Passing = { answer: Answered; watch: Watch; factsOf: FactsOf }
 
 async function passOn(
-  { options }: ProxyTools,
-  { client, wire }: Asking,
-  { estimate, call, record }: Prepared,
+  tools: ProxyTools,
+  asking: Asking,
+  prepared: Prepared,
   { answer, watch, factsOf }: Passing,
 ): Promise<CarriedOut> {
+  const { client, wire } = asking
+  const { estimate, call, record } = prepared
   const ear = listenIn(wire, answer.headers)
   client.begin(answer.status, passedHeaders(answer.headers), ear.isStream ? 'stream' : 'whole')
-  const { wasCut, firstByteAt, stalledMs } = await relay(answer.body, { client, ear, watch }, options, record?.hear)
+  const { wasCut, firstByteAt, stalledMs } = await relay(
+    answer.body,
+    { client, ear, watch },
+    tools.options,
+    record?.hear,
+  )
   const facts = factsOf(firstByteAt)
   const heard = await ear.read()
   const quietMs = (heard.firstTextAt === null ? null : factsOf(heard.firstTextAt).firstByteMs) ?? facts.totalMs
-  const settlement =
-    call.kind === 'count'
-      ? settledFree(facts, wasCut ? 'upstream' : null)
-      : settledAnswer(facts, { ...heard, wasCut, isOwnCut: isOwnCut(watch, stalledMs), quietMs }, estimate)
-  return { settlement, finish: wasCut ? client.cut : client.end }
+  const finish = wasCut ? client.cut : client.end
+  if (call.kind === 'count') return { settlement: settledFree(facts, wasCut ? 'upstream' : null), finish }
+  const isWhole = heard.isComplete && heard.error === null && !wasCut
+  const cut = { error: heard.error, isOwn: isOwnCut(watch, stalledMs), watch, elapsedMs: facts.totalMs }
+  const blamed = isWhole ? null : await blamedForCut(tools, asking, prepared, cut)
+  return { settlement: settledAnswer(facts, { ...heard, blamed, quietMs }, estimate), finish }
 }
 
-/** Who does not read, leaves in the middle or asks for too much brings the cut about himself. */
-const isOwnCut = (watch: Watch, stalledMs: number): boolean =>
+/** The program causes a cut by not reading, by leaving in the middle, or by asking for too much. */
+const isOwnCut = (watch: Watch, stalledMs = 0): boolean =>
   stalledMs > STALL_MS || ['drain', 'answer', 'time'].includes(watch.reason() ?? '')
+
+type Cut = { error: AnswerError | null; isOwn: boolean; watch: Watch; elapsedMs: number }
+
+/**
+ * Attributes an answer that is not whole. A program can provoke errors and broken streams, so only an outage that the
+ * gateway's own request proves excuses it.
+ */
+async function blamedForCut(tools: ProxyTools, asking: Asking, prepared: Prepared, cut: Cut): Promise<Blame> {
+  if (cut.watch.reason() === 'stop') return OUTAGE
+  if (cut.isOwn || cut.error === 'request') return OWN
+  if (cut.error === 'rate') return blameRate(tools, asking, prepared, cut.elapsedMs)
+  return blame(tools, asking, prepared.sent)
+}
 
 const STALL_MS = 10_000
 const ERROR_BYTES_MAX = 256 * 1024
@@ -109,7 +132,7 @@ async function failed(
   tools: ProxyTools,
   asking: Asking,
   prepared: Prepared,
-  { answer, watch, factsOf }: Passing,
+  { answer, factsOf }: Omit<Passing, 'watch'>,
 ): Promise<CarriedOut> {
   const { client, wire } = asking
   const { record, estimate } = prepared
@@ -118,8 +141,6 @@ async function failed(
   const kind = failureKind(answer.status, body.toString())
   const blamed = await blamedFor(tools, asking, prepared, {
     kind,
-    status: answer.status,
-    watch,
     elapsedMs: factsOf(null).totalMs,
   })
   const isPassed = kind !== 'credential' && answer.status >= 400
@@ -137,10 +158,10 @@ async function blamedFor(
   tools: ProxyTools,
   asking: Asking,
   prepared: Prepared,
-  { kind, status, ...rest }: { kind: FailureKind; status: number; watch: Watch; elapsedMs: number },
+  { kind, elapsedMs }: { kind: FailureKind; elapsedMs: number },
 ): Promise<Blame> {
-  if (kind === 'rate') return blameRate(tools, asking, prepared, rest)
-  if (kind === 'credential' || kind === 'model' || status >= 500) return blame(tools, asking, prepared.sent, rest.watch)
+  if (kind === 'rate') return blameRate(tools, asking, prepared, elapsedMs)
+  if (kind === 'credential' || kind === 'model' || kind === 'upstream') return blame(tools, asking, prepared.sent)
   return { failure: kind, heard: null }
 }
 

@@ -163,18 +163,19 @@ describe('what a call cost', () => {
   }
   const produced = (textBytes: number, seen?: Usage) => ({ partial: { usage: seen, textBytes }, usage: undefined })
   const heard = {
-    ...{ model: null, isRefusal: false, serviceTier: null, isStream: true, wasCut: false, isComplete: true },
-    ...{ isTruncated: false, firstTextAt: null, ...produced(0) },
+    ...{ model: null, isRefusal: false, serviceTier: null, isStream: true, isComplete: true, error: null },
+    ...{ blamed: null, isTruncated: false, firstTextAt: null, ...produced(0) },
   }
   const estimate = { prices: TERMS.prices, reservedMicros: 1000, input: 100, outputMax: 20, limitedBy: null }
   const usage = { ...NO_USAGE, input: 10, output: 2 }
+  const OUTAGE = { failure: 'upstream', heard: null } as const
 
   test('stands in the answer, also of one that was cut after it', () => {
     expect(settledAnswer(facts, { ...heard, usage, bytes: 9 }, estimate)).toMatchObject({
       costMicros: 60,
       costSource: 'metered',
     })
-    const cut = settledAnswer(facts, { ...heard, usage, bytes: 9, wasCut: true }, estimate)
+    const cut = settledAnswer(facts, { ...heard, usage, bytes: 9, blamed: OUTAGE }, estimate)
     expect(cut).toMatchObject({ outcome: 'cut', failure: 'upstream', costMicros: 60, costSource: 'metered' })
   })
   test('else is estimated from the text that was produced, and never above the reservation', () => {
@@ -189,12 +190,15 @@ describe('what a call cost', () => {
   })
   test('counts what the provider had reported before a cut, and the time in which it reasoned unseen', () => {
     const seen = { ...NO_USAGE, input: 7, cacheRead: 50, output: 1 }
-    const cut = { ...heard, ...produced(8, seen), bytes: 9, wasCut: true }
+    const cut = { ...heard, ...produced(8, seen), bytes: 9, blamed: OUTAGE }
     expect(settledAnswer(facts, cut, estimate)).toMatchObject({
       ...{ costMicros: 7 * 3 + 15 + 2 * 15, usage: { input: 7, cacheRead: 50, output: 2 }, costSource: 'estimated' },
     })
     expect(settledAnswer(facts, { ...cut, quietMs: 5_200 }, estimate).usage.output).toBe(12)
-    expect(settledSilent({ ...facts, totalMs: 5_200 }, estimate).usage).toMatchObject({ input: 100, output: 10 })
+    expect(settledSilent({ ...facts, totalMs: 5_200 }, estimate, OUTAGE).usage).toMatchObject({
+      input: 100,
+      output: 10,
+    })
   })
   test.each(['budget', 'shared_budget'] as const)('says that a limit of the %s cut the answer', (limitedBy) => {
     const truncated = { ...heard, usage, bytes: 9, isTruncated: true }
@@ -206,7 +210,7 @@ describe('what a call cost', () => {
   })
   test('is unknown without a price, or in a tier that has none', () => {
     const unpriced = { ...estimate, prices: null, reservedMicros: null }
-    expect(settledSilent(facts, unpriced)).toMatchObject({ costMicros: null, costSource: 'unknown' })
+    expect(settledSilent(facts, unpriced, OUTAGE)).toMatchObject({ costMicros: null, costSource: 'unknown' })
     expect(settledAnswer(facts, { ...heard, usage, bytes: 9 }, unpriced)).toMatchObject({
       costMicros: null,
       costSource: 'unknown',

@@ -20,12 +20,26 @@ const OWN = [
   'x-http-method-override',
   'openai-organization',
   'openai-project',
+  // An answer that is partial, deferred or only says that nothing has changed cannot be metered.
+  'range',
+  'prefer',
+  'cache-control',
+  'pragma',
 ]
 /**
  * Google's take keys, other projects to bill, and masks that would hide the usage. The others tell gateways that an
  * operator may have before the provider where to send it instead.
  */
-const OWN_PREFIXES = ['x-forwarded-', 'x-goog-', 'x-portkey-', 'x-litellm-', 'helicone-', 'x-helicone-', 'cf-aig-']
+const OWN_PREFIXES = [
+  'if-',
+  'x-forwarded-',
+  'x-goog-',
+  'x-portkey-',
+  'x-litellm-',
+  'helicone-',
+  'x-helicone-',
+  'cf-aig-',
+]
 
 /** An answer in another form could not be metered. */
 const isUnderstood = (accept: string): boolean =>

@@ -3,6 +3,7 @@ import type { Heard } from './listen-in.ts'
 import { nameOf } from './name-of.ts'
 import { costMicros, type Prices } from './price.ts'
 import { estimatedTokens } from './reservation.ts'
+import { callTotals } from './totals.ts'
 import { NO_USAGE, type PartialAnswer, type Usage } from './wire.ts'
 
 type Facts = Pick<Settlement, 'status' | 'tries' | 'clientLeft' | 'firstByteMs' | 'totalMs' | 'bodies' | 'outputLimit'>
@@ -16,17 +17,17 @@ export type Estimate = {
   limitedBy: BudgetKind | null
 }
 
-/** `isOwnCut`: the program brought it about. */
-type Answered = Heard & { wasCut: boolean; isOwnCut?: boolean; quietMs?: number }
+/** `blamed`: the cause of an answer that is not whole. Null: it is whole. */
+type Answered = Heard & { blamed: Probed | null; quietMs?: number }
 
 /** A call that was answered. Its cost is in the answer, or else is estimated from what the provider had produced. */
 export function settledAnswer(facts: Facts, heard: Answered, estimate: Estimate): Settlement {
-  const isWhole = heard.isComplete && !heard.wasCut
+  const { blamed } = heard
   return {
     ...facts,
-    ...costOf(heard, estimate),
-    outcome: isWhole ? 'succeeded' : 'cut',
-    failure: isWhole ? budgetCut(heard, estimate) : (heard.failure ?? (heard.isOwnCut ? 'request' : 'upstream')),
+    ...withProbe(costOf(heard, estimate), blamed, estimate),
+    outcome: blamed ? 'cut' : 'succeeded',
+    failure: blamed ? blamed.failure : budgetCut(heard, estimate),
     servedModel: nameOf(heard.model),
     serviceTier: nameOf(heard.serviceTier),
     isRefusal: heard.isRefusal,
@@ -46,19 +47,30 @@ export const settledFree = (facts: Facts, failure: FailureKind | null): Settleme
 })
 
 /** The same, where it took a call of our own to know whose doing it was. That one is billed. */
-export const settledProbed = (facts: Facts, { failure, heard }: Probed, estimate: Estimate): Settlement => ({
-  ...settledFree(facts, failure),
-  ...(heard ? costOf(heard, estimate) : {}),
+export const settledProbed = (facts: Facts, blamed: Probed, estimate: Estimate): Settlement => ({
+  ...settledFree(facts, blamed.failure),
+  ...withProbe(FREE, blamed, estimate),
 })
 
 type Probed = { failure: FailureKind; heard: Heard | null }
 
+const FREE: Cost = { usage: NO_USAGE, costMicros: 0, costSource: 'metered' }
+
+/** Adds the cost of the gateway's own request. The sum never exceeds the reservation. */
+function withProbe(cost: Cost, blamed: Probed | null, estimate: Estimate): Cost {
+  if (!blamed?.heard) return cost
+  const probe = costOf(blamed.heard, estimate)
+  const { usage, costMicros, costSource } = callTotals([cost, probe])
+  const capped = costMicros === null ? null : Math.min(costMicros, estimate.reservedMicros ?? costMicros)
+  return { usage, costMicros: capped, costSource }
+}
+
 /** A call that was sent and never answered: the provider may have read all of it. */
-export const settledSilent = (facts: Facts, estimate: Estimate, failure: FailureKind = 'upstream'): Settlement => ({
+export const settledSilent = (facts: Facts, estimate: Estimate, blamed: Probed): Settlement => ({
   ...facts,
   ...NOTHING_SERVED,
-  ...estimated({ usage: undefined, textBytes: 0 }, facts.totalMs, estimate),
-  ...{ outcome: 'failed', failure },
+  ...withProbe(estimated({ usage: undefined, textBytes: 0 }, facts.totalMs, estimate), blamed, estimate),
+  ...{ outcome: 'failed', failure: blamed.failure },
 })
 
 const NOTHING_SERVED = { servedModel: null, serviceTier: null, isRefusal: false }

@@ -67,9 +67,12 @@ export type Metered = {
   partial: PartialAnswer
   /** `priority`, `flex`: it changes the price. */
   serviceTier: string | null
-  /** It was answered with an error that the request itself brought about. */
-  failure?: 'request'
+  /** The error that the answer contains, whatever its status says. */
+  error: AnswerError | null
 }
+
+/** `request`: the provider says that the request is invalid. `rate`: it says that there were too many. */
+export type AnswerError = 'request' | 'rate' | 'other'
 
 /** `usage`: counts that the provider reported before the end. `textBytes`: text, reasoning and tool input so far. */
 export type PartialAnswer = { usage: Usage | undefined; textBytes: number }

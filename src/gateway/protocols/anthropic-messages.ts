@@ -1,7 +1,8 @@
-import type { Asked, JsonObject, Meter, Operation, Usage, Wire } from '../wire.ts'
+import type { AnswerError, Asked, JsonObject, Meter, Operation, Usage, Wire } from '../wire.ts'
 import { addressOf, blocksIn, mediaOf } from './anthropic-content.ts'
 import {
   byteLength,
+  errorIn,
   isFilled,
   isObject,
   limitOf,
@@ -99,6 +100,7 @@ function newMeter(): Meter {
   let stop: string | null = null
   let isComplete = false
   let textBytes = 0
+  let error: AnswerError | null = null
 
   const take: Record<string, (event: JsonObject) => void> = {
     message_start({ message }) {
@@ -124,6 +126,7 @@ function newMeter(): Meter {
     },
   }
   const takeAny = (event: JsonObject): void => {
+    error ??= errorIn(event.error)
     const type = textOf(event.type)
     if (type !== null && Object.hasOwn(take, type)) take[type]?.(event)
   }
@@ -139,6 +142,7 @@ function newMeter(): Meter {
       isTruncated: stop === 'max_tokens' || stop === 'model_context_window_exceeded',
       partial: { usage: usageOf(first, first), textBytes },
       serviceTier: last ? serviceTierOf({ ...first, ...last }) : null,
+      error,
     }),
   }
 }

@@ -1,4 +1,4 @@
-import type { Json, JsonObject, Media } from '../wire.ts'
+import type { AnswerError, Json, JsonObject, Media } from '../wire.ts'
 
 // What comes from outside has any shape. These read what is looked for, and make nothing of everything else.
 
@@ -47,6 +47,19 @@ export function parsedObject(text: string): JsonObject {
   } catch {
     return {}
   }
+}
+
+const INVALID_REQUEST =
+  /invalid_(request|prompt|argument)|context_length|request_too_large|content_(filter|policy)|\b4(00|13|22)\b/i
+const RATE_LIMITED = /rate_limit|resource_exhausted|too_many_requests|\b429\b/i
+
+/** Classifies an error object of an answer. Null: there is none. */
+export function errorIn(error: Json | undefined): AnswerError | null {
+  if (!isFilled(error)) return null
+  const { type, code, status } = objectOf(error)
+  const words = [type, code, status].filter((word) => typeof word === 'string' || typeof word === 'number').join(' ')
+  if (INVALID_REQUEST.test(words)) return 'request'
+  return RATE_LIMITED.test(words) ? 'rate' : 'other'
 }
 
 /** A limit of the whole answer, where each of `times` alternatives may use it up. */

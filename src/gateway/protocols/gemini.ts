@@ -1,6 +1,7 @@
-import type { Asked, Json, JsonObject, Meter, Operation, Usage, Wire } from '../wire.ts'
+import type { AnswerError, Asked, Json, JsonObject, Meter, Operation, Usage, Wire } from '../wire.ts'
 import {
   byteLength,
+  errorIn,
   isObject,
   limitOf,
   listOf,
@@ -144,8 +145,10 @@ function newMeter(): Meter {
   let isRefusal = false
   let isTruncated = false
   let textBytes = 0
+  let error: AnswerError | null = null
 
   const take = (chunk: JsonObject): void => {
+    error ??= errorIn(chunk.error)
     model = textOf(chunk.modelVersion) ?? model
     if (isObject(chunk.usageMetadata)) usage = chunk.usageMetadata
     const isBlocked = textOf(objectOf(chunk.promptFeedback).blockReason) !== null
@@ -166,7 +169,7 @@ function newMeter(): Meter {
     // Every chunk counts along: only at the end is it the whole.
     read: () => ({
       usage: isComplete && usage ? usageOf(usage) : undefined,
-      ...{ model, isComplete, isRefusal, isTruncated },
+      ...{ model, isComplete, isRefusal, isTruncated, error },
       partial: { usage: usage && usageOf(usage), textBytes },
       serviceTier: textOf(usage?.serviceTier)?.toLowerCase() ?? null,
     }),

@@ -1,6 +1,7 @@
-import type { Asked, Json, JsonObject, Meter, Operation, Usage, Wire } from '../wire.ts'
+import type { AnswerError, Asked, Json, JsonObject, Meter, Operation, Usage, Wire } from '../wire.ts'
 import {
   byteLength,
+  errorIn,
   isFilled,
   isObject,
   limitOf,
@@ -122,9 +123,12 @@ function newMeter(): Meter {
   let isRefusal = false
   let isTruncated = false
   let textBytes = 0
+  let error: AnswerError | null = null
 
   const take = (chunk: JsonObject): void => {
     const choices = listOf(chunk.choices).map(objectOf)
+    for (const each of [chunk, ...choices]) error ??= errorIn(each.error)
+    if (choices.some((choice) => choice.finish_reason === 'error')) error ??= 'other'
     model = textOf(chunk.model) ?? model
     serviceTier = textOf(chunk.service_tier) ?? serviceTier
     usage = [chunk, ...choices].map((each) => each.usage).findLast(isObject) ?? usage
@@ -143,7 +147,7 @@ function newMeter(): Meter {
     // Some providers count along with every chunk: only at the end is it the whole.
     read: () => ({
       usage: isComplete && usage ? usageOf(usage) : undefined,
-      ...{ model, isComplete, isRefusal, isTruncated, serviceTier },
+      ...{ model, isComplete, isRefusal, isTruncated, serviceTier, error },
       partial: { usage: usage && usageOf(usage), textBytes },
     }),
   }

@@ -1,6 +1,7 @@
-import type { Asked, Json, JsonObject, Meter, Operation, Usage, Wire } from '../wire.ts'
+import type { AnswerError, Asked, Json, JsonObject, Meter, Operation, Usage, Wire } from '../wire.ts'
 import {
   byteLength,
+  errorIn,
   isFilled,
   isObject,
   limitOf,
@@ -91,6 +92,7 @@ function newMeter(): Meter {
   let last: JsonObject | undefined
   let isRefusal = false
   let textBytes = 0
+  let error: AnswerError | null = null
 
   const take = (response: JsonObject): void => {
     model = textOf(response.model) ?? model
@@ -99,13 +101,16 @@ function newMeter(): Meter {
   const end = (response: JsonObject): void => {
     take(response)
     last = response
+    error ??= errorIn(response.error) ?? (response.status === 'failed' ? 'other' : null)
     isRefusal ||= isRefused(response)
   }
 
   return {
     event: (data) => {
-      const { type, response, delta } = parsedObject(data)
+      const event = parsedObject(data)
+      const { type, response, delta } = event
       textBytes += byteLength(delta)
+      error ??= eventError(event)
       if (type === 'response.refusal.done') isRefusal = true
       else if (ENDS.some((name) => name === type)) end(objectOf(response))
       else if (isObject(response)) take(response)
@@ -113,21 +118,21 @@ function newMeter(): Meter {
     body: (json) => end(objectOf(json)),
     read: () => ({
       usage: last && isObject(last.usage) ? usageOf(last.usage) : undefined,
-      ...{ model, isRefusal, serviceTier },
+      ...{ model, isRefusal, serviceTier, error },
       isComplete: last !== undefined && isAtItsEnd(last),
       isTruncated: objectOf(last?.incomplete_details).reason === 'max_output_tokens',
       partial: { usage: undefined, textBytes },
-      ...(isOwnFault(objectOf(last?.error)) ? { failure: 'request' as const } : {}),
     }),
   }
 }
 
+/** An `error` event has the fields of the error itself, or an object with them. */
+const eventError = (event: JsonObject): AnswerError | null =>
+  event.type === 'error' ? errorIn(isFilled(event.error) ? event.error : event) : null
+
 /** A shortened conversation has no status. */
 const isAtItsEnd = ({ status, object, usage }: JsonObject): boolean =>
   status === 'completed' || status === 'incomplete' || (status === undefined && object !== undefined && isObject(usage))
-
-const isOwnFault = ({ code }: JsonObject): boolean =>
-  typeof code === 'string' && !['server_error', 'rate_limit_exceeded', 'overloaded'].includes(code)
 
 const isRefused = ({ output, incomplete_details: details }: JsonObject): boolean =>
   objectOf(details).reason === 'content_filter' ||
