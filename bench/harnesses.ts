@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { inFolder } from '../src/harbor/folder-source.ts'
+import { openFolderSource } from '../src/harbor/folder-source.ts'
 import { readTask } from '../src/harbor/read-task.ts'
 import { type Installed, install } from '../src/harnesses/bundles/install.ts'
 import { type Harness, HOME } from '../src/harnesses/harness.ts'
@@ -90,7 +90,7 @@ async function startOnHost(harness: Harness, taskFolder: string, installed: Inst
   const server = createServer()
   await once(server.listen(0, '127.0.0.1'), 'listening')
   const { port } = server.address() as AddressInfo
-  const { task } = await readTask(await inFolder(taskFolder))
+  const { task } = await readTask(await openFolderSource(taskFolder))
   const kit = { solutionEnv: [], mcpServers: [], skillsDir: null }
   const run = harness.plan(task.steps[0], kit, accessFor(harness, `http://127.0.0.1:${port}`))
   if (!run) throw new Error(`${harness.id} runs nothing.`)

@@ -1,5 +1,5 @@
 import { checkTask } from '../src/harbor/safety/check-task.ts'
-import { inMemory } from '../src/harbor/source.ts'
+import { createMemorySource } from '../src/harbor/source.ts'
 import { atMost, type Bench, median, milliseconds, note } from './measure.ts'
 
 const FILES = 20
@@ -9,7 +9,7 @@ export const safetyBench: Bench = {
   name: 'Safety check',
   about: `checkTask on a task of ${FILES} files with 100 KB of text, in memory, as it comes from a registry; ${ROUNDS} rounds.`,
   run: async () => {
-    const source = inMemory('bench', Object.entries(files()))
+    const source = createMemorySource('bench', Object.entries(files()))
     const times: number[] = []
     for (let round = -50; round < ROUNDS; round++) {
       const started = performance.now()

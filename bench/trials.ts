@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { inFolder } from '../src/harbor/folder-source.ts'
+import { openFolderSource } from '../src/harbor/folder-source.ts'
 import { readTask } from '../src/harbor/read-task.ts'
 import { oracle } from '../src/harnesses/oracle.ts'
 import { writeTask } from '../src/trials/testing/workbench.ts'
@@ -71,7 +71,7 @@ async function tinyTrial({ provider, folder }: Contender, first = 'true'): Promi
     'solution/solve.sh': `#!/bin/bash\n${first}\necho hello > /app/hello.txt\n`,
     'task.toml': tinyToml,
   })
-  const { task, digest } = await readTask(await inFolder(taskFolder))
+  const { task, digest } = await readTask(await openFolderSource(taskFolder))
   return async () => {
     const record = await runTrial(provider, {
       ...{ task, digest, folder: taskFolder, outputFolder: folder, variables: {} },

@@ -1,10 +1,10 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { temporaryFolder } from '../src/harbor/testing/folders.ts'
 import { type TestApp, testApp } from '../test/support/app.ts'
 import { archiveOf, smallTask } from '../test/support/archives.ts'
 import { importing, scriptedValidator, VALID } from '../test/support/batches.ts'
+import { temporaryFolder } from '../test/support/harbor/folders.ts'
 import { assay } from './test-support.ts'
 
 let app: TestApp

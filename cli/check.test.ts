@@ -1,8 +1,8 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { RULES_VERSION } from '../src/harbor/safety/rules.ts'
-import { writeFiles } from '../src/harbor/testing/folders.ts'
-import { SMALL_TASK } from '../src/harbor/testing/small-task.ts'
+import { writeFiles } from '../test/support/harbor/folders.ts'
+import { SMALL_TASK } from '../test/support/harbor/small-task.ts'
 import { assay, scratchFolder } from './test-support.ts'
 
 const folder = scratchFolder()
@@ -32,8 +32,8 @@ test('a folder of tasks: what refuses one stands before what only warns, and the
   expect({ code, err }).toEqual({ code: 1, err: '' })
   expect(out.split('\n').map((line) => line.replaceAll(/ {2,}/g, ' '))).toEqual([
     'bad',
-    ` block compose_privileged ${PLACE} It would be root on the host.`,
-    ' warn timeout_missing agent.timeout_sec The agent has no time limit of its own.',
+    ` block compose_privileged ${PLACE} The service would have root privileges on the host.`,
+    ' warn timeout_missing agent.timeout_sec The agent has no timeout.',
     `2 checked, 1 refused (rules ${RULES_VERSION})`,
     ESTIMATE.replace('N', '2'),
     '',
@@ -74,7 +74,12 @@ test('--json gives every finding, and the same exit code', async () => {
       {
         task: 'bad',
         findings: [
-          { rule: 'compose_privileged', severity: 'block', path: PLACE, detail: 'It would be root on the host.' },
+          {
+            rule: 'compose_privileged',
+            severity: 'block',
+            path: PLACE,
+            detail: 'The service would have root privileges on the host.',
+          },
           expect.objectContaining({ rule: 'timeout_missing', severity: 'warn' }),
         ],
         strength: STANDARD,

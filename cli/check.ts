@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { FolderCheck } from '../src/harbor/safety/check-folder.ts'
+import type { FolderCheck } from '../src/harbor/safety/check-task.ts'
 import { Failed } from './failure.ts'
 import { withExample, withGlobals } from './help.ts'
 import { requireFolder } from './paths.ts'
@@ -19,7 +19,7 @@ export function addCheckCommand(assay: Command, shell: Shell): void {
 }
 
 async function check(shell: Shell, folder: string, command: Command): Promise<void> {
-  const { checkFolder } = await import('../src/harbor/safety/check-folder.ts')
+  const { checkFolder } = await import('../src/harbor/safety/check-task.ts')
   await requireFolder(folder, 'the folder of a task, or one with tasks in it')
   const result = await checkFolder(folder)
   if (globalsOf(command).json) printJson(shell, result)

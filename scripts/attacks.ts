@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { inFolder } from '../src/harbor/folder-source.ts'
+import { openFolderSource } from '../src/harbor/folder-source.ts'
 import { readTask } from '../src/harbor/read-task.ts'
 import { shellCommand } from '../src/harnesses/shell-command.ts'
 import { calibrate } from '../src/trials/calibrate.ts'
@@ -54,7 +54,7 @@ async function tryAll(name: SandboxName): Promise<Result> {
 const hasGrader = (task: AttackedTask): boolean => task === 'hello' || task === 'answer'
 
 async function mark(bench: Bench, folder: string, task: AttackedTask, isGraded: boolean): Promise<Marked> {
-  const { task: read, digest } = await readTask(await inFolder(folder))
+  const { task: read, digest } = await readTask(await openFolderSource(folder))
   const signal = new AbortController().signal
   const found = await calibrate(bench.provider, {
     ...{ task: read, digest, folder, variables: {}, signal, onPhase: () => {}, outputFolder: bench.folder },

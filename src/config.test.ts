@@ -53,9 +53,9 @@ test('every wrong setting is named at once, and no secret is repeated', () => {
 })
 
 test('registries are read in their order', () => {
-  expect(readConfig({}).registries.places).toEqual(['samples', 'harbor'])
+  expect(readConfig({}).registries.names).toEqual(['samples', 'harbor'])
   expect(
-    readConfig({ ASSAY_REGISTRIES: 'dir:/srv/a b, https://x.example/registry.json ,harbor' }).registries.places,
+    readConfig({ ASSAY_REGISTRIES: 'dir:/srv/a b, https://x.example/registry.json ,harbor' }).registries.names,
   ).toEqual(['dir:/srv/a b', 'https://x.example/registry.json', 'harbor'])
 })
 

@@ -1,7 +1,7 @@
 import { isAbsolute, resolve } from 'node:path'
 import { z } from 'zod'
 import { findSandboxChoice, sandboxChoices } from './catalog/sandboxes.ts'
-import { isRegistryPlace, type RegistrySettings } from './harbor/registries/open-registries.ts'
+import { isRegistryName, type RegistrySettings } from './harbor/registries/open-registries.ts'
 import { type AddressRange, parseAddressRange } from './platform/http/client-address.ts'
 import { machineCores, machineMemoryMb } from './platform/machine.ts'
 import { type Place, readPlace } from './sandboxes/egress/rules.ts'
@@ -32,7 +32,7 @@ const Settings = z.object({
     .string()
     .transform((text) => text.split(',').map((place) => place.trim()))
     .refine(
-      (places) => places.every(isRegistryPlace) && new Set(places).size === places.length,
+      (places) => places.every(isRegistryName) && new Set(places).size === places.length,
       'must list each of these once at most, with commas: harbor, samples, dir:PATH, the URL or path of a registry.json',
     )
     .default(['samples', 'harbor']),
@@ -171,7 +171,7 @@ export function readConfig(environment: Environment): Config {
     databaseUrl: settings.DATABASE_URL,
     blobs: settings.ASSAY_BLOBS ?? `file:${dataFolder}/blobs`,
     registries: {
-      places: settings.ASSAY_REGISTRIES,
+      names: settings.ASSAY_REGISTRIES,
       harborUrl: settings.ASSAY_HARBOR_URL,
       harborPublicKey: settings.ASSAY_HARBOR_PUBLIC_KEY,
     },

@@ -41,7 +41,7 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutant[] = [
   },
   {
     file: 'src/harbor/reward.ts',
-    code: "'It cannot be read.'",
+    code: "'The file cannot be read.'",
     becomes: '""',
     reason: 'Every reason that a reader returns has a message; the fallback is for the compiler.',
   },

@@ -4,9 +4,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
 import { archiveOf, smallTask } from '../../test/support/archives.ts'
 import { importing, scriptedValidator, VALID } from '../../test/support/batches.ts'
+import { toStream } from '../../test/support/harbor/unpacking.ts'
 import { unpackToMemory } from '../harbor/archive.ts'
 import { readTask } from '../harbor/read-task.ts'
-import { streamOf } from '../harbor/testing/unpacking.ts'
 import { isDigest } from '../platform/blobs/blob.ts'
 import { readEvents } from '../platform/http/read-events.ts'
 import { SandboxUnavailable } from '../sandboxes/sandbox.ts'
@@ -86,7 +86,7 @@ test('the archive of a task is the task', async () => {
   const base = `/api/orgs/local/repos/lab/${lab.place.name}/batches/${runId}/tasks/hello/archive`
   const response = await fetch(app.url + base, { headers: key() })
   expect(response.headers.get('content-type')).toBe('application/gzip')
-  const source = await unpackToMemory(streamOf(Buffer.from(await response.arrayBuffer())), 'hello')
+  const source = await unpackToMemory(toStream(Buffer.from(await response.arrayBuffer())), 'hello')
   if (!source) throw new Error('It is small.')
   expect((await readTask(source, { isPackage: true })).digest).toBe(tasks[0].digest)
 })

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
 import { archiveOf, smallTask } from '../../test/support/archives.ts'
 import { importing } from '../../test/support/batches.ts'
-import { type RawEntry, tar, tgz } from '../harbor/testing/raw-tar.ts'
+import { type RawEntry, tar, tgz } from '../../test/support/harbor/raw-tar.ts'
 import { importBatch } from './schema.ts'
 
 let app: TestApp

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { unpackContent } from '../contents/contents.ts'
 import { DEFAULT_LIMITS } from '../harbor/default-limits.ts'
-import { inFolder } from '../harbor/folder-source.ts'
+import { openFolderSource } from '../harbor/folder-source.ts'
 import { readTask } from '../harbor/read-task.ts'
 import type { Blobs } from '../platform/blobs/blob.ts'
 import type { Db } from '../platform/db/db.ts'
@@ -111,7 +111,7 @@ export async function runValidator(
   const outputFolder = join(scratch.path, 'output')
   const { digest } = await unpackContent(tools, taskDigest, folder)
   await mkdir(outputFolder)
-  const { task } = await readTask(await inFolder(folder))
+  const { task } = await readTask(await openFolderSource(folder))
   return await tools.validate({ sandbox, task, digest, folder, outputFolder }, signal)
 }
 

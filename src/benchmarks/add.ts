@@ -1,17 +1,17 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { withDraft } from '../contents/drafts.ts'
-import { type Downloaded, type DownloadedDataset, downloadDataset } from '../harbor/registries/download.ts'
-import { type Reference, readReference, refText } from '../harbor/registries/reference.ts'
+import { type DownloadedDataset, type DownloadOutcome, downloadDataset } from '../harbor/registries/download.ts'
+import { type DatasetReference, formatRef, parseReference } from '../harbor/registries/reference.ts'
 import {
   type AccessOptions,
+  describeRegistry,
+  formatTaskName,
   type Registry,
   RegistryUnavailable,
   type Resolution,
   type ResolvedDataset,
-  registryLabel,
   TASKS_MAX,
-  taskName,
 } from '../harbor/registries/registry.ts'
 import { checkTask } from '../harbor/safety/check-task.ts'
 import { RULES_VERSION } from '../harbor/safety/rules.ts'
@@ -57,7 +57,7 @@ export async function addBenchmark(tools: AddTools, by: By, text: string, watch:
     const downloaded = await downloadDataset(downloading, dataset, {
       ...access,
       onProgress: watch.onProgress,
-      inspect: async (task, source) => void findings.push(...(await inspect(taskName(task), source))),
+      inspect: async (task, source) => void findings.push(...(await inspect(formatTaskName(task), source))),
     }).catch(asProblem)
     const complete = required(downloaded, findings)
     await draft.keep(complete.tasks.map((task) => task.stored))
@@ -65,25 +65,29 @@ export async function addBenchmark(tools: AddTools, by: By, text: string, watch:
   })
 }
 
-function referenceIn(text: string): Reference {
-  const reference = readReference(text)
+function referenceIn(text: string): DatasetReference {
+  const reference = parseReference(text)
   if (!('refused' in reference)) return reference
   const errors = [{ pointer: '/reference', code: 'invalid_format', message: reference.refused }]
   throw new Problem(invalidRequest, reference.refused, { errors })
 }
 
-async function resolve(registry: Registry, reference: Reference, access: AccessOptions): Promise<ResolvedDataset> {
+async function resolve(
+  registry: Registry,
+  reference: DatasetReference,
+  access: AccessOptions,
+): Promise<ResolvedDataset> {
   const resolution = await registry.resolve(reference, access).catch(asProblem)
   if (resolution.kind === 'found') return resolution.dataset
   throw refusal(resolution, reference)
 }
 
-function refusal(resolution: Exclude<Resolution, { kind: 'found' }>, { org, name, ref }: Reference): Problem {
+function refusal(resolution: Exclude<Resolution, { kind: 'found' }>, { org, name, ref }: DatasetReference): Problem {
   switch (resolution.kind) {
     case 'unknown':
-      return new Problem(schema.datasetNotFound, `No registry has ${org}/${name}@${refText(ref)}.`)
+      return new Problem(schema.datasetNotFound, `No registry has ${org}/${name}@${formatRef(ref)}.`)
     case 'other_versions':
-      return new Problem(schema.datasetNotFound, otherVersions(resolution, `${org}/${name}`, refText(ref)))
+      return new Problem(schema.datasetNotFound, otherVersions(resolution, `${org}/${name}`, formatRef(ref)))
     case 'not_a_dataset':
       return new Problem(schema.datasetNotFound, 'That is a single task, not a dataset.')
     case 'empty':
@@ -102,7 +106,7 @@ function refusal(resolution: Exclude<Resolution, { kind: 'found' }>, { org, name
 const VERSIONS_SHOWN = 10
 
 const otherVersions = ({ registry, versions }: OtherVersions, name: string, wanted: string): string =>
-  `The ${registryLabel(registry)} has ${name}, but no version ${wanted}. It has ${versions.slice(-VERSIONS_SHOWN).join(', ')}.`
+  `The ${describeRegistry(registry)} has ${name}, but no version ${wanted}. It has ${versions.slice(-VERSIONS_SHOWN).join(', ')}.`
 
 type OtherVersions = Extract<Resolution, { kind: 'other_versions' }>
 
@@ -130,7 +134,7 @@ async function inspect(task: string, source: FileSource): Promise<Finding[]> {
 }
 
 /** Everything there and nothing against it, or a problem that says what is wrong. */
-function required(downloaded: Downloaded, findings: Finding[]): DownloadedDataset {
+function required(downloaded: DownloadOutcome, findings: Finding[]): DownloadedDataset {
   if (downloaded.kind === 'unauthorized') throw new Problem(schema.registryAccessRefused, downloaded.detail)
   findings.sort((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1))
   if (downloaded.kind === 'refused') {
@@ -162,7 +166,8 @@ function keep(db: Db, by: By, { text, dataset, warnings }: Passed): Promise<Adde
   })
 }
 
-const tasksOf = ({ tasks }: DownloadedDataset) => tasks.map((task) => ({ name: taskName(task), digest: task.digest }))
+const tasksOf = ({ tasks }: DownloadedDataset) =>
+  tasks.map((task) => ({ name: formatTaskName(task), digest: task.digest }))
 
 const rowOf = (workspaceId: string, { text, dataset, warnings }: Passed) => ({
   id: newId(),

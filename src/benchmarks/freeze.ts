@@ -1,8 +1,8 @@
 import { join } from 'node:path'
 import { withDraft } from '../contents/drafts.ts'
 import { downloadDataset } from '../harbor/registries/download.ts'
-import type { Fault } from '../harbor/registries/receive.ts'
-import { type AccessOptions, taskName } from '../harbor/registries/registry.ts'
+import type { TaskFault } from '../harbor/registries/receive.ts'
+import { type AccessOptions, formatTaskName } from '../harbor/registries/registry.ts'
 import type { StoredTask } from '../harbor/registries/task-store.ts'
 import type { Db } from '../platform/db/db.ts'
 import type { AddTools } from './add.ts'
@@ -38,13 +38,13 @@ export async function freezeDataset(
     const downloaded = await downloadDataset(downloading, dataset, access)
     if (downloaded.kind === 'unauthorized') return downloaded
     if (downloaded.kind === 'refused') return refusalOf(downloaded.faults)
-    const tasks = downloaded.dataset.tasks.map((task) => ({ name: taskName(task), stored: task.stored }))
+    const tasks = downloaded.dataset.tasks.map((task) => ({ name: formatTaskName(task), stored: task.stored }))
     await draft.keep(tasks.map((task) => task.stored))
     return { kind: 'frozen', digest: downloaded.dataset.digest, tasks }
   })
 }
 
-function refusalOf(faults: readonly Fault[]): Freezing {
+function refusalOf(faults: readonly TaskFault[]): Freezing {
   const missing = faults.find(({ reason }) => reason === 'missing')
   if (missing) return { kind: 'gone', detail: missing.detail }
   return { kind: 'changed', detail: faults[0]?.detail ?? '' }

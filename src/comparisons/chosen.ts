@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { contents } from '../contents/contents.ts'
-import { datasetDigest } from '../harbor/digest.ts'
-import { inParallel } from '../harbor/registries/in-parallel.ts'
+import { computeDatasetDigest } from '../harbor/digest.ts'
+import { runInParallel } from '../harbor/registries/in-parallel.ts'
 import { type Blobs, Digest } from '../platform/blobs/blob.ts'
 import type { Db } from '../platform/db/db.ts'
 import type { Frozen } from './sql.ts'
@@ -27,7 +27,7 @@ export async function freezeChosen(
 ): Promise<Frozen> {
   const { tasks } = Chosen.parse(source)
   const stored = await contents(tools).find(tasks.map(({ digest }) => digest))
-  await inParallel(tasks, PARALLEL, signal, async ({ runId, taskId, digest }) => {
+  await runInParallel(tasks, PARALLEL, signal, async ({ runId, taskId, digest }) => {
     const archive = stored.get(digest)?.archive
     if (archive === undefined || (await tools.blobs.find(archive)) === undefined)
       throw new TasksGone(
@@ -36,7 +36,7 @@ export async function freezeChosen(
   })
   const names = namesOf(tasks)
   return {
-    digest: datasetDigest(tasks.map(({ digest }) => digest)),
+    digest: computeDatasetDigest(tasks.map(({ digest }) => digest)),
     tasks: tasks.map(({ runId, taskId, digest }, place) => ({
       ...{ name: names[place] ?? taskId, digest, run_id: runId, task_id: taskId },
     })),

@@ -1,7 +1,7 @@
 import { tarStream } from '../harbor/archive-stream.ts'
 import { FILES_MAX, TASK_BYTES_MAX } from '../harbor/limits.ts'
-import { type StoredTask, type TaskStore, taskStore } from '../harbor/registries/task-store.ts'
-import { tarEntries } from '../harbor/tar-reader.ts'
+import { createTaskStore, type StoredTask, type TaskStore } from '../harbor/registries/task-store.ts'
+import { readTarEntries } from '../harbor/tar-reader.ts'
 import { type Blobs, type Digest, isDigest } from '../platform/blobs/blob.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { deleteUnusedContent, insertContent, listUnusedContents, useContents } from './sql.ts'
@@ -10,7 +10,7 @@ type Tools = { db: Db; blobs: Blobs }
 
 /** The tasks of all workspaces, once each. */
 export const contents = ({ db, blobs }: Tools): TaskStore =>
-  taskStore(blobs, {
+  createTaskStore(blobs, {
     find: (digests) => useContents(db, digests),
     add: async (task) => void (await insertContent(db, task)),
   })
@@ -47,14 +47,14 @@ const OWN = { entries: FILES_MAX, totalBytes: TASK_BYTES_MAX, ratio: Number.POSI
 
 /** Every file of a task that is kept. Each must be read to its end before the next is asked for. */
 export async function* openContent(blobs: Blobs, archive: Digest) {
-  for await (const { path, content } of tarEntries(tarStream(await blobs.get(archive), OWN)))
+  for await (const { path, content } of readTarEntries(tarStream(await blobs.get(archive), OWN)))
     yield { path, content: content() }
 }
 
 /** The bytes of one file of a task that is kept. They are whole only when the stream ends without an error. */
 export async function* readContentFile(blobs: Blobs, archive: Digest, path: string): AsyncGenerator<Buffer> {
   // To the end, also after the file: only there the blob tells whether it was what it should be.
-  for await (const entry of tarEntries(tarStream(await blobs.get(archive), OWN)))
+  for await (const entry of readTarEntries(tarStream(await blobs.get(archive), OWN)))
     if (entry.path === path) yield* entry.content()
     else for await (const _ of entry.content());
 }

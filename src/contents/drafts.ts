@@ -1,9 +1,9 @@
 import { appendFile, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { inParallel } from '../harbor/registries/in-parallel.ts'
+import { runInParallel } from '../harbor/registries/in-parallel.ts'
 import { RegistryUnavailable } from '../harbor/registries/registry.ts'
-import { type StoredTask, type TaskIndex, type TaskStore, taskStore } from '../harbor/registries/task-store.ts'
+import { createTaskStore, type StoredTask, type TaskIndex, type TaskStore } from '../harbor/registries/task-store.ts'
 import { type Blobs, Digest } from '../platform/blobs/blob.ts'
 import { passingBlobs } from '../platform/blobs/file-blobs.ts'
 import type { Db } from '../platform/db/db.ts'
@@ -83,7 +83,7 @@ function isGone(pid: number): boolean {
 async function openDraft({ db, blobs }: DraftTools, folder: string): Promise<Draft> {
   const draftBlobs = passingBlobs(join(folder, 'blobs'))
   const index = await draftIndex(join(folder, 'tasks.jsonl'))
-  const drafted = taskStore(draftBlobs, index)
+  const drafted = createTaskStore(draftBlobs, index)
   const kept = contents({ db, blobs })
   return {
     store: {
@@ -112,7 +112,7 @@ async function openDraft({ db, blobs }: DraftTools, folder: string): Promise<Dra
     },
     async keep(tasks) {
       const there = await kept.find(tasks.map((task) => task.digest))
-      await inParallel(tasks, PARALLEL, new AbortController().signal, async (task) => {
+      await runInParallel(tasks, PARALLEL, new AbortController().signal, async (task) => {
         // What others have kept stays as it is: a digest does not cover the rights of files. Without its blob it is not there.
         if (there.has(task.digest)) return
         // The row first: a row without its blob is swept away one day, a blob without a row never.

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
-import { tar } from '../harbor/testing/raw-tar.ts'
+import { tar } from '../../test/support/harbor/raw-tar.ts'
 import type { Remains } from '../sandboxes/sandbox.ts'
 import { readGradeOutput } from './suite-report.ts'
 

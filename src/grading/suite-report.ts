@@ -1,6 +1,6 @@
 import { buffer } from 'node:stream/consumers'
 import { z } from 'zod'
-import { tarEntries } from '../harbor/tar-reader.ts'
+import { readTarEntries } from '../harbor/tar-reader.ts'
 import type { Remains } from '../sandboxes/sandbox.ts'
 import type { SuiteOutcome } from './suite.ts'
 
@@ -44,7 +44,7 @@ export async function readGradeOutput(remains: Remains): Promise<GradeOutput> {
   const found = await remains.collect('/logs/verifier', { files: 10, bytes: REPORT_BYTES_MAX })
   const graded: GradeOutput = { outcome: undefined, reward: undefined }
   if (found === undefined) return graded
-  for await (const entry of tarEntries(found.tar)) {
+  for await (const entry of readTarEntries(found.tar)) {
     const text = (await buffer(entry.content())).toString('utf8')
     if (entry.path === 'verifier/report.json') graded.outcome = parseReport(text)
     if (entry.path === 'verifier/reward.txt') graded.reward = text

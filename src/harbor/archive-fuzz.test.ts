@@ -3,13 +3,13 @@ import { dirname, join, resolve } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { cpuMs } from '../../test/support/cpu-time.ts'
+import { temporaryFolder } from '../../test/support/harbor/folders.ts'
+import { pax, type RawEntry, rawEntry } from '../../test/support/harbor/raw-tar.ts'
+import { toStream } from '../../test/support/harbor/unpacking.ts'
 import { newId } from '../platform/ids.ts'
 import { unpack } from './archive.ts'
 import { ArchiveRefused } from './archive-refused.ts'
-import { cpuMs } from './testing/cpu-time.ts'
-import { temporaryFolder } from './testing/folders.ts'
-import { pax, type RawEntry, rawEntry } from './testing/raw-tar.ts'
-import { streamOf } from './testing/unpacking.ts'
 
 const CPU_MS_MAX = 100
 const RUNS = process.env.ASSAY_TEST_LONG ? 10_000 : 400
@@ -65,7 +65,7 @@ const hostile = fc
   .tuple(fc.oneof(archives, mutated, bytes), fc.boolean())
   .map(([archive, isZipped]) => (isZipped ? gzipSync(archive) : archive))
 
-test('whatever the bytes are, they are unpacked or refused, quickly, and nothing is outside', async () => {
+test('unpacks or refuses random bytes quickly and writes nothing outside the folder', async () => {
   await fc.assert(
     fc.asyncProperty(
       hostile,
@@ -74,7 +74,7 @@ test('whatever the bytes are, they are unpacked or refused, quickly, and nothing
       async (archive, links, size) => {
         await using place = await temporaryFolder()
         const attempt = (name: string) =>
-          unpack(streamOf(archive, size), join(place.path, name), { links }).then(
+          unpack(toStream(archive, size), join(place.path, name), { links }).then(
             () => undefined,
             (error: unknown) => error,
           )
@@ -85,7 +85,7 @@ test('whatever the bytes are, they are unpacked or refused, quickly, and nothing
         if (refusal !== undefined) expect(refusal).toBeInstanceOf(ArchiveRefused)
         expect(await readdir(place.path)).toEqual(refusal === undefined ? ['task'] : [])
         if (refusal === undefined) await expectContained(join(place.path, 'task'))
-        // Once it can be the machine that is slow, or the compiler at work.
+        // A single slow run may be caused by the machine or the compiler.
         if (user + system > CPU_MS_MAX * 1000) expect(await cpuMs(() => attempt(newId()))).toBeLessThan(CPU_MS_MAX)
       },
     ),

@@ -1,4 +1,4 @@
-import { shown } from './report.ts'
+import { sanitizeText } from './report.ts'
 
 export type ArchiveReason =
   | 'damaged'
@@ -20,15 +20,15 @@ export type ArchiveReason =
   | 'compressed_too_much'
   | 'too_slow'
 
-/** The archive is not one that we unpack. Nothing of it was left behind. */
+/** Thrown for an archive that must not be unpacked. No file of it remains on disk. */
 export class ArchiveRefused extends Error {
   override name = 'ArchiveRefused'
   readonly reason: ArchiveReason
-  /** The entry at which it was noticed. */
+  /** Path of the offending entry, if the problem is one entry. */
   readonly path: string | undefined
 
   constructor(reason: ArchiveReason, message: string, path?: string) {
-    super(path === undefined ? message : `${shown(path)}: ${message}`)
+    super(path === undefined ? message : `${sanitizeText(path)}: ${message}`)
     this.reason = reason
     this.path = path
   }

@@ -6,60 +6,62 @@ import { ArchiveRefused } from './archive-refused.ts'
 export type StreamLimits = { entries: number; totalBytes: number; ratio: number; timeMs: number }
 
 const GZIP = Buffer.from([0x1f, 0x8b])
-/** A small archive of zeros is no bomb, however well it packs. */
+/** Archives below this unpacked size may have any compression ratio. */
 const RATIO_FREE_BYTES = 8 * 1024 * 1024
-/** What headers and padding may add, to each entry and once. */
+/** Allowance for tar headers and padding, per entry. */
 const ENTRY_OVERHEAD_BYTES = 2 * 1024
+/** Allowance for the end of the archive. */
 const OVERHEAD_BYTES = 1024 * 1024
 
-/** The tar in an archive that may be gzipped, as long as it keeps to the limits. */
+/** Yields the tar bytes of an archive, gunzipped if needed. Throws ArchiveRefused when a limit is exceeded. */
 export async function* tarStream(archive: Readable, limits: StreamLimits): AsyncGenerator<Buffer> {
   const count = { packed: 0, unpacked: 0, started: performance.now() }
   const late = setTimeout(() => archive.destroy(tooSlow(limits)), limits.timeMs)
   try {
-    for await (const chunk of unzipped(counted(archive, count))) {
+    for await (const chunk of unzip(countBytes(archive, count))) {
       count.unpacked += chunk.length
-      check(count, limits)
+      checkLimits(count, limits)
       yield chunk
     }
   } catch (error) {
-    throw codeOf(error).startsWith('Z_') ? new ArchiveRefused('damaged', 'It cannot be unzipped.') : error
+    throw codeOf(error).startsWith('Z_') ? new ArchiveRefused('damaged', 'The gzip data is invalid.') : error
   } finally {
     clearTimeout(late)
   }
 }
 
-type Count = { packed: number; unpacked: number; started: number }
+type ByteCount = { packed: number; unpacked: number; started: number }
 
-function check({ packed, unpacked, started }: Count, limits: StreamLimits): void {
+function checkLimits({ packed, unpacked, started }: ByteCount, limits: StreamLimits): void {
   const bytesMax = limits.totalBytes + limits.entries * ENTRY_OVERHEAD_BYTES + OVERHEAD_BYTES
-  if (unpacked > bytesMax) throw new ArchiveRefused('too_large', `It has more than ${limits.totalBytes} bytes.`)
+  if (unpacked > bytesMax)
+    throw new ArchiveRefused('too_large', `The archive unpacks to more than ${limits.totalBytes} bytes.`)
   if (unpacked > RATIO_FREE_BYTES && unpacked / packed > limits.ratio) {
-    throw new ArchiveRefused('compressed_too_much', `One byte stands for more than ${limits.ratio}.`)
+    throw new ArchiveRefused('compressed_too_much', `The compression ratio is more than ${limits.ratio}.`)
   }
   if (performance.now() - started > limits.timeMs) throw tooSlow(limits)
 }
 
 const tooSlow = ({ timeMs }: StreamLimits): ArchiveRefused =>
-  new ArchiveRefused('too_slow', `It was not unpacked within ${timeMs} ms.`)
+  new ArchiveRefused('too_slow', `Unpacking took longer than ${timeMs} ms.`)
 
-async function* counted(archive: Readable, count: Count): AsyncGenerator<Buffer> {
+async function* countBytes(archive: Readable, count: ByteCount): AsyncGenerator<Buffer> {
   for await (const chunk of archive) {
     count.packed += chunk.length
     yield chunk
   }
 }
 
-async function* unzipped(packed: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
-  const start = await startOf(packed)
-  const whole = followedBy(start, packed)
+async function* unzip(packed: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
+  const start = await readStart(packed)
+  const whole = concat(start, packed)
   if (!start.subarray(0, GZIP.length).equals(GZIP)) return yield* whole
   const gunzip = createGunzip()
   pipeline(Readable.from(whole), gunzip, () => undefined) // an error reaches the reader through `gunzip`
   yield* gunzip
 }
 
-async function startOf(packed: AsyncGenerator<Buffer>): Promise<Buffer> {
+async function readStart(packed: AsyncGenerator<Buffer>): Promise<Buffer> {
   let start: Buffer = Buffer.alloc(0)
   while (start.length < GZIP.length) {
     const { done, value } = await packed.next()
@@ -69,7 +71,7 @@ async function startOf(packed: AsyncGenerator<Buffer>): Promise<Buffer> {
   return start
 }
 
-async function* followedBy(start: Buffer, rest: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
+async function* concat(start: Buffer, rest: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
   if (start.length > 0) yield start
   yield* rest
 }

@@ -2,10 +2,10 @@ import { lstat, mkdir, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
+import { readFiles, temporaryFolder, writeFiles } from '../../test/support/harbor/folders.ts'
+import { pax, type RawEntry, rawEntry, tar, tgz } from '../../test/support/harbor/raw-tar.ts'
+import { toStream, unpackToFiles } from '../../test/support/harbor/unpacking.ts'
 import { unpack } from './archive.ts'
-import { readFiles, temporaryFolder, writeFiles } from './testing/folders.ts'
-import { pax, type RawEntry, rawEntry, tar, tgz } from './testing/raw-tar.ts'
-import { streamOf, unpacked } from './testing/unpacking.ts'
 
 const FILE: RawEntry = { name: 'a', content: 'hello' }
 
@@ -35,14 +35,14 @@ test.each<[what: string, archive: Buffer, files: Record<string, string>]>([
   ['a comment of git', tar({ ...pax({ comment: 'abc' }), type: 'g' }, FILE), { a: 'hello' }],
   ['an old header', tar({ ...FILE, magic: '\0' }), { a: 'hello' }],
 ])('%s', async (_, archive, files) => {
-  expect(await unpacked(archive)).toEqual(files)
+  expect(await unpackToFiles(archive)).toEqual(files)
 })
 
-test('no suid, no owner, no odd modes: a program is 755 and all else 644', async () => {
+test('unpacks executables as 755 and other files as 644, without setuid bits or owners', async () => {
   await using place = await temporaryFolder()
   const modes = [0o4755, 0o2755, 0o6777, 0o644, 0o600, 0o000, 0o1777]
   const entries = modes.map((mode, name): RawEntry => ({ name: String(name), mode }))
-  await unpack(streamOf(tar({ name: 'f/', type: '5', mode: 0o7777 }, ...entries)), join(place.path, 'task'))
+  await unpack(toStream(tar({ name: 'f/', type: '5', mode: 0o7777 }, ...entries)), join(place.path, 'task'))
 
   const modeOf = async (name: string) => ((await lstat(join(place.path, 'task', name))).mode & 0o7777).toString(8)
   const found = await Promise.all(modes.map((_, name) => modeOf(String(name))))
@@ -50,7 +50,7 @@ test('no suid, no owner, no odd modes: a program is 755 and all else 644', async
   expect(await modeOf('f')).toBe('755')
 })
 
-test('links that stay inside, when the caller wants links', async () => {
+test('unpacks links that stay inside the folder if links are allowed', async () => {
   await using place = await temporaryFolder()
   const links: [string, string][] = [
     ['bin/tool', '../lib/tool.js'],
@@ -58,17 +58,17 @@ test('links that stay inside, when the caller wants links', async () => {
     ['lib/later', './not-there-yet'],
   ]
   const entries = links.map(([name, target]): RawEntry => ({ name, target, type: '2' }))
-  await unpack(streamOf(tar(...entries, { name: 'lib/tool.js' })), join(place.path, 'task'), { links: 'inside' })
+  await unpack(toStream(tar(...entries, { name: 'lib/tool.js' })), join(place.path, 'task'), { links: 'inside' })
 
   for (const [name, target] of links) expect(await readlink(join(place.path, 'task', name))).toBe(target)
 })
 
-test('a folder that is not empty is left alone', async () => {
+test('does not unpack into a folder that is not empty', async () => {
   await using place = await temporaryFolder()
   await writeFiles(place.path, { 'task/mine': 'x' })
 
-  await expect(unpack(streamOf(tgz(FILE)), join(place.path, 'task'))).rejects.toThrow('not empty')
+  await expect(unpack(toStream(tgz(FILE)), join(place.path, 'task'))).rejects.toThrow('not empty')
   expect(await readFiles(place.path)).toEqual({ 'task/mine': 'x' })
   await mkdir(join(place.path, 'empty'))
-  expect(await unpack(streamOf(tgz(FILE)), join(place.path, 'empty'))).toEqual({ entries: 1, bytes: 5 })
+  expect(await unpack(toStream(tgz(FILE)), join(place.path, 'empty'))).toEqual({ entries: 1, bytes: 5 })
 })

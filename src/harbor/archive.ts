@@ -3,18 +3,17 @@ import { chmod, mkdtemp, open, readdir, rename, rm, symlink } from 'node:fs/prom
 import { basename, dirname, join, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
 import { hasCode } from '../platform/blobs/error-codes.ts'
-import { admit, checkLink, type EntryLimits, type Sum } from './admit.ts'
 import { ArchiveRefused } from './archive-refused.ts'
 import { type StreamLimits, tarStream } from './archive-stream.ts'
 import { FILE_BYTES_MAX, FILES_MAX, TASK_BYTES_MAX } from './limits.ts'
-import { newTree, type Tree } from './path-rules.ts'
-import { type FileSource, inMemory, type MemoryFile } from './source.ts'
-import { type TarEntry, tarEntries } from './tar-reader.ts'
+import { createPathTree, type EntryKind, findPathFault, type PathTree } from './paths.ts'
+import { createMemorySource, type FileSource, type MemoryFile } from './source.ts'
+import { readTarEntries, type TarEntry } from './tar-reader.ts'
 
-/** Links are either refused, or must be relative and stay in the folder. Harbor packs none. */
+/** Limits for unpacking. Links are refused, or must be relative and stay in the folder. Harbor packs no links. */
 export type UnpackLimits = StreamLimits & EntryLimits
 
-const OF_A_TASK: UnpackLimits = {
+const TASK_LIMITS: UnpackLimits = {
   entries: FILES_MAX,
   fileBytes: FILE_BYTES_MAX,
   totalBytes: TASK_BYTES_MAX,
@@ -24,15 +23,19 @@ const OF_A_TASK: UnpackLimits = {
 }
 
 /**
- * Unpacks a tar archive, gzipped or not, into a folder that does not exist yet or is empty. Throws ArchiveRefused.
- * Everything is first put beside it, and the folder appears when all is well: a refusal leaves nothing, anywhere.
+ * Unpacks a tar archive, gzipped or not, into a folder that is empty or does not exist. Throws ArchiveRefused. Files are
+ * written to a temporary folder beside the target, which is renamed at the end: a refused archive leaves no files.
  */
-export async function unpack(archive: Readable, folder: string, limits: Partial<UnpackLimits> = {}): Promise<Sum> {
+export async function unpack(
+  archive: Readable,
+  folder: string,
+  limits: Partial<UnpackLimits> = {},
+): Promise<ArchiveSize> {
   const target = resolve(folder)
-  await expectEmpty(target)
+  await requireEmpty(target)
   const beside = await mkdtemp(join(dirname(target), `.${basename(target)}-unpacking-`))
   try {
-    const sum = await unpackInto(beside, archive, { ...OF_A_TASK, ...limits })
+    const sum = await unpackInto(beside, archive, { ...TASK_LIMITS, ...limits })
     await chmod(beside, 0o755)
     await rename(beside, target)
     return sum
@@ -44,35 +47,35 @@ export async function unpack(archive: Readable, folder: string, limits: Partial<
   }
 }
 
-async function expectEmpty(folder: string): Promise<void> {
+async function requireEmpty(folder: string): Promise<void> {
   const entries = await readdir(folder).catch((error: unknown) => {
     if (!hasCode(error, 'ENOENT')) throw error
     return []
   })
-  if (entries.length > 0) throw new Error(`${folder} is not empty: nothing was unpacked.`)
+  if (entries.length > 0) throw new Error(`${folder} is not empty. Nothing was unpacked.`)
 }
 
-async function unpackInto(root: string, archive: Readable, limits: UnpackLimits): Promise<Sum> {
-  const { sum, tree, links } = await unpackTo(folderSink(root), archive, limits)
+async function unpackInto(root: string, archive: Readable, limits: UnpackLimits): Promise<ArchiveSize> {
+  const { sum, tree, links } = await readEntries(folderSink(root), archive, limits)
   for (const link of links) checkLink(link, tree)
-  // Last of all: as long as there is no link, nothing can be written through one.
+  // Links are created last, so that no file can be written through one.
   for (const { path, linkTarget } of links) await symlink(linkTarget, join(root, path))
   return sum
 }
 
-/** Where the entries of an archive go. What arrives here has been admitted. */
-type Sink = { folder(path: string): void; file(entry: TarEntry): Promise<void> }
+/** Destination of archive entries. Receives only entries that passed `admitEntry`. */
+type EntrySink = { folder(path: string): void; file(entry: TarEntry): Promise<void> }
 
-const folderSink = (root: string): Sink => ({
+const folderSink = (root: string): EntrySink => ({
   folder: (path) => mkdirSync(join(root, path), { mode: 0o755 }),
   file: (entry) => writeEntry(entry, join(root, entry.path)),
 })
 
-/** What an archive would be, unpacked. Nothing is written. Throws ArchiveRefused for whatever `unpack` does. */
-export async function weigh(archive: Readable, limits: Partial<UnpackLimits> = {}): Promise<Sum> {
-  const nowhere: Sink = { folder: () => {}, file: (entry) => readThrough(entry) }
+/** Returns the unpacked size of an archive without writing it. Throws ArchiveRefused in the same cases as `unpack`. */
+export async function measureArchive(archive: Readable, limits: Partial<UnpackLimits> = {}): Promise<ArchiveSize> {
+  const discard: EntrySink = { folder: () => {}, file: (entry) => discardContent(entry) }
   try {
-    const { sum, tree, links } = await unpackTo(nowhere, archive, { ...OF_A_TASK, ...limits })
+    const { sum, tree, links } = await readEntries(discard, archive, { ...TASK_LIMITS, ...limits })
     for (const link of links) checkLink(link, tree)
     return sum
   } finally {
@@ -80,15 +83,15 @@ export async function weigh(archive: Readable, limits: Partial<UnpackLimits> = {
   }
 }
 
-async function readThrough(entry: TarEntry): Promise<void> {
+async function discardContent(entry: TarEntry): Promise<void> {
   for await (const _ of entry.content());
 }
 
 const IN_MEMORY_BYTES_MAX = 16 * 1024 * 1024
 
 /**
- * The files of a task's archive, in memory: most are small, and are read several times before they are let go. Undefined
- * when they are too large for that, and the archive is used up. Throws ArchiveRefused.
+ * Unpacks the archive of a task into memory, since most tasks are small and read several times. Returns undefined for an
+ * archive of more than 16 MiB, which is then consumed. Throws ArchiveRefused.
  */
 export async function unpackToMemory(
   archive: Readable,
@@ -97,7 +100,7 @@ export async function unpackToMemory(
 ): Promise<FileSource | undefined> {
   const files: [string, MemoryFile][] = []
   let bytes = 0
-  const sink: Sink = {
+  const sink: EntrySink = {
     folder: () => {},
     async file(entry) {
       bytes += entry.bytes
@@ -106,8 +109,8 @@ export async function unpackToMemory(
     },
   }
   try {
-    await unpackTo(sink, archive, { ...OF_A_TASK, ...limits, links: 'none' })
-    return inMemory(name, files)
+    await readEntries(sink, archive, { ...TASK_LIMITS, ...limits, links: 'none' })
+    return createMemorySource(name, files)
   } catch (error) {
     if (error instanceof TooLargeForMemory) return undefined
     throw error
@@ -118,27 +121,27 @@ export async function unpackToMemory(
 
 class TooLargeForMemory extends Error {}
 
-type Unpacking = { limits: UnpackLimits; sum: Sum; tree: Tree; links: TarEntry[] }
+type Unpacking = { limits: UnpackLimits; sum: ArchiveSize; tree: PathTree; links: TarEntry[] }
 
-async function unpackTo(sink: Sink, archive: Readable, limits: UnpackLimits): Promise<Unpacking> {
-  const unpacking: Unpacking = { limits, sum: { entries: 0, bytes: 0 }, tree: newTree(), links: [] }
-  for await (const entry of tarEntries(tarStream(archive, limits))) await place(entry, sink, unpacking)
-  if (unpacking.sum.entries === 0) throw new ArchiveRefused('empty', 'It has no entries.')
+async function readEntries(sink: EntrySink, archive: Readable, limits: UnpackLimits): Promise<Unpacking> {
+  const unpacking: Unpacking = { limits, sum: { entries: 0, bytes: 0 }, tree: createPathTree(), links: [] }
+  for await (const entry of readTarEntries(tarStream(archive, limits))) await placeEntry(entry, sink, unpacking)
+  if (unpacking.sum.entries === 0) throw new ArchiveRefused('empty', 'The archive has no entries.')
   return unpacking
 }
 
-async function place(found: TarEntry, sink: Sink, { limits, sum, tree, links }: Unpacking): Promise<void> {
-  if (found.type === 'Directory' && /^\.\/?$/.test(found.path)) return // the folder itself
-  const entry = { ...found, path: cleanPath(found) }
-  const kind = admit(entry, limits, sum)
+async function placeEntry(raw: TarEntry, sink: EntrySink, { limits, sum, tree, links }: Unpacking): Promise<void> {
+  if (raw.type === 'Directory' && /^\.\/?$/.test(raw.path)) return // the root folder
+  const entry = { ...raw, path: cleanPath(raw) }
+  const kind = admitEntry(entry, limits, sum)
   const added = tree.add(entry.path, kind)
-  if (added.fault) throw new ArchiveRefused(added.fault, 'It stands in the way of another entry.', entry.path)
+  if (added.fault) throw new ArchiveRefused(added.fault, 'The path conflicts with another entry.', entry.path)
   for (const folder of added.folders) sink.folder(folder)
   if (kind === 'link') links.push(entry)
   if (kind === 'file') await sink.file(entry)
 }
 
-/** `./a` is a, and a folder may end in a slash. */
+/** Strips a leading `./`, and the trailing slash of a folder. */
 const cleanPath = ({ path, type }: TarEntry): string =>
   (type === 'Directory' ? path.replace(/\/$/, '') : path).replace(/^(\.\/)+/, '')
 
@@ -158,7 +161,7 @@ async function contentOf(entry: TarEntry): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
-/** Sooner done than a thread is asked to: with promises many small files take twice as long. */
+/** Writes synchronously: with promises, many small files take twice as long. */
 function writeSmall(path: string, mode: number, content: Buffer): void {
   const file = openSync(path, 'wx', 0o600)
   try {
@@ -173,4 +176,68 @@ async function writeLarge(path: string, mode: number, chunks: AsyncIterable<Buff
   await using file = await open(path, 'wx', 0o600)
   for await (const chunk of chunks) await file.writeFile(chunk)
   await file.chmod(mode)
+}
+
+type EntryLimits = { entries: number; fileBytes: number; totalBytes: number; links: 'none' | 'inside' }
+
+/** Number of entries and sum of their sizes. */
+type ArchiveSize = { entries: number; bytes: number }
+
+const KINDS: Partial<Record<string, EntryKind | 'hardlink' | 'sparse'>> = {
+  File: 'file',
+  OldFile: 'file',
+  ContiguousFile: 'file',
+  Directory: 'folder',
+  SymbolicLink: 'link',
+  Link: 'hardlink',
+  SparseFile: 'sparse',
+}
+
+/** Returns the kind of an entry and adds it to the size. Throws ArchiveRefused. */
+function admitEntry({ path, type, bytes }: TarEntry, limits: EntryLimits, sum: ArchiveSize): EntryKind {
+  const kind = KINDS[type]
+  if (kind === undefined) throw new ArchiveRefused('special_file', 'Only regular files and folders are allowed.', path)
+  if (kind === 'sparse') throw new ArchiveRefused('sparse', 'Sparse files are not allowed.', path)
+  if (kind === 'hardlink' || (kind === 'link' && limits.links === 'none')) {
+    throw new ArchiveRefused('link', 'Links are not allowed.', path)
+  }
+  if (kind !== 'file' && bytes > 0) throw new ArchiveRefused('damaged', 'Only a regular file can have content.', path)
+  const fault = findPathFault(path)
+  if (fault) throw new ArchiveRefused(fault, 'The path is not allowed.', path)
+  addToSize(path, bytes, limits, sum)
+  return kind
+}
+
+function addToSize(path: string, bytes: number, limits: EntryLimits, sum: ArchiveSize): void {
+  sum.entries++
+  sum.bytes += bytes
+  if (sum.entries > limits.entries) {
+    throw new ArchiveRefused('too_many_entries', `The archive has more than ${limits.entries} entries.`)
+  }
+  if (bytes > limits.fileBytes)
+    throw new ArchiveRefused('file_too_large', `The limit is ${limits.fileBytes} bytes per file.`, path)
+  if (sum.bytes > limits.totalBytes)
+    throw new ArchiveRefused('too_large', `The archive unpacks to more than ${limits.totalBytes} bytes.`)
+}
+
+const TARGET_LENGTH_MAX = 1024
+
+/**
+ * Checks the target of a link part by part. The path must stay in the folder and must not pass through another link,
+ * which could lead elsewhere. The target does not have to exist.
+ */
+function checkLink({ path, linkTarget }: TarEntry, tree: PathTree): void {
+  if (linkTarget === '' || linkTarget.length > TARGET_LENGTH_MAX || /^\/|[\\\p{Cc}\uFFFD]/u.test(linkTarget)) {
+    throw new ArchiveRefused('link_outside', 'The target of the link is not allowed.', path)
+  }
+  const at = path.split('/').slice(0, -1)
+  for (const part of linkTarget.split('/').filter((each) => each !== '' && each !== '.')) {
+    if (part === '..' && at.length === 0)
+      throw new ArchiveRefused('link_outside', 'The link leads out of the archive.', path)
+    if (part === '..') at.pop()
+    else at.push(part)
+    if (tree.find(at.join('/'))?.kind === 'link') {
+      throw new ArchiveRefused('through_a_link', 'The link leads through another link.', path)
+    }
+  }
 }

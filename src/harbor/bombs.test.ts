@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
+import { cpuMs } from '../../test/support/cpu-time.ts'
+import { readFindings, readSmallTask } from '../../test/support/harbor/small-task.ts'
 import { COMPOSE_BYTES_MAX, DOCKERFILE_BYTES_MAX, INSTRUCTION_BYTES_MAX, TOML_BYTES_MAX } from './limits.ts'
-import { cpuMs } from './testing/cpu-time.ts'
-import { findingsOf, readWith } from './testing/small-task.ts'
 
-// Texts that are as large as they may be and made to take long. All are answered, with or without a complaint.
+// Adversarial texts of the maximum size. Each must be accepted or refused quickly.
 
 const CPU_MS_MAX = 100
 
@@ -26,7 +26,7 @@ const numbered =
     return pieces.join('')
   }
 
-/** As many as are still let through to the parser. */
+/** Maximum number that passes the complexity check. */
 const counted =
   (count: number, piece: (number: number) => string, before = '', after = '') =>
   () =>
@@ -142,7 +142,7 @@ const INSTRUCTION: Bomb[] = [
   ['line ends', repeated('\n')],
 ]
 
-/** Each anchor ten times the one before. */
+/** Each anchor repeats the previous one ten times. */
 function laughs(times: number, depth: number): string {
   const lines = Array.from(
     { length: depth },
@@ -160,6 +160,6 @@ describe.each([
   test.each(bombs)('%s', async (_, text) => {
     const files = { [path]: text(bytesMax) }
 
-    expect(await cpuMs(() => findingsOf(readWith(files)))).toBeLessThan(CPU_MS_MAX)
+    expect(await cpuMs(() => readFindings(readSmallTask(files)))).toBeLessThan(CPU_MS_MAX)
   })
 })

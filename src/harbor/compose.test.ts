@@ -1,18 +1,18 @@
 import { describe, expect, test } from 'vitest'
-import { parseCompose, startOrder } from './compose.ts'
-import { shellWords } from './compose-values.ts'
-import { newReport } from './report.ts'
-import { findingsOf, shortly } from './testing/small-task.ts'
+import { readFindings, summarizeFindings } from '../../test/support/harbor/small-task.ts'
+import { orderServices, parseCompose } from './compose.ts'
+import { splitShellWords } from './compose-values.ts'
+import { createReport } from './report.ts'
 
 function read(text: string) {
-  const report = newReport()
+  const report = createReport()
   const compose = parseCompose(text, 'environment', report)
-  report.check()
+  report.checkInstructions()
   return { compose: compose ?? { services: [], volumes: [] }, warnings: report.warnings }
 }
 
 const refusalsOf = async (text: string) =>
-  shortly(await findingsOf(Promise.resolve().then(() => read(text)))).map((finding) =>
+  summarizeFindings(await readFindings(Promise.resolve().then(() => read(text)))).map((finding) =>
     finding.replace('environment/docker-compose.yaml', '~'),
   )
 
@@ -53,7 +53,7 @@ volumes:
   data:
 `
 
-test('a compose file with a service beside main', () => {
+test('reads a compose file with a sidecar', () => {
   const { compose, warnings } = read(TEXT)
   const [main, db] = compose.services
 
@@ -91,14 +91,14 @@ test('a compose file with a service beside main', () => {
     resources: { cpus: 0.5, memoryMb: 256, shmMb: 64 },
     network: 'default',
   })
-  expect(shortly(warnings)).toEqual([
+  expect(summarizeFindings(warnings)).toEqual([
     'ignored_key environment/docker-compose.yaml.services.main.volumes.0',
     'ignored_key environment/docker-compose.yaml.services.db.ports',
   ])
-  expect(startOrder(compose.services)?.map(({ name }) => name)).toEqual(['db', 'main'])
+  expect(orderServices(compose.services)?.map(({ name }) => name)).toEqual(['db', 'main'])
 })
 
-describe('refused by name', () => {
+describe('refuses unsupported keys by name', () => {
   const KEYS = [
     'privileged: true',
     'cap_add: [SYS_ADMIN]',
@@ -177,6 +177,6 @@ test.each([
   ['', []],
   ['"a', undefined],
   ['a\\', undefined],
-])('the words of %j', (text, words) => {
-  expect(shellWords(text)).toEqual(words)
+])('splits %j into shell words', (text, words) => {
+  expect(splitShellWords(text)).toEqual(words)
 })

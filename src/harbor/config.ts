@@ -1,17 +1,16 @@
 import { readArtifacts } from './artifact.ts'
 import { type EnvironmentConfig, readEnvironment } from './environment-config.ts'
 import { type Fields, readTable } from './fields.ts'
-import { readPackage } from './package-info.ts'
 import { type AgentConfig, readAgent, readVerifier, type VerifierConfig } from './phase-config.ts'
 import type { Report } from './report.ts'
-import { defaultsOf, isKnownSchema, NEWEST_SCHEMA } from './schema-versions.ts'
+import { findDefaults, isKnownSchema, NEWEST_SCHEMA } from './schema-versions.ts'
 import { readEnv } from './settings.ts'
 import { readSteps, type StepConfig } from './step-config.ts'
-import type { Artifact, EnvVar, Json, PackageInfo, Task } from './task.ts'
-import { TOML } from './toml-table.ts'
+import type { EnvVar, PackageInfo, Task, TaskArtifact, TaskJson } from './task.ts'
+import { TOML_DIALECT } from './toml-table.ts'
 
-/** task.toml as it is written, every schema version in the words of the newest. */
-export type Config = {
+/** Content of task.toml, with the keys of every schema version translated to those of the newest. */
+export type TaskConfig = {
   package: PackageInfo | null
   source: string | null
   metadata: Task['metadata']
@@ -20,15 +19,15 @@ export type Config = {
   verifier: VerifierConfig
   environment: EnvironmentConfig
   solutionEnv: EnvVar[]
-  artifacts: Artifact[]
+  artifacts: TaskArtifact[]
   steps: StepConfig[]
 }
 
 export const CONFIG_FILE = 'task.toml'
 
-export function readConfig(table: { [key: string]: Json }, report: Report): Config {
-  return readTable(table, { path: '', report, dialect: TOML }, (fields) => {
-    const defaults = defaultsOf(readSchemaVersion(fields))
+export function readConfig(table: { [key: string]: TaskJson }, report: Report): TaskConfig {
+  return readTable(table, { path: '', report, dialect: TOML_DIALECT }, (fields) => {
+    const defaults = findDefaults(readSchemaVersion(fields))
     return {
       package: fields.table('task', readPackage) ?? null,
       source: fields.text('source') ?? null,
@@ -44,20 +43,50 @@ export function readConfig(table: { [key: string]: Json }, report: Report): Conf
   })
 }
 
-/** Before 1.1 it was called `version`. */
+/** Reads the schema version. Before 1.1 the key was `version`. */
 function readSchemaVersion(fields: Fields): string {
   const old = fields.text('version')
   const version = fields.text('schema_version') ?? old ?? NEWEST_SCHEMA
-  if (old !== undefined) fields.warn('version', 'deprecated_key', 'Write schema_version instead.')
+  if (old !== undefined) fields.warn('version', 'deprecated_key', 'Deprecated. Use schema_version instead.')
   if (!isKnownSchema(version)) {
-    fields.warn('schema_version', 'unknown_schema', `It is read as schema ${NEWEST_SCHEMA}, the newest that we know.`)
+    fields.warn(
+      'schema_version',
+      'unknown_schema',
+      `Unknown schema version. The task is read as schema ${NEWEST_SCHEMA}, the newest known.`,
+    )
   }
   return version
 }
 
-function readMetadata(fields: Fields, metadata: Json | undefined): Task['metadata'] {
+function readMetadata(fields: Fields, metadata: TaskJson | undefined): Task['metadata'] {
   if (!fields.has('metadata') || metadata === undefined) return {}
   if (typeof metadata === 'object' && !Array.isArray(metadata)) return metadata
-  fields.refuse('metadata', 'wrong_type', 'A table is expected here.')
+  fields.refuse('metadata', 'wrong_type', 'Must be a table.')
   return {}
 }
+
+const NAME = /^[a-zA-Z0-9][a-zA-Z0-9._-]*\/[a-zA-Z0-9][a-zA-Z0-9._-]*$/
+const NAME_LENGTH_MAX = 200
+
+/** Reads `[task]`, the identity of the task in a registry. */
+function readPackage(fields: Fields): PackageInfo {
+  const name = fields.requiredText('name')
+  if (!isPackageName(name)) fields.refuse('name', 'invalid_value', 'Must be a name such as org/name.')
+  const version = fields.text('version') ?? null
+  if (version === '') fields.refuse('version', 'invalid_value', 'Must not be empty.')
+  return {
+    name,
+    version,
+    description: fields.text('description') ?? '',
+    authors: fields.tables('authors', readAuthor) ?? [],
+    keywords: fields.texts('keywords') ?? [],
+  }
+}
+
+const isPackageName = (name: string): boolean =>
+  name.length <= NAME_LENGTH_MAX && NAME.test(name) && !name.includes('..')
+
+const readAuthor = (fields: Fields): PackageInfo['authors'][number] => ({
+  name: fields.requiredText('name'),
+  email: fields.text('email') ?? null,
+})

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { declaredMemoryMb } from './declared-memory.ts'
 import { TOML_BYTES_MAX } from './limits.ts'
-import { inMemory } from './source.ts'
+import { createMemorySource } from './source.ts'
 
-const memoryOf = (toml: string) => declaredMemoryMb(inMemory('task', [['task.toml', toml]]))
+const memoryOf = (toml: string) => declaredMemoryMb(createMemorySource('task', [['task.toml', toml]]))
 
 test.each([
   ['[environment]\nmemory_mb = 512', 512],
@@ -20,8 +20,8 @@ test.each([
   expect(await memoryOf(toml)).toBe(memoryMb)
 })
 
-test('without task.toml there is nothing to read', async () => {
-  expect(await declaredMemoryMb(inMemory('task', []))).toBeNull()
+test('returns null without task.toml', async () => {
+  expect(await declaredMemoryMb(createMemorySource('task', []))).toBeNull()
 })
 
 const serviceOf = (name: string, more = '') => `  ${name}:\n    image: debian\n    command: ["true"]\n${more}`
@@ -31,8 +31,8 @@ test.each([
   ['each service counts', [serviceOf('a', '    mem_limit: 256m\n'), serviceOf('b')], 512 + 256 + 2048],
   ['the main service has the last word', ['  main:\n    mem_limit: 1g\n', serviceOf('a')], 1024 + 2048],
   ['a main service alone', ['  main:\n    mem_limit: 1g\n'], 1024],
-])('services: %s', async (_, services, memoryMb) => {
-  const source = inMemory('task', [
+])('adds the memory of services: %s', async (_, services, memoryMb) => {
+  const source = createMemorySource('task', [
     ['task.toml', '[environment]\nmemory_mb = 512'],
     ['environment/docker-compose.yaml', `services:\n${services.join('')}`],
   ])

@@ -4,15 +4,15 @@ import { CONFIG_FILE, readConfig } from './config.ts'
 import { DEFAULT_LIMITS } from './default-limits.ts'
 import { ENVIRONMENT_FOLDER } from './environment.ts'
 import { COMPOSE_BYTES_MAX, TOML_BYTES_MAX } from './limits.ts'
-import { newReport } from './report.ts'
+import { createReport } from './report.ts'
 import type { FileSource } from './source.ts'
-import type { Service } from './task.ts'
+import type { ComposeService } from './task.ts'
 import { readText } from './text-file.ts'
 import { parseToml } from './toml-table.ts'
 
 /**
- * Returns the memory that admission counts for a task: what it declares for the agent, and for each service beside it what the
- * service declares or else the default. Null: it declares nothing that can be read and has no services.
+ * Returns the memory that admission counts for a task: the declared memory of the agent, plus the declared or default
+ * memory of each sidecar. Returns null if the task declares no readable limit and has no sidecars.
  */
 export async function declaredMemoryMb(source: FileSource): Promise<number | null> {
   const own = await configMemoryMb(source)
@@ -25,19 +25,19 @@ export async function declaredMemoryMb(source: FileSource): Promise<number | nul
 }
 
 async function configMemoryMb(source: FileSource): Promise<number | null> {
-  const report = newReport()
+  const report = createReport()
   const text = await readFileText(source, CONFIG_FILE, TOML_BYTES_MAX)
   const table = text === undefined ? undefined : parseToml(text, CONFIG_FILE, report)
   return table ? readConfig(table, report).environment.resources.memoryMb : null
 }
 
-async function listServices(source: FileSource): Promise<Service[]> {
+async function listServices(source: FileSource): Promise<ComposeService[]> {
   const text = await readFileText(source, posix.join(ENVIRONMENT_FOLDER, COMPOSE_FILE), COMPOSE_BYTES_MAX)
-  return text === undefined ? [] : (parseCompose(text, ENVIRONMENT_FOLDER, newReport())?.services ?? [])
+  return text === undefined ? [] : (parseCompose(text, ENVIRONMENT_FOLDER, createReport())?.services ?? [])
 }
 
-/** Undefined when there is no such file, or none that can be read. */
+/** Returns the text of a file, or undefined if it is missing or unreadable. */
 async function readFileText(source: FileSource, path: string, bytesMax: number): Promise<string | undefined> {
   const { files } = await source.list([path])
-  return files.some((file) => file.path === path) ? readText(source, path, bytesMax, newReport()) : undefined
+  return files.some((file) => file.path === path) ? readText(source, path, bytesMax, createReport()) : undefined
 }

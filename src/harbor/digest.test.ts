@@ -1,17 +1,17 @@
 import { mkdir, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { type FileContents, temporaryFolder, writeFiles } from '../../test/support/harbor/folders.ts'
 import type { Digest } from '../platform/blobs/blob.ts'
-import { datasetDigest, taskDigest } from './digest.ts'
-import { inFolder } from './folder-source.ts'
-import { newReport } from './report.ts'
-import { type FileSource, inMemory } from './source.ts'
-import { hashed, listTaskFiles } from './task-files.ts'
-import { type Files, temporaryFolder, writeFiles } from './testing/folders.ts'
+import { computeDatasetDigest, computeTaskDigest } from './digest.ts'
+import { openFolderSource } from './folder-source.ts'
+import { createReport } from './report.ts'
+import { createMemorySource, type FileSource } from './source.ts'
+import { hashFiles, listTaskFiles } from './task-files.ts'
 
 // The digests were computed by Harbor itself: Packager and DatasetManifest of 0.24.0, and the same by 0.25.0.
 
-const BASE: Files = {
+const BASE: FileContents = {
   'task.toml': 'schema_version = "1.4"\n[task]\nname = "acme/demo"\n',
   'instruction.md': 'Do it.\n',
   'environment/Dockerfile': 'FROM alpine\n',
@@ -19,7 +19,7 @@ const BASE: Files = {
   'solution/solve.sh': 'true\n',
 }
 
-const VECTORS: [what: string, files: Files, digest: string][] = [
+const VECTORS: [what: string, files: FileContents, digest: string][] = [
   ['a small task', {}, 'a101e0b9d7b5a8c58fc48f90922b65abf2c64e31be202f905a86437828ad34be'],
   [
     'paths are sorted by code point',
@@ -82,49 +82,51 @@ const VECTORS: [what: string, files: Files, digest: string][] = [
 const TASKS = VECTORS.map(([, , digest]): Digest => `sha256:${digest}`)
 
 async function digestOf(source: FileSource): Promise<Digest> {
-  const report = newReport()
+  const report = createReport()
   const files = await listTaskFiles(source, false, report)
-  report.check()
-  return taskDigest(await hashed(source, files))
+  report.checkInstructions()
+  return computeTaskDigest(await hashFiles(source, files))
 }
 
-test.each(VECTORS)('as Harbor: %s', async (_, files, digest) => {
+test.each(VECTORS)('computes the digest of Harbor: %s', async (_, files, digest) => {
   await using folder = await temporaryFolder()
   await writeFiles(folder.path, { ...BASE, ...files })
 
-  expect(await digestOf(await inFolder(folder.path))).toBe(`sha256:${digest}`)
-  expect(await digestOf(inMemory('any', Object.entries({ ...BASE, ...files })))).toBe(`sha256:${digest}`)
+  expect(await digestOf(await openFolderSource(folder.path))).toBe(`sha256:${digest}`)
+  expect(await digestOf(createMemorySource('any', Object.entries({ ...BASE, ...files })))).toBe(`sha256:${digest}`)
 })
 
-test('as Harbor: a link to a file counts as that file, an empty folder as nothing', async () => {
+test('hashes a link to a file as that file and ignores empty folders, as Harbor does', async () => {
   await using folder = await temporaryFolder()
   await writeFiles(folder.path, BASE)
   await symlink('Dockerfile', join(folder.path, 'environment/link'))
   await symlink('../solution/solve.sh', join(folder.path, 'tests/up'))
   await mkdir(join(folder.path, 'environment/empty'))
 
-  expect(await digestOf(await inFolder(folder.path))).toBe(
+  expect(await digestOf(await openFolderSource(folder.path))).toBe(
     'sha256:09d4a5389c671db4029213d0d91741d3ff30af9bd8b6026cdbb4af38d0c858fa',
   )
 })
 
-test('as Harbor: a dataset is its tasks and the files beside them, in any order', () => {
+test('computes the dataset digest of Harbor from tasks and files in any order', () => {
   const [first = 'sha256:', second = 'sha256:', third = 'sha256:', fourth = 'sha256:'] = TASKS
   const files = [
     { path: 'metric.py', digest: third },
     { path: 'Z.txt', digest: fourth },
   ]
 
-  expect(datasetDigest([])).toBe('sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855')
-  expect(datasetDigest([first])).toBe('sha256:87dd6aab180adc08c619787c37170bee80202756d4f233b4bdd3090a2e01f8f2')
-  expect(datasetDigest(TASKS)).toBe('sha256:8087c48b599caedb9971d657378398e38cc0e1257ffbea6f9066e8741ffb5c18')
-  expect(datasetDigest(TASKS.toReversed())).toBe(datasetDigest(TASKS))
-  expect(datasetDigest([first, first])).toBe('sha256:c27571843471506f241ae1e620f77deabc4132270d990230c02d2bab4942804e')
+  expect(computeDatasetDigest([])).toBe('sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855')
+  expect(computeDatasetDigest([first])).toBe('sha256:87dd6aab180adc08c619787c37170bee80202756d4f233b4bdd3090a2e01f8f2')
+  expect(computeDatasetDigest(TASKS)).toBe('sha256:8087c48b599caedb9971d657378398e38cc0e1257ffbea6f9066e8741ffb5c18')
+  expect(computeDatasetDigest(TASKS.toReversed())).toBe(computeDatasetDigest(TASKS))
+  expect(computeDatasetDigest([first, first])).toBe(
+    'sha256:c27571843471506f241ae1e620f77deabc4132270d990230c02d2bab4942804e',
+  )
   const withFiles = 'sha256:92d4489c5669a654db5884b13466e89ed1c63afdfc7ff8af86776b06ea317d6c'
-  expect(datasetDigest([second, first], files)).toBe(withFiles)
-  expect(datasetDigest([first, second], files.toReversed())).toBe(withFiles)
+  expect(computeDatasetDigest([second, first], files)).toBe(withFiles)
+  expect(computeDatasetDigest([first, second], files.toReversed())).toBe(withFiles)
 })
 
-test('what is no digest does not become part of one', () => {
-  expect(() => datasetDigest(['sha256:ABC'])).toThrow('Not a digest')
+test('rejects an invalid digest as input', () => {
+  expect(() => computeDatasetDigest(['sha256:ABC'])).toThrow('Not a digest')
 })

@@ -30,7 +30,7 @@ WORKDIR /app
 HEALTHCHECK --interval=5s CMD true
 `
 
-test('instructions have their lines, flags, texts, words, pairs and here-documents', () => {
+test('parses lines, flags, text, exec form, pairs and here-documents of instructions', () => {
   const { globals, stages } = readDockerfile(TEXT)
 
   expect(globals).toMatchObject([{ keyword: 'ARG', line: 2, pairs: [{ name: 'BASE', value: 'debian:bookworm-slim' }] }])
@@ -72,19 +72,19 @@ test('instructions have their lines, flags, texts, words, pairs and here-documen
 })
 
 test.each([
-  ['', 'There is no FROM.'],
-  ['RUN true\nFROM a', 'Line 1: RUN comes before FROM.'],
-  ['FROM', 'Line 1: FROM needs an image'],
-  ['FROM a b', 'Line 1: FROM needs an image'],
-  ['FROM a AS', 'Line 1: FROM needs an image'],
-  ['FROM a\nFOO bar', 'Line 2: there is no such instruction.'],
+  ['', 'FROM is missing.'],
+  ['RUN true\nFROM a', 'Line 1: RUN must not come before FROM.'],
+  ['FROM', 'Line 1: FROM requires an image'],
+  ['FROM a b', 'Line 1: FROM requires an image'],
+  ['FROM a AS', 'Line 1: FROM requires an image'],
+  ['FROM a\nFOO bar', 'Line 2: unknown instruction.'],
   ['FROM a\n'.repeat(3000), 'lines and'],
 ])('%j is refused', (text, message) => {
   expect(() => readDockerfile(text)).toThrow(TaskInvalid)
   expect(() => readDockerfile(text)).toThrow(message)
 })
 
-test('any text is read or refused, and nothing else', () => {
+test('parses or refuses any text without other errors', () => {
   const pieces = [
     'FROM a',
     'RUN',
@@ -119,7 +119,7 @@ test('any text is read or refused, and nothing else', () => {
   )
 })
 
-test('a here-document may have spaces before its name, and keeps every byte', () => {
+test('accepts spaces before a here-document delimiter and preserves its content', () => {
   const text = "FROM a\nRUN cat > /x << 'EOF'\nimport this\ncat << END\nEOF\nRUN echo $((1 << 2))\n"
   const instructions = readDockerfile(text).stages[0]?.instructions
   expect(instructions?.map(({ keyword, heredocs }) => [keyword, heredocs])).toEqual([

@@ -7,47 +7,47 @@ import {
   PropertyInstruction,
   Run,
 } from 'dockerfile-ast'
-import { newReport, type Report } from './report.ts'
+import { createReport, type Report } from './report.ts'
 
-/** A Dockerfile as a builder needs it. Variables are left in the texts: their values are known only in the build. */
+/** A parsed Dockerfile. Variables are not expanded, since their values are known only during the build. */
 export type Dockerfile = {
-  /** ARG before the first FROM. */
-  globals: Instruction[]
-  stages: Stage[]
+  /** ARG instructions before the first FROM. */
+  globals: DockerfileInstruction[]
+  stages: DockerfileStage[]
 }
 
-export type Stage = {
+export type DockerfileStage = {
   image: string
   name: string | null
   platform: string | null
   line: number
-  instructions: Instruction[]
+  instructions: DockerfileInstruction[]
 }
 
-export type Instruction = {
-  /** Upper case, as RUN. */
+export type DockerfileInstruction = {
+  /** Upper case, for example RUN. */
   keyword: string
-  /** The first line is 1. */
+  /** Line number, starting at 1. */
   line: number
   lastLine: number
   flags: { name: string; value: string | null }[]
-  /** Without flags, comments and here-documents; continued lines are one. */
+  /** Arguments without flags, comments and here-documents; continued lines are joined. */
   text: string
-  /** The words of the JSON form. */
+  /** Words of the JSON (exec) form. */
   exec: string[] | null
-  /** Of ARG, ENV and LABEL. */
+  /** Name-value pairs of ARG, ENV and LABEL. */
   pairs: { name: string; value: string | null }[]
   heredocs: Heredoc[]
 }
 
-/** Expanded: variables in it are replaced, because its name is not quoted. */
+/** A here-document. `isExpanded` means that its delimiter is not quoted, so variables are replaced. */
 type Heredoc = { name: string; content: string; isExpanded: boolean }
 
-/** Throws TaskInvalid. */
+/** Parses a Dockerfile. Throws TaskInvalid. */
 export function readDockerfile(text: string, path = 'Dockerfile'): Dockerfile {
-  const report = newReport()
+  const report = createReport()
   const dockerfile = parseDockerfile(text, path, report)
-  report.check()
+  report.checkInstructions()
   return dockerfile
 }
 
@@ -57,29 +57,29 @@ const FLAGS_MAX = 1000
 export function parseDockerfile(text: string, path: string, report: Report): Dockerfile {
   const lines = text.split('\n')
   if (lines.length > LINES_MAX || text.split('--').length > FLAGS_MAX) {
-    report.refuse(path, 'too_complex', `A Dockerfile has ${LINES_MAX} lines and ${FLAGS_MAX} flags at most.`)
+    report.refuse(path, 'too_complex', `A Dockerfile may have at most ${LINES_MAX} lines and ${FLAGS_MAX} flags.`)
     return { globals: [], stages: [] }
   }
-  const closed = withClosedHeredocs(lines)
+  const closed = normaliseHeredocs(lines)
   const parsed = DockerfileParser.parse(closed.join('\n'))
   const escapeMark = parsed.getEscapeCharacter()
-  const instructions = parsed.getInstructions().map((node) => instructionOf(node, { lines, closed }, escapeMark))
-  const dockerfile = stagesOf(instructions)
+  const instructions = parsed.getInstructions().map((node) => toInstruction(node, { lines, closed }, escapeMark))
+  const dockerfile = groupStages(instructions)
   check(dockerfile, path, report)
   return dockerfile
 }
 
-/** The lines as they are written, and as the parser sees them. */
-type Lines = { lines: string[]; closed: string[] }
+/** The original lines, and the lines that were passed to the parser. */
+type DockerfileLines = { lines: string[]; closed: string[] }
 
 const SPACED_HEREDOC = /<<(-?)[ \t]+(?=(["']?)([A-Za-z_]\w*)\2(?!\w))/g
 
-/** Docker lets spaces stand in `<< EOF`, the parser does not. Only where a later line is that word and ends it. */
-function withClosedHeredocs(lines: string[]): string[] {
-  const last = new Map(lines.map((line, place) => [line.trim(), place]))
-  const close = (place: number) => (whole: string, dash: string, _: string, name: string) =>
-    (last.get(name) ?? -1) > place ? `<<${dash}` : whole
-  return lines.map((line, place) => (line.includes('<<') ? line.replaceAll(SPACED_HEREDOC, close(place)) : line))
+/** Removes the spaces in `<< EOF`, which Docker allows and the parser does not, if a later line is the delimiter. */
+function normaliseHeredocs(lines: string[]): string[] {
+  const lastIndex = new Map(lines.map((line, index) => [line.trim(), index]))
+  const close = (index: number) => (whole: string, dash: string, _: string, name: string) =>
+    (lastIndex.get(name) ?? -1) > index ? `<<${dash}` : whole
+  return lines.map((line, index) => (line.includes('<<') ? line.replaceAll(SPACED_HEREDOC, close(index)) : line))
 }
 
 const KEYWORDS = new Set(
@@ -92,41 +92,40 @@ function check({ globals, stages }: Dockerfile, path: string, report: Report): v
   const unknown = [...globals, ...stages.flatMap(({ instructions }) => instructions)].find(
     ({ keyword }) => !KEYWORDS.has(keyword),
   )
-  // Only the first: what follows is usually the rest of a here-document that has not been seen as one.
-  if (unknown) report.refuse(path, 'dockerfile_syntax', `Line ${unknown.line}: there is no such instruction.`)
+  // Only the first is reported: the following are usually the rest of an unrecognised here-document.
+  if (unknown) report.refuse(path, 'dockerfile_syntax', `Line ${unknown.line}: unknown instruction.`)
   for (const { keyword, line } of globals.filter((each) => each.keyword !== 'ARG' && KEYWORDS.has(each.keyword))) {
-    report.refuse(path, 'dockerfile_syntax', `Line ${line}: ${keyword} comes before FROM.`)
+    report.refuse(path, 'dockerfile_syntax', `Line ${line}: ${keyword} must not come before FROM.`)
   }
   for (const { image, line } of stages) {
-    if (image === '')
-      report.refuse(path, 'dockerfile_syntax', `Line ${line}: FROM needs an image, and a name after AS.`)
+    if (image === '') report.refuse(path, 'dockerfile_syntax', `Line ${line}: FROM requires an image, and AS a name.`)
   }
-  if (stages.length === 0) report.refuse(path, 'dockerfile_syntax', 'There is no FROM.')
+  if (stages.length === 0) report.refuse(path, 'dockerfile_syntax', 'FROM is missing.')
 }
 
-function stagesOf(instructions: Instruction[]): Dockerfile {
+function groupStages(instructions: DockerfileInstruction[]): Dockerfile {
   const dockerfile: Dockerfile = { globals: [], stages: [] }
   for (const instruction of instructions) {
-    if (instruction.keyword === 'FROM') dockerfile.stages.push(stageOf(instruction))
+    if (instruction.keyword === 'FROM') dockerfile.stages.push(toStage(instruction))
     else (dockerfile.stages.at(-1)?.instructions ?? dockerfile.globals).push(instruction)
   }
   return dockerfile
 }
 
-function stageOf({ text, line, flags }: Instruction): Stage {
+function toStage({ text, line, flags }: DockerfileInstruction): DockerfileStage {
   const [image = '', as, name = null, ...more] = text.split(/\s+/)
-  const isRight = as === undefined || (as.toUpperCase() === 'AS' && name !== null && more.length === 0)
+  const isValid = as === undefined || (as.toUpperCase() === 'AS' && name !== null && more.length === 0)
   const platform = flags.find((flag) => flag.name === 'platform')?.value ?? null
-  return { image: isRight ? image : '', name, platform, line, instructions: [] }
+  return { image: isValid ? image : '', name, platform, line, instructions: [] }
 }
 
-function instructionOf(node: InstructionNode, lines: Lines, escapeMark: string): Instruction {
+function toInstruction(node: InstructionNode, lines: DockerfileLines, escapeMark: string): DockerfileInstruction {
   const { start, end } = node.getRange()
   const found = node instanceof Run || node instanceof Copy ? node.getHeredocs() : []
-  const heredocs = found.filter((heredoc) => heredoc.getName() !== '') // a shift to the left is none
+  const heredocs = found.filter((heredoc) => heredoc.getName() !== '') // a left shift is parsed as a nameless one
   const raw = (node.getRawArgumentsContent() ?? '').split('\n')
   const opening = heredocs[0]?.getStartRange().start.line
-  const text = joined(opening === undefined ? raw : raw.slice(0, opening - start.line + 1), escapeMark)
+  const text = joinLines(opening === undefined ? raw : raw.slice(0, opening - start.line + 1), escapeMark)
   const flags = node instanceof ModifiableInstruction ? node.getFlags() : []
   const properties = node instanceof PropertyInstruction ? node.getProperties() : []
   return {
@@ -135,14 +134,14 @@ function instructionOf(node: InstructionNode, lines: Lines, escapeMark: string):
     lastLine: end.line + 1,
     flags: flags.map((flag) => ({ name: flag.getName(), value: flag.getValue() })),
     text,
-    exec: execOf(text),
+    exec: parseExecForm(text),
     pairs: properties.map((property) => ({ name: property.getName(), value: property.getValue() })),
-    heredocs: heredocs.map((heredoc) => heredocOf(heredoc, lines)),
+    heredocs: heredocs.map((heredoc) => toHeredoc(heredoc, lines)),
   }
 }
 
-/** `<<-` takes the tabs off, and a quoted name keeps the variables as they are. */
-function heredocOf(node: HeredocNode, { lines, closed }: Lines): Heredoc {
+/** Returns the content of a here-document. `<<-` strips leading tabs; a quoted delimiter prevents expansion. */
+function toHeredoc(node: HeredocNode, { lines, closed }: DockerfileLines): Heredoc {
   const { start, end } = node.getStartRange()
   const opening = closed[start.line]?.slice(start.character, end.character) ?? ''
   const first = node.getContentRange()?.start.line ?? 0
@@ -156,22 +155,22 @@ function heredocOf(node: HeredocNode, { lines, closed }: Lines): Heredoc {
   }
 }
 
-/** The parser's own joined text keeps the comments between the lines. */
-function joined([first = '', ...rest]: string[], escapeMark: string): string {
-  const kept = [first, ...rest.filter((line) => !/^\s*(#|$)/.test(line))]
-  return kept
+/** Joins continued lines. The parser's own joined text contains the comments between the lines. */
+function joinLines([first = '', ...rest]: string[], escapeMark: string): string {
+  const code = [first, ...rest.filter((line) => !/^\s*(#|$)/.test(line))]
+  return code
     .map((line) => (line.trimEnd().endsWith(escapeMark) ? line.trimEnd().slice(0, -1) : line))
     .join('')
     .trim()
 }
 
-/** The parser's own strings have lost their spaces. */
-function execOf(text: string): string[] | null {
+/** Parses the JSON form. The parser's own strings have lost their spaces. */
+function parseExecForm(text: string): string[] | null {
   if (!text.startsWith('[')) return null
   try {
     const words: unknown = JSON.parse(text)
     return Array.isArray(words) && words.every((word) => typeof word === 'string') ? words : null
   } catch {
-    return null // a shell command that begins with a bracket, which is what Docker takes it for
+    return null // Docker too treats it as a shell command that begins with a bracket
   }
 }

@@ -1,16 +1,16 @@
 import type { Fields } from './fields.ts'
-import { readMcpServer } from './mcp-server.ts'
 import { readBaselineNetwork } from './network.ts'
-import type { Defaults } from './schema-versions.ts'
+import type { SchemaDefaults } from './schema-versions.ts'
 import { readEnv, readHealthcheck, readTimeout } from './settings.ts'
-import type { Environment, Resources } from './task.ts'
+import type { Environment, EnvVar, McpServer, TaskResources, Template } from './task.ts'
+import { formatTemplate, parseBracedTemplate, toPlainText, variablesOf } from './template.ts'
 
-/** `[environment]` as it is written. Files of the task decide about the rest. */
+/** Content of `[environment]`. The omitted fields depend on the files of the task. */
 export type EnvironmentConfig = Omit<Environment, 'os' | 'folder' | 'dockerfile' | 'compose'> & {
   os: Environment['os'] | null
 }
 
-export const readEnvironment = (fields: Fields, { resources }: Defaults): EnvironmentConfig => ({
+export const readEnvironment = (fields: Fields, { resources }: SchemaDefaults): EnvironmentConfig => ({
   os: readOs(fields),
   image: readImage(fields),
   buildTimeoutSec: readTimeout(fields, 'build_timeout_sec') ?? 600,
@@ -23,16 +23,16 @@ export const readEnvironment = (fields: Fields, { resources }: Defaults): Enviro
   workdir: fields.text('workdir') || null,
 })
 
-const readResources = (fields: Fields, unsaid: Resources): Resources => ({
-  cpus: fields.number('cpus', { above: 0, max: 1e6 }) ?? unsaid.cpus,
-  memoryMb: readMegabytes(fields, 'memory_mb', 'memory') ?? unsaid.memoryMb,
-  storageMb: readMegabytes(fields, 'storage_mb', 'storage') ?? unsaid.storageMb,
-  gpus: fields.number('gpus', { min: 0, max: 1e6, integer: true }) ?? unsaid.gpus,
+const readResources = (fields: Fields, defaults: TaskResources): TaskResources => ({
+  cpus: fields.number('cpus', { above: 0, max: 1e6 }) ?? defaults.cpus,
+  memoryMb: readMegabytes(fields, 'memory_mb', 'memory') ?? defaults.memoryMb,
+  storageMb: readMegabytes(fields, 'storage_mb', 'storage') ?? defaults.storageMb,
+  gpus: fields.number('gpus', { min: 0, max: 1e6, integer: true }) ?? defaults.gpus,
   gpuTypes: readGpuTypes(fields),
   tpu: fields.table('tpu', readTpu) ?? null,
 })
 
-/** None named: any will do. */
+/** Reads the accepted GPU types. Null means any type. */
 function readGpuTypes(fields: Fields): string[] | null {
   const types = fields.texts('gpu_types') ?? []
   return types.length > 0 ? types : null
@@ -41,49 +41,99 @@ function readGpuTypes(fields: Fields): string[] | null {
 function readOs(fields: Fields): Environment['os'] | null {
   const os = fields.text('os')?.toLowerCase()
   if (os === undefined || os === 'linux' || os === 'windows') return os ?? null
-  fields.refuse('os', 'invalid_value', 'One of linux, windows is expected here.')
+  fields.refuse('os', 'invalid_value', 'Must be one of linux, windows.')
   return null
 }
 
-/** An image is named on command lines: what looks like an option is none. */
+/** Image references are passed on command lines, so they must not look like options. */
 const IMAGE = /^[A-Za-z0-9][\w.\-/:@+]{0,499}$/
 
 function readImage(fields: Fields): string | null {
   const image = fields.text('docker_image') || null
-  if (image !== null && !IMAGE.test(image)) fields.refuse('docker_image', 'invalid_value', 'This names no image.')
+  if (image !== null && !IMAGE.test(image)) fields.refuse('docker_image', 'invalid_value', 'Invalid image reference.')
   return image
 }
 
 const MEGABYTES: Record<string, number> = { G: 1024, M: 1, K: 1 / 1024 }
 const SIZE = /^(\d{1,12}(?:\.\d{1,6})?)([GMK])$/
 
-/** `memory = "2G"` is how it was said before `memory_mb`. */
+/** Reads a size in megabytes, also from the deprecated key with a unit, such as `memory = "2G"`. */
 function readMegabytes(fields: Fields, key: string, oldKey: string): number | undefined {
   const megabytes = fields.number(key, { above: 0, max: 1e12, integer: true })
   const old = fields.value(oldKey)
   if (old === undefined) return megabytes
-  fields.warn(oldKey, 'deprecated_key', `Write ${key} instead.`)
-  if (typeof old !== 'string') return megabytes // Harbor drops it
-  const converted = megabytesIn(old)
-  if (converted === undefined) fields.refuse(oldKey, 'invalid_value', 'A size like 512M or 2G is expected here.')
+  fields.warn(oldKey, 'deprecated_key', `Deprecated. Use ${key} instead.`)
+  if (typeof old !== 'string') return megabytes // Harbor ignores it
+  const converted = parseMegabytes(old)
+  if (converted === undefined) fields.refuse(oldKey, 'invalid_value', 'Must be a size such as 512M or 2G.')
   else if (fields.has(key) && megabytes !== converted) {
-    fields.refuse(oldKey, 'conflict', `This is ${converted} MB, and ${key} says something else.`)
+    fields.refuse(oldKey, 'conflict', `The value is ${converted} MB, which contradicts ${key}. Remove ${oldKey}.`)
   }
   return converted ?? megabytes
 }
 
-function megabytesIn(text: string): number | undefined {
+function parseMegabytes(text: string): number | undefined {
   const [, amount, unit = ''] = SIZE.exec(text.trim().toUpperCase()) ?? []
   const factor = MEGABYTES[unit]
   return amount && factor ? Math.trunc(Number(amount) * factor) || undefined : undefined
 }
 
-function readTpu(fields: Fields): Resources['tpu'] {
+function readTpu(fields: Fields): TaskResources['tpu'] {
   const type = fields.requiredText('type')
   const topology = fields.requiredText('topology').trim()
-  if (type === '') fields.refuse('type', 'invalid_value', 'The type of a TPU is expected here.')
+  if (type === '') fields.refuse('type', 'invalid_value', 'Must be the type of a TPU.')
   if (!/^[1-9]\d{0,5}(x[1-9]\d{0,5}){1,5}$/.test(topology)) {
-    fields.refuse('topology', 'invalid_value', 'Dimensions like 2x4 or 2x2x1 are expected here.')
+    fields.refuse('topology', 'invalid_value', 'Must be dimensions such as 2x4 or 2x2x1.')
   }
   return { type, topology }
 }
+
+const TRANSPORTS = ['sse', 'streamable-http', 'http', 'stdio'] as const
+
+function readMcpServer(fields: Fields): McpServer {
+  const name = fields.requiredText('name')
+  const transport = fields.oneOf('transport', TRANSPORTS) ?? 'sse'
+  if (transport !== 'stdio') {
+    warnIgnored(fields, ['command', 'args'], transport)
+    const url = fields.requiredText('url')
+    return { name, transport: transport === 'http' ? 'streamable-http' : transport, url, headers: readHeaders(fields) }
+  }
+  warnIgnored(fields, ['url'], transport)
+  if (fields.has('headers')) fields.refuse('headers', 'conflict', 'Headers are only allowed for HTTP transports.')
+  return { name, transport, command: fields.requiredText('command'), args: fields.texts('args') ?? [] }
+}
+
+function warnIgnored(fields: Fields, keys: string[], transport: string): void {
+  for (const key of keys.filter(fields.has))
+    fields.warn(key, 'ignored_key', `This key has no effect with transport ${transport}.`)
+}
+
+const HEADER = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/
+const CREDENTIAL = /KEY|SECRET|TOKEN|PASSWORD|CREDENTIAL|AUTH|^(set-)?cookie$/i
+
+/** Reads headers, which Harbor supports since 0.25. Tasks are public, so a credential must be given as a variable. */
+const readHeaders = (fields: Fields): EnvVar[] =>
+  readEnv(fields, 'headers').map(({ name, value }) => {
+    const text = toPlainText(value)
+    const template = text === undefined ? value : parseBracedTemplate(text)
+    const problem = template === undefined ? `Write variables as \${NAME}.` : checkHeader(name, template)
+    if (problem) fields.refuse(`headers.${name}`, 'invalid_value', problem)
+    return { name, value: template ?? [] }
+  })
+
+function checkHeader(name: string, value: Template): string | undefined {
+  if (!HEADER.test(name)) return 'Invalid header name.'
+  if (/[\r\n]/.test(formatTemplate(value))) return 'A header value must be a single line.'
+  const isSecret = CREDENTIAL.test(name)
+  const known = variablesOf(value).some(({ variable, fallback }) => fallback && (isSecret || CREDENTIAL.test(variable)))
+  if (known || (isSecret && !isVariableOnly(value))) {
+    return `A credential must be a variable without a fallback, for example "Bearer \${TOKEN}".`
+  }
+  return undefined
+}
+
+/** Tests for variables only, optionally after a scheme name. Strings contain no NUL, so it can represent a variable. */
+const isVariableOnly = (value: Template): boolean =>
+  /^\s*$|^\s*(?:[A-Za-z]+\s+)?\0(?:[\s:-]*\0)*\s*$/.test(
+    value.map((part) => (typeof part === 'string' ? part : '\0')).join(''),
+  )

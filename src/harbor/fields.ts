@@ -1,25 +1,25 @@
 import type { Report } from './report.ts'
-import type { Json } from './task.ts'
+import type { TaskJson } from './task.ts'
 
-/** A value as a file gives it. In YAML we read every scalar as a text. */
+/** A value of a parsed file. YAML scalars are always strings. */
 export type Value = null | string | number | boolean | Value[] | ValueTable
 export type ValueTable = { [key: string]: Value }
 
-type Bounds = { min?: number; above?: number; max?: number; integer?: true }
+type NumberBounds = { min?: number; above?: number; max?: number; integer?: true }
 
-/** How one kind of file is read. */
-export type Dialect = {
-  /** What to do with a key that nobody asked for. */
+/** Rules that differ between file formats. */
+export type FileDialect = {
+  /** Called for each key that no reader accessed. */
   unknownKey(path: string, report: Report): void
-  /** Whether a number may be written as a text. */
+  /** Reports whether a number written as a string is accepted silently or with a warning. */
   numberInText: 'silently' | 'with a warning'
 }
 
-type Place = { path: string; report: Report; dialect: Dialect }
+type TableContext = { path: string; report: Report; dialect: FileDialect }
 
 /**
- * Reads a table key by key. A wrong value is reported and then treated as absent: reading goes on, and in the end the
- * task is refused with all that was found.
+ * Reads a table key by key. An invalid value is added to the report and then treated as absent, so that reading continues
+ * and the author sees all problems at once.
  */
 export type Fields = {
   path: string
@@ -29,62 +29,63 @@ export type Fields = {
   value(key: string): Value | undefined
   text(key: string): string | undefined
   requiredText(key: string): string
-  number(key: string, bounds?: Bounds): number | undefined
+  number(key: string, bounds?: NumberBounds): number | undefined
   flag(key: string): boolean | undefined
   oneOf<const T extends string>(key: string, options: readonly T[]): T | undefined
   texts(key: string): string[] | undefined
   list<T>(key: string, read: (value: Value, path: string) => T | undefined): T[] | undefined
   table<T>(key: string, read: (fields: Fields) => T): T | undefined
-  /** A table that may be left out, which is the same as an empty one. */
+  /** Reads a table that may be omitted, which is equivalent to an empty one. */
   section<T>(key: string, read: (fields: Fields) => T): T
   tables<T>(key: string, read: (fields: Fields) => T): T[] | undefined
-  /** A value of a list as a table. */
+  /** Reads an entry of a list as a table. */
   open<T>(value: Value, path: string, read: (fields: Fields) => T): T | undefined
   refuse(key: string, code: string, message: string): void
   warn(key: string, code: string, message: string): void
 }
 
-/** What is in the table by the reader's account; the keys that it did not ask for are named. */
-export function readTable<T>(table: ValueTable, place: Place, read: (fields: Fields) => T): T {
-  const asked = new Set<string>()
-  const result = read(fieldsOf(table, place, asked))
+/** Reads a table with `read` and then reports the keys that were not accessed. */
+export function readTable<T>(table: ValueTable, context: TableContext, read: (fields: Fields) => T): T {
+  const accessed = new Set<string>()
+  const result = read(createFields(table, context, accessed))
   for (const key of Object.keys(table)) {
-    if (!asked.has(key)) place.dialect.unknownKey(join(place.path, key), place.report)
+    if (!accessed.has(key)) context.dialect.unknownKey(join(context.path, key), context.report)
   }
   return result
 }
 
-function fieldsOf(table: ValueTable, place: Place, asked: Set<string>): Fields {
-  const { report } = place
-  const at = (key: string) => join(place.path, key)
+function createFields(table: ValueTable, context: TableContext, accessed: Set<string>): Fields {
+  const { report } = context
+  const at = (key: string) => join(context.path, key)
   const value = (key: string) => {
-    asked.add(key)
+    accessed.add(key)
     return Object.hasOwn(table, key) ? (table[key] ?? undefined) : undefined
   }
   const read = <T>(key: string, convert: (value: Value, path: string) => T | undefined) => {
-    const found = value(key)
-    return found === undefined ? undefined : convert(found, at(key))
+    const raw = value(key)
+    return raw === undefined ? undefined : convert(raw, at(key))
   }
   const fields: Fields = {
-    path: place.path,
+    path: context.path,
     report,
     value,
     keys: () => Object.keys(table),
     has: (key) => value(key) !== undefined,
-    text: (key) => read(key, (found, path) => textOf(found, path, report)),
+    text: (key) => read(key, (raw, path) => toText(raw, path, report)),
     requiredText(key) {
-      if (!fields.has(key)) report.refuse(at(key), 'required', 'This key is needed.')
+      if (!fields.has(key)) report.refuse(at(key), 'required', 'Required key is missing.')
       return fields.text(key) ?? ''
     },
-    number: (key, bounds = {}) => read(key, (found, path) => numberOf(found, { ...place, path }, bounds)),
-    flag: (key) => read(key, (found, path) => flagOf(found, { ...place, path })),
-    oneOf: (key, options) => read(key, (found, path) => optionOf(found, options, path, report)),
-    texts: (key) => fields.list(key, (found, path) => textOf(found, path, report)),
-    list: (key, readEntry) => read(key, (found, path) => listOf(found, readEntry, path, report)),
-    open: (found, path, readInner) => tableOf(found, { ...place, path }, readInner),
-    table: (key, readInner) => read(key, (found, path) => fields.open(found, path, readInner)),
-    section: (key, readInner) => fields.table(key, readInner) ?? readTable({}, { ...place, path: at(key) }, readInner),
-    tables: (key, readInner) => fields.list(key, (found, path) => fields.open(found, path, readInner)),
+    number: (key, bounds = {}) => read(key, (raw, path) => toNumber(raw, { ...context, path }, bounds)),
+    flag: (key) => read(key, (raw, path) => toFlag(raw, { ...context, path })),
+    oneOf: (key, options) => read(key, (raw, path) => toOption(raw, options, path, report)),
+    texts: (key) => fields.list(key, (raw, path) => toText(raw, path, report)),
+    list: (key, readEntry) => read(key, (raw, path) => toList(raw, readEntry, path, report)),
+    open: (raw, path, readInner) => toTable(raw, { ...context, path }, readInner),
+    table: (key, readInner) => read(key, (raw, path) => fields.open(raw, path, readInner)),
+    section: (key, readInner) =>
+      fields.table(key, readInner) ?? readTable({}, { ...context, path: at(key) }, readInner),
+    tables: (key, readInner) => fields.list(key, (raw, path) => fields.open(raw, path, readInner)),
     refuse: (key, code, message) => report.refuse(at(key), code, message),
     warn: (key, code, message) => report.warn(at(key), code, message),
   }
@@ -93,18 +94,18 @@ function fieldsOf(table: ValueTable, place: Place, asked: Set<string>): Fields {
 
 const join = (path: string, key: string | number): string => (path === '' ? String(key) : `${path}.${key}`)
 
-export const isTable = (value: Value | Json | undefined): value is ValueTable =>
+export const isTable = (value: Value | TaskJson | undefined): value is ValueTable =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-function tableOf<T>(value: Value, place: Place, read: (fields: Fields) => T): T | undefined {
-  if (isTable(value)) return readTable(value, place, read)
-  place.report.refuse(place.path, 'wrong_type', 'A table is expected here.')
+function toTable<T>(value: Value, context: TableContext, read: (fields: Fields) => T): T | undefined {
+  if (isTable(value)) return readTable(value, context, read)
+  context.report.refuse(context.path, 'wrong_type', 'Must be a table.')
   return undefined
 }
 
-export function textOf(value: Value, path: string, report: Report): string | undefined {
-  if (typeof value !== 'string') report.refuse(path, 'wrong_type', 'A text is expected here.')
-  else if (value.includes('\0')) report.refuse(path, 'invalid_value', 'A text has no NUL character.')
+export function toText(value: Value, path: string, report: Report): string | undefined {
+  if (typeof value !== 'string') report.refuse(path, 'wrong_type', 'Must be a string.')
+  else if (value.includes('\0')) report.refuse(path, 'invalid_value', 'Must not contain a NUL character.')
   else return value
   return undefined
 }
@@ -112,60 +113,60 @@ export function textOf(value: Value, path: string, report: Report): string | und
 const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i
 const NUMBER_LENGTH_MAX = 40
 
-function numberOf(value: Value, { path, report, dialect }: Place, bounds: Bounds): number | undefined {
-  const found = typeof value === 'string' && isNumeral(value) ? Number(value) : value
-  if (typeof found !== 'number' || !Number.isFinite(found)) {
-    report.refuse(path, 'wrong_type', 'A finite number is expected here.')
+function toNumber(value: Value, { path, report, dialect }: TableContext, bounds: NumberBounds): number | undefined {
+  const raw = typeof value === 'string' && isNumeral(value) ? Number(value) : value
+  if (typeof raw !== 'number' || !Number.isFinite(raw)) {
+    report.refuse(path, 'wrong_type', 'Must be a finite number.')
     return undefined
   }
   if (typeof value === 'string' && dialect.numberInText === 'with a warning') {
-    report.warn(path, 'number_in_text', 'This number is written as a text.')
+    report.warn(path, 'number_in_text', 'The number is written as a string.')
   }
-  const complaint = outside(found, bounds)
-  if (complaint === undefined) return found === 0 ? 0 : found // never -0, which TOML would not give back
-  report.refuse(path, 'out_of_range', complaint)
+  const problem = checkBounds(raw, bounds)
+  if (problem === undefined) return raw === 0 ? 0 : raw // never -0, which TOML cannot represent
+  report.refuse(path, 'out_of_range', problem)
   return undefined
 }
 
 const isNumeral = (text: string): boolean => text.length <= NUMBER_LENGTH_MAX && NUMBER.test(text)
 
-function outside(value: number, { min, above, max, integer }: Bounds): string | undefined {
-  if (integer && !Number.isSafeInteger(value)) return 'A whole number is expected here.'
-  if (min !== undefined && value < min) return `The least is ${min}.`
-  if (above !== undefined && value <= above) return `More than ${above} is expected here.`
-  if (max !== undefined && value > max) return `The most is ${max}.`
+function checkBounds(value: number, { min, above, max, integer }: NumberBounds): string | undefined {
+  if (integer && !Number.isSafeInteger(value)) return 'Must be an integer.'
+  if (min !== undefined && value < min) return `Must be at least ${min}.`
+  if (above !== undefined && value <= above) return `Must be greater than ${above}.`
+  if (max !== undefined && value > max) return `Must be at most ${max}.`
   return undefined
 }
 
-function flagOf(value: Value, { path, report, dialect }: Place): boolean | undefined {
+function toFlag(value: Value, { path, report, dialect }: TableContext): boolean | undefined {
   if (typeof value === 'boolean') return value
   if (dialect.numberInText === 'silently' && (value === 'true' || value === 'false')) return value === 'true'
-  report.refuse(path, 'wrong_type', 'true or false is expected here.')
+  report.refuse(path, 'wrong_type', 'Must be true or false.')
   return undefined
 }
 
-function optionOf<T extends string>(value: Value, options: readonly T[], path: string, report: Report): T | undefined {
-  const found = options.find((option) => option === value)
-  if (found === undefined) report.refuse(path, 'invalid_value', `One of ${options.join(', ')} is expected here.`)
-  return found
+function toOption<T extends string>(value: Value, options: readonly T[], path: string, report: Report): T | undefined {
+  const raw = options.find((option) => option === value)
+  if (raw === undefined) report.refuse(path, 'invalid_value', `Must be one of ${options.join(', ')}.`)
+  return raw
 }
 
-/** Of hosts, artifacts, steps and the like. */
+/** Maximum length of any list, such as hosts, artifacts or steps. */
 const ENTRIES_MAX = 1000
 
-function listOf<T>(
+function toList<T>(
   value: Value,
   read: (value: Value, path: string) => T | undefined,
   path: string,
   report: Report,
 ): T[] | undefined {
   if (!Array.isArray(value)) {
-    report.refuse(path, 'wrong_type', 'A list is expected here.')
+    report.refuse(path, 'wrong_type', 'Must be a list.')
     return undefined
   }
   if (value.length > ENTRIES_MAX) {
-    report.refuse(path, 'too_many', `The most is ${ENTRIES_MAX} entries.`)
+    report.refuse(path, 'too_many', `The limit is ${ENTRIES_MAX} entries.`)
     return undefined
   }
-  return value.map((entry, place) => read(entry, join(path, place))).filter((entry) => entry !== undefined)
+  return value.map((entry, index) => read(entry, join(path, index))).filter((entry) => entry !== undefined)
 }

@@ -3,12 +3,12 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
+import { temporaryFolder } from '../../test/support/harbor/folders.ts'
+import { pax, type RawEntry, rawEntry, tar, tgz } from '../../test/support/harbor/raw-tar.ts'
+import { findRefusal } from '../../test/support/harbor/unpacking.ts'
 import { unpack } from './archive.ts'
-import { temporaryFolder } from './testing/folders.ts'
-import { pax, type RawEntry, rawEntry, tar, tgz } from './testing/raw-tar.ts'
-import { refusalOf } from './testing/unpacking.ts'
 
-// Each of these checks as well that the refusal left nothing behind, in the folder and beside it.
+// Each test also checks that the refusal leaves no files in the folder or beside it.
 
 const FILE: RawEntry = { name: 'a', content: 'hello' }
 
@@ -80,7 +80,7 @@ test.each<[what: string, archive: Buffer, reason: string]>([
   ['nothing', Buffer.alloc(0), 'empty'],
   ['zeros', Buffer.alloc(10_240), 'empty'],
 ])('%s', async (_, archive, reason) => {
-  expect(await refusalOf(archive)).toBe(reason)
+  expect(await findRefusal(archive)).toBe(reason)
 })
 
 test.each<[what: string, archive: Buffer, reason: string]>([
@@ -97,11 +97,11 @@ test.each<[what: string, archive: Buffer, reason: string]>([
   ['a file in its place', tar(link('d', 'x'), { name: 'd' }), 'duplicate'],
   ['a folder in its place', tar(link('d', 'x'), { name: 'd/', type: '5' }), 'through_a_link'],
   ['a hard link to it', tar(link('d', 'x'), { name: 'e', target: 'd', type: '1' }), 'link'],
-])('even when links are wanted: %s', async (_, archive, reason) => {
-  expect(await refusalOf(archive, { links: 'inside' })).toBe(reason)
+])('refuses even if links are allowed: %s', async (_, archive, reason) => {
+  expect(await findRefusal(archive, { links: 'inside' })).toBe(reason)
 })
 
-test('too many entries, however small', async () => {
+test('refuses too many entries', async () => {
   const entry = (_: unknown, place: number) => rawEntry({ name: `f${place}` })
   const many = Readable.from(
     (function* () {
@@ -109,27 +109,27 @@ test('too many entries, however small', async () => {
     })(),
   )
 
-  expect(await refusalOf(many, { entries: 2000 })).toBe('too_many_entries')
+  expect(await findRefusal(many, { entries: 2000 })).toBe('too_many_entries')
   expect(many.destroyed).toBe(true)
 })
 
-test('too many bytes, in one file or in all', async () => {
+test('refuses too many bytes in one file or in total', async () => {
   const content = Buffer.alloc(600_000)
 
-  expect(await refusalOf(tgz({ name: 'a', content }), { fileBytes: 599_999 })).toBe('file_too_large')
-  expect(await refusalOf(tgz({ name: 'a', content }, { name: 'b', content }), { totalBytes: 1_000_000 })).toBe(
+  expect(await findRefusal(tgz({ name: 'a', content }), { fileBytes: 599_999 })).toBe('file_too_large')
+  expect(await findRefusal(tgz({ name: 'a', content }, { name: 'b', content }), { totalBytes: 1_000_000 })).toBe(
     'too_large',
   )
 })
 
-test('a bomb of zeros is refused before it has gone off', async () => {
+test('refuses a compression bomb before unpacking it', async () => {
   const bomb = tgz({ name: 'zeros', content: Buffer.alloc(64 * 1024 * 1024) })
 
   expect(bomb.length).toBeLessThan(100_000)
-  expect(await refusalOf(bomb)).toBe('compressed_too_much')
+  expect(await findRefusal(bomb)).toBe('compressed_too_much')
 })
 
-test('zeros after the end do not go on for ever', async () => {
+test('limits the zeros after the end of an archive', async () => {
   const endless = Readable.from(
     (function* () {
       yield tar(FILE)
@@ -137,17 +137,17 @@ test('zeros after the end do not go on for ever', async () => {
     })(),
   )
 
-  expect(await refusalOf(endless, { totalBytes: 1000, entries: 10 })).toBe('too_large')
+  expect(await findRefusal(endless, { totalBytes: 1000, entries: 10 })).toBe('too_large')
 })
 
-test('a stream that says nothing more', async () => {
+test('refuses a stream that stalls', async () => {
   const stuck = new Readable({ read() {} })
   stuck.push(tar(FILE).subarray(0, 600))
 
-  expect(await refusalOf(stuck, { timeMs: 20 })).toBe('too_slow')
+  expect(await findRefusal(stuck, { timeMs: 20 })).toBe('too_slow')
 })
 
-test('a source that breaks is no refusal, and leaves nothing either', async () => {
+test('rethrows an error of the source and leaves no files', async () => {
   await using place = await temporaryFolder()
   const breaking = Readable.from(
     (function* () {

@@ -2,7 +2,7 @@ const KIB = 1024
 const MIB = 1024 * KIB
 const GIB = 1024 * MIB
 
-/** More than any real task needs, and little enough to read in a moment. */
+// Larger than any real task needs, and small enough to be parsed quickly.
 export const TOML_BYTES_MAX = 256 * KIB
 export const COMPOSE_BYTES_MAX = 64 * KIB
 export const DOCKERFILE_BYTES_MAX = 64 * KIB
@@ -10,7 +10,7 @@ export const IGNORE_BYTES_MAX = 64 * KIB
 export const INSTRUCTION_BYTES_MAX = 1 * MIB
 export const REWARD_BYTES_MAX = 64 * KIB
 
-/** How deep tables and lists may stand in each other. */
+/** Maximum nesting of tables and lists. */
 export const DEPTH_MAX = 32
 
 export const FILES_MAX = 50_000

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { allowedHost } from './network.ts'
-import { readToml } from './testing/small-task.ts'
+import { readTaskToml } from '../../test/support/harbor/small-task.ts'
+import { normaliseHost } from './network.ts'
 
 test.each([
   ['example.com', 'example.com'],
@@ -14,8 +14,8 @@ test.each([
   ['10.0.0.0/8', '10.0.0.0/8'],
   ['1.2.3.4/32', '1.2.3.4/32'],
   ['2001:db8::/32', '2001:db8::/32'],
-])('%j is %j', (text, host) => {
-  expect(allowedHost(text)).toBe(host)
+])('normalises host %j to %j', (text, host) => {
+  expect(normaliseHost(text)).toBe(host)
 })
 
 test.each([
@@ -41,8 +41,8 @@ test.each([
   'é.example',
   'a'.repeat(64),
   `${'a.'.repeat(200)}a`,
-])('%j is no host', (text) => {
-  expect(allowedHost(text)).toBeUndefined()
+])('rejects host %j', (text) => {
+  expect(normaliseHost(text)).toBeUndefined()
 })
 
 test.each([
@@ -52,14 +52,14 @@ test.each([
   ['environment = { allow_internet = false, allowed_hosts = [] }', 'unsaid'],
   ['environment.network_mode = "public"', 'public'],
   ['environment = { network_mode = "no-network", allow_internet = true }', 'no-network'],
-])('%j: all phases have the network %s', async (toml, mode) => {
-  const { task } = await readToml(toml)
+])('applies the environment network to all phases: %j is %s', async (toml, mode) => {
+  const { task } = await readTaskToml(toml)
   const networks = [task.environment.network, task.steps[0].agent.network, task.steps[0].verifier.network]
   expect(networks.map((network) => network.mode)).toEqual([mode, mode, mode])
 })
 
-test('a phase that says nothing has the network of its environment, also where that says nothing', async () => {
-  const { task } = await readToml(`agent.network_mode = "public"
+test('a phase without a network mode inherits that of its environment', async () => {
+  const { task } = await readTaskToml(`agent.network_mode = "public"
 [verifier]
 environment_mode = "separate"
 [verifier.environment]

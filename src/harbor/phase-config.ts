@@ -1,11 +1,11 @@
 import { type EnvironmentConfig, readEnvironment } from './environment-config.ts'
 import type { Fields } from './fields.ts'
 import { readPhaseNetwork } from './network.ts'
-import type { Defaults } from './schema-versions.ts'
+import type { SchemaDefaults } from './schema-versions.ts'
 import { readCollectHook, readEnv, readTimeout, readUser } from './settings.ts'
 import type { Agent, CollectHook, EnvVar, Network, User } from './task.ts'
 
-/** Null: the network of the environment. */
+/** Content of `[agent]`. A null network means that of the environment. */
 export type AgentConfig = Omit<Agent, 'network'> & { network: Network | null }
 
 export type VerifierConfig = {
@@ -24,11 +24,11 @@ export const readAgent = (fields: Fields, timeoutSec: number | null): AgentConfi
   network: readPhaseNetwork(fields),
 })
 
-export function readVerifier(fields: Fields, defaults: Defaults): VerifierConfig {
+export function readVerifier(fields: Fields, defaults: SchemaDefaults): VerifierConfig {
   const mode = fields.oneOf('environment_mode', ['shared', 'separate']) ?? null
   const environment = fields.table('environment', (inner) => readEnvironment(inner, defaults)) ?? null
   if (mode === 'shared' && environment) {
-    fields.refuse('environment', 'conflict', 'A shared verifier has no environment of its own.')
+    fields.refuse('environment', 'conflict', 'A shared verifier must not have its own environment.')
   }
   return {
     timeoutSec: readTimeout(fields, 'timeout_sec') ?? 600,

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
+import type { FileContents } from '../../test/support/harbor/folders.ts'
+import { readSmallTask, readTaskToml, SMALL_TASK } from '../../test/support/harbor/small-task.ts'
 import { readTask } from './read-task.ts'
-import { inMemory } from './source.ts'
-import type { Files } from './testing/folders.ts'
-import { readToml, readWith, SMALL_TASK } from './testing/small-task.ts'
+import { createMemorySource } from './source.ts'
 
-test('the least that is a task has every default', async () => {
-  const { task, warnings } = await readWith({})
+test('applies every default to a minimal task', async () => {
+  const { task, warnings } = await readSmallTask({})
 
   expect(warnings).toEqual([])
   expect(task.files.map(({ path }) => path)).toEqual(['environment/Dockerfile', 'instruction.md', 'tests/test.sh'])
@@ -59,8 +59,8 @@ test('the least that is a task has every default', async () => {
   })
 })
 
-test('variables stay open, and only a whole value is one', async () => {
-  const { task } = await readToml(
+test('keeps variables unresolved and recognises only whole values', async () => {
+  const { task } = await readTaskToml(
     `[environment.env]\nA = "\${TOKEN}"\nB = "\${TOKEN:-none}"\nC = "x \${TOKEN}"\nD = ""\n__proto__ = "y"\n`,
   )
 
@@ -73,8 +73,8 @@ test('variables stay open, and only a whole value is one', async () => {
   ])
 })
 
-test('metadata is kept as JSON, whatever its keys', async () => {
-  const { task } = await readToml(
+test('preserves metadata as JSON with any keys', async () => {
+  const { task } = await readTaskToml(
     '[metadata]\nday = 2026-01-02\nbig = 99999999999999999999\nodd = nan\n[metadata.__proto__]\nx = 1\n[metadata.constructor]\ny = [1.5]\n',
   )
 
@@ -84,14 +84,14 @@ test('metadata is kept as JSON, whatever its keys', async () => {
   expect(Object.hasOwn({}, 'x')).toBe(false)
 })
 
-test('the agent does not see the marks that keep a task out of training data', async () => {
+test('removes canary lines from the instruction', async () => {
   const text = '<!-- BENCHMARK CANARY 123 -->\r\n# canary: x\r\n\r\nDo it.\r\n# canary\r\n'
-  const { task } = await readWith({ 'instruction.md': text })
+  const { task } = await readSmallTask({ 'instruction.md': text })
 
   expect(task.steps[0].instruction).toBe('Do it.\n# canary\n')
 })
 
-test('a step has from the task what it does not say itself, except the timeout of its verifier', async () => {
+test('a step inherits settings of the task except the verifier timeout', async () => {
   const toml = `
 multi_step_reward_strategy = "final"
 artifacts = ["/logs/a"]
@@ -108,7 +108,7 @@ agent = { timeout_sec = 5, user = "root", network_mode = "no-network" }
 verifier = { timeout_sec = 9, env = { B = "2" }, collect = [{ command = "dump" }] }
 healthcheck = { command = "true" }
 `
-  const { task } = await readToml(toml, {
+  const { task } = await readTaskToml(toml, {
     'steps/one/instruction.md': 'First.',
     'steps/two/instruction.md': 'Second.',
     'steps/two/tests/test.sh': '',
@@ -159,31 +159,33 @@ healthcheck = { command = "true" }
   expect(two?.artifacts.map(({ source }) => source)).toEqual(['/logs/a', '/b'])
 })
 
-test.each<[what: string, toml: string, files: Files, folder: string, image: string | null, hasTests: boolean]>([
+test.each<[what: string, toml: string, files: FileContents, folder: string, image: string | null, hasTests: boolean]>([
   ['a copy of the agent', '[verifier]\nenvironment_mode = "separate"', {}, 'environment', null, false],
   ['its own settings on the image of the agent', '[verifier.environment]\ncpus = 2', {}, 'environment', null, false],
   ['an image of its own', '[verifier.environment]\ndocker_image = "v:1"', {}, 'tests', 'v:1', true],
   ['built from the tests', '[verifier.environment]', { 'tests/Dockerfile': 'FROM v' }, 'tests', null, true],
 ])('a separate verifier: %s', async (_, toml, files, folder, image, hasTests) => {
-  const { task } = await readToml(toml, files)
+  const { task } = await readTaskToml(toml, files)
   const { place, testScript } = task.steps[0].verifier
 
   expect(place).toMatchObject({ mode: 'separate', environment: { folder, image } })
   expect(testScript).toBe(hasTests ? null : 'tests/test.sh')
 })
 
-test('an image that is built already needs no Dockerfile', async () => {
+test('does not require a Dockerfile beside a prebuilt image', async () => {
   const files = Object.entries(SMALL_TASK).filter(([path]) => path !== 'environment/Dockerfile')
-  const { task } = await readTask(inMemory('x', [...files, ['task.toml', '[environment]\ndocker_image = "a:1"\n']]))
+  const { task } = await readTask(
+    createMemorySource('x', [...files, ['task.toml', '[environment]\ndocker_image = "a:1"\n']]),
+  )
 
   expect(task.environment).toMatchObject({ image: 'a:1', dockerfile: null, compose: null })
 })
 
-test('a package counts what a folder would ignore', async () => {
+test('applies ignore rules to a folder but not to a package', async () => {
   const files = { 'tests/a.pyc': 'x' }
 
-  expect((await readWith(files)).task.files.map(({ path }) => path)).not.toContain('tests/a.pyc')
-  const packaged = await readWith(files, { isPackage: true })
+  expect((await readSmallTask(files)).task.files.map(({ path }) => path)).not.toContain('tests/a.pyc')
+  const packaged = await readSmallTask(files, { isPackage: true })
   expect(packaged.task.files.map(({ path }) => path)).toContain('tests/a.pyc')
-  expect(packaged.digest).not.toBe((await readWith(files)).digest)
+  expect(packaged.digest).not.toBe((await readSmallTask(files)).digest)
 })

@@ -1,14 +1,13 @@
 import type { Digest } from '../platform/blobs/blob.ts'
-import { CONFIG_FILE, type Config, readConfig } from './config.ts'
-import { taskDigest } from './digest.ts'
-import { withoutCanary } from './instruction.ts'
+import { CONFIG_FILE, readConfig, type TaskConfig } from './config.ts'
+import { computeTaskDigest } from './digest.ts'
+import { readEnvironmentFiles } from './environment.ts'
 import { INSTRUCTION_BYTES_MAX, TOML_BYTES_MAX } from './limits.ts'
-import { newReport, type Report } from './report.ts'
-import { type Outline, resolveTask } from './resolve.ts'
+import { createReport, type Report } from './report.ts'
+import { resolveTask, type TaskOutline } from './resolve.ts'
 import type { FileSource, SourceFile } from './source.ts'
-import type { Finding, Task } from './task.ts'
-import { hashed, listTaskFiles } from './task-files.ts'
-import { readFolder } from './task-folder.ts'
+import type { Task, TaskFinding } from './task.ts'
+import { hashFiles, listTaskFiles } from './task-files.ts'
 import { readText } from './text-file.ts'
 import { parseToml } from './toml-table.ts'
 
@@ -16,46 +15,50 @@ export type ReadTask = {
   task: Task
   /** Harbor's digest of exactly these files. Two digests can mean the same task. */
   digest: Digest
-  /** What is allowed and yet worth a look. */
-  warnings: Finding[]
+  /** Findings that do not refuse the task. */
+  warnings: TaskFinding[]
 }
 
 /**
- * Reads and checks a task. Throws TaskInvalid, which lists everything that is wrong.
- * A package is what came from a registry: all of it counts. In a folder, what Harbor would not pack is left out.
+ * Reads and checks a task. Throws TaskInvalid, which lists every problem. All files of a package, which comes from a
+ * registry, count; in a folder, files that Harbor would not pack are left out.
  */
 export async function readTask(source: FileSource, { isPackage = false } = {}): Promise<ReadTask> {
   const { outline, listed, report } = await readOutline(source, isPackage)
-  report.check()
-  if (!outline) throw new Error('A task without task.toml was not refused.')
+  report.checkInstructions()
+  if (!outline) throw new Error('Task without task.toml was not refused.')
 
-  const files = await hashed(source, listed)
+  const files = await hashFiles(source, listed)
   const task = { ...outline, files: files.filter(({ path }) => path !== CONFIG_FILE) }
-  return { task, digest: taskDigest(files), warnings: report.warnings }
+  return { task, digest: computeTaskDigest(files), warnings: report.warnings }
 }
 
-/** What can be said of a task before its files are hashed; the report has what is wrong with it. */
+/** Reads a task without hashing its files. Problems are in the report. */
 export async function readOutline(
   source: FileSource,
   isPackage: boolean,
-): Promise<{ outline: Outline | undefined; listed: SourceFile[]; report: Report }> {
-  const report = newReport()
+): Promise<{ outline: TaskOutline | undefined; listed: SourceFile[]; report: Report }> {
+  const report = createReport()
   const listed = await listTaskFiles(source, isPackage, report)
   const config = await readConfigFile(source, listed, report)
   const outline =
     config &&
     resolveTask(source.name, {
       config,
-      files: await readFolder(source, listed, report),
+      files: await readEnvironmentFiles(source, listed, report),
       instructions: await readInstructions(source, config, listed, report),
       report,
     })
   return { outline, listed, report }
 }
 
-async function readConfigFile(source: FileSource, listed: SourceFile[], report: Report): Promise<Config | undefined> {
+async function readConfigFile(
+  source: FileSource,
+  listed: SourceFile[],
+  report: Report,
+): Promise<TaskConfig | undefined> {
   if (!listed.some(({ path }) => path === CONFIG_FILE)) {
-    report.refuse(CONFIG_FILE, 'missing_file', 'This file is needed.')
+    report.refuse(CONFIG_FILE, 'missing_file', 'Required file is missing.')
     return undefined
   }
   const text = await readText(source, CONFIG_FILE, TOML_BYTES_MAX, report)
@@ -63,10 +66,10 @@ async function readConfigFile(source: FileSource, listed: SourceFile[], report: 
   return table && readConfig(table, report)
 }
 
-/** What the agent is told, by the path of the file. */
+/** Reads the instructions, keyed by file path. */
 async function readInstructions(
   source: FileSource,
-  { steps }: Config,
+  { steps }: TaskConfig,
   listed: SourceFile[],
   report: Report,
 ): Promise<Map<string, string>> {
@@ -76,7 +79,24 @@ async function readInstructions(
   const instructions = new Map<string, string>()
   for (const { path } of listed.filter((file) => wanted.has(file.path))) {
     const text = await readText(source, path, INSTRUCTION_BYTES_MAX, report)
-    instructions.set(path, withoutCanary(text ?? ''))
+    instructions.set(path, stripCanary(text ?? ''))
   }
   return instructions
 }
+
+const CANARY = /^(<!--.*canary.*-->|#.*canary.*)$/i
+const CANARY_LENGTH_MAX = 2000
+
+/**
+ * Removes the canary lines at the top of an instruction, which mark benchmarks for exclusion from training data, and the
+ * empty lines after them.
+ */
+function stripCanary(text: string): string {
+  const lines = text.split('\n')
+  const first = lines.findIndex((line) => !isCanary(line.trim()))
+  const start = lines.findIndex((line, place) => place >= first && line.trim() !== '')
+  if (first < 0 || start < 0) return ''
+  return lines.slice(start).join('\n')
+}
+
+const isCanary = (line: string): boolean => line.length <= CANARY_LENGTH_MAX && CANARY.test(line)

@@ -2,11 +2,17 @@ import { execFileSync } from 'node:child_process'
 import { symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { inFolder } from './folder-source.ts'
+import { type FileContents, temporaryFolder, writeFiles } from '../../test/support/harbor/folders.ts'
+import {
+  readFindings,
+  readSmallTask,
+  readTaskToml,
+  SMALL_TASK,
+  summarizeFindings,
+} from '../../test/support/harbor/small-task.ts'
+import { openFolderSource } from './folder-source.ts'
 import { readTask } from './read-task.ts'
-import { inMemory } from './source.ts'
-import { type Files, temporaryFolder, writeFiles } from './testing/folders.ts'
-import { findingsOf, readToml, readWith, SMALL_TASK, shortly } from './testing/small-task.ts'
+import { createMemorySource } from './source.ts'
 
 test.each<[toml: string, ...findings: string[]]>([
   ['a = ', 'toml_syntax task.toml'],
@@ -52,19 +58,19 @@ test.each<[toml: string, ...findings: string[]]>([
   ['[[steps]]\nname = "a/b"', 'invalid_value steps.0.name', 'missing_file steps/a/b/instruction.md'],
   ['[[steps]]\nname = "nul.txt"', 'invalid_value steps.0.name', 'missing_file steps/nul.txt/instruction.md'],
 ])('%s', async (toml, ...findings) => {
-  expect(shortly(await findingsOf(readToml(toml)))).toEqual(findings)
+  expect(summarizeFindings(await readFindings(readTaskToml(toml)))).toEqual(findings)
 })
 
-test('everything at once, in the order of the file and then of the folder', async () => {
-  const findings = await findingsOf(
-    readWith({
+test('reports all problems, in the order of task.toml and then the folder', async () => {
+  const findings = await readFindings(
+    readSmallTask({
       'task.toml': 'agent.timeout_sec = 0\nverifier.user = []\n[[steps]]\nname = "One"\n[[steps]]\nname = "one"\n',
       'environment/Dockerfile': 'RUN true\n',
       'environment/docker-compose.yaml': 'services: {main: {privileged: true}}',
     }),
   )
 
-  expect(shortly(findings)).toEqual([
+  expect(summarizeFindings(findings)).toEqual([
     'out_of_range agent.timeout_sec',
     'invalid_value verifier.user',
     'duplicate steps.1.name',
@@ -82,13 +88,13 @@ test.each<[missing: string, findings: string[]]>([
   ['instruction.md', ['missing_file instruction.md']],
   ['tests/test.sh', ['missing_file tests/test.sh']],
   ['environment/Dockerfile', ['no_environment environment']],
-])('without %s', async (missing, findings) => {
+])('refuses a task without %s', async (missing, findings) => {
   const files = Object.entries(SMALL_TASK).filter(([path]) => path !== missing)
 
-  expect(shortly(await findingsOf(readTask(inMemory('x', files))))).toEqual(findings)
+  expect(summarizeFindings(await readFindings(readTask(createMemorySource('x', files))))).toEqual(findings)
 })
 
-test.each<[what: string, files: Files, findings: string[]]>([
+test.each<[what: string, files: FileContents, findings: string[]]>([
   ['a long task.toml', { 'task.toml': `# ${'x'.repeat(256 * 1024)}` }, ['too_large task.toml']],
   ['a task.toml of bytes', { 'task.toml': Buffer.from([0xff, 0xfe]) }, ['not_utf8 task.toml']],
   ['a NUL in a Dockerfile', { 'environment/Dockerfile': 'FROM a\n# \0\n' }, ['invalid_value environment/Dockerfile']],
@@ -101,10 +107,10 @@ test.each<[what: string, files: Files, findings: string[]]>([
   ['the newer ignore file', { 'tests/.harborignore': '*' }, ['unsupported .harborignore']],
   ['a Dockerfile that is ignored', { '.gitignore': 'Dockerfile' }, ['no_environment environment']],
 ])('%s', async (_, files, findings) => {
-  expect(shortly(await findingsOf(readWith(files)))).toEqual(findings)
+  expect(summarizeFindings(await readFindings(readSmallTask(files)))).toEqual(findings)
 })
 
-test('links out of the task, links to folders, pipes', async () => {
+test('refuses links out of the task, links to folders, and pipes', async () => {
   await using folder = await temporaryFolder()
   const task = join(folder.path, 'task')
   await writeFiles(folder.path, { secret: 's' })
@@ -116,9 +122,9 @@ test('links out of the task, links to folders, pipes', async () => {
   await symlink('../tests', join(task, 'environment/folder'))
   execFileSync('/usr/bin/mkfifo', [join(task, 'solution')])
 
-  const findings = await findingsOf(readTask(await inFolder(task)))
+  const findings = await readFindings(readTask(await openFolderSource(task)))
 
-  expect(shortly(findings).toSorted()).toEqual([
+  expect(summarizeFindings(findings).toSorted()).toEqual([
     'link_outside tests/absolute',
     'link_outside tests/circle',
     'link_outside tests/nowhere',

@@ -1,25 +1,25 @@
-import { type Finding, TaskInvalid } from './task.ts'
+import { type TaskFinding, TaskInvalid } from './task.ts'
 
-/** Collects what is found in a task, so that its author learns everything at once. */
+/** Collects the findings about a task, so that its author sees all of them at once. */
 export type Report = {
   refuse(path: string, code: string, message: string): void
   warn(path: string, code: string, message: string): void
-  /** Adds what another report has. */
+  /** Adds the findings of another report. */
   include(other: Report): void
-  refusals: Finding[]
-  warnings: Finding[]
-  /** Throws when something was refused. */
-  check(): void
+  refusals: TaskFinding[]
+  warnings: TaskFinding[]
+  /** Throws TaskInvalid if there are refusals. */
+  checkInstructions(): void
 }
 
-/** A hostile file must not make us write a book. */
+/** Bounds the report of a hostile file. */
 const FINDINGS_MAX = 200
 
-export function newReport(): Report {
-  const refusals: Finding[] = []
-  const warnings: Finding[] = []
-  const into = (list: Finding[]) => (path: string, code: string, message: string) => {
-    if (list.length < FINDINGS_MAX) list.push({ path: shown(path), code, message: shown(message) })
+export function createReport(): Report {
+  const refusals: TaskFinding[] = []
+  const warnings: TaskFinding[] = []
+  const into = (list: TaskFinding[]) => (path: string, code: string, message: string) => {
+    if (list.length < FINDINGS_MAX) list.push({ path: sanitizeText(path), code, message: sanitizeText(message) })
   }
   return {
     refuse: into(refusals),
@@ -30,7 +30,7 @@ export function newReport(): Report {
     },
     refusals,
     warnings,
-    check() {
+    checkInstructions() {
       if (refusals.length > 0) throw new TaskInvalid(refusals)
     },
   }
@@ -38,6 +38,6 @@ export function newReport(): Report {
 
 const SHOWN_MAX = 300
 
-/** Names come from strangers: none of them may run on, or move the cursor of a terminal. */
-export const shown = (text: string): string =>
+/** Truncates untrusted text and replaces control characters, which could control a terminal. */
+export const sanitizeText = (text: string): string =>
   (text.length > SHOWN_MAX ? `${text.slice(0, SHOWN_MAX)}…` : text).replaceAll(/\p{C}/gu, '?')

@@ -1,36 +1,40 @@
-import type { Config } from './config.ts'
-import { ENVIRONMENT_FOLDER, environmentIn, isDefinedIn, type TaskFolder } from './environment.ts'
+import type { TaskConfig } from './config.ts'
+import { buildEnvironment, ENVIRONMENT_FOLDER, type EnvironmentFiles, isDefinedIn } from './environment.ts'
+import type { EnvironmentConfig } from './environment-config.ts'
 import type { Report } from './report.ts'
-import { MAIN_SERVICE, mergedEnv } from './settings.ts'
+import { MAIN_SERVICE, mergeEnv } from './settings.ts'
 import type { StepConfig } from './step-config.ts'
-import type { Agent, Environment, Script, Step, Task, Verifier } from './task.ts'
-import { verifierPlace } from './verifier-place.ts'
+import type { Agent, Environment, Task, TaskScript, TaskStep, Verifier, VerifierPlace } from './task.ts'
 
-/** A task without its files, which are hashed only when all else is right. */
-export type Outline = Omit<Task, 'files'>
+/** A task without its files, which are hashed only after everything else was found valid. */
+export type TaskOutline = Omit<Task, 'files'>
 
-type Surroundings = {
-  config: Config
-  files: TaskFolder
-  /** What the agent is told, by the path of the file. */
+type ResolveContext = {
+  config: TaskConfig
+  files: EnvironmentFiles
+  /** Instructions by file path. */
   instructions: ReadonlyMap<string, string>
   environment: Environment
   report: Report
 }
 
-/** Puts together what task.toml says and what the files of the task say. */
+/** Combines the settings of task.toml with the files of the task. */
 export function resolveTask(
   name: string,
-  { config, files, instructions, report }: Omit<Surroundings, 'environment'>,
-): Outline {
-  const environment = environmentIn(ENVIRONMENT_FOLDER, config.environment, files)
+  { config, files, instructions, report }: Omit<ResolveContext, 'environment'>,
+): TaskOutline {
+  const environment = buildEnvironment(ENVIRONMENT_FOLDER, config.environment, files)
   if (!environment.image && !isDefinedIn(ENVIRONMENT_FOLDER, files)) {
-    report.refuse(ENVIRONMENT_FOLDER, 'no_environment', 'A Dockerfile, docker-compose.yaml or docker_image is needed.')
+    report.refuse(
+      ENVIRONMENT_FOLDER,
+      'no_environment',
+      'A Dockerfile, docker-compose.yaml or docker_image is required.',
+    )
   }
-  const around = { config, files, instructions, environment, report }
+  const context = { config, files, instructions, environment, report }
   const [first, ...others] = config.steps
   if (!first && config.rewardStrategy) {
-    report.warn('multi_step_reward_strategy', 'ignored_key', 'It means nothing without steps.')
+    report.warn('multi_step_reward_strategy', 'ignored_key', 'This key has no effect without steps.')
   }
   return {
     name: config.package?.name ?? name,
@@ -38,64 +42,66 @@ export function resolveTask(
     source: config.source,
     metadata: config.metadata,
     environment,
-    steps: first ? [stepOf(around, first), ...others.map((step) => stepOf(around, step))] : [stepOf(around, null)],
+    steps: first
+      ? [resolveStep(context, first), ...others.map((step) => resolveStep(context, step))]
+      : [resolveStep(context, null)],
     rewardStrategy: (first && config.rewardStrategy) || 'mean',
     solutionEnv: config.solutionEnv,
   }
 }
 
-function stepOf(around: Surroundings, step: StepConfig | null): Step {
-  const { config, files, instructions, report } = around
+function resolveStep(context: ResolveContext, step: StepConfig | null): TaskStep {
+  const { config, files, instructions, report } = context
   const start = step ? `steps/${step.name}/` : ''
-  const verifier = verifierOf(around, step)
+  const verifier = resolveVerifier(context, step)
   const artifacts = [...config.artifacts, ...(step?.artifacts ?? [])]
-  checkServices(around, [...artifacts, ...verifier.collect])
+  checkServices(context, [...artifacts, ...verifier.collect])
   if (!instructions.has(`${start}instruction.md`)) {
-    report.refuse(`${start}instruction.md`, 'missing_file', 'This file is needed.')
+    report.refuse(`${start}instruction.md`, 'missing_file', 'Required file is missing.')
   }
   return {
     name: step?.name ?? null,
     instruction: instructions.get(`${start}instruction.md`) ?? '',
-    agent: agentOf(around, step),
+    agent: resolveAgent(context, step),
     verifier,
     healthcheck: step?.healthcheck ?? null,
     artifacts,
     minReward: step?.minReward ?? [],
-    ...(step ? workdirOf(files, `${start}workdir`) : { workdir: null, setup: null }),
-    solution: solutionOf(around, start),
+    ...(step ? findWorkdir(files, `${start}workdir`) : { workdir: null, setup: null }),
+    solution: findSolution(context, start),
     trajectory: files.hasFile(`${start}trajectory.json`) ? `${start}trajectory.json` : null,
   }
 }
 
-const workdirOf = (files: TaskFolder, folder: string): Pick<Step, 'workdir' | 'setup'> => ({
+const findWorkdir = (files: EnvironmentFiles, folder: string): Pick<TaskStep, 'workdir' | 'setup'> => ({
   workdir: files.hasFolder(folder) ? folder : null,
   setup: files.hasFile(`${folder}/setup.sh`) ? `${folder}/setup.sh` : null,
 })
 
-const agentOf = ({ config: { agent }, environment }: Surroundings, step: StepConfig | null): Agent => ({
+const resolveAgent = ({ config: { agent }, environment }: ResolveContext, step: StepConfig | null): Agent => ({
   timeoutSec: step?.agent.timeoutSec ?? agent.timeoutSec,
   user: step?.agent.user ?? agent.user,
   network: step?.agent.network ?? agent.network ?? environment.network,
 })
 
-/** A step has the user, the network and the variables of the task, but not its timeout: so it is in Harbor. */
-function verifierOf(around: Surroundings, step: StepConfig | null): Verifier {
-  const { verifier } = around.config
-  const { place, hasTests } = verifierPlace(around.config, step, around.files)
-  const own = place.mode === 'separate' ? place.environment : around.environment
+/** Resolves the verifier of a step. As in Harbor, a step inherits the task's user, network and variables, not its timeout. */
+function resolveVerifier(context: ResolveContext, step: StepConfig | null): Verifier {
+  const { verifier } = context.config
+  const { place, hasTests } = resolveVerifierPlace(context.config, step, context.files)
+  const own = place.mode === 'separate' ? place.environment : context.environment
   return {
     timeoutSec: (step?.verifier ?? verifier).timeoutSec,
     user: step?.verifier.user ?? verifier.user,
-    env: mergedEnv(verifier.env, step?.verifier.env ?? []),
+    env: mergeEnv(verifier.env, step?.verifier.env ?? []),
     network: step?.verifier.network ?? verifier.network ?? own.network,
     collect: [...verifier.collect, ...(step?.verifier.collect ?? [])],
     place,
-    ...(hasTests ? { testFolders: [], testScript: null } : testsOf(around, step, own.os)),
+    ...(hasTests ? { testFolders: [], testScript: null } : findTests(context, step, own.os)),
   }
 }
 
-function testsOf(
-  { files, report }: Surroundings,
+function findTests(
+  { files, report }: ResolveContext,
   step: StepConfig | null,
   os: Environment['os'],
 ): Pick<Verifier, 'testFolders' | 'testScript'> {
@@ -103,25 +109,63 @@ function testsOf(
   const scripts = folders.map((folder) => `${folder}/${scriptName('test', os)}`)
   const testScript = scripts.findLast(files.hasFile) ?? null
   if (testScript === null)
-    report.refuse(scripts.at(-1) ?? '', 'missing_file', 'A script that runs the tests is needed.')
+    report.refuse(scripts.at(-1) ?? '', 'missing_file', 'The script that runs the tests is missing.')
   return { testFolders: folders.filter(files.hasFolder), testScript }
 }
 
-/** A step without a solution of its own has the one of the task. */
-function solutionOf({ files, environment, report }: Surroundings, start: string): Script | null {
+/** Finds the reference solution of a step, or else that of the task. */
+function findSolution({ files, environment, report }: ResolveContext, start: string): TaskScript | null {
   const name = scriptName('solve', environment.os)
   const folder = files.hasFolder(`${start}solution`) ? `${start}solution` : 'solution'
   const script = `${folder}/${name}`
   if (files.hasFile(script)) return { folder, script }
-  if (files.hasFolder(folder)) report.warn(script, 'missing_file', 'The solution cannot be run without this file.')
+  if (files.hasFolder(folder))
+    report.warn(script, 'missing_file', 'The reference solution cannot be run without this file.')
   return null
 }
 
 const scriptName = (stem: string, os: Environment['os']): string => `${stem}.${os === 'windows' ? 'bat' : 'sh'}`
 
-function checkServices({ environment, report }: Surroundings, users: readonly { service: string }[]): void {
+function checkServices({ environment, report }: ResolveContext, users: readonly { service: string }[]): void {
   const services = new Set([MAIN_SERVICE, ...(environment.compose?.services ?? []).map(({ name }) => name)])
   for (const { service } of users.filter((user) => !services.has(user.service))) {
-    report.refuse('task.toml', 'unknown_service', `There is no compose service ${service}.`)
+    report.refuse('task.toml', 'unknown_service', `Unknown compose service ${service}.`)
   }
+}
+
+/** `hasTests` means that the image contains the tests, so nothing is uploaded to /tests. */
+type ResolvedVerifierPlace = { place: VerifierPlace; hasTests: boolean }
+
+/** Resolves where the tests of a step run. Null stands for a task without steps. */
+function resolveVerifierPlace(
+  config: TaskConfig,
+  step: StepConfig | null,
+  files: EnvironmentFiles,
+): ResolvedVerifierPlace {
+  const mode = step?.verifier.mode ?? config.verifier.mode ?? 'shared'
+  if (mode === 'shared') return { place: { mode }, hasTests: false }
+  const settings = step?.verifier.environment ?? config.verifier.environment ?? config.environment
+  const built = findOwnImage(config, step, files)
+  if (!built)
+    return { place: { mode, environment: buildAgentLikeEnvironment(config, settings, files) }, hasTests: false }
+  const environment = buildEnvironment(built.folder, { ...settings, image: built.image }, files)
+  return { place: { mode, environment }, hasTests: true }
+}
+
+type VerifierImage = { folder: string; image: string | null }
+
+/** Finds the verifier's own image, named or built from the folder of the tests. The step takes precedence. */
+function findOwnImage(config: TaskConfig, step: StepConfig | null, files: EnvironmentFiles): VerifierImage | undefined {
+  const candidates: [EnvironmentConfig | null, string][] = [[config.verifier.environment, 'tests']]
+  if (step) candidates.unshift([step.verifier.environment, `steps/${step.name}/tests`])
+  for (const [environment, folder] of candidates) {
+    if (environment?.image) return { folder, image: environment.image }
+    if (isDefinedIn(folder, files)) return { folder, image: null }
+  }
+  return undefined
+}
+
+function buildAgentLikeEnvironment(config: TaskConfig, settings: EnvironmentConfig, files: EnvironmentFiles) {
+  const { image, os } = config.environment
+  return buildEnvironment(ENVIRONMENT_FOLDER, { ...settings, image, os: settings.os ?? os }, files)
 }

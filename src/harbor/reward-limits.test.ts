@@ -1,11 +1,11 @@
 import { link, mkdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { type FileContents, temporaryFolder, writeFiles } from '../../test/support/harbor/folders.ts'
 import { REWARD_BYTES_MAX } from './limits.ts'
-import { readReward, unopened } from './reward.ts'
-import { type Files, temporaryFolder, writeFiles } from './testing/folders.ts'
+import { readReward, toOpenRefusal } from './reward.ts'
 
-async function read(files: Files) {
+async function read(files: FileContents) {
   await using folder = await temporaryFolder()
   await writeFiles(folder.path, files)
   return await readReward(folder.path)
@@ -14,7 +14,7 @@ async function read(files: Files) {
 const keys = (count: number, length = 1): string =>
   JSON.stringify(Object.fromEntries(Array.from({ length: count }, (_, index) => [`${index}`.padStart(length, 'k'), 1])))
 
-describe('at its limit a reward is accepted, beyond it is refused', () => {
+describe('accepts a reward at the limit and refuses it beyond', () => {
   test.each<[what: string, file: string, accepted: string, refused: string, reason: string]>([
     ['bytes', 'reward.txt', '1'.padEnd(REWARD_BYTES_MAX), '1'.padEnd(REWARD_BYTES_MAX + 1), 'too_large'],
     ['digits', 'reward.txt', '1.'.padEnd(64, '0'), '1.'.padEnd(65, '0'), 'not_a_number'],
@@ -46,48 +46,48 @@ test.each<[text: string, value: number]>([
   ['15e-1', 1.5],
   ['-.5', -0.5],
   ['\t\r\n 7 \t\r\n', 7],
-])('reward.txt %j is the number %d', async (text, value) => {
+])('reads reward.txt %j as %d', async (text, value) => {
   expect(await read({ 'reward.txt': text })).toMatchObject({ kind: 'reward', reward: value, passed: value >= 1 })
 })
 
-test.each<[files: Files, message: RegExp]>([
-  [{ 'reward.txt': '' }, /^It is empty\.$/],
-  [{ 'reward.txt': 'x' }, /number is expected/],
-  [{ 'reward.json': 'x' }, /names and finite numbers/],
+test.each<[files: FileContents, message: RegExp]>([
+  [{ 'reward.txt': '' }, /^The file is empty\.$/],
+  [{ 'reward.txt': 'x' }, /exactly one finite number/],
+  [{ 'reward.json': 'x' }, /object of finite numbers/],
   [{ 'reward.txt': Buffer.from([0xff]) }, /UTF-8/],
-  [{ 'reward.txt': '2e6' }, /more than 1000000/],
+  [{ 'reward.txt': '2e6' }, /at most 1000000/],
   [{ 'reward.txt': ' '.repeat(REWARD_BYTES_MAX + 1) }, new RegExp(`${REWARD_BYTES_MAX} bytes`)],
-  [{ 'reward.txt': '1', 'reward.json': '{"reward":0}' }, /not what reward\.json says/],
-])('the refusal of %j says why', async (files, message) => {
+  [{ 'reward.txt': '1', 'reward.json': '{"reward":0}' }, /contradicts reward\.json/],
+])('explains why %j is refused', async (files, message) => {
   expect(await read(files)).toMatchObject({ kind: 'refused', message: expect.stringMatching(message) })
 })
 
-test('the refusal of what is not a plain file says why', async () => {
+test('explains why a file that is not regular is refused', async () => {
   await using folder = await temporaryFolder()
   await symlink('nowhere', join(folder.path, 'reward.txt'))
-  expect(await readReward(folder.path)).toMatchObject({ message: 'It is a link.' })
+  expect(await readReward(folder.path)).toMatchObject({ message: 'The file is a symbolic link.' })
   await rm(join(folder.path, 'reward.txt'))
   await writeFile(join(folder.path, 'reward.txt'), '1')
   await link(join(folder.path, 'reward.txt'), join(folder.path, 'other'))
-  expect(await readReward(folder.path)).toMatchObject({ message: 'It has a second name.' })
+  expect(await readReward(folder.path)).toMatchObject({ message: 'The file has more than one hard link.' })
   await mkdir(join(folder.path, 'reward.json'))
-  expect(await readReward(folder.path)).toMatchObject({ file: 'reward.json', message: 'It is no file.' })
+  expect(await readReward(folder.path)).toMatchObject({ file: 'reward.json', message: 'Not a regular file.' })
 })
 
 test.each<[code: string, reason: string | undefined, message: string | undefined]>([
-  ['ELOOP', 'not_a_file', 'It is a link.'],
-  ['ENXIO', 'not_a_file', 'It is no file.'],
-  ['ENODEV', 'not_a_file', 'It is no file.'],
-  ['EACCES', 'unreadable', 'It may not be read.'],
-  ['EPERM', 'unreadable', 'It may not be read.'],
+  ['ELOOP', 'not_a_file', 'The file is a symbolic link.'],
+  ['ENXIO', 'not_a_file', 'Not a regular file.'],
+  ['ENODEV', 'not_a_file', 'Not a regular file.'],
+  ['EACCES', 'unreadable', 'Permission denied.'],
+  ['EPERM', 'unreadable', 'Permission denied.'],
   ['EIO', undefined, undefined],
   ['EMFILE', undefined, undefined],
-])('a file whose opening fails with %s: %s', (code, reason, message) => {
+])('reports a file whose open fails with %s as %s', (code, reason, message) => {
   const expected = reason && { kind: 'refused', file: 'reward.txt', reason, message }
-  expect(unopened('reward.txt', code)).toEqual(expected)
+  expect(toOpenRefusal('reward.txt', code)).toEqual(expected)
 })
 
-test('a folder that cannot be there is a missing reward, and any other failure to open it is an error', async () => {
+test('treats a missing folder as a missing reward and throws any other error', async () => {
   await using folder = await temporaryFolder()
   await symlink('loop', join(folder.path, 'loop'))
   await writeFile(join(folder.path, 'file'), '')

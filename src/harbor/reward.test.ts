@@ -4,10 +4,10 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { type FileContents, temporaryFolder, writeFiles } from '../../test/support/harbor/folders.ts'
 import { readReward } from './reward.ts'
-import { type Files, temporaryFolder, writeFiles } from './testing/folders.ts'
 
-async function read(files: Files) {
+async function read(files: FileContents) {
   await using folder = await temporaryFolder()
   await writeFiles(folder.path, files)
   return await readReward(folder.path)
@@ -31,7 +31,7 @@ test.each<[text: string, value: number]>([
   ['-0.25', -0.25],
   ['1e-05', 0.00001],
   ['1000000', 1_000_000],
-])('reward.txt %j', async (text, value) => {
+])('reads reward.txt %j', async (text, value) => {
   expect(await read({ 'reward.txt': text })).toEqual(reward(value, { reward: value }))
 })
 
@@ -40,7 +40,7 @@ test.each<[text: string, value: number | null, rewards: Record<string, number>]>
   ['{"accuracy": 0.5}\n', 0.5, { accuracy: 0.5 }],
   ['{"style": 1, "reward": 0.25}', 0.25, { style: 1, reward: 0.25 }],
   ['{"a": 1, "b": 1}', null, { a: 1, b: 1 }],
-])('reward.json %j', async (text, value, rewards) => {
+])('reads reward.json %j', async (text, value, rewards) => {
   expect(await read({ 'reward.json': text })).toEqual(reward(value, rewards))
 })
 
@@ -63,7 +63,7 @@ test.each([
   ['１', 'not_a_number'],
   [`1.${'0'.repeat(100)}`, 'not_a_number'],
   ['{"reward": 1}', 'not_a_number'],
-])('reward.txt %j is refused', async (text, reason) => {
+])('refuses reward.txt %j', async (text, reason) => {
   expect(await read({ 'reward.txt': text })).toMatchObject({ kind: 'refused', file: 'reward.txt', reason })
 })
 
@@ -87,17 +87,17 @@ test.each([
   ['{"reward": 1} x', 'not_rewards'],
   ['\uFEFF{"reward": 1}', 'not_rewards'],
   [JSON.stringify(Object.fromEntries(Array.from({ length: 101 }, (_, key) => [key, 1]))), 'not_rewards'],
-])('reward.json %j is refused', async (text, reason) => {
+])('refuses reward.json %j', async (text, reason) => {
   expect(await read({ 'reward.json': text })).toMatchObject({ kind: 'refused', file: 'reward.json', reason })
 })
 
-test('a key __proto__ is a key like others', async () => {
+test('reads a reward called __proto__', async () => {
   const found = await read({ 'reward.json': '{"__proto__": 1}' })
 
   expect(JSON.stringify(found)).toBe('{"kind":"reward","passed":true,"reward":1,"rewards":{"__proto__":1}}')
 })
 
-test('of two files that agree the one with more in it is taken; two that disagree are refused', async () => {
+test('prefers reward.json if both files agree and refuses files that disagree', async () => {
   const json = '{"reward": 1, "style": 0.5}'
 
   expect(await read({ 'reward.json': json, 'reward.txt': '1.0' })).toEqual(reward(1, { reward: 1, style: 0.5 }))
@@ -109,7 +109,7 @@ test('of two files that agree the one with more in it is taken; two that disagre
   expect(await read({ 'reward.json': 'x', 'reward.txt': '1' })).toMatchObject({ reason: 'not_rewards' })
 })
 
-test('nothing there is missing, also when there is no folder', async () => {
+test('reports a missing reward for an empty or missing folder', async () => {
   await using folder = await temporaryFolder()
   await writeFile(join(folder.path, 'file'), '')
   await mkdir(join(folder.path, 'real'))
@@ -151,7 +151,7 @@ test.each(
   expect(performance.now() - started).toBeLessThan(1000)
 })
 
-test('a socket is no file', async () => {
+test('refuses a socket', async () => {
   await using folder = await temporaryFolder()
   await using server = createServer()
   await new Promise<void>((resolve) => server.listen(join(folder.path, 'reward.txt'), resolve))
@@ -167,7 +167,7 @@ test.skipIf(process.getuid?.() === 0)('what may not be read is refused', async (
   expect(await readReward(folder.path)).toMatchObject({ kind: 'refused', reason: 'unreadable' })
 })
 
-test('whatever the bytes are, there is an answer, and only a finite number passes', async () => {
+test('handles random bytes, and only a finite number passes', async () => {
   await using folder = await temporaryFolder()
   const texts = fc.oneof(fc.double().map(String), fc.json(), fc.string()).map((text) => Buffer.from(text))
   await fc.assert(

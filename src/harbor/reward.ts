@@ -3,10 +3,10 @@ import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf, hasCode } from '../platform/blobs/error-codes.ts'
 import { REWARD_BYTES_MAX } from './limits.ts'
-import { decoded } from './text-file.ts'
+import { decodeUtf8 } from './text-file.ts'
 
-export type RewardReading =
-  /** The reward that counts is the one called `reward`, or the only one; without either the task is not passed. */
+export type RewardResult =
+  /** The decisive reward is the one called `reward`, or the only one. Without either, the task is not passed. */
   | { kind: 'reward'; passed: boolean; reward: number | null; rewards: Record<string, number> }
   | { kind: 'missing' }
   | { kind: 'refused'; file: string; reason: RewardRefusal; message: string }
@@ -23,29 +23,29 @@ type RewardRefusal =
   | 'out_of_range'
   | 'files_disagree'
 
-/** What Harbor calls them, in the order in which it looks for them. */
+// File names of Harbor, in its order of precedence.
 const JSON_FILE = 'reward.json'
 const TEXT_FILE = 'reward.txt'
 
 /**
- * Reads what the tests have written into the folder of the verifier, when nothing that could change it runs any more.
- * All of it may come from the agent: a link to a file of ours, a pipe that never ends, a number that is none. Never
- * throws for what is there.
+ * Reads the reward from the verifier's folder after all processes have ended. The files may come from the agent, so they
+ * are untrusted: a link to a file of the host, an endless pipe, an invalid number. No content of the folder causes an
+ * exception.
  */
-export async function readReward(folder: string): Promise<RewardReading> {
+export async function readReward(folder: string): Promise<RewardResult> {
   await using directory = await openFolder(folder)
   if (!directory) return { kind: 'missing' }
-  // Through the handle, so that nobody can put another folder in its place meanwhile.
+  // Opened through the handle, so that the folder cannot be replaced in between.
   const place = process.platform === 'linux' ? `/proc/self/fd/${directory.fd}` : folder
   const [json, text] = [await readFile(place, JSON_FILE), await readFile(place, TEXT_FILE)]
-  return decide(json && readingOf(json, rewardsIn), text && readingOf(text, rewardIn))
+  return combineResults(json && toResult(json, parseRewardsJson), text && toResult(text, parseRewardText))
 }
 
-function decide(json: RewardReading | undefined, text: RewardReading | undefined): RewardReading {
+function combineResults(json: RewardResult | undefined, text: RewardResult | undefined): RewardResult {
   if (!json || !text) return json ?? text ?? { kind: 'missing' }
   if (json.kind !== 'reward') return json
   if (text.kind !== 'reward') return text
-  return json.reward === text.reward ? json : refused(TEXT_FILE, 'files_disagree', `It is not what ${JSON_FILE} says.`)
+  return json.reward === text.reward ? json : refuse(TEXT_FILE, 'files_disagree', `The file contradicts ${JSON_FILE}.`)
 }
 
 async function openFolder(folder: string): Promise<FileHandle | undefined> {
@@ -55,52 +55,54 @@ async function openFolder(folder: string): Promise<FileHandle | undefined> {
   })
 }
 
-type Content = { file: string; bytes: Buffer } | Extract<RewardReading, { kind: 'refused' }>
+type RewardFile = { file: string; bytes: Buffer } | Extract<RewardResult, { kind: 'refused' }>
 
-/** Never follows a link, and never waits for whoever has the other end of a pipe. */
-const CAREFULLY = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+/** Does not follow links and does not block on a pipe. */
+const OPEN_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
-/** Undefined when there is no such file. */
-async function readFile(place: string, file: string): Promise<Content | undefined> {
+/** Reads a reward file. Returns undefined if it does not exist. */
+async function readFile(place: string, file: string): Promise<RewardFile | undefined> {
   let handle: FileHandle
   try {
-    handle = await open(join(place, file), CAREFULLY)
+    handle = await open(join(place, file), OPEN_FLAGS)
   } catch (error) {
     if (hasCode(error, 'ENOENT')) return undefined
-    return unopened(file, codeOf(error)) ?? Promise.reject(error)
+    return toOpenRefusal(file, codeOf(error)) ?? Promise.reject(error)
   }
   await using opened = handle
-  return await contentOf(opened, file)
+  return await readHandle(opened, file)
 }
 
-/** The refusal for the code of a failed open. Undefined: the failure is not caused by the file. */
-export function unopened(file: string, code: string): Content | undefined {
-  if (code === 'ELOOP') return refused(file, 'not_a_file', 'It is a link.')
-  if (code === 'ENXIO' || code === 'ENODEV') return refused(file, 'not_a_file', 'It is no file.')
-  if (code === 'EACCES' || code === 'EPERM') return refused(file, 'unreadable', 'It may not be read.')
+const NOT_A_FILE = 'Not a regular file.'
+
+/** Converts the error code of a failed open. Returns undefined if the file did not cause the failure. */
+export function toOpenRefusal(file: string, code: string): RewardFile | undefined {
+  if (code === 'ELOOP') return refuse(file, 'not_a_file', 'The file is a symbolic link.')
+  if (code === 'ENXIO' || code === 'ENODEV') return refuse(file, 'not_a_file', NOT_A_FILE)
+  if (code === 'EACCES' || code === 'EPERM') return refuse(file, 'unreadable', 'Permission denied.')
   return undefined
 }
 
-async function contentOf(handle: FileHandle, file: string): Promise<Content> {
+async function readHandle(handle: FileHandle, file: string): Promise<RewardFile> {
   const stats = await handle.stat()
-  if (!stats.isFile()) return refused(file, 'not_a_file', 'It is no file.')
-  if (stats.nlink !== 1) return refused(file, 'linked', 'It has a second name.')
+  if (!stats.isFile()) return refuse(file, 'not_a_file', NOT_A_FILE)
+  if (stats.nlink !== 1) return refuse(file, 'linked', 'The file has more than one hard link.')
   const { buffer, bytesRead } = await handle.read(Buffer.alloc(REWARD_BYTES_MAX + 1))
-  if (bytesRead === 0) return refused(file, 'empty', 'It is empty.')
-  if (bytesRead > REWARD_BYTES_MAX) return refused(file, 'too_large', `The most is ${REWARD_BYTES_MAX} bytes.`)
+  if (bytesRead === 0) return refuse(file, 'empty', 'The file is empty.')
+  if (bytesRead > REWARD_BYTES_MAX) return refuse(file, 'too_large', `The limit is ${REWARD_BYTES_MAX} bytes.`)
   return { file, bytes: buffer.subarray(0, bytesRead) }
 }
 
 type Rewards = [key: string, value: number][]
 
-function readingOf(content: Content, read: (text: string) => Rewards | RewardRefusal): RewardReading {
+function toResult(content: RewardFile, read: (text: string) => Rewards | RewardRefusal): RewardResult {
   if (!('bytes' in content)) return content
   const { file, bytes } = content
-  const text = decoded(bytes)
+  const text = decodeUtf8(bytes)
   const rewards = text === undefined ? 'not_utf8' : read(text)
-  if (typeof rewards === 'string') return refused(file, rewards, MESSAGES[rewards] ?? 'It cannot be read.')
+  if (typeof rewards === 'string') return refuse(file, rewards, MESSAGES[rewards] ?? 'The file cannot be read.')
   if (rewards.some(([, value]) => Math.abs(value) > REWARD_MAX)) {
-    return refused(file, 'out_of_range', `No reward is more than ${REWARD_MAX}.`)
+    return refuse(file, 'out_of_range', `A reward must be at most ${REWARD_MAX}.`)
   }
   const reward = (rewards.find(([key]) => key === MAIN_KEY) ?? (rewards.length === 1 ? rewards[0] : undefined))?.[1]
   return {
@@ -112,20 +114,20 @@ function readingOf(content: Content, read: (text: string) => Rewards | RewardRef
 }
 
 const MESSAGES: Partial<Record<RewardRefusal, string>> = {
-  not_utf8: 'It is no UTF-8 text.',
-  not_a_number: 'A finite number is expected, and nothing else.',
-  not_rewards: 'A table of names and finite numbers is expected, and nothing else.',
+  not_utf8: 'The file is not valid UTF-8.',
+  not_a_number: 'The file must contain exactly one finite number.',
+  not_rewards: 'The file must contain a JSON object of finite numbers.',
 }
 
 const MAIN_KEY = 'reward'
-/** Harbor has no limit. Beyond this one it is no reward but an accident, or an attempt to spoil an average. */
+/** Larger values are treated as errors, since they would distort averages. Harbor has no limit. */
 const REWARD_MAX = 1e6
 
-/** More digits than a double has. */
+/** Exceeds the digits of a double. */
 const NUMERAL_LENGTH_MAX = 64
 const NUMERAL = /^[ \t\r\n]*([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)[ \t\r\n]*$/i
 
-function rewardIn(text: string): Rewards | RewardRefusal {
+function parseRewardText(text: string): Rewards | RewardRefusal {
   const numeral = NUMERAL.exec(text)?.[1]
   const isOne = numeral !== undefined && numeral.length <= NUMERAL_LENGTH_MAX && Number.isFinite(Number(numeral))
   return isOne ? [[MAIN_KEY, Number(numeral)]] : 'not_a_number'
@@ -134,23 +136,23 @@ function rewardIn(text: string): Rewards | RewardRefusal {
 const KEYS_MAX = 100
 const KEY_LENGTH_MAX = 200
 
-function rewardsIn(text: string): Rewards | RewardRefusal {
-  const value = parsed(text)
+function parseRewardsJson(text: string): Rewards | RewardRefusal {
+  const value = parseJson(text)
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return 'not_rewards'
   const entries = Object.entries(value)
   const rewards = entries.filter((entry): entry is [string, number] => Number.isFinite(entry[1]))
-  // All texts in it are keys, so there are as many as entries, unless one of them comes twice.
+  // All strings are keys, so their number differs from that of the entries only for duplicate keys.
   const isPlain =
     rewards.length === entries.length && (text.match(/"(?:[^"\\]|\\.)*"/g)?.length ?? 0) === entries.length
   const fits = entries.length <= KEYS_MAX && entries.every(([key]) => isRewardKey(key))
   return isPlain && fits && entries.length > 0 ? rewards : 'not_rewards'
 }
 
-/** A database stores neither a NUL character nor half of a surrogate pair, and no other control character is a name. */
+/** Rejects control characters and lone surrogates. PostgreSQL stores neither a NUL character nor a lone surrogate. */
 const isRewardKey = (key: string): boolean =>
   key !== '' && key.length <= KEY_LENGTH_MAX && key.isWellFormed() && !/\p{Cc}/u.test(key)
 
-function parsed(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
@@ -158,8 +160,9 @@ function parsed(text: string): unknown {
   }
 }
 
-const refused = (
-  file: string,
-  reason: RewardRefusal,
-  message: string,
-): Extract<RewardReading, { kind: 'refused' }> => ({ kind: 'refused', file, reason, message })
+const refuse = (file: string, reason: RewardRefusal, message: string): Extract<RewardResult, { kind: 'refused' }> => ({
+  kind: 'refused',
+  file,
+  reason,
+  message,
+})

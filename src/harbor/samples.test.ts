@@ -1,9 +1,9 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
-import { inFolder } from './folder-source.ts'
+import { openFolderSource } from './folder-source.ts'
 import { readTask } from './read-task.ts'
-import type { Step, Task } from './task.ts'
+import type { Task, TaskStep } from './task.ts'
 
 const SAMPLES = fileURLToPath(new URL('../../samples/', import.meta.url))
 const names = (await readdir(`${SAMPLES}tasks`)).toSorted()
@@ -14,7 +14,7 @@ const readme = await readFile(`${SAMPLES}README.md`, 'utf8')
 type Sample = { task: Task; texts: Map<string, string> }
 
 const anyStep =
-  (holds: (step: Step) => boolean) =>
+  (holds: (step: TaskStep) => boolean) =>
   ({ task }: Sample) =>
     task.steps.some(holds)
 const inToml =
@@ -25,7 +25,7 @@ const inAny =
   (file: RegExp, text: RegExp) =>
   ({ texts }: Sample) =>
     [...texts].some(([path, content]) => file.test(path) && text.test(content))
-const separate = ({ verifier: { place } }: Step) => place.mode === 'separate'
+const separate = ({ verifier: { place } }: TaskStep) => place.mode === 'separate'
 
 const FEATURES: Record<string, (sample: Sample) => boolean> = {
   'schema 1.0': inToml(/^version = "1\.0"/m),
@@ -82,7 +82,7 @@ const listed = new Map(
 
 async function readSample(name: string): Promise<Sample & { digest: string }> {
   const folder = `${SAMPLES}tasks/${name}`
-  const { task, digest } = await readTask(await inFolder(folder))
+  const { task, digest } = await readTask(await openFolderSource(folder))
   const paths = (await readdir(folder, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile())
   const texts = new Map<string, string>()
   for (const { parentPath, name: file } of paths) {
@@ -104,11 +104,11 @@ describe.each(names)('%s', (name) => {
     expect(scripts.length).toBeGreaterThanOrEqual(2)
   })
 
-  test('has the digest that Harbor computed', async () => {
+  test('has the digest of Harbor', async () => {
     expect((await readSample(name)).digest).toBe(digests[name])
   })
 
-  test('has the features that the README lists, and no others', async () => {
+  test('has exactly the features that the README lists', async () => {
     const sample = await readSample(name)
     const found = Object.keys(FEATURES).filter((feature) => FEATURES[feature]?.(sample))
 
@@ -116,7 +116,7 @@ describe.each(names)('%s', (name) => {
   })
 })
 
-test('there are at least twenty, all listed, and together they use every feature', () => {
+test('at least twenty samples are listed and together use every feature', () => {
   expect(names.length).toBeGreaterThanOrEqual(20)
   expect([...listed.keys()]).toEqual(names)
   expect(Object.keys(digests)).toEqual(names)

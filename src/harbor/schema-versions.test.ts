@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { readToml, shortly } from './testing/small-task.ts'
+import { readTaskToml, summarizeFindings } from '../../test/support/harbor/small-task.ts'
 
 const settings = 'cpus = 2\nmemory_mb = 512\nstorage_mb = 1024\ngpus = 0\n'
 
@@ -14,10 +14,10 @@ test.each([
   ['1.3', `schema_version = "1.3"\n[agent]\ntimeout_sec = 60\n[environment]\n${settings}network_mode = "no-network"\n`],
   ['1.4', `schema_version = "1.4"\n[agent]\ntimeout_sec = 60\n[environment]\n${settings}network_mode = "no-network"\n`],
   ['none', `[agent]\ntimeout_sec = 60\n[environment]\n${settings}network_mode = "no-network"\n`],
-])('%s means the same', async (_, toml) => {
+])('reads the deprecated form %s like the new one', async (_, toml) => {
   const newest = `schema_version = "1.4"\nagent.timeout_sec = 60\n[environment]\n${settings}network_mode = "no-network"\n`
 
-  expect((await readToml(toml)).task).toEqual((await readToml(newest)).task)
+  expect((await readTaskToml(toml)).task).toEqual((await readTaskToml(newest)).task)
 })
 
 test.each([
@@ -28,15 +28,15 @@ test.each([
   ['schema_version = "1.4"', null, null, null, null],
   ['schema_version = "1.9"', null, null, null, null],
   ['', null, null, null, null],
-])('%j has the defaults that its authors had', async (toml, timeoutSec, cpus, memoryMb, storageMb) => {
-  const { task } = await readToml(toml)
+])('applies the defaults of the schema version to %j', async (toml, timeoutSec, cpus, memoryMb, storageMb) => {
+  const { task } = await readTaskToml(toml)
 
   expect(task.steps[0].agent.timeoutSec).toBe(timeoutSec)
   expect(task.environment.resources).toMatchObject({ cpus, memoryMb, storageMb })
 })
 
-test('what is old, unknown or without effect is said, and no more', async () => {
-  const { warnings } = await readToml(`
+test('warns about deprecated, unknown and ineffective keys and nothing else', async () => {
+  const { warnings } = await readTaskToml(`
 version = "1.0"
 multi_step_reward_strategy = "mean"
 tmeout = 5
@@ -47,7 +47,7 @@ allow_internet = true
 mcp_servers = [{ name = "a", url = "http://a", command = "b" }]
 `)
 
-  expect(shortly(warnings).toSorted()).toEqual([
+  expect(summarizeFindings(warnings).toSorted()).toEqual([
     'deprecated_key environment.allow_internet',
     'deprecated_key environment.memory',
     'deprecated_key version',

@@ -1,18 +1,18 @@
-import type { Resources } from './task.ts'
+import type { TaskResources } from './task.ts'
 
-/** What a key that is left out stands for. */
-export type Defaults = { agentTimeoutSec: number | null; resources: Resources }
+/** Default values of omitted keys. */
+export type SchemaDefaults = { agentTimeoutSec: number | null; resources: TaskResources }
 
 export const NEWEST_SCHEMA = '1.4'
 
-const SMALL: Resources = { cpus: 1, memoryMb: 2048, storageMb: 10_240, gpus: 0, gpuTypes: null, tpu: null }
-const OPEN: Resources = { cpus: null, memoryMb: null, storageMb: null, gpus: null, gpuTypes: null, tpu: null }
+const SMALL: TaskResources = { cpus: 1, memoryMb: 2048, storageMb: 10_240, gpus: 0, gpuTypes: null, tpu: null }
+const OPEN: TaskResources = { cpus: null, memoryMb: null, storageMb: null, gpus: null, gpuTypes: null, tpu: null }
 
 /**
- * Harbor reads an old task with the defaults of today; so the same task has been run with other limits than its author
- * tried. We take those of the first release that wrote the version: 0.1.2, 0.3.0, 0.6.0, 0.13.0 and 0.21.0.
+ * Defaults by schema version. Harbor applies today's defaults to old tasks, so a task runs with other limits than its
+ * author tested. These are the defaults of the first release that wrote the version: 0.1.2, 0.3.0, 0.6.0, 0.13.0, 0.21.0.
  */
-const BY_VERSION = new Map<string, Defaults>([
+const BY_VERSION = new Map<string, SchemaDefaults>([
   ['1.0', { agentTimeoutSec: 600, resources: SMALL }],
   ['1.1', { agentTimeoutSec: null, resources: SMALL }],
   ['1.2', { agentTimeoutSec: null, resources: SMALL }],
@@ -22,6 +22,6 @@ const BY_VERSION = new Map<string, Defaults>([
 
 export const isKnownSchema = (version: string): boolean => BY_VERSION.has(version)
 
-/** Of a version that we do not know, those of the newest: versions have only added keys. */
-export const defaultsOf = (version: string): Defaults =>
+/** Returns the defaults of a schema version. Unknown versions get those of the newest, since versions only add keys. */
+export const findDefaults = (version: string): SchemaDefaults =>
   BY_VERSION.get(version) ?? { agentTimeoutSec: null, resources: OPEN }

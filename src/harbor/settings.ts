@@ -1,8 +1,8 @@
-import { type Fields, isTable, textOf, type Value } from './fields.ts'
+import { type Fields, isTable, toText, type Value } from './fields.ts'
 import type { CollectHook, EnvVar, Healthcheck, User } from './task.ts'
-import { wholeTemplate } from './template.ts'
+import { parseWholeTemplate } from './template.ts'
 
-// The small parts of task.toml that stand in more than one section.
+// Readers for settings that occur in several sections of task.toml.
 
 const ENV_NAME_LENGTH_MAX = 200
 const ENV_VARS_MAX = 1000
@@ -11,27 +11,27 @@ export function readEnv(fields: Fields, key: string): EnvVar[] {
   const table = fields.value(key)
   if (table === undefined) return []
   if (!isTable(table)) {
-    fields.refuse(key, 'wrong_type', 'A table of names and texts is expected here.')
+    fields.refuse(key, 'wrong_type', 'Must be a table of strings.')
     return []
   }
   const entries = Object.entries(table)
-  if (entries.length > ENV_VARS_MAX) fields.refuse(key, 'too_many', `The most is ${ENV_VARS_MAX} variables.`)
+  if (entries.length > ENV_VARS_MAX) fields.refuse(key, 'too_many', `The limit is ${ENV_VARS_MAX} variables.`)
   return entries.slice(0, ENV_VARS_MAX).flatMap(([name, value]) => readVariable(fields, key, name, value))
 }
 
 function readVariable(fields: Fields, key: string, name: string, value: Value): EnvVar[] {
   const path = `${fields.path}.${key}.${name}`
-  if (!isEnvName(name)) fields.report.refuse(path, 'invalid_value', 'This cannot be the name of a variable.')
-  const text = textOf(value, path, fields.report)
-  return text === undefined ? [] : [{ name, value: wholeTemplate(text) }]
+  if (!isEnvName(name)) fields.report.refuse(path, 'invalid_value', 'Invalid variable name.')
+  const text = toText(value, path, fields.report)
+  return text === undefined ? [] : [{ name, value: parseWholeTemplate(text) }]
 }
 
-/** What an operating system takes. Names with dots and dashes exist. */
+/** Accepts every name that an operating system accepts, including dots and dashes. */
 export const isEnvName = (name: string): boolean =>
   name !== '' && name.length <= ENV_NAME_LENGTH_MAX && !/[=\s\p{C}]/u.test(name)
 
-/** Later ones win, and keep the place of the earlier. */
-export const mergedEnv = (...lists: EnvVar[][]): EnvVar[] => [
+/** Merges lists of variables. A later value replaces an earlier one at the same position. */
+export const mergeEnv = (...lists: EnvVar[][]): EnvVar[] => [
   ...new Map(lists.flat().map((variable) => [variable.name, variable])).values(),
 ]
 
@@ -40,24 +40,25 @@ export function readUser(fields: Fields): User {
   if (value === undefined) return null
   if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value
   if (typeof value === 'string' && /^[\w.$:-]{1,64}$/.test(value)) return value
-  fields.refuse('user', 'invalid_value', 'The name or the number of a user is expected here.')
+  fields.refuse('user', 'invalid_value', 'Must be the name or number of a user.')
   return null
 }
 
-/** Thirty years. */
+/** About thirty years. */
 const SECONDS_MAX = 1e9
 
 export const readTimeout = (fields: Fields, key: string): number | undefined =>
   fields.number(key, { above: 0, max: SECONDS_MAX })
 
-const readPause = (fields: Fields, key: string): number | undefined => fields.number(key, { min: 0, max: SECONDS_MAX })
+const readInterval = (fields: Fields, key: string): number | undefined =>
+  fields.number(key, { min: 0, max: SECONDS_MAX })
 
 export const readHealthcheck = (fields: Fields): Healthcheck => ({
   command: fields.requiredText('command'),
-  intervalSec: readPause(fields, 'interval_sec') ?? 5,
+  intervalSec: readInterval(fields, 'interval_sec') ?? 5,
   timeoutSec: readTimeout(fields, 'timeout_sec') ?? 30,
-  startPeriodSec: readPause(fields, 'start_period_sec') ?? 0,
-  startIntervalSec: readPause(fields, 'start_interval_sec') ?? 5,
+  startPeriodSec: readInterval(fields, 'start_period_sec') ?? 0,
+  startIntervalSec: readInterval(fields, 'start_interval_sec') ?? 5,
   retries: fields.number('retries', { min: 0, max: 1e6, integer: true }) ?? 3,
 })
 
@@ -77,7 +78,7 @@ export const isServiceName = (name: string): boolean => name.length <= 255 && SE
 export function readService(fields: Fields): string {
   const name = fields.text('service')?.trim()
   if (name !== undefined && !isServiceName(name)) {
-    fields.refuse('service', 'invalid_value', 'This cannot be the name of a compose service.')
+    fields.refuse('service', 'invalid_value', 'Invalid compose service name.')
   }
   return name ?? MAIN_SERVICE
 }

@@ -2,24 +2,24 @@ import { Readable } from 'node:stream'
 
 export type SourceFile = { path: string; bytes: number; executable: boolean }
 
-/** Something in a folder that cannot be part of a task. */
+/** An entry of a folder that cannot be part of a task. */
 export type SourceFault = { path: string; code: 'link_outside' | 'link_to_folder' | 'special_file' | 'path_too_deep' }
 
-export type Listing = { files: SourceFile[]; faults: SourceFault[]; isComplete: boolean }
+export type SourceListing = { files: SourceFile[]; faults: SourceFault[]; isComplete: boolean }
 
-/** Where the files of a task are. */
+/** Read access to the files of a task. */
 export type FileSource = {
-  /** What the task is called when it does not say so itself. */
+  /** Name of the task if it does not declare one. */
   name: string
-  /** Everything at and under these paths, as far as it goes. Not complete when there is more than anyone would list. */
-  list(paths: readonly string[]): Promise<Listing>
+  /** Lists all files at and under these paths. Incomplete if there are too many. */
+  list(paths: readonly string[]): Promise<SourceListing>
   open(path: string): Promise<Readable>
 }
 
 export type MemoryFile = string | Uint8Array | { content: string | Uint8Array; executable: boolean }
 
-export function inMemory(name: string, contents: Iterable<readonly [string, MemoryFile]>): FileSource {
-  const files = new Map([...contents].map(([path, file]) => [path, described(path, file)]))
+export function createMemorySource(name: string, contents: Iterable<readonly [string, MemoryFile]>): FileSource {
+  const files = new Map([...contents].map(([path, file]) => [path, toDescribed(path, file)]))
   return {
     name,
     async list(paths) {
@@ -30,20 +30,20 @@ export function inMemory(name: string, contents: Iterable<readonly [string, Memo
     },
     async open(path) {
       const file = files.get(path)
-      if (!file) throw new Error(`There is no file ${path}.`)
+      if (!file) throw new Error(`File not found: ${path}`)
       return Readable.from([file.content], { objectMode: false })
     },
   }
 }
 
-function described(path: string, file: MemoryFile): { path: string; content: Buffer; executable: boolean } {
+function toDescribed(path: string, file: MemoryFile): { path: string; content: Buffer; executable: boolean } {
   if (typeof file === 'string' || file instanceof Uint8Array)
-    return described(path, { content: file, executable: false })
+    return toDescribed(path, { content: file, executable: false })
   return { path, content: Buffer.from(file.content), executable: file.executable }
 }
 
-/** The content of a file, or undefined when it has more bytes than that. */
-export async function contentOf(source: FileSource, path: string, bytesMax: number): Promise<Buffer | undefined> {
+/** Returns the content of a file, or undefined if it is larger than `bytesMax`. */
+export async function readUpTo(source: FileSource, path: string, bytesMax: number): Promise<Buffer | undefined> {
   const chunks: Buffer[] = []
   let bytes = 0
   for await (const chunk of await source.open(path)) {

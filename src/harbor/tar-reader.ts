@@ -1,63 +1,63 @@
 import { Header } from 'tar'
 import { ArchiveRefused } from './archive-refused.ts'
-import { type Blocks, newBlocks } from './blocks.ts'
-import { decoded } from './text-file.ts'
+import { decodeUtf8 } from './text-file.ts'
 
-/** One entry of an archive, before anyone has decided whether it may be unpacked. */
+/** An unchecked entry of an archive. */
 export type TarEntry = {
   path: string
-  /** In node-tar's words, as File or SymbolicLink. */
+  /** Type name of node-tar, for example File or SymbolicLink. */
   type: string
   mode: number
   uid: number
   gid: number
   mtime: Date | undefined
   linkTarget: string
-  /** Of the content. */
+  /** Size of the content. */
   bytes: number
-  /** Must be read to its end before the next entry is asked for. */
+  /** Must be consumed before the next entry is requested. */
   content: () => AsyncGenerator<Buffer>
 }
 
 const BLOCK = 512
-/** What extended headers say about the next entry. */
-type Extension = { path?: string; linkpath?: string; size?: string }
+/** Values of extended headers, which apply to the next entry. */
+type HeaderExtension = { path?: string; linkpath?: string; size?: string }
 
 /**
- * The entries of a tar stream. Headers are read by node-tar; the walk is ours, because its own parser decodes long
- * names chunk by chunk, unzips a second time when it sees fit, and goes on after what it does not understand.
+ * Reads the entries of a tar stream. Headers are decoded by node-tar, but its parser is not used: it decodes long names
+ * chunk by chunk, may unzip a second time, and continues after invalid data.
  */
-export async function* tarEntries(stream: AsyncIterable<Buffer>): AsyncGenerator<TarEntry> {
-  const blocks = newBlocks(stream)
+export async function* readTarEntries(stream: AsyncIterable<Buffer>): AsyncGenerator<TarEntry> {
+  const blocks = createBlockReader(stream)
   try {
-    yield* entriesOf(blocks)
+    yield* readEntries(blocks)
     for await (const rest of blocks.rest()) {
-      if (!isZero(rest)) throw new ArchiveRefused('damaged', 'It goes on after its end.')
+      if (!isZero(rest)) throw new ArchiveRefused('damaged', 'The archive has data after its end.')
     }
   } finally {
     await blocks.close()
   }
 }
 
-async function* entriesOf(blocks: Blocks): AsyncGenerator<TarEntry> {
-  let extension: Extension = {}
-  for (let block = await nextBlock(blocks); block; block = await nextBlock(blocks)) {
-    const header = headerOf(block)
+async function* readEntries(blocks: BlockReader): AsyncGenerator<TarEntry> {
+  let extension: HeaderExtension = {}
+  for (let block = await readBlock(blocks); block; block = await readBlock(blocks)) {
+    const header = parseHeader(block)
     const extended = await readExtension(header, blocks)
     if (extended) {
       extension = { ...extension, ...extended }
       continue
     }
-    const entry = entryOf(header, extension, blocks)
+    const entry = toEntry(header, extension, blocks)
     extension = {}
     yield entry
-    await blocks.skip(padding(entry.bytes))
+    await blocks.skip(paddingOf(entry.bytes))
   }
-  if (Object.keys(extension).length > 0) throw new ArchiveRefused('damaged', 'It ends after the name of an entry.')
+  if (Object.keys(extension).length > 0)
+    throw new ArchiveRefused('damaged', 'The archive ends after an extended header.')
 }
 
-/** Undefined at the end, which is a block of zeros. */
-async function nextBlock(blocks: Blocks): Promise<Buffer | undefined> {
+/** Reads a header block. Returns undefined at the end, which is a block of zeros. */
+async function readBlock(blocks: BlockReader): Promise<Buffer | undefined> {
   const block = await blocks.read(BLOCK)
   return block && !isZero(block) ? block : undefined
 }
@@ -72,26 +72,27 @@ function isZero(chunk: Buffer): boolean {
   return true
 }
 
-const padding = (bytes: number): number => (BLOCK - (bytes % BLOCK)) % BLOCK
+const paddingOf = (bytes: number): number => (BLOCK - (bytes % BLOCK)) % BLOCK
 
-function headerOf(block: Buffer): Header {
-  const header = decodedHeader(block)
-  if (!header?.cksumValid) throw new ArchiveRefused('damaged', 'A header is broken. Is it a tar archive?')
+function parseHeader(block: Buffer): Header {
+  const header = decodeHeader(block)
+  if (!header?.cksumValid) throw new ArchiveRefused('damaged', 'Invalid header. The file may not be a tar archive.')
   return header
 }
 
-function decodedHeader(block: Buffer): Header | undefined {
+function decodeHeader(block: Buffer): Header | undefined {
   try {
     return new Header(block)
   } catch {
-    return undefined // of a number that is none, node-tar says only Error
+    return undefined // node-tar throws a plain Error for an invalid number
   }
 }
 
-function entryOf(header: Header, { path, linkpath, size }: Extension, blocks: Blocks): TarEntry {
+function toEntry(header: Header, { path, linkpath, size }: HeaderExtension, blocks: BlockReader): TarEntry {
   const name = path ?? header.path ?? ''
-  const bytes = size === undefined ? header.size : numberIn(size)
-  if (bytes === undefined || !Number.isSafeInteger(bytes)) throw new ArchiveRefused('damaged', 'It has no size.', name)
+  const bytes = size === undefined ? header.size : parseSize(size)
+  if (bytes === undefined || !Number.isSafeInteger(bytes))
+    throw new ArchiveRefused('damaged', 'The size is missing or invalid.', name)
   return {
     path: name,
     type: header.type,
@@ -105,50 +106,114 @@ function entryOf(header: Header, { path, linkpath, size }: Extension, blocks: Bl
   }
 }
 
-const numberIn = (text: string): number | undefined => (/^\d{1,15}$/.test(text) ? Number(text) : undefined)
+const parseSize = (text: string): number | undefined => (/^\d{1,15}$/.test(text) ? Number(text) : undefined)
 
-/** More than any path that we take. */
+/** Larger than any accepted path. */
 const EXTENSION_BYTES_MAX = 16 * 1024
 
-/** Undefined when the header is the one of an entry. */
-async function readExtension(header: Header, blocks: Blocks): Promise<Extension | undefined> {
+/** Reads an extended header. Returns undefined if the header belongs to an entry. */
+async function readExtension(header: Header, blocks: BlockReader): Promise<HeaderExtension | undefined> {
   const read = EXTENSIONS[header.type]
   if (!read) return undefined
   const bytes = header.size ?? 0
-  if (bytes > EXTENSION_BYTES_MAX) throw new ArchiveRefused('path_too_long', 'An extended header is too long.')
-  const content = await blocks.read(bytes + padding(bytes))
-  const text = decoded(content?.subarray(0, bytes) ?? Buffer.alloc(0))
-  if (text === undefined) throw new ArchiveRefused('unsafe_path', 'A name is no UTF-8.')
+  if (bytes > EXTENSION_BYTES_MAX) throw new ArchiveRefused('path_too_long', 'Extended header too long.')
+  const content = await blocks.read(bytes + paddingOf(bytes))
+  const text = decodeUtf8(content?.subarray(0, bytes) ?? Buffer.alloc(0))
+  if (text === undefined) throw new ArchiveRefused('unsafe_path', 'A name is not valid UTF-8.')
   return read(text)
 }
 
-const withoutNul = (text: string): string => text.split('\0', 1)[0] ?? ''
+const cutAtNul = (text: string): string => text.split('\0', 1)[0] ?? ''
 
-const EXTENSIONS: Partial<Record<string, (text: string) => Extension>> = {
-  NextFileHasLongPath: (text) => ({ path: withoutNul(text) }),
-  OldGnuLongPath: (text) => ({ path: withoutNul(text) }),
-  NextFileHasLongLinkpath: (text) => ({ linkpath: withoutNul(text) }),
-  ExtendedHeader: paxExtension,
-  // About all entries that follow. git writes a comment there; who gives all files one name has something in mind.
+const EXTENSIONS: Partial<Record<string, (text: string) => HeaderExtension>> = {
+  NextFileHasLongPath: (text) => ({ path: cutAtNul(text) }),
+  OldGnuLongPath: (text) => ({ path: cutAtNul(text) }),
+  NextFileHasLongLinkpath: (text) => ({ linkpath: cutAtNul(text) }),
+  ExtendedHeader: parsePax,
+  // Applies to all following entries. git stores a comment there; a path would give all files the same name.
   GlobalExtendedHeader: (text) => {
-    if (Object.keys(paxExtension(text)).length > 0)
-      throw new ArchiveRefused('damaged', 'A global header names entries.')
+    if (Object.keys(parsePax(text)).length > 0)
+      throw new ArchiveRefused('damaged', 'A global header must not set a path, link or size.')
     return {}
   },
 }
 
-/** Records as `30 path=some/long/path\n`, whose length counts all of it, in bytes. */
-function paxExtension(text: string): Extension {
-  const extension: Extension = {}
+/** Parses records such as `30 path=some/long/path\n`. The length is in bytes and includes the whole record. */
+function parsePax(text: string): HeaderExtension {
+  const extension: HeaderExtension = {}
   let rest = Buffer.from(text)
   while (rest.length > 0) {
     const [record = '', length = '', key = ''] = /^(\d{1,6}) ([^=\n]+)=/.exec(rest.subarray(0, 300).toString()) ?? []
     const value = rest.subarray(Buffer.byteLength(record), Number(length) - 1).toString()
     if (record === '' || rest.at(Number(length) - 1) !== 0x0a)
-      throw new ArchiveRefused('damaged', 'A header is broken.')
-    if (key.startsWith('GNU.sparse.')) throw new ArchiveRefused('sparse', 'A sparse file is not unpacked.')
+      throw new ArchiveRefused('damaged', 'Invalid extended header.')
+    if (key.startsWith('GNU.sparse.')) throw new ArchiveRefused('sparse', 'Sparse files are not allowed.')
     if (key === 'path' || key === 'linkpath' || key === 'size') extension[key] = value
     rest = rest.subarray(Number(length))
   }
   return extension
+}
+
+/** Reads a stream in blocks of any size. */
+type BlockReader = {
+  /** Reads exactly this many bytes. Returns undefined at the end of the stream; throws if it ends within the block. */
+  read(bytes: number): Promise<Buffer | undefined>
+  /** Yields the next bytes in chunks as they arrive. */
+  chunks(bytes: number): AsyncGenerator<Buffer>
+  skip(bytes: number): Promise<void>
+  /** Yields everything up to the end of the stream. */
+  rest(): AsyncGenerator<Buffer>
+  /** Releases the stream, even if it was not read to the end. */
+  close(): Promise<void>
+}
+
+function createBlockReader(stream: AsyncIterable<Buffer>): BlockReader {
+  const source = stream[Symbol.asyncIterator]()
+  let buffered: Buffer = Buffer.alloc(0)
+
+  /** Buffers the next chunk. Returns false at the end of the stream. */
+  async function readMore(): Promise<boolean> {
+    const { done, value } = await source.next()
+    if (done) return false
+    buffered = buffered.length === 0 ? value : Buffer.concat([buffered, value])
+    return true
+  }
+
+  const blocks: BlockReader = {
+    async read(bytes) {
+      while (buffered.length < bytes) {
+        if (await readMore()) continue
+        if (buffered.length === 0) return undefined
+        throw new ArchiveRefused('damaged', 'The archive ends in the middle of an entry.')
+      }
+      const taken = buffered.subarray(0, bytes)
+      buffered = buffered.subarray(bytes)
+      return taken
+    },
+    async *chunks(bytes) {
+      for (let remaining = bytes; remaining > 0; ) {
+        if (buffered.length === 0 && !(await readMore()))
+          throw new ArchiveRefused('damaged', 'The archive ends in the middle of a file.')
+        const taken = buffered.subarray(0, remaining)
+        buffered = buffered.subarray(taken.length)
+        remaining -= taken.length
+        if (taken.length > 0) yield taken
+      }
+    },
+    async skip(bytes) {
+      for await (const _ of blocks.chunks(bytes));
+    },
+    async *rest() {
+      if (buffered.length > 0) yield buffered
+      buffered = Buffer.alloc(0)
+      while (await readMore()) {
+        yield buffered
+        buffered = Buffer.alloc(0)
+      }
+    },
+    async close() {
+      await source.return?.()
+    },
+  }
+  return blocks
 }

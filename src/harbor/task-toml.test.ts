@@ -1,22 +1,22 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { arbitraryTask } from '../../test/support/harbor/arbitrary-task.ts'
+import { readTaskToml } from '../../test/support/harbor/small-task.ts'
 import { readTask } from './read-task.ts'
-import { inMemory } from './source.ts'
-import { taskToml } from './task-toml.ts'
-import { arbitraryTask } from './testing/arbitrary-task.ts'
-import { readToml } from './testing/small-task.ts'
+import { createMemorySource } from './source.ts'
+import { formatTaskToml } from './task-toml.ts'
 
 const RUNS = process.env.ASSAY_TEST_LONG ? 20_000 : 500
 
-test('a task that is written and read again is the same, and written again gives the same bytes', async () => {
+test('formatting and reading a task round-trips, and formatting is deterministic', async () => {
   await fc.assert(
     fc.asyncProperty(arbitraryTask, async (files) => {
-      const { task } = await readTask(inMemory('small', Object.entries(files)))
-      const toml = taskToml(task)
-      const again = await readTask(inMemory('small', Object.entries({ ...files, 'task.toml': toml })))
+      const { task } = await readTask(createMemorySource('small', Object.entries(files)))
+      const toml = formatTaskToml(task)
+      const again = await readTask(createMemorySource('small', Object.entries({ ...files, 'task.toml': toml })))
 
       expect(again.task).toEqual(task)
-      expect(taskToml(again.task)).toBe(toml)
+      expect(formatTaskToml(again.task)).toBe(toml)
       expect(JSON.parse(JSON.stringify(task))).toEqual(task)
       expect(again.warnings.filter(({ code }) => code !== 'missing_file')).toEqual([])
     }),
@@ -24,10 +24,10 @@ test('a task that is written and read again is the same, and written again gives
   )
 })
 
-test('one order, the newest schema, every default; no network that nobody asked for', async () => {
-  const { task } = await readToml('version = "1.0"\n[metadata]\nb = 1\na = []\n[agent]\nuser = "dev"\n')
+test('writes the newest schema in a fixed order with all defaults, without an undeclared network mode', async () => {
+  const { task } = await readTaskToml('version = "1.0"\n[metadata]\nb = 1\na = []\n[agent]\nuser = "dev"\n')
 
-  expect(taskToml(task)).toBe(`schema_version = "1.4"
+  expect(formatTaskToml(task)).toBe(`schema_version = "1.4"
 
 [environment]
 os = "linux"

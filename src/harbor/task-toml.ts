@@ -3,7 +3,6 @@ import { NEWEST_SCHEMA } from './schema-versions.ts'
 import { MAIN_SERVICE } from './settings.ts'
 import type {
   Agent,
-  Artifact,
   CollectHook,
   Environment,
   EnvVar,
@@ -11,45 +10,48 @@ import type {
   McpServer,
   Network,
   PackageInfo,
-  Step,
   Task,
+  TaskArtifact,
+  TaskStep,
   Verifier,
 } from './task.ts'
-import { templateText } from './template.ts'
+import { formatTemplate } from './template.ts'
 
 /**
- * task.toml of the newest schema: one order, every setting written out, nothing said that is a table or list without
- * entries. What the steps have from the task stands in each step.
+ * Formats a task as task.toml of the newest schema, with a fixed key order and all defaults written out. Empty tables and
+ * lists are omitted. Settings that steps inherit from the task are written in each step.
  */
-export function taskToml(task: Task): string {
+export function formatTaskToml(task: Task): string {
   const [first] = task.steps
   const isSingle = first.name === null
-  const table = kept({
+  const table = dropEmpty({
     schema_version: NEWEST_SCHEMA,
     source: task.source,
     multi_step_reward_strategy: isSingle ? null : task.rewardStrategy,
-    task: task.package && packageToml(task.package),
-    environment: environmentToml(task.environment),
-    solution: { env: envToml(task.solutionEnv) },
-    ...(isSingle ? phasesToml(first) : { verifier: sharedImageToml(task.steps), steps: task.steps.map(stepToml) }),
+    task: task.package && toPackageToml(task.package),
+    environment: toEnvironmentToml(task.environment),
+    solution: { env: toEnvToml(task.solutionEnv) },
+    ...(isSingle
+      ? toPhasesToml(first)
+      : { verifier: toSharedImageToml(task.steps), steps: task.steps.map(toStepToml) }),
   })
   return stringify({ ...table, ...(isEmpty(task.metadata) ? {} : { metadata: task.metadata }) })
 }
 
-const packageToml = ({ name, version, description, authors, keywords }: PackageInfo) => ({
+const toPackageToml = ({ name, version, description, authors, keywords }: PackageInfo) => ({
   name,
   version,
   description: description || null,
   keywords,
-  authors: authors.map(kept),
+  authors: authors.map(dropEmpty),
 })
 
-const stepToml = (step: Step) =>
-  kept({
+const toStepToml = (step: TaskStep) =>
+  dropEmpty({
     name: step.name,
-    healthcheck: step.healthcheck && healthcheckToml(step.healthcheck),
+    healthcheck: step.healthcheck && toHealthcheckToml(step.healthcheck),
     min_reward: Object.fromEntries(step.minReward.map(({ key, atLeast }) => [key, atLeast])),
-    ...phasesToml({ ...step, verifier: withoutSharedImage(step.verifier) }),
+    ...toPhasesToml({ ...step, verifier: withoutSharedImage(step.verifier) }),
   })
 
 function withoutSharedImage(verifier: Verifier): Verifier {
@@ -58,8 +60,8 @@ function withoutSharedImage(verifier: Verifier): Verifier {
   return { ...verifier, place: { ...place, environment: { ...place.environment, image: null } } }
 }
 
-/** An image whose folder is the one with the tests of the task was named by the task, for all steps. */
-function sharedImageToml(steps: readonly Step[]) {
+/** Returns the verifier image that the task declares for all steps: the one whose folder is that of the task's tests. */
+function toSharedImageToml(steps: readonly TaskStep[]) {
   const environments = steps.flatMap(({ verifier: { place } }) =>
     place.mode === 'separate' ? [place.environment] : [],
   )
@@ -69,29 +71,33 @@ function sharedImageToml(steps: readonly Step[]) {
 
 const TESTS_FOLDER = 'tests'
 
-const phasesToml = ({ agent, verifier, artifacts }: Step) => ({
-  agent: agentToml(agent),
-  verifier: verifierToml(verifier),
-  artifacts: artifacts.map(artifactToml),
+const toPhasesToml = ({ agent, verifier, artifacts }: TaskStep) => ({
+  agent: toAgentToml(agent),
+  verifier: toVerifierToml(verifier),
+  artifacts: artifacts.map(toArtifactToml),
 })
 
-const agentToml = ({ timeoutSec, user, network }: Agent) => ({ timeout_sec: timeoutSec, user, ...networkToml(network) })
+const toAgentToml = ({ timeoutSec, user, network }: Agent) => ({
+  timeout_sec: timeoutSec,
+  user,
+  ...toNetworkToml(network),
+})
 
-/** Without its own image a verifier has the agent's, which must not be named here: it would then bring the tests. */
-function verifierToml({ timeoutSec, user, env, network, collect, place, testScript }: Verifier) {
+/** Omits the image of a verifier that shares the agent's: a named image would be expected to contain the tests. */
+function toVerifierToml({ timeoutSec, user, env, network, collect, place, testScript }: Verifier) {
   const own = place.mode === 'separate' ? place.environment : null
   return {
     timeout_sec: timeoutSec,
     user,
-    ...networkToml(network),
+    ...toNetworkToml(network),
     environment_mode: place.mode,
-    env: envToml(env),
-    collect: collect.map(collectToml),
-    environment: own && environmentToml(testScript === null ? own : { ...own, image: null }),
+    env: toEnvToml(env),
+    collect: collect.map(toCollectToml),
+    environment: own && toEnvironmentToml(testScript === null ? own : { ...own, image: null }),
   }
 }
 
-const environmentToml = ({ os, image, buildTimeoutSec, resources, network, ...rest }: Environment) => ({
+const toEnvironmentToml = ({ os, image, buildTimeoutSec, resources, network, ...rest }: Environment) => ({
   os,
   docker_image: image,
   build_timeout_sec: buildTimeoutSec,
@@ -101,20 +107,20 @@ const environmentToml = ({ os, image, buildTimeoutSec, resources, network, ...re
   gpus: resources.gpus,
   gpu_types: resources.gpuTypes,
   tpu: resources.tpu,
-  ...networkToml(network),
+  ...toNetworkToml(network),
   workdir: rest.workdir,
   skills_dir: rest.skillsDir,
-  env: envToml(rest.env),
-  healthcheck: rest.healthcheck && healthcheckToml(rest.healthcheck),
-  mcp_servers: rest.mcpServers.map(serverToml),
+  env: toEnvToml(rest.env),
+  healthcheck: rest.healthcheck && toHealthcheckToml(rest.healthcheck),
+  mcp_servers: rest.mcpServers.map(toServerToml),
 })
 
-const networkToml = ({ mode, hosts }: Network) => ({
+const toNetworkToml = ({ mode, hosts }: Network) => ({
   network_mode: mode === 'unsaid' ? null : mode,
   allowed_hosts: hosts,
 })
 
-const healthcheckToml = (check: Healthcheck) => ({
+const toHealthcheckToml = (check: Healthcheck) => ({
   command: check.command,
   interval_sec: check.intervalSec,
   timeout_sec: check.timeoutSec,
@@ -123,22 +129,22 @@ const healthcheckToml = (check: Healthcheck) => ({
   retries: check.retries,
 })
 
-const collectToml = ({ command, service, timeoutSec, user }: CollectHook) =>
-  kept({ command, service, timeout_sec: timeoutSec, user })
+const toCollectToml = ({ command, service, timeoutSec, user }: CollectHook) =>
+  dropEmpty({ command, service, timeout_sec: timeoutSec, user })
 
-const artifactToml = ({ source, destination, exclude, service }: Artifact) =>
-  kept({ source, destination, service: service === MAIN_SERVICE ? null : service, exclude })
+const toArtifactToml = ({ source, destination, exclude, service }: TaskArtifact) =>
+  dropEmpty({ source, destination, service: service === MAIN_SERVICE ? null : service, exclude })
 
-const serverToml = (server: McpServer) =>
-  kept({ ...server, ...(server.transport === 'stdio' ? {} : { headers: envToml(server.headers) }) })
+const toServerToml = (server: McpServer) =>
+  dropEmpty({ ...server, ...(server.transport === 'stdio' ? {} : { headers: toEnvToml(server.headers) }) })
 
-const envToml = (env: EnvVar[]) => Object.fromEntries(env.map(({ name, value }) => [name, templateText(value)]))
+const toEnvToml = (env: EnvVar[]) => Object.fromEntries(env.map(({ name, value }) => [name, formatTemplate(value)]))
 
-/** Without what is null, and without tables and lists that have no entries. */
-const kept = (table: object): object =>
+/** Removes null values, empty tables and empty lists. */
+const dropEmpty = (table: object): object =>
   Object.fromEntries(
     Object.entries(table)
-      .map(([key, value]) => [key, isTable(value) ? kept(value) : value])
+      .map(([key, value]) => [key, isTable(value) ? dropEmpty(value) : value])
       .filter(([, value]) => value !== null && !isEmpty(value)),
   )
 

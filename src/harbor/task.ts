@@ -1,22 +1,22 @@
-/** A task in Harbor's format with every default written out. Plain data: it can be stored as JSON and compared. */
+/** A task in Harbor's format with all defaults applied. Plain data that can be stored as JSON and compared. */
 export type Task = {
-  /** `[task].name`, or the name of its folder. */
+  /** Value of `[task].name`, or else the name of the folder. */
   name: string
   package: PackageInfo | null
-  /** Where the author took it from. */
+  /** Origin of the task, as declared by its author. */
   source: string | null
-  metadata: { [key: string]: Json }
+  metadata: { [key: string]: TaskJson }
   environment: Environment
-  /** A single-step task has one step, without a name. What a step does not say, it has from the task. */
-  steps: [Step, ...Step[]]
-  /** How the rewards of several steps become one. */
+  /** A single-step task has one step without a name. Steps inherit settings from the task. */
+  steps: [TaskStep, ...TaskStep[]]
+  /** Combines the rewards of several steps. */
   rewardStrategy: 'mean' | 'final'
   solutionEnv: EnvVar[]
-  /** All that its digest covers, except task.toml, whose meaning is in the other fields. Sorted by path. */
+  /** Files covered by the digest, except task.toml, which the other fields represent. Sorted by path. */
   files: TaskFile[]
 }
 
-export type Json = string | number | boolean | Json[] | { [key: string]: Json }
+export type TaskJson = string | number | boolean | TaskJson[] | { [key: string]: TaskJson }
 
 export type PackageInfo = {
   name: string
@@ -28,36 +28,36 @@ export type PackageInfo = {
 
 export type TaskFile = { path: string; bytes: number; executable: boolean; sha256: string }
 
-/** A text with places that are filled from the environment of whoever runs the task. We keep them open. */
+/** A string with variables of the runner's environment, which are not replaced yet. */
 export type Template = (string | Variable)[]
 
-/** Null: there is no fallback, and without a value the task cannot start. */
+/** A null fallback means that the task cannot start without a value. */
 export type Variable = { variable: string; fallback: string | null }
 
 export type EnvVar = { name: string; value: Template }
 
 export type Environment = {
   os: 'linux' | 'windows'
-  /** The build context, and where the compose file lies: a folder of the task. */
+  /** Folder of the task that is the build context and contains the compose file. */
   folder: string
-  /** Built already: used instead of a Dockerfile. */
+  /** Prebuilt image, used instead of a Dockerfile. */
   image: string | null
-  /** The path of the Dockerfile in the task. */
+  /** Path of the Dockerfile in the task. */
   dockerfile: string | null
   compose: Compose | null
   buildTimeoutSec: number
-  resources: Resources
+  resources: TaskResources
   network: Network
   env: EnvVar[]
   mcpServers: McpServer[]
   skillsDir: string | null
   healthcheck: Healthcheck | null
-  /** Null: the one of the image. */
+  /** Null means the working directory of the image. */
   workdir: string | null
 }
 
-/** Null: whatever the sandbox gives. */
-export type Resources = {
+/** Null means the default of the sandbox. */
+export type TaskResources = {
   cpus: number | null
   memoryMb: number | null
   storageMb: number | null
@@ -67,8 +67,8 @@ export type Resources = {
 }
 
 /**
- * Hosts are listed only in mode allowlist, where none means that nothing can be reached. `unsaid`: the task says nothing,
- * by which Harbor understands public.
+ * Network policy. `hosts` is used only in mode `allowlist`, where an empty list means no access. `unsaid` means that the
+ * task does not declare a mode, which Harbor treats as public.
  */
 export type Network = { mode: 'public' | 'no-network' | 'allowlist' | 'unsaid'; hosts: string[] }
 
@@ -85,31 +85,31 @@ export type Healthcheck = {
   retries: number
 }
 
-/** Null: the user of the image. */
+/** Null means the user of the image. */
 export type User = string | number | null
 
-export type Step = {
+export type TaskStep = {
   name: string | null
-  /** As the agent sees it: without the marks that keep it out of training data. */
+  /** Text that the agent sees, without canary lines. */
   instruction: string
   agent: Agent
   verifier: Verifier
-  /** After the setup of this step, besides the one of the environment. */
+  /** Runs after the setup of this step, in addition to that of the environment. */
   healthcheck: Healthcheck | null
-  artifacts: Artifact[]
-  /** The steps after this one are skipped when one of these rewards is lower. */
+  artifacts: TaskArtifact[]
+  /** The following steps are skipped if one of these rewards is not reached. */
   minReward: { key: string; atLeast: number }[]
-  /** Put into the working folder before the agent starts. */
+  /** Folder that is uploaded to the working directory before the agent starts. */
   workdir: string | null
-  /** Run there, as the user of the agent. */
+  /** Script that runs in the working directory as the agent's user. */
   setup: string | null
-  solution: Script | null
-  /** What an agent did before, in the format ATIF. */
+  solution: TaskScript | null
+  /** Earlier actions of an agent, in ATIF. */
   trajectory: string | null
 }
 
 export type Agent = {
-  /** Null: as long as it likes. */
+  /** Null means no limit. */
   timeoutSec: number | null
   user: User
   network: Network
@@ -120,43 +120,43 @@ export type Verifier = {
   user: User
   env: EnvVar[]
   network: Network
-  /** Run when the agent has ended and before artifacts are taken. */
+  /** Hooks that run after the agent has ended and before artifacts are collected. */
   collect: CollectHook[]
   place: VerifierPlace
-  /** What becomes /tests, later folders over earlier ones. Empty when the verifier's image has the tests. */
+  /** Folders merged into /tests; later ones take precedence. Empty if the verifier's image contains the tests. */
   testFolders: string[]
-  /** The file of the task that is run. Null when the verifier's image has the tests. */
+  /** File of the task that runs the tests. Null if the verifier's image contains the tests. */
   testScript: string | null
 }
 
 export type VerifierPlace = { mode: 'shared' } | { mode: 'separate'; environment: Environment }
 
-/** A script, and the folder that is there when it runs. */
-export type Script = { folder: string; script: string }
+/** A script and the folder that is uploaded with it. */
+export type TaskScript = { folder: string; script: string }
 
 export type CollectHook = { command: string; service: string; timeoutSec: number; user: User }
 
-export type Artifact = { source: string; destination: string | null; exclude: string[]; service: string }
+export type TaskArtifact = { source: string; destination: string | null; exclude: string[]; service: string }
 
-/** The part of docker-compose.yaml that we interpret. The agent's service is called main. */
-export type Compose = { services: Service[]; volumes: string[] }
+/** The supported part of docker-compose.yaml. The agent's service is called main. */
+export type Compose = { services: ComposeService[]; volumes: string[] }
 
-export type Service = {
+export type ComposeService = {
   name: string
   image: Template | null
-  build: Build | null
-  /** Null: the ones of the image. */
+  build: ComposeBuild | null
+  /** Null means the command of the image; likewise for `entrypoint`. */
   command: Template[] | null
   entrypoint: Template[] | null
   env: EnvVar[]
   user: string | null
   workdir: string | null
   hostname: string | null
-  /** Other names under which the services find it. */
+  /** Additional host names of the service. */
   aliases: string[]
   dependsOn: { service: string; condition: 'started' | 'healthy' | 'completed' }[]
   healthcheck: ServiceHealthcheck | null
-  mounts: Mount[]
+  mounts: ComposeMount[]
   network: 'default' | 'none'
   readOnly: boolean
   init: boolean
@@ -165,14 +165,14 @@ export type Service = {
   resources: { cpus: number | null; memoryMb: number | null; pids: number | null; shmMb: number | null }
 }
 
-/** The context is a folder inside the task; the Dockerfile is relative to it. */
-export type Build = { context: string; dockerfile: string; target: string | null; args: EnvVar[] }
+/** `context` is a folder of the task; `dockerfile` is relative to it. */
+export type ComposeBuild = { context: string; dockerfile: string; target: string | null; args: EnvVar[] }
 
 export type ServiceHealthcheck =
   | { kind: 'none' }
   | {
       kind: 'shell' | 'exec'
-      /** One text for the shell, or the words of a command. */
+      /** One shell command line, or the words of a command. */
       test: string[]
       intervalSec: number
       timeoutSec: number
@@ -181,28 +181,28 @@ export type ServiceHealthcheck =
       retries: number
     }
 
-export type Mount =
-  /** Without a name: a new one for each sandbox. */
+export type ComposeMount =
+  /** A volume without a name is created for each sandbox. */
   | { kind: 'volume'; name: string | null; target: string; readOnly: boolean }
-  /** The source is a path inside the task. */
+  /** `source` is a path inside the task. */
   | { kind: 'bind'; source: string; target: string; readOnly: boolean }
   | { kind: 'tmpfs'; target: string; sizeMb: number | null }
 
-/** Something about a task that is wrong, or that its author should know. The path is a file, or a key of task.toml. */
-export type Finding = { path: string; code: string; message: string }
+/** A problem or a warning about a task. `path` is a file or a key of task.toml. */
+export type TaskFinding = { path: string; code: string; message: string }
 
-/** Not a task, or one that cannot be run. Lists everything that is wrong with it. */
+/** Thrown for a task that cannot be read or run. Lists every problem. */
 export class TaskInvalid extends Error {
   override name = 'TaskInvalid'
-  readonly findings: Finding[]
+  readonly findings: TaskFinding[]
 
-  constructor(findings: Finding[]) {
-    super(sentence(findings))
+  constructor(findings: TaskFinding[]) {
+    super(summarise(findings))
     this.findings = findings
   }
 }
 
-function sentence([first, ...others]: Finding[]): string {
+function summarise([first, ...others]: TaskFinding[]): string {
   if (!first) return 'The task is invalid.'
   return `${first.path}: ${first.message}${others.length > 0 ? ` (and ${others.length} more)` : ''}`
 }

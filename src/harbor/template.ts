@@ -2,8 +2,8 @@ import type { Template, Variable } from './task.ts'
 
 const WHOLE = /^\$\{([^}:]+)(?::-([^\n]*))?\}$/
 
-/** In task.toml a value is either one variable or plain text: Harbor looks no deeper. */
-export function wholeTemplate(text: string): Template {
+/** Parses a value of task.toml, which is either a single variable or plain text, as in Harbor. */
+export function parseWholeTemplate(text: string): Template {
   const match = WHOLE.exec(text)
   if (!match) return text === '' ? [] : [text]
   const [, variable = '', fallback = null] = match
@@ -12,30 +12,30 @@ export function wholeTemplate(text: string): Template {
 
 const BRACED = /\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}/g
 
-/** `Bearer ${TOKEN}`: variables inside a text. Undefined when a brace is opened that begins none. */
-export function bracedTemplate(text: string): Template | undefined {
-  const template = split(text, BRACED, ([, variable = '', fallback = null]) => ({ variable, fallback }))
-  const strange = template.some((part) => (typeof part === 'string' ? part : (part.fallback ?? '')).includes('${'))
-  return strange ? undefined : template
+/** Parses a string such as `Bearer ${TOKEN}`. Returns undefined for an invalid `${`. */
+export function parseBracedTemplate(text: string): Template | undefined {
+  const template = splitTemplate(text, BRACED, ([, variable = '', fallback = null]) => ({ variable, fallback }))
+  const isInvalid = template.some((part) => (typeof part === 'string' ? part : (part.fallback ?? '')).includes('${'))
+  return isInvalid ? undefined : template
 }
 
 const COMPOSE = /\$(?:(\$)|([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?::?-([^}$]*))?\})/g
 
 /**
- * As compose files have it: `$NAME` too, `$$` is a dollar, and what nobody has set is empty. Undefined for what we do
- * not interpret, as `${A:?b}`.
+ * Parses the variables of a compose file: also `$NAME`, `$$` for a dollar sign, and an empty string for an unset variable.
+ * Returns undefined for unsupported syntax such as `${A:?b}`.
  */
-export function composeTemplate(text: string): Template | undefined {
-  const template = split(text, COMPOSE, ([, dollar, bare, braced = '', fallback = '']) =>
+export function parseComposeTemplate(text: string): Template | undefined {
+  const template = splitTemplate(text, COMPOSE, ([, dollar, bare, braced = '', fallback = '']) =>
     dollar ? DOLLAR : { variable: bare ?? braced, fallback },
   )
   if (template.some((part) => typeof part === 'string' && part.includes('$'))) return undefined
-  return merged(template.map((part) => (part === DOLLAR ? '$' : part)))
+  return mergeTexts(template.map((part) => (part === DOLLAR ? '$' : part)))
 }
 
 const DOLLAR: Variable = { variable: '$', fallback: null }
 
-function split(text: string, pattern: RegExp, variable: (match: RegExpExecArray) => Variable): Template {
+function splitTemplate(text: string, pattern: RegExp, variable: (match: RegExpExecArray) => Variable): Template {
   const parts: Template = []
   let end = 0
   for (const match of text.matchAll(pattern)) {
@@ -45,7 +45,7 @@ function split(text: string, pattern: RegExp, variable: (match: RegExpExecArray)
   return [...parts, text.slice(end)].filter((part) => part !== '')
 }
 
-function merged(template: Template): Template {
+function mergeTexts(template: Template): Template {
   const parts: Template = []
   for (const part of template) {
     const before = parts.at(-1)
@@ -55,17 +55,17 @@ function merged(template: Template): Template {
   return parts
 }
 
-/** Undefined when there are variables in it. */
-export function plainText(template: Template): string | undefined {
+/** Returns the text of a template, or undefined if it contains variables. */
+export function toPlainText(template: Template): string | undefined {
   const texts = template.filter((part) => typeof part === 'string')
   return texts.length === template.length ? texts.join('') : undefined
 }
 
 export const variablesOf = (template: Template): Variable[] => template.filter((part) => typeof part !== 'string')
 
-/** How the template was written, in braces. */
-export const templateText = (template: Template): string =>
-  template.map((part) => (typeof part === 'string' ? part : variableText(part))).join('')
+/** Formats a template with its variables in braces. */
+export const formatTemplate = (template: Template): string =>
+  template.map((part) => (typeof part === 'string' ? part : formatVariable(part))).join('')
 
-const variableText = ({ variable, fallback }: Variable): string =>
+const formatVariable = ({ variable, fallback }: Variable): string =>
   fallback === null ? `\${${variable}}` : `\${${variable}:-${fallback}}`

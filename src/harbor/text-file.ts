@@ -1,29 +1,29 @@
 import type { Report } from './report.ts'
-import { contentOf, type FileSource } from './source.ts'
+import { type FileSource, readUpTo } from './source.ts'
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** The text of a file with line ends as Python reads them. Undefined when it is none, and the report says why. */
+/** Reads a text file and normalises line ends as Python does. Returns undefined, with a refusal, if it is not valid text. */
 export async function readText(
   source: FileSource,
   path: string,
   bytesMax: number,
   report: Report,
 ): Promise<string | undefined> {
-  const content = await contentOf(source, path, bytesMax)
+  const content = await readUpTo(source, path, bytesMax)
   if (content === undefined) {
-    report.refuse(path, 'too_large', `This file has ${bytesMax} bytes at most.`)
+    report.refuse(path, 'too_large', `The limit for this file is ${bytesMax} bytes.`)
     return undefined
   }
-  const text = decoded(content)
-  if (text === undefined) report.refuse(path, 'not_utf8', 'This file is no UTF-8 text.')
-  // Programs read on after it or stop there, each as it likes, and no database keeps it.
-  else if (text.includes('\0')) report.refuse(path, 'invalid_value', 'A text has no NUL character.')
+  const text = decodeUtf8(content)
+  if (text === undefined) report.refuse(path, 'not_utf8', 'The file is not valid UTF-8.')
+  // Some programs stop at a NUL and others do not, and PostgreSQL cannot store it.
+  else if (text.includes('\0')) report.refuse(path, 'invalid_value', 'The file must not contain a NUL character.')
   return text?.replaceAll(/\r\n?/g, '\n')
 }
 
-/** Undefined when the bytes are no UTF-8. */
-export function decoded(content: Uint8Array): string | undefined {
+/** Decodes UTF-8. Returns undefined for invalid bytes. */
+export function decodeUtf8(content: Uint8Array): string | undefined {
   try {
     return decoder.decode(content)
   } catch {

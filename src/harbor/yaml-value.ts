@@ -3,20 +3,20 @@ import { isTable, type Value, type ValueTable } from './fields.ts'
 import { DEPTH_MAX } from './limits.ts'
 import type { Report } from './report.ts'
 
-/** The parser's time grows with these, in places with their square. */
+/** Characters that determine the parsing time, which is partly quadratic in their number. */
 const MARKS = new Set([...'\n\\:-[]{},&*!?\'"|>%@#'].map((mark) => mark.charCodeAt(0)))
 const MARKS_MAX = 4000
 const LINES_MAX = 2000
-/** With every alias written out. */
+/** Maximum number of nodes after expanding aliases. */
 const NODES_MAX = 10_000
 
 /**
- * The value in a YAML text; every scalar is the text that was written, and nothing is null. Undefined when it is none;
- * the report has the reason.
+ * Parses YAML. Every scalar is the string that was written, except null values. Returns undefined, with a refusal in the
+ * report, if it is invalid.
  */
 export function parseYaml(text: string, path: string, report: Report): Value | undefined {
-  if (isTooBusy(text)) {
-    report.refuse(path, 'too_complex', `It has more than ${LINES_MAX} lines, or too many marks.`)
+  if (isTooComplex(text)) {
+    report.refuse(path, 'too_complex', `The file has more than ${LINES_MAX} lines, or too many special characters.`)
     return undefined
   }
   const document = parseDocument(text, {
@@ -31,15 +31,15 @@ export function parseYaml(text: string, path: string, report: Report): Value | u
     return undefined
   }
   try {
-    return newReader((alias) => alias.resolve(document))(document.contents, 1)
+    return createReader((alias) => alias.resolve(document))(document.contents, 1)
   } catch (cause) {
-    if (!(cause instanceof Unreadable)) throw cause
+    if (!(cause instanceof UnreadableYaml)) throw cause
     report.refuse(path, cause.code, cause.message)
     return undefined
   }
 }
 
-function isTooBusy(text: string): boolean {
+function isTooComplex(text: string): boolean {
   let marks = 0
   let lines = 0
   for (let place = 0; place < text.length; place++) {
@@ -51,7 +51,7 @@ function isTooBusy(text: string): boolean {
 
 const lineAt = (text: string, offset: number): number => text.slice(0, offset).split('\n').length
 
-class Unreadable extends Error {
+class UnreadableYaml extends Error {
   readonly code: string
 
   constructor(code: string, message: string) {
@@ -62,58 +62,61 @@ class Unreadable extends Error {
 
 const ALIASES_MAX = 100
 
-type Read = (node: unknown, depth: number) => Value
+type NodeReader = (node: unknown, depth: number) => Value
 
-function newReader(resolve: (alias: Alias) => unknown): Read {
+function createReader(resolve: (alias: Alias) => unknown): NodeReader {
   let nodes = 0
   let aliases = 0
-  const read: Read = (node, depth) => {
-    if (++nodes > NODES_MAX) throw new Unreadable('too_complex', `It has more than ${NODES_MAX} values.`)
-    if (depth > DEPTH_MAX) throw new Unreadable('too_deep', `Tables and lists stand more than ${DEPTH_MAX} deep.`)
+  const read: NodeReader = (node, depth) => {
+    if (++nodes > NODES_MAX) throw new UnreadableYaml('too_complex', `The file has more than ${NODES_MAX} values.`)
+    if (depth > DEPTH_MAX)
+      throw new UnreadableYaml('too_deep', `Tables and lists are nested more than ${DEPTH_MAX} levels deep.`)
     return isAlias(node) ? readAlias(node, depth) : readNode(node, depth, read)
   }
   const readAlias = (alias: Alias, depth: number): Value => {
-    if (++aliases > ALIASES_MAX) throw new Unreadable('too_complex', `It has more than ${ALIASES_MAX} aliases.`)
+    if (++aliases > ALIASES_MAX)
+      throw new UnreadableYaml('too_complex', `The file has more than ${ALIASES_MAX} aliases.`)
     const target = resolve(alias)
-    if (target === undefined) throw new Unreadable('yaml_syntax', `There is no anchor ${alias.source.slice(0, 50)}.`)
+    if (target === undefined) throw new UnreadableYaml('yaml_syntax', `Unknown anchor ${alias.source.slice(0, 50)}.`)
     return read(target, depth + 1)
   }
   return read
 }
 
-function readNode(node: unknown, depth: number, read: Read): Value {
-  if (isScalar(node)) return scalarOf(node)
-  if (isMap(node)) return tableOf(node, depth, read)
+function readNode(node: unknown, depth: number, read: NodeReader): Value {
+  if (isScalar(node)) return readScalar(node)
+  if (isMap(node)) return readTable(node, depth, read)
   return isSeq(node) ? node.items.map((entry) => read(entry, depth + 1)) : null
 }
 
 const NULLS = new Set(['', '~', 'null', 'Null', 'NULL'])
 
-function scalarOf({ value, type, tag }: Scalar): Value {
-  if (tag !== undefined) throw new Unreadable('unsupported_tag', `We do not read the tag ${tag.slice(0, 50)}.`)
+function readScalar({ value, type, tag }: Scalar): Value {
+  if (tag !== undefined) throw new UnreadableYaml('unsupported_tag', `Unsupported tag ${tag.slice(0, 50)}.`)
   if (typeof value !== 'string') return null
   return type === 'PLAIN' && NULLS.has(value) ? null : value
 }
 
-function tableOf(map: YAMLMap, depth: number, read: Read): ValueTable {
-  if (map.tag !== undefined) throw new Unreadable('unsupported_tag', `We do not read the tag ${map.tag.slice(0, 50)}.`)
+function readTable(map: YAMLMap, depth: number, read: NodeReader): ValueTable {
+  if (map.tag !== undefined) throw new UnreadableYaml('unsupported_tag', `Unsupported tag ${map.tag.slice(0, 50)}.`)
   const own = new Map<string, Value>()
   const merged = new Map<string, Value>()
   for (const { key, value } of map.items) {
-    if (!isScalar(key) || typeof key.value !== 'string') throw new Unreadable('yaml_syntax', 'A key must be a text.')
+    if (!isScalar(key) || typeof key.value !== 'string')
+      throw new UnreadableYaml('yaml_syntax', 'A key must be a string.')
     const found = read(value, depth + 1)
     if (key.value === '<<') merge(found, merged)
-    else if (own.has(key.value)) throw new Unreadable('duplicate', `The key ${key.value.slice(0, 50)} comes twice.`)
+    else if (own.has(key.value)) throw new UnreadableYaml('duplicate', `Duplicate key ${key.value.slice(0, 50)}.`)
     else own.set(key.value, found)
   }
   // fromEntries makes a key __proto__ an ordinary key.
   return Object.fromEntries([...merged, ...own])
 }
 
-/** `<<: *defaults`, or a list of them, of which earlier ones win. */
+/** Merges `<<: *defaults`, or a list of such tables, where earlier ones take precedence. */
 function merge(value: Value, into: Map<string, Value>): void {
   for (const table of Array.isArray(value) ? value : [value]) {
-    if (!isTable(table)) throw new Unreadable('yaml_syntax', 'Only tables can be merged with <<.')
+    if (!isTable(table)) throw new UnreadableYaml('yaml_syntax', 'Only mappings can be merged with <<.')
     for (const [key, inner] of Object.entries(table)) if (!into.has(key)) into.set(key, inner)
   }
 }

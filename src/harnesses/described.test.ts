@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Step } from '../harbor/task.ts'
+import type { TaskStep } from '../harbor/task.ts'
 import { type Description, describedHarness } from './described.ts'
 import type { ModelAccess } from './model-access.ts'
 
@@ -15,7 +15,7 @@ const access: ModelAccess = {
 }
 const kit = { solutionEnv: [], mcpServers: [], skillsDir: null }
 const plan = (over: Partial<Description> = {}) =>
-  describedHarness(description(over)).plan({ instruction: 'Do {token}.' } as Step, kit, access)
+  describedHarness(description(over)).plan({ instruction: 'Do {token}.' } as TaskStep, kit, access)
 
 test('templates are filled once, and only with what is known', () => {
   expect(plan()?.command).toEqual(['/opt/agent', 'm-{token}', 'much', '{unknown}', '/assay/home/instruction.md'])
@@ -44,7 +44,7 @@ test('it drives a model in a protocol of both, at a level that it has a word for
 
 test('without a model, or with servers of tools, it is unfit', () => {
   const { plan: planned } = describedHarness(description())
-  const step = { instruction: '' } as Step
+  const step = { instruction: '' } as TaskStep
   const server = { name: 's', transport: 'stdio' as const, command: 'x', args: [] }
   expect(() => planned(step, kit)).toThrow('needs a model')
   expect(() => planned(step, { ...kit, mcpServers: [server] }, access)).toThrow('MCP')

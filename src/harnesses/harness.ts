@@ -1,4 +1,4 @@
-import type { EnvVar, McpServer, Step } from '../harbor/task.ts'
+import type { EnvVar, McpServer, TaskStep } from '../harbor/task.ts'
 import type { Bundle } from './bundles/bundle.ts'
 import type { Ask } from './conversation.ts'
 import { HarnessUnfit } from './harness-unfit.ts'
@@ -74,7 +74,7 @@ export type Harness = {
   /** Undefined: the program cannot say exactly this to this model. The pair is refused then; nothing is rounded. */
   protocolFor(model: ModelTraits, level: Level, wire: WireLevel): Protocol | undefined
   /** Undefined: there is nothing to run, the sandbox stays as it is. Throws HarnessUnfit. */
-  plan(step: Step, kit: Kit, access?: ModelAccess): HarnessRun | undefined
+  plan(step: TaskStep, kit: Kit, access?: ModelAccess): HarnessRun | undefined
   /** In the place of the command that it plans: it talks to its model here, and works in the sandbox line by line. */
   converse?(conversation: Conversation): Promise<number>
   /** What a line of its output tells of its work. It is a stranger's: whatever is not understood is passed over. */

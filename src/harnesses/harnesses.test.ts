@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
-import type { Step } from '../harbor/task.ts'
+import type { TaskStep } from '../harbor/task.ts'
 import { tarballsFor } from './bundles/bundle.ts'
 import type { Kit } from './harness.ts'
 import { HarnessUnfit } from './harness-unfit.ts'
 import { harnesses } from './harnesses.ts'
 import { LEVELS, type ModelAccess, PROTOCOLS, type Protocol, type WireLevel } from './model-access.ts'
 
-const STEP = { instruction: 'Do it.', solution: null } as Step
+const STEP = { instruction: 'Do it.', solution: null } as TaskStep
 const KIT: Kit = { solutionEnv: [], mcpServers: [], skillsDir: null }
 const TOOLS: Kit['mcpServers'] = [
   { name: 'files', transport: 'stdio', command: 'serve', args: ['--files'] },

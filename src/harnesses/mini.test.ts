@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Step } from '../harbor/task.ts'
+import type { TaskStep } from '../harbor/task.ts'
 import { type Ask, type Asking, ModelSilent, type Reply, type ToolCall } from './conversation.ts'
 import type { Kit } from './harness.ts'
 import { HarnessUnfit } from './harness-unfit.ts'
@@ -103,7 +103,7 @@ test('what broke on our side is no end of the agent', async () => {
 })
 
 test('nothing of the model is in what it runs in the sandbox; without a model, or with servers of tools, it is unfit', () => {
-  const step = { instruction: 'Do it.' } as Step
+  const step = { instruction: 'Do it.' } as TaskStep
   const kit: Kit = { solutionEnv: [], mcpServers: [], skillsDir: null }
   const access = { model: 'm-1', token: 't-1' } as ModelAccess
   expect(mini.plan(step, kit, access)).toEqual({ command: ['true'], env: [], folders: [], input: '' })

@@ -2,9 +2,9 @@ import { Readable } from 'node:stream'
 import { ArchiveRefused } from '../harbor/archive-refused.ts'
 import { tarStream } from '../harbor/archive-stream.ts'
 import { FILES_MAX, TASK_BYTES_MAX } from '../harbor/limits.ts'
-import { shown } from '../harbor/report.ts'
-import { credentialsIn } from '../harbor/safety/rules/credentials.ts'
-import { tarEntries } from '../harbor/tar-reader.ts'
+import { sanitizeText } from '../harbor/report.ts'
+import { findCredentials } from '../harbor/safety/rules/credentials.ts'
+import { readTarEntries } from '../harbor/tar-reader.ts'
 
 export type Secret = { path: string; line: number | undefined; detail: string }
 
@@ -26,8 +26,8 @@ export async function secretsIn(files: AsyncIterable<File>): Promise<Secret[]> {
 /** False: it could not be read to its end, and neither can what comes after it. */
 async function lookThrough(path: string, content: AsyncIterable<Buffer>, secrets: Secret[]): Promise<boolean> {
   try {
-    for await (const entry of tarEntries(tarStream(Readable.from(content), LIMITS)))
-      secrets.push(...(await secretsInFile(`${path}/${shown(entry.path)}`, entry.content())))
+    for await (const entry of readTarEntries(tarStream(Readable.from(content), LIMITS)))
+      secrets.push(...(await secretsInFile(`${path}/${sanitizeText(entry.path)}`, entry.content())))
     return true
   } catch (error) {
     if (!(error instanceof ArchiveRefused)) throw error
@@ -45,7 +45,7 @@ async function secretsInFile(path: string, content: AsyncIterable<Buffer>): Prom
   const secrets = new Map<string, Secret>()
   let before = 0
   for await (const { text, from } of windowsOf(content)) {
-    for (const { line = 1, detail } of credentialsIn({ path, text, isWhole: false }))
+    for (const { line = 1, detail } of findCredentials({ path, text, isWhole: false }))
       secrets.set(`${before + line} ${detail}`, { path, line: before + line, detail })
     before += linesIn(text.slice(0, from))
   }

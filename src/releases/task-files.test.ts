@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
 import type { Files } from '../../test/support/archives.ts'
+import { tar, tgz } from '../../test/support/harbor/raw-tar.ts'
 import { insertComparison, releasing } from '../../test/support/releases.ts'
 import { putBatchTaskFile, readBatchTaskFile } from '../batches/schema.ts'
-import { tar, tgz } from '../harbor/testing/raw-tar.ts'
 import { listPublicTasks, readPublicTaskArchive } from '../results/schema.ts'
 
 let app: TestApp

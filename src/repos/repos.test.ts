@@ -4,9 +4,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
 import { archiveOf, smallTask } from '../../test/support/archives.ts'
 import { type CodeHostServer, startCodeHost } from '../../test/support/code-host.ts'
+import { temporaryFolder } from '../../test/support/harbor/folders.ts'
 import { importBatch } from '../batches/schema.ts'
 import { createCredential, deleteCredential } from '../credentials/schema.ts'
-import { temporaryFolder } from '../harbor/testing/folders.ts'
 import { connectRepository, listRepositories, type RepositoryWish, readRepository, removeRepository } from './schema.ts'
 
 let app: TestApp

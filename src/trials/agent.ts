@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import type { Healthcheck, Step } from '../harbor/task.ts'
+import type { Healthcheck, TaskStep } from '../harbor/task.ts'
 import { type HarnessRun, HOME } from '../harnesses/harness.ts'
 import type { Exit, Insert, Mount, Sandbox } from '../sandboxes/sandbox.ts'
 import type { Bench } from './bench.ts'
@@ -36,7 +36,7 @@ type Plan = { run: HarnessRun | undefined; wish: MainWish; exec: ExecWish; secon
 export async function runAgent(
   bench: Bench,
   around: Surroundings,
-  step: Step,
+  step: TaskStep,
   { before, keepAlive }: { before: Sandbox | undefined; keepAlive: boolean },
 ): Promise<AgentLeft> {
   const network = bench.network(step.agent.network, 'agent')
@@ -55,7 +55,7 @@ export async function runAgent(
 export async function tryStage(
   bench: Bench,
   around: Surroundings,
-  step: Step,
+  step: TaskStep,
   before: Sandbox | undefined,
 ): Promise<void> {
   const network = bench.network({ mode: 'no-network', hosts: [] }, 'agent')
@@ -68,7 +68,7 @@ export async function tryStage(
 const PROBE_SECONDS = 60
 
 /** The sandbox of a first step as the agent found it. It is dead. */
-export async function untouched(bench: Bench, around: Surroundings, step: Step): Promise<Sandbox> {
+export async function untouched(bench: Bench, around: Surroundings, step: TaskStep): Promise<Sandbox> {
   const network = bench.network(step.agent.network, 'agent')
   try {
     const plan = await planOf(bench, around, step, { before: undefined, network })
@@ -86,7 +86,7 @@ export async function untouched(bench: Bench, around: Surroundings, step: Step):
 async function planOf(
   bench: Bench,
   around: Surroundings,
-  step: Step,
+  step: TaskStep,
   { before, network }: { before: Sandbox | undefined; network: PhaseNetwork },
 ): Promise<Plan> {
   const { variables } = bench.request
@@ -116,7 +116,7 @@ async function planOf(
   }
 }
 
-function insertsOf(bench: Bench, around: Surroundings, step: Step, user: string | number): Insert[] {
+function insertsOf(bench: Bench, around: Surroundings, step: TaskStep, user: string | number): Insert[] {
   const logs = { target: '/', tar: tarOfFolders(['logs', 'logs/agent', 'logs/artifacts']) }
   if (step.workdir === null) return [logs]
   const tar = tarOf(join(bench.request.folder, step.workdir), ownershipFor(user))
@@ -144,7 +144,7 @@ const mountsOf = (bench: Bench, run: HarnessRun | undefined): Promise<Mount[]> =
 async function runAlone(
   bench: Bench,
   around: Surroundings,
-  step: Step,
+  step: TaskStep,
   { plan, before }: { plan: Plan; before: Sandbox | undefined },
 ): Promise<AgentLeft> {
   const ran =
@@ -161,7 +161,7 @@ async function runAlone(
 async function runInside(
   bench: Bench,
   around: Surroundings,
-  step: Step,
+  step: TaskStep,
   { plan, keepAlive }: { plan: Plan; keepAlive: boolean },
 ): Promise<AgentLeft> {
   const seconds = plan.seconds + otherSeconds(around, step)
@@ -178,7 +178,7 @@ async function runInside(
   return { ...left, exit: worked && ended, living: undefined }
 }
 
-const letWork = (bench: Bench, living: Living, step: Step, { exec }: Plan): Promise<Exit> =>
+const letWork = (bench: Bench, living: Living, step: TaskStep, { exec }: Plan): Promise<Exit> =>
   bench.request.harness.converse ? converse(bench, living, step, exec) : living.exec('agent', exec)
 
 async function setUp(around: Surroundings, living: Living, { exec: { user } }: Plan): Promise<void> {
@@ -191,7 +191,7 @@ async function setUp(around: Surroundings, living: Living, { exec: { user } }: P
 const SLACK_SECONDS = 120
 
 /** What happens in the agent's sandbox besides the agent. */
-function otherSeconds({ environment }: Surroundings, step: Step): number {
+function otherSeconds({ environment }: Surroundings, step: TaskStep): number {
   const checks = [step.healthcheck].filter((each): each is Healthcheck => each !== null).map(patienceSec)
   const hooks = mainHooks(step).map(({ timeoutSec }) => timeoutSec)
   const all = [...checks, ...hooks, step.setup ? environment.buildTimeoutSec : 0, step.verifier.timeoutSec]

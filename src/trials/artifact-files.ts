@@ -2,8 +2,8 @@ import { createReadStream } from 'node:fs'
 import { type FileHandle, mkdir, open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
-import { pathFault } from '../harbor/path-rules.ts'
-import { type TarEntry, tarEntries } from '../harbor/tar-reader.ts'
+import { findPathFault } from '../harbor/paths.ts'
+import { readTarEntries, type TarEntry } from '../harbor/tar-reader.ts'
 import { isExcluded } from './exclude.ts'
 import { endOfTar, headerBlocks, paddingAfter, type TarHeader } from './tar.ts'
 
@@ -16,7 +16,7 @@ export async function spoolArtifact(
 ): Promise<Size> {
   const size = { files: 0, bytes: 0 }
   await using target = await open(file, 'wx', 0o600)
-  for await (const entry of tarEntries(tar ?? Readable.from([]))) {
+  for await (const entry of readTarEntries(tar ?? Readable.from([]))) {
     if (isExcluded(entry.path.replace(/\/$/, ''), exclude)) {
       await readPast(entry)
       continue
@@ -56,10 +56,10 @@ const headerOf = ({ path, type, mode, bytes, linkTarget }: TarEntry): TarHeader 
  */
 export async function keepFiles({ tar, place }: { tar: string; place: string }): Promise<string[]> {
   const leftOut: string[] = []
-  for await (const entry of tarEntries(createReadStream(tar))) {
+  for await (const entry of readTarEntries(createReadStream(tar))) {
     const [, ...rest] = entry.path.replace(/\/$/, '').split('/')
     const inside = rest.join('/')
-    if (entry.type === 'SymbolicLink' || (inside !== '' && pathFault(inside) !== undefined)) {
+    if (entry.type === 'SymbolicLink' || (inside !== '' && findPathFault(inside) !== undefined)) {
       leftOut.push(entry.path)
       await readPast(entry)
       continue

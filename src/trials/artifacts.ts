@@ -2,7 +2,7 @@ import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join, posix } from 'node:path'
 import type { Readable } from 'node:stream'
 import { MAIN_SERVICE } from '../harbor/settings.ts'
-import type { Artifact, Step } from '../harbor/task.ts'
+import type { TaskArtifact, TaskStep } from '../harbor/task.ts'
 import type { Remains } from '../sandboxes/sandbox.ts'
 import type { Bench } from './bench.ts'
 import type { ArtifactRecord } from './record.ts'
@@ -10,7 +10,7 @@ import type { Surroundings } from './surroundings.ts'
 import { archiveThreads } from './threads.ts'
 
 /** What an agent leaves here is kept, whether the task names it or not. */
-const CONVENTIONAL: Artifact = {
+const CONVENTIONAL: TaskArtifact = {
   source: '/logs/artifacts',
   destination: 'artifacts',
   exclude: [],
@@ -24,18 +24,18 @@ const MANIFEST = 'manifest.json'
 /** An artifact as it was taken: a tar beside the trial, with names that begin with the last part of its path. */
 export type Taken = { record: ArtifactRecord; path: string; tar: string | undefined }
 
-export const mainArtifacts = (step: Step): Artifact[] => [
+export const mainArtifacts = (step: TaskStep): TaskArtifact[] => [
   ...step.artifacts.filter(({ service }) => service === MAIN_SERVICE),
   CONVENTIONAL,
 ]
 
-export const sidecarArtifacts = (step: Step): Artifact[] =>
+export const sidecarArtifacts = (step: TaskStep): TaskArtifact[] =>
   step.artifacts.filter(({ service }) => service !== MAIN_SERVICE)
 
 /** Takes artifacts out of what dead sandboxes left. Nothing in there is run, and no link of theirs is followed. */
 export async function takeArtifacts(
   bench: Bench,
-  artifacts: Artifact[],
+  artifacts: TaskArtifact[],
   find: (service: string) => Remains | undefined,
   workdir: string,
 ): Promise<Taken[]> {
@@ -56,7 +56,7 @@ export async function takeArtifacts(
 type Place = { path: string; spool: string; caps: { files: number; bytes: number }; from: Remains | undefined }
 
 /** Best effort, as in Harbor: what a stranger left there must not be able to stop the trial. */
-async function takeOne({ source, service, exclude, destination }: Artifact, place: Place): Promise<Taken> {
+async function takeOne({ source, service, exclude, destination }: TaskArtifact, place: Place): Promise<Taken> {
   const { path, spool, caps, from } = place
   const record = { source, service, destination: null, files: 0, bytes: 0, leftOut: [], error: null }
   try {
@@ -81,7 +81,7 @@ export const remainsOf =
     sidecars.find(({ service }) => service.name === name)?.living.sandbox.remains
 
 /** Unpacks what was taken for people to look at, with a list of it. Answers the records. */
-export async function keepArtifacts(bench: Bench, step: Step, taken: Taken[]): Promise<ArtifactRecord[]> {
+export async function keepArtifacts(bench: Bench, step: TaskStep, taken: Taken[]): Promise<ArtifactRecord[]> {
   if (taken.length === 0) return []
   const folder = join(bench.request.outputFolder, 'artifacts', ...(step.name === null ? [] : [step.name]))
   await rm(folder, { recursive: true, force: true })

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { inFolder } from '../harbor/folder-source.ts'
+import { openFolderSource } from '../harbor/folder-source.ts'
 import { readTask } from '../harbor/read-task.ts'
 import { SandboxUnavailable } from '../sandboxes/sandbox.ts'
 import { calibrate, findMode } from './calibrate.ts'
@@ -18,7 +18,7 @@ const requestFor = (name: string, files: Record<string, string> = {}) =>
   requestIn(writeTask(join(bench.folder, name), files))
 
 async function requestIn(folder: string) {
-  const { task, digest } = await readTask(await inFolder(folder))
+  const { task, digest } = await readTask(await openFolderSource(folder))
   const signal = new AbortController().signal
   return { task, digest, folder, variables: {}, signal, onPhase: () => {}, outputFolder: bench.folder }
 }

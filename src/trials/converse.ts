@@ -1,5 +1,5 @@
 import { open, readFile, rm } from 'node:fs/promises'
-import type { Step } from '../harbor/task.ts'
+import type { TaskStep } from '../harbor/task.ts'
 import { HarnessUnfit } from '../harnesses/harness-unfit.ts'
 import type { JsonObject } from '../harnesses/json.ts'
 import { errorText } from '../platform/error-text.ts'
@@ -24,7 +24,7 @@ class Over extends Error {
 }
 
 /** Lets a harness work that is not in the sandbox itself, for as long as an agent may. */
-export async function converse(bench: Bench, living: Living, step: Step, wish: ExecWish): Promise<Exit> {
+export async function converse(bench: Bench, living: Living, step: TaskStep, wish: ExecWish): Promise<Exit> {
   const { seconds } = wish
   const { harness, model, signal } = bench.request
   if (!harness.converse || !model?.ask) throw new HarnessUnfit(`${harness.name} has no way to its model here.`)

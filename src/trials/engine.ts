@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { inFolder } from '../harbor/folder-source.ts'
+import { openFolderSource } from '../harbor/folder-source.ts'
 import { readTask } from '../harbor/read-task.ts'
 import { bundlesFolder } from '../harnesses/bundles/bundle.ts'
 import { type Installing, install, isInstalled } from '../harnesses/bundles/install.ts'
@@ -61,7 +61,7 @@ export async function tryTask(wish: TrialWish): Promise<TrialRecord> {
   const harness = wish.command === undefined ? namedHarness(wish.harness) : shellCommand(wish.command)
   const provider = openProvider(wish)
   const folder = resolve(wish.taskFolder)
-  const { task, digest } = await readTask(await inFolder(folder))
+  const { task, digest } = await readTask(await openFolderSource(folder))
   await mkdir(wish.outputFolder, { recursive: true })
   await provider.reap()
   await reapScratch(wish.outputFolder)
@@ -95,7 +95,7 @@ export type CalibrationWish = Omit<TrialWish, 'harness' | 'command' | 'verifyMod
 export async function calibrateTask(wish: CalibrationWish): Promise<Calibration & { task: TrialRecord['task'] }> {
   const provider = openProvider(wish)
   const folder = resolve(wish.taskFolder)
-  const { task, digest } = await readTask(await inFolder(folder))
+  const { task, digest } = await readTask(await openFolderSource(folder))
   await mkdir(wish.outputFolder, { recursive: true })
   await provider.reap()
   await reapScratch(wish.outputFolder)

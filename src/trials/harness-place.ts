@@ -1,4 +1,4 @@
-import type { Step } from '../harbor/task.ts'
+import type { TaskStep } from '../harbor/task.ts'
 import type { Bundle } from '../harnesses/bundles/bundle.ts'
 import { install } from '../harnesses/bundles/install.ts'
 import { programNeeds } from '../harnesses/bundles/program-needs.ts'
@@ -12,7 +12,7 @@ import { type Ownership, tarOfTexts } from './tar.ts'
 import { filledEnv } from './variables.ts'
 
 /** What the harness runs in a step. Throws HarnessUnfit when it cannot do this task. */
-export function runOf({ harness, task, variables, model }: TrialRequest, step: Step): HarnessRun | undefined {
+export function runOf({ harness, task, variables, model }: TrialRequest, step: TaskStep): HarnessRun | undefined {
   const { skillsDir, mcpServers } = task.environment
   const kit: Kit = {
     solutionEnv: task.solutionEnv,

@@ -1,5 +1,5 @@
 import { MAIN_SERVICE } from '../harbor/settings.ts'
-import type { CollectHook, Step } from '../harbor/task.ts'
+import type { CollectHook, TaskStep } from '../harbor/task.ts'
 import type { Exit, Sandbox } from '../sandboxes/sandbox.ts'
 import type { Bench } from './bench.ts'
 import { runIn } from './inhabit.ts'
@@ -11,7 +11,7 @@ import type { Surroundings } from './surroundings.ts'
 
 const isOfMain = ({ service }: CollectHook): boolean => service === MAIN_SERVICE
 
-export const mainHooks = ({ verifier }: Step): CollectHook[] => verifier.collect.filter(isOfMain)
+export const mainHooks = ({ verifier }: TaskStep): CollectHook[] => verifier.collect.filter(isOfMain)
 
 /** In the environment in which the agent was, while it lives. */
 export async function hooksInside(bench: Bench, living: Living, hooks: CollectHook[]): Promise<HookRecord[]> {
@@ -48,7 +48,7 @@ export async function hooksAfterwards(
 }
 
 /** In the services beside the agent's, which still live. */
-export async function sidecarHooks(bench: Bench, around: Surroundings, step: Step): Promise<HookRecord[]> {
+export async function sidecarHooks(bench: Bench, around: Surroundings, step: TaskStep): Promise<HookRecord[]> {
   const records: HookRecord[] = []
   for (const hook of step.verifier.collect.filter((each) => !isOfMain(each))) {
     const sidecar = around.sidecars.find(({ service }) => service.name === hook.service)

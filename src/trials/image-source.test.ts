@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Environment, Service } from '../harbor/task.ts'
+import type { ComposeService, Environment } from '../harbor/task.ts'
 import { environmentSource, serviceSource } from './image-source.ts'
 
 const lookup = { folder: '/task', variables: { TAG: '7' } }
@@ -18,7 +18,7 @@ const environment: Environment = {
   healthcheck: null,
   workdir: null,
 }
-const service: Service = {
+const service: ComposeService = {
   name: 'main',
   image: null,
   build: null,
@@ -39,7 +39,7 @@ const service: Service = {
   platform: null,
   resources: { cpus: null, memoryMb: null, pids: null, shmMb: null },
 }
-const withMain = (main: Partial<Service>): Environment => ({
+const withMain = (main: Partial<ComposeService>): Environment => ({
   ...environment,
   compose: { services: [{ ...service, ...main }], volumes: [] },
 })

@@ -1,16 +1,16 @@
 import { join, posix } from 'node:path'
 import { MAIN_SERVICE } from '../harbor/settings.ts'
-import type { Environment, Service } from '../harbor/task.ts'
+import type { ComposeService, Environment } from '../harbor/task.ts'
 import { type ImageSource, SandboxUnsupported } from '../sandboxes/sandbox.ts'
 import { filled, filledEnv, type Variables } from './variables.ts'
 
 /** Where the task lies, and the values that its compose file asks for. */
 export type Lookup = { folder: string; variables: Variables }
 
-export const mainService = ({ compose }: Environment): Service | null =>
+export const mainService = ({ compose }: Environment): ComposeService | null =>
   compose?.services.find(({ name }) => name === MAIN_SERVICE) ?? null
 
-export const sidecarServices = ({ compose }: Environment): Service[] =>
+export const sidecarServices = ({ compose }: Environment): ComposeService[] =>
   (compose?.services ?? []).filter(({ name }) => name !== MAIN_SERVICE)
 
 /** What the agent's own image is made of. As in Harbor, the compose file has the last word. */
@@ -29,7 +29,7 @@ export function environmentSource(environment: Environment, lookup: Lookup): Ima
 }
 
 /** What the image of a compose service is made of. */
-export function serviceSource({ name, image, build }: Service, { folder, variables }: Lookup): ImageSource {
+export function serviceSource({ name, image, build }: ComposeService, { folder, variables }: Lookup): ImageSource {
   if (build) {
     const { context, dockerfile, target, args } = build
     return {
@@ -47,5 +47,5 @@ export function serviceSource({ name, image, build }: Service, { folder, variabl
 /** Harbor hands over the name of what it built itself in these. */
 const OF_HARBOR = ['MAIN_IMAGE_NAME', 'PREBUILT_IMAGE_NAME']
 
-const namesAnImage = ({ image }: Service): boolean =>
+const namesAnImage = ({ image }: ComposeService): boolean =>
   image !== null && !image.some((part) => typeof part !== 'string' && OF_HARBOR.includes(part.variable))

@@ -1,5 +1,5 @@
 import { DEFAULT_LIMITS } from '../harbor/default-limits.ts'
-import type { Resources, Service } from '../harbor/task.ts'
+import type { ComposeService, TaskResources } from '../harbor/task.ts'
 import type { Limits } from '../sandboxes/sandbox.ts'
 
 const MIB = 1024 * 1024
@@ -20,7 +20,10 @@ export const agentSeconds = (timeoutSec: number | null): number => inReason(time
 export const inReason = (seconds: number): number => Math.min(seconds, SECONDS_MAX)
 
 /** What the agent's container may use: the compose file's word on it, else the task's. */
-export const mainLimits = (resources: Resources, main: Service | null): Omit<Limits, 'outputBytes' | 'seconds'> => ({
+export const mainLimits = (
+  resources: TaskResources,
+  main: ComposeService | null,
+): Omit<Limits, 'outputBytes' | 'seconds'> => ({
   cpus: main?.resources.cpus ?? resources.cpus ?? DEFAULT_LIMITS.cpus,
   memoryMb: main?.resources.memoryMb ?? declaredLimitMb(resources) ?? DEFAULT_LIMITS.memoryMb,
   shmMb: main?.resources.shmMb ?? DEFAULT_LIMITS.shmMb,
@@ -28,11 +31,11 @@ export const mainLimits = (resources: Resources, main: Service | null): Omit<Lim
   diskMb: resources.storageMb ?? DEFAULT_LIMITS.diskMb,
 })
 
-const declaredLimitMb = ({ memoryMb }: Resources): number | null =>
+const declaredLimitMb = ({ memoryMb }: TaskResources): number | null =>
   memoryMb === null ? null : memoryMb * MEMORY_HEADROOM
 
 /** Written by hand for this one service, so there is no headroom. */
-export const sidecarLimits = ({ resources }: Service, seconds: number): Limits => ({
+export const sidecarLimits = ({ resources }: ComposeService, seconds: number): Limits => ({
   cpus: resources.cpus ?? DEFAULT_LIMITS.cpus,
   memoryMb: resources.memoryMb ?? DEFAULT_LIMITS.memoryMb,
   shmMb: resources.shmMb ?? DEFAULT_LIMITS.shmMb,

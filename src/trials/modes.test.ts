@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { inFolder } from '../harbor/folder-source.ts'
+import { openFolderSource } from '../harbor/folder-source.ts'
 import { readTask } from '../harbor/read-task.ts'
 import { nop } from '../harnesses/nop.ts'
 import { oracle } from '../harnesses/oracle.ts'
@@ -48,7 +48,7 @@ inSandboxes(({ bench, share, isFull }) => {
 
   test('grader is only for tasks that promise what it needs', async () => {
     const plain = writeTask(join(bench.folder, 'plain'))
-    const read = async (folder: string) => modesOf((await readTask(await inFolder(folder))).task)
+    const read = async (folder: string) => modesOf((await readTask(await openFolderSource(folder))).task)
     expect(await read(plain)).toEqual(['workspace', 'snapshot', 'shared-cold', 'shared-live'])
     expect(await read(GRADED)).toEqual(['grader', 'workspace', 'snapshot', 'shared-cold', 'shared-live'])
     expect(await bench.run(plain, oracle, 'grader')).toMatchObject({ state: 'errored', class: 'operator_error' })

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { inFolder } from '../harbor/folder-source.ts'
+import { openFolderSource } from '../harbor/folder-source.ts'
 import { readTask } from '../harbor/read-task.ts'
 import { oracle } from '../harnesses/oracle.ts'
 import { type LoopbackServer, PUBLIC, startServer } from '../platform/outbound/loopback-servers.ts'
@@ -36,7 +36,7 @@ if [ "$(${ASK})" = hello ] && grep -q hello /app/hello.txt; then echo 1; else ec
 
 async function requestFor(name: string, files: Record<string, string>) {
   const folder = writeTask(join(bench.folder, name), files)
-  const { task, digest } = await readTask(await inFolder(folder))
+  const { task, digest } = await readTask(await openFolderSource(folder))
   const egress = {
     resolve: async (host: string) => (host === 'good.example' ? [PUBLIC] : []),
     dial: async () => {

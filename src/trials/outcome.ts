@@ -1,4 +1,4 @@
-import type { RewardReading } from '../harbor/reward.ts'
+import type { RewardResult } from '../harbor/reward.ts'
 import type { Task } from '../harbor/task.ts'
 import type { Exit } from '../sandboxes/sandbox.ts'
 import type { StepRecord, TrialClass, TrialRecord } from './record.ts'
@@ -6,7 +6,7 @@ import type { StepRecord, TrialClass, TrialRecord } from './record.ts'
 type Verdict = Pick<TrialRecord, 'state' | 'class' | 'reward' | 'rewards' | 'limit' | 'error'>
 
 /** What a step's reward files say, with how the verifier ended: a verifier that was cut off has said nothing. */
-export function stepOutcome(verifier: Exit, reading: RewardReading): Pick<StepRecord, 'reward' | 'rewards' | 'error'> {
+export function stepOutcome(verifier: Exit, reading: RewardResult): Pick<StepRecord, 'reward' | 'rewards' | 'error'> {
   const nothing = { reward: null, rewards: {} }
   if (verifier.limit) return { ...nothing, error: `The verifier ran into its limit: ${verifier.limit}.` }
   if (reading.kind === 'missing') return { ...nothing, error: 'The verifier left no reward.' }

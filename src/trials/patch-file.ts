@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { rm, writeFile } from 'node:fs/promises'
-import { type TarEntry, tarEntries } from '../harbor/tar-reader.ts'
+import { readTarEntries, type TarEntry } from '../harbor/tar-reader.ts'
 import type { Chunks } from '../platform/threads/serve-tasks.ts'
 import {
   type Change,
@@ -53,7 +53,7 @@ async function treeOf(source: Chunks): Promise<PatchTree> {
   const files = new Map<string, PatchFile>()
   const { chunks, end } = withEnd(source)
   let entries = 0
-  for await (const entry of tarEntries(chunks)) {
+  for await (const entry of readTarEntries(chunks)) {
     entries += 1
     const file = await fileOf(entry)
     if (file && inside(entry.path) !== '') files.set(inside(entry.path), file)
@@ -92,7 +92,7 @@ async function fileOf(entry: TarEntry): Promise<PatchFile | undefined> {
 async function contentsOf(source: Chunks, wanted: ReadonlySet<string>): Promise<Contents> {
   const contents = new Map<string, string>()
   if (wanted.size === 0) return contents
-  for await (const entry of tarEntries(source)) {
+  for await (const entry of readTarEntries(source)) {
     const path = inside(entry.path)
     const chunks: Buffer[] = []
     for await (const chunk of entry.content()) if (wanted.has(path)) chunks.push(chunk)

@@ -1,6 +1,6 @@
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Step } from '../harbor/task.ts'
+import type { TaskStep } from '../harbor/task.ts'
 import { errorText } from '../platform/error-text.ts'
 import type { ThreadSource } from '../platform/threads/threads.ts'
 import type { Remains, Sandbox } from '../sandboxes/sandbox.ts'
@@ -17,7 +17,7 @@ const NAME = 'changes.patch'
  * sandbox shows that nobody worked in. Both are dead; nothing of them is run, unpacked or followed here. There is no file
  * when nothing differs. A patch that cannot be made does not change the result: the file says why.
  */
-export async function keepPatch(bench: Bench, around: Surroundings, step: Step, left: Sandbox): Promise<void> {
+export async function keepPatch(bench: Bench, around: Surroundings, step: TaskStep, left: Sandbox): Promise<void> {
   const file = join(bench.request.outputFolder, NAME)
   try {
     if (around.workdir === '/') throw new Error('The working folder is the whole filesystem.')

@@ -1,4 +1,4 @@
-import type { Environment, Step } from '../harbor/task.ts'
+import type { Environment, TaskStep } from '../harbor/task.ts'
 import { HarnessUnfit } from '../harnesses/harness-unfit.ts'
 import { errorText } from '../platform/error-text.ts'
 import { type Mount, type Provider, type Sandbox, SandboxUnavailable } from '../sandboxes/sandbox.ts'
@@ -140,7 +140,7 @@ const trialSeconds = ({ task }: TrialRequest): number =>
     return sum + agentSeconds(agent.timeoutSec) + verifier.timeoutSec + hooks
   }, SLACK_SECONDS)
 
-type Done = { bench: Bench; step: Step; record: StepRecord; taken: Taken[] }
+type Done = { bench: Bench; step: TaskStep; record: StepRecord; taken: Taken[] }
 
 /** Each step begins with what the agent left in the one before; the verifier of a step is seen by no later one. */
 async function runSteps(trial: Trial, bench: Bench, around: Surroundings): Promise<void> {

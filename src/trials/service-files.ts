@@ -1,6 +1,6 @@
 import { cp, lstat, mkdir } from 'node:fs/promises'
 import { dirname, join, posix } from 'node:path'
-import type { Service } from '../harbor/task.ts'
+import type { ComposeService } from '../harbor/task.ts'
 import type { Insert, Mount, Seed } from '../sandboxes/sandbox.ts'
 import type { Bench } from './bench.ts'
 import { openUp } from './stage.ts'
@@ -16,7 +16,7 @@ type Copy = { path: string; target: string; isFolder: boolean }
  * Folders of the task are never given away themselves. What a service may only read is a copy that is mounted. What it may
  * write to is put into its own files, where its limit on disk holds.
  */
-export async function serviceFiles(bench: Bench, service: Service | null): Promise<ServiceFiles> {
+export async function serviceFiles(bench: Bench, service: ComposeService | null): Promise<ServiceFiles> {
   const files: ServiceFiles = { mounts: [], copies: [] }
   if (service === null) return files
   for (const [index, mount] of service.mounts.entries()) {
@@ -28,7 +28,7 @@ export async function serviceFiles(bench: Bench, service: Service | null): Promi
   return files
 }
 
-type Bind = Extract<Service['mounts'][number], { kind: 'bind' }>
+type Bind = Extract<ComposeService['mounts'][number], { kind: 'bind' }>
 
 async function addBind(
   bench: Bench,

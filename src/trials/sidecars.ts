@@ -1,5 +1,5 @@
-import { startOrder } from '../harbor/compose.ts'
-import type { Service } from '../harbor/task.ts'
+import { orderServices } from '../harbor/compose.ts'
+import type { ComposeService } from '../harbor/task.ts'
 import { type Exit, type Group, type Image, SandboxUnsupported } from '../sandboxes/sandbox.ts'
 import type { Bench } from './bench.ts'
 import { NeverReady } from './health.ts'
@@ -10,12 +10,12 @@ import { insertsFor, serviceFiles } from './service-files.ts'
 import { composeVariables, filled, filledEnv } from './variables.ts'
 
 /** A service beside the agent's. Null: it still lived when the trial was over. */
-export type Sidecar = { service: Service; living: Living; exit: Exit | null; healthy: Promise<void> | undefined }
+export type Sidecar = { service: ComposeService; living: Living; exit: Exit | null; healthy: Promise<void> | undefined }
 
 type Cast = {
-  services: Service[]
+  services: ComposeService[]
   /** The agent's own, which may wait for others. */
-  main: Service | null
+  main: ComposeService | null
   images: Map<string, Image>
   group: Group
   seconds: number
@@ -25,7 +25,7 @@ type Cast = {
 export async function startSidecars(bench: Bench, cast: Cast): Promise<Sidecar[]> {
   const sidecars: Sidecar[] = []
   const names = new Set(cast.services.map(({ name }) => name))
-  const order = startOrder(cast.services.map((service) => ({ ...service, dependsOn: among(service, names) }))) ?? []
+  const order = orderServices(cast.services.map((service) => ({ ...service, dependsOn: among(service, names) }))) ?? []
   for (const service of order) {
     await awaitDependencies(bench, service, sidecars)
     sidecars.push(await startSidecar(bench, service, cast))
@@ -35,10 +35,14 @@ export async function startSidecars(bench: Bench, cast: Cast): Promise<Sidecar[]
   return sidecars
 }
 
-const among = (service: Service, names: Set<string>): Service['dependsOn'] =>
+const among = (service: ComposeService, names: Set<string>): ComposeService['dependsOn'] =>
   service.dependsOn.filter((dependency) => names.has(dependency.service))
 
-async function awaitDependencies(bench: Bench, { name, dependsOn }: Service, sidecars: Sidecar[]): Promise<void> {
+async function awaitDependencies(
+  bench: Bench,
+  { name, dependsOn }: ComposeService,
+  sidecars: Sidecar[],
+): Promise<void> {
   for (const { service, condition } of dependsOn) {
     const sidecar = sidecars.find((each) => each.service.name === service)
     if (!sidecar)
@@ -51,7 +55,7 @@ async function awaitDependencies(bench: Bench, { name, dependsOn }: Service, sid
   }
 }
 
-async function startSidecar(bench: Bench, service: Service, cast: Cast): Promise<Sidecar> {
+async function startSidecar(bench: Bench, service: ComposeService, cast: Cast): Promise<Sidecar> {
   const image = cast.images.get(service.name)
   if (!image) throw new Error(`The service ${service.name} has no image.`)
   const variables = composeVariables(bench.request.variables)
@@ -87,13 +91,13 @@ async function startSidecar(bench: Bench, service: Service, cast: Cast): Promise
 
 const NAME_LENGTH_MAX = 60
 
-const fileName = ({ name }: Service): string => `sidecar-${name.slice(0, NAME_LENGTH_MAX)}`
+const fileName = ({ name }: ComposeService): string => `sidecar-${name.slice(0, NAME_LENGTH_MAX)}`
 
 /** As Docker has it: an entrypoint of the compose file drops the image's command too. */
 function commandOf(
-  service: Service,
+  service: ComposeService,
   image: Image,
-  fill: (words: NonNullable<Service['command']>) => string[],
+  fill: (words: NonNullable<ComposeService['command']>) => string[],
 ): string[] {
   const entrypoint = service.entrypoint ? fill(service.entrypoint) : image.entrypoint
   const fallback = service.entrypoint ? [] : image.command
@@ -102,7 +106,7 @@ function commandOf(
   return command
 }
 
-const namesOf = ({ hostname, name, aliases }: Service): string[] => [
+const namesOf = ({ hostname, name, aliases }: ComposeService): string[] => [
   ...new Set([...(hostname ? [hostname] : []), name, ...aliases]),
 ]
 

@@ -1,4 +1,4 @@
-import type { Step } from '../harbor/task.ts'
+import type { TaskStep } from '../harbor/task.ts'
 import { HarnessUnfit } from '../harnesses/harness-unfit.ts'
 import { errorText } from '../platform/error-text.ts'
 import type { Exit, Sandbox } from '../sandboxes/sandbox.ts'
@@ -28,7 +28,7 @@ type StepResult = { record: StepRecord; left: Sandbox | undefined; taken: Taken[
  */
 export async function runStep(
   bench: Bench,
-  step: Step,
+  step: TaskStep,
   place: StepPlace,
   before: Sandbox | undefined,
 ): Promise<StepResult> {
@@ -41,7 +41,7 @@ export async function runStep(
   }
 }
 
-function failedRecord(bench: Bench, step: Step, exit: Exit | null, error: unknown): StepRecord {
+function failedRecord(bench: Bench, step: TaskStep, exit: Exit | null, error: unknown): StepRecord {
   const network = withoutNetwork(step.verifier.network)
   const verdict = { verifier: null, reward: null, rewards: {}, error: errorText(error), network }
   const agent = { exit, network: withoutNetwork(step.agent.network) }
@@ -52,7 +52,7 @@ type PhaseOptions = { before: Sandbox | undefined; onAgentEnd: (exit: Exit | nul
 
 async function runPhases(
   bench: Bench,
-  step: Step,
+  step: TaskStep,
   place: StepPlace,
   { before, onAgentEnd }: PhaseOptions,
 ): Promise<StepResult> {
@@ -85,7 +85,7 @@ async function requireAnswers({ model }: TrialRequest): Promise<void> {
 
 type Evidence = { agent: AgentLeft; before: Sandbox | undefined; taken: Taken[] }
 
-async function judge(bench: Bench, step: Step, { around, apart }: StepPlace, evidence: Evidence): Promise<Verdict> {
+async function judge(bench: Bench, step: TaskStep, { around, apart }: StepPlace, evidence: Evidence): Promise<Verdict> {
   const { agent, before, taken } = evidence
   const { verifier } = step
   if (agent.living) return judgeLiving(bench, around, step, agent.living)
@@ -100,7 +100,7 @@ async function judge(bench: Bench, step: Step, { around, apart }: StepPlace, evi
 }
 
 /** Where the tests cannot be run in what the agent left, it is killed, and what remains of it is judged. */
-async function judgeLiving(bench: Bench, around: Surroundings, step: Step, living: Living): Promise<Verdict> {
+async function judgeLiving(bench: Bench, around: Surroundings, step: TaskStep, living: Living): Promise<Verdict> {
   const cold = async (): Promise<Verdict> => {
     await living.sandbox.kill()
     await living.sandbox.exited
@@ -114,11 +114,15 @@ async function judgeLiving(bench: Bench, around: Surroundings, step: Step, livin
 /** For the services beside a verifier, which live as long as it does. */
 const SLACK_SECONDS = 600
 
-const takeFromMain = (bench: Bench, around: Surroundings, step: Step, left: Sandbox | undefined): Promise<Taken[]> =>
-  takeArtifacts(bench, mainArtifacts(step), () => left?.remains, around.workdir)
+const takeFromMain = (
+  bench: Bench,
+  around: Surroundings,
+  step: TaskStep,
+  left: Sandbox | undefined,
+): Promise<Taken[]> => takeArtifacts(bench, mainArtifacts(step), () => left?.remains, around.workdir)
 
 /** They are killed for it. */
-export async function takeFromSidecars(bench: Bench, around: Surroundings, step: Step): Promise<Taken[]> {
+export async function takeFromSidecars(bench: Bench, around: Surroundings, step: TaskStep): Promise<Taken[]> {
   const artifacts = sidecarArtifacts(step)
   if (artifacts.length === 0) return []
   await closeSurroundings(bench, around)
@@ -128,7 +132,7 @@ export async function takeFromSidecars(bench: Bench, around: Surroundings, step:
 /** Kept at the end, when all that belongs to a step is known. */
 export const withArtifacts = async (
   bench: Bench,
-  step: Step,
+  step: TaskStep,
   record: StepRecord,
   taken: Taken[],
 ): Promise<StepRecord> => ({ ...record, artifacts: await keepArtifacts(bench, step, taken) })
@@ -137,7 +141,7 @@ type Told = { verdict: Verdict; hooks: StepRecord['hooks'] }
 
 const recordOf = (
   bench: Bench,
-  step: Step,
+  step: TaskStep,
   agent: Pick<AgentLeft, 'exit' | 'network'>,
   { verdict, hooks }: Told,
 ): StepRecord => {

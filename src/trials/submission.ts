@@ -1,5 +1,5 @@
 import { posix } from 'node:path'
-import { tarEntries } from '../harbor/tar-reader.ts'
+import { readTarEntries } from '../harbor/tar-reader.ts'
 import { HOME } from '../harnesses/harness.ts'
 import { type FileChange, type Insert, type Remains, SandboxUnavailable } from '../sandboxes/sandbox.ts'
 import { isWithin } from './carried.ts'
@@ -133,7 +133,7 @@ async function readText(from: Remains, path: string): Promise<string | undefined
   const found = await from.collect(path, { files: 1, bytes: TEXT_MAX_BYTES })
   if (!found) return undefined
   let text: string | undefined
-  for await (const entry of tarEntries(found.tar)) {
+  for await (const entry of readTarEntries(found.tar)) {
     const chunks: Buffer[] = []
     for await (const chunk of entry.content()) chunks.push(chunk)
     if (entry.type === 'File' || entry.type === 'OldFile') text = Buffer.concat(chunks).toString('utf8')

@@ -1,5 +1,5 @@
 import { arch } from 'node:process'
-import type { Environment, Service, Step, Task } from '../harbor/task.ts'
+import type { ComposeService, Environment, Task, TaskStep } from '../harbor/task.ts'
 import { type Capabilities, SandboxUnsupported } from '../sandboxes/sandbox.ts'
 import { sidecarArtifacts } from './artifacts.ts'
 
@@ -14,7 +14,7 @@ export function requireSupported(task: Task, { groups }: Capabilities): void {
   if (wants.length > 0) throw new SandboxUnsupported(`This engine does not do: ${[...new Set(wants)].join('; ')}.`)
 }
 
-const separateEnvironment = (place: Step['verifier']['place']): Environment[] =>
+const separateEnvironment = (place: TaskStep['verifier']['place']): Environment[] =>
   place.mode === 'separate' ? [place.environment] : []
 
 const needsGroup = ({ compose }: Environment): boolean => (compose?.services.length ?? 0) > 1
@@ -29,7 +29,10 @@ const environmentWants = ({ os, resources, compose }: Environment): string[] => 
 const ARCHITECTURES: Record<string, string> = { x64: 'amd64', arm64: 'arm64' }
 const OURS = `linux/${ARCHITECTURES[arch] ?? arch}`
 
-function serviceWants({ name, readOnly, platform, network, mounts, dependsOn }: Service, all: Service[]): string[] {
+function serviceWants(
+  { name, readOnly, platform, network, mounts, dependsOn }: ComposeService,
+  all: ComposeService[],
+): string[] {
   const of = (what: string) => `${what} (services.${name})`
   const isChecked = (service: string): boolean =>
     (all.find((each) => each.name === service)?.healthcheck?.kind ?? 'none') !== 'none'
@@ -44,7 +47,7 @@ function serviceWants({ name, readOnly, platform, network, mounts, dependsOn }: 
 }
 
 /** The services beside the agent's are killed before their files are taken, and later steps need them. */
-const earlyStepWants = (step: Step): string[] =>
+const earlyStepWants = (step: TaskStep): string[] =>
   step.verifier.place.mode === 'separate' && sidecarArtifacts(step).length > 0
     ? ['an artifact of another service for the separate verifier of a step that is not the last']
     : []

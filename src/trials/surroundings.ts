@@ -1,4 +1,4 @@
-import type { Environment, Service } from '../harbor/task.ts'
+import type { ComposeService, Environment } from '../harbor/task.ts'
 import type { Group, Image, Insert, Mount, SandboxSpec, Seed } from '../sandboxes/sandbox.ts'
 import type { Bench } from './bench.ts'
 import { environmentSource, mainService, serviceSource, sidecarServices } from './image-source.ts'
@@ -14,7 +14,7 @@ export type Images = { main: Image; sidecars: Map<string, Image> }
 /** An environment while it lives: sandboxes of `main` come and go, the services beside it stay. */
 export type Surroundings = {
   environment: Environment
-  main: Service | null
+  main: ComposeService | null
   image: Image
   group: Group | null
   sidecars: Sidecar[]
@@ -69,7 +69,8 @@ export async function openSurroundings(
   return around
 }
 
-const isNamedVolume = (mount: Service['mounts'][number]): boolean => mount.kind === 'volume' && mount.name !== null
+const isNamedVolume = (mount: ComposeService['mounts'][number]): boolean =>
+  mount.kind === 'volume' && mount.name !== null
 
 /** What one sandbox of `main` is for. */
 export type MainWish = {
@@ -99,7 +100,7 @@ export const mainSpec = (around: Surroundings, wish: MainWish): MainSpec => ({
   },
 })
 
-const namesOf = (main: Service | null): string[] => [
+const namesOf = (main: ComposeService | null): string[] => [
   ...(main?.hostname ? [main.hostname] : []),
   'main',
   ...(main?.aliases ?? []),

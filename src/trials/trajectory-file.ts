@@ -1,4 +1,4 @@
-import type { Step } from '../harbor/task.ts'
+import type { TaskStep } from '../harbor/task.ts'
 import type { Bench } from './bench.ts'
 import { textThreads } from './threads.ts'
 
@@ -6,7 +6,7 @@ import { textThreads } from './threads.ts'
  * Writes the trajectory beside the agent's output, from which it is made. It is for people to look at; no result depends
  * on it, so a failure leaves out the file and nothing else.
  */
-export async function keepTrajectory(bench: Bench, { instruction }: Step): Promise<void> {
+export async function keepTrajectory(bench: Bench, { instruction }: TaskStep): Promise<void> {
   const { harness, model, signal } = bench.request
   if (!harness.moments) return
   const { id, version, outputRules } = harness

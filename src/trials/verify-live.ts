@@ -2,8 +2,8 @@ import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { unpack } from '../harbor/archive.ts'
 import { ArchiveRefused } from '../harbor/archive-refused.ts'
-import { type RewardReading, readReward } from '../harbor/reward.ts'
-import type { Step } from '../harbor/task.ts'
+import { type RewardResult, readReward } from '../harbor/reward.ts'
+import type { TaskStep } from '../harbor/task.ts'
 import { type Exit, type Remains, SandboxUnavailable } from '../sandboxes/sandbox.ts'
 import type { Bench } from './bench.ts'
 import { VERIFIER_OUTPUT_BYTES } from './limits.ts'
@@ -25,7 +25,7 @@ tar -xf - -C /tests`
  * Tests where the agent was, with whatever it left running: for tasks whose work is a process. Nothing here can be believed
  * more than the agent, so no other mode must fit before this one is used.
  */
-export async function verifyLive(bench: Bench, living: Living, step: Step): Promise<Verdict> {
+export async function verifyLive(bench: Bench, living: Living, step: TaskStep): Promise<Verdict> {
   const { verifier } = step
   const nothing = { reward: null, rewards: {}, network: withoutNetwork(verifier.network) }
   const put = await putTests(bench, living, step)
@@ -45,7 +45,7 @@ export async function verifyLive(bench: Bench, living: Living, step: Step): Prom
 const NOT_PUT = 'The tests could not be put into the environment of the agent.'
 
 /** Throws SandboxUnavailable where the agent left nothing that they could be run in. */
-async function putTests(bench: Bench, living: Living, { verifier }: Step): Promise<Exit> {
+async function putTests(bench: Bench, living: Living, { verifier }: TaskStep): Promise<Exit> {
   const tests = await stage(bench.request.folder, verifier.testFolders, join(bench.folder, 'tests'))
   const input = await buffer(tarOf(tests, { uid: 0, open: false }))
   const command = ['sh', '-c', PUT_TESTS]
@@ -57,7 +57,7 @@ async function putTests(bench: Bench, living: Living, { verifier }: Step): Promi
 const CAPS = { files: 100, bytes: 16 * 1024 * 1024 }
 
 /** Taken from outside, when nothing runs in there any more. */
-async function rewardIn(bench: Bench, remains: Remains): Promise<RewardReading> {
+async function rewardIn(bench: Bench, remains: Remains): Promise<RewardResult> {
   const found = await remains.collect('/logs/verifier', CAPS)
   if (!found) return { kind: 'missing' }
   const folder = join(bench.folder, 'reward')

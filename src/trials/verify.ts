@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { posix } from 'node:path'
 import { readReward } from '../harbor/reward.ts'
-import type { Step } from '../harbor/task.ts'
+import type { TaskStep } from '../harbor/task.ts'
 import { oracle } from '../harnesses/oracle.ts'
 import type { Insert, Remains, Seed } from '../sandboxes/sandbox.ts'
 import type { Taken } from './artifacts.ts'
@@ -38,7 +38,7 @@ const STRICT_MODES: readonly VerifyMode[] = ['grader', 'workspace', 'snapshot']
 export async function verifyFresh(
   bench: Bench,
   around: Surroundings,
-  step: Step,
+  step: TaskStep,
   left: Remains | undefined,
 ): Promise<Verdict> {
   const { verifyMode } = bench.request
@@ -71,7 +71,7 @@ async function pathsToCarry(
 export function verifyApart(
   bench: Bench,
   around: Surroundings,
-  step: Step,
+  step: TaskStep,
   { taken, left }: { taken: Taken[]; left: Remains | undefined },
 ): Promise<Verdict> {
   const verify = (given: Taken[]) =>
@@ -113,7 +113,7 @@ async function fitting(bench: Bench, around: Surroundings, taken: Taken[]): Prom
 }
 
 /** An environment that never gets ready for the tests is no verdict; whose doing it is, is found out later. */
-async function judged(bench: Bench, step: Step, [first, ...others]: Way<Verdict>[]): Promise<Verdict> {
+async function judged(bench: Bench, step: TaskStep, [first, ...others]: Way<Verdict>[]): Promise<Verdict> {
   if (first === undefined) throw new Error('There is no way to verify.')
   try {
     return await withLeftovers(bench, first.run, others)
@@ -132,7 +132,7 @@ type Beginning = {
   submission: { from: Remains | undefined; paths: readonly string[] }
 }
 
-async function verifyFrom(bench: Bench, around: Surroundings, step: Step, beginning: Beginning): Promise<Verdict> {
+async function verifyFrom(bench: Bench, around: Surroundings, step: TaskStep, beginning: Beginning): Promise<Verdict> {
   const { mode, seed, submission } = beginning
   const { verifier } = step
   const user = mode === 'grader' ? 0 : verifier.user

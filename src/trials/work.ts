@@ -1,4 +1,4 @@
-import type { Step } from '../harbor/task.ts'
+import type { TaskStep } from '../harbor/task.ts'
 import type { Sandbox } from '../sandboxes/sandbox.ts'
 import { type AgentLeft, runAgent, tryStage } from './agent.ts'
 import type { Bench } from './bench.ts'
@@ -14,7 +14,12 @@ type Beginning = { before: Sandbox | undefined; keepAlive: boolean }
  * Lets the harness work on a step. Where what it left in an earlier one stands in the way, the step goes on without it, and
  * the verifier decides.
  */
-export async function work(bench: Bench, around: Surroundings, step: Step, beginning: Beginning): Promise<AgentLeft> {
+export async function work(
+  bench: Bench,
+  around: Surroundings,
+  step: TaskStep,
+  beginning: Beginning,
+): Promise<AgentLeft> {
   const { before } = beginning
   try {
     return await runAgent(bench, around, step, beginning)
@@ -31,7 +36,7 @@ export async function work(bench: Bench, around: Surroundings, step: Step, begin
 async function retried(
   bench: Bench,
   around: Surroundings,
-  step: Step,
+  step: TaskStep,
   beginning: Beginning & { before: Sandbox },
 ): Promise<AgentLeft> {
   try {
@@ -44,7 +49,7 @@ async function retried(
 }
 
 /** Whether the sandbox cannot be had with what the agent left, and can be had without. */
-async function isOfTheAgent(bench: Bench, around: Surroundings, step: Step, before: Sandbox): Promise<boolean> {
+async function isOfTheAgent(bench: Bench, around: Surroundings, step: TaskStep, before: Sandbox): Promise<boolean> {
   const isInTheWay = await troubleOf(bench, () => tryStage(bench, around, step, before))
   return isInTheWay !== undefined && !(await troubleOf(bench, () => tryStage(bench, around, step, undefined)))
 }
@@ -52,7 +57,7 @@ async function isOfTheAgent(bench: Bench, around: Surroundings, step: Step, befo
 async function withoutAgent(
   bench: Bench,
   around: Surroundings,
-  step: Step,
+  step: TaskStep,
   { before, trouble }: { before: Sandbox; trouble: Error },
 ): Promise<AgentLeft> {
   bench.notes.push(`The agent could not begin with what it left before. ${trouble.message}`)

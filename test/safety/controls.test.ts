@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { inFolder } from '../../src/harbor/folder-source.ts'
+import { openFolderSource } from '../../src/harbor/folder-source.ts'
 import { checkTask } from '../../src/harbor/safety/check-task.ts'
 import { RULES } from '../../src/harbor/safety/rules.ts'
 import { CONTROLS, SAMPLE_NAMES, SAMPLES } from './controls.ts'
@@ -12,7 +12,7 @@ test.each(CONTROLS)('taken: $what', async ({ files, warns = [], options }) => {
 })
 
 test.each(SAMPLE_NAMES)('taken: the sample %s', async (name) => {
-  expect(rulesOf(await checkTask(await inFolder(SAMPLES + name)), 'block')).toEqual([])
+  expect(rulesOf(await checkTask(await openFolderSource(SAMPLES + name)), 'block')).toEqual([])
 })
 
 test('there are at least forty', () => {

@@ -1,12 +1,16 @@
 import { readdirSync } from 'node:fs'
-import type { CheckOptions } from '../../src/harbor/safety/check-task.ts'
-import type { Files } from '../../src/harbor/testing/folders.ts'
+import type { SafetyCheckOptions } from '../../src/harbor/safety/check-task.ts'
+import type { FileContents } from '../support/harbor/folders.ts'
 import { changed, compose, dockerfile, GOOD_TASK, toml } from './good-task.ts'
 
 /** A task that looks suspicious and is fine. Some have warnings. */
-export type Control = { what: string; files: Files; warns?: string[]; options?: CheckOptions }
+export type Control = { what: string; files: FileContents; warns?: string[]; options?: SafetyCheckOptions }
 
-const control = (what: string, files: Files, ...warns: string[]): Control => ({ what, files: changed(files), warns })
+const control = (what: string, files: FileContents, ...warns: string[]): Control => ({
+  what,
+  files: changed(files),
+  warns,
+})
 
 export const SAMPLES = new URL('../../samples/tasks/', import.meta.url).pathname
 export const SAMPLE_NAMES = readdirSync(SAMPLES)

@@ -1,10 +1,10 @@
-import { type Check, type CheckOptions, checkTask } from '../../src/harbor/safety/check-task.ts'
-import type { Severity } from '../../src/harbor/safety/rule.ts'
-import { inMemory } from '../../src/harbor/source.ts'
-import type { Files } from '../../src/harbor/testing/folders.ts'
+import { checkTask, type SafetyCheck, type SafetyCheckOptions } from '../../src/harbor/safety/check-task.ts'
+import type { RuleSeverity } from '../../src/harbor/safety/rule.ts'
+import { createMemorySource } from '../../src/harbor/source.ts'
+import type { FileContents } from '../support/harbor/folders.ts'
 
 /** A task with nothing to say against it. Each seeded one is this with a few files changed. */
-export const GOOD_TASK: Files = {
+export const GOOD_TASK: FileContents = {
   'task.toml': `schema_version = "1.4"
 [agent]
 timeout_sec = 600
@@ -26,10 +26,10 @@ RUN pip install --no-cache-dir pytest==8.4.1
   'solution/solve.sh': '#!/bin/bash\nsed -i "s/wrong/right/" /app/median.py # the way the author did it\n',
 }
 
-export const changed = (files: Files): Files => ({ ...GOOD_TASK, ...files })
+export const changed = (files: FileContents): FileContents => ({ ...GOOD_TASK, ...files })
 
 /** A compose file whose service main has these lines besides its build. */
-export const compose = (...lines: string[]): Files => ({
+export const compose = (...lines: string[]): FileContents => ({
   'environment/docker-compose.yaml': [
     'services:',
     '  main:',
@@ -40,17 +40,19 @@ export const compose = (...lines: string[]): Files => ({
 })
 
 /** The Dockerfile of the good task with these lines after it. */
-export const dockerfile = (...lines: string[]): Files => ({
+export const dockerfile = (...lines: string[]): FileContents => ({
   'environment/Dockerfile': `${GOOD_TASK['environment/Dockerfile']}${lines.join('\n')}\n`,
 })
 
 /** The settings of the good task with these lines after them, in the section [environment]. */
-export const toml = (...lines: string[]): Files => ({ 'task.toml': `${GOOD_TASK['task.toml']}${lines.join('\n')}\n` })
+export const toml = (...lines: string[]): FileContents => ({
+  'task.toml': `${GOOD_TASK['task.toml']}${lines.join('\n')}\n`,
+})
 
-export const checkFiles = (files: Files, options?: CheckOptions): Promise<Check> =>
-  checkTask(inMemory('good-task', Object.entries(files)), options)
+export const checkFiles = (files: FileContents, options?: SafetyCheckOptions): Promise<SafetyCheck> =>
+  checkTask(createMemorySource('good-task', Object.entries(files)), options)
 
 /** The rules that have something to say, each once. */
-export const rulesOf = ({ findings }: Check, severity: Severity): string[] => [
+export const rulesOf = ({ findings }: SafetyCheck, severity: RuleSeverity): string[] => [
   ...new Set(findings.filter((finding) => finding.severity === severity).map(({ rule }) => rule)),
 ]

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { beforeAll, expect, test } from 'vitest'
-import { USUAL_CAPS } from '../../src/harbor/safety/options.ts'
+import { DEFAULT_CAPS } from '../../src/harbor/safety/options.ts'
 import { RULES, RULES_VERSION } from '../../src/harbor/safety/rules.ts'
-import { type View, viewOf } from '../../src/harbor/safety/view.ts'
-import { cpuMs } from '../../src/harbor/testing/cpu-time.ts'
+import { createView, type TaskView } from '../../src/harbor/safety/view.ts'
+import { cpuMs } from '../support/cpu-time.ts'
 import { changed, checkFiles } from './good-task.ts'
 
 // No rule may be quadratic, whatever text it is given. The measure is a search that looks at the next 500 letters from
@@ -32,13 +32,13 @@ const repeated = (piece: string, length: number): string =>
   piece.repeat(Math.ceil(length / piece.length)).slice(0, length)
 
 /** The view of a task whose texts, commands and instructions are all this text. */
-function viewWith(text: string): View {
+function viewWith(text: string): TaskView {
   const bytes = Buffer.from(text)
   const paths = ['instruction.md', 'environment/app/file.txt', 'solution/solve.sh']
   const scanned = paths.map((path) => ({ path, bytes, isWhole: true }))
-  const view = viewOf(
+  const view = createView(
     { outline: undefined, files: [], refusals: [], warnings: [], scanned },
-    { caps: USUAL_CAPS, sandbox: undefined },
+    { caps: DEFAULT_CAPS, sandbox: undefined },
   )
   return { ...view, commands: [{ path: 'environment/Dockerfile', line: 1, text }] }
 }

@@ -4,11 +4,11 @@ import { page } from '../docs/pages.ts'
 
 test('docs/safety.md lists every rule as it is, and no other', () => {
   const { text } = page('docs/safety.md')
-  const rows = [...text.matchAll(/^\| `(\w+)` \| (block|warn) \| (.*) \|$/gm)].map(([, id, severity, what]) => ({
+  const rows = [...text.matchAll(/^\| `(\w+)` \| (block|warn) \| (.*) \|$/gm)].map(([, id, severity, description]) => ({
     id,
     severity,
-    what,
+    description,
   }))
-  expect(rows).toEqual(RULES.map(({ id, severity, what }) => ({ id, severity, what })))
+  expect(rows).toEqual(RULES.map(({ id, severity, description }) => ({ id, severity, description })))
   expect(text).toContain(`Version ${RULES_VERSION} of the rules`)
 })

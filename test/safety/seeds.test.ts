@@ -2,10 +2,10 @@ import { execFileSync } from 'node:child_process'
 import { symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { inFolder } from '../../src/harbor/folder-source.ts'
+import { openFolderSource } from '../../src/harbor/folder-source.ts'
 import { checkTask } from '../../src/harbor/safety/check-task.ts'
 import { RULES, RULES_VERSION } from '../../src/harbor/safety/rules.ts'
-import { temporaryFolder, writeFiles } from '../../src/harbor/testing/folders.ts'
+import { temporaryFolder, writeFiles } from '../support/harbor/folders.ts'
 import { checkFiles, GOOD_TASK, rulesOf } from './good-task.ts'
 import { SEEDS } from './seeds.ts'
 
@@ -30,7 +30,7 @@ test.each([
   await using folder = await temporaryFolder()
   await writeFiles(folder.path, GOOD_TASK)
   await add(folder.path)
-  expect(rulesOf(await checkTask(await inFolder(folder.path)), 'block')).toEqual(['links_and_devices'])
+  expect(rulesOf(await checkTask(await openFolderSource(folder.path)), 'block')).toEqual(['links_and_devices'])
 })
 
 test('there are at least forty, and one for each rule that can refuse', () => {

@@ -1,18 +1,19 @@
-import type { CheckOptions } from '../../src/harbor/safety/check-task.ts'
-import type { Files } from '../../src/harbor/testing/folders.ts'
+import type { SafetyCheckOptions } from '../../src/harbor/safety/check-task.ts'
+import type { FileContents } from '../support/harbor/folders.ts'
 import { changed, compose, dockerfile, GOOD_TASK, toml } from './good-task.ts'
 
 /** A bad task, the one rule that must refuse it, and what is bad about it. */
-export type Seed = { rule: string; what: string; files: Files; options?: CheckOptions }
+export type Seed = { rule: string; what: string; files: FileContents; options?: SafetyCheckOptions }
 
-const seed = (rule: string, what: string, files: Files, options: CheckOptions = {}): Seed => ({
+const seed = (rule: string, what: string, files: FileContents, options: SafetyCheckOptions = {}): Seed => ({
   rule,
   what,
   files: changed(files),
   options,
 })
 
-const without = (path: string): Files => Object.fromEntries(Object.entries(GOOD_TASK).filter(([each]) => each !== path))
+const without = (path: string): FileContents =>
+  Object.fromEntries(Object.entries(GOOD_TASK).filter(([each]) => each !== path))
 
 const script = `${GOOD_TASK['tests/test.sh']}`
 /** Of the documented form; the checksum is right for these letters, which belong to nobody. */

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { inFolder } from '../../src/harbor/folder-source.ts'
+import { openFolderSource } from '../../src/harbor/folder-source.ts'
 import { readTask } from '../../src/harbor/read-task.ts'
 import { calibrate, findMode } from '../../src/trials/calibrate.ts'
 import { inSandboxes } from '../../src/trials/testing/in-sandboxes.ts'
@@ -21,7 +21,7 @@ const names = readdirSync(SAMPLES).filter((name) => process.env.ASSAY_TEST_LONG 
 inSandboxes(({ bench, share }) => {
   async function calibrated(name: string) {
     const folder = join(SAMPLES, name)
-    const { task, digest } = await readTask(await inFolder(folder))
+    const { task, digest } = await readTask(await openFolderSource(folder))
     const signal = new AbortController().signal
     return (process.env.ASSAY_TEST_LONG ? calibrate : findMode)(bench.provider, {
       task,

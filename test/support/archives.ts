@@ -1,4 +1,4 @@
-import { type RawEntry, tgz } from '../../src/harbor/testing/raw-tar.ts'
+import { type RawEntry, tgz } from './harbor/raw-tar.ts'
 
 /** By their paths. */
 export type Files = Record<string, string | Buffer>

@@ -1,10 +1,10 @@
 // The tables of the package registry, and who may see what in them.
 import { randomUUID } from 'node:crypto'
 import { buffer } from 'node:stream/consumers'
-import { datasetDigest } from '../../src/harbor/digest.ts'
-import { pack } from '../../src/harbor/pack.ts'
+import { computeDatasetDigest } from '../../src/harbor/digest.ts'
+import { packTask } from '../../src/harbor/pack.ts'
 import { readTask } from '../../src/harbor/read-task.ts'
-import { inMemory, type MemoryFile } from '../../src/harbor/source.ts'
+import { createMemorySource, type MemoryFile } from '../../src/harbor/source.ts'
 import { type Digest, hexOf } from '../../src/platform/blobs/blob.ts'
 
 export type Package = {
@@ -80,9 +80,9 @@ export function newRows() {
     objects,
     addTask,
     async publishTask({ name, files = smallTask(name), ...rest }: TaskWish): Promise<TaskVersion> {
-      const source = inMemory(name, files)
+      const source = createMemorySource(name, files)
       const version = addTask(name, (await readTask(source)).digest, rest)
-      objects.set(version.archive_path, await buffer(await pack(source)))
+      objects.set(version.archive_path, await buffer(await packTask(source)))
       return version
     },
     publishDataset({ name, tasks, tags = [], files = [], isPrivate = false, ...wish }: DatasetWish): DatasetVersion {
@@ -94,7 +94,7 @@ export function newRows() {
         id: randomUUID(),
         package: owner,
         revision: before.length + 1,
-        content_hash: hexOf(wish.digest ?? datasetDigest(digests, files)),
+        content_hash: hexOf(wish.digest ?? computeDatasetDigest(digests, files)),
         description: `All about ${name}.`,
         yanked_at: wish.yankedReason === undefined ? null : new Date(0).toISOString(),
         yanked_reason: wish.yankedReason ?? null,

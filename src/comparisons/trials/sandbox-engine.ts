@@ -4,7 +4,7 @@ import { findChosenHarness } from '../../catalog/harnesses.ts'
 import { unpackContent } from '../../contents/contents.ts'
 import type { Tools as CredentialTools } from '../../credentials/credentials.ts'
 import { openSecret } from '../../credentials/secrets.ts'
-import { inFolder } from '../../harbor/folder-source.ts'
+import { openFolderSource } from '../../harbor/folder-source.ts'
 import { readTask } from '../../harbor/read-task.ts'
 import type { Blobs } from '../../platform/blobs/blob.ts'
 import { type Provider, SandboxUnavailable } from '../../sandboxes/sandbox.ts'
@@ -82,7 +82,7 @@ async function prepared<T>(
   await using scratch = await openScratch(tools.folder)
   const folder = join(scratch.path, 'task')
   await unpackContent({ db: tools.credentials.db, blobs: tools.blobs }, order.task.digest, folder)
-  const { task, digest } = await readTask(await inFolder(folder))
+  const { task, digest } = await readTask(await openFolderSource(folder))
   const { outputFolder } = order
   return await work(provider, { task, digest, folder, variables: {}, signal, onPhase: () => {}, outputFolder })
 }

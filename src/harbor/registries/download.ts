@@ -3,72 +3,72 @@ import { join } from 'node:path'
 import { pipeline, type Readable, Transform } from 'node:stream'
 import { BlobDamaged, BlobMissing, type Digest } from '../../platform/blobs/blob.ts'
 import { ArchiveRefused } from '../archive-refused.ts'
-import { datasetDigest } from '../digest.ts'
-import { inFolder } from '../folder-source.ts'
+import { computeDatasetDigest } from '../digest.ts'
+import { openFolderSource } from '../folder-source.ts'
 import type { FileSource } from '../source.ts'
-import { inParallel } from './in-parallel.ts'
-import { type Patience, patience, patiently } from './patience.ts'
-import { type Fault, received, TaskRefused, TransferBroken } from './receive.ts'
+import { runInParallel } from './in-parallel.ts'
+import { receiveTask, type TaskFault, TaskRefused, TransferBroken } from './receive.ts'
 import { AccessRefused, type OpenDataset, type Registry, type ResolvedDataset, type ResolvedTask } from './registry.ts'
+import { type RetryTimer, retryTimer, retryUnavailable } from './retry.ts'
 import type { StoredTask, TaskStore } from './task-store.ts'
 
-export type Progress = { done: number; total: number; bytes: number }
+export type DownloadProgress = { done: number; total: number; bytes: number }
 
-export type DownloadTools = {
+export type DownloadDeps = {
   registry: Registry
   store: TaskStore
-  /** A folder on a disk with room for a few unpacked tasks. What is left in it by a crash may be deleted. */
+  /** Temporary folder with space for a few unpacked tasks. Files that remain after a crash may be deleted. */
   scratch: string
-  patience?: Patience
+  retryTimer?: RetryTimer
 }
 
 export type DownloadOptions = {
   signal: AbortSignal
-  key?: string
-  /** Tasks at once. */
+  key?: string | undefined
+  /** Number of tasks that are downloaded concurrently. */
   parallel?: number
-  /** Of all archives together, as they are downloaded. */
+  /** Limit for the compressed size of all archives together. */
   bytesMax?: number
-  /** False: what is stored already comes again, and must be the same. */
+  /** If false, stored tasks are downloaded again and must be identical. */
   reuse?: boolean
-  onProgress?: (progress: Progress) => void
-  /** Sees the files of every task, once, in no order, while they are at hand; also of those that were stored. */
-  inspect?: (task: KnownTask, source: FileSource) => Promise<void>
+  onProgress?: (progress: DownloadProgress) => void
+  /** Called once with the files of every task, in any order, including tasks that were already stored. */
+  inspect?: (task: VerifiedTask, source: FileSource) => Promise<void>
 }
 
-/** A task of which somebody has seen the bytes. */
-type KnownTask = ResolvedTask & { digest: Digest }
-/** Complete: opened and downloaded again, it must give these digests. */
+/** A task whose digest has been verified. */
+type VerifiedTask = ResolvedTask & { digest: Digest }
+/** A dataset with all digests. A later download must have the same digests. */
 export type DownloadedDataset = Omit<ResolvedDataset, 'tasks'> & {
   digest: Digest
-  tasks: (KnownTask & { stored: StoredTask })[]
+  tasks: (VerifiedTask & { stored: StoredTask })[]
 }
 
-export type Downloaded =
+export type DownloadOutcome =
   | { kind: 'downloaded'; dataset: DownloadedDataset }
-  /** What came is not what was promised. Tasks that were right stay in the store; they are what they are. */
-  | { kind: 'refused'; faults: Fault[] }
+  /** Some content does not match the dataset. Tasks that were valid remain in the store. */
+  | { kind: 'refused'; faults: TaskFault[] }
   | { kind: 'unauthorized'; detail: string }
 
 const PARALLEL = 8
 const BYTES_MAX = 20 * 1024 ** 3
-/** Enough to see that something is wrong. */
+/** The download stops after this many faults. */
 const FAULTS_MAX = 20
 
 /**
- * Brings every task of a dataset into the store and recomputes every digest. Tasks that are there are not downloaded
- * again, so a download that broke goes on where it was. Throws RegistryUnavailable when patience does not help.
+ * Downloads every task of a dataset into the store and recomputes every digest. Stored tasks are not downloaded again, so
+ * an interrupted download can be resumed. Throws RegistryUnavailable when retries fail.
  */
 export async function downloadDataset(
-  tools: DownloadTools,
+  deps: DownloadDeps,
   dataset: ResolvedDataset,
   options: DownloadOptions,
-): Promise<Downloaded> {
-  await mkdir(tools.scratch, { recursive: true, mode: 0o700 })
+): Promise<DownloadOutcome> {
+  await mkdir(deps.scratch, { recursive: true, mode: 0o700 })
   const { signal, key } = options
   try {
-    await using open = await tools.registry.open(dataset, key === undefined ? { signal } : { signal, key })
-    return await downloadAll(tools, open, dataset, options)
+    await using open = await deps.registry.open(dataset, { signal, key })
+    return await downloadAll(deps, open, dataset, options)
   } catch (error) {
     if (error instanceof AccessRefused) return { kind: 'unauthorized', detail: error.message }
     throw error
@@ -76,77 +76,86 @@ export async function downloadDataset(
 }
 
 async function downloadAll(
-  tools: DownloadTools,
+  deps: DownloadDeps,
   open: OpenDataset,
   dataset: ResolvedDataset,
   options: DownloadOptions,
-): Promise<Downloaded> {
+): Promise<DownloadOutcome> {
   const { tasks } = dataset
   const known = tasks.flatMap(({ digest }) => (digest === null ? [] : [digest]))
-  const there = options.reuse === false ? new Map<Digest, StoredTask>() : await tools.store.find(known)
-  const progress: Progress = { done: 0, total: tasks.length, bytes: 0 }
-  const faults: Fault[] = []
+  const there = options.reuse === false ? new Map<Digest, StoredTask>() : await deps.store.find(known)
+  const progress: DownloadProgress = { done: 0, total: tasks.length, bytes: 0 }
+  const faults: TaskFault[] = []
   const finished = new Map<ResolvedTask, StoredTask>()
-  await inParallel(tasks, options.parallel ?? PARALLEL, options.signal, async (task, signal) => {
+  await runInParallel(tasks, options.parallel ?? PARALLEL, options.signal, async (task, signal) => {
     if (faults.length >= FAULTS_MAX) return
     const stored = task.digest === null ? undefined : there.get(task.digest)
-    const work: Work = { ...tools, open, options, signal, progress }
-    const result = stored ? await reused(work, task, stored) : await downloaded(work, task)
+    const work: DownloadContext = { ...deps, open, options, signal, progress }
+    const result = stored ? await reuseTask(work, task, stored) : await downloadTask(work, task)
     if ('reason' in result) faults.push(result)
     else finished.set(task, result)
     progress.done++
     options.onProgress?.({ ...progress })
   })
-  return faults.length > 0 ? { kind: 'refused', faults } : completed(dataset, finished)
+  return faults.length > 0 ? { kind: 'refused', faults } : completeDownload(dataset, finished)
 }
 
-type Work = DownloadTools & { open: OpenDataset; options: DownloadOptions; signal: AbortSignal; progress: Progress }
+type DownloadContext = DownloadDeps & {
+  open: OpenDataset
+  options: DownloadOptions
+  signal: AbortSignal
+  progress: DownloadProgress
+}
 
-/** It was checked when it was stored; only who wants to look inside makes us unpack it. */
-async function reused(work: Work, task: ResolvedTask, stored: StoredTask): Promise<StoredTask | Fault> {
+/** Uses a stored task, which was verified when it was stored. Unpacks it only for `inspect`. */
+async function reuseTask(
+  work: DownloadContext,
+  task: ResolvedTask,
+  stored: StoredTask,
+): Promise<StoredTask | TaskFault> {
   const { store, scratch, options } = work
   if (!options.inspect) return stored
   const folder = await mkdtemp(join(scratch, 'reading-'))
   try {
     const files = join(folder, task.name)
-    const isWhole = await store.unpack(stored, files).then(() => true, isDamage)
-    if (!isWhole) return await downloaded(work, task) // which repairs what is stored
-    await options.inspect({ ...task, digest: stored.digest }, await inFolder(files))
+    const isWhole = await store.unpack(stored, files).then(() => true, rethrowUnlessDamaged)
+    if (!isWhole) return await downloadTask(work, task) // replaces the damaged copy
+    await options.inspect({ ...task, digest: stored.digest }, await openFolderSource(files))
     return stored
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
 }
 
-/** False for bytes that are no longer what they were; any other error is thrown. */
-function isDamage(error: unknown): false {
+/** Returns false for a damaged or missing archive; rethrows any other error. */
+function rethrowUnlessDamaged(error: unknown): false {
   if (error instanceof BlobDamaged || error instanceof BlobMissing || error instanceof ArchiveRefused) return false
   throw error
 }
 
-async function downloaded(work: Work, task: ResolvedTask): Promise<StoredTask | Fault> {
+async function downloadTask(work: DownloadContext, task: ResolvedTask): Promise<StoredTask | TaskFault> {
   const bytesMax = work.options.bytesMax ?? BYTES_MAX
   if (work.progress.bytes > bytesMax) {
-    return { task: null, reason: 'too_large', detail: `Its archives have more than ${bytesMax} bytes.` }
+    return { task: null, reason: 'too_large', detail: `The archives of the dataset have more than ${bytesMax} bytes.` }
   }
   try {
-    return await patiently(() => downloadOnce(work, task), work.patience ?? patience, work.signal)
+    return await retryUnavailable(() => downloadOnce(work, task), work.retryTimer ?? retryTimer, work.signal)
   } catch (error) {
     if (error instanceof TaskRefused || error instanceof TransferBroken) return error.fault
     throw error
   }
 }
 
-async function downloadOnce({ open, store, scratch, options, signal, progress }: Work, task: ResolvedTask) {
-  const fetchArchive = async () => counted(await open.fetch(task, signal), progress)
-  return received(task, fetchArchive, scratch, async (digest, source) => {
+async function downloadOnce({ open, store, scratch, options, signal, progress }: DownloadContext, task: ResolvedTask) {
+  const fetchArchive = async () => countBytes(await open.fetch(task, signal), progress)
+  return receiveTask(task, fetchArchive, scratch, async (digest, source) => {
     signal.throwIfAborted()
     await options.inspect?.({ ...task, digest }, source)
     return store.put(digest, source)
   })
 }
 
-function counted(archive: Readable, progress: Progress): Readable {
+function countBytes(archive: Readable, progress: DownloadProgress): Readable {
   const counter = new Transform({
     transform(chunk: Buffer, _, done) {
       progress.bytes += chunk.length
@@ -157,19 +166,19 @@ function counted(archive: Readable, progress: Progress): Readable {
   return counter
 }
 
-function completed(dataset: ResolvedDataset, finished: ReadonlyMap<ResolvedTask, StoredTask>): Downloaded {
+function completeDownload(dataset: ResolvedDataset, finished: ReadonlyMap<ResolvedTask, StoredTask>): DownloadOutcome {
   const tasks = dataset.tasks.map((task) => {
     const stored = finished.get(task)
     if (!stored) throw new Error(`${task.name} was neither downloaded nor refused.`)
     return { ...task, digest: stored.digest, stored }
   })
-  const digest = datasetDigest(
+  const digest = computeDatasetDigest(
     tasks.map((task) => task.digest),
     dataset.files,
   )
   if (dataset.digest === null || dataset.digest === digest) {
     return { kind: 'downloaded', dataset: { ...dataset, digest, tasks } }
   }
-  const detail = `The dataset should be ${dataset.digest}; its tasks make it ${digest}.`
+  const detail = `Digest mismatch: expected ${dataset.digest}, computed ${digest} from the tasks.`
   return { kind: 'refused', faults: [{ task: null, reason: 'digest_mismatch', detail }] }
 }

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
-import { admitGit } from './git-address.ts'
+import { createGitAdmission } from './git-address.ts'
 
-const resolvesTo = (...addresses: string[]) => admitGit('http://10.0.0.1:8080', async () => addresses)
+const resolvesTo = (...addresses: string[]) => createGitAdmission('http://10.0.0.1:8080', async () => addresses)
 const V4 = '93.184.216.34'
 const V6 = '2606:4700::1111'
 
-test('git goes to the addresses that were checked, whatever the name means a moment later', async () => {
+test('pins git to the checked addresses even if the name changes', async () => {
   const admit = resolvesTo(V4, V6)
   const pin = { host: 'git.example.org', port: 443, addresses: [V4, V6] }
   const url = 'https://git.example.org/a'
@@ -18,19 +18,19 @@ test.each([
   ['a private address among public ones', [V4, '127.0.0.1'], true],
   ['the metadata of a cloud', ['169.254.169.254'], true],
   ['no address', [], false],
-])('a name with %s is refused with the same words', async (_, addresses, isLasting) => {
+])('refuses a name with %s, with the same message', async (_, addresses, isLasting) => {
   const refused = resolvesTo(...addresses)('https://git.example.org/a')
-  const message = 'The git host git.example.org has no public address.'
+  const message = 'The git host git.example.org does not have a public address.'
   await expect(refused).rejects.toMatchObject({ message, isLasting })
 })
 
-test('an address that is not its own parsed form is refused before any name is looked up', async () => {
-  const admit = admitGit('http://10.0.0.1:8080', () => Promise.reject(new Error('looked up')))
+test('refuses a URL that is not canonical before resolving its name', async () => {
+  const admit = createGitAdmission('http://10.0.0.1:8080', () => Promise.reject(new Error('looked up')))
   for (const url of [`https://${V4}\\@127.0.0.1:22443/x.git`, 'http://10.0.0.1:8080\\@127.0.0.1/x.git'])
     await expect(admit(url)).rejects.toMatchObject({ isLasting: true })
 })
 
-test('the server that the list comes from may be private, another port of it may not', async () => {
+test('allows the private server of the list but not another port of it', async () => {
   expect(await resolvesTo()('http://10.0.0.1:8080/a')).toEqual({
     url: 'http://10.0.0.1:8080/a',
     ...{ protocol: 'http', pin: undefined },

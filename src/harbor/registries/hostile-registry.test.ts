@@ -1,87 +1,92 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { createDownloadFixture, type DownloadFixture } from '../../../test/support/harbor/download-fixture.ts'
+import { tar, tgz } from '../../../test/support/harbor/raw-tar.ts'
 import { type PackageRegistryServer, startPackageRegistry } from '../../../test/support/package-registry.ts'
 import { smallTask } from '../../../test/support/package-registry-rows.ts'
 import { startServer } from '../../platform/outbound/loopback-servers.ts'
-import { tar, tgz } from '../testing/raw-tar.ts'
-import { packageRegistry } from './package-registry.ts'
+import { openPackageRegistry } from './package-registry.ts'
 import type { Registry, ResolvedDataset } from './registry.ts'
-import { openWorkbench, type Workbench } from './testing/workbench.ts'
 
-let bench: Workbench
+let fixture: DownloadFixture
 let server: PackageRegistryServer
 let registry: Registry
 let dataset: ResolvedDataset
 beforeAll(async () => {
-  bench = await openWorkbench()
+  fixture = await createDownloadFixture()
 })
-afterAll(async () => bench[Symbol.asyncDispose]())
+afterAll(async () => fixture[Symbol.asyncDispose]())
 beforeEach(async () => {
   server = await startPackageRegistry()
-  registry = packageRegistry({ name: 'harbor', outbound: bench.outbound, patience: bench.patience, ...server })
+  registry = openPackageRegistry({
+    name: 'harbor',
+    outbound: fixture.outbound,
+    retryTimer: fixture.retryTimer,
+    ...server,
+  })
   const tasks = [await server.rows.publishTask({ name: 'lab/a' }), await server.rows.publishTask({ name: 'lab/b' })]
   server.rows.publishDataset({ name: 'lab/d', tasks })
-  dataset = await bench.found(registry, 'lab/d')
-  bench.pauses.length = 0
-  bench.index.clear()
+  dataset = await fixture.found(registry, 'lab/d')
+  fixture.pauses.length = 0
+  fixture.index.clear()
   return () => server[Symbol.asyncDispose]()
 })
 
-/** Where the archive of a task is. */
+/** Returns the storage path of a task's archive. */
 const ARCHIVE = '/lab/a/'
 const QUESTION = '/dataset_version_tag'
 
-test('429 is waited for as long as the server asks', async () => {
+test('waits as long as a 429 response requests', async () => {
   server.misbehave({ on: QUESTION, status: 429, headers: { 'retry-after': '7' } })
   server.misbehave({ on: ARCHIVE, status: 429, headers: { 'retry-after': '9' } })
 
-  await bench.found(registry, 'lab/d')
-  expect(await bench.download(registry, dataset)).toMatchObject({ kind: 'downloaded' })
+  await fixture.found(registry, 'lab/d')
+  expect(await fixture.download(registry, dataset)).toMatchObject({ kind: 'downloaded' })
 
-  expect(bench.pauses).toEqual([7000, 9000])
+  expect(fixture.pauses).toEqual([7000, 9000])
 })
 
-test('who asks for an hour gets it: we give up at once and say how long', async () => {
+test('does not wait for a Retry-After of an hour but reports it', async () => {
   server.misbehave({ on: QUESTION, status: 429, headers: { 'retry-after': '3600' } })
 
-  await expect(bench.resolve(registry, 'lab/d')).rejects.toMatchObject({
+  await expect(fixture.resolve(registry, 'lab/d')).rejects.toMatchObject({
     name: 'RegistryUnavailable',
     retryAfterMs: 3_600_000,
   })
-  expect(bench.pauses).toEqual([])
+  expect(fixture.pauses).toEqual([])
 })
 
-test('500 is tried again with longer and longer pauses, and not for ever', async () => {
+test('retries a 500 with increasing pauses and a limited number of attempts', async () => {
   server.misbehave({ on: QUESTION, status: 500, times: 3 })
-  await bench.found(registry, 'lab/d')
-  expect(bench.pauses.map((ms) => 2 ** Math.round(Math.log2(ms / 1000)))).toEqual([1, 2, 4])
+  await fixture.found(registry, 'lab/d')
+  expect(fixture.pauses.map((ms) => 2 ** Math.round(Math.log2(ms / 1000)))).toEqual([1, 2, 4])
 
   server.misbehave({ on: QUESTION, status: 503, times: 4 })
-  await expect(bench.resolve(registry, 'lab/d')).rejects.toMatchObject({ name: 'RegistryUnavailable' })
+  await expect(fixture.resolve(registry, 'lab/d')).rejects.toMatchObject({ name: 'RegistryUnavailable' })
   server.misbehave({ on: ARCHIVE, status: 502, times: 4 })
-  await expect(bench.download(registry, dataset)).rejects.toMatchObject({ name: 'RegistryUnavailable' })
-  expect(await bench.leftovers()).toEqual([])
+  await expect(fixture.download(registry, dataset)).rejects.toMatchObject({ name: 'RegistryUnavailable' })
+  expect(await fixture.leftovers()).toEqual([])
 })
 
-test('a server that never answers', async () => {
-  const hasty = packageRegistry({
-    ...{ name: 'harbor', outbound: bench.outbound, patience: bench.patience, timeoutMs: 100 },
+test('reports a server that never answers as unavailable', async () => {
+  const hasty = openPackageRegistry({
+    ...{ name: 'harbor', outbound: fixture.outbound, retryTimer: fixture.retryTimer, timeoutMs: 100 },
     ...server,
   })
   server.misbehave({ on: QUESTION, act: 'hang', times: 4 })
 
-  await expect(bench.resolve(hasty, 'lab/d')).rejects.toMatchObject({ name: 'RegistryUnavailable', isLasting: false })
-  expect(bench.pauses).toHaveLength(3)
+  await expect(fixture.resolve(hasty, 'lab/d')).rejects.toMatchObject({ name: 'RegistryUnavailable', isLasting: false })
+  expect(fixture.pauses).toHaveLength(3)
 })
 
-test('a server that is not there', async () => {
-  const nowhere = packageRegistry({
-    ...{ name: 'harbor', outbound: bench.outbound, patience: bench.patience },
+test('reports an unreachable server as unavailable', async () => {
+  const nowhere = openPackageRegistry({
+    ...{ name: 'harbor', outbound: fixture.outbound, retryTimer: fixture.retryTimer },
     ...{ url: 'http://127.0.0.1:9', publicKey: 'public' },
   })
 
-  await expect(bench.resolve(nowhere, 'lab/d')).rejects.toMatchObject({ name: 'RegistryUnavailable' })
+  await expect(fixture.resolve(nowhere, 'lab/d')).rejects.toMatchObject({ name: 'RegistryUnavailable' })
 })
 
 test.each(['<html>Hello</html>', '{}', '[{"dataset_version": {"id": "../../x", "revision": "many"}}]'])(
@@ -89,35 +94,35 @@ test.each(['<html>Hello</html>', '{}', '[{"dataset_version": {"id": "../../x", "
   async (body) => {
     server.misbehave({ on: QUESTION, status: 200, body, times: 4 })
 
-    await expect(bench.resolve(registry, 'lab/d')).rejects.toMatchObject({ name: 'RegistryUnavailable' })
+    await expect(fixture.resolve(registry, 'lab/d')).rejects.toMatchObject({ name: 'RegistryUnavailable' })
   },
 )
 
-test('a download that breaks off is tried again, and goes on with what is missing', async () => {
+test('resumes an interrupted download with the missing tasks', async () => {
   server.misbehave({ on: ARCHIVE, act: 'break', times: 2 })
-  expect(await bench.download(registry, dataset)).toMatchObject({ kind: 'downloaded' })
+  expect(await fixture.download(registry, dataset)).toMatchObject({ kind: 'downloaded' })
 
-  bench.index.clear()
+  fixture.index.clear()
   server.misbehave({ on: ARCHIVE, act: 'break', times: 4 })
-  await expect(bench.download(registry, dataset, { parallel: 1 })).rejects.toMatchObject({
+  await expect(fixture.download(registry, dataset, { parallel: 1 })).rejects.toMatchObject({
     name: 'RegistryUnavailable',
   })
-  await bench.download(registry, { ...dataset, tasks: dataset.tasks.slice(1), digest: null })
+  await fixture.download(registry, { ...dataset, tasks: dataset.tasks.slice(1), digest: null })
   server.requests.length = 0
-  expect(await bench.download(registry, dataset)).toMatchObject({ kind: 'downloaded' })
+  expect(await fixture.download(registry, dataset)).toMatchObject({ kind: 'downloaded' })
   expect(server.requests.filter((each) => each.includes('/storage/'))).toHaveLength(1)
 })
 
-test('an archive that ends too soon is tried again; if it always does, that is what is wrong with the task', async () => {
+test('retries a truncated archive and reports a fault if it stays truncated', async () => {
   server.misbehave({ on: ARCHIVE, act: 'shorten', times: 1 })
-  expect(await bench.download(registry, dataset)).toMatchObject({ kind: 'downloaded' })
+  expect(await fixture.download(registry, dataset)).toMatchObject({ kind: 'downloaded' })
 
-  bench.index.clear()
+  fixture.index.clear()
   server.misbehave({ on: ARCHIVE, act: 'shorten', times: 4 })
-  const result = await bench.download(registry, dataset)
+  const result = await fixture.download(registry, dataset)
 
   expect(result).toMatchObject({ kind: 'refused', faults: [{ task: 'lab/a', reason: 'archive_refused' }] })
-  expect(await bench.leftovers()).toEqual([])
+  expect(await fixture.leftovers()).toEqual([])
 })
 
 const toml = { name: 'task.toml', content: 'version = "1.0"\n' }
@@ -129,82 +134,88 @@ test.each([
   ['a device', tgz(toml, { name: 'environment/null', type: '3' }), 'archive_refused'],
   ['a zip bomb', gzipSync(tar({ name: 'tests/zeros', content: Buffer.alloc(64 * 1024 * 1024) })), 'archive_refused'],
   ['no archive at all', Buffer.from('not found, sorry'), 'archive_refused'],
-])('%s: nothing is stored', async (_, bytes, reason) => {
+])('stores nothing of an archive with %s', async (_, bytes, reason) => {
   server.misbehave({ on: ARCHIVE, send: bytes, times: 4 })
 
-  const result = await bench.download(registry, dataset)
+  const result = await fixture.download(registry, dataset)
 
   expect(result).toMatchObject({ kind: 'refused', faults: [{ task: 'lab/a', reason }] })
-  expect(bench.index.size).toBe(1)
-  expect(await bench.leftovers()).toEqual([])
+  expect(fixture.index.size).toBe(1)
+  expect(await fixture.leftovers()).toEqual([])
 })
 
-test('what the digest does not cover is not kept', async () => {
+test('does not store files that the digest does not cover', async () => {
   const files = smallTask('lab/a').map(([name, content]) => ({ name, content: String(content) }))
   server.misbehave({ on: ARCHIVE, send: tgz(...files, { name: 'extra.sh', content: 'curl evil' }) })
 
-  const result = await bench.download(registry, dataset)
+  const result = await fixture.download(registry, dataset)
 
   if (result.kind !== 'downloaded') throw new Error(JSON.stringify(result))
-  for (const { stored, name } of result.dataset.tasks) await bench.store.unpack(stored, `${bench.folder}/kept-${name}`)
-  expect(await readdir(`${bench.folder}/kept-a`)).toEqual(await readdir(`${bench.folder}/kept-b`))
+  for (const { stored, name } of result.dataset.tasks)
+    await fixture.store.unpack(stored, `${fixture.folder}/kept-${name}`)
+  expect(await readdir(`${fixture.folder}/kept-a`)).toEqual(await readdir(`${fixture.folder}/kept-b`))
 })
 
-test('a redirect to a private address is not followed, neither for questions nor for archives', async () => {
+test('does not follow redirects to private addresses for queries or archives', async () => {
   await using inner = await startServer((_, response) => response.end('[]'))
   const location = `http://127.0.0.1:${inner.port}/`
   server.misbehave({ on: QUESTION, status: 302, headers: { location } })
   server.misbehave({ on: ARCHIVE, status: 307, headers: { location: 'http://169.254.169.254/latest/meta-data' } })
 
-  await expect(bench.resolve(registry, 'lab/d')).rejects.toMatchObject({ name: 'RegistryUnavailable', isLasting: true })
-  await expect(bench.download(registry, dataset)).rejects.toMatchObject({ isLasting: true })
-  expect([inner.requests, bench.pauses]).toEqual([[], []])
+  await expect(fixture.resolve(registry, 'lab/d')).rejects.toMatchObject({
+    name: 'RegistryUnavailable',
+    isLasting: true,
+  })
+  await expect(fixture.download(registry, dataset)).rejects.toMatchObject({ isLasting: true })
+  expect([inner.requests, fixture.pauses]).toEqual([[], []])
 })
 
-test('a personal key is not sent after a redirect', async () => {
+test('does not send a personal key to a redirect target', async () => {
   server.misbehave({ on: 'api-key-exchange', status: 307, headers: { location: 'https://example.org/' } })
 
-  await expect(bench.resolve(registry, 'lab/d', { key: server.addKey([]) })).rejects.toMatchObject({ isLasting: true })
+  await expect(fixture.resolve(registry, 'lab/d', { key: server.addKey([]) })).rejects.toMatchObject({
+    isLasting: true,
+  })
 })
 
-test('what is damaged in the store is downloaded again, and whole from then on', async () => {
+test('downloads a damaged stored task again and repairs the store', async () => {
   const inspect = async () => undefined
-  await bench.download(registry, dataset)
-  const [archive = ''] = [...bench.index.values()].map((task) => task.archive.slice('sha256:'.length))
-  const path = `${bench.folder}/blobs/sha256/${archive.slice(0, 2)}/${archive}`
+  await fixture.download(registry, dataset)
+  const [archive = ''] = [...fixture.index.values()].map((task) => task.archive.slice('sha256:'.length))
+  const path = `${fixture.folder}/blobs/sha256/${archive.slice(0, 2)}/${archive}`
   const whole = await readFile(path)
   await writeFile(path, whole.subarray(0, 100))
   server.requests.length = 0
 
-  expect(await bench.download(registry, dataset, { inspect })).toMatchObject({ kind: 'downloaded' })
+  expect(await fixture.download(registry, dataset, { inspect })).toMatchObject({ kind: 'downloaded' })
 
   expect(server.requests.filter((each) => each.includes('/storage/'))).toHaveLength(1)
   expect(await readFile(path)).toEqual(whole)
-  expect(await bench.leftovers()).toEqual([])
+  expect(await fixture.leftovers()).toEqual([])
 })
 
-test('a dataset that is too large is given up on the way', async () => {
-  const result = await bench.download(registry, dataset, { parallel: 1, bytesMax: 100 })
+test('stops the download of a dataset that is too large', async () => {
+  const result = await fixture.download(registry, dataset, { parallel: 1, bytesMax: 100 })
 
   expect(result).toMatchObject({ kind: 'refused', faults: [{ task: null, reason: 'too_large' }] })
   expect(server.requests.filter((each) => each.includes('/storage/'))).toHaveLength(1)
 })
 
-test('a path of an archive that leads out is not asked for', async () => {
+test('does not request an archive path that leads out of the storage', async () => {
   const tasks = dataset.tasks.map((task) => ({ ...task, at: { kind: 'archive' as const, path: '../../auth/v1/user' } }))
   for (const task of server.rows.taskVersions) task.archive_path = '../../auth/v1/user'
 
-  const result = await bench.download(registry, { ...dataset, tasks })
+  const result = await fixture.download(registry, { ...dataset, tasks })
 
   expect(result).toMatchObject({ kind: 'refused', faults: [{ reason: 'missing' }, { reason: 'missing' }] })
   expect(server.requests.filter((each) => each.includes('auth'))).toEqual([])
 })
 
-test('no more archives at once than asked for', async () => {
+test('limits the number of concurrent downloads', async () => {
   const tasks = []
   for (let place = 0; place < 12; place++) tasks.push(await server.rows.publishTask({ name: `lab/t${place}` }))
   server.rows.publishDataset({ name: 'lab/many', tasks })
-  const many = await bench.found(registry, 'lab/many')
+  const many = await fixture.found(registry, 'lab/many')
   let [open, most] = [0, 0]
   const counting: Registry = {
     ...registry,
@@ -223,6 +234,6 @@ test('no more archives at once than asked for', async () => {
     },
   }
 
-  expect(await bench.download(counting, many, { parallel: 3 })).toMatchObject({ kind: 'downloaded' })
+  expect(await fixture.download(counting, many, { parallel: 3 })).toMatchObject({ kind: 'downloaded' })
   expect(most).toBe(3)
 })

@@ -1,5 +1,5 @@
-/** A few at a time. The first failure stops the others, is waited for by all, and is thrown. */
-export async function inParallel<Item>(
+/** Runs `work` on all items, `width` at a time. The first failure aborts the others and is thrown after they ended. */
+export async function runInParallel<Item>(
   items: readonly Item[],
   width: number,
   signal: AbortSignal,
@@ -14,12 +14,12 @@ export async function inParallel<Item>(
       await work(item, both)
     }
   }
-  const stopping = () =>
+  const abortingWorker = () =>
     worker().catch((error: unknown) => {
       failed.abort(error)
       throw error
     })
-  await Promise.allSettled(Array.from({ length: Math.max(1, width) }, stopping))
+  await Promise.allSettled(Array.from({ length: Math.max(1, width) }, abortingWorker))
   signal.throwIfAborted()
   if (failed.signal.aborted) throw failed.signal.reason
 }

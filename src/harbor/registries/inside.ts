@@ -2,8 +2,8 @@ import { realpath } from 'node:fs/promises'
 import { join, sep } from 'node:path'
 import { hasCode } from '../../platform/blobs/error-codes.ts'
 
-/** Where a relative path leads, links followed. Undefined when it leads out of the root, or nowhere. */
-export async function inside(root: string, path: string): Promise<string | undefined> {
+/** Resolves a relative path, following links. Returns undefined if the target is outside the root or missing. */
+export async function resolveInside(root: string, path: string): Promise<string | undefined> {
   const [real, target] = [await find(root), await find(join(root, path))]
   return real !== undefined && target !== undefined && (target === real || target.startsWith(real + sep))
     ? target

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { newestVersion } from './newest-version.ts'
+import { findNewestVersion } from './registry-json-entries.ts'
 
 test.each([
   [['1.0', 'head', '2.0'], 'head'],
@@ -13,11 +13,11 @@ test.each([
   [['v2', '1.99'], 'v2'],
   [['verified', 'lite', '0.1'], '0.1'],
   [['verified', 'lite'], 'verified'],
-])('of %j it is %s, in any order', (versions, newest) => {
-  expect(newestVersion(versions)).toBe(newest)
-  expect(newestVersion(versions.toReversed())).toBe(newest)
+])('the newest version of %j is %s, in any order', (versions, newest) => {
+  expect(findNewestVersion(versions)).toBe(newest)
+  expect(findNewestVersion(versions.toReversed())).toBe(newest)
 })
 
-test('of none it is none', () => {
-  expect(newestVersion([])).toBeUndefined()
+test('has no newest version of an empty list', () => {
+  expect(findNewestVersion([])).toBeUndefined()
 })

@@ -2,33 +2,33 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { createDownloadFixture, type DownloadFixture } from '../../../test/support/harbor/download-fixture.ts'
+import { writeTask } from '../../../test/support/harbor/registry-fixtures.ts'
 import { startPackageRegistry } from '../../../test/support/package-registry.ts'
-import { isRegistryPlace, openRegistries } from './open-registries.ts'
+import { isRegistryName, openRegistries } from './open-registries.ts'
 import type { Registry } from './registry.ts'
-import { writeTask } from './testing/subjects.ts'
-import { openWorkbench, type Workbench } from './testing/workbench.ts'
 
-let bench: Workbench
+let fixture: DownloadFixture
 beforeAll(async () => {
-  bench = await openWorkbench()
+  fixture = await createDownloadFixture()
 })
-afterAll(async () => bench[Symbol.asyncDispose]())
+afterAll(async () => fixture[Symbol.asyncDispose]())
 
-/** Nobody listens there. */
+/** An unreachable server. */
 const NOWHERE = { harborUrl: 'http://127.0.0.1:9', harborPublicKey: 'public' }
-const open = (...places: string[]): Registry => openRegistries({ places, ...NOWHERE }, bench)
+const open = (...names: string[]): Registry => openRegistries({ names, ...NOWHERE }, fixture)
 
 test.each([
   ['assay/quick', 5],
   ['assay/polyglot', 24],
-])('the sample %s has %i tasks, whole and with the digests that Harbor computed', async (name, count) => {
+])('resolves and downloads the sample %s with %i tasks and the digests of Harbor', async (name, count) => {
   const digests = JSON.parse(
     await readFile(fileURLToPath(new URL('../../../samples/digests.json', import.meta.url)), 'utf8'),
   )
   const registry = open('samples')
 
-  const dataset = await bench.found(registry, name)
-  const result = await bench.download(registry, dataset)
+  const dataset = await fixture.found(registry, name)
+  const result = await fixture.download(registry, dataset)
 
   expect(dataset.tasks).toHaveLength(count)
   expect(dataset.tasks.map((task) => [task.org, task.digest])).toEqual(
@@ -37,37 +37,37 @@ test.each([
   expect(result).toMatchObject({ kind: 'downloaded', dataset: { digest: dataset.digest } })
 })
 
-test('the first registry that knows a name decides, and gets its own dataset back', async () => {
-  await writeTask(join(bench.folder, 'one/assay/quick/own'), 'assay/own')
-  const registry = open(`dir:${bench.folder}/one`, 'samples', 'harbor')
+test('uses the first registry that knows a name and opens the dataset there', async () => {
+  await writeTask(join(fixture.folder, 'one/assay/quick/own'), 'assay/own')
+  const registry = open(`dir:${fixture.folder}/one`, 'samples', 'harbor')
 
-  const own = await bench.found(registry, 'assay/quick')
-  const sample = await bench.found(registry, 'assay/polyglot')
+  const own = await fixture.found(registry, 'assay/quick')
+  const sample = await fixture.found(registry, 'assay/polyglot')
 
-  expect([own.tasks.length, own.registry, sample.registry]).toEqual([1, `dir:${bench.folder}/one`, 'samples'])
-  expect(await bench.download(registry, own)).toMatchObject({ kind: 'downloaded' })
-  await expect(bench.download(open('samples'), own)).rejects.toMatchObject({ isLasting: true })
+  expect([own.tasks.length, own.registry, sample.registry]).toEqual([1, `dir:${fixture.folder}/one`, 'samples'])
+  expect(await fixture.download(registry, own)).toMatchObject({ kind: 'downloaded' })
+  await expect(fixture.download(open('samples'), own)).rejects.toMatchObject({ isLasting: true })
 })
 
-test('a registry that does not answer is not passed over', async () => {
+test('does not skip an unavailable registry', async () => {
   await using server = await startPackageRegistry()
   const settings = { harborUrl: server.url, harborPublicKey: server.publicKey }
   server.misbehave({ on: '/', status: 503, headers: { 'retry-after': '3600' }, times: 9 })
 
-  const first = openRegistries({ places: ['harbor', 'samples'], ...settings }, bench)
-  const last = openRegistries({ places: ['samples', 'harbor'], ...settings }, bench)
+  const first = openRegistries({ names: ['harbor', 'samples'], ...settings }, fixture)
+  const last = openRegistries({ names: ['samples', 'harbor'], ...settings }, fixture)
 
-  await expect(bench.resolve(first, 'assay/quick')).rejects.toMatchObject({
-    ...{ name: 'RegistryUnavailable', message: expect.stringMatching(/^The registry harbor does not answer/) },
+  await expect(fixture.resolve(first, 'assay/quick')).rejects.toMatchObject({
+    ...{ name: 'RegistryUnavailable', message: expect.stringMatching(/^The registry harbor is unavailable/) },
     retryAfterMs: 3_600_000,
   })
-  expect(await bench.resolve(last, 'assay/quick@9')).toMatchObject({ kind: 'other_versions', registry: 'samples' })
-  expect(await bench.found(last, 'assay/quick')).toMatchObject({ registry: 'samples' })
+  expect(await fixture.resolve(last, 'assay/quick@9')).toMatchObject({ kind: 'other_versions', registry: 'samples' })
+  expect(await fixture.found(last, 'assay/quick')).toMatchObject({ registry: 'samples' })
 })
 
-test('what can be a registry', () => {
+test('validates registry names', () => {
   const good = ['harbor', 'samples', 'dir:/srv/datasets', 'https://example.org/registry.json', './registry.json']
   const bad = ['', 'hub', 'dir:', 'ftp://example.org/registry.json', 'https://example.org', 'git@host:x.json']
 
-  expect([...good, ...bad].filter(isRegistryPlace)).toEqual(good)
+  expect([...good, ...bad].filter(isRegistryName)).toEqual(good)
 })

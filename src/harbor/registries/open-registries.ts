@@ -1,39 +1,70 @@
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Outbound } from '../../platform/outbound/outbound.ts'
-import { folderRegistry } from './folder.ts'
+import { openFolderRegistry } from './folder.ts'
 import type { GitLog } from './git.ts'
-import { inTheirOrder } from './in-order.ts'
-import { packageRegistry } from './package-registry.ts'
-import type { Registry } from './registry.ts'
-import { registryJson } from './registry-json.ts'
+import { openPackageRegistry } from './package-registry.ts'
+import { describeRegistry, type Registry, RegistryUnavailable } from './registry.ts'
+import { openRegistryJson } from './registry-json.ts'
 
 export type RegistrySettings = {
-  /** As in ASSAY_REGISTRIES, in order. */
-  places: string[]
+  /** Entries of ASSAY_REGISTRIES, in order. */
+  names: string[]
   harborUrl: string
   harborPublicKey: string
 }
 
-/** `harbor`, `samples`, `dir:PATH`, or the URL or path of a registry.json. */
-export const isRegistryPlace = (text: string): boolean =>
+/** Accepts `harbor`, `samples`, `dir:PATH`, and the URL or path of a registry.json. */
+export const isRegistryName = (text: string): boolean =>
   /^(harbor|samples|dir:.+|https?:\/\/[^\s/]+\/\S+|[^\s:]+\.json)$/.test(text)
 
 const SAMPLES = fileURLToPath(new URL('../../../samples/', import.meta.url))
 
 type RegistryDeps = { outbound: Outbound; scratch: string; log?: GitLog | undefined }
 
-export function openRegistries(settings: RegistrySettings, tools: RegistryDeps): Registry {
-  return inTheirOrder(settings.places.map((place) => openOne(place, settings, tools)))
+export function openRegistries(settings: RegistrySettings, deps: RegistryDeps): Registry {
+  return combineRegistries(settings.names.map((name) => openRegistry(name, settings, deps)))
 }
 
-function openOne(
+function openRegistry(
   name: string,
   { harborUrl: url, harborPublicKey: publicKey }: RegistrySettings,
   { outbound, scratch, log }: RegistryDeps,
 ): Registry {
-  if (name === 'harbor') return packageRegistry({ name, outbound, url, publicKey })
-  if (name === 'samples') return folderRegistry({ name, folder: join(SAMPLES, 'registry'), within: SAMPLES })
-  if (name.startsWith('dir:')) return folderRegistry({ name, folder: resolve(name.slice('dir:'.length)) })
-  return registryJson({ name, location: name, outbound, scratch, log })
+  if (name === 'harbor') return openPackageRegistry({ name, outbound, url, publicKey })
+  if (name === 'samples') return openFolderRegistry({ name, folder: join(SAMPLES, 'registry'), within: SAMPLES })
+  if (name.startsWith('dir:')) return openFolderRegistry({ name, folder: resolve(name.slice('dir:'.length)) })
+  return openRegistryJson({ name, location: name, outbound, scratch, log })
+}
+
+/**
+ * Combines registries into one, in the operator's order. The first that knows a name decides. An unavailable registry is
+ * not skipped, because the next one might have a different dataset of the same name.
+ */
+function combineRegistries(registries: readonly Registry[]): Registry {
+  return {
+    name: registries.map(({ name }) => name).join(','),
+    async resolve(reference, options) {
+      for (const registry of registries) {
+        const resolution = await registry.resolve(reference, options).catch((error) => {
+          throw addRegistryName(registry, error)
+        })
+        if (resolution.kind !== 'unknown') return resolution
+      }
+      return { kind: 'unknown' }
+    },
+    async open(dataset, options) {
+      const registry = registries.find(({ name }) => name === dataset.registry)
+      if (registry) return registry.open(dataset, options)
+      const message = `The dataset comes from a ${describeRegistry(dataset.registry)} that is no longer in ASSAY_REGISTRIES.`
+      throw new RegistryUnavailable(message, { isLasting: true })
+    },
+  }
+}
+
+/** Adds the label of the registry to an error, since a workspace does not know the configured addresses. */
+function addRegistryName({ name }: Registry, error: unknown): unknown {
+  if (!(error instanceof RegistryUnavailable) || error.isLasting) return error
+  const { message, retryAfterMs } = error
+  return new RegistryUnavailable(`The ${describeRegistry(name)} is unavailable. ${message}`, { retryAfterMs })
 }

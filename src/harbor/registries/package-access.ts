@@ -2,18 +2,18 @@ import { createHash } from 'node:crypto'
 import { isIP } from 'node:net'
 import { z } from 'zod'
 import type { Outbound } from '../../platform/outbound/outbound.ts'
-import { ask, textOf } from './ask.ts'
 import { AccessRefused, RegistryUnavailable } from './registry.ts'
+import { readResponseText, sendRegistryRequest } from './registry-request.ts'
 
-/** Who asks: everybody, or the owner of a personal key. */
+/** Access to the package registry, anonymous or with a personal key. */
 export type PackageAccess = {
-  /** Sends one request in that person's name. A token that has run out is exchanged for a new one, once. */
+  /** Sends a request. An expired token is renewed once. */
   send(
     path: string,
-    init: { method?: string; body?: string; headers?: Record<string, string> } & Limits,
+    init: { method?: string; body?: string; headers?: Record<string, string> } & RequestLimits,
   ): Promise<Response>
 }
-type Limits = { signal: AbortSignal; timeoutMs?: number; bytesMax?: number }
+type RequestLimits = { signal: AbortSignal; timeoutMs?: number; bytesMax?: number }
 
 export type PackageServer = {
   outbound: Outbound
@@ -22,57 +22,57 @@ export type PackageServer = {
   now: () => number
   timeoutMs?: number
 }
-type Token = { value: string; until: number }
-/** Remembers tokens by a hash of the key, so that the keys themselves stay where they are kept. */
-export type Tokens = Map<string, Promise<Token>>
+type AccessToken = { value: string; until: number }
+/** Tokens by a hash of the personal key, so that the keys are not kept in memory. */
+export type TokenCache = Map<string, Promise<AccessToken>>
 
 const Exchanged = z.object({ access_token: z.string().min(1), expires_in: z.number().positive() })
-/** A token is not used in its last moments: the clocks may differ. */
+/** Tokens are renewed this long before they expire, because clocks may differ. */
 const MARGIN_MS = 20_000
 const TOKENS_MAX = 200
 
-export function packageAccess(server: PackageServer, tokens: Tokens, key: string | undefined): PackageAccess {
+export function openPackageAccess(server: PackageServer, tokens: TokenCache, key: string | undefined): PackageAccess {
   const { outbound, url, publicKey, timeoutMs } = server
   const limits = timeoutMs === undefined ? {} : { timeoutMs }
   const send = (bearer: string, path: string, { headers, ...init }: Parameters<PackageAccess['send']>[1]) =>
-    ask(outbound, `${url}${path}`, {
+    sendRegistryRequest(outbound, `${url}${path}`, {
       ...limits,
       ...init,
       headers: { ...headers, apikey: publicKey, authorization: `Bearer ${bearer}` },
     })
   return {
     async send(path, init) {
-      if (key === undefined) return accepted(await send(publicKey, path, init))
-      const token = await tokenOf(server, tokens, key)
+      if (key === undefined) return requireAccepted(await send(publicKey, path, init))
+      const token = await getToken(server, tokens, key)
       const first = await send(token, path, init)
-      if (!(await isExpired(first))) return accepted(first)
-      return accepted(await send(await tokenOf(server, tokens, key, token), path, init))
+      if (!(await isExpired(first))) return requireAccepted(first)
+      return requireAccepted(await send(await getToken(server, tokens, key, token), path, init))
     },
   }
 }
 
-function accepted(response: Response): Response {
+function requireAccepted(response: Response): Response {
   if (response.status !== 401 && response.status !== 403) return response
-  throw new AccessRefused('The registry does not accept the key that was used.')
+  throw new AccessRefused('The registry rejected the key.')
 }
 
-/** PostgREST answers 401, the storage 400 with a sentence. A second look at the body must stay possible. */
+/** Detects an expired token: PostgREST answers 401, the storage 400 with a message. Leaves the body readable. */
 async function isExpired(response: Response): Promise<boolean> {
   if (response.status === 401 || response.status === 403) return true
-  return response.status === 400 && /PGRST30[123]|jwt|exp\W{1,3}claim/i.test(await textOf(response.clone()))
+  return response.status === 400 && /PGRST30[123]|jwt|exp\W{1,3}claim/i.test(await readResponseText(response.clone()))
 }
 
-/** All who wait for a token share one exchange. `spent` is one that the registry did not take any more. */
-async function tokenOf(server: PackageServer, tokens: Tokens, key: string, spent?: string): Promise<string> {
-  const name = nameOf(key)
+/** Returns a token. Concurrent callers share one exchange. `spent` is a token that the registry has rejected. */
+async function getToken(server: PackageServer, tokens: TokenCache, key: string, spent?: string): Promise<string> {
+  const name = hashKey(key)
   const pending = tokens.get(name)
   const known = await pending
   if (known && known.until > server.now() && known.value !== spent) return known.value
-  const exchange = tokens.get(name) === pending ? remember(tokens, name, exchanged(server, key)) : tokens.get(name)
-  return (await (exchange ?? exchanged(server, key))).value
+  const exchange = tokens.get(name) === pending ? cacheToken(tokens, name, exchangeKey(server, key)) : tokens.get(name)
+  return (await (exchange ?? exchangeKey(server, key))).value
 }
 
-function remember(tokens: Tokens, name: string, exchange: Promise<Token>): Promise<Token> {
+function cacheToken(tokens: TokenCache, name: string, exchange: Promise<AccessToken>): Promise<AccessToken> {
   tokens.delete(name)
   tokens.set(name, exchange)
   exchange.catch(() => tokens.delete(name))
@@ -81,37 +81,37 @@ function remember(tokens: Tokens, name: string, exchange: Promise<Token>): Promi
   return exchange
 }
 
-const nameOf = (key: string): string => createHash('sha256').update(key).digest('hex')
+const hashKey = (key: string): string => createHash('sha256').update(key).digest('hex')
 
-async function exchanged(server: PackageServer, key: string): Promise<Token> {
-  refuseOpenWire(server.url)
-  const response = await ask(server.outbound, `${server.url}/functions/v1/api-key-exchange`, {
+async function exchangeKey(server: PackageServer, key: string): Promise<AccessToken> {
+  requireTls(server.url)
+  const response = await sendRegistryRequest(server.outbound, `${server.url}/functions/v1/api-key-exchange`, {
     method: 'POST',
     headers: { apikey: server.publicKey, 'content-type': 'application/json' },
     body: JSON.stringify({ api_key: key }),
-    redirect: 'error', // it carries the key
+    redirect: 'error', // the request contains the key
   })
-  const text = await textOf(response)
+  const text = await readResponseText(response)
   if (response.status === 401 || response.status === 403) {
-    throw new AccessRefused('The registry does not accept this personal key. It may have expired or been revoked.')
+    throw new AccessRefused('The registry rejected the personal key. It may have expired or been revoked.')
   }
-  const { data } = Exchanged.safeParse(jsonOf(text))
+  const { data } = Exchanged.safeParse(parseJson(text))
   if (!response.ok || !data)
     throw new RegistryUnavailable(`The registry answered ${response.status} to a personal key.`)
   return { value: data.access_token, until: server.now() + data.expires_in * 1000 - MARGIN_MS }
 }
 
-/** A key that lasts for months goes over TLS, or does not leave this machine. */
-function refuseOpenWire(url: string): void {
+/** Requires TLS for a long-lived key, except on this machine. */
+function requireTls(url: string): void {
   const { protocol, hostname } = new URL(url)
   const isHere =
     hostname === 'localhost' || hostname === '[::1]' || (isIP(hostname) === 4 && hostname.startsWith('127.'))
   if (protocol === 'https:' || isHere) return
-  throw new RegistryUnavailable('A personal key is sent over https only. Change ASSAY_HARBOR_URL.', { isLasting: true })
+  throw new RegistryUnavailable('Personal keys are only sent over https. Change ASSAY_HARBOR_URL.', { isLasting: true })
 }
 
-/** Undefined when it is not JSON. */
-export function jsonOf(text: string): unknown {
+/** Parses JSON. Returns undefined if it is invalid. */
+export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {

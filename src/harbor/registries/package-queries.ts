@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import { hexOf } from '../../platform/blobs/blob.ts'
-import { textOf } from './ask.ts'
-import { jsonOf, type PackageAccess } from './package-access.ts'
-import { type Patience, patiently } from './patience.ts'
-import type { Reference } from './reference.ts'
+import { type PackageAccess, parseJson } from './package-access.ts'
+import type { DatasetReference } from './reference.ts'
 import { RegistryUnavailable, type ResolvedTask } from './registry.ts'
+import { readResponseText } from './registry-request.ts'
+import { type RetryTimer, retryUnavailable } from './retry.ts'
 
-export type Asking = { access: PackageAccess; patience: Patience; signal: AbortSignal }
+export type PackageQueryContext = { access: PackageAccess; retryTimer: RetryTimer; signal: AbortSignal }
 
 const Hash = z.string().regex(/^(sha256:)?[0-9a-f]{64}$/)
 const Version = z.object({
@@ -25,17 +25,20 @@ const Member = z.object({
   yanked_at: z.string().nullish(),
   package: z.object({ name: z.string(), org: z.object({ name: z.string() }) }),
 })
-/** Null: the registry does not show it to whoever asks. */
+/** `task_version` is null if the caller may not see the task. */
 const MemberRow = z.object({ task_version: Member.nullable() })
-export type Members = z.infer<typeof MemberRow>['task_version'][]
+export type DatasetMembers = z.infer<typeof MemberRow>['task_version'][]
 
 const FileRow = z.object({ path: z.string(), content_hash: Hash })
 
 const OF_PACKAGE = 'package:package_id!inner(*,org:org_id!inner(name))'
 const PAGE = 1000
 
-/** The version that a reference names, if whoever asks may see it. */
-export async function findVersion(asking: Asking, { org, name, ref }: Reference): Promise<DatasetVersion | undefined> {
+/** Finds the version that a reference names, if the caller may see it. */
+export async function findVersion(
+  context: PackageQueryContext,
+  { org, name, ref }: DatasetReference,
+): Promise<DatasetVersion | undefined> {
   const where = {
     'package.name': `eq.${name}`,
     'package.type': 'eq.dataset',
@@ -45,37 +48,45 @@ export async function findVersion(asking: Asking, { org, name, ref }: Reference)
   if (ref.kind === 'tag') {
     const select = `dataset_version:dataset_version_id(*),${OF_PACKAGE}`
     const query = { select, tag: `eq.${ref.tag}`, ...where }
-    const [row] = await rows(asking, 'dataset_version_tag', query, z.object({ dataset_version: Version.nullable() }))
+    const [row] = await readRows(
+      context,
+      'dataset_version_tag',
+      query,
+      z.object({ dataset_version: Version.nullable() }),
+    )
     return row?.dataset_version ?? undefined
   }
   const which =
     ref.kind === 'revision' ? { revision: `eq.${ref.revision}` } : { content_hash: `eq.${hexOf(ref.digest)}` }
-  const [row] = await rows(asking, 'dataset_version', { select: `*,${OF_PACKAGE}`, ...which, ...where }, Version)
+  const [row] = await readRows(context, 'dataset_version', { select: `*,${OF_PACKAGE}`, ...which, ...where }, Version)
   return row
 }
 
-export async function findPackageType(asking: Asking, { org, name }: Reference): Promise<string | undefined> {
+export async function findPackageType(
+  context: PackageQueryContext,
+  { org, name }: DatasetReference,
+): Promise<string | undefined> {
   const select = 'id,type,visibility,org:org_id!inner(name)'
   const query = { select, name: `eq.${name}`, 'org.name': `eq.${org}`, limit: '1' }
-  const [row] = await rows(asking, 'package', query, z.object({ type: z.string() }))
+  const [row] = await readRows(context, 'package', query, z.object({ type: z.string() }))
   return row?.type
 }
 
-/** The tasks of a version, or only their number when there are more than that: the rest is not asked for. */
+/** Lists the tasks of a version, or returns only their number if there are more than `tasksMax`. */
 export async function listMembers(
-  asking: Asking,
+  context: PackageQueryContext,
   version: DatasetVersion,
   tasksMax: number,
-): Promise<Members | number> {
+): Promise<DatasetMembers | number> {
   const query = {
     select:
       'task_version:task_version_id(content_hash,archive_path,yanked_at,package:package_id(name,org:org_id(name)))',
     dataset_version_id: `eq.${version.id}`,
     order: 'task_version_id',
   }
-  const members: Members = []
+  const members: DatasetMembers = []
   for (;;) {
-    const page = await readPage(asking, 'dataset_version_task', { ...query, ...pageAt(members.length) }, MemberRow)
+    const page = await readPage(context, 'dataset_version_task', { ...query, ...pageAt(members.length) }, MemberRow)
     members.push(...page.rows.map((row) => row.task_version))
     const count = Math.max(page.total ?? 0, members.length)
     if (count > tasksMax) return count
@@ -83,7 +94,10 @@ export async function listMembers(
   }
 }
 
-export async function listFiles(asking: Asking, version: DatasetVersion): Promise<z.infer<typeof FileRow>[]> {
+export async function listFiles(
+  context: PackageQueryContext,
+  version: DatasetVersion,
+): Promise<z.infer<typeof FileRow>[]> {
   const query = {
     select: 'path,storage_path,content_hash,size_bytes',
     dataset_version_id: `eq.${version.id}`,
@@ -91,7 +105,7 @@ export async function listFiles(asking: Asking, version: DatasetVersion): Promis
   }
   const files: z.infer<typeof FileRow>[] = []
   for (;;) {
-    const page = await readPage(asking, 'dataset_version_file', { ...query, ...pageAt(files.length) }, FileRow)
+    const page = await readPage(context, 'dataset_version_file', { ...query, ...pageAt(files.length) }, FileRow)
     files.push(...page.rows)
     if (files.length > FILES_MAX)
       throw new RegistryUnavailable('The dataset lists too many files.', { isLasting: true })
@@ -101,22 +115,22 @@ export async function listFiles(asking: Asking, version: DatasetVersion): Promis
 
 const Resolved = z.object({ archive_path: z.string(), content_hash: Hash }).nullable()
 
-/** Where the archive of a task is now. */
+/** Finds the current path of a task's archive. */
 export async function findArchivePath(
-  asking: Asking,
+  context: PackageQueryContext,
   { org, name, digest }: ResolvedTask,
 ): Promise<string | undefined> {
-  const { access, patience, signal } = asking
+  const { access, retryTimer, signal } = context
   const body = JSON.stringify({ p_org: org, p_name: name, p_ref: digest })
-  return patiently(
+  return retryUnavailable(
     async () => {
       const headers = { accept: 'application/json', 'content-type': 'application/json' }
       const response = await access.send('/rest/v1/rpc/resolve_task_version', { method: 'POST', body, headers, signal })
-      const { data } = Resolved.safeParse(jsonOf(await textOf(response)))
+      const { data } = Resolved.safeParse(parseJson(await readResponseText(response)))
       if (response.ok && data !== undefined) return data?.archive_path
-      throw new RegistryUnavailable(`The registry answered ${response.status} to a question about a task.`)
+      throw new RegistryUnavailable(`The registry answered ${response.status} to a query for a task.`)
     },
-    patience,
+    retryTimer,
     signal,
   )
 }
@@ -124,33 +138,37 @@ export async function findArchivePath(
 const FILES_MAX = 10_000
 const pageAt = (offset: number) => ({ offset: String(offset), limit: String(PAGE) })
 
-const rows = async <Row>(asking: Asking, table: string, query: Record<string, string>, shape: z.ZodType<Row>) =>
-  (await readPage(asking, table, query, shape)).rows
+const readRows = async <Row>(
+  context: PackageQueryContext,
+  table: string,
+  query: Record<string, string>,
+  shape: z.ZodType<Row>,
+) => (await readPage(context, table, query, shape)).rows
 
 async function readPage<Row>(
-  { access, patience, signal }: Asking,
+  { access, retryTimer, signal }: PackageQueryContext,
   table: string,
   query: Record<string, string>,
   shape: z.ZodType<Row>,
 ): Promise<{ rows: Row[]; total: number | undefined }> {
   const path = `/rest/v1/${table}?${new URLSearchParams(query)}`
-  return patiently(
+  return retryUnavailable(
     async () => {
       const response = await access.send(path, {
         signal,
         headers: { accept: 'application/json', prefer: 'count=exact' },
       })
-      const { data } = z.array(shape).safeParse(jsonOf(await textOf(response)))
-      if (response.ok && data) return { rows: data, total: totalOf(response) }
-      throw new RegistryUnavailable(`The registry answered ${response.status} to a question about ${table}.`)
+      const { data } = z.array(shape).safeParse(parseJson(await readResponseText(response)))
+      if (response.ok && data) return { rows: data, total: parseTotal(response) }
+      throw new RegistryUnavailable(`The registry answered ${response.status} to a query for ${table}.`)
     },
-    patience,
+    retryTimer,
     signal,
   )
 }
 
-/** `0-999/1201`, or a star for what the server did not count. */
-function totalOf(response: Response): number | undefined {
+/** Parses the total of a Content-Range such as `0-999/1201`. Returns undefined for `*`. */
+function parseTotal(response: Response): number | undefined {
   const [, total] = /\/(\d{1,9})$/.exec(response.headers.get('content-range') ?? '') ?? []
   return total === undefined ? undefined : Number(total)
 }

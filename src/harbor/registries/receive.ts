@@ -4,106 +4,109 @@ import type { Readable } from 'node:stream'
 import type { Digest } from '../../platform/blobs/blob.ts'
 import { unpack, unpackToMemory } from '../archive.ts'
 import { ArchiveRefused } from '../archive-refused.ts'
-import { taskDigest } from '../digest.ts'
-import { inFolder } from '../folder-source.ts'
-import { newReport } from '../report.ts'
+import { computeTaskDigest } from '../digest.ts'
+import { openFolderSource } from '../folder-source.ts'
+import { createReport } from '../report.ts'
 import type { FileSource } from '../source.ts'
 import { TaskInvalid } from '../task.ts'
-import { hashed, listTaskFiles } from '../task-files.ts'
-import { asUnavailable } from './ask.ts'
-import { RegistryUnavailable, type ResolvedTask, TaskMissing, taskName } from './registry.ts'
+import { hashFiles, listTaskFiles } from '../task-files.ts'
+import { formatTaskName, RegistryUnavailable, type ResolvedTask, TaskMissing } from './registry.ts'
+import { toUnavailable } from './registry-request.ts'
 
-/** Why a task is not taken. The task is null when it is the dataset as a whole. */
-export type Fault = {
+/** Reason why a download is refused. `task` is null if it concerns the dataset as a whole. */
+export type TaskFault = {
   task: string | null
   reason: 'missing' | 'archive_refused' | 'not_a_task' | 'digest_mismatch' | 'too_large'
   detail: string
 }
 
-/** Thrown for what trying again does not change. */
+/** Thrown for a fault that a retry cannot fix. */
 export class TaskRefused extends Error {
   override name = 'TaskRefused'
-  readonly fault: Fault
+  readonly fault: TaskFault
 
-  constructor(fault: Fault) {
+  constructor(fault: TaskFault) {
     super(fault.detail)
     this.fault = fault
   }
 }
 
-/** An archive that ends too soon may be whole the next time. If it never is, this is what is wrong with the task. */
+/** Thrown for an incomplete archive, which a retry may fix. Otherwise `fault` is reported for the task. */
 export class TransferBroken extends RegistryUnavailable {
-  readonly fault: Fault
+  readonly fault: TaskFault
 
-  constructor(fault: Fault) {
+  constructor(fault: TaskFault) {
     super(fault.detail)
     this.fault = fault
   }
 }
 
-/** Downloading is part of unpacking: this is how long both may take. */
+/** Timeout for downloading and unpacking, which happen at the same time. */
 export const DOWNLOAD_TIMEOUT_MS = 600_000
-const PATIENT = { timeMs: DOWNLOAD_TIMEOUT_MS }
-/** What another try may mend. */
-const PASSING: readonly string[] = ['damaged', 'too_slow']
+const UNPACK_LIMITS = { timeMs: DOWNLOAD_TIMEOUT_MS }
+/** Refusals that a retry may fix. */
+const TRANSIENT_REASONS: readonly string[] = ['damaged', 'too_slow']
 
-type Use<Result> = (digest: Digest, source: FileSource) => Promise<Result>
+type UseSource<Result> = (digest: Digest, source: FileSource) => Promise<Result>
 
 /**
- * Runs `use` on the files of an archive: in memory, or, when they are too large for that, of another copy of it in a
- * folder that goes afterwards. The digest is of exactly these files. Throws TaskRefused, or RegistryUnavailable for what
- * another try may mend.
+ * Fetches an archive and runs `use` on its files and their digest. The files are in memory; a large archive is fetched
+ * again and unpacked into a temporary folder. Throws TaskRefused, or RegistryUnavailable for faults that a retry may fix.
  */
-export async function received<Result>(
+export async function receiveTask<Result>(
   task: ResolvedTask,
   fetchArchive: () => Promise<Readable>,
   scratch: string,
-  use: Use<Result>,
+  use: UseSource<Result>,
 ): Promise<Result> {
   const explain = (error: unknown): never => {
-    throw explained(task, error)
+    throw toTaskError(task, error)
   }
-  const small = await unpackToMemory(await fetchArchive().catch(explain), task.name, PATIENT).catch(explain)
+  const small = await unpackToMemory(await fetchArchive().catch(explain), task.name, UNPACK_LIMITS).catch(explain)
   if (small) return useSource(task, small, use)
   const folder = await mkdtemp(join(scratch, 'receiving-'))
   try {
     const files = join(folder, task.name)
-    await unpack(await fetchArchive().catch(explain), files, PATIENT).catch(explain)
-    return await useSource(task, await inFolder(files), use)
+    await unpack(await fetchArchive().catch(explain), files, UNPACK_LIMITS).catch(explain)
+    return await useSource(task, await openFolderSource(files), use)
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
 }
 
-async function useSource<Result>(task: ResolvedTask, source: FileSource, use: Use<Result>): Promise<Result> {
-  const digest = await digestOf(source).catch((error: unknown) => {
-    throw explained(task, error)
+async function useSource<Result>(task: ResolvedTask, source: FileSource, use: UseSource<Result>): Promise<Result> {
+  const digest = await computePackageDigest(source).catch((error: unknown) => {
+    throw toTaskError(task, error)
   })
-  if (task.digest !== null && digest !== task.digest) throw mismatch(task, digest)
+  if (task.digest !== null && digest !== task.digest) throw digestMismatch(task, digest)
   return use(digest, source)
 }
 
-/** Of a package: all that is there counts. */
-async function digestOf(source: FileSource): Promise<Digest> {
-  const report = newReport()
+/** Computes the digest of all files of a package. */
+async function computePackageDigest(source: FileSource): Promise<Digest> {
+  const report = createReport()
   const listed = await listTaskFiles(source, true, report)
-  report.check()
-  return taskDigest(await hashed(source, listed))
+  report.checkInstructions()
+  return computeTaskDigest(await hashFiles(source, listed))
 }
 
-/** What went wrong, in our words. */
-function explained(task: ResolvedTask, error: unknown): unknown {
-  const fault = (reason: Fault['reason'], detail: string): Fault => ({ task: taskName(task), reason, detail })
+/** Converts an error to a fault of the task. */
+function toTaskError(task: ResolvedTask, error: unknown): unknown {
+  const fault = (reason: TaskFault['reason'], detail: string): TaskFault => ({
+    task: formatTaskName(task),
+    reason,
+    detail,
+  })
   if (error instanceof TaskMissing) return new TaskRefused(fault('missing', error.message))
   if (error instanceof TaskInvalid) return new TaskRefused(fault('not_a_task', error.message))
-  if (!(error instanceof ArchiveRefused)) return asUnavailable(error)
+  if (!(error instanceof ArchiveRefused)) return toUnavailable(error)
   const refused = fault('archive_refused', error.message)
-  return PASSING.includes(error.reason) ? new TransferBroken(refused) : new TaskRefused(refused)
+  return TRANSIENT_REASONS.includes(error.reason) ? new TransferBroken(refused) : new TaskRefused(refused)
 }
 
-const mismatch = (task: ResolvedTask, digest: string) =>
+const digestMismatch = (task: ResolvedTask, digest: string) =>
   new TaskRefused({
-    task: taskName(task),
+    task: formatTaskName(task),
     reason: 'digest_mismatch',
-    detail: `It should be ${task.digest}; what came is ${digest}.`,
+    detail: `Digest mismatch: expected ${task.digest}, received ${digest}.`,
   })

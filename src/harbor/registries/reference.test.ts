@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { readReference, refText } from './reference.ts'
+import { formatRef, parseReference } from './reference.ts'
 
 const DIGEST = `sha256:${'0a'.repeat(32)}`
 
@@ -13,10 +13,10 @@ test.each([
   ['lab/d@007', 'revision', '7'],
   [`lab/d@${DIGEST}`, 'digest', DIGEST],
   ['Lab-1.x/D_2@v1', 'tag', 'v1'],
-])('%s is a %s', (text, kind, ref) => {
-  const read = readReference(text)
+])('parses %s as a %s', (text, kind, ref) => {
+  const read = parseReference(text)
   if ('refused' in read) throw new Error(read.refused)
-  expect([read.ref.kind, refText(read.ref)]).toEqual([kind, ref])
+  expect([read.ref.kind, formatRef(read.ref)]).toEqual([kind, ref])
 })
 
 test.each([
@@ -42,9 +42,11 @@ test.each([
   `${'x'.repeat(101)}/d`,
   'lab/d@\u202Ev1',
 ])('%j is refused', (text) => {
-  expect(readReference(text)).toMatchObject({ refused: expect.stringMatching(/^[^\p{C}]+\.$/u) })
+  expect(parseReference(text)).toMatchObject({ refused: expect.stringMatching(/^[^\p{C}]+\.$/u) })
 })
 
-test('who forgets the organisation is told what to write', () => {
-  expect(readReference('swe-bench@1.0')).toEqual({ refused: 'Write it as org/name: swe-bench@1.0 has no slash.' })
+test('tells how to write a reference without organisation', () => {
+  expect(parseReference('swe-fixture@1.0')).toEqual({
+    refused: 'Write the dataset as org/name: swe-fixture@1.0 has no slash.',
+  })
 })

@@ -1,19 +1,25 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createDownloadFixture, type DownloadFixture } from '../../../test/support/harbor/download-fixture.ts'
+import {
+  listTaskFiles,
+  PAIR,
+  REGISTRY_FIXTURES,
+  type RegistryFixture,
+} from '../../../test/support/harbor/registry-fixtures.ts'
 import type { Digest } from '../../platform/blobs/blob.ts'
-import { datasetDigest } from '../digest.ts'
+import { computeDatasetDigest } from '../digest.ts'
 import { readTask } from '../read-task.ts'
-import { inMemory } from '../source.ts'
-import type { DownloadedDataset, Progress } from './download.ts'
+import { createMemorySource } from '../source.ts'
+import type { DownloadedDataset, DownloadProgress } from './download.ts'
 import type { Registry, ResolvedDataset } from './registry.ts'
-import { filesOf, PAIR, SUBJECTS, type Subject } from './testing/subjects.ts'
-import { openWorkbench, type Workbench } from './testing/workbench.ts'
 
-const digestOf = async (name: string): Promise<Digest> => (await readTask(inMemory(name, filesOf(name)))).digest
+const digestOf = async (name: string): Promise<Digest> =>
+  (await readTask(createMemorySource(name, listTaskFiles(name)))).digest
 const SORTED = PAIR.toSorted()
 
-/** The same registry, which counts what is asked of it. */
+/** Wraps a registry and counts its calls. */
 function watched(registry: Registry, fetched: string[]): Registry {
   return {
     ...registry,
@@ -30,117 +36,117 @@ function watched(registry: Registry, fetched: string[]): Registry {
   }
 }
 
-describe.each(SUBJECTS)('%s', (_, start) => {
-  let bench: Workbench
-  let subject: Subject
+describe.each(REGISTRY_FIXTURES)('%s', (_, start) => {
+  let fixture: DownloadFixture
+  let subject: RegistryFixture
   beforeAll(async () => {
-    bench = await openWorkbench()
-    subject = await start(bench)
+    fixture = await createDownloadFixture()
+    subject = await start(fixture)
   })
   afterAll(async () => {
     await subject[Symbol.asyncDispose]()
-    await bench[Symbol.asyncDispose]()
+    await fixture[Symbol.asyncDispose]()
   })
 
-  /** Some say which versions there are. */
+  /** Some registries list the existing versions. */
   const otherVersions = () =>
     subject.versions
       ? { kind: 'other_versions', registry: subject.registry.name, versions: subject.versions }
       : { kind: 'unknown' }
 
   async function downloaded(dataset: ResolvedDataset): Promise<DownloadedDataset> {
-    const result = await bench.download(subject.registry, dataset)
+    const result = await fixture.download(subject.registry, dataset)
     if (result.kind !== 'downloaded') throw new Error(JSON.stringify(result))
     return result.dataset
   }
 
-  test('a dataset is found by latest, and its tasks stand in one order', async () => {
-    const dataset = await bench.found(subject.registry, 'lab/pair')
+  test('resolves latest and lists tasks in a fixed order', async () => {
+    const dataset = await fixture.found(subject.registry, 'lab/pair')
 
     expect(dataset).toMatchObject({ org: 'lab', name: 'pair', ref: 'latest', registry: subject.registry.name })
     expect(dataset.tasks.map(({ org, name }) => `${org}/${name}`)).toEqual(SORTED)
     expect(JSON.parse(JSON.stringify(dataset))).toEqual(dataset)
-    expect(await bench.leftovers()).toEqual([])
+    expect(await fixture.leftovers()).toEqual([])
   })
 
-  test('a dataset is found by its tag, and by no other', async () => {
-    const dataset = await bench.found(subject.registry, 'lab/pair@1.0')
+  test('resolves an existing tag and no other', async () => {
+    const dataset = await fixture.found(subject.registry, 'lab/pair@1.0')
 
     expect(dataset.ref).toBe('1.0')
-    expect({ ...dataset, ref: 'latest' }).toEqual(await bench.found(subject.registry, 'lab/pair'))
+    expect({ ...dataset, ref: 'latest' }).toEqual(await fixture.found(subject.registry, 'lab/pair'))
     for (const other of ['1.1', '77'])
-      expect(await bench.resolve(subject.registry, `lab/pair@${other}`)).toEqual(otherVersions())
+      expect(await fixture.resolve(subject.registry, `lab/pair@${other}`)).toEqual(otherVersions())
   })
 
-  test('a dataset is found by its digest, where digests are known before the download', async () => {
-    const digest = datasetDigest(await Promise.all(PAIR.map(digestOf)))
-    const resolution = await bench.resolve(subject.registry, `lab/pair@${digest}`)
+  test('resolves a digest if digests are known before the download', async () => {
+    const digest = computeDatasetDigest(await Promise.all(PAIR.map(digestOf)))
+    const resolution = await fixture.resolve(subject.registry, `lab/pair@${digest}`)
 
     if (subject.knowsDigests) expect(resolution).toMatchObject({ kind: 'found', dataset: { digest } })
     else expect(resolution).toEqual(otherVersions())
-    expect(await bench.resolve(subject.registry, `lab/pair@sha256:${'f'.repeat(64)}`)).toEqual(otherVersions())
+    expect(await fixture.resolve(subject.registry, `lab/pair@sha256:${'f'.repeat(64)}`)).toEqual(otherVersions())
   })
 
-  test('an unknown dataset, an empty one, and a task that is none', async () => {
-    expect(await bench.resolve(subject.registry, 'lab/nobody')).toEqual({ kind: 'unknown' })
-    expect(await bench.resolve(subject.registry, 'nobody/pair')).toEqual({ kind: 'unknown' })
-    expect(await bench.resolve(subject.registry, 'lab/none')).toEqual({ kind: 'empty' })
+  test('reports an unknown dataset, an empty dataset, and a task instead of a dataset', async () => {
+    expect(await fixture.resolve(subject.registry, 'lab/nobody')).toEqual({ kind: 'unknown' })
+    expect(await fixture.resolve(subject.registry, 'nobody/pair')).toEqual({ kind: 'unknown' })
+    expect(await fixture.resolve(subject.registry, 'lab/none')).toEqual({ kind: 'empty' })
     const kind = subject.knowsTasks ? 'not_a_dataset' : 'unknown'
-    expect(await bench.resolve(subject.registry, 'lab/a')).toEqual({ kind })
+    expect(await fixture.resolve(subject.registry, 'lab/a')).toEqual({ kind })
   })
 
-  test('more than 500 tasks are counted and nothing else', async () => {
-    expect(await bench.resolve(subject.registry, 'lab/crowd')).toEqual({ kind: 'too_many', count: 501 })
-    expect(await bench.resolve(subject.registry, 'lab/pair', { tasksMax: 1 })).toEqual({ kind: 'too_many', count: 2 })
-    expect(await bench.resolve(subject.registry, 'lab/pair', { tasksMax: 2 })).toMatchObject({ kind: 'found' })
+  test('reports the number of tasks if there are more than 500', async () => {
+    expect(await fixture.resolve(subject.registry, 'lab/crowd')).toEqual({ kind: 'too_many', count: 501 })
+    expect(await fixture.resolve(subject.registry, 'lab/pair', { tasksMax: 1 })).toEqual({ kind: 'too_many', count: 2 })
+    expect(await fixture.resolve(subject.registry, 'lab/pair', { tasksMax: 2 })).toMatchObject({ kind: 'found' })
   })
 
-  test('a download has the digests that Harbor would compute, and the files', async () => {
-    const dataset = await downloaded(await bench.found(subject.registry, 'lab/pair'))
+  test('downloads all files with the digests of Harbor', async () => {
+    const dataset = await downloaded(await fixture.found(subject.registry, 'lab/pair'))
 
     expect(dataset.tasks.map(({ digest }) => digest)).toEqual(await Promise.all(SORTED.map(digestOf)))
-    expect(dataset.digest).toBe(datasetDigest(await Promise.all(PAIR.map(digestOf))))
+    expect(dataset.digest).toBe(computeDatasetDigest(await Promise.all(PAIR.map(digestOf))))
     for (const { org, name, stored } of dataset.tasks) {
-      const folder = join(bench.folder, `unpacked-${name}`)
-      await bench.store.unpack(stored, folder)
-      for (const [path, text] of filesOf(`${org}/${name}`))
+      const folder = join(fixture.folder, `unpacked-${name}`)
+      await fixture.store.unpack(stored, folder)
+      for (const [path, text] of listTaskFiles(`${org}/${name}`))
         expect(await readFile(join(folder, path), 'utf8')).toBe(text)
-      expect((await readdir(folder)).length).toBe(new Set(filesOf(name).map(([path]) => path.split('/')[0])).size)
+      expect((await readdir(folder)).length).toBe(new Set(listTaskFiles(name).map(([path]) => path.split('/')[0])).size)
     }
-    expect(await bench.leftovers()).toEqual([])
+    expect(await fixture.leftovers()).toEqual([])
   })
 
-  test('what is stored is not downloaded again, unless that is asked for, and is seen all the same', async () => {
-    const dataset = await downloaded(await bench.found(subject.registry, 'lab/pair'))
+  test('does not download stored tasks again unless requested, and still inspects them', async () => {
+    const dataset = await downloaded(await fixture.found(subject.registry, 'lab/pair'))
     const fetched: string[] = []
     const seen: string[] = []
     const inspect = async ({ name }: { name: string }) => void seen.push(name)
     const registry = watched(subject.registry, fetched)
 
-    const again = await bench.download(registry, dataset, { inspect })
+    const again = await fixture.download(registry, dataset, { inspect })
     expect([again.kind, fetched, seen.toSorted()]).toEqual(['downloaded', [], ['a', 'b']])
 
-    await bench.download(registry, dataset, { inspect, reuse: false })
+    await fixture.download(registry, dataset, { inspect, reuse: false })
     expect([fetched.toSorted(), seen.length]).toEqual([['a', 'b'], 4])
   })
 
-  test('a dataset that was stored as JSON and now has other content is refused', async () => {
-    const dataset = await downloaded(await bench.found(subject.registry, 'lab/pair'))
+  test('refuses a dataset stored as JSON whose content has changed', async () => {
+    const dataset = await downloaded(await fixture.found(subject.registry, 'lab/pair'))
     const [first, ...others] = JSON.parse(JSON.stringify(dataset)).tasks
     const changed = { ...dataset, tasks: [{ ...first, digest: `sha256:${'1'.repeat(64)}` }, ...others] }
 
-    const result = await bench.download(subject.registry, changed, { reuse: false })
+    const result = await fixture.download(subject.registry, changed, { reuse: false })
 
     expect(result).toMatchObject({ kind: 'refused', faults: [{ task: 'lab/a', reason: 'digest_mismatch' }] })
-    expect(bench.index.has(`sha256:${'1'.repeat(64)}`)).toBe(false)
-    expect(await bench.leftovers()).toEqual([])
+    expect(fixture.index.has(`sha256:${'1'.repeat(64)}`)).toBe(false)
+    expect(await fixture.leftovers()).toEqual([])
   })
 
-  test('progress counts tasks and bytes', async () => {
-    const dataset = await bench.found(subject.registry, 'lab/pair')
-    const seen: Progress[] = []
+  test('reports progress in tasks and bytes', async () => {
+    const dataset = await fixture.found(subject.registry, 'lab/pair')
+    const seen: DownloadProgress[] = []
 
-    await bench.download(subject.registry, dataset, { reuse: false, onProgress: (progress) => seen.push(progress) })
+    await fixture.download(subject.registry, dataset, { reuse: false, onProgress: (progress) => seen.push(progress) })
 
     expect(seen.map(({ done, total }) => [done, total])).toEqual([
       [1, 2],
@@ -149,15 +155,15 @@ describe.each(SUBJECTS)('%s', (_, start) => {
     expect(seen[1]?.bytes).toBeGreaterThan(100)
   })
 
-  test('whoever stops a download gets their own reason back', async () => {
-    const dataset = await bench.found(subject.registry, 'lab/pair')
+  test('an aborted download throws the abort reason', async () => {
+    const dataset = await fixture.found(subject.registry, 'lab/pair')
     const stopped = new AbortController()
     const reason = new Error('enough')
     const inspect = async () => stopped.abort(reason)
 
     await expect(
-      bench.download(subject.registry, dataset, { signal: stopped.signal, inspect, reuse: false }),
+      fixture.download(subject.registry, dataset, { signal: stopped.signal, inspect, reuse: false }),
     ).rejects.toBe(reason)
-    expect(await bench.leftovers()).toEqual([])
+    expect(await fixture.leftovers()).toEqual([])
   })
 })

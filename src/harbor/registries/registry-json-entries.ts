@@ -1,12 +1,11 @@
 import { z } from 'zod'
-import { pathFault } from '../path-rules.ts'
-import { shown } from '../report.ts'
-import { gitUrlRefusal } from './git-address.ts'
-import { newestVersion } from './newest-version.ts'
-import { isPart, LATEST, type Reference, refText } from './reference.ts'
-import type { ResolvedTask, TaskPlace } from './registry.ts'
+import { compareCodePoints, findPathFault } from '../paths.ts'
+import { sanitizeText } from '../report.ts'
+import { findGitUrlRefusal } from './git-address.ts'
+import { type DatasetReference, formatRef, isNamePart, LATEST } from './reference.ts'
+import type { ResolvedTask, TaskLocation } from './registry.ts'
 
-/** Names of a registry.json have no organisation; in references they get this one. */
+/** Organisation of names without one in a registry.json. */
 const BARE_ORG = 'registry'
 
 const ListedTask = z.object({
@@ -15,72 +14,126 @@ const ListedTask = z.object({
   git_commit_id: z.string().nullish(),
   path: z.string(),
 })
-const Entry = z.object({
+const RegistryJsonEntry = z.object({
   name: z.string(),
   version: z.string(),
   description: z.string().default(''),
   tasks: z.array(ListedTask),
 })
-export type Entry = z.infer<typeof Entry>
+export type RegistryJsonEntry = z.infer<typeof RegistryJsonEntry>
 
-/** Undefined when it is no registry.json. */
-export function readEntries(text: string): Entry[] | undefined {
+/** Parses a registry.json. Returns undefined if it is invalid. */
+export function parseEntries(text: string): RegistryJsonEntry[] | undefined {
   try {
-    return z.array(Entry).safeParse(JSON.parse(text)).data
+    return z.array(RegistryJsonEntry).safeParse(JSON.parse(text)).data
   } catch (error) {
     if (error instanceof SyntaxError) return undefined
     throw error
   }
 }
 
-/** The version that a reference names. There are neither revisions nor digests: what stands after the @ is a version. */
-export function entryNamed(entries: readonly Entry[], { org, name, ref }: Reference): Entry | undefined {
-  const named = entriesCalled(entries, { org, name })
-  const text = refText(ref)
+/** Finds the version that a reference names. The text after the @ is always a version, not a revision or a digest. */
+export function findEntry(
+  entries: readonly RegistryJsonEntry[],
+  { org, name, ref }: DatasetReference,
+): RegistryJsonEntry | undefined {
+  const named = listEntries(entries, { org, name })
+  const text = formatRef(ref)
   const exact = named.find(({ version }) => version === text)
   if (exact || text !== LATEST) return exact
-  const newest = newestVersion(named.map(({ version }) => version))
+  const newest = findNewestVersion(named.map(({ version }) => version))
   return named.find(({ version }) => version === newest)
 }
 
-export const entriesCalled = (entries: readonly Entry[], { org, name }: Pick<Reference, 'org' | 'name'>): Entry[] =>
+export const listEntries = (
+  entries: readonly RegistryJsonEntry[],
+  { org, name }: Pick<DatasetReference, 'org' | 'name'>,
+): RegistryJsonEntry[] =>
   entries.filter((entry) => entry.name === `${org}/${name}` || (org === BARE_ORG && entry.name === name))
 
-/** Thrown for a list that somebody has to mend. */
+/** Thrown for an invalid entry, which the author of the list has to fix. */
 export class EntryInvalid extends Error {
   override name = 'EntryInvalid'
 }
 
-/** Where lists may point to. */
-export type Reach = { operatorOrigin: string | undefined; hasFolder: boolean }
+/** Locations that a list may refer to. */
+export type AllowedLocations = { operatorOrigin: string | undefined; hasFolder: boolean }
 
-export function tasksOf(entry: Entry, org: string, reach: Reach): ResolvedTask[] {
+export function resolveTasks(entry: RegistryJsonEntry, org: string, reach: AllowedLocations): ResolvedTask[] {
   return entry.tasks.map((task) => {
     const [own = '', ...rest] = task.name.split('/').toReversed()
     const name = { org: rest[0] ?? org, name: own }
-    if (rest.length > 1 || !isPart(name.org) || !isPart(own)) {
-      throw new EntryInvalid(`${shown(task.name)} is no name for a task.`)
+    if (rest.length > 1 || !isNamePart(name.org) || !isNamePart(own)) {
+      throw new EntryInvalid(`${sanitizeText(task.name)} is not a valid task name.`)
     }
-    return { ...name, digest: null, at: placeOf(task, reach) }
+    return { ...name, digest: null, at: resolveLocation(task, reach) }
   })
 }
 
 const COMMIT = /^([0-9a-f]{40}|[0-9a-f]{64})$/
 
-function placeOf(
+function resolveLocation(
   { name, git_url: url, git_commit_id: commit, path }: z.infer<typeof ListedTask>,
-  reach: Reach,
-): TaskPlace {
-  const fail = (why: string) => new EntryInvalid(`${shown(name)}: ${why}`)
+  reach: AllowedLocations,
+): TaskLocation {
+  const fail = (why: string) => new EntryInvalid(`${sanitizeText(name)}: ${why}`)
   const clean = path.replace(/^(\.\/)+/, '').replace(/\/+$/, '')
-  if (clean !== '' && clean !== '.' && pathFault(clean)) throw fail('its path leads out, or is none.')
+  if (clean !== '' && clean !== '.' && findPathFault(clean))
+    throw fail('its path is invalid or leads out of the repository.')
   if (!url) {
     if (!reach.hasFolder || clean === '' || clean === '.') throw fail('it has no git_url.')
     return { kind: 'folder', path: clean }
   }
-  if (!commit || !COMMIT.test(commit))
-    throw fail('its git_commit_id must be a whole commit id: what is not pinned can change.')
-  const refusal = gitUrlRefusal(url, reach.operatorOrigin)
-  if (refusal) throw fail(`its git_url is not used (${refusal}).`)
+  if (!commit || !COMMIT.test(commit)) throw fail('its git_commit_id must be a full commit id.')
+  const refusal = findGitUrlRefusal(url, reach.operatorOrigin)
+  if (refusal) throw fail(`its git_url is not allowed (${refusal}).`)
   return { kind: 'git', url, commit, path: clean === '' ? '.' : clean }
+}
+
+/** Returns the default version as Harbor does: head, else the highest version number, else the last in sort order. */
+export function findNewestVersion(versions: readonly string[]): string | undefined {
+  if (versions.includes('head')) return 'head'
+  const numbered = versions.flatMap((text) => {
+    const rank = rankVersion(text)
+    return rank ? [{ text, rank }] : []
+  })
+  if (numbered.length > 0) return numbered.toSorted((a, b) => compareRanks(a.rank, b.rank)).at(-1)?.text
+  return versions.toSorted(compareCodePoints).at(-1)
+}
+
+/** PEP 440 version without local part, for example `1!2.0rc1.post2.dev3`. */
+const VERSION =
+  /^v?(?:(?<epoch>\d{1,9})!)?(?<release>\d{1,9}(?:\.\d{1,9})*)(?:[._-]?(?<stage>a|b|rc|alpha|beta|c)[._-]?(?<pre>\d{0,9}))?(?:[._-]?post[._-]?(?<post>\d{0,9}))?(?:[._-]?dev[._-]?(?<dev>\d{0,9}))?$/i
+const STAGES: Record<string, number> = { a: 0, alpha: 0, b: 1, beta: 1, c: 2, rc: 2 }
+const FINAL = 3
+const PARTS_MAX = 8
+
+/** Converts a version to numbers that are compared lexicographically. */
+function rankVersion(text: string): number[] | undefined {
+  const { epoch, release = '', stage, pre, post, dev } = VERSION.exec(text)?.groups ?? {}
+  if (release === '') return undefined
+  const parts = release.split('.').map(Number)
+  const padded = Array.from({ length: PARTS_MAX }, (_, place) => parts[place] ?? 0)
+  return [
+    Number(epoch ?? 0),
+    ...padded,
+    ...rankSuffix(stage, pre, dev, post),
+    ...rankNumber(post, -1),
+    ...rankNumber(dev, 1e9),
+  ]
+}
+
+/** Ranks pre-releases. A plain development version precedes all other versions of its release. */
+function rankSuffix(stage: string | undefined, pre: string | undefined, dev?: string, post?: string): number[] {
+  if (stage !== undefined) return [STAGES[stage.toLowerCase()] ?? 0, Number(pre || 0)]
+  return dev !== undefined && post === undefined ? [-1, 0] : [FINAL, 0]
+}
+
+const rankNumber = (number: string | undefined, whenAbsent: number): number[] => [
+  number === undefined ? whenAbsent : Number(number || 0),
+]
+
+function compareRanks(a: readonly number[], b: readonly number[]): number {
+  const place = a.findIndex((value, at) => value !== b[at])
+  return place < 0 ? 0 : (a[place] ?? 0) - (b[place] ?? 0)
 }

@@ -4,16 +4,16 @@ import type { Readable } from 'node:stream'
 import { type ResolveName, resolveName } from '../../platform/git/address.ts'
 import { GIT_MEMORY_KIB } from '../../platform/git/git.ts'
 import type { Outbound } from '../../platform/outbound/outbound.ts'
-import { inFolder } from '../folder-source.ts'
-import { pack } from '../pack.ts'
-import { ask, textOf } from './ask.ts'
+import { openFolderSource } from '../folder-source.ts'
+import { packTask } from '../pack.ts'
 import { type Checkouts, openCheckouts } from './checkouts.ts'
 import type { GitLog } from './git.ts'
-import { admitGit } from './git-address.ts'
-import { inside } from './inside.ts'
-import { type Patience, patience, patiently } from './patience.ts'
-import { type Reference, refText } from './reference.ts'
+import { createGitAdmission } from './git-address.ts'
+import { resolveInside } from './inside.ts'
+import { type DatasetReference, formatRef } from './reference.ts'
 import {
+  compareTaskNames,
+  findDuplicateName,
   type Registry,
   RegistryUnavailable,
   type Resolution,
@@ -22,51 +22,52 @@ import {
   TaskMissing,
 } from './registry.ts'
 import {
-  type Entry,
+  type AllowedLocations,
   EntryInvalid,
-  entriesCalled,
-  entryNamed,
-  type Reach,
-  readEntries,
-  tasksOf,
+  findEntry,
+  listEntries,
+  parseEntries,
+  type RegistryJsonEntry,
+  resolveTasks,
 } from './registry-json-entries.ts'
-import { doubled, inOrder } from './task-names.ts'
+import { readResponseText, sendRegistryRequest } from './registry-request.ts'
+import { type RetryTimer, retryTimer, retryUnavailable } from './retry.ts'
 
 export type RegistryJsonOptions = {
   name: string
-  /** An http or https URL, or the path of a file. */
+  /** URL or file path. */
   location: string
   outbound: Outbound
-  /** Where repositories are cloned to. They go when the dataset is closed. */
+  /** Folder for clones, which are deleted when the dataset is closed. */
   scratch: string
-  patience?: Patience
+  retryTimer?: RetryTimer
   resolveName?: ResolveName
-  /** What git may use. */
+  /** Memory limit of git. */
   gitMemoryKib?: number
   log?: GitLog | undefined
 }
 
 const BYTES_MAX = 32 * 1024 * 1024
 
-/** Harbor's older list of datasets. It pins commits, not content: digests are known after the download. */
-export function registryJson(options: RegistryJsonOptions): Registry {
+/** Opens Harbor's older format for lists of datasets. It pins commits, so digests are known only after the download. */
+export function openRegistryJson(options: RegistryJsonOptions): Registry {
   const { name, location } = options
   const isUrl = /^https?:/.test(location)
-  const reach: Reach = { operatorOrigin: isUrl ? new URL(location).origin : undefined, hasFolder: !isUrl }
+  const reach: AllowedLocations = { operatorOrigin: isUrl ? new URL(location).origin : undefined, hasFolder: !isUrl }
   const root = isUrl ? undefined : dirname(absolute(location))
   return {
     name,
     async resolve(reference, { signal, tasksMax = TASKS_MAX }) {
       const text = isUrl ? await download(options, signal) : await readList(location)
-      const entries = readEntries(text)
-      if (!entries) throw broken('is no registry.json')
-      const entry = entryNamed(entries, reference)
+      const entries = parseEntries(text)
+      if (!entries) throw toBrokenRegistry('is not a valid registry.json')
+      const entry = findEntry(entries, reference)
       if (entry) return resolve(entry, reference, { registry: name, reach, tasksMax })
-      const versions = entriesCalled(entries, reference).map(({ version }) => version)
+      const versions = listEntries(entries, reference).map(({ version }) => version)
       return versions.length > 0 ? { kind: 'other_versions', registry: name, versions } : { kind: 'unknown' }
     },
     async open(dataset) {
-      const admit = admitGit(reach.operatorOrigin, options.resolveName ?? resolveName)
+      const admit = createGitAdmission(reach.operatorOrigin, options.resolveName ?? resolveName)
       const memoryKib = options.gitMemoryKib ?? GIT_MEMORY_KIB
       const checkouts = await openCheckouts(dataset.tasks, options.scratch, { admit, memoryKib, log: options.log })
       return {
@@ -77,39 +78,43 @@ export function registryJson(options: RegistryJsonOptions): Registry {
   }
 }
 
-const broken = (why: string) =>
-  new RegistryUnavailable(`What ASSAY_REGISTRIES names as registry.json ${why}.`, { isLasting: true })
+const toBrokenRegistry = (why: string) =>
+  new RegistryUnavailable(`The registry.json in ASSAY_REGISTRIES ${why}.`, { isLasting: true })
 
 async function download({ outbound, location, ...options }: RegistryJsonOptions, signal: AbortSignal): Promise<string> {
-  return patiently(
+  return retryUnavailable(
     async () => {
-      const response = await ask(outbound, location, { signal, bytesMax: BYTES_MAX })
-      if (!response.ok) throw broken(`answered ${response.status}`)
-      return textOf(response)
+      const response = await sendRegistryRequest(outbound, location, { signal, bytesMax: BYTES_MAX })
+      if (!response.ok) throw toBrokenRegistry(`answered ${response.status}`)
+      return readResponseText(response)
     },
-    options.patience ?? patience,
+    options.retryTimer ?? retryTimer,
     signal,
   )
 }
 
 async function readList(path: string): Promise<string> {
   const found = await stat(path).catch(() => undefined)
-  if (!found?.isFile()) throw broken('is not there')
-  if (found.size > BYTES_MAX) throw broken('is too large')
+  if (!found?.isFile()) throw toBrokenRegistry('does not exist')
+  if (found.size > BYTES_MAX) throw toBrokenRegistry('is too large')
   return readFile(path, 'utf8')
 }
 
-type Wish = { registry: string; reach: Reach; tasksMax: number }
+type RegistryJsonResolveOptions = { registry: string; reach: AllowedLocations; tasksMax: number }
 
-function resolve(entry: Entry, { org, name, ref }: Reference, { registry, reach, tasksMax }: Wish): Resolution {
+function resolve(
+  entry: RegistryJsonEntry,
+  { org, name, ref }: DatasetReference,
+  { registry, reach, tasksMax }: RegistryJsonResolveOptions,
+): Resolution {
   if (entry.tasks.length === 0) return { kind: 'empty' }
   if (entry.tasks.length > tasksMax) return { kind: 'too_many', count: entry.tasks.length }
   try {
-    const tasks = tasksOf(entry, org, reach).toSorted(inOrder)
-    const twice = doubled(tasks)
-    if (twice) return { kind: 'invalid', detail: `${twice} is in it twice.` }
+    const tasks = resolveTasks(entry, org, reach).toSorted(compareTaskNames)
+    const duplicate = findDuplicateName(tasks)
+    if (duplicate) return { kind: 'invalid', detail: `Duplicate task ${duplicate}.` }
     const { version: resolvedRef, description } = entry
-    const dataset = { registry, org, name, ref: refText(ref), resolvedRef, revision: null, description }
+    const dataset = { registry, org, name, ref: formatRef(ref), resolvedRef, revision: null, description }
     return { kind: 'found', dataset: { ...dataset, digest: null, tasks, files: [] } }
   } catch (error) {
     if (error instanceof EntryInvalid) return { kind: 'invalid', detail: error.message }
@@ -117,13 +122,14 @@ function resolve(entry: Entry, { org, name, ref }: Reference, { registry, reach,
   }
 }
 
-type From = { checkouts: Checkouts; root: string | undefined; signal: AbortSignal }
+type TaskFetchContext = { checkouts: Checkouts; root: string | undefined; signal: AbortSignal }
 
-/** A link in the repository, or beside the list, may lead anywhere on this machine: the folder must be inside. */
-async function fetchTask({ at }: ResolvedTask, { checkouts, root, signal }: From): Promise<Readable> {
-  if (at.kind === 'archive') throw new Error('This task was not resolved by a registry.json.')
-  const files = at.kind === 'git' ? await checkouts.folderOf(at, signal) : root
-  const folder = files === undefined ? undefined : await inside(files, at.path)
-  if (folder === undefined || !(await stat(folder)).isDirectory()) throw new TaskMissing('Its folder is not there.')
-  return pack(await inFolder(folder))
+/** Packs the folder of a task. Links may lead anywhere on this machine, so the resolved folder must be inside. */
+async function fetchTask({ at }: ResolvedTask, { checkouts, root, signal }: TaskFetchContext): Promise<Readable> {
+  if (at.kind === 'archive') throw new Error('The task was not resolved by a registry.json.')
+  const files = at.kind === 'git' ? await checkouts.checkout(at, signal) : root
+  const folder = files === undefined ? undefined : await resolveInside(files, at.path)
+  if (folder === undefined || !(await stat(folder)).isDirectory())
+    throw new TaskMissing('The folder of the task does not exist.')
+  return packTask(await openFolderSource(folder))
 }

@@ -1,95 +1,96 @@
 import type { Readable } from 'node:stream'
 import type { Digest } from '../../platform/blobs/blob.ts'
-import type { Reference } from './reference.ts'
+import { compareCodePoints } from '../paths.ts'
+import type { DatasetReference } from './reference.ts'
 
-/** What the owner of a benchmark may have at most. */
+/** Maximum number of tasks in a benchmark. */
 export const TASKS_MAX = 500
 
-/** A place that datasets come from. */
+/** A source of datasets. */
 export type Registry = {
-  /** As the operator names it in the settings. A dataset remembers it. */
+  /** Entry in the operator's settings. Stored with each dataset. */
   name: string
-  /** What a reference names now: counted and named, nothing downloaded. Throws RegistryUnavailable. */
-  resolve(reference: Reference, options: ResolveOptions): Promise<Resolution>
-  /** Opens a dataset that this registry resolved, now or long ago. What it needs on this disk goes with it. */
+  /** Resolves a reference and lists the tasks without downloading them. Throws RegistryUnavailable. */
+  resolve(reference: DatasetReference, options: ResolveOptions): Promise<Resolution>
+  /** Opens a dataset that this registry has resolved at any time. Disposing it deletes its temporary files. */
   open(dataset: ResolvedDataset, options: AccessOptions): Promise<OpenDataset>
 }
 
 export type AccessOptions = {
   signal: AbortSignal
-  /** A personal key, for registries that know private packages. */
-  key?: string
+  /** Personal key, for registries with private packages. */
+  key?: string | undefined
 }
 export type ResolveOptions = AccessOptions & { tasksMax?: number }
 
 export type Resolution =
   | { kind: 'found'; dataset: ResolvedDataset }
-  /** There is none, or none that this key may see. */
+  /** The dataset does not exist, or the key has no access to it. */
   | { kind: 'unknown' }
-  /** It has the dataset, in other versions alone. */
+  /** The dataset exists, but not in this version. */
   | { kind: 'other_versions'; registry: string; versions: string[] }
   | { kind: 'not_a_dataset' }
   | { kind: 'empty' }
-  /** The dataset itself, or these tasks of it. */
+  /** The dataset was yanked, or if `tasks` is not empty, only these tasks. */
   | { kind: 'yanked'; reason: string; tasks: string[] }
   | { kind: 'too_many'; count: number }
   | { kind: 'unauthorized'; detail: string }
-  /** The registry contradicts itself: it cannot be what its author published. */
+  /** The data of the registry is inconsistent. */
   | { kind: 'invalid'; detail: string }
 
-/** Plain data. Stored as JSON it can be downloaded again later, without asking what a tag means by then. */
+/** A dataset at a fixed version. Plain data: stored as JSON, it can be downloaded again even if a tag has moved. */
 export type ResolvedDataset = {
   registry: string
   org: string
   name: string
-  /** As it was asked for. */
+  /** Version in the request. */
   ref: string
-  /** What it was then: a revision, a version, or the digest. */
+  /** Version it resolved to: a revision, a version or the digest. */
   resolvedRef: string
   revision: number | null
   description: string
-  /** Null where the registry pins commits: then the download tells. */
+  /** Null if the registry pins commits; then the digest is known after the download. */
   digest: Digest | null
   /** Sorted by name. */
   tasks: ResolvedTask[]
-  /** Beside the tasks. They count in the digest, and are not downloaded: we do not use them. */
+  /** Additional files. They are part of the digest but not downloaded. */
   files: { path: string; digest: Digest }[]
 }
 
-export type ResolvedTask = { org: string; name: string; digest: Digest | null; at: TaskPlace }
+export type ResolvedTask = { org: string; name: string; digest: Digest | null; at: TaskLocation }
 
-export type TaskPlace =
+export type TaskLocation =
   | { kind: 'archive'; path: string }
   | { kind: 'git'; url: string; commit: string; path: string }
   | { kind: 'folder'; path: string }
 
 export type OpenDataset = AsyncDisposable & {
   /**
-   * One task as an archive. Nobody has looked into it yet. Throws RegistryUnavailable, TaskMissing or AccessRefused;
-   * the stream may also break with an error of the connection.
+   * Fetches one task as an unverified archive. Throws RegistryUnavailable, TaskMissing or AccessRefused; the stream may
+   * also fail with a connection error.
    */
   fetch(task: ResolvedTask, signal: AbortSignal): Promise<Readable>
 }
 
-/** Names a registry to a workspace. Paths and addresses in ASSAY_REGISTRIES are the operator's business. */
-export function registryLabel(name: string): string {
+/** Describes a registry to a workspace, without the paths and addresses in ASSAY_REGISTRIES. */
+export function describeRegistry(name: string): string {
   if (['harbor', 'samples'].includes(name)) return `registry ${name}`
   return name.startsWith('dir:') ? 'local registry' : 'registry.json'
 }
 
-export const taskName = ({ org, name }: { org: string; name: string }): string => `${org}/${name}`
+export const formatTaskName = ({ org, name }: { org: string; name: string }): string => `${org}/${name}`
 
-/** The registry does not answer, or not as it should. The dataset may be fine. */
+/** Thrown when a registry cannot be reached or answers unexpectedly. Says nothing about the dataset. */
 export class RegistryUnavailable extends Error {
   override name = 'RegistryUnavailable'
-  /** How long it asked us to wait. */
+  /** Pause that the registry requested. */
   readonly retryAfterMs: number | undefined
-  /** Trying again gives the same answer, until somebody changes a setting. */
+  /** A retry is pointless until a setting changes. */
   readonly isLasting: boolean
 
   constructor(
     message: string,
-    { retryAfterMs, isLasting = false }: { retryAfterMs?: number; isLasting?: boolean } = {},
+    { retryAfterMs, isLasting = false }: { retryAfterMs?: number | undefined; isLasting?: boolean } = {},
   ) {
     super(message)
     this.retryAfterMs = retryAfterMs
@@ -97,12 +98,22 @@ export class RegistryUnavailable extends Error {
   }
 }
 
-/** The registry names a task and does not have it. */
+/** Thrown when a registry lists a task but does not have it. */
 export class TaskMissing extends Error {
   override name = 'TaskMissing'
 }
 
-/** The registry does not take the key. */
+/** Thrown when a registry rejects the key. */
 export class AccessRefused extends Error {
   override name = 'AccessRefused'
+}
+
+/** Orders tasks by name, independent of the registry. */
+export const compareTaskNames = (a: ResolvedTask, b: ResolvedTask): number =>
+  compareCodePoints(formatTaskName(a), formatTaskName(b))
+
+/** Finds a duplicate name among sorted tasks, ignoring case. Results could not distinguish two tasks of one name. */
+export function findDuplicateName(tasks: readonly ResolvedTask[]): string | undefined {
+  const names = tasks.map(formatTaskName)
+  return names.find((name, place) => place > 0 && name.toLowerCase() === names[place - 1]?.toLowerCase())
 }

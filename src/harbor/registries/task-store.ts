@@ -2,35 +2,35 @@ import type { Readable } from 'node:stream'
 import type { Blobs, Digest } from '../../platform/blobs/blob.ts'
 import { unpack } from '../archive.ts'
 import { declaredMemoryMb } from '../declared-memory.ts'
-import { pack } from '../pack.ts'
+import { packTask } from '../pack.ts'
 import type { FileSource } from '../source.ts'
 
 /**
- * A task as we keep it: packed by ourselves, so that nothing is in it which the digest does not cover. Many datasets
- * share one. Its memory is what it says that it needs, if it does.
+ * A stored task, packed again so that it contains only files covered by the digest. Shared by all datasets that contain
+ * it. `memoryMb` is the declared memory, if any.
  */
 export type StoredTask = { digest: Digest; archive: Digest; bytes: number; memoryMb: number | null }
 
-/** Which blob holds which task. A blob is known by its own bytes, a task by its files: somebody has to remember. */
+/** Maps digests of tasks to the blobs that hold their archives. */
 export type TaskIndex = {
   find(digests: readonly Digest[]): Promise<StoredTask[]>
-  /** Only called when the archive is safely stored. The same task twice is no mistake. */
+  /** Called after the archive has been stored. Idempotent. */
   add(task: StoredTask): Promise<void>
 }
 
 export type TaskStore = {
-  /** Those that are there, by digest. */
+  /** Returns the stored tasks by digest. */
   find(digests: readonly Digest[]): Promise<Map<Digest, StoredTask>>
-  /** Files that were just found to have this digest. */
+  /** Stores files whose digest has been verified. */
   put(digest: Digest, source: FileSource): Promise<StoredTask>
-  /** Into a folder that does not exist yet. */
+  /** Unpacks a task into a folder that does not exist yet. */
   unpack(task: StoredTask, folder: string): Promise<void>
 }
 
-/** Of what is packed once and unpacked often, a little smaller is not worth ten times the work. */
-const QUICK = 1
+/** Fast compression: higher levels take ten times as long for slightly smaller archives. */
+const GZIP_LEVEL = 1
 
-export function taskStore(blobs: Blobs, index: TaskIndex): TaskStore {
+export function createTaskStore(blobs: Blobs, index: TaskIndex): TaskStore {
   return {
     async find(digests) {
       const found = new Map<Digest, StoredTask>()
@@ -38,7 +38,7 @@ export function taskStore(blobs: Blobs, index: TaskIndex): TaskStore {
       return found
     },
     async put(digest, source) {
-      const { digest: archive, bytes } = await blobs.put(await pack(source, { isPackage: true, level: QUICK }))
+      const { digest: archive, bytes } = await blobs.put(await packTask(source, { isPackage: true, level: GZIP_LEVEL }))
       const task = { digest, archive, bytes, memoryMb: await declaredMemoryMb(source) }
       await index.add(task)
       return task

@@ -1,62 +1,147 @@
-import { shown } from '../report.ts'
-import type { FileSource } from '../source.ts'
-import { gather } from './gather.ts'
-import { type Caps, type SandboxAbilities, USUAL_CAPS } from './options.ts'
-import type { Finding, Rule } from './rule.ts'
+import { readdir } from 'node:fs/promises'
+import { basename, join, resolve } from 'node:path'
+import { openFolderSource } from '../folder-source.ts'
+import { readOutline } from '../read-task.ts'
+import { sanitizeText } from '../report.ts'
+import type { FileSource, SourceFile } from '../source.ts'
+import { DEFAULT_CAPS, type ResourceCaps, type SandboxFeatures } from './options.ts'
+import type { SafetyFinding, SafetyRule } from './rule.ts'
 import { RULES, RULES_VERSION } from './rules.ts'
+import type { ScannedFile } from './task-parts.ts'
 import { estimateStrength, type StrengthEstimate } from './verifier-strength.ts'
-import { type View, viewOf } from './view.ts'
+import { createView, type TaskContents, type TaskView } from './view.ts'
 
-export type CheckOptions = {
-  /** What came from a registry: all of it counts. In a folder, what Harbor would not pack is left out. */
+export type SafetyCheckOptions = {
+  /** All files of a package, which comes from a registry, count. In a folder, files that Harbor ignores are left out. */
   isPackage?: boolean
-  /** What the sandbox can do. Left out: nothing is refused for what it asks of one. */
-  sandbox?: SandboxAbilities
-  caps?: Partial<Caps>
+  /** Features of the sandbox. If omitted, no task is refused for a missing feature. */
+  sandbox?: SandboxFeatures
+  caps?: Partial<ResourceCaps>
 }
 
-/** `strength` is undefined where task.toml cannot be read. */
-export type Check = { rules: string; findings: Finding[]; strength: StrengthEstimate | undefined }
+/** `strength` is undefined if task.toml is unreadable. */
+export type SafetyCheck = { rules: string; findings: SafetyFinding[]; strength: StrengthEstimate | undefined }
 
-/** Looks at a task by every rule, and runs nothing of it. */
-export async function checkTask(source: FileSource, options: CheckOptions = {}): Promise<Check> {
-  const gathered = await gather(source, options.isPackage ?? false)
-  const view = viewOf(gathered, { caps: { ...USUAL_CAPS, ...options.caps }, sandbox: options.sandbox })
+/** Applies every rule to a task without executing any of it. */
+export async function checkTask(source: FileSource, options: SafetyCheckOptions = {}): Promise<SafetyCheck> {
+  const gathered = await readContents(source, options.isPackage ?? false)
+  const view = createView(gathered, { caps: { ...DEFAULT_CAPS, ...options.caps }, sandbox: options.sandbox })
   return {
     rules: RULES_VERSION,
-    findings: withoutEchoes(RULES.flatMap((rule) => findingsOf(rule, view))),
+    findings: dropEchoes(RULES.flatMap((rule) => runRule(rule, view))),
     strength: view.outline && estimateStrength(view.outline, view.texts),
   }
 }
 
-/** More of the same say no more. */
-const EACH_MAX = 20
+/** Maximum number of findings per rule. */
+const FINDINGS_PER_RULE_MAX = 20
 
-const findingsOf = ({ id, severity, check }: Rule, view: View): Finding[] =>
+const runRule = ({ id, severity, check }: SafetyRule, view: TaskView): SafetyFinding[] =>
   check(view)
-    .slice(0, EACH_MAX)
+    .slice(0, FINDINGS_PER_RULE_MAX)
     .map(({ path, line, detail }) => ({
       rule: id,
       severity,
-      path: shown(path),
-      ...(line === undefined ? {} : { line }),
-      detail: shown(detail),
+      path: sanitizeText(path),
+      line,
+      detail: sanitizeText(detail),
     }))
 
-/** The reader refuses compose keys that it does not interpret. Where another rule names the danger, that is the reason. */
-function withoutEchoes(findings: Finding[]): Finding[] {
+/** Drops `schema` findings about unsupported compose keys if a more specific rule refuses the same key. */
+function dropEchoes(findings: SafetyFinding[]): SafetyFinding[] {
   const named = findings.filter(({ rule, severity }) => rule !== 'schema' && severity === 'block')
   const paths = new Set(named.map(({ path }) => path))
-  const above = new Set(named.flatMap(({ path }) => beginnings(path)))
-  const isEcho = ({ rule, path }: Finding) =>
+  const above = new Set(named.flatMap(({ path }) => listPathPrefixes(path)))
+  const isEcho = ({ rule, path }: SafetyFinding) =>
     rule === 'schema' &&
     path.includes('.yaml.') &&
-    (above.has(path) || beginnings(path).some((start) => paths.has(start)))
+    (above.has(path) || listPathPrefixes(path).some((start) => paths.has(start)))
   return findings.filter((finding) => !isEcho(finding))
 }
 
-/** `a.b.c`: a, a.b, a.b.c. */
-const beginnings = (path: string): string[] => {
+/** Returns `a`, `a.b` and `a.b.c` for `a.b.c`. */
+const listPathPrefixes = (path: string): string[] => {
   const parts = path.split('.')
   return parts.map((_, last) => parts.slice(0, last + 1).join('.'))
+}
+
+export type FolderCheck = {
+  rules: string
+  tasks: { task: string; findings: SafetyFinding[]; strength: SafetyCheck['strength'] }[]
+}
+
+/** Checks a task folder, or all task folders directly inside a folder. */
+export async function checkFolder(folder: string, options: SafetyCheckOptions = {}): Promise<FolderCheck> {
+  const tasks: FolderCheck['tasks'] = []
+  for (const path of await taskFolders(resolve(folder))) {
+    const { findings, strength }: SafetyCheck = await checkTask(await openFolderSource(path), options)
+    tasks.push({ task: basename(path), findings, strength })
+  }
+  return { rules: RULES_VERSION, tasks }
+}
+
+/** Lists task folders. A folder without any task.toml is treated as a task that lacks it. */
+async function taskFolders(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { withFileTypes: true })
+  if (entries.some(({ name }) => name === 'task.toml')) return [folder]
+  const inner: string[] = []
+  for (const entry of entries.filter((each) => each.isDirectory())) {
+    const path = join(folder, entry.name)
+    if ((await readdir(path)).includes('task.toml')) inner.push(path)
+  }
+  return inner.length > 0 ? inner.toSorted() : [folder]
+}
+
+/** Maximum number of bytes scanned per file. Larger text files get a warning. */
+const SCANNED_BYTES_MAX = 1024 * 1024
+/** Maximum number of bytes scanned per task. */
+const SCANNED_TOTAL_MAX = 32 * 1024 * 1024
+
+/** Reads a task for the rules. Each file is read once, up to a limit. */
+async function readContents(source: FileSource, isPackage: boolean): Promise<TaskContents> {
+  const { outline, listed, report } = await readOutline(source, isPackage)
+  return {
+    outline,
+    files: listed,
+    refusals: report.refusals,
+    warnings: report.warnings,
+    scanned: await scanFiles(source, listed),
+  }
+}
+
+/** Number of files that are read concurrently. */
+const READERS = 8
+
+async function scanFiles(source: FileSource, listed: SourceFile[]): Promise<ScannedFile[]> {
+  const queue = selectScanned(listed).entries()
+  const scanned: ScannedFile[] = []
+  const read = async () => {
+    for (const [place, { path }] of queue) scanned[place] = { path, ...(await readHead(source, path)) }
+  }
+  await Promise.all(Array.from({ length: READERS }, read))
+  return scanned
+}
+
+/** Selects the files to scan. Files that rules know by name come first, so that other files cannot crowd them out. */
+function selectScanned(listed: SourceFile[]): SourceFile[] {
+  const weight = ({ path }: SourceFile) => (/^(?:[^/]+|environment\/[^/]+|.*\.(?:sh|toml|ya?ml))$/.test(path) ? 0 : 1)
+  let total = 0
+  return listed
+    .toSorted((a, b) => weight(a) - weight(b))
+    .filter(({ bytes }) => {
+      total += Math.min(bytes, SCANNED_BYTES_MAX)
+      return total <= SCANNED_TOTAL_MAX
+    })
+}
+
+async function readHead(source: FileSource, path: string): Promise<Pick<ScannedFile, 'bytes' | 'isWhole'>> {
+  const chunks: Buffer[] = []
+  let length = 0
+  for await (const chunk of await source.open(path)) {
+    chunks.push(chunk)
+    length += chunk.length
+    if (length > SCANNED_BYTES_MAX) break
+  }
+  const bytes = chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)
+  return { bytes: bytes.subarray(0, SCANNED_BYTES_MAX), isWhole: length <= SCANNED_BYTES_MAX }
 }

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { readDockerfile } from '../dockerfile.ts'
-import { copiesOf, takes } from './copies.ts'
+import { copiesPath, listCopies } from './copies.ts'
 
 const copies = (...lines: string[]) => {
   const text = ['FROM a', ...lines, ''].join('\n')
   const dockerfile = readDockerfile(text)
-  return copiesOf({ path: 'environment/Dockerfile', context: 'environment', dockerfile, text, isForAgent: true })
+  return listCopies({ path: 'environment/Dockerfile', context: 'environment', dockerfile, text, isForAgent: true })
 }
 
 test.each([
@@ -16,8 +16,8 @@ test.each([
   ['COPY --chown=1 a*.py /app', ['ab.py', 'a.py'], ['b.py', 'a.js']],
   ['ADD https://example.org/x /x', [], ['x']],
   ['COPY --from=base /a /b', [], ['a']],
-])('%s takes %j and not %j', (line, taken, left) => {
+])('%s copies %j and not %j', (line, taken, left) => {
   const found = copies(line)
-  const isTaken = (path: string) => found.some((copy) => takes(copy, path))
+  const isTaken = (path: string) => found.some((copy) => copiesPath(copy, path))
   expect({ taken: taken.filter(isTaken), left: left.filter(isTaken) }).toEqual({ taken, left: [] })
 })

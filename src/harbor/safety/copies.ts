@@ -1,17 +1,17 @@
-import type { Instruction } from '../dockerfile.ts'
+import type { DockerfileInstruction } from '../dockerfile.ts'
 import type { UsedDockerfile } from './task-parts.ts'
 
-/** One source of a COPY or ADD that is a path of the build's folder. */
-export type CopyOf = { source: string; target: string; line: number }
+/** A source path of COPY or ADD in the build context. */
+export type CopySource = { source: string; target: string; line: number }
 
-export const copiesOf = ({ dockerfile }: UsedDockerfile): CopyOf[] =>
+export const listCopies = ({ dockerfile }: UsedDockerfile): CopySource[] =>
   dockerfile.stages
     .flatMap(({ instructions }) => instructions)
     .filter(({ keyword }) => keyword === 'COPY' || keyword === 'ADD')
     .filter(({ flags }) => !flags.some(({ name }) => name === 'from'))
-    .flatMap(sources)
+    .flatMap(toCopySources)
 
-function sources({ text, exec, line }: Instruction): CopyOf[] {
+function toCopySources({ text, exec, line }: DockerfileInstruction): CopySource[] {
   const words = exec ?? text.split(/\s+/).map((word) => word.replace(/^["']|["']$/g, ''))
   const target = words.at(-1) ?? ''
   return words
@@ -20,15 +20,15 @@ function sources({ text, exec, line }: Instruction): CopyOf[] {
     .map((source) => ({ source, target, line }))
 }
 
-/** Whether a copy takes this path of the build's folder. */
-export function takes({ source }: CopyOf, path: string): boolean {
+/** Tests whether a COPY includes a path of the build context. */
+export function copiesPath({ source }: CopySource, path: string): boolean {
   const wanted = source.split('/').filter((part) => part !== '' && part !== '.')
   const parts = path.split('/')
-  return wanted.length <= parts.length && wanted.every((pattern, place) => isLike(pattern, parts[place] ?? ''))
+  return wanted.length <= parts.length && wanted.every((pattern, place) => matchesPattern(pattern, parts[place] ?? ''))
 }
 
-/** Of a pattern only what stands before its first mark and after its last one is compared: too much rather than too little. */
-function isLike(pattern: string, text: string): boolean {
+/** Compares only the text before the first and after the last wildcard, so it may match too much but not too little. */
+function matchesPattern(pattern: string, text: string): boolean {
   const first = pattern.search(/[*?[\\]/)
   if (first < 0) return pattern === text
   const last = Math.max(...['*', '?', ']'].map((mark) => pattern.lastIndexOf(mark)))

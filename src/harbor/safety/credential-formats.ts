@@ -1,25 +1,25 @@
 import { crc32 } from 'node:zlib'
 
 /**
- * Formats that belong to one issuer and nobody else. Each begins where a word begins, so that a long row of letters is
- * looked at once.
+ * A credential format that is specific to one issuer. Patterns begin at a word boundary, so that long words are scanned
+ * only once.
  */
 export type CredentialFormat = {
   name: string
-  /** Without it there is none: to look for it is many times quicker. */
+  /** Substring of every match. Searching for it first is much faster. */
   hint: string
   pattern: RegExp
-  /** Whether it can only have come from the issuer: a checksum that is right, or a mark and length that nobody invents. */
+  /** Tests whether the value was really issued: by a valid checksum, or a distinctive mark and length. */
   isIssued?(value: string): boolean
 }
 
 const START = '(?<![A-Za-z0-9_-])'
 const END = '(?![A-Za-z0-9_-])'
-const format = (text: string): RegExp => new RegExp(`${START}(?:${text})${END}`, 'g')
+const buildPattern = (text: string): RegExp => new RegExp(`${START}(?:${text})${END}`, 'g')
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
-/** The last six letters of a token of GitHub or npm are the checksum of the thirty before. */
+/** Verifies the checksum of GitHub and npm tokens: the last six characters, over the thirty before. */
 function hasChecksum(token: string): boolean {
   const body = token.slice(-36, -6)
   let rest = crc32(body)
@@ -35,50 +35,50 @@ export const CREDENTIAL_FORMATS: CredentialFormat[] = [
   ...['ghp_', 'gho_', 'ghu_', 'ghs_', 'ghr_'].map((hint) => ({
     name: 'GitHub token',
     hint,
-    pattern: format(`${hint}[A-Za-z0-9]{36}`),
+    pattern: buildPattern(`${hint}[A-Za-z0-9]{36}`),
     isIssued: hasChecksum,
   })),
   {
     name: 'GitHub fine-grained token',
     hint: 'github_pat_',
-    pattern: format('github_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59}'),
+    pattern: buildPattern('github_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59}'),
   },
-  { name: 'npm token', hint: 'npm_', pattern: format('npm_[A-Za-z0-9]{36}'), isIssued: hasChecksum },
+  { name: 'npm token', hint: 'npm_', pattern: buildPattern('npm_[A-Za-z0-9]{36}'), isIssued: hasChecksum },
   {
     name: 'OpenAI key',
     hint: 'T3BlbkFJ',
-    pattern: format('sk-(?:proj-|svcacct-|admin-)?[A-Za-z0-9_-]{20,74}T3BlbkFJ[A-Za-z0-9_-]{20,74}'),
+    pattern: buildPattern('sk-(?:proj-|svcacct-|admin-)?[A-Za-z0-9_-]{20,74}T3BlbkFJ[A-Za-z0-9_-]{20,74}'),
     isIssued: isRandom,
   },
   {
     name: 'Anthropic key',
     hint: 'sk-ant-',
-    pattern: format('sk-ant-(?:api|admin|oat)\\d\\d-[A-Za-z0-9_-]{93}AA'),
+    pattern: buildPattern('sk-ant-(?:api|admin|oat)\\d\\d-[A-Za-z0-9_-]{93}AA'),
     isIssued: isRandom,
   },
-  ...['AKIA', 'ASIA'].map((hint) => ({ name: 'AWS access key', hint, pattern: format(`${hint}[A-Z2-7]{16}`) })),
-  { name: 'GitLab token', hint: 'glpat-', pattern: format('glpat-[A-Za-z0-9_-]{20}') },
-  { name: 'Slack token', hint: 'xox', pattern: format('xox[abprs]-\\d{10,13}-\\d{10,13}-[A-Za-z0-9-]{16,64}') },
-  { name: 'Google key', hint: 'AIza', pattern: format('AIza[A-Za-z0-9_-]{35}') },
-  { name: 'Hugging Face token', hint: 'hf_', pattern: format('hf_[A-Za-z]{34}') },
-  { name: 'Stripe live key', hint: 'k_live_', pattern: format('[sr]k_live_[A-Za-z0-9]{24,99}') },
-  { name: 'SendGrid key', hint: 'SG.', pattern: format('SG\\.[A-Za-z0-9_-]{22}\\.[A-Za-z0-9_-]{43}') },
+  ...['AKIA', 'ASIA'].map((hint) => ({ name: 'AWS access key', hint, pattern: buildPattern(`${hint}[A-Z2-7]{16}`) })),
+  { name: 'GitLab token', hint: 'glpat-', pattern: buildPattern('glpat-[A-Za-z0-9_-]{20}') },
+  { name: 'Slack token', hint: 'xox', pattern: buildPattern('xox[abprs]-\\d{10,13}-\\d{10,13}-[A-Za-z0-9-]{16,64}') },
+  { name: 'Google key', hint: 'AIza', pattern: buildPattern('AIza[A-Za-z0-9_-]{35}') },
+  { name: 'Hugging Face token', hint: 'hf_', pattern: buildPattern('hf_[A-Za-z]{34}') },
+  { name: 'Stripe live key', hint: 'k_live_', pattern: buildPattern('[sr]k_live_[A-Za-z0-9]{24,99}') },
+  { name: 'SendGrid key', hint: 'SG.', pattern: buildPattern('SG\\.[A-Za-z0-9_-]{22}\\.[A-Za-z0-9_-]{43}') },
   { name: 'private key', hint: 'PRIVATE KEY-----', pattern: /-----BEGIN (?:[A-Z]{2,10} ){0,2}PRIVATE KEY-----/g },
   {
     name: 'JSON web token',
     hint: 'eyJ',
-    pattern: format('eyJ[A-Za-z0-9_-]{14,4000}\\.eyJ[A-Za-z0-9_-]{14,4000}\\.[A-Za-z0-9_-]{16,1000}'),
+    pattern: buildPattern('eyJ[A-Za-z0-9_-]{14,4000}\\.eyJ[A-Za-z0-9_-]{14,4000}\\.[A-Za-z0-9_-]{16,1000}'),
   },
 ]
 
-const MADE_UP =
+const PLACEHOLDER =
   /example|placeholder|dummy|sample|fake|test|your|changeme|redacted|x{4}|0{4}|1234|abcd|qwerty|secret|(.)\1{4}/i
 
-/** What documentation and tests write where a secret would stand. */
-export const isMadeUp = (value: string): boolean =>
-  MADE_UP.test(value.replace(/^-----BEGIN.*/, '')) || (!value.startsWith('-----') && !isRandom(value))
+/** Recognises placeholder values of documentation and tests. */
+export const isPlaceholder = (value: string): boolean =>
+  PLACEHOLDER.test(value.replace(/^-----BEGIN.*/, '')) || (!value.startsWith('-----') && !isRandom(value))
 
-/** As many different letters as chance gives. */
+/** Tests whether the entropy per character is that of a random value. */
 function isRandom(value: string): boolean {
   const counts = new Map<string, number>()
   for (const letter of value) counts.set(letter, (counts.get(letter) ?? 0) + 1)

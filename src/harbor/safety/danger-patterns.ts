@@ -1,10 +1,10 @@
-/** Something that a program should not do to whoever runs it. */
-export type Danger = { id: string; what: string; detail: string; signs: RegExp[] }
+/** An attack on the machine that runs a task. */
+export type Danger = { id: string; description: string; detail: string; signs: RegExp[] }
 
-/** Every repetition in a pattern is bounded: none takes more than a fixed time at any place of a text. */
+/** Compiles a pattern. All repetitions must be bounded, so that matching takes constant time per position. */
 const sign = (...alternatives: string[]): RegExp => new RegExp(alternatives.join('|'), 'i')
 
-/** A text without any of these has no sign in it. One look for all is many times quicker than all the looks. */
+/** Matches wherever any sign matches. One search with it is much faster than a search for each sign. */
 export const HINT = sign(
   'stratum\\+|xmr|miner|t-rex|moneroocean|nanopool|f2pool|hashvault',
   '/dev/(?:tcp|udp|sd|nvme|vd|xvd)|\\bnc\\b|ncat\\b|netcat|mkfifo|socat|os\\.dup2|fsockopen',
@@ -21,8 +21,8 @@ const UNPACKERS = '(?:\\|\\s{0,5}(?:gunzip|zcat|gzip\\s{1,5}-d|tar|rev)\\b[^\\n|
 export const DANGERS: Danger[] = [
   {
     id: 'miner',
-    what: 'a crypto miner',
-    detail: 'It starts or fetches a crypto miner.',
+    description: 'a crypto miner',
+    detail: 'The command starts or downloads a crypto miner.',
     signs: [
       sign('stratum\\+(?:tcp|ssl|tls)://'),
       sign('github\\.com/(?:xmrig/xmrig|tpruvot/cpuminer-multi|pooler/cpuminer|fireice-uk/xmr-stak)\\b'),
@@ -34,8 +34,8 @@ export const DANGERS: Danger[] = [
   },
   {
     id: 'reverse_shell',
-    what: 'a shell that is handed to somebody on the network',
-    detail: 'It hands a shell to somebody on the network.',
+    description: 'a reverse shell',
+    detail: 'The command opens a reverse shell.',
     signs: [
       sign('\\b(?:ba|da|z|k)?sh\\s{1,5}-i\\b[^\\n]{0,40}/dev/(?:tcp|udp)/'),
       sign(
@@ -50,8 +50,8 @@ export const DANGERS: Danger[] = [
   },
   {
     id: 'metadata_endpoint',
-    what: 'the metadata service of a cloud machine',
-    detail: 'It asks the metadata service of a cloud machine, which hands out keys.',
+    description: 'the metadata service of a cloud machine',
+    detail: 'The command accesses the metadata service of a cloud machine, which provides credentials.',
     signs: [
       sign('(?<![\\d.])169\\.254\\.(?:169\\.254|170\\.2|170\\.23)(?!\\.?\\d)'),
       sign('//(?:0xa9fea9fe|2852039166|0251\\.0376\\.0251\\.0376)\\b'),
@@ -62,8 +62,8 @@ export const DANGERS: Danger[] = [
   },
   {
     id: 'obfuscated_payload',
-    what: 'a program that is unpacked from letters and run at once',
-    detail: 'It runs what it first has to unpack from letters.',
+    description: 'an encoded program that is decoded and executed',
+    detail: 'The command decodes a program and executes it.',
     signs: [
       sign(
         `${DECODERS}[^\\n|]{0,60}${UNPACKERS}\\|\\s{0,5}${INTERPRETERS}`,
@@ -79,8 +79,8 @@ export const DANGERS: Danger[] = [
   },
   {
     id: 'host_escape',
-    what: 'a known way out of a container',
-    detail: 'This is a known way out of a container.',
+    description: 'a known container escape',
+    detail: 'The command is a known container escape.',
     signs: [
       sign('\\bnsenter\\b[^\\n]{0,80}(?:-t\\s{0,5}1\\b|--target[ =]1\\b)'),
       sign('/proc/1/root/'),

@@ -1,26 +1,26 @@
 import type { Network } from '../task.ts'
 
-/** What the sandbox can do for a task. Left out: any will be found. */
-export type SandboxAbilities = {
-  /** Whether there can be sidecars. */
+/** Features of a sandbox that tasks may require. */
+export type SandboxFeatures = {
+  /** Sidecars are supported. */
   groups: boolean
-  /** The kinds of network that it can give. */
+  /** Supported network modes. */
   network: readonly Network['mode'][]
 }
 
-/** The most that a task may ask for. */
-export type Caps = {
+/** Maximum resources that a task may request. */
+export type ResourceCaps = {
   cpus: number
   memoryMb: number
   storageMb: number
   gpus: number
-  /** Of an agent, a verifier, a hook or a health check. */
+  /** For an agent, a verifier, a hook or a health check. */
   timeoutSec: number
   buildTimeoutSec: number
 }
 
-/** More than any public task asks for; a machine that has less says so when the trial is planned. */
-export const USUAL_CAPS: Caps = {
+/** Exceeds the requirements of every public task. A smaller machine refuses a task when its trial is planned. */
+export const DEFAULT_CAPS: ResourceCaps = {
   cpus: 64,
   memoryMb: 512 * 1024,
   storageMb: 2 * 1024 * 1024,

@@ -1,18 +1,18 @@
-import type { View } from './view.ts'
+import type { TaskView } from './view.ts'
 
-/** Block refuses the task; warn is kept on its record. */
-export type Severity = 'block' | 'warn'
+/** `block` refuses the task; `warn` is recorded. */
+export type RuleSeverity = 'block' | 'warn'
 
-/** The path is a file, or a key as the reader of tasks writes it: `environment/docker-compose.yaml.services.main.pid`. */
-export type Found = { path: string; line?: number; detail: string }
+/** `path` is a file, or a key such as `environment/docker-compose.yaml.services.main.pid`. */
+export type RuleMatch = { path: string; line?: number | undefined; detail: string }
 
-export type Finding = { rule: string; severity: Severity } & Found
+export type SafetyFinding = { rule: string; severity: RuleSeverity } & RuleMatch
 
-/** One reason to refuse a task, or to look at it twice. The check is pure, and linear in what it looks at. */
-export type Rule = {
+/** A rule of the safety check. `check` is pure and takes time linear in its input. */
+export type SafetyRule = {
   id: string
-  severity: Severity
-  /** What it looks for, for the list in the documentation. */
-  what: string
-  check(view: View): Found[]
+  severity: RuleSeverity
+  /** Listed in docs/safety.md. */
+  description: string
+  check(view: TaskView): RuleMatch[]
 }

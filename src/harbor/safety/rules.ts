@@ -1,4 +1,4 @@
-import type { Rule } from './rule.ts'
+import type { SafetyRule } from './rule.ts'
 import { composeFileRules } from './rules/compose-files.ts'
 import { composePrivilegeRules } from './rules/compose-privileges.ts'
 import { credentialRules } from './rules/credentials.ts'
@@ -10,10 +10,10 @@ import { instructionRules } from './rules/instruction.ts'
 import { limitRules } from './rules/limits.ts'
 import { variableRules } from './rules/variables.ts'
 
-/** Goes up whenever a rule is added, dropped or decides otherwise: a record says by which rules it was made. */
+/** Version of the rule set, stored with each result. Increment it whenever a rule is added, removed or changed. */
 export const RULES_VERSION = '4'
 
-export const RULES: readonly Rule[] = [
+export const RULES: readonly SafetyRule[] = [
   ...formRules,
   ...composePrivilegeRules,
   ...composeFileRules,

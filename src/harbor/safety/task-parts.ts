@@ -1,13 +1,13 @@
 import type { Dockerfile } from '../dockerfile.ts'
 import type { ValueTable } from '../fields.ts'
 
-// What rules look at, each as it is written in the task.
+// Uninterpreted parts of a task that rules examine.
 
 export type ScannedFile = { path: string; bytes: Buffer; isWhole: boolean }
 
 export type TextFile = { path: string; text: string; isWhole: boolean }
 
-/** A Dockerfile that is used, and the folder of the task that it is built in. */
+/** A Dockerfile that is used, and its build context in the task. */
 export type UsedDockerfile = {
   path: string
   context: string
@@ -16,5 +16,12 @@ export type UsedDockerfile = {
   isForAgent: boolean
 }
 
-/** A compose file that is used, as it is written. */
+/** A compose file that is used. */
 export type UsedCompose = { path: string; folder: string; table: ValueTable }
+
+/** Returns the line number of an offset, starting at 1. */
+export function lineAt(text: string, offset: number): number {
+  let line = 1
+  for (let place = text.indexOf('\n'); place >= 0 && place < offset; place = text.indexOf('\n', place + 1)) line++
+  return line
+}

@@ -2,16 +2,16 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { inFolder } from '../folder-source.ts'
-import { writeFiles } from '../testing/folders.ts'
-import { SMALL_TASK } from '../testing/small-task.ts'
+import { writeFiles } from '../../../test/support/harbor/folders.ts'
+import { SMALL_TASK } from '../../../test/support/harbor/small-task.ts'
+import { openFolderSource } from '../folder-source.ts'
 import { checkTask } from './check-task.ts'
 
 async function estimated(files: Record<string, string>) {
   const folder = mkdtempSync(join(tmpdir(), 'assay-strength-'))
   try {
     await writeFiles(folder, { ...SMALL_TASK, ...files })
-    return (await checkTask(await inFolder(folder))).strength
+    return (await checkTask(await openFolderSource(folder))).strength
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
@@ -51,7 +51,7 @@ test.each([
   })
 })
 
-test('a separate verifier that only reads, and a grader, are estimated as strong', async () => {
+test('estimates a separate verifier that only reads, and a grader, as strong', async () => {
   const toml = (more: string) => ({ 'task.toml': `[environment]\ndocker_image = "a/b"\n${more}` })
   const separate = toml('[verifier]\nenvironment_mode = "separate"\n')
   expect(await estimated({ ...script('true'), ...separate })).toMatchObject({ strength: 'strong' })

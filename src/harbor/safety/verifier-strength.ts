@@ -1,7 +1,7 @@
-import type { Outline } from '../resolve.ts'
+import type { TaskOutline } from '../resolve.ts'
 import type { TextFile } from './task-parts.ts'
 
-/** Strength of a verifier as far as its files show it. Calibration finds out by trying cheats. */
+/** Strength of a verifier as estimated from its files. Calibration measures it by trying cheats. */
 export type StrengthEstimate = { strength: 'strong' | 'standard' | 'weak'; reason: string }
 
 type Sign = { pattern: RegExp; reason: string }
@@ -68,7 +68,7 @@ const PROJECT_TESTS = /\.(?:go|rs|java|kt|scala|c|cc|cpp|rb|php|ex|exs|cs|swift|
  * Estimates the strength of a verifier from its files: `weak` where its tests execute or load what the candidate wrote as
  * the user who writes the reward, `strong` where they do not and the verifier is separate or has a grader, else `standard`.
  */
-export function estimateStrength({ steps, metadata }: Outline, texts: readonly TextFile[]): StrengthEstimate {
+export function estimateStrength({ steps, metadata }: TaskOutline, texts: readonly TextFile[]): StrengthEstimate {
   const { assay } = metadata
   if (typeof assay === 'object' && !Array.isArray(assay) && assay.grader === true)
     return { strength: 'strong', reason: 'The task declares a grader.' }

@@ -1,58 +1,58 @@
 import { parseDockerfile } from '../dockerfile.ts'
 import { isTable, type Value } from '../fields.ts'
-import { newReport } from '../report.ts'
-import type { Outline } from '../resolve.ts'
+import { createReport } from '../report.ts'
+import type { TaskOutline } from '../resolve.ts'
 import type { SourceFile } from '../source.ts'
-import type { Environment, Finding as Refusal } from '../task.ts'
+import type { Environment, TaskFinding as Refusal } from '../task.ts'
 import { parseYaml } from '../yaml-value.ts'
-import { type Command, commandsOf } from './commands.ts'
-import type { Caps, SandboxAbilities } from './options.ts'
+import { listCommands, type TaskCommand } from './commands.ts'
+import type { ResourceCaps, SandboxFeatures } from './options.ts'
 import type { ScannedFile, TextFile, UsedCompose, UsedDockerfile } from './task-parts.ts'
 
-/** All that was read of a task. */
-export type Gathered = {
-  /** Undefined when task.toml is none. */
-  outline: Outline | undefined
+/** Everything that was read of a task. */
+export type TaskContents = {
+  /** Undefined if task.toml is invalid. */
+  outline: TaskOutline | undefined
   files: SourceFile[]
-  /** What the reader of tasks refuses. */
+  /** Findings of the task reader that refuse the task. */
   refusals: Refusal[]
-  /** Findings of the reader of tasks that do not refuse the task. */
+  /** Findings of the task reader that do not refuse the task. */
   warnings: Refusal[]
   scanned: ScannedFile[]
 }
 
-/** What a rule may know of a task. Each part is made when a rule first asks for it, and once. */
-export type View = {
+/** Input of the rules. Each part is computed once, on first access. */
+export type TaskView = {
   files: SourceFile[]
   refusals: Refusal[]
   warnings: Refusal[]
-  outline: Outline | undefined
-  /** The environments of the agent and of verifiers. */
+  outline: TaskOutline | undefined
+  /** Environments of the agent and of separate verifiers. */
   environments: Environment[]
-  caps: Caps
-  sandbox: SandboxAbilities | undefined
+  caps: ResourceCaps
+  sandbox: SandboxFeatures | undefined
   scanned: Map<string, ScannedFile>
-  /** Files that are text, as far as they were read. */
+  /** Text files, up to the scan limit. */
   texts: TextFile[]
   instructions: TextFile[]
   dockerfiles: UsedDockerfile[]
   composes: UsedCompose[]
-  /** What is run to build and to start the task. */
-  commands: Command[]
+  /** Commands that run when the task is built or started. */
+  commands: TaskCommand[]
 }
 
-export type ViewOptions = { caps: Caps; sandbox: SandboxAbilities | undefined }
+export type ViewOptions = { caps: ResourceCaps; sandbox: SandboxFeatures | undefined }
 
-export function viewOf(gathered: Gathered, options: ViewOptions): View {
+export function createView(gathered: TaskContents, options: ViewOptions): TaskView {
   const { files, refusals, warnings, outline } = gathered
   const scanned = new Map(gathered.scanned.map((file) => [file.path, file]))
-  const texts = once(() => gathered.scanned.flatMap(textOf))
-  const byPath = once(() => new Map(texts().map(({ path, text }) => [path, text])))
+  const texts = lazy(() => gathered.scanned.flatMap(toTextFile))
+  const byPath = lazy(() => new Map(texts().map(({ path, text }) => [path, text])))
   const textAt = (path: string) => byPath().get(path)
-  const environments = once(() => environmentsOf(outline))
-  const composes = once(() => environments().flatMap(({ folder }) => composeIn(folder, textAt)))
-  const dockerfiles = once(() => dockerfilesOf(environments(), composes(), textAt))
-  const commands = once(() => commandsOf(dockerfiles(), composes(), outline))
+  const environments = lazy(() => listEnvironments(outline))
+  const composes = lazy(() => environments().flatMap(({ folder }) => readCompose(folder, textAt)))
+  const dockerfiles = lazy(() => readDockerfiles(environments(), composes(), textAt))
+  const commands = lazy(() => listCommands(dockerfiles(), composes(), outline))
   return {
     files,
     refusals,
@@ -81,7 +81,7 @@ export function viewOf(gathered: Gathered, options: ViewOptions): View {
   }
 }
 
-function once<T>(make: () => T): () => T {
+function lazy<T>(make: () => T): () => T {
   let made: { value: T } | undefined
   return () => {
     made ??= { value: make() }
@@ -91,23 +91,23 @@ function once<T>(make: () => T): () => T {
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
-/** Bytes that are no text must not hide the text around them: shells read on after a NUL, as if there were none. */
-function textOf({ path, bytes, isWhole }: ScannedFile): TextFile[] {
+/** Decodes a text file. NUL bytes in scripts are dropped, because shells ignore them: they must not hide text. */
+function toTextFile({ path, bytes, isWhole }: ScannedFile): TextFile[] {
   const hasNul = bytes.subarray(0, LOOK_BYTES).includes(0)
-  if (hasNul && !WRITTEN.test(path) && !bytes.subarray(0, 2).equals(SCRIPT)) return []
+  if (hasNul && !TEXT_NAMES.test(path) && !bytes.subarray(0, 2).equals(SCRIPT)) return []
   const text = decoder.decode(bytes)
   return [{ path, text: hasNul ? text.replaceAll('\0', '') : text, isWhole }]
 }
 
-/** A NUL near the start is how git tells a binary file. */
+/** Number of bytes that are searched for a NUL to recognise a binary file, as git does. */
 const LOOK_BYTES = 8192
 const SCRIPT = Buffer.from('#!')
-/** What is run or read as text by its name. */
-const WRITTEN =
+/** Names of files that are executed or read as text. */
+const TEXT_NAMES =
   /(?:^|\/)[^/]*(?:dockerfile[^/]*|makefile|\.(?:sh|bash|py|pl|rb|php|[cm]?[jt]s|ya?ml|toml|json|md|txt|cfg|ini|conf|env))$/i
 
-/** Each folder once. A verifier without an image of its own has the agent's. */
-function environmentsOf(outline: Outline | undefined): Environment[] {
+/** Lists environments, one per folder. A verifier without its own image shares that of the agent. */
+function listEnvironments(outline: TaskOutline | undefined): Environment[] {
   if (!outline) return []
   const verifiers = outline.steps.flatMap(({ verifier: { place } }) =>
     place.mode === 'separate' ? [place.environment] : [],
@@ -115,37 +115,37 @@ function environmentsOf(outline: Outline | undefined): Environment[] {
   return [...new Map([...verifiers, outline.environment].map((each) => [each.folder, each])).values()]
 }
 
-function composeIn(folder: string, textAt: (path: string) => string | undefined): UsedCompose[] {
+function readCompose(folder: string, textAt: (path: string) => string | undefined): UsedCompose[] {
   const path = `${folder}/docker-compose.yaml`
   const text = textAt(path)
-  const table = text === undefined ? undefined : parseYaml(text, path, newReport())
+  const table = text === undefined ? undefined : parseYaml(text, path, createReport())
   return isTable(table) ? [{ path, folder, table }] : []
 }
 
-type Place = { path: string; context: string; isForAgent: boolean }
+type DockerfileLocation = { path: string; context: string; isForAgent: boolean }
 
-function dockerfilesOf(
+function readDockerfiles(
   environments: Environment[],
   composes: UsedCompose[],
   textAt: (path: string) => string | undefined,
 ): UsedDockerfile[] {
   const own = environments.map(({ folder }) => ({ path: `${folder}/Dockerfile`, context: folder }))
-  const places = [...own, ...composes.flatMap(buildsOf)].map((place) => ({
+  const places = [...own, ...composes.flatMap(listBuilds)].map((place) => ({
     ...place,
     isForAgent: place.path.startsWith('environment/'),
   }))
-  return [...new Map(places.map((place) => [place.path, place])).values()].flatMap((place) => parsed(place, textAt))
+  return [...new Map(places.map((place) => [place.path, place])).values()].flatMap((place) => parseAt(place, textAt))
 }
 
-function parsed(place: Place, textAt: (path: string) => string | undefined): UsedDockerfile[] {
+function parseAt(place: DockerfileLocation, textAt: (path: string) => string | undefined): UsedDockerfile[] {
   const text = textAt(place.path)
   if (text === undefined) return []
   const plain = text.replaceAll(/\r\n?/g, '\n')
-  return [{ ...place, text: plain, dockerfile: parseDockerfile(plain, place.path, newReport()) }]
+  return [{ ...place, text: plain, dockerfile: parseDockerfile(plain, place.path, createReport()) }]
 }
 
-/** The Dockerfiles that services are built from. */
-function buildsOf({ folder, table }: UsedCompose): { path: string; context: string }[] {
+/** Lists the Dockerfiles of services. */
+function listBuilds({ folder, table }: UsedCompose): { path: string; context: string }[] {
   const services = isTable(table.services) ? Object.values(table.services) : []
   return services.flatMap((service) => {
     const build = isTable(service) ? service.build : undefined
@@ -161,3 +161,13 @@ const textOr = (value: Value | undefined, otherwise: string): string =>
 
 const joined = (folder: string, path: string): string =>
   [folder, ...path.split('/')].filter((part) => part !== '' && part !== '.').join('/')
+
+/** Memoizes a function of one object. */
+export function memoize<K extends object, V>(make: (key: K) => V): (key: K) => V {
+  const made = new WeakMap<K, { value: V }>()
+  return (key) => {
+    const known = made.get(key) ?? { value: make(key) }
+    made.set(key, known)
+    return known.value
+  }
+}

@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream'
-import { unpack, weigh } from '../../harbor/archive.ts'
+import { measureArchive, unpack } from '../../harbor/archive.ts'
 import { ArchiveRefused } from '../../harbor/archive-refused.ts'
 import { HarnessUnfit } from '../harness-unfit.ts'
 import { seal } from './unpack.ts'
@@ -14,7 +14,7 @@ const LIMITS = {
 } as const
 
 /** What an archive that a workspace has sent would be, unpacked. Throws ArchiveRefused. */
-export const weighSent = (archive: Readable) => weigh(archive, LIMITS)
+export const weighSent = (archive: Readable) => measureArchive(archive, LIMITS)
 
 /** Unpacks it where nothing is yet. Its bytes were weighed when it came; they are a stranger's all the same. */
 export async function unpackSent(archive: Readable, tree: string): Promise<void> {

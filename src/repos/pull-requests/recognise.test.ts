@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { cpuMs } from '../../harbor/testing/cpu-time.ts'
+import { cpuMs } from '../../../test/support/cpu-time.ts'
 import type { Commit } from './commit.ts'
 import { recognise } from './recognise.ts'
 import { isTakenBack, newReverts } from './reverts.ts'

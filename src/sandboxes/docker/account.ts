@@ -1,4 +1,4 @@
-import { type TarEntry, tarEntries } from '../../harbor/tar-reader.ts'
+import { readTarEntries, type TarEntry } from '../../harbor/tar-reader.ts'
 import { ACCOUNT_FILE_MAX_BYTES, type AccountFiles, type Identity, resolveAccount } from '../kernel/accounts.ts'
 import type { Image } from '../sandbox.ts'
 import { type Docker, ignoring } from './client.ts'
@@ -35,7 +35,7 @@ async function readFile(docker: Docker, id: string, path: string): Promise<strin
   const answer = await docker.open('GET', `/containers/${id}/archive`, { query: { path } }).catch(ignoring(404))
   if (answer === undefined) return undefined
   let found: string | undefined
-  for await (const entry of tarEntries(answer)) found ??= await textOf(entry)
+  for await (const entry of readTarEntries(answer)) found ??= await textOf(entry)
   return found
 }
 

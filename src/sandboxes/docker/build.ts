@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { DEFAULT_LIMITS } from '../../harbor/default-limits.ts'
-import { type Dockerfile, type Instruction, readDockerfile } from '../../harbor/dockerfile.ts'
+import { type Dockerfile, type DockerfileInstruction, readDockerfile } from '../../harbor/dockerfile.ts'
 import { buildArgs } from '../egress/build-way.ts'
 import { type ImageSource, type PrepareOptions, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
 import { buildQuery, containerLimiter } from './build-limits.ts'
@@ -93,7 +93,7 @@ export function refuseBuildKit({ stages }: Dockerfile): void {
   }
 }
 
-function needOf({ keyword, flags, heredocs }: Instruction): string | undefined {
+function needOf({ keyword, flags, heredocs }: DockerfileInstruction): string | undefined {
   if (heredocs.length > 0) return `${keyword} <<`
   const flag = flags.find(({ name }) => BUILDKIT_FLAGS.includes(name))
   return flag && `${keyword} --${flag.name}`

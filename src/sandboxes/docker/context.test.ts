@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { cpuMs } from '../../harbor/testing/cpu-time.ts'
+import { cpuMs } from '../../../test/support/cpu-time.ts'
 import { ignoring } from './ignoring.ts'
 
 test.each([

@@ -1,6 +1,6 @@
 import { posix } from 'node:path'
 import { Readable } from 'node:stream'
-import { type TarEntry, tarEntries } from '../../harbor/tar-reader.ts'
+import { readTarEntries, type TarEntry } from '../../harbor/tar-reader.ts'
 import { staysInside } from '../kernel/collect.ts'
 import { partsIn, refused } from '../kernel/insert-path.ts'
 import { partsOf } from '../kernel/inside.ts'
@@ -46,7 +46,7 @@ async function* archive(workspace: Readable[], inserts: Insert[], made: Set<stri
   for (const tar of workspace) yield* tar
   for (const path of made) yield tarHeader({ path, type: 'Directory', mode: 0o755, uid: 0, gid: 0, size: 0 })
   for (const { target, tar } of inserts) {
-    for await (const entry of tarEntries(tar)) yield* rewritten(entry, partsOf(target))
+    for await (const entry of readTarEntries(tar)) yield* rewritten(entry, partsOf(target))
   }
   yield tarEnd()
 }

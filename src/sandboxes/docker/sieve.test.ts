@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type TarEntry, tarEntries } from '../../harbor/tar-reader.ts'
+import { readTarEntries, type TarEntry } from '../../harbor/tar-reader.ts'
 import { AND_THE_REST, sieveTar } from './sieve.ts'
 import { type TarFacts, tarEnd, tarHeader, tarPadding } from './tar-writer.ts'
 
@@ -33,7 +33,7 @@ async function sieve(given: Given[], caps = { files: 100, bytes: 1000 }, endless
     yield* passed
     yield tarEnd()
   }
-  for await (const one of tarEntries(ended())) found.push([one.path, one.type, await contentOf(one)])
+  for await (const one of readTarEntries(ended())) found.push([one.path, one.type, await contentOf(one)])
   return { found, leftOut }
 }
 

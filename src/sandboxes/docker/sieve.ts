@@ -3,7 +3,7 @@ import { type FileHandle, mkdir, open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { ArchiveRefused } from '../../harbor/archive-refused.ts'
-import { type TarEntry, tarEntries } from '../../harbor/tar-reader.ts'
+import { readTarEntries, type TarEntry } from '../../harbor/tar-reader.ts'
 import { staysInside } from '../kernel/collect.ts'
 import { PLAIN_MODE, tarHeader, tarPadding } from './tar-writer.ts'
 
@@ -66,7 +66,7 @@ async function openSpool(folder: string): Promise<FileHandle> {
 
 async function passAll(sieve: Sieve, tar: AsyncIterable<Buffer>): Promise<void> {
   try {
-    for await (const entry of tarEntries(tar)) {
+    for await (const entry of readTarEntries(tar)) {
       const name = entry.path.replace(/^(\.?\/)+/, '').replace(/\/+$/, '') || '.'
       if ((await pass(sieve, name, entry)) || (await leaveOut(sieve, name, entry))) continue
       sieve.leftOut.push(AND_THE_REST)

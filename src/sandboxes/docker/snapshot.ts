@@ -1,6 +1,6 @@
 import { posix } from 'node:path'
 import { Readable } from 'node:stream'
-import { type TarEntry, tarEntries } from '../../harbor/tar-reader.ts'
+import { readTarEntries, type TarEntry } from '../../harbor/tar-reader.ts'
 import { partsOf } from '../kernel/inside.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { EngineRefusal, ignoring, TRANSFER_MS } from './client.ts'
@@ -136,7 +136,7 @@ async function* originals({ docker }: Engine, container: string, paths: string[]
     const ask = { query: { path }, timeoutMs: TRANSFER_MS }
     const answer = await docker.open('GET', `/containers/${container}/archive`, ask).catch(ignoring(404))
     const above = posix.dirname(path).slice(1)
-    if (answer) for await (const entry of tarEntries(answer)) yield* original(entry, above)
+    if (answer) for await (const entry of readTarEntries(answer)) yield* original(entry, above)
   }
   yield tarEnd()
 }

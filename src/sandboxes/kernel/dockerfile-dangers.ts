@@ -1,4 +1,4 @@
-import type { Dockerfile, Instruction } from '../../harbor/dockerfile.ts'
+import type { Dockerfile, DockerfileInstruction } from '../../harbor/dockerfile.ts'
 import { SandboxUnsupported } from '../sandbox.ts'
 
 /** Things of the machine that a build could ask for, or ways that led out of one. Refused before anything is built. */
@@ -20,14 +20,14 @@ export function refuseTriggers(name: string, triggers: readonly string[]): void 
   throw new SandboxUnsupported(`The image ${name} has commands for whatever is built on it (ONBUILD): it is refused.`)
 }
 
-function refuseAll({ stages }: Dockerfile, dangerIn: (instruction: Instruction) => string | undefined): void {
+function refuseAll({ stages }: Dockerfile, dangerIn: (instruction: DockerfileInstruction) => string | undefined): void {
   for (const instruction of stages.flatMap(({ instructions }) => instructions)) {
     const danger = dangerIn(instruction)
     if (danger) throw new SandboxUnsupported(`Line ${instruction.line} of the Dockerfile: ${danger} is refused.`)
   }
 }
 
-function dangerOf({ keyword, text, flags }: Instruction): string | undefined {
+function dangerOf({ keyword, text, flags }: DockerfileInstruction): string | undefined {
   // It would run in a later stage, and nothing that is looked for here would be seen in it.
   if (keyword === 'ONBUILD') return keyword
   if (keyword === 'WORKDIR' && /^\s*["']?\/(proc|sys|dev)(\/|\s|$)/.test(text)) return `WORKDIR ${text.trim()}`
@@ -36,4 +36,4 @@ function dangerOf({ keyword, text, flags }: Instruction): string | undefined {
 
 const DANGEROUS_FLAG = /^--(security=|network=host$|mount=.*type=(secret|ssh))/i
 
-const isMount = ({ name }: Instruction['flags'][number]): boolean => name.toLowerCase() === 'mount'
+const isMount = ({ name }: DockerfileInstruction['flags'][number]): boolean => name.toLowerCase() === 'mount'

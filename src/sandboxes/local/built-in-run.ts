@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { DEFAULT_LIMITS } from '../../harbor/default-limits.ts'
-import type { Instruction } from '../../harbor/dockerfile.ts'
+import type { DockerfileInstruction } from '../../harbor/dockerfile.ts'
 import { CAPABILITIES } from '../kernel/agent-rights.ts'
 import { findInside } from '../kernel/inside.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
@@ -18,7 +18,10 @@ const BUILD_CAPABILITIES = [...CAPABILITIES, 'SETFCAP', 'SYS_CHROOT']
 const LAST_LETTERS = 2000
 
 /** Runs a command of the build in namespaces of its own, with the network of the holder. */
-export async function runCommand(building: Building, { text, exec, line: number }: Instruction): Promise<void> {
+export async function runCommand(
+  building: Building,
+  { text, exec, line: number }: DockerfileInstruction,
+): Promise<void> {
   const { host, holder, root, base, workdir, onLog } = building
   const seen = join(holder.root, root)
   const places = ['/proc', '/dev', ...(base.binds ?? [])]

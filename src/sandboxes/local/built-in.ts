@@ -1,6 +1,6 @@
 import { access, mkdir, rename, rm } from 'node:fs/promises'
 import { join, posix } from 'node:path'
-import type { Dockerfile, Instruction, Stage } from '../../harbor/dockerfile.ts'
+import type { Dockerfile, DockerfileInstruction, DockerfileStage } from '../../harbor/dockerfile.ts'
 import { type Holder, startHolder } from '../kernel/holder.ts'
 import { SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
 import { type BuildNetwork, openBuildNetwork } from './build-network.ts'
@@ -89,7 +89,7 @@ async function keep(
   return saveImage(store, { ...base, layers: [layer, ...base.layers], env, workdir, user, entrypoint, command })
 }
 
-function onlyStage({ stages }: Dockerfile, target: string | null): Stage {
+function onlyStage({ stages }: Dockerfile, target: string | null): DockerfileStage {
   const [stage, second] = stages
   if (!stage) throw new SandboxUnsupported('The Dockerfile has no FROM.')
   if (second) throw new SandboxUnsupported(`Line ${second.line} of the Dockerfile: a second FROM needs buildah.`)
@@ -107,7 +107,7 @@ const KNOWN: Record<string, string[]> = {
   ...{ LABEL: [], EXPOSE: [], MAINTAINER: [], STOPSIGNAL: [] },
 }
 
-function refuseUnknown({ keyword, line: number, flags, heredocs }: Instruction): void {
+function refuseUnknown({ keyword, line: number, flags, heredocs }: DockerfileInstruction): void {
   const known = KNOWN[keyword]
   const flag = flags.find(({ name }) => !known?.includes(name))
   const what =
@@ -123,7 +123,7 @@ async function refuseIgnoreFile(context: string): Promise<void> {
   if (there) throw new SandboxUnsupported('A .dockerignore needs buildah.')
 }
 
-async function follow(building: Building, instruction: Instruction): Promise<void> {
+async function follow(building: Building, instruction: DockerfileInstruction): Promise<void> {
   const { keyword, pairs, text, line: number } = instruction
   building.signal.throwIfAborted()
   building.onLog(`${keyword} ${text}`)
@@ -161,9 +161,9 @@ async function follow(building: Building, instruction: Instruction): Promise<voi
   }
 }
 
-const wordsOf = ({ exec, text }: Instruction): string[] => exec ?? ['/bin/sh', '-c', text]
+const wordsOf = ({ exec, text }: DockerfileInstruction): string[] => exec ?? ['/bin/sh', '-c', text]
 
-function copyOf(building: Building, { text, exec, flags, line: number }: Instruction) {
+function copyOf(building: Building, { text, exec, flags, line: number }: DockerfileInstruction) {
   const words = (exec ?? text.trim().split(/\s+/)).map((word) => expand(building, word))
   const target = words.pop()
   if (target === undefined || words.length === 0) throw new SandboxUnavailable(`Line ${number}: COPY needs two paths.`)

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { type RawEntry, tar } from '../../harbor/testing/raw-tar.ts'
+import { type RawEntry, tar } from '../../../test/support/harbor/raw-tar.ts'
 import { hostileEntries } from '../testing/hostile-entries.ts'
 import { unpackInserts } from './insert.ts'
 

@@ -1,7 +1,7 @@
 import { constants, type Stats } from 'node:fs'
 import { chmod, lchown, mkdir, open, symlink, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type TarEntry, tarEntries } from '../../harbor/tar-reader.ts'
+import { readTarEntries, type TarEntry } from '../../harbor/tar-reader.ts'
 import { staysInside } from '../kernel/collect.ts'
 import { partsIn, refused } from '../kernel/insert-path.ts'
 import { findInside, partsOf } from '../kernel/inside.ts'
@@ -16,7 +16,7 @@ export async function unpackInserts(root: string, inserts: Insert[], keepOwners:
     const place: Place = { root, target: partsOf(target), keepOwners, folders: new Set() }
     try {
       await makeFolders(place, [])
-      for await (const entry of tarEntries(tar)) await unpackEntry(place, entry)
+      for await (const entry of readTarEntries(tar)) await unpackEntry(place, entry)
     } finally {
       tar.destroy()
     }

@@ -1,4 +1,4 @@
-import type { RawEntry } from '../../harbor/testing/raw-tar.ts'
+import type { RawEntry } from '../../../test/support/harbor/raw-tar.ts'
 
 /** Archives of which each could reach a place that is not below its target, or bring what no archive should. */
 export const hostileEntries: Record<string, RawEntry[]> = {

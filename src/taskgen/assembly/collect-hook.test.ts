@@ -4,7 +4,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
-import { temporaryFolder, writeFiles } from '../../harbor/testing/folders.ts'
+import { temporaryFolder, writeFiles } from '../../../test/support/harbor/folders.ts'
 import { type CollectPaths, collectScript, saveBaseScript } from './collect-hook.ts'
 
 const run = promisify(execFile)

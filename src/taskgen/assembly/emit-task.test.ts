@@ -2,9 +2,9 @@ import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { inFolder } from '../../harbor/folder-source.ts'
+import { readFiles, temporaryFolder, writeFiles } from '../../../test/support/harbor/folders.ts'
+import { openFolderSource } from '../../harbor/folder-source.ts'
 import { checkTask } from '../../harbor/safety/check-task.ts'
-import { readFiles, temporaryFolder, writeFiles } from '../../harbor/testing/folders.ts'
 import { type EmitTaskInput, emitTask as emit } from './emit-task.ts'
 import { DEFAULT_RESOURCES } from './generated-task.ts'
 
@@ -116,7 +116,7 @@ test('what is read back is what was meant', async () => {
 test('the safety check has nothing to say about it', async () => {
   await using place = await openPlace()
   await emitGenerated(place.folder, place.order)
-  expect((await checkTask(await inFolder(place.folder))).findings).toEqual([])
+  expect((await checkTask(await openFolderSource(place.folder))).findings).toEqual([])
 })
 
 test('any title and any text come through', async () => {

@@ -2,10 +2,10 @@ import { cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
 import { GRADER_SLACK_SEC, graderFiles } from '../../grading/grader-files.ts'
 import { type HiddenTests, REPOSITORY_FOLDER, type RunPlan, type TestLists } from '../../grading/suite.ts'
-import { inFolder } from '../../harbor/folder-source.ts'
+import { openFolderSource } from '../../harbor/folder-source.ts'
 import { type ReadTask, readTask } from '../../harbor/read-task.ts'
 import { checkTask } from '../../harbor/safety/check-task.ts'
-import { taskToml } from '../../harbor/task-toml.ts'
+import { formatTaskToml } from '../../harbor/task-toml.ts'
 import { done, reject, type StageRejection, type StageResult } from '../stage-result.ts'
 import { agentDockerfile, GRADER, verifierDockerfile } from './dockerfiles.ts'
 import { buildTask, type TaskOutline } from './generated-task.ts'
@@ -27,7 +27,7 @@ export type EmitTaskInput = Omit<TaskOutline, 'verifierSec'> & {
  */
 export async function emitTask(folder: string, order: EmitTaskInput): Promise<StageResult<ReadTask>> {
   await writeTask(folder, order)
-  const source = await inFolder(folder)
+  const source = await openFolderSource(folder)
   const { findings } = await checkTask(source)
   const faults = findings.filter(({ severity }) => severity === 'block').map(({ path, detail }) => `${path}: ${detail}`)
   if (faults.length > 0) return rejectInvalid(faults)
@@ -50,7 +50,7 @@ async function writeTask(folder: string, order: EmitTaskInput): Promise<void> {
   await mkdir(folder, { recursive: true })
   await emitEnvironment(folder, order)
   await emitVerifier(folder, order)
-  await writeText(join(folder, 'task.toml'), taskToml({ ...outline, files: [] }))
+  await writeText(join(folder, 'task.toml'), formatTaskToml({ ...outline, files: [] }))
   await writeText(join(folder, 'instruction.md'), normaliseNewlines(order.markdown))
   await writeText(join(folder, 'solution/solve.sh'), SOLVE, 0o755)
   await writeText(join(folder, 'solution/fix.patch'), order.source, 0o644, 'latin1')

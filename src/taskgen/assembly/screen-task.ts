@@ -1,12 +1,12 @@
 import { join } from 'node:path'
 import { CONFIG_FILE } from '../../harbor/config.ts'
-import { inFolder } from '../../harbor/folder-source.ts'
+import { openFolderSource } from '../../harbor/folder-source.ts'
 import { type ReadTask, readTask } from '../../harbor/read-task.ts'
 import { checkTask } from '../../harbor/safety/check-task.ts'
-import type { Finding } from '../../harbor/safety/rule.ts'
+import type { SafetyFinding } from '../../harbor/safety/rule.ts'
 import type { FileSource } from '../../harbor/source.ts'
 import { type Task, type TaskFile, TaskInvalid } from '../../harbor/task.ts'
-import { hashed } from '../../harbor/task-files.ts'
+import { hashFiles } from '../../harbor/task-files.ts'
 import type { Digest } from '../../platform/blobs/blob.ts'
 import { Difficulty, type Evidence, type Rejection, type TaskContent } from '../schema.ts'
 
@@ -25,18 +25,18 @@ export type ScreenedTask = { task: NewTask; name: string; keep: { digest: Digest
 
 /** Reads and checks one task, and runs nothing of it. */
 export async function screenTask(root: string, { id, path }: { id: string; path: string }): Promise<ScreenedTask> {
-  const source = await inFolder(join(root, path))
+  const source = await openFolderSource(join(root, path))
   const { findings } = await checkTask(source)
   const evidence: Evidence = { findings: findings.map(shownFinding), calibration: null }
   const blocking = findings.filter(({ severity }) => severity === 'block')
   if (blocking.length > 0) return rejectTask(id, evidence, toRejection(blocking))
   const read = await readTask(source).catch(toInvalidDetail)
   if ('detail' in read) return rejectTask(id, evidence, { reason: 'invalid_task', detail: read.detail })
-  const toml = await hashed(source, (await source.list([CONFIG_FILE])).files)
+  const toml = await hashFiles(source, (await source.list([CONFIG_FILE])).files)
   return toScreenedTask(id, evidence, source, { ...read, files: [...read.task.files, ...toml] })
 }
 
-const shownFinding = ({ rule, severity, path, detail }: Finding) => ({ rule, severity, path, detail })
+const shownFinding = ({ rule, severity, path, detail }: SafetyFinding) => ({ rule, severity, path, detail })
 
 const rejectTask = (id: string, evidence: Evidence, rejection: Rejection): ScreenedTask => ({
   task: { id, title: id, difficulty: null, digest: null, rejection, content: null, evidence },
@@ -47,7 +47,7 @@ const rejectTask = (id: string, evidence: Evidence, rejection: Rejection): Scree
 const UNREADABLE = ['schema', 'required_files']
 
 /** A task that cannot be read is not called unsafe. */
-function toRejection(blocking: Finding[]): Rejection {
+function toRejection(blocking: SafetyFinding[]): Rejection {
   const [first] = blocking
   const isUnreadable = blocking.every(({ rule }) => UNREADABLE.includes(rule))
   const more = blocking.length > 1 ? ` (and ${blocking.length - 1} more)` : ''

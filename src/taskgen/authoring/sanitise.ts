@@ -1,4 +1,4 @@
-import { CREDENTIAL_FORMATS, isMadeUp } from '../../harbor/safety/credential-formats.ts'
+import { CREDENTIAL_FORMATS, isPlaceholder } from '../../harbor/safety/credential-formats.ts'
 
 /** Untrusted text of the pull request and its issues. */
 export type PullRequestText = { title: string; body: string; issues: { title: string; body: string }[] }
@@ -47,7 +47,7 @@ const PRIVATE_KEY = /-----BEGIN (?:[A-Z]{2,10} ){0,2}PRIVATE KEY-----[\s\S]*?(?:
 /** Redacts credentials. Obvious placeholders stay, because the task may be about them. */
 const redactSecrets = (text: string): string =>
   CREDENTIAL_FORMATS.filter(({ hint }) => text.includes(hint)).reduce(
-    (left, { pattern }) => left.replaceAll(pattern, (key) => (isMadeUp(key) ? key : '[secret]')),
+    (left, { pattern }) => left.replaceAll(pattern, (key) => (isPlaceholder(key) ? key : '[secret]')),
     text.replaceAll(PRIVATE_KEY, '[secret]'),
   )
 

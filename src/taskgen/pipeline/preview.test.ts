@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startCodeHost } from '../../../test/support/code-host.ts'
 import { type GeneratingApp, generating, generatingApp, historyOf } from '../../../test/support/generating.ts'
+import { startGitServer } from '../../../test/support/harbor/git-server.ts'
 import { git, writeHistory } from '../../../test/support/histories.ts'
 import { scriptedStages } from '../../../test/support/taskgen/scripted-stages.ts'
 import {
@@ -15,7 +16,6 @@ import {
   resumeBatch,
 } from '../../batches/schema.ts'
 import { createCredential } from '../../credentials/schema.ts'
-import { startGitServer } from '../../harbor/registries/testing/git-server.ts'
 import { readEvents } from '../../platform/http/read-events.ts'
 import { connectRepository, listRepositories } from '../../repos/schema.ts'
 import type { CandidateFacts } from './stage.ts'

@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises'
 import type { TestLists } from '../../grading/suite.ts'
-import { inFolder } from '../../harbor/folder-source.ts'
+import { openFolderSource } from '../../harbor/folder-source.ts'
 import { readTask } from '../../harbor/read-task.ts'
 import type { Harness } from '../../harnesses/harness.ts'
 import { nop } from '../../harnesses/nop.ts'
@@ -45,7 +45,7 @@ export async function validateTask(
   order: ValidateTaskInput,
   signal: AbortSignal,
 ): Promise<StageResult<ValidationReport>> {
-  const { task, digest } = await readTask(await inFolder(order.folder))
+  const { task, digest } = await readTask(await openFolderSource(order.folder))
   await mkdir(order.outputFolder, { recursive: true })
   const request = {
     task,

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { baseRootfs } from '../../../test/support/base-image.ts'
 import { importBase, startDockerd } from '../../../test/support/dockerd.ts'
 import { PACKAGE_HOSTS } from '../../../test/support/package-hosts.ts'
-import { inFolder } from '../../harbor/folder-source.ts'
+import { openFolderSource } from '../../harbor/folder-source.ts'
 import { readTask } from '../../harbor/read-task.ts'
 import type { Harness } from '../../harnesses/harness.ts'
 import { createLog } from '../../platform/log.ts'
@@ -77,7 +77,7 @@ type More = Partial<
 type Wish = More & { taskFolder: string; harness: Harness; verifyMode: VerifyMode; outputFolder: string }
 
 async function runTask(provider: Provider, wish: Wish): Promise<TrialRecord> {
-  const { task, digest } = await readTask(await inFolder(wish.taskFolder))
+  const { task, digest } = await readTask(await openFolderSource(wish.taskFolder))
   const request = {
     variables: {},
     signal: new AbortController().signal,

@@ -1,26 +1,24 @@
-import { CREDENTIAL_FORMATS, isMadeUp } from '../credential-formats.ts'
-import { lineAt } from '../lines.ts'
-import { oncePer } from '../once.ts'
-import type { Found, Rule } from '../rule.ts'
-import type { TextFile } from '../task-parts.ts'
-import type { View } from '../view.ts'
+import { CREDENTIAL_FORMATS, isPlaceholder } from '../credential-formats.ts'
+import type { RuleMatch, SafetyRule } from '../rule.ts'
+import { lineAt, type TextFile } from '../task-parts.ts'
+import { memoize, type TaskView } from '../view.ts'
 
-type Credential = Found & { isIssued: boolean }
+type CredentialMatch = RuleMatch & { isIssued: boolean }
 
-/** Of one format in one file, more say no more. */
-const EACH_MAX = 3
+/** Maximum number of matches per format and file. */
+const PER_FORMAT_MAX = 3
 const MATCHES_MAX = 100
 
-const credentialsOf = oncePer(({ texts }: View): Credential[] => texts.flatMap(credentialsIn))
+const listCredentials = memoize(({ texts }: TaskView): CredentialMatch[] => texts.flatMap(findCredentials))
 
-/** The value itself must not enter a message. */
-export const credentialsIn = ({ path, text }: TextFile): Credential[] =>
+/** Finds credentials. Messages must not contain the value. */
+export const findCredentials = ({ path, text }: TextFile): CredentialMatch[] =>
   CREDENTIAL_FORMATS.filter(({ hint }) => text.includes(hint)).flatMap(({ name, pattern, isIssued }) => {
     const real = text
       .matchAll(pattern)
       .take(MATCHES_MAX)
-      .filter(([value]) => !isMadeUp(value))
-    return [...real.take(EACH_MAX)].map(({ 0: value, index }) => ({
+      .filter(([value]) => !isPlaceholder(value))
+    return [...real.take(PER_FORMAT_MAX)].map(({ 0: value, index }) => ({
       path,
       line: lineAt(text, index),
       detail: `This looks like a ${name}.`,
@@ -28,25 +26,25 @@ export const credentialsIn = ({ path, text }: TextFile): Credential[] =>
     }))
   })
 
-const without = ({ isIssued: _, ...found }: Credential): Found => found
+const toMatch = ({ isIssued: _, ...found }: CredentialMatch): RuleMatch => found
 
-export const credentialRules: Rule[] = [
+export const credentialRules: SafetyRule[] = [
   {
     id: 'live_credentials',
     severity: 'block',
-    what: 'a token that only its issuer can have made: its checksum or its mark is right',
+    description: 'a token that only its issuer can have made: its checksum or its mark is right',
     check: (view) =>
-      credentialsOf(view)
+      listCredentials(view)
         .filter(({ isIssued }) => isIssued)
-        .map(without),
+        .map(toMatch),
   },
   {
     id: 'credentials',
     severity: 'warn',
-    what: 'texts in the format of a key, a token or a private key',
+    description: 'texts in the format of a key, a token or a private key',
     check: (view) =>
-      credentialsOf(view)
+      listCredentials(view)
         .filter(({ isIssued }) => !isIssued)
-        .map(without),
+        .map(toMatch),
   },
 ]

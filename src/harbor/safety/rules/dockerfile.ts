@@ -1,14 +1,14 @@
-import type { Instruction } from '../../dockerfile.ts'
-import { isInside, servicesOf } from '../compose-services.ts'
-import { copiesOf } from '../copies.ts'
-import type { Found, Rule } from '../rule.ts'
+import type { DockerfileInstruction } from '../../dockerfile.ts'
+import { isInsideFolder, listRawServices } from '../compose-services.ts'
+import { listCopies } from '../copies.ts'
+import type { RuleMatch, SafetyRule } from '../rule.ts'
 import type { UsedDockerfile } from '../task-parts.ts'
-import type { View } from '../view.ts'
+import type { TaskView } from '../view.ts'
 
-/** A finding for each instruction for which there is a detail. */
-const where =
-  (detailOf: (instruction: Instruction) => string | undefined) =>
-  ({ dockerfiles }: View): Found[] =>
+/** Matches each instruction for which `detailOf` returns a detail. */
+const matchInstructions =
+  (detailOf: (instruction: DockerfileInstruction) => string | undefined) =>
+  ({ dockerfiles }: TaskView): RuleMatch[] =>
     dockerfiles.flatMap(({ path, dockerfile }) =>
       dockerfile.stages
         .flatMap(({ instructions }) => instructions)
@@ -18,87 +18,87 @@ const where =
         }),
     )
 
-const contextEscapes = ({ dockerfiles }: View): Found[] =>
+const matchContextEscapes = ({ dockerfiles }: TaskView): RuleMatch[] =>
   dockerfiles.flatMap((used) =>
-    copiesOf(used)
-      .filter(({ source }) => source.split('/').includes('..') && !isInside(source.replace(/^\/+/, '')))
-      .map(({ line }) => ({ path: used.path, line, detail: 'It copies from outside the folder that it is built in.' })),
+    listCopies(used)
+      .filter(({ source }) => source.split('/').includes('..') && !isInsideFolder(source.replace(/^\/+/, '')))
+      .map(({ line }) => ({ path: used.path, line, detail: 'The source is outside the build context.' })),
   )
 
-const mounts = ({ flags }: Instruction): string[] =>
+const listMounts = ({ flags }: DockerfileInstruction): string[] =>
   flags.flatMap(({ name, value }) => (name === 'mount' ? [value ?? ''] : []))
 
-const secretMount = (instruction: Instruction): string | undefined =>
-  mounts(instruction).some((mount) => /(?:^|,)type=(?:secret|ssh)(?:,|$)/.test(mount))
-    ? 'It mounts a secret of the machine that builds it.'
+const describeSecretMount = (instruction: DockerfileInstruction): string | undefined =>
+  listMounts(instruction).some((mount) => /(?:^|,)type=(?:secret|ssh)(?:,|$)/.test(mount))
+    ? 'The build would mount a secret of the host.'
     : undefined
 
 const PRIVILEGES: Record<string, RegExp> = { security: /^insecure$/, network: /^host$/, device: /./ }
 
-const privileges = ({ flags }: Instruction): string | undefined => {
+const describePrivilege = ({ flags }: DockerfileInstruction): string | undefined => {
   const flag = flags.find(({ name, value }) => PRIVILEGES[name]?.test(value ?? ''))
-  return flag && `--${flag.name}=${flag.value} would open the machine that builds it.`
+  return flag && `--${flag.name}=${flag.value} would weaken the isolation of the build.`
 }
 
 const FRONTEND = /^#\s*syntax\s*=\s*(\S+)/i
 const KNOWN_FRONTEND = /^(?:docker\.io\/)?docker\/dockerfile(?:-upstream)?(?:[:@][\w.:-]+)?$/
 
-/** Directives stand before everything else. */
-function frontends({ path, text }: UsedDockerfile): Found[] {
+/** Matches syntax directives, which must precede all instructions. */
+function matchFrontends({ path, text }: UsedDockerfile): RuleMatch[] {
   const lines = text.split('\n', 20)
   const end = lines.findIndex((line) => !/^\s*(?:#|$)/.test(line))
   return lines.slice(0, end < 0 ? lines.length : end).flatMap((line, place) => {
     const frontend = FRONTEND.exec(line)?.[1]
     if (frontend === undefined || KNOWN_FRONTEND.test(frontend)) return []
-    return [{ path, line: place + 1, detail: 'The build would be done by an image of a stranger.' }]
+    return [{ path, line: place + 1, detail: 'The build would run an untrusted frontend image.' }]
   })
 }
 
-/** runc once followed such a folder to the host: CVE-2024-21626. */
-const isHandle = (folder: string | null | undefined): boolean =>
+/** Tests for a working folder through which runc could be escaped (CVE-2024-21626). */
+const isKernelPath = (folder: string | null | undefined): boolean =>
   typeof folder === 'string' && /^["']?\/(?:proc|dev\/fd|sys)(?:\/|["']?$)/.test(folder)
 
-const workdirs = (view: View): Found[] => [
-  ...where(({ keyword, text }) => (keyword === 'WORKDIR' && isHandle(text) ? HANDLE : undefined))(view),
+const matchWorkdirs = (view: TaskView): RuleMatch[] => [
+  ...matchInstructions(({ keyword, text }) => (keyword === 'WORKDIR' && isKernelPath(text) ? HANDLE : undefined))(view),
   ...view.environments
-    .filter(({ workdir }) => isHandle(workdir))
+    .filter(({ workdir }) => isKernelPath(workdir))
     .map(() => ({ path: 'environment.workdir', detail: HANDLE })),
-  ...servicesOf(view)
-    .filter(({ settings }) => typeof settings.working_dir === 'string' && isHandle(settings.working_dir))
+  ...listRawServices(view)
+    .filter(({ settings }) => typeof settings.working_dir === 'string' && isKernelPath(settings.working_dir))
     .map(({ path }) => ({ path: `${path}.working_dir`, detail: HANDLE })),
 ]
 
-const HANDLE = 'This working folder is a way through the kernel to the host.'
+const HANDLE = 'The working folder could lead to the file system of the host.'
 
-export const dockerfileRules: Rule[] = [
+export const dockerfileRules: SafetyRule[] = [
   {
     id: 'dockerfile_context',
     severity: 'block',
-    what: 'files copied from outside the folder of the build',
-    check: contextEscapes,
+    description: 'files copied from outside the folder of the build',
+    check: matchContextEscapes,
   },
   {
     id: 'dockerfile_secrets',
     severity: 'block',
-    what: 'secrets and SSH agents mounted in a build',
-    check: where(secretMount),
+    description: 'secrets and SSH agents mounted in a build',
+    check: matchInstructions(describeSecretMount),
   },
   {
     id: 'dockerfile_privileges',
     severity: 'block',
-    what: 'builds without confinement, on the network or with devices of the host',
-    check: where(privileges),
+    description: 'builds without confinement, on the network or with devices of the host',
+    check: matchInstructions(describePrivilege),
   },
   {
     id: 'dockerfile_frontend',
     severity: 'block',
-    what: 'a build program other than Docker’s own',
-    check: ({ dockerfiles }) => dockerfiles.flatMap(frontends),
+    description: 'a build program other than Docker’s own',
+    check: ({ dockerfiles }) => dockerfiles.flatMap(matchFrontends),
   },
   {
     id: 'workdir_escape',
     severity: 'block',
-    what: 'a working folder in /proc, /sys or /dev/fd',
-    check: workdirs,
+    description: 'a working folder in /proc, /sys or /dev/fd',
+    check: matchWorkdirs,
   },
 ]

@@ -1,7 +1,7 @@
-import type { Rule } from '../rule.ts'
-import type { View } from '../view.ts'
+import type { SafetyRule } from '../rule.ts'
+import type { TaskView } from '../view.ts'
 
-// What the reader of tasks refuses, sorted by the reason.
+// Rules for the refusals of the task reader, by reason.
 
 const MISSING = new Set(['missing_file'])
 const ESCAPES = new Set(['unsafe_path'])
@@ -10,62 +10,62 @@ const COLLISIONS = new Set(['collision', 'duplicate', 'under_a_file'])
 const SIZES = new Set(['too_large', 'too_many_files', 'path_too_deep', 'path_too_long', 'too_complex', 'too_deep'])
 const NAMED = new Set([...MISSING, ...ESCAPES, ...NO_FILES, ...COLLISIONS, ...SIZES])
 
-const refusedFor = (isReason: (code: string) => boolean) => (view: View) =>
+const matchRefusals = (isReason: (code: string) => boolean) => (view: TaskView) =>
   view.refusals
     .filter(({ code }) => isReason(code))
     .map(({ path, code, message }) => ({ path, detail: `${message} (${code})` }))
 
-export const formRules: Rule[] = [
+export const formRules: SafetyRule[] = [
   {
     id: 'schema',
     severity: 'block',
-    what: 'task.toml, a compose file or a Dockerfile that we cannot read in full',
-    check: refusedFor((code) => !NAMED.has(code)),
+    description: 'task.toml, a compose file or a Dockerfile that we cannot read in full',
+    check: matchRefusals((code) => !NAMED.has(code)),
   },
   {
     id: 'required_files',
     severity: 'block',
-    what: 'a task without its instruction, its environment or its tests',
-    check: refusedFor((code) => MISSING.has(code)),
+    description: 'a task without its instruction, its environment or its tests',
+    check: matchRefusals((code) => MISSING.has(code)),
   },
   {
     id: 'path_escapes',
     severity: 'block',
-    what: 'a path that leads out of the task, or that two programs read as two paths',
-    check: refusedFor((code) => ESCAPES.has(code)),
+    description: 'a path that leads out of the task, or that two programs read as two paths',
+    check: matchRefusals((code) => ESCAPES.has(code)),
   },
   {
     id: 'links_and_devices',
     severity: 'block',
-    what: 'a link that leads out, a link to a folder, a device, a pipe or a socket',
-    check: refusedFor((code) => NO_FILES.has(code)),
+    description: 'a link that leads out, a link to a folder, a device, a pipe or a socket',
+    check: matchRefusals((code) => NO_FILES.has(code)),
   },
   {
     id: 'name_collisions',
     severity: 'block',
-    what: 'two paths that are one where letter case or Unicode form do not count',
-    check: refusedFor((code) => COLLISIONS.has(code)),
+    description: 'two paths that are one where letter case or Unicode form do not count',
+    check: matchRefusals((code) => COLLISIONS.has(code)),
   },
   {
     id: 'sizes_and_counts',
     severity: 'block',
-    what: 'too many files, a file or a path that is too long, a text made to be slow to parse',
-    check: refusedFor((code) => SIZES.has(code)),
+    description: 'too many files, a file or a path that is too long, a text made to be slow to parse',
+    check: matchRefusals((code) => SIZES.has(code)),
   },
   {
     id: 'unknown_keys',
     severity: 'warn',
-    what: 'a key in task.toml that has no meaning, such as a misspelt one',
+    description: 'a key in task.toml that has no meaning, such as a misspelt one',
     check: ({ warnings }) =>
       warnings.filter(({ code }) => code === 'unknown_key').map(({ path, message }) => ({ path, detail: message })),
   },
   {
     id: 'scan_limit',
     severity: 'warn',
-    what: 'a text so long that only its beginning was looked into',
+    description: 'a text so long that only its beginning was looked into',
     check: ({ texts }) =>
       texts
         .filter(({ isWhole }) => !isWhole)
-        .map(({ path }) => ({ path, detail: 'Only the beginning of this file was looked into.' })),
+        .map(({ path }) => ({ path, detail: 'Only the beginning of this file was scanned.' })),
   },
 ]

@@ -1,14 +1,13 @@
-import { lineAt } from '../lines.ts'
-import type { Found, Rule } from '../rule.ts'
-import type { TextFile } from '../task-parts.ts'
-import type { View } from '../view.ts'
+import type { RuleMatch, SafetyRule } from '../rule.ts'
+import { lineAt, type TextFile } from '../task-parts.ts'
+import type { TaskView } from '../view.ts'
 
-// What an agent would read in an instruction and a person would not see.
+// Rules for text in an instruction that an agent reads and a person does not see.
 
-/** Letters of tags spell words that no font shows; overrides turn a text around. */
+/** Tag characters spell words that no font displays; directional overrides reverse text. */
 const HIDDEN =
   /[\u202D\u202E]|[\u{E0020}-\u{E007F}]|(?:[\u200B-\u200D\u2060-\u2064\uFEFF\u180E]|[\uFE00-\uFE0F\u{E0100}-\u{E01EF}\u034F]){8}/gu
-/** The flags of England, Scotland and Wales are written with tags. */
+/** Flags of England, Scotland and Wales consist of tag characters. */
 const FLAG = /\u{1F3F4}[\u{E0061}-\u{E007A}]{4,6}\u{E007F}/gu
 const INVISIBLE = /[\u200B\u200E\u200F\u202A-\u202C\u2060-\u2064\u2066-\u2069\u180E\u00AD]/g
 
@@ -24,11 +23,11 @@ const MARKERS = new RegExp(
   'gi',
 )
 
-const foundIn = ({ path, text }: TextFile, pattern: RegExp, detail: string): Found[] =>
+const matchPattern = ({ path, text }: TextFile, pattern: RegExp, detail: string): RuleMatch[] =>
   [...text.matchAll(pattern)].slice(0, 5).map((match) => ({ path, line: lineAt(text, match.index), detail }))
 
-/** The comments of a markdown text, and all else. */
-function comments(text: string): { start: number; text: string }[] {
+/** Lists the comments of a Markdown text. */
+function listComments(text: string): { start: number; text: string }[] {
   const found: { start: number; text: string }[] = []
   for (let start = text.indexOf('<!--'); start >= 0; ) {
     const end = text.indexOf('-->', start)
@@ -38,47 +37,51 @@ function comments(text: string): { start: number; text: string }[] {
   return found
 }
 
-const hiddenOrders = ({ instructions }: View): Found[] =>
+const matchHiddenOrders = ({ instructions }: TaskView): RuleMatch[] =>
   instructions.flatMap(({ path, text }) =>
-    comments(text)
+    listComments(text)
       .filter((comment) => comment.text.search(MARKERS) >= 0)
       .slice(0, 5)
-      .map(({ start }) => ({ path, line: lineAt(text, start), detail: 'A comment gives orders to the agent.' })),
+      .map(({ start }) => ({
+        path,
+        line: lineAt(text, start),
+        detail: 'A comment contains instructions to the agent.',
+      })),
   )
 
-function openOrders({ instructions }: View): Found[] {
-  return instructions.flatMap((file) => foundIn(file, MARKERS, 'It reads like an attempt to talk an agent over.'))
+function matchOrders({ instructions }: TaskView): RuleMatch[] {
+  return instructions.flatMap((file) => matchPattern(file, MARKERS, 'The text looks like a prompt injection.'))
 }
 
-export const instructionRules: Rule[] = [
+export const instructionRules: SafetyRule[] = [
   {
     id: 'instruction_hidden_text',
     severity: 'block',
-    what: 'words in an instruction that nobody can see',
+    description: 'words in an instruction that nobody can see',
     check: ({ instructions }) =>
       instructions.flatMap((file) =>
-        foundIn({ ...file, text: file.text.replaceAll(FLAG, '') }, HIDDEN, 'There is text here that is not shown.'),
+        matchPattern({ ...file, text: file.text.replaceAll(FLAG, '') }, HIDDEN, 'The line contains invisible text.'),
       ),
   },
   {
     id: 'instruction_invisible',
     severity: 'warn',
-    what: 'single characters in an instruction that are not shown',
+    description: 'single characters in an instruction that are not shown',
     check: ({ instructions }) =>
       instructions.flatMap((file) =>
-        foundIn(file, INVISIBLE, 'There is a character here that is not shown.').slice(0, 1),
+        matchPattern(file, INVISIBLE, 'The line contains an invisible character.').slice(0, 1),
       ),
   },
   {
     id: 'instruction_hidden_orders',
     severity: 'block',
-    what: 'orders to the agent in a comment of an instruction',
-    check: hiddenOrders,
+    description: 'orders to the agent in a comment of an instruction',
+    check: matchHiddenOrders,
   },
   {
     id: 'instruction_orders',
     severity: 'warn',
-    what: 'marks of prompt injection in an instruction',
-    check: openOrders,
+    description: 'marks of prompt injection in an instruction',
+    check: matchOrders,
   },
 ]

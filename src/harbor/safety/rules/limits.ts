@@ -1,25 +1,28 @@
 import ipaddr from 'ipaddr.js'
 import type { Environment, Network } from '../../task.ts'
-import type { Caps } from '../options.ts'
-import type { Found, Rule } from '../rule.ts'
-import type { View } from '../view.ts'
+import type { ResourceCaps } from '../options.ts'
+import type { RuleMatch, SafetyRule } from '../rule.ts'
+import type { TaskView } from '../view.ts'
 
-type Asked = readonly [path: string, value: number | null | undefined, most: number]
+type RequestedLimit = readonly [path: string, value: number | null | undefined, most: number]
 
-const above = (asked: readonly Asked[]): Found[] =>
-  asked
+const matchExceeded = (requested: readonly RequestedLimit[]): RuleMatch[] =>
+  requested
     .filter(([, value, most]) => typeof value === 'number' && value > most)
-    .map(([path, value, most]) => ({ path, detail: `It asks for ${value}. The most is ${most}.` }))
+    .map(([path, value, most]) => ({ path, detail: `The task requests ${value}. The limit is ${most}.` }))
 
-const settingsOf = ({ folder }: Environment): string => (folder === 'environment' ? folder : 'verifier.environment')
+const toSettingsPath = ({ folder }: Environment): string => (folder === 'environment' ? folder : 'verifier.environment')
 
-const resources = ({ environments, caps }: View): Found[] =>
-  above(
-    environments.flatMap((environment) => [...ownResources(environment, caps), ...serviceResources(environment, caps)]),
+const matchResources = ({ environments, caps }: TaskView): RuleMatch[] =>
+  matchExceeded(
+    environments.flatMap((environment) => [
+      ...listOwnResources(environment, caps),
+      ...listServiceResources(environment, caps),
+    ]),
   )
 
-function ownResources(environment: Environment, caps: Caps): Asked[] {
-  const at = settingsOf(environment)
+function listOwnResources(environment: Environment, caps: ResourceCaps): RequestedLimit[] {
+  const at = toSettingsPath(environment)
   const { cpus, memoryMb, storageMb, gpus } = environment.resources
   return [
     [`${at}.cpus`, cpus, caps.cpus],
@@ -29,7 +32,7 @@ function ownResources(environment: Environment, caps: Caps): Asked[] {
   ]
 }
 
-const serviceResources = ({ folder, compose }: Environment, caps: Caps): Asked[] =>
+const listServiceResources = ({ folder, compose }: Environment, caps: ResourceCaps): RequestedLimit[] =>
   (compose?.services ?? []).flatMap(({ name, resources: own }) => {
     const at = `${folder}/docker-compose.yaml.services.${name}`
     return [
@@ -39,14 +42,14 @@ const serviceResources = ({ folder, compose }: Environment, caps: Caps): Asked[]
     ] as const
   })
 
-function timeouts({ outline, environments, caps }: View): Found[] {
+function matchTimeouts({ outline, environments, caps }: TaskView): RuleMatch[] {
   const steps = outline?.steps ?? []
-  return above([
+  return matchExceeded([
     ...environments.map(
-      (each) => [`${settingsOf(each)}.build_timeout_sec`, each.buildTimeoutSec, caps.buildTimeoutSec] as const,
+      (each) => [`${toSettingsPath(each)}.build_timeout_sec`, each.buildTimeoutSec, caps.buildTimeoutSec] as const,
     ),
     ...environments.map(
-      (each) => [`${settingsOf(each)}.healthcheck`, each.healthcheck?.timeoutSec, caps.timeoutSec] as const,
+      (each) => [`${toSettingsPath(each)}.healthcheck`, each.healthcheck?.timeoutSec, caps.timeoutSec] as const,
     ),
     ...steps.flatMap(({ agent, verifier, healthcheck }) => [
       ['agent.timeout_sec', agent.timeoutSec, caps.timeoutSec] as const,
@@ -57,9 +60,9 @@ function timeouts({ outline, environments, caps }: View): Found[] {
   ])
 }
 
-/** Each network that is asked for, with the key that asks. */
-const networksOf = ({ outline, environments }: View): (readonly [string, Network])[] => [
-  ...environments.map((each) => [`${settingsOf(each)}.network_mode`, each.network] as const),
+/** Lists the requested networks with their keys. */
+const listNetworks = ({ outline, environments }: TaskView): (readonly [string, Network])[] => [
+  ...environments.map((each) => [`${toSettingsPath(each)}.network_mode`, each.network] as const),
   ...(outline?.steps ?? []).flatMap(
     ({ agent, verifier }) =>
       [
@@ -69,39 +72,42 @@ const networksOf = ({ outline, environments }: View): (readonly [string, Network
   ),
 ]
 
-function networkModes(view: View): Found[] {
+function matchNetworkModes(view: TaskView): RuleMatch[] {
   const { sandbox } = view
   if (!sandbox) return []
-  const missing = networksOf(view).filter(([, { mode }]) => mode !== 'unsaid' && !sandbox.network.includes(mode))
+  const missing = listNetworks(view).filter(([, { mode }]) => mode !== 'unsaid' && !sandbox.network.includes(mode))
   return [...new Map(missing)].map(([path, { mode }]) => ({
     path,
-    detail: `It asks for ${mode}. This sandbox has ${sandbox.network.join(', ') || 'none'}.`,
+    detail: `The task requests ${mode}. The sandbox supports ${sandbox.network.join(', ') || 'none'}.`,
   }))
 }
 
-const sidecars = ({ sandbox, environments }: View): Found[] =>
+const matchSidecars = ({ sandbox, environments }: TaskView): RuleMatch[] =>
   sandbox?.groups === false
     ? environments
         .filter(({ compose }) => (compose?.services ?? []).some(({ name }) => name !== 'main'))
-        .map(({ folder }) => ({ path: `${folder}/docker-compose.yaml`, detail: 'This sandbox has no sidecars.' }))
+        .map(({ folder }) => ({
+          path: `${folder}/docker-compose.yaml`,
+          detail: 'The sandbox does not support sidecars.',
+        }))
     : []
 
-const privateHosts = (view: View): Found[] =>
-  [...new Map(networksOf(view))]
+const matchPrivateHosts = (view: TaskView): RuleMatch[] =>
+  [...new Map(listNetworks(view))]
     .filter(([, { hosts }]) => hosts.some(isPrivate))
     .map(([path]) => ({ path: path.replace('network_mode', 'allowed_hosts'), detail: PRIVATE }))
 
-const PRIVATE = 'An address of the runner’s own network, or of its cloud, cannot be allowed.'
+const PRIVATE = 'Addresses of the runner’s private network or cloud metadata service must not be allowed.'
 const METADATA_NAMES =
   /(?:^|\.)(?:metadata\.google\.internal|instance-data|host\.docker\.internal|gateway\.docker\.internal|localhost)$/
 
-/** The first address of each range that is nobody's on the internet. */
+/** First address of each range that is not public. */
 const PRIVATE_STARTS = '0.0.0.0 10.0.0.0 100.64.0.0 127.0.0.0 169.254.0.0 172.16.0.0 192.168.0.0 ::1 fc00:: fe80::'
   .split(' ')
   .map((address) => ipaddr.parse(address))
 const PRIVATE_RANGES = new Set(['unspecified', 'private', 'carrierGradeNat', 'loopback', 'linkLocal', 'uniqueLocal'])
 
-/** A name, an address, or a range that lies in a private one or around it. */
+/** Tests for a private name or address, or a range that overlaps a private one. */
 function isPrivate(host: string): boolean {
   const [address = ''] = host.split('/')
   if (!ipaddr.isValid(address)) return METADATA_NAMES.test(host)
@@ -111,44 +117,44 @@ function isPrivate(host: string): boolean {
   return PRIVATE_STARTS.some((start) => start.kind() === range[0].kind() && start.match(range))
 }
 
-export const limitRules: Rule[] = [
+export const limitRules: SafetyRule[] = [
   {
     id: 'resource_caps',
     severity: 'block',
-    what: 'more processors, memory, storage or GPUs than any task needs',
-    check: resources,
+    description: 'more processors, memory, storage or GPUs than any task needs',
+    check: matchResources,
   },
   {
     id: 'timeout_caps',
     severity: 'block',
-    what: 'a build, an agent or a verifier that may run for days',
-    check: timeouts,
+    description: 'a build, an agent or a verifier that may run for days',
+    check: matchTimeouts,
   },
   {
     id: 'timeout_missing',
     severity: 'warn',
-    what: 'an agent that may run for as long as it likes',
+    description: 'an agent that may run for as long as it likes',
     check: ({ outline }) =>
       (outline?.steps ?? []).some(({ agent }) => agent.timeoutSec === null)
-        ? [{ path: 'agent.timeout_sec', detail: 'The agent has no time limit of its own.' }]
+        ? [{ path: 'agent.timeout_sec', detail: 'The agent has no timeout.' }]
         : [],
   },
   {
     id: 'network_mode',
     severity: 'block',
-    what: 'a network that the sandbox cannot give or cannot close',
-    check: networkModes,
+    description: 'a network that the sandbox cannot give or cannot close',
+    check: matchNetworkModes,
   },
   {
     id: 'sidecars',
     severity: 'block',
-    what: 'sidecars where the sandbox has none',
-    check: sidecars,
+    description: 'sidecars where the sandbox has none',
+    check: matchSidecars,
   },
   {
     id: 'private_hosts',
     severity: 'block',
-    what: 'private addresses and metadata services on the list of allowed hosts',
-    check: privateHosts,
+    description: 'private addresses and metadata services on the list of allowed hosts',
+    check: matchPrivateHosts,
   },
 ]

@@ -1,55 +1,55 @@
-import type { Outline } from '../../resolve.ts'
+import { isTable, type Value } from '../../fields.ts'
+import type { TaskOutline } from '../../resolve.ts'
 import type { EnvVar } from '../../task.ts'
 import { variablesOf } from '../../template.ts'
-import { servicesOf } from '../compose-services.ts'
-import { type AskedVariable, variablesAsked } from '../compose-variables.ts'
-import type { Found, Rule } from '../rule.ts'
-import { isOwnSecret, isSecretName } from '../secret-names.ts'
-import type { View } from '../view.ts'
+import { listRawServices, listServicesIn } from '../compose-services.ts'
+import type { RuleMatch, SafetyRule } from '../rule.ts'
+import type { UsedCompose } from '../task-parts.ts'
+import { memoize, type TaskView } from '../view.ts'
 
-/** What Harbor hands to every compose file. */
-const HANDED_OVER =
+/** Variables that Harbor sets for every compose file. */
+const SUPPLIED_BY_HARBOR =
   /^(?:MAIN_IMAGE_NAME|PREBUILT_IMAGE_NAME|CONTEXT_DIR|CPUS|MEMORY|NETWORK_MODE|TEST_DIR|(?:HOST|ENV)_(?:VERIFIER_LOGS|AGENT_LOGS|ARTIFACTS)_PATH)$/
 
-const isSecret = ({ name, hasFallback }: AskedVariable): boolean =>
-  isOwnSecret(name) || (isSecretName(name) && !hasFallback)
+const isSecret = ({ name, hasFallback }: VariableReference): boolean =>
+  isRunnerSecret(name) || (isSecretName(name) && !hasFallback)
 
-function undeclared(view: View): Found[] {
+function matchUndeclared(view: TaskView): RuleMatch[] {
   const declared = new Set(view.environments.flatMap(({ env }) => env.map(({ name }) => name)))
-  // A service's own variable in its own command is a dollar too few, and no question to the host.
-  const own = new Set(servicesOf(view).flatMap(({ settings }) => namesOf(settings.environment)))
+  // A service's own variable in its command lacks a second dollar sign; it does not refer to the runner.
+  const own = new Set(listRawServices(view).flatMap(({ settings }) => listNames(settings.environment)))
   return (
-    variablesAsked(view)
-      .filter((asked) => !HANDED_OVER.test(asked.name) && !asked.hasFallback && !isSecret(asked))
-      // What is mounted has a rule of its own.
+    listComposeVariables(view)
+      .filter((variable) => !SUPPLIED_BY_HARBOR.test(variable.name) && !variable.hasFallback && !isSecret(variable))
+      // Mounts have their own rule.
       .filter(({ path }) => !/\.volumes\.\d+(?:\.|$)/.test(path))
       .filter(({ name, path }) => !declared.has(name) && !(own.has(name) && !path.includes('.environment.')))
       .map(({ path, name }) => ({
         path,
-        detail: `${name} would come from the runner, and task.toml does not declare it.`,
+        detail: `${name} would come from the runner. Declare it in task.toml.`,
       }))
   )
 }
 
-function namesOf(environment: unknown): string[] {
+function listNames(environment: unknown): string[] {
   if (Array.isArray(environment)) return environment.map((entry) => String(entry).split('=', 1)[0] ?? '')
   return typeof environment === 'object' && environment !== null ? Object.keys(environment) : []
 }
 
-const detailOf = (name: string): string => `It asks for ${name} of whoever runs the task, where the agent can read it.`
+const describeSecret = (name: string): string => `The runner’s ${name} would be readable by the agent.`
 
-const secretVariables = (view: View): Found[] => [
-  ...variablesAsked(view)
+const matchSecretVariables = (view: TaskView): RuleMatch[] => [
+  ...listComposeVariables(view)
     .filter(isSecret)
-    .map(({ path, name }) => ({ path, detail: detailOf(name) })),
+    .map(({ path, name }) => ({ path, detail: describeSecret(name) })),
   ...view.environments
     .filter(({ folder }) => folder === 'environment')
-    .flatMap(({ env }) => askedBy(env, 'environment.env'))
+    .flatMap(({ env }) => listEnvReferences(env, 'environment.env'))
     .filter(isSecret)
-    .map(({ path, name }) => ({ path, detail: detailOf(name) })),
+    .map(({ path, name }) => ({ path, detail: describeSecret(name) })),
 ]
 
-const askedBy = (env: EnvVar[], path: string): AskedVariable[] =>
+const listEnvReferences = (env: EnvVar[], path: string): VariableReference[] =>
   env.flatMap(({ name, value }) =>
     variablesOf(value).map(({ variable, fallback }) => ({
       path: `${path}.${name}`,
@@ -58,36 +58,104 @@ const askedBy = (env: EnvVar[], path: string): AskedVariable[] =>
     })),
   )
 
-/** Of the verifier, the solution and headers: the owner of the value decides whether to give it. */
-const requested = ({ outline }: View): Found[] =>
-  outline ? outsideTheAgent(outline).map(({ path, name }) => ({ path, detail: `It asks for ${name}.` })) : []
+/** Matches variables of the verifier, the solution and headers. The runner decides whether to provide them. */
+const matchRequested = ({ outline }: TaskView): RuleMatch[] =>
+  outline
+    ? listNonAgentReferences(outline).map(({ path, name }) => ({
+        path,
+        detail: `The task requests the variable ${name}.`,
+      }))
+    : []
 
-const outsideTheAgent = ({ steps, solutionEnv, environment }: Outline): AskedVariable[] => [
-  ...steps.flatMap(({ verifier }) => askedBy(verifier.env, 'verifier.env')),
-  ...askedBy(solutionEnv, 'solution.env'),
+const listNonAgentReferences = ({ steps, solutionEnv, environment }: TaskOutline): VariableReference[] => [
+  ...steps.flatMap(({ verifier }) => listEnvReferences(verifier.env, 'verifier.env')),
+  ...listEnvReferences(solutionEnv, 'solution.env'),
   ...environment.mcpServers.flatMap((server) =>
-    server.transport === 'stdio' ? [] : askedBy(server.headers, `environment.mcp_servers.${server.name}.headers`),
+    server.transport === 'stdio'
+      ? []
+      : listEnvReferences(server.headers, `environment.mcp_servers.${server.name}.headers`),
   ),
-  ...askedBy(environment.env, 'environment.env').filter((asked) => !isSecret(asked)),
+  ...listEnvReferences(environment.env, 'environment.env').filter((variable) => !isSecret(variable)),
 ]
 
-export const variableRules: Rule[] = [
+export const variableRules: SafetyRule[] = [
   {
     id: 'compose_variables',
     severity: 'block',
-    what: 'a variable in a compose file that task.toml does not declare and that has no fallback',
-    check: undeclared,
+    description: 'a variable in a compose file that task.toml does not declare and that has no fallback',
+    check: matchUndeclared,
   },
   {
     id: 'secret_variables',
     severity: 'block',
-    what: 'a variable that puts a secret of the runner where the agent can read it',
-    check: secretVariables,
+    description: 'a variable that puts a secret of the runner where the agent can read it',
+    check: matchSecretVariables,
   },
   {
     id: 'requested_variables',
     severity: 'warn',
-    what: 'values that the task asks for and that somebody must give',
-    check: requested,
+    description: 'values that the task asks for and that somebody must give',
+    check: matchRequested,
   },
 ]
+
+/** A reference to a variable of the runner's environment. */
+type VariableReference = { path: string; name: string; hasFallback: boolean }
+
+const VARIABLE = /\$(?:\$|\{([A-Za-z_]\w*)(:?[-+?][^}]?)?|([A-Za-z_]\w*))/g
+
+const listComposeVariables = memoize((view: TaskView): VariableReference[] => view.composes.flatMap(listVariablesIn))
+
+const listVariablesIn = (compose: UsedCompose): VariableReference[] => [
+  ...findInValue(compose.table, compose.path),
+  ...findPassedThrough(compose),
+]
+
+function findInValue(value: Value, path: string): VariableReference[] {
+  if (typeof value === 'string') return findInText(value, path)
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value).flatMap(([key, entry]) => findInValue(entry, `${path}.${key}`))
+}
+
+const findInText = (text: string, path: string): VariableReference[] =>
+  [...text.matchAll(VARIABLE)].flatMap(([, braced, operator = '', bare]) => {
+    const name = braced ?? bare
+    return name === undefined ? [] : [{ path, name, hasFallback: /^:?-[^}]/.test(operator) }]
+  })
+
+/** Finds environment variables without a value, which are passed through from the runner. */
+const findPassedThrough = (compose: UsedCompose): VariableReference[] =>
+  listServicesIn(compose).flatMap(({ path, settings: { environment } }) => {
+    if (Array.isArray(environment)) {
+      return environment
+        .filter((entry) => typeof entry === 'string')
+        .filter((entry) => /^[A-Za-z_]\w*$/.test(entry))
+        .map((name) => ({ path: `${path}.environment.${name}`, name, hasFallback: false }))
+    }
+    const names = isTable(environment) ? Object.keys(environment).filter((name) => environment[name] === null) : []
+    return names.map((name) => ({ path: `${path}.environment.${name}`, name, hasFallback: false }))
+  })
+
+/** Credentials of the runner, even if the task provides a fallback. */
+const RUNNER_SECRETS =
+  /^(?:AWS_(?:ACCESS_KEY_ID|SECRET_ACCESS_KEY|SESSION_TOKEN)|GOOGLE_APPLICATION_CREDENTIALS|AZURE_CLIENT_SECRET|GITHUB_TOKEN|GH_TOKEN|GITLAB_TOKEN|HF_TOKEN|HUGGING_FACE_HUB_TOKEN|NPM_TOKEN|CLAUDE_CODE_OAUTH_TOKEN|MODAL_TOKEN_(?:ID|SECRET)|SSH_AUTH_SOCK|DOCKER_HOST|DOCKER_AUTH_CONFIG|KUBECONFIG|VAULT_TOKEN|DATABASE_URL|ASSAY_(?:KEY|OPERATOR_KEY|BOOTSTRAP_KEY|MASTER_KEY\w*))$/
+
+const SECRET_PARTS = new Set([
+  'TOKEN',
+  'SECRET',
+  'SECRETS',
+  'PASSWORD',
+  'PASSWD',
+  'CREDENTIAL',
+  'CREDENTIALS',
+  'APIKEY',
+])
+
+const isRunnerSecret = (name: string): boolean => RUNNER_SECRETS.test(name) || /_API_?KEY$/.test(name)
+
+/** Tests for the name of a secret, which may also belong to the task itself. */
+const isSecretName = (name: string): boolean =>
+  isRunnerSecret(name) ||
+  name.includes('PRIVATE_KEY') ||
+  name.includes('ACCESS_KEY') ||
+  name.split('_').some((part) => SECRET_PARTS.has(part))

@@ -1,17 +1,17 @@
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import type { MemoryFile } from '../source.ts'
+import type { MemoryFile } from '../../../src/harbor/source.ts'
 
-export type Files = Record<string, MemoryFile>
+export type FileContents = Record<string, MemoryFile>
 
-/** A folder that is gone when the test is over. */
+/** Creates a temporary folder that is deleted on disposal. */
 export async function temporaryFolder(): Promise<{ path: string } & AsyncDisposable> {
   const path = await mkdtemp(join(tmpdir(), 'assay-harbor-'))
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) }
 }
 
-export async function writeFiles(folder: string, files: Files): Promise<void> {
+export async function writeFiles(folder: string, files: FileContents): Promise<void> {
   for (const [path, file] of Object.entries(files)) {
     const target = join(folder, path)
     await mkdir(dirname(target), { recursive: true })
@@ -21,7 +21,7 @@ export async function writeFiles(folder: string, files: Files): Promise<void> {
   }
 }
 
-/** Every file under a folder with its text; links and others by what they are. */
+/** Reads every file under a folder. Other entries, such as links, have the text `<no file>`. */
 export async function readFiles(folder: string): Promise<Record<string, string>> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true })
   const found: [string, string][] = []

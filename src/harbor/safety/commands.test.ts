@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isOnlyText, pipelinesOf } from './shell-text.ts'
+import { isTextOnly, splitPipelines } from './commands.ts'
 
 test.each([
   ['a && b || c; d & e', ['a', 'b', 'c', 'd', 'e']],
@@ -10,8 +10,8 @@ test.each([
   ['a > b 2>&1 && c &> d', ['a > b 2>&1', 'c &> d']],
   [`echo "left open ; b`, [`echo "left open`, 'b']],
   ['  ;; ', []],
-])('pipelines of %j', (text, expected) => {
-  expect(pipelinesOf(text)).toEqual(expected)
+])('splits %j into pipelines', (text, expected) => {
+  expect(splitPipelines(text)).toEqual(expected)
 })
 
 test.each([
@@ -24,5 +24,5 @@ test.each([
   ['curl example.org', false],
   ['cat a | python3 -', false],
 ])('%j only handles text: %s', (pipeline, expected) => {
-  expect(isOnlyText(pipeline)).toBe(expected)
+  expect(isTextOnly(pipeline)).toBe(expected)
 })

@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib'
 
-/** One entry as its author wants it: node-tar would refuse to write most of what the tests need. */
+/** An unchecked tar entry. node-tar would refuse to write most entries that the tests need. */
 export type RawEntry = {
   name: string | Buffer
   content?: string | Buffer
@@ -8,7 +8,7 @@ export type RawEntry = {
   type?: string
   mode?: number
   target?: string
-  /** What the header says, when it is not the truth. */
+  /** Overrides the size in the header. */
   size?: number | Buffer
   prefix?: string
   magic?: string
@@ -40,7 +40,7 @@ export function rawEntry(entry: RawEntry): Buffer {
 
 const octal = (value: number, width: number): string => `${value.toString(8).padStart(width - 1, '0')}\0`
 
-/** An extended header, about the entry after it. */
+/** Creates an extended header for the next entry. */
 export const pax = (records: Record<string, string>): RawEntry => ({
   name: 'PaxHeader',
   type: 'x',

@@ -1,4 +1,4 @@
-// A git server on 127.0.0.1: git's own, behind a plain web server that can serve files as well.
+// A git server on 127.0.0.1: git http-backend behind a web server that can also serve other pages.
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
@@ -8,10 +8,10 @@ import { buffer } from 'node:stream/consumers'
 
 export type GitServer = AsyncDisposable & {
   url: string
-  /** Other answers, by path. */
+  /** Additional pages by path. */
   pages: Map<string, string | ((response: ServerResponse) => void)>
   requests: string[]
-  /** What git has sent so far. */
+  /** Number of bytes that git has sent. */
   bytes: () => number
 }
 
@@ -23,7 +23,7 @@ const ENV = {
 }
 const WHO = ['-c', 'user.name=Ada', '-c', 'user.email=ada@example.org', '-c', 'init.defaultBranch=main']
 
-/** A new commit of exactly these files on top of the last one; its id. */
+/** Commits these files on top of the last commit and returns the commit id. */
 export function commitFiles(
   repository: string,
   files: Iterable<readonly [string, string]>,
@@ -44,7 +44,7 @@ export function commitFiles(
   return git('rev-parse', 'HEAD').trim()
 }
 
-/** A few kilobytes that are ten billion files when somebody looks. */
+/** Commits a tree of a few kilobytes that expands to ten billion files. */
 export function commitBomb(repository: string): string {
   commitFiles(repository, [['file', 'x']])
   const git = (input: string, ...args: string[]) =>

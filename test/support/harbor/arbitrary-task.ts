@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { stringify } from 'smol-toml'
-import type { Files } from './folders.ts'
+import type { FileContents } from './folders.ts'
 import { SMALL_TASK } from './small-task.ts'
 
-/** A table in which each of these keys may be left out. */
+/** Generates a table in which every key is optional. */
 const some = (keys: Record<string, fc.Arbitrary<unknown>>): fc.Arbitrary<Record<string, unknown>> =>
   fc.record(keys, { requiredKeys: [] })
 
@@ -16,7 +16,7 @@ const envValue = fc.oneof(text, fc.constantFrom('A', 'A:-b', 'A:-', '').map(vari
 const env = fc.dictionary(fc.stringMatching(/^[A-Z_][A-Z0-9_.-]{0,6}$/), envValue, { maxKeys: 4 })
 const host = fc.constantFrom('example.com', '*.example.com', '10.0.0.0/8', '::1', '1.2.3.4')
 
-/** Hosts only where they may stand. */
+/** Generates a network with hosts only in mode allowlist. */
 const network = fc.oneof(
   fc.constant({}),
   fc.constantFrom({ network_mode: 'public' }, { network_mode: 'no-network' }),
@@ -133,8 +133,8 @@ const extras = fc.subarray([
   'README.md',
 ])
 
-/** The files of a task that is right. */
-export const arbitraryTask: fc.Arbitrary<Files> = fc
+/** Generates the files of a valid task. */
+export const arbitraryTask: fc.Arbitrary<FileContents> = fc
   .tuple(table, extras, fc.boolean())
   .map(([[toml, steps], more, isRun]) => ({
     ...SMALL_TASK,

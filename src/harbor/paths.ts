@@ -1,0 +1,82 @@
+import { PATH_BYTES_MAX, PATH_DEPTH_MAX, PATH_PART_BYTES_MAX } from './limits.ts'
+
+export type PathFault = 'unsafe_path' | 'path_too_long' | 'path_too_deep'
+
+/**
+ * Checks an untrusted relative path. Refuses paths that lead out of the folder, and paths that programs may interpret
+ * differently: with backslashes, control characters or invalid UTF-8.
+ */
+export function findPathFault(path: string): PathFault | undefined {
+  const parts = path.split('/')
+  if (!path.isWellFormed() || /[\\\p{Cc}\uFFFD]/u.test(path)) return 'unsafe_path'
+  if (parts.some((part) => part === '' || part === '.' || part === '..')) return 'unsafe_path'
+  if (Buffer.byteLength(path) > PATH_BYTES_MAX) return 'path_too_long'
+  if (parts.some((part) => Buffer.byteLength(part) > PATH_PART_BYTES_MAX)) return 'path_too_long'
+  return parts.length > PATH_DEPTH_MAX ? 'path_too_deep' : undefined
+}
+
+export type EntryKind = 'file' | 'folder' | 'link'
+type TreeFault = 'duplicate' | 'collision' | 'under_a_file' | 'through_a_link'
+
+type TreeEntry = { path: string; kind: EntryKind }
+
+type AddedPath = { fault: TreeFault } | { fault?: never; folders: string[] }
+
+/** A set of paths, none of which collide on any file system. */
+export type PathTree = {
+  /** Adds a path. Returns a fault, or the parent folders that were added with it, outermost first. */
+  add(path: string, kind: EntryKind): AddedPath
+  find(path: string): TreeEntry | undefined
+}
+
+export function createPathTree(): PathTree {
+  const entries = new Map<string, TreeEntry>()
+
+  function addFolder(path: string): TreeFault | boolean {
+    const before = entries.get(foldPath(path))
+    if (before && before.path !== path) return 'collision'
+    if (before?.kind === 'file') return 'under_a_file'
+    if (before?.kind === 'link') return 'through_a_link'
+    entries.set(foldPath(path), { path, kind: 'folder' })
+    return before === undefined
+  }
+
+  function addLast(path: string, kind: EntryKind): TreeFault | undefined {
+    const before = entries.get(foldPath(path))
+    if (before) return before.path === path ? 'duplicate' : 'collision'
+    entries.set(foldPath(path), { path, kind })
+    return undefined
+  }
+
+  function addFolders(paths: string[]): AddedPath {
+    const folders: string[] = []
+    for (const path of paths) {
+      const added = addFolder(path)
+      if (typeof added === 'string') return { fault: added }
+      if (added) folders.push(path)
+    }
+    return { folders }
+  }
+
+  return {
+    find: (path) => entries.get(foldPath(path)),
+    add(path, kind) {
+      if (kind === 'folder') return addFolders(listPrefixes(path))
+      const above = addFolders(listPrefixes(path).slice(0, -1))
+      const fault = above.fault ?? addLast(path, kind)
+      return fault ? { fault } : above
+    },
+  }
+}
+
+/** Returns `a`, `a/b` and `a/b/c` for `a/b/c`. */
+export function listPrefixes(path: string): string[] {
+  const parts = path.split('/')
+  return parts.map((_, last) => parts.slice(0, last + 1).join('/'))
+}
+
+/** Folds case and Unicode forms, for collision checks. Upper case comes first: it makes ß and ss equal. */
+const foldPath = (path: string): string => path.normalize('NFKC').toUpperCase().toLowerCase().normalize('NFKC')
+
+/** Compares by code point, as Python does. JavaScript compares UTF-16 code units. */
+export const compareCodePoints = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b))
