@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { AddProgress, Benchmark, BenchmarkTask, Finding } from '../src/benchmarks/schema.ts'
+import type { AddProgress, Benchmark, BenchmarkFinding, BenchmarkTask } from '../src/benchmarks/schema.ts'
 import { call, callWithProgress, ProblemReceived } from '../src/platform/http/client.ts'
 import { confirmed, YES, type YesFlag } from './confirm.ts'
 import { Failed, WrongUse } from './failure.ts'
@@ -130,16 +130,16 @@ function explained(shell: Shell, error: unknown): unknown {
   return new Failed()
 }
 
-function findingsIn(error: unknown): Finding[] {
+function findingsIn(error: unknown): BenchmarkFinding[] {
   if (error instanceof ProblemReceived && 'findings' in error.problem) return asFindings(error.problem.findings)
   if (!(error instanceof Error) || !('extra' in error)) return []
   const { members } = Object(error.extra)
   return asFindings(members?.findings)
 }
 
-const asFindings = (value: unknown): Finding[] => (Array.isArray(value) ? value : [])
+const asFindings = (value: unknown): BenchmarkFinding[] => (Array.isArray(value) ? value : [])
 
-const lineOf = ({ task, rule, path, detail }: Finding): string =>
+const lineOf = ({ task, rule, path, detail }: BenchmarkFinding): string =>
   `  ${[task, path].filter((text) => text).join(' ')}: ${detail} (${rule})`
 
 async function list(shell: Shell, command: Command, flags: Flags): Promise<void> {

@@ -1,4 +1,4 @@
-import type { Comparison, Trial } from '../src/comparisons/shapes/schema.ts'
+import type { Comparison, ComparisonTrial } from '../src/comparisons/shapes/schema.ts'
 import { call } from '../src/platform/http/client.ts'
 import type { Grounds } from './comparison-grounds.ts'
 import { WrongUse } from './failure.ts'
@@ -7,7 +7,7 @@ import { note, printJson, type Shell } from './shell.ts'
 import { printTable } from './table.ts'
 
 export type TrialFlags = { state?: string; setting?: string }
-type State = Trial['state']
+type State = ComparisonTrial['state']
 
 /** One comparison, and where it stands. */
 export type Standing = { grounds: Grounds; id: string }
@@ -38,7 +38,7 @@ export async function printTrials(shell: Shell, service: Service, standing: Stan
     ...(state === undefined ? {} : { state: requireState(state) }),
   })
   if (service.json) return printJson(shell, { trials })
-  printTable<Trial>(shell, trials, [
+  printTable<ComparisonTrial>(shell, trials, [
     ['TASK', ({ task }) => task.name],
     ['SETTING', ({ settingId }) => settingId],
     ['ATTEMPT', ({ attempt }) => String(attempt)],
@@ -59,7 +59,12 @@ function requireState(text: string): State {
 
 type Wish = { state?: State; setting?: string }
 
-async function listTrials(service: Service, { grounds, id }: Standing, wish: Wish, max?: number): Promise<Trial[]> {
+async function listTrials(
+  service: Service,
+  { grounds, id }: Standing,
+  wish: Wish,
+  max?: number,
+): Promise<ComparisonTrial[]> {
   const params = { org: service.org, ...grounds.params, comparisonId: id }
   const page = async (query: { limit: number; cursor?: string }) => {
     const { body } = await call(service, grounds.endpoints.trials, { params, query: { ...query, ...wish } })

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { ComparisonEndpoints } from '../src/comparisons/schema.ts'
-import { Comparison, type Setting } from '../src/comparisons/shapes/schema.ts'
+import { Comparison, type ComparisonSetting } from '../src/comparisons/shapes/schema.ts'
 import { type ReceivedEvent, ServiceUnreachable, streamEvents } from '../src/platform/http/client.ts'
 import { liveLines } from './live-lines.ts'
 import { bar } from './progress.ts'
@@ -93,7 +93,7 @@ function duration(seconds: number): string {
 
 const HEADINGS = ['SETTING', 'PASSED', 'ACCURACY', '95 %', 'PER TASK', 'RUNNING', 'ERRORED']
 
-const cells = (setting: Setting): string[] => [
+const cells = (setting: ComparisonSetting): string[] => [
   setting.id,
   `${setting.passed}/${setting.tasks}`,
   percent(setting.accuracy),
@@ -108,8 +108,8 @@ const percent = (value: number | null): string => (value === null ? '-' : `${val
 /** The table that stays, with what is on the frontier marked. */
 export function printSettings(shell: Shell, { settings, frontier }: Comparison): void {
   const columns = HEADINGS.map(
-    (heading, index) => [heading, (setting: Setting) => cells(setting)[index] ?? ''] as const,
+    (heading, index) => [heading, (setting: ComparisonSetting) => cells(setting)[index] ?? ''] as const,
   )
-  const mark = ['FRONTIER', (setting: Setting) => (frontier.includes(setting.id) ? 'yes' : '')] as const
-  printTable<Setting>(shell, settings, [...columns, mark])
+  const mark = ['FRONTIER', (setting: ComparisonSetting) => (frontier.includes(setting.id) ? 'yes' : '')] as const
+  printTable<ComparisonSetting>(shell, settings, [...columns, mark])
 }

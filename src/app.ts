@@ -12,10 +12,10 @@ import { harnessRoutes } from './catalog/custom-harnesses/routes.ts'
 import { modelRoutes } from './catalog/routes.ts'
 import { hasOpenComparisons, isHarnessInUse, isModelInUse } from './comparisons/comparisons.ts'
 import { comparisonRoutes } from './comparisons/routes.ts'
-import { endAllDone } from './comparisons/state.ts'
+import { completeAllDone } from './comparisons/state.ts'
 import { submitJob } from './comparisons/submit.ts'
 import { sweepArtifacts, sweepOutput } from './comparisons/trials/artifacts.ts'
-import { countLeft } from './comparisons/trials/spend.ts'
+import { countLateSpend } from './comparisons/trials/spend.ts'
 import { trialJob } from './comparisons/trials/trial.ts'
 import { sweepContents } from './contents/contents.ts'
 import { sweepDrafts } from './contents/drafts.ts'
@@ -43,8 +43,8 @@ import { checkVisibility } from './releases/check-visibility.ts'
 import { findPublicRelease, withdrawPublicRelease } from './releases/releases.ts'
 import { releaseRoutes } from './releases/routes.ts'
 import { repositoryRoutes } from './repos/routes.ts'
-import { keptAnswers, resultRoutes } from './results/routes.ts'
-import { show } from './results/show.ts'
+import { createCachedAnswers, resultRoutes } from './results/routes.ts'
+import { updateResults } from './results/update-results.ts'
 import { pipelineJobs } from './taskgen/pipeline/jobs.ts'
 import { stageJob } from './taskgen/pipeline/stage-job.ts'
 import { isModelInUse as isModelInUseByBatch } from './taskgen/pipeline/waiting.ts'
@@ -95,7 +95,7 @@ const repositoryTools = (tools: Tools) => ({
   isBusy: async (db: Db, key: number) => (await hasOpenBatches(db, key)) || (await hasOpenComparisons(db, key)),
   findPublicRelease,
   withdrawPublicRelease: (tx: Db, by: By, repository: number, reason: string) =>
-    withdrawPublicRelease({ show }, tx, { by, repository, reason }),
+    withdrawPublicRelease({ updateResults }, tx, { by, repository, reason }),
   forget: tools.results.forget,
 })
 
@@ -127,7 +127,7 @@ const makingTools = (tools: Tools) => ({
 
 const releaseTools = (tools: Tools) => ({
   ...repositoryTools(tools),
-  ...{ blobs: tools.blobs, publicOwners: tools.config.publicOwners, show },
+  ...{ blobs: tools.blobs, publicOwners: tools.config.publicOwners, updateResults },
   publicUrl: () => publicUrl(tools),
 })
 
@@ -168,7 +168,7 @@ export function createApp(tools: Tools): Http {
       clientAddress: createClientAddressReader(tools.config.trustedProxies),
       uploadsFolder: uploadsFolder(tools),
       observe: tools.metrics.observeRequest,
-      findCached: keptAnswers(tools.results),
+      findCached: createCachedAnswers(tools.results),
     },
     groups.flatMap((group) => group.routes),
   )
@@ -218,8 +218,8 @@ export const serviceJobs = (tools: Tools): JobHandler[] => [
     await sweepBodies({ db: tools.database.db, blobs: tools.blobs }, tools.config.artifactDays)
   }),
   defineRecurringJob('comparisons.end', 30, async () => {
-    await countLeft(tools.database.db)
-    await endAllDone(tools.database.db)
+    await countLateSpend(tools.database.db)
+    await completeAllDone(tools.database.db)
   }),
   defineRecurringJob('releases.visibility', 3600, ({ signal }) => checkVisibility(releaseTools(tools), signal)),
   importJob({

@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { createApp, sandboxJobs, serviceJobs } from './app.ts'
 import { offerSandboxes } from './catalog/offers.ts'
-import { limitCredentials } from './comparisons/trials/enqueue/enqueue.ts'
+import { limitCredentials } from './comparisons/trials/queue/queue.ts'
 import type { Config } from './config.ts'
 import { announceKeys } from './credentials/key-holders.ts'
 import { startModelGateway } from './model-gateway.ts'
@@ -9,7 +9,7 @@ import { listen } from './platform/http/listen.ts'
 import type { JobHandler } from './platform/jobs/jobs.ts'
 import { startWorker, type Worker } from './platform/jobs/worker.ts'
 import type { Log } from './platform/log.ts'
-import { hearChanges } from './results/changes.ts'
+import { listenForChanges } from './results/changes.ts'
 import { openStore } from './store.ts'
 import { openTools, type Tools } from './tools.ts'
 import { bootstrap } from './workspaces/workspaces.ts'
@@ -99,7 +99,7 @@ const roomOf = ({ workerSlots, workerMemoryMb, workerStartsPerSecond }: Config) 
 async function startAnswering(tools: Tools, undo: AsyncDisposableStack): Promise<string> {
   const { config } = tools
   const listening = await listen(createApp(tools), config.host, config.port)
-  undo.defer(hearChanges(tools.database.url, tools.results).close)
+  undo.defer(listenForChanges(tools.database.url, tools.results).close)
   undo.defer(() => listening.stop(GRACE_MS))
   tools.listensAt(listening.url)
   return tools.baseUrl()

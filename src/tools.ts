@@ -4,10 +4,10 @@ import { sandboxValidator, type Validator } from './batches/validator.ts'
 import { customProviders } from './catalog/custom-models.ts'
 import type { Testable } from './catalog/offers.ts'
 import { sandboxChoices } from './catalog/sandboxes.ts'
-import { type ComparisonEvents, comparisonEvents } from './comparisons/events.ts'
+import { type ComparisonEvents, createComparisonEvents } from './comparisons/events.ts'
 import type { OnStep } from './comparisons/steps.ts'
-import type { Engine } from './comparisons/trials/engine.ts'
-import { sandboxEngine } from './comparisons/trials/sandbox-engine.ts'
+import type { TrialEngine } from './comparisons/trials/engine.ts'
+import { createSandboxEngine } from './comparisons/trials/sandbox-engine.ts'
 import type { Config } from './config.ts'
 import { type Keyring, openKeyring } from './credentials/master-key.ts'
 import type { Ledger } from './gateway/ledger.ts'
@@ -23,7 +23,7 @@ import { createMetrics, type Metrics } from './platform/metrics.ts'
 import { createOutbound, type Outbound } from './platform/outbound/outbound.ts'
 import type { CodeHost } from './repos/code-host.ts'
 import { githubHost } from './repos/github.ts'
-import { type ResultsCache, resultsCache } from './results/cache.ts'
+import { createResultsCache, type ResultsCache } from './results/cache.ts'
 import type { Provider } from './sandboxes/sandbox.ts'
 import { findProvider } from './sandboxes/sandboxes.ts'
 import type { Stages } from './taskgen/pipeline/stage.ts'
@@ -47,7 +47,7 @@ export type Tools = {
   credentials: ReturnType<typeof credentialTools>
   /** What everybody reads, made before. */
   results: ResultsCache
-  engine: Engine
+  engine: TrialEngine
   /** Finds out whether a task that was imported works. */
   validate: Validator
   /** What a pull request goes through until it is a task. */
@@ -96,11 +96,11 @@ export async function openTools(config: Config, database: Database, log: Log): P
     keyring,
     outbound,
     registry: openRegistries(config.registries, { outbound, scratch: join(config.dataFolder, 'scratch'), log }),
-    events: comparisonEvents(database.db),
-    results: resultsCache(),
+    events: createComparisonEvents(database.db),
+    results: createResultsCache(),
     ledger: storedLedger(database.db),
     credentials,
-    engine: sandboxEngine({
+    engine: createSandboxEngine({
       ...{ credentials, blobs, folder: trialsFolder, bundles: bundlesFolder(config.dataFolder) },
       findProvider: (name) => providers.get(name),
     }),

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { contents } from '../contents/contents.ts'
+import { contentStore } from '../contents/contents.ts'
 import type { Blobs } from '../platform/blobs/blob.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { invalidRequest, Problem, preconditionFailed } from '../platform/problem.ts'
@@ -71,7 +71,7 @@ async function storeEditedTask(tools: EditFileDeps, row: FullTaskRow, { path, co
   const stored = await readStored(tools, row)
   await using scratch = await openScratch(tools.scratchFolder)
   const folder = join(scratch.path, 'task')
-  await contents(tools).unpack(stored, folder)
+  await contentStore(tools).unpack(stored, folder)
   await writeFile(join(folder, path), content)
   const kept = await storeTask(tools, folder, row.id)
   if (kept.kind === 'kept') return kept.files

@@ -111,7 +111,7 @@ async function screenAll(tools: ImportJobDeps, job: Job<ImportPayload>, root: st
       listed.push(screened.task)
       if (screened.keep) stored.push(await draft.store.put(screened.keep.digest, screened.keep.source))
     }
-    await draft.keep(stored)
+    await draft.commit(stored)
     await job.write(async (tx) => {
       await rows.insertTasks(tx, batch, listed)
       await rows.setListed(tx, batch, listWarnings(strays))

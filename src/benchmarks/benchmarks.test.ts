@@ -10,7 +10,7 @@ import { sweepContents } from '../contents/contents.ts'
 import { createCredential } from '../credentials/schema.ts'
 import { RegistryUnavailable } from '../harbor/registries/registry.ts'
 import { readEvents } from '../platform/http/read-events.ts'
-import { findForFreezing, freezeDataset } from './freeze.ts'
+import { findResolvedDataset, freezeDataset } from './freeze.ts'
 import { addBenchmark, listBenchmarks, readBenchmark, removeBenchmark } from './schema.ts'
 
 let app: TestApp
@@ -66,7 +66,7 @@ async function publish(name: string, tasks: string[], extra: [string, string][] 
   return registry.rows.publishDataset({ name, tasks: versions })
 }
 
-test('a dataset of the bundled samples is added, read, listed and removed, without a network', async () => {
+test('a bundled dataset is added, read, listed and removed without network access', async () => {
   const added = await add('assay/quick')
   expect(added).toMatchObject({
     status: 201,
@@ -85,7 +85,7 @@ test('a dataset of the bundled samples is added, read, listed and removed, witho
   expect((await app.call(readBenchmark, at('assay', 'quick'))).status).toBe(404)
 })
 
-test('the same content again is 200, and downloads nothing', async () => {
+test('adding the same content again answers 200 and downloads nothing', async () => {
   await publish('lab/same', ['lab/one', 'lab/two'])
   const first = await add('lab/same')
   expect([first.status, archives()]).toEqual([201, 2])
@@ -94,7 +94,7 @@ test('the same content again is 200, and downloads nothing', async () => {
   expect(again.body).toEqual(first.body)
 })
 
-test('other content replaces the record; content that is shared is not downloaded twice', async () => {
+test('new content replaces the benchmark; shared content is not downloaded again', async () => {
   await publish('lab/moving', ['lab/stays', 'lab/goes'])
   const first = await add('lab/moving')
   await publish('lab/moving', ['lab/stays', 'lab/comes'])
@@ -107,7 +107,7 @@ test('other content replaces the record; content that is shared is not downloade
   expect((await add('lab/moving@1')).body).toMatchObject({ ref: '1', digest: first.body.digest })
 })
 
-test('one bad task refuses the dataset, and leaves no row, no blob and no folder', async () => {
+test('one unsafe task rejects the dataset and leaves no row, blob or folder', async () => {
   const before = await traces()
   await publish(
     'lab/bad',
@@ -121,7 +121,7 @@ test('one bad task refuses the dataset, and leaves no row, no blob and no folder
   expect(await traces()).toEqual(before)
 })
 
-test('a refusal keeps what was there', async () => {
+test('a rejected dataset leaves the earlier version unchanged', async () => {
   await publish('lab/kept', ['lab/good'])
   const first = await add('lab/kept')
   await publish('lab/kept', ['lab/good'], [['lab/evil', 'RUN curl http://169.254.169.254/latest/meta-data/']])
@@ -129,7 +129,7 @@ test('a refusal keeps what was there', async () => {
   expect((await app.call(readBenchmark, at('lab', 'kept'))).body).toMatchObject(first.body)
 })
 
-test('bytes that are not what the registry promised are refused', async () => {
+test('content that does not match the digest of the registry is rejected', async () => {
   const version = await publish('lab/forged', ['lab/forged-task'])
   const path = version.tasks[0]?.archive_path ?? ''
   const other = await registry.rows.publishTask({ name: 'lab/another' })
@@ -141,7 +141,7 @@ test('bytes that are not what the registry promised are refused', async () => {
   })
 })
 
-test('what is not a dataset to be had is 404, what is no dataset to compare on 422', async () => {
+test('an unavailable dataset is 404, an unusable one 422', async () => {
   await registry.rows.publishTask({ name: 'lab/single' })
   await publish('lab/empty', [])
   registry.rows.publishDataset({ name: 'lab/private', tasks: [], isPrivate: true })
@@ -165,7 +165,7 @@ test('what is not a dataset to be had is 404, what is no dataset to compare on 4
   expect(archives()).toBe(0)
 })
 
-test('a personal key opens private datasets to its workspace only, and one that is refused says so', async () => {
+test('a registry key opens private datasets to its workspace only, and a rejected key is reported', async () => {
   const task = await registry.rows.publishTask({ name: 'lab/secret-task', isPrivate: true })
   registry.rows.publishDataset({ name: 'lab/secret', tasks: [task], isPrivate: true })
   const other = await app.otherWorkspace('keyholder')
@@ -184,7 +184,7 @@ test('a personal key opens private datasets to its workspace only, and one that 
   expect(await addThere()).toMatchObject({ status: 422, body: { code: 'registry_access_refused' } })
 })
 
-test('a registry that breaks off is 503, and the next try goes on where it was', async () => {
+test('an interrupted registry is 503, and a retry continues the download', async () => {
   const names = Array.from({ length: 20 }, (_, n) => `lab/b${10 + n}`)
   const version = await publish('lab/broken', names)
   const path = version.tasks.at(-1)?.archive_path ?? ''
@@ -199,7 +199,7 @@ test('a registry that breaks off is 503, and the next try goes on where it was',
   expect(filesIn(drafts())).toEqual([])
 })
 
-test('two who add the same at the same time get one record', async () => {
+test('adding the same dataset concurrently creates one benchmark', async () => {
   await publish('lab/twice', ['lab/x1', 'lab/x2', 'lab/x3', 'lab/x4'])
   const answers = await Promise.all([add('lab/twice'), add('lab/twice'), add('lab/twice')])
   expect(answers.map(({ status }) => status).sort()).toEqual([200, 200, 201])
@@ -231,7 +231,7 @@ test('progress is streamed and ends with the result, or with the problem', async
   expect(JSON.parse(refused[0]?.data ?? '')).toMatchObject({ status: 404, code: 'dataset_not_found' })
 })
 
-test('an Idempotency-Key is answered as the first time, streamed or not, and is free again after a failure', async () => {
+test('an Idempotency-Key replays the first response, streamed or not, and is free again after a failure', async () => {
   await publish('lab/keyed', ['lab/k1', 'lab/k2'])
   const send = (key: string, reference = 'lab/keyed') =>
     app.call(addBenchmark, { body: { reference }, headers: { 'idempotency-key': key } })
@@ -262,7 +262,7 @@ test('an Idempotency-Key is answered as the first time, streamed or not, and is 
   expect((await send('k-2')).body.tasks).toBe(3)
 })
 
-test('requests with one Idempotency-Key at the same time get one answer', async () => {
+test('concurrent requests with one Idempotency-Key get the same response', async () => {
   await publish('lab/burst', ['lab/u1', 'lab/u2', 'lab/u3'])
   const send = () =>
     app.call(addBenchmark, { body: { reference: 'lab/burst' }, headers: { 'idempotency-key': 'burst' } })
@@ -274,7 +274,7 @@ test('requests with one Idempotency-Key at the same time get one answer', async 
   expect(rows[0].n).toBe(1)
 })
 
-test('freezing downloads again what was added, and nothing else will do', async () => {
+test('freezing downloads exactly the content that was added, and accepts nothing else', async () => {
   const version = await publish('lab/frozen', ['lab/f1', 'lab/f2'])
   const { body } = await add('lab/frozen')
   await publish('lab/frozen', ['lab/f3'])
@@ -282,7 +282,7 @@ test('freezing downloads again what was added, and nothing else will do', async 
   const tools = benchmarkTools(app.tools)
   const { rows } = await app.database.pool.query(`select id from workspaces where login = 'local'`)
   const place = { workspaceId: rows[0].id, datasetOrg: 'lab', dataset: 'frozen' }
-  const found = await findForFreezing(tools.db, place)
+  const found = await findResolvedDataset(tools.db, place)
   const freeze = () => freezeDataset(tools, place.workspaceId, found?.resolved, new AbortController().signal)
   const frozen = await freeze()
   expect(frozen).toMatchObject({ kind: 'frozen', digest: body.digest, tasks: [{ name: 'lab/f1' }, { name: 'lab/f2' }] })
@@ -293,10 +293,10 @@ test('freezing downloads again what was added, and nothing else will do', async 
   expect(await freeze()).toMatchObject({ kind: 'changed' })
   registry.misbehave({ on: 'dist.tar.gz', times: 1, status: 429, headers: { 'retry-after': '3600' } })
   await expect(freeze()).rejects.toThrow(RegistryUnavailable)
-  expect(await findForFreezing(tools.db, { ...place, dataset: 'never-added' })).toBeUndefined()
+  expect(await findResolvedDataset(tools.db, { ...place, dataset: 'never-added' })).toBeUndefined()
 })
 
-test('the content of tasks goes a day after nothing refers to it, and not before', async () => {
+test('task content is deleted one day after the last reference is gone, and not before', async () => {
   await publish('lab/gone', ['lab/only-here'])
   await add('lab/gone')
   const tools = { db: app.tools.database.db, blobs: app.tools.blobs }
@@ -311,7 +311,7 @@ test('the content of tasks goes a day after nothing refers to it, and not before
   expect(await sweepContents(tools)).toBe(0)
 })
 
-test('messages about a registry name no path or address of the server', async () => {
+test('registry errors contain no path or address of the server', async () => {
   await using folder = await temporaryFolder()
   const path = join(folder.path, 'secret-place')
   mkdirSync(join(path, 'lab/demo'), { recursive: true })

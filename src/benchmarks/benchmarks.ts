@@ -3,54 +3,57 @@ import { type Db, transact } from '../platform/db/db.ts'
 import { type Page, toPage } from '../platform/http/page.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { type By, record } from '../workspaces/audit.ts'
-import { type Benchmark, BenchmarkTask, Finding } from './schema.ts'
+import { type Benchmark, BenchmarkFinding, BenchmarkTask } from './schema.ts'
 import * as rows from './sql.ts'
 
 export async function listBenchmarks(db: Db, workspaceId: string, page: Page) {
-  const found = await rows.listBenchmarkRows(db, workspaceId, page)
+  const listed = await rows.listBenchmarkRows(db, workspaceId, page)
   const { items, nextCursor } = toPage(
-    found,
+    listed,
     page.limit,
     (row) => row,
     (row) => ({ at: row.added_at, id: row.id }),
   )
-  return { benchmarks: await describe(db, items), nextCursor }
+  return { benchmarks: await withCalibration(db, items), nextCursor }
 }
 
-export async function readBenchmark(db: Db, place: rows.Place): Promise<Benchmark & { taskList: BenchmarkTask[] }> {
-  const row = await rows.findBenchmarkRow(db, place)
-  if (!row) throw missing(place)
-  const [benchmark = benchmarkOf(row)] = await describe(db, [row])
+export async function readBenchmark(
+  db: Db,
+  ref: rows.BenchmarkRef,
+): Promise<Benchmark & { taskList: BenchmarkTask[] }> {
+  const row = await rows.findBenchmarkRow(db, ref)
+  if (!row) throw toNotFound(ref)
+  const [benchmark = toBenchmark(row)] = await withCalibration(db, [row])
   const tasks = await rows.listTaskRows(db, row.id)
   return { ...benchmark, taskList: tasks.map((task) => BenchmarkTask.parse(task)) }
 }
 
-/** With how far their tasks were tried, where that was asked for. */
-async function describe(db: Db, found: rows.BenchmarkRow[]): Promise<Benchmark[]> {
-  const ids = found.flatMap(({ id, calibrated_in: sandbox }) => (sandbox === null ? [] : [id]))
-  const tried = ids.length > 0 ? await rows.countTried(db, ids) : []
-  return found.map((row) => {
-    const { done = 0, fit = 0, weak = 0 } = tried.find((counts) => counts.benchmark_id === row.id) ?? {}
+/** Adds the progress of calibration where it was requested. */
+async function withCalibration(db: Db, benchmarks: rows.BenchmarkRow[]): Promise<Benchmark[]> {
+  const ids = benchmarks.flatMap(({ id, calibrated_in: sandbox }) => (sandbox === null ? [] : [id]))
+  const counted = ids.length > 0 ? await rows.countCalibrated(db, ids) : []
+  return benchmarks.map((row) => {
+    const { done = 0, fit = 0, weak = 0 } = counted.find((counts) => counts.benchmark_id === row.id) ?? {}
     const sandbox = row.calibrated_in
-    return { ...benchmarkOf(row), ...(sandbox === null ? {} : { calibration: { sandbox, done, fit, weak } }) }
+    return { ...toBenchmark(row), calibration: sandbox === null ? undefined : { sandbox, done, fit, weak } }
   })
 }
 
-export function removeBenchmark(db: Db, by: By, { datasetOrg, dataset }: Omit<rows.Place, 'workspaceId'>) {
-  const place = { workspaceId: by.workspaceId, datasetOrg, dataset }
+export function removeBenchmark(db: Db, by: By, { datasetOrg, dataset }: Omit<rows.BenchmarkRef, 'workspaceId'>) {
+  const ref = { workspaceId: by.workspaceId, datasetOrg, dataset }
   return transact(db, async (tx) => {
-    await rows.lockBenchmark(tx, place)
-    if (!(await rows.deleteBenchmarkRow(tx, place))) throw missing(place)
+    await rows.lockBenchmark(tx, ref)
+    if (!(await rows.deleteBenchmarkRow(tx, ref))) throw toNotFound(ref)
     await record(tx, { ...by, action: 'benchmark.removed', subject: `${datasetOrg}/${dataset}` })
   })
 }
 
-const missing = ({ datasetOrg, dataset }: rows.Place): Problem =>
+const toNotFound = ({ datasetOrg, dataset }: rows.BenchmarkRef): Problem =>
   new Problem(notFound, `The benchmark ${datasetOrg}/${dataset} is not in this workspace.`)
 
-const Warnings = z.array(Finding)
+const Warnings = z.array(BenchmarkFinding)
 
-export const benchmarkOf = (row: rows.BenchmarkRow): Benchmark => ({
+export const toBenchmark = (row: rows.BenchmarkRow): Benchmark => ({
   reference: row.reference,
   datasetOrg: row.dataset_org,
   dataset: row.dataset,

@@ -17,7 +17,7 @@ const add = (calibrate: boolean) => app.call(addBenchmark, { body: { reference: 
 const read = async () => (await app.call(readBenchmark, QUICK)).body
 const work = (validate: Validator) => drain(app.tools.database, sandboxJobs({ ...app.tools, validate }, 'local'))
 
-test('tasks are tried afterwards when that is asked for, and what came of it is on the record', async () => {
+test('tasks are calibrated on request, and the results are stored with the benchmark', async () => {
   expect((await add(false)).body.calibration).toBeUndefined()
   expect(await add(true)).toMatchObject({
     status: 200,
@@ -52,7 +52,7 @@ test('tasks are tried afterwards when that is asked for, and what came of it is 
   expect(judged).toHaveLength(5)
 })
 
-test('a task that cannot be tried says why, and a benchmark that is gone is not tried', async () => {
+test('a task that cannot be calibrated records the reason, and a removed benchmark is not calibrated', async () => {
   await app.call(removeBenchmark, QUICK)
   await add(true)
   await app.call(removeBenchmark, QUICK)

@@ -14,15 +14,15 @@ import {
   type JobType,
 } from '../platform/jobs/jobs.ts'
 import { readBenchmark } from './benchmarks.ts'
-import type { Benchmark, TaskTrying } from './schema.ts'
+import type { Benchmark, TaskCalibration } from './schema.ts'
 import * as rows from './sql.ts'
 
 const Payload = z.strictObject({ benchmark: z.uuid(), task: z.string() })
 type Payload = z.infer<typeof Payload>
 
 const FAILURES_MAX = 3
-/** Where there is no worker yet, the first that comes has most likely this one. */
-const USUAL = 'local'
+/** Used if no worker has reported a sandbox yet. */
+const DEFAULT_SANDBOX = 'local'
 
 const calibrateJobType = (sandbox: string): JobType<Payload> =>
   defineJobType({
@@ -32,46 +32,46 @@ const calibrateJobType = (sandbox: string): JobType<Payload> =>
     memoryMb: DEFAULT_LIMITS.memoryMb,
   })
 
-/** Has every task tried that was not. Asked again, it goes on where it was. */
-export function beginCalibration(db: Db, place: rows.Place): Promise<Benchmark> {
+/** Enqueues the calibration of every task that has none. Idempotent. */
+export function startCalibration(db: Db, ref: rows.BenchmarkRef): Promise<Benchmark> {
   return transact(db, async (tx) => {
-    await rows.lockBenchmark(tx, place)
-    const row = await rows.findBenchmarkRow(tx, place)
-    if (!row) return readBenchmark(tx, place) // it was removed meanwhile: that says so
-    const sandbox = row.calibrated_in ?? (await findOffered(tx)) ?? USUAL
+    await rows.lockBenchmark(tx, ref)
+    const row = await rows.findBenchmarkRow(tx, ref)
+    if (!row) return readBenchmark(tx, ref) // removed meanwhile: throws not found
+    const sandbox = row.calibrated_in ?? (await findOffered(tx)) ?? DEFAULT_SANDBOX
     await rows.setCalibratedIn(tx, row.id, sandbox)
-    const untried = (await rows.listTaskRows(tx, row.id)).filter(({ calibration }) => calibration === null)
-    const jobs = untried.map(({ name }) => ({
+    const uncalibrated = (await rows.listTaskRows(tx, row.id)).filter(({ calibration }) => calibration === null)
+    const jobs = uncalibrated.map(({ name }) => ({
       id: derivedId('benchmark task', row.id, name),
       payload: { benchmark: row.id, task: name },
     }))
     await enqueueAll(tx, calibrateJobType(sandbox), jobs)
-    const { taskList, ...benchmark } = await readBenchmark(tx, place)
+    const { taskList, ...benchmark } = await readBenchmark(tx, ref)
     return benchmark
   })
 }
 
-/** Tries tasks in one sandbox. */
-export const calibrateJob = (tools: RunValidatorDeps, sandbox: string): JobHandler<Payload> =>
+/** Calibrates tasks in one sandbox. */
+export const calibrateJob = (deps: RunValidatorDeps, sandbox: string): JobHandler<Payload> =>
   defineJobHandler(calibrateJobType(sandbox), {
-    run: (job) => runCalibration(tools, sandbox, job),
-    onGivenUp: (tx, payload, reason) => store(tx, payload, { ...NOTHING, error: reason }),
+    run: (job) => runCalibration(deps, sandbox, job),
+    onGivenUp: (tx, payload, reason) => storeCalibration(tx, payload, { ...NO_CALIBRATION, error: reason }),
   })
 
-const NOTHING: TaskTrying = { verifyMode: null, strength: null, winners: [], error: null }
+const NO_CALIBRATION: TaskCalibration = { verifyMode: null, strength: null, winners: [], error: null }
 
-async function runCalibration(tools: RunValidatorDeps, sandbox: string, job: Job<Payload>): Promise<void> {
-  const row = await rows.findTaskRow(tools.db, job.payload.benchmark, job.payload.task)
+async function runCalibration(deps: RunValidatorDeps, sandbox: string, job: Job<Payload>): Promise<void> {
+  const row = await rows.findTaskRow(deps.db, job.payload.benchmark, job.payload.task)
   if (!row || row.calibration !== null) return
-  const validation = await runValidator(tools, sandbox, row.digest, job.signal)
+  const validation = await runValidator(deps, sandbox, row.digest, job.signal)
   if (validation.kind === 'unavailable') throw new Error(validation.detail)
-  await job.finish((tx) => store(tx, job.payload, tryingOf(validation)))
+  await job.finish((tx) => storeCalibration(tx, job.payload, toCalibration(validation)))
 }
 
-function tryingOf(validation: Exclude<ValidationOutcome, { kind: 'unavailable' }>): TaskTrying {
+function toCalibration(validation: Exclude<ValidationOutcome, { kind: 'unavailable' }>): TaskCalibration {
   const { verifyMode, strength, winners } = validation.calibration
   return { verifyMode, strength, winners, error: validation.kind === 'rejected' ? validation.rejection.detail : null }
 }
 
-const store = async (tx: Db, { benchmark, task }: Payload, trying: TaskTrying): Promise<void> =>
-  void (await rows.setCalibration(tx, benchmark, task, JSON.stringify(trying)))
+const storeCalibration = async (tx: Db, { benchmark, task }: Payload, calibration: TaskCalibration): Promise<void> =>
+  void (await rows.setCalibration(tx, benchmark, task, JSON.stringify(calibration)))

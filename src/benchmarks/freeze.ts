@@ -1,57 +1,85 @@
 import { join } from 'node:path'
+import { z } from 'zod'
 import { withDraft } from '../contents/drafts.ts'
 import { downloadDataset } from '../harbor/registries/download.ts'
 import type { TaskFault } from '../harbor/registries/receive.ts'
-import { type AccessOptions, formatTaskName } from '../harbor/registries/registry.ts'
+import { type AccessOptions, formatTaskName, type ResolvedDataset } from '../harbor/registries/registry.ts'
 import type { StoredTask } from '../harbor/registries/task-store.ts'
+import { Digest } from '../platform/blobs/blob.ts'
 import type { Db } from '../platform/db/db.ts'
-import type { AddTools } from './add.ts'
-import { StoredResolution } from './resolved.ts'
-import { findResolved, type Place } from './sql.ts'
+import type { AddBenchmarkDeps } from './add.ts'
+import { type BenchmarkRef, findResolved } from './sql.ts'
 
-type FrozenTask = { name: string; stored: StoredTask }
+type FrozenBenchmarkTask = { name: string; stored: StoredTask }
 
-export type Freezing =
-  | { kind: 'frozen'; digest: string; tasks: FrozenTask[] }
-  /** The registry has other bytes now than those that were checked. */
+export type FreezeResult =
+  | { kind: 'frozen'; digest: string; tasks: FrozenBenchmarkTask[] }
+  /** The content in the registry differs from what was checked. */
   | { kind: 'changed'; detail: string }
-  /** The registry does not have it any more. */
+  /** The dataset was removed from the registry. */
   | { kind: 'gone'; detail: string }
   | { kind: 'unauthorized'; detail: string }
 
 /**
- * Downloads a benchmark again, by what it was resolved to and never by its tag, and compares every digest: trials run
- * exactly what was checked. Throws RegistryUnavailable; the next try goes on where it was.
+ * Downloads a benchmark again by its resolved revision, never by its tag, and compares every digest: trials run exactly
+ * what was checked. Throws RegistryUnavailable; a retry continues the download.
  */
 export async function freezeDataset(
-  tools: AddTools,
+  deps: AddBenchmarkDeps,
   workspaceId: string,
   resolved: unknown,
   signal: AbortSignal,
-): Promise<Freezing> {
+): Promise<FreezeResult> {
   const dataset = StoredResolution.parse(resolved)
-  const key = await tools.registryKey(workspaceId)
-  const access: AccessOptions = { signal, ...(key === undefined ? {} : { key }) }
-  return withDraft(tools, `freeze-${dataset.digest?.replace(':', '-')}`, async (draft) => {
+  const key = await deps.registryKey(workspaceId)
+  const access: AccessOptions = key === undefined ? { signal } : { signal, key }
+  return withDraft(deps, `freeze-${dataset.digest?.replace(':', '-')}`, async (draft) => {
     const store = await draft.fresh(dataset.tasks.flatMap(({ digest }) => digest ?? []))
-    const downloading = { registry: tools.registry, store, scratch: join(tools.draftsFolder, 'scratch') }
+    const downloading = { registry: deps.registry, store, scratch: join(deps.draftsFolder, 'scratch') }
     const downloaded = await downloadDataset(downloading, dataset, access)
     if (downloaded.kind === 'unauthorized') return downloaded
-    if (downloaded.kind === 'refused') return refusalOf(downloaded.faults)
+    if (downloaded.kind === 'refused') return toFailedFreeze(downloaded.faults)
     const tasks = downloaded.dataset.tasks.map((task) => ({ name: formatTaskName(task), stored: task.stored }))
-    await draft.keep(tasks.map((task) => task.stored))
+    await draft.commit(tasks.map((task) => task.stored))
     return { kind: 'frozen', digest: downloaded.dataset.digest, tasks }
   })
 }
 
-function refusalOf(faults: readonly TaskFault[]): Freezing {
+function toFailedFreeze(faults: readonly TaskFault[]): FreezeResult {
   const missing = faults.find(({ reason }) => reason === 'missing')
   if (missing) return { kind: 'gone', detail: missing.detail }
   return { kind: 'changed', detail: faults[0]?.detail ?? '' }
 }
 
-/** What a benchmark was resolved to when it was added: whoever keeps it can freeze it, also when it was removed. */
-export async function findForFreezing(db: Db, place: Place): Promise<{ tasks: number; resolved: unknown } | undefined> {
-  const found = await findResolved(db, place)
-  return found && { tasks: found.tasks, resolved: found.resolved }
+/** Finds what a benchmark was resolved to when it was added. Enough to freeze it even after it is removed. */
+export async function findResolvedDataset(
+  db: Db,
+  ref: BenchmarkRef,
+): Promise<{ tasks: number; resolved: unknown } | undefined> {
+  return findResolved(db, ref)
 }
+
+/** Resolution of a dataset, as stored in the database. */
+const StoredResolution: z.ZodType<ResolvedDataset> = z.object({
+  registry: z.string(),
+  org: z.string(),
+  name: z.string(),
+  ref: z.string(),
+  resolvedRef: z.string(),
+  revision: z.number().nullable(),
+  description: z.string(),
+  digest: Digest,
+  tasks: z.array(
+    z.object({
+      org: z.string(),
+      name: z.string(),
+      digest: Digest,
+      at: z.discriminatedUnion('kind', [
+        z.object({ kind: z.literal('archive'), path: z.string() }),
+        z.object({ kind: z.literal('git'), url: z.string(), commit: z.string(), path: z.string() }),
+        z.object({ kind: z.literal('folder'), path: z.string() }),
+      ]),
+    }),
+  ),
+  files: z.array(z.object({ path: z.string(), digest: Digest })),
+})

@@ -1,18 +1,18 @@
 import { reply } from '../platform/http/endpoint.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { by } from '../workspaces/audit.ts'
-import { type AddTools, addBenchmark } from './add.ts'
+import { type AddBenchmarkDeps, addBenchmark } from './add.ts'
 import { listBenchmarks, readBenchmark, removeBenchmark } from './benchmarks.ts'
-import { beginCalibration } from './calibrate.ts'
+import { startCalibration } from './calibrate.ts'
 import * as schema from './schema.ts'
 
-export const benchmarkRoutes = (tools: AddTools): Route[] => [
+export const benchmarkRoutes = (deps: AddBenchmarkDeps): Route[] => [
   route(schema.addBenchmark, async ({ caller, body, requestId, signal, onProgress }) => {
-    const { kind, benchmark } = await addBenchmark(tools, by(caller, requestId), body.reference, { signal, onProgress })
+    const { kind, benchmark } = await addBenchmark(deps, by(caller, requestId), body.reference, { signal, onProgress })
     const status = kind === 'added' ? 201 : 200
     if (!body.calibrate) return reply(status, benchmark)
     const { datasetOrg, dataset } = benchmark
-    return reply(status, await beginCalibration(tools.db, { workspaceId: caller.workspace.id, datasetOrg, dataset }))
+    return reply(status, await startCalibration(deps.db, { workspaceId: caller.workspace.id, datasetOrg, dataset }))
   }),
   route(schema.listBenchmarks, async ({ db, caller, query }) =>
     reply(200, await listBenchmarks(db, caller.workspace.id, query)),

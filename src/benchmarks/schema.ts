@@ -3,8 +3,8 @@ import { endpoint } from '../platform/http/endpoint.ts'
 import { pageQuery } from '../platform/http/page.ts'
 import type { ProblemKind } from '../platform/problem.ts'
 
-/** One thing that the check found in a task. The task is null when it is the dataset as a whole. */
-export const Finding = z
+/** A finding of the safety check. `task` is null if it concerns the dataset as a whole. */
+export const BenchmarkFinding = z
   .object({
     task: z.string().nullable(),
     rule: z.string(),
@@ -13,51 +13,51 @@ export const Finding = z
     detail: z.string(),
   })
   .meta({ id: 'BenchmarkFinding' })
-export type Finding = z.infer<typeof Finding>
+export type BenchmarkFinding = z.infer<typeof BenchmarkFinding>
 
 const digest = z.string().describe('`sha256:` and 64 hexadecimal digits, as Harbor computes it.')
 
 const count = z.number().int().min(0)
 
-/** How far the tasks were tried, and what came of it. */
+/** Progress and results of a benchmark's calibration. */
 const BenchmarkCalibration = z
   .object({
     sandbox: z.string(),
     done: count,
-    fit: count.describe('Tasks whose solution passes and whose tests refuse doing nothing, in some verify mode.'),
-    weak: count.describe('Of them, those that a known cheat passes.'),
+    fit: count.describe('Tasks with a verify mode in which the reference solution passes and a no-op fails.'),
+    weak: count.describe('How many of these a known cheat passes.'),
   })
   .meta({ id: 'BenchmarkCalibration' })
 
-export const TaskTrying = z
+export const TaskCalibration = z
   .object({
-    verifyMode: z.string().nullable().describe('The strictest that fits. Null: none does.'),
+    verifyMode: z.string().nullable().describe('Strictest usable mode. Null if there is none.'),
     strength: z.enum(['weak', 'standard', 'strong']).nullable(),
-    winners: z.array(z.string()).describe('Known cheats that score.'),
-    error: z.string().nullable().describe('Why it does not fit, or could not be tried.'),
+    winners: z.array(z.string()).describe('Known cheats that pass.'),
+    error: z.string().nullable().describe('Why the task is unusable or could not be calibrated.'),
   })
   .meta({ id: 'TaskTrying' })
-export type TaskTrying = z.infer<typeof TaskTrying>
+export type TaskCalibration = z.infer<typeof TaskCalibration>
 
 export const Benchmark = z
   .object({
-    reference: z.string().describe('As it was given.'),
+    reference: z.string().describe('Reference as given in the request.'),
     datasetOrg: z.string(),
     dataset: z.string(),
-    ref: z.string().describe('What was asked for: a tag, a revision or a digest.'),
-    resolvedRef: z.string().describe('What that was when the dataset was added.'),
+    ref: z.string().describe('Requested tag, revision or digest.'),
+    resolvedRef: z.string().describe('What `ref` resolved to when the dataset was added.'),
     digest,
     tasks: z.number().int().min(1),
     description: z.string(),
     addedAt: z.iso.datetime(),
-    check: z.object({ status: z.literal('passed'), ruleset: z.string(), warnings: z.array(Finding) }),
+    check: z.object({ status: z.literal('passed'), ruleset: z.string(), warnings: z.array(BenchmarkFinding) }),
     calibration: BenchmarkCalibration.optional(),
   })
   .meta({ id: 'Benchmark' })
 export type Benchmark = z.infer<typeof Benchmark>
 
 export const BenchmarkTask = z
-  .object({ name: z.string(), digest, calibration: TaskTrying.nullable() })
+  .object({ name: z.string(), digest, calibration: TaskCalibration.nullable() })
   .meta({ id: 'BenchmarkTask' })
 export type BenchmarkTask = z.infer<typeof BenchmarkTask>
 
@@ -65,9 +65,9 @@ const BenchmarkWithTasks = Benchmark.extend({ taskList: z.array(BenchmarkTask) }
 
 export const AddProgress = z
   .object({
-    done: z.number().int().min(0).describe('Tasks that were downloaded and checked.'),
+    done: z.number().int().min(0).describe('Tasks downloaded and checked.'),
     total: z.number().int().min(1),
-    bytes: z.number().int().min(0).describe('Received so far.'),
+    bytes: z.number().int().min(0).describe('Bytes received so far.'),
   })
   .meta({ id: 'AddProgress' })
 export type AddProgress = z.infer<typeof AddProgress>
@@ -75,44 +75,44 @@ export type AddProgress = z.infer<typeof AddProgress>
 export const datasetNotFound = {
   code: 'dataset_not_found',
   status: 404,
-  title: 'No registry has this dataset',
-  meaning:
-    'None of the registries of this server knows a dataset of that name and version that this workspace may see.',
+  title: 'Dataset not found',
+  meaning: 'No registry of this server has a dataset of this name and version that the workspace can access.',
 } as const satisfies ProblemKind
 
 export const tooManyTasks = {
   code: 'too_many_tasks',
   status: 422,
-  title: 'The dataset has too many tasks',
+  title: 'Too many tasks in the dataset',
   meaning: 'A benchmark has at most 500 tasks. Nothing was downloaded.',
 } as const satisfies ProblemKind
 
 export const noTasks = {
   code: 'no_tasks',
   status: 422,
-  title: 'The dataset has no tasks',
-  meaning: 'There is nothing to compare on.',
+  title: 'No tasks in the dataset',
+  meaning: 'A benchmark needs at least one task.',
 } as const satisfies ProblemKind
 
 export const benchmarkRefused = {
   code: 'benchmark_refused',
   status: 422,
-  title: 'The dataset did not pass',
-  meaning: '`findings` says what is wrong with which task. Nothing of it was kept; what was added before is as it was.',
+  title: 'Dataset did not pass the safety check',
+  meaning:
+    '`findings` lists the problems per task. Nothing was stored; an earlier version of the benchmark is unchanged.',
 } as const satisfies ProblemKind
 
 export const registryAccessRefused = {
   code: 'registry_access_refused',
   status: 422,
-  title: 'The registry did not accept our key',
-  meaning: 'The registry credential of this workspace is not valid there any more. Put a new secret in.',
+  title: 'Registry rejected the key',
+  meaning: 'The registry credential of this workspace is no longer valid. Replace its secret.',
 } as const satisfies ProblemKind
 
 export const registryUnavailable = {
   code: 'registry_unavailable',
   status: 503,
-  title: 'The registry cannot be reached',
-  meaning: 'It is away, slow or overloaded. Ask again: what was downloaded is kept for a day and not downloaded twice.',
+  title: 'Registry unavailable',
+  meaning: 'The registry is down, slow or overloaded. Retry: finished downloads are kept for a day.',
   retryable: true,
 } as const satisfies ProblemKind
 
@@ -120,18 +120,19 @@ export const addBenchmark = endpoint({
   id: 'addBenchmark',
   method: 'POST',
   path: '/api/orgs/{org}/benchmarks',
-  summary:
-    'Add a dataset of a registry: download it, recompute every digest, check every task, keep all of it or nothing',
+  summary: 'Add a dataset from a registry: download it, verify every digest, check every task, store all or nothing',
   access: 'write',
   body: z.strictObject({
     reference: z
       .string()
       .max(400)
-      .describe('`<dataset-org>/<dataset>`, or with `@` and a tag, a revision or a `sha256:` digest.'),
+      .describe('`<dataset-org>/<dataset>`, optionally followed by `@` and a tag, revision or `sha256:` digest.'),
     calibrate: z
       .boolean()
       .default(false)
-      .describe('Afterwards try every task in a sandbox: its solution, doing nothing, and the known cheats.'),
+      .describe(
+        'Calibrate every task afterwards: run the reference solution, a no-op and the known cheats in a sandbox.',
+      ),
   }),
   example: { reference: 'assay/quick' },
   answers: { 201: Benchmark, 200: Benchmark },
@@ -163,7 +164,7 @@ export const removeBenchmark = endpoint({
   id: 'removeBenchmark',
   method: 'DELETE',
   path: '/api/orgs/{org}/benchmarks/{datasetOrg}/{dataset}',
-  summary: 'Remove a benchmark; comparisons on it stay',
+  summary: 'Remove a benchmark; its comparisons remain',
   access: 'write',
   answers: { 204: null },
 })

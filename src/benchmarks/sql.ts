@@ -3,7 +3,7 @@ import { type Db, lock } from '../platform/db/db.ts'
 import { pageNewestFirst } from '../platform/db/newest-first.ts'
 import type { Page } from '../platform/http/page.ts'
 
-const SHOWN = [
+const BENCHMARK_COLUMNS = [
   'id',
   'reference',
   'dataset_org',
@@ -20,24 +20,24 @@ const SHOWN = [
 ] as const
 
 export type BenchmarkRow = NonNullable<Awaited<ReturnType<typeof findBenchmarkRow>>>
-/** How a workspace names one. */
-export type Place = { workspaceId: string; datasetOrg: string; dataset: string }
+/** Identifies a benchmark of a workspace. */
+export type BenchmarkRef = { workspaceId: string; datasetOrg: string; dataset: string }
 
-/** One at a time adds, replaces or removes it. */
-export const lockBenchmark = (tx: Db, { workspaceId, datasetOrg, dataset }: Place) =>
+/** Serializes adding, replacing and removing a benchmark. */
+export const lockBenchmark = (tx: Db, { workspaceId, datasetOrg, dataset }: BenchmarkRef) =>
   lock(tx, `benchmark ${workspaceId} ${datasetOrg}/${dataset}`)
 
-export const findBenchmarkRow = (db: Db, { workspaceId, datasetOrg, dataset }: Place) =>
+export const findBenchmarkRow = (db: Db, { workspaceId, datasetOrg, dataset }: BenchmarkRef) =>
   db
     .selectFrom('benchmarks')
-    .select(SHOWN)
+    .select(BENCHMARK_COLUMNS)
     .where('workspace_id', '=', workspaceId)
     .where('dataset_org', '=', datasetOrg)
     .where('dataset', '=', dataset)
     .executeTakeFirst()
 
-/** Enough to download the same again. */
-export const findResolved = (db: Db, { workspaceId, datasetOrg, dataset }: Place) =>
+/** Finds the stored resolution, which is enough to download the same content again. */
+export const findResolved = (db: Db, { workspaceId, datasetOrg, dataset }: BenchmarkRef) =>
   db
     .selectFrom('benchmarks')
     .select(['tasks', 'resolved'])
@@ -49,7 +49,7 @@ export const findResolved = (db: Db, { workspaceId, datasetOrg, dataset }: Place
 export const listBenchmarkRows = (db: Db, workspaceId: string, page: Page) =>
   db
     .selectFrom('benchmarks')
-    .select(SHOWN)
+    .select(BENCHMARK_COLUMNS)
     .where('workspace_id', '=', workspaceId)
     .$call(pageNewestFirst('added_at', page))
     .execute()
@@ -62,8 +62,8 @@ export const listTaskRows = (db: Db, benchmarkId: string) =>
     .orderBy('name')
     .execute()
 
-/** Of the tasks of these benchmarks that were tried: how many, and what came of it. */
-export const countTried = (db: Db, benchmarkIds: readonly string[]) =>
+/** Counts calibrated tasks per benchmark, by result. */
+export const countCalibrated = (db: Db, benchmarkIds: readonly string[]) =>
   db
     .selectFrom('benchmark_tasks')
     .select('benchmark_id')
@@ -78,7 +78,7 @@ export const countTried = (db: Db, benchmarkIds: readonly string[]) =>
 export const setCalibratedIn = (tx: Db, benchmarkId: string, sandbox: string) =>
   tx.updateTable('benchmarks').set({ calibrated_in: sandbox }).where('id', '=', benchmarkId).execute()
 
-/** Undefined when the benchmark was removed or replaced meanwhile. */
+/** Finds a task. Undefined if the benchmark was removed or replaced meanwhile. */
 export const findTaskRow = (db: Db, benchmarkId: string, name: string) =>
   db
     .selectFrom('benchmark_tasks')
@@ -111,10 +111,10 @@ type NewBenchmark = {
   warnings: string
 }
 
-/** In the place of the one that was there. */
+/** Inserts a benchmark, replacing an existing one. */
 export async function replaceBenchmark(tx: Db, row: NewBenchmark, tasks: { name: string; digest: string }[]) {
   await deleteBenchmarkRow(tx, { workspaceId: row.workspace_id, datasetOrg: row.dataset_org, dataset: row.dataset })
-  const inserted = await tx.insertInto('benchmarks').values(row).returning(SHOWN).executeTakeFirstOrThrow()
+  const inserted = await tx.insertInto('benchmarks').values(row).returning(BENCHMARK_COLUMNS).executeTakeFirstOrThrow()
   await tx
     .insertInto('benchmark_tasks')
     .values(tasks.map((task) => ({ benchmark_id: row.id, ...task })))
@@ -122,7 +122,7 @@ export async function replaceBenchmark(tx: Db, row: NewBenchmark, tasks: { name:
   return inserted
 }
 
-export async function deleteBenchmarkRow(tx: Db, { workspaceId, datasetOrg, dataset }: Place): Promise<boolean> {
+export async function deleteBenchmarkRow(tx: Db, { workspaceId, datasetOrg, dataset }: BenchmarkRef): Promise<boolean> {
   const { numDeletedRows } = await tx
     .deleteFrom('benchmarks')
     .where('workspace_id', '=', workspaceId)

@@ -6,8 +6,8 @@ import { drain } from '../../test/support/jobs/drain.ts'
 import { newId } from '../platform/ids.ts'
 import { claim } from '../platform/jobs/claim.ts'
 import { startWorker } from '../platform/jobs/worker.ts'
-import type { TrialOrder } from './trials/engine.ts'
-import { limitCredentials } from './trials/enqueue/enqueue.ts'
+import type { TrialRunRequest } from './trials/engine.ts'
+import { limitCredentials } from './trials/queue/queue.ts'
 
 let app: TestApp
 beforeAll(async () => {
@@ -53,7 +53,7 @@ async function jobsOf(comparison: string): Promise<TrialJob[]> {
 
 const trialClaim = (slots: number) => ({ workerId: newId(), types: ['trial.local'], slots, leaseMs: 60_000 })
 
-test('a trial waits for its workspace, its comparison, its credentials and the memory that its task names', async () => {
+test('a trial starts only within the limits of its workspace, comparison, credentials and memory', async () => {
   const lab = await comparing(app)
   const id = await submitted(lab, { concurrency: 3 })
   const trials = await lab.trials(id)
@@ -76,7 +76,7 @@ test.each([
   [257, 384],
   [2049, 3072],
   [1_000_000_000_000, 1_572_864],
-])('a task that names %i MB is weighed with %i', async (named, weighed) => {
+])('a task that declares %i MB is queued with a weight of %i MB', async (named, weighed) => {
   await using own = await testApp()
   const lab = await comparing(own)
   await own.database.pool.query('update task_contents set memory_mb = $1', [named])
@@ -89,7 +89,7 @@ test.each([
   expect(rows).toEqual([{ memory_mb: weighed }])
 })
 
-test('two workspaces share the slots evenly, and so do two comparisons of one, however large each is', async () => {
+test('workspaces share slots evenly, and so do comparisons of one workspace, regardless of size', async () => {
   const [large, small] = [await comparing(app), await comparing(await another('small'))]
   const ids = [
     await submitted(large, { attempts: 10 }),
@@ -113,40 +113,37 @@ test('two workspaces share the slots evenly, and so do two comparisons of one, h
 test.each([
   ['sandbox', { sandbox: 3, model: undefined }],
   ['model', { sandbox: undefined, model: 2 }],
-] as const)(
-  'a %s credential is never used by more trials at once than it may be, over several workers',
-  async (kind, limits) => {
-    await limitCredentials(app.database.db, limits)
-    const limit = limits[kind] ?? 0
-    const full = Promise.withResolvers<void>()
-    let [running, most] = [0, 0]
-    const engine = scriptedEngine(async () => {
-      running += 1
-      most = Math.max(most, running)
-      if (running >= limit) full.resolve()
-      await full.promise // the first ones wait for each other, so that the limit is reached
-      await new Promise(setImmediate)
-      running -= 1
-      return {}
-    })
-    const lab = await comparing(app, engine)
-    const ids = [await submitted(lab, { attempts: 2 }), await submitted(lab, { attempts: 2, concurrency: 50 })]
-    const workers = [1, 2, 3].map(() =>
-      startWorker({ database: app.database, handlers: sandboxJobs(lab.tools, 'local'), slots: 8, log: app.tools.log }),
-    )
-    try {
-      for (const id of ids)
-        await expect.poll(async () => (await lab.read(id)).state, { timeout: 30_000 }).toBe('completed')
-    } finally {
-      await Promise.all(workers.map((worker) => worker.stop(0)))
-      await limitCredentials(app.database.db, { sandbox: undefined, model: undefined })
-    }
-    expect(most).toBe(limit)
-    expect(engine.orders).toHaveLength(40)
-    expect(
-      new Set(
-        engine.orders.map((order: TrialOrder) => order[kind === 'model' ? 'credentialId' : 'sandboxCredentialId']),
-      ).size,
-    ).toBe(1)
-  },
-)
+] as const)('the concurrency limit of a %s credential holds across several workers', async (kind, limits) => {
+  await limitCredentials(app.database.db, limits)
+  const limit = limits[kind] ?? 0
+  const full = Promise.withResolvers<void>()
+  let [running, most] = [0, 0]
+  const engine = scriptedEngine(async () => {
+    running += 1
+    most = Math.max(most, running)
+    if (running >= limit) full.resolve()
+    await full.promise // the first ones wait for each other, so that the limit is reached
+    await new Promise(setImmediate)
+    running -= 1
+    return {}
+  })
+  const lab = await comparing(app, engine)
+  const ids = [await submitted(lab, { attempts: 2 }), await submitted(lab, { attempts: 2, concurrency: 50 })]
+  const workers = [1, 2, 3].map(() =>
+    startWorker({ database: app.database, handlers: sandboxJobs(lab.tools, 'local'), slots: 8, log: app.tools.log }),
+  )
+  try {
+    for (const id of ids)
+      await expect.poll(async () => (await lab.read(id)).state, { timeout: 30_000 }).toBe('completed')
+  } finally {
+    await Promise.all(workers.map((worker) => worker.stop(0)))
+    await limitCredentials(app.database.db, { sandbox: undefined, model: undefined })
+  }
+  expect(most).toBe(limit)
+  expect(engine.orders).toHaveLength(40)
+  expect(
+    new Set(
+      engine.orders.map((order: TrialRunRequest) => order[kind === 'model' ? 'credentialId' : 'sandboxCredentialId']),
+    ).size,
+  ).toBe(1)
+})

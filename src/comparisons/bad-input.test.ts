@@ -36,15 +36,15 @@ describe.each([
   const refused = async (over: object, ...errors: string[]) =>
     expect(pointers(await lab.create(over))).toEqual({ status: 422, errors })
 
-  test('more than 12 models, or none', async () => {
+  test('more than 12 models, or no model', async () => {
     await refused({ models: Array(13).fill(model) }, '/models too_big')
     await refused({ models: [] }, '/models too_small')
   })
 
-  test('a model that the catalog does not have', () =>
+  test('a model that is not in the catalog', () =>
     refused({ models: [{ ...model, catalogId: 'no/such' }] }, '/models/0/catalogId unknown_model'))
 
-  test('a harness that the model does not work with; none, or more than 16', async () => {
+  test('a harness that the model does not support; no harness, or more than 16', async () => {
     await refused({ models: [{ ...model, harnesses: ['oracle', 'moon'] }] }, '/models/0/harnesses/1 unknown_harness')
     await refused({ models: [{ ...model, harnesses: [] }] }, '/models/0/harnesses too_small')
     await refused({ models: [{ ...model, harnesses: Array(17).fill('nop') }] }, '/models/0/harnesses too_big')
@@ -53,7 +53,7 @@ describe.each([
   test('a reasoning level that the model does not have', () =>
     refused({ models: [{ ...model, reasoningLevel: 'high' }] }, '/models/0/reasoningLevel unknown_level'))
 
-  test('a credential of the wrong kind, of the wrong provider, or of nobody', async () => {
+  test('a credential of the wrong kind or provider, or an unknown one', async () => {
     const secret = { host: 'tcp://engine.example.com:2376' }
     const docker = { kind: 'sandbox', provider: 'docker', name: 'engine', secret } as const
     const { body } = await app.call(createCredential, { body: docker })
@@ -63,7 +63,7 @@ describe.each([
     await refused({ sandboxCredentialId: body.id }, '/sandboxCredentialId credential_misfit')
   })
 
-  test('a credential of another workspace is none', async () => {
+  test('a credential of another workspace is treated as unknown', async () => {
     const other = await app.otherWorkspace(`neighbour-of-${scope}`)
     const secret = { host: 'tcp://engine.example.com:2376' }
     const body = { kind: 'sandbox', provider: 'docker', name: 'theirs', secret } as const
@@ -71,7 +71,7 @@ describe.each([
     await refused({ sandbox: 'docker', sandboxCredentialId: theirs.id }, '/sandboxCredentialId credential_misfit')
   })
 
-  test('a sandbox that the catalog does not have', () => refused({ sandbox: 'moon' }, '/sandbox unknown_sandbox'))
+  test('a sandbox that is not in the catalog', () => refused({ sandbox: 'moon' }, '/sandbox unknown_sandbox'))
 
   test('the same setting twice', async () => {
     const twice = ['/models/1/harnesses/0 duplicate_setting', '/models/1/harnesses/1 duplicate_setting']
@@ -79,7 +79,7 @@ describe.each([
     await refused({ models: [{ ...model, harnesses: ['nop', 'nop'] }] }, '/models/0/harnesses/1 duplicate_setting')
   })
 
-  test('numbers out of range, ids that are none, fields that nobody knows', async () => {
+  test('numbers out of range, malformed ids and unknown fields', async () => {
     await refused({ attempts: 11 }, '/attempts too_big')
     await refused({ attempts: 0 }, '/attempts too_small')
     await refused({ budgetUsd: -1 }, '/budgetUsd too_small')
@@ -88,7 +88,7 @@ describe.each([
     await refused({ dataset: 'quick' }, '/dataset unknown_field')
   })
 
-  test('several mistakes are all named', () =>
+  test('all mistakes of a request are reported together', () =>
     refused(
       {
         models: [
@@ -101,14 +101,14 @@ describe.each([
       '/models/1/harnesses/0 unknown_harness',
     ))
 
-  test('what was refused has left nothing', async () => {
+  test('a rejected request stores nothing', async () => {
     const count = async () => (await app.database.pool.query('select count(*)::int as n from comparisons')).rows[0].n
     const before = await count()
     await refused({ sandbox: 'moon' }, '/sandbox unknown_sandbox')
     expect(await count()).toBe(before)
   })
 
-  test('the same id with another body or in another scope', async () => {
+  test('an id is rejected with a different body or in another scope', async () => {
     const body = lab.body()
     const ask = (over: object = {}) =>
       app.call<Endpoint>(lab.endpoints.create, { params: lab.params, body: { ...body, ...over } as never })
@@ -126,7 +126,7 @@ describe.each([
     await lab.cancel(body.id)
   })
 
-  test('a comparison is in its own scope and nowhere else; an unknown or a foreign one is 404', async () => {
+  test('a comparison is found only in its own scope; unknown and foreign ones are 404', async () => {
     const other = await app.otherWorkspace(`stranger-to-${scope}`)
     const elsewhere = await (scope === 'benchmark' ? comparingInRepository : comparing)(app)
     const { body } = await lab.create()
@@ -142,7 +142,7 @@ describe.each([
     await lab.cancel(body.id)
   })
 
-  test('a cancel that comes twice is as good as one, also at the same time', async () => {
+  test('canceling is idempotent, also concurrently', async () => {
     const { body } = await lab.create()
     const answers = await Promise.all([lab.cancel(body.id), lab.cancel(body.id)])
     expect(answers.map(({ status }) => status)).toEqual([202, 202])
@@ -151,7 +151,7 @@ describe.each([
     expect((await lab.cancel(body.id)).body).toEqual(canceled)
   })
 
-  test('a resume with credentials that do not fit, or with fields that nobody knows', async () => {
+  test('a resume with mismatched credentials or unknown fields is rejected', async () => {
     const { body } = await lab.create()
     const misfit = await lab.resume(body.id, { credentials: { [lab.local]: lab.reference } })
     expect(pointers(misfit)).toEqual({ status: 422, errors: [`/credentials/${lab.local} credential_misfit`] })
@@ -163,7 +163,7 @@ describe.each([
     await lab.cancel(body.id)
   })
 
-  test('artifacts with hostile names and pages in them are files to save', async () => {
+  test('artifacts with hostile names or HTML content are served as downloads only', async () => {
     const hostile = '<img src=x onerror=alert(1)>.html'
     const liar = await open(app, {
       ...scriptedEngine(),
@@ -191,12 +191,12 @@ describe.each([
   })
 })
 
-test('100,001 trials are one too many', () => {
+test('a comparison of 100,001 trials is rejected', () => {
   expect(() => requireSize(10_000, 1, 10)).not.toThrow()
-  expect(() => requireSize(9091, 11, 1)).toThrow('100001 trials; the most is 100000')
+  expect(() => requireSize(9091, 11, 1)).toThrow('100001 trials; the maximum is 100000')
 })
 
-test('what was added with more tasks than can be tried is refused', async () => {
+test('a benchmark with more tasks than fit into a comparison is rejected', async () => {
   const lab = await comparing(app)
   await app.database.pool.query(`update benchmarks set tasks = 5001 where dataset = 'quick'`)
   const tooMany = await lab.create({ attempts: 10 })
@@ -204,7 +204,7 @@ test('what was added with more tasks than can be tried is refused', async () => 
   expect(pointers(tooMany)).toEqual({ status: 422, errors: ['/models too_many_trials'] })
 })
 
-test('a benchmark has no tasks to choose', async () => {
+test('a comparison on a benchmark does not accept a choice of tasks', async () => {
   const lab = await comparing(app)
   expect(pointers(await lab.create({ tasks: [] }))).toEqual({ status: 422, errors: ['/tasks unknown_field'] })
 })
@@ -217,13 +217,13 @@ describe('tasks of a repository', () => {
   const refused = async (tasks: unknown, ...errors: string[]) =>
     expect(pointers(await lab.create({ tasks }))).toEqual({ status: 422, errors })
 
-  test('none, or more than 5,000', async () => {
+  test('no tasks, or more than 5,000', async () => {
     await refused([], '/tasks too_small')
     await refused(undefined, '/tasks invalid_type')
     await refused(Array(5001).fill({ runId: lab.runId, taskId: 'one' }), '/tasks too_big')
   })
 
-  test('unknown ones, of no batch, of another repository, and with hostile names', async () => {
+  test('unknown tasks: of no batch, of another repository, or with hostile names', async () => {
     const other = await comparingInRepository(app)
     const { runId } = lab
     await refused(
@@ -240,7 +240,7 @@ describe('tasks of a repository', () => {
     await refused([{ runId, taskId: 'one', digest: 'x' }], '/tasks/0/digest unknown_field')
   })
 
-  test('the same one twice', async () => {
+  test('the same task twice', async () => {
     const { runId } = lab
     const tasks = [
       { runId, taskId: 'two' },
@@ -250,7 +250,7 @@ describe('tasks of a repository', () => {
     await refused(tasks, '/tasks/2 duplicate_task')
   })
 
-  test('those that are not ready, that nobody has approved, and that were declined', async () => {
+  test('tasks that are not ready, not approved or declined', async () => {
     const { repository } = lab
     const broken = smallTask({ 'task.toml': 'schema_version = ' })
     const { runId, tasks } = await repository.imported({ open: smallTask(), no: smallTask(), bad: broken })

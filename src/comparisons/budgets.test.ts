@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { comparingModels } from '../../test/support/model-comparing.ts'
-import type { Comparison, Setting, Trial } from './shapes/schema.ts'
-import { countLeft } from './trials/spend.ts'
+import type { Comparison, ComparisonSetting, ComparisonTrial } from './shapes/schema.ts'
+import { countLateSpend } from './trials/spend.ts'
 
 const passed = { state: 'passed', class: 'verified', reward: 1, rewards: { reward: 1 } } as const
 const failed = { state: 'failed', class: 'agent_exit', reward: 0, rewards: { reward: 0 } } as const
@@ -36,7 +36,9 @@ const sum = (values: (number | null)[]): number =>
 /** Every view of a comparison, in micro-dollars. */
 async function viewsOf(id: string) {
   const status: Comparison = await shop.read(id)
-  const trials: Trial[] = (await shop.trials(id)).filter(({ reusedFrom }: Trial) => reusedFrom === undefined)
+  const trials: ComparisonTrial[] = (await shop.trials(id)).filter(
+    ({ reusedFrom }: ComparisonTrial) => reusedFrom === undefined,
+  )
   const calls = await Promise.all(
     trials.map(
       async (trial) => (await shop.app.call(shop.endpoints.calls, shop.at(id, { trialId: trial.id }))).body.calls,
@@ -50,14 +52,14 @@ async function viewsOf(id: string) {
   return {
     costs: [
       sum([status.costUsd]),
-      sum(status.settings.map(({ costUsd }: Setting) => costUsd)),
+      sum(status.settings.map(({ costUsd }: ComparisonSetting) => costUsd)),
       sum(trials.map(({ costUsd }) => costUsd)),
       sum(calls.flat().map(({ costUsd }: { costUsd: number | null }) => costUsd)),
       rows[0].settled,
     ],
     pending: [
       sum([status.pendingUsd]),
-      sum(status.settings.map(({ pendingUsd }: Setting) => pendingUsd)),
+      sum(status.settings.map(({ pendingUsd }: ComparisonSetting) => pendingUsd)),
       sum(trials.map(({ pendingUsd }) => pendingUsd)),
       sum(calls.flat().map(({ pendingUsd }: { pendingUsd: number }) => pendingUsd)),
       rows[0].pending,
@@ -68,7 +70,7 @@ async function viewsOf(id: string) {
 }
 
 // Before any trial has shown what one costs.
-test('a trial that the budget cut off is queued without a score, its spend counts, and with more it is done', async () => {
+test('a trial cut off by the budget is queued unscored, its spend counts, and it finishes after the budget is raised', async () => {
   const { body } = await shop.create({ models: shop.models, budgetUsd: 0.006 })
   await shop.work()
   const { status, trials } = await viewsOf(body.id)
@@ -83,7 +85,7 @@ test('a trial that the budget cut off is queued without a score, its spend count
   expect(await shop.read(body.id)).toMatchObject({ state: 'completed', trials: { queued: 0 } })
 })
 
-test('all views agree on the cost at every moment of random histories with retries, reuse and cancels', async () => {
+test('all views agree on the cost at every point of random histories with retries, reuse and cancellations', async () => {
   let checks = 0
   check = async (id) => {
     const { costs, pending } = await viewsOf(id)
@@ -98,7 +100,7 @@ test('all views agree on the cost at every moment of random histories with retri
     if (history === 1) await shop.cancel(comparison)
     if (random(2)) await shop.resume(comparison)
     await shop.work()
-    await countLeft(shop.app.database.db)
+    await countLateSpend(shop.app.database.db)
     await check(comparison)
     const { status, trials } = await viewsOf(comparison)
     const { evaluations } = await shop.app.call(shop.endpoints.list, { params: shop.params }).then(({ body }) => body)
@@ -140,8 +142,7 @@ test(`${BUDGETS} random budgets of a comparison are never exceeded, and no trial
   check = undefined
 }, 3_600_000)
 
-test('a budget of a millionth of a dollar starts nothing, and says why', async () => {
-  await shop.offer()
+test('a budget of one micro-dollar starts nothing and reports the reason', async () => {
   const before = shop.engine.orders.length
   const { body } = await shop.create({ models: shop.models, budgetUsd: 0.000001 })
   await shop.work()

@@ -27,7 +27,7 @@ afterAll(async () => app[Symbol.asyncDispose]())
 const choose = (over: object) => lab.create({ models: [{ catalogId, credentialId, harnesses: ['mini'], ...over }] })
 const errorsOf = async (over: object) => (await choose(over)).body.errors
 
-test('a model of one’s own is compared at its default level, and its settings say that it is custom', async () => {
+test('a custom model runs at its default level, and its settings are marked custom', async () => {
   const { status, body } = await choose({})
   expect(status).toBe(202)
   expect(body.settings).toMatchObject([
@@ -36,13 +36,13 @@ test('a model of one’s own is compared at its default level, and its settings 
   expect(await choose({ reasoningLevel: 'xhigh' })).toMatchObject({ status: 202 })
 })
 
-test('a level that the model does not have is refused, once', async () => {
+test('a level that the model does not have is reported exactly once', async () => {
   expect(await errorsOf({ reasoningLevel: 'high', harnesses: ['mini', 'pi'] })).toEqual([
     { pointer: '/models/0/reasoningLevel', code: 'unknown_level', message: 'This model has the levels low, xhigh.' },
   ])
 })
 
-test('a level that a harness cannot ask for exactly is refused for this harness', async () => {
+test('a level that a harness cannot request exactly is rejected for this harness', async () => {
   expect(await errorsOf({ reasoningLevel: 'xhigh', harnesses: ['mini', 'pi'] })).toEqual([
     {
       pointer: '/models/0/harnesses/1',
@@ -52,20 +52,20 @@ test('a level that a harness cannot ask for exactly is refused for this harness'
   ])
 })
 
-test('a harness of another protocol is refused, and so is one that nobody knows', async () => {
+test('a harness of another protocol and an unknown harness are rejected', async () => {
   for (const id of ['codex', 'oracle', 'no-such-one'])
     expect(await errorsOf({ harnesses: [id] })).toMatchObject([
       { pointer: '/models/0/harnesses/0', code: 'unknown_harness' },
     ])
 })
 
-test('a credential of another provider is refused', async () => {
+test('a credential of another provider is rejected', async () => {
   expect(await errorsOf({ credentialId: lab.reference })).toMatchObject([
     { pointer: '/models/0/credentialId', code: 'credential_misfit' },
   ])
 })
 
-test('the catalog tells which level each harness can ask for', async () => {
+test('the catalog lists the levels that each harness can request', async () => {
   const { body } = await app.call(inBenchmark.catalog, { params: QUICK })
   const find = (id: string) => body.models.find((model: { catalogId: string }) => model.catalogId === id)
   expect(find(catalogId).harnessLevels).toMatchObject({ mini: ['low', 'xhigh'], pi: ['low'] })
@@ -74,7 +74,7 @@ test('the catalog tells which level each harness can ask for', async () => {
   expect(body.harnesses.map(({ id }: { id: string }) => id)).toContain('mini')
 })
 
-test('the same request is the same comparison, also when its model is gone since', async () => {
+test('repeating a request returns the same comparison even after its model was removed', async () => {
   const body = lab.body({ models: [{ catalogId, credentialId, harnesses: ['mini'] }] })
   const ask = () => app.call(inBenchmark.create, { params: QUICK, body })
   expect(await ask()).toMatchObject({ status: 202 })

@@ -12,7 +12,7 @@ beforeAll(async () => {
 })
 afterAll(async () => app[Symbol.asyncDispose]())
 
-test('a comparison goes from its request to its results', async () => {
+test('a comparison runs from request to results', async () => {
   const created = await lab.create()
   expect(created).toMatchObject({
     status: 202,
@@ -35,7 +35,7 @@ test('a comparison goes from its request to its results', async () => {
   expect(done.settings[0].stats.ci95).toMatchObject({ high: 100, tasks: 5, trials: 5 })
 })
 
-test('the same request again is the same comparison; another body or scope is refused', async () => {
+test('repeating a request returns the same comparison; a different body or scope is rejected', async () => {
   const body = lab.body()
   const ask = (over: object = {}) => app.call(inBenchmark.create, { params: QUICK, body: { ...body, ...over } })
   const answers = await Promise.all(Array.from({ length: 8 }, () => ask()))
@@ -51,7 +51,7 @@ test('the same request again is the same comparison; another body or scope is re
   expect(rows[0].n).toBe(1)
 })
 
-test('two workspaces may choose the same id, and neither sees the other', async () => {
+test("two workspaces can use the same id without seeing each other's comparison", async () => {
   const other = await app.otherWorkspace('twin')
   const { body } = await lab.create()
   const there = { params: { ...QUICK, org: other.login, comparisonId: body.id }, key: other.key }
@@ -66,7 +66,7 @@ test('two workspaces may choose the same id, and neither sees the other', async 
   await lab.cancel(body.id)
 })
 
-test('a cancel is at once and may come twice; a resume takes up what was canceled', async () => {
+test('canceling takes effect immediately and is idempotent; resuming continues the canceled trials', async () => {
   const { body } = await lab.create()
   expect((await lab.cancel(body.id)).body).toMatchObject({ state: 'canceled', trials: { total: 0 } })
   expect((await lab.resume(body.id)).body.state).toBe('submitting')
@@ -92,7 +92,7 @@ test('a cancel is at once and may come twice; a resume takes up what was cancele
   expect(await halfway.read(second.body.id)).toMatchObject({ state: 'completed', trials: { passed: 5, failed: 5 } })
 })
 
-test('every operation of a comparison can be read as it says', async () => {
+test('every operation of a comparison answers with its declared shape', async () => {
   const { body } = await lab.create()
   await lab.work()
   const [first] = await lab.trials(body.id, { setting: 'reference|oracle|none', limit: '1' })
@@ -119,7 +119,7 @@ test('every operation of a comparison can be read as it says', async () => {
     expect((await app.call(inBenchmark.trial, lab.at(body.id, { trialId }))).status).toBe(404)
 })
 
-test('trials are listed page by page and by what they are', async () => {
+test('trials are listed page by page and can be filtered', async () => {
   const { body } = await lab.create({ attempts: 3 })
   await lab.work()
   const ids = new Set<string>()
@@ -141,7 +141,7 @@ test('trials are listed page by page and by what they are', async () => {
   expect(matrix.tasks[0].cells).toBe('pppfff')
 })
 
-test('a quote says how many trials, what they cost and what they could show', async () => {
+test('a quote contains the number of trials, their cost and the smallest detectable difference', async () => {
   const { models } = lab.body()
   const quote = (over: object) => app.call(inBenchmark.quote, { params: QUICK, body: { models, ...over } })
   const small = (await quote({})).body
@@ -158,7 +158,7 @@ test('a quote says how many trials, what they cost and what they could show', as
     })
 })
 
-test('a quote takes the very body that creates the comparison, and refuses what that refuses', async () => {
+test('a quote accepts the body of a create request and rejects what creating rejects', async () => {
   const everything = { attempts: 2, skipCompleted: true, budgetUsd: 1, trialBudgetUsd: 0.5, concurrency: 3 }
   const body = lab.body(everything)
   const quoted = await app.call(inBenchmark.quote, { params: QUICK, body })
@@ -198,7 +198,7 @@ test('a cost per task has six decimals, rounded half up, in the status and in th
 
 const costPerTask = ({ costPerTaskUsd }: { costPerTaskUsd: number }) => costPerTaskUsd
 
-test('a comparison stays when its benchmark goes', async () => {
+test('a comparison remains readable after its benchmark is removed', async () => {
   await using own = await testApp()
   const here = await comparing(own)
   const { body } = await here.create()
@@ -211,7 +211,7 @@ test('a comparison stays when its benchmark goes', async () => {
   expect((await own.call(inBenchmark.options, { params: QUICK })).body.code).toBe('benchmark_not_added')
 })
 
-test('a scope that is not there has nothing to choose from', async () => {
+test('the catalog of an unknown scope is not found', async () => {
   const nowhere = { params: { ...QUICK, dataset: 'none' } }
   for (const endpoint of [inBenchmark.list, inBenchmark.catalog, inBenchmark.options])
     expect((await app.call(endpoint, nowhere)).status).toBe(404)

@@ -7,153 +7,192 @@ import { type Page, toPage } from '../platform/http/page.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { repositoryNames } from '../repos/repos.ts'
 import { type By, record } from '../workspaces/audit.ts'
-import { requireCredentials, requireSize, settingsOf } from './choices.ts'
-import { quoteOf } from './quote.ts'
+import { requireCredentials, requireSize, resolveSettings } from './choices.ts'
+import { buildQuote } from './quote.ts'
 import { idReused } from './schema.ts'
 import {
   type Comparison,
+  ComparisonPause,
   type NewComparison,
-  Pause,
   type Quote,
   type QuoteRequest,
   SubmissionError,
   type TaskChoice,
 } from './shapes/schema.ts'
-import { connectedScope, readSource, type ScopeTools } from './source.ts'
+import { connectScope, readSource, type ScopeDeps, type ScopeRef } from './source.ts'
 import * as rows from './sql.ts'
-import { type Facts, type SettingFacts, statusOf } from './status.ts'
+import { buildStatus, type ComparisonFacts, type SettingFacts } from './status.ts'
 import { enqueueSubmission } from './submit.ts'
-import { sharedBudgetOf } from './trials/spend.ts'
-import { usageOf } from './trials/trials.ts'
+import { toSharedBudgetId } from './trials/spend.ts'
+import { loadPastUsage } from './trials/trials.ts'
 
-export type Scope = rows.Scope
-/** As a request names it. What it names may be a repository that is not connected yet. */
-export type ScopeName = { kind: Scope['kind']; owner: string; name: string }
-type Wish = NewComparison & { tasks?: TaskChoice[] }
+type CreateComparisonInput = NewComparison & { tasks?: TaskChoice[] }
 
-/** The client picks the id and sends it again when it asks again: the same request twice is one comparison. */
-export async function createComparison(tools: ScopeTools, by: By, named: ScopeName, wish: Wish): Promise<Comparison> {
-  const hash = requestHash(named, await withLevels(tools.db, by.workspaceId, wish))
-  const find = (db: Db) => rows.findComparisonRow(db, by.workspaceId, wish.id)
-  const known = await find(tools.db)
-  if (known) return readAgain(tools.db, known, hash)
-  // Before the transaction: it may take a look at the code host.
-  const scope = await connectedScope(tools, by, named)
-  return transact(tools.db, async (tx) => {
-    await rows.lockId(tx, by.workspaceId, wish.id)
-    const before = await find(tx)
-    if (before) return readAgain(tx, before, hash)
-    await insert({ ...tools, db: tx }, by, scope, { wish, hash })
+/** Creates a comparison. Idempotent: the client chooses the id, and the same request again returns the same comparison. */
+export async function createComparison(
+  deps: ScopeDeps,
+  by: By,
+  scopeRef: ScopeRef,
+  input: CreateComparisonInput,
+): Promise<Comparison> {
+  const hash = hashRequest(scopeRef, await fillDefaultLevels(deps.db, by.workspaceId, input))
+  const find = (db: Db) => rows.findComparisonRow(db, by.workspaceId, input.id)
+  const existing = await find(deps.db)
+  if (existing) return readExisting(deps.db, existing, hash)
+  // Outside the transaction, because it may call the code host.
+  const scope = await connectScope(deps, by, scopeRef)
+  return transact(deps.db, async (tx) => {
+    await rows.lockId(tx, by.workspaceId, input.id)
+    const concurrent = await find(tx)
+    if (concurrent) return readExisting(tx, concurrent, hash)
+    await storeComparison({ ...deps, db: tx }, by, scope, input, hash)
     return readStatus(tx, await find(tx))
   })
 }
 
-async function readAgain(db: Db, row: rows.ComparisonRow, hash: Buffer): Promise<Comparison> {
+async function readExisting(db: Db, row: rows.ComparisonRow, hash: Buffer): Promise<Comparison> {
   if (row.request_hash.equals(hash)) return readStatus(db, row)
-  throw new Problem(idReused, `The comparison ${row.id} was asked for with another request.`)
+  throw new Problem(
+    idReused,
+    `Comparison ${row.id} was created with a different request. Repeat that request, or choose a new id.`,
+  )
 }
 
-type Asked = { wish: Wish; hash: Buffer }
-
-async function insert(tools: CredentialTools, by: By, scope: Scope, { wish, hash }: Asked): Promise<void> {
-  const tx = tools.db
-  const source = await readSource(tx, by.workspaceId, scope, wish.tasks)
-  const settings = await settingsOf(tx, by.workspaceId, wish.models)
-  await requireCredentials(tools, by.workspaceId, wish)
-  requireSize(source.tasks, settings.length, wish.attempts)
+async function storeComparison(
+  deps: CredentialTools,
+  by: By,
+  scope: rows.ComparisonScope,
+  input: CreateComparisonInput,
+  hash: Buffer,
+): Promise<void> {
+  const tx = deps.db
+  const source = await readSource(tx, by.workspaceId, scope, input.tasks)
+  const settings = await resolveSettings(tx, by.workspaceId, input.models)
+  await requireCredentials(deps, by.workspaceId, input)
+  requireSize(source.tasks, settings.length, input.attempts)
   const { key } = await rows.insertComparison(tx, {
-    ...{ workspace_id: by.workspaceId, id: wish.id, request_hash: hash },
-    ...{ scope_kind: scope.kind, scope_owner: scope.owner, scope_name: scope.name, repository: scope.repository },
-    ...{ sandbox: wish.sandbox, sandbox_credential_id: wish.sandboxCredentialId },
-    ...{ skip_completed: wish.skipCompleted, attempts: wish.attempts, concurrency: wish.concurrency ?? null },
+    workspace_id: by.workspaceId,
+    id: input.id,
+    request_hash: hash,
+    scope_kind: scope.kind,
+    scope_owner: scope.owner,
+    scope_name: scope.name,
+    repository: scope.repository,
+    sandbox: input.sandbox,
+    sandbox_credential_id: input.sandboxCredentialId,
+    skip_completed: input.skipCompleted,
+    attempts: input.attempts,
+    concurrency: input.concurrency ?? null,
     settings: settings.length,
-    ...{ budget_micros: micros(wish.budgetUsd), trial_budget_micros: micros(wish.trialBudgetUsd) },
+    budget_micros: toMicros(input.budgetUsd),
+    trial_budget_micros: toMicros(input.trialBudgetUsd),
     source: JSON.stringify(source.resolved),
   })
   await setSharedBudget(tx, {
-    ...{ id: sharedBudgetOf(key), workspaceId: by.workspaceId, budgetMicros: micros(wish.budgetUsd) },
+    id: toSharedBudgetId(key),
+    workspaceId: by.workspaceId,
+    budgetMicros: toMicros(input.budgetUsd),
   })
   await rows.insertSettings(tx, key, settings)
   await rows.holdCredentials(tx, key)
   await enqueueSubmission(tx, key)
-  await record(tx, { ...by, action: 'comparison.created', subject: wish.id })
+  await record(tx, { ...by, action: 'comparison.created', subject: input.id })
 }
 
-export const micros = (usd: number | undefined): number | null => (usd === undefined ? null : Math.round(usd * 1e6))
+export const toMicros = (usd: number | undefined): number | null => (usd === undefined ? null : Math.round(usd * 1e6))
 
-/** With all defaults filled in, so that leaving one out and naming it are the same request. */
-async function withLevels(db: Db, workspaceId: string, wish: Wish): Promise<Wish> {
-  const models = wish.models.map(async (choice) => {
+/** Fills in default reasoning levels, so that omitting a level and naming the default are the same request. */
+async function fillDefaultLevels(
+  db: Db,
+  workspaceId: string,
+  input: CreateComparisonInput,
+): Promise<CreateComparisonInput> {
+  const models = input.models.map(async (choice) => {
     if (choice.reasoningLevel !== undefined) return choice
     const model = await findModel(db, workspaceId, choice.catalogId, { alsoRemoved: true })
     return model ? { ...choice, reasoningLevel: model.defaultLevel } : choice
   })
-  return { ...wish, models: await Promise.all(models) }
+  return { ...input, models: await Promise.all(models) }
 }
 
-function requestHash(named: ScopeName, { models, ...wish }: Wish): Buffer {
-  const { sandbox, sandboxCredentialId, skipCompleted, attempts, budgetUsd, trialBudgetUsd, concurrency } = wish
-  const facts = [
-    placeOf(named),
+/** Hashes a request. The order of the fields is fixed: stored hashes must keep matching. */
+function hashRequest(scopeRef: ScopeRef, { models, ...rest }: CreateComparisonInput): Buffer {
+  const { sandbox, sandboxCredentialId, skipCompleted, attempts, budgetUsd, trialBudgetUsd, concurrency, tasks } = rest
+  const fields: unknown[] = [
+    toScopeKey(scopeRef),
     models.map(({ catalogId, credentialId, harnesses, reasoningLevel }) => [
-      ...[catalogId, credentialId, harnesses, reasoningLevel ?? null],
+      catalogId,
+      credentialId,
+      harnesses,
+      reasoningLevel ?? null,
     ]),
     [sandbox, sandboxCredentialId, skipCompleted, attempts, budgetUsd ?? null, trialBudgetUsd ?? null],
     concurrency ?? null,
-    ...(wish.tasks ? [wish.tasks.map(({ runId, taskId }) => [runId, taskId])] : []),
   ]
-  return createHash('sha256').update(JSON.stringify(facts)).digest()
+  if (tasks) fields.push(tasks.map(({ runId, taskId }) => [runId, taskId]))
+  return createHash('sha256').update(JSON.stringify(fields)).digest()
 }
 
-/** Names of repositories are compared without case. */
-const placeOf = ({ kind, owner, name }: ScopeName): string[] =>
+/** Identifies a scope. Repository names are compared without case. */
+const toScopeKey = ({ kind, owner, name }: ScopeRef): string[] =>
   kind === 'repository' ? [kind, owner.toLowerCase(), name.toLowerCase()] : [kind, owner, name]
 
-/** By the address: in another scope there is no such comparison. */
-export async function readRow(db: Db, workspaceId: string, scope: Scope, id: string): Promise<rows.ComparisonRow> {
+/** Reads a comparison by its path. Throws not found if it belongs to another scope. */
+export async function readComparisonRow(
+  db: Db,
+  workspaceId: string,
+  scope: rows.ComparisonScope,
+  id: string,
+): Promise<rows.ComparisonRow> {
   const row = await rows.findComparisonRow(db, workspaceId, id.toLowerCase())
-  if (!row || !rows.isInScope(row, scope)) throw new Problem(notFound, `There is no comparison ${id} here.`)
+  if (!row || !rows.isInScope(row, scope)) throw new Problem(notFound, `Comparison ${id} not found`)
   return row
 }
 
 export async function readStatus(db: Db, row: rows.ComparisonRow | undefined): Promise<Comparison> {
-  const [status] = row ? await statusesOf(db, [row]) : []
-  if (!status) throw new Problem(notFound, 'There is no such comparison.')
+  const [status] = row ? await buildStatuses(db, [row]) : []
+  if (!status) throw new Problem(notFound, 'Comparison not found')
   return status
 }
 
-/** As it is by now. */
-export const readNow = async (db: Db, { key }: rows.ComparisonRow): Promise<Comparison> =>
+/** Reads the status again, for example after a change. */
+export const reloadStatus = async (db: Db, { key }: rows.ComparisonRow): Promise<Comparison> =>
   readStatus(db, await rows.findByKey(db, key))
 
 const LIST_MAX = 1000
 const PAGE = 50
 
-type Listing = { limit?: number | undefined; cursor?: Page['cursor'] }
+type ListComparisonsOptions = { limit?: number | undefined; cursor?: Page['cursor'] }
 
-export async function listComparisons(db: Db, workspaceId: string, scope: Scope, { limit, cursor }: Listing) {
+export async function listComparisons(
+  db: Db,
+  workspaceId: string,
+  scope: rows.ComparisonScope,
+  { limit, cursor }: ListComparisonsOptions,
+) {
   const page = { limit: limit ?? (cursor ? PAGE : LIST_MAX), cursor }
-  const found = await rows.listComparisonRows(db, workspaceId, scope, page)
-  if (found.length === 0) await requireScope(db, workspaceId, scope)
+  const listed = await rows.listComparisonRows(db, workspaceId, scope, page)
+  if (listed.length === 0) await requireScope(db, workspaceId, scope)
   const { items, nextCursor } = toPage(
-    found,
+    listed,
     page.limit,
     (row) => row,
     (row) => ({ at: row.created_at, id: row.id }),
   )
-  return { evaluations: await statusesOf(db, items), nextCursor }
+  return { evaluations: await buildStatuses(db, items), nextCursor }
 }
 
-/** A benchmark that was removed is still there for those who compared on it. A repository was found to be a scope. */
-export async function requireScope(db: Db, workspaceId: string, scope: Scope): Promise<void> {
+/** Throws unless the scope exists. A removed benchmark is still a scope if it has comparisons. */
+export async function requireScope(db: Db, workspaceId: string, scope: rows.ComparisonScope): Promise<void> {
   if (scope.kind === 'repository' || (await rows.hasComparisons(db, workspaceId, scope))) return
   await readSource(db, workspaceId, scope)
 }
 
-export const hasOpenComparisons = (db: Db, repository: number) => rows.hasOpenComparisons(db, repository)
+export const hasOpenComparisons = (db: Db, repository: number): Promise<boolean> =>
+  rows.hasOpenComparisons(db, repository)
 
-/** As many queries for many as for one. */
-async function statusesOf(db: Db, found: rows.ComparisonRow[]): Promise<Comparison[]> {
+/** Builds the statuses of many comparisons with a constant number of queries. */
+async function buildStatuses(db: Db, found: rows.ComparisonRow[]): Promise<Comparison[]> {
   const keys = found.map(({ key }) => key)
   const settings = Map.groupBy(await rows.listCountedSettings(db, keys), ({ comparison }) => comparison)
   const names = await repositoryNames(
@@ -163,15 +202,15 @@ async function statusesOf(db: Db, found: rows.ComparisonRow[]): Promise<Comparis
   const now = new Date()
   return found.map((row) => {
     const own = settings.get(row.key) ?? []
-    return statusOf(
-      factsOf(row, scopeOf(row, names)),
-      own.map((setting) => ({ facts: settingFactsOf(setting), counts: setting.counts, live: setting.live })),
+    return buildStatus(
+      toFacts(row, toScope(row, names)),
+      own.map((setting) => ({ facts: toSettingFacts(setting), counts: setting.counts, live: setting.live })),
       now,
     )
   })
 }
 
-const factsOf = (row: rows.ComparisonRow, scope: Facts['scope']): Facts => ({
+const toFacts = (row: rows.ComparisonRow, scope: ComparisonFacts['scope']): ComparisonFacts => ({
   id: row.id,
   scope,
   state: row.state,
@@ -181,7 +220,7 @@ const factsOf = (row: rows.ComparisonRow, scope: Facts['scope']): Facts => ({
   concurrency: row.concurrency,
   frozen: row.frozen_digest === null ? null : { digest: row.frozen_digest, tasks: row.tasks ?? 0 },
   submissionError: SubmissionError.nullable().parse(row.submission_error),
-  pause: Pause.nullable().parse(row.pause),
+  pause: ComparisonPause.nullable().parse(row.pause),
   createdAt: row.created_at,
   submittedAt: row.submitted_at,
   startedAt: row.started_at,
@@ -192,7 +231,7 @@ const factsOf = (row: rows.ComparisonRow, scope: Facts['scope']): Facts => ({
 
 type RepositoryNames = Awaited<ReturnType<typeof repositoryNames>>
 
-function scopeOf(row: rows.ComparisonRow, names: RepositoryNames): Facts['scope'] {
+function toScope(row: rows.ComparisonRow, names: RepositoryNames): ComparisonFacts['scope'] {
   const { scope_kind: kind, scope_owner: owner, scope_name: name, repository } = row
   if (kind === 'benchmark') return { kind, datasetOrg: owner, dataset: name }
   return { kind, owner, name, ...names.get(repository ?? 0) }
@@ -200,7 +239,7 @@ function scopeOf(row: rows.ComparisonRow, names: RepositoryNames): Facts['scope'
 
 type SettingRow = Awaited<ReturnType<typeof rows.listSettingRows>>[number]
 
-const settingFactsOf = (row: SettingRow): SettingFacts => ({
+const toSettingFacts = (row: SettingRow): SettingFacts => ({
   id: row.id,
   model: { catalogId: row.catalog_id, name: row.name, label: row.label },
   harness: row.harness,
@@ -211,18 +250,23 @@ const settingFactsOf = (row: SettingRow): SettingFacts => ({
   isolation: row.isolation,
 })
 
-type Question = QuoteRequest & { tasks?: TaskChoice[] }
+type QuoteInput = QuoteRequest & { tasks?: TaskChoice[] }
 
-/** Without starting anything. */
-export async function quoteComparison(db: Db, workspaceId: string, scope: Scope, wish: Question): Promise<Quote> {
-  const source = await readSource(db, workspaceId, scope, wish.tasks)
-  const settings = await settingsOf(db, workspaceId, wish.models)
-  requireSize(source.tasks, settings.length, wish.attempts)
-  const used = await usageOf(db, workspaceId, settings)
-  return quoteOf({ tasks: source.tasks, settings: settings.length, attempts: wish.attempts }, used)
+/** Estimates the cost of a comparison without creating it. */
+export async function quoteComparison(
+  db: Db,
+  workspaceId: string,
+  scope: rows.ComparisonScope,
+  input: QuoteInput,
+): Promise<Quote> {
+  const source = await readSource(db, workspaceId, scope, input.tasks)
+  const settings = await resolveSettings(db, workspaceId, input.models)
+  requireSize(source.tasks, settings.length, input.attempts)
+  const used = await loadPastUsage(db, workspaceId, settings)
+  return buildQuote({ tasks: source.tasks, settings: settings.length, attempts: input.attempts }, used)
 }
 
-/** Whether something that is not over yet works with a model. */
+/** True if an open comparison uses the model. */
 export const isModelInUse = (db: Db, workspaceId: string, catalogId: string): Promise<boolean> =>
   rows.hasOpenSettings(db, workspaceId, { catalog_id: catalogId })
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { type CellTrial, cellCounts, firstCounts, NO_COUNTS, partOf, SHARE, sumOf } from './counts.ts'
-import { type Completed, plan } from './plan.ts'
+import { type CellTrial, countCell, initialCounts, NO_COUNTS, partOf, SHARE_UNIT, sumCounts } from './counts.ts'
+import { type CompletedTrial, planTrials } from './plan.ts'
 
 const trial = (attempt: number, state: CellTrial['state'], over: Partial<CellTrial> = {}): CellTrial => ({
   attempt,
@@ -41,18 +41,20 @@ test.each<[guarantee: string, trials: CellTrial[], counts: Partial<typeof NOTHIN
   ['only voided and unfinished attempts', [trial(1, 'failed', { voided: true }), trial(2, 'running')], {}],
 ])('%s', (_, trials, counts) => {
   const { shares = 0 } = counts
-  expect(cellCounts(trials)).toEqual({ ...NOTHING, ...counts, share_squares: shares ** 2 })
+  expect(countCell(trials)).toEqual({ ...NOTHING, ...counts, share_squares: shares ** 2 })
 })
 
-test('a share of passes is a whole number for up to ten trials', () => {
-  for (let trials = 1; trials <= 10; trials++) expect(SHARE % trials).toBe(0)
+test('a pass share is a whole number of units for up to ten trials', () => {
+  for (let trials = 1; trials <= 10; trials++) expect(SHARE_UNIT % trials).toBe(0)
 })
 
-test('sums have every count, also those that no part names', () => {
-  expect(sumOf([])).toEqual(NO_COUNTS)
-  expect(Object.values(sumOf([])).every((count) => count === 0)).toBe(true)
-  expect(Object.keys(sumOf([]))).toEqual(expect.arrayContaining(['spent_micros', 'metered', 'spent_squares', 'reused']))
-  expect(sumOf([{ spent_micros: 1, queued: 2 }, { spent_micros: 3 }])).toEqual({
+test('sums contain every counter, including those that no part names', () => {
+  expect(sumCounts([])).toEqual(NO_COUNTS)
+  expect(Object.values(sumCounts([])).every((count) => count === 0)).toBe(true)
+  expect(Object.keys(sumCounts([]))).toEqual(
+    expect.arrayContaining(['spent_micros', 'metered', 'spent_squares', 'reused']),
+  )
+  expect(sumCounts([{ spent_micros: 1, queued: 2 }, { spent_micros: 3 }])).toEqual({
     ...NO_COUNTS,
     spent_micros: 4,
     queued: 2,
@@ -60,7 +62,7 @@ test('sums have every count, also those that no part names', () => {
 })
 
 const SHAPE = { tasks: 3, settings: 2, attempts: 2 }
-const completed = (task: number, setting: number, ordinal: number, state: 'passed' | 'failed'): Completed => ({
+const completed = (task: number, setting: number, ordinal: number, state: 'passed' | 'failed'): CompletedTrial => ({
   task,
   setting,
   comparison: 7,
@@ -69,9 +71,9 @@ const completed = (task: number, setting: number, ordinal: number, state: 'passe
   costMicros: 100 * ordinal,
 })
 
-test('a new comparison has four rows of counts for each setting, and every trial in the row of its part', () => {
-  const trials = plan(SHAPE, [])
-  const rows = firstCounts(SHAPE.settings, trials)
+test('a new comparison has four count rows per setting, and every trial is counted in its row', () => {
+  const trials = planTrials(SHAPE, [])
+  const rows = initialCounts(SHAPE.settings, trials)
   expect(rows.map(({ setting, part }) => [setting, part])).toEqual(
     [0, 1].flatMap((setting) => [0, 1, 2, 3].map((part) => [setting, part])),
   )
@@ -88,8 +90,8 @@ test('reused trials count for their own setting and task, the oldest as the firs
     completed(2, 1, 3, 'passed'),
     completed(1, 0, 4, 'passed'),
   ]
-  const rows = firstCounts(SHAPE.settings, plan(SHAPE, old))
-  const countsOf = (setting: number) => sumOf(rows.filter((row) => row.setting === setting))
+  const rows = initialCounts(SHAPE.settings, planTrials(SHAPE, old))
+  const countsOf = (setting: number) => sumCounts(rows.filter((row) => row.setting === setting))
   expect(countsOf(0)).toEqual({
     ...NO_COUNTS,
     queued: 5,
@@ -98,8 +100,8 @@ test('reused trials count for their own setting and task, the oldest as the firs
     tasks: 1,
     tasks_passed: 1,
     tasks_micros: 400,
-    shares: SHARE,
-    share_squares: SHARE ** 2,
+    shares: SHARE_UNIT,
+    share_squares: SHARE_UNIT ** 2,
   })
   expect(countsOf(1)).toEqual({
     ...NO_COUNTS,
@@ -110,7 +112,7 @@ test('reused trials count for their own setting and task, the oldest as the firs
     tasks: 2,
     tasks_passed: 1,
     tasks_micros: 400,
-    shares: 1.5 * SHARE,
-    share_squares: 1.25 * SHARE ** 2,
+    shares: 1.5 * SHARE_UNIT,
+    share_squares: 1.25 * SHARE_UNIT ** 2,
   })
 })

@@ -1,15 +1,15 @@
-import type { Planned } from './plan.ts'
+import type { PlannedTrial } from './plan.ts'
 import type { TrialState } from './shapes/schema.ts'
 
-/** What is counted for each setting, as it stands in the columns. */
-export type Counts = Record<TrialState, number> & {
+/** Counters of one setting, named like the columns of `trial_counts`. */
+export type SettingCounts = Record<TrialState, number> & {
   reused: number
   spent_micros: number
   metered: number
   spent_squares: number
 } & CellCounts
 
-/** What a task adds to the results of a setting, once one of its trials is scored. */
+/** Contribution of one task to the results of a setting. All zero until one of its trials is scored. */
 export type CellCounts = {
   tasks: number
   tasks_passed: number
@@ -19,19 +19,13 @@ export type CellCounts = {
   share_squares: number
 }
 
-/** What matters of a trial to the results of its task. */
+/** The fields of a trial that the results of its task depend on. */
 export type CellTrial = { attempt: number; state: TrialState; costMicros: number | null; voided: boolean }
 
-/** The counts of a setting are kept in this many rows. */
+/** Number of rows per setting. Concurrent updates of one setting are spread over them. */
 const PARTS = 4
-/** The least number that all of 1 to 10 divide: shares of passes stay exact. */
-export const SHARE = 2520
-
-export const NO_COUNTS: Counts = {
-  ...{ queued: 0, running: 0, passed: 0, failed: 0, errored: 0, canceled: 0, reused: 0 },
-  ...{ spent_micros: 0, metered: 0, spent_squares: 0 },
-  ...{ tasks: 0, tasks_passed: 0, tasks_micros: 0, tasks_unpriced: 0, shares: 0, share_squares: 0 },
-}
+/** Least common multiple of 1 to 10: the pass share of a task with up to 10 attempts is a whole number of units. */
+export const SHARE_UNIT = 2520
 
 const NO_CELL: CellCounts = {
   tasks: 0,
@@ -42,12 +36,26 @@ const NO_CELL: CellCounts = {
   share_squares: 0,
 }
 
-/** The first scored attempt stands for the task, never the best; all of them make its share. */
-export function cellCounts(trials: readonly CellTrial[]): CellCounts {
+export const NO_COUNTS: SettingCounts = {
+  queued: 0,
+  running: 0,
+  passed: 0,
+  failed: 0,
+  errored: 0,
+  canceled: 0,
+  reused: 0,
+  spent_micros: 0,
+  metered: 0,
+  spent_squares: 0,
+  ...NO_CELL,
+}
+
+/** Counts one task. Its result is the first scored attempt, never the best; its pass share covers all of them. */
+export function countCell(trials: readonly CellTrial[]): CellCounts {
   const scored = trials.filter(({ state, voided }) => !voided && (state === 'passed' || state === 'failed'))
   const [first] = scored.toSorted((a, b) => a.attempt - b.attempt)
   if (!first) return NO_CELL
-  const share = (SHARE * scored.filter(({ state }) => state === 'passed').length) / scored.length
+  const share = (SHARE_UNIT * scored.filter(({ state }) => state === 'passed').length) / scored.length
   return {
     tasks: 1,
     tasks_passed: first.state === 'passed' ? 1 : 0,
@@ -58,36 +66,36 @@ export function cellCounts(trials: readonly CellTrial[]): CellCounts {
   }
 }
 
-type Changes = Partial<Counts>
+type CountChanges = Partial<SettingCounts>
 
-export const NAMES = Object.keys(NO_COUNTS).filter((name): name is keyof Counts => name in NO_COUNTS)
+export const COUNT_NAMES = Object.keys(NO_COUNTS).filter((name): name is keyof SettingCounts => name in NO_COUNTS)
 
-export const sumOf = (all: readonly Changes[]): Counts => {
+export const sumCounts = (all: readonly CountChanges[]): SettingCounts => {
   const sum = { ...NO_COUNTS }
-  for (const counts of all) for (const name of NAMES) sum[name] += counts[name] ?? 0
+  for (const counts of all) for (const name of COUNT_NAMES) sum[name] += counts[name] ?? 0
   return sum
 }
 
-/** What turns the counts of one cell into those of another. */
-export function cellChange(before: readonly CellTrial[], after: readonly CellTrial[]): Changes {
-  const [old, fresh] = [cellCounts(before), cellCounts(after)]
+/** Returns the difference that a change of trials makes to the counts of their cell. */
+export function diffCell(before: readonly CellTrial[], after: readonly CellTrial[]): CountChanges {
+  const [old, current] = [countCell(before), countCell(after)]
   return {
-    tasks: fresh.tasks - old.tasks,
-    tasks_passed: fresh.tasks_passed - old.tasks_passed,
-    tasks_micros: fresh.tasks_micros - old.tasks_micros,
-    tasks_unpriced: fresh.tasks_unpriced - old.tasks_unpriced,
-    shares: fresh.shares - old.shares,
-    share_squares: fresh.share_squares - old.share_squares,
+    tasks: current.tasks - old.tasks,
+    tasks_passed: current.tasks_passed - old.tasks_passed,
+    tasks_micros: current.tasks_micros - old.tasks_micros,
+    tasks_unpriced: current.tasks_unpriced - old.tasks_unpriced,
+    shares: current.shares - old.shares,
+    share_squares: current.share_squares - old.share_squares,
   }
 }
 
-/** Scattered: ordinals that are near each other, or a whole number of settings apart, are in different parts. */
+/** Returns the row of the counts that a trial updates. Hashed, so that neighbours and multiples of the setting count differ. */
 export const partOf = (ordinal: number): number => (Math.imul(ordinal, 0x9e3779b1) >>> 16) % PARTS
 
-export type CountRow = Counts & { setting: number; part: number }
+export type CountRow = SettingCounts & { setting: number; part: number }
 
-/** The counts with which a comparison begins: all that is to be done, and what was done before. */
-export function firstCounts(settings: number, trials: readonly Planned[]): CountRow[] {
+/** Builds the count rows of a new comparison: planned trials are queued, reused trials are already counted. */
+export function initialCounts(settings: number, trials: readonly PlannedTrial[]): CountRow[] {
   const rows = Array.from({ length: settings * PARTS }, (_, index) => ({
     ...NO_COUNTS,
     setting: Math.floor(index / PARTS),
@@ -104,10 +112,10 @@ export function firstCounts(settings: number, trials: readonly Planned[]): Count
   return rows
 }
 
-function addCell(rows: CountRow[], cell: Planned[]): void {
+function addCell(rows: CountRow[], cell: PlannedTrial[]): void {
   const row = rows[(cell[0]?.setting ?? 0) * PARTS]
   const trials = cell.flatMap(({ attempt, reused }) =>
     reused ? [{ attempt, state: reused.state, costMicros: reused.costMicros, voided: false }] : [],
   )
-  if (row) Object.assign(row, sumOf([row, cellCounts(trials)]))
+  if (row) Object.assign(row, sumCounts([row, countCell(trials)]))
 }

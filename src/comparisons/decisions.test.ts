@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type CellTrial, cellChange, cellCounts, firstCounts, partOf, sumOf } from './counts.ts'
-import { cellOf, ordinalOf, plan, trialCount } from './plan.ts'
-import { quoteOf } from './quote.ts'
-import { interval, smallestDifference } from './statistics.ts'
-import { ordinalIn, trialId } from './trial-id.ts'
+import { type CellTrial, countCell, diffCell, initialCounts, partOf, sumCounts } from './counts.ts'
+import { countTrials, listCellOrdinals, planTrials, toOrdinal } from './plan.ts'
+import { buildQuote } from './quote.ts'
+import { smallestDifference, wilsonInterval } from './statistics.ts'
+import { findOrdinal, formatTrialId } from './trial-id.ts'
 
 const shapes = fc.record({
   tasks: fc.integer({ min: 1, max: 12 }),
@@ -12,15 +12,15 @@ const shapes = fc.record({
   attempts: fc.integer({ min: 1, max: 10 }),
 })
 
-test('a plan has every place once, first attempts first, and knows its cells', () => {
+test('a plan contains every position once, first attempts first, and its cells match', () => {
   fc.assert(
     fc.property(shapes, (shape) => {
-      const trials = plan(shape, [])
-      expect(trials).toHaveLength(trialCount(shape))
+      const trials = planTrials(shape, [])
+      expect(trials).toHaveLength(countTrials(shape))
       expect(trials.map(({ ordinal }) => ordinal)).toEqual([...trials.keys()])
       for (const trial of trials) {
-        expect(ordinalOf(shape, trial)).toBe(trial.ordinal)
-        expect(cellOf(shape, trial)[trial.attempt - 1]).toBe(trial.ordinal)
+        expect(toOrdinal(shape, trial)).toBe(trial.ordinal)
+        expect(listCellOrdinals(shape, trial)[trial.attempt - 1]).toBe(trial.ordinal)
       }
       const attempts = trials.map(({ attempt }) => attempt)
       expect(attempts).toEqual(attempts.toSorted((a, b) => a - b))
@@ -29,10 +29,10 @@ test('a plan has every place once, first attempts first, and knows its cells', (
 })
 
 test.each([1, 2, 4, 7, 8, 20, 60])(
-  'of %i settings, each has its trials spread over all parts of its counts',
+  'with %i settings, the trials of each are spread over all its count rows',
   (settings) => {
     const shape = { tasks: 100, settings, attempts: 1 }
-    const parts = Map.groupBy(plan(shape, []), ({ setting }) => setting)
+    const parts = Map.groupBy(planTrials(shape, []), ({ setting }) => setting)
     for (const trials of parts.values()) {
       const counts = Map.groupBy(trials, ({ ordinal }) => partOf(ordinal))
       expect([...counts.keys()].sort()).toEqual([0, 1, 2, 3])
@@ -41,18 +41,18 @@ test.each([1, 2, 4, 7, 8, 20, 60])(
   },
 )
 
-test('one completed trial fills one place, the oldest the first attempt, and never more than there are', () => {
+test('each completed trial replaces one attempt, the oldest the first, and never more than exist', () => {
   const shape = { tasks: 2, settings: 2, attempts: 2 }
   const old = (ordinal: number) => ({
     ...{ task: 1, setting: 0, comparison: 7, ordinal, state: 'passed' as const, costMicros: 5 },
   })
-  const trials = plan(shape, [old(3), old(4), old(5)])
+  const trials = planTrials(shape, [old(3), old(4), old(5)])
   const filled = trials.filter(({ reused }) => reused)
   expect(filled.map(({ task, setting, attempt, reused }) => [task, setting, attempt, reused?.ordinal])).toEqual([
     [1, 0, 1, 3],
     [1, 0, 2, 4],
   ])
-  const counts = sumOf(firstCounts(2, trials))
+  const counts = sumCounts(initialCounts(2, trials))
   expect(counts).toMatchObject({ queued: 6, passed: 2, reused: 2, tasks: 1, tasks_passed: 1, tasks_micros: 5 })
 })
 
@@ -67,34 +67,34 @@ const cellTrials = fc.array(
 const numbered = (trials: Omit<CellTrial, 'attempt'>[]): CellTrial[] =>
   trials.map((trial, index) => ({ ...trial, attempt: index + 1 }))
 
-test('changes of a cell add up to its counts, in whole numbers, whatever the order of its ends', () => {
+test('changes of a cell add up to its counts in whole numbers, in any order of finishing', () => {
   fc.assert(
     fc.property(cellTrials, fc.array(fc.nat(), { maxLength: 20 }), (trials, order) => {
       const end = numbered(trials)
       let now: CellTrial[] = end.map((trial) => ({ ...trial, state: 'queued', voided: false, costMicros: null }))
-      const changes = [cellCounts(now)]
+      const changes = [countCell(now)]
       for (const place of [...order.map((n) => n % end.length), ...end.keys()]) {
         const next = now.map((trial, index) => (index === place ? (end[index] ?? trial) : trial))
-        changes.push({ ...cellCounts([]), ...cellChange(now, next) })
+        changes.push({ ...countCell([]), ...diffCell(now, next) })
         now = next
       }
-      expect(sumOf(changes)).toMatchObject(cellCounts(end))
-      expect(Object.values(cellCounts(end)).every(Number.isInteger)).toBe(true)
+      expect(sumCounts(changes)).toMatchObject(countCell(end))
+      expect(Object.values(countCell(end)).every(Number.isInteger)).toBe(true)
     }),
   )
 })
 
-test('an interval holds its mean, is never certain, and is none below five tasks', () => {
-  expect(interval({ tasks: 4, trials: 4, mean: 1, variance: 0 })).toBeUndefined()
-  const all = interval({ tasks: 5, trials: 5, mean: 1, variance: 0 })
+test('an interval contains its mean, is never empty, and is undefined below five tasks', () => {
+  expect(wilsonInterval({ tasks: 4, trials: 4, mean: 1, variance: 0 })).toBeUndefined()
+  const all = wilsonInterval({ tasks: 5, trials: 5, mean: 1, variance: 0 })
   expect(all?.high).toBe(1)
   expect(all?.low).toBeGreaterThan(0.3)
   expect(all?.low).toBeLessThan(0.6)
-  const half = interval({ tasks: 24, trials: 24, mean: 0.6, variance: 0.25 })
+  const half = wilsonInterval({ tasks: 24, trials: 24, mean: 0.6, variance: 0.25 })
   expect((half?.high ?? 0) - (half?.low ?? 0)).toBeCloseTo(0.382, 1)
 })
 
-test('the smallest difference is that of the simulations', () => {
+test('the smallest detectable difference matches the simulations', () => {
   for (const [tasks, attempts, points] of [
     [24, 1, 31],
     [24, 3, 19],
@@ -105,20 +105,20 @@ test('the smallest difference is that of the simulations', () => {
   expect(smallestDifference(1, 1)).toBe(100)
 })
 
-test('a quote knows what is free, what was used and what is unknown', () => {
+test('a quote distinguishes free, used and unknown settings', () => {
   const shape = { tasks: 10, settings: 2, attempts: 1 }
-  expect(quoteOf(shape, ['free', 'free']).costUsd).toEqual({ low: 0, expected: 0, high: 0 })
-  expect(quoteOf(shape, ['free', 'unknown']).costUsd).toBeNull()
+  expect(buildQuote(shape, ['free', 'free']).costUsd).toEqual({ low: 0, expected: 0, high: 0 })
+  expect(buildQuote(shape, ['free', 'unknown']).costUsd).toBeNull()
   const used = { trials: 4, micros: 4_000_000, squares: 4 * 1e12 }
-  expect(quoteOf(shape, ['free', used]).costUsd).toEqual({ low: 10, expected: 10, high: 10 })
-  const wide = quoteOf(shape, [{ ...used, squares: 8 * 1e12 }]).costUsd
+  expect(buildQuote(shape, ['free', used]).costUsd).toEqual({ low: 10, expected: 10, high: 10 })
+  const wide = buildQuote(shape, [{ ...used, squares: 8 * 1e12 }]).costUsd
   expect([wide?.low ?? 0, wide?.high ?? 0]).toEqual([expect.closeTo(0, -1), expect.closeTo(20, -1)])
 })
 
-test('a trial is known by its id, and only in its own comparison', () => {
-  const id = trialId({ comparison: 123_456, ordinal: 99_999 })
+test('a trial id resolves only in its own comparison', () => {
+  const id = formatTrialId({ comparison: 123_456, ordinal: 99_999 })
   expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
-  expect(ordinalIn(123_456, id.toUpperCase())).toBe(99_999)
-  expect(ordinalIn(123_457, id)).toBeUndefined()
-  expect(ordinalIn(1, '00000000-0000-4000-8000-000000000000')).toBeUndefined()
+  expect(findOrdinal(123_456, id.toUpperCase())).toBe(99_999)
+  expect(findOrdinal(123_457, id)).toBeUndefined()
+  expect(findOrdinal(1, '00000000-0000-4000-8000-000000000000')).toBeUndefined()
 })

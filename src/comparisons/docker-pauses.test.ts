@@ -9,7 +9,7 @@ import { type Dockerd, importBase, startDockerd } from '../../test/support/docke
 import { addBenchmark } from '../benchmarks/schema.ts'
 import { createCredential, deleteCredential } from '../credentials/schema.ts'
 import { inBenchmark } from './schema.ts'
-import type { Engine } from './trials/engine.ts'
+import type { TrialEngine } from './trials/engine.ts'
 
 // Pauses as they come about, with a Docker engine of our own and the real engine for trials.
 
@@ -39,7 +39,7 @@ afterAll(async () => {
 
 const PLACE = { datasetOrg: 'lab', dataset: 'docked' }
 
-type Run = Engine['run']
+type Run = TrialEngine['run']
 
 /** The real engine, with something that happens around its second trial. */
 async function comparingInDocker(second: (run: () => ReturnType<Run>) => ReturnType<Run> = (run) => run()) {
@@ -49,7 +49,7 @@ async function comparingInDocker(second: (run: () => ReturnType<Run>) => ReturnT
     orders += 1
     return orders === 2 ? second(() => real.run(order, watch)) : real.run(order, watch)
   }
-  const engine: Engine = { ...real, run }
+  const engine: TrialEngine = { ...real, run }
   const lab = await comparingOn(app, { endpoints: inBenchmark, params: PLACE, chosen: {} }, engine, {})
   await app.database.pool.query(`insert into sandbox_offers values (gen_random_uuid(), 'docker', true, 'none', '')`)
   const { sandboxes } = (await app.call(inBenchmark.catalog, { params: PLACE })).body
@@ -77,7 +77,7 @@ test.each([
   ['between two trials', (run: () => ReturnType<Run>) => stopDockerd().then(run)],
   ['in the middle of one', (run: () => ReturnType<Run>) => Promise.all([run(), stopDockerd()]).then(([ran]) => ran)],
 ])(
-  'an engine that is stopped %s pauses the comparison; with the engine back it goes on',
+  'a Docker engine that stops %s pauses the comparison; once it is back the comparison continues',
   async (_, second) => {
     const lab = await comparingInDocker(second)
     const { body } = await lab.create({ sandbox: 'docker', sandboxCredentialId: lab.builtin, attempts: 2 })
@@ -104,7 +104,7 @@ test.each([
   300_000,
 )
 
-test('a credential that was deleted pauses the comparison; another in its place lets it go on', async () => {
+test('a deleted credential pauses the comparison; a replacement lets it continue', async () => {
   const lab = await comparingInDocker()
   const secret = { host: 'tcp://engine.example.com:2376' }
   const wish = { kind: 'sandbox', provider: 'docker', name: 'engine', secret } as const

@@ -48,7 +48,7 @@ const isEnd = ({ event }: Heard) => event === 'end'
 const trialsIn = (heard: Heard[]) =>
   heard.filter(({ event }) => event === 'trial').map(({ data }) => TrialChange.parse(JSON.parse(data)))
 
-test('who watches sees how it stands, every trial that changes, and the end', async () => {
+test('a watcher receives the status, every trial change and the end', async () => {
   const { body } = await lab.create()
   const stream = await watch(body.id)
   expect(stream.response.headers.get('content-type')).toBe('text/event-stream')
@@ -64,7 +64,7 @@ test('who watches sees how it stands, every trial that changes, and the end', as
   expect(passed.size).toBe(5)
 })
 
-test('a stream ends with the key that opened it, whether it is revoked or expires, and with no other', async () => {
+test('a stream ends when the key that opened it is revoked or expires, and only then', async () => {
   const { body } = await lab.create()
   const keyUntil = async (expiresAt: string | null) =>
     (await app.call(createKey, { body: { name: 'reader', permission: 'read', expiresAt } })).body
@@ -85,7 +85,7 @@ test('a stream ends with the key that opened it, whether it is revoked or expire
   expect(heard.at(-1)).toMatchObject({ event: 'end' })
 })
 
-test('who comes back with the last id hears what happened meanwhile, from any process', async () => {
+test('a client that reconnects with the last id receives the missed changes from any process', async () => {
   await using other = await testApp({ ASSAY_SECRET_KEY: KEY }, app.database)
   const { body } = await lab.create()
   const first = await watch(body.id)
@@ -103,7 +103,7 @@ test('who comes back with the last id hears what happened meanwhile, from any pr
   expect(fresh.map(({ event }) => event)).toEqual(['status', 'end'])
 })
 
-test('an id that is none is as good as no id', async () => {
+test('an invalid event id is ignored', async () => {
   const { body } = await lab.create()
   await lab.work()
   for (const id of ['0', "1:1:'; drop table trials", '9'.repeat(5000), 'x:y:z', '5:3:', '0:0:', '1:9:9,8', '3:3:1']) {

@@ -1,63 +1,64 @@
 import type { Db } from '../platform/db/db.ts'
 import { createWakeSignal, type WakeSignal } from '../platform/wake-signal.ts'
 import { readStatus } from './comparisons.ts'
-import { namesOf } from './names.ts'
+import { loadComparisonNames } from './names.ts'
 import type { Comparison } from './shapes/schema.ts'
 import { findByKey } from './sql.ts'
-import { currentSnapshot, readChanges } from './trials/trials.ts'
+import { currentSnapshot } from './trials/sql.ts'
+import { readChanges } from './trials/trials.ts'
 
-/** As it goes to everyone who watches. The id says what was visible when it was made. */
+/** A server-sent event. The id is a PostgreSQL snapshot: everything visible in it has been reported. */
 export type ComparisonEvent = { event: 'status' | 'trial' | 'end'; data: unknown; id?: string }
 
-const LOOK_EVERY_MS = 500
-/** Who is further behind is let go; it comes back with the last id it has seen. */
-const BEHIND_MAX = 50
+const POLL_MS = 500
+/** Watchers with more unsent batches are disconnected. They reconnect with the last event id they received. */
+const BATCHES_MAX = 50
 const SNAPSHOT = /^(\d{1,18}):(\d{1,18}):((?:\d{1,18}(?:,\d{1,18}){0,100})?)$/
 const ENDED: readonly string[] = ['completed', 'canceled', 'submission_failed']
 
-type Watcher = { batches: ComparisonEvent[][]; bell: WakeSignal }
-type Watched = { watchers: Set<Watcher>; bell: WakeSignal }
+type Watcher = { batches: ComparisonEvent[][]; wake: WakeSignal }
+type WatchedComparison = { watchers: Set<Watcher>; wake: WakeSignal }
 
-export type ComparisonEvents = ReturnType<typeof comparisonEvents>
+export type ComparisonEvents = ReturnType<typeof createComparisonEvents>
 
-/** Looks at each comparison that somebody watches, once for all who watch it in this process. */
-export function comparisonEvents(db: Db, lookEveryMs = LOOK_EVERY_MS) {
-  const watched = new Map<number, Watched>()
+/** Event streams of comparisons. Each watched comparison is polled once per process, however many clients watch it. */
+export function createComparisonEvents(db: Db, pollMs = POLL_MS) {
+  const watched = new Map<number, WatchedComparison>()
 
   const join = (key: number, watcher: Watcher): void => {
-    const known = watched.get(key)
-    if (known) return void known.watchers.add(watcher)
-    const fresh = { watchers: new Set([watcher]), bell: createWakeSignal() }
-    watched.set(key, fresh)
-    void lookAt(db, key, fresh, lookEveryMs).finally(() => {
-      if (watched.get(key) === fresh) watched.delete(key)
+    const existing = watched.get(key)
+    if (existing) return void existing.watchers.add(watcher)
+    const added = { watchers: new Set([watcher]), wake: createWakeSignal() }
+    watched.set(key, added)
+    void pollComparison(db, key, added, pollMs).finally(() => {
+      if (watched.get(key) === added) watched.delete(key)
     })
   }
   const leave = (key: number, watcher: Watcher): void => {
-    const known = watched.get(key)
-    known?.watchers.delete(watcher)
-    if (known?.watchers.size === 0) known.bell.notify()
+    const existing = watched.get(key)
+    existing?.watchers.delete(watcher)
+    if (existing?.watchers.size === 0) existing.wake.notify()
   }
 
   return {
-    /** What happened since the last id, how it stands now, and whatever comes. Ends with the comparison. */
+    /** Yields the changes since `lastId`, the current status, then every change. Ends with the comparison. */
     async *follow(key: number, lastId: string | undefined, signal: AbortSignal): AsyncGenerator<ComparisonEvent> {
-      const watcher: Watcher = { batches: [], bell: createWakeSignal() }
+      const watcher: Watcher = { batches: [], wake: createWakeSignal() }
       join(key, watcher)
-      signal.addEventListener('abort', watcher.bell.notify)
+      signal.addEventListener('abort', watcher.wake.notify)
       try {
-        const { events, isOver } = await look(db, key, isSnapshot(lastId) ? lastId : undefined)
+        const { events, isOver } = await observe(db, key, isSnapshot(lastId) ? lastId : undefined)
         yield* events
-        if (!isOver) yield* batchesOf(watcher, signal)
+        if (!isOver) yield* yieldBatches(watcher, signal)
       } finally {
-        signal.removeEventListener('abort', watcher.bell.notify)
+        signal.removeEventListener('abort', watcher.wake.notify)
         leave(key, watcher)
       }
     },
   }
 }
 
-/** As PostgreSQL writes them: the oldest that was open, the next to come, and those between that were open, in order. */
+/** True for the text form of a `pg_snapshot`: `xmin:xmax:xip_list`, with ascending ids. Event ids are client input. */
 function isSnapshot(text: string | undefined): text is string {
   const [, first, next, open = ''] = SNAPSHOT.exec(text ?? '') ?? []
   if (first === undefined || next === undefined) return false
@@ -67,47 +68,52 @@ function isSnapshot(text: string | undefined): text is string {
 
 const WAIT_MS = 60_000
 
-async function* batchesOf({ batches, bell }: Watcher, signal: AbortSignal): AsyncGenerator<ComparisonEvent> {
-  while (!signal.aborted && batches.length < BEHIND_MAX) {
+async function* yieldBatches({ batches, wake }: Watcher, signal: AbortSignal): AsyncGenerator<ComparisonEvent> {
+  while (!signal.aborted && batches.length < BATCHES_MAX) {
     const batch = batches.shift() ?? []
     yield* batch
     if (batch.at(-1)?.event === 'end') return
-    if (batches.length === 0) await bell.wait(WAIT_MS)
+    if (batches.length === 0) await wake.wait(WAIT_MS)
   }
 }
 
-/** Until it has ended or nobody watches any more. A database that is away comes back. */
-async function lookAt(db: Db, key: number, { watchers, bell }: Watched, everyMs: number): Promise<void> {
-  let last: Look | undefined
+/** Polls until the comparison ends or has no watchers. Database errors are ignored; the next poll retries. */
+async function pollComparison(
+  db: Db,
+  key: number,
+  { watchers, wake }: WatchedComparison,
+  everyMs: number,
+): Promise<void> {
+  let last: Observation | undefined
   while (watchers.size > 0 && !last?.isOver) {
-    const found = await look(db, key, last?.snapshot).catch(() => undefined)
-    if (found && isNews(found, last)) for (const watcher of watchers) tell(watcher, found.events)
-    last = found ?? last
-    await bell.wait(everyMs)
+    const current = await observe(db, key, last?.snapshot).catch(() => undefined)
+    if (current && hasChanged(current, last)) for (const watcher of watchers) pushEvents(watcher, current.events)
+    last = current ?? last
+    await wake.wait(everyMs)
   }
 }
 
-function tell({ batches, bell }: Watcher, events: ComparisonEvent[]): void {
+function pushEvents({ batches, wake }: Watcher, events: ComparisonEvent[]): void {
   batches.push(events)
-  bell.notify()
+  wake.notify()
 }
 
-/** The first look is nobody's news: each watcher begins with one of its own. */
-const isNews = (found: Look, last: Look | undefined): boolean =>
-  found.isOver || (last !== undefined && (found.text !== last.text || found.events.length > 1))
+/** True if watchers must be notified. The first observation is not sent: every watcher starts with its own. */
+const hasChanged = (current: Observation, last: Observation | undefined): boolean =>
+  current.isOver || (last !== undefined && (current.text !== last.text || current.events.length > 1))
 
-type Look = { events: ComparisonEvent[]; snapshot: string; text: string; isOver: boolean }
+type Observation = { events: ComparisonEvent[]; snapshot: string; text: string; isOver: boolean }
 
-/** The snapshot is taken first: what happens while we look is seen again next time, and never missed. */
-async function look(db: Db, key: number, since: string | undefined): Promise<Look> {
+/** Reads status and changes. The snapshot is taken first, so concurrent changes are repeated rather than missed. */
+async function observe(db: Db, key: number, since: string | undefined): Promise<Observation> {
   const snapshot = await currentSnapshot(db)
   const row = await findByKey(db, key)
   const status = await readStatus(db, row)
-  const changes = row && since !== undefined ? await readChanges(db, await namesOf(db, row), since) : []
+  const changes = row && since !== undefined ? await readChanges(db, await loadComparisonNames(db, row), since) : []
   const isOver = ENDED.includes(status.state)
   return {
     snapshot,
-    text: textOf(status),
+    text: serializeStatus(status),
     isOver,
     events: [
       ...changes.map((data): ComparisonEvent => ({ event: 'trial', data })),
@@ -117,5 +123,5 @@ async function look(db: Db, key: number, since: string | undefined): Promise<Loo
   }
 }
 
-/** Without what changes by the mere passing of time. */
-const textOf = (status: Comparison): string => JSON.stringify({ ...status, etaSeconds: null })
+/** Serializes a status without the ETA, which changes with time alone. */
+const serializeStatus = (status: Comparison): string => JSON.stringify({ ...status, etaSeconds: null })

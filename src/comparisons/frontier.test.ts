@@ -70,7 +70,7 @@ const accuracy = ({ passed, tasks }: Point): number => (passed * 12) / tasks
 const isBetter = (a: Point, b: Point): boolean =>
   (cost(a) < cost(b) && accuracy(a) >= accuracy(b)) || (cost(a) === cost(b) && accuracy(a) > accuracy(b))
 
-test('a setting with a pass is on the frontier unless another one beats it', () => {
+test('a setting with a pass is on the frontier unless another setting beats it', () => {
   fc.assert(
     fc.property(points, (all) => {
       const passing = all.filter(({ passed }) => passed > 0)

@@ -8,8 +8,8 @@ import { comparing, scriptedEngine } from '../../test/support/comparisons.ts'
 import { readReward } from '../harbor/reward.ts'
 import { blamedOutcome, stepOutcome, trialOutcome } from '../trials/outcome.ts'
 import type { StepRecord, TrialRecord } from '../trials/record.ts'
-import type { Trial } from './shapes/schema.ts'
-import type { TrialOrder } from './trials/engine.ts'
+import type { ComparisonTrial } from './shapes/schema.ts'
+import type { TrialRunRequest } from './trials/engine.ts'
 
 let app: TestApp
 beforeAll(async () => {
@@ -88,9 +88,9 @@ function leaveFiles(folder: string, { output, names }: Hostile): void {
   for (const name of names) writeFileSync(Buffer.concat([Buffer.from(`${artifacts}/`), name]), output)
 }
 
-test('whatever bytes an agent and its verifier leave, the trial is stored as scored and can be read', async () => {
+test('a trial is stored as scored and readable, whatever bytes agent and verifier leave', async () => {
   const samples = fc.sample(hostile, { seed: SEED, numRuns: TRIALS })
-  const used = new Map<TrialOrder, Hostile>()
+  const used = new Map<TrialRunRequest, Hostile>()
   const engine = scriptedEngine(async (order) => {
     const data = samples[used.size % samples.length] as Hostile
     used.set(order, data)
@@ -103,7 +103,7 @@ test('whatever bytes an agent and its verifier leave, the trial is stored as sco
   expect(used.size, 'no trial was run twice').toBe(TRIALS)
   const status = await lab.read(body.id)
   expect(status, `seed ${SEED}`).toMatchObject({ state: 'completed', trials: { total: TRIALS, errored: 0 } })
-  const trials: Trial[] = await lab.trials(body.id, { limit: '100' })
+  const trials: ComparisonTrial[] = await lab.trials(body.id, { limit: '100' })
   expect(trials).toHaveLength(TRIALS)
   for (const trial of trials) {
     expect(['passed', 'failed'], `seed ${SEED}`).toContain(trial.state)
@@ -113,7 +113,7 @@ test('whatever bytes an agent and its verifier leave, the trial is stored as sco
   }
 })
 
-test('a result stands when its artifacts cannot be kept', async () => {
+test('a result is kept when its artifacts cannot be stored', async () => {
   const broken = { ...app.tools.blobs, put: () => Promise.reject(new Error('The disk is full\0.')) }
   let runs = 0
   await using own = await testApp()
@@ -130,5 +130,5 @@ test('a result stands when its artifacts cannot be kept', async () => {
   expect(runs).toBe(10)
   expect(await lab.read(body.id)).toMatchObject({ state: 'completed', trials: { passed: 5, failed: 5, errored: 0 } })
   const [trial] = await lab.trials(body.id)
-  expect(trial).toMatchObject({ artifacts: [], error: 'The artifacts could not be kept: The disk is full.' })
+  expect(trial).toMatchObject({ artifacts: [], error: 'Artifacts could not be stored: The disk is full.' })
 })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { CANARY, comparingModels } from '../../test/support/model-comparing.ts'
-import type { Trial } from './shapes/schema.ts'
-import { countLeft } from './trials/spend.ts'
+import type { ComparisonTrial } from './shapes/schema.ts'
+import { countLateSpend } from './trials/spend.ts'
 
 const USAGE = { input: 1000, cacheRead: 200, cacheWrite5m: 100, cacheWrite1h: 0, output: 50, reasoning: 20 }
 // 2, 0.20, 2.50 and 10 dollars for a million of each: 2000 + 40 + 250 + 500 micro-dollars.
@@ -11,7 +11,7 @@ const script = { tasks: [{ match: 'Work', turns: [{ say: 'Done.', usage: USAGE }
 const passed = { state: 'passed', class: 'verified', reward: 1, rewards: { reward: 1 } } as const
 const failed = { state: 'failed', class: 'agent_exit', reward: 0, rewards: { reward: 0 } } as const
 
-test('a trial costs what the provider bills for it, call by call, and the key is nowhere', async () => {
+test('a trial costs what the provider bills, call by call, and the key is not stored or shown', async () => {
   await using shop = await comparingModels(async (ask) => {
     await ask()
     await ask()
@@ -48,7 +48,7 @@ test('a trial costs what the provider bills for it, call by call, and the key is
   expect(shop.app.logged()).not.toContain(CANARY)
 })
 
-test('at its budget nothing new starts; with more it goes on where it was', async () => {
+test('no trial starts when the budget is spent; a larger budget continues the comparison', async () => {
   await using shop = await comparingModels(async (ask) => {
     await ask()
     return passed
@@ -67,7 +67,7 @@ test('at its budget nothing new starts; with more it goes on where it was', asyn
   expect(before).toBe(paused.trials.passed)
 })
 
-test('a trial that runs into its own budget is told so, and judged by what is there', async () => {
+test('a trial that exhausts its own budget is informed and verified as it is', async () => {
   const statuses: number[] = []
   await using shop = await comparingModels(async (ask) => {
     while (statuses.at(-1) !== 402) statuses.push(await ask())
@@ -81,7 +81,7 @@ test('a trial that runs into its own budget is told so, and judged by what is th
   expect(trial.costUsd).toBeLessThanOrEqual(0.02)
 })
 
-test('a key that the provider does not take pauses the comparison, and a better one finishes it', async () => {
+test('a key that the provider rejects pauses the comparison, and a valid one finishes it', async () => {
   await using shop = await comparingModels(
     async (ask) => {
       await ask()
@@ -104,7 +104,7 @@ test('a key that the provider does not take pauses the comparison, and a better 
 })
 
 test.each([401, 403, 500])(
-  'a request that the provider answers with %i, though it takes the key, stops nobody',
+  'a call that the provider answers with %i although it accepts the key does not pause the comparison',
   async (status) => {
     await using shop = await comparingModels(
       async (ask) => {
@@ -121,7 +121,7 @@ test.each([401, 403, 500])(
   },
 )
 
-test('a provider that is broken is tried again twice, and then it is nobody’s score', async () => {
+test('a failing provider is retried twice, then the trial is errored and not scored', async () => {
   await using shop = await comparingModels(
     async (ask) => {
       await ask()
@@ -136,7 +136,7 @@ test('a provider that is broken is tried again twice, and then it is nobody’s 
   expect((await shop.read(body.id)).settings[0]).toMatchObject({ tasks: 0, accuracy: null })
 })
 
-test('an account that is used up, nobody knows by whom, excuses a trial twice; then it is judged', async () => {
+test('an exhausted account of unknown cause excuses a trial twice; then the trial is scored', async () => {
   await using shop = await comparingModels(
     async (ask) => {
       await ask()
@@ -153,7 +153,7 @@ test('an account that is used up, nobody knows by whom, excuses a trial twice; t
     expect(trial).toMatchObject({ state: 'failed', class: 'agent_exit', retries: 2, reward: 0 })
 })
 
-test('a model that the provider does not have is the operator’s to mend, and nobody tries again', async () => {
+test('a model unknown to the provider is an operator error and is not retried', async () => {
   await using shop = await comparingModels(
     async (ask) => {
       await ask()
@@ -167,7 +167,7 @@ test('a model that the provider does not have is the operator’s to mend, and n
   expect(trial).toMatchObject({ state: 'errored', class: 'operator_error', retries: 0 })
 })
 
-test('what a spoiled attempt has spent is spent, once', async () => {
+test('the spend of a failed attempt is counted exactly once', async () => {
   let count = 0
   await using shop = await comparingModels(async (ask) => {
     await ask()
@@ -179,13 +179,13 @@ test('what a spoiled attempt has spent is spent, once', async () => {
   const status = await shop.read(body.id)
   expect(status.costUsd).toBeCloseTo(6 * CALL_USD, 6)
   expect(status.settings[0].totalCostUsd).toBeCloseTo(6 * CALL_USD, 6)
-  const costs = (await shop.trials(body.id)).map(({ costUsd, retriesCostUsd, usage }: Trial) => [
+  const costs = (await shop.trials(body.id)).map(({ costUsd, retriesCostUsd, usage }: ComparisonTrial) => [
     ...[costUsd, retriesCostUsd, usage?.output],
   ])
   expect(costs.sort()).toEqual([...Array(4).fill([CALL_USD, 0, 50]), [2 * CALL_USD, CALL_USD, 100]])
 })
 
-test('what a canceled trial has spent is shown at once, and counted once when the sweep comes by', async () => {
+test('the spend of a canceled trial is shown immediately and counted once by the sweep', async () => {
   await using shop = await comparingModels(async (ask, order) => {
     await ask()
     if (shop.engine.orders[0] === order) await shop.cancel(id)
@@ -202,8 +202,8 @@ test('what a canceled trial has spent is shown at once, and counted once when th
     .updateTable('gateway_grants')
     .set({ closed_at: new Date(Date.now() - 3_600_000) })
     .execute()
-  await countLeft(shop.app.database.db)
-  await countLeft(shop.app.database.db)
+  await countLateSpend(shop.app.database.db)
+  await countLateSpend(shop.app.database.db)
   expect(await counted()).toEqual([{ spent: CALL_USD * 1e6 }])
   expect((await shop.read(id)).costUsd).toBeCloseTo(CALL_USD, 6)
 })

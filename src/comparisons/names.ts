@@ -1,10 +1,11 @@
 import type { Db } from '../platform/db/db.ts'
 import { type ComparisonRow, findByKey, listSettingRows, listTaskRows } from './sql.ts'
-import { keyOf } from './trial-id.ts'
-import { isReusedBy, type Names } from './trials/trials.ts'
+import { parseTrialId } from './trial-id.ts'
+import { isTrialReusedBy } from './trials/sql.ts'
+import type { ComparisonNames } from './trials/trials.ts'
 
-/** What the positions in its trials stand for. */
-export async function namesOf(db: Db, row: ComparisonRow): Promise<Names> {
+/** Loads the tasks and settings that the trial rows of a comparison refer to by position. */
+export async function loadComparisonNames(db: Db, row: ComparisonRow): Promise<ComparisonNames> {
   const tasks = await listTaskRows(db, row.key)
   const settings = await listSettingRows(db, [row.key])
   return {
@@ -13,20 +14,22 @@ export async function namesOf(db: Db, row: ComparisonRow): Promise<Names> {
     submittedAt: row.submitted_at,
     attempts: row.attempts,
     tasks: tasks.map(({ name, digest, run_id, task_id }) => ({
-      ...{ name, digest },
-      ...(run_id === null || task_id === null ? {} : { runId: run_id, taskId: task_id }),
+      name,
+      digest,
+      runId: run_id ?? undefined,
+      taskId: task_id ?? undefined,
     })),
     settings: settings.map(({ id }) => ({ id })),
   }
 }
 
 /**
- * Returns the names for a trial that can be read in this comparison: its own, or those of the comparison that a reused
- * trial comes from, whatever scope that one is in.
+ * Returns the names for a trial that is readable through this comparison: the comparison's own, or those of the
+ * comparison that a reused trial comes from, which may belong to another scope.
  */
-export async function namesForTrial(db: Db, names: Names, trialId: string): Promise<Names> {
-  const source = keyOf(trialId)
-  if (!source || source.comparison === names.key || !(await isReusedBy(db, names.key, source))) return names
+export async function loadNamesForTrial(db: Db, names: ComparisonNames, trialId: string): Promise<ComparisonNames> {
+  const source = parseTrialId(trialId)
+  if (!source || source.comparison === names.key || !(await isTrialReusedBy(db, names.key, source))) return names
   const row = await findByKey(db, source.comparison)
-  return row ? namesOf(db, row) : names
+  return row ? loadComparisonNames(db, row) : names
 }

@@ -1,26 +1,26 @@
 import type { z } from 'zod'
 import type { Usage } from './shapes/schema.ts'
 
-/** Tokens of one trial. */
+/** Token counts of one trial. */
 export type OutcomeUsage = z.infer<typeof Usage>
 
-/** Null: as much as there is. */
+/** Resource limits of a sandbox. Null means unlimited. */
 export type OutcomeResources = { cpus: number | null; memoryMb: number | null; diskMb: number | null }
 
-/** One text for a trial, in whichever comparison it is used. */
-export const nameOf = (comparison: number, ordinal: number): string => `${comparison}/${ordinal}`
+/** Formats the key of a trial as text. Comparisons that reuse a trial refer to it by the same text. */
+export const formatTrialName = (comparison: number, ordinal: number): string => `${comparison}/${ordinal}`
 
-export function keyOfName(name: string): { comparison: number; ordinal: number } {
+export function parseTrialName(name: string): { comparison: number; ordinal: number } {
   const [comparison, ordinal] = name.split('/').map(Number)
   return { comparison: comparison ?? 0, ordinal: ordinal ?? 0 }
 }
 
-/** A trial that has ended, with the conditions that it was made under. */
-export type Outcome = {
+/** A finished trial with the conditions under which it ran. */
+export type TrialOutcome = {
   setting: string
-  /** The digest of its content. */
+  /** Digest of the task's content. */
   task: string
-  /** Which trial it is: one that was used again is the same. */
+  /** Formatted key of the trial that ran. Reused trials keep the key of the original. */
   trial: string
   comparison: number
   comparedAt: number
@@ -34,6 +34,6 @@ export type Outcome = {
   costMicros: number | null
   costSource: string | null
   usage: OutcomeUsage | null
-  /** What its sandbox might use. Null: nobody wrote it down. */
+  /** Limits of the sandbox. Null for trials from before limits were recorded. */
   resources: OutcomeResources | null
 }

@@ -1,20 +1,20 @@
 import { z } from 'zod'
 import type { Db } from '../platform/db/db.ts'
-import { nameOf, type Outcome, type OutcomeResources, type OutcomeUsage } from './outcome.ts'
-import { type Ended, listEnded, listRepositorySettings, listRepositoryTasks } from './sql.ts'
+import { formatTrialName, type OutcomeResources, type OutcomeUsage, type TrialOutcome } from './outcome.ts'
+import { type EndedTrials, listEnded, listRepositorySettings, listRepositoryTasks } from './sql.ts'
 
 /** A setting as one comparison ran it. */
 export type RunSetting = Awaited<ReturnType<typeof listRepositorySettings>>[number]
 
-/** They were checked when they were written, and there are many. */
+// Values were validated when they were written. Validating every row again would be slow.
 const Usages = z.custom<OutcomeUsage | null>()
 const Resources = z.custom<OutcomeResources | null>()
 
-/** Whatever was tried on the tasks of a repository, by its key. Settings come once for each comparison, oldest first. */
+/** Lists all finished trials on a repository's tasks. Each comparison contributes its settings; the oldest come first. */
 export async function listOutcomes(
   db: Db,
   repository: number,
-): Promise<{ settings: RunSetting[]; outcomes: Outcome[] }> {
+): Promise<{ settings: RunSetting[]; outcomes: TrialOutcome[] }> {
   const settings = await listRepositorySettings(db, repository)
   const tasks = Map.groupBy(await listRepositoryTasks(db, repository), ({ comparison }) => comparison)
   const groups = await listEnded(db, [...new Set(settings.map(({ comparison }) => comparison))])
@@ -22,18 +22,18 @@ export async function listOutcomes(
     const { comparison, setting: position } = group
     const setting = settings.find((each) => each.comparison === comparison && each.position === position)
     const digests = new Map(tasks.get(comparison)?.map((task) => [task.position, task.digest]))
-    return setting ? group.tasks.map((task, place) => outcomeOf(group, place, setting, digests.get(task) ?? '')) : []
+    return setting ? group.tasks.map((task, index) => toOutcome(group, index, setting, digests.get(task) ?? '')) : []
   })
   return { settings, outcomes }
 }
 
-function outcomeOf(group: Ended, place: number, setting: RunSetting, task: string): Outcome {
-  const at = <T>(values: readonly T[]): T | null => values[place] ?? null
+function toOutcome(group: EndedTrials, index: number, setting: RunSetting, task: string): TrialOutcome {
+  const at = <T>(values: readonly T[]): T | null => values[index] ?? null
   const costMicros = at(group.cost_micros)
   return {
     setting: setting.id,
     task,
-    trial: nameOf(at(group.origins) ?? 0, at(group.ordinals) ?? 0),
+    trial: formatTrialName(at(group.origins) ?? 0, at(group.ordinals) ?? 0),
     comparison: setting.comparison,
     comparedAt: setting.created_at.getTime(),
     attempt: at(group.attempts) ?? 0,

@@ -1,11 +1,11 @@
-/** How large a comparison is: its trials fill a box of this size. */
-export type Shape = { tasks: number; settings: number; attempts: number }
+/** Dimensions of a comparison: it has one trial per task, setting and attempt. */
+export type PlanShape = { tasks: number; settings: number; attempts: number }
 
-/** All positions count from 0, attempts from 1. */
-export type Place = { task: number; setting: number; attempt: number }
+/** Coordinates of a trial. Tasks and settings count from 0, attempts from 1. */
+export type TrialPosition = { task: number; setting: number; attempt: number }
 
-/** A trial of an earlier comparison that may fill a place. */
-export type Completed = {
+/** A scored trial of an earlier comparison that can be reused. */
+export type CompletedTrial = {
   task: number
   setting: number
   comparison: number
@@ -14,29 +14,29 @@ export type Completed = {
   costMicros: number | null
 }
 
-export type Planned = Place & { ordinal: number; reused: Completed | null }
+export type PlannedTrial = TrialPosition & { ordinal: number; reused: CompletedTrial | null }
 
-/** First attempts of all tasks go first, so that an early look at a comparison already says something. */
-export const ordinalOf = ({ tasks, settings }: Shape, { task, setting, attempt }: Place): number =>
+/** Returns the position in the plan. First attempts of all tasks come first, so that partial results are informative. */
+export const toOrdinal = ({ tasks, settings }: PlanShape, { task, setting, attempt }: TrialPosition): number =>
   ((attempt - 1) * tasks + task) * settings + setting
 
-/** The trials of the same task with the same setting, by their ordinals. */
-export const cellOf = (shape: Shape, { task, setting }: Omit<Place, 'attempt'>): number[] =>
-  Array.from({ length: shape.attempts }, (_, index) => ordinalOf(shape, { task, setting, attempt: index + 1 }))
+/** Lists the ordinals of all attempts at one task with one setting. */
+export const listCellOrdinals = (shape: PlanShape, { task, setting }: Omit<TrialPosition, 'attempt'>): number[] =>
+  Array.from({ length: shape.attempts }, (_, index) => toOrdinal(shape, { task, setting, attempt: index + 1 }))
 
-export const trialCount = ({ tasks, settings, attempts }: Shape): number => tasks * settings * attempts
+export const countTrials = ({ tasks, settings, attempts }: PlanShape): number => tasks * settings * attempts
 
-/** Tasks × settings × attempts. One trial that was completed before fills one place, the oldest first. */
-export function plan(shape: Shape, completed: readonly Completed[]): Planned[] {
-  const byCell = new Map<number, Completed[]>()
+/** Plans tasks × settings × attempts. Each completed trial replaces one attempt of its cell, the oldest first. */
+export function planTrials(shape: PlanShape, completed: readonly CompletedTrial[]): PlannedTrial[] {
+  const byCell = new Map<number, CompletedTrial[]>()
   for (const trial of completed) {
-    const cell = ordinalOf(shape, { ...trial, attempt: 1 })
+    const cell = toOrdinal(shape, { ...trial, attempt: 1 })
     byCell.set(cell, [...(byCell.get(cell) ?? []), trial])
   }
-  return Array.from({ length: trialCount(shape) }, (_, ordinal) => {
+  return Array.from({ length: countTrials(shape) }, (_, ordinal) => {
     const cell = ordinal % (shape.tasks * shape.settings)
     const attempt = Math.floor(ordinal / (shape.tasks * shape.settings)) + 1
-    const place = { task: Math.floor(cell / shape.settings), setting: cell % shape.settings, attempt }
-    return { ...place, ordinal, reused: byCell.get(cell)?.[attempt - 1] ?? null }
+    const position = { task: Math.floor(cell / shape.settings), setting: cell % shape.settings, attempt }
+    return { ...position, ordinal, reused: byCell.get(cell)?.[attempt - 1] ?? null }
   })
 }

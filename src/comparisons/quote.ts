@@ -1,22 +1,25 @@
-import { type Shape, trialCount } from './plan.ts'
+import { countTrials, type PlanShape } from './plan.ts'
 import type { Quote } from './shapes/schema.ts'
 import { smallestDifference } from './statistics.ts'
 
-/** What trials of a setting have cost before. */
-export type Usage = { trials: number; micros: number; squares: number }
+/** Cost of earlier trials of a setting: count, sum and sum of squares. */
+export type PastUsage = { trials: number; micros: number; squares: number }
 
-/** What a comparison would cost and could show. A setting without a price is free; one that was never used is unknown. */
-export function quoteOf(shape: Shape, usage: readonly (Usage | 'free' | 'unknown')[]): Quote {
+/** Estimates cost and statistical power of a comparison. Settings without a model are free; unused settings are unknown. */
+export function buildQuote(shape: PlanShape, usage: readonly (PastUsage | 'free' | 'unknown')[]): Quote {
   return {
     tasks: shape.tasks,
     settings: shape.settings,
-    trials: trialCount(shape),
-    costUsd: costOf(shape, usage),
+    trials: countTrials(shape),
+    costUsd: estimateCost(shape, usage),
     smallestDifference: smallestDifference(shape.tasks, shape.attempts),
   }
 }
 
-function costOf({ tasks, attempts }: Shape, usage: readonly (Usage | 'free' | 'unknown')[]): Quote['costUsd'] {
+function estimateCost(
+  { tasks, attempts }: PlanShape,
+  usage: readonly (PastUsage | 'free' | 'unknown')[],
+): Quote['costUsd'] {
   let expected = 0
   let variance = 0
   for (const used of usage) {

@@ -19,7 +19,7 @@ afterAll(async () => {
   await host[Symbol.asyncDispose]()
 })
 
-test('a comparison on approved tasks goes from its request to its results', async () => {
+test('a comparison on approved tasks runs from request to results', async () => {
   const { tasks } = (await app.call(inRepository.options, { params: lab.params })).body
   expect(tasks.map(({ taskId }: { taskId: string }) => taskId)).toEqual(APPROVED.toSorted())
   expect(tasks[0]).toEqual({
@@ -64,7 +64,7 @@ test('a comparison on approved tasks goes from its request to its results', asyn
   expect(evaluations).toEqual([await lab.read(created.body.id)])
 })
 
-test('a choice of tasks is compared, in the order in which they were chosen; tasks of one name keep apart', async () => {
+test('chosen tasks run in the chosen order; tasks with the same name stay distinct', async () => {
   const again = await lab.repository.imported({ two: smallTask() })
   await lab.repository.decide(again.runId, 'two', { digest: again.tasks[0].digest })
   const tasks = [
@@ -85,7 +85,7 @@ test('a choice of tasks is compared, in the order in which they were chosen; tas
   await lab.repository.decide(again.runId, 'two', { decision: 'declined', digest: again.tasks[0].digest })
 })
 
-test('a task that is declined later stays in the comparisons that have it, and is in no new one', async () => {
+test('a task declined later stays in existing comparisons and is rejected in new ones', async () => {
   const engine = scriptedEngine()
   const own = await comparingInRepository(app, engine)
   const waiting = await own.create()
@@ -100,7 +100,7 @@ test('a task that is declined later stays in the comparisons that have it, and i
   expect((await app.call(inRepository.resumeShort, own.at(waiting.body.id))).status).toBe(202)
 })
 
-test('a trial that was reused is read where it is named, with its artifacts, also from another repository', async () => {
+test('a reused trial is readable with its artifacts where it is referenced, also from another repository', async () => {
   const other = await comparingInRepository(app)
   const source = await lab.create()
   await lab.work()
@@ -132,7 +132,7 @@ test('a trial that was reused is read where it is named, with its artifacts, als
   expect((await lab.read(source.body.id)).state).toBe('completed')
 })
 
-test('5,000 tasks are compared on', async () => {
+test('a comparison can have 5,000 tasks', async () => {
   const own = await comparingInRepository(app)
   await app.database.pool.query(
     `insert into batch_tasks (batch, id, state, title, digest, evidence, decision)
@@ -153,7 +153,7 @@ test('5,000 tasks are compared on', async () => {
   await own.cancel(body.id)
 })
 
-test('a quote is of the tasks that are chosen', async () => {
+test('a quote covers the chosen tasks', async () => {
   const { tasks, models } = { tasks: [{ runId: lab.runId, taskId: 'one' }], ...lab.body() }
   const quote = (over: object) => app.call(inRepository.quote, { params: lab.params, body: { tasks, models, ...over } })
   expect((await quote({ tasks: [{ runId: lab.runId, taskId: 'one' }], attempts: 3 })).body).toMatchObject({
@@ -164,7 +164,7 @@ test('a quote is of the tasks that are chosen', async () => {
   expect(unknown).toMatchObject({ status: 422, body: { errors: [{ pointer: '/tasks/0', code: 'unknown_task' }] } })
 })
 
-test('names of repositories are compared without case, and what was renamed keeps its comparisons', async () => {
+test('repository names are compared without case, and a renamed repository keeps its comparisons', async () => {
   const hosted = host.add('Lab/Moving')
   const own = await comparingInRepository(app)
   const first = { owner: 'lab', name: 'moving' }
@@ -188,7 +188,7 @@ test('names of repositories are compared without case, and what was renamed keep
   await app.call(inRepository.cancel, { params: here })
 })
 
-test('a repository that is not connected is 404 for every read; a first write connects it where it is public', async () => {
+test('an unconnected repository is 404 for every read; the first write connects a public one', async () => {
   const body = lab.body()
   const unknown = { owner: 'nobody', name: 'nothing' }
   const { list, options, catalog, create, quote } = inRepository
@@ -210,14 +210,14 @@ test('a repository that is not connected is 404 for every read; a first write co
   expect((await app.call(options, { params: place })).body).toEqual({ tasks: [] })
 })
 
-test('a code host that is away is 503, and nothing is made', async () => {
+test('an unavailable code host answers 503 and nothing is created', async () => {
   await using alone = await testApp()
   const body = { ...lab.body() }
   const answer = await alone.call(inRepository.create, { params: { owner: 'open', name: 'away' }, body: body as never })
   expect(answer).toMatchObject({ status: 503, body: { code: 'code_host_unavailable', retryable: true } })
 })
 
-test('a repository is not removed while a comparison runs on it; its comparisons come back with it', async () => {
+test('a repository cannot be removed while a comparison runs; reconnecting it restores its comparisons', async () => {
   const own = await comparingInRepository(app)
   const { body } = await own.create()
   const remove = () => app.call(removeRepository, { params: own.params })
@@ -230,7 +230,7 @@ test('a repository is not removed while a comparison runs on it; its comparisons
   expect((await own.read(body.id)).state).toBe('completed')
 })
 
-test('neither is it while one is paused: it can be resumed, or canceled', async () => {
+test('a repository cannot be removed while a comparison is paused', async () => {
   const own = await comparingInRepository(app)
   const { body } = await own.create({ budgetUsd: 0 })
   await own.work()

@@ -3,67 +3,79 @@ import { type Tools as CredentialTools, findCredential } from '../credentials/cr
 import { setSharedBudget } from '../gateway/spend/spend.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { type By, record } from '../workspaces/audit.ts'
-import { refuse } from './choices.ts'
-import { micros } from './comparisons.ts'
+import { rejectRequest } from './choices.ts'
+import { toMicros } from './comparisons.ts'
 import * as rows from './sql.ts'
 import { enqueueSubmission } from './submit.ts'
-import { cancelTrials, requeueTrials, stopJobs } from './trials/queue.ts'
-import { sharedBudgetOf } from './trials/spend.ts'
+import { stopJobs } from './trials/queue/queue.ts'
+import { toSharedBudgetId } from './trials/spend.ts'
+import { cancelTrialRows, requeueTrialRows } from './trials/sql.ts'
 
-type Change = { budgetUsd?: number | undefined; credentials?: Record<string, string> | undefined }
+type ResumeInput = { budgetUsd?: number | undefined; credentials?: Record<string, string> | undefined }
 
-/** Goes on, whatever stopped it; what goes on by itself is left alone. Nothing is started over, and nothing is doubled. */
-export async function resumeComparison(tools: CredentialTools, by: By, found: rows.ComparisonRow, change: Change) {
-  const swaps = await swapsIn(tools, by.workspaceId, found, change.credentials ?? {})
-  return transact(tools.db, async (tx) => {
-    // The job before the row, as everybody takes them.
-    await enqueueSubmission(tx, found.key)
-    const row = await rows.lockComparison(tx, found.key)
+/** Resumes a stopped comparison where it left off. Changes of budget and credentials also apply to a running one. */
+export async function resumeComparison(
+  deps: CredentialTools,
+  by: By,
+  comparison: rows.ComparisonRow,
+  input: ResumeInput,
+) {
+  const swaps = await resolveSwaps(deps, by.workspaceId, comparison, input.credentials ?? {})
+  return transact(deps.db, async (tx) => {
+    // Lock order: the job before the row.
+    await enqueueSubmission(tx, comparison.key)
+    const row = await rows.lockComparison(tx, comparison.key)
     if (!row) return
-    const budget = micros(change.budgetUsd)
+    const budget = toMicros(input.budgetUsd)
     if (budget !== null) await setBudget(tx, by.workspaceId, row.key, budget)
     for (const { from, to } of swaps) await rows.swapCredential(tx, row.key, from, to)
-    if (row.state !== 'submitting' && row.state !== 'running') await goOn(tx, by, row)
+    if (row.state !== 'submitting' && row.state !== 'running') await continueComparison(tx, by, row)
   })
 }
 
 async function setBudget(tx: Db, workspaceId: string, key: number, budgetMicros: number): Promise<void> {
   await rows.setBudget(tx, key, budgetMicros)
-  await setSharedBudget(tx, { id: sharedBudgetOf(key), workspaceId, budgetMicros })
+  await setSharedBudget(tx, { id: toSharedBudgetId(key), workspaceId, budgetMicros })
 }
 
-async function goOn(tx: Db, by: By, { key, id, state, submitted_at }: rows.ComparisonRow): Promise<void> {
-  if (state === 'canceled') await requeueTrials(tx, key, 'canceled')
+async function continueComparison(tx: Db, by: By, { key, id, state, submitted_at }: rows.ComparisonRow): Promise<void> {
+  if (state === 'canceled') await requeueTrialRows(tx, key, 'canceled')
   // A completed comparison without errored trials stays completed: reopening it would end it a second time.
-  if (state === 'completed' && !(await requeueTrials(tx, key, 'errored'))) return
-  await rows.goOn(tx, key, submitted_at === null ? 'submitting' : 'running')
+  if (state === 'completed' && !(await requeueTrialRows(tx, key, 'errored'))) return
+  await rows.reopenComparison(tx, key, submitted_at === null ? 'submitting' : 'running')
   await rows.holdCredentials(tx, key)
   await record(tx, { ...by, action: 'comparison.resumed', subject: id })
 }
 
-type Swap = { from: string; to: string }
+type CredentialSwap = { from: string; to: string }
 
-/** The new one must open the same doors as the old one did. */
-async function swapsIn(
-  tools: CredentialTools,
+/** Checks the credential replacements. The new credential must have the kind and provider of the old one. */
+async function resolveSwaps(
+  deps: CredentialTools,
   workspaceId: string,
   row: rows.ComparisonRow,
   credentials: Record<string, string>,
-): Promise<Swap[]> {
-  const providers = await providersIn(tools.db, row)
-  const swaps: Swap[] = []
-  for (const [old, fresh] of Object.entries(credentials)) {
-    const [from, to] = [old.toLowerCase(), fresh.toLowerCase()]
-    const wanted = providers.get(from)
-    const credential = await findCredential(tools, workspaceId, to)
-    if (wanted === undefined || `${credential?.kind} ${credential?.provider}` !== wanted)
-      refuse([{ pointer: `/credentials/${old}`, code: 'credential_misfit', message: 'It cannot take that place.' }])
+): Promise<CredentialSwap[]> {
+  const providers = await listProviders(deps.db, row)
+  const swaps: CredentialSwap[] = []
+  for (const [old, replacement] of Object.entries(credentials)) {
+    const [from, to] = [old.toLowerCase(), replacement.toLowerCase()]
+    const required = providers.get(from)
+    const credential = await findCredential(deps, workspaceId, to)
+    if (required === undefined || `${credential?.kind} ${credential?.provider}` !== required)
+      rejectRequest([
+        {
+          pointer: `/credentials/${old}`,
+          code: 'credential_misfit',
+          message: 'The replacement must be a credential of the same kind and provider.',
+        },
+      ])
     swaps.push({ from, to })
   }
   return swaps
 }
 
-async function providersIn(db: Db, row: rows.ComparisonRow): Promise<Map<string, string>> {
+async function listProviders(db: Db, row: rows.ComparisonRow): Promise<Map<string, string>> {
   const settings = await rows.listSettingRows(db, [row.key])
   return new Map([
     ...settings.map((setting): [string, string] => [setting.credential_id, `model ${setting.provider}`]),
@@ -71,12 +83,12 @@ async function providersIn(db: Db, row: rows.ComparisonRow): Promise<Map<string,
   ])
 }
 
-/** Ends all that has not ended. Twice is as good as once. */
+/** Cancels all open trials. Idempotent. */
 export async function cancelComparison(db: Db, by: By, key: number): Promise<void> {
   const stopped = await transact(db, async (tx) => {
     const row = await rows.lockComparison(tx, key)
     if (!row || row.state === 'canceled' || row.state === 'completed') return []
-    const ordinals = await cancelTrials(tx, key)
+    const ordinals = await cancelTrialRows(tx, key)
     await rows.endRow(tx, key, 'canceled')
     await rows.releaseCredentials(tx, key)
     await record(tx, { ...by, action: 'comparison.canceled', subject: row.id })

@@ -13,42 +13,44 @@ import {
   createComparison,
   listComparisons,
   quoteComparison,
-  readNow,
-  readRow,
+  readComparisonRow,
   readStatus,
+  reloadStatus,
   requireScope,
-  type Scope,
 } from './comparisons.ts'
 import type { ComparisonEvents } from './events.ts'
-import { namesForTrial, namesOf } from './names.ts'
+import { loadComparisonNames, loadNamesForTrial } from './names.ts'
 import { cancelComparison, resumeComparison } from './resume.ts'
 import { benchmarkNotAdded, type ComparisonEndpoints, inBenchmark, inRepository } from './schema.ts'
-import { readSource, type ScopeTools } from './source.ts'
+import { readSource, type ScopeDeps } from './source.ts'
+import type { ComparisonScope } from './sql.ts'
 import { readArtifact } from './trials/artifacts.ts'
 import { listTrialCalls } from './trials/calls.ts'
 import { findArtifact, listTrials, readMatrix, readTrial, readTrialRow, voidTrial } from './trials/trials.ts'
 
-export type ComparisonTools = ScopeTools & { blobs: Blobs; events: ComparisonEvents }
+export type ComparisonDeps = ScopeDeps & { blobs: Blobs; events: ComparisonEvents }
 
-type Params = Record<string, string>
-type Asked = { db: Db; caller: KeyCaller; params: Params }
-/** What an address is about; 404 where there is no such thing. */
-type FindScope = (asked: Asked) => Promise<Scope>
+type ScopeRequest = { db: Db; caller: KeyCaller; params: Record<string, string> }
+/** Finds the scope that a path names. Throws not found. */
+type FindScope = (request: ScopeRequest) => Promise<ComparisonScope>
 
-export const comparisonRoutes = (tools: ComparisonTools): Route[] => [
-  ...benchmarkRoutes(tools),
-  ...routesIn(tools, inBenchmark, findBenchmark),
-  ...repositoryRoutes(tools),
-  ...routesIn(tools, inRepository, findRepository),
+export const comparisonRoutes = (deps: ComparisonDeps): Route[] => [
+  ...benchmarkRoutes(deps),
+  ...scopeRoutes(deps, inBenchmark, findBenchmark),
+  ...repositoryRoutes(deps),
+  ...scopeRoutes(deps, inRepository, findRepository),
 ]
 
 const findBenchmark: FindScope = async ({ params: { datasetOrg = '', dataset = '' } }) => ({
-  ...{ kind: 'benchmark', owner: datasetOrg, name: dataset, repository: null },
+  kind: 'benchmark',
+  owner: datasetOrg,
+  name: dataset,
+  repository: null,
 })
 
-const findAddedBenchmark: FindScope = async (asked) => {
-  const scope = await findBenchmark(asked)
-  await readSource(asked.db, asked.caller.workspace.id, scope)
+const findAddedBenchmark: FindScope = async (request) => {
+  const scope = await findBenchmark(request)
+  await readSource(request.db, request.caller.workspace.id, scope)
   return scope
 }
 
@@ -57,30 +59,30 @@ const findRepository: FindScope = async ({ db, caller, params: { owner = '', nam
   return { kind: 'repository', owner: row.owner, name: row.name, repository: row.key }
 }
 
-/** What is asked for in another way than in the other scope. */
-const benchmarkRoutes = (tools: ComparisonTools): Route[] => [
+/** Routes of benchmarks whose request bodies or answers differ from those of repositories. */
+const benchmarkRoutes = (deps: ComparisonDeps): Route[] => [
   route(inBenchmark.create, async ({ db, caller, params, body, requestId }) => {
-    const named = { kind: 'benchmark', owner: params.datasetOrg, name: params.dataset } as const
-    return reply(202, await createComparison({ ...tools, db }, by(caller, requestId), named, body))
+    const scope = { kind: 'benchmark', owner: params.datasetOrg, name: params.dataset } as const
+    return reply(202, await createComparison({ ...deps, db }, by(caller, requestId), scope, body))
   }),
   route(inBenchmark.quote, findAddedBenchmark, async ({ db, caller, body }, scope) =>
     reply(200, await quoteComparison(db, caller.workspace.id, scope, body)),
   ),
   route(inBenchmark.options, async ({ db, caller, params: { datasetOrg, dataset } }) => {
-    const place = { workspaceId: caller.workspace.id, datasetOrg, dataset }
-    const { taskList } = await readBenchmark(db, place).catch(notAdded)
+    const ref = { workspaceId: caller.workspace.id, datasetOrg, dataset }
+    const { taskList } = await readBenchmark(db, ref).catch(throwNotAdded)
     return reply(200, { tasks: taskList })
   }),
 ]
 
-function notAdded(error: unknown): never {
+function throwNotAdded(error: unknown): never {
   throw error instanceof Problem && error.kind === notFound ? new Problem(benchmarkNotAdded, error.message) : error
 }
 
-const repositoryRoutes = (tools: ComparisonTools): Route[] => [
+const repositoryRoutes = (deps: ComparisonDeps): Route[] => [
   route(inRepository.create, async ({ db, caller, params: { owner, name }, body, requestId }) => {
-    const named = { kind: 'repository', owner, name } as const
-    return reply(202, await createComparison({ ...tools, db }, by(caller, requestId), named, body))
+    const scope = { kind: 'repository', owner, name } as const
+    return reply(202, await createComparison({ ...deps, db }, by(caller, requestId), scope, body))
   }),
   route(inRepository.quote, findRepository, async ({ db, caller, body }, scope) =>
     reply(200, await quoteComparison(db, caller.workspace.id, scope, body)),
@@ -91,73 +93,76 @@ const repositoryRoutes = (tools: ComparisonTools): Route[] => [
   }),
 ]
 
-/** The same in every scope. */
-const routesIn = (tools: ComparisonTools, endpoints: ComparisonEndpoints, findScope: FindScope): Route[] => [
-  ...startRoutes(tools, endpoints, findScope),
-  ...choiceRoutes(tools, endpoints, findScope),
-  ...watchRoutes(tools, endpoints, findScope),
-  ...trialRoutes(tools, endpoints, findScope),
+/** Routes that are the same for benchmarks and repositories. */
+const scopeRoutes = (deps: ComparisonDeps, endpoints: ComparisonEndpoints, findScope: FindScope): Route[] => [
+  ...lifecycleRoutes(deps, endpoints, findScope),
+  ...listRoutes(deps, endpoints, findScope),
+  ...statusRoutes(deps, endpoints, findScope),
+  ...trialRoutes(deps, endpoints, findScope),
 ]
 
-type Found = Asked & { params: { comparisonId: string } }
+type ComparisonRequest = ScopeRequest & { params: { comparisonId: string } }
 
-const findIn = (findScope: FindScope) => async (found: Found) =>
-  readRow(found.db, found.caller.workspace.id, await findScope(found), found.params.comparisonId)
+const findRowWith = (findScope: FindScope) => async (request: ComparisonRequest) =>
+  readComparisonRow(request.db, request.caller.workspace.id, await findScope(request), request.params.comparisonId)
 
-function startRoutes(tools: ComparisonTools, endpoints: ComparisonEndpoints, findScope: FindScope): Route[] {
-  const find = findIn(findScope)
-  const resuming = (endpoint: ComparisonEndpoints['resume'] | ComparisonEndpoints['resumeShort']) =>
+function lifecycleRoutes(deps: ComparisonDeps, endpoints: ComparisonEndpoints, findScope: FindScope): Route[] {
+  const find = findRowWith(findScope)
+  const resumeRoute = (endpoint: ComparisonEndpoints['resume'] | ComparisonEndpoints['resumeShort']) =>
     route(endpoint, find, async ({ db, caller, body, requestId }, row) => {
-      await resumeComparison({ ...tools, db }, by(caller, requestId), row, body)
-      return reply(202, await readNow(db, row))
+      await resumeComparison({ ...deps, db }, by(caller, requestId), row, body)
+      return reply(202, await reloadStatus(db, row))
     })
   return [
-    resuming(endpoints.resume),
-    resuming(endpoints.resumeShort),
+    resumeRoute(endpoints.resume),
+    resumeRoute(endpoints.resumeShort),
     route(endpoints.cancel, find, async ({ db, caller, requestId }, row) => {
       await cancelComparison(db, by(caller, requestId), row.key)
-      return reply(202, await readNow(db, row))
+      return reply(202, await reloadStatus(db, row))
     }),
   ]
 }
 
-function choiceRoutes(tools: ComparisonTools, endpoints: ComparisonEndpoints, findScope: FindScope): Route[] {
-  const inScope = async (asked: Asked): Promise<Scope> => {
-    const scope = await findScope(asked)
-    await requireScope(asked.db, asked.caller.workspace.id, scope)
+function listRoutes(deps: ComparisonDeps, endpoints: ComparisonEndpoints, findScope: FindScope): Route[] {
+  const findExisting = async (request: ScopeRequest): Promise<ComparisonScope> => {
+    const scope = await findScope(request)
+    await requireScope(request.db, request.caller.workspace.id, scope)
     return scope
   }
   return [
-    route(endpoints.list, inScope, async ({ db, caller, query }, scope) =>
+    route(endpoints.list, findExisting, async ({ db, caller, query }, scope) =>
       reply(200, await listComparisons(db, caller.workspace.id, scope, query)),
     ),
-    route(endpoints.catalog, inScope, async ({ db, caller }) =>
-      reply(200, await readCatalog({ ...tools, db }, caller.workspace)),
+    route(endpoints.catalog, findExisting, async ({ db, caller }) =>
+      reply(200, await readCatalog({ ...deps, db }, caller.workspace)),
     ),
   ]
 }
 
-function watchRoutes({ events }: ComparisonTools, endpoints: ComparisonEndpoints, findScope: FindScope): Route[] {
-  const find = findIn(findScope)
+function statusRoutes({ events }: ComparisonDeps, endpoints: ComparisonEndpoints, findScope: FindScope): Route[] {
+  const find = findRowWith(findScope)
   return [
     route(endpoints.read, find, async ({ db }, row) => reply(200, await readStatus(db, row))),
-    route(endpoints.matrix, find, async ({ db }, row) => reply(200, await readMatrix(db, await namesOf(db, row)))),
+    route(endpoints.matrix, find, async ({ db }, row) =>
+      reply(200, await readMatrix(db, await loadComparisonNames(db, row))),
+    ),
     route(endpoints.events, find, async ({ lastEventId, signal }, row) =>
       replyEvents(events.follow(row.key, lastEventId, signal)),
     ),
   ]
 }
 
-function trialRoutes({ blobs }: ComparisonTools, endpoints: ComparisonEndpoints, findScope: FindScope): Route[] {
-  const find = async (found: Found) => namesOf(found.db, await findIn(findScope)(found))
-  const findTrial = async (found: Found & { params: { trialId: string } }) => {
-    const names = await find(found)
-    return { names, row: await readTrialRow(found.db, names, found.params.trialId) }
+function trialRoutes({ blobs }: ComparisonDeps, endpoints: ComparisonEndpoints, findScope: FindScope): Route[] {
+  const find = async (request: ComparisonRequest) =>
+    loadComparisonNames(request.db, await findRowWith(findScope)(request))
+  const findTrial = async (request: ComparisonRequest & { params: { trialId: string } }) => {
+    const names = await find(request)
+    return { names, row: await readTrialRow(request.db, names, request.params.trialId) }
   }
-  // The id in `reusedFrom` is read at the same address as the trials of the comparison.
-  const findReadable = async (found: Found & { params: { trialId: string } }) => {
-    const names = await namesForTrial(found.db, await find(found), found.params.trialId)
-    return { names, row: await readTrialRow(found.db, names, found.params.trialId) }
+  // Trials named by `reusedFrom` are readable under the same path as the trials of the comparison.
+  const findReadable = async (request: ComparisonRequest & { params: { trialId: string } }) => {
+    const names = await loadNamesForTrial(request.db, await find(request), request.params.trialId)
+    return { names, row: await readTrialRow(request.db, names, request.params.trialId) }
   }
   return [
     route(endpoints.trials, find, async ({ db, query }, names) => reply(200, await listTrials(db, names, query))),
@@ -170,8 +175,8 @@ function trialRoutes({ blobs }: ComparisonTools, endpoints: ComparisonEndpoints,
       return replyFile({ ...artifact, content: readArtifact(blobs, blob, artifact) })
     }),
     route(endpoints.void, findTrial, async ({ db, caller, params, body, requestId }, { names }) => {
-      const wish = { id: params.trialId, reason: body.reason }
-      return reply(200, await voidTrial(db, names, by(caller, requestId), wish))
+      const input = { id: params.trialId, reason: body.reason }
+      return reply(200, await voidTrial(db, names, by(caller, requestId), input))
     }),
   ]
 }

@@ -8,13 +8,13 @@ import { codeHostUnavailable } from '../repos/schema.ts'
 import {
   ApprovedTask,
   Comparison,
-  Matrix,
+  ComparisonMatrix,
+  ComparisonTrial,
   NewComparison,
   NewRepositoryComparison,
   Quote,
   QuoteRequest,
   RepositoryQuoteRequest,
-  Trial,
   TrialCall,
   TrialChange,
   TrialClass,
@@ -25,21 +25,21 @@ import {
 export const benchmarkNotAdded = {
   code: 'benchmark_not_added',
   status: 404,
-  title: 'This benchmark is not in the workspace',
-  meaning: 'Add the dataset first; it is downloaded and checked then.',
+  title: 'Benchmark not added to this workspace',
+  meaning: 'Add the dataset first. Adding downloads and checks it.',
 } as const satisfies ProblemKind
 
 export const idReused = {
   code: 'id_reused',
   status: 409,
-  title: 'This id stands for another comparison',
-  meaning: 'An id stands for one request in one scope. Send the same request again, or a new id.',
+  title: 'Comparison id already used',
+  meaning: 'An id identifies one request in one scope. Repeat the same request, or choose a new id.',
 } as const satisfies ProblemKind
 
 export const trialNotScored = {
   code: 'trial_not_scored',
   status: 409,
-  title: 'This trial has no result',
+  title: 'Trial has no result',
   meaning: 'Only a trial that passed or failed can be voided, and only once.',
 } as const satisfies ProblemKind
 
@@ -49,20 +49,20 @@ const unknownId = '00000000-0000-4000-8000-000000000000'
 const exampleModels = [{ catalogId: 'reference', credentialId: unknownId, harnesses: ['oracle', 'nop'] }]
 
 export const listQuery = z.object({
-  limit: queryInteger().min(1).max(200).optional().describe('Without it and a cursor: up to 1,000.'),
+  limit: queryInteger().min(1).max(200).optional().describe('Default: 50 with a cursor, 1,000 without.'),
   cursor: pageQuery().shape.cursor,
 })
 
 const callQuery = z.object({
   limit: queryInteger().min(1).max(200).default(50),
-  cursor: z.uuid('This is not a cursor of this list.').optional(),
+  cursor: z.uuid('Not a cursor of this list').optional(),
 })
 
 const trialQuery = z.object({
   limit: queryInteger().min(1).max(200).default(50),
   cursor: z
     .string()
-    .regex(/^\d{1,6}$/, 'This is not a cursor of this list.')
+    .regex(/^\d{1,6}$/, 'Not a cursor of this list')
     .transform(Number)
     .optional(),
   setting: z.string().max(500).optional(),
@@ -76,12 +76,12 @@ const ResumeRequest = z.strictObject({
   credentials: z
     .record(z.uuid(), z.uuid())
     .optional()
-    .describe('The new one for an old one, both of the same provider.'),
+    .describe('Replacement credentials: old id to new id, both of the same kind and provider.'),
 })
 
 const resume = {
   method: 'POST',
-  summary: 'Go on with a comparison that stopped, for whatever reason',
+  summary: 'Resume a comparison that stopped',
   access: 'write',
   body: ResumeRequest,
   bodyOptional: true,
@@ -89,32 +89,32 @@ const resume = {
   answers: { 202: Comparison },
 } as const
 
-const going = (prefix: `/${string}`, word: string) =>
+const lifecycleEndpoints = (prefix: `/${string}`, suffix: string) =>
   ({
     resume: endpoint({
       ...resume,
-      id: `resumeComparison${word}`,
+      id: `resumeComparison${suffix}`,
       path: `${prefix}/evaluations/comparisons/${ID}/resume`,
     }),
     resumeShort: endpoint({
       ...resume,
-      id: `resumeComparison${word}Short`,
+      id: `resumeComparison${suffix}Short`,
       path: `${prefix}/comparisons/${ID}/resume`,
     }),
     cancel: endpoint({
-      id: `cancelComparison${word}`,
+      id: `cancelComparison${suffix}`,
       method: 'POST',
       path: `${prefix}/evaluations/comparisons/${ID}/cancel`,
-      summary: 'Cancel what has not ended; twice is as good as once',
+      summary: 'Cancel all open trials of a comparison; idempotent',
       access: 'write',
       answers: { 202: Comparison },
     }),
   }) as const
 
-const choosing = (prefix: `/${string}`, word: string) =>
+const listEndpoints = (prefix: `/${string}`, suffix: string) =>
   ({
     list: endpoint({
-      id: `listComparisons${word}`,
+      id: `listComparisons${suffix}`,
       method: 'GET',
       path: `${prefix}/evaluations`,
       summary: 'List the comparisons, newest first',
@@ -123,74 +123,74 @@ const choosing = (prefix: `/${string}`, word: string) =>
       answers: { 200: z.object({ evaluations: z.array(Comparison), nextCursor: z.string().nullable() }) },
     }),
     catalog: endpoint({
-      id: `readCatalog${word}`,
+      id: `readCatalog${suffix}`,
       method: 'GET',
       path: `${prefix}/evaluations/catalog`,
-      summary: 'The models, harnesses and sandboxes to choose from',
+      summary: 'List the models, harnesses and sandboxes that can be chosen',
       access: 'read',
       answers: { 200: Catalog },
     }),
   }) as const
 
-const watching = (prefix: `/${string}`, word: string) =>
+const statusEndpoints = (prefix: `/${string}`, suffix: string) =>
   ({
     read: endpoint({
-      id: `readComparison${word}`,
+      id: `readComparison${suffix}`,
       method: 'GET',
       path: `${prefix}/evaluations/comparisons/${ID}`,
-      summary: 'Read how a comparison stands',
+      summary: 'Read the status of a comparison',
       access: 'read',
       answers: { 200: Comparison },
     }),
     matrix: endpoint({
-      id: `readComparisonMatrix${word}`,
+      id: `readComparisonMatrix${suffix}`,
       method: 'GET',
       path: `${prefix}/evaluations/comparisons/${ID}/matrix`,
-      summary: 'Tasks by settings, a letter for each trial',
+      summary: 'Read the tasks × settings matrix, one letter per trial',
       access: 'read',
-      answers: { 200: Matrix },
+      answers: { 200: ComparisonMatrix },
     }),
     events: endpoint({
-      id: `watchComparison${word}`,
+      id: `watchComparison${suffix}`,
       method: 'GET',
       path: `${prefix}/evaluations/comparisons/${ID}/events`,
-      summary: 'Follow a comparison as it goes',
+      summary: 'Stream the events of a comparison',
       access: 'read',
       answers: { 200: null },
       events: { status: Comparison, trial: TrialChange, end: z.object({ state: z.string() }) },
     }),
   }) as const
 
-const inTrials = (prefix: `/${string}`, word: string) =>
+const trialEndpoints = (prefix: `/${string}`, suffix: string) =>
   ({
     trials: endpoint({
-      id: `listTrials${word}`,
+      id: `listTrials${suffix}`,
       method: 'GET',
       path: `${prefix}/evaluations/comparisons/${ID}/trials`,
-      summary: 'List the trials, in the order in which they were planned',
+      summary: 'List the trials in plan order',
       access: 'read',
       query: trialQuery,
-      answers: { 200: z.object({ trials: z.array(Trial), nextCursor: z.string().nullable() }) },
+      answers: { 200: z.object({ trials: z.array(ComparisonTrial), nextCursor: z.string().nullable() }) },
     }),
     trial: endpoint({
-      id: `readTrial${word}`,
+      id: `readTrial${suffix}`,
       method: 'GET',
       path: `${prefix}/evaluations/comparisons/${ID}/trials/${TRIAL}`,
-      summary: 'Read a trial, with what was left of attempts that the infrastructure spoiled',
+      summary: 'Read a trial, including attempts that failed because of the infrastructure',
       access: 'read',
       answers: { 200: TrialWithAttempts },
     }),
     calls: endpoint({
-      id: `listTrialCalls${word}`,
+      id: `listTrialCalls${suffix}`,
       method: 'GET',
       path: `${prefix}/evaluations/comparisons/${ID}/trials/${TRIAL}/calls`,
-      summary: 'List the calls that a trial made to its model',
+      summary: 'List the model calls of a trial',
       access: 'read',
       query: callQuery,
       answers: { 200: z.object({ calls: z.array(TrialCall), nextCursor: z.string().nullable() }) },
     }),
     artifact: endpoint({
-      id: `readTrialArtifact${word}`,
+      id: `readTrialArtifact${suffix}`,
       method: 'GET',
       path: `${prefix}/evaluations/comparisons/${ID}/trials/${TRIAL}/artifacts/{artifact}`,
       summary: 'Download an artifact of a trial',
@@ -199,79 +199,76 @@ const inTrials = (prefix: `/${string}`, word: string) =>
       download: true,
     }),
     void: endpoint({
-      id: `voidTrial${word}`,
+      id: `voidTrial${suffix}`,
       method: 'POST',
       path: `${prefix}/evaluations/comparisons/${ID}/trials/${TRIAL}/void`,
-      summary: 'Take a scored trial out of the results, for a reason that is kept and counted',
+      summary: 'Exclude a scored trial from the results, with a recorded reason',
       access: 'admin',
       body: z.strictObject({ reason: z.string().trim().min(1).max(1000) }),
       example: { reason: 'The machine was overloaded.' },
-      answers: { 200: Trial },
+      answers: { 200: ComparisonTrial },
       problems: [trialNotScored],
     }),
   }) as const
 
-/** What differs between scopes: which tasks there are, and how they are asked for. */
-type Choice<Wish extends z.ZodObject, Question extends z.ZodObject, Task extends z.ZodType> = {
-  wish: Wish
-  question: Question
+/** The parts of the contract that differ between scopes. */
+type ScopeContract<CreateBody extends z.ZodObject, QuoteBody extends z.ZodObject, Task extends z.ZodType> = {
+  createBody: CreateBody
+  quoteBody: QuoteBody
   task: Task
-  /** A choice of tasks, where one is made. */
+  /** Example of the additional fields of the bodies. */
   example: Record<string, unknown>
-  /** Where there is no such place. */
+  /** Problems when the scope does not exist. */
   missing: readonly ProblemKind[]
-  /** Where a write cannot make it one. */
-  unmade: readonly ProblemKind[]
+  /** Problems when a write cannot connect the scope. */
+  unconnectable: readonly ProblemKind[]
 }
 
-const starting = <P extends string, W extends z.ZodObject, Q extends z.ZodObject, T extends z.ZodType>(
-  place: P,
-  word: string,
-  { wish, question, task, example, missing, unmade }: Choice<W, Q, T>,
+const createEndpoints = <P extends string, C extends z.ZodObject, Q extends z.ZodObject, T extends z.ZodType>(
+  scopePath: P,
+  suffix: string,
+  { createBody, quoteBody, task, example, missing, unconnectable }: ScopeContract<C, Q, T>,
 ) =>
   ({
     create: endpoint({
-      id: `createComparison${word}`,
+      id: `createComparison${suffix}`,
       method: 'POST',
-      path: `/api/orgs/{org}/${place}/evaluations/comparisons`,
-      summary: 'Start a comparison; the same request again is the same comparison',
+      path: `/api/orgs/{org}/${scopePath}/evaluations/comparisons`,
+      summary: 'Create a comparison; repeating the request returns the same comparison',
       access: 'write',
-      body: wish,
+      body: createBody,
       example: { id: unknownId, ...example, models: exampleModels, sandbox: 'local', sandboxCredentialId: unknownId },
       answers: { 202: Comparison },
-      problems: [...missing, ...unmade, idReused],
+      problems: [...missing, ...unconnectable, idReused],
     }),
     quote: endpoint({
-      id: `quoteComparison${word}`,
+      id: `quoteComparison${suffix}`,
       method: 'POST',
-      path: `/api/orgs/{org}/${place}/evaluations/comparisons/quote`,
-      summary: 'What a comparison would cost, and what it could show; nothing is started',
+      path: `/api/orgs/{org}/${scopePath}/evaluations/comparisons/quote`,
+      summary: 'Estimate cost and statistical power of a comparison without creating it',
       access: 'read',
-      body: question,
+      body: quoteBody,
       example: { ...example, models: exampleModels },
       answers: { 200: Quote },
       problems: missing,
     }),
     options: endpoint({
-      id: `listComparisonOptions${word}`,
+      id: `listComparisonOptions${suffix}`,
       method: 'GET',
-      path: `/api/orgs/{org}/${place}/evaluations/options`,
-      summary: 'The tasks that a comparison works on, or chooses from',
+      path: `/api/orgs/{org}/${scopePath}/evaluations/options`,
+      summary: 'List the tasks that a comparison can run on',
       access: 'read',
       answers: { 200: z.object({ tasks: z.array(task) }) },
       problems: missing,
     }),
   }) as const
 
-/**
- * The same operations in each scope. `prefix` is its address, with the parameters that name it; `word` makes the
- * operations' names its own.
- */
-const comparisonEndpoints = (prefix: `/${string}`, word: string) => ({
-  ...choosing(prefix, word),
-  ...going(prefix, word),
-  ...watching(prefix, word),
-  ...inTrials(prefix, word),
+/** Endpoints that are the same in each scope. `prefix` is the path of the scope; `suffix` makes operation ids unique. */
+const comparisonEndpoints = (prefix: `/${string}`, suffix: string) => ({
+  ...listEndpoints(prefix, suffix),
+  ...lifecycleEndpoints(prefix, suffix),
+  ...statusEndpoints(prefix, suffix),
+  ...trialEndpoints(prefix, suffix),
 })
 
 export type ComparisonEndpoints = ReturnType<typeof comparisonEndpoints>
@@ -281,17 +278,24 @@ const REPOSITORY = 'repos/{owner}/{name}'
 
 export const inBenchmark = {
   ...comparisonEndpoints(`/api/orgs/{org}/${BENCHMARK}`, 'OnBenchmark'),
-  ...starting(BENCHMARK, 'OnBenchmark', {
-    ...{ wish: NewComparison, question: QuoteRequest, task: BenchmarkTask },
-    ...{ example: {}, missing: [benchmarkNotAdded], unmade: [] },
+  ...createEndpoints(BENCHMARK, 'OnBenchmark', {
+    createBody: NewComparison,
+    quoteBody: QuoteRequest,
+    task: BenchmarkTask,
+    example: {},
+    missing: [benchmarkNotAdded],
+    unconnectable: [],
   }),
 }
 
 export const inRepository = {
   ...comparisonEndpoints(`/api/orgs/{org}/${REPOSITORY}`, 'OnRepository'),
-  ...starting(REPOSITORY, 'OnRepository', {
-    ...{ wish: NewRepositoryComparison, question: RepositoryQuoteRequest, task: ApprovedTask },
+  ...createEndpoints(REPOSITORY, 'OnRepository', {
+    createBody: NewRepositoryComparison,
+    quoteBody: RepositoryQuoteRequest,
+    task: ApprovedTask,
     example: { tasks: [{ runId: `batch-${unknownId}`, taskId: 'fix-the-parser' }] },
-    ...{ missing: [], unmade: [codeHostUnavailable] },
+    missing: [],
+    unconnectable: [codeHostUnavailable],
   }),
 }

@@ -4,98 +4,85 @@ import { pageNewestFirst } from '../platform/db/newest-first.ts'
 import { prepared } from '../platform/db/prepared.ts'
 import type { DB } from '../platform/db/tables.gen.ts'
 import type { Page } from '../platform/http/page.ts'
-import { type Counts, NO_COUNTS } from './counts.ts'
-import type { Pause, SubmissionError } from './shapes/schema.ts'
+import { NO_COUNTS, type SettingCounts } from './counts.ts'
+import type { ComparisonPause, SubmissionError } from './shapes/schema.ts'
 
-/** What the places of its trials in the queue depend on. */
-export const queueOf = (row: ComparisonRow) => ({
+/** The columns that determine how trials are queued. */
+export const toQueue = (row: ComparisonRow) => ({
   key: row.key,
   sandbox: row.sandbox,
   concurrency: row.concurrency,
 })
 
-/** A benchmark is known by its name, a repository by its key: its name may change. */
-export type Scope =
+/** The benchmark or repository that a comparison runs on. Benchmarks are identified by name, repositories by key because they can be renamed. */
+export type ComparisonScope =
   | { kind: 'benchmark'; owner: string; name: string; repository: null }
   | { kind: 'repository'; owner: string; name: string; repository: number }
 
-export const isInScope = (row: ComparisonRow, { kind, owner, name, repository }: Scope): boolean =>
+export const isInScope = (row: ComparisonRow, { kind, owner, name, repository }: ComparisonScope): boolean =>
   kind === 'repository'
     ? row.repository === repository
     : row.scope_kind === kind && row.scope_owner === owner && row.scope_name === name
 
 export type ComparisonRow = NonNullable<Awaited<ReturnType<typeof findComparisonRow>>>
 
-const SHOWN = [
-  ...([
-    'key',
-    'workspace_id',
-    'id',
-    'scope_kind',
-    'scope_owner',
-    'scope_name',
-    'repository',
-    'request_hash',
-    'state',
-    'step',
-  ] as const),
-  ...(['submission_error', 'pause', 'sandbox', 'sandbox_credential_id', 'skip_completed', 'attempts'] as const),
-  ...(['budget_micros', 'trial_budget_micros', 'concurrency', 'frozen_digest', 'tasks'] as const),
-  ...(['created_at', 'submit_asked_at', 'submitted_at', 'started_at', 'finished_at'] as const),
-]
+const selectComparisons = (db: Db) =>
+  db
+    .selectFrom('comparisons')
+    .select(['key', 'workspace_id', 'id', 'scope_kind', 'scope_owner', 'scope_name', 'repository', 'request_hash'])
+    .select(['state', 'step', 'submission_error', 'pause', 'sandbox', 'sandbox_credential_id', 'skip_completed'])
+    .select(['attempts', 'budget_micros', 'trial_budget_micros', 'concurrency', 'frozen_digest', 'tasks'])
+    .select(['created_at', 'submit_asked_at', 'submitted_at', 'started_at', 'finished_at'])
 
-/** Two requests with one id wait for each other, also when neither has made a row yet. */
+/** Serializes requests with the same id, also before a row exists. */
 export const lockId = (tx: Db, workspaceId: string, id: string) => lock(tx, `comparison ${workspaceId} ${id}`)
 
 export const findComparisonRow = (db: Db, workspaceId: string, id: string) =>
-  db
-    .selectFrom('comparisons')
-    .select(SHOWN)
+  selectComparisons(db)
     .modifyFront(prepared)
     .where('workspace_id', '=', workspaceId)
     .where('id', '=', id)
     .executeTakeFirst()
 
-export const findByKey = (db: Db, key: number) =>
-  db.selectFrom('comparisons').select(SHOWN).where('key', '=', key).executeTakeFirst()
+export const findByKey = (db: Db, key: number) => selectComparisons(db).where('key', '=', key).executeTakeFirst()
 
-/** Until the transaction ends nobody else changes its state. */
+/** Locks the row until the transaction ends, so that its state cannot change. */
 export const lockComparison = (tx: Db, key: number) =>
-  tx.selectFrom('comparisons').select(SHOWN).where('key', '=', key).forUpdate().executeTakeFirst()
+  selectComparisons(tx).where('key', '=', key).forUpdate().executeTakeFirst()
 
-/** The same for those who only must not see it change. */
-export const holdState = (tx: Db, key: number) =>
+/** Locks the row against changes but not against other readers. */
+export const lockStateShared = (tx: Db, key: number) =>
   tx.selectFrom('comparisons').select('state').where('key', '=', key).forShare().executeTakeFirst()
 
-export const listComparisonRows = (db: Db, workspaceId: string, scope: Scope, page: Page) =>
-  inScope(db.selectFrom('comparisons').select(SHOWN), workspaceId, scope)
-    .$call(pageNewestFirst('created_at', page))
-    .execute()
+export const listComparisonRows = (db: Db, workspaceId: string, scope: ComparisonScope, page: Page) =>
+  whereInScope(selectComparisons(db), workspaceId, scope).$call(pageNewestFirst('created_at', page)).execute()
 
-function inScope<O>(
+function whereInScope<O>(
   query: SelectQueryBuilder<DB, 'comparisons', O>,
   workspaceId: string,
-  { kind, owner, name, repository }: Scope,
+  { kind, owner, name, repository }: ComparisonScope,
 ) {
-  const own = query.where('workspace_id', '=', workspaceId)
-  if (kind === 'repository') return own.where('repository', '=', repository)
-  return own.where('scope_kind', '=', kind).where('scope_owner', '=', owner).where('scope_name', '=', name)
+  const inWorkspace = query.where('workspace_id', '=', workspaceId)
+  if (kind === 'repository') return inWorkspace.where('repository', '=', repository)
+  return inWorkspace.where('scope_kind', '=', kind).where('scope_owner', '=', owner).where('scope_name', '=', name)
 }
 
-export async function hasComparisons(db: Db, workspaceId: string, scope: Scope): Promise<boolean> {
-  const row = await inScope(db.selectFrom('comparisons').select('key'), workspaceId, scope).limit(1).executeTakeFirst()
+export async function hasComparisons(db: Db, workspaceId: string, scope: ComparisonScope): Promise<boolean> {
+  const row = await whereInScope(db.selectFrom('comparisons').select('key'), workspaceId, scope)
+    .limit(1)
+    .executeTakeFirst()
   return row !== undefined
 }
 
 const OPEN = ['submitting', 'running', 'paused'] as const
 
-/** Whether one of them has not ended. One that is paused has not: trials of it may still run, and it can be resumed. */
+/** True if a comparison of the repository is open. Paused ones are: their trials may still run. */
 export async function hasOpenComparisons(db: Db, repository: number): Promise<boolean> {
   const query = db.selectFrom('comparisons').select('key').where('repository', '=', repository)
   return (await query.where('state', 'in', OPEN).limit(1).executeTakeFirst()) !== undefined
 }
 
-type NewRow = {
+type NewComparisonRow = {
   workspace_id: string
   id: string
   scope_kind: 'benchmark' | 'repository'
@@ -114,7 +101,7 @@ type NewRow = {
   source: string
 }
 
-export const insertComparison = (tx: Db, row: NewRow) =>
+export const insertComparison = (tx: Db, row: NewComparisonRow) =>
   tx.insertInto('comparisons').values(row).returning('key').executeTakeFirstOrThrow()
 
 export type NewSetting = {
@@ -147,20 +134,23 @@ export const listSettingRows = (db: Db, keys: readonly number[]) =>
         .orderBy('position')
         .execute()
 
-/** Added up as what they are here: sums of large integers are of a kind that is slow, and end as these anyway. */
+/** Sums as float8: sums of bigint are `numeric`, which is slow, and the driver converts the result to a number anyway. */
 const SUMS = Object.keys(NO_COUNTS).map((name) => sql`sum(${sql.ref(name)}::float8) as ${sql.ref(name)}`)
 
-/** Spend of attempts that have not been counted yet: what is settled, and what is reserved for open calls. */
+/** Spend of attempts that are not counted yet: settled calls, and reservations of open calls. */
 type LiveSpend = { settledMicros: number; pendingMicros: number }
 
 const NO_LIVE_SPEND: LiveSpend = { settledMicros: 0, pendingMicros: 0 }
 
-export type CountedSetting = Awaited<ReturnType<typeof listSettingRows>>[number] & { counts: Counts; live: LiveSpend }
+export type CountedSetting = Awaited<ReturnType<typeof listSettingRows>>[number] & {
+  counts: SettingCounts
+  live: LiveSpend
+}
 
 /**
- * With what their trials count: as many rows as settings, however many trials there are. Attempts that have not been
- * counted yet are those that run, and their spend is read from their grants. The ordinal of a trial, and so its setting,
- * is in the last twelve digits of the subject of its grants. One statement, so that nothing is counted twice.
+ * Lists settings with their counts: one row per setting, regardless of the number of trials. Attempts that are not counted
+ * yet are running; their spend is read from their grants. The last twelve digits of a grant's subject are the ordinal of
+ * its trial, which determines the setting. A single statement, so that no spend is counted twice.
  */
 export async function listCountedSettings(db: Db, keys: readonly number[]): Promise<CountedSetting[]> {
   if (keys.length === 0) return []
@@ -180,8 +170,8 @@ export async function listCountedSettings(db: Db, keys: readonly number[]): Prom
   return rows.map((row) => ({ ...row, counts: row.counts ?? NO_COUNTS, live: row.live ?? NO_LIVE_SPEND }))
 }
 
-/** Whatever its trials told of their isolation, in one word. */
-export const noteIsolation = (tx: Db, comparison: number, position: number, isolation: string) =>
+/** Records the isolation that a trial reported. Becomes `mixed` when trials of the setting differ. */
+export const recordIsolation = (tx: Db, comparison: number, position: number, isolation: string) =>
   tx
     .updateTable('comparison_settings')
     .set({ isolation: sql<string>`case when isolation is null then ${isolation} else 'mixed' end` })
@@ -193,11 +183,11 @@ export const noteIsolation = (tx: Db, comparison: number, position: number, isol
 export const findSource = async (db: Db, key: number): Promise<unknown> =>
   (await db.selectFrom('comparisons').select('source').where('key', '=', key).executeTakeFirstOrThrow()).source
 
-type FrozenTask = { name: string; digest: string; run_id: string | null; task_id: string | null }
-export type Frozen = { digest: string; tasks: FrozenTask[] }
+type FrozenTaskRow = { name: string; digest: string; run_id: string | null; task_id: string | null }
+export type FrozenTasks = { digest: string; tasks: FrozenTaskRow[] }
 
-/** What is frozen stays: its tasks are named one by one, and what they came from is not needed any more. */
-export async function storeFrozen(tx: Db, key: number, frozen: Frozen) {
+/** Stores the frozen tasks and advances to planning. The source is cleared, because it is no longer needed. */
+export async function storeFrozen(tx: Db, key: number, frozen: FrozenTasks) {
   await tx.deleteFrom('comparison_tasks').where('comparison', '=', key).execute()
   await tx
     .insertInto('comparison_tasks')
@@ -225,13 +215,17 @@ export const startRunning = (tx: Db, key: number) =>
   tx
     .updateTable('comparisons')
     .set({
-      ...{ state: 'running', step: 'done', submission_error: null, pause: null, finished_at: null },
+      state: 'running',
+      step: 'done',
+      submission_error: null,
+      pause: null,
+      finished_at: null,
       submitted_at: sql<Date>`coalesce(submitted_at, now())`,
     })
     .where('key', '=', key)
     .execute()
 
-/** True: it was open until now. */
+/** Returns true if the submission was open. */
 export async function failSubmission(tx: Db, key: number, error: SubmissionError): Promise<boolean> {
   const { numUpdatedRows } = await tx
     .updateTable('comparisons')
@@ -243,19 +237,23 @@ export async function failSubmission(tx: Db, key: number, error: SubmissionError
   return numUpdatedRows > 0n
 }
 
-/** From the step that was not made yet; trials that wait need their jobs again. */
-export const goOn = (tx: Db, key: number, state: 'submitting' | 'running') =>
+/** Reopens a comparison at its unfinished step. A submitted one goes back to `enqueue`: waiting trials need jobs again. */
+export const reopenComparison = (tx: Db, key: number, state: 'submitting' | 'running') =>
   tx
     .updateTable('comparisons')
     .set({
-      ...{ state, submission_error: null, pause: null, finished_at: null, submit_asked_at: sql<Date>`now()` },
+      state,
+      submission_error: null,
+      pause: null,
+      finished_at: null,
+      submit_asked_at: sql<Date>`now()`,
       step: sql<'enqueue'>`case step when 'done' then 'enqueue' else step end`,
     })
     .where('key', '=', key)
     .execute()
 
-/** True: it ran until now. */
-export async function pauseRow(tx: Db, key: number, pause: Pause): Promise<boolean> {
+/** Returns true if the comparison was running. */
+export async function pauseRow(tx: Db, key: number, pause: ComparisonPause): Promise<boolean> {
   const { numUpdatedRows } = await tx
     .updateTable('comparisons')
     .set({ state: 'paused', pause: JSON.stringify(pause) })
@@ -272,7 +270,7 @@ export const endRow = (tx: Db, key: number, state: 'completed' | 'canceled') =>
     .where('key', '=', key)
     .execute()
 
-export const noteStarted = (db: Db, key: number) =>
+export const recordStarted = (db: Db, key: number) =>
   db
     .updateTable('comparisons')
     .set({ started_at: sql<Date>`now()` })
@@ -298,7 +296,7 @@ export async function swapCredential(tx: Db, key: number, from: string, to: stri
     .execute()
 }
 
-/** Stored ones only: those that follow from the workspace cannot be deleted. */
+/** Protects the stored credentials of a comparison from deletion. Environment and built-in ones cannot be deleted. */
 export const holdCredentials = (tx: Db, key: number) =>
   sql`
     insert into comparison_credentials (comparison, credential_id)
@@ -311,8 +309,8 @@ export const holdCredentials = (tx: Db, key: number) =>
 export const releaseCredentials = (tx: Db, key: number) =>
   tx.deleteFrom('comparison_credentials').where('comparison', '=', key).execute()
 
-/** Running ones of which nothing is left to do: whoever should have ended them did not get to it. */
-export async function listUnended(db: Db): Promise<number[]> {
+/** Lists running comparisons without open trials: the worker that should have completed them died. */
+export async function listCompletable(db: Db): Promise<number[]> {
   const { rows } = await sql<{ key: number }>`
     select key from comparisons where state = 'running' and not exists (
       select from trial_counts where comparison = comparisons.key and (queued > 0 or running > 0)
@@ -320,22 +318,22 @@ export async function listUnended(db: Db): Promise<number[]> {
   return rows.map(({ key }) => key)
 }
 
-type Used = { catalog_id: string } | { harness: string }
+type SettingFilter = { catalog_id: string } | { harness: string }
 
-export async function hasOpenSettings(db: Db, workspaceId: string, used: Used): Promise<boolean> {
-  const found = await db
+export async function hasOpenSettings(db: Db, workspaceId: string, filter: SettingFilter): Promise<boolean> {
+  const row = await db
     .selectFrom('comparison_settings')
     .innerJoin('comparisons', 'comparisons.key', 'comparison_settings.comparison')
     .select('comparisons.key')
     .where('workspace_id', '=', workspaceId)
-    .where((where) => where.and(used))
+    .where((where) => where.and(filter))
     .where('state', 'in', OPEN)
     .limit(1)
     .executeTakeFirst()
-  return found !== undefined
+  return row !== undefined
 }
 
-/** Settings of every comparison of a repository, the oldest first. */
+/** Lists the settings of every comparison of a repository, oldest first. */
 export const listRepositorySettings = (db: Db, repository: number) =>
   db
     .selectFrom('comparison_settings as setting')
@@ -357,8 +355,8 @@ export const listRepositoryTasks = (db: Db, repository: number) =>
     .where('comparisons.repository', '=', repository)
     .execute()
 
-/** The trials of one setting that have ended, value by value: there are many, and to make each a row would cost more. */
-export type Ended = {
+/** Finished trials of one setting, column by column: much faster than one row per trial. */
+export type EndedTrials = {
   comparison: number
   setting: number
   tasks: number[]
@@ -370,15 +368,15 @@ export type Ended = {
   isolations: (string | null)[]
   usages: unknown[]
   resources: unknown[]
-  /** The trial itself, also where another comparison used it again. */
+  /** Key of the trial that ran, also where it is reused. */
   origins: number[]
   ordinals: number[]
   voided: boolean[]
 }
 
-/** All trials of these comparisons that have ended, with or without a result, setting by setting. */
+/** Lists all finished trials of the comparisons, scored or not, grouped by setting. */
 export async function listEnded(db: Db, comparisons: readonly number[]) {
-  const { rows } = await sql<Ended>`
+  const { rows } = await sql<EndedTrials>`
     select trials.comparison, trials.setting, json_agg(trials.task) as tasks, json_agg(trials.attempt) as attempts,
       json_agg(trials.state) as states, json_agg(trials.verify_mode) as verify_modes,
       json_agg(trials.cost_micros) as cost_micros, json_agg(trials.detail->'costSource') as cost_sources,

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { interval, smallestDifference } from './statistics.ts'
+import { smallestDifference, wilsonInterval } from './statistics.ts'
 
 /** Wilson's interval with the effective sample size of Korn and Graubard, computed outside of this project. */
 test.each<[tasks: number, trials: number, mean: number, variance: number, low: number, high: number]>([
@@ -18,14 +18,15 @@ test.each<[tasks: number, trials: number, mean: number, variance: number, low: n
   [9, 90, 0.5, 0.0001, 0.381721, 0.618279],
   [7, 7, 0.3, 2, 0.01388, 0.92882],
 ])('%i tasks with %i trials, mean %d and variance %d', (tasks, trials, mean, variance, low, high) => {
-  const found = interval({ tasks, trials, mean, variance })
+  const found = wilsonInterval({ tasks, trials, mean, variance })
   expect(found?.low).toBeCloseTo(low, 6)
   expect(found?.high).toBeCloseTo(high, 6)
 })
 
 test('there is no interval below five tasks', () => {
-  for (const tasks of [0, 1, 4]) expect(interval({ tasks, trials: tasks, mean: 0.5, variance: 0.1 })).toBeUndefined()
-  expect(interval({ tasks: 5, trials: 5, mean: 0.5, variance: 0.1 })).toBeDefined()
+  for (const tasks of [0, 1, 4])
+    expect(wilsonInterval({ tasks, trials: tasks, mean: 0.5, variance: 0.1 })).toBeUndefined()
+  expect(wilsonInterval({ tasks: 5, trials: 5, mean: 0.5, variance: 0.1 })).toBeDefined()
 })
 
 const samples = fc
@@ -41,10 +42,10 @@ const samples = fc
     return { tasks, trials: tasks * attempts, mean, variance: (share * mean * (1 - mean) * tasks) / (tasks - 1) }
   })
 
-test('an interval holds its mean, lies between 0 and 1, and is never empty', () => {
+test('an interval contains its mean, lies between 0 and 1, and is never empty', () => {
   fc.assert(
     fc.property(samples, (sample) => {
-      const { low, high } = interval(sample) ?? { low: 2, high: -1 }
+      const { low, high } = wilsonInterval(sample) ?? { low: 2, high: -1 }
       expect(low).toBeGreaterThanOrEqual(0)
       expect(high).toBeLessThanOrEqual(1)
       expect(low).toBeLessThan(high)
@@ -54,10 +55,10 @@ test('an interval holds its mean, lies between 0 and 1, and is never empty', () 
   )
 })
 
-test('the interval of failures mirrors that of passes', () => {
+test('the interval of failures mirrors the interval of passes', () => {
   fc.assert(
     fc.property(samples, (sample) => {
-      const [passes, failures] = [interval(sample), interval({ ...sample, mean: 1 - sample.mean })]
+      const [passes, failures] = [wilsonInterval(sample), wilsonInterval({ ...sample, mean: 1 - sample.mean })]
       expect(failures?.low).toBeCloseTo(1 - (passes?.high ?? 0), 9)
       expect(failures?.high).toBeCloseTo(1 - (passes?.low ?? 0), 9)
     }),
@@ -71,6 +72,6 @@ test.each<[tasks: number, attempts: number, points: number]>([
   [100, 3, 9.33],
   [100, 1, 15.18],
   [1, 1, 100],
-])('with %i tasks and %i attempts a difference of %d points is usually seen', (tasks, attempts, points) => {
+])('%i tasks with %i attempts detect a difference of %d points', (tasks, attempts, points) => {
   expect(smallestDifference(tasks, attempts)).toBeCloseTo(points, 1)
 })

@@ -1,16 +1,21 @@
-/** What is known of one setting: tasks, the mean of their shares of passes, and how these scatter. */
-export type Sample = { tasks: number; trials: number; mean: number; variance: number }
+/** Results of one setting: mean and variance of the pass shares of its tasks. */
+export type SettingSample = { tasks: number; trials: number; mean: number; variance: number }
 
 const Z = 1.959963984540054
 const TASKS_MIN = 5
 
 /**
- * The 95 % interval of Wilson, with the effective sample size of Korn and Graubard: trials of one task are not
- * independent, so the task is what is counted. Holds from five tasks on; below that there is none.
+ * Computes the Wilson 95 % interval with the effective sample size of Korn and Graubard: trials of one task are not
+ * independent, so tasks are the sampling unit. Undefined below five tasks, where the interval is unreliable.
  */
-export function interval({ tasks, trials, mean, variance }: Sample): { low: number; high: number } | undefined {
+export function wilsonInterval({
+  tasks,
+  trials,
+  mean,
+  variance,
+}: SettingSample): { low: number; high: number } | undefined {
   if (tasks < TASKS_MIN) return undefined
-  const spread = cautious(variance / tasks, mean, tasks)
+  const spread = adjustVariance(variance / tasks, mean, tasks)
   const effective = variance === 0 ? tasks : clamp((mean * (1 - mean)) / spread, 1, trials)
   const size = effective * (Z / studentT(tasks - 1)) ** 2
   const centre = (mean + Z ** 2 / (2 * size)) / (1 + Z ** 2 / size)
@@ -18,19 +23,19 @@ export function interval({ tasks, trials, mean, variance }: Sample): { low: numb
   return { low: Math.max(0, centre - half), high: Math.min(1, centre + half) }
 }
 
-/** What half a task is worth. Found by simulation: with less, intervals near 0 and 1 are too narrow from two trials on. */
-const DOUBT = 0.5
+/** Prior weight in tasks. Found by simulation: with less, intervals near 0 and 1 are too narrow from two trials on. */
+const PRIOR_TASKS = 0.5
 
-/** Where few tasks differ from the rest, they say little of how tasks scatter: then it is taken to be the most it can. */
-function cautious(spread: number, mean: number, tasks: number): number {
-  const most = (mean * (1 - mean)) / tasks
+/** Shrinks the variance of the mean towards its maximum when few tasks differ from the majority and it is poorly estimated. */
+function adjustVariance(spread: number, mean: number, tasks: number): number {
+  const maximum = (mean * (1 - mean)) / tasks
   const different = tasks * Math.min(mean, 1 - mean)
-  return Math.max(spread, (different * spread + DOUBT * most) / (different + DOUBT))
+  return Math.max(spread, (different * spread + PRIOR_TASKS * maximum) / (different + PRIOR_TASKS))
 }
 
 const clamp = (value: number, low: number, high: number): number => Math.min(high, Math.max(low, value))
 
-/** The 97.5 % point of Student's distribution, by the expansion of Cornish and Fisher: to 0.01 from four degrees on. */
+/** 97.5 % quantile of Student's t by the Cornish-Fisher expansion; accurate to 0.01 from four degrees of freedom. */
 function studentT(degrees: number): number {
   const z3 = (Z ** 3 + Z) / 4
   const z5 = (5 * Z ** 5 + 16 * Z ** 3 + 3 * Z) / 96
@@ -38,13 +43,13 @@ function studentT(degrees: number): number {
   return Z + z3 / degrees + z5 / degrees ** 2 + z7 / degrees ** 3
 }
 
-// How much tasks differ from each other in the difference of two settings, and how much one trial differs from the next:
-// from simulations with tasks of mixed difficulty.
+// Variance between tasks of the difference of two settings, and variance between trials of one task.
+// From simulations with tasks of mixed difficulty.
 const TASK_VARIANCE = 0.019
 const TRIAL_VARIANCE = 0.275
-/** For a test at 5 % that finds it in 80 % of all cases. */
+/** z(97.5 %) + z(80 %): significance 5 %, power 80 %. */
 const POWER = 2.8
 
-/** The smallest difference in accuracy between two settings, in percentage points, that is usually seen. */
+/** Smallest difference in accuracy between two settings, in percentage points, that is detected with 80 % power. */
 export const smallestDifference = (tasks: number, attempts: number): number =>
   Math.min(100, 100 * POWER * Math.sqrt((TASK_VARIANCE + TRIAL_VARIANCE / attempts) / tasks))

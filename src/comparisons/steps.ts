@@ -1,4 +1,4 @@
-/** Between every two writes of a submission and of a trial, in their order. Tests stop everything at each of them. */
+/** Points between every two writes of a submission and a trial, in order. Tests stop the process at each of them. */
 export const STEPS = [
   'submit.claimed',
   'submit.downloaded',
@@ -17,5 +17,5 @@ export const STEPS = [
   'trial.finished',
 ] as const
 
-/** Hears that a step is reached. */
+/** Called when a step is reached. */
 export type OnStep = (step: (typeof STEPS)[number]) => void

@@ -94,7 +94,7 @@ async function expectOneResultEach(on: TestApp, id: string, trials: number): Pro
   expect(rows).toEqual([{ trials, places: trials, scored: trials }])
 }
 
-test('a registry that is not there', async () => {
+test('registry unavailable', async () => {
   const shelf = join(folder, 'shelf')
   for (const task of ['greet-in-bash', 'pack-it-up'])
     cpSync(join('samples/tasks', task), join(shelf, 'lab/shelved', task), { recursive: true })
@@ -107,7 +107,7 @@ test('a registry that is not there', async () => {
   )
 })
 
-test('a registry that has other bytes than were checked', async () => {
+test('dataset changed in the registry', async () => {
   const { tasks } = await publish('lab/changed')
   const [first = '', second = ''] = tasks.map((task) => task.archive_path)
   const { objects } = registry.rows
@@ -120,7 +120,7 @@ test('a registry that has other bytes than were checked', async () => {
   )
 })
 
-test('a registry that does not have it any more', async () => {
+test('dataset removed from the registry', async () => {
   const { tasks } = await publish('lab/gone')
   const path = tasks[0]?.archive_path ?? ''
   const before = registry.rows.objects.get(path) ?? Buffer.alloc(0)
@@ -132,7 +132,7 @@ test('a registry that does not have it any more', async () => {
   )
 })
 
-test('a registry that does not let us in any more', async () => {
+test('registry access refused', async () => {
   await publish('lab/private', true)
   const secret = { apiKey: registry.addKey(['lab']) }
   const body = { kind: 'registry', provider: 'harbor', name: 'ours', secret } as const
@@ -151,7 +151,7 @@ test('a registry that does not let us in any more', async () => {
   )
 })
 
-test('no worker that offers the sandbox', async () => {
+test('no worker provides the sandbox', async () => {
   await publish('lab/unoffered')
   await provoked(
     await comparingAt('lab/unoffered'),
@@ -161,7 +161,7 @@ test('no worker that offers the sandbox', async () => {
   )
 })
 
-test('approved tasks whose files are not kept any more', async () => {
+test('files of approved tasks no longer stored', async () => {
   const engine: Scripted = scriptedEngine()
   const lab = { ...(await comparingInRepository(app, engine)), engine, app }
   const { rows } = await app.database.pool.query(
@@ -179,7 +179,7 @@ test('approved tasks whose files are not kept any more', async () => {
   )
 })
 
-test('a bug in the submission, once it is mended', async () => {
+test('bug in the submission, resumed after the fix', async () => {
   PROVOKED.add('internal_error')
   await publish('lab/buggy')
   let isBroken = true
@@ -253,9 +253,9 @@ function fill(place: string): void {
   expect(statfsSync(place).bavail).toBe(0)
 }
 
-test('every code that a submission can end with was provoked here', () => {
+test('every submission error code is covered by a test in this file', () => {
   const code = readFileSync(new URL('submit.ts', import.meta.url), 'utf8')
-  const known = [...code.matchAll(/errorOf\('(\w+)'/g)].map(([, name]) => name ?? '')
+  const known = [...code.matchAll(/toSubmissionError\(\s*'(\w+)'/g)].map(([, name]) => name ?? '')
   const provable = known.filter((name) => name !== 'disk_full' || mounts)
   expect([...PROVOKED].sort()).toEqual([...new Set(provable)].sort())
 })

@@ -4,7 +4,7 @@ import { type Comparing, comparing, scriptedEngine } from '../../test/support/co
 import { type PackageRegistryServer, startPackageRegistry } from '../../test/support/package-registry.ts'
 import { addBenchmark } from '../benchmarks/schema.ts'
 import { inBenchmark } from './schema.ts'
-import { endAllDone } from './state.ts'
+import { completeAllDone } from './state.ts'
 import { STEPS } from './steps.ts'
 
 let app: TestApp
@@ -41,7 +41,7 @@ async function createOn(lab: Comparing, dataset: string) {
   }
 }
 
-test('a registry that is away stops a submission with its own code, and a resume goes on', async () => {
+test('an unavailable registry fails the submission with its own code, and a resume continues', async () => {
   await publish('lab/away', ['lab/a1', 'lab/a2'])
   const lab = await comparing(app)
   const comparison = await createOn(lab, 'away')
@@ -60,7 +60,7 @@ test('a registry that is away stops a submission with its own code, and a resume
   expect(await comparison.read()).toMatchObject({ state: 'completed', frozen: { tasks: 2 }, trials: { total: 4 } })
 })
 
-test('other bytes than those that were checked never run', async () => {
+test('content that differs from what was checked never runs', async () => {
   const version = await publish('lab/changed', ['lab/c1', 'lab/c2'])
   const lab = await comparing(app)
   const comparison = await createOn(lab, 'changed')
@@ -78,7 +78,7 @@ test('other bytes than those that were checked never run', async () => {
   expect((await comparison.read()).state).toBe('completed')
 })
 
-test('a sandbox that no worker offers stops a submission until one does', async () => {
+test('a submission fails until a worker provides the sandbox', async () => {
   await using own = await testApp()
   const lab = await comparing(own)
   await own.database.pool.query('delete from sandbox_offers')
@@ -96,7 +96,7 @@ test('a sandbox that no worker offers stops a submission until one does', async 
   expect(await lab.read(body.id)).toMatchObject({ state: 'completed', trials: { total: 10, passed: 5 } })
 })
 
-test('however often a submission looks for a worker, it ends as sandbox_unavailable and never as a bug', async () => {
+test('a submission without a worker ends as sandbox_unavailable, never as an internal error', async () => {
   await using own = await testApp()
   const { waits } = own.tools
   const lab = await comparing(own, scriptedEngine(), { waits: { ...waits, offerMs: 3_600_000 } })
@@ -117,7 +117,7 @@ test('however often a submission looks for a worker, it ends as sandbox_unavaila
   })
 })
 
-test('a comparison of which all was done before needs no worker', async () => {
+test('a comparison whose trials are all reused needs no worker', async () => {
   await using own = await testApp()
   const lab = await comparing(own)
   await lab.create()
@@ -128,7 +128,7 @@ test('a comparison of which all was done before needs no worker', async () => {
   expect(await lab.read(body.id)).toMatchObject({ state: 'completed', trials: { total: 10, reused: 10 } })
 })
 
-test('a database whose disk is full stops a submission as disk_full', async () => {
+test('a full database disk fails the submission with disk_full', async () => {
   await using own = await testApp()
   const full = Object.assign(new Error('could not extend file: No space left on device'), { code: '53100' })
   let isFull = true
@@ -158,7 +158,7 @@ function breaksAt(place: number) {
   return { step, passed }
 }
 
-test('broken between any two writes, a comparison comes to the same end, and nothing runs or counts twice', async () => {
+test('a comparison interrupted between any two writes ends the same, and nothing runs or counts twice', async () => {
   await using own = await testApp()
   const whole = breaksAt(-1)
   const calm = await comparing(own, scriptedEngine(), { step: whole.step })
@@ -178,7 +178,7 @@ test('broken between any two writes, a comparison comes to the same end, and not
     // What the queue would wait for.
     await own.database.pool.query('update jobs set run_at = now() where run_at > now() and every_seconds is null')
     await lab.work()
-    await endAllDone(own.database.db)
+    await completeAllDone(own.database.db)
     const at = broken.passed[place - 1]
     expect(await lab.read(body.id), at).toMatchObject({
       state: 'completed',
@@ -195,7 +195,7 @@ test('broken between any two writes, a comparison comes to the same end, and not
   }
 })
 
-test('counts are what the trials say, whatever happened to them', async () => {
+test('counts match the trials after any history', async () => {
   await using own = await testApp()
   const lab = await comparing(own)
   const { body } = await lab.create({ attempts: 3 })
@@ -214,7 +214,7 @@ test('counts are what the trials say, whatever happened to them', async () => {
   ])
 })
 
-test('comparisons take turns: a small one does not wait for a large one that was there before', async () => {
+test('comparisons take turns: a small one does not wait for an earlier large one', async () => {
   await using own = await testApp()
   const engine = scriptedEngine()
   const lab = await comparing(own, engine)

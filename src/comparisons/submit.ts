@@ -1,46 +1,48 @@
 import { z } from 'zod'
-import type { AddTools } from '../benchmarks/add.ts'
-import { type Freezing, freezeDataset } from '../benchmarks/freeze.ts'
+import type { AddBenchmarkDeps } from '../benchmarks/add.ts'
+import { type FreezeResult, freezeDataset } from '../benchmarks/freeze.ts'
 import { isOffered } from '../catalog/offers.ts'
+import { contentStore } from '../contents/contents.ts'
+import { computeDatasetDigest } from '../harbor/digest.ts'
+import { runInParallel } from '../harbor/registries/in-parallel.ts'
 import { RegistryUnavailable } from '../harbor/registries/registry.ts'
+import { type Blobs, Digest } from '../platform/blobs/blob.ts'
 import type { Db } from '../platform/db/db.ts'
 import { derivedId } from '../platform/ids.ts'
 import { defineJobHandler, defineJobType, enqueue, type Job, type JobHandler } from '../platform/jobs/jobs.ts'
-import { freezeChosen, TasksGone } from './chosen.ts'
+import { initialCounts } from './counts.ts'
+import { planTrials } from './plan.ts'
 import type { SubmissionError } from './shapes/schema.ts'
 import * as rows from './sql.ts'
-import { endIfDone, failSubmission } from './state.ts'
+import { completeIfDone, failSubmission } from './state.ts'
 import type { OnStep } from './steps.ts'
-import { enqueueWaiting, noteWaiting } from './trials/enqueue/enqueue.ts'
-import { storePlan } from './trials/planned.ts'
-import { hasOpenTrials } from './trials/tally.ts'
+import { analyzeAfterEnqueue, enqueueWaiting } from './trials/queue/queue.ts'
+import { hasOpenTrials, insertPlan, listReusable } from './trials/sql.ts'
 
-export type SubmitTools = AddTools & {
-  /** How long a sandbox that nobody offers yet is waited for. */
+export type SubmissionDeps = AddBenchmarkDeps & {
+  /** How long a submission waits for a worker that provides the sandbox. */
   offerWaitMs: number
-  /** Called between every two writes. Tests break it there. */
-  step?: OnStep
+  /** Called between every two writes. Tests stop the worker there. */
+  step?: OnStep | undefined
 }
 
 const Payload = z.strictObject({ key: z.number().int() })
 
-/** Starts before trials: a new comparison must not wait behind one that runs for days. */
+/** Higher priority than trials: a new comparison must not wait behind one that runs for days. */
 const submitJobType = defineJobType({ type: 'comparison.submit', payload: Payload, priority: 10 })
 
 export const enqueueSubmission = (tx: Db, key: number, runAt?: Date): Promise<string> =>
-  enqueue(tx, submitJobType, { key }, { id: submissionJob(key), runAt })
+  enqueue(tx, submitJobType, { key }, { id: derivedId('comparison', String(key)), runAt })
 
-const submissionJob = (key: number): string => derivedId('comparison', String(key))
-
-export const submitJob = (tools: SubmitTools): JobHandler<z.infer<typeof Payload>> =>
+export const submitJob = (deps: SubmissionDeps): JobHandler<z.infer<typeof Payload>> =>
   defineJobHandler(submitJobType, {
-    run: (job) => submit(tools, job),
-    onGivenUp: (tx, { key }, reason) => failSubmission(tx, key, errorOf('internal_error', reason, true)),
+    run: (job) => submit(deps, job),
+    onGivenUp: (tx, { key }, reason) => failSubmission(tx, key, toSubmissionError('internal_error', reason, true)),
   })
 
-/** The world outside does not let it. Someone resumes it when it does. */
-class Refused extends Error {
-  override name = 'Refused'
+/** The submission cannot continue for an external reason. A person resumes it once that is fixed. */
+class SubmissionRefused extends Error {
+  override name = 'SubmissionRefused'
   readonly error: SubmissionError
 
   constructor(error: SubmissionError) {
@@ -49,126 +51,182 @@ class Refused extends Error {
   }
 }
 
-const errorOf = (code: string, message: string, retryable: boolean): SubmissionError => ({
-  ...{ code, message, retryable, at: new Date().toISOString() },
+const toSubmissionError = (code: string, message: string, retryable: boolean): SubmissionError => ({
+  code,
+  message,
+  retryable,
+  at: new Date().toISOString(),
 })
 
-/** Freeze, plan, enqueue. Each step is written down with what it did, so that whoever comes next goes on after it. */
-async function submit(tools: SubmitTools, job: Job<{ key: number }>): Promise<void> {
+/** Freezes, plans and enqueues a comparison. Each step is stored with its effects, so that a retry continues after it. */
+async function submit(deps: SubmissionDeps, job: Job<{ key: number }>): Promise<void> {
   const { key } = job.payload
-  tools.step?.('submit.claimed')
+  deps.step?.('submit.claimed')
   try {
-    await freeze(tools, job)
-    tools.step?.('submit.frozen')
-    await planTrials(tools, job)
-    tools.step?.('submit.planned')
-    if (await isSandboxAwaited(tools, key)) {
-      // Waiting is not a failure: a job that throws is given up after a few times, whatever it waited for.
-      await job.finish((tx) => enqueueSubmission(tx, key, new Date(Date.now() + OFFER_POLL_MS)))
+    await freeze(deps, job)
+    deps.step?.('submit.frozen')
+    await storePlannedTrials(deps, job)
+    deps.step?.('submit.planned')
+    if (await isWaitingForSandbox(deps, key)) {
+      // Waiting is not a failure: a job that throws is abandoned after a few attempts.
+      await job.finish((tx) => enqueueSubmission(tx, key, new Date(Date.now() + SANDBOX_POLL_MS)))
       return
     }
-    const waiting = await job.finish((tx) => enqueueTrials(tools, tx, key))
-    await noteWaiting(tools.db, waiting)
+    const enqueued = await job.finish((tx) => enqueueTrials(deps, tx, key))
+    await analyzeAfterEnqueue(deps.db, enqueued)
   } catch (error) {
-    const refusal = refusalOf(error)
+    const refusal = findRefusal(error)
     if (!refusal) throw error
     await job.finish((tx) => failSubmission(tx, key, refusal))
     return
   }
-  tools.step?.('submit.enqueued')
-  await endIfDone(tools.db, key) // all of it may have been done before
+  deps.step?.('submit.enqueued')
+  await completeIfDone(deps.db, key) // every trial may be reused
 }
 
 const isOpen = (row: rows.ComparisonRow | undefined): row is rows.ComparisonRow =>
   row?.state === 'submitting' || row?.state === 'running'
 
-async function freeze(tools: SubmitTools, job: Job<{ key: number }>): Promise<void> {
+async function freeze(deps: SubmissionDeps, job: Job<{ key: number }>): Promise<void> {
   const { key } = job.payload
-  const row = await rows.findByKey(tools.db, key)
+  const row = await rows.findByKey(deps.db, key)
   if (!isOpen(row) || row.step !== 'freeze') return
-  const source = await rows.findSource(tools.db, key)
+  const source = await rows.findSource(deps.db, key)
   const frozen =
     row.scope_kind === 'benchmark'
-      ? frozenIn(await freezeDataset(tools, row.workspace_id, source, job.signal))
-      : await freezeChosen(tools, source, job.signal)
-  tools.step?.('submit.downloaded')
+      ? toFrozenTasks(await freezeDataset(deps, row.workspace_id, source, job.signal))
+      : await freezeApprovedTasks(deps, source, job.signal)
+  deps.step?.('submit.downloaded')
   await job.write(async (tx) => {
-    const now = await rows.lockComparison(tx, key)
-    if (isOpen(now) && now.step === 'freeze') await rows.storeFrozen(tx, key, frozen)
+    const locked = await rows.lockComparison(tx, key)
+    if (isOpen(locked) && locked.step === 'freeze') await rows.storeFrozen(tx, key, frozen)
   })
 }
 
-function frozenIn(freezing: Freezing): rows.Frozen {
-  switch (freezing.kind) {
+function toFrozenTasks(result: FreezeResult): rows.FrozenTasks {
+  switch (result.kind) {
     case 'frozen': {
-      const alone = { run_id: null, task_id: null }
-      const tasks = freezing.tasks.map(({ name, stored }) => ({ name, digest: stored.digest, ...alone }))
-      return { digest: freezing.digest, tasks: tasks.sort((a, b) => (a.name < b.name ? -1 : 1)) }
+      const tasks = result.tasks.map(({ name, stored: { digest } }) => ({ name, digest, run_id: null, task_id: null }))
+      return { digest: result.digest, tasks: tasks.sort((a, b) => (a.name < b.name ? -1 : 1)) }
     }
     case 'changed':
-      throw new Refused(
-        errorOf('dataset_changed', `The registry has other bytes than were checked. ${freezing.detail}`.trim(), false),
+      throw new SubmissionRefused(
+        toSubmissionError(
+          'dataset_changed',
+          `The dataset in the registry differs from the one that was checked. ${result.detail}`.trim(),
+          false,
+        ),
       )
     case 'gone':
-      throw new Refused(errorOf('dataset_gone', `The registry does not have it any more. ${freezing.detail}`, false))
+      throw new SubmissionRefused(
+        toSubmissionError('dataset_gone', `The dataset is no longer in the registry. ${result.detail}`, false),
+      )
     case 'unauthorized':
-      throw new Refused(errorOf('registry_access_refused', freezing.detail, true))
+      throw new SubmissionRefused(toSubmissionError('registry_access_refused', result.detail, true))
   }
 }
 
-async function planTrials(tools: SubmitTools, job: Job<{ key: number }>): Promise<void> {
+/** The files of an approved task are no longer stored. */
+class TaskContentMissing extends Error {
+  override name = 'TaskContentMissing'
+}
+
+const ApprovedSource = z.object({
+  tasks: z.array(z.object({ runId: z.string(), taskId: z.string(), digest: Digest })),
+})
+type ApprovedTaskRef = z.infer<typeof ApprovedSource>['tasks'][number]
+
+/** Concurrent lookups. Each waits for the disk or the blob store. */
+const LOOKUPS_MAX = 8
+
+/** Freezes approved tasks of a repository with the digests they had when chosen. Their files are stored already. */
+async function freezeApprovedTasks(
+  deps: { db: Db; blobs: Blobs },
+  source: unknown,
+  signal: AbortSignal,
+): Promise<rows.FrozenTasks> {
+  const { tasks } = ApprovedSource.parse(source)
+  const stored = await contentStore(deps).find(tasks.map(({ digest }) => digest))
+  await runInParallel(tasks, LOOKUPS_MAX, signal, async ({ runId, taskId, digest }) => {
+    const archive = stored.get(digest)?.archive
+    if (archive === undefined || (await deps.blobs.find(archive)) === undefined)
+      throw new TaskContentMissing(
+        `The files of ${runId}/${taskId} are no longer stored. Import the same task again, then resume.`,
+      )
+  })
+  const names = toUniqueNames(tasks)
+  return {
+    digest: computeDatasetDigest(tasks.map(({ digest }) => digest)),
+    tasks: tasks.map(({ runId, taskId, digest }, index) => ({
+      name: names[index] ?? taskId,
+      digest,
+      run_id: runId,
+      task_id: taskId,
+    })),
+  }
+}
+
+/** Adds the batch to task ids that occur in several batches. */
+function toUniqueNames(tasks: readonly ApprovedTaskRef[]): string[] {
+  const sharing = Map.groupBy(tasks, ({ taskId }) => taskId)
+  return tasks.map(({ runId, taskId }) => (sharing.get(taskId)?.length === 1 ? taskId : `${runId}/${taskId}`))
+}
+
+async function storePlannedTrials(deps: SubmissionDeps, job: Job<{ key: number }>): Promise<void> {
   const { key } = job.payload
   await job.write(async (tx) => {
     const row = await rows.lockComparison(tx, key)
     if (!isOpen(row) || row.step !== 'plan' || row.tasks === null) return
     const settings = (await rows.listSettingRows(tx, [key])).length
     const shape = { tasks: row.tasks, settings, attempts: row.attempts }
-    await storePlan(tx, key, shape, row.skip_completed)
-    tools.step?.('submit.inserted')
+    const trials = planTrials(shape, row.skip_completed ? await listReusable(tx, key) : [])
+    await insertPlan(tx, key, trials, initialCounts(shape.settings, trials))
+    deps.step?.('submit.inserted')
     await rows.setStep(tx, key, 'enqueue')
   })
 }
 
-const OFFER_POLL_MS = 1_000
+const SANDBOX_POLL_MS = 1_000
 
-/** A worker that is about to start may need a moment. Throws when none has come within the time to wait. */
-async function isSandboxAwaited(tools: SubmitTools, key: number): Promise<boolean> {
-  const row = await rows.findByKey(tools.db, key)
-  if (row?.state !== 'submitting' || (await isOffered(tools.db, row.sandbox))) return false
-  if (!(await hasOpenTrials(tools.db, key))) return false
-  if (Date.now() - row.submit_asked_at.getTime() < tools.offerWaitMs) return true
-  const message = `No worker offers the sandbox ${row.sandbox}. Start one, then resume.`
-  throw new Refused(errorOf('sandbox_unavailable', message, true))
+/** True while no worker provides the sandbox but one may still start. Throws after the waiting time. */
+async function isWaitingForSandbox(deps: SubmissionDeps, key: number): Promise<boolean> {
+  const row = await rows.findByKey(deps.db, key)
+  if (row?.state !== 'submitting' || (await isOffered(deps.db, row.sandbox))) return false
+  if (!(await hasOpenTrials(deps.db, key))) return false
+  if (Date.now() - row.submit_asked_at.getTime() < deps.offerWaitMs) return true
+  const message = `No worker provides the sandbox ${row.sandbox}. Start one, then resume.`
+  throw new SubmissionRefused(toSubmissionError('sandbox_unavailable', message, true))
 }
 
-/** The jobs before the row: a trial that waits for the row may hold the place of its job. */
-async function enqueueTrials(tools: SubmitTools, tx: Db, key: number): Promise<number> {
+/** Enqueues the trials, then marks the comparison as running. Lock order: jobs before the row. */
+async function enqueueTrials(deps: SubmissionDeps, tx: Db, key: number): Promise<number> {
   const row = await rows.findByKey(tx, key)
   if (!isOpen(row) || row.step === 'done') return 0
-  // It was canceled and resumed while we looked away: once more, from where it is.
+  // Canceled and resumed meanwhile: submit again from the stored step.
   if (row.step !== 'enqueue') {
     await enqueueSubmission(tx, key)
     return 0
   }
-  const waiting = await enqueueWaiting(tx, rows.queueOf(row))
-  tools.step?.('submit.queued')
+  const enqueued = await enqueueWaiting(tx, rows.toQueue(row))
+  deps.step?.('submit.queued')
   await rows.startRunning(tx, key)
-  return waiting
+  return enqueued
 }
 
-/** The last one is PostgreSQL's. */
-const DISK = new Set(['ENOSPC', 'EDQUOT', 'EROFS', '53100'])
+/** Error codes of a full or read-only disk. 53100 is PostgreSQL's `disk_full`. */
+const DISK_ERRORS = new Set(['ENOSPC', 'EDQUOT', 'EROFS', '53100'])
 
-function refusalOf(error: unknown): SubmissionError | undefined {
-  if (error instanceof Refused) return error.error
-  if (error instanceof TasksGone) return errorOf('task_content_gone', error.message, false)
-  if (isDiskFull(error)) return errorOf('disk_full', 'The disk of the server is full.', true)
-  if (error instanceof RegistryUnavailable) return errorOf('registry_unavailable', error.message, true)
+function findRefusal(error: unknown): SubmissionError | undefined {
+  if (error instanceof SubmissionRefused) return error.error
+  if (error instanceof TaskContentMissing) return toSubmissionError('task_content_gone', error.message, false)
+  if (isDiskFull(error))
+    return toSubmissionError('disk_full', 'The disk of the server is full. Free some space, then resume.', true)
+  if (error instanceof RegistryUnavailable) return toSubmissionError('registry_unavailable', error.message, true)
   return undefined
 }
 
-/** Also when the disk is only the cause of what was thrown. */
+/** Also checks the causes of the error. */
 function isDiskFull(error: unknown): boolean {
   if (!(error instanceof Error)) return false
-  return ('code' in error && DISK.has(String(error.code))) || isDiskFull(error.cause)
+  return ('code' in error && DISK_ERRORS.has(String(error.code))) || isDiskFull(error.cause)
 }

@@ -7,9 +7,9 @@ import { trialRecord } from '../../test/support/trial-record.ts'
 import { createCredential, deleteCredential } from '../credentials/schema.ts'
 import { SandboxUnavailable, SandboxUnsupported } from '../sandboxes/sandbox.ts'
 import { inBenchmark } from './schema.ts'
-import type { Trial } from './shapes/schema.ts'
+import type { ComparisonTrial } from './shapes/schema.ts'
 import { sweepArtifacts } from './trials/artifacts.ts'
-import { CredentialGone, type TrialOrder } from './trials/engine.ts'
+import { CredentialGone, type TrialRunRequest } from './trials/engine.ts'
 
 let app: TestApp
 beforeAll(async () => {
@@ -18,12 +18,12 @@ beforeAll(async () => {
 afterAll(async () => app[Symbol.asyncDispose]())
 
 const UNLUCKY = 'assay/greet-in-bash'
-const isUnlucky = ({ task, harness }: TrialOrder) => task.name === UNLUCKY && harness === 'oracle'
+const isUnlucky = ({ task, harness }: TrialRunRequest) => task.name === UNLUCKY && harness === 'oracle'
 const spoiled = { state: 'errored', reward: null, rewards: {} } as const
-const unlucky = (trials: Trial[]) =>
+const unlucky = (trials: ComparisonTrial[]) =>
   trials.find(({ task, settingId }) => task.name === UNLUCKY && /oracle/.test(settingId))
 
-test('a trial that the infrastructure spoiled is tried twice more, and each attempt leaves its evidence', async () => {
+test('a trial that fails because of the infrastructure is retried twice, and each attempt is recorded', async () => {
   let spoils = 2
   const lab = await comparing(
     app,
@@ -43,20 +43,20 @@ test('a trial that the infrastructure spoiled is tried twice more, and each atte
   ])
 })
 
-test('ids of trials do not tell how many comparisons other workspaces have made', async () => {
+test('trial ids do not reveal how many comparisons other workspaces have', async () => {
   const lab = await comparing(app, scriptedEngine())
   const heads: number[] = []
   for (let n = 0; n < 2; n++) {
     const { body } = await lab.create()
     await lab.work()
-    const ids = (await lab.trials(body.id)).map(({ id }: Trial) => id.slice(0, 13).replace('-', ''))
+    const ids = (await lab.trials(body.id)).map(({ id }: ComparisonTrial) => id.slice(0, 13).replace('-', ''))
     expect(new Set(ids).size).toBe(1)
     heads.push(Number.parseInt(ids[0] ?? '', 16))
   }
   expect(Math.abs((heads[1] ?? 0) - (heads[0] ?? 0))).toBeGreaterThan(1000)
 })
 
-test('spoiled three times it is errored and counts neither way; a resume tries again', async () => {
+test('after three infrastructure failures a trial is errored and unscored; a resume retries it', async () => {
   let spoils = 3
   const lab = await comparing(
     app,
@@ -77,7 +77,7 @@ test('spoiled three times it is errored and counts neither way; a resume tries a
   expect(await lab.read(body.id)).toMatchObject({ state: 'completed', trials: { passed: 5, errored: 0 } })
 })
 
-test('a task that cannot be run here, or means nothing here, is errored without being tried again', async () => {
+test('a task that cannot run or be verified here is errored without a retry', async () => {
   const engine = scriptedEngine((order) => {
     if (isUnlucky(order)) throw new SandboxUnsupported('It wants a GPU.')
     return {}
@@ -91,7 +91,7 @@ test('a task that cannot be run here, or means nothing here, is errored without 
   const lab = await comparing(own, engine)
   const { body } = await lab.create()
   await lab.work()
-  const errored: Trial[] = await lab.trials(body.id, { state: 'errored' })
+  const errored: ComparisonTrial[] = await lab.trials(body.id, { state: 'errored' })
   expect(errored.map(({ task, class: word, retries }) => [task.name, word, retries])).toEqual([
     ['assay/greet-in-bash', 'operator_error', 0],
     ['assay/pack-it-up', 'verifier_error', 0],
@@ -99,7 +99,7 @@ test('a task that cannot be run here, or means nothing here, is errored without 
   ])
 })
 
-test('a task is calibrated once for a sandbox, however many trials ask at the same time', async () => {
+test('a task is calibrated once per sandbox, however many trials need it concurrently', async () => {
   await using own = await testApp()
   const engine = scriptedEngine()
   const lab = await comparing(own, engine)
@@ -111,7 +111,7 @@ test('a task is calibrated once for a sandbox, however many trials ask at the sa
   expect(engine.orders).toHaveLength(40)
 })
 
-test('the paths that a calibration lists reach the trials, and a calibration by older rules is made again', async () => {
+test('trials receive the paths of the calibration, and a calibration by older rules is repeated', async () => {
   await using own = await testApp()
   const engine = scriptedEngine((order) => ({ verifyMode: order.verifying.mode }))
   const { calibrate } = engine
@@ -134,7 +134,7 @@ test('the paths that a calibration lists reach the trials, and a calibration by 
   expect([engine.calibrations.length, engine.orders.length]).toEqual([10, 20])
 })
 
-test('with the budget spent nothing new starts; with more of it, it goes on', async () => {
+test('no trial starts when the budget is spent; raising it continues the comparison', async () => {
   const engine = scriptedEngine()
   const lab = await comparing(app, engine)
   const { body } = await lab.create({ budgetUsd: 0 })
@@ -153,7 +153,7 @@ test('with the budget spent nothing new starts; with more of it, it goes on', as
   expect(engine.orders).toHaveLength(10)
 })
 
-test('a lost engine pauses the comparison, and its trials wait', async () => {
+test('an unavailable sandbox pauses the comparison, and its trials wait', async () => {
   let isLost = true
   const lab = await comparing(
     app,
@@ -174,7 +174,7 @@ test('a lost engine pauses the comparison, and its trials wait', async () => {
   expect(await lab.read(body.id)).toMatchObject({ state: 'completed', trials: { passed: 5, failed: 5 } })
 })
 
-test('a credential that is gone pauses the comparison; another one in its place lets it go on', async () => {
+test('a missing credential pauses the comparison; a replacement lets it continue', async () => {
   const store = async () => {
     const body = {
       kind: 'sandbox',
@@ -204,7 +204,7 @@ test('a credential that is gone pauses the comparison; another one in its place 
   expect((await app.call(deleteCredential, { params: { credentialId: second } })).status).toBe(204)
 })
 
-test('what was scored before fills its place, once, and only where all is the same', async () => {
+test('a scored trial is reused once, and only under identical conditions', async () => {
   await using own = await testApp()
   const engine = scriptedEngine()
   const lab = await comparing(own, engine)
@@ -226,7 +226,7 @@ test('what was scored before fills its place, once, and only where all is the sa
   expect((await lab.read(third.body.id)).trials.reused).toBe(0)
 })
 
-test('a comparison of which all was done before is completed without a trial', async () => {
+test('a comparison whose trials are all reused completes without running a trial', async () => {
   await using own = await testApp()
   const engine = scriptedEngine()
   const lab = await comparing(own, engine)
@@ -238,7 +238,7 @@ test('a comparison of which all was done before is completed without a trial', a
   expect(engine.orders).toHaveLength(10)
 })
 
-test('the first scored attempt stands for its task, whichever ended first; all of them make the mean', async () => {
+test("the first scored attempt is the task's result, in any order of finishing; all attempts make the mean", async () => {
   await using own = await testApp()
   const seen = new Map<string, number>()
   const engine = scriptedEngine((order) => {
@@ -263,7 +263,7 @@ test('the first scored attempt stands for its task, whichever ended first; all o
   expect(rows).toEqual([{ detail: { reason: 'The machine was overloaded.' } }])
 })
 
-test('an artifact is a file to save, whatever is in it and whatever it is called', async () => {
+test('an artifact is served as a download, whatever its content and name', async () => {
   const engine = scriptedEngine()
   const lab = await comparing(app, {
     ...engine,
@@ -311,7 +311,7 @@ test('an artifact is a file to save, whatever is in it and whatever it is called
   expect((await lab.trials(body.id))[0]).toMatchObject({ state: 'passed', artifacts: [] })
 })
 
-test('an agent that leaves many files does not push out what we wrote ourselves', async () => {
+test("an agent that leaves many files does not displace the engine's own artifacts", async () => {
   const engine = scriptedEngine()
   const lab = await comparing(app, {
     ...engine,

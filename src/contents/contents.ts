@@ -4,34 +4,34 @@ import { createTaskStore, type StoredTask, type TaskStore } from '../harbor/regi
 import { readTarEntries } from '../harbor/tar-reader.ts'
 import { type Blobs, type Digest, isDigest } from '../platform/blobs/blob.ts'
 import { type Db, transact } from '../platform/db/db.ts'
-import { deleteUnusedContent, insertContent, listUnusedContents, useContents } from './sql.ts'
+import { deleteUnusedContent, insertContent, listUnusedContents, touchContents } from './sql.ts'
 
-type Tools = { db: Db; blobs: Blobs }
+type ContentDeps = { db: Db; blobs: Blobs }
 
-/** The tasks of all workspaces, once each. */
-export const contents = ({ db, blobs }: Tools): TaskStore =>
+/** Store of task contents, shared by all workspaces and deduplicated by digest. */
+export const contentStore = ({ db, blobs }: ContentDeps): TaskStore =>
   createTaskStore(blobs, {
-    find: (digests) => useContents(db, digests),
+    find: (digests) => touchContents(db, digests),
     add: async (task) => void (await insertContent(db, task)),
   })
 
-/** By the digest that a row has. Undefined: its files are not kept. */
-export async function findContent(tools: Tools, digest: string | null): Promise<StoredTask | undefined> {
-  return isDigest(digest) ? (await contents(tools).find([digest])).get(digest) : undefined
+/** Finds content by the digest in a row. Undefined if its files are not stored. */
+export async function findContent(deps: ContentDeps, digest: string | null): Promise<StoredTask | undefined> {
+  return isDigest(digest) ? (await contentStore(deps).find([digest])).get(digest) : undefined
 }
 
-/** The files of a task that must be there, into a folder that is not there yet. */
-export async function unpackContent(tools: Tools, digest: string, folder: string): Promise<StoredTask> {
-  const stored = await findContent(tools, digest)
-  if (!stored) throw new Error(`The content of the task ${digest} is not there any more.`)
-  await contents(tools).unpack(stored, folder)
+/** Unpacks a task into a folder that must not exist yet. Throws if the content is not stored. */
+export async function unpackContent(deps: ContentDeps, digest: string, folder: string): Promise<StoredTask> {
+  const stored = await findContent(deps, digest)
+  if (!stored) throw new Error(`Content of task ${digest} is no longer stored`)
+  await contentStore(deps).unpack(stored, folder)
   return stored
 }
 
 const SWEEP_MAX = 1000
 
-/** Removes the content of tasks that nothing refers to any more. */
-export async function sweepContents({ db, blobs }: Tools): Promise<number> {
+/** Deletes task contents that nothing refers to. Returns their number. */
+export async function sweepContents({ db, blobs }: ContentDeps): Promise<number> {
   const unused = await listUnusedContents(db, SWEEP_MAX)
   for (const digest of unused) {
     await transact(db, async (tx) => {
@@ -42,19 +42,19 @@ export async function sweepContents({ db, blobs }: Tools): Promise<number> {
   return unused.length
 }
 
-/** Of what we packed ourselves, and checked before. */
-const OWN = { entries: FILES_MAX, totalBytes: TASK_BYTES_MAX, ratio: Number.POSITIVE_INFINITY, timeMs: 600_000 }
+/** Limits for archives that were packed and checked by this server. */
+const OWN_LIMITS = { entries: FILES_MAX, totalBytes: TASK_BYTES_MAX, ratio: Number.POSITIVE_INFINITY, timeMs: 600_000 }
 
-/** Every file of a task that is kept. Each must be read to its end before the next is asked for. */
+/** Yields every file of a stored task. Each must be read completely before the next is requested. */
 export async function* openContent(blobs: Blobs, archive: Digest) {
-  for await (const { path, content } of readTarEntries(tarStream(await blobs.get(archive), OWN)))
+  for await (const { path, content } of readTarEntries(tarStream(await blobs.get(archive), OWN_LIMITS)))
     yield { path, content: content() }
 }
 
-/** The bytes of one file of a task that is kept. They are whole only when the stream ends without an error. */
+/** Streams one file of a stored task. The content is verified only when the stream ends without an error. */
 export async function* readContentFile(blobs: Blobs, archive: Digest, path: string): AsyncGenerator<Buffer> {
-  // To the end, also after the file: only there the blob tells whether it was what it should be.
-  for await (const entry of readTarEntries(tarStream(await blobs.get(archive), OWN)))
+  // Read to the end, also after the file: the blob verifies its digest only there.
+  for await (const entry of readTarEntries(tarStream(await blobs.get(archive), OWN_LIMITS)))
     if (entry.path === path) yield* entry.content()
     else for await (const _ of entry.content());
 }

@@ -9,56 +9,56 @@ import { passingBlobs } from '../platform/blobs/file-blobs.ts'
 import type { Db } from '../platform/db/db.ts'
 import { newId } from '../platform/ids.ts'
 import { Problem } from '../platform/problem.ts'
-import { contents } from './contents.ts'
+import { contentStore } from './contents.ts'
 import { insertContent } from './sql.ts'
 
-export type DraftTools = { db: Db; blobs: Blobs; draftsFolder: string }
+export type DraftDeps = { db: Db; blobs: Blobs; draftsFolder: string }
 
-/** What is being added lies in a draft, so that a refusal leaves nothing. */
-type Draft = {
-  /** Finds what is in the draft or kept already; puts into the draft. */
+/** Temporary store for tasks that are being added. A rejected dataset leaves nothing behind. */
+type TaskDraft = {
+  /** Finds tasks in the draft and in the content store; puts tasks into the draft. */
   store: TaskStore
   /**
-   * Finds only what came into this draft. Of these digests, what is kept already is not stored once more when it comes:
-   * that it came, and was the same, is all that is remembered.
+   * Returns a store that finds only tasks put into this draft. Tasks with these digests that are stored already are not
+   * stored again; the draft only records that they arrived unchanged.
    */
   fresh(digests: readonly StoredTask['digest'][]): Promise<TaskStore>
-  /** Moves these from the draft to where all tasks are kept. */
-  keep(tasks: readonly StoredTask[]): Promise<void>
+  /** Moves tasks from the draft to the content store. */
+  commit(tasks: readonly StoredTask[]): Promise<void>
 }
 
-/** The draft is gone afterwards, unless it broke off for what may pass: then the next with this name goes on where it was. */
-export async function withDraft<T>(tools: DraftTools, name: string, work: (draft: Draft) => Promise<T>): Promise<T> {
-  const folder = await claim(tools.draftsFolder, name)
+/** Runs `work` with a draft and deletes it afterwards. After a retryable error it is kept for the next call with this name. */
+export async function withDraft<T>(deps: DraftDeps, name: string, work: (draft: TaskDraft) => Promise<T>): Promise<T> {
+  const folder = await claimFolder(deps.draftsFolder, name)
   try {
-    const result = await work(await openDraft(tools, folder))
+    const result = await work(await openDraft(deps, folder))
     await rm(folder, { recursive: true, force: true })
     return result
   } catch (error) {
-    await rm(isPassing(error) ? join(folder, OWNER) : folder, { recursive: true, force: true })
+    await rm(isRetryable(error) ? join(folder, OWNER) : folder, { recursive: true, force: true })
     throw error
   }
 }
 
-const isPassing = (error: unknown): boolean =>
+const isRetryable = (error: unknown): boolean =>
   error instanceof RegistryUnavailable || (error instanceof Problem && error.kind.retryable === true)
 
 const OWNER = 'owner'
-/** Each waits for the disk. */
-const PARALLEL = 8
+/** Concurrent copies. Each waits for the disk. */
+const COPIES_MAX = 8
 
-/** Of two who want the same at the same time, one takes a draft of its own. */
-async function claim(folder: string, name: string): Promise<string> {
-  for (const place of [join(folder, name), join(folder, `${name}-${newId()}`)]) {
-    await mkdir(place, { recursive: true, mode: 0o700 })
-    if (await take(join(place, OWNER))) return place
+/** Claims the folder of a draft. If another process uses it, creates a separate one. */
+async function claimFolder(folder: string, name: string): Promise<string> {
+  for (const path of [join(folder, name), join(folder, `${name}-${newId()}`)]) {
+    await mkdir(path, { recursive: true, mode: 0o700 })
+    if (await takeOwnership(join(path, OWNER))) return path
   }
-  throw new Error('A draft that was just made has an owner.')
+  throw new Error('New draft folder already has an owner')
 }
 
-async function take(path: string): Promise<boolean> {
+async function takeOwnership(path: string): Promise<boolean> {
   const owner = Number(await readFile(path, 'utf8').catch(() => '0'))
-  if (owner !== 0 && !isGone(owner)) return false
+  if (owner !== 0 && !isProcessGone(owner)) return false
   await rm(path, { force: true })
   try {
     await writeFile(path, String(process.pid), { flag: 'wx' })
@@ -71,7 +71,7 @@ async function take(path: string): Promise<boolean> {
 
 const codeOf = (error: unknown): unknown => (error instanceof Error && 'code' in error ? error.code : undefined)
 
-function isGone(pid: number): boolean {
+function isProcessGone(pid: number): boolean {
   try {
     process.kill(pid, 0)
     return false
@@ -80,42 +80,42 @@ function isGone(pid: number): boolean {
   }
 }
 
-async function openDraft({ db, blobs }: DraftTools, folder: string): Promise<Draft> {
+async function openDraft({ db, blobs }: DraftDeps, folder: string): Promise<TaskDraft> {
   const draftBlobs = passingBlobs(join(folder, 'blobs'))
-  const index = await draftIndex(join(folder, 'tasks.jsonl'))
+  const index = await openDraftIndex(join(folder, 'tasks.jsonl'))
   const drafted = createTaskStore(draftBlobs, index)
-  const kept = contents({ db, blobs })
+  const stored = contentStore({ db, blobs })
   return {
     store: {
-      find: async (digests) => new Map([...(await drafted.find(digests)), ...(await kept.find(digests))]),
+      find: async (digests) => new Map([...(await drafted.find(digests)), ...(await stored.find(digests))]),
       put: drafted.put,
       unpack: async (task, target) => {
-        const isKept = (await kept.find([task.digest])).has(task.digest)
-        await (isKept ? kept : drafted).unpack(task, target)
+        const isStored = (await stored.find([task.digest])).has(task.digest)
+        await (isStored ? stored : drafted).unpack(task, target)
       },
     },
     fresh: async (digests) => {
-      const known = await kept.find(digests)
+      const existing = await stored.find(digests)
       return {
         ...drafted,
-        async find(wanted) {
-          const again = (await index.find(wanted)).flatMap(({ digest }) => known.get(digest) ?? [])
-          return new Map([...(await drafted.find(wanted)), ...again.map((task) => [task.digest, task] as const)])
+        async find(requested) {
+          const arrived = (await index.find(requested)).flatMap(({ digest }) => existing.get(digest) ?? [])
+          return new Map([...(await drafted.find(requested)), ...arrived.map((task) => [task.digest, task] as const)])
         },
         async put(digest, source) {
-          const same = known.get(digest)
+          const same = existing.get(digest)
           if (!same) return drafted.put(digest, source)
           await index.add(same)
           return same
         },
       }
     },
-    async keep(tasks) {
-      const there = await kept.find(tasks.map((task) => task.digest))
-      await runInParallel(tasks, PARALLEL, new AbortController().signal, async (task) => {
-        // What others have kept stays as it is: a digest does not cover the rights of files. Without its blob it is not there.
-        if (there.has(task.digest)) return
-        // The row first: a row without its blob is swept away one day, a blob without a row never.
+    async commit(tasks) {
+      const alreadyStored = await stored.find(tasks.map((task) => task.digest))
+      await runInParallel(tasks, COPIES_MAX, new AbortController().signal, async (task) => {
+        // Existing content is not overwritten, because a digest does not cover file modes. `find` ignores rows without a blob.
+        if (alreadyStored.has(task.digest)) return
+        // The row first: the sweep deletes a row without a blob, but never a blob without a row.
         await insertContent(db, task)
         await blobs.put(await draftBlobs.get(task.archive), { expect: task.archive })
       })
@@ -130,10 +130,10 @@ const Line = z.object({
   memoryMb: z.number().nullable().default(null),
 })
 
-/** A line for each task. The last one may have been cut off by a crash, and then does not count. */
-async function draftIndex(path: string): Promise<TaskIndex> {
+/** Opens the index of a draft, one line per task. A line truncated by a crash is ignored. */
+async function openDraftIndex(path: string): Promise<TaskIndex> {
   const text = await readFile(path, 'utf8').catch(() => '')
-  const known = new Map(text.split('\n').flatMap(lineOf))
+  const known = new Map(text.split('\n').flatMap(parseLine))
   return {
     find: async (digests) => digests.flatMap((digest) => known.get(digest) ?? []),
     async add(task) {
@@ -143,7 +143,7 @@ async function draftIndex(path: string): Promise<TaskIndex> {
   }
 }
 
-function lineOf(text: string): [string, StoredTask][] {
+function parseLine(text: string): [string, StoredTask][] {
   try {
     const task = Line.parse(JSON.parse(text))
     return [[task.digest, task]]
@@ -154,12 +154,12 @@ function lineOf(text: string): [string, StoredTask][] {
 
 const DAY_MS = 24 * 60 * 60_000
 
-/** Drafts that nobody came back for. */
+/** Deletes abandoned drafts. */
 export async function sweepDrafts(folder: string): Promise<void> {
   const names = await readdir(folder).catch(() => [])
   for (const name of names) {
     const path = join(folder, name)
-    const found = await stat(path).catch(() => undefined)
-    if (found && Date.now() - found.mtimeMs > DAY_MS) await rm(path, { recursive: true, force: true })
+    const stats = await stat(path).catch(() => undefined)
+    if (stats && Date.now() - stats.mtimeMs > DAY_MS) await rm(path, { recursive: true, force: true })
   }
 }

@@ -3,8 +3,8 @@ import type { StoredTask } from '../harbor/registries/task-store.ts'
 import { type Digest, isDigest } from '../platform/blobs/blob.ts'
 import type { Db } from '../platform/db/db.ts'
 
-/** Those that are known, and wanted from now on: they are not swept away under whoever asked. */
-export async function useContents(db: Db, digests: readonly string[]): Promise<StoredTask[]> {
+/** Finds contents and marks them as used, which protects them from the sweep. */
+export async function touchContents(db: Db, digests: readonly string[]): Promise<StoredTask[]> {
   if (digests.length === 0) return []
   const rows = await db
     .updateTable('task_contents')
@@ -13,7 +13,10 @@ export async function useContents(db: Db, digests: readonly string[]): Promise<S
     .returning(['digest', 'archive', 'bytes', 'memory_mb'])
     .execute()
   return rows.map(({ digest, archive, bytes, memory_mb: memoryMb }) => ({
-    ...{ digest: digestOf(digest), archive: digestOf(archive), bytes, memoryMb },
+    digest: parseDigest(digest),
+    archive: parseDigest(archive),
+    bytes,
+    memoryMb,
   }))
 }
 
@@ -34,10 +37,10 @@ const UNUSED = sql<boolean>`used_at < now() - interval '1 day'
 
 export const listUnusedContents = async (db: Db, limit: number): Promise<Digest[]> => {
   const rows = await db.selectFrom('task_contents').select('digest').where(UNUSED).limit(limit).execute()
-  return rows.map((row) => digestOf(row.digest))
+  return rows.map((row) => parseDigest(row.digest))
 }
 
-/** Locked until the transaction ends: whoever stores the same again waits, and then stores it. */
+/** Deletes unused content. Locks the row, so that a concurrent insert of the same content waits and then succeeds. */
 export async function deleteUnusedContent(tx: Db, digest: Digest): Promise<Digest | undefined> {
   const row = await tx
     .deleteFrom('task_contents')
@@ -45,10 +48,10 @@ export async function deleteUnusedContent(tx: Db, digest: Digest): Promise<Diges
     .where(UNUSED)
     .returning('archive')
     .executeTakeFirst()
-  return row && digestOf(row.archive)
+  return row && parseDigest(row.archive)
 }
 
-function digestOf(text: string): Digest {
+function parseDigest(text: string): Digest {
   if (isDigest(text)) return text
-  throw new Error('A row holds a digest that is none.')
+  throw new Error('Invalid digest in database row')
 }

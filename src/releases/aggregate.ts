@@ -1,8 +1,8 @@
 import { frontier, type Point } from '../comparisons/frontier.ts'
-import type { Outcome } from '../comparisons/outcome.ts'
-import { type Cell, type Chosen, type Cohort, chosenCohort } from './cohort.ts'
+import type { TrialOutcome } from '../comparisons/outcome.ts'
+import { type Cohort, type CohortResult, type ResultCell, selectCohort } from './cohort.ts'
 
-/** What a setting is, as the newest comparison that ran it says. */
+/** Description of a setting, taken from the newest comparison that ran it. */
 export type SettingFact = {
   id: string
   model: { catalogId: string; name: string; label: string }
@@ -10,94 +10,97 @@ export type SettingFact = {
   reasoningLevel: string
   provider: string
   custom: boolean
-  /** Of the kind that only shows that tasks work. */
+  /** True for `oracle` and `nop`, which only show that the tasks work. */
   isReference: boolean
 }
 
 type Unpublishable = 'reference' | 'no_results' | 'cost_unknown'
 
-/** A setting with all that is known of it in a repository. */
-export type Result = SettingFact & {
+/** A setting with all its results in a repository. */
+export type SettingResult = SettingFact & {
   cohort: Cohort | null
   isolation: string | null
-  cells: Cell[]
+  cells: ResultCell[]
   errored: number
   voided: number
   reason: Unpublishable | undefined
 }
 
-/** Every setting that was ever run, by id. Neither the order of trials nor that of settings matters. */
-export function resultsOf(
+/** Builds the results of every setting that was ever run, sorted by id. Independent of the order of the input. */
+export function buildResults(
   settings: readonly SettingFact[],
-  trials: readonly Outcome[],
+  trials: readonly TrialOutcome[],
   approved: ReadonlySet<string>,
-): Result[] {
+): SettingResult[] {
   const bySetting = Map.groupBy(trials, ({ setting }) => setting)
   return settings
-    .map((setting) => resultOf(setting, bySetting.get(setting.id) ?? [], approved))
+    .map((setting) => buildResult(setting, bySetting.get(setting.id) ?? [], approved))
     .sort((a, b) => (a.id < b.id ? -1 : 1))
 }
 
-function resultOf(setting: SettingFact, trials: Outcome[], approved: ReadonlySet<string>): Result {
-  const found = chosenCohort(trials, approved)
+function buildResult(setting: SettingFact, trials: TrialOutcome[], approved: ReadonlySet<string>): SettingResult {
+  const selected = selectCohort(trials, approved)
   return {
     ...setting,
-    cohort: found?.cohort ?? null,
-    isolation: found?.isolation ?? null,
-    cells: found?.cells ?? [],
+    cohort: selected?.cohort ?? null,
+    isolation: selected?.isolation ?? null,
+    cells: selected?.cells ?? [],
     errored:
-      found?.errored ?? new Set(trials.filter(({ state }) => state === 'errored').map(({ trial }) => trial)).size,
+      selected?.errored ?? new Set(trials.filter(({ state }) => state === 'errored').map(({ trial }) => trial)).size,
     voided: new Set(trials.filter(({ isVoided }) => isVoided).map(({ trial }) => trial)).size,
-    reason: reasonOf(setting, found),
+    reason: findUnpublishableReason(setting, selected),
   }
 }
 
-function reasonOf({ isReference }: SettingFact, found: Chosen | undefined): Unpublishable | undefined {
+function findUnpublishableReason(
+  { isReference }: SettingFact,
+  selected: CohortResult | undefined,
+): Unpublishable | undefined {
   if (isReference) return 'reference'
-  if (!found) return 'no_results'
-  return found.cells.some(({ costMicros }) => costMicros === null) ? 'cost_unknown' : undefined
+  if (!selected) return 'no_results'
+  return selected.cells.some(({ costMicros }) => costMicros === null) ? 'cost_unknown' : undefined
 }
 
-/** The tasks of a release: those that at least one chosen setting has a result for. In order. */
-export function tasksOf(chosen: readonly Result[]): string[] {
-  const known = tasksOfChosen.get(chosen)
-  if (known) return known
+/** Lists the tasks of a release: those for which a chosen setting has a result. Sorted. */
+export function listTasks(chosen: readonly SettingResult[]): string[] {
+  const cached = taskListCache.get(chosen)
+  if (cached) return cached
   const tasks = new Set<string>()
   for (const { cells } of chosen) for (const { task } of cells) tasks.add(task)
   const sorted = [...tasks].sort()
-  tasksOfChosen.set(chosen, sorted)
+  taskListCache.set(chosen, sorted)
   return sorted
 }
 
-/** Asked for by everyone who looks at a selection. */
-const tasksOfChosen = new WeakMap<readonly Result[], string[]>()
+/** Sorted task lists per selection, because several functions need them. */
+const taskListCache = new WeakMap<readonly SettingResult[], string[]>()
 
-export const passedOf = ({ cells }: Result): number => cells.filter(({ passed }) => passed).length
+export const countPassed = ({ cells }: SettingResult): number => cells.filter(({ passed }) => passed).length
 
-/** In whole micro-dollars. Null when the cost of one is not known, or there is nothing. */
-export function microsOf({ cells }: Result): number | null {
+/** Returns the total cost in micro-dollars. Null if there are no results or the cost of one is unknown. */
+export function sumCostMicros({ cells }: SettingResult): number | null {
   if (cells.length === 0 || cells.some(({ costMicros }) => costMicros === null)) return null
   return cells.reduce((sum, { costMicros }) => sum + (costMicros ?? 0), 0)
 }
 
-/** Whether it has a result for each of the tasks. */
-export function isComplete({ cells }: Result, tasks: readonly string[]): boolean {
+/** True if the setting has a result for every task. */
+export function isComplete({ cells }: SettingResult, tasks: readonly string[]): boolean {
   const own = new Set(cells.map(({ task }) => task))
   return tasks.length > 0 && tasks.every((task) => own.has(task))
 }
 
-/** Among the chosen ones that can be published and have no gap: those that no other beats. */
-export const frontierOf = (chosen: readonly Result[]): string[] => {
-  const tasks = tasksOf(chosen)
-  return frontier(chosen.filter((result) => isComplete(result, tasks)).flatMap(pointOf))
+/** Computes the frontier of the publishable settings that have a result for every task. */
+export const computeFrontier = (chosen: readonly SettingResult[]): string[] => {
+  const tasks = listTasks(chosen)
+  return frontier(chosen.filter((result) => isComplete(result, tasks)).flatMap(toPoints))
 }
 
-function pointOf(result: Result): Point[] {
-  const micros = microsOf(result)
+function toPoints(result: SettingResult): Point[] {
+  const micros = sumCostMicros(result)
   if (result.reason !== undefined || micros === null) return []
-  return [{ id: result.id, tasks: result.cells.length, passed: passedOf(result), micros }]
+  return [{ id: result.id, tasks: result.cells.length, passed: countPassed(result), micros }]
 }
 
 const MILLION = 1_000_000
 
-export const usdOf = (micros: number): number => micros / MILLION
+export const toUsd = (micros: number): number => micros / MILLION

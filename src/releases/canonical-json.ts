@@ -1,10 +1,16 @@
-export type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json }
+export type CanonicalJson =
+  | null
+  | boolean
+  | number
+  | string
+  | readonly CanonicalJson[]
+  | { readonly [name: string]: CanonicalJson }
 
 /**
- * One text for one value, by RFC 8785: no spaces, names in the order of their UTF-16 units, numbers and strings as
- * JavaScript writes them. What JSON cannot say is refused.
+ * Serializes a value as canonical JSON (RFC 8785): no whitespace, names sorted by UTF-16 code units, numbers and strings
+ * as JavaScript writes them. Throws for values that JSON cannot represent.
  */
-export function canonicalJson(value: Json): string {
+export function canonicalJson(value: CanonicalJson): string {
   if (isPlain(value)) return JSON.stringify(value)
   if (isList(value)) return `[${value.map(canonicalJson).join(',')}]`
   const members = Object.keys(value)
@@ -13,14 +19,16 @@ export function canonicalJson(value: Json): string {
   return `{${members.join(',')}}`
 }
 
-type Members = { readonly [name: string]: Json }
+type JsonMembers = { readonly [name: string]: CanonicalJson }
 
-/** Without names to put in order: then JavaScript's own text is the canonical one. Most of what there is, is such lists. */
-function isPlain(value: Json): value is Exclude<Json, Members> {
+/** True if the value contains no objects: `JSON.stringify` is then canonical, and much faster for long lists. */
+function isPlain(value: CanonicalJson): value is Exclude<CanonicalJson, JsonMembers> {
   if (value === null) return true
-  if (typeof value === 'number' && !Number.isFinite(value)) throw new TypeError('JSON has no such number.')
-  if (typeof value === 'string' && !value.isWellFormed()) throw new TypeError('Half a character is no text.')
+  if (typeof value === 'number' && !Number.isFinite(value)) throw new TypeError('JSON cannot represent this number')
+  if (typeof value === 'string' && !value.isWellFormed())
+    throw new TypeError('The string contains an unpaired surrogate')
   return typeof value !== 'object' || (isList(value) && value.every(isPlain))
 }
 
-const isList = (value: readonly Json[] | Members): value is readonly Json[] => Array.isArray(value)
+const isList = (value: readonly CanonicalJson[] | JsonMembers): value is readonly CanonicalJson[] =>
+  Array.isArray(value)

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
-import type { Outcome } from '../comparisons/outcome.ts'
-import { chosenCohort, once, sameOrMixed } from './cohort.ts'
-import { TASKS, trial } from './testing/made-up.ts'
+import { TASKS, trial } from '../../test/support/releases/arbitrary-trials.ts'
+import type { TrialOutcome } from '../comparisons/outcome.ts'
+import { dedupeTrials, sameOrMixed, selectCohort } from './cohort.ts'
 
 const approved = new Set(TASKS)
 const own = { setting: 'a|x|low', task: 't1' }
-const choose = (...all: Outcome[]) => chosenCohort(all, approved)
+const choose = (...all: TrialOutcome[]) => selectCohort(all, approved)
 
-test.each<[guarantee: string, first: Partial<Outcome>, other: Partial<Outcome>]>([
+test.each<[guarantee: string, first: Partial<TrialOutcome>, other: Partial<TrialOutcome>]>([
   [
     'asked for earlier',
     { comparedAt: 1, attempt: 2, comparison: 2, trial: 'z' },
@@ -28,7 +28,7 @@ test.each<[guarantee: string, first: Partial<Outcome>, other: Partial<Outcome>]>
     { comparedAt: 1, attempt: 1, comparison: 1, trial: 'a' },
     { comparedAt: 1, attempt: 1, comparison: 1, trial: 'b' },
   ],
-])('the trial that stands for a task is the one with %s', (_, first, other) => {
+])('the canonical trial of a task is the one with %s', (_, first, other) => {
   const [standing, later] = [trial({ ...own, ...first, costMicros: 1 }), trial({ ...own, ...other, costMicros: 2 })]
   for (const all of [
     [standing, later],
@@ -37,25 +37,25 @@ test.each<[guarantee: string, first: Partial<Outcome>, other: Partial<Outcome>]>
     expect(choose(...all)?.cells).toMatchObject([{ costMicros: 1, trial: first.trial, trials: 2, passes: 2 }])
 })
 
-test('of a trial that was used again the oldest use counts, in whatever order the uses come', () => {
+test('only the oldest use of a reused trial counts, in any input order', () => {
   const uses = [3, 1, 2].map((comparison) => trial({ ...own, trial: 'same', comparison, comparedAt: comparison }))
   for (const all of [uses, uses.toReversed(), [uses[1], uses[2], uses[0]]]) {
     const known = all.flatMap((use) => use ?? [])
-    expect(once(known).map(({ comparison }) => comparison)).toEqual([1])
+    expect(dedupeTrials(known).map(({ comparison }) => comparison)).toEqual([1])
   }
 })
 
-test('a voided use takes out every use of the trial and nothing else', () => {
+test('voiding one use excludes every use of the trial and nothing else', () => {
   const all = [
     trial({ ...own, trial: 'x' }),
     trial({ ...own, trial: 'y' }),
     trial({ ...own, trial: 'x', comparison: 2, isVoided: true }),
   ]
-  expect(once(all).map((each) => each.trial)).toEqual(['y'])
-  expect(once(all.slice(0, 2)).map((each) => each.trial)).toEqual(['x', 'y'])
+  expect(dedupeTrials(all).map((each) => each.trial)).toEqual(['y'])
+  expect(dedupeTrials(all.slice(0, 2)).map((each) => each.trial)).toEqual(['x', 'y'])
 })
 
-test('a cohort has the conditions of its trials, and one cell for each task, by id', () => {
+test('a cohort has the conditions of its trials and one cell per task, sorted by id', () => {
   const conditions = { harnessVersion: '7', sandbox: 'docker', verifyMode: 'snapshot' }
   const all = ['t3', 't1', 't2'].map((task, index) =>
     trial({ ...own, ...conditions, task, usage: null, costSource: 'harness', comparedAt: index }),
@@ -76,10 +76,10 @@ test('a cohort has the conditions of its trials, and one cell for each task, by 
   })
 })
 
-test('of two cohorts with as many tasks the newer one is chosen, and of equal ages always the same', () => {
+test('of two cohorts with equally many tasks the newer is selected; ties are deterministic', () => {
   const at = (sandbox: string, comparedAt: number, tasks = ['t1']) =>
     tasks.map((task) => trial({ ...own, task, sandbox, comparedAt, trial: `${sandbox} ${task}` }))
-  const sandboxOf = (...all: Outcome[]) => choose(...all)?.cohort.sandbox
+  const sandboxOf = (...all: TrialOutcome[]) => choose(...all)?.cohort.sandbox
   expect(sandboxOf(...at('a', 1), ...at('b', 2))).toBe('b')
   expect(sandboxOf(...at('b', 2), ...at('a', 1))).toBe('b')
   expect(sandboxOf(...at('a', 1, ['t1', 't2']), ...at('b', 2))).toBe('a')
@@ -90,8 +90,8 @@ test('of two cohorts with as many tasks the newer one is chosen, and of equal ag
   expect(sandboxOf(...late, ...at('b', 5, ['t1', 't2']))).toBe('a')
 })
 
-test('errors of a cohort are those of the same harness version and sandbox, whatever the mode of verification', () => {
-  const errored = (over: Partial<Outcome>, id: string) => trial({ ...own, state: 'errored', trial: id, ...over })
+test('a cohort counts errored trials of its harness version and sandbox in any verify mode', () => {
+  const errored = (over: Partial<TrialOutcome>, id: string) => trial({ ...own, state: 'errored', trial: id, ...over })
   const found = choose(
     trial(own),
     errored({}, 'same'),
@@ -103,7 +103,7 @@ test('errors of a cohort are those of the same harness version and sandbox, what
   expect(found?.errored).toBe(2)
 })
 
-test('an isolation is that of all trials, or mixed', () => {
+test('the isolation is the one that all trials share, or mixed', () => {
   const isolated = (...all: (string | null)[]) =>
     choose(...all.map((isolation, index) => trial({ ...own, isolation, attempt: index + 1 })))?.isolation
   expect(isolated('full', 'full')).toBe('full')
@@ -122,7 +122,7 @@ test.each<[words: (string | null)[], word: string | null]>([
   expect(sameOrMixed(words)).toBe(word)
 })
 
-test('without a scored trial of an approved task there is no cohort', () => {
+test('there is no cohort without a scored trial of an approved task', () => {
   expect(choose()).toBeUndefined()
   expect(choose(trial({ ...own, state: 'errored' }))).toBeUndefined()
   expect(choose(trial({ ...own, task: 'not approved' }))).toBeUndefined()

@@ -1,99 +1,104 @@
-import type { Outcome } from '../comparisons/outcome.ts'
+import type { TrialOutcome } from '../comparisons/outcome.ts'
 
-/** Trials that were made under the same conditions. Only these are held against each other. */
-export type Cohort = Pick<Outcome, 'harnessVersion' | 'sandbox' | 'verifyMode'>
+/** The conditions of a trial. Only trials under the same conditions are compared. */
+export type Cohort = Pick<TrialOutcome, 'harnessVersion' | 'sandbox' | 'verifyMode'>
 
-/** What one setting did on one task. */
-export type Cell = {
+/** Results of one setting on one task. */
+export type ResultCell = {
   task: string
-  /** The trial that stands for the task: the first, never the best. */
+  /** Result of the canonical trial: the first scored one, never the best. */
   passed: boolean
   costMicros: number | null
   costSource: string | null
-  usage: Outcome['usage']
-  resources: Outcome['resources']
-  /** Which trial it is. */
+  usage: TrialOutcome['usage']
+  resources: TrialOutcome['resources']
+  /** Name of the canonical trial. */
   trial: string
-  /** All scored trials of it. */
+  /** Number of scored trials of the task. */
   trials: number
   passes: number
 }
 
-export type Chosen = {
+export type CohortResult = {
   cohort: Cohort
-  cells: Cell[]
+  cells: ResultCell[]
   isolation: string | null
   errored: number
 }
 
-/** The results of one setting: of the cohort that covers most of the approved tasks, and of ties the newest. */
-export function chosenCohort(trials: readonly Outcome[], approved: ReadonlySet<string>): Chosen | undefined {
-  const counted = once(trials).filter(({ task }) => approved.has(task))
-  const cohorts = Map.groupBy(counted.filter(isScored), keyOf)
-  const [best] = [...cohorts.values()].sort(byWorth)
+/** Selects the cohort of a setting that covers most approved tasks; among ties the newest. */
+export function selectCohort(trials: readonly TrialOutcome[], approved: ReadonlySet<string>): CohortResult | undefined {
+  const counted = dedupeTrials(trials).filter(({ task }) => approved.has(task))
+  const cohorts = Map.groupBy(counted.filter(isScored), toCohortKey)
+  const [best] = [...cohorts.values()].sort(compareCohorts)
   const [first] = best ?? []
   if (!best || !first) return undefined
   const cohort = { harnessVersion: first.harnessVersion, sandbox: first.sandbox, verifyMode: first.verifyMode }
   return {
     cohort,
-    cells: cellsOf(best),
+    cells: toCells(best),
     isolation: sameOrMixed(best.map(({ isolation }) => isolation)),
-    errored: counted.filter((trial) => trial.state === 'errored' && isAlike(trial, cohort)).length,
+    errored: counted.filter((trial) => trial.state === 'errored' && isSameSetup(trial, cohort)).length,
   }
 }
 
-/** One trial counts once, however often it was used again, and not at all when any use of it was voided. */
-export function once(trials: readonly Outcome[]): Outcome[] {
+/** Removes duplicates of reused trials, and trials of which any use was voided. */
+export function dedupeTrials(trials: readonly TrialOutcome[]): TrialOutcome[] {
   const voided = new Set(trials.filter(({ isVoided }) => isVoided).map(({ trial }) => trial))
-  const first = new Map<string, Outcome>()
+  const first = new Map<string, TrialOutcome>()
   for (const trial of trials) {
-    const before = first.get(trial.trial)
-    if (!voided.has(trial.trial) && (!before || byAge(trial, before) < 0)) first.set(trial.trial, trial)
+    const earlier = first.get(trial.trial)
+    if (!voided.has(trial.trial) && (!earlier || compareAge(trial, earlier) < 0)) first.set(trial.trial, trial)
   }
   return [...first.values()]
 }
 
-const isScored = ({ state }: Outcome): boolean => state !== 'errored'
+const isScored = ({ state }: TrialOutcome): boolean => state !== 'errored'
 
-/** A trial that broke may not have come to its verifier. */
-const isAlike = (trial: Outcome, cohort: Cohort): boolean =>
+/** Compares without the verify mode, because an errored trial may not have reached its verifier. */
+const isSameSetup = (trial: TrialOutcome, cohort: Cohort): boolean =>
   trial.harnessVersion === cohort.harnessVersion && trial.sandbox === cohort.sandbox
 
-const keyOf = ({ harnessVersion, sandbox, verifyMode }: Cohort): string =>
+const toCohortKey = ({ harnessVersion, sandbox, verifyMode }: Cohort): string =>
   JSON.stringify([harnessVersion, sandbox, verifyMode])
 
-const byWorth = (a: Outcome[], b: Outcome[]): number =>
-  tasksIn(b) - tasksIn(a) || newest(b) - newest(a) || (keyOfAll(a) < keyOfAll(b) ? -1 : 1)
+const compareCohorts = (a: TrialOutcome[], b: TrialOutcome[]): number =>
+  countTasks(b) - countTasks(a) || findNewestTime(b) - findNewestTime(a) || (toSharedKey(a) < toSharedKey(b) ? -1 : 1)
 
-const tasksIn = (trials: Outcome[]): number => new Set(trials.map(({ task }) => task)).size
-const newest = (trials: Outcome[]): number => trials.reduce((last, { comparedAt }) => Math.max(last, comparedAt), 0)
-const keyOfAll = ([first]: Outcome[]): string => (first ? keyOf(first) : '')
+const countTasks = (trials: TrialOutcome[]): number => new Set(trials.map(({ task }) => task)).size
+const findNewestTime = (trials: TrialOutcome[]): number =>
+  trials.reduce((last, { comparedAt }) => Math.max(last, comparedAt), 0)
+const toSharedKey = ([first]: TrialOutcome[]): string => (first ? toCohortKey(first) : '')
 
-/** By when they were asked for: when they ended depends on luck. */
-const byAge = (a: Outcome, b: Outcome): number =>
+/** Orders trials by when they were requested. The time at which they finished is arbitrary. */
+const compareAge = (a: TrialOutcome, b: TrialOutcome): number =>
   a.comparedAt - b.comparedAt || a.attempt - b.attempt || a.comparison - b.comparison || (a.trial < b.trial ? -1 : 1)
 
-function cellsOf(trials: Outcome[]): Cell[] {
-  const cells = [...Map.groupBy(trials.sort(byAge), ({ task }) => task)].flatMap(([task, [first, ...others]]) =>
-    first ? [cellOf(task, [first, ...others])] : [],
+function toCells(trials: TrialOutcome[]): ResultCell[] {
+  const cells = [...Map.groupBy(trials.sort(compareAge), ({ task }) => task)].flatMap(([task, [first, ...others]]) =>
+    first ? [toCell(task, [first, ...others])] : [],
   )
   return cells.sort((a, b) => (a.task < b.task ? -1 : 1))
 }
 
-function cellOf(task: string, [first, ...others]: [Outcome, ...Outcome[]]): Cell {
+function toCell(task: string, [first, ...others]: [TrialOutcome, ...TrialOutcome[]]): ResultCell {
   const { costMicros, costSource, usage, resources, trial } = first
   return {
     task,
     passed: first.state === 'passed',
-    ...{ costMicros, costSource, usage, resources, trial },
+    costMicros,
+    costSource,
+    usage,
+    resources,
+    trial,
     trials: 1 + others.length,
     passes: [first, ...others].filter(({ state }) => state === 'passed').length,
   }
 }
 
-/** Of many words the one that all say; else `mixed`. */
-export function sameOrMixed(words: readonly (string | null)[]): string | null {
-  const distinct = new Set(words.filter((word) => word !== null))
+/** Returns the only distinct value, `mixed` if there are several, or null if there is none. */
+export function sameOrMixed(values: readonly (string | null)[]): string | null {
+  const distinct = new Set(values.filter((value) => value !== null))
   const [only] = distinct
   return distinct.size > 1 ? 'mixed' : (only ?? null)
 }

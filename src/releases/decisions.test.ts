@@ -1,27 +1,37 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { Outcome } from '../comparisons/outcome.ts'
+import { SETTINGS, setting, TASKS, trial, trials } from '../../test/support/releases/arbitrary-trials.ts'
+import type { TrialOutcome } from '../comparisons/outcome.ts'
 import { averageUsd } from '../platform/usd.ts'
-import { frontierOf, isComplete, microsOf, passedOf, type Result, resultsOf, tasksOf } from './aggregate.ts'
-import { canonicalJson, type Json } from './canonical-json.ts'
-import { chosenCohort } from './cohort.ts'
-import { contentHash, fingerprint } from './fingerprint.ts'
-import { SETTINGS, setting, TASKS, trial, trials } from './testing/made-up.ts'
+import {
+  buildResults,
+  computeFrontier,
+  countPassed,
+  isComplete,
+  listTasks,
+  type SettingResult,
+  sumCostMicros,
+} from './aggregate.ts'
+import { type CanonicalJson, canonicalJson } from './canonical-json.ts'
+import { selectCohort } from './cohort.ts'
+import { computeContentHash, computeFingerprint } from './fingerprint.ts'
 
 const approved = new Set(TASKS)
 const facts = SETTINGS.map((id) => setting(id))
-const publishable = (results: Result[]) => results.filter(({ reason }) => reason === undefined)
+const publishable = (results: SettingResult[]) => results.filter(({ reason }) => reason === undefined)
 
-test('neither the order of trials nor of settings changes anything', () => {
+test('results are independent of the order of trials and settings', () => {
   fc.assert(
     fc.property(trials, fc.infiniteStream(fc.nat()), (all, numbers) => {
       const shuffled = shuffle(all, numbers)
-      const before = resultsOf(facts, all, approved)
-      const after = resultsOf(shuffle(facts, numbers), shuffled, new Set(shuffle(TASKS, numbers)))
+      const before = buildResults(facts, all, approved)
+      const after = buildResults(shuffle(facts, numbers), shuffled, new Set(shuffle(TASKS, numbers)))
       expect(after).toEqual(before)
-      expect(fingerprint(shuffle(after, numbers), shuffle(TASKS, numbers))).toBe(fingerprint(before, TASKS))
-      expect(frontierOf(shuffle(publishable(after), numbers))).toEqual(frontierOf(publishable(before)))
-      expect(contentHash(shuffle(after, numbers))).toBe(contentHash(before))
+      expect(computeFingerprint(shuffle(after, numbers), shuffle(TASKS, numbers))).toBe(
+        computeFingerprint(before, TASKS),
+      )
+      expect(computeFrontier(shuffle(publishable(after), numbers))).toEqual(computeFrontier(publishable(before)))
+      expect(computeContentHash(shuffle(after, numbers))).toBe(computeContentHash(before))
     }),
   )
 })
@@ -34,9 +44,9 @@ function shuffle<T>(list: readonly T[], numbers: Iterable<number>): T[] {
     .map(({ value }) => value)
 }
 
-test('the first trial stands for a task, not the best and not the one that ended first', () => {
+test('the first trial is canonical, not the best and not the first to finish', () => {
   const own = { setting: 'a|x|low', task: 't1' }
-  const found = chosenCohort(
+  const found = selectCohort(
     [
       trial({ ...own, comparison: 2, comparedAt: 2000, attempt: 1, state: 'passed' }),
       trial({ ...own, comparison: 1, comparedAt: 1000, attempt: 2, state: 'passed' }),
@@ -47,45 +57,45 @@ test('the first trial stands for a task, not the best and not the one that ended
   expect(found?.cells).toMatchObject([{ task: 't1', passed: false, costMicros: 7, trials: 3, passes: 2 }])
 })
 
-test('a spoiled or voided first trial leaves its place to the next', () => {
+test('an errored or voided first trial is replaced by the next', () => {
   const own = { setting: 'a|x|low', task: 't1' }
   const errored = trial({ ...own, attempt: 1, state: 'errored', verifyMode: null })
   const voided = trial({ ...own, attempt: 2, state: 'failed', isVoided: true })
-  const found = chosenCohort([errored, voided, trial({ ...own, attempt: 3 })], approved)
+  const found = selectCohort([errored, voided, trial({ ...own, attempt: 3 })], approved)
   expect(found).toMatchObject({ errored: 1, cells: [{ passed: true, trials: 1 }] })
-  expect(chosenCohort([errored, voided], approved)).toBeUndefined()
+  expect(selectCohort([errored, voided], approved)).toBeUndefined()
 })
 
-test('a trial that was used again counts once, and a void of one use voids it', () => {
+test('a reused trial counts once, and voiding one use voids it', () => {
   const own = { setting: 'a|x|low', task: 't1', trial: 'the one' }
   const copy = trial({ ...own, comparison: 2, comparedAt: 2000 })
-  expect(chosenCohort([trial(own), copy], approved)?.cells).toMatchObject([{ trials: 1 }])
-  expect(chosenCohort([trial({ ...own, isVoided: true }), copy], approved)).toBeUndefined()
-  const [result] = resultsOf([setting('a|x|low')], [trial({ ...own, isVoided: true }), copy], approved)
+  expect(selectCohort([trial(own), copy], approved)?.cells).toMatchObject([{ trials: 1 }])
+  expect(selectCohort([trial({ ...own, isVoided: true }), copy], approved)).toBeUndefined()
+  const [result] = buildResults([setting('a|x|low')], [trial({ ...own, isVoided: true }), copy], approved)
   expect(result).toMatchObject({ voided: 1, reason: 'no_results' })
 })
 
-test('one cohort: the one with most approved tasks, of ties the newest, and nothing of another', () => {
+test('only one cohort counts: the one with most approved tasks, among ties the newest', () => {
   const at = (task: string, version: string, comparison: number) =>
     trial({ setting: 'a|x|low', task, harnessVersion: version, comparison, comparedAt: 1000 * comparison })
-  const versionOf = (all: Outcome[], tasks = approved) => chosenCohort(all, tasks)?.cohort.harnessVersion
+  const versionOf = (all: TrialOutcome[], tasks = approved) => selectCohort(all, tasks)?.cohort.harnessVersion
   const older = [at('t1', '1', 1), at('t2', '1', 1)]
   expect(versionOf([...older, at('t1', '2', 2)])).toBe('1')
   expect(versionOf([...older, at('t1', '2', 2), at('t2', '2', 2)])).toBe('2')
   expect(versionOf([...older, at('t1', '2', 2)], new Set(['t1']))).toBe('2')
-  expect(chosenCohort([...older, at('t3', '2', 2)], approved)?.cells.map(({ task }) => task)).toEqual(['t1', 't2'])
+  expect(selectCohort([...older, at('t3', '2', 2)], approved)?.cells.map(({ task }) => task)).toEqual(['t1', 't2'])
   const modes = [trial({ setting: 'a|x|low', task: 't1', verifyMode: 'snapshot' }), ...older.slice(1)]
-  expect(chosenCohort([...modes, at('t3', '1', 1)], approved)?.cohort.verifyMode).toBe('workspace')
+  expect(selectCohort([...modes, at('t3', '1', 1)], approved)?.cohort.verifyMode).toBe('workspace')
 })
 
-test('a declined task is gone from the results', () => {
+test('a declined task is not part of the results', () => {
   const all = ['t1', 't2'].map((task) => trial({ setting: 'a|x|low', task }))
-  const [before] = resultsOf([setting('a|x|low')], all, approved)
-  const [after] = resultsOf([setting('a|x|low')], all, new Set(['t1']))
+  const [before] = buildResults([setting('a|x|low')], all, approved)
+  const [after] = buildResults([setting('a|x|low')], all, new Set(['t1']))
   expect([before?.cells.length, after?.cells.length]).toEqual([2, 1])
 })
 
-test('what can be published has a result for its tasks and a cost for each of these', () => {
+test('a publishable setting has results and a known cost for each', () => {
   const all = [
     trial({ setting: 'a|x|low', task: 't1' }),
     trial({ setting: 'b|x|low', task: 't1', costMicros: null }),
@@ -93,7 +103,7 @@ test('what can be published has a result for its tasks and a cost for each of th
     trial({ setting: 'r|x|none', task: 't1' }),
   ]
   const settings = [...facts.slice(0, 3), setting('r|x|none', { isReference: true })]
-  expect(resultsOf(settings, all, approved).map(({ id, reason }) => [id, reason])).toEqual([
+  expect(buildResults(settings, all, approved).map(({ id, reason }) => [id, reason])).toEqual([
     ['a|x|low', undefined],
     ['b|x|low', 'cost_unknown'],
     ['b|y|high', 'no_results'],
@@ -101,15 +111,15 @@ test('what can be published has a result for its tasks and a cost for each of th
   ])
 })
 
-test('accuracy and costs follow from whole numbers', () => {
+test('accuracy and costs are computed from whole numbers', () => {
   fc.assert(
     fc.property(trials, (all) => {
-      const chosen = publishable(resultsOf(facts, all, approved))
-      const tasks = tasksOf(chosen)
+      const chosen = publishable(buildResults(facts, all, approved))
+      const tasks = listTasks(chosen)
       for (const result of chosen) {
         expect(result.cells.every(({ task }) => tasks.includes(task))).toBe(true)
-        expect(passedOf(result)).toBeLessThanOrEqual(result.cells.length)
-        expect(Number.isSafeInteger(microsOf(result))).toBe(true)
+        expect(countPassed(result)).toBeLessThanOrEqual(result.cells.length)
+        expect(Number.isSafeInteger(sumCostMicros(result))).toBe(true)
         expect(isComplete(result, tasks)).toBe(result.cells.length === tasks.length)
       }
     }),
@@ -119,23 +129,24 @@ test('accuracy and costs follow from whole numbers', () => {
   ])
 })
 
-test('a setting that another beats never changes the frontier, and an incomplete one is never on it', () => {
+test('a beaten setting never changes the frontier, and an incomplete one is never on it', () => {
   fc.assert(
     fc.property(trials, fc.integer({ min: 1, max: 1_000_000 }), (all, dearer) => {
-      const chosen = publishable(resultsOf(facts, all, approved))
-      const before = frontierOf(chosen)
-      for (const id of before) expect(chosen.find((each) => each.id === id)?.cells.length).toBe(tasksOf(chosen).length)
+      const chosen = publishable(buildResults(facts, all, approved))
+      const before = computeFrontier(chosen)
+      for (const id of before)
+        expect(chosen.find((each) => each.id === id)?.cells.length).toBe(listTasks(chosen).length)
       const model = chosen.find(({ id }) => id === before[0])
       if (!model) return
       const cells = model.cells.map((cell) => ({ ...cell, passed: false, costMicros: (cell.costMicros ?? 0) + dearer }))
-      expect(frontierOf([...chosen, { ...model, id: 'dominated', cells }])).toEqual(before)
-      expect(frontierOf([...chosen, { ...model, id: '~tie' }])).toContain('~tie')
-      expect(frontierOf([...chosen, { ...model, id: 'gap', cells: model.cells.slice(1) }])).toEqual(before)
+      expect(computeFrontier([...chosen, { ...model, id: 'dominated', cells }])).toEqual(before)
+      expect(computeFrontier([...chosen, { ...model, id: '~tie' }])).toContain('~tie')
+      expect(computeFrontier([...chosen, { ...model, id: 'gap', cells: model.cells.slice(1) }])).toEqual(before)
     }),
   )
 })
 
-const CHANGES: [string, (result: Result) => Result][] = [
+const CHANGES: [string, (result: SettingResult) => SettingResult][] = [
   ['another verdict', (result) => withCell(result, { passed: true, passes: 1 })],
   ['another cost', (result) => withCell(result, { costMicros: 8 })],
   ['a cost that is not known', (result) => withCell(result, { costMicros: null })],
@@ -152,46 +163,46 @@ const CHANGES: [string, (result: Result) => Result][] = [
   ['a void more', (result) => ({ ...result, voided: 1 })],
 ]
 
-const withCell = (result: Result, over: Partial<Result['cells'][number]>): Result => ({
+const withCell = (result: SettingResult, over: Partial<SettingResult['cells'][number]>): SettingResult => ({
   ...result,
   cells: result.cells.map((cell) => ({ ...cell, ...over })),
 })
 
-test('the fingerprint changes with every published fact, and with nothing else', () => {
+test('the fingerprint changes with every published fact and with nothing else', () => {
   const one = { setting: 'a|x|low', task: 't1', state: 'failed' } as const
-  const results = resultsOf([setting('a|x|low')], [trial(one)], approved)
-  const before = fingerprint(results, approved)
+  const results = buildResults([setting('a|x|low')], [trial(one)], approved)
+  const before = computeFingerprint(results, approved)
   const seen = new Set([before])
   for (const [what, change] of CHANGES) {
-    const after = fingerprint(results.map(change), approved)
+    const after = computeFingerprint(results.map(change), approved)
     expect(seen.has(after), what).toBe(false)
     seen.add(after)
-    expect(contentHash(results.map(change)), what).not.toBe(contentHash(results))
+    expect(computeContentHash(results.map(change)), what).not.toBe(computeContentHash(results))
   }
-  expect(fingerprint(results, ['t1'])).not.toBe(before)
-  const later = resultsOf(
+  expect(computeFingerprint(results, ['t1'])).not.toBe(before)
+  const later = buildResults(
     [setting('a|x|low')],
     [trial({ ...one, comparison: 9, comparedAt: 99, attempt: 2, trial: 'other' })],
     approved,
   )
-  expect(fingerprint(later, approved)).toBe(before)
+  expect(computeFingerprint(later, approved)).toBe(before)
 })
 
-test('a selection has a hash of its own, which others’ results do not touch', () => {
+test('the content hash of a selection is independent of other results', () => {
   const all = SETTINGS.map((id) => trial({ setting: id, task: 't1' }))
-  const [first, second] = resultsOf(facts, all, approved)
-  const [again, changed] = resultsOf(
+  const [first, second] = buildResults(facts, all, approved)
+  const [again, changed] = buildResults(
     facts,
     [...all.slice(0, 1), trial({ setting: 'b|x|low', task: 't1', state: 'failed' })],
     approved,
   )
   if (!first || !second || !again || !changed) throw new Error('There should be results.')
-  expect(contentHash([again])).toBe(contentHash([first]))
-  expect(contentHash([changed])).not.toBe(contentHash([second]))
-  expect(contentHash([first, second])).not.toBe(contentHash([first]))
+  expect(computeContentHash([again])).toBe(computeContentHash([first]))
+  expect(computeContentHash([changed])).not.toBe(computeContentHash([second]))
+  expect(computeContentHash([first, second])).not.toBe(computeContentHash([first]))
 })
 
-test('canonical JSON is that of RFC 8785', () => {
+test('canonical JSON follows RFC 8785', () => {
   // Section 3.2.2 of the RFC, and the order of its section 3.2.3.
   const numbers: [number, string][] = [
     [Number('333333333.33333329'), '333333333.3333333'],
@@ -216,18 +227,18 @@ test('canonical JSON is that of RFC 8785', () => {
   const order = { '\u20ac': 1, '\r': 2, '\ufb33': 3, '1': 4, '\u{1f600}': 5, '\u0080': 6, '\u00f6': 7 }
   expect(canonicalJson(order)).toBe('{"\\r":2,"1":4,"\u0080":6,"ö":7,"€":1,"😀":5,"\ufb33":3}')
   for (const wrong of [Number.NaN, Number.POSITIVE_INFINITY, [1, Number.NaN]])
-    expect(() => canonicalJson(wrong)).toThrow(new TypeError('JSON has no such number.'))
+    expect(() => canonicalJson(wrong)).toThrow(new TypeError('JSON cannot represent this number'))
   for (const wrong of ['\ud800', { '\udfff': 1 }, ['a', '\udc00']])
-    expect(() => canonicalJson(wrong)).toThrow(new TypeError('Half a character is no text.'))
+    expect(() => canonicalJson(wrong)).toThrow(new TypeError('The string contains an unpaired surrogate'))
   expect(canonicalJson([1, { b: true, a: [false, { d: null, c: 'x' }] }])).toBe(
     '[1,{"a":[false,{"c":"x","d":null}],"b":true}]',
   )
 })
 
-test('canonical JSON says the same of the same value, and reads back as it', () => {
+test('canonical JSON is deterministic and round-trips', () => {
   fc.assert(
     fc.property(fc.jsonValue({ stringUnit: 'grapheme' }), (value) => {
-      const text = canonicalJson(value as Json)
+      const text = canonicalJson(value as CanonicalJson)
       expect(JSON.parse(text)).toEqual(JSON.parse(JSON.stringify(value)))
       expect(canonicalJson(JSON.parse(text))).toBe(text)
     }),

@@ -1,72 +1,75 @@
-import { type Result, tasksOf } from './aggregate.ts'
-import type { Run } from './facts.ts'
-import type { Disclosure, Resources } from './shapes/schema.ts'
+import { listTasks, type SettingResult } from './aggregate.ts'
+import type { RunTotals } from './facts.ts'
+import type { Disclosure, ResourceSpans } from './shapes/schema.ts'
 
-/** What was run in a repository, and what of it these settings show. Counts only: tasks have no names here. */
-export function disclosureOf(
-  results: readonly Result[],
-  chosen: readonly Result[],
+/** Builds the disclosure: what was run in a repository, and which part is published. Contains no task names. */
+export function buildDisclosure(
+  results: readonly SettingResult[],
+  chosen: readonly SettingResult[],
   approved: readonly string[],
-  run: Run,
+  run: RunTotals,
 ): Disclosure {
-  const tasks = tasksOf(chosen)
+  const tasks = listTasks(chosen)
   const attempts = chosen.flatMap(({ cells }) => cells.map(({ trials }) => trials))
   const cohorts = chosen.flatMap(({ harness, cohort }) => (cohort ? [{ harness, ...cohort }] : []))
   return {
     settings: { run: results.filter(({ reason }) => reason !== 'reference').length, published: chosen.length },
-    trials: { run: run.scored + run.errored + run.voided, ...trialsOf(run) },
-    tasks: { approved: approved.length, published: tasks.length, excluded: excludedOf(approved, tasks, run) },
-    attempts: { min: attempts.length === 0 ? 0 : least(attempts), max: attempts.reduce((a, b) => Math.max(a, b), 0) },
-    harnesses: harnessesOf(cohorts),
+    trials: {
+      run: run.scored + run.errored + run.voided,
+      scored: run.scored,
+      errored: run.errored,
+      voided: run.voided,
+    },
+    tasks: { approved: approved.length, published: tasks.length, excluded: countExcluded(approved, tasks, run) },
+    attempts: { min: attempts.length === 0 ? 0 : findMin(attempts), max: attempts.reduce((a, b) => Math.max(a, b), 0) },
+    harnesses: listHarnessVersions(cohorts),
     sandboxes: distinct(cohorts.map(({ sandbox }) => sandbox)),
     verifyModes: distinct(cohorts.map(({ verifyMode }) => verifyMode)),
     isolation: distinct(chosen.map(({ isolation }) => isolation)),
-    resources: resourcesOf(chosen),
-    comparisons: { count: run.comparisons, from: timeOf(run.from), to: timeOf(run.to) },
+    resources: summarizeResources(chosen),
+    comparisons: { count: run.comparisons, from: toIsoTime(run.from), to: toIsoTime(run.to) },
   }
 }
 
-/** Of the trials that count, the least and the most that a sandbox might use. */
-function resourcesOf(chosen: readonly Result[]): Resources | null {
+/** Summarizes the resource limits of the canonical trials as minimum and maximum. */
+function summarizeResources(chosen: readonly SettingResult[]): ResourceSpans | null {
   const known = chosen.flatMap(({ cells }) => cells.flatMap(({ resources }) => resources ?? []))
   if (known.length === 0) return null
   return {
-    cpus: spanOf(known.map(({ cpus }) => cpus)),
-    memoryMb: spanOf(known.map(({ memoryMb }) => memoryMb)),
-    diskMb: spanOf(known.map(({ diskMb }) => diskMb)),
+    cpus: toSpan(known.map(({ cpus }) => cpus)),
+    memoryMb: toSpan(known.map(({ memoryMb }) => memoryMb)),
+    diskMb: toSpan(known.map(({ diskMb }) => diskMb)),
   }
 }
 
-/** Without a limit is more than any. */
-function spanOf(limits: readonly (number | null)[]): Resources['cpus'] {
-  const [min, max] = [least(limits.map(orEndless)), limits.map(orEndless).reduce((a, b) => Math.max(a, b))]
+/** Returns minimum and maximum. No limit counts as infinite. */
+function toSpan(limits: readonly (number | null)[]): ResourceSpans['cpus'] {
+  const [min, max] = [findMin(limits.map(toUpperBound)), limits.map(toUpperBound).reduce((a, b) => Math.max(a, b))]
   return { min: Number.isFinite(min) ? min : null, max: Number.isFinite(max) ? max : null }
 }
 
-const orEndless = (limit: number | null): number => limit ?? Number.POSITIVE_INFINITY
+const toUpperBound = (limit: number | null): number => limit ?? Number.POSITIVE_INFINITY
 
-const trialsOf = ({ scored, errored, voided }: Run) => ({ scored, errored, voided })
-
-function excludedOf(approved: readonly string[], tasks: readonly string[], run: Run) {
-  const left = approved.filter((task) => !tasks.includes(task))
-  const elsewhere = left.filter((task) => run.scoredTasks.has(task)).length
+function countExcluded(approved: readonly string[], tasks: readonly string[], run: RunTotals) {
+  const unpublished = approved.filter((task) => !tasks.includes(task))
+  const elsewhere = unpublished.filter((task) => run.scoredTasks.has(task)).length
   const reasons = [
-    { reason: 'no_results', count: left.length - elsewhere },
+    { reason: 'no_results', count: unpublished.length - elsewhere },
     { reason: 'no_results_under_these_conditions', count: elsewhere },
     { reason: 'declined_after_results', count: run.declined },
   ]
   return reasons.filter(({ count }) => count > 0)
 }
 
-const least = (numbers: readonly number[]): number => numbers.reduce((a, b) => Math.min(a, b))
+const findMin = (numbers: readonly number[]): number => numbers.reduce((a, b) => Math.min(a, b))
 
-function harnessesOf(cohorts: readonly { harness: string; harnessVersion: string }[]) {
+function listHarnessVersions(cohorts: readonly { harness: string; harnessVersion: string }[]) {
   const all = cohorts.map(({ harness, harnessVersion: version }) => ({ harness, version }))
   const byText = new Map(all.map((each) => [`${each.harness} ${each.version}`, each]))
   return [...byText].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, each]) => each)
 }
 
-const distinct = (words: readonly (string | null)[]): string[] =>
-  [...new Set(words.filter((word) => word !== null))].sort()
+const distinct = (values: readonly (string | null)[]): string[] =>
+  [...new Set(values.filter((value) => value !== null))].sort()
 
-const timeOf = (at: number | null): string | null => (at === null ? null : new Date(at).toISOString())
+const toIsoTime = (at: number | null): string | null => (at === null ? null : new Date(at).toISOString())

@@ -42,7 +42,7 @@ const remove = (params: Place, query: Record<string, string> = {}, key?: string)
 const withdrawnReason = async (params: Place) =>
   (await app.call(readHistory, { params, key: null })).body.releases[0].withdrawn?.reason
 
-test('a repository with a public release is removed only after a choice, and the release can be withdrawn later', async () => {
+test('removing a repository with a public release requires a choice, and the release can be withdrawn later', async () => {
   const { place, releaseId, list, withdraw } = await published()
   expect(await remove(place)).toMatchObject({ status: 409, body: { code: 'releases_public', releaseId } })
   expect(await remove(place, { withdraw: 'maybe' })).toMatchObject({ status: 422 })
@@ -70,7 +70,7 @@ test('removing a repository can withdraw its release, which takes an admin key',
   expect(events.map(({ action }: { action: string }) => action)).toContain('release.withdrawn')
 })
 
-test('a repository of plain git that is set to private takes its public release with it', async () => {
+test('setting a plain git repository to private withdraws its public release', async () => {
   const { place } = await published()
   const source = { kind: 'git', url: 'https://git.example.org/demo.git' } as const
   const set = (visibility: 'public' | 'private') =>
@@ -99,22 +99,25 @@ async function publishedOnHost(login: string) {
 test.each([
   ['connected', false],
   ['disconnected', true],
-])('a %s repository that its code host made private takes its public release with it', async (login, isRemoved) => {
-  const { line, key, place, repository } = await publishedOnHost(login)
-  const params = { org: login, ...place }
-  if (isRemoved) await app.call(removeRepository, { params, key, query: { withdraw: 'false' } })
-  await check()
-  expect(await line()).toBe(200)
-  repository.visibility = 'private'
-  host.misbehave({ status: 500 })
-  await check()
-  expect(await line()).toBe(200)
-  await check()
-  expect(await line()).toBe(404)
-  expect(await withdrawnReason(place)).toBe('The repository is not public any more.')
-})
+])(
+  'the public release of a %s repository is withdrawn when it becomes private on its code host',
+  async (login, isRemoved) => {
+    const { line, key, place, repository } = await publishedOnHost(login)
+    const params = { org: login, ...place }
+    if (isRemoved) await app.call(removeRepository, { params, key, query: { withdraw: 'false' } })
+    await check()
+    expect(await line()).toBe(200)
+    repository.visibility = 'private'
+    host.misbehave({ status: 500 })
+    await check()
+    expect(await line()).toBe(200)
+    await check()
+    expect(await line()).toBe(404)
+    expect(await withdrawnReason(place)).toBe('The repository is not public any more.')
+  },
+)
 
-test('a publish that finds the repository private withdraws what was public', async () => {
+test('publishing a repository that became private withdraws its public release', async () => {
   const lab = await publishedOnHost('turning')
   lab.repository.visibility = 'internal'
   expect(await lab.publishAll()).toMatchObject({ status: 422, body: { code: 'repository_private' } })

@@ -3,77 +3,88 @@ import type { KeyCaller } from '../platform/http/caller.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { type By, record } from '../workspaces/audit.ts'
 import { findWorkspaceByLogin, setVerified } from '../workspaces/workspaces.ts'
-import type { ReleaseTools } from './publish.ts'
+import type { ReleaseDeps } from './publish.ts'
 import { type Endorsement, notTheOwner } from './schema.ts'
 import * as rows from './sql.ts'
 
-type Tools = Pick<ReleaseTools, 'show'> & { db: Db }
-type Place = { owner: string; name: string; publisher: string }
+type EndorsementDeps = Pick<ReleaseDeps, 'updateResults'> & { db: Db }
+type EndorsementRef = { owner: string; name: string; publisher: string }
 
-type Workspace = KeyCaller['workspace']
+type CallerWorkspace = KeyCaller['workspace']
 
-export async function readEndorsement(db: Db, workspace: Workspace, place: Place): Promise<Endorsement> {
-  const { publisher, found } = await readFound(db, workspace, place)
-  return { repository: fullName(place), publisher: publisher.login, at: found.at.toISOString() }
+export async function readEndorsement(db: Db, workspace: CallerWorkspace, ref: EndorsementRef): Promise<Endorsement> {
+  const { publisher, row } = await readEndorsementRow(db, workspace, ref)
+  return { repository: fullName(ref), publisher: publisher.login, at: row.at.toISOString() }
 }
 
-/** Under another owner's name there is none of ours. */
-async function readFound(db: Db, { id, login }: Workspace, place: Place) {
-  const publisher = await findWorkspaceByLogin(db, place.publisher)
-  const found = publisher && (await rows.findEndorsement(db, id, place.name, publisher.id))
-  if (!found || login.toLowerCase() !== place.owner.toLowerCase())
-    throw new Problem(notFound, `There is no endorsement of ${place.publisher} for ${fullName(place)}.`)
-  return { publisher, found }
+/** Reads an endorsement. A workspace has endorsements only for repositories under its own login. */
+async function readEndorsementRow(db: Db, { id, login }: CallerWorkspace, ref: EndorsementRef) {
+  const publisher = await findWorkspaceByLogin(db, ref.publisher)
+  const row = publisher && (await rows.findEndorsement(db, id, ref.name, publisher.id))
+  if (!row || login.toLowerCase() !== ref.owner.toLowerCase())
+    throw new Problem(notFound, `No endorsement of ${ref.publisher} for ${fullName(ref)} found`)
+  return { publisher, row }
 }
 
-const fullName = ({ owner, name }: Place): string => `${owner}/${name}`
+const fullName = ({ owner, name }: EndorsementRef): string => `${owner}/${name}`
 
-export function putEndorsement(tools: Tools, by: By, workspace: Workspace, place: Place): Promise<Endorsement> {
-  return transact(tools.db, async (tx) => {
-    await requireOwner(tx, workspace, place)
-    const publisher = await findWorkspaceByLogin(tx, place.publisher)
-    if (!publisher) throw new Problem(notFound, `There is no workspace ${place.publisher}.`)
-    await rows.upsertEndorsement(tx, workspace.id, place.name, publisher.id)
+export function putEndorsement(
+  deps: EndorsementDeps,
+  by: By,
+  workspace: CallerWorkspace,
+  ref: EndorsementRef,
+): Promise<Endorsement> {
+  return transact(deps.db, async (tx) => {
+    await requireOwner(tx, workspace, ref)
+    const publisher = await findWorkspaceByLogin(tx, ref.publisher)
+    if (!publisher) throw new Problem(notFound, `Workspace ${ref.publisher} not found`)
+    await rows.upsertEndorsement(tx, workspace.id, ref.name, publisher.id)
     await record(tx, {
       ...by,
       action: 'release.endorsed',
-      subject: fullName(place),
+      subject: fullName(ref),
       detail: { publisher: publisher.login },
     })
-    await tools.show(tx, place)
-    return readEndorsement(tx, workspace, place)
+    await deps.updateResults(tx, ref)
+    return readEndorsement(tx, workspace, ref)
   })
 }
 
-/** A login alone proves nothing. */
-async function requireOwner(tx: Db, { login }: Workspace, { owner }: Place): Promise<void> {
+/** Throws unless the workspace owns the login and the operator has verified it. A login alone proves nothing. */
+async function requireOwner(tx: Db, { login }: CallerWorkspace, { owner }: EndorsementRef): Promise<void> {
   const own = await findWorkspaceByLogin(tx, login)
   const isOwner = login.toLowerCase() === owner.toLowerCase() && own !== undefined && own.verifiedAt !== null
-  if (!isOwner) throw new Problem(notTheOwner, `Only the verified workspace ${owner} endorses for its repositories.`)
+  if (!isOwner)
+    throw new Problem(notTheOwner, `Only the verified workspace ${owner} can endorse results of its repositories.`)
 }
 
-export function removeEndorsement(tools: Tools, by: By, workspace: Workspace, place: Place): Promise<void> {
-  return transact(tools.db, async (tx) => {
-    const { publisher } = await readFound(tx, workspace, place)
-    await rows.removeEndorsement(tx, workspace.id, place.name, publisher.id)
+export function removeEndorsement(
+  deps: EndorsementDeps,
+  by: By,
+  workspace: CallerWorkspace,
+  ref: EndorsementRef,
+): Promise<void> {
+  return transact(deps.db, async (tx) => {
+    const { publisher } = await readEndorsementRow(tx, workspace, ref)
+    await rows.removeEndorsement(tx, workspace.id, ref.name, publisher.id)
     await record(tx, {
       ...by,
       action: 'release.unendorsed',
-      subject: fullName(place),
+      subject: fullName(ref),
       detail: { publisher: publisher.login },
     })
-    await tools.show(tx, place)
+    await deps.updateResults(tx, ref)
   })
 }
 
-/** Whoever is verified stands for all that it publishes, and for all that it endorsed. */
-export function verifyWorkspace(tools: Tools, login: string, isVerified: boolean, requestId: string) {
-  return transact(tools.db, async (tx) => {
+/** Sets whether a workspace is verified. Its own releases and those it endorsed change their status with it. */
+export function verifyWorkspace(deps: EndorsementDeps, login: string, isVerified: boolean, requestId: string) {
+  return transact(deps.db, async (tx) => {
     const workspace = await setVerified(tx, login, isVerified)
     const action = isVerified ? 'workspace.verified' : 'workspace.unverified'
     await record(tx, { workspaceId: workspace.id, actor: 'operator', requestId, action, subject: workspace.login })
     for (const name of await rows.listOwnedNames(tx, workspace.login))
-      await tools.show(tx, { owner: workspace.login, name })
+      await deps.updateResults(tx, { owner: workspace.login, name })
     return { login: workspace.login, verifiedAt: workspace.verifiedAt?.toISOString() ?? '' }
   })
 }

@@ -1,65 +1,68 @@
 import { listApprovedTasks } from '../batches/approved-tasks.ts'
-import type { Outcome } from '../comparisons/outcome.ts'
+import type { TrialOutcome } from '../comparisons/outcome.ts'
 import { listOutcomes, type RunSetting } from '../comparisons/outcomes.ts'
 import type { Db } from '../platform/db/db.ts'
-import { type Result, resultsOf, type SettingFact } from './aggregate.ts'
-import { once } from './cohort.ts'
-import { fingerprint } from './fingerprint.ts'
+import { buildResults, type SettingFact, type SettingResult } from './aggregate.ts'
+import { dedupeTrials } from './cohort.ts'
+import { computeFingerprint } from './fingerprint.ts'
 
-/** The approved tasks of a repository, each content once. */
-export type ApprovedTask = { taskId: string; digest: string; archive: string; title: string; difficulty: string | null }
+/** An approved task of a repository. Tasks with the same content are listed once. */
+export type ReleaseTask = { taskId: string; digest: string; archive: string; title: string; difficulty: string | null }
 
-/** All that a release of a repository could be made of. */
-export type Facts = {
-  tasks: ApprovedTask[]
-  results: Result[]
+/** Everything that a release of a repository can be built from. */
+export type ReleaseFacts = {
+  tasks: ReleaseTask[]
+  results: SettingResult[]
   fingerprint: string
-  /** Of all settings but the reference. */
-  run: Run
+  /** Totals of all settings except the reference ones. */
+  run: RunTotals
 }
 
-export type Run = {
+export type RunTotals = {
   scored: number
   errored: number
   voided: number
-  /** Contents that have results and are not approved any more. */
+  /** Number of tasks that have results and are no longer approved. */
   declined: number
-  /** Contents that have a result of any cohort. */
+  /** Digests of tasks that have a result in any cohort. */
   scoredTasks: ReadonlySet<string>
   comparisons: number
   from: number | null
   to: number | null
 }
 
-export async function readFacts(db: Db, repository: number): Promise<Facts> {
+export async function loadFacts(db: Db, repository: number): Promise<ReleaseFacts> {
   const listed = await listApprovedTasks(db, repository)
   const tasks = [...new Map(listed.map((task) => [task.digest, task])).values()]
   const { settings, outcomes } = await listOutcomes(db, repository)
   const approved = new Set(tasks.map(({ digest }) => digest))
-  const named = settingsOf(settings)
-  const results = resultsOf(named, outcomes, approved)
-  const isReference = new Set(named.filter((setting) => setting.isReference).map(({ id }) => id))
-  const own = outcomes.filter(({ setting }) => !isReference.has(setting))
-  return { tasks, results, fingerprint: fingerprint(results, approved), run: runOf(own, approved) }
+  const settingFacts = toSettingFacts(settings)
+  const results = buildResults(settingFacts, outcomes, approved)
+  const isReference = new Set(settingFacts.filter((setting) => setting.isReference).map(({ id }) => id))
+  const nonReference = outcomes.filter(({ setting }) => !isReference.has(setting))
+  return { tasks, results, fingerprint: computeFingerprint(results, approved), run: countRun(nonReference, approved) }
 }
 
-/** Each once, as the newest comparison has it. */
-const settingsOf = (settings: readonly RunSetting[]): SettingFact[] => [
-  ...new Map(settings.map((setting) => [setting.id, factOf(setting)])).values(),
+/** Removes duplicates. The newest comparison describes the setting. */
+const toSettingFacts = (settings: readonly RunSetting[]): SettingFact[] => [
+  ...new Map(settings.map((setting) => [setting.id, toSettingFact(setting)])).values(),
 ]
 
-/** What has no provider only shows that tasks work. */
+/** Provider of reference settings, which call no model. */
 const NO_PROVIDER = 'none'
 
-const factOf = (row: RunSetting): SettingFact => ({
+const toSettingFact = (row: RunSetting): SettingFact => ({
   id: row.id,
   model: { catalogId: row.catalog_id, name: row.name, label: row.label },
-  ...{ harness: row.harness, reasoningLevel: row.reasoning_level, provider: row.provider, custom: row.custom },
+  harness: row.harness,
+  reasoningLevel: row.reasoning_level,
+  provider: row.provider,
+  custom: row.custom,
   isReference: row.provider === NO_PROVIDER,
 })
 
-function runOf(outcomes: Outcome[], approved: ReadonlySet<string>): Run {
-  const counted = once(outcomes)
+function countRun(outcomes: TrialOutcome[], approved: ReadonlySet<string>): RunTotals {
+  const counted = dedupeTrials(outcomes)
   const scored = counted.filter(({ state }) => state !== 'errored')
   const scoredTasks = new Set(scored.map(({ task }) => task))
   const times = outcomes.map(({ comparedAt }) => comparedAt)

@@ -1,23 +1,23 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { type Result, resultsOf } from './aggregate.ts'
-import { canonicalJson, type Json } from './canonical-json.ts'
-import { contentHash, fingerprint } from './fingerprint.ts'
-import { setting, TASKS, trial } from './testing/made-up.ts'
+import { setting, TASKS, trial } from '../../test/support/releases/arbitrary-trials.ts'
+import { buildResults, type SettingResult } from './aggregate.ts'
+import { type CanonicalJson, canonicalJson } from './canonical-json.ts'
+import { computeContentHash, computeFingerprint } from './fingerprint.ts'
 
 const USAGE = { input: 1, cacheRead: 2, cacheWrite: 3, output: 4, reasoning: 5 }
 const SETTINGS = ['b|y|high', 'a|x|low', 'c|z|none']
 const all = SETTINGS.slice(0, 2).flatMap((id) => ['t2', 't1'].map((task) => trial({ setting: id, task, usage: USAGE })))
 const results = () =>
-  resultsOf(
+  buildResults(
     SETTINGS.map((id) => setting(id)),
     all,
     new Set(TASKS),
   )
-const sha256 = (value: Json): string => createHash('sha256').update(canonicalJson(value)).digest('hex')
+const sha256 = (value: CanonicalJson): string => createHash('sha256').update(canonicalJson(value)).digest('hex')
 
 /** Everything that is published of a result. */
-const published = (result: Result): Json => ({
+const published = (result: SettingResult): CanonicalJson => ({
   id: result.id,
   model: result.model,
   harness: result.harness,
@@ -37,25 +37,25 @@ const published = (result: Result): Json => ({
 
 test('a fingerprint is the SHA-256 of the canonical JSON of settings, tasks and a version', () => {
   const settings = results().map(published)
-  expect(fingerprint(results(), TASKS)).toBe(sha256({ settings, tasks: TASKS, version: 1 }))
-  expect(contentHash(results())).toBe(sha256({ settings, tasks: ['t1', 't2'], version: 1 }))
-  expect(fingerprint([], [])).toBe(sha256({ settings: [], tasks: [], version: 1 }))
+  expect(computeFingerprint(results(), TASKS)).toBe(sha256({ settings, tasks: TASKS, version: 1 }))
+  expect(computeContentHash(results())).toBe(sha256({ settings, tasks: ['t1', 't2'], version: 1 }))
+  expect(computeFingerprint([], [])).toBe(sha256({ settings: [], tasks: [], version: 1 }))
 })
 
-test('neither the order of settings nor that of approved tasks matters', () => {
-  const [a, b, c] = results() as [Result, Result, Result]
+test('the fingerprint is independent of the order of settings and approved tasks', () => {
+  const [a, b, c] = results() as [SettingResult, SettingResult, SettingResult]
   for (const order of [
     [a, b, c],
     [c, b, a],
     [b, a, c],
     [b, c, a],
   ]) {
-    expect(fingerprint(order, TASKS.toReversed())).toBe(fingerprint(results(), TASKS))
-    expect(contentHash(order)).toBe(contentHash(results()))
+    expect(computeFingerprint(order, TASKS.toReversed())).toBe(computeFingerprint(results(), TASKS))
+    expect(computeContentHash(order)).toBe(computeContentHash(results()))
   }
 })
 
-test('the same result has the same text each time it is asked for', () => {
+test('the canonical text of a result is stable', () => {
   const found = results()
-  expect(fingerprint(found, TASKS)).toBe(fingerprint(found, TASKS))
+  expect(computeFingerprint(found, TASKS)).toBe(computeFingerprint(found, TASKS))
 })

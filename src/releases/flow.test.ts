@@ -17,7 +17,7 @@ const repriced = (tokens: Tokens, { input, output, cacheRead = input, cacheWrite
   (tokens.input * input + tokens.cacheRead * cacheRead + tokens.cacheWrite * cacheWrite5m + tokens.output * output) /
   1_000_000
 
-test('from imported tasks through a comparison with metered calls to what everybody reads', async () => {
+test('imported tasks lead through a metered comparison to public results', async () => {
   await using lab = await comparingModelsInRepository(async (ask, { task, model }) => {
     await ask()
     const isHigh = model?.access.level === 'high'

@@ -17,7 +17,7 @@ async function twoSettings() {
   return lab
 }
 
-test('who publishes under which owner', () => {
+test('a workspace publishes only under owners it may use', () => {
   const git = { source_kind: 'git' as const, host: '', owner: 'Lab' }
   const github = { ...git, source_kind: 'github' as const, host: 'github.com' }
   const own = { ...github, host: 'github.example.com' }
@@ -38,7 +38,7 @@ test('who publishes under which owner', () => {
 })
 
 describe('owners', () => {
-  test('a verified owner stands for its own line, and for those that it endorses', async () => {
+  test('the lines of a verified owner and those it endorses are endorsed', async () => {
     const lab = await twoSettings()
     const { owner, name } = lab.place
     await lab.publishAll()
@@ -70,7 +70,7 @@ describe('owners', () => {
     expect((await app.call(schema.readEndorsement, { params, key: own.key })).status).toBe(404)
   })
 
-  test('a code host that anybody may run says nothing of who owns a name', async () => {
+  test('a self-hosted code host does not prove ownership of a name', async () => {
     const lab = await twoSettings()
     await app.otherWorkspace('another')
     const from = (host: string) =>
@@ -84,7 +84,7 @@ describe('owners', () => {
     expect((await lab.preview()).blockers).toEqual([])
   })
 
-  test('with more than one workspace plain git is published only under assigned owners', async () => {
+  test('with several workspaces, plain git is published only under assigned owners', async () => {
     const lab = await twoSettings()
     await app.otherWorkspace('second')
     expect((await lab.preview()).blockers).toMatchObject([{ code: 'owner_not_assigned' }])

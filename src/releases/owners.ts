@@ -1,12 +1,12 @@
 import { GITHUB } from '../repos/github-request.ts'
 import type { RepositoryRow } from '../repos/repos.ts'
 
-/** Which workspace publishes under which owner, by logins. Undefined: nothing was said. */
+/** Maps repository owners to workspace logins. Undefined if the operator configured nothing. */
 export type PublicOwners = ReadonlyMap<string, string> | undefined
 
 /**
- * GitHub itself says whose a repository is. Of plain git, or with a code host of one's own, anybody could claim
- * anything, so the operator says it; where there is only one workspace, nobody else could be meant.
+ * True if the workspace may publish under the repository's owner. GitHub vouches for owners. For plain git and other code
+ * hosts the owner is unverified, so the operator assigns it; a single workspace needs no assignment.
  */
 export function mayPublish(
   { source_kind, host, owner }: Pick<RepositoryRow, 'source_kind' | 'host' | 'owner'>,

@@ -1,21 +1,24 @@
-/** A setting of the frontier, with the numbers by which the others are compared. In the order of the frontier. */
-export type Candidate = { id: string; tasks: number; passed: number }
+/** A setting of the frontier with the numbers that picks are based on. */
+export type PickCandidate = { id: string; tasks: number; passed: number }
 
-type Role = 'cheapest' | 'most-accurate' | 'best-value'
-export type Pick = { id: string; roles: Role[] }
+type PickRole = 'cheapest' | 'most-accurate' | 'best-value'
+export type SettingPick = { id: string; roles: PickRole[] }
 
-/** Below so many tasks nearly everything is "not shown worse". */
+/** Minimum number of tasks for `best-value`: with fewer, hardly any setting is shown to be worse. */
 const BEST_VALUE_TASKS_MIN = 20
 
 /**
- * What a reader should look at first. The frontier goes from cheap to dear, and of exact ties the smallest id comes
- * first. `isWorse` says whether a setting was shown to be less accurate than the most accurate one.
+ * Chooses the settings that readers should look at first. The frontier is sorted by cost, exact ties by id. `isWorse`
+ * returns whether a setting is significantly less accurate than another.
  */
-export function picks(frontier: readonly Candidate[], isWorse: (id: string, than: string) => boolean): Pick[] {
+export function choosePicks(
+  frontier: readonly PickCandidate[],
+  isWorse: (id: string, than: string) => boolean,
+): SettingPick[] {
   const cheapest = frontier[0]
   if (!cheapest) return []
   const accurate = frontier.reduce((best, each) => (isMoreAccurate(each, best) ? each : best), cheapest)
-  const roles: [string, Role][] = [
+  const roles: [string, PickRole][] = [
     [cheapest.id, 'cheapest'],
     [accurate.id, 'most-accurate'],
   ]
@@ -24,5 +27,5 @@ export function picks(frontier: readonly Candidate[], isWorse: (id: string, than
   return [...Map.groupBy(roles, ([id]) => id)].map(([id, own]) => ({ id, roles: own.map(([, role]) => role) }))
 }
 
-const isMoreAccurate = (a: Candidate, b: Candidate): boolean =>
+const isMoreAccurate = (a: PickCandidate, b: PickCandidate): boolean =>
   BigInt(a.passed) * BigInt(b.tasks) > BigInt(b.passed) * BigInt(a.tasks)

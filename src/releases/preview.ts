@@ -4,81 +4,90 @@ import { invalidRequest, Problem } from '../platform/problem.ts'
 import { averageUsd } from '../platform/usd.ts'
 import type { RepositoryRow } from '../repos/repos.ts'
 import { isOnlyWorkspace, LOCAL } from '../workspaces/workspaces.ts'
-import { isComplete, microsOf, passedOf, type Result, tasksOf, usdOf } from './aggregate.ts'
-import { disclosureOf } from './disclosure.ts'
-import { type Content, contentOf, namesOf } from './document.ts'
-import { type Facts, readFacts } from './facts.ts'
+import { countPassed, isComplete, listTasks, type SettingResult, sumCostMicros, toUsd } from './aggregate.ts'
+import { buildDisclosure } from './disclosure.ts'
+import { buildContent, type ReleaseContent, toSettingNames } from './document.ts'
+import { loadFacts, type ReleaseFacts } from './facts.ts'
 import { mayPublish, type PublicOwners } from './owners.ts'
 import { ownerNotAssigned, repositoryPrivate } from './schema.ts'
-import { type Pair, type Preview, type PreviewSetting, Release, type ReleaseSetting } from './shapes/schema.ts'
+import { type Preview, type PreviewSetting, Release, type ReleaseSetting, type SettingPair } from './shapes/schema.ts'
 import { findNewest, type ReleaseRow } from './sql.ts'
-import { difference, tracksOf } from './statistics/paired.ts'
-import { scoresOf } from './statistics/stats.ts'
+import { estimateDifference, toTracks } from './statistics/paired.ts'
+import { toScores } from './statistics/stats.ts'
 
 export type Publisher = KeyCaller['workspace']
-export type PreviewTools = { publicOwners: PublicOwners }
+export type PreviewDeps = { publicOwners: PublicOwners }
 
-/** A repository as it stands, with what was published last. */
-export type Standing = { repository: RepositoryRow; publisher: Publisher; facts: Facts; head: ReleaseRow | undefined }
+/** Current state of a repository: its results and the release that is public. */
+export type ReleaseContext = {
+  repository: RepositoryRow
+  publisher: Publisher
+  facts: ReleaseFacts
+  head: ReleaseRow | undefined
+}
 
-export async function readStanding(db: Db, repository: RepositoryRow, publisher: Publisher): Promise<Standing> {
+export async function loadReleaseContext(
+  db: Db,
+  repository: RepositoryRow,
+  publisher: Publisher,
+): Promise<ReleaseContext> {
   const newest = await findNewest(db, repository.key)
   const head = newest?.withdrawn_at === null ? newest : undefined
-  return { repository, publisher, facts: await readFacts(db, repository.key), head }
+  return { repository, publisher, facts: await loadFacts(db, repository.key), head }
 }
 
 export async function previewRelease(
-  tools: PreviewTools & { db: Db },
-  standing: Standing,
-  wanted?: readonly string[],
+  deps: PreviewDeps & { db: Db },
+  context: ReleaseContext,
+  settingIds?: readonly string[],
 ): Promise<Preview> {
-  const chosen = chosenOf(standing.facts.results, wanted)
-  return previewOf(standing, chosen, await blockersOf(tools, standing))
+  const chosen = selectResults(context.facts.results, settingIds)
+  return buildPreview(context, chosen, await findBlockers(deps, context))
 }
 
-/** Without a wish: all that can be published. */
-function chosenOf(results: readonly Result[], wanted: readonly string[] | undefined): Result[] {
-  if (!wanted) return results.filter(({ reason }) => reason === undefined)
+/** Selects publishable settings: the given ones, or all. */
+function selectResults(results: readonly SettingResult[], settingIds: readonly string[] | undefined): SettingResult[] {
+  if (!settingIds) return results.filter(({ reason }) => reason === undefined)
   const known = new Set(results.map(({ id }) => id))
-  const errors = wanted
+  const errors = settingIds
     .filter((id) => !known.has(id))
-    .map((id) => ({ pointer: '/query/setting', code: 'unknown_setting', message: `There is no setting ${id}.` }))
+    .map((id) => ({ pointer: '/query/setting', code: 'unknown_setting', message: `Unknown setting ${id}` }))
   if (errors[0]) throw new Problem(invalidRequest, errors[0].message, { errors })
-  return results.filter(({ id, reason }) => wanted.includes(id) && reason === undefined)
+  return results.filter(({ id, reason }) => settingIds.includes(id) && reason === undefined)
 }
 
-export async function blockersOf(
-  { db, publicOwners }: PreviewTools & { db: Db },
-  { repository, publisher, facts }: Standing,
+export async function findBlockers(
+  { db, publicOwners }: PreviewDeps & { db: Db },
+  { repository, publisher, facts }: ReleaseContext,
 ): Promise<Preview['blockers']> {
   const blockers: Preview['blockers'] = []
   if (repository.visibility !== 'public')
-    blockers.push({ code: repositoryPrivate.code, message: notPublic(repository) })
+    blockers.push({ code: repositoryPrivate.code, message: explainNotPublic(repository) })
   const isOnly = publisher.login === LOCAL && (await isOnlyWorkspace(db))
   if (!mayPublish(repository, publisher.login, { publicOwners, isOnlyWorkspace: isOnly }))
-    blockers.push({ code: ownerNotAssigned.code, message: notAssigned(repository.owner) })
+    blockers.push({ code: ownerNotAssigned.code, message: explainNotAssigned(repository.owner) })
   if (facts.results.every(({ reason }) => reason !== undefined))
-    blockers.push({ code: 'no_results', message: 'No setting has results that can be published.' })
+    blockers.push({ code: 'no_results', message: 'No setting has publishable results.' })
   return blockers
 }
 
-export const notPublic = (repository: RepositoryRow): string =>
-  `Only results of public repositories can be published. ${howToShow(repository)}`
+export const explainNotPublic = (repository: RepositoryRow): string =>
+  `Only results of public repositories can be published. ${explainHowToMakePublic(repository)}`
 
-const howToShow = (repository: RepositoryRow): string =>
+const explainHowToMakePublic = (repository: RepositoryRow): string =>
   repository.source_kind === 'git'
-    ? `Where everybody may see ${fullNameOf(repository)}, say so: assay repos connect ${fullNameOf(repository)} --public --git ${repository.url ?? '<address>'}`
-    : `Its code host does not show ${fullNameOf(repository)} to everybody: make it public there, and publish again.`
+    ? `If ${fullNameOf(repository)} is public, declare it: assay repos connect ${fullNameOf(repository)} --public --git ${repository.url ?? '<address>'}`
+    : `${fullNameOf(repository)} is private on its code host. Make it public there, then publish again.`
 
-export const notAssigned = (owner: string): string =>
+export const explainNotAssigned = (owner: string): string =>
   `The operator has not assigned the owner ${owner} to this workspace (ASSAY_PUBLIC_OWNERS).`
 
-function previewOf(
-  { repository, publisher, facts, head }: Standing,
-  chosen: Result[],
+function buildPreview(
+  { repository, publisher, facts, head }: ReleaseContext,
+  chosen: SettingResult[],
   blockers: Preview['blockers'],
 ): Preview {
-  const content = contentOf(chosen)
+  const content = buildContent(chosen)
   const approved = facts.tasks.map(({ digest }) => digest)
   return {
     repository: { id: repository.id, fullName: fullNameOf(repository), visibility: repository.visibility },
@@ -86,54 +95,59 @@ function previewOf(
     head: head?.id ?? null,
     fingerprint: facts.fingerprint,
     tasks: content.tasks.length,
-    settings: facts.results.map((result) => settingOf(result, content, tasksOf(chosen))),
+    settings: facts.results.map((result) => toPreviewSetting(result, content, listTasks(chosen))),
     frontier: content.frontier,
-    pairs: pairsOf(chosen, content.frontier),
-    disclosure: disclosureOf(facts.results, chosen, approved, facts.run),
+    pairs: comparePairs(chosen, content.frontier),
+    disclosure: buildDisclosure(facts.results, chosen, approved, facts.run),
     blockers,
-    changes: changesOf(head, content.settings),
+    changes: diffAgainstHead(head, content.settings),
   }
 }
 
 export const fullNameOf = ({ owner, name }: { owner: string; name: string }): string => `${owner}/${name}`
 
-function settingOf(result: Result, content: Content, tasks: readonly string[]): PreviewSetting {
-  const shown = content.settings.find(({ id }) => id === result.id)
-  const [micros, passed, count] = [microsOf(result), passedOf(result), result.cells.length]
+function toPreviewSetting(result: SettingResult, content: ReleaseContent, tasks: readonly string[]): PreviewSetting {
+  const published = content.settings.find(({ id }) => id === result.id)
+  const [micros, passed, count] = [sumCostMicros(result), countPassed(result), result.cells.length]
   return {
     key: result.id,
-    ...namesOf(result),
-    ...{ tasks: count, passed, accuracy: count === 0 ? null : (100 * passed) / count },
+    ...toSettingNames(result),
+    tasks: count,
+    passed,
+    accuracy: count === 0 ? null : (100 * passed) / count,
     costPerTaskUsd: micros === null ? null : averageUsd(micros, count),
-    totalCostUsd: micros === null ? null : usdOf(micros),
+    totalCostUsd: micros === null ? null : toUsd(micros),
     onFrontier: content.frontier.includes(result.id),
     isolation: result.isolation,
-    stats: shown?.stats ?? null,
-    selected: shown !== undefined,
+    stats: published?.stats ?? null,
+    selected: published !== undefined,
     complete: isComplete(result, tasks),
-    ...{ errored: result.errored, voided: result.voided },
+    errored: result.errored,
+    voided: result.voided,
     publishable: result.reason === undefined,
-    ...(result.reason === undefined ? {} : { reason: result.reason }),
+    reason: result.reason,
   }
 }
 
-function pairsOf(chosen: readonly Result[], frontier: readonly string[]): Pair[] {
-  const shown = frontier.flatMap((id) => chosen.filter((each) => each.id === id))
-  const tracks = tracksOf(shown.map(scoresOf))
-  return tracks.flatMap((own, place) =>
-    tracks.slice(place + 1).flatMap((other, offset): Pair[] => {
-      const found = difference(own, other)
-      const [a, b] = [frontier[place], frontier[place + 1 + offset]]
-      if (!found || a === undefined || b === undefined) return []
-      const { tasks, mean, low, high, wins, losses, ties } = found
+function comparePairs(chosen: readonly SettingResult[], frontier: readonly string[]): SettingPair[] {
+  const onFrontier = frontier.flatMap((id) => chosen.filter((each) => each.id === id))
+  const tracks = toTracks(onFrontier.map(toScores))
+  return tracks.flatMap((first, index) =>
+    tracks.slice(index + 1).flatMap((second, offset): SettingPair[] => {
+      const estimate = estimateDifference(first, second)
+      const [a, b] = [frontier[index], frontier[index + 1 + offset]]
+      if (!estimate || a === undefined || b === undefined) return []
+      const { tasks, mean, low, high, wins, losses, ties } = estimate
       return [{ a, b, tasks, difference: 100 * mean, low: 100 * low, high: 100 * high, wins, losses, ties }]
     }),
   )
 }
 
-function changesOf(head: ReleaseRow | undefined, settings: readonly ReleaseSetting[]): Preview['changes'] {
-  const before = new Map(head ? documentOf(head).settings.map((setting) => [setting.id, numbersOf(setting)]) : [])
-  const now = new Map(settings.map((setting) => [setting.id, numbersOf(setting)]))
+function diffAgainstHead(head: ReleaseRow | undefined, settings: readonly ReleaseSetting[]): Preview['changes'] {
+  const before = new Map(
+    head ? parseDocument(head).settings.map((setting) => [setting.id, toComparedNumbers(setting)]) : [],
+  )
+  const now = new Map(settings.map((setting) => [setting.id, toComparedNumbers(setting)]))
   return {
     added: [...now.keys()].filter((id) => !before.has(id)),
     removed: [...before.keys()].filter((id) => !now.has(id)),
@@ -141,7 +155,8 @@ function changesOf(head: ReleaseRow | undefined, settings: readonly ReleaseSetti
   }
 }
 
-const numbersOf = ({ tasks, passed, totalCostUsd, onFrontier }: ReleaseSetting): string =>
+const toComparedNumbers = ({ tasks, passed, totalCostUsd, onFrontier }: ReleaseSetting): string =>
   JSON.stringify([tasks, passed, totalCostUsd, onFrontier])
 
-export const documentOf = ({ document }: Pick<ReleaseRow, 'document'>): Release => Release.parse(JSON.parse(document))
+export const parseDocument = ({ document }: Pick<ReleaseRow, 'document'>): Release =>
+  Release.parse(JSON.parse(document))

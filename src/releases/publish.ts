@@ -1,152 +1,161 @@
-import { listTrialPrices } from '../comparisons/trials/prices.ts'
+import { listTrialPrices } from '../comparisons/trials/spend.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { newId } from '../platform/ids.ts'
 import { type FieldError, Problem } from '../platform/problem.ts'
 import { type RepositoryRow, type RepositoryTools, readRepository, refreshVisibility } from '../repos/repos.ts'
-import { tell } from '../webhooks/tell.ts'
+import { emitEvent } from '../webhooks/emit.ts'
 import { type By, record } from '../workspaces/audit.ts'
-import type { Result } from './aggregate.ts'
-import { disclosureOf } from './disclosure.ts'
-import { type Content, contentOf, releaseOf } from './document.ts'
-import { contentHash } from './fingerprint.ts'
+import type { SettingResult } from './aggregate.ts'
+import { buildDisclosure } from './disclosure.ts'
+import { buildContent, buildRelease, type ReleaseContent } from './document.ts'
+import { computeContentHash } from './fingerprint.ts'
 import {
-  blockersOf,
+  explainNotAssigned,
+  explainNotPublic,
+  findBlockers,
   fullNameOf,
-  notAssigned,
-  notPublic,
-  type PreviewTools,
+  loadReleaseContext,
+  type PreviewDeps,
   type Publisher,
   previewRelease,
-  readStanding,
-  type Standing,
+  type ReleaseContext,
 } from './preview.ts'
 import { ownerNotAssigned, repositoryPrivate, settingsRefused, stalePreview } from './schema.ts'
 import type { Release } from './shapes/schema.ts'
 import { findNewest, insertRelease, lockReleases, type ReleaseRow, renameReleases } from './sql.ts'
-import { publishFiles, requireClean, type TaskFiles } from './task-files.ts'
+import { publishFiles, requireClean, type TaskFilesDeps } from './task-files.ts'
 
-export type ReleaseTools = RepositoryTools &
-  PreviewTools &
-  TaskFiles & {
-    /** Brings what everybody reads of a repository up to date, in the same transaction. */
-    show: (tx: Db, place: { owner: string; name: string }) => Promise<void>
-    /** Under which everybody reads. */
+export type ReleaseDeps = RepositoryTools &
+  PreviewDeps &
+  TaskFilesDeps & {
+    /** Updates the public results of a repository in the same transaction. */
+    updateResults: (tx: Db, repository: { owner: string; name: string }) => Promise<void>
+    /** Base URL of the public API. */
     publicUrl: () => string
   }
 
-export type PublishWish = { settings: string[]; head: string | null; fingerprint: string; publishTasks: boolean }
+export type PublishInput = { settings: string[]; head: string | null; fingerprint: string; publishTasks: boolean }
 
-export type Published = { kind: 'published' | 'unchanged'; row: ReleaseRow }
-type Stale = { kind: 'stale'; detail: string }
+export type PublishResult = { kind: 'published' | 'unchanged'; row: ReleaseRow }
+type StaleResult = { kind: 'stale'; detail: string }
 
 /**
- * Publishes what somebody has seen in a preview. The order of the checks is the contract's: a lost answer can be asked
- * for again, and of several who publish at once one wins and the others see what it published.
+ * Publishes what a preview showed. The order of the checks is part of the contract: a lost response can be requested
+ * again, and of concurrent publishers one wins and the others see what it published.
  */
 export async function publishRelease(
-  tools: ReleaseTools,
+  deps: ReleaseDeps,
   by: By,
   { repository, publisher }: { repository: RepositoryRow; publisher: Publisher },
-  wish: PublishWish,
-): Promise<Published> {
-  const visibility = await refreshVisibility(tools, { ...repository, workspaceId: by.workspaceId })
-  if (visibility !== 'public') throw new Problem(repositoryPrivate, notPublic(repository))
-  // Files are looked through before anything is locked: it may take long, and what is clean stays clean.
-  const clean = wish.publishTasks ? await cleanTasks(tools, repository, publisher, wish) : new Set<string>()
-  const outcome = await transact(tools.db, async (tx) => {
+  input: PublishInput,
+): Promise<PublishResult> {
+  const visibility = await refreshVisibility(deps, { ...repository, workspaceId: by.workspaceId })
+  if (visibility !== 'public') throw new Problem(repositoryPrivate, explainNotPublic(repository))
+  // Files are scanned before anything is locked: it may take long, and content is immutable.
+  const clean = input.publishTasks ? await scanTasks(deps, repository, publisher, input) : new Set<string>()
+  const outcome = await transact(deps.db, async (tx) => {
     await lockReleases(tx, repository.key)
-    const place = { workspaceId: by.workspaceId, owner: repository.owner, name: repository.name }
-    const standing = await readStanding(tx, await readRepository(tx, place), publisher)
-    return publishStanding({ ...tools, db: tx }, by, standing, { ...wish, clean })
+    const ref = { workspaceId: by.workspaceId, owner: repository.owner, name: repository.name }
+    const context = await loadReleaseContext(tx, await readRepository(tx, ref), publisher)
+    return publishLocked({ ...deps, db: tx }, by, context, { ...input, clean })
   })
   if (outcome.kind !== 'stale') return outcome
-  // Nobody has to wait until somebody else has seen why.
-  const preview = await previewRelease(tools, await readStanding(tools.db, repository, publisher))
+  // Outside the transaction: other publishers must not wait for the preview.
+  const preview = await previewRelease(deps, await loadReleaseContext(deps.db, repository, publisher))
   throw new Problem(stalePreview, outcome.detail, { members: { preview } })
 }
 
-type Wish = PublishWish & { clean: ReadonlySet<string> }
+type ScannedPublishInput = PublishInput & { clean: ReadonlySet<string> }
 
-async function publishStanding(
-  tools: ReleaseTools,
+async function publishLocked(
+  deps: ReleaseDeps,
   by: By,
-  standing: Standing,
-  wish: Wish,
-): Promise<Published | Stale> {
-  const { facts, head, repository } = standing
-  if ((await blockersOf(tools, standing)).some(({ code }) => code === ownerNotAssigned.code))
-    throw new Problem(ownerNotAssigned, notAssigned(repository.owner))
-  if (facts.fingerprint !== wish.fingerprint) return stale('Results have changed since.')
-  const chosen = facts.results.filter(({ id }) => wish.settings.includes(id))
-  if (head && isWhole(chosen, wish) && head.content_hash === contentHash(chosen))
-    return unchanged(tools, by, standing, head, wish)
-  if ((head?.id ?? null) !== wish.head) return stale('Another release came before.')
-  requirePublishable(facts.results, wish.settings)
-  return insert(tools, by, standing, { ...wish, chosen })
+  context: ReleaseContext,
+  input: ScannedPublishInput,
+): Promise<PublishResult | StaleResult> {
+  const { facts, head, repository } = context
+  if ((await findBlockers(deps, context)).some(({ code }) => code === ownerNotAssigned.code))
+    throw new Problem(ownerNotAssigned, explainNotAssigned(repository.owner))
+  if (facts.fingerprint !== input.fingerprint) return toStale('Results have changed since the preview.')
+  const chosen = facts.results.filter(({ id }) => input.settings.includes(id))
+  if (head && areAllKnown(chosen, input) && head.content_hash === computeContentHash(chosen))
+    return keepHead(deps, by, context, head, input)
+  if ((head?.id ?? null) !== input.head) return toStale('Another release was published since the preview.')
+  requirePublishable(facts.results, input.settings)
+  return storeRelease(deps, by, context, { ...input, chosen })
 }
 
-const isWhole = (chosen: readonly Result[], { settings }: PublishWish): boolean => chosen.length === settings.length
+const areAllKnown = (chosen: readonly SettingResult[], { settings }: PublishInput): boolean =>
+  chosen.length === settings.length
 
-/** The same again. Only files may be new. */
-async function unchanged(
-  tools: ReleaseTools,
+/** Keeps the head, because the content is unchanged. Only task files may be published in addition. */
+async function keepHead(
+  deps: ReleaseDeps,
   by: By,
-  standing: Standing,
+  context: ReleaseContext,
   head: ReleaseRow,
-  wish: Wish,
-): Promise<Published> {
-  if (wish.publishTasks) {
-    const chosen = standing.facts.results.filter(({ id }) => wish.settings.includes(id))
-    if (await publishFiles(tools, standing, chosen, wish.clean)) {
-      await record(tools.db, { ...by, action: 'release.tasks_published', subject: head.id })
-      await tools.show(tools.db, head)
+  input: ScannedPublishInput,
+): Promise<PublishResult> {
+  if (input.publishTasks) {
+    const chosen = context.facts.results.filter(({ id }) => input.settings.includes(id))
+    if (await publishFiles(deps, context, chosen, input.clean)) {
+      await record(deps.db, { ...by, action: 'release.tasks_published', subject: head.id })
+      await deps.updateResults(deps.db, head)
     }
   }
   return { kind: 'unchanged', row: head }
 }
 
-const stale = (detail: string): Stale => ({ kind: 'stale', detail })
+const toStale = (detail: string): StaleResult => ({ kind: 'stale', detail })
 
-function requirePublishable(results: readonly Result[], settings: readonly string[]): void {
-  if (settings.length === 0) throw refused([errorAt('/settings', 'too_small', 'Choose at least one setting.')])
+function requirePublishable(results: readonly SettingResult[], settings: readonly string[]): void {
+  if (settings.length === 0) throw toRefusal([toFieldError('/settings', 'too_small', 'Choose at least one setting.')])
   const byId = new Map(results.map((result) => [result.id, result]))
-  const errors = settings.flatMap((id, place) => {
-    const found = byId.get(id)
-    if (!found) return [errorAt(`/settings/${place}`, 'unknown_setting', `There is no setting ${id}.`)]
-    if (found.reason === undefined) return []
-    return [errorAt(`/settings/${place}`, found.reason, `${id} cannot be published: ${found.reason}.`)]
+  const errors = settings.flatMap((id, index) => {
+    const result = byId.get(id)
+    if (!result) return [toFieldError(`/settings/${index}`, 'unknown_setting', `Unknown setting ${id}`)]
+    if (result.reason === undefined) return []
+    return [toFieldError(`/settings/${index}`, result.reason, `${id} cannot be published: ${result.reason}.`)]
   })
-  if (errors.length > 0) throw refused(errors)
+  if (errors.length > 0) throw toRefusal(errors)
 }
 
-const errorAt = (pointer: string, code: string, message: string): FieldError => ({ pointer, code, message })
-const refused = (errors: FieldError[]): Problem => new Problem(settingsRefused, errors[0]?.message ?? '', { errors })
+const toFieldError = (pointer: string, code: string, message: string): FieldError => ({ pointer, code, message })
+const toRefusal = (errors: FieldError[]): Problem => new Problem(settingsRefused, errors[0]?.message ?? '', { errors })
 
-async function insert(
-  tools: ReleaseTools,
+async function storeRelease(
+  deps: ReleaseDeps,
   by: By,
-  standing: Standing,
-  { chosen, publishTasks, clean }: Wish & { chosen: Result[] },
-): Promise<Published> {
-  const { repository, facts } = standing
-  const tx = tools.db
+  context: ReleaseContext,
+  { chosen, publishTasks, clean }: ScannedPublishInput & { chosen: SettingResult[] },
+): Promise<PublishResult> {
+  const { repository, facts } = context
+  const tx = deps.db
   const newest = await findNewest(tx, repository.key)
   const releasedAt = new Date(Math.max(Date.now(), (newest?.released_at.getTime() ?? 0) + 1))
-  const content = contentOf(chosen)
-  const prices = await pricesOf(tx, by.workspaceId, chosen)
-  const release = releaseFor(standing, chosen, { content, releasedAt, prices })
+  const content = buildContent(chosen)
+  const prices = await loadPrices(tx, by.workspaceId, chosen)
+  const release = buildDocument(context, chosen, { content, releasedAt, prices })
   const identity = {
-    ...{ source_kind: repository.source_kind, host: repository.host, repository_id: repository.id },
-    ...{ owner: repository.owner, name: repository.name },
+    source_kind: repository.source_kind,
+    host: repository.host,
+    repository_id: repository.id,
+    owner: repository.owner,
+    name: repository.name,
   }
   await insertRelease(tx, {
-    ...{ id: release.releaseId, workspace_id: by.workspaceId, repository: repository.key },
+    id: release.releaseId,
+    workspace_id: by.workspaceId,
+    repository: repository.key,
     sequence: (newest?.sequence ?? 0) + 1,
     ...identity,
-    ...{ released_at: releasedAt, fingerprint: facts.fingerprint, content_hash: content.hash },
-    ...{ picks: content.picks, document: JSON.stringify(release) },
+    released_at: releasedAt,
+    fingerprint: facts.fingerprint,
+    content_hash: content.hash,
+    picks: content.picks,
+    document: JSON.stringify(release),
   })
-  if (publishTasks) await publishFiles(tools, standing, chosen, clean)
+  if (publishTasks) await publishFiles(deps, context, chosen, clean)
   const older = await renameReleases(tx, identity)
   await record(tx, {
     ...by,
@@ -154,20 +163,20 @@ async function insert(
     subject: release.releaseId,
     detail: { repository: fullNameOf(repository) },
   })
-  const told = { repository: fullNameOf(repository), releaseId: release.releaseId }
-  await tell(tx, by.workspaceId, { type: 'release.published', data: told })
-  // Audit first, then names in their order: so does everybody, and nobody waits for one who waits for him.
-  for (const place of sortedPlaces([...older, repository])) await tools.show(tx, place)
+  const data = { repository: fullNameOf(repository), releaseId: release.releaseId }
+  await emitEvent(tx, by.workspaceId, { type: 'release.published', data })
+  // Lock order, to prevent deadlocks: the audit log, then repository names in sorted order.
+  for (const name of sortByName([...older, repository])) await deps.updateResults(tx, name)
   const row = await findNewest(tx, repository.key)
-  if (!row) throw new Error('A release that was just made is gone.')
+  if (!row) throw new Error('Inserted release not found')
   return { kind: 'published', row }
 }
 
-const sortedPlaces = <P extends { owner: string; name: string }>(places: P[]): P[] =>
+const sortByName = <P extends { owner: string; name: string }>(places: P[]): P[] =>
   places.sort((a, b) => (fullNameOf(a).toLowerCase() < fullNameOf(b).toLowerCase() ? -1 : 1))
 
-/** As they stood in the grants of the trials that count. */
-async function pricesOf(db: Db, workspaceId: string, chosen: Result[]): Promise<Release['prices']> {
+/** Loads the prices that the grants of the canonical trials froze. */
+async function loadPrices(db: Db, workspaceId: string, chosen: SettingResult[]): Promise<Release['prices']> {
   const trials = chosen.flatMap(({ cells }) => cells.map(({ trial }) => trial))
   const frozen = await listTrialPrices(db, workspaceId, trials)
   const models = [...new Set(chosen.map(({ model }) => model.catalogId))].sort()
@@ -175,41 +184,45 @@ async function pricesOf(db: Db, workspaceId: string, chosen: Result[]): Promise<
   return {
     at: last === 0 ? null : new Date(last).toISOString(),
     models: models.flatMap((catalogId): Release['prices']['models'] => {
-      const own = frozen.filter((each) => each.catalogId === catalogId)
-      if (own.length === 0) return [{ catalogId, prices: null, from: null, to: null }]
-      return own.map(({ prices, from, to }) => ({
-        ...{ catalogId, prices, from: from.toISOString(), to: to.toISOString() },
+      const modelPrices = frozen.filter((each) => each.catalogId === catalogId)
+      if (modelPrices.length === 0) return [{ catalogId, prices: null, from: null, to: null }]
+      return modelPrices.map(({ prices, from, to }) => ({
+        catalogId,
+        prices,
+        from: from.toISOString(),
+        to: to.toISOString(),
       }))
     }),
   }
 }
 
-function releaseFor(
-  { repository, publisher, facts }: Standing,
-  chosen: Result[],
-  { content, releasedAt, prices }: { content: Content; releasedAt: Date; prices: Release['prices'] },
+function buildDocument(
+  { repository, publisher, facts }: ReleaseContext,
+  chosen: SettingResult[],
+  { content, releasedAt, prices }: { content: ReleaseContent; releasedAt: Date; prices: Release['prices'] },
 ): Release {
   const label = {
-    ...{ releaseId: newId(), releasedAt: releasedAt.toISOString() },
+    releaseId: newId(),
+    releasedAt: releasedAt.toISOString(),
     repository: { id: repository.id, fullName: fullNameOf(repository) },
     publisher: { login: publisher.login, kind: publisher.kind },
   }
   const approved = facts.tasks.map(({ digest }) => digest)
-  return releaseOf(label, content, {
-    disclosure: disclosureOf(facts.results, chosen, approved, facts.run),
+  return buildRelease(label, content, {
+    disclosure: buildDisclosure(facts.results, chosen, approved, facts.run),
     prices,
   })
 }
 
-/** Only of what would be published: another's secret must not be told by a refusal. */
-async function cleanTasks(
-  tools: ReleaseTools,
+/** Scans only the tasks that would be published, so that an error does not reveal secrets of others. */
+async function scanTasks(
+  deps: ReleaseDeps,
   repository: RepositoryRow,
   publisher: Publisher,
-  wish: PublishWish,
+  input: PublishInput,
 ): Promise<ReadonlySet<string>> {
-  const { facts } = await readStanding(tools.db, repository, publisher)
-  if (facts.fingerprint !== wish.fingerprint) return new Set()
-  const chosen = facts.results.filter(({ id }) => wish.settings.includes(id))
-  return requireClean(tools, facts.tasks, chosen)
+  const { facts } = await loadReleaseContext(deps.db, repository, publisher)
+  if (facts.fingerprint !== input.fingerprint) return new Set()
+  const chosen = facts.results.filter(({ id }) => input.settings.includes(id))
+  return requireClean(deps, facts.tasks, chosen)
 }

@@ -31,7 +31,7 @@ async function twoSettings() {
   return lab
 }
 
-test('a preview has keys, head and fingerprint, and what a release would show', async () => {
+test('a preview contains keys, head, fingerprint and the content of the release', async () => {
   const lab = await twoSettings()
   const preview = await lab.preview()
   expect(preview).toMatchObject({
@@ -66,7 +66,7 @@ test('a preview has keys, head and fingerprint, and what a release would show', 
   expect(preview.pairs).toMatchObject([{ a: A, b: B, tasks: 6, wins: 0, losses: 3, ties: 3 }])
 })
 
-test('a selection is previewed by itself, and does not change the fingerprint', async () => {
+test('previewing a selection does not change the fingerprint', async () => {
   const lab = await twoSettings()
   const all = await lab.preview()
   const { body } = await app.call(schema.previewRelease, { params: lab.place, query: { setting: A } })
@@ -87,7 +87,7 @@ test('a selection is previewed by itself, and does not change the fingerprint', 
   expect(unknown).toMatchObject({ status: 422, body: { errors: [{ pointer: '/query/setting' }] } })
 })
 
-test('new results are 201, the same are 200, and everybody can read them', async () => {
+test('publishing new results answers 201, the same results 200, and they are public', async () => {
   const lab = await twoSettings()
   const first = await lab.publishAll()
   expect(first.status).toBe(201)
@@ -112,7 +112,7 @@ test('new results are 201, the same are 200, and everybody can read them', async
   ])
 })
 
-test('a lost answer can be asked for again with the old head', async () => {
+test('a lost response can be requested again with the old head', async () => {
   const lab = await twoSettings()
   const { fingerprint } = await lab.preview()
   const body = { settings: [B, A], head: null, fingerprint }
@@ -122,7 +122,7 @@ test('a lost answer can be asked for again with the old head', async () => {
   expect(second.body.releaseId).toBe(first.body.releaseId)
 })
 
-test('a setting that is named twice is refused before anything else, and so is an event of a webhook', async () => {
+test('a duplicate setting is rejected before any other check, and so is a duplicate webhook event', async () => {
   const lab = await twoSettings()
   const { fingerprint } = await lab.preview()
   const errors = [
@@ -142,7 +142,7 @@ test('a setting that is named twice is refused before anything else, and so is a
   })
 })
 
-test('checks come in the order of the contract', async () => {
+test('checks run in the order of the contract', async () => {
   const lab = await twoSettings()
   const { fingerprint } = await lab.preview()
   const wrong = { settings: ['no|such|one'], head: 'stale', fingerprint: 'stale' }
@@ -166,7 +166,7 @@ test('checks come in the order of the contract', async () => {
   expect(body.errors.map(({ pointer }: { pointer: string }) => pointer)).toEqual(['/settings', '/head', '/fingerprint'])
 })
 
-test('what cannot be published says why', async () => {
+test('an unpublishable setting is rejected with its reason', async () => {
   const lab = await releasing(app)
   expect((await lab.preview()).blockers).toMatchObject([{ code: 'no_results' }])
   await lab.ran(
@@ -190,7 +190,7 @@ test('what cannot be published says why', async () => {
   expect((await app.call(readResults, { params: lab.place, key: null })).status).toBe(404)
 })
 
-test('results that come meanwhile make the preview stale', async () => {
+test('new results make the preview stale', async () => {
   const lab = await twoSettings()
   const { head, fingerprint } = await lab.preview()
   await lab.ran({ id: 'acme/new|mini|low', cells: 'pp----' })
@@ -202,7 +202,7 @@ test('results that come meanwhile make the preview stale', async () => {
   expect(body).toMatchObject({ tasks: 6, disclosure: { settings: { run: 3, published: 1 } } })
 })
 
-test('a setting with gaps is published and is not on the frontier', async () => {
+test('a setting without results for some tasks is published but not on the frontier', async () => {
   const lab = await releasing(app)
   await lab.ran({ id: A, cells: 'pp----', micros: 1 }, { id: B, cells: 'pppppf', micros: 5000 })
   const { body } = await lab.publishAll()
@@ -212,7 +212,7 @@ test('a setting with gaps is published and is not on the frontier', async () => 
   expect(gap.stats).toMatchObject({ frontierProbability: null, coverage: 100 / 3 })
 })
 
-test('a declined task is not in the next release, which says so', async () => {
+test('a declined task is excluded from the next release and disclosed', async () => {
   const lab = await twoSettings()
   await lab.publishAll()
   const decline = { decision: 'declined' as const, digest: lab.digests[5] ?? '' }
@@ -225,7 +225,7 @@ test('a declined task is not in the next release, which says so', async () => {
   })
 })
 
-test('a private repository publishes nothing, and neither does one that became private', async () => {
+test('a private repository cannot publish, nor can one that became private', async () => {
   const lab = await twoSettings()
   const source = { kind: 'git', url: 'https://git.example.org/demo.git' } as const
   await app.call(connectRepository, { params: lab.place, body: { source, visibility: 'private' } })
@@ -255,7 +255,7 @@ describe('on a code host', () => {
     await insertComparison(app.database.pool, where, [{ id: A, cells: 'pppfff' }])
   })
 
-  test('it is asked again at every publish whether everybody may see it', async () => {
+  test('every publish checks the visibility again', async () => {
     const first = await lab.publishAll()
     expect(first).toMatchObject({ status: 201, body: { repository: { id: hosted.id, fullName: 'Octo/Cat' } } })
     hosted.visibility = 'private'
@@ -265,7 +265,7 @@ describe('on a code host', () => {
     expect((await lab.publishAll()).status).toBe(201)
   })
 
-  test('a host that is away, refuses us or knows nothing of it is told', async () => {
+  test('an unavailable, refusing or ignorant code host is reported', async () => {
     host.misbehave({ status: 503 })
     expect((await lab.publishAll()).status).toBe(503)
     host.misbehave({ status: 401 })
@@ -274,7 +274,7 @@ describe('on a code host', () => {
     expect(await lab.publishAll()).toMatchObject({ status: 422, body: { code: 'repository_private' } })
   })
 
-  test('after a rename all lines are found by the new name', async () => {
+  test('after a rename all lines are found under the new name', async () => {
     host.rename(hosted, 'Feline')
     expect(await lab.publishAll()).toMatchObject({ status: 404, body: { code: 'repository_not_found' } })
     await app.call(connectRepository, {
@@ -290,7 +290,7 @@ describe('on a code host', () => {
   })
 })
 
-test('a withdrawn head is gone for everybody, nothing older takes its place, and the history says why', async () => {
+test('a withdrawn head is no longer public, no older release replaces it, and the history shows the reason', async () => {
   const lab = await twoSettings()
   const first = await lab.publishAll()
   await lab.ran({ id: A, cells: '---p--' })
@@ -318,7 +318,7 @@ test('a withdrawn head is gone for everybody, nothing older takes its place, and
   expect(third.body.releaseId).not.toBe(second.body.releaseId)
 })
 
-test('an older release that is withdrawn leaves the line alone', async () => {
+test('withdrawing an older release does not change the line', async () => {
   const lab = await twoSettings()
   const first = await lab.publishAll()
   await lab.ran({ id: A, cells: '---p--' })
@@ -328,7 +328,7 @@ test('an older release that is withdrawn leaves the line alone', async () => {
   expect(body.lines[0].release.releaseId).toBe(second.body.releaseId)
 })
 
-test('files stay private unless they are asked for, and then stay public', async () => {
+test('task files are private unless published, and then stay public', async () => {
   const lab = await twoSettings()
   await lab.publishAll()
   const tasks = async () => (await app.call(listPublicTasks, { params: lab.place, key: null })).body.tasks
@@ -357,7 +357,7 @@ test('files stay private unless they are asked for, and then stay public', async
   expect(await tasks()).toEqual([])
 })
 
-test('files that hold a secret are not published, and neither is anything else', async () => {
+test('a secret in task files prevents the whole publication', async () => {
   const secret = `AKIA${'QZ3M7KD5LX2W6RTV'}`
   const lab = await releasing(app, (task): Files => (task === 'two' ? { 'tests/notes.md': `first\n${secret}\n` } : {}))
   await lab.ran({ id: A, cells: 'pppppp' })
@@ -372,7 +372,7 @@ test('files that hold a secret are not published, and neither is anything else',
   expect((await lab.publishAll({ publishTasks: true })).status).toBe(422)
 })
 
-test('a deed is written down', async () => {
+test('publishing, withdrawing and endorsing are audited', async () => {
   const lab = await twoSettings()
   const { body } = await lab.publishAll({ publishTasks: true })
   await lab.withdraw(body.releaseId)

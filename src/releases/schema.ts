@@ -9,52 +9,53 @@ import { Preview, PublishAnswer, PublishedRelease } from './shapes/schema.ts'
 export const stalePreview = {
   code: 'stale_preview',
   status: 409,
-  title: 'The results have changed since the preview',
-  meaning: 'Look at `preview`, which is fresh, and publish with its `head` and `fingerprint`.',
+  title: 'Results have changed since the preview',
+  meaning: 'Review the fresh `preview` in this response, then publish with its `head` and `fingerprint`.',
 } as const satisfies ProblemKind
 
 export const repositoryPrivate = {
   code: 'repository_private',
   status: 422,
-  title: 'The repository is not public',
+  title: 'Repository is not public',
   meaning:
-    'Only results of public repositories can be published. Of GitHub the code host says which those are; plain git is connected again with `visibility` `public` (`assay repos connect … --public`).',
+    'Only results of public repositories can be published. GitHub reports the visibility; connect plain git repositories again with `visibility` `public` (`assay repos connect … --public`).',
 } as const satisfies ProblemKind
 
 export const ownerNotAssigned = {
   code: 'owner_not_assigned',
   status: 422,
-  title: 'This workspace may not publish under that owner',
+  title: 'Owner not assigned to this workspace',
   meaning:
-    'Repositories of plain git, and of code hosts other than github.com, are published only under owners that the operator assigns (ASSAY_PUBLIC_OWNERS).',
+    'Results of plain git repositories and of code hosts other than github.com are published only under owners that the operator assigned to the workspace (ASSAY_PUBLIC_OWNERS).',
 } as const satisfies ProblemKind
 
 export const settingsRefused = {
   code: 'settings_refused',
   status: 422,
-  title: 'These settings cannot be published',
-  meaning: 'Choose at least one, and only those that the preview calls publishable. `errors` names each that is not.',
+  title: 'Settings cannot be published',
+  meaning:
+    'Choose at least one setting, and only settings that are publishable in the preview. `errors` lists the others.',
 } as const satisfies ProblemKind
 
 export const secretsFound = {
   code: 'secrets_found',
   status: 422,
-  title: 'The files of the tasks hold what looks like secrets',
-  meaning: '`findings` says where. Nothing was published. Take them out, or publish without the files.',
+  title: 'Suspected secrets in task files',
+  meaning: '`findings` lists them. Nothing was published. Remove the secrets, or publish without task files.',
 } as const satisfies ProblemKind
 
 export const notTheOwner = {
   code: 'not_the_owner',
   status: 403,
-  title: 'Only the owner of a repository endorses',
+  title: 'Only the repository owner can endorse',
   meaning: "The workspace must have the login of the repository's owner, and the operator must have verified it.",
 } as const satisfies ProblemKind
 
 export const releaseWithdrawn = {
   code: 'release_withdrawn',
   status: 409,
-  title: 'The release was withdrawn before',
-  meaning: 'A release is withdrawn once, for one reason.',
+  title: 'Release already withdrawn',
+  meaning: 'A release can be withdrawn only once.',
 } as const satisfies ProblemKind
 
 const REPOSITORY = '/api/orgs/{org}/repos/{owner}/{name}'
@@ -64,14 +65,14 @@ export const previewRelease = endpoint({
   id: 'previewRelease',
   method: 'GET',
   path: `${PATH}/preview`,
-  summary: 'See what a release would show: setting keys, head and fingerprint to publish with',
+  summary: 'Preview a release: its content, and the setting keys, head and fingerprint needed to publish it',
   access: 'read',
   query: z.object({
     setting: z
       .union([z.string().max(400), z.array(z.string().max(400)).max(500)])
       .optional()
       .transform((given) => (given === undefined ? undefined : [given].flat()))
-      .describe('Repeatable: only these. Without it all that can be published.'),
+      .describe('Only these settings. Repeatable. Default: all publishable settings.'),
   }),
   answers: { 200: Preview },
 })
@@ -80,17 +81,22 @@ export const publishRelease = endpoint({
   id: 'publishRelease',
   method: 'POST',
   path: PATH,
-  summary: 'Publish results: 201 when they are new, 200 when they are those of the head',
+  summary: 'Publish results: 201 for a new release, 200 if the content equals the head',
   access: 'write',
   body: z.strictObject({
-    settings: uniqueList(z.array(z.string().max(400)).max(500)).describe('Setting keys of the preview, each once.'),
-    head: z.string().max(100).nullable().describe('Of the preview; null for a first release.'),
-    fingerprint: z.string().max(200).describe('Of the preview: nothing is published that was not seen.'),
+    settings: uniqueList(z.array(z.string().max(400)).max(500)).describe(
+      'Setting keys from the preview, without duplicates.',
+    ),
+    head: z.string().max(100).nullable().describe('Head from the preview; null for the first release.'),
+    fingerprint: z
+      .string()
+      .max(200)
+      .describe('Fingerprint from the preview. Guards against publishing results that were not previewed.'),
     publishTasks: z
       .boolean()
       .default(false)
       .describe(
-        'Also makes the files of the tasks public, as they are now. What was public once cannot be taken back from its readers.',
+        'Also publishes the current files of the tasks. Published files may have been copied and cannot be recalled.',
       ),
   }),
   example: { settings: ['acme/model|mini|high'], head: null, fingerprint: '0'.repeat(64) },
@@ -130,9 +136,9 @@ export const withdrawRelease = endpoint({
   id: 'withdrawRelease',
   method: 'POST',
   path: `${PATH}/{releaseId}/withdraw`,
-  summary: 'Withdraw a release: it is not shown any more, and the history says why',
+  summary: 'Withdraw a release: it is no longer public, and the history shows the reason',
   access: 'admin',
-  body: z.strictObject({ reason: z.string().trim().min(1).max(1000).describe('Everybody can read it.') }),
+  body: z.strictObject({ reason: z.string().trim().min(1).max(1000).describe('Publicly visible.') }),
   example: { reason: 'Two tasks were broken.' },
   answers: { 200: PublishedRelease },
   problems: [releaseWithdrawn],
@@ -149,7 +155,7 @@ export const putEndorsement = endpoint({
   id: 'putEndorsement',
   method: 'PUT',
   path: ENDORSEMENT,
-  summary: 'Stand for what another workspace publishes of your repository',
+  summary: "Endorse another workspace's results for your repository",
   access: 'admin',
   answers: { 200: Endorsement },
   problems: [notTheOwner],
@@ -168,7 +174,7 @@ export const deleteEndorsement = endpoint({
   id: 'deleteEndorsement',
   method: 'DELETE',
   path: ENDORSEMENT,
-  summary: 'Take an endorsement back',
+  summary: 'Remove an endorsement',
   access: 'admin',
   answers: { 204: null },
 })
@@ -177,7 +183,8 @@ export const verifyWorkspace = endpoint({
   id: 'verifyWorkspace',
   method: 'PUT',
   path: '/api/verified-orgs/{login}',
-  summary: 'Say that a workspace belongs to whom its login names: its releases are endorsed, and it may endorse others',
+  summary:
+    'Verify that a workspace belongs to the owner of its login: its releases are endorsed, and it can endorse others',
   access: 'operator',
   answers: { 200: z.object({ login: z.string(), verifiedAt: z.iso.datetime() }) },
 })
@@ -186,7 +193,7 @@ export const unverifyWorkspace = endpoint({
   id: 'unverifyWorkspace',
   method: 'DELETE',
   path: '/api/verified-orgs/{login}',
-  summary: 'Take that back',
+  summary: 'Remove the verification of a workspace',
   access: 'operator',
   answers: { 204: null },
 })

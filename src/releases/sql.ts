@@ -2,23 +2,34 @@ import { sql } from 'kysely'
 import { type Db, lock } from '../platform/db/db.ts'
 import { pageNewestFirst } from '../platform/db/newest-first.ts'
 import type { Page } from '../platform/http/page.ts'
-import type { Pick as SettingPick } from './picks.ts'
+import type { SettingPick } from './picks.ts'
 
-/** Publishers of one repository, one at a time: the rows of a repository belong to one workspace. */
+/** Serializes publishing for one repository of a workspace. */
 export const lockReleases = (tx: Db, repository: number) => lock(tx, `releases ${repository}`)
 
-const SHOWN = [
-  ...(['id', 'workspace_id', 'repository', 'sequence', 'owner', 'name', 'released_at'] as const),
-  ...(['fingerprint', 'content_hash', 'picks', 'document', 'withdrawn_at', 'withdrawn_reason'] as const),
-]
+const RELEASE_COLUMNS = [
+  'id',
+  'workspace_id',
+  'repository',
+  'sequence',
+  'owner',
+  'name',
+  'released_at',
+  'fingerprint',
+  'content_hash',
+  'picks',
+  'document',
+  'withdrawn_at',
+  'withdrawn_reason',
+] as const
 
 export type ReleaseRow = Awaited<ReturnType<typeof listReleaseRows>>[number]
 
-/** The newest, withdrawn or not. */
+/** Finds the newest release, withdrawn or not. */
 export const findNewest = (db: Db, repository: number) =>
   db
     .selectFrom('releases')
-    .select(SHOWN)
+    .select(RELEASE_COLUMNS)
     .where('repository', '=', repository)
     .orderBy('sequence', 'desc')
     .limit(1)
@@ -27,13 +38,18 @@ export const findNewest = (db: Db, repository: number) =>
 export const listReleaseRows = (db: Db, repository: number, page: Page) =>
   db
     .selectFrom('releases')
-    .select(SHOWN)
+    .select(RELEASE_COLUMNS)
     .where('repository', '=', repository)
     .$call(pageNewestFirst('released_at', page))
     .execute()
 
 export const findReleaseRow = (db: Db, repository: number, id: string) =>
-  db.selectFrom('releases').select(SHOWN).where('repository', '=', repository).where('id', '=', id).executeTakeFirst()
+  db
+    .selectFrom('releases')
+    .select(RELEASE_COLUMNS)
+    .where('repository', '=', repository)
+    .where('id', '=', id)
+    .executeTakeFirst()
 
 type NamedRepository = { workspaceId: string; owner: string; name: string }
 
@@ -41,18 +57,18 @@ type NamedRepository = { workspaceId: string; owner: string; name: string }
 const isNamed = ({ owner, name }: NamedRepository) =>
   sql<boolean>`lower(repositories.owner) = lower(${owner}) and lower(repositories.name) = lower(${name})`
 
-/** A release by its id, whether its repository is still connected or not. */
+/** Finds a release by id, whether or not its repository is still connected. */
 export const findReleaseById = (db: Db, repository: NamedRepository, id: string) =>
   db
     .selectFrom('releases')
     .innerJoin('repositories', 'repositories.key', 'releases.repository')
-    .select(SHOWN.map((column) => `releases.${column}` as const))
+    .select(RELEASE_COLUMNS.map((column) => `releases.${column}` as const))
     .where('releases.workspace_id', '=', repository.workspaceId)
     .where('releases.id', '=', id)
     .where(isNamed(repository))
     .executeTakeFirst()
 
-/** The repository of this name that was disconnected and published last. */
+/** Finds the disconnected repository of this name that published last. */
 export const findDisconnected = (db: Db, repository: NamedRepository) =>
   db
     .selectFrom('releases')
@@ -65,7 +81,7 @@ export const findDisconnected = (db: Db, repository: NamedRepository) =>
     .limit(1)
     .executeTakeFirst()
 
-/** Repositories of a code host with a public release, connected or not, checked longest ago first. */
+/** Lists code-host repositories with a public release, connected or not. The least recently checked come first. */
 export const listPublicRepositories = (db: Db, limit: number) =>
   db
     .selectFrom('repositories')
@@ -100,10 +116,10 @@ export const insertRelease = (tx: Db, { picks, ...row }: NewRelease) =>
     .values({ ...row, picks: JSON.stringify(picks) })
     .execute()
 
-type Identity = Pick<NewRelease, 'source_kind' | 'host' | 'repository_id' | 'owner' | 'name'>
+type ReleaseIdentity = Pick<NewRelease, 'source_kind' | 'host' | 'repository_id' | 'owner' | 'name'>
 
-/** All releases of a repository, of whichever workspace, are found by the name that it has now. Answers older names. */
-export async function renameReleases(tx: Db, { source_kind, host, repository_id, owner, name }: Identity) {
+/** Renames all releases of a repository, in every workspace, to its current name. Returns the older names. */
+export async function renameReleases(tx: Db, { source_kind, host, repository_id, owner, name }: ReleaseIdentity) {
   const { rows } = await sql<{ owner: string; name: string }>`
     with old as (
       select id, owner, name from releases
@@ -117,7 +133,7 @@ export async function renameReleases(tx: Db, { source_kind, host, repository_id,
   return rows
 }
 
-/** True: it was not withdrawn before. */
+/** Withdraws a release. Returns false if it was withdrawn already. */
 export async function storeWithdrawal(tx: Db, id: string, reason: string): Promise<boolean> {
   const { numUpdatedRows } = await tx
     .updateTable('releases')
@@ -130,7 +146,7 @@ export async function storeWithdrawal(tx: Db, id: string, reason: string): Promi
 
 export type PublicTask = { id: string; digest: string; title: string; difficulty: string | null }
 
-/** These are public by these names from now on, with these files. Others stay as they are. True: something has changed. */
+/** Publishes task files under their names, replacing older files. Other tasks stay. Returns whether anything changed. */
 export const replacePublicTasks = async (tx: Db, repository: number, tasks: readonly PublicTask[]) => {
   if (tasks.length === 0) return false
   const ids = tasks.map(({ id }) => id)
@@ -158,11 +174,11 @@ export const listPublicTasks = (db: Db, repository: number) =>
 export const deletePublicTasks = (tx: Db, repository: number) =>
   tx.deleteFrom('public_tasks').where('repository', '=', repository).execute()
 
-/** The newest release of each repository of this name, where it is not withdrawn. */
+/** Lists the newest release of each repository of this name unless it is withdrawn. */
 export async function listHeadRows(db: Db, owner: string, name: string): Promise<ReleaseRow[]> {
   const rows = await db
     .selectFrom('releases')
-    .select(SHOWN)
+    .select(RELEASE_COLUMNS)
     .distinctOn('repository')
     .where(sql<boolean>`lower(owner) = lower(${owner}) and lower(name) = lower(${name})`)
     .orderBy('repository')
@@ -173,11 +189,11 @@ export async function listHeadRows(db: Db, owner: string, name: string): Promise
 
 export type NamedPage = Page & { owner: string; name: string; publisher?: string | undefined }
 
-/** Everything that was ever published under a name, newest first. */
+/** Lists everything ever published under a name, newest first. */
 export const listNamedRows = (db: Db, { owner, name, ...page }: NamedPage) =>
   db
     .selectFrom('releases')
-    .select(SHOWN)
+    .select(RELEASE_COLUMNS)
     .where(sql<boolean>`lower(owner) = lower(${owner}) and lower(name) = lower(${name})`)
     .$call(pageNewestFirst('released_at', page))
     .execute()
@@ -185,12 +201,12 @@ export const listNamedRows = (db: Db, { owner, name, ...page }: NamedPage) =>
 export const findNamedRow = (db: Db, owner: string, name: string, id: string) =>
   db
     .selectFrom('releases')
-    .select(SHOWN)
+    .select(RELEASE_COLUMNS)
     .where(sql<boolean>`lower(owner) = lower(${owner}) and lower(name) = lower(${name})`)
     .where('id', '=', id)
     .executeTakeFirst()
 
-/** Names of the repositories of an owner that have releases. */
+/** Lists the names of an owner's repositories that have releases. */
 export async function listOwnedNames(db: Db, owner: string): Promise<string[]> {
   const rows = await db
     .selectFrom('releases')

@@ -32,7 +32,7 @@ async function changeInstruction(lab: Lab, taskId: string, content: string): Pro
   return digest
 }
 
-test('files that were changed are public as the newest release that published them has them', async () => {
+test('changed files are public as in the newest release that published them', async () => {
   const lab = await releasing(app)
   await lab.ran({ id: A, cells: 'pppppp' })
   await lab.publishAll({ publishTasks: true })
@@ -53,7 +53,7 @@ test('files that were changed are public as the newest release that published th
   expect(await archive()).not.toBe(bytes)
 })
 
-test('two tasks that have changed places are public as they are now', async () => {
+test('two tasks that swapped ids are public under their current ids', async () => {
   const lab = await releasing(app)
   await lab.ran({ id: A, cells: 'pppppp' })
   await lab.publishAll({ publishTasks: true })
@@ -86,14 +86,14 @@ test.each<[string, Files, object]>([
   [
     'nobody knows where in a broken archive',
     { 'tests/repo.tar.gz': tgz(noted).subarray(0, 60) },
-    { path: 'tests/repo.tar.gz', detail: expect.stringContaining('cannot be looked through') },
+    { path: 'tests/repo.tar.gz', detail: expect.stringContaining('cannot be scanned') },
   ],
   [
     'nobody knows where in a bomb',
     { 'tests/repo.tar.gz': tgz({ name: 'zeros', content: Buffer.alloc(16 * 1024 * 1024) }) },
-    { path: 'tests/repo.tar.gz', detail: expect.stringContaining('cannot be looked through') },
+    { path: 'tests/repo.tar.gz', detail: expect.stringContaining('cannot be scanned') },
   ],
-])('a secret %s is found before anything is public', async (_, files, finding) => {
+])('a secret %s is found before anything is published', async (_, files, finding) => {
   const lab = await releasing(app, (task) => (task === 'two' ? files : {}))
   await lab.ran({ id: A, cells: 'pppppp' })
   const answer = await lab.publishAll({ publishTasks: true })

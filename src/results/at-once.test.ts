@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { testApp } from '../../test/support/app.ts'
 import { releasing } from '../../test/support/releases.ts'
-import { hearChanges } from './changes.ts'
+import { listenForChanges } from './changes.ts'
 
 // What was asked for before in the same words is answered before the router. Nobody can tell, but by the time it takes.
 
@@ -9,7 +9,7 @@ const A = 'acme/small|mini|low'
 
 async function published(environment: Record<string, string> = {}) {
   const app = await testApp({ ASSAY_PUBLIC_OWNERS: 'lab=local', ...environment })
-  const changes = hearChanges(app.database.url, app.tools.results)
+  const changes = listenForChanges(app.database.url, app.tools.results)
   const lab = await releasing(app)
   await lab.ran({ id: A, cells: 'ppffff' })
   await lab.publishAll()
@@ -49,7 +49,7 @@ test.each(['', '/results.csv', '/chart.svg', '/history'])(
   },
 )
 
-test('it has an id and a line in the log like any other', async () => {
+test('a cached answer has a request id and a log line like any other', async () => {
   await using lab = await published()
   const response = await fetch(`${lab.app.url}${lab.path}`, { headers: { 'x-request-id': 'asked-at-once' } })
   expect(response.headers.get('x-request-id')).toBe('asked-at-once')
@@ -60,7 +60,7 @@ test('it has an id and a line in the log like any other', async () => {
   expect(JSON.parse(line ?? '')).toMatchObject({ operation: 'readResults', status: 200 })
 })
 
-test('it is counted, and refused when there were too many', async () => {
+test('a cached answer counts towards the rate limit', async () => {
   await using lab = await published({ ASSAY_RATE_LIMIT: '40' })
   let answer = await asked(lab.app, lab.path, {})
   const left = answer.headers.ratelimit
@@ -71,7 +71,7 @@ test('it is counted, and refused when there were too many', async () => {
   expect(JSON.parse(answer.body)).toMatchObject({ code: 'rate_limited' })
 })
 
-test('what has changed is not answered from before', async () => {
+test('a changed result is not answered from the cache', async () => {
   await using lab = await published()
   const [{ releaseId }] = await lab.lab.list()
   await lab.lab.withdraw(releaseId)
@@ -79,7 +79,7 @@ test('what has changed is not answered from before', async () => {
   expect((await asked(lab.app, lab.path, {})).status).toBe(404)
 })
 
-test('many words for the same fill no memory', async () => {
+test('many targets for the same entry do not fill the memory', async () => {
   await using lab = await published()
   const targets = Array.from({ length: 20 }, (_, n) => `${lab.path}?x=${n}`)
   for (const target of targets) expect((await asked(lab.app, target, {})).status).toBe(200)

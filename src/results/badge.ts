@@ -1,6 +1,6 @@
 import type { Release, ReleaseSetting } from '../releases/shapes/schema.ts'
-import { element, svg, words } from './svg.ts'
-import { percentText, short, usdText, widthOf, xml } from './text.ts'
+import { element, svg, textElement } from './svg.ts'
+import { escapeXml, formatPercent, formatUsd, truncate, widthOf } from './text.ts'
 
 const HEIGHT = 20
 const DARK = '#3b4252'
@@ -10,17 +10,17 @@ const LETTER = 6.6
 const PADDING = 8
 const LABEL_MAX = 32
 
-/** The most accurate setting of the frontier, in one line. */
-export function badgeOf(release: Release): string {
+/** Draws a badge with the most accurate setting of the frontier. */
+export function drawBadge(release: Release): string {
   const best = mostAccurate(release)
   const right = best
-    ? `${short(best.model.label, LABEL_MAX)} ${percentText(best.accuracy)} · ${usdText(best.costPerTaskUsd)}/task`
+    ? `${truncate(best.model.label, LABEL_MAX)} ${formatPercent(best.accuracy)} · ${formatUsd(best.costPerTaskUsd)}/task`
     : 'no frontier'
   const left = `assay · ${release.tasks} ${release.tasks === 1 ? 'task' : 'tasks'}`
   const [a, b] = [widthPx(left), widthPx(right)]
-  const title = `${short(release.repository.fullName, 60)}: ${right}`
+  const title = `${truncate(release.repository.fullName, 60)}: ${right}`
   return svg({ width: a + b, height: HEIGHT, role: 'img', 'aria-label': title }, [
-    element('title', {}, xml(title)),
+    element('title', {}, escapeXml(title)),
     element('rect', { width: a, height: HEIGHT, rx: 3, fill: DARK }),
     element('rect', { x: a, width: b, height: HEIGHT, rx: 3, fill: GREEN }),
     element('rect', { x: a - 3, width: 6, height: HEIGHT, fill: DARK }),
@@ -39,4 +39,4 @@ function mostAccurate({ frontier, settings }: Release): ReleaseSetting | undefin
 const widthPx = (text: string): number => Math.round(widthOf(text) * LETTER) + 2 * PADDING
 
 const fitted = (text: string, start: number, width: number): string =>
-  words({ x: start + PADDING, y: 14, textLength: width - 2 * PADDING, lengthAdjust: 'spacingAndGlyphs' }, text)
+  textElement({ x: start + PADDING, y: 14, textLength: width - 2 * PADDING, lengthAdjust: 'spacingAndGlyphs' }, text)

@@ -1,18 +1,18 @@
 import { expect, test } from 'vitest'
-import { resultsCache } from './cache.ts'
+import { createResultsCache } from './cache.ts'
 
 const MEMORY = 128 * 1024 * 1024
 /** What an entry takes at least, however little it answers: measured at 2.2 KB, and its targets. */
 const ENTRY_LEAST = 4096
 
-async function ask(cache: ReturnType<typeof resultsCache>, key: string, target: string) {
+async function ask(cache: ReturnType<typeof createResultsCache>, key: string, target: string) {
   await cache.read(key, undefined, async () => '{"results":[]}')
   cache.remember(target, { operation: 'listResults', key })
   return cache.find(target, 'identity')
 }
 
-test('whoever asks for nothing in ever new words is kept within the memory, too', async () => {
-  const cache = resultsCache()
+test('many distinct requests without results stay within the memory limit', async () => {
+  const cache = createResultsCache()
   cache.joined()
   const targets = Array.from({ length: 50_000 }, (_, n) => `/api/public/results?q=${n}`)
   for (const target of targets) expect(await ask(cache, target, target)).toBeDefined()
@@ -21,8 +21,8 @@ test('whoever asks for nothing in ever new words is kept within the memory, too'
   expect(kept.at(-1)).toBe(targets.at(-1))
 })
 
-test('words that are too long are answered and not kept', async () => {
-  const cache = resultsCache()
+test('targets that are too long are answered but not remembered', async () => {
+  const cache = createResultsCache()
   cache.joined()
   expect(await ask(cache, 'a', `/api/public/results?q=a&more=${'x'.repeat(1000)}`)).toBeUndefined()
   expect(await ask(cache, 'a', '/api/public/results?q=a')).toBeDefined()

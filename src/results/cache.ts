@@ -1,21 +1,27 @@
-import { type Encoding, type Kept, kept, type Packed } from './packed.ts'
+import { type CachedBody, createCachedBody, type EncodedBody, type Encoding } from './cached-body.ts'
 
 const BYTES_MAX = 128 * 1024 * 1024
-/** Whatever other words there are for the same are asked of the router, and so are very many words. */
+/** Maximum number of request targets per entry. Requests with other targets go through the router. */
 const TARGETS_MAX = 8
 const TARGET_LENGTH_MAX = 512
-/** What an entry takes besides its answer, its targets among it: anyone may ask for nothing in ever new words. */
+/** Overhead per entry including its targets. Bounds the memory of many distinct requests with tiny answers. */
 const ENTRY_BYTES = 8192
 
-type Entry = { name: string | undefined; kept: Promise<Kept>; made?: Kept; bytes: number; targets: string[] }
+type CacheEntry = {
+  name: string | undefined
+  pending: Promise<CachedBody>
+  body?: CachedBody
+  bytes: number
+  targets: string[]
+}
 
-/** Which operation was asked for, and which entry it was answered from. */
-type Asked = { operation: string; key: string }
+/** The operation of a request target, and the entry that answers it. */
+type CachedTarget = { operation: string; key: string }
 
-/** What is kept, the least used first, within the memory that there is for it. */
-function keptEntries() {
-  const entries = new Map<string, Entry>()
-  const targets = new Map<string, Asked>()
+/** LRU entries, the least recently used first, within a memory limit. */
+function createEntries() {
+  const entries = new Map<string, CacheEntry>()
+  const targets = new Map<string, CachedTarget>()
   let bytes = 0
 
   const remove = (key: string): void => {
@@ -33,16 +39,16 @@ function keptEntries() {
       targets.clear()
       bytes = 0
     },
-    use(key: string, entry: Entry): Entry {
+    use(key: string, entry: CacheEntry): CacheEntry {
       entries.delete(key)
       entries.set(key, entry)
       return entry
     },
-    /** What was asked for while it changed is not the same entry any more, and is not counted. */
-    made(key: string, entry: Entry, made: Kept): void {
+    /** Stores the body of an entry and evicts old entries. Does nothing if the entry was removed meanwhile. */
+    complete(key: string, entry: CacheEntry, body: CachedBody): void {
       if (entries.get(key) !== entry) return
-      entry.made = made
-      entry.bytes = made.bytes + 2 * key.length + ENTRY_BYTES
+      entry.body = body
+      entry.bytes = body.bytes + 2 * key.length + ENTRY_BYTES
       bytes += entry.bytes
       for (const oldest of entries.keys()) {
         if (bytes <= BYTES_MAX) return
@@ -52,60 +58,60 @@ function keptEntries() {
   }
 }
 
-export type ResultsCache = ReturnType<typeof resultsCache>
+export type ResultsCache = ReturnType<typeof createResultsCache>
 
 /**
- * Answers that were made before. It keeps something only while every change is heard; who cannot hear asks the database
- * each time.
+ * Cache of public answers. Active only while change notifications are received; otherwise every request reads the
+ * database.
  */
-export function resultsCache() {
-  const { entries, targets, remove, clear, use, made } = keptEntries()
+export function createResultsCache() {
+  const { entries, targets, remove, clear, use, complete } = createEntries()
   let isListening = false
-  const listening = (is: boolean) => (): void => {
-    isListening = is
+  const setListening = (value: boolean) => (): void => {
+    isListening = value
     clear()
   }
   return {
-    joined: listening(true),
-    lost: listening(false),
-    /** Whoever has changed something must not read what was before. */
+    joined: setListening(true),
+    lost: setListening(false),
+    /** Clears the cache. Called after a change, so that its author does not read stale data. */
     forget: clear,
-    /** All lists, and what is kept of this name. */
+    /** Removes all lists and the entries of this name. */
     changed(name: string): void {
       for (const [key, entry] of entries) if (entry.name === undefined || entry.name === name) remove(key)
     },
-    /** `name` is undefined for what depends on all. One at a time makes it; whoever else asks waits for the same. */
-    async read(key: string, name: string | undefined, make: () => Promise<string>): Promise<Kept> {
-      if (!isListening) return kept(await make())
-      const known = entries.get(key)
-      if (known) return use(key, known).kept
-      const entry: Entry = { name, kept: make().then(kept), bytes: 0, targets: [] }
+    /** Returns a cached body or renders it. Concurrent reads share one rendering. `name` is undefined for lists. */
+    async read(key: string, name: string | undefined, render: () => Promise<string>): Promise<CachedBody> {
+      if (!isListening) return createCachedBody(await render())
+      const cached = entries.get(key)
+      if (cached) return use(key, cached).pending
+      const entry: CacheEntry = { name, pending: render().then(createCachedBody), bytes: 0, targets: [] }
       entries.set(key, entry)
       try {
-        made(key, entry, await entry.kept)
-        return await entry.kept
+        complete(key, entry, await entry.pending)
+        return await entry.pending
       } catch (error) {
         if (entries.get(key) === entry) remove(key)
         throw error
       }
     },
-    /** What is asked for in these words is answered from that entry, for as long as it is kept. */
-    remember(target: string, asked: Asked): void {
-      const entry = entries.get(asked.key)
+    /** Lets `find` answer this request target from the entry while it is cached. */
+    remember(target: string, cachedTarget: CachedTarget): void {
+      const entry = entries.get(cachedTarget.key)
       if (!entry || entry.targets.length >= TARGETS_MAX || targets.has(target)) return
       if (target.length > TARGET_LENGTH_MAX) return
       entry.targets.push(target)
-      targets.set(target, asked)
+      targets.set(target, cachedTarget)
     },
-    /** Undefined: nobody has asked for it in these words or packed like this, or it has changed since. */
-    find(target: string, encoding: Encoding): { operation: string; packed: Packed } | undefined {
-      const asked = targets.get(target)
-      if (!asked) return undefined
-      const entry = entries.get(asked.key)
-      const packed = entry?.made?.find(encoding)
-      if (!entry || !packed) return undefined
-      use(asked.key, entry)
-      return { operation: asked.operation, packed }
+    /** Finds a ready body for a request target. Undefined if target or encoding is not cached. */
+    find(target: string, encoding: Encoding): { operation: string; encoded: EncodedBody } | undefined {
+      const cachedTarget = targets.get(target)
+      if (!cachedTarget) return undefined
+      const entry = entries.get(cachedTarget.key)
+      const encoded = entry?.body?.find(encoding)
+      if (!entry || !encoded) return undefined
+      use(cachedTarget.key, entry)
+      return { operation: cachedTarget.operation, encoded }
     },
   }
 }

@@ -89,7 +89,7 @@ async function poison(): Promise<string[]> {
 
 const NOTHING = '00000000-0000-4000-8000-000000000000'
 
-test('nothing private is in anything that everybody can read', async () => {
+test('public answers contain nothing private', async () => {
   host.add('Octo/Cat')
   const place = { owner: 'Octo', name: 'Cat' }
   await app.call(createCredential, {

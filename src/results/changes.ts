@@ -1,10 +1,10 @@
 import { listenTo } from '../platform/db/notices.ts'
 import type { ResultsCache } from './cache.ts'
-import { CHANGED } from './sql.ts'
+import { CHANGED_CHANNEL } from './sql.ts'
 
-/** Hears what changes, in whichever process. While it cannot hear, nothing is kept. */
-export const hearChanges = (url: string, cache: ResultsCache): { close(): Promise<void> } =>
+/** Invalidates the cache when any process changes results. The cache is off while the connection is down. */
+export const listenForChanges = (url: string, cache: ResultsCache): { close(): Promise<void> } =>
   listenTo(
-    { url, channel: CHANGED, applicationName: 'assay-results' },
+    { url, channel: CHANGED_CHANNEL, applicationName: 'assay-results' },
     { onConnect: cache.joined, onNotice: cache.changed, onDisconnect: cache.lost },
   )

@@ -1,6 +1,6 @@
 import type { Release, ReleaseSetting } from '../releases/shapes/schema.ts'
-import { element, svg, words } from './svg.ts'
-import { percentText, short, usdText, xml } from './text.ts'
+import { element, svg, textElement } from './svg.ts'
+import { escapeXml, formatPercent, formatUsd, truncate } from './text.ts'
 
 const WIDTH = 760
 const PLOT = { left: 64, top: 56, width: 660, height: 300 }
@@ -10,37 +10,42 @@ const ROW = 20
 const ROWS_MAX = 12
 const LABEL_MAX = 60
 
-/** Cost to the right, accuracy upwards; the frontier as steps, since nobody can buy what lies between two settings. */
-export function chartOf(release: Release): string {
+/** Draws accuracy over cost. The frontier is a step line, because no setting exists between two of its points. */
+export function drawChart(release: Release): string {
   const frontier = release.frontier.flatMap((id) => release.settings.filter((setting) => setting.id === id))
   const others = release.settings.filter(({ onFrontier }) => !onFrontier)
   const axis = costAxis(release.settings)
   const rows = Math.min(frontier.length, ROWS_MAX) + (frontier.length > ROWS_MAX ? 1 : 0)
   const height = BOTTOM + 64 + rows * ROW + 16
   const { repository, publisher, settings, tasks, releasedAt } = release
-  const title = `${short(repository.fullName, 60)}: accuracy and cost of ${settings.length} settings on ${tasks} tasks`
+  const title = `${truncate(repository.fullName, 60)}: accuracy and cost of ${settings.length} settings on ${tasks} tasks`
   const legend = 'Bars: 95 % intervals. Filled: on the frontier.'
-  const about = `${short(publisher.login, 40)}, ${releasedAt.slice(0, 10)}. ${legend}`
-  const unit = `USD for each task${axis.isLog ? ' (logarithmic)' : ''}`
+  const subtitle = `${truncate(publisher.login, 40)}, ${releasedAt.slice(0, 10)}. ${legend}`
+  const unit = `USD per task${axis.isLog ? ' (logarithmic)' : ''}`
   return svg(
     {
-      ...{ viewBox: `0 0 ${WIDTH} ${height}`, width: WIDTH, height, role: 'img', 'aria-labelledby': 't d' },
-      ...{ 'font-family': 'system-ui,Segoe UI,Helvetica,Arial,sans-serif', 'font-size': 13 },
+      viewBox: `0 0 ${WIDTH} ${height}`,
+      width: WIDTH,
+      height,
+      role: 'img',
+      'aria-labelledby': 't d',
+      'font-family': 'system-ui,Segoe UI,Helvetica,Arial,sans-serif',
+      'font-size': 13,
     },
     [
-      element('title', { id: 't' }, xml(title)),
-      element('desc', { id: 'd' }, xml(described(frontier))),
+      element('title', { id: 't' }, escapeXml(title)),
+      element('desc', { id: 'd' }, escapeXml(describeFrontier(frontier))),
       STYLE,
       element('rect', { class: 'bg', width: WIDTH, height }),
-      words({ class: 'ink', x: PLOT.left, y: 26, 'font-size': 16, 'font-weight': 600 }, title),
-      words({ class: 'dim', x: PLOT.left, y: 45 }, about),
-      accuracyGrid(),
-      axis.ticks.map((usd) => costTick(axis.x(usd), usd)).join('\n'),
-      words({ class: 'dim', x: PLOT.left + PLOT.width / 2, y: BOTTOM + 40, 'text-anchor': 'middle' }, unit),
-      steps(frontier, axis.x),
-      [...others, ...frontier].map((setting) => point(setting, axis.x)).join('\n'),
-      frontier.map((setting, place) => number(setting, place, axis.x)).join('\n'),
-      listed(frontier),
+      textElement({ class: 'ink', x: PLOT.left, y: 26, 'font-size': 16, 'font-weight': 600 }, title),
+      textElement({ class: 'dim', x: PLOT.left, y: 45 }, subtitle),
+      drawAccuracyGrid(),
+      axis.ticks.map((usd) => drawCostTick(axis.x(usd), usd)).join('\n'),
+      textElement({ class: 'dim', x: PLOT.left + PLOT.width / 2, y: BOTTOM + 40, 'text-anchor': 'middle' }, unit),
+      drawSteps(frontier, axis.x),
+      [...others, ...frontier].map((setting) => drawPoint(setting, axis.x)).join('\n'),
+      frontier.map((setting, index) => drawNumber(setting, index, axis.x)).join('\n'),
+      drawList(frontier),
     ],
   )
 }
@@ -53,36 +58,36 @@ const STYLE = `<style>
 .on{fill:#3fb950;stroke:#0d1117}.off{fill:#0d1117;stroke:#9198a1}.bar{stroke:#9198a1}}
 </style>`
 
-const described = (frontier: readonly ReleaseSetting[]): string =>
+const describeFrontier = (frontier: readonly ReleaseSetting[]): string =>
   frontier
     .slice(0, ROWS_MAX)
-    .map((setting, place) => row(setting, place))
+    .map((setting, index) => toRow(setting, index))
     .join('. ')
 
-function row({ model, harness, reasoningLevel, accuracy, costPerTaskUsd }: ReleaseSetting, place: number): string {
-  const label = short(`${model.label} · ${harness} · ${reasoningLevel}`, LABEL_MAX)
-  return `${place + 1}  ${label}: ${percentText(accuracy)}, ${usdText(costPerTaskUsd)}`
+function toRow({ model, harness, reasoningLevel, accuracy, costPerTaskUsd }: ReleaseSetting, index: number): string {
+  const label = truncate(`${model.label} · ${harness} · ${reasoningLevel}`, LABEL_MAX)
+  return `${index + 1}  ${label}: ${formatPercent(accuracy)}, ${formatUsd(costPerTaskUsd)}`
 }
 
 const y = (percent: number): number => round(PLOT.top + PLOT.height * (1 - percent / 100))
 const round = (value: number): number => Math.round(value * 10) / 10
 
-const accuracyGrid = (): string =>
+const drawAccuracyGrid = (): string =>
   [0, 25, 50, 75, 100]
     .map((percent) => {
       const line = { class: 'grid', x1: PLOT.left, x2: RIGHT, y1: y(percent), y2: y(percent) }
       const label = { class: 'dim', x: PLOT.left - 8, y: y(percent) + 4, 'text-anchor': 'end' }
-      return element('line', line) + words(label, `${percent} %`)
+      return element('line', line) + textElement(label, `${percent} %`)
     })
     .join('\n')
 
-const costTick = (x: number, usd: number): string =>
+const drawCostTick = (x: number, usd: number): string =>
   element('line', { class: 'grid', x1: x, x2: x, y1: PLOT.top, y2: BOTTOM }) +
-  words({ class: 'dim', x, y: BOTTOM + 20, 'text-anchor': 'middle' }, usdText(usd))
+  textElement({ class: 'dim', x, y: BOTTOM + 20, 'text-anchor': 'middle' }, formatUsd(usd))
 
 type Axis = { x: (usd: number) => number; ticks: number[]; isLog: boolean }
 
-/** By factors where costs differ by factors, and none is 0. */
+/** Logarithmic if costs differ by more than a factor of five and none is 0, else linear. */
 function costAxis(settings: readonly ReleaseSetting[]): Axis {
   const costs = settings.map(({ costPerTaskUsd }) => costPerTaskUsd)
   const [least, most] = [
@@ -101,33 +106,38 @@ function logAxis(least: number, most: number): Axis {
   return { x, ticks: Array.from({ length: high - low + 1 }, (_, step) => 10 ** (low + step)), isLog: true }
 }
 
-function steps(frontier: readonly ReleaseSetting[], x: Axis['x']): string {
+function drawSteps(frontier: readonly ReleaseSetting[], x: Axis['x']): string {
   const [first, ...rest] = frontier
   if (!first) return ''
   const path = rest.map((setting) => `H${x(setting.costPerTaskUsd)}V${y(setting.accuracy)}`).join('')
   return element('path', { class: 'steps', d: `M${x(first.costPerTaskUsd)} ${y(first.accuracy)}${path}H${RIGHT}` })
 }
 
-function point({ id, accuracy, costPerTaskUsd, onFrontier, stats: { ci95 } }: ReleaseSetting, x: Axis['x']): string {
+function drawPoint(
+  { id, accuracy, costPerTaskUsd, onFrontier, stats: { ci95 } }: ReleaseSetting,
+  x: Axis['x'],
+): string {
   const at = x(costPerTaskUsd)
-  const name = `${short(id, 80)}: ${percentText(accuracy)}, ${usdText(costPerTaskUsd)}`
+  const name = `${truncate(id, 80)}: ${formatPercent(accuracy)}, ${formatUsd(costPerTaskUsd)}`
   return element(
     'g',
     {},
-    element('title', {}, xml(name)),
+    element('title', {}, escapeXml(name)),
     ci95 ? element('line', { class: 'bar', x1: at, x2: at, y1: y(ci95.low), y2: y(ci95.high) }) : '',
     element('circle', { class: onFrontier ? 'on' : 'off', cx: at, cy: y(accuracy), r: 5 }),
   )
 }
 
-function number({ costPerTaskUsd, accuracy }: ReleaseSetting, place: number, x: Axis['x']): string {
-  if (place >= ROWS_MAX) return ''
-  const spot = { class: 'ink', x: x(costPerTaskUsd) + 8, y: y(accuracy) - 8, 'font-weight': 600 }
-  return words(spot, String(place + 1))
+function drawNumber({ costPerTaskUsd, accuracy }: ReleaseSetting, index: number, x: Axis['x']): string {
+  if (index >= ROWS_MAX) return ''
+  const attributes = { class: 'ink', x: x(costPerTaskUsd) + 8, y: y(accuracy) - 8, 'font-weight': 600 }
+  return textElement(attributes, String(index + 1))
 }
 
-function listed(frontier: readonly ReleaseSetting[]): string {
-  const rows = frontier.slice(0, ROWS_MAX).map(row)
+function drawList(frontier: readonly ReleaseSetting[]): string {
+  const rows = frontier.slice(0, ROWS_MAX).map(toRow)
   if (frontier.length > ROWS_MAX) rows.push(`and ${frontier.length - ROWS_MAX} more`)
-  return rows.map((text, place) => words({ class: 'ink', x: PLOT.left, y: BOTTOM + 68 + place * ROW }, text)).join('\n')
+  return rows
+    .map((text, index) => textElement({ class: 'ink', x: PLOT.left, y: BOTTOM + 68 + index * ROW }, text))
+    .join('\n')
 }

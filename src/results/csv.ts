@@ -1,8 +1,8 @@
 import type { Release, ReleaseSetting } from '../releases/shapes/schema.ts'
 
-type Column = [name: string, value: (setting: ReleaseSetting, release: Release) => string | number | boolean | null]
+type CsvColumn = [name: string, value: (setting: ReleaseSetting, release: Release) => string | number | boolean | null]
 
-const COLUMNS: Column[] = [
+const COLUMNS: CsvColumn[] = [
   ['repository', (_, release) => release.repository.fullName],
   ['publisher', (_, release) => release.publisher.login],
   ['release_id', (_, release) => release.releaseId],
@@ -25,17 +25,17 @@ const COLUMNS: Column[] = [
   ['on_frontier', ({ onFrontier }) => onFrontier],
 ]
 
-/** One line for each setting, by RFC 4180. */
-export const csvOf = (release: Release): string =>
+/** Renders one line per setting (RFC 4180). */
+export const toCsv = (release: Release): string =>
   [
     COLUMNS.map(([name]) => name),
-    ...release.settings.map((setting) => COLUMNS.map(([, value]) => cell(value(setting, release)))),
+    ...release.settings.map((setting) => COLUMNS.map(([, value]) => toCsvCell(value(setting, release)))),
   ]
     .map((cells) => `${cells.join(',')}\r\n`)
     .join('')
 
-/** A text that a spreadsheet would take for a formula gets a mark before it: nothing is computed when it is opened. */
-function cell(value: string | number | boolean | null): string {
+/** Escapes a value. Text that a spreadsheet would evaluate as a formula is prefixed with an apostrophe. */
+function toCsvCell(value: string | number | boolean | null): string {
   if (value === null) return ''
   if (typeof value !== 'string') return String(value)
   const text = value.toWellFormed().replaceAll(/[^\P{Cc}\t\n\r]/gu, ' ')

@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Release, ReleaseSetting } from '../releases/shapes/schema.ts'
-import { badgeOf } from './badge.ts'
-import { chartOf } from './chart.ts'
-import { csvOf } from './csv.ts'
-import { feedOf } from './feed.ts'
-import { encodingOf } from './packed.ts'
-import { short, usdText, xml } from './text.ts'
+import { drawBadge } from './badge.ts'
+import { chooseEncoding } from './cached-body.ts'
+import { drawChart } from './chart.ts'
+import { toCsv } from './csv.ts'
+import { toAtomFeed } from './feed.ts'
+import { escapeXml, formatUsd, truncate } from './text.ts'
 
 const stats: ReleaseSetting['stats'] = {
   ...{ passAt1: 50, ci95: { low: 30, high: 70, level: 0.95, method: 'wilson-task-clustered', tasks: 10, trials: 10 } },
@@ -82,7 +82,7 @@ describe('pictures', () => {
       `lab/${name}`,
       name,
     )
-    for (const picture of [badgeOf(release), chartOf(release)]) {
+    for (const picture of [drawBadge(release), drawChart(release)]) {
       requireWellFormed(picture)
       expect(picture).not.toMatch(/<script|<img|<[^>]*\son\w+="/i)
       expect(picture.length).toBeLessThan(20_000)
@@ -90,21 +90,21 @@ describe('pictures', () => {
     }
   })
 
-  test('have a title, words to be read out, and colours for light and dark', () => {
+  test('have a title, a text for screen readers, and colours for light and dark mode', () => {
     const release = releaseWith([
       settingNamed('Small'),
       settingNamed('Large', { costPerTaskUsd: 5, passed: 9, accuracy: 90 }),
     ])
-    const chart = chartOf(release)
+    const chart = drawChart(release)
     expect(chart).toContain('role="img"')
     expect(chart).toMatch(/<title id="t">lab\/demo: accuracy and cost of 2 settings on 10 tasks<\/title>/)
     expect(chart).toContain('prefers-color-scheme:dark')
     expect(chart).toContain('2  Large · mini · low: 90 %, $5.00')
-    expect(badgeOf(release)).toContain('Large 90 % · $5.00/task')
+    expect(drawBadge(release)).toContain('Large 90 % · $5.00/task')
     for (const [, size] of chart.matchAll(/font-size="(\d+)"/g)) expect(Number(size)).toBeGreaterThanOrEqual(12)
   })
 
-  test('hold with no setting, one, sixty, and with costs of nothing', () => {
+  test('are valid with no setting, one, sixty, and costs of zero', () => {
     const many = Array.from({ length: 60 }, (_, place) =>
       settingNamed(`m${place}`, { costPerTaskUsd: 10 ** (place / 10 - 4) }),
     )
@@ -114,15 +114,15 @@ describe('pictures', () => {
       [settingNamed('free', { costPerTaskUsd: 0 })],
       [settingNamed('a', { onFrontier: false, stats: { ...stats, ci95: null } })],
     ]) {
-      requireWellFormed(chartOf(releaseWith(settings)))
-      requireWellFormed(badgeOf(releaseWith(settings)))
-      expect(chartOf(releaseWith(settings))).not.toMatch(/NaN|Infinity/)
+      requireWellFormed(drawChart(releaseWith(settings)))
+      requireWellFormed(drawBadge(releaseWith(settings)))
+      expect(drawChart(releaseWith(settings))).not.toMatch(/NaN|Infinity/)
     }
-    expect(chartOf(releaseWith(many))).toContain('and 48 more')
+    expect(drawChart(releaseWith(many))).toContain('and 48 more')
   })
 })
 
-test('the feed is well-formed, whatever things are called', () => {
+test('the feed is well-formed with arbitrary names', () => {
   for (const name of HOSTILE) {
     const summary = { id: name, model: { label: name }, accuracy: 1, costPerTaskUsd: 1 }
     const card = {
@@ -130,9 +130,9 @@ test('the feed is well-formed, whatever things are called', () => {
       ...{ releasedAt: '2026-02-03T04:05:06.789Z', tasks: 1, settings: 1, picks: [], frontier: [summary] },
       ...{ endorsed: false, defaultLine: true },
     }
-    requireWellFormed(feedOf([card], 'https://results.example'))
+    requireWellFormed(toAtomFeed([card], 'https://results.example'))
   }
-  requireWellFormed(feedOf([], 'https://results.example'))
+  requireWellFormed(toAtomFeed([], 'https://results.example'))
 })
 
 describe('the table', () => {
@@ -145,8 +145,8 @@ describe('the table', () => {
     return rows.slice(0, -1)
   }
 
-  test('has one line for each setting, and as many cells in each', () => {
-    const rows = cellsOf(csvOf(releaseWith([settingNamed('a,b "c"\r\nd'), settingNamed('plain')])))
+  test('has one line per setting, with equally many cells', () => {
+    const rows = cellsOf(toCsv(releaseWith([settingNamed('a,b "c"\r\nd'), settingNamed('plain')])))
     expect(rows).toHaveLength(3)
     expect(new Set(rows.map((row) => row.length)).size).toBe(1)
     expect(rows[1]?.[5]).toBe('a,b "c"\r\nd')
@@ -157,15 +157,15 @@ describe('the table', () => {
   test.each(['=1+1', '+1', '-1', '@SUM(A1)', '\t=1', '\r=1', ' =1', "'=1", '"=1', '|calc', '＝1', '%0A=1'])(
     'holds no formula: %j',
     (name) => {
-      const rows = cellsOf(csvOf(releaseWith([settingNamed(name)], name, name)))
+      const rows = cellsOf(toCsv(releaseWith([settingNamed(name)], name, name)))
       for (const cell of rows[1] ?? []) expect(cell).not.toMatch(/^[\s"]*[=+\-@|%＝＋－＠]/u)
     },
   )
 
-  test('is read back as it was written, whatever things are called', () => {
+  test('round-trips with arbitrary names', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', maxLength: 30 }), (name) => {
-        const row = cellsOf(csvOf(releaseWith([settingNamed(name)])))[1] ?? []
+        const row = cellsOf(toCsv(releaseWith([settingNamed(name)])))[1] ?? []
         expect(row).toHaveLength(20)
         expect([name, `'${name}`].map((each) => each.replaceAll(/[^\P{Cc}\t\n\r]/gu, ' '))).toContain(row[5])
       }),
@@ -173,11 +173,11 @@ describe('the table', () => {
   })
 })
 
-test('what is short stays as it is; what is long ends in dots', () => {
-  expect(short('Small', 10)).toBe('Small')
-  expect(short('A much longer name', 7)).toBe('A much…')
-  expect(xml('<a & "b">')).toBe('&lt;a &amp; &quot;b&quot;&gt;')
-  expect([0, 0.00001, 0.0123, 0.5, 1.5, 12.345, 1234.5].map(usdText)).toEqual([
+test('short text is unchanged, long text ends with an ellipsis', () => {
+  expect(truncate('Small', 10)).toBe('Small')
+  expect(truncate('A much longer name', 7)).toBe('A much…')
+  expect(escapeXml('<a & "b">')).toBe('&lt;a &amp; &quot;b&quot;&gt;')
+  expect([0, 0.00001, 0.0123, 0.5, 1.5, 12.345, 1234.5].map(formatUsd)).toEqual([
     '$0',
     '$0.000010',
     '$0.012',
@@ -188,7 +188,7 @@ test('what is short stays as it is; what is long ends in dots', () => {
   ])
 })
 
-test('the best that a client takes', () => {
+test('the best encoding that the client accepts is chosen', () => {
   const cases: [string | undefined, string][] = [
     [undefined, 'identity'],
     ['', 'identity'],
@@ -200,5 +200,5 @@ test('the best that a client takes', () => {
     ['x-gzip', 'identity'],
     ['BR', 'br'],
   ]
-  for (const [accepted, encoding] of cases) expect(encodingOf(accepted), accepted).toBe(encoding)
+  for (const [accepted, encoding] of cases) expect(chooseEncoding(accepted), accepted).toBe(encoding)
 })

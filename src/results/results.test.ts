@@ -4,7 +4,7 @@ import { OPERATOR_KEY, type TestApp, testApp } from '../../test/support/app.ts'
 import { startCodeHost } from '../../test/support/code-host.ts'
 import { alsoReleasing, releasing } from '../../test/support/releases.ts'
 import { putEndorsement, verifyWorkspace } from '../releases/schema.ts'
-import { hearChanges } from './changes.ts'
+import { listenForChanges } from './changes.ts'
 import * as schema from './schema.ts'
 
 let app: TestApp
@@ -30,7 +30,7 @@ async function published() {
 const open = <E extends Parameters<TestApp['call']>[0]>(endpoint: E, wish: object = {}) =>
   app.call(endpoint, { key: null, ...wish } as never)
 
-test('a card has its picks and its frontier, and search finds it', async () => {
+test('a card contains picks and frontier, and search finds it', async () => {
   const { place, release } = await published()
   const { body } = await open(schema.listResults, { query: { q: place.name.toUpperCase() } })
   const small = { id: A, model: { label: 'Small' }, accuracy: (100 * 2) / 6, costPerTaskUsd: 0.001 }
@@ -55,7 +55,7 @@ test('a card has its picks and its frontier, and search finds it', async () => {
   expect((await open(schema.listResults, { query: { q: '%_no such' } })).body.cards).toEqual([])
 })
 
-test('the list is newest first and has pages that inserts do not move', async () => {
+test('the list is sorted newest first, and its pages are stable under inserts', async () => {
   await published()
   await published()
   const all = (await open(schema.listResults)).body
@@ -68,7 +68,7 @@ test('the list is newest first and has pages that inserts do not move', async ()
   expect([...first.cards, ...second.cards]).toEqual(all.cards.slice(0, 2))
 })
 
-test('whatever is asked of a name that has nothing is 404', async () => {
+test('every read of a name without results is 404', async () => {
   const nothing = { owner: 'lab', name: 'nothing', releaseId: '00000000-0000-4000-8000-000000000000', taskId: 'one' }
   const { place } = await published()
   for (const endpoint of [
@@ -100,7 +100,7 @@ test('whatever is asked of a name that has nothing is 404', async () => {
   expect((await open(schema.readPublicTaskArchive, { params: { ...place, taskId: 'seven' } })).status).toBe(404)
 })
 
-test('a release is read by its id, also when it is not the head any more', async () => {
+test('a release is readable by id even if it is no longer the head', async () => {
   const lab = await published()
   await lab.ran({ id: A, cells: '---p--' })
   await lab.publishAll()
@@ -111,7 +111,7 @@ test('a release is read by its id, also when it is not the head any more', async
   expect((await open(schema.readPublicRelease, { params })).body.withdrawn.reason).toBe('Wrong.')
 })
 
-test('answers are told apart by strong tags, packed as the client likes, and open to every page', async () => {
+test('answers have strong ETags, the accepted encoding, and allow every origin', async () => {
   const { path, place } = await published()
   for (const at of [
     '/api/public/results',
@@ -166,7 +166,7 @@ async function rawGet(url: string, encoding: string) {
   return { status: response.statusCode, headers: response.headers, body: await buffer(response) }
 }
 
-test('of several publishers the owner is shown first, else the newest that it endorses, else the newest', async () => {
+test("the default line is the owner's, else the newest endorsed, else the newest", async () => {
   await using host = await startCodeHost()
   await using own = await testApp({ ASSAY_GATEWAY_UPSTREAM_GITHUB: host.url })
   host.add('Octo/Multi')
@@ -203,7 +203,7 @@ test('of several publishers the owner is shown first, else the newest that it en
 })
 
 describe('what is kept for readers', () => {
-  test('is dropped in every process when something is published, and not kept while nobody listens', async () => {
+  test('is cleared in every process by a publication, and off without change notifications', async () => {
     const storage = { ASSAY_CREDENTIAL_STORAGE: 'off', ASSAY_PUBLIC_OWNERS: 'lab=local' }
     await using writer = await testApp(storage)
     await using reader = await testApp(storage, writer.database)
@@ -215,7 +215,7 @@ describe('what is kept for readers', () => {
     const line = async () => (await reader.fetch(path)).text
     const honest = await line()
     const { cache, joined, changed, lost } = listening(reader)
-    const listener = hearChanges(writer.database.url, cache)
+    const listener = listenForChanges(writer.database.url, cache)
     await joined()
     expect(await line()).toBe(honest)
     // Behind the back of everybody: only what is kept is the same still.
@@ -240,9 +240,9 @@ describe('what is kept for readers', () => {
     await listener.close()
   })
 
-  test('whoever publishes reads its own release at once', async () => {
+  test('a publisher reads its own release immediately', async () => {
     const lab = await releasing(app)
-    const listener = hearChanges(app.database.url, app.tools.results)
+    const listener = listenForChanges(app.database.url, app.tools.results)
     for (const cells of ['p-----', 'pp----', 'ppp---']) {
       await lab.ran({ id: A, cells })
       const { body } = await lab.publishAll()
@@ -276,7 +276,7 @@ function listening({ tools: { results } }: TestApp) {
   }
 }
 
-test('the feed names the newest releases and where they are', async () => {
+test('the feed lists the newest releases with their URLs', async () => {
   const { place, release } = await published()
   const { text, headers } = await app.fetch('/api/public/results.atom')
   expect(headers.get('content-type')).toBe('application/atom+xml; charset=utf-8')
@@ -284,7 +284,7 @@ test('the feed names the newest releases and where they are', async () => {
   expect(text).toContain(`href="https://results.example/api/public/results/${place.owner}/${place.name}"`)
 })
 
-test('putting an endorsement down shows in the card at once', async () => {
+test('an endorsement appears in the card immediately', async () => {
   const lab = await published()
   const { body: before } = await open(schema.listResults, { query: { q: lab.place.name } })
   const owner = await app.otherWorkspace(lab.place.owner)

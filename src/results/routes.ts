@@ -4,139 +4,144 @@ import { type Endpoint, replyCached, replyFile } from '../platform/http/endpoint
 import { type Route, route } from '../platform/http/route.ts'
 import type { ServerDeps } from '../platform/http/server.ts'
 import type { Release } from '../releases/shapes/schema.ts'
-import { badgeOf } from './badge.ts'
+import { drawBadge } from './badge.ts'
 import type { ResultsCache } from './cache.ts'
-import { chartOf } from './chart.ts'
-import { csvOf } from './csv.ts'
-import { type Encoding, encodingOf, type Packed } from './packed.ts'
+import { chooseEncoding, type EncodedBody, type Encoding } from './cached-body.ts'
+import { drawChart } from './chart.ts'
+import { toCsv } from './csv.ts'
 import {
-  cardsText,
-  drawn,
-  feedText,
-  historyText,
-  linesText,
   openTaskArchive,
-  type Place,
-  releaseText,
-  tasksText,
+  renderCards,
+  renderDrawing,
+  renderFeed,
+  renderHistory,
+  renderLines,
+  renderRelease,
+  renderTasks,
 } from './results.ts'
 import * as schema from './schema.ts'
-import { nameKeyOf } from './show.ts'
+import { type RepositoryName, toNameKey } from './update-results.ts'
 
-export type ResultTools = { blobs: Blobs; cache: ResultsCache; publicUrl: () => string }
+export type ResultDeps = { blobs: Blobs; cache: ResultsCache; publicUrl: () => string }
 
 const JSON_TYPE = 'application/json'
-/** Others may keep it, and ask each time whether it is still so: what was withdrawn is gone at once. */
+/** Clients may cache but must revalidate, so that withdrawn results disappear immediately. */
 const CACHING = { 'cache-control': 'public, no-cache', vary: 'Accept-Encoding' }
-/** A picture or a table that is opened by itself is nothing else. */
+/** Prevents scripts and embedding when an SVG or CSV is opened directly. */
 const SEALED = { 'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox" }
 
-export const resultRoutes = (tools: ResultTools): Route[] => [
-  ...listRoutes(tools),
-  ...repositoryRoutes(tools),
-  ...drawnRoutes(tools),
-  ...taskRoutes(tools),
+export const resultRoutes = (deps: ResultDeps): Route[] => [
+  ...listRoutes(deps),
+  ...repositoryRoutes(deps),
+  ...drawingRoutes(deps),
+  ...taskRoutes(deps),
 ]
 
-type Asked = { acceptEncoding: string | undefined; target: string }
-type Wish = { key: unknown[]; place?: Place; make: () => Promise<string> }
+type ReadRequest = { acceptEncoding: string | undefined; target: string }
+type CachedRead = { key: unknown[]; repository?: RepositoryName; render: () => Promise<string> }
 
-/** From what was made before, or made now; packed as the client likes it. */
-async function ready({ cache }: ResultTools, endpoint: Endpoint, asked: Asked, { key: words, place, make }: Wish) {
-  const key = JSON.stringify(words)
-  const kept = await cache.read(key, place && nameKeyOf(place), make)
-  const packed = await kept.as(encodingOf(asked.acceptEncoding))
-  cache.remember(asked.target, { operation: endpoint.id, key })
-  return replyCached(packedAs(endpoint, packed), headersOf(endpoint, packed.encoding))
+/** Replies from the cache or renders the answer, in the best encoding that the client accepts. */
+async function answerFromCache({ cache }: ResultDeps, endpoint: Endpoint, request: ReadRequest, read: CachedRead) {
+  const key = JSON.stringify(read.key)
+  const body = await cache.read(key, read.repository && toNameKey(read.repository), read.render)
+  const encoded = await body.encode(chooseEncoding(request.acceptEncoding))
+  cache.remember(request.target, { operation: endpoint.id, key })
+  return replyCached(toReadyBody(endpoint, encoded), buildHeaders(endpoint, encoded.encoding))
 }
 
-const packedAs = ({ media }: Endpoint, { body, etag }: Packed) => ({ body, etag, type: media ?? JSON_TYPE })
+const toReadyBody = ({ media }: Endpoint, { body, etag }: EncodedBody) => ({ body, etag, type: media ?? JSON_TYPE })
 
-function headersOf({ media }: Endpoint, encoding: Encoding): Record<string, string> {
+function buildHeaders({ media }: Endpoint, encoding: Encoding): Record<string, string> {
   const headers = { ...CACHING, ...(media === undefined ? {} : SEALED) }
   return encoding === 'identity' ? headers : { ...headers, 'content-encoding': encoding }
 }
 
-/** Each with its headers, which are always the same. */
-const READS = new Map<string, ReturnType<typeof readOf>>(
-  Object.values(schema).flatMap((each) => ('path' in each ? [[each.id, readOf(each)]] : [])),
+/** Endpoints with their precomputed headers. */
+const READS = new Map<string, ReturnType<typeof describeRead>>(
+  Object.values(schema).flatMap((each) => ('path' in each ? [[each.id, describeRead(each)]] : [])),
 )
 
-function readOf(endpoint: Endpoint) {
-  const headers = (encoding: Encoding) => headersOf(endpoint, encoding)
+function describeRead(endpoint: Endpoint) {
+  const headers = (encoding: Encoding) => buildHeaders(endpoint, encoding)
   return { endpoint, headers: { identity: headers('identity'), gzip: headers('gzip'), br: headers('br') } }
 }
 
-/** The same answer for whoever asks again in the same words. */
-export const keptAnswers =
+/** Answers repeated request targets from the cache, before routing. */
+export const createCachedAnswers =
   (cache: ResultsCache): ServerDeps['findCached'] =>
   (target, acceptEncoding) => {
-    const found = cache.find(target, encodingOf(acceptEncoding))
+    const found = cache.find(target, chooseEncoding(acceptEncoding))
     const read = found && READS.get(found.operation)
     if (!read) return undefined
     const { endpoint, headers } = read
-    return { endpoint, cached: packedAs(endpoint, found.packed), headers: headers[found.packed.encoding] }
+    return { endpoint, cached: toReadyBody(endpoint, found.encoded), headers: headers[found.encoded.encoding] }
   }
 
-const listRoutes = (tools: ResultTools): Route[] => [
+const listRoutes = (deps: ResultDeps): Route[] => [
   route(schema.listResults, (call) => {
     const { limit, cursor, q } = call.query
-    const make = () => cardsText(call.db, call.query)
-    return ready(tools, schema.listResults, call, { key: ['list', limit, cursor, q], make })
+    const render = () => renderCards(call.db, call.query)
+    return answerFromCache(deps, schema.listResults, call, { key: ['list', limit, cursor, q], render })
   }),
   route(schema.readFeed, (call) => {
-    const make = () => feedText(call.db, tools.publicUrl())
-    return ready(tools, schema.readFeed, call, { key: ['feed'], make })
+    const render = () => renderFeed(call.db, deps.publicUrl())
+    return answerFromCache(deps, schema.readFeed, call, { key: ['feed'], render })
   }),
 ]
 
-const repositoryRoutes = (tools: ResultTools): Route[] => [
+const repositoryRoutes = (deps: ResultDeps): Route[] => [
   route(schema.readResults, (call) =>
-    ready(tools, schema.readResults, call, {
-      ...{ key: ['lines', nameKeyOf(call.params)], place: call.params, make: () => linesText(call.db, call.params) },
+    answerFromCache(deps, schema.readResults, call, {
+      key: ['lines', toNameKey(call.params)],
+      repository: call.params,
+      render: () => renderLines(call.db, call.params),
     }),
   ),
   route(schema.readHistory, (call) =>
-    ready(tools, schema.readHistory, call, {
-      ...{ key: ['history', nameKeyOf(call.params), call.query], place: call.params },
-      make: () => historyText(call.db, call.params, call.query),
+    answerFromCache(deps, schema.readHistory, call, {
+      key: ['history', toNameKey(call.params), call.query],
+      repository: call.params,
+      render: () => renderHistory(call.db, call.params, call.query),
     }),
   ),
   route(schema.readPublicRelease, (call) =>
-    ready(tools, schema.readPublicRelease, call, {
-      ...{ key: ['release', nameKeyOf(call.params), call.params.releaseId.toLowerCase()], place: call.params },
-      make: () => releaseText(call.db, call.params, call.params.releaseId),
+    answerFromCache(deps, schema.readPublicRelease, call, {
+      key: ['release', toNameKey(call.params), call.params.releaseId.toLowerCase()],
+      repository: call.params,
+      render: () => renderRelease(call.db, call.params, call.params.releaseId),
     }),
   ),
 ]
 
-type Drawing = { query: { publisher?: string | undefined }; params: Place; db: Db } & Asked
+type DrawingRequest = { query: { publisher?: string | undefined }; params: RepositoryName; db: Db } & ReadRequest
 
-const drawnRoutes = (tools: ResultTools): Route[] => {
-  const draw = (endpoint: Endpoint, call: Drawing, paint: (release: Release) => string) => {
+const drawingRoutes = (deps: ResultDeps): Route[] => {
+  const draw = (endpoint: Endpoint, call: DrawingRequest, paint: (release: Release) => string) => {
     const { publisher } = call.query
-    return ready(tools, endpoint, call, {
-      ...{ key: ['drawn', endpoint.id, nameKeyOf(call.params), publisher?.toLowerCase()], place: call.params },
-      make: () => drawn(call.db, call.params, publisher, paint),
+    return answerFromCache(deps, endpoint, call, {
+      key: ['drawn', endpoint.id, toNameKey(call.params), publisher?.toLowerCase()],
+      repository: call.params,
+      render: () => renderDrawing(call.db, call.params, publisher, paint),
     })
   }
   return [
-    route(schema.readResultsCsv, (call) => draw(schema.readResultsCsv, call, csvOf)),
-    route(schema.readBadge, (call) => draw(schema.readBadge, call, badgeOf)),
-    route(schema.readChart, (call) => draw(schema.readChart, call, chartOf)),
+    route(schema.readResultsCsv, (call) => draw(schema.readResultsCsv, call, toCsv)),
+    route(schema.readBadge, (call) => draw(schema.readBadge, call, drawBadge)),
+    route(schema.readChart, (call) => draw(schema.readChart, call, drawChart)),
   ]
 }
 
-const taskRoutes = (tools: ResultTools): Route[] => [
+const taskRoutes = (deps: ResultDeps): Route[] => [
   route(schema.listPublicTasks, (call) =>
-    ready(tools, schema.listPublicTasks, call, {
-      ...{ key: ['tasks', nameKeyOf(call.params), call.query.publisher?.toLowerCase()], place: call.params },
-      make: () => tasksText(call.db, call.params, call.query.publisher),
+    answerFromCache(deps, schema.listPublicTasks, call, {
+      key: ['tasks', toNameKey(call.params), call.query.publisher?.toLowerCase()],
+      repository: call.params,
+      render: () => renderTasks(call.db, call.params, call.query.publisher),
     }),
   ),
   route(schema.readPublicTaskArchive, async ({ db, params, query }) => {
-    const wish = { publisher: query.publisher, taskId: params.taskId }
-    const { bytes, content } = await openTaskArchive({ db, blobs: tools.blobs }, params, wish)
+    const selection = { publisher: query.publisher, taskId: params.taskId }
+    const { bytes, content } = await openTaskArchive({ db, blobs: deps.blobs }, params, selection)
     return replyFile({ name: `${params.taskId}.tar.gz`, mediaType: 'application/gzip', bytes, content })
   }),
 ]

@@ -31,8 +31,8 @@ export const Card = z
       }),
     ),
     frontier: z.array(SettingSummary),
-    endorsed: z.boolean().describe("By the repository's owner."),
-    defaultLine: z.boolean().describe('Of several publishers, the one that is shown first.'),
+    endorsed: z.boolean().describe("Endorsed by the repository's owner."),
+    defaultLine: z.boolean().describe('True for the line that is shown first if there are several publishers.'),
   })
   .meta({ id: 'ResultCard' })
 export type Card = z.infer<typeof Card>
@@ -42,8 +42,12 @@ export type Line = z.infer<typeof Line>
 
 const HistoryEntry = z
   .object({
-    ...{ releaseId: z.string(), releasedAt: time, publisher: Card.shape.publisher },
-    ...{ tasks: count, settings: count, frontier: z.array(SettingSummary) },
+    releaseId: z.string(),
+    releasedAt: time,
+    publisher: Card.shape.publisher,
+    tasks: count,
+    settings: count,
+    frontier: z.array(SettingSummary),
     withdrawn: Withdrawal.nullable(),
   })
   .meta({ id: 'HistoryEntry' })
@@ -51,21 +55,20 @@ export type HistoryEntry = z.infer<typeof HistoryEntry>
 
 const PublicTask = z
   .object({
-    ...{ taskId: z.string(), title: z.string(), difficulty: z.string().nullable() },
-    ...{ digest: z.string(), publishedAt: time },
+    taskId: z.string(),
+    title: z.string(),
+    difficulty: z.string().nullable(),
+    digest: z.string(),
+    publishedAt: time,
   })
   .meta({ id: 'PublicTask' })
 
 const PATH = '/api/public/results/{owner}/{name}'
 const open = { method: 'GET', access: 'public', crossOrigin: true } as const
 
-/** Of several publishers of one repository. */
-const ofPublisher = z.object({
-  publisher: z
-    .string()
-    .max(100)
-    .optional()
-    .describe('The login of a publisher. Without it: the one that is shown first.'),
+/** Selects one of several publishers of a repository. */
+const publisherQuery = z.object({
+  publisher: z.string().max(100).optional().describe('Login of a publisher. Default: the default line.'),
 })
 
 export const listResults = endpoint({
@@ -76,7 +79,7 @@ export const listResults = endpoint({
   query: z.object({
     limit: queryInteger().min(1).max(200).optional(),
     cursor: pageQuery().shape.cursor,
-    q: z.string().trim().max(200).optional().describe('In the names of repositories, publishers and models.'),
+    q: z.string().trim().max(200).optional().describe('Searches the names of repositories, publishers and models.'),
   }),
   answers: { 200: z.object({ cards: z.array(Card), nextCursor: z.string().nullable() }) },
 })
@@ -85,7 +88,7 @@ export const readResults = endpoint({
   ...open,
   id: 'readResults',
   path: PATH,
-  summary: 'Read what is published of a repository: one release for each publisher',
+  summary: 'Read the public results of a repository: one release per publisher',
   answers: { 200: z.object({ lines: z.array(Line) }) },
 })
 
@@ -93,7 +96,7 @@ export const readHistory = endpoint({
   ...open,
   id: 'readResultHistory',
   path: `${PATH}/history`,
-  summary: 'List all releases of a repository, newest first, also those that were withdrawn',
+  summary: 'List all releases of a repository, newest first, including withdrawn ones',
   query: pageQuery(),
   answers: { 200: z.object({ releases: z.array(HistoryEntry), nextCursor: z.string().nullable() }) },
 })
@@ -102,7 +105,7 @@ export const readPublicRelease = endpoint({
   ...open,
   id: 'readPublicRelease',
   path: `${PATH}/releases/{releaseId}`,
-  summary: 'Read a release of a repository, whether it is the newest or not',
+  summary: 'Read any release of a repository',
   answers: { 200: PublicRelease },
 })
 
@@ -110,8 +113,8 @@ export const readResultsCsv = endpoint({
   ...open,
   id: 'readResultsCsv',
   path: `${PATH}/results.csv`,
-  summary: 'The settings of a release as a table',
-  query: ofPublisher,
+  summary: 'Download the settings of a release as CSV',
+  query: publisherQuery,
   media: 'text/csv; charset=utf-8; header=present',
   answers: { 200: null },
 })
@@ -120,8 +123,8 @@ export const readBadge = endpoint({
   ...open,
   id: 'readResultBadge',
   path: `${PATH}/badge.svg`,
-  summary: 'The most accurate setting as a badge',
-  query: ofPublisher,
+  summary: 'Badge with the most accurate setting',
+  query: publisherQuery,
   media: 'image/svg+xml',
   answers: { 200: null },
 })
@@ -130,8 +133,8 @@ export const readChart = endpoint({
   ...open,
   id: 'readResultChart',
   path: `${PATH}/chart.svg`,
-  summary: 'Accuracy and cost of all settings as a picture',
-  query: ofPublisher,
+  summary: 'Chart of accuracy and cost of all settings',
+  query: publisherQuery,
   media: 'image/svg+xml',
   answers: { 200: null },
 })
@@ -141,9 +144,9 @@ export const listPublicTasks = endpoint({
   id: 'listPublicTasks',
   path: `${PATH}/tasks`,
   summary: 'List the tasks whose files are public',
-  query: ofPublisher,
+  query: publisherQuery,
   answers: {
-    200: z.object({ tasks: z.array(PublicTask), licence: z.string().describe('Under what terms the files are.') }),
+    200: z.object({ tasks: z.array(PublicTask), licence: z.string().describe('Licence terms of the files.') }),
   },
 })
 
@@ -152,7 +155,7 @@ export const readPublicTaskArchive = endpoint({
   id: 'readPublicTaskArchive',
   path: `${PATH}/tasks/{taskId}/archive`,
   summary: 'Download the files of a task',
-  query: ofPublisher,
+  query: publisherQuery,
   download: true,
   answers: { 200: null },
 })
@@ -161,7 +164,7 @@ export const readFeed = endpoint({
   ...open,
   id: 'readResultsFeed',
   path: '/api/public/results.atom',
-  summary: 'The newest releases as a feed',
+  summary: 'Atom feed of the newest releases',
   media: 'application/atom+xml; charset=utf-8',
   answers: { 200: null },
 })

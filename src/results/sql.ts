@@ -2,10 +2,10 @@ import { sql } from 'kysely'
 import { type Db, lock } from '../platform/db/db.ts'
 import type { Page } from '../platform/http/page.ts'
 
-/** Heard by everyone who keeps answers: `name` has changed, and so have all lists. */
-export const CHANGED = 'assay_results'
+/** Notification channel. The payload is the name whose results changed; lists change with every notification. */
+export const CHANGED_CHANNEL = 'assay_results'
 
-/** Publishers of one name, one at a time: which of them is shown first depends on all. */
+/** Serializes publishers of one name, because the default line depends on all of them. */
 export const lockName = (tx: Db, nameKey: string) => lock(tx, `results ${nameKey}`)
 
 export type NewLine = {
@@ -20,7 +20,7 @@ export type NewLine = {
   line: string
 }
 
-/** In the place of all that was there. Told when the transaction ends. */
+/** Replaces the lines of a name. Listeners are notified when the transaction commits. */
 export async function replaceLines(tx: Db, nameKey: string, lines: readonly NewLine[]): Promise<void> {
   await tx.deleteFrom('result_lines').where('name_key', '=', nameKey).execute()
   for (const line of lines)
@@ -29,12 +29,12 @@ export async function replaceLines(tx: Db, nameKey: string, lines: readonly NewL
       .values(line)
       .onConflict((conflict) => conflict.column('repository').doUpdateSet(line))
       .execute()
-  await sql`select pg_notify(${CHANGED}, ${nameKey})`.execute(tx)
+  await sql`select pg_notify(${CHANGED_CHANNEL}, ${nameKey})`.execute(tx)
 }
 
 export type LineRow = Awaited<ReturnType<typeof listLineRows>>[number]
 
-/** The one that is shown first in front. */
+/** Lists the lines of a name, the default line first. */
 export const listLineRows = (db: Db, nameKey: string) =>
   db
     .selectFrom('result_lines')
@@ -45,9 +45,9 @@ export const listLineRows = (db: Db, nameKey: string) =>
     .orderBy('release_id', 'desc')
     .execute()
 
-type Listing = Page & { q?: string | undefined }
+type CardQuery = Page & { q?: string | undefined }
 
-export async function listCardRows(db: Db, { limit, cursor, q }: Listing) {
+export async function listCardRows(db: Db, { limit, cursor, q }: CardQuery) {
   const { rows } = await sql<{ card: string; released_at: Date; release_id: string }>`
     select card, released_at, release_id from result_lines
     where ${cursor ? sql`(released_at, release_id) < (${cursor.at}::timestamptz, ${cursor.id}::uuid)` : sql`true`}

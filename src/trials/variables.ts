@@ -3,7 +3,7 @@ import type { EnvVar, Template } from '../harbor/task.ts'
 export type Variables = Record<string, string>
 
 /** The task asks for a value that nobody gave. */
-class VariableMissing extends Error {
+export class VariableMissing extends Error {
   override name = 'VariableMissing'
 }
 

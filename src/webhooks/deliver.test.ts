@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
+import { createWebhookDriver, HOST, isSignedWith, startReceiver } from '../../test/support/webhooks/receiver.ts'
 import {
   type Certificate,
   hungUp,
@@ -11,7 +12,6 @@ import {
 import { listEvents } from '../workspaces/audit.ts'
 import { ATTEMPTS_MAX } from './schedule.ts'
 import * as schema from './schema.ts'
-import { HOST, hooking, isSignedWith, startReceiver } from './testing/receiver.ts'
 
 let app: TestApp
 let tls: Certificate
@@ -22,9 +22,9 @@ beforeAll(async () => {
 afterAll(() => app[Symbol.asyncDispose]())
 
 /** A webhook with a receiver of its own, which gives way to the next test's. */
-async function hooked(resolve?: Parameters<typeof hooking>[1], timeoutMs?: number) {
+async function hooked(resolve?: Parameters<typeof createWebhookDriver>[1], timeoutMs?: number) {
   const receiver = await startReceiver(tls)
-  const hooks = hooking(app, resolve, timeoutMs)
+  const hooks = createWebhookDriver(app, resolve, timeoutMs)
   const webhook = await hooks.create(receiver.url)
   const deliveryOf = async (deliveryId: string) =>
     (await app.call(schema.readDelivery, { params: { webhookId: webhook.id, deliveryId } })).body
@@ -38,7 +38,7 @@ async function hooked(resolve?: Parameters<typeof hooking>[1], timeoutMs?: numbe
   }
 }
 
-test('a message is signed, says what it is, and is written down as delivered', async () => {
+test('a message is signed, typed and recorded as delivered', async () => {
   await using lab = await hooked()
   const { id } = await lab.hooks.test(lab.webhook.id)
   await lab.hooks.send()
@@ -56,13 +56,18 @@ test('a message is signed, says what it is, and is written down as delivered', a
   expect(delivery.body).toBe(message.body)
 })
 
-test('it is tried again until it is taken, with the same id and the same bytes', async () => {
+test('a delivery is retried with the same id and bytes until it is accepted', async () => {
   await using lab = await hooked()
   lab.receiver.answers(500)
   const { id } = await lab.hooks.test(lab.webhook.id)
   await lab.hooks.send()
   const failing = await lab.deliveryOf(id)
-  expect(failing).toMatchObject({ state: 'pending', attempts: 1, status: 500, error: 'The receiver answered 500.' })
+  expect(failing).toMatchObject({
+    state: 'pending',
+    attempts: 1,
+    status: 500,
+    error: 'The receiver responded with status 500.',
+  })
   expect(Date.parse(failing.nextAt) - Date.parse(failing.attemptedAt)).toBeGreaterThanOrEqual(4_900)
   expect((await lab.hooks.read(lab.webhook.id)).failingSince).not.toBeNull()
   expect(await lab.redeliver(id)).toMatchObject({ status: 409, body: { code: 'delivery_pending' } })
@@ -77,7 +82,7 @@ test('it is tried again until it is taken, with the same id and the same bytes',
   expect(received.every((one) => isSignedWith(lab.webhook.secret, one))).toBe(true)
 })
 
-test('after the last attempt it has failed, and can be sent again', async () => {
+test('after the last attempt a delivery is failed and can be redelivered', async () => {
   await using lab = await hooked()
   lab.receiver.answers(503)
   const { id } = await lab.hooks.test(lab.webhook.id)
@@ -90,7 +95,7 @@ test('after the last attempt it has failed, and can be sent again', async () => 
   expect(await lab.deliveryOf(id)).toMatchObject({ state: 'delivered', attempts: 1 })
 })
 
-test('a receiver that asks for time gets it, within a day', async () => {
+test('Retry-After is honoured up to a day', async () => {
   await using lab = await hooked()
   const waitFor = async (retryAfter: string) => {
     lab.receiver.answers((response) => response.writeHead(429, { 'retry-after': retryAfter }).end())
@@ -111,7 +116,7 @@ const disabledDeeds = async () => {
 }
 
 describe('it is disabled', () => {
-  test('at once when the receiver says that it is gone', async () => {
+  test('immediately after a 410', async () => {
     await using lab = await hooked()
     lab.receiver.answers(410)
     const { id } = await lab.hooks.test(lab.webhook.id)
@@ -121,7 +126,7 @@ describe('it is disabled', () => {
     expect(await disabledDeeds()).toContain('gone')
   })
 
-  test('when nothing got through for three days, and not before', async () => {
+  test('after three days without a success, and not before', async () => {
     await using lab = await hooked()
     lab.receiver.answers(500)
     await lab.hooks.test(lab.webhook.id)
@@ -142,7 +147,7 @@ describe('it is disabled', () => {
 })
 
 describe('a receiver that means harm', () => {
-  test('sends us elsewhere: nobody goes', async () => {
+  test('redirects: the redirect is not followed', async () => {
     await using here = await startServer((_, response) => response.end('private'))
     await using lab = await hooked()
     for (const target of [
@@ -156,14 +161,14 @@ describe('a receiver that means harm', () => {
       expect(await lab.deliveryOf(id)).toMatchObject({
         state: 'pending',
         status: 307,
-        error: 'The receiver answered 307.',
+        error: 'The receiver responded with status 307.',
       })
     }
     expect(here.connections).toEqual([])
     expect(lab.receiver.received).toHaveLength(3)
   })
 
-  test('answers without end: it is not read', async () => {
+  test('answers endlessly: the body is not read', async () => {
     await using lab = await hooked()
     lab.receiver.answers((response) => {
       response.writeHead(200)
@@ -179,7 +184,7 @@ describe('a receiver that means harm', () => {
     await hungUp(lab.receiver)
   })
 
-  test('never answers, or bit by bit: it is given up in time', async () => {
+  test('never answers, or byte by byte: the attempt times out', async () => {
     await using lab = await hooked(undefined, 200)
     const slow = [() => {}, (response: ServerResponse) => void response.socket?.write('HTTP/1.1 200 OK\r\nx-slow: ')]
     for (const answer of slow) {
@@ -193,7 +198,7 @@ describe('a receiver that means harm', () => {
     await hungUp(lab.receiver)
   })
 
-  test('takes its time with many: two at once wait for it, and no worker more', async () => {
+  test('is slow: at most two deliveries wait for it', async () => {
     await using lab = await hooked()
     const held: ServerResponse[] = []
     lab.receiver.answers((response) => void held.push(response))
@@ -209,7 +214,7 @@ describe('a receiver that means harm', () => {
     )
   })
 
-  test('says what is no answer, or hangs up: it is an attempt that failed', async () => {
+  test('sends an invalid response or hangs up: the attempt fails', async () => {
     await using lab = await hooked()
     for (const answer of ['HTTP/1.1 999 Odd\r\n\r\n', 'nonsense\r\n\r\n', '']) {
       lab.receiver.answers((response) => response.socket?.end(answer))
@@ -222,7 +227,7 @@ describe('a receiver that means harm', () => {
     }
   })
 
-  test('lets its name lead home after it was accepted: no connection is made', async () => {
+  test('later resolves to a private address: no connection is made', async () => {
     let addresses = [PUBLIC]
     await using lab = await hooked(async () => addresses)
     await lab.hooks.test(lab.webhook.id)
@@ -242,7 +247,7 @@ describe('a receiver that means harm', () => {
   })
 })
 
-test('what was delivered a month ago is forgotten, and what waits is not', async () => {
+test('deliveries older than a month are deleted, pending ones are not', async () => {
   await using lab = await hooked()
   const [old, waiting] = [await lab.hooks.test(lab.webhook.id), await lab.hooks.test(lab.webhook.id)]
   await app.database.pool.query(`update webhook_deliveries set created_at = now() - interval '31 days'`)

@@ -4,46 +4,56 @@ import type { Db } from '../platform/db/db.ts'
 import { defineJobHandler, type Job, type JobHandler } from '../platform/jobs/jobs.ts'
 import { type Outbound, OutboundFailed, OutboundRefused } from '../platform/outbound/outbound.ts'
 import { record } from '../workspaces/audit.ts'
-import { FAILING_MS, retryAfterMs, waitMs } from './schedule.ts'
-import { signedHeaders } from './signature.ts'
+import { deliverJobType, enqueueDelivery } from './emit.ts'
+import { computeWaitMs, FAILING_MS, parseRetryAfterMs } from './schedule.ts'
+import { buildSignedHeaders } from './signature.ts'
 import * as rows from './sql.ts'
-import { deliverJobType, enqueueDelivery } from './tell.ts'
-import { placeOf, sealedOf, type WebhookTools } from './webhooks.ts'
+import { toSealed, toSecretContext, type WebhookDeps } from './webhooks.ts'
 
-export type DeliverTools = WebhookTools & { outbound: Outbound; version: string; timeoutMs?: number | undefined }
+export type DeliveryDeps = WebhookDeps & { outbound: Outbound; version: string; timeoutMs?: number | undefined }
 
-/** A receiver answers at once, and works later. */
+/** Receivers are expected to acknowledge immediately and process asynchronously. */
 const TIMEOUT_MS = 15_000
 const GONE = 410
 
-export const deliverJob = (tools: DeliverTools): JobHandler<{ id: string }> =>
+export const deliverJob = (deps: DeliveryDeps): JobHandler<{ id: string }> =>
   defineJobHandler(deliverJobType, {
-    run: (job) => deliver(tools, job),
+    run: (job) => deliver(deps, job),
     onGivenUp: async (tx, { id }, reason) => void (await rows.endDelivery(tx, id, reason.slice(0, 500))),
   })
 
 /**
- * Sends one message. It counts as delivered once the receiver has said so and that is written down: whoever dies in
- * between sends it again, with the same id.
+ * Sends one message. At-least-once: if the worker dies between the response and the commit, the message is sent again with
+ * the same id.
  */
-async function deliver(tools: DeliverTools, job: Job<{ id: string }>): Promise<void> {
-  const due = await rows.findDue(tools.db, job.payload.id)
+async function deliver(deps: DeliveryDeps, job: Job<{ id: string }>): Promise<void> {
+  const due = await rows.findDueDelivery(deps.db, job.payload.id)
   if (!due) return job.finish(async () => {})
-  if (due.disabled) return job.finish(async (tx) => void (await rows.endDelivery(tx, due.id, 'It is disabled.')))
-  const attempt = await send(tools, due, job.signal)
-  await job.finish((tx) => settle(tx, due, attempt))
+  if (due.disabled)
+    return job.finish(async (tx) => void (await rows.endDelivery(tx, due.id, 'The webhook is disabled.')))
+  const attempt = await attemptDelivery(deps, due, job.signal)
+  await job.finish((tx) => settleDelivery(tx, due, attempt))
 }
 
-type Attempt = { status: number | null; error: string | null; tookMs: number; retryAfterMs?: number | undefined }
+type DeliveryAttempt = {
+  status: number | null
+  error: string | null
+  tookMs: number
+  retryAfterMs?: number | undefined
+}
 
-async function send(tools: DeliverTools, due: rows.Due, signal: AbortSignal): Promise<Attempt> {
+async function attemptDelivery(
+  deps: DeliveryDeps,
+  due: rows.DueDelivery,
+  signal: AbortSignal,
+): Promise<DeliveryAttempt> {
   const started = performance.now()
   const took = () => Math.round(performance.now() - started)
   try {
-    const sealed = await openSealed(tools, due)
-    return { ...(await ask(tools, due, sealed, signal)), tookMs: took() }
+    const sealed = await openSealed(deps, due)
+    return { ...(await postMessage(deps, due, sealed, signal)), tookMs: took() }
   } catch (error) {
-    signal.throwIfAborted() // nothing was wrong with the receiver
+    signal.throwIfAborted() // an abort is not a failure of the receiver
     const isKnown = [OutboundFailed, OutboundRefused, SealBroken, MasterKeyMissing].some(
       (kind) => error instanceof kind,
     )
@@ -52,61 +62,81 @@ async function send(tools: DeliverTools, due: rows.Due, signal: AbortSignal): Pr
   }
 }
 
-function openSealed({ keyring }: DeliverTools, due: rows.Due): Promise<Secret> {
-  if (!keyring) throw new MasterKeyMissing('Credential storage is off here, so the secret cannot be opened.')
-  return keyring.open(placeOf({ ...due, id: due.webhook }), sealedOf(due))
+function openSealed({ keyring }: DeliveryDeps, due: rows.DueDelivery): Promise<Secret> {
+  if (!keyring)
+    throw new MasterKeyMissing(
+      'Credential storage is off, so the webhook secret cannot be decrypted. Set ASSAY_SECRET_KEY.',
+    )
+  return keyring.open(toSecretContext({ ...due, id: due.webhook }), toSealed(due))
 }
 
-/** What it says is not read, however much it is; and where it sends us, nobody goes. */
-async function ask(
-  { outbound, webhookTrust, version, timeoutMs = TIMEOUT_MS }: DeliverTools,
-  { id, body }: rows.Due,
+/** Posts the message. The response body is discarded and redirects are not followed. */
+async function postMessage(
+  { outbound, webhookTrust, version, timeoutMs = TIMEOUT_MS }: DeliveryDeps,
+  { id, body }: rows.DueDelivery,
   { url = '', secret = '', old, oldUntil }: Secret,
   signal: AbortSignal,
-): Promise<Omit<Attempt, 'tookMs'>> {
+): Promise<Omit<DeliveryAttempt, 'tookMs'>> {
   const secrets = old && oldUntil && new Date(oldUntil) > new Date() ? [secret, old] : [secret]
-  const signed = signedHeaders({ id, at: new Date(), body }, secrets)
+  const signed = buildSignedHeaders({ id, at: new Date(), body }, secrets)
   const headers = { 'content-type': 'application/json', 'user-agent': `assay/${version}`, ...signed }
-  const answer = await outbound.fetch(url, {
-    ...{ method: 'POST', headers, body, signal },
-    ...{ trust: webhookTrust, redirect: 'manual', timeoutMs },
+  const response = await outbound.fetch(url, {
+    method: 'POST',
+    headers,
+    body,
+    signal,
+    trust: webhookTrust,
+    redirect: 'manual',
+    timeoutMs,
   })
-  await answer.body?.cancel()
-  if (answer.ok) return { status: answer.status, error: null }
-  const error = `The receiver answered ${answer.status}.`
-  return { status: answer.status, error, retryAfterMs: retryAfterMs(answer.headers.get('retry-after'), Date.now()) }
+  await response.body?.cancel()
+  if (response.ok) return { status: response.status, error: null }
+  const error = `The receiver responded with status ${response.status}.`
+  return {
+    status: response.status,
+    error,
+    retryAfterMs: parseRetryAfterMs(response.headers.get('retry-after'), Date.now()),
+  }
 }
 
-async function settle(tx: Db, due: rows.Due, attempt: Attempt): Promise<void> {
+async function settleDelivery(tx: Db, due: rows.DueDelivery, attempt: DeliveryAttempt): Promise<void> {
   const attempts = due.attempts + 1
   const { status, error, tookMs: took_ms } = attempt
-  const told = { attempts, status, error, took_ms }
+  const result = { attempts, status, error, took_ms }
   if (error === null) {
-    await rows.storeAttempt(tx, due.id, { ...told, state: 'delivered', next_at: null })
-    return void (await rows.noteArrived(tx, due.webhook))
+    await rows.storeAttempt(tx, due.id, { ...result, state: 'delivered', next_at: null })
+    return void (await rows.clearFailing(tx, due.webhook))
   }
-  const wait = waitMs(attempts, attempt.retryAfterMs, Math.random())
-  const isOver = (await disabledNow(tx, due, status)) || wait === undefined
+  const wait = computeWaitMs(attempts, attempt.retryAfterMs, Math.random())
+  const isOver = (await disableIfDead(tx, due, status)) || wait === undefined
   const next_at = isOver ? null : new Date(Date.now() + wait)
-  await rows.storeAttempt(tx, due.id, { ...told, state: next_at ? 'pending' : 'failed', next_at })
+  await rows.storeAttempt(tx, due.id, { ...result, state: next_at ? 'pending' : 'failed', next_at })
   if (next_at) await enqueueDelivery(tx, due, next_at)
 }
 
-/** Whether nothing will be sent there any more. The log of the workspace says so too. */
-async function disabledNow(tx: Db, { webhook, workspace_id }: rows.Due, status: number | null): Promise<boolean> {
-  const since = await rows.noteFailing(tx, webhook)
+/** Disables a webhook that answered 410 or has failed for too long, with an audit event. Returns true if it is disabled. */
+async function disableIfDead(
+  tx: Db,
+  { webhook, workspace_id }: rows.DueDelivery,
+  status: number | null,
+): Promise<boolean> {
+  const since = await rows.markFailing(tx, webhook)
   if (!since) return true
   const isFailing = Date.now() - since.getTime() > FAILING_MS
   if (status !== GONE && !isFailing) return false
   const reason = status === GONE ? 'gone' : 'failing'
   if (await rows.disableWebhook(tx, webhook, reason))
     await record(tx, {
-      ...{ workspaceId: workspace_id, actor: 'system', action: 'webhook.disabled', subject: webhook },
+      workspaceId: workspace_id,
+      actor: 'system',
+      action: 'webhook.disabled',
+      subject: webhook,
       detail: { reason },
     })
   return true
 }
 
-const DAYS = 30
+const RETENTION_DAYS = 30
 
-export const sweepDeliveries = async (db: Db): Promise<void> => void (await rows.deleteOldDeliveries(db, DAYS))
+export const sweepDeliveries = async (db: Db): Promise<void> =>
+  void (await rows.deleteOldDeliveries(db, RETENTION_DAYS))

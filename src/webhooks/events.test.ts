@@ -30,14 +30,14 @@ async function told(webhook: string, type: string): Promise<Told['data'][]> {
   return bodies.filter((each) => each.type === type).map(({ data }) => data)
 }
 
-test('a benchmark that is added', async () => {
+test('benchmark.added is emitted', async () => {
   const body = { reference: 'assay/quick' }
   expect((await app.call(addBenchmark, { body })).status).toBe(201)
   await app.call(addBenchmark, { body })
   expect(await told(all, 'benchmark.added')).toEqual([{ benchmark: 'assay/quick', digest: expect.any(String) }])
 })
 
-test('a batch that is done, and one that failed', async () => {
+test('batch.completed and batch.failed are emitted', async () => {
   const lab = await comparingInRepository(app)
   const { place, send, work } = lab.repository
   const repository = `${place.owner}/${place.name}`
@@ -49,7 +49,7 @@ test('a batch that is done, and one that failed', async () => {
   expect(failed).toEqual({ repository, runId, error: { code: expect.any(String), message: expect.any(String) } })
 })
 
-test('a comparison that is done, that waits, and that could not be submitted', async () => {
+test('comparison.completed, comparison.paused and comparison.submission_failed are emitted', async () => {
   const lab = await comparing(app)
   const { body: done } = await lab.create()
   await lab.work()
@@ -77,7 +77,7 @@ test('a comparison that is done, that waits, and that could not be submitted', a
   ])
 })
 
-test('a release that is published once, and withdrawn; who asked for one of them hears of one', async () => {
+test('release.published and release.withdrawn are emitted once, and only to subscribers', async () => {
   const lab = await releasing(app)
   await lab.ran({ id: 'acme/a|mini|low', cells: 'pppfff' })
   const { body } = await lab.publishAll()

@@ -10,31 +10,31 @@ import {
   listWebhooks,
   readWebhookRow,
   removeWebhook,
+  toWebhook,
   updateWebhook,
-  type WebhookTools,
-  webhookOf,
+  type WebhookDeps,
 } from './webhooks.ts'
 
-type Found<P> = { db: Db; caller: KeyCaller; params: P }
+type WebhookRequest<P> = { db: Db; caller: KeyCaller; params: P }
 
-const find = ({ db, caller, params }: Found<{ webhookId: string }>) =>
+const find = ({ db, caller, params }: WebhookRequest<{ webhookId: string }>) =>
   readWebhookRow(db, caller.workspace.id, params.webhookId)
 
-const findDelivery = async (found: Found<{ webhookId: string; deliveryId: string }>) => {
-  const webhook = await find(found)
-  return { webhook, delivery: await readDelivery(found.db, webhook, found.params.deliveryId) }
+const findDelivery = async (request: WebhookRequest<{ webhookId: string; deliveryId: string }>) => {
+  const webhook = await find(request)
+  return { webhook, delivery: await readDelivery(request.db, webhook, request.params.deliveryId) }
 }
 
-export const webhookRoutes = (tools: WebhookTools): Route[] => [
+export const webhookRoutes = (deps: WebhookDeps): Route[] => [
   route(schema.createWebhook, async ({ db, caller, body, requestId }) =>
-    reply(201, await createWebhook({ ...tools, db }, by(caller, requestId), body)),
+    reply(201, await createWebhook({ ...deps, db }, by(caller, requestId), body)),
   ),
   route(schema.listWebhooks, async ({ db, caller, query }) =>
     reply(200, await listWebhooks(db, caller.workspace.id, query)),
   ),
-  route(schema.readWebhook, find, async (_call, webhook) => reply(200, webhookOf(webhook))),
+  route(schema.readWebhook, find, async (_call, webhook) => reply(200, toWebhook(webhook))),
   route(schema.updateWebhook, find, async ({ db, caller, body, requestId }, webhook) =>
-    reply(200, await updateWebhook({ ...tools, db }, by(caller, requestId), webhook, body)),
+    reply(200, await updateWebhook({ ...deps, db }, by(caller, requestId), webhook, body)),
   ),
   route(schema.deleteWebhook, find, async ({ db, caller, requestId }, webhook) => {
     await removeWebhook(db, by(caller, requestId), webhook)

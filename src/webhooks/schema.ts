@@ -23,51 +23,53 @@ export type WebhookEvent = z.infer<typeof WebhookEvent>
 
 const fields = {
   id: z.uuid(),
-  origin: z.string().describe('Of its address. The rest is not shown: it is often a secret.'),
+  origin: z.string().describe('Origin of the URL. The rest is not shown, because it often contains a secret.'),
   description: z.string(),
   events: z.array(WebhookEvent),
   enabled: z.boolean(),
   disabledReason: z
     .enum(['asked', 'gone', 'failing'])
     .nullable()
-    .describe('`gone`: it answered 410. `failing`: for three days nothing got through.'),
-  failingSince: time.nullable().describe('Nothing has arrived since.'),
+    .describe(
+      '`asked`: disabled by request. `gone`: the receiver answered 410. `failing`: no delivery succeeded for three days.',
+    ),
+  failingSince: time.nullable().describe('No delivery has succeeded since.'),
   createdAt: time,
 }
 export const Webhook = z.object(fields).meta({ id: 'Webhook' })
 export type Webhook = z.infer<typeof Webhook>
 
-const signingSecret = z.string().describe('`whsec_…`: what messages are signed with. Shown this once.')
+const signingSecret = z.string().describe('`whsec_…`: signing secret. Shown only once.')
 export const NewWebhook = z.object({ ...fields, secret: signingSecret }).meta({ id: 'NewWebhook' })
 export type NewWebhook = z.infer<typeof NewWebhook>
 export const ChangedWebhook = z
   .object({ ...fields, secret: signingSecret.optional() })
-  .meta({ id: 'ChangedWebhook', description: 'With the secret when a new one was asked for.' })
+  .meta({ id: 'ChangedWebhook', description: 'Contains the secret if a new one was requested.' })
 export type ChangedWebhook = z.infer<typeof ChangedWebhook>
 
 const delivery = {
-  id: z.uuid().describe('Sent as `webhook-id`, the same at each attempt.'),
+  id: z.uuid().describe('Sent as `webhook-id`; the same for every attempt.'),
   event: z.string(),
   state: z.enum(['pending', 'delivered', 'failed']),
   attempts: z.number().int().min(0),
   attemptedAt: time.nullable(),
-  status: z.number().int().nullable().describe('That the receiver answered last. Null: it did not.'),
+  status: z.number().int().nullable().describe('Last HTTP status of the receiver. Null if it did not respond.'),
   error: z.string().nullable(),
   tookMs: z.number().int().nullable(),
-  nextAt: time.nullable().describe('When it is tried again.'),
+  nextAt: time.nullable().describe('Time of the next attempt.'),
   createdAt: time,
 }
 export const Delivery = z.object(delivery).meta({ id: 'WebhookDelivery' })
 export type Delivery = z.infer<typeof Delivery>
 export const DeliveryWithBody = z
-  .object({ ...delivery, body: z.string().describe('To the byte what was signed and sent.') })
+  .object({ ...delivery, body: z.string().describe('Exact bytes that were signed and sent.') })
   .meta({ id: 'WebhookDeliveryWithBody' })
 export type DeliveryWithBody = z.infer<typeof DeliveryWithBody>
 
 export const urlRefused = {
   code: 'url_refused',
   status: 422,
-  title: 'Nothing is sent to this address',
+  title: 'URL not allowed',
   meaning:
     'Use https and a public host, without a user name, at port 443 or one from 1024 up, in the form that a URL parser returns: lower-case host, no backslash, space or default port.',
 } as const satisfies ProblemKind
@@ -75,28 +77,28 @@ export const urlRefused = {
 export const tooManyWebhooks = {
   code: 'too_many_webhooks',
   status: 409,
-  title: 'There are as many webhooks as there may be',
-  meaning: 'Remove one that is not needed any more.',
+  title: 'Too many webhooks',
+  meaning: 'The workspace has reached the maximum. Remove a webhook first.',
 } as const satisfies ProblemKind
 
 export const webhookDisabled = {
   code: 'webhook_disabled',
   status: 409,
-  title: 'The webhook is disabled',
+  title: 'Webhook is disabled',
   meaning: 'Enable it with PATCH first.',
 } as const satisfies ProblemKind
 
 export const deliveryPending = {
   code: 'delivery_pending',
   status: 409,
-  title: 'The delivery has not ended',
-  meaning: 'It is tried again by itself: `nextAt` says when.',
+  title: 'Delivery is still pending',
+  meaning: 'It is retried automatically at `nextAt`.',
 } as const satisfies ProblemKind
 
 const PATH = '/api/orgs/{org}/webhooks'
 const ONE = `${PATH}/{webhookId}` as const
 
-const url = z.string().max(2000).describe('https, and a public host. It is sealed, and never shown again.')
+const url = z.string().max(2000).describe('https URL of a public host. Stored encrypted and never shown again.')
 const description = z.string().trim().max(200)
 const events = uniqueList(z.array(WebhookEvent).min(1).max(EVENTS.length))
 
@@ -104,11 +106,12 @@ export const createWebhook = endpoint({
   id: 'createWebhook',
   method: 'POST',
   path: PATH,
-  summary: 'Be told of what happens, at an address of yours',
+  summary: 'Create a webhook',
   access: 'admin',
   body: z.strictObject({
-    ...{ url, description: description.default('') },
-    events: events.default([...EVENTS]).describe('Without it: all.'),
+    url,
+    description: description.default(''),
+    events: events.default([...EVENTS]).describe('Default: all.'),
   }),
   example: { url: 'https://hooks.example.org/assay', events: ['comparison.completed'] },
   answers: { 201: NewWebhook },
@@ -140,10 +143,12 @@ export const updateWebhook = endpoint({
   id: 'updateWebhook',
   method: 'PATCH',
   path: ONE,
-  summary: 'Change a webhook, enable it again, or give it a new secret; the old one signs along for a day',
+  summary: 'Change a webhook, enable it, or rotate its secret; the old secret also signs for a day',
   access: 'admin',
   body: z.strictObject({
-    ...{ url: url.optional(), description: description.optional(), events: events.optional() },
+    url: url.optional(),
+    description: description.optional(),
+    events: events.optional(),
     enabled: z.boolean().optional(),
     newSecret: z.literal(true).optional(),
   }),
@@ -157,7 +162,7 @@ export const deleteWebhook = endpoint({
   id: 'deleteWebhook',
   method: 'DELETE',
   path: ONE,
-  summary: 'Remove a webhook and what was sent to it',
+  summary: 'Delete a webhook and its deliveries',
   access: 'admin',
   answers: { 204: null },
 })
@@ -166,7 +171,7 @@ export const testWebhook = endpoint({
   id: 'testWebhook',
   method: 'POST',
   path: `${ONE}/test`,
-  summary: 'Send a message of the type webhook.test',
+  summary: 'Send a webhook.test event',
   access: 'admin',
   answers: { 202: Delivery },
   problems: [webhookDisabled],
@@ -176,7 +181,7 @@ export const listDeliveries = endpoint({
   id: 'listWebhookDeliveries',
   method: 'GET',
   path: `${ONE}/deliveries`,
-  summary: 'List what was sent to a webhook in the last 30 days, newest first',
+  summary: 'List the deliveries of the last 30 days, newest first',
   access: 'read',
   query: pageQuery(),
   answers: { 200: z.object({ deliveries: z.array(Delivery), nextCursor: z.string().nullable() }) },
@@ -186,7 +191,7 @@ export const readDelivery = endpoint({
   id: 'readWebhookDelivery',
   method: 'GET',
   path: `${ONE}/deliveries/{deliveryId}`,
-  summary: 'Read a delivery, with what was sent',
+  summary: 'Read a delivery with its body',
   access: 'read',
   answers: { 200: DeliveryWithBody },
 })
@@ -195,7 +200,7 @@ export const redeliver = endpoint({
   id: 'redeliverWebhook',
   method: 'POST',
   path: `${ONE}/deliveries/{deliveryId}/redeliver`,
-  summary: 'Send it again, with the same id',
+  summary: 'Send a delivery again with the same id',
   access: 'admin',
   answers: { 202: Delivery },
   problems: [webhookDisabled, deliveryPending],

@@ -5,16 +5,23 @@ import { pageNewestFirst } from '../platform/db/newest-first.ts'
 import type { DB } from '../platform/db/tables.gen.ts'
 import type { Page } from '../platform/http/page.ts'
 
-const SHOWN = [
-  ...(['id', 'workspace_id', 'origin', 'description', 'events', 'disabled'] as const),
-  ...(['failing_since', 'version', 'created_at'] as const),
-]
-const SEALED = ['master_key_id', 'wrapped_key', 'ciphertext'] as const
+const WEBHOOK_COLUMNS = [
+  'id',
+  'workspace_id',
+  'origin',
+  'description',
+  'events',
+  'disabled',
+  'failing_since',
+  'version',
+  'created_at',
+] as const
+const SEALED_COLUMNS = ['master_key_id', 'wrapped_key', 'ciphertext'] as const
 
 export type WebhookRow = Awaited<ReturnType<typeof insertWebhook>>
-export type Disabled = 'asked' | 'gone' | 'failing'
+export type DisabledReason = 'asked' | 'gone' | 'failing'
 
-/** Whoever adds one counts them first. */
+/** Serializes the creation of webhooks, so that their number can be limited. */
 export const lockWebhooks = (tx: Db, workspaceId: string) => lock(tx, `webhooks ${workspaceId}`)
 
 export async function countWebhooks(tx: Db, workspaceId: string): Promise<number> {
@@ -22,25 +29,27 @@ export async function countWebhooks(tx: Db, workspaceId: string): Promise<number
   return Number((await query.where('workspace_id', '=', workspaceId).executeTakeFirstOrThrow()).count)
 }
 
-type NewWebhook = Pick<Insertable<DB['webhooks']>, 'id' | 'workspace_id' | 'origin' | 'description' | 'version'> & {
+type NewWebhookRow = Pick<Insertable<DB['webhooks']>, 'id' | 'workspace_id' | 'origin' | 'description' | 'version'> & {
   events: string[]
 }
 
-export const insertWebhook = (tx: Db, webhook: NewWebhook, sealed: Sealed) =>
+export const insertWebhook = (tx: Db, webhook: NewWebhookRow, sealed: Sealed) =>
   tx
     .insertInto('webhooks')
-    .values({ ...webhook, ...columnsOf(sealed) })
-    .returning(SHOWN)
+    .values({ ...webhook, ...toSealedColumns(sealed) })
+    .returning(WEBHOOK_COLUMNS)
     .executeTakeFirstOrThrow()
 
-const columnsOf = (sealed: Sealed) => ({
-  ...{ master_key_id: sealed.masterKeyId, wrapped_key: sealed.wrappedKey, ciphertext: sealed.ciphertext },
+const toSealedColumns = (sealed: Sealed) => ({
+  master_key_id: sealed.masterKeyId,
+  wrapped_key: sealed.wrappedKey,
+  ciphertext: sealed.ciphertext,
 })
 
 export const listWebhookRows = (db: Db, workspaceId: string, page: Page) =>
   db
     .selectFrom('webhooks')
-    .select(SHOWN)
+    .select(WEBHOOK_COLUMNS)
     .where('workspace_id', '=', workspaceId)
     .$call(pageNewestFirst('created_at', page))
     .execute()
@@ -48,37 +57,42 @@ export const listWebhookRows = (db: Db, workspaceId: string, page: Page) =>
 export const findWebhookRow = (db: Db, workspaceId: string, id: string) =>
   db
     .selectFrom('webhooks')
-    .select(SHOWN)
+    .select(WEBHOOK_COLUMNS)
     .where('workspace_id', '=', workspaceId)
     .where('id', '=', id)
     .executeTakeFirst()
 
-/** With what is sealed, held until the transaction ends. */
+/** Locks a webhook and reads it with its encrypted secret. */
 export const lockSealed = (tx: Db, workspaceId: string, id: string) =>
   tx
     .selectFrom('webhooks')
-    .select([...SHOWN, ...SEALED])
+    .select([...WEBHOOK_COLUMNS, ...SEALED_COLUMNS])
     .where('workspace_id', '=', workspaceId)
     .where('id', '=', id)
     .forNoKeyUpdate()
     .executeTakeFirst()
 
-type Change = {
+type WebhookRowChange = {
   origin?: string | undefined
   description?: string | undefined
   events?: string[] | undefined
-  disabled?: Disabled | null
+  disabled?: DisabledReason | null
   failing_since?: null
 }
 
-export const updateWebhookRow = (tx: Db, id: string, change: Change, sealed?: { version: number; sealed: Sealed }) =>
+export const updateWebhookRow = (
+  tx: Db,
+  id: string,
+  change: WebhookRowChange,
+  sealed?: { version: number; sealed: Sealed },
+) =>
   tx
     .updateTable('webhooks')
     .set({ id })
     .set(change)
-    .set(sealed ? { version: sealed.version, ...columnsOf(sealed.sealed) } : {})
+    .set(sealed ? { version: sealed.version, ...toSealedColumns(sealed.sealed) } : {})
     .where('id', '=', id)
-    .returning(SHOWN)
+    .returning(WEBHOOK_COLUMNS)
     .executeTakeFirstOrThrow()
 
 export async function deleteWebhookRow(tx: Db, workspaceId: string, id: string): Promise<boolean> {
@@ -86,8 +100,8 @@ export async function deleteWebhookRow(tx: Db, workspaceId: string, id: string):
   return (await query.executeTakeFirstOrThrow()).numDeletedRows > 0n
 }
 
-/** Of a workspace those that want to hear of this. */
-export async function listListening(tx: Db, workspaceId: string, event: string): Promise<string[]> {
+/** Lists the enabled webhooks of a workspace that subscribe to the event. */
+export async function listSubscribed(tx: Db, workspaceId: string, event: string): Promise<string[]> {
   const rows = await tx
     .selectFrom('webhooks')
     .select('id')
@@ -99,20 +113,29 @@ export async function listListening(tx: Db, workspaceId: string, event: string):
   return rows.map(({ id }) => id)
 }
 
-const DELIVERY = [
-  ...(['id', 'webhook', 'event', 'state', 'attempts', 'attempted_at'] as const),
-  ...(['status', 'error', 'took_ms', 'next_at', 'created_at'] as const),
-]
+const DELIVERY_COLUMNS = [
+  'id',
+  'webhook',
+  'event',
+  'state',
+  'attempts',
+  'attempted_at',
+  'status',
+  'error',
+  'took_ms',
+  'next_at',
+  'created_at',
+] as const
 
 export type DeliveryRow = Awaited<ReturnType<typeof listDeliveryRows>>[number]
 
 export const insertDelivery = (tx: Db, row: { id: string; webhook: string; event: string; body: string }) =>
-  tx.insertInto('webhook_deliveries').values(row).returning(DELIVERY).executeTakeFirstOrThrow()
+  tx.insertInto('webhook_deliveries').values(row).returning(DELIVERY_COLUMNS).executeTakeFirstOrThrow()
 
 export const listDeliveryRows = (db: Db, webhook: string, page: Page) =>
   db
     .selectFrom('webhook_deliveries')
-    .select(DELIVERY)
+    .select(DELIVERY_COLUMNS)
     .where('webhook', '=', webhook)
     .$call(pageNewestFirst('created_at', page))
     .execute()
@@ -120,12 +143,12 @@ export const listDeliveryRows = (db: Db, webhook: string, page: Page) =>
 export const findDeliveryRow = (db: Db, webhook: string, id: string) =>
   db
     .selectFrom('webhook_deliveries')
-    .select([...DELIVERY, 'body'])
+    .select([...DELIVERY_COLUMNS, 'body'])
     .where('webhook', '=', webhook)
     .where('id', '=', id)
     .executeTakeFirst()
 
-/** True: it had ended. */
+/** Reopens a finished delivery. Returns false if it is still pending. */
 export async function reopenDelivery(tx: Db, id: string): Promise<boolean> {
   const { numUpdatedRows } = await tx
     .updateTable('webhook_deliveries')
@@ -136,10 +159,10 @@ export async function reopenDelivery(tx: Db, id: string): Promise<boolean> {
   return numUpdatedRows > 0n
 }
 
-export type Due = NonNullable<Awaited<ReturnType<typeof findDue>>>
+export type DueDelivery = NonNullable<Awaited<ReturnType<typeof findDueDelivery>>>
 
-/** What is to be sent, with where it goes. Undefined: it has ended, or the webhook is gone. */
-export const findDue = (db: Db, id: string) =>
+/** Finds a pending delivery with its webhook. Undefined if it has finished or the webhook was deleted. */
+export const findDueDelivery = (db: Db, id: string) =>
   db
     .selectFrom('webhook_deliveries as delivery')
     .innerJoin('webhooks as webhook', 'webhook.id', 'delivery.webhook')
@@ -150,7 +173,7 @@ export const findDue = (db: Db, id: string) =>
     .where('delivery.state', '=', 'pending')
     .executeTakeFirst()
 
-export type Attempted = {
+export type AttemptResult = {
   state: 'pending' | 'delivered' | 'failed'
   attempts: number
   status: number | null
@@ -159,7 +182,7 @@ export type Attempted = {
   next_at: Date | null
 }
 
-export const storeAttempt = (tx: Db, id: string, attempted: Attempted) =>
+export const storeAttempt = (tx: Db, id: string, attempted: AttemptResult) =>
   tx
     .updateTable('webhook_deliveries')
     .set({ ...attempted, attempted_at: sql<Date>`now()` })
@@ -174,7 +197,7 @@ export const endDelivery = (tx: Db, id: string, error: string) =>
     .where('state', '=', 'pending')
     .execute()
 
-export const noteArrived = (tx: Db, webhook: string) =>
+export const clearFailing = (tx: Db, webhook: string) =>
   tx
     .updateTable('webhooks')
     .set({ failing_since: null })
@@ -182,8 +205,8 @@ export const noteArrived = (tx: Db, webhook: string) =>
     .where('failing_since', 'is not', null)
     .execute()
 
-/** Answers since when nothing has arrived. Undefined: it is gone, or disabled already. */
-export async function noteFailing(tx: Db, webhook: string): Promise<Date | undefined> {
+/** Marks a webhook as failing and returns since when. Undefined if it was deleted or is disabled. */
+export async function markFailing(tx: Db, webhook: string): Promise<Date | undefined> {
   const row = await tx
     .updateTable('webhooks')
     .set({ failing_since: sql<Date>`coalesce(failing_since, now())` })
@@ -194,8 +217,8 @@ export async function noteFailing(tx: Db, webhook: string): Promise<Date | undef
   return row?.failing_since ?? undefined
 }
 
-/** True: it was not disabled before. */
-export async function disableWebhook(tx: Db, webhook: string, disabled: Disabled): Promise<boolean> {
+/** Disables a webhook. Returns false if it already was. */
+export async function disableWebhook(tx: Db, webhook: string, disabled: DisabledReason): Promise<boolean> {
   const { numUpdatedRows } = await tx
     .updateTable('webhooks')
     .set({ disabled })

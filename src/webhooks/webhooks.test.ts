@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
+import { createWebhookDriver, HOST, isSignedWith, startReceiver } from '../../test/support/webhooks/receiver.ts'
 import { rotateMasterKey } from '../credentials/rotate-master-key.ts'
 import { type Certificate, trustedCertificate } from '../platform/outbound/loopback-servers.ts'
 import * as schema from './schema.ts'
-import { HOST, hooking, isSignedWith, startReceiver } from './testing/receiver.ts'
 
 let app: TestApp
 let tls: Certificate
@@ -18,7 +18,7 @@ const URL = 'https://hooks.example.org/secret-path?token=hush-hush'
 const create = (body: object, over: object = {}) => app.call(schema.createWebhook, { body: body as never, ...over })
 const at = (webhookId: string) => ({ params: { webhookId } })
 
-test('its secret is shown once, and neither that nor the address is anywhere again', async () => {
+test('the secret is shown once, and neither secret nor URL is shown again', async () => {
   const { status, body } = await create({ url: URL, description: 'Team room' })
   expect(status).toBe(201)
   const { secret, ...webhook } = body
@@ -51,7 +51,7 @@ test.each([
   ['https://user:word@hooks.example.org/', 'credentials_in_url'],
   ['https://hooks.example.org:25/', 'port_not_allowed'],
   ['no address', 'invalid_url'],
-])('%s is refused: %s', async (url, code) => {
+])('%s is rejected: %s', async (url, code) => {
   const { status, body } = await create({ url })
   expect({ status, body }).toMatchObject({ status: 422, body: { code: 'url_refused', errors: [{ code }] } })
   const { body: webhook } = await create({ url: URL })
@@ -60,7 +60,7 @@ test.each([
   await app.call(schema.deleteWebhook, at(webhook.id))
 })
 
-test('what is not a webhook of this workspace is 404, and who may only write changes nothing', async () => {
+test('webhooks of other workspaces are 404, and write keys cannot change webhooks', async () => {
   const { body: webhook } = await create({ url: URL })
   const stranger = await app.otherWorkspace('stranger')
   const [none, theirs] = [randomUUID(), { org: 'stranger', webhookId: webhook.id }]
@@ -79,7 +79,7 @@ test('what is not a webhook of this workspace is 404, and who may only write cha
     expect((await create(body)).status).toBe(422)
 })
 
-test('a workspace has at most twenty', async () => {
+test('a workspace has at most twenty webhooks', async () => {
   const { key } = await app.otherWorkspace('many')
   const more = () => create({ url: URL }, { params: { org: 'many' }, key })
   const answers = await Promise.all(Array.from({ length: 25 }, more))
@@ -88,7 +88,7 @@ test('a workspace has at most twenty', async () => {
   expect(answers.find(({ status }) => status === 409)?.body.code).toBe('too_many_webhooks')
 })
 
-test('without credential storage none is made, and one that there was gets no new secret', async () => {
+test('without credential storage webhooks cannot be created and secrets cannot be rotated', async () => {
   await using off = await testApp({ ASSAY_CREDENTIAL_STORAGE: 'off' })
   const storageOff = { status: 409, body: { code: 'credential_storage_off' } }
   expect(await off.call(schema.createWebhook, { body: { url: URL } })).toMatchObject(storageOff)
@@ -106,15 +106,15 @@ async function copyRow(to: TestApp, table: string, where: string, id: string): P
   await to.database.pool.query(`insert into ${table} select * from jsonb_populate_record(null::${table}, $1)`, [row])
 }
 
-test('with the operator’s word an address may be private', async () => {
+test('private addresses are allowed if the operator permits them', async () => {
   await using own = await testApp({ ASSAY_WEBHOOKS_PRIVATE: '1' })
   expect((await own.call(schema.createWebhook, { body: { url: 'http://127.0.0.1:9/in' } })).status).toBe(201)
 })
 
 describe('a change', () => {
-  test('of the secret is shown once, and for a day both sign', async () => {
+  test('of the secret shows the new one once, and both sign for a day', async () => {
     await using receiver = await startReceiver(tls)
-    const hooks = hooking(app)
+    const hooks = createWebhookDriver(app)
     const webhook = await hooks.create(receiver.url)
     const { body } = await app.call(schema.updateWebhook, { ...at(webhook.id), body: { newSecret: true } })
     expect(body.secret).not.toBe(webhook.secret)
@@ -129,9 +129,9 @@ describe('a change', () => {
     await app.call(schema.deleteWebhook, at(webhook.id))
   })
 
-  test('of the address keeps the secret, and a rotated master key opens both', async () => {
+  test('of the URL keeps the secret, and both survive a rotation of the master key', async () => {
     await using receiver = await startReceiver(tls)
-    const hooks = hooking(app)
+    const hooks = createWebhookDriver(app)
     const webhook = await hooks.create('https://hooks.example.org/old')
     const wish = { url: receiver.url, description: 'Moved', events: ['release.published' as const] }
     const { body } = await app.call(schema.updateWebhook, { ...at(webhook.id), body: wish })
@@ -149,9 +149,9 @@ describe('a change', () => {
     await app.call(schema.deleteWebhook, at(webhook.id))
   })
 
-  test('that disables it: nothing is sent, tested or sent again until it is enabled', async () => {
+  test('to disabled stops deliveries, tests and redeliveries until it is enabled', async () => {
     await using receiver = await startReceiver(tls)
-    const hooks = hooking(app)
+    const hooks = createWebhookDriver(app)
     const webhook = await hooks.create(receiver.url)
     const waiting = await hooks.test(webhook.id)
     const set = (enabled: boolean) => app.call(schema.updateWebhook, { ...at(webhook.id), body: { enabled } })
@@ -170,9 +170,9 @@ describe('a change', () => {
   })
 })
 
-test('one that is removed takes what waits along', async () => {
+test('deleting a webhook deletes its pending deliveries', async () => {
   await using receiver = await startReceiver(tls)
-  const hooks = hooking(app)
+  const hooks = createWebhookDriver(app)
   const webhook = await hooks.create(receiver.url)
   await hooks.test(webhook.id)
   expect((await app.call(schema.deleteWebhook, at(webhook.id))).status).toBe(204)

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { addBenchmark } from '../../src/benchmarks/schema.ts'
 import { inBenchmark } from '../../src/comparisons/schema.ts'
-import type { Comparison, Trial } from '../../src/comparisons/shapes/schema.ts'
+import type { Comparison, ComparisonTrial } from '../../src/comparisons/shapes/schema.ts'
 import { type ClientOptions, call, ProblemReceived, ServiceUnreachable } from '../../src/platform/http/client.ts'
 import { CHAOS } from './dataset.ts'
 
@@ -50,8 +50,8 @@ export function patientUser(options: ClientOptions) {
     },
     read: async (id: string): Promise<Comparison> =>
       (await patiently(() => call(options, inBenchmark.read, at(id)))).body,
-    async trials(id: string): Promise<Trial[]> {
-      const all: Trial[] = []
+    async trials(id: string): Promise<ComparisonTrial[]> {
+      const all: ComparisonTrial[] = []
       let cursor: string | null = null
       do {
         const query: { limit: number; cursor?: string } = { limit: 200, ...(cursor === null ? {} : { cursor }) }

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { Engine } from '../../src/comparisons/trials/engine.ts'
+import type { TrialEngine } from '../../src/comparisons/trials/engine.ts'
 import { claudeCode } from '../../src/harnesses/claude-code.ts'
 import type { Ask, Reply } from '../../src/harnesses/conversation.ts'
 import type { Harness } from '../../src/harnesses/harness.ts'
@@ -76,7 +76,7 @@ const AGENTS: Agent[] = [
 ]
 
 let runs = 0
-const engine: Engine = {
+const engine: TrialEngine = {
   calibrate: async () => ({
     kind: 'fit',
     mode: 'workspace',
@@ -84,7 +84,7 @@ const engine: Engine = {
     verifierNetwork: 'declared',
     carried: [],
   }),
-  run({ outputFolder }, { signal }) {
+  run({ outputFolder }, signal) {
     const { harness, ask } = AGENTS[runs++] ?? { harness: shellCommand('true') }
     const more = { signal, outputFolder, keepsPatch: true, ...(ask ? { model: place(ask) } : {}) }
     return bench.run(task, harness, 'workspace', more)

@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { createApp, sandboxJobs, serviceJobs } from '../../src/app.ts'
 import { offerSandboxes } from '../../src/catalog/offers.ts'
 import { snapshot } from '../../src/catalog/snapshot.ts'
-import type { Engine } from '../../src/comparisons/trials/engine.ts'
+import type { TrialEngine } from '../../src/comparisons/trials/engine.ts'
 import { readConfig } from '../../src/config.ts'
 import { type Harness, noModel } from '../../src/harnesses/harness.ts'
 import { harnesses } from '../../src/harnesses/harnesses.ts'
@@ -43,7 +43,7 @@ const ENDED: Partial<TrialRecord> = {
   timings: { prepare: 1.234, agent: 123.456, verify: 3.21, total: 127.9 },
 }
 
-const idle: Engine = {
+const idle: TrialEngine = {
   calibrate: async () => ({
     ...({
       kind: 'fit',
@@ -53,7 +53,7 @@ const idle: Engine = {
       carried: [],
     } as const),
   }),
-  run: async (order, { signal }) => {
+  run: async (order, signal) => {
     if (holdMs !== '0') await wait(Number(holdMs), undefined, { signal })
     return trialRecord(order, ENDED)
   },

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { addBenchmark } from '../../src/benchmarks/schema.ts'
 import { inBenchmark, inRepository } from '../../src/comparisons/schema.ts'
-import type { Engine, TrialOrder } from '../../src/comparisons/trials/engine.ts'
+import type { TrialEngine, TrialRunRequest } from '../../src/comparisons/trials/engine.ts'
 import type { Endpoint } from '../../src/platform/http/endpoint.ts'
 import type { Tools } from '../../src/tools.ts'
 import type { TrialRecord } from '../../src/trials/record.ts'
@@ -15,11 +15,11 @@ import { testWorker } from './worker.ts'
 
 export const QUICK = { datasetOrg: 'assay', dataset: 'quick' }
 
-export type Scripted = Engine & { orders: TrialOrder[]; calibrations: string[] }
+export type Scripted = TrialEngine & { orders: TrialRunRequest[]; calibrations: string[] }
 
 /** An engine without sandboxes: the oracle passes, nothing fails, and a test can say otherwise. */
 export function scriptedEngine(
-  run: (order: TrialOrder) => Partial<TrialRecord> | Promise<Partial<TrialRecord>> = () => ({}),
+  run: (order: TrialRunRequest) => Partial<TrialRecord> | Promise<Partial<TrialRecord>> = () => ({}),
 ) {
   const engine: Scripted = {
     orders: [],
@@ -45,7 +45,7 @@ export type Grounds = {
 }
 
 /** A workspace with the samples, a sandbox on offer, and a worker that works when it is told to. */
-export async function comparing(app: TestApp, engine: Engine = scriptedEngine(), more: Partial<Tools> = {}) {
+export async function comparing(app: TestApp, engine: TrialEngine = scriptedEngine(), more: Partial<Tools> = {}) {
   await app.call(addBenchmark, { body: { reference: 'assay/quick' } })
   return comparingOn(app, { endpoints: inBenchmark, params: QUICK, chosen: {} }, engine, more)
 }
@@ -55,7 +55,7 @@ export const APPROVED = ['one', 'two', 'three', 'four', 'five']
 /** The same on five approved tasks of a repository. */
 export async function comparingInRepository(
   app: TestApp,
-  engine: Engine = scriptedEngine(),
+  engine: TrialEngine = scriptedEngine(),
   more: Partial<Tools> = {},
 ) {
   const repository = await importing(app)
@@ -70,7 +70,7 @@ export async function comparingInRepository(
 export async function comparingOn(
   app: TestApp,
   { endpoints, params, chosen }: Grounds,
-  engine: Engine,
+  engine: TrialEngine,
   more: Partial<Tools>,
 ) {
   const { tools, work, offer } = await testWorker(app, { engine, ...more })

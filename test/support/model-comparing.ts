@@ -3,7 +3,7 @@ import { createServer } from 'node:net'
 import { request } from 'undici'
 import { startProvider } from '../../samples/provider/provider.ts'
 import type { ScriptInput } from '../../samples/provider/script.ts'
-import type { TrialOrder } from '../../src/comparisons/trials/engine.ts'
+import type { TrialRunRequest } from '../../src/comparisons/trials/engine.ts'
 import { startModelGateway } from '../../src/model-gateway.ts'
 import type { Port } from '../../src/sandboxes/sandbox.ts'
 import type { Tools } from '../../src/tools.ts'
@@ -16,7 +16,7 @@ const MODEL = 'anthropic/claude-sonnet-5'
 const HARNESS = 'claude-code'
 
 /** What a program in a sandbox would do, without either. */
-export type Work = (ask: Ask, order: TrialOrder) => Promise<Partial<TrialRecord>>
+export type Work = (ask: Ask, order: TrialRunRequest) => Promise<Partial<TrialRecord>>
 type Ask = (over?: { model?: string; headers?: Record<string, string> }) => Promise<number>
 
 /** A service with a real gateway in front of a scripted provider; trials do what the test says. */
@@ -75,7 +75,7 @@ async function behind(port: Port) {
 
 async function askAt(
   url: string,
-  { model }: TrialOrder,
+  { model }: TrialRunRequest,
   { model: name, headers = {} }: NonNullable<Parameters<Ask>[0]> = {},
 ): Promise<number> {
   const { access } = model ?? {}

@@ -20,7 +20,7 @@ const SCORED_CLASSES = ['verified', 'agent_timeout', 'agent_exit', 'budget_stop'
 const UNSCORED_CLASSES = ['provider_error', 'sandbox_error', 'verifier_error', 'operator_error'] as const
 export const TrialClass = z
   .enum([...SCORED_CLASSES, ...UNSCORED_CLASSES])
-  .describe('How it ended. The last four are not scored: neither a pass nor a failure.')
+  .describe('How the trial ended. The last four classes are not scored: neither passed nor failed.')
   .meta({ id: 'TrialClass' })
 export type TrialClass = z.infer<typeof TrialClass>
 
@@ -29,32 +29,41 @@ const ModelChoice = z
     catalogId: z.string().min(1).max(200),
     credentialId: uuid,
     harnesses: z.array(z.string().min(1).max(100)).min(1).max(HARNESSES_MAX),
-    reasoningLevel: z.string().min(1).max(50).optional().describe("Default: the catalog's."),
+    reasoningLevel: z.string().min(1).max(50).optional().describe('Default: the default level of the model.'),
   })
   .meta({ id: 'ModelChoice' })
 export type ModelChoice = z.infer<typeof ModelChoice>
 
 export const NewComparison = z.strictObject({
-  id: uuid.describe('Chosen by the client, and sent again when it asks again.'),
+  id: uuid.describe('Chosen by the client. Repeating a request with the same id returns the same comparison.'),
   models: z.array(ModelChoice).min(1).max(MODELS_MAX),
-  attempts: z.number().int().min(1).max(ATTEMPTS_MAX).default(1).describe('Trials of each task with each setting.'),
-  skipCompleted: z.boolean().default(false).describe('Trials that were scored before fill their places.'),
+  attempts: z.number().int().min(1).max(ATTEMPTS_MAX).default(1).describe('Number of trials per task and setting.'),
+  skipCompleted: z.boolean().default(false).describe('Reuse scored trials of earlier comparisons.'),
   sandbox: z.string().min(1).max(100),
   sandboxCredentialId: uuid,
   budgetUsd: usd
     .max(1_000_000)
     .optional()
-    .describe('Hard limit of new spend: settled and reserved costs together never exceed it.'),
-  trialBudgetUsd: usd.max(1_000_000).optional().describe('At this much a trial is stopped, and judged as it is.'),
-  concurrency: z.number().int().min(1).max(10_000).optional().describe('Trials of it that run at once.'),
+    .describe('Hard limit on new spend: settled and reserved costs together never exceed it.'),
+  trialBudgetUsd: usd
+    .max(1_000_000)
+    .optional()
+    .describe('Limit per trial. A trial that reaches it is stopped and verified as it is.'),
+  concurrency: z
+    .number()
+    .int()
+    .min(1)
+    .max(10_000)
+    .optional()
+    .describe('Maximum number of trials that run at the same time.'),
 })
 export type NewComparison = z.infer<typeof NewComparison>
 
-/** The body that would create the comparison. What a quote does not depend on may be left out. */
+/** The body of a create request. Fields that do not affect the quote are optional. */
 export const QuoteRequest = NewComparison.partial({ id: true, sandbox: true, sandboxCredentialId: true })
 export type QuoteRequest = z.infer<typeof QuoteRequest>
 
-/** A task of a repository, by the batch that it came with. */
+/** Identifies a task of a repository by its batch and task id. */
 const TaskChoice = z
   .strictObject({
     runId: z
@@ -67,17 +76,17 @@ const TaskChoice = z
   .meta({ id: 'TaskChoice' })
 export type TaskChoice = z.infer<typeof TaskChoice>
 
-const chosen = { tasks: z.array(TaskChoice).min(1).max(TASKS_MAX).describe('Approved ones, each once.') }
+const taskChoices = { tasks: z.array(TaskChoice).min(1).max(TASKS_MAX).describe('Approved tasks, each at most once.') }
 
-export const NewRepositoryComparison = NewComparison.extend(chosen)
-export const RepositoryQuoteRequest = QuoteRequest.extend(chosen)
+export const NewRepositoryComparison = NewComparison.extend(taskChoices)
+export const RepositoryQuoteRequest = QuoteRequest.extend(taskChoices)
 
-/** What can be chosen in a repository. */
+/** An approved task of a repository, as offered for a comparison. */
 export const ApprovedTask = BatchTask.pick({ taskId: true, title: true, difficulty: true, pullRequest: true })
   .extend({ runId: z.string(), digest: z.string() })
   .meta({ id: 'ApprovedTask' })
 
-const TrialCounts = z
+const TrialStateCounts = z
   .object({
     total: count,
     queued: count,
@@ -86,10 +95,10 @@ const TrialCounts = z
     failed: count,
     errored: count,
     canceled: count,
-    reused: count.describe('Of these, filled by trials of earlier comparisons.'),
+    reused: count.describe('How many of these are reused from earlier comparisons.'),
   })
   .meta({ id: 'TrialCounts' })
-export type TrialCounts = z.infer<typeof TrialCounts>
+export type TrialStateCounts = z.infer<typeof TrialStateCounts>
 
 const Interval = z.object({
   low: z.number(),
@@ -107,7 +116,7 @@ const Stats = z
   })
   .meta({ id: 'SettingStats' })
 
-export const Setting = z
+export const ComparisonSetting = z
   .object({
     id: z.string().describe('`<catalogId>|<harness>|<reasoningLevel>`'),
     model: z.object({ catalogId: z.string(), name: z.string(), label: z.string() }),
@@ -117,26 +126,32 @@ export const Setting = z
     provider: z.string(),
     custom: z.boolean(),
     isolation: z.string().nullable(),
-    tasks: count.describe('Tasks with a scored trial.'),
-    passed: count.describe('Of these, passed by their first scored trial.'),
+    tasks: count.describe('Number of tasks with a scored trial.'),
+    passed: count.describe('How many of these passed in their first scored trial.'),
     accuracy: z.number().nullable(),
     costPerTaskUsd: usd.nullable(),
     totalCostUsd: usd
       .nullable()
-      .describe('Cost of the trials that stand for its tasks, with their retries, also where they were reused.'),
-    costUsd: usd.describe('New spend on its trials, retries and unscored trials included. All settings add up.'),
-    pendingUsd: usd.describe('Reserved for calls that are under way. Not part of any cost.'),
+      .describe('Cost of the first scored trial of each task, including its retries and reused trials.'),
+    costUsd: usd.describe(
+      'New spend on trials of this setting, including retries and unscored trials. The settings add up to the total.',
+    ),
+    pendingUsd: usd.describe('Reserved for running calls. Not included in any cost.'),
     stats: Stats,
-    trials: TrialCounts,
+    trials: TrialStateCounts,
   })
   .meta({ id: 'ComparisonSetting' })
-export type Setting = z.infer<typeof Setting>
+export type ComparisonSetting = z.infer<typeof ComparisonSetting>
 
 export const SubmissionError = z.object({ code: z.string(), message: z.string(), retryable: z.boolean(), at: time })
 export type SubmissionError = z.infer<typeof SubmissionError>
 
-export const Pause = z.object({ reason: z.enum(['budget', 'credential', 'sandbox']), message: z.string(), at: time })
-export type Pause = z.infer<typeof Pause>
+export const ComparisonPause = z.object({
+  reason: z.enum(['budget', 'credential', 'sandbox']),
+  message: z.string(),
+  at: time,
+})
+export type ComparisonPause = z.infer<typeof ComparisonPause>
 
 const Scope = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('benchmark'), datasetOrg: z.string(), dataset: z.string() }),
@@ -148,8 +163,10 @@ export const Comparison = z
     id: z.uuid(),
     scope: Scope,
     state: z.enum(['submitting', 'submission_failed', 'running', 'paused', 'completed', 'canceled']),
-    submissionError: SubmissionError.optional().describe('Only where submission did not complete. Resume it.'),
-    pause: Pause.optional(),
+    submissionError: SubmissionError.optional().describe(
+      'Present if the submission failed. Resume the comparison to retry.',
+    ),
+    pause: ComparisonPause.optional(),
     createdAt: time,
     submittedAt: time.nullable(),
     finishedAt: time.nullable(),
@@ -160,26 +177,26 @@ export const Comparison = z
     trialBudgetUsd: usd.nullable(),
     concurrency: count.nullable(),
     frozen: z.object({ digest: z.string(), tasks: count }).nullable(),
-    trials: TrialCounts,
+    trials: TrialStateCounts,
     costUsd: usd.describe(
-      'New spend: what the calls of all its trials have cost so far, retries included. The trials that are not reused add up to it.',
+      'New spend so far: cost of all calls of all trials, including retries. Equals the sum over trials that are not reused.',
     ),
-    pendingUsd: usd.describe('Reserved for calls that are under way. With costUsd never more than budgetUsd.'),
+    pendingUsd: usd.describe('Reserved for running calls. costUsd + pendingUsd never exceeds budgetUsd.'),
     projectedCostUsd: z
       .object({ low: usd, high: usd })
       .nullable()
-      .describe('New spend at the end, judged by the trials so far.'),
+      .describe('Projected new spend at the end, extrapolated from finished trials.'),
     etaSeconds: count.nullable(),
     frontier: z.array(z.string()),
-    settings: z.array(Setting),
+    settings: z.array(ComparisonSetting),
   })
   .meta({ id: 'Comparison' })
 export type Comparison = z.infer<typeof Comparison>
 
-export const Artifact = z
+export const TrialArtifact = z
   .object({ name: z.string(), mediaType: z.string(), bytes: count })
   .meta({ id: 'TrialArtifact' })
-export type Artifact = z.infer<typeof Artifact>
+export type TrialArtifact = z.infer<typeof TrialArtifact>
 
 const seconds = z.number().min(0).nullable()
 
@@ -193,43 +210,45 @@ export const Timings = z.object({
 
 export const Usage = z.object({ input: count, cacheRead: count, cacheWrite: count, output: count, reasoning: count })
 
-/** A call to the model, as the gateway saw it. */
+/** A model call, as recorded by the gateway. */
 export const TrialCall = z
   .object({
     id: z.uuid(),
     at: time,
     protocol: z.string(),
-    model: z.string().nullable().describe('The one that answered, as it calls itself.'),
-    askedFor: z.string().nullable().describe("Another model's name, that was answered by the trial's own."),
+    model: z.string().nullable().describe('The model that answered, as named in the response.'),
+    askedFor: z.string().nullable().describe("Name of an auxiliary model that was mapped to the trial's model."),
     outcome: z.enum(['open', 'succeeded', 'failed', 'cut', 'lost']),
-    status: z.number().int().nullable().describe("The provider's last, after all tries."),
+    status: z.number().int().nullable().describe('HTTP status of the last try.'),
     failure: z.string().nullable(),
     tries: count,
     usage: Usage,
-    costUsd: usd.nullable().describe('Null while the call is under way, and where its price is unknown.'),
-    pendingUsd: usd.describe('Reserved while the call is under way.'),
-    outputLimit: count.nullable().describe('Output tokens to which a budget limited the answer.'),
+    costUsd: usd.nullable().describe('Null while the call is running and if its price is unknown.'),
+    pendingUsd: usd.describe('Reserved while the call is running.'),
+    outputLimit: count.nullable().describe('Maximum output tokens, if a budget limited the response.'),
     costSource: z
       .enum(['metered', 'estimated', 'reserved', 'unknown'])
-      .describe('Where the cost comes from: the usage on the wire, a guess by what passed, the most it could be.'),
+      .describe(
+        '`metered`: reported usage. `estimated`: from the bytes transferred. `reserved`: the maximum cost of the call.',
+      ),
     firstByteMs: count.nullable(),
     totalMs: count.nullable(),
-    levelMismatch: z.boolean().describe("It asked for another reasoning level than the setting's."),
-    bodies: z.boolean().describe('What was said in it is kept.'),
+    levelMismatch: z.boolean().describe("The request asked for a reasoning level other than the setting's."),
+    bodies: z.boolean().describe('Request and response bodies are stored.'),
   })
   .meta({ id: 'TrialCall' })
 export type TrialCall = z.infer<typeof TrialCall>
 
-/** What was left of an attempt that the infrastructure spoiled. */
-const SpoiledAttempt = z.object({ class: TrialClass, error: z.string(), at: time })
+/** An attempt that failed because of the infrastructure and was retried. */
+const FailedAttempt = z.object({ class: TrialClass, error: z.string(), at: time })
 
-export const Trial = z
+export const ComparisonTrial = z
   .object({
     id: z.uuid(),
     task: z.object({
       name: z.string(),
       digest: z.string(),
-      runId: z.string().optional().describe('In a repository: the batch that it came with.'),
+      runId: z.string().optional().describe('Batch of the task. Only in comparisons of a repository.'),
       taskId: z.string().optional(),
     }),
     settingId: z.string(),
@@ -242,28 +261,30 @@ export const Trial = z
       .uuid()
       .optional()
       .describe(
-        'Id of the earlier trial. It is read, with its calls and artifacts, among the trials of this comparison.',
+        'Id of the earlier trial. It can be read, with its calls and artifacts, under the trials of this comparison.',
       ),
     timings: Timings,
     usage: Usage.nullable(),
-    costUsd: usd.nullable().describe('Of all its attempts: what their calls have cost so far.'),
+    costUsd: usd.nullable().describe('Cost so far of the calls of all attempts.'),
     retriesCostUsd: usd.describe('The part of costUsd that was spent before the last attempt.'),
-    pendingUsd: usd.describe('Reserved for calls that are under way. Not part of any cost.'),
+    pendingUsd: usd.describe('Reserved for running calls. Not included in any cost.'),
     costSource: z.string().nullable(),
     isolation: z.string().nullable(),
     verifyMode: z.string().nullable(),
     retries: count,
-    artifacts: z.array(Artifact),
+    artifacts: z.array(TrialArtifact),
     error: z.string().optional(),
     voided: z.object({ reason: z.string(), at: time }).optional(),
   })
   .meta({ id: 'Trial' })
-export type Trial = z.infer<typeof Trial>
+export type ComparisonTrial = z.infer<typeof ComparisonTrial>
 
-export const TrialWithAttempts = Trial.extend({ spoiled: z.array(SpoiledAttempt) }).meta({ id: 'TrialWithAttempts' })
+export const TrialWithAttempts = ComparisonTrial.extend({ spoiled: z.array(FailedAttempt) }).meta({
+  id: 'TrialWithAttempts',
+})
 export type TrialWithAttempts = z.infer<typeof TrialWithAttempts>
 
-/** What a stream tells of a trial that changed. */
+/** Event data of a trial whose state changed. */
 export const TrialChange = z
   .object({
     id: z.uuid(),
@@ -277,7 +298,7 @@ export const TrialChange = z
   .meta({ id: 'TrialChange' })
 export type TrialChange = z.infer<typeof TrialChange>
 
-export const Matrix = z
+export const ComparisonMatrix = z
   .object({
     settings: z.array(z.string()),
     attempts: count,
@@ -286,12 +307,14 @@ export const Matrix = z
         name: z.string(),
         cells: z
           .string()
-          .describe('A letter for each attempt, setting after setting: q r p f e c, as the states begin; - for none.'),
+          .describe(
+            'One letter per attempt, setting by setting: the initial of its state (q r p f e c), or - if there is no trial.',
+          ),
       }),
     ),
   })
   .meta({ id: 'ComparisonMatrix' })
-export type Matrix = z.infer<typeof Matrix>
+export type ComparisonMatrix = z.infer<typeof ComparisonMatrix>
 
 export const Quote = z
   .object({
@@ -301,10 +324,12 @@ export const Quote = z
     costUsd: z
       .object({ low: usd, expected: usd, high: usd })
       .nullable()
-      .describe('From what the same settings used before. Null when one of them was never used.'),
+      .describe('Estimated from earlier trials of the same settings. Null if one of them was never used.'),
     smallestDifference: z
       .number()
-      .describe('Between two settings, in percentage points: what this many trials show in four cases of five.'),
+      .describe(
+        'Smallest difference between two settings, in percentage points, that this many trials detect with 80 % power.',
+      ),
   })
   .meta({ id: 'ComparisonQuote' })
 export type Quote = z.infer<typeof Quote>

@@ -5,25 +5,30 @@ import { Readable } from 'node:stream'
 import { z } from 'zod'
 import { BlobMissing, type Blobs, isDigest } from '../../platform/blobs/blob.ts'
 import type { Db } from '../../platform/db/db.ts'
-import type { Artifact } from '../shapes/schema.ts'
-import { forgetArtifacts, listOldArtifacts } from './sql.ts'
+import type { TrialArtifact } from '../shapes/schema.ts'
+import { clearArtifacts, listOldArtifacts } from './sql.ts'
 
-/** All artifacts of a trial are one blob, one after another: what two trials share by chance is never taken from both. */
-export const KeptArtifact = z.object({ name: z.string(), mediaType: z.string(), bytes: z.number(), offset: z.number() })
-export type KeptArtifact = z.infer<typeof KeptArtifact>
+/** An artifact within the blob of its trial. Each trial has one blob, so that deleting it never affects another trial. */
+export const StoredArtifact = z.object({
+  name: z.string(),
+  mediaType: z.string(),
+  bytes: z.number(),
+  offset: z.number(),
+})
+export type StoredArtifact = z.infer<typeof StoredArtifact>
 
-type Kept = { artifacts: KeptArtifact[]; blob: string | null }
+type StoredArtifacts = { artifacts: StoredArtifact[]; blob: string | null }
 
 const FILE_BYTES_MAX = 64 * 1024 * 1024
 const ALL_BYTES_MAX = 256 * 1024 * 1024
 const FILES_MAX = 200
 const NAME_LENGTH_MAX = 255
 
-/** Keeps what a trial left in its folder, up to a limit: the rest of a file that is too long is cut off. */
-export async function keepArtifacts(blobs: Blobs, folder: string, trial: string): Promise<Kept> {
+/** Stores the files in a trial's output folder, up to a limit. Files that are too long are truncated. */
+export async function storeArtifacts(blobs: Blobs, folder: string, trial: string): Promise<StoredArtifacts> {
   const head = Buffer.from(`${trial}\n`)
-  const files = await filesIn(folder)
-  const artifacts: KeptArtifact[] = []
+  const files = await listFiles(folder)
+  const artifacts: StoredArtifact[] = []
   let offset = head.length
   for (const file of files.slice(0, FILES_MAX)) {
     const bytes = Math.min(file.bytes, FILE_BYTES_MAX, ALL_BYTES_MAX - offset)
@@ -32,88 +37,88 @@ export async function keepArtifacts(blobs: Blobs, folder: string, trial: string)
     offset += bytes
   }
   if (artifacts.length === 0) return { artifacts, blob: null }
-  const { digest } = await blobs.put(Readable.from(contentOf(head, folder, artifacts)))
+  const { digest } = await blobs.put(Readable.from(readFiles(head, folder, artifacts)))
   return { artifacts, blob: digest }
 }
 
-async function filesIn(folder: string): Promise<{ name: string; bytes: number }[]> {
+async function listFiles(folder: string): Promise<{ name: string; bytes: number }[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true })
   const files: { name: string; bytes: number }[] = []
   for (const entry of entries) {
-    if (!entry.isFile()) continue // a link could lead anywhere
+    if (!entry.isFile()) continue // symbolic links could point outside the folder
     const path = join(entry.parentPath, entry.name)
     const name = relative(folder, path).split(sep).join('/')
-    const found = isShowable(name) ? await stat(path).catch(() => undefined) : undefined
-    if (found) files.push({ name, bytes: found.size })
+    const stats = isShowable(name) ? await stat(path).catch(() => undefined) : undefined
+    if (stats) files.push({ name, bytes: stats.size })
   }
   return files.sort((a, b) => depth(a) - depth(b) || (a.name < b.name ? -1 : 1))
 }
 
-/** What we wrote ourselves comes first: an agent that leaves many files cannot push it out. */
+/** Sorts the engine's own files first, so that an agent that leaves many files cannot displace them. */
 const depth = ({ name }: { name: string }): number => (name.includes('/') ? 1 : 0)
 
 const isShowable = (name: string): boolean =>
   name.length <= NAME_LENGTH_MAX && name.isWellFormed() && !/\p{Cc}/u.test(name)
 
-/** Never one that a browser would show: what a trial wrote may be a page. */
+/** Never returns a type that browsers render: artifacts are untrusted and may be HTML. */
 function mediaTypeOf(name: string): string {
   if (name.endsWith('.json')) return 'application/json'
   return /\.(log|txt|patch|diff|md)$/.test(name) ? 'text/plain; charset=utf-8' : 'application/octet-stream'
 }
 
-/** Exactly the bytes that were counted, whatever becomes of a file meanwhile. */
-async function* contentOf(head: Buffer, folder: string, artifacts: KeptArtifact[]): AsyncGenerator<Buffer> {
+/** Yields exactly the counted bytes. A file that shrinks meanwhile is padded with zeros. */
+async function* readFiles(head: Buffer, folder: string, artifacts: StoredArtifact[]): AsyncGenerator<Buffer> {
   yield head
   for (const { name, bytes } of artifacts) {
-    let left = bytes
+    let missing = bytes
     const stream = createReadStream(join(folder, name), { end: bytes - 1 })
     for await (const chunk of stream) {
-      left -= chunk.length
+      missing -= chunk.length
       yield chunk
     }
-    if (left > 0) yield Buffer.alloc(left)
+    if (missing > 0) yield Buffer.alloc(missing)
   }
 }
 
-/** One artifact out of the blob of its trial. */
+/** Streams one artifact from the blob of its trial. */
 export async function* readArtifact(
   blobs: Blobs,
   blob: string,
-  { offset, bytes }: KeptArtifact,
+  { offset, bytes }: StoredArtifact,
 ): AsyncGenerator<Buffer> {
-  if (!isDigest(blob)) throw new Error('A row holds a digest that is none.')
-  let place = 0
+  if (!isDigest(blob)) throw new Error('Invalid digest in database row')
+  let position = 0
   for await (const chunk of await blobs.get(blob)) {
-    const part = chunk.subarray(Math.max(0, offset - place), Math.max(0, offset + bytes - place))
-    place += chunk.length
+    const part = chunk.subarray(Math.max(0, offset - position), Math.max(0, offset + bytes - position))
+    position += chunk.length
     if (part.length > 0) yield part
-    if (place >= offset + bytes) return
+    if (position >= offset + bytes) return
   }
 }
 
-export const shownArtifact = ({ name, mediaType, bytes }: KeptArtifact): Artifact => ({ name, mediaType, bytes })
+export const toArtifact = ({ name, mediaType, bytes }: StoredArtifact): TrialArtifact => ({ name, mediaType, bytes })
 
 const SWEEP_MAX = 1000
 
-/** Artifacts are kept for so many days. The trial and its result stay. */
+/** Deletes artifacts that are older than `days`. Trials and results remain. Returns the number of trials. */
 export async function sweepArtifacts({ db, blobs }: { db: Db; blobs: Blobs }, days: number): Promise<number> {
-  const old = await listOldArtifacts(db, days, SWEEP_MAX)
-  for (const { comparison, ordinal, artifacts } of old) {
+  const expired = await listOldArtifacts(db, days, SWEEP_MAX)
+  for (const { comparison, ordinal, artifacts } of expired) {
     if (isDigest(artifacts)) await blobs.remove(artifacts).catch(ignoreMissing)
-    await forgetArtifacts(db, { comparison, ordinal })
+    await clearArtifacts(db, { comparison, ordinal })
   }
-  return old.length
+  return expired.length
 }
 
-/** No trial runs longer than a week. */
+/** Longer than any trial runs. */
 const OUTPUT_AGE_MAX_MS = 8 * 24 * 60 * 60 * 1000
 
-/** What workers that died have left of their trials. */
+/** Deletes output folders that dead workers left behind. */
 export async function sweepOutput(folder: string): Promise<void> {
   for (const name of await readdir(folder)) {
     const path = join(folder, name)
-    const found = await stat(path).catch(() => undefined) // its owner may remove it at any time
-    if (found && Date.now() - found.mtimeMs > OUTPUT_AGE_MAX_MS) await rm(path, { recursive: true, force: true })
+    const stats = await stat(path).catch(() => undefined) // the owner may remove it concurrently
+    if (stats && Date.now() - stats.mtimeMs > OUTPUT_AGE_MAX_MS) await rm(path, { recursive: true, force: true })
   }
 }
 

@@ -3,20 +3,23 @@ import { listCallsOf } from '../../gateway/spend/spend.ts'
 import type { Usage } from '../../gateway/wire.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { TrialCall } from '../shapes/schema.ts'
-import { subjectOf } from './spend.ts'
+import { toTrialSubject } from './spend.ts'
 import type { TrialKey } from './sql.ts'
 
-type Page = { limit: number; cursor?: string | undefined }
-
-/** The calls of all attempts of a trial, the oldest first. */
-export async function listTrialCalls(db: Db, workspaceId: string, trial: TrialKey, { limit, cursor }: Page) {
-  const holder = { workspaceId, subject: subjectOf(trial) }
-  const found = await listCallsOf(db, holder, { limit: limit + 1, after: cursor })
-  const calls = found.slice(0, limit).map(shown)
-  return { calls, nextCursor: found.length > limit ? (calls.at(-1)?.id ?? null) : null }
+/** Lists the calls of all attempts of a trial, oldest first. */
+export async function listTrialCalls(
+  db: Db,
+  workspaceId: string,
+  trial: TrialKey,
+  { limit, cursor }: { limit: number; cursor?: string | undefined },
+) {
+  const holder = { workspaceId, subject: toTrialSubject(trial) }
+  const listed = await listCallsOf(db, holder, { limit: limit + 1, after: cursor })
+  const calls = listed.slice(0, limit).map(toTrialCall)
+  return { calls, nextCursor: listed.length > limit ? (calls.at(-1)?.id ?? null) : null }
 }
 
-const shown = (call: Call): TrialCall => ({
+const toTrialCall = (call: Call): TrialCall => ({
   id: call.id,
   at: call.startedAt.toISOString(),
   protocol: call.protocol,
@@ -26,7 +29,7 @@ const shown = (call: Call): TrialCall => ({
   status: call.status,
   failure: call.failure,
   tries: call.tries,
-  usage: shownUsage(call.usage),
+  usage: toShownUsage(call.usage),
   costUsd: call.costMicros === null || call.outcome === 'open' ? null : call.costMicros / 1e6,
   pendingUsd: call.outcome === 'open' ? (call.reservedMicros ?? 0) / 1e6 : 0,
   outputLimit: call.outputLimit,
@@ -37,7 +40,11 @@ const shown = (call: Call): TrialCall => ({
   bodies: call.bodies !== null,
 })
 
-/** As it is shown everywhere: how long something is cached matters only to its price. */
-export const shownUsage = ({ input, cacheRead, cacheWrite5m, cacheWrite1h, output, reasoning }: Usage) => ({
-  ...{ input, cacheRead, cacheWrite: cacheWrite5m + cacheWrite1h, output, reasoning },
+/** Converts usage to its public form, in which cache writes of both durations are one number. */
+export const toShownUsage = ({ input, cacheRead, cacheWrite5m, cacheWrite1h, output, reasoning }: Usage) => ({
+  input,
+  cacheRead,
+  cacheWrite: cacheWrite5m + cacheWrite1h,
+  output,
+  reasoning,
 })

@@ -1,54 +1,52 @@
 import type { ModelPlace } from '../../trials/bench.ts'
 import type { TrialRecord, VerifyMode } from '../../trials/record.ts'
 
-/** All that is needed to find out how a task is verified in a sandbox. */
-export type TaskOrder = {
+/** Input of a calibration. */
+export type TaskRunRequest = {
   task: { name: string; digest: string }
   sandbox: string
   workspaceId: string
   sandboxCredentialId: string
-  /** Output is written here, a file each. It exists. */
+  /** Existing folder for output files. */
   outputFolder: string
 }
 
-/** How a task is verified. A network is `required` where the task says nothing and its own solution needs one. */
-export type Verifying = {
+/** How a task is verified. A network is `required` if the task declares none and its reference solution needs one. */
+export type VerifySettings = {
   mode: VerifyMode
-  agentNetwork: Need
-  verifierNetwork: Need
-  /** Paths outside the working directory that the reference solution changed. Mode snapshot carries no others. */
+  agentNetwork: VerifyNetwork
+  verifierNetwork: VerifyNetwork
+  /** Paths outside the working directory that the reference solution changed. Mode `snapshot` carries only these. */
   carried: string[]
 }
-type Need = 'declared' | 'required'
+type VerifyNetwork = 'declared' | 'required'
 
-/** All that is needed to run one trial. */
-export type TrialOrder = TaskOrder & {
+/** Input of one trial. */
+export type TrialRunRequest = TaskRunRequest & {
   harness: string
   harnessVersion: string
   credentialId: string
-  verifying: Verifying
-  /** For a harness that asks one. */
-  model?: ModelPlace
+  verifying: VerifySettings
+  /** Set if the harness calls a model. */
+  model?: ModelPlace | undefined
 }
 
-export type Calibrated =
-  | (Verifying & { kind: 'fit' })
-  /** No trial of this task in this sandbox would mean anything. */
+export type CalibrationResult =
+  | (VerifySettings & { kind: 'fit' })
+  /** Trials of this task in this sandbox would be meaningless. */
   | { kind: 'unfit'; reason: string }
-  /** A sandbox broke while it was tried: that says nothing of the task. */
+  /** The sandbox failed, which says nothing about the task. */
   | { kind: 'broken'; error: string }
 
-export type Watch = { signal: AbortSignal }
-
-/** Runs trials. Everything in front of it is bookkeeping; another one shows what that costs. */
-export type Engine = {
-  /** The strictest verify mode in which the author's solution passes and doing nothing does not. */
-  calibrate(order: TaskOrder, watch: Watch): Promise<Calibrated>
-  /** Both throw SandboxUnavailable where nothing can be run at all, and CredentialGone. */
-  run(order: TrialOrder, watch: Watch): Promise<TrialRecord>
+/** Runs calibrations and trials. Tests and benchmarks replace it to measure the bookkeeping around it. */
+export type TrialEngine = {
+  /** Finds the strictest verify mode in which the reference solution passes and a no-op does not. */
+  calibrate(request: TaskRunRequest, signal: AbortSignal): Promise<CalibrationResult>
+  /** Runs one trial. Both methods throw SandboxUnavailable if nothing can run, and CredentialGone. */
+  run(request: TrialRunRequest, signal: AbortSignal): Promise<TrialRecord>
 }
 
-/** A credential that the comparison names is not there any more, or was refused. */
+/** A credential of the comparison was deleted or refused. */
 export class CredentialGone extends Error {
   override name = 'CredentialGone'
 }

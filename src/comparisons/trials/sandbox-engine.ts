@@ -12,52 +12,51 @@ import type { TrialRequest } from '../../trials/bench.ts'
 import { findMode, networksFor } from '../../trials/calibrate.ts'
 import { openScratch } from '../../trials/scratch.ts'
 import { runTrial } from '../../trials/trial.ts'
-import { type Calibrated, CredentialGone, type Engine, type TaskOrder, type Watch } from './engine.ts'
+import { type CalibrationResult, CredentialGone, type TaskRunRequest, type TrialEngine } from './engine.ts'
 
-export type EngineTools = {
+export type SandboxEngineDeps = {
   credentials: CredentialTools
   blobs: Blobs
-  /** Where tasks are unpacked. It exists. */
+  /** Existing folder in which tasks are unpacked. */
   folder: string
-  /** Where the programs of harnesses are installed. */
+  /** Folder of installed harness bundles. */
   bundles: string
   findProvider: (sandbox: string) => Provider | undefined
 }
 
 /** Runs trials in real sandboxes. */
-export const sandboxEngine = (tools: EngineTools): Engine => ({
-  calibrate: (order, watch) => prepared(tools, order, watch, (provider, request) => modeOf(provider, request)),
-  run: (order, watch) =>
-    prepared(tools, order, watch, async (provider, request) => {
-      await requireCredential(tools, order.workspaceId, order.credentialId)
-      const chosen = { id: order.harness, version: order.harnessVersion }
-      const harness = await findChosenHarness(tools.credentials.db, order.workspaceId, chosen)
-      if (!harness) throw new Error(`There is no harness ${order.harness}.`)
-      const { mode: verifyMode, carried, ...needs } = order.verifying
-      const { model } = order
-      const wanted = {
-        ...request,
+export const createSandboxEngine = (deps: SandboxEngineDeps): TrialEngine => ({
+  calibrate: (request, signal) => withPreparedTask(deps, request, signal, calibrateTask),
+  run: (request, signal) =>
+    withPreparedTask(deps, request, signal, async (provider, prepared) => {
+      await requireCredential(deps, request.workspaceId, request.credentialId)
+      const { harness: id, harnessVersion: version, model } = request
+      const harness = await findChosenHarness(deps.credentials.db, request.workspaceId, { id, version })
+      if (!harness) throw new Error(`Unknown harness ${id}`)
+      const { mode: verifyMode, carried, ...needs } = request.verifying
+      const trial = {
+        ...prepared,
         harness,
         verifyMode,
         carried,
         networks: networksFor(needs),
         keepsPatch: true,
         bundles: {
-          folder: tools.bundles,
-          openSent: (digest: string) => openSentBundle(tools, order.workspaceId, digest),
+          folder: deps.bundles,
+          openSent: (digest: string) => openSentBundle(deps, request.workspaceId, digest),
         },
       }
-      const record = await runTrial(provider, model ? { ...wanted, model } : wanted)
-      // Without the sandbox as a whole no attempt means anything: that is not this trial's trouble.
+      const record = await runTrial(provider, model ? { ...trial, model } : trial)
+      // If the sandbox as a whole is broken, this throws: the trial did not cause the failure.
       if (record.class === 'sandbox_error') await provider.selfTest()
       return record
     }),
 })
 
-type Request = Omit<TrialRequest, 'harness' | 'verifyMode' | 'networks'>
+type BaseTrialRequest = Omit<TrialRequest, 'harness' | 'verifyMode' | 'networks'>
 
-/** Where the sandbox as a whole works, what breaks here breaks with this task. */
-async function modeOf(provider: Provider, request: Request): Promise<Calibrated> {
+/** Calibrates a task. If the sandbox as a whole still works after a failure, the task caused it. */
+async function calibrateTask(provider: Provider, request: BaseTrialRequest): Promise<CalibrationResult> {
   try {
     return await findMode(provider, request)
   } catch (error) {
@@ -68,29 +67,29 @@ async function modeOf(provider: Provider, request: Request): Promise<Calibrated>
   }
 }
 
-/** With the sandbox at hand and the task unpacked, for as long as the work takes. */
-async function prepared<T>(
-  tools: EngineTools,
-  order: TaskOrder,
-  { signal }: Watch,
-  work: (provider: Provider, request: Request) => Promise<T>,
+/** Checks sandbox and credential, unpacks the task into a temporary folder and runs `work` with it. */
+async function withPreparedTask<T>(
+  deps: SandboxEngineDeps,
+  request: TaskRunRequest,
+  signal: AbortSignal,
+  work: (provider: Provider, request: BaseTrialRequest) => Promise<T>,
 ): Promise<T> {
-  const provider = tools.findProvider(order.sandbox)
-  if (!provider) throw new SandboxUnavailable(`This worker has no sandbox ${order.sandbox}.`)
+  const provider = deps.findProvider(request.sandbox)
+  if (!provider) throw new SandboxUnavailable(`This worker does not provide the sandbox ${request.sandbox}.`)
   await provider.selfTest()
-  await requireCredential(tools, order.workspaceId, order.sandboxCredentialId)
-  await using scratch = await openScratch(tools.folder)
+  await requireCredential(deps, request.workspaceId, request.sandboxCredentialId)
+  await using scratch = await openScratch(deps.folder)
   const folder = join(scratch.path, 'task')
-  await unpackContent({ db: tools.credentials.db, blobs: tools.blobs }, order.task.digest, folder)
+  await unpackContent({ db: deps.credentials.db, blobs: deps.blobs }, request.task.digest, folder)
   const { task, digest } = await readTask(await openFolderSource(folder))
-  const { outputFolder } = order
+  const { outputFolder } = request
   return await work(provider, { task, digest, folder, variables: {}, signal, onPhase: () => {}, outputFolder })
 }
 
-const openSentBundle = ({ credentials, blobs }: EngineTools, workspaceId: string, digest: string) =>
+const openSentBundle = ({ credentials, blobs }: SandboxEngineDeps, workspaceId: string, digest: string) =>
   openBundle({ db: credentials.db, blobs }, workspaceId, digest)
 
-async function requireCredential({ credentials }: EngineTools, workspaceId: string, id: string): Promise<void> {
+async function requireCredential({ credentials }: SandboxEngineDeps, workspaceId: string, id: string): Promise<void> {
   if (await openSecret(credentials, workspaceId, id)) return
-  throw new CredentialGone(`The credential ${id} is not there any more. Resume with another in its place.`)
+  throw new CredentialGone(`The credential ${id} no longer exists. Resume with a replacement.`)
 }

@@ -3,92 +3,112 @@ import type { GrantTotals } from '../../gateway/totals.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { storableText } from '../../platform/db/storable.ts'
 import type { TrialRecord } from '../../trials/record.ts'
-import { type CellTrial, type Counts, cellChange } from '../counts.ts'
-import { cellOf } from '../plan.ts'
-import type { Pause, TrialClass, TrialState } from '../shapes/schema.ts'
-import { goesOn, noteIsolation, pause } from '../state.ts'
+import { type CellTrial, diffCell, type SettingCounts } from '../counts.ts'
+import { listCellOrdinals } from '../plan.ts'
+import type { ComparisonPause, TrialClass, TrialState } from '../shapes/schema.ts'
+import { recordIsolation } from '../sql.ts'
+import { isRunning, pauseComparison } from '../state.ts'
 import type { OnStep } from '../steps.ts'
-import type { KeptArtifact } from './artifacts.ts'
-import { shownUsage } from './calls.ts'
-import { enqueueTrial } from './enqueue/enqueue.ts'
-import { readTrialSpend, takeSpendOf } from './spend.ts'
-import { findState, insertSpoiled, lockTrials, storeEnd, type TrialEnd, type TrialFacts } from './sql.ts'
+import type { StoredArtifact } from './artifacts.ts'
+import { toShownUsage } from './calls.ts'
+import { enqueueTrial } from './queue/queue.ts'
+import { readTrialSpend, takeTrialSpend } from './spend.ts'
+import { findTrialState, insertFailedAttempt, lockTrials, storeEnd, type TrialEnd, type TrialFacts } from './sql.ts'
 
-/** How one attempt of a trial came to its end. */
-export type Ending =
-  | { kind: 'ran'; record: Ran; spent: Spent | null; artifacts: KeptArtifact[]; blob: string | null }
-  /** The infrastructure broke. */
+/** How one attempt of a trial ended. */
+export type AttemptEnding =
+  | {
+      kind: 'ran'
+      record: AttributedRecord
+      totals: AttemptTotals | null
+      artifacts: StoredArtifact[]
+      blob: string | null
+    }
+  /** The infrastructure failed. */
   | { kind: 'broken'; class: TrialClass; error: string }
-  /** No attempt would mean anything. */
+  /** The task cannot be used for trials. */
   | { kind: 'unfit'; error: string }
-  /** Nothing is wrong with the trial: the comparison has to wait. */
-  | { kind: 'stopped'; reason: Pause['reason']; message: string }
+  /** The comparison must pause; the trial itself did not fail. */
+  | { kind: 'stopped'; reason: ComparisonPause['reason']; message: string }
 
-/** As the trial ended, once the gateway was asked how its model fared. */
-export type Ran = Omit<TrialRecord, 'class'> & { class: TrialClass }
+/** Trial record after applying the gateway's verdict. */
+export type AttributedRecord = Omit<TrialRecord, 'class'> & { class: TrialClass }
 
-/** What this attempt was given by its model. Null: it asked none. */
-type Spent = Pick<GrantTotals, 'modelsServed' | 'levelMismatches' | 'helperCalls'>
+/** Gateway totals of one attempt that are stored with the trial. */
+type AttemptTotals = Pick<GrantTotals, 'modelsServed' | 'levelMismatches' | 'helperCalls'>
 
 const RETRIES_MAX = 2
 
-/** Whether a trial that the infrastructure spoils is tried once more. */
-export const hasRetries = ({ retries }: Pick<TrialFacts, 'retries'>): boolean => retries < RETRIES_MAX
-/** A fresh sandbox may mend these. */
-const RETRIED: readonly string[] = ['provider_error', 'sandbox_error', 'verifier_error']
+/** True if an infrastructure failure of the trial leads to another attempt. */
+export const hasRetriesLeft = ({ retries }: Pick<TrialFacts, 'retries'>): boolean => retries < RETRIES_MAX
+/** Classes for which another attempt in a fresh sandbox may succeed. */
+const RETRIED_CLASSES: readonly string[] = ['provider_error', 'sandbox_error', 'verifier_error']
 
-/** The trial was canceled or put back meanwhile: what this attempt found does not count. */
-export class Superseded extends Error {
+/** The trial was canceled or requeued during the attempt, so its result is discarded. */
+export class AttemptSuperseded extends Error {
   override name = 'Superseded'
 }
 
-type Settling = { retryMs: number; step?: OnStep }
+type SettleOptions = { retryMs: number; step?: OnStep | undefined }
 
 /**
- * Writes the end of an attempt: the trial, what it counts, and whether it waits again. Answers how many trials that
- * are counted with it have not ended. Locks as everybody does: the comparison before its trials, those before counts.
+ * Stores the end of an attempt: the trial, its counts, and its next job if it is retried. Returns the number of open
+ * trials in the same count row. Lock order: the comparison, then its trials, then counts.
  */
-export async function settle(
+export async function settleAttempt(
   tx: Db,
   trial: TrialFacts,
-  ending: Ending,
-  { retryMs, step = () => {} }: Settling,
+  ending: AttemptEnding,
+  { retryMs, step = () => {} }: SettleOptions,
 ): Promise<number> {
-  const spentMicros = await takeSpendOf(tx, trial)
-  const end = endOf(trial, ending, await readTrialSpend(tx, trial))
-  if (ending.kind === 'stopped') await pause(tx, trial.comparison, ending.reason, storableText(ending.message))
-  const isAgain = end.state === 'queued' && (await goesOn(tx, trial.comparison))
-  const before = trial.attempts === 1 ? [alone(trial)] : await cellTrials(tx, trial)
+  const spentMicros = await takeTrialSpend(tx, trial)
+  const end = toTrialEnd(trial, ending, await readTrialSpend(tx, trial))
+  if (ending.kind === 'stopped')
+    await pauseComparison(tx, trial.comparison, ending.reason, storableText(ending.message))
+  const isRetried = end.state === 'queued' && (await isRunning(tx, trial.comparison))
+  const before = trial.attempts === 1 ? [toOnlyTrial(trial)] : await lockCell(tx, trial)
   const after = before.map((each) => (each.attempt === trial.attempt ? { ...each, ...end } : each))
-  const open = await storeEnd(tx, trial, end, changesOf(end.state, cellChange(before, after), spentMicros))
-  if (open === undefined) throw new Superseded()
+  const open = await storeEnd(tx, trial, end, toCountChanges(end.state, diffCell(before, after), spentMicros))
+  if (open === undefined) throw new AttemptSuperseded()
   step('trial.stored')
-  if (ending.kind !== 'stopped' && end.state === 'queued') await keepSpoiled(tx, trial, ending)
-  if (isAgain) await enqueueTrial(tx, queueOf(trial), trial.ordinal, new Date(Date.now() + retryMs))
-  if (ending.kind === 'ran' && isolationOf(ending.record) !== trial.isolation)
-    await noteIsolation(tx, trial.comparison, trial.setting, isolationOf(ending.record))
+  if (ending.kind !== 'stopped' && end.state === 'queued') await storeFailedAttempt(tx, trial, ending)
+  if (isRetried) await enqueueTrial(tx, toTrialQueue(trial), trial.ordinal, new Date(Date.now() + retryMs))
+  if (ending.kind === 'ran' && resolveIsolation(ending.record) !== trial.isolation)
+    await recordIsolation(tx, trial.comparison, trial.setting, resolveIsolation(ending.record))
   return open
 }
 
-/** The only attempt of its task: there is nothing to look at. */
-const alone = ({ attempt }: TrialFacts): CellTrial => ({ attempt, state: 'running', costMicros: null, voided: false })
+/** The cell of a comparison with one attempt per task, known without a query. */
+const toOnlyTrial = ({ attempt }: TrialFacts): CellTrial => ({
+  attempt,
+  state: 'running',
+  costMicros: null,
+  voided: false,
+})
 
-async function cellTrials(tx: Db, trial: TrialFacts): Promise<CellTrial[]> {
-  const rows = await lockTrials(tx, trial.comparison, cellOf(trial, trial))
+async function lockCell(tx: Db, trial: TrialFacts): Promise<CellTrial[]> {
+  const rows = await lockTrials(tx, trial.comparison, listCellOrdinals(trial, trial))
   return rows.map((row) => ({
-    ...{ attempt: row.attempt, state: row.state, costMicros: row.cost_micros, voided: row.voided_at !== null },
+    attempt: row.attempt,
+    state: row.state,
+    costMicros: row.cost_micros,
+    voided: row.voided_at !== null,
   }))
 }
 
-/** A job that ends while its trial waits, in a comparison that goes on, has a successor. */
-export async function rejoin(tx: Db, trial: TrialFacts): Promise<void> {
-  const goes = await goesOn(tx, trial.comparison)
-  if (goes && (await findState(tx, trial)) === 'queued') await enqueueTrial(tx, queueOf(trial), trial.ordinal)
+/** Enqueues a new job if the trial is waiting and its comparison is running. */
+export async function enqueueIfWaiting(tx: Db, trial: TrialFacts): Promise<void> {
+  if (!(await isRunning(tx, trial.comparison))) return
+  if ((await findTrialState(tx, trial)) === 'queued') await enqueueTrial(tx, toTrialQueue(trial), trial.ordinal)
 }
 
-const queueOf = (trial: TrialFacts) => ({ ...trial, key: trial.comparison })
+const toTrialQueue = (trial: TrialFacts) => ({ ...trial, key: trial.comparison })
 
-const changesOf = (state: TrialState, change: Partial<Counts>, spentMicros: number): Partial<Counts> => ({
+const toCountChanges = (
+  state: TrialState,
+  change: Partial<SettingCounts>,
+  spentMicros: number,
+): Partial<SettingCounts> => ({
   ...change,
   running: -1,
   [state]: 1,
@@ -97,42 +117,49 @@ const changesOf = (state: TrialState, change: Partial<Counts>, spentMicros: numb
   spent_squares: spentMicros ** 2,
 })
 
-async function keepSpoiled(tx: Db, trial: TrialFacts, ending: Exclude<Ending, { kind: 'stopped' }>): Promise<void> {
-  const { error, class: spoiledClass } = troubleOf(ending)
-  await insertSpoiled(tx, {
-    ...{ comparison: trial.comparison, ordinal: trial.ordinal, number: trial.retries + 1 },
-    ...{ class: spoiledClass, error: error ?? 'It broke without a word.' },
+async function storeFailedAttempt(
+  tx: Db,
+  trial: TrialFacts,
+  ending: Exclude<AttemptEnding, { kind: 'stopped' }>,
+): Promise<void> {
+  const failure = toFailure(ending)
+  await insertFailedAttempt(tx, {
+    comparison: trial.comparison,
+    ordinal: trial.ordinal,
+    number: trial.retries + 1,
+    class: failure.class,
+    error: failure.error ?? 'No error message',
     detail: ending.kind === 'ran' ? { timings: ending.record.timings, artifacts: ending.artifacts } : {},
     artifacts: ending.kind === 'ran' ? ending.blob : null,
   })
 }
 
-function troubleOf(ending: Exclude<Ending, { kind: 'stopped' }>): { class: TrialClass; error: string | null } {
+function toFailure(ending: Exclude<AttemptEnding, { kind: 'stopped' }>): { class: TrialClass; error: string | null } {
   if (ending.kind === 'ran') return ending.record
   return ending.kind === 'unfit' ? { class: 'verifier_error', error: ending.error } : ending
 }
 
-const NOTHING = { class: null, verifyMode: null, reward: null, costMicros: null, detail: null, artifacts: null }
+const NO_RESULT = { class: null, verifyMode: null, reward: null, costMicros: null, detail: null, artifacts: null }
 
-/** `spend`: of all attempts of the trial. */
-function endOf(trial: TrialFacts, ending: Ending, spend: HolderSpend | undefined): TrialEnd {
-  if (ending.kind === 'stopped') return { ...NOTHING, state: 'queued', retries: trial.retries }
-  const trouble = troubleOf(ending)
-  const mayRetry = ending.kind !== 'unfit' && RETRIED.includes(trouble.class) && hasRetries(trial)
-  if (mayRetry) return { ...NOTHING, state: 'queued', retries: trial.retries + 1 }
-  if (ending.kind === 'ran') return endOfRecord(trial, ending, spend)
-  const detail = { error: trouble.error, ...spendDetail(spend) }
+/** Converts an ending to the new state of the trial. `spend` covers all attempts. */
+function toTrialEnd(trial: TrialFacts, ending: AttemptEnding, spend: HolderSpend | undefined): TrialEnd {
+  if (ending.kind === 'stopped') return { ...NO_RESULT, state: 'queued', retries: trial.retries }
+  const failure = toFailure(ending)
+  const mayRetry = ending.kind !== 'unfit' && RETRIED_CLASSES.includes(failure.class) && hasRetriesLeft(trial)
+  if (mayRetry) return { ...NO_RESULT, state: 'queued', retries: trial.retries + 1 }
+  if (ending.kind === 'ran') return toRecordedEnd(trial, ending, spend)
+  const detail = { error: failure.error, ...toSpendDetail(spend) }
   const costMicros = spend ? spend.costMicros : 0
-  return { ...NOTHING, state: 'errored', class: trouble.class, retries: trial.retries, detail, costMicros }
+  return { ...NO_RESULT, state: 'errored', class: failure.class, retries: trial.retries, detail, costMicros }
 }
 
-const spendDetail = (spend: HolderSpend | undefined) =>
-  spend ? { usage: shownUsage(spend.usage), costSource: spend.costSource } : {}
+const toSpendDetail = (spend: HolderSpend | undefined) =>
+  spend ? { usage: toShownUsage(spend.usage), costSource: spend.costSource } : {}
 
-type RanEnding = Extract<Ending, { kind: 'ran' }>
+type RanEnding = Extract<AttemptEnding, { kind: 'ran' }>
 
-function endOfRecord(trial: TrialFacts, ending: RanEnding, spend: HolderSpend | undefined): TrialEnd {
-  const { record, spent, artifacts, blob } = ending
+function toRecordedEnd(trial: TrialFacts, ending: RanEnding, spend: HolderSpend | undefined): TrialEnd {
+  const { record, totals, artifacts, blob } = ending
   return {
     state: record.state,
     class: record.class,
@@ -143,23 +170,23 @@ function endOfRecord(trial: TrialFacts, ending: RanEnding, spend: HolderSpend | 
     detail: {
       rewards: record.rewards,
       timings: record.timings,
-      isolation: isolationOf(record),
-      ...(record.resources ? { resources: record.resources } : {}),
-      ...spendDetail(spend),
-      ...(spent ? spentDetail(spent) : {}),
-      ...(artifacts.length > 0 ? { artifacts } : {}),
-      ...(record.error === null ? {} : { error: record.error }),
+      isolation: resolveIsolation(record),
+      resources: record.resources ?? undefined,
+      ...toSpendDetail(spend),
+      ...(totals ? toTotalsDetail(totals) : {}),
+      artifacts: artifacts.length > 0 ? artifacts : undefined,
+      error: record.error ?? undefined,
     },
     artifacts: blob,
   }
 }
 
-/** What can go wrong without a word is told only where it did. */
-const spentDetail = ({ modelsServed, levelMismatches, helperCalls }: Spent) => ({
+/** Omits counts of zero, which are the normal case. */
+const toTotalsDetail = ({ modelsServed, levelMismatches, helperCalls }: AttemptTotals) => ({
   modelsServed,
-  ...(levelMismatches > 0 ? { levelMismatches } : {}),
-  ...(helperCalls > 0 ? { helperCalls } : {}),
+  levelMismatches: levelMismatches > 0 ? levelMismatches : undefined,
+  helperCalls: helperCalls > 0 ? helperCalls : undefined,
 })
 
-const isolationOf = ({ base, isolation }: Pick<TrialRecord, 'base' | 'isolation'>): string =>
+const resolveIsolation = ({ base, isolation }: Pick<TrialRecord, 'base' | 'isolation'>): string =>
   base === 'host-base' ? 'host-base' : isolation

@@ -1,34 +1,44 @@
+import { type FrozenPrices, listFrozenPrices } from '../../gateway/frozen-prices.ts'
 import { countLeftSpend, type Holder, type HolderSpend, readHolderSpend, takeSpend } from '../../gateway/spend/spend.ts'
 import type { Db } from '../../platform/db/db.ts'
-import { keyOf, trialId } from '../trial-id.ts'
-import { addSpend, findState, type TrialFacts, type TrialKey } from './sql.ts'
+import { parseTrialName } from '../outcome.ts'
+import { formatTrialId, parseTrialId } from '../trial-id.ts'
+import { addSpend, findTrialState, type TrialFacts, type TrialKey } from './sql.ts'
 
 const SUBJECT = 'trial '
 
 /** Id of the budget that all trials of a comparison share. */
-export const sharedBudgetOf = (comparison: number): string => `comparison ${comparison}`
+export const toSharedBudgetId = (comparison: number): string => `comparison ${comparison}`
 
-/** For whom a grant of a trial is. */
-export const subjectOf = (trial: TrialKey): string => SUBJECT + trialId(trial)
+/** Identifies a trial as the holder of its grants. */
+export const toTrialSubject = (trial: TrialKey): string => SUBJECT + formatTrialId(trial)
 
-/** What a trial spent since it was last counted. Who asks nobody spends nothing, and is not looked up. */
-export const takeSpendOf = async (tx: Db, trial: TrialFacts): Promise<number> =>
-  trial.provider === 'none' ? 0 : takeSpend(tx, { workspaceId: trial.workspaceId, subject: subjectOf(trial) })
+/** Takes what a trial spent since it was last counted. Trials without a model have no spend. */
+export const takeTrialSpend = async (tx: Db, trial: TrialFacts): Promise<number> =>
+  trial.provider === 'none' ? 0 : takeSpend(tx, { workspaceId: trial.workspaceId, subject: toTrialSubject(trial) })
 
-/** The cost and usage of a trial: of all calls of all its attempts. Undefined: it asks no model. */
+/** Reads cost and usage of all attempts of a trial. Undefined for trials without a model. */
 export const readTrialSpend = async (tx: Db, trial: TrialFacts): Promise<HolderSpend | undefined> =>
   trial.provider === 'none'
     ? undefined
-    : readHolderSpend(tx, { workspaceId: trial.workspaceId, subject: subjectOf(trial) })
+    : readHolderSpend(tx, { workspaceId: trial.workspaceId, subject: toTrialSubject(trial) })
 
-/** Of trials that were canceled, or whose worker died as they were: what they spent is spent all the same. */
-export const countLeft = (db: Db): Promise<void> => countLeftSpend(db, count)
+/** Counts spend that was settled after its trial ended, for example because it was canceled or its worker died. */
+export const countLateSpend = (db: Db): Promise<void> => countLeftSpend(db, countTrialSpend)
 
-async function count(tx: Db, { subject }: Holder, take: () => Promise<number>): Promise<void> {
-  const trial = subject.startsWith(SUBJECT) ? keyOf(subject.slice(SUBJECT.length)) : undefined
+/** Lists the prices at which trials were metered, by model, oldest first. Trials are named as in their outcomes. */
+export const listTrialPrices = (db: Db, workspaceId: string, trials: readonly string[]): Promise<FrozenPrices[]> =>
+  listFrozenPrices(
+    db,
+    workspaceId,
+    trials.map((trial) => toTrialSubject(parseTrialName(trial))),
+  )
+
+async function countTrialSpend(tx: Db, { subject }: Holder, take: () => Promise<number>): Promise<void> {
+  const trial = subject.startsWith(SUBJECT) ? parseTrialId(subject.slice(SUBJECT.length)) : undefined
   if (!trial) return
-  const state = await findState(tx, trial)
-  // Whoever ends it counts it.
+  const state = await findTrialState(tx, trial)
+  // Open trials are counted when they end.
   if (state === 'queued' || state === 'running') return
   const micros = await take()
   if (micros !== 0) await addSpend(tx, trial, micros)

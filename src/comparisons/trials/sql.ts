@@ -3,13 +3,18 @@ import type { Db } from '../../platform/db/db.ts'
 import { prepared } from '../../platform/db/prepared.ts'
 import { storableJson, storableText } from '../../platform/db/storable.ts'
 import { CALIBRATION_RULES } from '../../trials/calibrate.ts'
-import { type CountRow, type Counts, NAMES, partOf } from '../counts.ts'
-import type { Completed, Planned } from '../plan.ts'
+import { COUNT_NAMES, type CountRow, partOf, type SettingCounts } from '../counts.ts'
+import type { CompletedTrial, PlannedTrial } from '../plan.ts'
 import type { TrialClass, TrialState } from '../shapes/schema.ts'
 
 export type TrialKey = { comparison: number; ordinal: number }
 
-export async function insertPlan(tx: Db, comparison: number, trials: readonly Planned[], counts: readonly CountRow[]) {
+export async function insertPlan(
+  tx: Db,
+  comparison: number,
+  trials: readonly PlannedTrial[],
+  counts: readonly CountRow[],
+) {
   await sql`
     insert into trials (comparison, ordinal, task, setting, attempt, state, class, verify_mode, reward, cost_micros,
       reused_comparison, reused_ordinal, started_at, finished_at, detail, artifacts)
@@ -29,9 +34,9 @@ export async function insertPlan(tx: Db, comparison: number, trials: readonly Pl
     .execute()
 }
 
-/** Scored trials of the workspace that are worth as much as new ones, the oldest first. */
-export async function listReusable(db: Db, comparison: number): Promise<Completed[]> {
-  const { rows } = await sql<Completed>`
+/** Lists scored trials of the workspace that ran under the same conditions, oldest first. */
+export async function listReusable(db: Db, comparison: number): Promise<CompletedTrial[]> {
+  const { rows } = await sql<CompletedTrial>`
     select task.position as task, setting.position as setting, old.comparison, old.ordinal, old.state,
       old.cost_micros as "costMicros"
     from comparisons as mine
@@ -46,14 +51,14 @@ export async function listReusable(db: Db, comparison: number): Promise<Complete
     join trials as old on old.comparison = other.key and old.setting = alike.position and old.task = theirs.position
     where mine.key = ${comparison} and old.state in ('passed', 'failed') and old.reused_comparison is null
       and old.voided_at is null and old.verify_mode = calibration.verify_mode
-      -- Mode snapshot carries what the calibration lists: a trial from before it was judged with other files.
+      -- Mode snapshot carries the files that the calibration lists: an older trial was verified with other files.
       and (old.verify_mode <> 'snapshot' or old.finished_at >= calibration.at)
     order by other.created_at, other.key, old.attempt`.execute(db)
   return rows
 }
 
 export type TrialFacts = TrialKey & {
-  /** As they were found. */
+  /** State before the trial was started. */
   state: TrialState
   comparisonState: string
   task: number
@@ -70,12 +75,12 @@ export type TrialFacts = TrialKey & {
   catalogId: string
   provider: string
   trialBudgetMicros: number | null
-  /** The budget of the comparison. Null: it has none, and its trials start without admission. */
+  /** Budget of the comparison. Null if it has none; its trials then start without admission. */
   budgetMicros: number | null
   harness: string
   harnessVersion: string
   reasoningLevel: string
-  /** What the trials of this setting have told so far. */
+  /** Isolation reported so far by trials of this setting. */
   isolation: string | null
   taskName: string
   digest: string
@@ -89,9 +94,9 @@ export type TrialFacts = TrialKey & {
 }
 
 /**
- * Takes a trial from `queued` to `running` if its comparison runs and either has no budget or admitted it; returns all
- * that is needed to run it, with the state in which it was found. The commit is asynchronous: a crash of the database
- * that undoes it leaves a trial that waits, and an attempt that does not count.
+ * Moves a trial from `queued` to `running` if its comparison is running and either has no budget or admitted the trial.
+ * Returns everything needed to run it, with its previous state. The commit is asynchronous: if a database crash undoes
+ * it, the trial is still queued and the attempt does not count.
  */
 export async function startTrial(
   db: Db,
@@ -137,7 +142,7 @@ export async function startTrial(
   return rows[0]
 }
 
-/** In the order of ordinals, so that two who lock the same cell cannot block each other. */
+/** Locks trials in the order of their ordinals, which prevents deadlocks. */
 export const lockTrials = (tx: Db, comparison: number, ordinals: readonly number[]) =>
   tx
     .selectFrom('trials')
@@ -148,7 +153,7 @@ export const lockTrials = (tx: Db, comparison: number, ordinals: readonly number
     .forUpdate()
     .execute()
 
-export async function findState(db: Db, { comparison, ordinal }: TrialKey): Promise<TrialState | undefined> {
+export async function findTrialState(db: Db, { comparison, ordinal }: TrialKey): Promise<TrialState | undefined> {
   const row = await db
     .selectFrom('trials')
     .select('state')
@@ -169,21 +174,21 @@ export type TrialEnd = {
   artifacts: string | null
 }
 
-type Part = { comparison: number; setting: number; part: number }
+type CountPart = { comparison: number; setting: number; part: number }
 
-/** All of them, so that it is always the same statement. */
-const added = (changes: Partial<Counts>) =>
-  sql.join(NAMES.map((name) => sql`${sql.ref(name)} = ${sql.ref(name)} + ${changes[name] ?? 0}`))
+/** Sets every counter, so that the statement text is constant and can be prepared. */
+const toIncrements = (changes: Partial<SettingCounts>) =>
+  sql.join(COUNT_NAMES.map((name) => sql`${sql.ref(name)} = ${sql.ref(name)} + ${changes[name] ?? 0}`))
 
 /**
- * The end of an attempt and what it counts, in one statement. Answers how many trials of this part of the counts have
- * not ended; undefined when the trial did not run any more.
+ * Stores the end of an attempt and its counts in one statement. Returns the number of open trials in this count row, or
+ * undefined if the trial was not running.
  */
 export async function storeEnd(
   tx: Db,
   { ordinal, comparison, setting }: TrialKey & { setting: number },
   end: TrialEnd,
-  changes: Partial<Counts>,
+  changes: Partial<SettingCounts>,
 ): Promise<number | undefined> {
   const { rows } = await sql<{ open: number }>`
     ${prepared} with ended as (
@@ -194,21 +199,25 @@ export async function storeEnd(
       where comparison = ${comparison} and ordinal = ${ordinal} and state = 'running'
       returning ordinal
     )
-    update trial_counts set ${added(changes)} from ended
+    update trial_counts set ${toIncrements(changes)} from ended
     where comparison = ${comparison} and setting = ${setting} and part = ${partOf(ordinal)}
     returning queued + running as open`.execute(tx)
   return rows[0]?.open
 }
 
-export async function addCounts(tx: Db, { comparison, setting, part }: Part, changes: Partial<Counts>): Promise<void> {
+export async function addCounts(
+  tx: Db,
+  { comparison, setting, part }: CountPart,
+  changes: Partial<SettingCounts>,
+): Promise<void> {
   if (Object.values(changes).every((change) => change === 0)) return
-  await sql`update trial_counts set ${added(changes)}
+  await sql`update trial_counts set ${toIncrements(changes)}
     where comparison = ${comparison} and setting = ${setting} and part = ${part}`.execute(tx)
 }
 
 /**
  * Adds spend that was settled after a trial ended: to the trial, to the spend of its setting, and to the cost of its task
- * where this trial stands for it.
+ * if this trial is the task's result.
  */
 export async function addSpend(tx: Db, { comparison, ordinal }: TrialKey, micros: number): Promise<void> {
   const { rows } = await sql<{ isFirst: boolean | null }>`
@@ -230,16 +239,22 @@ export async function addSpend(tx: Db, { comparison, ordinal }: TrialKey, micros
       and trial_counts.setting = trials.setting and part = ${partOf(ordinal)}`.execute(tx)
 }
 
-type Spoiled = TrialKey & { number: number; class: string; error: string; detail: unknown; artifacts: string | null }
+type NewFailedAttempt = TrialKey & {
+  number: number
+  class: string
+  error: string
+  detail: unknown
+  artifacts: string | null
+}
 
-export const insertSpoiled = (tx: Db, spoiled: Spoiled) =>
+export const insertFailedAttempt = (tx: Db, attempt: NewFailedAttempt) =>
   tx
     .insertInto('trial_attempts')
-    .values({ ...spoiled, error: storableText(spoiled.error), detail: storableJson(spoiled.detail) })
+    .values({ ...attempt, error: storableText(attempt.error), detail: storableJson(attempt.detail) })
     .onConflict((conflict) => conflict.columns(['comparison', 'ordinal', 'number']).doNothing())
     .execute()
 
-export const listSpoiled = (db: Db, { comparison, ordinal }: TrialKey) =>
+export const listFailedAttempts = (db: Db, { comparison, ordinal }: TrialKey) =>
   db
     .selectFrom('trial_attempts')
     .select(['class', 'error', 'at'])
@@ -259,8 +274,8 @@ export async function listOrdinals(db: Db, comparison: number, state: TrialState
   return rows.map(({ ordinal }) => ordinal)
 }
 
-/** All that has not ended. The rows go before the counts, as everywhere. */
-export async function cancelOpen(tx: Db, comparison: number): Promise<number[]> {
+/** Cancels all open trials and returns their ordinals. Lock order: trials before counts. */
+export async function cancelTrialRows(tx: Db, comparison: number): Promise<number[]> {
   const { rows } = await sql<{ ordinal: number }>`
     update trials set state = 'canceled', finished_at = now(), changed = pg_current_xact_id()
     where comparison = ${comparison} and state in ('queued', 'running') returning ordinal`.execute(tx)
@@ -269,8 +284,8 @@ export async function cancelOpen(tx: Db, comparison: number): Promise<number[]> 
   return rows.map(({ ordinal }) => ordinal)
 }
 
-/** Queues trials again from the beginning, with all retries. False: none was in that state. */
-export async function requeue(tx: Db, comparison: number, from: 'errored' | 'canceled'): Promise<boolean> {
+/** Queues trials again with all their retries. Returns false if no trial was in that state. */
+export async function requeueTrialRows(tx: Db, comparison: number, from: 'errored' | 'canceled'): Promise<boolean> {
   const { numAffectedRows = 0n } =
     await sql`update trials set state = 'queued', class = null, retries = 0, finished_at = null, started_at = null,
       detail = null, changed = pg_current_xact_id()
@@ -281,16 +296,11 @@ export async function requeue(tx: Db, comparison: number, from: 'errored' | 'can
   return numAffectedRows > 0n
 }
 
-export async function hasOpen(db: Db, comparison: number): Promise<boolean> {
+export async function hasOpenTrials(db: Db, comparison: number): Promise<boolean> {
   const { rows } = await sql<{ open: boolean }>`select exists (
     select from trial_counts where comparison = ${comparison} and (queued > 0 or running > 0)) as open`.execute(db)
   return rows[0]?.open ?? false
 }
-
-const TRIAL = [
-  ...(['comparison', 'ordinal', 'task', 'setting', 'attempt', 'state', 'class', 'verify_mode', 'retries'] as const),
-  ...(['reward', 'cost_micros', 'reused_comparison', 'reused_ordinal', 'started_at', 'detail', 'artifacts'] as const),
-]
 
 export type TrialRow = Awaited<ReturnType<typeof listTrialRows>>[number]
 export type TrialFilter = {
@@ -310,7 +320,10 @@ export const listTrialRows = (db: Db, comparison: number, filter: TrialFilter) =
         .onRef('trial_voids.comparison', '=', 'trials.comparison')
         .onRef('trial_voids.ordinal', '=', 'trials.ordinal'),
     )
-    .select(TRIAL.map((name) => `trials.${name}` as const))
+    .select(['trials.comparison', 'trials.ordinal', 'trials.task', 'trials.setting', 'trials.attempt', 'trials.state'])
+    .select(['trials.class', 'trials.verify_mode', 'trials.retries', 'trials.reward', 'trials.cost_micros'])
+    .select(['trials.reused_comparison', 'trials.reused_ordinal', 'trials.started_at', 'trials.detail'])
+    .select('trials.artifacts')
     .select(['trial_voids.reason as void_reason', 'trial_voids.at as void_at'])
     .where('trials.comparison', '=', comparison)
     .$if(filter.setting !== undefined, (query) => query.where('setting', '=', filter.setting ?? -1))
@@ -322,7 +335,8 @@ export const listTrialRows = (db: Db, comparison: number, filter: TrialFilter) =
     .limit(filter.limit)
     .execute()
 
-export async function hasReused(db: Db, comparison: number, source: TrialKey): Promise<boolean> {
+/** True if a trial of the comparison reuses this trial of another comparison. */
+export async function isTrialReusedBy(db: Db, comparison: number, source: TrialKey): Promise<boolean> {
   const row = await db
     .selectFrom('trials')
     .select('ordinal')
@@ -344,17 +358,17 @@ export async function storeVoid(tx: Db, { comparison, ordinal }: TrialKey, reaso
     .execute()
 }
 
-export const listStates = (db: Db, comparison: number) =>
+export const listTrialStates = (db: Db, comparison: number) =>
   db.selectFrom('trials').select(['ordinal', 'state']).where('comparison', '=', comparison).orderBy('ordinal').execute()
 
-/** What is visible now. Whoever keeps it can later ask for what has become visible since. */
+/** Returns the current snapshot. `listChangedTrials` lists what became visible after it. */
 export async function currentSnapshot(db: Db): Promise<string> {
   const { rows } = await sql<{ snapshot: string }>`select pg_current_snapshot()::text as snapshot`.execute(db)
   return rows[0]?.snapshot ?? ''
 }
 
-/** Trials that were changed by transactions which the snapshot did not see, whenever those began. */
-export async function listChanged(db: Db, comparison: number, snapshot: string, limit: number) {
+/** Lists trials changed by transactions that the snapshot does not see, including ones that started before it. */
+export async function listChangedTrials(db: Db, comparison: number, snapshot: string, limit: number) {
   const { rows } = await sql<Pick<TrialRow, 'ordinal' | 'task' | 'setting' | 'attempt' | 'state' | 'class' | 'reward'>>`
     select ordinal, task, setting, attempt, state, class, reward from trials
     where comparison = ${comparison} and changed >= pg_snapshot_xmin(${snapshot}::pg_snapshot)
@@ -373,7 +387,7 @@ export async function listOldArtifacts(db: Db, days: number, limit: number) {
     .execute()
 }
 
-export const forgetArtifacts = (db: Db, { comparison, ordinal }: TrialKey) =>
+export const clearArtifacts = (db: Db, { comparison, ordinal }: TrialKey) =>
   db
     .updateTable('trials')
     .set({ artifacts: null })

@@ -1,163 +1,227 @@
+import { findChosenHarness } from '../../catalog/harnesses.ts'
+import { findModel } from '../../catalog/models.ts'
+import type { Ledger } from '../../gateway/ledger.ts'
+import { ModelUnfit, termsFor } from '../../gateway/model-terms.ts'
+import { type OpenPlace, openPlace } from '../../gateway/place.ts'
+import { readSettings } from '../../gateway/settings.ts'
 import type { GrantTotals } from '../../gateway/totals.ts'
 import { applyVerdict, type Verdict, verdictOf } from '../../gateway/verdict.ts'
+import { TaskInvalid } from '../../harbor/task.ts'
+import { HarnessUnfit } from '../../harnesses/harness-unfit.ts'
 import type { Blobs } from '../../platform/blobs/blob.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { errorText } from '../../platform/error-text.ts'
 import { defineJobHandler, type Job, type JobHandler } from '../../platform/jobs/jobs.ts'
-import { SandboxUnavailable } from '../../sandboxes/sandbox.ts'
+import { SandboxUnavailable, SandboxUnsupported } from '../../sandboxes/sandbox.ts'
 import { openScratch } from '../../trials/scratch.ts'
-import { endIfDone, noteStarted, pause } from '../state.ts'
+import { VariableMissing } from '../../trials/variables.ts'
+import { recordStarted } from '../sql.ts'
+import { completeIfDone, pauseComparison } from '../state.ts'
 import type { OnStep } from '../steps.ts'
-import { trialId } from '../trial-id.ts'
-import { keepArtifacts } from './artifacts.ts'
-import { calibrated, verifyingOf } from './calibrated/calibrated.ts'
-import { CredentialGone, type Engine, type TaskOrder, type Verifying } from './engine.ts'
-import { type TrialPayload, trialJobType } from './enqueue/enqueue.ts'
-import { cutOffPause } from './forecast/admission.ts'
-import { type Admission, admitTrial } from './forecast/forecast.ts'
-import { type ModelTools, openModel } from './model.ts'
-import { deferWaiting } from './queue.ts'
-import { type Ending, hasRetries, type Ran, rejoin, Superseded, settle } from './settle.ts'
+import { formatTrialId } from '../trial-id.ts'
+import { storeArtifacts } from './artifacts.ts'
+import { calibrateOnce, parseVerifySettings } from './calibration/calibration.ts'
+import { CredentialGone, type TaskRunRequest, type TrialEngine, type VerifySettings } from './engine.ts'
+import { explainCutOff } from './forecast/admission.ts'
+import { admitTrial, type TrialAdmission } from './forecast/forecast.ts'
+import { deferWaiting, type TrialPayload, trialJobType } from './queue/queue.ts'
+import {
+  type AttemptEnding,
+  AttemptSuperseded,
+  type AttributedRecord,
+  enqueueIfWaiting,
+  hasRetriesLeft,
+  settleAttempt,
+} from './settle.ts'
+import { toSharedBudgetId, toTrialSubject } from './spend.ts'
 import { startTrial, type TrialFacts } from './sql.ts'
 
-export type TrialTools = ModelTools & {
+export type TrialJobDeps = {
+  db: Db
   blobs: Blobs
-  engine: Engine
-  /** A folder for what trials leave until it is kept. It exists. */
+  engine: TrialEngine
+  ledger: Ledger
+  /** Returns the address of the gateway, or undefined if the worker does not know it. */
+  gatewayUrl: () => string | undefined
+  /** Existing folder for the output of running trials. */
   folder: string
-  /** How long a trial waits before it is tried once more. */
+  /** Delay before a failed trial is retried. */
   retryMs: number
-  /** Called between every two writes. Tests break it there. */
-  step?: OnStep
+  /** Called between every two writes. Tests stop the worker there. */
+  step?: OnStep | undefined
 }
 
-/** Runs trials in one sandbox. */
-export const trialJob = (tools: TrialTools, sandbox: string): JobHandler<TrialPayload> =>
+/** Runs the trials of one sandbox. */
+export const trialJob = (deps: TrialJobDeps, sandbox: string): JobHandler<TrialPayload> =>
   defineJobHandler(trialJobType(sandbox), {
-    run: (job) => runTrialJob(tools, job),
+    run: (job) => runTrialJob(deps, job),
     onGivenUp: async (tx, key, reason) => {
       const trial = await startTrial(tx, key)
-      const ending: Ending = { kind: 'broken', class: 'operator_error', error: reason }
-      if (trial && isRunning(trial)) await settle(tx, trial, ending, { retryMs: 0 })
+      const ending: AttemptEnding = { kind: 'broken', class: 'operator_error', error: reason }
+      if (trial && isRunning(trial)) await settleAttempt(tx, trial, ending, { retryMs: 0 })
     },
   })
 
-/** The conductor: it alone knows the order. Only the end is written down for good, once, under the lease. */
-async function runTrialJob(tools: TrialTools, job: Job<TrialPayload>): Promise<void> {
-  const { db, step = () => {} } = tools
+/** Runs one trial: start, admit, attempt, settle. Only the end is stored durably, once, under the lease. */
+async function runTrialJob(deps: TrialJobDeps, job: Job<TrialPayload>): Promise<void> {
+  const { db, step = () => {} } = deps
   step('trial.claimed')
   const trial = await startTrial(db, job.payload)
   if (!trial) return
   step('trial.started')
-  if (!isRunning(trial)) return leave(job, trial)
+  if (!isRunning(trial)) return endJob(job, trial)
   const admitted = await admitTrial(db, trial)
-  if (admitted.kind !== 'start') return putOff(tools, job, trial, admitted)
-  if (trial.isFirst) await noteStarted(db, trial.comparison)
+  if (admitted.kind !== 'start') return deferTrial(deps, job, trial, admitted)
+  if (trial.isFirst) await recordStarted(db, trial.comparison)
   step('trial.noted')
 
-  const ending = await attempt(tools, trial, job.signal)
+  const ending = await runAttempt(deps, trial, job.signal)
   step('trial.ran')
   try {
-    const open = await job.finish((tx) => settle(tx, trial, ending, { retryMs: tools.retryMs, step }))
+    const open = await job.finish((tx) => settleAttempt(tx, trial, ending, { retryMs: deps.retryMs, step }))
     step('trial.finished')
-    if (open === 0) await endIfDone(db, trial.comparison)
+    if (open === 0) await completeIfDone(db, trial.comparison)
   } catch (error) {
-    if (!(error instanceof Superseded)) throw error
-    await leave(job, trial)
+    if (!(error instanceof AttemptSuperseded)) throw error
+    await endJob(job, trial)
   }
 }
 
-/** Ends the job of a trial that the budget does not admit: the comparison pauses, or its waiting trials wait longer. */
-const putOff = (
-  { retryMs }: TrialTools,
+/** Ends the job of a trial that the budget does not admit: pauses the comparison or defers its waiting trials. */
+const deferTrial = (
+  { retryMs }: TrialJobDeps,
   job: Job<TrialPayload>,
   trial: TrialFacts,
-  refused: Exclude<Admission, { kind: 'start' }>,
+  refused: Exclude<TrialAdmission, { kind: 'start' }>,
 ): Promise<void> =>
-  leave(job, trial, (tx) =>
+  endJob(job, trial, (tx) =>
     refused.kind === 'pause'
-      ? pause(tx, trial.comparison, 'budget', refused.message)
-      : deferWaiting(tx, trial, new Date(Date.now() + retryMs + refused.waiting * DEFERRED_MS)),
+      ? pauseComparison(tx, trial.comparison, 'budget', refused.message)
+      : deferWaiting(tx, trial, new Date(Date.now() + retryMs + refused.waiting * DEFER_PER_TRIAL_MS)),
   )
 
-/** Each trial that waits adds this much, so that a long queue is not looked at over and over. */
-const DEFERRED_MS = 10
+/** Additional delay per waiting trial, so that a long queue is not polled continuously. */
+const DEFER_PER_TRIAL_MS = 10
 
-/** Also one that another worker began: it died, and this one takes over. */
+/** Includes trials that were started by a worker that died: this worker takes over. */
 const isRunning = ({ state, comparisonState }: TrialFacts): boolean =>
   state === 'running' || (state === 'queued' && comparisonState === 'running')
 
 /**
- * Ends the job without touching the trial. If the comparison goes on by then, because someone resumed it, the trial waits
- * again: whoever resumed it saw this job and made no other.
+ * Ends the job without changing the trial. If the comparison has been resumed meanwhile, the trial gets a new job, because
+ * the resume saw this job and created none.
  */
-async function leave(job: Job<TrialPayload>, trial: TrialFacts, work?: (tx: Db) => Promise<void>): Promise<void> {
+async function endJob(job: Job<TrialPayload>, trial: TrialFacts, work?: (tx: Db) => Promise<void>): Promise<void> {
   await job.finish(async (tx) => {
     await work?.(tx)
-    await rejoin(tx, trial)
+    await enqueueIfWaiting(tx, trial)
   })
 }
 
-/** One attempt in a fresh sandbox. What goes wrong is an ending too; only an abort or a bug is thrown. */
-async function attempt(tools: TrialTools, trial: TrialFacts, signal: AbortSignal): Promise<Ending> {
-  const { step = () => {} } = tools
-  await using scratch = await openScratch(tools.folder)
+/** Runs one attempt in a fresh sandbox. Failures are returned as endings; only aborts and bugs are thrown. */
+async function runAttempt(deps: TrialJobDeps, trial: TrialFacts, signal: AbortSignal): Promise<AttemptEnding> {
+  const { step = () => {} } = deps
+  await using scratch = await openScratch(deps.folder)
   const outputFolder = scratch.path
   try {
-    const order = orderOf(trial, outputFolder)
-    const verifying = verifyingOf(trial) ?? (await calibrated(tools, order, { signal }))
+    const request = toTaskRequest(trial, outputFolder)
+    const verifying = parseVerifySettings(trial) ?? (await calibrateOnce(deps, request, signal))
     step('trial.calibrated')
     if (verifying.kind === 'unfit') return { kind: 'unfit', error: verifying.reason }
     if (verifying.kind === 'broken') return { kind: 'broken', class: 'sandbox_error', error: verifying.error }
-    return await worked(tools, trial, { ...order, verifying }, signal)
+    return await runWithModel(deps, trial, { ...request, verifying }, signal)
   } catch (error) {
     signal.throwIfAborted()
-    return stopped(error)
+    return toFailedEnding(error)
   }
 }
 
-type Worked = TaskOrder & { verifying: Verifying }
+type VerifiableTask = TaskRunRequest & { verifying: VerifySettings }
 
-/** Grant, sandbox, harness, verifier, cost: once each, in this order. The way to the model closes whatever happens. */
-async function worked(tools: TrialTools, trial: TrialFacts, order: Worked, signal: AbortSignal): Promise<Ending> {
-  const { step = () => {} } = tools
+/** Opens the model, runs the trial and collects its artifacts. The grant is closed on every path. */
+async function runWithModel(
+  deps: TrialJobDeps,
+  trial: TrialFacts,
+  task: VerifiableTask,
+  signal: AbortSignal,
+): Promise<AttemptEnding> {
+  const { step = () => {} } = deps
   const { harness, harnessVersion, credentialId } = trial
-  const model = await openModel(tools, trial)
+  const model = await openModel(deps, trial)
   step('trial.granted')
   try {
-    const wanted = { ...order, harness, harnessVersion, credentialId }
-    const record = await tools.engine.run(model ? { ...wanted, model: model.place } : wanted, { signal })
-    const spent = (await model?.close()) ?? null
-    const verdict = spent && verdictOf(record, spent, { isLast: !hasRetries(trial) })
-    if (verdict?.kind === 'stopped') return stoppedBy(verdict, trial, spent)
+    const request = { ...task, harness, harnessVersion, credentialId, model: model?.place }
+    const record = await deps.engine.run(request, signal)
+    const totals = (await model?.close()) ?? null
+    const verdict = totals && verdictOf(record, totals, { isLast: !hasRetriesLeft(trial) })
+    if (verdict?.kind === 'stopped') return toStoppedEnding(verdict, trial, totals)
     const result = verdict ? applyVerdict(record, verdict) : record
-    return { kind: 'ran', spent, ...(await withArtifacts(tools, trial, order, result)) }
+    return { kind: 'ran', totals, ...(await collectArtifacts(deps, trial, task, result)) }
   } finally {
     await model?.close()
   }
 }
 
-/** A result is not given up for the sake of its artifacts. */
-async function withArtifacts({ blobs }: TrialTools, trial: TrialFacts, { outputFolder }: Worked, record: Ran) {
+/** More calls than any legitimate trial makes. */
+const CALLS_MAX = 5000
+/** Expiry of a grant. It is normally closed with its trial; this covers dead workers. */
+const GRANT_TTL_MS = 24 * 3600 * 1000
+
+/** Opens a grant for the trial. Returns undefined if the harness calls no model. Throws ModelUnfit. */
+async function openModel(deps: TrialJobDeps, trial: TrialFacts): Promise<OpenPlace | undefined> {
+  const { harness: id, harnessVersion: version } = trial
+  const harness = await findChosenHarness(deps.db, trial.workspaceId, { id, version })
+  if (!harness) throw new ModelUnfit(`The harness ${id} no longer exists.`)
+  if (harness.protocols.length === 0) return undefined
+  const gatewayUrl = deps.gatewayUrl()
+  if (gatewayUrl === undefined)
+    throw new ModelUnfit('The worker does not know the address of the gateway. Set ASSAY_GATEWAY_URL.')
+  const model = await findModel(deps.db, trial.workspaceId, trial.catalogId, { alsoRemoved: true })
+  if (!model) throw new ModelUnfit(`The model ${trial.catalogId} is no longer in the catalog.`)
+  const { access, terms } = termsFor(model, trial.reasoningLevel, harness)
+  const { recordBodies } = await readSettings(deps.db, trial.workspaceId)
+  return openPlace(
+    { ledger: deps.ledger, gatewayUrl },
+    {
+      access,
+      terms: { ...terms, recordBodies },
+      workspaceId: trial.workspaceId,
+      subject: toTrialSubject(trial),
+      credentialId: trial.credentialId,
+      budgetMicros: trial.trialBudgetMicros,
+      sharedBudget: toSharedBudgetId(trial.comparison),
+      callsMax: CALLS_MAX,
+      expiresAt: new Date(Date.now() + GRANT_TTL_MS),
+    },
+  )
+}
+
+/** Stores the artifacts. If that fails, the result is kept and carries the error. */
+async function collectArtifacts(
+  { blobs }: TrialJobDeps,
+  trial: TrialFacts,
+  { outputFolder }: VerifiableTask,
+  record: AttributedRecord,
+) {
   try {
-    return { record, ...(await keepArtifacts(blobs, outputFolder, trialId(trial))) }
+    return { record, ...(await storeArtifacts(blobs, outputFolder, formatTrialId(trial))) }
   } catch (error) {
-    const text = `The artifacts could not be kept: ${errorText(error)}`
+    const text = `Artifacts could not be stored: ${errorText(error)}`
     return { record: { ...record, error: record.error ?? text }, artifacts: [], blob: null }
   }
 }
 
-const stoppedBy = (
+const toStoppedEnding = (
   { reason, message }: Extract<Verdict, { kind: 'stopped' }>,
   { budgetMicros }: TrialFacts,
-  spent: GrantTotals | null,
-): Ending => ({
+  totals: GrantTotals | null,
+): AttemptEnding => ({
   kind: 'stopped',
   reason,
-  message: reason === 'budget' ? cutOffPause({ budgetMicros, spentMicros: spent?.costMicros ?? 0 }) : message,
+  message: reason === 'budget' ? explainCutOff({ budgetMicros, spentMicros: totals?.costMicros ?? 0 }) : message,
 })
 
-const orderOf = (trial: TrialFacts, outputFolder: string): TaskOrder => ({
+const toTaskRequest = (trial: TrialFacts, outputFolder: string): TaskRunRequest => ({
   task: { name: trial.taskName, digest: trial.digest },
   sandbox: trial.sandbox,
   workspaceId: trial.workspaceId,
@@ -165,14 +229,14 @@ const orderOf = (trial: TrialFacts, outputFolder: string): TaskOrder => ({
   outputFolder,
 })
 
-/** The task asks for something that is not to be had here. */
-const UNSUITABLE = ['SandboxUnsupported', 'VariableMissing', 'TaskInvalid', 'ModelUnfit', 'HarnessUnfit']
+/** Errors that mean that the task, model or harness cannot run on this installation. */
+const UNSUITABLE = [SandboxUnsupported, VariableMissing, TaskInvalid, ModelUnfit, HarnessUnfit]
 
-/** What no further attempt will mend by itself stops the comparison until someone does. */
-function stopped(error: unknown): Ending {
+/** Converts an error to an ending. Errors that only a person can fix pause the comparison. */
+function toFailedEnding(error: unknown): AttemptEnding {
   if (error instanceof CredentialGone) return { kind: 'stopped', reason: 'credential', message: error.message }
   if (error instanceof SandboxUnavailable) return { kind: 'stopped', reason: 'sandbox', message: error.message }
-  if (error instanceof Error && UNSUITABLE.includes(error.name))
+  if (error instanceof Error && UNSUITABLE.some((type) => error instanceof type))
     return { kind: 'broken', class: 'operator_error', error: error.message }
   throw error
 }

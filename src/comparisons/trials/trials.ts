@@ -3,37 +3,37 @@ import { readSubjectSpend, type SubjectSpend } from '../../gateway/spend/spend.t
 import { type Db, transact } from '../../platform/db/db.ts'
 import { notFound, Problem } from '../../platform/problem.ts'
 import { type By, record } from '../../workspaces/audit.ts'
-import { cellChange, partOf } from '../counts.ts'
-import { cellOf, ordinalOf, type Shape } from '../plan.ts'
-import type { Usage as SettingUsage } from '../quote.ts'
+import { diffCell, partOf } from '../counts.ts'
+import { listCellOrdinals, type PlanShape, toOrdinal } from '../plan.ts'
+import type { PastUsage } from '../quote.ts'
 import { trialNotScored } from '../schema.ts'
 import {
-  type Matrix,
+  type ComparisonMatrix,
+  type ComparisonTrial,
   Timings,
-  type Trial,
   type TrialChange,
   TrialClass,
   type TrialState,
   type TrialWithAttempts,
   Usage,
 } from '../shapes/schema.ts'
-import { ordinalIn, trialId } from '../trial-id.ts'
-import { KeptArtifact, shownArtifact } from './artifacts.ts'
+import { findOrdinal, formatTrialId } from '../trial-id.ts'
+import { StoredArtifact, toArtifact } from './artifacts.ts'
 import { listUsage } from './forecast/sql.ts'
-import { subjectOf } from './spend.ts'
+import { toTrialSubject } from './spend.ts'
 import * as rows from './sql.ts'
 
-/** What the positions in a trial's row stand for. */
-export type Names = {
+/** Tasks and settings of a comparison. Trial rows refer to them by position. */
+export type ComparisonNames = {
   key: number
   workspaceId: string
   submittedAt: Date | null
-  tasks: Trial['task'][]
+  tasks: ComparisonTrial['task'][]
   settings: { id: string }[]
   attempts: number
 }
 
-type Wish = {
+type ListTrialsOptions = {
   limit: number
   cursor?: number | undefined
   setting?: string | undefined
@@ -42,33 +42,34 @@ type Wish = {
   class?: TrialClass | undefined
 }
 
-export async function listTrials(db: Db, names: Names, wish: Wish) {
-  const filter: rows.TrialFilter = { limit: wish.limit + 1, after: wish.cursor, state: wish.state, class: wish.class }
-  if (wish.setting !== undefined) filter.setting = names.settings.findIndex(({ id }) => id === wish.setting)
-  if (wish.task !== undefined) filter.task = names.tasks.findIndex(({ name }) => name === wish.task)
-  const found = await rows.listTrialRows(db, names.key, filter)
-  const shown = found.slice(0, wish.limit)
-  const last = found.length > wish.limit ? shown.at(-1) : undefined
-  return { trials: await shownTrials(db, names, shown), nextCursor: last ? String(last.ordinal) : null }
+export async function listTrials(db: Db, names: ComparisonNames, options: ListTrialsOptions) {
+  const filter: rows.TrialFilter = {
+    limit: options.limit + 1,
+    after: options.cursor,
+    state: options.state,
+    class: options.class,
+  }
+  if (options.setting !== undefined) filter.setting = names.settings.findIndex(({ id }) => id === options.setting)
+  if (options.task !== undefined) filter.task = names.tasks.findIndex(({ name }) => name === options.task)
+  const listed = await rows.listTrialRows(db, names.key, filter)
+  const page = listed.slice(0, options.limit)
+  const last = listed.length > options.limit ? page.at(-1) : undefined
+  return { trials: await loadTrials(db, names, page), nextCursor: last ? String(last.ordinal) : null }
 }
 
-export async function readTrialRow(db: Db, names: Names, id: string): Promise<rows.TrialRow> {
-  const ordinal = ordinalIn(names.key, id)
+export async function readTrialRow(db: Db, names: ComparisonNames, id: string): Promise<rows.TrialRow> {
+  const ordinal = findOrdinal(names.key, id)
   const [row] = ordinal === undefined ? [] : await rows.listTrialRows(db, names.key, { after: ordinal - 1, limit: 1 })
-  if (!row || row.ordinal !== ordinal) throw new Problem(notFound, `There is no trial ${id} here.`)
+  if (!row || row.ordinal !== ordinal) throw new Problem(notFound, `Trial ${id} not found`)
   return row
 }
 
-/** Whether a trial of the comparison has taken its result from this one, which belongs to another comparison. */
-export const isReusedBy = (db: Db, comparison: number, source: rows.TrialKey): Promise<boolean> =>
-  rows.hasReused(db, comparison, source)
-
-export async function readTrial(db: Db, names: Names, row: rows.TrialRow): Promise<TrialWithAttempts> {
-  const spoiled = await rows.listSpoiled(db, row)
+export async function readTrial(db: Db, names: ComparisonNames, row: rows.TrialRow): Promise<TrialWithAttempts> {
+  const failed = await rows.listFailedAttempts(db, row)
   return {
-    ...(await shownTrial(db, names, row)),
-    spoiled: spoiled.map(({ class: word, error, at }) => ({
-      class: TrialClass.parse(word),
+    ...(await loadTrial(db, names, row)),
+    spoiled: failed.map(({ class: trialClass, error, at }) => ({
+      class: TrialClass.parse(trialClass),
       error,
       at: at.toISOString(),
     })),
@@ -83,18 +84,22 @@ const Detail = z.object({
   modelsServed: z.array(z.string()).default([]),
   levelMismatches: z.number().optional(),
   isolation: z.string().nullable().default(null),
-  artifacts: z.array(KeptArtifact).default([]),
+  artifacts: z.array(StoredArtifact).default([]),
   error: z.string().optional(),
 })
 
-async function shownTrials(db: Db, names: Names, found: readonly rows.TrialRow[]): Promise<Trial[]> {
-  const spend = await readSubjectSpend(db, names.workspaceId, found.map(subjectOf))
-  return found.map((row) => trialOf(names, row, isReused(row) ? undefined : spend.get(subjectOf(row))))
+async function loadTrials(
+  db: Db,
+  names: ComparisonNames,
+  trials: readonly rows.TrialRow[],
+): Promise<ComparisonTrial[]> {
+  const spend = await readSubjectSpend(db, names.workspaceId, trials.map(toTrialSubject))
+  return trials.map((row) => toTrial(names, row, isReused(row) ? undefined : spend.get(toTrialSubject(row))))
 }
 
-async function shownTrial(db: Db, names: Names, row: rows.TrialRow): Promise<Trial> {
-  const [trial] = await shownTrials(db, names, [row])
-  if (!trial) throw new Error('The trial is not shown.')
+async function loadTrial(db: Db, names: ComparisonNames, row: rows.TrialRow): Promise<ComparisonTrial> {
+  const [trial] = await loadTrials(db, names, [row])
+  if (!trial) throw new Error('Trial row was not converted')
   return trial
 }
 
@@ -102,10 +107,10 @@ const isReused = ({ reused_comparison: from }: rows.TrialRow): boolean => from !
 
 const NO_TIMINGS = { prepare: null, agent: null, verify: null, total: null }
 
-function trialOf(names: Names, row: rows.TrialRow, spend: SubjectSpend | undefined): Trial {
+function toTrial(names: ComparisonNames, row: rows.TrialRow, spend: SubjectSpend | undefined): ComparisonTrial {
   const detail = Detail.parse(row.detail ?? {})
   return {
-    id: trialId(row),
+    id: formatTrialId(row),
     task: names.tasks[row.task] ?? { name: '', digest: '' },
     settingId: names.settings[row.setting]?.id ?? '',
     attempt: row.attempt,
@@ -113,26 +118,26 @@ function trialOf(names: Names, row: rows.TrialRow, spend: SubjectSpend | undefin
     class: row.class === null ? null : TrialClass.parse(row.class),
     reward: row.reward,
     rewards: detail.rewards,
-    ...reusedFrom(row),
+    reusedFrom: findReusedId(row),
     timings: { queue: queueSeconds(names, row), ...(detail.timings ?? NO_TIMINGS) },
     usage: detail.usage,
-    ...costOf(row, detail, spend),
+    ...toTrialCost(row, detail, spend),
     isolation: detail.isolation,
     verifyMode: row.verify_mode,
     retries: row.retries,
-    artifacts: row.artifacts === null ? [] : detail.artifacts.map(shownArtifact),
-    ...(detail.error === undefined ? {} : { error: detail.error }),
-    ...voidOf(row),
+    artifacts: row.artifacts === null ? [] : detail.artifacts.map(toArtifact),
+    error: detail.error,
+    voided: toVoided(row),
   }
 }
 
 const FINISHED: readonly TrialState[] = ['passed', 'failed', 'errored']
 
 /**
- * A trial costs what its grants have spent, at every moment. Null: it has not asked a model yet, or the price of a call
- * is unknown. The source of a trial that asks no model is `none`: it is free.
+ * Returns the current cost of a trial, which is what its grants have spent. Null if it has not called a model yet or the
+ * price of a call is unknown. Trials without a model are free, with the source `none`.
  */
-function costOf(row: rows.TrialRow, { costSource }: z.infer<typeof Detail>, spend: SubjectSpend | undefined) {
+function toTrialCost(row: rows.TrialRow, { costSource }: z.infer<typeof Detail>, spend: SubjectSpend | undefined) {
   const isUnknown = row.cost_micros === null && FINISHED.includes(row.state)
   const micros = isUnknown ? null : (spend?.settledMicros ?? row.cost_micros)
   return {
@@ -143,34 +148,36 @@ function costOf(row: rows.TrialRow, { costSource }: z.infer<typeof Detail>, spen
   }
 }
 
-const voidOf = ({ void_at: at, void_reason: reason }: rows.TrialRow): Pick<Trial, 'voided'> =>
-  at === null ? {} : { voided: { reason: reason ?? '', at: at.toISOString() } }
+const toVoided = ({ void_at: at, void_reason: reason }: rows.TrialRow): ComparisonTrial['voided'] =>
+  at === null ? undefined : { reason: reason ?? '', at: at.toISOString() }
 
-function reusedFrom({ reused_comparison: comparison, reused_ordinal: ordinal }: rows.TrialRow): {
-  reusedFrom?: string
-} {
-  return comparison === null || ordinal === null ? {} : { reusedFrom: trialId({ comparison, ordinal }) }
-}
+const findReusedId = ({ reused_comparison: comparison, reused_ordinal: ordinal }: rows.TrialRow): string | undefined =>
+  comparison === null || ordinal === null ? undefined : formatTrialId({ comparison, ordinal })
 
-function queueSeconds({ submittedAt }: Names, { started_at, reused_comparison }: rows.TrialRow): number | null {
+function queueSeconds(
+  { submittedAt }: ComparisonNames,
+  { started_at, reused_comparison }: rows.TrialRow,
+): number | null {
   if (!submittedAt || !started_at || reused_comparison !== null) return null
   return Math.max(0, (started_at.getTime() - submittedAt.getTime()) / 1000)
 }
 
-export function findArtifact(row: rows.TrialRow, name: string): { blob: string; artifact: KeptArtifact } {
+export function findArtifact(row: rows.TrialRow, name: string): { blob: string; artifact: StoredArtifact } {
   const artifact = Detail.parse(row.detail ?? {}).artifacts.find((each) => each.name === name)
-  if (!artifact || row.artifacts === null) throw new Problem(notFound, 'The trial has no such artifact.')
+  if (!artifact || row.artifacts === null) throw new Problem(notFound, `Artifact ${name} not found`)
   return { blob: row.artifacts, artifact }
 }
 
 const LETTERS = { queued: 'q', running: 'r', passed: 'p', failed: 'f', errored: 'e', canceled: 'c' } as const
 
-export async function readMatrix(db: Db, names: Names): Promise<Matrix> {
-  const states = new Map((await rows.listStates(db, names.key)).map(({ ordinal, state }) => [ordinal, LETTERS[state]]))
-  const shape = shapeOf(names)
+export async function readMatrix(db: Db, names: ComparisonNames): Promise<ComparisonMatrix> {
+  const states = new Map(
+    (await rows.listTrialStates(db, names.key)).map(({ ordinal, state }) => [ordinal, LETTERS[state]]),
+  )
+  const shape = toShape(names)
   const cellsOf = (task: number): string =>
     names.settings
-      .flatMap((_, setting) => cellOf(shape, { task, setting }))
+      .flatMap((_, setting) => listCellOrdinals(shape, { task, setting }))
       .map((ordinal) => states.get(ordinal) ?? '-')
       .join('')
   return {
@@ -180,44 +187,51 @@ export async function readMatrix(db: Db, names: Names): Promise<Matrix> {
   }
 }
 
-const shapeOf = ({ tasks, settings, attempts }: Names): Shape => ({
-  ...{ tasks: tasks.length, settings: settings.length, attempts },
+const toShape = ({ tasks, settings, attempts }: ComparisonNames): PlanShape => ({
+  tasks: tasks.length,
+  settings: settings.length,
+  attempts,
 })
 
-/** Takes a result out of what counts. It stays to be seen, with the reason. */
-export async function voidTrial(db: Db, names: Names, by: By, { id, reason }: { id: string; reason: string }) {
+/** Excludes a scored trial from the results. The trial remains visible, with the reason. */
+export async function voidTrial(
+  db: Db,
+  names: ComparisonNames,
+  by: By,
+  { id, reason }: { id: string; reason: string },
+) {
   const { ordinal } = await readTrialRow(db, names, id)
   await transact(db, async (tx) => {
-    const shape = shapeOf(names)
-    const { task, setting, attempt } = placeIn(shape, ordinal)
-    const cell = await rows.lockTrials(tx, names.key, cellOf(shape, { task, setting }))
+    const shape = toShape(names)
+    const { task, setting, attempt } = toPosition(shape, ordinal)
+    const cell = await rows.lockTrials(tx, names.key, listCellOrdinals(shape, { task, setting }))
     const before = cell.map((row) => ({ ...row, costMicros: row.cost_micros, voided: row.voided_at !== null }))
-    const own = before.find((trial) => trial.ordinal === ordinal)
-    if (!own || own.voided || (own.state !== 'passed' && own.state !== 'failed'))
-      throw new Problem(trialNotScored, 'It has no result that could be voided.')
+    const voided = before.find((trial) => trial.ordinal === ordinal)
+    if (!voided || voided.voided || (voided.state !== 'passed' && voided.state !== 'failed'))
+      throw new Problem(trialNotScored, 'The trial has no result, or is already voided.')
     const after = before.map((trial) => (trial.attempt === attempt ? { ...trial, voided: true } : trial))
     await rows.storeVoid(tx, { comparison: names.key, ordinal }, reason)
-    await rows.addCounts(tx, { comparison: names.key, setting, part: partOf(ordinal) }, cellChange(before, after))
+    await rows.addCounts(tx, { comparison: names.key, setting, part: partOf(ordinal) }, diffCell(before, after))
     await record(tx, { ...by, action: 'trial.voided', subject: id, detail: { reason } })
   })
-  return shownTrial(db, names, await readTrialRow(db, names, id))
+  return loadTrial(db, names, await readTrialRow(db, names, id))
 }
 
-function placeIn(shape: Shape, ordinal: number) {
+function toPosition(shape: PlanShape, ordinal: number) {
   const cell = ordinal % (shape.tasks * shape.settings)
-  const place = { task: Math.floor(cell / shape.settings), setting: cell % shape.settings }
-  const attempt = (ordinal - ordinalOf(shape, { ...place, attempt: 1 })) / (shape.tasks * shape.settings) + 1
-  return { ...place, attempt }
+  const position = { task: Math.floor(cell / shape.settings), setting: cell % shape.settings }
+  const attempt = (ordinal - toOrdinal(shape, { ...position, attempt: 1 })) / (shape.tasks * shape.settings) + 1
+  return { ...position, attempt }
 }
 
-/** When more changed at once, they are not told one by one: the status is enough, and the matrix has them all. */
+/** Maximum number of trial events per poll. With more changes, no trial events are sent: clients get the status and can read the matrix. */
 const CHANGES_MAX = 5000
 
-export async function readChanges(db: Db, names: Names, snapshot: string): Promise<TrialChange[]> {
-  const changed = await rows.listChanged(db, names.key, snapshot, CHANGES_MAX + 1)
+export async function readChanges(db: Db, names: ComparisonNames, snapshot: string): Promise<TrialChange[]> {
+  const changed = await rows.listChangedTrials(db, names.key, snapshot, CHANGES_MAX + 1)
   if (changed.length > CHANGES_MAX) return []
   return changed.map((row) => ({
-    id: trialId({ comparison: names.key, ordinal: row.ordinal }),
+    id: formatTrialId({ comparison: names.key, ordinal: row.ordinal }),
     task: names.tasks[row.task]?.name ?? '',
     settingId: names.settings[row.setting]?.id ?? '',
     attempt: row.attempt,
@@ -227,17 +241,13 @@ export async function readChanges(db: Db, names: Names, snapshot: string): Promi
   }))
 }
 
-export const currentSnapshot = (db: Db): Promise<string> => rows.currentSnapshot(db)
-
-type Wanted = { id: string; provider: string }
-
-/** What each of these settings has used before. The reference is free. */
-export async function usageOf(
+/** Loads the past usage of settings. Settings without a provider are free. */
+export async function loadPastUsage(
   db: Db,
   workspaceId: string,
-  settings: readonly Wanted[],
-): Promise<(SettingUsage | 'free' | 'unknown')[]> {
+  settings: readonly { id: string; provider: string }[],
+): Promise<(PastUsage | 'free' | 'unknown')[]> {
   const ids = settings.map(({ id }) => id)
-  const used = new Map((await listUsage(db, workspaceId, ids)).map((usage) => [usage.id, usage]))
-  return settings.map(({ id, provider }) => (provider === 'none' ? 'free' : (used.get(id) ?? 'unknown')))
+  const usageById = new Map((await listUsage(db, workspaceId, ids)).map((usage) => [usage.id, usage]))
+  return settings.map(({ id, provider }) => (provider === 'none' ? 'free' : (usageById.get(id) ?? 'unknown')))
 }

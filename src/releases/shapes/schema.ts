@@ -6,18 +6,21 @@ const percent = z.number().min(0).max(100)
 const usd = z.number().min(0)
 
 const Usage = z.object({
-  ...{ input: z.number().min(0), cacheRead: z.number().min(0), cacheWrite: z.number().min(0) },
-  ...{ output: z.number().min(0), reasoning: z.number().min(0) },
+  input: z.number().min(0),
+  cacheRead: z.number().min(0),
+  cacheWrite: z.number().min(0),
+  output: z.number().min(0),
+  reasoning: z.number().min(0),
 })
 
 const Rank = z.object({ best: count, worst: count })
 
 const Reliability = z.object({
-  trials: count.describe('As many as every task has.'),
+  trials: count.describe('Number of trials that every task has.'),
   always: count,
   sometimes: count,
   never: count,
-  passPower: z.array(z.object({ k: count, percent })).describe('Chance that k trials of a task all pass: pass^k.'),
+  passPower: z.array(z.object({ k: count, percent })).describe('pass^k: probability that k trials of a task all pass.'),
 })
 
 const ReleaseStats = z
@@ -27,13 +30,18 @@ const ReleaseStats = z
       .object({ low: percent, high: percent, level: z.number(), method: z.string(), tasks: count, trials: count })
       .nullable()
       .describe('Null below five tasks.'),
-    rank: Rank.describe('Between which places it may stand.'),
-    frontierProbability: z.number().min(0).max(1).nullable().describe('Null when it has gaps.'),
-    usagePerTask: Usage.nullable().describe('Tokens.'),
+    rank: Rank.describe('Range of ranks that the data supports.'),
+    frontierProbability: z
+      .number()
+      .min(0)
+      .max(1)
+      .nullable()
+      .describe('Null if the setting lacks results for some tasks.'),
+    usagePerTask: Usage.nullable().describe('Mean tokens per task.'),
     cacheHitRate: percent.nullable(),
-    reliability: Reliability.nullable().describe('Null where a task was tried once.'),
-    coverage: percent.describe('Of the tasks of the release.'),
-    errored: count.describe('Trials that the infrastructure spoiled.'),
+    reliability: Reliability.nullable().describe('Null if a task has only one trial.'),
+    coverage: percent.describe("Share of the release's tasks that have a result."),
+    errored: count.describe('Trials that failed because of the infrastructure.'),
     costSource: z.string().nullable(),
     methods: z.object({ rank: z.string(), frontierProbability: z.string() }),
   })
@@ -66,8 +74,11 @@ export const ReleaseSetting = z
 export type ReleaseSetting = z.infer<typeof ReleaseSetting>
 
 const rates = {
-  ...{ input: usd, output: usd, cacheRead: usd.optional() },
-  ...{ cacheWrite5m: usd.optional(), cacheWrite1h: usd.optional() },
+  input: usd,
+  output: usd,
+  cacheRead: usd.optional(),
+  cacheWrite5m: usd.optional(),
+  cacheWrite1h: usd.optional(),
 }
 const Prices = z.object({
   ...rates,
@@ -76,12 +87,12 @@ const Prices = z.object({
 
 const span = z
   .object({ min: z.number().nullable(), max: z.number().nullable() })
-  .describe('The least and the most of all trials that count. Null: no limit.')
-const Resources = z.object({ cpus: span, memoryMb: span, diskMb: span })
-export type Resources = z.infer<typeof Resources>
+  .describe('Minimum and maximum over all canonical trials. Null means unlimited.')
+const ResourceSpans = z.object({ cpus: span, memoryMb: span, diskMb: span })
+export type ResourceSpans = z.infer<typeof ResourceSpans>
 
-/** Before it was written down with every trial, it was a sentence. */
-const ReleasedResources = z.union([Resources.nullable(), z.string()])
+/** Older releases, from before limits were recorded per trial, contain a sentence. */
+const ReleasedResources = z.union([ResourceSpans.nullable(), z.string()])
 
 export const Disclosure = z
   .object({
@@ -97,10 +108,10 @@ export const Disclosure = z
     sandboxes: z.array(z.string()),
     verifyModes: z.array(z.string()),
     isolation: z.array(z.string()),
-    resources: ReleasedResources.describe('What the sandboxes of agents might use. Null: nobody wrote it down.'),
+    resources: ReleasedResources.describe('Resource limits of agent sandboxes. Null if they were not recorded.'),
     comparisons: z.object({ count, from: time.nullable(), to: time.nullable() }),
   })
-  .meta({ id: 'ReleaseDisclosure', description: 'What was run, and what of it is shown.' })
+  .meta({ id: 'ReleaseDisclosure', description: 'What was run, and which part of it is published.' })
 export type Disclosure = z.infer<typeof Disclosure>
 
 const repository = z.object({ id: z.number().int(), fullName: z.string() })
@@ -115,25 +126,25 @@ export const Release = z
     publisher,
     tasks: count,
     settings: z.array(ReleaseSetting),
-    frontier: z.array(z.string()).describe('Setting ids, the cheapest first.'),
+    frontier: z.array(z.string()).describe('Setting ids, cheapest first.'),
     disclosure: Disclosure,
     prices: z
       .object({
-        at: time.nullable().describe('When the last trial that counts began.'),
+        at: time.nullable().describe('Start of the last canonical trial.'),
         models: z
           .array(
             z.object({
               catalogId: z.string(),
-              prices: Prices.nullable().describe('Null: its trials asked no model.'),
-              from: time.nullable().optional().describe('When the first trial began that was counted at these.'),
-              to: time.nullable().optional().describe('And the last.'),
+              prices: Prices.nullable().describe('Null if its trials called no model.'),
+              from: time.nullable().optional().describe('Start of the first trial that was metered at these prices.'),
+              to: time.nullable().optional().describe('Start of the last trial that was metered at these prices.'),
             }),
           )
-          .describe('A model whose price has changed between trials has several.'),
+          .describe('A model has several entries if its price changed between trials.'),
       })
       .meta({
         id: 'ReleasePrices',
-        description: 'USD for a million tokens: those that the costs were counted at, frozen with each trial.',
+        description: 'USD per million tokens at which costs were computed, frozen with each trial.',
       }),
   })
   .meta({ id: 'Release' })
@@ -150,7 +161,7 @@ export const PublishedRelease = Release.extend({
 export type PublishedRelease = z.infer<typeof PublishedRelease>
 
 export const PublishAnswer = PublishedRelease.extend({
-  url: z.url().describe('Where everybody reads what is published of the repository.'),
+  url: z.url().describe('Public URL of the results of the repository.'),
 }).meta({ id: 'PublishAnswer' })
 
 const PreviewSetting = z
@@ -164,9 +175,9 @@ const PreviewSetting = z
     totalCostUsd: usd.nullable(),
     onFrontier: z.boolean(),
     isolation: z.string().nullable(),
-    stats: ReleaseStats.nullable().describe('Only of those that are selected.'),
+    stats: ReleaseStats.nullable().describe('Only for selected settings.'),
     selected: z.boolean(),
-    complete: z.boolean().describe('It has a result for every task of the release.'),
+    complete: z.boolean().describe('The setting has a result for every task of the release.'),
     errored: count,
     voided: count,
     publishable: z.boolean(),
@@ -175,12 +186,12 @@ const PreviewSetting = z
   .meta({ id: 'PreviewSetting' })
 export type PreviewSetting = z.infer<typeof PreviewSetting>
 
-const Pair = z
+const SettingPair = z
   .object({
     a: z.string(),
     b: z.string(),
     tasks: count,
-    difference: z.number().describe('Of a over b, in percentage points.'),
+    difference: z.number().describe('Accuracy of a minus accuracy of b, in percentage points.'),
     low: z.number(),
     high: z.number(),
     wins: count,
@@ -188,7 +199,7 @@ const Pair = z
     ties: count,
   })
   .meta({ id: 'SettingPair' })
-export type Pair = z.infer<typeof Pair>
+export type SettingPair = z.infer<typeof SettingPair>
 
 export const Preview = z
   .object({
@@ -199,12 +210,12 @@ export const Preview = z
     tasks: count,
     settings: z.array(PreviewSetting),
     frontier: z.array(z.string()),
-    pairs: z.array(Pair).describe('Of settings of the frontier, on the tasks that both have.'),
+    pairs: z.array(SettingPair).describe('Pairs of frontier settings, compared on the tasks that both have.'),
     disclosure: Disclosure,
     blockers: z.array(z.object({ code: z.string(), message: z.string() })),
     changes: z
       .object({ added: z.array(z.string()), removed: z.array(z.string()), moved: z.array(z.string()) })
-      .describe('Against the head: settings that come, go, or have other numbers.'),
+      .describe('Compared with the head: settings that are new, removed, or have different numbers.'),
   })
   .meta({ id: 'ReleasePreview' })
 export type Preview = z.infer<typeof Preview>

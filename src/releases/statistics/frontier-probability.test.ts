@@ -1,24 +1,24 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { frontier } from '../../comparisons/frontier.ts'
-import { frontierProbabilities, type Track } from './frontier-probability.ts'
+import { type BootstrapTrack, estimateFrontierProbabilities } from './frontier-probability.ts'
 
 const SEED = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
-const track = (id: string, passed: string, micros: readonly number[]): Track => ({
+const track = (id: string, passed: string, micros: readonly number[]): BootstrapTrack => ({
   id,
   passed: [...passed].map((sign) => sign === '+'),
   micros,
 })
-const probabilities = (...tracks: Track[]) => Object.fromEntries(frontierProbabilities(tracks, SEED))
+const probabilities = (...tracks: BootstrapTrack[]) => Object.fromEntries(estimateFrontierProbabilities(tracks, SEED))
 
-test('a single task is drawn every time, so that the rule of the frontier decides alone', () => {
+test('with a single task every draw is equal, so that the frontier rule alone decides', () => {
   const tracks = fc.uniqueArray(
     fc.record({ id: fc.constantFrom(...'abcdef'), isPassed: fc.boolean(), micros: fc.nat(3) }),
     { selector: ({ id }) => id, minLength: 1 },
   )
   fc.assert(
     fc.property(tracks, (all) => {
-      const found = frontierProbabilities(
+      const found = estimateFrontierProbabilities(
         all.map(({ id, isPassed, micros }) => ({ id, passed: [isPassed], micros: [micros] })),
         SEED,
       )
@@ -31,7 +31,7 @@ test('a single task is drawn every time, so that the rule of the frontier decide
   )
 })
 
-test.each<[guarantee: string, tracks: Track[], expected: Record<string, number>]>([
+test.each<[guarantee: string, tracks: BootstrapTrack[], expected: Record<string, number>]>([
   ['exact ties stay together', [track('a', '+-+', [1, 2, 3]), track('b', '+-+', [1, 2, 3])], { a: 1, b: 1 }],
   [
     'of equal accuracy the dearer one is beaten unless the draw makes them tie',
@@ -51,7 +51,7 @@ test.each<[guarantee: string, tracks: Track[], expected: Record<string, number>]
     expect(Math.abs((found[id] ?? -1) - probability)).toBeLessThan(0.04)
 })
 
-test('the probability is that of drawing as many tasks as there are, with repetition', () => {
+test('the probability matches drawing as many tasks as exist, with replacement', () => {
   // The dear setting is ahead unless both draws take the first task; the cheap one is beaten if both take the second.
   const found = probabilities(track('cheap', '+-', [1, 1]), track('dear', '++', [5, 5]))
   expect(Math.abs((found.cheap ?? 0) - 3 / 4)).toBeLessThan(0.04)
@@ -62,7 +62,7 @@ test('the probability is that of drawing as many tasks as there are, with repeti
   expect((third.a ?? 0) + (third.b ?? 0)).toBeCloseTo(1, 12)
 })
 
-test('the same seed gives the same probabilities for ever: releases are published with them', () => {
+test('the same seed always gives the same probabilities, because published releases contain them', () => {
   const found = probabilities(
     track('a', '++-+--+-', [3, 1, 4, 1, 5, 9, 2, 6]),
     track('b', '+--+-++-', [2, 7, 1, 8, 2, 8, 1, 8]),
@@ -71,7 +71,7 @@ test('the same seed gives the same probabilities for ever: releases are publishe
   expect(found).toEqual({ a: 0.658, b: 0.375, c: 0.761 })
 })
 
-test('no settings have no probabilities, and settings without tasks are never on the frontier', () => {
+test('without settings there are no probabilities, and settings without tasks have probability 0', () => {
   expect(probabilities()).toEqual({})
   expect(probabilities(track('a', '', []), track('b', '', []))).toEqual({ a: 0, b: 0 })
 })

@@ -1,8 +1,16 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { difference, isShownWorse, type Score, type Scores, surprise, type Track, tracksOf } from './paired.ts'
-import { ranks } from './ranks.ts'
-import { reliability } from './reliability.ts'
+import {
+  estimateDifference,
+  isShownWorse,
+  type Score,
+  type Scores,
+  type ScoreTrack,
+  testDifference,
+  toTracks,
+} from './paired.ts'
+import { computeRanks } from './ranks.ts'
+import { computeReliability } from './reliability.ts'
 import { oneSided, quantile, twoSided } from './student.ts'
 
 /** One pair of digits for each task: trials and passes. `.` stands for a task that the setting does not have. */
@@ -13,8 +21,8 @@ const scores = (...tasks: (string | undefined)[]): Scores =>
     ),
   )
 
-function tracks(a: Scores, b: Scores): [Track, Track] {
-  const [first, second] = tracksOf([a, b])
+function tracks(a: Scores, b: Scores): [ScoreTrack, ScoreTrack] {
+  const [first, second] = toTracks([a, b])
   if (!first || !second) throw new Error('There are two tracks.')
   return [first, second]
 }
@@ -42,12 +50,12 @@ function reference(a: Scores, b: Scores) {
   return { gaps, mean, error, degrees: all.length - 1, t: mean / error }
 }
 
-test('the difference of two settings is the interval of Bonett and Price on the tasks that both have', () => {
+test('the difference has the interval of Bonett and Price over the tasks that both settings have', () => {
   fc.assert(
     fc.property(pairs, (all) => {
       const [a, b] = [scores(...all.map(([one]) => one)), scores(...all.map(([, other]) => other))]
       const expected = reference(a, b)
-      const found = difference(...tracks(a, b))
+      const found = estimateDifference(...tracks(a, b))
       expect(found === undefined).toBe(expected === undefined)
       if (!expected) return
       const half = quantile(0.05, expected.degrees) * expected.error
@@ -65,12 +73,12 @@ test('the difference of two settings is the interval of Bonett and Price on the 
   )
 })
 
-test('surprise is the two-sided probability, and a setting is shown worse below 5 % on one side', () => {
+test('the p-value is two-sided, and a setting is shown worse below 5 % one-sided', () => {
   fc.assert(
     fc.property(pairs, (all) => {
       const [a, b] = [scores(...all.map(([one]) => one)), scores(...all.map(([, other]) => other))]
       const expected = reference(a, b)
-      const found = surprise(...tracks(a, b))
+      const found = testDifference(...tracks(a, b))
       expect(found === undefined).toBe(expected === undefined)
       if (!expected) expect(isShownWorse(...tracks(a, b))).toBe(false)
       if (!expected) return
@@ -81,13 +89,13 @@ test('surprise is the two-sided probability, and a setting is shown worse below 
   )
 })
 
-test('an interval never leaves the range of differences', () => {
+test('an interval stays within the range of differences', () => {
   const [all, none] = [scores(...Array<string>(5).fill('11')), scores(...Array<string>(5).fill('10'))]
-  expect(difference(...tracks(all, none))).toMatchObject({ mean: 1, high: 1, wins: 5, losses: 0, ties: 0 })
-  expect(difference(...tracks(none, all))).toMatchObject({ mean: -1, low: -1, wins: 0, losses: 5, ties: 0 })
+  expect(estimateDifference(...tracks(all, none))).toMatchObject({ mean: 1, high: 1, wins: 5, losses: 0, ties: 0 })
+  expect(estimateDifference(...tracks(none, all))).toMatchObject({ mean: -1, low: -1, wins: 0, losses: 5, ties: 0 })
 })
 
-test('a setting that fails where the other one passes is shown to be worse, and not the other way round', () => {
+test('a setting that fails where the other passes is shown worse, and not vice versa', () => {
   const [hard, better] = [
     scores('30', '30', '31', '31', '32', '32', '33', '33'),
     scores('31', '31', '32', '32', '33', '33', '33', '33'),
@@ -96,14 +104,14 @@ test('a setting that fails where the other one passes is shown to be worse, and 
   expect(isShownWorse(...tracks(better, hard))).toBe(false)
 })
 
-test('a setting is not better than one with exactly the same results', () => {
+test('a setting is not better than one with identical results', () => {
   const same = scores('31', '32', '30', '33', '31')
-  expect(surprise(...tracks(same, same))).toEqual({ probability: 1, isBetter: false })
+  expect(testDifference(...tracks(same, same))).toEqual({ probability: 1, isBetter: false })
   expect(isShownWorse(...tracks(same, same))).toBe(false)
 })
 
-test('tasks have the same places in all tracks, and a missing task is not a number', () => {
-  const found = tracksOf([
+test('tasks have the same index in all tracks, and a missing task is NaN', () => {
+  const found = toTracks([
     new Map([['x', { trials: 2, passes: 1 }]]),
     new Map([
       ['y', { trials: 4, passes: 1 }],
@@ -118,7 +126,7 @@ test('tasks have the same places in all tracks, and a missing task is not a numb
     [2, 0],
     [3, 4],
   ])
-  expect(tracksOf([])).toEqual([])
+  expect(toTracks([])).toEqual([])
 })
 
 /** All pairs of settings that were tested, the surest first, each as winner and loser. */
@@ -128,7 +136,7 @@ function testedPairs(settings: readonly Scores[]) {
   )
   return pairs
     .flatMap(({ a, b, one, other }) => {
-      const found = surprise(...tracks(a, b))
+      const found = testDifference(...tracks(a, b))
       return found ? [{ probability: found.probability, pair: found.isBetter ? [one, other] : [other, one] }] : []
     })
     .sort((a, b) => a.probability - b.probability)
@@ -137,46 +145,46 @@ function testedPairs(settings: readonly Scores[]) {
 describe('ranks', () => {
   const many = (text: string, count = 30) => scores(...Array<string>(count).fill(text))
 
-  test('are certain where every pair differs', () => {
-    expect(ranks([many('30'), many('33'), many('31')])).toEqual([
+  test('are exact if every pair differs', () => {
+    expect(computeRanks([many('30'), many('33'), many('31')])).toEqual([
       { best: 3, worst: 3 },
       { best: 1, worst: 1 },
       { best: 2, worst: 2 },
     ])
   })
 
-  test('are shared where nothing was shown', () => {
+  test('are shared if no difference is significant', () => {
     const room = { best: 1, worst: 3 }
-    expect(ranks([many('31'), many('31'), many('31')])).toEqual([room, room, room])
-    expect(ranks([many('33', 4), many('30', 4), many('31', 4)])).toEqual([room, room, room])
+    expect(computeRanks([many('31'), many('31'), many('31')])).toEqual([room, room, room])
+    expect(computeRanks([many('33', 4), many('30', 4), many('31', 4)])).toEqual([room, room, room])
   })
 
   describe('of a difference that 5 % shows alone but not a third of it', () => {
     const better = (wins: number) => scores(...Array.from({ length: 20 }, (_, task) => (task < wins ? '11' : '10')))
-    const isClaimed = (wins: number) => ranks([better(wins), better(0)])[0]?.worst === 1
+    const isClaimed = (wins: number) => computeRanks([better(wins), better(0)])[0]?.worst === 1
     const fewest = Array.from({ length: 20 }, (_, wins) => wins).find(isClaimed) ?? 0
 
     test('are separated when it is the only pair', () => {
-      const { probability } = surprise(...tracks(better(fewest), better(0))) ?? { probability: 1 }
+      const { probability } = testDifference(...tracks(better(fewest), better(0))) ?? { probability: 1 }
       expect(probability).toBeLessThan(0.05)
       expect(probability).toBeGreaterThan(0.05 / 3)
     })
 
-    test('are not separated among three pairs of which it is the surest', () => {
+    test('are not separated if it is the most significant of three pairs', () => {
       const room = { best: 1, worst: 3 }
-      expect(ranks([better(fewest), better(0), better(0)])).toEqual([room, room, room])
+      expect(computeRanks([better(fewest), better(0), better(0)])).toEqual([room, room, room])
     })
 
-    test('are separated among three pairs when the other two are surer', () => {
-      expect(ranks([better(20), better(fewest), better(0)])).toEqual([
+    test('are separated if the other two of three pairs are more significant', () => {
+      expect(computeRanks([better(20), better(fewest), better(0)])).toEqual([
         { best: 1, worst: 1 },
         { best: 2, worst: 2 },
         { best: 3, worst: 3 },
       ])
     })
 
-    test('are separated beside a setting that has too few tasks to be tested', () => {
-      expect(ranks([better(fewest), better(0), many('11', 2)])).toEqual([
+    test('are separated next to a setting with too few tasks to be tested', () => {
+      expect(computeRanks([better(fewest), better(0), many('11', 2)])).toEqual([
         { best: 1, worst: 2 },
         { best: 2, worst: 3 },
         { best: 1, worst: 3 },
@@ -184,7 +192,7 @@ describe('ranks', () => {
     })
   })
 
-  test('follow the rule of Holm: claims are taken from the surest on until the first that fails', () => {
+  test('follow Holm: claims are accepted from the most significant until the first failure', () => {
     fc.assert(
       fc.property(
         fc.array(fc.array(fc.nat(3), { minLength: 8, maxLength: 8 }), { minLength: 2, maxLength: 4 }),
@@ -197,7 +205,7 @@ describe('ranks', () => {
             best: 1 + taken.filter(({ pair }) => pair[1] === setting).length,
             worst: settings.length - taken.filter(({ pair }) => pair[0] === setting).length,
           }))
-          expect(ranks(settings)).toEqual(expected)
+          expect(computeRanks(settings)).toEqual(expected)
         },
       ),
     )
@@ -205,19 +213,19 @@ describe('ranks', () => {
 })
 
 describe('reliability', () => {
-  test('needs two trials of every task', () => {
-    expect(reliability([])).toBeNull()
+  test('requires two trials of every task', () => {
+    expect(computeReliability([])).toBeNull()
     expect(
-      reliability([
+      computeReliability([
         { trials: 3, passes: 3 },
         { trials: 1, passes: 1 },
       ]),
     ).toBeNull()
-    expect(reliability([{ trials: 2, passes: 1 }])?.trials).toBe(2)
+    expect(computeReliability([{ trials: 2, passes: 1 }])?.trials).toBe(2)
   })
 
   test('counts tasks that pass always, sometimes and never', () => {
-    const found = reliability([
+    const found = computeReliability([
       { trials: 2, passes: 2 },
       { trials: 3, passes: 3 },
       { trials: 3, passes: 2 },
@@ -228,13 +236,13 @@ describe('reliability', () => {
     expect(found).toMatchObject({ trials: 2, always: 2, sometimes: 3, never: 1 })
   })
 
-  test('pass^k is the share of choices of k trials that all passed, for k from 2 to the fewest trials', () => {
+  test('pass^k is the share of k-subsets of trials that all passed, for k from 2 to the minimum number of trials', () => {
     const choose = (n: number, k: number): number => (k === 0 ? 1 : (choose(n - 1, k - 1) * n) / k)
     const score = fc.integer({ min: 2, max: 6 }).chain((trials) => fc.nat(trials).map((passes) => ({ trials, passes })))
     fc.assert(
       fc.property(fc.array(score, { minLength: 1, maxLength: 5 }), (all) => {
         const fewest = Math.min(...all.map(({ trials }) => trials))
-        const found = reliability(all)?.passPower
+        const found = computeReliability(all)?.passPower
         expect(found?.map(({ k }) => k)).toEqual(Array.from({ length: fewest - 1 }, (_, index) => index + 2))
         for (const { k, percent } of found ?? []) {
           const shares = all.map(({ trials, passes }) => (passes < k ? 0 : choose(passes, k) / choose(trials, k)))

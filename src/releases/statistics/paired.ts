@@ -4,7 +4,7 @@ import { oneSided, quantile, twoSided } from './student.ts'
 export type Score = { trials: number; passes: number }
 export type Scores = ReadonlyMap<string, Score>
 
-/** How much more accurate one setting is than another on the tasks that both have, in shares of 1. */
+/** Difference in accuracy between two settings on the tasks that both have, as fractions of 1. */
 export type Difference = {
   tasks: number
   mean: number
@@ -18,13 +18,13 @@ export type Difference = {
 const TASKS_MIN = 5
 const LEVEL = 0.05
 
-type Test = { mean: number; t: number; error: number; degrees: number }
+type PairedTest = { mean: number; t: number; error: number; degrees: number }
 
 /**
- * Task by task, so that what makes a task hard for both falls out. Two made-up tasks, one for each side and as large as
- * one trial, keep the spread from being taken for nothing where few tasks differ (Bonett and Price).
+ * Paired t-test over tasks, which removes the difficulty that both settings share. Two artificial tasks, one in favour of
+ * each side and worth one trial, prevent a zero variance where few tasks differ (Bonett and Price).
  */
-function test({ tasks, sum, squares, attempts }: Gaps): Test | undefined {
+function testPair({ tasks, sum, squares, attempts }: Gaps): PairedTest | undefined {
   if (tasks < TASKS_MIN) return undefined
   const [count, degrees] = [tasks + 2, tasks + 1]
   const mean = sum / count
@@ -32,63 +32,67 @@ function test({ tasks, sum, squares, attempts }: Gaps): Test | undefined {
   return { mean, t: mean / error, error, degrees }
 }
 
-/** The scores of settings in rows, with the same tasks in the same places: quicker to go through, pair by pair. */
-export type Track = { shares: Float64Array; trials: Float64Array }
+/** Scores of a setting as arrays. All tracks have the same tasks at the same index, which makes pairwise tests fast. */
+export type ScoreTrack = { shares: Float64Array; trials: Float64Array }
 
-export function tracksOf(all: readonly Scores[]): Track[] {
-  const places = new Map<string, number>()
-  for (const scores of all) for (const task of scores.keys()) if (!places.has(task)) places.set(task, places.size)
+export function toTracks(all: readonly Scores[]): ScoreTrack[] {
+  const indexes = new Map<string, number>()
+  for (const scores of all) for (const task of scores.keys()) if (!indexes.has(task)) indexes.set(task, indexes.size)
   return all.map((scores) => {
-    const track = { shares: new Float64Array(places.size).fill(Number.NaN), trials: new Float64Array(places.size) }
+    const track = { shares: new Float64Array(indexes.size).fill(Number.NaN), trials: new Float64Array(indexes.size) }
     for (const [task, { passes, trials }] of scores) {
-      const place = places.get(task) ?? 0
-      track.shares[place] = passes / trials
-      track.trials[place] = trials
+      const index = indexes.get(task) ?? 0
+      track.shares[index] = passes / trials
+      track.trials[index] = trials
     }
     return track
   })
 }
 
-/** Of the tasks that both have: the differences of their shares of passes, summed up, and the fewest trials of any. */
+/** Sums over the tasks that both settings have of the differences in pass share; `attempts` is the minimum of trials. */
 type Gaps = { tasks: number; sum: number; squares: number; wins: number; losses: number; attempts: number }
 
-function gaps(a: Track, b: Track): Gaps {
+function sumGaps(a: ScoreTrack, b: ScoreTrack): Gaps {
   let [tasks, sum, squares, wins, losses, attempts] = [0, 0, 0, 0, 0, Number.POSITIVE_INFINITY]
-  for (let place = 0; place < a.shares.length; place++) {
-    const gap = (a.shares[place] ?? 0) - (b.shares[place] ?? 0)
+  for (let index = 0; index < a.shares.length; index++) {
+    const gap = (a.shares[index] ?? 0) - (b.shares[index] ?? 0)
     if (Number.isNaN(gap)) continue
     tasks += 1
     sum += gap
     squares += gap * gap
     wins += Number(gap > 0)
     losses += Number(gap < 0)
-    attempts = Math.min(attempts, a.trials[place] ?? 0, b.trials[place] ?? 0)
+    attempts = Math.min(attempts, a.trials[index] ?? 0, b.trials[index] ?? 0)
   }
   return { tasks, sum, squares, wins, losses, attempts }
 }
 
-/** The 95 % interval of the difference. None below five tasks. */
-export function difference(a: Track, b: Track): Difference | undefined {
-  const found = gaps(a, b)
-  const tested = test(found)
+/** Estimates the difference with its 95 % interval. Undefined below five tasks. */
+export function estimateDifference(a: ScoreTrack, b: ScoreTrack): Difference | undefined {
+  const sums = sumGaps(a, b)
+  const tested = testPair(sums)
   if (!tested) return undefined
   const half = quantile(LEVEL, tested.degrees) * tested.error
-  const { tasks, wins, losses } = found
+  const { tasks, wins, losses } = sums
   return {
-    ...{ tasks, mean: found.sum / tasks },
-    ...{ low: Math.max(-1, tested.mean - half), high: Math.min(1, tested.mean + half) },
-    ...{ wins, losses, ties: tasks - wins - losses },
+    tasks,
+    mean: sums.sum / tasks,
+    low: Math.max(-1, tested.mean - half),
+    high: Math.min(1, tested.mean + half),
+    wins,
+    losses,
+    ties: tasks - wins - losses,
   }
 }
 
-/** How surprising the difference would be if there were none; and which way it goes. Undefined: too few tasks. */
-export function surprise(a: Track, b: Track): { probability: number; isBetter: boolean } | undefined {
-  const found = test(gaps(a, b))
-  return found && { probability: twoSided(found.t, found.degrees), isBetter: found.mean > 0 }
+/** Returns the two-sided p-value of the difference and its direction. Undefined below five tasks. */
+export function testDifference(a: ScoreTrack, b: ScoreTrack): { probability: number; isBetter: boolean } | undefined {
+  const tested = testPair(sumGaps(a, b))
+  return tested && { probability: twoSided(tested.t, tested.degrees), isBetter: tested.mean > 0 }
 }
 
-/** Whether `a` was shown to be less accurate than `b`: one-sided, at 5 %. */
-export function isShownWorse(a: Track, b: Track): boolean {
-  const found = test(gaps(a, b))
-  return found !== undefined && oneSided(-found.t, found.degrees) < LEVEL
+/** True if `a` is significantly less accurate than `b`: one-sided, at 5 %. */
+export function isShownWorse(a: ScoreTrack, b: ScoreTrack): boolean {
+  const tested = testPair(sumGaps(a, b))
+  return tested !== undefined && oneSided(-tested.t, tested.degrees) < LEVEL
 }

@@ -1,22 +1,22 @@
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { resultsOf } from '../aggregate.ts'
-import { SETTINGS, setting, TASKS, trial, trials } from '../testing/made-up.ts'
-import { falseRanks, intervalCoverage, pairCoverage } from '../testing/simulation.ts'
-import * as simulation from '../testing/simulation-table.ts'
-import { frontierProbabilities } from './frontier-probability.ts'
-import { below, generator } from './generator.ts'
+import { SETTINGS, setting, TASKS, trial, trials } from '../../../test/support/releases/arbitrary-trials.ts'
+import { falseRanks, intervalCoverage, pairCoverage } from '../../../test/support/releases/simulation.ts'
+import * as simulation from '../../../test/support/releases/simulation-table.ts'
+import { buildResults } from '../aggregate.ts'
+import { estimateFrontierProbabilities } from './frontier-probability.ts'
+import { createGenerator, drawBelow } from './generator.ts'
 import * as paired from './paired.ts'
-import { ranks } from './ranks.ts'
-import { reliability } from './reliability.ts'
-import { statsOf } from './stats.ts'
+import { computeRanks } from './ranks.ts'
+import { computeReliability } from './reliability.ts'
+import { computeSettingStats } from './stats.ts'
 import { oneSided, quantile, twoSided } from './student.ts'
 
-const SEED = simulation.seedOf('test')
+const SEED = simulation.toSeed('test')
 const isLong = Boolean(process.env.ASSAY_TEST_LONG)
 
-test('Student’s distribution is that of the tables', () => {
+test("Student's t-distribution matches published tables", () => {
   const table: [degrees: number, t: number, probability: number][] = [
     [1, 12.706205, 0.05],
     [2, 4.302653, 0.05],
@@ -36,17 +36,17 @@ test('Student’s distribution is that of the tables', () => {
   expect(twoSided(Number.POSITIVE_INFINITY, 3)).toBe(0)
 })
 
-test('the generator gives the same numbers everywhere, and spreads them evenly', () => {
-  const next = generator(SEED)
+test('the generator is deterministic and uniform', () => {
+  const next = createGenerator(SEED)
   const counts = new Array<number>(10).fill(0)
   for (let draw = 0; draw < 100_000; draw++) {
-    const place = below(next, 10)
+    const place = drawBelow(next, 10)
     counts[place] = (counts[place] ?? 0) + 1
   }
   for (const count of counts) expect(Math.abs(count - 10_000)).toBeLessThan(400)
-  const first = generator(SEED)
-  const again = generator(SEED)
-  const other = generator(simulation.seedOf('other'))
+  const first = createGenerator(SEED)
+  const again = createGenerator(SEED)
+  const other = createGenerator(simulation.toSeed('other'))
   const numbers = (of: () => number) => Array.from({ length: 4 }, of)
   const known = numbers(first)
   expect(numbers(again)).toEqual(known)
@@ -63,19 +63,19 @@ test('the generator gives the same numbers everywhere, and spreads them evenly',
 })
 
 const inPair =
-  <T>(ask: (a: paired.Track, b: paired.Track) => T) =>
+  <T>(ask: (a: paired.ScoreTrack, b: paired.ScoreTrack) => T) =>
   (a: paired.Scores, b: paired.Scores): T => {
-    const [first, second] = paired.tracksOf([a, b])
+    const [first, second] = paired.toTracks([a, b])
     if (!first || !second) throw new Error('Two go in and two come out.')
     return ask(first, second)
   }
-const difference = inPair(paired.difference)
+const difference = inPair(paired.estimateDifference)
 const isShownWorse = inPair(paired.isShownWorse)
 
 const scores = (...passes: number[]) =>
   new Map(passes.map((count, task) => [String(task), { trials: 3, passes: count }] as const))
 
-test('a difference is paired by task, has two sides, and is none below five tasks', () => {
+test('a difference is paired by task, two-sided, and undefined below five tasks', () => {
   const hard = scores(0, 0, 1, 1, 2, 2, 3, 3)
   const better = scores(1, 1, 2, 2, 3, 3, 3, 3)
   const found = difference(better, hard)
@@ -95,22 +95,22 @@ test('only tasks that both have are compared', () => {
   expect(difference(few, more)).toMatchObject({ tasks: 5, wins: 5 })
 })
 
-test('ranks leave room for what was not shown', () => {
+test('rank ranges overlap where no difference is significant', () => {
   const many = (passes: number) => scores(...new Array<number>(30).fill(passes))
-  expect(ranks([many(3), many(3), many(0)])).toEqual([
+  expect(computeRanks([many(3), many(3), many(0)])).toEqual([
     { best: 1, worst: 2 },
     { best: 1, worst: 2 },
     { best: 3, worst: 3 },
   ])
-  expect(ranks([])).toEqual([])
-  expect(ranks([many(1)])).toEqual([{ best: 1, worst: 1 }])
-  expect(ranks([scores(3, 3), scores(0, 0)])).toEqual([
+  expect(computeRanks([])).toEqual([])
+  expect(computeRanks([many(1)])).toEqual([{ best: 1, worst: 1 }])
+  expect(computeRanks([scores(3, 3), scores(0, 0)])).toEqual([
     { best: 1, worst: 2 },
     { best: 1, worst: 2 },
   ])
 })
 
-test('the frontier of drawn tasks is sure where it must be, and repeatable', () => {
+test('frontier probabilities are 0 or 1 where they must be, and reproducible', () => {
   const track = (id: string, passed: boolean[], micros: number) => ({ id, passed, micros: passed.map(() => micros) })
   const all = (value: boolean) => new Array<boolean>(20).fill(value)
   const mixed = all(true).map((_, place) => place % 2 === 0)
@@ -120,7 +120,7 @@ test('the frontier of drawn tasks is sure where it must be, and repeatable', () 
     track('bad', mixed, 9),
     track('none', all(false), 0),
   ]
-  const found = frontierProbabilities(tracks, SEED)
+  const found = estimateFrontierProbabilities(tracks, SEED)
   expect(Object.fromEntries(found)).toEqual({ cheap: 1, good: 1, bad: 0, none: 0 })
   const close = [
     track('a', mixed, 2),
@@ -130,17 +130,17 @@ test('the frontier of drawn tasks is sure where it must be, and repeatable', () 
       3,
     ),
   ]
-  const [first, again] = [frontierProbabilities(close, SEED), frontierProbabilities(close, SEED)]
+  const [first, again] = [estimateFrontierProbabilities(close, SEED), estimateFrontierProbabilities(close, SEED)]
   expect(again).toEqual(first)
   expect(first.get('b')).toBeGreaterThan(0.2)
   expect(first.get('b')).toBeLessThan(0.7)
-  expect(frontierProbabilities([], SEED).size).toBe(0)
+  expect(estimateFrontierProbabilities([], SEED).size).toBe(0)
 })
 
-test('pass^k is the share of ways in which all of k trials passed', () => {
-  expect(reliability([])).toBeNull()
-  expect(reliability([{ trials: 1, passes: 1 }])).toBeNull()
-  const found = reliability([
+test('pass^k is the share of k-subsets in which all trials passed', () => {
+  expect(computeReliability([])).toBeNull()
+  expect(computeReliability([{ trials: 1, passes: 1 }])).toBeNull()
+  const found = computeReliability([
     { trials: 3, passes: 3 },
     { trials: 3, passes: 2 },
     { trials: 4, passes: 0 },
@@ -151,15 +151,15 @@ test('pass^k is the share of ways in which all of k trials passed', () => {
   expect(found?.passPower[1]?.percent).toBeCloseTo(100 / 3, 10)
 })
 
-test('stats hold together, whatever the results are', () => {
+test('statistics are consistent for arbitrary results', () => {
   fc.assert(
     fc.property(trials, (all) => {
-      const chosen = resultsOf(
+      const chosen = buildResults(
         SETTINGS.map((id) => setting(id)),
         all,
         new Set(TASKS),
       ).filter(({ reason }) => !reason)
-      for (const stats of statsOf(chosen, SEED).values()) {
+      for (const stats of computeSettingStats(chosen, SEED).values()) {
         expect(stats.rank.best).toBeLessThanOrEqual(stats.rank.worst)
         expect(stats.ci95 === null || (stats.ci95.low <= stats.passAt1 && stats.passAt1 <= stats.ci95.high)).toBe(true)
         expect(stats.frontierProbability === null).toBe(stats.coverage < 100)
@@ -169,11 +169,11 @@ test('stats hold together, whatever the results are', () => {
   )
 })
 
-test('tokens are a mean over tasks, and unknown when one trial does not tell', () => {
+test('token usage is a mean over tasks, and null if the usage of one trial is unknown', () => {
   const usage = { input: 60, cacheRead: 30, cacheWrite: 10, output: 5, reasoning: 2 }
   const one = trial({ setting: 'a|x|low', task: 't1', usage })
-  const statsFor = (all: Parameters<typeof resultsOf>[1]) =>
-    statsOf(resultsOf([setting('a|x|low')], all, new Set(TASKS)), SEED).get('a|x|low')
+  const statsFor = (all: Parameters<typeof buildResults>[1]) =>
+    computeSettingStats(buildResults([setting('a|x|low')], all, new Set(TASKS)), SEED).get('a|x|low')
   const two = trial({ setting: 'a|x|low', task: 't2', usage: { ...usage, input: 80 } })
   expect(statsFor([one, two])).toMatchObject({ usagePerTask: { input: 70, cacheRead: 30 }, costSource: 'gateway' })
   expect(statsFor([one])?.cacheHitRate).toBe(30)
@@ -189,7 +189,7 @@ describe('simulated', () => {
   const worlds = means.flatMap((mean) => sizes.flatMap((tasks) => attempts.map((n) => ({ mean, tasks, attempts: n }))))
 
   test.each(worlds)('the interval holds the truth: $mean, $tasks tasks, $attempts attempts', (world) => {
-    const { covered } = intervalCoverage(world, draws, simulation.seedOf(world.mean, world.tasks, world.attempts))
+    const { covered } = intervalCoverage(world, draws, simulation.toSeed(world.mean, world.tasks, world.attempts))
     expect(covered).toBeGreaterThanOrEqual(93)
     expect(covered).toBeLessThanOrEqual(99.5)
   })
@@ -198,9 +198,9 @@ describe('simulated', () => {
     'so does that of a difference, and ranks claim little: %d tasks',
     (tasks) => {
       const world = { tasks, attempts: 3, mean: 0.5 }
-      const { covered } = pairCoverage(world, 0.15, draws / 2, simulation.seedOf('pair', tasks, 3))
+      const { covered } = pairCoverage(world, 0.15, draws / 2, simulation.toSeed('pair', tasks, 3))
       expect(covered).toBeGreaterThanOrEqual(93)
-      expect(falseRanks(world, 6, draws / 4, simulation.seedOf('ranks', tasks, 3))).toBeLessThanOrEqual(6.5)
+      expect(falseRanks(world, 6, draws / 4, simulation.toSeed('ranks', tasks, 3))).toBeLessThanOrEqual(6.5)
     },
   )
 

@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'vitest'
-import { interval } from '../../comparisons/statistics.ts'
-import type { Result } from '../aggregate.ts'
-import type { Cell } from '../cohort.ts'
-import { setting } from '../testing/made-up.ts'
-import { scoresOf, statsOf } from './stats.ts'
+import { setting } from '../../../test/support/releases/arbitrary-trials.ts'
+import { wilsonInterval } from '../../comparisons/statistics.ts'
+import type { SettingResult } from '../aggregate.ts'
+import type { ResultCell } from '../cohort.ts'
+import { computeSettingStats, toScores } from './stats.ts'
 
 const SEED = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
 const USAGE = { input: 60, cacheRead: 30, cacheWrite: 10, output: 5, reasoning: 2 }
 
 /** A task by its passes of its trials, such as `2/3`. The first trial passes if any does. */
-function cell(task: string, text: string, over: Partial<Cell> = {}): Cell {
+function cell(task: string, text: string, over: Partial<ResultCell> = {}): ResultCell {
   const [passes = 0, trials = 0] = text.split('/').map(Number)
   return {
     task,
@@ -24,7 +24,7 @@ function cell(task: string, text: string, over: Partial<Cell> = {}): Cell {
     ...over,
   }
 }
-const result = (id: string, cells: Cell[], over: Partial<Result> = {}): Result => ({
+const result = (id: string, cells: ResultCell[], over: Partial<SettingResult> = {}): SettingResult => ({
   ...setting(id),
   cohort: null,
   isolation: null,
@@ -34,17 +34,17 @@ const result = (id: string, cells: Cell[], over: Partial<Result> = {}): Result =
   reason: undefined,
   ...over,
 })
-const tasks = (...texts: string[]): Cell[] => texts.map((text, index) => cell(`t${index}`, text))
-const statsFor = (...chosen: Result[]) => [...statsOf(chosen, SEED).values()]
-const statsForCells = (cells: Cell[]) => statsFor(result('a', cells))[0]
+const tasks = (...texts: string[]): ResultCell[] => texts.map((text, index) => cell(`t${index}`, text))
+const statsFor = (...chosen: SettingResult[]) => [...computeSettingStats(chosen, SEED).values()]
+const statsForCells = (cells: ResultCell[]) => statsFor(result('a', cells))[0]
 
 describe('accuracy', () => {
-  test('is the mean of the shares of passes, with the interval of its tasks', () => {
+  test('is the mean pass share, with the interval over tasks', () => {
     const found = statsForCells(tasks('1/1', '0/2', '1/2', '3/3', '1/4', '2/2'))
     const shares = [1, 0, 0.5, 1, 0.25, 1]
     const mean = 3.75 / 6
     const variance = shares.reduce((sum, share) => sum + (share - mean) ** 2, 0) / 5
-    const expected = interval({ tasks: 6, trials: 14, mean, variance })
+    const expected = wilsonInterval({ tasks: 6, trials: 14, mean, variance })
     expect(found?.passAt1).toBeCloseTo(62.5, 9)
     expect(found?.ci95).toEqual({
       low: expect.closeTo(100 * (expected?.low ?? 0), 9),
@@ -56,7 +56,7 @@ describe('accuracy', () => {
     })
   })
 
-  test('has no interval below five tasks, and is 0 without any', () => {
+  test('has no interval below five tasks, and is 0 without tasks', () => {
     expect(statsForCells(tasks('1/1'))).toMatchObject({ passAt1: 100, ci95: null })
     expect(statsForCells(tasks('1/1', '0/1', '0/1', '0/1'))).toMatchObject({ passAt1: 25, ci95: null })
     expect(statsForCells([])).toMatchObject({ passAt1: 0, ci95: null, coverage: 0 })
@@ -64,21 +64,21 @@ describe('accuracy', () => {
 })
 
 describe('usage', () => {
-  test('is the mean over tasks of every class of tokens', () => {
+  test('is the mean over tasks of every kind of token', () => {
     const more = { input: 80, cacheRead: 50, cacheWrite: 30, output: 15, reasoning: 8 }
     const found = statsForCells([cell('t1', '1/1'), cell('t2', '1/1', { usage: more })])
     expect(found?.usagePerTask).toEqual({ input: 70, cacheRead: 40, cacheWrite: 20, output: 10, reasoning: 5 })
     expect(found?.cacheHitRate).toBeCloseTo((100 * 80) / 260, 9)
   })
 
-  test('is unknown when one task does not tell, or there is none', () => {
+  test('is null if the usage of one task is unknown or there is no task', () => {
     const unknown = { usagePerTask: null, cacheHitRate: null }
     expect(statsForCells([cell('t1', '1/1'), cell('t2', '1/1', { usage: null })])).toMatchObject(unknown)
     expect(statsForCells([cell('t1', '1/1', { usage: null })])).toMatchObject(unknown)
     expect(statsForCells([])).toMatchObject(unknown)
   })
 
-  test('has no share of cache hits without any input', () => {
+  test('has no cache hit rate without input', () => {
     const output = { input: 0, cacheRead: 0, cacheWrite: 0, output: 5, reasoning: 0 }
     expect(statsForCells([cell('t1', '1/1', { usage: output })])).toMatchObject({
       usagePerTask: output,
@@ -93,20 +93,20 @@ describe('several settings', () => {
   const full = result('full', tasks('1/1', '1/1', '1/1', '1/1'))
   const half = result('half', tasks('1/1', '1/1'), { errored: 3 })
 
-  test('are covered by the share of all tasks that they have', () => {
+  test('have the share of all tasks with results as coverage', () => {
     expect(statsFor(full, half).map(({ coverage, errored }) => [coverage, errored])).toEqual([
       [100, 0],
       [50, 3],
     ])
   })
 
-  test('have a probability to be on the frontier only with every task and a reason to be published', () => {
+  test('have a frontier probability only if they are complete and publishable', () => {
     const dear = result(
       'dear',
       tasks('1/1', '1/1', '1/1', '1/1').map((each) => ({ ...each, costMicros: 11 })),
     )
     const unpriced = result('unpriced', tasks('1/1', '1/1', '1/1', '1/1'), { reason: 'cost_unknown' })
-    const found = statsOf([full, half, dear, unpriced], SEED)
+    const found = computeSettingStats([full, half, dear, unpriced], SEED)
     expect([...found].map(([id, { frontierProbability }]) => [id, frontierProbability])).toEqual([
       ['full', 1],
       ['half', null],
@@ -115,7 +115,7 @@ describe('several settings', () => {
     ])
   })
 
-  test('are on the frontier by their first trials and costs, in whatever order they come', () => {
+  test('are on the frontier by their canonical trials and costs, in any order', () => {
     const cheap = result(
       'cheap',
       tasks('0/1', '1/1', '0/1').map((each) => ({ ...each, costMicros: 1 })),
@@ -132,14 +132,14 @@ describe('several settings', () => {
       [good, bad, cheap],
       [cheap, bad, good],
     ]) {
-      const found = statsOf(order, SEED)
+      const found = computeSettingStats(order, SEED)
       expect(found.get('good')?.frontierProbability).toBeGreaterThan(0.9)
       expect(found.get('cheap')?.frontierProbability).toBeCloseTo(1 - (2 / 3) ** 3, 1)
       expect(found.get('bad')?.frontierProbability).toBe(0)
     }
   })
 
-  test('have ranks, in their own order', () => {
+  test('have rank ranges in the order of the settings', () => {
     const ten = (text: string) => tasks(...Array<string>(10).fill(text))
     expect(statsFor(result('a', ten('0/3')), result('b', ten('3/3'))).map(({ rank }) => rank)).toEqual([
       { best: 2, worst: 2 },
@@ -147,7 +147,7 @@ describe('several settings', () => {
     ])
   })
 
-  test('say where their costs come from: one source, or mixed', () => {
+  test('have one cost source, or mixed', () => {
     const sources = (...all: (string | null)[]) =>
       statsForCells(all.map((costSource, index) => cell(`t${index}`, '1/1', { costSource })))?.costSource
     expect(sources('gateway', 'gateway')).toBe('gateway')
@@ -156,21 +156,21 @@ describe('several settings', () => {
     expect(sources(null)).toBeNull()
   })
 
-  test('name their methods, with the number of draws', () => {
+  test('contain their methods with the number of draws', () => {
     expect(statsFor(full)[0]?.methods).toEqual({
       rank: 'holm-paired-t',
       frontierProbability: 'task-bootstrap-1000-sfc32',
     })
   })
 
-  test('are as reliable as their tasks', () => {
+  test('contain the reliability of their tasks', () => {
     expect(statsForCells(tasks('1/2', '2/2'))?.reliability).toMatchObject({ trials: 2, always: 1, sometimes: 1 })
     expect(statsForCells(tasks('1/1', '2/2'))?.reliability).toBeNull()
   })
 })
 
 test('scores are the trials and passes of every task', () => {
-  const found = scoresOf(result('a', tasks('1/2', '0/3')))
+  const found = toScores(result('a', tasks('1/2', '0/3')))
   expect([...found].map(([task, { trials, passes }]) => [task, trials, passes])).toEqual([
     ['t0', 2, 1],
     ['t1', 3, 0],

@@ -24,12 +24,12 @@ test.each<[t: number, degrees: number, probability: number]>([
   [2.5, 19, 0.0217404111684],
   [4.2, 25, 0.000296003898928],
   [1.96, 400, 0.050689670300041],
-])('beyond %d with %i degrees of freedom lies %d, as integrating the density gives', (t, degrees, probability) => {
+])('the tail beyond %d with %i degrees of freedom is %d, as numerical integration gives', (t, degrees, probability) => {
   expect(twoSided(t, degrees)).toBeCloseTo(probability, 12)
   expect(twoSided(-t, degrees)).toBe(twoSided(t, degrees))
 })
 
-test('a single tail is half of both, and both directions add up to 1', () => {
+test('one tail is half of both, and both directions add up to 1', () => {
   for (const t of VALUES) {
     expect(oneSided(t, 7)).toBe(twoSided(t, 7) / 2)
     expect(oneSided(t, 7) + oneSided(-t, 7)).toBeCloseTo(1, 14)
@@ -37,7 +37,7 @@ test('a single tail is half of both, and both directions add up to 1', () => {
   expect(oneSided(0, 7)).toBe(0.5)
 })
 
-test('the tails vanish at infinity and are everything at 0', () => {
+test('the tails vanish at infinity and add up to 1 at 0', () => {
   for (const degrees of [1, 6, 100]) {
     expect(twoSided(0, degrees)).toBe(1)
     expect(twoSided(1e200, degrees)).toBe(0)
@@ -53,7 +53,7 @@ const newDegrees = (): number => {
   return used
 }
 
-test('a quantile is the value beyond which the probability lies', () => {
+test('a quantile inverts the tail probability', () => {
   fc.assert(
     fc.property(fc.double({ min: 0.0001, max: 0.9999, noNaN: true }), (probability) => {
       const degrees = newDegrees()

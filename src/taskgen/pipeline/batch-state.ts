@@ -1,6 +1,6 @@
 import type { Db } from '../../platform/db/db.ts'
 import { readPlace } from '../../repos/repos.ts'
-import { tell } from '../../webhooks/tell.ts'
+import { emitEvent } from '../../webhooks/emit.ts'
 import { type BatchError, isOpen, toRunId } from '../schema.ts'
 import { listCredentialIds, StoredGeneration } from './resolve.ts'
 import * as rows from './sql.ts'
@@ -33,14 +33,14 @@ export async function lockOpenBatch(tx: Db, id: string): Promise<rows.BatchRow |
 
 export async function completeBatch(tx: Db, id: string): Promise<void> {
   const ended = await findEndedBatch(tx, id, await rows.completeBatch(tx, id))
-  if (ended) await tell(tx, ended.workspaceId, { type: 'batch.completed', data: ended.data })
+  if (ended) await emitEvent(tx, ended.workspaceId, { type: 'batch.completed', data: ended.data })
 }
 
 export async function failBatch(tx: Db, id: string, error: BatchError): Promise<void> {
   const ended = await findEndedBatch(tx, id, await rows.failBatch(tx, id, error))
   const { code, message } = error
   if (!ended) return
-  await tell(tx, ended.workspaceId, { type: 'batch.failed', data: { ...ended.data, error: { code, message } } })
+  await emitEvent(tx, ended.workspaceId, { type: 'batch.failed', data: { ...ended.data, error: { code, message } } })
 }
 
 async function findEndedBatch(tx: Db, id: string, repository: number | undefined) {

@@ -23,5 +23,5 @@ const put = (
   { digest, source }: NonNullable<ScreenedTask['keep']>,
 ): Promise<void> =>
   withDraft(tools, `made-${taskId}`, async (draft) => {
-    await draft.keep([await draft.store.put(digest, source)])
+    await draft.commit([await draft.store.put(digest, source)])
   })

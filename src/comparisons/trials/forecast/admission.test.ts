@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type AdmissionFacts, admission, admissionPause, cutOffPause } from './admission.ts'
+import { type AdmissionFacts, decideAdmission, explainCutOff, explainPause } from './admission.ts'
 
 const measured = { running: 0, expectedMicros: 100, isMeasured: true }
 const guessed = { running: 0, expectedMicros: 5000, isMeasured: false }
@@ -25,13 +25,13 @@ test.each<[string, Partial<AdmissionFacts>, string]>([
   ['it is free, and nothing is left', { settings: [{ ...measured, expectedMicros: 0 }], countedMicros: 1000 }, 'pause'],
   ['there is no budget at all', { budgetMicros: 0, settings: [{ ...measured, expectedMicros: 0 }] }, 'pause'],
 ])('a trial where %s', (_, changes, expected) => {
-  expect(admission(facts(changes))).toBe(expected)
+  expect(decideAdmission(facts(changes))).toBe(expected)
 })
 
-test('the reason says what is spent and what the next trial would cost', () => {
-  expect(admissionPause(facts({ budgetMicros: 10_000, countedMicros: 7500, settings: [guessed] }))).toBe(
+test('the pause reason contains the spend and the expected cost of the next trial', () => {
+  expect(explainPause(facts({ budgetMicros: 10_000, countedMicros: 7500, settings: [guessed] }))).toBe(
     'The budget of $0.01 does not cover another trial: $0.0075 is spent, and the next trial is expected to cost $0.005. Resume with a larger budget.',
   )
-  expect(admissionPause(facts({ budgetMicros: 0 }))).toBe('The budget of $0 is used up. Resume with a larger budget.')
-  expect(cutOffPause({ budgetMicros: 10_000, spentMicros: 1234 })).toContain('not scored, and the $0.001234')
+  expect(explainPause(facts({ budgetMicros: 0 }))).toBe('The budget of $0 is used up. Resume with a larger budget.')
+  expect(explainCutOff({ budgetMicros: 10_000, spentMicros: 1234 })).toContain('not scored, and the $0.001234')
 })

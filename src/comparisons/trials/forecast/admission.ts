@@ -1,21 +1,22 @@
-/** What is known of the spend of one setting of a comparison. */
+/** Expected spend of one setting of a comparison. */
 export type SettingForecast = {
   running: number
   /** Expected cost of one trial. */
   expectedMicros: number
-  /** The expectation is the mean of finished trials, and not a guess from prices. */
+  /** True if the expectation is the mean of finished trials, false if it is a guess from prices. */
   isMeasured: boolean
 }
 
 export type AdmissionFacts = {
   budgetMicros: number
-  /** Spend of attempts that have ended, and of those that have not, reservations included. */
+  /** Spend of finished attempts. */
   countedMicros: number
+  /** Spend of running attempts, including reservations. */
   liveMicros: number
   settings: readonly SettingForecast[]
   /** Position of the trial's setting. */
   setting: number
-  /** Below this not even one short call is possible. */
+  /** Cost of one short call. With less, no trial can make progress. */
   floorMicros: number
 }
 
@@ -24,7 +25,7 @@ export type AdmissionFacts = {
  * cost. `wait`: it may fit once they have ended. `pause`: it does not fit, and nothing is running. The cost of a setting
  * without finished trials is a guess, so one trial of it starts to measure it as long as it can make one call.
  */
-export function admission(facts: AdmissionFacts): 'start' | 'wait' | 'pause' {
+export function decideAdmission(facts: AdmissionFacts): 'start' | 'wait' | 'pause' {
   const { budgetMicros, countedMicros, liveMicros, settings, setting, floorMicros } = facts
   const own = settings[setting]
   const needMicros = own?.expectedMicros ?? 0
@@ -38,8 +39,8 @@ export function admission(facts: AdmissionFacts): 'start' | 'wait' | 'pause' {
 
 const usd = (micros: number): string => `$${Number((micros / 1e6).toFixed(6))}`
 
-/** Explains why nothing starts any more. */
-export function admissionPause({ budgetMicros, countedMicros, liveMicros, settings, setting }: AdmissionFacts): string {
+/** Explains why no further trial starts. */
+export function explainPause({ budgetMicros, countedMicros, liveMicros, settings, setting }: AdmissionFacts): string {
   const expected = settings[setting]?.expectedMicros ?? 0
   if (countedMicros + liveMicros >= budgetMicros)
     return `The budget of ${usd(budgetMicros)} is used up. Resume with a larger budget.`
@@ -47,7 +48,7 @@ export function admissionPause({ budgetMicros, countedMicros, liveMicros, settin
 }
 
 /** Explains why a running trial was stopped. */
-export const cutOffPause = ({
+export const explainCutOff = ({
   budgetMicros,
   spentMicros,
 }: {

@@ -3,27 +3,28 @@ import { costMicros, type Prices } from '../../../gateway/price.ts'
 import { NO_USAGE } from '../../../gateway/wire.ts'
 import { type Db, lock, transact } from '../../../platform/db/db.ts'
 import { startTrial, type TrialFacts } from '../sql.ts'
-import { type AdmissionFacts, admission, admissionPause, type SettingForecast } from './admission.ts'
+import { type AdmissionFacts, decideAdmission, explainPause, type SettingForecast } from './admission.ts'
 import { listForecastRows, listUsage, readLiveSpend } from './sql.ts'
 
-export type Admission = { kind: 'start' } | { kind: 'wait'; waiting: number } | { kind: 'pause'; message: string }
+export type TrialAdmission = { kind: 'start' } | { kind: 'wait'; waiting: number } | { kind: 'pause'; message: string }
 
-/** Tokens of a trial of which nothing is known, and of the shortest call that is worth making. */
+/** Assumed tokens of a trial without past usage. */
 const USUAL_TRIAL = { ...NO_USAGE, input: 100_000, output: 10_000 }
+/** Tokens of the shortest useful call. */
 const SHORT_CALL = { ...NO_USAGE, input: 1000, output: 256 }
 
 /**
- * Starts a trial that waits in a comparison with a budget, if the budget covers its expected cost; any other has started
- * already. Admissions of one comparison take turns, so that two workers cannot both spend the same remainder.
+ * Starts a waiting trial of a comparison with a budget if the budget covers its expected cost; other trials have already
+ * started. Admissions of one comparison are serialized, so that two workers cannot both spend the same remainder.
  */
-export async function admitTrial(db: Db, trial: TrialFacts): Promise<Admission> {
+export async function admitTrial(db: Db, trial: TrialFacts): Promise<TrialAdmission> {
   if (trial.budgetMicros === null || trial.state !== 'queued') return { kind: 'start' }
   return transact(db, async (tx) => {
     await lock(tx, `admission ${trial.comparison}`)
     const { facts, waiting } = await readAdmission(tx, trial)
-    const decision = admission(facts)
+    const decision = decideAdmission(facts)
     if (decision === 'wait') return { kind: 'wait', waiting }
-    if (decision === 'pause') return { kind: 'pause', message: admissionPause(facts) }
+    if (decision === 'pause') return { kind: 'pause', message: explainPause(facts) }
     const started = await startTrial(tx, trial, { isAdmitted: true })
     return started?.comparisonState === 'running' ? { kind: 'start' } : { kind: 'wait', waiting }
   })
@@ -37,25 +38,27 @@ async function readAdmission(tx: Db, trial: TrialFacts): Promise<{ facts: Admiss
     (await findModel(tx, trial.workspaceId, catalogId, { alsoRemoved: true }))?.prices ?? null
   const settings: SettingForecast[] = []
   for (const row of rows) {
-    const own = row.metered > 0 ? { micros: row.spentMicros, trials: row.metered } : usage.get(row.id)
-    const isMeasured = row.provider === 'none' || own !== undefined
-    const expectedMicros = own ? own.micros / own.trials : await guess(row, prices)
+    const past = row.metered > 0 ? { micros: row.spentMicros, trials: row.metered } : usage.get(row.id)
+    const isMeasured = row.provider === 'none' || past !== undefined
+    const expectedMicros = past ? past.micros / past.trials : await guessCost(row, prices)
     settings.push({ running: row.running, expectedMicros: Math.round(expectedMicros), isMeasured })
   }
   const facts = {
     budgetMicros: trial.budgetMicros ?? 0,
     countedMicros: rows.reduce((sum, { spentMicros }) => sum + spentMicros, 0),
     liveMicros: await readLiveSpend(tx, trial.comparison),
-    ...{ settings, setting: trial.setting },
-    floorMicros: cost(await prices(trial.catalogId), SHORT_CALL),
+    settings,
+    setting: trial.setting,
+    floorMicros: priceUsage(await prices(trial.catalogId), SHORT_CALL),
   }
   return { facts, waiting: rows.reduce((sum, { queued }) => sum + queued, 0) }
 }
 
 type Priced = { provider: string; catalogId: string }
 
-const guess = async ({ provider, catalogId }: Priced, prices: (catalogId: string) => Promise<Prices | null>) =>
-  provider === 'none' ? 0 : cost(await prices(catalogId), USUAL_TRIAL)
+const guessCost = async ({ provider, catalogId }: Priced, prices: (catalogId: string) => Promise<Prices | null>) =>
+  provider === 'none' ? 0 : priceUsage(await prices(catalogId), USUAL_TRIAL)
 
-/** A model without a price costs nothing that a budget could hold: the gateway refuses its calls. */
-const cost = (prices: Prices | null, usage: typeof USUAL_TRIAL): number => (prices && costMicros(usage, prices)) ?? 0
+/** Prices usage. Models without a price count as 0: under a budget, the gateway refuses their calls. */
+const priceUsage = (prices: Prices | null, usage: typeof USUAL_TRIAL): number =>
+  (prices && costMicros(usage, prices)) ?? 0

@@ -11,7 +11,7 @@ type ForecastRow = {
   spentMicros: number
 }
 
-/** What the settings of a comparison have done so far, in their order. */
+/** Lists progress and spend of a comparison's settings, in their order. */
 export async function listForecastRows(db: Db, comparison: number): Promise<ForecastRow[]> {
   const { rows } = await sql<ForecastRow>`
     select setting.id, catalog_id as "catalogId", provider, sum(queued)::int as queued, sum(running)::int as running,
@@ -23,7 +23,7 @@ export async function listForecastRows(db: Db, comparison: number): Promise<Fore
   return rows
 }
 
-/** Spend of attempts that are not counted yet, reservations of open calls included. */
+/** Reads the spend of attempts that are not counted yet, including reservations of open calls. */
 export async function readLiveSpend(db: Db, comparison: number): Promise<number> {
   const { rows } = await sql<{ micros: number }>`
     select coalesce(sum(spent_micros - counted_micros), 0)::bigint as micros from gateway_grants
@@ -33,7 +33,7 @@ export async function readLiveSpend(db: Db, comparison: number): Promise<number>
 
 export type SettingUsage = { id: string; trials: number; micros: number; squares: number }
 
-/** What the settings have used in this workspace so far. */
+/** Lists the past usage of settings in this workspace. */
 export async function listUsage(db: Db, workspaceId: string, ids: readonly string[]): Promise<SettingUsage[]> {
   const { rows } = await sql<SettingUsage>`
     select setting.id, sum(metered)::int as trials, sum(spent_micros)::bigint as micros,

@@ -1,21 +1,36 @@
 import fc from 'fast-check'
-import type { Outcome } from '../../comparisons/outcome.ts'
-import type { SettingFact } from '../aggregate.ts'
+import type { TrialOutcome } from '../../../src/comparisons/outcome.ts'
+import type { SettingFact } from '../../../src/releases/aggregate.ts'
 
-/** Results as they could stand in a database: several comparisons, cohorts, attempts, voids, copies. */
+/** Builds a setting from its id. */
 export const setting = (id: string, over: Partial<SettingFact> = {}): SettingFact => {
   const [catalogId = '', harness = '', reasoningLevel = ''] = id.split('|')
   return {
-    ...{ id, model: { catalogId, name: catalogId, label: catalogId.toUpperCase() }, harness, reasoningLevel },
-    ...{ provider: 'lab', custom: false, isReference: false },
+    id,
+    model: { catalogId, name: catalogId, label: catalogId.toUpperCase() },
+    harness,
+    reasoningLevel,
+    provider: 'lab',
+    custom: false,
+    isReference: false,
     ...over,
   }
 }
 
-export const trial = (over: Partial<Outcome> & Pick<Outcome, 'setting' | 'task'>): Outcome => ({
-  ...{ comparison: 1, comparedAt: 1000, attempt: 1, state: 'passed', isVoided: false },
-  ...{ harnessVersion: '1', sandbox: 'local', verifyMode: 'workspace', isolation: 'none' },
-  ...{ costMicros: 1000, costSource: 'gateway', usage: null, resources: null },
+export const trial = (over: Partial<TrialOutcome> & Pick<TrialOutcome, 'setting' | 'task'>): TrialOutcome => ({
+  comparison: 1,
+  comparedAt: 1000,
+  attempt: 1,
+  state: 'passed',
+  isVoided: false,
+  harnessVersion: '1',
+  sandbox: 'local',
+  verifyMode: 'workspace',
+  isolation: 'none',
+  costMicros: 1000,
+  costSource: 'gateway',
+  usage: null,
+  resources: null,
   trial: [over.comparison ?? 1, over.setting, over.task, over.attempt ?? 1].join(' '),
   ...over,
 })
@@ -23,7 +38,7 @@ export const trial = (over: Partial<Outcome> & Pick<Outcome, 'setting' | 'task'>
 export const SETTINGS = ['a|x|low', 'b|x|low', 'b|y|high', 'c|x|none']
 export const TASKS = ['t1', 't2', 't3', 't4', 't5', 't6']
 
-const made = fc
+const arbitraryTrial = fc
   .record({
     setting: fc.constantFrom(...SETTINGS),
     task: fc.constantFrom(...TASKS),
@@ -37,5 +52,5 @@ const made = fc
   })
   .map((facts) => trial({ ...facts, comparedAt: 1000 * facts.comparison }))
 
-/** No two are the same one. */
-export const trials = fc.uniqueArray(made, { maxLength: 60, selector: (each) => each.trial })
+/** Arbitrary trials of several comparisons, cohorts and attempts, with voids. No trial occurs twice. */
+export const trials = fc.uniqueArray(arbitraryTrial, { maxLength: 60, selector: (each) => each.trial })

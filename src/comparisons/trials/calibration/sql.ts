@@ -22,7 +22,7 @@ type NewCalibration = { digest: string; sandbox: string; carried: string[] } & R
   string | null
 >
 
-/** Replaces a calibration that was made by other rules. */
+/** Stores a calibration. Replaces one that was made by other rules. */
 export const insertCalibration = (db: Db, calibration: NewCalibration) => {
   const row = { ...calibration, rules: CALIBRATION_RULES }
   return db
@@ -37,15 +37,15 @@ export const insertCalibration = (db: Db, calibration: NewCalibration) => {
     .execute()
 }
 
-/** Runs `work` if nobody else holds the name, on a connection whose end gives it back. Undefined: somebody does. */
-export const ifUnlocked = <T>(db: Db, name: string, work: () => Promise<T>): Promise<{ done: T } | undefined> =>
-  db.connection().execute(async (own) => {
+/** Runs `work` under an advisory lock, which is released when its connection closes. Returns undefined if it is taken. */
+export const withTryLock = <T>(db: Db, name: string, work: () => Promise<T>): Promise<{ result: T } | undefined> =>
+  db.connection().execute(async (connection) => {
     const { rows } = await sql<{ held: boolean }>`
-      select pg_try_advisory_lock(hashtextextended(${name}, 0)) as held`.execute(own)
+      select pg_try_advisory_lock(hashtextextended(${name}, 0)) as held`.execute(connection)
     if (!rows[0]?.held) return undefined
     try {
-      return { done: await work() }
+      return { result: await work() }
     } finally {
-      await sql`select pg_advisory_unlock(hashtextextended(${name}, 0))`.execute(own)
+      await sql`select pg_advisory_unlock(hashtextextended(${name}, 0))`.execute(connection)
     }
   })

@@ -1,24 +1,24 @@
 import { createHmac } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
-import type { TestApp } from '../../../test/support/app.ts'
-import { drain } from '../../../test/support/jobs/drain.ts'
-import { serviceJobs } from '../../app.ts'
-import { type Certificate, PUBLIC, startServer } from '../../platform/outbound/loopback-servers.ts'
-import { createOutbound } from '../../platform/outbound/outbound.ts'
-import { pinnedAgent } from '../../platform/outbound/pinned-agents.ts'
-import type { Resolve } from '../../platform/outbound/public-host.ts'
-import * as schema from '../schema.ts'
+import { serviceJobs } from '../../../src/app.ts'
+import { type Certificate, PUBLIC, startServer } from '../../../src/platform/outbound/loopback-servers.ts'
+import { createOutbound } from '../../../src/platform/outbound/outbound.ts'
+import { pinnedAgent } from '../../../src/platform/outbound/pinned-agents.ts'
+import type { Resolve } from '../../../src/platform/outbound/public-host.ts'
+import * as schema from '../../../src/webhooks/schema.ts'
+import type { TestApp } from '../app.ts'
+import { drain } from '../jobs/drain.ts'
 
 export const HOST = 'hooks.example.com'
 
 export type Received = { headers: IncomingMessage['headers']; body: string }
-type Answer = (response: ServerResponse, received: Received) => void
+type ReceiverAnswer = (response: ServerResponse, received: Received) => void
 
-/** A receiver behind a public name. What it answers can be changed. */
+/** Starts a receiver behind a public name. Its answer can be changed. */
 export async function startReceiver(tls: Certificate) {
   const received: Received[] = []
-  let answer: Answer = (response) => response.writeHead(204).end()
+  let answer: ReceiverAnswer = (response) => response.writeHead(204).end()
   const server = await startServer(
     async (request, response) => {
       const one = { headers: request.headers, body: await text(request) }
@@ -31,14 +31,14 @@ export async function startReceiver(tls: Certificate) {
     ...server,
     received,
     url: `https://${HOST}:${server.port}/assay?token=hush-hush`,
-    answers(next: Answer | number): void {
+    answers(next: ReceiverAnswer | number): void {
       answer = typeof next === 'number' ? (response) => response.writeHead(next).end() : next
     },
   }
 }
 
-/** What a workspace does with webhooks, and a worker that sends when it is told to. */
-export function hooking(app: TestApp, resolve: Resolve = async () => [PUBLIC], timeoutMs?: number) {
+/** Drives webhooks of a workspace, and a worker that delivers on demand. */
+export function createWebhookDriver(app: TestApp, resolve: Resolve = async () => [PUBLIC], timeoutMs?: number) {
   const outbound = createOutbound({ resolve, agentFor: () => pinnedAgent(['127.0.0.1']) })
   const waits = { ...app.tools.waits, ...(timeoutMs === undefined ? {} : { webhookMs: timeoutMs }) }
   const handlers = serviceJobs({ ...app.tools, outbound, waits }).filter(({ type }) => type === 'webhook.deliver')
@@ -50,9 +50,9 @@ export function hooking(app: TestApp, resolve: Resolve = async () => [PUBLIC], t
     read: async (webhookId: string) => (await app.call(schema.readWebhook, { params: { webhookId } })).body,
     deliveries: async (webhookId: string) =>
       (await app.call(schema.listDeliveries, { params: { webhookId } })).body.deliveries,
-    /** All that is due. */
+    /** Delivers everything that is due. */
     send: () => drain(app.database, handlers),
-    /** All that waits, whenever it would be due. */
+    /** Delivers everything that waits, regardless of when it is due. */
     async sendWaiting() {
       await pool.query(`update jobs set run_at = now() where type = 'webhook.deliver' and state = 'queued'`)
       await drain(app.database, handlers)
@@ -60,7 +60,7 @@ export function hooking(app: TestApp, resolve: Resolve = async () => [PUBLIC], t
   }
 }
 
-/** As a receiver would prove a message, by the words of Standard Webhooks. */
+/** Verifies a message as a receiver does, following Standard Webhooks. */
 export function isSignedWith(secret: string, { headers, body }: Received): boolean {
   const content = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${body}`
   const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64')

@@ -3,32 +3,32 @@ import type { Db } from '../platform/db/db.ts'
 import { newId } from '../platform/ids.ts'
 import { defineJobType, enqueue } from '../platform/jobs/jobs.ts'
 import type { WebhookEvent } from './schema.ts'
-import { type DeliveryRow, insertDelivery, listListening } from './sql.ts'
+import { type DeliveryRow, insertDelivery, listSubscribed } from './sql.ts'
 
-/** What has happened, in words with which it can be looked up. */
-export type Happened =
+/** Types and data of webhook events. The data identifies the object; receivers read the rest through the API. */
+export type WebhookPayload =
   | { type: 'benchmark.added'; data: { benchmark: string; digest: string } }
   | { type: 'batch.completed'; data: { repository: string; runId: string } }
   | { type: 'batch.failed'; data: { repository: string; runId: string; error: { code: string; message: string } } }
-  | { type: 'comparison.completed'; data: Compared }
-  | { type: 'comparison.paused'; data: Compared & { pause: { reason: string; message: string } } }
-  | { type: 'comparison.submission_failed'; data: Compared & { error: { code: string; message: string } } }
+  | { type: 'comparison.completed'; data: ComparisonRef }
+  | { type: 'comparison.paused'; data: ComparisonRef & { pause: { reason: string; message: string } } }
+  | { type: 'comparison.submission_failed'; data: ComparisonRef & { error: { code: string; message: string } } }
   | { type: 'release.published'; data: { repository: string; releaseId: string } }
   | { type: 'release.withdrawn'; data: { repository: string; releaseId: string; reason: string } }
 
-type Compared = { comparisonId: string; scope: { kind: string; owner: string; name: string } }
+type ComparisonRef = { comparisonId: string; scope: { kind: string; owner: string; name: string } }
 
-/** Tells every webhook of the workspace that listens, in the transaction of what happened: both, or neither. */
-export async function tell(tx: Db, workspaceId: string, { type, data }: Happened): Promise<void> {
-  for (const webhook of await listListening(tx, workspaceId, type)) await post(tx, webhook, type, data)
+/** Creates a delivery for every subscribed webhook of the workspace, in the transaction of the event. */
+export async function emitEvent(tx: Db, workspaceId: string, { type, data }: WebhookPayload): Promise<void> {
+  for (const webhook of await listSubscribed(tx, workspaceId, type)) await createDelivery(tx, webhook, type, data)
 }
 
 export const deliverJobType = defineJobType({ type: 'webhook.deliver', payload: z.strictObject({ id: z.uuid() }) })
 
 export const webhookLimit = (webhook: string): string => `webhook ${webhook}`
 
-/** One message, and the job that sends it. */
-export async function post(
+/** Stores a message and enqueues the job that sends it. */
+export async function createDelivery(
   tx: Db,
   webhook: string,
   type: WebhookEvent | 'webhook.test',
@@ -41,6 +41,6 @@ export async function post(
   return row
 }
 
-/** The job has the message's id: however often it is asked for, it is sent by one at a time. */
+/** Enqueues a delivery. The job has the id of the message, so that at most one job sends it at a time. */
 export const enqueueDelivery = (tx: Db, { id, webhook }: { id: string; webhook: string }, runAt?: Date) =>
   enqueue(tx, deliverJobType, { id }, { id, limitKeys: [webhookLimit(webhook)], runAt })

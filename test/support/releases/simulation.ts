@@ -1,15 +1,21 @@
-import { interval } from '../../comparisons/statistics.ts'
-import { generator } from '../statistics/generator.ts'
-import { difference, type Score, type Scores, type Track, tracksOf } from '../statistics/paired.ts'
-import { ranks } from '../statistics/ranks.ts'
+import { wilsonInterval } from '../../../src/comparisons/statistics.ts'
+import { createGenerator } from '../../../src/releases/statistics/generator.ts'
+import {
+  estimateDifference,
+  type Score,
+  type Scores,
+  type ScoreTrack,
+  toTracks,
+} from '../../../src/releases/statistics/paired.ts'
+import { computeRanks } from '../../../src/releases/statistics/ranks.ts'
 
-// Worlds in which the truth is known: tasks have chances to pass of their own, trials are thrown, and the statistics are
-// asked what they would have said.
+// Simulations with a known truth: tasks have pass probabilities, trials are drawn, and the statistics are compared with
+// the truth.
 
 type Random = () => number
 
 export const random = (seed: string): Random => {
-  const next = generator(seed)
+  const next = createGenerator(seed)
   return () => (next() + 0.5) / 4_294_967_296
 }
 
@@ -30,10 +36,10 @@ function gamma(uniform: Random, shape: number): number {
   }
 }
 
-/** How widely chances scatter: Beta with this many tasks' worth of prior. Small: tasks are nearly always or never solved. */
+/** Sum of the parameters of the Beta distribution of pass probabilities. Small values: tasks are nearly always or never solved. */
 const CONCENTRATION = 1.2
 
-const throwTask = (uniform: Random, chance: number, trials: number): Score => {
+const simulateTask = (uniform: Random, chance: number, trials: number): Score => {
   let passes = 0
   for (let trial = 0; trial < trials; trial++) if (uniform() < chance) passes += 1
   return { trials, passes }
@@ -42,36 +48,36 @@ const throwTask = (uniform: Random, chance: number, trials: number): Score => {
 export type World = { tasks: number; attempts: number; mean: number }
 export type Coverage = { covered: number; halfWidth: number }
 
-/** How often the 95 % interval of one setting holds the true accuracy. In percent. */
+/** Returns how often the 95 % interval of one setting contains the true accuracy, in percent. */
 export function intervalCoverage({ tasks, attempts, mean }: World, draws: number, seed: string): Coverage {
   const uniform = random(seed)
   let [covered, width] = [0, 0]
   for (let draw = 0; draw < draws; draw++) {
     const shares = Array.from({ length: tasks }, () => {
       const chance = beta(uniform, mean * CONCENTRATION, (1 - mean) * CONCENTRATION)
-      return throwTask(uniform, chance, attempts).passes / attempts
+      return simulateTask(uniform, chance, attempts).passes / attempts
     })
-    const found = intervalOf(shares, attempts)
+    const found = computeInterval(shares, attempts)
     if (found.low <= mean && mean <= found.high) covered += 1
     width += (found.high - found.low) / 2
   }
   return { covered: (100 * covered) / draws, halfWidth: (100 * width) / draws }
 }
 
-function intervalOf(shares: number[], attempts: number): { low: number; high: number } {
+function computeInterval(shares: number[], attempts: number): { low: number; high: number } {
   const mean = shares.reduce((sum, share) => sum + share, 0) / shares.length
   const variance = shares.reduce((sum, share) => sum + (share - mean) ** 2, 0) / (shares.length - 1)
-  const found = interval({ tasks: shares.length, trials: shares.length * attempts, mean, variance })
+  const found = wilsonInterval({ tasks: shares.length, trials: shares.length * attempts, mean, variance })
   return found ?? { low: 0, high: 1 }
 }
 
-/** Two settings on the same tasks, one better by so many points: how often the interval holds that, and excludes 0. */
+/** Simulates two settings on the same tasks that differ by `gap`: how often the interval contains the gap and excludes 0. */
 export function pairCoverage({ tasks, attempts, mean }: World, gap: number, draws: number, seed: string) {
   const uniform = random(seed)
   let [covered, seen, width] = [0, 0, 0]
   for (let draw = 0; draw < draws; draw++) {
-    const [a, b] = twoSettings(uniform, { tasks, attempts, mean }, gap)
-    const found = a && b && difference(a, b)
+    const [a, b] = simulateTwoSettings(uniform, { tasks, attempts, mean }, gap)
+    const found = a && b && estimateDifference(a, b)
     if (!found) continue
     if (found.low <= gap && gap <= found.high) covered += 1
     if (found.low > 0 || found.high < 0) seen += 1
@@ -80,18 +86,18 @@ export function pairCoverage({ tasks, attempts, mean }: World, gap: number, draw
   return { covered: (100 * covered) / draws, seen: (100 * seen) / draws, halfWidth: (100 * width) / draws }
 }
 
-/** The better one solves a share of what the other fails: on average the whole gap. */
-function twoSettings(uniform: Random, { tasks, attempts, mean }: World, gap: number): Track[] {
+/** Simulates two settings. The better one solves a share of what the other fails, which adds up to the gap. */
+function simulateTwoSettings(uniform: Random, { tasks, attempts, mean }: World, gap: number): ScoreTrack[] {
   const lift = gap / (1 - mean)
   const all = Array.from({ length: tasks }, (_, place) => {
     const chance = beta(uniform, mean * CONCENTRATION, (1 - mean) * CONCENTRATION)
-    const better = throwTask(uniform, chance + lift * (1 - chance), attempts)
-    return [String(place), better, throwTask(uniform, chance, attempts)] as const
+    const better = simulateTask(uniform, chance + lift * (1 - chance), attempts)
+    return [String(place), better, simulateTask(uniform, chance, attempts)] as const
   })
-  return tracksOf([new Map(all.map(([task, a]) => [task, a])), new Map(all.map(([task, , b]) => [task, b]))])
+  return toTracks([new Map(all.map(([task, a]) => [task, a])), new Map(all.map(([task, , b]) => [task, b]))])
 }
 
-/** Settings that are all alike: how often the ranks say that one is better than another. In percent. */
+/** Simulates equally accurate settings: returns how often the ranks claim a difference, in percent. */
 export function falseRanks({ tasks, attempts, mean }: World, settings: number, draws: number, seed: string): number {
   const uniform = random(seed)
   let wrong = 0
@@ -99,9 +105,9 @@ export function falseRanks({ tasks, attempts, mean }: World, settings: number, d
     const chances = Array.from({ length: tasks }, () => beta(uniform, mean * CONCENTRATION, (1 - mean) * CONCENTRATION))
     const all = Array.from(
       { length: settings },
-      (): Scores => new Map(chances.map((chance, task) => [String(task), throwTask(uniform, chance, attempts)])),
+      (): Scores => new Map(chances.map((chance, task) => [String(task), simulateTask(uniform, chance, attempts)])),
     )
-    if (ranks(all).some(({ best, worst }) => best > 1 || worst < settings)) wrong += 1
+    if (computeRanks(all).some(({ best, worst }) => best > 1 || worst < settings)) wrong += 1
   }
   return (100 * wrong) / draws
 }

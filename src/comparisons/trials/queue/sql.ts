@@ -1,21 +1,24 @@
 import { sql } from 'kysely'
 import { DEFAULT_LIMITS } from '../../../harbor/default-limits.ts'
 import type { Db } from '../../../platform/db/db.ts'
-import { trialId } from '../../trial-id.ts'
+import { formatTrialId } from '../../trial-id.ts'
 
-/** From 256 MB to a terabyte, two for each doubling. */
+/** Memory sizes from 256 MB to 1.5 TB, two per doubling. */
 const MEMORY_STEPS = Array.from({ length: 13 }, (_, power) => [2 ** power * 256, 2 ** power * 384]).flat()
 
+type TrialJobsFilter = { ordinal?: number | undefined; notBefore?: Date | undefined }
+
 /**
- * The jobs of trials that wait: of all, or of one. Workspaces take turns, and so do the comparisons of each; within one
- * they go by their ordinals, and what was spoiled waits its time. Memory goes in steps, so that there are few lanes.
+ * Selects the jobs of waiting trials: all, or one. Workspaces take turns, and so do the comparisons of a workspace; within
+ * a comparison the ordinal decides, except for trials that wait until `notBefore`. Memory is rounded up to a step, which
+ * keeps the number of queue classes small.
  */
-export const trialJobs = (comparison: number, { ordinal, notBefore }: { ordinal?: number; notBefore?: Date }) =>
+export const trialJobs = (comparison: number, { ordinal, notBefore }: TrialJobsFilter) =>
   sql`
-    select (${trialId({ comparison, ordinal: 0 }).slice(0, 24)} || lpad(to_hex(ordinal), 12, '0'))::uuid as id,
+    select (${formatTrialId({ comparison, ordinal: 0 }).slice(0, 24)} || lpad(to_hex(ordinal), 12, '0'))::uuid as id,
       jsonb_build_object('comparison', comparison, 'ordinal', ordinal) as payload, 0 as priority,
       (select workspace_id || '/' || key from comparisons where key = ${comparison}) as fair_group,
-      -- As arrays, each made once: joined to a table that was just filled, they would be looked up for every trial.
+      -- Arrays are computed once. Joins with a table that was just filled would be looked up for every trial.
       (array(
         select case when concurrency is null then '[]' else jsonb_build_array('comparison ' || key) end
           || jsonb_build_array('model ' || credential_id, 'sandbox ' || sandbox_credential_id)

@@ -1,0 +1,80 @@
+import { z } from 'zod'
+import type { Db } from '../../../platform/db/db.ts'
+import {
+  cancelAll,
+  defineJobType,
+  deleteQueuedJobs,
+  enqueueSelected,
+  type JobType,
+  refreshJobStatistics,
+  setLimit,
+} from '../../../platform/jobs/jobs.ts'
+import { formatTrialId } from '../../trial-id.ts'
+import { listOrdinals } from '../sql.ts'
+import { analyzeTrials, trialJobs } from './sql.ts'
+
+const TrialPayload = z.strictObject({ comparison: z.number().int(), ordinal: z.number().int() })
+export type TrialPayload = z.infer<typeof TrialPayload>
+
+/** Each sandbox has its own job type: a worker claims only the types it can run. */
+export const trialJobType = (sandbox: string): JobType<TrialPayload> =>
+  defineJobType({ type: `trial.${sandbox}`, payload: TrialPayload })
+
+export type CredentialLimits = { sandbox: number | undefined; model: number | undefined }
+
+/** Sets how many trials may run at the same time with any one credential. */
+export async function limitCredentials(db: Db, { sandbox, model }: CredentialLimits): Promise<void> {
+  await setLimit(db, 'sandbox', sandbox ?? null)
+  await setLimit(db, 'model', model ?? null)
+}
+
+/** A trial takes a slot of its comparison (if that has a limit), of its sandbox credential and of its model credential. */
+type TrialQueue = { key: number; sandbox: string; concurrency: number | null }
+
+const comparisonLimit = (key: number): string => `comparison ${key}`
+
+export const enqueueTrial = (tx: Db, queue: TrialQueue, ordinal: number, notBefore?: Date): Promise<number> =>
+  enqueueSelected(tx, trialJobType(queue.sandbox), trialJobs(queue.key, { ordinal, notBefore }))
+
+/** Enqueues every waiting trial that has no job yet. Returns their number. */
+export async function enqueueWaiting(tx: Db, queue: TrialQueue): Promise<number> {
+  if (queue.concurrency !== null) await setLimit(tx, comparisonLimit(queue.key), queue.concurrency)
+  return enqueueSelected(tx, trialJobType(queue.sandbox), trialJobs(queue.key, {}))
+}
+
+const MANY_TRIALS = 5_000
+
+/** Refreshes planner statistics after a large enqueue. Without it the queue is correct but slow for a minute. */
+export async function analyzeAfterEnqueue(db: Db, trials: number): Promise<void> {
+  if (trials < MANY_TRIALS) return
+  await refreshJobStatistics(db)
+  await analyzeTrials(db)
+}
+
+export const withdrawWaiting = async (tx: Db, key: number): Promise<void> =>
+  deleteQueuedJobs(tx, toTrialIds(key, await listOrdinals(tx, key, 'queued')))
+
+/** Postpones all waiting trials of a comparison until `notBefore`. */
+export async function deferWaiting(
+  tx: Db,
+  { comparison, sandbox }: { comparison: number; sandbox: string },
+  notBefore: Date,
+): Promise<void> {
+  await withdrawWaiting(tx, comparison)
+  await enqueueSelected(tx, trialJobType(sandbox), trialJobs(comparison, { notBefore }))
+}
+
+/**
+ * Stops the jobs of canceled trials, after the cancellation is committed. In the same transaction it could deadlock with
+ * the jobs. A job that is missed does no harm: it finds its trial canceled.
+ */
+export async function stopJobs(db: Db, key: number, ordinals: readonly number[]): Promise<void> {
+  await deleteQueuedJobs(db, toTrialIds(key, ordinals))
+  await cancelAll(db, toTrialIds(key, ordinals))
+  await liftLimit(db, key)
+}
+
+export const liftLimit = (tx: Db, key: number): Promise<void> => setLimit(tx, comparisonLimit(key), null)
+
+const toTrialIds = (comparison: number, ordinals: readonly number[]): string[] =>
+  ordinals.map((ordinal) => formatTrialId({ comparison, ordinal }))
