@@ -22,7 +22,7 @@ import type { Log } from './platform/log.ts'
 import { createMetrics, type Metrics } from './platform/metrics.ts'
 import { createOutbound, type Outbound } from './platform/outbound/outbound.ts'
 import type { CodeHost } from './repos/code-host.ts'
-import { githubHost } from './repos/github.ts'
+import { createGithubHost } from './repos/github.ts'
 import { createResultsCache, type ResultsCache } from './results/cache.ts'
 import type { Provider } from './sandboxes/sandbox.ts'
 import { findProvider } from './sandboxes/sandboxes.ts'
@@ -107,7 +107,7 @@ export async function openTools(config: Config, database: Database, log: Log): P
     validate: sandboxValidator((name) => providers.get(name)),
     stages: realStages(),
     findProvider: (name) => providers.get(name),
-    codeHost: githubHost({ outbound, baseUrl: config.upstreams.github }),
+    codeHost: createGithubHost({ outbound, baseUrl: config.upstreams.github }),
     sandboxes: [...providers].map(([sandbox, provider]) => ({ sandbox, test: tester(provider, trialsFolder) })),
     trialsFolder,
     waits: { offerMs: 20_000, retryMs: 5_000, sandboxMs: 15_000 },

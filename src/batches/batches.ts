@@ -4,7 +4,7 @@ import { type Page, toPage } from '../platform/http/page.ts'
 import { newId } from '../platform/ids.ts'
 import { cancelAll, deleteQueuedJobs } from '../platform/jobs/jobs.ts'
 import { notFound, Problem } from '../platform/problem.ts'
-import { type Place, readRepository } from '../repos/repos.ts'
+import { type RepositoryRef, readRepository } from '../repos/repos.ts'
 import * as batchState from '../taskgen/pipeline/batch-state.ts'
 import { discoverJobId, enqueueDiscovery } from '../taskgen/pipeline/discover.ts'
 import { listCredentialIds, listGenerationWarnings, resolveGeneration } from '../taskgen/pipeline/resolve.ts'
@@ -69,7 +69,7 @@ export async function listBatches(db: Db, repository: number, page: Page) {
 }
 
 /** Reads a batch of this repository and workspace; throws notFound. */
-export async function readBatchRow(db: Db, place: Place, runId: string): Promise<batchState.BatchRow> {
+export async function readBatchRow(db: Db, place: RepositoryRef, runId: string): Promise<batchState.BatchRow> {
   const { key } = await readRepository(db, place)
   const row = await batchState.findBatch(db, toBatchId(runId))
   if (row?.repository === key) return row

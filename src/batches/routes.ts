@@ -4,7 +4,7 @@ import type { KeyCaller } from '../platform/http/caller.ts'
 import { reply, replyEvents, replyFile } from '../platform/http/endpoint.ts'
 import { requireMatch } from '../platform/http/if-match.ts'
 import { type Route, route } from '../platform/http/route.ts'
-import { type RepositoryTools, readRepository, requireRepository, requireWritable } from '../repos/repos.ts'
+import { type RepositoryDeps, readRepository, requireConnectable, requireRepository } from '../repos/repos.ts'
 import { readOptions } from '../taskgen/pipeline/options.ts'
 import { type PreviewDeps, previewBatch } from '../taskgen/pipeline/preview.ts'
 import { by } from '../workspaces/audit.ts'
@@ -15,7 +15,7 @@ import { batchEvents } from './events.ts'
 import * as schema from './schema.ts'
 import { listTasks, openTaskArchive, openTaskFile, readDetail, readFileFacts, readTaskRow, toEtag } from './tasks.ts'
 
-export type BatchRoutesDeps = RepositoryTools & { blobs: Blobs } & EditFileDeps & PreviewDeps
+export type BatchRoutesDeps = RepositoryDeps & { blobs: Blobs } & EditFileDeps & PreviewDeps
 
 export const batchRoutes = (tools: BatchRoutesDeps): Route[] => [
   ...generationRoutes(tools),
@@ -49,7 +49,7 @@ const findRepository = ({ db, caller, params }: RouteContext<RepositoryParams>) 
 const generationRoutes = (tools: BatchRoutesDeps): Route[] => [
   route(
     schema.readGenerationOptions,
-    ({ caller, params }) => requireWritable(tools, toRepositoryRef({ caller, params })),
+    ({ caller, params }) => requireConnectable(tools, toRepositoryRef({ caller, params })),
     async ({ db, caller }) => reply(200, await readOptions({ ...tools, db }, caller.workspace)),
   ),
   route(

@@ -5,7 +5,7 @@ import { setSharedBudget } from '../gateway/spend/spend.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { type Page, toPage } from '../platform/http/page.ts'
 import { notFound, Problem } from '../platform/problem.ts'
-import { repositoryNames } from '../repos/repos.ts'
+import { listRepositoryNames } from '../repos/repos.ts'
 import { type By, record } from '../workspaces/audit.ts'
 import { requireCredentials, requireSize, resolveSettings } from './choices.ts'
 import { buildQuote } from './quote.ts'
@@ -195,7 +195,7 @@ export const hasOpenComparisons = (db: Db, repository: number): Promise<boolean>
 async function buildStatuses(db: Db, found: rows.ComparisonRow[]): Promise<Comparison[]> {
   const keys = found.map(({ key }) => key)
   const settings = Map.groupBy(await rows.listCountedSettings(db, keys), ({ comparison }) => comparison)
-  const names = await repositoryNames(
+  const names = await listRepositoryNames(
     db,
     found.flatMap(({ repository }) => repository ?? []),
   )
@@ -229,7 +229,7 @@ const toFacts = (row: rows.ComparisonRow, scope: ComparisonFacts['scope']): Comp
   trialBudgetMicros: row.trial_budget_micros,
 })
 
-type RepositoryNames = Awaited<ReturnType<typeof repositoryNames>>
+type RepositoryNames = Awaited<ReturnType<typeof listRepositoryNames>>
 
 function toScope(row: rows.ComparisonRow, names: RepositoryNames): ComparisonFacts['scope'] {
   const { scope_kind: kind, scope_owner: owner, scope_name: name, repository } = row

@@ -2,14 +2,14 @@ import { listApprovedTasks, listTaskStates } from '../batches/approved-tasks.ts'
 import { findResolvedDataset } from '../benchmarks/freeze.ts'
 import type { Db } from '../platform/db/db.ts'
 import { type FieldError, Problem } from '../platform/problem.ts'
-import { type RepositoryTools, requireRepository } from '../repos/repos.ts'
+import { type RepositoryDeps, requireRepository } from '../repos/repos.ts'
 import type { By } from '../workspaces/audit.ts'
 import { rejectRequest } from './choices.ts'
 import { benchmarkNotAdded } from './schema.ts'
 import type { TaskChoice } from './shapes/schema.ts'
 import type { ComparisonScope } from './sql.ts'
 
-export type ScopeDeps = RepositoryTools
+export type ScopeDeps = RepositoryDeps
 
 /** A scope as a path names it. The repository may not be connected yet. */
 export type ScopeRef = { kind: ComparisonScope['kind']; owner: string; name: string }

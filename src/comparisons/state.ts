@@ -1,5 +1,5 @@
 import { type Db, transact } from '../platform/db/db.ts'
-import { readPlace } from '../repos/repos.ts'
+import { readRepositoryRef } from '../repos/repos.ts'
 import { emitEvent } from '../webhooks/emit.ts'
 import type { ComparisonPause, SubmissionError } from './shapes/schema.ts'
 import * as rows from './sql.ts'
@@ -32,7 +32,7 @@ async function describeForWebhook(tx: Db, key: number) {
   const row = await rows.findByKey(tx, key)
   if (!row) throw new Error(`Comparison row ${key} not found`)
   const { owner, name } = row.repository
-    ? await readPlace(tx, row.repository)
+    ? await readRepositoryRef(tx, row.repository)
     : { owner: row.scope_owner, name: row.scope_name }
   const scope = { kind: row.scope_kind, owner, name }
   return { workspaceId: row.workspace_id, ref: { comparisonId: row.id, scope } }

@@ -172,7 +172,7 @@ export type ServiceHealthcheck =
   | { kind: 'none' }
   | {
       kind: 'shell' | 'exec'
-      /** One shell command line, or the words of a command. */
+      /** A single shell command line, or the words of a command. */
       test: string[]
       intervalSec: number
       timeoutSec: number

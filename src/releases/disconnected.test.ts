@@ -113,7 +113,7 @@ test.each([
     expect(await line()).toBe(200)
     await check()
     expect(await line()).toBe(404)
-    expect(await withdrawnReason(place)).toBe('The repository is not public any more.')
+    expect(await withdrawnReason(place)).toBe('The repository is no longer public.')
   },
 )
 

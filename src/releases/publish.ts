@@ -2,7 +2,7 @@ import { listTrialPrices } from '../comparisons/trials/spend.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { newId } from '../platform/ids.ts'
 import { type FieldError, Problem } from '../platform/problem.ts'
-import { type RepositoryRow, type RepositoryTools, readRepository, refreshVisibility } from '../repos/repos.ts'
+import { type RepositoryDeps, type RepositoryRow, readRepository, refreshVisibility } from '../repos/repos.ts'
 import { emitEvent } from '../webhooks/emit.ts'
 import { type By, record } from '../workspaces/audit.ts'
 import type { SettingResult } from './aggregate.ts'
@@ -25,7 +25,7 @@ import type { Release } from './shapes/schema.ts'
 import { findNewest, insertRelease, lockReleases, type ReleaseRow, renameReleases } from './sql.ts'
 import { publishFiles, requireClean, type TaskFilesDeps } from './task-files.ts'
 
-export type ReleaseDeps = RepositoryTools &
+export type ReleaseDeps = RepositoryDeps &
   PreviewDeps &
   TaskFilesDeps & {
     /** Updates the public results of a repository in the same transaction. */

@@ -1,7 +1,7 @@
 import { type Db, transact } from '../platform/db/db.ts'
 import { type Page, toPage } from '../platform/http/page.ts'
 import { notFound, Problem } from '../platform/problem.ts'
-import { findRepository, type Place, type RepositoryRow, readRepository } from '../repos/repos.ts'
+import { findRepository, type RepositoryRef, type RepositoryRow, readRepository } from '../repos/repos.ts'
 import { emitEvent } from '../webhooks/emit.ts'
 import { type By, record } from '../workspaces/audit.ts'
 import { findWorkspaceByLogin } from '../workspaces/workspaces.ts'
@@ -20,14 +20,14 @@ export async function listReleases(db: Db, repository: Pick<RepositoryRow, 'key'
 }
 
 /** Finds the repository whose releases are listed. A disconnected repository keeps its releases. */
-export async function readReleasedRepository(db: Db, place: Place): Promise<Pick<RepositoryRow, 'key'>> {
-  const connected = await findRepository(db, place)
-  return connected ?? (await rows.findDisconnected(db, place)) ?? readRepository(db, place)
+export async function readReleasedRepository(db: Db, ref: RepositoryRef): Promise<Pick<RepositoryRow, 'key'>> {
+  const connected = await findRepository(db, ref)
+  return connected ?? (await rows.findDisconnected(db, ref)) ?? readRepository(db, ref)
 }
 
 /** Reads a release of this workspace, even if its repository has been disconnected. */
-export async function readReleaseRow(db: Db, place: Place, id: string): Promise<rows.ReleaseRow> {
-  const row = await rows.findReleaseById(db, place, id)
+export async function readReleaseRow(db: Db, ref: RepositoryRef, id: string): Promise<rows.ReleaseRow> {
+  const row = await rows.findReleaseById(db, ref, id)
   if (row) return row
   throw new Problem(notFound, `Release ${id} not found`)
 }

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type CodeHostServer, startCodeHost } from '../../test/support/code-host.ts'
 import { createOutbound } from '../platform/outbound/outbound.ts'
 import { type CodeHost, CodeHostUnavailable } from './code-host.ts'
-import { githubHost } from './github.ts'
+import { createGithubHost } from './github.ts'
 
 let server: CodeHostServer
 beforeAll(async () => {
@@ -17,7 +17,7 @@ const anybody = { host: 'github.com', token: undefined }
 
 /** What every code host must do; each adapter stands here, in front of a fake of its host. */
 const hosts: [string, () => CodeHost][] = [
-  ['github', () => githubHost({ outbound: createOutbound(), baseUrl: server.url })],
+  ['github', () => createGithubHost({ outbound: createOutbound(), baseUrl: server.url })],
 ]
 
 describe.each(hosts)('%s', (_name, open) => {
@@ -26,13 +26,13 @@ describe.each(hosts)('%s', (_name, open) => {
     return open().findRepository({ owner, name }, access)
   }
 
-  test('a repository is found without case, and told in the casing of the host', async () => {
+  test('finds a repository case-insensitively and returns the casing of the host', async () => {
     const { id } = server.add('Acme/Demo')
     const repository = { id, owner: 'Acme', name: 'Demo', visibility: 'public' }
     expect(await find('aCME/dEMO')).toEqual({ kind: 'found', repository })
   })
 
-  test('a private one is found with a token that sees it, and unknown otherwise', async () => {
+  test('finds a private repository only with a token that has access', async () => {
     const hidden = server.add('acme/hidden', 'private')
     const internal = server.add('acme/internal', 'internal')
     server.addToken('seeing', [hidden, internal])
@@ -45,7 +45,7 @@ describe.each(hosts)('%s', (_name, open) => {
     expect(half).toMatchObject({ kind: 'found', repository: { visibility: 'private' } })
   })
 
-  test('a rename is followed, with the token', async () => {
+  test('follows a rename with the token', async () => {
     const repository = server.add('acme/before', 'private')
     server.addToken('mover', [repository])
     server.rename(repository, 'after')
@@ -54,14 +54,14 @@ describe.each(hosts)('%s', (_name, open) => {
     expect(server.requests.map(({ token }) => token)).toEqual(['mover', 'mover'])
   })
 
-  test('a redirect to another host is not followed', async () => {
+  test('does not follow a redirect to another host', async () => {
     await using other = await startCodeHost()
     server.misbehave({ status: 301, headers: { location: `${other.url}/repositories/1` } })
     await expect(find('acme/demo', { host: 'github.com', token: 'secret' })).rejects.toThrow(CodeHostUnavailable)
     expect(other.requests).toEqual([])
   })
 
-  test('a token that is not accepted is refused, which is not unknown', async () => {
+  test('reports a rejected token as refused, not as unknown', async () => {
     server.add('acme/open')
     expect(await find('acme/open', { host: 'github.com', token: 'revoked' })).toMatchObject({ kind: 'refused' })
     server.misbehave({ status: 403 })
@@ -72,7 +72,7 @@ describe.each(hosts)('%s', (_name, open) => {
     ['a limit with the time it ends', { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': in60() }, 403, 55, 60],
     ['a limit with seconds', { 'retry-after': '7' }, 429, 7, 7],
     ['a limit for days', { 'retry-after': '999999' }, 403, 3600, 3600],
-  ])('%s is unavailable, with how long', async (_what, headers, status, least, most) => {
+  ])('reports %s as unavailable with the requested wait', async (_what, headers, status, least, most) => {
     server.misbehave({ status, headers })
     const error = await find('acme/demo').catch((caught: unknown) => caught)
     if (!(error instanceof CodeHostUnavailable)) throw error
@@ -91,13 +91,13 @@ describe.each(hosts)('%s', (_name, open) => {
   })
 })
 
-test('nobody there is unavailable', async () => {
-  const host = githubHost({ outbound: createOutbound(), baseUrl: 'http://127.0.0.1:9' })
+test('reports an unreachable host as unavailable', async () => {
+  const host = createGithubHost({ outbound: createOutbound(), baseUrl: 'http://127.0.0.1:9' })
   await expect(host.findRepository({ owner: 'a', name: 'b' }, anybody)).rejects.toThrow(CodeHostUnavailable)
 })
 
-test('a token for another host goes to that host only, and never to a private address', async () => {
-  const host = githubHost({ outbound: createOutbound(), baseUrl: server.url })
+test('sends a token for another host only to that host and never to a private address', async () => {
+  const host = createGithubHost({ outbound: createOutbound(), baseUrl: server.url })
   const access = { host: '127.0.0.1', token: 'secret' }
   await expect(host.findRepository({ owner: 'a', name: 'b' }, access)).rejects.toThrow(CodeHostUnavailable)
   expect(server.requests).toEqual([])

@@ -1,26 +1,26 @@
-/** Who asks. A token goes only to the host that its credential names. */
+/** Host and credential for requests to a code host. The token must only be sent to this host. */
 export type HostAccess = { host: string; token: string | undefined }
 
-/** As the host knows it, in the host's own casing. */
+/** A repository as reported by the code host, in its casing. */
 export type HostedRepository = { id: number; owner: string; name: string; visibility: 'public' | 'private' }
 
-export type Lookup =
+export type RepositoryLookup =
   | { kind: 'found'; repository: HostedRepository }
-  /** There is none of that name, or none that this token may see. */
+  /** The repository does not exist, or the token has no access to it. */
   | { kind: 'unknown' }
-  /** The host does not take the token. */
+  /** The host rejected the token. */
   | { kind: 'refused'; detail: string }
 
-/** Where repositories live. */
+/** A service that hosts repositories. */
 export type CodeHost = {
-  /** Follows a rename: the answer has the name of today. Throws CodeHostUnavailable. */
-  findRepository(place: { owner: string; name: string }, access: HostAccess): Promise<Lookup>
+  /** Looks up a repository. Follows renames: the result has the current name. Throws CodeHostUnavailable. */
+  findRepository(repository: { owner: string; name: string }, access: HostAccess): Promise<RepositoryLookup>
 }
 
-/** The host does not answer, or not as it should. The repository may be there. */
+/** Thrown when a code host cannot be reached or answers unexpectedly. Says nothing about the repository. */
 export class CodeHostUnavailable extends Error {
   override name = 'CodeHostUnavailable'
-  /** How long it asked us to wait. */
+  /** Pause that the host requested. */
   readonly retryAfterSeconds: number | undefined
 
   constructor(message: string, retryAfterSeconds?: number) {

@@ -1,11 +1,11 @@
 import { z } from 'zod'
-import { type CodeHost, CodeHostUnavailable, type HostAccess, type Lookup } from './code-host.ts'
-import { askGithub, GITHUB, isLimit, type GithubTools as Tools, waitOf } from './github-request.ts'
+import { type CodeHost, CodeHostUnavailable, type HostAccess, type RepositoryLookup } from './code-host.ts'
+import { GITHUB, type GithubDeps, isRateLimited, readRetryAfter, sendGithubRequest } from './github-request.ts'
 
 const TIMEOUT_MS = 15_000
 const BYTES_MAX = 1024 * 1024
 
-const Answer = z.object({
+const RepositoryResponse = z.object({
   id: z.number().int().positive(),
   name: z.string().min(1),
   owner: z.object({ login: z.string().min(1) }),
@@ -13,38 +13,39 @@ const Answer = z.object({
   visibility: z.string().optional(),
 })
 
-/** GitHub's REST API, through our own guard. */
-export const githubHost = (tools: Tools): CodeHost => ({
+/** Creates a code host that uses GitHub's REST API. */
+export const createGithubHost = (deps: GithubDeps): CodeHost => ({
   async findRepository({ owner, name }, access) {
-    const base = baseOf(tools, access)
-    const first = await ask(tools, `${base}/repos/${owner}/${name}`, access)
-    const response = await followed(tools, base, first, access)
-    return response.status === 200 ? found(response) : refusal(response)
+    const base = toBaseUrl(deps, access)
+    const first = await send(deps, `${base}/repos/${owner}/${name}`, access)
+    const response = await followRename(deps, base, first, access)
+    return response.status === 200 ? parseRepository(response) : toRefusal(response)
   },
 })
 
-const baseOf = ({ baseUrl }: Tools, { host }: HostAccess): string =>
+const toBaseUrl = ({ baseUrl }: GithubDeps, { host }: HostAccess): string =>
   host === GITHUB ? (baseUrl ?? 'https://api.github.com') : `https://${host}/api/v3`
 
-const ask = (tools: Tools, url: string, access: HostAccess): Promise<Response> =>
-  askGithub(tools, url, access, { timeoutMs: TIMEOUT_MS, bytesMax: BYTES_MAX })
+const send = (deps: GithubDeps, url: string, access: HostAccess): Promise<Response> =>
+  sendGithubRequest(deps, url, access, { timeoutMs: TIMEOUT_MS, bytesMax: BYTES_MAX })
 
 const REDIRECTS = [301, 302, 307, 308]
 
-/** A repository that was renamed is a redirect. The token goes nowhere but to the same host. */
-async function followed(tools: Tools, base: string, response: Response, access: HostAccess): Promise<Response> {
+/** Follows the redirect of a renamed repository, but only on the same host, because the request carries the token. */
+async function followRename(deps: GithubDeps, base: string, response: Response, access: HostAccess): Promise<Response> {
   if (!REDIRECTS.includes(response.status)) return response
   await response.body?.cancel()
   const target = URL.parse(response.headers.get('location') ?? '', base)
-  if (target?.origin !== new URL(base).origin) throw new CodeHostUnavailable(`${access.host} sends us elsewhere.`)
-  return ask(tools, target.href, access)
+  if (target?.origin !== new URL(base).origin)
+    throw new CodeHostUnavailable(`${access.host} redirected to another host.`)
+  return send(deps, target.href, access)
 }
 
-async function found(response: Response): Promise<Lookup> {
-  const body = Answer.safeParse(await response.json().catch(() => undefined))
-  if (!body.success) throw new CodeHostUnavailable('The code host answered something that is no repository.')
+async function parseRepository(response: Response): Promise<RepositoryLookup> {
+  const body = RepositoryResponse.safeParse(await response.json().catch(() => undefined))
+  if (!body.success) throw new CodeHostUnavailable('The code host sent an invalid response.')
   const { id, name, owner, private: isPrivate, visibility } = body.data
-  // What is internal to an enterprise is not for everybody either.
+  // Repositories that are internal to an enterprise are not public.
   const isPublic = !isPrivate && (visibility ?? 'public') === 'public'
   return {
     kind: 'found',
@@ -52,13 +53,13 @@ async function found(response: Response): Promise<Lookup> {
   }
 }
 
-async function refusal({ status, headers, body }: Response): Promise<Lookup> {
+async function toRefusal({ status, headers, body }: Response): Promise<RepositoryLookup> {
   await body?.cancel()
   if (status === 404 || status === 451) return { kind: 'unknown' }
-  const isForNow = isLimit(headers)
-  if (status === 401 || (status === 403 && !isForNow)) {
+  const isLimited = isRateLimited(headers)
+  if (status === 401 || (status === 403 && !isLimited)) {
     return { kind: 'refused', detail: `The code host refused the credential (${status}).` }
   }
-  const seconds = isForNow ? waitOf(headers) : undefined
+  const seconds = isLimited ? readRetryAfter(headers) : undefined
   throw new CodeHostUnavailable(`The code host answered ${status}.`, seconds)
 }

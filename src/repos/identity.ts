@@ -2,90 +2,113 @@ import { type Tools as CredentialTools, findCredential } from '../credentials/cr
 import { openNewestSecret, openSecret } from '../credentials/secrets.ts'
 import { invalidRequest, Problem } from '../platform/problem.ts'
 import { type CodeHost, CodeHostUnavailable, type HostAccess, type HostedRepository } from './code-host.ts'
-import { gitUrlFault } from './git-url.ts'
+import { findGitUrlFault } from './git-url.ts'
 import { GITHUB } from './github-request.ts'
-import { codeHostAccessRefused, codeHostUnavailable, type RepositoryWish, repositoryNotFound } from './schema.ts'
-import type { NewRepository, Place } from './sql.ts'
+import {
+  type ConnectRepositoryInput,
+  codeHostAccessRefused,
+  codeHostUnavailable,
+  repositoryNotFound,
+} from './schema.ts'
+import type { NewRepository, RepositoryRef } from './sql.ts'
 
-export type IdentityTools = CredentialTools & {
+export type IdentityDeps = CredentialTools & {
   codeHost: CodeHost
-  /** Folders of this machine whose repositories may be connected. */
+  /** Folders on this machine whose repositories may be connected. */
   gitAllow: readonly string[]
 }
 
-/** What a repository is. Without an id: the one that it has, or the next of our own. */
-export type Identity = Omit<NewRepository, 'id' | 'workspace_id'> & { id: number | undefined }
+/** Stored properties of a repository. Without an id, plain git keeps its existing id or gets a new one. */
+export type RepositoryIdentity = Omit<NewRepository, 'id' | 'workspace_id'> & { id: number | undefined }
 
-export async function identityOf(tools: IdentityTools, place: Place, wish: RepositoryWish): Promise<Identity> {
-  const { source, credentialId, visibility } = wish
+export async function loadIdentity(
+  deps: IdentityDeps,
+  ref: RepositoryRef,
+  input: ConnectRepositoryInput,
+): Promise<RepositoryIdentity> {
+  const { source, credentialId, visibility } = input
   if (source.kind === 'github') {
     if (visibility !== undefined)
-      throw refusedField('/visibility', 'The code host says whether a repository is public.')
-    return hostedIdentity(tools, place, credentialId)
+      throw invalidField('/visibility', 'visibility can only be set for plain git; a code host reports it.')
+    return loadHostedIdentity(deps, ref, credentialId)
   }
-  const fault = await gitUrlFault(source.url, tools.gitAllow)
-  if (fault !== undefined) throw refusedField('/source/url', fault)
+  const fault = await findGitUrlFault(source.url, deps.gitAllow)
+  if (fault !== undefined) throw invalidField('/source/url', fault)
   return {
-    ...{ id: undefined, owner: place.owner, name: place.name },
-    ...{ source_kind: 'git', host: '', url: source.url, visibility: visibility ?? 'private' },
-    ...(await credentialColumns(tools, place.workspaceId, credentialId)),
+    id: undefined,
+    owner: ref.owner,
+    name: ref.name,
+    source_kind: 'git',
+    host: '',
+    url: source.url,
+    visibility: visibility ?? 'private',
+    ...(await loadCredentialColumns(deps, ref.workspaceId, credentialId)),
   }
 }
 
-/** As the code host knows it, in the casing of the code host. */
-export async function hostedIdentity(
-  tools: IdentityTools,
-  place: Place,
+/** Loads the properties of a repository from its code host, in the host's casing. */
+export async function loadHostedIdentity(
+  deps: IdentityDeps,
+  ref: RepositoryRef,
   credentialId: string | undefined,
-): Promise<Identity> {
-  const columns = await credentialColumns(tools, place.workspaceId, credentialId)
-  const { found, host } = await findHosted(tools, place, credentialId)
-  if (!found) throw new Problem(repositoryNotFound, `${host} has no ${place.owner}/${place.name} that we may see.`)
+): Promise<RepositoryIdentity> {
+  const columns = await loadCredentialColumns(deps, ref.workspaceId, credentialId)
+  const { found, host } = await findHostedRepository(deps, ref, credentialId)
+  if (!found)
+    throw new Problem(
+      repositoryNotFound,
+      `${host} has no repository ${ref.owner}/${ref.name} that the credential has access to.`,
+    )
   return { ...found, source_kind: 'github', host, url: null, ...columns }
 }
 
-/** Without `found` there is none of that name, or none that we may see. */
-export async function findHosted(
-  tools: IdentityTools,
-  place: Place,
+/** Looks up a repository at its code host. `found` is undefined if it does not exist or is not accessible. */
+export async function findHostedRepository(
+  deps: IdentityDeps,
+  ref: RepositoryRef,
   credentialId: string | undefined,
 ): Promise<{ found: HostedRepository | undefined; host: string }> {
-  const access = await accessOf(tools, place.workspaceId, credentialId)
-  const lookup = await tools.codeHost.findRepository(place, access).catch(asProblem)
+  const access = await openHostAccess(deps, ref.workspaceId, credentialId)
+  const lookup = await deps.codeHost.findRepository(ref, access).catch(rethrowAsProblem)
   if (lookup.kind === 'refused') throw new Problem(codeHostAccessRefused, lookup.detail)
   const found = lookup.kind === 'found' ? lookup.repository : undefined
-  const wanted = `${place.owner}/${place.name}`
+  const wanted = `${ref.owner}/${ref.name}`
   if (found && `${found.owner}/${found.name}`.toLowerCase() !== wanted.toLowerCase())
-    throw new Problem(repositoryNotFound, `${wanted} is called ${found.owner}/${found.name} now.`)
+    throw new Problem(repositoryNotFound, `${wanted} was renamed to ${found.owner}/${found.name}.`)
   return { found, host: access.host }
 }
 
-async function credentialColumns(tools: IdentityTools, workspaceId: string, id: string | undefined) {
+async function loadCredentialColumns(deps: IdentityDeps, workspaceId: string, id: string | undefined) {
   if (id === undefined) return { credential_id: null, stored_credential_id: null }
-  const credential = await findCredential(tools, workspaceId, id.toLowerCase())
-  if (credential?.kind !== 'code-host') throw refusedField('/credentialId', 'This is no code-host credential of ours.')
+  const credential = await findCredential(deps, workspaceId, id.toLowerCase())
+  if (credential?.kind !== 'code-host')
+    throw invalidField('/credentialId', 'Not a code-host credential of this workspace.')
   return { credential_id: credential.id, stored_credential_id: credential.source === 'stored' ? credential.id : null }
 }
 
 const CODE_HOST = { kind: 'code-host', provider: 'github' } as const
 
-/** Who asks the code host of a repository. A credential for another host is used only when it is named. */
-export async function accessOf(tools: IdentityTools, workspaceId: string, id: string | undefined): Promise<HostAccess> {
+/** Opens the credential for a code host. A credential for a host other than GitHub is used only if it is named. */
+export async function openHostAccess(
+  deps: IdentityDeps,
+  workspaceId: string,
+  id: string | undefined,
+): Promise<HostAccess> {
   const opened =
     id === undefined
-      ? await openNewestSecret(tools, workspaceId, CODE_HOST)
-      : await openSecret(tools, workspaceId, id.toLowerCase())
+      ? await openNewestSecret(deps, workspaceId, CODE_HOST)
+      : await openSecret(deps, workspaceId, id.toLowerCase())
   const host = opened?.secret.host?.toLowerCase() ?? GITHUB
   if (id === undefined && host !== GITHUB) return { host: GITHUB, token: undefined }
   return { host, token: opened?.secret.token }
 }
 
-function asProblem(error: unknown): never {
+function rethrowAsProblem(error: unknown): never {
   if (!(error instanceof CodeHostUnavailable)) throw error
   const { retryAfterSeconds } = error
   const headers = retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) }
   throw new Problem(codeHostUnavailable, error.message, { headers })
 }
 
-export const refusedField = (pointer: string, message: string): Problem =>
+export const invalidField = (pointer: string, message: string): Problem =>
   new Problem(invalidRequest, message, { errors: [{ pointer, code: 'invalid_value', message }] })

@@ -8,8 +8,8 @@ import { type Change, git, writeHistory } from '../../test/support/histories.ts'
 import { runGit } from '../platform/git/git.ts'
 import { type Handler, startServer } from '../platform/outbound/loopback-servers.ts'
 import { lockMirror } from './mirror/mirror-lock.ts'
-import { MirrorRefused, reachOf } from './mirror/source.ts'
-import { type MirrorTools, type MirrorWish, openMirror } from './mirror.ts'
+import { MirrorRefused, resolveReach } from './mirror/source.ts'
+import { type MirrorDeps, type MirrorOptions, openMirror } from './mirror.ts'
 
 let root: string
 beforeAll(async () => {
@@ -19,11 +19,11 @@ afterAll(() => rm(root, { recursive: true, force: true }))
 
 const signal = new AbortController().signal
 const resolveName = async () => ['10.0.0.1']
-const tools = (more: Partial<MirrorTools> = {}): MirrorTools => ({
+const createDeps = (more: Partial<MirrorDeps> = {}): MirrorDeps => ({
   ...{ folder: join(root, 'mirrors'), gitAllow: [root], resolveName, ...more },
 })
-const open = (wish: Partial<MirrorWish>, more?: Partial<MirrorTools>) =>
-  openMirror(tools(more), { id: 'demo', url: '', signal, ...wish })
+const open = (options: Partial<MirrorOptions>, more?: Partial<MirrorDeps>) =>
+  openMirror(createDeps(more), { id: 'demo', url: '', signal, ...options })
 
 const CHANGES: Change[] = [
   { message: 'start', files: { 'a.py': 'a\n' } },
@@ -37,7 +37,7 @@ async function source(name: string): Promise<string> {
   return folder
 }
 
-test('a mirror has the history and follows its source, also where that was rewritten', async () => {
+test('mirrors the history and follows force-pushes of its source', async () => {
   const url = await source('followed')
   const steps: string[] = []
   {
@@ -53,7 +53,7 @@ test('a mirror has the history and follows its source, also where that was rewri
   expect(steps).toEqual(['waiting', 'cloning', 'ready', 'waiting', 'updating', 'ready'])
 })
 
-test('the default branch is the one of the source, and may change', async () => {
+test('follows changes of the default branch of the source', async () => {
   const url = await source('branches')
   await using before = await open({ id: 'branches', url })
   expect(before.branch).toBe('main')
@@ -63,7 +63,7 @@ test('the default branch is the one of the source, and may change', async () => 
   expect(after).toMatchObject({ branch: 'trunk', tip: await git(url, ['rev-parse', 'trunk']) })
 })
 
-test('a mirror that has the commits that are wanted asks nobody; one that lacks them is brought up to date', async () => {
+test('updates a mirror only if it lacks the requested commits', async () => {
   const url = await source('enough')
   const commit = await git(url, ['rev-parse', 'main'])
   const steps: string[] = []
@@ -75,7 +75,7 @@ test('a mirror that has the commits that are wanted asks nobody; one that lacks 
   expect(steps.filter((step) => !['waiting', 'ready'].includes(step))).toEqual(['cloning', 'updating'])
 })
 
-test('files come when they are asked for', async () => {
+test('fetches file contents on demand', async () => {
   const url = await source('lazy')
   await using mirror = await open({ id: 'lazy', url })
   const blob = await git(url, ['rev-parse', 'main:a.py'])
@@ -85,7 +85,7 @@ test('files come when they are asked for', async () => {
   expect((await read()).toString()).toBe('b\n')
 })
 
-test('what a process left that died is cleared away, and a mirror that is broken is made anew', async () => {
+test('deletes leftovers of a dead process and recreates a broken mirror', async () => {
   const url = await source('died')
   await (await open({ id: 'died', url }))[Symbol.asyncDispose]()
   const home = join(root, 'mirrors', 'died')
@@ -100,7 +100,7 @@ test('what a process left that died is cleared away, and a mirror that is broken
   expect(again.tip).toBe(await git(url, ['rev-parse', 'main']))
 })
 
-test('two at once: one waits, and one that waits too long is told', async () => {
+test('a second process waits for the lock and fails after the maximum wait', async () => {
   const url = await source('both')
   const [one, two] = await Promise.all([open({ id: 'both', url }), open({ id: 'both', url })])
   expect(one.tip).toBe(two.tip)
@@ -109,17 +109,17 @@ test('two at once: one waits, and one that waits too long is told', async () => 
   await expect(open({ id: 'both', url }, { lockWaitMs: 0 })).rejects.toMatchObject({ isLasting: false })
 })
 
-test('a repository that is too large is refused, and leaves nothing', async () => {
+test('refuses a repository that is too large and leaves no files', async () => {
   const folder = join(root, 'large')
   const noise = Array.from({ length: 40_000 }, (_, n) => `${Math.sin(n)}\n`).join('')
   await writeHistory(folder, [{ message: 'start', files: { 'a.txt': noise } }])
-  await expect(open({ id: 'large', url: folder }, { bytesMax: 100_000 })).rejects.toThrow('larger than a mirror may be')
+  await expect(open({ id: 'large', url: folder }, { bytesMax: 100_000 })).rejects.toThrow('exceeds the size limit')
   await expect(open({ id: 'large', url: folder }, { timeoutMs: 1 })).rejects.toThrow(MirrorRefused)
   await using _ = await open({ id: 'large', url: folder })
   expect((await readdir(join(root, 'mirrors', 'large'))).toSorted()).toEqual(['git', 'lock'])
 })
 
-test('hooks and settings of a source on this disk are not run', async () => {
+test('does not run hooks or settings of a local source', async () => {
   const url = await source('hostile')
   const proof = join(root, 'proof')
   const evil = join(root, 'evil.sh')
@@ -150,7 +150,7 @@ test.each([
   await expect(open({ id: 'refused', url })).rejects.toThrow(MirrorRefused)
 })
 
-test('git never connects to an internal server, however its address is spelled', async () => {
+test('never connects git to an internal server, however its address is written', async () => {
   await using inner = await startServer((_, response) => void response.end())
   for (const url of [
     `https://93.184.216.34\\@127.0.0.1:${inner.port}/x.git`,
@@ -165,7 +165,7 @@ test('git never connects to an internal server, however its address is spelled',
   expect(inner.connections).toEqual([])
 })
 
-test('the message of a failure is the same whatever the server answers, and the log has the rest', async () => {
+test('reports a generic message for any server response and logs the details', async () => {
   const answers: Handler[] = [
     (_, response) => void response.writeHead(500, { server: 'inner/1.0' }).end('secret banner'),
     (_, response) =>
@@ -185,20 +185,20 @@ test('the message of a failure is the same whatever the server answers, and the 
     const failed = open({ id: 'neutral', url: `${operatorOrigin}/401-403.git` }, { operatorOrigin, log })
     messages.add(await failed.then(String, (error: unknown) => (error instanceof MirrorRefused ? error.message : '')))
   }
-  expect([...messages]).toEqual(['The repository could not be read. The log of the service has the reason.'])
+  expect([...messages]).toEqual(['The repository could not be read. See the log of the service for the reason.'])
   expect(logged).toHaveLength(answers.length)
   expect(String(logged.map((about) => (about as { error: Error }).error.message))).toContain('500')
 })
 
-test('a name that changes between two lookups is checked again, and each fetch uses the addresses of its own', async () => {
+test('checks a name again before each fetch and pins git to the resolved addresses', async () => {
   const answers = [['93.184.216.34'], ['127.0.0.1']]
   const rules = { gitAllow: [], resolveName: async () => answers.shift() ?? [] }
   const source = { url: 'https://git.example.org/demo.git' }
-  expect((await reachOf(source, rules)).pin?.addresses).toEqual(['93.184.216.34'])
-  await expect(reachOf(source, rules)).rejects.toThrow('has no public address')
+  expect((await resolveReach(source, rules)).pin?.addresses).toEqual(['93.184.216.34'])
+  await expect(resolveReach(source, rules)).rejects.toThrow('does not have a public address')
 })
 
-test('a token goes to its server in a header, and stands in no file', async () => {
+test('sends the token in a header and stores it in no file', async () => {
   const seen: (string | undefined)[] = []
   const server = createServer((request, response) => {
     seen.push(request.headers.authorization)

@@ -2,75 +2,75 @@ import { mkdir, mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { GitFailed, runGit } from '../platform/git/git.ts'
 import type { GitPlace } from '../platform/git/settings.ts'
-import { missingCommits } from './mirror/commits.ts'
+import { findMissingCommits } from './mirror/commits.ts'
 import { openClone, RepositoryUnreadable } from './mirror/local-clone.ts'
 import { lockMirror } from './mirror/mirror-lock.ts'
-import type { Reading } from './mirror/reading.ts'
-import { MirrorRefused, type MirrorSource, type Reach, reachOf, type SourceRules } from './mirror/source.ts'
+import type { OpenedRepository } from './mirror/opened-repository.ts'
+import { type MirrorReach, MirrorRefused, type MirrorSource, resolveReach, type SourceRules } from './mirror/source.ts'
 
-export type MirrorTools = SourceRules & {
-  /** Where all mirrors lie, one folder each. */
+export type MirrorDeps = SourceRules & {
+  /** Folder of all mirrors, each in its own subfolder. */
   folder: string
   bytesMax?: number
   timeoutMs?: number
-  /** How long to wait for another process that fills the same mirror. */
+  /** Maximum wait for another process that updates the same mirror. */
   lockWaitMs?: number
-  /** Gets what git and the server said. The workspace does not. */
+  /** Receives the output of git, which must not be shown to the workspace. */
   log?: { warn(about: object, message: string): void }
 }
 
-export type MirrorWish = MirrorSource & {
-  /** The name of its folder: letters, digits, hyphens. */
+export type MirrorOptions = MirrorSource & {
+  /** Name of the mirror's folder: letters, digits and hyphens. */
   id: string
   signal: AbortSignal
-  /** Where a mirror has all of these, nobody is asked for more. Default: it is brought up to date. */
+  /** A mirror that has all of these commits is not updated. By default it is always updated. */
   commits?: readonly string[]
   onProgress?: (step: 'waiting' | 'cloning' | 'updating' | 'ready') => void
 }
 
-export type Mirror = Reading & {
-  /** Brings files of commits that are there already. */
+export type Mirror = OpenedRepository & {
+  /** Fetches file contents of commits that the mirror already has. */
   fetchBlobs(ids: readonly string[], signal: AbortSignal): Promise<void>
 }
 
 const LIMITS = { bytesMax: 4 * 1024 ** 3, timeoutMs: 1_800_000, lockWaitMs: 1_800_000 }
-type Tools = MirrorTools & typeof LIMITS
+type MirrorSettings = MirrorDeps & typeof LIMITS
 
-/** Branches, where pull requests ended, and which branch is the default one. A force-push moves them. */
+/** Branches and heads of pull requests. `+` allows force-pushed updates. */
 const REFS = ['+refs/heads/*:refs/heads/*', '+refs/pull/*/head:refs/pull/*/head']
 
 /**
- * A copy of a repository's history in the data folder, as it is at its source now. Files come when they are asked
- * for, where the server allows it. Killed at any point it leaves the copy of before, or none. Throws MirrorRefused.
+ * Opens a mirror of a repository in the data folder and updates it from its source. File contents are fetched on demand if
+ * the server supports it. If the process is killed, the previous mirror or none remains. Throws MirrorRefused.
  */
-export async function openMirror(given: MirrorTools, wish: MirrorWish): Promise<Mirror> {
-  const tools: Tools = { ...LIMITS, ...given }
-  const { id, signal, onProgress = () => {} } = wish
-  if (!/^[\w-]{1,100}$/.test(id)) throw new Error(`A mirror cannot be called ${id}.`)
-  const home = join(tools.folder, id)
+export async function openMirror(mirrorDeps: MirrorDeps, options: MirrorOptions): Promise<Mirror> {
+  const deps: MirrorSettings = { ...LIMITS, ...mirrorDeps }
+  const { id, signal, onProgress = () => {} } = options
+  if (!/^[\w-]{1,100}$/.test(id)) throw new Error(`Invalid mirror id ${id}`)
+  const home = join(deps.folder, id)
   await mkdir(home, { recursive: true, mode: 0o700 })
   onProgress('waiting')
-  await using _ = await takeLock(tools, home, signal)
-  const reach = await reachOf(wish, tools)
-  await clearRemains(home)
-  if (!(await hasAll(join(home, 'git'), wish))) await update(tools, { ...wish, onProgress, home, reach })
-  const reading = await openClone(join(home, 'git'), { signal })
+  await using _ = await takeLock(deps, home, signal)
+  const reach = await resolveReach(options, deps)
+  await deleteLeftovers(home)
+  if (!(await hasAll(join(home, 'git'), options))) await updateMirror(deps, { ...options, onProgress, home, reach })
+  const repository = await openClone(join(home, 'git'), { signal })
   onProgress('ready')
-  return { ...reading, fetchBlobs: (ids, stop) => fetchBlobs(tools, { ...wish, home }, ids, stop) }
+  return { ...repository, fetchBlobs: (ids, stop) => fetchBlobs(deps, { ...options, home }, ids, stop) }
 }
 
-async function takeLock({ lockWaitMs }: Tools, home: string, signal: AbortSignal): Promise<AsyncDisposable> {
+async function takeLock({ lockWaitMs }: MirrorSettings, home: string, signal: AbortSignal): Promise<AsyncDisposable> {
   const lock = await lockMirror(join(home, 'lock'), lockWaitMs, signal)
   if (lock) return lock
-  throw new MirrorRefused('Another process has been filling this mirror for long.', false)
+  throw new MirrorRefused('Another process is still updating this mirror. Try again later.', false)
 }
 
-/** Nothing is asked for: what a broken copy cannot tell, it does not have. */
-async function hasAll(gitDir: string, { commits, signal }: MirrorWish): Promise<boolean> {
-  if (!commits || !(await isThere(gitDir))) return false
+/** Checks locally whether the mirror has the requested commits. A broken mirror has none. */
+async function hasAll(gitDir: string, { commits, signal }: MirrorOptions): Promise<boolean> {
+  if (!commits || !(await exists(gitDir))) return false
   try {
-    await using reading = await openClone(gitDir, { signal })
-    return (await missingCommits(reading.place, commits, signal)).length === 0
+    await using repository = await openClone(gitDir, { signal })
+    return (await findMissingCommits(repository.place, commits, signal)).length === 0
   } catch (error) {
     signal.throwIfAborted()
     if (error instanceof GitFailed || error instanceof RepositoryUnreadable) return false
@@ -78,21 +78,25 @@ async function hasAll(gitDir: string, { commits, signal }: MirrorWish): Promise<
   }
 }
 
-type Filling = MirrorWish & { home: string; reach: Reach; onProgress: NonNullable<MirrorWish['onProgress']> }
+type MirrorUpdate = MirrorOptions & {
+  home: string
+  reach: MirrorReach
+  onProgress: NonNullable<MirrorOptions['onProgress']>
+}
 
-/** What was there is updated. Where that fails or has grown too large, it is made anew once. */
-async function update(tools: Tools, filling: Filling): Promise<void> {
-  const { home, onProgress } = filling
-  if (await isThere(join(home, 'git'))) {
+/** Updates the mirror. If it is broken or has grown too large, it is cloned again, once. */
+async function updateMirror(deps: MirrorSettings, request: MirrorUpdate): Promise<void> {
+  const { home, onProgress } = request
+  if (await exists(join(home, 'git'))) {
     onProgress('updating')
-    const isUpdated = await fetchAll(tools, filling, join(home, 'git')).then(() => true, isBroken)
-    if (isUpdated && (await bytesOf(join(home, 'git'))) <= tools.bytesMax) return
+    const isUpdated = await fetchAll(deps, request, join(home, 'git')).then(() => true, rethrowUnlessBroken)
+    if (isUpdated && (await measureBytes(join(home, 'git'))) <= deps.bytesMax) return
   }
   onProgress('cloning')
   const fresh = await mkdtemp(join(home, 'new-'))
-  await runGit(placeOf(tools, filling.reach, fresh), ['init', '--quiet', '--bare', '--template=', fresh], filling)
-  await fetchAll(tools, filling, fresh)
-  if ((await bytesOf(fresh)) > tools.bytesMax) throw tooLarge()
+  await runGit(toGitPlace(deps, request.reach, fresh), ['init', '--quiet', '--bare', '--template=', fresh], request)
+  await fetchAll(deps, request, fresh)
+  if ((await measureBytes(fresh)) > deps.bytesMax) throw tooLarge()
   await rm(join(home, 'git'), { recursive: true, force: true })
   await rename(fresh, join(home, 'git'))
 }
@@ -100,22 +104,22 @@ async function update(tools: Tools, filling: Filling): Promise<void> {
 const BROKEN =
   /not a git repository|not in a git directory|bad object|corrupt|missing|unable to read|did not send all necessary/i
 
-/** What a dead process left cannot be trusted; what the server refuses is not our copy's fault. */
-function isBroken(error: unknown): false {
+/** Returns false for a damaged mirror, for example after a crash. Rethrows errors that the server caused. */
+function rethrowUnlessBroken(error: unknown): false {
   if (error instanceof MirrorRefused && error.cause instanceof GitFailed && BROKEN.test(error.cause.message))
     return false
   throw error
 }
 
-async function fetchAll(tools: Tools, { reach, signal }: Filling, gitDir: string): Promise<void> {
-  const place = placeOf(tools, reach, gitDir)
-  const options = { signal, timeoutMs: tools.timeoutMs }
-  const run = (...args: string[]) => runGit(place, args, options).catch(refuse(tools))
-  // Without a secret in it, so that missing files can be asked for again. It is the same each time, unless it moved.
+async function fetchAll(deps: MirrorSettings, { reach, signal }: MirrorUpdate, gitDir: string): Promise<void> {
+  const place = toGitPlace(deps, reach, gitDir)
+  const options = { signal, timeoutMs: deps.timeoutMs }
+  const run = (...args: string[]) => runGit(place, args, options).catch(rethrowRefused(deps))
+  // Stored so that missing files can be fetched later. The URL contains no secret.
   await run('config', 'remote.origin.url', reach.url)
   await run('config', 'remote.origin.promisor', 'true')
   await run('config', 'remote.origin.partialCloneFilter', 'blob:none')
-  // It tells how far it is, so that it ends soon after we do: then nobody reads that any more.
+  // --progress makes git write regularly, so that it notices the closed pipe and ends soon after this process.
   await run(...['fetch', '--progress', '--prune', '--force', '--no-tags', '--filter=blob:none', 'origin', ...REFS])
   const head = await run('ls-remote', '--symref', 'origin', 'HEAD')
   const branch = /^ref: (refs\/heads\/\S+)\tHEAD$/m.exec(head.toString())?.[1]
@@ -123,75 +127,79 @@ async function fetchAll(tools: Tools, { reach, signal }: Filling, gitDir: string
 }
 
 const IDS_AT_ONCE = 5000
-/** Which commits we have does not matter for single files. */
-const NO_HAGGLING = ['fetch.negotiationAlgorithm=noop']
+/** Commits do not need to be negotiated to fetch single files. */
+const NO_NEGOTIATION = ['fetch.negotiationAlgorithm=noop']
 
 async function fetchBlobs(
-  tools: Tools,
-  wish: MirrorWish & { home: string },
+  deps: MirrorSettings,
+  options: MirrorOptions & { home: string },
   ids: readonly string[],
   signal: AbortSignal,
 ): Promise<void> {
-  await using _ = await takeLock(tools, wish.home, signal)
-  const reach = await reachOf(wish, tools)
-  const place = placeOf(tools, reach, join(wish.home, 'git'))
-  await runGit(place, ['config', 'remote.origin.url', reach.url], { signal }).catch(refuse(tools))
+  await using _ = await takeLock(deps, options.home, signal)
+  const reach = await resolveReach(options, deps)
+  const place = toGitPlace(deps, reach, join(options.home, 'git'))
+  await runGit(place, ['config', 'remote.origin.url', reach.url], { signal }).catch(rethrowRefused(deps))
   const args = ['fetch', '--progress', '--no-tags', '--no-write-fetch-head', '--filter=blob:none', '--stdin', 'origin']
   for (let from = 0; from < ids.length; from += IDS_AT_ONCE) {
     const input = ids.slice(from, from + IDS_AT_ONCE).map((id) => `${id}\n`)
-    const options = { signal, timeoutMs: tools.timeoutMs, input }
-    await runGit({ ...place, settings: NO_HAGGLING }, args, options).catch(refuse(tools))
+    const options = { signal, timeoutMs: deps.timeoutMs, input }
+    await runGit({ ...place, settings: NO_NEGOTIATION }, args, options).catch(rethrowRefused(deps))
   }
 }
 
-const placeOf = (tools: Tools, { protocols, pin, secret }: Reach, gitDir: string): GitPlace => ({
+const toGitPlace = (deps: MirrorSettings, { protocols, pin, secret }: MirrorReach, gitDir: string): GitPlace => ({
   where: [`--git-dir=${gitDir}`],
   cwd: gitDir,
   protocols,
   pin,
   secret,
-  fileBytesMax: tools.bytesMax,
+  fileBytesMax: deps.bytesMax,
 })
 
 const TOO_LARGE = /out of memory|cannot allocate|mmap failed|file too large|signal 25/i
 const REFUSED =
   /authentication failed|could not read (username|password)|returned error: 40[13]\b|repository .*not found|does not exist/i
 
-const tooLarge = () => new MirrorRefused('The repository is larger than a mirror may be.')
+const tooLarge = () => new MirrorRefused('The repository exceeds the size limit of mirrors.')
 
-/** Turns a failure of git into one whose message is the same for every server, and logs what was said. */
-const refuse =
-  ({ log }: MirrorTools) =>
+/** Converts a failure of git to an error with a generic message, and logs the details. */
+const rethrowRefused =
+  ({ log }: MirrorDeps) =>
   (error: unknown): never => {
     if (!(error instanceof GitFailed)) throw error
     if (TOO_LARGE.test(error.stderr)) throw tooLarge()
-    log?.warn({ error }, 'a repository could not be mirrored')
+    log?.warn({ error }, 'failed to mirror a repository')
     if (error.timedOut) throw new MirrorRefused('Reading the repository took longer than allowed.', false, error)
     if (REFUSED.test(error.stderr)) throw new MirrorRefused(NOT_FOUND, true, error)
-    throw new MirrorRefused('The repository could not be read. The log of the service has the reason.', false, error)
+    throw new MirrorRefused(
+      'The repository could not be read. See the log of the service for the reason.',
+      false,
+      error,
+    )
   }
 
 const NOT_FOUND = 'The repository does not exist at its address, or the credential does not give access to it.'
 
-/** Who died here held the lock that we hold now: nobody uses what it left. */
-async function clearRemains(home: string): Promise<void> {
+/** Deletes temporary files of a process that died. The lock is held, so no other process uses them. */
+async function deleteLeftovers(home: string): Promise<void> {
   for (const name of await readdir(home)) {
     if (name.startsWith('new-')) await rm(join(home, name), { recursive: true, force: true })
   }
-  if (!(await isThere(join(home, 'git')))) return
+  if (!(await exists(join(home, 'git')))) return
   for (const entry of await readdir(join(home, 'git'), { recursive: true, withFileTypes: true })) {
-    const isRemains = entry.name.endsWith('.lock') || /^tmp_|^\.tmp-/.test(entry.name)
-    if (entry.isFile() && isRemains) await rm(join(entry.parentPath, entry.name), { force: true })
+    const isLeftover = entry.name.endsWith('.lock') || /^tmp_|^\.tmp-/.test(entry.name)
+    if (entry.isFile() && isLeftover) await rm(join(entry.parentPath, entry.name), { force: true })
   }
 }
 
-const isThere = (path: string): Promise<boolean> =>
+const exists = (path: string): Promise<boolean> =>
   stat(path).then(
     () => true,
     () => false,
   )
 
-async function bytesOf(folder: string): Promise<number> {
+async function measureBytes(folder: string): Promise<number> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true })
   const sizes = entries
     .filter((entry) => entry.isFile())

@@ -7,7 +7,13 @@ import { type CodeHostServer, startCodeHost } from '../../test/support/code-host
 import { temporaryFolder } from '../../test/support/harbor/folders.ts'
 import { importBatch } from '../batches/schema.ts'
 import { createCredential, deleteCredential } from '../credentials/schema.ts'
-import { connectRepository, listRepositories, type RepositoryWish, readRepository, removeRepository } from './schema.ts'
+import {
+  type ConnectRepositoryInput,
+  connectRepository,
+  listRepositories,
+  readRepository,
+  removeRepository,
+} from './schema.ts'
 
 let app: TestApp
 let host: CodeHostServer
@@ -30,10 +36,10 @@ const at = (fullName: string) => {
   const [owner = '', name = ''] = fullName.split('/')
   return { params: { owner, name } }
 }
-const GITHUB: RepositoryWish = { source: { kind: 'github' } }
-const connect = (fullName: string, body: RepositoryWish = GITHUB) =>
+const GITHUB: ConnectRepositoryInput = { source: { kind: 'github' } }
+const connect = (fullName: string, body: ConnectRepositoryInput = GITHUB) =>
   app.call(connectRepository, { ...at(fullName), body })
-const git = (url: string, more: Partial<RepositoryWish> = {}): RepositoryWish => ({
+const git = (url: string, more: Partial<ConnectRepositoryInput> = {}): ConnectRepositoryInput => ({
   source: { kind: 'git', url },
   ...more,
 })
@@ -44,7 +50,7 @@ const credential = async (secret: Record<string, string>, kind: 'code-host' | 'm
   return (await app.call(createCredential, { body: { kind, provider, name: 'c', secret } })).body.id
 }
 
-test('a repository of the code host is connected, read without case, listed and removed', async () => {
+test('connects, reads, lists and removes a repository of the code host', async () => {
   const { id } = host.add('Acme/Widgets')
   const connected = await connect('ACME/widgets')
   expect(connected).toMatchObject({
@@ -64,18 +70,18 @@ test('a repository of the code host is connected, read without case, listed and 
   expect(await connect('acme/widgets')).toMatchObject({ status: 201, body: { id } })
 })
 
-test('what the code host does not show is 404, what it says is not for the client to say', async () => {
+test('answers 404 for an inaccessible repository and 422 for a visibility that the code host reports', async () => {
   host.add('acme/secret', 'private')
   const moved = host.add('acme/old-name')
   host.rename(moved, 'new-name')
   expect(await connect('acme/nothing')).toMatchObject({ status: 404, body: { code: 'repository_not_found' } })
   expect(await connect('acme/secret')).toMatchObject({ status: 404, body: { code: 'repository_not_found' } })
-  expect((await connect('acme/old-name')).body.detail).toBe('acme/old-name is called acme/new-name now.')
-  const told = await connect('acme/new-name', { ...GITHUB, visibility: 'public' })
-  expect(told).toMatchObject({ status: 422, body: { errors: [{ pointer: '/visibility' }] } })
+  expect((await connect('acme/old-name')).body.detail).toBe('acme/old-name was renamed to acme/new-name.')
+  const refused = await connect('acme/new-name', { ...GITHUB, visibility: 'public' })
+  expect(refused).toMatchObject({ status: 422, body: { errors: [{ pointer: '/visibility' }] } })
 })
 
-test('a private repository needs a credential that sees it, which cannot be deleted meanwhile', async () => {
+test('requires a credential for a private repository and prevents its deletion', async () => {
   const hidden = host.add('acme/hidden', 'private')
   host.addToken('ghp_seeing', [hidden])
   const credentialId = await credential({ token: 'ghp_seeing' })
@@ -87,7 +93,7 @@ test('a private repository needs a credential that sees it, which cannot be dele
   expect((await forget()).status).toBe(204)
 })
 
-test('a credential of another kind, of nobody or that is not accepted is 422', async () => {
+test('answers 422 for a credential of another kind, an unknown one or a rejected one', async () => {
   host.add('acme/open')
   const model = await credential({ apiKey: 'k' }, 'model')
   const revoked = await credential({ token: 'ghp_revoked' })
@@ -104,14 +110,14 @@ test('a credential of another kind, of nobody or that is not accepted is 422', a
   expect((await connect('acme/open')).status).toBe(201)
 })
 
-test('a code host that is away is 503, and says how long', async () => {
+test('answers 503 with Retry-After for an unavailable code host', async () => {
   host.misbehave({ status: 429, headers: { 'retry-after': '9' } })
   const answer = await connect('acme/open')
   expect(answer).toMatchObject({ status: 503, body: { code: 'code_host_unavailable', retryable: true } })
   expect(answer.headers.get('retry-after')).toBe('9')
 })
 
-test('plain git has ids of its own, is private unless it says otherwise, and keeps its id', async () => {
+test('plain git gets its own id, keeps it, and is private by default', async () => {
   const first = await connect('Lab/Demo', git('https://git.example.org/demo.git'))
   expect(first).toMatchObject({ status: 201, body: { owner: 'Lab', name: 'Demo', visibility: 'private' } })
   expect(first.body.id).toBeGreaterThanOrEqual(2 ** 40)
@@ -125,7 +131,7 @@ test('plain git has ids of its own, is private unless it says otherwise, and kee
   expect(again).toMatchObject({ status: 201, body: { id: first.body.id } })
 })
 
-test('ids of plain git do not tell how many repositories other workspaces have connected', async () => {
+test('ids of plain git do not reveal the number of repositories', async () => {
   const { key, login } = await app.otherWorkspace('counting')
   const ids: number[] = []
   for (let n = 0; n < 4; n++) {
@@ -138,7 +144,7 @@ test('ids of plain git do not tell how many repositories other workspaces have c
   expect(Math.min(...gaps)).toBeGreaterThan(1000)
 })
 
-test('an address that is not public, not safe or not allowed is 422', async () => {
+test('answers 422 for an address that is not public, safe and allowed', async () => {
   const outcome = async (url: string) => {
     const { status, body } = await connect('lab/urls', git(url))
     return status === 422 ? body.errors[0].pointer : status
@@ -197,7 +203,7 @@ test('an address that is not public, not safe or not allowed is 422', async () =
   expect(await outcome(join(folder.path, 'allowed/demo.git'))).toBe(201)
 })
 
-test('a name that another repository has taken is another repository', async () => {
+test('treats a name that was taken by another repository as a new repository', async () => {
   const gone = host.add('acme/reborn')
   const first = await connect('acme/reborn')
   host.remove(gone)
@@ -214,7 +220,7 @@ test('a name that another repository has taken is another repository', async () 
   ).toHaveLength(1)
 })
 
-test('a public repository is connected by the first write; nothing else is', async () => {
+test('connects a public repository automatically on the first write, and no other', async () => {
   host.add('Acme/Public')
   host.add('acme/private', 'private')
   const send = async (fullName: string) =>
@@ -234,7 +240,7 @@ test('a public repository is connected by the first write; nothing else is', asy
   })
 })
 
-test('while a batch runs on it, a repository is neither removed nor replaced', async () => {
+test('refuses to remove or replace a repository while a batch runs', async () => {
   await connect('lab/busy', git('https://git.example.org/busy.git'))
   await app.call(importBatch, { ...at('lab/busy'), upload: archiveOf({ hello: smallTask() }) })
   expect(await remove('lab/busy')).toMatchObject({ status: 409, body: { code: 'repository_busy' } })
@@ -243,7 +249,7 @@ test('while a batch runs on it, a repository is neither removed nor replaced', a
   expect((await connect('lab/busy', git('https://git.example.org/still.git'))).status).toBe(200)
 })
 
-test('pages go on where the last one ended', async () => {
+test('pages through repositories', async () => {
   const all = (await app.call(listRepositories)).body.repos
   const seen: unknown[] = []
   let cursor: string | null = null

@@ -3,17 +3,30 @@ import { type Db, errorCode, transact } from '../platform/db/db.ts'
 import { type Page, toPage } from '../platform/http/page.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { type By, record } from '../workspaces/audit.ts'
-import { findHosted, hostedIdentity, type Identity, type IdentityTools, identityOf, refusedField } from './identity.ts'
-import { type Repository, type RepositoryWish, releasesPublic, repositoryBusy, repositoryNotFound } from './schema.ts'
+import {
+  findHostedRepository,
+  type IdentityDeps,
+  invalidField,
+  loadHostedIdentity,
+  loadIdentity,
+  type RepositoryIdentity,
+} from './identity.ts'
+import {
+  type ConnectRepositoryInput,
+  type Repository,
+  releasesPublic,
+  repositoryBusy,
+  repositoryNotFound,
+} from './schema.ts'
+import type { RepositoryRef, RepositoryRow } from './sql.ts'
 import * as rows from './sql.ts'
 
-export type Place = rows.Place
-export type RepositoryRow = rows.RepositoryRow
+export type { RepositoryRef, RepositoryRow }
 
-export type RepositoryTools = IdentityTools & {
-  /** Whether something runs on it. */
+export type RepositoryDeps = IdentityDeps & {
+  /** Tests for unfinished batches or comparisons of the repository. */
   isBusy: (db: Db, key: number) => Promise<boolean>
-  /** Returns the id of the release that everybody reads, if there is one. */
+  /** Returns the id of the public release, if there is one. */
   findPublicRelease: (db: Db, key: number) => Promise<string | undefined>
   /** Withdraws the public release, if there is one, in the same transaction. */
   withdrawPublicRelease: (tx: Db, by: By, key: number, reason: string) => Promise<void>
@@ -23,34 +36,34 @@ export type RepositoryTools = IdentityTools & {
 
 export async function listRepositories(db: Db, workspaceId: string, page: Page) {
   const found = await rows.listRepositoryRows(db, workspaceId, page)
-  const place = (row: RepositoryRow) => ({ at: row.connected_at, id: String(row.id) })
-  const { items, nextCursor } = toPage(found, page.limit, repositoryOf, place)
+  const toCursor = (row: RepositoryRow) => ({ at: row.connected_at, id: String(row.id) })
+  const { items, nextCursor } = toPage(found, page.limit, toRepository, toCursor)
   return { repos: items, nextCursor }
 }
 
-/** Undefined: it is not connected. */
-export const findRepository = (db: Db, place: Place): Promise<RepositoryRow | undefined> =>
-  rows.findRepositoryRow(db, place)
+/** Finds a connected repository. */
+export const findRepository = (db: Db, ref: RepositoryRef): Promise<RepositoryRow | undefined> =>
+  rows.findRepositoryRow(db, ref)
 
-export async function readRepository(db: Db, place: Place): Promise<RepositoryRow> {
-  const row = await findRepository(db, place)
-  if (!row) throw missing(place)
+export async function readRepository(db: Db, ref: RepositoryRef): Promise<RepositoryRow> {
+  const row = await findRepository(db, ref)
+  if (!row) throw notConnected(ref)
   return row
 }
 
-/** What they are called now, by their keys; also of those that were removed. */
-export async function repositoryNames(
+/** Returns the current names of repositories by key, including removed ones. */
+export async function listRepositoryNames(
   db: Db,
   keys: readonly number[],
-): Promise<Map<number, Omit<Place, 'workspaceId'>>> {
+): Promise<Map<number, Omit<RepositoryRef, 'workspaceId'>>> {
   const found = keys.length === 0 ? [] : await rows.listRepositoryNames(db, keys)
   return new Map(found.map(({ key, owner, name }) => [key, { owner, name }]))
 }
 
-/** Of whom it is, and what it is called now; also when it was removed. */
-export async function readPlace(db: Db, key: number): Promise<Place> {
+/** Returns the workspace and current name of a repository, even if it was removed. */
+export async function readRepositoryRef(db: Db, key: number): Promise<RepositoryRef> {
   const [row] = await rows.listRepositoryNames(db, [key])
-  if (!row) throw new Error(`The repository ${key} is gone.`)
+  if (!row) throw new Error(`Repository ${key} not found`)
   return { workspaceId: row.workspace_id, owner: row.owner, name: row.name }
 }
 
@@ -58,110 +71,117 @@ export async function readPlace(db: Db, key: number): Promise<Place> {
  * Returns the visibility that the code host reports now, or for plain git the one that its owner has set. A repository
  * that turned private has its public release withdrawn.
  */
-export async function refreshVisibility(tools: RepositoryTools, row: RepositoryRow & { workspaceId: string }) {
+export async function refreshVisibility(deps: RepositoryDeps, row: RepositoryRow & { workspaceId: string }) {
   if (row.source_kind === 'git') return row.visibility
-  await rows.noteVisibilityCheck(tools.db, row.key)
-  const { found } = await findHosted(tools, row, row.credential_id ?? undefined)
+  await rows.recordVisibilityCheck(deps.db, row.key)
+  const { found } = await findHostedRepository(deps, row, row.credential_id ?? undefined)
   if (found && found.id !== row.id)
-    throw new Problem(repositoryNotFound, `Another repository is called ${nameOf(row)} now.`)
-  // What even we may not see any more, everybody may not.
+    throw new Problem(repositoryNotFound, `${formatName(row)} is now the name of another repository.`)
+  // A repository that is no longer accessible is treated as private.
   const visibility = found?.visibility ?? 'private'
-  await transact(tools.db, async (tx) => {
+  await transact(deps.db, async (tx) => {
     if (visibility !== row.visibility) await rows.setVisibility(tx, row.key, visibility)
     if (visibility === 'private')
-      await withdrawPrivate(tools, tx, { workspaceId: row.workspaceId, actor: 'system' }, row)
+      await withdrawPrivate(deps, tx, { workspaceId: row.workspaceId, actor: 'system' }, row)
   })
-  tools.forget()
+  deps.forget()
   return visibility
 }
 
-const withdrawPrivate = (tools: RepositoryTools, tx: Db, by: By, { key }: RepositoryRow): Promise<void> =>
-  tools.withdrawPublicRelease(tx, by, key, 'The repository is not public any more.')
+const withdrawPrivate = (deps: RepositoryDeps, tx: Db, by: By, { key }: RepositoryRow): Promise<void> =>
+  deps.withdrawPublicRelease(tx, by, key, 'The repository is no longer public.')
 
-type Connected = { kind: 'connected' | 'changed'; repository: Repository }
+type ConnectResult = { kind: 'connected' | 'changed'; repository: Repository }
 
 export async function connectRepository(
-  tools: RepositoryTools,
+  deps: RepositoryDeps,
   by: By,
-  place: Omit<Place, 'workspaceId'>,
-  wish: RepositoryWish,
-): Promise<Connected> {
-  const own = { ...place, workspaceId: by.workspaceId }
-  const identity = await identityOf(tools, own, wish)
-  const { row, isNew } = await save(tools, by, own, identity)
-  return { kind: isNew ? 'connected' : 'changed', repository: repositoryOf(row) }
+  ref: Omit<RepositoryRef, 'workspaceId'>,
+  input: ConnectRepositoryInput,
+): Promise<ConnectResult> {
+  const own = { ...ref, workspaceId: by.workspaceId }
+  const identity = await loadIdentity(deps, own, input)
+  const { row, isNew } = await saveIdentity(deps, by, own, identity)
+  return { kind: isNew ? 'connected' : 'changed', repository: toRepository(row) }
 }
 
-/** For the first write: what everybody can see need not be connected by hand. */
-export async function requireRepository(tools: RepositoryTools, by: By, place: Place): Promise<RepositoryRow> {
-  const known = await findRepository(tools.db, place)
-  return known ?? (await save(tools, by, place, await publicIdentity(tools, place))).row
+/** Finds a repository for a write. A public repository is connected automatically. */
+export async function requireRepository(deps: RepositoryDeps, by: By, ref: RepositoryRef): Promise<RepositoryRow> {
+  const known = await findRepository(deps.db, ref)
+  return known ?? (await saveIdentity(deps, by, ref, await loadPublicIdentity(deps, ref))).row
 }
 
-/** For who only looks before that first write: it is connected, or could be. Nothing is written down. */
-export async function requireWritable(tools: RepositoryTools, place: Place): Promise<void> {
-  if (!(await findRepository(tools.db, place))) await publicIdentity(tools, place)
+/** Checks, without storing anything, that a repository is connected or could be connected automatically. */
+export async function requireConnectable(deps: RepositoryDeps, ref: RepositoryRef): Promise<void> {
+  if (!(await findRepository(deps.db, ref))) await loadPublicIdentity(deps, ref)
 }
 
-async function publicIdentity(tools: RepositoryTools, place: Place): Promise<Identity> {
-  const identity = await hostedIdentity(tools, place, undefined).catch((error: unknown) => {
+async function loadPublicIdentity(deps: RepositoryDeps, ref: RepositoryRef): Promise<RepositoryIdentity> {
+  const identity = await loadHostedIdentity(deps, ref, undefined).catch((error: unknown) => {
     if (!(error instanceof Problem)) throw error
-    throw error.kind.status < 500 ? missing(place) : notAsked(place, error)
+    throw error.kind.status < 500 ? notConnected(ref) : hostUnavailable(ref, error)
   })
-  if (identity.visibility !== 'public') throw missing(place)
+  if (identity.visibility !== 'public') throw notConnected(ref)
   return identity
 }
 
-function save(tools: RepositoryTools, by: By, place: Place, identity: Identity) {
-  return transact(tools.db, async (tx) => {
+function saveIdentity(deps: RepositoryDeps, by: By, ref: RepositoryRef, identity: RepositoryIdentity) {
+  return transact(deps.db, async (tx) => {
     await rows.lockRepositories(tx, by.workspaceId)
-    const before = await rows.findRepositoryRow(tx, place)
-    const id = identity.id ?? (await rows.findGitRow(tx, place))?.id ?? (await newGitId(tx))
+    const before = await rows.findRepositoryRow(tx, ref)
+    const id = identity.id ?? (await rows.findGitRow(tx, ref))?.id ?? (await createGitId(tx))
     const isSame = before?.source_kind === identity.source_kind && before.host === identity.host && before.id === id
-    // Another repository has taken this name.
-    if (before && !isSame) await remove(tools, tx, before)
-    const row = await rows.saveRepository(tx, { ...identity, id, workspace_id: by.workspaceId }).catch(credentialGone)
-    await record(tx, { ...by, action: 'repository.connected', subject: nameOf(row), detail: { id: String(row.id) } })
-    if (row.visibility === 'private') await withdrawPrivate(tools, tx, by, row)
+    // The name now belongs to another repository.
+    if (before && !isSame) await removeRow(deps, tx, before)
+    const row = await rows
+      .saveRepository(tx, { ...identity, id, workspace_id: by.workspaceId })
+      .catch(toCredentialProblem)
+    await record(tx, {
+      ...by,
+      action: 'repository.connected',
+      subject: formatName(row),
+      detail: { id: String(row.id) },
+    })
+    if (row.visibility === 'private') await withdrawPrivate(deps, tx, by, row)
     return { row, isNew: !isSame }
-  }).finally(tools.forget)
+  }).finally(deps.forget)
 }
 
-/** From 2^40 on, above the ids of every code host. Random, so that nobody counts the repositories of other workspaces. */
-async function newGitId(tx: Db): Promise<number> {
+/** Returns a new id above those of every code host. It is random, so that it does not reveal how many there are. */
+async function createGitId(tx: Db): Promise<number> {
   const id = randomInt(2 ** 40, 2 ** 48)
-  return (await rows.findGitId(tx, id)) === undefined ? id : newGitId(tx)
+  return (await rows.findGitId(tx, id)) === undefined ? id : createGitId(tx)
 }
 
 const FOREIGN_KEY = '23503'
 
-/** Deleted since we looked. */
-function credentialGone(error: unknown): never {
+/** Converts the foreign key error of a credential that was deleted concurrently. */
+function toCredentialProblem(error: unknown): never {
   if (errorCode(error) !== FOREIGN_KEY) throw error
-  throw refusedField('/credentialId', 'The credential is not there any more.')
+  throw invalidField('/credentialId', 'The credential was deleted.')
 }
 
 /** Disconnects a repository. `withdraw` decides what happens to its public release; without it that is a conflict. */
 export function removeRepository(
-  tools: RepositoryTools,
+  deps: RepositoryDeps,
   by: By,
-  place: Place,
+  ref: RepositoryRef,
   withdraw: boolean | undefined,
 ): Promise<void> {
-  return transact(tools.db, async (tx) => {
+  return transact(deps.db, async (tx) => {
     await rows.lockRepositories(tx, by.workspaceId)
-    const row = await readRepository(tx, place)
-    if (withdraw === undefined) await requireNothingPublic(tools, tx, row)
-    if (withdraw) await tools.withdrawPublicRelease(tx, by, row.key, 'The repository was disconnected.')
-    await remove(tools, tx, row)
-    await record(tx, { ...by, action: 'repository.removed', subject: nameOf(row) })
-  }).finally(tools.forget)
+    const row = await readRepository(tx, ref)
+    if (withdraw === undefined) await requireNothingPublic(deps, tx, row)
+    if (withdraw) await deps.withdrawPublicRelease(tx, by, row.key, 'The repository was disconnected.')
+    await removeRow(deps, tx, row)
+    await record(tx, { ...by, action: 'repository.removed', subject: formatName(row) })
+  }).finally(deps.forget)
 }
 
-async function requireNothingPublic({ findPublicRelease }: RepositoryTools, tx: Db, row: RepositoryRow) {
+async function requireNothingPublic({ findPublicRelease }: RepositoryDeps, tx: Db, row: RepositoryRow) {
   const releaseId = await findPublicRelease(tx, row.key)
   if (releaseId === undefined) return
-  throw new Problem(releasesPublic, `A release of ${nameOf(row)} is public. ${HOW_TO_REMOVE}`, {
+  throw new Problem(releasesPublic, `A release of ${formatName(row)} is public. ${HOW_TO_REMOVE}`, {
     members: { releaseId },
   })
 }
@@ -169,32 +189,33 @@ async function requireNothingPublic({ findPublicRelease }: RepositoryTools, tx: 
 const HOW_TO_REMOVE =
   'Remove the repository with withdraw=true to withdraw it, or with withdraw=false to keep it public.'
 
-async function remove({ isBusy }: RepositoryTools, tx: Db, row: RepositoryRow): Promise<void> {
-  if (await isBusy(tx, row.key)) throw new Problem(repositoryBusy, `Something runs on ${nameOf(row)}.`)
+async function removeRow({ isBusy }: RepositoryDeps, tx: Db, row: RepositoryRow): Promise<void> {
+  if (await isBusy(tx, row.key))
+    throw new Problem(repositoryBusy, `${formatName(row)} has unfinished batches or comparisons.`)
   await rows.removeRepositoryRow(tx, row.key)
 }
 
-const nameOf = ({ owner, name }: { owner: string; name: string }): string => `${owner}/${name}`
+const formatName = ({ owner, name }: { owner: string; name: string }): string => `${owner}/${name}`
 
-const missing = (place: Place): Problem =>
-  new Problem(notFound, `The repository ${nameOf(place)} is not connected to this workspace. ${connectHint(place)}`)
+const notConnected = (ref: RepositoryRef): Problem =>
+  new Problem(notFound, `The repository ${formatName(ref)} is not connected to this workspace. ${connectHint(ref)}`)
 
-/** The code host would know whether everybody can see it; plain git is not asked for there. */
-const notAsked = (place: Place, { kind, message, extra }: Problem): Problem =>
+/** Explains that the code host could not be asked whether the repository is public. */
+const hostUnavailable = (ref: RepositoryRef, { kind, message, extra }: Problem): Problem =>
   new Problem(
     kind,
-    `The repository ${nameOf(place)} is not connected to this workspace, and GitHub could not be asked for it: ${message} ${connectHint(place)}`,
+    `The repository ${formatName(ref)} is not connected to this workspace, and GitHub could not be reached: ${message} ${connectHint(ref)}`,
     extra,
   )
 
-const connectHint = (place: Place): string =>
-  `Connect it: assay repos connect ${nameOf(place)}, with --git <url> where it is not on GitHub.`
+const connectHint = (ref: RepositoryRef): string =>
+  `Connect it: assay repos connect ${formatName(ref)}, with --git <url> where it is not on GitHub.`
 
-export const repositoryOf = (row: RepositoryRow): Repository => ({
+export const toRepository = (row: RepositoryRow): Repository => ({
   id: row.id,
   owner: row.owner,
   name: row.name,
-  fullName: nameOf(row),
+  fullName: formatName(row),
   source: row.url === null ? { kind: 'github' } : { kind: 'git', url: row.url },
   credentialId: row.credential_id,
   visibility: row.visibility,

@@ -2,57 +2,61 @@ import { isAbsolute } from 'node:path'
 import { resolveName } from '../platform/git/address.ts'
 import type { HostAccess } from './code-host.ts'
 import { GITHUB } from './github-request.ts'
-import { accessOf, type IdentityTools } from './identity.ts'
+import { type IdentityDeps, openHostAccess } from './identity.ts'
 import type { MirrorSource } from './mirror/source.ts'
-import { type Mirror, type MirrorTools, openMirror } from './mirror.ts'
-import { gitHistory } from './pull-requests/git-history.ts'
-import { githubPullRequests } from './pull-requests/github.ts'
+import { type Mirror, type MirrorDeps, openMirror } from './mirror.ts'
+import { listGitHistory } from './pull-requests/git-history.ts'
+import { createGithubPullRequests } from './pull-requests/github.ts'
 import type { PullRequests } from './pull-requests/pull-request.ts'
 import type { RepositoryRow } from './repos.ts'
 
-export type RepositoryMirrorTools = IdentityTools & {
-  mirrors: Pick<MirrorTools, 'folder' | 'bytesMax' | 'timeoutMs' | 'lockWaitMs' | 'log'>
+export type RepositoryMirrorDeps = IdentityDeps & {
+  mirrors: Pick<MirrorDeps, 'folder' | 'bytesMax' | 'timeoutMs' | 'lockWaitMs' | 'log'>
 }
 
-type Connected = Pick<RepositoryRow, 'key' | 'owner' | 'name' | 'source_kind' | 'url' | 'credential_id'> & {
+type ConnectedRepository = Pick<RepositoryRow, 'key' | 'owner' | 'name' | 'source_kind' | 'url' | 'credential_id'> & {
   workspaceId: string
 }
 
-type Wish = { signal: AbortSignal; commits?: readonly string[] }
+type RepositoryMirrorOptions = { signal: AbortSignal; commits?: readonly string[] }
 
-/** Whatever this worker has of it already is used. Throws MirrorRefused. */
+/** Opens the mirror of a connected repository on this worker. Throws MirrorRefused. */
 export async function openRepositoryMirror(
-  tools: RepositoryMirrorTools,
-  row: Connected,
-  wish: Wish,
+  deps: RepositoryMirrorDeps,
+  row: ConnectedRepository,
+  options: RepositoryMirrorOptions,
 ): Promise<Mirror & { pullRequests: PullRequests }> {
-  const access = await accessOf(tools, row.workspaceId, row.credential_id ?? undefined)
-  const operatorOrigin = originOf(tools.upstreams.github)
-  const source = sourceOf(row, access, operatorOrigin)
-  const rules = { resolveName, gitAllow: tools.gitAllow, operatorOrigin }
-  const mirror = await openMirror({ ...tools.mirrors, ...rules }, { id: `repository-${row.key}`, ...source, ...wish })
-  return { ...mirror, pullRequests: pullRequestsIn(tools, row, access, mirror) }
+  const access = await openHostAccess(deps, row.workspaceId, row.credential_id ?? undefined)
+  const operatorOrigin = toOrigin(deps.upstreams.github)
+  const source = toMirrorSource(row, access, operatorOrigin)
+  const rules = { resolveName, gitAllow: deps.gitAllow, operatorOrigin }
+  const mirror = await openMirror({ ...deps.mirrors, ...rules }, { id: `repository-${row.key}`, ...source, ...options })
+  return { ...mirror, pullRequests: openPullRequests(deps, row, access, mirror) }
 }
 
-const originOf = (url: string | undefined): string | undefined => (url === undefined ? undefined : new URL(url).origin)
+const toOrigin = (url: string | undefined): string | undefined => (url === undefined ? undefined : new URL(url).origin)
 
-/** A token goes to the host that its credential names, and to no other. */
-function sourceOf(row: Connected, { host, token }: HostAccess, operatorOrigin: string | undefined): MirrorSource {
+/** Returns the source of a mirror. The token is only used for the host that its credential names. */
+function toMirrorSource(
+  row: ConnectedRepository,
+  { host, token }: HostAccess,
+  operatorOrigin: string | undefined,
+): MirrorSource {
   if (row.url === null) {
     const origin = host === GITHUB ? (operatorOrigin ?? `https://${GITHUB}`) : `https://${host}`
     return { url: `${origin}/${row.owner}/${row.name}.git`, token }
   }
-  const isItsOwn = !isAbsolute(row.url) && row.credential_id !== null && URL.parse(row.url)?.hostname === host
-  return { url: row.url, token: isItsOwn ? token : undefined }
+  const isTokenHost = !isAbsolute(row.url) && row.credential_id !== null && URL.parse(row.url)?.hostname === host
+  return { url: row.url, token: isTokenHost ? token : undefined }
 }
 
-/** GitHub knows most of them, and tells it to those it knows. Else the history itself does. */
-const pullRequestsIn = (
-  tools: RepositoryMirrorTools,
-  row: Connected,
+/** Lists pull requests from GitHub's API, which knows most but requires a token, or else from the git history. */
+const openPullRequests = (
+  deps: RepositoryMirrorDeps,
+  row: ConnectedRepository,
   access: HostAccess,
   mirror: Mirror,
 ): PullRequests =>
   row.source_kind === 'github' && access.token !== undefined
-    ? githubPullRequests({ outbound: tools.outbound, baseUrl: tools.upstreams.github }, row, access)
-    : gitHistory(mirror)
+    ? createGithubPullRequests({ outbound: deps.outbound, baseUrl: deps.upstreams.github }, row, access)
+    : listGitHistory(mirror)

@@ -6,29 +6,29 @@ import { by } from '../workspaces/audit.ts'
 import {
   connectRepository,
   listRepositories,
-  type RepositoryTools,
+  type RepositoryDeps,
   readRepository,
   removeRepository,
-  repositoryOf,
+  toRepository,
 } from './repos.ts'
 import * as schema from './schema.ts'
 
-export const repositoryRoutes = (tools: RepositoryTools): Route[] => [
+export const repositoryRoutes = (deps: RepositoryDeps): Route[] => [
   route(schema.listRepositories, async ({ db, caller, query }) =>
     reply(200, await listRepositories(db, caller.workspace.id, query)),
   ),
   route(schema.connectRepository, async ({ caller, params, body, requestId }) => {
-    const { kind, repository } = await connectRepository(tools, by(caller, requestId), params, body)
+    const { kind, repository } = await connectRepository(deps, by(caller, requestId), params, body)
     return reply(kind === 'connected' ? 201 : 200, repository)
   }),
   route(schema.readRepository, async ({ db, caller, params }) =>
-    reply(200, repositoryOf(await readRepository(db, { workspaceId: caller.workspace.id, ...params }))),
+    reply(200, toRepository(await readRepository(db, { workspaceId: caller.workspace.id, ...params }))),
   ),
   route(schema.removeRepository, async ({ caller, params, query, requestId }) => {
     const withdraw = query.withdraw === undefined ? undefined : query.withdraw === 'true'
     if (withdraw && !permits(caller.permission, 'admin'))
-      throw new Problem(forbidden, 'Withdrawing a release needs a key with permission admin.')
-    await removeRepository(tools, by(caller, requestId), { workspaceId: caller.workspace.id, ...params }, withdraw)
+      throw new Problem(forbidden, 'Withdrawing a release requires a key with permission admin.')
+    await removeRepository(deps, by(caller, requestId), { workspaceId: caller.workspace.id, ...params }, withdraw)
     return reply(204)
   }),
 ]

@@ -14,7 +14,7 @@ const Visibility = z.enum(['public', 'private'])
 
 export const Repository = z
   .object({
-    id: z.number().int().describe("The code host's own; from 2^40 on for plain git."),
+    id: z.number().int().describe('Id at the code host; at least 2^40 for plain git.'),
     owner: z.string(),
     name: z.string(),
     fullName: z.string(),
@@ -26,39 +26,39 @@ export const Repository = z
   .meta({ id: 'Repository' })
 export type Repository = z.infer<typeof Repository>
 
-export const RepositoryWish = z.strictObject({
+export const ConnectRepositoryInput = z.strictObject({
   source: Source,
-  credentialId: z.uuid().optional().describe('A code-host credential. Without one: the newest of the workspace.'),
-  visibility: Visibility.optional().describe('Only for plain git: a code host says so itself. Default private.'),
+  credentialId: z.uuid().optional().describe('A code-host credential. Defaults to the newest of the workspace.'),
+  visibility: Visibility.optional().describe('Only for plain git; a code host reports it. Defaults to private.'),
 })
-export type RepositoryWish = z.infer<typeof RepositoryWish>
+export type ConnectRepositoryInput = z.infer<typeof ConnectRepositoryInput>
 
 export const repositoryNotFound = {
   code: 'repository_not_found',
   status: 404,
-  title: 'The code host does not know this repository',
-  meaning: 'There is none of that name, or none that the credential may see.',
+  title: 'Repository not found at the code host',
+  meaning: 'The repository does not exist, or the credential has no access to it.',
 } as const satisfies ProblemKind
 
 export const codeHostAccessRefused = {
   code: 'code_host_access_refused',
   status: 422,
-  title: 'The code host did not accept our credential',
-  meaning: 'The code-host credential of this workspace is not valid there any more. Put a new secret in.',
+  title: 'Credential rejected by the code host',
+  meaning: 'The code-host credential of this workspace is no longer valid. Replace its secret.',
 } as const satisfies ProblemKind
 
 export const codeHostUnavailable = {
   code: 'code_host_unavailable',
   status: 503,
   title: 'The code host cannot be reached',
-  meaning: 'It is away, slow, or limits our requests. Ask again later.',
+  meaning: 'The code host is down, slow, or limits requests. Try again later.',
   retryable: true,
 } as const satisfies ProblemKind
 
 export const repositoryBusy = {
   code: 'repository_busy',
   status: 409,
-  title: 'Something runs on this repository',
+  title: 'The repository is in use',
   meaning: 'Wait until its batches and comparisons have ended, or cancel them.',
 } as const satisfies ProblemKind
 
@@ -76,7 +76,7 @@ export const listRepositories = endpoint({
   id: 'listRepositories',
   method: 'GET',
   path: '/api/orgs/{org}/repos',
-  summary: 'List the repositories that are connected, newest first',
+  summary: 'List connected repositories, newest first',
   access: 'read',
   query: pageQuery(z.string().regex(/^\d{1,16}$/)),
   answers: { 200: z.object({ repos: z.array(Repository), nextCursor: z.string().nullable() }) },
@@ -86,9 +86,9 @@ export const connectRepository = endpoint({
   id: 'connectRepository',
   method: 'PUT',
   path: PATH,
-  summary: 'Connect a repository, or change how it is connected',
+  summary: 'Connect a repository or change its connection',
   access: 'write',
-  body: RepositoryWish,
+  body: ConnectRepositoryInput,
   example: { source: { kind: 'git', url: 'https://git.example.org/lab/demo.git' } },
   answers: { 201: Repository, 200: Repository },
   problems: [repositoryNotFound, codeHostAccessRefused, repositoryBusy, codeHostUnavailable],
@@ -107,7 +107,7 @@ export const removeRepository = endpoint({
   id: 'removeRepository',
   method: 'DELETE',
   path: PATH,
-  summary: 'Remove a repository; its batches are there again when it is connected again',
+  summary: 'Disconnect a repository; reconnecting it restores its batches',
   access: 'write',
   query: z.object({
     withdraw: z

@@ -3,7 +3,7 @@ import { type Db, lock } from '../platform/db/db.ts'
 import { pageNewestFirst } from '../platform/db/newest-first.ts'
 import type { Page } from '../platform/http/page.ts'
 
-const SHOWN = [
+const COLUMNS = [
   'key',
   'id',
   'owner',
@@ -17,25 +17,25 @@ const SHOWN = [
 ] as const
 
 export type RepositoryRow = NonNullable<Awaited<ReturnType<typeof findRepositoryRow>>>
-/** How a workspace names one. Without case. */
-export type Place = { workspaceId: string; owner: string; name: string }
+/** A repository of a workspace. Owner and name are compared without case. */
+export type RepositoryRef = { workspaceId: string; owner: string; name: string }
 
-/** One at a time connects or removes: a name may pass from one repository to another. */
+/** Serialises connecting and removing, because a name may pass from one repository to another. */
 export const lockRepositories = (tx: Db, workspaceId: string) => lock(tx, `repositories ${workspaceId}`)
 
-const named = (db: Db, { workspaceId, owner, name }: Place) =>
+const selectByName = (db: Db, { workspaceId, owner, name }: RepositoryRef) =>
   db
     .selectFrom('repositories')
-    .select(SHOWN)
+    .select(COLUMNS)
     .where('workspace_id', '=', workspaceId)
     .where(sql<boolean>`lower(owner) = lower(${owner}) and lower(name) = lower(${name})`)
 
-export const findRepositoryRow = (db: Db, place: Place) =>
-  named(db, place).where('removed_at', 'is', null).executeTakeFirst()
+export const findRepositoryRow = (db: Db, ref: RepositoryRef) =>
+  selectByName(db, ref).where('removed_at', 'is', null).executeTakeFirst()
 
-/** The one of plain git, also when it was removed: its id is its own. */
-export const findGitRow = (db: Db, place: Place) =>
-  named(db, place)
+/** Finds a plain git repository, even if it was removed, so that it keeps its id. */
+export const findGitRow = (db: Db, ref: RepositoryRef) =>
+  selectByName(db, ref)
     .where('source_kind', '=', 'git')
     .orderBy(sql`removed_at desc nulls first`)
     .limit(1)
@@ -44,7 +44,7 @@ export const findGitRow = (db: Db, place: Place) =>
 export const listRepositoryRows = (db: Db, workspaceId: string, page: Page) =>
   db
     .selectFrom('repositories')
-    .select(SHOWN)
+    .select(COLUMNS)
     .where('workspace_id', '=', workspaceId)
     .where('removed_at', 'is', null)
     .$call(pageNewestFirst('connected_at', page, 'bigint'))
@@ -69,7 +69,7 @@ export type NewRepository = {
   visibility: 'public' | 'private'
 }
 
-/** The same repository again is the same row, whatever it is called now. */
+/** Upserts a repository by its id. A renamed repository keeps its row. */
 export const saveRepository = (tx: Db, row: NewRepository) =>
   tx
     .insertInto('repositories')
@@ -86,17 +86,17 @@ export const saveRepository = (tx: Db, row: NewRepository) =>
         removed_at: null,
       }),
     )
-    .returning(SHOWN)
+    .returning(COLUMNS)
     .executeTakeFirstOrThrow()
 
-/** Notes that the code host is asked now, so that the repositories asked longest ago come first next time. */
-export const noteVisibilityCheck = (db: Db, key: number) =>
+/** Records the time of the visibility check. The repositories checked longest ago are checked next. */
+export const recordVisibilityCheck = (db: Db, key: number) =>
   db.updateTable('repositories').set({ visibility_checked_at: sql<Date>`now()` }).where('key', '=', key).execute()
 
 export const setVisibility = (db: Db, key: number, visibility: 'public' | 'private') =>
   db.updateTable('repositories').set({ visibility }).where('key', '=', key).execute()
 
-/** Its credential is free to go. */
+/** Removes a repository and releases its credential. */
 export const removeRepositoryRow = (tx: Db, key: number) =>
   tx
     .updateTable('repositories')

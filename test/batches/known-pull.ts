@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { GitPlace } from '../../src/platform/git/settings.ts'
 import { openClone } from '../../src/repos/mirror/local-clone.ts'
-import { gitHistory } from '../../src/repos/pull-requests/git-history.ts'
+import { listGitHistory } from '../../src/repos/pull-requests/git-history.ts'
 import type { PullRequest } from '../../src/repos/pull-requests/pull-request.ts'
 import { type SplitCommit, splitCommit } from '../../src/taskgen/candidates/split-commit.ts'
 import type { LintFacts } from '../../src/taskgen/lint/finding.ts'
@@ -25,7 +25,7 @@ export async function openKnown(repository: Repository): Promise<KnownRepository
   await writeRepository(folder, repository)
   const clone = undo.use(await openClone(folder, { signal }))
   const found = new Map<number, PullRequest>()
-  for await (const each of gitHistory(clone).list(signal)) found.set(each.number ?? 0, each)
+  for await (const each of listGitHistory(clone).list(signal)) found.set(each.number ?? 0, each)
   const trees = new Map([...landings(repository)].map(({ pull, before }) => [pull.number, before]))
   const running = undo.move()
   const read = async (number: number): Promise<KnownPull> => {

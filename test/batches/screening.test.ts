@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openClone } from '../../src/repos/mirror/local-clone.ts'
-import { gitHistory } from '../../src/repos/pull-requests/git-history.ts'
+import { listGitHistory } from '../../src/repos/pull-requests/git-history.ts'
 import { scan } from '../../src/taskgen/candidates/scan.ts'
 import { repositories } from '../support/repositories/repositories.ts'
 import { pullsOf, type Repository, writeRepository } from '../support/repositories/repository.ts'
@@ -22,7 +22,7 @@ async function verdicts(repository: Repository): Promise<Record<number, string>>
   const folder = join(root, repository.name)
   await writeRepository(folder, repository)
   await using clone = await openClone(folder, { signal })
-  const tools = { place: clone.place, pullRequests: gitHistory(clone), verdicts: new Map() }
+  const tools = { place: clone.place, pullRequests: listGitHistory(clone), verdicts: new Map() }
   const found: Record<number, string> = {}
   for await (const { pullRequest, verdict } of scan(tools, { now: NOW, defaultBranch: 'main' }, signal)) {
     expect(found).not.toHaveProperty(String(pullRequest.number))

@@ -3,7 +3,7 @@ import type { GitPlace } from '../../platform/git/settings.ts'
 
 const COMMIT = /^[0-9a-f]+ commit \d+$/
 
-/** In the order of what was asked: which commit each name stands for. Undefined: none. */
+/** Resolves names to commit ids, in the same order. An unknown name gives undefined. */
 export async function findCommits(
   place: GitPlace,
   names: readonly string[],
@@ -15,7 +15,7 @@ export async function findCommits(
   return names.map((_, at) => (COMMIT.test(lines[at] ?? '') ? lines[at]?.split(' ', 1)[0] : undefined))
 }
 
-export async function missingCommits(
+export async function findMissingCommits(
   place: GitPlace,
   commits: readonly string[],
   signal: AbortSignal,

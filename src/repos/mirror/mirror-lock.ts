@@ -5,8 +5,8 @@ const SQLITE_BUSY = 5
 const POLL_MS = 100
 
 /**
- * One process at a time changes a mirror. Node has no file locks of its own; SQLite brings one that the kernel drops
- * when its holder dies. Undefined: somebody else held it for all that time.
+ * Locks a mirror, so that one process at a time changes it. Node has no file locks; SQLite has one that the kernel
+ * releases when its holder dies. Returns undefined if another process held the lock for the whole wait.
  */
 export async function lockMirror(
   path: string,
@@ -32,7 +32,7 @@ export async function lockMirror(
 
 function tryLock(file: DatabaseSync): boolean {
   try {
-    // Without a journal file nothing is written, so that a full disk does not matter.
+    // A journal in memory means that nothing is written, so locking works on a full disk.
     file.exec('pragma journal_mode = memory; begin exclusive')
     return true
   } catch (error) {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { IssueText, PullRequest } from './pull-request.ts'
 
-/** One page instead of five requests for each pull request. Differences come from git, never from here. */
+/** Queries a page of pull requests, instead of five requests each. Diffs always come from git. */
 export const QUERY = `query($owner: String!, $name: String!, $first: Int!, $after: String) {
   rateLimit { cost remaining resetAt }
   repository(owner: $owner, name: $name) {
@@ -23,7 +23,10 @@ export const QUERY = `query($owner: String!, $name: String!, $first: Int!, $afte
 const Repository = z.object({ id: z.string() }).nullish()
 const time = z.iso.datetime({ offset: true })
 const Issue = z.object({
-  ...{ title: z.string(), body: z.string().nullable(), lastEditedAt: time.nullish(), repository: Repository },
+  title: z.string(),
+  body: z.string().nullable(),
+  lastEditedAt: time.nullish(),
+  repository: Repository,
 })
 
 const Node = z.object({
@@ -54,7 +57,7 @@ const Node = z.object({
 })
 type Node = z.infer<typeof Node>
 
-export const Page = z.object({
+export const GithubPage = z.object({
   data: z
     .object({
       rateLimit: z.object({ cost: z.number(), remaining: z.number(), resetAt: z.string() }).nullish(),
@@ -71,14 +74,17 @@ export const Page = z.object({
     .nullish(),
   errors: z.array(z.object({ type: z.string().optional(), message: z.string() })).optional(),
 })
-export type Page = z.infer<typeof Page>
+export type GithubPage = z.infer<typeof GithubPage>
 
-/** Undefined: it left no commit, or the commit is gone. */
-export function pullRequestOf(node: Node): Omit<PullRequest, 'isReverted'> | undefined {
+/** Converts a node. Returns undefined if the merge commit is missing. */
+export function toPullRequest(node: Node): Omit<PullRequest, 'isReverted'> | undefined {
   const { mergeCommit, author } = node
   if (!mergeCommit) return undefined
   return {
-    ...{ number: node.number, title: node.title, body: saidBy(node, node.mergedAt), mark: 'code-host' },
+    number: node.number,
+    title: node.title,
+    body: readBody(node, node.mergedAt),
+    mark: 'code-host',
     author: author?.login ?? 'ghost',
     isBot: author === null ? undefined : author.__typename === 'Bot',
     branch: node.headRefName ?? undefined,
@@ -87,24 +93,24 @@ export function pullRequestOf(node: Node): Omit<PullRequest, 'isReverted'> | und
     head: mergeCommit.oid,
     base: baseOf(node, mergeCommit),
     issues: node.closingIssuesReferences?.totalCount,
-    issueTexts: issueTextsOf(node),
+    issueTexts: listIssueTexts(node),
   }
 }
 
-type Said = { body: string | null; lastEditedAt?: string | null | undefined }
+type EditableText = { body: string | null; lastEditedAt?: string | null | undefined }
 
-/** What was put in later may tell of the solution. What stood there before is not told, so that all of it is left out. */
-const saidBy = ({ body, lastEditedAt }: Said, until: string): string =>
+/** Returns the body unless it was edited after `until`: an edit may reveal the solution, and the original is unknown. */
+const readBody = ({ body, lastEditedAt }: EditableText, until: string): string =>
   lastEditedAt && Date.parse(lastEditedAt) > Date.parse(until) ? '' : (body ?? '')
 
-/** Until the pull request was opened. An issue of elsewhere may be seen by us and by nobody who sees this repository. */
-function issueTextsOf({ repository, closingIssuesReferences, createdAt }: Node): IssueText[] {
+/** Returns issue texts from before the pull request. Issues of other repositories are omitted: they may be private. */
+function listIssueTexts({ repository, closingIssuesReferences, createdAt }: Node): IssueText[] {
   const all = closingIssuesReferences?.nodes ?? []
   const own = all.filter((issue) => issue !== null).filter((issue) => issue.repository?.id === repository?.id)
-  return repository ? own.map((issue) => ({ title: issue.title, body: saidBy(issue, createdAt) })) : []
+  return repository ? own.map((issue) => ({ title: issue.title, body: readBody(issue, createdAt) })) : []
 }
 
-/** A rebase puts each commit there by itself, and the last one keeps its subject: then all of them count. */
+/** Returns the commit before the pull request. A rebase lands every commit, and the last one keeps its subject. */
 function baseOf(
   { commits, number }: Node,
   { oid, messageHeadline, parents }: NonNullable<Node['mergeCommit']>,

@@ -1,38 +1,38 @@
-/** How a pull request was told from other commits. */
+/** Ways in which a pull request was recognised. */
 export const MARKS = ['merge', 'merge-title', 'squash', 'pull-head', 'trailer', 'rebase', 'code-host'] as const
 export type Mark = (typeof MARKS)[number]
 
-/** What somebody had asked for. A stranger's text. */
+/** Text of an issue. Untrusted. */
 export type IssueText = { title: string; body: string }
 
-/** A merged pull request, as it landed. Text in it is a stranger's. */
+/** A merged pull request. Its texts are untrusted. */
 export type PullRequest = {
-  /** Undefined: it has none that we know of. */
+  /** Undefined if unknown. */
   number: number | undefined
   title: string
   body: string
   mark: Mark
   author: string
-  /** As the code host says. Undefined: nobody says so. */
+  /** Reported by the code host. Undefined if unknown. */
   isBot: boolean | undefined
-  /** Where it came from, when that is told. */
+  /** Source branch, if known. */
   branch: string | undefined
-  /** The branch it went into. Undefined: the default one. */
+  /** Target branch. Undefined for the default branch. */
   into: string | undefined
   mergedAt: Date
-  /** The commit that is its end on the default branch. */
+  /** Last commit of the pull request on the default branch. */
   head: string
-  /** What was there before: a commit, or `<commit>~n`. */
+  /** State before the pull request: a commit, or `<commit>~n`. */
   base: string
-  /** Something newer took it back. */
+  /** A newer commit reverted it. */
   isReverted: boolean
-  /** How many issues it closes. Undefined: nobody says so. */
+  /** Number of issues that it closes. Undefined if unknown. */
   issues: number | undefined
-  /** What the first of them say, those of the same repository alone. Only a code host tells. */
+  /** Texts of the first issues that it closes, of the same repository only. Empty without a code host. */
   issueTexts: readonly IssueText[]
 }
 
-/** Where pull requests come from. Newest first, each landing once. */
+/** A source of pull requests. Lists each once, newest first. */
 export type PullRequests = {
   list(signal: AbortSignal): AsyncIterable<PullRequest>
 }

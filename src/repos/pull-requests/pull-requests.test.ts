@@ -8,8 +8,8 @@ import { type Change, git, writeHistory } from '../../../test/support/histories.
 import { createOutbound } from '../../platform/outbound/outbound.ts'
 import { CodeHostUnavailable } from '../code-host.ts'
 import { openClone } from '../mirror/local-clone.ts'
-import { gitHistory } from './git-history.ts'
-import { githubPullRequests } from './github.ts'
+import { listGitHistory } from './git-history.ts'
+import { createGithubPullRequests } from './github.ts'
 import type { PullRequest, PullRequests } from './pull-request.ts'
 
 const signal = new AbortController().signal
@@ -74,7 +74,7 @@ async function asHosted(): Promise<HostedPullRequest[]> {
 type Opening = { name?: string; token?: string; pause?: (ms: number) => Promise<void> }
 
 const open = (options: Opening = {}): PullRequests =>
-  githubPullRequests(
+  createGithubPullRequests(
     { outbound: createOutbound(), baseUrl: server.url, pause: options.pause ?? (async () => {}) },
     { owner: 'acme', name: options.name ?? 'demo' },
     { host: 'github.com', token: options.token },
@@ -92,7 +92,7 @@ const sources: [string, Told, () => Promise<PullRequests & AsyncDisposable>][] =
     { issues: undefined, issueTexts: [] },
     async () => {
       const clone = await openClone(repository, { signal })
-      return { ...gitHistory(clone), [Symbol.asyncDispose]: () => clone[Symbol.asyncDispose]() }
+      return { ...listGitHistory(clone), [Symbol.asyncDispose]: () => clone[Symbol.asyncDispose]() }
     },
   ],
   [
@@ -109,13 +109,13 @@ const sources: [string, Told, () => Promise<PullRequests & AsyncDisposable>][] =
 ]
 
 describe.each(sources)('%s', (_, closes, openSource) => {
-  test('tells every pull request once, newest first, and what was taken back', async () => {
+  test('lists every pull request once, newest first, with reverts', async () => {
     await using source = await openSource()
     const found = await listed(source)
     expect(found.map(({ number, title, isReverted }) => ({ number, title, isReverted }))).toEqual(EXPECTED)
   })
 
-  test('tells what landed: a commit of the branch, and what was there before', async () => {
+  test('returns head and base commit of each pull request', async () => {
     await using source = await openSource()
     for (const { number, head, base, mergedAt } of await listed(source)) {
       const changed = await git(repository, ['diff', '--name-only', base, head])
@@ -127,13 +127,13 @@ describe.each(sources)('%s', (_, closes, openSource) => {
     }
   })
 
-  test('tells what others had asked for, where a code host knows it, and nothing of other repositories', async () => {
+  test('returns issue texts of the same repository if a code host knows them', async () => {
     await using source = await openSource()
     const third = (await listed(source)).find(({ number }) => number === 3)
     expect({ issues: third?.issues, issueTexts: third?.issueTexts }).toEqual(closes)
   })
 
-  test('can be left in the middle', async () => {
+  test('supports stopping the iteration early', async () => {
     await using source = await openSource()
     for await (const { number } of source.list(signal)) {
       expect(number).toBe(5)
@@ -142,7 +142,7 @@ describe.each(sources)('%s', (_, closes, openSource) => {
   })
 })
 
-test('what was written into it later, when the solution was known, is not told', async () => {
+test('omits texts that were edited after the solution was known', async () => {
   const at = (day: number) => new Date(Date.UTC(2025, 0, day))
   const mergeCommit = (id: string) => ({ oid: id.repeat(40), messageHeadline: 'x', parents: ['f'.repeat(40)] })
   const times = { createdAt: at(10), mergedAt: at(20) }
@@ -173,7 +173,7 @@ test('what was written into it later, when the solution was known, is not told',
   ])
 })
 
-test('several commits that one rebase brought are one pull request', async () => {
+test('treats the commits of one rebase as one pull request', async () => {
   const folder = join(root, 'rebased')
   await writeHistory(folder, [{ message: 'start', files: file(0) }])
   const commit = async (branch: string, message: string, time: number) => {
@@ -191,13 +191,13 @@ test('several commits that one rebase brought are one pull request', async () =>
   await commit('main', 'pushed', 9)
   for (const n of [1, 2, 3]) await commit('main', `step ${n}`, n)
   await using clone = await openClone(folder, { signal, branch: 'main' })
-  const [only, ...others] = await listed(gitHistory(clone))
+  const [only, ...others] = await listed(listGitHistory(clone))
   expect(others).toEqual([])
   expect(only).toMatchObject({ number: 7, title: 'step 1', mark: 'rebase' })
   expect(await git(folder, ['log', '-1', '--format=%s', only?.base ?? ''])).toBe('pushed')
 })
 
-test('a wait that the code host asks for is waited out, and is no failure', async () => {
+test('waits as long as the code host requests without counting a failure', async () => {
   const waits: number[] = []
   for (let n = 0; n < 6; n += 1) server.misbehave({ status: 403, headers: { 'retry-after': '7' } })
   const found = await listed(open({ pause: async (ms) => void waits.push(ms) }))
@@ -205,25 +205,25 @@ test('a wait that the code host asks for is waited out, and is no failure', asyn
   expect(waits).toEqual(Array(6).fill(7000))
 })
 
-test('a wait of hours is told to whoever asked', async () => {
+test('reports a requested wait of hours to the caller', async () => {
   server.misbehave({ status: 429, headers: { 'retry-after': '3000' } })
   await expect(listed(open())).rejects.toMatchObject({ name: 'CodeHostUnavailable', retryAfterSeconds: 3000 })
 })
 
-test('a page that is too much for the code host is asked for again, smaller', async () => {
+test('retries a failed page with a smaller page size', async () => {
   server.misbehave({ status: 502 })
   server.misbehave({ status: 200, body: '{"data":null,"errors":[{"message":"timeout"}]}' })
   expect(await listed(open())).toHaveLength(EXPECTED.length)
   expect(server.pages).toEqual([13])
 })
 
-test('pages are followed to the end, and what has no commit is left out', async () => {
+test('reads all pages and omits pull requests without a commit', async () => {
   const many = Array.from({ length: 120 }, (_, n): HostedPullRequest => {
     const mergeCommit = { oid: String(n % 10).repeat(40), messageHeadline: 'x', parents: ['f'.repeat(40)] }
     return { number: n + 1, title: 'x', mergedAt: new Date(0), mergeCommit: n === 50 ? null : mergeCommit }
   })
   server.setPullRequests(server.add('acme/many'), many)
-  const source = githubPullRequests(
+  const source = createGithubPullRequests(
     ...([
       { outbound: createOutbound(), baseUrl: server.url },
       { owner: 'acme', name: 'many' },
@@ -247,19 +247,19 @@ test.each([
   while ((await fetch(`${server.url}/nothing`)).status !== 404);
 })
 
-test('nonsense is asked for a few times, then it is unavailable', async () => {
+test('retries an invalid response a few times and then reports unavailability', async () => {
   for (let n = 0; n < 4; n += 1) server.misbehave({ status: 200, body: '<html>' })
-  await expect(listed(open())).rejects.toThrow('The code host answered no page.')
+  await expect(listed(open())).rejects.toThrow('The code host sent an invalid response.')
 })
 
-test('a rebase of several commits begins before the first of them', async () => {
+test('uses the parent of the first commit as base of a rebase', async () => {
   const mergeCommit = { oid: 'a'.repeat(40), messageHeadline: 'last step', parents: ['b'.repeat(40)] }
   const common = { title: 'Steps', mergedAt: new Date(0), commits: 3, lastHeadline: 'last step' }
   server.setPullRequests(server.add('acme/steps'), [
     { ...common, number: 1, mergeCommit },
     { ...common, number: 2, mergeCommit: { ...mergeCommit, messageHeadline: 'Steps (#2)' } },
   ])
-  const source = githubPullRequests(
+  const source = createGithubPullRequests(
     ...([
       { outbound: createOutbound(), baseUrl: server.url },
       { owner: 'acme', name: 'steps' },

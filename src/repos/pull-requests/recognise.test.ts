@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { cpuMs } from '../../../test/support/cpu-time.ts'
-import type { Commit } from './commit.ts'
+import type { Commit } from './commit-log.ts'
 import { recognise } from './recognise.ts'
-import { isTakenBack, newReverts } from './reverts.ts'
+import { checkReverted, createReverts } from './reverts.ts'
 
 const commit = (message: string, parents = 1): Commit => {
   const [subject = '', ...body] = message.split('\n')
@@ -40,7 +40,7 @@ test.each([
   ['Merged in fix (pull request #12)\n\nFix it', 2, { number: 12, title: 'Fix it', branch: 'fix' }],
   ['fix: it\n\nPR-URL: https://github.com/nodejs/node/pull/12', 1, { number: 12, title: 'fix: it', mark: 'trailer' }],
   ['fix: it\n\nReviewed-on: https://review.example.org/c/demo/+/12', 1, { number: 12, mark: 'trailer' }],
-])('%j with %i parents is a pull request', (message, parents, expected) => {
+])('recognises %j with %i parents as a pull request', (message, parents, expected) => {
   expect(recognise(commit(message, parents))).toMatchObject(expected)
 })
 
@@ -54,31 +54,31 @@ test.each([
   ['Merge #12 #13', 2],
   ['Fix it\n\nSee https://github.com/lab/demo/pull/12', 1],
   ['', 1],
-])('%j with %i parents is none', (message, parents) => {
+])('does not recognise %j with %i parents as a pull request', (message, parents) => {
   expect(recognise(commit(message, parents))).toBeUndefined()
 })
 
-test('what takes a long time to match is not matched for long', () => {
+test('matches adversarial messages quickly', () => {
   const long = ' '.repeat(60_000)
   expect(recognise(commit(`x${long}(#${'1'.repeat(60_000)}`))).toBeUndefined()
 })
 
-test('a title of many spaces is held against reverts in no time', async () => {
-  const told = { id: 'a'.repeat(40), titles: [`x${' '.repeat(60_000)}y`], body: '' }
-  expect(await cpuMs(() => isTakenBack(newReverts(), told))).toBeLessThan(500)
+test('compares a title of many spaces with reverts quickly', async () => {
+  const candidate = { id: 'a'.repeat(40), titles: [`x${' '.repeat(60_000)}y`], body: '' }
+  expect(await cpuMs(() => checkReverted(createReverts(), candidate))).toBeLessThan(500)
 })
 
-test('a revert takes back what came before it, by id or by title, once; a revert of a revert takes back nothing', () => {
+test('a revert applies once, by id or title, and a revert of a revert applies to nothing', () => {
   const id = (name: string) => name.repeat(40)
-  const told = (name: string, title: string, body = '') => ({ id: id(name), titles: [title], body })
-  const reverts = newReverts()
+  const candidate = (name: string, title: string, body = '') => ({ id: id(name), titles: [title], body })
+  const reverts = createReverts()
   const newestFirst = [
-    told('a', 'Revert "Revert "One (#1)""', `This reverts commit ${id('b')}.`),
-    told('b', 'Revert "One (#1)"', `This reverts commit ${id('c')}.`),
-    told('c', 'One (#1)'),
-    told('d', 'Revert "Two"'),
-    told('e', 'Two'),
-    told('f', 'Two'),
+    candidate('a', 'Revert "Revert "One (#1)""', `This reverts commit ${id('b')}.`),
+    candidate('b', 'Revert "One (#1)"', `This reverts commit ${id('c')}.`),
+    candidate('c', 'One (#1)'),
+    candidate('d', 'Revert "Two"'),
+    candidate('e', 'Two'),
+    candidate('f', 'Two'),
   ]
-  expect(newestFirst.map((each) => isTakenBack(reverts, each))).toEqual([false, true, false, false, true, false])
+  expect(newestFirst.map((each) => checkReverted(reverts, each))).toEqual([false, true, false, false, true, false])
 })

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { openClone } from '../../repos/mirror/local-clone.ts'
-import { gitHistory } from '../../repos/pull-requests/git-history.ts'
+import { listGitHistory } from '../../repos/pull-requests/git-history.ts'
 import type { PullRequests } from '../../repos/pull-requests/pull-request.ts'
 import { type Candidate, type Funnel, newFunnelCounter, toCandidate } from './funnel.ts'
 import { openVerdictCache, type VerdictCache } from './kept-verdicts.ts'
@@ -41,7 +41,7 @@ export async function scanClone(folder: string, options: ScanOptions): Promise<C
   const onCommit = () => {
     done.commits += 1
   }
-  const history = gitHistory(clone, { onCommit })
+  const history = listGitHistory(clone, { onCommit })
   const tools = { place: clone.place, pullRequests: limitPullRequests(history, limit), verdicts: verdicts ?? new Map() }
   for await (const judged of scan(tools, { now, defaultBranch: clone.branch }, signal)) {
     counting.add(judged)

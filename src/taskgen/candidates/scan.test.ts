@@ -167,7 +167,7 @@ test('a partial clone without its files is told so, and nothing is fetched', asy
 })
 
 test.each([
-  ['nothing', 'nowhere', /There is no .*nowhere\./],
+  ['nothing', 'nowhere', /Folder not found: .*nowhere\./],
   ['a file', 'file', /file is a file\. Name the folder of a clone/],
   ['a folder', '.', /not a git repository/],
 ])('%s is no repository', async (_, name, message) => {
@@ -181,7 +181,7 @@ test('an empty repository has nothing, and a branch that is not there is said', 
   const folder = join(root, 'empty')
   await writeHistory(folder, [])
   expect(await scan(folder)).toMatchObject({ tip: null, commits: 0, funnel: { recognised: 0, rejections: [] } })
-  await expect(scan(folder, { branch: 'gone' })).rejects.toThrow('There is no branch gone.')
+  await expect(scan(folder, { branch: 'gone' })).rejects.toThrow('Branch not found: gone.')
 })
 
 test('names and messages that are no UTF-8, or look like what git prints, are only text', async () => {

@@ -1,5 +1,5 @@
 import type { Db } from '../../platform/db/db.ts'
-import { readPlace } from '../../repos/repos.ts'
+import { readRepositoryRef } from '../../repos/repos.ts'
 import { emitEvent } from '../../webhooks/emit.ts'
 import { type BatchError, isOpen, toRunId } from '../schema.ts'
 import { listCredentialIds, StoredGeneration } from './resolve.ts'
@@ -45,7 +45,7 @@ export async function failBatch(tx: Db, id: string, error: BatchError): Promise<
 
 async function findEndedBatch(tx: Db, id: string, repository: number | undefined) {
   if (repository === undefined) return undefined
-  const { workspaceId, owner, name } = await readPlace(tx, repository)
+  const { workspaceId, owner, name } = await readRepositoryRef(tx, repository)
   return { workspaceId, data: { repository: `${owner}/${name}`, runId: toRunId(id) } }
 }
 

@@ -9,7 +9,7 @@ import { findCommits } from '../../repos/mirror/commits.ts'
 import { RepositoryUnreadable } from '../../repos/mirror/local-clone.ts'
 import { MirrorRefused } from '../../repos/mirror/source.ts'
 import type { Mirror } from '../../repos/mirror.ts'
-import { openRepositoryMirror, type RepositoryMirrorTools } from '../../repos/repository-mirror.ts'
+import { openRepositoryMirror, type RepositoryMirrorDeps } from '../../repos/repository-mirror.ts'
 import { scanMirror } from '../candidates/scan-mirror.ts'
 import {
   type CandidateSelection,
@@ -29,7 +29,7 @@ import { updateBatchState } from './tend.ts'
 
 export type DiscoverDeps = EnqueueDeps & {
   db: Db
-  repositories: RepositoryMirrorTools
+  repositories: RepositoryMirrorDeps
   /** Folder of the verdict caches. */
   scansFolder: string
   step?: OnBatchStep

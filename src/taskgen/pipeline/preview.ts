@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { Db } from '../../platform/db/db.ts'
 import { Problem } from '../../platform/problem.ts'
-import { openRepositoryMirror, type RepositoryMirrorTools } from '../../repos/repository-mirror.ts'
+import { openRepositoryMirror, type RepositoryMirrorDeps } from '../../repos/repository-mirror.ts'
 import { codeHostUnavailable } from '../../repos/schema.ts'
 import { newFunnelCounter } from '../candidates/funnel.ts'
 import { scanMirror } from '../candidates/scan-mirror.ts'
@@ -18,7 +18,7 @@ import {
 import { toDiscoveryFailure } from './discover.ts'
 import { listTriedHeads, readUsualSpend } from './sql.ts'
 
-export type PreviewDeps = { db: Db; repositories: RepositoryMirrorTools; scansFolder: string }
+export type PreviewDeps = { db: Db; repositories: RepositoryMirrorDeps; scansFolder: string }
 
 type PreviewRepository = Parameters<typeof openRepositoryMirror>[1]
 type PreviewHooks = { signal: AbortSignal; onProgress: (progress: PreviewProgress) => void }

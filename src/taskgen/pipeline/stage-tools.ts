@@ -5,8 +5,8 @@ import { openSecret } from '../../credentials/secrets.ts'
 import { readSpendSince } from '../../gateway/spend/spend.ts'
 import type { Blobs } from '../../platform/blobs/blob.ts'
 import { GITHUB } from '../../repos/github-request.ts'
-import { missingCommits } from '../../repos/mirror/commits.ts'
-import { openRepositoryMirror, type RepositoryMirrorTools } from '../../repos/repository-mirror.ts'
+import { findMissingCommits } from '../../repos/mirror/commits.ts'
+import { openRepositoryMirror, type RepositoryMirrorDeps } from '../../repos/repository-mirror.ts'
 import { type Provider, SandboxUnavailable } from '../../sandboxes/sandbox.ts'
 import type { ModelLimits } from '../models/stage-model.ts'
 import { sandboxOf } from './enqueue.ts'
@@ -19,7 +19,7 @@ import type { OnBatchStep } from './steps.ts'
 
 export type StageWorkDeps = StageModelDeps & {
   blobs: Blobs
-  repositories: RepositoryMirrorTools
+  repositories: RepositoryMirrorDeps
   findProvider: (sandbox: string) => Provider | undefined
   /** Parent of the stages' working folders. It exists. */
   folder: string
@@ -97,7 +97,7 @@ async function openRepository(
   const commits = [candidate.base, candidate.head]
   const mirror = await openRepositoryMirror(repositories, repository, { signal, commits })
   closing.use(mirror)
-  const missing = await missingCommits(mirror.place, commits, signal)
+  const missing = await findMissingCommits(mirror.place, commits, signal)
   if (missing.length > 0) throw new HistoryMissing(`The repository has no ${missing.join(', ')} any more.`)
   return { ...mirror, upstream: [`${repository.owner}/${repository.name}`, ...listHosts(repository)] }
 }

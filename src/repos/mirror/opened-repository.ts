@@ -4,26 +4,29 @@ import { join } from 'node:path'
 import { makeEmptyRepository } from '../../platform/git/empty-repository.ts'
 import type { GitPlace } from '../../platform/git/settings.ts'
 
-/** A repository that is open for reading. Nothing in it can make git run, fetch or write anything. */
-export type Reading = AsyncDisposable & {
+/** A repository that is open for reading. Its content cannot make git run, fetch or write anything. */
+export type OpenedRepository = AsyncDisposable & {
   place: GitPlace
-  /** The newest commit of the default branch. Undefined: there is none yet. */
+  /** Newest commit of the default branch. Undefined for an empty repository. */
   tip: string | undefined
-  /** What the default branch is called, without `refs/heads/`. */
+  /** Name of the default branch, without `refs/heads/`. */
   branch: string
-  /** Older history is not there. */
+  /** Older history is missing. */
   isShallow: boolean
-  /** Where pull requests ended, by number, as far as the repository keeps them. */
+  /** Last commits of pull requests by number, if the repository has them. */
   pullHeads: ReadonlyMap<number, string>
 }
 
-export type Found = Omit<Reading, 'place' | keyof AsyncDisposable> & { gitDir: string; objects: string }
+export type RepositoryFacts = Omit<OpenedRepository, 'place' | keyof AsyncDisposable> & {
+  gitDir: string
+  objects: string
+}
 
 /**
- * git starts in an empty repository of our own that borrows only the objects of the other one. So its settings,
- * hooks, attributes, grafts and remotes are never read, whatever git learns to do with them one day.
+ * Opens a repository for reading. git runs in a new, empty repository that borrows only the objects of the given one, so
+ * that its settings, hooks, attributes, grafts and remotes are never read.
  */
-export async function openForReading({ gitDir, objects, ...facts }: Found): Promise<Reading> {
+export async function openRepository({ gitDir, objects, ...facts }: RepositoryFacts): Promise<OpenedRepository> {
   const folder = await mkdtemp(join(tmpdir(), 'assay-reading-'))
   const remove = () => rm(folder, { recursive: true, force: true })
   try {
@@ -38,7 +41,7 @@ export async function openForReading({ gitDir, objects, ...facts }: Found): Prom
     cwd: folder,
     protocols: '',
     objects,
-    // A graph of commits is a file that the other side wrote; the commits themselves cannot lie.
+    // A commit-graph file is untrusted, unlike commits, whose ids are verified.
     settings: ['core.commitGraph=false', 'core.quotePath=true', 'diff.renameLimit=400', 'i18n.logOutputEncoding=UTF-8'],
   }
   return { ...facts, place, [Symbol.asyncDispose]: remove }
