@@ -32,6 +32,8 @@ const OWN = [
  */
 const OWN_PREFIXES = [
   'if-',
+  'x-vertex-',
+  'x-amz',
   'x-forwarded-',
   'x-goog-',
   'x-portkey-',

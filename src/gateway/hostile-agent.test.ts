@@ -125,8 +125,11 @@ test('who brings a storm about by himself is judged, as often as he likes', asyn
     if (held.push(response) === STORM) for (const each of held) tooOften(each)
     if (held.length > STORM) tooOften(response)
   }
-  await using bench = await openBench((response, arrived) =>
-    isPoison(arrived) ? refuse(response) : sendJson(response, message()),
+  // The window in which calls count as simultaneous is long, so that a slow machine changes nothing.
+  const retry = { triesMax: 2, totalMs: 10_000, firstMs: 1, pauseMaxMs: 5_000, quietMs: 3_000 }
+  await using bench = await openBench(
+    (response, arrived) => (isPoison(arrived) ? refuse(response) : sendJson(response, message())),
+    { options: { retry } },
   )
   const sandbox = await bench.sandbox()
   await sandbox.post('/v1/messages', asked())
@@ -247,7 +250,7 @@ test.each<[object, number]>([
   [{ n: 20 }, 20_000],
   [{ n: 20, max_tokens: 0 }, 20_000],
   [{ n: 2, max_tokens: 10, max_completion_tokens: 1 }, 20],
-  [{ max_tokens: 1e12 }, 1000],
+  [{ max_tokens: null }, 1000],
 ])('every answer that %j may bring is reserved', async (changes, output) => {
   await using bench = await openBench((response) => response.destroy())
   const sandbox = await bench.sandbox()

@@ -23,6 +23,7 @@ const ASKED: Asked = {
   isStream: false,
   level: { effort: 'high' },
   outputTokens: null,
+  invalidCounts: [],
   hosted: [],
   surcharges: [],
 }

@@ -11,6 +11,9 @@ export type Judged =
 /** Whether the terms of a grant allow a request, and what is sent on in its place. */
 export function judge(terms: Terms, wire: Wire, operation: Operation, body: JsonObject): Judged {
   const asked = wire.read(operation, body)
+  if (asked.invalidCounts.length > 0) {
+    return refused('malformed', `These must be integers in their usual range: ${namesOf(asked.invalidCounts)}.`)
+  }
   if (asked.hosted.length > 0) {
     return refused(
       'hosted',

@@ -45,6 +45,8 @@ export type Asked = {
   alternatives?: number
   /** Output tokens that the request explicitly sets aside for reasoning. */
   reasoningTokens?: number | undefined
+  /** Names of numbers that multiply the cost of the call and are not integers in their range. */
+  invalidCounts: string[]
   /** What the provider would do by itself, outside of every sandbox: searches, fetches, code, pictures by address. */
   hosted: string[]
   /** What has another price than the model's: tiers of service, speed, regions, sound. No budget would hold with it. */

@@ -6,10 +6,15 @@ import {
   isFilled,
   isObject,
   limitOf,
+  listInvalidCounts,
   listOf,
   mediaIn,
+  NO_ALTERNATIVES,
   objectOf,
+  PRICED_MEMBERS,
   parsedObject,
+  REASONING_TOKENS,
+  TOKENS,
   textOf,
   tokensOf,
   unusual,
@@ -50,6 +55,12 @@ function read(_operation: Operation, body: JsonObject): Asked {
     outputTokens: limitOf(body.max_tokens, undefined),
     reasoningTokens: tokensOf(objectOf(body.thinking).budget_tokens),
     inputPasses: compacts(body) ? 2 : 1,
+    invalidCounts: listInvalidCounts([
+      ['max_tokens', body.max_tokens, TOKENS],
+      ['thinking.budget_tokens', objectOf(body.thinking).budget_tokens, REASONING_TOKENS],
+      ['n', body.n, NO_ALTERNATIVES],
+      ['best_of', body.best_of, NO_ALTERNATIVES],
+    ]),
     hosted: hostedOf(body),
     surcharges: unusual(body, ORDINARY),
     media: mediaIn(blocksIn(body), mediaOf),
@@ -58,8 +69,8 @@ function read(_operation: Operation, body: JsonObject): Asked {
 
 // `batch` and `priority` have other prices, so do haste and a region.
 const ORDINARY = {
+  ...PRICED_MEMBERS,
   service_tier: ['auto', 'standard', 'standard_only'],
-  speed: ['standard'],
   inference_geo: ['global'],
 }
 
@@ -81,7 +92,7 @@ function levelOf(body: JsonObject): Asked['level'] {
 const OWN_TOOLS = /^(custom|bash_\d+|text_editor_\d+|computer_\d+|memory_\d+|tool_search_tool_(regex|bm25)(_\d+)?)$/
 
 // Other people's servers, a machine of the provider's, and other models that may answer instead.
-const HOSTED_FIELDS = ['mcp_servers', 'container', 'fallbacks']
+const HOSTED_FIELDS = ['mcp_servers', 'container', 'fallbacks', 'models', 'plugins']
 
 function hostedOf(body: JsonObject): string[] {
   const tools = listOf(body.tools)

@@ -36,6 +36,23 @@ export const unusual = (body: JsonObject, ordinary: Readonly<Record<string, read
 // No model takes so many, and a few of them together still fit a column of the database.
 const TOKENS_MAX = 100_000_000
 
+/** Inclusive bounds of an integer. */
+type Range = readonly [min: number, max: number]
+export const TOKENS: Range = [0, TOKENS_MAX]
+/** -1 leaves the number of reasoning tokens to the model. */
+export const REASONING_TOKENS: Range = [-1, TOKENS_MAX]
+/** Providers allow far fewer. */
+export const ALTERNATIVES: Range = [1, 128]
+/** Protocols without alternatives: some compatible providers read these members all the same. */
+export const NO_ALTERNATIVES: Range = [1, 1]
+
+/** Returns the names of values that are present and are not integers in their range. Providers may parse them leniently. */
+export const listInvalidCounts = (counts: readonly [name: string, value: Json | undefined, range: Range][]): string[] =>
+  counts.filter(([, value, range]) => isFilled(value) && !isIntegerIn(value, range)).map(([name]) => name)
+
+const isIntegerIn = (value: Json | undefined, [min, max]: Range): boolean =>
+  typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max
+
 /** Undefined: it is no number of tokens. */
 export const tokensOf = (json: Json | undefined): number | undefined =>
   typeof json === 'number' && Number.isInteger(json) && json >= 0 && json <= TOKENS_MAX ? json : undefined
@@ -69,10 +86,23 @@ export function limitOf(limit: Json | undefined, times: Json | undefined): numbe
   return !tokens ? null : tokens * timesOf(times)
 }
 
-/** Providers allow far fewer. */
-const TIMES_MAX = 128
+export const timesOf = (times: Json | undefined): number => Math.max(1, tokensOf(times) ?? 1)
 
-export const timesOf = (times: Json | undefined): number => Math.min(TIMES_MAX, Math.max(1, tokensOf(times) ?? 1))
+/**
+ * Members by which compatible providers merge other parameters, choose among providers, or bill something else than the
+ * tokens of one answer.
+ */
+export const PRICED_MEMBERS: Readonly<Record<string, readonly string[]>> = {
+  audio: [],
+  extra_body: [],
+  max_new_tokens: [],
+  prediction: [],
+  preset: [],
+  provider: [],
+  route: [],
+  speed: ['standard'],
+  use_beam_search: [],
+}
 
 /** The body with the model's name in it; the same object when it has it already. */
 export const withModel = (body: JsonObject, model: string): JsonObject =>

@@ -2,10 +2,10 @@ import type { Json, JsonObject, Media } from '../wire.ts'
 import { objectOf, oneOrMore } from './fields.ts'
 
 /** Both spellings are the same to the provider, so whoever looks for one must see the other. */
-export function fields(object: JsonObject, name: string): Json[] {
-  const snake = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
-  return [object[name], object[snake]].filter((value) => value !== undefined)
-}
+export const fields = (object: JsonObject, name: string): Json[] =>
+  [object[name], object[snakeCase(name)]].filter((value) => value !== undefined)
+
+export const snakeCase = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
 export const field = (object: JsonObject, name: string): Json | undefined => fields(object, name)[0]
 

@@ -1,21 +1,26 @@
 import type { AnswerError, Asked, Json, JsonObject, Meter, Operation, Usage, Wire } from '../wire.ts'
 import {
+  ALTERNATIVES,
   byteLength,
   errorIn,
+  isFilled,
   isObject,
   limitOf,
+  listInvalidCounts,
   listOf,
   mediaIn,
   objectOf,
   oneOrMore,
   parsedObject,
+  REASONING_TOKENS,
   splitInput,
+  TOKENS,
   textOf,
   timesOf,
   tokensOf,
   unusual,
 } from './fields.ts'
-import { field, fields, isHeard, mediaOf, partsIn } from './gemini-parts.ts'
+import { field, fields, isHeard, mediaOf, partsIn, snakeCase } from './gemini-parts.ts'
 
 export const gemini: Wire = {
   protocol: 'gemini',
@@ -92,16 +97,31 @@ function read({ model, isStream = false }: Operation, body: JsonObject): Asked {
     reasoningTokens: tokensOf(field(thinking, 'thinkingBudget')),
     outputTokens: outputTokensOf(config),
     alternatives: timesOf(field(config, 'candidateCount')),
+    invalidCounts: invalidCountsIn(body),
     hosted: [...new Set([body, ...requestsIn(body)].flatMap(hostedOf))],
     surcharges: surchargesOf(body),
     media: mediaIn(partsIn(body), mediaOf),
   }
 }
 
-/** In two spellings it may be either. */
-function outputTokensOf(config: JsonObject): number | null {
-  const [limit, ...others] = fields(config, 'maxOutputTokens')
-  return others.length > 0 ? null : limitOf(limit, field(config, 'candidateCount'))
+const outputTokensOf = (config: JsonObject): number | null =>
+  limitOf(field(config, 'maxOutputTokens'), field(config, 'candidateCount'))
+
+/** A number in two spellings is invalid: the provider may read either. */
+function invalidCountsIn(body: JsonObject): string[] {
+  const settings = field(body, 'generationConfig')
+  if (isFilled(settings) && !isObject(settings)) return ['generationConfig']
+  const config = objectOf(settings)
+  const counts = [
+    ['candidateCount', config, ALTERNATIVES],
+    ['maxOutputTokens', config, TOKENS],
+    ['thinkingBudget', objectOf(field(config, 'thinkingConfig')), REASONING_TOKENS],
+  ] as const
+  return counts.flatMap(([name, object, range]) => {
+    const values = fields(object, name)
+    const isWrong = values.length > 1 || listInvalidCounts([[name, values[0], range]]).length > 0
+    return isWrong ? [object[name] === undefined ? snakeCase(name) : name] : []
+  })
 }
 
 function surchargesOf(body: JsonObject): string[] {

@@ -1,15 +1,21 @@
 import type { AnswerError, Asked, Json, JsonObject, Meter, Operation, Usage, Wire } from '../wire.ts'
 import {
+  ALTERNATIVES,
   byteLength,
   errorIn,
   isFilled,
   isObject,
   limitOf,
+  listInvalidCounts,
   listOf,
   mediaIn,
+  NO_ALTERNATIVES,
   objectOf,
+  PRICED_MEMBERS,
   parsedObject,
+  REASONING_TOKENS,
   splitInput,
+  TOKENS,
   textOf,
   timesOf,
   tokensOf,
@@ -65,6 +71,15 @@ function read(_operation: Operation, body: JsonObject): Asked {
     outputTokens: outputTokensOf(body),
     alternatives: timesOf(body.n),
     reasoningTokens: reasoningTokensOf(body),
+    invalidCounts: listInvalidCounts([
+      ['n', body.n, ALTERNATIVES],
+      ['best_of', body.best_of, NO_ALTERNATIVES],
+      ['max_tokens', body.max_tokens, TOKENS],
+      ['max_completion_tokens', body.max_completion_tokens, TOKENS],
+      ['reasoning.max_tokens', objectOf(body.reasoning).max_tokens, REASONING_TOKENS],
+      ['thinking.budget_tokens', objectOf(body.thinking).budget_tokens, REASONING_TOKENS],
+      ['thinking_budget', body.thinking_budget, REASONING_TOKENS],
+    ]),
     hosted: hostedOf(body),
     surcharges: surchargesOf(body),
     media: mediaIn(partsIn(body).map(objectOf), mediaOf),
@@ -97,7 +112,7 @@ const reasoningTokensOf = (body: JsonObject): number | undefined =>
   tokensOf(body.thinking_budget)
 
 // How compatible providers are asked to search by themselves, or to let another model answer.
-const HOSTED_FIELDS = ['web_search_options', 'search_parameters', 'enable_search', 'plugins', 'models']
+const HOSTED_FIELDS = ['web_search_options', 'search_parameters', 'enable_search', 'plugins', 'models', 'background']
 
 const partsIn = (body: JsonObject): Json[] =>
   listOf(body.messages).flatMap((message) => listOf(objectOf(message).content))
@@ -107,8 +122,7 @@ function hostedOf(body: JsonObject): string[] {
   return [...new Set([...foreignTools(listOf(body.tools)), ...fields, ...addressesInParts(partsIn(body))])]
 }
 
-// Compatible providers choose among others, at other prices, by these.
-const ORDINARY = { service_tier: ORDINARY_TIERS, audio: [], provider: [], route: [], preset: [] }
+const ORDINARY = { ...PRICED_MEMBERS, service_tier: ORDINARY_TIERS, max_output_tokens: [] }
 
 function surchargesOf(body: JsonObject): string[] {
   const modalities = listOf(body.modalities).some((kind) => kind !== 'text') ? ['modalities'] : []

@@ -5,12 +5,16 @@ import {
   isFilled,
   isObject,
   limitOf,
+  listInvalidCounts,
   listOf,
   mediaIn,
+  NO_ALTERNATIVES,
   objectOf,
   oneOrMore,
+  PRICED_MEMBERS,
   parsedObject,
   splitInput,
+  TOKENS,
   textOf,
   tokensOf,
   unusual,
@@ -48,6 +52,11 @@ function read(_operation: Operation, body: JsonObject): Asked {
     isStream: body.stream === true,
     level: levelOf(body),
     outputTokens: limitOf(body.max_output_tokens, undefined),
+    invalidCounts: listInvalidCounts([
+      ['max_output_tokens', body.max_output_tokens, TOKENS],
+      ['n', body.n, NO_ALTERNATIVES],
+      ['best_of', body.best_of, NO_ALTERNATIVES],
+    ]),
     hosted: hostedOf(body),
     surcharges: surchargesOf(body),
     media: mediaIn(partsIn(body).map(objectOf), mediaOf),
@@ -61,7 +70,7 @@ function levelOf(body: JsonObject): Asked['level'] {
 
 // A stored prompt has tools of its own. Work in the background says nothing of its cost. A stored conversation is
 // billed as if it had been sent, and may be another trial's.
-const HOSTED_FIELDS = ['prompt', 'background', 'previous_response_id', 'conversation']
+const HOSTED_FIELDS = ['prompt', 'background', 'previous_response_id', 'conversation', 'models', 'plugins']
 
 function hostedOf(body: JsonObject): string[] {
   const items = listOf(body.input).map(objectOf)
@@ -78,7 +87,7 @@ const partsIn = (body: JsonObject): Json[] =>
     .flatMap(({ content, output }) => [...listOf(content), ...oneOrMore(output)])
 
 const surchargesOf = (body: JsonObject): string[] => [
-  ...unusual(body, { service_tier: ORDINARY_TIERS }),
+  ...unusual(body, { ...PRICED_MEMBERS, service_tier: ORDINARY_TIERS }),
   ...soundsIn(partsIn(body)),
 ]
 
