@@ -2,13 +2,13 @@ import { Readable } from 'node:stream'
 import { DEFAULT_LIMITS } from '../../harbor/default-limits.ts'
 import { type Dockerfile, type DockerfileInstruction, readDockerfile } from '../../harbor/dockerfile.ts'
 import { buildArgs } from '../egress/build-way.ts'
+import { tarFile } from '../kernel/tar-writer.ts'
 import { type ImageSource, type PrepareOptions, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
 import { buildQuery, containerLimiter } from './build-limits.ts'
 import { openBuildNetwork } from './build-network.ts'
 import { contextTar, folderTar } from './context.ts'
 import type { Engine } from './engine.ts'
 import { readMessages } from './messages.ts'
-import { tarFile } from './tar-writer.ts'
 
 export type BuildPlan = Omit<Extract<ImageSource, { kind: 'dockerfile' }>, 'kind' | 'dockerfile'> & {
   text: string

@@ -1,5 +1,7 @@
 import { listChanges } from '../kernel/changes.ts'
 import { type FileChange, SandboxUnavailable } from '../sandbox.ts'
+import { ignoring } from './client.ts'
+import { statIn } from './container-files.ts'
 import type { Engine } from './engine.ts'
 import type { Layers } from './layers.ts'
 
@@ -33,6 +35,9 @@ const CHANGES_MAX_BYTES = 64e6
 
 type EngineChange = { Path: string; Kind: 0 | 1 | 2 }
 
+/** Paths of which the engine is asked whether they are folders. */
+const STATS_MAX = 1000
+
 /**
  * Asks the engine what a container changed in the image that it was started from. The engine does not tell files from
  * folders: an added path counts as a folder when another change lies below it.
@@ -48,8 +53,14 @@ export async function askChanges({ docker }: Engine, containerId: string): Promi
   }
   const changes: EngineChange[] = JSON.parse(Buffer.concat(chunks).toString('utf8') || 'null') ?? []
   const folders = new Set(changes.map(({ Path }) => Path.slice(0, Path.lastIndexOf('/'))))
+  const modified = changes.filter(({ Path, Kind }) => Kind === 0 && !folders.has(Path))
+  for (const { Path } of modified.slice(0, STATS_MAX)) {
+    const found = await statIn(docker, containerId, Path).catch(ignoring(500))
+    if (found?.isFolder) folders.add(Path)
+  }
   return changes.flatMap(({ Path: path, Kind }): FileChange[] => {
     const isFolder = folders.has(path)
+    // Only the owner or the mode of the folder differs, or what lies in it.
     if (Kind === 0 && isFolder) return []
     const kind = Kind === 2 ? 'deleted' : isFolder ? 'folder' : 'file'
     return [{ path, kind, ...(path.includes('\uFFFD') ? { isUnreadable: true } : {}) }]

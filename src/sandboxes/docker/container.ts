@@ -25,6 +25,12 @@ const MERGED = 'exec "$@" 2>&1'
 const SET_HOME = 'HOME=$1; export HOME; shift; '
 const SHARED_FILES = ['/proc/self/fd/0', '/proc/self/fd/1']
 
+/**
+ * Files that the engine mounts into every container, from a folder of its own. They cannot be removed or replaced, and
+ * the size of a container does not include them.
+ */
+export const ENGINE_FILES = ['/etc/hostname', '/etc/hosts', '/etc/resolv.conf']
+
 /** A body for the engine's `containers/create`. */
 export function containerOf(
   engine: Engine,

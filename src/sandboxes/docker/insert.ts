@@ -4,11 +4,11 @@ import { readTarEntries, type TarEntry } from '../../harbor/tar-reader.ts'
 import { staysInside } from '../kernel/collect.ts'
 import { partsIn, refused } from '../kernel/insert-path.ts'
 import { partsOf } from '../kernel/inside.ts'
+import { PLAIN_MODE, tarEnd, tarHeader, tarPadding } from '../kernel/tar-writer.ts'
 import type { Insert, SandboxSpec } from '../sandbox.ts'
 import { TRANSFER_MS } from './client.ts'
+import { statIn } from './container-files.ts'
 import type { Engine } from './engine.ts'
-import { statIn } from './remains.ts'
-import { PLAIN_MODE, tarEnd, tarHeader, tarPadding } from './tar-writer.ts'
 
 type Filling = { id: string; spec: SandboxSpec; workspace: Readable[] }
 

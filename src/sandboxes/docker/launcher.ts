@@ -4,8 +4,8 @@ import { basename, join } from 'node:path'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { tryProgram } from '../kernel/run-program.ts'
+import { tarEnd, tarFile } from '../kernel/tar-writer.ts'
 import { type Docker, ignoring } from './client.ts'
-import { tarEnd, tarFile } from './tar-writer.ts'
 
 /**
  * Programs of this machine, with their loader and libraries, that begin a sandbox's command: so they work in any image,

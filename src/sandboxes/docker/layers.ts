@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { PassThrough, type Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { TOOLS_PATH } from '../kernel/holder.ts'
+import { tarEnd } from '../kernel/tar-writer.ts'
 import { TRANSFER_MS } from './client.ts'
 import type { Engine } from './engine.ts'
-import { tarEnd } from './tar-writer.ts'
 
 /** Where the files of a container lie, for root of the engine's machine: its changes, and what they were made on. */
 export type Layers = { upper: string; lower: string }

@@ -1,16 +1,19 @@
-import { readdir } from 'node:fs/promises'
+import type { Dirent } from 'node:fs'
+import { opendir } from 'node:fs/promises'
 import { posix } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { findInside, partsOf } from '../kernel/inside.ts'
+import { isTooDeep } from '../kernel/collect.ts'
+import { findInside, type Place, partsOf } from '../kernel/inside.ts'
+import { tarEnd } from '../kernel/tar-writer.ts'
 import type { FileChange, Remains, SandboxSpec } from '../sandbox.ts'
 import { askChanges, changesOf } from './changes.ts'
-import { type Docker, ignoring, TRANSFER_MS } from './client.ts'
+import { ignoring, TRANSFER_MS } from './client.ts'
+import { statIn } from './container-files.ts'
 import type { Engine } from './engine.ts'
 import { type Layers, readLayers } from './layers.ts'
 import type { Container } from './running.ts'
-import { type Spooled, sieveTar } from './sieve.ts'
-import { tarEnd } from './tar-writer.ts'
+import { type SieveOptions, type Spooled, sieveTar } from './sieve.ts'
 
 /** The inside of `Remains`: what a later sandbox is seeded from. */
 export type Left = {
@@ -61,24 +64,25 @@ async function* ended(tar: Readable): AsyncGenerator<Buffer> {
   yield tarEnd()
 }
 
-type Wish = { caps: { files: number; bytes: number }; prefix: string }
+type CollectOptions = Omit<SieveOptions, 'folder'>
 
 /** Undefined when there is nothing at that path, or only behind a link. */
 export async function collectFrom(
   engine: Engine,
   { containerId, layers }: Left,
   path: string,
-  { caps, prefix }: Wish,
+  options: CollectOptions,
 ): Promise<Spooled | undefined> {
   const parts = partsOf(path)
-  const sieve = (tar: Readable): Promise<Spooled> => sieveTar(tar, { folder: engine.folder, caps, prefix })
+  const sieve = (tar: Readable): Promise<Spooled> => sieveTar(tar, { ...options, folder: engine.folder })
   if (layers === undefined || parts.length === 0) return askEngine(engine, containerId, parts, sieve)
   const reading = await readLayers(engine, layers, parts, sieve)
   // What came before it was known that there is nothing is a file of ours all the same.
   if (reading.kind !== 'read') reading.value.tar.destroy()
   if (reading.kind === 'unable') return askEngine(engine, containerId, parts, sieve)
   if (reading.kind === 'nothing') return undefined
-  reading.value.leftOut.push(...(await listSockets(layers.upper, parts.join('/'), parts.at(-1) ?? '.')))
+  const top = await findInside(layers.upper, parts.join('/'))
+  if (top) reading.value.leftOut.push(...(await listSockets(top, parts.at(-1) ?? '.', options.caps.files)))
   return reading.value
 }
 
@@ -102,41 +106,36 @@ async function askEngine({ docker }: Engine, id: string, parts: string[], use: U
   }
 }
 
-/** The engine leaves them out itself, and says nothing. */
-async function listSockets(root: string, path: string, name: string): Promise<string[]> {
-  const place = await findInside(root, path)
-  if (place?.stats.isSocket()) return [name]
-  if (!place?.stats.isDirectory()) return []
-  const entries = await readdir(place.path, { recursive: true, withFileTypes: true })
-  const sockets = entries.filter((entry) => entry.isSocket())
+/** Lists the sockets below a path, which tar leaves out without a message. Reads at most `entriesMax` entries. */
+async function listSockets(top: Place, name: string, entriesMax: number): Promise<string[]> {
+  if (top.stats.isSocket()) return [name]
+  if (!top.stats.isDirectory()) return []
+  const sockets: string[] = []
+  let entries = 0
+  for await (const { entry, path } of walkFolders(top.path, name)) {
+    entries += 1
+    if (entries > entriesMax || sockets.length >= SOCKETS_MAX) break
+    if (entry.isSocket()) sockets.push(path)
+  }
   return sockets
-    .map((entry) => posix.join(name, posix.relative(place.path, entry.parentPath), entry.name))
-    .slice(0, SOCKETS_MAX)
 }
 
-export type Place = { isFolder: boolean; isLink: boolean; isFile: boolean; bytes: number; link: string }
+/** Yields the entries of a folder and of those below it, as deep as is collected. `name` goes before their paths. */
+async function* walkFolders(top: string, name: string): AsyncGenerator<{ entry: Dirent; path: string }> {
+  const folders = ['']
+  for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
+    const entries = await opendir(`${top}${folder}`).catch(ignoreUnreadableName)
+    for await (const entry of entries ?? []) {
+      const below = `${folder}/${entry.name}`
+      yield { entry, path: `${name}${below}` }
+      if (entry.isDirectory() && !isTooDeep(`${name}${below}`)) folders.push(below)
+    }
+  }
+}
 
 const SOCKETS_MAX = 1000
-/** Of Go's file modes. */
-const GO_FOLDER = 2 ** 31
-const GO_LINK = 2 ** 27
-/** Folder, link, device, pipe, socket, character device and irregular. */
-const GO_TYPES = [31, 27, 26, 25, 24, 21, 19].map((bit) => 2 ** bit)
 
-/** What the engine says is at a path of a container: the last part of it is not followed, those before are. */
-export async function statIn(docker: Docker, containerId: string, path: string): Promise<Place | undefined> {
-  const answer = await docker
-    .open('HEAD', `/containers/${containerId}/archive`, { query: { path } })
-    .catch(ignoring(404, 400))
-  answer?.resume()
-  const header = answer?.headers['x-docker-container-path-stat']
-  if (typeof header !== 'string') return undefined
-  const { mode, size, linkTarget } = JSON.parse(Buffer.from(header, 'base64').toString())
-  return {
-    isFolder: Math.floor(mode / GO_FOLDER) % 2 === 1,
-    isLink: Math.floor(mode / GO_LINK) % 2 === 1,
-    isFile: GO_TYPES.every((type) => Math.floor(mode / type) % 2 === 0),
-    bytes: Number(size),
-    link: String(linkTarget ?? ''),
-  }
+/** A name that is not UTF-8 cannot be opened, and neither can a path that is too long. */
+function ignoreUnreadableName(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENOENT' && error.code !== 'ENAMETOOLONG') throw error
 }

@@ -24,4 +24,6 @@ export type Container = {
   pid: number
   /** Undefined where they cannot be read. */
   layers: Layers | undefined
+  /** Paths of ENGINE_FILES on this machine. Empty where they cannot be read. */
+  engineFiles: string[]
 }

@@ -4,6 +4,7 @@ import type { Readable } from 'node:stream'
 import { partsOf } from '../kernel/inside.ts'
 import { type FileChange, type SandboxSpec, SandboxUnavailable, SandboxUnsupported, type Seed } from '../sandbox.ts'
 import { ignoring } from './client.ts'
+import { ENGINE_FILES } from './container.ts'
 import { commit, withDraft } from './draft.ts'
 import { type Engine, tell } from './engine.ts'
 import { collectFrom, inheritedChanges, leftOf } from './remains.ts'
@@ -15,6 +16,8 @@ export type Seeding = {
   workspace: Readable[]
   /** All of it lies directly below the root, so that no folder of the image is touched. */
   isOnTop: boolean
+  /** The workspace has files in /etc, where the engine opens some when the container starts. */
+  changesEtc: boolean
   /** Changes that the image has already, where they cannot be told from its layers. */
   inherited: readonly FileChange[]
   release(): Promise<void>
@@ -27,7 +30,7 @@ export async function planSeed(engine: Engine, { id, seed, image }: SandboxSpec)
   const release = async (): Promise<void> => {}
   switch (seed.kind) {
     case 'image':
-      return { image: image.digest, workspace: [], isOnTop: true, inherited: [], release }
+      return { image: image.digest, workspace: [], isOnTop: true, changesEtc: false, inherited: [], release }
     case 'workspace':
       return { ...(await workspaceOf(engine, seed, image.digest)), inherited: [], release }
     case 'snapshot': {
@@ -38,7 +41,7 @@ export async function planSeed(engine: Engine, { id, seed, image }: SandboxSpec)
       const inherited = await inheritedChanges(engine, left)
       const snapshot = await takeSnapshot(engine, left, seed.without)
       tell(engine, id, 'snapshot')
-      return { ...snapshot, workspace: [], isOnTop: true, inherited }
+      return { ...snapshot, workspace: [], isOnTop: true, changesEtc: false, inherited }
     }
   }
 }
@@ -59,10 +62,35 @@ async function workspaceOf(
       .slice(0, -1)
       .map((part) => `${part}/`)
       .join('')
-    const found = await collectFrom(engine, leftOf(from), path, { caps: CAPS, prefix })
+    const found = await collectFrom(engine, leftOf(from), path, { caps: CAPS, prefix, isDropped: isEngineFile })
     if (found) workspace.push(found.tar)
   }
-  return { image, workspace, isOnTop: whole.every((path) => partsOf(path).length === 1) }
+  const isOnTop = whole.every((path) => partsOf(path).length === 1)
+  return { image, workspace, isOnTop, changesEtc: whole.some((path) => path === '/etc' || isBelow(path, '/etc')) }
+}
+
+const isEngineFile = (path: string): boolean => ENGINE_FILES.includes(`/${path}`)
+
+/**
+ * Script that removes paths. Files that the engine mounts cannot be removed, and nothing but mounted files and the
+ * folders above them may be left.
+ */
+const REMOVE = `rm -rf -- "$@" && exit
+mounted=' '
+while read -r _ _ _ _ at _; do mounted="$mounted$at "; done < /proc/self/mountinfo
+check() {
+  for found in "$1" "$1"/* "$1"/.[!.]* "$1"/..?*; do
+    if [ ! -e "$found" ] && [ ! -L "$found" ]; then continue; fi
+    case "$mounted" in *" $found "*) continue ;; esac
+    if [ -L "$found" ] || [ ! -d "$found" ]; then exit 1; fi
+    if [ "$found" != "$1" ]; then check "$found"; fi
+  done
+}
+for path; do check "$path"; done`
+
+function removing({ launcher }: Engine, paths: string[]): string[] {
+  if (launcher === undefined) return ['sh', '-c', REMOVE, 'remove', ...paths]
+  return launcher.words('sh', '-c', `rm() { ${launcher.words('rm').join(' ')} "$@"; }\n${REMOVE}`, 'remove', ...paths)
 }
 
 const isBelow = (path: string, folder: string): boolean => path.startsWith(folder === '/' ? '/' : `${folder}/`)
@@ -87,8 +115,9 @@ async function findOrMake(engine: Engine, digest: string, paths: string[], key: 
   if (found) return found.Id
   const removable = await outsideVolumes(engine, digest, paths)
   if (removable.length === 0) return digest
-  const command = engine.launcher?.words('rm', '-rf', '--', ...removable) ?? ['rm', '-rf', '--', ...removable]
-  return withDraft(engine, { image: digest, command }, (id) => commit(engine, id, name, {})).catch((error: unknown) => {
+  return withDraft(engine, { image: digest, command: removing(engine, removable) }, (id) =>
+    commit(engine, id, name, {}),
+  ).catch((error: unknown) => {
     throw new SandboxUnavailable(`The image ${digest} could not be prepared for a workspace: ${String(error)}`)
   })
 }

@@ -4,8 +4,9 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { readTarEntries, type TarEntry } from '../../harbor/tar-reader.ts'
+import { COLLECT_DEPTH_MAX } from '../kernel/collect.ts'
+import { type TarFacts, tarEnd, tarHeader, tarPadding } from '../kernel/tar-writer.ts'
 import { AND_THE_REST, sieveTar } from './sieve.ts'
-import { type TarFacts, tarEnd, tarHeader, tarPadding } from './tar-writer.ts'
 
 let folder: string
 beforeAll(async () => {
@@ -92,6 +93,17 @@ test('a broken archive ends what is taken from it, and is no fault of ours', asy
   const { found, leftOut } = await sieve([{ path: 'w/a', content: 'a' }], undefined, broken)
   expect(found).toEqual([['up/w/a', 'File', 'a']])
   expect(leftOut).toEqual([AND_THE_REST])
+})
+
+test('folders that are nested too deeply are named once and cost no headers', async () => {
+  const deep = Array.from({ length: 3000 }, (_, depth) => ({
+    path: `w${'/d'.repeat(depth)}`,
+    type: 'Directory' as const,
+  }))
+  const { found, leftOut } = await sieve([...deep, { path: 'w/file', content: 'x' }], { files: 1000, bytes: 1000 })
+  expect(found.length).toBe(COLLECT_DEPTH_MAX + 1)
+  expect(found.at(-1)).toEqual(['up/w/file', 'File', 'x'])
+  expect(leftOut).toEqual([`w${'/d'.repeat(COLLECT_DEPTH_MAX)}`])
 })
 
 test('nothing of it stays', async () => {

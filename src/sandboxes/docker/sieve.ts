@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { type FileHandle, mkdir, open, rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, posix } from 'node:path'
 import type { Readable } from 'node:stream'
 import { ArchiveRefused } from '../../harbor/archive-refused.ts'
 import { readTarEntries, type TarEntry } from '../../harbor/tar-reader.ts'
-import { staysInside } from '../kernel/collect.ts'
-import { PLAIN_MODE, tarHeader, tarPadding } from './tar-writer.ts'
+import { isTooDeep, staysInside } from '../kernel/collect.ts'
+import { PLAIN_MODE, tarHeader, tarPadding } from '../kernel/tar-writer.ts'
 
 type Caps = { files: number; bytes: number }
 /** Where the content of a file lies in the spool: another name of the same file is a copy of it. */
@@ -19,7 +19,18 @@ type Sieve = {
   bytes: number
   kept: Map<string, Kept>
   count: number
+  /** Entries below a folder that is left out because it is nested too deeply. */
+  skipped: number
   leftOut: string[]
+  /** Returns true for an entry that is dropped without being named. */
+  isDropped: (path: string) => boolean
+}
+
+export type SieveOptions = {
+  folder: string
+  caps: Caps
+  prefix: string
+  isDropped?: ((path: string) => boolean) | undefined
 }
 
 /** What passed, without an end: more can follow. Nobody else can open it, and it is gone when it is closed. */
@@ -27,7 +38,9 @@ export type Spooled = { tar: Readable; leftOut: string[] }
 
 /** A file that is left out has to be read all the same. Above this we would rather stop: it may be as long as it likes. */
 const SKIP_MAX_BYTES = 256e6
-/** More names help nobody. */
+/** Maximum number of entries that are read only to be dropped. */
+const SKIPPED_MAX = 100_000
+/** Maximum number of names of what was left out. */
 const LEFT_OUT_MAX = 1000
 export const AND_THE_REST = '… and what came after it'
 const COPY_BYTES = 1024 * 1024
@@ -38,10 +51,11 @@ const COPY_BYTES = 1024 * 1024
  */
 export async function sieveTar(
   tar: AsyncIterable<Buffer>,
-  { folder, caps, prefix }: { folder: string; caps: Caps; prefix: string },
+  { folder, caps, prefix, isDropped = () => false }: SieveOptions,
 ): Promise<Spooled> {
   const spool = await openSpool(folder)
-  const sieve: Sieve = { spool, prefix, caps, written: 0, bytes: 0, kept: new Map(), count: 0, leftOut: [] }
+  const counts = { written: 0, bytes: 0, count: 0, skipped: 0 }
+  const sieve: Sieve = { spool, prefix, caps, ...counts, kept: new Map(), leftOut: [], isDropped }
   try {
     await passAll(sieve, tar)
     return { tar: readBack(sieve), leftOut: sieve.leftOut }
@@ -68,7 +82,7 @@ async function passAll(sieve: Sieve, tar: AsyncIterable<Buffer>): Promise<void> 
   try {
     for await (const entry of readTarEntries(tar)) {
       const name = entry.path.replace(/^(\.?\/)+/, '').replace(/\/+$/, '') || '.'
-      if ((await pass(sieve, name, entry)) || (await leaveOut(sieve, name, entry))) continue
+      if (await take(sieve, name, entry)) continue
       sieve.leftOut.push(AND_THE_REST)
       return
     }
@@ -79,7 +93,21 @@ async function passAll(sieve: Sieve, tar: AsyncIterable<Buffer>): Promise<void> 
   }
 }
 
-/** False when it is better not to go on. */
+/** Returns false when the rest of the archive should not be read. */
+async function take(sieve: Sieve, name: string, entry: TarEntry): Promise<boolean> {
+  if (sieve.isDropped(`${sieve.prefix}${name}`)) return skip(sieve, entry)
+  // A folder that is nested too deeply is named once, and nothing below it is.
+  if (isTooDeep(name)) return isTooDeep(posix.dirname(name)) ? skip(sieve, entry) : leaveOut(sieve, name, entry)
+  return (await pass(sieve, name, entry)) || leaveOut(sieve, name, entry)
+}
+
+async function skip(sieve: Sieve, { bytes, content }: TarEntry): Promise<boolean> {
+  sieve.skipped += 1
+  if (bytes > SKIP_MAX_BYTES || sieve.skipped > SKIPPED_MAX) return false
+  for await (const _ of content());
+  return true
+}
+
 async function leaveOut({ leftOut }: Sieve, name: string, { bytes, content }: TarEntry): Promise<boolean> {
   leftOut.push(name)
   if (bytes > SKIP_MAX_BYTES || leftOut.length >= LEFT_OUT_MAX) return false

@@ -2,13 +2,15 @@ import { posix } from 'node:path'
 import { Readable } from 'node:stream'
 import { readTarEntries, type TarEntry } from '../../harbor/tar-reader.ts'
 import { partsOf } from '../kernel/inside.ts'
+import { tarEnd, tarHeader, tarPadding } from '../kernel/tar-writer.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { EngineRefusal, ignoring, TRANSFER_MS } from './client.ts'
+import { ENGINE_FILES } from './container.ts'
+import { statIn } from './container-files.ts'
 import { commit, withDraft } from './draft.ts'
 import { type Engine, labelsOf } from './engine.ts'
 import { LABEL } from './labels.ts'
-import { type Left, statIn } from './remains.ts'
-import { tarEnd, tarHeader, tarPadding } from './tar-writer.ts'
+import type { Left } from './remains.ts'
 import { listUnsafeFiles, putAccounts } from './unsafe-files.ts'
 
 const KEEP_MS = 24 * 3_600_000
@@ -127,9 +129,6 @@ function cleaning({ launcher }: Engine, paths: string[]): string[] {
   return launcher.words('sh', '-c', `rm() { ${remove} "$@"; }\n${CLEAN}`, 'clean', ...paths)
 }
 
-/** These are the engine's: it lays its own over whatever an image has there. */
-const OF_THE_ENGINE = ['etc/hostname', 'etc/hosts', 'etc/resolv.conf']
-
 /** The paths as the image has them, in one archive. */
 async function* originals({ docker }: Engine, container: string, paths: string[]): AsyncGenerator<Buffer> {
   for (const path of paths) {
@@ -144,7 +143,7 @@ async function* originals({ docker }: Engine, container: string, paths: string[]
 async function* original(entry: TarEntry, above: string): AsyncGenerator<Buffer> {
   const { mode, uid, gid, mtime, bytes, linkTarget, type } = entry
   const path = posix.join(above, entry.path)
-  if (OF_THE_ENGINE.includes(path)) {
+  if (ENGINE_FILES.includes(`/${path}`)) {
     for await (const _ of entry.content());
     return
   }

@@ -14,6 +14,7 @@ import { openSandboxPorts } from './ports.ts'
 import { makeRemains } from './remains.ts'
 import type { Container, Running } from './running.ts'
 import { planSeed, type Seeding } from './seed.ts'
+import { repairAccountsOfStopped } from './unsafe-files.ts'
 import { watch } from './watch.ts'
 
 const SAFE_ID = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$/
@@ -75,6 +76,7 @@ const takeAway = (engine: Engine, id: string): Promise<unknown> =>
 async function launch(engine: Engine, spec: SandboxSpec, seeding: Seeding, id: string): Promise<Sandbox> {
   const rest = await writeWorkspace(engine, seeding, id)
   await putInserts(engine, { id, spec, workspace: rest })
+  if (seeding.changesEtc) await repairAccountsOfStopped(engine, id, spec.image.digest)
   tell(engine, spec.id, 'filled')
   const query = { stream: 1, stdin: 1, stdout: 1, stderr: 1 }
   const stream = await engine.docker.attach(`/containers/${id}/attach`, { query })
@@ -116,15 +118,22 @@ const NOT_SEEN = { layers: undefined }
 
 type Inspected = {
   State: { Pid: number }
+  HostnamePath?: string
+  HostsPath?: string
+  ResolvConfPath?: string
   Mounts: { Type: string; Destination: string }[]
   GraphDriver?: { Data?: { UpperDir?: string; LowerDir?: string } | null }
 }
 
 /** Only where there is something to be done with it. */
 async function inspect(engine: Engine, id: string): Promise<Container> {
-  if (!engine.seesProcesses) return { id, pid: 0, layers: undefined }
+  if (!engine.seesProcesses) return { id, pid: 0, layers: undefined, engineFiles: [] }
   const found = await engine.docker.call<Inspected>('GET', `/containers/${id}/json`)
-  return { id, pid: found.State.Pid, layers: engine.isRoot ? layersOf(found) : undefined }
+  const pid = found.State.Pid
+  if (!engine.isRoot) return { id, pid, layers: undefined, engineFiles: [] }
+  const { HostnamePath, HostsPath, ResolvConfPath } = found
+  const engineFiles = [HostnamePath, HostsPath, ResolvConfPath].flatMap((path) => path || [])
+  return { id, pid, layers: layersOf(found), engineFiles }
 }
 
 /** What is in a volume, its own or its group's, is in no layer: then only the engine sees all of it. */

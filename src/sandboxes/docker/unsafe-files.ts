@@ -1,15 +1,30 @@
 import { Readable } from 'node:stream'
 import { findInside } from '../kernel/inside.ts'
+import { tarEnd, tarFile, tarHeader } from '../kernel/tar-writer.ts'
 import { accountEntries, type FileKind, LOOKUP_SETTINGS, listUnsafePaths } from '../kernel/unsafe-files.ts'
 import { imageAccounts } from './account.ts'
+import { type Docker, EngineRefusal } from './client.ts'
+import { statIn } from './container-files.ts'
 import type { Engine } from './engine.ts'
 import type { Layers } from './layers.ts'
-import { type Left, statIn } from './remains.ts'
-import { tarEnd, tarFile, tarHeader } from './tar-writer.ts'
+import type { Left } from './remains.ts'
 
 /** Lists what a container left where the engine opens files when the next one starts. */
 export function listUnsafeFiles({ docker }: Engine, { layers, containerId }: Left): Promise<string[]> {
-  return listUnsafePaths((path) => (layers ? findChanged(layers, path) : statIn(docker, containerId, path)))
+  return listUnsafePaths((path) => (layers ? findChanged(layers, path) : statOrUnsafe(docker, containerId, path)))
+}
+
+/** The engine refuses to look at a link that leads to itself. Such a file is as unsafe as any other link. */
+const statOrUnsafe = (docker: Docker, containerId: string, path: string): Promise<FileKind | undefined> =>
+  statIn(docker, containerId, path).catch((error: unknown) => {
+    if (!(error instanceof EngineRefusal)) throw error
+    return { isFile: false, isFolder: false, bytes: 0 }
+  })
+
+/** Replaces account files of a container that has not started where the engine could not open them. */
+export async function repairAccountsOfStopped(engine: Engine, id: string, image: string): Promise<void> {
+  const unsafe = await listUnsafePaths((path) => statOrUnsafe(engine.docker, id, path))
+  if (unsafe.length > 0) await putAccounts(engine, id, image)
 }
 
 /** What the image itself has there is safe, so the changes are enough. A deletion is shown by a device. */

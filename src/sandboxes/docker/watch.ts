@@ -1,13 +1,16 @@
 import { type DiskWatch, watchFolders } from '../kernel/disk.ts'
 import { type Ending, explain, parseExitCode } from '../kernel/explain.ts'
 import { type Exit, SandboxUnavailable } from '../sandbox.ts'
-import { ignoring } from './client.ts'
+import { type Docker, EngineRefusal, ignoring } from './client.ts'
+import { ENGINE_FILES } from './container.ts'
+import { statIn } from './container-files.ts'
 import type { Engine } from './engine.ts'
 import type { Running } from './running.ts'
 
 export type Watched = { exited: Promise<Exit>; kill(): Promise<void>; isOver(): boolean }
 
 const ASK_SIZE_MS = 2000
+const SIZE_REFUSALS_MAX = 3
 /** A container that was killed is gone in much less. */
 const DEATH_MS = 60_000
 const MEGABYTE = 1024 * 1024
@@ -110,17 +113,37 @@ function watchFor({ spec, container, engine }: Running, onFull: () => void): Dis
   const { diskMb } = spec.limits
   if (container.layers !== undefined) {
     const shared = spec.mounts.flatMap((mount) => (mount.kind === 'folder' && !mount.readOnly ? [mount.source] : []))
-    const folders = [container.layers.upper, ...shared]
+    const folders = [container.layers.upper, ...shared, ...container.engineFiles]
     return watchFolders({ folders, maxMb: diskMb, processes: async () => [] }, onFull)
   }
   let full = false
+  let refusals = 0
   const look = async (): Promise<void> => {
-    const path = `/containers/${container.id}/json`
-    const { SizeRw = 0 } = await engine.docker.call<{ SizeRw?: number }>('GET', path, { query: { size: true } })
-    if (full || SizeRw <= diskMb * MEGABYTE) return
-    full = true
-    onFull()
+    const bytes = await askSize(engine.docker, container.id)
+    refusals = 0
+    if (bytes > diskMb * MEGABYTE) reportFull()
   }
-  const timer = setInterval(() => void look().catch(() => {}), ASK_SIZE_MS)
+  const reportFull = (): void => {
+    if (!full) onFull()
+    full = true
+  }
+  // An agent can make the engine refuse to look, for example by replacing /etc. Disk use that cannot be measured several
+  // times in a row counts as too much; an engine that does not answer at all does not.
+  const countRefusal = (error: unknown): void => {
+    if (error instanceof EngineRefusal) refusals += 1
+    if (refusals >= SIZE_REFUSALS_MAX) reportFull()
+  }
+  const timer = setInterval(() => void look().catch(countRefusal), ASK_SIZE_MS)
   return { stop: () => clearInterval(timer), isFull: async () => full }
 }
+
+/** Returns the bytes that a container has written, with the files that the engine mounts, which it does not count. */
+async function askSize(docker: Docker, id: string): Promise<number> {
+  const query = { size: true }
+  const { SizeRw = 0, State } = await docker.call<SizedContainer>('GET', `/containers/${id}/json`, { query })
+  if (!State.Running) return SizeRw
+  const files = await Promise.all(ENGINE_FILES.map((path) => statIn(docker, id, path)))
+  return files.reduce((sum, file) => sum + (file?.isFile ? file.bytes : 0), SizeRw)
+}
+
+type SizedContainer = { SizeRw?: number; State: { Running: boolean } }

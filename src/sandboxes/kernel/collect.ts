@@ -2,8 +2,8 @@ import { constants } from 'node:fs'
 import { open, readdir, readlink } from 'node:fs/promises'
 import { posix } from 'node:path'
 import { Readable } from 'node:stream'
-import { Header, Pax } from 'tar'
 import { findInside, type Place } from './inside.ts'
+import { PLAIN_MODE, tarEnd, tarHeader, tarPadding } from './tar-writer.ts'
 
 type Caps = { files: number; bytes: number }
 type Kind = 'File' | 'Directory' | 'SymbolicLink'
@@ -11,7 +11,8 @@ type Kind = 'File' | 'Directory' | 'SymbolicLink'
 type Found = Place & { name: string; kind: Kind; link: string }
 type Harvest = { found: Found[]; leftOut: string[]; bytes: number; caps: Caps }
 
-const BLOCK = 512
+/** Folders below the collected path that are nested more deeply than this are left out, with everything in them. */
+export const COLLECT_DEPTH_MAX = 100
 /** More names help nobody. */
 const LEFT_OUT_MAX = 1000
 
@@ -31,7 +32,7 @@ export async function collectTar(
 async function gather(harvest: Harvest, place: Place, name: string): Promise<void> {
   if (harvest.leftOut.length >= LEFT_OUT_MAX) return
   const found = await accept(place, name)
-  if (found === undefined || !fits(harvest, found)) return void harvest.leftOut.push(name)
+  if (found === undefined || !fits(harvest, found) || isTooDeep(name)) return void harvest.leftOut.push(name)
   harvest.found.push(found)
   if (found.kind === 'File') harvest.bytes += found.stats.size
   if (found.kind !== 'Directory') return
@@ -45,6 +46,13 @@ async function gather(harvest: Harvest, place: Place, name: string): Promise<voi
 
 function fits({ found, bytes, caps }: Harvest, { kind, stats }: Found): boolean {
   return found.length < caps.files && (kind !== 'File' || bytes + stats.size <= caps.bytes)
+}
+
+/** Reports whether a path of an archive is nested more deeply than is collected. */
+export function isTooDeep(name: string): boolean {
+  let depth = 0
+  for (let at = name.indexOf('/'); at !== -1; at = name.indexOf('/', at + 1)) depth += 1
+  return depth >= COLLECT_DEPTH_MAX
 }
 
 async function accept(place: Place, name: string): Promise<Found | undefined> {
@@ -72,27 +80,15 @@ export function staysInside(name: string, link: string): boolean {
 async function* archive(found: Found[]): AsyncGenerator<Buffer> {
   for (const entry of found) {
     const size = entry.kind === 'File' ? entry.stats.size : 0
-    yield* header(entry, size)
+    yield header(entry, size)
     if (entry.kind === 'File') yield* content(entry, size)
   }
-  yield Buffer.alloc(2 * BLOCK)
+  yield tarEnd()
 }
 
-function* header({ name, kind, link, stats }: Found, size: number): Generator<Buffer> {
-  const fields = {
-    path: kind === 'Directory' ? `${name}/` : name,
-    type: kind,
-    // Without set-user-id and its like.
-    mode: stats.mode & 0o777,
-    uid: stats.uid,
-    gid: stats.gid,
-    size,
-    mtime: stats.mtime,
-    ...(kind === 'SymbolicLink' ? { linkpath: link } : {}),
-  }
-  const block = Buffer.alloc(BLOCK)
-  if (new Header(fields).encode(block)) yield new Pax(fields).encode()
-  yield block
+function header({ name, kind, link, stats }: Found, size: number): Buffer {
+  const { uid, gid, mtime } = stats
+  return tarHeader({ path: name, type: kind, mode: stats.mode & PLAIN_MODE, uid, gid, size, mtime, link })
 }
 
 /** Exactly as many bytes as the header says. */
@@ -106,5 +102,5 @@ async function* content({ path }: Found, size: number): AsyncGenerator<Buffer> {
     yield chunk
   }
   if (read < size) throw new Error(`${path} became shorter while it was read.`)
-  yield Buffer.alloc((BLOCK - (size % BLOCK)) % BLOCK)
+  yield tarPadding(size)
 }

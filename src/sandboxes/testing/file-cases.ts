@@ -1,6 +1,7 @@
 import { mkdir, readdir, readFile, readlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, vi } from 'vitest'
+import { COLLECT_DEPTH_MAX } from '../kernel/collect.ts'
 import { collected } from './bench.ts'
 import type { Case } from './case.ts'
 
@@ -131,6 +132,18 @@ export const fileCases: Case[] = [
       expect(await collected(sandbox.remains, '/w/inner/file')).toBeUndefined()
       expect(await collected(sandbox.remains, `/r${folder}/inner/file`)).toBeUndefined()
       expect(await collected(sandbox.remains, `/../..${folder}/inner/file`)).toBeUndefined()
+    },
+  },
+  {
+    name: 'collect leaves out folders that are nested too deeply, and takes what lies beside them',
+    run: async (bench) => {
+      const script = `mkdir -p /w/z; echo kept > /w/z/file; cd /w; perl -e 'for (1 .. 3000) { mkdir "d" and chdir "d" or die }'`
+      const { sandbox } = await bench.run(script)
+      const found = await collected(sandbox.remains, '/w')
+      const paths = found?.entries.map(({ path }) => path.replace(/\/$/, '')) ?? []
+      expect(paths).toContain('w/z/file')
+      expect(paths.length).toBe(COLLECT_DEPTH_MAX + 2)
+      expect(found?.leftOut).toEqual([`w${'/d'.repeat(COLLECT_DEPTH_MAX)}`])
     },
   },
   {

@@ -1,7 +1,20 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
+import type { Exit } from '../sandbox.ts'
 import type { Case } from './case.ts'
+
+const NOT_WRITABLE = 9
+
+/** Writes 256 MiB through /etc/hosts, unless the file cannot be written at all. */
+const FILL_HOSTS = `( : >> /etc/hosts ) 2> /dev/null || exit ${NOT_WRITABLE}
+dd if=/dev/zero of=/etc/hosts bs=1M count=256 2> /dev/null || exit 4; sleep 15`
+
+function expectDiskLimit({ code, limit }: Exit): void {
+  if (code === NOT_WRITABLE) return
+  expect(limit).toBe('disk')
+  expect([4, null]).toContain(code)
+}
 
 export const limitCases: Case[] = [
   {
@@ -36,6 +49,22 @@ export const limitCases: Case[] = [
       const { exit } = await bench.run(script, { limits: { diskMb: 64 } })
       expect(exit.limit).toBe('disk')
       expect([4, null]).toContain(exit.code)
+    },
+  },
+  {
+    name: 'disk: files that the engine mounts over the image count too',
+    run: async (bench) => {
+      const { exit } = await bench.run(FILL_HOSTS, { limits: { diskMb: 64 } })
+      expectDiskLimit(exit)
+    },
+  },
+  {
+    name: 'disk: files that the engine mounts count also in a sandbox with a volume',
+    run: async (bench) => {
+      const group = { group: await bench.group(), names: ['writer'] }
+      const mounts = [{ kind: 'volume' as const, name: 'data', target: '/data', readOnly: false }]
+      const { exit } = await bench.run(FILL_HOSTS, { group, mounts, limits: { diskMb: 64 } })
+      expectDiskLimit(exit)
     },
   },
   {

@@ -31,6 +31,37 @@ export const seedCases: Case[] = [
     },
   },
   {
+    name: 'a workspace seed of /etc works although the engine mounts files there',
+    run: async (bench) => {
+      const { sandbox } = await bench.run('echo mine > /etc/mine; rm /etc/debian_version; echo x >> /etc/hosts; true')
+      const seed = { kind: 'workspace' as const, from: sandbox.remains, paths: ['/etc'] }
+      const { output } = await bench.run('cat /etc/mine; ls /etc/debian_version 2> /dev/null; id -un', { seed })
+      expect(output).toBe('mine\nroot\n')
+    },
+  },
+  {
+    name: 'a workspace seed of /etc starts also after its account files became links to themselves',
+    run: async (bench) => {
+      const { sandbox } = await bench.run(
+        'cd /etc; for f in passwd group; do rm $f; ln -s $f $f; done; echo mine > mine',
+      )
+      const seed = { kind: 'workspace' as const, from: sandbox.remains, paths: ['/etc'] }
+      const { output } = await bench.run('cat /etc/mine', { seed })
+      expect(output).toBe('mine\n')
+    },
+  },
+  {
+    name: 'a workspace seed of /etc works in a sandbox with a volume',
+    run: async (bench) => {
+      const group = { group: await bench.group(), names: ['member'] }
+      const mounts = [{ kind: 'volume' as const, name: 'data', target: '/data', readOnly: false }]
+      const { sandbox } = await bench.run('echo mine > /etc/mine; rm /etc/debian_version', { group, mounts })
+      const seed = { kind: 'workspace' as const, from: sandbox.remains, paths: ['/etc'] }
+      const { output } = await bench.run('cat /etc/mine; ls /etc/debian_version 2> /dev/null', { seed, group, mounts })
+      expect(output).toBe('mine\n')
+    },
+  },
+  {
     name: 'a snapshot seed shows all changes but those under the given paths',
     run: async (bench) => {
       const { sandbox } = await bench.run(CHANGES)
