@@ -7,7 +7,7 @@ import { beginEvents, EVENTS, message, newGrantFacts, sendJson } from '../src/ga
 import { connect, type Db } from '../src/platform/db/db.ts'
 import { migrate } from '../src/platform/db/migrate.ts'
 import { newId } from '../src/platform/ids.ts'
-import { startServer } from '../src/platform/outbound/loopback-servers.ts'
+import { startServer } from '../test/support/loopback-servers.ts'
 import { startProgram } from '../test/support/program.ts'
 import {
   type Ask,

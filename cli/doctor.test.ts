@@ -198,7 +198,7 @@ test('a place for blobs that cannot be used', async () => {
   expect(said(ran, 'blobs')).toMatch(
     /^✗ blobs {2}.*no-folder.*\n {4}fix: Make the place that ASSAY_BLOBS names writable/,
   )
-  expect(said(await doctor({ ASSAY_BLOBS: 's3://-/x' }), 'blobs')).toMatch(/^✗ blobs {2}ASSAY_BLOBS is not usable: /)
+  expect(said(await doctor({ ASSAY_BLOBS: 's3://-/x' }), 'blobs')).toMatch(/^✗ blobs {2}ASSAY_BLOBS is not valid: /)
 })
 
 test('another program at the address', async () => {

@@ -27,7 +27,7 @@ import { bundlesFolder } from './harnesses/bundles/bundle.ts'
 import { sweepSent } from './harnesses/bundles/install.ts'
 import { blobsCheck, databaseCheck, heldKeyCheck, migrationsCheck, workersCheck } from './operate/service-checks.ts'
 import { checkWorkspace } from './operate/workspace-health.ts'
-import { sweep } from './platform/blobs/spool.ts'
+import { deleteStaleSpools } from './platform/blobs/spool.ts'
 import type { Db } from './platform/db/db.ts'
 import { type HealthCheck, runChecks } from './platform/health.ts'
 import { createClientAddressReader } from './platform/http/client-address.ts'
@@ -210,7 +210,7 @@ export const serviceJobs = (tools: Tools): JobHandler[] => [
     await sweepContents({ db: tools.database.db, blobs: tools.blobs })
     await sweepDrafts(draftsFolder(tools))
     await sweepOutput(tools.trialsFolder)
-    await sweep(uploadsFolder(tools))
+    await deleteStaleSpools(uploadsFolder(tools))
     await sweepArchives({ db: tools.database.db, blobs: tools.blobs })
     await sweepBundles({ db: tools.database.db, blobs: tools.blobs, isHarnessInUse })
     await sweepSent(bundlesFolder(tools.config.dataFolder))

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import { type Blobs, type Digest, isDigest } from '../platform/blobs/blob.ts'
-import { openOwned, ownedDigest, putOwned } from '../platform/blobs/owned-blob.ts'
+import { hashOwned, openOwned, putOwned } from '../platform/blobs/owned-blob.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { deleteUnusedArchive, dropArchives, listUnusedArchives, upsertArchive } from './sql.ts'
 
@@ -13,7 +13,7 @@ const blobOwner = (batch: string): string => `batch ${batch}`
  * blob without a row would leak.
  */
 export async function keepArchive({ db, blobs }: ArchiveDeps, batch: string, path: string): Promise<Digest> {
-  const digest = await ownedDigest(blobOwner(batch), path)
+  const digest = await hashOwned(blobOwner(batch), path)
   await upsertArchive(db, digest)
   await putOwned(blobs, blobOwner(batch), path, digest)
   return digest

@@ -5,7 +5,7 @@ import { runInParallel } from '../harbor/registries/in-parallel.ts'
 import { RegistryUnavailable } from '../harbor/registries/registry.ts'
 import { createTaskStore, type StoredTask, type TaskIndex, type TaskStore } from '../harbor/registries/task-store.ts'
 import { type Blobs, Digest } from '../platform/blobs/blob.ts'
-import { passingBlobs } from '../platform/blobs/file-blobs.ts'
+import { temporaryBlobs } from '../platform/blobs/file-blobs.ts'
 import type { Db } from '../platform/db/db.ts'
 import { newId } from '../platform/ids.ts'
 import { Problem } from '../platform/problem.ts'
@@ -81,7 +81,7 @@ function isProcessGone(pid: number): boolean {
 }
 
 async function openDraft({ db, blobs }: DraftDeps, folder: string): Promise<TaskDraft> {
-  const draftBlobs = passingBlobs(join(folder, 'blobs'))
+  const draftBlobs = temporaryBlobs(join(folder, 'blobs'))
   const index = await openDraftIndex(join(folder, 'tasks.jsonl'))
   const drafted = createTaskStore(draftBlobs, index)
   const stored = contentStore({ db, blobs })

@@ -1,4 +1,4 @@
-import { hopByHop } from '../platform/outbound/hop-by-hop.ts'
+import { listHopByHopHeaders } from '../platform/outbound/hop-by-hop.ts'
 
 export type Headers = Record<string, string | string[] | undefined>
 
@@ -67,7 +67,7 @@ export const passedHeaders = (headers: Headers): Record<string, string> =>
   Object.fromEntries(withoutHops(headers).filter(([name]) => !NOT_PASSED.test(name)))
 
 function withoutHops(headers: Headers): [string, string][] {
-  const hops = hopByHop(textOf(headers.connection))
+  const hops = listHopByHopHeaders(textOf(headers.connection))
   return Object.entries(headers)
     .map(([name, value]): [string, string] => [name.toLowerCase(), textOf(value)])
     .filter(([name, value]) => value !== '' && !hops.has(name))

@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { GitFailed, runGit } from '../platform/git/git.ts'
-import type { GitPlace } from '../platform/git/settings.ts'
+import type { GitLocation } from '../platform/git/settings.ts'
 import { findMissingCommits } from './mirror/commits.ts'
 import { openClone, RepositoryUnreadable } from './mirror/local-clone.ts'
 import { lockMirror } from './mirror/mirror-lock.ts'
@@ -94,7 +94,7 @@ async function updateMirror(deps: MirrorSettings, request: MirrorUpdate): Promis
   }
   onProgress('cloning')
   const fresh = await mkdtemp(join(home, 'new-'))
-  await runGit(toGitPlace(deps, request.reach, fresh), ['init', '--quiet', '--bare', '--template=', fresh], request)
+  await runGit(toGitLocation(deps, request.reach, fresh), ['init', '--quiet', '--bare', '--template=', fresh], request)
   await fetchAll(deps, request, fresh)
   if ((await measureBytes(fresh)) > deps.bytesMax) throw tooLarge()
   await rm(join(home, 'git'), { recursive: true, force: true })
@@ -112,7 +112,7 @@ function rethrowUnlessBroken(error: unknown): false {
 }
 
 async function fetchAll(deps: MirrorSettings, { reach, signal }: MirrorUpdate, gitDir: string): Promise<void> {
-  const place = toGitPlace(deps, reach, gitDir)
+  const place = toGitLocation(deps, reach, gitDir)
   const options = { signal, timeoutMs: deps.timeoutMs }
   const run = (...args: string[]) => runGit(place, args, options).catch(rethrowRefused(deps))
   // Stored so that missing files can be fetched later. The URL contains no secret.
@@ -138,7 +138,7 @@ async function fetchBlobs(
 ): Promise<void> {
   await using _ = await takeLock(deps, options.home, signal)
   const reach = await resolveReach(options, deps)
-  const place = toGitPlace(deps, reach, join(options.home, 'git'))
+  const place = toGitLocation(deps, reach, join(options.home, 'git'))
   await runGit(place, ['config', 'remote.origin.url', reach.url], { signal }).catch(rethrowRefused(deps))
   const args = ['fetch', '--progress', '--no-tags', '--no-write-fetch-head', '--filter=blob:none', '--stdin', 'origin']
   for (let from = 0; from < ids.length; from += IDS_AT_ONCE) {
@@ -148,7 +148,7 @@ async function fetchBlobs(
   }
 }
 
-const toGitPlace = (deps: MirrorSettings, { protocols, pin, secret }: MirrorReach, gitDir: string): GitPlace => ({
+const toGitLocation = (deps: MirrorSettings, { protocols, pin, secret }: MirrorReach, gitDir: string): GitLocation => ({
   where: [`--git-dir=${gitDir}`],
   cwd: gitDir,
   protocols,

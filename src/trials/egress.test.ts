@@ -2,14 +2,8 @@ import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { hungUp, type LoopbackServer, OTHER_PUBLIC, PUBLIC, startServer } from '../../test/support/loopback-servers.ts'
 import type { Network } from '../harbor/task.ts'
-import {
-  hungUp,
-  type LoopbackServer,
-  OTHER_PUBLIC,
-  PUBLIC,
-  startServer,
-} from '../platform/outbound/loopback-servers.ts'
 import type { EgressOptions } from '../sandboxes/egress/egress.ts'
 import { openBench } from '../sandboxes/testing/bench.ts'
 import { createLocalSubject } from '../sandboxes/testing/local-subject.ts'

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { rm, writeFile } from 'node:fs/promises'
 import { readTarEntries, type TarEntry } from '../harbor/tar-reader.ts'
-import type { Chunks } from '../platform/threads/serve-tasks.ts'
+import type { ChunkStream } from '../platform/threads/serve-tasks.ts'
 import {
   type Change,
   type Contents,
@@ -25,7 +25,7 @@ const LEFT_OUT_MAX = 1000
  * Runs in a thread. Reads tars of the folder before and after the agent's work, to see what differs, and then both again
  * for the contents of the differing files. Each source ends with the names of files that were left out.
  */
-export async function writePatch({ file }: { file: string }, sources: Chunks[]): Promise<void> {
+export async function writePatch({ file }: { file: string }, sources: ChunkStream[]): Promise<void> {
   const [before, after, beforeAgain, afterAgain] = sources
   if (!before || !after || !beforeAgain || !afterAgain) throw new Error('A patch needs four sources.')
   const [old, fresh] = [await treeOf(before), await treeOf(after)]
@@ -49,7 +49,7 @@ export async function writePatch({ file }: { file: string }, sources: Chunks[]):
 /** Names without that of the folder itself. */
 const inside = (path: string): string => path.replace(/\/$/, '').split('/').slice(1).join('/')
 
-async function treeOf(source: Chunks): Promise<PatchTree> {
+async function treeOf(source: ChunkStream): Promise<PatchTree> {
   const files = new Map<string, PatchFile>()
   const { chunks, end } = withEnd(source)
   let entries = 0
@@ -67,7 +67,7 @@ async function treeOf(source: Chunks): Promise<PatchTree> {
 }
 
 /** The value that a source returns is known once it has been read to its end. */
-function withEnd(source: Chunks): { chunks: AsyncIterable<Buffer>; end(): unknown } {
+function withEnd(source: ChunkStream): { chunks: AsyncIterable<Buffer>; end(): unknown } {
   let value: unknown
   const chunks = async function* () {
     value = yield* source
@@ -89,7 +89,7 @@ async function fileOf(entry: TarEntry): Promise<PatchFile | undefined> {
 }
 
 /** A character for each byte, so that what is no UTF-8 stays what it is. */
-async function contentsOf(source: Chunks, wanted: ReadonlySet<string>): Promise<Contents> {
+async function contentsOf(source: ChunkStream, wanted: ReadonlySet<string>): Promise<Contents> {
   const contents = new Map<string, string>()
   if (wanted.size === 0) return contents
   for await (const entry of readTarEntries(source)) {

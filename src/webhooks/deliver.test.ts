@@ -1,14 +1,14 @@
 import type { ServerResponse } from 'node:http'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
-import { createWebhookDriver, HOST, isSignedWith, startReceiver } from '../../test/support/webhooks/receiver.ts'
 import {
   type Certificate,
   hungUp,
   PUBLIC,
   startServer,
   trustedCertificate,
-} from '../platform/outbound/loopback-servers.ts'
+} from '../../test/support/loopback-servers.ts'
+import { createWebhookDriver, HOST, isSignedWith, startReceiver } from '../../test/support/webhooks/receiver.ts'
 import { listEvents } from '../workspaces/audit.ts'
 import { ATTEMPTS_MAX } from './schedule.ts'
 import * as schema from './schema.ts'

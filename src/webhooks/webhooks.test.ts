@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
+import { type Certificate, trustedCertificate } from '../../test/support/loopback-servers.ts'
 import { createWebhookDriver, HOST, isSignedWith, startReceiver } from '../../test/support/webhooks/receiver.ts'
 import { rotateMasterKey } from '../credentials/rotate-master-key.ts'
-import { type Certificate, trustedCertificate } from '../platform/outbound/loopback-servers.ts'
 import * as schema from './schema.ts'
 
 let app: TestApp

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { GitPlace } from '../../src/platform/git/settings.ts'
+import type { GitLocation } from '../../src/platform/git/settings.ts'
 import { openClone } from '../../src/repos/mirror/local-clone.ts'
 import { listGitHistory } from '../../src/repos/pull-requests/git-history.ts'
 import type { PullRequest } from '../../src/repos/pull-requests/pull-request.ts'
@@ -14,7 +14,7 @@ import { landings, type Repository, type Tree, writeRepository } from '../suppor
 /** A pull request of a known repository, as the pipeline finds it in git. */
 export type KnownPull = { pullRequest: PullRequest; split: SplitCommit; before: Tree; facts: LintFacts }
 
-export type KnownRepository = AsyncDisposable & { place: GitPlace; pull(number: number): Promise<KnownPull> }
+export type KnownRepository = AsyncDisposable & { place: GitLocation; pull(number: number): Promise<KnownPull> }
 
 const signal = new AbortController().signal
 

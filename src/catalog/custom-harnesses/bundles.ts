@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream'
 import { ArchiveRefused } from '../../harbor/archive-refused.ts'
 import { weighSent } from '../../harnesses/bundles/sent-archive.ts'
 import { BlobMissing, type Blobs, isDigest } from '../../platform/blobs/blob.ts'
-import { openOwned, ownedDigest, putOwned } from '../../platform/blobs/owned-blob.ts'
+import { hashOwned, openOwned, putOwned } from '../../platform/blobs/owned-blob.ts'
 import { type Db, transact } from '../../platform/db/db.ts'
 import { Problem } from '../../platform/problem.ts'
 import { type By, record } from '../../workspaces/audit.ts'
@@ -21,7 +21,7 @@ const ownerOf = (workspaceId: string): string => `harness bundle of ${workspaceI
 export async function keepBundle({ db, blobs }: Tools, by: By, { path, digest, bytes }: Sent) {
   const { entries, bytes: unpackedBytes } = await weighed(path)
   const owner = ownerOf(by.workspaceId)
-  const blob = await ownedDigest(owner, path)
+  const blob = await hashOwned(owner, path)
   const bundle: SentBundle = { digest, bytes, files: entries, unpackedBytes }
   const isThere = (await blobs.find(blob)) !== undefined
   await transact(db, async (tx) => {

@@ -1,5 +1,5 @@
 // Support for the tests of this folder: the part of each provider that tells a valid key from any other.
-import { type LoopbackServer, startServer } from '../../platform/outbound/loopback-servers.ts'
+import { type LoopbackServer, startServer } from '../../../test/support/loopback-servers.ts'
 
 /** As their documentation has it, not as our table has it: the two must agree. */
 const DOORS: Record<string, { path: string; header: string; value: (key: string) => string; also?: string }> = {

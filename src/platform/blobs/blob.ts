@@ -1,19 +1,19 @@
 import type { Readable } from 'node:stream'
 import { z } from 'zod'
 
-/** A blob is known by what it contains. Lower-case hex, so that one content has one name. */
+/** Identifies a blob by its content. Lower-case hex, so that each content has one name. */
 export type Digest = `sha256:${string}`
 
 export type PutOptions = { expect?: Digest; bytesMax?: number }
 
 export type Blobs = {
-  /** Durable when it returns. On any error nothing is stored; the same content twice is stored once. */
+  /** Stores content durably. On any error nothing is stored; the same content is stored once. */
   put: (content: Readable | Uint8Array, options?: PutOptions) => Promise<{ digest: Digest; bytes: number }>
-  /** The stream ends with BlobDamaged when the stored content is not what it was: use nothing before it has ended. */
+  /** Fails with BlobDamaged at the end of the stream if the stored content has changed: use nothing before the end. */
   get: (digest: Digest) => Promise<Readable>
   find: (digest: Digest) => Promise<{ bytes: number } | undefined>
   remove: (digest: Digest) => Promise<void>
-  /** Writes, reads back and removes something small; the error says what to do. */
+  /** Writes, reads back and removes a small blob; the error contains the fix. */
   check: () => Promise<void>
 }
 
@@ -22,7 +22,7 @@ const DIGEST = /^sha256:[0-9a-f]{64}$/
 export const isDigest = (value: unknown): value is Digest => typeof value === 'string' && DIGEST.test(value)
 export const Digest = z.custom<Digest>(isDigest, 'must be sha256: and 64 hexadecimal digits')
 
-/** The only way from a digest to a path or a key: types do not exist at run time, and `..` must never get there. */
+/** Returns the hex part of a digest. Every path and key goes through this check, so that `..` can never get there. */
 export function hexOf(digest: Digest): string {
   if (!isDigest(digest)) throw new Error('Not a digest: expected sha256: and 64 hexadecimal digits.')
   return digest.slice('sha256:'.length)
@@ -32,7 +32,7 @@ export class BlobMissing extends Error {
   override name = 'BlobMissing'
 
   constructor(digest: Digest) {
-    super(`There is no blob ${digest}.`)
+    super(`Blob ${digest} not found.`)
   }
 }
 
@@ -44,7 +44,7 @@ export class BlobDamaged extends Error {
   }
 }
 
-/** The content is not what the caller said it would be. */
+/** The content does not match the size or digest that the caller expected. */
 export class BlobRefused extends Error {
   override name = 'BlobRefused'
   reason: 'too_large' | 'digest_mismatch'

@@ -44,7 +44,7 @@ const S3_NOWHERE = 's3://bucket?endpoint=http://127.0.0.1:9&region=eu-west-1&pat
 const chunks = (count: number) => Readable.from(Array.from({ length: count }, () => randomBytes(64 * 1024)))
 
 describe.skipIf(small.problem)(`a full disk${small.problem ? `: skipped, ${small.problem}` : ''}`, () => {
-  test('is named, loses nothing that was there, and gives its space back', async () => {
+  test('is reported, keeps existing blobs and frees the space of the failed write', async () => {
     const { folder } = small
     const blobs = openBlobs(`file:${folder}`, folder)
     const { digest } = await blobs.put(Buffer.from('there before'))
@@ -59,7 +59,7 @@ describe.skipIf(small.problem)(`a full disk${small.problem ? `: skipped, ${small
     expect(await blobs.put(chunks(4))).toMatchObject({ bytes: 4 * 64 * 1024 })
   })
 
-  test('under the spool folder of S3 is named, and no part stays', async () => {
+  test('under the spool folder of S3 is reported and leaves no partial file', async () => {
     const spoolFolder = join(small.folder, 'spool')
 
     await expect(openBlobs(S3_NOWHERE, spoolFolder).put(chunks(16))).rejects.toThrow(
@@ -77,7 +77,7 @@ test.skipIf(readOnly.problem)(
   },
 )
 
-test('a file where the folder should be is named', async () => {
+test('reports a file in place of the folder', async () => {
   const path = join(await temporaryFolder(), 'file')
   await writeFile(path, '')
 
@@ -85,7 +85,7 @@ test('a file where the folder should be is named', async () => {
   await expect(openBlobs(`file:${path}/below`, '/nowhere').check()).rejects.toThrow('a part of this path is a file')
 })
 
-test('blobs are for the user of the server only', async () => {
+test('blobs are readable only by the user of the server', async () => {
   const folder = join(await temporaryFolder(), 'blobs')
   const { digest } = await openBlobs(`file:${folder}`, '/nowhere').put(Buffer.from('private'))
   const [shard, name] = [digest.slice(7, 9), digest.slice(7)]
@@ -97,7 +97,7 @@ test('blobs are for the user of the server only', async () => {
   expect(await Promise.all(modes)).toEqual([0o700, 0o700, 0o600])
 })
 
-test('what a killed process left is swept after a day, and nothing else', async () => {
+test('deletes the files of killed processes after a day, and nothing else', async () => {
   const folder = await temporaryFolder()
   const incoming = join(folder, 'incoming')
   const parts = ['blob-00000000-0000-0000-0000-000000000000.part', 'blob-11111111-1111-1111-1111-111111111111.part']

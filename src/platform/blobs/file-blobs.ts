@@ -3,23 +3,21 @@ import { dirname, join } from 'node:path'
 import { BlobMissing, type Blobs, type Digest, hexOf } from './blob.ts'
 import { explainDisk, hasCode } from './error-codes.ts'
 import { roundTrip } from './round-trip.ts'
-import { type Spooled, spool, sweep } from './spool.ts'
-import { verified } from './verified.ts'
+import { deleteStaleSpools, type SpooledFile, spool } from './spool.ts'
+import { verifyDigest } from './verified.ts'
 
-/**
- * Blobs that need not outlive a crash of the machine, for what can be had again.
- */
-export const passingBlobs = (root: string): Blobs => fileBlobs(root, { isDurable: false })
+/** Opens blobs that need not survive a crash of the machine, for content that can be restored. */
+export const temporaryBlobs = (root: string): Blobs => fileBlobs(root, { isDurable: false })
 
-/** `<root>/sha256/ab/abcd…`; what is being written is in `<root>/incoming`, on the same disk, so that it can be renamed. */
+/** Opens blobs in `<root>/sha256/ab/abcd…`. Writes go to `<root>/incoming` on the same disk and are then renamed. */
 export function fileBlobs(root: string, { isDurable = true } = {}): Blobs {
   const incoming = join(root, 'incoming')
   const pathOf = (digest: Digest) => join(root, 'sha256', hexOf(digest).slice(0, 2), hexOf(digest))
 
   const blobs: Omit<Blobs, 'check'> = {
     put: (content, options) =>
-      explained(root, async () => {
-        await makeFolder(incoming)
+      withDiskAdvice(root, async () => {
+        await createFolder(incoming)
         await using spooled = await spool(content, { ...options, folder: incoming, flush: isDurable })
         await settle(spooled, pathOf(spooled.digest), isDurable ? root : undefined)
         return { digest: spooled.digest, bytes: spooled.bytes }
@@ -29,7 +27,7 @@ export function fileBlobs(root: string, { isDurable = true } = {}): Blobs {
       const file = await open(pathOf(digest)).catch((error: unknown) => {
         throw hasCode(error, 'ENOENT') ? new BlobMissing(digest) : error
       })
-      return verified(file.createReadStream(), digest)
+      return verifyDigest(file.createReadStream(), digest)
     },
 
     async find(digest) {
@@ -45,23 +43,23 @@ export function fileBlobs(root: string, { isDurable = true } = {}): Blobs {
   }
   const check = async () => {
     await roundTrip(blobs)
-    await sweep(incoming)
+    await deleteStaleSpools(incoming)
   }
-  return { ...blobs, check: () => explained(root, check) }
+  return { ...blobs, check: () => withDiskAdvice(root, check) }
 }
 
-/** Replaces what is there: the content is the same, unless it was damaged, and then this repairs it. */
-async function settle(spooled: Spooled, path: string, root: string | undefined): Promise<void> {
+/** Moves a file into place. Replaces an existing one, which repairs it if it was damaged. */
+async function settle(spooled: SpooledFile, path: string, root: string | undefined): Promise<void> {
   const folder = dirname(path)
-  await makeFolder(folder)
+  await createFolder(folder)
   await rename(spooled.path, path)
   if (root === undefined) return
-  // The upper two as well: another process may have made them a moment ago and not have come to this line yet.
+  // The parents as well: another process may have created them and not synced them yet.
   for (const each of [folder, dirname(folder), root]) await syncFolder(each)
 }
 
-/** After a power cut a file is only there when every new folder on the way to it had reached the disk too. */
-async function makeFolder(path: string): Promise<void> {
+/** Creates a folder and syncs every new parent, so that its files survive a power cut. */
+async function createFolder(path: string): Promise<void> {
   const first = await mkdir(path, { recursive: true, mode: 0o700 })
   if (first === undefined) return
   for (let made = path; made !== dirname(first); made = dirname(made)) await syncFolder(dirname(made))
@@ -80,7 +78,7 @@ function ignoreMissing(error: unknown): undefined {
   if (!hasCode(error, 'ENOENT')) throw error
 }
 
-async function explained<Result>(root: string, work: () => Promise<Result>): Promise<Result> {
+async function withDiskAdvice<Result>(root: string, work: () => Promise<Result>): Promise<Result> {
   try {
     return await work()
   } catch (error) {

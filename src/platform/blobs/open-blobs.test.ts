@@ -22,7 +22,7 @@ test.each([
   ['s3://bucket/a b', 'the prefix'],
   ['s3://bucket/a//b', 'the prefix'],
   ['s3://bucket/a%2f..%2fb', 'the prefix'],
-  ['s3://bucket?zone=1', 'it has no setting "zone"; there are endpoint, region, pathStyle'],
+  ['s3://bucket?zone=1', 'unknown setting "zone"; use endpoint, region, pathStyle'],
   ['s3://bucket?pathStyle=yes', 'pathStyle must be 0 or 1'],
   ['s3://bucket?endpoint=localhost:9000', 'endpoint must be an http or https URL'],
   ['s3://bucket?region=', 'region must not be empty'],
@@ -31,7 +31,7 @@ test.each([
 ])('%j is refused: %s', (url, message) => {
   const opening = () => openBlobs(url, '/nowhere')
 
-  expect(opening).toThrow(`ASSAY_BLOBS is not usable: `)
+  expect(opening).toThrow(`ASSAY_BLOBS is not valid: `)
   expect(opening).toThrow(message)
   expect(opening).not.toThrow('s3cret')
 })
@@ -45,7 +45,7 @@ test.each([
   expect(openBlobs(url, '/nowhere')).toMatchObject({ put: expect.any(Function) })
 })
 
-test('a folder can be given as a path, relative to where the server starts, or as a URL', async () => {
+test('accepts a folder as a path, relative to the working directory, or as a URL', async () => {
   const folder = await realpath(await mkdtemp(join(tmpdir(), 'assay-blobs-')))
   const before = process.cwd()
   try {

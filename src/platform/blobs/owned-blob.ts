@@ -4,38 +4,38 @@ import { Readable } from 'node:stream'
 import { type Blobs, type Digest, isDigest } from './blob.ts'
 
 /**
- * Before the bytes stands a line that names their owner: no two owners ever have the same blob, so that each may remove
- * his own. Whatever else is kept may be the same bytes by chance, or because somebody sent them again.
+ * Prefixes the bytes with a line that names their owner. No two owners share a blob, so each can be removed with its
+ * owner, even if the same bytes are stored elsewhere.
  */
-const headOf = (owner: string): Buffer => Buffer.from(`${owner}\n`)
+const buildHeader = (owner: string): Buffer => Buffer.from(`${owner}\n`)
 
-/** Under which digest `putOwned` will keep a file. */
-export async function ownedDigest(owner: string, path: string): Promise<Digest> {
+/** Returns the digest under which `putOwned` stores a file. */
+export async function hashOwned(owner: string, path: string): Promise<Digest> {
   const hash = createHash('sha256')
-  for await (const chunk of withHead(owner, path)) hash.update(chunk)
+  for await (const chunk of withHeader(owner, path)) hash.update(chunk)
   return `sha256:${hash.digest('hex')}`
 }
 
 export async function putOwned(blobs: Blobs, owner: string, path: string, expect: Digest): Promise<void> {
-  await blobs.put(Readable.from(withHead(owner, path), { objectMode: false }), { expect })
+  await blobs.put(Readable.from(withHeader(owner, path), { objectMode: false }), { expect })
 }
 
-async function* withHead(owner: string, path: string): AsyncGenerator<Buffer> {
-  yield headOf(owner)
+async function* withHeader(owner: string, path: string): AsyncGenerator<Buffer> {
+  yield buildHeader(owner)
   yield* createReadStream(path)
 }
 
-/** The bytes as they were put. */
+/** Opens the bytes without the owner's line. */
 export async function openOwned(blobs: Blobs, owner: string, digest: string): Promise<Readable> {
-  if (!isDigest(digest)) throw new Error('A row holds a digest that is none.')
-  return Readable.from(withoutHead(await blobs.get(digest), headOf(owner).length), { objectMode: false })
+  if (!isDigest(digest)) throw new Error('Invalid digest in database row')
+  return Readable.from(withoutHeader(await blobs.get(digest), buildHeader(owner).length), { objectMode: false })
 }
 
-async function* withoutHead(stored: Readable, bytes: number): AsyncGenerator<Buffer> {
-  let left = bytes
+async function* withoutHeader(stored: Readable, bytes: number): AsyncGenerator<Buffer> {
+  let remaining = bytes
   for await (const chunk of stored) {
-    const rest: Buffer = chunk.subarray(left)
-    left = Math.max(0, left - chunk.length)
+    const rest: Buffer = chunk.subarray(remaining)
+    remaining = Math.max(0, remaining - chunk.length)
     if (rest.length > 0) yield rest
   }
 }

@@ -63,7 +63,7 @@ async function between(answer: (seen: IncomingMessage) => number | undefined) {
 }
 
 describe.skipIf(!moto.available)(`on the wire to S3${moto.available ? '' : `: skipped, ${moto.reason}`}`, () => {
-  test('the digest and length go first and are signed, so the server can refuse what was damaged on the way', async () => {
+  test('sends a signed digest and length first, so that the server can refuse damaged content', async () => {
     await using proxy = await between(() => undefined)
     const content = randomBytes(3 * 1024 * 1024)
     const hash = createHash('sha256').update(content)
@@ -105,7 +105,7 @@ describe.skipIf(!moto.available)(`on the wire to S3${moto.available ? '' : `: sk
     expect(await readdir(spoolFolder)).toEqual([])
   })
 
-  test('a bucket that does not exist', async () => {
+  test('reports a missing bucket', async () => {
     await expect(blobsAt(endpoint, 'absent').check()).rejects.toThrow(
       'Cannot use s3://absent (ASSAY_BLOBS): the bucket does not exist. Create it, or correct ASSAY_BLOBS.',
     )
@@ -113,14 +113,14 @@ describe.skipIf(!moto.available)(`on the wire to S3${moto.available ? '' : `: sk
 })
 
 describe('what is wrong with the settings is said', () => {
-  test('nobody listens at the endpoint', async () => {
+  test('reports an unreachable endpoint', async () => {
     await expect(blobsAt('http://127.0.0.1:9').check()).rejects.toThrow(
       /no connection to http:\/\/127\.0\.0\.1:9\/ \(ECONNREFUSED\)\. Check the endpoint/,
     )
     expect(await readdir(spoolFolder)).toEqual([])
   })
 
-  test('access denied', async () => {
+  test('reports denied access', async () => {
     const server = createServer((incoming, outgoing) => {
       incoming.resume()
       outgoing.writeHead(403, { 'content-type': 'application/xml' })

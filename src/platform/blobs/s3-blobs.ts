@@ -3,26 +3,26 @@ import { BlobMissing, BlobRefused, type Blobs, type Digest, hexOf } from './blob
 import { explainDisk } from './error-codes.ts'
 import { roundTrip } from './round-trip.ts'
 import { explainS3, isMissing } from './s3-errors.ts'
-import { openStore, type S3Place, type Store, upload } from './s3-store.ts'
-import { spool, sweep } from './spool.ts'
-import { verified } from './verified.ts'
+import { openStore, type S3Location, type S3Store, upload } from './s3-store.ts'
+import { deleteStaleSpools, spool } from './spool.ts'
+import { verifyDigest } from './verified.ts'
 
-/** What S3 takes in one request. */
+/** Maximum size of one S3 upload request. */
 const BYTES_MAX = 5 * 1024 ** 3
 
-export function s3Blobs(place: S3Place, spoolFolder: string): Blobs {
-  let opened: Promise<Store> | undefined
-  const withStore = async <Result>(work: (store: Store) => Promise<Result>): Promise<Result> => {
-    opened ??= openStore(place)
+export function s3Blobs(location: S3Location, spoolFolder: string): Blobs {
+  let opened: Promise<S3Store> | undefined
+  const withStore = async <Result>(work: (store: S3Store) => Promise<Result>): Promise<Result> => {
+    opened ??= openStore(location)
     try {
       return await work(await opened)
     } catch (error) {
-      throw explainS3(error, place)
+      throw explainS3(error, location)
     }
   }
   const objectOf = (digest: Digest) => {
     const hex = hexOf(digest)
-    return { Bucket: place.bucket, Key: [place.prefix, 'sha256', hex.slice(0, 2), hex].filter(Boolean).join('/') }
+    return { Bucket: location.bucket, Key: [location.prefix, 'sha256', hex.slice(0, 2), hex].filter(Boolean).join('/') }
   }
 
   const blobs: Omit<Blobs, 'check'> = {
@@ -42,7 +42,7 @@ export function s3Blobs(place: S3Place, spoolFolder: string): Blobs {
           throw isMissing(error) ? new BlobMissing(digest) : error
         })
         if (!(body instanceof Readable)) throw new Error(`The S3 client gave no stream for ${digest}.`)
-        return verified(body, digest)
+        return verifyDigest(body, digest)
       }),
 
     find: (digest) =>
@@ -61,7 +61,7 @@ export function s3Blobs(place: S3Place, spoolFolder: string): Blobs {
   }
   const check = async () => {
     await roundTrip(blobs)
-    await sweep(spoolFolder)
+    await deleteStaleSpools(spoolFolder)
   }
   return { ...blobs, check }
 }

@@ -1,6 +1,6 @@
 import { codeOf, hasCode } from './error-codes.ts'
 
-type Place = { bucket: string; endpoint?: string }
+type S3Target = { bucket: string; endpoint?: string | undefined }
 
 const CONNECTION_CODES = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', 'EHOSTUNREACH']
 const ADVICE: Record<string, string> = {
@@ -15,22 +15,22 @@ const ADVICE: Record<string, string> = {
   AuthorizationHeaderMalformed: 'the bucket is in another region. Set region= in ASSAY_BLOBS',
 }
 
-/** Says what to do where we know it; any other error comes back as it was. */
-export function explainS3(error: unknown, place: Place): unknown {
-  const advice = adviceFor(error, place)
-  return advice ? new Error(`Cannot use s3://${place.bucket} (ASSAY_BLOBS): ${advice}.`, { cause: error }) : error
+/** Adds advice to known errors. Returns other errors unchanged. */
+export function explainS3(error: unknown, target: S3Target): unknown {
+  const advice = adviceFor(error, target)
+  return advice ? new Error(`Cannot use s3://${target.bucket} (ASSAY_BLOBS): ${advice}.`, { cause: error }) : error
 }
 
 export const isMissing = (error: unknown): boolean => nameOf(error) === 'NoSuchKey' || nameOf(error) === 'NotFound'
 
-/** Worth trying again: the server is busy or the connection broke. */
-export function isPassing(error: unknown): boolean {
+/** Returns true if a retry may succeed: the server is busy or the connection broke. */
+export function isTransient(error: unknown): boolean {
   const status = statusOf(error)
   if (status !== undefined) return status >= 500 || status === 429
   return hasCode(error, 'ECONNRESET', 'EPIPE', 'ETIMEDOUT') || nameOf(error) === 'TimeoutError'
 }
 
-function adviceFor(error: unknown, { endpoint }: Place): string | undefined {
+function adviceFor(error: unknown, { endpoint }: S3Target): string | undefined {
   if (CONNECTION_CODES.includes(codeOf(error)) || nameOf(error) === 'TimeoutError') {
     return `no connection to ${endpoint ?? 'AWS'} (${codeOf(error) || 'timeout'}). Check the endpoint and the network`
   }

@@ -2,26 +2,32 @@ import { open } from 'node:fs/promises'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { PutObjectCommand, S3Client } from '@aws-sdk/client-s3'
 import { hexOf } from './blob.ts'
-import { isPassing } from './s3-errors.ts'
-import type { Spooled } from './spool.ts'
+import { isTransient } from './s3-errors.ts'
+import type { SpooledFile } from './spool.ts'
 
-export type S3Place = { bucket: string; prefix: string; endpoint?: string; region?: string; pathStyle: boolean }
-export type Store = { sdk: typeof import('@aws-sdk/client-s3'); client: S3Client }
+export type S3Location = {
+  bucket: string
+  prefix: string
+  endpoint?: string | undefined
+  region?: string | undefined
+  pathStyle: boolean
+}
+export type S3Store = { sdk: typeof import('@aws-sdk/client-s3'); client: S3Client }
 type ObjectName = { Bucket: string; Key: string }
 
 const ATTEMPTS_MAX = 3
 
-/** Without one the client warns on the console about each upload that we are going to repeat. */
+/** Silences the client, which would warn on the console about each upload that we retry. */
 const SILENT = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined }
 
-/** Loaded on first use: the client takes tens of megabytes that a server with file blobs should not pay for. */
-export async function openStore({ endpoint, region, pathStyle }: S3Place): Promise<Store> {
+/** Loads the S3 client on first use: it takes tens of megabytes, which a server with file blobs does not need. */
+export async function openStore({ endpoint, region, pathStyle }: S3Location): Promise<S3Store> {
   const sdk = await import('@aws-sdk/client-s3')
   const client = new sdk.S3Client({
     forcePathStyle: pathStyle,
     ...(endpoint && { endpoint }),
     ...(region && { region }),
-    // We give and check SHA-256 ourselves; the CRC that the client would add is not known to every S3 server.
+    // SHA-256 is sent and checked here; not every S3 server knows the CRC that the client would add.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     logger: SILENT,
@@ -30,19 +36,19 @@ export async function openStore({ endpoint, region, pathStyle }: S3Place): Promi
   return { sdk, client }
 }
 
-/** The client itself does not repeat a request whose body is a stream; we can, because the content is in a file. */
-export async function upload(store: Store, object: ObjectName, spooled: Spooled): Promise<void> {
+/** Uploads a file with retries. The client does not retry streams; this can, because the content is in a file. */
+export async function upload(store: S3Store, object: ObjectName, spooled: SpooledFile): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await uploadOnce(store, object, spooled)
     } catch (error) {
-      if (attempt === ATTEMPTS_MAX || !isPassing(error)) throw error
+      if (attempt === ATTEMPTS_MAX || !isTransient(error)) throw error
     }
-    await pause(100 * 2 ** attempt * (1 + Math.random())) // apart, when many failed together
+    await pause(100 * 2 ** attempt * (1 + Math.random())) // jitter
   }
 }
 
-async function uploadOnce({ sdk, client }: Store, object: ObjectName, spooled: Spooled): Promise<void> {
+async function uploadOnce({ sdk, client }: S3Store, object: ObjectName, spooled: SpooledFile): Promise<void> {
   const hex = hexOf(spooled.digest)
   const content = (await open(spooled.path)).createReadStream()
   const command = new sdk.PutObjectCommand({
@@ -59,7 +65,7 @@ async function uploadOnce({ sdk, client }: Store, object: ObjectName, spooled: S
   }
 }
 
-/** Otherwise the client signs «any content», and a server without ChecksumSHA256 would store what it received, damaged or not. */
+/** Signs the content: otherwise a server without ChecksumSHA256 would store whatever it received, damaged or not. */
 function signContent(command: PutObjectCommand, hex: string): void {
   command.middlewareStack.add(
     (next) => (args) => {

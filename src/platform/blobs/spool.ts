@@ -7,22 +7,22 @@ import { pipeline } from 'node:stream/promises'
 import { BlobRefused, type Digest, hexOf, type PutOptions } from './blob.ts'
 import { hasCode } from './error-codes.ts'
 
-export type Spooled = AsyncDisposable & { path: string; digest: Digest; bytes: number }
+export type SpooledFile = AsyncDisposable & { path: string; digest: Digest; bytes: number }
 
 const SPOOL_NAME = /^blob-[0-9a-f-]{36}\.part$/
 const SPOOL_AGE_MAX_MS = 24 * 60 * 60 * 1000
 
 /**
- * Writes content to a new file in the folder, to learn its digest and length before anybody else sees it.
- * With `flush` it is on the disk when this returns. Whatever is still at that path goes away with the result.
+ * Writes content to a new file in the folder to compute its digest and length. With `flush` it is on disk when this
+ * returns. Disposing the result removes the file if it is still there.
  */
 export async function spool(
   content: Readable | Uint8Array,
   { folder, flush, expect, bytesMax = Number.POSITIVE_INFINITY }: PutOptions & { folder: string; flush: boolean },
-): Promise<Spooled> {
+): Promise<SpooledFile> {
   if (expect !== undefined) hexOf(expect)
   const path = join(folder, `blob-${randomUUID()}.part`)
-  const meter = measured(bytesMax)
+  const meter = createMeter(bytesMax)
   try {
     await mkdir(folder, { recursive: true, mode: 0o700 })
     const source = content instanceof Uint8Array ? Readable.from([content], { objectMode: false }) : content
@@ -38,8 +38,8 @@ export async function spool(
   }
 }
 
-/** A process that was killed leaves its file behind. No upload takes a day, so older ones have no owner. */
-export async function sweep(folder: string): Promise<void> {
+/** Deletes files of killed processes. No upload takes a day, so older files have no owner. */
+export async function deleteStaleSpools(folder: string): Promise<void> {
   const names = await readdir(folder).catch((error: unknown) => {
     if (hasCode(error, 'ENOENT')) return []
     throw error
@@ -50,7 +50,7 @@ export async function sweep(folder: string): Promise<void> {
   }
 }
 
-function measured(bytesMax: number) {
+function createMeter(bytesMax: number) {
   const hash = createHash('sha256')
   let bytes = 0
   const stream = new Transform({

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import { pipeline, type Readable, Transform } from 'node:stream'
 import { BlobDamaged, type Digest } from './blob.ts'
 
-/** Passes the content on and fails at the end when it was not the content of this digest. */
-export function verified(source: Readable, digest: Digest): Readable {
+/** Passes content through and fails at the end if it does not match the digest. */
+export function verifyDigest(source: Readable, digest: Digest): Readable {
   const hash = createHash('sha256')
   const check = new Transform({
     transform(chunk, _, done) {

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 
 const SHA256_LENGTH = 64
 
-/** A bare repository of our own without anything in it, for objects with ids like this one. */
-export async function makeEmptyRepository(gitDir: string, id: string | undefined): Promise<void> {
+/** Creates an empty bare repository with the object format of this id. */
+export async function createEmptyRepository(gitDir: string, id: string | undefined): Promise<void> {
   await mkdir(join(gitDir, 'objects', 'info'), { recursive: true, mode: 0o700 })
   await mkdir(join(gitDir, 'refs'))
   await writeFile(join(gitDir, 'HEAD'), 'ref: refs/heads/none\n')

@@ -2,9 +2,9 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import { openPinnedProxy } from '../outbound/pinned-proxy.ts'
-import { environmentOf, type GitPlace, optionsOf } from './settings.ts'
+import { buildEnvironment, buildOptions, type GitLocation } from './settings.ts'
 
-/** A tree that unfolds to billions of names ends git, not us. */
+/** Memory limit of git: a tree that expands to billions of names ends git and not this process. */
 export const GIT_MEMORY_KIB = 1536 * 1024
 const FILE_BYTES_MAX = 4 * 1024 ** 3
 const BLOCK_BYTES = 512
@@ -16,47 +16,47 @@ const OUTPUT_MAX = 16 * 1024 * 1024
 export type GitOptions = {
   signal: AbortSignal
   timeoutMs?: number
-  /** What git reads: lines, or whatever the command takes. */
+  /** Standard input of the command. */
   input?: Iterable<string> | AsyncIterable<string>
 }
 
-/** git ended, and not well. `stderr` is what a stranger may have written: show it with care. */
+/** git failed. `stderr` may contain untrusted text. */
 export class GitFailed extends Error {
   override name = 'GitFailed'
   readonly stderr: string
   readonly timedOut: boolean
 
   constructor(stderr: string, timedOut: boolean) {
-    super(timedOut ? 'git took longer than allowed.' : `git failed: ${lastLine(stderr) || 'it was stopped'}.`)
+    super(timedOut ? 'git took longer than allowed.' : `git failed: ${lastLine(stderr) || 'it was killed'}.`)
     this.stderr = stderr
     this.timedOut = timedOut
   }
 }
 
-/** One command, and what it printed. Throws GitFailed. */
-export async function runGit(place: GitPlace, args: readonly string[], options: GitOptions): Promise<Buffer> {
+/** Runs a command and returns its output. Throws GitFailed. */
+export async function runGit(location: GitLocation, args: readonly string[], options: GitOptions): Promise<Buffer> {
   const chunks: Buffer[] = []
   let bytes = 0
-  for await (const chunk of streamGit(place, args, options)) {
+  for await (const chunk of streamGit(location, args, options)) {
     bytes += chunk.length
-    if (bytes > OUTPUT_MAX) throw new GitFailed('It prints far too much', false)
+    if (bytes > OUTPUT_MAX) throw new GitFailed('too much output', false)
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)
 }
 
-/** What a command prints, piece by piece. Who stops reading stops git. Throws GitFailed at the end. */
+/** Streams the output of a command. Breaking out of the iterator kills git. Throws GitFailed at the end. */
 export async function* streamGit(
-  place: GitPlace,
+  location: GitLocation,
   args: readonly string[],
   { signal, timeoutMs = TIMEOUT_MS, input = [] }: GitOptions,
 ): AsyncGenerator<Buffer, void, undefined> {
   signal.throwIfAborted()
   const deadline = AbortSignal.timeout(timeoutMs)
-  await using proxy = place.pin ? await openPinnedProxy(place.pin) : undefined
-  const child = start(place, args, proxy?.proxyUrl, AbortSignal.any([signal, deadline]))
-  const ended = endOf(child)
-  // It may end before it has read all, and then says why itself.
+  await using proxy = location.pin ? await openPinnedProxy(location.pin) : undefined
+  const child = start(location, args, proxy?.proxyUrl, AbortSignal.any([signal, deadline]))
+  const ended = waitForEnd(child)
+  // git may exit before it has read all input, and then reports the reason itself.
   const feeding = once(Readable.from(input).pipe(child.stdin), 'close').catch(() => {})
   child.stdin.on('error', () => {})
   try {
@@ -72,22 +72,25 @@ export async function* streamGit(
 }
 
 function start(
-  place: GitPlace,
+  location: GitLocation,
   args: readonly string[],
   proxyUrl: string | undefined,
   signal: AbortSignal,
 ): ChildProcessWithoutNullStreams {
-  const { memoryKib = GIT_MEMORY_KIB, fileBytesMax = FILE_BYTES_MAX, where, cwd } = place
+  const { memoryKib = GIT_MEMORY_KIB, fileBytesMax = FILE_BYTES_MAX, where, cwd } = location
   const limits = [String(Math.ceil(fileBytesMax / BLOCK_BYTES)), String(memoryKib)]
-  return spawn('sh', ['-c', LIMITED, 'sh', ...limits, ...optionsOf(place, proxyUrl), ...where, ...args], {
-    ...{ cwd, env: environmentOf(place), signal, killSignal: 'SIGKILL' },
+  return spawn('sh', ['-c', LIMITED, 'sh', ...limits, ...buildOptions(location, proxyUrl), ...where, ...args], {
+    cwd,
+    env: buildEnvironment(location),
+    signal,
+    killSignal: 'SIGKILL',
   })
 }
 
-function endOf(child: ChildProcessWithoutNullStreams): Promise<{ code: number | null; stderr: string }> {
+function waitForEnd(child: ChildProcessWithoutNullStreams): Promise<{ code: number | null; stderr: string }> {
   let stderr = ''
   child.stderr.on('data', (chunk: Buffer) => {
-    // What went wrong is said last.
+    // The error is in the last lines.
     stderr = (stderr + chunk.toString()).slice(-ERRORS_MAX)
   })
   return new Promise((resolve) => {
@@ -98,7 +101,7 @@ function endOf(child: ChildProcessWithoutNullStreams): Promise<{ code: number | 
 
 const LINE_MAX = 300
 
-/** Names come from strangers: none of them may run on, or move the cursor of a terminal. */
+/** Returns the last line, shortened and without control characters: it may contain untrusted names. */
 function lastLine(stderr: string): string {
   const line =
     stderr

@@ -1,8 +1,8 @@
 /**
- * What lies between two separators, one at a time, byte for byte as latin1. Of a piece that is longer than
- * `bytesMax` the rest is dropped: no stranger decides how much memory we need.
+ * Splits a stream at a separator and yields the pieces as latin1, one char per byte. Truncates pieces at `bytesMax`, so
+ * that untrusted input cannot exhaust memory.
  */
-export async function* pieces(
+export async function* splitStream(
   stream: AsyncIterable<Buffer>,
   separator: number,
   bytesMax: number,
@@ -11,24 +11,24 @@ export async function* pieces(
   for await (const chunk of stream) {
     let from = 0
     for (let at = chunk.indexOf(separator); at !== -1; at = chunk.indexOf(separator, from)) {
-      yield joined(held, chunk, from, at, bytesMax)
+      yield append(held, chunk, from, at, bytesMax)
       held = ''
       from = at + 1
     }
-    held = joined(held, chunk, from, chunk.length, bytesMax)
+    held = append(held, chunk, from, chunk.length, bytesMax)
   }
   if (held !== '') yield held
 }
 
-function joined(held: string, chunk: Buffer, from: number, to: number, bytesMax: number): string {
-  const room = bytesMax - held.length
-  return room <= 0 ? held : held + chunk.toString('latin1', from, Math.min(to, from + room))
+function append(held: string, chunk: Buffer, from: number, to: number, bytesMax: number): string {
+  const remaining = bytesMax - held.length
+  return remaining <= 0 ? held : held + chunk.toString('latin1', from, Math.min(to, from + remaining))
 }
 
 export const LINE_END = 10
 export const NUL = 0
 
-/** Bytes that were read as latin1, as the text that they are. What is no UTF-8 shows as a mark. */
-export const textOf = (bytes: string): string =>
-  // Most of it is plain, and then there is nothing to do.
+/** Decodes UTF-8 that was read as latin1. Invalid bytes become replacement characters. */
+export const decodeUtf8 = (bytes: string): string =>
+  // Fast path: most text is ASCII.
   /^[\x20-\x7e\s]*$/.test(bytes) ? bytes : Buffer.from(bytes, 'latin1').toString('utf8')

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type LoopbackServer, startServer, trustedCertificate } from '../outbound/loopback-servers.ts'
+import { type LoopbackServer, startServer, trustedCertificate } from '../../../test/support/loopback-servers.ts'
 import type { PinnedServer } from '../outbound/pinned-proxy.ts'
 import { GitFailed, runGit } from './git.ts'
 
@@ -41,7 +41,7 @@ const git = (pin: PinnedServer, args: string[], more: string[] = []) => {
 }
 const pinned = (): PinnedServer => ({ host: HOST, port: server.port, addresses: ['127.0.0.1'] })
 
-test('git connects to the pinned address by its name, and the name is not resolved again', async () => {
+test('git connects to the pinned address by its name without resolving it again', async () => {
   await git(pinned(), ['ls-remote', `https://${HOST}:${server.port}/x.git`])
   expect(server.requests).toContainEqual(
     expect.objectContaining({ path: '/x.git/info/refs?service=git-upload-pack', serverName: HOST }),
@@ -54,14 +54,14 @@ test.each([
   ['it names the address instead of the name', () => `https://127.0.0.1:${other.port}/x.git`],
   ['it has a user name', () => `https://${HOST}@127.0.0.1:${other.port}/x.git`],
   ['it is plain http', () => `http://127.0.0.1:${other.port}/x.git`],
-])('nothing but the pinned server is reached when %s', async (_, url) => {
+])('only the pinned server is reached when %s', async (_, url) => {
   const before = server.connections.length
   expect(await git(pinned(), ['ls-remote', url()], ['transfer.credentialsInUrl=allow'])).toBeInstanceOf(GitFailed)
   expect(other.connections).toEqual([])
   expect(server.connections).toHaveLength(before)
 })
 
-test('nothing but the pinned server is reached when the server redirects or names alternates', async () => {
+test('only the pinned server is reached when it redirects or names alternates', async () => {
   await git(pinned(), ['init', '--quiet', '--bare', join(folder, 'bare')])
   const origin = `https://${HOST}:${server.port}`
   for (const follow of ['false', 'true'])

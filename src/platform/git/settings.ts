@@ -1,6 +1,6 @@
 import type { PinnedServer } from '../outbound/pinned-proxy.ts'
 
-/** A repository that a stranger wrote is read without running anything of it, and without the settings of this machine. */
+/** Settings that keep git from executing anything of an untrusted repository and from using this machine's settings. */
 const SETTINGS = [
   'core.hooksPath=/dev/null',
   'core.fsmonitor=false',
@@ -14,7 +14,7 @@ const SETTINGS = [
   'gc.auto=0',
   'maintenance.auto=false',
   'protocol.version=2',
-  // The target of a redirect was never checked. This also turns off alternates that a server names.
+  // Redirect targets are not checked. This also disables alternates named by a server.
   'http.followRedirects=false',
   // Other ways for a server to send git elsewhere.
   'transfer.bundleURI=false',
@@ -23,51 +23,51 @@ const SETTINGS = [
   'transfer.credentialsInUrl=die',
   'http.lowSpeedLimit=1000',
   'http.lowSpeedTime=30',
-  // Little at a time, so that the limit on memory leaves room.
+  // Small windows, because of the memory limit.
   'core.packedGitWindowSize=32m',
   'core.packedGitLimit=256m',
   'core.bigFileThreshold=16m',
 ]
 
-const PROGRAMS = '/usr/local/bin:/usr/bin:/bin:/opt/homebrew/bin'
+const PROGRAM_PATH = '/usr/local/bin:/usr/bin:/bin:/opt/homebrew/bin'
 
-/** A header that only this server gets. It stands in no argument and in no file. */
+/** A secret header for one server. It is passed in the environment, never in an argument or a file. */
 export type SecretHeader = { url: string; header: string }
 
-export type GitPlace = {
-  /** Options that say where the repository is: `--git-dir=…` and so on. */
+export type GitLocation = {
+  /** Options that locate the repository, such as `--git-dir=…`. */
   where: readonly string[]
-  /** Where the command starts. */
+  /** Working directory. */
   cwd: string
-  /** Where git looks for what belongs to its user. Without one: where it starts. */
+  /** Home directory. Default: `cwd`. */
   home?: string
-  /** Protocols that git may speak, with colons between them. Nothing: it stays on this machine's disk. */
+  /** Allowed protocols, separated by colons. Empty: none, only the local disk. */
   protocols: string
-  /** The only server that git may connect to. Without one: whichever the address names, which the operator chose. */
+  /** The only server that git may connect to. Undefined: any, for addresses that the operator chose. */
   pin?: PinnedServer | undefined
   secret?: SecretHeader | undefined
-  /** Above this folder git looks for no repository. */
+  /** git does not look for repositories above this folder. */
   ceiling?: string
-  /** Objects that are read from elsewhere. */
+  /** Object directory outside the repository. */
   objects?: string | undefined
-  /** Settings for this place alone. */
+  /** Additional settings. */
   settings?: readonly string[]
-  /** Objects that a partial clone lacks are fetched when they are needed. */
+  /** Fetches objects that a partial clone lacks on demand. */
   isLazy?: boolean
   memoryKib?: number
-  /** Of one file that git writes. */
+  /** Maximum size of a file that git writes. */
   fileBytesMax?: number
 }
 
-/** Builds the options in front of the command. `proxyUrl` is the proxy through which a pinned place connects. */
-export const optionsOf = ({ settings = [] }: GitPlace, proxyUrl: string | undefined): string[] =>
+/** Builds the options in front of the command. `proxyUrl` is the proxy through which git connects to a pinned server. */
+export const buildOptions = ({ settings = [] }: GitLocation, proxyUrl: string | undefined): string[] =>
   [...SETTINGS, ...settings, ...(proxyUrl === undefined ? [] : [`http.proxy=${proxyUrl}`])].flatMap((setting) => [
     '-c',
     setting,
   ])
 
-/** All that git is told of this machine. */
-export const environmentOf = ({
+/** Builds the complete environment of git. */
+export const buildEnvironment = ({
   cwd,
   home = cwd,
   protocols,
@@ -75,8 +75,8 @@ export const environmentOf = ({
   objects,
   ceiling,
   isLazy,
-}: GitPlace): Record<string, string> => ({
-  PATH: PROGRAMS,
+}: GitLocation): Record<string, string> => ({
+  PATH: PROGRAM_PATH,
   HOME: home,
   LC_ALL: 'C',
   GIT_CONFIG_GLOBAL: '/dev/null',

@@ -1,7 +1,7 @@
 import { open } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { BlobRefused } from '../blobs/blob.ts'
-import { type Spooled, spool } from '../blobs/spool.ts'
+import { type SpooledFile, spool } from '../blobs/spool.ts'
 import { bodyTooLarge, malformedBody, Problem, unsupportedMediaType } from '../problem.ts'
 import { readBody } from './body.ts'
 import type { Endpoint } from './endpoint.ts'
@@ -14,7 +14,7 @@ export async function receiveUpload(
   request: Request,
   expected: Endpoint['upload'],
   { folder, idleMs }: { folder: string; idleMs: number },
-): Promise<Spooled | undefined> {
+): Promise<SpooledFile | undefined> {
   if (!expected) return undefined
   const { mediaType, bytesMax } = expected
   if (Number(request.headers.get('content-length') ?? 0) > bytesMax) throw tooLarge(bytesMax)

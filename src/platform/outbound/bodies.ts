@@ -3,8 +3,8 @@ import { ReadableStream } from 'node:stream/web'
 export type SentBody = Uint8Array<ArrayBuffer> | AsyncIterable<Uint8Array> | undefined
 
 /**
- * As bytes where possible: they can be sent again after a redirect, and undici does not know Node's own FormData.
- * The content type is what the body implies, such as the boundary of a form.
+ * Encodes a body as bytes where possible: bytes can be sent again after a redirect, and undici does not know Node's own
+ * FormData. The content type is the one that the body implies, such as the boundary of a form.
  */
 export async function encodeBody(
   body: RequestInit['body'],
@@ -20,16 +20,16 @@ export function isStream(body: unknown): body is AsyncIterable<Uint8Array> {
   return typeof body === 'object' && body !== null && Symbol.asyncIterator in body
 }
 
-type Limits = {
+type BodyLimits = {
   bytesMax: number
   tooLarge: () => Error
-  /** Turns an error of the connection into one of ours. */
+  /** Converts a connection error. */
   explain: (error: unknown) => unknown
   onEnd: () => void
 }
 
-/** Counts what the caller would hold in memory, so a small compressed body that unpacks to gigabytes is stopped too. */
-export function limitBody(body: ReadableStream<Uint8Array>, limits: Limits): ReadableStream<Uint8Array> {
+/** Limits the decompressed size, so that a small body that unpacks to gigabytes is stopped too. */
+export function limitBody(body: ReadableStream<Uint8Array>, limits: BodyLimits): ReadableStream<Uint8Array> {
   const reader = body.getReader()
   let bytes = 0
   const next = async (controller: ReadableStreamDefaultController<Uint8Array>) => {
@@ -45,7 +45,7 @@ export function limitBody(body: ReadableStream<Uint8Array>, limits: Limits): Rea
   }
   const stop = async (reason: unknown) => {
     limits.onEnd()
-    await reader.cancel(reason).catch(() => undefined) // it may have failed already, which is why we stop
+    await reader.cancel(reason).catch(() => undefined) // the reader may have failed already
   }
   return new ReadableStream<Uint8Array>(
     {

@@ -1,6 +1,6 @@
 export type Deadline = { signal: AbortSignal; clear: () => void }
 
-/** Ends with the caller's own signal too, and then for the caller's reason. */
+/** Starts a deadline. Also aborts with the caller's signal, for the caller's reason. */
 export function startDeadline(timeoutMs: number, expired: () => Error, caller: AbortSignal | undefined): Deadline {
   const late = new AbortController()
   const timer = setTimeout(() => late.abort(expired()), timeoutMs)
@@ -9,8 +9,11 @@ export function startDeadline(timeoutMs: number, expired: () => Error, caller: A
   return { signal, clear: () => clearTimeout(timer) }
 }
 
-/** For work that cannot be cancelled, such as a name look-up in the operating system. */
-export async function before<Result>({ signal }: Pick<Deadline, 'signal'>, work: Promise<Result>): Promise<Result> {
+/** Stops waiting at the deadline, for work that cannot be canceled, such as a name lookup. */
+export async function withinDeadline<Result>(
+  { signal }: Pick<Deadline, 'signal'>,
+  work: Promise<Result>,
+): Promise<Result> {
   signal.throwIfAborted()
   const ended = new Promise<never>((_, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason), { once: true })

@@ -10,6 +10,6 @@ const HOP_BY_HOP = [
   'upgrade',
 ]
 
-/** Headers of one connection, and what it names as its own: nobody passes them on (RFC 9110, 7.6.1). */
-export const hopByHop = (connection: string): Set<string> =>
+/** Lists the hop-by-hop headers and those that Connection names. Proxies must not forward them (RFC 9110, 7.6.1). */
+export const listHopByHopHeaders = (connection: string): Set<string> =>
   new Set([...HOP_BY_HOP, ...connection.toLowerCase().split(/[\s,]+/)])

@@ -1,10 +1,10 @@
 import type { SentBody } from './bodies.ts'
 import type { RuleName } from './url-rules.ts'
 
-/** One request on the way to the answer: the first, or one that a redirect asked for. */
+/** A request: the first one, or the next one of a redirect chain. */
 export type Hop = { url: URL; rule: RuleName; method: string; headers: Headers; body: SentBody }
 
-/** Headers that prove who we are. They go to the origin they were meant for and nowhere else. */
+/** Headers that contain credentials. They are only sent to the origin they were meant for. */
 const CREDENTIAL_HEADERS = [
   'authorization',
   'proxy-authorization',
@@ -17,7 +17,7 @@ const CREDENTIAL_HEADERS = [
 const BODY_HEADERS = ['content-type', 'content-encoding', 'content-language', 'content-location', 'content-length']
 const REDIRECTS = [301, 302, 303, 307, 308]
 
-/** Null: it asks for a redirect to something that is not a URL. */
+/** Finds the target of a redirect. Returns null if it is not a valid URL, undefined if there is no redirect. */
 export function redirectTarget(
   from: URL,
   answer: { status: number; headers: { get(name: string): string | null } },
@@ -27,7 +27,7 @@ export function redirectTarget(
   return URL.parse(location, from.href)
 }
 
-/** Methods and bodies change as the fetch standard says: 303, and 301 or 302 after a POST, become a GET. */
+/** Builds the next request by the rules of the fetch standard: 303, and 301 or 302 after a POST, become a GET. */
 export function nextHop(hop: Hop, status: number, url: URL, rule: RuleName): Hop {
   const headers = new Headers(hop.headers)
   if (url.origin !== hop.url.origin) for (const name of CREDENTIAL_HEADERS) headers.delete(name)

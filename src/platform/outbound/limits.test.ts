@@ -1,13 +1,13 @@
 import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
-import { hungUp, startServer } from './loopback-servers.ts'
+import { hungUp, startServer } from '../../../test/support/loopback-servers.ts'
 import { createOutbound, type OutboundInit } from './outbound.ts'
 
 const outbound = createOutbound()
 const at = ({ port }: { port: number }) => `http://127.0.0.1:${port}/`
 const operator: OutboundInit = { trust: 'operator' }
 
-test('a body of exactly bytesMax is read, one byte more is not', async () => {
+test('reads a body of exactly bytesMax and refuses one byte more', async () => {
   await using server = await startServer((_, response) => response.end('x'.repeat(1_000)))
 
   const fits = await outbound.fetch(at(server), { trust: 'operator', bytesMax: 1_000 })
@@ -17,7 +17,7 @@ test('a body of exactly bytesMax is read, one byte more is not', async () => {
   await expect(tooLarge.text()).rejects.toMatchObject({ reason: 'response_too_large' })
 })
 
-test('an endless body is cut at 10 MiB and the connection ends', async () => {
+test('cuts an endless body at 10 MiB and closes the connection', async () => {
   let sent = 0
   await using server = await startServer((_, response) => {
     const more = () => {
@@ -35,7 +35,7 @@ test('an endless body is cut at 10 MiB and the connection ends', async () => {
   expect(sent).toBeLessThan(30 * 1024 * 1024)
 })
 
-test('the limit counts what a compressed body unpacks to', async () => {
+test('the limit applies to the decompressed body', async () => {
   const packed = gzipSync(Buffer.alloc(20 * 1024 * 1024))
   await using server = await startServer((_, response) =>
     response.writeHead(200, { 'content-encoding': 'gzip' }).end(packed),
@@ -47,7 +47,7 @@ test('the limit counts what a compressed body unpacks to', async () => {
   await expect(answer.bytes()).rejects.toMatchObject({ reason: 'response_too_large' })
 })
 
-test('a server that never answers', async () => {
+test('times out when a server never responds', async () => {
   await using server = await startServer(() => undefined)
 
   const request = outbound.fetch(at(server), { trust: 'operator', timeoutMs: 100 })
@@ -55,7 +55,7 @@ test('a server that never answers', async () => {
   await expect(request).rejects.toMatchObject({ name: 'OutboundFailed', reason: 'timed_out' })
 })
 
-test('a server that trickles', async () => {
+test('times out when a server responds too slowly', async () => {
   await using server = await startServer((_, response) => {
     const timer = setInterval(() => response.write('.'), 10)
     response.on('close', () => clearInterval(timer))
@@ -67,7 +67,7 @@ test('a server that trickles', async () => {
   await hungUp(server)
 })
 
-test('the deadline is one for all redirects together', async () => {
+test('one deadline covers all redirects', async () => {
   await using server = await startServer((request, response) => {
     if (request.url === '/') response.writeHead(302, { location: 'http://slow.example:8080/' }).end()
   })
@@ -78,7 +78,7 @@ test('the deadline is one for all redirects together', async () => {
   await expect(request).rejects.toMatchObject({ reason: 'timed_out' })
 })
 
-test('a body that nobody reads is given up at the deadline', async () => {
+test('closes an unread body at the deadline', async () => {
   await using server = await startServer((_, response) => response.write('.'))
 
   await outbound.fetch(at(server), { trust: 'operator', timeoutMs: 200 })
@@ -86,7 +86,7 @@ test('a body that nobody reads is given up at the deadline', async () => {
   await hungUp(server)
 })
 
-test('the caller can stop it and gets the own reason back', async () => {
+test('a caller can abort and gets its own reason', async () => {
   await using server = await startServer((_, response) => response.write('.'))
   const stopped = new Error('the trial was cancelled')
   const caller = new AbortController()
@@ -98,7 +98,7 @@ test('the caller can stop it and gets the own reason back', async () => {
   await expect(outbound.fetch(at(server), { trust: 'operator', signal: caller.signal })).rejects.toBe(stopped)
 })
 
-test('a connection that breaks in the middle of the body', async () => {
+test('reports a connection lost in the middle of the body', async () => {
   await using server = await startServer((request, response) => {
     response.writeHead(200, { 'content-length': '100' }).write('half', () => request.socket.destroy())
   })
@@ -108,7 +108,7 @@ test('a connection that breaks in the middle of the body', async () => {
   await expect(answer.text()).rejects.toMatchObject({ name: 'OutboundFailed', reason: 'unreachable' })
 })
 
-test('a status that is none', async () => {
+test('reports an invalid status', async () => {
   await using server = await startServer((request) =>
     request.socket.end('HTTP/1.1 999 Strange\r\ncontent-length: 0\r\n\r\n'),
   )
@@ -116,7 +116,7 @@ test('a status that is none', async () => {
   await expect(outbound.fetch(at(server), operator)).rejects.toMatchObject({ reason: 'bad_response' })
 })
 
-test('answers without a body, errors and headers come through', async () => {
+test('returns empty responses, error statuses and headers', async () => {
   await using server = await startServer((request, response) => {
     response.writeHead(request.method === 'DELETE' ? 204 : 404, { 'x-request-id': '7' }).end()
   })
@@ -128,7 +128,7 @@ test('answers without a body, errors and headers come through', async () => {
   expect([missing.status, missing.headers.get('x-request-id')]).toEqual([404, '7'])
 })
 
-test('forms keep their boundary and cookies are not kept', async () => {
+test('keeps the boundary of forms and stores no cookies', async () => {
   const bodies: string[] = []
   await using server = await startServer(async (request, response) => {
     bodies.push(Buffer.concat(await request.toArray()).toString())

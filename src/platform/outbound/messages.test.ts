@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { startServer } from './loopback-servers.ts'
+import { startServer } from '../../../test/support/loopback-servers.ts'
 import { createOutbound, OutboundFailed } from './outbound.ts'
 
-test('nothing listens there', async () => {
+test('reports a refused connection', async () => {
   const server = await startServer((_, response) => response.end())
   await server[Symbol.asyncDispose]()
 
@@ -32,7 +32,7 @@ test.each([
   expect(String(error)).not.toContain('s3cret')
 })
 
-test('a name that does not exist', async () => {
+test('reports a name that does not resolve', async () => {
   const resolve = () => Promise.reject(Object.assign(new Error('s3cret'), { code: 'ENOTFOUND' }))
 
   const request = createOutbound({ resolve }).fetch('https://api.example.com/s3cret', { trust: 'client' })

@@ -2,7 +2,13 @@ import { execFile } from 'node:child_process'
 import { isIPv6 } from 'node:net'
 import { promisify } from 'node:util'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { type Certificate, IPV6_LOOPBACK, PUBLIC, startServer, trustedCertificate } from './loopback-servers.ts'
+import {
+  type Certificate,
+  IPV6_LOOPBACK,
+  PUBLIC,
+  startServer,
+  trustedCertificate,
+} from '../../../test/support/loopback-servers.ts'
 import { createOutbound, type OutboundInit, OutboundRefused } from './outbound.ts'
 import { pinnedAgent } from './pinned-agents.ts'
 
@@ -91,7 +97,7 @@ describe('a URL from a client never reaches this machine', () => {
     expect(here.connections).toEqual([])
   })
 
-  test('a backslash does not make two parsers see two hosts', async () => {
+  test('a backslash cannot make two parsers see two hosts', async () => {
     await using here = await startServer(hello, { tls })
     const asked: string[] = []
     const resolve = async (host: string) => {
@@ -108,7 +114,7 @@ describe('a URL from a client never reaches this machine', () => {
 })
 
 describe('the address that was checked is the address that is used', () => {
-  test('a name is asked for once; when it moves to loopback, the next request is refused', async () => {
+  test('resolves a name once; when it moves to loopback, the next request is refused', async () => {
     await using far = await startServer(hello, { tls })
     await using here = await startServer(hello, { tls })
     const answers = [[PUBLIC], ['127.0.0.1']]
@@ -146,7 +152,7 @@ describe('the address that was checked is the address that is used', () => {
     ])
   })
 
-  test('the certificate must be for the name', async () => {
+  test('requires a certificate for the name', async () => {
     await using server = await startServer(hello, { tls })
     const { fetch } = createOutbound({ resolve: async () => ['127.0.0.1'] })
 
@@ -169,7 +175,7 @@ describe('the address that was checked is the address that is used', () => {
     expect(server.connections.length).toBeLessThan(4) // a second one opens while the first is not yet idle again
   })
 
-  test('when one of the addresses is dead the next is tried', async () => {
+  test('tries the next address when one is dead', async () => {
     await using server = await startServer(hello, { tls })
     const { fetch } = createOutbound({ resolve: async () => ['::1', '127.0.0.1'] })
 
@@ -190,7 +196,7 @@ describe('a URL of the operator', () => {
     expect(server.connections).toHaveLength(1)
   })
 
-  test('proxies named in the environment are not used', async () => {
+  test('ignores proxies of the environment', async () => {
     await using server = await startServer(hello)
     await using proxy = await startServer(hello)
     const proxyUrl = `http://127.0.0.1:${proxy.port}`

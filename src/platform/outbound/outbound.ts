@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import { type Response as Answer, fetch as send } from 'undici'
 import { isPublicAddress } from './addresses.ts'
 import { encodeBody, isStream, limitBody } from './bodies.ts'
-import { before, type Deadline, startDeadline } from './deadline.ts'
+import { type Deadline, startDeadline, withinDeadline } from './deadline.ts'
 import { type Hop, nextHop, redirectTarget } from './hops.ts'
 import { type AgentFor, pinnedAgents } from './pinned-agents.ts'
 import { type Resolve, resolveName } from './public-host.ts'
@@ -24,13 +24,13 @@ const BYTES_MAX = 10 * 1024 * 1024
 const REDIRECTS_MAX = 3
 
 /**
- * `trust` says who chose the URL: `client` for one that came in through the API (https and public addresses only),
- * `operator` for one from the configuration of this server (may be private). The deadline includes reading the body.
+ * Options of a request. `trust` says who chose the URL: `client` for one from the API (https and public addresses only),
+ * `operator` for one from the server's configuration (may be private). The deadline includes reading the body.
  */
 export type OutboundInit = RequestInit & { trust: Trust; timeoutMs?: number; bytesMax?: number }
 export type Outbound = { fetch: (url: string | URL, init: OutboundInit) => Promise<Response> }
 
-export type Refusal =
+export type OutboundRefusal =
   | UrlRefusal
   | 'address_not_public'
   | 'too_many_redirects'
@@ -39,7 +39,7 @@ export type Refusal =
   | 'header_not_valid'
   | 'response_too_large'
 
-const SENTENCES: Record<Refusal, string> = {
+const SENTENCES: Record<OutboundRefusal, string> = {
   invalid_url: 'it is not a valid URL',
   scheme_not_allowed: 'use https',
   credentials_in_url: 'a URL must not contain a user name or password',
@@ -55,24 +55,24 @@ const SENTENCES: Record<Refusal, string> = {
   response_too_large: 'the response is larger than allowed',
 }
 
-/** A rule of ours says no; trying again gives the same answer. */
+/** The guard refused the request. A retry gives the same result. */
 export class OutboundRefused extends Error {
   override name = 'OutboundRefused'
-  reason: Refusal
+  reason: OutboundRefusal
 
-  constructor(reason: Refusal, url?: URL | null) {
-    super(`Request to ${placeOf(url)} refused: ${SENTENCES[reason]}.`)
+  constructor(reason: OutboundRefusal, url?: URL | null) {
+    super(`Request to ${describeTarget(url)} refused: ${SENTENCES[reason]}.`)
     this.reason = reason
   }
 }
 
-/** The other side did not answer, or not in a way we understand. It may next time. */
+/** The server did not respond, or with something invalid. A retry may succeed. */
 export class OutboundFailed extends Error {
   override name = 'OutboundFailed'
   reason: 'name_not_found' | 'unreachable' | 'timed_out' | 'bad_response'
 
   constructor(reason: OutboundFailed['reason'], url: URL, detail: string) {
-    super(`Request to ${placeOf(url)} failed: ${detail}.`)
+    super(`Request to ${describeTarget(url)} failed: ${detail}.`)
     this.reason = reason
   }
 }
@@ -85,18 +85,18 @@ export function refuseUrl(url: string | URL, trust: Trust): UrlRefusal | undefin
   return urlRefusal(parsed, trust) ?? (isCanonical(text, parsed) ? undefined : 'not_canonical')
 }
 
-type Tools = { resolve: Resolve; agentFor: AgentFor }
+type OutboundDeps = { resolve: Resolve; agentFor: AgentFor }
 
-/** Name resolution and the dialer are where the network begins; tests put their own there. */
-export function createOutbound(options: Partial<Tools> = {}): Outbound {
-  const tools: Tools = { resolve: options.resolve ?? resolveName, agentFor: options.agentFor ?? pinnedAgents() }
+/** Creates the guarded client. Name resolution and the dialer can be replaced in tests. */
+export function createOutbound(options: Partial<OutboundDeps> = {}): Outbound {
+  const deps: OutboundDeps = { resolve: options.resolve ?? resolveName, agentFor: options.agentFor ?? pinnedAgents() }
   return {
     async fetch(url, init) {
       const first = await firstHop(url, init)
       const expired = () => new OutboundFailed('timed_out', first.url, 'no complete answer within the time allowed')
       const deadline = startDeadline(init.timeoutMs ?? TIMEOUT_MS, expired, init.signal ?? undefined)
       try {
-        return await follow(tools, first, init, deadline)
+        return await follow(deps, first, init, deadline)
       } catch (error) {
         deadline.clear()
         throw deadline.signal.aborted ? deadline.signal.reason : error
@@ -105,10 +105,10 @@ export function createOutbound(options: Partial<Tools> = {}): Outbound {
   }
 }
 
-async function follow(tools: Tools, first: Hop, init: OutboundInit, deadline: Deadline): Promise<Response> {
+async function follow(deps: OutboundDeps, first: Hop, init: OutboundInit, deadline: Deadline): Promise<Response> {
   let hop = first
   for (let redirects = 0; ; redirects += 1) {
-    const answer = await sendHop(tools, hop, deadline)
+    const answer = await sendHop(deps, hop, deadline)
     const target = init.redirect === 'manual' ? undefined : redirectTarget(hop.url, answer)
     if (target === undefined) return toResponse(answer, hop.url, init.bytesMax ?? BYTES_MAX, deadline)
 
@@ -130,7 +130,7 @@ async function firstHop(url: string | URL, init: OutboundInit): Promise<Hop> {
   return { url: parsed, rule: init.trust, method: init.method?.toUpperCase() ?? 'GET', headers, body: content }
 }
 
-/** The error of the standard quotes the value, and the value may be a key. */
+/** Replaces the standard error, which quotes the value: it may be a key. */
 function readHeaders(headers: RequestInit['headers'], url: URL): Headers {
   try {
     return new Headers(headers)
@@ -148,8 +148,8 @@ function redirectedHop(hop: Hop, status: number, target: URL | null, trust: Trus
   return next
 }
 
-async function sendHop(tools: Tools, hop: Hop, deadline: Deadline): Promise<Answer> {
-  const addresses = await checkedAddresses(tools, hop, deadline)
+async function sendHop(deps: OutboundDeps, hop: Hop, deadline: Deadline): Promise<Answer> {
+  const addresses = await resolveAddresses(deps, hop, deadline)
   try {
     return await send(hop.url, {
       method: hop.method,
@@ -158,23 +158,23 @@ async function sendHop(tools: Tools, hop: Hop, deadline: Deadline): Promise<Answ
       duplex: 'half',
       redirect: 'manual',
       signal: deadline.signal,
-      dispatcher: tools.agentFor(addresses),
+      dispatcher: deps.agentFor(addresses),
     })
   } catch (error) {
-    if (error instanceof TypeError && error.cause === undefined) throw error // a mistake of ours, such as GET with a body
+    if (error instanceof TypeError && error.cause === undefined) throw error // a programming error, such as GET with a body
     throw unreachable(hop.url, error)
   }
 }
 
-/** The one look-up of this hop: the connection goes to these addresses, so a name that changes in between is no danger. */
-export async function checkedAddresses(
-  { resolve }: Pick<Tools, 'resolve'>,
+/** Resolves and checks a host once per hop. The connection uses these addresses, which prevents DNS rebinding. */
+export async function resolveAddresses(
+  { resolve }: Pick<OutboundDeps, 'resolve'>,
   hop: Pick<Hop, 'url' | 'rule'>,
   deadline: Pick<Deadline, 'signal'>,
 ): Promise<string[]> {
   const host = hostOf(hop.url)
   const look = isIP(host) === 0 ? resolve(host) : Promise.resolve([host])
-  const addresses = await before(deadline, look).catch((error: unknown) => {
+  const addresses = await withinDeadline(deadline, look).catch((error: unknown) => {
     throw new OutboundFailed('name_not_found', hop.url, `the host name could not be resolved (${codeOf(error)})`)
   })
   if (addresses.length === 0) throw new OutboundFailed('name_not_found', hop.url, 'the host name has no address')
@@ -206,7 +206,7 @@ function explain(error: unknown, url: URL, { signal }: Deadline): unknown {
   return signal.aborted ? signal.reason : unreachable(url, error)
 }
 
-/** Only the code is kept: the original may quote a header or the whole URL, and messages end up in logs. */
+/** Keeps only the code: the original may quote a header or the URL, and messages are logged. */
 const unreachable = (url: URL, error: unknown) =>
   new OutboundFailed('unreachable', url, `the connection broke or could not be made (${codeOf(error)})`)
 
@@ -216,8 +216,8 @@ export function codeOf(error: unknown): string {
   return error.cause === undefined ? error.name : codeOf(error.cause)
 }
 
-/** No path and no query: webhook addresses carry their secret there. */
-function placeOf(url: URL | null | undefined): string {
+/** Describes a URL without path and query, which contain the secret of webhook URLs. */
+function describeTarget(url: URL | null | undefined): string {
   if (!url) return 'a malformed URL'
   return url.origin === 'null' ? `a ${url.protocol} URL` : url.origin
 }

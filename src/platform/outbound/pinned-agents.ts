@@ -7,8 +7,8 @@ export type AgentFor = (addresses: readonly string[]) => Dispatcher
 const AGENTS_MAX = 64
 
 /**
- * Keeps one agent for each set of addresses, so connections are reused, but only to addresses that the current
- * request has just had checked. A forgotten agent needs no closing: its idle sockets end by themselves in seconds.
+ * Caches one agent per set of addresses, so that connections are reused, but only to addresses that the current request
+ * has just checked. Evicted agents need no closing: their idle sockets end by themselves in seconds.
  */
 export function pinnedAgents(): AgentFor {
   const agents = new Map<string, Agent>()
@@ -23,18 +23,18 @@ export function pinnedAgents(): AgentFor {
   }
 }
 
-/** Whatever name it is asked for, it connects to these addresses; TLS and the Host header still use the name. */
+/** Creates an agent that connects to these addresses for every name. TLS and the Host header still use the name. */
 export function pinnedAgent(addresses: readonly string[]): Agent {
   return new Agent({
     allowH2: false,
-    connect: { lookup: answerWith(addresses) },
+    connect: { lookup: createFixedLookup(addresses) },
     // The deadline of the request covers both.
     headersTimeout: 0,
     bodyTimeout: 0,
   })
 }
 
-export function answerWith(addresses: readonly string[]): LookupFunction {
+export function createFixedLookup(addresses: readonly string[]): LookupFunction {
   const known = addresses.map((address) => ({ address, family: isIP(address) }))
   return (hostname, options, callback) => {
     const [first] = known

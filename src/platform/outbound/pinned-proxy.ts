@@ -2,9 +2,9 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import { connect, isIP, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { answerWith } from './pinned-agents.ts'
+import { createFixedLookup } from './pinned-agents.ts'
 
-/** The one server that a git process may connect to, and the addresses of it that were checked. */
+/** The only server that a git process may connect to, with its checked addresses. */
 export type PinnedServer = { host: string; port: number; addresses: readonly string[] }
 
 export type PinnedProxy = AsyncDisposable & { proxyUrl: string }
@@ -17,15 +17,15 @@ const CONNECT_MS = 30_000
  */
 export async function openPinnedProxy(pin: PinnedServer): Promise<PinnedProxy> {
   const sockets = new Set<Duplex>()
-  const keep = <S extends Duplex>(socket: S): S => {
+  const track = <S extends Duplex>(socket: S): S => {
     sockets.add(socket)
     return socket.once('close', () => sockets.delete(socket)).on('error', () => socket.destroy())
   }
   const server = createServer((_, response) => response.writeHead(403).end())
   server.on('connect', (request, client: Duplex) => {
-    keep(client)
+    track(client)
     if (request.url !== authorityOf(pin)) return client.end('HTTP/1.1 403 Forbidden\r\n\r\n')
-    return forward(client, keep(dial(pin)))
+    return forward(client, track(dial(pin)))
   })
   await once(server.listen(0, '127.0.0.1'), 'listening')
   return {
@@ -41,7 +41,7 @@ export async function openPinnedProxy(pin: PinnedServer): Promise<PinnedProxy> {
 const authorityOf = ({ host, port }: PinnedServer): string => `${isIP(host) === 6 ? `[${host}]` : host}:${port}`
 
 const dial = ({ host, port, addresses }: PinnedServer): Socket =>
-  connect({ host, port, lookup: answerWith(addresses), autoSelectFamily: true, timeout: CONNECT_MS })
+  connect({ host, port, lookup: createFixedLookup(addresses), autoSelectFamily: true, timeout: CONNECT_MS })
 
 function forward(client: Duplex, server: Socket): void {
   const fail = () => client.end('HTTP/1.1 502 Bad Gateway\r\n\r\n')
@@ -59,6 +59,6 @@ function forward(client: Duplex, server: Socket): void {
 
 function portOf(server: Server): number {
   const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('The proxy has no port.')
+  if (address === null || typeof address === 'string') throw new Error('The proxy is not listening on a TCP port.')
   return address.port
 }

@@ -10,8 +10,8 @@ type PublicHost =
   | { kind: 'refused'; reason: 'host_not_public' | 'address_not_public' }
   | { kind: 'unknown' }
 
-/** The addresses of a host that a stranger named, all of them public. Connect to these: a name may change in between. */
-export async function publicHost(
+/** Resolves an untrusted host to public addresses. Connect to these, because the name may resolve differently later. */
+export async function resolvePublicHost(
   host: string,
   resolve: Resolve,
   isAllowed: (address: string) => boolean = isPublicAddress,
@@ -28,19 +28,19 @@ export async function resolveName(host: string): Promise<string[]> {
   return found.map(({ address }) => address)
 }
 
-const REMEMBERED_MS = 15_000
+const CACHED_MS = 15_000
 const NAMES_MAX = 1000
 
-/** For those who ask for the same few names many times a second. */
-export function remembered(resolve: Resolve): Resolve {
+/** Caches lookups, for callers that need the same few names many times a second. */
+export function cacheLookups(resolve: Resolve): Resolve {
   const known = new Map<string, { addresses: Promise<string[]>; until: number }>()
   return (host) => {
     const found = known.get(host)
     if (found && found.until > Date.now()) return found.addresses
     if (known.size >= NAMES_MAX) known.clear()
     const addresses = resolve(host)
-    known.set(host, { addresses, until: Date.now() + REMEMBERED_MS })
-    addresses.catch(() => known.delete(host)) // a failure is not kept
+    known.set(host, { addresses, until: Date.now() + CACHED_MS })
+    addresses.catch(() => known.delete(host)) // failures are not cached
     return addresses
   }
 }

@@ -1,5 +1,11 @@
 import { beforeAll, expect, test } from 'vitest'
-import { type Certificate, OTHER_PUBLIC, PUBLIC, startServer, trustedCertificate } from './loopback-servers.ts'
+import {
+  type Certificate,
+  OTHER_PUBLIC,
+  PUBLIC,
+  startServer,
+  trustedCertificate,
+} from '../../../test/support/loopback-servers.ts'
 import { createOutbound, type OutboundInit } from './outbound.ts'
 import { pinnedAgent } from './pinned-agents.ts'
 
@@ -33,7 +39,7 @@ test.each(['127.0.0.1', 'localhost', '[::ffff:127.0.0.1]', '2130706433', 'user@1
   },
 )
 
-test('a redirect to a name that resolves to loopback is refused before a connection', async () => {
+test('refuses a redirect to a name that resolves to loopback without connecting', async () => {
   await using here = await answering()
   await using far = await redirecting(`https://other.example.com:${here.port}/`)
   const { fetch } = createOutbound({
@@ -70,7 +76,7 @@ test('an operator URL may be private, its redirects may not, not even to itself'
   expect(here.connections).toEqual([])
 })
 
-test('a redirect to another origin loses every credential and keeps the rest', async () => {
+test('a redirect to another origin drops every credential header and keeps the rest', async () => {
   await using there = await answering()
   await using far = await redirecting(`https://other.example.com:${there.port}/moved`, 307)
   const secrets = { authorization: 'Bearer k', 'x-api-key': 'k', 'X-Goog-Api-Key': 'k', cookie: 'k', 'api-key': 'k' }
@@ -130,7 +136,7 @@ test.each([
   expect(far.requests[1]?.headers['content-type']).toBe(then === 'GET' ? undefined : 'text/plain;charset=UTF-8')
 })
 
-test('a body that is a stream is not sent twice', async () => {
+test('does not send a streamed body twice', async () => {
   await using far = await redirecting('/new', 307)
   const body = new Blob(['text']).stream()
 
@@ -139,7 +145,7 @@ test('a body that is a stream is not sent twice', async () => {
   await expect(request).rejects.toMatchObject({ reason: 'redirect_needs_body_again' })
 })
 
-test('three redirects are followed and a fourth is not', async () => {
+test('follows three redirects and refuses a fourth', async () => {
   await using far = await startServer(
     (request, response) => {
       const left = Number(request.url?.slice(1))
@@ -154,7 +160,7 @@ test('three redirects are followed and a fourth is not', async () => {
   await expect(outbound.fetch(at(4), client)).rejects.toMatchObject({ reason: 'too_many_redirects' })
 })
 
-test('the caller may ask to see the redirect, or for none', async () => {
+test('the caller can handle redirects itself or forbid them', async () => {
   await using far = await redirecting('https://127.0.0.1/')
   const url = `https://api.example.com:${far.port}/`
 

@@ -1,14 +1,14 @@
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
-import { startServer } from './loopback-servers.ts'
+import { startServer } from '../../../test/support/loopback-servers.ts'
 import { OutboundFailed, OutboundRefused } from './outbound.ts'
-import { remembered } from './public-host.ts'
+import { cacheLookups } from './public-host.ts'
 import { createOpenStream, NotConnected } from './stream.ts'
 
 const signal = new AbortController().signal
 const sent = { method: 'POST', headers: {}, body: Buffer.from('hello'), signal }
 
-test('an answer is open before it has ended', async () => {
+test('returns a response before its body has ended', async () => {
   const go = Promise.withResolvers<void>()
   await using server = await startServer(async (_, response) => {
     response.writeHead(201, { 'x-one': 'a' }).write('first ')
@@ -34,7 +34,7 @@ test.each([
   await expect(open(url, { ...sent, trust: 'client' })).rejects.toThrow(OutboundRefused)
 })
 
-test('where nobody listens nothing was heard of us; where somebody hangs up it may have been', async () => {
+test('distinguishes a refused connection from one that broke after the request was sent', async () => {
   await using server = await startServer((_, response) => response.destroy())
   const open = createOpenStream()
   const at = (port: number) => open(`http://127.0.0.1:${port}/`, { ...sent, trust: 'operator' })
@@ -45,7 +45,7 @@ test('where nobody listens nothing was heard of us; where somebody hangs up it m
   expect(broken).not.toBeInstanceOf(NotConnected)
 })
 
-test('a key that cannot stand in a header is not quoted', async () => {
+test('does not quote a key that is not a valid header value', async () => {
   const headers = { 'x-api-key': 'sk-canary\r\nx-evil: 1' }
   const failed = createOpenStream()('http://127.0.0.1:9/', { ...sent, headers, trust: 'operator' })
   await expect(failed).rejects.toMatchObject({
@@ -54,9 +54,9 @@ test('a key that cannot stand in a header is not quoted', async () => {
   })
 })
 
-test('a name is looked up once; a failure is not remembered', async () => {
+test('caches lookups but not their failures', async () => {
   const asked: string[] = []
-  const resolve = remembered(async (host) => {
+  const resolve = cacheLookups(async (host) => {
     asked.push(host)
     if (asked.length === 1) throw new Error('no such name')
     return ['93.184.216.34']

@@ -12,22 +12,22 @@ export type UrlRefusal =
   | 'redirect_downgrade'
   | 'not_canonical'
 
-type Rules = { schemes: readonly string[]; publicOnly: boolean }
+type UrlRules = { schemes: readonly string[]; publicOnly: boolean }
 
 export const RULES = {
   client: { schemes: ['https:'], publicOnly: true },
   operator: { schemes: ['https:', 'http:'], publicOnly: false },
-  /** The operator vouches for the URL in the configuration, not for where that server sends us next. */
+  /** The operator vouches for the configured URL, not for the targets of its redirects. */
   operatorRedirect: { schemes: ['https:', 'http:'], publicOnly: true },
-} satisfies Record<string, Rules>
+} satisfies Record<string, UrlRules>
 
 export type RuleName = keyof typeof RULES
 
-/** Reserved names that never lead to a public server. Any other name is judged by the addresses it resolves to. */
+/** Reserved names that never resolve to a public server. Other names are judged by their addresses. */
 const PRIVATE_NAMES = ['localhost', 'local', 'internal', 'home.arpa']
 
 export function urlRefusal(url: URL, ruleName: RuleName): UrlRefusal | undefined {
-  const rules: Rules = RULES[ruleName]
+  const rules: UrlRules = RULES[ruleName]
   if (!rules.schemes.includes(url.protocol)) return 'scheme_not_allowed'
   if (url.username !== '' || url.password !== '') return 'credentials_in_url'
   if (!rules.publicOnly) return undefined
@@ -62,7 +62,7 @@ export function redirectRefusal(from: URL, to: URL, trust: Trust): UrlRefusal | 
 
 export const redirectRule = (trust: Trust): RuleName => (trust === 'client' ? 'client' : 'operatorRedirect')
 
-/** The name or address to connect to, without the brackets that a URL puts around IPv6. */
+/** Returns the host of a URL, without the brackets around IPv6 addresses. */
 export const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, '')
 
 /** Ports below 1024 belong to other protocols (ssh, smtp, ldap); model servers and webhooks often sit above. */
@@ -70,7 +70,7 @@ function isAllowedPort(url: URL): boolean {
   return url.port === '' || Number(url.port) === 443 || Number(url.port) >= 1024
 }
 
-/** What can be said of a host without asking for its addresses. */
+/** Returns false for hosts that cannot be public, as far as can be told without resolving them. */
 export function mayBePublic(host: string): boolean {
   if (isIP(host) !== 0) return isPublicAddress(host)
   const name = host.replace(/\.+$/, '')

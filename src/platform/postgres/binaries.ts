@@ -2,11 +2,11 @@ import { constants } from 'node:fs'
 import { access, cp, readdir, readFile, rename, rm, symlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join, relative } from 'node:path'
-import { type Folder, makeDraft } from './folder.ts'
-import { type Account, giveTree } from './ownership.ts'
+import { createDraft, type ServerFolder } from './folder.ts'
+import { type Account, changeTreeOwner } from './ownership.ts'
 import { PostgresUnavailable } from './unavailable.ts'
 
-/** `root` is a folder that holds `native/`, as the npm package does. */
+/** `root` is a folder that contains `native/`, like the npm package. */
 export type Binaries = { root: string; version: string }
 
 export const program = (binaries: Binaries, name: 'initdb' | 'postgres'): string =>
@@ -20,8 +20,8 @@ export async function findBinaries(
   const entry = resolvePackage(name)
   if (entry === undefined) {
     throw new PostgresUnavailable(
-      `No PostgreSQL comes with Assay on this machine: the package ${name} is not installed. It exists for Linux (glibc) and macOS, on x64 and arm64.`,
-      'Run `npm ci` again if this is one of these',
+      `The package ${name} with PostgreSQL is not installed. It exists for Linux (glibc) and macOS, on x64 and arm64.`,
+      'Run `npm ci` again on one of these platforms',
     )
   }
   const root = dirname(dirname(entry))
@@ -37,12 +37,12 @@ function resolvePackage(name: string): string | undefined {
   }
 }
 
-/** npm packages cannot hold symbolic links, and we do not let the package run its install script. */
+/** Creates the symbolic links that npm packages cannot contain; the package's install script is not run. */
 export async function linkBinaries(binaries: Binaries): Promise<'linked' | 'not writable'> {
   for (const { source, target } of await listLinks(binaries)) {
     if (await exists(target)) continue
     const failure = await symlink(relative(dirname(target), source), target).catch(errorCode)
-    if (failure !== undefined && failure !== 'EEXIST') return 'not writable' // EEXIST: another process was quicker
+    if (failure !== undefined && failure !== 'EEXIST') return 'not writable' // EEXIST: another process was faster
   }
   return 'linked'
 }
@@ -54,8 +54,8 @@ async function listLinks({ root }: Binaries): Promise<{ source: string; target: 
   return links.map(({ source, target }) => ({ source: join(root, source), target: join(root, target) }))
 }
 
-/** Call under the lock and without a running server: copies of other versions are removed. */
-export async function copyBinaries(binaries: Binaries, folder: Folder, owner: Account): Promise<Binaries> {
+/** Copies the programs and removes copies of other versions. Call under the lock and without a running server. */
+export async function copyBinaries(binaries: Binaries, folder: ServerFolder, owner: Account): Promise<Binaries> {
   const name = `binaries-${binaries.version}`
   const copy = { ...binaries, root: join(folder.path, name) }
   const copies = (await readdir(folder.path)).filter((entry) => entry.startsWith('binaries-'))
@@ -63,12 +63,12 @@ export async function copyBinaries(binaries: Binaries, folder: Folder, owner: Ac
     copies.filter((entry) => entry !== name).map((entry) => rm(join(folder.path, entry), { recursive: true })),
   )
 
-  if (!copies.includes(name)) await makeCopy(binaries, copy, await makeDraft(folder))
-  await giveTree(copy.root, owner)
+  if (!copies.includes(name)) await createCopy(binaries, copy, await createDraft(folder))
+  await changeTreeOwner(copy.root, owner)
   return copy
 }
 
-async function makeCopy(binaries: Binaries, copy: Binaries, draft: string): Promise<void> {
+async function createCopy(binaries: Binaries, copy: Binaries, draft: string): Promise<void> {
   await cp(join(binaries.root, 'native'), join(draft, 'native'), { recursive: true, verbatimSymlinks: true })
   await linkBinaries({ ...copy, root: draft })
   await rename(draft, copy.root)

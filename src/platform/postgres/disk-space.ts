@@ -1,6 +1,6 @@
 import { statfs } from 'node:fs/promises'
 
-/** A server on a full disk cannot even say so in its log, so this is asked of the disk. */
+/** Describes a lack of disk space. Checked here, because a server on a full disk cannot even log it. */
 export async function findShortage(path: string, neededMegabytes: number): Promise<string | undefined> {
   const disk = await statfs(path)
   const freeMegabytes = Math.floor((disk.bavail * disk.bsize) / 1e6)

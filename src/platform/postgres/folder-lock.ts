@@ -1,5 +1,5 @@
 import { DatabaseSync } from 'node:sqlite'
-import type { Folder } from './folder.ts'
+import type { ServerFolder } from './folder.ts'
 import { PostgresUnavailable } from './unavailable.ts'
 import { waitUntil } from './wait-until.ts'
 
@@ -8,10 +8,10 @@ const SQLITE_BUSY = 5
 const LOCK_MS = 180_000
 
 /**
- * One process at a time starts or stops the server. Node has no file locks of its own; SQLite brings
- * one that the kernel drops when its holder dies, so no dead process is ever waited for.
+ * Takes the lock under which the server is started or stopped. Node has no file locks; SQLite has one that the kernel
+ * releases when its holder dies, so nothing waits for a dead process.
  */
-export async function lockFolder(folder: Folder): Promise<AsyncDisposable> {
+export async function lockFolder(folder: ServerFolder): Promise<AsyncDisposable> {
   const file = openFile(folder)
   const locked = await waitUntil(LOCK_MS, async () => tryLock(file, folder))
   if (locked) return { [Symbol.asyncDispose]: async () => file.close() }
@@ -19,7 +19,7 @@ export async function lockFolder(folder: Folder): Promise<AsyncDisposable> {
   throw notLocked(folder, `another Assay has been starting or stopping it for ${LOCK_MS / 1000} s`)
 }
 
-function openFile(folder: Folder): DatabaseSync {
+function openFile(folder: ServerFolder): DatabaseSync {
   try {
     return new DatabaseSync(folder.lock)
   } catch (error) {
@@ -27,9 +27,9 @@ function openFile(folder: Folder): DatabaseSync {
   }
 }
 
-function tryLock(file: DatabaseSync, folder: Folder): true | undefined {
+function tryLock(file: DatabaseSync, folder: ServerFolder): true | undefined {
   try {
-    // Without a journal file nothing is written, so that a full disk does not matter.
+    // An in-memory journal writes nothing, so that this works on a full disk.
     file.exec('pragma journal_mode = memory; begin exclusive')
     return true
   } catch (error) {
@@ -39,5 +39,5 @@ function tryLock(file: DatabaseSync, folder: Folder): true | undefined {
   }
 }
 
-const notLocked = (folder: Folder, why: string): PostgresUnavailable =>
-  new PostgresUnavailable(`PostgreSQL in ${folder.path} could not be locked: ${why}.`, 'Try again when that is over')
+const notLocked = (folder: ServerFolder, reason: string): PostgresUnavailable =>
+  new PostgresUnavailable(`PostgreSQL in ${folder.path} could not be locked: ${reason}.`, 'Try again later')

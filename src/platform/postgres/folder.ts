@@ -17,11 +17,11 @@ import { ignoreAbsent } from './ignore-absent.ts'
 import { findOwner, ownAccount } from './ownership.ts'
 import { PostgresUnavailable } from './unavailable.ts'
 
-export type Folder = { path: string; data: string; password: string; log: string; lock: string }
+export type ServerFolder = { path: string; data: string; password: string; log: string; lock: string }
 
 const DRAFT = 'draft-'
 
-export async function openFolder(path: string): Promise<Folder> {
+export async function openFolder(path: string): Promise<ServerFolder> {
   await mkdir(path, { recursive: true, mode: 0o700 })
   const real = await realpath(path)
   const folder = {
@@ -31,18 +31,18 @@ export async function openFolder(path: string): Promise<Folder> {
     log: join(real, 'log'),
     lock: join(real, 'lock'),
   }
-  await refuseStranger(folder)
-  await refuseForeign(folder)
+  await requireOwner(folder)
+  await requireOwnContents(folder)
   await chmod(real, 0o700)
   await access(real, constants.R_OK | constants.W_OK | constants.X_OK)
   return folder
 }
 
 /**
- * The password file tells who made the folder: as root the folder and the data may belong to the
- * account the server runs as. Taking over would lock its maker out.
+ * Requires that this user created the folder, according to its password file: with root, the folder and the data may
+ * belong to the account of the server. Taking over another user's folder would lock that user out.
  */
-async function refuseStranger(folder: Folder): Promise<void> {
+async function requireOwner(folder: ServerFolder): Promise<void> {
   const owner = (await findOwner(folder.password)) ?? (await findOwner(folder.path))
   const self = ownAccount()
   if (owner === undefined || owner.uid === self.uid) return
@@ -52,24 +52,24 @@ async function refuseStranger(folder: Folder): Promise<void> {
   )
 }
 
-/** Its owner and rights are going to be changed, which must not happen to /tmp by a slip of the pen. */
-async function refuseForeign(folder: Folder): Promise<void> {
+/** Rejects a folder with other files: its owner and mode will be changed, which must not happen to /tmp by mistake. */
+async function requireOwnContents(folder: ServerFolder): Promise<void> {
   const names = await readdir(folder.path)
   if (names.length === 0 || names.includes(basename(folder.lock)) || names.includes(basename(folder.password))) return
   throw new PostgresUnavailable(
-    `PostgreSQL cannot use the folder ${folder.path}: it holds other files and was not made by Assay.`,
+    `PostgreSQL cannot use the folder ${folder.path}: it contains other files and was not created by Assay.`,
     'Choose a new or empty folder',
   )
 }
 
-/** Call under the lock. Synced before the data is made: data without its password is lost. */
-export async function ensurePassword(folder: Folder): Promise<string> {
+/** Returns the password, creating it first if needed. Call under the lock. Synced before the data is created: data without its password is lost. */
+export async function ensurePassword(folder: ServerFolder): Promise<string> {
   const existing = await readFile(folder.password, 'utf8').catch(ignoreAbsent)
   if (existing) return existing
   if (await findOwner(folder.data)) {
     throw new PostgresUnavailable(
       `The data in ${folder.data} cannot be opened: its password file ${folder.password} is missing.`,
-      'Put it back, choose another folder',
+      'Restore it, choose another folder',
     )
   }
 
@@ -87,19 +87,19 @@ export async function writeSecret(path: string, secret: string): Promise<void> {
   await file.sync()
 }
 
-/** What is made in a draft and then renamed is there completely or not at all. */
-export const makeDraft = (folder: Folder): Promise<string> => mkdtemp(join(folder.path, DRAFT))
+/** Creates a draft folder. Its contents are renamed into place when complete, so that nothing is ever half created. */
+export const createDraft = (folder: ServerFolder): Promise<string> => mkdtemp(join(folder.path, DRAFT))
 
-/** Call under the lock: then every draft is a leftover of a start that died. */
-export async function removeDrafts(folder: Folder): Promise<void> {
+/** Removes drafts of starts that died. Call under the lock: then no draft is in use. */
+export async function removeDrafts(folder: ServerFolder): Promise<void> {
   const drafts = (await readdir(folder.path)).filter((name) => name.startsWith(DRAFT))
-  // An initdb whose starter was killed may still be writing: removing is tried again.
+  // Retries, because an orphaned initdb may still be writing.
   await Promise.all(
     drafts.map((name) => rm(join(folder.path, name), { recursive: true, force: true, maxRetries: 20, retryDelay: 10 })),
   )
 }
 
-/** A rename outlives a power cut only when its folder is synced. */
+/** Syncs a folder, so that a rename in it survives a power cut. */
 export async function syncFolder(path: string): Promise<void> {
   await using folder = await open(path, 'r')
   await folder.sync()

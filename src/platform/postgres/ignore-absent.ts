@@ -1,4 +1,4 @@
-/** For `.catch`: a file that is not there is an answer, any other trouble is thrown on. */
+/** Ignores ENOENT and rethrows other errors. For `.catch`. */
 export function ignoreAbsent(error: NodeJS.ErrnoException): undefined {
   if (error.code !== 'ENOENT') throw error
 }

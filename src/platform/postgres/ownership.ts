@@ -5,7 +5,7 @@ import { ignoreAbsent } from './ignore-absent.ts'
 
 export type Account = { uid: number; gid: number }
 
-/** Accounts without rights of their own; initdb needs one that /etc/passwd names. */
+/** Unprivileged accounts. initdb needs one that exists in /etc/passwd. */
 const UNPRIVILEGED = ['postgres', '_postgres', 'nobody']
 
 export const ownAccount = (): Account => ({ uid: process.geteuid?.() ?? -1, gid: process.getegid?.() ?? -1 })
@@ -17,7 +17,7 @@ export async function findUnprivileged(): Promise<Account | undefined> {
   return found && { uid: Number(found[2]), gid: Number(found[3]) }
 }
 
-/** Containers may run as a user id that no account has, and initdb refuses that. */
+/** Returns whether the user id has an account. Containers may run without one, which initdb refuses. */
 export function isNamed(account: Account): boolean {
   try {
     return userInfo().uid === account.uid
@@ -31,14 +31,14 @@ export async function findOwner(path: string): Promise<Account | undefined> {
   return found && { uid: found.uid, gid: found.gid }
 }
 
-/** The top comes last, so that a change cut short is seen and done again. */
-export async function giveTree(top: string, owner: Account): Promise<void> {
+/** Changes the owner of a tree. The top comes last, so that an interrupted change is detected and repeated. */
+export async function changeTreeOwner(top: string, owner: Account): Promise<void> {
   if ((await lstat(top)).uid === owner.uid) return
   const entries = await readdir(top, { recursive: true, withFileTypes: true })
   await Promise.all(entries.map((entry) => lchown(join(entry.parentPath, entry.name), owner.uid, owner.gid)))
-  await give(top, owner)
+  await changeOwner(top, owner)
 }
 
-export async function give(path: string, owner: Account): Promise<void> {
+export async function changeOwner(path: string, owner: Account): Promise<void> {
   if ((await lstat(path)).uid !== owner.uid) await lchown(path, owner.uid, owner.gid)
 }

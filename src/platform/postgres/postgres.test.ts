@@ -11,7 +11,7 @@ vi.setConfig({ testTimeout: 120_000 }) // real servers, on machines that may be 
 
 const PRESENT = `select count(*)::int as count from pg_stat_activity where application_name = 'assay presence'`
 
-test('a new folder gets a server, and its rows are there after a stop and a start', async () => {
+test('creates a server in a new folder, and its rows survive a restart', async () => {
   await using folder = await temporaryFolder()
 
   const first = await startPostgres({ folder: folder.path })
@@ -24,7 +24,7 @@ test('a new folder gets a server, and its rows are there after a stop and a star
   await second.stop()
 })
 
-test('only the user itself can connect, with a password that no log or file readable by others holds', async () => {
+test('only the user can connect, and the password is in no log or world-readable file', async () => {
   await using folder = await temporaryFolder()
   const server = await startPostgres({ folder: folder.path })
   const modes = await Promise.all(
@@ -37,14 +37,14 @@ test('only the user itself can connect, with a password that no log or file read
   await server.stop()
 })
 
-test('a path may hold spaces, commas, quotes and letters outside ASCII', async () => {
+test('a path may contain spaces, commas, quotes and non-ASCII letters', async () => {
   await using folder = await temporaryFolder('a b, "c" é')
   const server = await startPostgres({ folder: folder.path, durable: false })
   expect(await query(server.connection, 'show fsync')).toEqual([{ fsync: 'off' }])
   await server.stop()
 })
 
-test('a second process shares the server, and the last one out stops it', async () => {
+test('a second process shares the server, and the last one to stop shuts it down', async () => {
   await using folder = await temporaryFolder()
   const server = await startPostgres({ folder: folder.path })
   const pid = await folder.postmaster()
@@ -61,7 +61,7 @@ test('a second process shares the server, and the last one out stops it', async 
   expect(await folder.postmaster()).toBeUndefined()
 })
 
-test('a connection of anyone else keeps the server running', async () => {
+test('a foreign connection keeps the server running', async () => {
   await using folder = await temporaryFolder()
   const server = await startPostgres({ folder: folder.path })
   const other = new Client(server.connection)
@@ -73,7 +73,7 @@ test('a connection of anyone else keeps the server running', async () => {
   await other.end()
 })
 
-test('processes that start at once on a new folder end with one server', async () => {
+test('processes that start concurrently on a new folder share one server', async () => {
   await using folder = await temporaryFolder()
   await using one = spawnStarter(folder.path)
   await using two = spawnStarter(folder.path)
@@ -85,7 +85,7 @@ test('processes that start at once on a new folder end with one server', async (
   await server.stop()
 })
 
-test('a process that starts while another stops is never left without a server', async () => {
+test('a process that starts while another stops always gets a server', async () => {
   await using folder = await temporaryFolder()
   await using one = spawnStarter(folder.path)
   await using two = spawnStarter(folder.path)
@@ -98,7 +98,7 @@ test('a process that starts while another stops is never left without a server',
   expect(await folder.postmaster()).toBeUndefined()
 })
 
-test('a start that is killed in the middle leaves nothing half made', async () => {
+test('a killed start leaves nothing half created', async () => {
   await using folder = await temporaryFolder()
   await using child = spawnStarter(folder.path)
   await expect
@@ -111,7 +111,7 @@ test('a start that is killed in the middle leaves nothing half made', async () =
   await server.stop()
 })
 
-test('killing the process that started it leaves a server that the next one joins', async () => {
+test('the next process joins the server of a killed process', async () => {
   await using folder = await temporaryFolder()
   await using child = spawnStarter(folder.path)
   await child.hear()
@@ -124,7 +124,7 @@ test('killing the process that started it leaves a server that the next one join
   expect(await folder.postmaster()).toBeUndefined()
 })
 
-test('rows that were acknowledged before the server was killed are there after the next start', async () => {
+test('acknowledged rows survive a killed server', async () => {
   await using folder = await temporaryFolder()
   const made = await startPostgres({ folder: folder.path })
   await query(made.connection, 'create table written (id serial primary key)')

@@ -1,25 +1,25 @@
 import { type Binaries, findBinaries } from './binaries.ts'
-import { ensurePassword, type Folder, openFolder } from './folder.ts'
+import { ensurePassword, openFolder, type ServerFolder } from './folder.ts'
 import { lockFolder } from './folder-lock.ts'
 import { findPostmaster, shutDown } from './postmaster.ts'
 import { ensureServer } from './server.ts'
-import { type Connection, isAlone, type Session, trySession } from './session.ts'
+import { type Connection, isAlone, type PresenceSession, trySession } from './session.ts'
 import { removeSocketFolder } from './socket-folder.ts'
-import { explain, PostgresUnavailable } from './unavailable.ts'
+import { PostgresUnavailable, toUnavailable } from './unavailable.ts'
 
 export { type Connection, PostgresUnavailable }
 
 export type EmbeddedPostgres = {
   connection: Connection
-  /** Resolves when the server is gone, whoever ended it. Starting it again gives the same connection. */
+  /** Resolves when the server has ended, for any reason. Starting it again gives the same connection. */
   lost: Promise<void>
-  /** Close your own connections first: the server is shut down only when nobody else is connected to it. */
+  /** Shuts the server down unless others are connected to it. Close your own connections first. */
   stop(): Promise<void>
 }
 
 /**
- * One server for all processes that start it on the same folder. It outlives a process that is killed, and
- * the next one to start joins it. `durable: false` is for tests: faster, and a power cut may lose all.
+ * Starts the embedded server of a folder, or joins it if it is running: all processes on the same folder share one server,
+ * which outlives a killed process. `durable: false` is for tests: faster, but a power cut may lose all data.
  */
 export async function startPostgres(options: { folder: string; durable?: boolean }): Promise<EmbeddedPostgres> {
   try {
@@ -36,40 +36,40 @@ export async function startPostgres(options: { folder: string; durable?: boolean
       },
     }
   } catch (error) {
-    throw explain(error, options.folder)
+    throw toUnavailable(error, options.folder)
   }
 }
 
-async function start(folder: Folder, binaries: Binaries, durable: boolean): Promise<Session> {
+async function start(folder: ServerFolder, binaries: Binaries, durable: boolean): Promise<PresenceSession> {
   await using _lock = await lockFolder(folder)
   const password = await ensurePassword(folder)
-  // Awaited here, because the lock is given back as soon as this function returns.
+  // Awaited here, because the lock is released when this function returns.
   return await ensureServer(folder, { binaries, password, durable })
 }
 
-/** The last one out turns off the light. Under the lock, so that nobody comes in meanwhile. */
-async function leave(folder: Folder, session: Session): Promise<void> {
+/** Stops the server if no other process uses it. Holds the lock, so that none can join meanwhile. */
+async function leave(folder: ServerFolder, session: PresenceSession): Promise<void> {
   await using _lock = await lockFolder(folder)
   session.socket.ref()
-  const current = await renewed(folder, session)
+  const current = await renewSession(folder, session)
   if (current === undefined) return
-  current.socket.ref() // a session that is new here lets the process end, too early
-  const alone = await isAlone(current)
+  current.socket.ref() // a new session is unreferenced, and the process could exit too early
+  const isLast = await isAlone(current)
   await current.client.end()
-  if (!alone) return
+  if (!isLast) return
 
   await shutDown(folder)
   await removeSocketFolder(folder, current.connection.host)
 }
 
-/** A server that crashed and came back has dropped our session. */
-async function renewed(folder: Folder, session: Session): Promise<Session | undefined> {
-  const lost = await session.client.query('select').then(
+/** Reconnects if the server has restarted and dropped the session. */
+async function renewSession(folder: ServerFolder, session: PresenceSession): Promise<PresenceSession | undefined> {
+  const isLost = await session.client.query('select').then(
     () => false,
     () => true,
   )
-  if (!lost) return session
+  if (!isLost) return session
   const server = await findPostmaster(folder)
-  const anew = server && (await trySession(server, session.connection.password))
-  return typeof anew === 'string' ? undefined : anew
+  const renewed = server && (await trySession(server, session.connection.password))
+  return typeof renewed === 'string' ? undefined : renewed
 }

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Folder } from './folder.ts'
+import type { ServerFolder } from './folder.ts'
 import { ignoreAbsent } from './ignore-absent.ts'
 import { waitUntil } from './wait-until.ts'
 
@@ -9,16 +9,16 @@ export type Postmaster = { pid: number; port: number; socketFolder: string; read
 
 const STOP_MS = 60_000
 
-/** The server that runs on this folder, ready or not. */
-export async function findPostmaster(folder: Folder): Promise<Postmaster | undefined> {
+/** Finds the server that runs on this folder, ready or not. */
+export async function findPostmaster(folder: ServerFolder): Promise<Postmaster | undefined> {
   const lines = await readLockFile(folder)
   const pid = Number(lines[0])
   if (!pid || (await processKind(pid, folder)) !== 'postmaster') return undefined
   return { pid, port: Number(lines[3]), socketFolder: lines[4] ?? '', ready: lines[7]?.trim() === 'ready' }
 }
 
-/** Fast shutdown: sessions are ended, what was committed is kept. */
-export async function shutDown(folder: Folder): Promise<void> {
+/** Performs a fast shutdown, which ends sessions and keeps committed data. */
+export async function shutDown(folder: ServerFolder): Promise<void> {
   const postmaster = await findPostmaster(folder)
   if (postmaster === undefined) return
   process.kill(postmaster.pid, 'SIGINT')
@@ -31,18 +31,18 @@ export async function shutDown(folder: Folder): Promise<void> {
 }
 
 /**
- * After a reboot or in a new container the process id of a server that was killed may belong to another
- * program, and PostgreSQL would take that for itself. Call under the lock.
+ * Removes the lock file of a killed server whose process id now belongs to another program, after a reboot or in a new
+ * container: PostgreSQL would mistake that program for itself. Call under the lock.
  */
-export async function removeMistakenLock(folder: Folder, socketFolder: string): Promise<void> {
+export async function removeMistakenLock(folder: ServerFolder, socketFolder: string): Promise<void> {
   const pid = Number((await readLockFile(folder))[0])
   if (!pid || (await processKind(pid, folder)) !== 'other program') return
   await rm(join(folder.data, 'postmaster.pid'), { force: true })
   await rm(join(socketFolder, '.s.PGSQL.5432.lock'), { force: true })
 }
 
-/** True while any process of a dead server is still attached to its shared memory. */
-export async function isMemoryHeld(folder: Folder): Promise<boolean> {
+/** Returns true while any process of a dead server is still attached to its shared memory. */
+export async function isMemoryHeld(folder: ServerFolder): Promise<boolean> {
   const id = (await readLockFile(folder))[6]?.trim().split(/\s+/)[1]
   const table = await readFile('/proc/sysvipc/shm', 'utf8').catch(ignoreAbsent)
   if (id === undefined || table === undefined) return false
@@ -56,15 +56,15 @@ export async function isMemoryHeld(folder: Folder): Promise<boolean> {
 const SHM_ID = 1
 const SHM_ATTACHED = 6
 
-async function readLockFile(folder: Folder): Promise<string[]> {
+async function readLockFile(folder: ServerFolder): Promise<string[]> {
   const text = await readFile(join(folder.data, 'postmaster.pid'), 'utf8').catch(ignoreAbsent)
   return text?.split('\n') ?? []
 }
 
 type ProcessKind = 'postmaster' | 'other program' | 'gone'
 
-/** A process that ended but was not yet collected by its parent counts as gone. */
-async function processKind(pid: number, folder: Folder): Promise<ProcessKind> {
+/** Classifies a process. A zombie counts as gone. */
+async function processKind(pid: number, folder: ServerFolder): Promise<ProcessKind> {
   const { state, command } = process.platform === 'linux' ? await inspectByProc(pid) : await inspectByPs(pid)
   if (state === '' || state.startsWith('Z') || state.startsWith('X')) return 'gone'
   return command.includes(` -D ${folder.data} -c `) ? 'postmaster' : 'other program'
@@ -72,11 +72,11 @@ async function processKind(pid: number, folder: Folder): Promise<ProcessKind> {
 
 type Inspection = { state: string; command: string }
 
-/** The state is read last: a process that ends meanwhile must be seen as gone, not as one without a command. */
+/** Reads the state last, so that a process that exits meanwhile counts as gone, not as one without a command. */
 async function inspectByProc(pid: number): Promise<Inspection> {
   const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(ignoreGone)
   const status = await readFile(`/proc/${pid}/stat`, 'utf8').catch(ignoreGone)
-  // The name of the program comes first, in parentheses, and may itself hold some.
+  // The program name comes first, in parentheses, and may itself contain some.
   const state = status?.slice(status.lastIndexOf(')') + 2) ?? ''
   return { state, command: command?.replaceAll('\0', ' ') ?? '' }
 }
@@ -89,7 +89,7 @@ async function inspectByPs(pid: number): Promise<Inspection> {
   return { state: line.slice(0, end), command: line.slice(end) }
 }
 
-/** ESRCH: the process ended between opening and reading. */
+/** Ignores ENOENT, and ESRCH for a process that exited between opening and reading. */
 function ignoreGone(error: NodeJS.ErrnoException): undefined {
   if (error.code !== 'ENOENT' && error.code !== 'ESRCH') throw error
 }

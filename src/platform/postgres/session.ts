@@ -7,25 +7,25 @@ import { waitUntil } from './wait-until.ts'
 /** Fits the `ClientConfig` and `PoolConfig` of pg. */
 export type Connection = { host: string; port: number; user: string; password: string; database: string }
 
-/** Held from start to stop: it shows the others that this process uses the server, even while its pools are empty. */
-export type Session = { connection: Connection; client: Client; socket: Socket; lost: Promise<void> }
+/** A connection held from start to stop. It shows other processes that this one uses the server, even with empty pools. */
+export type PresenceSession = { connection: Connection; client: Client; socket: Socket; lost: Promise<void> }
 
 const PRESENCE = 'assay presence'
 const CONNECT_MS = 5_000
-/** Connections closed a moment ago are listed until their backends have ended. */
+/** Time for the backends of closed connections to exit; until then they are listed. */
 const CLOSING_MS = 1_000
 
 const DUPLICATE_DATABASE = '42P04'
 
-/** Errors that trying again does not mend. */
+/** Errors that a retry cannot fix. */
 const REFUSALS: Record<string, { why: string; advice: string }> = {
-  '28P01': { why: 'it has another password than the one in the folder', advice: 'Put the password file back' },
+  '28P01': { why: 'it has another password than the one in the folder', advice: 'Restore the password file' },
   EACCES: { why: 'it belongs to another user', advice: 'Start Assay as that user' },
   '53100': { why: 'the disk is full', advice: 'Free some space' },
 }
 
-/** Text says why not: the server is not ready or just went away. Look again and try once more. */
-export async function trySession(server: Postmaster, password: string): Promise<Session | string> {
+/** Opens a session. Returns the reason as text if the server is not ready or has just ended; the caller retries. */
+export async function trySession(server: Postmaster, password: string): Promise<PresenceSession | string> {
   const connection = { host: server.socketFolder, port: server.port, user: 'assay', password, database: 'assay' }
   try {
     return await openSession(connection)
@@ -39,8 +39,8 @@ export async function trySession(server: Postmaster, password: string): Promise<
   }
 }
 
-/** In the database `postgres`, because a session in `assay` would forbid copying that one as a template. */
-async function openSession(connection: Connection): Promise<Session> {
+/** Connects to the database `postgres`: a session in `assay` would prevent copying that database as a template. */
+async function openSession(connection: Connection): Promise<PresenceSession> {
   const socket = new Socket()
   const client = new Client({
     ...connection,
@@ -71,14 +71,14 @@ async function ensureDatabase(client: Client, name: string): Promise<void> {
   })
 }
 
-/** Call under the lock, or another may appear right after the answer. */
-export async function isAlone({ client }: Session): Promise<boolean> {
-  const alone = await waitUntil(CLOSING_MS, async () => {
+/** Returns whether no other process is connected. Call under the lock, or one may connect right afterwards. */
+export async function isAlone({ client }: PresenceSession): Promise<boolean> {
+  const isLast = await waitUntil(CLOSING_MS, async () => {
     const others = await listOthers(client)
     if (others.includes(PRESENCE)) return false
     return others.length === 0 || undefined
   })
-  return alone ?? false
+  return isLast ?? false
 }
 
 async function listOthers(client: Client): Promise<string[]> {

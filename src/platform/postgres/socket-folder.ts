@@ -2,39 +2,39 @@ import { createHash } from 'node:crypto'
 import { chmod, lstat, mkdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import type { Folder } from './folder.ts'
+import type { ServerFolder } from './folder.ts'
 import { ignoreAbsent } from './ignore-absent.ts'
-import { type Account, give, ownAccount } from './ownership.ts'
+import { type Account, changeOwner, ownAccount } from './ownership.ts'
 import { PostgresUnavailable } from './unavailable.ts'
 
-/** The kernel takes 104 bytes (macOS) to 108 (Linux) for the path of a socket. */
+/** Socket paths are limited to 104 bytes (macOS) or 108 (Linux). */
 const SOCKET_PATH_BYTES_MAX = 100
 const SOCKET = '.s.PGSQL.5432'
 
-/** The folder itself, or for a path too long for a socket a folder under the temporary one. */
-export async function ensureSocketFolder(folder: Folder, owner: Account): Promise<string> {
-  const path = fits(folder.path) ? folder.path : await makeShortFolder(folder, owner)
-  // A server that was killed leaves these, and one that runs another way could not open them.
-  for (const name of [SOCKET, `${SOCKET}.lock`]) await give(join(path, name), owner).catch(ignoreAbsent)
+/** Returns the folder itself, or a folder in the temporary one if the path is too long for a socket. */
+export async function ensureSocketFolder(folder: ServerFolder, owner: Account): Promise<string> {
+  const path = fits(folder.path) ? folder.path : await createShortFolder(folder, owner)
+  // Left by a killed server. A server under another account could not open them.
+  for (const name of [SOCKET, `${SOCKET}.lock`]) await changeOwner(join(path, name), owner).catch(ignoreAbsent)
   return path
 }
 
-/** Call when the server has ended. */
-export async function removeSocketFolder(folder: Folder, path: string): Promise<void> {
+/** Removes a temporary socket folder. Call after the server has ended. */
+export async function removeSocketFolder(folder: ServerFolder, path: string): Promise<void> {
   if (path !== folder.path) await rm(dirname(path), { recursive: true, force: true })
 }
 
-async function makeShortFolder(folder: Folder, owner: Account): Promise<string> {
+async function createShortFolder(folder: ServerFolder, owner: Account): Promise<string> {
   const outer = shortFolder(folder)
-  await makeTrusted(outer)
+  await createTrusted(outer)
   const inner = join(outer, 'socket')
   await mkdir(inner, { recursive: true, mode: 0o700 })
-  await give(inner, owner)
+  await changeOwner(inner, owner)
   return inner
 }
 
-/** Always the same name for the same folder, so that pools find the server again after a restart. */
-function shortFolder(folder: Folder): string {
+/** Returns the same name for the same folder, so that pools find the server again after a restart. */
+function shortFolder(folder: ServerFolder): string {
   const name = `assay-${createHash('sha256').update(folder.path).digest('hex').slice(0, 16)}`
   const temporary = join(tmpdir(), name)
   return fits(join(temporary, 'socket')) ? temporary : join('/tmp', name)
@@ -42,15 +42,15 @@ function shortFolder(folder: Folder): string {
 
 const fits = (path: string): boolean => Buffer.byteLength(join(path, SOCKET)) <= SOCKET_PATH_BYTES_MAX
 
-/** Anyone may write to /tmp: a folder made by another would let them pose as our server. */
-async function makeTrusted(path: string): Promise<void> {
+/** Creates a folder that only this user can write. In /tmp another user's folder could impersonate our server. */
+async function createTrusted(path: string): Promise<void> {
   await mkdir(path, { mode: 0o711 }).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EEXIST') throw error
   })
   const found = await lstat(path)
   if (found.isDirectory() && found.uid === ownAccount().uid && (found.mode & 0o022) === 0) return chmod(path, 0o711)
   throw new PostgresUnavailable(
-    `PostgreSQL needs the folder ${path} for its socket, but someone else made it or may write to it.`,
+    `PostgreSQL needs the folder ${path} for its socket, but another user created it or can write to it.`,
     'Remove it, choose a data folder with a shorter path',
   )
 }

@@ -1,4 +1,4 @@
-/** Says what was tried and why it failed, then what to do; a server of one's own is always a way out. */
+/** Reports what failed and why, then the fix. DATABASE_URL is always an alternative. */
 export class PostgresUnavailable extends Error {
   override readonly name = 'PostgresUnavailable'
 
@@ -10,15 +10,15 @@ export class PostgresUnavailable extends Error {
 const REASONS: Record<string, { why: string; advice: string }> = {
   ENOSPC: { why: 'the disk is full', advice: 'Free some space' },
   EDQUOT: { why: 'the disk quota is used up', advice: 'Free some space' },
-  EROFS: { why: 'the disk is read-only', advice: 'Choose a folder that can be written to' },
+  EROFS: { why: 'the disk is read-only', advice: 'Choose a writable folder' },
   EACCES: { why: 'permission is denied', advice: 'Start Assay as the owner of the folder' },
   EPERM: { why: 'permission is denied', advice: 'Start Assay as the owner of the folder' },
 }
 
-/** Trouble with files becomes ours; any other error is a bug and stays what it is. */
-export function explain(error: unknown, folder: string): unknown {
+/** Converts file errors. Any other error is a bug and is returned unchanged. */
+export function toUnavailable(error: unknown, folder: string): unknown {
   if (!(error instanceof Error) || !('syscall' in error) || !('code' in error)) return error
   const reason = REASONS[String(error.code)] ?? { why: error.message, advice: 'Choose another folder' }
-  const place = 'path' in error ? String(error.path) : folder
-  return new PostgresUnavailable(`PostgreSQL cannot use the folder ${folder}: ${reason.why} (${place}).`, reason.advice)
+  const path = 'path' in error ? String(error.path) : folder
+  return new PostgresUnavailable(`PostgreSQL cannot use the folder ${folder}: ${reason.why} (${path}).`, reason.advice)
 }

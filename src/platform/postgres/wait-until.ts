@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Asks until there is an answer; undefined when the time is over. */
+/** Polls until `ask` returns a value. Returns undefined after the timeout. */
 export async function waitUntil<Answer>(
   timeoutMs: number,
   ask: () => Promise<Answer | undefined>,

@@ -97,7 +97,7 @@ asRoot('data made one way starts every other way, also after the server was kill
   await last.stop()
 })
 
-test('missing links are made by whoever starts first', async () => {
+test('the first start creates missing links', async () => {
   await using project = await copyProject({ links: false })
   await using one = await temporaryFolder()
   await using two = await temporaryFolder()

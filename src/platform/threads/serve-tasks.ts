@@ -2,19 +2,19 @@ import { type MessagePort, parentPort } from 'node:worker_threads'
 import { errorText } from '../error-text.ts'
 import type { SourceAnswer, TaskAnswer, TaskMessage, TaskTable } from './threads.ts'
 
-/** A stream of the main thread. Its return value comes after the last chunk. */
-export type Chunks = AsyncGenerator<Buffer, unknown>
+/** A stream from the main thread. Its return value follows the last chunk. */
+export type ChunkStream = AsyncGenerator<Buffer, unknown>
 
 /** Serves the tasks of a script that openThreads runs. */
 export function serveTasks(tasks: TaskTable): void {
   parentPort?.on('message', async ({ name, input, ports }: TaskMessage) => {
-    const answer = await answerOf(() => tasks[name]?.(input, ports.map(chunksFrom)))
+    const answer = await runToAnswer(() => tasks[name]?.(input, ports.map(readChunks)))
     for (const port of ports) port.close()
     parentPort?.postMessage(answer)
   })
 }
 
-async function answerOf(work: () => unknown): Promise<TaskAnswer> {
+async function runToAnswer(work: () => unknown): Promise<TaskAnswer> {
   try {
     return { result: await work() }
   } catch (error) {
@@ -22,7 +22,7 @@ async function answerOf(work: () => unknown): Promise<TaskAnswer> {
   }
 }
 
-async function* chunksFrom(port: MessagePort): Chunks {
+async function* readChunks(port: MessagePort): ChunkStream {
   for (;;) {
     const answer = await new Promise<SourceAnswer>((resolve) => {
       port.once('message', resolve)

@@ -18,7 +18,7 @@ export class TaskFailed extends Error {
   override name = 'TaskFailed'
 }
 
-type Limits = {
+type ThreadLimits = {
   /** Maximum time of one task. Its thread is ended after it. */
   timeoutMs: number
   /** Maximum size of the JavaScript heap of one thread. */
@@ -34,21 +34,21 @@ export type Threads<Tasks extends TaskTable> = {
   ): Promise<Awaited<ReturnType<Tasks[Name]>>>
 }
 
-type Task = Omit<TaskMessage, 'ports'> & {
+type ThreadTask = Omit<TaskMessage, 'ports'> & {
   sources: readonly ThreadSource[]
   resolve: (result: unknown) => void
   reject: (error: unknown) => void
 }
 
-/** One core is left to the event loop. */
+/** Leaves one core to the event loop. */
 const THREADS_MAX = Math.max(1, Math.min(4, availableParallelism() - 1))
 
 /**
- * Threads for work on untrusted input that would block the event loop: parsing, comparing, unpacking. They are started
- * when needed, kept for the next tasks, and do not keep the process alive while they are idle.
+ * Opens a thread pool for work on untrusted input that would block the event loop: parsing, comparing, unpacking. Threads
+ * are started on demand, reused, and do not keep the process alive while idle.
  */
-export function openThreads<Tasks extends TaskTable>(script: URL, limits: Limits): Threads<Tasks> {
-  const waiting: Task[] = []
+export function openThreads<Tasks extends TaskTable>(script: URL, limits: ThreadLimits): Threads<Tasks> {
+  const waiting: ThreadTask[] = []
   const idle: Worker[] = []
   let running = 0
 
@@ -68,28 +68,28 @@ export function openThreads<Tasks extends TaskTable>(script: URL, limits: Limits
   return {
     run: (name, input, sources = []) => {
       const { promise, resolve, reject } = Promise.withResolvers<Awaited<ReturnType<Tasks[typeof name]>>>()
-      waiting.push({ name, input, sources, resolve: resolve as Task['resolve'], reject })
+      waiting.push({ name, input, sources, resolve: resolve as ThreadTask['resolve'], reject })
       next()
       return promise
     },
   }
 }
 
-function startWorker(script: URL, { memoryMb }: Limits): Worker {
+function startWorker(script: URL, { memoryMb }: ThreadLimits): Worker {
   const worker = new Worker(script, { resourceLimits: { maxOldGenerationSizeMb: memoryMb } })
   worker.on('error', () => {}) // a running task has its own listener
   return worker
 }
 
-/** Settles the task. Answers whether the thread can take another one. */
-async function runTask(worker: Worker, task: Task, timeoutMs: number): Promise<boolean> {
+/** Settles the task. Returns whether the thread can be reused. */
+async function runTask(worker: Worker, task: ThreadTask, timeoutMs: number): Promise<boolean> {
   const { name, input, resolve, reject } = task
   const sources = task.sources.map(serveSource)
   const ended = Promise.withResolvers<TaskAnswer | { died: string }>()
   const onMessage = (answer: TaskAnswer) => ended.resolve(answer)
   const onError = (error: unknown) => ended.resolve({ died: errorText(error) })
-  const onExit = () => ended.resolve({ died: 'The thread ended.' })
-  const timer = setTimeout(() => ended.resolve({ died: `It took more than ${timeoutMs / 1000} seconds.` }), timeoutMs)
+  const onExit = () => ended.resolve({ died: 'The thread exited.' })
+  const timer = setTimeout(() => ended.resolve({ died: `Timed out after ${timeoutMs / 1000} seconds.` }), timeoutMs)
   worker.once('message', onMessage).once('error', onError).once('exit', onExit)
   worker.ref()
   const ports = sources.map(({ port }) => port)

@@ -1,11 +1,11 @@
 import { runGit } from '../../platform/git/git.ts'
-import type { GitPlace } from '../../platform/git/settings.ts'
+import type { GitLocation } from '../../platform/git/settings.ts'
 
 const COMMIT = /^[0-9a-f]+ commit \d+$/
 
 /** Resolves names to commit ids, in the same order. An unknown name gives undefined. */
 export async function findCommits(
-  place: GitPlace,
+  place: GitLocation,
   names: readonly string[],
   signal: AbortSignal,
 ): Promise<(string | undefined)[]> {
@@ -16,7 +16,7 @@ export async function findCommits(
 }
 
 export async function findMissingCommits(
-  place: GitPlace,
+  place: GitLocation,
   commits: readonly string[],
   signal: AbortSignal,
 ): Promise<string[]> {

@@ -1,7 +1,7 @@
 import { realpath, stat } from 'node:fs/promises'
 import { dirname, isAbsolute, join, resolve } from 'node:path'
 import { GitFailed, runGit } from '../../platform/git/git.ts'
-import type { GitPlace } from '../../platform/git/settings.ts'
+import type { GitLocation } from '../../platform/git/settings.ts'
 import { type OpenedRepository, openRepository } from './opened-repository.ts'
 
 /** Thrown for a folder that is not a readable repository. The message is shown to the user who named it. */
@@ -15,7 +15,7 @@ export type CloneOptions = { signal: AbortSignal; branch?: string | undefined }
 
 /** Opens a clone on this machine, bare or with a working tree. Throws RepositoryUnreadable. */
 export async function openClone(folder: string, { signal, branch }: CloneOptions): Promise<OpenedRepository> {
-  const place = await toGitPlace(folder)
+  const place = await toGitLocation(folder)
   const ask = async (...args: string[]) =>
     (await runGit(place, args, { signal, timeoutMs: TIMEOUT_MS })).toString().trim()
   const where = await ask('rev-parse', '--git-common-dir', '--is-shallow-repository').catch(rethrowUnreadable(folder))
@@ -41,7 +41,7 @@ export async function openClone(folder: string, { signal, branch }: CloneOptions
  * Returns git settings for reading ref names and ids, during which git runs no code of the repository (no diff, index or
  * remote). The owner of the folder therefore does not matter. The folder must be the repository itself, not one inside it.
  */
-async function toGitPlace(folder: string): Promise<GitPlace> {
+async function toGitLocation(folder: string): Promise<GitLocation> {
   const cwd = await realpath(folder).catch(() => {
     throw new RepositoryUnreadable(`Folder not found: ${folder}. Check the path.`)
   })

@@ -1,12 +1,12 @@
 import { copyFile, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { makeEmptyRepository } from '../../platform/git/empty-repository.ts'
-import type { GitPlace } from '../../platform/git/settings.ts'
+import { createEmptyRepository } from '../../platform/git/empty-repository.ts'
+import type { GitLocation } from '../../platform/git/settings.ts'
 
 /** A repository that is open for reading. Its content cannot make git run, fetch or write anything. */
 export type OpenedRepository = AsyncDisposable & {
-  place: GitPlace
+  place: GitLocation
   /** Newest commit of the default branch. Undefined for an empty repository. */
   tip: string | undefined
   /** Name of the default branch, without `refs/heads/`. */
@@ -30,13 +30,13 @@ export async function openRepository({ gitDir, objects, ...facts }: RepositoryFa
   const folder = await mkdtemp(join(tmpdir(), 'assay-reading-'))
   const remove = () => rm(folder, { recursive: true, force: true })
   try {
-    await makeEmptyRepository(join(folder, 'git'), facts.tip)
+    await createEmptyRepository(join(folder, 'git'), facts.tip)
     if (facts.isShallow) await copyFile(join(gitDir, 'shallow'), join(folder, 'git', 'shallow'))
   } catch (error) {
     await remove()
     throw error
   }
-  const place: GitPlace = {
+  const place: GitLocation = {
     where: [`--git-dir=${folder}/git`],
     cwd: folder,
     protocols: '',

@@ -1,7 +1,7 @@
-import { secondsOf } from '../../platform/git/dates.ts'
+import { parseSeconds } from '../../platform/git/dates.ts'
 import { streamGit } from '../../platform/git/git.ts'
-import { NUL, pieces, textOf } from '../../platform/git/pieces.ts'
-import type { GitPlace } from '../../platform/git/settings.ts'
+import { decodeUtf8, NUL, splitStream } from '../../platform/git/pieces.ts'
+import type { GitLocation } from '../../platform/git/settings.ts'
 
 const FIELDS = ['%H', '%P', '%an', '%ae', '%at', '%ct', '%s', '%b']
 const FORMAT = `--format=${FIELDS.join('%x00')}`
@@ -11,14 +11,14 @@ const PLAIN_OUTPUT = ['--no-color', '--no-decorate', '--no-notes', '--no-show-si
 
 /** Lists the first-parent history of `revisions`, newest first, or in another order. */
 export async function* listCommits(
-  place: GitPlace,
+  place: GitLocation,
   revisions: readonly string[],
   { signal, order = ['--first-parent'] }: { signal: AbortSignal; order?: readonly string[] },
 ): AsyncGenerator<Commit, void, undefined> {
   const args = ['log', '-z', ...PLAIN_OUTPUT, ...order, FORMAT, '--stdin']
   const stream = streamGit(place, args, { signal, input: revisions.map((revision) => `${revision}\n`) })
   let fields: string[] = []
-  for await (const field of pieces(stream, NUL, FIELD_BYTES_MAX)) {
+  for await (const field of splitStream(stream, NUL, FIELD_BYTES_MAX)) {
     fields.push(field)
     if (fields.length < FIELDS.length) continue
     yield toCommit(fields)
@@ -39,12 +39,12 @@ function toCommit([
   return {
     id,
     parents: parents === '' ? [] : parents.split(' '),
-    authorName: textOf(name),
-    authorEmail: textOf(email),
+    authorName: decodeUtf8(name),
+    authorEmail: decodeUtf8(email),
     authoredAt: Number(authored),
-    committedAt: secondsOf(committed),
-    subject: textOf(subject).trim(),
-    body: textOf(body),
+    committedAt: parseSeconds(committed),
+    subject: decodeUtf8(subject).trim(),
+    body: decodeUtf8(body),
   }
 }
 

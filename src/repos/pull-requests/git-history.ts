@@ -1,4 +1,4 @@
-import type { GitPlace } from '../../platform/git/settings.ts'
+import type { GitLocation } from '../../platform/git/settings.ts'
 import type { OpenedRepository } from '../mirror/opened-repository.ts'
 import { type Commit, listCommits, toTrace } from './commit-log.ts'
 import type { PullRequest, PullRequests } from './pull-request.ts'
@@ -123,7 +123,7 @@ const LENGTH_MAX = 100
  * preserves author, time and subject. Comparing those needs no file contents, so it works in a partial clone.
  */
 async function findRebased(
-  place: GitPlace,
+  place: GitLocation,
   { tip, pullHeads }: { tip: string; pullHeads: ReadonlyMap<number, string> },
   signal: AbortSignal,
 ): Promise<Map<string, RebasedPullRequest>> {
@@ -140,7 +140,7 @@ async function findRebased(
 type BranchCommits = Map<string, { parent: string | undefined; trace: string }>
 
 async function listBranchCommits(
-  place: GitPlace,
+  place: GitLocation,
   tip: string,
   heads: string[],
   signal: AbortSignal,

@@ -3,8 +3,8 @@ import { connect, type Socket } from 'node:net'
 import { type Duplex, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { Network } from '../../harbor/task.ts'
-import { hopByHop } from '../../platform/outbound/hop-by-hop.ts'
-import { answerWith } from '../../platform/outbound/pinned-agents.ts'
+import { listHopByHopHeaders } from '../../platform/outbound/hop-by-hop.ts'
+import { createFixedLookup } from '../../platform/outbound/pinned-agents.ts'
 import { type Resolve, resolveName } from '../../platform/outbound/public-host.ts'
 import { type EgressSummary, type Ledger, nameOf, openLedger } from './ledger.ts'
 import { connectTarget, type EgressRefusal, type Place, passage, type Target, urlTarget } from './rules.ts'
@@ -196,7 +196,7 @@ const meter = (ledger: Ledger): Transform =>
   })
 
 function endToEnd(headers: IncomingMessage['headers']): IncomingMessage['headers'] {
-  const dropped = hopByHop(headers.connection ?? '')
+  const dropped = listHopByHopHeaders(headers.connection ?? '')
   // Without its length, what comes after the head would be another request.
   dropped.delete('content-length')
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !dropped.has(name)))
@@ -204,7 +204,7 @@ function endToEnd(headers: IncomingMessage['headers']): IncomingMessage['headers
 
 function dialAny(addresses: readonly string[], port: number): Promise<Socket> {
   return new Promise((resolve, reject) => {
-    const socket = connect({ host: 'pinned', port, lookup: answerWith(addresses), autoSelectFamily: true })
+    const socket = connect({ host: 'pinned', port, lookup: createFixedLookup(addresses), autoSelectFamily: true })
     socket.setTimeout(DIAL_MS, () => socket.destroy(new Error('Nobody answers in time.')))
     socket.on('error', reject)
     socket.on('connect', () => resolve(socket))

@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import type { Network } from '../../harbor/task.ts'
 import { isPublicAddress } from '../../platform/outbound/addresses.ts'
-import { publicHost, type Resolve } from '../../platform/outbound/public-host.ts'
+import { type Resolve, resolvePublicHost } from '../../platform/outbound/public-host.ts'
 import { hostOf } from '../../platform/outbound/url-rules.ts'
 
 /** Where a sandbox wants to go: a name, or an address in its one spelling. */
@@ -42,7 +42,7 @@ export async function passage({ network, vouched, resolve }: Rules, { host, port
   }
   const isVouched = (name: string): boolean => places.some((place) => covers(place.host, name))
   if (isVouched(host)) return anyAddress(host, resolve)
-  const found = await publicHost(
+  const found = await resolvePublicHost(
     host,
     resolve,
     (address) => isVouched(address) || (isUsual && isPublicAddress(address)),

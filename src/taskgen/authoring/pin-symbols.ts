@@ -1,10 +1,10 @@
 import { GitFailed, streamGit } from '../../platform/git/git.ts'
-import type { GitPlace } from '../../platform/git/settings.ts'
+import type { GitLocation } from '../../platform/git/settings.ts'
 import { type ChangeUnderTest, listSymbolCandidates, selectPinnedSymbols } from '../lint/pinned-symbols.ts'
 import type { PinnedSymbol } from '../lint/render-instruction.ts'
 import { indexOfWord } from '../lint/whole-word.ts'
 
-type BaseCommit = { place: GitPlace; commit: string }
+type BaseCommit = { place: GitLocation; commit: string }
 
 /** Finds symbols that the tests need and the base tree lacks, so that the instruction must state them. */
 export async function findPinnedSymbols(

@@ -2,8 +2,8 @@ import { classifyPath } from '../../grading/path-kinds.ts'
 import type { HiddenTests, PlainFile } from '../../grading/suite.ts'
 import { readBlobs } from '../../platform/git/blobs.ts'
 import { GitFailed, streamGit } from '../../platform/git/git.ts'
-import { NUL, pieces } from '../../platform/git/pieces.ts'
-import type { GitPlace } from '../../platform/git/settings.ts'
+import { NUL, splitStream } from '../../platform/git/pieces.ts'
+import type { GitLocation } from '../../platform/git/settings.ts'
 import { done, reject, type StageResult } from '../stage-result.ts'
 import { openIndex } from './split-index.ts'
 import { type SplitPatch, splitPatch } from './split-patch.ts'
@@ -49,10 +49,10 @@ const RAW = ['diff-tree', '-r', '-z', '--raw', '--full-index', '--no-abbrev', '-
 const RAW_LINE = /^:\d+ (\d+) ([0-9a-f]+) ([0-9a-f]+) ([A-Z])$/
 const NAME_BYTES_MAX = 16 * 1024
 
-async function listChanges(place: GitPlace, trees: string[], signal: AbortSignal) {
+async function listChanges(place: GitLocation, trees: string[], signal: AbortSignal) {
   const changes: TreeChange[] = []
   let fields: RegExpExecArray | null = null
-  for await (const piece of pieces(streamGit(place, [...RAW, ...trees], { signal }), NUL, NAME_BYTES_MAX)) {
+  for await (const piece of splitStream(streamGit(place, [...RAW, ...trees], { signal }), NUL, NAME_BYTES_MAX)) {
     if (fields === null) {
       fields = RAW_LINE.exec(piece)
       continue
@@ -91,7 +91,7 @@ const PATCH = [
   '--dst-prefix=b/',
 ]
 
-async function readPatch(place: GitPlace, trees: string[], signal: AbortSignal): Promise<string | undefined> {
+async function readPatch(place: GitLocation, trees: string[], signal: AbortSignal): Promise<string | undefined> {
   const chunks: Buffer[] = []
   let bytes = 0
   for await (const chunk of streamGit(place, [...PATCH, ...trees], { signal })) {
@@ -105,7 +105,7 @@ async function readPatch(place: GitPlace, trees: string[], signal: AbortSignal):
 const REGULAR = /^100(644|755|664)$/
 
 async function readHidden(
-  place: GitPlace,
+  place: GitLocation,
   changes: readonly TreeChange[],
   sizes: ReadonlyMap<string, number>,
   signal: AbortSignal,
@@ -125,7 +125,7 @@ async function readHidden(
 
 type SplitCheck = { split: SplitPatch; baseTree: string; headTree: string }
 
-async function checkLossless(place: GitPlace, { split, baseTree, headTree }: SplitCheck, signal: AbortSignal) {
+async function checkLossless(place: GitLocation, { split, baseTree, headTree }: SplitCheck, signal: AbortSignal) {
   await using index = await openIndex(place, baseTree, signal)
   await index.readTree(baseTree)
   for (const part of ['source', 'test', 'rest'] as const) {

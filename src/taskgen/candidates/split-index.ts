@@ -1,9 +1,9 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { makeEmptyRepository } from '../../platform/git/empty-repository.ts'
+import { createEmptyRepository } from '../../platform/git/empty-repository.ts'
 import { GitFailed, runGit } from '../../platform/git/git.ts'
-import type { GitPlace } from '../../platform/git/settings.ts'
+import type { GitLocation } from '../../platform/git/settings.ts'
 
 /** An index of our own over the objects of another repository, which is only read. */
 export type SplitIndex = AsyncDisposable & {
@@ -15,17 +15,17 @@ export type SplitIndex = AsyncDisposable & {
 }
 
 /** New objects go to a folder that goes with it. */
-export async function openIndex(place: GitPlace, tree: string, signal: AbortSignal): Promise<SplitIndex> {
+export async function openIndex(place: GitLocation, tree: string, signal: AbortSignal): Promise<SplitIndex> {
   const folder = await mkdtemp(join(tmpdir(), 'assay-split-'))
   const remove = () => rm(folder, { recursive: true, force: true })
   try {
-    await makeEmptyRepository(join(folder, 'git'), tree)
+    await createEmptyRepository(join(folder, 'git'), tree)
     await writeFile(join(folder, 'git', 'objects', 'info', 'alternates'), `${await findObjectsFolder(place, signal)}\n`)
   } catch (error) {
     await remove()
     throw error
   }
-  const own: GitPlace = { where: [`--git-dir=${folder}/git`], cwd: folder, protocols: '' }
+  const own: GitLocation = { where: [`--git-dir=${folder}/git`], cwd: folder, protocols: '' }
   const run = async (...args: string[]) => (await runGit(own, args, { signal })).toString().trim()
   return {
     readTree: async (id) => void (await run('read-tree', id)),
@@ -46,7 +46,7 @@ function toApplyError(error: unknown): string {
   return error.message
 }
 
-async function findObjectsFolder(place: GitPlace, signal: AbortSignal): Promise<string> {
+async function findObjectsFolder(place: GitLocation, signal: AbortSignal): Promise<string> {
   if (place.objects !== undefined) return place.objects
   const path = await runGit(place, ['rev-parse', '--git-path', 'objects'], { signal })
   return resolve(place.cwd, path.toString().trim())

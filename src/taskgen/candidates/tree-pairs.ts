@@ -1,6 +1,6 @@
 import { streamGit } from '../../platform/git/git.ts'
-import { LINE_END, pieces } from '../../platform/git/pieces.ts'
-import type { GitPlace } from '../../platform/git/settings.ts'
+import { LINE_END, splitStream } from '../../platform/git/pieces.ts'
+import type { GitLocation } from '../../platform/git/settings.ts'
 import { type Diff, readDiffs } from './read-diffs.ts'
 
 const LINE_BYTES_MAX = 16 * 1024
@@ -12,7 +12,7 @@ export type TreePair = string
 
 /** In the order of what was asked. Undefined: one of the two is not there. */
 export async function findTreePairs(
-  place: GitPlace,
+  place: GitLocation,
   landings: readonly { base: string; head: string }[],
   signal: AbortSignal,
 ): Promise<(TreePair | undefined)[]> {
@@ -27,7 +27,7 @@ export async function findTreePairs(
 
 /** Objects of a repository. `fetchBlobs` brings files that a partial clone lacks. */
 export type GitObjects = {
-  place: GitPlace
+  place: GitLocation
   fetchBlobs?: ((ids: readonly string[], signal: AbortSignal) => Promise<void>) | undefined
 }
 
@@ -45,7 +45,11 @@ export async function fetchMissingBlobs(
   return blobSizes(place, ids, signal)
 }
 
-async function blobSizes(place: GitPlace, ids: readonly string[], signal: AbortSignal): Promise<Map<string, number>> {
+async function blobSizes(
+  place: GitLocation,
+  ids: readonly string[],
+  signal: AbortSignal,
+): Promise<Map<string, number>> {
   const sizes = new Map<string, number>()
   for await (const line of checkObjects(place, ids, signal)) {
     const [, id, size] = BLOB.exec(line) ?? []
@@ -54,8 +58,12 @@ async function blobSizes(place: GitPlace, ids: readonly string[], signal: AbortS
   return sizes
 }
 
-const checkObjects = (place: GitPlace, asked: readonly string[], signal: AbortSignal): AsyncIterable<string> =>
-  pieces(streamGit(place, ['cat-file', '--batch-check'], { signal, input: lines(asked) }), LINE_END, LINE_BYTES_MAX)
+const checkObjects = (place: GitLocation, asked: readonly string[], signal: AbortSignal): AsyncIterable<string> =>
+  splitStream(
+    streamGit(place, ['cat-file', '--batch-check'], { signal, input: lines(asked) }),
+    LINE_END,
+    LINE_BYTES_MAX,
+  )
 
 const NAMES = ['diff-tree', '--stdin', '-r', '--raw', '--full-index', '--no-abbrev', '--no-renames']
 const TEXT = [
@@ -69,16 +77,16 @@ const TEXT = [
 ]
 
 /** Which files differ. No file is opened. */
-export const diffNames = (place: GitPlace, pairs: readonly TreePair[], signal: AbortSignal): AsyncIterable<Diff> =>
+export const diffNames = (place: GitLocation, pairs: readonly TreePair[], signal: AbortSignal): AsyncIterable<Diff> =>
   diffs(place, NAMES, pairs, signal)
 
 /** Which lines differ; a file that moved is one file. Every blob must be there. */
-export const diffText = (place: GitPlace, pairs: readonly TreePair[], signal: AbortSignal): AsyncIterable<Diff> =>
+export const diffText = (place: GitLocation, pairs: readonly TreePair[], signal: AbortSignal): AsyncIterable<Diff> =>
   diffs(place, [...NAMES.filter((arg) => arg !== '--no-renames'), '-M', ...TEXT], pairs, signal)
 
-async function* diffs(place: GitPlace, args: readonly string[], pairs: readonly TreePair[], signal: AbortSignal) {
+async function* diffs(place: GitLocation, args: readonly string[], pairs: readonly TreePair[], signal: AbortSignal) {
   if (pairs.length === 0) return
-  yield* readDiffs(pieces(streamGit(place, args, { signal, input: lines(pairs) }), LINE_END, LINE_BYTES_MAX))
+  yield* readDiffs(splitStream(streamGit(place, args, { signal, input: lines(pairs) }), LINE_END, LINE_BYTES_MAX))
 }
 
 /** In few pieces: a stream of single lines is slow. */

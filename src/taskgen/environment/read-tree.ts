@@ -1,10 +1,10 @@
 import { classifyPath } from '../../grading/path-kinds.ts'
 import type { TreeFacts } from '../../grading/suite.ts'
 import { readBlobs } from '../../platform/git/blobs.ts'
-import { secondsOf } from '../../platform/git/dates.ts'
+import { parseSeconds } from '../../platform/git/dates.ts'
 import { runGit, streamGit } from '../../platform/git/git.ts'
-import { NUL, pieces } from '../../platform/git/pieces.ts'
-import type { GitPlace } from '../../platform/git/settings.ts'
+import { NUL, splitStream } from '../../platform/git/pieces.ts'
+import type { GitLocation } from '../../platform/git/settings.ts'
 import { fetchMissingBlobs, type GitObjects } from '../candidates/tree-pairs.ts'
 import { done, reject, type StageResult } from '../stage-result.ts'
 import { isBuildFile } from './telling-files.ts'
@@ -37,7 +37,7 @@ export async function readTree(
   if (tooLarge) return reject('too_large', tooLarge)
   const texts = await readTexts(place, entries, signal)
   const paths = new Set(entries.map(pathOf))
-  return done({ tree, committedAt: new Date(secondsOf(seconds) * 1000), entries, facts: { paths, texts } })
+  return done({ tree, committedAt: new Date(parseSeconds(seconds) * 1000), entries, facts: { paths, texts } })
 }
 
 const pathOf = ({ path }: { path: string }): string => path
@@ -45,10 +45,10 @@ const pathOf = ({ path }: { path: string }): string => path
 const LINE = /^(\d+) (\w+) ([0-9a-f]+)\t(.+)$/s
 const KINDS: Record<string, TreeEntry['kind']> = { 120000: 'link', 100755: 'program' }
 
-async function listEntries(place: GitPlace, tree: string, signal: AbortSignal): Promise<Omit<TreeEntry, 'size'>[]> {
+async function listEntries(place: GitLocation, tree: string, signal: AbortSignal): Promise<Omit<TreeEntry, 'size'>[]> {
   const found: Omit<TreeEntry, 'size'>[] = []
   const stream = streamGit(place, ['ls-tree', '-r', '-z', '--full-tree', tree], { signal })
-  for await (const piece of pieces(stream, NUL, NAME_BYTES_MAX)) {
+  for await (const piece of splitStream(stream, NUL, NAME_BYTES_MAX)) {
     const [, mode = '', type, id = '', name = ''] = LINE.exec(piece) ?? []
     if (type !== 'blob') continue
     found.push({ path: Buffer.from(name, 'latin1').toString(), kind: KINDS[mode] ?? 'file', id })
@@ -77,7 +77,7 @@ function findSizeFault(entries: readonly TreeEntry[]): string | undefined {
 const TEXT_BYTES_MAX = 512 * 1024
 const TEXTS_MAX = 400
 
-async function readTexts(place: GitPlace, entries: readonly TreeEntry[], signal: AbortSignal) {
+async function readTexts(place: GitLocation, entries: readonly TreeEntry[], signal: AbortSignal) {
   const telling = entries
     .filter(({ path, kind, size }) => kind !== 'link' && size <= TEXT_BYTES_MAX && isBuildFile(path))
     .sort((a, b) => rankForReading(a.path) - rankForReading(b.path))

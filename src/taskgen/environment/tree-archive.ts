@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import { readBlobs } from '../../platform/git/blobs.ts'
-import type { GitPlace } from '../../platform/git/settings.ts'
+import type { GitLocation } from '../../platform/git/settings.ts'
 import { endOfTar, headerBlocks, paddingAfter } from '../../trials/tar.ts'
 import type { TreeEntry } from './read-tree.ts'
 
@@ -13,14 +13,14 @@ import type { TreeEntry } from './read-tree.ts'
  */
 export async function writeArchive(
   file: string,
-  { place, entries }: { place: GitPlace; entries: readonly TreeEntry[] },
+  { place, entries }: { place: GitLocation; entries: readonly TreeEntry[] },
   signal: AbortSignal,
 ): Promise<void> {
   const tar = Readable.from(blocks(place, entries, signal), { objectMode: false })
   await pipeline(tar, createGzip({ level: 6 }), createWriteStream(file, { mode: 0o644 }), { signal })
 }
 
-async function* blocks(place: GitPlace, entries: readonly TreeEntry[], signal: AbortSignal): AsyncGenerator<Buffer> {
+async function* blocks(place: GitLocation, entries: readonly TreeEntry[], signal: AbortSignal): AsyncGenerator<Buffer> {
   const bytesMax = entries.reduce((most, { size }) => Math.max(most, size), 0)
   for await (const { path, kind, content } of readBlobs(place, entries, { signal, bytesMax })) {
     if (kind === 'link') {

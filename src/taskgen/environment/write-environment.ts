@@ -3,12 +3,12 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { EnvRecipe } from '../../grading/languages/recipe.ts'
 import { readBlobs } from '../../platform/git/blobs.ts'
-import type { GitPlace } from '../../platform/git/settings.ts'
+import type { GitLocation } from '../../platform/git/settings.ts'
 import { ARCHIVE, MANIFESTS, renderDockerfile } from './dockerfile.ts'
 import type { BaseTree } from './read-tree.ts'
 import { writeArchive } from './tree-archive.ts'
 
-export type EnvironmentInput = { recipe: EnvRecipe; place: GitPlace; tree: BaseTree }
+export type EnvironmentInput = { recipe: EnvRecipe; place: GitLocation; tree: BaseTree }
 
 /** Files of an environment. Candidates with the same profile share every layer below their own tree. */
 export type WrittenEnvironment = { profile: string; dockerfile: string }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { GitPlace } from '../../platform/git/settings.ts'
+import type { GitLocation } from '../../platform/git/settings.ts'
 import type { Provider } from '../../sandboxes/sandbox.ts'
 import { Features } from '../candidates/screen-diff.ts'
 import type { ModelLimits, StageModel } from '../models/stage-model.ts'
@@ -93,7 +93,7 @@ export type Stages = Record<StageName, Stage>
 
 /** A mirror in which both commits of the candidate are. Trees are there, files come when they are asked for. */
 export type StageRepository = {
-  place: GitPlace
+  place: GitLocation
   fetchBlobs(ids: readonly string[], signal: AbortSignal): Promise<void>
   /** Names by which its code is found elsewhere. */
   upstream: readonly string[]

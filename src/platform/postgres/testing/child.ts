@@ -5,18 +5,18 @@ import { createInterface } from 'node:readline'
 
 export type Fact = { started?: string; failed?: string; stopped?: true; lost?: true; id?: number }
 
-/** A process that runs `starter.ts`. It is killed when the test is over. */
+/** A process that runs `starter.ts`. Killed at the end of the test. */
 export type Child = AsyncDisposable & {
   process: ChildProcess
   tell(word: 'stop' | 'write' | 'cycle'): void
-  /** What it says next, until it ends. */
+  /** Facts that the process prints, until it exits. */
   facts: AsyncIterableIterator<Fact>
   hear(): Promise<Fact>
   kill(): Promise<void>
 }
 
 export type ChildOptions = {
-  /** Put before Node. */
+  /** Command prefix before Node. */
   prefix?: string[]
   /** The folder that holds `postgres.ts`, and the Node that runs it. */
   sources?: string

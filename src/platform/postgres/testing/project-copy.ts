@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { findBinaries, linkBinaries } from '../binaries.ts'
 
-/** This folder and the packages it needs, in a place of their own. */
+/** A copy of this folder and the packages it needs. */
 export type ProjectCopy = AsyncDisposable & { top: string; sources: string; node: string; binaries: string }
 
-/** `links` are those that the install script of the PostgreSQL package would have made. */
+/** Copies the project. `links`: with the symbolic links that the package's install script would have created. */
 export async function copyProject({ links }: { links: boolean }): Promise<ProjectCopy> {
   const top = await mkdtemp(join(tmpdir(), 'assay-project-'))
   const sources = join(top, 'src')

@@ -2,7 +2,7 @@ import { createInterface } from 'node:readline'
 import { Client } from 'pg'
 import { type EmbeddedPostgres, startPostgres } from '../postgres.ts'
 
-/** A process of its own that starts the server on a folder, says so, and then does as it is told, line by line. */
+/** A separate process that starts the server on a folder, reports it, and then executes commands from its input. */
 const folder = process.argv[2] ?? ''
 
 const say = (fact: object) => console.log(JSON.stringify(fact))

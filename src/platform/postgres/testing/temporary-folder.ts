@@ -5,10 +5,10 @@ import { Client } from 'pg'
 import type { Connection } from '../postgres.ts'
 import { findPostmaster, shutDown } from '../postmaster.ts'
 
-/** A folder for one test. When the test is over its server is stopped and all is removed. */
+/** A folder for one test. Disposing it stops its server and removes everything. */
 export type TemporaryFolder = AsyncDisposable & { path: string; postmaster(): Promise<number | undefined> }
 
-/** `inside` is where the server lives below the folder that is removed. */
+/** Creates a temporary folder. `inside` is the path of the server's folder below it. */
 export async function temporaryFolder(inside = 'postgres'): Promise<TemporaryFolder> {
   const top = await mkdtemp(join(tmpdir(), 'assay-test-'))
   await chmod(top, 0o755) // tests as another user pass through it
@@ -34,7 +34,7 @@ export async function query(connection: Connection, text: string): Promise<Recor
   }
 }
 
-/** A folder of programs that fail, to be put first in PATH. */
+/** Creates programs that fail, for the front of PATH. */
 export async function failingPrograms(folder: string, names: string[]): Promise<string> {
   await Promise.all(names.map((name) => writeFile(join(folder, name), FAILING, { mode: 0o755 })))
   return folder

@@ -1,5 +1,5 @@
 import { runGit } from '../../../platform/git/git.ts'
-import type { GitPlace } from '../../../platform/git/settings.ts'
+import type { GitLocation } from '../../../platform/git/settings.ts'
 import { type SplitCommit, splitCommit } from '../../candidates/split-commit.ts'
 import { type BaseTree, readTree } from '../../environment/read-tree.ts'
 import type { LintFacts } from '../../lint/finding.ts'
@@ -51,7 +51,7 @@ const COMMITS_MAX = 200
 type CommitBounds = { base: string; head: string }
 
 /** Reads authors and ids of the commits. */
-async function readCommits(place: GitPlace, { base, head }: CommitBounds, signal: AbortSignal) {
+async function readCommits(place: GitLocation, { base, head }: CommitBounds, signal: AbortSignal) {
   const args = ['log', `--max-count=${COMMITS_MAX}`, '--format=%H%n%an%n%ae', `${base}..${head}`]
   const lines = (await runGit(place, args, { signal })).toString().split('\n')
   const every = (offset: number) => lines.filter((line, at) => at % 3 === offset && line !== '')
