@@ -14,7 +14,7 @@ import {
   type JobType,
 } from '../platform/jobs/jobs.ts'
 import { readBenchmark } from './benchmarks.ts'
-import type { Benchmark, TaskCalibration } from './schema.ts'
+import type { Benchmark, BenchmarkTaskCalibration } from './schema.ts'
 import * as rows from './sql.ts'
 
 const Payload = z.strictObject({ benchmark: z.uuid(), task: z.string() })
@@ -58,7 +58,7 @@ export const calibrateJob = (deps: RunValidatorDeps, sandbox: string): JobHandle
     onGivenUp: (tx, payload, reason) => storeCalibration(tx, payload, { ...NO_CALIBRATION, error: reason }),
   })
 
-const NO_CALIBRATION: TaskCalibration = { verifyMode: null, strength: null, winners: [], error: null }
+const NO_CALIBRATION: BenchmarkTaskCalibration = { verifyMode: null, strength: null, winners: [], error: null }
 
 async function runCalibration(deps: RunValidatorDeps, sandbox: string, job: Job<Payload>): Promise<void> {
   const row = await rows.findTaskRow(deps.db, job.payload.benchmark, job.payload.task)
@@ -68,10 +68,13 @@ async function runCalibration(deps: RunValidatorDeps, sandbox: string, job: Job<
   await job.finish((tx) => storeCalibration(tx, job.payload, toCalibration(validation)))
 }
 
-function toCalibration(validation: Exclude<ValidationOutcome, { kind: 'unavailable' }>): TaskCalibration {
+function toCalibration(validation: Exclude<ValidationOutcome, { kind: 'unavailable' }>): BenchmarkTaskCalibration {
   const { verifyMode, strength, winners } = validation.calibration
   return { verifyMode, strength, winners, error: validation.kind === 'rejected' ? validation.rejection.detail : null }
 }
 
-const storeCalibration = async (tx: Db, { benchmark, task }: Payload, calibration: TaskCalibration): Promise<void> =>
-  void (await rows.setCalibration(tx, benchmark, task, JSON.stringify(calibration)))
+const storeCalibration = async (
+  tx: Db,
+  { benchmark, task }: Payload,
+  calibration: BenchmarkTaskCalibration,
+): Promise<void> => void (await rows.setCalibration(tx, benchmark, task, JSON.stringify(calibration)))

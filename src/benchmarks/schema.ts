@@ -29,7 +29,7 @@ const BenchmarkCalibration = z
   })
   .meta({ id: 'BenchmarkCalibration' })
 
-export const TaskCalibration = z
+export const BenchmarkTaskCalibration = z
   .object({
     verifyMode: z.string().nullable().describe('Strictest usable mode. Null if there is none.'),
     strength: z.enum(['weak', 'standard', 'strong']).nullable(),
@@ -37,7 +37,7 @@ export const TaskCalibration = z
     error: z.string().nullable().describe('Why the task is unusable or could not be calibrated.'),
   })
   .meta({ id: 'TaskTrying' })
-export type TaskCalibration = z.infer<typeof TaskCalibration>
+export type BenchmarkTaskCalibration = z.infer<typeof BenchmarkTaskCalibration>
 
 export const Benchmark = z
   .object({
@@ -57,7 +57,7 @@ export const Benchmark = z
 export type Benchmark = z.infer<typeof Benchmark>
 
 export const BenchmarkTask = z
-  .object({ name: z.string(), digest, calibration: TaskCalibration.nullable() })
+  .object({ name: z.string(), digest, calibration: BenchmarkTaskCalibration.nullable() })
   .meta({ id: 'BenchmarkTask' })
 export type BenchmarkTask = z.infer<typeof BenchmarkTask>
 

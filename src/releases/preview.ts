@@ -16,7 +16,7 @@ import { estimateDifference, toTracks } from './statistics/paired.ts'
 import { toScores } from './statistics/stats.ts'
 
 export type Publisher = KeyCaller['workspace']
-export type PreviewDeps = { publicOwners: PublicOwners }
+export type ReleasePreviewDeps = { publicOwners: PublicOwners }
 
 /** Current state of a repository: its results and the release that is public. */
 export type ReleaseContext = {
@@ -37,7 +37,7 @@ export async function loadReleaseContext(
 }
 
 export async function previewRelease(
-  deps: PreviewDeps & { db: Db },
+  deps: ReleasePreviewDeps & { db: Db },
   context: ReleaseContext,
   settingIds?: readonly string[],
 ): Promise<Preview> {
@@ -57,7 +57,7 @@ function selectResults(results: readonly SettingResult[], settingIds: readonly s
 }
 
 export async function findBlockers(
-  { db, publicOwners }: PreviewDeps & { db: Db },
+  { db, publicOwners }: ReleasePreviewDeps & { db: Db },
   { repository, publisher, facts }: ReleaseContext,
 ): Promise<Preview['blockers']> {
   const blockers: Preview['blockers'] = []

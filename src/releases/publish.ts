@@ -15,19 +15,19 @@ import {
   findBlockers,
   fullNameOf,
   loadReleaseContext,
-  type PreviewDeps,
   type Publisher,
   previewRelease,
   type ReleaseContext,
+  type ReleasePreviewDeps,
 } from './preview.ts'
 import { ownerNotAssigned, repositoryPrivate, settingsRefused, stalePreview } from './schema.ts'
 import type { Release } from './shapes/schema.ts'
 import { findNewest, insertRelease, lockReleases, type ReleaseRow, renameReleases } from './sql.ts'
-import { publishFiles, requireClean, type TaskFilesDeps } from './task-files.ts'
+import { type PublishTasksDeps, publishFiles, requireClean } from './task-files.ts'
 
 export type ReleaseDeps = RepositoryDeps &
-  PreviewDeps &
-  TaskFilesDeps & {
+  ReleasePreviewDeps &
+  PublishTasksDeps & {
     /** Updates the public results of a repository in the same transaction. */
     updateResults: (tx: Db, repository: { owner: string; name: string }) => Promise<void>
     /** Base URL of the public API. */

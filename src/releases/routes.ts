@@ -27,19 +27,19 @@ export const releaseRoutes = (deps: ReleaseDeps): Route[] => [
 const forgetAfter = <T>({ forget }: ReleaseDeps, work: Promise<T>): Promise<T> => work.finally(forget)
 
 type ReleaseRequest<P> = { db: Db; caller: KeyCaller; params: P }
-type RepositoryParams = { owner: string; name: string }
+type ReleaseRepositoryParams = { owner: string; name: string }
 
-const findRepository = ({ db, caller, params: { owner, name } }: ReleaseRequest<RepositoryParams>) =>
+const findRepository = ({ db, caller, params: { owner, name } }: ReleaseRequest<ReleaseRepositoryParams>) =>
   readRepository(db, { workspaceId: caller.workspace.id, owner, name })
 
-const findReleased = ({ db, caller, params: { owner, name } }: ReleaseRequest<RepositoryParams>) =>
+const findReleased = ({ db, caller, params: { owner, name } }: ReleaseRequest<ReleaseRepositoryParams>) =>
   readReleasedRepository(db, { workspaceId: caller.workspace.id, owner, name })
 
 const findRelease = ({
   db,
   caller,
   params: { owner, name, releaseId },
-}: ReleaseRequest<RepositoryParams & { releaseId: string }>) =>
+}: ReleaseRequest<ReleaseRepositoryParams & { releaseId: string }>) =>
   readReleaseRow(db, { workspaceId: caller.workspace.id, owner, name }, releaseId.toLowerCase())
 
 const publishRoutes = (deps: ReleaseDeps): Route[] => [

@@ -8,13 +8,13 @@ import { readTarEntries } from '../harbor/tar-reader.ts'
 
 export type SuspectedSecret = { path: string; line: number | undefined; detail: string }
 
-type ScannedFile = { path: string; content: AsyncIterable<Buffer> }
+type SecretScanFile = { path: string; content: AsyncIterable<Buffer> }
 
 const ARCHIVE = /\.(?:tar|tar\.gz|tgz)$/i
 const LIMITS = { entries: FILES_MAX, totalBytes: TASK_BYTES_MAX, ratio: 200, timeMs: 600_000 }
 
 /** Finds suspected secrets in files and in archives among them. Nested archives are not opened. */
-export async function findSecrets(files: AsyncIterable<ScannedFile>): Promise<SuspectedSecret[]> {
+export async function findSecrets(files: AsyncIterable<SecretScanFile>): Promise<SuspectedSecret[]> {
   const secrets: SuspectedSecret[] = []
   for await (const { path, content } of files) {
     if (!ARCHIVE.test(path)) secrets.push(...(await scanFile(path, content)))

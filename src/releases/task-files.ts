@@ -9,7 +9,7 @@ import { secretsFound } from './schema.ts'
 import { findSecrets, type SuspectedSecret } from './secret-scan.ts'
 import { replacePublicTasks } from './sql.ts'
 
-export type TaskFilesDeps = { db: Db; blobs: Blobs }
+export type PublishTasksDeps = { db: Db; blobs: Blobs }
 
 type SecretFinding = SuspectedSecret & { task: string }
 
@@ -17,7 +17,7 @@ const FINDINGS_MAX = 50
 
 /** Scans every file of the tasks of these settings. Returns their digests; throws if a file contains a suspected secret. */
 export async function requireClean(
-  { blobs }: TaskFilesDeps,
+  { blobs }: PublishTasksDeps,
   tasks: readonly ReleaseTask[],
   chosen: readonly SettingResult[],
 ): Promise<ReadonlySet<string>> {

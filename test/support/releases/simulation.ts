@@ -14,7 +14,7 @@ import { computeRanks } from '../../../src/releases/statistics/ranks.ts'
 
 type Random = () => number
 
-export const random = (seed: string): Random => {
+const random = (seed: string): Random => {
   const next = createGenerator(seed)
   return () => (next() + 0.5) / 4_294_967_296
 }
