@@ -92,7 +92,7 @@ test('what cannot be compared is refused with a sentence', async () => {
     [[...on, '--attempts', '11'], /^error: --attempts: must be at most 10 \(/],
     [[...on, '--attempts', '0'], /^error: --attempts: must be at least 1 \(/],
     [[...on, '--id', '7'], /not an id/],
-    [['comparisons', 'show', 'assay/quick', '00000000-0000-4000-8000-000000000000'], /no comparison/],
+    [['comparisons', 'show', 'assay/quick', '00000000-0000-4000-8000-000000000000'], /Comparison .* not found/],
   ]
   for (const [args, message] of cases) {
     const { code, err } = await assay(args, { env })
