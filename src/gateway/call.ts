@@ -89,7 +89,7 @@ function tokenBounds({ grant, operation }: Asking, accepted: Accepted): TokenBou
   const { alternatives = 1, reasoningTokens = 0, inputPasses = 1 } = asked
   return {
     input: inputBound(
-      isText ? textTokens : bytes.length,
+      (isText ? textTokens : bytes.length) + (bytes.includes('"tools"') ? TOOL_PROMPT_TOKENS : 0),
       asked.media,
       inputMax(grant.terms.contextTokens, inputPasses),
     ),
@@ -100,6 +100,9 @@ function tokenBounds({ grant, operation }: Asking, accepted: Accepted): TokenBou
     hasLongCache: LONG_CACHE.some((text) => bytes.includes(text)),
   }
 }
+
+/** Providers add a prompt of their own to requests with tools. */
+const TOOL_PROMPT_TOKENS = 1_000
 
 /** A lifetime of one hour, also where its characters are escaped. */
 const LONG_CACHE = ['"1h"', '\\u0031', '\\u0068']
@@ -154,6 +157,7 @@ async function prepare(
     estimate: {
       ...{ prices, reservedMicros: reserved.reservedMicros, limitedBy: reserved.limitedBy },
       input: Math.min(tokens.input, estimatedTokens(accepted.bytes.length)),
+      inputMax: inputMax(asking.grant.terms.contextTokens, accepted.asked.inputPasses ?? 1),
       outputMax: outputLimit === null ? tokens.output : outputLimit * tokens.alternatives,
     },
     record: tools.blobs && asking.grant.terms.recordBodies ? startRecord(call, sent, key) : undefined,

@@ -3,7 +3,7 @@ import { type Blame, blame, blameRate } from './blame.ts'
 import { failureKind } from './failure.ts'
 import { passedHeaders } from './headers.ts'
 import type { FailureKind, Settlement } from './ledger.ts'
-import { listenIn } from './listen-in.ts'
+import { type Heard, listenIn } from './listen-in.ts'
 import { CREDENTIAL_REFUSED, REQUEST_REFUSED, TIMED_OUT, UNREACHABLE } from './problems.ts'
 import { relay } from './relay.ts'
 import { settledAnswer, settledFree, settledProbed, settledSilent } from './settlement.ts'
@@ -104,7 +104,14 @@ async function passOn(
   const isWhole = heard.isComplete && heard.error === null && !wasCut
   const cut = { error: heard.error, isOwn: isOwnCut(watch, stalledMs), watch, elapsedMs: facts.totalMs }
   const blamed = isWhole ? null : await blamedForCut(tools, asking, prepared, cut)
-  return { settlement: settledAnswer(facts, { ...heard, blamed, quietMs }, estimate), finish }
+  const settlement = settledAnswer(facts, { ...heard, blamed, quietMs }, estimate)
+  warnOfDisbelief(tools, prepared, heard, settlement)
+  return { settlement, finish }
+}
+
+function warnOfDisbelief({ log }: ProxyTools, { call }: Prepared, { usage }: Heard, settlement: Settlement): void {
+  if (usage && settlement.outcome === 'succeeded' && settlement.costSource === 'estimated')
+    log.warn({ call: call.id, claimed: usage }, 'usage that the request did not allow was not believed')
 }
 
 /** The program causes a cut by not reading, by leaving in the middle, or by asking for too much. */

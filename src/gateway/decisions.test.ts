@@ -166,7 +166,14 @@ describe('what a call cost', () => {
     ...{ model: null, isRefusal: false, serviceTier: null, isStream: true, isComplete: true, error: null },
     ...{ blamed: null, isTruncated: false, firstTextAt: null, ...produced(0) },
   }
-  const estimate = { prices: TERMS.prices, reservedMicros: 1000, input: 100, outputMax: 20, limitedBy: null }
+  const estimate = {
+    prices: TERMS.prices,
+    reservedMicros: 1000,
+    input: 100,
+    inputMax: 1000,
+    outputMax: 20,
+    limitedBy: null,
+  }
   const usage = { ...NO_USAGE, input: 10, output: 2 }
   const OUTAGE = { failure: 'upstream', heard: null } as const
 

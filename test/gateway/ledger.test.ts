@@ -3,7 +3,7 @@ import type { Tokens } from '../../samples/provider/conversation.ts'
 import type { FaultInput } from '../../samples/provider/script.ts'
 import type { Call } from '../../src/gateway/ledger.ts'
 import { storedLedger } from '../../src/gateway/stored-ledger.ts'
-import { KEY, openBench, type SandboxClient } from '../../src/gateway/testing/bench.ts'
+import { KEY, openBench, type SandboxClient, TERMS } from '../../src/gateway/testing/bench.ts'
 import { PROTOCOLS } from '../../src/harnesses/model-access.ts'
 import { newId } from '../../src/platform/ids.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
@@ -45,6 +45,9 @@ const FAULTS: FaultInput[] = [
   { refuse: true },
 ]
 
+/** As long as the usage that the provider reports, which is otherwise not believed. */
+const PADDING = 'word '.repeat(3_000)
+
 const levelOf = (place: number): string => (place % 10 === 0 ? 'low' : 'high')
 
 /** By a client that hears no more than the beginning of a slow stream. */
@@ -55,7 +58,8 @@ async function ask(sandbox: SandboxClient, place: number): Promise<void> {
   const isStream = place % 3 !== 0
   const effort = levelOf(place)
   const protocol = PROTOCOLS[place % PROTOCOLS.length] ?? 'gemini'
-  const { path, body } = questionOf(protocol, { model: MODEL, prompt: `Call ${place};`, isStream, effort })
+  const prompt = `Call ${place}; ${PADDING}`
+  const { path, body } = questionOf(protocol, { model: MODEL, prompt, isStream, effort })
   const leave = new AbortController()
   try {
     const answer = await sandbox.post(path, body, { signal: leave.signal })
@@ -95,13 +99,15 @@ test('of 1,000 mixed calls the ledger has what the provider counted, to the toke
   // Whoever is unlucky many times is still answered.
   const retry = { triesMax: 100, totalMs: 60_000, firstMs: 1, pauseMaxMs: 10, quietMs: 0 }
   await using bench = await openBench(() => {}, { ledger, options: { retry }, tools: { findUpstream } })
-  const sandbox = await bench.sandbox({ workspaceId, callsMax: CALLS })
+  const terms = { ...TERMS, outputTokens: 2_000 }
+  const sandbox = await bench.sandbox({ workspaceId, callsMax: CALLS, terms })
 
   await askAll(sandbox)
   await expect.poll(() => ledger.countOpenCalls(sandbox.id)).toBe(0)
 
   const calls: Call[] = (await ledger.read(sandbox.id))?.calls ?? []
-  const booked = provider.calls()
+  // The gateway's own requests, which have no tools, ask whether the provider works. Their cost is part of a call.
+  const booked = provider.calls().filter(({ tools }) => tools.length > 0)
   const answered = booked.filter(({ usage }) => usage !== null)
   const said = answered.filter(({ isUsageSaid }) => isUsageSaid)
   const metered = calls.filter(({ costSource, status }) => costSource === 'metered' && status === 200)

@@ -5,6 +5,7 @@ import {
   errorIn,
   isFilled,
   isObject,
+  jsonBytes,
   limitOf,
   listInvalidCounts,
   listOf,
@@ -48,13 +49,16 @@ function operation(method: string, path: string): Operation | undefined {
 }
 
 function read(_operation: Operation, body: JsonObject): Asked {
+  // The provider may shorten the conversation before it answers. It reads and bills that pass too.
+  const passes = compacts(body) ? 2 : 1
   return {
     model: textOf(body.model),
     isStream: body.stream === true,
     level: levelOf(body),
-    outputTokens: limitOf(body.max_tokens, undefined),
+    outputTokens: limitOf(body.max_tokens, passes),
+    alternatives: passes,
     reasoningTokens: tokensOf(objectOf(body.thinking).budget_tokens),
-    inputPasses: compacts(body) ? 2 : 1,
+    inputPasses: passes,
     invalidCounts: listInvalidCounts([
       ['max_tokens', body.max_tokens, TOKENS],
       ['thinking.budget_tokens', objectOf(body.thinking).budget_tokens, REASONING_TOKENS],
@@ -74,7 +78,6 @@ const ORDINARY = {
   inference_geo: ['global'],
 }
 
-/** Tells whether the provider may shorten the conversation before it answers. It bills that pass too. */
 const compacts = (body: JsonObject): boolean =>
   listOf(objectOf(body.context_management).edits).some((edit) => /^compact/.test(textOf(objectOf(edit).type) ?? ''))
 
@@ -133,6 +136,9 @@ function newMeter(): Meter {
       model = textOf(body.model)
       stop = textOf(body.stop_reason)
       isComplete = true
+      textBytes += listOf(body.content)
+        .map(objectOf)
+        .reduce((sum, block) => sum + blockBytes(block), 0)
       if (isObject(body.usage)) last = body.usage
     },
   }
@@ -157,6 +163,9 @@ function newMeter(): Meter {
     }),
   }
 }
+
+const blockBytes = ({ text, thinking, input }: JsonObject): number =>
+  byteLength(text) + byteLength(thinking) + jsonBytes(input)
 
 /** The end counts everything from the beginning, but may leave out what has not changed since. */
 function usageOf(first: JsonObject, last: JsonObject): Usage | undefined {

@@ -119,4 +119,14 @@ export function splitInput(
   return { input: all - cacheRead - cacheWrite5m, cacheRead, cacheWrite5m }
 }
 
+/** Length of a value as JSON. A value that is nested too deeply to be written counts as nothing. */
+export function jsonBytes(json: Json | undefined): number {
+  if (json === undefined) return 0
+  try {
+    return Buffer.byteLength(JSON.stringify(json))
+  } catch {
+    return 0
+  }
+}
+
 export const byteLength = (json: Json | undefined): number => (typeof json === 'string' ? Buffer.byteLength(json) : 0)

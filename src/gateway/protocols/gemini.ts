@@ -5,6 +5,7 @@ import {
   errorIn,
   isFilled,
   isObject,
+  jsonBytes,
   limitOf,
   listInvalidCounts,
   listOf,
@@ -199,10 +200,7 @@ function newMeter(): Meter {
 const partBytes = ({ parts }: JsonObject): number =>
   oneOrMore(parts)
     .map(objectOf)
-    .reduce((sum, { text, functionCall }) => {
-      const input = isObject(functionCall) ? JSON.stringify(functionCall.args ?? {}) : undefined
-      return sum + byteLength(text) + byteLength(input)
-    }, 0)
+    .reduce((sum, { text, functionCall }) => sum + byteLength(text) + jsonBytes(objectOf(functionCall).args), 0)
 
 /** What was thought is billed as output. What a tool of the provider brought in is billed as input. */
 function usageOf(usage: JsonObject): Usage | undefined {

@@ -149,7 +149,7 @@ function newMeter(): Meter {
     isComplete ||= choices.some((choice) => textOf(choice.finish_reason) !== null)
     isRefusal ||= choices.some(isRefused)
     isTruncated ||= choices.some((choice) => choice.finish_reason === 'length')
-    textBytes += choices.reduce((sum, choice) => sum + deltaBytes(objectOf(choice.delta)), 0)
+    textBytes += choices.reduce((sum, choice) => sum + producedBytes(choice), 0)
   }
 
   return {
@@ -167,9 +167,19 @@ function newMeter(): Meter {
   }
 }
 
+/** Bytes that a choice has produced: in the piece of a stream, or in a whole message. */
+const producedBytes = ({ delta, message }: JsonObject): number =>
+  messageBytes(objectOf(delta)) + messageBytes(objectOf(message))
+
 /** Text, reasoning under the names that providers give it, and the input of tools. */
-const deltaBytes = ({ content, refusal, reasoning, reasoning_content, tool_calls }: JsonObject): number =>
-  [content, refusal, reasoning, reasoning_content].reduce<number>((sum, text) => sum + byteLength(text), 0) +
+const messageBytes = ({ content, refusal, reasoning, reasoning_content, tool_calls }: JsonObject): number =>
+  [
+    content,
+    refusal,
+    reasoning,
+    reasoning_content,
+    ...listOf(content).map((part) => objectOf(part).text),
+  ].reduce<number>((sum, text) => sum + byteLength(text), 0) +
   listOf(tool_calls)
     .map((call) => objectOf(objectOf(call).function))
     .reduce((sum, { name, arguments: input }) => sum + byteLength(name) + byteLength(input), 0)

@@ -130,10 +130,21 @@ function newMeter(): Meter {
       ...{ model, isRefusal, serviceTier, error },
       isComplete: last !== undefined && isAtItsEnd(last),
       isTruncated: objectOf(last?.incomplete_details).reason === 'max_output_tokens',
-      partial: { usage: undefined, textBytes },
+      // The end of a stream repeats what came in pieces.
+      partial: { usage: undefined, textBytes: Math.max(textBytes, outputBytes(last)) },
     }),
   }
 }
+
+/** Bytes of text, reasoning and tool input in a whole response. */
+const outputBytes = (response: JsonObject | undefined): number =>
+  listOf(response?.output)
+    .map(objectOf)
+    .flatMap(({ content, summary, arguments: called, input }) => [
+      ...[...listOf(content), ...listOf(summary)].map(objectOf).flatMap(({ text, refusal }) => [text, refusal]),
+      ...[called, input],
+    ])
+    .reduce<number>((sum, text) => sum + byteLength(text), 0)
 
 /** An `error` event has the fields of the error itself, or an object with them. */
 const eventError = (event: JsonObject): AnswerError | null =>
