@@ -1,52 +1,150 @@
+import { parseDockerfile } from '../dockerfile.ts'
+import { createReport } from '../report.ts'
 import type { TaskOutline } from '../resolve.ts'
+import type { TaskStep } from '../task.ts'
+import { findUnsafeCommand } from './read-only-script.ts'
 import type { TextFile } from './task-parts.ts'
 
-/** Strength of a verifier as estimated from its files. Calibration measures it by trying cheats. */
+/** Strength of a verifier as far as its files show it. Calibration lowers it where a cheat passes. */
 export type StrengthEstimate = { strength: 'strong' | 'standard' | 'weak'; reason: string }
+
+/**
+ * Estimates the strength of a verifier from its files: `weak` unless they show that its tests only read what the candidate
+ * left, `strong` if they do and the verifier is separate or the task has a grader, else `standard`.
+ */
+export function estimateStrength(outline: TaskOutline, texts: readonly TextFile[]): StrengthEstimate {
+  const weakness = findWeakness(outline, texts) ?? findExposedSetting(outline, texts)
+  if (weakness !== undefined) return { strength: 'weak', reason: weakness }
+  if (declaresGrader(outline)) return { strength: 'strong', reason: 'The task declares a grader.' }
+  return outline.steps.every(({ verifier }) => verifier.place.mode === 'separate')
+    ? { strength: 'strong', reason: 'The verifier is separate, and its tests only read.' }
+    : { strength: 'standard', reason: 'The tests only read what the candidate left.' }
+}
+
+export function declaresGrader({ metadata: { assay } }: Pick<TaskOutline, 'metadata'>): boolean {
+  return typeof assay === 'object' && !Array.isArray(assay) && assay.grader === true
+}
+
+/** Returns the folders of a task that have the files of a step's tests. */
+export const listTestFolders = ({ verifier: { testFolders, place } }: TaskStep): string[] =>
+  testFolders.length === 0 && place.mode === 'separate' ? [place.environment.folder] : testFolders
+
+/**
+ * Returns the reason why tests may execute or load what the candidate wrote as the user who writes the reward. Undefined:
+ * their files show that they only read. Shell scripts must prove it command by command; for Python and JavaScript the rule
+ * knows signs of the opposite. A grader runs the candidate's code as another user, so only its shell scripts are checked.
+ */
+export function findWeakness(
+  outline: Pick<TaskOutline, 'steps' | 'metadata'>,
+  texts: readonly TextFile[],
+): string | undefined {
+  const hasGrader = declaresGrader(outline)
+  for (const step of outline.steps) {
+    const folders = listTestFolders(step)
+    const tests = texts.filter(({ path }) => folders.some((folder) => path.startsWith(`${folder}/`)))
+    const isVerifierFile = (path: string): boolean =>
+      folders.some((folder) =>
+        tests.some((test) => test.path === `${folder}${path.slice('/tests'.length)}` && languageOf(test)),
+      )
+    if (!tests.some(({ path }) => path === step.verifier.testScript || path.endsWith('/test.sh')))
+      return 'The test script is part of an image and cannot be read.'
+    for (const test of tests) {
+      const reason = findSign(test, { isVerifierFile, hasGrader })
+      if (reason !== undefined) return `${test.path} ${reason}.`
+    }
+  }
+  return undefined
+}
+
+/** Variables that hold data for tests and agents. Programs do not search them for code or settings. */
+const DATA_VARIABLE =
+  /^(?:PWD|OLDPWD|HOME|TMPDIR|(?:APP|DATA|INPUT|OUTPUT|PROJECT|REPO|RESULT|RESULTS|TASK|WORK|WORKSPACE)(?:_?(?:DIR|ROOT|FILE|FOLDER))?)$/
+/** Variables in which an empty or relative entry means the working directory. */
+const SEARCH_VARIABLE = /^(?:PATH|\w*LIBRARY_PATH|PYTHONPATH|NODE_PATH|CLASSPATH|PERL5LIB|RUBYLIB|GEM_PATH|LUA_PATH)$/
+
+/**
+ * Returns the name of an environment variable through which programs of the verifier find code or settings in the
+ * submission: every variable that names a path of it, except those that are known to hold data.
+ */
+export function findExposedVariable(
+  env: Readonly<Record<string, string>>,
+  submission: readonly string[],
+): string | undefined {
+  const isExposed = (path: string): boolean =>
+    submission.some((folder) => path === folder || path.startsWith(folder === '/' ? '/' : `${folder}/`))
+  return Object.entries(env).find(([name, value]) => {
+    if (DATA_VARIABLE.test(name) || value === '') return false
+    if (SEARCH_VARIABLE.test(name) && value.split(':').some((entry) => !entry.startsWith('/'))) return true
+    return value.split(/[:;,\s="']+/).some((entry) => entry.startsWith('/') && isExposed(normalizePath(entry)))
+  })?.[0]
+}
+
+const normalizePath = (path: string): string =>
+  new URL(`file://${path.replace(/[?#%]/g, '_')}`).pathname.replace(/\/+/g, '/')
+
+/** Checks what the files of a task set. Calibration checks the environment of the built image. */
+function findExposedSetting({ environment, steps }: TaskOutline, texts: readonly TextFile[]): string | undefined {
+  const names = steps.flatMap(({ verifier: { place, env }, artifacts }) => {
+    const own = place.mode === 'separate' ? place.environment : environment
+    const image = settingsIn(texts.find(({ path }) => path === own.dockerfile))
+    const workdir = own.workdir ?? image.workdir ?? '/'
+    const submission = place.mode === 'separate' ? artifacts.map(({ source }) => source) : [workdir]
+    const set = [...own.env, ...env].map(({ name, value }) => [
+      name,
+      value.filter((part) => typeof part === 'string').join(''),
+    ])
+    return (
+      findExposedVariable(
+        { ...image.env, ...Object.fromEntries(set) },
+        submission.filter((path) => path !== '/'),
+      ) ?? []
+    )
+  })
+  return names[0] === undefined ? undefined : describeVariable(names[0])
+}
+
+export const describeVariable = (name: string): string =>
+  `The variable ${name} of the verifier's environment names a path in the submission.`
+
+function settingsIn(file: TextFile | undefined): { env: Record<string, string>; workdir: string | undefined } {
+  if (!file) return { env: {}, workdir: undefined }
+  const { path, text } = file
+  const instructions =
+    parseDockerfile(text.replaceAll(/\r\n?/g, '\n'), path, createReport()).stages.at(-1)?.instructions ?? []
+  const pairs = instructions.filter(({ keyword }) => keyword === 'ENV').flatMap((instruction) => instruction.pairs)
+  return {
+    // A value that extends another one is known in part only; its unknown entries are the image's.
+    env: Object.fromEntries(
+      pairs.map(({ name, value }) => [name, (value ?? '').replaceAll(/\$\{?\w+[^:\s}]*\}?/g, '/')]),
+    ),
+    workdir: instructions.findLast(({ keyword, text: folder }) => keyword === 'WORKDIR' && folder.startsWith('/'))
+      ?.text,
+  }
+}
+
+type Language = 'sh' | 'py' | 'js'
 
 type Sign = { pattern: RegExp; reason: string }
 
-/** Programs that build or test a project, and so load its files. */
-const PROJECT_TOOLS =
-  'go +(?:test|build|run|vet)|cargo|rustc|npm|npx|yarn|pnpm|bun|bunx|deno|node|ts-node|tsx|jest|mocha|vitest|ava|make|cmake|ctest|ninja|meson|mvn|mvnw|gradle|gradlew|javac|java|kotlinc?|scala|sbt|dotnet|mix|elixir|rspec|rake|bundle|ruby|php|phpunit|composer|perl|prove|lua|julia|Rscript|ghc|cabal|stack|swift|zig|gcc|g\\+\\+|clang|clang\\+\\+|cc|tox|nox|bats'
-
 /** Signs that tests execute or load the candidate's files, or ask a process that it left running. */
-const SIGNS: Record<'sh' | 'py' | 'js', readonly Sign[]> = {
-  sh: [
-    {
-      pattern: new RegExp(
-        `(?:^|[;&|(!]|\\b(?:if|then|else|do|exec|time|env|timeout +\\S+|sudo|uv run)\\b) *(?:\\w+=\\S* +)*(${PROJECT_TOOLS})(?= |$)(?! +/tests/)`,
-        'm',
-      ),
-      reason: 'runs a project tool',
-    },
-    { pattern: /\bpytest\b(?![^\n;|&]*\s"?\/tests\b)(?=[^\n]*(?:$|\s))/m, reason: 'runs pytest on the project' },
-    {
-      pattern: /\bpython[\d.]* +-m +(?:pytest|unittest)\b/,
-      reason: 'runs Python with the working directory on its path',
-    },
-    {
-      pattern:
-        /(?:^|[;&|(]|\b(?:bash|sh|source|\.|python[\d.]*|exec)) +"?(?:\.\/|\/(?!tests\b|logs\b|usr\b|bin\b|opt\b|root\/\.local|etc\b|dev\b|tmp\b)[\w.-]+\/)[\w./-]*\.(?:sh|py|pl|rb|js)\b/m,
-      reason: 'runs a script of the project',
-    },
-    { pattern: /(?:^|[;&|(]) *\.\/[\w.-]/m, reason: 'runs a program of the project' },
-    { pattern: /\b(?:cp|rsync|mv|install)\b[^\n]*\/tests\/[^\n]*/, reason: 'copies tests into the project' },
-    { pattern: /localhost|127\.0\.0\.1|0\.0\.0\.0/, reason: 'asks a process of the candidate' },
-  ],
+const SIGNS: Record<'py' | 'js', readonly Sign[]> = {
   py: [
     {
-      pattern: /\bsubprocess\b|\bos\.(?:system|popen|exec\w*|spawn\w*)\b|\bpexpect\b|\bpty\b|create_subprocess/,
+      pattern:
+        /\bsubprocess\b|\bos\.(?:system|popen|exec\w*|spawn\w*|posix_spawn\w*)\b|\bfrom os import\b|\bpexpect\b|\bpty\b|create_subprocess|\b(?:import|from) (?:git|docker|fabric|invoke|sh|plumbum)\b|\b(?:nbconvert|nbclient|papermill)\b/,
       reason: 'starts programs',
     },
     {
-      pattern: /\bimportlib\b|\b__import__\b|\bexec\(|\beval\(|\brunpy\b|\bctypes\b|sys\.path\.(?:insert|append)/,
+      pattern:
+        /\bimportlib\b|\b__import__\b|\bexec\(|\beval\(|(?<![.\w])compile\(|\brunpy\b|\bctypes\b|\bcffi\b|\bsys\.path\b|\baddsitedir\b|\bload_extension\b|\b(?:import|from) (?:jinja2|mako)\b|\bbuiltins\b/,
       reason: 'loads code',
     },
     {
-      pattern: /\bpickle\b|\bdill\b|\bjoblib\b|torch\.load|allow_pickle=True|yaml\.(?:unsafe_load|load)\(|load_model\(/,
+      pattern:
+        /\bc?[pP]ickle\b|\bdill\b|\bjoblib\b|\bshelve\b|\bmarshal\b|read_pickle|read_hdf|HDFStore|torch\.load|allow_pickle=True|yaml\.(?:unsafe_load|load)(?:_all)?\(|load_model\(/,
       reason: 'loads data that can contain code',
     },
+    { pattern: /\btarfile\b|\bunpack_archive\b/, reason: 'unpacks archives of the candidate' },
     {
       pattern: /localhost|127\.0\.0\.1|0\.0\.0\.0|\bsocket\b|\bparamiko\b|\bselenium\b|\bplaywright\b/,
       reason: 'asks a process of the candidate',
@@ -55,38 +153,32 @@ const SIGNS: Record<'sh' | 'py' | 'js', readonly Sign[]> = {
   js: [{ pattern: /\brequire\(|\bimport\b|\bchild_process\b|\bfetch\(/, reason: 'loads code' }],
 }
 
-const LANGUAGES: readonly [RegExp, keyof typeof SIGNS][] = [
-  [/\.(?:sh|bash|bats)$|(?:^|\/)[^./]+$/, 'sh'],
+const LANGUAGES: readonly [RegExp, Language][] = [
+  [/\.(?:sh|bash)$/, 'sh'],
   [/\.py$/, 'py'],
   [/\.(?:[cm]?[jt]sx?)$/, 'js'],
 ]
+const INTERPRETERS: readonly [RegExp, Language][] = [
+  [/^#!.*\b(?:ba|da)?sh\b/, 'sh'],
+  [/^#!.*\bpython[\d.]*\b/, 'py'],
+  [/^#!.*\bnode\b/, 'js'],
+]
+
+const languageOf = ({ path, text }: TextFile): Language | undefined =>
+  (LANGUAGES.find(([pattern]) => pattern.test(path)) ?? INTERPRETERS.find(([pattern]) => pattern.test(text)))?.[1]
 
 /** Files of tests in languages that are compiled or loaded together with the project. */
-const PROJECT_TESTS = /\.(?:go|rs|java|kt|scala|c|cc|cpp|rb|php|ex|exs|cs|swift|pl|t)$/
+const PROJECT_TESTS = /\.(?:go|rs|java|kt|scala|c|cc|cpp|rb|php|ex|exs|cs|swift|pl|t|bats)$/
 
-/**
- * Estimates the strength of a verifier from its files: `weak` where its tests execute or load what the candidate wrote as
- * the user who writes the reward, `strong` where they do not and the verifier is separate or has a grader, else `standard`.
- */
-export function estimateStrength({ steps, metadata }: TaskOutline, texts: readonly TextFile[]): StrengthEstimate {
-  const { assay } = metadata
-  if (typeof assay === 'object' && !Array.isArray(assay) && assay.grader === true)
-    return { strength: 'strong', reason: 'The task declares a grader.' }
-  const isSeparate = steps.every(({ verifier }) => verifier.place.mode === 'separate')
-  const folders = steps.flatMap(({ verifier }) => verifier.testFolders)
-  const tests = texts.filter(({ path }) => folders.some((folder) => path.startsWith(`${folder}/`)))
-  for (const test of tests) {
-    const reason = findSign(test)
-    if (reason) return { strength: 'weak', reason: `${test.path} ${reason}.` }
-  }
-  return isSeparate
-    ? { strength: 'strong', reason: 'The verifier is separate.' }
-    : { strength: 'standard', reason: 'The tests only read what the candidate left.' }
-}
+type SignContext = Parameters<typeof findUnsafeCommand>[1]
 
-function findSign({ path, text }: TextFile): string | undefined {
-  if (PROJECT_TESTS.test(path)) return 'is compiled or loaded with the project'
-  const language = LANGUAGES.find(([pattern]) => pattern.test(path))?.[1]
-  const code = language === 'sh' || language === 'py' ? text.replace(/^\s*#.*$/gm, '') : text
-  return language && SIGNS[language].find(({ pattern }) => pattern.test(code))?.reason
+function findSign(test: TextFile, context: SignContext): string | undefined {
+  const language = languageOf(test)
+  if (language === 'sh') return test.isWhole ? findUnsafeCommand(test.text, context) : 'is too long to be read'
+  if (context.hasGrader) return undefined
+  if (PROJECT_TESTS.test(test.path)) return 'is compiled or loaded with the project'
+  if (language === undefined) return undefined
+  if (!test.isWhole) return 'is too long to be read'
+  const code = language === 'py' ? test.text.replace(/^\s*#.*$/gm, '') : test.text
+  return SIGNS[language].find(({ pattern }) => pattern.test(code))?.reason
 }

@@ -1,0 +1,385 @@
+import { ShellCursor, UnreadableScript, WORD_END } from './shell-cursor.ts'
+import { LENGTH, plainText, type Redirect, type ShellCommand, type ShellWord, type WordPart } from './shell-words.ts'
+
+/** Returns the commands of a shell script. Control structures are flattened. Throws UnreadableScript. */
+export function parseShell(text: string): ShellCommand[] {
+  return new ShellParser(text).readCommands(undefined)
+}
+
+const KEYWORDS = ['if', 'then', 'elif', 'else', 'fi', 'while', 'until', 'do', 'done', '!', 'time']
+const OPENING = { ')': '(', '}': '{' } as const
+const FUNCTION = /^(?:function[ \t]+([\w.:-]+)(?:[ \t]*\([ \t]*\))?|([\w.:-]+)[ \t]*\([ \t]*\))/
+const REDIRECT = /^(?:\d+|\{\w+\})?(<<<|<<-|<<|<>|<&|>&|>>|>\||&>>|&>|<(?!\()|>(?!\())/
+const NAME = /^(?:[A-Za-z_]\w*|\d|[?#$!@*_-])/
+const VARIABLE = /^\$([A-Za-z_]\w*|\d|[?#$!@*_-])/
+
+type Heredoc = { redirect: Redirect; delimiter: string; isQuoted: boolean; isStripped: boolean }
+
+/** Commands that are read together. `open`: the groups that have begun; `expectsPattern`: a clause of a `case` follows. */
+type Scope = {
+  end: ')' | '}' | undefined
+  commands: ShellCommand[]
+  open: ('(' | '{' | 'case')[]
+  expectsPattern: boolean
+}
+
+function endOfText({ end, commands, open }: Scope): ShellCommand[] {
+  if (end !== undefined || open.length > 0) throw new UnreadableScript('unexpected end')
+  return commands
+}
+
+class ShellParser extends ShellCursor {
+  readonly #heredocs: Heredoc[] = []
+
+  /** Reads to the end of the text, or behind the `)` that ends a substitution or the `}` that ends a function. */
+  readCommands(end: Scope['end']): ShellCommand[] {
+    const scope: Scope = { end, commands: [], open: [], expectsPattern: false }
+    for (;;) {
+      this.skipBlanks()
+      if (this.isAtEnd()) return endOfText(scope)
+      if (scope.expectsPattern) this.#readClause(scope)
+      else if (this.#takeClosing(scope) === 'ended') return scope.commands
+    }
+  }
+
+  #readClause(scope: Scope): void {
+    this.#skipBlanksAndLines()
+    scope.expectsPattern = false
+    if (this.takeKeyword('esac')) scope.open.pop()
+    else scope.commands.push(this.#readPattern())
+  }
+
+  /** Takes what ends a group, a substitution or a function, else reads the next item. */
+  #takeClosing(scope: Scope): 'ended' | undefined {
+    const closing = this.take(')') ? ')' : this.takeKeyword('}') ? '}' : undefined
+    if (closing === undefined) return this.#readItem(scope)
+    if (scope.open.at(-1) === OPENING[closing]) scope.open.pop()
+    else if (scope.end === closing) return 'ended'
+    else throw new UnreadableScript(`unexpected ${closing}`)
+    scope.commands.push(...this.#readTrailingRedirects())
+    return undefined
+  }
+
+  #readItem(scope: Scope): undefined {
+    const { commands, open } = scope
+    if (this.take('\n')) this.#readHeredocs()
+    else if (this.take(';;') || this.take(';&')) scope.expectsPattern = true
+    else if (this.#takeSeparator(commands)) return
+    else if (this.take('((')) commands.push(command('arithmetic', [], this.#readArithmetic()))
+    else if (this.take('(')) open.push('(')
+    else if (this.takeKeyword('{')) open.push('{')
+    else if (this.takeKeyword('case')) this.#readCase(scope)
+    else commands.push(...this.#readCommand(scope))
+  }
+
+  #takeSeparator(commands: ShellCommand[]): boolean {
+    if (this.take(';') || this.take('&') || this.take('||')) return true
+    if (!this.take('|')) return false
+    markPiped(commands)
+    return true
+  }
+
+  #readCase(scope: Scope): void {
+    scope.commands.push(command('words', [this.#readNextWord()]))
+    this.#skipBlanksAndLines()
+    if (!this.takeKeyword('in')) throw new UnreadableScript('case without in')
+    scope.open.push('case')
+    scope.expectsPattern = true
+  }
+
+  #readCommand(scope: Scope): ShellCommand[] {
+    if (this.takeKeyword('esac')) {
+      scope.open.pop()
+      return this.#readTrailingRedirects()
+    }
+    if (KEYWORDS.some((word) => this.takeKeyword(word))) return this.#readTrailingRedirects()
+    if (this.takeKeyword('for') || this.takeKeyword('select')) return [this.#readLoop()]
+    if (this.takeKeyword('[[')) return [this.#readTest()]
+    const [matched, first, second] = FUNCTION.exec(this.rest()) ?? []
+    if (matched === undefined) return [this.#readSimple()]
+    this.at += matched.length
+    return [this.#readFunction(first ?? second ?? '')]
+  }
+
+  #readFunction(name: string): ShellCommand {
+    this.#skipBlanksAndLines()
+    const isGroup = this.takeKeyword('{')
+    if (!isGroup && !this.take('(')) throw new UnreadableScript('a function without a group')
+    const body = this.readCommands(isGroup ? '}' : ')')
+    return { ...command('function', [], name), body: [...body, ...this.#readTrailingRedirects()] }
+  }
+
+  #readLoop(): ShellCommand {
+    this.skipBlanks()
+    if (this.take('((')) return command('arithmetic', [], this.#readArithmetic())
+    const words = [this.#readNextWord()]
+    this.#skipBlanksAndLines()
+    if (!this.takeKeyword('in')) return command('loop', [...words, [variable('@')]])
+    for (;;) {
+      this.skipBlanks()
+      if (this.isAtEnd() || this.peek() === '\n' || this.peek() === ';') return command('loop', words)
+      words.push(this.#readWord())
+    }
+  }
+
+  #readTest(): ShellCommand {
+    const words: ShellWord[] = []
+    for (;;) {
+      this.#skipBlanksAndLines()
+      if (this.isAtEnd()) throw new UnreadableScript('missing ]]')
+      if (this.takeKeyword(']]')) return { ...command('test', words), redirects: this.#readRedirects() }
+      words.push(this.#readWord(TEST_END))
+    }
+  }
+
+  #readSimple(): ShellCommand {
+    const found = command('simple', [])
+    for (;;) {
+      this.skipBlanks()
+      if (this.isAtEnd() || '\n;|()'.includes(this.peek())) break
+      if (REDIRECT.test(this.rest())) {
+        found.redirects.push(this.#readRedirect())
+        continue
+      }
+      if (this.peek() === '&') break
+      found.words.push(this.#readWord())
+    }
+    if (found.words.length + found.redirects.length === 0) throw new UnreadableScript(`unexpected ${this.peek()}`)
+    return found
+  }
+
+  #readPattern(): ShellCommand {
+    const words: ShellWord[] = []
+    this.take('(')
+    for (;;) {
+      this.skipBlanks()
+      if (this.isAtEnd()) throw new UnreadableScript('missing ) of a case')
+      if (this.take(')')) return command('words', words)
+      if (!this.take('|')) words.push(this.#readWord(PATTERN_END))
+    }
+  }
+
+  #readTrailingRedirects(): ShellCommand[] {
+    const redirects = this.#readRedirects()
+    return redirects.length === 0 ? [] : [{ ...command('words', []), redirects }]
+  }
+
+  #readRedirects(): Redirect[] {
+    const redirects: Redirect[] = []
+    for (;;) {
+      this.skipBlanks()
+      if (!REDIRECT.test(this.rest())) return redirects
+      redirects.push(this.#readRedirect())
+    }
+  }
+
+  #readRedirect(): Redirect {
+    const [matched = '', operator = ''] = REDIRECT.exec(this.rest()) ?? []
+    this.at += matched.length
+    const redirect: Redirect = { operator, target: this.#readNextWord() }
+    if (operator === '<<' || operator === '<<-') {
+      const delimiter = redirect.target.map((part) => (part.kind === 'text' ? part.text : '')).join('')
+      const isQuoted = redirect.target.some((part) => part.kind !== 'text' || part.isQuoted)
+      this.#heredocs.push({ redirect, delimiter, isQuoted, isStripped: operator === '<<-' })
+    }
+    return redirect
+  }
+
+  #readHeredocs(): void {
+    for (const { redirect, delimiter, isQuoted, isStripped } of this.#heredocs.splice(0)) {
+      const lines: string[] = []
+      const isEnd = (line: string): boolean => (isStripped ? line.replace(/^\t+/, '') : line) === delimiter
+      for (let line = this.#readLine(delimiter); !isEnd(line); line = this.#readLine(delimiter)) lines.push(line)
+      redirect.target = parseHeredoc(lines.join('\n'), isQuoted)
+    }
+  }
+
+  #readLine(delimiter: string): string {
+    if (this.isAtEnd()) throw new UnreadableScript(`missing ${delimiter}`)
+    const end = this.text.indexOf('\n', this.at)
+    const line = this.text.slice(this.at, end === -1 ? undefined : end)
+    this.at += line.length + 1
+    return line
+  }
+
+  #readNextWord(): ShellWord {
+    this.skipBlanks()
+    return this.#readWord()
+  }
+
+  /** Reads one word. Throws where there is none. */
+  #readWord(ends: ReadonlySet<string> = WORD_END): ShellWord {
+    const parts: ShellWord = []
+    const start = this.at
+    while (!this.isAtEnd() && (!ends.has(this.peek()) || this.#isProcess())) {
+      parts.push(...this.#readPart(false))
+      const last = parts.at(-1)
+      if (this.peek() === '(' && last?.kind === 'text' && /^\w+\+?=$/.test(last.text)) parts.push(this.#readArray())
+    }
+    if (this.at === start) throw new UnreadableScript(`unexpected ${JSON.stringify(this.peek())}`)
+    return joinTexts(parts)
+  }
+
+  #isProcess = (): boolean => /^[<>]\(/.test(this.rest())
+
+  #readArray(): WordPart {
+    this.at += 1
+    const words: ShellWord[] = []
+    for (;;) {
+      this.#skipBlanksAndLines()
+      if (this.isAtEnd()) throw new UnreadableScript('missing ) of an array')
+      if (this.take(')')) return { kind: 'array', words }
+      words.push(this.#readWord())
+    }
+  }
+
+  /** Reads to behind a double quote, or to the end of the text. */
+  #readQuoted(end: '"' | undefined): WordPart[] {
+    const parts: WordPart[] = [{ kind: 'text', text: '', isQuoted: true }]
+    while (!this.isAtEnd()) {
+      if (end !== undefined && this.take(end)) return parts
+      parts.push(...(this.peek() === '\\' ? [this.#readEscape()] : this.#readPart(true)))
+    }
+    if (end !== undefined) throw new UnreadableScript(`missing ${end}`)
+    return parts
+  }
+
+  /** Inside double quotes, a backslash is removed before a few characters only. */
+  #readEscape(): WordPart {
+    const [escaped = '\\'] = /^\\[$`"\\\n]/.exec(this.rest()) ?? []
+    this.at += escaped.length
+    return { kind: 'text', text: escaped === '\\\n' ? '' : escaped.slice(-1), isQuoted: true }
+  }
+
+  readAllQuoted(): WordPart[] {
+    return joinTexts(this.#readQuoted(undefined))
+  }
+
+  #readPart(isQuoted: boolean): WordPart[] {
+    const quoted = isQuoted ? undefined : this.#readUnquoted()
+    if (quoted) return quoted
+    if (this.take('`')) return [{ kind: 'substitution', commands: parseShell(this.#readBackquoted()), isQuoted }]
+    if (this.take('$((')) return [{ kind: 'arithmetic', text: this.#readArithmetic(), isQuoted }]
+    if (this.take('$(')) return [{ kind: 'substitution', commands: this.#readNested(), isQuoted }]
+    if (this.take('${')) return [this.#readExpansion(isQuoted)]
+    if (this.take('$[')) throw new UnreadableScript('$[')
+    const [, name] = VARIABLE.exec(this.rest()) ?? []
+    if (name === undefined) return [{ kind: 'text', text: this.next(), isQuoted }]
+    this.at += 1 + name.length
+    return [variable(name, isQuoted)]
+  }
+
+  /** Reads what has a meaning outside double quotes only. */
+  #readUnquoted(): WordPart[] | undefined {
+    if (this.take('<(') || this.take('>('))
+      return [{ kind: 'substitution', commands: this.#readNested(), isQuoted: false }]
+    if (this.take("$'")) return [this.#readSingleQuoted(/^(?:\\[\s\S]|[^'\\])*/)]
+    if (this.take('$"') || this.take('"')) return this.#readQuoted('"')
+    if (this.take("'")) return [this.#readSingleQuoted(/^[^']*/)]
+    if (!this.take('\\')) return undefined
+    const character = this.next()
+    return [{ kind: 'text', text: character === '\n' ? '' : character, isQuoted: true }]
+  }
+
+  /** Here-documents of a substitution end inside it. */
+  #readNested(): ShellCommand[] {
+    const pending = this.#heredocs.splice(0)
+    const commands = this.readCommands(')')
+    this.#heredocs.push(...pending)
+    return commands
+  }
+
+  #readSingleQuoted(pattern: RegExp): WordPart {
+    const [text = ''] = pattern.exec(this.rest()) ?? []
+    this.at += text.length
+    if (!this.take("'")) throw new UnreadableScript("missing '")
+    return { kind: 'text', text, isQuoted: true }
+  }
+
+  #readBackquoted(): string {
+    const [text = ''] = /^(?:\\[\s\S]|[^`\\])*/.exec(this.rest()) ?? []
+    this.at += text.length
+    if (!this.take('`')) throw new UnreadableScript('missing `')
+    return text.replace(/\\([$`\\])/g, '$1')
+  }
+
+  #readArithmetic(): string {
+    const start = this.at
+    for (let depth = 0; !this.isAtEnd(); this.at += 1) {
+      if (depth === 0 && this.rest().startsWith('))')) {
+        this.at += 2
+        return this.text.slice(start, this.at - 2)
+      }
+      if (this.peek() === '(') depth += 1
+      if (this.peek() === ')') depth -= 1
+    }
+    throw new UnreadableScript('missing ))')
+  }
+
+  #readExpansion(isQuoted: boolean): WordPart {
+    const [prefix = ''] = /^[!#](?=[\w@*?])/.exec(this.rest()) ?? []
+    this.at += prefix.length
+    const [name] = NAME.exec(this.rest()) ?? []
+    if (name === undefined) throw new UnreadableScript('${')
+    this.at += name.length
+    const start = this.at
+    const nested: WordPart[] = []
+    while (!this.take('}')) {
+      if (this.isAtEnd()) throw new UnreadableScript('missing }')
+      if (this.peek() === '"') {
+        this.at += 1
+        nested.push(...this.#readQuoted('"'))
+      } else nested.push(...this.#readPart(isQuoted))
+    }
+    const rest = this.text.slice(start, this.at - 1)
+    const operator = prefix === '#' ? `${LENGTH}${rest}` : prefix + rest
+    return { kind: 'variable', name, operator, nested: joinTexts(nested), isQuoted }
+  }
+
+  #skipBlanksAndLines(): void {
+    this.skipBlanks()
+    while (this.take('\n')) {
+      this.#readHeredocs()
+      this.skipBlanks()
+    }
+  }
+}
+
+const TEST_END = new Set([' ', '\t', '\n', '\r'])
+const PATTERN_END = new Set([' ', '\t', '\n', '\r', '|', ')'])
+
+const parseHeredoc = (text: string, isQuoted: boolean): WordPart[] =>
+  isQuoted ? [{ kind: 'text', text, isQuoted }] : new ShellParser(text).readAllQuoted()
+
+const command = (kind: ShellCommand['kind'], words: ShellWord[], text = ''): ShellCommand => ({
+  kind,
+  words,
+  redirects: [],
+  text,
+  body: [],
+  isPiped: false,
+})
+
+function markPiped(commands: ShellCommand[]): void {
+  const last = commands.at(-1)
+  if (last) last.isPiped = true
+}
+
+const variable = (name: string, isQuoted = true): WordPart => ({
+  kind: 'variable',
+  name,
+  operator: '',
+  nested: [],
+  isQuoted,
+})
+
+function joinTexts(parts: WordPart[]): WordPart[] {
+  const joined: WordPart[] = []
+  for (const part of parts) {
+    const last = joined.at(-1)
+    if (last?.kind === 'text' && part.kind === 'text' && last.isQuoted === part.isQuoted)
+      joined[joined.length - 1] = { ...last, text: last.text + part.text }
+    else joined.push(part)
+  }
+  return joined
+}

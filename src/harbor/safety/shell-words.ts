@@ -1,0 +1,37 @@
+/** One piece of a shell word. `isQuoted`: neither split into words nor expanded to file names. */
+export type WordPart =
+  | { kind: 'text'; text: string; isQuoted: boolean }
+  /** `operator` is what follows the name inside `${…}`, and `nested` the words in it. */
+  | { kind: 'variable'; name: string; operator: string; nested: WordPart[]; isQuoted: boolean }
+  | { kind: 'substitution'; commands: ShellCommand[]; isQuoted: boolean }
+  | { kind: 'arithmetic'; text: string; isQuoted: boolean }
+  | { kind: 'array'; words: ShellWord[] }
+
+export type ShellWord = WordPart[]
+
+export type Redirect = { operator: string; target: ShellWord }
+
+/**
+ * A command of a script, without the control structure around it. `test`: `[[ … ]]`; `loop`: the head of a `for` loop, with
+ * the variable as its first word; `words`: words that are expanded but not run; `function`: a definition, with its name.
+ */
+export type ShellCommand = {
+  kind: 'simple' | 'test' | 'arithmetic' | 'loop' | 'words' | 'function'
+  words: ShellWord[]
+  redirects: Redirect[]
+  /** Text of an arithmetic command, or name of a function. */
+  text: string
+  /** Commands of a function. */
+  body: ShellCommand[]
+  /** Its output is the input of the next command. */
+  isPiped: boolean
+}
+
+/** Operator of `${#name}`. */
+export const LENGTH = 'length'
+
+/** Returns the text of a word without expansions. Undefined: it has some. */
+export const plainText = (word: ShellWord): string | undefined =>
+  word.every((part) => part.kind === 'text')
+    ? word.map((part) => (part.kind === 'text' ? part.text : '')).join('')
+    : undefined
