@@ -6,12 +6,12 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { openFolderSource } from '../src/harbor/folder-source.ts'
 import { readTask } from '../src/harbor/read-task.ts'
-import { type Installed, install } from '../src/harnesses/bundles/install.ts'
+import { type InstalledFolder, install } from '../src/harnesses/bundles/install.ts'
 import { type Harness, HOME } from '../src/harnesses/harness.ts'
 import { harnesses } from '../src/harnesses/harnesses.ts'
 import type { ModelAccess } from '../src/harnesses/model-access.ts'
-import { bundlesFolder } from '../src/harnesses/testing/model-bench.ts'
 import { openWorkbench, taskToml, writeTask } from '../src/trials/testing/workbench.ts'
+import { bundlesFolder } from '../test/support/harnesses/scripted-gateway.ts'
 import { atMost, type Bench, median, milliseconds, note, type Row, times } from './measure.ts'
 
 const ROUNDS = 9
@@ -85,7 +85,7 @@ async function startInTrial(bench: Workbench, task: string, harness: Harness, fo
   return reached - begun
 }
 
-async function startOnHost(harness: Harness, taskFolder: string, installed: Installed[]): Promise<number> {
+async function startOnHost(harness: Harness, taskFolder: string, installed: InstalledFolder[]): Promise<number> {
   const home = await mkdtemp(join(tmpdir(), 'assay-bench-home-'))
   const server = createServer()
   await once(server.listen(0, '127.0.0.1'), 'listening')

@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import type { Lock, Tarball } from '../src/harnesses/bundles/bundle.ts'
+import type { BundleLock, Tarball } from '../src/harnesses/bundles/bundle.ts'
 
 // node scripts/lock-harness.ts [id …] [--version 1.2.3]: asks the registry for the archives of each program, and writes
 // them into its lock. Without ids: all of them, at the versions they have.
@@ -26,7 +26,7 @@ const { values, positionals } = parseArgs({ options: { version: { type: 'string'
 const all = readdirSync(FOLDER).flatMap((name) => /^(.+)\.lock\.json$/.exec(name)?.[1] ?? [])
 for (const id of positionals.length > 0 ? positionals : all) {
   const path = join(FOLDER, `${id}.lock.json`)
-  const lock: Lock = JSON.parse(readFileSync(path, 'utf8'))
+  const lock: BundleLock = JSON.parse(readFileSync(path, 'utf8'))
   const wanted = { ...lock, version: values.version ?? lock.version }
   const tarballs = wanted.only ? programs(wanted) : tree(wanted)
   writeFileSync(path, `${JSON.stringify({ ...wanted, tarballs }, null, 2)}\n`)
@@ -34,7 +34,7 @@ for (const id of positionals.length > 0 ? positionals : all) {
 }
 
 /** The program itself for each kind of machine, which needs nothing besides. */
-function programs({ only = [], version }: Lock): Tarball[] {
+function programs({ only = [], version }: BundleLock): Tarball[] {
   return only.map((spec) => {
     const [name, tag = version] = spec.replaceAll('$version', version).split(/(?<=.)@/)
     const cpu = CPUS.find((each) => spec.endsWith(each))
@@ -45,7 +45,7 @@ function programs({ only = [], version }: Lock): Tarball[] {
 }
 
 /** The package with all that it depends on, as npm would lay it out on Linux with glibc. */
-function tree({ package: name, version }: Lock): Tarball[] {
+function tree({ package: name, version }: BundleLock): Tarball[] {
   const folder = mkdtempSync(join(tmpdir(), 'assay-lock-'))
   try {
     writeFileSync(join(folder, 'package.json'), JSON.stringify({ dependencies: { [name]: version } }))

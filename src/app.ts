@@ -24,7 +24,7 @@ import { openNewestSecret } from './credentials/secrets.ts'
 import { gatewayRoutes } from './gateway/routes.ts'
 import { sweepBodies } from './gateway/sweep.ts'
 import { bundlesFolder } from './harnesses/bundles/bundle.ts'
-import { sweepSent } from './harnesses/bundles/install.ts'
+import { sweepUploaded } from './harnesses/bundles/install.ts'
 import { blobsCheck, databaseCheck, heldKeyCheck, migrationsCheck, workersCheck } from './operate/service-checks.ts'
 import { checkWorkspace } from './operate/workspace-health.ts'
 import { deleteStaleSpools } from './platform/blobs/spool.ts'
@@ -213,7 +213,7 @@ export const serviceJobs = (tools: Tools): JobHandler[] => [
     await deleteStaleSpools(uploadsFolder(tools))
     await sweepArchives({ db: tools.database.db, blobs: tools.blobs })
     await sweepBundles({ db: tools.database.db, blobs: tools.blobs, isHarnessInUse })
-    await sweepSent(bundlesFolder(tools.config.dataFolder))
+    await sweepUploaded(bundlesFolder(tools.config.dataFolder))
     await sweepArtifacts({ db: tools.database.db, blobs: tools.blobs }, tools.config.artifactDays)
     await sweepBodies({ db: tools.database.db, blobs: tools.blobs }, tools.config.artifactDays)
   }),

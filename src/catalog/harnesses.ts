@@ -34,7 +34,7 @@ export const levelsByHarness = (known: readonly Harness[], model: Model): Record
 
 /** Whether it can ask this model for exactly this level. */
 export const canDrive = (harness: Harness, model: Model, level: string): boolean =>
-  harness.isOfTheTask ? model.protocols.length === 0 : findSpeech(harness, model, level) !== undefined
+  harness.isControl ? model.protocols.length === 0 : findSpeech(harness, model, level) !== undefined
 
 /** How it asks: what a grant is held to, and what the harness is told. */
 export function findSpeech(harness: Harness, model: Model, level: string): Speech | undefined {

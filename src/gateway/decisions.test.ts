@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { targetUrl } from '../credentials/target.ts'
-import type { HelperRule } from '../harnesses/harness.ts'
+import type { AuxiliaryModelRule } from '../harnesses/harness.ts'
 import { crowd } from './crowd.ts'
 import { countsOf, hasDuplicates } from './duplicates.ts'
 import { failureKind } from './failure.ts'
@@ -73,7 +73,7 @@ test.each([
 })
 
 describe('which other names are pinned', () => {
-  const rules: HelperRule[] = [
+  const rules: AuxiliaryModelRule[] = [
     { name: 'a-*-z', rule: 'pin' },
     { name: 'b*c*d*', rule: 'pin' },
     { name: 'exact', rule: 'pin' },

@@ -1,4 +1,4 @@
-import type { HelperRule } from '../harnesses/harness.ts'
+import type { AuxiliaryModelRule } from '../harnesses/harness.ts'
 import type { WireLevel } from '../harnesses/model-access.ts'
 import type { NewCall, Refusal, Terms } from './ledger.ts'
 import { nameOf } from './name-of.ts'
@@ -50,7 +50,7 @@ const namesOf = (names: readonly string[]): string => names.slice(0, NAMES_MAX).
 
 const refused = (reason: Refusal, message: string): Judged => ({ kind: 'refused', reason, message })
 
-const isPinned = (helpers: readonly HelperRule[], model: string): boolean =>
+const isPinned = (helpers: readonly AuxiliaryModelRule[], model: string): boolean =>
   helpers.find(({ name }) => fits(name, model))?.rule === 'pin'
 
 /** Text by text, so that no pattern is slow. */

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { testDatabase } from '../../test/support/database.ts'
 import { startServer } from '../../test/support/loopback-servers.ts'
 import { startProgram } from '../../test/support/program.ts'
-import { ModelSilent } from '../harnesses/conversation.ts'
+import { ModelCallFailed } from '../harnesses/conversation.ts'
 import { newId } from '../platform/ids.ts'
 import { sandboxPort } from './dial.ts'
 import { closeGrant, openGrant, readGrant } from './grants.ts'
@@ -80,7 +80,7 @@ test('a gateway that is not there any more is not the doing of who works from ou
 
   await ask()
   await program.kill('SIGKILL')
-  await expect(ask()).rejects.toThrow(ModelSilent)
+  await expect(ask()).rejects.toThrow(ModelCallFailed)
 
   expect(verdictOf(GIVEN_UP, await close())).toMatchObject({ state: 'errored', class: 'provider_error' })
 })

@@ -1,4 +1,4 @@
-import type { HelperRule } from '../harnesses/harness.ts'
+import type { AuxiliaryModelRule } from '../harnesses/harness.ts'
 import type { Protocol, WireLevel } from '../harnesses/model-access.ts'
 import type { Prices } from './price.ts'
 import type { Usage } from './wire.ts'
@@ -20,7 +20,7 @@ export type Terms = {
   /** Null: nobody knows. Costs are unknown then, and never zero. */
   prices: Prices | null
   /** None fits: the name is refused, as the provider refuses a model that it does not have. */
-  helpers: readonly HelperRule[]
+  helpers: readonly AuxiliaryModelRule[]
   recordBodies: boolean
 }
 

@@ -1,10 +1,10 @@
+import { testHarnessContract } from '../../test/support/harnesses/harness-contract.ts'
+import { budget, efforts, off } from '../../test/support/harnesses/level-cases.ts'
 import { claudeCode } from './claude-code.ts'
-import { keepsTheContract } from './testing/contract.ts'
-import { budget, efforts, off } from './testing/sayings.ts'
 
-keepsTheContract(claudeCode, {
-  isTriedAlways: true,
-  sayings: [
+testHarnessContract(claudeCode, {
+  isInShortRun: true,
+  levelCases: [
     { protocol: 'anthropic-messages', model: 'claude-sonnet-5', level: 'medium', wireLevel: { effort: 'medium' } },
     ...efforts('anthropic-messages', 'claude-sonnet-5', ['low', 'high', 'xhigh', 'max']),
     off('anthropic-messages', 'claude-sonnet-5'),

@@ -1,9 +1,9 @@
+import { testHarnessContract } from '../../test/support/harnesses/harness-contract.ts'
+import { efforts } from '../../test/support/harnesses/level-cases.ts'
 import { codex } from './codex.ts'
-import { keepsTheContract } from './testing/contract.ts'
-import { efforts } from './testing/sayings.ts'
 
-keepsTheContract(codex, {
-  sayings: [
+testHarnessContract(codex, {
+  levelCases: [
     { protocol: 'openai-responses', model: 'gpt-5.5', level: 'low', wireLevel: { effort: 'low' } },
     ...efforts('openai-responses', 'gpt-5.5', ['none', 'minimal', 'medium', 'high', 'xhigh', 'max']),
     ...efforts('openai-responses', 'gpt-6-sol', ['high', 'max']),

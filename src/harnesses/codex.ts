@@ -2,21 +2,21 @@ import { arch } from 'node:process'
 import { stringify } from 'smol-toml'
 import { nativeBundle } from './bundles/bundle.ts'
 import lock from './bundles/codex.lock.json' with { type: 'json' }
-import { envOf, type Harness, HOME, requireAccess, type ToolServer } from './harness.ts'
+import { type Harness, HOME, requireModelAccess, type ToolServer, toEnv } from './harness.ts'
 import { HarnessUnfit } from './harness-unfit.ts'
 import { type JsonObject, objectAt, objectsAt, textAt } from './json.ts'
-import { sayableIn } from './levels.ts'
+import { findProtocol } from './levels.ts'
 import type { ModelAccess } from './model-access.ts'
-import type { Moment } from './trajectory.ts'
+import type { TrajectoryEvent } from './trajectory.ts'
 
 const MACHINES: Record<string, string> = { x64: 'x86_64', arm64: 'aarch64' }
 const VENDOR = `program/vendor/${MACHINES[arch] ?? arch}-unknown-linux-musl`
 const PROGRAM = `${VENDOR}/bin/codex`
 const CONFIG = '.codex'
 const PROVIDER = 'assay'
-const KEY = 'ASSAY_MODEL_TOKEN'
-/** No answer for so long is none. The gateway keeps a stream alive. */
-const IDLE_MS = 10 * 60_000
+const TOKEN_VARIABLE = 'ASSAY_MODEL_TOKEN'
+/** Stream timeout. The gateway sends keep-alives, so a longer unset means a lost connection. */
+const STREAM_IDLE_TIMEOUT_MS = 10 * 60_000
 
 export const codex: Harness = {
   id: 'codex',
@@ -25,26 +25,26 @@ export const codex: Harness = {
   protocols: ['openai-responses'],
   bundle: nativeBundle('codex', lock, PROGRAM),
   helpers: [],
-  protocolFor: (model, _level, wire) => sayableIn(VOCABULARY, codex.protocols, model, wire),
-  plan({ instruction }, { mcpServers }, given) {
-    const access = requireAccess(codex, given)
+  protocolFor: (model, _level, wire) => findProtocol(SUPPORTED_LEVELS, codex.protocols, model, wire),
+  plan({ instruction }, { mcpServers }, optionalAccess) {
+    const access = requireModelAccess(codex, optionalAccess)
     return {
       command: [
         ...[`/assay/bundle/${PROGRAM}`, 'exec', '--json', '--skip-git-repo-check'],
         ...['--dangerously-bypass-approvals-and-sandbox', '--disable', 'plugins', '-m', access.model, '-'],
       ],
-      env: envOf({ CODEX_HOME: `${HOME}/${CONFIG}`, [KEY]: access.token }),
+      env: toEnv({ CODEX_HOME: `${HOME}/${CONFIG}`, [TOKEN_VARIABLE]: access.token }),
       folders: [],
       files: [{ path: `${CONFIG}/config.toml`, text: stringify(settings(access, mcpServers)) }],
       skills: `${CONFIG}/skills`,
       input: instruction,
     }
   },
-  moments,
+  trajectoryEvents,
 }
 
-/** It passes on every effort as it is. */
-const VOCABULARY = { 'openai-responses': { efforts: 'any', budgets: false, off: false, silence: false } } as const
+/** Codex forwards every effort unchanged. */
+const SUPPORTED_LEVELS = { 'openai-responses': { efforts: 'any', budgets: false, off: false, unset: false } } as const
 
 const settings = ({ baseUrl, wireLevel }: ModelAccess, servers: ToolServer[]) => ({
   model_provider: PROVIDER,
@@ -55,27 +55,27 @@ const settings = ({ baseUrl, wireLevel }: ModelAccess, servers: ToolServer[]) =>
     [PROVIDER]: {
       name: PROVIDER,
       base_url: `${baseUrl}/v1`,
-      env_key: KEY,
+      env_key: TOKEN_VARIABLE,
       wire_api: 'responses',
       request_max_retries: 4,
       stream_max_retries: 5,
-      stream_idle_timeout_ms: IDLE_MS,
+      stream_idle_timeout_ms: STREAM_IDLE_TIMEOUT_MS,
     },
   },
   analytics: { enabled: false },
   feedback: { enabled: false },
-  ...(servers.length > 0 ? { mcp_servers: Object.fromEntries(servers.map(serverOf)) } : {}),
+  ...(servers.length > 0 ? { mcp_servers: Object.fromEntries(servers.map(toServerEntry)) } : {}),
 })
 
-function serverOf(server: ToolServer): [string, object] {
+function toServerEntry(server: ToolServer): [string, object] {
   if (server.transport === 'stdio') return [server.name, { command: server.command, args: server.args }]
   if (server.transport === 'sse') {
-    throw new HarnessUnfit(`Codex cannot use the server ${server.name} of this task: it speaks no SSE.`)
+    throw new HarnessUnfit(`Codex does not support SSE, which the task's MCP server ${server.name} uses.`)
   }
   return [server.name, { url: server.url, http_headers: server.headers }]
 }
 
-function moments(line: JsonObject): Moment[] {
+function trajectoryEvents(line: JsonObject): TrajectoryEvent[] {
   if (line.type === 'turn.started') return [{ kind: 'turn' }]
   if (line.type !== 'item.completed') return []
   const item = objectAt(line, 'item')

@@ -1,37 +1,37 @@
 import type { Json, JsonObject } from './json.ts'
 
-/** Something that a model can ask to have done. The schema is of its arguments. */
-export type Tool = { name: string; description: string; schema: JsonObject }
+/** A tool that is offered to a model. `schema` is the JSON Schema of its arguments. */
+export type ToolDefinition = { name: string; description: string; schema: JsonObject }
 
-/** What a model asks to have done. It is a stranger's: any name, and any arguments. */
+/** A tool call of a model. Untrusted: it can have any name and any arguments. */
 export type ToolCall = { id: string; name: string; arguments: JsonObject }
 
 export type Message =
   | { role: 'user'; text: string }
-  /** As the model said it, to the letter: models want their own thoughts back as they gave them. */
-  | { role: 'model'; said: Json }
+  /** The model's message as the provider sent it. Providers require reasoning to be returned unchanged. */
+  | { role: 'model'; raw: Json }
   | { role: 'results'; results: { id: string; name: string; text: string }[] }
 
-export type Asking = {
+export type ModelRequest = {
   system: string
   messages: readonly Message[]
-  tools?: readonly Tool[]
-  /** The answer is to be JSON of this shape. Every property is required, and there are no others: some insist on it. */
+  tools?: readonly ToolDefinition[]
+  /** Requests JSON of this schema. Every property is required and no others are allowed, because some providers insist on it. */
   shape?: { name: string; schema: JsonObject }
   signal: AbortSignal
 }
 
-/** Why a model stopped. `length`: it had more to say. */
-export type Stop = 'done' | 'tools' | 'length' | 'refusal'
+/** The reason why a model stopped. `length`: the output limit cut it off. */
+export type StopReason = 'done' | 'tools' | 'length' | 'refusal'
 
-export type Reply = { text: string; thought: string; calls: ToolCall[]; said: Json; stop: Stop }
+export type ModelReply = { text: string; thought: string; calls: ToolCall[]; raw: Json; stop: StopReason }
 
-/** Asks a model. Throws ModelSilent. */
-export type Ask = (asking: Asking) => Promise<Reply>
+/** Sends a request to a model. Throws ModelCallFailed. */
+export type AskModel = (request: ModelRequest) => Promise<ModelReply>
 
-/** There is no reply. With a status it was refused; 402 says that nothing is left to spend. */
-export class ModelSilent extends Error {
-  override name = 'ModelSilent'
+/** A model call without a reply. `status` is set if the call was refused; 402 means that the budget is spent. */
+export class ModelCallFailed extends Error {
+  override name = 'ModelCallFailed'
   readonly status: number | null
 
   constructor(status: number | null, message: string, options?: ErrorOptions) {

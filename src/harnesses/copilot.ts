@@ -1,11 +1,11 @@
 import { rootCertificates } from 'node:tls'
 import { nativeBundle } from './bundles/bundle.ts'
 import lock from './bundles/copilot.lock.json' with { type: 'json' }
-import { envOf, type Harness, HOME, requireAccess, type ToolServer } from './harness.ts'
+import { type Harness, HOME, requireModelAccess, type ToolServer, toEnv } from './harness.ts'
 import { type JsonObject, objectAt, objectsAt, textAt } from './json.ts'
-import { sayableIn, type Vocabularies } from './levels.ts'
+import { findProtocol, type LevelMapping } from './levels.ts'
 import type { ModelAccess, Protocol, WireLevel } from './model-access.ts'
-import type { Moment } from './trajectory.ts'
+import type { TrajectoryEvent } from './trajectory.ts'
 
 const PROGRAM = 'program/copilot'
 const CONFIG = '.copilot'
@@ -18,45 +18,45 @@ export const copilot: Harness = {
   protocols: ['anthropic-messages', 'openai-responses', 'openai-chat'],
   bundle: nativeBundle('copilot', lock, PROGRAM),
   helpers: [],
-  protocolFor: (model, _level, wire) => sayableIn(VOCABULARIES, copilot.protocols, model, wire),
-  plan({ instruction }, { mcpServers }, given) {
-    const access = requireAccess(copilot, given)
+  protocolFor: (model, _level, wire) => findProtocol(SUPPORTED_LEVELS, copilot.protocols, model, wire),
+  plan({ instruction }, { mcpServers }, optionalAccess) {
+    const access = requireModelAccess(copilot, optionalAccess)
     const servers = mcpServers.length > 0 ? ['--additional-mcp-config', `@${HOME}/${SERVERS}`] : []
     return {
       command: [
-        ...['sh', '-c', WITH_ROOTS, `${HOME}/${ROOTS}`],
+        ...['sh', '-c', RUN_WITH_CERTIFICATES, `${HOME}/${CERTIFICATES}`],
         ...[`/assay/bundle/${PROGRAM}`, '--yolo', '--no-ask-user', '--no-auto-update', '--output-format', 'json'],
-        ...['--disable-builtin-mcps', '--log-dir', `${HOME}/logs`, '--reasoning-effort', wordFor(access.wireLevel)],
+        ...['--disable-builtin-mcps', '--log-dir', `${HOME}/logs`, '--reasoning-effort', toEffort(access.wireLevel)],
         ...servers,
       ],
-      env: envOf(variables(access)),
+      env: toEnv(variables(access)),
       folders: [],
       files: [
-        { path: ROOTS, text: rootCertificates.join('\n') },
-        ...(mcpServers.length > 0 ? [{ path: SERVERS, text: JSON.stringify(serversOf(mcpServers)) }] : []),
+        { path: CERTIFICATES, text: rootCertificates.join('\n') },
+        ...(mcpServers.length > 0 ? [{ path: SERVERS, text: JSON.stringify(toServers(mcpServers)) }] : []),
       ],
       skills: `${CONFIG}/skills`,
       input: instruction,
     }
   },
-  moments,
+  trajectoryEvents,
 }
 
-/** It wants some certificates to trust, also where it uses none. A small image has none. */
-const ROOTS = `${CONFIG}/roots.pem`
-const WITH_ROOTS =
+/** Root certificates, for images that have none: the program does not start without, even if it uses no TLS. */
+const CERTIFICATES = `${CONFIG}/roots.pem`
+const RUN_WITH_CERTIFICATES =
   '[ -s /etc/ssl/certs/ca-certificates.crt ] || [ -s /etc/pki/tls/certs/ca-bundle.crt ] || export SSL_CERT_FILE="$0"; exec "$@"'
 
 const EFFORTS = ['low', 'medium', 'high', 'xhigh', 'max']
-const NOTHING = { efforts: EFFORTS, budgets: false, off: false, silence: false }
-const VOCABULARIES: Vocabularies = {
-  'anthropic-messages': { ...NOTHING, off: true },
-  'openai-responses': { ...NOTHING, efforts: ['none', ...EFFORTS] },
-  // Here its word for none is to say nothing.
-  'openai-chat': { ...NOTHING, silence: true },
+const EFFORTS_ONLY = { efforts: EFFORTS, budgets: false, off: false, unset: false }
+const SUPPORTED_LEVELS: LevelMapping = {
+  'anthropic-messages': { ...EFFORTS_ONLY, off: true },
+  'openai-responses': { ...EFFORTS_ONLY, efforts: ['none', ...EFFORTS] },
+  // With this protocol the program omits the parameter for the effort `none`.
+  'openai-chat': { ...EFFORTS_ONLY, unset: true },
 }
 
-const wordFor = (wire: WireLevel): string => ('effort' in wire ? wire.effort : 'none')
+const toEffort = (wire: WireLevel): string => ('effort' in wire ? wire.effort : 'none')
 
 const PROVIDERS: Record<Exclude<Protocol, 'gemini'>, Record<string, string>> = {
   'anthropic-messages': { COPILOT_PROVIDER_TYPE: 'anthropic' },
@@ -66,7 +66,7 @@ const PROVIDERS: Record<Exclude<Protocol, 'gemini'>, Record<string, string>> = {
 
 function variables({ protocol, baseUrl, token, model }: ModelAccess): Record<string, string> {
   return {
-    // Without it, it asks its makers for leave.
+    // Without this variable the program contacts GitHub for authorization.
     COPILOT_OFFLINE: 'true',
     COPILOT_AUTO_UPDATE: 'false',
     COPILOT_HOME: `${HOME}/${CONFIG}`,
@@ -77,9 +77,11 @@ function variables({ protocol, baseUrl, token, model }: ModelAccess): Record<str
   }
 }
 
-const serversOf = (servers: ToolServer[]): JsonObject => ({ mcpServers: Object.fromEntries(servers.map(serverOf)) })
+const toServers = (servers: ToolServer[]): JsonObject => ({
+  mcpServers: Object.fromEntries(servers.map(toServerEntry)),
+})
 
-function serverOf(server: ToolServer): [string, JsonObject] {
+function toServerEntry(server: ToolServer): [string, JsonObject] {
   if (server.transport === 'stdio') {
     return [server.name, { type: 'local', command: server.command, args: server.args, tools: ['*'] }]
   }
@@ -87,7 +89,7 @@ function serverOf(server: ToolServer): [string, JsonObject] {
   return [server.name, { type, url: server.url, headers: server.headers, tools: ['*'] }]
 }
 
-function moments(line: JsonObject): Moment[] {
+function trajectoryEvents(line: JsonObject): TrajectoryEvent[] {
   const data = objectAt(line, 'data')
   if (line.type === 'assistant.reasoning') return [{ kind: 'thought', text: textAt(data, 'content') }]
   if (line.type === 'tool.execution_complete') {
@@ -95,8 +97,10 @@ function moments(line: JsonObject): Moment[] {
   }
   if (line.type !== 'assistant.message') return []
   const calls = objectsAt(data, 'toolRequests').map(
-    (call): Moment => ({
-      ...{ kind: 'call', id: textAt(call, 'toolCallId'), name: textAt(call, 'name') },
+    (call): TrajectoryEvent => ({
+      kind: 'call',
+      id: textAt(call, 'toolCallId'),
+      name: textAt(call, 'name'),
       arguments: objectAt(call, 'arguments'),
     }),
   )

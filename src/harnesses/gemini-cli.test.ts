@@ -1,9 +1,9 @@
+import { testHarnessContract } from '../../test/support/harnesses/harness-contract.ts'
+import { budget, efforts, off } from '../../test/support/harnesses/level-cases.ts'
 import { geminiCli } from './gemini-cli.ts'
-import { keepsTheContract } from './testing/contract.ts'
-import { budget, efforts, off } from './testing/sayings.ts'
 
-keepsTheContract(geminiCli, {
-  sayings: [
+testHarnessContract(geminiCli, {
+  levelCases: [
     { protocol: 'gemini', model: 'gemini-3.1-pro-preview', level: 'low', wireLevel: { effort: 'low' } },
     ...efforts('gemini', 'gemini-3.1-pro-preview', ['medium', 'high']),
     ...efforts('gemini', 'gemini-3.8-flash', ['minimal']),

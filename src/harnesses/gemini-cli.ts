@@ -1,15 +1,15 @@
-import { nodeBundle, onNode } from './bundles/bundle.ts'
+import { nodeBundle, nodeCommand } from './bundles/bundle.ts'
 import lock from './bundles/gemini-cli.lock.json' with { type: 'json' }
-import { envOf, type Harness, requireAccess, type ToolServer } from './harness.ts'
+import { type Harness, requireModelAccess, type ToolServer, toEnv } from './harness.ts'
 import { type JsonObject, objectAt, textAt } from './json.ts'
-import { sayableIn } from './levels.ts'
+import { findProtocol } from './levels.ts'
 import type { ModelAccess, WireLevel } from './model-access.ts'
-import type { Moment } from './trajectory.ts'
+import type { TrajectoryEvent } from './trajectory.ts'
 
 const SCRIPT = 'node_modules/@google/gemini-cli/bundle/gemini.js'
 const CONFIG = '.gemini'
 const ATTEMPTS = 4
-/** The task's time is the limit, not the number of turns. */
+/** Effectively unlimited: the task's timeout ends the agent, not the number of turns. */
 const TURNS_MAX = 10_000
 
 export const geminiCli: Harness = {
@@ -18,19 +18,19 @@ export const geminiCli: Harness = {
   version: lock.version,
   protocols: ['gemini'],
   bundle: nodeBundle('gemini-cli', lock),
-  // It puts other models in the place of some that it is told to use.
+  // The program replaces some models with others of its own choice.
   helpers: [{ name: '*', rule: 'pin' }],
-  protocolFor: (model, _level, wire) => sayableIn(VOCABULARY, geminiCli.protocols, model, wire),
-  plan({ instruction }, { mcpServers }, given) {
-    const access = requireAccess(geminiCli, given)
+  protocolFor: (model, _level, wire) => findProtocol(SUPPORTED_LEVELS, geminiCli.protocols, model, wire),
+  plan({ instruction }, { mcpServers }, optionalAccess) {
+    const access = requireModelAccess(geminiCli, optionalAccess)
     return {
-      command: [...onNode(SCRIPT), '--yolo', '--output-format', 'stream-json', '-m', access.model],
-      env: envOf({
+      command: [...nodeCommand(SCRIPT), '--yolo', '--output-format', 'stream-json', '-m', access.model],
+      env: toEnv({
         GEMINI_API_KEY: access.token,
         GOOGLE_GEMINI_BASE_URL: access.baseUrl,
         GEMINI_CLI_TRUST_WORKSPACE: 'true',
         GEMINI_TELEMETRY_ENABLED: 'false',
-        // Else it starts itself a second time to have more memory.
+        // Otherwise the program restarts itself to get more memory.
         GEMINI_CLI_NO_RELAUNCH: 'true',
       }),
       folders: [],
@@ -39,11 +39,11 @@ export const geminiCli: Harness = {
       input: instruction,
     }
   },
-  moments,
+  trajectoryEvents,
 }
 
-const VOCABULARY = {
-  gemini: { efforts: ['minimal', 'low', 'medium', 'high'], budgets: true, off: true, silence: false },
+const SUPPORTED_LEVELS = {
+  gemini: { efforts: ['minimal', 'low', 'medium', 'high'], budgets: true, off: true, unset: false },
 } as const
 
 const settings = ({ model, wireLevel }: ModelAccess, servers: ToolServer[]): JsonObject => ({
@@ -58,7 +58,7 @@ const settings = ({ model, wireLevel }: ModelAccess, servers: ToolServer[]): Jso
       { match: { model }, modelConfig: { generateContentConfig: { thinkingConfig: thinking(wireLevel) } } },
     ],
   },
-  ...(servers.length > 0 ? { mcpServers: Object.fromEntries(servers.map(serverOf)) } : {}),
+  ...(servers.length > 0 ? { mcpServers: Object.fromEntries(servers.map(toServerEntry)) } : {}),
 })
 
 function thinking(wire: WireLevel): JsonObject {
@@ -67,13 +67,13 @@ function thinking(wire: WireLevel): JsonObject {
   return { thinkingBudget: 0 }
 }
 
-function serverOf(server: ToolServer): [string, JsonObject] {
+function toServerEntry(server: ToolServer): [string, JsonObject] {
   if (server.transport === 'stdio') return [server.name, { command: server.command, args: server.args, trust: true }]
   const address = server.transport === 'sse' ? { url: server.url } : { httpUrl: server.url }
   return [server.name, { ...address, headers: server.headers, trust: true }]
 }
 
-function moments(line: JsonObject): Moment[] {
+function trajectoryEvents(line: JsonObject): TrajectoryEvent[] {
   switch (textAt(line, 'type')) {
     case 'message':
       return line.role === 'assistant' ? [{ kind: 'message', text: textAt(line, 'content') }] : []

@@ -1,4 +1,4 @@
-/** It cannot be had here, or cannot do this. Nothing was spent, and it is nobody's failure at the task. */
+/** A harness that is not available on this machine or does not support the task. Thrown before anything is spent. */
 export class HarnessUnfit extends Error {
   override name = 'HarnessUnfit'
 }

@@ -4,7 +4,7 @@ export type JsonObject = { [key: string]: Json }
 export const isObject = (value: Json | undefined): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** The member as what it should be, or nothing of that kind. */
+/** Returns the member if it has the expected type, otherwise an empty value of that type. */
 export const objectAt = (from: JsonObject, key: string): JsonObject => {
   const value = from[key]
   return isObject(value) ? value : {}

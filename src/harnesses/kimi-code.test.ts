@@ -1,9 +1,9 @@
+import { testHarnessContract } from '../../test/support/harnesses/harness-contract.ts'
+import { efforts, off } from '../../test/support/harnesses/level-cases.ts'
 import { kimiCode } from './kimi-code.ts'
-import { keepsTheContract } from './testing/contract.ts'
-import { efforts, off } from './testing/sayings.ts'
 
-keepsTheContract(kimiCode, {
-  sayings: [
+testHarnessContract(kimiCode, {
+  levelCases: [
     { protocol: 'openai-chat', model: 'some-model', level: 'low', wireLevel: { effort: 'low' } },
     ...efforts('openai-chat', 'some-model', ['medium', 'high', 'xhigh', 'max']),
     ...efforts('anthropic-messages', 'claude-sonnet-5', ['low', 'medium', 'high', 'xhigh', 'max']),

@@ -1,20 +1,20 @@
 import { stringify } from 'smol-toml'
-import { nodeBundle, onNode } from './bundles/bundle.ts'
+import { nodeBundle, nodeCommand } from './bundles/bundle.ts'
 import lock from './bundles/kimi-code.lock.json' with { type: 'json' }
-import { envOf, type Harness, HOME, requireAccess, type ToolServer } from './harness.ts'
+import { type Harness, HOME, requireModelAccess, type ToolServer, toEnv } from './harness.ts'
 import { HarnessUnfit } from './harness-unfit.ts'
 import { isObject, type JsonObject, objectAt, objectsAt, parseJson, textAt } from './json.ts'
-import { sayableIn, type Vocabularies } from './levels.ts'
+import { findProtocol, type LevelMapping } from './levels.ts'
 import type { ModelAccess, Protocol, WireLevel } from './model-access.ts'
-import type { Moment } from './trajectory.ts'
+import type { TrajectoryEvent } from './trajectory.ts'
 
 const SCRIPT = 'node_modules/@moonshot-ai/kimi-code/dist/main.mjs'
 const CONFIG = '.kimi-code'
-const NAME = 'assay'
-/** The task's time is the limit, not the number of steps. */
+const MODEL_ALIAS = 'assay'
+/** Effectively unlimited: the task's timeout ends the agent, not the number of steps. */
 const STEPS_MAX = 10_000
-/** What the kernel takes as one word of a command. */
-const WORD_BYTES_MAX = 128 * 1024 - 1
+/** Maximum length of one command-line argument on Linux. */
+const ARGUMENT_BYTES_MAX = 128 * 1024 - 1
 
 export const kimiCode: Harness = {
   id: 'kimi-code',
@@ -23,16 +23,16 @@ export const kimiCode: Harness = {
   protocols: ['openai-chat', 'anthropic-messages', 'openai-responses', 'gemini'],
   bundle: nodeBundle('kimi-code', lock),
   helpers: [],
-  protocolFor: (model, _level, wire) => sayableIn(VOCABULARIES, kimiCode.protocols, model, wire),
-  plan({ instruction }, { mcpServers }, given) {
-    const access = requireAccess(kimiCode, given)
-    // It does not read its input.
-    if (Buffer.byteLength(instruction) > WORD_BYTES_MAX) {
-      throw new HarnessUnfit('The instruction of this task is too long for Kimi Code.')
+  protocolFor: (model, _level, wire) => findProtocol(SUPPORTED_LEVELS, kimiCode.protocols, model, wire),
+  plan({ instruction }, { mcpServers }, optionalAccess) {
+    const access = requireModelAccess(kimiCode, optionalAccess)
+    // The program does not read standard input.
+    if (Buffer.byteLength(instruction) > ARGUMENT_BYTES_MAX) {
+      throw new HarnessUnfit(`The task's instruction is too long for Kimi Code (at most ${ARGUMENT_BYTES_MAX} bytes).`)
     }
     return {
-      command: [...onNode(SCRIPT), '-p', instruction, '--output-format', 'stream-json', '-m', NAME],
-      env: envOf({
+      command: [...nodeCommand(SCRIPT), '-p', instruction, '--output-format', 'stream-json', '-m', MODEL_ALIAS],
+      env: toEnv({
         KIMI_CODE_HOME: `${HOME}/${CONFIG}`,
         KIMI_CODE_NO_AUTO_UPDATE: '1',
         KIMI_DISABLE_TELEMETRY: '1',
@@ -40,22 +40,22 @@ export const kimiCode: Harness = {
       folders: [],
       files: [
         { path: `${CONFIG}/config.toml`, text: stringify(settings(access)) },
-        ...(mcpServers.length > 0 ? [{ path: `${CONFIG}/mcp.json`, text: JSON.stringify(serversOf(mcpServers)) }] : []),
+        ...(mcpServers.length > 0 ? [{ path: `${CONFIG}/mcp.json`, text: JSON.stringify(toServers(mcpServers)) }] : []),
       ],
       skills: `${CONFIG}/skills`,
       input: '',
     }
   },
-  moments,
+  trajectoryEvents,
 }
 
 const EFFORTS = ['low', 'medium', 'high', 'xhigh', 'max']
-const NOTHING = { efforts: EFFORTS, budgets: false, off: false, silence: false }
-const VOCABULARIES: Vocabularies = {
-  'openai-chat': NOTHING,
-  'openai-responses': NOTHING,
-  'anthropic-messages': { ...NOTHING, off: true },
-  gemini: { ...NOTHING, efforts: ['low', 'medium', 'high'] },
+const EFFORTS_ONLY = { efforts: EFFORTS, budgets: false, off: false, unset: false }
+const SUPPORTED_LEVELS: LevelMapping = {
+  'openai-chat': EFFORTS_ONLY,
+  'openai-responses': EFFORTS_ONLY,
+  'anthropic-messages': { ...EFFORTS_ONLY, off: true },
+  gemini: { ...EFFORTS_ONLY, efforts: ['low', 'medium', 'high'] },
 }
 
 const PROVIDERS: Record<Protocol, { type: string; path: string }> = {
@@ -68,18 +68,16 @@ const PROVIDERS: Record<Protocol, { type: string; path: string }> = {
 function settings({ protocol, model, baseUrl, token, contextTokens, outputTokens, wireLevel }: ModelAccess) {
   const { type, path } = PROVIDERS[protocol]
   return {
-    default_model: NAME,
+    default_model: MODEL_ALIAS,
     telemetry: false,
-    providers: { [NAME]: { type, base_url: `${baseUrl}${path}`, api_key: token } },
+    providers: { [MODEL_ALIAS]: { type, base_url: `${baseUrl}${path}`, api_key: token } },
     models: {
-      [NAME]: {
-        ...{
-          provider: NAME,
-          model,
-          max_context_size: contextTokens,
-          max_output_size: outputTokens,
-          capabilities: ['thinking', 'tool_use'],
-        },
+      [MODEL_ALIAS]: {
+        provider: MODEL_ALIAS,
+        model,
+        max_context_size: contextTokens,
+        max_output_size: outputTokens,
+        capabilities: ['thinking', 'tool_use'],
         ...('effort' in wireLevel ? { support_efforts: [wireLevel.effort], default_effort: wireLevel.effort } : {}),
       },
     },
@@ -90,9 +88,11 @@ function settings({ protocol, model, baseUrl, token, contextTokens, outputTokens
 
 const thinking = (wire: WireLevel) => ('effort' in wire ? { enabled: true, effort: wire.effort } : { enabled: false })
 
-const serversOf = (servers: ToolServer[]): JsonObject => ({ mcpServers: Object.fromEntries(servers.map(serverOf)) })
+const toServers = (servers: ToolServer[]): JsonObject => ({
+  mcpServers: Object.fromEntries(servers.map(toServerEntry)),
+})
 
-function serverOf(server: ToolServer): [string, JsonObject] {
+function toServerEntry(server: ToolServer): [string, JsonObject] {
   if (server.transport === 'stdio') {
     return [server.name, { transport: 'stdio', command: server.command, args: server.args }]
   }
@@ -100,18 +100,18 @@ function serverOf(server: ToolServer): [string, JsonObject] {
   return [server.name, { transport, url: server.url, headers: server.headers }]
 }
 
-function moments(line: JsonObject): Moment[] {
+function trajectoryEvents(line: JsonObject): TrajectoryEvent[] {
   if (line.role === 'tool') return [{ kind: 'result', id: textAt(line, 'tool_call_id'), text: textAt(line, 'content') }]
   if (line.role !== 'assistant') return []
   return [
     { kind: 'thought', text: textAt(line, 'reasoning_content') },
     { kind: 'message', text: textAt(line, 'content') },
-    ...objectsAt(line, 'tool_calls').map(callOf),
+    ...objectsAt(line, 'tool_calls').map(toCallEvent),
   ]
 }
 
-function callOf(call: JsonObject): Moment {
-  const asked = objectAt(call, 'function')
-  const given = parseJson(textAt(asked, 'arguments'))
-  return { kind: 'call', id: textAt(call, 'id'), name: textAt(asked, 'name'), arguments: isObject(given) ? given : {} }
+function toCallEvent(call: JsonObject): TrajectoryEvent {
+  const target = objectAt(call, 'function')
+  const args = parseJson(textAt(target, 'arguments'))
+  return { kind: 'call', id: textAt(call, 'id'), name: textAt(target, 'name'), arguments: isObject(args) ? args : {} }
 }

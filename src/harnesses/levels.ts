@@ -1,30 +1,30 @@
 import type { ModelTraits, Protocol, WireLevel } from './model-access.ts'
 
-/** What a program can say of thinking, in one protocol. */
-type Vocabulary = {
-  /** `any`: it passes on what it is given. */
+/** The reasoning levels that a program can express in one protocol. */
+type LevelSupport = {
+  /** `any`: the program forwards every effort unchanged. */
   efforts: readonly string[] | 'any'
   budgets: boolean
   off: boolean
-  /** Whether it can keep silent about it. */
-  silence: boolean
+  /** True if the program can omit the parameter. */
+  unset: boolean
 }
 
-export type Vocabularies = Partial<Record<Protocol, Vocabulary>>
+export type LevelMapping = Partial<Record<Protocol, LevelSupport>>
 
-/** The first protocol that both know and in which this can be said exactly. */
-export const sayableIn = (
-  vocabularies: Vocabularies,
+/** Returns the first protocol that program and model support and that can express the level exactly. */
+export const findProtocol = (
+  mapping: LevelMapping,
   preferred: readonly Protocol[],
   { protocols }: ModelTraits,
   wire: WireLevel,
 ): Protocol | undefined =>
-  preferred.find((protocol) => protocols.includes(protocol) && canSay(vocabularies[protocol], wire))
+  preferred.find((protocol) => protocols.includes(protocol) && canExpress(mapping[protocol], wire))
 
-function canSay(vocabulary: Vocabulary | undefined, wire: WireLevel): boolean {
-  if (!vocabulary) return false
-  const { efforts, budgets, off, silence } = vocabulary
+function canExpress(support: LevelSupport | undefined, wire: WireLevel): boolean {
+  if (!support) return false
+  const { efforts, budgets, off, unset } = support
   if ('effort' in wire) return efforts === 'any' || efforts.includes(wire.effort)
   if ('budgetTokens' in wire) return budgets
-  return 'off' in wire ? off : silence
+  return 'off' in wire ? off : unset
 }

@@ -1,32 +1,32 @@
-/** How a program speaks to a model. */
+/** Wire formats of model APIs. */
 export const PROTOCOLS = ['anthropic-messages', 'openai-chat', 'openai-responses', 'gemini'] as const
 export type Protocol = (typeof PROTOCOLS)[number]
 
-/** How hard a model is asked to think, from the least. A model knows some of them. */
+/** Reasoning levels in ascending order. A model supports some of them. */
 export const LEVELS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
 export type Level = (typeof LEVELS)[number]
 
-/** What a level is on the wire of a model. `nothing`: it has one way to think, and the request does not speak of it. */
+/** A reasoning level as request parameter. `nothing`: the model has a single level, and the parameter is omitted. */
 export type WireLevel = { effort: string } | { budgetTokens: number } | { off: true } | { nothing: true }
 
-/** What is known of a model that a harness has to know. */
+/** Properties of a model that a harness depends on. */
 export type ModelTraits = {
-  /** The name on the wire. */
+  /** Model name in requests. */
   model: string
   provider: string
-  /** The protocols in which its provider serves it. */
+  /** Protocols that the provider supports for this model. */
   protocols: readonly Protocol[]
   contextTokens: number
   outputTokens: number
 }
 
-/** A model, as a harness has it from inside its sandbox. */
+/** Access to a model from inside a sandbox. */
 export type ModelAccess = ModelTraits & {
   protocol: Protocol
   level: Level
   wireLevel: WireLevel
-  /** Only this address answers. Routes lie under it as the provider has them: `/v1/messages`, `/v1beta/models/…`. */
+  /** Address of the gateway, the only one that is reachable. Has the provider's routes: `/v1/messages`, `/v1beta/models/…`. */
   baseUrl: string
-  /** Stands where a key is expected. It is worth nothing outside this trial. */
+  /** Used in place of an API key. Valid only within this trial. */
   token: string
 }

@@ -1,11 +1,11 @@
 import { type Harness, noModel } from './harness.ts'
 
-/** Does nothing. A task on which it scores 1 measures nothing. */
+/** The no-op. A task in which it passes measures nothing. */
 export const nop: Harness = {
   id: 'nop',
-  name: 'Nothing at all',
+  name: 'No-op',
   version: '1',
   ...noModel,
-  isOfTheTask: true,
+  isControl: true,
   plan: () => undefined,
 }

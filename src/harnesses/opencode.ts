@@ -1,16 +1,16 @@
 import { nativeBundle } from './bundles/bundle.ts'
 import lock from './bundles/opencode.lock.json' with { type: 'json' }
-import { envOf, type Harness, HOME, requireAccess, type ToolServer } from './harness.ts'
+import { type Harness, HOME, requireModelAccess, type ToolServer, toEnv } from './harness.ts'
 import { type JsonObject, objectAt, textAt } from './json.ts'
-import { sayableIn, type Vocabularies } from './levels.ts'
+import { findProtocol, type LevelMapping } from './levels.ts'
 import type { ModelAccess, Protocol, WireLevel } from './model-access.ts'
-import type { Moment } from './trajectory.ts'
+import type { TrajectoryEvent } from './trajectory.ts'
 
 const PROGRAM = 'program/bin/opencode'
 const CONFIG = '.config/opencode'
-const LIBRARY_INSTALLED = { packages: { '': { dependencies: { '@opencode-ai/plugin': lock.version } } } }
+const PLUGIN_LIBRARY_LOCK = { packages: { '': { dependencies: { '@opencode-ai/plugin': lock.version } } } }
 const PROVIDER = 'assay'
-/** A variant of our own says what is to be said. One that the program does not know, it drops without a word. */
+/** A variant of our own that carries the reasoning level: the program silently ignores variants it does not know. */
 const VARIANT = 'assay'
 
 export const opencode: Harness = {
@@ -20,15 +20,15 @@ export const opencode: Harness = {
   protocols: ['anthropic-messages', 'openai-responses', 'gemini', 'openai-chat'],
   bundle: nativeBundle('opencode', lock, PROGRAM),
   helpers: [],
-  protocolFor: (model, _level, wire) => sayableIn(VOCABULARIES, opencode.protocols, model, wire),
-  plan({ instruction }, { mcpServers }, given) {
-    const access = requireAccess(opencode, given)
+  protocolFor: (model, _level, wire) => findProtocol(SUPPORTED_LEVELS, opencode.protocols, model, wire),
+  plan({ instruction }, { mcpServers }, optionalAccess) {
+    const access = requireModelAccess(opencode, optionalAccess)
     return {
       command: [
         ...[`/assay/bundle/${PROGRAM}`, 'run', '--format', 'json', '--auto', '--title', 'task'],
         ...['-m', `${PROVIDER}/${access.model}`, '--variant', VARIANT],
       ],
-      env: envOf({
+      env: toEnv({
         OPENCODE_DISABLE_AUTOUPDATE: '1',
         OPENCODE_DISABLE_MODELS_FETCH: '1',
         OPENCODE_DISABLE_LSP_DOWNLOAD: '1',
@@ -40,32 +40,32 @@ export const opencode: Harness = {
       folders: [],
       files: [
         { path: `${CONFIG}/opencode.json`, text: JSON.stringify(settings(access, mcpServers)) },
-        // It takes the library for plugins as installed, and does not ask the npm registry for it.
-        { path: `${CONFIG}/package-lock.json`, text: JSON.stringify(LIBRARY_INSTALLED) },
+        // Marks the plugin library as installed, so that the program does not fetch it from the npm registry.
+        { path: `${CONFIG}/package-lock.json`, text: JSON.stringify(PLUGIN_LIBRARY_LOCK) },
         { path: `${CONFIG}/node_modules/.keep`, text: '' },
       ],
       skills: `${CONFIG}/skills`,
       input: instruction,
     }
   },
-  moments,
+  trajectoryEvents,
 }
 
-const NOTHING = { efforts: [], budgets: false, off: false, silence: true } as const
-const VOCABULARIES: Vocabularies = {
-  // Its library says nothing where it is told to switch thinking off.
+const NONE = { efforts: [], budgets: false, off: false, unset: true } as const
+const SUPPORTED_LEVELS: LevelMapping = {
+  // The program's library omits the parameter when thinking is off.
   'anthropic-messages': {
     efforts: ['low', 'medium', 'high', 'xhigh', 'max'],
     budgets: true,
     off: false,
-    silence: true,
+    unset: true,
   },
-  'openai-responses': { ...NOTHING, efforts: 'any', silence: false },
-  gemini: { efforts: ['minimal', 'low', 'medium', 'high'], budgets: true, off: true, silence: false },
-  'openai-chat': { ...NOTHING, efforts: 'any' },
+  'openai-responses': { ...NONE, efforts: 'any', unset: false },
+  gemini: { efforts: ['minimal', 'low', 'medium', 'high'], budgets: true, off: true, unset: false },
+  'openai-chat': { ...NONE, efforts: 'any' },
 }
 
-/** The libraries that are in the program, and where each expects its routes. */
+/** Libraries bundled with the program, and the base path that each expects. */
 const LIBRARIES: Record<Protocol, { npm: string; path: string }> = {
   'anthropic-messages': { npm: '@ai-sdk/anthropic', path: '/v1' },
   'openai-responses': { npm: '@ai-sdk/openai', path: '/v1' },
@@ -97,7 +97,7 @@ function settings(access: ModelAccess, servers: ToolServer[]): JsonObject {
         },
       },
     },
-    ...(servers.length > 0 ? { mcp: Object.fromEntries(servers.map(serverOf)) } : {}),
+    ...(servers.length > 0 ? { mcp: Object.fromEntries(servers.map(toServerEntry)) } : {}),
   }
 }
 
@@ -121,12 +121,12 @@ function geminiThinking(wire: WireLevel): JsonObject {
   return { thinkingBudget: 0 }
 }
 
-function serverOf(server: ToolServer): [string, JsonObject] {
+function toServerEntry(server: ToolServer): [string, JsonObject] {
   if (server.transport === 'stdio') return [server.name, { type: 'local', command: [server.command, ...server.args] }]
   return [server.name, { type: 'remote', url: server.url, headers: server.headers, oauth: false }]
 }
 
-function moments(line: JsonObject): Moment[] {
+function trajectoryEvents(line: JsonObject): TrajectoryEvent[] {
   const part = objectAt(line, 'part')
   if (line.type === 'step_start') return [{ kind: 'turn' }]
   if (line.type === 'text') return [{ kind: 'message', text: textAt(part, 'text') }]

@@ -1,12 +1,12 @@
 import { type Harness, noModel } from './harness.ts'
 
-/** Runs the author's own solution. A task on which it does not score 1 is broken. */
+/** Runs the reference solution. A task in which it does not pass is broken. */
 export const oracle: Harness = {
   id: 'oracle',
-  name: "The author's solution",
+  name: 'Reference solution',
   version: '1',
   ...noModel,
-  isOfTheTask: true,
+  isControl: true,
   plan: ({ solution }, { solutionEnv }) => {
     if (!solution) return undefined
     return {

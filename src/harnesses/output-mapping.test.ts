@@ -1,19 +1,30 @@
 import { expect, test } from 'vitest'
 import type { JsonObject } from './json.ts'
-import { momentsBy, type Rule } from './output-mapping.ts'
+import { buildEventParser, type OutputRule } from './output-mapping.ts'
 
 const always = { when: {}, where: {} }
-const said = (rule: Partial<Rule>, line: JsonObject) => momentsBy([{ ...always, ...rule } as Rule])(line)
+const parse = (rule: Partial<OutputRule>, line: JsonObject) =>
+  buildEventParser([{ ...always, ...rule } as OutputRule])(line)
 
-test.each<[string, Partial<Rule>, JsonObject, object[]]>([
+test.each<[string, Partial<OutputRule>, JsonObject, object[]]>([
   ['a message', { tells: 'message', text: 'a.b' }, { a: { b: 'hello' } }, [{ kind: 'message', text: 'hello' }]],
-  ['of an event only', { when: { type: 'x' }, tells: 'message', text: 't' }, { type: 'y', t: 'hello' }, []],
-  ['a number is no text of it', { when: { type: '1' }, tells: 'turn' }, { type: 1 }, []],
-  ['truth', { when: { done: true }, tells: 'turn' }, { done: true }, [{ kind: 'turn' }]],
-  ['nothing', { tells: 'thought', text: 'a.b.c' }, { a: { b: null } }, []],
-  ['parts', { tells: 'thought', text: 'p' }, { p: [{ text: 'a' }, 'b', 1] }, [{ kind: 'thought', text: 'ab1' }]],
   [
-    'members',
+    'a line that does not match `when`',
+    { when: { type: 'x' }, tells: 'message', text: 't' },
+    { type: 'y', t: 'hello' },
+    [],
+  ],
+  ['a number does not match its string', { when: { type: '1' }, tells: 'turn' }, { type: 1 }, []],
+  ['a boolean condition', { when: { done: true }, tells: 'turn' }, { done: true }, [{ kind: 'turn' }]],
+  ['a missing value', { tells: 'thought', text: 'a.b.c' }, { a: { b: null } }, []],
+  [
+    'a list of parts',
+    { tells: 'thought', text: 'p' },
+    { p: [{ text: 'a' }, 'b', 1] },
+    [{ kind: 'thought', text: 'ab1' }],
+  ],
+  [
+    'elements of a list, filtered by `where`',
     { each: 'm', where: { type: 'text' }, tells: 'message', text: 'v' },
     { m: [{ type: 'text', v: 'a' }, { type: 'other', v: 'b' }, 'c', null, { type: 'text', v: 'd' }] },
     [
@@ -21,43 +32,43 @@ test.each<[string, Partial<Rule>, JsonObject, object[]]>([
       { kind: 'message', text: 'd' },
     ],
   ],
-  ['no list', { each: 'm', tells: 'turn' }, { m: { length: 3 } }, []],
+  ['`each` on a value that is not a list', { each: 'm', tells: 'turn' }, { m: { length: 3 } }, []],
   [
-    'a call whose arguments are a text',
+    'a call with arguments in a JSON string',
     { tells: 'call', id: 'id', name: 'n', arguments: 'a' },
     { id: 7, n: 'bash', a: '{"command":"ls"}' },
     [{ kind: 'call', id: '7', name: 'bash', arguments: { command: 'ls' } }],
   ],
   [
-    'a call whose arguments are none',
+    'a call with arguments in invalid JSON',
     { tells: 'call', id: 'id', name: 'n', arguments: 'a' },
     { id: '7', n: 'bash', a: '[1' },
     [{ kind: 'call', id: '7', name: 'bash', arguments: { text: '[1' } }],
   ],
-  ['a call of nothing', { tells: 'call', id: 'id', name: 'n' }, { id: '7' }, []],
+  ['a call without a name', { tells: 'call', id: 'id', name: 'n' }, { id: '7' }, []],
   [
     'a result that is an object',
     { tells: 'result', id: 'id', text: 'r' },
     { id: '7', r: { code: 0 } },
     [{ kind: 'result', id: '7', text: '{"code":0}' }],
   ],
-  ['what every object has', { tells: 'message', text: 'constructor.name' }, {}, []],
+  ['an inherited property', { tells: 'message', text: 'constructor.name' }, {}, []],
   [
-    'a prototype',
+    'an own property called __proto__',
     { tells: 'message', text: '__proto__.x' },
     JSON.parse('{"__proto__":{"x":"own"}}'),
     [{ kind: 'message', text: 'own' }],
   ],
-])('%s', (_, rule, line, moments) => {
-  expect(said(rule, line)).toEqual(moments)
+])('maps %s', (_, rule, line, events) => {
+  expect(parse(rule, line)).toEqual(events)
 })
 
-test('rules are told in their order, and a list without end comes to one', () => {
-  const rules: Rule[] = [
+test('applies rules in order and reads at most 1,000 elements of a list', () => {
+  const rules: OutputRule[] = [
     { ...always, tells: 'turn' },
     { ...always, each: 'm', tells: 'message', text: 't' },
   ]
-  const moments = momentsBy(rules)({ m: Array.from({ length: 5000 }, () => ({ t: 'x' })) })
-  expect(moments[0]).toEqual({ kind: 'turn' })
-  expect(moments).toHaveLength(1001)
+  const events = buildEventParser(rules)({ m: Array.from({ length: 5000 }, () => ({ t: 'x' })) })
+  expect(events[0]).toEqual({ kind: 'turn' })
+  expect(events).toHaveLength(1001)
 })

@@ -1,49 +1,51 @@
 import { isObject, type Json, type JsonObject, parseJson } from './json.ts'
-import type { Moment } from './trajectory.ts'
+import type { TrajectoryEvent } from './trajectory.ts'
 
-/** Names of members, with dots between them. */
-type Path = string
-/** What stands at some paths. All must be so. */
-type Condition = Record<Path, string | number | boolean>
+/** Member names, separated by dots. */
+type MemberPath = string
+/** Values that must be present at these paths. */
+type Condition = Record<MemberPath, string | number | boolean>
 
-/** Which lines of a program's output tell of its work, and where in them it stands. */
-export type Rule = {
+/** Maps matching output lines of a custom harness to trajectory events. */
+export type OutputRule = {
   when: Condition
-  /** A list in the line. The rule then speaks of its members, one by one, of those that are `where`. */
-  each?: Path | undefined
+  /** Path of a list. The rule then applies to each of its elements that matches `where`. */
+  each?: MemberPath | undefined
   where: Condition
-} & Tells
+} & RuleEvent
 
-type Tells =
-  | { tells: 'message' | 'thought'; text: Path }
-  | { tells: 'call'; id: Path; name: Path; arguments?: Path | undefined }
-  | { tells: 'result'; id: Path; text: Path }
+type RuleEvent =
+  | { tells: 'message' | 'thought'; text: MemberPath }
+  | { tells: 'call'; id: MemberPath; name: MemberPath; arguments?: MemberPath | undefined }
+  | { tells: 'result'; id: MemberPath; text: MemberPath }
   | { tells: 'turn' }
 
-/** An agent can write a lot into one line, and whoever reads it does nothing else meanwhile. */
-const MEMBERS_MAX = 1000
+/** Bounds the work per line, which is untrusted and parsed synchronously. */
+const ELEMENTS_MAX = 1000
 
-/** What a line tells, by all rules in their order. It never fails, whatever the line is. */
-export const momentsBy =
-  (rules: readonly Rule[]) =>
-  (line: JsonObject): Moment[] =>
-    rules.flatMap((rule) => (holds(rule.when, line) ? membersOf(rule, line).flatMap((found) => told(rule, found)) : []))
+/** Builds a parser that applies all rules in order. The parser never throws. */
+export const buildEventParser =
+  (rules: readonly OutputRule[]) =>
+  (line: JsonObject): TrajectoryEvent[] =>
+    rules.flatMap((rule) =>
+      matches(rule.when, line) ? listMembers(rule, line).flatMap((found) => toEvents(rule, found)) : [],
+    )
 
-function membersOf({ each, where }: Rule, line: JsonObject): JsonObject[] {
-  if (each === undefined) return holds(where, line) ? [line] : []
-  const list = at(line, each)
+function listMembers({ each, where }: OutputRule, line: JsonObject): JsonObject[] {
+  if (each === undefined) return matches(where, line) ? [line] : []
+  const list = valueAt(line, each)
   if (!Array.isArray(list)) return []
   return list
-    .slice(0, MEMBERS_MAX)
+    .slice(0, ELEMENTS_MAX)
     .filter(isObject)
-    .filter((member) => holds(where, member))
+    .filter((member) => matches(where, member))
 }
 
-const holds = (condition: Condition, from: JsonObject): boolean =>
-  Object.entries(condition).every(([path, value]) => at(from, path) === value)
+const matches = (condition: Condition, from: JsonObject): boolean =>
+  Object.entries(condition).every(([path, value]) => valueAt(from, path) === value)
 
-/** Undefined: there is nothing. Only what was written there is, and nothing that every object has. */
-function at(from: JsonObject, path: Path): Json | undefined {
+/** Returns the value at a path, or undefined. Inherited properties are not read. */
+function valueAt(from: JsonObject, path: MemberPath): Json | undefined {
   let found: Json | undefined = from
   for (const name of path.split('.')) {
     if (!isObject(found) || !Object.hasOwn(found, name)) return undefined
@@ -52,30 +54,30 @@ function at(from: JsonObject, path: Path): Json | undefined {
   return found
 }
 
-function told(rule: Rule, from: JsonObject): Moment[] {
+function toEvents(rule: OutputRule, from: JsonObject): TrajectoryEvent[] {
   if (rule.tells === 'turn') return [{ kind: 'turn' }]
   if (rule.tells === 'call') {
-    const [id, name] = [textOf(at(from, rule.id)), textOf(at(from, rule.name))]
-    return name === '' ? [] : [{ kind: 'call', id, name, arguments: argumentsOf(rule.arguments, from) }]
+    const [id, name] = [toText(valueAt(from, rule.id)), toText(valueAt(from, rule.name))]
+    return name === '' ? [] : [{ kind: 'call', id, name, arguments: toArguments(rule.arguments, from) }]
   }
-  const text = textOf(at(from, rule.text))
-  if (rule.tells === 'result') return [{ kind: 'result', id: textOf(at(from, rule.id)), text }]
+  const text = toText(valueAt(from, rule.text))
+  if (rule.tells === 'result') return [{ kind: 'result', id: toText(valueAt(from, rule.id)), text }]
   return text === '' ? [] : [{ kind: rule.tells, text }]
 }
 
-/** Some programs write them as a text that is JSON. */
-function argumentsOf(path: Path | undefined, from: JsonObject): JsonObject {
-  const found = path === undefined ? undefined : at(from, path)
+/** Reads the arguments of a call, which some programs write as a JSON string. */
+function toArguments(path: MemberPath | undefined, from: JsonObject): JsonObject {
+  const found = path === undefined ? undefined : valueAt(from, path)
   if (isObject(found)) return found
   if (typeof found !== 'string') return {}
   const value = parseJson(found)
   return isObject(value) ? value : { text: found }
 }
 
-/** A text, or the texts of a list of parts, or else what it is. */
-function textOf(value: Json | undefined): string {
+/** Converts a string, a list of parts, or any other JSON value to text. */
+function toText(value: Json | undefined): string {
   if (typeof value === 'string') return value
   if (value === undefined || value === null) return ''
-  if (Array.isArray(value)) return value.slice(0, MEMBERS_MAX).map(textOf).join('')
+  if (Array.isArray(value)) return value.slice(0, ELEMENTS_MAX).map(toText).join('')
   return isObject(value) && typeof value.text === 'string' ? value.text : JSON.stringify(value)
 }

@@ -1,10 +1,10 @@
+import { testHarnessContract } from '../../test/support/harnesses/harness-contract.ts'
+import { budget, efforts, off, unset } from '../../test/support/harnesses/level-cases.ts'
 import { pi } from './pi.ts'
-import { keepsTheContract } from './testing/contract.ts'
-import { budget, efforts, off, silence } from './testing/sayings.ts'
 
-keepsTheContract(pi, {
-  isTriedAlways: true,
-  sayings: [
+testHarnessContract(pi, {
+  isInShortRun: true,
+  levelCases: [
     { protocol: 'openai-responses', model: 'gpt-5.5', level: 'low', wireLevel: { effort: 'low' } },
     ...efforts('openai-responses', 'gpt-5.5', ['none', 'minimal', 'medium', 'high', 'xhigh', 'max']),
     ...efforts('anthropic-messages', 'claude-sonnet-5', ['low', 'medium', 'high', 'xhigh', 'max']),
@@ -14,6 +14,6 @@ keepsTheContract(pi, {
     budget('gemini', 'gemini-2.5-pro', 4096),
     off('gemini', 'gemini-2.5-flash'),
     ...efforts('openai-chat', 'some-model', ['none', 'low', 'max']),
-    silence('openai-chat', 'some-model'),
+    unset('openai-chat', 'some-model'),
   ],
 })

@@ -1,11 +1,11 @@
-import { nodeBundle, onNode } from './bundles/bundle.ts'
+import { nodeBundle, nodeCommand } from './bundles/bundle.ts'
 import lock from './bundles/pi.lock.json' with { type: 'json' }
-import { envOf, type Harness, HOME, requireAccess } from './harness.ts'
+import { type Harness, HOME, requireModelAccess, toEnv } from './harness.ts'
 import { HarnessUnfit } from './harness-unfit.ts'
 import { type JsonObject, objectAt, objectsAt, textAt } from './json.ts'
-import { sayableIn, type Vocabularies } from './levels.ts'
+import { findProtocol, type LevelMapping } from './levels.ts'
 import type { ModelAccess, Protocol, WireLevel } from './model-access.ts'
-import type { Moment } from './trajectory.ts'
+import type { TrajectoryEvent } from './trajectory.ts'
 
 const SCRIPT = 'node_modules/@earendil-works/pi-coding-agent/dist/bundle/cli.js'
 const CONFIG = '.pi/agent'
@@ -18,16 +18,16 @@ export const pi: Harness = {
   protocols: ['anthropic-messages', 'openai-responses', 'gemini', 'openai-chat'],
   bundle: nodeBundle('pi', lock),
   helpers: [],
-  protocolFor: (model, _level, wire) => sayableIn(VOCABULARIES, pi.protocols, model, wire),
-  plan({ instruction }, { mcpServers }, given) {
-    const access = requireAccess(pi, given)
-    if (mcpServers.length > 0) throw new HarnessUnfit('pi knows no MCP, and this task has servers of tools.')
+  protocolFor: (model, _level, wire) => findProtocol(SUPPORTED_LEVELS, pi.protocols, model, wire),
+  plan({ instruction }, { mcpServers }, optionalAccess) {
+    const access = requireModelAccess(pi, optionalAccess)
+    if (mcpServers.length > 0) throw new HarnessUnfit('pi does not support MCP, which this task requires.')
     return {
       command: [
-        ...[...onNode(SCRIPT), '-p', '--mode', 'json', '--no-session', '--provider', PROVIDER],
-        ...['--model', access.model, '--thinking', wordFor(access.wireLevel)],
+        ...[...nodeCommand(SCRIPT), '-p', '--mode', 'json', '--no-session', '--provider', PROVIDER],
+        ...['--model', access.model, '--thinking', toThinkingWord(access.wireLevel)],
       ],
-      env: envOf({ PI_CODING_AGENT_DIR: `${HOME}/${CONFIG}`, PI_OFFLINE: '1', PI_TELEMETRY: '0' }),
+      env: toEnv({ PI_CODING_AGENT_DIR: `${HOME}/${CONFIG}`, PI_OFFLINE: '1', PI_TELEMETRY: '0' }),
       folders: [],
       files: [
         { path: `${CONFIG}/models.json`, text: JSON.stringify({ providers: { [PROVIDER]: provider(access) } }) },
@@ -37,18 +37,18 @@ export const pi: Harness = {
       input: instruction,
     }
   },
-  moments,
+  trajectoryEvents,
 }
 
-const WORDS = ['minimal', 'low', 'medium', 'high', 'xhigh', 'max']
-/** The word under which a budget is put. */
+const THINKING_WORDS = ['minimal', 'low', 'medium', 'high', 'xhigh', 'max']
+/** The thinking word that a token budget is configured for. */
 const BUDGET_WORD = 'high'
-const NOTHING = { efforts: [], budgets: false, off: false, silence: true } as const
-const VOCABULARIES: Vocabularies = {
-  'anthropic-messages': { efforts: ['low', 'medium', 'high', 'xhigh', 'max'], budgets: true, off: true, silence: true },
-  'openai-responses': { ...NOTHING, efforts: ['none', ...WORDS] },
-  gemini: { efforts: ['minimal', 'low', 'medium', 'high'], budgets: true, off: true, silence: true },
-  'openai-chat': { ...NOTHING, efforts: ['none', ...WORDS] },
+const NONE = { efforts: [], budgets: false, off: false, unset: true } as const
+const SUPPORTED_LEVELS: LevelMapping = {
+  'anthropic-messages': { efforts: ['low', 'medium', 'high', 'xhigh', 'max'], budgets: true, off: true, unset: true },
+  'openai-responses': { ...NONE, efforts: ['none', ...THINKING_WORDS] },
+  gemini: { efforts: ['minimal', 'low', 'medium', 'high'], budgets: true, off: true, unset: true },
+  'openai-chat': { ...NONE, efforts: ['none', ...THINKING_WORDS] },
 }
 
 const APIS: Record<Protocol, { api: string; path: string }> = {
@@ -58,12 +58,12 @@ const APIS: Record<Protocol, { api: string; path: string }> = {
   'openai-chat': { api: 'openai-completions', path: '/v1' },
 }
 
-function wordFor(wire: WireLevel): string {
-  if ('effort' in wire) return WORDS.includes(wire.effort) ? wire.effort : 'off'
+function toThinkingWord(wire: WireLevel): string {
+  if ('effort' in wire) return THINKING_WORDS.includes(wire.effort) ? wire.effort : 'off'
   return 'budgetTokens' in wire ? BUDGET_WORD : 'off'
 }
 
-/** The model is described whole, so that nothing hangs on whether the program knows it, and no level is rounded. */
+/** Describes the model completely, so that the program uses no defaults of its own and rounds no level. */
 function provider({
   protocol,
   model,
@@ -74,13 +74,19 @@ function provider({
   wireLevel,
 }: ModelAccess): JsonObject {
   const { api, path } = APIS[protocol]
-  const word = wordFor(wireLevel)
+  const word = toThinkingWord(wireLevel)
   return {
-    ...{ baseUrl: `${baseUrl}${path}`, apiKey: token, api },
+    baseUrl: `${baseUrl}${path}`,
+    apiKey: token,
+    api,
     models: [
       {
-        ...{ id: model, name: model, reasoning: !('nothing' in wireLevel), input: ['text'] },
-        ...{ contextWindow: contextTokens, maxTokens: outputTokens },
+        id: model,
+        name: model,
+        reasoning: !('nothing' in wireLevel),
+        input: ['text'],
+        contextWindow: contextTokens,
+        maxTokens: outputTokens,
         cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
         ...('effort' in wireLevel ? { thinkingLevelMap: { [word]: wireLevel.effort } } : {}),
         ...compat(protocol, wireLevel),
@@ -94,7 +100,7 @@ function compat(protocol: Protocol, wire: WireLevel): JsonObject {
   return protocol === 'openai-chat' ? { compat: CHAT_DIALECT } : {}
 }
 
-/** This protocol is spoken only with those who speak no other: what the first of them added later they need not know. */
+/** Only providers that support no other protocol use this one, so OpenAI's later additions to it are disabled. */
 const CHAT_DIALECT: JsonObject = {
   supportsReasoningEffort: true,
   supportsStore: false,
@@ -107,17 +113,17 @@ const settings = (wire: WireLevel): JsonObject => ({
   ...('budgetTokens' in wire ? { thinkingBudgets: { [BUDGET_WORD]: wire.budgetTokens } } : {}),
 })
 
-function moments(line: JsonObject): Moment[] {
+function trajectoryEvents(line: JsonObject): TrajectoryEvent[] {
   if (line.type === 'tool_execution_end') {
     const text = objectsAt(objectAt(line, 'result'), 'content').map((part) => textAt(part, 'text'))
     return [{ kind: 'result', id: textAt(line, 'toolCallId'), text: text.join('') }]
   }
   const message = objectAt(line, 'message')
   if (line.type !== 'message_end' || message.role !== 'assistant') return []
-  return [{ kind: 'turn' }, ...objectsAt(message, 'content').flatMap(spoken)]
+  return [{ kind: 'turn' }, ...objectsAt(message, 'content').flatMap(parsePart)]
 }
 
-function spoken(part: JsonObject): Moment[] {
+function parsePart(part: JsonObject): TrajectoryEvent[] {
   if (part.type === 'text') return [{ kind: 'message', text: textAt(part, 'text') }]
   if (part.type === 'thinking') return [{ kind: 'thought', text: textAt(part, 'thinking') }]
   if (part.type !== 'toolCall') return []

@@ -1,9 +1,9 @@
 import { type Harness, noModel } from './harness.ts'
 
-/** One line of shell as the agent, with which an author tries a solution, or a cheat. The instruction is its input. */
+/** Runs a shell command as the agent, for task authors who try a solution or a cheat. Reads the instruction on stdin. */
 export const shellCommand = (line: string): Harness => ({
   id: 'command',
-  name: 'A line of shell',
+  name: 'Shell command',
   version: '1',
   ...noModel,
   plan: ({ instruction }) => ({ command: ['sh', '-c', line], env: [], folders: [], input: instruction }),

@@ -1,21 +1,21 @@
 import { type JsonObject, objectAt, objectsAt, textAt } from './json.ts'
-import type { Moment } from './trajectory.ts'
+import type { TrajectoryEvent } from './trajectory.ts'
 
-/** What programs of this kind say with `--output-format stream-json`. */
-export function streamJsonMoments(line: JsonObject): Moment[] {
+/** Parses a line of the format `--output-format stream-json`, which several programs share. */
+export function parseStreamJson(line: JsonObject): TrajectoryEvent[] {
   const parts = objectsAt(objectAt(line, 'message'), 'content')
-  if (line.type === 'assistant') return parts.flatMap(spoken)
-  return line.type === 'user' ? parts.flatMap(heard) : []
+  if (line.type === 'assistant') return parts.flatMap(parseAssistantPart)
+  return line.type === 'user' ? parts.flatMap(parseUserPart) : []
 }
 
-function spoken(part: JsonObject): Moment[] {
+function parseAssistantPart(part: JsonObject): TrajectoryEvent[] {
   if (part.type === 'text') return [{ kind: 'message', text: textAt(part, 'text') }]
   if (part.type === 'thinking') return [{ kind: 'thought', text: textAt(part, 'thinking') }]
   if (part.type !== 'tool_use') return []
   return [{ kind: 'call', id: textAt(part, 'id'), name: textAt(part, 'name'), arguments: objectAt(part, 'input') }]
 }
 
-function heard(part: JsonObject): Moment[] {
+function parseUserPart(part: JsonObject): TrajectoryEvent[] {
   if (part.type !== 'tool_result') return []
   const text =
     textAt(part, 'content') ||

@@ -1,16 +1,21 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import {
+  bundlesFolder,
+  type LevelCase,
+  openScriptedGateway,
+  type ScriptedGateway,
+} from '../../test/support/harnesses/scripted-gateway.ts'
 import { hasPart, isLongRun } from '../../test/support/parts.ts'
 import { IMAGE, openWorkbench, taskToml, writeTask } from '../trials/testing/workbench.ts'
 import { claudeCode } from './claude-code.ts'
 import { codex } from './codex.ts'
 import { geminiCli } from './gemini-cli.ts'
 import type { Harness } from './harness.ts'
-import { bundlesFolder, type ModelBench, openModelBench, type Saying } from './testing/model-bench.ts'
 
 const WORD = 'xylophone'
 
-/** A server of one tool, which tells a word that is nowhere else. */
+/** An MCP server with one tool, which returns a word that occurs nowhere else. */
 const SERVER = `$| = 1;
 my %answers = (
   'tools/list' => '{"tools":[{"name":"secret_word","description":"Tells the word.","inputSchema":{"type":"object","properties":{}}}]}',
@@ -26,60 +31,63 @@ while (my $line = <STDIN>) {
 }
 `.replaceAll('\\\\', '\\')
 
-/** Where the program keeps tools back until they are looked for, with a tool of its own. */
-const LOOKING = { use: { tool: 'ToolSearch', input: { query: 'select:mcp__words__secret_word', max_results: 5 } } }
+/** A call of Claude Code's own search tool, which loads MCP tools on demand. */
+const SEARCH_TOOLS = { use: { tool: 'ToolSearch', input: { query: 'select:mcp__words__secret_word', max_results: 5 } } }
 
-const CASES: [string, Harness, Saying, object[]][] = [
-  ['claude-code', claudeCode, saying('anthropic-messages', 'claude-sonnet-5'), [LOOKING]],
-  ['codex', codex, saying('openai-responses', 'gpt-5.5'), []],
-  ['gemini-cli', geminiCli, saying('gemini', 'gemini-3.1-pro-preview'), []],
+const CASES: [string, Harness, LevelCase, object[]][] = [
+  ['claude-code', claudeCode, toLevelCase('anthropic-messages', 'claude-sonnet-5'), [SEARCH_TOOLS]],
+  ['codex', codex, toLevelCase('openai-responses', 'gpt-5.5'), []],
+  ['gemini-cli', geminiCli, toLevelCase('gemini', 'gemini-3.1-pro-preview'), []],
 ]
 
-function saying(protocol: Saying['protocol'], model: string): Saying {
+function toLevelCase(protocol: LevelCase['protocol'], model: string): LevelCase {
   return { protocol, model, level: 'high', wireLevel: { effort: 'high' } }
 }
 
-// Real programs, each with a real server of tools that it starts by itself.
-describe.skipIf(!isLongRun() || !hasPart('bwrap') || !hasPart('harnesses'))('servers of tools', () => {
+// Real programs, each of which starts a real MCP server.
+describe.skipIf(!isLongRun() || !hasPart('bwrap') || !hasPart('harnesses'))('MCP servers of a task', () => {
   let bench: Awaited<ReturnType<typeof openWorkbench>>
-  let models: ModelBench
+  let models: ScriptedGateway
   beforeAll(async () => {
     bench = await openWorkbench('bwrap')
-    models = await openModelBench()
+    models = await openScriptedGateway()
   }, 600_000)
   afterAll(async () => {
     await bench?.[Symbol.asyncDispose]()
     await models?.[Symbol.asyncDispose]()
   })
 
-  test.each(CASES)('%s has what a server of the task tells, and works with it', async (id, harness, said, first) => {
-    const task = writeTask(join(bench.folder, id), {
-      'task.toml': taskToml(
-        {
-          agentSec: 120,
-          end: '[[environment.mcp_servers]]\nname = "words"\ntransport = "stdio"\ncommand = "perl"\nargs = ["/opt/words.pl"]',
-        },
-        null,
-      ),
-      'environment/Dockerfile': `FROM ${IMAGE}\nCOPY words.pl /opt/words.pl\n`,
-      'environment/words.pl': SERVER,
-      'instruction.md': 'Write the secret word to /app/hello.txt.\n',
-      'tests/test.sh': `#!/bin/sh\ngrep -q ${WORD} /app/hello.txt && echo 1 > /logs/verifier/reward.txt || echo 0 > /logs/verifier/reward.txt\n`,
-    })
-    const script = {
-      match: 'hello.txt',
-      turns: [
-        ...first,
-        { use: { tool: 'secret_word' } },
-        { run: "printf %s '{result}' > /app/hello.txt" },
-        { say: 'It is there.' },
-      ],
-    }
-    const { place, totals } = await models.open(harness, said, { tasks: [script] })
-    const bundles = { folder: await bundlesFolder() }
-    const record = await bench.run(task, harness, 'workspace', { isProven: true, model: place, bundles })
-    expect(record, bench.output('agent-1.log').slice(-3000)).toMatchObject({ state: 'passed', class: 'verified' })
-    expect(models.provider.calls()[0]?.tools).toContainEqual(expect.stringMatching(/secret_word$|^tool_?search$/i))
-    expect(await totals()).toMatchObject({ levelMismatches: 0, refusals: {}, costSource: 'metered' })
-  })
+  test.each(CASES)(
+    "%s calls a tool of the task's MCP server and uses the result",
+    async (id, harness, levelCase, first) => {
+      const task = writeTask(join(bench.folder, id), {
+        'task.toml': taskToml(
+          {
+            agentSec: 120,
+            end: '[[environment.mcp_servers]]\nname = "words"\ntransport = "stdio"\ncommand = "perl"\nargs = ["/opt/words.pl"]',
+          },
+          null,
+        ),
+        'environment/Dockerfile': `FROM ${IMAGE}\nCOPY words.pl /opt/words.pl\n`,
+        'environment/words.pl': SERVER,
+        'instruction.md': 'Write the secret word to /app/hello.txt.\n',
+        'tests/test.sh': `#!/bin/sh\ngrep -q ${WORD} /app/hello.txt && echo 1 > /logs/verifier/reward.txt || echo 0 > /logs/verifier/reward.txt\n`,
+      })
+      const script = {
+        match: 'hello.txt',
+        turns: [
+          ...first,
+          { use: { tool: 'secret_word' } },
+          { run: "printf %s '{result}' > /app/hello.txt" },
+          { say: 'It is there.' },
+        ],
+      }
+      const { place, totals } = await models.open(harness, levelCase, { tasks: [script] })
+      const bundles = { folder: await bundlesFolder() }
+      const record = await bench.run(task, harness, 'workspace', { isProven: true, model: place, bundles })
+      expect(record, bench.output('agent-1.log').slice(-3000)).toMatchObject({ state: 'passed', class: 'verified' })
+      expect(models.provider.calls()[0]?.tools).toContainEqual(expect.stringMatching(/secret_word$|^tool_?search$/i))
+      expect(await totals()).toMatchObject({ levelMismatches: 0, refusals: {}, costSource: 'metered' })
+    },
+  )
 })

@@ -1,14 +1,14 @@
 import { isObject, type JsonObject, parseJson } from './json.ts'
 
-/** One thing that an agent did, as its program told it. */
-export type Moment =
+/** An action of an agent, as reported by its program. */
+export type TrajectoryEvent =
   | { kind: 'message' | 'thought'; text: string }
   | { kind: 'call'; id: string; name: string; arguments: JsonObject }
   | { kind: 'result'; id: string; text: string }
-  /** The model begins to speak again: what comes is another step. */
+  /** The model starts a new turn, which becomes a new step. */
   | { kind: 'turn' }
 
-type Step = {
+type TrajectoryStep = {
   step_id: number
   source: 'user' | 'agent'
   message: string
@@ -17,42 +17,49 @@ type Step = {
   observation?: { results: { source_call_id: string; content: string }[] }
 }
 
-/** Harbor's format for what an agent did. */
+/** Trajectory in Harbor's format ATIF. */
 export type Trajectory = {
   schema_version: 'ATIF-v1.7'
   agent: { name: string; version: string; model_name?: string }
-  steps: Step[]
+  steps: TrajectoryStep[]
   notes?: string
 }
 
-type Teller = { id: string; version: string; moments?: (line: JsonObject) => Moment[] }
-type Told = { instruction: string; output: string; model: string | undefined }
+type OutputParser = {
+  id: string
+  version: string
+  trajectoryEvents?: ((line: JsonObject) => TrajectoryEvent[]) | undefined
+}
+type AgentOutput = { instruction: string; output: string; model: string | undefined }
 
 const STEPS_MAX = 10_000
 const TEXT_LENGTH_MAX = 100_000
 const LINE_LENGTH_MAX = 4_000_000
 
-/** What the lines of a program's output tell. Undefined when that is nothing. It never fails, whatever they are. */
-export function trajectoryOf(teller: Teller, { instruction, output, model }: Told): Trajectory | undefined {
-  const { moments, id, version } = teller
-  if (!moments) return undefined
-  const steps: Step[] = [{ step_id: 1, source: 'user', message: capped(instruction) }]
-  const story = { steps, callers: new Map<string, Step>() }
-  for (const line of linesOf(output)) {
-    for (const moment of momentsOf(moments, line)) add(story, moment)
+/** Builds a trajectory from a program's output. Returns undefined if it contains no events. Never throws. */
+export function buildTrajectory(
+  parser: OutputParser,
+  { instruction, output, model }: AgentOutput,
+): Trajectory | undefined {
+  const { trajectoryEvents, id, version } = parser
+  if (!trajectoryEvents) return undefined
+  const steps: TrajectoryStep[] = [{ step_id: 1, source: 'user', message: capText(instruction) }]
+  const draft = { steps, callers: new Map<string, TrajectoryStep>() }
+  for (const line of readJsonLines(output)) {
+    for (const event of parseEvents(trajectoryEvents, line)) addEvent(draft, event)
     if (steps.length >= STEPS_MAX) break
   }
   if (steps.length === 1) return undefined
   return {
     schema_version: 'ATIF-v1.7',
     agent: { name: id, version, ...(model === undefined ? {} : { model_name: model }) },
-    steps: steps.filter(isTelling).map((step, index) => ({ ...cappedStep(step), step_id: index + 1 })),
+    steps: steps.filter(hasContent).map((step, index) => ({ ...capStep(step), step_id: index + 1 })),
     ...(steps.length >= STEPS_MAX ? { notes: `Only the first ${STEPS_MAX} steps.` } : {}),
   }
 }
 
-/** Without cutting the whole into pieces at once. */
-function* linesOf(output: string): Generator<string> {
+/** Yields the lines that start with `{`, without splitting the entire output at once. */
+function* readJsonLines(output: string): Generator<string> {
   for (let from = 0; from < output.length; ) {
     const end = output.indexOf('\n', from)
     const to = end < 0 ? output.length : end
@@ -61,54 +68,54 @@ function* linesOf(output: string): Generator<string> {
   }
 }
 
-function momentsOf(moments: (line: JsonObject) => Moment[], line: string): Moment[] {
+function parseEvents(trajectoryEvents: (line: JsonObject) => TrajectoryEvent[], line: string): TrajectoryEvent[] {
   const value = parseJson(line)
   if (!isObject(value)) return []
   try {
-    return moments(value)
+    return trajectoryEvents(value)
   } catch {
-    return [] // of a converter that does not expect such a line
+    return [] // The parser does not expect such a line.
   }
 }
 
-const capped = (text: string): string =>
+const capText = (text: string): string =>
   (text.length <= TEXT_LENGTH_MAX ? text : `${text.slice(0, TEXT_LENGTH_MAX)}…`).toWellFormed()
 
-const isTelling = ({ source, message, reasoning_content, tool_calls }: Step): boolean =>
+const hasContent = ({ source, message, reasoning_content, tool_calls }: TrajectoryStep): boolean =>
   source === 'user' || message !== '' || Boolean(reasoning_content) || Boolean(tool_calls)
 
-/** With the step that made each call. */
-type Story = { steps: Step[]; callers: Map<string, Step> }
+/** `callers` maps a call id to the step that made the call. */
+type TrajectoryDraft = { steps: TrajectoryStep[]; callers: Map<string, TrajectoryStep> }
 
-function add({ steps, callers }: Story, moment: Moment): void {
-  if (moment.kind === 'result') {
-    addResult(callers.get(moment.id), moment)
+function addEvent({ steps, callers }: TrajectoryDraft, event: TrajectoryEvent): void {
+  if (event.kind === 'result') {
+    addResult(callers.get(event.id), event)
     return
   }
   const last = steps.at(-1)
-  const isNew = moment.kind === 'turn' || !last || last.source === 'user' || last.observation !== undefined
-  const step: Step = isNew ? { step_id: 0, source: 'agent', message: '' } : last
+  const isNew = event.kind === 'turn' || !last || last.source === 'user' || last.observation !== undefined
+  const step: TrajectoryStep = isNew ? { step_id: 0, source: 'agent', message: '' } : last
   if (isNew) steps.push(step)
-  if (moment.kind === 'message') step.message = extended(step.message, moment.text)
-  if (moment.kind === 'thought') step.reasoning_content = extended(step.reasoning_content ?? '', moment.text)
-  if (moment.kind !== 'call') return
+  if (event.kind === 'message') step.message = appendText(step.message, event.text)
+  if (event.kind === 'thought') step.reasoning_content = appendText(step.reasoning_content ?? '', event.text)
+  if (event.kind !== 'call') return
   step.tool_calls ??= []
-  step.tool_calls.push({ tool_call_id: moment.id, function_name: moment.name, arguments: moment.arguments })
-  callers.set(moment.id, step)
+  step.tool_calls.push({ tool_call_id: event.id, function_name: event.name, arguments: event.arguments })
+  callers.set(event.id, step)
 }
 
-/** Only appends: copying a text for each of thousands of small pieces would take quadratic time. */
-const extended = (text: string, more: string): string => (text.length > TEXT_LENGTH_MAX ? text : text + more)
+/** Appends without cutting: copying the text for each of thousands of small pieces would take quadratic time. */
+const appendText = (text: string, more: string): string => (text.length > TEXT_LENGTH_MAX ? text : text + more)
 
-const cappedStep = ({ message, reasoning_content, ...step }: Step): Step => ({
+const capStep = ({ message, reasoning_content, ...step }: TrajectoryStep): TrajectoryStep => ({
   ...step,
-  message: capped(message),
-  ...(reasoning_content === undefined ? {} : { reasoning_content: capped(reasoning_content) }),
+  message: capText(message),
+  ...(reasoning_content === undefined ? {} : { reasoning_content: capText(reasoning_content) }),
 })
 
-/** Belongs to the step that made the call. A result of no call is nobody's. */
-function addResult(step: Step | undefined, { id, text }: { id: string; text: string }): void {
+/** Adds a result to the step that made the call. Results without a call are dropped. */
+function addResult(step: TrajectoryStep | undefined, { id, text }: { id: string; text: string }): void {
   if (!step) return
   step.observation ??= { results: [] }
-  step.observation.results.push({ source_call_id: id, content: capped(text) })
+  step.observation.results.push({ source_call_id: id, content: capText(text) })
 }

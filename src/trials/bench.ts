@@ -1,6 +1,6 @@
 import type { Network, Task } from '../harbor/task.ts'
-import type { Installing } from '../harnesses/bundles/install.ts'
-import type { Ask } from '../harnesses/conversation.ts'
+import type { InstallOptions } from '../harnesses/bundles/install.ts'
+import type { AskModel } from '../harnesses/conversation.ts'
 import type { Harness } from '../harnesses/harness.ts'
 import type { ModelAccess } from '../harnesses/model-access.ts'
 import type { EgressOptions } from '../sandboxes/egress/egress.ts'
@@ -18,7 +18,7 @@ export type TrialRequest = {
   /** For a harness that asks one. */
   model?: ModelPlace
   /** Where the programs of harnesses are installed. */
-  bundles?: Pick<Installing, 'folder' | 'openSent'> & { onProgress?: Installing['onProgress'] }
+  bundles?: Pick<InstallOptions, 'folder' | 'openUploaded'> & { onProgress?: InstallOptions['onProgress'] }
   verifyMode: VerifyMode
   /** Paths outside the working directory that the reference solution changed. Mode snapshot carries nothing else. */
   carried?: readonly string[]
@@ -46,7 +46,7 @@ export type ModelPlace = {
   access: ModelAccess
   port: Port
   /** For a harness that asks it from outside of the sandbox. */
-  ask?: Ask
+  ask?: AskModel
   /** Why nothing that was asked could be answered, if so: a wrong key, a model that nobody knows. Such a trial is not scored. */
   fault?: () => Promise<string | undefined>
 }

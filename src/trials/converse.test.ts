@@ -6,7 +6,7 @@ import { complete } from '../gateway/client/complete.ts'
 import { openModel } from '../gateway/client/open-model.ts'
 import { readGrant } from '../gateway/grants.ts'
 import { openBench as openGateway, TERMS } from '../gateway/testing/bench.ts'
-import { describedHarness } from '../harnesses/described.ts'
+import { buildCustomHarness } from '../harnesses/custom-harness.ts'
 import { mini } from '../harnesses/mini.ts'
 import type { ModelAccess } from '../harnesses/model-access.ts'
 import type { ModelPlace } from './bench.ts'
@@ -153,7 +153,7 @@ inSandboxes(({ bench, isFull }) => {
   test('a harness that was described runs in the image, with its files, variables and instruction', async () => {
     const script =
       'grep -q hello "$1" && [ "$(cat)" = "$(cat "$1")" ] && . "$HOME/.house/rc" && echo "$WORD" > hello.txt'
-    const house = describedHarness({
+    const house = buildCustomHarness({
       ...{ id: 'custom/house', name: 'House', version: '1', protocols: ['openai-chat'], levels: { high: 'hello' } },
       command: ['sh', '-c', script, 'house', '{instructionFile}'],
       env: { KEY: '{token}' },

@@ -40,7 +40,7 @@ export async function converse(bench: Bench, living: Living, step: TaskStep, wis
     const code = await harness.converse({
       instruction: step.instruction,
       ask: model.ask,
-      tell: log.tell,
+      emit: log.tell,
       exec: (line) => {
         const command = ['sh', '-c', line]
         return execLine(bench, living, `line-${++lines}`, { ...wish, command, seconds: seconds - elapsed() })

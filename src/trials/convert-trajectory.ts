@@ -1,13 +1,13 @@
 import { open, writeFile } from 'node:fs/promises'
 import { findHarness } from '../harnesses/harnesses.ts'
-import { momentsBy, type Rule } from '../harnesses/output-mapping.ts'
-import { trajectoryOf } from '../harnesses/trajectory.ts'
+import { buildEventParser, type OutputRule } from '../harnesses/output-mapping.ts'
+import { buildTrajectory } from '../harnesses/trajectory.ts'
 
 type Conversion = {
   /** A harness of ours, unless there are rules. */
   id: string
   version: string
-  rules: readonly Rule[] | undefined
+  rules: readonly OutputRule[] | undefined
   instruction: string
   model: string | undefined
   source: string
@@ -17,10 +17,10 @@ type Conversion = {
 /** Runs in a thread: converting 16 MiB takes longer than the event loop may be blocked. */
 export async function convertTrajectory(conversion: Conversion): Promise<void> {
   const { id, version, rules, instruction, model, source, target } = conversion
-  const moments = rules ? momentsBy(rules) : findHarness(id)?.moments
-  if (!moments) return
+  const trajectoryEvents = rules ? buildEventParser(rules) : findHarness(id)?.trajectoryEvents
+  if (!trajectoryEvents) return
   const output = await beginningOf(source)
-  const trajectory = trajectoryOf({ id, version, moments }, { instruction, output, model })
+  const trajectory = buildTrajectory({ id, version, trajectoryEvents }, { instruction, output, model })
   if (trajectory) await writeFile(target, `${JSON.stringify(trajectory)}\n`)
 }
 

@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { openFolderSource } from '../harbor/folder-source.ts'
 import { readTask } from '../harbor/read-task.ts'
 import { bundlesFolder } from '../harnesses/bundles/bundle.ts'
-import { type Installing, install, isInstalled } from '../harnesses/bundles/install.ts'
+import { type InstallOptions, install, isInstalled } from '../harnesses/bundles/install.ts'
 import type { Harness } from '../harnesses/harness.ts'
 import { findHarness, harnesses } from '../harnesses/harnesses.ts'
 import type { Protocol } from '../harnesses/model-access.ts'
@@ -42,7 +42,7 @@ export type TrialWish = {
   onPhase: TrialRequest['onPhase']
   onLog: (line: string) => void
   /** Archives of a program that are there, of how many. */
-  onInstall: Installing['onProgress']
+  onInstall: InstallOptions['onProgress']
   log: Log
 }
 
@@ -72,7 +72,7 @@ export async function tryTask(wish: TrialWish): Promise<TrialRecord> {
   const request = { ...common, bundles, ...(model ? { model } : {}) }
   if (wish.verifyMode !== undefined) {
     const verifyMode = readMode(wish.verifyMode)
-    const carried = harness.isOfTheTask ? [] : await readSolutionPaths(provider, { ...request, onTrial }, verifyMode)
+    const carried = harness.isControl ? [] : await readSolutionPaths(provider, { ...request, onTrial }, verifyMode)
     return runTrial(provider, { ...request, harness, verifyMode, carried })
   }
   const finding = { onPhase: () => {}, onTrial: (what: string) => onTrial(`Finding the verify mode: ${what}`) }
@@ -136,7 +136,7 @@ export type HarnessListing = Pick<Harness, 'id' | 'name' | 'version'> & {
 /** Answers the folders. Throws HarnessUnfit when they cannot be had. */
 export async function installHarness(
   id: string,
-  { dataFolder, ...options }: Omit<Installing, 'folder'> & { dataFolder: string },
+  { dataFolder, ...options }: Omit<InstallOptions, 'folder'> & { dataFolder: string },
 ): Promise<string[]> {
   const { bundle } = namedHarness(id)
   if (!bundle) return []

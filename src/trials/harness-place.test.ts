@@ -5,9 +5,9 @@ import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { create } from 'tar'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { folderNameOf, type Lock, nativeBundle } from '../harnesses/bundles/bundle.ts'
-import { describedHarness } from '../harnesses/described.ts'
-import { envOf, type Harness, type HarnessRun } from '../harnesses/harness.ts'
+import { type BundleLock, nativeBundle, toFolderName } from '../harnesses/bundles/bundle.ts'
+import { buildCustomHarness } from '../harnesses/custom-harness.ts'
+import { type Harness, type HarnessRun, toEnv } from '../harnesses/harness.ts'
 import { HarnessUnfit } from '../harnesses/harness-unfit.ts'
 import type { ModelPlace } from './bench.ts'
 import { IMAGE, openWorkbench, taskToml, writeTask } from './testing/workbench.ts'
@@ -19,7 +19,7 @@ beforeAll(async () => {
 afterAll(async () => bench[Symbol.asyncDispose]())
 
 const TARBALL = { path: 'program', name: 'made-up', version: '1', integrity: 'sha512-' }
-const LOCK: Lock = { package: 'made-up', version: '1', tarballs: [TARBALL] }
+const LOCK: BundleLock = { package: 'made-up', version: '1', tarballs: [TARBALL] }
 const ACCESS: ModelPlace['access'] = {
   ...{ model: 'm', provider: 'p', protocols: ['openai-chat'], protocol: 'openai-chat', level: 'none' },
   ...{ wireLevel: { nothing: true }, contextTokens: 1, outputTokens: 1, baseUrl: 'http://127.0.0.1:31281', token: 't' },
@@ -28,7 +28,7 @@ const ACCESS: ModelPlace['access'] = {
 /** A program that is installed already. Its script says what it does. */
 function program(name: string, script: string, run: Partial<HarnessRun> = {}): { harness: Harness; folder: string } {
   const folder = join(bench.folder, `bundles-${name}`)
-  const place = join(folder, folderNameOf({ id: name, lock: LOCK }), 'program')
+  const place = join(folder, toFolderName({ id: name, lock: LOCK }), 'program')
   mkdirSync(place, { recursive: true })
   writeFileSync(join(place, 'run'), script)
   chmodSync(join(place, 'run'), 0o555)
@@ -139,14 +139,14 @@ test.skipIf(process.arch !== 'x64').each<[string, Buffer | null, string]>([
   else writeFileSync(join(place, 'other'), '')
   const archive = await buffer(create({ gzip: true, cwd: place }, ['.']))
   const digest = `sha256:${createHash('sha256').update(archive).digest('hex')}`
-  const harness = describedHarness({
+  const harness = buildCustomHarness({
     ...{ id: 'custom/a', name: 'Own', version: '1', protocols: ['openai-chat'], levels: {}, env: {}, files: [] },
     ...{ command: ['{bundle}/run'], bundle: { digest, node: false, probe: ['{bundle}/run'] } },
   })
   const onConnection = vi.fn<() => void>()
   const record = await bench.run(writeTask(join(bench.folder, `task-${name}`)), harness, 'workspace', {
     model: model({ port: { port: 31_281, onConnection } }),
-    bundles: { folder: join(bench.folder, 'sent-bundles'), openSent: async () => Readable.from([archive]) },
+    bundles: { folder: join(bench.folder, 'sent-bundles'), openUploaded: async () => Readable.from([archive]) },
   })
   expect(record).toMatchObject({ state: 'errored', class: 'operator_error', steps: [] })
   expect(record.error).toContain(message)
@@ -163,13 +163,13 @@ test.each(['{bundle}/../outside', '{bundle}/sub/../../outside', '{bundle}/sub'])
     writeFileSync(join(bundles, 'packed/run'), '')
     const archive = await buffer(create({ gzip: true, cwd: join(bundles, 'packed') }, ['.']))
     const digest = `sha256:${createHash('sha256').update(archive).digest('hex')}`
-    const harness = describedHarness({
+    const harness = buildCustomHarness({
       ...{ id: 'custom/a', name: 'Own', version: '1', protocols: ['openai-chat'], levels: {}, env: {}, files: [] },
       ...{ command: ['{bundle}/run'], bundle: { digest, node: false, probe: [program] } },
     })
     const record = await bench.run(writeTask(join(bench.folder, `task-${name}`)), harness, 'workspace', {
       model: model(),
-      bundles: { folder: bundles, openSent: async () => Readable.from([archive]) },
+      bundles: { folder: bundles, openUploaded: async () => Readable.from([archive]) },
     })
     expect(record).toMatchObject({ state: 'errored', class: 'operator_error', steps: [] })
     expect(record.error).toContain('no such file in the bundle')
@@ -202,7 +202,7 @@ test('without a place for programs nothing is run', async () => {
 
 test('a proxy of the image is no way to the model', async () => {
   const script = `#!/bin/bash\n[ "$1" = --version ] || { echo "$http_proxy $no_proxy" > /app/said; ${ASKS} > /app/hello.txt; }\n`
-  const { harness, folder } = program('proxied', script, { env: envOf({}) })
+  const { harness, folder } = program('proxied', script, { env: toEnv({}) })
   const task = writeTask(join(bench.folder, 'proxied'), {
     'task.toml': taskToml({}, null),
     'environment/Dockerfile': `FROM ${IMAGE}\nENV http_proxy=http://nowhere:1\n`,

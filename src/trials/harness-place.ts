@@ -1,8 +1,8 @@
 import type { TaskStep } from '../harbor/task.ts'
 import type { Bundle } from '../harnesses/bundles/bundle.ts'
 import { install } from '../harnesses/bundles/install.ts'
-import { programNeeds } from '../harnesses/bundles/program-needs.ts'
-import { HARNESS_FOLDER, type HarnessRun, HOME, type Kit } from '../harnesses/harness.ts'
+import { describeProgramNeeds } from '../harnesses/bundles/program-needs.ts'
+import { HARNESS_FOLDER, type HarnessRun, HOME, type TaskResources } from '../harnesses/harness.ts'
 import { HarnessUnfit } from '../harnesses/harness-unfit.ts'
 import type { Insert, Mount } from '../sandboxes/sandbox.ts'
 import type { Bench, TrialRequest } from './bench.ts'
@@ -14,7 +14,7 @@ import { filledEnv } from './variables.ts'
 /** What the harness runs in a step. Throws HarnessUnfit when it cannot do this task. */
 export function runOf({ harness, task, variables, model }: TrialRequest, step: TaskStep): HarnessRun | undefined {
   const { skillsDir, mcpServers } = task.environment
-  const kit: Kit = {
+  const kit: TaskResources = {
     solutionEnv: task.solutionEnv,
     skillsDir,
     mcpServers: mcpServers.map((server) =>
@@ -77,7 +77,7 @@ async function needsOf({ parts, probe: [program = ''] }: Bundle, mounts: Mount[]
   if (parts.every((part) => 'lock' in part)) return 'It needs Linux with glibc, on the architecture of this machine.'
   for (const mount of mounts)
     if (mount.kind === 'folder' && program.startsWith(`${mount.target}/`))
-      return programNeeds(mount.source, program.slice(mount.target.length))
+      return describeProgramNeeds(mount.source, program.slice(mount.target.length))
   return `${program} is not in its bundle; the image would have to have it.`
 }
 

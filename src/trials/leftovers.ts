@@ -37,7 +37,7 @@ export async function withLeftovers<T>(bench: Bench, first: () => Promise<T>, wa
     return await first()
   } catch (error) {
     trouble = troubleIn(bench, error)
-    if (bench.request.harness.isOfTheTask) throw error
+    if (bench.request.harness.isControl) throw error
   }
   let last = trouble
   for (const { without, run } of ways) {

@@ -160,8 +160,7 @@ async function runSteps(trial: Trial, bench: Bench, around: Surroundings): Promi
   }
   trial.areStepsDone = true
   const [first] = request.task.steps
-  if (request.keepsPatch && !request.harness.isOfTheTask && first && before)
-    await keepPatch(bench, around, first, before)
+  if (request.keepsPatch && !request.harness.isControl && first && before) await keepPatch(bench, around, first, before)
   if (last && last.step.verifier.place.mode === 'shared') await keepLast(steps, around, last)
   if (before) bench.removeLater(before)
 }

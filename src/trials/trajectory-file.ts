@@ -8,7 +8,7 @@ import { textThreads } from './threads.ts'
  */
 export async function keepTrajectory(bench: Bench, { instruction }: TaskStep): Promise<void> {
   const { harness, model, signal } = bench.request
-  if (!harness.moments) return
+  if (!harness.trajectoryEvents) return
   const { id, version, outputRules } = harness
   const source = bench.outputFile('agent')
   const target = source.replace(/agent([^/]*)\.log$/, 'trajectory$1.json')

@@ -16,7 +16,7 @@ import { runThrough } from './run-through.ts'
  */
 export async function runTrial(provider: Provider, request: TrialRequest): Promise<TrialRecord> {
   const record = await runThrough(provider, request)
-  if (request.harness.isOfTheTask || !isDoubtful(record)) return record
+  if (request.harness.isControl || !isDoubtful(record)) return record
   const control = request.isProven ? undefined : await runControl(provider, request)
   if (control?.state !== 'errored') return blamed(request, record)
   const error = `The task itself does not get further: ${control.error}`

@@ -118,7 +118,7 @@ async function judged(bench: Bench, step: TaskStep, [first, ...others]: Way<Verd
   try {
     return await withLeftovers(bench, first.run, others)
   } catch (error) {
-    if (!(error instanceof NeverReady) || bench.request.harness.isOfTheTask) throw error
+    if (!(error instanceof NeverReady) || bench.request.harness.isControl) throw error
     const network = withoutNetwork(step.verifier.network)
     return { verifier: null, reward: null, rewards: {}, error: error.message, network }
   }

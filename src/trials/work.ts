@@ -25,7 +25,7 @@ export async function work(
     return await runAgent(bench, around, step, beginning)
   } catch (error) {
     bench.request.signal.throwIfAborted()
-    if (before === undefined || bench.request.harness.isOfTheTask || !isTrouble(error)) throw error
+    if (before === undefined || bench.request.harness.isControl || !isTrouble(error)) throw error
     if (error instanceof NeverReady) return retried(bench, around, step, { ...beginning, before })
     if (!(await isOfTheAgent(bench, around, step, before))) throw error
     return withoutAgent(bench, around, step, { before, trouble: error })

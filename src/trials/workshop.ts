@@ -51,7 +51,7 @@ function benchOf(provider: Provider, request: TrialRequest, started: Started, pl
     },
     async attribute(error) {
       const { harness, signal, outputFolder } = request
-      if (!started.hasAgentBegun || harness.isOfTheTask) return undefined
+      if (!started.hasAgentBegun || harness.isControl) return undefined
       const isOutage = await isProvenOutage(error, provider, outputFolder)
       signal.throwIfAborted()
       return isOutage ? 'outage' : 'agent'

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { TrialEngine } from '../../src/comparisons/trials/engine.ts'
 import { claudeCode } from '../../src/harnesses/claude-code.ts'
-import type { Ask, Reply } from '../../src/harnesses/conversation.ts'
+import type { AskModel, ModelReply } from '../../src/harnesses/conversation.ts'
 import type { Harness } from '../../src/harnesses/harness.ts'
 import type { JsonObject } from '../../src/harnesses/json.ts'
 import { mini } from '../../src/harnesses/mini.ts'
@@ -40,20 +40,20 @@ const writes = (json: string) => `mkdir -p reward; printf '%s' '${json}' > rewar
 const speaking = (line: string): Harness => ({
   ...shellCommand(line),
   id: claudeCode.id,
-  ...(claudeCode.moments ? { moments: claudeCode.moments } : {}),
+  ...(claudeCode.trajectoryEvents ? { trajectoryEvents: claudeCode.trajectoryEvents } : {}),
 })
 
 const access: ModelAccess = {
   ...{ model: 'm', provider: 'acme', protocols: ['openai-chat'], contextTokens: 1000, outputTokens: 500, token: 't' },
   ...{ protocol: 'openai-chat', level: 'high', wireLevel: { effort: 'high' }, baseUrl: 'http://127.0.0.1:9' },
 }
-const place = (ask: Ask): ModelPlace => ({
+const place = (ask: AskModel): ModelPlace => ({
   ...{ access, ask, port: { port: 31_281, onConnection: (socket) => socket.destroy() } },
 })
 const deepArguments = (depth: number): JsonObject => JSON.parse(`${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`)
 const answers =
-  (reply: Partial<Reply>): Ask =>
-  async () => ({ text: '', thought: '', calls: [], said: null, stop: 'done', ...reply })
+  (reply: Partial<ModelReply>): AskModel =>
+  async () => ({ text: '', thought: '', calls: [], raw: null, stop: 'done', ...reply })
 
 const DEEP_LINE = `printf '{"type":"assistant","message":{"content":[{"type":"tool_use","id":"a","name":"b","input":'; head -c 3000000 /dev/zero | tr '\\0' '['; echo`
 /** Many small pieces of one message. */
@@ -63,7 +63,7 @@ const NOISE = `printf '\\000\\033]0;x\\007\\377'; exit 255`
 /** Files that take long to compare, and thousands of artifacts. */
 const LARGE = `for i in 1 2 3 4 5 6; do seq $i 7 900000 | head -c 1000000 > f$i; done; for i in $(seq 3000); do echo $i > /logs/artifacts/$i; done`
 
-type Agent = { harness: Harness; ask?: Ask }
+type Agent = { harness: Harness; ask?: AskModel }
 const AGENTS: Agent[] = [
   { harness: shellCommand(writes('{"a\\u0000b": 1}')) },
   { harness: shellCommand(`${writes('{"\\ud800": 1}')}; ${NAMES}; ${NOISE}`) },

@@ -7,20 +7,20 @@ import { afterAll, expect, test, vi } from 'vitest'
 import { startProvider } from '../../samples/provider/provider.ts'
 import { addHarness, sendBundle } from '../../src/catalog/custom-harnesses/schema.ts'
 import { inBenchmark } from '../../src/comparisons/schema.ts'
-import { sentBundle } from '../../src/harnesses/bundles/bundle.ts'
+import { uploadedBundle } from '../../src/harnesses/bundles/bundle.ts'
 import { install } from '../../src/harnesses/bundles/install.ts'
-import { bundlesFolder } from '../../src/harnesses/testing/model-bench.ts'
 import { type ClientOptions, call, download } from '../../src/platform/http/client.ts'
 import { newKey } from '../../src/workspaces/key.ts'
 import { CHAOS, writeDataset } from '../chaos/dataset.ts'
 import { patientUser } from '../chaos/patient.ts'
+import { bundlesFolder } from '../support/harnesses/scripted-gateway.ts'
 import { hasPart } from '../support/parts.ts'
 import { startService } from '../support/service.ts'
 import { compareScripted } from './compare-scripted.ts'
 
 vi.setConfig({ testTimeout: 600_000 })
 
-const PROGRAM = new URL('../../src/harnesses/testing/house-agent/', import.meta.url).pathname
+const PROGRAM = new URL('../support/harnesses/house-agent/', import.meta.url).pathname
 const WORK = `printf '%s\\n' '#!/bin/bash' 'printf "Hello, %s!\\n" "\${1:-world}"' > /app/greet.sh && chmod +x /app/greet.sh`
 const USAGE = { input: 1000, output: 50 }
 const SCRIPT = {
@@ -88,7 +88,7 @@ test.skipIf(!hasPart('harnesses'))(
 
 /** The Node that programs run on is large, and kept for all tests. What the workspace sends is brought by the worker. */
 async function haveNode(): Promise<void> {
-  const { parts } = sentBundle({ digest: '', node: true, probe: [] })
+  const { parts } = uploadedBundle({ digest: '', node: true, probe: [] })
   const onlyNode = { parts: parts.filter(({ id }) => id === 'node'), probe: [] }
   const signal = AbortSignal.timeout(300_000)
   const installed = await install(onlyNode, { folder: await bundlesFolder(), signal, onProgress: () => {} })

@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs'
 import type { Readable } from 'node:stream'
 import { ArchiveRefused } from '../../harbor/archive-refused.ts'
-import { weighSent } from '../../harnesses/bundles/sent-archive.ts'
+import { measureUploaded } from '../../harnesses/bundles/uploaded-archive.ts'
 import { BlobMissing, type Blobs, isDigest } from '../../platform/blobs/blob.ts'
 import { hashOwned, openOwned, putOwned } from '../../platform/blobs/owned-blob.ts'
 import { type Db, transact } from '../../platform/db/db.ts'
@@ -48,7 +48,7 @@ async function requireRoom(tx: Db, workspaceId: string, { digest, unpackedBytes 
 
 async function weighed(path: string) {
   try {
-    return await weighSent(createReadStream(path))
+    return await measureUploaded(createReadStream(path))
   } catch (error) {
     if (error instanceof ArchiveRefused) throw new Problem(bundleRefused, error.message)
     throw error

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { describedHarness } from '../../harnesses/described.ts'
+import { buildCustomHarness } from '../../harnesses/custom-harness.ts'
 import type { Harness } from '../../harnesses/harness.ts'
 import type { Blobs } from '../../platform/blobs/blob.ts'
 import { type Db, transact } from '../../platform/db/db.ts'
@@ -58,7 +58,7 @@ const HARNESSES_MAX = 1000
 export async function listCustomHarnesses(db: Db, workspaceId: string): Promise<Harness[]> {
   const found = await rows.listHarnessRows(db, workspaceId, { limit: HARNESSES_MAX })
   const newest = new Map(found.toReversed().map(({ description }) => [description.id, description]))
-  return [...newest.values()].map(describedHarness)
+  return [...newest.values()].map(buildCustomHarness)
 }
 
 /** A version that was once chosen, whatever became of it since. */
@@ -66,7 +66,7 @@ export async function findCustomHarness(db: Db, workspaceId: string, id: string,
   if (!isCustomHarness(id)) return undefined
   const versions = await rows.listVersions(db, workspaceId, slugOf(id))
   const row = versions.find((each) => each.version === version)
-  return row && describedHarness(row.description)
+  return row && buildCustomHarness(row.description)
 }
 
 export const isCustomHarness = (id: string): boolean => id.startsWith(PREFIX)

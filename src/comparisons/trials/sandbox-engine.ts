@@ -43,7 +43,7 @@ export const createSandboxEngine = (deps: SandboxEngineDeps): TrialEngine => ({
         keepsPatch: true,
         bundles: {
           folder: deps.bundles,
-          openSent: (digest: string) => openSentBundle(deps, request.workspaceId, digest),
+          openUploaded: (digest: string) => openSentBundle(deps, request.workspaceId, digest),
         },
       }
       const record = await runTrial(provider, model ? { ...trial, model } : trial)

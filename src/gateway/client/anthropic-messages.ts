@@ -1,4 +1,4 @@
-import type { Asking, Message, Reply, Stop } from '../../harnesses/conversation.ts'
+import type { Message, ModelReply, ModelRequest, StopReason } from '../../harnesses/conversation.ts'
 import type { ModelAccess, WireLevel } from '../../harnesses/model-access.ts'
 import { listOf, objectOf } from '../protocols/fields.ts'
 import type { Json, JsonObject } from '../wire.ts'
@@ -14,7 +14,7 @@ export const anthropicMessages: Dialect = {
   reply,
 }
 
-function body({ model, outputTokens, wireLevel }: ModelAccess, asking: Asking): JsonObject {
+function body({ model, outputTokens, wireLevel }: ModelAccess, asking: ModelRequest): JsonObject {
   const { tools = [], shape, messages } = asking
   const thinking = thinkingOf(wireLevel)
   const config = {
@@ -46,7 +46,7 @@ function thinkingOf(wire: WireLevel): JsonObject | undefined {
 function messageOf(message: Message, isLast: boolean): JsonObject {
   const mark = isLast ? CACHED : {}
   if (message.role === 'user') return { role: 'user', content: [{ type: 'text', text: message.text, ...mark }] }
-  if (message.role === 'model') return { role: 'assistant', content: message.said }
+  if (message.role === 'model') return { role: 'assistant', content: message.raw }
   const content = message.results.map(({ id, text }, place) => ({
     ...{ type: 'tool_result', tool_use_id: id, content: text },
     ...(place === message.results.length - 1 ? mark : {}),
@@ -54,14 +54,14 @@ function messageOf(message: Message, isLast: boolean): JsonObject {
   return { role: 'user', content }
 }
 
-const STOPS: Record<string, Stop> = {
+const STOPS: Record<string, StopReason> = {
   tool_use: 'tools',
   max_tokens: 'length',
   model_context_window_exceeded: 'length',
   refusal: 'refusal',
 }
 
-function reply(answer: JsonObject): Reply {
+function reply(answer: JsonObject): ModelReply {
   const blocks = listOf(answer.content).map(objectOf)
   const texts = (type: string, field: string) =>
     blocks.flatMap((block) => (block.type === type ? [plainText(block[field])] : [])).join('')
@@ -71,7 +71,7 @@ function reply(answer: JsonObject): Reply {
     calls: blocks.flatMap(({ type, id, name, input }) =>
       type === 'tool_use' ? [{ id: plainText(id), name: plainText(name), arguments: objectOf(input) }] : [],
     ),
-    said: said(answer.content),
+    raw: said(answer.content),
     stop: stopFor(STOPS, answer.stop_reason) ?? 'done',
   }
 }

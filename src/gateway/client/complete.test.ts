@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Provider, startProvider } from '../../../samples/provider/provider.ts'
-import { type Asking, type Message, ModelSilent, type Tool } from '../../harnesses/conversation.ts'
+import { type Message, ModelCallFailed, type ModelRequest, type ToolDefinition } from '../../harnesses/conversation.ts'
 import { type ModelAccess, PROTOCOLS, type Protocol, type WireLevel } from '../../harnesses/model-access.ts'
 import { readGrant } from '../grants.ts'
 import { type Bench, openBench, TERMS } from '../testing/bench.ts'
 import { complete } from './complete.ts'
 import { openModel } from './open-model.ts'
 
-const SHELL: Tool = {
+const SHELL: ToolDefinition = {
   name: 'shell',
   description: 'Runs a line of shell.',
   schema: { type: 'object', properties: { command: { type: 'string' } }, required: ['command'] },
@@ -25,7 +25,7 @@ const access = (protocol: Protocol, wireLevel: WireLevel = { effort: 'high' }): 
   ...{ protocol, level: 'high', wireLevel, baseUrl: provider.url, token: 't-1' },
 })
 
-const asking = (over: Partial<Asking> = {}): Asking => ({
+const asking = (over: Partial<ModelRequest> = {}): ModelRequest => ({
   system: 'You are careful.',
   messages: [{ role: 'user', text: 'Please look.' }],
   tools: [SHELL],
@@ -49,7 +49,7 @@ describe.each(PROTOCOLS)('in %s', (protocol) => {
     const lines: unknown[] = []
     for (;;) {
       const reply = await complete(access(protocol), asking({ messages }))
-      messages.push({ role: 'model', said: reply.said })
+      messages.push({ role: 'model', raw: reply.raw })
       if (reply.stop !== 'tools') {
         expect(reply).toMatchObject({ text: 'Done so.', calls: [], stop: 'done' })
         break
@@ -86,7 +86,7 @@ describe.each(PROTOCOLS)('in %s', (protocol) => {
     provider.forget()
     provider.addFault({ status, message: 'because' })
     const error = await complete(access(protocol), asking()).catch((thrown: unknown) => thrown)
-    expect(error).toBeInstanceOf(ModelSilent)
+    expect(error).toBeInstanceOf(ModelCallFailed)
     expect(error).toMatchObject({ status, message: `The model answered ${status}: because` })
     expect(provider.calls()).toHaveLength(1)
   })
@@ -136,7 +136,7 @@ describe('through the gateway', () => {
       return await model.ask(asking()).catch((error: unknown) => error)
     }
     const unopened = await ask({ token, listener: 'sk-canary' })
-    expect(unopened).toBeInstanceOf(ModelSilent)
+    expect(unopened).toBeInstanceOf(ModelCallFailed)
     expect(String(unopened)).not.toContain('sk-canary')
     expect(await ask({ token: 'other', listener })).toMatchObject({ status: 401 })
   })

@@ -1,5 +1,5 @@
 import { type Dispatcher, request } from 'undici'
-import { type Asking, ModelSilent, type Reply } from '../../harnesses/conversation.ts'
+import { ModelCallFailed, type ModelReply, type ModelRequest } from '../../harnesses/conversation.ts'
 import { parseJson } from '../../harnesses/json.ts'
 import type { ModelAccess, Protocol } from '../../harnesses/model-access.ts'
 import { isObject, objectOf } from '../protocols/fields.ts'
@@ -19,13 +19,13 @@ const dialects: Record<Protocol, Dialect> = {
 }
 
 /** With what it took, where the answer says so. */
-export type Completion = Reply & { usage: Usage | undefined }
+export type Completion = ModelReply & { usage: Usage | undefined }
 
 /**
  * Asks a model once. Nothing is asked again here: what passes by itself the gateway has waited for, and what was cut may
- * have been paid for. Throws ModelSilent.
+ * have been paid for. Throws ModelCallFailed.
  */
-export async function complete(access: ModelAccess, asking: Asking, way?: Dispatcher): Promise<Completion> {
+export async function complete(access: ModelAccess, asking: ModelRequest, way?: Dispatcher): Promise<Completion> {
   const { protocol, model, baseUrl, token } = access
   const dialect = dialects[protocol]
   const answer = await post(`${baseUrl}${dialect.path(model)}`, {
@@ -58,12 +58,12 @@ async function post(url: string, { headers, body, signal, way }: Post): Promise<
     const json = parseJson(await textOf(answer.body))
     if (answer.statusCode === 200 && isObject(json)) return json
     if (answer.statusCode === 200)
-      throw new ModelSilent(200, 'The answer is not a JSON object, or is nested too deeply.')
-    throw new ModelSilent(answer.statusCode, `The model answered ${answer.statusCode}: ${messageIn(json)}`)
+      throw new ModelCallFailed(200, 'The answer is not a JSON object, or is nested too deeply.')
+    throw new ModelCallFailed(answer.statusCode, `The model answered ${answer.statusCode}: ${messageIn(json)}`)
   } catch (error) {
     signal.throwIfAborted()
-    if (error instanceof ModelSilent) throw error
-    throw new ModelSilent(null, `The model did not answer (${codeOf(error)}).`, { cause: error })
+    if (error instanceof ModelCallFailed) throw error
+    throw new ModelCallFailed(null, `The model did not answer (${codeOf(error)}).`, { cause: error })
   }
 }
 
@@ -76,7 +76,7 @@ async function textOf(body: Dispatcher.ResponseData['body']): Promise<string> {
   for await (const chunk of body) {
     chunks.push(chunk)
     bytes += chunk.length
-    if (bytes > BYTES_MAX) throw new ModelSilent(null, 'The model answered more than we can hold.')
+    if (bytes > BYTES_MAX) throw new ModelCallFailed(null, 'The model answered more than we can hold.')
   }
   return Buffer.concat(chunks).toString()
 }

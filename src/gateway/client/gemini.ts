@@ -1,4 +1,4 @@
-import type { Asking, Message, Reply } from '../../harnesses/conversation.ts'
+import type { Message, ModelReply, ModelRequest } from '../../harnesses/conversation.ts'
 import type { ModelAccess, WireLevel } from '../../harnesses/model-access.ts'
 import { listOf, objectOf } from '../protocols/fields.ts'
 import type { JsonObject } from '../wire.ts'
@@ -11,7 +11,7 @@ export const gemini: Dialect = {
   reply,
 }
 
-function body({ wireLevel }: ModelAccess, asking: Asking): JsonObject {
+function body({ wireLevel }: ModelAccess, asking: ModelRequest): JsonObject {
   const { tools = [], shape, messages } = asking
   const thinking = thinkingOf(wireLevel)
   const config = {
@@ -44,7 +44,7 @@ function thinkingOf(wire: WireLevel): JsonObject | undefined {
 
 function contentOf(message: Message): JsonObject {
   if (message.role === 'user') return { role: 'user', parts: [{ text: message.text }] }
-  if (message.role === 'model') return { role: 'model', parts: message.said }
+  if (message.role === 'model') return { role: 'model', parts: message.raw }
   const parts = message.results.map(({ id, name, text }) => ({
     functionResponse: { ...(isMadeUp(id) ? {} : { id }), name, response: { output: text } },
   }))
@@ -57,7 +57,7 @@ const isMadeUp = (id: string): boolean => id.startsWith(MADE_UP)
 
 const REFUSALS = ['SAFETY', 'PROHIBITED_CONTENT', 'BLOCKLIST', 'SPII', 'RECITATION', 'LANGUAGE']
 
-function reply(answer: JsonObject): Reply {
+function reply(answer: JsonObject): ModelReply {
   const candidate = objectOf(listOf(answer.candidates)[0])
   const parts = listOf(objectOf(candidate.content).parts).map(objectOf)
   const texts = (isThought: boolean) =>
@@ -73,7 +73,7 @@ function reply(answer: JsonObject): Reply {
       ...{ id: typeof id === 'string' ? id : `${MADE_UP}${place}`, name: plainText(name) },
       arguments: objectOf(args),
     })),
-    said: parts.length > 0 ? parts : [{ text: '(nothing)' }],
+    raw: parts.length > 0 ? parts : [{ text: '(nothing)' }],
     stop: isRefusal ? 'refusal' : ending,
   }
 }

@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { Ask, Reply } from '../../harnesses/conversation.ts'
+import type { AskModel, ModelReply } from '../../harnesses/conversation.ts'
 import { harnesses } from '../../harnesses/harnesses.ts'
 import { isObject, type JsonObject, parseJson } from '../../harnesses/json.ts'
 import { mini } from '../../harnesses/mini.ts'
-import type { Rule } from '../../harnesses/output-mapping.ts'
-import { momentsBy } from '../../harnesses/output-mapping.ts'
-import { trajectoryOf } from '../../harnesses/trajectory.ts'
+import type { OutputRule } from '../../harnesses/output-mapping.ts'
+import { buildEventParser } from '../../harnesses/output-mapping.ts'
+import { buildTrajectory } from '../../harnesses/trajectory.ts'
 import { wires } from '../protocols.ts'
 import { anthropicMessages } from './anthropic-messages.ts'
 import { gemini } from './gemini.ts'
@@ -105,7 +105,7 @@ const textOf = (value: unknown): string => {
   }
 }
 
-const isPlain = ({ text, thought, calls, stop }: Reply): boolean =>
+const isPlain = ({ text, thought, calls, stop }: ModelReply): boolean =>
   [text, thought, stop, ...calls.flatMap(({ id, name }) => [id, name])].every((value) => typeof value === 'string') &&
   calls.every((call) => isObject(call.arguments))
 
@@ -139,33 +139,33 @@ test('mini comes to its own end, whatever its model answers', async () => {
           return isObject(value) ? [dialect.reply(value)] : []
         })
         const lines: string[] = []
-        const ask: Ask = async () =>
-          answers.shift() ?? { text: 'Done.', thought: '', calls: [], said: null, stop: 'done' }
+        const ask: AskModel = async () =>
+          answers.shift() ?? { text: 'Done.', thought: '', calls: [], raw: null, stop: 'done' }
         const code = await mini.converse?.({
           ...{ instruction: 'Do it.', ask, signal: new AbortController().signal },
           exec: async () => ({ output: '\0\ud800', code: -1 }),
-          tell: (line: JsonObject) => void lines.push(JSON.stringify(line)),
+          emit: (line: JsonObject) => void lines.push(JSON.stringify(line)),
         })
         expect([0, 1]).toContain(code)
-        trajectoryOf(mini, { instruction: '', output: lines.join('\n'), model: undefined })
+        buildTrajectory(mini, { instruction: '', output: lines.join('\n'), model: undefined })
       },
     ),
     { seed: SEED, numRuns: 100 },
   )
 })
 
-const RULES: Rule[] = [
+const RULES: OutputRule[] = [
   { when: {}, where: {}, tells: 'message', text: 'message.content' },
   { when: {}, each: 'content', where: {}, tells: 'call', id: 'id', name: 'name', arguments: 'arguments' },
   { when: {}, where: {}, tells: 'result', id: 'id', text: 'output' },
 ]
 
 test('any output is a trajectory that can be written down, or none, for every harness', () => {
-  const tellers = [...harnesses, { id: 'described', version: '1', moments: momentsBy(RULES) }]
+  const tellers = [...harnesses, { id: 'described', version: '1', trajectoryEvents: buildEventParser(RULES) }]
   fc.assert(
     fc.property(fc.array(sent, { maxLength: 5 }), (lines) => {
       for (const teller of tellers)
-        JSON.stringify(trajectoryOf(teller, { instruction: '', output: lines.join('\n'), model: 'm' }))
+        JSON.stringify(buildTrajectory(teller, { instruction: '', output: lines.join('\n'), model: 'm' }))
     }),
     { seed: SEED, numRuns: 200 },
   )

@@ -1,5 +1,5 @@
 import { ProxyAgent } from 'undici'
-import { type Ask, type Asking, ModelSilent } from '../../harnesses/conversation.ts'
+import { type AskModel, ModelCallFailed, type ModelRequest } from '../../harnesses/conversation.ts'
 import type { ModelAccess } from '../../harnesses/model-access.ts'
 import { isNobodyThere } from '../dial.ts'
 import { type Completion, complete } from './complete.ts'
@@ -10,8 +10,8 @@ const INSIDE = 'http://gateway:80'
 type Gateway = { url: string; listener: string }
 
 export type OpenedModel = AsyncDisposable & {
-  ask: Ask
-  complete(asking: Asking): Promise<Completion>
+  ask: AskModel
+  complete(asking: ModelRequest): Promise<Completion>
   /** Nobody was there when the gateway was last called. */
   isCutOff(): boolean
 }
@@ -20,13 +20,13 @@ export type OpenedModel = AsyncDisposable & {
 export function openModel(access: Omit<ModelAccess, 'baseUrl'>, { url, listener }: Gateway): OpenedModel {
   const way = new ProxyAgent({ uri: url, token: `Bearer ${listener}`, proxyTunnel: true })
   let isCutOff = false
-  const ask = async (asking: Asking) => {
+  const ask = async (asking: ModelRequest) => {
     try {
       const completion = await complete({ ...access, baseUrl: INSIDE }, asking, way)
       isCutOff = false
       return completion
     } catch (error) {
-      isCutOff = error instanceof ModelSilent && isNobodyThere(error.cause)
+      isCutOff = error instanceof ModelCallFailed && isNobodyThere(error.cause)
       throw error
     }
   }

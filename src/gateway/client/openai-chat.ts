@@ -1,4 +1,4 @@
-import type { Asking, Message, Reply, Stop } from '../../harnesses/conversation.ts'
+import type { Message, ModelReply, ModelRequest, StopReason } from '../../harnesses/conversation.ts'
 import type { ModelAccess, WireLevel } from '../../harnesses/model-access.ts'
 import { listOf, objectOf } from '../protocols/fields.ts'
 import type { JsonObject } from '../wire.ts'
@@ -12,7 +12,7 @@ export const openaiChat: Dialect = {
 }
 
 /** How much it may say is left out: providers differ in what they call it, and each has a limit of its own. */
-function body({ model, wireLevel }: ModelAccess, asking: Asking): JsonObject {
+function body({ model, wireLevel }: ModelAccess, asking: ModelRequest): JsonObject {
   const { tools = [], shape, messages } = asking
   return {
     model,
@@ -37,13 +37,13 @@ function levelOf(wire: WireLevel): JsonObject {
 
 function messagesOf(message: Message): JsonObject[] {
   if (message.role === 'user') return [{ role: 'user', content: message.text }]
-  if (message.role === 'model') return [objectOf(message.said)]
+  if (message.role === 'model') return [objectOf(message.raw)]
   return message.results.map(({ id, text }) => ({ role: 'tool', tool_call_id: id, content: text }))
 }
 
-const STOPS: Record<string, Stop> = { tool_calls: 'tools', length: 'length', content_filter: 'refusal' }
+const STOPS: Record<string, StopReason> = { tool_calls: 'tools', length: 'length', content_filter: 'refusal' }
 
-function reply(answer: JsonObject): Reply {
+function reply(answer: JsonObject): ModelReply {
   const choice = objectOf(listOf(answer.choices)[0])
   const message = objectOf(choice.message)
   const refusal = typeof message.refusal === 'string' ? message.refusal : ''
@@ -55,7 +55,7 @@ function reply(answer: JsonObject): Reply {
       const { name, arguments: given } = objectOf(call.function)
       return { id: plainText(call.id), name: plainText(name), arguments: argumentsIn(given) }
     }),
-    said: { ...message, role: 'assistant', content: message.content ?? null },
+    raw: { ...message, role: 'assistant', content: message.content ?? null },
     stop: refusal ? 'refusal' : (stopFor(STOPS, choice.finish_reason) ?? (calls.length > 0 ? 'tools' : 'done')),
   }
 }

@@ -1,4 +1,4 @@
-import type { Asking, Message, Reply, Stop } from '../../harnesses/conversation.ts'
+import type { Message, ModelReply, ModelRequest, StopReason } from '../../harnesses/conversation.ts'
 import type { ModelAccess } from '../../harnesses/model-access.ts'
 import { listOf, objectOf } from '../protocols/fields.ts'
 import type { Json, JsonObject } from '../wire.ts'
@@ -12,7 +12,7 @@ export const openaiResponses: Dialect = {
 }
 
 /** Nothing is kept by the provider, so its thoughts come sealed, and go back with the next call. */
-function body({ model, wireLevel }: ModelAccess, asking: Asking): JsonObject {
+function body({ model, wireLevel }: ModelAccess, asking: ModelRequest): JsonObject {
   const { tools = [], shape, messages } = asking
   return {
     model,
@@ -35,11 +35,11 @@ function body({ model, wireLevel }: ModelAccess, asking: Asking): JsonObject {
 
 function itemsOf(message: Message): Json[] {
   if (message.role === 'user') return [{ role: 'user', content: message.text }]
-  if (message.role === 'model') return listOf(message.said)
+  if (message.role === 'model') return listOf(message.raw)
   return message.results.map(({ id, text }) => ({ type: 'function_call_output', call_id: id, output: text }))
 }
 
-function reply(answer: JsonObject): Reply {
+function reply(answer: JsonObject): ModelReply {
   const items = listOf(answer.output).map(objectOf)
   const parts = (type: string) => items.filter((item) => item.type === type)
   const spoken = parts('message').flatMap(({ content }) => listOf(content).map(objectOf))
@@ -55,12 +55,12 @@ function reply(answer: JsonObject): Reply {
       ...{ id: plainText(call.call_id), name: plainText(call.name) },
       arguments: argumentsIn(call.arguments),
     })),
-    said: listOf(answer.output),
+    raw: listOf(answer.output),
     stop: stopOf(answer, refusal !== '', calls.length > 0),
   }
 }
 
-function stopOf(answer: JsonObject, isRefusal: boolean, hasCalls: boolean): Stop {
+function stopOf(answer: JsonObject, isRefusal: boolean, hasCalls: boolean): StopReason {
   if (isRefusal || objectOf(answer.incomplete_details).reason === 'content_filter') return 'refusal'
   if (answer.status === 'incomplete') return 'length'
   return hasCalls ? 'tools' : 'done'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Asking } from '../../harnesses/conversation.ts'
+import type { ModelRequest } from '../../harnesses/conversation.ts'
 import type { ModelAccess } from '../../harnesses/model-access.ts'
 import type { JsonObject } from '../wire.ts'
 import { anthropicMessages } from './anthropic-messages.ts'
@@ -37,7 +37,7 @@ describe.each(Object.entries(dialects))('%s', (_name, dialect) => {
   test('what the model said goes back to the letter', () => {
     const said = [{ type: 'thinking', thinking: 'hm', signature: 'sealed' }]
     const access = { model: 'm', outputTokens: 9, wireLevel: { nothing: true } }
-    const asking: Pick<Asking, 'system' | 'messages'> = { system: 's', messages: [{ role: 'model', said }] }
+    const asking: Pick<ModelRequest, 'system' | 'messages'> = { system: 's', messages: [{ role: 'model', raw: said }] }
     const body = dialect.body(access as unknown as ModelAccess, { ...asking, signal: AbortSignal.abort() })
     if (dialect !== openaiChat) expect(JSON.stringify(body)).toContain(JSON.stringify(said).slice(1, -1))
   })
@@ -55,8 +55,8 @@ describe.each(Object.entries(dialects))('%s', (_name, dialect) => {
 
 test('a chat message keeps its thoughts and is always the assistant’s', () => {
   const message = { role: 'system', content: null, reasoning_content: 'hm', tool_calls: [] }
-  const { said, thought } = openaiChat.reply({ choices: [{ message }] })
-  expect({ said, thought }).toEqual({ thought: 'hm', said: { ...message, role: 'assistant' } })
+  const { raw, thought } = openaiChat.reply({ choices: [{ message }] })
+  expect({ raw, thought }).toEqual({ thought: 'hm', raw: { ...message, role: 'assistant' } })
 })
 
 test.each([

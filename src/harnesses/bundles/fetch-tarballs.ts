@@ -9,29 +9,29 @@ import { pipeline } from 'node:stream/promises'
 import { HarnessUnfit } from '../harness-unfit.ts'
 import type { Tarball } from './bundle.ts'
 
-type Fetching = { folder: string; signal: AbortSignal; onFetched: (done: number) => void }
+type FetchOptions = { folder: string; signal: AbortSignal; onFetched: (done: number) => void }
 
-/** One npm brings its archives one after another: several of them at once, with some archives each. */
-const BATCH = 8
-const AT_ONCE = 4
+/** One npm process fetches its archives sequentially, so several run in parallel, with a few archives each. */
+const BATCH_SIZE = 8
+const PROCESSES_MAX = 4
 
 /**
- * Brings archives into a folder, by npm: with the settings, the registry and the cache of whoever runs us. Nothing in them
- * is run. Answers the file of each integrity; one that is not what the lock says is refused.
+ * Fetches archives with npm, using the npm configuration (registry, cache) of the current user. Executes no scripts. Returns
+ * the file of each integrity hash. Throws HarnessUnfit if an archive does not match the lock.
  */
-export async function fetchTarballs(tarballs: Tarball[], fetching: Fetching): Promise<Map<string, string>> {
+export async function fetchTarballs(tarballs: Tarball[], fetching: FetchOptions): Promise<Map<string, string>> {
   const { folder, signal, onFetched } = fetching
   const specs = [...new Set(tarballs.map(({ name, version }) => `${name}@${version}`))]
-  await inBatches(specs, onFetched, (batch) => npmPack(batch, folder, signal))
-  const files = await byIntegrity(folder)
+  await runInBatches(specs, onFetched, (batch) => npmPack(batch, folder, signal))
+  const files = await indexByIntegrity(folder)
   const wrong = tarballs.find(({ integrity }) => !files.has(integrity))
   if (!wrong) return files
   throw new HarnessUnfit(
-    `The registry's ${wrong.name}@${wrong.version} is not the one of the lock. It was not installed.`,
+    `${wrong.name}@${wrong.version} from the registry does not match the lock file and was not installed.`,
   )
 }
 
-async function inBatches(
+async function runInBatches(
   specs: string[],
   onFetched: (done: number) => void,
   fetch: (batch: string[]) => Promise<void>,
@@ -40,14 +40,14 @@ async function inBatches(
   onFetched(done)
   const worker = async (): Promise<void> => {
     while (begun < specs.length) {
-      const batch = specs.slice(begun, begun + BATCH)
+      const batch = specs.slice(begun, begun + BATCH_SIZE)
       begun += batch.length
       await fetch(batch)
       done += batch.length
       onFetched(done)
     }
   }
-  const ends = await Promise.allSettled(Array.from({ length: AT_ONCE }, worker))
+  const ends = await Promise.allSettled(Array.from({ length: PROCESSES_MAX }, worker))
   const failed = ends.find((end) => end.status === 'rejected')
   if (failed) throw failed.reason
 }
@@ -56,13 +56,13 @@ async function npmPack(specs: string[], folder: string, signal: AbortSignal): Pr
   signal.throwIfAborted()
   const words = ['pack', '--silent', '--ignore-scripts', '--loglevel', 'error', ...specs]
   const child = spawn('npm', words, { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'], signal, killSignal: 'SIGKILL' })
-  const [errors, code] = await Promise.all([text(child.stderr), codeOf(child)])
+  const [errors, code] = await Promise.all([text(child.stderr), exitCodeOf(child)])
   signal.throwIfAborted()
-  if (code === 127) throw new HarnessUnfit('Programs are installed by npm, which is not on the search path.')
-  if (code !== 0) throw new HarnessUnfit(`npm could not get ${specs.join(', ')}. ${gistOf(errors)}`)
+  if (code === 127) throw new HarnessUnfit('npm was not found on the PATH. Install npm to install harnesses.')
+  if (code !== 0) throw new HarnessUnfit(`npm could not fetch ${specs.join(', ')}. ${summarizeErrors(errors)}`)
 }
 
-const codeOf = (child: ChildProcess): Promise<number | null> =>
+const exitCodeOf = (child: ChildProcess): Promise<number | null> =>
   once(child, 'close').then(
     ([code]): number | null => code,
     (error: NodeJS.ErrnoException) => (error.code === 'ENOENT' ? 127 : 1),
@@ -70,14 +70,14 @@ const codeOf = (child: ChildProcess): Promise<number | null> =>
 
 const GIST_LENGTH_MAX = 400
 
-const gistOf = (errors: string): string =>
+const summarizeErrors = (errors: string): string =>
   errors
     .split('\n')
     .flatMap((line) => /^npm error (?!A complete log|code |syscall |errno | +at )(.+)/.exec(line)?.[1] ?? [])
     .join(' ')
     .slice(0, GIST_LENGTH_MAX)
 
-async function byIntegrity(folder: string): Promise<Map<string, string>> {
+async function indexByIntegrity(folder: string): Promise<Map<string, string>> {
   const files = new Map<string, string>()
   for (const name of await readdir(folder)) {
     const hash = createHash('sha512')

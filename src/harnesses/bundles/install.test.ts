@@ -21,16 +21,16 @@ import { buffer } from 'node:stream/consumers'
 import { create } from 'tar'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { HarnessUnfit } from '../harness-unfit.ts'
-import { type Bundle, type Lock, nativeBundle, sentBundle } from './bundle.ts'
-import { install, isInstalled, sweepSent } from './install.ts'
+import { type Bundle, type BundleLock, nativeBundle, uploadedBundle } from './bundle.ts'
+import { install, isInstalled, sweepUploaded } from './install.ts'
 
 const NAME = '@made-up/program'
 const VERSION = '1.2.3'
 let folder: string
-let asked = 0
+let requests = 0
 let archive: Buffer
 const server = createServer((request, response) => {
-  asked += 1
+  requests += 1
   if (request.url?.endsWith('.tgz')) return response.end(archive)
   const address = server.address() as AddressInfo
   const tarball = `http://127.0.0.1:${address.port}/program.tgz`
@@ -49,7 +49,7 @@ afterAll(() => server.close())
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'assay-bundles-'))
   archive = await packed('echo works')
-  asked = 0
+  requests = 0
   vi.stubEnv('npm_config_registry', `http://127.0.0.1:${(server.address() as AddressInfo).port}/`)
   vi.stubEnv('npm_config_cache', join(folder, 'npm-cache'))
   vi.stubEnv('npm_config_fetch_retries', '0')
@@ -70,95 +70,98 @@ async function packed(line: string): Promise<Buffer> {
 
 function bundle(): Bundle {
   const tarball = { path: 'program', name: NAME, version: VERSION, integrity: integrityOf(archive) }
-  const lock: Lock = { package: NAME, version: VERSION, tarballs: [tarball] }
+  const lock: BundleLock = { package: NAME, version: VERSION, tarballs: [tarball] }
   return nativeBundle('made-up', lock, 'program/run')
 }
 
 const bundles = (): string => join(folder, 'harnesses')
 const options = () => ({ folder: bundles(), signal: new AbortController().signal, onProgress: () => {} })
-const whatIsThere = (): string[] => readdirSync(bundles())
+const listInstalled = (): string[] => readdirSync(bundles())
 
-test('it is installed once, whole, for reading and running only', async () => {
-  const wanted = bundle()
-  expect(await isInstalled(wanted, bundles())).toBe(false)
-  const [part] = await install(wanted, options())
+test('installs a bundle once, read-only and executable', async () => {
+  const bundleToInstall = bundle()
+  expect(await isInstalled(bundleToInstall, bundles())).toBe(false)
+  const [part] = await install(bundleToInstall, options())
   const program = join(part?.source ?? '', 'program/run')
   expect(readFileSync(program, 'utf8')).toContain('echo works')
   expect(statSync(program).mode & 0o777).toBe(0o555)
-  expect(await isInstalled(wanted, bundles())).toBe(true)
-  asked = 0
-  expect(await install(wanted, options())).toEqual([part])
-  expect(asked).toBe(0)
+  expect(await isInstalled(bundleToInstall, bundles())).toBe(true)
+  requests = 0
+  expect(await install(bundleToInstall, options())).toEqual([part])
+  expect(requests).toBe(0)
 })
 
-test('two that want it at the same time get the same, and nothing is left over', async () => {
-  const wanted = bundle()
-  const [one, other] = await Promise.all([install(wanted, options()), install(wanted, options())])
+test('concurrent installs share one folder and leave no temporary files', async () => {
+  const bundleToInstall = bundle()
+  const [one, other] = await Promise.all([install(bundleToInstall, options()), install(bundleToInstall, options())])
   expect(one).toEqual(other)
-  expect(whatIsThere()).toHaveLength(1)
+  expect(listInstalled()).toHaveLength(1)
 })
 
-test('an archive that is not the one of the lock is not installed', async () => {
-  const wanted = bundle()
+test('does not install an archive that differs from the lock file', async () => {
+  const bundleToInstall = bundle()
   archive = await packed('echo something else')
-  await expect(install(wanted, options())).rejects.toThrow(HarnessUnfit)
-  await expect(install(wanted, options())).rejects.toThrow('not the one of the lock')
-  expect(whatIsThere()).toEqual([])
+  await expect(install(bundleToInstall, options())).rejects.toThrow(HarnessUnfit)
+  await expect(install(bundleToInstall, options())).rejects.toThrow('does not match the lock file')
+  expect(listInstalled()).toEqual([])
 })
 
-test('a registry that cannot be reached is said so', async () => {
+test('reports an unreachable registry', async () => {
   vi.stubEnv('npm_config_registry', 'http://127.0.0.1:1/')
   await expect(install(bundle(), options())).rejects.toThrow(
-    /npm could not get @made-up\/program@1\.2\.3\. .*ECONNREFUSED/,
+    /npm could not fetch @made-up\/program@1\.2\.3\. .*ECONNREFUSED/,
   )
-  expect(whatIsThere()).toEqual([])
+  expect(listInstalled()).toEqual([])
 })
 
-test('what dead processes left is taken away, and their turns are over', async () => {
-  const wanted = bundle()
-  const [part] = await install(wanted, options())
+test('removes drafts and locks of dead processes', async () => {
+  const bundleToInstall = bundle()
+  const [part] = await install(bundleToInstall, options())
   const place = part?.source ?? ''
   rmSync(place, { recursive: true })
   mkdirSync(join(bundles(), '.draft-999999-1-abc/tree'), { recursive: true })
   symlinkSync('999999-1', `${place}.lock`)
-  expect(await install(wanted, options())).toEqual([part])
-  expect(whatIsThere()).toHaveLength(1)
+  expect(await install(bundleToInstall, options())).toEqual([part])
+  expect(listInstalled()).toHaveLength(1)
 })
 
-/** As a workspace sends it. */
-async function sent(make: (place: string) => void, more: object = {}): Promise<{ wanted: Bundle; bytes: Buffer }> {
+/** Packs an archive as a workspace uploads it. */
+async function packUpload(
+  make: (place: string) => void,
+  more: object = {},
+): Promise<{ bundleToInstall: Bundle; bytes: Buffer }> {
   const place = join(folder, 'sent')
   mkdirSync(place)
   make(place)
   const bytes = await buffer(create({ gzip: true, cwd: place, ...more }, ['.']))
   const digest = `sha256:${createHash('sha256').update(bytes).digest('hex')}`
-  return { wanted: sentBundle({ digest, node: false, probe: ['/assay/bundle/bin/run'] }), bytes }
+  return { bundleToInstall: uploadedBundle({ digest, node: false, probe: ['/assay/bundle/bin/run'] }), bytes }
 }
 
-test('what a workspace has sent is unpacked once, with its links, for reading and running only', async () => {
-  const { wanted, bytes } = await sent((place) => {
+test('unpacks an uploaded bundle once, with its links, read-only and executable', async () => {
+  const { bundleToInstall, bytes } = await packUpload((place) => {
     mkdirSync(join(place, 'bin'))
     writeFileSync(join(place, 'bin/run'), '#!/bin/sh\n')
     symlinkSync('bin/run', join(place, 'start'))
   })
-  const openSent = vi.fn(async (): Promise<Readable | undefined> => Readable.from([bytes]))
-  const [part] = await install(wanted, { ...options(), openSent })
+  const openUploaded = vi.fn(async (): Promise<Readable | undefined> => Readable.from([bytes]))
+  const [part] = await install(bundleToInstall, { ...options(), openUploaded })
   const { source = '', target } = part ?? {}
   expect(target).toBe('/assay/bundle')
   expect(
     [statSync(join(source, 'bin')).mode, statSync(join(source, 'start')).mode].map((mode) => mode & 0o777),
   ).toEqual([0o555, 0o555])
-  expect(await install(wanted, { ...options(), openSent })).toEqual([part])
-  expect(openSent).toHaveBeenCalledOnce()
+  expect(await install(bundleToInstall, { ...options(), openUploaded })).toEqual([part])
+  expect(openUploaded).toHaveBeenCalledOnce()
 })
 
-test('one that was not used for a week goes, and is unpacked again when it is wanted', async () => {
-  const { wanted, bytes } = await sent((place) => {
+test('removes an uploaded bundle after a week without use and unpacks it again on demand', async () => {
+  const { bundleToInstall, bytes } = await packUpload((place) => {
     mkdirSync(join(place, 'bin'))
     writeFileSync(join(place, 'bin/run'), '')
   })
-  const openSent = vi.fn(async (): Promise<Readable | undefined> => Readable.from([bytes]))
-  const installed = () => install(wanted, { ...options(), openSent })
+  const openUploaded = vi.fn(async (): Promise<Readable | undefined> => Readable.from([bytes]))
+  const installed = () => install(bundleToInstall, { ...options(), openUploaded })
   await install(bundle(), options())
   const [part] = await installed()
   const age = (days: number) => {
@@ -166,47 +169,49 @@ test('one that was not used for a week goes, and is unpacked again when it is wa
     for (const name of readdirSync(bundles())) utimesSync(join(bundles(), name), then, then)
   }
   age(6)
-  await sweepSent(bundles())
-  expect(await isInstalled(wanted, bundles())).toBe(true)
+  await sweepUploaded(bundles())
+  expect(await isInstalled(bundleToInstall, bundles())).toBe(true)
   age(8)
   await installed()
-  await sweepSent(bundles())
-  expect(await isInstalled(wanted, bundles())).toBe(true)
-  expect(openSent).toHaveBeenCalledOnce()
+  await sweepUploaded(bundles())
+  expect(await isInstalled(bundleToInstall, bundles())).toBe(true)
+  expect(openUploaded).toHaveBeenCalledOnce()
   age(8)
-  await sweepSent(bundles())
-  expect([await isInstalled(wanted, bundles()), await isInstalled(bundle(), bundles())]).toEqual([false, true])
-  expect(whatIsThere()).toHaveLength(1)
+  await sweepUploaded(bundles())
+  expect([await isInstalled(bundleToInstall, bundles()), await isInstalled(bundle(), bundles())]).toEqual([false, true])
+  expect(listInstalled()).toHaveLength(1)
   expect(await installed()).toEqual([part])
-  expect(openSent).toHaveBeenCalledTimes(2)
-  await sweepSent(join(folder, 'nowhere'))
+  expect(openUploaded).toHaveBeenCalledTimes(2)
+  await sweepUploaded(join(folder, 'nowhere'))
 })
 
 test.each<[string, (place: string) => void]>([
-  ['a link that leads out', (place) => symlinkSync('../../etc/passwd', join(place, 'x'))],
-  ['a link that leads anywhere', (place) => symlinkSync('/etc/passwd', join(place, 'x'))],
-  ['a pipe', (place) => void execFileSync('mkfifo', [join(place, 'x')])],
-])('one with %s is not unpacked, and nothing is left', async (_, make) => {
-  const { wanted, bytes } = await sent(make)
-  const openSent = async () => Readable.from([bytes])
-  await expect(install(wanted, { ...options(), openSent })).rejects.toThrow(HarnessUnfit)
-  expect(whatIsThere()).toEqual([])
+  ['a relative link to the outside', (place) => symlinkSync('../../etc/passwd', join(place, 'x'))],
+  ['an absolute link', (place) => symlinkSync('/etc/passwd', join(place, 'x'))],
+  ['a named pipe', (place) => void execFileSync('mkfifo', [join(place, 'x')])],
+])('refuses an uploaded bundle with %s and leaves nothing behind', async (_, make) => {
+  const { bundleToInstall, bytes } = await packUpload(make)
+  const openUploaded = async () => Readable.from([bytes])
+  await expect(install(bundleToInstall, { ...options(), openUploaded })).rejects.toThrow(HarnessUnfit)
+  expect(listInstalled()).toEqual([])
 })
 
-test('one that is gone, or breaks off on its way, is not installed', async () => {
-  const { wanted, bytes } = await sent((place) => writeFileSync(join(place, 'run'), randomBytes(100_000)))
-  await expect(install(wanted, options())).rejects.toThrow(HarnessUnfit)
-  await expect(install(wanted, { ...options(), openSent: async () => undefined })).rejects.toThrow(
-    /is not there any more\. Send its archive again/,
+test('does not install an uploaded bundle that is missing or truncated', async () => {
+  const { bundleToInstall, bytes } = await packUpload((place) =>
+    writeFileSync(join(place, 'run'), randomBytes(100_000)),
+  )
+  await expect(install(bundleToInstall, options())).rejects.toThrow(HarnessUnfit)
+  await expect(install(bundleToInstall, { ...options(), openUploaded: async () => undefined })).rejects.toThrow(
+    /has been deleted\. Upload its archive again/,
   )
   const half = async () => Readable.from([bytes.subarray(0, bytes.length / 2)])
-  await expect(install(wanted, { ...options(), openSent: half })).rejects.toThrow(HarnessUnfit)
-  expect(whatIsThere()).toEqual([])
+  await expect(install(bundleToInstall, { ...options(), openUploaded: half })).rejects.toThrow(HarnessUnfit)
+  expect(listInstalled()).toEqual([])
 })
 
-test('who is told to stop stops, and leaves nothing', async () => {
+test('an aborted install leaves nothing behind', async () => {
   const abort = new AbortController()
   const stopped = install(bundle(), { ...options(), signal: abort.signal, onProgress: () => abort.abort() })
   await expect(stopped).rejects.toThrow('abort')
-  expect(whatIsThere()).toEqual([])
+  expect(listInstalled()).toEqual([])
 })

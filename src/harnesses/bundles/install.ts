@@ -3,77 +3,82 @@ import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { hasCode } from '../../platform/blobs/error-codes.ts'
 import { HarnessUnfit } from '../harness-unfit.ts'
-import { type Bundle, folderNameOf, type Part, type Tarball, tarballsFor } from './bundle.ts'
+import { type Bundle, type BundlePart, listTarballs, type Tarball, toFolderName } from './bundle.ts'
 import { fetchTarballs } from './fetch-tarballs.ts'
-import { unpackSent } from './sent-archive.ts'
-import { openDraft, sweepDrafts, withTurn } from './turns.ts'
-import { unpack } from './unpack.ts'
+import { createDraft, sweepDrafts, withInstallLock } from './install-lock.ts'
+import { unpackTarballs } from './unpack.ts'
+import { unpackUploaded } from './uploaded-archive.ts'
 
-export type Installing = {
-  /** Where bundles lie on this machine. */
+export type InstallOptions = {
+  /** Folder of all installed bundles. */
   folder: string
   signal: AbortSignal
-  /** Archives that are there, of how many. */
+  /** Reports how many archives of a part have been fetched. */
   onProgress: (name: string, done: number, total: number) => void
-  /** An archive that a workspace has sent, by its digest. Undefined: it is not there any more. */
-  openSent?: (digest: string) => Promise<Readable | undefined>
+  /** Opens an uploaded archive by its digest. Returns undefined if it has been deleted. */
+  openUploaded?: ((digest: string) => Promise<Readable | undefined>) | undefined
 }
 
-export type Installed = { source: string; target: string }
+export type InstalledFolder = { source: string; target: string }
 
-/** The folders of a bundle, installed if they are not there yet. Throws HarnessUnfit when they cannot be had. */
-export async function install({ parts }: Bundle, options: Installing): Promise<Installed[]> {
-  const installed: Installed[] = []
+/** Installs the missing folders of a bundle and returns all of them. Throws HarnessUnfit if that is impossible. */
+export async function install({ parts }: Bundle, options: InstallOptions): Promise<InstalledFolder[]> {
+  const installed: InstalledFolder[] = []
   for (const part of parts) installed.push({ source: await installPart(part, options), target: part.target })
   return installed
 }
 
-/** Whether all of it is there already. */
+/** Returns true if every part is installed. */
 export async function isInstalled({ parts }: Bundle, folder: string): Promise<boolean> {
-  const found = await Promise.all(parts.map((part) => exists(join(folder, folderNameOf(part)))))
+  const found = await Promise.all(parts.map((part) => exists(join(folder, toFolderName(part)))))
   return found.every(Boolean)
 }
 
-async function installPart(part: Part, options: Installing): Promise<string> {
-  const place = join(options.folder, folderNameOf(part))
-  if (await ('digest' in part ? use(place) : exists(place))) return place
+async function installPart(part: BundlePart, options: InstallOptions): Promise<string> {
+  const target = join(options.folder, toFolderName(part))
+  if (await ('digest' in part ? markUsed(target) : exists(target))) return target
   await mkdir(options.folder, { recursive: true })
   await sweepDrafts(options.folder)
-  await withTurn(place, options.signal, async () => {
-    if (!(await exists(place))) await make(place, part, options)
+  await withInstallLock(target, options.signal, async () => {
+    if (!(await exists(target))) await createFolder(target, part, options)
   })
-  return place
+  return target
 }
 
-/** Beside its place, and moved there when it is complete: what is there is whole, whenever this process dies. */
-async function make(place: string, part: Part, options: Installing): Promise<void> {
-  await using draft = await openDraft(options.folder)
+/** Creates a folder atomically: the content is written to a draft and renamed, so that a crash leaves nothing partial. */
+async function createFolder(target: string, part: BundlePart, options: InstallOptions): Promise<void> {
+  await using draft = await createDraft(options.folder)
   const tree = join(draft.path, 'tree')
   await mkdir(tree)
-  if ('digest' in part) await bringSent(part, tree, options)
-  else await bringTarballs(part.id, tarballsFor(part.lock), { tree, archives: join(draft.path, 'archives') }, options)
+  if ('digest' in part) await unpackUploadedPart(part, tree, options)
+  else await fetchParts(part.id, listTarballs(part.lock), { tree, archives: join(draft.path, 'archives') }, options)
   options.signal.throwIfAborted()
-  await rename(tree, place).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error // else another process was quicker
+  await rename(tree, target).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error // Otherwise another process was faster.
   })
 }
 
-type Places = { tree: string; archives: string }
+type InstallFolders = { tree: string; archives: string }
 
-async function bringTarballs(id: string, tarballs: Tarball[], { tree, archives }: Places, options: Installing) {
+async function fetchParts(
+  id: string,
+  tarballs: Tarball[],
+  { tree, archives }: InstallFolders,
+  options: InstallOptions,
+) {
   const { signal, onProgress } = options
-  if (tarballs.length === 0) throw new HarnessUnfit(`There is no ${id} for machines of this kind.`)
+  if (tarballs.length === 0) throw new HarnessUnfit(`${id} is not available for this machine's architecture.`)
   await mkdir(archives)
   const onFetched = (done: number): void => onProgress(id, done, tarballs.length)
   const files = await fetchTarballs(tarballs, { folder: archives, signal, onFetched })
-  await unpack(tarballs, files, tree)
+  await unpackTarballs(tarballs, files, tree)
 }
 
-/** Whether it is there; and if so, it was used just now. */
-async function use(place: string): Promise<boolean> {
+/** Updates the time of last use. Returns false if the folder does not exist. */
+async function markUsed(target: string): Promise<boolean> {
   const now = new Date()
   try {
-    await utimes(place, now, now)
+    await utimes(target, now, now)
     return true
   } catch (error) {
     if (hasCode(error, 'ENOENT')) return false
@@ -81,22 +86,22 @@ async function use(place: string): Promise<boolean> {
   }
 }
 
-const SENT = /^sent-[0-9a-f]{64}$/
-/** Much longer than any trial. */
+const UPLOADED_FOLDER = /^sent-[0-9a-f]{64}$/
+/** Longer than any trial. */
 const UNUSED_MAX_MS = 7 * 24 * 60 * 60 * 1000
 
-/** Removes what workspaces have sent and no trial has used for days. It is installed again when one wants it. */
-export async function sweepSent(folder: string): Promise<void> {
+/** Removes uploaded bundles that no trial has used for a week. They are installed again when needed. */
+export async function sweepUploaded(folder: string): Promise<void> {
   for (const name of await readdir(folder).catch(ifMissing([])))
-    if (SENT.test(name)) await sweepOne(folder, join(folder, name))
+    if (UPLOADED_FOLDER.test(name)) await sweepOne(folder, join(folder, name))
 }
 
-/** Out of the way at once: what lies in its place is whole. */
-async function sweepOne(folder: string, place: string): Promise<void> {
-  const found = await stat(place).catch(ifMissing(undefined)) // another process may sweep, too
-  if (!found || Date.now() - found.mtimeMs < UNUSED_MAX_MS) return
-  await using draft = await openDraft(folder)
-  await rename(place, join(draft.path, 'old')).catch(ifMissing(undefined))
+/** Renames the folder before deleting it, so that no partially deleted folder is ever used. */
+async function sweepOne(folder: string, target: string): Promise<void> {
+  const stats = await stat(target).catch(ifMissing(undefined)) // Another process may sweep at the same time.
+  if (!stats || Date.now() - stats.mtimeMs < UNUSED_MAX_MS) return
+  await using draft = await createDraft(folder)
+  await rename(target, join(draft.path, 'old')).catch(ifMissing(undefined))
 }
 
 const ifMissing =
@@ -106,11 +111,14 @@ const ifMissing =
     throw error
   }
 
-async function bringSent({ digest }: { digest: string }, tree: string, { openSent }: Installing): Promise<void> {
-  const archive = await openSent?.(digest)
-  if (!archive)
-    throw new HarnessUnfit(`The bundle ${digest} is not there any more. Send its archive again, then resume.`)
-  await unpackSent(archive, tree)
+async function unpackUploadedPart(
+  { digest }: { digest: string },
+  tree: string,
+  { openUploaded }: InstallOptions,
+): Promise<void> {
+  const archive = await openUploaded?.(digest)
+  if (!archive) throw new HarnessUnfit(`The bundle ${digest} has been deleted. Upload its archive again, then resume.`)
+  await unpackUploaded(archive, tree)
 }
 
 const exists = (path: string): Promise<boolean> =>

@@ -3,33 +3,33 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { programNeeds } from './program-needs.ts'
+import { describeProgramNeeds } from './program-needs.ts'
 
-let place: string
+let folder: string
 beforeAll(() => {
-  place = mkdtempSync(join(tmpdir(), 'assay-needs-'))
-  mkdirSync(join(place, 'bundle/folder'), { recursive: true })
-  mkdirSync(join(place, 'bundle-beside'))
-  writeFileSync(join(place, 'bundle/run'), '#!/bin/inside\n')
-  for (const outside of ['outside', 'bundle-beside/run']) writeFileSync(join(place, outside), '#!/bin/outside\n')
-  symlinkSync('../run', join(place, 'bundle/folder/within'))
-  symlinkSync('../outside', join(place, 'bundle/out'))
-  symlinkSync('..', join(place, 'bundle/up'))
-  execFileSync('mkfifo', [join(place, 'bundle/pipe')])
+  folder = mkdtempSync(join(tmpdir(), 'assay-needs-'))
+  mkdirSync(join(folder, 'bundle/folder'), { recursive: true })
+  mkdirSync(join(folder, 'bundle-beside'))
+  writeFileSync(join(folder, 'bundle/run'), '#!/bin/inside\n')
+  for (const outside of ['outside', 'bundle-beside/run']) writeFileSync(join(folder, outside), '#!/bin/outside\n')
+  symlinkSync('../run', join(folder, 'bundle/folder/within'))
+  symlinkSync('../outside', join(folder, 'bundle/out'))
+  symlinkSync('..', join(folder, 'bundle/up'))
+  execFileSync('mkfifo', [join(folder, 'bundle/pipe')])
 })
-afterAll(() => rmSync(place, { recursive: true }))
+afterAll(() => rmSync(folder, { recursive: true }))
 
 test.each([
   ['run', 'It needs /bin/inside in the image.'],
   ['folder/within', 'It needs /bin/inside in the image.'],
   ['folder/../run', 'It needs /bin/inside in the image.'],
-  ['out', 'There is no such file in the bundle.'],
-  ['up/outside', 'There is no such file in the bundle.'],
-  ['../outside', 'There is no such file in the bundle.'],
-  ['../bundle-beside/run', 'There is no such file in the bundle.'],
-  ['folder', 'There is no such file in the bundle.'],
-  ['pipe', 'There is no such file in the bundle.'],
-  ['', 'There is no such file in the bundle.'],
-])('%s: only plain files of the bundle are read, and nobody waits', async (program, needs) => {
-  expect(await programNeeds(join(place, 'bundle'), program)).toBe(needs)
+  ['out', 'The bundle does not contain this file.'],
+  ['up/outside', 'The bundle does not contain this file.'],
+  ['../outside', 'The bundle does not contain this file.'],
+  ['../bundle-beside/run', 'The bundle does not contain this file.'],
+  ['folder', 'The bundle does not contain this file.'],
+  ['pipe', 'The bundle does not contain this file.'],
+  ['', 'The bundle does not contain this file.'],
+])('describes %s, reading only regular files inside the bundle and never blocking', async (program, needs) => {
+  expect(await describeProgramNeeds(join(folder, 'bundle'), program)).toBe(needs)
 })

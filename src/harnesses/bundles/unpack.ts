@@ -4,30 +4,30 @@ import { join } from 'node:path'
 import { extract } from 'tar'
 import type { Tarball } from './bundle.ts'
 
-/** Unpacks archives at their paths. Nothing below can be changed afterwards, and everyone may read and run it. */
-export async function unpack(tarballs: Tarball[], files: Map<string, string>, tree: string): Promise<void> {
+/** Unpacks archives into their folders and makes them read-only. */
+export async function unpackTarballs(tarballs: Tarball[], files: Map<string, string>, tree: string): Promise<void> {
   for (const { path, integrity } of tarballs) {
     const file = files.get(integrity)
-    if (file === undefined) throw new Error(`There is no archive for ${path}.`)
+    if (file === undefined) throw new Error(`No archive was fetched for ${path}.`)
     const cwd = join(tree, path)
     await mkdir(cwd, { recursive: true })
     await extract({ file, cwd, strip: 1, preserveOwner: false })
   }
-  await seal(tree)
+  await makeReadOnly(tree)
 }
 
-/** Everyone may read and run what is in it, and nobody change it. The folder itself stays its owner's to move. */
-export async function seal(tree: string): Promise<void> {
-  for (const entry of await readdir(tree, { withFileTypes: true })) await sealEntry(tree, entry)
+/** Makes the content of a folder readable and executable for all users and writable for none. */
+export async function makeReadOnly(tree: string): Promise<void> {
+  for (const entry of await readdir(tree, { withFileTypes: true })) await makeEntryReadOnly(tree, entry)
 }
 
-/** Some archives hold programs that are not marked as such. A link is what it leads to. */
-async function sealEntry(folder: string, entry: Dirent): Promise<void> {
+/** Sets the executable bit, because some archives lack it. Links are skipped. */
+async function makeEntryReadOnly(folder: string, entry: Dirent): Promise<void> {
   const path = join(folder, entry.name)
   if (entry.isSymbolicLink()) return
   if (entry.isDirectory()) {
     const entries = await readdir(path, { withFileTypes: true })
-    await Promise.all(entries.map((inner) => sealEntry(path, inner)))
+    await Promise.all(entries.map((inner) => makeEntryReadOnly(path, inner)))
   }
   await chmod(path, 0o555)
 }

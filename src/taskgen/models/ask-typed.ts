@@ -1,6 +1,6 @@
 import type { ZodType } from 'zod'
 import { valueIn } from '../../gateway/client/value-in.ts'
-import type { Message, Reply } from '../../harnesses/conversation.ts'
+import type { Message, ModelReply } from '../../harnesses/conversation.ts'
 import type { StageDeferral } from '../stage-result.ts'
 import type { SpentBudget } from './failures.ts'
 import type { ModelQuestion, StageModel } from './stage-model.ts'
@@ -61,18 +61,18 @@ async function converse<T>(model: StageModel, typed: TypedQuestion<T>, signal: A
 const continueConversation = (
   before: readonly Message[],
   prompt: string,
-  { text, said }: Reply,
+  { text, raw }: ModelReply,
   repair: string,
 ): Message[] =>
   text.length > SENT_BACK_MAX
     ? [{ role: 'user', text: `${prompt}\n\n${repair}` }]
-    : [...before, { role: 'model', said }, { role: 'user', text: repair }]
+    : [...before, { role: 'model', raw }, { role: 'user', text: repair }]
 
 type AnswerJudgement<T> = { outcome: TypedAnswer<T>; faults: string[] }
 
 function judgeAnswer<T>(
   { schema, faults: faultsOf }: TypedQuestion<T>,
-  reply: Reply,
+  reply: ModelReply,
   round: number,
 ): AnswerJudgement<T> {
   const invalid = (faults: string[]): AnswerJudgement<T> => ({

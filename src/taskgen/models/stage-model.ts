@@ -2,16 +2,16 @@ import { openModel } from '../../gateway/client/open-model.ts'
 import { closeGrant, openGrant, readGrant } from '../../gateway/grants.ts'
 import type { CostSource, Ledger, Terms } from '../../gateway/ledger.ts'
 import type { GrantTotals } from '../../gateway/totals.ts'
-import { type Asking, ModelSilent, type Reply } from '../../harnesses/conversation.ts'
+import { ModelCallFailed, type ModelReply, type ModelRequest } from '../../harnesses/conversation.ts'
 import type { ModelAccess } from '../../harnesses/model-access.ts'
 import type { StageDeferral } from '../stage-result.ts'
 import { deferCall, explainFailure, type SpentBudget } from './failures.ts'
 import { isServedAs } from './served-model.ts'
 
 /** A question without tools. */
-export type ModelQuestion = Pick<Asking, 'system' | 'messages'> & { shape: NonNullable<Asking['shape']> }
+export type ModelQuestion = Pick<ModelRequest, 'system' | 'messages'> & { shape: NonNullable<ModelRequest['shape']> }
 
-type ModelAnswer = { kind: 'answered'; reply: Reply } | SpentBudget | StageDeferral
+type ModelAnswer = { kind: 'answered'; reply: ModelReply } | SpentBudget | StageDeferral
 
 /** Total cost according to the ledger. Null if the cost of some call is unknown. */
 export type ModelBill = { costMicros: number | null; costSource: CostSource; calls: number; modelsServed: string[] }
@@ -100,7 +100,7 @@ export async function openStageModel({ ledger, gatewayUrl }: GatewayAccess, wish
       } catch (error) {
         signal.throwIfAborted()
         if (deadline.aborted) return deferCall('provider', 'The model did not answer in time.', wish.deferrals)
-        if (!(error instanceof ModelSilent)) throw error
+        if (!(error instanceof ModelCallFailed)) throw error
         return explainFailure(await readGrant(ledger, grant.id), wish)
       }
     },
@@ -111,7 +111,7 @@ export async function openStageModel({ ledger, gatewayUrl }: GatewayAccess, wish
 }
 
 function checkServedModel(
-  reply: Reply,
+  reply: ModelReply,
   { modelsServed }: GrantTotals,
   { terms, deferrals }: OpenModelInput,
 ): ModelAnswer {

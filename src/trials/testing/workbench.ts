@@ -87,7 +87,7 @@ async function runTask(provider: Provider, wish: Wish): Promise<TrialRecord> {
     digest,
     folder: wish.taskFolder,
   }
-  if (wish.harness.isOfTheTask || wish.verifyMode !== 'snapshot') return runTrial(provider, request)
+  if (wish.harness.isControl || wish.verifyMode !== 'snapshot') return runTrial(provider, request)
   const known = solutionPaths.get(digest) ?? readSolutionPaths(provider, request, wish.verifyMode)
   solutionPaths.set(digest, known)
   return runTrial(provider, { ...request, carried: await known })

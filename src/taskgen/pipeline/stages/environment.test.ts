@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { commitTree, type Entry, makeRepository } from '../../../../test/support/taskgen/handmade-trees.ts'
-import type { Reply } from '../../../harnesses/conversation.ts'
+import type { ModelReply } from '../../../harnesses/conversation.ts'
 import { openClone } from '../../../repos/mirror/local-clone.ts'
 import type { ModelQuestion, StageModel } from '../../models/stage-model.ts'
 import type { CandidateState, StageContext } from '../stage.ts'
@@ -31,7 +31,7 @@ async function judged(packages: string, recipe: object) {
   const base = await commitTree(repository, withPackages(packages, 'A = 1\n'))
   const head = await commitTree(repository, withPackages(packages, 'A = 2\n'), base)
   await using clone = await openClone(repository, { signal })
-  const reply: Reply = { stop: 'done', text: JSON.stringify(recipe), thought: '', calls: [], said: [] }
+  const reply: ModelReply = { stop: 'done', text: JSON.stringify(recipe), thought: '', calls: [], raw: [] }
   const questions: string[] = []
   const model = {
     ask: async (question: ModelQuestion) => {

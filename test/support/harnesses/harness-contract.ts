@@ -2,32 +2,32 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { ScriptInput } from '../../../samples/provider/script.ts'
-import { hasPart, isLongRun, requiredParts } from '../../../test/support/parts.ts'
-import type { Usage } from '../../gateway/wire.ts'
-import { openWorkbench, type SandboxName, taskToml, writeTask } from '../../trials/testing/workbench.ts'
-import { type Installing, install } from '../bundles/install.ts'
-import type { Harness } from '../harness.ts'
-import { HarnessUnfit } from '../harness-unfit.ts'
-import { bundlesFolder, KEY, type ModelBench, openModelBench, type Saying } from './model-bench.ts'
+import type { Usage } from '../../../src/gateway/wire.ts'
+import { type InstallOptions, install } from '../../../src/harnesses/bundles/install.ts'
+import type { Harness } from '../../../src/harnesses/harness.ts'
+import { HarnessUnfit } from '../../../src/harnesses/harness-unfit.ts'
+import { openWorkbench, type SandboxName, taskToml, writeTask } from '../../../src/trials/testing/workbench.ts'
+import { hasPart, isLongRun, requiredParts } from '../parts.ts'
+import { bundlesFolder, KEY, type LevelCase, openScriptedGateway, type ScriptedGateway } from './scripted-gateway.ts'
 
 const SANDBOXES: readonly SandboxName[] = ['bwrap', 'docker']
 const INSTALL_MS = 600_000
 
-export type Promised = {
-  /** Everything that it says exactly, the first being what the other cases are tried with. */
-  sayings: [Saying, ...Saying[]]
-  /** Whether some of it is tried each time, and not in the long run only. */
-  isTriedAlways?: boolean
-  /** Of one that a workspace has sent. */
-  openSent?: Installing['openSent']
+export type ContractOptions = {
+  /** Every level that the harness can request exactly. The other tests use the first. */
+  levelCases: [LevelCase, ...LevelCase[]]
+  /** Runs a part of the contract in the short run too. */
+  isInShortRun?: boolean
+  /** Opens the bundle of a custom harness. */
+  openUploaded?: InstallOptions['openUploaded']
 }
 
-/** What every harness promises, seen with the real program in a real sandbox, through the real gateway. */
-export function keepsTheContract(harness: Harness, promised: Promised): void {
-  const sandboxes = isLongRun() ? SANDBOXES : promised.isTriedAlways ? SANDBOXES.slice(0, 1) : []
+/** Tests the guarantees of every harness with the real program, a real sandbox and the real gateway. */
+export function testHarnessContract(harness: Harness, promised: ContractOptions): void {
+  const sandboxes = isLongRun() ? SANDBOXES : promised.isInShortRun ? SANDBOXES.slice(0, 1) : []
   describe.skipIf(sandboxes.length === 0)(`${harness.id} ${harness.version}`, () => {
-    test('each saying has a protocol of its own, and what cannot be said has none', () => {
-      for (const { protocol, model, level, wireLevel } of promised.sayings) {
+    test('each level has a protocol, and none without a common protocol', () => {
+      for (const { protocol, model, level, wireLevel } of promised.levelCases) {
         const traits = { model, provider: 'test', protocols: [protocol], contextTokens: 1, outputTokens: 1 }
         expect(harness.protocolFor(traits, level, wireLevel)).toBe(protocol)
         expect(harness.protocolFor({ ...traits, protocols: [] }, level, wireLevel)).toBeUndefined()
@@ -35,7 +35,7 @@ export function keepsTheContract(harness: Harness, promised: Promised): void {
     })
     for (const sandbox of sandboxes)
       describe.skipIf(!hasPart(sandbox) || !hasPart('harnesses'))(`in ${sandbox}`, () =>
-        inSandbox(harness, promised, sandbox),
+        testInSandbox(harness, promised, sandbox),
       )
   })
 }
@@ -56,19 +56,19 @@ const SPEAKS: ScriptInput = { tasks: [{ match: 'hello.txt', turns: [{ say: 'I ha
 const NEVER_ENDS: ScriptInput = {
   tasks: [{ match: 'hello.txt', endless: true, turns: [{ run: 'date' }, { run: 'pwd' }, { run: 'ls -a' }] }],
 }
-/** What a few calls cost. */
+/** Enough for a few calls. */
 const SMALL_BUDGET_MICROS = 700_000
 
-function inSandbox(harness: Harness, { sayings, openSent }: Promised, sandbox: SandboxName): void {
-  const tools = openTools(harness, sandbox, openSent)
-  const [first] = sayings
-  const share = isLongRun() && sandbox === 'bwrap' ? sayings : sayings.slice(0, 1)
+function testInSandbox(harness: Harness, { levelCases, openUploaded }: ContractOptions, sandbox: SandboxName): void {
+  const runner = openRunner(harness, sandbox, openUploaded)
+  const [first] = levelCases
+  const share = isLongRun() && sandbox === 'bwrap' ? levelCases : levelCases.slice(0, 1)
 
-  test('solves a task, and the ledger has what the provider counted', async () => {
-    const { record, totals, calls, folder } = await tools.run(first, SOLVES)
+  test('solves a task, and the ledger matches the usage at the provider', async () => {
+    const { record, totals, calls, folder } = await runner.run(first, SOLVES)
     expect(record).toMatchObject({ state: 'passed', class: 'verified' })
     expect(totals).toMatchObject({ costSource: 'metered', levelMismatches: 0, helperCalls: 0, refusals: {} })
-    expect(totals.usage).toEqual(counted(calls))
+    expect(totals.usage).toEqual(sumUsage(calls))
     expect(totals.calls).toMatchObject({ succeeded: calls.length, failed: 0, cut: 0, open: 0, lost: 0 })
     expect(filesWith(folder, KEY)).toEqual([])
     const { steps } = JSON.parse(readFileSync(join(folder, 'trajectory-1.json'), 'utf8'))
@@ -76,32 +76,32 @@ function inSandbox(harness: Harness, { sayings, openSent }: Promised, sandbox: S
     expect(JSON.stringify(steps.at(-1))).toContain('It is there.')
   })
 
-  test.each(share)('says $level to $model in $protocol', async (saying) => {
-    const { totals, calls } = await tools.run(saying, SPEAKS)
+  test.each(share)('requests $level from $model in $protocol', async (levelCase) => {
+    const { totals, calls } = await runner.run(levelCase, SPEAKS)
     expect(calls.length).toBeGreaterThan(0)
-    expect(calls.map(({ protocol }) => protocol)).toEqual(calls.map(() => saying.protocol))
+    expect(calls.map(({ protocol }) => protocol)).toEqual(calls.map(() => levelCase.protocol))
     expect(totals).toMatchObject({ levelMismatches: 0, levelAsked: null })
   })
 
   test.each([
-    ['a key that is wrong', { keys: ['sk-another'] }],
-    ['a model that is not there', { models: ['another'] }],
-  ])('%s is an error of the operator', async (_name, fault) => {
-    const { record } = await tools.run(first, { ...SOLVES, ...fault })
+    ['a wrong key', { keys: ['sk-another'] }],
+    ['an unknown model', { models: ['another'] }],
+  ])('%s is an operator error', async (_name, fault) => {
+    const { record } = await runner.run(first, { ...SOLVES, ...fault })
     expect(record).toMatchObject({ state: 'errored', class: 'operator_error', reward: null })
   })
 
   describe.skipIf(!isLongRun())('in the long run', () => {
-    test.each([429, 500])('survives %i', async (status) => {
+    test.each([429, 500])('recovers from %i', async (status) => {
       const faults = [{ status, times: 2, ...(status === 429 ? { retryAfter: '1' } : {}) }]
-      const { record, totals, calls } = await tools.run(first, { ...SOLVES, faults })
+      const { record, totals, calls } = await runner.run(first, { ...SOLVES, faults })
       expect(record).toMatchObject({ state: 'passed' })
       expect(calls.filter((call) => call.status === status)).toHaveLength(2)
-      expect(totals.usage).toEqual(counted(calls))
+      expect(totals.usage).toEqual(sumUsage(calls))
     })
 
     test('stops at its deadline', async () => {
-      const { record } = await tools.run(
+      const { record } = await runner.run(
         first,
         { ...SOLVES, faults: [{ hang: 'before', times: 1000 }] },
         { seconds: 12 },
@@ -110,15 +110,15 @@ function inSandbox(harness: Harness, { sayings, openSent }: Promised, sandbox: S
     })
 
     test('stops at its budget', async () => {
-      const { record, totals } = await tools.run(first, NEVER_ENDS, { budgetMicros: SMALL_BUDGET_MICROS })
+      const { record, totals } = await runner.run(first, NEVER_ENDS, { budgetMicros: SMALL_BUDGET_MICROS })
       expect(record).toMatchObject({ state: 'failed', limit: null })
       expect(totals.refusals.budget).toBeGreaterThan(0)
       expect(totals.costMicros).toBeLessThanOrEqual(SMALL_BUDGET_MICROS)
     })
 
-    test('reaches for nothing but its model', async () => {
+    test('connects to nothing but its model', async () => {
       const toml = { environment: 'network_mode = "allowlist"\nallowed_hosts = ["assay.invalid"]' }
-      const { record } = await tools.run(first, SOLVES, { toml })
+      const { record } = await runner.run(first, SOLVES, { toml })
       expect(record.state).toBe('passed')
       expect(record.steps[0]?.network.agent.egress).toMatchObject({
         connections: 0,
@@ -129,61 +129,65 @@ function inSandbox(harness: Harness, { sayings, openSent }: Promised, sandbox: S
   })
 }
 
-type Wish = { seconds?: number; budgetMicros?: number; toml?: Parameters<typeof taskToml>[0] }
+type ContractRunOptions = { seconds?: number; budgetMicros?: number; toml?: Parameters<typeof taskToml>[0] }
 
 const SECONDS = 120
 
-function openTools(harness: Harness, sandbox: SandboxName, openSent: Installing['openSent']) {
-  let models: ModelBench
+function openRunner(harness: Harness, sandbox: SandboxName, openUploaded: InstallOptions['openUploaded']) {
+  let models: ScriptedGateway
   let bench: Awaited<ReturnType<typeof openWorkbench>>
-  let trouble: Error | undefined
+  let installFailure: Error | undefined
   let count = 0
   const onProgress = () => {}
   beforeAll(async () => {
-    models = await openModelBench()
+    models = await openScriptedGateway()
     bench = await openWorkbench(sandbox)
     const folder = await bundlesFolder()
     const signal = AbortSignal.timeout(INSTALL_MS)
-    const options = { folder, signal, onProgress, ...(openSent && { openSent }) }
-    if (harness.bundle) trouble = await install(harness.bundle, options).then(nothing, asTrouble)
+    if (!harness.bundle) return
+    const installed = install(harness.bundle, { folder, signal, onProgress, openUploaded })
+    installFailure = await installed.then(() => undefined, toInstallFailure)
   }, INSTALL_MS * 2)
-  // A registry that cannot be reached says nothing about a harness.
+  // An unreachable registry says nothing about a harness.
   beforeEach(({ skip }) => {
-    if (trouble && !requiredParts().includes('harnesses')) skip(trouble.message)
+    if (installFailure && !requiredParts().includes('harnesses')) skip(installFailure.message)
   })
   afterAll(async () => {
     await bench?.[Symbol.asyncDispose]()
     await models?.[Symbol.asyncDispose]()
   }, 60_000)
 
-  const run = async (saying: Saying, script: ScriptInput, wish: Wish = {}) => {
+  const run = async (levelCase: LevelCase, script: ScriptInput, options: ContractRunOptions = {}) => {
     count += 1
     const folder = join(bench.folder, `out-${count}`)
     const task = writeTask(join(bench.folder, `task-${count}`), {
-      'task.toml': taskToml({ agentSec: wish.seconds ?? SECONDS, ...wish.toml }),
+      'task.toml': taskToml({ agentSec: options.seconds ?? SECONDS, ...options.toml }),
       'instruction.md': 'Write the word hello to /app/hello.txt.\n',
     })
-    const { place: model, totals } = await models.open(harness, saying, script, wish.budgetMicros ?? null)
-    const bundles = { folder: await bundlesFolder(), ...(openSent && { openSent }) }
+    const { place: model, totals } = await models.open(harness, levelCase, script, options.budgetMicros ?? null)
+    const bundles = { folder: await bundlesFolder(), openUploaded }
     const record = await bench.run(task, harness, 'workspace', { isProven: true, outputFolder: folder, model, bundles })
     return { record, totals: await totals(), calls: models.provider.calls(), folder }
   }
   return { run }
 }
 
-const nothing = (): undefined => undefined
-
-function asTrouble(error: unknown): Error {
+function toInstallFailure(error: unknown): Error {
   if (error instanceof HarnessUnfit) return error
   throw error
 }
 
-type Booked = ReturnType<ModelBench['provider']['calls']>[number]
+type ProviderCall = ReturnType<ScriptedGateway['provider']['calls']>[number]
 
-/** What the provider bills, in all. */
-const counted = (calls: Booked[]): Usage =>
+/** Total usage that the provider billed. */
+const sumUsage = (calls: ProviderCall[]): Usage =>
   calls.reduce<Usage>((sum, { usage }) => (usage ? add(sum, usage) : sum), {
-    ...{ input: 0, cacheRead: 0, cacheWrite5m: 0, cacheWrite1h: 0, output: 0, reasoning: 0 },
+    input: 0,
+    cacheRead: 0,
+    cacheWrite5m: 0,
+    cacheWrite1h: 0,
+    output: 0,
+    reasoning: 0,
   })
 
 const add = (one: Usage, other: Usage): Usage => ({

@@ -2,9 +2,9 @@ import type { Readable } from 'node:stream'
 import { measureArchive, unpack } from '../../harbor/archive.ts'
 import { ArchiveRefused } from '../../harbor/archive-refused.ts'
 import { HarnessUnfit } from '../harness-unfit.ts'
-import { seal } from './unpack.ts'
+import { makeReadOnly } from './unpack.ts'
 
-/** Room for the largest program that we know ourselves. Links may lead from one file of it to another. */
+/** Sized for the largest known agent program. Links must stay inside the archive. */
 const LIMITS = {
   entries: 50_000,
   fileBytes: 512 * 1024 ** 2,
@@ -13,16 +13,16 @@ const LIMITS = {
   links: 'inside',
 } as const
 
-/** What an archive that a workspace has sent would be, unpacked. Throws ArchiveRefused. */
-export const weighSent = (archive: Readable) => measureArchive(archive, LIMITS)
+/** Measures an uploaded archive without unpacking it. Throws ArchiveRefused. */
+export const measureUploaded = (archive: Readable) => measureArchive(archive, LIMITS)
 
-/** Unpacks it where nothing is yet. Its bytes were weighed when it came; they are a stranger's all the same. */
-export async function unpackSent(archive: Readable, tree: string): Promise<void> {
+/** Unpacks an uploaded archive into an empty folder. It was measured on upload, but is still untrusted. */
+export async function unpackUploaded(archive: Readable, tree: string): Promise<void> {
   try {
     await unpack(archive, tree, LIMITS)
   } catch (error) {
     if (error instanceof ArchiveRefused) throw new HarnessUnfit(`The bundle cannot be unpacked. ${error.message}`)
     throw error
   }
-  await seal(tree)
+  await makeReadOnly(tree)
 }

@@ -1,4 +1,4 @@
-// A small coding agent, as a workspace might bring it: a loop of one model and a shell, that tells of its work in JSON.
+// A small coding agent, as a workspace might upload it: a loop of a model and a shell that reports its work in JSON lines.
 import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { homedir } from 'node:os'

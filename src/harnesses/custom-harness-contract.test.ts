@@ -2,17 +2,20 @@ import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { create } from 'tar'
-import { describedHarness } from './described.ts'
-import { keepsTheContract } from './testing/contract.ts'
-import { efforts } from './testing/sayings.ts'
+import { testHarnessContract } from '../../test/support/harnesses/harness-contract.ts'
+import { efforts } from '../../test/support/harnesses/level-cases.ts'
+import { buildCustomHarness } from './custom-harness.ts'
 
-/** What a workspace would send. */
-const FOLDER = new URL('./testing/house-agent/', import.meta.url).pathname
+/** The bundle that a workspace would upload. */
+const FOLDER = new URL('../../test/support/harnesses/house-agent/', import.meta.url).pathname
 const archive = await buffer(create({ gzip: true, portable: true, mtime: new Date(0), cwd: FOLDER }, ['.']))
 const digest = `sha256:${createHash('sha256').update(archive).digest('hex')}`
 
-const houseAgent = describedHarness({
-  ...{ id: 'custom/house-agent', name: 'House agent', version: '1', protocols: ['openai-chat'] },
+const houseAgent = buildCustomHarness({
+  id: 'custom/house-agent',
+  name: 'House agent',
+  version: '1',
+  protocols: ['openai-chat'],
   levels: { low: 'low', high: 'high' },
   command: ['{node}', '{bundle}/agent.mjs', '{baseUrl}', '{model}', '{level}'],
   env: {},
@@ -34,11 +37,11 @@ const houseAgent = describedHarness({
   ],
 })
 
-keepsTheContract(houseAgent, {
-  sayings: [
+testHarnessContract(houseAgent, {
+  levelCases: [
     { protocol: 'openai-chat', model: 'some-model', level: 'low', wireLevel: { effort: 'low' } },
     ...efforts('openai-chat', 'some-model', ['high']),
   ],
-  openSent: async (asked) => (asked === digest ? Readable.from([archive]) : undefined),
-  isTriedAlways: true,
+  openUploaded: async (requested) => (requested === digest ? Readable.from([archive]) : undefined),
+  isInShortRun: true,
 })
