@@ -126,12 +126,12 @@ const toMusl = (copy: Buffer) =>
   void copy.fill('/lib/ld-musl-x86_64.so.1', LOADER, LOADER + 28).fill(0, LOADER + 24, LOADER + 28)
 
 test.skipIf(process.arch !== 'x64').each<[string, Buffer | null, string]>([
-  ['is of another machine', changed(TRUE, (copy) => void copy.writeUInt16LE(183, 18)), 'made for ARM 64, and this'],
+  ['is of another machine', changed(TRUE, (copy) => void copy.writeUInt16LE(183, 18)), 'built for ARM 64, but this'],
   ['needs another C library', changed(TRUE, toMusl), 'It needs /lib/ld-musl-x86_64.so.1 in the image'],
   ['needs a language that the image has not', Buffer.from('#!/usr/bin/env python9\n'), 'needs /usr/bin/env python9 in'],
-  ['is none', Buffer.from('hello'), 'neither a program for Linux nor a script'],
-  ['is broken off', TRUE.subarray(0, 60), 'neither a program'],
-  ['is not there', null, 'no such file in the bundle'],
+  ['is none', Buffer.from('hello'), 'neither a Linux executable nor a script'],
+  ['is broken off', TRUE.subarray(0, 60), 'neither a Linux executable'],
+  ['is not there', null, 'bundle does not contain this file'],
 ])('what a workspace sent and %s is an error of the operator, which says so', async (name, bytes, message) => {
   const place = join(bench.folder, `sent-${name}`)
   mkdirSync(place)
@@ -172,7 +172,7 @@ test.each(['{bundle}/../outside', '{bundle}/sub/../../outside', '{bundle}/sub'])
       bundles: { folder: bundles, openUploaded: async () => Readable.from([archive]) },
     })
     expect(record).toMatchObject({ state: 'errored', class: 'operator_error', steps: [] })
-    expect(record.error).toContain('no such file in the bundle')
+    expect(record.error).toContain('bundle does not contain this file')
   },
 )
 

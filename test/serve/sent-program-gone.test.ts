@@ -19,7 +19,7 @@ import { compareScripted } from './compare-scripted.ts'
 vi.setConfig({ testTimeout: 900_000 })
 
 const HARNESS = 'custom/silent'
-const GONE = /The bundle sha256:[0-9a-f]{64} is not there any more\. Send its archive again, then resume\./
+const GONE = /The bundle sha256:[0-9a-f]{64} has been deleted\. Upload its archive again, then resume\./
 const org = { org: 'local' }
 
 const folder = mkdtempSync(join(tmpdir(), 'assay-gone-'))

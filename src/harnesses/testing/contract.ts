@@ -2,13 +2,19 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { ScriptInput } from '../../../samples/provider/script.ts'
-import type { Usage } from '../../../src/gateway/wire.ts'
-import { type InstallOptions, install } from '../../../src/harnesses/bundles/install.ts'
-import type { Harness } from '../../../src/harnesses/harness.ts'
-import { HarnessUnfit } from '../../../src/harnesses/harness-unfit.ts'
-import { openWorkbench, type SandboxName, taskToml, writeTask } from '../../../src/trials/testing/workbench.ts'
-import { hasPart, isLongRun, requiredParts } from '../parts.ts'
-import { bundlesFolder, KEY, type LevelCase, openScriptedGateway, type ScriptedGateway } from './scripted-gateway.ts'
+import {
+  bundlesFolder,
+  KEY,
+  type LevelCase,
+  openScriptedGateway,
+  type ScriptedGateway,
+} from '../../../test/support/harnesses/scripted-gateway.ts'
+import { hasPart, isLongRun, requiredParts } from '../../../test/support/parts.ts'
+import type { Usage } from '../../gateway/wire.ts'
+import { openWorkbench, type SandboxName, taskToml, writeTask } from '../../trials/testing/workbench.ts'
+import { type InstallOptions, install } from '../bundles/install.ts'
+import type { Harness } from '../harness.ts'
+import { HarnessUnfit } from '../harness-unfit.ts'
 
 const SANDBOXES: readonly SandboxName[] = ['bwrap', 'docker']
 const INSTALL_MS = 600_000
