@@ -116,8 +116,10 @@ inSandboxes(({ bench, isFull }) => {
     await using gateway = await openGateway(() => {}, { tools: { findUpstream } })
     provider.forget()
     says({ run: 'echo hello > hello.txt' }, { run: 'cat hello.txt' }, { say: 'Done.' })
+    // The provider thinks for 1,024 tokens, which a model must be able to produce to be believed.
+    const terms = { ...TERMS, prices: PRICES, outputTokens: 2_000 }
     const tried = async (name: string, budgetMicros: number | null) => {
-      const { token, listener, id } = await gateway.sandbox({ budgetMicros, terms: { ...TERMS, prices: PRICES } })
+      const { token, listener, id } = await gateway.sandbox({ budgetMicros, terms })
       await using model = openModel({ ...place().access, token }, { url: gateway.gateway.url, listener })
       const record = await bench.run(task(name), mini, 'workspace', { model: { ...place(), ask: model.ask } })
       return { record, totals: await readGrant(gateway.ledger, id) }
@@ -130,7 +132,7 @@ inSandboxes(({ bench, isFull }) => {
     expect(totals.usage.input + totals.usage.output).toBe(booked.reduce((sum, each) => sum + each, 0))
 
     provider.forget()
-    const short = await tried('short', (totals.costMicros ?? 0) / 2 + TERMS.outputTokens)
+    const short = await tried('short', (totals.costMicros ?? 0) / 2 + terms.outputTokens)
     expect(short.record).toMatchObject({ class: 'agent_exit' })
     expect(bench.output('agent-1.log')).toContain('The model answered 402')
     expect(provider.calls().length).toBeLessThan(3)
