@@ -6,14 +6,14 @@ import { promisify } from 'node:util'
 import { createLog } from '../src/platform/log.ts'
 import { createDockerProvider } from '../src/sandboxes/docker.ts'
 import { createLocalProvider } from '../src/sandboxes/local.ts'
-import type { Provider } from '../src/sandboxes/sandbox.ts'
+import type { SandboxProvider } from '../src/sandboxes/sandbox.ts'
 import { baseRootfs } from '../test/support/base-image.ts'
 import { importBase, startDockerd } from '../test/support/dockerd.ts'
 
 /** A provider and the plainest use of the runtime below it. */
 export type Contender = {
   name: string
-  provider: Provider
+  provider: SandboxProvider
   folder: string
   /** Runs the bare cycle so many times, one after another. */
   bare(count: number): Promise<void>

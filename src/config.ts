@@ -4,7 +4,7 @@ import { findSandboxChoice, sandboxChoices } from './catalog/sandboxes.ts'
 import { isRegistryName, type RegistrySettings } from './harbor/registries/open-registries.ts'
 import { type AddressRange, parseAddressRange } from './platform/http/client-address.ts'
 import { machineCores, machineMemoryMb } from './platform/machine.ts'
-import { type Place, readPlace } from './sandboxes/egress/rules.ts'
+import { type AllowedHost, parseAllowedHost } from './sandboxes/egress/rules.ts'
 import { isKey } from './workspaces/key.ts'
 
 const SANDBOXES = sandboxChoices.map(({ id }) => id).join(', ')
@@ -87,7 +87,7 @@ const Settings = z.object({
   ASSAY_ALLOW_HOST_BASE: z.enum(['0', '1'], 'must be 0 or 1').default('0'),
   ASSAY_BUILD_HOSTS: z
     .string()
-    .transform((text) => text.split(',').map((place) => readPlace(place.trim())))
+    .transform((text) => text.split(',').map((place) => parseAllowedHost(place.trim())))
     .refine(
       (places) => !places.includes(undefined),
       'must list names, addresses or ranges, with commas, each with :PORT where it is not 80 or 443',
@@ -133,7 +133,7 @@ export type Config = {
   /** Where the Docker engine is; the usual socket when it is not said. */
   dockerHost: string | undefined
   /** What builds may reach besides public places. */
-  buildHosts: readonly Place[]
+  buildHosts: readonly AllowedHost[]
   workerSlots: number
   /** What jobs may take of this machine together, over all of its workers. */
   workerMemoryMb: number

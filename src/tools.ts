@@ -24,7 +24,7 @@ import { createOutbound, type Outbound } from './platform/outbound/outbound.ts'
 import type { CodeHost } from './repos/code-host.ts'
 import { createGithubHost } from './repos/github.ts'
 import { createResultsCache, type ResultsCache } from './results/cache.ts'
-import type { Provider } from './sandboxes/sandbox.ts'
+import type { SandboxProvider } from './sandboxes/sandbox.ts'
 import { findProvider } from './sandboxes/sandboxes.ts'
 import type { Stages } from './taskgen/pipeline/stage.ts'
 import { realStages } from './taskgen/pipeline/stages/stages.ts'
@@ -52,7 +52,7 @@ export type Tools = {
   validate: Validator
   /** What a pull request goes through until it is a task. */
   stages: Stages
-  findProvider: (sandbox: string) => Provider | undefined
+  findProvider: (sandbox: string) => SandboxProvider | undefined
   codeHost: CodeHost
   /** What this process could run trials in. */
   sandboxes: readonly Testable[]
@@ -123,7 +123,7 @@ export async function openTools(config: Config, database: Database, log: Log): P
 }
 
 /** Whenever it begins to work, it is rid of what workers that died have left. */
-function tester(provider: Provider, trialsFolder: string): () => Promise<{ isolation: string }> {
+function tester(provider: SandboxProvider, trialsFolder: string): () => Promise<{ isolation: string }> {
   let works = false
   return async () => {
     const before = works
@@ -139,7 +139,7 @@ function tester(provider: Provider, trialsFolder: string): () => Promise<{ isola
 }
 
 /** One of each for the whole process: what it builds, it builds once. */
-const openProviders = (config: Config, log: Log): Map<string, Provider> =>
+const openProviders = (config: Config, log: Log): Map<string, SandboxProvider> =>
   new Map(
     sandboxChoices.flatMap(({ id }) => {
       if (config.sandboxes && !config.sandboxes.includes(id)) return []

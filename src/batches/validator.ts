@@ -1,6 +1,6 @@
 import type { Task } from '../harbor/task.ts'
 import type { Digest } from '../platform/blobs/blob.ts'
-import { type Provider, SandboxUnavailable } from '../sandboxes/sandbox.ts'
+import { type SandboxProvider, SandboxUnavailable } from '../sandboxes/sandbox.ts'
 import type { Rejection, TaskCalibration } from '../taskgen/schema.ts'
 import { type Calibration, calibrate } from '../trials/calibrate.ts'
 
@@ -27,7 +27,7 @@ export type ValidationOutcome =
 export type Validator = (order: ValidationRequest, signal: AbortSignal) => Promise<ValidationOutcome>
 
 export const sandboxValidator =
-  (findProvider: (sandbox: string) => Provider | undefined): Validator =>
+  (findProvider: (sandbox: string) => SandboxProvider | undefined): Validator =>
   async ({ sandbox, ...order }, signal) => {
     const provider = findProvider(sandbox)
     if (!provider) return { kind: 'unavailable', detail: `This worker has no sandbox ${sandbox}.` }

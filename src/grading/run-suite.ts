@@ -7,10 +7,10 @@ import { killOnAbort } from '../sandboxes/kill-on-abort.ts'
 import {
   type Exit,
   type Image,
-  type Insert,
-  type Provider,
   type Sandbox,
+  type SandboxProvider,
   SandboxUnavailable,
+  type SandboxUpload,
 } from '../sandboxes/sandbox.ts'
 import { endOfTar, headerBlocks, paddingAfter } from '../trials/tar.ts'
 import { GRADER_SLACK_SEC, graderFiles } from './grader-files.ts'
@@ -43,7 +43,11 @@ const NO_SECOND_USER = 75
  * Runs the tests once in a fresh sandbox without network, with the grader files that a task ships. Throws
  * SandboxUnavailable if the sandbox broke; everything the tests do is an outcome.
  */
-export async function runSuite(provider: Provider, order: SuiteOptions, signal: AbortSignal): Promise<SuiteOutcome> {
+export async function runSuite(
+  provider: SandboxProvider,
+  order: SuiteOptions,
+  signal: AbortSignal,
+): Promise<SuiteOutcome> {
   return (await gradeSuite(provider, { ...order, lists: null }, signal)).outcome
 }
 
@@ -51,7 +55,7 @@ type GradeOptions = SuiteOptions & { lists: TestLists | null }
 
 /** Also returns the reward written by root for these test lists. */
 export async function gradeSuite(
-  provider: Provider,
+  provider: SandboxProvider,
   order: GradeOptions,
   signal: AbortSignal,
 ): Promise<{ outcome: SuiteOutcome; reward: string | undefined }> {
@@ -61,15 +65,15 @@ export async function gradeSuite(
   const sandbox = await provider.start({
     id: `${id}-suite`,
     image: order.image,
-    seed: { kind: 'image' },
-    inserts: buildUploads(order),
+    baseFilesystem: { kind: 'image' },
+    uploads: buildUploads(order),
     command: ['/bin/sh', '/tests/test.sh'],
     execs: false,
     user: 0,
     workdir: '/',
     env: {},
     mounts: [],
-    group: null,
+    network: null,
     ports: [],
     limits: {
       ...DEFAULT_LIMITS,
@@ -87,14 +91,14 @@ export async function gradeSuite(
     const exit = await waitForExit(sandbox, signal)
     if (exit.code === NO_SECOND_USER)
       throw new SandboxUnavailable('Tests need a sandbox that root runs: this one has but one user.')
-    const { outcome, reward } = await readGradeOutput(sandbox.remains)
+    const { outcome, reward } = await readGradeOutput(sandbox.stopped)
     return { outcome: outcome ?? toBrokenOutcome(exit, await readTail(outputFile)), reward }
   } finally {
     await sandbox.remove()
   }
 }
 
-function buildUploads({ plan, lists, hidden, seed, daysAhead, submission }: GradeOptions): Insert[] {
+function buildUploads({ plan, lists, hidden, seed, daysAhead, submission }: GradeOptions): SandboxUpload[] {
   const patch = submission === null ? [] : [{ path: 'submission.patch', content: submission, executable: false }]
   return [
     { target: '/tests', tar: packTar(graderFiles(plan, lists, { hidden, seed, daysAhead: daysAhead ?? null })) },

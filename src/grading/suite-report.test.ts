@@ -1,11 +1,11 @@
 import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { tar } from '../../test/support/harbor/raw-tar.ts'
-import type { Remains } from '../sandboxes/sandbox.ts'
+import type { StoppedSandbox } from '../sandboxes/sandbox.ts'
 import { readGradeOutput } from './suite-report.ts'
 
 /** What a dead sandbox has in the folder of its verifier. */
-const left = (report: string | Buffer): Remains => ({
+const left = (report: string | Buffer): StoppedSandbox => ({
   sandboxId: 'dead',
   collect: async () => ({
     tar: Readable.from([

@@ -1,7 +1,7 @@
 import { buffer } from 'node:stream/consumers'
 import { z } from 'zod'
 import { readTarEntries } from '../harbor/tar-reader.ts'
-import type { Remains } from '../sandboxes/sandbox.ts'
+import type { StoppedSandbox } from '../sandboxes/sandbox.ts'
 import type { SuiteOutcome } from './suite.ts'
 
 const REPORT_BYTES_MAX = 128 * 1024 * 1024
@@ -40,7 +40,7 @@ export type GradeOutput = {
 }
 
 /** Reads the files that root wrote, after all processes of the sandbox have ended. */
-export async function readGradeOutput(remains: Remains): Promise<GradeOutput> {
+export async function readGradeOutput(remains: StoppedSandbox): Promise<GradeOutput> {
   const found = await remains.collect('/logs/verifier', { files: 10, bytes: REPORT_BYTES_MAX })
   const graded: GradeOutput = { outcome: undefined, reward: undefined }
   if (found === undefined) return graded

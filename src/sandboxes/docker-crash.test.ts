@@ -7,23 +7,23 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Dockerd, importBase, startDockerd } from '../../test/support/dockerd.ts'
+import { baseImage, findLeftovers } from '../../test/support/sandboxes/docker-subject.ts'
+import { processesNaming } from '../../test/support/sandboxes/processes.ts'
 import { DEFAULT_LIMITS } from '../harbor/default-limits.ts'
 import { createLog } from '../platform/log.ts'
 import { createDockerProvider } from './docker.ts'
-import type { Provider, SandboxSpec } from './sandbox.ts'
-import { baseImage, findLeftovers } from './testing/docker-subject.ts'
-import { processesNaming } from './testing/processes.ts'
+import type { SandboxProvider, SandboxSpec } from './sandbox.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
-const CLIENT = fileURLToPath(new URL('./testing/dying-docker-client.ts', import.meta.url))
+const CLIENT = fileURLToPath(new URL('../../test/support/sandboxes/dying-docker-client.ts', import.meta.url))
 const STEPS = ['group', 'created', 'filled', 'started', 'ports', 'running', 'exited', 'snapshot', 'removing']
 const INSTALLATION = 'crashing'
 
 let dataFolder: string
 let dockerd: Dockerd
 
-const provider = (installation = INSTALLATION): Provider => {
+const provider = (installation = INSTALLATION): SandboxProvider => {
   const connection = { kind: 'unix' as const, path: dockerd.socket }
   return createDockerProvider({ connection, installation, dataFolder, log: createLog('silent') })
 }
@@ -74,9 +74,20 @@ test('a sandbox ends at its time also when nobody is left to end it', async () =
 })
 
 const spec = async (): Promise<SandboxSpec> => ({
-  ...{ id: `live-${randomUUID()}`, image: await baseImage(provider()), seed: { kind: 'image' }, inserts: [] },
-  ...{ command: ['sh', '-c', 'sleep 1; exit 5'], execs: false, user: null, workdir: null, env: {}, mounts: [] },
-  ...{ group: null, ports: [], input: '', outputFile: join(dataFolder, 'output') },
+  id: `live-${randomUUID()}`,
+  image: await baseImage(provider()),
+  baseFilesystem: { kind: 'image' },
+  uploads: [],
+  command: ['sh', '-c', 'sleep 1; exit 5'],
+  execs: false,
+  user: null,
+  workdir: null,
+  env: {},
+  mounts: [],
+  network: null,
+  ports: [],
+  input: '',
+  outputFile: join(dataFolder, 'output'),
   limits: { ...DEFAULT_LIMITS, pids: 32, outputBytes: 1000, seconds: 20 },
 })
 

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { processesNaming } from '../../test/support/sandboxes/processes.ts'
 import { readLayers, writeUpper } from './docker/layers.ts'
-import { processesNaming } from './testing/processes.ts'
 
 let folder: string
 const layers = () => ({ upper: join(folder, 'upper'), lower: join(folder, 'lower') })

@@ -2,7 +2,7 @@ import { symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { importBase, startDockerd } from '../../test/support/dockerd.ts'
-import { runAsNobody } from './testing/as-nobody.ts'
+import { runAsNobody } from '../../test/support/sandboxes/as-nobody.ts'
 
 test('the docker sandbox conforms for an ordinary user too, whose ports are carried by a relay', {
   timeout: 600_000,

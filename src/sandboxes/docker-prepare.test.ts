@@ -5,19 +5,25 @@ import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Dockerd, importBase, startDockerd } from '../../test/support/dockerd.ts'
 import { PACKAGE_HOSTS } from '../../test/support/package-hosts.ts'
+import { openCaseContext } from '../../test/support/sandboxes/case-context.ts'
+import { processesNaming } from '../../test/support/sandboxes/processes.ts'
 import { DEFAULT_LIMITS } from '../harbor/default-limits.ts'
 import { createLog } from '../platform/log.ts'
 import { createDockerProvider } from './docker.ts'
 import { allFolders, findLayout, makeCgroup, removeCgroup } from './kernel/cgroup.ts'
-import { type Image, type ImageSource, type Provider, SandboxUnavailable, SandboxUnsupported } from './sandbox.ts'
-import { openBench } from './testing/bench.ts'
-import { processesNaming } from './testing/processes.ts'
+import {
+  type Image,
+  type ImageSource,
+  type SandboxProvider,
+  SandboxUnavailable,
+  SandboxUnsupported,
+} from './sandbox.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 
 let dataFolder: string
 let dockerd: Dockerd
-let provider: Provider
+let provider: SandboxProvider
 let fence: AsyncDisposable & { name: string }
 
 beforeAll(async () => {
@@ -27,7 +33,11 @@ beforeAll(async () => {
   await importBase(dockerd)
   const connection = { kind: 'unix' as const, path: dockerd.socket }
   provider = createDockerProvider({
-    ...{ connection, installation: 'prepare', dataFolder, buildHosts: PACKAGE_HOSTS, log: createLog('silent') },
+    connection,
+    installation: 'prepare',
+    dataFolder,
+    buildHosts: PACKAGE_HOSTS,
+    log: createLog('silent'),
   })
 }, 600_000)
 
@@ -48,7 +58,7 @@ async function openFence() {
   return { name: `assay-${id}`, [Symbol.asyncDispose]: () => removeCgroup(allFolders(layout, id)) }
 }
 
-type Wish = {
+type PrepareInput = {
   target?: string | null
   args?: Record<string, string>
   timeoutSec?: number
@@ -64,11 +74,13 @@ async function folderOf(files: Record<string, string>): Promise<string> {
   return folder
 }
 
-const options = ({ timeoutSec = 100, onLog = () => {} }: Wish = {}) => ({
-  ...{ signal: new AbortController().signal, timeoutSec, onLog },
+const options = ({ timeoutSec = 100, onLog = () => {} }: PrepareInput = {}) => ({
+  signal: new AbortController().signal,
+  timeoutSec,
+  onLog,
 })
 
-async function build(files: Record<string, string>, wish: Wish = {}): Promise<Image> {
+async function build(files: Record<string, string>, wish: PrepareInput = {}): Promise<Image> {
   const { target = null, args = {} } = wish
   const context = await folderOf(files)
   return provider.prepare({ kind: 'dockerfile', context, dockerfile: 'Dockerfile', target, args }, options(wish))
@@ -78,7 +90,7 @@ const dockerfile = (...lines: string[]) => ({ Dockerfile: `FROM debian:bookworm-
 
 async function output(image: Image, script: string): Promise<string> {
   const subject = { provider, image, otherImage: image, brokenImage: image, unable: {}, leftovers: async () => [] }
-  await using bench = await openBench({ ...subject, [Symbol.asyncDispose]: async () => {} })
+  await using bench = await openCaseContext({ ...subject, [Symbol.asyncDispose]: async () => {} })
   return (await bench.run(script)).output
 }
 
@@ -104,8 +116,12 @@ CMD ["a", "b"]
 test('a Dockerfile of two stages is built, with its settings, and nothing of them is run unasked', async () => {
   const image = await build(TWO_STAGES, { args: { WHO: 'us' } })
   expect(image).toMatchObject({
-    ...{ workdir: '/app', user: 'www-data', env: { GREETING: 'hello world' }, base: 'image' },
-    ...{ entrypoint: ['/bin/echo'], command: ['a', 'b'] },
+    workdir: '/app',
+    user: 'www-data',
+    env: { GREETING: 'hello world' },
+    base: 'image',
+    entrypoint: ['/bin/echo'],
+    command: ['a', 'b'],
   })
   const script = 'cat out file.txt /one; ls x; ls /etc/debian_version 2> /dev/null; id -un; touch mine && echo ok'
   expect(await output(image, script)).toBe('hello world\nfrom the context\nbuilt for us\nx\nwww-data\nok\n')
@@ -183,10 +199,10 @@ test('an image that is not there and cannot be pulled is named, with what to do'
 test('what a sandbox left in a volume of its image is collected, and seeds the next one', async () => {
   const image = await build(dockerfile('VOLUME /data'))
   const subject = { provider, image, otherImage: image, brokenImage: image, unable: {}, leftovers: async () => [] }
-  await using bench = await openBench({ ...subject, [Symbol.asyncDispose]: async () => {} })
+  await using bench = await openCaseContext({ ...subject, [Symbol.asyncDispose]: async () => {} })
   const { sandbox } = await bench.run('echo 1 > /data/file')
-  const seed = { kind: 'workspace' as const, from: sandbox.remains, paths: ['/data'] }
-  expect((await bench.run('cat /data/file', { seed })).output).toBe('1\n')
+  const baseFilesystem = { kind: 'workspace' as const, from: sandbox.stopped, paths: ['/data'] }
+  expect((await bench.run('cat /data/file', { baseFilesystem })).output).toBe('1\n')
 })
 
 test('a command that fails fails the build, with its last words', async () => {

@@ -1,4 +1,4 @@
-import { conformance } from './testing/conformance.ts'
-import { createDockerSubject } from './testing/docker-subject.ts'
+import { conformance } from '../../test/support/sandboxes/conformance.ts'
+import { createDockerSubject } from '../../test/support/sandboxes/docker-subject.ts'
 
 conformance('docker as root', () => createDockerSubject())

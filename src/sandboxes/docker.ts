@@ -1,22 +1,22 @@
 import { join } from 'node:path'
 import type { Log } from '../platform/log.ts'
-import type { Connection } from './docker/connection.ts'
-import type { Engine } from './docker/engine.ts'
+import type { DockerConnection } from './docker/connection.ts'
+import type { DockerEngine } from './docker/engine.ts'
 import { findEngine } from './docker/find-engine.ts'
-import { openGroup } from './docker/groups.ts'
+import { openNetwork } from './docker/network.ts'
 import { prepareImage } from './docker/prepare.ts'
 import { reap } from './docker/reap.ts'
 import { startSandbox } from './docker/start.ts'
-import type { Place } from './egress/rules.ts'
-import { type Capabilities, type Provider, SandboxUnavailable } from './sandbox.ts'
+import type { AllowedHost } from './egress/rules.ts'
+import { type Capabilities, type SandboxProvider, SandboxUnavailable } from './sandbox.ts'
 
 export type DockerOptions = {
-  connection: Connection
+  connection: DockerConnection
   /** Told apart by it: several servers may use one engine, and each cleans up after itself only. */
   installation: string
   dataFolder: string
-  /** What builds may reach besides public places. */
-  buildHosts?: readonly Place[]
+  /** Hosts that builds may reach besides public ones. */
+  buildHosts?: readonly AllowedHost[]
   log: Log
 }
 
@@ -24,11 +24,11 @@ const ANSWER_MS = 25_000
 const SILENT = 'The Docker engine does not answer.'
 
 /** Sandboxes as containers of a Docker engine, here or elsewhere. */
-export function createDockerProvider(options: DockerOptions): Provider {
+export function createDockerProvider(options: DockerOptions): SandboxProvider {
   const { connection, installation, dataFolder, buildHosts = [], log } = options
   const folder = join(dataFolder, 'sandboxes', 'docker')
-  let found: Promise<Engine> | undefined
-  const engine = (): Promise<Engine> => {
+  let found: Promise<DockerEngine> | undefined
+  const engine = (): Promise<DockerEngine> => {
     found ??= findEngine({ connection, installation, folder, buildHosts, log })
     // An engine that is started later is found then.
     found.catch(() => {
@@ -37,8 +37,8 @@ export function createDockerProvider(options: DockerOptions): Provider {
     return found
   }
 
-  /** One that was found may be gone by now. When it is back, it is found anew. */
-  const living = async (): Promise<Engine> => {
+  /** Returns the engine after checking that it still answers. An engine that comes back is found again. */
+  const living = async (): Promise<DockerEngine> => {
     const known = await engine()
     await known.docker.call('GET', '/version', { signal: AbortSignal.timeout(ANSWER_MS) }).catch((error: unknown) => {
       found = undefined
@@ -51,13 +51,13 @@ export function createDockerProvider(options: DockerOptions): Provider {
     name: 'docker',
     selfTest: async () => capabilitiesOf(await living()),
     prepare: async (source, prepareOptions) => prepareImage(await engine(), source, prepareOptions),
-    openGroup: async (id) => openGroup(await engine(), id),
+    openNetwork: async (id) => openNetwork(await engine(), id),
     start: async (spec) => startSandbox(await engine(), spec),
     reap: async () => reap(await engine()),
   }
 }
 
-const capabilitiesOf = ({ isolation, gatewayChannel }: Engine): Capabilities => ({
+const capabilitiesOf = ({ isolation, gatewayChannel }: DockerEngine): Capabilities => ({
   isolation,
   gatewayChannel,
   limits: { cpus: true, memory: true, pids: true, disk: 'watched' },

@@ -4,7 +4,10 @@ import { join } from 'node:path'
 
 const FILE = 'installation'
 
-/** Who we are to others that share an engine with us: made once for a data folder, and kept there. */
+/**
+ * Returns the id of this installation among those that share an engine. It is created once per data folder and stored
+ * there.
+ */
 export function installationOf(dataFolder: string): string {
   const path = join(dataFolder, FILE)
   mkdirSync(dataFolder, { recursive: true })

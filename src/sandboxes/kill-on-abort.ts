@@ -1,6 +1,9 @@
 import type { Sandbox } from './sandbox.ts'
 
-/** Until it has ended. Whether a kill arrived is told by `exited`: an engine that cannot be reached breaks that, too. */
+/**
+ * Kills the sandbox on abort until it has ended. A kill that fails because the engine is unreachable also rejects
+ * `exited`.
+ */
 export function killOnAbort({ kill, exited }: Pick<Sandbox, 'kill' | 'exited'>, signal: AbortSignal): void {
   const stop = () => void kill().catch(() => {})
   if (signal.aborted) stop()

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
-import { collected, openBench } from './testing/bench.ts'
-import { createLocalSubject } from './testing/local-subject.ts'
+import { collected, openCaseContext } from '../../test/support/sandboxes/case-context.ts'
+import { createLocalSubject } from '../../test/support/sandboxes/local-subject.ts'
 
 const DEEP = 'cd /tmp; N=$(printf %0200d 0); for i in $(seq 1 60); do mkdir $N && cd $N || break; done'
 
 for (const runtime of process.getuid?.() === 0 ? (['bwrap', 'runc'] as const) : []) {
   test(`${runtime}: nobody in a sandbox can open a program of this machine for writing`, async () => {
     await using subject = await createLocalSubject(runtime)
-    await using bench = await openBench(subject)
+    await using bench = await openCaseContext(subject)
     // Only that it runs would protect it, and an agent can end that: it owns the first process.
     const { output } = await bench.run('test -w /proc/1/exe && echo writable')
     expect(output).toBe('')
@@ -15,7 +15,7 @@ for (const runtime of process.getuid?.() === 0 ? (['bwrap', 'runc'] as const) : 
 
   test(`${runtime}: what is nested deeper than a path can say is removed`, async () => {
     await using subject = await createLocalSubject(runtime)
-    await using bench = await openBench(subject)
+    await using bench = await openCaseContext(subject)
     const { sandbox, exit } = await bench.run(DEEP)
     expect(exit.code).toBe(0)
     await sandbox.remove()
@@ -25,32 +25,35 @@ for (const runtime of process.getuid?.() === 0 ? (['bwrap', 'runc'] as const) : 
 
   test(`${runtime}: a sandbox without a network has no socket to the machine below`, async () => {
     await using subject = await createLocalSubject(runtime)
-    await using bench = await openBench(subject)
+    await using bench = await openCaseContext(subject)
     const { output } = await bench.run(['perl', '-e', 'print socket(my $s, 40, 1, 0) ? "open" : "closed"'])
     expect(output).toBe('closed')
   })
 
   test(`${runtime}: a workspace may have names that are no UTF-8, and they are filtered too`, async () => {
     await using subject = await createLocalSubject(runtime)
-    await using bench = await openBench(subject)
+    await using bench = await openCaseContext(subject)
     const names = `F=$(printf 'caf\\351'); mkdir /app/$F; echo x > /app/$F/file; ln -s /etc /app/$F/link; echo y > /app/plain`
     const { sandbox } = await bench.run(names, { workdir: '/app' })
-    const seed = { kind: 'workspace' as const, from: sandbox.remains, paths: ['/app'] }
-    const { output } = await bench.run('cat /app/plain /app/caf*/file; ls /app/caf*', { workdir: '/app', seed })
+    const baseFilesystem = { kind: 'workspace' as const, from: sandbox.stopped, paths: ['/app'] }
+    const { output } = await bench.run('cat /app/plain /app/caf*/file; ls /app/caf*', {
+      workdir: '/app',
+      baseFilesystem,
+    })
     expect(output).toBe('y\nx\nfile\n')
-    expect((await collected(sandbox.remains, '/app'))?.leftOut.length).toBeGreaterThan(0)
+    expect((await collected(sandbox.stopped, '/app'))?.leftOut.length).toBeGreaterThan(0)
   })
 
   test(`${runtime}: a workspace may have as many names for one file as there can be`, {
     timeout: 120_000,
   }, async () => {
     await using subject = await createLocalSubject(runtime)
-    await using bench = await openBench(subject)
+    await using bench = await openCaseContext(subject)
     const links = `perl -e 'chdir "/app"; open F, ">f"; for (1..64990) { link "f", "l$_" or die }'`
     const { sandbox, exit } = await bench.run(links, { workdir: '/app' })
     expect(exit.code).toBe(0)
-    const seed = { kind: 'workspace' as const, from: sandbox.remains, paths: ['/app'] }
-    const { output } = await bench.run('ls /app | wc -l', { workdir: '/app', seed })
+    const baseFilesystem = { kind: 'workspace' as const, from: sandbox.stopped, paths: ['/app'] }
+    const { output } = await bench.run('ls /app | wc -l', { workdir: '/app', baseFilesystem })
     expect(output).toBe('64991\n')
   })
 }

@@ -5,11 +5,11 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { baseRootfs } from '../../test/support/base-image.ts'
 import { startServer } from '../../test/support/loopback-servers.ts'
 import { PACKAGE_HOSTS } from '../../test/support/package-hosts.ts'
+import { openCaseContext } from '../../test/support/sandboxes/case-context.ts'
+import { openTrap } from '../../test/support/sandboxes/trap.ts'
 import { createLog } from '../platform/log.ts'
-import { readPlace } from './egress/rules.ts'
+import { parseAllowedHost } from './egress/rules.ts'
 import { createLocalProvider, type LocalOptions } from './local.ts'
-import { openBench } from './testing/bench.ts'
-import { openTrap } from './testing/trap.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 
@@ -27,7 +27,7 @@ afterAll(() => rm(dataFolder, { recursive: true }))
 const open = (options: Partial<LocalOptions> = {}) =>
   createLocalProvider({ dataFolder, runtime: 'bwrap', allowHostBase: false, log: createLog('silent'), ...options })
 
-/** What builds said. */
+/** Output of the builds. */
 const lines: string[] = []
 
 /** Builds, and runs a line in what was built. */
@@ -40,7 +40,7 @@ async function built(options: Partial<LocalOptions>, files: Record<string, strin
     { signal: new AbortController().signal, timeoutSec: 100, onLog: (line) => void lines.push(line) },
   )
   const subject = { provider, image, otherImage: image, brokenImage: image, unable: {}, leftovers: async () => [] }
-  await using bench = await openBench({ ...subject, [Symbol.asyncDispose]: async () => {} })
+  await using bench = await openCaseContext({ ...subject, [Symbol.asyncDispose]: async () => {} })
   return (await bench.run(script)).output
 }
 
@@ -73,7 +73,7 @@ test.each(BUILDERS)(
 test.each(BUILDERS)('%s: what the operator lists is reached, on the port that is listed', async (_, by) => {
   await using mirror = await startServer((_request, response) => void response.end('a package'))
   await using other = await startServer((_request, response) => void response.end('a secret'))
-  const buildHosts = [`127.0.0.1:${mirror.port}`].flatMap((text) => readPlace(text) ?? [])
+  const buildHosts = [`127.0.0.1:${mirror.port}`].flatMap((text) => parseAllowedHost(text) ?? [])
   const get = ({ port }: { port: number }) =>
     `exec 3<>"/dev/tcp/127.0.0.1/\${http_proxy##*:}"; printf 'GET http://127.0.0.1:${port}/ HTTP/1.0\\r\\n\\r\\n' >&3; cat <&3`
   const command = ['bash', '-c', `{ ${get(mirror)}; ${get(other)}; } > /got`]

@@ -7,17 +7,17 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { baseRootfs } from '../../test/support/base-image.ts'
+import { findLeftovers } from '../../test/support/sandboxes/local-subject.ts'
 import { DEFAULT_LIMITS } from '../harbor/default-limits.ts'
 import { createLog } from '../platform/log.ts'
 import { makeLayer, openStore } from './local/image-store.ts'
 import { createLocalProvider } from './local.ts'
 import type { Image } from './sandbox.ts'
-import { findLeftovers } from './testing/local-subject.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
-const ENGINE = fileURLToPath(new URL('./testing/dying-engine.ts', import.meta.url))
-const IMPORT = fileURLToPath(new URL('./testing/dying-import.ts', import.meta.url))
+const ENGINE = fileURLToPath(new URL('../../test/support/sandboxes/dying-engine.ts', import.meta.url))
+const IMPORT = fileURLToPath(new URL('../../test/support/sandboxes/dying-import.ts', import.meta.url))
 const STEPS = ['record', 'cgroup', 'holder', 'mount', 'launch', 'ports', 'running', 'exited', 'removing']
 
 let dataFolder: string
@@ -76,11 +76,18 @@ test('a sandbox whose engine lives is left alone', async () => {
     ...{
       id: `live-${randomUUID()}`,
       image,
-      seed: { kind: 'image' },
+      baseFilesystem: { kind: 'image' },
       command: ['sh', '-c', 'sleep 1; exit 5'],
       user: null,
     },
-    ...{ workdir: null, env: {}, mounts: [], inserts: [], execs: false, group: null, ports: [], input: '' },
+    workdir: null,
+    env: {},
+    mounts: [],
+    uploads: [],
+    execs: false,
+    network: null,
+    ports: [],
+    input: '',
     limits: { ...DEFAULT_LIMITS, pids: 32, outputBytes: 1000, seconds: 20 },
     outputFile: join(dataFolder, 'output'),
   })

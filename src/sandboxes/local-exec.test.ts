@@ -2,29 +2,34 @@ import { randomUUID } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { type CaseContext, openCaseContext } from '../../test/support/sandboxes/case-context.ts'
+import { createLocalSubject } from '../../test/support/sandboxes/local-subject.ts'
+import { processesNaming } from '../../test/support/sandboxes/processes.ts'
+import type { ProviderUnderTest } from '../../test/support/sandboxes/provider-under-test.ts'
 import { type ExecSpec, type Sandbox, SandboxUnsupported } from './sandbox.ts'
-import { type Bench, openBench } from './testing/bench.ts'
-import { createLocalSubject } from './testing/local-subject.ts'
-import { processesNaming } from './testing/processes.ts'
-import type { Subject } from './testing/subject.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
-const command = (bench: Bench, script: string, wish: Partial<ExecSpec> = {}): Promise<ExecSpec> =>
+const command = (bench: CaseContext, script: string, wish: Partial<ExecSpec> = {}): Promise<ExecSpec> =>
   bench.folder().then((folder) => ({
-    ...{ command: ['sh', '-c', script], user: null, workdir: null, env: {}, input: '' },
-    ...{ outputFile: join(folder, 'out'), limits: { outputBytes: 1e6, seconds: 20 } },
+    command: ['sh', '-c', script],
+    user: null,
+    workdir: null,
+    env: {},
+    input: '',
+    outputFile: join(folder, 'out'),
+    limits: { outputBytes: 1e6, seconds: 20 },
     ...wish,
   }))
 
-const run = async (bench: Bench, sandbox: Sandbox, script: string): Promise<string> => {
+const run = async (bench: CaseContext, sandbox: Sandbox, script: string): Promise<string> => {
   const spec = await command(bench, script)
   await sandbox.exec(spec)
   return readFile(spec.outputFile, 'utf8')
 }
 
 describe.skipIf(process.getuid?.() !== 0).each(['bwrap', 'runc'] as const)('the control shell under %s', (runtime) => {
-  let subject: Subject
+  let subject: ProviderUnderTest
 
   beforeAll(async () => {
     subject = await createLocalSubject(runtime)
@@ -32,7 +37,7 @@ describe.skipIf(process.getuid?.() !== 0).each(['bwrap', 'runc'] as const)('the 
   afterAll(() => subject[Symbol.asyncDispose]())
 
   test('ends all of a command’s process group when its time is up', async () => {
-    await using bench = await openBench(subject)
+    await using bench = await openCaseContext(subject)
     const mark = randomUUID()
     const sandbox = await bench.start(null)
     const limits = { outputBytes: 1e6, seconds: 1 }
@@ -43,7 +48,7 @@ describe.skipIf(process.getuid?.() !== 0).each(['bwrap', 'runc'] as const)('the 
   })
 
   test('a full disk explains the command that filled it, and none that fails after it was emptied', async () => {
-    await using bench = await openBench(subject)
+    await using bench = await openCaseContext(subject)
     const sandbox = await bench.start(null, { limits: { diskMb: 32 } })
     const exec = async (script: string) => sandbox.exec(await command(bench, script))
     expect(await exec('head -c 64M /dev/zero > /big || exit 4')).toMatchObject({ code: 4, limit: 'disk' })
@@ -52,7 +57,7 @@ describe.skipIf(process.getuid?.() !== 0).each(['bwrap', 'runc'] as const)('the 
   })
 
   test('what an agent says in its place is not believed beyond a number, and costs no memory', async () => {
-    await using bench = await openBench(subject)
+    await using bench = await openCaseContext(subject)
     const sandbox = await bench.start(null)
     const before = process.memoryUsage.rss()
     const lies = ['2 exit 0; rm', '2 exit 999', '2 pid 1', '1 pid -1', 'x'.repeat(5000), '2 exit']
@@ -69,7 +74,7 @@ describe.skipIf(process.getuid?.() !== 0).each(['bwrap', 'runc'] as const)('the 
   })
 
   test('cannot be reached by another user in the sandbox, and keeps no secret', async () => {
-    await using bench = await openBench(subject)
+    await using bench = await openCaseContext(subject)
     const sandbox = await bench.start('sleep 600', { execs: true, env: { TOKEN: 'secret-of-main' } })
     const script =
       'cd /dev/.assay/control && echo seen; (echo "kill -9 1" > /dev/.assay/control/requests) && echo told; kill -9 -1'
@@ -86,7 +91,7 @@ describe.skipIf(process.getuid?.() !== 0).each(['bwrap', 'runc'] as const)('the 
   })
 
   test('a name that a shell has no variable for is refused by name', async () => {
-    await using bench = await openBench(subject)
+    await using bench = await openCaseContext(subject)
     const sandbox = await bench.start(null)
     const spec = await command(bench, 'true', { env: { 'a.b': '1' } })
     await expect(sandbox.exec(spec)).rejects.toThrow(SandboxUnsupported)
@@ -95,7 +100,7 @@ describe.skipIf(process.getuid?.() !== 0).each(['bwrap', 'runc'] as const)('the 
   })
 
   test('the engine has no more open files after many commands', async () => {
-    await using bench = await openBench(subject)
+    await using bench = await openCaseContext(subject)
     const sandbox = await bench.start(null)
     await run(bench, sandbox, 'true')
     const before = (await readdir('/proc/self/fd')).length

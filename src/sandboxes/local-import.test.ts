@@ -8,10 +8,10 @@ import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { baseRootfs } from '../../test/support/base-image.ts'
 import { type RawEntry, tar } from '../../test/support/harbor/raw-tar.ts'
+import { openCaseContext } from '../../test/support/sandboxes/case-context.ts'
 import { createLog } from '../platform/log.ts'
 import { createLocalProvider } from './local.ts'
 import type { Image } from './sandbox.ts'
-import { openBench } from './testing/bench.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 
@@ -49,15 +49,18 @@ const CONFIG = {
   os: 'linux',
   architecture: process.arch === 'arm64' ? 'arm64' : 'amd64',
   config: {
-    ...{ User: 'nobody', WorkingDir: '/data', Env: ['GREETING=hello', 'PATH=/usr/bin:/bin'] },
-    ...{ Entrypoint: ['run'], Cmd: ['it'] },
+    User: 'nobody',
+    WorkingDir: '/data',
+    Env: ['GREETING=hello', 'PATH=/usr/bin:/bin'],
+    Entrypoint: ['run'],
+    Cmd: ['it'],
   },
 }
 
 async function output(image: Image, script: string): Promise<string> {
   const subject = { provider: provider(), image, otherImage: image, brokenImage: image, unable: {} }
   const rest = { leftovers: async () => [], [Symbol.asyncDispose]: async () => {} }
-  await using bench = await openBench({ ...subject, ...rest })
+  await using bench = await openCaseContext({ ...subject, ...rest })
   return (await bench.run(script)).output
 }
 

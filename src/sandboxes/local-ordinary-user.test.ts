@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { baseRootfs } from '../../test/support/base-image.ts'
-import { NOBODY, runAsNobody } from './testing/as-nobody.ts'
+import { NOBODY, runAsNobody } from '../../test/support/sandboxes/as-nobody.ts'
 
 const run = promisify(execFile)
 

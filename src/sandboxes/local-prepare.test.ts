@@ -6,12 +6,12 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { baseRootfs } from '../../test/support/base-image.ts'
+import { openCaseContext } from '../../test/support/sandboxes/case-context.ts'
+import { findLeftovers } from '../../test/support/sandboxes/local-subject.ts'
+import { processesNaming } from '../../test/support/sandboxes/processes.ts'
 import { createLog } from '../platform/log.ts'
 import { createLocalProvider } from './local.ts'
 import { type Image, type ImageSource, SandboxUnavailable, SandboxUnsupported } from './sandbox.ts'
-import { openBench } from './testing/bench.ts'
-import { findLeftovers } from './testing/local-subject.ts'
-import { processesNaming } from './testing/processes.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 
@@ -26,9 +26,15 @@ beforeAll(async () => {
 
 afterAll(() => rm(dataFolder, { recursive: true }))
 
-type Wish = { image?: string; workdir?: string; target?: string; args?: Record<string, string>; timeoutSec?: number }
+type PrepareInput = {
+  image?: string
+  workdir?: string
+  target?: string
+  args?: Record<string, string>
+  timeoutSec?: number
+}
 
-async function prepare(files: Record<string, string>, wish: Wish = {}, by = provider): Promise<Image> {
+async function prepare(files: Record<string, string>, wish: PrepareInput = {}, by = provider): Promise<Image> {
   const context = await mkdtemp(join(dataFolder, 'task-'))
   for (const [path, text] of Object.entries(files)) {
     await mkdir(dirname(join(context, path)), { recursive: true })
@@ -47,7 +53,7 @@ const without = (allowHostBase: boolean) =>
 
 async function output(image: Image, script: string): Promise<string> {
   const subject = { provider, image, otherImage: image, brokenImage: image, unable: {}, leftovers: async () => [] }
-  await using bench = await openBench({ ...subject, [Symbol.asyncDispose]: async () => {} })
+  await using bench = await openCaseContext({ ...subject, [Symbol.asyncDispose]: async () => {} })
   return (await bench.run(script)).output
 }
 

@@ -1,6 +1,6 @@
 import { test } from 'vitest'
-import { conformance } from './testing/conformance.ts'
-import { createLocalSubject } from './testing/local-subject.ts'
+import { conformance } from '../../test/support/sandboxes/conformance.ts'
+import { createLocalSubject } from '../../test/support/sandboxes/local-subject.ts'
 
 if (process.getuid?.() === 0) {
   conformance('local bwrap as root', () => createLocalSubject('bwrap'))

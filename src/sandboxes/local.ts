@@ -1,29 +1,29 @@
 import { join } from 'node:path'
 import type { Log } from '../platform/log.ts'
-import type { Place } from './egress/rules.ts'
-import { openGroup } from './local/group.ts'
+import type { AllowedHost } from './egress/rules.ts'
 import { openStore } from './local/image-store.ts'
 import { importImage } from './local/import-image.ts'
 import { findHost, type Host, type Runtime, requireRuntime } from './local/machine.ts'
+import { openNetwork } from './local/network.ts'
 import { prepareImage } from './local/prepare.ts'
+import { reap } from './local/reap.ts'
 import { startSandbox } from './local/start.ts'
-import { reap } from './local/take-away.ts'
-import type { Capabilities, Image, Provider } from './sandbox.ts'
+import type { Capabilities, Image, SandboxProvider } from './sandbox.ts'
 
 export type LocalOptions = {
   dataFolder: string
   runtime: Runtime | 'auto'
-  /** Whether a task may be run on the system files of this machine when there is no base image. */
+  /** Allows tasks to run on the system files of this machine when there is no base image. */
   allowHostBase: boolean
-  /** False: the built-in builder is used even where there is buildah. */
+  /** False forces the built-in builder even where buildah is installed. */
   useBuildah?: boolean
-  /** What builds may reach besides public places. */
-  buildHosts?: readonly Place[]
+  /** Hosts that builds may reach besides public ones. */
+  buildHosts?: readonly AllowedHost[]
   log: Log
 }
 
 /** Sandboxes without a daemon: bubblewrap or runc on an overlay of images that lie in the data folder. */
-export function createLocalProvider(options: LocalOptions): Provider & {
+export function createLocalProvider(options: LocalOptions): SandboxProvider & {
   /** Takes in a root filesystem, what `docker save` wrote or an OCI layout, under a name that tasks can use. */
   importRootfs(path: string, name?: string): Promise<Image>
 } {
@@ -31,7 +31,7 @@ export function createLocalProvider(options: LocalOptions): Provider & {
   let found: Promise<Host> | undefined
   const host = (): Promise<Host> => {
     found ??= open(options, folder)
-    // What is installed later is found then.
+    // Retried on the next call, because missing programs may have been installed.
     found.catch(() => {
       found = undefined
     })
@@ -49,7 +49,7 @@ export function createLocalProvider(options: LocalOptions): Provider & {
       const { allowHostBase, useBuildah = true, buildHosts = [] } = options
       return prepareImage({ host: await host(), allowHostBase, useBuildah, buildHosts }, source, prepareOptions)
     },
-    openGroup: async (id) => openGroup(await host(), id),
+    openNetwork: async (id) => openNetwork(await host(), id),
     start: async (spec) => startSandbox(await host(), spec),
     reap: async () => reap(await host()),
     importRootfs: async (path, name) => importImage(await openStore(folder), path, name),

@@ -1,33 +1,33 @@
 import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 
-/** What a provider can really do on this machine, found out by trying. Stored with every trial. */
+/** Capabilities of a provider on this machine, detected by trying them. Stored with every trial. */
 export type Capabilities = {
-  /** What stands between the sandbox and this machine, for example `runc`, `bwrap`, `docker:runc`, `docker:runsc`. */
+  /** Isolation between the sandbox and this machine, for example `runc`, `bwrap`, `docker:runc`, `docker:runsc`. */
   isolation: string
   /** How the ports of a sandbox's own loopback are carried out of it. With `none` it can have no ports. */
   gatewayChannel: 'none' | 'namespace' | 'relay'
   /** Which limits the kernel holds; the others are watched from outside, or not at all. */
   limits: { cpus: boolean; memory: boolean; pids: boolean; disk: 'hard' | 'watched' | 'none' }
-  /** Whether sandboxes can be put into a group: the sidecars of a compose file. */
+  /** True when sandboxes can share a network, as the services of a compose file do. */
   groups: boolean
 }
 
-/** One way to run sandboxes. Files of this folder each make one; the conformance suite says what all must do. */
-export type Provider = {
+/** Runs sandboxes. Each provider is one file of this folder; the conformance suite defines what all must do. */
+export type SandboxProvider = {
   name: string
   /** Tries itself out on this machine. Throws SandboxUnavailable, with what to do about it. */
   selfTest(): Promise<Capabilities>
   /** Builds or finds an image, once for the same content. */
   prepare(source: ImageSource, options: PrepareOptions): Promise<Image>
   /** The id is unique, and safe as a file name. */
-  openGroup(id: string): Promise<Group>
+  openNetwork(id: string): Promise<SandboxNetwork>
   start(spec: SandboxSpec): Promise<Sandbox>
   /** Removes whatever sandboxes of this installation are past their deadline or belong to no live process. Safe at any time. */
   reap(): Promise<number>
 }
 
-/** What an image is made of. Folders are of this machine. */
+/** Source of an image. Folders are on this machine. */
 export type ImageSource =
   /** Files of the folder, when there are any, are put into the working folder. */
   | { kind: 'prebuilt'; name: string; folder: string | null; workdir: string | null }
@@ -42,7 +42,7 @@ export type PrepareOptions = {
   limits?: BuildLimits
 }
 
-export type BuildLimits = Pick<Limits, 'cpus' | 'memoryMb' | 'diskMb'>
+export type BuildLimits = Pick<SandboxLimits, 'cpus' | 'memoryMb' | 'diskMb'>
 
 /** A filesystem to start from, by the digest of what it was made of, with the settings that its Dockerfile gave it. */
 export type Image = {
@@ -50,36 +50,39 @@ export type Image = {
   workdir: string
   user: string
   env: Record<string, string>
-  /** What its author would have it run: both together. Nothing of it is run unless a sandbox's command says so. */
+  /** The image's default command, both together. Run only if a sandbox's command says so. */
   entrypoint: string[]
   command: string[]
   /** `host-base`: the machine's own system files stand in for a base image. */
   base: 'image' | 'host-base'
-  /** What a registry calls exactly this one, `name@sha256:…`. Left out: it did not come from a registry, or nobody says. */
+  /**
+   * Reference of exactly this image in a registry, `name@sha256:…`. Not set when it did not come from a registry or
+   * this is unknown.
+   */
   registryName?: string
 }
 
 /** Sandboxes that find each other by name, and reach nothing else. */
-export type Group = {
+export type SandboxNetwork = {
   id: string
   /** Gives back its network and its volumes. Its sandboxes are removed before. Harmless twice. */
   remove(): Promise<void>
 }
 
-/** Where a sandbox's files come from: the image alone, or an image with what an earlier sandbox left. */
-export type Seed =
+/** Initial files of a sandbox: the image alone, or the image with files of an earlier sandbox. */
+export type BaseFilesystem =
   | { kind: 'image' }
   /** Only these files and folders of the earlier sandbox, through the filter of `collect`. It may be of another image. */
-  | { kind: 'workspace'; from: Remains; paths: string[] }
+  | { kind: 'workspace'; from: StoppedSandbox; paths: string[] }
   /** All its changes but those under these paths. Of the same image. */
-  | { kind: 'snapshot'; from: Remains; without: string[] }
+  | { kind: 'snapshot'; from: StoppedSandbox; without: string[] }
 
 /** A tar that is unpacked into a folder of the sandbox before it starts, over what is there. The folder is made. */
-export type Insert = { target: string; tar: Readable }
+export type SandboxUpload = { target: string; tar: Readable }
 
 export type Mount =
   | { kind: 'folder'; source: string; target: string; readOnly: boolean }
-  /** Of the sandbox's group, made at first use with what the image has there. */
+  /** A volume of the sandbox's network, created at first use with what the image has there. */
   | { kind: 'volume'; name: string; target: string; readOnly: boolean }
   | { kind: 'tmpfs'; target: string; sizeMb: number | null }
 
@@ -87,14 +90,14 @@ export type Mount =
 export type Port = { port: number; onConnection: (socket: Socket) => void }
 
 /** Every sandbox has all limits. Which of them the kernel holds on this machine is a capability of the provider. */
-export type Limits = {
+export type SandboxLimits = {
   cpus: number
   memoryMb: number
   /** Size of /dev/shm, which counts as memory too. */
   shmMb: number
   pids: number
   diskMb: number
-  /** Of standard output and error together. What comes after is dropped, and counted. */
+  /** Maximum of standard output and error together. The rest is dropped and counted. */
   outputBytes: number
   seconds: number
 }
@@ -103,30 +106,33 @@ export type SandboxSpec = {
   /** Unique, and safe as a file name. A second start with the same id is an error. */
   id: string
   image: Image
-  seed: Seed
-  inserts: Insert[]
-  /** Null: nothing is run but what `exec` brings; it lives until it is killed or its time is up. */
+  baseFilesystem: BaseFilesystem
+  uploads: SandboxUpload[]
+  /** Null for a sandbox that runs only what `exec` starts, and lives until it is killed or its time limit. */
   command: string[] | null
-  /** Whether `exec` will be used, which costs a little. Always so without a command. */
+  /** True when `exec` will be used, which has a small cost. Always on without a command. */
   execs: boolean
-  /** Null: the image's. */
+  /** Null for the image's default. */
   user: string | number | null
   workdir: string | null
   env: Record<string, string>
   mounts: Mount[]
-  /** With a group: the names under which the others of it find this one; the first is its host name. Else no network at all. */
-  group: { group: Group; names: string[] } | null
+  /**
+   * Network of the sandbox, and the names under which its other members find this one; the first is its host name. Null
+   * for no network at all.
+   */
+  network: { group: SandboxNetwork; names: string[] } | null
   ports: Port[]
-  limits: Limits
+  limits: SandboxLimits
   /** Written to the process's standard input, which then ends. */
   input: string | Buffer
-  /** Where output goes, up to `limits.outputBytes`: standard output and error as they come. */
+  /** File for standard output and error in order, up to `limits.outputBytes`. */
   outputFile: string
 }
 
 export type ExecSpec = Pick<SandboxSpec, 'user' | 'workdir' | 'env' | 'input' | 'outputFile'> & {
   command: string[]
-  limits: Pick<Limits, 'outputBytes' | 'seconds'>
+  limits: Pick<SandboxLimits, 'outputBytes' | 'seconds'>
 }
 
 export type Sandbox = {
@@ -140,8 +146,8 @@ export type Sandbox = {
    * at the latest. Nothing that it says can be trusted once an agent has been in there.
    */
   exec(spec: ExecSpec): Promise<Exit>
-  /** What it left on its filesystem. Only after `exited`. */
-  remains: Remains
+  /** Files of the sandbox. Only after `exited`. */
+  stopped: StoppedSandbox
   /** Gives back everything: files, mounts, cgroups. Harmless twice. */
   remove(): Promise<void>
 }
@@ -149,7 +155,10 @@ export type Sandbox = {
 export type LimitKind = 'seconds' | 'memory' | 'pids' | 'disk' | 'output'
 
 export type Exit = {
-  /** As shells say it: 128 and its number when a signal ended it, 127 and 126 for no such command. Null when we ended it. */
+  /**
+   * Exit code as shells report it: 128 and the signal number, 127 and 126 for a command that cannot be run. Null when
+   * the provider ended it.
+   */
   code: number | null
   /** The limit that ended it, or that it ran into and that explains its failure. `output`: more came than was kept. */
   limit: LimitKind | null
@@ -158,7 +167,7 @@ export type Exit = {
 }
 
 /** The filesystem of a dead sandbox, read from outside: nothing of it is executed, links are not followed. */
-export type Remains = {
+export type StoppedSandbox = {
   sandboxId: string
   /**
    * A tar of a file or folder: regular files, folders, and relative links that stay inside. Everything else is left
@@ -183,7 +192,10 @@ export type FileChange = {
   isUnreadable?: true
 }
 
-/** The provider broke, not the command: the daemon is gone, a mount failed, the image cannot be had. Never a verdict. */
+/**
+ * The provider failed, not the command: the daemon does not answer, a mount failed, the image is unavailable. Never a
+ * verdict.
+ */
 export class SandboxUnavailable extends Error {
   override name = 'SandboxUnavailable'
 }

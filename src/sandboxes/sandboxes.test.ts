@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createLog } from '../platform/log.ts'
 import { SandboxUnavailable } from './sandbox.ts'
-import { chooseProvider, chosenNote, findProvider } from './sandboxes.ts'
+import { chooseProvider, describeSelection, findProvider } from './sandboxes.ts'
 
 let dataFolder: string
 const lines: string[] = []
@@ -24,8 +24,10 @@ afterAll(() => rm(dataFolder, { recursive: true }))
 test('the first that works is chosen, and it is said why not those before it', async () => {
   const chosen = await chooseProvider(options())
   expect(chosen.name).toBe('local-runc')
-  expect(chosen.passedOver).toMatchObject([{ name: 'docker', reason: expect.stringContaining('no.sock') }])
-  expect(chosenNote(chosen)).toMatch(/^Sandboxes are run by local-runc \(runc\)\.\nNot by docker: .*does not answer/)
+  expect(chosen.rejected).toMatchObject([{ name: 'docker', reason: expect.stringContaining('no.sock') }])
+  expect(describeSelection(chosen)).toMatch(
+    /^Sandboxes are run by local-runc \(runc\)\.\nNot by docker: .*does not answer/,
+  )
 })
 
 test('where none works, each is named with its reason', async () => {

@@ -1,32 +1,34 @@
 import type { Log } from '../platform/log.ts'
-import { connectionFrom } from './docker/connection.ts'
+import { parseDockerHost } from './docker/connection.ts'
 import { createDockerProvider } from './docker.ts'
-import type { Place } from './egress/rules.ts'
+import type { AllowedHost } from './egress/rules.ts'
 import { installationOf } from './installation.ts'
 import { createLocalProvider } from './local.ts'
-import { type Capabilities, type Provider, SandboxUnavailable } from './sandbox.ts'
+import { type Capabilities, type SandboxProvider, SandboxUnavailable } from './sandbox.ts'
 
 export type ProviderOptions = {
   dataFolder: string
   allowHostBase: boolean
-  /** As DOCKER_HOST. None: the socket of an ordinary installation. */
+  /** Same format as DOCKER_HOST. Defaults to the socket of an ordinary installation. */
   dockerHost?: string | undefined
-  /** What builds may reach besides public places. */
-  buildHosts?: readonly Place[]
+  /** Hosts that builds may reach besides public ones. */
+  buildHosts?: readonly AllowedHost[]
   /** Told in a sentence what `auto` took, and why nothing before it. */
-  onChosen?: ((note: string) => void) | undefined
+  onSelected?: ((note: string) => void) | undefined
   log: Log
 }
 
-type Create = (options: ProviderOptions) => Provider
+type CreateProvider = (options: ProviderOptions) => SandboxProvider
 
-const PROVIDERS: Record<string, Create> = {
-  auto: createAuto,
+const PROVIDERS: Record<string, CreateProvider> = {
+  auto: createAutoProvider,
   docker: ({ dockerHost, dataFolder, buildHosts = [], log }) =>
     createDockerProvider({
-      connection: connectionFrom(dockerHost),
+      connection: parseDockerHost(dockerHost),
       installation: installationOf(dataFolder),
-      ...{ dataFolder, buildHosts, log },
+      dataFolder,
+      buildHosts,
+      log,
     }),
   local: (options) => createLocalProvider({ ...options, runtime: 'auto' }),
   'local-bwrap': (options) => createLocalProvider({ ...options, runtime: 'bwrap' }),
@@ -38,47 +40,48 @@ const PREFERRED = ['docker', 'local-runc', 'local-bwrap']
 
 export const providerNames: string[] = Object.keys(PROVIDERS)
 
-export const findProvider = (name: string, options: ProviderOptions): Provider | undefined => PROVIDERS[name]?.(options)
+export const findProvider = (name: string, options: ProviderOptions): SandboxProvider | undefined =>
+  PROVIDERS[name]?.(options)
 
-export type Chosen = {
+export type ProviderSelection = {
   name: string
-  provider: Provider
+  provider: SandboxProvider
   capabilities: Capabilities
-  /** Those that come before it, and why they do not work here. */
-  passedOver: { name: string; reason: string }[]
+  /** Providers that were preferred, and why they do not work here. */
+  rejected: { name: string; reason: string }[]
 }
 
 /** The first that passes its own test. Throws SandboxUnavailable when none does. */
-export async function chooseProvider(options: ProviderOptions, names = PREFERRED): Promise<Chosen> {
-  const passedOver: Chosen['passedOver'] = []
+export async function chooseProvider(options: ProviderOptions, names = PREFERRED): Promise<ProviderSelection> {
+  const rejected: ProviderSelection['rejected'] = []
   for (const name of names) {
     const provider = findProvider(name, options)
     if (provider === undefined) continue
     try {
-      return { name, provider, capabilities: await provider.selfTest(), passedOver }
+      return { name, provider, capabilities: await provider.selfTest(), rejected }
     } catch (error) {
       if (!(error instanceof SandboxUnavailable)) throw error
-      passedOver.push({ name, reason: error.message })
+      rejected.push({ name, reason: error.message })
     }
   }
-  const reasons = passedOver.map(({ name, reason }) => `${name}: ${reason}`)
+  const reasons = rejected.map(({ name, reason }) => `${name}: ${reason}`)
   throw new SandboxUnavailable(`No sandbox works on this machine.\n${reasons.join('\n')}`)
 }
 
-/** For whoever asked, in lines. */
-export const chosenNote = ({ name, capabilities, passedOver }: Chosen): string =>
+/** Describes the selection, one provider per line. */
+export const describeSelection = ({ name, capabilities, rejected }: ProviderSelection): string =>
   [
     `Sandboxes are run by ${name} (${capabilities.isolation}).`,
-    ...passedOver.map((other) => `Not by ${other.name}: ${other.reason}`),
+    ...rejected.map((other) => `Not by ${other.name}: ${other.reason}`),
   ].join('\n')
 
 /** Chosen when it is first needed, and then kept. */
-function createAuto(options: ProviderOptions): Provider {
-  let chosen: Promise<Chosen> | undefined
-  const choose = async (): Promise<Provider> => {
+function createAutoProvider(options: ProviderOptions): SandboxProvider {
+  let chosen: Promise<ProviderSelection> | undefined
+  const choose = async (): Promise<SandboxProvider> => {
     chosen ??= chooseProvider(options).then((found) => {
-      options.log.info({ chosen: found.name, passedOver: found.passedOver }, 'sandbox chosen')
-      options.onChosen?.(chosenNote(found))
+      options.log.info({ chosen: found.name, passedOver: found.rejected }, 'sandbox chosen')
+      options.onSelected?.(describeSelection(found))
       return found
     })
     chosen.catch(() => {
@@ -90,7 +93,7 @@ function createAuto(options: ProviderOptions): Provider {
     name: 'auto',
     selfTest: async () => (await choose()).selfTest(),
     prepare: async (source, prepareOptions) => (await choose()).prepare(source, prepareOptions),
-    openGroup: async (id) => (await choose()).openGroup(id),
+    openNetwork: async (id) => (await choose()).openNetwork(id),
     start: async (spec) => (await choose()).start(spec),
     reap: async () => (await choose()).reap(),
   }

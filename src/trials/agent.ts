@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { Healthcheck, TaskStep } from '../harbor/task.ts'
 import { type HarnessRun, HOME } from '../harnesses/harness.ts'
-import type { Exit, Insert, Mount, Sandbox } from '../sandboxes/sandbox.ts'
+import type { Exit, Mount, Sandbox, SandboxUpload } from '../sandboxes/sandbox.ts'
 import type { Bench } from './bench.ts'
 import { converse } from './converse.ts'
 import { homeOf, runOf } from './harness-place.ts'
@@ -98,7 +98,7 @@ async function planOf(
     run,
     seconds,
     wish: {
-      seed: agentSeed(before?.remains),
+      seed: agentSeed(before?.stopped),
       inserts: [...insertsOf(bench, around, step, user), ...homeOf(run, ownershipFor(user))],
       mounts: [...(await mountsOf(bench, run)), ...bench.mounts],
       env,
@@ -116,7 +116,7 @@ async function planOf(
   }
 }
 
-function insertsOf(bench: Bench, around: Surroundings, step: TaskStep, user: string | number): Insert[] {
+function insertsOf(bench: Bench, around: Surroundings, step: TaskStep, user: string | number): SandboxUpload[] {
   const logs = { target: '/', tar: tarOfFolders(['logs', 'logs/agent', 'logs/artifacts']) }
   if (step.workdir === null) return [logs]
   const tar = tarOf(join(bench.request.folder, step.workdir), ownershipFor(user))

@@ -3,7 +3,7 @@ import { join, posix } from 'node:path'
 import type { Readable } from 'node:stream'
 import { MAIN_SERVICE } from '../harbor/settings.ts'
 import type { TaskArtifact, TaskStep } from '../harbor/task.ts'
-import type { Remains } from '../sandboxes/sandbox.ts'
+import type { StoppedSandbox } from '../sandboxes/sandbox.ts'
 import type { Bench } from './bench.ts'
 import type { ArtifactRecord } from './record.ts'
 import type { Surroundings } from './surroundings.ts'
@@ -36,7 +36,7 @@ export const sidecarArtifacts = (step: TaskStep): TaskArtifact[] =>
 export async function takeArtifacts(
   bench: Bench,
   artifacts: TaskArtifact[],
-  find: (service: string) => Remains | undefined,
+  find: (service: string) => StoppedSandbox | undefined,
   workdir: string,
 ): Promise<Taken[]> {
   const taken: Taken[] = []
@@ -53,7 +53,7 @@ export async function takeArtifacts(
   return taken
 }
 
-type Place = { path: string; spool: string; caps: { files: number; bytes: number }; from: Remains | undefined }
+type Place = { path: string; spool: string; caps: { files: number; bytes: number }; from: StoppedSandbox | undefined }
 
 /** Best effort, as in Harbor: what a stranger left there must not be able to stop the trial. */
 async function takeOne({ source, service, exclude, destination }: TaskArtifact, place: Place): Promise<Taken> {
@@ -77,8 +77,8 @@ async function* chunksOf(tar: Readable): AsyncGenerator<Buffer, undefined> {
 /** Of the services beside the agent's, once they are dead. */
 export const remainsOf =
   ({ sidecars }: Surroundings) =>
-  (name: string): Remains | undefined =>
-    sidecars.find(({ service }) => service.name === name)?.living.sandbox.remains
+  (name: string): StoppedSandbox | undefined =>
+    sidecars.find(({ service }) => service.name === name)?.living.sandbox.stopped
 
 /** Unpacks what was taken for people to look at, with a list of it. Answers the records. */
 export async function keepArtifacts(bench: Bench, step: TaskStep, taken: Taken[]): Promise<ArtifactRecord[]> {

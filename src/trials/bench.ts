@@ -4,7 +4,16 @@ import type { AskModel } from '../harnesses/conversation.ts'
 import type { Harness } from '../harnesses/harness.ts'
 import type { ModelAccess } from '../harnesses/model-access.ts'
 import type { EgressOptions } from '../sandboxes/egress/egress.ts'
-import type { BuildLimits, Group, Image, ImageSource, Mount, Port, Sandbox, SandboxSpec } from '../sandboxes/sandbox.ts'
+import type {
+  BuildLimits,
+  Image,
+  ImageSource,
+  Mount,
+  Port,
+  Sandbox,
+  SandboxNetwork,
+  SandboxSpec,
+} from '../sandboxes/sandbox.ts'
 import type { PhaseNetwork } from './network.ts'
 import type { VerifyMode } from './record.ts'
 import type { Variables } from './variables.ts'
@@ -69,7 +78,7 @@ export type Bench = {
   attribute(error: unknown): Promise<'agent' | 'outage' | undefined>
   outputFile(name: string): string
   prepare(source: ImageSource, timeoutSec: number, limits: BuildLimits): Promise<Image>
-  openGroup(): Promise<Group>
+  openGroup(): Promise<SandboxNetwork>
   /** The way out that a phase may have, by what the task declares for it. The agent's has the way to its model too. */
   network(declared: Network, phase: 'agent' | 'verifier'): PhaseNetwork
   start(name: string, spec: Omit<SandboxSpec, 'id' | 'outputFile'>): Promise<Sandbox>

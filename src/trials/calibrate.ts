@@ -1,7 +1,7 @@
 import type { Network, Task } from '../harbor/task.ts'
 import { nop } from '../harnesses/nop.ts'
 import { oracle } from '../harnesses/oracle.ts'
-import { type Provider, SandboxUnavailable } from '../sandboxes/sandbox.ts'
+import { type SandboxProvider, SandboxUnavailable } from '../sandboxes/sandbox.ts'
 import type { TrialRequest } from './bench.ts'
 import { type CheatResult, type Strength, strengthOf, tryCheats } from './cheating.ts'
 import { modesOf } from './modes.ts'
@@ -35,7 +35,7 @@ export type CalibrationRequest = Omit<TrialRequest, 'harness' | 'verifyMode' | '
 }
 
 /** Finds the strictest mode, then tries the known cheats in it. Throws SandboxUnavailable: a broken sandbox says nothing. */
-export async function calibrate(provider: Provider, request: CalibrationRequest): Promise<Calibration> {
+export async function calibrate(provider: SandboxProvider, request: CalibrationRequest): Promise<Calibration> {
   const found = await findMode(provider, request)
   if (found.kind === 'unfit') return found
 
@@ -50,7 +50,7 @@ export async function calibrate(provider: Provider, request: CalibrationRequest)
 }
 
 /** The strictest mode in which the author's solution still scores 1 and doing nothing does not, with the least network. */
-export async function findMode(provider: Provider, request: CalibrationRequest): Promise<Fit | Unfit> {
+export async function findMode(provider: SandboxProvider, request: CalibrationRequest): Promise<Fit | Unfit> {
   const attempts: Attempt[] = []
   for (const needs of needsOf(request.task)) {
     for (const mode of modesOf(request.task)) {
@@ -80,7 +80,7 @@ function needsOf({ steps }: Task): Needs[] {
  * chose the mode: calibration learns them on the way.
  */
 export async function readSolutionPaths(
-  provider: Provider,
+  provider: SandboxProvider,
   { onTrial, ...request }: CalibrationRequest,
   verifyMode: VerifyMode,
 ): Promise<string[]> {
@@ -106,7 +106,7 @@ export const networksFor = ({ agentNetwork, verifierNetwork }: Needs): NonNullab
 })
 
 async function attemptOf(
-  provider: Provider,
+  provider: SandboxProvider,
   { onTrial, ...request }: CalibrationRequest,
   verifyMode: VerifyMode,
   needs: Needs,

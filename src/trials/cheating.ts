@@ -1,6 +1,6 @@
 import type { Task } from '../harbor/task.ts'
 import { shellCommand } from '../harnesses/shell-command.ts'
-import { type Provider, SandboxUnavailable } from '../sandboxes/sandbox.ts'
+import { type SandboxProvider, SandboxUnavailable } from '../sandboxes/sandbox.ts'
 import type { TrialRequest } from './bench.ts'
 import { type Cheat, DOES_NOT_APPLY } from './cheats/cheat.ts'
 import { cheats } from './cheats/cheats.ts'
@@ -29,7 +29,7 @@ export function strengthOf({ steps }: Task, mode: VerifyMode, winners: string[])
 
 /** Every known cheat, on the untouched task. */
 export async function tryCheats(
-  provider: Provider,
+  provider: SandboxProvider,
   request: Omit<TrialRequest, 'harness'>,
   onTrial: (what: string) => void = () => {},
 ): Promise<CheatResult[]> {
@@ -42,7 +42,7 @@ export async function tryCheats(
 }
 
 async function tryCheat(
-  provider: Provider,
+  provider: SandboxProvider,
   request: Omit<TrialRequest, 'harness'>,
   { id, what, line, tries = 1 }: Cheat,
 ): Promise<CheatResult> {

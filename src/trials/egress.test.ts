@@ -3,16 +3,16 @@ import type { ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { hungUp, type LoopbackServer, OTHER_PUBLIC, PUBLIC, startServer } from '../../test/support/loopback-servers.ts'
+import { openCaseContext } from '../../test/support/sandboxes/case-context.ts'
+import { createLocalSubject } from '../../test/support/sandboxes/local-subject.ts'
+import type { ProviderUnderTest } from '../../test/support/sandboxes/provider-under-test.ts'
 import type { Network } from '../harbor/task.ts'
 import type { EgressOptions } from '../sandboxes/egress/egress.ts'
-import { openBench } from '../sandboxes/testing/bench.ts'
-import { createLocalSubject } from '../sandboxes/testing/local-subject.ts'
-import type { Subject } from '../sandboxes/testing/subject.ts'
 import { openNetwork } from './network.ts'
 
 // Real sandboxes that speak HTTP by hand; the outside is a server of this machine at a public address.
 
-let subject: Subject
+let subject: ProviderUnderTest
 let server: LoopbackServer
 beforeAll(async () => {
   subject = await createLocalSubject('bwrap')
@@ -68,7 +68,7 @@ async function inSandbox(network: Network, line: string, limits: Partial<EgressO
     ...limits,
   }
   const opened = openNetwork(network, { egress })
-  await using bench = await openBench(subject)
+  await using bench = await openCaseContext(subject)
   const { output } = await bench.run(['bash', '-c', FUNCTIONS + line], { ports: opened.ports, env: opened.env })
   opened.close()
   return { output, asked, dialled, record: opened.summary() }

@@ -9,7 +9,7 @@ import { findHarness, harnesses } from '../harnesses/harnesses.ts'
 import type { Protocol } from '../harnesses/model-access.ts'
 import { shellCommand } from '../harnesses/shell-command.ts'
 import type { Log } from '../platform/log.ts'
-import type { Place } from '../sandboxes/egress/rules.ts'
+import type { AllowedHost } from '../sandboxes/egress/rules.ts'
 import { findProvider, providerNames } from '../sandboxes/sandboxes.ts'
 import type { ModelPlace, TrialRequest } from './bench.ts'
 import { type Calibration, calibrate, findMode, networksFor, readSolutionPaths } from './calibrate.ts'
@@ -31,7 +31,7 @@ export type TrialWish = {
   dataFolder: string
   allowHostBase: boolean
   dockerHost: string | undefined
-  buildHosts: readonly Place[]
+  buildHosts: readonly AllowedHost[]
   /** What `--sandbox auto` came to, in a sentence. */
   onChosen: (note: string) => void
   outputFolder: string

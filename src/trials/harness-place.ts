@@ -4,7 +4,7 @@ import { install } from '../harnesses/bundles/install.ts'
 import { describeProgramNeeds } from '../harnesses/bundles/program-needs.ts'
 import { HARNESS_FOLDER, type HarnessRun, HOME, type TaskResources } from '../harnesses/harness.ts'
 import { HarnessUnfit } from '../harnesses/harness-unfit.ts'
-import type { Insert, Mount } from '../sandboxes/sandbox.ts'
+import type { Mount, SandboxUpload } from '../sandboxes/sandbox.ts'
 import type { Bench, TrialRequest } from './bench.ts'
 import { runIn } from './inhabit.ts'
 import type { Surroundings } from './surroundings.ts'
@@ -30,7 +30,7 @@ export function runOf({ harness, task, variables, model }: TrialRequest, step: T
 const COPY_SKILLS = 'mkdir -p "$2" && cp -R "$1"/. "$2"/; shift 2; exec "$@"'
 
 /** A HOME with what the program is to find there. */
-export function homeOf(run: HarnessRun | undefined, ownership: Ownership): Insert[] {
+export function homeOf(run: HarnessRun | undefined, ownership: Ownership): SandboxUpload[] {
   if (!run?.files) return []
   return [{ target: HARNESS_FOLDER, tar: tarOfTexts('home', run.files, ownership) }]
 }

@@ -36,7 +36,7 @@ export async function hooksAfterwards(
     const record = await noted(bench, hook, async () => {
       const limits = { seconds: hook.timeoutSec, outputBytes: SMALL_OUTPUT_BYTES }
       const network = await bench.network({ mode: 'no-network', hosts: [] }, 'agent')
-      const wish = { seed: wholeSeed(before?.remains), inserts: [], mounts: [], env: {}, network, limits }
+      const wish = { seed: wholeSeed(before?.stopped), inserts: [], mounts: [], env: {}, network, limits }
       const exec = { ...wordsOf(hook), seconds: hook.timeoutSec }
       const { exit, sandbox } = await runIn(bench, around, 'collect', { wish, exec })
       before = sandbox

@@ -1,6 +1,6 @@
 import { DEFAULT_LIMITS } from '../harbor/default-limits.ts'
 import type { ComposeService, TaskResources } from '../harbor/task.ts'
-import type { Limits } from '../sandboxes/sandbox.ts'
+import type { SandboxLimits } from '../sandboxes/sandbox.ts'
 
 const MIB = 1024 * 1024
 /** Harbor lets an agent run for ever; we do not. */
@@ -23,7 +23,7 @@ export const inReason = (seconds: number): number => Math.min(seconds, SECONDS_M
 export const mainLimits = (
   resources: TaskResources,
   main: ComposeService | null,
-): Omit<Limits, 'outputBytes' | 'seconds'> => ({
+): Omit<SandboxLimits, 'outputBytes' | 'seconds'> => ({
   cpus: main?.resources.cpus ?? resources.cpus ?? DEFAULT_LIMITS.cpus,
   memoryMb: main?.resources.memoryMb ?? declaredLimitMb(resources) ?? DEFAULT_LIMITS.memoryMb,
   shmMb: main?.resources.shmMb ?? DEFAULT_LIMITS.shmMb,
@@ -35,7 +35,7 @@ const declaredLimitMb = ({ memoryMb }: TaskResources): number | null =>
   memoryMb === null ? null : memoryMb * MEMORY_HEADROOM
 
 /** Written by hand for this one service, so there is no headroom. */
-export const sidecarLimits = ({ resources }: ComposeService, seconds: number): Limits => ({
+export const sidecarLimits = ({ resources }: ComposeService, seconds: number): SandboxLimits => ({
   cpus: resources.cpus ?? DEFAULT_LIMITS.cpus,
   memoryMb: resources.memoryMb ?? DEFAULT_LIMITS.memoryMb,
   shmMb: resources.shmMb ?? DEFAULT_LIMITS.shmMb,

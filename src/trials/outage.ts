@@ -1,14 +1,14 @@
 import { open, rm, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { hasCode } from '../platform/blobs/error-codes.ts'
-import { EngineUnreachable, type Provider } from '../sandboxes/sandbox.ts'
+import { EngineUnreachable, type SandboxProvider } from '../sandboxes/sandbox.ts'
 
 /**
  * Reports whether a failure is a proven outage of the sandbox engine or of this machine's disk. After an agent has begun,
  * only a proven outage may exclude its trial, so the error alone is not enough where the agent could have caused it: the
  * engine and the disk are tried.
  */
-export async function isProvenOutage(error: unknown, provider: Provider, folder: string): Promise<boolean> {
+export async function isProvenOutage(error: unknown, provider: SandboxProvider, folder: string): Promise<boolean> {
   const causes = causeChain(error)
   if (causes.some((cause) => cause instanceof EngineUnreachable)) return true
   if (causes.some((cause) => hasCode(cause, 'ENOSPC', 'EDQUOT', 'EIO', 'EROFS')) && !(await isDiskUsable(folder)))

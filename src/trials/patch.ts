@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { TaskStep } from '../harbor/task.ts'
 import { errorText } from '../platform/error-text.ts'
 import type { ThreadSource } from '../platform/threads/threads.ts'
-import type { Remains, Sandbox } from '../sandboxes/sandbox.ts'
+import type { Sandbox, StoppedSandbox } from '../sandboxes/sandbox.ts'
 import { untouched } from './agent.ts'
 import type { Bench } from './bench.ts'
 import { TREE_CAPS } from './patch-file.ts'
@@ -22,7 +22,7 @@ export async function keepPatch(bench: Bench, around: Surroundings, step: TaskSt
   try {
     if (around.workdir === '/') throw new Error('The working folder is the whole filesystem.')
     const before = await untouched(bench, around, step)
-    const folders = [before.remains, left.remains].map((remains) => collected(remains, around.workdir))
+    const folders = [before.stopped, left.stopped].map((remains) => collected(remains, around.workdir))
     // Each is read twice: for what differs, and for the contents of that alone.
     await archiveThreads.run('writePatch', { file }, [...folders, ...folders])
     bench.removeLater(before)
@@ -38,7 +38,7 @@ export async function keepPatch(bench: Bench, around: Surroundings, step: TaskSt
 }
 
 /** Ends with the names of files that were left out; undefined when there is no such folder. */
-const collected = (remains: Remains, folder: string): ThreadSource =>
+const collected = (remains: StoppedSandbox, folder: string): ThreadSource =>
   async function* () {
     const found = await remains.collect(folder, TREE_CAPS)
     if (!found) return undefined

@@ -1,7 +1,7 @@
 import type { Environment, TaskStep } from '../harbor/task.ts'
 import { HarnessUnfit } from '../harnesses/harness-unfit.ts'
 import { errorText } from '../platform/error-text.ts'
-import { type Mount, type Provider, type Sandbox, SandboxUnavailable } from '../sandboxes/sandbox.ts'
+import { type Mount, type Sandbox, type SandboxProvider, SandboxUnavailable } from '../sandboxes/sandbox.ts'
 import type { Taken } from './artifacts.ts'
 import type { Bench, TrialRequest } from './bench.ts'
 import { installFor, requireFit } from './harness-place.ts'
@@ -21,7 +21,7 @@ import { startTimings, type Timings } from './timings.ts'
 import { openWorkshop, type Workshop } from './workshop.ts'
 
 /** Prepare, agent, kill, collect from outside, verify in a fresh sandbox, read the reward. */
-export async function runThrough(provider: Provider, asked: TrialRequest): Promise<TrialRecord> {
+export async function runThrough(provider: SandboxProvider, asked: TrialRequest): Promise<TrialRecord> {
   const capabilities = await provider.selfTest()
   requireSupported(asked.task, capabilities)
   const request = { ...asked, verifyMode: modeFor(asked.task, asked.verifyMode) }

@@ -1,7 +1,7 @@
 import { cp, lstat, mkdir } from 'node:fs/promises'
 import { dirname, join, posix } from 'node:path'
 import type { ComposeService } from '../harbor/task.ts'
-import type { Insert, Mount, Seed } from '../sandboxes/sandbox.ts'
+import type { BaseFilesystem, Mount, SandboxUpload } from '../sandboxes/sandbox.ts'
 import type { Bench } from './bench.ts'
 import { openUp } from './stage.ts'
 import { tarOf } from './tar.ts'
@@ -50,16 +50,16 @@ async function stageBind(bench: Bench, source: string, name: string): Promise<st
 }
 
 /** The copies that are not among what the sandbox begins with already. */
-export const insertsFor = ({ copies }: ServiceFiles, seed: Seed): Insert[] =>
+export const insertsFor = ({ copies }: ServiceFiles, seed: BaseFilesystem): SandboxUpload[] =>
   copies.filter(({ target }) => isNew(target, seed)).map(insertOf)
 
-function isNew(target: string, seed: Seed): boolean {
+function isNew(target: string, seed: BaseFilesystem): boolean {
   if (seed.kind === 'image') return true
   if (seed.kind === 'snapshot') return false
   return !seed.paths.some((path) => `${target}/`.startsWith(`${path}/`))
 }
 
-const insertOf = ({ path, target, isFolder }: Copy): Insert => ({
+const insertOf = ({ path, target, isFolder }: Copy): SandboxUpload => ({
   target: isFolder ? target : posix.dirname(target),
   tar: tarOf(path, { uid: 0, open: true }, posix.basename(target)),
 })

@@ -1,6 +1,6 @@
 import { orderServices } from '../harbor/compose.ts'
 import type { ComposeService } from '../harbor/task.ts'
-import { type Exit, type Group, type Image, SandboxUnsupported } from '../sandboxes/sandbox.ts'
+import { type Exit, type Image, type SandboxNetwork, SandboxUnsupported } from '../sandboxes/sandbox.ts'
 import type { Bench } from './bench.ts'
 import { NeverReady } from './health.ts'
 import { sidecarLimits } from './limits.ts'
@@ -17,7 +17,7 @@ type Cast = {
   /** The agent's own, which may wait for others. */
   main: ComposeService | null
   images: Map<string, Image>
-  group: Group
+  group: SandboxNetwork
   seconds: number
 }
 
@@ -60,20 +60,20 @@ async function startSidecar(bench: Bench, service: ComposeService, cast: Cast): 
   if (!image) throw new Error(`The service ${service.name} has no image.`)
   const variables = composeVariables(bench.request.variables)
   const files = await serviceFiles(bench, service)
-  const seed = { kind: 'image' } as const
+  const baseFilesystem = { kind: 'image' } as const
   const env = filledEnv(service.env, variables)
   const { user, workdir } = service
   const sandbox = await bench.start(fileName(service), {
     image,
-    seed,
-    inserts: insertsFor(files, seed),
+    baseFilesystem,
+    uploads: insertsFor(files, baseFilesystem),
     command: commandOf(service, image, (words) => words.map((word) => filled(word, variables))),
     execs: true,
     user,
     workdir,
     env,
     mounts: files.mounts,
-    group: service.network === 'none' ? null : { group: cast.group, names: namesOf(service) },
+    network: service.network === 'none' ? null : { group: cast.group, names: namesOf(service) },
     ports: [],
     limits: sidecarLimits(service, cast.seconds),
     input: '',

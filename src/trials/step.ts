@@ -90,10 +90,10 @@ async function judge(bench: Bench, step: TaskStep, { around, apart }: StepPlace,
   const { verifier } = step
   if (agent.living) return judgeLiving(bench, around, step, agent.living)
   if (verifier.place.mode === 'shared' || !apart) {
-    return verifyFresh(bench, around, step, (agent.sandbox ?? before)?.remains)
+    return verifyFresh(bench, around, step, (agent.sandbox ?? before)?.stopped)
   }
   const own = await openSurroundings(bench, verifier.place.environment, apart, verifier.timeoutSec + SLACK_SECONDS)
-  const left = (agent.sandbox ?? before)?.remains
+  const left = (agent.sandbox ?? before)?.stopped
   const verdict = await verifyApart(bench, own, step, { taken, left })
   await closeSurroundings(bench, own)
   return verdict
@@ -104,7 +104,7 @@ async function judgeLiving(bench: Bench, around: Surroundings, step: TaskStep, l
   const cold = async (): Promise<Verdict> => {
     await living.sandbox.kill()
     await living.sandbox.exited
-    return verifyFresh(bench, around, step, living.sandbox.remains)
+    return verifyFresh(bench, around, step, living.sandbox.stopped)
   }
   return withLeftovers(bench, () => verifyLive(bench, living, step), [
     { without: 'Nothing that the agent left running was judged.', run: cold },
@@ -119,7 +119,7 @@ const takeFromMain = (
   around: Surroundings,
   step: TaskStep,
   left: Sandbox | undefined,
-): Promise<Taken[]> => takeArtifacts(bench, mainArtifacts(step), () => left?.remains, around.workdir)
+): Promise<Taken[]> => takeArtifacts(bench, mainArtifacts(step), () => left?.stopped, around.workdir)
 
 /** They are killed for it. */
 export async function takeFromSidecars(bench: Bench, around: Surroundings, step: TaskStep): Promise<Taken[]> {

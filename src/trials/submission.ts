@@ -1,19 +1,19 @@
 import { posix } from 'node:path'
 import { readTarEntries } from '../harbor/tar-reader.ts'
 import { HOME } from '../harnesses/harness.ts'
-import { type FileChange, type Insert, type Remains, SandboxUnavailable } from '../sandboxes/sandbox.ts'
+import { type FileChange, SandboxUnavailable, type SandboxUpload, type StoppedSandbox } from '../sandboxes/sandbox.ts'
 import { isWithin } from './carried.ts'
 import { sanitizeGitConfig } from './git-config.ts'
 import { tarOfFolders, tarOfTexts } from './tar.ts'
 
 /** The agent's files that the verifier gets: the paths, and the sandbox that they come from. */
-type Submission = { from: Remains | undefined; paths: readonly string[] }
+type Submission = { from: StoppedSandbox | undefined; paths: readonly string[] }
 
 /** Who runs the tests. `home`: set by the image or the task. */
 type Verifier = { user: string | number; home: string | undefined }
 
 /** Additions to the verifier's sandbox that keep its tools from reading configuration that the agent wrote. */
-export type SubmissionGuard = { env: Record<string, string>; inserts: Insert[] }
+export type SubmissionGuard = { env: Record<string, string>; inserts: SandboxUpload[] }
 
 /** Settings that start programs. Environment settings take precedence over those of a repository. */
 const GIT_SETTINGS = [
@@ -68,7 +68,7 @@ type Scan = {
 /** More candidates than this are not looked at one by one. */
 const CANDIDATES_MAX = 200
 
-async function scanChanges(from: Remains, paths: readonly string[]): Promise<Scan> {
+async function scanChanges(from: StoppedSandbox, paths: readonly string[]): Promise<Scan> {
   const scan: Scan = { configs: [], hooks: [], hasNewAccounts: false }
   for await (const change of from.changes()) {
     if (change.path === '/etc/passwd') scan.hasNewAccounts = true
@@ -91,14 +91,14 @@ function note(scan: Scan, { path, kind, isUnreadable }: FileChange): void {
   if (name === 'hooks' || posix.basename(posix.dirname(path)) === 'hooks') scan.hooks.push(path)
 }
 
-async function gitInserts(from: Remains, { configs, hooks }: Scan): Promise<Insert[]> {
+async function gitInserts(from: StoppedSandbox, { configs, hooks }: Scan): Promise<SandboxUpload[]> {
   const known = new Map<string, Promise<boolean>>()
   const isGitFolder = (folder: string): Promise<boolean> => {
     const answer = known.get(folder) ?? hasGitFolders(from, folder)
     known.set(folder, answer)
     return answer
   }
-  const inserts: Insert[] = []
+  const inserts: SandboxUpload[] = []
   for (const path of configs) {
     if (path.endsWith('/config.worktree') || (await isGitFolder(posix.dirname(path))))
       inserts.push(textInsert(path, sanitizeGitConfig((await readText(from, path)) ?? '')))
@@ -111,17 +111,17 @@ async function gitInserts(from: Remains, { configs, hooks }: Scan): Promise<Inse
 const gitFolderOf = (hook: string): string =>
   posix.dirname(posix.basename(hook) === 'hooks' ? hook : posix.dirname(hook))
 
-const hasGitFolders = async (from: Remains, folder: string): Promise<boolean> =>
+const hasGitFolders = async (from: StoppedSandbox, folder: string): Promise<boolean> =>
   (await exists(from, `${folder}/objects`)) && (await exists(from, `${folder}/refs`))
 
-async function exists(from: Remains, path: string): Promise<boolean> {
+async function exists(from: StoppedSandbox, path: string): Promise<boolean> {
   const found = await from.collect(path, { files: 1, bytes: 0 })
   for await (const _ of found?.tar ?? []);
   return found !== undefined
 }
 
 /** A file that git reads but does not execute. */
-const textInsert = (path: string, text: string): Insert => ({
+const textInsert = (path: string, text: string): SandboxUpload => ({
   target: posix.dirname(path),
   tar: tarOfTexts('.', [{ path: posix.basename(path), text, mode: 0o644 }], { uid: 0, open: false }),
 })
@@ -129,7 +129,7 @@ const textInsert = (path: string, text: string): Insert => ({
 const TEXT_MAX_BYTES = 1024 ** 2
 
 /** Undefined for whatever is not a text file of ordinary size. */
-async function readText(from: Remains, path: string): Promise<string | undefined> {
+async function readText(from: StoppedSandbox, path: string): Promise<string | undefined> {
   const found = await from.collect(path, { files: 1, bytes: TEXT_MAX_BYTES })
   if (!found) return undefined
   let text: string | undefined
@@ -142,7 +142,11 @@ async function readText(from: Remains, path: string): Promise<string | undefined
 }
 
 /** Returns the home directory of a user in the image. Undefined: the agent changed the accounts, so it is not known. */
-async function readHome(from: Remains, user: string | number, hasNewAccounts: boolean): Promise<string | undefined> {
+async function readHome(
+  from: StoppedSandbox,
+  user: string | number,
+  hasNewAccounts: boolean,
+): Promise<string | undefined> {
   if (hasNewAccounts) return undefined
   const [name = ''] = String(user || 0).split(':')
   const lines = ((await readText(from, '/etc/passwd')) ?? '').split('\n').map((line) => line.split(':'))

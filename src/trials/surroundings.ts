@@ -1,5 +1,5 @@
 import type { ComposeService, Environment } from '../harbor/task.ts'
-import type { Group, Image, Insert, Mount, SandboxSpec, Seed } from '../sandboxes/sandbox.ts'
+import type { BaseFilesystem, Image, Mount, SandboxNetwork, SandboxSpec, SandboxUpload } from '../sandboxes/sandbox.ts'
 import type { Bench } from './bench.ts'
 import { environmentSource, mainService, serviceSource, sidecarServices } from './image-source.ts'
 import { inReason, mainLimits, sidecarLimits } from './limits.ts'
@@ -16,7 +16,7 @@ export type Surroundings = {
   environment: Environment
   main: ComposeService | null
   image: Image
-  group: Group | null
+  group: SandboxNetwork | null
   sidecars: Sidecar[]
   files: ServiceFiles
   /** Where a command is when nothing else is said. */
@@ -74,8 +74,8 @@ const isNamedVolume = (mount: ComposeService['mounts'][number]): boolean =>
 
 /** What one sandbox of `main` is for. */
 export type MainWish = {
-  seed: Seed
-  inserts: Insert[]
+  seed: BaseFilesystem
+  inserts: SandboxUpload[]
   mounts: Mount[]
   env: Record<string, string>
   network: PhaseNetwork
@@ -86,12 +86,13 @@ type MainSpec = Omit<SandboxSpec, 'id' | 'outputFile' | 'command' | 'execs' | 'u
 
 export const mainSpec = (around: Surroundings, wish: MainWish): MainSpec => ({
   image: around.image,
-  seed: wish.seed,
-  inserts: [...insertsFor(around.files, wish.seed), ...wish.inserts],
+  baseFilesystem: wish.seed,
+  uploads: [...insertsFor(around.files, wish.seed), ...wish.inserts],
   workdir: around.workdir,
   env: { ...around.env, ...wish.network.env, ...wish.env },
   mounts: [...around.files.mounts, ...wish.mounts],
-  group: around.group && around.main?.network !== 'none' ? { group: around.group, names: namesOf(around.main) } : null,
+  network:
+    around.group && around.main?.network !== 'none' ? { group: around.group, names: namesOf(around.main) } : null,
   ports: wish.network.ports,
   limits: {
     ...mainLimits(around.environment.resources, around.main),

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { nop } from '../harnesses/nop.ts'
 import { oracle } from '../harnesses/oracle.ts'
 import { errorText } from '../platform/error-text.ts'
-import type { Provider } from '../sandboxes/sandbox.ts'
+import type { SandboxProvider } from '../sandboxes/sandbox.ts'
 import type { TrialRequest } from './bench.ts'
 import { blamedOutcome } from './outcome.ts'
 import type { TrialRecord } from './record.ts'
@@ -14,7 +14,7 @@ import { runThrough } from './run-through.ts'
  * the agent scores 0. Throws for errors that a caller can fix before anything ran, and when it is aborted; everything it
  * started is gone then.
  */
-export async function runTrial(provider: Provider, request: TrialRequest): Promise<TrialRecord> {
+export async function runTrial(provider: SandboxProvider, request: TrialRequest): Promise<TrialRecord> {
   const record = await runThrough(provider, request)
   if (request.harness.isControl || !isDoubtful(record)) return record
   const control = request.isProven ? undefined : await runControl(provider, request)
@@ -30,7 +30,7 @@ const isDoubtful = ({ class: kind, steps }: TrialRecord): boolean =>
 type Control = Pick<TrialRecord, 'state' | 'class' | 'error'>
 
 /** Runs the same trial without an agent. If it is scored, the failure was caused by the agent. */
-async function runControl(provider: Provider, request: TrialRequest): Promise<Control> {
+async function runControl(provider: SandboxProvider, request: TrialRequest): Promise<Control> {
   const { model: _, ...others } = request
   const harness = request.task.steps.some(({ solution }) => solution) ? oracle : nop
   const outputFolder = join(request.outputFolder, 'control')

@@ -4,7 +4,7 @@ import { unpack } from '../harbor/archive.ts'
 import { ArchiveRefused } from '../harbor/archive-refused.ts'
 import { type RewardResult, readReward } from '../harbor/reward.ts'
 import type { TaskStep } from '../harbor/task.ts'
-import { type Exit, type Remains, SandboxUnavailable } from '../sandboxes/sandbox.ts'
+import { type Exit, SandboxUnavailable, type StoppedSandbox } from '../sandboxes/sandbox.ts'
 import type { Bench } from './bench.ts'
 import { VERIFIER_OUTPUT_BYTES } from './limits.ts'
 import type { Living } from './living.ts'
@@ -38,7 +38,7 @@ export async function verifyLive(bench: Bench, living: Living, step: TaskStep): 
     ...(verifier.user === null ? {} : { user: verifier.user }),
   }
   const exit = await living.end(await living.exec('verifier', exec))
-  const reading = await rewardIn(bench, living.sandbox.remains)
+  const reading = await rewardIn(bench, living.sandbox.stopped)
   return { verifier: exit, network: withoutNetwork(verifier.network), ...stepOutcome(exit, reading) }
 }
 
@@ -57,7 +57,7 @@ async function putTests(bench: Bench, living: Living, { verifier }: TaskStep): P
 const CAPS = { files: 100, bytes: 16 * 1024 * 1024 }
 
 /** Taken from outside, when nothing runs in there any more. */
-async function rewardIn(bench: Bench, remains: Remains): Promise<RewardResult> {
+async function rewardIn(bench: Bench, remains: StoppedSandbox): Promise<RewardResult> {
   const found = await remains.collect('/logs/verifier', CAPS)
   if (!found) return { kind: 'missing' }
   const folder = join(bench.folder, 'reward')

@@ -3,7 +3,7 @@ import { posix } from 'node:path'
 import { readReward } from '../harbor/reward.ts'
 import type { TaskStep } from '../harbor/task.ts'
 import { oracle } from '../harnesses/oracle.ts'
-import type { Insert, Remains, Seed } from '../sandboxes/sandbox.ts'
+import type { BaseFilesystem, SandboxUpload, StoppedSandbox } from '../sandboxes/sandbox.ts'
 import type { Taken } from './artifacts.ts'
 import type { Bench } from './bench.ts'
 import { carriedPaths } from './carried.ts'
@@ -39,7 +39,7 @@ export async function verifyFresh(
   bench: Bench,
   around: Surroundings,
   step: TaskStep,
-  left: Remains | undefined,
+  left: StoppedSandbox | undefined,
 ): Promise<Verdict> {
   const { verifyMode } = bench.request
   const mode = verifyMode === 'shared-live' ? 'shared-cold' : verifyMode
@@ -59,7 +59,7 @@ async function pathsToCarry(
   { request }: Bench,
   { workdir }: Surroundings,
   mode: VerifyMode,
-  left: Remains | undefined,
+  left: StoppedSandbox | undefined,
 ): Promise<string[]> {
   const isNeeded = mode === 'snapshot' || (STRICT_MODES.includes(mode) && workdir === '/')
   if (!isNeeded || !left) return []
@@ -72,7 +72,7 @@ export function verifyApart(
   bench: Bench,
   around: Surroundings,
   step: TaskStep,
-  { taken, left }: { taken: Taken[]; left: Remains | undefined },
+  { taken, left }: { taken: Taken[]; left: StoppedSandbox | undefined },
 ): Promise<Verdict> {
   const verify = (given: Taken[]) =>
     verifyFrom(bench, around, step, {
@@ -91,7 +91,7 @@ export function verifyApart(
   ])
 }
 
-const insertsOf = ({ path, tar }: Taken): Insert[] =>
+const insertsOf = ({ path, tar }: Taken): SandboxUpload[] =>
   tar === undefined ? [] : [{ target: posix.dirname(path), tar: createReadStream(tar) }]
 
 const PROBE_SECONDS = 60
@@ -126,10 +126,10 @@ async function judged(bench: Bench, step: TaskStep, [first, ...others]: Way<Verd
 
 type Beginning = {
   mode: VerifyMode
-  seed: Seed
-  inserts: () => Insert[]
+  seed: BaseFilesystem
+  inserts: () => SandboxUpload[]
   /** The agent's files that reach the tests through a filter. */
-  submission: { from: Remains | undefined; paths: readonly string[] }
+  submission: { from: StoppedSandbox | undefined; paths: readonly string[] }
 }
 
 async function verifyFrom(bench: Bench, around: Surroundings, step: TaskStep, beginning: Beginning): Promise<Verdict> {

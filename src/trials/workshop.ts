@@ -4,7 +4,13 @@ import { join } from 'node:path'
 import type { Task } from '../harbor/task.ts'
 import { newId } from '../platform/ids.ts'
 import { killOnAbort } from '../sandboxes/kill-on-abort.ts'
-import { type Group, type Mount, type Provider, type Sandbox, SandboxUnavailable } from '../sandboxes/sandbox.ts'
+import {
+  type Mount,
+  type Sandbox,
+  type SandboxNetwork,
+  type SandboxProvider,
+  SandboxUnavailable,
+} from '../sandboxes/sandbox.ts'
 import type { Bench, TrialRequest } from './bench.ts'
 import { openNetwork, withModel } from './network.ts'
 import { isProvenOutage } from './outage.ts'
@@ -18,9 +24,9 @@ export type Workshop = AsyncDisposable & {
 /** Where a trial has its files on this machine, and what its agents see of it. */
 type Room = { folder: string; mounts: Mount[] }
 
-type Started = { sandboxes: Set<Sandbox>; groups: Group[]; removals: Promise<void>[]; hasAgentBegun: boolean }
+type Started = { sandboxes: Set<Sandbox>; groups: SandboxNetwork[]; removals: Promise<void>[]; hasAgentBegun: boolean }
 
-export function openWorkshop(provider: Provider, request: TrialRequest, { folder, mounts }: Room): Workshop {
+export function openWorkshop(provider: SandboxProvider, request: TrialRequest, { folder, mounts }: Room): Workshop {
   const started: Started = { sandboxes: new Set(), groups: [], removals: [], hasAgentBegun: false }
   return {
     async bench(step) {
@@ -38,7 +44,7 @@ export function openWorkshop(provider: Provider, request: TrialRequest, { folder
 
 type Place = Room & { suffix: string }
 
-function benchOf(provider: Provider, request: TrialRequest, started: Started, place: Place): Bench {
+function benchOf(provider: SandboxProvider, request: TrialRequest, started: Started, place: Place): Bench {
   const { folder, mounts, suffix } = place
   const outputFile = (name: string): string => join(request.outputFolder, `${name}${suffix}.log`)
   return {
@@ -62,7 +68,7 @@ function benchOf(provider: Provider, request: TrialRequest, started: Started, pl
         provider.prepare(source, { signal: request.signal, timeoutSec, limits, onLog }),
       ),
     async openGroup() {
-      const group = await provider.openGroup(newId())
+      const group = await provider.openNetwork(newId())
       started.groups.push(group)
       return group
     },

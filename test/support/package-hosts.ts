@@ -1,7 +1,7 @@
 import { lookup } from 'node:dns/promises'
 import { globSync, readFileSync } from 'node:fs'
 import { isPublicAddress } from '../../src/platform/outbound/addresses.ts'
-import { readPlace } from '../../src/sandboxes/egress/rules.ts'
+import { parseAllowedHost } from '../../src/sandboxes/egress/rules.ts'
 
 /** Where this machine's own packages come from, as apt knows it. */
 const sources = globSync(['/etc/apt/sources.list', '/etc/apt/sources.list.d/*']).map((path) =>
@@ -21,4 +21,4 @@ const addresses = await Promise.all(
 /** Machines that test often have mirrors of all package servers, at an address that is not public: builds may go there. */
 export const PACKAGE_HOSTS = [...new Set(addresses.flat())]
   .filter((address) => !isPublicAddress(address))
-  .flatMap((address) => readPlace(`${address}/${address.includes(':') ? 128 : 32}`) ?? [])
+  .flatMap((address) => parseAllowedHost(`${address}/${address.includes(':') ? 128 : 32}`) ?? [])

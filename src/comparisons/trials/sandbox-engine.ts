@@ -7,7 +7,7 @@ import { openSecret } from '../../credentials/secrets.ts'
 import { openFolderSource } from '../../harbor/folder-source.ts'
 import { readTask } from '../../harbor/read-task.ts'
 import type { Blobs } from '../../platform/blobs/blob.ts'
-import { type Provider, SandboxUnavailable } from '../../sandboxes/sandbox.ts'
+import { type SandboxProvider, SandboxUnavailable } from '../../sandboxes/sandbox.ts'
 import type { TrialRequest } from '../../trials/bench.ts'
 import { findMode, networksFor } from '../../trials/calibrate.ts'
 import { openScratch } from '../../trials/scratch.ts'
@@ -21,7 +21,7 @@ export type SandboxEngineDeps = {
   folder: string
   /** Folder of installed harness bundles. */
   bundles: string
-  findProvider: (sandbox: string) => Provider | undefined
+  findProvider: (sandbox: string) => SandboxProvider | undefined
 }
 
 /** Runs trials in real sandboxes. */
@@ -56,7 +56,7 @@ export const createSandboxEngine = (deps: SandboxEngineDeps): TrialEngine => ({
 type BaseTrialRequest = Omit<TrialRequest, 'harness' | 'verifyMode' | 'networks'>
 
 /** Calibrates a task. If the sandbox as a whole still works after a failure, the task caused it. */
-async function calibrateTask(provider: Provider, request: BaseTrialRequest): Promise<CalibrationResult> {
+async function calibrateTask(provider: SandboxProvider, request: BaseTrialRequest): Promise<CalibrationResult> {
   try {
     return await findMode(provider, request)
   } catch (error) {
@@ -72,7 +72,7 @@ async function withPreparedTask<T>(
   deps: SandboxEngineDeps,
   request: TaskRunRequest,
   signal: AbortSignal,
-  work: (provider: Provider, request: BaseTrialRequest) => Promise<T>,
+  work: (provider: SandboxProvider, request: BaseTrialRequest) => Promise<T>,
 ): Promise<T> {
   const provider = deps.findProvider(request.sandbox)
   if (!provider) throw new SandboxUnavailable(`This worker does not provide the sandbox ${request.sandbox}.`)

@@ -1,21 +1,25 @@
 import { readTarEntries, type TarEntry } from '../../harbor/tar-reader.ts'
-import { ACCOUNT_FILE_MAX_BYTES, type AccountFiles, type Identity, resolveAccount } from '../kernel/accounts.ts'
+import { ACCOUNT_FILE_MAX_BYTES, type AccountFiles, resolveAccount, type SandboxIdentity } from '../kernel/accounts.ts'
 import type { Image } from '../sandbox.ts'
 import { type Docker, ignoring } from './client.ts'
 import { withDraft } from './draft.ts'
-import type { Engine } from './engine.ts'
+import type { DockerEngine } from './engine.ts'
 
 /**
  * Resolves a user by the account files of the image, which no agent has written to. The first process of a container is
  * root's, so that other users cannot trace it, and becomes this user only for the command.
  */
-export async function findIdentity(engine: Engine, image: Image, user: string | number): Promise<Identity> {
+export async function findIdentity(
+  engine: DockerEngine,
+  image: Image,
+  user: string | number,
+): Promise<SandboxIdentity> {
   if (engine.launcher === undefined || /^(root|0)?(:(root|0)?)?$/.test(String(user))) return undefined
   return resolveAccount(await imageAccounts(engine, image.digest), user)
 }
 
 /** Returns the account files of an image, read once. */
-export function imageAccounts(engine: Engine, image: string): Promise<AccountFiles> {
+export function imageAccounts(engine: DockerEngine, image: string): Promise<AccountFiles> {
   const known = engine.accounts.get(image)
   if (known) return known
   const files = withDraft(engine, { image, command: null }, (id) => readAccounts(engine.docker, id))

@@ -2,18 +2,21 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { DEFAULT_LIMITS } from '../../harbor/default-limits.ts'
 import type { BuildLimits } from '../sandbox.ts'
 import { type Docker, ignoring } from './client.ts'
-import type { Engine } from './engine.ts'
+import type { DockerEngine } from './engine.ts'
 
 const MEGABYTE = 1024 * 1024
 const PERIOD_US = 100_000
 const PROCESSES_MAX = 4096
 
 /** Returns the limits of each command of a build, in the words of the engine. */
-export function buildQuery({ memoryBytes, cpus }: Engine, limits: BuildLimits): Record<string, number> {
+export function buildQuery({ memoryBytes, cpus }: DockerEngine, limits: BuildLimits): Record<string, number> {
   const memory = Math.min(limits.memoryMb * MEGABYTE, memoryBytes)
   return {
-    ...{ memory, memswap: memory, shmsize: DEFAULT_LIMITS.shmMb * MEGABYTE },
-    ...{ cpuperiod: PERIOD_US, cpuquota: Math.round(Math.min(limits.cpus, cpus) * PERIOD_US) },
+    memory,
+    memswap: memory,
+    shmsize: DEFAULT_LIMITS.shmMb * MEGABYTE,
+    cpuperiod: PERIOD_US,
+    cpuquota: Math.round(Math.min(limits.cpus, cpus) * PERIOD_US),
   }
 }
 

@@ -3,26 +3,26 @@ import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DEFAULT_LIMITS } from '../../harbor/default-limits.ts'
 import type { Dockerfile } from '../../harbor/dockerfile.ts'
-import { openBuildWay } from '../egress/build-way.ts'
+import { openBuildWay } from '../egress/build-egress.ts'
 import type { PrepareOptions } from '../sandbox.ts'
-import { type Engine, nameOf } from './engine.ts'
-import type { Launcher } from './launcher.ts'
+import { type DockerEngine, nameOf } from './engine.ts'
+import type { DockerLauncher } from './launcher.ts'
 import { startSandbox } from './start.ts'
 
-/** `mode` is what the engine is told of it. */
-export type BuildNetwork = AsyncDisposable & { mode: string; env: Record<string, string> }
+/** Network of a build. `mode` is the engine's network mode. */
+export type DockerBuildNetwork = AsyncDisposable & { mode: string; env: Record<string, string> }
 
-const NONE: BuildNetwork = { mode: 'none', env: {}, [Symbol.asyncDispose]: async () => {} }
+const NONE: DockerBuildNetwork = { mode: 'none', env: {}, [Symbol.asyncDispose]: async () => {} }
 
 /**
- * The network of a sandbox of ours, in which nothing runs: a loopback, and one port of it that leads out. A bridge of the
- * engine's would lead to whatever this machine and its neighbours listen with, and to the metadata of a cloud.
+ * Joins the network of an idle sandbox, which has a loopback and one port to the egress proxy. A bridge of the engine
+ * would reach services of this machine and its neighbours, and the metadata service of a cloud.
  */
 export async function openBuildNetwork(
-  engine: Engine,
+  engine: DockerEngine,
   { stages }: Dockerfile,
   { timeoutSec, onLog }: PrepareOptions,
-): Promise<BuildNetwork> {
+): Promise<DockerBuildNetwork> {
   if (!stages.some(({ instructions }) => instructions.some(({ keyword }) => keyword === 'RUN'))) return NONE
   const { launcher, gatewayChannel } = engine
   if (launcher === undefined || gatewayChannel === 'none') {
@@ -33,8 +33,20 @@ export async function openBuildNetwork(
   const id = `build-${randomUUID()}`
   const outputFile = join(engine.folder, `spool-${id}`)
   const sandbox = await startSandbox(engine, {
-    ...{ id, image: imageOf(launcher), seed: { kind: 'image' }, inserts: [], command: null, execs: false },
-    ...{ user: null, workdir: null, env: {}, mounts: [], group: null, ports: [way.port], input: '', outputFile },
+    id,
+    image: imageOf(launcher),
+    baseFilesystem: { kind: 'image' },
+    uploads: [],
+    command: null,
+    execs: false,
+    user: null,
+    workdir: null,
+    env: {},
+    mounts: [],
+    network: null,
+    ports: [way.port],
+    input: '',
+    outputFile,
     limits: { ...DEFAULT_LIMITS, pids: 16, outputBytes: 1000, seconds: timeoutSec },
   })
   return {
@@ -48,6 +60,12 @@ export async function openBuildNetwork(
   }
 }
 
-const imageOf = ({ image }: Launcher) => ({
-  ...{ digest: image, workdir: '/', user: '0:0', env: {}, entrypoint: [], command: [], base: 'image' as const },
+const imageOf = ({ image }: DockerLauncher) => ({
+  digest: image,
+  workdir: '/',
+  user: '0:0',
+  env: {},
+  entrypoint: [],
+  command: [],
+  base: 'image' as const,
 })

@@ -1,27 +1,29 @@
 import { Readable } from 'node:stream'
 import { DEFAULT_LIMITS } from '../../harbor/default-limits.ts'
 import { type Dockerfile, type DockerfileInstruction, readDockerfile } from '../../harbor/dockerfile.ts'
-import { buildArgs } from '../egress/build-way.ts'
+import { buildArgs } from '../egress/build-egress.ts'
 import { tarFile } from '../kernel/tar-writer.ts'
 import { type ImageSource, type PrepareOptions, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
 import { buildQuery, containerLimiter } from './build-limits.ts'
 import { openBuildNetwork } from './build-network.ts'
 import { contextTar, folderTar } from './context.ts'
-import type { Engine } from './engine.ts'
+import type { DockerEngine } from './engine.ts'
 import { readMessages } from './messages.ts'
 
 export type BuildPlan = Omit<Extract<ImageSource, { kind: 'dockerfile' }>, 'kind' | 'dockerfile'> & {
   text: string
-  /** Null: it is ours, and not of the context. */
+  /** Null when the Dockerfile is generated and not part of the context. */
   dockerfile: string | null
 }
 
-/** Where the files lie for a Dockerfile of ours, so that it is not among them. */
+/** Folder of the files in the context of a generated Dockerfile, which must not be among them. */
 export const FILES_FOLDER = 'files'
 
-/** When its time is up, hanging up is enough: the engine ends what it runs for a client that is gone. */
+/**
+ * Closing the connection is enough at the deadline: the engine stops what it runs for a client that has disconnected.
+ */
 export async function buildImage(
-  engine: Engine,
+  engine: DockerEngine,
   plan: BuildPlan,
   tag: string,
   options: PrepareOptions,
@@ -30,7 +32,10 @@ export async function buildImage(
   const { limits = DEFAULT_LIMITS } = options
   await using network = await openBuildNetwork(engine, dockerfile, options)
   const query = {
-    ...{ t: tag, dockerfile: plan.dockerfile ?? 'Dockerfile', rm: true, forcerm: true },
+    t: tag,
+    dockerfile: plan.dockerfile ?? 'Dockerfile',
+    rm: true,
+    forcerm: true,
     target: plan.target ?? undefined,
     buildargs: JSON.stringify({ ...plan.args, ...buildArgs(network.env, dockerfile) }),
     networkmode: network.mode,
@@ -38,7 +43,7 @@ export async function buildImage(
   }
   const headers = { 'content-type': 'application/x-tar' }
   const body = await contextOf(plan)
-  // What cannot be limited is not run on.
+  // A build whose containers cannot be limited is aborted.
   const unlimited = new AbortController()
   const signal = AbortSignal.any([options.signal, unlimited.signal])
   const limiter = await containerLimiter(engine.docker, limits, (error) => unlimited.abort(error))
@@ -85,7 +90,9 @@ const MAY_BE_ADDRESS = /[:$\\]/
 
 const BUILDKIT_FLAGS = ['mount', 'link', 'chmod', 'parents', 'exclude', 'network', 'security']
 
-/** What only BuildKit knows. The builder that every engine offers to a client like ours does not. */
+/**
+ * Refuses instructions that only BuildKit supports. The classic builder, which engines offer to API clients, does not.
+ */
 export function refuseBuildKit({ stages }: Dockerfile): void {
   for (const instruction of stages.flatMap(({ instructions }) => instructions)) {
     const what = needOf(instruction)

@@ -2,14 +2,14 @@ import { listChanges } from '../kernel/changes.ts'
 import { type FileChange, SandboxUnavailable } from '../sandbox.ts'
 import { ignoring } from './client.ts'
 import { statIn } from './container-files.ts'
-import type { Engine } from './engine.ts'
-import type { Layers } from './layers.ts'
+import type { DockerEngine } from './engine.ts'
+import type { ContainerLayers } from './layers.ts'
 
 /** A dead container whose changes are listed. */
 type ChangedContainer = {
   containerId: string
   imageDigest: string
-  layers: Layers | undefined
+  layers: ContainerLayers | undefined
   /** Changes of the snapshot that it was started from, where `layers` cannot be read. */
   inherited: readonly FileChange[]
 }
@@ -17,7 +17,7 @@ type ChangedContainer = {
 type ImageDetails = { RootFS: { Layers?: string[] } }
 
 /** Lists what a dead container changed in its task's image, also when it was started from a snapshot of another one. */
-export async function* changesOf(engine: Engine, left: ChangedContainer): AsyncGenerator<FileChange> {
+export async function* changesOf(engine: DockerEngine, left: ChangedContainer): AsyncGenerator<FileChange> {
   if (left.layers === undefined) {
     yield* left.inherited
     yield* await askChanges(engine, left.containerId)
@@ -42,7 +42,7 @@ const STATS_MAX = 1000
  * Asks the engine what a container changed in the image that it was started from. The engine does not tell files from
  * folders: an added path counts as a folder when another change lies below it.
  */
-export async function askChanges({ docker }: Engine, containerId: string): Promise<FileChange[]> {
+export async function askChanges({ docker }: DockerEngine, containerId: string): Promise<FileChange[]> {
   const answer = await docker.open('GET', `/containers/${containerId}/changes`)
   const chunks: Buffer[] = []
   let bytes = 0

@@ -8,7 +8,7 @@ import { expect, test } from 'vitest'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { connectDocker } from './client.ts'
 
-/** An engine that answers as it is told. */
+/** An engine with scripted answers. */
 async function openEngine(answer: (request: IncomingMessage, response: ServerResponse) => void) {
   const folder = await mkdtemp(join(tmpdir(), 'assay-engine-'))
   const server = createServer(answer).listen(join(folder, 'socket'))

@@ -4,12 +4,12 @@ import { type Duplex, Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import { EngineUnreachable, SandboxUnavailable } from '../sandbox.ts'
-import { adviceFor, type Connection, routeTo } from './connection.ts'
+import { adviceFor, type DockerConnection, routeTo } from './connection.ts'
 
-type Method = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE'
-type Query = Record<string, string | number | boolean | undefined>
-type Ask = {
-  query?: Query
+type DockerMethod = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE'
+type DockerQuery = Record<string, string | number | boolean | undefined>
+type DockerRequest = {
+  query?: DockerQuery
   body?: unknown
   signal?: AbortSignal
   headers?: Record<string, string>
@@ -35,23 +35,23 @@ export class EngineRefusal extends Error {
 
 export type Docker = {
   /** The answer's JSON, which is what the engine's own documentation says it is. */
-  call<T>(method: Method, path: string, ask?: Ask): Promise<T>
+  call<T>(method: DockerMethod, path: string, ask?: DockerRequest): Promise<T>
   /** The answer's body as it comes, and its headers. */
-  open(method: Method, path: string, ask?: Ask): Promise<IncomingMessage>
+  open(method: DockerMethod, path: string, ask?: DockerRequest): Promise<IncomingMessage>
   /** Turns the connection into the input and output of a container or of a command in it. */
-  attach(path: string, ask?: Ask): Promise<Duplex>
-  /** All that follow speak this version. */
+  attach(path: string, ask?: DockerRequest): Promise<Duplex>
+  /** Sets the API version of all later requests. */
   useVersion(version: string): void
   close(): void
 }
 
 /** A client of the few requests that we make. Everything goes over connections that are kept. */
-export function connectDocker(connection: Connection): Docker {
+export function connectDocker(connection: DockerConnection): Docker {
   const { secure, ...route } = routeTo(connection)
   const send = secure ? secureRequest : plainRequest
   let prefix = ''
 
-  const begin = (method: Method, path: string, { query = {}, body, signal, headers = {} }: Ask) => {
+  const begin = (method: DockerMethod, path: string, { query = {}, body, signal, headers = {} }: DockerRequest) => {
     const options: RequestOptions = { ...route, method, path: `${prefix}${path}${queryText(query)}`, headers }
     const bytes = body === undefined || body instanceof Readable ? undefined : JSON.stringify(body)
     if (bytes !== undefined) {
@@ -103,16 +103,16 @@ export function connectDocker(connection: Connection): Docker {
   }
 }
 
-const queryText = (query: Query): string => {
+const queryText = (query: DockerQuery): string => {
   const given = new URLSearchParams()
   for (const [name, value] of Object.entries(query)) if (value !== undefined) given.set(name, String(value))
   return given.size === 0 ? '' : `?${given}`
 }
 
-const startClock = ({ timeoutMs = ANSWER_MS }: Ask, onLate: () => void): NodeJS.Timeout | undefined =>
+const startClock = ({ timeoutMs = ANSWER_MS }: DockerRequest, onLate: () => void): NodeJS.Timeout | undefined =>
   timeoutMs === null ? undefined : setTimeout(onLate, timeoutMs).unref()
 
-const tooLate = (method: Method, path: string): SandboxUnavailable =>
+const tooLate = (method: DockerMethod, path: string): SandboxUnavailable =>
   new SandboxUnavailable(`The Docker engine did not finish ${method} ${path} in time.`)
 
 const noStream = (): SandboxUnavailable => new SandboxUnavailable('The Docker engine gave no stream.')
@@ -132,7 +132,7 @@ function messageIn(body: string): string {
   }
 }
 
-function unreachable(connection: Connection, error: Error, signal: AbortSignal | undefined): unknown {
+function unreachable(connection: DockerConnection, error: Error, signal: AbortSignal | undefined): unknown {
   if (signal?.aborted) return signal.reason
   if (error instanceof SandboxUnavailable) return error
   return new EngineUnreachable(`The Docker engine does not answer: ${error.message}. ${adviceFor(connection)}`, {

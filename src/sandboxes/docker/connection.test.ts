@@ -6,12 +6,12 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Dockerd, importBase, startDockerd } from '../../../test/support/dockerd.ts'
+import { baseImage } from '../../../test/support/sandboxes/docker-subject.ts'
 import { DEFAULT_LIMITS } from '../../harbor/default-limits.ts'
 import { createLog } from '../../platform/log.ts'
 import { createDockerProvider } from '../docker.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
-import { baseImage } from '../testing/docker-subject.ts'
-import { type Connection, connectionFrom, type TlsSecret } from './connection.ts'
+import { type DockerConnection, parseDockerHost, type TlsSecret } from './connection.ts'
 import { sshWords } from './ssh.ts'
 
 const run = promisify(execFile)
@@ -101,17 +101,28 @@ afterAll(async () => {
   await rm(folder, { recursive: true })
 })
 
-const providerAt = (connection: Connection) =>
+const providerAt = (connection: DockerConnection) =>
   createDockerProvider({ connection, installation: 'tls', dataFolder: folder, log: createLog('silent') })
 
 test('an engine behind TLS runs sandboxes, with their input and output', { timeout: 60_000 }, async () => {
-  const provider = providerAt(connectionFrom(`tcp://127.0.0.1:${port}`, await secretOf('ours')))
+  const provider = providerAt(parseDockerHost(`tcp://127.0.0.1:${port}`, await secretOf('ours')))
   expect(await provider.selfTest()).toMatchObject({ isolation: 'docker:runc' })
   const sandbox = await provider.start({
-    ...{ id: 'over-tls', image: await baseImage(provider), seed: { kind: 'image' }, inserts: [], execs: false },
-    ...{ command: ['sh', '-c', 'cat; exit 3'], user: null, workdir: null, env: {}, mounts: [], group: null, ports: [] },
+    id: 'over-tls',
+    image: await baseImage(provider),
+    baseFilesystem: { kind: 'image' },
+    uploads: [],
+    execs: false,
+    command: ['sh', '-c', 'cat; exit 3'],
+    user: null,
+    workdir: null,
+    env: {},
+    mounts: [],
+    network: null,
+    ports: [],
     limits: { ...DEFAULT_LIMITS, pids: 32, outputBytes: 1000, seconds: 20 },
-    ...{ input: 'through and back', outputFile: join(folder, 'output') },
+    input: 'through and back',
+    outputFile: join(folder, 'output'),
   })
   expect((await sandbox.exited).code).toBe(3)
   expect(await readFile(join(folder, 'output'), 'utf8')).toBe('through and back')
@@ -122,13 +133,13 @@ test.each([
   ['whose certificate is another’s', 'ours', 'theirs'],
   ['that is not whom we trust', 'theirs', 'ours'],
 ])('an engine is not used by one %s', async (_who, authority, signer) => {
-  const connection = connectionFrom(`tcp://127.0.0.1:${port}`, await secretOf(authority, signer))
+  const connection = parseDockerHost(`tcp://127.0.0.1:${port}`, await secretOf(authority, signer))
   await expect(providerAt(connection).selfTest()).rejects.toThrow(SandboxUnavailable)
   await expect(providerAt(connection).selfTest()).rejects.toThrow('are its certificates right')
 })
 
 test('without TLS the same engine is not reached', async () => {
-  const connection = connectionFrom(`tcp://127.0.0.1:${port}`)
+  const connection = parseDockerHost(`tcp://127.0.0.1:${port}`)
   await expect(providerAt(connection).selfTest()).rejects.toThrow(SandboxUnavailable)
 })
 
@@ -154,21 +165,21 @@ test.each([
   ['ssh://me@engine:2222', { kind: 'ssh', destination: 'me@engine', port: 2222 }],
   ['ssh://engine', { kind: 'ssh', destination: 'engine', port: null }],
 ])('DOCKER_HOST %s is understood', (text, connection) => {
-  expect(connectionFrom(text)).toEqual(connection)
+  expect(parseDockerHost(text)).toEqual(connection)
 })
 
 test.each(['engine:2375', 'http://engine', 'ssh://', 'npipe:////./pipe/docker', 'tcp:'])('%s is refused', (text) => {
-  expect(() => connectionFrom(text)).toThrow(SandboxUnavailable)
+  expect(() => parseDockerHost(text)).toThrow(SandboxUnavailable)
 })
 
 test('an engine behind ssh is reached through its input and output', { timeout: 60_000 }, async () => {
-  // What sshd would do at the other end: the words after the destination are run there.
+  // Acts as sshd: runs the words after the destination.
   const script = `#!/bin/sh\nwhile [ "$1" != -- ]; do shift; done\nshift 2\nDOCKER_HOST=unix://${dockerd.socket} exec "$@"\n`
   await writeFile(join(folder, 'ssh'), script, { mode: 0o755 })
   const { PATH } = process.env
   process.env.PATH = `${folder}:${PATH}`
   try {
-    const provider = providerAt(connectionFrom('ssh://me@engine'))
+    const provider = providerAt(parseDockerHost('ssh://me@engine'))
     expect(await provider.selfTest()).toMatchObject({ isolation: 'docker:runc' })
     expect((await baseImage(provider)).digest).toMatch(/^sha256:/)
   } finally {

@@ -7,22 +7,22 @@ import { type Destination, dialSsh } from './ssh.ts'
 /** The texts of PEM files, as a stored credential holds them. */
 export type TlsSecret = { ca: string; cert: string; key: string }
 
-/** Where a Docker engine answers. */
-export type Connection =
+/** Address of a Docker engine. */
+export type DockerConnection =
   | { kind: 'unix'; path: string }
   | { kind: 'tcp'; host: string; port: number; tls: TlsSecret | null }
   /** Through `docker system dial-stdio` on the machine that ssh reaches, with whatever keys ssh finds. */
   | ({ kind: 'ssh' } & Destination)
 
-/** What node:http needs to reach it: each request adds its method and path. */
-export type Route = { agent: HttpAgent; secure: boolean; socketPath?: string; host?: string; port?: number }
+/** Options of node:http that reach the engine. Each request adds its method and path. */
+export type DockerRoute = { agent: HttpAgent; secure: boolean; socketPath?: string; host?: string; port?: number }
 
 const DEFAULT_SOCKET = '/var/run/docker.sock'
 const PLAIN_PORT = 2375
 const TLS_PORT = 2376
 
 /** Reads a value as of DOCKER_HOST. None: the socket of an ordinary installation. */
-export function connectionFrom(text: string | undefined, tls: TlsSecret | null = null): Connection {
+export function parseDockerHost(text: string | undefined, tls: TlsSecret | null = null): DockerConnection {
   if (!text) return { kind: 'unix', path: DEFAULT_SOCKET }
   if (text.startsWith('unix://')) return { kind: 'unix', path: text.slice('unix://'.length) }
   const found = URL.canParse(text) ? fromUrl(new URL(text), tls) : undefined
@@ -32,7 +32,10 @@ export function connectionFrom(text: string | undefined, tls: TlsSecret | null =
   )
 }
 
-function fromUrl({ protocol, hostname, username, port: text }: URL, tls: TlsSecret | null): Connection | undefined {
+function fromUrl(
+  { protocol, hostname, username, port: text }: URL,
+  tls: TlsSecret | null,
+): DockerConnection | undefined {
   const port = text === '' ? null : Number(text)
   if (hostname === '') return undefined
   if (protocol === 'tcp:') {
@@ -43,7 +46,7 @@ function fromUrl({ protocol, hostname, username, port: text }: URL, tls: TlsSecr
 }
 
 /** Connections are kept: making one for each request is what a command-line client pays. */
-export function routeTo(connection: Connection): Route {
+export function routeTo(connection: DockerConnection): DockerRoute {
   if (connection.kind === 'unix') {
     return { agent: new HttpAgent({ keepAlive: true }), secure: false, socketPath: connection.path }
   }
@@ -53,8 +56,8 @@ export function routeTo(connection: Connection): Route {
   return { agent: new HttpsAgent({ keepAlive: true, ...tls }), secure: true, host, port }
 }
 
-/** What to do when it does not answer. */
-export function adviceFor(connection: Connection): string {
+/** Returns what to check when the engine does not answer. */
+export function adviceFor(connection: DockerConnection): string {
   switch (connection.kind) {
     case 'unix':
       return `Is the Docker engine running, and may this user open ${connection.path}? Otherwise set DOCKER_HOST.`

@@ -1,17 +1,17 @@
-import type { Identity } from '../kernel/accounts.ts'
+import type { SandboxIdentity } from '../kernel/accounts.ts'
 import { boundingSet, CAPABILITIES, FIRST_PROCESS_CAPABILITY, HOSTNAME } from '../kernel/agent-rights.ts'
 import type { Mount, SandboxSpec } from '../sandbox.ts'
-import { type Engine, labelsOf, nameOf } from './engine.ts'
+import { type DockerEngine, labelsOf, nameOf } from './engine.ts'
 import { LABEL } from './labels.ts'
-import { LAUNCHER_FOLDER, type Launcher } from './launcher.ts'
+import { type DockerLauncher, LAUNCHER_FOLDER } from './launcher.ts'
 
 const MEGABYTE = 1024 * 1024
 /** The first process, and what keeps the time. */
 const SPARE_PROCESSES = 2
-/** After this much more than its time it ends even when nobody is left to end it. */
+/** Seconds after its time limit at which a sandbox ends by itself, in case its server has died. */
 const SPARE_SECONDS = 10
 const TMPFS = 'rw,exec,mode=1777'
-/** Where nothing answers: a name that is not of the group is asked for in the container itself. */
+/** Address at which no name server answers. Names outside the sandbox network are looked up in the container itself. */
 const NO_NAME_SERVER = '127.0.0.1'
 
 /**
@@ -33,14 +33,14 @@ export const ENGINE_FILES = ['/etc/hostname', '/etc/hosts', '/etc/resolv.conf']
 
 /** A body for the engine's `containers/create`. */
 export function containerOf(
-  engine: Engine,
+  engine: DockerEngine,
   spec: SandboxSpec,
-  { image, identity }: { image: string; identity: Identity },
+  { image, identity }: { image: string; identity: SandboxIdentity },
 ): Record<string, unknown> {
-  const { group, limits } = spec
+  const { network, limits } = spec
   return {
     Image: image,
-    Hostname: group?.names[0] ?? HOSTNAME,
+    Hostname: network?.names[0] ?? HOSTNAME,
     User: engineUser(identity, spec.user ?? spec.image.user),
     WorkingDir: spec.workdir ?? spec.image.workdir,
     Env: variables({ ...spec.image.env, ...spec.env }),
@@ -50,64 +50,74 @@ export function containerOf(
     Labels: labelsOf(engine, 'sandbox', {
       [LABEL.sandbox]: spec.id,
       [LABEL.deadline]: String(Date.now() + limits.seconds * 1000),
-      ...(group ? { [LABEL.group]: group.group.id } : {}),
+      ...(network ? { [LABEL.group]: network.group.id } : {}),
     }),
-    ...{ AttachStdin: true, AttachStdout: true, AttachStderr: true, OpenStdin: true, StdinOnce: true, Tty: false },
+    AttachStdin: true,
+    AttachStdout: true,
+    AttachStderr: true,
+    OpenStdin: true,
+    StdinOnce: true,
+    Tty: false,
     HostConfig: hostConfig(engine, spec),
-    ...(group ? { NetworkingConfig: joining(engine, group) } : {}),
+    ...(network ? { NetworkingConfig: joining(engine, network) } : {}),
   }
 }
 
 export const variables = (env: Record<string, string>): string[] =>
   Object.entries(env).map(([name, value]) => `${name}=${value}`)
 
-const joining = (engine: Engine, { group, names }: NonNullable<SandboxSpec['group']>) => ({
+const joining = (engine: DockerEngine, { group, names }: NonNullable<SandboxSpec['network']>) => ({
   EndpointsConfig: { [nameOf(engine, group.id)]: { Aliases: names } },
 })
 
-function hostConfig(engine: Engine, { limits, mounts, group }: SandboxSpec) {
+function hostConfig(engine: DockerEngine, { limits, mounts, network }: SandboxSpec) {
   const memory = limits.memoryMb * MEGABYTE
   return {
     ...isolated(limits.pids + SPARE_PROCESSES),
     ...(engine.launcher ? { Init: false, CapAdd: [...CAPABILITIES, FIRST_PROCESS_CAPABILITY] } : {}),
-    NetworkMode: group ? nameOf(engine, group.group.id) : 'none',
-    ...(group ? { Dns: [NO_NAME_SERVER], DnsSearch: ['.'], DnsOptions: ['timeout:1', 'attempts:1'] } : {}),
+    NetworkMode: network ? nameOf(engine, network.group.id) : 'none',
+    ...(network ? { Dns: [NO_NAME_SERVER], DnsSearch: ['.'], DnsOptions: ['timeout:1', 'attempts:1'] } : {}),
     // Swap is counted with it, and so there is none.
-    ...{ Memory: memory, MemorySwap: memory, ShmSize: limits.shmMb * MEGABYTE },
+    Memory: memory,
+    MemorySwap: memory,
+    ShmSize: limits.shmMb * MEGABYTE,
     NanoCpus: Math.round(Math.min(limits.cpus, engine.cpus) * 1e9),
-    Mounts: [...launcherMounts(engine.launcher), ...mounts.flatMap((mount) => bindOf(engine, mount, group))],
+    Mounts: [...launcherMounts(engine.launcher), ...mounts.flatMap((mount) => bindOf(engine, mount, network))],
     Tmpfs: Object.fromEntries(mounts.flatMap(tmpfsOf)),
   }
 }
 
 /** The user that the engine starts a process as. It looks numbers up too, but does not insist on finding them. */
-export const engineUser = (identity: Identity, user: string | number): string =>
+export const engineUser = (identity: SandboxIdentity, user: string | number): string =>
   identity ? '0:0' : String(user).replaceAll(/\broot\b/g, '0')
 
-/** What every container of ours has, also those that run nothing of a task. */
+/** Settings of every container, including those that run nothing of a task. */
 export const isolated = (pids: number) => ({
   Init: true,
   CapDrop: ['ALL'],
   CapAdd: CAPABILITIES,
   SecurityOpt: ['no-new-privileges'],
   PidsLimit: pids,
-  // What it writes goes through our hands and its limit. A log of the engine's would have none.
+  // Output is read through the attached stream, which is limited. A log of the engine would have no limit.
   LogConfig: { Type: 'none' },
   CgroupnsMode: 'private',
   IpcMode: 'private',
 })
 
-export const launcherMounts = (launcher: Launcher | undefined) =>
+export const launcherMounts = (launcher: DockerLauncher | undefined) =>
   launcher === undefined
     ? []
     : [
         {
-          ...{ Type: 'volume', Source: launcher.volume, Target: LAUNCHER_FOLDER, ReadOnly: true },
+          Type: 'volume',
+          Source: launcher.volume,
+          Target: LAUNCHER_FOLDER,
+          ReadOnly: true,
           VolumeOptions: { NoCopy: true },
         },
       ]
 
-function bindOf(engine: Engine, mount: Mount, group: SandboxSpec['group']): Record<string, unknown>[] {
+function bindOf(engine: DockerEngine, mount: Mount, group: SandboxSpec['network']): Record<string, unknown>[] {
   if (mount.kind === 'tmpfs') return []
   const place = { Target: mount.target, ReadOnly: mount.readOnly }
   if (mount.kind === 'folder') {
@@ -123,7 +133,7 @@ function tmpfsOf(mount: Mount): [string, string][] {
   return [[mount.target, mount.sizeMb === null ? TMPFS : `${TMPFS},size=${mount.sizeMb}m`]]
 }
 
-function firstWords(launcher: Launcher | undefined, spec: SandboxSpec, identity: Identity): string[] {
+function firstWords(launcher: DockerLauncher | undefined, spec: SandboxSpec, identity: SandboxIdentity): string[] {
   const { command, limits } = spec
   const seconds = String(Math.ceil(limits.seconds) + SPARE_SECONDS)
   // A sandbox without a command lives on the time that is left.
@@ -133,10 +143,10 @@ function firstWords(launcher: Launcher | undefined, spec: SandboxSpec, identity:
   return commandWords(launcher, { script: FIRST, command, seconds, identity, env })
 }
 
-type ExecWords = { command: string[]; seconds: number; identity: Identity; env: Record<string, string> }
+type ExecWords = { command: string[]; seconds: number; identity: SandboxIdentity; env: Record<string, string> }
 
-/** What goes before a command that is brought into a sandbox that runs. */
-export const execWords = (launcher: Launcher | undefined, exec: ExecWords): string[] =>
+/** Returns the command line of a command that is added to a running sandbox. */
+export const execWords = (launcher: DockerLauncher | undefined, exec: ExecWords): string[] =>
   launcher === undefined
     ? exec.command
     : commandWords(launcher, { ...exec, script: MERGED, seconds: String(Math.ceil(exec.seconds) + 1) })
@@ -144,7 +154,7 @@ export const execWords = (launcher: Launcher | undefined, exec: ExecWords): stri
 type CommandWords = Omit<ExecWords, 'seconds'> & { script: string; seconds: string }
 
 /** Runs the command as its user, without the capability that only the first process keeps. */
-function commandWords(launcher: Launcher, { script, command, seconds, identity, env }: CommandWords): string[] {
+function commandWords(launcher: DockerLauncher, { script, command, seconds, identity, env }: CommandWords): string[] {
   const home = identity && env.HOME === undefined ? [identity.home] : []
   const own = launcher.words(
     ...['setpriv' as const, ...identityWords(identity), '--inh-caps', '-all'],
@@ -157,7 +167,7 @@ function commandWords(launcher: Launcher, { script, command, seconds, identity, 
   )
 }
 
-function identityWords(identity: Identity): string[] {
+function identityWords(identity: SandboxIdentity): string[] {
   if (identity === undefined) return []
   const { uid, gid, groups = [gid] } = identity
   return ['--reuid', String(uid), '--regid', String(gid), '--groups', groups.join(',')]

@@ -4,25 +4,25 @@ import { text } from 'node:stream/consumers'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { ignoring, TRANSFER_MS } from './client.ts'
 import { isolated, launcherMounts } from './container.ts'
-import { type Engine, labelsOf } from './engine.ts'
+import { type DockerEngine, labelsOf } from './engine.ts'
 import { LABEL } from './labels.ts'
 
 const DRAFT_MS = 10 * 60_000
 const CLOSE_MS = 30_000
 const PROCESSES_MAX = 32
 
-type Draft = {
+type DraftContainer = {
   image: string
-  /** Null: it is created and not started. */
+  /** Null when the container is created and not started. */
   command: string[] | null
   /** Writes to its files before it starts. */
   fill?: (id: string) => Promise<unknown>
 }
 
-/** A container in which an image is made, by programs of ours only. Given back in any case. */
+/** Changes an image in a container that runs trusted programs only. The container is always removed. */
 export async function withDraft<T>(
-  engine: Engine,
-  { image, command, fill }: Draft,
+  engine: DockerEngine,
+  { image, command, fill }: DraftContainer,
   use: (id: string) => Promise<T>,
 ): Promise<T> {
   const { docker, launcher } = engine
@@ -44,7 +44,7 @@ export async function withDraft<T>(
   }
 }
 
-async function runDraft({ docker }: Engine, id: string): Promise<void> {
+async function runDraft({ docker }: DockerEngine, id: string): Promise<void> {
   const stream = await docker.attach(`/containers/${id}/attach`, { query: { stream: 1, stdout: 1, stderr: 1 } })
   const said = text(Readable.from(stream))
   await docker.call('POST', `/containers/${id}/start`)
@@ -57,14 +57,16 @@ async function runDraft({ docker }: Engine, id: string): Promise<void> {
 
 /** The files of a container as an image. The labels are all that tells who made it. */
 export async function commit(
-  { docker }: Engine,
+  { docker }: DockerEngine,
   container: string,
   name: { repo: string; tag: string } | undefined,
   labels: Record<string, string>,
 ): Promise<string> {
   const query = { container, pause: false, ...name }
   const { Id } = await docker.call<{ Id: string }>('POST', '/commit', {
-    ...{ query, body: { Labels: labels }, timeoutMs: TRANSFER_MS },
+    query,
+    body: { Labels: labels },
+    timeoutMs: TRANSFER_MS,
   })
   return Id
 }

@@ -1,34 +1,36 @@
 import type { Log } from '../../platform/log.ts'
-import type { Place } from '../egress/rules.ts'
+import type { AllowedHost } from '../egress/rules.ts'
 import type { AccountFiles } from '../kernel/accounts.ts'
 import type { CgroupLayout } from '../kernel/cgroup.ts'
 import type { Capabilities } from '../sandbox.ts'
 import type { Docker } from './client.ts'
-import { LABEL, type Role } from './labels.ts'
-import type { Launcher } from './launcher.ts'
+import { type EngineObjectRole, LABEL } from './labels.ts'
+import type { DockerLauncher } from './launcher.ts'
 
 /** A Docker engine that we know our way around, found out once. */
-export type Engine = {
+export type DockerEngine = {
   docker: Docker
   log: Log
-  /** Whose things they are: several servers may use one engine. */
+  /** Identifies this server's objects, because several servers may use one engine. */
   installation: string
-  /** Of ours, on this machine. */
+  /** Folder on this machine for temporary files. */
   folder: string
   owner: string
   isolation: string
   cpus: number
   memoryBytes: number
-  launcher: Launcher | undefined
-  /** Whether folders of this machine can be shown to its containers. */
+  launcher: DockerLauncher | undefined
+  /** True when folders of this machine can be mounted into containers. */
   onThisMachine: boolean
-  /** Whether a container's process numbers are those that we see. Its counters and namespaces can be found then. */
+  /**
+   * True when process ids of containers are valid on this machine, so that their counters and namespaces can be found.
+   */
   seesProcesses: boolean
-  /** And whether we may enter them, and read its files. */
+  /** True when this process may also enter those namespaces and read the files. */
   isRoot: boolean
   cgroups: CgroupLayout | undefined
-  /** What builds may reach besides public places. */
-  buildHosts: readonly Place[]
+  /** Hosts that builds may reach besides public ones. */
+  buildHosts: readonly AllowedHost[]
   gatewayChannel: Capabilities['gatewayChannel']
   /** Derived images that are being made, or were. */
   images: Map<string, Promise<string>>
@@ -37,12 +39,12 @@ export type Engine = {
 }
 
 /** Names of containers, networks and volumes are unique in an engine. */
-export const nameOf = ({ installation }: Engine, ...parts: string[]): string =>
+export const nameOf = ({ installation }: DockerEngine, ...parts: string[]): string =>
   ['assay', installation, ...parts].join('-')
 
 export const labelsOf = (
-  { installation, owner }: Engine,
-  role: Role,
+  { installation, owner }: DockerEngine,
+  role: EngineObjectRole,
   own: Record<string, string> = {},
 ): Record<string, string> => ({
   [LABEL.installation]: installation,
@@ -52,4 +54,5 @@ export const labelsOf = (
 })
 
 /** Tests end the engine's client at each of these steps. */
-export const tell = ({ log }: Engine, id: string, step: string): void => log.debug({ sandbox: id, step }, 'sandbox')
+export const logStep = ({ log }: DockerEngine, id: string, step: string): void =>
+  log.debug({ sandbox: id, step }, 'sandbox')

@@ -4,15 +4,15 @@ import { type ExecSpec, type Exit, type SandboxSpec, SandboxUnavailable } from '
 import { findIdentity } from './account.ts'
 import { type Docker, ignoring } from './client.ts'
 import { engineUser, execWords, variables } from './container.ts'
-import type { Engine } from './engine.ts'
-import { carryFrames } from './output.ts'
+import type { DockerEngine } from './engine.ts'
+import { copyFrames } from './output.ts'
 import type { Container } from './running.ts'
 import { repairAccounts } from './unsafe-files.ts'
 
-type Where = { engine: Engine; spec: SandboxSpec; container: Container; isOver: () => boolean }
+type ExecTarget = { engine: DockerEngine; spec: SandboxSpec; container: Container; isOver: () => boolean }
 
-/** Another command in a container that runs. When its time is up nobody listens to it any more. */
-export async function execIn({ engine, spec, container, isOver }: Where, exec: ExecSpec): Promise<Exit> {
+/** Runs another command in a running container. After its timeout its output is no longer read. */
+export async function execIn({ engine, spec, container, isOver }: ExecTarget, exec: ExecSpec): Promise<Exit> {
   if (isOver()) throw new SandboxUnavailable(`Sandbox ${spec.id} has ended: nothing can be run in it.`)
   const { docker, launcher } = engine
   const { seconds: secondsMax, outputBytes: outputMaxBytes } = exec.limits
@@ -23,7 +23,10 @@ export async function execIn({ engine, spec, container, isOver }: Where, exec: E
   const identity = await findIdentity(engine, spec.image, user)
   const env = { ...spec.image.env, ...spec.env, ...exec.env }
   const body = {
-    ...{ AttachStdin: true, AttachStdout: true, AttachStderr: true, Tty: false },
+    AttachStdin: true,
+    AttachStdout: true,
+    AttachStderr: true,
+    Tty: false,
     Cmd: execWords(launcher, { command: exec.command, seconds: secondsMax, identity, env }),
     Env: variables(exec.env),
     User: engineUser(identity, user),
@@ -31,7 +34,7 @@ export async function execIn({ engine, spec, container, isOver }: Where, exec: E
   }
   const { Id } = await docker.call<{ Id: string }>('POST', `/containers/${containerId}/exec`, { body })
   const stream = await docker.attach(`/exec/${Id}/start`, { body: { Detach: false, Tty: false } })
-  const output = carryFrames(stream, { file: exec.outputFile, maxBytes: outputMaxBytes })
+  const output = copyFrames(stream, { file: exec.outputFile, maxBytes: outputMaxBytes })
   stream.on('error', () => {}) // the output tells
   stream.end(exec.input)
 
@@ -46,14 +49,17 @@ export async function execIn({ engine, spec, container, isOver }: Where, exec: E
   return { code, limit, seconds: (performance.now() - begun) / 1000, outputBytes: bytes }
 }
 
-type Ended = { Running: boolean; ExitCode: number | null }
+type ExecState = { Running: boolean; ExitCode: number | null }
 const SETTLE_MS = 5000
 
-/** Its output ends a moment before the engine knows how it ended. Null when its sandbox ended it. */
-async function exitCode({ docker }: Engine, id: string, containerId: string): Promise<number | null> {
+/**
+ * Returns the exit code, which the engine knows a moment after the output ends. Null when the end of the sandbox ended
+ * the command.
+ */
+async function exitCode({ docker }: DockerEngine, id: string, containerId: string): Promise<number | null> {
   const deadline = performance.now() + SETTLE_MS
   for (let pauseMs = 2; performance.now() < deadline; pauseMs = Math.min(pauseMs * 2, 100)) {
-    const { Running, ExitCode } = await docker.call<Ended>('GET', `/exec/${id}/json`)
+    const { Running, ExitCode } = await docker.call<ExecState>('GET', `/exec/${id}/json`)
     if (Running) {
       await wait(pauseMs)
       continue
@@ -66,7 +72,10 @@ async function exitCode({ docker }: Engine, id: string, containerId: string): Pr
 
 const KILLED = 137
 
-/** What a dying sandbox kills looks like a command that was killed. It is seen to be dead a moment after. */
+/**
+ * Reports whether the container has ended. A command that died with its sandbox looks like one that was killed, and the
+ * engine reports the end of the container a moment later.
+ */
 async function hasEnded(docker: Docker, containerId: string): Promise<boolean> {
   type Found = { State: { Running: boolean; Pid: number } }
   const look = async () =>

@@ -3,43 +3,58 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DEFAULT_LIMITS } from '../../harbor/default-limits.ts'
 import type { Log } from '../../platform/log.ts'
-import type { Place } from '../egress/rules.ts'
+import type { AllowedHost } from '../egress/rules.ts'
 import { layoutOf } from '../kernel/cgroup.ts'
 import { type Capabilities, type Sandbox, type SandboxSpec, SandboxUnavailable } from '../sandbox.ts'
 import { connectDocker, type Docker } from './client.ts'
-import type { Connection } from './connection.ts'
-import { type Engine, nameOf } from './engine.ts'
+import type { DockerConnection } from './connection.ts'
+import { type DockerEngine, nameOf } from './engine.ts'
 import { ownerMark } from './labels.ts'
-import { bringLauncher, type Launcher } from './launcher.ts'
+import { bringLauncher, type DockerLauncher } from './launcher.ts'
 import { startSandbox } from './start.ts'
 
-export type Finding = {
-  connection: Connection
+export type FindEngineOptions = {
+  connection: DockerConnection
   installation: string
   folder: string
-  buildHosts: readonly Place[]
+  buildHosts: readonly AllowedHost[]
   log: Log
 }
 
-/** What we were written for. An engine may no longer speak it, and then says which is the oldest that it does. */
+/** API version that this client uses. An engine that no longer supports it reports the oldest one that it does. */
 const OUR_VERSION = 41
 const OLDEST_VERSION = 41
 const MACHINES: Record<string, string> = { x64: 'amd64', arm64: 'arm64' }
 
 /** Asks an engine who it is, and tries it out. */
-export async function findEngine({ connection, installation, folder, buildHosts, log }: Finding): Promise<Engine> {
+export async function findEngine({
+  connection,
+  installation,
+  folder,
+  buildHosts,
+  log,
+}: FindEngineOptions): Promise<DockerEngine> {
   const docker = connectDocker(connection)
   try {
     const { sameMachine } = await agreeOnVersion(docker)
     const info = await docker.call<Info>('GET', '/info')
     await mkdir(folder, { recursive: true, mode: 0o700 })
-    const engine: Engine = {
-      ...{ docker, log, installation, folder, buildHosts, owner: await ownerMark() },
+    const engine: DockerEngine = {
+      docker,
+      log,
+      installation,
+      folder,
+      buildHosts,
+      owner: await ownerMark(),
       isolation: `docker:${runtimeName(info.DefaultRuntime)}`,
       cpus: info.NCPU,
       memoryBytes: info.MemTotal,
       launcher: sameMachine ? await bringLauncher(docker) : undefined,
-      ...{ onThisMachine: false, seesProcesses: false, isRoot: false, cgroups: undefined, gatewayChannel: 'none' },
+      onThisMachine: false,
+      seesProcesses: false,
+      isRoot: false,
+      cgroups: undefined,
+      gatewayChannel: 'none',
       images: new Map(),
       accounts: new Map(),
     }
@@ -55,10 +70,10 @@ export async function findEngine({ connection, installation, folder, buildHosts,
 }
 
 type Info = { DefaultRuntime: string; NCPU: number; MemTotal: number; SecurityOptions: string[] | null }
-type Version = { ApiVersion: string; MinAPIVersion?: string; Os: string; Arch: string; Version: string }
+type EngineVersion = { ApiVersion: string; MinAPIVersion?: string; Os: string; Arch: string; Version: string }
 
 async function agreeOnVersion(docker: Docker): Promise<{ sameMachine: boolean }> {
-  const found = await docker.call<Version>('GET', '/version')
+  const found = await docker.call<EngineVersion>('GET', '/version')
   const minor = (text: string): number => Number(text.split('.')[1])
   if (found.Os !== 'linux')
     throw new SandboxUnavailable(`The Docker engine runs ${found.Os} containers: Linux is needed.`)
@@ -73,7 +88,7 @@ async function agreeOnVersion(docker: Docker): Promise<{ sameMachine: boolean }>
 const runtimeName = (text: string): string =>
   /runsc|gvisor/.test(text) ? 'runsc' : text.replace(/^io\.containerd\.(\w+)\..*$/, '$1')
 
-async function tryOut(engine: Engine, launcher: Launcher): Promise<Engine> {
+async function tryOut(engine: DockerEngine, launcher: DockerLauncher): Promise<DockerEngine> {
   const token = randomUUID()
   const folder = join(engine.folder, `try-${token}`)
   await mkdir(folder, { mode: 0o755 })
@@ -94,10 +109,10 @@ async function tryOut(engine: Engine, launcher: Launcher): Promise<Engine> {
   }
 }
 
-type Trial = { sandbox: Sandbox; onThisMachine: boolean }
+type TrialSandbox = { sandbox: Sandbox; onThisMachine: boolean }
 
 /** An engine elsewhere does not find our folder, or finds another one. */
-async function startTrial(engine: Engine, launcher: Launcher, folder: string): Promise<Trial> {
+async function startTrial(engine: DockerEngine, launcher: DockerLauncher, folder: string): Promise<TrialSandbox> {
   const shown = specOf(launcher, folder, [{ kind: 'folder', source: folder, target: '/try', readOnly: true }])
   try {
     const sandbox = await startSandbox(engine, shown)
@@ -115,29 +130,45 @@ async function startTrial(engine: Engine, launcher: Launcher, folder: string): P
   return { sandbox: await startSandbox(engine, specOf(launcher, folder, [])), onThisMachine: false }
 }
 
-async function checkExec(sandbox: Sandbox, launcher: Launcher, folder: string): Promise<void> {
+async function checkExec(sandbox: Sandbox, launcher: DockerLauncher, folder: string): Promise<void> {
   const { code } = await exec(sandbox, launcher, 'exit 42', folder)
   if (code !== 42) throw new SandboxUnavailable(`A command in a container of the Docker engine ended with ${code}.`)
 }
 
-const exec = (sandbox: Sandbox, launcher: Launcher, script: string, folder: string) =>
+const exec = (sandbox: Sandbox, launcher: DockerLauncher, script: string, folder: string) =>
   sandbox.exec({
-    ...{ command: launcher.words('sh', '-c', script), user: null, workdir: null, env: {}, input: '' },
-    ...{ outputFile: join(folder, 'exec'), limits: { outputBytes: 1000, seconds: 30 } },
+    command: launcher.words('sh', '-c', script),
+    user: null,
+    workdir: null,
+    env: {},
+    input: '',
+    outputFile: join(folder, 'exec'),
+    limits: { outputBytes: 1000, seconds: 30 },
   })
 
-function specOf(launcher: Launcher, folder: string, mounts: SandboxSpec['mounts']): SandboxSpec {
+function specOf(launcher: DockerLauncher, folder: string, mounts: SandboxSpec['mounts']): SandboxSpec {
   const image = { digest: launcher.image, workdir: '/', user: '0:0', env: {}, entrypoint: [], command: [] }
   return {
-    ...{ id: `try-${randomUUID()}`, image: { ...image, base: 'image' }, seed: { kind: 'image' }, inserts: [] },
-    ...{ command: null, execs: true, user: null, workdir: null, env: {}, mounts, group: null, ports: [], input: '' },
+    id: `try-${randomUUID()}`,
+    image: { ...image, base: 'image' },
+    baseFilesystem: { kind: 'image' },
+    uploads: [],
+    command: null,
+    execs: true,
+    user: null,
+    workdir: null,
+    env: {},
+    mounts,
+    network: null,
+    ports: [],
+    input: '',
     limits: { ...DEFAULT_LIMITS, pids: 16, outputBytes: 1000, seconds: 60 },
     outputFile: join(folder, 'output'),
   }
 }
 
-/** Whether the number that the engine gives is the one under which we see the container's process. */
-async function isSeen(engine: Engine, id: string): Promise<boolean> {
+/** Reports whether the engine's process id of a container is valid on this machine. */
+async function isSeen(engine: DockerEngine, id: string): Promise<boolean> {
   type Found = { Id: string; State: { Pid: number } }
   const { Id, State } = await engine.docker.call<Found>('GET', `/containers/${nameOf(engine, id)}/json`)
   return (await readFile(`/proc/${State.Pid}/cgroup`, 'utf8').catch(() => '')).includes(Id)
@@ -145,8 +176,8 @@ async function isSeen(engine: Engine, id: string): Promise<boolean> {
 
 /** gVisor has a network of its own making, which no other process can enter or share. */
 async function findChannel(
-  engine: Engine,
-  launcher: Launcher,
+  engine: DockerEngine,
+  launcher: DockerLauncher,
   folder: string,
 ): Promise<Capabilities['gatewayChannel']> {
   if (!engine.onThisMachine || engine.isolation === 'docker:runsc') return 'none'

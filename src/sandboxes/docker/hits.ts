@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { CgroupLayout } from '../kernel/cgroup.ts'
 
-/** How often a container was refused a process. */
+/** Counts how often the kernel refused a new process to a container. */
 export type Hits = { look(): number; stop(): void }
 
 export const noHits: Hits = { look: () => 0, stop: () => {} }
@@ -57,13 +57,13 @@ function tryOpen(file: string): number | undefined {
   }
 }
 
-/** Without waiting for one of Node's threads: a moment later it may be too late. */
+/** Reads synchronously, because the counter may disappear before a thread of Node's pool is free. */
 function readCounter(descriptor: number): number | undefined {
   try {
     const buffer = Buffer.alloc(TEXT_MAX_BYTES)
     const text = buffer.toString('utf8', 0, readSync(descriptor, buffer, 0, TEXT_MAX_BYTES, 0))
     return Number(/^max (\d+)$/m.exec(text)?.[1] ?? 0)
   } catch {
-    return undefined // it is gone
+    return undefined // already removed
   }
 }

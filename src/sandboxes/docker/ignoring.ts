@@ -1,7 +1,7 @@
 import { posix } from 'node:path'
 import { SandboxUnsupported } from '../sandbox.ts'
 
-/** How many letters may be looked at in all: no stranger's file keeps us busy for long. */
+/** Maximum number of characters that are compared in all, because the patterns are untrusted. */
 const EFFORT = 5e7
 
 /** Pure: what a .dockerignore leaves out. The last line that fits decides, and a folder's holds for all below it. */
@@ -23,20 +23,26 @@ export function ignoring(text: string): (path: string) => boolean {
 }
 
 /** `star` stays in its folder, `all` does not, and `folders` is nothing or whole folders. */
-type Token = 'star' | 'all' | 'folders' | ((letter: string) => boolean)
+type PatternToken = 'star' | 'all' | 'folders' | ((letter: string) => boolean)
 
 const TOKEN = /\*\*\/?|\*|\?|\[[^\]]+\]|\\[\s\S]|[\s\S]/g
-const WILD: Record<string, Token> = { '**/': 'folders', '**': 'all', '*': 'star', '?': (letter) => letter !== '/' }
+const WILD: Record<string, PatternToken> = {
+  '**/': 'folders',
+  '**': 'all',
+  '*': 'star',
+  '?': (letter) => letter !== '/',
+}
 
-const tokensOf = (pattern: string): Token[] => (pattern.match(TOKEN) ?? []).map((text) => WILD[text] ?? oneOf(text))
+const tokensOf = (pattern: string): PatternToken[] =>
+  (pattern.match(TOKEN) ?? []).map((text) => WILD[text] ?? oneOf(text))
 
-function oneOf(text: string): Token {
+function oneOf(text: string): PatternToken {
   if (text.length > 2 && text.startsWith('[')) return classOf([...text.slice(1, -1)])
   const literal = text.length > 1 ? text.slice(1) : text
   return (letter) => letter === literal
 }
 
-function classOf(inner: string[]): Token {
+function classOf(inner: string[]): PatternToken {
   const negated = inner[0] === '^'
   const members = negated ? inner.slice(1) : inner
   const isIn = (letter: string): boolean =>
@@ -48,7 +54,7 @@ function classOf(inner: string[]): Token {
 }
 
 /** Every way at once, letter by letter: in the time of the path times the pattern, whatever both are. */
-function fits(tokens: readonly Token[], path: string, effort: { left: number }): boolean {
+function fits(tokens: readonly PatternToken[], path: string, effort: { left: number }): boolean {
   let places = reached(tokens, [0])
   for (const letter of path) {
     if (letter === '/' && places.has(tokens.length)) return true
@@ -66,7 +72,7 @@ function fits(tokens: readonly Token[], path: string, effort: { left: number }):
 /** Half a place on: inside of folders that have not ended yet. */
 const INSIDE = 0.5
 
-function after(tokens: readonly Token[], place: number, letter: string): number[] {
+function after(tokens: readonly PatternToken[], place: number, letter: string): number[] {
   const token = tokens[Math.floor(place)]
   if (token === undefined) return []
   if (token === 'star') return letter === '/' ? [] : [place]
@@ -75,8 +81,8 @@ function after(tokens: readonly Token[], place: number, letter: string): number[
   return token(letter) ? [place + 1] : []
 }
 
-/** With all that may be nothing left out. */
-function reached(tokens: readonly Token[], from: readonly number[]): Set<number> {
+/** Returns the positions that can be reached by skipping tokens that may match nothing. */
+function reached(tokens: readonly PatternToken[], from: readonly number[]): Set<number> {
   const places = new Set(from)
   for (const place of places) if (typeof tokens[place] === 'string') places.add(place + 1)
   return places

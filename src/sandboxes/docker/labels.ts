@@ -1,7 +1,7 @@
 import { readFile, readlink } from 'node:fs/promises'
 import { findProcess, isAlive } from '../kernel/process-life.ts'
 
-/** What the engine keeps for us with each of its things, so that whoever comes after a crash knows them. */
+/** Labels of containers, networks, volumes and images, which identify them after a crash. */
 export const LABEL = {
   installation: 'assay.installation',
   role: 'assay.role',
@@ -12,7 +12,7 @@ export const LABEL = {
 } as const
 
 /** A `draft` is a container in which an image is made; a `relay` carries the ports of a sandbox. */
-export type Role = 'sandbox' | 'relay' | 'draft' | 'group' | 'snapshot'
+export type EngineObjectRole = 'sandbox' | 'relay' | 'draft' | 'group' | 'snapshot'
 
 /** Past its deadline a sandbox is still collected from and removed by its owner. */
 const GRACE_MS = 15 * 60_000
@@ -32,7 +32,7 @@ async function placeMark(): Promise<string> {
   return `${boot.trim()}/${await readlink('/proc/self/ns/pid')}`
 }
 
-/** Whether nobody looks after it any more. Of a process elsewhere we know only that its time is up. */
+/** Reports whether the owner of an object has died. For a process on another machine only the deadline is known. */
 export async function isAbandoned(labels: Record<string, string>): Promise<boolean> {
   const owner = labels[LABEL.owner] ?? ''
   const late = Date.now() > Number(labels[LABEL.deadline] ?? Infinity) + GRACE_MS

@@ -11,24 +11,24 @@ import { type Docker, ignoring } from './client.ts'
  * Programs of this machine, with their loader and libraries, that begin a sandbox's command: so they work in any image,
  * and nothing that an agent changed is run. They lie in a volume of the engine, which every container gets read-only.
  */
-export type Launcher = {
+export type DockerLauncher = {
   volume: string
   /** An image that holds nothing else: what we run for ourselves is run on it. */
   image: string
   /** The words that run one of the programs. */
-  words(program: Program, ...args: string[]): string[]
+  words(program: LauncherProgram, ...args: string[]): string[]
 }
 
-type Program = (typeof PROGRAMS)[number]
+type LauncherProgram = (typeof PROGRAMS)[number]
 const PROGRAMS = ['sh', 'setpriv', 'chmod', 'timeout', 'sleep', 'rm', 'mkdir'] as const
 
-/** In /dev, which is made anew for each container, so that nothing of it stays in its files. */
+/** Folder in /dev, which is created for each container, so that it does not become part of its files. */
 export const LAUNCHER_FOLDER = '/dev/.assay'
 const IN_IMAGE = 'launcher'
 const NAME_LENGTH = 16
 
 /** Undefined where it cannot be had: this machine is no Linux, or another kind of machine than the engine's. */
-export async function bringLauncher(docker: Docker): Promise<Launcher | undefined> {
+export async function bringLauncher(docker: Docker): Promise<DockerLauncher | undefined> {
   const files = await findFiles()
   const loader = files.find(({ name }) => name.startsWith('ld-'))?.name
   if (loader === undefined) return undefined
@@ -46,9 +46,9 @@ export async function bringLauncher(docker: Docker): Promise<Launcher | undefine
   }
 }
 
-type File = { name: string; content: Buffer }
+type LauncherFile = { name: string; content: Buffer }
 
-async function findFiles(): Promise<File[]> {
+async function findFiles(): Promise<LauncherFile[]> {
   const paths = await Promise.all(PROGRAMS.map(findProgram))
   if (paths.includes('')) return []
   const { output } = await tryProgram('ldd', paths)
@@ -60,7 +60,7 @@ async function findFiles(): Promise<File[]> {
 const findProgram = async (name: string): Promise<string> =>
   (await tryProgram('sh', ['-c', `command -v ${name}`])).output.trim()
 
-async function importFiles(docker: Docker, image: string, files: File[]): Promise<void> {
+async function importFiles(docker: Docker, image: string, files: LauncherFile[]): Promise<void> {
   const known = await docker.call('GET', `/images/${image}/json`).catch(ignoring(404))
   if (known !== undefined) return
   const parts = files.flatMap(({ name, content }) => tarFile(join(IN_IMAGE, name), content, 0o755))

@@ -1,11 +1,11 @@
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 
-type Message = { stream?: string; status?: string; error?: string }
+type EngineMessage = { stream?: string; status?: string; error?: string }
 
 const LAST_LINES = 30
 
-/** What the engine says while it builds or pulls, each in a line of JSON. An error is only told in there. */
+/** Reads the progress of a build or pull, one line of JSON each. Errors are reported only there. */
 export async function readMessages(answer: Readable, onLog: (line: string) => void): Promise<void> {
   const last: string[] = []
   const note = (text: string): void => {
@@ -17,7 +17,7 @@ export async function readMessages(answer: Readable, onLog: (line: string) => vo
   }
   for await (const line of createInterface({ input: answer })) {
     if (line === '') continue
-    const { stream, status, error }: Message = JSON.parse(line)
+    const { stream, status, error }: EngineMessage = JSON.parse(line)
     note(stream ?? status ?? '')
     if (error !== undefined) throw new Error([...last, error].join('\n'))
   }

@@ -5,15 +5,15 @@ const HEADER_BYTES = 8
 const LENGTH_AT = 4
 
 /** `onOutput`: some has come. */
-type Carrying = { file: string; maxBytes: number; onOutput?: () => void }
+type FrameOutput = { file: string; maxBytes: number; onOutput?: () => void }
 
 /**
  * Carries what comes out of a container to a file, up to a limit, and counts the rest. The engine sends frames: a header
  * with a length, then so many bytes.
  */
-export async function carryFrames(
+export async function copyFrames(
   stream: Duplex,
-  { file, maxBytes, onOutput = () => {} }: Carrying,
+  { file, maxBytes, onOutput = () => {} }: FrameOutput,
 ): Promise<{ bytes: number }> {
   await using target = await open(file, 'w', 0o600)
   let bytes = 0

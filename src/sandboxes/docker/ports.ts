@@ -1,6 +1,6 @@
 import { openPorts } from '../kernel/ports.ts'
 import { type SandboxSpec, SandboxUnsupported } from '../sandbox.ts'
-import type { Engine } from './engine.ts'
+import type { DockerEngine } from './engine.ts'
 import { openRelay } from './relay.ts'
 import type { OpenPorts } from './running.ts'
 
@@ -8,7 +8,7 @@ const noPorts: OpenPorts = { close: async () => {} }
 
 /** Before the command begins. The container runs already, and waits at its gate. */
 export async function openSandboxPorts(
-  engine: Engine,
+  engine: DockerEngine,
   spec: Pick<SandboxSpec, 'id' | 'ports' | 'limits'>,
   container: { id: string; pid: number },
 ): Promise<OpenPorts> {

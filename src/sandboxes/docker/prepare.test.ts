@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { connectDocker } from './client.ts'
-import type { Engine } from './engine.ts'
+import type { DockerEngine } from './engine.ts'
 import { prepareImage } from './prepare.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'assay-inspect-'))
@@ -45,6 +45,6 @@ test.each([
 ])('an image says what a registry calls it, where one does: %s is %s', async (name, registryName) => {
   const options = { signal: new AbortController().signal, timeoutSec: 10, onLog: () => {} }
   const source = { kind: 'prebuilt', name, folder: null, workdir: null } as const
-  const image = await prepareImage({ docker } as Engine, source, options)
+  const image = await prepareImage({ docker } as DockerEngine, source, options)
   expect([image.digest, image.registryName]).toEqual([`sha256:${name}`, registryName])
 })

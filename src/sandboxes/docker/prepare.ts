@@ -14,14 +14,14 @@ import {
 } from '../sandbox.ts'
 import { type BuildPlan, buildImage, FILES_FOLDER, refuseBuildKit, refuseFetching } from './build.ts'
 import { ignoring } from './client.ts'
-import type { Engine } from './engine.ts'
+import type { DockerEngine } from './engine.ts'
 import { readMessages } from './messages.ts'
 
-type Prebuilt = Extract<ImageSource, { kind: 'prebuilt' }>
-type Recipe = Extract<ImageSource, { kind: 'dockerfile' }>
+type DockerPrebuilt = Extract<ImageSource, { kind: 'prebuilt' }>
+type DockerfileSource = Extract<ImageSource, { kind: 'dockerfile' }>
 
 /** A name that the engine has or can pull, or a Dockerfile, built once for the same content. */
-export async function prepareImage(engine: Engine, source: ImageSource, options: PrepareOptions): Promise<Image> {
+export async function prepareImage(engine: DockerEngine, source: ImageSource, options: PrepareOptions): Promise<Image> {
   const late = AbortSignal.timeout(options.timeoutSec * 1000)
   const timed = { ...options, signal: AbortSignal.any([options.signal, late]) }
   try {
@@ -34,7 +34,7 @@ export async function prepareImage(engine: Engine, source: ImageSource, options:
   }
 }
 
-type Inspected = {
+type InspectedImage = {
   Id: string
   Os: string
   Architecture: string
@@ -49,10 +49,10 @@ type Inspected = {
   }
 }
 
-const inspect = ({ docker }: Engine, name: string): Promise<Inspected | undefined> =>
-  docker.call<Inspected>('GET', `/images/${encodeName(name)}/json`).catch(ignoring(404))
+const inspect = ({ docker }: DockerEngine, name: string): Promise<InspectedImage | undefined> =>
+  docker.call<InspectedImage>('GET', `/images/${encodeName(name)}/json`).catch(ignoring(404))
 
-async function findImage(engine: Engine, name: string): Promise<Image | undefined> {
+async function findImage(engine: DockerEngine, name: string): Promise<Image | undefined> {
   const found = await inspect(engine, name)
   if (found === undefined) return undefined
   const { Env, User, WorkingDir, Entrypoint, Cmd } = found.Config
@@ -68,7 +68,7 @@ async function findImage(engine: Engine, name: string): Promise<Image | undefine
   }
 }
 
-/** One image may have come under several names: the one that was asked for says most. */
+/** An image may have several names; the requested one is preferred. */
 function registryNameOf(names: readonly string[], asked: string): Pick<Image, 'registryName'> {
   const plain = asked.replace(/[:@][^/]*$/, '')
   const found = names.find((each) => each.startsWith(`${plain}@`)) ?? names[0]
@@ -83,7 +83,11 @@ function splitVariable(text: string): [string, string] {
   return at === -1 ? [text, ''] : [text.slice(0, at), text.slice(at + 1)]
 }
 
-async function named(engine: Engine, { name, folder, workdir }: Prebuilt, options: PrepareOptions): Promise<Image> {
+async function named(
+  engine: DockerEngine,
+  { name, folder, workdir }: DockerPrebuilt,
+  options: PrepareOptions,
+): Promise<Image> {
   const base = (await findImage(engine, name)) ?? (await pull(engine, name, options))
   const files = folder === null ? [] : await readdir(folder).catch(() => [])
   if (folder === null || files.every((file) => file === '.gitkeep')) return base
@@ -94,7 +98,7 @@ async function named(engine: Engine, { name, folder, workdir }: Prebuilt, option
   return buildOnce(engine, { text, context: folder, dockerfile: null, target: null, args: {} }, options)
 }
 
-async function pull(engine: Engine, name: string, options: PrepareOptions): Promise<Image> {
+async function pull(engine: DockerEngine, name: string, options: PrepareOptions): Promise<Image> {
   options.onLog(`Pulling ${name}`)
   const query = { fromImage: /[:@][^/]*$/.test(name) ? name : `${name}:latest` }
   try {
@@ -116,7 +120,7 @@ async function pull(engine: Engine, name: string, options: PrepareOptions): Prom
   throw new SandboxUnavailable(`The Docker engine pulled ${name} but does not find it.`)
 }
 
-async function build(engine: Engine, recipe: Recipe, options: PrepareOptions): Promise<Image> {
+async function build(engine: DockerEngine, recipe: DockerfileSource, options: PrepareOptions): Promise<Image> {
   const text = await readFile(join(recipe.context, recipe.dockerfile), 'utf8').catch((error: Error) => {
     throw new SandboxUnavailable(`The Dockerfile cannot be read: ${error.message}`, { cause: error })
   })
@@ -131,7 +135,12 @@ async function build(engine: Engine, recipe: Recipe, options: PrepareOptions): P
 const IMAGE_NAME = /^[\w.:/@-]+$/
 
 /** Fetched before the build, which then uses what was looked at here and nothing else of that name. */
-async function haveBase(engine: Engine, { stages }: Dockerfile, name: string, options: PrepareOptions): Promise<void> {
+async function haveBase(
+  engine: DockerEngine,
+  { stages }: Dockerfile,
+  name: string,
+  options: PrepareOptions,
+): Promise<void> {
   if (!IMAGE_NAME.test(name)) throw new SandboxUnsupported(`FROM ${JSON.stringify(name)} is no name of an image.`)
   const { digest } = (await findImage(engine, name)) ?? (await pull(engine, name, options))
   const { Os, Architecture } = await requirePlain(engine, digest, name)
@@ -139,7 +148,7 @@ async function haveBase(engine: Engine, { stages }: Dockerfile, name: string, op
   if (other) throw new SandboxUnsupported(`Line ${other.line} of the Dockerfile: ${name} is for ${Os}/${Architecture}.`)
 }
 
-async function requirePlain(engine: Engine, digest: string, name: string): Promise<Inspected> {
+async function requirePlain(engine: DockerEngine, digest: string, name: string): Promise<InspectedImage> {
   const found = await inspect(engine, digest)
   if (!found) throw new SandboxUnavailable(`The Docker engine has lost ${name}.`)
   refuseTriggers(name, found.Config.OnBuild ?? [])
@@ -147,7 +156,7 @@ async function requirePlain(engine: Engine, digest: string, name: string): Promi
 }
 
 /** Also when it is asked for twice at the same time. */
-async function buildOnce(engine: Engine, plan: BuildPlan, options: PrepareOptions): Promise<Image> {
+async function buildOnce(engine: DockerEngine, plan: BuildPlan, options: PrepareOptions): Promise<Image> {
   const parts = [
     plan.text,
     plan.dockerfile,
@@ -159,17 +168,27 @@ async function buildOnce(engine: Engine, plan: BuildPlan, options: PrepareOption
   return findOrBuild(engine, plan, `assay/${key}`, options)
 }
 
-async function findOrBuild(engine: Engine, plan: BuildPlan, tag: string, options: PrepareOptions): Promise<Image> {
+async function findOrBuild(
+  engine: DockerEngine,
+  plan: BuildPlan,
+  tag: string,
+  options: PrepareOptions,
+): Promise<Image> {
   const known = await findImage(engine, tag)
   if (known) return known
   options.signal.throwIfAborted()
   const underWay = engine.images.get(tag)
-  // Whoever builds it may give up; then we do it.
+  // Another builder of the same image may be canceled; then this one builds it.
   await (underWay?.catch(() => {}) ?? buildAndNote(engine, plan, tag, options))
   return findOrBuild(engine, plan, tag, options)
 }
 
-async function buildAndNote(engine: Engine, plan: BuildPlan, tag: string, options: PrepareOptions): Promise<void> {
+async function buildAndNote(
+  engine: DockerEngine,
+  plan: BuildPlan,
+  tag: string,
+  options: PrepareOptions,
+): Promise<void> {
   const made = buildImage(engine, plan, tag, options)
   engine.images.set(tag, made)
   try {

@@ -1,15 +1,15 @@
 import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ignoring } from './client.ts'
-import type { Engine } from './engine.ts'
-import { removeGroup } from './groups.ts'
+import type { DockerEngine } from './engine.ts'
 import { isAbandoned, LABEL } from './labels.ts'
+import { removeNetwork } from './network.ts'
 import { portsFolder } from './relay.ts'
 
 type Labelled = { Id: string; Labels: Record<string, string> | null }
 
-/** What dead processes of this installation left in the engine: containers, then what they used. */
-export async function reap(engine: Engine): Promise<number> {
+/** Removes what dead processes of this installation left in the engine: containers first, then what they used. */
+export async function reap(engine: DockerEngine): Promise<number> {
   const { docker, log } = engine
   const containers = await abandoned(engine, '/containers/json', { all: true })
   for (const { Id, Labels } of containers) {
@@ -23,7 +23,8 @@ export async function reap(engine: Engine): Promise<number> {
       log.error({ sandbox: id, error: String(error) }, 'could not remove a container that no process looks after')
     }
   }
-  for (const { Labels } of await abandoned(engine, '/networks')) await removeGroup(engine, Labels?.[LABEL.group] ?? '')
+  for (const { Labels } of await abandoned(engine, '/networks'))
+    await removeNetwork(engine, Labels?.[LABEL.group] ?? '')
   await reapVolumes(engine)
   for (const { Id } of await abandoned(engine, '/images/json', { all: true })) {
     await docker.call('DELETE', `/images/${Id}`, { query: { force: true } }).catch(ignoring(404, 409))
@@ -32,10 +33,10 @@ export async function reap(engine: Engine): Promise<number> {
   return containers.filter(({ Labels }) => Labels?.[LABEL.role] === 'sandbox').length
 }
 
-const ofOurs = ({ installation }: Engine): string =>
+const ofOurs = ({ installation }: DockerEngine): string =>
   JSON.stringify({ label: [`${LABEL.installation}=${installation}`] })
 
-async function abandoned(engine: Engine, path: string, query = {}): Promise<Labelled[]> {
+async function abandoned(engine: DockerEngine, path: string, query = {}): Promise<Labelled[]> {
   const found = await engine.docker.call<Labelled[]>('GET', path, { query: { ...query, filters: ofOurs(engine) } })
   return onlyAbandoned(found)
 }
@@ -45,12 +46,12 @@ async function onlyAbandoned<T extends { Labels: Record<string, string> | null }
   return found.filter((_, index) => answers[index])
 }
 
-type Volume = { Name: string; Labels: Record<string, string> | null }
+type LabelledVolume = { Name: string; Labels: Record<string, string> | null }
 
-/** Of a group whose network is gone already. */
-async function reapVolumes(engine: Engine): Promise<void> {
+/** Removes volumes of sandbox networks that no longer exist. */
+async function reapVolumes(engine: DockerEngine): Promise<void> {
   const query = { filters: ofOurs(engine) }
-  const { Volumes } = await engine.docker.call<{ Volumes: Volume[] | null }>('GET', '/volumes', { query })
+  const { Volumes } = await engine.docker.call<{ Volumes: LabelledVolume[] | null }>('GET', '/volumes', { query })
   for (const { Name } of await onlyAbandoned(Volumes ?? [])) {
     await engine.docker.call('DELETE', `/volumes/${Name}`).catch(ignoring(404, 409))
   }

@@ -7,11 +7,11 @@ import { tryProgram } from '../kernel/run-program.ts'
 import { type Port, type SandboxSpec, SandboxUnavailable } from '../sandbox.ts'
 import { ignoring } from './client.ts'
 import { isolated } from './container.ts'
-import { type Engine, labelsOf, nameOf } from './engine.ts'
+import { type DockerEngine, labelsOf, nameOf } from './engine.ts'
 import { LABEL } from './labels.ts'
 import type { OpenPorts } from './running.ts'
 
-/** Runs in a container of ours that shares nothing with the sandbox but its network. Plain JavaScript, not compiled. */
+/** Runs in a separate container that shares only the network with the sandbox. Plain JavaScript, not compiled. */
 const RELAY = `const net = require('node:net')
 let open = process.argv.length - 1
 for (const port of process.argv.slice(1)) {
@@ -29,7 +29,7 @@ const PROCESSES_MAX = 32
 const OPEN_MS = 30_000
 
 /** Short: the path of a socket has a hundred characters at most. */
-export const portsFolder = ({ folder }: Engine, id: string): string =>
+export const portsFolder = ({ folder }: DockerEngine, id: string): string =>
   join(folder, 'ports', createHash('sha256').update(id).digest('hex').slice(0, 12))
 
 /**
@@ -37,7 +37,7 @@ export const portsFolder = ({ folder }: Engine, id: string): string =>
  * process's own Node, shown read-only: no image has to be had for it.
  */
 export async function openRelay(
-  engine: Engine,
+  engine: DockerEngine,
   { id, ports, limits }: Pick<SandboxSpec, 'id' | 'ports' | 'limits'>,
   container: string,
 ): Promise<OpenPorts> {
@@ -74,7 +74,7 @@ async function listen(folder: string, { port, onConnection }: Port): Promise<Ser
 
 type Relay = { name: string; container: string; labels: Record<string, string>; folder: string; ports: Port[] }
 
-async function startRelay(engine: Engine, { name, container, labels, folder, ports }: Relay): Promise<void> {
+async function startRelay(engine: DockerEngine, { name, container, labels, folder, ports }: Relay): Promise<void> {
   const { docker, launcher } = engine
   if (launcher === undefined) throw new SandboxUnavailable('Ports need programs of this machine, which were not found.')
   const files = await nodeFiles()

@@ -1,14 +1,14 @@
 import type { Duplex } from 'node:stream'
 import type { SandboxSpec } from '../sandbox.ts'
-import type { Engine } from './engine.ts'
+import type { DockerEngine } from './engine.ts'
 import type { Hits } from './hits.ts'
-import type { Layers } from './layers.ts'
+import type { ContainerLayers } from './layers.ts'
 
 export type OpenPorts = { close(): Promise<void> }
 
 /** A container whose command runs. */
-export type Running = {
-  engine: Engine
+export type RunningContainer = {
+  engine: DockerEngine
   spec: SandboxSpec
   container: Container
   stream: Duplex
@@ -23,7 +23,7 @@ export type Container = {
   /** 0 where its process cannot be seen. */
   pid: number
   /** Undefined where they cannot be read. */
-  layers: Layers | undefined
+  layers: ContainerLayers | undefined
   /** Paths of ENGINE_FILES on this machine. Empty where they cannot be read. */
   engineFiles: string[]
 }

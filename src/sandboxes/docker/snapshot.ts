@@ -8,9 +8,9 @@ import { EngineRefusal, ignoring, TRANSFER_MS } from './client.ts'
 import { ENGINE_FILES } from './container.ts'
 import { statIn } from './container-files.ts'
 import { commit, withDraft } from './draft.ts'
-import { type Engine, labelsOf } from './engine.ts'
+import { type DockerEngine, labelsOf } from './engine.ts'
 import { LABEL } from './labels.ts'
-import type { Left } from './remains.ts'
+import type { StoppedContainer } from './stopped-sandbox.ts'
 import { listUnsafeFiles, putAccounts } from './unsafe-files.ts'
 
 const KEEP_MS = 24 * 3_600_000
@@ -31,8 +31,8 @@ done`
 
 /** An image of what a sandbox left, with the given paths as they are in its image. */
 export async function takeSnapshot(
-  engine: Engine,
-  left: Left,
+  engine: DockerEngine,
+  left: StoppedContainer,
   without: string[],
 ): Promise<{ image: string; release(): Promise<void> }> {
   const images: string[] = []
@@ -58,7 +58,7 @@ export async function takeSnapshot(
 const MEGABYTE = 1024 * 1024
 
 /** The engine writes the holes of sparse files out, so the apparent size of what a sandbox left must fit its disk. */
-async function refuseHuge({ docker }: Engine, { containerId, diskMb }: Left): Promise<void> {
+async function refuseHuge({ docker }: DockerEngine, { containerId, diskMb }: StoppedContainer): Promise<void> {
   const ask = { query: { size: true }, timeoutMs: TRANSFER_MS }
   const { SizeRw = 0 } = await docker.call<{ SizeRw?: number }>('GET', `/containers/${containerId}/json`, ask)
   if (SizeRw <= diskMb * MEGABYTE) return
@@ -67,8 +67,8 @@ async function refuseHuge({ docker }: Engine, { containerId, diskMb }: Left): Pr
   )
 }
 
-/** One that others are made of goes with the last of them, and may be on its way at the same time. */
-async function removeImage({ docker }: Engine, image: string): Promise<void> {
+/** Removes an image. An image that others are based on is removed with the last of them, possibly at the same time. */
+async function removeImage({ docker }: DockerEngine, image: string): Promise<void> {
   const isGoing = (error: unknown): boolean =>
     error instanceof EngineRefusal &&
     (error.status === 404 || error.status === 409 || /unrecognized image/.test(error.message))
@@ -79,21 +79,23 @@ async function removeImage({ docker }: Engine, image: string): Promise<void> {
 
 type Restoring = {
   from: string
-  left: Left
+  left: StoppedContainer
   without: string[]
   labels: Record<string, string>
-  /** Those of the paths that the engine must not open. */
+  /** Paths that the engine must not open. */
   unsafe: string[]
 }
 
-async function restored(engine: Engine, { from, left, without, labels, unsafe }: Restoring): Promise<string> {
+async function restored(engine: DockerEngine, { from, left, without, labels, unsafe }: Restoring): Promise<string> {
   return withDraft(engine, { image: left.imageDigest, command: null }, async (original) => {
     const paths = await realPaths(engine, original, without)
     const fill = unsafe.length === 0 ? {} : { fill: (id: string) => putAccounts(engine, id, left.imageDigest) }
     return withDraft(engine, { image: from, command: cleaning(engine, paths), ...fill }, async (draft) => {
       const body = Readable.from(originals(engine, original, paths), { objectMode: false })
       await engine.docker.call('PUT', `/containers/${draft}/archive`, {
-        ...{ query: { path: '/' }, body, timeoutMs: TRANSFER_MS },
+        query: { path: '/' },
+        body,
+        timeoutMs: TRANSFER_MS,
       })
       return commit(engine, draft, undefined, labels)
     })
@@ -104,7 +106,7 @@ async function restored(engine: Engine, { from, left, without, labels, unsafe }:
  * Paths as they are when the links of the image are followed. A link on the way is protected too: who changes it changes
  * what is behind it.
  */
-async function realPaths({ docker }: Engine, container: string, paths: string[]): Promise<string[]> {
+async function realPaths({ docker }: DockerEngine, container: string, paths: string[]): Promise<string[]> {
   const real = new Set<string>()
   for (const path of paths) {
     let parts = partsOf(path)
@@ -122,15 +124,18 @@ async function realPaths({ docker }: Engine, container: string, paths: string[])
   return [...real].sort()
 }
 
-/** Only programs of ours are run: those of the sandbox are what the agent made of them. */
-function cleaning({ launcher }: Engine, paths: string[]): string[] {
+/**
+ * Returns the command that removes the paths. It uses the launcher's programs, because the agent may have replaced
+ * those of the sandbox.
+ */
+function cleaning({ launcher }: DockerEngine, paths: string[]): string[] {
   if (launcher === undefined) return ['sh', '-c', CLEAN, 'clean', ...paths]
   const remove = launcher.words('rm').join(' ')
   return launcher.words('sh', '-c', `rm() { ${remove} "$@"; }\n${CLEAN}`, 'clean', ...paths)
 }
 
 /** The paths as the image has them, in one archive. */
-async function* originals({ docker }: Engine, container: string, paths: string[]): AsyncGenerator<Buffer> {
+async function* originals({ docker }: DockerEngine, container: string, paths: string[]): AsyncGenerator<Buffer> {
   for (const path of paths) {
     const ask = { query: { path }, timeoutMs: TRANSFER_MS }
     const answer = await docker.open('GET', `/containers/${container}/archive`, ask).catch(ignoring(404))

@@ -3,7 +3,7 @@ import { Duplex } from 'node:stream'
 
 export type Destination = { destination: string; port: number | null }
 
-/** Nobody is there to answer a question, and the destination is never an option. */
+/** Options of ssh: no prompts, and the destination is never parsed as an option. */
 export function sshWords({ destination, port }: Destination): string[] {
   return [
     ...['-o', 'BatchMode=yes', '-o', 'ConnectTimeout=30', '-T'],
@@ -12,7 +12,7 @@ export function sshWords({ destination, port }: Destination): string[] {
   ]
 }
 
-/** One connection to the engine: the input and output of one ssh. */
+/** Opens a connection to the engine over the standard input and output of an ssh process. */
 export function dialSsh(destination: Destination): Duplex {
   const child = spawn('ssh', sshWords(destination), { stdio: ['pipe', 'pipe', 'ignore'] })
   const link = new SshLink({

@@ -1,25 +1,25 @@
 import type { Readable } from 'node:stream'
 import { type Sandbox, type SandboxSpec, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
 import { findIdentity } from './account.ts'
+import { type ContainerBase, planBaseFilesystem } from './base-filesystem.ts'
 import { EngineRefusal, ignoring } from './client.ts'
 import { containerOf } from './container.ts'
-import { type Engine, nameOf, tell } from './engine.ts'
+import { type DockerEngine, logStep, nameOf } from './engine.ts'
 import { execIn } from './exec.ts'
 import { noHits, openHits } from './hits.ts'
-import { putInserts } from './insert.ts'
 import { LAUNCHER_FOLDER } from './launcher.ts'
-import { type Layers, writeUpper } from './layers.ts'
-import { carryFrames } from './output.ts'
+import { type ContainerLayers, writeUpper } from './layers.ts'
+import { copyFrames } from './output.ts'
 import { openSandboxPorts } from './ports.ts'
-import { makeRemains } from './remains.ts'
-import type { Container, Running } from './running.ts'
-import { planSeed, type Seeding } from './seed.ts'
+import type { Container, RunningContainer } from './running.ts'
+import { createStoppedSandbox } from './stopped-sandbox.ts'
 import { repairAccountsOfStopped } from './unsafe-files.ts'
-import { watch } from './watch.ts'
+import { putUploads } from './upload.ts'
+import { watchContainer } from './watch.ts'
 
 const SAFE_ID = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$/
 
-export async function startSandbox(engine: Engine, spec: SandboxSpec): Promise<Sandbox> {
+export async function startSandbox(engine: DockerEngine, spec: SandboxSpec): Promise<Sandbox> {
   refuseUnsupported(engine, spec)
   try {
     return await begin(engine, spec)
@@ -27,16 +27,16 @@ export async function startSandbox(engine: Engine, spec: SandboxSpec): Promise<S
     if (error instanceof SandboxUnavailable || error instanceof SandboxUnsupported) throw error
     throw startFailure(spec, error)
   } finally {
-    for (const { tar } of spec.inserts) tar.destroy()
+    for (const { tar } of spec.uploads) tar.destroy()
   }
 }
 
-function refuseUnsupported({ gatewayChannel }: Engine, { id, ports, mounts, group }: SandboxSpec): void {
+function refuseUnsupported({ gatewayChannel }: DockerEngine, { id, ports, mounts, network }: SandboxSpec): void {
   if (!SAFE_ID.test(id)) throw new Error(`A sandbox cannot be called ${JSON.stringify(id)}.`)
   if (ports.length > 0 && gatewayChannel === 'none') {
     throw new SandboxUnsupported('A sandbox can have ports only where the Docker engine is on this machine.')
   }
-  if (group === null && mounts.some(({ kind }) => kind === 'volume')) {
+  if (network === null && mounts.some(({ kind }) => kind === 'volume')) {
     throw new SandboxUnsupported('Volumes belong to a group, and this sandbox is in none.')
   }
 }
@@ -51,50 +51,50 @@ function startFailure({ id, user, image }: SandboxSpec, error: unknown): Error {
   return new SandboxUnavailable(`Sandbox ${id} could not be started: ${message}`, { cause: error })
 }
 
-async function begin(engine: Engine, spec: SandboxSpec): Promise<Sandbox> {
-  const seeding = await planSeed(engine, spec)
+async function begin(engine: DockerEngine, spec: SandboxSpec): Promise<Sandbox> {
+  const seeding = await planBaseFilesystem(engine, spec)
   try {
     const query = { name: nameOf(engine, spec.id) }
     const identity = await findIdentity(engine, spec.image, spec.user ?? spec.image.user)
     const body = containerOf(engine, spec, { image: seeding.image, identity })
     const { Id } = await engine.docker.call<{ Id: string }>('POST', '/containers/create', { query, body })
-    tell(engine, spec.id, 'created')
+    logStep(engine, spec.id, 'created')
     return await launch(engine, spec, seeding, Id).catch(async (error: unknown) => {
       await takeAway(engine, Id)
       throw error
     })
   } catch (error) {
-    for (const tar of seeding.workspace) tar.destroy() // nobody read it
+    for (const tar of seeding.workspace) tar.destroy() // not read
     await seeding.release()
     throw error
   }
 }
 
-const takeAway = (engine: Engine, id: string): Promise<unknown> =>
+const takeAway = (engine: DockerEngine, id: string): Promise<unknown> =>
   engine.docker.call('DELETE', `/containers/${id}`, { query: { force: true, v: true } }).catch(ignoring(404, 409))
 
-async function launch(engine: Engine, spec: SandboxSpec, seeding: Seeding, id: string): Promise<Sandbox> {
+async function launch(engine: DockerEngine, spec: SandboxSpec, seeding: ContainerBase, id: string): Promise<Sandbox> {
   const rest = await writeWorkspace(engine, seeding, id)
-  await putInserts(engine, { id, spec, workspace: rest })
+  await putUploads(engine, { id, spec, workspace: rest })
   if (seeding.changesEtc) await repairAccountsOfStopped(engine, id, spec.image.digest)
-  tell(engine, spec.id, 'filled')
+  logStep(engine, spec.id, 'filled')
   const query = { stream: 1, stdin: 1, stdout: 1, stderr: 1 }
   const stream = await engine.docker.attach(`/containers/${id}/attach`, { query })
   let hits = noHits
   const { outputFile: file, limits } = spec
-  const output = carryFrames(stream, { file, maxBytes: limits.outputBytes, onOutput: () => hits.look() })
-  output.catch(() => {}) // heard by whoever waits for the end
+  const output = copyFrames(stream, { file, maxBytes: limits.outputBytes, onOutput: () => hits.look() })
+  output.catch(() => {}) // reported by `exited`
   stream.on('error', () => {})
   try {
     await engine.docker.call('POST', `/containers/${id}/start`)
-    tell(engine, spec.id, 'started')
+    logStep(engine, spec.id, 'started')
     const container = await inspect(engine, id)
     if (engine.cgroups && container.pid > 0) hits = await openHits(engine.cgroups, container.pid)
     const ports = await openSandboxPorts(engine, spec, container)
-    if (spec.ports.length > 0) tell(engine, spec.id, 'ports')
+    if (spec.ports.length > 0) logStep(engine, spec.id, 'ports')
     if (engine.launcher) stream.write('go\n')
     stream.end(spec.input)
-    tell(engine, spec.id, 'running')
+    logStep(engine, spec.id, 'running')
     return sandboxOf({ engine, spec, container, stream, output, ports, hits }, seeding)
   } catch (error) {
     hits.stop()
@@ -105,7 +105,11 @@ async function launch(engine: Engine, spec: SandboxSpec, seeding: Seeding, id: s
 }
 
 /** Answers what has to go the long way. */
-async function writeWorkspace(engine: Engine, { workspace, isOnTop }: Seeding, id: string): Promise<Readable[]> {
+async function writeWorkspace(
+  engine: DockerEngine,
+  { workspace, isOnTop }: ContainerBase,
+  id: string,
+): Promise<Readable[]> {
   const { layers } = workspace.length > 0 && isOnTop && engine.isRoot ? await inspect(engine, id) : NOT_SEEN
   if (layers === undefined) return workspace
   for (const tar of workspace) {
@@ -116,7 +120,7 @@ async function writeWorkspace(engine: Engine, { workspace, isOnTop }: Seeding, i
 
 const NOT_SEEN = { layers: undefined }
 
-type Inspected = {
+type InspectedContainer = {
   State: { Pid: number }
   HostnamePath?: string
   HostsPath?: string
@@ -126,9 +130,9 @@ type Inspected = {
 }
 
 /** Only where there is something to be done with it. */
-async function inspect(engine: Engine, id: string): Promise<Container> {
+async function inspect(engine: DockerEngine, id: string): Promise<Container> {
   if (!engine.seesProcesses) return { id, pid: 0, layers: undefined, engineFiles: [] }
-  const found = await engine.docker.call<Inspected>('GET', `/containers/${id}/json`)
+  const found = await engine.docker.call<InspectedContainer>('GET', `/containers/${id}/json`)
   const pid = found.State.Pid
   if (!engine.isRoot) return { id, pid, layers: undefined, engineFiles: [] }
   const { HostnamePath, HostsPath, ResolvConfPath } = found
@@ -136,19 +140,19 @@ async function inspect(engine: Engine, id: string): Promise<Container> {
   return { id, pid, layers: layersOf(found), engineFiles }
 }
 
-/** What is in a volume, its own or its group's, is in no layer: then only the engine sees all of it. */
-function layersOf({ Mounts, GraphDriver }: Inspected): Layers | undefined {
+/** Volumes are not part of the layers, so the files of a container with volumes are read through the engine. */
+function layersOf({ Mounts, GraphDriver }: InspectedContainer): ContainerLayers | undefined {
   const { UpperDir: upper, LowerDir: lower } = GraphDriver?.Data ?? {}
   const hasVolume = Mounts.some(({ Type, Destination }) => Type === 'volume' && Destination !== LAUNCHER_FOLDER)
   return upper && lower && !hasVolume ? { upper, lower } : undefined
 }
 
-function sandboxOf(running: Running, seeding: Seeding): Sandbox {
+function sandboxOf(running: RunningContainer, seeding: ContainerBase): Sandbox {
   const { engine, spec, container } = running
-  const watched = watch(running)
+  const watched = watchContainer(running)
   let removal: Promise<void> | undefined
   const remove = async (): Promise<void> => {
-    tell(engine, spec.id, 'removing')
+    logStep(engine, spec.id, 'removing')
     await watched.kill()
     await watched.exited.catch(() => {})
     await takeAway(engine, container.id)
@@ -159,7 +163,7 @@ function sandboxOf(running: Running, seeding: Seeding): Sandbox {
     exited: watched.exited,
     kill: watched.kill,
     exec: (exec) => execIn({ engine, spec, container, isOver: watched.isOver }, exec),
-    remains: makeRemains(engine, spec, container, seeding.inherited),
+    stopped: createStoppedSandbox(engine, spec, container, seeding.inherited),
     remove: () => {
       removal ??= remove()
       return removal

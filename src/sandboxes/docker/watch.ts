@@ -1,43 +1,43 @@
 import { type DiskWatch, watchFolders } from '../kernel/disk.ts'
-import { type Ending, explain, parseExitCode } from '../kernel/explain.ts'
+import { explain, parseExitCode, type SandboxEnding } from '../kernel/explain.ts'
 import { type Exit, SandboxUnavailable } from '../sandbox.ts'
 import { type Docker, EngineRefusal, ignoring } from './client.ts'
 import { ENGINE_FILES } from './container.ts'
 import { statIn } from './container-files.ts'
-import type { Engine } from './engine.ts'
-import type { Running } from './running.ts'
+import type { DockerEngine } from './engine.ts'
+import type { RunningContainer } from './running.ts'
 
-export type Watched = { exited: Promise<Exit>; kill(): Promise<void>; isOver(): boolean }
+export type WatchedContainer = { exited: Promise<Exit>; kill(): Promise<void>; isOver(): boolean }
 
 const ASK_SIZE_MS = 2000
 const SIZE_REFUSALS_MAX = 3
-/** A container that was killed is gone in much less. */
+/** A killed container ends in much less time. */
 const DEATH_MS = 60_000
 const MEGABYTE = 1024 * 1024
 
-/** Sees a container to its end. */
-export function watch(running: Running): Watched {
+/** Waits for the end of a container and enforces its time and disk limits. */
+export function watchContainer(running: RunningContainer): WatchedContainer {
   const { engine, spec, container } = running
   const begun = performance.now()
-  let stopped: Ending['stopped']
+  let stopped: SandboxEnding['stopped']
   let over = false
 
   const overdue = Promise.withResolvers<never>()
   overdue.promise.catch(() => {})
   let death: NodeJS.Timeout | undefined
 
-  const stop = async (reason: NonNullable<Ending['stopped']>): Promise<void> => {
+  const stop = async (reason: NonNullable<SandboxEnding['stopped']>): Promise<void> => {
     if (over) return
     stopped ??= reason
     death ??= setTimeout(() => overdue.reject(undying(spec.id)), DEATH_MS)
     await engine.docker.call('POST', `/containers/${container.id}/kill`).catch(ignoring(404, 409))
   }
-  const quietly = (reason: NonNullable<Ending['stopped']>) => (): void =>
+  const quietly = (reason: NonNullable<SandboxEnding['stopped']>) => (): void =>
     void stop(reason).catch((error: unknown) =>
       engine.log.warn({ error, sandbox: spec.id }, 'a sandbox was not killed'),
     )
   const clock = setTimeout(quietly('seconds'), spec.limits.seconds * 1000)
-  const disk = watchFor(running, quietly('disk'))
+  const disk = watchDiskUse(running, quietly('disk'))
 
   const see = async (): Promise<Exit> => {
     try {
@@ -48,8 +48,13 @@ export function watch(running: Running): Watched {
       const seconds = (performance.now() - begun) / 1000
       const diskFull = await disk.isFull()
       return explain({
-        ...{ stopped, code, hits, seconds, diskFull },
-        ...{ outputBytes: bytes, outputMaxBytes: spec.limits.outputBytes },
+        stopped,
+        code,
+        hits,
+        seconds,
+        diskFull,
+        outputBytes: bytes,
+        outputMaxBytes: spec.limits.outputBytes,
       })
     } finally {
       over = true
@@ -61,21 +66,21 @@ export function watch(running: Running): Watched {
     }
   }
   const exited = see()
-  exited.catch(() => {}) // whoever started it hears of it when they ask
+  exited.catch(() => {}) // reported when `exited` is awaited
   return { exited, kill: () => stop('kill'), isOver: () => over }
 }
 
 const undying = (id: string): SandboxUnavailable =>
   new SandboxUnavailable(`Sandbox ${id} was killed, and the Docker engine does not end it.`)
 
-type State = { State: { OOMKilled: boolean; ExitCode: number; Error: string } }
+type ContainerState = { State: { OOMKilled: boolean; ExitCode: number; Error: string } }
 
 /** The engine answers when all its processes are dead. */
 async function readEnd({
   engine,
   container,
   spec,
-}: Running): Promise<{ code: number | undefined; outOfMemory: boolean }> {
+}: RunningContainer): Promise<{ code: number | undefined; outOfMemory: boolean }> {
   const path = `/containers/${container.id}`
   try {
     const { StatusCode } = await engine.docker.call<{ StatusCode: number }>('POST', `${path}/wait`, {
@@ -83,7 +88,7 @@ async function readEnd({
     })
     const code = parseExitCode(String(StatusCode))
     if (code === 0) return { code, outOfMemory: false }
-    const { State } = await engine.docker.call<State>('GET', `${path}/json`)
+    const { State } = await engine.docker.call<ContainerState>('GET', `${path}/json`)
     const mayBeLate = code === KILLED && !State.OOMKilled
     return { code, outOfMemory: State.OOMKilled || (mayBeLate && (await wasOutOfMemory(engine, container.id))) }
   } catch (error) {
@@ -95,7 +100,7 @@ const KILLED = 137
 const LATE_MS = 500
 
 /** The engine hears of the end and of its reason on two ways. When the reason comes last it is only in its events. */
-async function wasOutOfMemory({ docker }: Engine, id: string): Promise<boolean> {
+async function wasOutOfMemory({ docker }: DockerEngine, id: string): Promise<boolean> {
   const filters = JSON.stringify({ container: [id], event: ['oom'] })
   const until = ((Date.now() + LATE_MS) / 1000).toFixed(3)
   const signal = AbortSignal.timeout(2 * LATE_MS)
@@ -109,7 +114,7 @@ async function wasOutOfMemory({ docker }: Engine, id: string): Promise<boolean> 
   }
 }
 
-function watchFor({ spec, container, engine }: Running, onFull: () => void): DiskWatch {
+function watchDiskUse({ spec, container, engine }: RunningContainer, onFull: () => void): DiskWatch {
   const { diskMb } = spec.limits
   if (container.layers !== undefined) {
     const shared = spec.mounts.flatMap((mount) => (mount.kind === 'folder' && !mount.readOnly ? [mount.source] : []))

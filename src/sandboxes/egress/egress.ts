@@ -6,8 +6,8 @@ import type { Network } from '../../harbor/task.ts'
 import { listHopByHopHeaders } from '../../platform/outbound/hop-by-hop.ts'
 import { createFixedLookup } from '../../platform/outbound/pinned-agents.ts'
 import { type Resolve, resolveName } from '../../platform/outbound/public-host.ts'
-import { type EgressSummary, type Ledger, nameOf, openLedger } from './ledger.ts'
-import { connectTarget, type EgressRefusal, type Place, passage, type Target, urlTarget } from './rules.ts'
+import { type EgressLedger, type EgressSummary, nameOf, openLedger } from './ledger.ts'
+import { type AllowedHost, connectTarget, type EgressRefusal, passage, type Target, urlTarget } from './rules.ts'
 
 /** Opens a connection to one of these addresses. Rejects when none answers. */
 type Dial = (addresses: readonly string[], port: number) => Promise<Socket>
@@ -17,12 +17,12 @@ type EgressLimits = {
   sockets: number
   /** Over all, both ways. */
   bytes: number
-  /** Without a byte in either direction. */
+  /** Time without traffic after which a connection is closed. */
   idleMs: number
 }
 
 /** Name resolution and the dialer are where the network begins; tests put their own there. */
-export type EgressOptions = Partial<EgressLimits> & { resolve?: Resolve; dial?: Dial; vouched?: readonly Place[] }
+export type EgressOptions = Partial<EgressLimits> & { resolve?: Resolve; dial?: Dial; vouched?: readonly AllowedHost[] }
 
 export type Egress = {
   /** A connection from the sandbox. */
@@ -36,13 +36,13 @@ const DEFAULTS: EgressLimits = { sockets: 256, bytes: 8 * 1024 ** 3, idleMs: 60_
 const DIAL_MS = 10_000
 const HEADER_BYTES_MAX = 64 * 1024
 
-type Tools = {
+type EgressDeps = {
   network: Network
-  vouched: readonly Place[]
+  vouched: readonly AllowedHost[]
   limits: EgressLimits
   resolve: Resolve
   dial: Dial
-  ledger: Ledger
+  ledger: EgressLedger
   open: Set<Duplex>
 }
 
@@ -50,7 +50,7 @@ type Tools = {
 export function createEgress(network: Network, options: EgressOptions = {}): Egress {
   const { resolve, dial, vouched = [], ...limits } = options
   const all = { ...DEFAULTS, ...limits }
-  const tools: Tools = {
+  const tools: EgressDeps = {
     network,
     vouched,
     limits: all,
@@ -82,13 +82,13 @@ export function createEgress(network: Network, options: EgressOptions = {}): Egr
   }
 }
 
-function refuseSocket({ ledger }: Tools, socket: Socket): void {
+function refuseSocket({ ledger }: EgressDeps, socket: Socket): void {
   ledger.refuse('', 'limit')
   socket.destroy()
 }
 
 /** Until it closes. A broken connection is no more than a closed one. */
-function keep({ open, limits }: Tools, socket: Socket): void {
+function keep({ open, limits }: EgressDeps, socket: Socket): void {
   open.add(socket)
   socket.on('close', () => open.delete(socket))
   socket.on('error', () => socket.destroy())
@@ -96,9 +96,9 @@ function keep({ open, limits }: Tools, socket: Socket): void {
 }
 
 /** CONNECT: bytes both ways, of whatever protocol. */
-async function tunnel(tools: Tools, request: IncomingMessage, client: Duplex, head: Buffer): Promise<void> {
+async function tunnel(tools: EgressDeps, request: IncomingMessage, client: Duplex, head: Buffer): Promise<void> {
   const target = connectTarget(request.url ?? '')
-  const way = target ? await openWay(tools, target) : refused(tools, request.url ?? '', 'malformed')
+  const way = target ? await connectTo(tools, target) : refused(tools, request.url ?? '', 'malformed')
   if (way.kind !== 'open') {
     const [status, phrase, text] = answerTo(way)
     client.end(`HTTP/1.1 ${status} ${phrase}\r\nConnection: close\r\nContent-Length: ${text.length}\r\n\r\n${text}`)
@@ -117,14 +117,14 @@ async function tunnel(tools: Tools, request: IncomingMessage, client: Duplex, he
   }
 }
 
-/** Plain HTTP in absolute form. Redirects go back to whoever asked, and are judged when he follows them. */
-async function forward(tools: Tools, request: IncomingMessage, response: ServerResponse): Promise<void> {
+/** Forwards plain HTTP in absolute form. Redirects are returned to the client and checked when it follows them. */
+async function forward(tools: EgressDeps, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const url = URL.parse(request.url ?? '')
   if (url?.protocol !== 'http:') {
     const reason = url && request.url?.startsWith('/') === false ? 'scheme_not_allowed' : 'malformed'
     return answer(response, refused(tools, request.url ?? '', reason))
   }
-  const way = await openWay(tools, urlTarget(url))
+  const way = await connectTo(tools, urlTarget(url))
   if (way.kind !== 'open') return answer(response, way)
   try {
     await relay(tools, { url, socket: way.socket }, request, response)
@@ -134,7 +134,7 @@ async function forward(tools: Tools, request: IncomingMessage, response: ServerR
 }
 
 async function relay(
-  { ledger }: Tools,
+  { ledger }: EgressDeps,
   { url, socket }: { url: URL; socket: Socket },
   request: IncomingMessage,
   response: ServerResponse,
@@ -159,9 +159,12 @@ async function relay(
   await pipeline(found, meter(ledger), response)
 }
 
-type Way = { kind: 'open'; socket: Socket } | { kind: 'refused'; reason: EgressRefusal } | { kind: 'unreachable' }
+type ConnectResult =
+  | { kind: 'open'; socket: Socket }
+  | { kind: 'refused'; reason: EgressRefusal }
+  | { kind: 'unreachable' }
 
-async function openWay(tools: Tools, target: Target): Promise<Way> {
+async function connectTo(tools: EgressDeps, target: Target): Promise<ConnectResult> {
   if (tools.ledger.isSpent()) return refused(tools, nameOf(target), 'limit')
   const found = await passage(tools, target)
   if (found.kind === 'refused') return refused(tools, nameOf(target), found.reason)
@@ -172,24 +175,24 @@ async function openWay(tools: Tools, target: Target): Promise<Way> {
   return { kind: 'open', socket }
 }
 
-function refused({ ledger }: Tools, host: string, reason: EgressRefusal): Way {
+function refused({ ledger }: EgressDeps, host: string, reason: EgressRefusal): ConnectResult {
   ledger.refuse(host, reason)
   return { kind: 'refused', reason }
 }
 
-const answerTo = (way: Exclude<Way, { kind: 'open' }>): [number, string, string] =>
+const answerTo = (way: Exclude<ConnectResult, { kind: 'open' }>): [number, string, string] =>
   way.kind === 'refused'
     ? [403, 'Forbidden', `This sandbox may not go there: ${way.reason}.\n`]
     : [502, 'Bad Gateway', 'Nobody answers there.\n']
 
-function answer(response: ServerResponse, way: Way): void {
+function answer(response: ServerResponse, way: ConnectResult): void {
   if (way.kind === 'open') return
   const [status, , text] = answerTo(way)
   response.writeHead(status, { connection: 'close', 'content-type': 'text/plain' }).end(text)
 }
 
 /** Counts what passes, and breaks off where there is no more to spend. */
-const meter = (ledger: Ledger): Transform =>
+const meter = (ledger: EgressLedger): Transform =>
   new Transform({
     transform: (chunk: Buffer, _encoding, done) =>
       ledger.spend(chunk.length) ? done(null, chunk) : done(new Error('More bytes than allowed.')),
@@ -197,7 +200,7 @@ const meter = (ledger: Ledger): Transform =>
 
 function endToEnd(headers: IncomingMessage['headers']): IncomingMessage['headers'] {
   const dropped = listHopByHopHeaders(headers.connection ?? '')
-  // Without its length, what comes after the head would be another request.
+  // Content-Length is kept: a body without it would be read as another request.
   dropped.delete('content-length')
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !dropped.has(name)))
 }

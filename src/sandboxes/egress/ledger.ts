@@ -1,6 +1,6 @@
 import type { EgressRefusal, Target } from './rules.ts'
 
-/** What went through a sandbox's way out, and what did not. */
+/** Summary of a sandbox's egress traffic. */
 export type EgressSummary = {
   connections: number
   /** Both ways. */
@@ -13,7 +13,9 @@ export type EgressSummary = {
 const LISTED_MAX = 100
 const HOST_LENGTH_MAX = 260
 
-/** Books what happens. Whoever is inside decides how much that is, so lists end early and only the counts go on. */
+/**
+ * Counts egress traffic. The sandbox decides how much there is, so the lists are bounded and only the counts continue.
+ */
 export function openLedger(bytesMax: number) {
   const reached = new Set<string>()
   const refusals = new Map<string, { host: string; reason: EgressRefusal }>()
@@ -43,7 +45,7 @@ export function openLedger(bytesMax: number) {
   }
 }
 
-export type Ledger = ReturnType<typeof openLedger>
+export type EgressLedger = ReturnType<typeof openLedger>
 
 export const nameOf = ({ host, port }: Target): string => `${host.includes(':') ? `[${host}]` : host}:${port}`
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { connectTarget, covers, passage, readPlace } from './rules.ts'
+import { connectTarget, covers, parseAllowedHost, passage } from './rules.ts'
 
 test.each([
   ['good.example', 'good.example', true],
@@ -52,7 +52,7 @@ test.each([
   ['http://mirror.example', undefined],
   ['', undefined],
 ])('the operator writes %j: %j', (text, place) => {
-  expect(readPlace(text)).toEqual(place)
+  expect(parseAllowedHost(text)).toEqual(place)
 })
 
 const NAMES: Record<string, string> = { 'mirror.internal': '10.0.0.7', 'inside.example': '10.0.0.7' }
@@ -70,7 +70,7 @@ test.each([
   ['10.0.0.0/24', '10.0.1.7:443', 'host_not_public'],
   ['10.0.0.0/24', '169.254.169.254:80', 'host_not_public'],
 ])('where the operator lists %j, a build that asks for %s: %s', async (listed, asked, answer) => {
-  const vouched = listed.split(',').flatMap((text) => readPlace(text) ?? [])
+  const vouched = listed.split(',').flatMap((text) => parseAllowedHost(text) ?? [])
   const resolve = async (host: string) => [NAMES[host] ?? '']
   const target = connectTarget(asked)
   const found = target && (await passage({ network: { mode: 'public', hosts: [] }, vouched, resolve }, target))

@@ -5,7 +5,7 @@ import { isPublicAddress } from '../../platform/outbound/addresses.ts'
 import { type Resolve, resolvePublicHost } from '../../platform/outbound/public-host.ts'
 import { hostOf } from '../../platform/outbound/url-rules.ts'
 
-/** Where a sandbox wants to go: a name, or an address in its one spelling. */
+/** Requested destination: a name, or an address in canonical form. */
 export type Target = { host: string; port: number }
 
 /** Why it may not. All but the first two and the last are about the place itself. */
@@ -21,19 +21,19 @@ export type EgressRefusal =
 export type Passage =
   | { kind: 'open'; addresses: string[] }
   | { kind: 'refused'; reason: EgressRefusal }
-  /** Nobody there. It may be the weather. */
+  /** No address was found or none answered. This may be temporary. */
   | { kind: 'unreachable' }
 
 /** Other ports are other protocols: ssh, mail, databases. None of them is what tasks call the internet. */
 const PORTS = [80, 443]
 
-/** What the operator lets builds reach, public or not. No port: the usual ones. */
-export type Place = { host: string; port: number | null }
+/** A host that the operator allows for builds, public or not. Null as port allows the usual ports. */
+export type AllowedHost = { host: string; port: number | null }
 
-type Rules = { network: Network; vouched: readonly Place[]; resolve: Resolve }
+type EgressRules = { network: Network; vouched: readonly AllowedHost[]; resolve: Resolve }
 
 /** Judges a wish in the order of what it costs: a name that is not listed is never looked up, so it carries nothing out. */
-export async function passage({ network, vouched, resolve }: Rules, { host, port }: Target): Promise<Passage> {
+export async function passage({ network, vouched, resolve }: EgressRules, { host, port }: Target): Promise<Passage> {
   const isUsual = PORTS.includes(port)
   const places = vouched.filter((place) => (place.port === null ? isUsual : place.port === port))
   if (!isUsual && places.length === 0) return { kind: 'refused', reason: 'port_not_allowed' }
@@ -72,15 +72,15 @@ function isInRange(host: string, range: string): boolean {
 
 const AUTHORITY = /^(?:\[[0-9a-f:.]+\]|[^\s:@/?#[\]\\]+):(\d{1,5})$/i
 
-/** What CONNECT asks for. */
+/** Parses the target of CONNECT. */
 export function connectTarget(authority: string): Target | undefined {
   const [, port] = AUTHORITY.exec(authority) ?? []
   const url = port === undefined ? null : URL.parse(`http://${authority}/`)
   return url ? { host: hostIn(url), port: Number(port) } : undefined
 }
 
-/** As the operator writes it: a name, `*.` and a name, an address or a range; then a port, where it is another. */
-export function readPlace(text: string): Place | undefined {
+/** Parses an operator's entry: a name, `*.` and a name, an address or a range, optionally with a port. */
+export function parseAllowedHost(text: string): AllowedHost | undefined {
   if (text.includes('/')) return ipaddr.isValidCIDR(text) ? { host: text, port: null } : undefined
   if (isIP(text) !== 0) return { host: ipaddr.parse(text).toString(), port: null }
   const target = connectTarget(/:\d+$/.test(text) ? text : `${text}:0`)
@@ -89,5 +89,5 @@ export function readPlace(text: string): Place | undefined {
 
 export const urlTarget = (url: URL): Target => ({ host: hostIn(url), port: Number(url.port || 80) })
 
-/** One spelling: 0x7f.1 is 127.0.0.1 by now, and a dot at the end says nothing. */
+/** Returns the canonical spelling: 0x7f.1 becomes 127.0.0.1, and a trailing dot is removed. */
 const hostIn = (url: URL): string => hostOf(url).replace(/\.$/, '')

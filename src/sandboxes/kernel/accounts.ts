@@ -1,10 +1,10 @@
 import { SandboxUnsupported } from '../sandbox.ts'
 
-/** Without groups: those we have, which an ordinary user cannot change. */
-export type Account = { uid: number; gid: number; groups: number[] | undefined; home: string }
+/** A user of a sandbox. Undefined `groups` means those of this process, which an ordinary user cannot change. */
+export type UserAccount = { uid: number; gid: number; groups: number[] | undefined; home: string }
 
 /** A user that a container runtime is not told of. Undefined for root, whose groups the engine knows. */
-export type Identity = Account | undefined
+export type SandboxIdentity = UserAccount | undefined
 
 /** Contents of /etc/passwd and /etc/group. Undefined: there is no such file. */
 export type AccountFiles = { passwd: string | undefined; group: string | undefined }
@@ -17,7 +17,7 @@ const ID_MAX = 2 ** 31
  * Resolves `name`, `uid`, `name:group` or `uid:gid` as Docker does. `root` needs no entry. Throws SandboxUnsupported for other
  * unknown names.
  */
-export function resolveAccount(files: AccountFiles, user: string | number): Account {
+export function resolveAccount(files: AccountFiles, user: string | number): UserAccount {
   const [name = '', group] = String(user).split(':')
   const users = linesOf(files.passwd)
   const groups = linesOf(files.group)

@@ -1,7 +1,9 @@
-/** What an agent may do as root in its sandbox: enough for a package manager, nothing beyond its own files. */
+/** Capabilities of root in a sandbox: enough for a package manager, and nothing beyond the sandbox's own files. */
 export const CAPABILITIES = ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'FSETID', 'KILL', 'SETGID', 'SETUID']
 
-/** Kept by the first process of a sandbox alone, so that the kernel lets nobody in the sandbox trace it. */
+/**
+ * Capability that only the first process of a sandbox has, so that the kernel refuses to let other processes trace it.
+ */
 export const FIRST_PROCESS_CAPABILITY = 'SETPCAP'
 
 /** The bounding set of everything but the first process, in the words of setpriv. */

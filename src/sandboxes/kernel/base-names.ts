@@ -1,11 +1,11 @@
 import type { Dockerfile } from '../../harbor/dockerfile.ts'
 
-type Wish = { target: string | null; args: Record<string, string> }
+type BuildTarget = { target: string | null; args: Record<string, string> }
 
-/** What the stages of a Dockerfile begin with, up to the one to stop at, except earlier stages and nothing. */
+/** Lists the base images of the stages up to the target, except earlier stages and scratch. */
 export function baseNames(
   { globals, stages }: Dockerfile,
-  { target, args }: Wish = { target: null, args: {} },
+  { target, args }: BuildTarget = { target: null, args: {} },
 ): string[] {
   const values = new Map<string, string>()
   const expand = (text: string): string =>

@@ -1,10 +1,10 @@
 import { access, mkdir, readFile, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { type Limits, SandboxUnavailable } from '../sandbox.ts'
+import { type SandboxLimits, SandboxUnavailable } from '../sandbox.ts'
 import { signal } from './process-life.ts'
 
-/** Where the kernel takes limits for groups of processes: one tree per kind (version 1), or one for all. */
+/** Cgroup folders of this machine: one tree per controller (version 1) or one for all (version 2). */
 export type CgroupLayout =
   | { version: 1; memory: string; pids: string; cpu: string; all: string[] }
   | { version: 2; unified: string }
@@ -62,8 +62,13 @@ export function cgroupFolders(layout: CgroupLayout, id: string): string[] {
 export const allFolders = (layout: CgroupLayout, id: string): string[] =>
   layout.version === 2 ? cgroupFolders(layout, id) : layout.all.map((top) => join(top, `assay-${id}`))
 
-/** `spare`: processes of ours that have to be in the group too. */
-export async function makeCgroup(layout: CgroupLayout, id: string, limits: Limits, spare: number): Promise<void> {
+/** Creates a cgroup. `spare` is the number of additional processes that the runtime needs in it. */
+export async function makeCgroup(
+  layout: CgroupLayout,
+  id: string,
+  limits: SandboxLimits,
+  spare: number,
+): Promise<void> {
   for (const folder of cgroupFolders(layout, id)) await mkdir(folder)
   for (const [path, value] of settings(layout, id, { ...limits, pids: limits.pids + spare })) {
     await writeFile(path, value).catch((error: NodeJS.ErrnoException) => {
@@ -74,7 +79,7 @@ export async function makeCgroup(layout: CgroupLayout, id: string, limits: Limit
   }
 }
 
-function settings(layout: CgroupLayout, id: string, { memoryMb, pids, cpus }: Limits): [string, string][] {
+function settings(layout: CgroupLayout, id: string, { memoryMb, pids, cpus }: SandboxLimits): [string, string][] {
   const memory = String(memoryMb * 1024 * 1024)
   const quota = String(Math.max(1000, Math.round(cpus * PERIOD_US)))
   const name = `assay-${id}`
@@ -94,7 +99,7 @@ function settings(layout: CgroupLayout, id: string, { memoryMb, pids, cpus }: Li
       ]
 }
 
-/** How often the kernel ended a process for memory, and refused a new one. */
+/** Reads how many processes the kernel killed for memory, and how many new ones it refused. */
 export async function readHits(layout: CgroupLayout, id: string): Promise<{ memory: number; pids: number }> {
   const name = `assay-${id}`
   const memory =

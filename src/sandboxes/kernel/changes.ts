@@ -31,13 +31,17 @@ async function* walk(walking: Walk, folder: Buffer): AsyncGenerator<FileChange> 
 }
 
 /** Undefined for a folder that the image has too. */
-async function kindOf({ layer, imageRoots }: Walk, path: Buffer, entry: BufferEntry): Promise<Kind | undefined> {
+async function kindOf(
+  { layer, imageRoots }: Walk,
+  path: Buffer,
+  entry: RawFolderEntry,
+): Promise<ChangeKind | undefined> {
   if (entry.isDirectory()) return (await isFolderInImage(imageRoots, path)) ? undefined : 'folder'
   if (entry.isCharacterDevice() && (await isWhiteout(Buffer.concat([layer, path])))) return 'deleted'
   return 'file'
 }
 
-type Kind = FileChange['kind']
+type ChangeKind = FileChange['kind']
 
 const named = (path: Buffer): Pick<FileChange, 'path' | 'isUnreadable'> => ({
   path: path.toString('utf8'),
@@ -54,12 +58,12 @@ async function isFolderInImage(roots: readonly Buffer[], path: Buffer): Promise<
 
 const isWhiteout = async (path: Buffer): Promise<boolean> => (await lstat(path)).rdev === 0
 
-type BufferEntry = { name: Buffer; isDirectory(): boolean; isCharacterDevice(): boolean }
+type RawFolderEntry = { name: Buffer; isDirectory(): boolean; isCharacterDevice(): boolean }
 
 /** Node's types declare names as text only. */
-const openBuffers = (folder: Buffer): Promise<AsyncIterable<BufferEntry>> =>
+const openBuffers = (folder: Buffer): Promise<AsyncIterable<RawFolderEntry>> =>
   opendir(folder as unknown as string, { encoding: 'buffer' as BufferEncoding }) as unknown as Promise<
-    AsyncIterable<BufferEntry>
+    AsyncIterable<RawFolderEntry>
   >
 
 function ignoreTooLong(error: NodeJS.ErrnoException): undefined {

@@ -2,34 +2,34 @@ import { constants } from 'node:fs'
 import { open, readdir, readlink } from 'node:fs/promises'
 import { posix } from 'node:path'
 import { Readable } from 'node:stream'
-import { findInside, type Place } from './inside.ts'
+import { findInside, type HostPath } from './inside.ts'
 import { PLAIN_MODE, tarEnd, tarHeader, tarPadding } from './tar-writer.ts'
 
-type Caps = { files: number; bytes: number }
-type Kind = 'File' | 'Directory' | 'SymbolicLink'
+type CollectCaps = { files: number; bytes: number }
+type CollectedType = 'File' | 'Directory' | 'SymbolicLink'
 /** `name` is the path in the archive. */
-type Found = Place & { name: string; kind: Kind; link: string }
-type Harvest = { found: Found[]; leftOut: string[]; bytes: number; caps: Caps }
+type CollectedFile = HostPath & { name: string; kind: CollectedType; link: string }
+type Collection = { found: CollectedFile[]; leftOut: string[]; bytes: number; caps: CollectCaps }
 
 /** Folders below the collected path that are nested more deeply than this are left out, with everything in them. */
 export const COLLECT_DEPTH_MAX = 100
-/** More names help nobody. */
+/** Maximum number of names of what was left out. */
 const LEFT_OUT_MAX = 1000
 
 /** The archive's names begin with the last part of the path. */
 export async function collectTar(
   root: string,
   path: string,
-  caps: Caps,
+  caps: CollectCaps,
 ): Promise<{ tar: Readable; leftOut: string[] } | undefined> {
   const place = await findInside(root, path)
   if (place === undefined) return undefined
-  const harvest: Harvest = { found: [], leftOut: [], bytes: 0, caps }
+  const harvest: Collection = { found: [], leftOut: [], bytes: 0, caps }
   await gather(harvest, place, posix.basename(path) || '.')
   return { tar: Readable.from(archive(harvest.found), { objectMode: false }), leftOut: harvest.leftOut }
 }
 
-async function gather(harvest: Harvest, place: Place, name: string): Promise<void> {
+async function gather(harvest: Collection, place: HostPath, name: string): Promise<void> {
   if (harvest.leftOut.length >= LEFT_OUT_MAX) return
   const found = await accept(place, name)
   if (found === undefined || !fits(harvest, found) || isTooDeep(name)) return void harvest.leftOut.push(name)
@@ -38,13 +38,13 @@ async function gather(harvest: Harvest, place: Place, name: string): Promise<voi
   if (found.kind !== 'Directory') return
   for (const entry of (await readdir(place.path)).sort()) {
     const inner = await findInside(place.path, entry)
-    // Its name is no UTF-8, and nobody could say which it is.
+    // The name is not UTF-8, so the file cannot be opened.
     if (inner === undefined) harvest.leftOut.push(posix.join(name, entry))
     else await gather(harvest, inner, posix.join(name, entry))
   }
 }
 
-function fits({ found, bytes, caps }: Harvest, { kind, stats }: Found): boolean {
+function fits({ found, bytes, caps }: Collection, { kind, stats }: CollectedFile): boolean {
   return found.length < caps.files && (kind !== 'File' || bytes + stats.size <= caps.bytes)
 }
 
@@ -55,7 +55,7 @@ export function isTooDeep(name: string): boolean {
   return depth >= COLLECT_DEPTH_MAX
 }
 
-async function accept(place: Place, name: string): Promise<Found | undefined> {
+async function accept(place: HostPath, name: string): Promise<CollectedFile | undefined> {
   const { stats, path } = place
   if (stats.isFile()) return { ...place, name, kind: 'File', link: '' }
   if (stats.isDirectory()) return { ...place, name, kind: 'Directory', link: '' }
@@ -65,8 +65,8 @@ async function accept(place: Place, name: string): Promise<Found | undefined> {
 }
 
 /**
- * Whether a link below the first part of `name` leads to a place below it. A step up is trusted only at the beginning,
- * where it goes from a real folder: later in the path it could go up from wherever another link leads.
+ * Reports whether a link below the first part of `name` leads to a path below it. A step up is trusted only at the
+ * beginning, where it starts from a real folder: later in the path it could start from the target of another link.
  */
 export function staysInside(name: string, link: string): boolean {
   if (link === '' || link.startsWith('/')) return false
@@ -77,7 +77,7 @@ export function staysInside(name: string, link: string): boolean {
   return up <= depth && !steps.slice(up).includes('..')
 }
 
-async function* archive(found: Found[]): AsyncGenerator<Buffer> {
+async function* archive(found: CollectedFile[]): AsyncGenerator<Buffer> {
   for (const entry of found) {
     const size = entry.kind === 'File' ? entry.stats.size : 0
     yield header(entry, size)
@@ -86,13 +86,13 @@ async function* archive(found: Found[]): AsyncGenerator<Buffer> {
   yield tarEnd()
 }
 
-function header({ name, kind, link, stats }: Found, size: number): Buffer {
+function header({ name, kind, link, stats }: CollectedFile, size: number): Buffer {
   const { uid, gid, mtime } = stats
   return tarHeader({ path: name, type: kind, mode: stats.mode & PLAIN_MODE, uid, gid, size, mtime, link })
 }
 
 /** Exactly as many bytes as the header says. */
-async function* content({ path }: Found, size: number): AsyncGenerator<Buffer> {
+async function* content({ path }: CollectedFile, size: number): AsyncGenerator<Buffer> {
   if (size === 0) return
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
   await using file = await open(path, flags)

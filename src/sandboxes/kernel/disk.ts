@@ -1,7 +1,7 @@
 import type { Stats } from 'node:fs'
 import { readdir, readlink, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Holder } from './holder.ts'
+import type { NamespaceProcess } from './namespace-process.ts'
 import { tryProgram } from './run-program.ts'
 
 /** `since`: a moment of `performance`. What was full before it does not count. */
@@ -12,7 +12,7 @@ const FULL_SHARE = 0.01
 const MEGABYTE = 1024 * 1024
 
 /** A disk of its own cannot overflow; that it was full is remembered, because what filled it may have been deleted. */
-export function watchDisk(holder: Holder, disk: string): DiskWatch {
+export function watchDisk(holder: NamespaceProcess, disk: string): DiskWatch {
   let fullAt = Number.NEGATIVE_INFINITY
   const look = async (): Promise<void> => {
     const { bavail, blocks } = await statfs(join(holder.root, disk))
@@ -37,15 +37,15 @@ async function sumOf(folders: string[], unit: string): Promise<number> {
   return output.split('\n').reduce((sum, text) => sum + (Number.parseInt(text, 10) || 0), 0)
 }
 
-export type Watched = {
+export type WatchedFolders = {
   folders: string[]
   maxMb: number
-  /** Who may have written there: a file that was deleted takes room as long as somebody has it open. */
+  /** Lists processes that may have written there: a deleted file takes space while a process has it open. */
   processes: () => Promise<number[]>
 }
 
-/** Without a disk of its own: what it wrote is measured now and then, and `onFull` is told. */
-export function watchFolders({ folders, maxMb, processes }: Watched, onFull: () => void): DiskWatch {
+/** Measures folders that have no disk of their own at intervals, and calls `onFull` above the limit. */
+export function watchFolders({ folders, maxMb, processes }: WatchedFolders, onFull: () => void): DiskWatch {
   let fullAt = Number.NEGATIVE_INFINITY
   const look = async (): Promise<void> => {
     const [bytes, inodes] = await Promise.all([sumOf(folders, '--block-size=1'), sumOf(folders, '--inodes')])

@@ -14,7 +14,7 @@ export function refuseMounts(dockerfile: Dockerfile): void {
   refuseAll(dockerfile, ({ keyword, flags }) => (flags.some(isMount) ? `${keyword} --mount` : undefined))
 }
 
-/** Commands of an image that run when something is built on it: nobody has looked at them. */
+/** Refuses ONBUILD commands of base images, which have not been checked. */
 export function refuseTriggers(name: string, triggers: readonly string[]): void {
   if (triggers.length === 0) return
   throw new SandboxUnsupported(`The image ${name} has commands for whatever is built on it (ONBUILD): it is refused.`)
@@ -28,7 +28,7 @@ function refuseAll({ stages }: Dockerfile, dangerIn: (instruction: DockerfileIns
 }
 
 function dangerOf({ keyword, text, flags }: DockerfileInstruction): string | undefined {
-  // It would run in a later stage, and nothing that is looked for here would be seen in it.
+  // ONBUILD would run in a later stage, where these checks would not see it.
   if (keyword === 'ONBUILD') return keyword
   if (keyword === 'WORKDIR' && /^\s*["']?\/(proc|sys|dev)(\/|\s|$)/.test(text)) return `WORKDIR ${text.trim()}`
   return flags.map(({ name, value }) => `--${name}=${value ?? ''}`).find((flag) => DANGEROUS_FLAG.test(flag))

@@ -1,12 +1,17 @@
 import { expect, test } from 'vitest'
-import { type Ending, explain, parseExitCode } from './explain.ts'
+import { explain, parseExitCode, type SandboxEnding } from './explain.ts'
 
-const PLAIN: Ending = {
-  ...{ stopped: undefined, code: 0, hits: { memory: 0, pids: 0 }, diskFull: false },
-  ...{ outputBytes: 10, outputMaxBytes: 100, seconds: 1 },
+const PLAIN: SandboxEnding = {
+  stopped: undefined,
+  code: 0,
+  hits: { memory: 0, pids: 0 },
+  diskFull: false,
+  outputBytes: 10,
+  outputMaxBytes: 100,
+  seconds: 1,
 }
 
-test.each<[string, Partial<Ending>, number | null, string | null]>([
+test.each<[string, Partial<SandboxEnding>, number | null, string | null]>([
   ['a plain end', {}, 0, null],
   ['a plain failure', { code: 3 }, 3, null],
   ['time is up', { stopped: 'seconds', code: 137, hits: { memory: 1, pids: 0 } }, null, 'seconds'],

@@ -1,7 +1,7 @@
 import type { Exit, LimitKind } from '../sandbox.ts'
 
-/** What was seen of a sandbox that has ended. */
-export type Ending = {
+/** Observations about a sandbox that has ended. */
+export type SandboxEnding = {
   /** Why we ended it. */
   stopped: 'seconds' | 'disk' | 'kill' | undefined
   code: number | undefined
@@ -12,14 +12,14 @@ export type Ending = {
   seconds: number
 }
 
-/** A limit explains a failure, not a success; that output was cut is told in any case. */
-export function explain(ending: Ending): Exit {
+/** Builds the exit report. A limit explains a failure, never a success; truncated output is always reported. */
+export function explain(ending: SandboxEnding): Exit {
   const { stopped, outputBytes, seconds } = ending
   const code = stopped === undefined ? (ending.code ?? null) : null
   return { code, limit: limitOf(ending, code), seconds, outputBytes }
 }
 
-function limitOf(ending: Ending, code: number | null): LimitKind | null {
+function limitOf(ending: SandboxEnding, code: number | null): LimitKind | null {
   const { stopped, hits, diskFull, outputBytes, outputMaxBytes } = ending
   if (stopped === 'seconds' || stopped === 'disk') return stopped
   const failed = code !== 0 && stopped === undefined
@@ -29,7 +29,7 @@ function limitOf(ending: Ending, code: number | null): LimitKind | null {
   return outputBytes > outputMaxBytes ? 'output' : null
 }
 
-/** Parses an exit code strictly: an integer from 0 to 255. Anything else is no code, whoever reports it. */
+/** Parses an exit code strictly: an integer from 0 to 255. Returns undefined for anything else. */
 export function parseExitCode(text: string | undefined): number | undefined {
   const code = /^\d{1,3}$/.test(text ?? '') ? Number(text) : undefined
   return code !== undefined && code <= 255 ? code : undefined

@@ -3,15 +3,15 @@ import { lstat, open } from 'node:fs/promises'
 import { posix } from 'node:path'
 
 /** A path of a sandbox as it is on this machine, with what is there. */
-export type Place = { path: string; stats: Stats }
+export type HostPath = { path: string; stats: Stats }
 
 /**
  * Finds a path below a folder without going through any link: what a sandbox left there may point anywhere on this
  * machine. Safe only while nothing runs that could change it.
  */
-export async function findInside(root: string, path: string): Promise<Place | undefined> {
+export async function findInside(root: string, path: string): Promise<HostPath | undefined> {
   const parts = partsOf(path)
-  let place: Place = { path: root, stats: await lstat(root) }
+  let place: HostPath = { path: root, stats: await lstat(root) }
   for (const part of parts) {
     if (!place.stats.isDirectory()) return undefined
     const next = posix.join(place.path, part)

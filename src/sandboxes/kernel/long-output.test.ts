@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
-import { startHolder } from './holder.ts'
+import { startNamespaceProcess } from './namespace-process.ts'
 import { runLogged } from './run-program.ts'
 
 const MEGABYTE = 1024 * 1024
 const FLOOD = `head -c ${64 * MEGABYTE} /dev/zero | tr '\\0' x`
 
-/** Nobody keeps more of it than this. */
+/** Maximum output that is buffered. */
 const KEPT = 2 * MEGABYTE
 
 test('a program that never ends its line is heard to its end, and little of it is kept', async () => {
@@ -17,7 +17,7 @@ test('a program that never ends its line is heard to its end, and little of it i
 })
 
 test.skipIf(process.getuid?.() !== 0)('the same in a namespace that holds a sandbox', async () => {
-  const holder = await startHolder({ rootless: false, beside: undefined, cwd: '/' })
+  const holder = await startNamespaceProcess({ rootless: false, beside: undefined, cwd: '/' })
   try {
     const { code, text } = await holder.run(`${FLOOD}; echo; echo last words; sh -c 'exit 3'`)
     expect([code, text.slice(-11), text.length < KEPT]).toEqual([3, 'last words\n', true])

@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { findProcess, isAlive } from './process-life.ts'
 
-/** Where there is no /proc, nobody can tell who is alive. */
+/** Start time where there is no /proc, and it is unknown which processes are alive. */
 const UNKNOWN = '0'
 
 /** The beginning of a name that tells whose it is, so that what has it can go even when that process has died. */
@@ -10,7 +10,7 @@ export async function ownedPrefix(kind: string): Promise<string> {
   return `${kind}-${process.pid}-${mark?.startTime ?? UNKNOWN}-`
 }
 
-/** What of a kind lies in a folder and belongs to a process that is dead. */
+/** Lists the entries of a folder that belong to dead processes. */
 export async function listOrphans(folder: string, kind: string): Promise<string[]> {
   const names = await readdir(folder).catch(() => [])
   const dead = await Promise.all(names.map(async (name) => !(await mayLive(name, kind))))

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { Server } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { type Port, SandboxUnavailable } from '../sandbox.ts'
-import { TOOLS_PATH } from './holder.ts'
+import { TOOLS_PATH } from './namespace-process.ts'
 
 /**
  * Makes the listening sockets where it runs, hands each over as a process of Node would, and ends. With perl that takes a
@@ -28,7 +28,7 @@ for my $port (@ARGV) {
   defined readline $answers or last;
 }`
 
-/** The same, where there is no perl. Plain JavaScript: it is not compiled. */
+/** JavaScript version for machines without perl. It is not compiled. */
 const LISTEN_NODE = `let open = process.argv.length - 1
 for (const port of process.argv.slice(1)) {
   const server = require('node:net').createServer()
@@ -81,7 +81,7 @@ export async function listenBy(
   clearTimeout(clock)
   for (const { port, onConnection } of ports) {
     servers.get(String(port))?.on('connection', onConnection)
-    servers.get(String(port))?.on('error', () => {}) // the sandbox is gone
+    servers.get(String(port))?.on('error', () => {}) // the sandbox has ended
   }
   if (servers.size === ports.length) return { servers: [...servers.values()] }
   for (const server of servers.values()) server.close()

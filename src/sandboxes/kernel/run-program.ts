@@ -3,16 +3,16 @@ import { once } from 'node:events'
 import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { SandboxUnavailable } from '../sandbox.ts'
-import { TOOLS_PATH } from './holder.ts'
+import { TOOLS_PATH } from './namespace-process.ts'
 
 const LAST_LINES = 30
 /** Programs of the machine that are waited for until they end; builds have deadlines of their own. */
 const PROGRAM_MS = 15 * 60_000
 
-export type RunOptions = { cwd?: string; env?: Record<string, string>; signal?: AbortSignal }
+export type ProgramOptions = { cwd?: string; env?: Record<string, string>; signal?: AbortSignal }
 
 /** Runs a program of this machine that has to work, and gives what it printed. */
-export async function runProgram(program: string, args: string[], options: RunOptions = {}): Promise<string> {
+export async function runProgram(program: string, args: string[], options: ProgramOptions = {}): Promise<string> {
   const { code, output, errors } = await tryProgram(program, args, options)
   if (code === 0) return output
   throw new SandboxUnavailable(`${program} failed: ${errors.trim() || output.trim() || `code ${code}`}`)
@@ -22,7 +22,7 @@ export async function runProgram(program: string, args: string[], options: RunOp
 export async function tryProgram(
   program: string,
   args: string[],
-  { cwd, env, signal }: RunOptions = {},
+  { cwd, env, signal }: ProgramOptions = {},
 ): Promise<{ code: number | null; output: string; errors: string }> {
   const child = spawn(program, args, {
     env: { PATH: TOOLS_PATH, ...env },
@@ -70,7 +70,7 @@ export async function runLogged(
 
 const LINE_LETTERS = 10_000
 
-/** Of a line that is longer than anybody reads, the beginning: a stranger's program may never end its line. */
+/** Shortens long lines, because an untrusted program may print a line without end. */
 function eachLine(stream: Readable, onLine: (line: string) => void): void {
   let held = ''
   stream.setEncoding('utf8').on('data', (chunk: string) => {

@@ -6,8 +6,8 @@ const CLOSED_ON_EXEC = 0o2000000
 let strays: Promise<(number | 'ignore')[]> | undefined
 
 /**
- * Files that whoever started us left open, and that every child of ours would have too, sandboxes included. Node cannot
- * close them, but it can put nothing in their place: this is what `stdio` has to hold from the fourth on.
+ * Returns `stdio` entries from the fourth on that hide inherited descriptors from child processes, including sandboxes.
+ * Node cannot close them, but it can replace them with nothing.
  */
 export function strayDescriptors(): Promise<(number | 'ignore')[]> {
   strays ??= findStrays()

@@ -1,6 +1,6 @@
 import { Header, type HeaderData, Pax } from 'tar'
 
-/** What stands in front of a file's content. A link's target is in `link`. */
+/** Fields of a tar header. `link` is the target of a link. */
 export type TarFacts = {
   path: string
   type: 'File' | 'Directory' | 'SymbolicLink' | 'Link'
@@ -14,7 +14,7 @@ export type TarFacts = {
 
 const BLOCK = 512
 const PATH_FIELD_BYTES = 100
-/** Without set-user-id and its like. */
+/** Mode bits without set-user-id, set-group-id and sticky. */
 export const PLAIN_MODE = 0o777
 
 /** A longer path goes into an extended header. In UTF-8 this many characters take less than the 100 bytes of the field. */

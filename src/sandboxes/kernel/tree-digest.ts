@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs'
 import { lstat, readdir, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** What a folder holds: names, kinds, rights, owners, contents. Times are left out. */
+/** Returns a digest of a folder: names, types, modes, owners and contents. Times are ignored. */
 export async function treeDigest(folder: string): Promise<string> {
   const hash = createHash('sha256')
   await addEntry(hash, folder, '')

@@ -1,6 +1,6 @@
 import { ACCOUNT_FILE_MAX_BYTES, type AccountFiles } from './accounts.ts'
 
-/** What is at a path, without following a link in its last part. */
+/** Type and size of the file at a path. A link in its last part is not followed. */
 export type FileKind = { isFile: boolean; isFolder: boolean; bytes: number }
 
 /** Names libraries that programs load to look up users. Changed by an agent, it could bring its own into ours. */
@@ -13,8 +13,8 @@ const OPENED_FILES = [
 ]
 
 /**
- * Lists which of the files that a runtime opens are not ordinary files: a named pipe would block it for ever, a link would
- * lead it elsewhere, and a huge file would keep it busy. A file that is missing is harmless.
+ * Lists which of the files that a runtime opens are not ordinary files: a named pipe would block it, a link would
+ * redirect it, and a huge file would keep it busy. A missing file is harmless.
  */
 export async function listUnsafePaths(look: (path: string) => Promise<FileKind | undefined>): Promise<string[]> {
   const folder = await look('/etc')

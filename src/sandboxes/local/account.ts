@@ -1,15 +1,15 @@
-import { ACCOUNT_FILE_MAX_BYTES, type Account, resolveAccount } from '../kernel/accounts.ts'
+import { ACCOUNT_FILE_MAX_BYTES, resolveAccount, type UserAccount } from '../kernel/accounts.ts'
 import { readInside } from '../kernel/inside.ts'
 import { SandboxUnsupported } from '../sandbox.ts'
 
 /** Resolves a user in the files of a sandbox. */
-export async function findAccount(root: string, user: string | number): Promise<Account> {
+export async function findAccount(root: string, user: string | number): Promise<UserAccount> {
   const read = (path: string): Promise<string | undefined> => readInside(root, path, ACCOUNT_FILE_MAX_BYTES)
   return resolveAccount({ passwd: await read('/etc/passwd'), group: await read('/etc/group') }, user)
 }
 
-/** An ordinary user is root in its namespace, and nobody else. */
-export function asOrdinaryUser(account: Account, user: string | number): Account {
+/** An ordinary user is root in its namespace, and has no other user. */
+export function asOrdinaryUser(account: UserAccount, user: string | number): UserAccount {
   if (account.uid === 0 && account.gid === 0) return { ...account, groups: undefined }
   throw new SandboxUnsupported(`The user ${user} needs a local sandbox that is started by root, or docker.`)
 }

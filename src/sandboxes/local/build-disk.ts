@@ -2,10 +2,10 @@ import { access, readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { watchFolders } from '../kernel/disk.ts'
 import { type BuildLimits, SandboxUnavailable } from '../sandbox.ts'
-import type { Store } from './image-store.ts'
+import type { ImageStore } from './image-store.ts'
 
 type BuildDisk = {
-  store: Store
+  store: ImageStore
   limits: BuildLimits
   processes: () => Promise<number[]>
   signal: AbortSignal
@@ -39,7 +39,7 @@ export async function withBuildDisk<T>(
 const BASES = ['', 'buildah/overlay']
 
 /** Lists the writable layers of the root filesystems that processes of a build have. */
-async function listLayers({ folder }: Store, pids: number[]): Promise<string[]> {
+async function listLayers({ folder }: ImageStore, pids: number[]): Promise<string[]> {
   const tables = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/mountinfo`, 'utf8').catch(() => '')))
   const named = tables.flatMap((table) => [...table.matchAll(/[ ,]upperdir=([^ ,]+)/g)].map(([, path = '']) => path))
   const candidates = [...new Set(named)].flatMap((path) => BASES.map((base) => resolve(join(folder, base), path)))

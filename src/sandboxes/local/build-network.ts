@@ -1,17 +1,17 @@
-import { openBuildWay } from '../egress/build-way.ts'
-import type { Place } from '../egress/rules.ts'
-import { enter, type Holder } from '../kernel/holder.ts'
+import { openBuildWay } from '../egress/build-egress.ts'
+import type { AllowedHost } from '../egress/rules.ts'
+import { enter, type NamespaceProcess } from '../kernel/namespace-process.ts'
 import { openPorts } from '../kernel/ports.ts'
 
-export type BuildNetwork = { env: Record<string, string>; close(): void }
+export type LocalBuildNetwork = { env: Record<string, string>; close(): void }
 
-type Options = { rootless: boolean; buildHosts: readonly Place[]; onLog: (line: string) => void }
+type BuildNetworkOptions = { rootless: boolean; buildHosts: readonly AllowedHost[]; onLog: (line: string) => void }
 
 /** In the network of a holder that is alone in it: a loopback, and one port of it that leads out. */
 export async function openBuildNetwork(
-  holder: Holder,
-  { rootless, buildHosts, onLog }: Options,
-): Promise<BuildNetwork> {
+  holder: NamespaceProcess,
+  { rootless, buildHosts, onLog }: BuildNetworkOptions,
+): Promise<LocalBuildNetwork> {
   const { code } = await holder.run('ip link set dev lo up')
   if (code !== 0) {
     onLog('This build has no network, because `ip` of iproute2 does not work here.')

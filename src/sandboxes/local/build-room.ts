@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { DEFAULT_LIMITS } from '../../harbor/default-limits.ts'
 import { allFolders, cgroupFolders, listProcesses, makeCgroup, removeCgroup } from '../kernel/cgroup.ts'
-import type { BuildLimits, Limits } from '../sandbox.ts'
+import type { BuildLimits, SandboxLimits } from '../sandbox.ts'
 import type { Host } from './machine.ts'
 import { makeRecord, removeRecord } from './record.ts'
 import { quote } from './shell.ts'
@@ -10,9 +10,12 @@ import { quote } from './shell.ts'
 const DAY_MS = 24 * 60 * 60 * 1000
 
 /** The time of a build is limited by its caller, and its disk is watched by the builder. */
-const roomLimits = (limits: BuildLimits): Limits => ({
-  ...{ ...DEFAULT_LIMITS, ...limits, pids: 4096 },
-  ...{ outputBytes: 0, seconds: 0 },
+const roomLimits = (limits: BuildLimits): SandboxLimits => ({
+  ...DEFAULT_LIMITS,
+  ...limits,
+  pids: 4096,
+  outputBytes: 0,
+  seconds: 0,
 })
 
 /** `entering` is a line of shell that enters the cgroup of a build; `processes` are those in it. */

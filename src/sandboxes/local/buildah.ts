@@ -1,21 +1,21 @@
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Dockerfile } from '../../harbor/dockerfile.ts'
-import { buildArgs } from '../egress/build-way.ts'
-import type { Place } from '../egress/rules.ts'
+import { buildArgs } from '../egress/build-egress.ts'
+import type { AllowedHost } from '../egress/rules.ts'
 import { refuseTriggers } from '../kernel/dockerfile-dangers.ts'
-import { enter, type Holder, startHolder } from '../kernel/holder.ts'
+import { enter, type NamespaceProcess, startNamespaceProcess } from '../kernel/namespace-process.ts'
 import { runLogged, tryProgram } from '../kernel/run-program.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { BUILD_GUARD } from './build-guard.ts'
-import { type BuildNetwork, openBuildNetwork } from './build-network.ts'
+import { type LocalBuildNetwork, openBuildNetwork } from './build-network.ts'
 import { ImageSettings, settingsOf } from './image-settings.ts'
-import { fullName, newDraft, type Store, type StoredImage, saveImage } from './image-store.ts'
+import { fullName, type ImageStore, newDraft, type StoredImage, saveImage } from './image-store.ts'
 import { line } from './shell.ts'
 
-export type BuildOptions = { signal: AbortSignal; onLog: (line: string) => void; entering?: string }
-/** A network that is not this machine's, and what its programs are told of it. */
-type Apart = { holder: Holder; env: Record<string, string> }
+export type BuildahOptions = { signal: AbortSignal; onLog: (line: string) => void; entering?: string }
+/** Network of the build, and the environment variables of its proxy. */
+type Apart = { holder: NamespaceProcess; env: Record<string, string> }
 export type BuildRequest = {
   dockerfile: Dockerfile
   path: string
@@ -33,10 +33,10 @@ export async function hasBuildah(): Promise<boolean> {
   return isThere
 }
 
-/** Its own folder of the store, whose layers are used where they lie. */
+/** Folder of buildah in the store, whose layers are used in place. */
 const ROOT = 'buildah'
 
-const buildah = (store: Store, ...args: string[]): string =>
+const buildah = (store: ImageStore, ...args: string[]): string =>
   line(
     ...['buildah', '--root', join(store.folder, ROOT), '--runroot', join(store.folder, `${ROOT}-run`)],
     // A device that lies in an image is one of this machine, which nothing else keeps a command from.
@@ -49,7 +49,7 @@ const buildah = (store: Store, ...args: string[]): string =>
  */
 async function inNamespaces(
   script: string,
-  { signal, onLog, entering = '' }: BuildOptions,
+  { signal, onLog, entering = '' }: BuildahOptions,
   apart?: Apart,
 ): Promise<string> {
   const network = apart ? enter(apart.holder.pid, false, '--net') : []
@@ -68,16 +68,16 @@ async function inNamespaces(
 /** All files of this machine lie outside of a command's root: with the right to another root it would get there. */
 const CHROOT = ['--isolation', 'chroot', '--cap-drop', 'CAP_SYS_CHROOT']
 
-/** Builds a Dockerfile. What it is built on must be an image of ours, and is not pulled. */
+/** Builds a Dockerfile. Its base image must be in the store and is never pulled. */
 export async function buildWithBuildah(
-  store: Store,
+  store: ImageStore,
   { dockerfile, path, context, target, args, bases }: BuildRequest,
-  { buildHosts, ...options }: BuildOptions & { buildHosts: readonly Place[] },
+  { buildHosts, ...options }: BuildahOptions & { buildHosts: readonly AllowedHost[] },
 ): Promise<StoredImage> {
   for (const base of bases) await offerBase(store, base, options)
   const idFile = join(store.folder, await newDraft())
-  const holder = await startHolder({ rootless: false, beside: undefined, cwd: '/', network: 'alone' })
-  let network: BuildNetwork | undefined
+  const holder = await startNamespaceProcess({ rootless: false, beside: undefined, cwd: '/', network: 'alone' })
+  let network: LocalBuildNetwork | undefined
   try {
     network = await openBuildNetwork(holder, { rootless: false, buildHosts, onLog: options.onLog })
     const { env } = network
@@ -85,7 +85,7 @@ export async function buildWithBuildah(
     if (target !== null) flags.push('--target', target)
     const given = { ...args, ...buildArgs(env, dockerfile) }
     for (const [name, value] of Object.entries(given)) flags.push('--build-arg', `${name}=${value}`)
-    // What its commands print is told with what they complain about, in order.
+    // Output and errors of commands are logged in order.
     await inNamespaces(`${buildah(store, 'build', ...flags, context)} >&2`, options, { holder, env })
     return await takeImage(store, (await readFile(idFile, 'utf8')).trim().replace('sha256:', ''))
   } finally {
@@ -96,16 +96,16 @@ export async function buildWithBuildah(
 }
 
 /** From a registry, for those who can reach one. */
-export async function pullWithBuildah(store: Store, name: string, options: BuildOptions): Promise<StoredImage> {
+export async function pullWithBuildah(store: ImageStore, name: string, options: BuildahOptions): Promise<StoredImage> {
   const text = await inNamespaces(buildah(store, 'pull', '--quiet', registryName(name)), options)
   return takeImage(store, text.trim().split('\n').at(-1) ?? '', name)
 }
 
 /** Puts an imported image where buildah looks for the name, once for the same content. */
 async function offerBase(
-  store: Store,
+  store: ImageStore,
   { name, image }: BuildRequest['bases'][number],
-  options: BuildOptions,
+  options: BuildahOptions,
 ): Promise<void> {
   const [layer = ''] = image.layers
   if (layer.startsWith(ROOT)) return // it came from there
@@ -127,7 +127,7 @@ ${buildah(store, 'tag', known, tag)}`
   await inNamespaces(script, options)
 }
 
-/** As buildah looks it up: with the registry, which is Docker's where the name has none. */
+/** Returns the name that buildah looks up: with the registry, which defaults to Docker's. */
 export function registryName(name: string): string {
   const full = fullName(name)
   const [first = '', ...rest] = full.split('/')
@@ -145,7 +145,7 @@ type Layer = { id: string; parent?: string }
 type ImageEntry = { id: string; layer?: string }
 
 /** The files of containers/storage say which layers an image has; each is a folder that overlay can use. */
-async function takeImage(store: Store, id: string, name = id): Promise<StoredImage> {
+async function takeImage(store: ImageStore, id: string, name = id): Promise<StoredImage> {
   const read = async (...path: string[]) => JSON.parse(await readFile(join(store.folder, ROOT, ...path), 'utf8'))
   const images: ImageEntry[] = await read('overlay-images', 'images.json')
   const layers: Layer[] = await read('overlay-layers', 'layers.json')

@@ -16,7 +16,7 @@ export async function copyInto(building: Building, request: CopyRequest): Promis
   await refuseLinks(seen, target)
   const into = target.endsWith('/') || (await findInside(seen, target))?.stats.isDirectory() === true
   const folder = into ? target : posix.dirname(target)
-  await holder.must(`Line ${number}`, line('mkdir', '-p', '-m', '755', '--', join(root, folder)))
+  await holder.runOrThrow(`Line ${number}`, line('mkdir', '-p', '-m', '755', '--', join(root, folder)))
   for (const source of sources) await copyOne(building, request, source, into)
 }
 
@@ -33,7 +33,7 @@ async function copyOne(building: Building, request: CopyRequest, source: string,
   const words = ['cp', '-a', '--no-preserve=ownership', '--remove-destination', '-T', '--']
   const copy = line(...words, found.path, join(root, place))
   const give = owner === undefined ? '' : ` && ${line(...(await ownerWords(seen, owner)), join(root, place))}`
-  await holder.must(`Line ${number}: COPY`, `${copy}${give}`)
+  await holder.runOrThrow(`Line ${number}: COPY`, `${copy}${give}`)
 }
 
 async function ownerWords(root: string, owner: string): Promise<string[]> {

@@ -1,9 +1,9 @@
 import { access, mkdir, rename, rm } from 'node:fs/promises'
 import { join, posix } from 'node:path'
 import type { Dockerfile, DockerfileInstruction, DockerfileStage } from '../../harbor/dockerfile.ts'
-import { type Holder, startHolder } from '../kernel/holder.ts'
+import { type NamespaceProcess, startNamespaceProcess } from '../kernel/namespace-process.ts'
 import { SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
-import { type BuildNetwork, openBuildNetwork } from './build-network.ts'
+import { type LocalBuildNetwork, openBuildNetwork } from './build-network.ts'
 import type { Building, BuildingOptions } from './building.ts'
 import { copyInto } from './built-in-copy.ts'
 import { runCommand } from './built-in-run.ts'
@@ -34,11 +34,11 @@ export async function buildBuiltIn(
   options.layers.push(join(folder, 'upper'))
   for (const name of ['upper', 'work', 'root']) await mkdir(join(folder, name), { recursive: true, mode: 0o755 })
   const { rootless } = host
-  const holder = await startHolder({ rootless, beside: undefined, cwd: '/', network: 'alone' })
+  const holder = await startNamespaceProcess({ rootless, beside: undefined, cwd: '/', network: 'alone' })
   const stop = (): void => void holder.kill()
   options.signal.addEventListener('abort', stop)
   const runs = stage.instructions.some(({ keyword }) => keyword === 'RUN')
-  let network: BuildNetwork | undefined
+  let network: LocalBuildNetwork | undefined
   try {
     const { base, context } = request
     await mountDraft(host, holder, base, draft)
@@ -46,7 +46,15 @@ export async function buildBuiltIn(
     const { env, workdir, user, entrypoint, command } = base
     const building: Building = {
       ...options,
-      ...{ host, holder, context, base, env: { ...env }, workdir, user, entrypoint, command },
+      host,
+      holder,
+      context,
+      base,
+      env: { ...env },
+      workdir,
+      user,
+      entrypoint,
+      command,
       root: join(folder, 'root'),
       given: request.args,
       args: { ...globalsOf(request.dockerfile), ...request.args },
@@ -63,7 +71,7 @@ export async function buildBuiltIn(
   }
 }
 
-async function mountDraft(host: Host, holder: Holder, base: StoredImage, draft: string): Promise<void> {
+async function mountDraft(host: Host, holder: NamespaceProcess, base: StoredImage, draft: string): Promise<void> {
   const places = `lowerdir=${base.layers.join(':')},upperdir=${draft}/upper,workdir=${draft}/work`
   const mount = line(
     'mount',
@@ -74,7 +82,7 @@ async function mountDraft(host: Host, holder: Holder, base: StoredImage, draft: 
     `${places},${overlayOptions(host.rootless)}`,
     `${draft}/root`,
   )
-  await holder.must('Mounting the files of a build', `${line('cd', host.store.folder)} && ${mount}`)
+  await holder.runOrThrow('Mounting the files of a build', `${line('cd', host.store.folder)} && ${mount}`)
 }
 
 async function keep(
@@ -102,9 +110,19 @@ const globalsOf = ({ globals }: Dockerfile): Record<string, string> =>
 
 /** Which flags each instruction may have. */
 const KNOWN: Record<string, string[]> = {
-  ...{ ARG: [], ENV: [], WORKDIR: [], COPY: ['chown'], RUN: [], USER: [], CMD: [], ENTRYPOINT: [] },
-  // They only describe an image.
-  ...{ LABEL: [], EXPOSE: [], MAINTAINER: [], STOPSIGNAL: [] },
+  ARG: [],
+  ENV: [],
+  WORKDIR: [],
+  COPY: ['chown'],
+  RUN: [],
+  USER: [],
+  CMD: [],
+  ENTRYPOINT: [],
+  // These instructions only describe an image.
+  LABEL: [],
+  EXPOSE: [],
+  MAINTAINER: [],
+  STOPSIGNAL: [],
 }
 
 function refuseUnknown({ keyword, line: number, flags, heredocs }: DockerfileInstruction): void {

@@ -19,7 +19,7 @@ import { initWords, launcherWords, STARTED_FD } from './launcher.ts'
 import { filterPath } from './machine.ts'
 import { line, quote } from './shell.ts'
 
-/** Its monitor and its first process. */
+/** Processes of bubblewrap: its monitor and the first process. */
 export const BWRAP_PROCESSES = 2
 
 const NAMESPACES = ['--unshare-ipc', '--unshare-pid', '--unshare-uts', '--unshare-cgroup']
@@ -73,9 +73,9 @@ async function openGate(folder: string): Promise<void> {
 }
 
 /**
- * Once in the namespace of each holder. Its first process is bubblewrap, and whoever is root in the sandbox reaches the
- * file that it runs from: `/proc/1/exe`. While it runs nobody can write to it, but an agent can end that, and would then
- * have put its own program in the place of this machine's.
+ * Copies bubblewrap once per namespace process. Root in the sandbox can open the executable of the first process
+ * through `/proc/1/exe`. It cannot be written while it runs, but an agent could end it and then replace the program of
+ * this machine.
  */
 export const SEAL = `{ [ -n "$sealed" ] || { mount -o bind,ro "$(command -v bwrap)" "$(command -v bwrap)" && sealed=1; }; } && `
 
@@ -108,8 +108,8 @@ function script(launch: Launch): string {
 }
 
 /**
- * Where there are no cgroups. The kernel counts the processes of a user in each user namespace, and each sandbox of an
- * ordinary user has one. It does not tell how often it refused one.
+ * Limits processes without cgroups. The kernel counts processes per user in each user namespace, and each sandbox of an
+ * ordinary user has one. Refusals are not reported.
  */
 const processLimit = (pids: number): string => `${line('prlimit', `--nproc=${pids + BWRAP_PROCESSES + 1}`)} `
 
@@ -128,7 +128,7 @@ async function options(launch: Launch): Promise<string[]> {
     ...NAMESPACES,
     ...OWN_INIT,
     // A member of a group begins in its network.
-    ...(spec.group === null ? ['--unshare-net'] : []),
+    ...(spec.network === null ? ['--unshare-net'] : []),
     ...['--hostname', launch.hostname, '--die-with-parent', '--new-session', '--clearenv'],
     ...Object.entries(env).flatMap(([name, value]) => ['--setenv', name, value]),
     // Only the first process keeps the last one: setpriv gives it up for the command.
@@ -154,7 +154,7 @@ function mountWords(mount: LaunchMount): string[] {
   return ['--perms', '1777', ...size, '--tmpfs', mount.target]
 }
 
-/** What of them this kernel has, which does not change. */
+/** Paths that this kernel has, looked up once. */
 let kernel: Promise<string[][]> | undefined
 
 async function existing(paths: string[]): Promise<string[]> {

@@ -1,16 +1,16 @@
 import { join } from 'node:path'
-import type { Account } from '../kernel/accounts.ts'
+import type { UserAccount } from '../kernel/accounts.ts'
 import { SandboxUnsupported } from '../sandbox.ts'
 import { CONTROL, commandWords } from './launcher.ts'
-import type { Launcher } from './machine.ts'
+import type { LocalLauncher } from './machine.ts'
 import { line, quote } from './shell.ts'
 
 /** A command for the control shell to start. */
-export type Request = {
+export type ControlRequest = {
   /** The main one is 0; its files are the sandbox's own. */
   number: number
-  launcher: Launcher
-  account: Account
+  launcher: LocalLauncher
+  account: UserAccount
   workdir: string
   env: Record<string, string>
   command: string[]
@@ -29,7 +29,7 @@ export const requestLine = (number: number): string => `. ${join(CONTROL, String
 export const killLine = (pid: number): string => `kill -9 -${pid} ${pid}\n`
 
 /** Says which process it is, and later its code. The end of the main one is the end of all. */
-export function requestScript({ number, launcher, account, workdir, env, command, hasInput }: Request): string {
+export function requestScript({ number, launcher, account, workdir, env, command, hasInput }: ControlRequest): string {
   const input = hasInput ? join(CONTROL, `${number}.input`) : '/dev/null'
   const files = number === 0 ? '3<&4 >&5 2>&6' : `3< ${input} > ${join(CONTROL, `${number}.output`)} 2>&1`
   const last = number === 0 ? `echo "exit $?" > ${REQUESTS}` : `echo "${number} exit $?" > ${STATUS}`

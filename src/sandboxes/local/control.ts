@@ -3,36 +3,36 @@ import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { Socket } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import type { Holder } from '../kernel/holder.ts'
-import { killLine, OPENING, type Request, requestLine, requestScript } from './control-script.ts'
+import type { NamespaceProcess } from '../kernel/namespace-process.ts'
+import { type ControlRequest, killLine, OPENING, requestLine, requestScript } from './control-script.ts'
 import { line } from './shell.ts'
 
 /**
- * The other end of the control shell: it is told through a pipe what to start, and says through another how that ended.
- * Whoever is root in the sandbox can write there too, so all that is believed is a number.
+ * Client of the control shell, which starts commands in a sandbox and reports how they ended over pipes. Root in the
+ * sandbox can write to them too, so only a number is accepted.
  */
-export type Control = {
+export type ControlShell = {
   folder: string
-  /** Of commands that were started, from 1. */
+  /** Returns the number of the next command, from 1. */
   next(): number
   /** Has a command started. */
-  tell(request: Request): Promise<void>
-  /** It has its files open. */
+  startCommand(request: ControlRequest): Promise<void>
+  /** Resolves when the command has opened its files. */
   started(number: number): Promise<unknown>
-  /** Its code, when it ends before the sandbox. */
+  /** Resolves to the exit code when the command ends before the sandbox. */
   code(number: number): Promise<number>
-  /** With its process group. */
+  /** Kills the process group of a command. */
   kill(number: number): void
   close(): void
 }
 
 export const controlFolder = (sandboxFolder: string): string => join(sandboxFolder, 'control')
 
-export async function openControl(sandboxFolder: string, holder: Holder): Promise<Control> {
+export async function openControl(sandboxFolder: string, holder: NamespaceProcess): Promise<ControlShell> {
   const folder = controlFolder(sandboxFolder)
   await mkdir(folder, { mode: 0o700 })
   const [requests = '', status = ''] = ['requests', 'status'].map((name) => join(folder, name))
-  await holder.must('Making the pipes of a sandbox', line('mkfifo', '-m', '600', requests, status))
+  await holder.runOrThrow('Making the pipes of a sandbox', line('mkfifo', '-m', '600', requests, status))
   const output = await openPipe(requests)
   const input = await openPipe(status)
   const told = listen(input)
@@ -46,12 +46,12 @@ export async function openControl(sandboxFolder: string, holder: Holder): Promis
     },
     started: told.pid,
     code: told.code,
-    async tell(request) {
+    async startCommand(request) {
       const { number } = request
       const file = join(folder, String(number))
       await writeFile(file, requestScript(request), { mode: 0o600 })
       void told.code(number)
-      // It may hold secrets, and has been read when there is a process.
+      // The file may hold secrets; it has been read once the process exists.
       void told.pid(number).then(() => rm(file, { force: true }))
       output.write(requestLine(number))
     },
@@ -65,17 +65,17 @@ export async function openControl(sandboxFolder: string, holder: Holder): Promis
   }
 }
 
-/** For both directions, so that it has an end of ours as long as the sandbox lives. */
+/** Opened for reading and writing, so that the pipe stays open as long as the sandbox lives. */
 async function openPipe(path: string): Promise<Socket> {
   const fd = await promisify(openDescriptor)(path, constants.O_RDWR | constants.O_NONBLOCK, 0)
   const socket = new Socket({ fd, readable: path.endsWith('status'), writable: !path.endsWith('status') })
-  socket.on('error', () => {}) // the sandbox is gone
+  socket.on('error', () => {}) // the sandbox has ended
   return socket
 }
 
-type Told = { pid(number: number): Promise<number>; code(number: number): Promise<number> }
+type ControlReports = { pid(number: number): Promise<number>; code(number: number): Promise<number> }
 
-function listen(input: Socket): Told {
+function listen(input: Socket): ControlReports {
   const waiting = new Map<string, PromiseWithResolvers<number>>()
   const find = (key: string): PromiseWithResolvers<number> => {
     const found = waiting.get(key) ?? Promise.withResolvers<number>()
@@ -93,7 +93,7 @@ function listen(input: Socket): Told {
 /** Longer than anything that the control shell says. */
 const LINE_MAX = 100
 
-/** Whoever floods it costs no memory: only the end of what came is kept. */
+/** Only the last part is buffered, so that a flood uses no memory. */
 function eachLine(input: Socket, onLine: (text: string) => void): void {
   let rest = ''
   input.setEncoding('latin1').on('data', (chunk) => {

@@ -1,20 +1,25 @@
 import { join } from 'node:path'
 import { readHits } from '../kernel/cgroup.ts'
-import { type Ending, explain } from '../kernel/explain.ts'
+import { explain, type SandboxEnding } from '../kernel/explain.ts'
 import { runProgram } from '../kernel/run-program.ts'
 import { type ExecSpec, type Exit, SandboxUnavailable } from '../sandbox.ts'
 import { asOrdinaryUser, findAccount } from './account.ts'
-import type { Control } from './control.ts'
+import type { ControlShell } from './control.ts'
 import { rootOf } from './files.ts'
 import { type Input, openInput } from './input.ts'
 import { environmentOf } from './launch.ts'
 import { carryOutput, type Output } from './output.ts'
-import type { Running } from './running.ts'
+import type { LocalRunningSandbox } from './running.ts'
 
 type Life = { isOver(): boolean; exited: Promise<unknown>; isDiskFull(since: number): Promise<boolean> }
 
-/** Runs another command in a sandbox that lives, and sees it to its end, or to the sandbox's. */
-export async function execIn(running: Running, control: Control, life: Life, spec: ExecSpec): Promise<Exit> {
+/** Runs another command in a running sandbox until it ends, times out or the sandbox ends. */
+export async function execIn(
+  running: LocalRunningSandbox,
+  control: ControlShell,
+  life: Life,
+  spec: ExecSpec,
+): Promise<Exit> {
   if (life.isOver()) throw new SandboxUnavailable(`Sandbox ${running.spec.id} has ended: nothing can be run in it.`)
   const begun = performance.now()
   const before = await hitsOf(running)
@@ -23,8 +28,11 @@ export async function execIn(running: Running, control: Control, life: Life, spe
   const { input, output } = await openFiles(control, number, spec)
   try {
     void control.started(number).then(() => input.send())
-    await control.tell({
-      ...{ number, launcher: running.host.launcher, account, command: spec.command },
+    await control.startCommand({
+      number,
+      launcher: running.host.launcher,
+      account,
+      command: spec.command,
       workdir: spec.workdir ?? running.spec.workdir ?? running.spec.image.workdir,
       env: environmentOf(running.spec.image, account, { ...running.spec.env, ...spec.env }),
       hasInput: spec.input.length > 0,
@@ -36,7 +44,9 @@ export async function execIn(running: Running, control: Control, life: Life, spe
     const hits = await hitsOf(running)
     return explain({
       ...ending,
-      ...{ seconds, outputBytes: bytes, outputMaxBytes: spec.limits.outputBytes },
+      seconds,
+      outputBytes: bytes,
+      outputMaxBytes: spec.limits.outputBytes,
       diskFull: await life.isDiskFull(begun).catch(() => false), // the sandbox may have gone meanwhile
       hits: { memory: hits.memory - before.memory, pids: hits.pids - before.pids },
     })
@@ -46,21 +56,29 @@ export async function execIn(running: Running, control: Control, life: Life, spe
   }
 }
 
-async function openFiles(control: Control, number: number, spec: ExecSpec): Promise<{ input: Input; output: Output }> {
+async function openFiles(
+  control: ControlShell,
+  number: number,
+  spec: ExecSpec,
+): Promise<{ input: Input; output: Output }> {
   const [inputPipe = '', outputPipe = ''] = ['input', 'output'].map((name) => join(control.folder, `${number}.${name}`))
   await runProgram('mkfifo', ['-m', '666', inputPipe, outputPipe])
   const output = await carryOutput(outputPipe, spec.outputFile, spec.limits.outputBytes)
   return { output, input: await openInput(inputPipe, spec.input) }
 }
 
-async function accountFor({ host, holder, made, spec }: Running, { user }: ExecSpec) {
+async function accountFor({ host, holder, resources, spec }: LocalRunningSandbox, { user }: ExecSpec) {
   const wanted = user ?? spec.user ?? spec.image.user
-  const found = await findAccount(rootOf(host, holder, made.files), wanted)
+  const found = await findAccount(rootOf(host, holder, resources.files), wanted)
   return host.rootless ? asOrdinaryUser(found, wanted) : found
 }
 
-/** Its own end, the end of its time, or the end of the sandbox. */
-async function firstOf(ended: Promise<number>, life: Life, seconds: number): Promise<Pick<Ending, 'stopped' | 'code'>> {
+/** Waits for the command's exit, its timeout or the end of the sandbox, whichever comes first. */
+async function firstOf(
+  ended: Promise<number>,
+  life: Life,
+  seconds: number,
+): Promise<Pick<SandboxEnding, 'stopped' | 'code'>> {
   const late = Promise.withResolvers<'seconds'>()
   const clock = setTimeout(() => late.resolve('seconds'), seconds * 1000)
   const died = life.exited.then(
@@ -75,5 +93,5 @@ async function firstOf(ended: Promise<number>, life: Life, seconds: number): Pro
   }
 }
 
-const hitsOf = async ({ host, spec }: Running): Promise<{ memory: number; pids: number }> =>
+const hitsOf = async ({ host, spec }: LocalRunningSandbox): Promise<{ memory: number; pids: number }> =>
   host.cgroups ? readHits(host.cgroups, spec.id) : { memory: 0, pids: 0 }

@@ -1,19 +1,19 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Holder } from '../kernel/holder.ts'
 import { findInside, partsOf } from '../kernel/inside.ts'
+import type { NamespaceProcess } from '../kernel/namespace-process.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { type Host, overlayOptions } from './machine.ts'
 import { line } from './shell.ts'
 
 /** The files of one sandbox. Paths are relative to the store, except `folder`. */
-export type Files = {
+export type SandboxFiles = {
   folder: string
   root: string
-  /** What it changed, the latest first: its own upper layer, then those it was seeded with. */
+  /** Layers of its changes, the latest first: its own upper layer, then those of its base filesystem. */
   changes: string[]
   layers: string[]
-  /** Its own disk, when the kernel holds its size. */
+  /** Disk image of the sandbox, where the kernel enforces its size. */
   disk: string | undefined
 }
 
@@ -24,7 +24,7 @@ const DISK_MIN_MB = 8
 /** A larger one is watched: what is written between two looks is a small part of it, and a disk costs as much as a sandbox. */
 const DISK_HARD_MAX_MB = 4096
 
-export function planFiles(host: Host, id: string, layers: string[], diskMb: number): Files {
+export function planFiles(host: Host, id: string, layers: string[], diskMb: number): SandboxFiles {
   const own = join('run', id)
   const disk = host.loop && diskMb <= DISK_HARD_MAX_MB ? join(own, 'disk') : undefined
   return {
@@ -37,7 +37,12 @@ export function planFiles(host: Host, id: string, layers: string[], diskMb: numb
 }
 
 /** Mounts the layers of the image, what the sandbox was seeded with and its own. */
-export async function mountFiles(host: Host, holder: Holder, files: Files, diskMb: number): Promise<void> {
+export async function mountFiles(
+  host: Host,
+  holder: NamespaceProcess,
+  files: SandboxFiles,
+  diskMb: number,
+): Promise<void> {
   const [upper = '', ...seeds] = files.changes
   const work = join(upper, '..', 'work')
   const lowers = [...seeds, ...files.layers].join(':')
@@ -51,7 +56,7 @@ export async function mountFiles(host: Host, holder: Holder, files: Files, diskM
     ...(files.disk === undefined ? [] : [...diskSteps(files.disk, diskMb), line('mkdir', '-m', '755', upper, work)]),
     line('mount', '-t', 'overlay', 'overlay', '-o', `nosuid,nodev,${options}`, files.root),
   ]
-  await holder.must('Making the files of a sandbox', steps.join(' && '))
+  await holder.runOrThrow('Making the files of a sandbox', steps.join(' && '))
 }
 
 function diskSteps(disk: string, diskMb: number): string[] {
@@ -65,11 +70,11 @@ function diskSteps(disk: string, diskMb: number): string[] {
   ]
 }
 
-/** Where the sandbox's root is for this process. */
-export const rootOf = (host: Host, holder: Holder, files: Files): string =>
+/** Returns the path of the sandbox's root for this process. */
+export const rootOf = (host: Host, holder: NamespaceProcess, files: SandboxFiles): string =>
   join(holder.root, host.store.folder, files.root)
 
-/** A link there would lead whoever mounts on it, with all our rights, to a place of this machine. */
+/** A link at a mount point would redirect the mount, which is made with full rights, to a path of this machine. */
 export async function refuseLinks(root: string, path: string): Promise<void> {
   const parts = partsOf(path)
   for (let length = 1; length <= parts.length; length += 1) {

@@ -2,7 +2,7 @@ import { copyFile, lstat, mkdir, readlink, symlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { runProgram } from '../kernel/run-program.ts'
 import { SandboxUnsupported } from '../sandbox.ts'
-import { BARE, makeLayer, type Store, type StoredImage, saveImage } from './image-store.ts'
+import { BARE, type ImageStore, makeLayer, type StoredImage, saveImage } from './image-store.ts'
 
 /** System files without which programs do not start, and nothing that is anybody's. */
 const TREES = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32']
@@ -14,7 +14,7 @@ const FOLDERS = ['alternatives', 'ld.so.conf.d', 'ssl/certs', 'python3', 'perl']
 const EMPTY = ['dev', 'proc', 'sys', 'run', 'tmp', 'var/tmp', 'var/lib', 'root', 'home', 'mnt', 'opt', 'srv', 'etc']
 
 /** The machine's own programs as a base image, read-only. Only where the operator allows it; results say so. */
-export async function hostBase(store: Store): Promise<StoredImage> {
+export async function hostBase(store: ImageStore): Promise<StoredImage> {
   const binds: string[] = []
   const links: [string, string][] = []
   for (const path of TREES) {

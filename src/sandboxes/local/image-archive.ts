@@ -71,7 +71,7 @@ async function readBlob(folder: string, digest: string): Promise<unknown> {
   return JSON.parse(await readFile(await blobIn(folder, digest), 'utf8'))
 }
 
-/** What it says of itself is checked. */
+/** Returns the path of a blob after verifying its digest. */
 async function blobIn(folder: string, digest: string): Promise<string> {
   const path = await fileIn(folder, `blobs/${digest.replace(':', '/')}`)
   const hash = createHash('sha256')

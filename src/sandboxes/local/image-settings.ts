@@ -3,7 +3,7 @@ import type { Image } from '../sandbox.ts'
 
 const Words = z.array(z.string()).nullish()
 
-/** What an image says of how it wants to be run, as Docker and OCI write it. */
+/** Runtime settings of an image in the format of Docker and OCI. */
 export const ImageSettings = z.object({
   User: z.string().nullish(),
   WorkingDir: z.string().nullish(),

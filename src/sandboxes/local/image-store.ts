@@ -8,18 +8,22 @@ import { type Image, SandboxUnavailable } from '../sandbox.ts'
 /** Layers are folders below the store, the topmost first; `binds` are folders of this machine, shown as they are. */
 export type StoredImage = Image & { layers: string[]; binds?: string[] }
 
-/** Where everything of this provider lies. All paths that overlay is given are relative to it, and short. */
-export type Store = { folder: string }
+/** Folder of the local provider. Overlay paths are relative to it, and short. */
+export type ImageStore = { folder: string }
 
 const NAME_LENGTH = 24
 
 /** Files alone say nothing of how they want to be used. */
 export const BARE: Omit<Image, 'digest'> = {
-  ...{ workdir: '/', user: 'root', entrypoint: [], command: [], base: 'image' },
+  workdir: '/',
+  user: 'root',
+  entrypoint: [],
+  command: [],
+  base: 'image',
   env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' },
 }
 
-export async function openStore(folder: string): Promise<Store> {
+export async function openStore(folder: string): Promise<ImageStore> {
   for (const name of ['images', 'layers', 'names', 'builds', 'drafts', 'run', 'records']) {
     await mkdir(join(folder, name), { recursive: true, mode: 0o700 })
   }
@@ -33,7 +37,7 @@ export const newDraft = async (): Promise<string> =>
   join(DRAFTS.folder, `${await ownedPrefix(DRAFTS.kind)}${randomUUID()}`)
 
 /** Made beside its place and moved there when complete, by what it holds. */
-export async function makeLayer(store: Store, make: (draft: string) => Promise<void>): Promise<string> {
+export async function makeLayer(store: ImageStore, make: (draft: string) => Promise<void>): Promise<string> {
   const draft = join(store.folder, await newDraft())
   await mkdir(draft)
   try {
@@ -52,24 +56,24 @@ async function moveUnlessThere(draft: string, place: string): Promise<void> {
   })
 }
 
-export async function saveImage(store: Store, image: Omit<StoredImage, 'digest'>): Promise<StoredImage> {
+export async function saveImage(store: ImageStore, image: Omit<StoredImage, 'digest'>): Promise<StoredImage> {
   const digest = `sha256:${createHash('sha256').update(JSON.stringify(image)).digest('hex')}`
   const stored = { ...image, digest }
   await writeWhole(store, imagePath(store, digest), JSON.stringify(stored))
   return stored
 }
 
-export async function readImage(store: Store, digest: string): Promise<StoredImage> {
+export async function readImage(store: ImageStore, digest: string): Promise<StoredImage> {
   const text = await readFile(imagePath(store, digest), 'utf8').catch(() => undefined)
   if (text === undefined) throw new SandboxUnavailable(`There is no image ${digest} here. Prepare it again.`)
   return { ...BARE, ...JSON.parse(text) }
 }
 
-export async function nameImage(store: Store, name: string, image: Image): Promise<void> {
+export async function nameImage(store: ImageStore, name: string, image: Image): Promise<void> {
   await writeWhole(store, namePath(store, name), image.digest)
 }
 
-export async function findImage(store: Store, name: string): Promise<StoredImage | undefined> {
+export async function findImage(store: ImageStore, name: string): Promise<StoredImage | undefined> {
   const digest = await readFile(namePath(store, name), 'utf8').catch(() => undefined)
   return digest === undefined ? undefined : readImage(store, digest)
 }
@@ -80,23 +84,24 @@ export function fullName(name: string): string {
   return /[:@][^/]*$/.test(short) ? short : `${short}:latest`
 }
 
-const namePath = (store: Store, name: string): string => join(store.folder, 'names', encodeURIComponent(fullName(name)))
+const namePath = (store: ImageStore, name: string): string =>
+  join(store.folder, 'names', encodeURIComponent(fullName(name)))
 
-const imagePath = (store: Store, digest: string): string =>
+const imagePath = (store: ImageStore, digest: string): string =>
   join(store.folder, 'images', `${encodeURIComponent(digest)}.json`)
 
-async function writeWhole(store: Store, path: string, text: string): Promise<void> {
+async function writeWhole(store: ImageStore, path: string, text: string): Promise<void> {
   const draft = join(store.folder, await newDraft())
   await writeFile(draft, text)
   await rename(draft, path)
 }
 
-/** What a build gave, by what went into it. */
-export async function findBuild(store: Store, key: string): Promise<StoredImage | undefined> {
+/** Result of a build, by the digest of its inputs. */
+export async function findBuild(store: ImageStore, key: string): Promise<StoredImage | undefined> {
   const digest = await readFile(join(store.folder, 'builds', key), 'utf8').catch(() => undefined)
   return digest === undefined ? undefined : readImage(store, digest)
 }
 
-export async function keepBuild(store: Store, key: string, image: Image): Promise<void> {
+export async function keepBuild(store: ImageStore, key: string, image: Image): Promise<void> {
   await writeWhole(store, join(store.folder, 'builds', key), image.digest)
 }

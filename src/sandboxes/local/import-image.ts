@@ -4,14 +4,14 @@ import { runProgram, tryProgram } from '../kernel/run-program.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { type ImageArchive, readArchive } from './image-archive.ts'
 import { settingsOf } from './image-settings.ts'
-import { BARE, makeLayer, nameImage, newDraft, type Store, type StoredImage, saveImage } from './image-store.ts'
+import { BARE, type ImageStore, makeLayer, nameImage, newDraft, type StoredImage, saveImage } from './image-store.ts'
 import { showDeletions } from './whiteout.ts'
 
 /**
  * Takes in an image: a root filesystem, what `docker save` wrote, or an OCI layout, each a folder or a tar. The same
  * content twice is one image.
  */
-export async function importImage(store: Store, path: string, name: string | undefined): Promise<StoredImage> {
+export async function importImage(store: ImageStore, path: string, name: string | undefined): Promise<StoredImage> {
   const source = resolve(path)
   const found = await stat(source).catch((error: Error) => {
     throw new SandboxUnavailable(`The image ${source} cannot be read: ${error.message}`)
@@ -21,7 +21,7 @@ export async function importImage(store: Store, path: string, name: string | und
   return image
 }
 
-async function fromFolder(store: Store, folder: string, name: string | undefined): Promise<StoredImage> {
+async function fromFolder(store: ImageStore, folder: string, name: string | undefined): Promise<StoredImage> {
   const archive = await readArchive(folder, name)
   if (archive) return fromArchive(store, archive)
   const layer = await makeLayer(store, (draft) => copyAll(folder, draft))
@@ -33,7 +33,7 @@ const copyAll = async (folder: string, draft: string): Promise<void> =>
 
 const MARKS = ['manifest.json', 'oci-layout', './manifest.json', './oci-layout']
 
-async function fromTar(store: Store, tar: string, name: string | undefined): Promise<StoredImage> {
+async function fromTar(store: ImageStore, tar: string, name: string | undefined): Promise<StoredImage> {
   const { output } = await tryProgram('tar', ['-t', '-f', tar, ...MARKS])
   if (output.trim() === '') {
     const layer = await makeLayer(store, (draft) => unpack(tar, draft))
@@ -53,7 +53,7 @@ async function fromTar(store: Store, tar: string, name: string | undefined): Pro
 const unpack = async (tar: string, folder: string): Promise<void> =>
   void (await runProgram('tar', ['-x', '--numeric-owner', '-p', '-C', folder, '-f', tar]))
 
-async function fromArchive(store: Store, archive: ImageArchive): Promise<StoredImage> {
+async function fromArchive(store: ImageStore, archive: ImageArchive): Promise<StoredImage> {
   let layers: string[] = []
   for (const tar of archive.layers) {
     const below = layers.map((layer) => join(store.folder, layer))
@@ -61,7 +61,7 @@ async function fromArchive(store: Store, archive: ImageArchive): Promise<StoredI
       await unpack(tar, draft)
       await showDeletions(draft, below)
     })
-    // One that is there twice counts where it is on top: overlay takes each but once.
+    // A layer that occurs twice counts at its upper position, because overlay accepts each only once.
     layers = [layer, ...layers.filter((other) => other !== layer)]
   }
   return saveImage(store, { ...settingsOf(archive.settings), layers, base: 'image' })

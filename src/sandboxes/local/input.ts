@@ -5,8 +5,8 @@ import { promisify } from 'node:util'
 export type Input = { send(): void; close(): void }
 
 /**
- * Feeds content through a named pipe. A file would do, but a sandbox can open its standard input anew and write to it,
- * past the limit of its disk. Sent when the sandbox has the pipe open: what nobody has open is lost.
+ * Feeds content through a named pipe. A sandbox could reopen a regular file as standard input and write to it beyond
+ * its disk limit. Content is sent once the sandbox has opened the pipe, because earlier writes would be lost.
  */
 export async function openInput(pipe: string, content: string | Buffer): Promise<Input> {
   if (content.length === 0) return { send: () => {}, close: () => {} }

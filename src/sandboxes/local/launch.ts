@@ -1,20 +1,20 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Account } from '../kernel/accounts.ts'
-import type { Holder } from '../kernel/holder.ts'
+import type { UserAccount } from '../kernel/accounts.ts'
+import type { NamespaceProcess } from '../kernel/namespace-process.ts'
 import type { ProcessMark } from '../kernel/process-life.ts'
 import type { Image, Mount, SandboxSpec } from '../sandbox.ts'
 import type { Host } from './machine.ts'
 
-/** All that a runtime needs to run one command on files that are mounted already. */
+/** Inputs of a runtime that runs one command on mounted files. */
 export type Launch = {
   host: Host
-  holder: Holder
+  holder: NamespaceProcess
   spec: SandboxSpec
   /** The sandbox's root and its own folder, on this machine. */
   root: string
   folder: string
-  account: Account
+  account: UserAccount
   command: string[]
   workdir: string
   env: Record<string, string>
@@ -40,7 +40,7 @@ type LaunchEnd = {
   /** Undefined when the runtime reported none, or none that a process can have. */
   code: number | undefined
   complaint: string
-  /** Whether the first process of the sandbox ran. From then on, every failure is attributed to the command. */
+  /** True once the first process of the sandbox has run. From then on, every failure is attributed to the command. */
   hasStarted: boolean
 }
 
@@ -61,7 +61,7 @@ const CONTROL_PROCESSES = 8
 export const controlProcesses = (spec: SandboxSpec): number => (hasControl(spec) ? CONTROL_PROCESSES : 0)
 
 /** Written over by what the image says, and that by the sandbox's own. */
-export function environmentOf(image: Image, account: Account, env: Record<string, string>): Record<string, string> {
+export function environmentOf(image: Image, account: UserAccount, env: Record<string, string>): Record<string, string> {
   return {
     PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
     HOME: account.home,

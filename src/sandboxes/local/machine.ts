@@ -2,23 +2,23 @@ import { access, constants, mkdir, rm, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import type { Log } from '../../platform/log.ts'
 import { type CgroupLayout, findLayout } from '../kernel/cgroup.ts'
-import { startHolder, TOOLS_PATH } from '../kernel/holder.ts'
+import { startNamespaceProcess, TOOLS_PATH } from '../kernel/namespace-process.ts'
 import { tryProgram } from '../kernel/run-program.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
-import { type HolderPool, holderPool } from './holder-pool.ts'
-import { newDraft, type Store } from './image-store.ts'
+import { type ImageStore, newDraft } from './image-store.ts'
+import { type HolderPool, holderPool } from './namespace-pool.ts'
 import { type Pipes, pipesOf } from './pipes.ts'
-import { type Machine, seccompFilter } from './seccomp.ts'
+import { type MachineKind, seccompFilter } from './seccomp.ts'
 import { line } from './shell.ts'
 
 export type Runtime = 'bwrap' | 'runc'
 
-/** What this machine lets us do, found out once. */
+/** Capabilities of this machine, detected once. */
 export type Host = {
-  store: Store
+  store: ImageStore
   log: Log
   runtime: Runtime
-  machine: Machine
+  machine: MachineKind
   /** An ordinary user, with a user namespace in which it is root. */
   rootless: boolean
   cgroups: CgroupLayout | undefined
@@ -26,7 +26,7 @@ export type Host = {
   loop: boolean
   /** Networks that several sandboxes share. */
   groups: boolean
-  launcher: Launcher
+  launcher: LocalLauncher
   holders: HolderPool
   pipes: Pipes
 }
@@ -35,25 +35,33 @@ export type Host = {
  * Programs of this machine that begin a sandbox's command, with the loader and the libraries they need: so they work in
  * any image. Each is the path of a file.
  */
-export type Launcher = { loader: string; setpriv: string; sh: string; setsid: string; libraries: string[] }
+export type LocalLauncher = { loader: string; setpriv: string; sh: string; setsid: string; libraries: string[] }
 
-export async function findHost(store: Store, runtime: Runtime, log: Log): Promise<Host> {
+export async function findHost(store: ImageStore, runtime: Runtime, log: Log): Promise<Host> {
   const machine = process.arch
   if (machine !== 'x64' && machine !== 'arm64') throw unavailable(`it does not know machines of kind ${machine}`)
   const rootless = process.geteuid?.() !== 0
   if (rootless && runtime === 'runc') throw unavailable('runc is used as root only', 'use bwrap')
   await findTools(runtime)
-  const holder = await startHolder({ rootless, beside: undefined, cwd: store.folder })
+  const holder = await startNamespaceProcess({ rootless, beside: undefined, cwd: store.folder })
   try {
     const loop = !rootless && (await canLoop(store, holder.run))
-    await tryOverlay(store, rootless, holder.must)
-    if (runtime === 'bwrap') await holder.must('Trying bubblewrap', line('bwrap', ...TRIAL))
+    await tryOverlay(store, rootless, holder.runOrThrow)
+    if (runtime === 'bwrap') await holder.runOrThrow('Trying bubblewrap', line('bwrap', ...TRIAL))
     const cgroups = rootless ? undefined : await findLayout()
     if (runtime === 'runc' && !cgroups) throw unavailable('runc needs cgroups, which cannot be made here', 'use bwrap')
     const groups = (await holder.run(line('unshare', '--net', 'sh', '-c', NETWORK_TRIAL))).code === 0
     await writeFile(filterPath(store), seccompFilter(machine))
     return {
-      ...{ store, log, runtime, machine, rootless, cgroups, loop, groups, launcher: await findLauncher() },
+      store,
+      log,
+      runtime,
+      machine,
+      rootless,
+      cgroups,
+      loop,
+      groups,
+      launcher: await findLauncher(),
       holders: holderPool({ rootless, ownProcesses: runtime === 'runc' }),
       pipes: pipesOf(store),
     }
@@ -68,7 +76,7 @@ const TRIAL = ['--ro-bind', '/', '/', '--proc', '/proc', '--unshare-pid', '--uns
 const NETWORK_TRIAL =
   'ip link add name br0 type bridge && ip link add name v0 type veth peer name v1 && ip link set dev v0 master br0'
 
-export const filterPath = (store: Store): string => join(store.folder, 'seccomp.bpf')
+export const filterPath = (store: ImageStore): string => join(store.folder, 'seccomp.bpf')
 
 /** Options of overlay without which an ordinary user may not, and with which layers can be moved between sandboxes. */
 export const overlayOptions = (rootless: boolean): string =>
@@ -77,7 +85,7 @@ export const overlayOptions = (rootless: boolean): string =>
 const unavailable = (why: string, hint = 'use docker'): SandboxUnavailable =>
   new SandboxUnavailable(`The local sandbox does not work here: ${why}. Instead, ${hint}.`)
 
-/** Of a machine that worked: whether it still can. */
+/** Checks that the runtime is still installed on a machine where it worked before. */
 export async function requireRuntime(runtime: Runtime): Promise<void> {
   for (const folder of TOOLS_PATH.split(':')) {
     const isThere = await access(join(folder, runtime), constants.X_OK).then(
@@ -96,7 +104,7 @@ async function findTools(runtime: Runtime): Promise<void> {
   }
 }
 
-async function tryOverlay(store: Store, rootless: boolean, must: Holder['must']): Promise<void> {
+async function tryOverlay(store: ImageStore, rootless: boolean, must: Holder['runOrThrow']): Promise<void> {
   const folder = join(store.folder, await newDraft())
   await mkdir(folder)
   try {
@@ -111,9 +119,9 @@ async function tryOverlay(store: Store, rootless: boolean, must: Holder['must'])
   }
 }
 
-type Holder = Awaited<ReturnType<typeof startHolder>>
+type Holder = Awaited<ReturnType<typeof startNamespaceProcess>>
 
-async function canLoop(store: Store, run: Holder['run']): Promise<boolean> {
+async function canLoop(store: ImageStore, run: Holder['run']): Promise<boolean> {
   const folder = join(store.folder, await newDraft())
   await mkdir(folder)
   try {
@@ -124,7 +132,7 @@ async function canLoop(store: Store, run: Holder['run']): Promise<boolean> {
   }
 }
 
-async function findLauncher(): Promise<Launcher> {
+async function findLauncher(): Promise<LocalLauncher> {
   const [setpriv = '', sh = '', setsid = ''] = await Promise.all(['setpriv', 'sh', 'setsid'].map(findProgram))
   const { output } = await tryProgram('ldd', [setpriv, sh, setsid])
   const files = new Set(output.split('\n').flatMap((text) => /(?:=> |^\s*)(\/\S+) \(/.exec(text)?.[1] ?? []))

@@ -5,17 +5,17 @@ import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promis
 import { promisify } from 'node:util'
 
 export type Output = {
-  /** Resolves when the last writer is gone. */
+  /** Resolves when the last writer has closed the pipe. */
   ended: Promise<{ bytes: number }>
-  /** For a sandbox that ended before it opened the pipe: nobody would ever be the last. */
+  /** Ends the output of a sandbox that never opened the pipe, which would otherwise wait for a writer. */
   finish(): Promise<void>
-  /** For a command of several: nothing is kept from now on, however long somebody goes on writing. */
+  /** Stops copying the output of one of several commands, even if processes continue to write. */
   leave(): Promise<{ bytes: number }>
 }
 
 /**
- * Carries what comes out of a pipe to a file, up to a limit, and counts the rest. A pipe with a name, because programs
- * open /dev/stdout anew, which fails on the sockets that Node gives to its children.
+ * Copies a pipe to a file, up to a limit, and counts the rest. The pipe has a name, because programs reopen
+ * /dev/stdout, which fails on the sockets that Node gives to its children.
  */
 export async function carryOutput(pipe: string, file: string, maxBytes: number): Promise<Output> {
   const target = await open(file, 'w', 0o600)
@@ -45,14 +45,14 @@ export async function carryOutput(pipe: string, file: string, maxBytes: number):
   }
 }
 
-/** What was written before a command ended lies in the pipe, and is read in much less. */
+/** Time to read what was written to the pipe before the command ended. */
 const QUIET_MS = 20
 const DRAIN_MS = 2000
 
-type Carrying = { source: number; target: FileHandle; maxBytes: number }
+type PipeOutput = { source: number; target: FileHandle; maxBytes: number }
 
 async function carry(
-  { source, target, maxBytes }: Carrying,
+  { source, target, maxBytes }: PipeOutput,
   state: { bytes: number; left: boolean },
 ): Promise<{ bytes: number }> {
   await using file = target

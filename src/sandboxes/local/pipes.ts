@@ -2,29 +2,29 @@ import { randomUUID } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { mkdir, rename } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Holder } from '../kernel/holder.ts'
-import type { Store } from './image-store.ts'
+import type { NamespaceProcess } from '../kernel/namespace-process.ts'
+import type { ImageStore } from './image-store.ts'
 import { makeRecord } from './record.ts'
 import { line } from './shell.ts'
 
 /** Named pipes, made many at a time: Node cannot make one, and a process for each costs more than the pipe. */
-export type Pipes = { put(holder: Holder, path: string): Promise<void> }
+export type Pipes = { put(holder: NamespaceProcess, path: string): Promise<void> }
 
 const BATCH = 32
 const PREFIX = 'pipes-'
 
 export const holdsPipes = ({ id }: { id: string }): boolean => id.startsWith(PREFIX)
 
-export function pipesOf(store: Store): Pipes {
+export function pipesOf(store: ImageStore): Pipes {
   const ready: string[] = []
   let folder: Promise<string> | undefined
   let filling: Promise<void> | undefined
 
-  const fill = async (holder: Holder): Promise<void> => {
+  const fill = async (holder: NamespaceProcess): Promise<void> => {
     folder ??= openFolder(store)
     const place = await folder
     const names = Array.from({ length: BATCH }, () => join(place, randomUUID()))
-    await holder.must('Making pipes', line('mkfifo', '-m', '666', ...names))
+    await holder.runOrThrow('Making pipes', line('mkfifo', '-m', '666', ...names))
     ready.push(...names)
   }
   return {
@@ -42,8 +42,8 @@ export function pipesOf(store: Store): Pipes {
   }
 }
 
-/** With a record like a sandbox's, so that it is taken away after a crash; else it goes with this process. */
-async function openFolder(store: Store): Promise<string> {
+/** Creates the folder of the pipes with a record like a sandbox's, so that it is removed after a crash. Otherwise it is removed with this process. */
+async function openFolder(store: ImageStore): Promise<string> {
   const id = `${PREFIX}${randomUUID()}`
   const records = join(store.folder, 'records')
   await makeRecord(records, { id, deadline: Number.MAX_SAFE_INTEGER, cgroups: [] })

@@ -3,7 +3,7 @@ import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DEFAULT_LIMITS } from '../../harbor/default-limits.ts'
 import { readDockerfile } from '../../harbor/dockerfile.ts'
-import type { Place } from '../egress/rules.ts'
+import type { AllowedHost } from '../egress/rules.ts'
 import { baseNames } from '../kernel/base-names.ts'
 import { refuseDangers, refuseMounts } from '../kernel/dockerfile-dangers.ts'
 import { treeDigest } from '../kernel/tree-digest.ts'
@@ -19,19 +19,27 @@ import { inBuildRoom } from './build-room.ts'
 import { buildWithBuildah, hasBuildah, pullWithBuildah } from './buildah.ts'
 import { buildBuiltIn } from './built-in.ts'
 import { hostBase } from './host-base.ts'
-import { findBuild, findImage, fullName, keepBuild, nameImage, type Store, type StoredImage } from './image-store.ts'
+import {
+  findBuild,
+  findImage,
+  fullName,
+  type ImageStore,
+  keepBuild,
+  nameImage,
+  type StoredImage,
+} from './image-store.ts'
 import type { Host } from './machine.ts'
 
 export type Preparing = {
   host: Host
   allowHostBase: boolean
-  /** False: the built-in builder is used even where there is buildah. */
+  /** False forces the built-in builder even where buildah is installed. */
   useBuildah: boolean
-  buildHosts: readonly Place[]
+  buildHosts: readonly AllowedHost[]
 }
 
-type Prebuilt = Extract<ImageSource, { kind: 'prebuilt' }>
-type Recipe = Extract<ImageSource, { kind: 'dockerfile' }>
+type LocalPrebuilt = Extract<ImageSource, { kind: 'prebuilt' }>
+type LocalDockerfile = Extract<ImageSource, { kind: 'dockerfile' }>
 
 /** A name that was imported, or a Dockerfile, built once for the same content. */
 export async function prepareImage(preparing: Preparing, source: ImageSource, options: PrepareOptions): Promise<Image> {
@@ -55,14 +63,14 @@ async function named(preparing: Preparing, name: string, options: PrepareOptions
 async function withFiles(
   host: Host,
   base: StoredImage,
-  { folder: context, workdir }: Prebuilt,
+  { folder: context, workdir }: LocalPrebuilt,
   options: PrepareOptions,
 ): Promise<StoredImage> {
   if (context === null) return base
   const files = (await readdir(context).catch(() => [])).filter((name) => name !== '.gitkeep')
   if (files.length === 0) return base
   const text = `FROM ${base.digest}\nWORKDIR ${workdir ?? base.workdir}\nCOPY . .\n`
-  const recipe: Recipe = { kind: 'dockerfile', context, dockerfile: '', target: null, args: {} }
+  const recipe: LocalDockerfile = { kind: 'dockerfile', context, dockerfile: '', target: null, args: {} }
   const key = await buildKey(text, recipe, [])
   const known = await findBuild(host.store, key)
   if (known && (await areThere(host.store, known))) return known
@@ -75,7 +83,7 @@ async function withFiles(
   return built
 }
 
-/** It needs more rights than an ordinary user has in one user namespace. */
+/** Buildah needs more rights than an ordinary user has in one user namespace. */
 const canBuildah = async ({ rootless }: Host, useBuildah: boolean): Promise<boolean> =>
   useBuildah && !rootless && (await hasBuildah())
 
@@ -85,7 +93,11 @@ const missing = (name: string, cause?: unknown): SandboxUnavailable =>
     { cause },
   )
 
-async function build({ host, ...preparing }: Preparing, recipe: Recipe, options: PrepareOptions): Promise<StoredImage> {
+async function build(
+  { host, ...preparing }: Preparing,
+  recipe: LocalDockerfile,
+  options: PrepareOptions,
+): Promise<StoredImage> {
   const { store } = host
   const path = join(recipe.context, recipe.dockerfile)
   const text = await readFile(path, 'utf8')
@@ -154,7 +166,7 @@ async function pull(
   return image
 }
 
-async function buildKey(text: string, { context, target, args }: Recipe, bases: Base[]): Promise<string> {
+async function buildKey(text: string, { context, target, args }: LocalDockerfile, bases: Base[]): Promise<string> {
   const settings = target === null && Object.keys(args).length === 0 ? [] : [target, args]
   const parts = [
     text,
@@ -165,8 +177,8 @@ async function buildKey(text: string, { context, target, args }: Recipe, bases: 
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex')
 }
 
-/** Somebody may have tidied up. */
-async function areThere(store: Store, { layers }: StoredImage): Promise<boolean> {
+/** Reports whether all layers exist. They may have been removed by hand. */
+async function areThere(store: ImageStore, { layers }: StoredImage): Promise<boolean> {
   const found = await Promise.all(layers.map((layer) => stat(join(store.folder, layer)).catch(() => undefined)))
   return found.every((stats) => stats?.isDirectory())
 }

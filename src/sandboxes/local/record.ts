@@ -2,7 +2,7 @@ import { link, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'nod
 import { join } from 'node:path'
 import { findProcess, isAlive, type ProcessMark } from '../kernel/process-life.ts'
 
-/** What it takes to clean up after a sandbox whose engine has died. Written before anything else is made. */
+/** Information to clean up after a sandbox whose server has died. Written before anything else is created. */
 export type SandboxRecord = {
   id: string
   engine: ProcessMark
@@ -50,7 +50,7 @@ export async function updateRecord(folder: string, record: SandboxRecord): Promi
 
 export const removeRecord = (folder: string, id: string): Promise<void> => rm(recordPath(folder, id), { force: true })
 
-/** Those that no live process looks after. */
+/** Lists records whose owner has died. */
 export async function listAbandoned(folder: string): Promise<SandboxRecord[]> {
   const names = await readdir(folder).catch(() => [])
   await Promise.all(names.filter((name) => !name.endsWith(EXTENSION)).map((name) => removeOldDraft(join(folder, name))))
@@ -73,7 +73,7 @@ async function readRecord(path: string): Promise<SandboxRecord | undefined> {
   return text === undefined ? undefined : JSON.parse(text)
 }
 
-/** Of a writer that is dead; and of another one under its number, once it is old. */
+/** Removes a draft whose writer has died. A draft whose process id has been reused is removed once it is old. */
 async function removeOldDraft(path: string): Promise<void> {
   const found = await stat(path).catch(() => undefined)
   const writer = await findProcess(Number(DRAFT.exec(path)?.[1] ?? 0))

@@ -2,8 +2,8 @@ import { rm } from 'node:fs/promises'
 import { runProgram, tryProgram } from '../kernel/run-program.ts'
 
 /**
- * Removes a folder in which strangers made what they liked. Node's own is quicker, but gives up where folders are nested
- * deeper than a path can say; `rm` does not. Those that nobody may look into are opened first.
+ * Removes a folder with untrusted contents. Node's `rm` is faster, but fails where folders are nested deeper than a
+ * path can express; the program `rm` does not. Unreadable folders are opened first.
  */
 export async function removeTree(path: string): Promise<void> {
   const isGone = await rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 }).then(

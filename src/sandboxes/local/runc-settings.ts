@@ -86,7 +86,7 @@ export function runcSettings(launch: Launch): object {
     linux: {
       cgroupsPath: `/assay-${spec.id}`,
       // A member of a group begins in its network.
-      namespaces: [...NAMESPACES, ...(spec.group === null ? ['network'] : [])].map((type) => ({ type })),
+      namespaces: [...NAMESPACES, ...(spec.network === null ? ['network'] : [])].map((type) => ({ type })),
       resources: { devices: [{ allow: false, access: 'rwm' }] },
       seccomp: seccompSettings(host.machine),
       maskedPaths: MASKED,

@@ -41,7 +41,7 @@ export async function launchRunc(launch: Launch): Promise<Launched> {
     },
   )
   input.send()
-  // Without it the command has ended already, or never began: then the end tells.
+  // A missing process id means that the command has ended or never began, which the exit reports.
   return { init: init ?? { pid: 0, startTime: 'ended' }, ended, begin: () => openGate(folder) }
 }
 
@@ -52,7 +52,7 @@ function script({ folder, spec }: Launch): string {
   const command = line('runc', ...state, 'run', '--keep', '--preserve-fds', '1', '--bundle', folder, spec.id)
   const gate = spec.ports.length === 0 ? '' : `mkfifo -m 600 ${file('gate')} && `
   const input = spec.input.length === 0 ? '/dev/null' : file('input')
-  // Held open by runc too, because what is written to a pipe that nobody has open is lost. runc does not pass it on.
+  // Also held open by runc, because writes to a pipe without readers are lost. runc does not pass it on.
   const held = spec.ports.length === 0 ? '' : ` 7<> ${file('gate')}`
   // The output is opened inside; what runc says is in its log.
   return `${gate}${command} < ${input} > /dev/null 2>&1 ${PRESERVED_FD}> ${file(STARTED_FILE)}${held}`
@@ -70,7 +70,7 @@ async function findInit(launch: Launch, isOver: () => boolean): Promise<ProcessM
   return undefined
 }
 
-/** With ports to wait for, its network has to be there too. */
+/** Reports whether the sandbox was created. Only one with ports has to wait, because its network must exist. */
 const isCreated = async ({ spec, folder }: Launch): Promise<boolean> =>
   spec.ports.length === 0 || exists(join(folder, 'created'))
 

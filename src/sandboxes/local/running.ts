@@ -1,33 +1,33 @@
 import type { Server } from 'node:net'
-import type { Holder } from '../kernel/holder.ts'
+import type { NamespaceProcess } from '../kernel/namespace-process.ts'
 import type { SandboxSpec } from '../sandbox.ts'
-import type { Control } from './control.ts'
-import type { Files } from './files.ts'
-import type { Joint } from './group.ts'
+import type { ControlShell } from './control.ts'
+import type { SandboxFiles } from './files.ts'
 import type { Launched } from './launch.ts'
 import type { Host } from './machine.ts'
+import type { LocalNetwork } from './network.ts'
 import type { Output } from './output.ts'
 import type { SandboxRecord } from './record.ts'
 
-/** What has been made of a sandbox so far, to be given back. */
-export type Made = {
+/** Resources of a sandbox that have been created so far and must be released. */
+export type SandboxResources = {
   record: SandboxRecord
-  files: Files
-  holder: Holder | undefined
+  files: SandboxFiles
+  holder: NamespaceProcess | undefined
   /** On ports in the sandbox. */
   servers: Server[]
-  control: Control | undefined
+  control: ControlShell | undefined
   membership: Membership | undefined
 }
 
-/** Of a sandbox in a group. */
-type Membership = { joint: Joint; address: string }
+/** Membership of a sandbox in a network. */
+type Membership = { network: LocalNetwork; address: string }
 
-export type Running = {
+export type LocalRunningSandbox = {
   host: Host
   spec: SandboxSpec
-  made: Made
-  holder: Holder
+  resources: SandboxResources
+  holder: NamespaceProcess
   launched: Launched
   output: Output
 }

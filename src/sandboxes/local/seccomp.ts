@@ -9,25 +9,25 @@ import {
   SOCKET,
 } from './system-calls.ts'
 
-export type Machine = 'x64' | 'arm64'
+export type MachineKind = 'x64' | 'arm64'
 
 const EPERM = 1
 const ENOSYS = 38
 const ALLOW = 0x7fff0000
 const fail = (errno: number): number => 0x00050000 | errno
 
-/** As the kernel names the machine in what it shows to a filter. */
-const AUDIT_ARCH: Record<Machine, number> = { x64: 0xc000003e, arm64: 0xc00000b7 }
+/** The kernel's name of the architecture in seccomp data. */
+const AUDIT_ARCH: Record<MachineKind, number> = { x64: 0xc000003e, arm64: 0xc00000b7 }
 /** On x64 a second set of numbers for the same calls begins here. */
 const X32_BIT = 0x40000000
 
-// Where things are in `struct seccomp_data`: only the lower half of an argument is looked at.
+// Offsets in `struct seccomp_data`. Only the lower half of an argument is compared.
 const NUMBER = 0
 const ARCH = 4
 const FIRST_ARGUMENT = 16
 const SECOND_ARGUMENT = 24
 
-/** One instruction of the classic packet filter: code, where to go when true and when false, operand. */
+/** An instruction of the classic packet filter: code, jump offsets when true and when false, operand. */
 type Instruction = [code: number, ifTrue: number, ifFalse: number, operand: number]
 
 const load = (offset: number): Instruction => [0x20, 0, 0, offset]
@@ -37,7 +37,7 @@ const anyBit = (mask: number, ifTrue: number, ifFalse: number): Instruction => [
 const answer = (value: number): Instruction => [0x06, 0, 0, value]
 
 /** A compiled filter, as bubblewrap reads it. */
-export function seccompFilter(machine: Machine): Buffer {
+export function seccompFilter(machine: MachineKind): Buffer {
   const program = filterProgram(machine)
   const bytes = Buffer.alloc(program.length * 8)
   program.forEach(([code, ifTrue, ifFalse, operand], index) => {
@@ -49,8 +49,8 @@ export function seccompFilter(machine: Machine): Buffer {
   return bytes
 }
 
-function filterProgram(machine: Machine): Instruction[] {
-  const numbers = (calls: Record<string, Record<Machine, number | null>>): number[] =>
+function filterProgram(machine: MachineKind): Instruction[] {
+  const numbers = (calls: Record<string, Record<MachineKind, number | null>>): number[] =>
     Object.values(calls).flatMap((call) => call[machine] ?? [])
 
   return [
@@ -90,8 +90,8 @@ function filterProgram(machine: Machine): Instruction[] {
 
 const ociRefusal = (index: number, value: number, op: string, valueTwo = 0): object => ({ index, value, valueTwo, op })
 
-/** The same for runc, which compiles it itself. */
-export function seccompSettings(machine: Machine): object {
+/** Returns the filter as runc's settings; runc compiles it. */
+export function seccompSettings(machine: MachineKind): object {
   const refuse = { action: 'SCMP_ACT_ERRNO', errnoRet: EPERM }
   return {
     defaultAction: 'SCMP_ACT_ALLOW',

@@ -1,4 +1,4 @@
-/** One word of a shell's line, whatever is in it. */
+/** Quotes a word for a shell. */
 export const quote = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`
 
 export const line = (...words: string[]): string => words.map(quote).join(' ')

@@ -4,8 +4,8 @@ type Numbers = { x64: number | null; arm64: number | null }
 const on = (x64: number | null, arm64: number | null = x64): Numbers => ({ x64, arm64 })
 
 /**
- * What a sandbox has no business with: mounts, namespaces, kernel modules, keys, clocks, tracing of the machine. Most
- * of it takes a capability that no sandbox has; a hole in the kernel would not ask for one. Docker refuses them too.
+ * System calls that sandboxes are refused: mounts, namespaces, kernel modules, keys, clocks, tracing of the machine.
+ * Most need a capability that no sandbox has; the filter also protects against kernel bugs. Docker refuses them too.
  */
 export const REFUSED: Record<string, Numbers> = {
   acct: on(163, 89),
@@ -58,16 +58,16 @@ export const REFUSED: Record<string, Numbers> = {
 /** Refused only when they make namespaces: the flags are their first argument. */
 export const NAMESPACE_MAKERS: Record<string, Numbers> = { clone: on(56, 220), unshare: on(272, 97) }
 
-/** Its flags are out of a filter's sight. Told that it does not exist, C libraries use `clone`. */
+/** The flags of clone3 are not visible to a filter. When it is reported as missing, C libraries use `clone`. */
 export const CLONE3 = on(435)
 
-/** Could type into the terminal of whoever started us. */
+/** Could inject input into the terminal that this server was started from. */
 export const IOCTL = on(16, 29)
 export const REFUSED_IOCTLS = { TIOCSTI: 0x5412, TIOCLINUX: 0x541c }
 
 /** CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET. */
 export const NAMESPACE_FLAGS = 0x7e020000
 
-/** Its addresses are of the machine below a virtual one, whatever network a process is in. */
+/** vsock addresses belong to the hypervisor, whatever network a process is in. */
 export const SOCKET = on(41, 198)
 export const AF_VSOCK = 40

@@ -2,26 +2,26 @@ import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { cgroupFolders, listProcesses, readHits } from '../kernel/cgroup.ts'
 import { type DiskWatch, noWatch, watchBoth, watchDisk, watchFolders } from '../kernel/disk.ts'
-import { type Ending, explain } from '../kernel/explain.ts'
+import { explain, type SandboxEnding } from '../kernel/explain.ts'
 import { isAlive, killProcess, signal, waitForEnd } from '../kernel/process-life.ts'
 import { type Exit, type SandboxSpec, SandboxUnavailable } from '../sandbox.ts'
 import type { Host } from './machine.ts'
 import { release } from './release.ts'
-import type { Running } from './running.ts'
+import type { LocalRunningSandbox } from './running.ts'
 
 const DEATH_MS = 10_000
 const COMPLAINT_BYTES = 500
 
-export type Watched = { exited: Promise<Exit>; kill(): Promise<void>; isDiskFull: DiskWatch['isFull'] }
+export type WatchedSandbox = { exited: Promise<Exit>; kill(): Promise<void>; isDiskFull: DiskWatch['isFull'] }
 
-/** Sees a running sandbox to its end. */
-export function watch(running: Running): Watched {
+/** Waits for the end of a running sandbox and enforces its time and disk limits. */
+export function watch(running: LocalRunningSandbox): WatchedSandbox {
   const { launched, spec } = running
   const begun = performance.now()
-  let stopped: Ending['stopped']
+  let stopped: SandboxEnding['stopped']
   let over = false
 
-  const stop = async (reason: NonNullable<Ending['stopped']>): Promise<void> => {
+  const stop = async (reason: NonNullable<SandboxEnding['stopped']>): Promise<void> => {
     if (over) return
     stopped ??= reason
     await killProcess(launched.init)
@@ -41,30 +41,34 @@ export function watch(running: Running): Watched {
       const hasFailed = code === undefined && !hasStarted
       if (hasFailed && stopped === undefined && hits.memory === 0) throw await startFailure(running, complaint)
       return explain({
-        ...{ stopped, code, hits, seconds, outputBytes: bytes },
+        stopped,
+        code,
+        hits,
+        seconds,
+        outputBytes: bytes,
         diskFull: await disk.isFull(),
         outputMaxBytes: spec.limits.outputBytes,
       })
     } finally {
       clearTimeout(clock)
       disk.stop()
-      await release(running.made)
+      await release(running.resources)
     }
   }
   const exited = see()
-  exited.catch(() => {}) // whoever started it hears of it when they ask
+  exited.catch(() => {}) // reported when `exited` is awaited
   return { exited, kill: () => stop('kill'), isDiskFull: disk.isFull }
 }
 
-function watchFor({ spec, made, holder, host }: Running, onFull: () => void): DiskWatch {
+function watchFor({ spec, resources, holder, host }: LocalRunningSandbox, onFull: () => void): DiskWatch {
   const { diskMb } = spec.limits
   const shared = spec.mounts.flatMap((mount) => (mount.kind === 'folder' && !mount.readOnly ? [mount.source] : []))
-  const own = made.files.disk === undefined ? [join(made.files.folder, 'upper')] : []
+  const own = resources.files.disk === undefined ? [join(resources.files.folder, 'upper')] : []
   const folders = [...own, ...shared]
   const processes = () => processesOf(host, spec)
   const watched = folders.length > 0 ? watchFolders({ folders, maxMb: diskMb, processes }, onFull) : noWatch
-  if (made.files.disk === undefined) return watched
-  return watchBoth(watchDisk(holder, join(host.store.folder, made.files.disk)), watched)
+  if (resources.files.disk === undefined) return watched
+  return watchBoth(watchDisk(holder, join(host.store.folder, resources.files.disk)), watched)
 }
 
 const processesOf = async ({ cgroups }: Host, { id }: SandboxSpec): Promise<number[]> => {
@@ -73,7 +77,7 @@ const processesOf = async ({ cgroups }: Host, { id }: SandboxSpec): Promise<numb
 }
 
 /** The command may have ended before its children. */
-async function ensureDead({ launched, host, spec }: Running): Promise<void> {
+async function ensureDead({ launched, host, spec }: LocalRunningSandbox): Promise<void> {
   if (await isAlive(launched.init)) await killProcess(launched.init)
   if (!(await waitForEnd(launched.init, DEATH_MS))) {
     throw new SandboxUnavailable(`Sandbox ${spec.id} was killed and does not die.`)
@@ -81,11 +85,11 @@ async function ensureDead({ launched, host, spec }: Running): Promise<void> {
   for (const pid of await processesOf(host, spec)) signal(pid)
 }
 
-const hitsOf = async ({ host, spec }: Running): Promise<{ memory: number; pids: number }> =>
+const hitsOf = async ({ host, spec }: LocalRunningSandbox): Promise<{ memory: number; pids: number }> =>
   host.cgroups ? readHits(host.cgroups, spec.id) : { memory: 0, pids: 0 }
 
 /** The runtime itself complains where the command would have written. */
-async function startFailure({ spec }: Running, complaint: string): Promise<SandboxUnavailable> {
+async function startFailure({ spec }: LocalRunningSandbox, complaint: string): Promise<SandboxUnavailable> {
   await using file = await open(spec.outputFile)
   const { buffer, bytesRead } = await file.read(Buffer.alloc(COMPLAINT_BYTES), 0, COMPLAINT_BYTES, 0)
   const said = `${complaint} ${buffer.toString('utf8', 0, bytesRead)}`.trim()

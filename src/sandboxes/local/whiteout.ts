@@ -22,7 +22,7 @@ export async function showDeletions(layer: string, below: string[]): Promise<voi
 
 type Showing = { layer: string; below: string[]; device: string }
 
-/** `isNew`: made anew after it was deleted, so that nothing below shows through. */
+/** Shows a folder of a layer. `isNew` means that it was recreated after a deletion, so that nothing below shows through. */
 async function showIn(showing: Showing, folder: string, isNew: boolean): Promise<void> {
   const place = join(showing.layer, folder)
   const entries = await readdir(place, { withFileTypes: true })

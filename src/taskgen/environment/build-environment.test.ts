@@ -1,10 +1,10 @@
 import { access } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { processesNaming } from '../../../test/support/sandboxes/processes.ts'
 import { type Builder, openBuilder } from '../../../test/support/taskgen/image-builders.ts'
 import { doneOf, type Made, make, scan } from '../../../test/support/taskgen/prepared-pull-request.ts'
 import type { EnvRecipe } from '../../grading/languages/recipe.ts'
-import { processesNaming } from '../../sandboxes/testing/processes.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 1_800_000 })
 

@@ -1,5 +1,5 @@
 import { GENERATED_LIMITS } from '../../harbor/default-limits.ts'
-import { type Image, type Provider, SandboxUnavailable } from '../../sandboxes/sandbox.ts'
+import { type Image, type SandboxProvider, SandboxUnavailable } from '../../sandboxes/sandbox.ts'
 import { done, reject, type StageDeferral, type StageResult } from '../stage-result.ts'
 
 export type BuildOptions = {
@@ -24,7 +24,7 @@ const DETAIL_LETTERS = 4000
  * the provider is down or no package can be reached is none: it is deferred, or thrown as SandboxUnavailable.
  */
 export async function buildEnvironment(
-  provider: Provider,
+  provider: SandboxProvider,
   order: BuildOptions,
   signal: AbortSignal,
 ): Promise<StageResult<Image>> {
@@ -39,7 +39,7 @@ export async function buildEnvironment(
 
 const buildTimeoutSec = ({ seconds = BUILD_SECONDS }: BuildOptions): number => seconds
 
-async function requireBase(provider: Provider, { base, onLog = () => {} }: BuildOptions, signal: AbortSignal) {
+async function requireBase(provider: SandboxProvider, { base, onLog = () => {} }: BuildOptions, signal: AbortSignal) {
   try {
     const options = { signal, timeoutSec: BASE_SECONDS, onLog }
     await provider.prepare({ kind: 'prebuilt', name: base, folder: null, workdir: null }, options)
@@ -65,7 +65,7 @@ const UNREACHABLE = [
   /50[234] +(?:Bad Gateway|Service Unavailable|Gateway Time)|tunnel failed, response 50[234]|: Bad Gateway/i,
 ]
 
-async function build(provider: Provider, order: BuildOptions, signal: AbortSignal): Promise<StageResult<Image>> {
+async function build(provider: SandboxProvider, order: BuildOptions, signal: AbortSignal): Promise<StageResult<Image>> {
   const last: string[] = []
   const onLog = (line: string): void => {
     last.push(line.slice(0, 1000))
@@ -94,10 +94,10 @@ async function build(provider: Provider, order: BuildOptions, signal: AbortSigna
 }
 
 /** The first build of each profile under way, by provider. */
-const FIRST_BUILDS = new WeakMap<Provider, Map<string, Promise<unknown>>>()
+const FIRST_BUILDS = new WeakMap<SandboxProvider, Map<string, Promise<unknown>>>()
 
 /** The first goes alone; when it has ended the others go together. */
-async function runAfterFirst<T>(provider: Provider, profile: string, work: () => Promise<T>): Promise<T> {
+async function runAfterFirst<T>(provider: SandboxProvider, profile: string, work: () => Promise<T>): Promise<T> {
   const known = FIRST_BUILDS.get(provider) ?? new Map<string, Promise<unknown>>()
   FIRST_BUILDS.set(provider, known)
   const underWay = known.get(profile)

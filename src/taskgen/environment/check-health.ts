@@ -1,7 +1,7 @@
 import { runSuite } from '../../grading/run-suite.ts'
 import type { RunPlan } from '../../grading/suite.ts'
 import { GENERATED_LIMITS } from '../../harbor/default-limits.ts'
-import type { Image, Provider } from '../../sandboxes/sandbox.ts'
+import type { Image, SandboxProvider } from '../../sandboxes/sandbox.ts'
 import { done, type StageResult } from '../stage-result.ts'
 import { type Health, type HealthRules, judgeHealth } from './judge-health.ts'
 
@@ -21,7 +21,7 @@ const SUITE_SECONDS_MAX = 600
 
 /** Runs all tests of the base twice, offline. Throws SandboxUnavailable. */
 export async function checkHealth(
-  provider: Provider,
+  provider: SandboxProvider,
   { image, runner, prepare, folder, rules }: HealthCheckOptions,
   signal: AbortSignal,
 ): Promise<StageResult<Health>> {

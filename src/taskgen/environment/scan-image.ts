@@ -7,7 +7,7 @@ import { type HiddenTests, REPOSITORY_FOLDER } from '../../grading/suite.ts'
 import { DEFAULT_LIMITS, GENERATED_LIMITS } from '../../harbor/default-limits.ts'
 import { newId } from '../../platform/ids.ts'
 import { killOnAbort } from '../../sandboxes/kill-on-abort.ts'
-import type { Image, Provider, SandboxSpec } from '../../sandboxes/sandbox.ts'
+import type { Image, SandboxProvider, SandboxSpec } from '../../sandboxes/sandbox.ts'
 import { done, reject, type StageResult } from '../stage-result.ts'
 import { answerMarks } from './answer-marks.ts'
 
@@ -31,7 +31,7 @@ const Report = z.object({
 
 /** Looks for the answer in an image, and whether its build left the tree clean. In a sandbox, without a network. */
 export async function scanImage(
-  provider: Provider,
+  provider: SandboxProvider,
   image: Image,
   { source, hidden, ownPackages, baseTree }: LeakScanInput,
   signal: AbortSignal,
@@ -64,7 +64,7 @@ function readReport(said: string): z.infer<typeof Report> | undefined {
   }
 }
 
-async function runScan(provider: Provider, image: Image, input: string, signal: AbortSignal): Promise<string> {
+async function runScan(provider: SandboxProvider, image: Image, input: string, signal: AbortSignal): Promise<string> {
   signal.throwIfAborted()
   const folder = await mkdtemp(join(tmpdir(), 'assay-scan-'))
   const outputFile = join(folder, 'output')
@@ -84,15 +84,15 @@ async function runScan(provider: Provider, image: Image, input: string, signal: 
 }
 
 const SANDBOX_DEFAULTS: Omit<SandboxSpec, 'id' | 'image' | 'input' | 'outputFile'> = {
-  seed: { kind: 'image' },
-  inserts: [],
+  baseFilesystem: { kind: 'image' },
+  uploads: [],
   command: ['/usr/bin/python3', '-I', '-B', '-c', PROGRAM],
   execs: false,
   user: 0,
   workdir: '/',
   env: {},
   mounts: [],
-  group: null,
+  network: null,
   ports: [],
   limits: LIMITS,
 }

@@ -1,7 +1,7 @@
 import { findRunner } from '../../grading/languages/languages.ts'
 import { runSuite } from '../../grading/run-suite.ts'
 import type { HiddenTests, RunPlan, SuiteOutcome } from '../../grading/suite.ts'
-import type { Image, Provider } from '../../sandboxes/sandbox.ts'
+import type { Image, SandboxProvider } from '../../sandboxes/sandbox.ts'
 import { SUITE_SIZE } from '../environment/check-health.ts'
 import { omitEachGroup } from './hunk-groups.ts'
 import type { Execution } from './judge-runs.ts'
@@ -21,7 +21,7 @@ export type AblationInput = {
  * leave no report is needed too. A fix of one part is needed as a whole, which has been seen before.
  */
 export async function ablate(
-  provider: Provider,
+  provider: SandboxProvider,
   order: AblationInput,
   signal: AbortSignal,
 ): Promise<Execution['ablation']> {

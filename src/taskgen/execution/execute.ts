@@ -1,7 +1,7 @@
 import { findRunner } from '../../grading/languages/languages.ts'
 import { runSuite } from '../../grading/run-suite.ts'
 import type { HiddenTests, RunPlan, SuiteOutcome, SuiteRun, TestLists } from '../../grading/suite.ts'
-import type { Image, Provider } from '../../sandboxes/sandbox.ts'
+import type { Image, SandboxProvider } from '../../sandboxes/sandbox.ts'
 import { SUITE_SIZE } from '../environment/check-health.ts'
 import { done, reject, type StageRejection, type StageResult, withEvidence } from '../stage-result.ts'
 import { ablate } from './ablate.ts'
@@ -41,7 +41,7 @@ type SuiteMatrix = { summaries: SuiteSummary[]; run(wish: SuiteVariant): Promise
  * day. Throws SandboxUnavailable, which is no verdict.
  */
 export async function execute(
-  provider: Provider,
+  provider: SandboxProvider,
   order: ExecutionInput,
   signal: AbortSignal,
 ): Promise<StageResult<Execution>> {
@@ -50,7 +50,7 @@ export async function execute(
 }
 
 async function runAll(
-  provider: Provider,
+  provider: SandboxProvider,
   order: ExecutionInput,
   matrix: SuiteMatrix,
   signal: AbortSignal,
@@ -126,7 +126,7 @@ async function runLaterDay(matrix: SuiteMatrix, lists: TestLists): Promise<Stage
   return bomb
 }
 
-function openMatrix(provider: Provider, order: ExecutionInput, signal: AbortSignal): SuiteMatrix {
+function openMatrix(provider: SandboxProvider, order: ExecutionInput, signal: AbortSignal): SuiteMatrix {
   const { image, source, hidden, plan, folder } = order
   const summaries: SuiteSummary[] = []
   const canShuffle = findRunner(plan.runner)?.shuffles ?? false

@@ -7,7 +7,7 @@ import type { Blobs } from '../../platform/blobs/blob.ts'
 import { GITHUB } from '../../repos/github-request.ts'
 import { findMissingCommits } from '../../repos/mirror/commits.ts'
 import { openRepositoryMirror, type RepositoryMirrorDeps } from '../../repos/repository-mirror.ts'
-import { type Provider, SandboxUnavailable } from '../../sandboxes/sandbox.ts'
+import { type SandboxProvider, SandboxUnavailable } from '../../sandboxes/sandbox.ts'
 import type { ModelLimits } from '../models/stage-model.ts'
 import { sandboxOf } from './enqueue.ts'
 import type { TaskFacts } from './facts.ts'
@@ -20,7 +20,7 @@ import type { OnBatchStep } from './steps.ts'
 export type StageWorkDeps = StageModelDeps & {
   blobs: Blobs
   repositories: RepositoryMirrorDeps
-  findProvider: (sandbox: string) => Provider | undefined
+  findProvider: (sandbox: string) => SandboxProvider | undefined
   /** Parent of the stages' working folders. It exists. */
   folder: string
   stages: Stages
@@ -109,7 +109,7 @@ function requireNeed({ stages }: StageWorkDeps, { stage }: TaskFacts, role: Mode
   if (!stages[stage].needs.includes(role)) throw new Error(`The stage ${stage} did not say that it needs ${role}.`)
 }
 
-function requireProvider(tools: StageWorkDeps, { stage, generation }: TaskFacts): Provider {
+function requireProvider(tools: StageWorkDeps, { stage, generation }: TaskFacts): SandboxProvider {
   const place = sandboxOf(tools.stages[stage], generation)
   if (place === undefined) throw new Error(`The stage ${stage} did not say that it needs sandboxes.`)
   const provider = tools.findProvider(place)

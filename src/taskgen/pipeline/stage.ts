@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { GitLocation } from '../../platform/git/settings.ts'
-import type { Provider } from '../../sandboxes/sandbox.ts'
+import type { SandboxProvider } from '../../sandboxes/sandbox.ts'
 import { Features } from '../candidates/screen-diff.ts'
 import type { ModelLimits, StageModel } from '../models/stage-model.ts'
 import { Difficulty, type Generation } from '../schema.ts'
@@ -106,7 +106,7 @@ export type StageContext = {
   target: string
   repository(): Promise<StageRepository>
   /** Only with such a need: the one that was chosen for it. */
-  provider(): Provider
+  provider(): SandboxProvider
   /** Only with such a need, and within these limits and what is left of the batch's own budget. What it costs counts for this task. */
   model(role: 'author' | 'verifier', limits: ModelLimits): Promise<StageModel>
   /** After assembling: a folder with the files of the task. */

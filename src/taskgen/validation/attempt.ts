@@ -1,6 +1,6 @@
 import type { SuiteOutcome } from '../../grading/suite.ts'
 import type { Harness } from '../../harnesses/harness.ts'
-import { type Provider, SandboxUnavailable } from '../../sandboxes/sandbox.ts'
+import { type SandboxProvider, SandboxUnavailable } from '../../sandboxes/sandbox.ts'
 import type { TrialRequest } from '../../trials/bench.ts'
 import { runTrial } from '../../trials/trial.ts'
 import { readReport } from './read-report.ts'
@@ -8,7 +8,7 @@ import type { ValidationTrial } from './validation.ts'
 
 /** Throws SandboxUnavailable: a broken sandbox says nothing of a task. */
 export async function runValidationTrial(
-  provider: Provider,
+  provider: SandboxProvider,
   request: Omit<TrialRequest, 'harness' | 'onVerified'>,
   harness: Harness,
 ): Promise<ValidationTrial> {

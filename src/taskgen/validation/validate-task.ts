@@ -6,7 +6,7 @@ import type { Harness } from '../../harnesses/harness.ts'
 import { nop } from '../../harnesses/nop.ts'
 import { oracle } from '../../harnesses/oracle.ts'
 import { shellCommand } from '../../harnesses/shell-command.ts'
-import type { Provider } from '../../sandboxes/sandbox.ts'
+import type { SandboxProvider } from '../../sandboxes/sandbox.ts'
 import { DOES_NOT_APPLY } from '../../trials/cheats/cheat.ts'
 import type { PinnedSymbol } from '../lint/render-instruction.ts'
 import { done, reject, type StageRejection, type StageResult, withEvidence } from '../stage-result.ts'
@@ -41,7 +41,7 @@ export type ValidateTaskInput = {
  * and no known cheat does. Stops at the first fault. Throws SandboxUnavailable, which is not a verdict.
  */
 export async function validateTask(
-  provider: Provider,
+  provider: SandboxProvider,
   order: ValidateTaskInput,
   signal: AbortSignal,
 ): Promise<StageResult<ValidationReport>> {

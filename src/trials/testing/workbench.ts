@@ -11,7 +11,7 @@ import type { Harness } from '../../harnesses/harness.ts'
 import { createLog } from '../../platform/log.ts'
 import { createDockerProvider } from '../../sandboxes/docker.ts'
 import { createLocalProvider } from '../../sandboxes/local.ts'
-import type { Provider } from '../../sandboxes/sandbox.ts'
+import type { SandboxProvider } from '../../sandboxes/sandbox.ts'
 import type { TrialRequest } from '../bench.ts'
 import { readSolutionPaths } from '../calibrate.ts'
 import type { TrialRecord, VerifyMode } from '../record.ts'
@@ -42,7 +42,7 @@ export async function openWorkbench(name: SandboxName, { hasTools = false } = {}
   }
 }
 
-type Opened = { provider: Provider; close(): Promise<void> }
+type Opened = { provider: SandboxProvider; close(): Promise<void> }
 
 async function openLocal(runtime: 'bwrap' | 'runc', dataFolder: string, hasTools: boolean): Promise<Opened> {
   const provider = createLocalProvider({
@@ -76,7 +76,7 @@ type More = Partial<
 >
 type Wish = More & { taskFolder: string; harness: Harness; verifyMode: VerifyMode; outputFolder: string }
 
-async function runTask(provider: Provider, wish: Wish): Promise<TrialRecord> {
+async function runTask(provider: SandboxProvider, wish: Wish): Promise<TrialRecord> {
   const { task, digest } = await readTask(await openFolderSource(wish.taskFolder))
   const request = {
     variables: {},

@@ -14,7 +14,7 @@ import {
 import { createLog } from '../../../src/platform/log.ts'
 import { createDockerProvider } from '../../../src/sandboxes/docker.ts'
 import { createLocalProvider } from '../../../src/sandboxes/local.ts'
-import type { Image, Provider } from '../../../src/sandboxes/sandbox.ts'
+import type { Image, SandboxProvider } from '../../../src/sandboxes/sandbox.ts'
 import { importBase, startDockerd } from '../dockerd.ts'
 
 type Tree = Record<string, string>
@@ -38,7 +38,7 @@ type Wish = Partial<RunPlan> & {
 }
 
 export type SuiteBench = AsyncDisposable & {
-  provider: Provider
+  provider: SandboxProvider
   folder: string
   repository(tree: Tree, plan: Pick<RunPlan, 'runner'> & Partial<RunPlan>): Promise<Repository>
 }
@@ -62,7 +62,7 @@ export async function openSuiteBench(name: SandboxName, rootfs: string): Promise
   }
 }
 
-type Opened = { provider: Provider; close(): Promise<void> }
+type Opened = { provider: SandboxProvider; close(): Promise<void> }
 
 async function openLocal(runtime: 'bwrap' | 'runc', dataFolder: string, rootfs: string): Promise<Opened> {
   const provider = createLocalProvider({ dataFolder, runtime, allowHostBase: false, log: createLog('silent') })
@@ -80,7 +80,7 @@ async function openDocker(dataFolder: string, rootfs: string): Promise<Opened> {
 }
 
 async function openRepository(
-  provider: Provider,
+  provider: SandboxProvider,
   scratch: string,
   tree: Tree,
   defaults: Pick<RunPlan, 'runner'> & Partial<RunPlan>,

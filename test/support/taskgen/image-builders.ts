@@ -5,12 +5,12 @@ import { join } from 'node:path'
 import { createLog } from '../../../src/platform/log.ts'
 import { createDockerProvider } from '../../../src/sandboxes/docker.ts'
 import { createLocalProvider } from '../../../src/sandboxes/local.ts'
-import type { Provider } from '../../../src/sandboxes/sandbox.ts'
+import type { SandboxProvider } from '../../../src/sandboxes/sandbox.ts'
 import { equippedRootfs, type Suite } from '../base-image.ts'
 import { importBase, startDockerd } from '../dockerd.ts'
 import { PACKAGE_HOSTS } from '../package-hosts.ts'
 
-export type Builder = AsyncDisposable & { provider: Provider; folder: string }
+export type Builder = AsyncDisposable & { provider: SandboxProvider; folder: string }
 
 export const BASE = 'debian:trixie-slim'
 

@@ -1,0 +1,112 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { readTarEntries, type TarEntry } from '../../harbor/tar-reader.ts'
+import { COLLECT_DEPTH_MAX } from '../kernel/collect.ts'
+import { type TarFacts, tarEnd, tarHeader, tarPadding } from '../kernel/tar-writer.ts'
+import { AND_THE_REST, filterTar } from './filter-tar.ts'
+
+let folder: string
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'assay-sieve-'))
+})
+afterAll(() => rm(folder, { recursive: true }))
+
+type Given = Partial<TarFacts> & { path: string; content?: string }
+
+const entry = ({ content = '', ...facts }: Given): Buffer[] => [
+  tarHeader({ type: 'File', mode: 0o644, uid: 0, gid: 0, size: content.length, ...facts }),
+  Buffer.from(content),
+  tarPadding(content.length),
+]
+
+async function sieve(given: Given[], caps = { files: 100, bytes: 1000 }, endless?: AsyncIterable<Buffer>) {
+  const tar = async function* () {
+    for (const one of given) yield* entry(one)
+    if (endless) yield* endless
+    yield tarEnd()
+  }
+  const { tar: passed, leftOut } = await filterTar(tar(), { folder, caps, prefix: 'up/' })
+  const found: [string, string, string][] = []
+  const ended = async function* () {
+    yield* passed
+    yield tarEnd()
+  }
+  for await (const one of readTarEntries(ended())) found.push([one.path, one.type, await contentOf(one)])
+  return { found, leftOut }
+}
+
+async function contentOf({ content }: TarEntry): Promise<string> {
+  const parts: Buffer[] = []
+  for await (const part of content()) parts.push(part)
+  return Buffer.concat(parts).toString()
+}
+
+test('another name of a file is a copy of it, and counts again', async () => {
+  const link: Given = { path: 'w/second', type: 'Link', link: 'w/first' }
+  const { found, leftOut } = await sieve([{ path: 'w/first', content: 'abc' }, link], { files: 9, bytes: 6 })
+  expect(found).toEqual([
+    ['up/w/first', 'File', 'abc'],
+    ['up/w/second', 'File', 'abc'],
+  ])
+  expect(leftOut).toEqual([])
+  const small = await sieve([{ path: 'w/first', content: 'abc' }, link], { files: 9, bytes: 5 })
+  expect(small.leftOut).toEqual(['w/second'])
+})
+
+test('a second name of what was left out, or of nothing of it, is left out', async () => {
+  const { found, leftOut } = await sieve([
+    { path: 'w/leaves', type: 'SymbolicLink', link: '/etc/shadow' },
+    { path: 'w/second', type: 'Link', link: 'w/leaves' },
+    { path: 'w/third', type: 'Link', link: '../../etc/shadow' },
+    { path: '../../w/up', content: 'x' },
+  ])
+  expect(found).toEqual([])
+  expect(leftOut).toEqual(['w/leaves', 'w/second', 'w/third', '../../w/up'])
+})
+
+test('a file without end is not read to its end', async () => {
+  let read = 0
+  const zeros = async function* () {
+    for (;;) {
+      read += 1
+      yield Buffer.alloc(64 * 1024)
+    }
+  }
+  const { found, leftOut } = await sieve(
+    [
+      { path: 'w/a', content: 'a' },
+      { path: 'w/sparse', size: 5e12 },
+    ],
+    undefined,
+    zeros(),
+  )
+  expect(found).toEqual([['up/w/a', 'File', 'a']])
+  expect(leftOut).toEqual(['w/sparse', AND_THE_REST])
+  expect(read).toBeLessThan(10)
+})
+
+test('a broken archive ends what is taken from it, and is no fault of ours', async () => {
+  const broken = Readable.from([Buffer.alloc(512, 'x')])
+  const { found, leftOut } = await sieve([{ path: 'w/a', content: 'a' }], undefined, broken)
+  expect(found).toEqual([['up/w/a', 'File', 'a']])
+  expect(leftOut).toEqual([AND_THE_REST])
+})
+
+test('folders that are nested too deeply are named once and cost no headers', async () => {
+  const deep = Array.from({ length: 3000 }, (_, depth) => ({
+    path: `w${'/d'.repeat(depth)}`,
+    type: 'Directory' as const,
+  }))
+  const { found, leftOut } = await sieve([...deep, { path: 'w/file', content: 'x' }], { files: 1000, bytes: 1000 })
+  expect(found.length).toBe(COLLECT_DEPTH_MAX + 1)
+  expect(found.at(-1)).toEqual(['up/w/file', 'File', 'x'])
+  expect(leftOut).toEqual([`w${'/d'.repeat(COLLECT_DEPTH_MAX)}`])
+})
+
+test('nothing of it stays', async () => {
+  await sieve([{ path: 'w/a', content: 'a' }])
+  expect(await readdir(folder)).toEqual([])
+})

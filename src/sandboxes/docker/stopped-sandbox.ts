@@ -1,0 +1,152 @@
+import type { Dirent } from 'node:fs'
+import { opendir } from 'node:fs/promises'
+import { posix } from 'node:path'
+import { PassThrough, Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { isTooDeep } from '../kernel/collect.ts'
+import { findInside, type HostPath, partsOf } from '../kernel/inside.ts'
+import { tarEnd } from '../kernel/tar-writer.ts'
+import type { FileChange, SandboxSpec, StoppedSandbox } from '../sandbox.ts'
+import { askChanges, changesOf } from './changes.ts'
+import { ignoring, TRANSFER_MS } from './client.ts'
+import { statIn } from './container-files.ts'
+import type { DockerEngine } from './engine.ts'
+import { type FilteredTar, filterTar, type TarFilterOptions } from './filter-tar.ts'
+import { type ContainerLayers, readLayers } from './layers.ts'
+import type { Container } from './running.ts'
+
+/** The inside of `Remains`: what a later sandbox is seeded from. */
+export type StoppedContainer = {
+  containerId: string
+  imageDigest: string
+  layers: ContainerLayers | undefined
+  /** Limit of its disk, which a copy of its files must not exceed either. */
+  diskMb: number
+  /** Changes of the snapshot that it was started from, where `layers` cannot be read. */
+  inherited: readonly FileChange[]
+}
+
+const insides = new WeakMap<StoppedSandbox, StoppedContainer>()
+
+export function createStoppedSandbox(
+  engine: DockerEngine,
+  spec: SandboxSpec,
+  { id, layers }: Container,
+  inherited: readonly FileChange[],
+): StoppedSandbox {
+  const { image, limits } = spec
+  const left: StoppedContainer = {
+    containerId: id,
+    imageDigest: image.digest,
+    layers,
+    diskMb: limits.diskMb,
+    inherited,
+  }
+  const remains: StoppedSandbox = {
+    sandboxId: spec.id,
+    async collect(path, caps) {
+      const found = await collectFrom(engine, left, path, { caps, prefix: '' })
+      return found && { tar: Readable.from(ended(found.tar), { objectMode: false }), leftOut: found.leftOut }
+    },
+    changes: () => changesOf(engine, left),
+  }
+  insides.set(remains, left)
+  return remains
+}
+
+export function stoppedContainerOf(remains: StoppedSandbox): StoppedContainer {
+  const left = insides.get(remains)
+  if (left === undefined) throw new Error(`What sandbox ${remains.sandboxId} left is not of this provider.`)
+  return left
+}
+
+/** Changes that a container started from a snapshot of this one inherits. Read before this container is removed. */
+export async function inheritedChanges(engine: DockerEngine, left: StoppedContainer): Promise<FileChange[]> {
+  return left.layers ? [] : [...left.inherited, ...(await askChanges(engine, left.containerId))]
+}
+
+async function* ended(tar: Readable): AsyncGenerator<Buffer> {
+  yield* tar
+  yield tarEnd()
+}
+
+type CollectOptions = Omit<TarFilterOptions, 'folder'>
+
+/** Undefined when there is nothing at that path, or only behind a link. */
+export async function collectFrom(
+  engine: DockerEngine,
+  { containerId, layers }: StoppedContainer,
+  path: string,
+  options: CollectOptions,
+): Promise<FilteredTar | undefined> {
+  const parts = partsOf(path)
+  const sieve = (tar: Readable): Promise<FilteredTar> => filterTar(tar, { ...options, folder: engine.folder })
+  if (layers === undefined || parts.length === 0) return askEngine(engine, containerId, parts, sieve)
+  const reading = await readLayers(engine, layers, parts, sieve)
+  // The filtered archive is an open file even when there was nothing to read.
+  if (reading.kind !== 'read') reading.value.tar.destroy()
+  if (reading.kind === 'unable') return askEngine(engine, containerId, parts, sieve)
+  if (reading.kind === 'nothing') return undefined
+  const top = await findInside(layers.upper, parts.join('/'))
+  if (top) reading.value.leftOut.push(...(await listSockets(top, parts.at(-1) ?? '.', options.caps.files)))
+  return reading.value
+}
+
+type Use = (tar: Readable) => Promise<FilteredTar>
+
+async function askEngine(
+  { docker }: DockerEngine,
+  id: string,
+  parts: string[],
+  use: Use,
+): Promise<FilteredTar | undefined> {
+  for (let length = 1; length < parts.length; length += 1) {
+    const above = await statIn(docker, id, `/${parts.slice(0, length).join('/')}`)
+    if (above?.isFolder !== true) return undefined
+  }
+  const query = { path: posix.join('/', ...parts) }
+  const ask = { query, timeoutMs: TRANSFER_MS }
+  const answer = await docker.open('GET', `/containers/${id}/archive`, ask).catch(ignoring(404))
+  if (answer === undefined) return undefined
+  const tar = new PassThrough()
+  pipeline(answer, tar).catch(() => {}) // reported to the reader of the archive
+  try {
+    return await use(tar)
+  } finally {
+    answer.destroy()
+  }
+}
+
+/** Lists the sockets below a path, which tar leaves out without a message. Reads at most `entriesMax` entries. */
+async function listSockets(top: HostPath, name: string, entriesMax: number): Promise<string[]> {
+  if (top.stats.isSocket()) return [name]
+  if (!top.stats.isDirectory()) return []
+  const sockets: string[] = []
+  let entries = 0
+  for await (const { entry, path } of walkFolders(top.path, name)) {
+    entries += 1
+    if (entries > entriesMax || sockets.length >= SOCKETS_MAX) break
+    if (entry.isSocket()) sockets.push(path)
+  }
+  return sockets
+}
+
+/** Yields the entries of a folder and of those below it, as deep as is collected. `name` goes before their paths. */
+async function* walkFolders(top: string, name: string): AsyncGenerator<{ entry: Dirent; path: string }> {
+  const folders = ['']
+  for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
+    const entries = await opendir(`${top}${folder}`).catch(ignoreUnreadableName)
+    for await (const entry of entries ?? []) {
+      const below = `${folder}/${entry.name}`
+      yield { entry, path: `${name}${below}` }
+      if (entry.isDirectory() && !isTooDeep(`${name}${below}`)) folders.push(below)
+    }
+  }
+}
+
+const SOCKETS_MAX = 1000
+
+/** A name that is not UTF-8 cannot be opened, and neither can a path that is too long. */
+function ignoreUnreadableName(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENOENT' && error.code !== 'ENAMETOOLONG') throw error
+}

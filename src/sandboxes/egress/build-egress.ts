@@ -1,0 +1,52 @@
+import type { Dockerfile } from '../../harbor/dockerfile.ts'
+import type { Port } from '../sandbox.ts'
+import { createEgress } from './egress.ts'
+import { PROXY_PORT, proxyEnv } from './proxy-env.ts'
+import type { AllowedHost } from './rules.ts'
+
+/** The way out of one build, until it is closed. */
+export type BuildWay = {
+  port: Port
+  env: Record<string, string>
+  /** Tells what was refused: an operator may have meant to allow it. */
+  close(onLog: (line: string) => void): void
+}
+
+const TOLD_MAX = 10
+
+/** To public places and to those that the operator lists. What a pull request brings runs in builds, and reaches no other. */
+export function openBuildWay(vouched: readonly AllowedHost[]): BuildWay {
+  const egress = createEgress({ mode: 'public', hosts: [] }, { vouched })
+  return {
+    port: { port: PROXY_PORT, onConnection: egress.onConnection },
+    env: { ...proxyEnv(), JAVA_TOOL_OPTIONS },
+    close(onLog) {
+      egress.close()
+      for (const { host, reason } of egress.summary().refused.first.slice(0, TOLD_MAX)) {
+        onLog(`${host} was refused (${reason}). Builds reach public hosts, and what ASSAY_BUILD_HOSTS lists.`)
+      }
+    },
+  }
+}
+
+/** Java reads no variable of the others. The last is for Maven, which asks for more than that. */
+const JAVA_TOOL_OPTIONS = [
+  ...['http', 'https'].flatMap((scheme) => [`-D${scheme}.proxyHost=127.0.0.1`, `-D${scheme}.proxyPort=${PROXY_PORT}`]),
+  '-Daether.connector.http.useSystemProperties=true',
+].join(' ')
+
+/** Build arguments that every builder passes to commands without ARG. */
+const UNASKED = /^(https?|no)_proxy$/i
+
+/**
+ * Returns the build arguments, which do not become part of the image. Those that are no proxy settings are visible only
+ * after `ARG`.
+ */
+export function buildArgs(env: Record<string, string>, { stages }: Dockerfile): Record<string, string> {
+  const declared = new Set(
+    stages.flatMap(({ instructions }) =>
+      instructions.flatMap(({ keyword, pairs }) => (keyword === 'ARG' ? pairs.map(({ name }) => name) : [])),
+    ),
+  )
+  return Object.fromEntries(Object.entries(env).filter(([name]) => UNASKED.test(name) || declared.has(name)))
+}

@@ -1,0 +1,166 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { Socket } from 'node:net'
+import type { Readable, Writable } from 'node:stream'
+import { SandboxUnavailable } from '../sandbox.ts'
+import { withDeadline } from './deadline.ts'
+import { strayDescriptors } from './stray-descriptors.ts'
+
+type ScriptResult = { code: number; text: string }
+
+/**
+ * A shell in a mount namespace of its own. Everything that a sandbox mounts is mounted in there, so that the kernel takes
+ * it all back when the shell ends; and it ends when we do, because it reads from us.
+ */
+export type NamespaceProcess = {
+  pid: number
+  /** Path of its root for this process. */
+  root: string
+  /** Runs one script at a time. `text` is its output, shortened to the end if it is long. */
+  run(script: string, onText?: (text: string) => void): Promise<ScriptResult>
+  /** Like `run`, for what has to work. */
+  runOrThrow(what: string, script: string): Promise<string>
+  end(): Promise<void>
+  hasExited(): boolean
+  /** Sets whether this process stays alive as long as the namespace process does. */
+  setReferenced(isAwaited: boolean): void
+  /** Kills the process and the script that it runs. */
+  kill(): void
+}
+
+/** In a namespace like the one of `beside`, so that what is mounted there can be used. */
+export type NamespaceOptions = {
+  rootless: boolean
+  beside: NamespaceProcess | undefined
+  cwd: string
+  /** Creates a process namespace too, for a runtime whose sandboxes would outlive it. */
+  ownProcesses?: boolean
+  /** Creates a network namespace: an isolated one, or one that the given process can reach into. */
+  network?: 'alone' | NamespaceProcess
+}
+
+export async function startNamespaceProcess(options: NamespaceOptions): Promise<NamespaceProcess> {
+  const [program, ...args] = holderCommand(options)
+  const child = spawn(program, args, {
+    cwd: options.cwd,
+    env: { PATH: TOOLS_PATH },
+    stdio: ['pipe', 'pipe', 'ignore', ...(await strayDescriptors())],
+  })
+  const failed = once(child, 'error').then(([error]) => Promise.reject(error))
+  await Promise.race([once(child, 'spawn'), failed]).catch((error: unknown) => {
+    throw new SandboxUnavailable(`Sandboxes cannot be started: ${program} did not run (${String(error)}).`)
+  })
+  failed.catch(() => {})
+  const { stdin, stdout } = child
+  if (stdin === null || stdout === null) throw new Error('A child without pipes, although it was given some.')
+  return holderOf(child, stdin, stdout)
+}
+
+export const TOOLS_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+
+function holderCommand({ rootless, beside, ownProcesses = false, network }: NamespaceOptions): [string, ...string[]] {
+  const user = rootless && beside === undefined ? ['--user', '--map-root-user'] : []
+  const net = network === 'alone' ? ['--net'] : []
+  const mounts = ['unshare', ...user, ...net, '--mount', '--propagation', 'private']
+  // Should we die before it reads its first line, the end of its input ends it; afterwards the signal does.
+  const dieWithUs = ['setpriv', '--pdeathsig', 'KILL']
+  const own = ownProcesses
+    ? [...dieWithUs, ...mounts, '--pid', '--fork', '--kill-child=KILL', '--mount-proc', 'sh']
+    : [...mounts, ...dieWithUs, 'sh']
+  const joined = beside === undefined ? own : [...enter(beside.pid, rootless, '--mount'), ...own]
+  const [program = '', ...args] = [...memberNetwork(network, rootless), ...joined]
+  return [program, ...args]
+}
+
+/** Begins a command in namespaces of a process. */
+export const enter = (pid: number, rootless: boolean, ...namespaces: string[]): string[] => [
+  ...['nsenter', '-t', String(pid), ...(rootless ? ['--user', '--preserve-credentials'] : []), ...namespaces, '--'],
+]
+
+/** A network that belongs to the group's user namespace, from which alone an ordinary user may wire it. */
+function memberNetwork(network: NamespaceOptions['network'], rootless: boolean): string[] {
+  if (network === undefined || network === 'alone') return []
+  return [...(rootless ? enter(network.pid, rootless) : []), 'unshare', '--net', '--']
+}
+
+function holderOf(child: ChildProcess, input: Writable, output: Readable): NamespaceProcess {
+  const pid = child.pid ?? -1
+  const closed = once(child, 'close')
+  const mark = `\u0001${randomUUID()} `
+  let busy: Promise<unknown> = Promise.resolve()
+  input.on('error', () => {}) // it has exited; pending scripts are rejected
+  output.setEncoding('utf8')
+
+  const ask = (script: string, onText: (text: string) => void): Promise<ScriptResult> => {
+    input.write(`{ ${script}\n} 2>&1 < /dev/null; printf '%s%s\\n' ${"'"}${mark}${"'"} "$?"\n`)
+    return answerFrom(output, { mark, onText, closed })
+  }
+  const run: NamespaceProcess['run'] = (script, onText = () => {}) => {
+    const answer = busy.then(() => ask(script, onText))
+    busy = answer.catch(() => {})
+    return answer
+  }
+
+  return {
+    pid,
+    root: `/proc/${pid}/root`,
+    run,
+    async runOrThrow(what, script) {
+      const { code, text } = await withDeadline(run(script), MUST_MS, () => {
+        child.kill('SIGKILL')
+        return `${what} did not end in time.`
+      })
+      if (code === 0) return text
+      throw new SandboxUnavailable(`${what} failed: ${text.trim() || `code ${code}`}`)
+    },
+    async end() {
+      input.end()
+      const clock = setTimeout(() => void child.kill('SIGKILL'), END_MS)
+      await withDeadline(closed, END_MS + DEATH_MS, () => `Process ${pid} was killed and does not die.`).finally(() =>
+        clearTimeout(clock),
+      )
+    },
+    hasExited: () => child.exitCode !== null || child.signalCode !== null,
+    setReferenced(isAwaited) {
+      for (const handle of [child, input, output]) {
+        if (handle instanceof Socket || handle === child) isAwaited ? handle.ref() : handle.unref()
+      }
+    },
+    kill: () => void child.kill('SIGKILL'),
+  }
+}
+
+/** For steps that may copy all files of a sandbox. */
+const MUST_MS = 15 * 60_000
+const END_MS = 30_000
+const DEATH_MS = 30_000
+
+/** Maximum length of the output of a script, which may be untrusted. */
+const TEXT_LETTERS = 1024 * 1024
+
+type PendingScript = { mark: string; onText: (text: string) => void; closed: Promise<unknown> }
+
+function answerFrom(output: Readable, { mark, onText, closed }: PendingScript): Promise<ScriptResult> {
+  let text = ''
+  return new Promise((resolve, reject) => {
+    const stop = (): void => void output.off('data', hear)
+    const hear = (chunk: string): void => {
+      text += chunk
+      const at = text.indexOf(mark)
+      const end = at === -1 ? -1 : text.indexOf('\n', at)
+      if (end === -1) {
+        onText(text)
+        text = text.length > TEXT_LETTERS ? text.slice(-TEXT_LETTERS / 2) : text
+        return
+      }
+      stop()
+      resolve({ code: Number(text.slice(at + mark.length, end)), text: text.slice(0, at) })
+    }
+    output.on('data', hear)
+    closed.then(() => {
+      stop()
+      reject(new SandboxUnavailable(`The process that holds a sandbox has ended. ${text}`.trim()))
+    }, reject)
+  })
+}

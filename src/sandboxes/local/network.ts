@@ -1,0 +1,148 @@
+import { mkdir, open, readlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { enter, type NamespaceProcess, startNamespaceProcess } from '../kernel/namespace-process.ts'
+import { findProcess } from '../kernel/process-life.ts'
+import { type SandboxNetwork, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
+import type { Host } from './machine.ts'
+import { takeAwayFolder } from './reap.ts'
+import { makeRecord, type SandboxRecord, updateRecord } from './record.ts'
+import { line } from './shell.ts'
+
+/** The inside of a `Group`. */
+export type LocalNetwork = {
+  /** In the network that has the bridge, and nothing else. */
+  holder: NamespaceProcess
+  folder: string
+  members: Map<string, string[]>
+  last: number
+  hosts: { bytes: number; written: Promise<void> }
+  /** Each is there when it has been filled. */
+  volumes: Map<string, Promise<string>>
+}
+
+const localNetworks = new WeakMap<SandboxNetwork, LocalNetwork>()
+
+export function localNetworkOf(group: SandboxNetwork): LocalNetwork {
+  const localNetwork = localNetworks.get(group)
+  if (localNetwork === undefined) throw new Error(`The group ${group.id} is not of this provider, or was removed.`)
+  return localNetwork
+}
+
+/** A bridge in a network namespace of its own. Members are wired to it; it leads nowhere else. */
+export async function openNetwork(host: Host, id: string): Promise<SandboxNetwork> {
+  if (!host.groups)
+    throw new SandboxUnsupported('Groups of local sandboxes need `ip` of iproute2: install it, or use docker.')
+  const records = join(host.store.folder, 'records')
+  const record = await makeRecord(records, { id: `group.${id}`, deadline: Number.MAX_SAFE_INTEGER, cgroups: [] })
+  const folder = join(host.store.folder, 'run', record.id)
+  let holder: NamespaceProcess | undefined
+  try {
+    host.log.debug({ group: id, step: 'group-record' }, 'sandbox')
+    await mkdir(join(folder, 'volumes'), { recursive: true, mode: 0o700 })
+    holder = await startNamespaceProcess({ rootless: host.rootless, beside: undefined, cwd: '/', network: 'alone' })
+    record.holder = await findProcess(holder.pid)
+    await updateRecord(records, record)
+    await holder.runOrThrow('Making the network of a group', MAKE_BRIDGE)
+    host.log.debug({ group: id, step: 'group' }, 'sandbox')
+    return await groupOf(host, { id, folder, holder, record })
+  } catch (error) {
+    await takeAwayGroup(host, record, holder)
+    if (error instanceof SandboxUnavailable) throw error
+    throw new SandboxUnavailable(`The group ${id} could not be made: ${String(error)}`, { cause: error })
+  }
+}
+
+const NO_IPV6 = (device: string): string =>
+  `if [ -e /proc/sys/net/ipv6 ]; then echo 1 > /proc/sys/net/ipv6/conf/${device}/disable_ipv6; fi`
+
+const MAKE_BRIDGE = `${NO_IPV6('default')} && ip link add name br0 type bridge && ip link set dev br0 up`
+
+type OpenedNetwork = { id: string; folder: string; holder: NamespaceProcess; record: SandboxRecord }
+
+async function groupOf(host: Host, { id, folder, holder, record }: OpenedNetwork): Promise<SandboxNetwork> {
+  const hosts = { bytes: 0, written: Promise.resolve() }
+  const localNetwork: LocalNetwork = { holder, folder, members: new Map(), last: 0, hosts, volumes: new Map() }
+  await writeFile(hostsFile(localNetwork), '', { mode: 0o644 })
+  await writeHosts(localNetwork)
+  let removed: Promise<void> | undefined
+  const group: SandboxNetwork = {
+    id,
+    remove() {
+      localNetworks.delete(group)
+      removed ??= takeAwayGroup(host, record, holder)
+      return removed
+    },
+  }
+  localNetworks.set(group, localNetwork)
+  return group
+}
+
+async function takeAwayGroup(host: Host, record: SandboxRecord, holder: NamespaceProcess | undefined): Promise<void> {
+  await holder?.end()
+  await takeAwayFolder(host, record)
+}
+
+const NAME = /^[A-Za-z0-9]([A-Za-z0-9_.-]{0,62})$/
+const MEMBERS_MAX = 250 * 250
+
+/** Wires the network of a member's holder to the group. Gives its address. */
+export async function joinNetwork(
+  localNetwork: LocalNetwork,
+  member: NamespaceProcess,
+  names: string[],
+): Promise<string> {
+  const odd = names.find((name) => !NAME.test(name))
+  if (odd !== undefined || names.length === 0) throw new SandboxUnsupported(`A sandbox cannot be found as ${odd}.`)
+  await requireOwnNetwork(member)
+  localNetwork.last += 1
+  const number = localNetwork.last
+  if (number > MEMBERS_MAX) throw new SandboxUnavailable('The group has had too many members.')
+  const address = `10.89.${Math.floor(number / 250)}.${(number % 250) + 1}`
+  const inside = line(...enter(member.pid, false, '--net'), 'sh', '-e', '-c', setUp(address))
+  await localNetwork.holder.runOrThrow(
+    'Joining a group',
+    `ip link add name m${number} type veth peer name eth0 netns ${member.pid} && ip link set dev m${number} master br0 up && ${inside}`,
+  )
+  localNetwork.members.set(address, names)
+  await writeHosts(localNetwork)
+  return address
+}
+
+/** A process that has only just begun is still in the network of this machine, which must not be touched. */
+async function requireOwnNetwork(member: NamespaceProcess): Promise<void> {
+  await member.runOrThrow('Entering a network', 'true')
+  const [own, its] = await Promise.all(['self', member.pid].map((pid) => readlink(`/proc/${pid}/ns/net`)))
+  if (own === its) throw new SandboxUnavailable('A member of a group has no network of its own.')
+}
+
+/** Any user may listen on ports below 1024, as in a container. */
+const setUp = (address: string): string => `ip link set lo up
+${NO_IPV6('eth0')}
+echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start || true
+ip address add ${address}/16 dev eth0
+ip link set eth0 up`
+
+/** Begins a command in the network of a sandbox. An ordinary user gets into a member's only by way of the group. */
+export const networkOf = (pid: number, rootless: boolean, localNetwork: LocalNetwork | undefined): string[] =>
+  localNetwork && rootless
+    ? [...enter(localNetwork.holder.pid, true), ...enter(pid, false, '--net')]
+    : enter(pid, rootless, '--net')
+
+export async function leaveNetwork(localNetwork: LocalNetwork, address: string): Promise<void> {
+  localNetwork.members.delete(address)
+  await writeHosts(localNetwork)
+}
+
+export const hostsFile = ({ folder }: LocalNetwork): string => join(folder, 'hosts')
+
+/** In place, because it is mounted in every member, and never shorter, so that none of them sees half of it. */
+function writeHosts(localNetwork: LocalNetwork): Promise<void> {
+  localNetwork.hosts.written = localNetwork.hosts.written.then(async () => {
+    const lines = [...localNetwork.members].map(([address, names]) => `${address}\t${names.join(' ')}\n`)
+    const text = ['127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost\n', ...lines].join('')
+    localNetwork.hosts.bytes = Math.max(localNetwork.hosts.bytes, text.length)
+    await using file = await open(hostsFile(localNetwork), 'r+')
+    await file.write(text.padEnd(localNetwork.hosts.bytes, '\n'), 0)
+  })
+  return localNetwork.hosts.written
+}

@@ -1,0 +1,57 @@
+import { afterAll, beforeAll, describe, test } from 'vitest'
+import { openCaseContext } from './case-context.ts'
+import type { ConformanceCase } from './conformance-case.ts'
+import { execCases } from './exec-cases.ts'
+import { fileCases } from './file-cases.ts'
+import { firstProcessCases } from './first-process-cases.ts'
+import { groupCases } from './group-cases.ts'
+import { insertCases } from './insert-cases.ts'
+import { isolationCases } from './isolation-cases.ts'
+import { limitCases } from './limit-cases.ts'
+import { networkCases } from './network-cases.ts'
+import { processCases } from './process-cases.ts'
+import type { ProviderUnderTest } from './provider-under-test.ts'
+import { seedCases } from './seed-cases.ts'
+import { unsafeFileCases } from './unsafe-file-cases.ts'
+
+export const CASES: ConformanceCase[] = [
+  ...processCases,
+  ...limitCases,
+  ...isolationCases,
+  ...networkCases,
+  ...fileCases,
+  ...seedCases,
+  ...insertCases,
+  ...execCases,
+  ...groupCases,
+  ...firstProcessCases,
+  ...unsafeFileCases,
+]
+
+const CASE_MS = 60_000
+/** The first may have to make or import an image. */
+const OPEN_MS = 600_000
+
+/** `share`: only every so many of the cases. */
+export function conformance(name: string, open: () => Promise<ProviderUnderTest>, { share = 1 } = {}): void {
+  describe(`${name} conforms`, () => {
+    let subject: ProviderUnderTest
+
+    beforeAll(async () => {
+      subject = await open()
+    }, OPEN_MS)
+
+    afterAll(async () => {
+      await subject?.[Symbol.asyncDispose]()
+    }, CASE_MS)
+
+    for (const { name: what, run } of CASES.filter((_, index) => index % share === 0)) {
+      test(what, { timeout: CASE_MS }, async ({ skip }) => {
+        const reason = subject.unable[what]
+        if (reason !== undefined) skip(reason)
+        await using bench = await openCaseContext(subject)
+        await run(bench)
+      })
+    }
+  })
+}

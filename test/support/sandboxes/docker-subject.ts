@@ -1,0 +1,81 @@
+import { randomUUID } from 'node:crypto'
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createLog } from '../../../src/platform/log.ts'
+import { connectDocker, type Docker } from '../../../src/sandboxes/docker/client.ts'
+import { createDockerProvider } from '../../../src/sandboxes/docker.ts'
+import type { Image, ImageSource, SandboxProvider } from '../../../src/sandboxes/sandbox.ts'
+import { importBase, startDockerd } from '../dockerd.ts'
+import type { ProviderUnderTest } from './provider-under-test.ts'
+
+/** A provider on an engine of its own, which has the base image and nothing else. */
+export async function createDockerSubject(unable: Record<string, string> = {}): Promise<ProviderUnderTest> {
+  const dockerd = await startDockerd()
+  await importBase(dockerd)
+  const subject = await dockerSubjectAt(dockerd.socket, unable)
+  return {
+    ...subject,
+    async [Symbol.asyncDispose]() {
+      await subject[Symbol.asyncDispose]()
+      await dockerd[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** On an engine that is there already. */
+export async function dockerSubjectAt(socket: string, unable: Record<string, string> = {}): Promise<ProviderUnderTest> {
+  const dataFolder = await mkdtemp(join(tmpdir(), 'assay-docker-'))
+  const provider = createDockerProvider({
+    connection: { kind: 'unix', path: socket },
+    installation: randomUUID().slice(0, 8),
+    dataFolder,
+    log: createLog('silent'),
+  })
+  const image = await baseImage(provider)
+  const docker = connectDocker({ kind: 'unix', path: socket })
+  return {
+    provider,
+    image,
+    otherImage: await prepared(provider, await otherSource(dataFolder)),
+    brokenImage: { ...image, digest: `sha256:${'0'.repeat(64)}` },
+    leftovers: (id) => findLeftovers(docker, dataFolder, id),
+    unable,
+    async [Symbol.asyncDispose]() {
+      docker.close()
+      await rm(dataFolder, { recursive: true })
+    },
+  }
+}
+
+export const baseImage = (provider: SandboxProvider): Promise<Image> =>
+  prepared(provider, { ...BASE, folder: null, workdir: null })
+
+const BASE = { kind: 'prebuilt' as const, name: 'debian:bookworm-slim' }
+
+const prepared = (provider: SandboxProvider, source: ImageSource): Promise<Image> =>
+  provider.prepare(source, { signal: new AbortController().signal, timeoutSec: 60, onLog: () => {} })
+
+async function otherSource(dataFolder: string): Promise<ImageSource> {
+  const folder = join(dataFolder, 'other')
+  await mkdir(folder)
+  await writeFile(join(folder, 'of-the-image'), 'image')
+  return { ...BASE, folder, workdir: '/mine' }
+}
+
+type Thing = { Id?: string; Name?: string; Names?: string[]; Labels?: Record<string, string> | null }
+
+/**
+ * Lists containers, networks, volumes and images of the engine that name a sandbox or network, and files in the data
+ * folder.
+ */
+export async function findLeftovers(docker: Docker, dataFolder: string, id: string): Promise<string[]> {
+  const list = (path: string): Promise<Thing[]> => docker.call('GET', path, { query: { all: true } })
+  const { Volumes } = await docker.call<{ Volumes: Thing[] | null }>('GET', '/volumes')
+  const things = [...(await list('/containers/json')), ...(await list('/networks')), ...(Volumes ?? [])]
+  const files = await readdir(join(dataFolder, 'sandboxes', 'docker'), { recursive: true })
+  return [
+    ...things.map((thing) => JSON.stringify(thing)).filter((text) => text.includes(id)),
+    ...files.filter((file) => !['ports', 'mount'].includes(file)),
+  ]
+}

@@ -1,0 +1,201 @@
+import { randomUUID } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, vi } from 'vitest'
+import { type ExecSpec, type Exit, type Sandbox, SandboxUnavailable } from '../../../src/sandboxes/sandbox.ts'
+import type { CaseContext } from './case-context.ts'
+import type { ConformanceCase } from './conformance-case.ts'
+import { processesNaming } from './processes.ts'
+
+type ExecCaseSpec = Partial<Omit<ExecSpec, 'command' | 'limits'>> & { limits?: Partial<ExecSpec['limits']> }
+
+/** A text is run by sh. */
+async function execIn(
+  bench: CaseContext,
+  sandbox: Sandbox,
+  command: string | string[],
+  wish: ExecCaseSpec = {},
+): Promise<{ exit: Exit; output: string }> {
+  const outputFile = join(await bench.folder(), 'exec.out')
+  const exit = await sandbox.exec({
+    user: null,
+    workdir: null,
+    env: {},
+    input: '',
+    outputFile,
+    ...wish,
+    command: typeof command === 'string' ? ['sh', '-c', command] : command,
+    limits: { outputBytes: 1e6, seconds: 20, ...wish.limits },
+  })
+  return { exit, output: await readFile(outputFile, 'utf8') }
+}
+
+const idle = (bench: CaseContext, wish = {}): Promise<Sandbox> => bench.start(null, { execs: true, ...wish })
+
+const seen = (mark: string): Promise<void> =>
+  vi.waitFor(async () => expect(await processesNaming(mark)).not.toEqual([]), { timeout: 10_000, interval: 20 })
+
+export const execCases: ConformanceCase[] = [
+  {
+    name: 'exec: without a command it lives until it is killed, and runs what it is given',
+    run: async (bench) => {
+      const sandbox = await idle(bench)
+      const codes = []
+      for (const code of [0, 3]) codes.push((await execIn(bench, sandbox, `exit ${code}`)).exit)
+      codes.push((await execIn(bench, sandbox, ['no-such-program'])).exit)
+      codes.push((await execIn(bench, sandbox, 'kill -KILL $$')).exit)
+      expect(codes.map(({ code, limit }) => ({ code, limit }))).toEqual(
+        [0, 3, 127, 137].map((code) => ({ code, limit: null })),
+      )
+      await sandbox.kill()
+      expect(await sandbox.exited).toMatchObject({ code: null, limit: null })
+    },
+  },
+  {
+    name: 'exec: without a command its time is up like any other’s',
+    run: async (bench) => {
+      const sandbox = await idle(bench, { limits: { seconds: 1 } })
+      expect(await sandbox.exited).toMatchObject({ code: null, limit: 'seconds' })
+    },
+  },
+  {
+    name: 'exec: arguments, variables, folder, input and output are its own',
+    run: async (bench) => {
+      const image = { ...bench.subject.image, env: { ...bench.subject.image.env, FROM_IMAGE: 'image', BOTH: 'image' } }
+      const sandbox = await idle(bench, { image })
+      const words = ['%s|', '', ' a  b ', `'"$HOME\``, '-n', 'é\n']
+      expect((await execIn(bench, sandbox, ['printf', ...words])).output).toBe(`${words.slice(1).join('|')}|`)
+      const env = { BOTH: 'exec', ODD: `a 'b' "c" $d\n=e` }
+      const shown = await execIn(bench, sandbox, 'pwd; echo "$FROM_IMAGE $BOTH $ODD"', { env, workdir: '/usr/share' })
+      expect(shown.output).toBe(`/usr/share\nimage exec ${env.ODD}\n`)
+      const again = await execIn(bench, sandbox, 'echo "$BOTH $ODD"; echo error >&2; echo 3 > /dev/stdout')
+      expect(again.output).toBe('image \nerror\n3\n')
+      const input = Buffer.concat([Buffer.from([0, 255, 10, 13]), Buffer.alloc(200_000, 'x')])
+      const heard = await execIn(bench, sandbox, ['sh', '-c', 'head -c 4 | od -An -tx1; wc -c'], { input })
+      expect(heard.output.replaceAll(/ +/g, ' ').trim()).toMatch(/^00 ff 0a 0d\n/)
+      expect((await execIn(bench, sandbox, 'cat')).output).toBe('')
+      expect((await execIn(bench, sandbox, 'wc -c', { input })).output.trim()).toBe('200004')
+    },
+  },
+  {
+    name: 'exec: it runs as the user it is given, with no more rights than the command has',
+    run: async (bench) => {
+      const sandbox = await idle(bench)
+      const named = await execIn(bench, sandbox, 'id -u; id -g; echo $HOME; echo 1 > /dev/stdout', { user: 'www-data' })
+      expect(named.output).toBe('33\n33\n/var/www\n1\n')
+      const script = 'id -u; grep -E "^(Cap(Prm|Eff|Bnd|Amb|Inh)|NoNewPrivs|Seccomp):" /proc/self/status'
+      const added = await execIn(bench, sandbox, script, { user: 0 })
+      const plain = await bench.run(script, { user: 0 })
+      expect(added.output).toBe(plain.output)
+    },
+  },
+  {
+    name: 'exec: it has no more rights than the command has, and the same walls',
+    run: async (bench) => {
+      const sandbox = await idle(bench)
+      const script = 'grep -E "^(Cap(Prm|Eff|Bnd|Amb|Inh)|NoNewPrivs|Seccomp):" /proc/self/status; ls /sys/class/net'
+      const plain = await bench.run(script)
+      expect((await execIn(bench, sandbox, script)).output).toBe(plain.output)
+      const attempts = 'mount -t tmpfs none /mnt || unshare --net true || kill -0 1000000 || echo refused'
+      expect((await execIn(bench, sandbox, `(${attempts}) 2> /dev/null`)).output).toBe('refused\n')
+    },
+  },
+  {
+    name: 'exec: it sees the files and processes of the main command, whose end is the sandbox’s',
+    run: async (bench) => {
+      const mark = randomUUID()
+      const command = `echo hello > /left; : ${mark}; while [ ! -e /go ]; do sleep 0.05; done; cat /go; exit 7`
+      const outputFile = join(await bench.folder(), 'main.out')
+      const sandbox = await bench.start(command, { execs: true, outputFile, env: { OWN: 'main' } })
+      await seen(mark)
+      const { output } = await execIn(bench, sandbox, 'cat /left; cat /proc/[0-9]*/cmdline | tr "\\0" " "')
+      expect(output).toMatch(/^hello\n/)
+      expect(output).toContain(mark)
+      await execIn(bench, sandbox, 'echo gone > /go')
+      expect(await sandbox.exited).toMatchObject({ code: 7, limit: null })
+      expect(await readFile(outputFile, 'utf8')).toBe('gone\n')
+    },
+  },
+  {
+    name: 'exec: several run at the same time',
+    run: async (bench) => {
+      const sandbox = await idle(bench)
+      // Each waits for the other.
+      const both = await Promise.all([
+        execIn(bench, sandbox, 'touch /one; while [ ! -e /two ]; do sleep 0.02; done; echo 1'),
+        execIn(bench, sandbox, 'touch /two; while [ ! -e /one ]; do sleep 0.02; done; echo 2'),
+      ])
+      expect(both.map(({ output }) => output)).toEqual(['1\n', '2\n'])
+    },
+  },
+  {
+    name: 'exec: when its time is up it ends, and the sandbox goes on',
+    run: async (bench) => {
+      const mark = randomUUID()
+      const sandbox = await idle(bench)
+      const late = execIn(bench, sandbox, `echo begun; sh -c ': ${mark}; sleep 600; :'`, { limits: { seconds: 2 } })
+      await seen(mark)
+      const { exit, output } = await late
+      expect(exit).toMatchObject({ code: null, limit: 'seconds' })
+      expect(output).toBe('begun\n')
+      expect((await execIn(bench, sandbox, 'echo still')).output).toBe('still\n')
+      await sandbox.kill()
+      await sandbox.exited
+      expect(await processesNaming(mark)).toEqual([])
+    },
+  },
+  {
+    name: 'exec: output over the limit is dropped, counted and named',
+    run: async (bench) => {
+      const sandbox = await idle(bench)
+      const limits = { outputBytes: 1000 }
+      const { exit, output } = await execIn(bench, sandbox, 'head -c 3000000 /dev/zero', { limits })
+      expect(exit).toMatchObject({ code: 0, limit: 'output', outputBytes: 3_000_000 })
+      expect(output.length).toBe(1000)
+    },
+  },
+  {
+    name: 'exec: what it leaves running does not hold it up',
+    run: async (bench) => {
+      const sandbox = await idle(bench)
+      const { exit, output } = await execIn(
+        bench,
+        sandbox,
+        '(while :; do sleep 0.1; echo more; touch /alive; done) & echo 1',
+      )
+      expect(exit.code).toBe(0)
+      expect(output).toMatch(/^1\n/)
+      const look = 'rm -f /alive; for i in $(seq 100); do [ -e /alive ] && exit 0; sleep 0.05; done; exit 1'
+      expect((await execIn(bench, sandbox, look)).exit.code).toBe(0)
+    },
+  },
+  {
+    name: 'exec: a sandbox that is killed in the middle ends it without a code, and takes no more',
+    run: async (bench) => {
+      const mark = randomUUID()
+      const sandbox = await idle(bench)
+      const cut = execIn(bench, sandbox, `sh -c ': ${mark}; sleep 600; :'`)
+      await seen(mark)
+      await sandbox.kill()
+      expect((await cut).exit).toMatchObject({ code: null, limit: null })
+      await sandbox.exited
+      expect(await processesNaming(mark)).toEqual([])
+      await expect(execIn(bench, sandbox, 'true')).rejects.toThrow(SandboxUnavailable)
+    },
+  },
+  {
+    name: 'exec: secrets in variables are on no command line of this machine',
+    run: async (bench) => {
+      const secret = randomUUID()
+      const mark = randomUUID()
+      const sandbox = await bench.start('sleep 30', { execs: true, env: { TOKEN: secret } })
+      const look = `[ "$OTHER" = "${secret.slice(0, 8)}$REST" ] || exit 1; sh -c ': ${mark}; sleep 2; :'`
+      const env = { OTHER: secret, REST: secret.slice(8) }
+      const running = execIn(bench, sandbox, look, { env })
+      await seen(mark)
+      expect(await processesNaming(secret)).toEqual([])
+      expect((await running).exit.code).toBe(0)
+      expect(await processesNaming(secret)).toEqual([])
+    },
+  },
+]

@@ -1,0 +1,161 @@
+import { mkdir, readdir, readFile, readlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, vi } from 'vitest'
+import { COLLECT_DEPTH_MAX } from '../../../src/sandboxes/kernel/collect.ts'
+import { collected } from './case-context.ts'
+import type { ConformanceCase } from './conformance-case.ts'
+
+/** Everything that a filesystem can hold and an archive should not. */
+const TRAPS = `mkdir -p /w/sub /w/empty && cd /w && echo one > file && echo two > sub/deep && chmod 755 sub/deep
+ln -s file inside; ln -s ../file sub/up; ln -s sub/deep chain
+ln -s /etc/passwd absolute; ln -s ../../etc/passwd leaves; ln -s / root; ln -s ../w/file around
+mkfifo fifo; cp /bin/true suid; chmod 4755 suid; ln file hard
+perl -e 'use Socket; socket(S, AF_UNIX, SOCK_STREAM, 0); bind(S, sockaddr_un("/w/socket"))'`
+
+/** Lists open files of this process that have been deleted. */
+async function openNameless(): Promise<string[]> {
+  const links = await Promise.all(
+    (await readdir('/proc/self/fd')).map((name) => readlink(`/proc/self/fd/${name}`).catch(() => '')),
+  )
+  return links.filter((link) => link.endsWith(' (deleted)')).sort()
+}
+
+export const fileCases: ConformanceCase[] = [
+  {
+    name: 'looking for what is not there holds no file open',
+    run: async (bench) => {
+      const { sandbox } = await bench.run('true')
+      const before = await openNameless()
+      expect(await sandbox.stopped.collect('/no/such', { files: 10, bytes: 1000 })).toBeUndefined()
+      expect(await sandbox.stopped.collect('/nothing', { files: 10, bytes: 1000 })).toBeUndefined()
+      await vi.waitFor(async () => expect(await openNameless()).toEqual(before))
+    },
+  },
+  {
+    name: 'a read-only mount can be read and stays as it is',
+    run: async (bench) => {
+      const folder = await bench.folder()
+      await writeFile(join(folder, 'file'), 'kept')
+      const mounts = [{ kind: 'folder' as const, source: folder, target: '/given', readOnly: true }]
+      const script =
+        'cat /given/file; (echo x > /given/file; rm -f /given/file; touch /given/new; chmod 777 /given) 2> /dev/null; mount -o remount,rw /given 2> /dev/null; true'
+      expect((await bench.run(script, { mounts })).output).toBe('kept')
+      expect(await readFile(join(folder, 'file'), 'utf8')).toBe('kept')
+    },
+  },
+  {
+    name: 'what is written to a writable mount is there afterwards',
+    run: async (bench) => {
+      const folder = await bench.folder()
+      const mounts = [{ kind: 'folder' as const, source: folder, target: '/logs/verifier', readOnly: false }]
+      await bench.run('echo 1 > /logs/verifier/reward.txt', { mounts })
+      expect(await readFile(join(folder, 'reward.txt'), 'utf8')).toBe('1\n')
+    },
+  },
+  {
+    name: 'a mount below folders that the image does not have is within reach of every user',
+    run: async (bench) => {
+      const source = await bench.folder()
+      const mounts = [{ kind: 'folder' as const, source, target: '/not/there/yet', readOnly: false }]
+      expect((await bench.run('stat -c %a /not /not/there', { mounts })).output).toBe('755\n755\n')
+    },
+  },
+  {
+    name: 'files deeper than any path can name go with their sandbox',
+    run: async (bench) => {
+      const script = `perl -e 'my $d = "0123456789" x 20; for (1 .. 30) { mkdir $d and chdir $d or die } print "deep\\n"'`
+      const { sandbox, output } = await bench.run(script)
+      expect(output).toBe('deep\n')
+      await sandbox.remove()
+      expect(await bench.subject.leftovers(sandbox.id)).toEqual([])
+    },
+  },
+  {
+    name: 'a tmpfs mount is empty, it holds no more than its size, and nothing of it stays',
+    run: async (bench) => {
+      const mounts = [{ kind: 'tmpfs' as const, target: '/etc/apt', sizeMb: 4 }]
+      const script =
+        'ls -A /etc/apt; stat -f -c %T /etc/apt; head -c 2M /dev/zero > /etc/apt/fits && echo fits; head -c 8M /dev/zero > /etc/apt/more 2> /dev/null || echo full'
+      const { sandbox, output } = await bench.run(script, { mounts })
+      expect(output).toBe('tmpfs\nfits\nfull\n')
+      expect((await collected(sandbox.stopped, '/etc/apt/fits'))?.entries).toBeUndefined()
+      const unlimited = await bench.run('stat -f -c %T /new', {
+        mounts: [{ kind: 'tmpfs', target: '/new', sizeMb: null }],
+      })
+      expect(unlimited.output).toBe('tmpfs\n')
+    },
+  },
+  {
+    name: 'collect takes files, folders and links that stay inside, and names what it leaves out',
+    run: async (bench) => {
+      const { sandbox } = await bench.run(TRAPS)
+      const found = await collected(sandbox.stopped, '/w')
+      expect(found?.entries.map(({ path, type }) => `${type} ${path.replace(/\/$/, '')}`)).toEqual([
+        'Directory w',
+        'SymbolicLink w/chain',
+        'Directory w/empty',
+        'File w/file',
+        'File w/hard',
+        'SymbolicLink w/inside',
+        'Directory w/sub',
+        'File w/sub/deep',
+        'SymbolicLink w/sub/up',
+        'File w/suid',
+      ])
+      expect(found?.leftOut).toEqual(['w/absolute', 'w/around', 'w/fifo', 'w/leaves', 'w/root', 'w/socket'])
+      const mode = (path: string) => found?.entries.find((entry) => entry.path === path)?.mode
+      expect([mode('w/suid'), mode('w/sub/deep'), mode('w/file')]).toEqual([0o755, 0o755, 0o644])
+      expect(found?.entries.find(({ path }) => path === 'w/file')?.content).toBe('one\n')
+    },
+  },
+  {
+    name: 'collect takes a single file, sees what the image holds, and tells what is not there',
+    run: async (bench) => {
+      const { sandbox } = await bench.run('echo mine > /etc/mine; rm /etc/debian_version')
+      expect((await collected(sandbox.stopped, '/etc/mine'))?.entries).toMatchObject([
+        { path: 'mine', type: 'File', content: 'mine\n' },
+      ])
+      expect((await collected(sandbox.stopped, '/etc/hostname/no'))?.entries).toBeUndefined()
+      expect(await collected(sandbox.stopped, '/etc/debian_version')).toBeUndefined()
+      expect((await collected(sandbox.stopped, '/etc/os-release'))?.leftOut).toEqual(['os-release'])
+      expect((await collected(sandbox.stopped, '/usr/lib/os-release'))?.entries).toHaveLength(1)
+    },
+  },
+  {
+    name: 'collect does not go through a link to where it is told to look',
+    run: async (bench) => {
+      const folder = await bench.folder()
+      await mkdir(join(folder, 'inner'))
+      await writeFile(join(folder, 'inner', 'file'), 'of the machine')
+      const { sandbox } = await bench.run(`ln -s ${folder} /w; ln -s / /r`)
+      expect((await collected(sandbox.stopped, '/w'))?.entries ?? []).toEqual([])
+      expect(await collected(sandbox.stopped, '/w/inner/file')).toBeUndefined()
+      expect(await collected(sandbox.stopped, `/r${folder}/inner/file`)).toBeUndefined()
+      expect(await collected(sandbox.stopped, `/../..${folder}/inner/file`)).toBeUndefined()
+    },
+  },
+  {
+    name: 'collect leaves out folders that are nested too deeply, and takes what lies beside them',
+    run: async (bench) => {
+      const script = `mkdir -p /w/z; echo kept > /w/z/file; cd /w; perl -e 'for (1 .. 3000) { mkdir "d" and chdir "d" or die }'`
+      const { sandbox } = await bench.run(script)
+      const found = await collected(sandbox.stopped, '/w')
+      const paths = found?.entries.map(({ path }) => path.replace(/\/$/, '')) ?? []
+      expect(paths).toContain('w/z/file')
+      expect(paths.length).toBe(COLLECT_DEPTH_MAX + 2)
+      expect(found?.leftOut).toEqual([`w${'/d'.repeat(COLLECT_DEPTH_MAX)}`])
+    },
+  },
+  {
+    name: 'collect stops at its caps',
+    run: async (bench) => {
+      const { sandbox } = await bench.run(
+        'mkdir /w; for i in $(seq 50); do echo $i > /w/$i; done; truncate -s 5G /w/sparse',
+      )
+      const few = await collected(sandbox.stopped, '/w', { files: 10, bytes: 1e6 })
+      expect(few?.entries.length).toBeLessThanOrEqual(10)
+      const small = await collected(sandbox.stopped, '/w', { files: 1000, bytes: 1e6 })
+      expect(small?.leftOut).toContain('w/sparse')
+    },
+  },
+]

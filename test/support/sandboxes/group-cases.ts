@@ -1,0 +1,202 @@
+import { randomUUID } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { connect, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { expect, vi } from 'vitest'
+import type { Sandbox, SandboxNetwork } from '../../../src/sandboxes/sandbox.ts'
+import type { CaseContext, CaseSpec } from './case-context.ts'
+import type { ConformanceCase } from './conformance-case.ts'
+import { listen, ownAddresses, probes } from './probes.ts'
+
+/** Sends one line to each client. */
+const serve = (port: number, text: string): string =>
+  `exec perl -MIO::Socket::INET -e '$s = IO::Socket::INET->new(LocalPort => ${port}, Listen => 9, ReuseAddr => 1) or die $@; print "up\n"; $| = 1; while ($c = $s->accept) { print $c "${text}\n"; close $c }'`
+
+/** Prints what is answered, or `silent`. The first answer may take as long as a server takes to start. */
+const ask = (host: string, port: number): string =>
+  `(for i in $(seq 60); do timeout 2 bash -c 'cat < /dev/tcp/${host}/${port}' 2> /dev/null && exit; sleep 0.05; done; echo silent)`
+
+const tryOnce = (host: string, port: number): string =>
+  `(timeout 2 bash -c 'cat < /dev/tcp/${host}/${port}' 2> /dev/null || echo silent)`
+
+const as = (group: SandboxNetwork, ...names: string[]): CaseSpec => ({ network: { group, names } })
+
+/** A server whose address the test knows. */
+async function startServer(
+  bench: CaseContext,
+  group: SandboxNetwork,
+  name: string,
+): Promise<{ sandbox: Sandbox; address: string }> {
+  const outputFile = join(await bench.folder(), 'server.out')
+  const sandbox = await bench.start(`getent hosts ${name}; ${serve(7000, name)}`, { ...as(group, name), outputFile })
+  const said = async (): Promise<string> => readFile(outputFile, 'utf8')
+  await vi.waitFor(async () => expect(await said()).toMatch(/^\S+ .*\n/), { timeout: 10_000, interval: 20 })
+  const [address = ''] = (await said()).split(/\s/)
+  const { output } = await bench.run(ask(name, 7000), as(group, 'looking'))
+  expect(output).toBe(`${name}\n`)
+  return { sandbox, address }
+}
+
+export const groupCases: ConformanceCase[] = [
+  {
+    name: 'group: members reach each other by each of their names, whoever came first, on any port',
+    run: async (bench) => {
+      const group = await bench.openNetwork()
+      const [first] = await Promise.all([
+        bench.run(`${ask('db', 80)}; ${ask('database', 80)}; hostname`, as(group, 'main', 'app')),
+        bench.start(serve(80, 'from db'), as(group, 'db', 'database')),
+        bench.start(serve(81, 'from other'), as(group, 'other')),
+      ])
+      expect(first.output).toBe('from db\nfrom db\nmain\n')
+      const later = await bench.run(
+        `${ask('db', 80)}; ${ask('other', 81)}; ${tryOnce('localhost', 80)}`,
+        as(group, 'late'),
+      )
+      expect(later.output).toBe('from db\nfrom other\nsilent\n')
+    },
+  },
+  {
+    name: 'group: an ordinary user in a member may listen below 1024',
+    run: async (bench) => {
+      const group = await bench.openNetwork()
+      await bench.start(serve(80, 'web'), { ...as(group, 'web'), user: 'nobody' })
+      expect((await bench.run(ask('web', 80), as(group, 'main'))).output).toBe('web\n')
+    },
+  },
+  {
+    name: 'group: a name is of whoever has it now',
+    run: async (bench) => {
+      const group = await bench.openNetwork()
+      const first = await bench.start(serve(80, 'first'), as(group, 'main'))
+      expect((await bench.run(ask('main', 80), as(group, 'side'))).output).toBe('first\n')
+      await first.kill()
+      await first.exited
+      await bench.start(serve(80, 'second'), as(group, 'main'))
+      expect((await bench.run(ask('main', 80), as(group, 'side'))).output).toBe('second\n')
+    },
+  },
+  {
+    name: 'group: who is no member finds none, nor does another group',
+    run: async (bench) => {
+      const { address } = await startServer(bench, await bench.openNetwork(), 'db')
+      const look = `${tryOnce('db', 7000)}; ${tryOnce(address, 7000)}; getent hosts db || echo unknown`
+      const alone = await bench.run(look)
+      expect(alone.output).toBe('silent\nsilent\nunknown\n')
+      const other = await bench.run(look, as(await bench.openNetwork(), 'main', 'side'))
+      expect(other.output).toBe('silent\nsilent\nunknown\n')
+    },
+  },
+  {
+    name: 'group: this machine does not reach its members',
+    run: async (bench) => {
+      const { address } = await startServer(bench, await bench.openNetwork(), 'db')
+      // Something else may answer there, and it may take any time.
+      const socket = connect({ host: address, port: 7000 })
+      const clock = setTimeout(() => socket.destroy(), 2000)
+      const heard = await text(socket).catch(() => '')
+      clearTimeout(clock)
+      expect(heard).not.toContain('db')
+    },
+  },
+  {
+    name: 'group: its members reach nothing of this machine and nothing beyond, and no name server',
+    run: async (bench) => {
+      await using server = await listen()
+      const group = await bench.openNetwork()
+      const own = ['127.0.0.1', ...ownAddresses()].map((address) => `${address}/${server.port}`)
+      const others = ['1.1.1.1/53', '8.8.8.8/443', '169.254.169.254/80', 'deb.debian.org/80', 'host.docker.internal/80']
+      // Address that a bridge of this machine would have.
+      const gates = `me=$(getent hosts main | cut -d' ' -f1); for gate in \${me%.*}.1 \${me%.*.*}.0.1; do if timeout 2 bash -c "exec 3<>/dev/tcp/$gate/${server.port}" 2> /dev/null; then echo $gate; fi; done`
+      const dns = `perl -MSocket -e 'for (qw(1.1.1.1 8.8.8.8 127.0.0.11)) { socket(S, AF_INET, SOCK_DGRAM, 0); my $q = pack("n6", 1, 256, 1, 0, 0, 0) . "\\3deb\\6debian\\3org\\0" . pack("n2", 1, 1); next unless send(S, $q, 0, sockaddr_in(53, inet_aton($_))); vec($r = "", fileno(S), 1) = 1; if (select($r, undef, undef, 1) > 0 && recv(S, $a, 512, 0)) { my ($n) = unpack("x6n", $a); print "resolved by $_\n" if $n } }'`
+      const script = `${probes([...own, ...others])}\n${gates}\n${dns}\ngetent hosts deb.debian.org\ntrue`
+      expect((await bench.run(script, as(group, 'main'))).output).toBe('')
+    },
+  },
+  {
+    name: 'group: a volume begins with what the image has there, and is shared',
+    run: async (bench) => {
+      const group = await bench.openNetwork()
+      const volume = (target: string, readOnly = false) => ({ kind: 'volume' as const, name: 'data', target, readOnly })
+      const first = await bench.run('ls /etc/apt; stat -c %a /etc/apt; echo 1 > /etc/apt/new', {
+        ...as(group, 'one'),
+        mounts: [volume('/etc/apt')],
+      })
+      expect(first.output).toContain('apt.conf.d\n')
+      expect(first.output).toMatch(/755\n$/)
+      const script = 'cat /data/new; ls -d /data/apt.conf.d; touch /data/more 2> /dev/null || echo kept'
+      const second = await bench.run(script, { ...as(group, 'two'), mounts: [volume('/data', true)] })
+      expect(second.output).toBe('1\n/data/apt.conf.d\nkept\n')
+      // The volume is separate, and empty where the image has nothing.
+      const other = await bench.run('ls -A /data', {
+        ...as(await bench.openNetwork(), 'one'),
+        mounts: [volume('/data')],
+      })
+      expect(other.output).toBe('')
+    },
+  },
+  {
+    name: 'group: ports of a member work, and are its own',
+    run: async (bench) => {
+      const group = await bench.openNetwork()
+      const ports = [{ port: 18080, onConnection: (socket: Socket) => void socket.end('of the machine\n') }]
+      const outputFile = join(await bench.folder(), 'out')
+      const member = await bench.start(`${ask('127.0.0.1', 18080)}; sleep 30`, {
+        ...as(group, 'main'),
+        ports,
+        outputFile,
+      })
+      const said = async (): Promise<string> => readFile(outputFile, 'utf8')
+      await vi.waitFor(async () => expect(await said()).toBe('of the machine\n'), { timeout: 10_000 })
+      const other = await bench.run(`${tryOnce('main', 18080)}; ${tryOnce('127.0.0.1', 18080)}`, as(group, 'side'))
+      expect(other.output).toBe('silent\nsilent\n')
+      await member.kill()
+    },
+  },
+  {
+    name: 'group: commands are added to members, and reach the others',
+    run: async (bench) => {
+      const group = await bench.openNetwork()
+      await bench.start(serve(80, 'from db'), as(group, 'db'))
+      const main = await bench.start(null, { ...as(group, 'main'), execs: true })
+      const outputFile = join(await bench.folder(), 'out')
+      await main.exec({
+        command: ['sh', '-c', ask('db', 80)],
+        user: null,
+        workdir: null,
+        env: {},
+        input: '',
+        outputFile,
+        limits: { outputBytes: 1000, seconds: 20 },
+      })
+      expect(await readFile(outputFile, 'utf8')).toBe('from db\n')
+    },
+  },
+  {
+    name: 'group: what a member left seeds the next one',
+    run: async (bench) => {
+      const group = await bench.openNetwork()
+      const { sandbox } = await bench.run('mkdir /app; echo 1 > /app/file', as(group, 'main'))
+      const baseFilesystem = { kind: 'workspace' as const, from: sandbox.stopped, paths: ['/app'] }
+      expect((await bench.run('cat /app/file', { ...as(group, 'main'), baseFilesystem })).output).toBe('1\n')
+    },
+  },
+  {
+    name: 'group: remove leaves nothing, and is harmless twice',
+    run: async (bench) => {
+      const id = `gone-${randomUUID()}`
+      const group = await bench.subject.provider.openNetwork(id)
+      const mounts = [{ kind: 'volume' as const, name: 'data', target: '/data', readOnly: false }]
+      const sandbox = await bench.start('touch /data/file; sleep 600', {
+        ...as(group, 'main'),
+        mounts,
+        id: `${id}-main`,
+      })
+      expect(await bench.subject.leftovers(id)).not.toEqual([])
+      await sandbox.remove()
+      await group.remove()
+      await group.remove()
+      expect(await bench.subject.leftovers(id)).toEqual([])
+    },
+  },
+]

@@ -1,0 +1,103 @@
+import { stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import type { Exit } from '../../../src/sandboxes/sandbox.ts'
+import type { ConformanceCase } from './conformance-case.ts'
+
+const NOT_WRITABLE = 9
+
+/** Writes 256 MiB through /etc/hosts, unless the file cannot be written at all. */
+const FILL_HOSTS = `( : >> /etc/hosts ) 2> /dev/null || exit ${NOT_WRITABLE}
+dd if=/dev/zero of=/etc/hosts bs=1M count=256 2> /dev/null || exit 4; sleep 15`
+
+function expectDiskLimit({ code, limit }: Exit): void {
+  if (code === NOT_WRITABLE) return
+  expect(limit).toBe('disk')
+  expect([4, null]).toContain(code)
+}
+
+export const limitCases: ConformanceCase[] = [
+  {
+    name: 'memory: what takes more than its limit is ended, and the limit is named',
+    run: async (bench) => {
+      // Never more than twice the limit, so that a provider without one does no harm.
+      const { exit } = await bench.run(`perl -e '$x = "a" x 128e6; print "too much"'`, { limits: { memoryMb: 64 } })
+      expect(exit).toMatchObject({ code: 137, limit: 'memory' })
+    },
+  },
+  {
+    name: 'memory: a child that is ended for it is named when the command fails',
+    run: async (bench) => {
+      const { exit } = await bench.run(`perl -e '$x = "a" x 128e6' ; exit 5`, { limits: { memoryMb: 64 } })
+      expect(exit).toMatchObject({ code: 5, limit: 'memory' })
+    },
+  },
+  {
+    name: 'pids: no more processes than the limit, and the limit is named',
+    run: async (bench) => {
+      // At most a hundred in any case.
+      const script = `perl -e 'for (1 .. 100) { my $p = fork(); if (!defined $p) { print "refused\\n"; exit 9 } if (!$p) { sleep 20; exit } }'`
+      const { exit, output } = await bench.run(script, { limits: { pids: 32 } })
+      expect(exit).toMatchObject({ code: 9, limit: 'pids' })
+      expect(output).toBe('refused\n')
+    },
+  },
+  {
+    name: 'disk: no more than its limit, and the limit is named',
+    run: async (bench) => {
+      const script = 'dd if=/dev/zero of=/big bs=1M count=256 2> /dev/null || exit 4; sleep 5'
+      const { exit } = await bench.run(script, { limits: { diskMb: 64 } })
+      expect(exit.limit).toBe('disk')
+      expect([4, null]).toContain(exit.code)
+    },
+  },
+  {
+    name: 'disk: files that the engine mounts over the image count too',
+    run: async (bench) => {
+      const { exit } = await bench.run(FILL_HOSTS, { limits: { diskMb: 64 } })
+      expectDiskLimit(exit)
+    },
+  },
+  {
+    name: 'disk: files that the engine mounts count also in a sandbox with a volume',
+    run: async (bench) => {
+      const network = { group: await bench.openNetwork(), names: ['writer'] }
+      const mounts = [{ kind: 'volume' as const, name: 'data', target: '/data', readOnly: false }]
+      const { exit } = await bench.run(FILL_HOSTS, { network, mounts, limits: { diskMb: 64 } })
+      expectDiskLimit(exit)
+    },
+  },
+  {
+    name: 'output: what is over the limit is dropped, counted and named',
+    run: async (bench) => {
+      const outputFile = join(await bench.folder(), 'out')
+      const { exit } = await bench.run('head -c 30000000 /dev/zero', { outputFile, limits: { outputBytes: 1000 } })
+      expect(exit).toMatchObject({ code: 0, limit: 'output', outputBytes: 30_000_000 })
+      expect((await stat(outputFile)).size).toBe(1000)
+    },
+  },
+  {
+    name: 'output: a flood costs little memory',
+    run: async (bench) => {
+      const before = process.memoryUsage.rss()
+      let most = before
+      const watch = setInterval(() => {
+        most = Math.max(most, process.memoryUsage.rss())
+      }, 20)
+      const sandbox = await bench.start('head -c 500000000 /dev/zero', { limits: { outputBytes: 500e6 } })
+      const exit = await sandbox.exited
+      clearInterval(watch)
+      expect(exit).toMatchObject({ code: 0, limit: null, outputBytes: 500_000_000 })
+      expect(most - before).toBeLessThan(100e6)
+    },
+  },
+  {
+    name: 'cpus: it gets no more than its share',
+    run: async (bench) => {
+      // Processor time over wall time, in hundredths.
+      const script = `perl -e '$b = time; 1 while time - $b < 3; ($u, $s) = times; print int(100 * ($u + $s) / (time - $b))'`
+      const { output } = await bench.run(script, { limits: { cpus: 0.2 } })
+      expect(Number(output)).toBeLessThan(40)
+    },
+  },
+]

@@ -1,0 +1,173 @@
+import { randomUUID } from 'node:crypto'
+import { expect, vi } from 'vitest'
+import { SandboxUnavailable } from '../../../src/sandboxes/sandbox.ts'
+import type { ConformanceCase } from './conformance-case.ts'
+import { processesNaming } from './processes.ts'
+
+/** Leaves the process group and the session, and takes no hint. The mark is in its command line. */
+const daemon = (mark: string): string =>
+  `setsid sh -c ': ${mark}; trap "" TERM HUP INT; while :; do sleep 0.05; echo alive; done' &`
+
+/** Waits until it is seen: that none is there later says nothing otherwise. */
+const seen = (mark: string): Promise<void> =>
+  vi.waitFor(async () => expect(await processesNaming(mark)).not.toEqual([]), { timeout: 10_000, interval: 20 })
+
+export const processCases: ConformanceCase[] = [
+  {
+    name: 'the exit code is the one of the command',
+    run: async (bench) => {
+      const codes = []
+      for (const code of [0, 1, 42]) codes.push((await bench.run(`exit ${code}`)).exit)
+      expect(codes.map(({ code, limit }) => ({ code, limit }))).toEqual([
+        { code: 0, limit: null },
+        { code: 1, limit: null },
+        { code: 42, limit: null },
+      ])
+    },
+  },
+  {
+    name: 'a command that is not there ends with 127, one that cannot be run with 126',
+    run: async (bench) => {
+      expect((await bench.run(['no-such-program'])).exit).toMatchObject({ code: 127, limit: null })
+      expect((await bench.run(['/etc/passwd'])).exit).toMatchObject({ code: 126, limit: null })
+    },
+  },
+  {
+    name: 'a signal of its own ends a command with 128 and its number',
+    run: async (bench) => {
+      expect((await bench.run('kill -KILL $$')).exit).toMatchObject({ code: 137, limit: null })
+    },
+  },
+  {
+    name: 'it gets its variables and those of the image, and none of ours',
+    run: async (bench) => {
+      const image = { ...bench.subject.image, env: { ...bench.subject.image.env, FROM_IMAGE: '1', BOTH: 'image' } }
+      const env = { BOTH: 'spec', ODD: `a 'b' "c" $d\n=e` }
+      const { output } = await bench.run(['env', '-0'], { image, env })
+      const variables = Object.fromEntries(
+        output.split('\0').map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]),
+      )
+      expect(variables).toMatchObject({ FROM_IMAGE: '1', ...env })
+      const known = ['', 'PATH', 'HOME', 'HOSTNAME', 'PWD', 'FROM_IMAGE', 'BOTH', 'ODD']
+      expect(Object.keys(variables).filter((name) => !known.includes(name))).toEqual([])
+    },
+  },
+  {
+    name: 'it runs as the user of the image',
+    run: async (bench) => {
+      const { output } = await bench.run('id -u; id -g; pwd', { workdir: '/usr/share' })
+      expect(output).toBe('0\n0\n/usr/share\n')
+    },
+  },
+  {
+    name: 'it runs as the user it is given, by name or number, with that user’s groups and home',
+    run: async (bench) => {
+      const named = await bench.run('id -u; id -g; echo $HOME', { user: 'www-data' })
+      expect(named.output).toBe('33\n33\n/var/www\n')
+      const numbered = await bench.run('id -u; id -g; touch /no 2> /dev/null || echo refused', { user: 12345 })
+      expect(numbered.output).toBe('12345\n0\nrefused\n')
+    },
+  },
+  {
+    name: 'its arguments arrive as they are',
+    run: async (bench) => {
+      const words = ['%s|', '', ' a  b ', `'"$HOME\``, '-n', 'é\n']
+      expect((await bench.run(['printf', ...words])).output).toBe(`${words.slice(1).join('|')}|`)
+    },
+  },
+  {
+    name: 'its input arrives and ends',
+    run: async (bench) => {
+      const input = `first 'line'\n${'x'.repeat(200_000)}`
+      expect((await bench.run('wc -c', { input })).output.trim()).toBe(String(input.length))
+      expect((await bench.run('cat')).output).toBe('')
+    },
+  },
+  {
+    name: 'output and errors are kept in the order they come, also through /dev/stdout and /dev/stderr',
+    run: async (bench) => {
+      const script = 'echo 1; echo 2 >&2; echo 3 > /dev/stdout; echo 4 > /dev/stderr'
+      expect((await bench.run(script)).output).toBe('1\n2\n3\n4\n')
+    },
+  },
+  {
+    name: 'also another user in it can open /dev/stdout and /dev/stderr',
+    run: async (bench) => {
+      const script = 'echo 1 > /dev/stdout; echo 2 > /dev/stderr'
+      expect((await bench.run(script, { user: 'nobody' })).output).toBe('1\n2\n')
+    },
+  },
+  {
+    name: 'all its processes are dead when it has ended',
+    run: async (bench) => {
+      const mark = randomUUID()
+      const sandbox = await bench.start(`${daemon(mark)} sleep 1; exit 3`)
+      await seen(mark)
+      expect((await sandbox.exited).code).toBe(3)
+      expect(await processesNaming(mark)).toEqual([])
+    },
+  },
+  {
+    name: 'time is up for a process that ignores signals, and for its daemons',
+    run: async (bench) => {
+      const mark = randomUUID()
+      const begun = performance.now()
+      const script = `trap "" TERM INT; ${daemon(mark)} while :; do sleep 0.1; done`
+      const sandbox = await bench.start(script, { limits: { seconds: 2 } })
+      await seen(mark)
+      const exit = await sandbox.exited
+      expect(await processesNaming(mark)).toEqual([])
+      expect(exit).toMatchObject({ code: null, limit: 'seconds' })
+      expect(performance.now() - begun).toBeLessThan(12_000)
+      expect(exit.seconds).toBeGreaterThanOrEqual(2)
+    },
+  },
+  {
+    name: 'kill ends it at once, and is harmless when it has ended',
+    run: async (bench) => {
+      const mark = randomUUID()
+      const sandbox = await bench.start(`${daemon(mark)} sleep 600`)
+      await seen(mark)
+      await sandbox.kill()
+      expect(await sandbox.exited).toMatchObject({ code: null, limit: null })
+      expect(await processesNaming(mark)).toEqual([])
+      await sandbox.kill()
+    },
+  },
+  {
+    name: 'a second start with the same id is an error, and the first goes on',
+    run: async (bench) => {
+      const id = `twice-${randomUUID()}`
+      const first = await bench.start('sleep 0.5; exit 7', { id })
+      await expect(bench.start('true', { id })).rejects.toThrow(id)
+      expect((await first.exited).code).toBe(7)
+    },
+  },
+  {
+    name: 'remove leaves nothing, also while it runs, and is harmless twice',
+    run: async (bench) => {
+      const id = `gone-${randomUUID()}`
+      const sandbox = await bench.start('sleep 600', { id, limits: { diskMb: 64, memoryMb: 256 } })
+      expect(await bench.subject.leftovers(id)).not.toEqual([])
+      await sandbox.remove()
+      await sandbox.remove()
+      expect(await bench.subject.leftovers(id)).toEqual([])
+    },
+  },
+  {
+    name: 'an image that cannot be started is SandboxUnavailable, not an exit code, and leaves nothing',
+    run: async (bench) => {
+      const id = `broken-${randomUUID()}`
+      await expect(bench.start('true', { id, image: bench.subject.brokenImage })).rejects.toThrow(SandboxUnavailable)
+      expect(await bench.subject.leftovers(id)).toEqual([])
+    },
+  },
+  {
+    name: 'a sandbox that cannot be set up is SandboxUnavailable too, when it starts or when it ends',
+    run: async (bench) => {
+      const mounts = [{ kind: 'folder' as const, source: '/no/such/place', target: '/given', readOnly: true }]
+      await expect(bench.run('true', { mounts })).rejects.toThrow(SandboxUnavailable)
+      await expect(bench.run('true', { workdir: '/etc/passwd/below' })).rejects.toThrow(SandboxUnavailable)
+    },
+  },
+]

@@ -1,0 +1,184 @@
+import { expect } from 'vitest'
+import { collected } from './case-context.ts'
+import type { ConformanceCase } from './conformance-case.ts'
+
+const CHANGES = `mkdir -p /app/kept && echo work > /app/kept/file && echo out > /outside && echo x > /usr/local/bin/tool
+chmod +x /usr/local/bin/tool; rm /etc/debian_version; rm -r /opt; ln -s /etc/passwd /app/leaves; mkfifo /app/fifo
+mkdir -p /tests && echo planted > /tests/conftest.py; rm -r /srv; mkdir /srv; echo new > /srv/new`
+
+const LOOK =
+  'cd /; for f in app/kept/file app/leaves app/fifo outside usr/local/bin/tool etc/debian_version opt tests/conftest.py srv/new; do if [ -e $f ] || [ -L $f ]; then echo $f; fi; done'
+
+export const seedCases: ConformanceCase[] = [
+  {
+    name: 'a workspace seed shows the given folders of the earlier sandbox, through the filter, and nothing else of it',
+    run: async (bench) => {
+      const { sandbox } = await bench.run(CHANGES)
+      const baseFilesystem = { kind: 'workspace' as const, from: sandbox.stopped, paths: ['/app', '/srv'] }
+      const { output } = await bench.run(LOOK, { baseFilesystem })
+      expect(output.split('\n').filter(Boolean)).toEqual(['app/kept/file', 'etc/debian_version', 'opt', 'srv/new'])
+    },
+  },
+  {
+    name: 'a workspace seed shows what was deleted as deleted',
+    run: async (bench) => {
+      const { sandbox } = await bench.run(
+        'rm /etc/apt/apt.conf.d/* /etc/debian_version; rm -r /var/lib/dpkg; mkdir -p /var/lib/dpkg; touch /var/lib/dpkg/new',
+      )
+      const baseFilesystem = { kind: 'workspace' as const, from: sandbox.stopped, paths: ['/etc/apt', '/var/lib/dpkg'] }
+      const { output } = await bench.run('ls /etc/apt/apt.conf.d /var/lib/dpkg; ls /etc/debian_version', {
+        baseFilesystem,
+      })
+      expect(output).toBe('/etc/apt/apt.conf.d:\n\n/var/lib/dpkg:\nnew\n/etc/debian_version\n')
+    },
+  },
+  {
+    name: 'a workspace seed of /etc works although the engine mounts files there',
+    run: async (bench) => {
+      const { sandbox } = await bench.run('echo mine > /etc/mine; rm /etc/debian_version; echo x >> /etc/hosts; true')
+      const baseFilesystem = { kind: 'workspace' as const, from: sandbox.stopped, paths: ['/etc'] }
+      const { output } = await bench.run('cat /etc/mine; ls /etc/debian_version 2> /dev/null; id -un', {
+        baseFilesystem,
+      })
+      expect(output).toBe('mine\nroot\n')
+    },
+  },
+  {
+    name: 'a workspace seed of /etc starts also after its account files became links to themselves',
+    run: async (bench) => {
+      const { sandbox } = await bench.run(
+        'cd /etc; for f in passwd group; do rm $f; ln -s $f $f; done; echo mine > mine',
+      )
+      const baseFilesystem = { kind: 'workspace' as const, from: sandbox.stopped, paths: ['/etc'] }
+      const { output } = await bench.run('cat /etc/mine', { baseFilesystem })
+      expect(output).toBe('mine\n')
+    },
+  },
+  {
+    name: 'a workspace seed of /etc works in a sandbox with a volume',
+    run: async (bench) => {
+      const network = { group: await bench.openNetwork(), names: ['member'] }
+      const mounts = [{ kind: 'volume' as const, name: 'data', target: '/data', readOnly: false }]
+      const { sandbox } = await bench.run('echo mine > /etc/mine; rm /etc/debian_version', { network, mounts })
+      const baseFilesystem = { kind: 'workspace' as const, from: sandbox.stopped, paths: ['/etc'] }
+      const { output } = await bench.run('cat /etc/mine; ls /etc/debian_version 2> /dev/null', {
+        baseFilesystem,
+        network,
+        mounts,
+      })
+      expect(output).toBe('mine\n')
+    },
+  },
+  {
+    name: 'a snapshot seed shows all changes but those under the given paths',
+    run: async (bench) => {
+      const { sandbox } = await bench.run(CHANGES)
+      const baseFilesystem = {
+        kind: 'snapshot' as const,
+        from: sandbox.stopped,
+        without: ['/tests', '/usr/local/bin', '/etc'],
+      }
+      const { output } = await bench.run(`${LOOK}; ls /srv`, { baseFilesystem })
+      expect(output.split('\n').filter(Boolean)).toEqual([
+        ...['app/kept/file', 'app/leaves', 'app/fifo', 'outside', 'etc/debian_version', 'srv/new', 'new'],
+      ])
+    },
+  },
+  {
+    name: 'what a seeded sandbox writes does not reach the earlier one, and can be collected and seeded again',
+    run: async (bench) => {
+      const { sandbox: first } = await bench.run('mkdir /app; echo 1 > /app/file')
+      const workspace = { kind: 'workspace' as const, from: first.stopped, paths: ['/app'] }
+      const { sandbox: second } = await bench.run('echo 2 >> /app/file; echo other > /app/other', {
+        baseFilesystem: workspace,
+      })
+      const contents = async (remains: typeof first.stopped) =>
+        (await collected(remains, '/app'))?.entries.map(({ content }) => content)
+      expect(await contents(first.stopped)).toEqual(['', '1\n'])
+      expect(await contents(second.stopped)).toEqual(['', '1\n2\n', 'other\n'])
+      const snapshot = { kind: 'snapshot' as const, from: second.stopped, without: [] }
+      const third = await bench.run('cat /app/file /app/other; echo 3 > /app/third', { baseFilesystem: snapshot })
+      expect(third.output).toBe('1\n2\nother\n')
+      const again = { kind: 'snapshot' as const, from: third.sandbox.stopped, without: ['/app/other'] }
+      expect((await bench.run('ls /app', { baseFilesystem: again })).output).toBe('file\nthird\n')
+    },
+  },
+  {
+    name: 'a seed keeps owners and rights',
+    run: async (bench) => {
+      const { sandbox } = await bench.run(
+        'mkdir -m 750 /app; echo 1 > /app/file; chmod 640 /app/file; chown -R 33:34 /app',
+      )
+      const from = sandbox.stopped
+      const script = 'stat -c "%u %g %a" /app /app/file'
+      const workspace = await bench.run(script, { baseFilesystem: { kind: 'workspace', from, paths: ['/app'] } })
+      expect(workspace.output).toBe('33 34 750\n33 34 640\n')
+      const snapshot = await bench.run(script, { baseFilesystem: { kind: 'snapshot', from, without: [] } })
+      expect(snapshot.output).toBe('33 34 750\n33 34 640\n')
+    },
+  },
+  {
+    name: 'a protected path is the image’s even when a folder above it was replaced',
+    run: async (bench) => {
+      const attacks = [
+        'mv /usr/local /usr/other; mkdir -p /usr/local/bin; echo x > /usr/local/bin/tool',
+        'mkdir -p /evil/bin; echo x > /evil/bin/tool; rm -rf /usr/local; ln -s /evil /usr/local',
+        'rm -rf /usr/local',
+      ]
+      for (const attack of attacks) {
+        const { sandbox } = await bench.run(attack)
+        const baseFilesystem = { kind: 'snapshot' as const, from: sandbox.stopped, without: ['/usr/local/bin'] }
+        const { output } = await bench.run('ls -d /usr/local/bin; ls /usr/local/bin', { baseFilesystem })
+        expect(output, attack).toBe('/usr/local/bin\n')
+      }
+    },
+  },
+  {
+    name: 'a workspace seed takes single files, and is of another image too',
+    run: async (bench) => {
+      const { sandbox } = await bench.run(
+        'mkdir -p /app/sub; echo kept > /app/sub/file; echo other > /app/other; echo 13 > /etc/debian_version; rm /etc/issue',
+      )
+      const paths = ['/app/sub/file', '/etc/debian_version', '/etc/issue', '/not/there']
+      const script = 'cat /app/sub/file /etc/debian_version; ls /app/other /etc/issue /not /etc/issue.net 2> /dev/null'
+      for (const image of [bench.subject.image, bench.subject.otherImage]) {
+        const baseFilesystem = { kind: 'workspace' as const, from: sandbox.stopped, paths }
+        expect((await bench.run(script, { baseFilesystem, image })).output, image.digest).toBe(
+          'kept\n13\n/etc/issue.net\n',
+        )
+      }
+    },
+  },
+  {
+    name: 'a workspace seed on another image replaces the folder that is there',
+    run: async (bench) => {
+      const { sandbox } = await bench.run('mkdir /mine; echo 1 > /mine/new; ln -s /etc/passwd /mine/leaves')
+      const baseFilesystem = { kind: 'workspace' as const, from: sandbox.stopped, paths: ['/mine'] }
+      const { output } = await bench.run('ls -A /mine', { baseFilesystem, image: bench.subject.otherImage })
+      expect(output).toBe('new\n')
+    },
+  },
+  {
+    name: 'changes lists new, changed and deleted paths of a sandbox and of those that it was seeded from',
+    run: async (bench) => {
+      const { sandbox: first } = await bench.run(
+        'mkdir -p /srv/site/deep; echo 1 > /srv/site/deep/file; ln -s /etc /srv/site/link; echo x >> /etc/issue; rm /etc/debian_version',
+      )
+      const baseFilesystem = { kind: 'snapshot' as const, from: first.stopped, without: [] }
+      const { sandbox } = await bench.run('echo 2 > /srv/later; chmod 700 /opt', { baseFilesystem })
+      const listed = new Set<string>()
+      for await (const { path, kind } of sandbox.stopped.changes()) listed.add(`${kind} ${path}`)
+      expect(
+        [...listed].filter((text) => / \/(srv|etc|opt)/.test(text) && !/hosts|hostname|resolv|mtab/.test(text)).sort(),
+      ).toEqual([
+        'deleted /etc/debian_version',
+        'file /etc/issue',
+        'file /srv/later',
+        'file /srv/site/deep/file',
+        'file /srv/site/link',
+        'folder /srv/site',
+        'folder /srv/site/deep',
+      ])
+    },
+  },
+]
