@@ -61,11 +61,12 @@ const WEAK =
 
 function show(shell: Shell, calibrated: Calibrated): void {
   if (calibrated.kind === 'unfit') return
-  const { task, mode, strength, agentNetwork, verifierNetwork, attempts, winners, cheats } = calibrated
+  const { task, mode, strength, weakness, agentNetwork, verifierNetwork, attempts, winners, cheats } = calibrated
   printFacts(shell, [
     ['task', task.name],
     ['verify mode', mode],
     ['strength', winners.length === 0 ? strength : `${strength}: ${winners.join(', ')} won`],
+    ...(weakness === null ? [] : [['weakness in the files', weakness] as const]),
     ['network of the agent', agentNetwork],
     ['network of the verifier', verifierNetwork],
     ['oracle', oracleTimes(attempts.at(-1))],

@@ -5,8 +5,8 @@ import { openFolderSource } from '../src/harbor/folder-source.ts'
 import { readTask } from '../src/harbor/read-task.ts'
 import { shellCommand } from '../src/harnesses/shell-command.ts'
 import { calibrate } from '../src/trials/calibrate.ts'
-import type { Strength } from '../src/trials/cheating.ts'
 import { VERIFY_MODES, type VerifyMode } from '../src/trials/record.ts'
+import type { Strength } from '../src/trials/strength.ts'
 import {
   type AttackedTask,
   PLAIN_TASKS,
@@ -26,7 +26,7 @@ const TRIES = 3
 type Bench = Awaited<ReturnType<typeof openWorkbench>>
 type Cell = { wins: number; tries: number } | undefined
 type Row = { attack: Attack; cells: Cell[] }
-type Marked = { name: string; kind: string; mode: VerifyMode; strength: Strength; winners: string[] }
+type Marked = { name: string; mode: VerifyMode; strength: Strength; winners: string[]; weakness: string | null }
 type Result = { isolation: string; rows: Row[]; tasks: Marked[] }
 
 async function tryAll(name: SandboxName): Promise<Result> {
@@ -61,7 +61,8 @@ async function mark(bench: Bench, folder: string, task: AttackedTask, isGraded: 
   })
   const name = isGraded ? `${task}, with a grader` : task
   if (found.kind === 'unfit') throw new Error(`The task ${name} cannot be calibrated: ${found.reason}`)
-  return { name, kind: TASK_KINDS[task], mode: found.mode, strength: found.strength, winners: found.winners }
+  const { mode, strength, winners, weakness } = found
+  return { name, mode, strength, winners, weakness }
 }
 
 /** Undefined where the task has no solution in a mode. */
@@ -105,11 +106,11 @@ const section = ({ isolation, rows, tasks }: Result): string =>
   [
     `## ${isolation}`,
     '',
-    '| task | mode | strength | cheats that win |',
-    '|---|---|---|---|',
+    '| task | mode | strength | cheats that win | weakness in the files |',
+    '|---|---|---|---|---|',
     ...tasks.map(
-      ({ name, mode, strength, winners }) =>
-        `| ${name} | \`${mode}\` | ${strength} | ${winners.length === 0 ? 'none' : winners.join(', ')} |`,
+      ({ name, mode, strength, winners, weakness }) =>
+        `| ${name} | \`${mode}\` | ${strength} | ${winners.length === 0 ? 'none' : winners.join(', ')} | ${weakness ?? 'none'} |`,
     ),
     '',
     `| attack | task | ${VERIFY_MODES.join(' | ')} |`,
@@ -134,7 +135,7 @@ ${unmarked.length === 0 ? 'No attack wins in the mode of a task that calibration
 
 ## How to read the tables
 
-The first table of each sandbox lists the attacked tasks: the verify mode that calibration chose, the strength that it assigned, and the cheats that won. The second table lists the attacks. A cell shows how often the attack passed: \`0\` means never, **1** means always, and **n/${TRIES}** means n of ${TRIES} tries. Attacks that may be a race are tried ${TRIES} times, the others once. A dash means that the task has no solution in that mode. An attack that does not pass counts as failed; none of them is excluded from the results.
+The first table of each sandbox lists the attacked tasks: the verify mode that calibration chose, the strength that it assigned, the cheats that won, and why the files of the task do not show that its tests only read. The second table lists the attacks. A cell shows how often the attack passed: \`0\` means never, **1** means always, and **n/${TRIES}** means n of ${TRIES} tries. Attacks that may be a race are tried ${TRIES} times, the others once. A dash means that the task has no solution in that mode. An attack that does not pass counts as failed; none of them is excluded from the results.
 
 Only the column of the calibrated mode decides what a task is worth. The other columns show what the stricter modes prevent: in \`shared-cold\` the tests see everything that the agent changed, and in \`shared-live\` also the processes that it left running.
 

@@ -1,6 +1,11 @@
 import { beforeAll, expect, test } from 'vitest'
+import { openFolderSource } from '../harbor/folder-source.ts'
+import { readTask } from '../harbor/read-task.ts'
 import { oracle } from '../harnesses/oracle.ts'
 import { shellCommand } from '../harnesses/shell-command.ts'
+import { findMode } from './calibrate.ts'
+import type { VerifyMode } from './record.ts'
+import { findStaticWeakness } from './strength.ts'
 import { type AttackedTask, PLAIN_TASKS, writeAttackedTasks } from './testing/attacked-tasks.ts'
 import { ATTACKED_MODES, ATTACKS, type Attack } from './testing/attacks.ts'
 import { inSandboxes } from './testing/in-sandboxes.ts'
@@ -9,14 +14,17 @@ const isPlain = (task: AttackedTask): boolean => PLAIN_TASKS.some((name) => name
 
 const attackedModes = ({ wins }: Pick<Attack, 'wins'>) => ATTACKED_MODES.filter((mode) => wins[mode] !== undefined)
 
-inSandboxes(({ bench, share }) => {
+const wonIn = ({ wins }: Attack, mode: VerifyMode) => (mode === 'shared-live' ? 1 : wins[mode])
+
+inSandboxes(({ bench, share, isFull }) => {
   let folderOf: ReturnType<typeof writeAttackedTasks>
   beforeAll(() => {
     folderOf = writeAttackedTasks(bench.folder)
   })
 
-  test('the attacked tasks can be solved', async () => {
-    for (const task of PLAIN_TASKS) {
+  test.each(PLAIN_TASKS)(
+    'the attacked task %s can be solved in every mode in which it is attacked',
+    async (task) => {
       const wins: Attack['wins'] = ATTACKS.find((attack) => attack.task === task)?.wins ?? {}
       for (const mode of attackedModes({ wins })) {
         expect(await bench.run(folderOf(task, mode === 'grader'), oracle, mode), task).toMatchObject({
@@ -24,8 +32,27 @@ inSandboxes(({ bench, share }) => {
           verifyMode: mode,
         })
       }
-    }
-  }, 60_000)
+    },
+    60_000,
+  )
+
+  test.runIf(isFull).each(PLAIN_TASKS)(
+    'the task %s is marked as weak if an attack wins in its calibrated mode',
+    async (task) => {
+      const folder = folderOf(task, false)
+      const { task: read, digest } = await readTask(await openFolderSource(folder))
+      const signal = new AbortController().signal
+      const options = { variables: {}, signal, onPhase: () => {}, outputFolder: bench.folder }
+      const request = { task: read, digest, folder, ...options }
+      const found = await findMode(bench.provider, request)
+      if (found.kind === 'unfit') throw new Error(found.reason)
+      const weakness = await findStaticWeakness(bench.provider, request, found)
+      const wins = ATTACKS.filter((attack) => attack.task === task).map((attack) => wonIn(attack, found.mode))
+      if (wins.includes(1)) expect(weakness).toEqual(expect.any(String))
+      if (task === 'hello' || task.startsWith('system-')) expect(weakness).toBeNull()
+    },
+    60_000,
+  )
 
   test.each(share(ATTACKS.filter(({ task }) => isPlain(task))))(
     'attack: $name',

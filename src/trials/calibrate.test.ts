@@ -4,7 +4,7 @@ import { openFolderSource } from '../harbor/folder-source.ts'
 import { readTask } from '../harbor/read-task.ts'
 import { SandboxUnavailable } from '../sandboxes/sandbox.ts'
 import { calibrate, findMode } from './calibrate.ts'
-import { strengthOf } from './cheating.ts'
+import { strengthOf } from './strength.ts'
 import { ANSWER_TASK, writeAttackedTasks } from './testing/attacked-tasks.ts'
 import { IMAGE, openWorkbench, writeTask } from './testing/workbench.ts'
 
@@ -51,7 +51,13 @@ test('the strictest mode in which the solution passes is taken', async () => {
 
 test('a task that is judged from outside withstands every cheat', async () => {
   const calibration = await calibrate(bench.provider, await requestFor('hello'))
-  expect(calibration).toMatchObject({ kind: 'fit', mode: 'workspace', strength: 'standard', winners: [] })
+  expect(calibration).toMatchObject({
+    kind: 'fit',
+    mode: 'workspace',
+    strength: 'standard',
+    weakness: null,
+    winners: [],
+  })
   if (calibration.kind === 'unfit') throw new Error(calibration.reason)
   expect(outcomes(calibration.cheats, 'errored')).toEqual([])
   expect(outcomes(calibration.cheats, 'lost')).toEqual(
@@ -108,10 +114,13 @@ test('strength: what wins makes weak, and being kept apart makes strong', async 
   const { task } = await requestFor('strength')
   const separate = '[environment]\ndocker_image = "a/b"\n[verifier]\nenvironment_mode = "separate"\n'
   const { task: apart } = await requestFor('apart', { 'task.toml': separate })
-  expect(strengthOf(task, 'workspace', [])).toBe('standard')
-  expect(strengthOf(task, 'grader', [])).toBe('strong')
-  expect(strengthOf(apart, 'workspace', [])).toBe('strong')
-  for (const mode of ['grader', 'workspace'] as const) expect(strengthOf(apart, mode, ['preseed'])).toBe('weak')
+  expect(strengthOf(task, 'workspace', [], null)).toBe('standard')
+  expect(strengthOf(task, 'grader', [], null)).toBe('strong')
+  expect(strengthOf(apart, 'workspace', [], null)).toBe('strong')
+  for (const mode of ['grader', 'workspace'] as const) {
+    expect(strengthOf(apart, mode, ['preseed'], null)).toBe('weak')
+    expect(strengthOf(apart, mode, [], 'tests/test.sh runs make.')).toBe('weak')
+  }
 })
 
 const PYTHON_TASK = {

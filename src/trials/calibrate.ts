@@ -3,13 +3,15 @@ import { nop } from '../harnesses/nop.ts'
 import { oracle } from '../harnesses/oracle.ts'
 import { type SandboxProvider, SandboxUnavailable } from '../sandboxes/sandbox.ts'
 import type { TrialRequest } from './bench.ts'
-import { type CheatResult, type Strength, strengthOf, tryCheats } from './cheating.ts'
+import { isSystemFolder } from './carried.ts'
+import { type CheatResult, tryCheats } from './cheating.ts'
 import { modesOf } from './modes.ts'
 import type { TrialRecord, VerifyMode } from './record.ts'
+import { findStaticWeakness, type Strength, strengthOf } from './strength.ts'
 import { runTrial } from './trial.ts'
 
 /** Version of the rules by which a task is calibrated. Stored calibrations of other versions are made again. */
-export const CALIBRATION_RULES = 2
+export const CALIBRATION_RULES = 3
 
 /** `required`: the task says nothing, and its own solution passes only with everything public within reach. */
 type Need = 'declared' | 'required'
@@ -27,7 +29,10 @@ type Unfit = { kind: 'unfit'; reason: string; attempts: Attempt[] }
 export type Fit = Needs & { kind: 'fit'; mode: VerifyMode; carried: string[]; attempts: Attempt[] }
 
 /** What is stored with a task: how it is verified, and how much that is worth. Plain data. */
-export type Calibration = Unfit | (Fit & { strength: Strength; winners: string[]; cheats: CheatResult[] })
+export type Calibration = Unfit | (Fit & AssessedStrength)
+
+/** `weakness`: why the files and the environment of the verifier do not show that its tests only read. Null: they do. */
+type AssessedStrength = { strength: Strength; weakness: string | null; winners: string[]; cheats: CheatResult[] }
 
 export type CalibrationRequest = Omit<TrialRequest, 'harness' | 'verifyMode' | 'networks'> & {
   /** Before each trial, with what it is for. */
@@ -46,7 +51,8 @@ export async function calibrate(provider: SandboxProvider, request: CalibrationR
     request.onTrial,
   )
   const winners = cheats.filter(({ outcome }) => outcome === 'won').map(({ id }) => id)
-  return { ...found, strength: strengthOf(request.task, found.mode, winners), winners, cheats }
+  const weakness = await findStaticWeakness(provider, request, found)
+  return { ...found, strength: strengthOf(request.task, found.mode, winners, weakness), weakness, winners, cheats }
 }
 
 /** The strictest mode in which the author's solution still scores 1 and doing nothing does not, with the least network. */
@@ -86,14 +92,15 @@ export async function readSolutionPaths(
 ): Promise<string[]> {
   const { steps, environment } = request.task
   const isNeeded =
-    verifyMode === 'snapshot' || (verifyMode !== 'shared-cold' && verifyMode !== 'shared-live' && isRoot(environment))
+    verifyMode === 'snapshot' ||
+    (verifyMode !== 'shared-cold' && verifyMode !== 'shared-live' && mayBeSystemFolder(environment))
   if (!isNeeded || !steps.some(({ solution }) => solution)) return []
   onTrial?.('Finding the paths that the reference solution changes')
   return pathsIn(await runTrial(provider, { ...request, harness: oracle, verifyMode, onPhase: () => {} }))
 }
 
-/** Whether the working directory may be the root directory. */
-const isRoot = ({ workdir }: Task['environment']): boolean => workdir === null || workdir === '/'
+/** The working directory of an image is not known before it is built. */
+const mayBeSystemFolder = ({ workdir }: Task['environment']): boolean => workdir === null || isSystemFolder(workdir)
 
 const pathsIn = ({ steps }: TrialRecord): string[] => [...new Set(steps.flatMap(({ carried }) => carried))].sort()
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { FileChange } from '../sandboxes/sandbox.ts'
-import { carriedPaths } from './carried.ts'
+import { carriedPaths, isSystemFolder, startupFilesIn } from './carried.ts'
 
 async function* changes(...listed: string[]): AsyncGenerator<FileChange> {
   for (const line of listed) {
@@ -49,4 +49,32 @@ test('names that cannot be written down are not carried, and too many paths are 
   expect(
     await carriedPaths(changes(...Array.from({ length: 501 }, (_, n) => `file /srv/${n}`)), '/app'),
   ).toBeUndefined()
+})
+
+test.each(['/', '/etc', '/usr', '/usr/local', '/usr/local/lib/x', '/bin', '/lib64', '/opt', '/var', '/tests'])(
+  '%s is a system folder: as a working directory only the paths of the solution are carried',
+  async (folder) => {
+    expect(isSystemFolder(folder)).toBe(true)
+    expect(await carriedPaths(changes('file /usr/local/share/x', 'file /etc/ld.so.preload'), folder)).toEqual([
+      '/usr/local/share/x',
+    ])
+  },
+)
+
+test.each(['/app', '/root', '/home/dev', '/srv', '/usr/src/app', '/opt/app', '/var/www', '/etc/nginx'])(
+  '%s is carried as a whole when it is the working directory',
+  (folder) => expect(isSystemFolder(folder)).toBe(false),
+)
+
+test('startup files that the solution changes in the submission are found', async () => {
+  const listed = [
+    'file /home/dev/.bashrc',
+    'file /home/dev/.config/fish/config.fish',
+    'file /home/dev/x',
+    'file /srv/.profile',
+  ]
+  expect(await startupFilesIn(changes(...listed), ['/home/dev'])).toEqual([
+    '/home/dev/.bashrc',
+    '/home/dev/.config/fish/config.fish',
+  ])
 })

@@ -15,7 +15,7 @@ const PROGRAM_PATHS = [
   ...['/usr/libexec', '/usr/local/bin', '/usr/local/sbin', '/usr/local/lib', '/usr/local/lib64', '/usr/local/libexec'],
   ...['/usr/share/perl', '/usr/share/perl5', '/usr/share/python3', '/usr/share/nodejs', '/usr/local/share/perl'],
   ...['/etc/perl', '/etc/alternatives', '/usr/pyvenv.cfg', '/usr/local/pyvenv.cfg', '/etc/ssl/openssl.cnf'],
-  ...['/etc/gitconfig', '/root/.gitconfig', '/root/.config', '/root/.local', '/etc/npmrc', '/usr/etc', '/root/.npmrc'],
+  ...['/etc/gitconfig', '/etc/npmrc', '/usr/etc'],
   ...['/etc/ld.so.preload', '/etc/ld.so.conf', '/etc/ld.so.conf.d', '/etc/ld.so.cache'],
   ...[
     '/etc/profile',
@@ -26,6 +26,11 @@ const PROGRAM_PATHS = [
     '/etc/zsh',
     '/etc/inputrc',
   ],
+]
+
+/** Settings and user programs in the home directory of root. */
+const ROOT_HOME_PATHS = [
+  ...['/root/.gitconfig', '/root/.config', '/root/.local', '/root/.npmrc', '/root/.ssh'],
   ...['/root/.bashrc', '/root/.profile', '/root/.bash_profile', '/root/.bash_login', '/root/.zshenv'],
 ]
 
@@ -35,7 +40,24 @@ const SANDBOX_PATHS = [
   ...['/etc/hosts', '/etc/hostname', '/etc/resolv.conf', '/etc/mtab'],
 ]
 
-const NEVER_CARRIED = [...VERIFIER_PATHS, ...ACCOUNT_PATHS, ...PROGRAM_PATHS, ...SANDBOX_PATHS]
+const SYSTEM_PATHS = [...VERIFIER_PATHS, ...ACCOUNT_PATHS, ...PROGRAM_PATHS, ...SANDBOX_PATHS]
+const NEVER_CARRIED = [...SYSTEM_PATHS, ...ROOT_HOME_PATHS]
+
+/** Folders in which the system and installed packages keep their files. */
+const SYSTEM_FOLDERS = [...SYSTEM_PATHS, '/usr', '/etc', '/var', '/opt', '/boot', '/run']
+
+/**
+ * Returns true for a folder that is, contains or lies in a place from which programs read code or settings by themselves.
+ * As a working directory it is not carried as a whole: only the paths that the reference solution changes are.
+ */
+export const isSystemFolder = (folder: string): boolean =>
+  SYSTEM_FOLDERS.some((path) => isWithin(path, folder)) || SYSTEM_PATHS.some((path) => isWithin(folder, path))
+
+/** Files that shells and login programs read by themselves in a home directory. */
+const STARTUP_FILE =
+  /\/(?:\.(?:profile|bash_profile|bash_login|bash_logout|bashrc|bash_aliases|zshenv|zprofile|zshrc|zlogin|zlogout|kshrc|mkshrc|cshrc|tcshrc|login|inputrc|pam_environment)|\.config\/fish\/.*|\.ssh\/(?:rc|environment|config))$/
+
+export const isStartupFile = (path: string): boolean => STARTUP_FILE.test(path)
 
 /** A solution that changes more paths than this is verified in a mode that carries everything. */
 const CARRIED_MAX = 500
@@ -47,7 +69,7 @@ const CANDIDATES_MAX = 20_000
  * that the image does not have stands for everything below it. Undefined: there are too many.
  */
 export async function carriedPaths(changes: AsyncIterable<FileChange>, workdir: string): Promise<string[] | undefined> {
-  const never = workdir === '/' ? NEVER_CARRIED : [...NEVER_CARRIED, workdir]
+  const never = isSystemFolder(workdir) ? NEVER_CARRIED : [...NEVER_CARRIED, workdir]
   const found = new Map<string, FileChange['kind']>()
   for await (const { path, kind, isUnreadable } of changes) {
     if (isUnreadable || never.some((other) => isWithin(path, other) || isWithin(other, path))) continue
@@ -59,7 +81,20 @@ export async function carriedPaths(changes: AsyncIterable<FileChange>, workdir: 
   return paths.length > CARRIED_MAX ? undefined : paths
 }
 
-/** Whether a path is a folder or lies below it. */
+/** Lists the startup files in some folders that the reference solution changed. */
+export async function startupFilesIn(
+  changes: AsyncIterable<FileChange>,
+  folders: readonly string[],
+): Promise<string[]> {
+  const found = new Set<string>()
+  for await (const { path, kind } of changes) {
+    const isFile = kind === 'file' && isStartupFile(path)
+    if (isFile && folders.some((folder) => isWithin(path, folder)) && found.size < CARRIED_MAX) found.add(path)
+  }
+  return [...found].sort()
+}
+
+/** Returns true for a folder itself and for every path below it. */
 export const isWithin = (path: string, folder: string): boolean =>
   path === folder || path.startsWith(folder === '/' ? '/' : `${folder}/`)
 

@@ -1,10 +1,9 @@
-import type { Task } from '../harbor/task.ts'
 import { shellCommand } from '../harnesses/shell-command.ts'
 import { type SandboxProvider, SandboxUnavailable } from '../sandboxes/sandbox.ts'
 import type { TrialRequest } from './bench.ts'
 import { type Cheat, DOES_NOT_APPLY } from './cheats/cheat.ts'
 import { cheats } from './cheats/cheats.ts'
-import type { TrialRecord, VerifyMode } from './record.ts'
+import type { TrialRecord } from './record.ts'
 import { runTrial } from './trial.ts'
 
 /** `errored`: the verifier gave no reward, which is no win. */
@@ -13,18 +12,6 @@ export type CheatResult = {
   what: string
   outcome: 'won' | 'lost' | 'errored' | 'does_not_apply'
   tries: number
-}
-
-/**
- * What a reward of this task is worth. `weak`: a known cheat wins. `strong`: none does, and the verifier keeps what it runs
- * away from what it writes. `standard`: none does.
- */
-export type Strength = 'weak' | 'standard' | 'strong'
-
-export function strengthOf({ steps }: Task, mode: VerifyMode, winners: string[]): Strength {
-  if (winners.length > 0) return 'weak'
-  const apart = steps.every(({ verifier }) => verifier.place.mode === 'separate')
-  return apart || mode === 'grader' ? 'strong' : 'standard'
 }
 
 /** Every known cheat, on the untouched task. */

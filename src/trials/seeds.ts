@@ -1,5 +1,5 @@
 import type { BaseFilesystem, StoppedSandbox } from '../sandboxes/sandbox.ts'
-import { VERIFIER_PATHS } from './carried.ts'
+import { isSystemFolder, isWithin, VERIFIER_PATHS } from './carried.ts'
 import type { VerifyMode } from './record.ts'
 
 /** What the verifier takes over from the agent's sandbox. `carried`: paths outside the working directory. */
@@ -9,8 +9,9 @@ export type SubmissionSource = { from: StoppedSandbox | undefined; workdir: stri
 function verifierSeed(mode: VerifyMode, { from, workdir, carried }: SubmissionSource): BaseFilesystem {
   if (!from) return { kind: 'image' }
   if (mode === 'shared-cold' || mode === 'shared-live') return { kind: 'snapshot', from, without: VERIFIER_PATHS }
-  // The root directory as a working directory would be everything: only the solution's paths are carried then.
-  const paths = workdir === '/' ? [...carried] : [workdir, ...(mode === 'snapshot' ? carried : [])]
+  const outside = carried.filter((path) => workdir === '/' || !isWithin(path, workdir))
+  // A system folder has programs and settings in it: of that, only the solution's paths are carried.
+  const paths = isSystemFolder(workdir) ? [...carried] : [workdir, ...(mode === 'snapshot' ? outside : [])]
   return paths.length === 0 ? { kind: 'image' } : { kind: 'workspace', from, paths }
 }
 

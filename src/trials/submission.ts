@@ -2,12 +2,19 @@ import { posix } from 'node:path'
 import { readTarEntries } from '../harbor/tar-reader.ts'
 import { HOME } from '../harnesses/harness.ts'
 import { type FileChange, SandboxUnavailable, type SandboxUpload, type StoppedSandbox } from '../sandboxes/sandbox.ts'
-import { isWithin } from './carried.ts'
+import { isStartupFile, isWithin } from './carried.ts'
 import { sanitizeGitConfig } from './git-config.ts'
 import { tarOfFolders, tarOfTexts } from './tar.ts'
 
 /** The agent's files that the verifier gets: the paths, and the sandbox that they come from. */
-type Submission = { from: StoppedSandbox | undefined; paths: readonly string[] }
+type Submission = {
+  from: StoppedSandbox | undefined
+  paths: readonly string[]
+  /** Startup files that reach the verifier because the reference solution changes them too. */
+  startupFiles: readonly string[]
+  /** Starts and ends a sandbox of the verifier's image, which shows what the agent's files were before. */
+  openImage: () => Promise<StoppedSandbox>
+}
 
 /** Who runs the tests. `home`: set by the image or the task. */
 type Verifier = { user: string | number; home: string | undefined }
@@ -37,14 +44,14 @@ const GIT_ENV: Record<string, string> = {
 }
 
 /**
- * Rewrites git configuration and hooks that the agent changed, and gives the verifier an empty home directory where its
- * own one is part of the submission. Throws SandboxUnavailable where the agent's files cannot be inspected.
+ * Rewrites git configuration and hooks that the agent changed, restores startup files of shells to those of the image, and
+ * gives the verifier an empty home directory where its own one is part of the submission. Throws SandboxUnavailable where the agent's files cannot be inspected.
  */
 export async function guardSubmission(submission: Submission, verifier: Verifier): Promise<SubmissionGuard> {
   const { from, paths } = submission
   if (!from || paths.length === 0) return { env: GIT_ENV, inserts: [] }
   const found = await scanChanges(from, paths)
-  const inserts = await gitInserts(from, found)
+  const inserts = [...(await gitInserts(from, found)), ...(await startupInserts(submission, found))]
   const home = verifier.home ?? (await readHome(from, verifier.user, found.hasNewAccounts))
   if (home !== undefined && !paths.some((path) => isWithin(home, path))) return { env: GIT_ENV, inserts }
   const homeFolders = tarOfFolders(partsAbove(HOME))
@@ -62,6 +69,8 @@ type Scan = {
   configs: string[]
   /** Changed files in folders named `hooks`, and files in place of such a folder. */
   hooks: string[]
+  /** Changed files that shells read by themselves. */
+  startup: string[]
   hasNewAccounts: boolean
 }
 
@@ -69,12 +78,12 @@ type Scan = {
 const CANDIDATES_MAX = 200
 
 async function scanChanges(from: StoppedSandbox, paths: readonly string[]): Promise<Scan> {
-  const scan: Scan = { configs: [], hooks: [], hasNewAccounts: false }
+  const scan: Scan = { configs: [], hooks: [], startup: [], hasNewAccounts: false }
   for await (const change of from.changes()) {
     if (change.path === '/etc/passwd') scan.hasNewAccounts = true
     if (change.kind !== 'deleted' && paths.some((path) => isWithin(change.path, path))) note(scan, change)
-    if (scan.configs.length + scan.hooks.length > CANDIDATES_MAX)
-      throw new SandboxUnavailable('The agent left too many files named like git configuration.')
+    if (scan.configs.length + scan.hooks.length + scan.startup.length > CANDIDATES_MAX)
+      throw new SandboxUnavailable('The agent left too many files named like git configuration or startup files.')
   }
   return scan
 }
@@ -88,6 +97,7 @@ function note(scan: Scan, { path, kind, isUnreadable }: FileChange): void {
     )
   if (kind !== 'file') return
   if (isConfig) scan.configs.push(path)
+  if (isStartupFile(path)) scan.startup.push(path)
   if (name === 'hooks' || posix.basename(posix.dirname(path)) === 'hooks') scan.hooks.push(path)
 }
 
@@ -104,6 +114,18 @@ async function gitInserts(from: StoppedSandbox, { configs, hooks }: Scan): Promi
       inserts.push(textInsert(path, sanitizeGitConfig((await readText(from, path)) ?? '')))
   }
   for (const path of hooks) if (await isGitFolder(gitFolderOf(path))) inserts.push(textInsert(path, ''))
+  return inserts
+}
+
+async function startupInserts({ startupFiles, openImage }: Submission, { startup }: Scan): Promise<SandboxUpload[]> {
+  const changed = [...new Set(startup)].filter((path) => !startupFiles.includes(path))
+  if (changed.length === 0) return []
+  const image = await openImage()
+  const inserts: SandboxUpload[] = []
+  for (const path of changed) {
+    const original = await image.collect(path, { files: 1, bytes: TEXT_MAX_BYTES })
+    inserts.push(original ? { target: posix.dirname(path), tar: original.tar } : textInsert(path, ''))
+  }
   return inserts
 }
 

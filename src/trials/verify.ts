@@ -3,10 +3,10 @@ import { posix } from 'node:path'
 import { readReward } from '../harbor/reward.ts'
 import type { TaskStep } from '../harbor/task.ts'
 import { oracle } from '../harnesses/oracle.ts'
-import type { BaseFilesystem, SandboxUpload, StoppedSandbox } from '../sandboxes/sandbox.ts'
+import type { BaseFilesystem, Sandbox, SandboxUpload, StoppedSandbox } from '../sandboxes/sandbox.ts'
 import type { Taken } from './artifacts.ts'
 import type { Bench } from './bench.ts'
-import { carriedPaths } from './carried.ts'
+import { carriedPaths, isStartupFile, isSystemFolder, isWithin, startupFilesIn } from './carried.ts'
 import { NeverReady } from './health.ts'
 import { runIn } from './inhabit.ts'
 import { troubleOf, type Way, withLeftovers } from './leftovers.ts'
@@ -44,14 +44,27 @@ export async function verifyFresh(
   const { verifyMode } = bench.request
   const mode = verifyMode === 'shared-live' ? 'shared-cold' : verifyMode
   const carried = await pathsToCarry(bench, around, mode, left)
+  const startupFiles = await startupFilesToKeep(bench, mode, left, [around.workdir, ...carried])
   const ways = verifierSeeds(mode, { from: left, workdir: around.workdir, carried }).map((seed) => ({
     without: NARROWER[seed.kind],
     run: () => {
-      const submission = { from: left, paths: seed.kind === 'workspace' ? seed.paths : [] }
+      const submission = { from: left, paths: seed.kind === 'workspace' ? seed.paths : [], startupFiles }
       return verifyFrom(bench, around, step, { mode, seed, inserts: () => [], submission })
     },
   }))
-  return { ...(await judged(bench, step, ways)), carried }
+  return { ...(await judged(bench, step, ways)), carried: [...new Set([...carried, ...startupFiles])] }
+}
+
+/** Returns the startup files in the submission that the reference solution changes, and that therefore are the work. */
+async function startupFilesToKeep(
+  { request }: Bench,
+  mode: VerifyMode,
+  left: StoppedSandbox | undefined,
+  paths: readonly string[],
+): Promise<string[]> {
+  if (!left || !STRICT_MODES.includes(mode)) return []
+  if (request.harness.id !== oracle.id) return (request.carried ?? []).filter(isStartupFile)
+  return startupFilesIn(left.changes(), paths)
 }
 
 /** The reference solution shows which paths outside the working directory a task is about. Others bring what it showed. */
@@ -61,27 +74,34 @@ async function pathsToCarry(
   mode: VerifyMode,
   left: StoppedSandbox | undefined,
 ): Promise<string[]> {
-  const isNeeded = mode === 'snapshot' || (STRICT_MODES.includes(mode) && workdir === '/')
+  const isNeeded = mode === 'snapshot' || (STRICT_MODES.includes(mode) && isSystemFolder(workdir))
   if (!isNeeded || !left) return []
-  if (request.harness.id !== oracle.id) return [...(request.carried ?? [])]
+  if (request.harness.id !== oracle.id)
+    return (request.carried ?? []).filter((path) => isSystemFolder(workdir) || !isWithin(path, workdir))
   return (await carriedPaths(left.changes(), workdir)) ?? []
 }
 
 /** Tests nothing but the artifacts, in an environment of the verifier's own. They lie where the agent had them. */
-export function verifyApart(
+export async function verifyApart(
   bench: Bench,
   around: Surroundings,
   step: TaskStep,
   { taken, left }: { taken: Taken[]; left: StoppedSandbox | undefined },
 ): Promise<Verdict> {
+  const artifacts = taken.filter(({ tar }) => tar !== undefined).map(({ path }) => path)
+  const startupFiles = await startupFilesToKeep(bench, 'workspace', left, artifacts)
   const verify = (given: Taken[]) =>
     verifyFrom(bench, around, step, {
       mode: 'workspace',
       seed: { kind: 'image' },
       inserts: () => given.flatMap(insertsOf),
-      submission: { from: left, paths: given.filter(({ tar }) => tar !== undefined).map(({ path }) => path) },
+      submission: {
+        from: left,
+        paths: given.filter(({ tar }) => tar !== undefined).map(({ path }) => path),
+        startupFiles,
+      },
     })
-  return judged(bench, step, [
+  const verdict = await judged(bench, step, [
     { without: '', run: () => verify(taken) },
     {
       without: 'Artifacts that cannot be put into the environment of the verifier were not judged.',
@@ -89,6 +109,7 @@ export function verifyApart(
     },
     { without: 'No artifact was judged.', run: () => verify([]) },
   ])
+  return { ...verdict, carried: startupFiles }
 }
 
 const insertsOf = ({ path, tar }: Taken): SandboxUpload[] =>
@@ -96,16 +117,23 @@ const insertsOf = ({ path, tar }: Taken): SandboxUpload[] =>
 
 const PROBE_SECONDS = 60
 
+/** Starts a sandbox with nothing but the image and these files, and ends it. */
+async function startAlone(bench: Bench, around: Surroundings, inserts: SandboxUpload[]): Promise<Sandbox> {
+  const limits = { seconds: PROBE_SECONDS, outputBytes: SMALL_OUTPUT_BYTES }
+  const network = bench.network({ mode: 'no-network', hosts: [] }, 'verifier')
+  const wish = { seed: { kind: 'image' as const }, inserts, mounts: [], env: {}, network, limits }
+  return (await runIn(bench, around, 'probe', { wish, exec: { command: ['true'], ...limits } })).sandbox
+}
+
+const openImage = async (bench: Bench, around: Surroundings): Promise<StoppedSandbox> =>
+  (await startAlone(bench, around, [])).stopped
+
 /** Those with which a sandbox can be started, each tried alone. */
 async function fitting(bench: Bench, around: Surroundings, taken: Taken[]): Promise<Taken[]> {
   const fit: Taken[] = []
   for (const one of taken) {
     const trouble = await troubleOf(bench, async () => {
-      const limits = { seconds: PROBE_SECONDS, outputBytes: SMALL_OUTPUT_BYTES }
-      const network = bench.network({ mode: 'no-network', hosts: [] }, 'verifier')
-      const wish = { seed: { kind: 'image' as const }, inserts: insertsOf(one), mounts: [], env: {}, network, limits }
-      const { sandbox } = await runIn(bench, around, 'probe', { wish, exec: { command: ['true'], ...limits } })
-      bench.removeLater(sandbox)
+      bench.removeLater(await startAlone(bench, around, insertsOf(one)))
     })
     if (trouble === undefined) fit.push(one)
   }
@@ -129,7 +157,7 @@ type Beginning = {
   seed: BaseFilesystem
   inserts: () => SandboxUpload[]
   /** The agent's files that reach the tests through a filter. */
-  submission: { from: StoppedSandbox | undefined; paths: readonly string[] }
+  submission: { from: StoppedSandbox | undefined; paths: readonly string[]; startupFiles: readonly string[] }
 }
 
 async function verifyFrom(bench: Bench, around: Surroundings, step: TaskStep, beginning: Beginning): Promise<Verdict> {
@@ -139,7 +167,10 @@ async function verifyFrom(bench: Bench, around: Surroundings, step: TaskStep, be
   const env = filledEnv(verifier.env, bench.request.variables)
   const home = env.HOME ?? around.env.HOME ?? around.image.env.HOME
   const guard = STRICT_MODES.includes(mode)
-    ? await guardSubmission(submission, { user: user ?? around.user, home })
+    ? await guardSubmission(
+        { ...submission, openImage: () => openImage(bench, around) },
+        { user: user ?? around.user, home },
+      )
     : { env: {}, inserts: [] }
   const tests = await testMounts(bench, step, mode)
   const reward = await rewardMount(bench, mode)
@@ -150,7 +181,7 @@ async function verifyFrom(bench: Bench, around: Surroundings, step: TaskStep, be
       seed,
       inserts: [...beginning.inserts(), ...guard.inserts],
       mounts: [...tests, reward.mount],
-      env: { ...guard.env, ...env },
+      env: { ...env, ...guard.env },
       network,
       limits,
     },

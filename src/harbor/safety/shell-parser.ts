@@ -1,5 +1,5 @@
 import { ShellCursor, UnreadableScript, WORD_END } from './shell-cursor.ts'
-import { LENGTH, plainText, type Redirect, type ShellCommand, type ShellWord, type WordPart } from './shell-words.ts'
+import { LENGTH, type Redirect, type ShellCommand, type ShellWord, type WordPart } from './shell-words.ts'
 
 /** Returns the commands of a shell script. Control structures are flattened. Throws UnreadableScript. */
 export function parseShell(text: string): ShellCommand[] {

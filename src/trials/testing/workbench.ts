@@ -87,13 +87,14 @@ async function runTask(provider: SandboxProvider, wish: Wish): Promise<TrialReco
     digest,
     folder: wish.taskFolder,
   }
-  if (wish.harness.isControl || wish.verifyMode !== 'snapshot') return runTrial(provider, request)
-  const known = solutionPaths.get(digest) ?? readSolutionPaths(provider, request, wish.verifyMode)
-  solutionPaths.set(digest, known)
+  if (wish.harness.isControl) return runTrial(provider, request)
+  const key = `${digest} ${wish.verifyMode}`
+  const known = solutionPaths.get(key) ?? readSolutionPaths(provider, request, wish.verifyMode)
+  solutionPaths.set(key, known)
   return runTrial(provider, { ...request, carried: await known })
 }
 
-/** Paths that reference solutions change, by the digest of their task. */
+/** Paths that reference solutions change, by the digest of their task and the mode. */
 const solutionPaths = new Map<string, Promise<string[]>>()
 
 /** Of a task on the base image, or on what its Dockerfile makes of it. Lines are added to the sections. */
