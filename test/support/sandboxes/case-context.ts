@@ -19,7 +19,7 @@ import type { ProviderUnderTest } from './provider-under-test.ts'
 /** Fields that a case sets. Defaults are a sandbox of the image with generous limits and no network. */
 export type CaseSpec = Partial<Omit<SandboxSpec, 'limits'>> & { limits?: Partial<SandboxLimits> }
 
-export type RunResult = { sandbox: Sandbox; exit: Exit; output: string }
+type RunResult = { sandbox: Sandbox; exit: Exit; output: string }
 
 /** Resources of one case. Sandboxes that it starts are removed when it ends. */
 export type CaseContext = AsyncDisposable & {

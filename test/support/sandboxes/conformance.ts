@@ -14,7 +14,7 @@ import type { ProviderUnderTest } from './provider-under-test.ts'
 import { seedCases } from './seed-cases.ts'
 import { unsafeFileCases } from './unsafe-file-cases.ts'
 
-export const CASES: ConformanceCase[] = [
+const CASES: ConformanceCase[] = [
   ...processCases,
   ...limitCases,
   ...isolationCases,
