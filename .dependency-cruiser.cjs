@@ -198,7 +198,7 @@ module.exports = {
         pathNot: [
           `^src/(${PURE})\\.ts$`,
           '/schema\\.ts$',
-          '^src/harbor/(task|resolve|source|fields|template|report|dockerfile|yaml-value)\\.ts$',
+          '^src/harbor/(task|resolve|source|fields|template|report|dockerfile|settings|yaml-value)\\.ts$',
           '^src/sandboxes/local/shell\\.ts$',
           '^(node:)?(crypto|path|zlib)$',
           'node_modules/(ipaddr\\.js|semver|smol-toml)/',

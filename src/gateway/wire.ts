@@ -77,7 +77,7 @@ export type Metered = {
 export type AnswerError = 'request' | 'rate' | 'other'
 
 /** `usage`: counts that the provider reported before the end. `textBytes`: text, reasoning and tool input so far. */
-export type PartialAnswer = { usage: Usage | undefined; textBytes: number }
+type PartialAnswer = { usage: Usage | undefined; textBytes: number }
 
 /** Learns from an answer as it passes, and changes nothing of it. */
 export type Meter = {

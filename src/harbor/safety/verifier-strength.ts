@@ -22,7 +22,7 @@ export function estimateStrength(outline: TaskOutline, texts: readonly TextFile[
     : { strength: 'standard', reason: 'The tests only read what the candidate left.' }
 }
 
-export function declaresGrader({ metadata: { assay } }: Pick<TaskOutline, 'metadata'>): boolean {
+function declaresGrader({ metadata: { assay } }: Pick<TaskOutline, 'metadata'>): boolean {
   return typeof assay === 'object' && !Array.isArray(assay) && assay.grader === true
 }
 

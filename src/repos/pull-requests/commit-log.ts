@@ -2,6 +2,7 @@ import { parseSeconds } from '../../platform/git/dates.ts'
 import { streamGit } from '../../platform/git/git.ts'
 import { decodeUtf8, NUL, splitStream } from '../../platform/git/pieces.ts'
 import type { GitLocation } from '../../platform/git/settings.ts'
+import type { Commit } from './pull-request.ts'
 
 const FIELDS = ['%H', '%P', '%an', '%ae', '%at', '%ct', '%s', '%b']
 const FORMAT = `--format=${FIELDS.join('%x00')}`
@@ -46,18 +47,6 @@ function toCommit([
     subject: decodeUtf8(subject).trim(),
     body: decodeUtf8(body),
   }
-}
-
-/** A commit with its message. */
-export type Commit = {
-  id: string
-  parents: readonly string[]
-  authorName: string
-  authorEmail: string
-  authoredAt: number
-  committedAt: number
-  subject: string
-  body: string
 }
 
 /** Returns the properties of a commit that a rebase preserves. */

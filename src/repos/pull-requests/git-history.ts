@@ -1,7 +1,7 @@
 import type { GitLocation } from '../../platform/git/settings.ts'
 import type { OpenedRepository } from '../mirror/opened-repository.ts'
-import { type Commit, listCommits, toTrace } from './commit-log.ts'
-import type { PullRequest, PullRequests } from './pull-request.ts'
+import { listCommits, toTrace } from './commit-log.ts'
+import type { Commit, PullRequest, PullRequests } from './pull-request.ts'
 import { type RecognisedCommit, recognise } from './recognise.ts'
 import { checkReverted, createReverts, type Reverts } from './reverts.ts'
 

@@ -1,5 +1,4 @@
-import type { Commit } from './commit-log.ts'
-import type { Mark } from './pull-request.ts'
+import type { Commit, Mark } from './pull-request.ts'
 
 export type RecognisedCommit = { number: number; title: string; body: string; mark: Mark; branch?: string | undefined }
 
