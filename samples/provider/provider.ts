@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import { parsedObject } from '../../src/gateway/protocols/fields.ts'
+import { parseObject } from '../../src/gateway/protocols/fields.ts'
 import { answerOf, refusalOf } from './answer.ts'
 import { type Booked, type Books, newBooks } from './books.ts'
 import { control } from './control.ts'
@@ -49,7 +49,7 @@ const ROUTES: [RegExp, Speech][] = [
 async function answer(books: Books, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { pathname, searchParams } = new URL(request.url ?? '/', 'http://provider')
   const bytes = await bodyOf(request)
-  const body = parsedObject(bytes.toString())
+  const body = parseObject(bytes.toString()) ?? {}
   if (pathname.startsWith('/__control/')) return send(response, ...control(books, request.method, pathname, body))
 
   const speech = ROUTES.find(([path]) => request.method === 'POST' && path.test(pathname))?.[1]

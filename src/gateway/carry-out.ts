@@ -56,7 +56,10 @@ async function exchange(tools: ProxyTools, asking: Asking, prepared: Prepared, w
     : failed(tools, asking, prepared, { answer, factsOf })
 }
 
-/** No program can cause this: the provider's address accepts no connection, or the gateway itself is stopping. */
+/**
+ * No program can cause this: the provider's address accepts no connection, its answer is a flood of events, or the
+ * gateway itself is stopping.
+ */
 const OUTAGE: Blame = { failure: 'upstream', heard: null }
 /** The program left, did not read, or asked for too much. */
 const OWN: Blame = { failure: 'request', heard: null }
@@ -88,7 +91,7 @@ async function passOn(
 ): Promise<CarriedOut> {
   const { client, wire } = asking
   const { estimate, call, record } = prepared
-  const ear = listenIn(wire, answer.headers)
+  const ear = listenIn(wire, answer.headers, tools.options.answerEvents)
   client.begin(answer.status, passedHeaders(answer.headers), ear.isStream ? 'stream' : 'whole')
   const { wasCut, firstByteAt, stalledMs } = await relay(
     answer.body,
@@ -125,7 +128,7 @@ type Cut = { error: AnswerError | null; isOwn: boolean; watch: Watch; elapsedMs:
  * gateway's own request proves excuses it.
  */
 async function blamedForCut(tools: ProxyTools, asking: Asking, prepared: Prepared, cut: Cut): Promise<Blame> {
-  if (cut.watch.reason() === 'stop') return OUTAGE
+  if (['stop', 'flood'].includes(cut.watch.reason() ?? '')) return OUTAGE
   if (cut.isOwn || cut.error === 'request') return OWN
   if (cut.error === 'rate') return blameRate(tools, asking, prepared, cut.elapsedMs)
   return blame(tools, asking, prepared.sent)

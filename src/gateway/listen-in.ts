@@ -1,6 +1,7 @@
 import type { Protocol } from '../harnesses/model-access.ts'
 import { meter } from './body-threads.ts'
 import type { Headers } from './headers.ts'
+import { DEFAULTS } from './options.ts'
 import { readEvents } from './sse.ts'
 import type { Meter, Metered, Wire } from './wire.ts'
 
@@ -8,6 +9,8 @@ import type { Meter, Metered, Wire } from './wire.ts'
 export type Ear = {
   isStream: boolean
   hear(chunk: Uint8Array): void
+  /** More events came than any answer has, or too many that are no JSON. */
+  isFlood(): boolean
   /** When all has been heard, or no more comes. */
   read(): Promise<Heard>
 }
@@ -17,17 +20,27 @@ export type Heard = Metered & { bytes: number; isStream: boolean; firstTextAt: n
 
 const WHOLE_BYTES_MAX = 32 * 1024 * 1024
 
-export function listenIn(wire: Wire, headers: Headers): Ear {
+/** Events of one answer that may be something else than JSON objects. Each costs an exception. */
+const UNREADABLE_EVENTS_MAX = 1_000
+
+export function listenIn(wire: Wire, headers: Headers, eventsMax: number = DEFAULTS.answerEvents): Ear {
   const isStream = /^text\/event-stream\b/i.test(String(headers['content-type'] ?? ''))
-  return isStream ? streamEar(wire.newMeter()) : wholeEar(wire.protocol)
+  return isStream ? streamEar(wire.newMeter(), eventsMax) : wholeEar(wire.protocol)
 }
 
-function streamEar(own: Meter): Ear {
-  const events = readEvents((data) => own.event(data))
+function streamEar(own: Meter, eventsMax: number): Ear {
+  let count = 0
+  let unreadable = 0
+  const isFlood = () => count > eventsMax || unreadable > UNREADABLE_EVENTS_MAX
+  const events = readEvents((data) => {
+    count += 1
+    if (!isFlood() && !own.event(data)) unreadable += 1
+  })
   let bytes = 0
   let firstTextAt: number | null = null
   return {
     isStream: true,
+    isFlood,
     hear(chunk) {
       bytes += chunk.length
       events.push(chunk)
@@ -45,6 +58,7 @@ function wholeEar(protocol: Protocol): Ear {
   let bytes = 0
   return {
     isStream: false,
+    isFlood: () => false,
     hear(chunk) {
       bytes += chunk.length
       if (bytes <= WHOLE_BYTES_MAX) chunks.push(chunk)

@@ -11,6 +11,8 @@ export type GatewayOptions = {
   /** For how long, and how much, an answer is read on when the client has left. Then the request is canceled. */
   drainMs: number
   drainBytes: number
+  /** Maximum number of server-sent events in one answer. */
+  answerEvents: number
   /** Of one answer, and of one request, unpacked. */
   answerBytes: number
   requestBytes: number
@@ -34,6 +36,7 @@ export const DEFAULTS: GatewayOptions = {
   callMs: 60 * MINUTE,
   drainMs: 5_000,
   drainBytes: 64 * MIB,
+  answerEvents: 1_000_000,
   answerBytes: 256 * MIB,
   requestBytes: 32 * MIB,
   callsAtOnce: 64,

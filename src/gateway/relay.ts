@@ -30,6 +30,7 @@ export async function relay(
       keep?.(chunk)
       room.answer -= chunk.length
       if (room.answer < 0) watch.breakOff('answer')
+      if (ear.isFlood()) watch.breakOff('flood')
       if (client.isGone()) room.drain -= chunk.length
       else stalledMs = Math.max(stalledMs, await waited(client.write(chunk)))
       if (room.drain < 0) watch.breakOff('drain')

@@ -1,7 +1,7 @@
 import type { GatewayOptions } from './options.ts'
 
-/** Why we broke off a call. `answer`: there was too much of it. */
-type BrokenOff = 'headers' | 'idle' | 'time' | 'drain' | 'answer' | 'stop'
+/** Reason for breaking off a call. `answer`: it was too long. `flood`: it had too many events, or was no JSON. */
+type BrokenOff = 'headers' | 'idle' | 'time' | 'drain' | 'answer' | 'flood' | 'stop'
 
 /** The clocks of one call, behind one signal. */
 export type Watch = {

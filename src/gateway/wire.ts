@@ -81,8 +81,8 @@ type PartialAnswer = { usage: Usage | undefined; textBytes: number }
 
 /** Learns from an answer as it passes, and changes nothing of it. */
 export type Meter = {
-  /** The data of one server-sent event. Whatever is not understood is passed over. */
-  event(data: string): void
+  /** Takes the data of one server-sent event. False: it is not a JSON object, or one that is too costly to parse. */
+  event(data: string): boolean
   /** A whole answer. */
   body(json: Json): void
   read(): Metered

@@ -121,7 +121,9 @@ describe('through the gateway', () => {
 
   test.each(PROTOCOLS)('in %s: the listener opens the way, and the call is in the ledger', async (protocol) => {
     provider.forget()
-    const { token, listener, id } = await bench.sandbox({ terms: { ...TERMS, protocols: [protocol] } })
+    const { token, listener, id } = await bench.sandbox({
+      terms: { ...TERMS, protocols: [protocol], outputTokens: 50_000 },
+    })
     await using model = openModel({ ...access(protocol), token }, { url: bench.gateway.url, listener })
     const { usage } = await model.complete(asking())
     expect(await readGrant(bench.ledger, id)).toMatchObject({ usage, costSource: 'metered', levelMismatches: 0 })

@@ -13,9 +13,9 @@ import {
   NO_ALTERNATIVES,
   objectOf,
   PRICED_MEMBERS,
-  parsedObject,
   REASONING_TOKENS,
   TOKENS,
+  takingEvents,
   textOf,
   tokensOf,
   unusual,
@@ -149,7 +149,7 @@ function newMeter(): Meter {
   }
 
   return {
-    event: (data) => takeAny(parsedObject(data)),
+    event: takingEvents(takeAny),
     body: (json) => takeAny(objectOf(json)),
     read: () => ({
       usage: last && usageOf(first, last),

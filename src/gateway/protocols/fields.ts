@@ -1,3 +1,4 @@
+import { countsOf } from '../duplicates.ts'
 import type { AnswerError, Json, JsonObject, Media } from '../wire.ts'
 
 // What comes from outside has any shape. These read what is looked for, and make nothing of everything else.
@@ -57,14 +58,43 @@ const isIntegerIn = (value: Json | undefined, [min, max]: Range): boolean =>
 export const tokensOf = (json: Json | undefined): number | undefined =>
   typeof json === 'number' && Number.isInteger(json) && json >= 0 && json <= TOKENS_MAX ? json : undefined
 
-/** An object that was sent as text. Everything else is an empty one. */
-export function parsedObject(text: string): JsonObject {
+/** Shorter events are parsed without looking at their shape first. */
+const SMALL_EVENT_CHARS = 16 * 1024
+const EVENT_VALUES_MAX = 50_000
+const EVENT_DEPTH_MAX = 100
+
+/**
+ * Parses the data of an event. Undefined: it is no JSON object, or has so many parts that parsing it would hold up other
+ * calls. Text that is obviously no object is not parsed: an exception costs more than most events.
+ */
+export function parseEvent(data: string): JsonObject | undefined {
+  if (!/^\s*\{/.test(data)) return undefined
+  return data.length > SMALL_EVENT_CHARS && !isCheap(data) ? undefined : parseObject(data)
+}
+
+/** Parses an object that was sent as text. Undefined: it is none. */
+export function parseObject(text: string): JsonObject | undefined {
   try {
-    return objectOf(JSON.parse(text))
+    const json: Json = JSON.parse(text)
+    return isObject(json) ? json : undefined
   } catch {
-    return {}
+    return undefined
   }
 }
+
+function isCheap(data: string): boolean {
+  const { values, depth } = countsOf(Buffer.from(data))
+  return values <= EVENT_VALUES_MAX && depth <= EVENT_DEPTH_MAX
+}
+
+/** Returns an event handler of a meter: parses the data and says whether it could. */
+export const takingEvents =
+  (take: (event: JsonObject) => void) =>
+  (data: string): boolean => {
+    const event = parseEvent(data)
+    if (event) take(event)
+    return event !== undefined
+  }
 
 const INVALID_REQUEST =
   /invalid_(request|prompt|argument)|context_length|request_too_large|content_(filter|policy)|\b4(00|13|22)\b/i

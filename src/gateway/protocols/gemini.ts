@@ -12,10 +12,10 @@ import {
   mediaIn,
   objectOf,
   oneOrMore,
-  parsedObject,
   REASONING_TOKENS,
   splitInput,
   TOKENS,
+  takingEvents,
   textOf,
   timesOf,
   tokensOf,
@@ -182,7 +182,7 @@ function newMeter(): Meter {
   }
 
   return {
-    event: (data) => take(parsedObject(data)),
+    event: takingEvents(take),
     // Without server-sent events a stream is one list of chunks.
     body: (json) => {
       for (const chunk of oneOrMore(json)) take(objectOf(chunk))

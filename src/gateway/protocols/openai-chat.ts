@@ -12,10 +12,10 @@ import {
   NO_ALTERNATIVES,
   objectOf,
   PRICED_MEMBERS,
-  parsedObject,
   REASONING_TOKENS,
   splitInput,
   TOKENS,
+  takingEvents,
   textOf,
   timesOf,
   tokensOf,
@@ -152,10 +152,12 @@ function newMeter(): Meter {
     textBytes += choices.reduce((sum, choice) => sum + producedBytes(choice), 0)
   }
 
+  const takeEvent = takingEvents(take)
   return {
     event: (data) => {
-      if (data === '[DONE]') isComplete = true
-      else take(parsedObject(data))
+      if (data !== '[DONE]') return takeEvent(data)
+      isComplete = true
+      return true
     },
     body: (json) => take(objectOf(json)),
     // Some providers count along with every chunk: only at the end is it the whole.

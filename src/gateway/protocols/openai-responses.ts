@@ -12,9 +12,9 @@ import {
   objectOf,
   oneOrMore,
   PRICED_MEMBERS,
-  parsedObject,
   splitInput,
   TOKENS,
+  takingEvents,
   textOf,
   tokensOf,
   unusual,
@@ -115,15 +115,14 @@ function newMeter(): Meter {
   }
 
   return {
-    event: (data) => {
-      const event = parsedObject(data)
+    event: takingEvents((event) => {
       const { type, response, delta } = event
       textBytes += byteLength(delta)
       error ??= eventError(event)
       if (type === 'response.refusal.done') isRefusal = true
       else if (ENDS.some((name) => name === type)) end(objectOf(response))
       else if (isObject(response)) take(response)
-    },
+    }),
     body: (json) => end(objectOf(json)),
     read: () => ({
       usage: last && isObject(last.usage) ? usageOf(last.usage) : undefined,
