@@ -1,16 +1,16 @@
 import { readFileSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
 import { createApp, sandboxJobs, serviceJobs } from '../src/app.ts'
-import { offerSandboxes } from '../src/catalog/offers.ts'
+import { reportCapabilities } from '../src/catalog/capabilities.ts'
 import { readConfig } from '../src/config.ts'
 import { listen } from '../src/platform/http/listen.ts'
 import { startWorker } from '../src/platform/jobs/worker.ts'
 import { createLog } from '../src/platform/log.ts'
 import { createLocalProvider } from '../src/sandboxes/local.ts'
+import { openServices } from '../src/services.ts'
 import { openStore } from '../src/store.ts'
 import { type ExecutionInput, execute } from '../src/taskgen/execution/execute.ts'
 import { done } from '../src/taskgen/stage-result.ts'
-import { openTools } from '../src/tools.ts'
 import { bootstrap } from '../src/workspaces/workspaces.ts'
 import { doneAt, type Script, scriptedStages } from '../test/support/taskgen/scripted-stages.ts'
 
@@ -41,7 +41,7 @@ const runExecution = /^\d+$/.test(execution)
   ? waiting(Number(execution))
   : running(JSON.parse(readFileSync(execution, 'utf8')))
 const provider = createLocalProvider({ ...config, runtime: 'bwrap', log })
-const opened = await openTools(config, store.database, log)
+const opened = await openServices(config, store.database, log)
 const tools = { ...opened, stages: scriptedStages({ execution: runExecution }), findProvider: () => provider }
 if (role === 'api') {
   await bootstrap(store.database.db, config.bootstrapKey)
@@ -56,7 +56,7 @@ if (role === 'api') {
   const work = (handlers: ReturnType<typeof serviceJobs>) =>
     startWorker({ database: store.database, handlers, log, ...room })
   work(serviceJobs(tools))
-  offerSandboxes({ db: store.database.db, log }, [{ sandbox: 'local', test: provider.selfTest }], (name) => {
+  reportCapabilities({ db: store.database.db, log }, [{ sandbox: 'local', test: provider.selfTest }], (name) => {
     work(sandboxJobs(tools, name))
     console.log('assay ready')
   })

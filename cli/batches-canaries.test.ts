@@ -150,8 +150,8 @@ test('without a key nothing is measured, and it says so', async () => {
   expect(out.match(/ - +- +- +not measured /g)).toHaveLength(4)
   expect(err.split('\n').toSorted()).toEqual([
     '',
-    'not measured: There is no key for anthropic in the environment.',
-    'not measured: There is no key for openai in the environment.',
+    'not measured: No key for anthropic in the environment.',
+    'not measured: No key for openai in the environment.',
   ])
   expect(provider.calls()).toEqual([])
 })

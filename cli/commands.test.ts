@@ -138,7 +138,7 @@ test('keys: what the service refuses is told with its code, its request and ever
 
   const unknown = await run(['keys', 'revoke', '01981b3e-6c2b-7e0f-8a53-0d1b6f2f3c11'])
   expect(unknown.code).toBe(1)
-  expect(unknown.err).toMatch(new RegExp(`^error: There is no key .*\\(not_found, ${REQUEST}\\)\n$`))
+  expect(unknown.err).toMatch(new RegExp(`^error: Key .* not found.*\\(not_found, ${REQUEST}\\)\n$`))
 
   const last = await run(['keys', 'revoke', await idOf('bootstrap key')])
   expect(last.code).toBe(1)

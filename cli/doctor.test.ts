@@ -133,7 +133,7 @@ test('another key than the one in use, or none', async () => {
   const other = await doctor(env)
   expect(other.code).toBe(1)
   expect(said(other, 'master key')).toMatch(
-    /^✗ master key {2}.* holds another key\. .*\n {4}fix: Put the key file back/,
+    /^✗ master key {2}.* contains another key\. .*\n {4}fix: Put the key file back/,
   )
 
   const none = await doctor({ ...env, ASSAY_DATA: join(folder.path, 'no keys') })

@@ -15,8 +15,8 @@ export function addCatalogCommand(models: Command, shell: Shell): void {
 }
 
 async function catalog(shell: Shell, command: Command): Promise<void> {
-  const { publicModels } = await import('../src/catalog/models.ts')
-  const models = publicModels().map(({ catalogId, label, provider, levels, defaultLevel, prices }) => ({
+  const { listPublicModels } = await import('../src/catalog/models.ts')
+  const models = listPublicModels().map(({ catalogId, label, provider, levels, defaultLevel, prices }) => ({
     ...{ catalogId, label, provider, reasoningLevels: levels.map(({ level }) => level) },
     ...{ defaultReasoningLevel: defaultLevel, prices },
   }))

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { Benchmarks } from '../src/operate/benchmarks.ts'
+import type { LocalBenchmarks } from '../src/operate/benchmarks.ts'
 import { type Flags, openLog, readSettings } from './operate-config.ts'
 import { globalsOf } from './service.ts'
 import type { Shell } from './shell.ts'
@@ -9,7 +9,7 @@ export async function onDataFolder<T>(
   shell: Shell,
   command: Command,
   flags: Flags,
-  work: (benchmarks: Benchmarks) => Promise<T>,
+  work: (benchmarks: LocalBenchmarks) => Promise<T>,
 ): Promise<T> {
   const { org = 'local' } = globalsOf(command)
   const config = await readSettings(shell, flags)

@@ -1,4 +1,4 @@
-import type { Config, Environment } from '../src/config.ts'
+import type { Config, ConfigEnvironment } from '../src/config.ts'
 import type { Log } from '../src/platform/log.ts'
 import { WrongUse } from './failure.ts'
 import { logLines } from './log-lines.ts'
@@ -9,8 +9,8 @@ export type Flags = { data?: string; port?: string; host?: string; gatewayPort?:
 export const DATA = ['--data <folder>', 'where data lives (ASSAY_DATA, ./.assay)'] as const
 
 /** Flags win over variables. */
-export function environmentOf(shell: Shell, flags: Flags): Environment {
-  const flagged: Environment = {
+export function environmentOf(shell: Shell, flags: Flags): ConfigEnvironment {
+  const flagged: ConfigEnvironment = {
     ASSAY_DATA: flags.data,
     ASSAY_PORT: flags.port,
     ASSAY_HOST: flags.host,

@@ -59,7 +59,7 @@ test('on the folder of a service, with and without it running: recover, rotate, 
     err: '',
   })
   expect((await assay(['keys', 'recover', '--data', data, '--org', 'nowhere'])).err).toBe(
-    'error: There is no workspace nowhere.\n',
+    'error: Workspace nowhere not found.\n',
   )
 
   const second = await startService('serve', ['--data', data, '--port', '0'])

@@ -97,7 +97,7 @@ test.each([200, 502])('another program at the address that answers %s is recogni
   await using server = await localServer((_, response) => response.writeHead(status).end('<html>'))
   const ran = await assay(['keys', 'list', '--url', server.url], { env: { ASSAY_KEY: newKey() } })
   expect(ran.code).toBe(1)
-  expect(ran.err).toMatch(/^error: .*(answered 502, and not as Assay does|Another program than Assay answered).*\n$/)
+  expect(ran.err).toMatch(/^error: .*(responded with 502, but not like Assay|Another program than Assay answered).*\n$/)
 })
 
 test('colours are for terminals, and for those who ask', async () => {

@@ -188,7 +188,5 @@ test.runIf(isLongRun())('in the end it is said what was wrong, after a few lines
   const lines = err.trimEnd().split('\n')
   expect(code).toBe(1)
   expect(lines.length).toBeLessThan(6)
-  expect(lines.at(-1)).toBe(
-    'error: DATABASE_URL names a database that does not answer: connect ECONNREFUSED 127.0.0.1:1.',
-  )
+  expect(lines.at(-1)).toBe('error: The database of DATABASE_URL does not respond: connect ECONNREFUSED 127.0.0.1:1.')
 })

@@ -1,11 +1,11 @@
 import type { Command } from 'commander'
-import type { Role } from '../src/main.ts'
+import type { ServiceRole } from '../src/main.ts'
 import { report } from './failure.ts'
 import { withExample, withGlobals } from './help.ts'
 import { DATA, type Flags, openLog, readSettings } from './operate-config.ts'
 import { note, print, type Shell } from './shell.ts'
 
-const ROLES: { role: Role; about: string; example: string }[] = [
+const ROLES: { role: ServiceRole; about: string; example: string }[] = [
   { role: 'serve', about: 'Run the whole service in one process', example: 'assay serve --data /var/lib/assay' },
   {
     role: 'api',
@@ -25,7 +25,7 @@ const ROLES: { role: Role; about: string; example: string }[] = [
 ]
 
 const API_PORT = 'ASSAY_PORT, 4000'
-const PORTS: Record<Role, string> = {
+const PORTS: Record<ServiceRole, string> = {
   serve: API_PORT,
   api: API_PORT,
   work: API_PORT,
@@ -33,7 +33,7 @@ const PORTS: Record<Role, string> = {
 }
 
 /** A lone gateway has one address, its own. */
-function flagsOf(role: Role, { data, port, host }: Flags): Flags {
+function flagsOf(role: ServiceRole, { data, port, host }: Flags): Flags {
   const place = role === 'gateway' ? { gatewayPort: port, gatewayHost: host } : { port, host }
   const given = Object.entries({ data, ...place }).filter(([, value]) => value !== undefined)
   return Object.fromEntries(given)
@@ -57,7 +57,7 @@ export function addServeCommands(assay: Command, shell: Shell): void {
 }
 
 /** Ends the process itself: whatever a library left open must not keep a service alive that stopped or never started. */
-async function run(shell: Shell, role: Role, flags: Flags): Promise<void> {
+async function run(shell: Shell, role: ServiceRole, flags: Flags): Promise<void> {
   const code = await serve(shell, role, flags).then(
     () => 0,
     (error: unknown) => report(error, shell),
@@ -65,7 +65,7 @@ async function run(shell: Shell, role: Role, flags: Flags): Promise<void> {
   process.exit(code)
 }
 
-async function serve(shell: Shell, role: Role, flags: Flags): Promise<void> {
+async function serve(shell: Shell, role: ServiceRole, flags: Flags): Promise<void> {
   const config = await readSettings(shell, flags)
   const isTerminal = shell.errors.isTTY
   const log = await openLog(shell, config, isTerminal ? 'warn' : config.logLevel)

@@ -1,4 +1,4 @@
-import { type Prices, pricesAt } from '../src/catalog/prices.ts'
+import { findPricesAt, type Prices } from '../src/catalog/prices.ts'
 import type { SnapshotModel } from '../src/catalog/snapshot.ts'
 
 /** What is new, in a line each, and what of it nobody would expect. */
@@ -32,7 +32,7 @@ function differences(old: SnapshotModel, now: SnapshotModel): string[] {
 const JUMP = 10
 
 function priceJumps(old: SnapshotModel, now: SnapshotModel, today: Date): string[] {
-  const [was, is] = [pricesAt(old.prices, today), pricesAt(now.prices, today)]
+  const [was, is] = [findPricesAt(old.prices, today), findPricesAt(now.prices, today)]
   if (!was || !is) return []
   const rates: (keyof Prices)[] = ['input', 'output', 'cacheRead', 'cacheWrite5m', 'cacheWrite1h']
   return rates.flatMap((rate) => {

@@ -7,7 +7,7 @@ import { readConfig } from '../src/config.ts'
 import type { Db } from '../src/platform/db/db.ts'
 import { buildOpenApiDocument } from '../src/platform/http/openapi.ts'
 import { createLog } from '../src/platform/log.ts'
-import { openTools } from '../src/tools.ts'
+import { openServices } from '../src/services.ts'
 import { canaryTasks } from './canary-tasks.ts'
 import { type Scratch, withScratchDatabase } from './scratch-database.ts'
 
@@ -42,7 +42,7 @@ async function tables(db: Db): Promise<Generated> {
 
 /** What `/openapi.json` answers, for readers who have no server at hand. */
 async function openApi({ database, folder }: Scratch): Promise<Generated> {
-  const tools = await openTools(readConfig({ ASSAY_DATA: folder }), database, createLog('silent'))
+  const tools = await openServices(readConfig({ ASSAY_DATA: folder }), database, createLog('silent'))
   const url = 'http://localhost:4000'
   const document = buildOpenApiDocument(endpointGroups(routeGroups(tools)), { version: about.version, url })
   return { path: 'docs/openapi.json', text: `${JSON.stringify(document, null, 2)}\n` }

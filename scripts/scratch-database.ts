@@ -6,7 +6,7 @@ import { sql } from 'kysely'
 import { connect, type Database } from '../src/platform/db/db.ts'
 import { migrate } from '../src/platform/db/migrate.ts'
 import { startPostgres } from '../src/platform/postgres/postgres.ts'
-import { urlOf } from '../src/store.ts'
+import { toDatabaseUrl } from '../src/store.ts'
 
 export type Scratch = { database: Database; folder: string }
 
@@ -36,7 +36,7 @@ async function serverUrl(folder: string, undo: AsyncDisposableStack): Promise<st
   if (named) return named
   const postgres = await startPostgres({ folder: join(folder, 'postgres'), durable: false })
   undo.defer(postgres.stop)
-  return urlOf(postgres.connection)
+  return toDatabaseUrl(postgres.connection)
 }
 
 const open = (url: string): Database => connect(url, { max: 2, onError: () => {} })

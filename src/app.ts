@@ -7,7 +7,7 @@ import { batchRoutes } from './batches/routes.ts'
 import { validateJob } from './batches/validate.ts'
 import { calibrateJob } from './benchmarks/calibrate.ts'
 import { benchmarkRoutes } from './benchmarks/routes.ts'
-import { sweepBundles } from './catalog/custom-harnesses/bundles.ts'
+import { deleteUnusedBundles } from './catalog/custom-harnesses/bundles.ts'
 import { harnessRoutes } from './catalog/custom-harnesses/routes.ts'
 import { modelRoutes } from './catalog/routes.ts'
 import { hasOpenComparisons, isHarnessInUse, isModelInUse } from './comparisons/comparisons.ts'
@@ -29,7 +29,7 @@ import { blobsCheck, databaseCheck, heldKeyCheck, migrationsCheck, workersCheck 
 import { checkWorkspace } from './operate/workspace-health.ts'
 import { deleteStaleSpools } from './platform/blobs/spool.ts'
 import type { Db } from './platform/db/db.ts'
-import { type HealthCheck, runChecks } from './platform/health.ts'
+import { runChecks, type SystemCheck } from './platform/health.ts'
 import { createClientAddressReader } from './platform/http/client-address.ts'
 import { deleteExpiredIdempotencyKeys } from './platform/http/idempotency.ts'
 import { addMetaRoutes } from './platform/http/meta.ts'
@@ -45,142 +45,147 @@ import { releaseRoutes } from './releases/routes.ts'
 import { repositoryRoutes } from './repos/routes.ts'
 import { createCachedAnswers, resultRoutes } from './results/routes.ts'
 import { updateResults } from './results/update-results.ts'
+import { type Services, toCredentialDeps } from './services.ts'
 import { pipelineJobs } from './taskgen/pipeline/jobs.ts'
 import { stageJob } from './taskgen/pipeline/stage-job.ts'
 import { isModelInUse as isModelInUseByBatch } from './taskgen/pipeline/waiting.ts'
-import { credentialTools, type Tools } from './tools.ts'
 import { deliverJob, sweepDeliveries } from './webhooks/deliver.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
 import type { By } from './workspaces/audit.ts'
-import { authenticator, operatorKeyTest } from './workspaces/authenticate.ts'
+import { createAuthenticator, createOperatorKeyTest } from './workspaces/authenticate.ts'
 import { workspaceRoutes } from './workspaces/routes.ts'
-import { endExpiredSessions } from './workspaces/sessions.ts'
+import { deleteExpiredSessions } from './workspaces/sessions.ts'
 
-/** Every route of the service, under the headings of the reference: the table of contents. */
-export const routeGroups = (tools: Tools): { name: string; routes: Route[] }[] => [
+/** Lists every route of the service, under the headings of the API reference. */
+export const routeGroups = (services: Services): { name: string; routes: Route[] }[] => [
   {
     name: 'Workspaces',
     routes: workspaceRoutes({
-      credentialStorage: tools.config.credentialStorage,
-      secureCookies: tools.baseUrl().startsWith('https:'),
-      checkHealth: (workspaceId) => checkWorkspace(healthTools(tools), workspaceId),
+      credentialStorage: services.config.credentialStorage,
+      secureCookies: services.baseUrl().startsWith('https:'),
+      checkHealth: (workspaceId) => checkWorkspace(toHealthDeps(services), workspaceId),
     }),
   },
-  { name: 'Credentials', routes: credentialRoutes(credentialTools(tools)) },
-  { name: 'Models', routes: modelRoutes({ isModelInUse: isModelNeeded }) },
-  { name: 'Harnesses', routes: harnessRoutes({ isHarnessInUse, blobs: tools.blobs }) },
-  { name: 'Gateway', routes: gatewayRoutes({ blobs: tools.blobs }) },
-  { name: 'Repositories', routes: repositoryRoutes(repositoryTools(tools)) },
-  { name: 'Batches', routes: batchRoutes(batchTools(tools)) },
-  { name: 'Benchmarks', routes: benchmarkRoutes(benchmarkTools(tools)) },
+  { name: 'Credentials', routes: credentialRoutes(toCredentialDeps(services)) },
+  { name: 'Models', routes: modelRoutes({ isModelInUse: isModelInUseAnywhere }) },
+  { name: 'Harnesses', routes: harnessRoutes({ isHarnessInUse, blobs: services.blobs }) },
+  { name: 'Gateway', routes: gatewayRoutes({ blobs: services.blobs }) },
+  { name: 'Repositories', routes: repositoryRoutes(toRepositoryDeps(services)) },
+  { name: 'Batches', routes: batchRoutes(toBatchDeps(services)) },
+  { name: 'Benchmarks', routes: benchmarkRoutes(toBenchmarkDeps(services)) },
   {
     name: 'Comparisons',
-    routes: comparisonRoutes({ ...repositoryTools(tools), blobs: tools.blobs, events: tools.events }),
+    routes: comparisonRoutes({ ...toRepositoryDeps(services), blobs: services.blobs, events: services.events }),
   },
-  { name: 'Releases', routes: releaseRoutes(releaseTools(tools)) },
-  { name: 'Webhooks', routes: webhookRoutes(webhookTools(tools)) },
+  { name: 'Releases', routes: releaseRoutes(toReleaseDeps(services)) },
+  { name: 'Webhooks', routes: webhookRoutes(toWebhookDeps(services)) },
   {
     name: 'Public results',
     routes: resultRoutes({
-      ...{ blobs: tools.blobs, cache: tools.results },
-      publicUrl: () => publicUrl(tools),
+      blobs: services.blobs,
+      cache: services.results,
+      publicUrl: () => publicUrl(services),
     }),
   },
 ]
 
-const repositoryTools = (tools: Tools) => ({
-  ...credentialTools(tools),
-  codeHost: tools.codeHost,
-  gitAllow: tools.config.gitAllow,
+const toRepositoryDeps = (services: Services) => ({
+  ...toCredentialDeps(services),
+  codeHost: services.codeHost,
+  gitAllow: services.config.gitAllow,
   isBusy: async (db: Db, key: number) => (await hasOpenBatches(db, key)) || (await hasOpenComparisons(db, key)),
   findPublicRelease,
   withdrawPublicRelease: (tx: Db, by: By, repository: number, reason: string) =>
     withdrawPublicRelease({ updateResults }, tx, { by, repository, reason }),
-  forget: tools.results.forget,
+  forget: services.results.forget,
 })
 
-const isModelNeeded = async (db: Db, workspaceId: string, catalogId: string): Promise<boolean> =>
+const isModelInUseAnywhere = async (db: Db, workspaceId: string, catalogId: string): Promise<boolean> =>
   (await isModelInUse(db, workspaceId, catalogId)) || (await isModelInUseByBatch(db, workspaceId, catalogId))
 
-/** A repository is mirrored where it is read: by whoever looks for candidates, and by each worker that makes tasks. */
-const batchTools = (tools: Tools) => ({
-  ...repositoryTools(tools),
+/** Repositories are mirrored on each machine that reads them: to find candidates, and to create tasks. */
+const toBatchDeps = (services: Services) => ({
+  ...toRepositoryDeps(services),
   repositories: {
-    ...repositoryTools(tools),
-    mirrors: { folder: join(tools.config.dataFolder, 'mirrors'), log: tools.log },
+    ...toRepositoryDeps(services),
+    mirrors: { folder: join(services.config.dataFolder, 'mirrors'), log: services.log },
   },
-  ...{ blobs: tools.blobs, draftsFolder: draftsFolder(tools), scratchFolder: tools.trialsFolder },
-  scansFolder: join(tools.config.dataFolder, 'scans'),
+  blobs: services.blobs,
+  draftsFolder: draftsFolder(services),
+  scratchFolder: services.trialsFolder,
+  scansFolder: join(services.config.dataFolder, 'scans'),
 })
 
-const makingTools = (tools: Tools) => ({
-  ...batchTools(tools),
-  ...{
-    stages: tools.stages,
-    sandboxWaitMs: tools.waits.sandboxMs,
-    folder: tools.trialsFolder,
-    findProvider: tools.findProvider,
-  },
-  ...{ ledger: tools.ledger, gatewayUrl: tools.gatewayUrl },
-  ...(tools.batchStep ? { step: tools.batchStep } : {}),
+const toPipelineDeps = (services: Services) => ({
+  ...toBatchDeps(services),
+  stages: services.stages,
+  sandboxWaitMs: services.waits.sandboxMs,
+  folder: services.trialsFolder,
+  findProvider: services.findProvider,
+  ledger: services.ledger,
+  gatewayUrl: services.gatewayUrl,
+  step: services.batchStep,
 })
 
-const releaseTools = (tools: Tools) => ({
-  ...repositoryTools(tools),
-  ...{ blobs: tools.blobs, publicOwners: tools.config.publicOwners, updateResults },
-  publicUrl: () => publicUrl(tools),
+const toReleaseDeps = (services: Services) => ({
+  ...toRepositoryDeps(services),
+  blobs: services.blobs,
+  publicOwners: services.config.publicOwners,
+  updateResults,
+  publicUrl: () => publicUrl(services),
 })
 
-const publicUrl = ({ config, baseUrl }: Tools): string => config.publicUrl ?? baseUrl()
+const publicUrl = ({ config, baseUrl }: Services): string => config.publicUrl ?? baseUrl()
 
-export const benchmarkTools = (tools: Tools) => ({
-  db: tools.database.db,
-  blobs: tools.blobs,
-  registry: tools.registry,
-  draftsFolder: draftsFolder(tools),
+export const toBenchmarkDeps = (services: Services) => ({
+  db: services.database.db,
+  blobs: services.blobs,
+  registry: services.registry,
+  draftsFolder: draftsFolder(services),
   registryKey: async (workspaceId: string) => {
-    const opened = await openNewestSecret(credentialTools(tools), workspaceId, HARBOR)
+    const opened = await openNewestSecret(toCredentialDeps(services), workspaceId, HARBOR)
     return opened?.secret.apiKey
   },
 })
 
-const webhookTools = ({ database, keyring, config }: Tools) => ({
-  ...{ db: database.db, keyring },
+const toWebhookDeps = ({ database, keyring, config }: Services) => ({
+  db: database.db,
+  keyring,
   webhookTrust: config.webhooksPrivate ? ('operator' as const) : ('client' as const),
 })
 
 const HARBOR = { kind: 'registry', provider: 'harbor' } as const
 
-const draftsFolder = ({ config }: Tools): string => join(config.dataFolder, 'drafts')
-const uploadsFolder = ({ config }: Tools): string => join(config.dataFolder, 'uploads')
+const draftsFolder = ({ config }: Services): string => join(config.dataFolder, 'drafts')
+const uploadsFolder = ({ config }: Services): string => join(config.dataFolder, 'uploads')
 
-export function createApp(tools: Tools): Http {
-  const groups = routeGroups(tools)
+export function createApp(services: Services): Http {
+  const groups = routeGroups(services)
   const http = createHttp(
     {
-      db: tools.database.db,
-      log: tools.log,
-      authenticate: authenticator({ db: tools.database.db, operatorKey: tools.config.operatorKey }),
-      baseUrl: tools.baseUrl,
-      limit: tools.config.rateLimit === undefined ? undefined : { requests: tools.config.rateLimit, seconds: 60 },
+      db: services.database.db,
+      log: services.log,
+      authenticate: createAuthenticator({ db: services.database.db, operatorKey: services.config.operatorKey }),
+      baseUrl: services.baseUrl,
+      limit: services.config.rateLimit === undefined ? undefined : { requests: services.config.rateLimit, seconds: 60 },
       signInLimit: { requests: 20, seconds: 60 },
-      bodyTimeoutMs: tools.waits.bodyMs ?? 30_000,
-      clientAddress: createClientAddressReader(tools.config.trustedProxies),
-      uploadsFolder: uploadsFolder(tools),
-      observe: tools.metrics.observeRequest,
-      findCached: createCachedAnswers(tools.results),
+      bodyTimeoutMs: services.waits.bodyMs ?? 30_000,
+      clientAddress: createClientAddressReader(services.config.trustedProxies),
+      uploadsFolder: uploadsFolder(services),
+      observe: services.metrics.observeRequest,
+      findCached: createCachedAnswers(services.results),
     },
     groups.flatMap((group) => group.routes),
   )
   addMetaRoutes(http, {
     version: about.version,
-    baseUrl: tools.baseUrl,
-    log: tools.log,
-    metrics: tools.metrics,
-    isOperatorKey: operatorKeyTest(tools.config.operatorKey),
-    ready: () => runChecks(readinessChecks(tools)),
+    baseUrl: services.baseUrl,
+    log: services.log,
+    metrics: services.metrics,
+    isOperatorKey: createOperatorKeyTest(services.config.operatorKey),
+    ready: () => runChecks(readinessChecks(services)),
     groups: endpointGroups(groups),
-    problems: problemsOf(endpointGroups(groups)),
+    problems: listProblems(endpointGroups(groups)),
   })
   return http
 }
@@ -188,7 +193,7 @@ export function createApp(tools: Tools): Http {
 export const endpointGroups = (groups: { name: string; routes: Route[] }[]): EndpointGroup[] =>
   groups.map(({ name, routes }) => ({ name, endpoints: routes.map((route) => route.endpoint) }))
 
-const problemsOf = (groups: EndpointGroup[]): ProblemKind[] => {
+const listProblems = (groups: EndpointGroup[]): ProblemKind[] => {
   const undeclared: ProblemKind[] = [methodNotAllowed, requestTimeout, internalError, unavailable]
   const declared = groups
     .flatMap((group) => group.endpoints)
@@ -200,79 +205,82 @@ const problemsOf = (groups: EndpointGroup[]): ProblemKind[] => {
 }
 
 /** Lists the background jobs that need no sandbox. */
-export const serviceJobs = (tools: Tools): JobHandler[] => [
+export const serviceJobs = (services: Services): JobHandler[] => [
   defineRecurringJob('expiry.sweep', 3600, async () => {
-    await endExpiredSessions(tools.database.db)
-    await deleteExpiredIdempotencyKeys(tools.database.db)
-    await sweepDeliveries(tools.database.db)
+    await deleteExpiredSessions(services.database.db)
+    await deleteExpiredIdempotencyKeys(services.database.db)
+    await sweepDeliveries(services.database.db)
   }),
   defineRecurringJob('contents.sweep', 3600, async () => {
-    await sweepContents({ db: tools.database.db, blobs: tools.blobs })
-    await sweepDrafts(draftsFolder(tools))
-    await sweepOutput(tools.trialsFolder)
-    await deleteStaleSpools(uploadsFolder(tools))
-    await sweepArchives({ db: tools.database.db, blobs: tools.blobs })
-    await sweepBundles({ db: tools.database.db, blobs: tools.blobs, isHarnessInUse })
-    await sweepUploaded(bundlesFolder(tools.config.dataFolder))
-    await sweepArtifacts({ db: tools.database.db, blobs: tools.blobs }, tools.config.artifactDays)
-    await sweepBodies({ db: tools.database.db, blobs: tools.blobs }, tools.config.artifactDays)
+    await sweepContents({ db: services.database.db, blobs: services.blobs })
+    await sweepDrafts(draftsFolder(services))
+    await sweepOutput(services.trialsFolder)
+    await deleteStaleSpools(uploadsFolder(services))
+    await sweepArchives({ db: services.database.db, blobs: services.blobs })
+    await deleteUnusedBundles({ db: services.database.db, blobs: services.blobs, isHarnessInUse })
+    await sweepUploaded(bundlesFolder(services.config.dataFolder))
+    await sweepArtifacts({ db: services.database.db, blobs: services.blobs }, services.config.artifactDays)
+    await sweepBodies({ db: services.database.db, blobs: services.blobs }, services.config.artifactDays)
   }),
   defineRecurringJob('comparisons.end', 30, async () => {
-    await countLateSpend(tools.database.db)
-    await completeAllDone(tools.database.db)
+    await countLateSpend(services.database.db)
+    await completeAllDone(services.database.db)
   }),
-  defineRecurringJob('releases.visibility', 3600, ({ signal }) => checkVisibility(releaseTools(tools), signal)),
+  defineRecurringJob('releases.visibility', 3600, ({ signal }) => checkVisibility(toReleaseDeps(services), signal)),
   importJob({
-    db: tools.database.db,
-    blobs: tools.blobs,
-    draftsFolder: draftsFolder(tools),
-    sandboxWaitMs: tools.waits.sandboxMs,
+    db: services.database.db,
+    blobs: services.blobs,
+    draftsFolder: draftsFolder(services),
+    sandboxWaitMs: services.waits.sandboxMs,
   }),
-  ...pipelineJobs(makingTools(tools)),
+  ...pipelineJobs(toPipelineDeps(services)),
   deliverJob({
-    ...webhookTools(tools),
-    outbound: tools.outbound,
+    ...toWebhookDeps(services),
+    outbound: services.outbound,
     version: about.version,
-    timeoutMs: tools.waits.webhookMs,
+    timeoutMs: services.waits.webhookMs,
   }),
-  submitJob({ ...benchmarkTools(tools), offerWaitMs: tools.waits.offerMs, ...stepOf(tools) }),
+  submitJob({ ...toBenchmarkDeps(services), offerWaitMs: services.waits.offerMs, step: services.step }),
 ]
 
 /** Lists the jobs that need this sandbox. Only a worker that has the sandbox handles them. */
-export const sandboxJobs = (tools: Tools, sandbox: string): JobHandler[] => [
+export const sandboxJobs = (services: Services, sandbox: string): JobHandler[] => [
   trialJob(
     {
-      db: tools.database.db,
-      blobs: tools.blobs,
-      ledger: tools.ledger,
-      gatewayUrl: tools.gatewayUrl,
-      engine: tools.engine,
-      folder: tools.trialsFolder,
-      retryMs: tools.waits.retryMs,
-      ...stepOf(tools),
+      db: services.database.db,
+      blobs: services.blobs,
+      ledger: services.ledger,
+      gatewayUrl: services.gatewayUrl,
+      engine: services.engine,
+      folder: services.trialsFolder,
+      retryMs: services.waits.retryMs,
+      step: services.step,
     },
     sandbox,
   ),
-  validateJob({ ...tryingTools(tools), sandboxWaitMs: tools.waits.sandboxMs }, sandbox),
-  calibrateJob(tryingTools(tools), sandbox),
-  stageJob(makingTools(tools), sandbox),
+  validateJob({ ...toValidatorDeps(services), sandboxWaitMs: services.waits.sandboxMs }, sandbox),
+  calibrateJob(toValidatorDeps(services), sandbox),
+  stageJob(toPipelineDeps(services), sandbox),
 ]
 
-const tryingTools = ({ database, blobs, validate, trialsFolder }: Tools) => ({
-  ...{ db: database.db, blobs, validate, folder: trialsFolder },
+const toValidatorDeps = ({ database, blobs, validate, trialsFolder }: Services) => ({
+  db: database.db,
+  blobs,
+  validate,
+  folder: trialsFolder,
 })
 
-const stepOf = ({ step }: Tools): Pick<Tools, 'step'> => (step ? { step } : {})
-
-/** Without these no request can be answered. */
-const readinessChecks = ({ database, keyring }: Tools): HealthCheck[] => [
+/** Checks that must pass before requests can be served. */
+const readinessChecks = ({ database, keyring }: Services): SystemCheck[] => [
   databaseCheck(database),
   migrationsCheck(database),
   heldKeyCheck(database, keyring),
 ]
 
-/** Without the rest of these some work cannot be done. */
-const healthTools = (tools: Tools) => ({
-  ...{ db: tools.database.db, credentials: credentialTools(tools), log: tools.log },
-  serviceChecks: [...readinessChecks(tools), blobsCheck(tools.blobs), workersCheck(tools.database)],
+/** Adds the checks without which some work is not possible. */
+const toHealthDeps = (services: Services) => ({
+  db: services.database.db,
+  credentials: toCredentialDeps(services),
+  log: services.log,
+  serviceChecks: [...readinessChecks(services), blobsCheck(services.blobs), workersCheck(services.database)],
 })

@@ -9,7 +9,7 @@ import { isKey } from './workspaces/key.ts'
 
 const SANDBOXES = sandboxChoices.map(({ id }) => id).join(', ')
 
-/** Of the lightest sandboxes a core starts about as many in a second. */
+/** Starts per second and core that the lightest sandboxes reach. */
 const STARTS_OF_A_CORE = 10
 
 /** Everything the operator can set. `docs/operations.md` explains each; a test compares the two lists. */
@@ -37,7 +37,7 @@ const Settings = z.object({
     )
     .default(['samples', 'harbor']),
   ASSAY_HARBOR_URL: httpUrl().default('https://ofhuhcpkvzjlejydnvyd.supabase.co'),
-  // Public by design, and the same for everybody: Harbor's own command line carries it.
+  // A publishable key: Harbor's own command line contains it.
   ASSAY_HARBOR_PUBLIC_KEY: z.string().min(1).default('sb_publishable_Z-vuQbpvpG-PStjbh4yE0Q_e-d3MTIH'),
   ASSAY_GIT_ALLOW: z
     .string()
@@ -104,19 +104,19 @@ export type Config = {
   host: string
   port: number
   baseUrl: string | undefined
-  /** Where everybody reads results, as others see it. */
+  /** Public base URL of the result pages. */
   publicUrl: string | undefined
   databaseUrl: string | undefined
   blobs: string
-  /** Where datasets come from. */
+  /** Sources of datasets. */
   registries: RegistrySettings
-  /** Folders of this machine whose git repositories may be connected. */
+  /** Local folders whose git repositories may be connected. */
   gitAllow: string[]
-  /** Webhooks may lead to private addresses, and by plain http. */
+  /** Allows webhooks to private addresses and over plain http. */
   webhooksPrivate: boolean
-  /** `url` is where workers find the gateway; without it, the one of their own process. No port: any in `serve`. */
+  /** `url` is the gateway's address for workers; default: the gateway of their process. Without a port, `serve` uses any. */
   gateway: { url: string | undefined; host: string; port: number | undefined }
-  /** Which workspace publishes plain git repositories under which owner, by logins. */
+  /** Owner under which each workspace publishes plain git repositories, by logins. */
   publicOwners: ReadonlyMap<string, string> | undefined
   bootstrapKey: string | undefined
   operatorKey: string | undefined
@@ -126,16 +126,16 @@ export type Config = {
   rateLimit: number | undefined
   /** Proxies whose `X-Forwarded-For` header names the client. */
   trustedProxies: readonly AddressRange[]
-  /** Sandboxes that this process may offer. Undefined: all that work here. */
+  /** Sandboxes that this process may use. Undefined: all that work here. */
   sandboxes: string[] | undefined
-  /** Local sandboxes may use this machine's own system files where no base image is at hand. */
+  /** Allows local sandboxes to use this machine's system files when there is no base image. */
   allowHostBase: boolean
-  /** Where the Docker engine is; the usual socket when it is not said. */
+  /** Address of the Docker engine. Default: the usual socket. */
   dockerHost: string | undefined
-  /** What builds may reach besides public places. */
+  /** Hosts that builds may reach besides public ones. */
   buildHosts: readonly AllowedHost[]
   workerSlots: number
-  /** What jobs may take of this machine together, over all of its workers. */
+  /** Maximum memory of all jobs on this machine, over all of its workers. */
   workerMemoryMb: number
   workerStartsPerSecond: number
   /** Trials that run at once with one credential, over all workers. Undefined: no limit. */
@@ -146,16 +146,16 @@ export type Config = {
   logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent'
   /** Base URLs of model providers, by provider. */
   upstreams: Record<string, string>
-  /** Where credentials of the server itself are looked up. */
-  environment: Environment
+  /** Environment with the server's own credentials. */
+  environment: ConfigEnvironment
 }
 
-export type Environment = Record<string, string | undefined>
+export type ConfigEnvironment = Record<string, string | undefined>
 
-/** A setting that is wrong. The message names it, and never repeats a value that could be a secret. */
+/** An invalid setting. The message names it and never quotes a value that could be a secret. */
 export class ConfigError extends Error {}
 
-export function readConfig(environment: Environment): Config {
+export function readConfig(environment: ConfigEnvironment): Config {
   const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''))
   const result = Settings.safeParse(given)
   if (!result.success) throw new ConfigError(result.error.issues.map(sentence).join('\n'))
@@ -209,7 +209,7 @@ export const settingNames: string[] = Object.keys(Settings.shape)
 
 const UPSTREAM = 'ASSAY_GATEWAY_UPSTREAM_'
 
-function readUpstreams(given: Environment): Record<string, string> {
+function readUpstreams(given: ConfigEnvironment): Record<string, string> {
   const named = Object.entries(given).filter(([name]) => name.startsWith(UPSTREAM))
   return Object.fromEntries(
     named.map(([name, value]) => {
@@ -246,7 +246,7 @@ function httpUrl() {
     .transform((url) => url.replace(/\/+$/, ''))
 }
 
-/** Node's recursive mkdir never returns under /proc, where a parent exists and yet nothing can be made in it. */
+/** Guards against /proc, where Node's recursive mkdir never returns because nothing can be created. */
 function isOnDisk(path: string): boolean {
   return !/^\/(proc|sys)(\/|$)/.test(resolve(path))
 }

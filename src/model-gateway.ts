@@ -5,39 +5,39 @@ import { type Gateway, type GatewayTools, startGateway } from './gateway/gateway
 import type { Grant, Terms } from './gateway/ledger.ts'
 import type { GatewayOptions } from './gateway/options.ts'
 import { createOpenStream } from './platform/outbound/stream.ts'
-import type { Tools } from './tools.ts'
-import { operatorKeyTest } from './workspaces/authenticate.ts'
+import type { Services } from './services.ts'
+import { createOperatorKeyTest } from './workspaces/authenticate.ts'
 
-/** Starts the gateway of this process. It alone opens the keys of model providers. */
+/** Starts the gateway of this process, the only part that opens the keys of model providers. */
 export const startModelGateway = (
-  tools: Tools,
-  place: Place,
-  changed: Partial<GatewayOptions> = {},
-): Promise<Gateway> => startGateway(gatewayTools(tools), place, changed)
+  services: Services,
+  address: ListenAddress,
+  options: Partial<GatewayOptions> = {},
+): Promise<Gateway> => startGateway(toGatewayDeps(services), address, options)
 
-type Place = { host: string; port: number }
+type ListenAddress = { host: string; port: number }
 
-const gatewayTools = ({ ledger, credentials, config, blobs, log, metrics }: Tools): GatewayTools => ({
+const toGatewayDeps = ({ ledger, credentials, config, blobs, log, metrics }: Services): GatewayTools => ({
   ledger,
   blobs,
   openStream: createOpenStream(),
-  openKey: async (grant) => keyFor(grant, await openSecret(credentials, grant.workspaceId, grant.credentialId)),
-  findUpstream: (terms) => upstreamOf(terms, config.upstreams),
+  openKey: async (grant) => selectKey(grant, await openSecret(credentials, grant.workspaceId, grant.credentialId)),
+  findUpstream: (terms) => resolveUpstream(terms, config.upstreams),
   log,
   counters: gatewayCounters(metrics),
-  metrics: { ...metrics, isOperatorKey: operatorKeyTest(config.operatorKey) },
+  metrics: { ...metrics, isOperatorKey: createOperatorKeyTest(config.operatorKey) },
 })
 
-/** A key goes to the provider that it is for, and to no other. */
-function keyFor({ terms }: Grant, opened: OpenedSecret | undefined): string | undefined {
+/** Returns a key only if it belongs to the provider of the grant. */
+function selectKey({ terms }: Grant, opened: OpenedSecret | undefined): string | undefined {
   return opened?.kind === 'model' && opened.provider === terms.provider ? opened.secret.apiKey : undefined
 }
 
-/** Where the operator has it; else where its provider is. What a workspace says of its own model is behind the guard. */
-export function upstreamOf({ provider, baseUrl }: Terms, upstreams: Record<string, string>) {
+/** Returns the operator's address of a provider, or its own. Addresses from a workspace are untrusted. */
+export function resolveUpstream({ provider, baseUrl }: Terms, upstreams: Record<string, string>) {
   const own = findUpstream(upstreams, provider)
   if (own === undefined && baseUrl !== null) return { url: baseUrl, trust: 'client' as const }
   const url = own ?? findModelUrl(provider)
-  if (url === undefined) throw new Error(`Nobody knows where the provider ${provider} is.`)
+  if (url === undefined) throw new Error(`Unknown model provider ${provider}.`)
   return { url, trust: 'operator' as const }
 }

@@ -4,21 +4,21 @@ import type { Config } from './config.ts'
 import { connect, type Database, isDatabaseUnavailable } from './platform/db/db.ts'
 import { migrate } from './platform/db/migrate.ts'
 import type { Log } from './platform/log.ts'
-import { type Connection, type EmbeddedPostgres, startPostgres } from './platform/postgres/postgres.ts'
+import { type EmbeddedPostgres, type PostgresConnection, startPostgres } from './platform/postgres/postgres.ts'
 
-/** The database that the configuration names, migrated, and whatever it takes to keep it running. */
-export type Store = { database: Database; migrated: string[]; stop(): Promise<void> }
+/** The configured database, migrated, and kept running if it is the embedded one. */
+export type DatabaseStore = { database: Database; migrated: string[]; stop(): Promise<void> }
 
 const DATABASE_WAIT_MS = 30_000
 
-export async function openStore(config: Config, log: Log): Promise<Store> {
+export async function openStore(config: Config, log: Log): Promise<DatabaseStore> {
   if (config.databaseUrl) return openNamed(config.databaseUrl, config, log)
 
   const folder = join(config.dataFolder, 'postgres')
   const postgres = await startPostgres({ folder })
-  const database = connect(urlOf(postgres.connection), {
+  const database = connect(toDatabaseUrl(postgres.connection), {
     max: config.databaseConnections,
-    onError: (error) => log.warn({ error }, 'a database connection was lost'),
+    onError: (error) => log.warn({ error }, 'database connection lost'),
   })
   const guard = keepRunning(postgres, folder, log)
   const migrated = await migrate(database.db)
@@ -32,7 +32,7 @@ export async function openStore(config: Config, log: Log): Promise<Store> {
   }
 }
 
-/** The embedded server can be killed under us. Started again, it is where every pool looks for it. */
+/** Restarts the embedded server when it ends. Its address stays the same, so that pools reconnect. */
 function keepRunning(first: EmbeddedPostgres, folder: string, log: Log): { stop(): Promise<void> } {
   let current = first
   let stopping = false
@@ -40,15 +40,15 @@ function keepRunning(first: EmbeddedPostgres, folder: string, log: Log): { stop(
     while (!stopping) {
       await current.lost
       if (stopping) return
-      log.warn('the embedded database went away; starting it again')
-      current = await startAgain().catch(() => current)
+      log.warn('embedded database ended; restarting it')
+      current = await restart().catch(() => current)
     }
   }
-  const startAgain = async (): Promise<EmbeddedPostgres> => {
+  const restart = async (): Promise<EmbeddedPostgres> => {
     try {
       return await startPostgres({ folder })
     } catch (error) {
-      log.error({ error }, 'the embedded database could not be started')
+      log.error({ error }, 'starting the embedded database failed')
       await wait(1000)
       throw error
     }
@@ -64,13 +64,13 @@ function keepRunning(first: EmbeddedPostgres, folder: string, log: Log): { stop(
   }
 }
 
-async function openNamed(url: string, config: Config, log: Log): Promise<Store> {
+async function openNamed(url: string, config: Config, log: Log): Promise<DatabaseStore> {
   const database = connect(url, {
     max: config.databaseConnections,
-    onError: (error) => log.warn({ error }, 'a database connection was lost'),
+    onError: (error) => log.warn({ error }, 'database connection lost'),
   })
   try {
-    await untilReachable(database, log)
+    await waitUntilReachable(database, log)
     return { database, migrated: await migrate(database.db), stop: () => database.close() }
   } catch (error) {
     await database.close()
@@ -78,26 +78,26 @@ async function openNamed(url: string, config: Config, log: Log): Promise<Store> 
   }
 }
 
-/** A database that starts together with us may need a moment longer. It is said at once, and then now and then. */
-async function untilReachable(database: Database, log: Log): Promise<void> {
+/** Waits for a database that starts at the same time. Logs at once and then every 10 s. */
+async function waitUntilReachable(database: Database, log: Log): Promise<void> {
   const deadline = Date.now() + DATABASE_WAIT_MS
-  for (let sayAt = 0; ; ) {
-    const trouble = await troubleWith(database)
-    if (trouble === undefined) return
+  for (let logAt = 0; ; ) {
+    const connectionError = await findConnectionError(database)
+    if (connectionError === undefined) return
     if (Date.now() > deadline)
-      throw new Error(`DATABASE_URL names a database that does not answer: ${reasonOf(trouble)}.`)
-    if (Date.now() >= sayAt) {
-      log.warn({ reason: reasonOf(trouble) }, 'waiting for the database that DATABASE_URL names')
-      sayAt = Date.now() + SAY_EVERY_MS
+      throw new Error(`The database of DATABASE_URL does not respond: ${describeError(connectionError)}.`)
+    if (Date.now() >= logAt) {
+      log.warn({ reason: describeError(connectionError) }, 'waiting for the database of DATABASE_URL')
+      logAt = Date.now() + LOG_EVERY_MS
     }
     await wait(500)
   }
 }
 
-const SAY_EVERY_MS = 10_000
+const LOG_EVERY_MS = 10_000
 
-/** Undefined: it answers. */
-async function troubleWith(database: Database): Promise<Error | undefined> {
+/** Returns the connection error, or undefined if the database responds. */
+async function findConnectionError(database: Database): Promise<Error | undefined> {
   try {
     await database.pool.query('select 1')
     return undefined
@@ -107,12 +107,12 @@ async function troubleWith(database: Database): Promise<Error | undefined> {
   }
 }
 
-/** Node gives one error for all addresses of a host, and leaves its message empty. */
-const reasonOf = (error: Error): string => error.message || ('code' in error ? String(error.code) : error.name)
+/** Falls back to the code: Node's error for several addresses has an empty message. */
+const describeError = (error: Error): string => error.message || ('code' in error ? String(error.code) : error.name)
 
-export function urlOf(connection: Connection): string {
+export function toDatabaseUrl(connection: PostgresConnection): string {
   const { host, port, user, password, database } = connection
-  // A sslmode from the environment must not reach a unix socket.
+  // An sslmode of the environment must not apply to a unix socket.
   const query = new URLSearchParams({ host, port: String(port), sslmode: 'disable' })
   return `postgres://${encodeURIComponent(user)}:${encodeURIComponent(password)}@localhost/${database}?${query}`
 }

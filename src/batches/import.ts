@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { findOffered } from '../catalog/offers.ts'
+import { findAvailableSandbox } from '../catalog/capabilities.ts'
 import { withDraft } from '../contents/drafts.ts'
 import { unpack } from '../harbor/archive.ts'
 import { ArchiveRefused } from '../harbor/archive-refused.ts'
@@ -58,7 +58,7 @@ async function runImport(tools: ImportJobDeps, job: Job<ImportPayload>): Promise
   const refusal = row.step === 'unpack' ? await listTasks(tools, job, row) : undefined
   if (refusal) return job.finish((tx) => failBatch(tx, batch, refusal))
 
-  const sandbox = await findOffered(tools.db)
+  const sandbox = await findAvailableSandbox(tools.db)
   await job.finish(async (tx) => {
     if (!(await lockOpenBatch(tx, batch))) return
     const waiting = await rows.listValidating(tx, batch)

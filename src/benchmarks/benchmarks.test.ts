@@ -5,7 +5,7 @@ import { type TestApp, testApp } from '../../test/support/app.ts'
 import { temporaryFolder } from '../../test/support/harbor/folders.ts'
 import { type PackageRegistryServer, startPackageRegistry } from '../../test/support/package-registry.ts'
 import { smallTask } from '../../test/support/package-registry-rows.ts'
-import { benchmarkTools } from '../app.ts'
+import { toBenchmarkDeps } from '../app.ts'
 import { sweepContents } from '../contents/contents.ts'
 import { createCredential } from '../credentials/schema.ts'
 import { RegistryUnavailable } from '../harbor/registries/registry.ts'
@@ -279,7 +279,7 @@ test('freezing downloads exactly the content that was added, and accepts nothing
   const { body } = await add('lab/frozen')
   await publish('lab/frozen', ['lab/f3'])
   registry.requests.length = 0
-  const tools = benchmarkTools(app.tools)
+  const tools = toBenchmarkDeps(app.tools)
   const { rows } = await app.database.pool.query(`select id from workspaces where login = 'local'`)
   const place = { workspaceId: rows[0].id, datasetOrg: 'lab', dataset: 'frozen' }
   const found = await findResolvedDataset(tools.db, place)

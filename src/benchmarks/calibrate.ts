@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { type RunValidatorDeps, runValidator } from '../batches/validate.ts'
 import type { ValidationOutcome } from '../batches/validator.ts'
-import { findOffered } from '../catalog/offers.ts'
+import { findAvailableSandbox } from '../catalog/capabilities.ts'
 import { DEFAULT_LIMITS } from '../harbor/default-limits.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { derivedId } from '../platform/ids.ts'
@@ -38,7 +38,7 @@ export function startCalibration(db: Db, ref: rows.BenchmarkRef): Promise<Benchm
     await rows.lockBenchmark(tx, ref)
     const row = await rows.findBenchmarkRow(tx, ref)
     if (!row) return readBenchmark(tx, ref) // removed meanwhile: throws not found
-    const sandbox = row.calibrated_in ?? (await findOffered(tx)) ?? DEFAULT_SANDBOX
+    const sandbox = row.calibrated_in ?? (await findAvailableSandbox(tx)) ?? DEFAULT_SANDBOX
     await rows.setCalibratedIn(tx, row.id, sandbox)
     const uncalibrated = (await rows.listTaskRows(tx, row.id)).filter(({ calibration }) => calibration === null)
     const jobs = uncalibrated.map(({ name }) => ({

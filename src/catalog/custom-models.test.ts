@@ -49,7 +49,7 @@ describe('adding', () => {
     })
   })
 
-  test('the same again is no news; a new price is a new version; another model is refused', async () => {
+  test('adding the same model is a no-op, a new price is a new version, another model is refused', async () => {
     const body = wish()
     await add(body)
     expect(await add(body)).toMatchObject({ status: 200, body })
@@ -92,7 +92,7 @@ describe('adding', () => {
     expect(model?.prices).toEqual({ input: 2, output: 8, ...filled })
   })
 
-  test('many at once make one', async () => {
+  test('concurrent requests add one model', async () => {
     const body = wish()
     const statuses = (await Promise.all(Array.from({ length: 6 }, () => add(body)))).map(({ status }) => status)
     expect(statuses.sort()).toEqual([200, 200, 200, 200, 200, 201])
@@ -136,7 +136,7 @@ describe('adding', () => {
 })
 
 describe('removing', () => {
-  test('a model that was removed is gone, and its name is never given again', async () => {
+  test('a removed model is not listed, and its name cannot be reused', async () => {
     const body = wish()
     await add(body)
     expect(await app.call(removeModel, slug(body))).toMatchObject({ status: 204 })
@@ -149,7 +149,7 @@ describe('removing', () => {
     expect(before).toMatchObject({ baseUrl: body.baseUrl, prices: { input: 0.5 } })
   })
 
-  test('one that a comparison still works with stays', async () => {
+  test('a model in use by a comparison cannot be removed', async () => {
     const body = wish()
     await add(body)
     const { body: created } = await lab.create()
@@ -159,7 +159,7 @@ describe('removing', () => {
     expect(await app.call(removeModel, slug(body))).toMatchObject({ status: 204 })
   })
 
-  test('another workspace has neither the model nor its name', async () => {
+  test('another workspace does not see the model and can use its name', async () => {
     const other = await app.otherWorkspace('neighbour')
     const body = wish()
     await add(body)
@@ -175,7 +175,7 @@ describe('credentials', () => {
   const secret = { apiKey: 'sk-custom-0123456789' }
   const credential = (provider: string) => ({ body: { kind: 'model' as const, provider, name: 'Own', secret } })
 
-  test('a model takes credentials of its own provider, as long as it is there', async () => {
+  test('a model accepts credentials of its own provider until it is removed', async () => {
     const body = wish()
     expect(await app.call(createCredential, credential(body.catalogId))).toMatchObject({ status: 422 })
     await add(body)
@@ -188,7 +188,7 @@ describe('credentials', () => {
     expect(await app.call(createCredential, credential(body.catalogId))).toMatchObject({ status: 422 })
   })
 
-  test('its address is asked behind the guard, unless the operator has named another', async () => {
+  test('its address is checked behind the outbound guard, unless the operator has set another', async () => {
     await using server = await startServer((request, response) => {
       response.writeHead(
         request.headers.authorization === `Bearer ${secret.apiKey}` && request.url === '/v9/models' ? 200 : 401,

@@ -1,28 +1,28 @@
 import type { Level, ModelTraits, Protocol, WireLevel } from '../harnesses/model-access.ts'
 import type { Prices } from './prices.ts'
 
-/** A model that can be compared, whoever told us of it. */
+/** A model that can be compared, from the snapshot or added by a workspace. */
 export type Model = {
   catalogId: string
-  /** The name on the wire. */
+  /** Name in requests to the provider. */
   name: string
   label: string
   provider: string
   custom: boolean
-  /** Those in which its provider serves it. None: nobody is asked. */
+  /** Protocols that its provider supports. Empty for the reference solution, which calls no model. */
   protocols: readonly Protocol[]
   contextTokens: number
   outputTokens: number
   knowledgeCutoff: string | null
   levels: readonly { level: Level; wire: WireLevel }[]
   defaultLevel: Level
-  /** As they are now. What was tried keeps those that it began with. */
+  /** Current prices. Trials keep the prices they started with. */
   prices: Prices
-  /** Of a model that a workspace has added: where it is. Else its provider is known. */
+  /** Address of a custom model; null for models of known providers. */
   baseUrl: string | null
 }
 
-export const traitsOf = ({ name, provider, protocols, contextTokens, outputTokens }: Model): ModelTraits => ({
+export const toTraits = ({ name, provider, protocols, contextTokens, outputTokens }: Model): ModelTraits => ({
   model: name,
   provider,
   protocols,

@@ -1,10 +1,10 @@
 import type { Db } from '../platform/db/db.ts'
 import { findCustomModel, listCustomModels } from './custom-models.ts'
 import type { Model } from './model.ts'
-import { pricesAt } from './prices.ts'
+import { findPricesAt } from './prices.ts'
 import { snapshot } from './snapshot.ts'
 
-/** What the task itself can do: nobody is asked, and nothing is paid. */
+/** The pseudo-model of the reference solution: calls no provider and costs nothing. */
 const reference: Model = {
   catalogId: 'reference',
   name: 'Reference',
@@ -21,26 +21,26 @@ const reference: Model = {
   baseUrl: null,
 }
 
-/** Everything that a workspace can compare: what everybody has, then its own. */
+/** Lists the models of a workspace: public ones, then its own. */
 export async function listModels(db: Db, workspaceId: string): Promise<Model[]> {
-  return [...publicModels(), ...(await listCustomModels(db, workspaceId))]
+  return [...listPublicModels(), ...(await listCustomModels(db, workspaceId))]
 }
 
-/** With `alsoRemoved` a workspace's own is found after its removal too: what was begun with it goes on. */
+/** Finds a model. `alsoRemoved` includes removed custom models, for work that was started with them. */
 export const findModel = async (
   db: Db,
   workspaceId: string,
   catalogId: string,
   options?: { alsoRemoved: boolean },
 ): Promise<Model | undefined> =>
-  publicModels().find((model) => model.catalogId === catalogId) ??
+  listPublicModels().find((model) => model.catalogId === catalogId) ??
   (await findCustomModel(db, workspaceId, catalogId, options))
 
-/** Prices change on a day, so they are asked for when they are needed. */
-export const publicModels = (now = new Date()): Model[] => [
+/** Lists public models with their prices at this time, because prices change by date. */
+export const listPublicModels = (now = new Date()): Model[] => [
   reference,
   ...snapshot.models.flatMap(({ prices: dated, ...model }) => {
-    const prices = pricesAt(dated, now)
+    const prices = findPricesAt(dated, now)
     return prices ? [{ ...model, custom: false, baseUrl: null, prices }] : []
   }),
 ]

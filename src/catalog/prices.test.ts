@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { DatedPrices, Prices, pricesAt } from './prices.ts'
+import { DatedPrices, findPricesAt, Prices } from './prices.ts'
 
 const RATES = { input: 1, output: 2, cacheRead: 0.1, cacheWrite5m: 1.25, cacheWrite1h: 2 }
 const TIER = { aboveInputTokens: 200_000, ...RATES }
@@ -30,7 +30,7 @@ describe('prices', () => {
     expect(Prices.safeParse(prices).success).toBe(false)
   })
 
-  test('with a date hold from that day on, and need one or null', () => {
+  test('with a date are valid from that day on', () => {
     for (const validFrom of [null, '2026-02-28'])
       expect(DatedPrices.parse({ validFrom, prices: RATES })).toEqual({ validFrom, prices: RATES })
     for (const validFrom of [undefined, 'soon', '2026-02-30', 20260228])
@@ -52,11 +52,11 @@ describe('prices of a moment', () => {
     ['2026-06-01T00:00:00.000Z', 3],
     ['2030-01-01T00:00:00Z', 3],
   ])('at %s the input costs %i', (at, input) => {
-    expect(pricesAt(list, new Date(at))?.input).toBe(input)
+    expect(findPricesAt(list, new Date(at))?.input).toBe(input)
   })
 
-  test('are unknown before the first date, and without any', () => {
-    expect(pricesAt([dated('2026-03-01', 2)], new Date('2026-02-01'))).toBeUndefined()
-    expect(pricesAt([], new Date())).toBeUndefined()
+  test('are unknown before the first date and for an empty list', () => {
+    expect(findPricesAt([dated('2026-03-01', 2)], new Date('2026-02-01'))).toBeUndefined()
+    expect(findPricesAt([], new Date())).toBeUndefined()
   })
 })

@@ -1,9 +1,8 @@
 import { z } from 'zod'
 
 /**
- * USD for a million tokens, which is also micro-dollars for one. Left out: unknown, and so is the cost
- * of a call that has such tokens; but a write for an hour is twice the input. Those of a workspace's own model are
- * filled in when it is read.
+ * USD per million tokens, which equals micro-dollars per token. A missing rate is unknown, and so is the cost of a call with
+ * such tokens; except that a one-hour cache write costs twice the input. Rates of custom models are filled in when read.
  */
 const rates = {
   input: z.number().min(0),
@@ -13,7 +12,7 @@ const rates = {
   cacheWrite1h: z.number().min(0).optional(),
 }
 
-/** Of a call with more input than this, all tokens. */
+/** Rates for all tokens of a call with more input than this. */
 const PriceTier = z.strictObject({ aboveInputTokens: z.number().int().min(1), ...rates })
 
 export const Prices = z.strictObject({ ...rates, tiers: z.array(PriceTier).optional() })
@@ -22,7 +21,7 @@ export type Prices = z.infer<typeof Prices>
 export const DatedPrices = z.strictObject({ validFrom: z.iso.date().nullable(), prices: Prices })
 export type DatedPrices = z.infer<typeof DatedPrices>
 
-/** Those of a moment. The list begins with what was always so, and goes on with what changes when. */
-export function pricesAt(dated: readonly DatedPrices[], at: Date): Prices | undefined {
+/** Finds the prices at a time. The list is sorted by `validFrom`, beginning with null. */
+export function findPricesAt(dated: readonly DatedPrices[], at: Date): Prices | undefined {
   return dated.findLast(({ validFrom }) => validFrom === null || new Date(validFrom) <= at)?.prices
 }

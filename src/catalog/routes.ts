@@ -1,10 +1,10 @@
 import { reply } from '../platform/http/endpoint.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { by } from '../workspaces/audit.ts'
-import { addModel, listModelPage, type ModelTools, removeModel } from './custom-models.ts'
+import { addModel, type CustomModelDeps, listModelPage, removeModel } from './custom-models.ts'
 import * as schema from './schema.ts'
 
-export const modelRoutes = (tools: ModelTools): Route[] => [
+export const modelRoutes = (tools: CustomModelDeps): Route[] => [
   route(schema.addModel, async ({ db, caller, body, requestId }) => {
     const { kind, model } = await addModel(db, by(caller, requestId), body)
     return reply(kind === 'added' ? 201 : 200, model)

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import { findModelUrl } from '../credentials/providers.ts'
 import { LEVELS } from '../harnesses/model-access.ts'
-import { type Prices, pricesAt } from './prices.ts'
+import { findPricesAt, type Prices } from './prices.ts'
 import { snapshot } from './snapshot.ts'
 
 const { models } = snapshot
 
-test('the snapshot has a few dozen models, each once, of providers that we can reach', () => {
+test('the snapshot has a few dozen distinct models of known providers', () => {
   expect(models.length).toBeGreaterThanOrEqual(25)
   expect(new Set(models.map(({ catalogId }) => catalogId)).size).toBe(models.length)
   expect(models.filter(({ catalogId, provider, name }) => catalogId !== `${provider}/${name}`)).toEqual([])
@@ -50,16 +50,16 @@ function oddities({ input, output, cacheRead, cacheWrite5m, cacheWrite1h }: Omit
     .map(([name, price]) => `${name} ${price}`)
 }
 
-test('where there is a month until which a model has learnt, it is said who says so', () => {
+test('every knowledge cutoff has a source', () => {
   for (const { knowledgeCutoff, cutoffSource } of snapshot.models)
     expect(cutoffSource === null).toBe(knowledgeCutoff === null)
 })
 
-test('of prices with dates, those of the day count', () => {
+test('uses the prices that are valid on the day', () => {
   const dated = [
     { validFrom: null, prices: { input: 1, output: 2 } },
     { validFrom: '2027-01-01', prices: { input: 3, output: 4 } },
   ]
-  expect(pricesAt(dated, new Date('2026-12-31T23:59:59.999Z'))?.input).toBe(1)
-  expect(pricesAt(dated, new Date('2027-01-01T00:00:00Z'))?.input).toBe(3)
+  expect(findPricesAt(dated, new Date('2026-12-31T23:59:59.999Z'))?.input).toBe(1)
+  expect(findPricesAt(dated, new Date('2027-01-01T00:00:00Z'))?.input).toBe(3)
 })

@@ -15,22 +15,22 @@ const WireLevel = z.union([
 const ModelLevel = z.strictObject({ level: Level, wire: WireLevel })
 
 /**
- * Who says until when a model has learnt, which no price list does. `maker`: its maker, read by hand. `confirmed`: also
- * models.dev, as OpenCode 1.18.18 carries it. Null: there is no month.
+ * Source of the knowledge cutoff, which price lists do not contain. `maker`: its maker, read by hand. `confirmed`: also
+ * models.dev, as included in OpenCode 1.18.18. Null: unknown.
  */
 export const CutoffSource = z.enum(['maker', 'confirmed']).nullable()
 
 export const SnapshotModel = z.strictObject({
   catalogId: z.string().regex(/^[a-z0-9-]+(\/[A-Za-z0-9._:-]+){1,2}$/),
-  /** The name on the wire. */
+  /** Name in requests to the provider. */
   name: z.string().min(1),
   label: z.string().min(1),
   provider: z.string().min(1),
-  /** Those in which its provider serves it, the provider's own first. */
+  /** Protocols that its provider supports, the provider's own first. */
   protocols: z.array(z.enum(PROTOCOLS)).min(1),
   contextTokens: z.number().int().min(1),
   outputTokens: z.number().int().min(1),
-  /** Month of the youngest text that it has learnt from. Null: its maker does not say. */
+  /** Month of the newest training data. Null: not published. */
   knowledgeCutoff: z
     .string()
     .regex(/^\d{4}-\d{2}$/)
@@ -44,11 +44,11 @@ export type SnapshotModel = z.infer<typeof SnapshotModel>
 
 export const Snapshot = z.strictObject({
   asOf: z.iso.date(),
-  /** What it was made of. */
+  /** Catalogs that the snapshot was built from. */
   sources: z.array(z.string()),
   models: z.array(SnapshotModel),
 })
 export type Snapshot = z.infer<typeof Snapshot>
 
-/** What public catalogs say of models, reviewed. Written by `npm run catalog`, and by nothing else. */
+/** Reviewed model data from public catalogs. Written only by `npm run catalog`. */
 export const snapshot: Snapshot = Snapshot.parse(written)

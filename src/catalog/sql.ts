@@ -6,9 +6,9 @@ import type { CustomModels } from '../platform/db/tables.gen.ts'
 import type { Page } from '../platform/http/page.ts'
 import type { CustomModel } from './schema.ts'
 
-export type Offer = { sandbox: string; available: boolean; isolation: string; detail: string }
+export type WorkerCapability = { sandbox: string; available: boolean; isolation: string; detail: string }
 
-export const upsertOffer = (db: Db, workerId: string, offer: Offer) =>
+export const upsertCapability = (db: Db, workerId: string, offer: WorkerCapability) =>
   db
     .insertInto('sandbox_offers')
     .values({ worker_id: workerId, ...offer })
@@ -17,14 +17,14 @@ export const upsertOffer = (db: Db, workerId: string, offer: Offer) =>
     )
     .execute()
 
-export const deleteOffers = (db: Db, workerId: string) =>
+export const deleteCapabilities = (db: Db, workerId: string) =>
   db.deleteFrom('sandbox_offers').where('worker_id', '=', workerId).execute()
 
-export const deleteOldOffers = (db: Db) =>
+export const deleteStaleCapabilities = (db: Db) =>
   db.deleteFrom('sandbox_offers').where('seen_at', '<', sql<Date>`now() - interval '1 hour'`).execute()
 
 /** The best first: one that is available, then the one that spoke last. */
-export const listLiveOffers = (db: Db, withinSeconds: number): Promise<Offer[]> =>
+export const listLiveCapabilityRows = (db: Db, withinSeconds: number): Promise<WorkerCapability[]> =>
   db
     .selectFrom('sandbox_offers')
     .distinctOn('sandbox')
@@ -35,12 +35,12 @@ export const listLiveOffers = (db: Db, withinSeconds: number): Promise<Offer[]> 
     .orderBy('seen_at', 'desc')
     .execute()
 
-/** Until the end of the transaction nobody else adds a model of this name. */
+/** Locks a model name until the end of the transaction. */
 export const lockSlug = (tx: Db, workspaceId: string, slug: string) => lock(tx, `custom model ${workspaceId} ${slug}`)
 
 const Stored = z.custom<CustomModel['prices']>()
 
-/** With the newest of its prices. */
+/** Selects models with their newest prices. */
 const models = (db: Db) =>
   db
     .selectFrom('custom_models')

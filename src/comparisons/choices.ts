@@ -3,7 +3,7 @@ import { canDrive, levelsByHarness, listHarnesses } from '../catalog/harnesses.t
 import { findWire, type Model } from '../catalog/model.ts'
 import { findModel } from '../catalog/models.ts'
 import { findSandboxChoice } from '../catalog/sandboxes.ts'
-import { findCredential, type Tools } from '../credentials/credentials.ts'
+import { type CredentialDeps, findCredential } from '../credentials/credentials.ts'
 import type { Credential } from '../credentials/schema.ts'
 import type { Harness } from '../harnesses/harness.ts'
 import type { Db } from '../platform/db/db.ts'
@@ -109,7 +109,11 @@ function buildSetting(harness: Harness | undefined, model: Model, choice: ModelC
 }
 
 /** Throws unless the sandbox exists and every credential exists and belongs to the provider it is used for. */
-export async function requireCredentials(deps: Tools, workspaceId: string, request: NewComparison): Promise<void> {
+export async function requireCredentials(
+  deps: CredentialDeps,
+  workspaceId: string,
+  request: NewComparison,
+): Promise<void> {
   const errors: FieldError[] = []
   for (const [index, { catalogId, credentialId }] of request.models.entries()) {
     const provider = (await findModel(deps.db, workspaceId, catalogId))?.provider ?? ''

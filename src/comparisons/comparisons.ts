@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { findModel } from '../catalog/models.ts'
-import type { Tools as CredentialTools } from '../credentials/credentials.ts'
+import type { CredentialDeps as CredentialTools } from '../credentials/credentials.ts'
 import { setSharedBudget } from '../gateway/spend/spend.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { type Page, toPage } from '../platform/http/page.ts'

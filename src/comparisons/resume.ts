@@ -1,5 +1,5 @@
 import { findSandboxChoice } from '../catalog/sandboxes.ts'
-import { type Tools as CredentialTools, findCredential } from '../credentials/credentials.ts'
+import { type CredentialDeps as CredentialTools, findCredential } from '../credentials/credentials.ts'
 import { setSharedBudget } from '../gateway/spend/spend.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { type By, record } from '../workspaces/audit.ts'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { AddBenchmarkDeps } from '../benchmarks/add.ts'
 import { type FreezeResult, freezeDataset } from '../benchmarks/freeze.ts'
-import { isOffered } from '../catalog/offers.ts'
+import { isSandboxAvailable } from '../catalog/capabilities.ts'
 import { contentStore } from '../contents/contents.ts'
 import { computeDatasetDigest } from '../harbor/digest.ts'
 import { runInParallel } from '../harbor/registries/in-parallel.ts'
@@ -191,7 +191,7 @@ const SANDBOX_POLL_MS = 1_000
 /** True while no worker provides the sandbox but one may still start. Throws after the waiting time. */
 async function isWaitingForSandbox(deps: SubmissionDeps, key: number): Promise<boolean> {
   const row = await rows.findByKey(deps.db, key)
-  if (row?.state !== 'submitting' || (await isOffered(deps.db, row.sandbox))) return false
+  if (row?.state !== 'submitting' || (await isSandboxAvailable(deps.db, row.sandbox))) return false
   if (!(await hasOpenTrials(deps.db, key))) return false
   if (Date.now() - row.submit_asked_at.getTime() < deps.offerWaitMs) return true
   const message = `No worker provides the sandbox ${row.sandbox}. Start one, then resume.`

@@ -13,7 +13,7 @@ afterAll(() => app[Symbol.asyncDispose]())
 const create = (body: object) => app.call(schema.createCredential, { body: { ...anthropic, ...body } })
 
 const longest = { apiKey: 'x'.repeat(65_536 - '{"apiKey":""}'.length) }
-test('takes a secret of 64 KiB', async () => {
+test('accepts a secret of 64 KiB', async () => {
   expect((await create({ secret: longest })).status).toBe(201)
 })
 
@@ -72,7 +72,7 @@ test.each(['localhost', '127.0.0.1', '10.0.0.1:8443', 'a/b', 'a@b', 'https://git
   },
 )
 
-test('refuses certificates that are none', async () => {
+test('rejects invalid certificates', async () => {
   const secret = { host: 'tcp://engine.example.com', ca: 'x', cert: 'y', key: 'z' }
   const answer = await create({ kind: 'sandbox', provider: 'docker', secret })
   expect(answer.body.errors.map(({ pointer }: { pointer: string }) => pointer)).toEqual([

@@ -1,26 +1,26 @@
 import type { Db } from '../platform/db/db.ts'
 import { type FieldError, invalidRequest, Problem } from '../platform/problem.ts'
-import { hintOf, secretErrors, trimmed } from './fields.ts'
-import { isStorable, type Provider, providers } from './providers.ts'
+import { buildHint, listSecretErrors, trimSecret } from './fields.ts'
+import { isStorable, type ProviderDefinition, providers } from './providers.ts'
 import type { CredentialProvider, Kind } from './schema.ts'
 import type { Secret } from './seal.ts'
 
-/** Whose credentials a workspace can have. */
-export type ProviderTools = {
+/** Dependencies for looking up the providers of a workspace. */
+export type ProviderDeps = {
   db: Db
-  /** Providers that a workspace has added itself: its custom models. */
-  customProviders?: ((db: Db, workspaceId: string) => Promise<Provider[]>) | undefined
+  /** Lists the providers that a workspace has added: its custom models. */
+  customProviders?: ((db: Db, workspaceId: string) => Promise<ProviderDefinition[]>) | undefined
 }
 
-type Name = { kind: Kind; provider: string }
+type ProviderName = { kind: Kind; provider: string }
 
-export async function findProvider(tools: ProviderTools, workspaceId: string, { kind, provider }: Name) {
+export async function findProvider(tools: ProviderDeps, workspaceId: string, { kind, provider }: ProviderName) {
   const known = await allProviders(tools, workspaceId)
   return known.find((candidate) => candidate.kind === kind && candidate.provider === provider)
 }
 
-/** Those whose credentials can be stored. */
-export async function listProviders(tools: ProviderTools, workspaceId: string): Promise<CredentialProvider[]> {
+/** Lists the providers whose credentials can be stored. */
+export async function listProviders(tools: ProviderDeps, workspaceId: string): Promise<CredentialProvider[]> {
   const known = await allProviders(tools, workspaceId)
   return known.filter(isStorable).map(({ kind, provider, fields }) => ({
     kind,
@@ -29,28 +29,28 @@ export async function listProviders(tools: ProviderTools, workspaceId: string): 
   }))
 }
 
-/** The secret as it will be kept, and what may be shown of it; or a 422 that names every field that is wrong. */
+/** Returns the secret as it will be stored and its hint. Throws a 422 that lists every invalid field. */
 export async function acceptSecret(
-  tools: ProviderTools,
+  tools: ProviderDeps,
   workspaceId: string,
-  name: Name,
+  name: ProviderName,
   sent: Secret,
 ): Promise<{ secret: Secret; hint: string }> {
   const provider = await findProvider(tools, workspaceId, name)
   if (!provider || !isStorable(provider)) throw invalid([unknownProvider(name, provider)])
 
-  const secret = trimmed(sent)
-  const errors = secretErrors(provider.fields, secret)
+  const secret = trimSecret(sent)
+  const errors = listSecretErrors(provider.fields, secret)
   if (errors.length > 0) throw invalid(errors)
-  return { secret, hint: hintOf(provider.fields, secret) }
+  return { secret, hint: buildHint(provider.fields, secret) }
 }
 
-const allProviders = async ({ db, customProviders }: ProviderTools, workspaceId: string): Promise<Provider[]> => [
-  ...providers,
-  ...((await customProviders?.(db, workspaceId)) ?? []),
-]
+const allProviders = async (
+  { db, customProviders }: ProviderDeps,
+  workspaceId: string,
+): Promise<ProviderDefinition[]> => [...providers, ...((await customProviders?.(db, workspaceId)) ?? [])]
 
-function unknownProvider({ kind }: Name, provider: Provider | undefined): FieldError {
+function unknownProvider({ kind }: ProviderName, provider: ProviderDefinition | undefined): FieldError {
   const message = provider ? 'is built in and takes no credential' : `is not a provider of kind ${kind}`
   return { pointer: '/provider', code: 'unknown_provider', message }
 }

@@ -9,7 +9,7 @@ import { startProviders } from './testing/provider-servers.ts'
 
 const CANARY = 'canary-7f3b2a9c41d8e605'
 
-test('a secret is in no answer, no line of the log and no column of the database', async () => {
+test('a secret appears in no response, log line or database column', async () => {
   await using upstream = await startProviders()
   await using app = await testApp({ ...upstream.environment, OPENAI_API_KEY: `${CANARY}-environment` })
   const answers: Answered[] = []
@@ -66,7 +66,7 @@ test('a secret is in no answer, no line of the log and no column of the database
   expect(tracesOf(CANARY, [...rows, ...(await everything(app))])).toEqual([])
 })
 
-test('the search finds what is there', async () => {
+test('the search of this test finds a planted secret', async () => {
   await using app = await testApp()
   await app.database.pool.query(`update workspaces set name = $1`, [`a ${CANARY} b`])
   await app.database.pool.query(`insert into sessions (hash, key_id, expires_at) select $1, id, now() from api_keys`, [

@@ -29,14 +29,14 @@ async function checkKey({ kind, provider, field }: (typeof asked)[number], key: 
 }
 
 describe.each(asked)('$provider', (provider) => {
-  test('a valid key is accepted', async () => {
+  test('accepts a valid key', async () => {
     expect(await checkKey(provider, VALID_KEY)).toMatchObject({
       status: 200,
       body: { ok: true, detail: `${provider.provider} accepted the credential.`, latencyMs: expect.any(Number) },
     })
   })
 
-  test('any other key is refused, and nothing of the answer is repeated', async () => {
+  test('rejects any other key and repeats nothing of the response', async () => {
     const wrong = 'sk-wrong-0123456789abcdef'
     const answer = await checkKey(provider, wrong)
     expect(answer.body).toEqual({
@@ -50,10 +50,10 @@ describe.each(asked)('$provider', (provider) => {
 
 test.each([
   [403, 'openai refused the credential (403).'],
-  [429, 'openai limits our requests (429). Try again later.'],
-  [500, 'openai answered 500.'],
-  [302, 'openai is not asked (redirect_not_wanted).'],
-])('an upstream that answers %i', async (status, detail) => {
+  [429, 'openai rate-limits our requests (429). Try again later.'],
+  [500, 'openai responded with 500.'],
+  [302, 'openai was not contacted (redirect_not_wanted).'],
+])('reports an upstream status of %i', async (status, detail) => {
   await using moody = await startProviders()
   moody.answer(status, { location: 'https://elsewhere.example.com/' })
   await using own = await testApp(moody.environment)
@@ -61,16 +61,16 @@ test.each([
   expect(answer.body).toMatchObject({ ok: false, detail })
 })
 
-test('an upstream that is down', async () => {
+test('reports an unreachable upstream', async () => {
   const gone = await startProviders()
   await gone[Symbol.asyncDispose]()
   await using own = await testApp(gone.environment)
   const answer = await checkKey({ kind: 'model', provider: 'gemini', field: 'apiKey' }, VALID_KEY, own)
-  expect(answer.body).toMatchObject({ ok: false, detail: 'gemini cannot be reached (unreachable).' })
+  expect(answer.body).toMatchObject({ ok: false, detail: 'gemini is unreachable (unreachable).' })
   expect(answer.text).not.toContain('127.0.0.1')
 })
 
-test('a key of the environment is checked like a stored one', async () => {
+test('checks a key of the environment like a stored one', async () => {
   const { body } = await app.call(schema.listCredentials, { query: { limit: '200' } })
   const { id } = body.credentials.find(({ source }: schema.Credential) => source === 'environment')
   const answer = await app.call(schema.checkCredential, { params: { credentialId: id } })
@@ -78,9 +78,9 @@ test('a key of the environment is checked like a stored one', async () => {
 })
 
 test.each([
-  ['none', true, 'The reference needs no key.'],
-  ['local', true, 'There is no key to check. Whether a worker offers it now is shown with the sandboxes.'],
-  ['docker', false, 'The engine does not answer: it could not be reached (ENOENT).'],
+  ['none', true, 'The reference solution needs no key.'],
+  ['local', true, 'There is no key to check. The list of sandboxes shows whether a worker has it now.'],
+  ['docker', false, 'The engine does not respond: it is unreachable (ENOENT).'],
 ])('the built-in %s', async (provider, ok, detail) => {
   const { body } = await app.call(schema.listCredentials, { query: { limit: '200' } })
   const { id } = body.credentials.find((one: schema.Credential) => one.provider === provider)
@@ -89,9 +89,9 @@ test.each([
 })
 
 test.each([
-  ['sk-harbor-0123456789', true, /was not tried/],
+  ['sk-harbor-0123456789', true, /was not tested/],
   ['other-0123456789', false, /begin with sk-harbor-/],
-])('a registry key is judged by its shape, and says so: %s', async (key, ok, detail) => {
+])('checks only the format of a registry key: %s', async (key, ok, detail) => {
   const answer = await checkKey({ kind: 'registry', provider: 'harbor', field: 'apiKey' }, key)
   expect(answer.body).toMatchObject({ ok, detail: expect.stringMatching(detail) })
 })
@@ -99,7 +99,7 @@ test.each([
 describe('a host that a client names', () => {
   const tools = { upstreams: upstreamsToNowhere(), environment: {}, outbound: createOutbound() }
 
-  test('is asked instead of github.com, and only when it is public', async () => {
+  test('is used instead of github.com, and only if it is public', async () => {
     const asked: string[] = []
     const resolve = async (host: string) => {
       asked.push(host)
@@ -107,18 +107,18 @@ describe('a host that a client names', () => {
     }
     const outbound = createOutbound({ resolve })
     const verdict = await checkGithub({ ...tools, outbound }, { token: 't', host: 'git.example.com' })
-    expect(verdict).toEqual({ ok: false, detail: 'github is not asked (address_not_public).' })
+    expect(verdict).toEqual({ ok: false, detail: 'github was not contacted (address_not_public).' })
     expect(asked).toEqual(['git.example.com'])
   })
 
-  test('is refused as engine when it is private, whatever was stored', async () => {
+  test('is refused as an engine if it is private, whatever was stored', async () => {
     expect(await checkDocker(tools, { host: 'tcp://127.0.0.1:2376' })).toEqual({
       ok: false,
-      detail: 'The engine does not answer: the host does not resolve to public addresses only.',
+      detail: 'The engine does not respond: the host does not resolve to public addresses only.',
     })
     expect(await checkDocker(tools, { host: 'unix:///var/run/docker.sock' })).toMatchObject({
       ok: false,
-      detail: 'The address of the engine is of a kind that cannot be checked.',
+      detail: 'Engine addresses of this kind cannot be checked.',
     })
   })
 })

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
-import { brokenLink } from '../workspaces/audit.ts'
+import { findBrokenLink } from '../workspaces/audit.ts'
 import * as schema from './schema.ts'
 
 const anthropic = {
@@ -25,7 +25,7 @@ const builtin = async (provider: string) =>
   )
 
 describe('storing', () => {
-  test('answers what was stored, without the secret', async () => {
+  test('returns the stored credential without the secret', async () => {
     const { status, body } = await create()
     expect(status).toBe(201)
     expect(body).toEqual({
@@ -58,7 +58,7 @@ describe('storing', () => {
     expect(await create(body)).toMatchObject({ status: 201, body: { hint } })
   })
 
-  test('asked twice with one Idempotency-Key stores one', async () => {
+  test('stores one credential for a repeated Idempotency-Key', async () => {
     const headers = { 'idempotency-key': 'store-once' }
     const [first, again] = await Promise.all([create({}, { headers }), create({}, { headers })])
     expect(again).toMatchObject({ status: 201, text: first.text })
@@ -68,7 +68,7 @@ describe('storing', () => {
 })
 
 describe('listing', () => {
-  test('has the built-in ones of every workspace, under ids that stay', async () => {
+  test('includes the built-in credentials under stable ids', async () => {
     await using fresh = await testApp()
     const { body } = await fresh.call(schema.listCredentials)
     expect(body.nextCursor).toBeNull()
@@ -108,7 +108,7 @@ describe('listing', () => {
     expect(whole.slice(-3).map(({ source }) => source)).toEqual(['builtin', 'builtin', 'builtin'])
   })
 
-  test('goes on where it was when something new comes in between', async () => {
+  test('pages are stable when credentials are added meanwhile', async () => {
     const first = await list({ limit: '2' })
     await create()
     const second = await list({ limit: '2', cursor: first.nextCursor })
@@ -116,7 +116,7 @@ describe('listing', () => {
     expect(new Set(ids).size).toBe(4)
   })
 
-  test('names the providers and the fields that each asks for', async () => {
+  test('lists the providers and their fields', async () => {
     const { status, body } = await app.call(schema.listCredentialProviders)
     expect(status).toBe(200)
     expect(body.providers.map(({ kind, provider }: schema.CredentialProvider) => `${kind} ${provider}`)).toEqual([
@@ -143,7 +143,7 @@ describe('changing', () => {
   const update = (credentialId: string, body: object) =>
     app.call(schema.updateCredential, { params: { credentialId }, body })
 
-  test('a name, or a secret, or both; the id stays', async () => {
+  test('changes name, secret or both and keeps the id', async () => {
     const { body: before } = await create()
     expect(await update(before.id, { name: 'Renamed' })).toMatchObject({
       status: 200,
@@ -180,14 +180,14 @@ describe('changing', () => {
 describe('deleting', () => {
   const remove = (credentialId: string) => app.call(schema.deleteCredential, { params: { credentialId } })
 
-  test('is done once', async () => {
+  test('succeeds once', async () => {
     const { id } = (await create()).body
     const statuses = await Promise.all([remove(id), remove(id)])
     expect(statuses.map(({ status }) => status).sort()).toEqual([204, 404])
     expect((await list({ limit: '200' })).credentials.map((one: schema.Credential) => one.id)).not.toContain(id)
   })
 
-  test('is refused while something refers to it', async () => {
+  test('is refused while it is in use', async () => {
     await app.database.pool.query('create table if not exists users_of_it (id uuid references credentials)')
     const { id } = (await create()).body
     await app.database.pool.query('insert into users_of_it values ($1)', [id])
@@ -198,7 +198,7 @@ describe('deleting', () => {
   })
 })
 
-test('every change is in the audit log, and the chain holds', async () => {
+test('records every change in an unbroken audit log', async () => {
   await using fresh = await testApp()
   const { id } = (await fresh.call(schema.createCredential, { body: anthropic })).body
   const params = { credentialId: id }
@@ -217,5 +217,5 @@ test('every change is in the audit log, and the chain holds', async () => {
     { action: 'credential.deleted', subject: id, detail: { ...facts, name: 'B' }, actor },
   ])
   const { rows: workspaces } = await fresh.database.pool.query('select id from workspaces')
-  expect(await brokenLink(fresh.database.db, workspaces[0]?.id)).toBeUndefined()
+  expect(await findBrokenLink(fresh.database.db, workspaces[0]?.id)).toBeUndefined()
 })

@@ -1,34 +1,42 @@
 import { derivedId } from '../platform/ids.ts'
 import { LOCAL } from '../workspaces/workspaces.ts'
 import type { Environment } from './checks.ts'
-import { hintOf } from './fields.ts'
-import { type Provider, providers, secretIn } from './providers.ts'
+import { buildHint } from './fields.ts'
+import { findSecret, type ProviderDefinition, providers } from './providers.ts'
 import type { Credential } from './schema.ts'
 import type { Secret } from './seal.ts'
 
-export type Owner = { id: string; login: string; createdAt: Date }
+export type CredentialOwner = { id: string; login: string; createdAt: Date }
 
-/** A credential that nobody stored, with its secret. */
-export type Derived = { credential: Credential; secret: Secret }
+/** A credential of the environment or a built-in one, with its secret. */
+export type DerivedCredential = { credential: Credential; secret: Secret }
 
-/** What a workspace has without storing anything: the built-in ones, and what the server's environment holds. */
-export function derivedCredentials(owner: Owner, environment: Environment, storage: boolean): Derived[] {
-  // The server's own keys are its operator's. Others get them only where they could not bring keys of their own.
+/** Lists the credentials that a workspace has without storing any: built-in ones and those of the server's environment. */
+export function listDerivedCredentials(
+  owner: CredentialOwner,
+  environment: Environment,
+  storage: boolean,
+): DerivedCredential[] {
+  // The server's keys belong to its operator. Other workspaces get them only when they cannot store their own.
   const seesEnvironment = !storage || owner.login.toLowerCase() === LOCAL
   return providers.flatMap((provider) => {
-    const secret = seesEnvironment ? secretIn(environment, provider) : undefined
+    const secret = seesEnvironment ? findSecret(environment, provider) : undefined
     return [
       ...(provider.builtin
         ? [derived(owner, provider, { source: 'builtin', name: provider.builtin, secret: {} })]
         : []),
-      ...(secret ? [derived(owner, provider, { source: 'environment', name: variableOf(provider), secret })] : []),
+      ...(secret ? [derived(owner, provider, { source: 'environment', name: toVariableName(provider), secret })] : []),
     ]
   })
 }
 
-type Given = { source: 'builtin' | 'environment'; name: string; secret: Secret }
+type DerivedSource = { source: 'builtin' | 'environment'; name: string; secret: Secret }
 
-const derived = (owner: Owner, { kind, provider, fields }: Provider, { source, name, secret }: Given): Derived => ({
+const derived = (
+  owner: CredentialOwner,
+  { kind, provider, fields }: ProviderDefinition,
+  { source, name, secret }: DerivedSource,
+): DerivedCredential => ({
   secret,
   credential: {
     id: derivedId(owner.id, source, kind, provider),
@@ -36,10 +44,11 @@ const derived = (owner: Owner, { kind, provider, fields }: Provider, { source, n
     provider,
     name,
     source,
-    hint: hintOf(fields, secret),
+    hint: buildHint(fields, secret),
     createdAt: owner.createdAt.toISOString(),
     lastUsedAt: null,
   },
 })
 
-const variableOf = ({ environment, provider }: Provider): string => Object.values(environment ?? {})[0] ?? provider
+const toVariableName = ({ environment, provider }: ProviderDefinition): string =>
+  Object.values(environment ?? {})[0] ?? provider

@@ -10,7 +10,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createOutbound } from '../platform/outbound/outbound.ts'
 import { checkDocker } from './checks.ts'
-import { engineTrouble, engineUrl } from './engine.ts'
+import { findEngineError, parseEngineUrl } from './engine.ts'
 
 let folder: string
 beforeAll(async () => {
@@ -27,18 +27,18 @@ const check = (environment: Record<string, string>) =>
   checkDocker({ environment, upstreams: {}, outbound: createOutbound() }, {})
 
 describe('the engine of this server', () => {
-  test('is asked through its socket', async () => {
+  test('is contacted through its socket', async () => {
     const path = join(folder, 'docker.sock')
     await using _ = await listening(createServer(docker), path)
-    expect(await check({ DOCKER_HOST: `unix://${path}` })).toEqual({ ok: true, detail: 'The engine answers.' })
+    expect(await check({ DOCKER_HOST: `unix://${path}` })).toEqual({ ok: true, detail: 'The engine responds.' })
   })
 
-  test('is asked over the network', async () => {
+  test('is contacted over the network', async () => {
     await using server = await listening(createServer(docker))
     expect(await check({ DOCKER_HOST: `tcp://127.0.0.1:${server.port}` })).toMatchObject({ ok: true })
   })
 
-  test('is shown our certificate, and must show one that we trust', async () => {
+  test('gets our certificate and must present a trusted one', async () => {
     const [ca, cert, key] = await Promise.all(
       ['ca.pem', 'cert.pem', 'key.pem'].map((file) => readFile(join(folder, file))),
     )
@@ -48,15 +48,15 @@ describe('the engine of this server', () => {
     expect(await check({ ...environment, DOCKER_CERT_PATH: folder })).toMatchObject({ ok: true })
     expect(await check({ ...environment, DOCKER_CERT_PATH: '/nowhere' })).toMatchObject({
       ok: false,
-      detail: expect.stringMatching(/could not be reached \((SELF_SIGNED|DEPTH_ZERO|UNABLE_TO)/),
+      detail: expect.stringMatching(/is unreachable \((SELF_SIGNED|DEPTH_ZERO|UNABLE_TO)/),
     })
   })
 
-  test('that answers with an error is not well', async () => {
+  test('fails the check if it responds with an error', async () => {
     await using server = await listening(createServer((_, response) => response.writeHead(500).end()))
     expect(await check({ DOCKER_HOST: `tcp://127.0.0.1:${server.port}` })).toEqual({
       ok: false,
-      detail: 'The engine does not answer: it answered 500.',
+      detail: 'The engine does not respond: it responded with 500.',
     })
   })
 
@@ -74,11 +74,11 @@ describe('the engine of this server', () => {
     )
     expect(await check({ DOCKER_HOST: `tcp://127.0.0.1:${server.port}` })).toMatchObject({
       ok: false,
-      detail: 'The engine does not answer: it answered nothing we understand.',
+      detail: 'The engine does not respond: it responded with something unintelligible.',
     })
   })
 
-  test('that is behind ssh cannot be checked, and that is said', async () => {
+  test('behind ssh is reported as not checkable', async () => {
     expect((await check({ DOCKER_HOST: 'ssh://engine' })).detail).toMatch(/cannot be checked/)
   })
 })
@@ -88,39 +88,39 @@ describe('an engine of a client', () => {
     'whose name leads to %j is not dialled',
     async (addresses) => {
       await using server = await listening(createServer(docker))
-      const url = engineUrl(`tcp://engine.example.com:${server.port}`) ?? new URL('https://none')
-      const trouble = await engineTrouble({ url, tls: undefined, publicOnly: true }, async () => addresses)
+      const url = parseEngineUrl(`tcp://engine.example.com:${server.port}`) ?? new URL('https://none')
+      const trouble = await findEngineError({ url, tls: undefined, publicOnly: true }, async () => addresses)
       expect(trouble).toBe('the host does not resolve to public addresses only')
       expect(server.connections()).toBe(0)
     },
   )
 
-  test('whose name leads nowhere is not looked for on this machine', async () => {
+  test('with an unresolvable name is not looked for on this machine', async () => {
     await using server = await listening(createServer(docker))
-    const url = engineUrl(`tcp://engine.example.com:${server.port}`) ?? new URL('https://none')
-    const trouble = await engineTrouble({ url, tls: undefined, publicOnly: true }, async () => [])
-    expect(trouble).toBe('it could not be reached (Error)')
+    const url = parseEngineUrl(`tcp://engine.example.com:${server.port}`) ?? new URL('https://none')
+    const trouble = await findEngineError({ url, tls: undefined, publicOnly: true }, async () => [])
+    expect(trouble).toBe('it is unreachable (Error)')
     expect(server.connections()).toBe(0)
   })
 
-  test('is dialled at the address that was looked up, under its name', async () => {
+  test('is contacted at the resolved address under its name', async () => {
     const [ca, cert, key] = await Promise.all(
       ['ca.pem', 'cert.pem', 'key.pem'].map((file) => readFile(join(folder, file), 'utf8')),
     )
     await using server = await listening(createTlsServer({ cert, key }, docker))
     const dial = (name: string) => {
-      const url = engineUrl(`tcp://${name}:${server.port}`) ?? new URL('https://none')
-      return engineTrouble({ url, tls: { ca: ca ?? '' }, publicOnly: false }, async () => ['127.0.0.1'])
+      const url = parseEngineUrl(`tcp://${name}:${server.port}`) ?? new URL('https://none')
+      return findEngineError({ url, tls: { ca: ca ?? '' }, publicOnly: false }, async () => ['127.0.0.1'])
     }
     expect(await dial('engine.example.com')).toBeUndefined()
-    expect(await dial('other.example.com')).toBe('it could not be reached (ERR_TLS_CERT_ALTNAME_INVALID)')
+    expect(await dial('other.example.com')).toBe('it is unreachable (ERR_TLS_CERT_ALTNAME_INVALID)')
   })
 
-  test('with a broken certificate is an answer too', async () => {
-    const url = engineUrl('tcp://engine.example.com') ?? new URL('https://none')
+  test('with a broken certificate is reported, not thrown', async () => {
+    const url = parseEngineUrl('tcp://engine.example.com') ?? new URL('https://none')
     const tls = { cert: '-----BEGIN NOTHING', key: '-----BEGIN NOTHING' }
-    const trouble = await engineTrouble({ url, tls, publicOnly: true }, async () => ['93.184.216.34'])
-    expect(trouble).toMatch(/^it could not be reached \(ERR_\w+\)$/)
+    const trouble = await findEngineError({ url, tls, publicOnly: true }, async () => ['93.184.216.34'])
+    expect(trouble).toMatch(/^it is unreachable \(ERR_\w+\)$/)
   })
 })
 
@@ -135,7 +135,7 @@ test.each([
   ['tcp://', undefined],
   ['engine.example.com', undefined],
 ])('%s is %s', (address, url) => {
-  expect(engineUrl(address)?.href).toBe(url)
+  expect(parseEngineUrl(address)?.href).toBe(url)
 })
 
 type AnyServer =

@@ -5,40 +5,47 @@ import { connect as connectTls } from 'node:tls'
 import { isPublicAddress } from '../platform/outbound/addresses.ts'
 import { hostOf } from '../platform/outbound/url-rules.ts'
 
-/** A Docker engine. A stranger's address must be public; the operator's own may be anywhere. */
-export type Engine =
+/** A Docker engine. Untrusted addresses must be public; the operator's own may be private. */
+export type EngineTarget =
   | { socketPath: string }
-  | { url: URL; tls: { ca?: string; cert?: string; key?: string } | undefined; publicOnly: boolean }
+  | {
+      url: URL
+      tls: { ca?: string | undefined; cert?: string | undefined; key?: string | undefined } | undefined
+      publicOnly: boolean
+    }
 
-type Resolve = (host: string) => Promise<string[]>
+type ResolveHost = (host: string) => Promise<string[]>
 
 const TLS_PORT = '2376'
 const TIMEOUT_MS = 10_000
 const ANSWER_BYTES_MAX = 4096
 const PING = 'GET /_ping HTTP/1.0\r\nHost: docker\r\n\r\n'
 
-/** `tcp://HOST:PORT` as a URL whose host is read as browsers read it, so that 0x7f.1 is known for what it is. */
-export function engineUrl(address: string, port: string = TLS_PORT): URL | undefined {
+/** Parses `tcp://HOST:PORT`. The host is normalised like in a browser, so that 0x7f.1 is recognised as 127.0.0.1. */
+export function parseEngineUrl(address: string, port: string = TLS_PORT): URL | undefined {
   const [, host, given = port] = /^(?:tcp|https):\/\/([^/:@]+|\[[^/@\]]+\])(?::(\d{1,5}))?\/?$/i.exec(address) ?? []
   return (host && URL.parse(`https://${host}:${given}`)) || undefined
 }
 
 /**
- * Undefined when the engine answers, else what stood in the way. One line is all we ask: Docker's protocol needs
- * client certificates and local sockets, which the outbound client does not offer.
+ * Pings an engine. Returns undefined if it responds, otherwise the reason. Uses sockets directly: Docker needs client
+ * certificates and unix sockets, which the outbound client does not support.
  */
-export async function engineTrouble(engine: Engine, resolve: Resolve = resolveName): Promise<string | undefined> {
+export async function findEngineError(
+  engine: EngineTarget,
+  resolve: ResolveHost = resolveName,
+): Promise<string | undefined> {
   try {
     const socket = await dial(engine, resolve)
     if (socket === 'private') return 'the host does not resolve to public addresses only'
-    const [, status = 'nothing we understand'] = /^HTTP\/1\.\d (\d{3})/.exec(await ping(socket)) ?? []
-    return status === '200' ? undefined : `it answered ${status}`
+    const [, status = 'something unintelligible'] = /^HTTP\/1\.\d (\d{3})/.exec(await ping(socket)) ?? []
+    return status === '200' ? undefined : `it responded with ${status}`
   } catch (error) {
-    return `it could not be reached (${codeOf(error)})`
+    return `it is unreachable (${codeOf(error)})`
   }
 }
 
-async function dial(engine: Engine, resolve: Resolve): Promise<Socket | 'private'> {
+async function dial(engine: EngineTarget, resolve: ResolveHost): Promise<Socket | 'private'> {
   if ('socketPath' in engine) return connect(engine.socketPath)
 
   const name = hostOf(engine.url)

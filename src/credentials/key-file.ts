@@ -9,7 +9,7 @@ const HEADING =
   '# Assay master keys, the newest first. They open every stored credential: keep a copy, and keep it secret.'
 const OTHERS = 0o077
 
-/** The keys in the file, or undefined when there is no file. A file that others could have read or written is refused. */
+/** Reads the keys of the file. Returns undefined without a file; refuses a file that others can read or write. */
 export async function readKeyFile(path: string): Promise<MasterKey[] | undefined> {
   const file = await open(path, 'r').catch(unless('ENOENT'))
   if (!file) return undefined
@@ -25,7 +25,7 @@ export async function readKeyFile(path: string): Promise<MasterKey[] | undefined
 function requirePrivate(path: string, stats: Stats): void {
   if (!stats.isFile()) throw new MasterKeyRefused(`${path} is not a file.`)
   const self = process.geteuid?.()
-  if (self === undefined) return // Windows: neither owners nor modes as we know them
+  if (self === undefined) return // Windows has no such owners and modes
   if (stats.uid !== self) {
     throw new MasterKeyRefused(
       `${path} belongs to user ${stats.uid} and Assay runs as user ${self}. Start it as the owner.`,
@@ -36,17 +36,17 @@ function requirePrivate(path: string, stats: Stats): void {
   }
 }
 
-/** Makes the file unless there is one; whoever comes second keeps what the first has written. */
+/** Creates the file unless it exists. Of two concurrent calls the first wins. */
 export async function createKeyFile(path: string, key: MasterKey): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 })
   const draft = await writeDraft(path, [key])
-  // A link, unlike a rename, never replaces.
+  // A link, unlike a rename, never replaces a file.
   await link(draft, path).catch(unless('EEXIST'))
   await rm(draft)
   await syncFolder(dirname(path))
 }
 
-/** At any moment, power cut included, the file holds either all the old keys or all the new ones. */
+/** Replaces the file atomically: even after a power cut it contains all old keys or all new ones. */
 export async function replaceKeyFile(path: string, keys: MasterKey[]): Promise<void> {
   await rename(await writeDraft(path, keys), path)
   await syncFolder(dirname(path))
@@ -60,7 +60,7 @@ async function writeDraft(path: string, keys: MasterKey[]): Promise<string> {
   return draft
 }
 
-/** A new name in a folder outlives a power cut only when the folder is synced. Windows has no such thing. */
+/** Syncs a folder, so that a new file in it survives a power cut. Not available on Windows. */
 async function syncFolder(path: string): Promise<void> {
   if (process.platform === 'win32') return
   await using folder = await open(path, 'r')

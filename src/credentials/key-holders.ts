@@ -8,18 +8,18 @@ import type { Keyring } from './master-key.ts'
 import { deleteKeyHolder, findActiveMasterKey, listKeyHoldersWithout, upsertKeyHolder } from './sql.ts'
 
 const ANNOUNCE_MS = 2000
-/** A process that was not seen for so long is dead. */
+/** A process not seen for this long is considered dead. */
 const ALIVE_SECONDS = 30
 /** Long enough for every process to read its key file again, also on a busy machine. */
 const WAIT_MS = 10_000
 
-type Announcing = { db: Db; keyring: Pick<Keyring, 'keyIds'>; log: JobLog; everyMs?: number }
+type AnnounceOptions = { db: Db; keyring: Pick<Keyring, 'keyIds'>; log: JobLog; everyMs?: number }
 
 /**
  * Records which master keys this process can read, for as long as it runs. A rotation waits until every process can read
  * the new key. Logs an error when the key in use is not among them.
  */
-export function announceKeys({ db, keyring, log, everyMs = ANNOUNCE_MS }: Announcing): { stop(): Promise<void> } {
+export function announceKeys({ db, keyring, log, everyMs = ANNOUNCE_MS }: AnnounceOptions): { stop(): Promise<void> } {
   const holder = { id: newId(), host: hostname(), processId: process.pid }
   let missing: string | undefined
   const announce = async (): Promise<void> => {
@@ -31,10 +31,11 @@ export function announceKeys({ db, keyring, log, everyMs = ANNOUNCE_MS }: Announ
       log.error({ masterKeyId: lacked }, 'this process does not hold the master key in use; restart it with that key')
     missing = lacked
   }
-  const announcing = () => announce().catch((error: unknown) => log.warn({ error }, 'master keys were not announced'))
-  let current = announcing()
+  const announceOrWarn = () =>
+    announce().catch((error: unknown) => log.warn({ error }, 'announcing master keys failed'))
+  let current = announceOrWarn()
   const timer = setInterval(() => {
-    current = current.then(announcing)
+    current = current.then(announceOrWarn)
   }, everyMs)
   return {
     async stop() {
@@ -51,11 +52,11 @@ export async function requireHeldByAll(db: Db, masterKeyId: string, waitMs = WAI
     const lacking = await listKeyHoldersWithout(db, masterKeyId, ALIVE_SECONDS)
     if (lacking.length === 0) return
     if (performance.now() > deadline) throw new MasterKeyRefused(lackedBy(lacking))
-    await pause(LOOK_AGAIN_MS)
+    await pause(RECHECK_MS)
   }
 }
 
-const LOOK_AGAIN_MS = 200
+const RECHECK_MS = 200
 
 const lackedBy = (lacking: { host: string; processId: number }[]): string => {
   const processes = lacking.map(({ host, processId }) => `process ${processId} on ${host}`).join(', ')

@@ -6,7 +6,7 @@ import { checkCredential, createCredential, updateCredential } from './schema.ts
 
 const [OLD, NEW] = ['0123456789abcdef'.repeat(4), 'fedcba9876543210'.repeat(4)]
 
-test('a process that holds the old master key alone answers 503, is not ready, and tells workspaces no key', async () => {
+test('a process with only the old master key responds with 503, is not ready and names no key to workspaces', async () => {
   await using app = await testApp({ ASSAY_SECRET_KEY: OLD })
   const wish = {
     kind: 'model',

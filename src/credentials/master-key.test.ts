@@ -65,7 +65,7 @@ describe('ASSAY_SECRET_KEY', () => {
     await start(hex)
     await start(`${other},${hex}`)
     await expect(start(other)).rejects.toThrow(
-      `sealed with master key ${masterKey(bytes).id}, which ASSAY_SECRET_KEY does not hold`,
+      `sealed with master key ${masterKey(bytes).id}, which ASSAY_SECRET_KEY does not contain`,
     )
     expect(await masterKeys(database)).toHaveLength(1)
   })
@@ -114,9 +114,9 @@ describe('the key file', () => {
   })
 
   test.each([
-    ['missing', undefined, /does not exist\. Put that key file back/],
-    ['another one', bytes.toString('base64'), /holds another key/],
-    ['empty', '', /secret\.key holds no key/],
+    ['missing', undefined, /does not exist\. Restore that key file/],
+    ['another one', bytes.toString('base64'), /contains another key/],
+    ['empty', '', /secret\.key contains no key/],
     ['no key', 'hello\n', /Key 1 in .*secret\.key is not 32 bytes/],
   ])('that is %s stops the start, and no new key is made', async (_, text, sentence) => {
     await using folder = await dataFolder()
@@ -178,9 +178,7 @@ describe('first starts at once', () => {
     const refusals = (await starts.settled).flatMap((start) =>
       start.status === 'rejected' ? [String(start.reason)] : [],
     )
-    expect(refusals).toEqual(
-      Array(3).fill(expect.stringMatching(/secret\.key does not exist\. Put that key file back/)),
-    )
+    expect(refusals).toEqual(Array(3).fill(expect.stringMatching(/secret\.key does not exist\. Restore that key file/)))
     expect(await masterKeys(database)).toHaveLength(1)
     expect(await readdir(folder.path)).toHaveLength(1)
   })

@@ -1,7 +1,7 @@
 import { type Db, transact } from '../platform/db/db.ts'
 import { Problem } from '../platform/problem.ts'
 import { createKeyFile } from './key-file.ts'
-import { type KeyPlace, type KeySource, keySource, nameOf, readKeys } from './key-source.ts'
+import { describeSource, type KeyLocation, type KeySource, readKeys, resolveKeySource } from './key-source.ts'
 import { MasterKeyRefused } from './key-text.ts'
 import { masterKeyMissing } from './schema.ts'
 import {
@@ -10,9 +10,9 @@ import {
   type MasterKey,
   newMasterKey,
   open,
-  type Place,
   type Sealed,
   type Secret,
+  type SecretContext,
   seal,
 } from './seal.ts'
 import { activateMasterKey, findActiveMasterKey, listMasterKeys, lockMasterKeys, shareMasterKeys } from './sql.ts'
@@ -35,9 +35,9 @@ export type Keyring = {
    * Seals with the active key, in the transaction that stores the result: until it ends no rotation can retire that key.
    * Call it before any credential is locked; a rotation takes its locks in that order too.
    */
-  sealer(tx: Db): Promise<(place: Place, secret: Secret) => Sealed>
+  sealer(tx: Db): Promise<(context: SecretContext, secret: Secret) => Sealed>
   /** Throws SealBroken, or MasterKeyMissing. */
-  open(place: Place, sealed: Sealed): Promise<Secret>
+  open(context: SecretContext, sealed: Sealed): Promise<Secret>
   /** Throws MasterKeyMissing when this process cannot seal and open with the key in use. */
   requireActive(db: Db): Promise<void>
   /** Ids of the keys that this process can read now. */
@@ -48,9 +48,9 @@ export type Keyring = {
  * Opens the keys that the database's secrets are sealed with, or refuses. An empty database gets its key here: the
  * variable's first, else the key file's first, else a new one, which is safe on disk before the database knows it.
  */
-export const openKeyring = ({ db, ...place }: KeyPlace & { db: Db }): Promise<Keyring> =>
+export const openKeyring = ({ db, ...location }: KeyLocation & { db: Db }): Promise<Keyring> =>
   transact(db, async (tx) => {
-    const source = keySource(place)
+    const source = resolveKeySource(location)
     await lockMasterKeys(tx)
     if (!(await hasMasterKey(tx))) {
       const first = await firstKey(source)
@@ -60,18 +60,18 @@ export const openKeyring = ({ db, ...place }: KeyPlace & { db: Db }): Promise<Ke
     return keyring(source, keys)
   })
 
-/** False in a database that no process with credential storage has opened yet. */
+/** Returns false for a database that no process with credential storage has opened yet. */
 export const hasMasterKey = async (db: Db): Promise<boolean> => (await listMasterKeys(db)).length > 0
 
 async function firstKey(source: KeySource): Promise<MasterKey> {
   if (source.kind === 'file') await createKeyFile(source.path, newMasterKey())
-  // What the file says counts, not what we meant to write: someone may have been faster.
+  // Read back, because another process may have created the file first.
   const [first] = await readKeys(source)
-  if (!first) throw new MasterKeyRefused(`${nameOf(source)} was removed while Assay started.`)
+  if (!first) throw new MasterKeyRefused(`${describeSource(source)} was removed while Assay started.`)
   return first
 }
 
-/** Call under the lock of the master keys. The keys at hand, and the active one proven to be among them. */
+/** Returns the keys of the source and the active one, which must be among them. Call under the lock of the master keys. */
 export async function holdActiveKey(tx: Db, source: KeySource): Promise<{ keys: MasterKey[]; active: MasterKey }> {
   const row = (await listMasterKeys(tx)).find(({ active }) => active)
   if (!row) throw new MasterKeyRefused('The database has no active master key.')
@@ -88,15 +88,15 @@ export async function holdActiveKey(tx: Db, source: KeySource): Promise<{ keys: 
 const notHeld = (id: string, source: KeySource, keys: MasterKey[]): string => {
   const sealed = `The stored credentials are sealed with master key ${id}`
   if (source.kind === 'variable') {
-    return `${sealed}, which ASSAY_SECRET_KEY does not hold. Set it to that key, or to "new,old" to rotate.`
+    return `${sealed}, which ASSAY_SECRET_KEY does not contain. Set it to that key, or to "new,old" to rotate.`
   }
-  const lack = keys.length === 0 ? 'does not exist' : 'holds another key'
-  return `${sealed}, and ${source.path} ${lack}. Put that key file back, or set ASSAY_SECRET_KEY.`
+  const lack = keys.length === 0 ? 'does not exist' : 'contains another key'
+  return `${sealed}, and ${source.path} ${lack}. Restore that key file, or set ASSAY_SECRET_KEY.`
 }
 
 function keyring(source: KeySource, keys: MasterKey[]): Keyring {
   const held = new Map(keys.map((key) => [key.id, key]))
-  /** A key that is new to us came by a rotation elsewhere: the file has it. */
+  /** Reads the source again for an unknown key, which another process has rotated to. */
   const readKey = async (id: string): Promise<MasterKey> => {
     if (!held.has(id)) for (const key of await readKeys(source)) held.set(key.id, key)
     const key = held.get(id)
@@ -109,9 +109,9 @@ function keyring(source: KeySource, keys: MasterKey[]): Keyring {
       const active = await findActiveMasterKey(tx)
       if (!active) throw new MasterKeyRefused('The database has no active master key.')
       const key = await readKey(active.id)
-      return (place, secret) => seal(key, place, secret)
+      return (context, secret) => seal(key, context, secret)
     },
-    open: async (place, sealed) => open(await readKey(sealed.masterKeyId), place, sealed),
+    open: async (context, sealed) => open(await readKey(sealed.masterKeyId), context, sealed),
     async requireActive(db) {
       const active = await findActiveMasterKey(db)
       if (active) await readKey(active.id)

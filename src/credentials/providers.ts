@@ -1,27 +1,35 @@
-import { ask, type Check, checkDocker, checkGithub, checkHarbor, type Environment, nothingToCheck } from './checks.ts'
-import { engineAddress, type Field, hostName, pem, token } from './fields.ts'
+import {
+  type CredentialProbe,
+  checkDocker,
+  checkGithub,
+  checkHarbor,
+  type Environment,
+  nothingToCheck,
+  sendProbe,
+} from './checks.ts'
+import { type CredentialField, engineAddress, hostName, pem, token } from './fields.ts'
 import type { Kind } from './schema.ts'
 import type { Secret } from './seal.ts'
-import { targetUrl } from './target.ts'
+import { buildTargetUrl } from './target.ts'
 
-export type Provider = {
+export type ProviderDefinition = {
   kind: Kind
   provider: string
-  /** The hint is taken from the first. None: it cannot be stored. */
-  fields: Field[]
-  /** Which variable of the server's environment stands for which field. */
+  /** Fields of the secret. The hint is taken from the first; without fields nothing can be stored. */
+  fields: CredentialField[]
+  /** Environment variable of each field. */
   environment?: Record<string, string>
-  /** The name under which every workspace has it without storing anything. */
+  /** Name of the built-in credential that every workspace has. */
   builtin?: string
-  check: Check
+  check: CredentialProbe
 }
 
-/** Where the API of a model provider is, and what a key is sent in. */
+/** API of a model provider: its address and the headers of a key. */
 type ModelApi = { provider: string; baseUrl: string; variable: string; path: string; headers: KeyHeaders }
-type Headers = Record<string, string>
-type KeyHeaders = (key: string) => Headers
+type ProviderHeaders = Record<string, string>
+type KeyHeaders = (key: string) => ProviderHeaders
 
-const bearer = (key: string): Headers => ({ authorization: `Bearer ${key}` })
+const bearer = (key: string): ProviderHeaders => ({ authorization: `Bearer ${key}` })
 
 const modelApis: ModelApi[] = [
   {
@@ -49,7 +57,7 @@ const modelApis: ModelApi[] = [
     provider: 'openrouter',
     baseUrl: 'https://openrouter.ai/api/v1',
     variable: 'OPENROUTER_API_KEY',
-    path: '/key', // its list of models is open to everyone
+    path: '/key', // its list of models needs no key
     headers: bearer,
   },
   {
@@ -76,21 +84,21 @@ const modelApis: ModelApi[] = [
   },
 ]
 
-/** Where a model provider of everybody's is. The operator may have put another address in its place. */
+/** Finds the default address of a known model provider. See `findUpstream` for the operator's address. */
 export const findModelUrl = (provider: string): string | undefined =>
   modelApis.find((api) => api.provider === provider)?.baseUrl
 
-/** The address that the operator has put in the place of a provider's own, if any. */
+/** Finds the operator's address for a provider, which replaces its own. */
 export const findUpstream = (upstreams: Record<string, string>, provider: string): string | undefined =>
   upstreams[provider.toLowerCase().replaceAll(/[^a-z0-9]/g, '-')]
 
-const modelProvider = ({ provider, baseUrl, variable, path, headers }: ModelApi): Provider => ({
+const modelProvider = ({ provider, baseUrl, variable, path, headers }: ModelApi): ProviderDefinition => ({
   kind: 'model',
   provider,
   fields: [token('apiKey')],
   environment: { apiKey: variable },
   check: (tools, { apiKey = '' }) =>
-    ask(tools, {
+    sendProbe(tools, {
       provider,
       url: `${findUpstream(tools.upstreams, provider) ?? baseUrl}${path}`,
       headers: headers(apiKey),
@@ -100,27 +108,32 @@ const modelProvider = ({ provider, baseUrl, variable, path, headers }: ModelApi)
 
 type OwnModel = { provider: string; baseUrl: string; path: string; headers: KeyHeaders }
 
-/** A model that a workspace has added is its own provider. Its address came from a client, unless the operator named it. */
-export const ownModelProvider = ({ provider, baseUrl, path, headers }: OwnModel): Provider => ({
+/** Builds the provider of a custom model. Its address is untrusted unless the operator has set it. */
+export const ownModelProvider = ({ provider, baseUrl, path, headers }: OwnModel): ProviderDefinition => ({
   kind: 'model',
   provider,
   fields: [token('apiKey')],
   check: (tools, { apiKey = '' }) => {
     const upstream = findUpstream(tools.upstreams, provider)
     const trust = upstream === undefined ? 'client' : 'operator'
-    return ask(tools, { provider, url: targetUrl(upstream ?? baseUrl, path), headers: headers(apiKey), trust })
+    return sendProbe(tools, {
+      provider,
+      url: buildTargetUrl(upstream ?? baseUrl, path),
+      headers: headers(apiKey),
+      trust,
+    })
   },
 })
 
-/** Everyone whose credentials we can keep or derive. Adding one is adding a row. */
-export const providers: readonly Provider[] = [
+/** All providers of credentials. A new one is one entry. */
+export const providers: readonly ProviderDefinition[] = [
   ...modelApis.map(modelProvider),
   {
     kind: 'model',
     provider: 'none',
     fields: [],
     builtin: 'Reference',
-    check: nothingToCheck('The reference needs no key.'),
+    check: nothingToCheck('The reference solution needs no key.'),
   },
   {
     kind: 'sandbox',
@@ -134,7 +147,7 @@ export const providers: readonly Provider[] = [
     provider: 'local',
     fields: [],
     builtin: 'This server',
-    check: nothingToCheck('There is no key to check. Whether a worker offers it now is shown with the sandboxes.'),
+    check: nothingToCheck('There is no key to check. The list of sandboxes shows whether a worker has it now.'),
   },
   {
     kind: 'registry',
@@ -152,23 +165,23 @@ export const providers: readonly Provider[] = [
   },
 ]
 
-export const isStorable = ({ fields }: Provider): boolean => fields.length > 0
+export const isStorable = ({ fields }: ProviderDefinition): boolean => fields.length > 0
 
-/** The same for a provider of models, by its name. */
-export function modelSecretIn(environment: Environment, name: string): Secret | undefined {
-  const found = namedModelProvider(name)
-  return found && secretIn(environment, found)
+/** Finds the secret of a model provider in the environment. */
+export function findModelSecret(environment: Environment, name: string): Secret | undefined {
+  const found = findModelProvider(name)
+  return found && findSecret(environment, found)
 }
 
-/** Where a key for its models is looked for in the environment. */
-export const modelKeyVariable = (name: string): string | undefined => namedModelProvider(name)?.environment?.apiKey
+/** Returns the environment variable of a model provider's key. */
+export const findModelKeyVariable = (name: string): string | undefined => findModelProvider(name)?.environment?.apiKey
 
-function namedModelProvider(name: string): Provider | undefined {
+function findModelProvider(name: string): ProviderDefinition | undefined {
   return providers.find(({ kind, provider }) => kind === 'model' && provider === name)
 }
 
-/** The secret that the server's environment holds for a provider, if it holds all that is required. */
-export function secretIn(environment: Environment, provider: Provider): Secret | undefined {
+/** Finds a provider's secret in the environment. Returns undefined if a required field is missing. */
+export function findSecret(environment: Environment, provider: ProviderDefinition): Secret | undefined {
   const secret: Secret = {}
   for (const [field, variable] of Object.entries(provider.environment ?? {})) {
     const value = environment[variable]?.trim()

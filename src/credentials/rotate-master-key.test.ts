@@ -10,7 +10,7 @@ import { SealBroken } from './seal.ts'
 import { openSecret } from './secrets.ts'
 import { startService } from './testing/service.ts'
 
-test('every secret moves to the new key, which is then the only one, and processes that run go on', async () => {
+test('moves every secret to the new key, the only one left, while processes keep running', async () => {
   await using service = await startService()
   const running = await service.process()
   const ids = await service.store(running, 3)
@@ -56,7 +56,7 @@ describe('a rotation that dies', () => {
     }
   })
 
-  test('before its commit is taken up again with the key that it had made', async () => {
+  test('before its commit is resumed with the key it had created', async () => {
     await using service = await startService()
     const onStep = () => {
       throw new Error('killed')
@@ -145,7 +145,7 @@ describe('a rotation among others', () => {
   })
 })
 
-test('a secret that someone damaged is reported, and keeps its old key in the file until it is replaced', async () => {
+test('reports a damaged secret and keeps its old key until the secret is replaced', async () => {
   await using service = await startService()
   const running = await service.process()
   const ids = await service.store(running, 2)
@@ -177,7 +177,7 @@ describe('with ASSAY_SECRET_KEY', () => {
 
     expect(rotation).toMatchObject({ rewrapped: 3, broken: [] })
     for (const process of [both, await service.process(next)]) expect(await service.open(process, ids)).toEqual(ids)
-    await expect(service.process(old)).rejects.toThrow('which ASSAY_SECRET_KEY does not hold')
+    await expect(service.process(old)).rejects.toThrow('which ASSAY_SECRET_KEY does not contain')
     expect(await readdir(service.place.dataFolder)).toEqual([])
   })
 
@@ -203,11 +203,11 @@ describe('with ASSAY_SECRET_KEY', () => {
   test('without the active key it refuses', async () => {
     await using service = await startService(old)
     const rotation = rotateMasterKey({ ...service.place, secretKey: next })
-    await expect(rotation).rejects.toThrow('which ASSAY_SECRET_KEY does not hold')
+    await expect(rotation).rejects.toThrow('which ASSAY_SECRET_KEY does not contain')
   })
 })
 
-test('a database that has no master key yet has nothing to rotate', async () => {
+test('refuses to rotate a database without a master key', async () => {
   await using database = await testDatabase()
   const dataFolder = join(tmpdir(), `assay-none-${randomBytes(8).toString('hex')}`)
   await expect(rotateMasterKey({ db: database.db, dataFolder })).rejects.toThrow('no active master key')

@@ -1,7 +1,7 @@
 import { type Db, transact } from '../platform/db/db.ts'
 import { replaceKeyFile } from './key-file.ts'
 import { requireHeldByAll } from './key-holders.ts'
-import { type KeyPlace, type KeySource, keySource, nameOf, readKeys } from './key-source.ts'
+import { describeSource, type KeyLocation, type KeySource, readKeys, resolveKeySource } from './key-source.ts'
 import { MasterKeyRefused } from './key-text.ts'
 import { holdActiveKey } from './master-key.ts'
 import { checkValue, type MasterKey, newMasterKey, rewrap, SealBroken } from './seal.ts'
@@ -22,11 +22,11 @@ export type Rotation = {
   from: string
   to: string
   rewrapped: number
-  /** Credentials and webhooks whose data key did not open before either. They are left as they are, and so is their master key. */
+  /** Credentials and webhooks whose data key could not be opened. They and their master key are left unchanged. */
   broken: string[]
 }
 
-type Order = KeyPlace & {
+type RotateOptions = KeyLocation & {
   db: Db
   onStep?: (step: RotationStep) => void
   /** Rotates even when a running process cannot read the new key. */
@@ -36,19 +36,19 @@ type Order = KeyPlace & {
 }
 
 /**
- * Puts a new master key in the place of the old one while everything runs: a new one of ours in the key file, or the
- * first in ASSAY_SECRET_KEY. Whatever cuts it short, the keys at hand still open every secret, and it can be called again.
+ * Replaces the master key while everything runs: with a generated one in the key file, or with the first one in
+ * ASSAY_SECRET_KEY. If interrupted, the available keys still open every secret, and it can be called again.
  */
-export async function rotateMasterKey(order: Order): Promise<Rotation> {
-  const { db, onStep = () => {}, force = false, waitMs, ...place } = order
-  const source = keySource(place)
+export async function rotateMasterKey(options: RotateOptions): Promise<Rotation> {
+  const { db, onStep = () => {}, force = false, waitMs, ...location } = options
+  const source = resolveKeySource(location)
   const prepared = await prepareKey(db, source)
   if (!force) await requireHeldByAll(db, prepared.id, waitMs)
   const rotation = await transact(db, async (tx) => {
     await lockMasterKeys(tx)
     const { keys, active } = await holdActiveKey(tx, source)
     const next = keys.find(({ id }) => id === prepared.id)
-    // Another rotation came in between, and has dropped the key already.
+    // Another rotation ran meanwhile and has dropped the key already.
     if (!next) return undefined
     onStep('both keys at hand')
     if (next.id !== active.id) await activateMasterKey(tx, next.id, checkValue(next))
@@ -56,14 +56,14 @@ export async function rotateMasterKey(order: Order): Promise<Rotation> {
     onStep('secrets rewrapped')
     return { from: active.id, to: next.id, ...outcome }
   })
-  if (!rotation) return rotateMasterKey(order)
+  if (!rotation) return rotateMasterKey(options)
   onStep('committed')
   if (source.kind === 'file') await dropUnusedKeys(db, source.path)
   onStep('old key dropped')
   return rotation
 }
 
-/** Puts the key to change to where every process finds it, before anything depends on it. */
+/** Publishes the next key to every process before anything depends on it. */
 const prepareKey = (db: Db, source: KeySource): Promise<MasterKey> =>
   transact(db, async (tx) => {
     await lockMasterKeys(tx)
@@ -71,16 +71,16 @@ const prepareKey = (db: Db, source: KeySource): Promise<MasterKey> =>
     return nextKey(source, keys, active)
   })
 
-/** The key to change to, kept where every process finds it before any secret needs it. */
+/** Returns the next key, after writing a generated one to the key file. */
 async function nextKey(source: KeySource, keys: MasterKey[], active: MasterKey): Promise<MasterKey> {
   const [first = active] = keys
-  // In the file a first key that is not the active one is left from a rotation that was cut short.
+  // A first key in the file that is not active comes from an interrupted rotation.
   if (source.kind === 'variable' || first.id !== active.id) return first
 
   const fresh = newMasterKey()
   await replaceKeyFile(source.path, [fresh, ...keys])
   const [written] = await readKeys(source)
-  if (written?.id !== fresh.id) throw new MasterKeyRefused(`${nameOf(source)} was changed during the rotation.`)
+  if (written?.id !== fresh.id) throw new MasterKeyRefused(`${describeSource(source)} was changed during the rotation.`)
   return fresh
 }
 
@@ -101,7 +101,7 @@ async function rewrapAll(tx: Db, keys: MasterKey[], next: MasterKey): Promise<{ 
   return { rewrapped, broken }
 }
 
-async function* otherWrappings(tx: Db, table: SealedTable, masterKeyId: string): AsyncGenerator<Row> {
+async function* otherWrappings(tx: Db, table: SealedTable, masterKeyId: string): AsyncGenerator<WrappedRow> {
   let rows = await lockOtherWrappings(tx, table, masterKeyId, FIRST_ID)
   for (let last = rows.at(-1); last; last = rows.at(-1)) {
     yield* rows
@@ -109,27 +109,27 @@ async function* otherWrappings(tx: Db, table: SealedTable, masterKeyId: string):
   }
 }
 
-type Row = Awaited<ReturnType<typeof lockOtherWrappings>>[number]
+type WrappedRow = Awaited<ReturnType<typeof lockOtherWrappings>>[number]
 
-/** Undefined when it does not open: one row that someone tampered with must not keep all others on the old key. */
-function rewrapRow(keys: MasterKey[], next: MasterKey, row: Row): Buffer | undefined {
+/** Returns undefined if the row does not open: a damaged row must not keep all others on the old key. */
+function rewrapRow(keys: MasterKey[], next: MasterKey, row: WrappedRow): Buffer | undefined {
   const from = keys.find(({ id }) => id === row.master_key_id)
   const { version, kind, provider } = row
-  const place = { workspaceId: row.workspace_id, credentialId: row.id, version, kind, provider }
+  const context = { workspaceId: row.workspace_id, credentialId: row.id, version, kind, provider }
   try {
-    return from && rewrap(from, next, place, row.wrapped_key)
+    return from && rewrap(from, next, context, row.wrapped_key)
   } catch (error) {
     if (error instanceof SealBroken) return undefined
     throw error
   }
 }
 
-/** Under the lock and by what the database says now: another rotation may have come in between. */
+/** Drops keys that the database no longer uses, under the lock: another rotation may have run meanwhile. */
 const dropUnusedKeys = (db: Db, path: string): Promise<void> =>
   transact(db, async (tx) => {
     await lockMasterKeys(tx)
     const { keys, active } = await holdActiveKey(tx, { kind: 'file', path })
     const inUse = await listMasterKeysInUse(tx)
-    const kept = keys.filter(({ id }) => id === active.id || inUse.includes(id))
-    if (kept.length < keys.length) await replaceKeyFile(path, kept)
+    const remaining = keys.filter(({ id }) => id === active.id || inUse.includes(id))
+    if (remaining.length < keys.length) await replaceKeyFile(path, remaining)
   })

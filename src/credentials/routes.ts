@@ -5,18 +5,18 @@ import { type Route, route } from '../platform/http/route.ts'
 import { by } from '../workspaces/audit.ts'
 import { listProviders } from './accept.ts'
 import {
+  type CredentialDeps,
   createCredential,
   deleteCredential,
   listCredentials,
   readCredential,
-  type Tools,
   updateCredential,
 } from './credentials.ts'
 import * as schema from './schema.ts'
 import { checkCredential } from './secrets.ts'
 
-export function credentialRoutes(tools: Tools): Route[] {
-  const within = (db: Db): Tools => ({ ...tools, db })
+export function credentialRoutes(tools: CredentialDeps): Route[] {
+  const within = (db: Db): CredentialDeps => ({ ...tools, db })
   const find = ({ db, caller, params }: { db: Db; caller: KeyCaller; params: { credentialId: string } }) =>
     readCredential(within(db), caller.workspace.id, params.credentialId)
 

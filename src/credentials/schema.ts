@@ -47,7 +47,7 @@ export const credentialInUse = {
   code: 'credential_in_use',
   status: 409,
   title: 'This credential is in use',
-  meaning: 'Something still refers to the credential. Put a new secret in with PATCH instead; the id stays.',
+  meaning: 'The credential is still in use. Replace its secret with PATCH instead; the id stays the same.',
 } as const satisfies ProblemKind
 
 export const credentialReadOnly = {

@@ -4,31 +4,31 @@ import {
   fitsCheckValue,
   newMasterKey,
   open,
-  type Place,
   rewrap,
   SealBroken,
   type Sealed,
+  type SecretContext,
   seal,
 } from './seal.ts'
 
 const key = newMasterKey()
-const place: Place = { workspaceId: 'w', credentialId: 'c', version: 1, kind: 'model', provider: 'anthropic' }
+const place: SecretContext = { workspaceId: 'w', credentialId: 'c', version: 1, kind: 'model', provider: 'anthropic' }
 const secret = { apiKey: 'sk-ant-canary', note: 'ü \n"' }
 const sealed = seal(key, place, secret)
 
-test('what was sealed opens again, and is nowhere to be read', () => {
+test('a sealed secret opens again and is not readable', () => {
   expect(open(key, place, sealed)).toEqual(secret)
   expect(Buffer.concat([sealed.wrappedKey, sealed.ciphertext]).includes('canary')).toBe(false)
 })
 
-test('the same secret is never sealed twice the same way', () => {
+test('sealing the same secret twice gives different ciphertexts', () => {
   const again = seal(key, place, secret)
   expect(again.ciphertext.equals(sealed.ciphertext)).toBe(false)
   expect(again.wrappedKey.equals(sealed.wrappedKey)).toBe(false)
 })
 
 describe('it opens nowhere else', () => {
-  test.each<[string, Partial<Place>]>([
+  test.each<[string, Partial<SecretContext>]>([
     ['another workspace', { workspaceId: 'v' }],
     ['another credential', { credentialId: 'd' }],
     ['another version', { version: 2 }],
@@ -64,7 +64,7 @@ test.each([0, 1, 11, 12, 16, 27, 28])('no cut to %i bytes opens', (length) => {
   expect(opens({ ...sealed, wrappedKey: sealed.wrappedKey.subarray(0, length) })).toBe(false)
 })
 
-test('a rewrapped data key opens under the new master key only, and the secret is not touched', () => {
+test('a rewrapped data key opens only with the new master key and leaves the secret unchanged', () => {
   const next = newMasterKey()
   const moved = { ...sealed, masterKeyId: next.id, wrappedKey: rewrap(key, next, place, sealed.wrappedKey) }
   expect(open(next, place, moved)).toEqual(secret)
@@ -72,7 +72,7 @@ test('a rewrapped data key opens under the new master key only, and the secret i
   expect(() => rewrap(next, key, place, sealed.wrappedKey)).toThrow(SealBroken)
 })
 
-test('the error says nothing of the secret, the key or the reason', () => {
+test('the error reveals neither secret nor key nor reason', () => {
   const { message, cause } = new SealBroken()
   expect({ message, cause }).toEqual({
     message: 'A sealed secret does not open: it was changed, moved, or sealed with another key.',
@@ -80,7 +80,7 @@ test('the error says nothing of the secret, the key or the reason', () => {
   })
 })
 
-test('a check value fits its own key and no other', () => {
+test('a check value matches only its own key', () => {
   const value = checkValue(key)
   expect(fitsCheckValue(key, value)).toBe(true)
   expect(fitsCheckValue(newMasterKey(), value)).toBe(false)

@@ -2,18 +2,24 @@ import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:
 import { z } from 'zod'
 
 export const Secret = z.record(z.string(), z.string())
-/** The fields that a provider asks for, by name. */
+/** Fields of a credential, by name. */
 export type Secret = z.infer<typeof Secret>
 
 export type MasterKey = { id: string; bytes: Buffer }
 
-/** What a secret belongs to. It is bound into both ciphertexts: moved to another row, or renamed, they do not open. */
-export type Place = { workspaceId: string; credentialId: string; version: number; kind: string; provider: string }
+/** Row that a secret belongs to. Bound into both ciphertexts (AAD), so that they do not open in another row. */
+export type SecretContext = {
+  workspaceId: string
+  credentialId: string
+  version: number
+  kind: string
+  provider: string
+}
 
-/** The secret under a data key of its own, and that data key under the master key. */
+/** A secret encrypted with its own data key, and the data key encrypted with the master key. */
 export type Sealed = { masterKeyId: string; wrappedKey: Buffer; ciphertext: Buffer }
 
-/** Says nothing of what went wrong: the difference would help only someone who tries to forge. */
+/** Does not say what went wrong: the difference would only help an attacker. */
 export class SealBroken extends Error {
   override name = 'SealBroken'
 
@@ -27,23 +33,23 @@ const KEY_BYTES = 32
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
-export function seal(master: MasterKey, place: Place, secret: Secret): Sealed {
+export function seal(master: MasterKey, context: SecretContext, secret: Secret): Sealed {
   const dataKey = randomBytes(KEY_BYTES)
   return {
     masterKeyId: master.id,
-    wrappedKey: encrypt(master.bytes, dataKey, aboutKey(place)),
-    ciphertext: encrypt(dataKey, Buffer.from(JSON.stringify(secret)), about(place)),
+    wrappedKey: encrypt(master.bytes, dataKey, toKeyAad(context)),
+    ciphertext: encrypt(dataKey, Buffer.from(JSON.stringify(secret)), toAad(context)),
   }
 }
 
-export function open(master: MasterKey, place: Place, sealed: Sealed): Secret {
-  const dataKey = decrypt(master.bytes, sealed.wrappedKey, aboutKey(place))
-  return Secret.parse(JSON.parse(decrypt(dataKey, sealed.ciphertext, about(place)).toString()))
+export function open(master: MasterKey, context: SecretContext, sealed: Sealed): Secret {
+  const dataKey = decrypt(master.bytes, sealed.wrappedKey, toKeyAad(context))
+  return Secret.parse(JSON.parse(decrypt(dataKey, sealed.ciphertext, toAad(context)).toString()))
 }
 
-/** The data key under another master key. The secret itself is not touched. */
-export const rewrap = (from: MasterKey, to: MasterKey, place: Place, wrappedKey: Buffer): Buffer =>
-  encrypt(to.bytes, decrypt(from.bytes, wrappedKey, aboutKey(place)), aboutKey(place))
+/** Encrypts the data key with another master key. The secret itself is not touched. */
+export const rewrap = (from: MasterKey, to: MasterKey, context: SecretContext, wrappedKey: Buffer): Buffer =>
+  encrypt(to.bytes, decrypt(from.bytes, wrappedKey, toKeyAad(context)), toKeyAad(context))
 
 export const newMasterKey = (): MasterKey => masterKey(randomBytes(KEY_BYTES))
 
@@ -54,7 +60,7 @@ export const masterKey = (bytes: Buffer): MasterKey => ({
 
 const CHECK = Buffer.from('assay master key check')
 
-/** Kept in the database: whoever can open it holds the key. */
+/** Builds the check value that is stored to recognise a key. */
 export const checkValue = (key: MasterKey): Buffer => encrypt(key.bytes, CHECK, key.id)
 
 export function fitsCheckValue(key: MasterKey, value: Buffer): boolean {
@@ -65,13 +71,13 @@ export function fitsCheckValue(key: MasterKey, value: Buffer): boolean {
   }
 }
 
-/** Only the provider can hold a separator, and it comes last. */
-const about = ({ workspaceId, credentialId, version, kind, provider }: Place): string =>
+/** Unambiguous: only the provider can contain a separator, and it comes last. */
+const toAad = ({ workspaceId, credentialId, version, kind, provider }: SecretContext): string =>
   [workspaceId, credentialId, version, kind, provider].join('|')
 
-const aboutKey = (place: Place): string => `key|${about(place)}`
+const toKeyAad = (context: SecretContext): string => `key|${toAad(context)}`
 
-/** Nonce, ciphertext, tag. */
+/** Returns nonce, ciphertext and tag. */
 function encrypt(key: Buffer, plain: Buffer, aad: string): Buffer {
   const nonce = randomBytes(NONCE_BYTES)
   const cipher = createCipheriv(CIPHER, key, nonce, { authTagLength: TAG_BYTES }).setAAD(Buffer.from(aad))

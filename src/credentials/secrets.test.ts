@@ -8,11 +8,11 @@ import { createWorkspace } from '../workspaces/workspaces.ts'
 import { listProviders } from './accept.ts'
 import { nothingToCheck } from './checks.ts'
 import {
+  type CredentialDeps,
   createCredential,
   deleteCredential,
   findCredential,
   readCredential,
-  type Tools,
   updateCredential,
 } from './credentials.ts'
 import { token } from './fields.ts'
@@ -23,7 +23,7 @@ import { checkCredential, openSecret } from './secrets.ts'
 
 let database: TestDatabase
 let dataFolder: string
-let tools: Tools
+let tools: CredentialDeps
 let workspaceId: string
 let otherWorkspaceId: string
 
@@ -41,7 +41,7 @@ afterAll(async () => {
   await rm(dataFolder, { recursive: true })
 })
 
-test('a secret opens in its workspace and in no other', async () => {
+test('a secret opens only in its workspace', async () => {
   const { id } = await store('secret-1')
   expect(await openSecret(tools, workspaceId, id)).toEqual({
     kind: 'model',
@@ -53,7 +53,7 @@ test('a secret opens in its workspace and in no other', async () => {
   expect(await openSecret(tools, crypto.randomUUID(), id)).toBeUndefined()
 })
 
-test('a new secret acts at once, and a deleted one is gone at once', async () => {
+test('a new secret takes effect at once, and a deleted one is unusable at once', async () => {
   const credential = await store('secret-1')
   const opened = async () => (await openSecret(tools, workspaceId, credential.id))?.secret.apiKey
   expect(await opened()).toBe('secret-1')
@@ -63,14 +63,14 @@ test('a new secret acts at once, and a deleted one is gone at once', async () =>
   expect(await opened()).toBeUndefined()
 })
 
-test('new secrets that come at once leave one of them whole', async () => {
+test('concurrent updates leave one complete secret', async () => {
   const credential = await store('first')
   const keys = Array.from({ length: 8 }, (_, place) => `key-${place}`)
   await Promise.all(keys.map((apiKey) => updateCredential(tools, by(), credential, { secret: { apiKey } })))
   expect(keys).toContain((await openSecret(tools, workspaceId, credential.id))?.secret.apiKey)
 })
 
-test('its use is noted to the minute, and a check is no use', async () => {
+test('records the last use to the minute; a check does not count', async () => {
   const { id } = await store('secret')
   const lastUsedAt = async () => (await readCredential(tools, workspaceId, id)).lastUsedAt
   await checkCredential({ ...tools, upstreams: { openai: 'http://127.0.0.1:9' } }, workspaceId, await readOwn(id))
@@ -126,14 +126,14 @@ describe('a row that was tampered with does not open, and a new secret mends it:
   })
 })
 
-test('a workspace brings providers of its own, and keeps their credentials when they go', async () => {
+test('a workspace can add providers, and keeps their credentials when they are removed', async () => {
   const custom = {
     kind: 'model',
     provider: 'custom/ours',
     fields: [token('apiKey')],
     check: nothingToCheck('Asked ours.'),
   } as const
-  const extended: Tools = {
+  const extended: CredentialDeps = {
     ...tools,
     customProviders: async (_, workspace) =>
       workspace === workspaceId ? [{ ...custom, fields: [...custom.fields] }] : [],

@@ -1,5 +1,5 @@
 import { findProvider } from './accept.ts'
-import { findDerived, findNewestCredential, type Tools } from './credentials.ts'
+import { type CredentialDeps, findDerived, findNewestCredential } from './credentials.ts'
 import { type Keyring, MasterKeyMissing } from './master-key.ts'
 import type { Credential, CredentialCheck, Kind } from './schema.ts'
 import { SealBroken, type Secret } from './seal.ts'
@@ -11,7 +11,11 @@ export type OpenedSecret = { kind: Kind; provider: string; secret: Secret }
  * The secret as it is at this moment: call it when the secret is needed, and a PATCH acts on what already runs.
  * Throws SealBroken when someone tampered with it.
  */
-export async function openSecret(tools: Tools, workspaceId: string, id: string): Promise<OpenedSecret | undefined> {
+export async function openSecret(
+  tools: CredentialDeps,
+  workspaceId: string,
+  id: string,
+): Promise<OpenedSecret | undefined> {
   const opened = await findSecret(tools, workspaceId, id)
   if (opened?.useIsStale) await markCredentialUsed(tools.db, id)
   return opened && { kind: opened.kind, provider: opened.provider, secret: opened.secret }
@@ -19,7 +23,7 @@ export async function openSecret(tools: Tools, workspaceId: string, id: string):
 
 /** The secret of the newest credential for a provider. A stored one goes before one of the server's environment. */
 export async function openNewestSecret(
-  tools: Tools,
+  tools: CredentialDeps,
   workspaceId: string,
   wanted: { kind: Kind; provider: string },
 ): Promise<OpenedSecret | undefined> {
@@ -29,7 +33,7 @@ export async function openNewestSecret(
 
 /** Asks the provider. A credential that does not work is an answer, not an error. */
 export async function checkCredential(
-  tools: Tools,
+  tools: CredentialDeps,
   workspaceId: string,
   credential: Credential,
 ): Promise<CredentialCheck> {
@@ -38,7 +42,7 @@ export async function checkCredential(
   return { ...verdict, latencyMs: Math.round(performance.now() - started) }
 }
 
-async function judge(tools: Tools, workspaceId: string, credential: Credential) {
+async function judge(tools: CredentialDeps, workspaceId: string, credential: Credential) {
   const provider = await findProvider(tools, workspaceId, credential)
   if (!provider) return { ok: false, detail: `There is no provider ${credential.provider} any more.` }
   const opened = await findSecret(tools, workspaceId, credential.id).catch(ifBroken)
@@ -51,7 +55,10 @@ function ifBroken(error: unknown): undefined {
 }
 
 /** Returns how many secrets a workspace has stored, and the names of those that do not open. No provider is asked. */
-export async function findUnreadable(tools: Tools, workspaceId: string): Promise<{ stored: number; names: string[] }> {
+export async function findUnreadable(
+  tools: CredentialDeps,
+  workspaceId: string,
+): Promise<{ stored: number; names: string[] }> {
   const { keyring, db } = tools
   const found = keyring ? await listSealedRows(db, workspaceId) : []
   const names = await Promise.all(
@@ -67,9 +74,9 @@ function ifUnreadable(error: unknown): undefined {
   if (!(error instanceof SealBroken || error instanceof MasterKeyMissing)) throw error
 }
 
-type Found = OpenedSecret & { useIsStale: boolean }
+type FoundSecret = OpenedSecret & { useIsStale: boolean }
 
-async function findSecret(tools: Tools, workspaceId: string, id: string): Promise<Found | undefined> {
+async function findSecret(tools: CredentialDeps, workspaceId: string, id: string): Promise<FoundSecret | undefined> {
   const stored = tools.keyring && (await findStored(tools, tools.keyring, workspaceId, id))
   if (stored) return stored
   const derived = await findDerived(tools, workspaceId, id)
@@ -80,7 +87,7 @@ async function findSecret(tools: Tools, workspaceId: string, id: string): Promis
 
 const READS = 3
 
-async function findStored({ db }: Tools, keyring: Keyring, workspaceId: string, id: string) {
+async function findStored({ db }: CredentialDeps, keyring: Keyring, workspaceId: string, id: string) {
   for (let read = 1; ; read++) {
     const row = await findSealedRow(db, workspaceId, id)
     if (!row) return undefined
@@ -95,7 +102,7 @@ async function findStored({ db }: Tools, keyring: Keyring, workspaceId: string, 
 
 type Row = NonNullable<Awaited<ReturnType<typeof findSealedRow>>>
 
-async function openRow(keyring: Keyring, workspaceId: string, row: Row): Promise<Found> {
+async function openRow(keyring: Keyring, workspaceId: string, row: Row): Promise<FoundSecret> {
   const { kind, provider, version } = row
   const place = { workspaceId, credentialId: row.id, version, kind, provider }
   const sealed = { masterKeyId: row.master_key_id, wrappedKey: row.wrapped_key, ciphertext: row.ciphertext }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
 import { createOutbound } from '../platform/outbound/outbound.ts'
-import type { Tools } from './credentials.ts'
+import type { CredentialDeps } from './credentials.ts'
 import { openKeyring } from './master-key.ts'
 import * as schema from './schema.ts'
 import { openSecret } from './secrets.ts'
@@ -30,7 +30,7 @@ const ofTheServer = expect.arrayContaining([
 ])
 
 describe('keys in the environment of the server', () => {
-  test('with storage on are seen in the workspace local only', async () => {
+  test('are visible only in the workspace local when storage is on', async () => {
     await using app = await testApp(KEYS)
     expect(fromEnvironment(await seen(app))).toEqual(ofTheServer)
     expect(fromEnvironment(await seen(app))).toHaveLength(4)
@@ -40,7 +40,7 @@ describe('keys in the environment of the server', () => {
     expect(theirs.map(({ source }) => source)).toEqual(['builtin', 'builtin', 'builtin'])
   })
 
-  test('with storage off are seen in every workspace, each under an id of its own', async () => {
+  test('are visible in every workspace, each with its own id, when storage is off', async () => {
     await using app = await testApp({ ...KEYS, ...OFF })
     const other = await app.otherWorkspace()
     const ours = await seen(app)
@@ -59,7 +59,7 @@ describe('keys in the environment of the server', () => {
     expect(await app.call(schema.deleteCredential, { params })).toMatchObject(problem)
   })
 
-  test('open in the workspaces that see them, and in no other', async () => {
+  test('open only in the workspaces that see them', async () => {
     await using app = await testApp(KEYS)
     const tools = await toolsOf(app, KEYS)
     const { id = '' } = (await seen(app)).find(({ provider }) => provider === 'anthropic') ?? {}
@@ -74,7 +74,7 @@ describe('keys in the environment of the server', () => {
 })
 
 describe('with storage off', () => {
-  test('nothing is stored, and the workspace says so; a wrong body is told first', async () => {
+  test('nothing is stored and the workspace reports it; an invalid body is reported first', async () => {
     await using app = await testApp(OFF)
     const body = { kind: 'model', provider: 'openai', name: 'x', secret: { apiKey: 'k' } } as const
     const answer = await app.call(schema.createCredential, { body })
@@ -85,7 +85,7 @@ describe('with storage off', () => {
     expect(rows).toEqual([{ keys: 0 }])
   })
 
-  test('what was stored before is out of reach, and comes back with the storage', async () => {
+  test('stored credentials are unavailable until storage is on again', async () => {
     await using app = await testApp()
     const body = { kind: 'model', provider: 'openai', name: 'x', secret: { apiKey: 'k' } } as const
     const { id } = (await app.call(schema.createCredential, { body })).body
@@ -108,7 +108,7 @@ test('a built-in credential opens to an empty secret', async () => {
   ])
 })
 
-async function toolsOf(app: TestApp, environment: Record<string, string>): Promise<Tools> {
+async function toolsOf(app: TestApp, environment: Record<string, string>): Promise<CredentialDeps> {
   const { db } = app.database
   const keyring = await openKeyring({ db, dataFolder: app.tools.config.dataFolder })
   return { db, keyring, environment, upstreams: {}, outbound: createOutbound() }

@@ -7,10 +7,10 @@ import type { Sealed } from './seal.ts'
 
 const MASTER_KEY_LOCK = 'master key'
 
-/** One at a time makes, rotates or tidies master keys, and nobody seals meanwhile. */
+/** Takes the exclusive lock for creating, rotating or deleting master keys. Blocks sealing. */
 export const lockMasterKeys = (tx: Db) => lock(tx, MASTER_KEY_LOCK)
 
-/** The same lock, shared: any number may seal at once. The queue for this lock is fair, so a rotation gets its turn under any load. */
+/** Takes the same lock shared: any number of processes can seal. The lock queue is fair, so a rotation is not starved. */
 export const shareMasterKeys = (tx: Db) =>
   sql`select pg_advisory_xact_lock_shared(hashtextextended(${MASTER_KEY_LOCK}, 0))`.execute(tx)
 
@@ -60,7 +60,7 @@ export async function listMasterKeysInUse(db: Db): Promise<string[]> {
 const WRAPPINGS_AT_ONCE = 500
 type Wrapping = { masterKeyId: string; wrappedKey: Buffer }
 
-/** In the order of ids, after `after`: the secrets that another key than this one opens. */
+/** Locks secrets that are sealed with another key, in the order of ids, after `after`. */
 export const lockOtherWrappings = (tx: Db, table: SealedTable, masterKeyId: string, after: string) =>
   tx
     .selectFrom(table)
@@ -122,7 +122,7 @@ export const findNewestCredentialRow = (db: Db, workspaceId: string, kind: Kind,
     .limit(1)
     .executeTakeFirst()
 
-/** Weaker than an update of the key: rows that point here can still be written meanwhile. */
+/** Locks the row FOR NO KEY UPDATE: rows that reference it can still be written. */
 export const lockCredentialVersion = (tx: Db, workspaceId: string, id: string) =>
   tx
     .selectFrom('credentials')
@@ -132,13 +132,13 @@ export const lockCredentialVersion = (tx: Db, workspaceId: string, id: string) =
     .forNoKeyUpdate()
     .executeTakeFirst()
 
-type Change = {
+type CredentialUpdate = {
   name: string | undefined
   secret: { hint: string; version: number; sealed: Sealed } | undefined
 }
 
-/** Takes a row that is locked. */
-export const updateCredentialRow = (tx: Db, id: string, { name, secret }: Change) =>
+/** Updates a locked row. */
+export const updateCredentialRow = (tx: Db, id: string, { name, secret }: CredentialUpdate) =>
   tx
     .updateTable('credentials')
     .set({ updated_at: sql<Date>`now()` })
@@ -166,7 +166,7 @@ export const listSealedRows = (db: Db, workspaceId: string) => sealedRows(db, wo
 export const markCredentialUsed = (db: Db, id: string) =>
   db.updateTable('credentials').set({ last_used_at: sql<Date>`now()` }).where('id', '=', id).execute()
 
-/** Environment and built-in credentials follow from the workspace itself. */
+/** Finds the workspace that environment and built-in credentials are derived from. */
 export async function findOwner(db: Db, workspaceId: string) {
   const row = await db
     .selectFrom('workspaces')

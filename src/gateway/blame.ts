@@ -1,4 +1,4 @@
-import { targetUrl } from '../credentials/target.ts'
+import { buildTargetUrl } from '../credentials/target.ts'
 import type { Asking, Prepared, ProxyTools } from './asking.ts'
 import { crowd } from './crowd.ts'
 import { failureKind } from './failure.ts'
@@ -41,7 +41,7 @@ async function probe(tools: ProxyTools, asking: Asking, sent: Prepared['sent'], 
   const { path, body, headers } = wire.probe(grant.terms.model)
   const { url, trust } = tools.findUpstream(grant.terms, wire.protocol)
   const request = {
-    url: targetUrl(url, path),
+    url: buildTargetUrl(url, path),
     trust,
     method: 'POST',
     headers: { ...headers, 'content-type': 'application/json', 'accept-encoding': 'identity', ...keyIn(asking, sent) },

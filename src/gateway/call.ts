@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { targetUrl } from '../credentials/target.ts'
+import { buildTargetUrl } from '../credentials/target.ts'
 import { newId } from '../platform/ids.ts'
 import type { Asking, Prepared, ProxyTools } from './asking.ts'
 import { inspect, limit } from './body-threads.ts'
@@ -174,7 +174,7 @@ function sentRequest(tools: ProxyTools, { grant, wire, request }: Asking, key: s
   const { url, trust } = tools.findUpstream(grant.terms, wire.protocol)
   const path = wire.rewrittenPath(request.path, { model: grant.terms.model })
   return {
-    url: targetUrl(url, path) + sentQuery(request.query),
+    url: buildTargetUrl(url, path) + sentQuery(request.query),
     trust,
     method: request.method,
     headers: sentHeaders(request.headers, wire.headers(key)),

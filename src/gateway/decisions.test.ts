@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { targetUrl } from '../credentials/target.ts'
+import { buildTargetUrl } from '../credentials/target.ts'
 import type { AuxiliaryModelRule } from '../harnesses/harness.ts'
 import { crowd } from './crowd.ts'
 import { countsOf, hasDuplicates } from './duplicates.ts'
@@ -69,7 +69,7 @@ test.each([
   ['https://api.example/anthropic', '/v1/messages', 'https://api.example/anthropic/v1/messages'],
   ['https://api.example', '/v1beta/models/m:countTokens', 'https://api.example/v1beta/models/m:countTokens'],
 ])('under %s the path %s is %s', (base, path, url) => {
-  expect(targetUrl(base, path)).toBe(url)
+  expect(buildTargetUrl(base, path)).toBe(url)
 })
 
 describe('which other names are pinned', () => {

@@ -1,4 +1,4 @@
-import { findSpeech } from '../catalog/harnesses.ts'
+import { resolveProtocol } from '../catalog/harnesses.ts'
 import type { Model } from '../catalog/model.ts'
 import type { Harness } from '../harnesses/harness.ts'
 import type { ModelAccess } from '../harnesses/model-access.ts'
@@ -16,7 +16,7 @@ export function termsFor(
   levelName: string,
   harness: Harness,
 ): { access: Omit<ModelAccess, 'token'>; terms: Terms } {
-  const speech = findSpeech(harness, model, levelName)
+  const speech = resolveProtocol(harness, model, levelName)
   if (!speech) throw new ModelUnfit(`${harness.name} cannot ask ${model.label} for exactly the level ${levelName}.`)
   return {
     access: { ...speech, baseUrl: SANDBOX_GATEWAY_URL },

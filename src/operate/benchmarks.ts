@@ -1,16 +1,16 @@
-import { benchmarkTools } from '../app.ts'
+import { toBenchmarkDeps } from '../app.ts'
 import { addBenchmark } from '../benchmarks/add.ts'
 import { listBenchmarks, readBenchmark, removeBenchmark } from '../benchmarks/benchmarks.ts'
 import type { AddProgress, Benchmark, BenchmarkTask } from '../benchmarks/schema.ts'
 import type { Config } from '../config.ts'
 import type { Log } from '../platform/log.ts'
-import { openTools } from '../tools.ts'
+import { openServices } from '../services.ts'
 import { readWorkspaceRow } from '../workspaces/workspaces.ts'
 import { onExistingData } from './operate.ts'
 
-/** What the owner of the machine can do with benchmarks where no service runs. */
-export type Benchmarks = {
-  add(wish: { reference: string }, onProgress: (progress: AddProgress) => void): Promise<Benchmark>
+/** Benchmark operations for the operator, without a running service. */
+export type LocalBenchmarks = {
+  add(input: { reference: string }, onProgress: (progress: AddProgress) => void): Promise<Benchmark>
   list(): Promise<Benchmark[]>
   read(datasetOrg: string, dataset: string): Promise<Benchmark & { taskList: BenchmarkTask[] }>
   remove(datasetOrg: string, dataset: string): Promise<void>
@@ -20,11 +20,11 @@ export const withBenchmarks = <T>(
   config: Config,
   log: Log,
   { org, signal }: { org: string; signal: AbortSignal },
-  work: (benchmarks: Benchmarks) => Promise<T>,
+  work: (benchmarks: LocalBenchmarks) => Promise<T>,
 ): Promise<T> =>
   onExistingData(config, log, async (db, database) => {
     const workspace = await readWorkspaceRow(db, org)
-    const tools = benchmarkTools(await openTools(config, database, log))
+    const tools = toBenchmarkDeps(await openServices(config, database, log))
     const by = { workspaceId: workspace.id, actor: 'operator' }
     return work({
       add: async ({ reference }, onProgress) =>

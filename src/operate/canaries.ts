@@ -1,6 +1,6 @@
-import { publicModels } from '../catalog/models.ts'
+import { listPublicModels } from '../catalog/models.ts'
 import type { Config } from '../config.ts'
-import { modelSecretIn } from '../credentials/providers.ts'
+import { findModelSecret } from '../credentials/providers.ts'
 import { memoryLedger } from '../gateway/memory-ledger.ts'
 import { termsFor } from '../gateway/model-terms.ts'
 import { mini } from '../harnesses/mini.ts'
@@ -13,7 +13,7 @@ import { AUTHOR_LIMITS, type ModelLimits, openStageModel, VERIFIER_LIMITS } from
 import { UnknownName } from '../trials/engine.ts'
 import { startOwnGateway } from './own-gateway.ts'
 
-export type CanaryWish = {
+export type MeasureCanariesOptions = {
   models: Record<CanaryRole, string>
   level: string | undefined
   budgetUsd: number | undefined
@@ -21,29 +21,29 @@ export type CanaryWish = {
   onDone(done: number, of: number): void
 }
 
-type Asked = ModelSpending & { catalogId: string; level: string }
+type ModelReport = ModelSpending & { catalogId: string; level: string }
 
 export type CanaryReport = {
-  author: Asked
-  verifier: Asked
-  /** Both are of one house. */
+  author: ModelReport
+  verifier: ModelReport
+  /** True if both models are of one provider. */
   isSelfVerified: boolean
   figures: CanaryFigure[]
   isEnough: boolean
   results: CanaryResult[]
 }
 
-/** What two models make of the canaries. There is no server: the gateway lives as long as it takes. */
-export async function measureCanaries(config: Config, log: Log, wish: CanaryWish): Promise<CanaryReport> {
+/** Measures two models with the canaries, with a temporary gateway and without a server. */
+export async function measureCanaries(config: Config, log: Log, wish: MeasureCanariesOptions): Promise<CanaryReport> {
   const chosen = { author: findTerms(wish, 'author'), verifier: findTerms(wish, 'verifier') }
   const ledger = memoryLedger()
   const gateway = await startOwnGateway(config, log, ledger)
   await using undo = new AsyncDisposableStack()
   undo.defer(() => gateway.stop(0))
 
-  const openerOf = ({ access, terms }: Chosen, limits: ModelLimits): ModelOpener => {
-    if (!modelSecretIn(config.environment, terms.provider))
-      return { missing: `There is no key for ${terms.provider} in the environment.` }
+  const openerOf = ({ access, terms }: ChosenModel, limits: ModelLimits): ModelOpener => {
+    if (!findModelSecret(config.environment, terms.provider))
+      return { missing: `No key for ${terms.provider} in the environment.` }
     return (subject, batchLeftMicros) =>
       openStageModel(
         { ledger, gatewayUrl: gateway.url },
@@ -62,22 +62,24 @@ export async function measureCanaries(config: Config, log: Log, wish: CanaryWish
     author: { ...asked(chosen.author), ...spending.author },
     verifier: { ...asked(chosen.verifier), ...spending.verifier },
     isSelfVerified: isSameFamily(named(chosen.author), named(chosen.verifier)),
-    ...{ figures: all, isEnough: meetsTargets(all), results },
+    figures: all,
+    isEnough: meetsTargets(all),
+    results,
   }
 }
 
 const NOBODY = { workspaceId: '', credentialId: '', deferrals: 0 }
 
-type Chosen = ReturnType<typeof termsFor>
+type ChosenModel = ReturnType<typeof termsFor>
 
 /** Throws UnknownName, and ModelUnfit where it cannot be asked at this level. */
-function findTerms({ models, level }: CanaryWish, role: CanaryRole): Chosen {
-  const known = publicModels().filter(({ protocols }) => protocols.length > 0)
+function findTerms({ models, level }: MeasureCanariesOptions, role: CanaryRole): ChosenModel {
+  const known = listPublicModels().filter(({ protocols }) => protocols.length > 0)
   const model = known.find(({ catalogId }) => catalogId === models[role])
   const names = known.map(({ catalogId }) => catalogId).join(', ')
   if (!model) throw new UnknownName(`The catalog has no model ${models[role]}. Known: ${names}.`)
   return termsFor(model, level ?? model.defaultLevel, mini)
 }
 
-const asked = ({ access, terms }: Chosen) => ({ catalogId: terms.catalogId, level: access.level })
-const named = ({ terms }: Chosen) => ({ provider: terms.provider, name: terms.model })
+const asked = ({ access, terms }: ChosenModel) => ({ catalogId: terms.catalogId, level: access.level })
+const named = ({ terms }: ChosenModel) => ({ provider: terms.provider, name: terms.model })

@@ -4,33 +4,33 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
-import { liveOffers } from '../catalog/offers.ts'
-import type { Config, Environment } from '../config.ts'
+import { listLiveCapabilities } from '../catalog/capabilities.ts'
+import type { Config, ConfigEnvironment } from '../config.ts'
 import { openBlobs } from '../platform/blobs/blobs.ts'
 import { connect, type Database } from '../platform/db/db.ts'
-import { type HealthCheck, runChecks } from '../platform/health.ts'
+import { runChecks, type SystemCheck } from '../platform/health.ts'
 import { findPostmaster } from '../platform/postgres/postmaster.ts'
-import { urlOf } from '../store.ts'
+import { toDatabaseUrl } from '../store.ts'
 import {
   type DataFolder,
   type Diagnosis,
   dataFolderDiagnosis,
   diskDiagnosis,
-  fine,
+  fail,
   keyFileDiagnosis,
   messageOf,
   nodeDiagnosis,
-  noted,
+  note,
   partDiagnoses,
+  pass,
   postgresDiagnosis,
-  wrong,
 } from './machine-checks.ts'
 import { verifyChains } from './operate.ts'
 import { blobsCheck, databaseCheck, masterKeyCheck, migrationsCheck, workersCheck } from './service-checks.ts'
 import { examineSettings } from './settings-check.ts'
 
 /** Looks at everything that the service needs on this machine. Starts nothing, migrates nothing, leaves nothing behind. */
-export async function diagnose(environment: Environment): Promise<Diagnosis[]> {
+export async function diagnose(environment: ConfigEnvironment): Promise<Diagnosis[]> {
   const { config, diagnoses } = examineSettings(environment)
   const asked = environment.ASSAY_URL || undefined
   const parts = await partDiagnoses(environment.PATH ?? '')
@@ -52,15 +52,15 @@ async function diagnoseSetUp(config: Config, asked: string | undefined): Promise
 
 /** Files that another user than the service's makes in its folder would be in its way. */
 async function blobsDiagnosis(config: Config, found: DataFolder): Promise<Diagnosis> {
-  if (found === 'absent') return fine('blobs', 'nothing there yet')
+  if (found === 'absent') return pass('blobs', 'nothing there yet')
   if (found === 'not ours')
-    return noted('blobs', 'not tried: the data folder is not ours', 'Mend the data folder first.')
+    return note('blobs', 'not tried: the data folder is not ours', 'Mend the data folder first.')
   try {
     const folder = blobFolder(config.blobs)
-    if (folder && !existsSync(folder)) return fine('blobs', `${folder} is not there yet; the first blob makes it`)
+    if (folder && !existsSync(folder)) return pass('blobs', `${folder} is not there yet; the first blob makes it`)
     return await diagnosisOf(blobsCheck(openBlobs(config.blobs, join(config.dataFolder, 'spool'))))
   } catch (error) {
-    return wrong('blobs', messageOf(error), 'Correct ASSAY_BLOBS.')
+    return fail('blobs', messageOf(error), 'Correct ASSAY_BLOBS.')
   }
 }
 
@@ -69,44 +69,44 @@ function blobFolder(blobs: string): string | undefined {
   return blobs.startsWith('file:') ? blobs.slice('file:'.length) : undefined
 }
 
-type Known = { keyFile: Diagnosis; isServing: boolean }
+type KnownState = { keyFile: Diagnosis; isServing: boolean }
 
 const WITHOUT = 'Migrations, workers, the audit log and the fit of the master key were not checked'
 
-async function diagnoseDatabase(config: Config, { keyFile, isServing }: Known): Promise<Diagnosis[]> {
+async function diagnoseDatabase(config: Config, { keyFile, isServing }: KnownState): Promise<Diagnosis[]> {
   try {
     await using database = await openRunning(config)
-    if (!database) return [fine('database', `not running; it starts with assay serve. ${WITHOUT}.`), keyFile]
+    if (!database) return [pass('database', `not running; it starts with assay serve. ${WITHOUT}.`), keyFile]
     const found = await diagnosisOf(databaseCheck(database))
     if (!found.ok) return [{ ...found, detail: `${found.detail}. ${WITHOUT}` }, keyFile]
 
     const migrations = await diagnosisOf(migrationsCheck(database))
     if (!migrations.ok) return [found, migrations, keyFile]
     const masterKey = keyFile.ok ? await diagnosisOf(masterKeyCheck(database, config)) : keyFile
-    // A service that was stopped has no workers, and lacks none.
+    // A stopped service needs no workers.
     const workers = { ...(await diagnosisOf(workersCheck(database))), required: isServing }
     const audit = await diagnosisOf(auditCheck(database))
     return [found, migrations, masterKey, audit, workers, ...(isServing ? [await sandboxesDiagnosis(database)] : [])]
   } catch (error) {
-    return [wrong('database', messageOf(error), 'Run assay doctor as the user that runs the service.'), keyFile]
+    return [fail('database', messageOf(error), 'Run assay doctor as the user that runs the service.'), keyFile]
   }
 }
 
-/** A service works without any; no trial does. */
+/** Sandboxes are not required by the service, only by trials. */
 async function sandboxesDiagnosis({ db }: Database): Promise<Diagnosis> {
-  const offers = await liveOffers(db)
+  const offers = await listLiveCapabilities(db)
   const working = offers.filter(({ available }) => available)
   if (working.length > 0)
-    return fine('sandboxes', working.map(({ sandbox, isolation }) => `${sandbox} (${isolation})`).join(', '))
+    return pass('sandboxes', working.map(({ sandbox, isolation }) => `${sandbox} (${isolation})`).join(', '))
   const reasons = offers.map(({ sandbox, detail }) => `${sandbox}: ${detail}`)
   const detail = `no worker can run a trial${reasons.length === 0 ? '' : `. ${reasons.join(' ')}`}`
-  return noted('sandboxes', detail, 'npm run setup -- --yes bwrap, or start Docker; then start the service anew.')
+  return note('sandboxes', detail, 'npm run setup -- --yes bwrap, or start Docker; then start the service anew.')
 }
 
-type Opened = Database & AsyncDisposable
+type OpenDatabase = Database & AsyncDisposable
 
-/** Nothing when the database is an embedded one that does not run: looking must not start it. */
-async function openRunning(config: Config): Promise<Opened | undefined> {
+/** Opens the database, unless it is an embedded one that is not running: the doctor must not start it. */
+async function openRunning(config: Config): Promise<OpenDatabase | undefined> {
   const url = config.databaseUrl ?? (await findEmbedded(join(config.dataFolder, 'postgres')))
   if (!url) return undefined
   const database = connect(url, { max: 2, onError: () => {} })
@@ -121,10 +121,10 @@ async function findEmbedded(path: string): Promise<string | undefined> {
   const server = await findPostmaster({ path: real, ...files })
   if (!server) return undefined
   const login = { user: 'assay', password: await readFile(files.password, 'utf8'), database: 'assay' }
-  return urlOf({ host: server.socketFolder, port: server.port, ...login })
+  return toDatabaseUrl({ host: server.socketFolder, port: server.port, ...login })
 }
 
-const auditCheck = ({ db }: Database): HealthCheck => ({
+const auditCheck = ({ db }: Database): SystemCheck => ({
   name: 'audit log',
   fix: 'Someone changed the database by hand. Compare with a backup: `assay audit verify` names the events.',
   run: async () => {
@@ -137,8 +137,8 @@ const auditCheck = ({ db }: Database): HealthCheck => ({
 
 const CHECK_MS = 20_000
 
-/** A dead disk or a silent host would keep a check waiting for ever. */
-async function diagnosisOf(check: HealthCheck): Promise<Diagnosis> {
+/** Runs a check with a timeout, because of dead disks and unresponsive hosts. */
+async function diagnosisOf(check: SystemCheck): Promise<Diagnosis> {
   const timeout = new AbortController()
   const late = wait(CHECK_MS, undefined, { signal: timeout.signal }).then(
     () => [{ name: check.name, ok: false, detail: `no end within ${CHECK_MS / 1000} s`, fix: check.fix }],
@@ -146,19 +146,19 @@ async function diagnosisOf(check: HealthCheck): Promise<Diagnosis> {
   )
   const [finding] = await Promise.race([runChecks([check]), late])
   timeout.abort()
-  return finding ? { ...finding, required: true } : wrong(check.name, 'not checked', check.fix)
+  return finding ? { ...finding, required: true } : fail(check.name, 'not checked', check.fix)
 }
 
 const Readiness = z.object({ ok: z.boolean() })
 const ANSWER_MS = 5000
 
 async function serviceDiagnosis(url: string | undefined): Promise<Diagnosis> {
-  if (!url) return noted('service', 'not asked: it listens on any free port', 'See the line `assay ready`.')
+  if (!url) return note('service', 'not asked: it listens on any free port', 'See the line `assay ready`.')
   const answer = await askReadiness(`${url}/readyz`)
-  if (answer === 'silent') return noted('service', `none answers at ${url}`, 'Start it with assay serve.')
-  if (answer === 'foreign') return wrong('service', `another program answers at ${url}`, 'Choose another ASSAY_PORT.')
-  if (answer.ok) return fine('service', `ready at ${url}`)
-  return wrong('service', `answers at ${url} and is not ready`, 'See the lines above and its log.')
+  if (answer === 'silent') return note('service', `none answers at ${url}`, 'Start it with assay serve.')
+  if (answer === 'foreign') return fail('service', `another program answers at ${url}`, 'Choose another ASSAY_PORT.')
+  if (answer.ok) return pass('service', `ready at ${url}`)
+  return fail('service', `answers at ${url} and is not ready`, 'See the lines above and its log.')
 }
 
 async function askReadiness(url: string): Promise<z.infer<typeof Readiness> | 'silent' | 'foreign'> {
@@ -171,7 +171,7 @@ async function askReadiness(url: string): Promise<z.infer<typeof Readiness> | 's
   }
 }
 
-/** An address that stands for all of them is asked at the machine itself. */
+/** Returns the address of the service. A wildcard address becomes loopback. */
 function addressOf({ baseUrl, host, port }: Config): string | undefined {
   if (baseUrl) return baseUrl
   if (port === 0) return undefined

@@ -1,22 +1,22 @@
 import { access, constants, stat, statfs } from 'node:fs/promises'
 import { delimiter, dirname, join } from 'node:path'
-import { keySource, readKeys } from '../credentials/key-source.ts'
+import { readKeys, resolveKeySource } from '../credentials/key-source.ts'
 import type { CheckResult } from '../platform/health.ts'
 import { findBinaries } from '../platform/postgres/binaries.ts'
 
-/** What is not required is good to know, and no failure when it is missing. */
+/** Result of a check. One that is not required is only information. */
 export type Diagnosis = CheckResult & { required: boolean }
 
-export const fine = (name: string, detail: string): Diagnosis => ({ name, ok: true, detail, fix: null, required: true })
-export const wrong = (name: string, detail: string, fix: string): Diagnosis => ({
+export const pass = (name: string, detail: string): Diagnosis => ({ name, ok: true, detail, fix: null, required: true })
+export const fail = (name: string, detail: string, fix: string): Diagnosis => ({
   name,
   ok: false,
   detail,
   fix,
   required: true,
 })
-export const noted = (name: string, detail: string, fix: string): Diagnosis => ({
-  ...wrong(name, detail, fix),
+export const note = (name: string, detail: string, fix: string): Diagnosis => ({
+  ...fail(name, detail, fix),
   required: false,
 })
 
@@ -24,21 +24,21 @@ const NODE_MIN = 24
 
 export function nodeDiagnosis(): Diagnosis {
   const { node } = process.versions
-  if (Number.parseInt(node, 10) >= NODE_MIN) return fine('Node', node)
-  return wrong('Node', `${node}; Assay needs ${NODE_MIN} or newer`, 'Run npm ci, which brings it, or install it.')
+  if (Number.parseInt(node, 10) >= NODE_MIN) return pass('Node', node)
+  return fail('Node', `${node}; Assay needs ${NODE_MIN} or newer`, 'Run npm ci, which brings it, or install it.')
 }
 
 export async function postgresDiagnosis(databaseUrl: string | undefined): Promise<Diagnosis> {
-  if (databaseUrl) return fine('PostgreSQL', `of your own, at ${placeOf(databaseUrl)} (DATABASE_URL)`)
+  if (databaseUrl) return pass('PostgreSQL', `of your own, at ${toDisplayAddress(databaseUrl)} (DATABASE_URL)`)
   try {
-    return fine('PostgreSQL', `${(await findBinaries()).version} comes with Assay`)
+    return pass('PostgreSQL', `${(await findBinaries()).version} comes with Assay`)
   } catch (error) {
-    return wrong('PostgreSQL', messageOf(error), 'Run npm ci, or set DATABASE_URL.')
+    return fail('PostgreSQL', messageOf(error), 'Run npm ci, or set DATABASE_URL.')
   }
 }
 
-/** Without user and password. */
-function placeOf(databaseUrl: string): string {
+/** Removes user and password from a database URL. */
+function toDisplayAddress(databaseUrl: string): string {
   const url = URL.parse(databaseUrl)
   return url ? `${url.searchParams.get('host') ?? url.host}${url.pathname}` : 'an address that cannot be read'
 }
@@ -53,31 +53,31 @@ export async function dataFolderDiagnosis(path: string): Promise<{ found: DataFo
   const found = await stat(path).catch(() => undefined)
   if (!found) return { found: 'absent', diagnosis: await absentDiagnosis(name, path) }
   if (!found.isDirectory()) {
-    return { found: 'not ours', diagnosis: wrong(name, `${path} is not a folder`, 'Choose another with ASSAY_DATA.') }
+    return { found: 'not ours', diagnosis: fail(name, `${path} is not a folder`, 'Choose another with ASSAY_DATA.') }
   }
 
   const self = process.geteuid?.()
   if (self !== undefined && found.uid !== self) {
     const detail = `${path} belongs to user ${found.uid}, and this is user ${self}`
-    return { found: 'not ours', diagnosis: wrong(name, detail, 'Run assay as the owner of the folder.') }
+    return { found: 'not ours', diagnosis: fail(name, detail, 'Run assay as the owner of the folder.') }
   }
   return { found: 'ours', diagnosis: await ownDiagnosis(name, path, found.mode) }
 }
 
 async function absentDiagnosis(name: string, path: string): Promise<Diagnosis> {
   const parent = await nearestParent(path)
-  if (await isWritable(parent)) return fine(name, `${path} is not there yet; the first start makes it`)
-  return wrong(name, `${path} cannot be made: ${parent} is not writable`, 'Choose another folder with ASSAY_DATA.')
+  if (await isWritable(parent)) return pass(name, `${path} is not there yet; the first start makes it`)
+  return fail(name, `${path} cannot be made: ${parent} is not writable`, 'Choose another folder with ASSAY_DATA.')
 }
 
 async function ownDiagnosis(name: string, path: string, mode: number): Promise<Diagnosis> {
   const shown = `mode ${(mode & 0o777).toString(8).padStart(4, '0')}`
-  if (!(await isWritable(path))) return wrong(name, `${path} is not writable (${shown})`, `chmod 700 ${path}`)
+  if (!(await isWritable(path))) return fail(name, `${path} is not writable (${shown})`, `chmod 700 ${path}`)
   if ((mode & WRITABLE_BY_OTHERS) !== 0)
-    return wrong(name, `${path} can be written by others (${shown})`, `chmod 700 ${path}`)
+    return fail(name, `${path} can be written by others (${shown})`, `chmod 700 ${path}`)
   if ((mode & OPEN_TO_OTHERS) !== 0)
-    return noted(name, `${path} is open to others (${shown}); what is secret in it is not`, `chmod 700 ${path}`)
-  return fine(name, `${path}, writable, closed to others`)
+    return note(name, `${path} is open to others (${shown}); what is secret in it is not`, `chmod 700 ${path}`)
+  return pass(name, `${path}, writable, closed to others`)
 }
 
 const isWritable = (path: string): Promise<boolean> =>
@@ -98,30 +98,26 @@ export async function diskDiagnosis(path: string): Promise<Diagnosis> {
   const disk = await statfs(path).catch(async () => statfs(await nearestParent(path)))
   const freeBytes = disk.bavail * disk.bsize
   const detail = `${(freeBytes / 1e9).toFixed(1)} GB are free`
-  if (freeBytes >= FREE_BYTES_MIN) return fine('disk', detail)
-  return wrong('disk', detail, `Free some space, at least ${FREE_BYTES_MIN / 1e9} GB.`)
+  if (freeBytes >= FREE_BYTES_MIN) return pass('disk', detail)
+  return fail('disk', detail, `Free some space, at least ${FREE_BYTES_MIN / 1e9} GB.`)
 }
 
-type KeyPlace = { credentialStorage: boolean; dataFolder: string; secretKey: string | undefined }
+type MasterKeySettings = { credentialStorage: boolean; dataFolder: string; secretKey: string | undefined }
 
-/** The master key by itself. Whether it is the right one only the database can tell. */
-export async function keyFileDiagnosis(place: KeyPlace): Promise<Diagnosis> {
+/** Checks the master key itself. Only the database can tell whether it is the right one. */
+export async function keyFileDiagnosis(place: MasterKeySettings): Promise<Diagnosis> {
   const name = 'master key'
-  if (!place.credentialStorage) return fine(name, 'not needed: credential storage is off')
+  if (!place.credentialStorage) return pass(name, 'not needed: credential storage is off')
   try {
-    const source = keySource(place)
+    const source = resolveKeySource(place)
     const mode = source.kind === 'file' ? (await stat(source.path).catch(() => undefined))?.mode : undefined
     if (source.kind === 'file' && ((mode ?? 0) & OPEN_TO_OTHERS) !== 0)
-      return wrong(name, `${source.path} can be read or written by others`, `chmod 600 ${source.path}`)
+      return fail(name, `${source.path} can be read or written by others`, `chmod 600 ${source.path}`)
     const keys = await readKeys(source)
-    if (keys.length === 0) return fine(name, 'not there yet; the first start makes it')
-    return fine(name, source.kind === 'file' ? `${source.path}, closed to others` : 'in ASSAY_SECRET_KEY')
+    if (keys.length === 0) return pass(name, 'not there yet; the first start makes it')
+    return pass(name, source.kind === 'file' ? `${source.path}, closed to others` : 'in ASSAY_SECRET_KEY')
   } catch (error) {
-    return wrong(
-      name,
-      messageOf(error),
-      'Put the key back from a copy; without it stored credentials cannot be opened.',
-    )
+    return fail(name, messageOf(error), 'Put the key back from a copy; without it stored credentials cannot be opened.')
   }
 }
 
@@ -132,13 +128,13 @@ const PARTS = [
   { command: 'docker', use: 'sandboxes in containers' },
 ]
 
-/** Parts that later work needs. */
+/** Checks for programs that some work needs. */
 export const partDiagnoses = (searchPath: string): Promise<Diagnosis[]> =>
   Promise.all(
     PARTS.map(async ({ command, use }) => {
       const place = await findCommand(command, searchPath)
-      if (place) return { ...fine(command, place), required: false }
-      return noted(command, `not installed; it is for ${use}`, `npm run setup -- ${command}`)
+      if (place) return { ...pass(command, place), required: false }
+      return note(command, `not installed; it is for ${use}`, `npm run setup -- ${command}`)
     }),
   )
 

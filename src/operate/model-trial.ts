@@ -1,6 +1,6 @@
-import { publicModels } from '../catalog/models.ts'
+import { listPublicModels } from '../catalog/models.ts'
 import type { Config } from '../config.ts'
-import { modelKeyVariable, modelSecretIn } from '../credentials/providers.ts'
+import { findModelKeyVariable, findModelSecret } from '../credentials/providers.ts'
 import { memoryLedger } from '../gateway/memory-ledger.ts'
 import { termsFor } from '../gateway/model-terms.ts'
 import { openPlace } from '../gateway/place.ts'
@@ -12,15 +12,15 @@ import { type TrialWish, tryTask, UnknownName } from '../trials/engine.ts'
 import type { TrialRecord } from '../trials/record.ts'
 import { startOwnGateway } from './own-gateway.ts'
 
-export type ModelWish = { catalogId: string; level: string | undefined; budgetUsd: number | undefined }
+export type ModelSelection = { catalogId: string; level: string | undefined; budgetUsd: number | undefined }
 export type ModelTrialRecord = Omit<TrialRecord, 'class'> & { class: ModelTrialClass; model: GrantTotals | null }
 
-/** One trial, with a model where the harness asks one. There is no server: the gateway lives as long as the trial. */
+/** Runs one trial, with a temporary gateway if the harness uses a model. */
 export async function tryTaskWithModel(
   config: Config,
   log: Log,
   wish: TrialWish,
-  wanted: ModelWish | undefined,
+  wanted: ModelSelection | undefined,
 ): Promise<ModelTrialRecord> {
   const harness = wish.command === undefined ? findHarness(wish.harness) : undefined
   if (!harness || harness.protocols.length === 0) {
@@ -29,8 +29,8 @@ export async function tryTaskWithModel(
   }
   if (!wanted) throw new UnknownName(`${harness.name} needs a model: --model. Known: ${modelNames()}.`)
   const { access, terms } = termsOf(wanted, harness)
-  if (!modelSecretIn(config.environment, terms.provider))
-    throw new UnknownName(`There is no key for ${terms.provider} in the environment. ${keyHint(terms.provider)}`)
+  if (!findModelSecret(config.environment, terms.provider))
+    throw new UnknownName(`No key for ${terms.provider} in the environment. ${keyHint(terms.provider)}`)
 
   await using undo = new AsyncDisposableStack()
   const ledger = memoryLedger()
@@ -48,9 +48,9 @@ export async function tryTaskWithModel(
 const DAY_MS = 24 * 3600 * 1000
 const NOBODY = { workspaceId: '', subject: 'trial', credentialId: '', callsMax: 5000 }
 
-/** A model that only a workspace has is tried through its server. */
+/** Suggests how to provide a key. Custom models need a server. */
 function keyHint(provider: string): string {
-  const variable = modelKeyVariable(provider)
+  const variable = findModelKeyVariable(provider)
   return variable === undefined ? 'Use `assay compare`, which takes credentials.' : `Set ${variable}.`
 }
 
@@ -60,12 +60,12 @@ const asksNone = ({ command, harness }: TrialWish): UnknownName =>
   )
 
 const modelNames = (): string =>
-  publicModels()
+  listPublicModels()
     .flatMap(({ catalogId, protocols }) => (protocols.length > 0 ? [catalogId] : []))
     .join(', ')
 
-function termsOf({ catalogId, level }: ModelWish, harness: NonNullable<ReturnType<typeof findHarness>>) {
-  const model = publicModels().find((known) => known.catalogId === catalogId)
+function termsOf({ catalogId, level }: ModelSelection, harness: NonNullable<ReturnType<typeof findHarness>>) {
+  const model = listPublicModels().find((known) => known.catalogId === catalogId)
   if (!model) throw new UnknownName(`The catalog has no model ${catalogId}. Known: ${modelNames()}.`)
   return termsFor(model, level ?? model.defaultLevel, harness)
 }

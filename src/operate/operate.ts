@@ -4,13 +4,13 @@ import { type Rotation, rotateMasterKey } from '../credentials/rotate-master-key
 import type { Database, Db } from '../platform/db/db.ts'
 import type { Log } from '../platform/log.ts'
 import { openStore } from '../store.ts'
-import { brokenLink } from '../workspaces/audit.ts'
+import { findBrokenLink } from '../workspaces/audit.ts'
 import { newKey } from '../workspaces/key.ts'
 import { createKey } from '../workspaces/keys.ts'
 import type { Key } from '../workspaces/schema.ts'
 import { listWorkspaces, readWorkspaceRow } from '../workspaces/workspaces.ts'
 
-/** What the owner of the machine can do without any key, on the database itself. */
+/** Operations of the machine's owner directly on the database, without a key. */
 
 /** Names of the migrations that ran now. */
 export async function migrateStore(config: Config, log: Log): Promise<string[]> {
@@ -44,7 +44,7 @@ export const verifyAuditLogs = (config: Config, log: Log): Promise<Chain[]> => o
 export async function verifyChains(db: Db): Promise<Chain[]> {
   const chains: Chain[] = []
   for (const { id, login } of await listWorkspaces(db))
-    chains.push({ login, brokenAt: (await brokenLink(db, id)) ?? null })
+    chains.push({ login, brokenAt: (await findBrokenLink(db, id)) ?? null })
   return chains
 }
 

@@ -1,19 +1,19 @@
 import type { Config } from '../config.ts'
-import { modelSecretIn } from '../credentials/providers.ts'
+import { findModelSecret } from '../credentials/providers.ts'
 import { type Gateway, startGateway } from '../gateway/gateway.ts'
 import type { Ledger } from '../gateway/ledger.ts'
-import { upstreamOf } from '../model-gateway.ts'
+import { resolveUpstream } from '../model-gateway.ts'
 import type { Log } from '../platform/log.ts'
 import { createOpenStream } from '../platform/outbound/stream.ts'
 
-/** A gateway without a server, with the keys of the environment. Whoever starts it stops it. */
+/** Starts a gateway without a server, with the keys of the environment. The caller stops it. */
 export const startOwnGateway = (config: Config, log: Log, ledger: Ledger): Promise<Gateway> =>
   startGateway(
     {
       ledger,
       openStream: createOpenStream(),
-      openKey: async ({ terms }) => modelSecretIn(config.environment, terms.provider)?.apiKey,
-      findUpstream: (terms) => upstreamOf(terms, config.upstreams),
+      openKey: async ({ terms }) => findModelSecret(config.environment, terms.provider)?.apiKey,
+      findUpstream: (terms) => resolveUpstream(terms, config.upstreams),
       log,
       counters: { settled: () => {}, refused: () => {}, retried: () => {} },
     },

@@ -1,16 +1,16 @@
-import { keySource } from '../credentials/key-source.ts'
+import { resolveKeySource } from '../credentials/key-source.ts'
 import { hasMasterKey, holdActiveKey, type Keyring } from '../credentials/master-key.ts'
 import type { Blobs } from '../platform/blobs/blob.ts'
 import type { Database } from '../platform/db/db.ts'
 import { isTooOld, listPendingMigrations, readServerVersion, VERSION_MIN } from '../platform/db/migrate.ts'
-import type { HealthCheck } from '../platform/health.ts'
+import type { SystemCheck } from '../platform/health.ts'
 import { countLiveWorkers } from '../platform/jobs/jobs.ts'
 
-/** What a service needs to do its work. The running service checks itself by these, and so does `assay doctor`. */
+/** Checks of everything a service needs, used by the running service and by `assay doctor`. */
 
 const WORKER_SECONDS = 60
 
-export const databaseCheck = ({ db }: Database): HealthCheck => ({
+export const databaseCheck = ({ db }: Database): SystemCheck => ({
   name: 'database',
   fix: 'Start PostgreSQL, or correct DATABASE_URL.',
   run: async () => {
@@ -28,7 +28,7 @@ function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message || error.name : String(error)
 }
 
-export const migrationsCheck = ({ db }: Database): HealthCheck => ({
+export const migrationsCheck = ({ db }: Database): SystemCheck => ({
   name: 'migrations',
   fix: 'Run assay migrate, or start the service anew.',
   run: async () => {
@@ -38,7 +38,7 @@ export const migrationsCheck = ({ db }: Database): HealthCheck => ({
   },
 })
 
-export const blobsCheck = (blobs: Blobs): HealthCheck => ({
+export const blobsCheck = (blobs: Blobs): SystemCheck => ({
   name: 'blobs',
   fix: 'Make the place that ASSAY_BLOBS names writable, or name another.',
   run: async () => {
@@ -47,7 +47,7 @@ export const blobsCheck = (blobs: Blobs): HealthCheck => ({
   },
 })
 
-export const workersCheck = ({ db }: Database): HealthCheck => ({
+export const workersCheck = ({ db }: Database): SystemCheck => ({
   name: 'workers',
   fix: 'Start assay serve or assay work.',
   run: async () => {
@@ -60,7 +60,7 @@ export const workersCheck = ({ db }: Database): HealthCheck => ({
 type KeyPlace = { credentialStorage: boolean; dataFolder: string; secretKey: string | undefined }
 
 /** Checks the key that the running process holds. A key file that became unreadable since does no harm yet. */
-export const heldKeyCheck = ({ db }: Database, keyring: Keyring | undefined): HealthCheck => ({
+export const heldKeyCheck = ({ db }: Database, keyring: Keyring | undefined): SystemCheck => ({
   name: 'master key',
   fix: 'Restart this process with the master key in use.',
   run: async () => {
@@ -69,13 +69,13 @@ export const heldKeyCheck = ({ db }: Database, keyring: Keyring | undefined): He
   },
 })
 
-export const masterKeyCheck = ({ db }: Database, place: KeyPlace): HealthCheck => ({
+export const masterKeyCheck = ({ db }: Database, place: KeyPlace): SystemCheck => ({
   name: 'master key',
   fix: 'Put the key file back from a copy, or set ASSAY_SECRET_KEY to the key.',
   run: async () => {
     if (!place.credentialStorage) return 'not needed: credential storage is off'
     if (!(await hasMasterKey(db))) return 'not there yet; the first start makes it'
-    const { active } = await holdActiveKey(db, keySource(place))
+    const { active } = await holdActiveKey(db, resolveKeySource(place))
     return `${active.id} fits the database`
   },
 })

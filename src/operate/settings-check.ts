@@ -1,23 +1,26 @@
-import { type Config, ConfigError, type Environment, readConfig, settingNames } from '../config.ts'
-import { type Diagnosis, fine, noted, wrong } from './machine-checks.ts'
+import { type Config, type ConfigEnvironment, ConfigError, readConfig, settingNames } from '../config.ts'
+import { type Diagnosis, fail, note, pass } from './machine-checks.ts'
 
 /** Read by the command line, by the tests, or one for each provider: no settings of the service, and no mistakes. */
 const OTHERS = /^ASSAY_(URL|KEY|REQUIRE|TEST_\w+|GATEWAY_UPSTREAM_\w+)$/
 
-export function examineSettings(environment: Environment): { config: Config | undefined; diagnoses: Diagnosis[] } {
+export function examineSettings(environment: ConfigEnvironment): {
+  config: Config | undefined
+  diagnoses: Diagnosis[]
+} {
   const unknown = unknownNames(environment).map(pointOut)
   try {
     const config = readConfig(environment)
-    return { config, diagnoses: [fine('settings', 'valid'), ...unknown] }
+    return { config, diagnoses: [pass('settings', 'valid'), ...unknown] }
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
     const lines = error.message.split('\n')
     const mend = 'Correct it and look again: most other checks need valid settings.'
-    return { config: undefined, diagnoses: [...lines.map((line) => wrong('settings', line, mend)), ...unknown] }
+    return { config: undefined, diagnoses: [...lines.map((line) => fail('settings', line, mend)), ...unknown] }
   }
 }
 
-const unknownNames = (environment: Environment): string[] =>
+const unknownNames = (environment: ConfigEnvironment): string[] =>
   Object.keys(environment).filter(
     (name) => name.startsWith('ASSAY_') && !settingNames.includes(name) && !OTHERS.test(name),
   )
@@ -27,10 +30,10 @@ function pointOut(name: string): Diagnosis {
     .filter((known) => known.startsWith('ASSAY_'))
     .sort((a, b) => distance(name, a) - distance(name, b))
   const detail = `${name} is no setting of this version and does nothing`
-  return noted('settings', detail, `Remove it, or did you mean ${nearest}?`)
+  return note('settings', detail, `Remove it, or did you mean ${nearest}?`)
 }
 
-/** How many letters must be put in, taken out or changed. */
+/** Returns the Levenshtein distance. */
 export function distance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, column) => column)
   for (const [line, letter] of [...from].entries()) {

@@ -1,11 +1,11 @@
-import { liveOffers } from '../catalog/offers.ts'
-import type { Tools as CredentialTools } from '../credentials/credentials.ts'
+import { listLiveCapabilities } from '../catalog/capabilities.ts'
+import type { CredentialDeps as CredentialTools } from '../credentials/credentials.ts'
 import { findUnreadable } from '../credentials/secrets.ts'
 import type { Db } from '../platform/db/db.ts'
-import { type CheckResult, type HealthCheck, runChecks } from '../platform/health.ts'
+import { type CheckResult, runChecks, type SystemCheck } from '../platform/health.ts'
 import type { Log } from '../platform/log.ts'
 
-type HealthDeps = { db: Db; credentials: CredentialTools; log: Log; serviceChecks: HealthCheck[] }
+type HealthDeps = { db: Db; credentials: CredentialTools; log: Log; serviceChecks: SystemCheck[] }
 
 const ASK = 'Ask the operator: the log of the service has the reason.'
 
@@ -28,7 +28,7 @@ const withoutDetails = ({ name, ok }: CheckResult): CheckResult => ({
   fix: ok ? null : ASK,
 })
 
-const credentialsCheck = (tools: CredentialTools, workspaceId: string): HealthCheck => ({
+const credentialsCheck = (tools: CredentialTools, workspaceId: string): SystemCheck => ({
   name: 'credentials',
   fix: 'Send the secret again with PATCH. Whether a provider accepts one: POST …/credentials/{id}/check.',
   run: async () => {
@@ -39,11 +39,11 @@ const credentialsCheck = (tools: CredentialTools, workspaceId: string): HealthCh
   },
 })
 
-const sandboxesCheck = (db: Db): HealthCheck => ({
+const sandboxesCheck = (db: Db): SystemCheck => ({
   name: 'sandboxes',
   fix: 'Ask the operator to start a worker whose sandbox works (assay doctor).',
   run: async () => {
-    const working = (await liveOffers(db)).filter(({ available }) => available)
+    const working = (await listLiveCapabilities(db)).filter(({ available }) => available)
     if (working.length === 0) throw new Error('no worker can run a trial')
     return [...new Set(working.map(({ sandbox, isolation }) => `${sandbox} (${isolation})`))].join(', ')
   },

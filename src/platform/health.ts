@@ -1,10 +1,10 @@
 /** Result of a health check, with the way to fix a failure. */
 export type CheckResult = { name: string; ok: boolean; detail: string; fix: string | null }
 
-export type HealthCheck = { name: string; fix: string; run: () => Promise<string> }
+export type SystemCheck = { name: string; fix: string; run: () => Promise<string> }
 
 /** Runs all checks concurrently. One that throws has failed; the others still run. */
-export const runChecks = (checks: HealthCheck[]): Promise<CheckResult[]> =>
+export const runChecks = (checks: SystemCheck[]): Promise<CheckResult[]> =>
   Promise.all(
     checks.map(async ({ name, fix, run }) => {
       try {

@@ -1,4 +1,4 @@
-import { type Tools as CredentialTools, findCredential } from '../credentials/credentials.ts'
+import { type CredentialDeps as CredentialTools, findCredential } from '../credentials/credentials.ts'
 import { openNewestSecret, openSecret } from '../credentials/secrets.ts'
 import { invalidRequest, Problem } from '../platform/problem.ts'
 import { type CodeHost, CodeHostUnavailable, type HostAccess, type HostedRepository } from './code-host.ts'

@@ -1,6 +1,6 @@
 import type { Keyring } from '../credentials/master-key.ts'
 import { credentialStorageOff } from '../credentials/schema.ts'
-import type { Place, Sealed, Secret } from '../credentials/seal.ts'
+import type { Sealed, Secret, SecretContext } from '../credentials/seal.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { type Page, toPage } from '../platform/http/page.ts'
 import { newId } from '../platform/ids.ts'
@@ -64,7 +64,7 @@ function requireKeyring({ keyring }: WebhookDeps): Keyring {
 const distinct = (events: readonly string[]): string[] => [...new Set(events)].sort()
 
 /** Returns the context that the encryption of the secret is bound to. */
-export const toSecretContext = (row: { id: string; workspace_id: string; version: number }): Place => ({
+export const toSecretContext = (row: { id: string; workspace_id: string; version: number }): SecretContext => ({
   workspaceId: row.workspace_id,
   credentialId: row.id,
   version: row.version,

@@ -5,68 +5,71 @@ import { type Page, toPage } from '../platform/http/page.ts'
 import type { AuditEvent } from './schema.ts'
 import { findAuditHead, insertAuditEvent, listAuditRows } from './sql.ts'
 
-export type Deed = {
+export type AuditEntry = {
   workspaceId: string
   actor: string
   /** `<noun>.<verb in the past>`, for example `key.created`. */
   action: string
   subject: string
   detail?: Record<string, string>
-  requestId?: string
+  requestId?: string | undefined
 }
 
-export const actorOf = (caller: Caller): string => (caller.by === 'key' ? `key:${caller.keyId}` : 'operator')
+export const toActor = (caller: Caller): string => (caller.by === 'key' ? `key:${caller.keyId}` : 'operator')
 
-/** Who asked for what follows, in the words of the audit log. */
-export type By = Pick<Deed, 'workspaceId' | 'actor' | 'requestId'>
+/** The actor of an audit event: workspace, caller and request. */
+export type By = Pick<AuditEntry, 'workspaceId' | 'actor' | 'requestId'>
 
 export const by = (caller: KeyCaller, requestId?: string): By => ({
   workspaceId: caller.workspace.id,
-  actor: actorOf(caller),
-  ...(requestId === undefined ? {} : { requestId }),
+  actor: toActor(caller),
+  requestId,
 })
 
-/** Appends to the workspace's chain, in the transaction of the deed itself: both happen, or neither. */
-export async function record(tx: Db, deed: Deed): Promise<void> {
-  await lock(tx, `audit ${deed.workspaceId}`)
-  const last = await findAuditHead(tx, deed.workspaceId)
+/** Appends an event to the workspace's hash chain, in the transaction of the action itself. */
+export async function record(tx: Db, entry: AuditEntry): Promise<void> {
+  await lock(tx, `audit ${entry.workspaceId}`)
+  const last = await findAuditHead(tx, entry.workspaceId)
   const link = {
-    workspace_id: deed.workspaceId,
+    workspace_id: entry.workspaceId,
     sequence: (last?.sequence ?? 0) + 1,
     at: new Date(),
-    actor: deed.actor,
-    action: deed.action,
-    subject: deed.subject,
-    request_id: deed.requestId ?? null,
+    actor: entry.actor,
+    action: entry.action,
+    subject: entry.subject,
+    request_id: entry.requestId ?? null,
   }
-  const detail = deed.detail ?? {}
+  const detail = entry.detail ?? {}
   await insertAuditEvent(tx, { ...link, detail: JSON.stringify(detail), hash: chainHash(last?.hash, link, detail) })
 }
 
 export async function listEvents(db: Db, workspaceId: string, page: Page) {
   const rows = await listAuditRows(db, workspaceId, page.cursor && Number(page.cursor.id), page.limit + 1)
-  const { items, nextCursor } = toPage(rows, page.limit, eventOf, (row) => ({ at: row.at, id: String(row.sequence) }))
+  const { items, nextCursor } = toPage(rows, page.limit, toAuditEvent, (row) => ({
+    at: row.at,
+    id: String(row.sequence),
+  }))
   return { events: items, nextCursor }
 }
 
 /**
- * Returns the number of the first event whose hash does not follow from the one before it or that is missing, or
- * undefined if the chain is intact up to the newest event.
+ * Finds the first event that is missing or whose hash does not follow from the one before it. Returns undefined if the
+ * chain is intact up to the newest event.
  */
-export async function brokenLink(db: Db, workspaceId: string): Promise<number | undefined> {
+export async function findBrokenLink(db: Db, workspaceId: string): Promise<number | undefined> {
   const head = await findAuditHead(db, workspaceId)
   let previous: { sequence: number; hash: Buffer } | undefined
   const rows = (await listAuditRows(db, workspaceId, undefined, Number.MAX_SAFE_INTEGER)).reverse()
   for (const row of rows) {
     const follows = row.sequence === (previous?.sequence ?? 0) + 1
-    if (!follows || !chainHash(previous?.hash, row, detailOf(row.detail)).equals(row.hash)) return row.sequence
+    if (!follows || !chainHash(previous?.hash, row, toDetail(row.detail)).equals(row.hash)) return row.sequence
     previous = row
   }
   const isWhole = previous?.sequence === head?.sequence && (!previous || head?.hash.equals(previous.hash))
   return isWhole ? undefined : (previous?.sequence ?? 0) + 1
 }
 
-type Link = {
+type AuditLink = {
   workspace_id: string
   sequence: number
   at: Date
@@ -76,7 +79,7 @@ type Link = {
   request_id: string | null
 }
 
-function chainHash(previous: Buffer | undefined, link: Link, detail: Record<string, string>): Buffer {
+function chainHash(previous: Buffer | undefined, link: AuditLink, detail: Record<string, string>): Buffer {
   const facts = [
     previous?.toString('hex') ?? '',
     link.workspace_id,
@@ -91,18 +94,18 @@ function chainHash(previous: Buffer | undefined, link: Link, detail: Record<stri
   return createHash('sha256').update(JSON.stringify(facts)).digest()
 }
 
-type Row = Awaited<ReturnType<typeof listAuditRows>>[number]
+type AuditEventRow = Awaited<ReturnType<typeof listAuditRows>>[number]
 
-const eventOf = (row: Row): AuditEvent => ({
+const toAuditEvent = (row: AuditEventRow): AuditEvent => ({
   id: String(row.sequence),
   at: row.at.toISOString(),
   actor: row.actor,
   action: row.action,
   subject: row.subject,
-  detail: detailOf(row.detail),
+  detail: toDetail(row.detail),
   requestId: row.request_id,
 })
 
 /** Detail is written only by `record`, as a flat object of strings. */
-const detailOf = (detail: unknown): Record<string, string> =>
+const toDetail = (detail: unknown): Record<string, string> =>
   Object.fromEntries(Object.entries(detail ?? {}).map(([name, value]) => [name, String(value)]))

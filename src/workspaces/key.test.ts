@@ -11,7 +11,7 @@ test('the checksum is the CRC32 of the first 38 characters as six base62 digits'
   expect(key).toMatch(/^assay_[0-9A-Za-z]{38}$/)
 })
 
-test('a known key has its known checksum, zeros in front included', () => {
+test('a known key has its known checksum, leading zeros included', () => {
   const zeros = `assay_${'0'.repeat(32)}`
   expect(isKey(zeros + checksumOf(zeros))).toBe(true)
   const small = Array.from({ length: 200_000 }, (_, n) => `assay_${String(n).padStart(32, '0')}`).find(
@@ -20,7 +20,7 @@ test('a known key has its known checksum, zeros in front included', () => {
   expect(small && checksumOf(small).startsWith('00') && isKey(small + checksumOf(small))).toBe(true)
 })
 
-test('one changed character is noticed', () => {
+test('detects a single changed character', () => {
   const key = newKey()
   for (let place = 0; place < key.length; place++) {
     const other = key[place] === 'x' ? 'y' : 'x'
@@ -35,7 +35,7 @@ test.each(['', 'assay_', 'assay_short', `${newKey()}0`, ` ${newKey()}`, newKey()
   },
 )
 
-test('keys do not repeat', () => {
+test('keys are unique', () => {
   expect(new Set(Array.from({ length: 10_000 }, newKey)).size).toBe(10_000)
 })
 

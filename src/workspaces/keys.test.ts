@@ -12,7 +12,7 @@ afterAll(async () => app[Symbol.asyncDispose]())
 const create = (body: { name?: string; permission?: schema.Permission; expiresAt?: string } = {}) =>
   app.call(schema.createKey, { body: { name: 'ci', permission: 'read', ...body } })
 
-test('a key is shown once, opens its workspace, and is kept only as a hash', async () => {
+test('a key is shown once, gives access to its workspace, and is stored only as a hash', async () => {
   const created = await create({ permission: 'write' })
   expect(created).toMatchObject({
     status: 201,
@@ -38,7 +38,7 @@ test('a key is shown once, opens its workspace, and is kept only as a hash', asy
   expect(app.logged()).not.toContain(key)
 })
 
-test('a revoked key is dead at once, also in another process', async () => {
+test('a revoked key is invalid at once, also in another process', async () => {
   const { body } = await create()
   await using other = await testApp({ ASSAY_DATA: app.tools.config.dataFolder }, app.database)
   expect((await other.call(schema.readOwnKey, { key: body.key })).status).toBe(200)
@@ -48,7 +48,7 @@ test('a revoked key is dead at once, also in another process', async () => {
   expect((await app.call(schema.deleteKey, { params: { keyId: body.id } })).status).toBe(404)
 })
 
-test('an expired key is a stranger', async () => {
+test('an expired key is not accepted', async () => {
   const { body } = await create({ expiresAt: new Date(Date.now() + 3_600_000).toISOString() })
   expect((await app.call(schema.readOwnKey, { key: body.key })).body.expiresAt).toBe(body.expiresAt)
   await app.database.pool.query(`update api_keys set expires_at = now() - interval '1 second' where id = $1`, [body.id])
@@ -63,7 +63,7 @@ test.each(['Basic abc', 'Bearer', 'bearer  ', 'Token x'])('the header %j is no k
   expect((await app.fetch('/api/key', { headers: { authorization } })).status).toBe(401)
 })
 
-test('the last admin key stays; two requests at once cannot remove the last two', async () => {
+test('the last admin key cannot be revoked, not even by concurrent requests', async () => {
   const { key, login, id } = await app.otherWorkspace('careful')
   const second = await app.call(schema.createKey, {
     key,
@@ -88,7 +88,7 @@ test('the last admin key stays; two requests at once cannot remove the last two'
   expect(rows[0].count).toBe(1)
 })
 
-test('a name that is blank, a permission that is none and a date that has passed are each named', async () => {
+test('reports a blank name, an invalid permission and a past date', async () => {
   const body = { name: '  ', permission: 'root', expiresAt: '2001-01-01T00:00:00.000Z' }
   const answer = await app.fetch('/api/orgs/local/keys', {
     method: 'POST',
@@ -103,7 +103,7 @@ test('a name that is blank, a permission that is none and a date that has passed
   ])
 })
 
-test('pages of a list neither repeat nor lose a key when new ones come in between', async () => {
+test('pages neither repeat nor lose a key when new ones are added meanwhile', async () => {
   const { key, login } = await app.otherWorkspace('paged')
   const params = { org: login }
   const add = (name: string) => app.call(schema.createKey, { key, params, body: { name, permission: 'read' } })

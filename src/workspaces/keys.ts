@@ -3,52 +3,52 @@ import { type Page, toPage } from '../platform/http/page.ts'
 import { newId } from '../platform/ids.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { type By, record } from './audit.ts'
-import { keyHash, newKey } from './key.ts'
+import { hashKey, newKey } from './key.ts'
 import { type Key, lastAdminKey, type Permission } from './schema.ts'
 import { findKey, insertKey, listKeyRows, lockAdminKeys, removeKey } from './sql.ts'
 
-type Wish = { name: string; permission: Permission; expiresAt: string | null }
+type CreateKeyInput = { name: string; permission: Permission; expiresAt: string | null }
 
-/** The key itself leaves here once and is not kept. */
-export const createKey = (db: Db, by: By, wish: Wish): Promise<Key & { key: string }> =>
+/** Creates a key. The key itself is returned once and only its hash is stored. */
+export const createKey = (db: Db, by: By, input: CreateKeyInput): Promise<Key & { key: string }> =>
   transact(db, async (tx) => {
     const key = newKey()
-    const stored = await storeKey(tx, by.workspaceId, key, wish)
+    const stored = await storeKey(tx, by.workspaceId, key, input)
     await record(tx, {
       ...by,
       action: 'key.created',
       subject: stored.id,
-      detail: { name: wish.name, permission: wish.permission },
+      detail: { name: input.name, permission: input.permission },
     })
     return { ...stored, key }
   })
 
-export async function storeKey(tx: Db, workspaceId: string, key: string, wish: Wish): Promise<Key> {
+export async function storeKey(tx: Db, workspaceId: string, key: string, input: CreateKeyInput): Promise<Key> {
   const row = await insertKey(tx, {
     id: newId(),
     workspace_id: workspaceId,
-    name: wish.name,
-    permission: wish.permission,
-    hash: keyHash(key),
+    name: input.name,
+    permission: input.permission,
+    hash: hashKey(key),
     last4: key.slice(-4),
-    expires_at: wish.expiresAt === null ? null : new Date(wish.expiresAt),
+    expires_at: input.expiresAt === null ? null : new Date(input.expiresAt),
   })
-  return keyOf(row)
+  return toKey(row)
 }
 
 export async function listKeys(db: Db, workspaceId: string, page: Page) {
   const rows = await listKeyRows(db, workspaceId, page)
-  const { items, nextCursor } = toPage(rows, page.limit, keyOf, (row) => ({ at: row.created_at, id: row.id }))
+  const { items, nextCursor } = toPage(rows, page.limit, toKey, (row) => ({ at: row.created_at, id: row.id }))
   return { keys: items, nextCursor }
 }
 
 export async function readKey(db: Db, workspaceId: string, id: string): Promise<Key> {
   const row = await findKey(db, workspaceId, id)
-  if (!row) throw new Problem(notFound, `There is no key ${id}.`)
-  return keyOf(row)
+  if (!row) throw new Problem(notFound, `Key ${id} not found.`)
+  return toKey(row)
 }
 
-/** A workspace always keeps an admin key that does not expire: otherwise nobody could let anyone in again. */
+/** Revokes a key. The last admin key that does not expire is refused, because the workspace would become inaccessible. */
 export const revokeKey = (db: Db, by: By, key: Key): Promise<void> =>
   transact(db, async (tx) => {
     const lasting = await lockAdminKeys(tx, by.workspaceId)
@@ -59,9 +59,9 @@ export const revokeKey = (db: Db, by: By, key: Key): Promise<void> =>
     await record(tx, { ...by, action: 'key.revoked', subject: key.id, detail: { name: key.name } })
   })
 
-type Row = Awaited<ReturnType<typeof insertKey>>
+type KeyRow = Awaited<ReturnType<typeof insertKey>>
 
-const keyOf = (row: Row): Key => ({
+const toKey = (row: KeyRow): Key => ({
   id: row.id,
   name: row.name,
   permission: row.permission,

@@ -1,25 +1,25 @@
 import { SESSION_COOKIE } from '../platform/http/admit.ts'
 import { reply } from '../platform/http/endpoint.ts'
 import { type Route, route } from '../platform/http/route.ts'
-import { actorOf, by, listEvents } from './audit.ts'
+import { by, listEvents, toActor } from './audit.ts'
 import { createKey, listKeys, readKey, revokeKey } from './keys.ts'
 import * as schema from './schema.ts'
-import { sessionOf, signIn, signOut } from './sessions.ts'
-import { createWorkspace, workspaceOf } from './workspaces.ts'
+import { signIn, signOut, toSession } from './sessions.ts'
+import { createWorkspace, toWorkspace } from './workspaces.ts'
 
-type Tools = {
+type WorkspaceRouteDeps = {
   credentialStorage: boolean
   /** Browsers send the cookie over https only. */
   secureCookies: boolean
   checkHealth: (workspaceId: string) => Promise<schema.HealthCheck[]>
 }
 
-export const workspaceRoutes = (tools: Tools): Route[] => [
+export const workspaceRoutes = (deps: WorkspaceRouteDeps): Route[] => [
   route(schema.createWorkspace, async ({ db, body, caller, requestId }) => {
-    const { row, key } = await createWorkspace(db, body, { actor: actorOf(caller), requestId })
-    return reply(201, { ...workspaceOf(row, tools.credentialStorage), key })
+    const { row, key } = await createWorkspace(db, body, { actor: toActor(caller), requestId })
+    return reply(201, { ...toWorkspace(row, deps.credentialStorage), key })
   }),
-  route(schema.readWorkspace, async ({ caller }) => reply(200, workspaceOf(caller.workspace, tools.credentialStorage))),
+  route(schema.readWorkspace, async ({ caller }) => reply(200, toWorkspace(caller.workspace, deps.credentialStorage))),
   route(schema.readOwnKey, async ({ caller }) =>
     reply(200, {
       org: caller.workspace.login,
@@ -29,12 +29,12 @@ export const workspaceRoutes = (tools: Tools): Route[] => [
   ),
   route(schema.createSession, async ({ db, body, requestId }) => {
     const { token, session } = await signIn(db, body.key, requestId)
-    return reply(201, session, { 'set-cookie': cookie(tools, token, session.expiresAt) })
+    return reply(201, session, { 'set-cookie': cookie(deps, token, session.expiresAt) })
   }),
-  route(schema.readSession, async ({ caller }) => reply(200, sessionOf(caller))),
+  route(schema.readSession, async ({ caller }) => reply(200, toSession(caller))),
   route(schema.deleteSession, async ({ db, caller }) => {
     await signOut(db, caller)
-    return reply(204, undefined, { 'set-cookie': cookie(tools, '', new Date(0).toISOString()) })
+    return reply(204, undefined, { 'set-cookie': cookie(deps, '', new Date(0).toISOString()) })
   }),
   route(schema.createKey, async ({ db, caller, body, requestId }) =>
     reply(201, await createKey(db, by(caller, requestId), body)),
@@ -52,12 +52,12 @@ export const workspaceRoutes = (tools: Tools): Route[] => [
     reply(200, await listEvents(db, caller.workspace.id, query)),
   ),
   route(schema.readDoctor, async ({ caller }) => {
-    const checks = await tools.checkHealth(caller.workspace.id)
+    const checks = await deps.checkHealth(caller.workspace.id)
     return reply(200, { ok: checks.every((check) => check.ok), checks })
   }),
 ]
 
-const cookie = ({ secureCookies }: Tools, value: string, expiresAt: string | null): string => {
+const cookie = ({ secureCookies }: WorkspaceRouteDeps, value: string, expiresAt: string | null): string => {
   const expires = new Date(expiresAt ?? 0).toUTCString()
   return `${SESSION_COOKIE}=${value}; Path=/; HttpOnly; SameSite=Lax; Expires=${expires}${secureCookies ? '; Secure' : ''}`
 }

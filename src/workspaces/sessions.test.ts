@@ -38,7 +38,7 @@ test('a browser signs in, reads, changes with its CSRF token, and signs out', as
   expect((await app.call(schema.readSession, { key: null, headers })).status).toBe(401)
 })
 
-test('the cookie and the CSRF token cannot be read in the database', async () => {
+test('the database contains neither cookie nor CSRF token', async () => {
   const { cookie, csrfToken } = await signIn()
   const { rows } = await app.database.pool.query('select to_jsonb(s)::text as row from sessions s')
   const dump = rows.map((row) => row.row).join()
@@ -46,13 +46,13 @@ test('the cookie and the CSRF token cannot be read in the database', async () =>
   expect(dump).not.toContain(csrfToken)
 })
 
-test('another session’s CSRF token does not fit', async () => {
+test('rejects the CSRF token of another session', async () => {
   const [one, two] = [await signIn(), await signIn()]
   const headers = { cookie: one.cookie, 'x-csrf-token': two.csrfToken }
   expect((await app.call(schema.deleteSession, { key: null, headers })).status).toBe(403)
 })
 
-test('a session ends with its key and with its time', async () => {
+test('a session ends with its key and at its expiry', async () => {
   const { body } = await app.call(schema.createKey, { body: { name: 'short', permission: 'read' } })
   const { cookie } = await signIn(body.key)
   await app.call(schema.deleteKey, { params: { keyId: body.id } })
@@ -69,7 +69,7 @@ test('a bearer key has no CSRF token, and signing out with it changes nothing', 
   expect((await app.call(schema.readSession)).status).toBe(200)
 })
 
-test('a wrong key does not sign in, and guessing is slowed down without any setting', async () => {
+test('a wrong key cannot sign in, and guessing is limited by default', async () => {
   await using fresh = await testApp()
   const guess = () => fresh.call(schema.createSession, { key: null, body: { key: newKey() } })
   expect((await guess()).status).toBe(401)
@@ -77,7 +77,7 @@ test('a wrong key does not sign in, and guessing is slowed down without any sett
   expect(statuses).toContain(429)
 })
 
-test('over https the cookie is sent over https only', async () => {
+test('the cookie is Secure when the service uses https', async () => {
   await using secure = await testApp({ ASSAY_BASE_URL: 'https://assay.example' })
   const answer = await secure.call(schema.createSession, { key: null, body: { key: secure.adminKey } })
   expect(answer.headers.get('set-cookie')).toMatch(/; Secure$/)

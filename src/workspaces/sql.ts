@@ -2,12 +2,12 @@ import { sql } from 'kysely'
 import type { Db } from '../platform/db/db.ts'
 import { pageNewestFirst } from '../platform/db/newest-first.ts'
 import { prepared } from '../platform/db/prepared.ts'
-import type { KeyCaller, Permission } from '../platform/http/caller.ts'
+import type { KeyCaller, KeyPermission } from '../platform/http/caller.ts'
 import type { Page } from '../platform/http/page.ts'
 
 type NewWorkspace = { id: string; login: string; name: string; kind: 'org' | 'user' }
 
-/** Nothing when the login is taken. */
+/** Inserts a workspace. Returns undefined if the login is taken. */
 export const insertWorkspace = (db: Db, workspace: NewWorkspace) =>
   db
     .insertInto('workspaces')
@@ -19,12 +19,12 @@ export const insertWorkspace = (db: Db, workspace: NewWorkspace) =>
 export const findWorkspace = (db: Db, login: string) =>
   db.selectFrom('workspaces').selectAll().where(sql`lower(login)`, '=', login.toLowerCase()).executeTakeFirst()
 
-export const anyWorkspace = (db: Db) => db.selectFrom('workspaces').select('id').limit(1).executeTakeFirst()
+export const findAnyWorkspace = (db: Db) => db.selectFrom('workspaces').select('id').limit(1).executeTakeFirst()
 
 export const listWorkspaceRows = (db: Db, limit = 1_000_000) =>
   db.selectFrom('workspaces').selectAll().orderBy('created_at').limit(limit).execute()
 
-/** The first time counts. */
+/** Sets or clears the verification. Keeps the date of the first verification. */
 export const storeVerified = (tx: Db, login: string, isVerified: boolean) =>
   tx
     .updateTable('workspaces')
@@ -37,7 +37,7 @@ type NewKey = {
   id: string
   workspace_id: string
   name: string
-  permission: Permission
+  permission: KeyPermission
   hash: Buffer
   last4: string
   expires_at: Date | null
@@ -80,7 +80,7 @@ export const removeKey = (db: Db, id: string) => db.deleteFrom('api_keys').where
 type CallerRow = {
   key_id: string
   key_hash: Buffer
-  permission: Permission
+  permission: KeyPermission
   expires_at: Date | null
   workspace_id: string
   login: string
@@ -90,8 +90,8 @@ type CallerRow = {
   use_is_stale: boolean
 }
 
-// Every request runs one of these two, so they are written as text: building them anew each time would cost more than
-// all else that we do for a small read.
+// Every request runs one of these two queries. They are plain text, because building them with Kysely each time would
+// cost more than the rest of a small read.
 const caller = sql.raw(`
   api_keys.id as key_id, api_keys.hash as key_hash, api_keys.permission, api_keys.expires_at,
   workspaces.id as workspace_id, workspaces.login, workspaces.name, workspaces.kind, workspaces.created_at,
@@ -116,7 +116,7 @@ export async function findCallerBySession(
   return rows[0]
 }
 
-export const callerOf = (row: CallerRow): KeyCaller => ({
+export const toCaller = (row: CallerRow): KeyCaller => ({
   by: 'key',
   keyId: row.key_id,
   permission: row.permission,

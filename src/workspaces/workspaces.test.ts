@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest'
 import { OPERATOR_KEY, testApp } from '../../test/support/app.ts'
 import { testDatabase } from '../../test/support/database.ts'
-import { upsertOffer } from '../catalog/sql.ts'
+import { upsertCapability } from '../catalog/sql.ts'
 import { newId } from '../platform/ids.ts'
-import { brokenLink } from './audit.ts'
+import { findBrokenLink } from './audit.ts'
 import { isKey, newKey } from './key.ts'
 import * as schema from './schema.ts'
 import { bootstrap } from './workspaces.ts'
 
-test('the operator creates a workspace whose first key opens it', async () => {
+test('the operator creates a workspace with its first key', async () => {
   await using app = await testApp()
   const create = () =>
     app.call(schema.createWorkspace, { key: OPERATOR_KEY, body: { login: 'Acme', name: 'Acme Inc.' } })
@@ -23,26 +23,26 @@ test('the operator creates a workspace whose first key opens it', async () => {
   expect(taken).toMatchObject({ status: 409, body: { code: 'login_taken' } })
 })
 
-test('the operator key opens no workspace', async () => {
+test('the operator key gives access to no workspace', async () => {
   await using app = await testApp()
   expect((await app.call(schema.readWorkspace, { key: OPERATOR_KEY })).status).toBe(401)
 })
 
-test('without an operator key nobody creates workspaces', async () => {
+test('without an operator key workspaces cannot be created', async () => {
   await using app = await testApp({ ASSAY_OPERATOR_KEY: '' })
   const body = { login: 'acme', name: 'Acme' }
   expect((await app.call(schema.createWorkspace, { key: OPERATOR_KEY, body })).status).toBe(401)
   expect((await app.call(schema.createWorkspace, { body })).status).toBe(403)
 })
 
-test('an empty database gets one workspace and one key, however many processes start at once', async () => {
+test('an empty database gets one workspace and one key, also when many processes start at once', async () => {
   await using database = await testDatabase()
   const starts = await Promise.all([1, 2, 3, 4].map(() => bootstrap(database.db, undefined)))
   expect(starts.filter((start) => start.newKey)).toHaveLength(1)
   expect(await bootstrap(database.db, undefined)).toEqual({})
 })
 
-test('the bootstrap key is ensured at every start: revoked or weakened, it comes back', async () => {
+test('every start restores a revoked or weakened bootstrap key', async () => {
   await using database = await testDatabase()
   const key = newKey()
   const keys = async () => (await database.pool.query('select name, permission, expires_at from api_keys')).rows
@@ -64,7 +64,7 @@ test('a bootstrap key that belongs to another workspace stops the start', async 
   await expect(bootstrap(app.database.db, other.key)).rejects.toThrow(/ASSAY_BOOTSTRAP_KEY/)
 })
 
-test('the audit log tells who did what, newest first, and a changed or missing row shows', async () => {
+test('the audit log lists events newest first and detects changed or missing rows', async () => {
   await using app = await testApp()
   const id = (await app.database.pool.query('select id from workspaces')).rows[0].id
   const answer = await app.call(schema.createKey, {
@@ -80,35 +80,35 @@ test('the audit log tells who did what, newest first, and a changed or missing r
   const rest = await app.call(schema.listAudit, { query: { limit: '2', cursor: body.nextCursor } })
   expect(rest.body).toMatchObject({ events: [{ action: 'key.created', actor: 'system' }], nextCursor: null })
 
-  expect(await brokenLink(app.database.db, id)).toBeUndefined()
+  expect(await findBrokenLink(app.database.db, id)).toBeUndefined()
   await app.database.pool.query(`update audit_events set actor = 'nobody' where sequence = 2`)
-  expect(await brokenLink(app.database.db, id)).toBe(2)
+  expect(await findBrokenLink(app.database.db, id)).toBe(2)
   await app.database.pool.query('delete from audit_events where sequence = 2')
-  expect(await brokenLink(app.database.db, id)).toBe(3)
+  expect(await findBrokenLink(app.database.db, id)).toBe(3)
 })
 
 test('verification of the audit log finds that its newest events, or all of them, were removed', async () => {
   await using app = await testApp()
   await app.call(schema.createKey, { body: { name: 'ci', permission: 'read' } })
   const id = (await app.database.pool.query('select id from workspaces')).rows[0].id
-  expect(await brokenLink(app.database.db, id)).toBeUndefined()
+  expect(await findBrokenLink(app.database.db, id)).toBeUndefined()
   await app.database.pool.query('delete from audit_events where sequence = 2')
-  expect(await brokenLink(app.database.db, id)).toBe(2)
+  expect(await findBrokenLink(app.database.db, id)).toBe(2)
   await app.database.pool.query('delete from audit_events')
-  expect(await brokenLink(app.database.db, id)).toBe(1)
+  expect(await findBrokenLink(app.database.db, id)).toBe(1)
 })
 
-test('events of many requests at once make one chain', async () => {
+test('events of concurrent requests form one chain', async () => {
   await using app = await testApp()
   const make = (n: number) => app.call(schema.createKey, { body: { name: `k${n}`, permission: 'read' } })
   await Promise.all(Array.from({ length: 20 }, (_, n) => make(n)))
   const id = (await app.database.pool.query('select id from workspaces')).rows[0].id
-  expect(await brokenLink(app.database.db, id)).toBeUndefined()
+  expect(await findBrokenLink(app.database.db, id)).toBeUndefined()
   const { body } = await app.call(schema.listAudit)
   expect(body.events).toHaveLength(21)
 })
 
-test('the doctor of a healthy service finds nothing; without a worker it says so', async () => {
+test('the doctor passes on a healthy service and reports a missing worker', async () => {
   await using app = await testApp()
   const lame = await app.call(schema.readDoctor)
   expect(lame.body.checks.filter((check: schema.HealthCheck) => !check.ok)).toMatchObject([
@@ -116,7 +116,12 @@ test('the doctor of a healthy service finds nothing; without a worker it says so
     { name: 'sandboxes' },
   ])
   await app.database.pool.query(`insert into workers (id, host, process_id) values (gen_random_uuid(), 'here', 1)`)
-  await upsertOffer(app.database.db, newId(), { sandbox: 'local', available: true, isolation: 'bwrap', detail: '' })
+  await upsertCapability(app.database.db, newId(), {
+    sandbox: 'local',
+    available: true,
+    isolation: 'bwrap',
+    detail: '',
+  })
   const { body } = await app.call(schema.readDoctor)
   expect(body.ok).toBe(true)
   expect(body.checks.map((check: schema.HealthCheck) => check.name)).toContain('database')

@@ -3,11 +3,11 @@ import type { KeyCaller } from '../platform/http/caller.ts'
 import { newId } from '../platform/ids.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { record } from './audit.ts'
-import { keyHash, newKey } from './key.ts'
+import { hashKey, newKey } from './key.ts'
 import { storeKey } from './keys.ts'
 import { loginTaken, type Workspace } from './schema.ts'
 import {
-  anyWorkspace,
+  findAnyWorkspace,
   findKeyByHash,
   findWorkspace,
   insertWorkspace,
@@ -19,21 +19,25 @@ import {
 /** The workspace of a server that has only one. */
 export const LOCAL = 'local'
 
-type Wish = { login: string; name: string; kind: 'org' | 'user' }
-type Created = { row: KeyCaller['workspace']; key: string }
+type CreateWorkspaceInput = { login: string; name: string; kind: 'org' | 'user' }
+type CreatedWorkspace = { row: KeyCaller['workspace']; key: string }
 
-/** A workspace comes with its first admin key; without one nobody could enter it. */
-export const createWorkspace = (db: Db, wish: Wish, by: { actor: string; requestId?: string }): Promise<Created> =>
+/** Creates a workspace and its first admin key. */
+export const createWorkspace = (
+  db: Db,
+  input: CreateWorkspaceInput,
+  by: { actor: string; requestId?: string },
+): Promise<CreatedWorkspace> =>
   transact(db, async (tx) => {
-    const row = await insertWorkspace(tx, { id: newId(), ...wish })
-    if (!row) throw new Problem(loginTaken, `The login ${wish.login} is taken.`)
+    const row = await insertWorkspace(tx, { id: newId(), ...input })
+    if (!row) throw new Problem(loginTaken, `The login ${input.login} is taken.`)
     const key = newKey()
     await storeKey(tx, row.id, key, { name: 'first key', permission: 'admin', expiresAt: null })
     await record(tx, { ...by, workspaceId: row.id, action: 'workspace.created', subject: row.login })
     return { row: { id: row.id, login: row.login, name: row.name, kind: row.kind, createdAt: row.created_at }, key }
   })
 
-export const workspaceOf = (row: KeyCaller['workspace'], credentialStorage: boolean): Workspace => ({
+export const toWorkspace = (row: KeyCaller['workspace'], credentialStorage: boolean): Workspace => ({
   login: row.login,
   name: row.name,
   kind: row.kind,
@@ -42,25 +46,25 @@ export const workspaceOf = (row: KeyCaller['workspace'], credentialStorage: bool
 })
 
 /**
- * Gives an empty database its workspace, and makes sure of the operator's own admin key where one is set.
- * Answers the new key when it was made up here, so that it can be shown once.
+ * Creates the workspace of an empty database, and ensures the operator's bootstrap key if one is set. Returns the admin key
+ * if it was created here, so that it can be shown once.
  */
 export const bootstrap = (db: Db, bootstrapKey: string | undefined): Promise<{ newKey?: string }> =>
   transact(db, async (tx) => {
     await lock(tx, 'bootstrap')
-    const wish: Wish = { login: LOCAL, name: 'Local', kind: 'org' }
+    const input: CreateWorkspaceInput = { login: LOCAL, name: 'Local', kind: 'org' }
     if (bootstrapKey) {
-      await ensureKey(tx, bootstrapKey, wish)
+      await ensureKey(tx, bootstrapKey, input)
       return {}
     }
-    if (await anyWorkspace(tx)) return {}
-    return { newKey: (await createWorkspace(tx, wish, { actor: 'system' })).key }
+    if (await findAnyWorkspace(tx)) return {}
+    return { newKey: (await createWorkspace(tx, input, { actor: 'system' })).key }
   })
 
-async function ensureKey(tx: Db, key: string, wish: Wish): Promise<void> {
-  const workspace = (await findWorkspace(tx, wish.login)) ?? (await insertWorkspace(tx, { id: newId(), ...wish }))
-  if (!workspace) throw new Error(`The workspace ${wish.login} could not be made.`)
-  const existing = await findKeyByHash(tx, keyHash(key))
+async function ensureKey(tx: Db, key: string, input: CreateWorkspaceInput): Promise<void> {
+  const workspace = (await findWorkspace(tx, input.login)) ?? (await insertWorkspace(tx, { id: newId(), ...input }))
+  if (!workspace) throw new Error(`The workspace ${input.login} could not be created.`)
+  const existing = await findKeyByHash(tx, hashKey(key))
   if (existing && existing.workspace_id !== workspace.id) {
     throw new Error('ASSAY_BOOTSTRAP_KEY is already a key of another workspace. Choose a new one.')
   }
@@ -71,7 +75,7 @@ async function ensureKey(tx: Db, key: string, wish: Wish): Promise<void> {
 
 export async function readWorkspaceRow(db: Db, login: string): Promise<{ id: string; login: string }> {
   const row = await findWorkspace(db, login)
-  if (!row) throw new Problem(notFound, `There is no workspace ${login}.`)
+  if (!row) throw new Problem(notFound, `Workspace ${login} not found.`)
   return row
 }
 
@@ -79,16 +83,15 @@ export const isOnlyWorkspace = async (db: Db): Promise<boolean> => (await listWo
 
 export type VerifiedWorkspace = { id: string; login: string; verifiedAt: Date | null }
 
-/** Undefined: there is none with this login. */
 export async function findWorkspaceByLogin(db: Db, login: string): Promise<VerifiedWorkspace | undefined> {
   const row = await findWorkspace(db, login)
   return row && { id: row.id, login: row.login, verifiedAt: row.verified_at }
 }
 
-/** Says, or takes back, that a workspace belongs to whom its login names. Twice is as good as once. */
+/** Marks or unmarks a workspace as verified. Idempotent. */
 export async function setVerified(tx: Db, login: string, isVerified: boolean): Promise<VerifiedWorkspace> {
   const row = await storeVerified(tx, login, isVerified)
-  if (!row) throw new Problem(notFound, `There is no workspace ${login}.`)
+  if (!row) throw new Problem(notFound, `Workspace ${login} not found.`)
   return { id: row.id, login: row.login, verifiedAt: row.verified_at }
 }
 

@@ -2,9 +2,9 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
-import type { Environment } from '../../src/config.ts'
+import type { ConfigEnvironment } from '../../src/config.ts'
 import { startPostgres } from '../../src/platform/postgres/postgres.ts'
-import { urlOf } from '../../src/store.ts'
+import { toDatabaseUrl } from '../../src/store.ts'
 import { newKey } from '../../src/workspaces/key.ts'
 import { freePort, startSystemPostgres } from '../support/system-postgres.ts'
 import { writeDataset } from './dataset.ts'
@@ -74,7 +74,7 @@ export async function startWhole(tasks: number): Promise<Fleet> {
     async query(text) {
       const postgres = await startPostgres({ folder })
       try {
-        return await ask(urlOf(postgres.connection), text)
+        return await ask(toDatabaseUrl(postgres.connection), text)
       } finally {
         await postgres.stop()
       }
@@ -90,7 +90,7 @@ async function makePlace(undo: AsyncDisposableStack, tasks: number) {
   const key = newKey()
   const port = await freePort()
   const dataFolder = join(folder, 'data')
-  const environment: Environment = {
+  const environment: ConfigEnvironment = {
     ASSAY_DATA: dataFolder,
     ASSAY_PORT: String(port),
     ASSAY_BOOTSTRAP_KEY: key,

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import type { Environment } from '../../src/config.ts'
+import type { ConfigEnvironment } from '../../src/config.ts'
 import { descendantsOf } from './processes.ts'
 
 const BIN = new URL('../../bin/assay', import.meta.url).pathname
@@ -21,7 +21,7 @@ export type Supervised = {
   killed: Set<string>
 }
 
-export function supervise(role: 'serve' | 'api' | 'work' | 'gateway', environment: Environment): Supervised {
+export function supervise(role: 'serve' | 'api' | 'work' | 'gateway', environment: ConfigEnvironment): Supervised {
   const collapses: string[] = []
   const failedStarts: string[] = []
   const killed = new Set<string>()

@@ -12,7 +12,7 @@ import { install } from '../../src/harnesses/bundles/install.ts'
 import { claudeCode } from '../../src/harnesses/claude-code.ts'
 import { call } from '../../src/platform/http/client.ts'
 import { startPostgres } from '../../src/platform/postgres/postgres.ts'
-import { urlOf } from '../../src/store.ts'
+import { toDatabaseUrl } from '../../src/store.ts'
 import { newKey } from '../../src/workspaces/key.ts'
 import { CHAOS, writeDataset } from '../chaos/dataset.ts'
 import { patientUser } from '../chaos/patient.ts'
@@ -171,7 +171,7 @@ function filesIn(place: string): { path: string; bytes: Buffer }[] {
 /** Every row of every table as text, and the hashes of the grants. */
 async function readDatabase() {
   const postgres = await startPostgres({ folder: join(data, 'postgres') })
-  const client = new pg.Client({ connectionString: urlOf(postgres.connection) })
+  const client = new pg.Client({ connectionString: toDatabaseUrl(postgres.connection) })
   await client.connect()
   try {
     const { rows: names } = await client.query<{ name: string }>(

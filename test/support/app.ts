@@ -4,12 +4,12 @@ import { join } from 'node:path'
 import { inject } from 'vitest'
 import type { z } from 'zod'
 import { createApp } from '../../src/app.ts'
-import { type Environment, readConfig } from '../../src/config.ts'
+import { type ConfigEnvironment, readConfig } from '../../src/config.ts'
 import type { Endpoint, Params } from '../../src/platform/http/endpoint.ts'
 import { listen } from '../../src/platform/http/listen.ts'
 import { createLog } from '../../src/platform/log.ts'
 import { createMetrics } from '../../src/platform/metrics.ts'
-import { openTools } from '../../src/tools.ts'
+import { openServices } from '../../src/services.ts'
 import { newKey } from '../../src/workspaces/key.ts'
 import { bootstrap, createWorkspace } from '../../src/workspaces/workspaces.ts'
 import { type TestDatabase, testDatabase } from './database.ts'
@@ -32,7 +32,7 @@ type Wish<E extends Endpoint> = {
 }
 
 /** The whole service on a port of its own, spoken to over HTTP; on a database of its own, or on another's. */
-export async function testApp(environment: Environment = {}, shared?: TestDatabase) {
+export async function testApp(environment: ConfigEnvironment = {}, shared?: TestDatabase) {
   const folder = mkdtempSync(join(tmpdir(), 'assay-test-'))
   const config = readConfig({
     ASSAY_DATA: folder,
@@ -47,9 +47,9 @@ export async function testApp(environment: Environment = {}, shared?: TestDataba
   const adminKey = newKey()
   await bootstrap(database.db, adminKey)
 
-  const tools = { ...(await openTools(config, database, log)), metrics: recording() }
+  const tools = { ...(await openServices(config, database, log)), metrics: recording() }
   const listening = await listen(createApp(tools), '127.0.0.1', 0)
-  tools.listensAt(listening.url)
+  tools.setListeningUrl(listening.url)
   const { url } = listening
 
   return {

@@ -1,7 +1,7 @@
 import * as schema from '../../src/batches/schema.ts'
 import type { ValidationOutcome, ValidationRequest, Validator } from '../../src/batches/validator.ts'
 import { connectRepository } from '../../src/repos/schema.ts'
-import type { Tools } from '../../src/tools.ts'
+import type { Services } from '../../src/services.ts'
 import type { TestApp } from './app.ts'
 import { archiveOf } from './archives.ts'
 import { testWorker } from './worker.ts'
@@ -29,7 +29,7 @@ export const scriptedValidator =
 let repositories = 0
 
 /** A repository with a sandbox on offer, and a worker that works when it is told to. */
-export async function importing(app: TestApp, validate: Validator = scriptedValidator(), more: Partial<Tools> = {}) {
+export async function importing(app: TestApp, validate: Validator = scriptedValidator(), more: Partial<Services> = {}) {
   const place = { owner: 'lab', name: `demo-${++repositories}` }
   const source = { kind: 'git', url: 'https://git.example.org/demo.git' } as const
   const { body: repository } = await app.call(connectRepository, { params: place, body: { source } })

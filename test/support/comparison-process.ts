@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { createApp, sandboxJobs, serviceJobs } from '../../src/app.ts'
-import { offerSandboxes } from '../../src/catalog/offers.ts'
+import { reportCapabilities } from '../../src/catalog/capabilities.ts'
 import { snapshot } from '../../src/catalog/snapshot.ts'
 import type { TrialEngine } from '../../src/comparisons/trials/engine.ts'
 import { readConfig } from '../../src/config.ts'
@@ -9,8 +9,8 @@ import { harnesses } from '../../src/harnesses/harnesses.ts'
 import { listen } from '../../src/platform/http/listen.ts'
 import { startWorker } from '../../src/platform/jobs/worker.ts'
 import { createLog } from '../../src/platform/log.ts'
+import { openServices } from '../../src/services.ts'
 import { openStore } from '../../src/store.ts'
-import { openTools } from '../../src/tools.ts'
 import type { TrialRecord } from '../../src/trials/record.ts'
 import { bootstrap } from '../../src/workspaces/workspaces.ts'
 import { trialRecord } from './trial-record.ts'
@@ -63,7 +63,7 @@ fillCatalog()
 const config = readConfig(process.env)
 const log = createLog('error')
 const store = await openStore(config, log)
-const tools = { ...(await openTools(config, store.database, log)), engine: idle }
+const tools = { ...(await openServices(config, store.database, log)), engine: idle }
 if (role === 'api') {
   await bootstrap(store.database.db, config.bootstrapKey)
   const { url } = await listen(createApp(tools), '127.0.0.1', 0)
@@ -73,7 +73,7 @@ if (role === 'api') {
     startWorker({ database: store.database, handlers, slots: config.workerSlots, log })
   if (role === 'submit') work(serviceJobs(tools))
   const sandboxes = [{ sandbox: 'local', test: async () => ({ isolation: 'none' }) }]
-  offerSandboxes({ db: store.database.db, log }, sandboxes, (name) => {
+  reportCapabilities({ db: store.database.db, log }, sandboxes, (name) => {
     if (role === 'work') work(sandboxJobs(tools, name))
     console.log('assay ready')
   })

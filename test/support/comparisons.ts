@@ -5,7 +5,7 @@ import { addBenchmark } from '../../src/benchmarks/schema.ts'
 import { inBenchmark, inRepository } from '../../src/comparisons/schema.ts'
 import type { TrialEngine, TrialRunRequest } from '../../src/comparisons/trials/engine.ts'
 import type { Endpoint } from '../../src/platform/http/endpoint.ts'
-import type { Tools } from '../../src/tools.ts'
+import type { Services } from '../../src/services.ts'
 import type { TrialRecord } from '../../src/trials/record.ts'
 import type { TestApp } from './app.ts'
 import { smallTask } from './archives.ts'
@@ -45,7 +45,7 @@ export type Grounds = {
 }
 
 /** A workspace with the samples, a sandbox on offer, and a worker that works when it is told to. */
-export async function comparing(app: TestApp, engine: TrialEngine = scriptedEngine(), more: Partial<Tools> = {}) {
+export async function comparing(app: TestApp, engine: TrialEngine = scriptedEngine(), more: Partial<Services> = {}) {
   await app.call(addBenchmark, { body: { reference: 'assay/quick' } })
   return comparingOn(app, { endpoints: inBenchmark, params: QUICK, chosen: {} }, engine, more)
 }
@@ -56,7 +56,7 @@ export const APPROVED = ['one', 'two', 'three', 'four', 'five']
 export async function comparingInRepository(
   app: TestApp,
   engine: TrialEngine = scriptedEngine(),
-  more: Partial<Tools> = {},
+  more: Partial<Services> = {},
 ) {
   const repository = await importing(app)
   const folders = APPROVED.map((id) => [id, smallTask({ 'instruction.md': `Say hello, ${id}.\n` })])
@@ -71,7 +71,7 @@ export async function comparingOn(
   app: TestApp,
   { endpoints, params, chosen }: Grounds,
   engine: TrialEngine,
-  more: Partial<Tools>,
+  more: Partial<Services>,
 ) {
   const { tools, work, offer } = await testWorker(app, { engine, ...more })
   const { body: catalog } = await app.call(endpoints.catalog, { params })

@@ -5,7 +5,7 @@ import * as schema from '../../src/batches/schema.ts'
 import { createCredential } from '../../src/credentials/schema.ts'
 import { connectRepository } from '../../src/repos/schema.ts'
 import type { Stages } from '../../src/taskgen/pipeline/stage.ts'
-import type { Tools } from '../../src/tools.ts'
+import type { Services } from '../../src/services.ts'
 import { type TestApp, testApp } from './app.ts'
 import { type Change, writeHistory } from './histories.ts'
 import { type Scripted, scriptedStages } from './taskgen/scripted-stages.ts'
@@ -76,7 +76,7 @@ type Wish<S> = { changes: Counts | Change[] | Write; stages?: S; sandbox?: strin
 export async function generating<S extends Stages = Scripted>(
   app: GeneratingApp,
   { changes, stages: given, sandbox = 'local' }: Wish<S>,
-  more: Partial<Tools> = {},
+  more: Partial<Services> = {},
 ) {
   const place = { owner: 'lab', name: `made-${++repositories}` }
   const url = join(app.root, place.name)

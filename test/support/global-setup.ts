@@ -6,7 +6,7 @@ import type { TestProject } from 'vitest/node'
 import { connect } from '../../src/platform/db/db.ts'
 import { migrate } from '../../src/platform/db/migrate.ts'
 import { startPostgres } from '../../src/platform/postgres/postgres.ts'
-import { urlOf } from '../../src/store.ts'
+import { toDatabaseUrl } from '../../src/store.ts'
 
 declare module 'vitest' {
   export interface ProvidedContext {
@@ -45,7 +45,7 @@ async function startServer(): Promise<{ url: string; stop: () => Promise<void> }
   if (named) return { url: named, stop: async () => {} }
   const postgres = await startPostgres({ folder, durable: false })
   return {
-    url: urlOf(postgres.connection),
+    url: toDatabaseUrl(postgres.connection),
     stop: async () => {
       await postgres.stop()
       rmSync(folder, { recursive: true, force: true })

@@ -6,7 +6,7 @@ import type { ScriptInput } from '../../samples/provider/script.ts'
 import type { TrialRunRequest } from '../../src/comparisons/trials/engine.ts'
 import { startModelGateway } from '../../src/model-gateway.ts'
 import type { Port } from '../../src/sandboxes/sandbox.ts'
-import type { Tools } from '../../src/tools.ts'
+import type { Services } from '../../src/services.ts'
 import type { TrialRecord } from '../../src/trials/record.ts'
 import { type TestApp, testApp } from './app.ts'
 import { type Comparing, comparing, comparingInRepository, type Scripted, scriptedEngine } from './comparisons.ts'
@@ -29,7 +29,7 @@ export async function comparingModelsInRepository(work: Work, script: ScriptInpu
   return opened(work, script, comparingInRepository)
 }
 
-type Open<S> = (app: TestApp, engine: Scripted, more: Partial<Tools>) => Promise<S>
+type Open<S> = (app: TestApp, engine: Scripted, more: Partial<Services>) => Promise<S>
 
 async function opened<S extends Comparing>(work: Work, script: ScriptInput, open: Open<S>) {
   const provider = await startProvider(script)

@@ -1,4 +1,4 @@
-import type { Environment } from '../../src/config.ts'
+import type { ConfigEnvironment } from '../../src/config.ts'
 import { type Program, startProgram } from './program.ts'
 
 const BIN = new URL('../../bin/assay', import.meta.url).pathname
@@ -9,7 +9,7 @@ export type Service = Program & { newKey: string | undefined }
 export async function startService(
   role: 'serve' | 'api' | 'work' | 'gateway',
   flags: string[],
-  environment: Environment = {},
+  environment: ConfigEnvironment = {},
 ): Promise<Service> {
   const program = await startProgram(BIN, [role, ...flags], { ASSAY_LOG: 'warn', ...environment })
   return { ...program, newKey: /assay_\w{38}/.exec(program.said.join('\n'))?.[0] }

@@ -1,20 +1,20 @@
 import { sandboxJobs, serviceJobs } from '../../src/app.ts'
-import { deleteOffers, upsertOffer } from '../../src/catalog/sql.ts'
+import { deleteCapabilities, upsertCapability } from '../../src/catalog/sql.ts'
 import { newId } from '../../src/platform/ids.ts'
-import type { Tools } from '../../src/tools.ts'
+import type { Services } from '../../src/services.ts'
 import type { TestApp } from './app.ts'
 import { drain } from './jobs/drain.ts'
 
 /** A worker that offers a sandbox, waits for nothing, and works when it is told to. */
-export async function testWorker(app: TestApp, more: Partial<Tools>, sandbox = 'local') {
+export async function testWorker(app: TestApp, more: Partial<Services>, sandbox = 'local') {
   const id = newId()
-  const tools: Tools = { ...app.tools, waits: { offerMs: 0, retryMs: 0, sandboxMs: 0 }, ...more }
-  const offer = () => upsertOffer(app.database.db, id, { sandbox, available: true, isolation: 'none', detail: '' })
+  const tools: Services = { ...app.tools, waits: { offerMs: 0, retryMs: 0, sandboxMs: 0 }, ...more }
+  const offer = () => upsertCapability(app.database.db, id, { sandbox, available: true, isolation: 'none', detail: '' })
   await offer()
   return {
     ...{ tools, offer },
     /** It offers nothing any more. */
-    withdraw: () => deleteOffers(app.database.db, id),
+    withdraw: () => deleteCapabilities(app.database.db, id),
     /** Until nothing is left to do, but for what comes again by the clock. */
     work: (inSandbox = sandbox) =>
       drain(app.database, [

@@ -10,43 +10,43 @@ import { type By, record } from '../../workspaces/audit.ts'
 import { bundleMissing, bundleRefused, bundlesFull, type SentBundle } from './schema.ts'
 import * as rows from './sql.ts'
 
-type Tools = { db: Db; blobs: Blobs }
-/** Whether something that is not over yet works with a harness. */
+type BundleDeps = { db: Db; blobs: Blobs }
+/** Tells whether unfinished work uses a harness. */
 export type HarnessUse = { isHarnessInUse: (db: Db, workspaceId: string, id: string) => Promise<boolean> }
-type Sent = { path: string; digest: string; bytes: number }
+type ReceivedBundle = { path: string; digest: string; bytes: number }
 
-const ownerOf = (workspaceId: string): string => `harness bundle of ${workspaceId}`
+const toOwner = (workspaceId: string): string => `harness bundle of ${workspaceId}`
 
-/** Looked through to its end before it is kept. The row first: a row without its blob goes one day, a blob without a row never. */
-export async function keepBundle({ db, blobs }: Tools, by: By, { path, digest, bytes }: Sent) {
-  const { entries, bytes: unpackedBytes } = await weighed(path)
-  const owner = ownerOf(by.workspaceId)
+/** Checks and stores a bundle. The row comes first: a row without its blob is deleted later, a blob without a row never. */
+export async function storeBundle({ db, blobs }: BundleDeps, by: By, { path, digest, bytes }: ReceivedBundle) {
+  const { entries, bytes: unpackedBytes } = await measureBundle(path)
+  const owner = toOwner(by.workspaceId)
   const blob = await hashOwned(owner, path)
   const bundle: SentBundle = { digest, bytes, files: entries, unpackedBytes }
   const isThere = (await blobs.find(blob)) !== undefined
   await transact(db, async (tx) => {
     await rows.lockBundles(tx, by.workspaceId)
-    await requireRoom(tx, by.workspaceId, bundle)
-    await rows.noteBundle(tx, by.workspaceId, { ...bundle, blob })
+    await requireQuota(tx, by.workspaceId, bundle)
+    await rows.upsertBundle(tx, by.workspaceId, { ...bundle, blob })
     if (!isThere) await record(tx, { ...by, action: 'harness.bundle_sent', subject: digest })
   })
   await putOwned(blobs, owner, path, blob)
-  return { kind: isThere ? ('same' as const) : ('kept' as const), bundle }
+  return { kind: isThere ? ('same' as const) : ('stored' as const), bundle }
 }
 
 const GIB = 1024 ** 3
 const BUNDLES_MAX = 100
 const BYTES_MAX = 16 * GIB
 
-/** Unpacked is what they take on every worker. */
-async function requireRoom(tx: Db, workspaceId: string, { digest, unpackedBytes }: SentBundle): Promise<void> {
+/** Enforces the quota by unpacked size, which bundles take on every worker. */
+async function requireQuota(tx: Db, workspaceId: string, { digest, unpackedBytes }: SentBundle): Promise<void> {
   const { count, bytes } = await rows.sumOtherBundles(tx, workspaceId, digest)
   if (count < BUNDLES_MAX && bytes + unpackedBytes <= BYTES_MAX) return
   const most = `${BUNDLES_MAX} bundles of ${BYTES_MAX / GIB} GiB in all, unpacked`
-  throw new Problem(bundlesFull, `A workspace has room for ${most}.`)
+  throw new Problem(bundlesFull, `A workspace can have at most ${most}.`)
 }
 
-async function weighed(path: string) {
+async function measureBundle(path: string) {
   try {
     return await measureUploaded(createReadStream(path))
   } catch (error) {
@@ -55,22 +55,22 @@ async function weighed(path: string) {
   }
 }
 
-/** A harness that names it is being added: it must be there, and stays. */
-export async function requireBundle({ db, blobs }: Tools, workspaceId: string, digest: string): Promise<void> {
+/** Requires that a bundle exists, and marks it as used by a new harness. */
+export async function requireBundle({ db, blobs }: BundleDeps, workspaceId: string, digest: string): Promise<void> {
   const blob = await rows.useBundle(db, workspaceId, digest)
   if (isDigest(blob) && (await blobs.find(blob))) return
-  throw new Problem(bundleMissing, `There is no bundle ${digest}. Send its archive.`)
+  throw new Problem(bundleMissing, `Bundle ${digest} not found. Send its archive.`)
 }
 
-/** The archive as it was sent. Undefined: it is not there any more. */
+/** Opens a bundle's archive. Returns undefined if it was deleted. */
 export async function openBundle(
-  { db, blobs }: Tools,
+  { db, blobs }: BundleDeps,
   workspaceId: string,
   digest: string,
 ): Promise<Readable | undefined> {
   const blob = await rows.useBundle(db, workspaceId, digest)
   if (blob === undefined) return undefined
-  return openOwned(blobs, ownerOf(workspaceId), blob).catch((error: unknown) => {
+  return openOwned(blobs, toOwner(workspaceId), blob).catch((error: unknown) => {
     if (error instanceof BlobMissing) return undefined
     throw error
   })
@@ -78,11 +78,12 @@ export async function openBundle(
 
 const SWEEP_MAX = 100
 
-/** Removes those that no harness names any more, nor a comparison that goes on with one that was removed. */
-export async function sweepBundles({ db, blobs, isHarnessInUse }: Tools & HarnessUse): Promise<void> {
+/** Deletes bundles that no harness uses, and no unfinished comparison with a removed harness. */
+export async function deleteUnusedBundles({ db, blobs, isHarnessInUse }: BundleDeps & HarnessUse): Promise<void> {
   for (const unused of await rows.listUnusedBundles(db, SWEEP_MAX)) {
     await transact(db, async (tx) => {
-      for (const id of await rows.listNaming(tx, unused)) if (await isHarnessInUse(tx, unused.workspace_id, id)) return
+      for (const id of await rows.listHarnessesWithBundle(tx, unused))
+        if (await isHarnessInUse(tx, unused.workspace_id, id)) return
       const blob = await rows.deleteUnusedBundle(tx, unused)
       if (isDigest(blob)) await blobs.remove(blob)
     })

@@ -14,7 +14,7 @@ import { createCredential } from '../../credentials/schema.ts'
 import { createKey } from '../../workspaces/schema.ts'
 import { findChosenHarness } from '../harnesses.ts'
 import { addModel } from '../schema.ts'
-import { openBundle, sweepBundles } from './bundles.ts'
+import { deleteUnusedBundles, openBundle } from './bundles.ts'
 import { addHarness, listHarnesses, type NewHarness, removeHarness, sendBundle } from './schema.ts'
 
 let app: TestApp
@@ -74,7 +74,7 @@ test.each([
   expect(body.errors[0].pointer).toContain(pointer)
 })
 
-test('it is compared in the version that was chosen, and cannot be removed meanwhile', async () => {
+test('a comparison uses the chosen version, which cannot be removed meanwhile', async () => {
   const body = wish()
   await add(body)
   const catalogId = 'custom/house'
@@ -128,7 +128,7 @@ async function packed(
 const send = (upload: Uint8Array, more: object = {}) => app.call(sendBundle, { upload, ...more })
 const withBundle = (digest: string) => wish({ bundle: { digest, probe: ['{bundle}/run', '--version'] } })
 
-test('a program is sent once, named by its digest, and found again by whoever runs trials', async () => {
+test('a bundle is uploaded once, identified by its digest, and available to workers', async () => {
   const bytes = await packed()
   const digest = `sha256:${createHash('sha256').update(bytes).digest('hex')}`
   const { status, body } = await send(bytes)
@@ -144,7 +144,7 @@ test('a program is sent once, named by its digest, and found again by whoever ru
   expect(chosen?.bundle).toMatchObject({ parts: [{ digest }], probe: ['/assay/bundle/run', '--version'] })
 })
 
-test('of what was sent nothing can be named by another workspace, or once it is gone', async () => {
+test('a bundle cannot be used by another workspace or after its deletion', async () => {
   const { body } = await send(await packed())
   const other = await app.otherWorkspace('bundle-neighbour')
   const params = { org: other.login }
@@ -159,13 +159,13 @@ test('of what was sent nothing can be named by another workspace, or once it is 
   const { rows: before } = await app.database.pool.query('select blob from harness_bundles where digest = $1', [
     body.digest,
   ])
-  await sweepBundles({ ...tools, isHarnessInUse })
+  await deleteUnusedBundles({ ...tools, isHarnessInUse })
   expect(await add(withBundle(body.digest))).toMatchObject(refused)
   expect(await tools.blobs.find(before[0].blob)).toBeUndefined()
   expect(await add(withBundle(used.digest))).toMatchObject({ status: 201 })
 })
 
-test('a bundle goes a day after the last harness that names it, not under a comparison, and comes back when it is sent again', async () => {
+test('an unused bundle is deleted after a day, not during a comparison, and can be uploaded again', async () => {
   const bytes = await packed()
   const { body } = await send(bytes)
   const [first, second] = [withBundle(body.digest), withBundle(body.digest)]
@@ -175,7 +175,7 @@ test('a bundle goes a day after the last harness that names it, not under a comp
   const tools = { db, blobs: app.tools.blobs, isHarnessInUse }
   const isThereAfterSweep = async (used = isHarnessInUse) => {
     await pool.query("update harness_bundles set used_at = now() - interval '3 days'")
-    await sweepBundles({ ...tools, isHarnessInUse: used })
+    await deleteUnusedBundles({ ...tools, isHarnessInUse: used })
     return (await pool.query('select from harness_bundles where digest = $1', [body.digest])).rows.length > 0
   }
   await app.call(removeHarness, slug(first))
@@ -197,7 +197,7 @@ test('a bundle goes a day after the last harness that names it, not under a comp
   expect(opened && (await buffer(opened))).toEqual(bytes)
 })
 
-test('a workspace has so much room for bundles, and what is there already takes no more', async () => {
+test('enforces the bundle quota, and existing bundles count once', async () => {
   const other = await app.otherWorkspace('bundle-collector')
   const own = { params: { org: other.login }, key: other.key }
   const bytes = await packed()
@@ -227,7 +227,7 @@ test.each<[string, (place: string) => void]>([
   expect(await send(await packed(make))).toMatchObject({ status: 422, body: { code: 'bundle_refused' } })
 })
 
-test('who may not, or sends something else, is told so', async () => {
+test('rejects uploads without permission or with other content', async () => {
   const bytes = await packed()
   expect(await send(bytes, { key: null })).toMatchObject({ status: 401 })
   const { body: reader } = await app.call(createKey, { body: { name: 'writer', permission: 'write' } })
@@ -255,7 +255,7 @@ test.each<[object, string]>([
   expect(body.errors[0].pointer).toContain(pointer)
 })
 
-test('another workspace has neither the harness nor its name', async () => {
+test('another workspace does not see the harness and can use its name', async () => {
   const other = await app.otherWorkspace('neighbour')
   const body = wish()
   await add(body)

@@ -1,18 +1,18 @@
 import { reply } from '../../platform/http/endpoint.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import { by } from '../../workspaces/audit.ts'
-import { keepBundle } from './bundles.ts'
-import { addHarness, type HarnessTools, listHarnessPage, removeHarness } from './custom-harnesses.ts'
+import { storeBundle } from './bundles.ts'
+import { addHarness, type CustomHarnessDeps, listHarnessPage, removeHarness } from './custom-harnesses.ts'
 import * as schema from './schema.ts'
 
-export const harnessRoutes = (tools: HarnessTools): Route[] => [
+export const harnessRoutes = (tools: CustomHarnessDeps): Route[] => [
   route(schema.addHarness, async ({ db, caller, body, requestId }) => {
     const { kind, harness } = await addHarness(tools, db, by(caller, requestId), body)
     return reply(kind === 'added' ? 201 : 200, harness)
   }),
   route(schema.sendBundle, async ({ db, caller, upload, requestId }) => {
-    const { kind, bundle } = await keepBundle({ ...tools, db }, by(caller, requestId), upload)
-    return reply(kind === 'kept' ? 201 : 200, bundle)
+    const { kind, bundle } = await storeBundle({ ...tools, db }, by(caller, requestId), upload)
+    return reply(kind === 'stored' ? 201 : 200, bundle)
   }),
   route(schema.listHarnesses, async ({ db, caller, query }) =>
     reply(200, await listHarnessPage(db, caller.workspace.id, query)),

@@ -97,7 +97,7 @@ export type CustomHarness = z.infer<typeof CustomHarness>
 export const harnessExists = {
   code: 'harness_exists',
   status: 409,
-  title: 'This version is there, and is another',
+  title: 'Version exists with another description',
   meaning: 'What was compared with a version stays true. Give the change a new version.',
 } as const satisfies ProblemKind
 

@@ -5,7 +5,7 @@ import { pageNewestFirst } from '../../platform/db/newest-first.ts'
 import type { Page } from '../../platform/http/page.ts'
 import type { NewHarness, SentBundle } from './schema.ts'
 
-/** Until the end of the transaction nobody else adds or removes a harness of this name. */
+/** Locks a harness name until the end of the transaction. */
 export const lockSlug = (tx: Db, workspaceId: string, slug: string) => lock(tx, `custom harness ${workspaceId} ${slug}`)
 
 const Stored = z.custom<NewHarness>()
@@ -24,9 +24,12 @@ export type HarnessRow = {
   removed_at: Date | null
 }
 
-const rowOf = <R extends { description: unknown }>(row: R) => ({ ...row, description: Stored.parse(row.description) })
+const toHarnessRow = <R extends { description: unknown }>(row: R) => ({
+  ...row,
+  description: Stored.parse(row.description),
+})
 
-/** Every version, also of one that was removed, the newest first. */
+/** Lists every version, newest first, also of a removed harness. */
 export const listVersions = async (db: Db, workspaceId: string, slug: string): Promise<HarnessRow[]> =>
   (
     await harnesses(db, workspaceId)
@@ -34,7 +37,7 @@ export const listVersions = async (db: Db, workspaceId: string, slug: string): P
       .orderBy('created_at', 'desc')
       .orderBy('id', 'desc')
       .execute()
-  ).map(rowOf)
+  ).map(toHarnessRow)
 
 export const listHarnessRows = async (db: Db, workspaceId: string, page: Page): Promise<HarnessRow[]> =>
   (
@@ -42,12 +45,12 @@ export const listHarnessRows = async (db: Db, workspaceId: string, page: Page): 
       .where('removed_at', 'is', null)
       .$call(pageNewestFirst('created_at', page))
       .execute()
-  ).map(rowOf)
+  ).map(toHarnessRow)
 
-type Fresh = { id: string; workspace_id: string; slug: string; version: string }
+type NewHarnessRow = { id: string; workspace_id: string; slug: string; version: string }
 
-export const insertHarness = async (tx: Db, fresh: Fresh, description: NewHarness): Promise<HarnessRow> =>
-  rowOf(
+export const insertHarness = async (tx: Db, fresh: NewHarnessRow, description: NewHarness): Promise<HarnessRow> =>
+  toHarnessRow(
     await tx
       .insertInto('custom_harnesses')
       .values({ ...fresh, description: JSON.stringify(description) })
@@ -63,10 +66,10 @@ export const removeVersions = (tx: Db, workspaceId: string, slug: string) =>
     .where('slug', '=', slug)
     .execute()
 
-type Bundle = SentBundle & { blob: string }
+type BundleRow = SentBundle & { blob: string }
 
-/** From now on it is wanted: whoever looks for what is not, waits for this and then finds it. */
-export const noteBundle = (tx: Db, workspaceId: string, { unpackedBytes, ...bundle }: Bundle) =>
+/** Upserts a bundle and marks it as used. A concurrent deletion of unused bundles blocks on this row and then skips it. */
+export const upsertBundle = (tx: Db, workspaceId: string, { unpackedBytes, ...bundle }: BundleRow) =>
   tx
     .insertInto('harness_bundles')
     .values({ workspace_id: workspaceId, unpacked_bytes: unpackedBytes, ...bundle })
@@ -84,10 +87,10 @@ export const useBundle = async (tx: Db, workspaceId: string, digest: string): Pr
       .executeTakeFirst()
   )?.blob
 
-/** Until the end of the transaction nobody else sends a bundle to this workspace. */
+/** Serialises uploads of bundles to a workspace until the end of the transaction. */
 export const lockBundles = (tx: Db, workspaceId: string) => lock(tx, `harness bundles ${workspaceId}`)
 
-/** Of all but this one. */
+/** Sums up the other bundles of the workspace. */
 export const sumOtherBundles = (tx: Db, workspaceId: string, digest: string) =>
   tx
     .selectFrom('harness_bundles')
@@ -118,8 +121,8 @@ export const deleteUnusedBundle = async (tx: Db, { workspace_id, digest }: Bundl
       .executeTakeFirst()
   )?.blob
 
-/** The harnesses of which a version names it, also of those that were removed. */
-export const listNaming = async (tx: Db, { workspace_id, digest }: BundleKey): Promise<string[]> =>
+/** Lists harnesses with a version that uses the bundle, also removed ones. */
+export const listHarnessesWithBundle = async (tx: Db, { workspace_id, digest }: BundleKey): Promise<string[]> =>
   (
     await tx
       .selectFrom('custom_harnesses')

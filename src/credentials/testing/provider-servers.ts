@@ -1,7 +1,7 @@
 // Support for the tests of this folder: the part of each provider that tells a valid key from any other.
 import { type LoopbackServer, startServer } from '../../../test/support/loopback-servers.ts'
 
-/** As their documentation has it, not as our table has it: the two must agree. */
+/** Requests as the providers document them, independent of our table, which must agree. */
 const DOORS: Record<string, { path: string; header: string; value: (key: string) => string; also?: string }> = {
   anthropic: { path: '/v1/models', header: 'x-api-key', value: (key) => key, also: 'anthropic-version' },
   openai: { path: '/models', header: 'authorization', value: (key) => `Bearer ${key}` },
@@ -23,7 +23,7 @@ export type ProviderServers = LoopbackServer & {
   answer(status: number, headers?: Record<string, string>): void
 }
 
-/** One server for all of them. It repeats the key in what it answers: a provider may, and we must not. */
+/** Starts one server for all providers. It echoes the key, as a provider might; we must not repeat it. */
 export async function startProviders(): Promise<ProviderServers> {
   let always: { status: number; headers: Record<string, string> } | undefined
   const server = await startServer((request, response) => {

@@ -5,12 +5,12 @@ import { join } from 'node:path'
 import { testDatabase } from '../../../test/support/database.ts'
 import { createOutbound } from '../../platform/outbound/outbound.ts'
 import { createWorkspace } from '../../workspaces/workspaces.ts'
-import { createCredential, readCredential, type Tools, updateCredential } from '../credentials.ts'
+import { type CredentialDeps, createCredential, readCredential, updateCredential } from '../credentials.ts'
 import { readKeyFile } from '../key-file.ts'
 import { openKeyring } from '../master-key.ts'
 import { openSecret } from '../secrets.ts'
 
-/** One database and data folder; each process has its own keyring. A secret's value is its credential's id or name. */
+/** A database and data folder in which each process has its own keyring. The value of a secret is the id or name of its credential. */
 export async function startService(secretKey?: string) {
   const database = await testDatabase({ max: 20 })
   const { db, pool } = database
@@ -23,11 +23,11 @@ export async function startService(secretKey?: string) {
   return {
     place,
     workspaceId: row.id,
-    async process(key = secretKey): Promise<Tools> {
+    async process(key = secretKey): Promise<CredentialDeps> {
       const keyring = await openKeyring({ ...place, secretKey: key })
       return { db, keyring, environment: {}, upstreams: {}, outbound: createOutbound() }
     },
-    async store(tools: Tools, count: number): Promise<string[]> {
+    async store(tools: CredentialDeps, count: number): Promise<string[]> {
       const ids: string[] = []
       for (let made = 0; made < count; made++) {
         const wish = { kind: 'model', provider: 'openai', name: 'key', secret: { apiKey: 'not-yet-known' } } as const
@@ -37,10 +37,10 @@ export async function startService(secretKey?: string) {
       }
       return ids
     },
-    async replace(tools: Tools, id: string): Promise<void> {
+    async replace(tools: CredentialDeps, id: string): Promise<void> {
       await updateCredential(tools, by, await readCredential(tools, row.id, id), { secret: { apiKey: id } })
     },
-    open: (tools: Tools, ids: string[]) =>
+    open: (tools: CredentialDeps, ids: string[]) =>
       Promise.all(ids.map(async (id) => (await openSecret(tools, row.id, id))?.secret.apiKey)),
     rows: () =>
       db.selectFrom('credentials').select(['master_key_id', 'wrapped_key', 'ciphertext']).orderBy('id').execute(),
@@ -49,7 +49,7 @@ export async function startService(secretKey?: string) {
     underRetiredKeys: async () =>
       (await pool.query('select c.id from credentials c join master_keys m on m.id = master_key_id where not active'))
         .rows,
-    /** How many wait for a lock that another holds. */
+    /** Counts processes that wait for a lock. */
     waiting: async () =>
       (await pool.query(`select 1 from pg_locks where locktype = 'advisory' and not granted`)).rowCount ?? 0,
     async [Symbol.asyncDispose]() {

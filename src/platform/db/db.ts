@@ -23,7 +23,7 @@ export function connect(url: string, options: { max: number; onError: (error: Er
     statement_timeout: 60_000,
     idle_in_transaction_session_timeout: 60_000,
   })
-  // Without listeners, losing a connection, idle or in a transaction, would end the process.
+  // If there are no listeners, losing a connection, idle or in a transaction, would end the process.
   pool.on('error', options.onError)
   pool.on('connect', (client) => client.on('error', () => {}))
   const db = new KyselyClass<DB>({ dialect: new PostgresDialect({ pool: withPreparedStatements(pool) }) })

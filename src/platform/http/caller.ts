@@ -1,11 +1,11 @@
 import type { Access } from './endpoint.ts'
 
-export type Permission = 'read' | 'write' | 'admin'
+export type KeyPermission = 'read' | 'write' | 'admin'
 
 export type KeyCaller = {
   by: 'key'
   keyId: string
-  permission: Permission
+  permission: KeyPermission
   expiresAt: Date | null
   workspace: { id: string; login: string; name: string; kind: 'org' | 'user'; createdAt: Date }
   /** Set when the key is used through a browser session. */
@@ -25,6 +25,6 @@ export type CallerOf<A extends Access> = A extends 'public'
     ? { by: 'operator' }
     : KeyCaller
 
-const RANK: Record<Permission, number> = { read: 0, write: 1, admin: 2 }
+const RANK: Record<KeyPermission, number> = { read: 0, write: 1, admin: 2 }
 
-export const permits = (held: Permission, needed: Permission): boolean => RANK[held] >= RANK[needed]
+export const permits = (held: KeyPermission, needed: KeyPermission): boolean => RANK[held] >= RANK[needed]

@@ -4,7 +4,7 @@ import { idempotencyKeyReused, idempotencyKeySpent, invalidRequest, Problem } fr
 import type { CachedResponse } from './endpoint.ts'
 import { deleteIdempotencyKey, deleteOldIdempotencyKeys, findIdempotencyKey, insertIdempotencyKey } from './sql.ts'
 
-export type Answer = {
+export type HttpAnswer = {
   status: number
   text: string
   headers: Record<string, string>
@@ -26,7 +26,11 @@ export type IdempotentRequest = {
  * Runs `work` once per key. Its writes and the stored response are one transaction. A second request with the same key
  * waits for the first and gets the same response.
  */
-export function runOnce(db: Db, request: IdempotentRequest, work: (tx: Db) => Promise<Answer>): Promise<Answer> {
+export function runOnce(
+  db: Db,
+  request: IdempotentRequest,
+  work: (tx: Db) => Promise<HttpAnswer>,
+): Promise<HttpAnswer> {
   requireKey(request.key)
   const requestHash = hashRequest(request)
   return transact(db, async (tx) => {
@@ -53,8 +57,8 @@ export function runOnce(db: Db, request: IdempotentRequest, work: (tx: Db) => Pr
 export async function runOnceAcrossTransactions(
   db: Db,
   request: IdempotentRequest,
-  work: () => Promise<Answer>,
-): Promise<Answer> {
+  work: () => Promise<HttpAnswer>,
+): Promise<HttpAnswer> {
   requireKey(request.key)
   const own = { scope: request.scope, key: request.key, request_hash: hashRequest(request) }
   const pending = { ...own, status: PENDING, body: null }
@@ -91,12 +95,12 @@ async function findLocked(tx: Db, { scope, key }: { scope: string; key: string }
 
 type StoredAnswer = { request_hash: Buffer; status: number | null; body: string | null }
 
-function replayUnlessPending(stored: StoredAnswer, requestHash: Buffer): Answer | undefined {
+function replayUnlessPending(stored: StoredAnswer, requestHash: Buffer): HttpAnswer | undefined {
   const answer = replay(stored, requestHash)
   return answer.status === PENDING ? undefined : answer
 }
 
-function replay(stored: StoredAnswer, requestHash: Buffer): Answer {
+function replay(stored: StoredAnswer, requestHash: Buffer): HttpAnswer {
   if (!stored.request_hash.equals(requestHash)) {
     throw new Problem(idempotencyKeyReused, 'This Idempotency-Key was used for a different request. Use a new key.')
   }

@@ -1,6 +1,6 @@
 import { methodNotAllowed, notFound, Problem } from '../problem.ts'
 import { type Endpoint, getPathParameterPattern, isCatchAll } from './endpoint.ts'
-import type { Answer } from './idempotency.ts'
+import type { HttpAnswer } from './idempotency.ts'
 
 export const NOT_FOUND_DETAIL = 'Nothing exists at this path.'
 
@@ -8,7 +8,7 @@ export const NOT_FOUND_DETAIL = 'Nothing exists at this path.'
 const META_PATHS = ['/', '/healthz', '/readyz', '/metrics', '/openapi.json', '/docs', '/docs/problems']
 
 /** Answers a request that matches no endpoint: OPTIONS, 404 or 405. */
-export type AnswerUnrouted = (request: { method: string; path: string }) => Answer
+export type AnswerUnrouted = (request: { method: string; path: string }) => HttpAnswer
 
 export function createUnroutedAnswerer(endpoints: readonly Endpoint[]): AnswerUnrouted {
   const matchers = endpoints.map((endpoint) => ({ endpoint, matches: pathMatcher(endpoint.path) }))

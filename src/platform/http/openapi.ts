@@ -6,7 +6,7 @@ import { type EndpointStatus, listStatuses } from './statuses.ts'
 /** Endpoints under one heading of the reference. */
 export type EndpointGroup = { name: string; endpoints: Endpoint[] }
 
-type Json = Record<string, unknown>
+type JsonRecord = Record<string, unknown>
 
 export const Problem = z
   .looseObject({
@@ -22,9 +22,9 @@ export const Problem = z
   .meta({ id: 'Problem', description: 'RFC 9457. `code` is stable; `errors` comes with validation.' })
 
 /** Builds the OpenAPI 3.1 document from the schemas that validate requests. */
-export function buildOpenApiDocument(groups: EndpointGroup[], info: { version: string; url: string }): Json {
-  const components: Json = {}
-  const paths: Record<string, Json> = {}
+export function buildOpenApiDocument(groups: EndpointGroup[], info: { version: string; url: string }): JsonRecord {
+  const components: JsonRecord = {}
+  const paths: Record<string, JsonRecord> = {}
   for (const { name, endpoints } of groups) {
     for (const endpoint of endpoints) {
       const path = paths[endpoint.path] ?? {}
@@ -48,7 +48,7 @@ export function buildOpenApiDocument(groups: EndpointGroup[], info: { version: s
   }
 }
 
-function operation(endpoint: Endpoint, tag: string, components: Json): Json {
+function operation(endpoint: Endpoint, tag: string, components: JsonRecord): JsonRecord {
   const responses = [...listStatuses(endpoint)].map(([status, answer]) => [
     status,
     withEvents(status, response(status, answer, components), { endpoint, components }),
@@ -65,25 +65,28 @@ function operation(endpoint: Endpoint, tag: string, components: Json): Json {
   }
 }
 
-function requestBody({ body, upload, bodyOptional, example }: Endpoint, components: Json): Json | undefined {
+function requestBody(
+  { body, upload, bodyOptional, example }: Endpoint,
+  components: JsonRecord,
+): JsonRecord | undefined {
   if (upload) return fileBody(upload)
   if (!body) return undefined
   const schema = toJsonSchema(body, 'input', components)
   return { required: bodyOptional !== true, content: { 'application/json': { schema, example } } }
 }
 
-const fileBody = ({ mediaType, bytesMax }: NonNullable<Endpoint['upload']>): Json => ({
+const fileBody = ({ mediaType, bytesMax }: NonNullable<Endpoint['upload']>): JsonRecord => ({
   required: true,
   description: `At most ${bytesMax} bytes.`,
   content: { [mediaType]: { schema: { type: 'string', contentMediaType: mediaType } } },
 })
 
-const security = ({ access }: Endpoint): Json[] => {
+const security = ({ access }: Endpoint): JsonRecord[] => {
   if (access === 'public') return []
   return access === 'operator' ? [{ key: [] }] : [{ key: [] }, { session: [] }]
 }
 
-const pathParameters = (endpoint: Endpoint): Json[] =>
+const pathParameters = (endpoint: Endpoint): JsonRecord[] =>
   listPathParameters(endpoint.path).map((name) => ({
     name,
     in: 'path',
@@ -91,19 +94,19 @@ const pathParameters = (endpoint: Endpoint): Json[] =>
     schema: { type: 'string', pattern: getPathParameterPattern(name).source },
   }))
 
-function queryParameters(endpoint: Endpoint, components: Json): Json[] {
+function queryParameters(endpoint: Endpoint, components: JsonRecord): JsonRecord[] {
   if (!endpoint.query) return []
   const { properties } = toJsonSchema(endpoint.query, 'input', components)
   return Object.entries(properties ?? {}).map(([name, schema]) => ({ name, in: 'query', required: false, schema }))
 }
 
-const headerParameters = (endpoint: Endpoint): Json[] => [
+const headerParameters = (endpoint: Endpoint): JsonRecord[] => [
   ...(endpoint.creates ? [header('Idempotency-Key', 255)] : []),
   ...(endpoint.events ? [header('Last-Event-ID', 1000)] : []),
   ...(endpoint.conditional ? [header('If-Match', 1000)] : []),
 ]
 
-const header = (name: string, maxLength: number): Json => ({
+const header = (name: string, maxLength: number): JsonRecord => ({
   name,
   in: 'header',
   required: false,
@@ -118,7 +121,11 @@ const STATUS_TEXT: Record<number, string> = {
   304: 'Not modified',
 }
 
-function response(status: number, answer: EndpointStatus, components: Json): Json & { content?: Json } {
+function response(
+  status: number,
+  answer: EndpointStatus,
+  components: JsonRecord,
+): JsonRecord & { content?: JsonRecord } {
   const description = answer.problems.length > 0 ? answer.problems.map(line).join(' ') : (STATUS_TEXT[status] ?? 'OK')
   if (answer.schema) return { description, content: json(answer.schema, 'output', components) }
   if (answer.problems.length === 0) return { description }
@@ -131,9 +138,9 @@ function response(status: number, answer: EndpointStatus, components: Json): Jso
 /** Adds the media types of progress streams, event streams and files to a response. */
 function withEvents(
   status: number,
-  described: Json & { content?: Json },
-  { endpoint, components }: { endpoint: Endpoint; components: Json },
-): Json {
+  described: JsonRecord & { content?: JsonRecord },
+  { endpoint, components }: { endpoint: Endpoint; components: JsonRecord },
+): JsonRecord {
   if (status >= 400) return described
   if (endpoint.media !== undefined && status === 200)
     return { ...described, content: { [endpoint.media.split(';')[0] ?? '']: { schema: { type: 'string' } } } }
@@ -148,14 +155,14 @@ function withEvents(
   return { ...described, content: { ...described.content, 'text/event-stream': { schema } } }
 }
 
-const anyEvent = (events: Record<string, z.ZodType>, components: Json): Json => ({
+const anyEvent = (events: Record<string, z.ZodType>, components: JsonRecord): JsonRecord => ({
   description: `Events: ${Object.keys(events).join(', ')}. The data of each is JSON of its own shape, in this order.`,
   anyOf: Object.values(events).map((schema) => toJsonSchema(schema, 'output', components)),
 })
 
 const line = (problem: ProblemKind): string => `\`${problem.code}\`: ${problem.title}.`
 
-const json = (schema: z.ZodType, io: 'input' | 'output', components: Json): Json => ({
+const json = (schema: z.ZodType, io: 'input' | 'output', components: JsonRecord): JsonRecord => ({
   'application/json': { schema: toJsonSchema(schema, io, components) },
 })
 
@@ -163,8 +170,8 @@ const json = (schema: z.ZodType, io: 'input' | 'output', components: Json): Json
 export function toJsonSchema(
   schema: z.ZodType,
   io: 'input' | 'output',
-  components: Json,
-): Json & { properties?: Json } {
+  components: JsonRecord,
+): JsonRecord & { properties?: JsonRecord } {
   const converted = z.toJSONSchema(schema, {
     io,
     unrepresentable: 'any',

@@ -1,5 +1,5 @@
 import { Problem, rateLimited, unauthenticated } from '../problem.ts'
-import type { Answer } from './idempotency.ts'
+import type { HttpAnswer } from './idempotency.ts'
 
 export type RateLimit = { requests: number; seconds: number }
 export type RateLimiter = {
@@ -65,8 +65,8 @@ const PREFIX_LENGTH = 14
 export async function limitSignIn(
   limiter: RateLimiter,
   { address, secret }: { address: string; secret: string },
-  signIn: () => Promise<Answer>,
-): Promise<Answer> {
+  signIn: () => Promise<HttpAnswer>,
+): Promise<HttpAnswer> {
   const key = `sign-in ${address} ${secret.slice(0, PREFIX_LENGTH)}`
   const headers = limiter.take(key)
   try {

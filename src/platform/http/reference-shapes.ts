@@ -1,7 +1,7 @@
 import { html } from 'hono/html'
 
 export type Markup = ReturnType<typeof html>
-type Text = Markup | string
+type ReferenceText = Markup | string
 
 /** The part of JSON Schema that our schemas use. */
 export type ReferenceShape = {
@@ -23,9 +23,9 @@ export type ReferenceShape = {
   maximum?: number
 }
 
-export type ReferenceRow = [name: Text, type: Text, text: Text]
+export type ReferenceRow = [name: ReferenceText, type: ReferenceText, text: ReferenceText]
 
-export const table = (headings: readonly [string, string, string], rows: readonly ReferenceRow[]): Text =>
+export const table = (headings: readonly [string, string, string], rows: readonly ReferenceRow[]): ReferenceText =>
   rows.length === 0
     ? ''
     : html`<table>
@@ -72,7 +72,7 @@ const isMarked = ({ required = [] }: ReferenceShape, name: string, marking: Mark
   required.includes(name) === (marking === 'required')
 
 /** Renders a type in one line, with links to named schemas. */
-export function renderType(shape: ReferenceShape): Text {
+export function renderType(shape: ReferenceShape): ReferenceText {
   if (shape.$ref) return schemaLink(shape.$ref.replace(/^.*\//, ''))
   if (shape.enum) return shape.enum.map(String).join(' | ')
   if (shape.const !== undefined) return JSON.stringify(shape.const)
@@ -86,7 +86,7 @@ export function renderType(shape: ReferenceShape): Text {
 
 export const schemaLink = (id: string): Markup => html`<a href="#schema-${id}">${id}</a>`
 
-const join = (parts: Text[], between: string): Markup =>
+const join = (parts: ReferenceText[], between: string): Markup =>
   html`${parts.map((part, index) => (index === 0 ? part : html`${between}${part}`))}`
 
 /** Maximum that zod gives to integers without a limit. */

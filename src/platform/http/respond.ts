@@ -4,7 +4,7 @@ import { isDatabaseUnavailable } from '../db/db.ts'
 import type { Log } from '../log.ts'
 import { internalError, Problem, unavailable } from '../problem.ts'
 import type { CachedResponse } from './endpoint.ts'
-import type { Answer } from './idempotency.ts'
+import type { HttpAnswer } from './idempotency.ts'
 
 /** A response as it is sent. */
 export type WireResponse = { status: number; headers: Record<string, string>; body: WireBody }
@@ -13,7 +13,7 @@ type WireBody = string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> | 
 /** Adds the common headers. Reads get a strong ETag, or 304 if the client has that version. */
 export function toWireResponse(
   request: IncomingMessage,
-  answer: Answer,
+  answer: HttpAnswer,
   commonHeaders: Record<string, string>,
 ): WireResponse {
   const isRead = request.method === 'GET' || request.method === 'HEAD'
@@ -31,7 +31,7 @@ export function toWireResponse(
     if (matches(request.headers['if-none-match'], headers.etag)) return empty(304, headers)
   }
   if (answer.text === '') return empty(answer.status, headers)
-  // Without a length node would use chunked encoding.
+  // If there is no length, node would use chunked encoding.
   headers['content-length'] = String(Buffer.byteLength(answer.text))
   return { status: answer.status, headers, body: answer.text }
 }
@@ -59,7 +59,7 @@ const matches = (ifNoneMatch: string | undefined, etag: string): boolean =>
   (ifNoneMatch?.split(',').some((tag) => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag) ?? false)
 
 /** Converts an error: a Problem as it is, anything else to a 500 or 503 without details. */
-export function toProblemAnswer(error: unknown, context: { log: Log; baseUrl: string; requestId: string }): Answer {
+export function toProblemAnswer(error: unknown, context: { log: Log; baseUrl: string; requestId: string }): HttpAnswer {
   const problem = error instanceof Problem ? error : toUnexpected(error, context)
   const headers = { ...problem.extra.headers, 'content-type': 'application/problem+json' }
   return { status: problem.kind.status, text: JSON.stringify(problemBody(problem, context)), headers }

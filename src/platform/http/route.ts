@@ -36,7 +36,7 @@ type RouteCall<E extends Endpoint> = {
 }
 
 type LookupCall<E extends Endpoint> = Pick<RouteCall<E>, 'params' | 'caller' | 'db'>
-type Lookup<E extends Endpoint, F> = (call: LookupCall<E>) => Promise<F>
+type RouteLookup<E extends Endpoint, F> = (call: LookupCall<E>) => Promise<F>
 type RouteHandler<E extends Endpoint, F> = (call: RouteCall<E>, found: F) => Promise<Reply<E>>
 
 /** An endpoint and its handler, with types erased. `route` has checked that they fit. */
@@ -73,7 +73,7 @@ export type UncheckedCall = {
 
 /** Declares a route. `find` runs before the body is validated, so that a missing resource is 404 whatever the body is. */
 export function route<E extends Endpoint>(endpoint: E, handle: RouteHandler<E, undefined>): Route
-export function route<E extends Endpoint, F>(endpoint: E, find: Lookup<E, F>, handle: RouteHandler<E, F>): Route
+export function route<E extends Endpoint, F>(endpoint: E, find: RouteLookup<E, F>, handle: RouteHandler<E, F>): Route
 export function route(endpoint: Endpoint, ...steps: unknown[]): Route {
   const [find, handle] = steps.length === 2 ? steps : [undefined, steps[0]]
   return { endpoint, find, handle } as Route

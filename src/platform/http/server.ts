@@ -16,7 +16,7 @@ import {
   listPathParameters,
 } from './endpoint.ts'
 import { eventStream, progressEvents } from './event-stream.ts'
-import { type Answer, runOnce, runOnceAcrossTransactions } from './idempotency.ts'
+import { type HttpAnswer, runOnce, runOnceAcrossTransactions } from './idempotency.ts'
 import { type AnswerUnrouted, createUnroutedAnswerer } from './methods.ts'
 import { createRateLimiter, limitSignIn, type RateLimit } from './rate-limit.ts'
 import { toProblemAnswer, toWireResponse, type WireResponse } from './respond.ts'
@@ -73,19 +73,19 @@ const honoPath = (path: string): string =>
   path.replaceAll(/\{([^}]+)\}/g, (_, name) => (isCatchAll(name) ? `:${name}{.+}` : `:${name}`))
 
 /** Pages of every origin may also read the problems of unknown public paths. */
-const unroutedOperation = (path: string): Operation => ({
+const unroutedOperation = (path: string): OperationInfo => ({
   id: 'unknown',
   crossOrigin: path.startsWith('/api/public/') || undefined,
 })
 
 type HttpService = ServerDeps & { requestLog: Log }
-type Operation = { id: string; crossOrigin?: true | undefined }
-type RequestHandler = (c: Context<Env>, requestId: string) => Promise<Answer>
+type OperationInfo = { id: string; crossOrigin?: true | undefined }
+type RequestHandler = (c: Context<Env>, requestId: string) => Promise<HttpAnswer>
 
 async function respond(
   service: HttpService,
   c: Context<Env>,
-  operation: Operation,
+  operation: OperationInfo,
   work: RequestHandler,
 ): Promise<Response> {
   const received = receive(c.env.incoming)
@@ -114,7 +114,7 @@ function admitCached(
   limits: RequestLimiters,
   received: ReceivedRequest,
   { endpoint, cached, headers }: CachedAnswer,
-): Answer {
+): HttpAnswer {
   try {
     const limited = admitPublic(limits, endpoint, toRateLimitAddress(service.clientAddress(received.incoming)))
     return { status: 200, text: '', headers: { ...headers, ...limited }, cached }
@@ -131,15 +131,15 @@ const receive = (incoming: IncomingMessage): ReceivedRequest => ({
   started: performance.now(),
 })
 
-const toFailure = ({ log, baseUrl }: HttpService, { requestId }: ReceivedRequest, error: unknown): Answer =>
+const toFailure = ({ log, baseUrl }: HttpService, { requestId }: ReceivedRequest, error: unknown): HttpAnswer =>
   toProblemAnswer(error, { log, baseUrl: baseUrl(), requestId })
 
 /** Builds the response, logs the request and counts it. Every request ends here. */
 function complete(
   service: HttpService,
   { incoming, requestId, started }: ReceivedRequest,
-  { id: operation, crossOrigin }: Operation,
-  answer: Answer,
+  { id: operation, crossOrigin }: OperationInfo,
+  answer: HttpAnswer,
 ): WireResponse {
   const wire = toWireResponse(incoming, answer, commonHeaders(requestId, crossOrigin))
   const ms = performance.now() - started
@@ -228,7 +228,7 @@ function limitFailedSignIns(
 
 const targetOf = ({ url = '' }: IncomingMessage): string => url
 
-type ProgressWork = (onProgress: UncheckedCall['onProgress']) => Promise<Answer>
+type ProgressWork = (onProgress: UncheckedCall['onProgress']) => Promise<HttpAnswer>
 
 const NEVER = new AbortController().signal
 /** Prevents proxies from caching or buffering a stream. */
@@ -253,7 +253,7 @@ const wantsEvents = ({ progress }: Endpoint, { headers }: IncomingMessage): bool
   progress !== undefined && (headers.accept?.includes('text/event-stream') ?? false)
 
 /** Streams progress. The status is sent before the work begins; the last event contains its result. */
-function streamProgress({ log, baseUrl }: ServerDeps, requestId: string, work: ProgressWork): Answer {
+function streamProgress({ log, baseUrl }: ServerDeps, requestId: string, work: ProgressWork): HttpAnswer {
   const events = progressEvents(async (onProgress) => {
     try {
       return { event: 'result', data: JSON.parse((await work(onProgress)).text) }
@@ -264,9 +264,9 @@ function streamProgress({ log, baseUrl }: ServerDeps, requestId: string, work: P
   return { status: 200, text: '', headers: EVENT_STREAM_HEADERS, stream: eventStream(events) }
 }
 
-function perform(route: Route, call: UncheckedCall, found: unknown, key: unknown): Promise<Answer> {
+function perform(route: Route, call: UncheckedCall, found: unknown, key: unknown): Promise<HttpAnswer> {
   const { endpoint } = route
-  const work = async (db: Db): Promise<Answer> => {
+  const work = async (db: Db): Promise<HttpAnswer> => {
     const { status, body, headers = {}, events, bytes, cached } = await route.handle({ ...call, db }, found)
     if (cached) return { status, text: '', headers, cached }
     if (events) return { status, text: '', headers: EVENT_STREAM_HEADERS, stream: eventStream(events) }

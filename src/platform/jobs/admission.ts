@@ -24,10 +24,10 @@ export type QueueState = {
 export type WorkerCapacity = { slots: number; starts: number; memoryMb: number }
 
 /** Number of jobs to take of each queue class, and the groups this serves in the order in which they were last served. */
-export type Admission = { jobCounts: Map<string, number>; served: string[] }
+export type JobAdmission = { jobCounts: Map<string, number>; served: string[] }
 
 type FairGroup = { name: string; running: number; served: number }
-type Candidate = QueueClass & { taken: number; outer: FairGroup; inner: FairGroup }
+type AdmissionCandidate = QueueClass & { taken: number; outer: FairGroup; inner: FairGroup }
 
 type RemainingCapacity = WorkerCapacity & {
   limits: Map<string, number>
@@ -42,7 +42,7 @@ type RemainingCapacity = WorkerCapacity & {
  * inner groups of one. Within a group the oldest job starts first. Other jobs may overtake the first job that does not
  * fit, but may not use the capacity it waits for.
  */
-export function admit(queue: QueueState, capacity: WorkerCapacity): Admission {
+export function admit(queue: QueueState, capacity: WorkerCapacity): JobAdmission {
   const remaining = toRemainingCapacity(queue, capacity)
   const all = listCandidates(queue)
   const open = new Set(all)
@@ -72,7 +72,7 @@ function toRemainingCapacity(
   }
 }
 
-function listCandidates({ queueClasses, running, limits, turns }: QueueState): Candidate[] {
+function listCandidates({ queueClasses, running, limits, turns }: QueueState): AdmissionCandidate[] {
   const groups = new Map<string, FairGroup>()
   const getGroup = (name: string): FairGroup => {
     const group = groups.get(name) ?? { name, running: 0, served: 0 }
@@ -97,13 +97,13 @@ function listCandidates({ queueClasses, running, limits, turns }: QueueState): C
 /** An outer name has no slash and a fair group has one, so the two never collide. */
 const outerOf = (fairGroup: string): string => fairGroup.slice(0, fairGroup.indexOf('/'))
 
-function findFirst(open: Iterable<Candidate>): Candidate | undefined {
-  let best: Candidate | undefined
+function findFirst(open: Iterable<AdmissionCandidate>): AdmissionCandidate | undefined {
+  let best: AdmissionCandidate | undefined
   for (const candidate of open) if (!best || compareCandidates(candidate, best) < 0) best = candidate
   return best
 }
 
-const compareCandidates = (a: Candidate, b: Candidate): number =>
+const compareCandidates = (a: AdmissionCandidate, b: AdmissionCandidate): number =>
   b.priority - a.priority ||
   compareGroups(a.outer, b.outer) ||
   compareGroups(a.inner, b.inner) ||
@@ -113,7 +113,7 @@ const compareCandidates = (a: Candidate, b: Candidate): number =>
 const compareGroups = (a: FairGroup, b: FairGroup): number =>
   a === b ? 0 : a.running - b.running || a.served - b.served || (a.name < b.name ? -1 : 1)
 
-const nextRank = ({ ranks, taken }: Candidate): number => ranks[taken] ?? Number.POSITIVE_INFINITY
+const nextRank = ({ ranks, taken }: AdmissionCandidate): number => ranks[taken] ?? Number.POSITIVE_INFINITY
 
 const fits = (candidate: QueueClass, remaining: RemainingCapacity): boolean =>
   hasSlots(candidate, remaining) &&
@@ -126,7 +126,7 @@ const hasSlots = ({ limitKeys }: QueueClass, { limits }: RemainingCapacity): boo
 const requiredMemoryMb = ({ memoryMb }: QueueClass, { hostMemoryMb }: RemainingCapacity): number =>
   Math.min(memoryMb, hostMemoryMb)
 
-function take(next: Candidate, remaining: RemainingCapacity): void {
+function take(next: AdmissionCandidate, remaining: RemainingCapacity): void {
   next.taken += 1
   remaining.turn += 1
   for (const group of [next.outer, next.inner]) {
@@ -144,7 +144,7 @@ function take(next: Candidate, remaining: RemainingCapacity): void {
  * Reserves capacity for a job that does not fit yet, so that small jobs cannot starve it. Only the first job in turn gets
  * a reservation, to keep little idle; and it reserves memory only when it waits for nothing else.
  */
-function reserve(next: Candidate, remaining: RemainingCapacity): void {
+function reserve(next: AdmissionCandidate, remaining: RemainingCapacity): void {
   if (remaining.hasReservation) return
   remaining.hasReservation = true
   if (hasSlots(next, remaining)) remaining.memoryMb -= requiredMemoryMb(next, remaining)
@@ -158,7 +158,7 @@ function lower(limits: Map<string, number>, keys: readonly string[], by: number)
   }
 }
 
-function toAdmission(taken: readonly Candidate[]): Admission {
+function toAdmission(taken: readonly AdmissionCandidate[]): JobAdmission {
   const groups = new Set(taken.flatMap(({ outer, inner }) => [outer, inner]))
   return {
     jobCounts: new Map(taken.map((candidate) => [candidate.id, candidate.taken])),

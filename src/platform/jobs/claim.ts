@@ -2,7 +2,7 @@ import type { Db } from '../db/db.ts'
 import { admit } from './admission.ts'
 import { type ClaimedJob, type Claimer, lockClaims, queueQuery, recordStarts, takeQuery } from './sql.ts'
 
-/** Without `startsPerSecond` or `memoryMb` there is no such limit. */
+/** Options of a claim. Undefined `startsPerSecond` or `memoryMb` means no limit. */
 export type ClaimOptions = Omit<Claimer, 'host'> & {
   host?: string | undefined
   startsPerSecond?: number | undefined

@@ -113,7 +113,7 @@ export async function enqueueAll<P>(
   jobs: readonly (EnqueueOptions & { payload: P })[],
 ): Promise<string[]> {
   const rows = jobs.map((job) => toNewJob(type, job))
-  // One insert cannot contain the same id twice. Reversed, so that the first of two is inserted.
+  // An insert cannot contain the same id twice. Reversed, so that the first of two is inserted.
   const distinct = [...new Map(rows.toReversed().map((row) => [row.id, row])).values()]
   await transact(tx, async (inner) => {
     for (let start = 0; start < distinct.length; start += CHUNK) {

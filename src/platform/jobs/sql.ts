@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Db } from '../db/db.ts'
 import { prepared } from '../db/prepared.ts'
-import type { Admission, QueueState } from './admission.ts'
+import type { JobAdmission, QueueState } from './admission.ts'
 
 export type NewJob = {
   id: string
@@ -211,7 +211,7 @@ export const recordStarts = (tx: Db, host: string, count: number) =>
     ) || excluded.started_at`.execute(tx)
 
 /** Takes the oldest jobs of each admitted queue class and records the turns of the groups served. */
-export const takeQuery = ({ workerId, leaseMs }: Claimer, { jobCounts, served }: Admission) => sql<ClaimedJob>`
+export const takeQuery = ({ workerId, leaseMs }: Claimer, { jobCounts, served }: JobAdmission) => sql<ClaimedJob>`
   ${prepared} with locked as (
     -- Skips rows that are being canceled: a claim must not wait, because all other claims wait for it.
     select job.id

@@ -3,7 +3,7 @@ import { access, cp, readdir, readFile, rename, rm, symlink } from 'node:fs/prom
 import { createRequire } from 'node:module'
 import { dirname, join, relative } from 'node:path'
 import { createDraft, type ServerFolder } from './folder.ts'
-import { type Account, changeTreeOwner } from './ownership.ts'
+import { changeTreeOwner, type OsAccount } from './ownership.ts'
 import { PostgresUnavailable } from './unavailable.ts'
 
 /** `root` is a folder that contains `native/`, like the npm package. */
@@ -55,7 +55,7 @@ async function listLinks({ root }: Binaries): Promise<{ source: string; target: 
 }
 
 /** Copies the programs and removes copies of other versions. Call under the lock and without a running server. */
-export async function copyBinaries(binaries: Binaries, folder: ServerFolder, owner: Account): Promise<Binaries> {
+export async function copyBinaries(binaries: Binaries, folder: ServerFolder, owner: OsAccount): Promise<Binaries> {
   const name = `binaries-${binaries.version}`
   const copy = { ...binaries, root: join(folder.path, name) }
   const copies = (await readdir(folder.path)).filter((entry) => entry.startsWith('binaries-'))

@@ -1,14 +1,14 @@
 import { execFile } from 'node:child_process'
 import { type Binaries, copyBinaries, linkBinaries, program } from './binaries.ts'
 import type { ServerFolder } from './folder.ts'
-import { type Account, changeOwner, findUnprivileged, isNamed, ownAccount } from './ownership.ts'
+import { changeOwner, findUnprivileged, isNamed, type OsAccount, ownAccount } from './ownership.ts'
 import { PostgresUnavailable } from './unavailable.ts'
 
 /** How to run the programs of PostgreSQL, which refuse to run as root. */
 export type LaunchStrategy = {
   name: string
   /** Owner of the server's files, as seen by this process. */
-  owner: Account
+  owner: OsAccount
   /** Command prefix before the program. */
   prefix: readonly string[]
   /** Node switches to the owner before it executes the program. */
@@ -60,7 +60,7 @@ async function listStrategies(): Promise<LaunchStrategy[]> {
 }
 
 /** Maps root to another user inside the namespace, so that the data stays owned by root. */
-const namespacePrefix = (other: Account): string[] => [
+const namespacePrefix = (other: OsAccount): string[] => [
   'unshare',
   '-U',
   `--map-user=${other.uid}`,
@@ -71,7 +71,7 @@ const namespacePrefix = (other: Account): string[] => [
  * Keeps the capability to traverse folders that are closed to the user, such as /root. Without no_setuid_fixup the
  * kernel hides it from access(2), which PostgreSQL uses to find its own programs.
  */
-const setprivPrefix = (other: Account): string[] => [
+const setprivPrefix = (other: OsAccount): string[] => [
   'setpriv',
   `--reuid=${other.uid}`,
   `--regid=${other.gid}`,
@@ -100,7 +100,7 @@ async function tryStrategy(
 export type CommandLine = {
   file: string
   args: string[]
-  options: { cwd: string; env?: Record<string, string> } & Partial<Account>
+  options: { cwd: string; env?: Record<string, string> } & Partial<OsAccount>
 }
 
 /** Builds a command line with an empty environment: it may contain secrets, which other processes of the user could read. */

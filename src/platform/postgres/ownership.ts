@@ -3,14 +3,14 @@ import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { ignoreAbsent } from './ignore-absent.ts'
 
-export type Account = { uid: number; gid: number }
+export type OsAccount = { uid: number; gid: number }
 
 /** Unprivileged accounts. initdb needs one that exists in /etc/passwd. */
 const UNPRIVILEGED = ['postgres', '_postgres', 'nobody']
 
-export const ownAccount = (): Account => ({ uid: process.geteuid?.() ?? -1, gid: process.getegid?.() ?? -1 })
+export const ownAccount = (): OsAccount => ({ uid: process.geteuid?.() ?? -1, gid: process.getegid?.() ?? -1 })
 
-export async function findUnprivileged(): Promise<Account | undefined> {
+export async function findUnprivileged(): Promise<OsAccount | undefined> {
   const text = (await readFile('/etc/passwd', 'utf8').catch(ignoreAbsent)) ?? ''
   const lines = text.split('\n').map((line) => line.split(':'))
   const found = UNPRIVILEGED.map((name) => lines.find(([first]) => first === name)).find((line) => line !== undefined)
@@ -18,7 +18,7 @@ export async function findUnprivileged(): Promise<Account | undefined> {
 }
 
 /** Returns whether the user id has an account. Containers may run without one, which initdb refuses. */
-export function isNamed(account: Account): boolean {
+export function isNamed(account: OsAccount): boolean {
   try {
     return userInfo().uid === account.uid
   } catch {
@@ -26,19 +26,19 @@ export function isNamed(account: Account): boolean {
   }
 }
 
-export async function findOwner(path: string): Promise<Account | undefined> {
+export async function findOwner(path: string): Promise<OsAccount | undefined> {
   const found = await stat(path).catch(ignoreAbsent)
   return found && { uid: found.uid, gid: found.gid }
 }
 
 /** Changes the owner of a tree. The top comes last, so that an interrupted change is detected and repeated. */
-export async function changeTreeOwner(top: string, owner: Account): Promise<void> {
+export async function changeTreeOwner(top: string, owner: OsAccount): Promise<void> {
   if ((await lstat(top)).uid === owner.uid) return
   const entries = await readdir(top, { recursive: true, withFileTypes: true })
   await Promise.all(entries.map((entry) => lchown(join(entry.parentPath, entry.name), owner.uid, owner.gid)))
   await changeOwner(top, owner)
 }
 
-export async function changeOwner(path: string, owner: Account): Promise<void> {
+export async function changeOwner(path: string, owner: OsAccount): Promise<void> {
   if ((await lstat(path)).uid !== owner.uid) await lchown(path, owner.uid, owner.gid)
 }

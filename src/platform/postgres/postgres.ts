@@ -3,14 +3,14 @@ import { ensurePassword, openFolder, type ServerFolder } from './folder.ts'
 import { lockFolder } from './folder-lock.ts'
 import { findPostmaster, shutDown } from './postmaster.ts'
 import { ensureServer } from './server.ts'
-import { type Connection, isAlone, type PresenceSession, trySession } from './session.ts'
+import { isAlone, type PostgresConnection, type PresenceSession, trySession } from './session.ts'
 import { removeSocketFolder } from './socket-folder.ts'
 import { PostgresUnavailable, toUnavailable } from './unavailable.ts'
 
-export { type Connection, PostgresUnavailable }
+export { type PostgresConnection, PostgresUnavailable }
 
 export type EmbeddedPostgres = {
-  connection: Connection
+  connection: PostgresConnection
   /** Resolves when the server has ended, for any reason. Starting it again gives the same connection. */
   lost: Promise<void>
   /** Shuts the server down unless others are connected to it. Close your own connections first. */

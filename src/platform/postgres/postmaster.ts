@@ -70,10 +70,10 @@ async function processKind(pid: number, folder: ServerFolder): Promise<ProcessKi
   return command.includes(` -D ${folder.data} -c `) ? 'postmaster' : 'other program'
 }
 
-type Inspection = { state: string; command: string }
+type ProcessInspection = { state: string; command: string }
 
 /** Reads the state last, so that a process that exits meanwhile counts as gone, not as one without a command. */
-async function inspectByProc(pid: number): Promise<Inspection> {
+async function inspectByProc(pid: number): Promise<ProcessInspection> {
   const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(ignoreGone)
   const status = await readFile(`/proc/${pid}/stat`, 'utf8').catch(ignoreGone)
   // The program name comes first, in parentheses, and may itself contain some.
@@ -81,7 +81,7 @@ async function inspectByProc(pid: number): Promise<Inspection> {
   return { state, command: command?.replaceAll('\0', ' ') ?? '' }
 }
 
-async function inspectByPs(pid: number): Promise<Inspection> {
+async function inspectByPs(pid: number): Promise<ProcessInspection> {
   const line = await new Promise<string>((resolve) => {
     execFile('ps', ['-ww', '-o', 'stat=,command=', '-p', String(pid)], (_error, stdout) => resolve(stdout.trim()))
   })

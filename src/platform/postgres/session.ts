@@ -5,10 +5,10 @@ import { PostgresUnavailable } from './unavailable.ts'
 import { waitUntil } from './wait-until.ts'
 
 /** Fits the `ClientConfig` and `PoolConfig` of pg. */
-export type Connection = { host: string; port: number; user: string; password: string; database: string }
+export type PostgresConnection = { host: string; port: number; user: string; password: string; database: string }
 
 /** A connection held from start to stop. It shows other processes that this one uses the server, even with empty pools. */
-export type PresenceSession = { connection: Connection; client: Client; socket: Socket; lost: Promise<void> }
+export type PresenceSession = { connection: PostgresConnection; client: Client; socket: Socket; lost: Promise<void> }
 
 const PRESENCE = 'assay presence'
 const CONNECT_MS = 5_000
@@ -40,7 +40,7 @@ export async function trySession(server: Postmaster, password: string): Promise<
 }
 
 /** Connects to the database `postgres`: a session in `assay` would prevent copying that database as a template. */
-async function openSession(connection: Connection): Promise<PresenceSession> {
+async function openSession(connection: PostgresConnection): Promise<PresenceSession> {
   const socket = new Socket()
   const client = new Client({
     ...connection,

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { ServerFolder } from './folder.ts'
 import { ignoreAbsent } from './ignore-absent.ts'
-import { type Account, changeOwner, ownAccount } from './ownership.ts'
+import { changeOwner, type OsAccount, ownAccount } from './ownership.ts'
 import { PostgresUnavailable } from './unavailable.ts'
 
 /** Socket paths are limited to 104 bytes (macOS) or 108 (Linux). */
@@ -12,7 +12,7 @@ const SOCKET_PATH_BYTES_MAX = 100
 const SOCKET = '.s.PGSQL.5432'
 
 /** Returns the folder itself, or a folder in the temporary one if the path is too long for a socket. */
-export async function ensureSocketFolder(folder: ServerFolder, owner: Account): Promise<string> {
+export async function ensureSocketFolder(folder: ServerFolder, owner: OsAccount): Promise<string> {
   const path = fits(folder.path) ? folder.path : await createShortFolder(folder, owner)
   // Left by a killed server. A server under another account could not open them.
   for (const name of [SOCKET, `${SOCKET}.lock`]) await changeOwner(join(path, name), owner).catch(ignoreAbsent)
@@ -24,7 +24,7 @@ export async function removeSocketFolder(folder: ServerFolder, path: string): Pr
   if (path !== folder.path) await rm(dirname(path), { recursive: true, force: true })
 }
 
-async function createShortFolder(folder: ServerFolder, owner: Account): Promise<string> {
+async function createShortFolder(folder: ServerFolder, owner: OsAccount): Promise<string> {
   const outer = shortFolder(folder)
   await createTrusted(outer)
   const inner = join(outer, 'socket')

@@ -32,7 +32,7 @@ export type DiscoverDeps = EnqueueDeps & {
   repositories: RepositoryMirrorDeps
   /** Folder of the verdict caches. */
   scansFolder: string
-  step?: OnBatchStep
+  step?: OnBatchStep | undefined
 }
 
 const DiscoverPayload = z.strictObject({ batch: z.uuid() })

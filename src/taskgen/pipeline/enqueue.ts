@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { liveOffers } from '../../catalog/offers.ts'
+import { listLiveCapabilities } from '../../catalog/capabilities.ts'
 import { GENERATED_LIMITS } from '../../harbor/default-limits.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { derivedId } from '../../platform/ids.ts'
@@ -68,7 +68,7 @@ export async function enqueueStage(
 }
 
 const isOffered = async (tx: Db, sandbox: string): Promise<boolean> =>
-  (await liveOffers(tx)).some((offer) => offer.sandbox === sandbox && offer.available)
+  (await listLiveCapabilities(tx)).some((offer) => offer.sandbox === sandbox && offer.available)
 
 /** Uses the same limit keys as trials, so that both share a credential's limit. */
 const listLimitKeys = (needs: readonly Need[], generation: StoredGeneration): string[] => {

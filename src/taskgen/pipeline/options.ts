@@ -1,10 +1,10 @@
 import { levelsByHarness } from '../../catalog/harnesses.ts'
 import type { Model } from '../../catalog/model.ts'
 import { listModels } from '../../catalog/models.ts'
-import { liveOffers } from '../../catalog/offers.ts'
+import { listLiveCapabilities } from '../../catalog/capabilities.ts'
 import { sandboxChoices } from '../../catalog/sandboxes.ts'
-import { listCredentials, type Tools } from '../../credentials/credentials.ts'
-import type { Owner } from '../../credentials/derived.ts'
+import { listCredentials, type CredentialDeps } from '../../credentials/credentials.ts'
+import type { CredentialOwner } from '../../credentials/derived.ts'
 import type { Credential } from '../../credentials/schema.ts'
 import { mini } from '../../harnesses/mini.ts'
 import type { Db } from '../../platform/db/db.ts'
@@ -14,7 +14,7 @@ import { type GenerationChoices, selectDefaults } from './defaults.ts'
 const CREDENTIALS_MAX = 10_000
 
 /** Every value that a new batch may name. What is not in here is refused. */
-export async function readOptions(tools: Tools, owner: Owner): Promise<GenerationOptions> {
+export async function readOptions(tools: CredentialDeps, owner: CredentialOwner): Promise<GenerationOptions> {
   const { credentials } = await listCredentials(tools, owner, { limit: CREDENTIALS_MAX })
   const models = listModelOptions(credentials, await listModels(tools.db, owner.id))
   const providers = new Set(models.map(({ provider }) => provider))
@@ -45,14 +45,14 @@ function listModelOptions(credentials: readonly Credential[], models: readonly M
 }
 
 async function listSandboxes(db: Db): Promise<GenerationOptions['sandboxes']> {
-  const offers = new Map((await liveOffers(db)).map((offer) => [offer.sandbox, offer]))
+  const offers = new Map((await listLiveCapabilities(db)).map((offer) => [offer.sandbox, offer]))
   return sandboxChoices.map(({ id, name, provider }) => {
     const { available, detail, isolation } = offers.get(id) ?? UNAVAILABLE
     return { id, name, provider, available, detail, isolation: available ? isolation : null }
   })
 }
 
-const UNAVAILABLE = { available: false, detail: 'No worker offers it at this moment.', isolation: '' }
+const UNAVAILABLE = { available: false, detail: 'No worker has this sandbox at the moment.', isolation: '' }
 
 /** Built-in credentials come first, because they are the defaults. */
 const listCredentialOptions = (credentials: readonly Credential[], kind: Credential['kind']) =>

@@ -24,7 +24,7 @@ export type StageWorkDeps = StageModelDeps & {
   /** Parent of the stages' working folders. It exists. */
   folder: string
   stages: Stages
-  step?: OnBatchStep
+  step?: OnBatchStep | undefined
 }
 
 /** The repository no longer contains the candidate's commits. */

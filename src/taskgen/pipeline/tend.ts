@@ -1,4 +1,4 @@
-import { liveOffers } from '../../catalog/offers.ts'
+import { listLiveCapabilities } from '../../catalog/capabilities.ts'
 import { type Db, transact } from '../../platform/db/db.ts'
 import { Waiting } from '../schema.ts'
 import { completeBatch, lockOpenBatch } from './batch-state.ts'
@@ -13,7 +13,7 @@ export async function updateBatchState(tx: Db, tools: EnqueueDeps, batch: string
   if (row?.step !== 'make') return
   const making = await listTasksInProgress(tx, batch)
   if (making.length === 0) return completeBatch(tx, batch)
-  const offered = new Set((await liveOffers(tx)).flatMap(({ sandbox, available }) => (available ? [sandbox] : [])))
+  const offered = new Set((await listLiveCapabilities(tx)).flatMap(({ sandbox, available }) => (available ? [sandbox] : [])))
   const generation = StoredGeneration.parse(row.generation)
   const waits = making.map(({ stage, deferral }) => {
     if (deferral !== null) return Waiting.parse(deferral)

@@ -2,7 +2,7 @@ import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Client } from 'pg'
-import type { Connection } from '../postgres.ts'
+import type { PostgresConnection } from '../postgres.ts'
 import { findPostmaster, shutDown } from '../postmaster.ts'
 
 /** A folder for one test. Disposing it stops its server and removes everything. */
@@ -24,7 +24,7 @@ export async function temporaryFolder(inside = 'postgres'): Promise<TemporaryFol
   }
 }
 
-export async function query(connection: Connection, text: string): Promise<Record<string, unknown>[]> {
+export async function query(connection: PostgresConnection, text: string): Promise<Record<string, unknown>[]> {
   const client = new Client(connection)
   await client.connect()
   try {

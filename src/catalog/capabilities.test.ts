@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
 import { comparing, QUICK } from '../../test/support/comparisons.ts'
 import { inBenchmark } from '../comparisons/schema.ts'
-import { isOffered, offerSandboxes, type Testable } from './offers.ts'
+import { isSandboxAvailable, reportCapabilities, type TestableSandbox } from './capabilities.ts'
 
 let app: TestApp
 let folder: string
@@ -23,10 +23,10 @@ afterAll(async () => {
 
 type Change = [sandbox: string, available: boolean]
 
-function offering(sandboxes: Testable[], testMs = 1_000) {
+function offering(sandboxes: TestableSandbox[], testMs = 1_000) {
   const changes: Change[] = []
   const silent = { info: () => {}, warn: () => {}, error: () => {} }
-  const offers = offerSandboxes(
+  const offers = reportCapabilities(
     { db: app.database.db, log: silent, everyMs: 10, testMs },
     sandboxes,
     (sandbox, available) => void changes.push([sandbox, available]),
@@ -41,22 +41,22 @@ const catalogSays = (id: string) =>
   })
 
 /** Works for as long as its engine is there: here, a file. */
-const needing = (sandbox: string, engine: string): Testable => ({
+const needing = (sandbox: string, engine: string): TestableSandbox => ({
   sandbox,
   test: async () => ({ isolation: (await readFile(join(folder, engine), 'utf8')).trim() }),
 })
 
-test('a sandbox whose engine goes away is withdrawn, says why, and comes back by itself', async () => {
+test('reports a sandbox as unavailable with the reason when its engine stops, and as available when it returns', async () => {
   writeFileSync(join(folder, 'engine'), 'strong\n')
   const offers = offering([needing('local', 'engine')])
   await catalogSays('local').toMatchObject({ available: true, isolation: 'strong', detail: '' })
-  expect(await isOffered(app.database.db, 'local')).toBe(true)
+  expect(await isSandboxAvailable(app.database.db, 'local')).toBe(true)
 
   rmSync(join(folder, 'engine'))
   await catalogSays('local').toMatchObject({
     ...{ available: false, isolation: null, detail: expect.stringContaining('ENOENT') },
   })
-  expect(await isOffered(app.database.db, 'local')).toBe(false)
+  expect(await isSandboxAvailable(app.database.db, 'local')).toBe(false)
 
   writeFileSync(join(folder, 'engine'), 'other\n')
   await catalogSays('local').toMatchObject({ available: true, isolation: 'other', detail: '' })
@@ -66,24 +66,24 @@ test('a sandbox whose engine goes away is withdrawn, says why, and comes back by
     ['local', true],
   ])
   await offers[Symbol.asyncDispose]()
-  await catalogSays('local').toMatchObject({ available: false, detail: 'No worker offers it at this moment.' })
+  await catalogSays('local').toMatchObject({ available: false, detail: 'No worker has this sandbox at the moment.' })
 })
 
-test('one that does not answer is withdrawn, and keeps no other waiting', async () => {
+test('an unresponsive sandbox becomes unavailable without delaying others', async () => {
   let hangs = false
   const works = async () => ({ isolation: 'strong' })
   const docker = { sandbox: 'docker', test: () => (hangs ? new Promise<never>(() => {}) : works()) }
   await using offers = offering([docker, { sandbox: 'local', test: works }], 50)
   await catalogSays('docker').toMatchObject({ available: true })
   hangs = true
-  await catalogSays('docker').toMatchObject({ available: false, detail: 'It does not answer within 50 ms.' })
+  await catalogSays('docker').toMatchObject({ available: false, detail: 'No response within 50 ms.' })
   await catalogSays('local').toMatchObject({ available: true })
   hangs = false
   await catalogSays('docker').toMatchObject({ available: true })
   expect(offers.changes.filter(([sandbox]) => sandbox === 'local')).toEqual([['local', true]])
 })
 
-test('while another worker still offers it, it stays on offer', async () => {
+test('a sandbox stays available while another worker has it', async () => {
   writeFileSync(join(folder, 'here'), 'mine\n')
   writeFileSync(join(folder, 'there'), 'theirs\n')
   await using offers = offering([needing('local', 'here')])
@@ -94,7 +94,7 @@ test('while another worker still offers it, it stays on offer', async () => {
   await catalogSays('local').toMatchObject({ available: true, isolation: 'theirs' })
 })
 
-test('what could not be told while the database was away is told when it is back', async () => {
+test('reports again after a database outage', async () => {
   writeFileSync(join(folder, 'engine'), 'strong\n')
   await app.database.pool.query('alter table sandbox_offers rename to gone')
   await using offers = offering([needing('local', 'engine')])

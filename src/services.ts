@@ -1,8 +1,8 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { sandboxValidator, type Validator } from './batches/validator.ts'
-import { customProviders } from './catalog/custom-models.ts'
-import type { Testable } from './catalog/offers.ts'
+import type { TestableSandbox } from './catalog/capabilities.ts'
+import { listCustomProviders } from './catalog/custom-models.ts'
 import { sandboxChoices } from './catalog/sandboxes.ts'
 import { type ComparisonEvents, createComparisonEvents } from './comparisons/events.ts'
 import type { OnStep } from './comparisons/steps.ts'
@@ -31,53 +31,54 @@ import { realStages } from './taskgen/pipeline/stages/stages.ts'
 import type { OnBatchStep } from './taskgen/pipeline/steps.ts'
 import { reapScratch } from './trials/scratch.ts'
 
-export type Tools = {
+/** The services that every role works with, opened once per process. */
+export type Services = {
   config: Config
   database: Database
   log: Log
   metrics: Metrics
   blobs: Blobs
-  /** Absent where credential storage is off. */
+  /** Undefined when credential storage is off. */
   keyring: Keyring | undefined
   outbound: Outbound
   registry: Registry
   events: ComparisonEvents
-  /** Grants and calls. Shared with the gateway, wherever that is. */
+  /** Grants and calls, shared with the gateway through the database. */
   ledger: Ledger
-  credentials: ReturnType<typeof credentialTools>
-  /** What everybody reads, made before. */
+  credentials: ReturnType<typeof toCredentialDeps>
+  /** Cache of public results. */
   results: ResultsCache
   engine: TrialEngine
-  /** Finds out whether a task that was imported works. */
+  /** Validates imported tasks. */
   validate: Validator
-  /** What a pull request goes through until it is a task. */
+  /** Stages that turn a pull request into a task. */
   stages: Stages
   findProvider: (sandbox: string) => SandboxProvider | undefined
   codeHost: CodeHost
-  /** What this process could run trials in. */
-  sandboxes: readonly Testable[]
-  /** Where trials leave what is not kept yet. */
+  /** Sandboxes that this process may run trials in. */
+  sandboxes: readonly TestableSandbox[]
+  /** Folder of trial output that is not stored yet. */
   trialsFolder: string
   /**
-   * How long a submission waits for a sandbox that nobody offers yet, a spoiled trial for its next attempt, and a message
-   * for its receiver; and how long a request's body may take to arrive.
+   * Waiting times: of a submission for a worker with its sandbox, of a failed trial before its retry, of a batch for a
+   * sandbox, of a webhook for its receiver, and of the server for a request body.
    */
   waits: { offerMs: number; retryMs: number; sandboxMs: number; webhookMs?: number; bodyMs?: number }
-  /** Heard between every two writes of a submission or a trial. */
-  step?: OnStep
-  /** The same for a batch that is made. */
-  batchStep?: OnBatchStep
-  /** Where workers find the gateway. Undefined: nobody has said. */
+  /** Test hook, called between the writes of a submission or a trial. */
+  step?: OnStep | undefined
+  /** Test hook, called between the writes of a batch. */
+  batchStep?: OnBatchStep | undefined
+  /** Address of the gateway for workers, if known. */
   gatewayUrl: () => string | undefined
-  /** Told once the gateway of this process listens. */
-  gatewayAt: (url: string) => void
-  /** As others see this service. */
+  /** Called once the gateway of this process is listening. */
+  setGatewayUrl: (url: string) => void
+  /** Public base URL of this service. */
   baseUrl: () => string
-  /** Told once the service listens, which is when its own address is known. */
-  listensAt: (url: string) => void
+  /** Called once the service is listening and its address is known. */
+  setListeningUrl: (url: string) => void
 }
 
-export async function openTools(config: Config, database: Database, log: Log): Promise<Tools> {
+export async function openServices(config: Config, database: Database, log: Log): Promise<Services> {
   const outbound = createOutbound()
   let gatewayUrl = config.gateway.url
   let listeningUrl = `http://${config.host}:${config.port}`
@@ -86,7 +87,7 @@ export async function openTools(config: Config, database: Database, log: Log): P
   const trialsFolder = join(config.dataFolder, 'trials')
   await mkdir(trialsFolder, { recursive: true, mode: 0o700 })
   const providers = openProviders(config, log)
-  const credentials = credentialTools({ database, keyring, config, outbound })
+  const credentials = toCredentialDeps({ database, keyring, config, outbound })
   return {
     config,
     database,
@@ -101,44 +102,47 @@ export async function openTools(config: Config, database: Database, log: Log): P
     ledger: storedLedger(database.db),
     credentials,
     engine: createSandboxEngine({
-      ...{ credentials, blobs, folder: trialsFolder, bundles: bundlesFolder(config.dataFolder) },
+      credentials,
+      blobs,
+      folder: trialsFolder,
+      bundles: bundlesFolder(config.dataFolder),
       findProvider: (name) => providers.get(name),
     }),
     validate: sandboxValidator((name) => providers.get(name)),
     stages: realStages(),
     findProvider: (name) => providers.get(name),
     codeHost: createGithubHost({ outbound, baseUrl: config.upstreams.github }),
-    sandboxes: [...providers].map(([sandbox, provider]) => ({ sandbox, test: tester(provider, trialsFolder) })),
+    sandboxes: [...providers].map(([sandbox, provider]) => ({ sandbox, test: createSelfTest(provider, trialsFolder) })),
     trialsFolder,
     waits: { offerMs: 20_000, retryMs: 5_000, sandboxMs: 15_000 },
     gatewayUrl: () => gatewayUrl,
-    gatewayAt: (url) => {
+    setGatewayUrl: (url) => {
       gatewayUrl ??= url
     },
     baseUrl: () => config.baseUrl ?? listeningUrl,
-    listensAt: (url) => {
+    setListeningUrl: (url) => {
       listeningUrl = url
     },
   }
 }
 
-/** Whenever it begins to work, it is rid of what workers that died have left. */
-function tester(provider: SandboxProvider, trialsFolder: string): () => Promise<{ isolation: string }> {
-  let works = false
+/** Creates the self-test of a provider. When it starts to pass, leftovers of dead workers are removed. */
+function createSelfTest(provider: SandboxProvider, trialsFolder: string): () => Promise<{ isolation: string }> {
+  let isWorking = false
   return async () => {
-    const before = works
-    works = false
+    const wasWorking = isWorking
+    isWorking = false
     const capabilities = await provider.selfTest()
-    if (!before) {
+    if (!wasWorking) {
       await provider.reap()
       await reapScratch(trialsFolder)
     }
-    works = true
+    isWorking = true
     return capabilities
   }
 }
 
-/** One of each for the whole process: what it builds, it builds once. */
+/** Opens one provider of each kind per process, so that each image is built once. */
 const openProviders = (config: Config, log: Log): Map<string, SandboxProvider> =>
   new Map(
     sandboxChoices.flatMap(({ id }) => {
@@ -148,12 +152,16 @@ const openProviders = (config: Config, log: Log): Map<string, SandboxProvider> =
     }),
   )
 
-export const credentialTools = ({
+export const toCredentialDeps = ({
   database,
   keyring,
   config,
   outbound,
-}: Pick<Tools, 'database' | 'keyring' | 'config' | 'outbound'>) => ({
-  ...{ db: database.db, keyring, environment: config.environment, upstreams: config.upstreams, outbound },
-  customProviders,
+}: Pick<Services, 'database' | 'keyring' | 'config' | 'outbound'>) => ({
+  db: database.db,
+  keyring,
+  environment: config.environment,
+  upstreams: config.upstreams,
+  outbound,
+  customProviders: listCustomProviders,
 })

@@ -1,0 +1,89 @@
+import type { Db } from '../platform/db/db.ts'
+import { newId } from '../platform/ids.ts'
+import type { JobLog } from '../platform/jobs/jobs.ts'
+import { sandboxChoices } from './sandboxes.ts'
+import {
+  deleteCapabilities,
+  deleteStaleCapabilities,
+  listLiveCapabilityRows,
+  upsertCapability,
+  type WorkerCapability,
+} from './sql.ts'
+
+const REPORT_EVERY_MS = 15_000
+const ALIVE_SECONDS = 60
+/** Timeout of a self-test. Long, because a busy machine is not a broken one. */
+const TEST_MS = 30_000
+
+/** A sandbox that a worker may use. `test` throws if it does not work. */
+export type TestableSandbox = { sandbox: string; test: () => Promise<{ isolation: string }> }
+
+type ReportIntervals = { everyMs?: number; testMs?: number }
+
+/**
+ * Reports the sandboxes that work in this process to all others while it runs. Tests each one regularly; `onChange` is called
+ * when one stops or starts working.
+ */
+export function reportCapabilities(
+  { db, log, everyMs = REPORT_EVERY_MS, testMs = TEST_MS }: { db: Db; log: JobLog } & ReportIntervals,
+  sandboxes: readonly TestableSandbox[],
+  onChange: (sandbox: string, available: boolean) => void,
+): { stop(): Promise<void> } {
+  const workerId = newId()
+  const working = new Set<string>()
+  const report = async ({ sandbox, test }: TestableSandbox): Promise<void> => {
+    const capability = await testSandbox(sandbox, test, testMs)
+    await upsertCapability(db, workerId, capability)
+    if (capability.available === working.has(sandbox)) return
+    if (capability.available) working.add(sandbox)
+    else working.delete(sandbox)
+    if (!capability.available) log.warn({ sandbox, detail: capability.detail }, 'sandbox stopped working')
+    onChange(sandbox, capability.available)
+  }
+  const reportAll = async (): Promise<void> => {
+    await Promise.all(sandboxes.map(report))
+    await deleteStaleCapabilities(db)
+  }
+  const reportOrWarn = () => reportAll().catch((error: unknown) => log.warn({ error }, 'reporting sandboxes failed'))
+  let current = reportOrWarn()
+  let waiting = 0
+  const timer = setInterval(() => {
+    if (waiting > 0) return // a round takes as long as its slowest test
+    waiting += 1
+    current = current.then(reportOrWarn).finally(() => {
+      waiting -= 1
+    })
+  }, everyMs)
+  return {
+    async stop() {
+      clearInterval(timer)
+      await current
+      await deleteCapabilities(db, workerId).catch(() => undefined) // stale rows expire by themselves
+    },
+  }
+}
+
+async function testSandbox(sandbox: string, test: TestableSandbox['test'], testMs: number): Promise<WorkerCapability> {
+  const tooLate = Promise.withResolvers<never>()
+  const timer = setTimeout(() => tooLate.reject(new Error(`No response within ${testMs} ms.`)), testMs)
+  try {
+    const { isolation } = await Promise.race([test(), tooLate.promise])
+    return { sandbox, available: true, isolation, detail: '' }
+  } catch (error) {
+    return { sandbox, available: false, isolation: '', detail: error instanceof Error ? error.message : String(error) }
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+export const listLiveCapabilities = (db: Db): Promise<WorkerCapability[]> => listLiveCapabilityRows(db, ALIVE_SECONDS)
+
+/** Finds the first sandbox, in the order of the catalog, that works on a live worker. */
+export async function findAvailableSandbox(db: Db): Promise<string | undefined> {
+  const offers = await listLiveCapabilities(db)
+  return sandboxChoices.find(({ id }) => offers.some((offer) => offer.sandbox === id && offer.available))?.id
+}
+
+export async function isSandboxAvailable(db: Db, sandbox: string): Promise<boolean> {
+  return (await listLiveCapabilities(db)).some((offer) => offer.sandbox === sandbox && offer.available)
+}
