@@ -13,7 +13,9 @@ export async function updateBatchState(tx: Db, tools: EnqueueDeps, batch: string
   if (row?.step !== 'make') return
   const making = await listTasksInProgress(tx, batch)
   if (making.length === 0) return completeBatch(tx, batch)
-  const offered = new Set((await listLiveCapabilities(tx)).flatMap(({ sandbox, available }) => (available ? [sandbox] : [])))
+  const offered = new Set(
+    (await listLiveCapabilities(tx)).flatMap(({ sandbox, available }) => (available ? [sandbox] : [])),
+  )
   const generation = StoredGeneration.parse(row.generation)
   const waits = making.map(({ stage, deferral }) => {
     if (deferral !== null) return Waiting.parse(deferral)
