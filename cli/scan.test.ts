@@ -26,7 +26,7 @@ const FUNNEL = [
   ' medium 0',
   ' hard 0',
   '1 out',
-  ' docs_only 1 It changes documentation alone.',
+  ' docs_only 1 It changes only documentation.',
 ]
 const NEXT =
   'Next: connect it to a service with `assay repos connect`, and make tasks of them with `assay batches create`.\n'

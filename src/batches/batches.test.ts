@@ -22,7 +22,7 @@ afterAll(async () => app[Symbol.asyncDispose]())
 
 const key = () => ({ authorization: `Bearer ${app.adminKey}` })
 
-test('tasks that were written by hand are imported, validated and ready', async () => {
+test('imports and validates hand-written tasks', async () => {
   const lab = await importing(app)
   const sent = await lab.send(archiveOf({ 'tasks/hello': smallTask(), 'tasks/bye': smallTask() }))
   expect(sent).toMatchObject({ status: 202, body: { run: { state: 'queued', startedAt: null, generation: null } } })
@@ -47,7 +47,7 @@ test('tasks that were written by hand are imported, validated and ready', async 
   expect(list.body.batches).toMatchObject([{ runId: sent.body.runId, counts: { ready: 2 } }])
 })
 
-test('while a task is tried, its folder says whose it is; then it is gone', async () => {
+test('names the temporary folder after its task during validation and deletes it afterwards', async () => {
   const places: string[] = []
   const judge = scriptedValidator(({ folder }) => {
     places.push(basename(dirname(folder)))
@@ -58,7 +58,7 @@ test('while a task is tried, its folder says whose it is; then it is gone', asyn
   expect(await readdir(app.tools.trialsFolder)).not.toContain(places[0])
 })
 
-test('a task is shown with its instruction, its files and the evidence', async () => {
+test('shows instruction, files and evidence of a task', async () => {
   const lab = await importing(app)
   const { runId } = await lab.imported({ hello: smallTask({ 'tests/data/a b.txt': 'x' }) })
   const task = await lab.task(runId, 'hello')
@@ -78,7 +78,7 @@ test('a task is shown with its instruction, its files and the evidence', async (
     expect((await file(path)).status, path).toBe(404)
 })
 
-test('the archive of a task is the task', async () => {
+test('the archive of a task contains exactly its files', async () => {
   const lab = await importing(app)
   const { runId, tasks } = await lab.imported({
     hello: smallTask({ '__pycache__/x.pyc': 'left out', 'notes.txt': 'too' }),
@@ -91,7 +91,7 @@ test('the archive of a task is the task', async () => {
   expect((await readTask(source, { isPackage: true })).digest).toBe(tasks[0].digest)
 })
 
-test('what is wrong with a task rejects that task, with the reason, and no other', async () => {
+test('rejects an invalid task with a reason, and no other task', async () => {
   const judge = scriptedValidator(({ task }) => {
     if (!task.name.endsWith('unfit')) return VALID
     const { calibration } = VALID as Extract<typeof VALID, { kind: 'valid' }>
@@ -130,7 +130,7 @@ test('what is wrong with a task rejects that task, with the reason, and no other
   expect(archive.status).toBe(404)
 })
 
-test('without a sandbox a batch waits, and goes on when there is one', async () => {
+test('a batch waits for a sandbox and continues when there is one', async () => {
   const lab = await importing(app, scriptedValidator(), { waits: { offerMs: 0, retryMs: 0, sandboxMs: 50 } })
   await lab.withdraw()
   await app.database.pool.query('delete from sandbox_offers')
@@ -148,7 +148,7 @@ test('without a sandbox a batch waits, and goes on when there is one', async () 
   expect(await lab.read(runId)).not.toHaveProperty('waiting')
 })
 
-test('a sandbox that goes away makes it wait; one that breaks with the task alone rejects it, and a resume tries again', async () => {
+test('defers when the sandbox is unavailable, rejects when only this task breaks it, and retries on resume', async () => {
   let answers: (() => typeof VALID)[] = [
     () => ({ kind: 'unavailable', detail: 'gone' }),
     ...Array.from({ length: 3 }, () => () => {
@@ -179,7 +179,7 @@ test('a sandbox that goes away makes it wait; one that breaks with the task alon
   expect((await app.call(schema.resumeBatch, lab.at(runId))).body.state).toBe('completed')
 })
 
-test('what is canceled stops, keeps what is ready, and goes on when it is resumed', async () => {
+test('a canceled batch stops, keeps ready tasks, and continues on resume', async () => {
   const tried: string[] = []
   const lab = await importing(
     app,
@@ -203,7 +203,7 @@ test('what is canceled stops, keeps what is ready, and goes on when it is resume
   expect((await cancel()).body.state).toBe('completed')
 })
 
-test('a batch that was canceled before it began is unpacked when it is resumed', async () => {
+test('unpacks a batch on resume if it was canceled before it started', async () => {
   const lab = await importing(app)
   const { runId } = (await lab.send(archiveOf({ hello: smallTask() }))).body
   expect((await app.call(schema.cancelBatch, lab.at(runId))).body).toMatchObject({ state: 'canceled' })
@@ -214,7 +214,7 @@ test('a batch that was canceled before it began is unpacked when it is resumed',
   expect(await lab.read(runId)).toMatchObject({ state: 'completed', counts: { ready: 1 } })
 })
 
-test('a batch is followed to its end', async () => {
+test('streams events of a batch until it ends', async () => {
   const lab = await importing(app)
   const { runId } = (await lab.send(archiveOf({ hello: smallTask() }))).body
   const path = `/api/orgs/local/repos/lab/${lab.place.name}/batches/${runId}/events`
@@ -230,7 +230,7 @@ test('a batch is followed to its end', async () => {
   expect(states.slice(-2)).toEqual(['status completed', 'end completed'])
 })
 
-test('who follows a batch with a key that is revoked hears no more', async () => {
+test('ends the event stream when its key is revoked', async () => {
   const lab = await importing(app)
   const { runId } = (await lab.send(archiveOf({ hello: smallTask() }))).body
   const reader = (await app.call(createKey, { body: { name: 'reader', permission: 'read' } })).body
@@ -245,7 +245,7 @@ test('who follows a batch with a key that is revoked hears no more', async () =>
   expect(states).toEqual(['status queued'])
 })
 
-test('the same archive under the same key is one batch, another archive is refused', async () => {
+test('the same archive with the same idempotency key is one batch; another archive is refused', async () => {
   const lab = await importing(app)
   const once = { 'idempotency-key': 'import-once' }
   const archive = archiveOf({ hello: smallTask() })
@@ -259,7 +259,7 @@ test('the same archive under the same key is one batch, another archive is refus
   expect((await app.call(schema.listBatches, { params: lab.place })).body.batches).toHaveLength(1)
 })
 
-test('a batch is found in its own repository and workspace only', async () => {
+test('finds a batch only in its repository and workspace', async () => {
   const lab = await importing(app)
   const beside = await importing(app)
   const { runId } = await lab.imported({ hello: smallTask() })
@@ -288,7 +288,7 @@ async function isThereAfter(days: number, runId: string, archive: string): Promi
 
 const GONE = { status: 409, body: { code: 'archive_gone' } }
 
-test('an archive that has no tasks goes after a day, and its batch cannot be resumed', async () => {
+test('deletes an archive without tasks after a day, and its batch cannot be resumed', async () => {
   const lab = await importing(app)
   const { runId } = (await lab.send(archiveOf({ nothing: { 'readme.md': 'No task.' } }))).body
   const archive = await archiveKept(runId)
@@ -302,7 +302,7 @@ test('an archive that has no tasks goes after a day, and its batch cannot be res
   expect((await lab.read(runId)).error).toEqual(run.error)
 })
 
-test('the archive of a batch that was canceled stays for a week', async () => {
+test('keeps the archive of a canceled batch for a week', async () => {
   const lab = await importing(app)
   const { runId } = (await lab.send(archiveOf({ hello: smallTask() }))).body
   const archive = await archiveKept(runId)
@@ -316,7 +316,7 @@ test('the archive of a batch that was canceled stays for a week', async () => {
   expect((await lab.read(runId)).state).toBe('canceled')
 })
 
-test('an archive goes a day after its tasks are listed, and not before', async () => {
+test('deletes an archive a day after its tasks are listed', async () => {
   const lab = await importing(app)
   const waiting = (await lab.send(archiveOf({ hello: smallTask() }))).body.runId
   await app.database.pool.query(`update batch_archives set used_at = now() - interval '2 days'`)

@@ -21,12 +21,15 @@ import { validationJobId } from './validate.ts'
 export const { hasOpenBatches } = rows
 
 type ImportBatchDeps = { db: Db; blobs: Blobs }
-/** `db` may be a transaction that also remembers the answer; the archive is kept before it, and goes by itself. */
+/**
+ * Creates a batch. `db` may be a transaction that also stores the response; the archive is stored before it and expires
+ * by itself.
+ */
 type ImportBatchInput = { repository: number; path: string; db: Db }
 
-export async function importBatch(tools: ImportBatchDeps, by: By, { repository, path, db }: ImportBatchInput) {
+export async function importBatch(deps: ImportBatchDeps, by: By, { repository, path, db }: ImportBatchInput) {
   const id = newId()
-  const archive = await keepArchive(tools, id, path)
+  const archive = await keepArchive(deps, id, path)
   const run = await transact(db, async (tx) => {
     const row = await rows.insertBatch(tx, { id, repository, archive })
     await enqueueImport(tx, id)
@@ -87,7 +90,7 @@ export async function readRun(db: Db, id: string): Promise<BatchRun> {
   throw new Problem(notFound, 'The batch was removed.')
 }
 
-/** Ends what has not ended. Twice is as good as once. */
+/** Cancels a batch. Idempotent. */
 export async function cancelBatch(db: Db, by: By, { id }: batchState.BatchRow): Promise<BatchRun> {
   const jobs = await transact(db, async (tx) => {
     if (!(await batchState.lockOpenBatch(tx, id))) return []

@@ -13,7 +13,7 @@ export type DecisionInput = {
   note?: string | undefined
 }
 
-/** `alone`: one task, named by the address. `bulk`: as many as the body lists, and none that is approved may have concerns. */
+/** `alone`: one task, named by the path. `bulk`: all tasks in the body; an approved one must not have warnings. */
 type DecisionMode = 'alone' | 'bulk'
 
 /** Stores all decisions or none. A decision applies only to the digest that was reviewed. */
@@ -50,7 +50,7 @@ function requireDistinct(wishes: readonly DecisionInput[]): void {
   refuse(invalidRequest, errors)
 }
 
-/** In the order of checks: what is not there, then what is not ready, then what has changed. */
+/** Checks in this order: missing tasks, tasks that are not ready, changed tasks. */
 function requireDecidable(
   wishes: readonly DecisionInput[],
   found: ReadonlyMap<string, rows.TaskRow>,

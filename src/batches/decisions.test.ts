@@ -23,7 +23,7 @@ const approved = async () => {
   return repository ? listApprovedTasks(app.database.db, repository.key) : []
 }
 
-test('a task that is ready is approved as it is, declined and approved again', async () => {
+test('approves, declines and approves a ready task by digest', async () => {
   const { runId, tasks } = await lab.imported({ hello: smallTask() })
   const { digest } = tasks[0]
   const decided = await lab.decide(runId, 'hello', { digest, note: 'Looks right.' })
@@ -44,7 +44,7 @@ test('a task that is ready is approved as it is, declined and approved again', a
   )
 })
 
-test('another digest is 409: somebody looked at other files', async () => {
+test('answers 409 for a decision on another digest', async () => {
   const { runId, tasks } = await lab.imported({ hello: smallTask() })
   const refused = await lab.decide(runId, 'hello', { digest: OTHER })
   expect(refused).toMatchObject({ status: 409, body: { code: 'task_changed', errors: [{ pointer: '/digest' }] } })
@@ -52,7 +52,7 @@ test('another digest is 409: somebody looked at other files', async () => {
   expect((await lab.tasks(runId))[0].decision).toBeNull()
 })
 
-test('what is not ready is 409', async () => {
+test('answers 409 for a task that is not ready', async () => {
   const { runId } = (await lab.send(archiveOf({ bad: { 'task.toml': 'no' }, hello: smallTask() }))).body
   await lab.work()
   const refused = await lab.decide(runId, 'bad', { digest: OTHER })
@@ -61,7 +61,7 @@ test('what is not ready is 409', async () => {
   expect((await lab.decide(runId, 'hello', { digest: OTHER, decision: 'maybe' })).status).toBe(422)
 })
 
-test('many are decided at once, or none', async () => {
+test('decides on several tasks at once or on none', async () => {
   const { runId, tasks } = await lab.imported({ a: smallTask(), b: smallTask(), bad: { 'task.toml': 'no' } })
   const [a, b] = tasks
   const send = (...decisions: object[]) =>
@@ -99,7 +99,7 @@ test('many are decided at once, or none', async () => {
   expect(await state()).toEqual(['approved', 'declined', null])
 })
 
-test('two who decide at the same time leave one decision, whole', async () => {
+test('concurrent decisions leave one complete decision', async () => {
   const { runId, tasks } = await lab.imported({ a: smallTask(), b: smallTask() })
   const all = (decision: 'approved' | 'declined', order: object[]) =>
     app.call(decideTasks, {

@@ -20,7 +20,7 @@ afterAll(async () => {
 
 const EASY = { easy: 1, medium: 0, hard: 0 }
 
-test('a changed instruction is judged again, and nothing is executed again for it', async () => {
+test('a changed instruction is reviewed again without executing anything again', async () => {
   const lab = await generating(made, { changes: EASY })
   const { runId, tasks } = await lab.made(EASY)
   const { taskId, digest } = tasks[0]
@@ -57,7 +57,7 @@ test('a changed instruction is judged again, and nothing is executed again for i
   expect(stale).toMatchObject({ status: 409, body: { code: 'task_changed' } })
 })
 
-test('who has not read it as it is now changes nothing', async () => {
+test('refuses an edit based on an outdated version', async () => {
   const lab = await importing(app)
   const { runId } = await lab.imported({ hello: smallTask() })
   const at = lab.at(runId, { taskId: 'hello', path: 'instruction.md' })
@@ -75,7 +75,7 @@ test('who has not read it as it is now changes nothing', async () => {
   expect((await app.call(putBatchTaskFile, { ...missing, headers: { 'if-match': '*' } })).status).toBe(404)
 })
 
-test('of two who change the same file at once one is told', async () => {
+test('one of two concurrent edits of a file is refused', async () => {
   const lab = await importing(app)
   const { runId } = await lab.imported({ hello: smallTask() })
   const at = lab.at(runId, { taskId: 'hello', path: 'instruction.md' })
@@ -86,7 +86,7 @@ test('of two who change the same file at once one is told', async () => {
   expect(answers.map(({ status }) => status).toSorted()).toEqual([202, 412])
 })
 
-test('a file that makes a task unsafe or unreadable is refused, and the task stays', async () => {
+test('refuses an edit that makes a task unsafe or unreadable', async () => {
   const lab = await importing(app)
   const { runId, tasks } = await lab.imported({ hello: smallTask() })
   const put = (path: string, content: string) =>
@@ -104,7 +104,7 @@ test('a file that makes a task unsafe or unreadable is refused, and the task sta
   expect(await lab.task(runId, 'hello')).toMatchObject({ state: 'ready', digest: tasks[0].digest })
 })
 
-test('of a generated task only the instruction can be changed; of a batch that was canceled nothing', async () => {
+test('allows editing only the instruction of a generated task, and nothing of a canceled batch', async () => {
   const lab = await generating(made, { changes: { easy: 2, medium: 0, hard: 0 } })
   const { runId, tasks } = await lab.made({ easy: 1 })
   const put = (id: string, path: string) =>
@@ -118,7 +118,7 @@ test('of a generated task only the instruction can be changed; of a batch that w
   expect(await put(runId, 'instruction.md')).toMatchObject({ status: 409, body: { code: 'batch_stopped' } })
 })
 
-test('several are approved at once only where nobody has to look first', async () => {
+test('approves several tasks at once only if none has warnings', async () => {
   const concerned = { concerns: ['The verifier is not sure.'] }
   const stages = scriptedStages({
     review: (making) =>
@@ -140,7 +140,7 @@ test('several are approved at once only where nobody has to look first', async (
   expect((await bulk('declined')).status).toBe(200)
 })
 
-test('an imported task that cheats can score on is no task to approve in bulk', async () => {
+test('does not approve an imported task in bulk if cheats succeed', async () => {
   const { calibration } = VALID as Extract<typeof VALID, { kind: 'valid' }>
   const weak = { ...calibration, strength: 'weak' as const, winners: ['exit-zero'] }
   const lab = await importing(

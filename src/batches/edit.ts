@@ -8,7 +8,7 @@ import { type BatchRow, lockBatch, reopenBatch, resetTask } from '../taskgen/pip
 import { enqueueDiscovery } from '../taskgen/pipeline/discover.ts'
 import { deleteReviewEvidence } from '../taskgen/pipeline/evidence.ts'
 import { INSTRUCTION_FILE } from '../taskgen/pipeline/input-digest.ts'
-import { storeTask } from '../taskgen/pipeline/keep-files.ts'
+import { storeTask } from '../taskgen/pipeline/store-task.ts'
 import { isOpen, toRunId } from '../taskgen/schema.ts'
 import { openScratch } from '../trials/scratch.ts'
 import { type By, record } from '../workspaces/audit.ts'
@@ -25,10 +25,10 @@ type FileEdit = { path: string; content: string }
  * Puts other text into a file. What depends on it is validated again: of a generated task only the instruction can be
  * changed, and nothing is executed again for that; an imported one is tried as if it had just come.
  */
-export async function editFile(tools: EditFileDeps, by: By, row: FullTaskRow, edit: FileEdit): Promise<FullTaskRow> {
+export async function editFile(deps: EditFileDeps, by: By, row: FullTaskRow, edit: FileEdit): Promise<FullTaskRow> {
   requireEditable(row, edit.path)
-  const kept = await storeEditedTask(tools, row, edit)
-  await transact(tools.db, async (tx) => {
+  const kept = await storeEditedTask(deps, row, edit)
+  await transact(deps.db, async (tx) => {
     // Lock order: the job first, then the row.
     await (row.candidate === null ? enqueueImport(tx, row.batch) : enqueueDiscovery(tx, row.batch))
     const batch = await lockUnchanged(tx, row)
@@ -38,7 +38,7 @@ export async function editFile(tools: EditFileDeps, by: By, row: FullTaskRow, ed
     const subject = `${toRunId(row.batch)}/${row.id}`
     await record(tx, { ...by, action: 'task.edited', subject, detail: { path: edit.path, digest: kept.digest } })
   })
-  return readTaskRow(tools.db, row.batch, row.id)
+  return readTaskRow(deps.db, row.batch, row.id)
 }
 
 const STOPPED: readonly string[] = ['canceled', 'failed']
@@ -67,13 +67,13 @@ function requireEditable(
 }
 
 /** All files with that one changed, checked and kept as if they had been imported. */
-async function storeEditedTask(tools: EditFileDeps, row: FullTaskRow, { path, content }: FileEdit) {
-  const stored = await readStored(tools, row)
-  await using scratch = await openScratch(tools.scratchFolder)
+async function storeEditedTask(deps: EditFileDeps, row: FullTaskRow, { path, content }: FileEdit) {
+  const stored = await readStored(deps, row)
+  await using scratch = await openScratch(deps.scratchFolder)
   const folder = join(scratch.path, 'task')
-  await contentStore(tools).unpack(stored, folder)
+  await contentStore(deps).unpack(stored, folder)
   await writeFile(join(folder, path), content)
-  const kept = await storeTask(tools, folder, row.id)
+  const kept = await storeTask(deps, folder, row.id)
   if (kept.kind === 'kept') return kept.files
   const { reason, detail } = kept
   throw new Problem(invalidRequest, detail, { errors: [{ pointer: '/content', code: reason, message: detail }] })

@@ -40,7 +40,7 @@ const post = (body: Uint8Array | ReadableStream, type: string | undefined) =>
 const MIB = 1024 * 1024
 const batches = async () => (await app.database.pool.query('select count(*)::int as count from batches')).rows[0].count
 
-test('one byte more than 64 MiB is 413, told beforehand or not, and leaves nothing', async () => {
+test('answers 413 for more than 64 MiB, with or without Content-Length, and stores nothing', async () => {
   const before = await batches()
   const large = new Uint8Array(64 * MIB + 1)
   large.set([0x1f, 0x8b])
@@ -61,13 +61,13 @@ test('one byte more than 64 MiB is 413, told beforehand or not, and leaves nothi
   expect([await batches(), leftovers()]).toEqual([before, []])
 })
 
-test('exactly 64 MiB is taken', async () => {
+test('accepts exactly 64 MiB', async () => {
   const archive = new Uint8Array(64 * MIB)
   archive.set([0x1f, 0x8b])
   expect((await post(archive, 'application/gzip')).status).toBe(202)
 })
 
-test('what is not gzip is 400, another type is 415', async () => {
+test('answers 400 for invalid gzip and 415 for another content type', async () => {
   const before = await batches()
   expect(await post(tar({ name: 'a/task.toml' }), 'application/gzip')).toMatchObject({
     status: 400,
@@ -109,7 +109,7 @@ test.each<[string, () => Buffer, string]>([
     () => archiveOf(Object.fromEntries(Array.from({ length: 301 }, (_, n) => [`t${n}`, { 'task.toml': '' }]))),
     'too_many_tasks',
   ],
-])('%s fails the batch, says why and leaves nothing', async (_what, archive, code) => {
+])('an archive with %s fails the batch with a reason and leaves no files', async (_what, archive, code) => {
   const { status, body } = await app.call(importBatch, { params: lab.place, upload: archive() })
   expect(status).toBe(202)
   await lab.work()
@@ -119,7 +119,7 @@ test.each<[string, () => Buffer, string]>([
   expect([await lab.tasks(body.runId), leftovers()]).toEqual([[], []])
 })
 
-test('two folders of one name get ids of their own, and the second is rejected as a double', async () => {
+test('gives two folders of the same name different ids and rejects the second as a duplicate', async () => {
   const { run, tasks } = await lab.imported({ 'a/hello': smallTask(), 'b/hello': smallTask() })
   expect(run.rejections).toEqual({ duplicate_name: 1 })
   expect(tasks).toMatchObject([
@@ -128,7 +128,7 @@ test('two folders of one name get ids of their own, and the second is rejected a
   ])
 })
 
-test('a folder with any name gets an id that fits an address; what belongs to no task is left out', async () => {
+test('derives a URL-safe id from any folder name and ignores files outside tasks', async () => {
   const { run, tasks } = await lab.imported({ '--x y&z': smallTask(), ünï: smallTask(), '': { 'README.md': 'x' } })
   const ids: string[] = tasks.map(({ taskId }: { taskId: string }) => taskId)
   expect(ids).toHaveLength(2)
@@ -136,12 +136,12 @@ test('a folder with any name gets an id that fits an address; what belongs to no
   expect(run.warnings).toEqual(['1 files or folders of the archive belong to no task and were left out.'])
 })
 
-test('a single task at the root of the archive is taken', async () => {
+test('accepts a single task at the root of the archive', async () => {
   const { tasks } = await lab.imported({ '': smallTask() })
   expect(tasks).toMatchObject([{ taskId: 'task', state: 'ready' }])
 })
 
-test('a task whose instruction has a NUL character is rejected, and takes no other with it', async () => {
+test('rejects a task whose instruction has a NUL character, and no other task', async () => {
   const { run, tasks } = await lab.imported({
     bad: smallTask({ 'instruction.md': 'Write\0 hello.\n' }),
     good: smallTask(),
@@ -153,7 +153,7 @@ test('a task whose instruction has a NUL character is rejected, and takes no oth
   ])
 })
 
-test('the same files with other rights do not change what others have kept of them', async () => {
+test('the same files with other modes do not change stored tasks', async () => {
   const files = smallTask({ 'environment/start.sh': '#!/bin/sh\ntrue\n' })
   const first = await lab.imported({ mine: files })
   const [{ digest }] = first.tasks

@@ -1,10 +1,12 @@
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import type { Dirent } from 'node:fs'
+import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises'
+import { basename, join } from 'node:path'
 import { z } from 'zod'
 import { findAvailableSandbox } from '../catalog/capabilities.ts'
 import { withDraft } from '../contents/drafts.ts'
 import { unpack } from '../harbor/archive.ts'
 import { ArchiveRefused } from '../harbor/archive-refused.ts'
+import { CONFIG_FILE } from '../harbor/config.ts'
 import type { StoredTask } from '../harbor/registries/task-store.ts'
 import type { Blobs } from '../platform/blobs/blob.ts'
 import type { Db } from '../platform/db/db.ts'
@@ -23,7 +25,6 @@ import {
 import { type BatchError, TASKS_MAX } from '../taskgen/schema.ts'
 import { openArchive } from './archives.ts'
 import * as rows from './sql.ts'
-import { listTaskFolders } from './task-folders.ts'
 import { endIfDone, enqueueValidations, waitForSandbox } from './validate.ts'
 
 export type ImportJobDeps = {
@@ -44,26 +45,26 @@ export const importJobId = (batch: string): string => derivedId('batch', batch)
 export const enqueueImport = (tx: Db, batch: string, runAt?: Date): Promise<string> =>
   enqueue(tx, importJobType, { batch }, { id: importJobId(batch), runAt })
 
-export const importJob = (tools: ImportJobDeps): JobHandler<ImportPayload> =>
+export const importJob = (deps: ImportJobDeps): JobHandler<ImportPayload> =>
   defineJobHandler(importJobType, {
-    run: (job) => runImport(tools, job),
+    run: (job) => runImport(deps, job),
     onGivenUp: (tx, { batch }, reason) => failBatch(tx, batch, newBatchError('internal_error', reason, true)),
   })
 
-/** List the tasks of the archive, then have each validated. What is written down is not done again. */
-async function runImport(tools: ImportJobDeps, job: Job<ImportPayload>): Promise<void> {
+/** Lists the tasks of the archive and enqueues a validation for each. Stored steps are not repeated. */
+async function runImport(deps: ImportJobDeps, job: Job<ImportPayload>): Promise<void> {
   const { batch } = job.payload
-  const row = await findOpenBatch(tools.db, batch)
+  const row = await findOpenBatch(deps.db, batch)
   if (!row) return
-  const refusal = row.step === 'unpack' ? await listTasks(tools, job, row) : undefined
+  const refusal = row.step === 'unpack' ? await listTasks(deps, job, row) : undefined
   if (refusal) return job.finish((tx) => failBatch(tx, batch, refusal))
 
-  const sandbox = await findAvailableSandbox(tools.db)
+  const sandbox = await findAvailableSandbox(deps.db)
   await job.finish(async (tx) => {
     if (!(await lockOpenBatch(tx, batch))) return
     const waiting = await rows.listValidating(tx, batch)
     if (waiting.length > 0 && sandbox === undefined) {
-      const until = await waitForSandbox(tx, batch, tools.sandboxWaitMs)
+      const until = await waitForSandbox(tx, batch, deps.sandboxWaitMs)
       return void (await enqueueImport(tx, batch, until))
     }
     await markRunning(tx, batch)
@@ -75,17 +76,17 @@ async function runImport(tools: ImportJobDeps, job: Job<ImportPayload>): Promise
 const UNPACK_LIMITS = { timeMs: 600_000 }
 
 async function listTasks(
-  tools: ImportJobDeps,
+  deps: ImportJobDeps,
   job: Job<ImportPayload>,
   { id, archive }: BatchRow,
 ): Promise<BatchError | undefined> {
-  await beginDiscovery(tools.db, id)
-  await mkdir(tools.draftsFolder, { recursive: true, mode: 0o700 })
-  const place = await mkdtemp(join(tools.draftsFolder, 'import-'))
+  await beginDiscovery(deps.db, id)
+  await mkdir(deps.draftsFolder, { recursive: true, mode: 0o700 })
+  const place = await mkdtemp(join(deps.draftsFolder, 'import-'))
   try {
     const root = join(place, 'task')
-    await unpack(await openArchive(tools.blobs, id, archive ?? ''), root, UNPACK_LIMITS)
-    return await screenAll(tools, job, root)
+    await unpack(await openArchive(deps.blobs, id, archive ?? ''), root, UNPACK_LIMITS)
+    return await screenAll(deps, job, root)
   } catch (error) {
     if (error instanceof ArchiveRefused) return refusal('archive_refused', error.message)
     throw error
@@ -94,14 +95,14 @@ async function listTasks(
   }
 }
 
-async function screenAll(tools: ImportJobDeps, job: Job<ImportPayload>, root: string): Promise<BatchError | undefined> {
+async function screenAll(deps: ImportJobDeps, job: Job<ImportPayload>, root: string): Promise<BatchError | undefined> {
   const { batch } = job.payload
   const { folders, strays } = await listTaskFolders(root)
   if (folders.length === 0) return refusal('no_tasks', 'No folder in the archive has a task.toml.')
   if (folders.length > TASKS_MAX)
     return refusal('too_many_tasks', `It has ${folders.length} tasks; the most is ${TASKS_MAX}.`)
 
-  await withDraft(tools, `import-${batch}`, async (draft) => {
+  await withDraft(deps, `import-${batch}`, async (draft) => {
     const names = new Set<string>()
     const listed: NewTask[] = []
     const stored: StoredTask[] = []
@@ -135,4 +136,47 @@ function rejectDuplicateName(screened: ScreenedTask, names: Set<string>): Screen
   if (!isDouble) return screened
   const detail = `Another task of this archive is called ${name}.`
   return { name, keep: undefined, task: { ...task, digest: null, rejection: { reason: 'duplicate_name', detail } } }
+}
+
+/** A task folder relative to the archive, and its id in the batch. */
+type TaskFolder = { id: string; path: string }
+/** `strays` are files that belong to no task. */
+type TaskFolders = { folders: TaskFolder[]; strays: number }
+
+/** `tasks/<group>/<task>/` is as deep as people pack. */
+const DEPTH_MAX = 3
+const ID_LENGTH_MAX = 80
+
+/** Every folder with a task.toml that is not inside another task. */
+async function listTaskFolders(root: string): Promise<TaskFolders> {
+  const found: { paths: string[]; strays: number } = { paths: [], strays: 0 }
+  await walk(root, '', found)
+  return { folders: assignIds(found.paths.sort()), strays: found.strays }
+}
+
+async function walk(root: string, path: string, found: { paths: string[]; strays: number }): Promise<void> {
+  const entries: Dirent[] = await readdir(join(root, path), { withFileTypes: true })
+  if (entries.some((entry) => entry.name === CONFIG_FILE && entry.isFile())) return void found.paths.push(path)
+  const folders = entries.filter((entry) => entry.isDirectory())
+  found.strays += entries.length - folders.length
+  const isTooDeep = path.split('/').length >= DEPTH_MAX && path !== ''
+  if (isTooDeep) found.strays += folders.length
+  else for (const { name } of folders) await walk(root, path === '' ? name : `${path}/${name}`, found)
+}
+
+/** Returns a unique, URL-safe id. */
+function assignIds(paths: string[]): TaskFolder[] {
+  const taken = new Set<string>()
+  return paths.map((path) => {
+    const wanted = toTaskId(basename(path))
+    let id = wanted
+    for (let number = 2; taken.has(id); number++) id = `${wanted}-${number}`
+    taken.add(id)
+    return { id, path }
+  })
+}
+
+const toTaskId = (name: string): string => {
+  const plain = name.replaceAll(/[^A-Za-z0-9._-]+/g, '-').replace(/^[._-]+/, '')
+  return plain.slice(0, ID_LENGTH_MAX) || 'task'
 }

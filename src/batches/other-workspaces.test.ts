@@ -50,14 +50,14 @@ const ask = (endpoint: Endpoint, org: string) => {
   return app.call(endpoint, { key: other.key, params, ...wishFor(endpoint) } as never)
 }
 
-test('nothing of a repository or a batch is shown or changed by the key of another workspace', async () => {
+test('a key of another workspace can neither read nor change repositories and batches', async () => {
   for (const endpoint of [...endpoints(schema), ...endpoints(repositories)]) {
     const { status, text } = await ask(endpoint, 'local')
     expect([endpoint.id, [403, 404].includes(status), text.includes(victim.digest)]).toEqual([endpoint.id, true, false])
   }
 })
 
-test('what is asked for by its id alone is not found in a repository of the same name elsewhere', async () => {
+test('does not find an id in a repository of the same name in another workspace', async () => {
   const byId = endpoints(schema).filter(({ path }) => path.includes('{runId}'))
   expect(byId.length).toBeGreaterThan(8)
   for (const endpoint of byId)

@@ -17,11 +17,11 @@ import { listTasks, openTaskArchive, openTaskFile, readDetail, readFileFacts, re
 
 export type BatchRoutesDeps = RepositoryDeps & { blobs: Blobs } & EditFileDeps & PreviewDeps
 
-export const batchRoutes = (tools: BatchRoutesDeps): Route[] => [
-  ...generationRoutes(tools),
-  ...startRoutes(tools),
+export const batchRoutes = (deps: BatchRoutesDeps): Route[] => [
+  ...generationRoutes(deps),
+  ...startRoutes(deps),
   ...watchRoutes(),
-  ...taskRoutes(tools),
+  ...taskRoutes(deps),
   ...decisionRoutes(),
 ]
 
@@ -46,33 +46,33 @@ const findTask = async (found: RouteContext<BatchParams & { taskId: string }>) =
 const findRepository = ({ db, caller, params }: RouteContext<RepositoryParams>) =>
   readRepository(db, toRepositoryRef({ caller, params }))
 
-const generationRoutes = (tools: BatchRoutesDeps): Route[] => [
+const generationRoutes = (deps: BatchRoutesDeps): Route[] => [
   route(
     schema.readGenerationOptions,
-    ({ caller, params }) => requireConnectable(tools, toRepositoryRef({ caller, params })),
-    async ({ db, caller }) => reply(200, await readOptions({ ...tools, db }, caller.workspace)),
+    ({ caller, params }) => requireConnectable(deps, toRepositoryRef({ caller, params })),
+    async ({ db, caller }) => reply(200, await readOptions({ ...deps, db }, caller.workspace)),
   ),
   route(
     schema.createBatch,
-    ({ caller, params }) => requireRepository(tools, by(caller), toRepositoryRef({ caller, params })),
+    ({ caller, params }) => requireRepository(deps, by(caller), toRepositoryRef({ caller, params })),
     async ({ db, caller, body, requestId }, { key }) => {
-      const options = await readOptions({ ...tools, db }, caller.workspace)
+      const options = await readOptions({ ...deps, db }, caller.workspace)
       return reply(202, await createBatch(db, by(caller, requestId), { repository: key, options, wish: body }))
     },
   ),
   route(schema.previewBatch, findRepository, async ({ caller, body, signal, onProgress }, row) => {
     const repository = { ...row, workspaceId: caller.workspace.id }
-    return reply(200, await previewBatch(tools, repository, body, { signal, onProgress }))
+    return reply(200, await previewBatch(deps, repository, body, { signal, onProgress }))
   }),
 ]
 
-function startRoutes(tools: BatchRoutesDeps): Route[] {
+function startRoutes(deps: BatchRoutesDeps): Route[] {
   return [
     route(
       schema.importBatch,
-      ({ caller, params }) => requireRepository(tools, by(caller), toRepositoryRef({ caller, params })),
+      ({ caller, params }) => requireRepository(deps, by(caller), toRepositoryRef({ caller, params })),
       async ({ db, caller, upload, requestId }, { key }) =>
-        reply(202, await importBatch(tools, by(caller, requestId), { repository: key, path: upload.path, db })),
+        reply(202, await importBatch(deps, by(caller, requestId), { repository: key, path: upload.path, db })),
     ),
     route(schema.cancelBatch, findBatch, async ({ db, caller, requestId }, row) =>
       reply(202, await cancelBatch(db, by(caller, requestId), row)),
@@ -91,11 +91,11 @@ const watchRoutes = (): Route[] => [
   route(schema.followBatch, findBatch, async ({ db, signal }, row) => replyEvents(batchEvents(db, row.id, signal))),
 ]
 
-const taskRoutes = (tools: BatchRoutesDeps): Route[] => [
+const taskRoutes = (deps: BatchRoutesDeps): Route[] => [
   route(schema.listBatchTasks, findBatch, async ({ db }, row) => reply(200, { tasks: await listTasks(db, row.id) })),
   route(schema.readBatchTask, findTask, async ({ db }, row) => reply(200, await readDetail(db, row))),
   route(schema.readBatchTaskFile, findTask, async ({ params }, row) => {
-    const { path, bytes, content, sha256 } = await openTaskFile(tools, row, params.path)
+    const { path, bytes, content, sha256 } = await openTaskFile(deps, row, params.path)
     const name = path.split('/').at(-1) ?? path
     return replyFile({ name, mediaType: 'application/octet-stream', bytes, content, etag: toEtag({ sha256 }) })
   }),
@@ -108,12 +108,12 @@ const taskRoutes = (tools: BatchRoutesDeps): Route[] => [
     async ({ db, caller, params, body, ifMatch, requestId }, { row, file }) => {
       requireMatch(ifMatch, toEtag(file))
       const { path } = params
-      const changed = await editFile({ ...tools, db }, by(caller, requestId), row, { path, content: body.content })
+      const changed = await editFile({ ...deps, db }, by(caller, requestId), row, { path, content: body.content })
       return reply(202, await readDetail(db, changed), { etag: toEtag(readFileFacts(changed, path)) })
     },
   ),
   route(schema.readBatchTaskArchive, findTask, async (_, row) => {
-    const { bytes, content } = await openTaskArchive(tools, row)
+    const { bytes, content } = await openTaskArchive(deps, row)
     return replyFile({ name: `${row.id}.tar.gz`, mediaType: 'application/gzip', bytes, content })
   }),
 ]

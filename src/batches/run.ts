@@ -7,7 +7,7 @@ import type { TaskTally } from './sql.ts'
 
 const Warnings = z.array(z.string())
 
-/** A batch as it is shown: its row, and how many of its tasks are of each sort. */
+/** Converts a batch and the counts of its tasks to the API format. */
 export const toBatchRun = (row: BatchRow, tallies: readonly TaskTally[]): BatchRun => ({
   runId: toRunId(row.id),
   state: row.state,

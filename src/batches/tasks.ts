@@ -64,20 +64,20 @@ export function readFileFacts(row: FullTaskRow, path: string): TaskContent['file
 /** ETag of a task file. */
 export const toEtag = ({ sha256 }: { sha256: string }): string => `"${sha256}"`
 
-export async function openTaskFile(tools: TaskFilesDeps, row: FullTaskRow, path: string) {
+export async function openTaskFile(deps: TaskFilesDeps, row: FullTaskRow, path: string) {
   const file = readFileFacts(row, path)
-  const { archive } = await readStored(tools, row)
-  return { ...file, content: readContentFile(tools.blobs, archive, path) }
+  const { archive } = await readStored(deps, row)
+  return { ...file, content: readContentFile(deps.blobs, archive, path) }
 }
 
-export async function openTaskArchive(tools: TaskFilesDeps, row: FullTaskRow) {
-  const { archive, bytes } = await readStored(tools, row)
-  return { bytes, content: await tools.blobs.get(archive) }
+export async function openTaskArchive(deps: TaskFilesDeps, row: FullTaskRow) {
+  const { archive, bytes } = await readStored(deps, row)
+  return { bytes, content: await deps.blobs.get(archive) }
 }
 
 /** Finds the stored files of a task; throws notFound. */
-export async function readStored(tools: TaskFilesDeps, { digest }: FullTaskRow) {
-  const stored = await findContent(tools, digest)
+export async function readStored(deps: TaskFilesDeps, { digest }: FullTaskRow) {
+  const stored = await findContent(deps, digest)
   if (stored) return stored
   throw new Problem(notFound, 'The files of this task were not kept.')
 }

@@ -25,7 +25,6 @@ import {
 } from '../taskgen/pipeline/batch-state.ts'
 import { Evidence, type TaskCalibration } from '../taskgen/schema.ts'
 import { openScratch } from '../trials/scratch.ts'
-import { listConcerns } from './concerns.ts'
 import * as rows from './sql.ts'
 import type { ValidationOutcome, Validator } from './validator.ts'
 
@@ -59,9 +58,9 @@ export const enqueueValidations = (tx: Db, { sandbox, batch, tasks, runAt }: Enq
   )
 
 /** Validates tasks in one sandbox. */
-export const validateJob = (tools: ValidateJobDeps, sandbox: string): JobHandler<ValidatePayload> =>
+export const validateJob = (deps: ValidateJobDeps, sandbox: string): JobHandler<ValidatePayload> =>
   defineJobHandler(validateJobType(sandbox), {
-    run: (job) => runValidation(tools, sandbox, job),
+    run: (job) => runValidation(deps, sandbox, job),
     onGivenUp: async (tx, { batch, task }, reason) => {
       const row = await rows.findTaskRow(tx, batch, task)
       const evidence = Evidence.parse(row?.evidence)
@@ -71,14 +70,14 @@ export const validateJob = (tools: ValidateJobDeps, sandbox: string): JobHandler
     },
   })
 
-async function runValidation(tools: ValidateJobDeps, sandbox: string, job: Job<ValidatePayload>): Promise<void> {
+async function runValidation(deps: ValidateJobDeps, sandbox: string, job: Job<ValidatePayload>): Promise<void> {
   const { batch, task } = job.payload
-  const row = await rows.findTaskRow(tools.db, batch, task)
-  if (row?.state !== 'validating' || !(await findOpenBatch(tools.db, batch))) return
-  const validation = await runValidator(tools, sandbox, row.digest ?? '', job.signal)
+  const row = await rows.findTaskRow(deps.db, batch, task)
+  if (row?.state !== 'validating' || !(await findOpenBatch(deps.db, batch))) return
+  const validation = await runValidator(deps, sandbox, row.digest ?? '', job.signal)
   await job.finish(async (tx) => {
     if (validation.kind === 'unavailable') {
-      const until = await waitForSandbox(tx, batch, tools.sandboxWaitMs)
+      const until = await waitForSandbox(tx, batch, deps.sandboxWaitMs)
       return void (await enqueueValidations(tx, { sandbox, batch, tasks: [task], runAt: until }))
     }
     await markRunning(tx, batch)
@@ -95,24 +94,24 @@ function toVerdict(before: Evidence, validation: CompletedValidation) {
   return { rejection, evidence, concerns: listConcerns(evidence) }
 }
 
-/** Only what is shown is kept. */
+/** Selects the displayed part of the evidence. */
 const parseCalibration = (calibration: TaskCalibration): TaskCalibration =>
   Evidence.shape.calibration.unwrap().parse(calibration)
 
 /** Runs the validator on an unpacked copy of the task. */
 export async function runValidator(
-  tools: RunValidatorDeps,
+  deps: RunValidatorDeps,
   sandbox: string,
   taskDigest: string,
   signal: AbortSignal,
 ): Promise<ValidationOutcome> {
-  await using scratch = await openScratch(tools.folder)
+  await using scratch = await openScratch(deps.folder)
   const folder = join(scratch.path, 'task')
   const outputFolder = join(scratch.path, 'output')
-  const { digest } = await unpackContent(tools, taskDigest, folder)
+  const { digest } = await unpackContent(deps, taskDigest, folder)
   await mkdir(outputFolder)
   const { task } = await readTask(await openFolderSource(folder))
-  return await tools.validate({ sandbox, task, digest, folder, outputFolder }, signal)
+  return await deps.validate({ sandbox, task, digest, folder, outputFolder }, signal)
 }
 
 /** Marks the batch as waiting for a sandbox and returns when to try again. */
@@ -127,4 +126,10 @@ export async function endIfDone(tx: Db, batch: string): Promise<void> {
   const row = await lockOpenBatch(tx, batch)
   if (row?.step !== 'validate') return
   if ((await rows.listValidating(tx, batch)).length === 0) await completeBatch(tx, batch)
+}
+
+/** Lists the concerns of an imported task that a reviewer should see before approving it. */
+function listConcerns({ calibration }: Evidence): string[] {
+  if (calibration?.strength !== 'weak') return []
+  return [`Known cheats score: ${calibration.winners.join(', ')}.`]
 }

@@ -16,7 +16,7 @@ afterAll(async () => {
   await app[Symbol.asyncDispose]()
 })
 
-test('in real sandboxes a task whose solution passes is ready, and one that proves nothing is not', {
+test('in real sandboxes a task whose reference solution passes is ready, and others are not', {
   timeout: 600_000,
 }, async () => {
   const lab = await importing(
@@ -40,7 +40,7 @@ test('in real sandboxes a task whose solution passes is ready, and one that prov
   expect(calibration.cheats.length).toBeGreaterThan(5)
 })
 
-test('without its provider a worker judges nothing', async () => {
+test('a worker without the provider validates nothing', async () => {
   const lab = await importing(
     app,
     sandboxValidator(() => undefined),

@@ -17,8 +17,8 @@ export const GRADER_SLACK_SEC = 120
 type GraderOptions = { hidden?: HiddenTests | null; seed?: number | null; daysAhead?: number | null }
 
 /**
- * All that lies in `/tests` of a verifier. The programs are the same bytes for every task and every run; only the data
- * beside them differs. Without lists nothing can be rewarded, and the report is all there is.
+ * Returns the files in `/tests` of a verifier. The programs are identical for every task and run; only the data differs.
+ * Without lists there is no reward, only the report.
  */
 export function graderFiles(plan: RunPlan, lists: TestLists | null, more: GraderOptions = {}): PlainFile[] {
   const { hidden = null, seed = null, daysAhead = null } = more

@@ -30,14 +30,14 @@ afterAll(async () => bench?.[Symbol.asyncDispose](), 300_000)
 const judge = (files: Record<string, string | null>, tests = HIDDEN) =>
   repository.judge(LISTS, { submission: repository.patch(files), hidden: tests })
 
-describe('what is judged in a sandbox', () => {
-  test('nothing submitted is worth nothing, and fails for the right reason', async () => {
+describe('grading in a sandbox', () => {
+  test('an empty submission gets 0 for the right reason', async () => {
     const { reward, outcome } = await repository.judge(LISTS, { hidden: HIDDEN })
     expect(reward).toBe('0\n')
     expect(statusesOf(outcome)).toEqual(UNSOLVED)
   })
 
-  test('a right submission is worth 1, also with tests of its own', async () => {
+  test('a correct submission gets 1, even with its own tests', async () => {
     const { reward, outcome } = await judge({
       'shapes.py': RIGHT,
       'tests/test_shapes.py': 'def test_mine():\n    pass\n',
@@ -46,21 +46,21 @@ describe('what is judged in a sandbox', () => {
     expect(reward).toBe('1\n')
   })
 
-  test('deleted tests are gone, new folders are made', async () => {
+  test('deletes removed tests and creates new folders', async () => {
     const tests = hiddenTests({ 'tests/deep/er/test_new.py': 'def test_new():\n    pass\n' }, ['tests/test_shapes.py'])
     expect(statusesOf(await repository.run({ hidden: tests }))).toEqual({
       'tests.deep.er.test_new::test_new': 'passed',
     })
   })
 
-  test('skipped is not passed', async () => {
+  test('does not count a skipped test as passed', async () => {
     const skipping = HIDDEN_TEST.replace('def test_three', 'import pytest\n@pytest.mark.skip\ndef test_three')
     const { reward, outcome } = await judge({ 'shapes.py': RIGHT }, hiddenTests({ 'tests/test_shapes.py': skipping }))
     expect(statusesOf(outcome)).toEqual({ [TWO]: 'passed', [THREE]: 'skipped' })
     expect(reward).toBe('0\n')
   })
 
-  test('tests that run too long are ended', async () => {
+  test('stops tests that run too long', async () => {
     const endless = 'import time\n\ndef test_two():\n    time.sleep(600)\n'
     const tests = hiddenTests({ 'tests/test_shapes.py': endless })
     const { reward, outcome } = await repository.judge(LISTS, { hidden: tests, timeoutSec: 3 })
@@ -68,7 +68,7 @@ describe('what is judged in a sandbox', () => {
     expect(reward).toBe('0\n')
   })
 
-  test('what cannot be prepared is not run', async () => {
+  test('does not run tests that cannot be prepared', async () => {
     const { reward, outcome } = await repository.judge(LISTS, { prepare: ['echo no compiler; exit 3'] })
     expect(outcome).toMatchObject({
       kind: 'broken',
@@ -108,7 +108,7 @@ const LEFT_OUT: Record<string, Record<string, string | null>> = {
   'a file that git ignores': { 'build/shapes.py': RIGHT },
 }
 
-describe('a submission cannot steer its judge by', () => {
+describe('a submission cannot influence the grader by', () => {
   for (const [what, files] of Object.entries(LEFT_OUT)) {
     test(what, async () => {
       const { reward, outcome } = await judge(files)
@@ -117,7 +117,7 @@ describe('a submission cannot steer its judge by', () => {
     })
   }
 
-  test('all of them at once, and a right one beside them still counts', async () => {
+  test('all of them at once, and a correct submission with them still gets 1', async () => {
     const all = Object.assign({}, ...Object.values(LEFT_OUT), { tests: null, 'shapes.py': RIGHT })
     const { reward, outcome } = await judge(
       Object.fromEntries(Object.entries(all).filter(([path]) => !path.startsWith('tests/'))) as Record<

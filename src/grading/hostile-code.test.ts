@@ -66,7 +66,7 @@ ${quietly(`os.unlink('tests/test_shapes.py')`)}${quietly(`os.rename('tests', 'ol
   'would become root': `import os\n${quietly(`os.setuid(0)\nos.unlink('/tests/f2p.json')`)}`,
 }
 
-describe('code that is tested gains nothing when it', () => {
+describe('tested code gains nothing when it', () => {
   for (const [what, code] of Object.entries(USELESS)) {
     test(what, { timeout: 120_000 }, async () => {
       const { outcome, reward } = await judge(code)
@@ -75,7 +75,7 @@ describe('code that is tested gains nothing when it', () => {
     })
   }
 
-  test('looks for what must pass', { timeout: 120_000 }, async () => {
+  test('looks for the list of required tests', { timeout: 120_000 }, async () => {
     const looking = `import os
 seen = []
 for path in ('/tests', '/tests/f2p.json', '/tests/hidden/tests/test_shapes.py', '/logs/verifier', '/logs/verifier/report.json',
@@ -131,7 +131,7 @@ const BROKEN: Record<string, string> = {
   'takes the folder of the report away': `${FIND}import shutil\nshutil.rmtree(os.path.dirname(report), ignore_errors=True)\nos._exit(0)\n`,
 }
 
-describe('code that is tested is worth nothing when it', () => {
+describe('tested code gets 0 when it', () => {
   for (const [what, code] of Object.entries(BROKEN)) {
     test(what, { timeout: 120_000 }, async () => {
       const { outcome, reward } = await judge(code)

@@ -42,7 +42,7 @@ const REFUSED: Record<string, () => string> = {
     'diff --git a/x b/x\nnew file mode 100644\nindex 0000000..1111111\nGIT binary patch\nliteral 999999999\nzcmb\n',
 }
 
-describe('a patch is refused for', () => {
+describe('refuses a patch because of', () => {
   for (const [what, patch] of Object.entries(REFUSED)) {
     test(what, { timeout: 60_000 }, async () => {
       const { reward, outcome } = await judge(patch())
@@ -78,7 +78,7 @@ const DONE: Record<string, (folder: string) => void> = {
   'a program that can be run': (folder) => chmodSync(join(folder, 'shapes.py'), 0o755),
 }
 
-describe('what judges is in its place after', () => {
+describe('grader files are intact after', () => {
   for (const [what, change] of Object.entries(DONE)) {
     test(what, { timeout: 60_000 }, async () => {
       const wrong = await judge(repository.patchAfter(change))
@@ -89,7 +89,7 @@ describe('what judges is in its place after', () => {
     })
   }
 
-  test('a right submission with names beyond ASCII, binary content and a link inside', {
+  test('a correct submission with non-ASCII names, binary content and an internal link', {
     timeout: 60_000,
   }, async () => {
     const patch = repository.patchAfter((folder) => symlinkSync('shapes.py', join(folder, 'größe 面積.py')))
@@ -113,7 +113,7 @@ def pytest_runtest_makereport(item, call):
 const ABOUT = 'Metadata-Version: 2.1\nName: planted\nVersion: 1.0\n'
 const NAMED = '[pytest11]\nplanted = planted_plugin\n'
 
-describe('nothing is loaded by the runner itself from', () => {
+describe('the runner loads nothing from', () => {
   test.each<[string, Record<string, string>]>([
     [
       'a package that looks installed',

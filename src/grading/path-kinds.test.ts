@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { unquotePath } from '../taskgen/candidates/quoted-path.ts'
-import { findChore, isBotBranch, isBotName } from '../taskgen/candidates/titles.ts'
+import { findChore, isBotBranch, isBotName } from '../taskgen/candidates/screen-text.ts'
 import { classifyPath, isTestSupport } from './path-kinds.ts'
 
 test.each([
@@ -35,7 +35,7 @@ test.each([
   ['.github/workflows/ci.yml', 'ci'],
   ['settings.yaml', 'other'],
   ['', 'other'],
-])('%s is %s', (path, kind) => {
+])('classifies %s as %s', (path, kind) => {
   expect(classifyPath(path)).toBe(kind)
 })
 
@@ -45,7 +45,7 @@ test.each([
   ['tests/fixtures/app.py', true],
   ['tests/test_utils.py', false],
   ['test/types/fastify.test-d.ts', false],
-])('whether %s is only needed by tests: %s', (path, expected) => {
+])('reports whether %s is only needed by tests: %s', (path, expected) => {
   expect(isTestSupport(path)).toBe(expected)
 })
 
@@ -68,11 +68,11 @@ test.each([
   ['Update the cache when a file is removed', undefined],
   ['Merge sorted lists without copying', undefined],
   ['Testing client follows redirects', undefined],
-])('%j is a chore: %s', (title, expected) => {
+])('recognises %j as a chore: %s', (title, expected) => {
   expect(findChore(title)).toBe(expected)
 })
 
-test('bots are known by their name or their branch, people are not', () => {
+test('recognises bots by name or branch, and not people', () => {
   expect(['dependabot[bot]', 'renovate', 'pre-commit-ci', 'release-bot'].map(isBotName)).not.toContain(false)
   expect(['Ada', 'Abbott', 'Robot Smith', 'botond'].map(isBotName)).not.toContain(true)
   expect(isBotBranch('dependabot/npm/x')).toBe(true)
@@ -83,6 +83,6 @@ test.each([
   ['plain.py', 'plain.py'],
   ['"na\\303\\257ve \\"q\\"\\n.py"', 'naïve "q"\n.py'],
   ['"\\351.py"', '\ufffd.py'],
-])('git prints %s for a path', (printed, path) => {
+])('unquotes the path %s', (printed, path) => {
   expect(unquotePath(printed)).toBe(path)
 })

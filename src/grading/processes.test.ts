@@ -39,7 +39,7 @@ time.sleep(0.3)
 print(code, said, os.stat('alive').st_mtime > ended)
 `
 
-test.skipIf(process.getuid?.() !== 0)('a process whose first thread has ended is ended with all others', async () => {
+test.skipIf(process.getuid?.() !== 0)('kills a process whose first thread has ended', async () => {
   const { stdout } = await promisify(execFile)('/usr/bin/python3', ['-c', JUDGE], { cwd: folder })
   expect(stdout.trim()).toBe('0  False')
 })

@@ -37,11 +37,11 @@ const LONG: Sample[] = [
 ]
 const MINUTES = 60_000
 
-test('every runner has a repository here that it was tried with', () => {
+test('every runner has a sample repository', () => {
   expect([...SHORT, ...LONG].map(({ runner }) => runner).sort()).toEqual(runners.map(({ id }) => id).sort())
 })
 
-test.each([...SHORT, ...LONG])('$runner is the first that finds its own repository', ({ runner, tree, target }) => {
+test.each([...SHORT, ...LONG])('$runner is detected first in its sample repository', ({ runner, tree, target }) => {
   const facts = { paths: new Set(Object.keys(tree)), texts: new Map(Object.entries(tree)) }
   expect(runners.find(({ detect }) => detect(facts))?.id).toBe(runner)
   if (target !== null) expect(findRunner(runner)?.isTarget(target)).toBe(true)
@@ -51,7 +51,7 @@ test.each([
   ['pytest', 'def test_area():\n    assert True\n'],
   ['pytest', 'import pytest\n\n\nclass TestArea:\n    def test_area(self):\n        assert True\n'],
   ['unittest', 'import unittest\n\n\nclass Area(unittest.TestCase):\n    def test_area(self):\n        pass\n'],
-])('%s is found by a test alone', (runner, text) => {
+])('detects %s by a test alone', (runner, text) => {
   const facts = { paths: new Set(['tests/test_area.py']), texts: new Map([['tests/test_area.py', text]]) }
   expect(runners.find(({ detect }) => detect(facts))?.id).toBe(runner)
 })
@@ -80,25 +80,25 @@ function contract(sample: Sample, bench: () => SuiteBench): void {
     repository = await bench().repository(sample.tree, { runner: sample.runner, prepare: sample.prepare ?? [] })
   }, 5 * MINUTES)
 
-  test('tells every test by its id and how it ended', { timeout: 5 * MINUTES }, async () => {
+  test('reports every test with its id and outcome', { timeout: 5 * MINUTES }, async () => {
     const outcome = await repository.run()
     expect(statusesOf(outcome)).toEqual(sample.all)
     const [id, part] = sample.says
     expect(outcome).toMatchObject({ run: { messages: { [id]: expect.stringContaining(part) } } })
   })
 
-  test('tells the same in another order', { timeout: 5 * MINUTES }, async () => {
+  test('reports the same in another order', { timeout: 5 * MINUTES }, async () => {
     expect(statusesOf(await repository.run({ seed: 7 }))).toEqual(sample.all)
   })
 
   const { broken } = sample
   if (broken)
-    test('a file that does not compile keeps no other from running', { timeout: 5 * MINUTES }, async () => {
+    test('a file that does not compile does not stop the others', { timeout: 5 * MINUTES }, async () => {
       const hidden = { files: [{ ...broken, executable: false }], deleted: [] }
       expect(statusesOf(await repository.run({ hidden }))).toEqual({ ...sample.all, [broken.id]: 'errored' })
     })
 
-  test.skipIf(sample.target === null)('runs one file alone', { timeout: 5 * MINUTES }, async () => {
+  test.skipIf(sample.target === null)('runs a single file', { timeout: 5 * MINUTES }, async () => {
     expect(statusesOf(await repository.run({ targets: [sample.target ?? ''] }))).toEqual(sample.ofTarget)
   })
 }

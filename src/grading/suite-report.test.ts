@@ -18,7 +18,7 @@ const left = (report: string | Buffer): StoppedSandbox => ({
 
 const run = { statuses: { a: 'passed' }, messages: {}, exitCode: 0, seconds: 1 }
 
-test('what the judge reported is read', async () => {
+test('reads the report of the grader', async () => {
   const outcome = { kind: 'ran', run }
   expect(await readGradeOutput(left(JSON.stringify(outcome)))).toEqual({ outcome, reward: '1\n' })
 })
@@ -31,6 +31,6 @@ test.each([
   ['another kind', '{"kind": "danced"}'],
   ['another status', JSON.stringify({ kind: 'ran', run: { ...run, statuses: { a: 'won' } } })],
   ['a list', '[]'],
-])('a report of %s is none, and the reward is read all the same', async (_, report) => {
+])('ignores a report of %s and still reads the reward', async (_, report) => {
   expect(await readGradeOutput(left(report))).toEqual({ outcome: undefined, reward: '1\n' })
 })

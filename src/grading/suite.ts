@@ -12,7 +12,9 @@ export type PlainFile = { path: string; content: string; executable: boolean }
 /** Paths of a tree, and the text of the files that were read, without a checkout. */
 export type TreeFacts = { paths: ReadonlySet<string>; texts: ReadonlyMap<string, string> }
 
-/** How tests are run, the same in every run of them and in the task that is made. Becomes `run.json` of its verifier. */
+/**
+ * How tests are run, the same in every run of them and in the task that is made. Becomes `run.json` of its verifier.
+ */
 export type RunPlan = {
   runner: string
   /** After the files are in place and before the tests, offline: what has to be compiled again. */

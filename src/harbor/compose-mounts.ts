@@ -95,7 +95,9 @@ function checkMount({ fields: { report } }: ComposeContext, mount: ComposeMount,
 const isTarget = (path: string): boolean =>
   path.startsWith('/') && (path === '/' || findPathFault(path.slice(1).replace(/\/$/, '')) === undefined)
 
-/** Resolves a path relative to the compose file. Refuses paths that leave the folder, since those belong to the host. */
+/**
+ * Resolves a path relative to the compose file. Refuses paths that leave the folder, since those belong to the host.
+ */
 export function resolveInside({ fields, folder }: ComposeContext, source: string, path: string): string {
   const joined = posix.join(folder, source)
   const isInside = joined === folder || joined === `${folder}/` || joined.startsWith(`${folder}/`)

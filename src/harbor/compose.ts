@@ -14,7 +14,9 @@ const COMPOSE_DIALECT: FileDialect = {
   numberInText: 'silently',
 }
 
-/** Parses the compose file of a folder of the task. Returns undefined, with a refusal in the report, if it is invalid. */
+/**
+ * Parses the compose file of a folder of the task. Returns undefined, with a refusal in the report, if it is invalid.
+ */
 export function parseCompose(text: string, folder: string, report: Report): Compose | undefined {
   const path = posix.join(folder, COMPOSE_FILE)
   const value = parseYaml(text, path, report)

@@ -84,7 +84,10 @@ const resolveAgent = ({ config: { agent }, environment }: ResolveContext, step: 
   network: step?.agent.network ?? agent.network ?? environment.network,
 })
 
-/** Resolves the verifier of a step. As in Harbor, a step inherits the task's user, network and variables, not its timeout. */
+/**
+ * Resolves the verifier of a step. As in Harbor, a step inherits the task's user, network and variables, not its
+ * timeout.
+ */
 function resolveVerifier(context: ResolveContext, step: StepConfig | null): Verifier {
   const { verifier } = context.config
   const { place, hasTests } = resolveVerifierPlace(context.config, step, context.files)

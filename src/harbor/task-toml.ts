@@ -60,7 +60,9 @@ function withoutSharedImage(verifier: Verifier): Verifier {
   return { ...verifier, place: { ...place, environment: { ...place.environment, image: null } } }
 }
 
-/** Returns the verifier image that the task declares for all steps: the one whose folder is that of the task's tests. */
+/**
+ * Returns the verifier image that the task declares for all steps: the one whose folder is that of the task's tests.
+ */
 function toSharedImageToml(steps: readonly TaskStep[]) {
   const environments = steps.flatMap(({ verifier: { place } }) =>
     place.mode === 'separate' ? [place.environment] : [],

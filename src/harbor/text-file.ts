@@ -3,7 +3,10 @@ import { type FileSource, readUpTo } from './source.ts'
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** Reads a text file and normalises line ends as Python does. Returns undefined, with a refusal, if it is not valid text. */
+/**
+ * Reads a text file and normalises line ends as Python does. Returns undefined, with a refusal, if it is not valid
+ * text.
+ */
 export async function readText(
   source: FileSource,
   path: string,

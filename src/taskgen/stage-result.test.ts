@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { done, reject, withEvidence } from './stage-result.ts'
 
-test('a rejection shows what it was decided by; its own evidence goes before, and what passed stays as it is', () => {
+test('a rejection includes the evidence it was based on, and a success is unchanged', () => {
   const runs = { runs: [1, 2] }
   expect(withEvidence(reject('p2f', 'It breaks.'), runs)).toEqual({ ...reject('p2f', 'It breaks.'), evidence: runs })
   const own = reject('leak_url', 'It says where.', { findings: [] })

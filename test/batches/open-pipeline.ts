@@ -70,12 +70,12 @@ export type Pipeline = Awaited<ReturnType<typeof openPipeline>>
 function watched(stages: Stages, { only, tell = () => {} }: Wish): Stages {
   const watch = (name: StageName): Stage => ({
     ...stages[name],
-    async run(making, tools, signal) {
-      const { number } = making.candidate
+    async run(state, context, signal) {
+      const { number } = state.candidate
       if (only && !only.includes(number ?? 0)) return reject('nobody_asked', '')
       const begun = performance.now()
       const say = (what: string) => tell(`#${number} ${name} ${Math.round(performance.now() - begun)} ms ${what}`)
-      const result = stages[name].run(making, tools, signal)
+      const result = stages[name].run(state, context, signal)
       result.then(
         (ended) => say(ended.kind === 'done' ? 'done' : `${ended.kind}: ${ended.reason}: ${ended.detail}`),
         (error) => say(`threw ${error}`),

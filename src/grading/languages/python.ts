@@ -14,7 +14,10 @@ const REQUIREMENTS = new RegExp(
 const INSTALLS_ITSELF = /^[ \t]*(-e[ \t]+|--editable[ =])?\.{1,2}(\[|\/|\s|$)/m
 const NATIVE = /\.(pyx|pxd|c|cc|cpp|rs|f90)$/
 
-/** Creates a virtual environment outside of the tree and installs the package in editable mode, so that a fix takes effect. */
+/**
+ * Creates a virtual environment outside of the tree and installs the package in editable mode, so that a fix takes
+ * effect.
+ */
 function buildRecipe(tree: TreeFacts, runner: string): EnvRecipe {
   const files = [...tree.paths].filter((path) => REQUIREMENTS.test(path)).sort()
   const early = files.filter((path) => !INSTALLS_ITSELF.test(tree.texts.get(path) ?? ''))

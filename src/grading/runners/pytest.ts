@@ -12,8 +12,8 @@ const shuffle = { name: 'pytest_shuffle_by_seed.py', file: 'pytest-shuffle.py' }
 const options = { name: 'pytest_options.py', file: 'pytest-options.py' }
 
 /**
- * Of the project's own options those count that choose tests. The others ask for coverage and reports of their own. One
- * file that cannot be loaded does not stop the others.
+ * Keeps only those options of the project that select tests; others request coverage and reports. A file that cannot be
+ * loaded does not stop the others.
  */
 export const pytest: Runner = {
   id: 'pytest',

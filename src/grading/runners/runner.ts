@@ -28,7 +28,9 @@ export type Runner = {
   prepare: readonly string[]
   /** Exit codes for success and for failed tests. With any other code the report is discarded. */
   exits: { passed: readonly number[]; failed: readonly number[] }
-  /** Names of files that steer it, patterns of fnmatch; with a slash behind, folders. A submission cannot change them. */
+  /**
+   * Names of files that steer it, patterns of fnmatch; with a slash behind, folders. A submission cannot change them.
+   */
   settings: readonly string[]
   /** Programs available to the command in `$ASSAY_TOOLS`. */
   tools: readonly ToolFile[]

@@ -12,7 +12,9 @@ import { estimateStrength, type StrengthEstimate } from './verifier-strength.ts'
 import { createView, type TaskContents, type TaskView } from './view.ts'
 
 export type SafetyCheckOptions = {
-  /** All files of a package, which comes from a registry, count. In a folder, files that Harbor ignores are left out. */
+  /**
+   * All files of a package, which comes from a registry, count. In a folder, files that Harbor ignores are left out.
+   */
   isPackage?: boolean
   /** Features of the sandbox. If omitted, no task is refused for a missing feature. */
   sandbox?: SandboxFeatures

@@ -2,7 +2,7 @@ import { parseSeconds } from '../../platform/git/dates.ts'
 import { streamGit } from '../../platform/git/git.ts'
 import { decodeUtf8, NUL, splitStream } from '../../platform/git/pieces.ts'
 import type { GitLocation } from '../../platform/git/settings.ts'
-import type { Commit } from './pull-request.ts'
+import type { Commit } from './commit.ts'
 
 const FIELDS = ['%H', '%P', '%an', '%ae', '%at', '%ct', '%s', '%b']
 const FORMAT = `--format=${FIELDS.join('%x00')}`
@@ -48,7 +48,3 @@ function toCommit([
     body: decodeUtf8(body),
   }
 }
-
-/** Returns the properties of a commit that a rebase preserves. */
-export const toTrace = ({ authorEmail, authoredAt, subject }: Commit): string =>
-  `${authorEmail}\n${authoredAt}\n${subject}`

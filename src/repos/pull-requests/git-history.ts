@@ -1,7 +1,8 @@
 import type { GitLocation } from '../../platform/git/settings.ts'
 import type { OpenedRepository } from '../mirror/opened-repository.ts'
-import { listCommits, toTrace } from './commit-log.ts'
-import type { Commit, PullRequest, PullRequests } from './pull-request.ts'
+import { type Commit, toTrace } from './commit.ts'
+import { listCommits } from './commit-log.ts'
+import type { PullRequest, PullRequests } from './pull-request.ts'
 import { type RecognisedCommit, recognise } from './recognise.ts'
 import { checkReverted, createReverts, type Reverts } from './reverts.ts'
 
@@ -164,7 +165,9 @@ function listTraces(commits: BranchCommits, head: string): string[] {
   return traces
 }
 
-/** Returns the length of the pull request if these commits, newest first, begin with all of its commits; otherwise 0. */
+/**
+ * Returns the length of the pull request if these commits, newest first, begin with all of its commits; otherwise 0.
+ */
 function matchRebase({ traces }: RebasedPullRequest, commits: readonly Commit[]): number {
   const isWhole = traces.every((trace, at) => {
     const commit = commits[at]

@@ -99,7 +99,9 @@ export function toPullRequest(node: Node): Omit<PullRequest, 'isReverted'> | und
 
 type EditableText = { body: string | null; lastEditedAt?: string | null | undefined }
 
-/** Returns the body unless it was edited after `until`: an edit may reveal the solution, and the original is unknown. */
+/**
+ * Returns the body unless it was edited after `until`: an edit may reveal the solution, and the original is unknown.
+ */
 const readBody = ({ body, lastEditedAt }: EditableText, until: string): string =>
   lastEditedAt && Date.parse(lastEditedAt) > Date.parse(until) ? '' : (body ?? '')
 

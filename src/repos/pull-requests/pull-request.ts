@@ -36,15 +36,3 @@ export type PullRequest = {
 export type PullRequests = {
   list(signal: AbortSignal): AsyncIterable<PullRequest>
 }
-
-/** A commit with its message. */
-export type Commit = {
-  id: string
-  parents: readonly string[]
-  authorName: string
-  authorEmail: string
-  authoredAt: number
-  committedAt: number
-  subject: string
-  body: string
-}

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { cpuMs } from '../../../test/support/cpu-time.ts'
-import type { Commit } from './pull-request.ts'
+import type { Commit } from './commit.ts'
 import { recognise } from './recognise.ts'
 import { checkReverted, createReverts } from './reverts.ts'
 

@@ -1,4 +1,5 @@
-import type { Commit, Mark } from './pull-request.ts'
+import type { Commit } from './commit.ts'
+import type { Mark } from './pull-request.ts'
 
 export type RecognisedCommit = { number: number; title: string; body: string; mark: Mark; branch?: string | undefined }
 

@@ -53,12 +53,12 @@ const FILES = {
   'dist/kept.js': 'kept\n',
 }
 
-test('who does nothing hands in nothing', async () => {
+test('submits nothing if the agent did nothing', async () => {
   await using repository = await openRepository(FILES)
   expect(await repository.collected()).toBe('')
 })
 
-test('every kind of change arrives, byte for byte', async () => {
+test('submits every kind of change exactly', async () => {
   await using repository = await openRepository(FILES)
   await repository.inside(`printf 'one\\r\\nthree\\r\\n' > windows.txt; rm -r src; mkdir -p 'new [1]'
     printf '\\0\\1\\377' > 'new [1]/b.bin'; echo changed > dist/kept.js; chmod 755 .gitignore; ln -s ../windows.txt 'new [1]/link'
@@ -83,7 +83,7 @@ test.each([
   ],
   ['makes the place of the patch a folder', 'mkdir -p ../logs/artifacts/submission.patch/x'],
   ['makes the folder of the patch a link', 'mkdir -p ../logs && ln -s /nowhere ../logs/artifacts'],
-])('the change of an agent that %s is still found', async (_, line) => {
+])('finds the change of an agent that %s', async (_, line) => {
   await using repository = await openRepository(FILES)
   await repository.inside(`echo three >> src/a.py; ${line}`)
   expect(await repository.collected()).toContain('\n+three\n')
@@ -91,7 +91,7 @@ test.each([
   expect(await repository.difference()).toBe('')
 })
 
-test('what no change should have is left out: large new files, clones, pipes', async () => {
+test('omits large new files, clones and pipes', async () => {
   await using repository = await openRepository(FILES)
   await repository.inside(
     `head -c 2000000 /dev/zero > 'core [1]!'; mkfifo pipe; mkdir clone && cd clone && git init -q && echo x > y`,
@@ -99,13 +99,13 @@ test('what no change should have is left out: large new files, clones, pipes', a
   expect(await repository.collected()).toBe('')
 })
 
-test('what the image made for itself is no change, though no .gitignore says so', async () => {
+test('omits files that the image created itself, even without .gitignore', async () => {
   await using repository = await openRepository(FILES, 'mkdir -p .git/info && echo built/ > .git/info/exclude')
   await repository.inside('mkdir built && echo x > built/y && rm -rf .git')
   expect(await repository.collected()).toBe('')
 })
 
-test('a change without end is none', async () => {
+test('omits an endless change', async () => {
   await using repository = await openRepository(FILES)
   for (let n = 0; n < 35; n += 1) {
     await writeFile(join(repository.repository, `noise-${n}`), randomBytes(500_000).toString('hex'))

@@ -28,7 +28,10 @@ const BASE_AUTHOR = ['AUTHOR', 'COMMITTER']
   .map((role) => `GIT_${role}_NAME=base GIT_${role}_EMAIL= GIT_${role}_DATE='@0 +0000'`)
   .join(' ')
 
-/** Shell of a Dockerfile, where the image is complete: keeps what the repository is, and what it ignores without saying so. */
+/**
+ * Shell of a Dockerfile, where the image is complete: keeps what the repository is, and what it ignores without saying
+ * so.
+ */
 export const saveBaseScript = (
   places: CollectPaths = COLLECT_PATHS,
 ): string => `cd ${places.repository} && export ${gitEnvironment(places)} \\

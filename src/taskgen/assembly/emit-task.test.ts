@@ -55,7 +55,7 @@ async function openPlace() {
   }
 }
 
-test('a task is emitted in one spelling', async () => {
+test('writes a task deterministically', async () => {
   await using place = await openPlace()
   await emitGenerated(place.folder, place.order)
   const files = await readFiles(place.folder)
@@ -89,7 +89,7 @@ test('a task is emitted in one spelling', async () => {
   expect((await stat(join(place.folder, 'solution/solve.sh'))).mode & 0o777).toBe(0o755)
 })
 
-test('what is read back is what was meant', async () => {
+test('reads an emitted task back unchanged', async () => {
   await using place = await openPlace()
   const { task, warnings } = await emitGenerated(place.folder, place.order)
   expect(warnings).toEqual([])
@@ -113,13 +113,13 @@ test('what is read back is what was meant', async () => {
   })
 })
 
-test('the safety check has nothing to say about it', async () => {
+test('passes the safety check', async () => {
   await using place = await openPlace()
   await emitGenerated(place.folder, place.order)
   expect((await checkTask(await openFolderSource(place.folder))).findings).toEqual([])
 })
 
-test('any title and any text come through', async () => {
+test('preserves any title and text', async () => {
   await using place = await openPlace()
   const strange = fc.constantFrom('"""', "'''", '\\', '\r\n', '\u0001', '[x]\n')
   const any = fc.oneof(fc.string({ unit: 'binary' }), fc.string({ unit: 'grapheme' }), strange)
@@ -136,7 +136,7 @@ test('any title and any text come through', async () => {
   )
 })
 
-test('the verifier is built by the lines of the environment, so that these are built once', async () => {
+test('the verifier image begins with the lines of the environment, so that layers are shared', async () => {
   await using place = await openPlace()
   await emitGenerated(place.folder, place.order)
   for (const folder of ['environment', 'tests']) {
@@ -147,20 +147,20 @@ test('the verifier is built by the lines of the environment, so that these are b
 test.each([
   ['a file that Harbor would not pack', { path: 'tests/old.swp' }, /old\.swp: Harbor would not pack it/],
   ['a name that is two names', { path: 'tests/back\\slash.py' }, /unsafe|same everywhere/],
-])('a task with %s is rejected', async (_, file, detail) => {
+])('rejects a task with %s', async (_, file, detail) => {
   await using place = await openPlace()
   const hidden = { files: [{ content: 'x', executable: false, ...file }], deleted: [] }
   const result = await emit(place.folder, { ...place.order, hidden })
   expect(result).toMatchObject({ kind: 'rejected', reason: 'schema_invalid', detail: expect.stringMatching(detail) })
 })
 
-test('an instruction with words that nobody sees is rejected', async () => {
+test('rejects an instruction with invisible text', async () => {
   await using place = await openPlace()
   const result = await emit(place.folder, { ...place.order, markdown: 'Fix it.\u202e\n' })
   expect(result).toMatchObject({ kind: 'rejected', reason: 'schema_invalid' })
 })
 
-test('an environment in whose folder our own names are taken is refused', async () => {
+test('refuses an environment folder that uses reserved names', async () => {
   await using place = await openPlace()
   await writeFiles(place.order.environmentFolder, { 'grader/test.sh': 'exit 0\n' })
   await expect(emitGenerated(place.folder, place.order)).rejects.toThrow('EEXIST')

@@ -7,7 +7,7 @@ import { type ReadTask, readTask } from '../../harbor/read-task.ts'
 import { checkTask } from '../../harbor/safety/check-task.ts'
 import { formatTaskToml } from '../../harbor/task-toml.ts'
 import { done, reject, type StageRejection, type StageResult } from '../stage-result.ts'
-import { agentDockerfile, GRADER, verifierDockerfile } from './dockerfiles.ts'
+import { saveBaseScript } from './collect-hook.ts'
 import { buildTask, type TaskOutline } from './generated-task.ts'
 
 export type EmitTaskInput = Omit<TaskOutline, 'verifierSec'> & {
@@ -25,8 +25,8 @@ export type EmitTaskInput = Omit<TaskOutline, 'verifierSec'> & {
  * be packed, and the safety check refuses nothing. Only data differs between two tasks; no script in it was written by a
  * model.
  */
-export async function emitTask(folder: string, order: EmitTaskInput): Promise<StageResult<ReadTask>> {
-  await writeTask(folder, order)
+export async function emitTask(folder: string, input: EmitTaskInput): Promise<StageResult<ReadTask>> {
+  await writeTask(folder, input)
   const source = await openFolderSource(folder)
   const { findings } = await checkTask(source)
   const faults = findings.filter(({ severity }) => severity === 'block').map(({ path, detail }) => `${path}: ${detail}`)
@@ -45,15 +45,15 @@ async function listFiles(folder: string): Promise<string[]> {
   return entries.flatMap((entry) => (entry.isDirectory() ? [] : [relative(folder, join(entry.parentPath, entry.name))]))
 }
 
-async function writeTask(folder: string, order: EmitTaskInput): Promise<void> {
-  const outline = buildTask({ ...order, verifierSec: order.plan.timeoutSec + GRADER_SLACK_SEC })
+async function writeTask(folder: string, input: EmitTaskInput): Promise<void> {
+  const outline = buildTask({ ...input, verifierSec: input.plan.timeoutSec + GRADER_SLACK_SEC })
   await mkdir(folder, { recursive: true })
-  await emitEnvironment(folder, order)
-  await emitVerifier(folder, order)
+  await emitEnvironment(folder, input)
+  await emitVerifier(folder, input)
   await writeText(join(folder, 'task.toml'), formatTaskToml({ ...outline, files: [] }))
-  await writeText(join(folder, 'instruction.md'), normaliseNewlines(order.markdown))
+  await writeText(join(folder, 'instruction.md'), normaliseNewlines(input.markdown))
   await writeText(join(folder, 'solution/solve.sh'), SOLVE, 0o755)
-  await writeText(join(folder, 'solution/fix.patch'), order.source, 0o644, 'latin1')
+  await writeText(join(folder, 'solution/fix.patch'), input.source, 0o644, 'latin1')
 }
 
 const SOLVE = `#!/bin/bash
@@ -87,3 +87,20 @@ async function writeText(path: string, text: string, mode = 0o644, encoding: Buf
   await mkdir(dirname(path), { recursive: true })
   await writeFile(path, text, { flag: 'wx', mode, encoding })
 }
+
+/** Image of the agent: the environment of the test runs and a copy of the base repository. */
+const agentDockerfile = (environment: string): string => `${withNewline(environment)}RUN ${saveBaseScript()}`
+
+/**
+ * Begins with the lines of the agent's image, so that layers are shared, and adds the tests. Harbor uploads nothing to
+ * /tests in this case. Only root can read the folder, because tests run as another user.
+ */
+const verifierDockerfile = (environment: string): string =>
+  `${withNewline(environment)}COPY ${GRADER} /tests
+RUN chmod -R u=rwX,go= /tests && chmod 700 /tests/test.sh
+`
+
+/** Beside the files that the environment is built from, whose names are not ours to choose. */
+const GRADER = 'grader'
+
+const withNewline = (text: string): string => (text.endsWith('\n') ? text : `${text}\n`)

@@ -48,17 +48,17 @@ const REPAIRS_MAX = 2
 /** Writes the instruction of a candidate. PR text is untrusted; it is passed as data, and the model has no tools. */
 export async function writeInstruction(
   model: StageModel,
-  order: AuthorInput,
+  input: AuthorInput,
   signal: AbortSignal,
 ): Promise<StageResult<AuthoredInstruction>> {
-  const { facts } = order
+  const { facts } = input
   if (facts.pinned.length > PINNED_MAX)
     return reject(
       'too_broad',
       `The tests rely on ${facts.pinned.length} names that nobody could guess; ${PINNED_MAX} are the most.`,
     )
 
-  const text = sanitise(order.text)
+  const text = sanitise(input.text)
   const specSource = isThin(text) ? 'diff' : 'text'
   const lint = (draft: InstructionDraft) => lintInstruction(renderInstruction(draft, facts.pinned), facts)
   const answer = await askTyped(
@@ -69,13 +69,13 @@ export async function writeInstruction(
       shape: SHAPE,
       schema: Draft,
       repairsMax: REPAIRS_MAX,
-      prompt: buildAuthorPrompt({ text, messages: order.messages, facts, withChange: specSource === 'diff' }),
+      prompt: buildAuthorPrompt({ text, messages: input.messages, facts, withChange: specSource === 'diff' }),
       faults: (draft) => lint(draft).filter(isBlocking).map(describeFinding),
     },
     signal,
   )
   if (answer.kind !== 'value') return toStageRejection(answer, lint)
-  const warnings = [...lint(answer.value), ...findInjections(joinTexts(order.text))]
+  const warnings = [...lint(answer.value), ...findInjections(joinTexts(input.text))]
   const markdown = renderInstruction(answer.value, facts.pinned)
   return done({ draft: answer.value, markdown, specSource, warnings, rounds: answer.rounds, bill: await model.bill() })
 }

@@ -9,7 +9,7 @@ import { findPinnedSymbols } from './pin-symbols.ts'
 const { signal } = new AbortController()
 const latin1 = (text: string) => Buffer.from(text).toString('latin1')
 
-test('only what the base tree does not have as a word of its own is pinned', async () => {
+test('exposes only symbols that the base tree does not contain as a whole word', async () => {
   await using undo = new AsyncDisposableStack()
   const folder = await mkdtemp(join(tmpdir(), 'assay-pins-'))
   undo.defer(() => rm(folder, { recursive: true, force: true }))

@@ -9,7 +9,7 @@ const rows = (heading: string): string[] =>
     ([, name = '']) => name,
   )
 
-test('docs/batches.md lists every reason in the order in which it is asked, and every mark', () => {
+test('docs/batches.md lists every reason in order, and every mark', () => {
   expect(rows('reason')).toEqual(Object.keys(REASONS))
   expect(rows('mark').toSorted()).toEqual([...MARKS].toSorted())
 })

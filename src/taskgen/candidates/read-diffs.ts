@@ -67,7 +67,7 @@ function readHeader(reader: DiffReader, line: string): void {
   if (hunk) startHunk(reader, hunk)
 }
 
-/** The names of a rename stand beside each other; the file is what it is called afterwards. */
+/** Parses a renamed file, which git prints with both names. The new name counts. */
 function addFile(diff: Diff, line: string): void {
   const [, oldMode = '', newMode = '', oldId = '', newId = '', names = ''] = RAW.exec(line) ?? []
   diff.fileCount += 1

@@ -1,29 +1,34 @@
-/** Verdicts that were reached by other rules are not kept. Raise it with every change of what is screened. */
+/**
+ * Version of the screening rules. Cached verdicts of other versions are discarded. Increment it with every change of
+ * the rules.
+ */
 export const SCREEN_VERSION = 2
 
-/** Why a pull request is no candidate, in the order in which it is asked. `docs/batches.md` lists the same. */
+/**
+ * Reasons why a pull request is not a candidate, in the order in which they are checked. Listed in `docs/batches.md`.
+ */
 export const REASONS = {
-  not_default_branch: 'It was merged into another branch than the default one.',
-  no_base: 'What was there before it is not in this clone.',
-  bot: 'A program wrote it.',
-  chore_title: 'Its title says that it changes no behaviour, or only carries changes from elsewhere.',
-  reverted: 'Something newer took it back.',
-  too_new: 'It was merged less than a week ago: it may yet be reverted.',
-  many_issues: 'It closes more than three issues at once.',
+  not_default_branch: 'It was merged into a branch other than the default one.',
+  no_base: 'The state before it is not in this clone.',
+  bot: 'It was written by a program.',
+  chore_title: 'Its title indicates that it changes no behaviour or only carries changes from elsewhere.',
+  reverted: 'A newer commit reverted it.',
+  too_new: 'It was merged less than a week ago and may still be reverted.',
+  many_issues: 'It closes more than three issues.',
   duplicate: 'The same pull request, or the same change, landed again later.',
   empty: 'It changes nothing.',
   submodule: 'It changes a submodule.',
   symlink: 'It changes a symbolic link.',
-  binary: 'It changes a binary file, or one that lies in Git LFS.',
-  docs_only: 'It changes documentation alone.',
-  dependencies_only: 'It changes versions of dependencies alone.',
-  generated_only: 'What it changes of code is generated or vendored.',
+  binary: 'It changes a binary file or a file in Git LFS.',
+  docs_only: 'It changes only documentation.',
+  dependencies_only: 'It changes only versions of dependencies.',
+  generated_only: 'The code that it changes is generated or vendored.',
   tests_only: 'It changes tests and no source.',
-  no_source: 'It changes no source code: settings, data, CI.',
-  inline_tests: 'Its only tests stand inside of source files, where they cannot be split off yet.',
-  no_tests: 'It changes no test, or only deletes some, or only their data.',
-  cosmetic: 'Its source changes in white space and comments alone.',
-  too_small: 'Fewer than three lines of source change.',
+  no_source: 'It changes no source code, only settings, data or CI.',
+  inline_tests: 'Its only tests are inside source files, where they cannot be split off yet.',
+  no_tests: 'It changes no test, only deletes tests, or only changes their data.',
+  cosmetic: 'It changes only white space and comments of the source.',
+  too_small: 'It changes fewer than three lines of source.',
   too_large: 'It changes too many files or lines, or a very large file.',
 } as const
 

@@ -5,8 +5,8 @@ import { openClone } from '../../repos/mirror/local-clone.ts'
 import { listGitHistory } from '../../repos/pull-requests/git-history.ts'
 import type { PullRequests } from '../../repos/pull-requests/pull-request.ts'
 import { type Candidate, type Funnel, newFunnelCounter, toCandidate } from './funnel.ts'
-import { openVerdictCache, type VerdictCache } from './kept-verdicts.ts'
 import { scan } from './scan.ts'
+import { openVerdictCache, type VerdictCache } from './verdict-cache.ts'
 
 export type CloneScan = {
   branch: string
@@ -42,8 +42,8 @@ export async function scanClone(folder: string, options: ScanOptions): Promise<C
     done.commits += 1
   }
   const history = listGitHistory(clone, { onCommit })
-  const tools = { place: clone.place, pullRequests: limitPullRequests(history, limit), verdicts: verdicts ?? new Map() }
-  for await (const judged of scan(tools, { now, defaultBranch: clone.branch }, signal)) {
+  const deps = { place: clone.place, pullRequests: limitPullRequests(history, limit), verdicts: verdicts ?? new Map() }
+  for await (const judged of scan(deps, { now, defaultBranch: clone.branch }, signal)) {
     counting.add(judged)
     const candidate = toCandidate(judged)
     if (candidate) candidates.push(candidate)

@@ -1,13 +1,16 @@
 import type { Mirror } from '../../repos/mirror.ts'
 import type { PullRequests } from '../../repos/pull-requests/pull-request.ts'
-import type { ScreenedPullRequest } from './judged.ts'
-import { openVerdictCache } from './kept-verdicts.ts'
 import { scan } from './scan.ts'
+import type { ScreenedPullRequest } from './screened-pull-request.ts'
+import { openVerdictCache } from './verdict-cache.ts'
 
 type ScannableMirror = Mirror & { pullRequests: PullRequests }
 type ScanMirrorOptions = { now: Date; signal: AbortSignal; cacheFile: string }
 
-/** Every pull request with its verdict, newest first. Who stops reading stops the scan; what was found out is kept. */
+/**
+ * Yields every pull request with its verdict, newest first. Breaking out of the iterator stops the scan; results so far
+ * are cached.
+ */
 export async function* scanMirror(
   mirror: ScannableMirror,
   { now, signal, cacheFile }: ScanMirrorOptions,

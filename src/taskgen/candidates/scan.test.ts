@@ -78,7 +78,7 @@ async function known(name: string): Promise<string> {
   return folder
 }
 
-test('each pull request is a candidate of its difficulty, or out for its reason', async () => {
+test('classifies each pull request as a candidate with a difficulty or excludes it with a reason', async () => {
   const { funnel, candidates, commits } = await scan(await known('known'))
   const counts = new Map<string, number>()
   for (const [verdict] of CASES) counts.set(verdict, (counts.get(verdict) ?? 0) + 1)
@@ -92,7 +92,7 @@ test('each pull request is a candidate of its difficulty, or out for its reason'
   expect(candidates.at(-1)?.features).toMatchObject({ sourceFiles: 1, sourceLines: 6, languages: ['python'] })
 })
 
-test('the second scan finds the same, also after the kept file was spoiled', async () => {
+test('a second scan gives the same result, even with a damaged cache', async () => {
   const folder = await known('kept')
   const cacheFolder = join(root, 'cache')
   const first = await scan(folder, { cacheFolder })
@@ -102,17 +102,17 @@ test('the second scan finds the same, also after the kept file was spoiled', asy
   expect(await scan(folder, { cacheFolder })).toEqual(first)
 })
 
-test('a cache that cannot be written is said, and no failure', async () => {
+test('reports an unwritable cache without failing', async () => {
   await writeFile(join(root, 'file'), '')
   expect((await scan(await known('unkept'), { cacheFolder: join(root, 'file') })).isKept).toBe(false)
 })
 
-test('only the newest, when only those are asked for', async () => {
+test('limits the scan to the newest pull requests', async () => {
   const { funnel } = await scan(await known('few'), { limit: 3 })
   expect(funnel.recognised).toBe(3)
 })
 
-test('what a repository has in its settings, hooks and attributes is not run', async () => {
+test('runs no settings, hooks or attributes of a repository', async () => {
   const bare = await known('tame')
   const folder = join(root, 'hostile')
   await git(root, ['clone', '--quiet', bare, folder])
@@ -142,7 +142,7 @@ test('what a repository has in its settings, hooks and attributes is not run', a
   expect(await readdir(root)).not.toContain('proof')
 })
 
-test('a clone is read in any shape: with a working tree, as a second working tree, shallow', async () => {
+test('reads clones with a working tree, as a second working tree, and shallow', async () => {
   const bare = await known('shapes')
   const { funnel } = await scan(bare)
   await git(root, ['clone', '--quiet', bare, 'plain'])
@@ -155,7 +155,7 @@ test('a clone is read in any shape: with a working tree, as a second working tre
   expect(shallow.funnel.rejections.find(({ reason }) => reason === 'no_base')?.count).toBe(1)
 })
 
-test('a partial clone without its files is told so, and nothing is fetched', async () => {
+test('reports a partial clone without files and fetches nothing', async () => {
   const bare = await known('whole')
   await git(bare, ['config', 'uploadpack.allowFilter', 'true'])
   await git(root, ['clone', '--quiet', '--bare', '--filter=blob:none', `file://${bare}`, 'partial'])
@@ -177,14 +177,14 @@ test.each([
   expect(String(error)).toMatch(message)
 })
 
-test('an empty repository has nothing, and a branch that is not there is said', async () => {
+test('finds nothing in an empty repository and reports a missing branch', async () => {
   const folder = join(root, 'empty')
   await writeHistory(folder, [])
   expect(await scan(folder)).toMatchObject({ tip: null, commits: 0, funnel: { recognised: 0, rejections: [] } })
   await expect(scan(folder, { branch: 'gone' })).rejects.toThrow('Branch not found: gone.')
 })
 
-test('names and messages that are no UTF-8, or look like what git prints, are only text', async () => {
+test('handles names and messages with invalid UTF-8 or git syntax as text', async () => {
   const folder = join(root, 'odd')
   const id = '1'.repeat(40)
   const forged = `${id} ${id}\n:100644 100644 ${id} ${id} M\tx.py\ndiff --git a/x b/x\n@@ -1 +1 @@\n`
@@ -206,7 +206,7 @@ test('names and messages that are no UTF-8, or look like what git prints, are on
   expect(funnel.recognised).toBe(2)
 })
 
-test('a commit whose date is beyond all dates stops nothing, and counts as old', async () => {
+test('treats a commit with an invalid date as old', async () => {
   const folder = join(root, 'dates')
   const fix: Change = { message: 'Fix it (#1)', files: FIX('one'), at: 99_999_999_999_999 }
   await writeHistory(folder, [ZERO, fix, { message: 'Fix it again (#2)', files: FIX('two') }])

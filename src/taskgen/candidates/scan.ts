@@ -1,9 +1,9 @@
 import type { PullRequest, PullRequests } from '../../repos/pull-requests/pull-request.ts'
-import type { ScreenedPullRequest } from './judged.ts'
 import { rejectCandidate, type ScreenRejection } from './reasons.ts'
 import type { DiffVerdict } from './screen-diff.ts'
 import { screenPairs } from './screen-pairs.ts'
 import { screenText, type TextContext } from './screen-text.ts'
+import type { ScreenedPullRequest } from './screened-pull-request.ts'
 import { findTreePairs, type GitObjects } from './tree-pairs.ts'
 
 /** Verdicts on differences that were reached before. */
@@ -16,25 +16,25 @@ const CHUNK = 200
 
 /** Every pull request with its verdict, newest first. The same history gives the same list, on every machine. */
 export async function* scan(
-  tools: ScanDeps,
+  deps: ScanDeps,
   context: TextContext,
   signal: AbortSignal,
 ): AsyncGenerator<ScreenedPullRequest, void, undefined> {
   const seen: SeenChanges = { numbers: new Set(), fingerprints: new Set() }
   let chunk: PullRequest[] = []
-  for await (const pullRequest of tools.pullRequests.list(signal)) {
+  for await (const pullRequest of deps.pullRequests.list(signal)) {
     chunk.push(pullRequest)
     if (chunk.length < CHUNK) continue
-    yield* await screenChunk(tools, chunk, context, seen, signal)
+    yield* await screenChunk(deps, chunk, context, seen, signal)
     chunk = []
   }
-  yield* await screenChunk(tools, chunk, context, seen, signal)
+  yield* await screenChunk(deps, chunk, context, seen, signal)
 }
 
 type SeenChanges = { numbers: Set<number>; fingerprints: Set<string> }
 
 async function screenChunk(
-  tools: ScanDeps,
+  deps: ScanDeps,
   chunk: readonly PullRequest[],
   context: TextContext,
   seen: SeenChanges,
@@ -42,20 +42,20 @@ async function screenChunk(
 ): Promise<ScreenedPullRequest[]> {
   const early = chunk.map((each) => screenText(each, context) ?? findRepeatedNumber(each, seen))
   const open = chunk.filter((_, at) => early[at] === undefined)
-  const verdicts = await screenDiffs(tools, open, signal)
+  const verdicts = await screenDiffs(deps, open, signal)
   return chunk.map((pullRequest, at) => {
     const verdict = early[at] ?? verdicts.get(pullRequest) ?? rejectCandidate('no_base', pullRequest.base)
     return { pullRequest, verdict: findRepeatedChange(verdict, seen) ?? verdict }
   })
 }
 
-async function screenDiffs(tools: ScanDeps, open: readonly PullRequest[], signal: AbortSignal) {
-  const { place, verdicts } = tools
+async function screenDiffs(deps: ScanDeps, open: readonly PullRequest[], signal: AbortSignal) {
+  const { place, verdicts } = deps
   const found = new Map<PullRequest, DiffVerdict>()
   if (open.length === 0) return found
   const pairs = await findTreePairs(place, open, signal)
   const unknown = pairs.filter((pair) => pair !== undefined).filter((pair) => !verdicts.get(pair))
-  const fresh = await screenPairs(tools, unknown, signal)
+  const fresh = await screenPairs(deps, unknown, signal)
   for (const [at, pullRequest] of open.entries()) {
     const pair = pairs[at] ?? ''
     const verdict = verdicts.get(pair) ?? fresh.get(pair)
@@ -69,7 +69,7 @@ async function screenDiffs(tools: ScanDeps, open: readonly PullRequest[], signal
 /** A missing base may be fetched later, so that verdict is not cached. */
 const isCacheable = (verdict: DiffVerdict): boolean => verdict.kind === 'candidate' || verdict.reason !== 'no_base'
 
-/** The newest landing of a number counts; what an older one brought was changed since. */
+/** Rejects an older landing of the same number, since its change was replaced by the newer one. */
 function findRepeatedNumber({ number }: PullRequest, { numbers }: SeenChanges): ScreenRejection | undefined {
   if (number === undefined) return undefined
   if (numbers.has(number)) return rejectCandidate('duplicate', `#${number} landed again`)

@@ -29,8 +29,8 @@ const TEST_LINES_MIN = 3
 export const FILE_BYTES_MAX = 1024 * 1024
 
 /**
- * What names and modes tell, before any text is there. A file that moved is still listed twice, once gone and once
- * new, so that twice as many are let through as in the end.
+ * Screens by file names and modes, before any text is read. A moved file is still listed as deleted and added, so twice
+ * the final number of files is allowed.
  */
 export function screenNames(diff: Diff): ScreenRejection | undefined {
   const { files, fileCount } = diff
@@ -44,7 +44,7 @@ export function screenNames(diff: Diff): ScreenRejection | undefined {
   )
 }
 
-/** The verdict on a difference whose text was read. */
+/** Screens a diff whose text was read. */
 export function screenDiff(diff: Diff): DiffVerdict {
   return screenNames(diff) ?? screenText(diff) ?? { kind: 'candidate', ...measureDiff(diff) }
 }
@@ -142,7 +142,7 @@ function measureDiff({ files, fileCount, fingerprint }: Diff): Omit<CandidateVer
   return { difficulty: estimateDifficulty(features), features, fingerprint: fingerprint.copy().digest('hex') }
 }
 
-/** A first guess, to pick by. What it is really worth, only solving it tells. */
+/** Estimates the difficulty for selection. The real difficulty is only known from trials. */
 function estimateDifficulty({ sourceFiles, sourceLines }: Pick<Features, 'sourceFiles' | 'sourceLines'>): Difficulty {
   if (sourceFiles === 1 && sourceLines <= 20) return 'easy'
   return sourceFiles >= 5 || sourceLines > 200 ? 'hard' : 'medium'

@@ -1,8 +1,8 @@
 import type { PullRequest } from '../../repos/pull-requests/pull-request.ts'
 import type { CandidateCounts, Difficulty } from '../schema.ts'
-import type { ScreenedPullRequest } from './judged.ts'
 import type { Reason } from './reasons.ts'
 import type { CandidateVerdict } from './screen-diff.ts'
+import type { ScreenedPullRequest } from './screened-pull-request.ts'
 
 export type SelectedCandidate = { pullRequest: PullRequest; verdict: CandidateVerdict }
 
@@ -53,7 +53,7 @@ export function newSelection(counts: CandidateCounts, isTried: (head: string) =>
 
 const REASONS_SHOWN = 5
 
-/** Why there are fewer than were asked for. Nothing where there are enough. */
+/** Explains a shortage of candidates. Empty if there are enough. */
 export function listShortfallWarnings(
   counts: CandidateCounts,
   { chosen, discovered, rejections, tried }: CandidateSelection,

@@ -48,7 +48,7 @@ const AFTER: Entry[] = [
   },
 ]
 
-test('what landed is split, with the tests as they are at the head, and nothing is written to the repository', async () => {
+test('splits a change with the tests of the head and writes nothing to the repository', async () => {
   const made = await split(BEFORE, AFTER)
   expect(made).toMatchObject({
     kind: 'done',
@@ -70,17 +70,17 @@ test('what landed is split, with the tests as they are at the head, and nothing 
   expect(await readdir(repository, { recursive: true })).toEqual(before)
 })
 
-test('tests that are links are refused, because a link could lead anywhere', async () => {
+test('refuses tests that are links', async () => {
   const after: Entry[] = [{ name: 'tests', entries: [{ name: 'link', mode: '120000', content: '/etc/passwd' }] }]
   expect(await split([], after)).toMatchObject({ kind: 'rejected', reason: 'split_not_lossless' })
 })
 
-test('a name that is no text is refused', async () => {
+test('refuses a name that is not valid text', async () => {
   const made = await split([], [{ name: 'caf\xe9.py', content: '' }])
   expect(made).toMatchObject({ kind: 'rejected', reason: 'split_not_lossless' })
 })
 
-test('a tree that git would not write again is refused', async () => {
+test('refuses a tree that git cannot write again', async () => {
   const twice: Entry[] = [
     { name: 'a.py', content: '1' },
     { name: 'a.py', content: '2' },
@@ -90,7 +90,7 @@ test('a tree that git would not write again is refused', async () => {
   expect(await split([], above)).toMatchObject({ kind: 'rejected', reason: 'patch_does_not_apply' })
 })
 
-test('a commit that is not there is no base', async () => {
+test('rejects a missing base commit', async () => {
   await using clone = await openClone(repository, { signal })
   const none = '2'.repeat(40)
   expect(await splitCommit({ place: clone.place }, { base: none, head: none }, signal)).toMatchObject({
@@ -98,7 +98,7 @@ test('a commit that is not there is no base', async () => {
   })
 })
 
-test('source of few lines and many bytes is too large', async () => {
+test('rejects source of few lines and many bytes as too large', async () => {
   const made = await split([], [{ name: 'a.py', content: `${'x'.repeat(600 * 1024)}\n` }])
   expect(made).toMatchObject({ kind: 'rejected', reason: 'too_large' })
 })

@@ -1,12 +1,15 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
 import { classifyPath } from '../../grading/path-kinds.ts'
 import type { HiddenTests, PlainFile } from '../../grading/suite.ts'
 import { readBlobs } from '../../platform/git/blobs.ts'
-import { GitFailed, streamGit } from '../../platform/git/git.ts'
+import { createEmptyRepository } from '../../platform/git/empty-repository.ts'
+import { GitFailed, runGit, streamGit } from '../../platform/git/git.ts'
 import { NUL, splitStream } from '../../platform/git/pieces.ts'
 import type { GitLocation } from '../../platform/git/settings.ts'
 import { done, reject, type StageResult } from '../stage-result.ts'
-import { openIndex } from './split-index.ts'
-import { type SplitPatch, splitPatch } from './split-patch.ts'
+import { unquotePath } from './quoted-path.ts'
 import { fetchMissingBlobs, findTreePairs, type GitObjects } from './tree-pairs.ts'
 
 /** Change of a pull request as three patches, with its tests as merged. */
@@ -142,4 +145,77 @@ async function checkLossless(place: GitLocation, { split, baseTree, headTree }: 
 function toMessage(error: unknown): string {
   if (error instanceof GitFailed && !error.timedOut) return error.message
   throw error
+}
+
+/** Splits a patch into three: the source (solution), the tests (verifier) and the rest. */
+type SplitPatch = { source: string; test: string; rest: string }
+
+const HEADER = 'diff --git '
+
+/**
+ * Splits what `git diff-tree -p --binary --full-index --no-renames` printed, as latin1 so that no byte is lost. Whole
+ * files go one way. Without renames no part needs another, so that they can be applied in any order.
+ */
+export function splitPatch(patch: string): SplitPatch {
+  const split: SplitPatch = { source: '', test: '', rest: '' }
+  // Lines of a hunk begin with a sign and git quotes line ends in names, so only git itself writes this line.
+  for (const section of patch.split(/^(?=diff --git )/m)) {
+    if (section.startsWith(HEADER)) split[classifySection(section)] += section
+  }
+  return split
+}
+
+function classifySection(section: string): keyof SplitPatch {
+  const names = section.slice(HEADER.length, section.indexOf('\n'))
+  // The two names differ only in their prefix, so each is one half of the line.
+  const old = names.slice(0, (names.length - 1) / 2)
+  const kind = classifyPath(unquotePath(old).replace(/^a\//, ''))
+  return kind === 'source' || kind === 'test' ? kind : 'rest'
+}
+
+/** An index of our own over the objects of another repository, which is only read. */
+type SplitIndex = AsyncDisposable & {
+  /** Resets the index to this tree. */
+  readTree(tree: string): Promise<void>
+  /** Applies a patch exactly and completely. Returns undefined, or git's error message. */
+  apply(patch: string): Promise<string | undefined>
+  writeTree(): Promise<string>
+}
+
+/** Opens an index whose new objects are stored in a temporary folder. */
+async function openIndex(place: GitLocation, tree: string, signal: AbortSignal): Promise<SplitIndex> {
+  const folder = await mkdtemp(join(tmpdir(), 'assay-split-'))
+  const remove = () => rm(folder, { recursive: true, force: true })
+  try {
+    await createEmptyRepository(join(folder, 'git'), tree)
+    await writeFile(join(folder, 'git', 'objects', 'info', 'alternates'), `${await findObjectsFolder(place, signal)}\n`)
+  } catch (error) {
+    await remove()
+    throw error
+  }
+  const own: GitLocation = { where: [`--git-dir=${folder}/git`], cwd: folder, protocols: '' }
+  const run = async (...args: string[]) => (await runGit(own, args, { signal })).toString().trim()
+  return {
+    readTree: async (id) => void (await run('read-tree', id)),
+    async apply(patch) {
+      if (patch === '') return undefined
+      const file = join(folder, 'patch')
+      await writeFile(file, patch, 'latin1')
+      return run('apply', '--cached', '--binary', '--whitespace=nowarn', file).then(() => undefined, toApplyError)
+    },
+    writeTree: () => run('write-tree'),
+    [Symbol.asyncDispose]: remove,
+  }
+}
+
+/** git's word on a patch is a verdict; that it was stopped is not. */
+function toApplyError(error: unknown): string {
+  if (!(error instanceof GitFailed) || error.timedOut || !/^error: /m.test(error.stderr)) throw error
+  return error.message
+}
+
+async function findObjectsFolder(place: GitLocation, signal: AbortSignal): Promise<string> {
+  if (place.objects !== undefined) return place.objects
+  const path = await runGit(place, ['rev-parse', '--git-path', 'objects'], { signal })
+  return resolve(place.cwd, path.toString().trim())
 }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { environment, git } from '../../../test/support/histories.ts'
-import { splitPatch } from './split-patch.ts'
+import { splitPatch } from './split-commit.ts'
 
 let folder: string
 beforeAll(async () => {
@@ -27,7 +27,7 @@ async function committed(files: Record<string, string | Buffer | null>): Promise
   return run(['rev-parse', 'HEAD']).toString().trim()
 }
 
-test('the three parts put onto the base, in any order, are the whole, to the byte', async () => {
+test('the three parts applied to the base in any order give the whole change', async () => {
   const base = await committed({
     'src/app.py': 'a\nb\n',
     'src/gone.py': 'x\n',
@@ -62,6 +62,6 @@ test('the three parts put onto the base, in any order, are the whole, to the byt
   expect([names(source), names(tests), names(rest)]).toEqual([4, 2, 3])
 })
 
-test('nothing is nothing', () => {
+test('splits an empty patch into empty parts', () => {
   expect(splitPatch('')).toEqual({ source: '', test: '', rest: '' })
 })

@@ -10,7 +10,7 @@ const BLOB = /^([0-9a-f]+) blob (\d+)$/
 /** Two trees as `<id> <id>`: before and after. The same two are the same difference, in any repository. */
 export type TreePair = string
 
-/** In the order of what was asked. Undefined: one of the two is not there. */
+/** Returns the tree pairs in input order. Undefined if one of the two trees is missing. */
 export async function findTreePairs(
   place: GitLocation,
   landings: readonly { base: string; head: string }[],

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { expect, test } from 'vitest'
-import { answerMarks } from './answer-marks.ts'
 import { listOwnPackages } from './own-packages.ts'
+import { answerMarks } from './scan-image.ts'
 
 const SOURCE = `diff --git a/a.py b/a.py
 index ${'1'.repeat(40)}..${'2'.repeat(40)} 100644
@@ -18,7 +18,7 @@ deleted file mode 100644
 index ${'3'.repeat(40)}..${'0'.repeat(40)}
 `
 
-test('what gives an answer away: its long lines but not what is common, and its files as git knows them', () => {
+test('detects the answer by its distinctive long lines and its git blobs', () => {
   const content = 'def test_rank():\n    assert rank([1, 2]) == [2, 1], "the larger one is first"\n\xe9\n'
   const marks = answerMarks(SOURCE, { files: [{ path: 'tests/test_a.py', content, executable: false }], deleted: [] })
   const id = execFileSync('git', ['hash-object', '--stdin'], { input: Buffer.from(content, 'latin1') })
@@ -31,7 +31,7 @@ test('what gives an answer away: its long lines but not what is common, and its 
   })
 })
 
-test('what registries call a repository', () => {
+test('lists the names of a repository in registries', () => {
   const files = {
     'pyproject.toml': '[project]\nname = "Kit.Tools"\n',
     'package.json': '{"name":"@kit/root"}',

@@ -43,7 +43,7 @@ describe.each(SANDBOXES)('%s', (sandbox) => {
   const built = (...lines: string[]) => make(builder, BASE, LANDED, building(...lines))
   const scanned = async (...lines: string[]) => scan(builder, await built(...lines))
 
-  test('a tree of hostile names and attributes becomes one commit with the very same tree', async () => {
+  test('commits a tree with hostile names and attributes unchanged', async () => {
     expect(made.recipe.runner).toBe('unittest')
     expect(await scan(builder, made)).toEqual({ kind: 'done', value: null })
   })
@@ -77,11 +77,11 @@ describe.each(SANDBOXES)('%s', (sandbox) => {
       'leak_in_image',
       '/srv/x/.git has',
     ],
-  ])('%s is found in the image', async (_, line, reason, named) => {
+  ])('finds %s in the image', async (_, line, reason, named) => {
     expect(await scanned(line)).toMatchObject({ kind: 'rejected', reason, detail: expect.stringContaining(named) })
   })
 
-  test('a build that fails is a verdict, with its last words', async () => {
+  test('rejects a failed build with the end of its log', async () => {
     const { image } = await built('echo these are my last words >&2; exit 3')
     expect(image).toMatchObject({
       kind: 'rejected',
@@ -90,7 +90,7 @@ describe.each(SANDBOXES)('%s', (sandbox) => {
     })
   })
 
-  test('a build that harms can harm its own container', async () => {
+  test('isolates a malicious build in its container', async () => {
     const proof = join(builder.folder, 'proof')
     const mark = `mark-${sandbox}-${process.pid}`
     const script = [
@@ -107,7 +107,7 @@ describe.each(SANDBOXES)('%s', (sandbox) => {
     expect(await processesNaming(`: ${mark}; sleep`)).toEqual([])
   })
 
-  test('a build that does not end is ended, and that is a verdict', async () => {
+  test('stops and rejects a build that does not end', async () => {
     const { image } = await make(builder, BASE, LANDED, { ...building('sleep 3000'), seconds: 25 })
     expect(image).toMatchObject({
       kind: 'rejected',
@@ -116,7 +116,7 @@ describe.each(SANDBOXES)('%s', (sandbox) => {
     })
   })
 
-  test('a base image that cannot be had is no verdict', async () => {
+  test('defers when the base image is unavailable', async () => {
     const { image } = await make(builder, BASE, LANDED, {
       adapt: (recipe) => ({ ...recipe, base: 'debian:bookworm-slim' }),
     })
@@ -127,13 +127,13 @@ describe.each(SANDBOXES)('%s', (sandbox) => {
     })
   })
 
-  test('a package server that nobody knows is no verdict', async () => {
+  test('defers when a package server is unavailable', async () => {
     const line = 'git ls-remote https://packages.invalid/kit'
     const { image } = await make(builder, BASE, LANDED, building(line))
     expect(image).toMatchObject({ kind: 'deferred', reason: 'provider', detail: expect.stringContaining('invalid') })
   })
 
-  test('a copy of the package itself, from a registry, is found', async () => {
+  test('finds a copy of the package itself from a registry', async () => {
     const base = {
       ...BASE,
       'setup.py': "from setuptools import setup\nsetup(name='iniconfig', version='1', py_modules=['ranks'])\n",
@@ -147,7 +147,7 @@ describe.each(SANDBOXES)('%s', (sandbox) => {
     })
   })
 
-  test('two of one profile, at the same time, install what they share once', async () => {
+  test('concurrent builds of one profile install the shared part once', async () => {
     const lines: string[] = []
     const both = ['one.py', 'two.py'].map((name) =>
       make(builder, { ...BASE, [name]: '' }, LANDED, {

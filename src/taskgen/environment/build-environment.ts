@@ -5,7 +5,7 @@ import { done, reject, type StageDeferral, type StageResult } from '../stage-res
 export type BuildOptions = {
   /** Folder written by `writeEnvironment`. */
   folder: string
-  /** Candidates of one profile wait for the first of them, whose layers they then share. */
+  /** Candidates of the same profile wait for the first one and then share its layers. */
   profile: string
   base: string
   /** Twenty minutes unless said otherwise. */
@@ -25,16 +25,16 @@ const DETAIL_LETTERS = 4000
  */
 export async function buildEnvironment(
   provider: SandboxProvider,
-  order: BuildOptions,
+  input: BuildOptions,
   signal: AbortSignal,
 ): Promise<StageResult<Image>> {
-  const missing = await requireBase(provider, order, signal)
+  const missing = await requireBase(provider, input, signal)
   if (missing) return missing
   const begun = performance.now()
-  const first = await runAfterFirst(provider, order.profile, () => build(provider, order, signal))
-  const isLate = performance.now() - begun >= buildTimeoutSec(order) * 1000
+  const first = await runAfterFirst(provider, input.profile, () => build(provider, input, signal))
+  const isLate = performance.now() - begun >= buildTimeoutSec(input) * 1000
   // Package servers have hiccups. A recipe that does not work does not work twice.
-  return first.kind !== 'rejected' || isLate ? first : build(provider, order, signal)
+  return first.kind !== 'rejected' || isLate ? first : build(provider, input, signal)
 }
 
 const buildTimeoutSec = ({ seconds = BUILD_SECONDS }: BuildOptions): number => seconds
@@ -65,23 +65,23 @@ const UNREACHABLE = [
   /50[234] +(?:Bad Gateway|Service Unavailable|Gateway Time)|tunnel failed, response 50[234]|: Bad Gateway/i,
 ]
 
-async function build(provider: SandboxProvider, order: BuildOptions, signal: AbortSignal): Promise<StageResult<Image>> {
+async function build(provider: SandboxProvider, input: BuildOptions, signal: AbortSignal): Promise<StageResult<Image>> {
   const last: string[] = []
   const onLog = (line: string): void => {
     last.push(line.slice(0, 1000))
     if (last.length > LAST_LINES) last.shift()
-    order.onLog?.(line)
+    input.onLog?.(line)
   }
   try {
     const source = {
       kind: 'dockerfile',
-      context: order.folder,
+      context: input.folder,
       dockerfile: 'Dockerfile',
       target: null,
       args: {},
     } as const
     return done(
-      await provider.prepare(source, { signal, timeoutSec: buildTimeoutSec(order), limits: GENERATED_LIMITS, onLog }),
+      await provider.prepare(source, { signal, timeoutSec: buildTimeoutSec(input), limits: GENERATED_LIMITS, onLog }),
     )
   } catch (error) {
     if (!(error instanceof SandboxUnavailable)) throw error
@@ -96,7 +96,7 @@ async function build(provider: SandboxProvider, order: BuildOptions, signal: Abo
 /** The first build of each profile under way, by provider. */
 const FIRST_BUILDS = new WeakMap<SandboxProvider, Map<string, Promise<unknown>>>()
 
-/** The first goes alone; when it has ended the others go together. */
+/** Runs the first call of a profile alone, and the others concurrently after it has ended. */
 async function runAfterFirst<T>(provider: SandboxProvider, profile: string, work: () => Promise<T>): Promise<T> {
   const known = FIRST_BUILDS.get(provider) ?? new Map<string, Promise<unknown>>()
   FIRST_BUILDS.set(provider, known)

@@ -1,9 +1,8 @@
 import { runSuite } from '../../grading/run-suite.ts'
-import type { RunPlan } from '../../grading/suite.ts'
+import type { RunPlan, SuiteOutcome, SuiteRun } from '../../grading/suite.ts'
 import { GENERATED_LIMITS } from '../../harbor/default-limits.ts'
 import type { Image, SandboxProvider } from '../../sandboxes/sandbox.ts'
-import { done, type StageResult } from '../stage-result.ts'
-import { type Health, type HealthRules, judgeHealth } from './judge-health.ts'
+import { done, reject, type StageRejection, type StageResult } from '../stage-result.ts'
 
 export type HealthCheckOptions = {
   image: Image
@@ -26,10 +25,66 @@ export async function checkHealth(
   signal: AbortSignal,
 ): Promise<StageResult<Health>> {
   const plan: RunPlan = { runner, prepare: [...prepare], targets: [], timeoutSec: SUITE_SECONDS_MAX }
-  const order = { image, submission: null, hidden: null, plan, seed: null, folder, ...SUITE_SIZE }
-  const first = await runSuite(provider, order, signal)
+  const input = { image, submission: null, hidden: null, plan, seed: null, folder, ...SUITE_SIZE }
+  const first = await runSuite(provider, input, signal)
   // A broken run is not repeated.
-  const second = first.kind === 'broken' ? first : await runSuite(provider, order, signal)
+  const second = first.kind === 'broken' ? first : await runSuite(provider, input, signal)
   const judged = judgeHealth(first, second, rules)
   return 'kind' in judged ? judged : done(judged)
+}
+
+/** Minimum requirements for a usable test suite. */
+const HEALTH = { testsMin: 10, passedMin: 0.85, agreedMin: 0.99 } as const
+
+type HealthRules = { testsMin: number; passedMin: number; agreedMin: number }
+
+type Health = { tests: number; passed: number; seconds: number }
+
+/** How programs say that there is no network. */
+const OFFLINE = [
+  /name resolution|getaddrinfo|Name or service not known|nodename nor servname|Could not resolve host/i,
+  /dns error|failed to lookup address|UnknownHostException|ENOTFOUND|EAI_AGAIN/i,
+  /Network is unreachable|ENETUNREACH|No route to host|dial tcp|Max retries exceeded|ConnectTimeout/i,
+]
+const mentionsNetwork = (text: string): boolean => OFFLINE.some((pattern) => pattern.test(text))
+
+const DETAIL_LETTERS = 2000
+
+/** Two runs of the whole suite on the base, one after the other, without a network. */
+export function judgeHealth(
+  first: SuiteOutcome,
+  second: SuiteOutcome,
+  rules: HealthRules = HEALTH,
+): Health | StageRejection {
+  if (first.kind === 'broken') return rejectBrokenSuite(first)
+  if (second.kind === 'broken') return rejectBrokenSuite(second)
+  return judgeRuns(first.run, second.run, rules)
+}
+
+function rejectBrokenSuite({ reason, detail }: Extract<SuiteOutcome, { kind: 'broken' }>): StageRejection {
+  if (reason === 'timeout') return reject('suite_too_slow', detail.slice(-DETAIL_LETTERS))
+  return reject(
+    mentionsNetwork(detail) ? 'needs_network' : 'suite_unhealthy',
+    `${reason}: ${detail.slice(-DETAIL_LETTERS)}`,
+  )
+}
+
+function judgeRuns(first: SuiteRun, second: SuiteRun, { testsMin, passedMin, agreedMin }: HealthRules) {
+  // Skipped tests are not counted.
+  const counted = Object.entries(first.statuses).filter(([, status]) => status !== 'skipped')
+  const failed = counted.filter(([, status]) => status !== 'passed').map(([id]) => id)
+  const passed = counted.length - failed.length
+  if (counted.length < testsMin)
+    return reject('suite_unhealthy', `It has ${counted.length} tests; ${testsMin} are needed.`)
+  if (passed < counted.length * passedMin) {
+    const offline = failed.filter((id) => mentionsNetwork(first.messages[id] ?? ''))
+    const isNetwork = passed + offline.length >= counted.length * passedMin
+    const detail = `${passed} of ${counted.length} tests pass. ${failed.slice(0, 5).join(', ')}`
+    return reject(isNetwork ? 'needs_network' : 'suite_unhealthy', detail.slice(0, DETAIL_LETTERS))
+  }
+  const ids = new Set([...Object.keys(first.statuses), ...Object.keys(second.statuses)])
+  const differing = [...ids].filter((id) => first.statuses[id] !== second.statuses[id])
+  if (ids.size - differing.length < ids.size * agreedMin)
+    return reject('suite_unhealthy', `Two runs disagree on ${differing.length} of ${ids.size} tests.`)
+  return { tests: counted.length, passed, seconds: Math.max(first.seconds, second.seconds) }
 }

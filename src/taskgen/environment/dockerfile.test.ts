@@ -73,7 +73,7 @@ const TREES: [string, string, Record<string, string>][] = [
   ['php', 'phpunit', { 'composer.json': '{}', 'composer.lock': '{}' }],
 ]
 
-test.each(TREES)('%s: the Dockerfile, to the byte', async (name, runner, files) => {
+test.each(TREES)('renders the Dockerfile of %s exactly', async (name, runner, files) => {
   const made = findRunnerSetup(runner)?.buildRecipe(tree(files))
   if (!made) throw new Error('There is no such recipe.')
   await expect(renderDockerfile(made, AT)).toMatchFileSnapshot(
@@ -100,7 +100,7 @@ test.each<[string, Record<string, string>, string | undefined]>([
   ['a file that names none', { ...engines('>=24'), '.nvmrc': 'lts/*' }, '24'],
   ['a line that the base has', { ...engines('>=22'), '.nvmrc': '20.1' }, undefined],
   ['a file with a line of shell', { ...engines('*'), '.nvmrc': '$(touch /tmp/x)' }, undefined],
-])('the Node that a tree asks for: %s', (_, files, line) => {
+])('selects the Node version of a tree: %s', (_, files, line) => {
   const [, npm, found] =
     /npm@(\d+) node-linux-\$\(node -p process\.arch\)@(\d+) && hash -r/.exec(setupOf('jest', files)) ?? []
   expect(found).toBe(line)
@@ -133,7 +133,7 @@ test.each<[string, Record<string, string>]>([
   [BOOKWORM, { 'setup.cfg': '[options]\npython_requires = >=3.7,<3.12\n' }],
   [BOOKWORM, { ...project('>=3.8'), '.python-version': '3.11.4\n' }],
   [TRIXIE, { ...project('>=3.8'), '.python-version': '3.12\n' }],
-])('on %s is a Python that takes %j', (base, files) => {
+])('base image %s has a Python that satisfies %j', (base, files) => {
   expect(findRunnerSetup('pytest')?.buildRecipe(tree(files)).base).toBe(base)
 })
 

@@ -14,8 +14,8 @@ export const MANIFESTS = 'manifests'
 const PACKAGE = /^[a-z0-9][a-z0-9.+-]*$/
 const VARIABLE = /^[A-Za-z_]\w*$/
 /**
- * One line in the file, nothing that a builder reads as more than a command or as a setting of it, and no comment that
- * hides what follows.
+ * Matches a single line that a builder reads only as a command: no flags, here-documents or continuation, and no comment
+ * that hides the rest.
  */
 const LINE = /^(?!\s*--)(?!.*<<)(?!.*(?:^|\s)#)[^\r\n\0]*[^\\\r\n\0]$/s
 const LINE_LETTERS_MAX = 8000
@@ -84,10 +84,13 @@ const envLine = (env: Record<string, string>): string =>
     .map(([name, value]) => `${name}="${value.replaceAll(/["\\$]/g, '\\$&')}"`)
     .join(' \\\n    ')}`
 
-/** Tests run as a user without rights. Only what is closed is touched, or all of it would be copied into this layer. */
+/**
+ * Gives the unprivileged test user access. Only inaccessible files are changed, since every changed file is copied into
+ * this layer.
+ */
 const OPEN = [`mkdir -p ${DEPS}`, `find ${DEPS} ! -type l ! -perm -0666 -exec chmod a+rwX {} +`]
 
-/** Attributes of the tree must not change what is in it: bytes are bytes. */
+/** Overrides attributes of the tree, which could change file contents. */
 const ATTRIBUTES = '* -text -filter -ident -working-tree-encoding'
 
 /**

@@ -69,7 +69,7 @@ const HOSTILE: Entry[] = [
   { name: 'submodule', mode: '160000' },
 ]
 
-test('the archive has every file of the tree, to the byte, and nothing else', async () => {
+test('archives exactly the files of the tree', async () => {
   const { archive } = await written(HOSTILE)
   const files = await unpacked(archive)
   expect(files).toEqual({
@@ -86,14 +86,14 @@ test('the archive has every file of the tree, to the byte, and nothing else', as
   })
 })
 
-test('the same tree gives the same bytes', async () => {
+test('archives the same tree to the same bytes', async () => {
   const [one, two] = [await written(HOSTILE), await written(HOSTILE)]
   const digest = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
   expect(digest(one.archive)).toBe(digest(two.archive))
   expect(one.dockerfile).toBe(two.dockerfile)
 })
 
-test('a profile is what is installed before the tree: other sources have the same, other manifests another', async () => {
+test('a profile depends on manifests and not on sources', async () => {
   const of = async (source: string, manifest: string) => {
     const entries = [
       { name: 'a.py', content: source },
@@ -105,7 +105,7 @@ test('a profile is what is installed before the tree: other sources have the sam
   expect(await of('1', 'x')).not.toBe(await of('1', 'y'))
 })
 
-test('manifests lie beside the archive; one that is a link is left out', async () => {
+test('copies manifests beside the archive, except links', async () => {
   const entries: Entry[] = [
     { name: 'link.txt', mode: '120000', content: '/etc/passwd' },
     { name: 'pkg', entries: [{ name: 'package.json', content: '{}' }] },
@@ -137,7 +137,7 @@ test.each<[string, Entry[], string]>([
     'have one name',
   ],
   ['bytes that are no text', [{ name: 'caf\xe9', content: '' }], 'not UTF-8'],
-])('a tree with a name that is %s is refused', async (_, entries, why) => {
+])('refuses a tree with a name that is %s', async (_, entries, why) => {
   expect(await read(entries)).toMatchObject({
     kind: 'rejected',
     reason: 'env_build_failed',
@@ -145,7 +145,7 @@ test.each<[string, Entry[], string]>([
   })
 })
 
-test('a tree with a huge file is refused', async () => {
+test('refuses a tree with a huge file', async () => {
   expect(await read([{ name: 'huge', content: Buffer.alloc(100 * 1024 * 1024 + 1) }])).toMatchObject({
     kind: 'rejected',
     reason: 'too_large',

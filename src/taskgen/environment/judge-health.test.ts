@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { SuiteOutcome, TestStatus } from '../../grading/suite.ts'
-import { judgeHealth } from './judge-health.ts'
+import { judgeHealth } from './check-health.ts'
 
 /** So many of each, with one message for all that fail. */
 function ran(passed: number, failed = 0, message = 'AssertionError', skipped = 0): SuiteOutcome {
@@ -21,7 +21,7 @@ const broken = (reason: 'no_report' | 'timeout' | 'prepare_failed', detail = '')
   detail,
 })
 
-test('ten tests of which 85 in a hundred pass, twice the same, are healthy', () => {
+test('accepts ten tests with 85 % passing and identical reruns', () => {
   expect(judgeHealth(ran(10), ran(10))).toEqual({ tests: 10, passed: 10, seconds: 3 })
   expect(judgeHealth(ran(17, 3), ran(17, 3))).toEqual({ tests: 20, passed: 17, seconds: 3 })
   expect(judgeHealth(ran(10, 0, '', 50), ran(10, 0, '', 50))).toMatchObject({ tests: 10 })
@@ -45,6 +45,6 @@ test.each<[string, SuiteOutcome, SuiteOutcome, string]>([
     'needs_network',
   ],
   ['no end', broken('timeout'), ran(20), 'suite_too_slow'],
-])('%s: refused', (_, first, second, reason) => {
+])('refuses %s', (_, first, second, reason) => {
   expect(judgeHealth(first, second)).toMatchObject({ kind: 'rejected', reason })
 })

@@ -112,7 +112,7 @@ function listTreeFaults(line: string, { paths, folders }: RecipeTree): string[] 
   return [...redirected, ...changed].some(isTracked) ? ['it changes or deletes files of the project'] : []
 }
 
-/** A copy changes where it goes, and nothing else. */
+/** Lists the paths that a command may change. A copy changes only its destination. */
 const listTouched = (command: string, words: readonly string[]): readonly string[] =>
   ['cp', 'install', 'ln', 'rsync'].includes(command) ? words.slice(-1).filter((word) => word !== '.') : words
 

@@ -3,7 +3,9 @@ import type { TreeFacts } from '../../grading/suite.ts'
 
 const PACKAGES_MAX = 200
 
-/** Lists the published names of the repository as `language:name`. An installed copy in an image may contain the fix. */
+/**
+ * Lists the published names of the repository as `language:name`. An installed copy in an image may contain the fix.
+ */
 export function listOwnPackages(tree: TreeFacts): string[] {
   const names = languages.flatMap(({ id, packageNames }) =>
     packageNames(tree)

@@ -22,7 +22,7 @@ const RECIPE: EnvRecipe = {
   runner: 'pytest',
 }
 
-test('an ordinary recipe has nothing against it', () => {
+test('accepts an ordinary recipe', () => {
   expect(lintRecipe(RECIPE, FACTS)).toEqual([])
 })
 
@@ -94,22 +94,22 @@ describe('a model', () => {
     return { result, calls: (await model.close()).calls }
   }
 
-  test('gets the files and the error, and its recipe comes back', async () => {
+  test('receives the files and the error and returns a recipe', async () => {
     expect(await ask(said(RECIPE), {})).toMatchObject({ result: { kind: 'done', value: RECIPE }, calls: 1 })
   })
 
-  test('is asked of a repository with many long files too, for no more than its share', async () => {
+  test('is called within its budget for a repository with many long files', async () => {
     const files = Array.from({ length: 60 }, (_, at) => ({ path: `ci/${at}.yml`, text: '"steps"\n'.repeat(2000) }))
     expect(await ask(said(RECIPE), {}, files)).toMatchObject({ result: { kind: 'done' }, calls: 1 })
   })
 
-  test('is told once what is wrong with it', async () => {
+  test('gets one repair with the faults of its recipe', async () => {
     expect(await ask(said(masked), said(RECIPE))).toMatchObject({ result: { value: RECIPE }, calls: 2 })
     const { result, calls } = await ask(said(masked), said(masked))
     expect([result, calls]).toEqual([expect.objectContaining({ kind: 'rejected', reason: 'env_build_failed' }), 2])
   })
 
-  test('that says something else makes no environment', async () => {
+  test('does not create an environment with an invalid answer', async () => {
     const { result } = await ask({ say: 'It works on my machine.' }, {})
     expect(result).toMatchObject({ kind: 'rejected', reason: 'env_build_failed' })
   })

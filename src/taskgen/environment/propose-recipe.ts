@@ -52,7 +52,7 @@ const PATHS_MAX = 300
  */
 export async function proposeRecipe(
   model: StageModel,
-  order: ProposeRecipeInput,
+  input: ProposeRecipeInput,
   signal: AbortSignal,
 ): Promise<StageResult<EnvRecipe>> {
   const answer = await askTyped(
@@ -62,8 +62,8 @@ export async function proposeRecipe(
       neutral: NEUTRAL,
       shape: toAnswerShape('recipe', Proposal),
       schema: Proposal,
-      prompt: buildPrompt(order),
-      faults: (proposal) => listFaults(toRecipe(proposal), order.facts),
+      prompt: buildPrompt(input),
+      faults: (proposal) => listFaults(toRecipe(proposal), input.facts),
       repairsMax: REPAIRS_MAX,
     },
     signal,

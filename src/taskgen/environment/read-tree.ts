@@ -1,3 +1,4 @@
+import { languages } from '../../grading/languages/languages.ts'
 import { classifyPath } from '../../grading/path-kinds.ts'
 import type { TreeFacts } from '../../grading/suite.ts'
 import { readBlobs } from '../../platform/git/blobs.ts'
@@ -7,12 +8,10 @@ import { NUL, splitStream } from '../../platform/git/pieces.ts'
 import type { GitLocation } from '../../platform/git/settings.ts'
 import { fetchMissingBlobs, type GitObjects } from '../candidates/tree-pairs.ts'
 import { done, reject, type StageResult } from '../stage-result.ts'
-import { isBuildFile } from './telling-files.ts'
-import { findTreeFault } from './tree-trouble.ts'
 
 export type TreeEntry = { path: string; kind: 'file' | 'program' | 'link'; id: string; size: number }
 
-/** A tree as git has it, sorted by its paths. Submodules are left out, as a plain checkout leaves them empty. */
+/** A git tree, sorted by path. Submodules are left out, as in a plain checkout. */
 export type BaseTree = { tree: string; committedAt: Date; entries: readonly TreeEntry[]; facts: TreeFacts }
 
 const FILES_MAX = 100_000
@@ -20,7 +19,7 @@ const FILE_BYTES_MAX = 100 * 1024 * 1024
 const TREE_BYTES_MAX = 1024 ** 3
 const NAME_BYTES_MAX = 16 * 1024
 
-/** Reads which files there are, and the text of those that tell how it is built. Nothing is checked out, nothing run. */
+/** Lists the files of a tree and reads those that describe its build. Nothing is checked out or executed. */
 export async function readTree(
   objects: GitObjects,
   commit: string,
@@ -30,7 +29,8 @@ export async function readTree(
   const facts = await runGit(place, ['show', '-s', '--format=%T %ct', `${commit}^{commit}`], { signal })
   const [tree = '', seconds] = facts.toString().trim().split(' ')
   const listed = await listEntries(place, tree, signal)
-  const trouble = listed.length > FILES_MAX ? `It has more than ${FILES_MAX} files.` : findTreeFault(listed.map(pathOf))
+  const trouble =
+    listed.length > FILES_MAX ? `The tree has more than ${FILES_MAX} files.` : findTreeFault(listed.map(pathOf))
   if (trouble) return reject(listed.length > FILES_MAX ? 'too_large' : 'env_build_failed', trouble)
   const entries = await addSizes(objects, listed, signal)
   const tooLarge = findSizeFault(entries)
@@ -92,3 +92,44 @@ async function readTexts(place: GitLocation, entries: readonly TreeEntry[], sign
 /** Tests come last: there may be many, and a few of them tell enough. */
 const rankForReading = (path: string): number =>
   path.split('/').length + (classifyPath(path) === 'test' ? NAME_BYTES_MAX : 0)
+
+const NAMES = new Set(languages.flatMap(({ buildFiles }) => buildFiles))
+const PATTERNS = languages.flatMap(({ buildFilePatterns }) => buildFilePatterns)
+const TEST_FILES = languages.flatMap(({ readTestFiles }) => readTestFiles ?? [])
+/** CI configurations show how the tests are run. */
+const CI = /^(?:\.github\/workflows\/[^/]+\.ya?ml|\.gitlab-ci\.yml|\.travis\.yml|\.circleci\/config\.yml)$/
+const DEPTH_MAX = 5
+
+/** Selects files whose text is read: build and CI configuration, and tests, which show their runner. */
+function isBuildFile(path: string): boolean {
+  const parts = path.split('/')
+  const name = parts.at(-1) ?? ''
+  if (parts.length > DEPTH_MAX || parts.includes('node_modules')) return false
+  if (NAMES.has(name.toLowerCase()) || PATTERNS.some((pattern) => pattern.test(name)) || CI.test(path)) return true
+  if (parts[0] === 'requirements' && name.endsWith('.txt')) return true
+  return TEST_FILES.some((pattern) => pattern.test(name)) && classifyPath(path) === 'test'
+}
+
+/** Names that git refuses to check out: they leave the tree or write into `.git`. */
+const FORBIDDEN = /^(?:\.{0,2}|\.git[. ]*|git~1)$/i
+/** Marks that some systems do not see. */
+const UNSEEN = /[\u200c-\u200f\u202a-\u202e\u2060-\u2064\u206a-\u206f\ufeff]/g
+const REPLACED = '\ufffd'
+
+/** Returns the first fault of an untrusted tree, or undefined if it can be written to disk. */
+function findTreeFault(paths: readonly string[]): string | undefined {
+  const seen = new Set<string>()
+  const folders = new Set<string>()
+  for (const path of paths) {
+    const parts = path.split('/')
+    const shown = JSON.stringify(path.slice(0, 200))
+    if (path.includes(REPLACED)) return `A file name is not UTF-8: ${shown}.`
+    if (parts.some((part) => FORBIDDEN.test(part.replaceAll(UNSEEN, ''))))
+      return `No checkout would write this name: ${shown}.`
+    if (seen.has(path)) return `Two files have one name: ${shown}.`
+    seen.add(path)
+    for (let at = 1; at < parts.length; at += 1) folders.add(parts.slice(0, at).join('/'))
+  }
+  const both = paths.find((path) => folders.has(path))
+  return both === undefined ? undefined : `A file and a folder have one name: ${JSON.stringify(both.slice(0, 200))}.`
+}

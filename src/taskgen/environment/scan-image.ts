@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -9,7 +10,6 @@ import { newId } from '../../platform/ids.ts'
 import { killOnAbort } from '../../sandboxes/kill-on-abort.ts'
 import type { Image, SandboxProvider, SandboxSpec } from '../../sandboxes/sandbox.ts'
 import { done, reject, type StageResult } from '../stage-result.ts'
-import { answerMarks } from './answer-marks.ts'
 
 /** Content that must not occur in the image. */
 export type LeakScanInput = { source: string; hidden: HiddenTests; ownPackages: string[]; baseTree: string }
@@ -19,7 +19,9 @@ const PROGRAM = readFileSync(join(import.meta.dirname, 'scan-image.py'), 'utf8')
 const IMAGE_KB_MAX = 6 * 1024 * 1024
 const SECONDS = 900
 const LIMITS = {
-  ...{ ...DEFAULT_LIMITS, ...GENERATED_LIMITS, diskMb: 1024 },
+  ...DEFAULT_LIMITS,
+  ...GENERATED_LIMITS,
+  diskMb: 1024,
   outputBytes: 1024 * 1024,
   seconds: SECONDS,
 }
@@ -29,15 +31,15 @@ const Report = z.object({
   usedKb: z.number(),
 })
 
-/** Looks for the answer in an image, and whether its build left the tree clean. In a sandbox, without a network. */
+/** Searches an image for the answer and checks that its build left the tree clean, in a sandbox without a network. */
 export async function scanImage(
   provider: SandboxProvider,
   image: Image,
   { source, hidden, ownPackages, baseTree }: LeakScanInput,
   signal: AbortSignal,
 ): Promise<StageResult<null>> {
-  const order = { repository: REPOSITORY_FOLDER, packages: ownPackages, tree: baseTree, ...answerMarks(source, hidden) }
-  const said = await runScan(provider, image, JSON.stringify(order), signal)
+  const input = { repository: REPOSITORY_FOLDER, packages: ownPackages, tree: baseTree, ...answerMarks(source, hidden) }
+  const said = await runScan(provider, image, JSON.stringify(input), signal)
   const report = readReport(said)
   if (!report) return reject('env_build_failed', `The image could not be looked through: ${said.slice(-2000)}`)
   const dirty = report.found.filter(({ kind }) => kind === 'dirty')
@@ -96,3 +98,33 @@ const SANDBOX_DEFAULTS: Omit<SandboxSpec, 'id' | 'image' | 'input' | 'outputFile
   ports: [],
   limits: LIMITS,
 }
+
+/** Lines and blobs that would reveal the solution. */
+type AnswerMarks = { lines: string[]; blobs: string[] }
+
+const LETTERS_MIN = 40
+const LINES_MAX = 5000
+/** Imports, comments and licence headers occur everywhere. */
+const COMMON =
+  /^(?:import\b|from\b|use\b|using\b|package\b|#|\/\/|\/?\*|--|@|require\b|(?:const|let|var)\b.*\brequire\()/
+const NEW_FILE = /^index [0-9a-f]+\.\.(?!0+(?:\s|$))([0-9a-f]{40,64})/gm
+const SHA256_LENGTH = 64
+
+/**
+ * Collects long lines that the change or its tests add, and files as they are after it. Lines of the base are removed
+ * later.
+ */
+export function answerMarks(source: string, hidden: HiddenTests): AnswerMarks {
+  const added = source.split('\n').flatMap((line) => (/^\+(?!\+\+ )/.test(line) ? [line.slice(1)] : []))
+  const tests = hidden.files.flatMap(({ content }) => content.split('\n'))
+  const lines = [...added, ...tests].map((line) => line.trim()).filter(isTelling)
+  const changed = [...source.matchAll(NEW_FILE)].map(([, id = '']) => id)
+  const format = changed[0]?.length === SHA256_LENGTH ? 'sha256' : 'sha1'
+  const blobs = [...changed, ...hidden.files.map(({ content }) => blobId(content, format))]
+  return { lines: [...new Set(lines)].slice(0, LINES_MAX), blobs: [...new Set(blobs)] }
+}
+
+const isTelling = (line: string): boolean => line.length >= LETTERS_MIN && !COMMON.test(line)
+
+const blobId = (content: string, format: string): string =>
+  createHash(format).update(`blob ${content.length}\0`).update(content, 'latin1').digest('hex')

@@ -25,7 +25,7 @@ test.each([
   ['go.mod', 'module\n'],
   ['Cargo.toml', '[package]\nname = '],
   ['composer.json', '"name" : '],
-])('a %s of %j is looked at in no time', async (path, piece) => {
+])('scans a %s of %j in linear time', async (path, piece) => {
   const tree = { paths: new Set([path, 'test_a.py', 'a.test.js']), texts: new Map([[path, filled(piece)]]) }
   const looked = await cpuMs(() => [detectRecipe(tree), detectRecipe(tree, ['a.test.js']), listOwnPackages(tree)])
   expect(looked).toBeLessThan(MOST_MS)

@@ -1,19 +1,23 @@
 import { createHash } from 'node:crypto'
+import { createWriteStream } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { createGzip } from 'node:zlib'
 import type { EnvRecipe } from '../../grading/languages/recipe.ts'
 import { readBlobs } from '../../platform/git/blobs.ts'
 import type { GitLocation } from '../../platform/git/settings.ts'
+import { endOfTar, headerBlocks, paddingAfter } from '../../trials/tar.ts'
 import { ARCHIVE, MANIFESTS, renderDockerfile } from './dockerfile.ts'
-import type { BaseTree } from './read-tree.ts'
-import { writeArchive } from './tree-archive.ts'
+import type { BaseTree, TreeEntry } from './read-tree.ts'
 
 export type EnvironmentInput = { recipe: EnvRecipe; place: GitLocation; tree: BaseTree }
 
 /** Files of an environment. Candidates with the same profile share every layer below their own tree. */
 export type WrittenEnvironment = { profile: string; dockerfile: string }
 
-/** Writes the context of the build: a Dockerfile, the manifests, the tree. The folder is made. */
+/** Creates the folder of the build context and writes a Dockerfile, the manifests and the tree. */
 export async function writeEnvironment(
   folder: string,
   { recipe, place, tree }: EnvironmentInput,
@@ -27,7 +31,7 @@ export async function writeEnvironment(
   return { profile: hashProfile(recipe, contents), dockerfile }
 }
 
-/** Manifests that are no plain files are left out: a link would lead to where nothing is yet. */
+/** Copies manifests that are regular files. The target of a link would not exist yet. */
 async function writeManifests(folder: string, { recipe, place, tree }: EnvironmentInput, signal: AbortSignal) {
   const wanted = new Set(recipe.manifests)
   const entries = tree.entries.filter(({ path, kind }) => wanted.has(path) && kind !== 'link')
@@ -47,4 +51,32 @@ function hashProfile({ base, aptPackages, env, setup }: EnvRecipe, contents: [st
   const variables = Object.entries(env).sort(([a], [b]) => (a < b ? -1 : 1))
   const parts = [base, [...aptPackages].sort(), variables, setup, contents]
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 32)
+}
+
+/**
+ * The files of a tree as `.tar.gz`: sorted, of root, without times. Attributes have no say in it, so that no file is left
+ * out and none is rewritten. The same tree gives the same bytes.
+ */
+async function writeArchive(
+  file: string,
+  { place, entries }: { place: GitLocation; entries: readonly TreeEntry[] },
+  signal: AbortSignal,
+): Promise<void> {
+  const tar = Readable.from(blocks(place, entries, signal), { objectMode: false })
+  await pipeline(tar, createGzip({ level: 6 }), createWriteStream(file, { mode: 0o644 }), { signal })
+}
+
+async function* blocks(place: GitLocation, entries: readonly TreeEntry[], signal: AbortSignal): AsyncGenerator<Buffer> {
+  const bytesMax = entries.reduce((most, { size }) => Math.max(most, size), 0)
+  for await (const { path, kind, content } of readBlobs(place, entries, { signal, bytesMax })) {
+    if (kind === 'link') {
+      const linkpath = content.toString()
+      yield* headerBlocks({ path, type: 'SymbolicLink', mode: 0o777, uid: 0, size: 0, linkpath })
+      continue
+    }
+    yield* headerBlocks({ path, type: 'File', mode: kind === 'program' ? 0o755 : 0o644, uid: 0, size: content.length })
+    yield content
+    yield paddingAfter(content.length)
+  }
+  yield endOfTar()
 }

@@ -60,11 +60,11 @@ async function variant(landed: Record<string, string>) {
   return executed(await make(builder, BASE, landed))
 }
 
-test('its image has the tree of the base as its only commit, and nothing of the answer', async () => {
+test('the image contains the base tree as its only commit and nothing of the answer', async () => {
   expect(await scan(builder, made)).toEqual({ kind: 'done', value: null })
 })
 
-test('its suite is healthy', async () => {
+test('the suite is healthy', async () => {
   const order = { image: doneOf(made.image), runner: 'pytest', prepare: [], folder: builder.folder }
   expect(await checkHealth(builder.provider, order, signal)).toMatchObject({
     kind: 'done',
@@ -72,7 +72,7 @@ test('its suite is healthy', async () => {
   })
 })
 
-test('what the fix turns and what stays, from runs of eight kinds', async () => {
+test('computes fail-to-pass and pass-to-pass tests from eight kinds of runs', async () => {
   const execution = doneOf(await executed(made))
   expect(execution.lists.failToPass).toEqual([expect.stringContaining('test_rank')])
   expect(execution.lists.passToPass).toHaveLength(12)

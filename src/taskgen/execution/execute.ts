@@ -4,7 +4,7 @@ import type { HiddenTests, RunPlan, SuiteOutcome, SuiteRun, TestLists } from '..
 import type { Image, SandboxProvider } from '../../sandboxes/sandbox.ts'
 import { SUITE_SIZE } from '../environment/check-health.ts'
 import { done, reject, type StageRejection, type StageResult, withEvidence } from '../stage-result.ts'
-import { ablate } from './ablate.ts'
+import { omitEachGroup } from './hunk-groups.ts'
 import {
   type Execution,
   findClockBombs,
@@ -13,7 +13,7 @@ import {
   type SuiteRuns,
   type SuiteSummary,
 } from './judge-runs.ts'
-import { computeTimeout } from './plan-runs.ts'
+import { computeTimeout, listTargets } from './plan-runs.ts'
 
 export type ExecutionInput = {
   image: Image
@@ -42,16 +42,16 @@ type SuiteMatrix = { summaries: SuiteSummary[]; run(wish: SuiteVariant): Promise
  */
 export async function execute(
   provider: SandboxProvider,
-  order: ExecutionInput,
+  input: ExecutionInput,
   signal: AbortSignal,
 ): Promise<StageResult<Execution>> {
-  const matrix = openMatrix(provider, order, signal)
-  return withEvidence(await runAll(provider, order, matrix, signal), { runs: matrix.summaries })
+  const matrix = openMatrix(provider, input, signal)
+  return withEvidence(await runAll(provider, input, matrix, signal), { runs: matrix.summaries })
 }
 
 async function runAll(
   provider: SandboxProvider,
-  order: ExecutionInput,
+  input: ExecutionInput,
   matrix: SuiteMatrix,
   signal: AbortSignal,
 ): Promise<StageResult<Execution>> {
@@ -63,14 +63,14 @@ async function runAll(
   if (medianSec > MEDIAN_SECONDS_MAX) return reject('suite_too_slow', `The tests take ${Math.round(medianSec)} s.`)
   const bomb = await runLaterDay(matrix, judged.lists)
   if (bomb) return bomb
-  const ablation = await ablate(provider, { ...order, failToPass: judged.lists.failToPass }, signal)
+  const ablation = await ablate(provider, { ...input, failToPass: judged.lists.failToPass }, signal)
   if (ablation.necessary * 2 < ablation.groups)
     return reject(
       'weak_tests',
       `Without ${ablation.groups - ablation.necessary} of ${ablation.groups} parts of the fix all its tests pass.`,
     )
   const { lists, unstable, messages, failsByAssertion } = judged
-  const plan = { ...order.plan, timeoutSec: computeTimeout(medianSec) }
+  const plan = { ...input.plan, timeoutSec: computeTimeout(medianSec) }
   return done({ lists, plan, runs: matrix.summaries, unstable, messages, failsByAssertion, ablation, medianSec })
 }
 
@@ -126,8 +126,8 @@ async function runLaterDay(matrix: SuiteMatrix, lists: TestLists): Promise<Stage
   return bomb
 }
 
-function openMatrix(provider: SandboxProvider, order: ExecutionInput, signal: AbortSignal): SuiteMatrix {
-  const { image, source, hidden, plan, folder } = order
+function openMatrix(provider: SandboxProvider, input: ExecutionInput, signal: AbortSignal): SuiteMatrix {
+  const { image, source, hidden, plan, folder } = input
   const summaries: SuiteSummary[] = []
   const canShuffle = findRunner(plan.runner)?.shuffles ?? false
   return {
@@ -181,3 +181,39 @@ function summarise(
 
 const median = (numbers: readonly number[]): number =>
   numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? 0
+
+type AblationInput = {
+  image: Image
+  source: string
+  hidden: HiddenTests
+  plan: RunPlan
+  folder: string
+  failToPass: readonly string[]
+}
+
+/**
+ * Counts the parts of the fix that its tests need, by leaving out each part in turn. A part is also needed if without it
+ * the tests do not compile, hang or leave no report. A fix of a single part is known to be needed from earlier runs.
+ */
+async function ablate(
+  provider: SandboxProvider,
+  input: AblationInput,
+  signal: AbortSignal,
+): Promise<Execution['ablation']> {
+  const { image, source, hidden, plan, folder, failToPass } = input
+  const patches = omitEachGroup(source)
+  if (patches.length <= 1) return { groups: 1, necessary: 1 }
+  const runner = findRunner(plan.runner)
+  const targets = runner ? listTargets(runner, hidden) : []
+  const narrow = { ...plan, targets: targets.length === 0 ? plan.targets : targets }
+  let necessary = 0
+  for (const submission of patches) {
+    const more = { hidden, seed: null, folder, ...SUITE_SIZE }
+    const outcome = await runSuite(provider, { image, submission, plan: narrow, ...more }, signal)
+    if (isNecessary(outcome, failToPass)) necessary += 1
+  }
+  return { groups: patches.length, necessary }
+}
+
+const isNecessary = (outcome: SuiteOutcome, failToPass: readonly string[]): boolean =>
+  outcome.kind === 'broken' || failToPass.some((id) => outcome.run.statuses[id] !== 'passed')

@@ -41,7 +41,7 @@ function applied(tree: string, patch: string): string {
 const FILLER = Array.from({ length: 12 }, (_, n) => `same ${n}`)
 const file = (...changes: string[]): string => changes.flatMap((change) => [change, ...FILLER]).join('\n')
 
-test('a hunk that is left out leaves all others where they were', () => {
+test('omitting a hunk keeps the positions of the others', () => {
   const base = treeOf({ 'a.py': file('one', 'two', 'three'), 'gone.py': 'x\n', 'b.bin': '\0old' })
   const head = treeOf({ 'a.py': file('ONE\nMORE', 'TWO', 'three\nEND'), 'new.py': 'n\n', 'b.bin': '\0new' })
   const patches = omitEachGroup(diff(base, head))
@@ -56,7 +56,7 @@ test('a hunk that is left out leaves all others where they were', () => {
   expect(applied(base, withoutNew)).toBe(treeOf({ ...all, 'b.bin': '\0new' }))
 })
 
-test('at most eight groups, and a change of one piece leaves nothing', () => {
+test('creates at most eight groups, and none for a single hunk', () => {
   const names = Array.from({ length: 20 }, (_, n) => `change ${n}`)
   const [base, head] = [
     treeOf({ 'a.py': file(...names) }),
@@ -73,7 +73,7 @@ const Lines = fc.array(fc.constantFrom('a', 'b', '', '@@ -1,2 +1,2 @@', 'diff --
   maxLength: 60,
 })
 
-test('whatever the lines: every patch that is left over applies', () => {
+test('for any lines, every remaining patch applies', () => {
   fc.assert(
     fc.property(Lines, Lines, (before, after) => {
       const [base, head] = [treeOf({ a: before.join('\n') }), treeOf({ a: after.join('\n') })]

@@ -37,7 +37,7 @@ const GOOD: Record<string, [string, string, string]> = {
   'taken away': ['p', '---', '---'],
 }
 
-test('what the fix turns and what stays', () => {
+test('computes fail-to-pass and pass-to-pass tests', () => {
   expect(judgeRuns(runs(GOOD))).toEqual({
     kind: 'judged',
     lists: { failToPass: ['changed', 'turned'], passToPass: ['added', 'kept'] },
@@ -69,7 +69,7 @@ test.each<[string, Record<string, [string, string, string]>, string]>([
   expect(judgeRuns(runs(table))).toMatchObject({ kind: 'rejected', reason })
 })
 
-test('few that waver are left out, and named', () => {
+test('omits and reports a few flaky tests', () => {
   const judged = judgeRuns(runs({ ...GOOD, ...many(60, ['p', 'ppp', 'ppp']), x: ['p', 'ppp', 'pfp'] }))
   expect(judged).toMatchObject({ kind: 'judged', unstable: ['x'] })
   expect(JSON.stringify(judged)).not.toContain('"passToPass":["x"')
@@ -82,7 +82,7 @@ test.each([
   ['./a_test.go:3:2: undefined: Rank\nFAIL kit [build failed]', false],
   ['expected 1 to equal 2', true],
   ['ValueError: no such rank', true],
-])('%s: by what it asserts? %s', (message, isAssertion) => {
+])('recognises an assertion failure: %s is %s', (message, isAssertion) => {
   expect(judgeRuns(runs(GOOD, message))).toMatchObject({ failsByAssertion: isAssertion })
   const missing = runs({ kept: ['p', 'ppp', 'ppp'], turned: ['-', '---', 'ppp'] }, message)
   expect(judgeRuns(missing)).toMatchObject({ failsByAssertion: false })
@@ -138,7 +138,7 @@ const AnyRuns = fc.record({
 
 const passes = (run: SuiteRun, id: string): boolean => Object.hasOwn(run.statuses, id) && run.statuses[id] === 'passed'
 
-test('whatever the runs: a list says what is true of every one of them', () => {
+test('for any runs, the lists hold for every run', () => {
   fc.assert(
     fc.property(AnyRuns, (all) => {
       const judged = judgeRuns(all)
@@ -158,7 +158,7 @@ test('whatever the runs: a list says what is true of every one of them', () => {
   )
 })
 
-test('whatever the runs: their order decides nothing', () => {
+test('for any runs, their order does not matter', () => {
   fc.assert(
     fc.property(AnyRuns, (all) => {
       const turned = { base: all.base, tests: all.tests.toReversed(), fixed: all.fixed.toReversed() }
@@ -171,7 +171,7 @@ test('whatever the runs: their order decides nothing', () => {
   )
 })
 
-test('whatever the runs: one more takes from the lists, and adds nothing', () => {
+test('for any runs, one more run only removes tests from the lists', () => {
   fc.assert(
     fc.property(AnyRuns, Run, (all, more) => {
       const [before, after] = [judgeRuns(all), judgeRuns({ ...all, fixed: [...all.fixed, more] })]
@@ -185,7 +185,7 @@ test('whatever the runs: one more takes from the lists, and adds nothing', () =>
   )
 })
 
-test('few tests that guard what works are enough, and told to who decides', () => {
+test('accepts few pass-to-pass tests with a warning', () => {
   const listed = (count: number) => ({
     failToPass: ['a'],
     passToPass: Array.from({ length: count }, (_, at) => `t${at}`),

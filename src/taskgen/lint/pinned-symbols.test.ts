@@ -30,7 +30,7 @@ const pinnedIn = (source: string, hidden: HiddenTests, base = '') =>
     baseHas: (text) => base.split(/[^\w-]+/).includes(text) || base.includes(` ${text} `),
   })
 
-describe('what nobody could guess', () => {
+describe('symbols that cannot be guessed', () => {
   test.each([
     [
       'python',
@@ -130,7 +130,7 @@ describe('what nobody could guess', () => {
     )
   })
 
-  test('what the base tree has is no secret, and a longer name is not this one', () => {
+  test('does not expose names of the base tree and matches whole names only', () => {
     const [source, hidden] = [
       patchOf('a.py', 'def retry(): pass\ndef known(): pass'),
       testsOf('t.py', 'a.retry(); a.known()'),
@@ -138,7 +138,7 @@ describe('what nobody could guess', () => {
     expect(pinnedIn(source, hidden, 'known retry_count').map(({ text }) => text)).toEqual(['retry'])
   })
 
-  test('a name that tests give to something of their own is left out', () => {
+  test('omits names that tests define themselves', () => {
     const source = patchOf('a.py', 'payload = read()\nreturn payload')
     expect(pinnedIn(source, testsOf('t.py', 'payload = {}\nassert go(payload)'))).toEqual([])
     expect(pinnedIn(source, testsOf('t.py', 'payload = {}\nassert a.payload')).map(({ text }) => text)).toEqual([
@@ -146,19 +146,19 @@ describe('what nobody could guess', () => {
     ])
   })
 
-  test('what is a name and a text is a name', () => {
+  test('treats a name that is also a string as a name', () => {
     const source = patchOf('a.js', "export const E_BROKEN = make('E_BROKEN')")
     expect(pinnedIn(source, testsOf('a.test.js', "import { E_BROKEN } from 'a'\nis(e.code, 'E_BROKEN')"))).toEqual([
       { kind: 'name', text: 'E_BROKEN', signature: 'export const E_BROKEN' },
     ])
   })
 
-  test('comments and documentation pin nothing', () => {
+  test('ignores comments and documentation', () => {
     const source = patchOf('a.py', '# idempotent\n"""Flushes idempotent things."""\nx = 1')
     expect(pinnedIn(source, testsOf('t.py', '# idempotent\nassert idempotent'))).toEqual([])
   })
 
-  test('texts to the letter, and the fixed pieces of those that are put together', () => {
+  test('exposes exact strings and the fixed parts of interpolated strings', () => {
     const source = patchOf('a.py', 'raise E(f"cannot parse {value!r}: too short")\nkind = "dry-run"\nlog("other text")')
     const hidden = testsOf('t.py', 'assert str(e) == "cannot parse \'x\': too short"\nrun("dry-run")')
     expect(pinnedIn(source, hidden)).toEqual(
@@ -173,12 +173,12 @@ describe('what nobody could guess', () => {
     ['lib/fresh.js', "const x = require('../lib/refresh')", false],
     ['lib/fresh.js', "say('fresh')", false],
     ['include/acme/span.hpp', '#include "acme/span.hpp"', true],
-  ])('the new file %s, loaded by %j: %s', (path, text, isPinned) => {
+  ])('exposes the new file %s if loaded by %j: %s', (path, text, isPinned) => {
     const found = pinnedIn(patchOf(path, 'x', true), testsOf('test/a.test.js', text))
     expect(found.filter(({ kind }) => kind === 'path').map((each) => each.text)).toEqual(isPinned ? [path] : [])
   })
 
-  test('bytes of a patch are read as UTF-8', () => {
+  test('reads a patch as UTF-8', () => {
     const latin1 = (text: string) => Buffer.from(text).toString('latin1')
     const source = latin1(patchOf('a.py', 'x = "größer als"'))
     expect(pinnedIn(source, testsOf('t.py', latin1('assert x == "größer als"')))[0]?.text).toBe('größer als')
@@ -187,7 +187,7 @@ describe('what nobody could guess', () => {
 
 const line = fc.string({ unit: fc.constantFrom(...'ab \'"`#/+-@{}()=\\\n$'.split('')), maxLength: 200 })
 
-test('whatever is written, it is read to its end', () => {
+test('scans any text to its end', () => {
   fc.assert(
     fc.property(line, line, fc.constantFrom('a.py', 'a.js', 'a.rs', 'a.php', 'a.sql', 'a'), (added, text, path) => {
       const found = pinnedIn(patchOf(path, added), testsOf(path, text))
@@ -196,7 +196,7 @@ test('whatever is written, it is read to its end', () => {
   )
 })
 
-test('plain strings come out as they went in', () => {
+test('returns plain strings unchanged', () => {
   const texts = fc.array(fc.stringMatching(/^[\w ,.:-]{1,20}$/), { maxLength: 8 })
   fc.assert(
     fc.property(texts, (given) => {
@@ -206,7 +206,7 @@ test('plain strings come out as they went in', () => {
   )
 })
 
-test('the added lines of a patch are those that were added', () => {
+test('returns exactly the added lines of a patch', () => {
   const lines = fc.array(fc.stringMatching(/^[ -~]{0,30}$/), { minLength: 1, maxLength: 10 })
   fc.assert(
     fc.property(lines, (added) => {
@@ -216,7 +216,7 @@ test('the added lines of a patch are those that were added', () => {
   )
 })
 
-test('however much a change brings and its tests assert, there is an answer soon', async () => {
+test('scans large changes and tests quickly', async () => {
   const text = (count: number, word: (n: number) => string) =>
     Array.from({ length: count }, (_, n) => word(n)).join(' ')
   const source = patchOf(

@@ -6,8 +6,8 @@ export type ScannedCode = { code: string; literals: string[] }
 type SyntaxPiece = [kind: 'comment' | 'literal' | 'skip', pattern: RegExp]
 
 /**
- * One pass over the text, and no grammar. Known to be missed: expressions between slashes in JavaScript, strings of several
- * lines (they are mostly documentation), and what stands inside a string that is put together (`${…}`).
+ * Scans code in one pass, without a grammar. Known gaps: regular expressions in JavaScript, multi-line strings (mostly
+ * documentation), and the content of interpolations (`${…}`).
  */
 export function scanCode(text: string, language: SourceLanguage | undefined): ScannedCode {
   const pieces = syntaxFor(language)

@@ -8,7 +8,7 @@ import type { StageDeferral } from '../stage-result.ts'
 import { deferCall, explainFailure, type SpentBudget } from './failures.ts'
 import { isServedAs } from './served-model.ts'
 
-/** A question without tools. */
+/** A prompt without tools. */
 export type ModelQuestion = Pick<ModelRequest, 'system' | 'messages'> & { shape: NonNullable<ModelRequest['shape']> }
 
 type ModelAnswer = { kind: 'answered'; reply: ModelReply } | SpentBudget | StageDeferral
@@ -46,8 +46,8 @@ export type OpenModelInput = ModelLimits & {
 }
 
 /**
- * What may be spent on one candidate; a recipe serves many. `outputMicros` is what one answer may cost: a call must fit
- * into the budget before it is made, with all that it asks.
+ * Budget of the author model for one candidate; a recipe serves many. `outputMicros` is the maximum cost of one answer:
+ * input and output of a call must fit into the budget before it is sent.
  */
 export const AUTHOR_LIMITS: ModelLimits = {
   budgetMicros: 100_000,

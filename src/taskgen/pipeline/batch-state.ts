@@ -5,7 +5,7 @@ import { type BatchError, isOpen, toRunId } from '../schema.ts'
 import { listCredentialIds, StoredGeneration } from './resolve.ts'
 import * as rows from './sql.ts'
 
-// How a batch and its tasks move on, also for those of its rooms that do not see its tables. Only what is open moves.
+// State transitions of batches and tasks, also for folders that do not access the tables. Only open batches change.
 
 export type { BatchRow, TaskKey } from './sql.ts'
 
@@ -25,7 +25,7 @@ export async function findOpenBatch(db: Db, id: string): Promise<rows.BatchRow |
   return row && isOpen(row) ? row : undefined
 }
 
-/** Held until the transaction ends. The job before it, its tasks after it. */
+/** Locks the batch until the transaction ends. Lock order: job, batch, tasks. */
 export async function lockOpenBatch(tx: Db, id: string): Promise<rows.BatchRow | undefined> {
   const row = await rows.lockBatch(tx, id)
   return row && isOpen(row) ? row : undefined

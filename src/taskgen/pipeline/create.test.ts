@@ -24,7 +24,7 @@ const modelKey = async (provider: string) => {
   return (await app.call(createCredential, { body: { kind: 'model', provider, name: provider, secret } })).body.id
 }
 
-test('counts are whole, not negative, and 1 to 300 together', async () => {
+test('requires integer counts from 0 with a sum from 1 to 300', async () => {
   const wrong: object[] = [
     { easy: 0, medium: 0, hard: 0 },
     { easy: 100, medium: 100, hard: 101 },
@@ -44,12 +44,12 @@ test('counts are whole, not negative, and 1 to 300 together', async () => {
     expect((await post({ candidateCounts, generation: valid })).status).toBe(202)
 })
 
-test('where credentials are stored, generation must be named', async () => {
+test('requires the generation settings if credentials are stored', async () => {
   const answer = await post({ candidateCounts: counts })
   expect(answer).toMatchObject({ status: 422, body: { errors: [{ pointer: '/generation', code: 'required' }] } })
 })
 
-test('what the options do not list is refused, at its place', async () => {
+test('refuses values that the options do not list, with their pointer', async () => {
   const other = await modelKey('openai')
   const foreign = await app.otherWorkspace('elsewhere')
   const theirs = await app.call(createCredential, {
@@ -86,7 +86,7 @@ test('what the options do not list is refused, at its place', async () => {
   expect((await post({ candidateCounts: counts, generation: across })).status).toBe(202)
 })
 
-test('every value of the options is accepted, and the built-in credentials stand in', async () => {
+test('accepts every listed option and uses built-in credentials', async () => {
   const { models, modelCredentials, sandboxes } = await lab.options()
   const { run } = (await post({ candidateCounts: counts, generation: valid })).body
   expect(run.generation.sandboxCredentialId).toMatch(/^[0-9a-f-]{36}$/)
@@ -105,7 +105,7 @@ test('every value of the options is accepted, and the built-in credentials stand
   }
 })
 
-test('the same request under the same key is one batch', async () => {
+test('the same request with the same idempotency key is one batch', async () => {
   const before = (await app.call(listBatches, { params: lab.place, query: { limit: '200' } })).body.batches.length
   const once = { 'idempotency-key': 'batch-once' }
   const first = await post({ candidateCounts: counts, generation: valid, budgetUsd: 2.5 }, once)
@@ -116,7 +116,7 @@ test('the same request under the same key is one batch', async () => {
   expect(after.body.batches).toHaveLength(before + 1)
 })
 
-test('a credential that an open batch needs cannot be deleted', async () => {
+test('refuses to delete a credential of an open batch', async () => {
   const id = await modelKey('anthropic')
   const { runId } = (await post({ candidateCounts: counts, generation: { ...valid, modelCredentialId: id } })).body
   const remove = () => app.call(deleteCredential, { params: { credentialId: id } })
@@ -125,14 +125,14 @@ test('a credential that an open batch needs cannot be deleted', async () => {
   expect((await remove()).status).toBe(204)
 })
 
-test('a repository that the code host does not know has neither options nor batches', async () => {
+test('answers 404 for options and batches of an unknown repository', async () => {
   const params = { owner: 'lab', name: 'nowhere' }
   expect([404, 503]).toContain((await app.call(readGenerationOptions, { params })).status)
   const answer = await app.call(createBatch, { params, body: { candidateCounts: counts } })
   expect([404, 503]).toContain(answer.status)
 })
 
-test('without credential storage there are defaults: the server’s own keys', async () => {
+test('defaults to the keys of the server without credential storage', async () => {
   await using bare = await generatingApp({
     ASSAY_CREDENTIAL_STORAGE: 'off',
     ANTHROPIC_API_KEY: 'sk-ant-0123456789abcdef',
@@ -154,7 +154,7 @@ test('without credential storage there are defaults: the server’s own keys', a
   expect(both.body.errors).toMatchObject([{ pointer: '/generation/modelCredentialId', code: 'unexpected' }])
 })
 
-test('the usual verifier is of another house than the author, where a key opens one', async () => {
+test('defaults to a verifier model of another provider than the author if a key is available', async () => {
   const keys = { ANTHROPIC_API_KEY: 'sk-ant-0123456789abcdef', OPENAI_API_KEY: 'sk-0123456789abcdef0123' }
   const houseOf = (catalogId: string) => catalogId.split('/')[0]
   await using bare = await generatingApp({ ASSAY_CREDENTIAL_STORAGE: 'off', ...keys })
@@ -175,7 +175,7 @@ test('the usual verifier is of another house than the author, where a key opens 
   expect(await made.create({ easy: 1 })).toMatchObject({ status: 202, body: { run: { warnings: [] } } })
 })
 
-test('without any key there are no defaults, and that is said', async () => {
+test('reports that there are no defaults without any key', async () => {
   await using bare = await generatingApp({ ASSAY_CREDENTIAL_STORAGE: 'off' })
   const { place, options } = await generating(bare, { changes: { easy: 1, medium: 0, hard: 0 } })
   expect(await options()).toMatchObject({ models: [], defaults: null })

@@ -25,7 +25,7 @@ import * as rows from './sql.ts'
 import { isStage, STAGES } from './stage.ts'
 import type { OnBatchStep } from './steps.ts'
 import { storableText } from './storable.ts'
-import { updateBatchState } from './tend.ts'
+import { updateBatchState } from './update-batch-state.ts'
 
 export type DiscoverDeps = EnqueueDeps & {
   db: Db
@@ -45,40 +45,40 @@ export const discoverJobId = (batch: string): string => derivedId('batch discove
 export const enqueueDiscovery = (tx: Db, batch: string, runAt?: Date): Promise<string> =>
   enqueue(tx, discoverJobType, { batch }, { id: discoverJobId(batch), runAt })
 
-export const discoverJob = (tools: DiscoverDeps): JobHandler<DiscoverPayload> =>
+export const discoverJob = (deps: DiscoverDeps): JobHandler<DiscoverPayload> =>
   defineJobHandler(discoverJobType, {
-    run: (job) => runDiscovery(tools, job),
+    run: (job) => runDiscovery(deps, job),
     onGivenUp: (tx, { batch }, reason) => failBatch(tx, batch, newBatchError('internal_error', reason, true)),
   })
 
-/** List the candidates of the repository, then have each made. What is written down is not done again. */
-async function runDiscovery(tools: DiscoverDeps, job: Job<DiscoverPayload>): Promise<void> {
+/** Lists the candidates of the repository and enqueues a job for each. Stored steps are not repeated. */
+async function runDiscovery(deps: DiscoverDeps, job: Job<DiscoverPayload>): Promise<void> {
   const { batch } = job.payload
-  const { step = () => {} } = tools
+  const { step = () => {} } = deps
   step('discover.claimed')
-  const row = await findOpenBatch(tools.db, batch)
-  const trouble = row?.step === 'discover' ? await discover(tools, job, row) : undefined
+  const row = await findOpenBatch(deps.db, batch)
+  const trouble = row?.step === 'discover' ? await discover(deps, job, row) : undefined
   await job.finish(async (tx) => {
     if (trouble) return recordFailure(tx, batch, trouble)
     const now = await lockOpenBatch(tx, batch)
-    if (now) await enqueueStages(tx, tools, now)
+    if (now) await enqueueStages(tx, deps, now)
   })
   step('discover.finished')
 }
 
-/** Each task that is being made has a job afterwards, and no more than one. */
+/** Ensures that each task in progress has exactly one job. */
 async function enqueueStages(
   tx: Db,
-  tools: DiscoverDeps,
+  deps: DiscoverDeps,
   { id: batch, step, generation }: rows.BatchRow,
 ): Promise<void> {
-  // Canceled and resumed while it looked.
+  // The batch was canceled and resumed during the scan.
   if (step === 'discover') return void (await enqueueDiscovery(tx, batch))
   const source = await rows.findBatchSource(tx, batch)
   const own = { batch, workspaceId: source?.workspaceId ?? '', generation: StoredGeneration.parse(generation) }
   for (const { id: task, stage } of await rows.listTasksInProgress(tx, batch))
-    if (isStage(stage)) await enqueueStage(tx, tools, { ...own, task }, stage)
-  await updateBatchState(tx, tools, batch)
+    if (isStage(stage)) await enqueueStage(tx, deps, { ...own, task }, stage)
+  await updateBatchState(tx, deps, batch)
 }
 
 type DiscoveryFailure =
@@ -93,17 +93,17 @@ async function recordFailure(tx: Db, batch: string, trouble: DiscoveryFailure): 
 }
 
 async function discover(
-  tools: DiscoverDeps,
+  deps: DiscoverDeps,
   job: Job<DiscoverPayload>,
   row: rows.BatchRow,
 ): Promise<DiscoveryFailure | undefined> {
-  const source = await rows.findBatchSource(tools.db, row.id)
+  const source = await rows.findBatchSource(deps.db, row.id)
   if (!source) throw new Error('A batch has no repository.')
-  await rows.beginDiscovery(tools.db, row.id)
+  await rows.beginDiscovery(deps.db, row.id)
   try {
-    await using mirror = await openRepositoryMirror(tools.repositories, source, { signal: job.signal })
-    const found = await selectCandidates(tools, mirror, row, job.signal)
-    tools.step?.('discover.scanned')
+    await using mirror = await openRepositoryMirror(deps.repositories, source, { signal: job.signal })
+    const found = await selectCandidates(deps, mirror, row, job.signal)
+    deps.step?.('discover.scanned')
     const candidates = await loadCandidates(mirror, source, found.chosen, job.signal)
     await job.write(async (tx) => {
       const now = await lockOpenBatch(tx, row.id)
@@ -111,7 +111,7 @@ async function discover(
       if (candidates.length > 0) await rows.insertCandidates(tx, row.id, candidates)
       await rows.setDiscovered(tx, row.id, { ...found, warnings: listShortfallWarnings(row, found) })
     })
-    tools.step?.('discover.inserted')
+    deps.step?.('discover.inserted')
     return undefined
   } catch (error) {
     job.signal.throwIfAborted()
@@ -207,7 +207,7 @@ const buildUrl = ({ source_kind, host, owner, name }: BatchSource, number: numbe
 const LETTERS = 'abcdefghijkmnpqrstuvwxyz23456789'
 const SLUG_LENGTH = 10
 
-/** Random: a task's id says nothing of its pull request, and its place in a list neither. */
+/** Returns a random id, so that neither the id nor its position reveals the pull request. */
 function newSlugs(count: number): string[] {
   const slugs = new Set<string>()
   while (slugs.size < count) {

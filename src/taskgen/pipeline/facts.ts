@@ -7,7 +7,7 @@ import { CandidateFacts, type CandidateState, isStage, type StageName } from './
 
 type TaskFactsRow = NonNullable<Awaited<ReturnType<typeof findTaskInProgress>>>
 
-/** A task that is being made, at one of its stages. */
+/** A task in progress at one of its stages. */
 export type TaskFacts = TaskKey & {
   stage: StageName
   isDeferred: boolean
@@ -48,18 +48,18 @@ export async function findTask(db: Db, key: TaskKey): Promise<TaskFacts | undefi
 export async function loadCandidateState(
   db: Db,
   facts: TaskFacts,
-): Promise<{ making: CandidateState; concerns: string[] }> {
+): Promise<{ state: CandidateState; concerns: string[] }> {
   const passed = await listPassed(db, facts)
   const { keys: _, ...generation } = facts.generation
   const { digest, content } = facts
   return {
     concerns: passed.flatMap(({ result }) => result.concerns ?? []),
-    making: {
+    state: {
       taskId: facts.task,
       candidate: facts.candidate,
       generation,
       edited: facts.instruction,
-      made: Object.fromEntries(passed.map(({ stage, result }) => [stage, result.made])),
+      outputs: Object.fromEntries(passed.map(({ stage, result }) => [stage, result.made])),
       files: digest === null || content === null ? null : { digest, ground: hashExceptInstruction(content.files) },
     },
   }

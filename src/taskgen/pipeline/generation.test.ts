@@ -16,7 +16,7 @@ beforeAll(async () => {
 })
 afterAll(async () => app[Symbol.asyncDispose]())
 
-test('pull requests become tasks: the newest of each difficulty, with the evidence of every stage', async () => {
+test('creates tasks from the newest pull requests of each difficulty with evidence of every stage', async () => {
   const lab = await generating(app, { changes: { easy: 3, medium: 2, hard: 1 } })
   const created = await lab.create({ easy: 2, medium: 1, hard: 1 })
   expect(created).toMatchObject({ status: 202, body: { run: { state: 'queued', counts: { discovered: 0 } } } })
@@ -59,7 +59,7 @@ test('pull requests become tasks: the newest of each difficulty, with the eviden
 
 const EASY = { easy: 1, medium: 0, hard: 0 }
 
-test('what there is too little of is said, and nothing else takes its place', async () => {
+test('reports a shortage of candidates and does not substitute others', async () => {
   const lab = await generating(app, { changes: { easy: 4, medium: 0, hard: 1 } })
   const { run, tasks } = await lab.made({ easy: 1, medium: 3, hard: 2 })
   expect(run).toMatchObject({
@@ -72,7 +72,7 @@ test('what there is too little of is said, and nothing else takes its place', as
   expect(run.warnings[0]).toMatch(/^There are 4 candidates fewer than asked for: of 6 pull requests, 1 docs_only/)
 })
 
-test('a later batch takes other pull requests, unless it is told to take them again', async () => {
+test('a later batch uses other pull requests unless repeats are allowed', async () => {
   const lab = await generating(app, { changes: { easy: 3, medium: 0, hard: 0 } })
   const numbers = (tasks: { pullRequest: { number: number } }[]) => tasks.map(({ pullRequest }) => pullRequest.number)
   const first = await lab.made({ easy: 2 })
@@ -90,7 +90,7 @@ test('a later batch takes other pull requests, unless it is told to take them ag
   expect(detail.evidence.stages[0]).toMatchObject({ stage: 'split', reused: true })
 })
 
-test('a task that is rejected says why and at which stage; the others go on', async () => {
+test('a rejected task has a reason and a stage; the others continue', async () => {
   const stages = scriptedStages({
     execution: ({ candidate }) =>
       candidate.number === 2 ? reject('no_f2p', 'No test\u0000 fails before the change.') : (undefined as never),
@@ -108,7 +108,7 @@ test('a task that is rejected says why and at which stage; the others go on', as
   expect(shown.evidence.stages.map(({ stage }: { stage: string }) => stage)).toEqual(['split', 'environment'])
 })
 
-test('a task that its verifier rejects shows the verdict, until somebody changes what it was about', async () => {
+test('shows the review that rejected a task until the task is edited', async () => {
   const verdict = { decision: { kind: 'rejected' }, passes: [{ quote: 'as\u0000 before', minutes: undefined }] }
   const stages = scriptedStages({
     review: ({ edited }) =>
@@ -129,15 +129,15 @@ test('a task that its verifier rejects shows the verdict, until somebody changes
   expect(after.evidence).not.toHaveProperty('rejection')
 })
 
-test('a task that cannot be kept once it is assembled shows what the check found', async () => {
+test('shows the safety findings of an assembled task that is refused', async () => {
   const stages = scriptedStages({
-    assembly: async (making, { target }) => {
+    assembly: async (state, { target }) => {
       const dockerfile = 'FROM debian\nRUN curl http://169.254.169.254/latest\n'
       for (const [path, content] of Object.entries(smallTask({ 'environment/Dockerfile': dockerfile }))) {
         await mkdir(dirname(join(target, path)), { recursive: true })
         await writeFile(join(target, path), content)
       }
-      return done(doneAt('assembly', making))
+      return done(doneAt('assembly', state))
     },
   })
   const lab = await generating(app, { changes: EASY, stages })
@@ -153,7 +153,7 @@ const inTurn =
   () =>
     answers.shift()?.() as never
 
-test('what must wait waits; the batch waits when nothing else goes on, and goes on by itself', async () => {
+test('defers a task, waits if no other task can run, and continues by itself', async () => {
   const later = { kind: 'deferred' as const, reason: 'rate_limit' as const, detail: '429', retryAfterMs: 60_000 }
   const stages = scriptedStages({ authoring: inTurn(() => later) })
   const lab = await generating(app, { changes: { easy: 2, medium: 0, hard: 0 }, stages })
@@ -173,7 +173,7 @@ test('what must wait waits; the batch waits when nothing else goes on, and goes 
   expect(after).not.toHaveProperty('waiting')
 })
 
-test('without its sandbox a batch waits, and goes on when there is one', async () => {
+test('waits without a sandbox and continues when there is one', async () => {
   const lab = await generating(app, { changes: EASY }, { waits: { offerMs: 0, retryMs: 0, sandboxMs: 60_000 } })
   const { runId } = (await lab.create({ easy: 1 })).body
   await lab.withdraw()
@@ -195,7 +195,7 @@ const broken = () => {
   throw new SandboxUnavailable('It does not start.')
 }
 
-test('a sandbox that is away has the task wait; one that breaks with this task alone rejects it, and a resume tries again', async () => {
+test('defers when the sandbox is unavailable, rejects when only this task breaks it, and retries on resume', async () => {
   const stages = scriptedStages({ execution: inTurn(broken, broken, broken, broken) })
   let isWell = false
   const findProvider = () => ({ selfTest: async () => (isWell ? {} : broken()) }) as never
@@ -218,7 +218,7 @@ test('a sandbox that is away has the task wait; one that breaks with this task a
   expect(await lab.read(runId)).toMatchObject({ state: 'completed', counts: { ready: 1, rejected: 0 } })
 })
 
-test('what is canceled stops, keeps what is done, and goes on from there', async () => {
+test('a canceled batch stops, keeps its results, and continues from there', async () => {
   let cancel = async () => {}
   const stages: Scripted = scriptedStages({
     execution: async () => {
@@ -242,7 +242,7 @@ test('what is canceled stops, keeps what is done, and goes on from there', async
   expect(splits).toEqual([])
 })
 
-test('a batch that was canceled before it began is discovered when it is resumed', async () => {
+test('discovers candidates on resume if a batch was canceled before it started', async () => {
   const lab = await generating(app, { changes: EASY })
   const { runId } = (await lab.create({ easy: 1 })).body
   expect((await lab.cancel(runId)).body.state).toBe('canceled')
@@ -253,7 +253,7 @@ test('a batch that was canceled before it began is discovered when it is resumed
   expect(await lab.read(runId)).toMatchObject({ state: 'completed', counts: { ready: 1 } })
 })
 
-test('a history that was rewritten rejects what is not in it any more', async () => {
+test('rejects candidates that a rewritten history no longer contains', async () => {
   const stages = scriptedStages({
     split: async (_, { repository }) => {
       // Another worker, which has no mirror yet, after a force-push.
@@ -269,7 +269,7 @@ test('a history that was rewritten rejects what is not in it any more', async ()
   expect(tasks[0].rejection.detail).toMatch(/^The repository has no [0-9a-f]{40}/)
 })
 
-test('an empty repository, and one without tests, supply nothing, and say so', async () => {
+test('reports no candidates for an empty repository and one without tests', async () => {
   const empty = await generating(app, { changes: [] })
   expect((await empty.made({ easy: 1 })).run).toMatchObject({
     state: 'completed',
@@ -289,7 +289,7 @@ test('an empty repository, and one without tests, supply nothing, and say so', a
   expect(run.warnings[0]).toContain('1 no_tests')
 })
 
-test('what a stage needs is what its job waits for', async () => {
+test('a job waits for the resources that its stage needs', async () => {
   const lab = await generating(app, { changes: EASY })
   const { run } = (await lab.create({ easy: 1 })).body
   const { sandboxCredentialId, modelCredentialId } = run.generation
@@ -303,14 +303,14 @@ test('what a stage needs is what its job waits for', async () => {
   }
   await lab.work()
   expect(seen).toEqual({
-    kind: 'batch.stage.local',
+    type: 'batch.stage.local',
     limit_keys: [`sandbox ${sandboxCredentialId}`],
     memory_mb: GENERATED_LIMITS.memoryMb,
   })
   expect(modelCredentialId).toMatch(/^[0-9a-f-]{36}$/)
 })
 
-test('a stage that throws is tried again, and in the end rejects its task alone', async () => {
+test('retries a stage that throws and finally rejects only its task', async () => {
   const stages = scriptedStages({
     lint: ({ candidate }) => {
       if (candidate.number === 1) throw new Error('a bug')

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto'
 import type { Json } from './stage.ts'
 
-type StageInput = { stage: string; version: number; reads: Json }
+type StageInput = { stage: string; version: number; inputs: Json }
 
 /** Hashes the input of a stage independently of key order. */
-export const hashInput = ({ stage, version, reads }: StageInput): string =>
+export const hashInput = ({ stage, version, inputs }: StageInput): string =>
   createHash('sha256')
-    .update(JSON.stringify([stage, version, sortKeys(reads)]))
+    .update(JSON.stringify([stage, version, sortKeys(inputs)]))
     .digest('hex')
 
 function sortKeys(value: Json): Json {

@@ -2,17 +2,17 @@ import { defineRecurringJob, type JobHandler } from '../../platform/jobs/jobs.ts
 import { type DiscoverDeps, discoverJob } from './discover.ts'
 import { countRemainingSpend } from './spend.ts'
 import { type StageJobDeps, sandboxWatchJob, stageJob } from './stage-job.ts'
-import { updateBatchStates } from './tend.ts'
+import { updateBatchStates } from './update-batch-state.ts'
 
 export type PipelineDeps = DiscoverDeps & StageJobDeps
 
 /** Jobs of the pipeline that need no sandbox. */
-export const pipelineJobs = (tools: PipelineDeps): JobHandler[] => [
-  discoverJob(tools),
-  stageJob(tools, undefined),
-  sandboxWatchJob(tools),
+export const pipelineJobs = (deps: PipelineDeps): JobHandler[] => [
+  discoverJob(deps),
+  stageJob(deps, undefined),
+  sandboxWatchJob(deps),
   defineRecurringJob('batches.tend', 30, async () => {
-    await countRemainingSpend(tools.db)
-    await updateBatchStates(tools.db, tools)
+    await countRemainingSpend(deps.db)
+    await updateBatchStates(deps.db, deps)
   }),
 ]

@@ -8,22 +8,22 @@ import type { CredentialOwner } from '../../credentials/derived.ts'
 import type { Credential } from '../../credentials/schema.ts'
 import { mini } from '../../harnesses/mini.ts'
 import type { Db } from '../../platform/db/db.ts'
-import type { GenerationOptions } from '../schema.ts'
-import { type GenerationChoices, selectDefaults } from './defaults.ts'
+import { isSameFamily } from '../models/served-model.ts'
+import type { GenerationOptions, NewGeneration } from '../schema.ts'
 
 const CREDENTIALS_MAX = 10_000
 
-/** Every value that a new batch may name. What is not in here is refused. */
-export async function readOptions(tools: CredentialDeps, owner: CredentialOwner): Promise<GenerationOptions> {
-  const { credentials } = await listCredentials(tools, owner, { limit: CREDENTIALS_MAX })
-  const models = listModelOptions(credentials, await listModels(tools.db, owner.id))
+/** Lists every value that a new batch may name. Other values are refused. */
+export async function readOptions(deps: CredentialDeps, owner: CredentialOwner): Promise<GenerationOptions> {
+  const { credentials } = await listCredentials(deps, owner, { limit: CREDENTIALS_MAX })
+  const models = listModelOptions(credentials, await listModels(deps.db, owner.id))
   const providers = new Set(models.map(({ provider }) => provider))
-  const sandboxes = await listSandboxes(tools.db)
+  const sandboxes = await listSandboxes(deps.db)
   const choices: GenerationChoices = {
-    credentialStorage: tools.keyring !== undefined,
+    credentialStorage: deps.keyring !== undefined,
     models,
     reasoning: [...new Set(models.flatMap(({ reasoning }) => reasoning))],
-    modelAccess: tools.keyring ? ['credential'] : ['environment', 'credential'],
+    modelAccess: deps.keyring ? ['credential'] : ['environment', 'credential'],
     modelCredentials: listCredentialOptions(credentials, 'model').filter(({ provider }) => providers.has(provider)),
     sandboxes,
     harborEnvironments: sandboxes,
@@ -60,3 +60,63 @@ const listCredentialOptions = (credentials: readonly Credential[], kind: Credent
     .filter((credential) => credential.kind === kind)
     .toSorted((one, other) => Number(other.source === 'builtin') - Number(one.source === 'builtin'))
     .map(({ id, name, provider }) => ({ id, name, provider }))
+
+type GenerationChoices = Omit<GenerationOptions, 'defaults'>
+type ModelOption = GenerationChoices['models'][number]
+
+/** Maximum price of a default model in USD per million output tokens. */
+const USUAL_OUTPUT_USD = 20
+
+/** Selects sensible defaults. Null if a credential or a sandbox is missing. */
+function selectDefaults(choices: GenerationChoices): NewGeneration | null {
+  const sandbox = choices.sandboxes.find(({ available }) => available)
+  const pair = selectPair(choices.models)
+  if (!sandbox || !pair) return null
+  const places = { sandbox: sandbox.id, harborEnvironment: sandbox.id }
+  const { author, verifier, reasoning } = pair
+  const models = { authorModel: author.catalogId, verifierModel: verifier.catalogId, reasoning, ...places }
+  if (choices.modelAccess.includes('environment')) return { ...models, modelAccess: 'environment' }
+  const modelCredentialId = findKey(choices, author)
+  if (modelCredentialId === undefined) return null
+  const others = verifier.provider === author.provider ? undefined : findKey(choices, verifier)
+  return { ...models, modelAccess: 'credential', modelCredentialId, verifierCredentialId: others }
+}
+
+const findKey = ({ modelCredentials }: GenerationChoices, model: ModelOption): string | undefined =>
+  modelCredentials.find(({ provider }) => provider === model.provider)?.id
+
+type ModelPair = { author: ModelOption; verifier: ModelOption; reasoning: string }
+
+/**
+ * A verifier of another house overlooks other mistakes than the author makes. Where no key opens one that can be asked as
+ * usual, it is another model of the author's provider; the same twice where there is but one.
+ */
+function selectPair(models: readonly ModelOption[]): ModelPair | undefined {
+  const usual = models.filter(({ prices }) => prices.output <= USUAL_OUTPUT_USD)
+  for (const author of usual.length > 0 ? usual : models) {
+    const strangers = usual.filter((other) => !isSameVendor(author, other))
+    const others = models.filter((other) => other.provider === author.provider && other !== author)
+    const affordable = others.filter(({ prices }) => prices.output <= author.prices.output)
+    const foreign = strangers.flatMap((verifier) => pairModels(author, verifier))
+    const own = [...affordable, ...others, author].flatMap((verifier) => pairModels(author, verifier))
+    const found = foreign.find(({ reasoning }) => reasoning === USUAL_LEVEL) ?? own[0]
+    if (found) return found
+  }
+  return undefined
+}
+
+const isSameVendor = (one: ModelOption, other: ModelOption): boolean =>
+  isSameFamily(toNamedModel(one), toNamedModel(other))
+
+const toNamedModel = ({ catalogId, provider }: ModelOption) => ({
+  provider,
+  name: catalogId.slice(catalogId.indexOf('/') + 1),
+})
+
+function pairModels(author: ModelOption, verifier: ModelOption): ModelPair[] {
+  const shared = author.reasoning.filter((level) => verifier.reasoning.includes(level))
+  const reasoning = shared.find((level) => level === USUAL_LEVEL) ?? shared.at(-1)
+  return reasoning === undefined ? [] : [{ author, verifier, reasoning }]
+}
+
+const USUAL_LEVEL = 'medium'

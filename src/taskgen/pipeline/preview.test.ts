@@ -29,7 +29,7 @@ afterAll(async () => app[Symbol.asyncDispose]())
 const EASY = { easy: 1, medium: 0, hard: 0 }
 const NOTHING = { requested: 0, available: 0, tried: 0, shortfall: 0 }
 
-test('a preview says what each bucket could supply and why the rest are out, and starts nothing', async () => {
+test('a preview counts candidates per difficulty and exclusion reasons without starting a batch', async () => {
   const lab = await generating(app, { changes: { easy: 3, medium: 1, hard: 0 } })
   const preview = (body?: object) => app.call(previewBatch, { params: lab.place, ...(body ? { body } : {}) })
   expect(await preview()).toMatchObject({
@@ -61,7 +61,7 @@ test('a preview says what each bucket could supply and why the rest are out, and
   expect((await preview({ candidateCounts: { easy: 0, medium: 0, hard: 0 } })).status).toBe(422)
 })
 
-test('a preview can be followed', async () => {
+test('streams the progress of a preview', async () => {
   const lab = await generating(app, { changes: { easy: 1, medium: 0, hard: 0 } })
   const path = `/api/orgs/local/repos/lab/${lab.place.name}/batches/preview`
   const headers = { authorization: `Bearer ${app.adminKey}`, accept: 'text/event-stream' }
@@ -72,13 +72,13 @@ test('a preview can be followed', async () => {
   expect(events).toEqual(['progress mirror', 'progress scan', 'result '])
 })
 
-test('an empty repository has a preview too', async () => {
+test('previews an empty repository', async () => {
   const lab = await generating(app, { changes: [] })
   const { body } = await app.call(previewBatch, { params: lab.place })
   expect(body).toMatchObject({ tip: null, pullRequests: 0, warnings: ['The repository is empty.'] })
 })
 
-test('a repository that cannot be read is 422 in a preview; a batch fails, says why, and goes on when it is mended', async () => {
+test('an unreadable repository is 422 in a preview and fails a batch, which can be resumed after a fix', async () => {
   const lab = await generating(app, { changes: { easy: 1, medium: 0, hard: 0 } })
   const { runId } = (await lab.create({ easy: 1 })).body
   await rm(lab.url, { recursive: true })
@@ -97,7 +97,7 @@ test('a repository that cannot be read is 422 in a preview; a batch fails, says 
   expect(await lab.read(runId)).toMatchObject({ state: 'completed', counts: { ready: 1 } })
 })
 
-test('a host that cannot be reached is 503, and has a batch wait', async () => {
+test('an unreachable host is 503 in a preview and makes a batch wait', async () => {
   const lab = await generating(app, { changes: EASY })
   const params = { owner: 'lab', name: 'away' }
   const source = { kind: 'git', url: 'https://no-such-host.invalid/x.git' } as const
@@ -113,7 +113,7 @@ test('a host that cannot be reached is 503, and has a batch wait', async () => {
   expect(answer.body).toMatchObject({ state: 'waiting', waiting: { reason: 'code_host' } })
 })
 
-test('a repository that is not connected is connected by its first batch, when the host answers', async () => {
+test('the first batch connects a repository when the host is available', async () => {
   await using host = await startCodeHost()
   await using own = await generatingApp({ ASSAY_GATEWAY_UPSTREAM_GITHUB: host.url })
   const lab = await generating(own, { changes: EASY })
@@ -136,7 +136,7 @@ test('a repository that is not connected is connected by its first batch, when t
   expect(await create('other')).toMatchObject({ status: 503, body: { code: 'code_host_unavailable' } })
 })
 
-test('a code host that limits us has a batch wait as long as it asks; then its own list of pull requests counts', async () => {
+test('a batch waits as long as a rate limit requires and then uses the pull requests of the code host', async () => {
   const root = await mkdtemp(join(tmpdir(), 'assay-hosted-'))
   const repository = join(root, 'lab', 'hosted.git')
   await writeHistory(repository, historyOf(EASY, 'hosted'))

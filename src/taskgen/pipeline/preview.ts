@@ -28,18 +28,18 @@ const PROGRESS_EVERY = 100
 
 /** Counts available candidates and rejections. Executes nothing and calls no model. */
 export async function previewBatch(
-  tools: PreviewDeps,
+  deps: PreviewDeps,
   repository: PreviewRepository,
   { candidateCounts = NOTHING, again }: PreviewBatchInput,
   { signal, onProgress }: PreviewHooks,
 ): Promise<BatchPreview> {
-  const tried = again ? new Set<string>() : await listTriedHeads(tools.db, repository.key)
+  const tried = again ? new Set<string>() : await listTriedHeads(deps.db, repository.key)
   const found = newSelection(candidateCounts, (head) => tried.has(head))
   const counting = newFunnelCounter()
-  const cacheFile = join(tools.scansFolder, `repository-${repository.key}.jsonl`)
+  const cacheFile = join(deps.scansFolder, `repository-${repository.key}.jsonl`)
   onProgress({ step: 'mirror', pullRequests: 0 })
   try {
-    await using mirror = await openRepositoryMirror(tools.repositories, repository, { signal })
+    await using mirror = await openRepositoryMirror(deps.repositories, repository, { signal })
     for await (const judged of scanMirror(mirror, { now: new Date(), signal, cacheFile })) {
       counting.add(judged)
       found.add(judged)
@@ -53,7 +53,7 @@ export async function previewBatch(
       pullRequests: found.discovered,
       buckets,
       shortfall: buckets.easy.shortfall + buckets.medium.shortfall + buckets.hard.shortfall,
-      cost: await estimateCost(tools.db, repository.workspaceId, found.chosen.length),
+      cost: await estimateCost(deps.db, repository.workspaceId, found.chosen.length),
       rejections: counting.funnel().rejections,
       warnings: [
         ...(tip === null ? ['The repository is empty.'] : []),

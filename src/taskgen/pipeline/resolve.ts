@@ -14,7 +14,7 @@ export const listCredentialIds = ({ keys, sandboxCredentialId, harborCredentialI
   harborCredentialId,
 ]
 
-/** Every default filled in, and every mistake named at once: what the options do not list is refused. */
+/** Fills in defaults and reports all mistakes at once. Values that the options do not list are refused. */
 export function resolveGeneration(options: GenerationOptions, wish: NewGeneration | undefined): StoredGeneration {
   if (wish === undefined) return resolveGeneration(options, requireDefaults(options))
   const models = resolveModels(options, wish)

@@ -7,7 +7,7 @@ import { countSpend } from './spend.ts'
 import * as rows from './sql.ts'
 import { stageAfter } from './stage.ts'
 import { storable, storableText } from './storable.ts'
-import { updateBatchState } from './tend.ts'
+import { updateBatchState } from './update-batch-state.ts'
 
 /** Outcome of one attempt at a stage. */
 export type StageEnding =
@@ -26,17 +26,17 @@ export type StageEnding =
  * Stores the outcome and spend of an attempt and enqueues the next stage. Also stores results of a batch that was
  * canceled meanwhile, so that a resume continues after them. Lock order: job, batch, tasks.
  */
-export async function settleStage(tx: Db, tools: EnqueueDeps, task: TaskFacts, ending: StageEnding): Promise<void> {
+export async function settleStage(tx: Db, deps: EnqueueDeps, task: TaskFacts, ending: StageEnding): Promise<void> {
   const isOpen = (await lockOpenBatch(tx, task.batch)) !== undefined
   await countSpend(tx, task)
-  if (ending.kind === 'passed') await passStage(tx, tools, task, ending, isOpen)
+  if (ending.kind === 'passed') await passStage(tx, deps, task, ending, isOpen)
   if (ending.kind === 'rejected') {
     const { reason, detail, evidence } = ending
     const found = evidence === undefined ? undefined : storable(JSON.parse(JSON.stringify(evidence)))
     await rows.rejectTask(tx, task, task.stage, { reason, detail: cutDetail(detail), evidence: found })
   }
-  if (ending.kind === 'deferred' && isOpen) await deferStage(tx, tools, task, ending)
-  await updateBatchState(tx, tools, task.batch)
+  if (ending.kind === 'deferred' && isOpen) await deferStage(tx, deps, task, ending)
+  await updateBatchState(tx, deps, task.batch)
 }
 
 const DETAIL_MAX = 10_000
@@ -48,7 +48,7 @@ type PassedEnding = Extract<StageEnding, { kind: 'passed' }>
 
 async function passStage(
   tx: Db,
-  tools: EnqueueDeps,
+  deps: EnqueueDeps,
   task: TaskFacts,
   ending: PassedEnding,
   isOpen: boolean,
@@ -64,7 +64,7 @@ async function passStage(
   if (!(await rows.passTask(tx, task, task.stage, { next, title, difficulty, files, concerns }))) return
   await rows.insertPassed(tx, task, key, isReused)
   if (!next) await supersedeOlderTasks(tx, task)
-  if (next && isOpen) await enqueueStage(tx, tools, task, next)
+  if (next && isOpen) await enqueueStage(tx, deps, task, next)
 }
 
 const toTaskOrigin = ({ batch, task, repository, candidate }: TaskFacts) => ({
@@ -86,29 +86,29 @@ async function supersedeOlderTasks(tx: Db, task: TaskFacts): Promise<void> {
 
 async function deferStage(
   tx: Db,
-  tools: EnqueueDeps,
+  deps: EnqueueDeps,
   task: TaskFacts,
   { reason, detail, retryAfterMs }: Extract<StageEnding, { kind: 'deferred' }>,
 ): Promise<void> {
   const until = new Date(Date.now() + Math.min(Math.max(0, retryAfterMs), WAIT_MAX_MS))
   const deferral = { reason, detail: cutDetail(detail), until: until.toISOString() }
   await rows.deferTask(tx, task, task.stage, deferral)
-  await enqueueStage(tx, tools, task, task.stage, until)
+  await enqueueStage(tx, deps, task, task.stage, until)
 }
 
 /** Enqueues a successor if the task is still in progress: a resume may have relied on this job. */
-export async function enqueueSuccessor(tx: Db, tools: EnqueueDeps, key: rows.TaskKey): Promise<void> {
+export async function enqueueSuccessor(tx: Db, deps: EnqueueDeps, key: rows.TaskKey): Promise<void> {
   await lockOpenBatch(tx, key.batch)
   const task = await findTask(tx, key)
   if (!task) return
   await rows.endDeferral(tx, task)
-  await enqueueStage(tx, tools, task, task.stage)
-  await updateBatchState(tx, tools, key.batch)
+  await enqueueStage(tx, deps, task, task.stage)
+  await updateBatchState(tx, deps, key.batch)
 }
 
 /** Ends a deferral before a retry. */
-export async function endWaiting(tx: Db, tools: EnqueueDeps, key: rows.TaskKey): Promise<void> {
+export async function endWaiting(tx: Db, deps: EnqueueDeps, key: rows.TaskKey): Promise<void> {
   await lockOpenBatch(tx, key.batch)
   await rows.endDeferral(tx, key)
-  await updateBatchState(tx, tools, key.batch)
+  await updateBatchState(tx, deps, key.batch)
 }

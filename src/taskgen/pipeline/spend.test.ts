@@ -8,7 +8,7 @@ const TWO = { easy: 2, medium: 0, hard: 0 }
 // The author costs 4 and 20 dollars for a million tokens, the verifier 2 and 10.
 const TASK_USD = 0.006 + 0.003
 
-test('what models were paid is counted, once, and what was found out before costs nothing', async () => {
+test('counts model spend once, and cached results cost nothing', async () => {
   await using lab = await generatingWithModels(TWO, askingStages())
   const { run, runId, tasks } = await lab.made(TWO)
   expect(run).toMatchObject({ state: 'completed', counts: { ready: 2 } })
@@ -22,7 +22,7 @@ test('what models were paid is counted, once, and what was found out before cost
   expect(spent).toBe(Math.round((run.costUsd + again.run.costUsd) * 1e6))
 })
 
-test('a preview tells what candidates came to before, once there were some', async () => {
+test('a preview reports the yield of earlier candidates', async () => {
   const FIVE = { easy: 5, medium: 0, hard: 0 }
   await using lab = await generatingWithModels(FIVE, askingStages())
   const costOf = async () => {
@@ -34,13 +34,13 @@ test('a preview tells what candidates came to before, once there were some', asy
   expect(await costOf()).toEqual({ candidates: 2, capUsd: 1.6, usualUsd: expect.closeTo(2 * TASK_USD, 6) })
 })
 
-test('a provider that breaks each time in the middle is not paid for ever', async () => {
+test('bounds the spend on a provider that fails in the middle of every call', async () => {
   let attempts = 0
   const breaking = askingStages({
-    async review(_, tools, signal) {
+    async review(_, context, signal) {
       attempts += 1
       const limits = { budgetMicros: 100_000, outputMicros: 20_000, callsMax: 2, wallMs: 60_000 }
-      const model = await tools.model('verifier', limits)
+      const model = await context.model('verifier', limits)
       const question = { system: 'You help.', messages: [], shape: { name: 'answer', schema: {} } }
       await model.ask({ ...question, messages: [{ role: 'user', text: 'Work.' }] }, signal)
       return { kind: 'deferred', reason: 'provider', detail: 'It broke.', retryAfterMs: 60_000 }
@@ -59,7 +59,7 @@ test('a provider that breaks each time in the middle is not paid for ever', asyn
   expect((await lab.grants()).spent).toBe(100_000 + 4 * 50_000)
 })
 
-test('a batch whose budget is spent waits, and goes on with more', async () => {
+test('a batch pauses when its budget is spent and continues with a larger one', async () => {
   await using lab = await generatingWithModels(TWO, askingStages(), { input: 400_000, output: 0 })
   const { run, runId } = await lab.made(TWO, { budgetUsd: 1.5 })
   expect(run).toMatchObject({ state: 'waiting', waiting: { reason: 'budget' }, budgetUsd: 1.5, counts: { ready: 0 } })
@@ -75,14 +75,14 @@ test('a batch whose budget is spent waits, and goes on with more', async () => {
   expect(Math.round(done.costUsd * 1e6)).toBe((await lab.grants()).spent)
 })
 
-test('what a task has spent that was canceled in the middle is counted by whoever sweeps', async () => {
+test('counts the spend of a task that was canceled in the middle', async () => {
   const asking = askingStages()
   const lab = await generatingWithModels({ easy: 1, medium: 0, hard: 0 }, asking)
   await using _ = lab
   const { runId } = (await lab.create({ easy: 1 })).body
   const { run } = asking.authoring
-  asking.authoring.run = async (making, tools, signal) => {
-    const result = await run(making, tools, signal)
+  asking.authoring.run = async (state, context, signal) => {
+    const result = await run(state, context, signal)
     await lab.cancel(runId)
     await lab.app.database.pool.query(`update jobs set cancel_requested = true where state = 'running'`)
     await lab.app.database.pool.query(`update gateway_grants set counted_at = null`)

@@ -13,7 +13,7 @@ import {
 } from '../schema.ts'
 import { type CandidateFacts, FIRST_REVIEWED_STAGE, type Json, type StageDone, type StageName } from './stage.ts'
 
-/** Everything a stage begins with but what the stages before it made. */
+/** Loads the input of a stage, except the outputs of earlier stages. */
 export const findTaskInProgress = (db: Db, { batch, task }: TaskKey) =>
   db
     .selectFrom('batch_tasks')
@@ -30,7 +30,7 @@ export const findTaskInProgress = (db: Db, { batch, task }: TaskKey) =>
     .where('batch_tasks.id', '=', task)
     .executeTakeFirst()
 
-/** The repository of a batch, and who may read it. */
+/** Finds the repository of a batch and its credential. */
 export const findBatchSource = (db: Db, batch: string) =>
   db
     .selectFrom('batches')
@@ -53,7 +53,7 @@ const StageOutcome = z.object({
 }) satisfies z.ZodType<StageDone>
 export type StageOutcome = z.infer<typeof StageOutcome>
 
-/** The stages that a task has passed, with what each came to. */
+/** Lists the passed stages of a task with their results. */
 export async function listPassed(db: Db, { batch, task }: TaskKey) {
   const found = await db
     .selectFrom('batch_task_stages as passed')
@@ -163,7 +163,7 @@ export async function listOpenGenerated(db: Db): Promise<string[]> {
   return (await query.where('state', 'in', ['running', 'waiting']).execute()).map(({ id }) => id)
 }
 
-/** Heads of pull requests that were made ready or rejected here, or are being made. What a machine broke does not count. */
+/** Lists heads of pull requests that are ready, rejected or in progress, except technical failures. */
 export async function listTriedHeads(db: Db, repository: number): Promise<Set<string>> {
   const { rows } = await sql<{ head: string }>`
     select distinct head from batch_tasks join batches on batches.id = batch
@@ -226,7 +226,7 @@ export const findBatch = (db: Db, id: string) =>
 export const lockBatch = (tx: Db, id: string) =>
   tx.selectFrom('batches').selectAll().where('id', '=', id).forUpdate().executeTakeFirst()
 
-/** Only what is open moves: who was canceled meanwhile stays canceled. */
+/** Updates an open batch. A batch that was canceled meanwhile stays canceled. */
 const updateOpenBatch = (db: Db, id: string) =>
   db.updateTable('batches').where('id', '=', id).where('state', 'in', OPEN_STATES)
 
@@ -243,7 +243,7 @@ export const markWaiting = (tx: Db, id: string, waiting: Waiting) =>
     .set({ state: 'waiting', waiting: JSON.stringify(waiting) })
     .execute()
 
-/** Answers its repository. Undefined: it had ended before. What would only fail again lets its archive go. */
+/** Ends an open batch and returns its repository. Releases the archive if a retry is pointless. */
 async function endBatch(
   tx: Db,
   id: string,
@@ -279,8 +279,8 @@ const updateTask = (tx: Db, { batch, task }: TaskKey) =>
   tx.updateTable('batch_tasks').where('batch', '=', batch).where('id', '=', task)
 
 /**
- * With other files, and nothing that was decided or found out of the old ones. Of a generated task the instruction goes
- * back to where it is judged; what stages before that found out stays.
+ * Replaces the files of a task and clears decisions and evidence about the old ones. A generated task returns to the stage
+ * that reviews the instruction; results of earlier stages are kept.
  */
 export async function resetTask(tx: Db, key: TaskKey, files: TaskFiles, instruction: string | null): Promise<void> {
   await updateTask(tx, key)

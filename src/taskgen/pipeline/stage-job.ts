@@ -7,7 +7,6 @@ import { openScratch } from '../../trials/scratch.ts'
 import { type EnqueueDeps, type StagePayload, sandboxOf, sandboxWatchJobType, stageJobType } from './enqueue.ts'
 import { findTask, loadCandidateState, type TaskFacts } from './facts.ts'
 import { hashInput } from './input-digest.ts'
-import { storeTask } from './keep-files.ts'
 import { endWaiting, enqueueSuccessor, type StageEnding, settleStage } from './settle.ts'
 import { findResult, forgetResult } from './sql.ts'
 import { ASSEMBLY_STAGE, type CandidateState, type StageDone } from './stage.ts'
@@ -19,48 +18,49 @@ import {
   requireCredentials,
   StageCredentialMissing,
   type StageWorkDeps,
-} from './stage-tools.ts'
+} from './stage-context.ts'
 import { storable, storableText } from './storable.ts'
+import { storeTask } from './store-task.ts'
 
 export type StageJobDeps = StageWorkDeps & EnqueueDeps & { draftsFolder: string }
 
 /** Runs stages: those without sandboxes, or those in one sandbox. */
-export const stageJob = (tools: StageJobDeps, sandbox: string | undefined): JobHandler<StagePayload> =>
+export const stageJob = (deps: StageJobDeps, sandbox: string | undefined): JobHandler<StagePayload> =>
   defineJobHandler(stageJobType(sandbox), {
-    run: (job) => runStage(tools, job),
+    run: (job) => runStage(deps, job),
     onGivenUp: async (tx, payload, reason) => {
       const task = await findTask(tx, payload)
       const word = sandbox === undefined ? 'internal_error' : 'environment_failed'
       if (task?.stage === payload.stage)
-        await settleStage(tx, tools, task, { kind: 'rejected', reason: word, detail: reason })
+        await settleStage(tx, deps, task, { kind: 'rejected', reason: word, detail: reason })
     },
   })
 
 /** Checks whether the sandbox is available again: enqueues the stage's job, or waits again. */
-export const sandboxWatchJob = (tools: EnqueueDeps): JobHandler<StagePayload> =>
-  defineJobHandler(sandboxWatchJobType, { run: (job) => finishWithSuccessor(tools, job) })
+export const sandboxWatchJob = (deps: EnqueueDeps): JobHandler<StagePayload> =>
+  defineJobHandler(sandboxWatchJobType, { run: (job) => finishWithSuccessor(deps, job) })
 
-/** The conductor. Only the end is written down, once, under the lease: who dies before it leaves nothing but what was spent. */
-async function runStage(tools: StageJobDeps, job: Job<StagePayload>): Promise<void> {
-  const { db, step = () => {} } = tools
+/** Runs a stage. Only its end is stored, once, under the lease: a worker that dies earlier leaves only its spend. */
+async function runStage(deps: StageJobDeps, job: Job<StagePayload>): Promise<void> {
+  const { db, step = () => {} } = deps
   step('stage.claimed')
   const task = await findTask(db, job.payload)
-  if (!task || task.stage !== job.payload.stage) return finishWithSuccessor(tools, job)
-  if (task.isDeferred) await job.write((tx) => endWaiting(tx, tools, task))
-  const { making, concerns } = await loadCandidateState(db, task)
+  if (!task || task.stage !== job.payload.stage) return finishWithSuccessor(deps, job)
+  if (task.isDeferred) await job.write((tx) => endWaiting(tx, deps, task))
+  const { state, concerns } = await loadCandidateState(db, task)
   step('stage.read')
-  const ending = await attemptStage(tools, task, making, job.signal)
+  const ending = await attemptStage(deps, task, state, job.signal)
   step('stage.closed')
   await job.finish(async (tx) => {
-    await settleStage(tx, tools, task, ending.kind === 'passed' ? { ...ending, concerns } : ending)
+    await settleStage(tx, deps, task, ending.kind === 'passed' ? { ...ending, concerns } : ending)
     step('stage.settled')
   })
   step('stage.finished')
 }
 
 /** Finishes the job and enqueues a successor if the task is still in progress. */
-async function finishWithSuccessor(tools: EnqueueDeps, job: Job<StagePayload>): Promise<void> {
-  await job.finish((tx) => enqueueSuccessor(tx, tools, job.payload))
+async function finishWithSuccessor(deps: EnqueueDeps, job: Job<StagePayload>): Promise<void> {
+  await job.finish((tx) => enqueueSuccessor(tx, deps, job.payload))
 }
 
 type StageAttempt =
@@ -68,51 +68,51 @@ type StageAttempt =
   | Omit<Extract<StageEnding, { kind: 'passed' }>, 'concerns'>
 
 async function attemptStage(
-  tools: StageJobDeps,
+  deps: StageJobDeps,
   task: TaskFacts,
-  making: CandidateState,
+  state: CandidateState,
   signal: AbortSignal,
 ): Promise<StageAttempt> {
-  const { version, reads } = tools.stages[task.stage]
-  const digest = hashInput({ stage: task.stage, version, reads: reads(making) })
-  const known = await findCachedResult(tools, task, digest)
+  const { version, cacheInputs } = deps.stages[task.stage]
+  const digest = hashInput({ stage: task.stage, version, inputs: cacheInputs(state) })
+  const known = await findCachedResult(deps, task, digest)
   if (known) return { kind: 'passed', digest, outcome: known.result, seconds: known.seconds, isReused: true }
   try {
-    return await executeStage(tools, task, making, { digest, signal })
+    return await executeStage(deps, task, state, { digest, signal })
   } catch (error) {
     signal.throwIfAborted()
-    return toEnding(tools, task, error)
+    return toEnding(deps, task, error)
   }
 }
 
 /** Finds a cached result whose files still exist. */
-async function findCachedResult(tools: StageJobDeps, { workspaceId, stage }: TaskFacts, digest: string) {
-  const known = await findResult(tools.db, { workspaceId, stage, digest })
+async function findCachedResult(deps: StageJobDeps, { workspaceId, stage }: TaskFacts, digest: string) {
+  const known = await findResult(deps.db, { workspaceId, stage, digest })
   const files = known?.result.files
-  if (!files || (await findContent(tools, files.digest))) return known
-  await forgetResult(tools.db, { workspaceId, stage, digest })
+  if (!files || (await findContent(deps, files.digest))) return known
+  await forgetResult(deps.db, { workspaceId, stage, digest })
   return undefined
 }
 
 type AttemptContext = { digest: string; signal: AbortSignal }
 
 async function executeStage(
-  tools: StageJobDeps,
+  deps: StageJobDeps,
   task: TaskFacts,
-  making: CandidateState,
+  state: CandidateState,
   { digest, signal }: AttemptContext,
 ): Promise<StageAttempt> {
-  await requireCredentials(tools, task)
+  await requireCredentials(deps, task)
   const started = performance.now()
-  await using scratch = await openScratch(tools.folder)
-  await using own = await openStageContext(tools, task, scratch.path, signal)
-  const result = await tools.stages[task.stage].run(making, own, signal)
-  tools.step?.('stage.ran')
+  await using scratch = await openScratch(deps.folder)
+  await using own = await openStageContext(deps, task, scratch.path, signal)
+  const result = await deps.stages[task.stage].run(state, own, signal)
+  deps.step?.('stage.ran')
   if (result.kind !== 'done') return result
   const seconds = (performance.now() - started) / 1000
   const outcome = toStorableOutcome(result.value)
   if (task.stage !== ASSEMBLY_STAGE) return { kind: 'passed', digest, outcome, seconds, isReused: false }
-  const kept = await storeTask(tools, own.target, task.task)
+  const kept = await storeTask(deps, own.target, task.task)
   if (kept.kind === 'rejected') return kept
   return { kind: 'passed', digest, outcome: { ...outcome, files: kept.files }, seconds, isReused: false }
 }
@@ -138,7 +138,7 @@ const deferAttempt = (
 ): StageAttempt => ({ kind: 'deferred', reason, detail: error.message, retryAfterMs })
 
 /** Failures that are not the task's fault defer it. Rethrown errors are retried and finally reject it. */
-async function toEnding(tools: StageJobDeps, task: TaskFacts, error: unknown): Promise<StageAttempt> {
+async function toEnding(deps: StageJobDeps, task: TaskFacts, error: unknown): Promise<StageAttempt> {
   if (error instanceof HistoryMissing) return { kind: 'rejected', reason: 'history_rewritten', detail: error.message }
   if (error instanceof CandidateBudgetSpent)
     return { kind: 'rejected', reason: `${error.role}_budget`, detail: error.message }
@@ -147,18 +147,18 @@ async function toEnding(tools: StageJobDeps, task: TaskFacts, error: unknown): P
   if (error instanceof ModelUnfit) return deferAttempt('config', error, RETRY_LATE_MS)
   if (error instanceof MirrorRefused)
     return deferAttempt('code_host', error, error.isLasting ? RETRY_LATE_MS : RETRY_MS)
-  if (error instanceof SandboxUnavailable) return diagnoseSandbox(tools, task, error)
+  if (error instanceof SandboxUnavailable) return diagnoseSandbox(deps, task, error)
   throw error
 }
 
 /** If the provider's self-test passes, the failure is attributed to the task. */
-async function diagnoseSandbox(tools: StageJobDeps, task: TaskFacts, error: SandboxUnavailable): Promise<StageAttempt> {
-  const place = sandboxOf(tools.stages[task.stage], task.generation)
-  const provider = place === undefined ? undefined : tools.findProvider(place)
+async function diagnoseSandbox(deps: StageJobDeps, task: TaskFacts, error: SandboxUnavailable): Promise<StageAttempt> {
+  const place = sandboxOf(deps.stages[task.stage], task.generation)
+  const provider = place === undefined ? undefined : deps.findProvider(place)
   const trouble = await provider?.selfTest().then(
     () => undefined,
     (reason: unknown) => (reason instanceof SandboxUnavailable ? reason : error),
   )
   if (provider && !trouble) throw error
-  return deferAttempt('sandbox', trouble ?? error, tools.sandboxWaitMs)
+  return deferAttempt('sandbox', trouble ?? error, deps.sandboxWaitMs)
 }

@@ -22,7 +22,7 @@ export type StageName = (typeof STAGES)[number]
 
 /** The stage that writes the files of the task. From here on it has a digest. */
 export const ASSEMBLY_STAGE: StageName = 'assembly'
-/** The first that looks at the instruction. A person who changes it sends the task back to here. */
+/** First stage that uses the instruction. A task whose instruction was edited returns to it. */
 export const FIRST_REVIEWED_STAGE: StageName = 'lint'
 
 export type Json = string | number | boolean | null | Json[] | { [name: string]: Json }
@@ -35,7 +35,7 @@ export const CandidateFacts = z.object({
   /** Linked issues. Empty for candidates selected before issues were stored. */
   issues: z.array(z.object({ title: z.string(), body: z.string() })).default([]),
   mergedAt: z.string(),
-  /** Commits, both of the default branch. What is between them is the change. */
+  /** Commits of the default branch before and after the change. */
   base: z.string(),
   head: z.string(),
   /** Difficulty for which it was selected. */
@@ -46,13 +46,13 @@ export type CandidateFacts = z.infer<typeof CandidateFacts>
 
 /** Everything known about a task in progress. Plain data, so that any worker can continue. */
 export type CandidateState = {
-  /** Random, so that it tells nothing. */
+  /** Random, so that it reveals nothing about the pull request. */
   taskId: string
   candidate: CandidateFacts
   generation: Generation
   /** Output of each passed stage. */
-  made: Partial<Record<StageName, Json>>
-  /** The instruction as a person has changed it. It goes before that of the author model. */
+  outputs: Partial<Record<StageName, Json>>
+  /** Instruction edited by a person. Takes precedence over that of the author model. */
   edited: string | null
   /** Once it is assembled: the digest of the task, and one of all its files but the instruction. */
   files: { digest: string; ground: string } | null
@@ -62,7 +62,7 @@ export type CandidateState = {
 export type Need = 'sandbox' | 'harbor' | 'author' | 'verifier'
 
 export type StageDone = {
-  /** For the stages that follow, and no more than they need: what can be had from the mirror again is left there. */
+  /** Output for later stages. Contains only what cannot be read from the mirror again. */
   made: Json
   /** For people. */
   evidence: Json
@@ -73,25 +73,25 @@ export type StageDone = {
 }
 
 export type Stage = {
-  /** Raised with every change of what it does: results of another version are not taken over. */
+  /** Increment it with every change of the stage. Cached results of other versions are not used. */
   version: number
   /** A job waits for free slots of all of these. At most one of them is a place for sandboxes. */
   needs: readonly Need[]
-  /** Memory of its jobs. Default: that of a trial without limits. Only for stages with a sandbox. */
+  /** Memory of its jobs. Defaults to that of a trial without limits. Only for stages with a sandbox. */
   memoryMb?: number
   /** Cache key: everything that the result depends on. */
-  reads(making: CandidateState): Json
+  cacheInputs(state: CandidateState): Json
   /**
    * Throws SandboxUnavailable where the sandbox broke. Asked again after a crash, from its beginning. What is thrown
    * besides is a bug: it is tried a few times, and then rejects the task.
    */
-  run(making: CandidateState, tools: StageContext, signal: AbortSignal): Promise<StageResult<StageDone>>
+  run(state: CandidateState, context: StageContext, signal: AbortSignal): Promise<StageResult<StageDone>>
 }
 
 /** The seam between bookkeeping and work. Everything in front of it is rows and jobs. */
 export type Stages = Record<StageName, Stage>
 
-/** A mirror in which both commits of the candidate are. Trees are there, files come when they are asked for. */
+/** A mirror that contains both commits of the candidate. File contents are fetched on demand. */
 export type StageRepository = {
   place: GitLocation
   fetchBlobs(ids: readonly string[], signal: AbortSignal): Promise<void>
@@ -107,7 +107,10 @@ export type StageContext = {
   repository(): Promise<StageRepository>
   /** Only with such a need: the one that was chosen for it. */
   provider(): SandboxProvider
-  /** Only with such a need, and within these limits and what is left of the batch's own budget. What it costs counts for this task. */
+  /**
+   * Opens a model within these limits and the remaining budget of the batch. Requires the need. Its cost counts for
+   * this task.
+   */
   model(role: 'author' | 'verifier', limits: ModelLimits): Promise<StageModel>
   /** After assembling: a folder with the files of the task. */
   files(): Promise<string>

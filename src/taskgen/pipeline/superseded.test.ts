@@ -10,7 +10,7 @@ afterAll(async () => app[Symbol.asyncDispose]())
 
 const EASY = { easy: 1, medium: 0, hard: 0 }
 
-test('of one pull request the newest task counts, and the one before says where that is', async () => {
+test('a newer task of a pull request supersedes the older one, which links to it', async () => {
   const lab = await generating(app, { changes: { easy: 2, medium: 0, hard: 0 } })
   const first = await lab.made({ easy: 2 })
   const again = await lab.made({ easy: 1 }, { again: true })
@@ -37,7 +37,7 @@ test('of one pull request the newest task counts, and the one before says where 
   expect(refused).toMatchObject({ status: 409, body: { code: 'task_not_ready' } })
 })
 
-test('what a person has approved stays, and whoever decides on a newer one is told', async () => {
+test('an approved task is not superseded, and the newer task has a warning', async () => {
   const lab = await generating(app, { changes: EASY })
   const { runId, tasks } = await lab.made({ easy: 1 })
   const [{ taskId, digest }] = tasks
@@ -55,7 +55,7 @@ test('what a person has approved stays, and whoever decides on a newer one is to
   expect(bulk).toMatchObject({ status: 409, body: { code: 'task_not_green' } })
 })
 
-test('two that get ready at the same time leave one', async () => {
+test('of two concurrent tasks of a pull request one remains', async () => {
   const lab = await generating(app, { changes: EASY })
   const runs = [await lab.create({ easy: 1 }, { again: true }), await lab.create({ easy: 1 }, { again: true })]
   await Promise.all([lab.work(), lab.work()])

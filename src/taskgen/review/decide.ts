@@ -1,4 +1,4 @@
-import type { ModelReview } from './reading.ts'
+import type { ModelReview } from './model-review.ts'
 import { RUBRIC, type RubricReason } from './rubric.ts'
 
 /** A single review. `unusable`: refused, invalid or faulty. */

@@ -1,6 +1,6 @@
 import type { HiddenTests } from '../../grading/suite.ts'
 import { decodeText } from '../lint/patch-files.ts'
-import type { ReviewMaterial } from './reading.ts'
+import type { ReviewMaterial } from './model-review.ts'
 import { RUBRIC } from './rubric.ts'
 
 export type ReviewInput = {

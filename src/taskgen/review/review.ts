@@ -4,7 +4,7 @@ import { isSameFamily, type NamedModel } from '../models/served-model.ts'
 import type { ModelBill, StageModel } from '../models/stage-model.ts'
 import { done, reject, type StageDeferral, type StageRejection, type StageResult } from '../stage-result.ts'
 import { decideReview, PASSES_MAX, type ReviewDecision, type ReviewPass } from './decide.ts'
-import { listReviewFaults, ModelReview, type ReviewMaterial } from './reading.ts'
+import { listReviewFaults, ModelReview, type ReviewMaterial } from './model-review.ts'
 import { buildMaterial, buildReviewPrompt, type ReviewInput, reviewNeutral, reviewSystem } from './review-prompt.ts'
 
 /** Kept with the candidate, however it came out. */
@@ -22,17 +22,20 @@ export type ReviewVerdict = {
 const SHAPE = toAnswerShape('reading', ModelReview)
 const REPAIRS_MAX = 2
 
-/** Two readers who do not know of each other, and a third where they differ. A rejection has the verdict as its evidence. */
+/**
+ * Two readers who do not know of each other, and a third where they differ. A rejection has the verdict as its
+ * evidence.
+ */
 export async function reviewTask(
   model: StageModel,
-  order: ReviewInput & { author: NamedModel | null },
+  input: ReviewInput & { author: NamedModel | null },
   signal: AbortSignal,
 ): Promise<StageResult<ReviewVerdict>> {
-  const material = buildMaterial(order)
+  const material = buildMaterial(input)
   const passes: ReviewPass[] = []
   let decision: ReviewDecision | undefined
   while (!decision && passes.length < PASSES_MAX) {
-    const pass = toReviewPass(await askForReview(model, order, material, { number: passes.length, signal }))
+    const pass = toReviewPass(await askForReview(model, input, material, { number: passes.length, signal }))
     if (pass.kind === 'deferred' || pass.kind === 'rejected') return pass
     passes.push(pass)
     decision = decideReview(passes)
@@ -42,7 +45,7 @@ export async function reviewTask(
     decision,
     passes,
     minutes: passes.flatMap((pass) => (pass.kind === 'read' ? [pass.reading.minutes] : [])),
-    flags: order.author && isSameFamily(order.author, model) ? ['self_verified'] : [],
+    flags: input.author && isSameFamily(input.author, model) ? ['self_verified'] : [],
     model: { catalogId: model.catalogId, provider: model.provider, name: model.name },
     bill: await model.bill(),
   }
@@ -53,7 +56,7 @@ type ReviewTurn = { number: number; signal: AbortSignal }
 
 const askForReview = (
   model: StageModel,
-  order: ReviewInput,
+  input: ReviewInput,
   material: ReviewMaterial,
   { number, signal }: ReviewTurn,
 ) =>
@@ -64,7 +67,7 @@ const askForReview = (
       neutral: reviewNeutral(number),
       shape: SHAPE,
       schema: ModelReview,
-      prompt: buildReviewPrompt(order, material, number),
+      prompt: buildReviewPrompt(input, material, number),
       faults: (reading) => listReviewFaults(reading, material),
       repairsMax: REPAIRS_MAX,
     },

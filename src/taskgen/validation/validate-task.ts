@@ -1,20 +1,23 @@
-import { mkdir } from 'node:fs/promises'
-import type { TestLists } from '../../grading/suite.ts'
+import { constants } from 'node:fs'
+import { mkdir, open } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { SuiteOutcome, TestLists } from '../../grading/suite.ts'
+import { parseReport } from '../../grading/suite-report.ts'
 import { openFolderSource } from '../../harbor/folder-source.ts'
 import { readTask } from '../../harbor/read-task.ts'
-import type { Harness } from '../../harnesses/harness.ts'
+import { type Harness, noModel } from '../../harnesses/harness.ts'
 import { nop } from '../../harnesses/nop.ts'
 import { oracle } from '../../harnesses/oracle.ts'
 import { shellCommand } from '../../harnesses/shell-command.ts'
-import type { SandboxProvider } from '../../sandboxes/sandbox.ts'
+import { type SandboxProvider, SandboxUnavailable } from '../../sandboxes/sandbox.ts'
+import type { TrialRequest } from '../../trials/bench.ts'
 import { DOES_NOT_APPLY } from '../../trials/cheats/cheat.ts'
+import { runTrial } from '../../trials/trial.ts'
 import type { PinnedSymbol } from '../lint/render-instruction.ts'
 import { done, reject, type StageRejection, type StageResult, withEvidence } from '../stage-result.ts'
-import { runValidationTrial } from './attempt.ts'
 import { FOUND, type GuardedCheat } from './cheats/guarded-cheat.ts'
 import { listGuardedCheats } from './cheats/guarded-cheats.ts'
-import { patchHarness } from './gold-as-agent.ts'
-import { checkAgentPatch, checkNop, checkOracle, summariseTrial } from './judge-attempts.ts'
+import { checkAgentPatch, checkNop, checkOracle, summariseTrial } from './check-trials.ts'
 import {
   type CheatResult,
   FULL_COUNTS,
@@ -42,30 +45,30 @@ export type ValidateTaskInput = {
  */
 export async function validateTask(
   provider: SandboxProvider,
-  order: ValidateTaskInput,
+  input: ValidateTaskInput,
   signal: AbortSignal,
 ): Promise<StageResult<ValidationReport>> {
-  const { task, digest } = await readTask(await openFolderSource(order.folder))
-  await mkdir(order.outputFolder, { recursive: true })
+  const { task, digest } = await readTask(await openFolderSource(input.folder))
+  await mkdir(input.outputFolder, { recursive: true })
   const request = {
     task,
     digest,
-    folder: order.folder,
-    outputFolder: order.outputFolder,
+    folder: input.folder,
+    outputFolder: input.outputFolder,
     variables: {},
     signal,
     ...({ onPhase: () => {}, verifyMode: 'workspace', isProven: true } as const),
   }
   const seen: ValidationTrials = { nop: [], oracle: [], gold: [], cheats: [] }
-  const bench: ValidationContext = {
-    order,
+  const context: ValidationContext = {
+    input,
     seen,
     tryOut: (harness) => {
-      order.onTrial?.(harness.id)
+      input.onTrial?.(harness.id)
       return runValidationTrial(provider, request, harness)
     },
   }
-  const fault = await findFirstFault(bench)
+  const fault = await findFirstFault(context)
   return fault ? withEvidence(fault, { digest, ...summariseTrials(seen) }) : done(buildReport(digest, seen))
 }
 
@@ -76,57 +79,57 @@ type ValidationTrials = {
   cheats: (CheatResult & Pick<GuardedCheat, 'verdict'>)[]
 }
 type ValidationContext = {
-  order: ValidateTaskInput
+  input: ValidateTaskInput
   seen: ValidationTrials
   tryOut(harness: Harness): Promise<ValidationTrial>
 }
 
 /** Runs one trial of each kind first, because most faults show there. Repetitions come last. */
-async function findFirstFault(bench: ValidationContext): Promise<StageRejection | undefined> {
-  const { nop: nops, oracle: oracles, oracleAll } = bench.order.counts ?? FULL_COUNTS
+async function findFirstFault(context: ValidationContext): Promise<StageRejection | undefined> {
+  const { nop: nops, oracle: oracles, oracleAll } = context.input.counts ?? FULL_COUNTS
   return (
-    (await runNop(bench, 1)) ??
-    (await runOracle(bench, 1)) ??
-    (await runPatchAsAgent(bench)) ??
-    (await runNop(bench, nops)) ??
-    (await runOracle(bench, oracles)) ??
-    (await runCheats(bench)) ??
-    (await runOracle(bench, Math.max(oracles, oracleAll)))
+    (await runNop(context, 1)) ??
+    (await runOracle(context, 1)) ??
+    (await runPatchAsAgent(context)) ??
+    (await runNop(context, nops)) ??
+    (await runOracle(context, oracles)) ??
+    (await runCheats(context)) ??
+    (await runOracle(context, Math.max(oracles, oracleAll)))
   )
 }
 
-async function runNop({ seen, order, tryOut }: ValidationContext, count: number): Promise<StageRejection | undefined> {
+async function runNop({ seen, input, tryOut }: ValidationContext, count: number): Promise<StageRejection | undefined> {
   while (seen.nop.length < count) {
     const tried = await tryOut(nop)
     seen.nop.push(tried)
-    const fault = checkNop(tried, order.lists)
+    const fault = checkNop(tried, input.lists)
     if (fault) return fault
   }
   return undefined
 }
 
 async function runOracle(
-  { seen, order, tryOut }: ValidationContext,
+  { seen, input, tryOut }: ValidationContext,
   count: number,
 ): Promise<StageRejection | undefined> {
   while (seen.oracle.length < count) {
     const [first] = seen.oracle
     const tried = await tryOut(oracle)
     seen.oracle.push(tried)
-    const fault = checkOracle(tried, order.lists, first)
+    const fault = checkOracle(tried, input.lists, first)
     if (fault) return fault
   }
   return undefined
 }
 
-async function runPatchAsAgent({ seen, order, tryOut }: ValidationContext): Promise<StageRejection | undefined> {
-  const tried = await tryOut(patchHarness(order.source))
+async function runPatchAsAgent({ seen, input, tryOut }: ValidationContext): Promise<StageRejection | undefined> {
+  const tried = await tryOut(patchHarness(input.source))
   seen.gold.push(tried)
-  return checkAgentPatch(tried, order.lists)
+  return checkAgentPatch(tried, input.lists)
 }
 
-async function runCheats({ seen, order, tryOut }: ValidationContext): Promise<StageRejection | undefined> {
-  for (const { id, what, line, tries = 1, verdict } of listGuardedCheats(order)) {
+async function runCheats({ seen, input, tryOut }: ValidationContext): Promise<StageRejection | undefined> {
+  for (const { id, what, line, tries = 1, verdict } of listGuardedCheats(input)) {
     const harness = { ...shellCommand(line), id: `cheat:${id}` }
     let outcome: CheatResult['outcome'] = 'lost'
     for (let tried = 0; tried < tries && outcome === 'lost'; tried += 1) outcome = toCheatOutcome(await tryOut(harness))
@@ -157,3 +160,57 @@ function buildReport(digest: string, seen: ValidationTrials): ValidationReport {
   const strength = winners.length > 0 ? 'weak' : 'standard'
   return { digest, isolation: golden.isolation, ...shown, gold, strength, winners }
 }
+
+/** Makes the change of the solution the way an agent would: nothing of the folder of the solution is there. */
+const patchHarness = (source: string): Harness => ({
+  id: 'gold',
+  name: 'The change of the solution, made by an agent',
+  version: '1',
+  ...noModel,
+  plan: () => ({
+    command: ['sh', '-c', 'base64 -d | git apply --whitespace=nowarn -'],
+    env: [],
+    folders: [],
+    input: Buffer.from(source, 'latin1').toString('base64'),
+  }),
+})
+
+/** Throws SandboxUnavailable: a broken sandbox says nothing of a task. */
+async function runValidationTrial(
+  provider: SandboxProvider,
+  request: Omit<TrialRequest, 'harness' | 'onVerified'>,
+  harness: Harness,
+): Promise<ValidationTrial> {
+  let outcome: SuiteOutcome | undefined
+  const onVerified = async (folder: string) => {
+    outcome = await readReport(folder)
+  }
+  const record = await runTrial(provider, { ...request, harness, onVerified })
+  if (record.class === 'sandbox_error') throw new SandboxUnavailable(record.error ?? 'The sandbox broke.')
+  return {
+    isWon: record.state === 'passed',
+    reward: record.reward,
+    exitCode: record.steps[0]?.agent?.code ?? null,
+    outcome,
+    seconds: Math.round(record.timings.total * 10) / 10,
+    isolation: record.isolation,
+  }
+}
+
+const REPORT_BYTES_MAX = 64 * 1024 * 1024
+
+/** Reads the verifier's report; undefined if it is missing or unreadable. */
+async function readReport(folder: string): Promise<SuiteOutcome | undefined> {
+  const file = await open(join(folder, 'report.json'), PLAINLY).catch(() => undefined)
+  if (!file) return undefined
+  try {
+    const stats = await file.stat()
+    if (!stats.isFile() || stats.size > REPORT_BYTES_MAX) return undefined
+    return parseReport(await file.readFile('utf8'))
+  } finally {
+    await file.close()
+  }
+}
+
+/** No link is followed, and no writer waited for. */
+const PLAINLY = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK

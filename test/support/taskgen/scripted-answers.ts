@@ -1,6 +1,6 @@
 import type { ScriptInput } from '../../../samples/provider/script.ts'
 import type { InstructionDraft } from '../../../src/taskgen/lint/render-instruction.ts'
-import type { ModelReview } from '../../../src/taskgen/review/reading.ts'
+import type { ModelReview } from '../../../src/taskgen/review/model-review.ts'
 
 type Task = NonNullable<ScriptInput['tasks']>[number]
 type Turn = Task['turns'][number]

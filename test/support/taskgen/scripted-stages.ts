@@ -29,18 +29,19 @@ const NEEDS: Record<StageName, Stage['needs']> = {
   difficulty: [],
 }
 
-const instructionOf = ({ edited, made }: CandidateState): string => edited ?? String(Object(made.authoring).markdown)
+const instructionOf = ({ edited, outputs }: CandidateState): string =>
+  edited ?? String(Object(outputs.authoring).markdown)
 
 const change = ({ candidate: { base, head } }: CandidateState): Json => [base, head]
 
 /** What each depends on, as the real ones do. */
-const READS: Record<StageName, (making: CandidateState) => Json> = {
+const CACHE_INPUTS: Record<StageName, (state: CandidateState) => Json> = {
   split: change,
   environment: change,
   execution: change,
-  authoring: (making) => [change(making), making.generation.authorModel],
-  lint: (making) => [change(making), instructionOf(making)],
-  assembly: (making) => [making.taskId, instructionOf(making)],
+  authoring: (state) => [change(state), state.generation.authorModel],
+  lint: (state) => [change(state), instructionOf(state)],
+  assembly: (state) => [state.taskId, instructionOf(state)],
   validation: ({ files }) => files?.ground ?? null,
   review: ({ files, generation }) => [files?.digest ?? null, generation.verifierModel],
   difficulty: ({ files }) => files?.digest ?? null,
@@ -52,13 +53,13 @@ export function scriptedStages(script: Script = {}): Scripted {
   const stageOf = (stage: StageName): Stage => ({
     version: 1,
     needs: NEEDS[stage],
-    reads: READS[stage],
-    async run(making, tools, signal) {
-      runs.push({ stage, taskId: making.taskId, title: making.candidate.title })
-      const said = await script[stage]?.(making, tools, signal)
+    cacheInputs: CACHE_INPUTS[stage],
+    async run(state, context, signal) {
+      runs.push({ stage, taskId: state.taskId, title: state.candidate.title })
+      const said = await script[stage]?.(state, context, signal)
       if (said) return said
-      if (stage === 'assembly') await writeTask(tools.target, making)
-      return done(doneAt(stage, making))
+      if (stage === 'assembly') await writeTask(context.target, state)
+      return done(doneAt(stage, state))
     },
   })
   return { ...Object.fromEntries(STAGES.map((stage) => [stage, stageOf(stage)])), runs } as Scripted
@@ -74,9 +75,9 @@ export function doneAt(stage: StageName, { candidate }: CandidateState): StageDo
   }
 }
 
-async function writeTask(folder: string, making: CandidateState): Promise<void> {
-  const toml = `schema_version = "1.4"\n[task]\nname = "lab/${making.taskId}"\n`
-  const files = smallTask({ 'instruction.md': instructionOf(making), 'task.toml': toml })
+async function writeTask(folder: string, state: CandidateState): Promise<void> {
+  const toml = `schema_version = "1.4"\n[task]\nname = "lab/${state.taskId}"\n`
+  const files = smallTask({ 'instruction.md': instructionOf(state), 'task.toml': toml })
   for (const [path, content] of Object.entries(files)) {
     await mkdir(dirname(join(folder, path)), { recursive: true })
     await writeFile(join(folder, path), content)

@@ -17,33 +17,33 @@ const ORGANISATION = 'made'
 export const assemblyStage: Stage = {
   version: 3,
   needs: [],
-  reads: (making) => [
-    making.taskId,
-    making.candidate.base,
-    making.candidate.head,
-    making.candidate.difficulty,
-    instructionText(making),
-    making.made.environment ?? null,
-    making.made.execution ?? null,
+  cacheInputs: (state) => [
+    state.taskId,
+    state.candidate.base,
+    state.candidate.head,
+    state.candidate.difficulty,
+    instructionText(state),
+    state.outputs.environment ?? null,
+    state.outputs.execution ?? null,
   ],
-  async run(making, tools, signal) {
-    const { title } = parseInstruction(making)
-    const { lists, plan } = parseExecution(making)
-    const tree = await readBase(making, tools, signal)
-    const { place } = await tools.repository()
-    const environmentFolder = join(tools.folder, 'environment')
-    await writeEnvironment(environmentFolder, { recipe: parseEnvironment(making).recipe, place, tree }, signal)
-    const { source, hidden } = await readChange(making, tools, signal)
-    const emitted = await emitTask(tools.target, {
+  async run(state, context, signal) {
+    const { title } = parseInstruction(state)
+    const { lists, plan } = parseExecution(state)
+    const tree = await readBase(state, context, signal)
+    const { place } = await context.repository()
+    const environmentFolder = join(context.folder, 'environment')
+    await writeEnvironment(environmentFolder, { recipe: parseEnvironment(state).recipe, place, tree }, signal)
+    const { source, hidden } = await readChange(state, context, signal)
+    const emitted = await emitTask(context.target, {
       environmentFolder,
       source,
       hidden,
       lists,
       plan,
       title,
-      markdown: instructionText(making),
-      name: `${ORGANISATION}/${making.taskId}`,
-      difficulty: making.candidate.difficulty,
+      markdown: instructionText(state),
+      name: `${ORGANISATION}/${state.taskId}`,
+      difficulty: state.candidate.difficulty,
       ...TIMEOUTS,
       resources: DEFAULT_RESOURCES,
     })

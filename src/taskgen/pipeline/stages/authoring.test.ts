@@ -38,7 +38,7 @@ async function makingOf(issues: CandidateState['candidate']['issues']): Promise<
     edited: null,
     files: null,
     candidate: { ...text, base, head, difficulty: 'easy' } as CandidateState['candidate'],
-    made: { execution: { lists, plan, messages: {}, failsByAssertion: true } },
+    outputs: { execution: { lists, plan, messages: {}, failsByAssertion: true } },
   }
 }
 
@@ -50,20 +50,20 @@ async function written(issues: CandidateState['candidate']['issues'], ...wanted:
     AUTHOR_LIMITS,
   )
   const repository = { place: known.place, fetchBlobs: async () => {}, upstream: [] }
-  const tools = {
+  const context = {
     repository: async () => repository,
     model: async () => model,
   } as Partial<StageContext> as StageContext
-  const { kind } = await authoringStage.run(await makingOf(issues), tools, new AbortController().signal)
+  const { kind } = await authoringStage.run(await makingOf(issues), context, new AbortController().signal)
   return kind === 'done'
 }
 
-test('what others had asked for reaches the author', async () => {
+test('passes issue texts to the author model', async () => {
   expect(await written([WISH], WISH.title, WISH.body)).toBe(true)
   expect(await written([], WISH.title)).toBe(false)
 })
 
-test('with other issues it is another input', async () => {
+test('other issues change the cache key', async () => {
   const [none, one] = await Promise.all([makingOf([]), makingOf([WISH])])
-  expect(authoringStage.reads(one)).not.toEqual(authoringStage.reads(none))
+  expect(authoringStage.cacheInputs(one)).not.toEqual(authoringStage.cacheInputs(none))
 })

@@ -6,31 +6,26 @@ import type { Stage } from '../stage.ts'
 import { loadLintFacts, readChange } from './candidate-inputs.ts'
 import { parseExecution, toJson } from './outputs.ts'
 
-/** The instruction, by the author model. What it must name is found without it. */
+/** Has the author model write the instruction. The names that it must expose are determined by code. */
 export const authoringStage: Stage = {
   version: 2,
   needs: ['author'],
-  reads: ({ candidate: { base, head, title, body, issues }, generation: { authorModel, reasoning }, made }) => [
-    base,
-    head,
-    title,
-    body,
-    issues,
-    authorModel,
-    reasoning,
-    made.execution ?? null,
-  ],
-  async run(making, tools, signal) {
-    const { candidate } = making
-    const { lists, messages, failsByAssertion } = parseExecution(making)
-    const landing = await readChange(making, tools, signal)
-    const { place } = await tools.repository()
+  cacheInputs: ({
+    candidate: { base, head, title, body, issues },
+    generation: { authorModel, reasoning },
+    outputs,
+  }) => [base, head, title, body, issues, authorModel, reasoning, outputs.execution ?? null],
+  async run(state, context, signal) {
+    const { candidate } = state
+    const { lists, messages, failsByAssertion } = parseExecution(state)
+    const landing = await readChange(state, context, signal)
+    const { place } = await context.repository()
     const pinned = await findPinnedSymbols({ place, commit: candidate.base }, landing, signal)
     if (!failsByAssertion && pinned.length === 0)
       return reject('error_only_f2p', 'Its tests fail because something is not there, and nothing says what.')
     const told = { landing, pinned, failToPass: lists.failToPass }
-    const facts = await loadLintFacts(making, tools, told, signal)
-    await using model = await tools.model('author', AUTHOR_LIMITS)
+    const facts = await loadLintFacts(state, context, told, signal)
+    await using model = await context.model('author', AUTHOR_LIMITS)
     const written = await writeInstruction(model, { text: candidate, messages, facts }, signal)
     if (written.kind !== 'done') return written
     const { draft, markdown, specSource, warnings, rounds, bill } = written.value

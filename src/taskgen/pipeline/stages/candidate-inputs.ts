@@ -9,13 +9,13 @@ import type { CandidateState, StageContext } from '../stage.ts'
 
 /** Reads the change again from the mirror, so that it need not be stored. */
 export const readChange = async (
-  making: CandidateState,
-  tools: StageContext,
+  state: CandidateState,
+  context: StageContext,
   signal: AbortSignal,
-): Promise<SplitCommit> => requireDone(await splitCommit(await tools.repository(), making.candidate, signal))
+): Promise<SplitCommit> => requireDone(await splitCommit(await context.repository(), state.candidate, signal))
 
-export const readBase = async (making: CandidateState, tools: StageContext, signal: AbortSignal): Promise<BaseTree> =>
-  requireDone(await readTree(await tools.repository(), making.candidate.base, signal))
+export const readBase = async (state: CandidateState, context: StageContext, signal: AbortSignal): Promise<BaseTree> =>
+  requireDone(await readTree(await context.repository(), state.candidate.base, signal))
 
 function requireDone<T>(result: StageResult<T>): T {
   if (result.kind === 'done') return result.value
@@ -27,11 +27,11 @@ type InstructionContext = { landing: SplitCommit; pinned: readonly PinnedSymbol[
 /** Loads the facts that an instruction is checked against. */
 export async function loadLintFacts(
   { candidate }: CandidateState,
-  tools: StageContext,
+  context: StageContext,
   { landing, pinned, failToPass }: InstructionContext,
   signal: AbortSignal,
 ): Promise<LintFacts> {
-  const repository = await tools.repository()
+  const repository = await context.repository()
   const { authors, commits } = await readCommits(repository.place, candidate, signal)
   return {
     pinned,

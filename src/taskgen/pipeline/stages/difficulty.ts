@@ -7,10 +7,10 @@ import { parseReview, toJson } from './outputs.ts'
 export const difficultyStage: Stage = {
   version: 1,
   needs: [],
-  reads: ({ candidate: { difficulty }, made }) => [difficulty, made.review ?? null],
-  async run(making) {
-    const { minutes } = parseReview(making)
-    const grade = estimateDifficulty({ prior: making.candidate.difficulty, minutes, measured: null })
+  cacheInputs: ({ candidate: { difficulty }, outputs }) => [difficulty, outputs.review ?? null],
+  async run(state) {
+    const { minutes } = parseReview(state)
+    const grade = estimateDifficulty({ prior: state.candidate.difficulty, minutes, measured: null })
     return done({ made: null, evidence: toJson({ ...grade, minutes }), difficulty: grade.final })
   },
 }

@@ -40,14 +40,14 @@ async function judged(packages: string, recipe: object) {
     },
     [Symbol.asyncDispose]: async () => {},
   } as Partial<StageModel> as StageModel
-  const tools = {
+  const context = {
     repository: async () => ({ place: clone.place, fetchBlobs: async () => {}, upstream: [] }),
     model: async () => model,
     provider() {
       throw new Error('Nothing of this may be built.')
     },
   } as Partial<StageContext> as StageContext
-  const result = await environmentStage.run({ candidate: { base, head } } as CandidateState, tools, signal)
+  const result = await environmentStage.run({ candidate: { base, head } } as CandidateState, context, signal)
   return { result, questions }
 }
 
@@ -64,13 +64,13 @@ const RECIPE = {
 test.each([
   ['a dependency of two lines', String.raw`["b>=1\nRUN x"]`],
   ['a dependency with a comment', `["b>=1 # x"]`],
-])('%s cannot be built, which is a verdict and no bug', async (_, packages) => {
+])('rejects %s that cannot be built', async (_, packages) => {
   const { result } = await judged(packages, { ...RECIPE, build: ['--network=host make'] })
   expect(result).toMatchObject({ kind: 'rejected', reason: 'env_build_failed' })
   expect(result).toMatchObject({ detail: expect.stringMatching(/is not one line of shell.*A model was asked/s) })
 })
 
-test('a model that is asked how a tree is built reads how CI does it', async () => {
+test('a model that proposes a recipe receives the CI configuration', async () => {
   const { questions } = await judged(`["b>=1 # x"]`, { ...RECIPE, build: ['--network=host make'] })
   expect(questions[0]).toContain('run: make check')
 })

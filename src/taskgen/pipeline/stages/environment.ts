@@ -19,24 +19,29 @@ import type { CandidateState, Stage, StageContext, StageDone } from '../stage.ts
 import { readChange } from './candidate-inputs.ts'
 import { toJson } from './outputs.ts'
 
-/** An image in which the tests of the base run, found by rules first. A model is asked only where those fail, and replayed. */
+/** Builds an image in which the tests of the base run. A model proposes a recipe only if the rules fail. */
 export const environmentStage: Stage = {
   version: 2,
   needs: ['sandbox', 'author'],
-  reads: ({ candidate: { base, head }, generation: { sandbox, authorModel } }) => [base, head, sandbox, authorModel],
-  async run(making, tools, signal) {
-    const tree = await readTree(await tools.repository(), making.candidate.base, signal)
+  cacheInputs: ({ candidate: { base, head }, generation: { sandbox, authorModel } }) => [
+    base,
+    head,
+    sandbox,
+    authorModel,
+  ],
+  async run(state, context, signal) {
+    const tree = await readTree(await context.repository(), state.candidate.base, signal)
     if (tree.kind !== 'done') return tree
-    const bench = { making, tools, signal, tree: tree.value, landing: await readChange(making, tools, signal) }
-    const detected = detectRecipe(tree.value.facts, testPaths(bench.landing))
-    if ('kind' in detected) return repairEnvironment(bench, detected, null)
-    return repairEnvironment(bench, await tryRecipe(bench, detected, 'rules'), detected)
+    const attempt = { state, context, signal, tree: tree.value, landing: await readChange(state, context, signal) }
+    const detected = detectRecipe(tree.value.facts, testPaths(attempt.landing))
+    if ('kind' in detected) return repairEnvironment(attempt, detected, null)
+    return repairEnvironment(attempt, await tryRecipe(attempt, detected, 'rules'), detected)
   },
 }
 
 type EnvironmentContext = {
-  making: CandidateState
-  tools: StageContext
+  state: CandidateState
+  context: StageContext
   signal: AbortSignal
   tree: BaseTree
   landing: SplitCommit
@@ -48,25 +53,25 @@ const REPAIRABLE = ['unsupported_runner', 'env_build_failed', 'suite_unhealthy']
 
 /** Asks a model for a recipe if the rules failed. If that fails too, the original rejection stands. */
 async function repairEnvironment(
-  bench: EnvironmentContext,
+  attempt: EnvironmentContext,
   first: StageResult<StageDone>,
   recipe: EnvRecipe | null,
 ): Promise<StageResult<StageDone>> {
   if (first.kind !== 'rejected' || !REPAIRABLE.includes(first.reason)) return first
-  const proposed = await propose(bench, first, recipe)
+  const proposed = await propose(attempt, first, recipe)
   if (proposed.kind === 'deferred') return proposed
-  const second = proposed.kind === 'done' ? await tryRecipe(bench, proposed.value, 'model') : proposed
+  const second = proposed.kind === 'done' ? await tryRecipe(attempt, proposed.value, 'model') : proposed
   if (second.kind !== 'rejected') return second
   const evidence = { rules: first.evidence ?? null, model: second.evidence ?? null }
   return reject(first.reason, `${first.detail}\n\nA model was asked, and: ${second.detail}`, evidence)
 }
 
 async function propose(
-  { tools, tree: { facts }, signal }: EnvironmentContext,
+  { context, tree: { facts }, signal }: EnvironmentContext,
   first: StageRejection,
   recipe: EnvRecipe | null,
 ) {
-  await using model = await tools.model('author', RECIPE_LIMITS)
+  await using model = await context.model('author', RECIPE_LIMITS)
   const files = [...facts.texts].map(([path, text]) => ({ path, text }))
   const own = listOwnPackages(facts).map((name) => name.slice(name.indexOf(':') + 1))
   const known = { bases, runners: runners.map(({ id }) => id), paths: facts.paths, ownPackages: own }
@@ -78,38 +83,38 @@ async function propose(
 type RecipeSource = 'rules' | 'model'
 
 async function tryRecipe(
-  bench: EnvironmentContext,
+  attempt: EnvironmentContext,
   recipe: EnvRecipe,
   foundBy: RecipeSource,
 ): Promise<StageResult<StageDone>> {
-  const { landing, tools, tree, signal } = bench
+  const { landing, context, tree, signal } = attempt
   const runner = findRunner(recipe.runner)
   if (!runner) return reject('unsupported_runner', `There is no runner ${recipe.runner}.`)
   const trouble = findRecipeFault(recipe)
   if (trouble) return reject('env_build_failed', trouble)
-  const provider = tools.provider()
-  const built = await prepareImage(bench, recipe, foundBy)
+  const provider = context.provider()
+  const built = await prepareImage(attempt, recipe, foundBy)
   if (built.kind !== 'done') return built
   const { image, profile, dockerfile } = built.value
   const tried = { foundBy, profile, dockerfile, runner: runner.name }
   const answer = { ...landing, ownPackages: listOwnPackages(tree.facts) }
   const clean = withEvidence(await scanImage(provider, image, answer, signal), tried)
   if (clean.kind !== 'done') return clean
-  const order = { image, runner: runner.id, prepare: runner.prepare, folder: tools.folder }
-  const health = withEvidence(await checkHealth(provider, order, signal), tried)
+  const input = { image, runner: runner.id, prepare: runner.prepare, folder: context.folder }
+  const health = withEvidence(await checkHealth(provider, input, signal), tried)
   if (health.kind !== 'done') return health
   const plan = planRuns({ runner, hidden: landing.hidden, suiteSeconds: health.value.seconds })
-  const evidence = { ...tried, base: await describeBase(bench, recipe), image: image.digest, health: health.value }
+  const evidence = { ...tried, base: await describeBase(attempt, recipe), image: image.digest, health: health.value }
   const concerns = foundBy === 'model' ? ['A model said how the environment is made.'] : []
   return done({ made: toJson({ recipe, plan }), evidence: toJson(evidence), concerns })
 }
 
 const BASE_SECONDS = 60
 
-/** Which image its base was, to find it again when the name stands for another one. The build had it already. */
-async function describeBase({ tools, signal }: EnvironmentContext, { base: name }: EnvRecipe) {
+/** Describes the base image, so that it can be found again when its name refers to another one. */
+async function describeBase({ context, signal }: EnvironmentContext, { base: name }: EnvRecipe) {
   const options = { signal, timeoutSec: BASE_SECONDS, onLog: () => {} }
-  const base = await tools.provider().prepare({ kind: 'prebuilt', name, folder: null, workdir: null }, options)
+  const base = await context.provider().prepare({ kind: 'prebuilt', name, folder: null, workdir: null }, options)
   return { name, image: base.digest, registryName: base.registryName ?? null }
 }
 
@@ -117,14 +122,14 @@ type PreparedImage = { image: Image; folder: string; profile: string; dockerfile
 
 /** Built once for the same content: later stages find it there. */
 export async function prepareImage(
-  { tools, tree, signal }: Pick<EnvironmentContext, 'tools' | 'tree' | 'signal'>,
+  { context, tree, signal }: Pick<EnvironmentContext, 'context' | 'tree' | 'signal'>,
   recipe: EnvRecipe,
   name: string,
 ): Promise<StageResult<PreparedImage>> {
-  const { place } = await tools.repository()
-  const folder = join(tools.folder, `environment-${name}`)
+  const { place } = await context.repository()
+  const folder = join(context.folder, `environment-${name}`)
   const { profile, dockerfile } = await writeEnvironment(folder, { recipe, place, tree }, signal)
-  const built = await buildEnvironment(tools.provider(), { folder, profile, base: recipe.base }, signal)
+  const built = await buildEnvironment(context.provider(), { folder, profile, base: recipe.base }, signal)
   const image = withEvidence(built, { profile, dockerfile, runner: recipe.runner })
   return image.kind === 'done' ? done({ image: image.value, folder, profile, dockerfile }) : image
 }

@@ -10,24 +10,24 @@ import { parseEnvironment, toJson } from './outputs.ts'
 export const executionStage: Stage = {
   version: 3,
   needs: ['sandbox'],
-  reads: ({ candidate: { base, head }, generation, made }) => [
+  cacheInputs: ({ candidate: { base, head }, generation, outputs }) => [
     base,
     head,
     generation.sandbox,
-    made.environment ?? null,
+    outputs.environment ?? null,
   ],
-  async run(making, tools, signal) {
-    const { recipe, plan } = parseEnvironment(making)
-    const bench = { tools, signal, tree: await readBase(making, tools, signal) }
-    const prepared = await prepareImage(bench, recipe, 'execution')
+  async run(state, context, signal) {
+    const { recipe, plan } = parseEnvironment(state)
+    const attempt = { context, signal, tree: await readBase(state, context, signal) }
+    const prepared = await prepareImage(attempt, recipe, 'execution')
     if (prepared.kind !== 'done') return prepared
-    const { source, hidden } = await readChange(making, tools, signal)
-    const order = { image: prepared.value.image, source, hidden, plan, folder: tools.folder }
-    const executed = await execute(tools.provider(), order, signal)
+    const { source, hidden } = await readChange(state, context, signal)
+    const input = { image: prepared.value.image, source, hidden, plan, folder: context.folder }
+    const executed = await execute(context.provider(), input, signal)
     if (executed.kind !== 'done') return executed
-    const { runs, unstable, ablation, medianSec, ...made } = executed.value
-    const { failToPass, passToPass } = made.lists
-    const evidence = { failToPass, passToPass, messages: made.messages, runs, unstable, ablation, medianSec }
-    return done({ made: toJson(made), evidence: toJson(evidence), concerns: listExecutionConcerns(made.lists) })
+    const { runs, unstable, ablation, medianSec, ...output } = executed.value
+    const { failToPass, passToPass } = output.lists
+    const evidence = { failToPass, passToPass, messages: output.messages, runs, unstable, ablation, medianSec }
+    return done({ made: toJson(output), evidence: toJson(evidence), concerns: listExecutionConcerns(output.lists) })
   },
 }

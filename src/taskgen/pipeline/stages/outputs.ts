@@ -36,10 +36,10 @@ const Authored = z.object({ title: z.string(), markdown: z.string(), pinned: z.a
 
 const Verified = z.object({ minutes: z.array(z.number()) })
 
-export const parseEnvironment = ({ made }: CandidateState) => Environment.parse(made.environment)
-export const parseExecution = ({ made }: CandidateState) => Executed.parse(made.execution)
-export const parseInstruction = ({ made }: CandidateState) => Authored.parse(made.authoring)
-export const parseReview = ({ made }: CandidateState) => Verified.parse(made.review)
+export const parseEnvironment = ({ outputs }: CandidateState) => Environment.parse(outputs.environment)
+export const parseExecution = ({ outputs }: CandidateState) => Executed.parse(outputs.execution)
+export const parseInstruction = ({ outputs }: CandidateState) => Authored.parse(outputs.authoring)
+export const parseReview = ({ outputs }: CandidateState) => Verified.parse(outputs.review)
 
 /** Converts to plain JSON as it will be stored. */
 export const toJson = (value: object): Json => JSON.parse(JSON.stringify(value))

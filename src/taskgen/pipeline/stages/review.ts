@@ -12,23 +12,23 @@ import { parseExecution, parseInstruction, toJson } from './outputs.ts'
 export const reviewStage: Stage = {
   version: 1,
   needs: ['verifier'],
-  reads: ({ files, generation: { authorModel, verifierModel, reasoning } }) => [
+  cacheInputs: ({ files, generation: { authorModel, verifierModel, reasoning } }) => [
     files?.digest ?? null,
     authorModel,
     verifierModel,
     reasoning,
   ],
-  async run(making, tools, signal) {
-    const { source, hidden } = await readChange(making, tools, signal)
-    const { failToPass } = parseExecution(making).lists
-    const base = await touchedFiles(making, tools, source, signal)
-    await using model = await tools.model('verifier', VERIFIER_LIMITS)
+  async run(state, context, signal) {
+    const { source, hidden } = await readChange(state, context, signal)
+    const { failToPass } = parseExecution(state).lists
+    const base = await touchedFiles(state, context, source, signal)
+    await using model = await context.model('verifier', VERIFIER_LIMITS)
     const author = {
-      provider: making.generation.authorModel.split('/')[0] ?? '',
-      name: parseInstruction(making).author,
+      provider: state.generation.authorModel.split('/')[0] ?? '',
+      name: parseInstruction(state).author,
     }
-    const order = { instruction: instructionText(making), hidden, failToPass, source, base, author }
-    const verdict = await reviewTask(model, order, signal)
+    const input = { instruction: instructionText(state), hidden, failToPass, source, base, author }
+    const verdict = await reviewTask(model, input, signal)
     if (verdict.kind !== 'done') return verdict
     const { minutes, flags } = verdict.value
     const concerns = flags.map(() => 'Author and verifier are of one house: the same mistakes may be overlooked.')
@@ -39,11 +39,11 @@ export const reviewStage: Stage = {
 const FILE_BYTES_MAX = 200_000
 
 /** Reads the base version of the files that the change touches. */
-async function touchedFiles(making: CandidateState, tools: StageContext, source: string, signal: AbortSignal) {
-  const { entries } = await readBase(making, tools, signal)
+async function touchedFiles(state: CandidateState, context: StageContext, source: string, signal: AbortSignal) {
+  const { entries } = await readBase(state, context, signal)
   const touched = new Set(parsePatch(source).map(({ path }) => path))
   const files = entries.filter(({ path, kind, size }) => touched.has(path) && kind !== 'link' && size <= FILE_BYTES_MAX)
-  const { place } = await tools.repository()
+  const { place } = await context.repository()
   const found: { path: string; text: string }[] = []
   for await (const { path, content } of readBlobs(place, files, { signal, bytesMax: FILE_BYTES_MAX })) {
     found.push({ path, text: content.toString() })

@@ -6,9 +6,9 @@ import type { Stage } from '../stage.ts'
 export const splitStage: Stage = {
   version: 1,
   needs: [],
-  reads: ({ candidate: { base, head } }) => [base, head],
-  async run({ candidate }, tools, signal) {
-    const split = await splitCommit(await tools.repository(), candidate, signal)
+  cacheInputs: ({ candidate: { base, head } }) => [base, head],
+  async run({ candidate }, context, signal) {
+    const split = await splitCommit(await context.repository(), candidate, signal)
     if (split.kind !== 'done') return split
     const { baseTree, headTree, hidden, source } = split.value
     const tests = [...hidden.files.map(({ path }) => path), ...hidden.deleted]

@@ -10,7 +10,7 @@ import { reviewStage } from './review.ts'
 import { splitStage } from './split.ts'
 import { validationStage } from './validation.ts'
 
-/** Every stage of the making of a task, as it really is. */
+/** Every stage of the state of a task, as it really is. */
 export const realStages = (counts?: TrialCounts): Stages => ({
   split: splitStage,
   environment: environmentStage,

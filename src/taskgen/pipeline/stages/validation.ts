@@ -10,18 +10,18 @@ import { parseExecution, parseInstruction, toJson } from './outputs.ts'
 export const validationStage = (counts: TrialCounts = FULL_COUNTS): Stage => ({
   version: 3,
   needs: ['harbor'],
-  reads: ({ files, generation }) => [files?.ground ?? null, generation.harborEnvironment, { ...counts }],
-  async run(making, tools, signal) {
-    const { source } = await readChange(making, tools, signal)
-    const order = {
-      folder: await tools.files(),
-      outputFolder: join(tools.folder, 'output'),
+  cacheInputs: ({ files, generation }) => [files?.ground ?? null, generation.harborEnvironment, { ...counts }],
+  async run(state, context, signal) {
+    const { source } = await readChange(state, context, signal)
+    const input = {
+      folder: await context.files(),
+      outputFolder: join(context.folder, 'output'),
       counts,
       source,
-      lists: parseExecution(making).lists,
-      pinned: parseInstruction(making).pinned,
+      lists: parseExecution(state).lists,
+      pinned: parseInstruction(state).pinned,
     }
-    const proof = await validateTask(tools.provider(), order, signal)
+    const proof = await validateTask(context.provider(), input, signal)
     return proof.kind === 'done' ? done({ made: null, evidence: toJson(proof.value) }) : proof
   },
 })

@@ -1,8 +1,8 @@
 import type { Cheat } from '../../../trials/cheats/cheat.ts'
 
 /**
- * What it means for a task that a cheat wins. `weak` is said of it, and does not end it: what a separate verifier cannot
- * stop, no task whose tests load the code can.
+ * A cheat and its consequence for a task on which it succeeds. `weak` is recorded and does not reject the task: tests that
+ * load the code cannot prevent such a cheat.
  */
 export type GuardedCheat = Cheat & { verdict: 'cheat_passes' | 'leak_in_image' | 'weak' }
 

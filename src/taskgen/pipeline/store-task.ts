@@ -8,20 +8,20 @@ type StoreTaskDeps = { db: Db; blobs: Blobs; draftsFolder: string }
 type StoreTaskResult = { kind: 'kept'; files: TaskFiles } | ({ kind: 'rejected'; evidence: Evidence } & Rejection)
 
 /** Reads and checks a folder as if it had been imported, and keeps it where all tasks are kept. */
-export async function storeTask(tools: StoreTaskDeps, folder: string, taskId: string): Promise<StoreTaskResult> {
+export async function storeTask(deps: StoreTaskDeps, folder: string, taskId: string): Promise<StoreTaskResult> {
   const screened = await screenTask(folder, { id: taskId, path: '' })
   const { task, keep } = screened
   if (task.rejection) return { kind: 'rejected', ...task.rejection, evidence: task.evidence }
   if (!keep || task.digest === null || task.content === null) throw new Error('A task that was taken has no files.')
-  await put(tools, taskId, keep)
+  await put(deps, taskId, keep)
   return { kind: 'kept', files: { digest: task.digest, content: task.content, evidence: task.evidence } }
 }
 
 const put = (
-  tools: StoreTaskDeps,
+  deps: StoreTaskDeps,
   taskId: string,
   { digest, source }: NonNullable<ScreenedTask['keep']>,
 ): Promise<void> =>
-  withDraft(tools, `made-${taskId}`, async (draft) => {
+  withDraft(deps, `made-${taskId}`, async (draft) => {
     await draft.commit([await draft.store.put(digest, source)])
   })

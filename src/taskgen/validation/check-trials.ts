@@ -15,7 +15,9 @@ export function checkNop({ isWon, outcome }: ValidationTrial, lists: TestLists):
   return undefined
 }
 
-/** The author's change must pass, and each time by the same tests, but for the few that runs before this have left out. */
+/**
+ * The author's change must pass, and each time by the same tests, but for the few that runs before this have left out.
+ */
 export function checkOracle(
   { isWon, outcome }: ValidationTrial,
   lists: TestLists,

@@ -29,7 +29,7 @@ export async function openVerdictCache(file: string): Promise<VerdictCache> {
       used.set(pair, verdict)
       return used
     },
-    // A file that has grown long keeps only what was asked for again.
+    // A long file is reduced to the verdicts that were used again.
     save: async () =>
       isChanged ? save(file, known.size < KNOWN_MAX ? new Map([...known, ...used]) : used) : undefined,
   }

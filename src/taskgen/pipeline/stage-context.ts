@@ -1,17 +1,21 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { findModel } from '../../catalog/models.ts'
 import { unpackContent } from '../../contents/contents.ts'
 import { openSecret } from '../../credentials/secrets.ts'
+import type { Ledger } from '../../gateway/ledger.ts'
+import { ModelUnfit, termsFor } from '../../gateway/model-terms.ts'
 import { readSpendSince } from '../../gateway/spend/spend.ts'
+import { mini } from '../../harnesses/mini.ts'
 import type { Blobs } from '../../platform/blobs/blob.ts'
+import type { Db } from '../../platform/db/db.ts'
 import { GITHUB } from '../../repos/github-request.ts'
 import { findMissingCommits } from '../../repos/mirror/commits.ts'
 import { openRepositoryMirror, type RepositoryMirrorDeps } from '../../repos/repository-mirror.ts'
 import { type SandboxProvider, SandboxUnavailable } from '../../sandboxes/sandbox.ts'
-import type { ModelLimits } from '../models/stage-model.ts'
+import { type ModelLimits, openStageModel, type StageModel } from '../models/stage-model.ts'
 import { sandboxOf } from './enqueue.ts'
 import type { TaskFacts } from './facts.ts'
-import { openTaskModel, type StageModelDeps } from './models.ts'
 import { granteeOf, type ModelRole } from './spend.ts'
 import { readSpent, readStageBegin } from './sql.ts'
 import type { StageContext, StageRepository, Stages } from './stage.ts'
@@ -37,7 +41,7 @@ export class StageCredentialMissing extends Error {
   override name = 'CredentialGone'
 }
 
-/** There is nothing left to ask models with. */
+/** Thrown when the budget of the batch is spent. */
 export class BatchBudgetSpent extends Error {
   override name = 'BudgetSpent'
 }
@@ -57,7 +61,7 @@ type OpenedStageContext = StageContext & AsyncDisposable
 
 /** Opens the resources of a stage on demand and closes them on every path. */
 export async function openStageContext(
-  tools: StageWorkDeps,
+  deps: StageWorkDeps,
   task: TaskFacts,
   folder: string,
   signal: AbortSignal,
@@ -70,20 +74,20 @@ export async function openStageContext(
   return {
     ...own,
     repository: () => {
-      mirror ??= openRepository(tools, task, closing, signal)
+      mirror ??= openRepository(deps, task, closing, signal)
       return mirror
     },
-    provider: () => requireProvider(tools, task),
+    provider: () => requireProvider(deps, task),
     async model(role, limits) {
-      requireNeed(tools, task, role)
-      await requireShare(tools, task, role, limits)
-      const batchLeftMicros = await budgetLeft(tools, task)
-      const model = await openTaskModel(tools, task, { role, limits, batchLeftMicros })
+      requireNeed(deps, task, role)
+      await requireShare(deps, task, role, limits)
+      const batchLeftMicros = await budgetLeft(deps, task)
+      const model = await openTaskModel(deps, task, { role, limits, batchLeftMicros })
       closing.use(model)
-      tools.step?.('stage.granted')
+      deps.step?.('stage.granted')
       return model
     },
-    files: () => unpackFiles(tools, task, join(folder, 'files')),
+    files: () => unpackFiles(deps, task, join(folder, 'files')),
     [Symbol.asyncDispose]: () => closing.disposeAsync(),
   }
 }
@@ -109,15 +113,18 @@ function requireNeed({ stages }: StageWorkDeps, { stage }: TaskFacts, role: Mode
   if (!stages[stage].needs.includes(role)) throw new Error(`The stage ${stage} did not say that it needs ${role}.`)
 }
 
-function requireProvider(tools: StageWorkDeps, { stage, generation }: TaskFacts): SandboxProvider {
-  const place = sandboxOf(tools.stages[stage], generation)
+function requireProvider(deps: StageWorkDeps, { stage, generation }: TaskFacts): SandboxProvider {
+  const place = sandboxOf(deps.stages[stage], generation)
   if (place === undefined) throw new Error(`The stage ${stage} did not say that it needs sandboxes.`)
-  const provider = tools.findProvider(place)
+  const provider = deps.findProvider(place)
   if (!provider) throw new SandboxUnavailable(`This worker has no sandbox ${place}.`)
   return provider
 }
 
-/** An attempt has all of its share; together they have less than three times as much. */
+/**
+ * A new attempt, with a full share, starts only while earlier ones spent less than this many shares. The total stays
+ * below three.
+ */
 const ATTEMPT_BUDGETS_MAX = 2
 
 /** Interrupted attempts are paid for again, so their number is bounded. */
@@ -140,9 +147,9 @@ async function budgetLeft({ db }: StageWorkDeps, { batch, budgetMicros }: TaskFa
   return left
 }
 
-async function unpackFiles(tools: StageWorkDeps, { digest }: TaskFacts, folder: string): Promise<string> {
+async function unpackFiles(deps: StageWorkDeps, { digest }: TaskFacts, folder: string): Promise<string> {
   if (digest === null) throw new Error('The task was not assembled yet.')
-  await unpackContent(tools, digest, folder)
+  await unpackContent(deps, digest, folder)
   return folder
 }
 
@@ -154,4 +161,35 @@ export async function requireCredentials({ repositories, stages }: StageWorkDeps
     if (await openSecret(repositories, task.workspaceId, ids[need])) continue
     throw new StageCredentialMissing(`The credential ${ids[need]} is not there any more.`)
   }
+}
+
+type StageModelDeps = { db: Db; ledger: Ledger; gatewayUrl: () => string | undefined }
+
+type StageModelInput = { role: ModelRole; limits: ModelLimits; batchLeftMicros: number | null }
+
+/** The way of one task to its author or verifier. Throws ModelUnfit. */
+async function openTaskModel(
+  { db, ledger, gatewayUrl: urlOf }: StageModelDeps,
+  task: TaskFacts,
+  { role, limits, batchLeftMicros }: StageModelInput,
+): Promise<StageModel> {
+  const gatewayUrl = urlOf()
+  if (gatewayUrl === undefined)
+    throw new ModelUnfit('The worker does not know where the gateway is: ASSAY_GATEWAY_URL.')
+  const { authorModel, verifierModel, reasoning, keys } = task.generation
+  const catalogId = role === 'author' ? authorModel : verifierModel
+  const model = await findModel(db, task.workspaceId, catalogId, { alsoRemoved: true })
+  if (!model) throw new ModelUnfit(`The catalog has no ${catalogId} any more.`)
+  return openStageModel(
+    { ledger, gatewayUrl },
+    {
+      ...termsFor(model, reasoning, mini),
+      workspaceId: task.workspaceId,
+      subject: granteeOf(task, role),
+      credentialId: keys[role],
+      ...limits,
+      batchLeftMicros,
+      deferrals: task.deferrals,
+    },
+  )
 }

@@ -8,19 +8,19 @@ import { listOpenGenerated, listTasksInProgress, markRunning, markWaiting } from
 import { isStage } from './stage.ts'
 
 /** A batch runs while a task runs, waits while all tasks wait, and completes with the last one. */
-export async function updateBatchState(tx: Db, tools: EnqueueDeps, batch: string): Promise<void> {
+export async function updateBatchState(tx: Db, deps: EnqueueDeps, batch: string): Promise<void> {
   const row = await lockOpenBatch(tx, batch)
   if (row?.step !== 'make') return
-  const making = await listTasksInProgress(tx, batch)
-  if (making.length === 0) return completeBatch(tx, batch)
+  const inProgress = await listTasksInProgress(tx, batch)
+  if (inProgress.length === 0) return completeBatch(tx, batch)
   const offered = new Set(
     (await listLiveCapabilities(tx)).flatMap(({ sandbox, available }) => (available ? [sandbox] : [])),
   )
   const generation = StoredGeneration.parse(row.generation)
-  const waits = making.map(({ stage, deferral }) => {
+  const waits = inProgress.map(({ stage, deferral }) => {
     if (deferral !== null) return Waiting.parse(deferral)
-    const place = isStage(stage) ? sandboxOf(tools.stages[stage], generation) : undefined
-    return place === undefined || offered.has(place) ? undefined : waitForSandbox(place, tools.sandboxWaitMs)
+    const place = isStage(stage) ? sandboxOf(deps.stages[stage], generation) : undefined
+    return place === undefined || offered.has(place) ? undefined : waitForSandbox(place, deps.sandboxWaitMs)
   })
   if (waits.some((each) => each === undefined)) return void (await markRunning(tx, batch))
   const [next] = waits.flatMap((each) => each ?? []).toSorted((one, other) => (one.until < other.until ? -1 : 1))
@@ -35,6 +35,6 @@ const waitForSandbox = (place: string, waitMs: number): Waiting => ({
 })
 
 /** A sandbox may come and go while nothing ends. */
-export async function updateBatchStates(db: Db, tools: EnqueueDeps): Promise<void> {
-  for (const batch of await listOpenGenerated(db)) await transact(db, (tx) => updateBatchState(tx, tools, batch))
+export async function updateBatchStates(db: Db, deps: EnqueueDeps): Promise<void> {
+  for (const batch of await listOpenGenerated(db)) await transact(db, (tx) => updateBatchState(tx, deps, batch))
 }
