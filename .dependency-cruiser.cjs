@@ -32,7 +32,7 @@ const PURE = [
   'harbor/safety/rules/[^/.]+',
   'harbor/safety/(?!check-)[^/.]+',
   'harnesses/model-access',
-  'gateway/(crowd|price|wire|protocols)',
+  'gateway/(crowd|duplicates|price|wire|protocols)',
   'gateway/protocols/[^/.]+',
   'repos/pull-requests/(pull-request|commit|recognise|reverts)',
   'grading/(languages/[^/.]+|runners/[^/.]+|path-kinds|suite)',

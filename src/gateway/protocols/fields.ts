@@ -67,7 +67,7 @@ const EVENT_DEPTH_MAX = 100
  * Parses the data of an event. Undefined: it is no JSON object, or has so many parts that parsing it would hold up other
  * calls. Text that is obviously no object is not parsed: an exception costs more than most events.
  */
-export function parseEvent(data: string): JsonObject | undefined {
+function parseEvent(data: string): JsonObject | undefined {
   if (!/^\s*\{/.test(data)) return undefined
   return data.length > SMALL_EVENT_CHARS && !isCheap(data) ? undefined : parseObject(data)
 }
