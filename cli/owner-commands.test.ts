@@ -33,7 +33,7 @@ test('migrate: a database that cannot be changed is a sentence that says why', a
   await database.pool.query("delete from kysely_migration where name = '0002_jobs'")
   const { code, out, err } = await assay(['migrate'], { env: { DATABASE_URL: database.url } })
   expect({ code, out }).toEqual({ code: 1, out: '' })
-  expect(err).toMatch(/^error: The database could not be migrated: .+\n$/)
+  expect(err).toMatch(/^error: Migrating the database failed: .+\n$/)
 })
 
 test('on the folder of a service, with and without it running: recover, rotate, verify', async () => {

@@ -89,7 +89,7 @@ test.each([['orgs', 'show'], ['keys', 'list'], ['credentials', 'list'], ['audit'
     const url = 'http://127.0.0.1:1'
     const { code, out, err } = await assay(args, { env: { ASSAY_KEY: newKey(), ASSAY_URL: url } })
     expect({ code, out }).toEqual({ code: 1, out: '' })
-    expect(err).toBe(`error: No answer from ${url}. Is the service running there?\n`)
+    expect(err).toBe(`error: No response from ${url}. Is the service running there?\n`)
   },
 )
 

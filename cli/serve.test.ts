@@ -135,7 +135,7 @@ test('a port that is taken, or an address of another machine, is one sentence an
   const taken = await start('--port', port)
   expect(taken).toMatchObject({
     code: 1,
-    err: expect.stringMatching(`^error: Port ${port} on 127.0.0.1 is taken. .*\n$`),
+    err: expect.stringMatching(`^error: Port ${port} on 127.0.0.1 is in use. .*\n$`),
   })
   const foreign = await start('--port', '0', '--host', '192.0.2.1')
   expect(foreign).toMatchObject({
@@ -177,7 +177,7 @@ test('a database that does not answer is waited for, and it is said in one short
   const said = await service.err.shows(/\n/)
   service.child.kill('SIGKILL')
   expect(JSON.parse(said)).toMatchObject({
-    msg: 'waiting for the database that DATABASE_URL names',
+    msg: 'waiting for the database of DATABASE_URL',
     reason: 'connect ECONNREFUSED 127.0.0.1:1',
   })
   expect(said).not.toContain('stack')
