@@ -2,7 +2,7 @@ import type { Fields } from './fields.ts'
 import { readBaselineNetwork } from './network.ts'
 import type { SchemaDefaults } from './schema-versions.ts'
 import { readEnv, readHealthcheck, readTimeout } from './settings.ts'
-import type { Environment, EnvVar, McpServer, TaskResources, Template } from './task.ts'
+import type { Environment, EnvironmentResources, EnvVar, McpServer, Template } from './task.ts'
 import { formatTemplate, parseBracedTemplate, toPlainText, variablesOf } from './template.ts'
 
 /** Content of `[environment]`. The omitted fields depend on the files of the task. */
@@ -23,7 +23,7 @@ export const readEnvironment = (fields: Fields, { resources }: SchemaDefaults): 
   workdir: fields.text('workdir') || null,
 })
 
-const readResources = (fields: Fields, defaults: TaskResources): TaskResources => ({
+const readResources = (fields: Fields, defaults: EnvironmentResources): EnvironmentResources => ({
   cpus: fields.number('cpus', { above: 0, max: 1e6 }) ?? defaults.cpus,
   memoryMb: readMegabytes(fields, 'memory_mb', 'memory') ?? defaults.memoryMb,
   storageMb: readMegabytes(fields, 'storage_mb', 'storage') ?? defaults.storageMb,
@@ -78,7 +78,7 @@ function parseMegabytes(text: string): number | undefined {
   return amount && factor ? Math.trunc(Number(amount) * factor) || undefined : undefined
 }
 
-function readTpu(fields: Fields): TaskResources['tpu'] {
+function readTpu(fields: Fields): EnvironmentResources['tpu'] {
   const type = fields.requiredText('type')
   const topology = fields.requiredText('topology').trim()
   if (type === '') fields.refuse('type', 'invalid_value', 'Must be the type of a TPU.')

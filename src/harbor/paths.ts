@@ -18,7 +18,7 @@ export function findPathFault(path: string): PathFault | undefined {
 export type EntryKind = 'file' | 'folder' | 'link'
 type TreeFault = 'duplicate' | 'collision' | 'under_a_file' | 'through_a_link'
 
-type TreeEntry = { path: string; kind: EntryKind }
+type PathEntry = { path: string; kind: EntryKind }
 
 type AddedPath = { fault: TreeFault } | { fault?: never; folders: string[] }
 
@@ -26,11 +26,11 @@ type AddedPath = { fault: TreeFault } | { fault?: never; folders: string[] }
 export type PathTree = {
   /** Adds a path. Returns a fault, or the parent folders that were added with it, outermost first. */
   add(path: string, kind: EntryKind): AddedPath
-  find(path: string): TreeEntry | undefined
+  find(path: string): PathEntry | undefined
 }
 
 export function createPathTree(): PathTree {
-  const entries = new Map<string, TreeEntry>()
+  const entries = new Map<string, PathEntry>()
 
   function addFolder(path: string): TreeFault | boolean {
     const before = entries.get(foldPath(path))

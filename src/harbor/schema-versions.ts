@@ -1,12 +1,19 @@
-import type { TaskResources } from './task.ts'
+import type { EnvironmentResources } from './task.ts'
 
 /** Default values of omitted keys. */
-export type SchemaDefaults = { agentTimeoutSec: number | null; resources: TaskResources }
+export type SchemaDefaults = { agentTimeoutSec: number | null; resources: EnvironmentResources }
 
 export const NEWEST_SCHEMA = '1.4'
 
-const SMALL: TaskResources = { cpus: 1, memoryMb: 2048, storageMb: 10_240, gpus: 0, gpuTypes: null, tpu: null }
-const OPEN: TaskResources = { cpus: null, memoryMb: null, storageMb: null, gpus: null, gpuTypes: null, tpu: null }
+const SMALL: EnvironmentResources = { cpus: 1, memoryMb: 2048, storageMb: 10_240, gpus: 0, gpuTypes: null, tpu: null }
+const OPEN: EnvironmentResources = {
+  cpus: null,
+  memoryMb: null,
+  storageMb: null,
+  gpus: null,
+  gpuTypes: null,
+  tpu: null,
+}
 
 /**
  * Defaults by schema version. Harbor applies today's defaults to old tasks, so a task runs with other limits than its

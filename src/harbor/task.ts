@@ -46,7 +46,7 @@ export type Environment = {
   dockerfile: string | null
   compose: Compose | null
   buildTimeoutSec: number
-  resources: TaskResources
+  resources: EnvironmentResources
   network: Network
   env: EnvVar[]
   mcpServers: McpServer[]
@@ -57,7 +57,7 @@ export type Environment = {
 }
 
 /** Null means the default of the sandbox. */
-export type TaskResources = {
+export type EnvironmentResources = {
   cpus: number | null
   memoryMb: number | null
   storageMb: number | null

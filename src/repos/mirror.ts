@@ -5,7 +5,7 @@ import type { GitLocation } from '../platform/git/settings.ts'
 import { findMissingCommits } from './mirror/commits.ts'
 import { openClone, RepositoryUnreadable } from './mirror/local-clone.ts'
 import { lockMirror } from './mirror/mirror-lock.ts'
-import type { OpenedRepository } from './mirror/opened-repository.ts'
+import type { ReadableRepository } from './mirror/readable-repository.ts'
 import { type MirrorReach, MirrorRefused, type MirrorSource, resolveReach, type SourceRules } from './mirror/source.ts'
 
 export type MirrorDeps = SourceRules & {
@@ -28,7 +28,7 @@ export type MirrorOptions = MirrorSource & {
   onProgress?: (step: 'waiting' | 'cloning' | 'updating' | 'ready') => void
 }
 
-export type Mirror = OpenedRepository & {
+export type Mirror = ReadableRepository & {
   /** Fetches file contents of commits that the mirror already has. */
   fetchBlobs(ids: readonly string[], signal: AbortSignal): Promise<void>
 }

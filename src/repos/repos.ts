@@ -91,14 +91,14 @@ export async function refreshVisibility(deps: RepositoryDeps, row: RepositoryRow
 const withdrawPrivate = (deps: RepositoryDeps, tx: Db, by: By, { key }: RepositoryRow): Promise<void> =>
   deps.withdrawPublicRelease(tx, by, key, 'The repository is no longer public.')
 
-type ConnectResult = { kind: 'connected' | 'changed'; repository: Repository }
+type ConnectRepositoryResult = { kind: 'connected' | 'changed'; repository: Repository }
 
 export async function connectRepository(
   deps: RepositoryDeps,
   by: By,
   ref: Omit<RepositoryRef, 'workspaceId'>,
   input: ConnectRepositoryInput,
-): Promise<ConnectResult> {
+): Promise<ConnectRepositoryResult> {
   const own = { ...ref, workspaceId: by.workspaceId }
   const identity = await loadIdentity(deps, own, input)
   const { row, isNew } = await saveIdentity(deps, by, own, identity)

@@ -1,5 +1,5 @@
 import { DEFAULT_LIMITS } from '../harbor/default-limits.ts'
-import type { ComposeService, TaskResources } from '../harbor/task.ts'
+import type { ComposeService, EnvironmentResources } from '../harbor/task.ts'
 import type { SandboxLimits } from '../sandboxes/sandbox.ts'
 
 const MIB = 1024 * 1024
@@ -21,7 +21,7 @@ export const inReason = (seconds: number): number => Math.min(seconds, SECONDS_M
 
 /** What the agent's container may use: the compose file's word on it, else the task's. */
 export const mainLimits = (
-  resources: TaskResources,
+  resources: EnvironmentResources,
   main: ComposeService | null,
 ): Omit<SandboxLimits, 'outputBytes' | 'seconds'> => ({
   cpus: main?.resources.cpus ?? resources.cpus ?? DEFAULT_LIMITS.cpus,
@@ -31,7 +31,7 @@ export const mainLimits = (
   diskMb: resources.storageMb ?? DEFAULT_LIMITS.diskMb,
 })
 
-const declaredLimitMb = ({ memoryMb }: TaskResources): number | null =>
+const declaredLimitMb = ({ memoryMb }: EnvironmentResources): number | null =>
   memoryMb === null ? null : memoryMb * MEMORY_HEADROOM
 
 /** Written by hand for this one service, so there is no headroom. */

@@ -48,7 +48,7 @@ function groupPathsByCommit(tasks: readonly ResolvedTask[]): Map<string, string[
   return paths
 }
 
-type CloneOptions = {
+type SparseCloneOptions = {
   folder: string
   admit: AdmitGitUrl
   memoryKib: number
@@ -60,7 +60,7 @@ type CloneOptions = {
 async function clone(
   task: GitTask,
   paths: string[],
-  { admit, memoryKib, log, signal, ...into }: CloneOptions,
+  { admit, memoryKib, log, signal, ...into }: SparseCloneOptions,
 ): Promise<string> {
   const folder = await mkdtemp(join(into.folder, 'clone-'))
   const { url, protocol, pin } = await admit(task.url)

@@ -2,7 +2,7 @@ import { realpath, stat } from 'node:fs/promises'
 import { dirname, isAbsolute, join, resolve } from 'node:path'
 import { GitFailed, runGit } from '../../platform/git/git.ts'
 import type { GitLocation } from '../../platform/git/settings.ts'
-import { type OpenedRepository, openRepository } from './opened-repository.ts'
+import { openRepository, type ReadableRepository } from './readable-repository.ts'
 
 /** Thrown for a folder that is not a readable repository. The message is shown to the user who named it. */
 export class RepositoryUnreadable extends Error {
@@ -14,7 +14,7 @@ const TIMEOUT_MS = 30_000
 export type CloneOptions = { signal: AbortSignal; branch?: string | undefined }
 
 /** Opens a clone on this machine, bare or with a working tree. Throws RepositoryUnreadable. */
-export async function openClone(folder: string, { signal, branch }: CloneOptions): Promise<OpenedRepository> {
+export async function openClone(folder: string, { signal, branch }: CloneOptions): Promise<ReadableRepository> {
   const place = await toGitLocation(folder)
   const ask = async (...args: string[]) =>
     (await runGit(place, args, { signal, timeoutMs: TIMEOUT_MS })).toString().trim()

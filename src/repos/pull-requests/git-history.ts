@@ -1,5 +1,5 @@
 import type { GitLocation } from '../../platform/git/settings.ts'
-import type { OpenedRepository } from '../mirror/opened-repository.ts'
+import type { ReadableRepository } from '../mirror/readable-repository.ts'
 import { type Commit, toTrace } from './commit.ts'
 import { listCommits } from './commit-log.ts'
 import type { PullRequest, PullRequests } from './pull-request.ts'
@@ -11,7 +11,7 @@ type GitHistoryOptions = { onCommit?: () => void }
 
 /** Finds pull requests in the default branch of a clone, without code host or network. */
 export const listGitHistory = (
-  { place, tip, pullHeads }: Pick<OpenedRepository, 'place' | 'tip' | 'pullHeads'>,
+  { place, tip, pullHeads }: Pick<ReadableRepository, 'place' | 'tip' | 'pullHeads'>,
   { onCommit = () => {} }: GitHistoryOptions = {},
 ): PullRequests => ({
   async *list(signal) {

@@ -8,9 +8,9 @@ import { checkTask } from '../../harbor/safety/check-task.ts'
 import { formatTaskToml } from '../../harbor/task-toml.ts'
 import { done, reject, type StageRejection, type StageResult } from '../stage-result.ts'
 import { saveBaseScript } from './collect-hook.ts'
-import { buildTask, type TaskOutline } from './generated-task.ts'
+import { buildTask, type GeneratedTaskInput } from './generated-task.ts'
 
-export type EmitTaskInput = Omit<TaskOutline, 'verifierSec'> & {
+export type EmitTaskInput = Omit<GeneratedTaskInput, 'verifierSec'> & {
   /** Build context of the environment in which the tests ran. */
   environmentFolder: string
   /** The change that solves it, as a patch. */

@@ -6,7 +6,7 @@ import type { Difficulty } from '../schema.ts'
 import { COLLECT_PATHS, collectScript } from './collect-hook.ts'
 
 /** Fields of a generated task. They reveal nothing about the origin of the task. */
-export type TaskOutline = {
+export type GeneratedTaskInput = {
   /** `org/slug`, the slug drawn by lot. */
   name: string
   title: string
@@ -20,13 +20,13 @@ export type TaskOutline = {
 
 /** Enough for a suite of tests that was let into a batch. */
 const { cpus, memoryMb, diskMb } = GENERATED_LIMITS
-export const DEFAULT_RESOURCES: TaskOutline['resources'] = { cpus, memoryMb, storageMb: diskMb }
+export const DEFAULT_RESOURCES: GeneratedTaskInput['resources'] = { cpus, memoryMb, storageMb: diskMb }
 
 /**
  * Builds a task with a separate verifier that sees only the agent's patch. No phase has network access; models are
  * reached through the gateway tunnel.
  */
-export function buildTask(outline: TaskOutline): Omit<Task, 'files'> {
+export function buildTask(outline: GeneratedTaskInput): Omit<Task, 'files'> {
   const { name, title, markdown, difficulty, agentSec } = outline
   return {
     name,
@@ -60,7 +60,7 @@ const NONE = { mode: 'no-network' as const, hosts: [] }
 
 const COLLECT_SECONDS = 300
 
-const buildVerifier = (outline: TaskOutline): Task['steps'][0]['verifier'] => ({
+const buildVerifier = (outline: GeneratedTaskInput): Task['steps'][0]['verifier'] => ({
   timeoutSec: outline.verifierSec,
   user: 'root',
   env: [],
@@ -71,7 +71,7 @@ const buildVerifier = (outline: TaskOutline): Task['steps'][0]['verifier'] => ({
   testScript: null,
 })
 
-const buildEnvironment = (folder: string, { buildSec, resources }: TaskOutline): Environment => ({
+const buildEnvironment = (folder: string, { buildSec, resources }: GeneratedTaskInput): Environment => ({
   os: 'linux',
   folder,
   image: null,

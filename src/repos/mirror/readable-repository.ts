@@ -5,7 +5,7 @@ import { createEmptyRepository } from '../../platform/git/empty-repository.ts'
 import type { GitLocation } from '../../platform/git/settings.ts'
 
 /** A repository that is open for reading. Its content cannot make git run, fetch or write anything. */
-export type OpenedRepository = AsyncDisposable & {
+export type ReadableRepository = AsyncDisposable & {
   place: GitLocation
   /** Newest commit of the default branch. Undefined for an empty repository. */
   tip: string | undefined
@@ -17,7 +17,7 @@ export type OpenedRepository = AsyncDisposable & {
   pullHeads: ReadonlyMap<number, string>
 }
 
-export type RepositoryFacts = Omit<OpenedRepository, 'place' | keyof AsyncDisposable> & {
+export type RepositoryFacts = Omit<ReadableRepository, 'place' | keyof AsyncDisposable> & {
   gitDir: string
   objects: string
 }
@@ -26,7 +26,7 @@ export type RepositoryFacts = Omit<OpenedRepository, 'place' | keyof AsyncDispos
  * Opens a repository for reading. git runs in a new, empty repository that borrows only the objects of the given one, so
  * that its settings, hooks, attributes, grafts and remotes are never read.
  */
-export async function openRepository({ gitDir, objects, ...facts }: RepositoryFacts): Promise<OpenedRepository> {
+export async function openRepository({ gitDir, objects, ...facts }: RepositoryFacts): Promise<ReadableRepository> {
   const folder = await mkdtemp(join(tmpdir(), 'assay-reading-'))
   const remove = () => rm(folder, { recursive: true, force: true })
   try {
