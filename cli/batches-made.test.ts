@@ -44,7 +44,7 @@ async function madeBatch(...flags: string[]): Promise<string> {
 test('options and a preview are shown before anything is spent', async () => {
   const options = await run('options')
   expect(options.out).toMatch(/anthropic\/claude-opus-5-5 .* \$4 +\$20 +author/)
-  expect(options.out).toMatch(/docker +no: No worker offers it/)
+  expect(options.out).toMatch(/docker +no: No worker has this sandbox/)
   const preview = await run('preview', '--easy', '5')
   expect(preview.out).toMatch(/easy +3 +0 +5 +2 too few/)
   expect(preview.out).toContain('docs_only')

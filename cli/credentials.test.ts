@@ -145,7 +145,7 @@ test('remove: gone, and a second time not found', async () => {
   ]) {
     const { code, err } = await run(args, '{"apiKey": "x"}')
     expect(code).toBe(1)
-    expect(err).toMatch(/There is no/)
+    expect(err).toMatch(/not found|There is no credential/)
   }
 })
 

@@ -127,7 +127,11 @@ const toMusl = (copy: Buffer) =>
 
 test.skipIf(process.arch !== 'x64').each<[string, Buffer | null, string]>([
   ['is of another machine', changed(TRUE, (copy) => void copy.writeUInt16LE(183, 18)), 'built for ARM 64, but this'],
-  ['needs another C library', changed(TRUE, toMusl), 'It needs /lib/ld-musl-x86_64.so.1 in the image'],
+  [
+    'needs another C library',
+    changed(TRUE, toMusl),
+    'It needs /lib/ld-musl-x86_64.so.1 and its libraries in the image',
+  ],
   ['needs a language that the image has not', Buffer.from('#!/usr/bin/env python9\n'), 'needs /usr/bin/env python9 in'],
   ['is none', Buffer.from('hello'), 'neither a Linux executable nor a script'],
   ['is broken off', TRUE.subarray(0, 60), 'neither a Linux executable'],

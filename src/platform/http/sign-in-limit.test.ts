@@ -28,7 +28,7 @@ const halfOpenSignIn = (url: string) => openRequest(url, '/api/session', ['Conte
 async function openRequest(url: string, path: string, headers: string[]): Promise<Socket> {
   const { hostname: host, port } = new URL(url)
   const socket = connect({ host, port: Number(port) })
-  const head = [`POST ${path} HTTP/1.1`, 'Host: assay', 'Content-Length: 1000000', ...headers]
+  const head = [`POST ${path} HTTP/1.1`, 'Host: assay', 'Content-Length: 10000', ...headers]
   await new Promise((resolve) => socket.write(`${head.join('\r\n')}\r\n\r\n{"key":`, resolve))
   return socket
 }

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { generatingWithModels } from '../../../test/support/generating-models.ts'
 import { askingStages } from '../../../test/support/taskgen/asking-stages.ts'
+import type { Script } from '../../../test/support/taskgen/scripted-stages.ts'
 import { previewBatch } from '../../batches/schema.ts'
 import { countRemainingSpend } from './spend.ts'
 
@@ -36,17 +37,21 @@ test('a preview reports the yield of earlier candidates', async () => {
 
 test('bounds the spend on a provider that fails in the middle of every call', async () => {
   let attempts = 0
-  const breaking = askingStages({
+  const text = 'x'.repeat(25_000)
+  const reviews: Script = {
     async review(_, context, signal) {
       attempts += 1
       const limits = { budgetMicros: 100_000, outputMicros: 20_000, callsMax: 2, wallMs: 60_000 }
       const model = await context.model('verifier', limits)
       const question = { system: 'You help.', messages: [], shape: { name: 'answer', schema: {} } }
-      await model.ask({ ...question, messages: [{ role: 'user', text: 'Work.' }] }, signal)
+      await model.ask({ ...question, messages: [{ role: 'user', text }] }, signal)
       return { kind: 'deferred', reason: 'provider', detail: 'It broke.', retryAfterMs: 60_000 }
     },
+  }
+  await using lab = await generatingWithModels({ ...TWO, easy: 1 }, askingStages(reviews, text), {
+    input: 25_000,
+    output: 0,
   })
-  await using lab = await generatingWithModels({ ...TWO, easy: 1 }, breaking, { input: 25_000, output: 0 })
   const { runId } = await lab.made({ easy: 1 })
   for (let tries = 0; tries < 10 && (await lab.read(runId)).state !== 'completed'; tries += 1) {
     await lab.hurry()
@@ -60,11 +65,14 @@ test('bounds the spend on a provider that fails in the middle of every call', as
 })
 
 test('a batch pauses when its budget is spent and continues with a larger one', async () => {
-  await using lab = await generatingWithModels(TWO, askingStages(), { input: 400_000, output: 0 })
-  const { run, runId } = await lab.made(TWO, { budgetUsd: 1.5 })
-  expect(run).toMatchObject({ state: 'waiting', waiting: { reason: 'budget' }, budgetUsd: 1.5, counts: { ready: 0 } })
+  await using lab = await generatingWithModels(TWO, askingStages({}, 'x'.repeat(120_000)), {
+    input: 120_000,
+    output: 0,
+  })
+  const { run, runId } = await lab.made(TWO, { budgetUsd: 1.2 })
+  expect(run).toMatchObject({ state: 'waiting', waiting: { reason: 'budget' }, budgetUsd: 1.2, counts: { ready: 0 } })
   expect(run.counts.deferred).toBe(2)
-  expect(run.costUsd).toBeGreaterThanOrEqual(1.5)
+  expect(run.costUsd).toBeCloseTo(0.96, 6)
   await lab.hurry()
   await lab.work()
   expect(await lab.read(runId)).toMatchObject({ state: 'waiting', costUsd: run.costUsd })

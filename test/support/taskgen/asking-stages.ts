@@ -8,18 +8,26 @@ const LIMITS = { budgetMicros: 1_000_000, outputMicros: 100_000, callsMax: 10, w
 const shape = { name: 'answer', schema: { type: 'object' } }
 
 /** Asks once. What is left of the budget may not be enough for that. */
-async function ask(tools: StageContext, role: Role, signal: AbortSignal): Promise<StageResult<StageDone> | undefined> {
+async function ask(
+  tools: StageContext,
+  role: Role,
+  padding: string,
+  signal: AbortSignal,
+): Promise<StageResult<StageDone> | undefined> {
   const model = await tools.model(role, LIMITS)
-  const messages = [{ role: 'user' as const, text: `Work as ${role}.` }]
+  const messages = [{ role: 'user' as const, text: `Work as ${role}.${padding}` }]
   const answer = await model.ask({ system: 'You help.', messages, shape }, signal)
   if (answer.kind === 'spent') throw new Error(answer.detail)
   return answer.kind === 'deferred' ? answer : undefined
 }
 
-/** Scripted stages of which two ask their models, through the real gateway. */
-export const askingStages = (script: Script = {}) =>
+/**
+ * Scripted stages, two of which call their models through the real gateway. `padding` makes the requests as long as the
+ * usage that the provider claims: the gateway does not believe more tokens than a request has bytes.
+ */
+export const askingStages = (script: Script = {}, padding = '') =>
   scriptedStages({
-    authoring: async (_, tools, signal) => (await ask(tools, 'author', signal)) as never,
-    review: async (_, tools, signal) => (await ask(tools, 'verifier', signal)) as never,
+    authoring: async (_, tools, signal) => (await ask(tools, 'author', padding, signal)) as never,
+    review: async (_, tools, signal) => (await ask(tools, 'verifier', padding, signal)) as never,
     ...script,
   })
