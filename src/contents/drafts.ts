@@ -1,4 +1,4 @@
-import { appendFile, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { appendFile, link, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { runInParallel } from '../harbor/registries/in-parallel.ts'
@@ -37,6 +37,8 @@ export async function withDraft<T>(deps: DraftDeps, name: string, work: (draft: 
   } catch (error) {
     await rm(isRetryable(error) ? join(folder, OWNER) : folder, { recursive: true, force: true })
     throw error
+  } finally {
+    claimedFolders.delete(folder)
   }
 }
 
@@ -47,25 +49,36 @@ const OWNER = 'owner'
 /** Concurrent copies. Each waits for the disk. */
 const COPIES_MAX = 8
 
-/** Claims the folder of a draft. If another process uses it, creates a separate one. */
+/** Folders that calls of this process use. The owner file keeps out other processes. */
+const claimedFolders = new Set<string>()
+
+/** Claims the folder of a draft. If another call or process uses it, creates a separate one. */
 async function claimFolder(folder: string, name: string): Promise<string> {
   for (const path of [join(folder, name), join(folder, `${name}-${newId()}`)]) {
+    if (claimedFolders.has(path)) continue
+    claimedFolders.add(path)
     await mkdir(path, { recursive: true, mode: 0o700 })
     if (await takeOwnership(join(path, OWNER))) return path
+    claimedFolders.delete(path)
   }
   throw new Error('New draft folder already has an owner')
 }
 
+/** Creates the owner file together with its content, so that nobody reads it half written. */
 async function takeOwnership(path: string): Promise<boolean> {
   const owner = Number(await readFile(path, 'utf8').catch(() => '0'))
-  if (owner !== 0 && !isProcessGone(owner)) return false
+  if (owner !== 0 && owner !== process.pid && !isProcessGone(owner)) return false
   await rm(path, { force: true })
+  const draft = `${path}-${newId()}`
+  await writeFile(draft, String(process.pid))
   try {
-    await writeFile(path, String(process.pid), { flag: 'wx' })
+    await link(draft, path)
     return true
   } catch (error) {
     if (codeOf(error) === 'EEXIST') return false
     throw error
+  } finally {
+    await rm(draft, { force: true })
   }
 }
 
