@@ -13,7 +13,7 @@ type Settings = Awaited<ReturnType<typeof readSettings>>
 export const engineWish = (shell: Shell, settings: Settings, flags: EngineFlags) => ({
   sandbox: flags.sandbox,
   dockerHost: settings.dockerHost,
-  onChosen: onChosen(shell, flags),
+  onSelected: onSelected(shell, flags),
   variables: Object.fromEntries(flags.env.map(pair)),
   dataFolder: settings.dataFolder,
   allowHostBase: settings.allowHostBase,
@@ -22,7 +22,7 @@ export const engineWish = (shell: Shell, settings: Settings, flags: EngineFlags)
 })
 
 /** Which sandbox it is. Why it is none of the others is for those who ask. */
-const onChosen =
+const onSelected =
   (shell: Shell, { verbose }: EngineFlags) =>
   (chosen: string): void =>
     note(shell, ...chosen.split('\n').slice(0, verbose ? undefined : 1))

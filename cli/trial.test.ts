@@ -72,7 +72,7 @@ test.each([
   [
     ['--harness', 'claude-code', '--model', 'anthropic/claude-opus-5-5'],
     2,
-    /no key for anthropic.*Set ANTHROPIC_API_KEY\./,
+    /No key for anthropic.*Set ANTHROPIC_API_KEY\./,
   ],
 ])('%j is wrong use', async (options, code, sentence) => {
   const ran = await trial(...options)

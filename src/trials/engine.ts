@@ -33,7 +33,7 @@ export type TrialWish = {
   dockerHost: string | undefined
   buildHosts: readonly AllowedHost[]
   /** What `--sandbox auto` came to, in a sentence. */
-  onChosen: (note: string) => void
+  onSelected: (note: string) => void
   outputFolder: string
   signal: AbortSignal
   /** Before each trial, with what it is for: those that find the verify mode, and then the one that counts. */
@@ -151,7 +151,7 @@ function namedHarness(id: string): Harness {
 }
 
 function openProvider(
-  wish: Pick<TrialWish, 'sandbox' | 'dataFolder' | 'allowHostBase' | 'dockerHost' | 'buildHosts' | 'onChosen' | 'log'>,
+  wish: Pick<TrialWish, 'sandbox' | 'dataFolder' | 'allowHostBase' | 'dockerHost' | 'buildHosts' | 'onSelected' | 'log'>,
 ) {
   const provider = findProvider(wish.sandbox, wish)
   if (provider) return provider
