@@ -36,6 +36,6 @@ test('one that does not exist is wrong use, and a registry that is not there a f
   expect(offline).toMatchObject({
     code: 1,
     out: '',
-    err: expect.stringMatching(/^error: npm could not get .*ECONNREFUSED/),
+    err: expect.stringMatching(/^error: npm could not fetch .*ECONNREFUSED/),
   })
 })
