@@ -151,7 +151,10 @@ function namedHarness(id: string): Harness {
 }
 
 function openProvider(
-  wish: Pick<TrialWish, 'sandbox' | 'dataFolder' | 'allowHostBase' | 'dockerHost' | 'buildHosts' | 'onSelected' | 'log'>,
+  wish: Pick<
+    TrialWish,
+    'sandbox' | 'dataFolder' | 'allowHostBase' | 'dockerHost' | 'buildHosts' | 'onSelected' | 'log'
+  >,
 ) {
   const provider = findProvider(wish.sandbox, wish)
   if (provider) return provider
