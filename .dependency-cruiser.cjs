@@ -31,8 +31,8 @@ const PURE = [
   'platform/(jobs/backoff|usd)',
   'harbor/safety/rules/[^/.]+',
   'harbor/safety/(?!check-)[^/.]+',
-  'harnesses/model-access',
-  'gateway/(crowd|duplicates|price|wire|protocols)',
+  'harnesses/(model-access|json)',
+  'gateway/(failure-causes|json-shape|price|retry-policy|wire-protocol|protocols)',
   'gateway/protocols/[^/.]+',
   'repos/pull-requests/(pull-request|commit|recognise|reverts)',
   'grading/(languages/[^/.]+|runners/[^/.]+|path-kinds|suite)',
@@ -177,7 +177,7 @@ module.exports = {
         pathNot: [
           ...TESTS,
           '^src/platform/(http|outbound)/',
-          '^src/gateway/(gateway|client|dial|outside)\\.ts$',
+          '^src/gateway/(gateway|client-response|sandbox-port)\\.ts$',
           '^src/sandboxes/egress/egress\\.ts$',
           // Our own calls go to the gateway, which is an address of ours.
           '^src/gateway/client/(complete|open-model)\\.ts$',

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { request } from 'undici'
-import { asked } from '../src/gateway/testing/bench.ts'
+import { messagesRequest } from '../test/support/gateway/gateway.ts'
 import { median } from './measure.ts'
 
 /** One of several ways to the same provider. */
@@ -12,7 +12,7 @@ const send = ({ url, headers }: Way, path: string) =>
   request(`${url}${path}`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', ...headers },
-    body: JSON.stringify(asked({ stream: path.includes('?') })),
+    body: JSON.stringify(messagesRequest({ stream: path.includes('?') })),
   })
 
 /** Milliseconds until a small answer is there. */

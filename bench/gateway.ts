@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { sandboxPort } from '../src/gateway/dial.ts'
 import { openGrant } from '../src/gateway/grants.ts'
+import { openSandboxPort } from '../src/gateway/sandbox-port.ts'
 import { storedLedger } from '../src/gateway/stored-ledger.ts'
-import { beginEvents, EVENTS, message, newGrantFacts, sendJson } from '../src/gateway/testing/bench.ts'
 import { connect, type Db } from '../src/platform/db/db.ts'
 import { migrate } from '../src/platform/db/migrate.ts'
 import { newId } from '../src/platform/ids.ts'
+import { beginEvents, EVENTS, message, newGrantFacts, sendJson } from '../test/support/gateway/gateway.ts'
 import { startServer } from '../test/support/loopback-servers.ts'
 import { startProgram } from '../test/support/program.ts'
 import {
@@ -29,7 +29,7 @@ const WARM = 200
 const STREAMS = 1000
 const PER_GRANT = 50
 const AT_ONCE = 16
-const PROCESS = new URL('../src/gateway/testing/gateway-process.ts', import.meta.url).pathname
+const PROCESS = new URL('../test/support/gateway/gateway-process.ts', import.meta.url).pathname
 
 export const gatewayBench: Bench = {
   name: 'Gateway',
@@ -123,8 +123,8 @@ async function sandboxOpener(db: Db, gatewayUrl: string, undo: AsyncDisposableSt
   await db.insertInto('workspaces').values({ id: workspaceId, login: 'acme', name: 'Acme', kind: 'org' }).execute()
   const openOne = async (): Promise<Way> => {
     const facts = newGrantFacts({ workspaceId, callsMax: 1_000_000 })
-    const { token, listener } = await openGrant(storedLedger(db), facts)
-    const port = sandboxPort({ gatewayUrl, listener })
+    const { token, tunnelSecret } = await openGrant(storedLedger(db), facts)
+    const port = openSandboxPort({ gatewayUrl, tunnelSecret })
     const server = createServer(port.onConnection)
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     undo.defer(() => {

@@ -21,8 +21,8 @@ import { sweepContents } from './contents/contents.ts'
 import { sweepDrafts } from './contents/drafts.ts'
 import { credentialRoutes } from './credentials/routes.ts'
 import { openNewestSecret } from './credentials/secrets.ts'
+import { sweepCallBodies } from './gateway/call-bodies.ts'
 import { gatewayRoutes } from './gateway/routes.ts'
-import { sweepBodies } from './gateway/sweep.ts'
 import { bundlesFolder } from './harnesses/bundles/bundle.ts'
 import { sweepUploaded } from './harnesses/bundles/install.ts'
 import { blobsCheck, databaseCheck, heldKeyCheck, migrationsCheck, workersCheck } from './operate/service-checks.ts'
@@ -220,7 +220,7 @@ export const serviceJobs = (services: Services): JobHandler[] => [
     await deleteUnusedBundles({ db: services.database.db, blobs: services.blobs, isHarnessInUse })
     await sweepUploaded(bundlesFolder(services.config.dataFolder))
     await sweepArtifacts({ db: services.database.db, blobs: services.blobs }, services.config.artifactDays)
-    await sweepBodies({ db: services.database.db, blobs: services.blobs }, services.config.artifactDays)
+    await sweepCallBodies({ db: services.database.db, blobs: services.blobs }, services.config.artifactDays)
   }),
   defineRecurringJob('comparisons.end', 30, async () => {
     await countLateSpend(services.database.db)

@@ -1,7 +1,8 @@
 import { findModelUrl, findUpstream } from './credentials/providers.ts'
 import { type OpenedSecret, openSecret } from './credentials/secrets.ts'
+import type { GatewayDeps } from './gateway/call-context.ts'
 import { gatewayCounters } from './gateway/counters.ts'
-import { type Gateway, type GatewayTools, startGateway } from './gateway/gateway.ts'
+import { type Gateway, startGateway } from './gateway/gateway.ts'
 import type { Grant, Terms } from './gateway/ledger.ts'
 import type { GatewayOptions } from './gateway/options.ts'
 import { createOpenStream } from './platform/outbound/stream.ts'
@@ -17,7 +18,7 @@ export const startModelGateway = (
 
 type ListenAddress = { host: string; port: number }
 
-const toGatewayDeps = ({ ledger, credentials, config, blobs, log, metrics }: Services): GatewayTools => ({
+const toGatewayDeps = ({ ledger, credentials, config, blobs, log, metrics }: Services): GatewayDeps => ({
   ledger,
   blobs,
   openStream: createOpenStream(),

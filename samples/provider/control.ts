@@ -1,5 +1,5 @@
 import type { ZodType } from 'zod'
-import type { JsonObject } from '../../src/gateway/wire.ts'
+import type { JsonObject } from '../../src/harnesses/json.ts'
 import type { Books } from './books.ts'
 import { Fault, Script } from './script.ts'
 

@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '../../src/gateway/wire.ts'
+import type { Json, JsonObject } from '../../src/harnesses/json.ts'
 
 /** Tokens of a call, by what they cost. `reasoning` is part of `output`. */
 export type Tokens = {

@@ -1,5 +1,5 @@
 import { listOf, objectOf, textOf } from '../../src/gateway/protocols/fields.ts'
-import type { Json, JsonObject } from '../../src/gateway/wire.ts'
+import type { Json, JsonObject } from '../../src/harnesses/json.ts'
 import type { Call, Tool } from './conversation.ts'
 
 // What programs call the tool that runs a line of shell, the surest first.

@@ -70,7 +70,7 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutant[] = [
     reason: 'Null is not at least 1; the condition is for the compiler.',
   },
   {
-    file: 'src/gateway/judge.ts',
+    file: 'src/gateway/check-request.ts',
     line: "pattern.split('*')",
     code: "''",
     becomes: '"Stryker was here!"',
@@ -264,7 +264,7 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutant[] = [
     reason: 'An outage has a message of its own; the entry is for the compiler.',
   })),
   {
-    file: 'src/gateway/judge.ts',
+    file: 'src/gateway/check-request.ts',
     code: "'budgetTokens' in expected && 'budgetTokens' in asked",
     becomes: "'budgetTokens' in expected || 'budgetTokens' in asked",
     reason: 'A budget never equals a missing one; the second condition is for the compiler.',

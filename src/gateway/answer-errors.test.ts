@@ -1,14 +1,22 @@
 import type { ServerResponse } from 'node:http'
 import { describe, expect, test } from 'vitest'
+import {
+  beginEvents,
+  EVENTS,
+  message,
+  messagesRequest,
+  openGatewayFixture,
+  type ReceivedRequest,
+  sendJson,
+} from '../../test/support/gateway/gateway.ts'
 import { closeGrant } from './grants.ts'
-import { type Arrived, asked, beginEvents, EVENTS, message, openBench, sendJson } from './testing/bench.ts'
-import { verdictOf } from './verdict.ts'
+import { decideVerdict } from './verdict.ts'
 
 // Errors that arrive inside a successful response. The request may have caused them, so they excuse a trial only if
 // the provider fails a request of the gateway's own too.
 
 const FAILED = { state: 'failed', class: 'agent_exit', error: null } as const
-const STREAM = asked({ stream: true, messages: [{ role: 'user', content: 'poison' }] })
+const STREAM = messagesRequest({ stream: true, messages: [{ role: 'user', content: 'poison' }] })
 const CHAT = {
   model: 'large-1',
   stream: true,
@@ -24,7 +32,7 @@ const PATHS = {
   '/v1beta/models/large-1:streamGenerateContent': GEMINI,
 }
 type Path = keyof typeof PATHS
-const isPoison = ({ body }: Arrived): boolean => body.includes('poison')
+const isPoison = ({ body }: ReceivedRequest): boolean => body.includes('poison')
 
 /** A complete answer in every protocol. */
 const ANSWER = {
@@ -89,36 +97,36 @@ const FAULTS: [string, Path, (response: ServerResponse) => unknown][] = [
 ]
 
 const openFaulty = (fault: (response: ServerResponse) => unknown, isOutage = () => false) =>
-  openBench((response, arrived) => {
+  openGatewayFixture((response, arrived) => {
     if (isPoison(arrived)) return fault(response)
     return isOutage() ? sendJson(response, {}, 503) : sendJson(response, ANSWER)
   })
 
 describe.each(FAULTS)('%s at %s', (_, path, fault) => {
   test('scores the trial if the provider answers the gateway', async () => {
-    await using bench = await openFaulty(fault)
-    const sandbox = await bench.sandbox()
-    await sandbox.post('/v1/messages', asked())
+    await using fixture = await openFaulty(fault)
+    const sandbox = await fixture.sandbox()
+    await sandbox.post('/v1/messages', messagesRequest())
 
     await (await sandbox.post(path, PATHS[path])).text().catch(() => '')
 
     const totals = await sandbox.totals()
     expect(totals).toMatchObject({ calls: { succeeded: 1 }, lastFailure: { kind: 'request', isRecovered: false } })
-    expect(verdictOf(FAILED, totals)).toMatchObject({ kind: 'judged', state: 'failed', class: 'agent_exit' })
+    expect(decideVerdict(FAILED, totals)).toMatchObject({ kind: 'judged', state: 'failed', class: 'agent_exit' })
   })
 
   test('excuses the trial if the provider fails the gateway too', async () => {
     let isOutage = false
-    await using bench = await openFaulty(fault, () => isOutage)
-    const sandbox = await bench.sandbox()
-    await sandbox.post('/v1/messages', asked())
+    await using fixture = await openFaulty(fault, () => isOutage)
+    const sandbox = await fixture.sandbox()
+    await sandbox.post('/v1/messages', messagesRequest())
     isOutage = true
 
     await (await sandbox.post(path, PATHS[path])).text().catch(() => '')
 
     const totals = await sandbox.totals()
     expect(totals.lastFailure).toMatchObject({ kind: 'upstream' })
-    expect(verdictOf(FAILED, totals)).toMatchObject({ state: 'errored', class: 'provider_error' })
+    expect(decideVerdict(FAILED, totals)).toMatchObject({ state: 'errored', class: 'provider_error' })
   })
 })
 
@@ -128,78 +136,78 @@ test.each<[Path, object]>([
   ['/v1/responses', { type: 'error', code: 'context_length_exceeded' }],
   ['/v1beta/models/large-1:streamGenerateContent', { error: { code: 400, status: 'INVALID_ARGUMENT' } }],
 ])('an event at %s that says the request is invalid is taken at its word: %j', async (path, event) => {
-  await using bench = await openBench((response) => sendEvents(event)(response))
-  const sandbox = await bench.sandbox()
+  await using fixture = await openGatewayFixture((response) => sendEvents(event)(response))
+  const sandbox = await fixture.sandbox()
 
   await (await sandbox.post(path, PATHS[path])).text()
 
-  expect(bench.arrived).toHaveLength(1)
+  expect(fixture.received).toHaveLength(1)
   expect((await sandbox.totals()).lastFailure).toMatchObject({ kind: 'request' })
 })
 
 test('a rate limit that arrives as an event is attributed like a 429', async () => {
   const event = { type: 'error', error: { type: 'rate_limit_error' } }
-  await using bench = await openBench((response, arrived) =>
+  await using fixture = await openGatewayFixture((response, arrived) =>
     isPoison(arrived) ? sendEvents(START, event)(response) : sendJson(response, {}, 429),
   )
-  const sandbox = await bench.sandbox()
+  const sandbox = await fixture.sandbox()
   await (await sandbox.post('/v1/messages', STREAM)).text()
   expect((await sandbox.totals()).lastFailure).toMatchObject({ kind: 'rate' })
 })
 
 test('the cost of finding out is part of the call', async () => {
-  await using bench = await openFaulty(sendEvents(START, overloaded))
-  const sandbox = await bench.sandbox()
+  await using fixture = await openFaulty(sendEvents(START, overloaded))
+  const sandbox = await fixture.sandbox()
   await (await sandbox.post('/v1/messages', STREAM)).text()
   // The stream is estimated at 12 × 3 + 1 × 15 micro-dollars, the request of the gateway is metered at 111.
   expect(await sandbox.totals()).toMatchObject({ costMicros: 51 + 111, costSource: 'estimated' })
 })
 
 test('a program that leaves before its answer begins has caused that itself', async () => {
-  await using bench = await openBench(
+  await using fixture = await openGatewayFixture(
     (response, arrived) => (isPoison(arrived) ? undefined : sendJson(response, message())),
     {
       options: { drainMs: 20 },
     },
   )
-  const sandbox = await bench.sandbox()
-  await sandbox.post('/v1/messages', asked())
+  const sandbox = await fixture.sandbox()
+  await sandbox.post('/v1/messages', messagesRequest())
   const leave = new AbortController()
   const call = sandbox.post('/v1/messages', STREAM, { signal: leave.signal }).catch(() => undefined)
-  await expect.poll(() => bench.arrived.length).toBe(2)
+  await expect.poll(() => fixture.received.length).toBe(2)
   leave.abort()
   await call
   await expect.poll(async () => (await sandbox.totals()).calls.failed).toBe(1)
-  expect(verdictOf(FAILED, await closeGrant(bench.ledger, sandbox.id))).toMatchObject({ state: 'failed' })
+  expect(decideVerdict(FAILED, await closeGrant(fixture.ledger, sandbox.id))).toMatchObject({ state: 'failed' })
 })
 
 test('a failure that a later call makes good is forgotten', async () => {
-  await using bench = await openFaulty(sendEvents(START, overloaded))
-  const sandbox = await bench.sandbox()
+  await using fixture = await openFaulty(sendEvents(START, overloaded))
+  const sandbox = await fixture.sandbox()
   await (await sandbox.post('/v1/messages', STREAM)).text()
-  await (await sandbox.post('/v1/messages', asked())).text()
+  await (await sandbox.post('/v1/messages', messagesRequest())).text()
   const totals = await sandbox.totals()
   expect(totals.lastFailure).toMatchObject({ kind: 'request', isRecovered: true })
-  expect(verdictOf({ ...FAILED, state: 'passed' }, totals)).toMatchObject({ state: 'passed' })
+  expect(decideVerdict({ ...FAILED, state: 'passed' }, totals)).toMatchObject({ state: 'passed' })
 })
 
 test('headers that make an answer conditional, partial or deferred are not sent on', async () => {
-  await using bench = await openBench((response) => sendJson(response, message()))
-  const sandbox = await bench.sandbox()
+  await using fixture = await openGatewayFixture((response) => sendJson(response, message()))
+  const sandbox = await fixture.sandbox()
   const names = ['if-none-match', 'if-modified-since', 'if-match', 'if-unmodified-since', 'if-range', 'range']
   const headers = Object.fromEntries([...names, 'prefer', 'cache-control', 'pragma'].map((name) => [name, 'x']))
 
-  await sandbox.post('/v1/messages', asked(), { headers: { ...headers, 'x-other': 'y' } })
+  await sandbox.post('/v1/messages', messagesRequest(), { headers: { ...headers, 'x-other': 'y' } })
 
-  const [{ headers: sent = {} } = {}] = bench.arrived
+  const [{ headers: sent = {} } = {}] = fixture.received
   expect(sent).toMatchObject({ 'x-other': 'y' })
   for (const name of Object.keys(headers)) expect(sent).not.toHaveProperty(name)
 })
 
 test('a whole stream stays a success', async () => {
-  await using bench = await openBench((response) => beginEvents(response).end(EVENTS.join('')))
-  const sandbox = await bench.sandbox()
+  await using fixture = await openGatewayFixture((response) => beginEvents(response).end(EVENTS.join('')))
+  const sandbox = await fixture.sandbox()
   await (await sandbox.post('/v1/messages', STREAM)).text()
-  expect(bench.arrived).toHaveLength(1)
+  expect(fixture.received).toHaveLength(1)
   expect(await sandbox.totals()).toMatchObject({ calls: { succeeded: 1 }, lastFailure: null, costMicros: 111 })
 })

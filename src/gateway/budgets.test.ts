@@ -1,13 +1,20 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestDatabase, testDatabase } from '../../test/support/database.ts'
+import {
+  message,
+  messagesRequest,
+  newGrantFacts,
+  openGatewayFixture,
+  sendJson,
+  TERMS,
+} from '../../test/support/gateway/gateway.ts'
 import { newId } from '../platform/ids.ts'
 import { closeGrant, openGrant } from './grants.ts'
 import type { Ledger, NewCall, Settlement } from './ledger.ts'
 import { setSharedBudget, takeSpend } from './spend/spend.ts'
 import { storedLedger } from './stored-ledger.ts'
-import { asked, message, newGrantFacts, openBench, sendJson, TERMS } from './testing/bench.ts'
-import { verdictOf } from './verdict.ts'
-import { NO_USAGE } from './wire.ts'
+import { decideVerdict } from './verdict.ts'
+import { NO_USAGE } from './wire-protocol.ts'
 
 let database: TestDatabase
 const workspaceId = newId()
@@ -110,7 +117,7 @@ test(`${SEEDS} random budgets, shared by concurrent grants whose gateways die at
 describe('a shared budget', () => {
   const ledger = () => storedLedger(database.db)
 
-  test('limits a call to a quarter of what is left, or to what is usual if that is more', async () => {
+  test('limits a call to a quarter of the remainder, or to a usual call if that is more', async () => {
     const { grants } = await openShared(ledger(), 10_000, 1)
     const [grant = ''] = grants
     const bounds = (usualMicros: number) => ({ bounds: { leastMicros: 100, usualMicros, mostMicros: 50_000 } })
@@ -121,7 +128,7 @@ describe('a shared budget', () => {
     expect(await reserve(6000)).toMatchObject({ kind: 'refused', reason: 'shared_budget', mayPass: true })
   })
 
-  test('can be raised, and without a limit it only counts', async () => {
+  test('can be raised, and without a limit it only counts spend', async () => {
     const { id, grants } = await openShared(ledger(), 100, 1)
     const [grant = ''] = grants
     const call = newCall(grant, 150)
@@ -142,17 +149,17 @@ describe('a shared budget', () => {
     expect(await ledger().reserve(unpriced())).toEqual({ kind: 'reserved', reservedMicros: null, limitedBy: null })
   })
 
-  test('is counted once, and what is settled late is counted then', async () => {
-    const subject = `trial ${newId()}`
+  test('is counted once; calls that are settled late are counted then', async () => {
+    const grantee = `trial ${newId()}`
     const { id } = await openShared(ledger(), 10_000, 0)
-    const grant = await openGrant(ledger(), newGrantFacts({ workspaceId, subject, sharedBudget: id }))
+    const grant = await openGrant(ledger(), newGrantFacts({ workspaceId, grantee, sharedBudget: id }))
     await ledger().noteAlive(gateways[0] ?? '')
     const [done, slow] = [newCall(grant.id, 300), { ...newCall(grant.id, 500), gatewayId: gateways[0] ?? '' }]
     await ledger().reserve(done)
     await ledger().settle(done.id, settled(120))
     await ledger().reserve(slow)
     await closeGrant(ledger(), grant.id, { drainMs: 0, settleMs: 0 })
-    const take = () => takeSpend(database.db, { workspaceId, subject })
+    const take = () => takeSpend(database.db, { workspaceId, grantee })
 
     expect([await take(), await take()]).toEqual([120, 0])
     await ledger().settle(slow.id, settled(80))
@@ -169,64 +176,68 @@ const answered = (completion: number, finish = 'stop') => ({
 
 describe('a request without an output limit', () => {
   test('is limited to what the budget covers, and only then rewritten', async () => {
-    await using bench = await openBench((response) => sendJson(response, answered(20)))
+    await using fixture = await openGatewayFixture((response) => sendJson(response, answered(20)))
     const terms = { ...TERMS, provider: 'openai', outputTokens: 128_000 }
-    const [rich, poor] = [await bench.sandbox({ terms }), await bench.sandbox({ terms, budgetMicros: 10_000 })]
+    const [rich, poor] = [await fixture.sandbox({ terms }), await fixture.sandbox({ terms, budgetMicros: 10_000 })]
     for (const sandbox of [rich, poor]) expect((await sandbox.post('/v1/chat/completions', chat)).status).toBe(200)
 
-    const [unlimited, limited] = bench.arrived.map(({ body }) => JSON.parse(String(body)))
+    const [unlimited, limited] = fixture.received.map(({ body }) => JSON.parse(String(body)))
     expect(unlimited).toEqual(chat)
     const { max_completion_tokens: limit, ...rest } = limited
     expect(rest).toEqual(chat)
     expect(limit).toBeGreaterThan(500)
     expect(limit * 15).toBeLessThan(10_000)
-    const [call] = (await bench.ledger.read(poor.id))?.calls ?? []
+    const [call] = (await fixture.ledger.read(poor.id))?.calls ?? []
     expect(call).toMatchObject({ outputLimit: limit, limitedBy: 'budget', reservedMicros: 10_000, costMicros: 330 })
-    expect(verdictOf(FAILED, await poor.totals())).toMatchObject({ class: 'agent_exit' })
+    expect(decideVerdict(FAILED, await poor.totals())).toMatchObject({ class: 'agent_exit' })
   })
 
   test('is refused when the budget does not cover a useful answer', async () => {
-    await using bench = await openBench((response) => sendJson(response, answered(20)))
-    const sandbox = await bench.sandbox({ terms: { ...TERMS, outputTokens: 128_000 }, budgetMicros: 3000 })
+    await using fixture = await openGatewayFixture((response) => sendJson(response, answered(20)))
+    const sandbox = await fixture.sandbox({ terms: { ...TERMS, outputTokens: 128_000 }, budgetMicros: 3000 })
     expect((await sandbox.post('/v1/chat/completions', chat)).status).toBe(402)
-    expect(bench.arrived).toEqual([])
+    expect(fixture.received).toEqual([])
     expect(await sandbox.totals()).toMatchObject({ lastFailure: { kind: 'budget' } })
   })
 
   test('that sets tokens aside for reasoning is refused when they leave no room for an answer', async () => {
-    await using bench = await openBench((response) => sendJson(response, message()))
-    const sandbox = await bench.sandbox({ budgetMicros: 60_000 })
+    await using fixture = await openGatewayFixture((response) => sendJson(response, message()))
+    const sandbox = await fixture.sandbox({ budgetMicros: 60_000 })
     const thinking = { type: 'enabled', budget_tokens: 4000 }
-    expect((await sandbox.post('/v1/messages', asked({ thinking, max_tokens: 32_000 }))).status).toBe(402)
-    expect((await sandbox.post('/v1/messages', asked({ thinking: undefined, max_tokens: 32_000 }))).status).toBe(200)
+    expect((await sandbox.post('/v1/messages', messagesRequest({ thinking, max_tokens: 32_000 }))).status).toBe(402)
+    expect(
+      (await sandbox.post('/v1/messages', messagesRequest({ thinking: undefined, max_tokens: 32_000 }))).status,
+    ).toBe(200)
     const small = { type: 'enabled', budget_tokens: 1024 }
-    expect((await sandbox.post('/v1/messages', asked({ thinking: small, max_tokens: 32_000 }))).status).toBe(200)
-    for (const { body } of bench.arrived) {
+    expect((await sandbox.post('/v1/messages', messagesRequest({ thinking: small, max_tokens: 32_000 }))).status).toBe(
+      200,
+    )
+    for (const { body } of fixture.received) {
       const { max_tokens: limit, thinking: kept } = JSON.parse(String(body))
       expect(limit).toBeGreaterThan((kept?.budget_tokens ?? 0) + 255)
       expect(limit).toBeLessThan(4256)
     }
   })
 
-  test('whose answer ends at the limit is stopped by its budget, whatever the program does then', async () => {
-    await using bench = await openBench((response) => sendJson(response, answered(600, 'length')))
-    const sandbox = await bench.sandbox({ terms: { ...TERMS, outputTokens: 128_000 }, budgetMicros: 20_000 })
+  test('whose answer ends at the limit makes the trial a budget stop, whatever follows', async () => {
+    await using fixture = await openGatewayFixture((response) => sendJson(response, answered(600, 'length')))
+    const sandbox = await fixture.sandbox({ terms: { ...TERMS, outputTokens: 128_000 }, budgetMicros: 20_000 })
     await sandbox.post('/v1/chat/completions', chat)
     await sandbox.post('/v1/chat/completions', chat)
-    expect(verdictOf(FAILED, await sandbox.totals())).toMatchObject({ state: 'failed', class: 'budget_stop' })
+    expect(decideVerdict(FAILED, await sandbox.totals())).toMatchObject({ state: 'failed', class: 'budget_stop' })
   })
 
-  test('waits while other calls hold the budget, and goes on with what they return', async () => {
+  test('waits while other calls hold the budget, and uses what they return', async () => {
     const release = Promise.withResolvers<void>()
-    await using bench = await openBench(async (response, _, place) => {
+    await using fixture = await openGatewayFixture(async (response, _, place) => {
       if (place === 0) await release.promise
       sendJson(response, answered(20))
     })
-    const sandbox = await bench.sandbox({ terms: { ...TERMS, outputTokens: 128_000 }, budgetMicros: 10_000 })
+    const sandbox = await fixture.sandbox({ terms: { ...TERMS, outputTokens: 128_000 }, budgetMicros: 10_000 })
     const first = sandbox.post('/v1/chat/completions', chat)
-    await expect.poll(() => bench.arrived.length).toBe(1)
+    await expect.poll(() => fixture.received.length).toBe(1)
     const second = sandbox.post('/v1/chat/completions', chat)
-    await expect.poll(() => bench.gateway.tunnels()).toBe(2)
+    await expect.poll(() => fixture.gateway.tunnels()).toBe(2)
     release.resolve()
     expect([(await first).status, (await second).status]).toEqual([200, 200])
     expect(await sandbox.totals()).toMatchObject({ costMicros: 660, refusals: {} })
@@ -235,17 +246,17 @@ describe('a request without an output limit', () => {
 
 const FAILED = { state: 'failed', class: 'agent_exit', error: null } as const
 
-test('a trial that a shared budget cut off is not scored, and runs again', async () => {
+test('a trial that a shared budget cuts off is not scored and runs again', async () => {
   const { id } = await openShared(storedLedger(database.db), 20_000, 0)
-  await using bench = await openBench((response) => sendJson(response, answered(600, 'length')), {
+  await using fixture = await openGatewayFixture((response) => sendJson(response, answered(600, 'length')), {
     ledger: storedLedger(database.db),
   })
   const terms = { ...TERMS, outputTokens: 128_000 }
-  const sandbox = await bench.sandbox({ workspaceId, terms, sharedBudget: id })
+  const sandbox = await fixture.sandbox({ workspaceId, terms, sharedBudget: id })
   await sandbox.post('/v1/chat/completions', chat)
-  const cut = verdictOf({ ...FAILED, state: 'passed' }, await sandbox.totals())
+  const cut = decideVerdict({ ...FAILED, state: 'passed' }, await sandbox.totals())
   while ((await sandbox.post('/v1/chat/completions', chat)).status === 200);
-  const refused = verdictOf(FAILED, await sandbox.totals())
+  const refused = decideVerdict(FAILED, await sandbox.totals())
   expect([cut, refused]).toMatchObject([
     { kind: 'stopped', reason: 'budget' },
     { kind: 'stopped', reason: 'budget' },

@@ -1,10 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { buildTargetUrl } from '../credentials/target.ts'
 import { newId } from '../platform/ids.ts'
-import type { Asking, Prepared, ProxyTools } from './asking.ts'
 import { inspect, limit } from './body-threads.ts'
-import { carryOut } from './carry-out.ts'
-import { sentHeaders, sentQuery } from './headers.ts'
+import { startCallRecord, storeCallRecord } from './call-bodies.ts'
+import type { CallContext, GatewayRuntime, PreparedCall } from './call-context.ts'
+import { forwardCall } from './forward-call.ts'
+import { buildUpstreamHeaders, buildUpstreamQuery } from './headers.ts'
 import type {
   Grant,
   NewCall,
@@ -14,86 +15,75 @@ import type {
   ReserveResult,
   Settlement,
 } from './ledger.ts'
-import { CREDENTIAL_REFUSED, grantSentence } from './problems.ts'
-import { keepRecord, startRecord } from './record.ts'
+import { CREDENTIAL_REFUSED, refusalMessage } from './problems.ts'
 import { readRequestBody } from './request-body.ts'
 import {
   coveredOutput,
-  estimatedTokens,
+  estimateTokens,
+  explainSharedRefusal,
   inputBound,
   inputMax,
   ordinaryMicros,
   reservationBounds,
-  sharedRefusal,
   type TokenBounds,
 } from './reservation.ts'
 import type { UpstreamRequest } from './upstream.ts'
-import type { Usage } from './wire.ts'
+import type { Usage } from './wire-protocol.ts'
 
-/** Makes one call: reserved before it is sent, settled before its answer ends. */
-export async function makeCall(tools: ProxyTools, asking: Asking): Promise<void> {
-  const accepted = await accept(tools, asking)
+/** Makes one call. Its maximum cost is reserved before it is sent, and it is settled before its answer ends. */
+export async function makeCall(runtime: GatewayRuntime, context: CallContext): Promise<void> {
+  const { grant, refuse } = context
+  const accepted = await readAndInspect(runtime, context)
   if (!accepted) return
-  const tokens = tokenBounds(asking, accepted)
-  const call = newCall(tools, asking, accepted, tokens)
-  if (call.kind === 'generate' && call.bounds === null && asking.grant.budgetMicros !== null)
-    return asking.refuse('price', grantSentence('price'))
-  const key = await tools.openKey(asking.grant)
-  if (key === undefined) return asking.refuse('credential', CREDENTIAL_REFUSED.message)
+  const tokens = computeTokenBounds(context, accepted)
+  const call = newCall(runtime, context, accepted, tokens)
+  if (call.kind === 'generate' && call.bounds === null && grant.budgetMicros !== null)
+    return refuse('price', refusalMessage('price'))
+  const key = await runtime.openKey(grant)
+  if (key === undefined) return refuse('credential', CREDENTIAL_REFUSED.message)
 
-  const reserved = await reserve(tools, asking, call)
+  const reserved = await reserve(runtime, context, call)
   if (reserved.kind === 'refused') {
-    const reason = refusalReason(asking.grant, reserved, call, tokens)
-    return asking.refuse(reason, grantSentence(reason))
+    const reason = explainRefusal(grant, reserved, call, tokens)
+    return refuse(reason, refusalMessage(reason))
   }
 
-  const prepared = await prepare(tools, asking, accepted, { call, key, reserved, tokens })
-  const { settlement, finish } = await carryOut(tools, asking, prepared)
-  await settle(tools, call, { ...settlement, bodies: await keptBodies(tools, prepared, settlement) })
+  const prepared = await prepareCall(runtime, context, accepted, { call, key, reserved, tokens })
+  const { settlement, finish } = await forwardCall(runtime, context, prepared)
+  await settle(runtime, call, { ...settlement, bodies: await storeBodies(runtime, prepared, settlement) })
   if (settlement.costSource === 'metered' && call.kind === 'generate' && accepted.isText)
-    tools.inputs.learn(asking.grant.id, accepted.digest, inputTokensOf(settlement.usage))
+    runtime.inputMemory.learn(grant.id, accepted.digest, sumInputTokens(settlement.usage))
   finish()
 }
 
-/** What was said is worth less than what it cost: without room for it the call is settled all the same. */
-async function keptBodies({ blobs, log }: ProxyTools, { call, record }: Prepared, { status }: Settlement) {
-  if (!blobs || !record) return null
-  return keepRecord(blobs, record, status).catch((error: unknown) => {
-    log.error({ error, call: call.id }, 'what was said in a call could not be kept')
-    return null
-  })
-}
+type InspectedRequest = NonNullable<Awaited<ReturnType<typeof readAndInspect>>>
 
-type Accepted = NonNullable<Awaited<ReturnType<typeof accept>>>
-
-/** Undefined: it was refused, or the client has left. The bytes are those that came, unless something must differ. */
-async function accept({ options, inputs }: ProxyTools, { grant, wire, operation, request, room, refuse }: Asking) {
-  const limits = { bytesMax: options.requestBytes, take: room.take }
+/** Returns undefined if the request was refused or the client has left. The bytes are forwarded unless a limit is added. */
+async function readAndInspect({ options, inputMemory }: GatewayRuntime, context: CallContext) {
+  const { grant, wire, operation, request, slot, refuse } = context
+  const limits = { bytesMax: options.requestBytes, takeBytes: slot.takeBytes }
   const body = await readRequestBody(request.body, request.headers['content-encoding'], limits)
   if (body.kind === 'gone') return
   if (body.kind === 'refused') return void (await refuse(body.reason, body.message))
-  const judged = await inspect({ bytes: body.bytes, terms: grant.terms, protocol: wire.protocol, operation })
-  if (judged.kind === 'refused') return void (await refuse(judged.reason, judged.message))
-  const { asked, helper, levelAsked, rewritten } = judged
+  const inspection = await inspect({ bytes: body.bytes, terms: grant.terms, protocol: wire.protocol, operation })
+  if (inspection.kind === 'refused') return void (await refuse(inspection.reason, inspection.message))
+  const { parsed, hasTools, helper, levelAsked, rewritten } = inspection
   const bytes = rewritten === null ? body.bytes : Buffer.from(rewritten.buffer, rewritten.byteOffset, rewritten.length)
-  const { tokens: textTokens, digest } = inputs.bound(grant.id, bytes)
-  const isText = !asked.media || asked.media.pictures + asked.media.documents === 0
-  return { asked, helper, levelAsked, bytes, textTokens, digest, isText }
+  const { tokens: textTokens, digest } = inputMemory.bound(grant.id, bytes)
+  const isText = !parsed.media || parsed.media.pictures + parsed.media.documents === 0
+  return { parsed, hasTools, helper, levelAsked, bytes, textTokens, digest, isText }
 }
 
-const refusalReason = ({ terms }: Grant, refused: ReservationRefused, { bounds }: NewCall, tokens: TokenBounds) =>
-  bounds && terms.prices ? sharedRefusal(refused, bounds, ordinaryMicros(terms.prices, tokens)) : refused.reason
-
-function tokenBounds({ grant, operation }: Asking, accepted: Accepted): TokenBounds {
-  const { asked, bytes, textTokens, isText } = accepted
-  const { alternatives = 1, reasoningTokens = 0, inputPasses = 1 } = asked
+function computeTokenBounds({ grant, operation }: CallContext, accepted: InspectedRequest): TokenBounds {
+  const { parsed, hasTools, bytes, textTokens, isText } = accepted
+  const { alternatives = 1, reasoningTokens = 0, inputPasses = 1 } = parsed
   return {
     input: inputBound(
-      (isText ? textTokens : bytes.length) + (bytes.includes('"tools"') ? TOOL_PROMPT_TOKENS : 0),
-      asked.media,
+      (isText ? textTokens : bytes.length) + (hasTools ? TOOL_PROMPT_TOKENS : 0),
+      parsed.media,
       inputMax(grant.terms.contextTokens, inputPasses),
     ),
-    output: asked.outputTokens ?? grant.terms.outputTokens * alternatives,
+    output: parsed.outputTokens ?? grant.terms.outputTokens * alternatives,
     reasoning: reasoningTokens * alternatives,
     alternatives,
     canLimitOutput: operation.isCompaction !== true,
@@ -101,28 +91,33 @@ function tokenBounds({ grant, operation }: Asking, accepted: Accepted): TokenBou
   }
 }
 
-/** Providers add a prompt of their own to requests with tools. */
+/** Upper bound of the prompt that providers add to requests with tools. */
 const TOOL_PROMPT_TOKENS = 1_000
 
-/** A lifetime of one hour, also where its characters are escaped. */
+/** Cache lifetime of one hour, also if its characters are escaped. */
 const LONG_CACHE = ['"1h"', '\\u0031', '\\u0068']
 
-function newCall(tools: ProxyTools, { grant, wire, operation }: Asking, accepted: Accepted, tokens: TokenBounds) {
-  const { helper, levelAsked } = accepted
+function newCall(
+  { gatewayId }: GatewayRuntime,
+  { grant, wire, operation }: CallContext,
+  { helper, levelAsked }: InspectedRequest,
+  tokens: TokenBounds,
+): NewCall {
   const { prices } = grant.terms
   const kind = operation.kind === 'count' ? 'count' : 'generate'
   const bounds = kind === 'count' ? FREE : prices && reservationBounds(prices, tokens)
-  return {
-    ...{ id: newId(), grantId: grant.id, gatewayId: tools.gatewayId, kind, protocol: wire.protocol },
-    ...{ helper, levelAsked, bounds },
-  } satisfies NewCall
+  return { id: newId(), grantId: grant.id, gatewayId, kind, protocol: wire.protocol, helper, levelAsked, bounds }
 }
 
 const FREE: ReservationBounds = { mostMicros: 0, usualMicros: 0, leastMicros: 0 }
 const BUDGET_POLL_MS = 500
 
-/** Waits while only the reservations of other open calls are in the way: most of each returns when it is settled. */
-async function reserve({ ledger, options }: ProxyTools, { client }: Asking, call: NewCall): Promise<ReserveResult> {
+/** Reserves a call. Waits while only reservations of other open calls are in the way: most of each is returned. */
+async function reserve(
+  { ledger, options }: GatewayRuntime,
+  { client }: CallContext,
+  call: NewCall,
+): Promise<ReserveResult> {
   const deadline = performance.now() + options.budgetWaitMs
   for (let pause = 10; ; pause = Math.min(2 * pause, BUDGET_POLL_MS)) {
     const result = await ledger.reserve(call)
@@ -132,60 +127,81 @@ async function reserve({ ledger, options }: ProxyTools, { client }: Asking, call
   }
 }
 
-type Reservation = { call: NewCall; key: string; reserved: Reserved; tokens: TokenBounds }
+const explainRefusal = ({ terms }: Grant, refused: ReservationRefused, { bounds }: NewCall, tokens: TokenBounds) =>
+  bounds && terms.prices ? explainSharedRefusal(refused, bounds, ordinaryMicros(terms.prices, tokens)) : refused.reason
 
-async function prepare(
-  tools: ProxyTools,
-  asking: Asking,
-  accepted: Accepted,
-  reservation: Reservation,
-): Promise<Prepared> {
-  const { call, key, reserved, tokens } = reservation
-  const { prices } = asking.grant.terms
+type ReservedCall = { call: NewCall; key: string; reserved: Reserved; tokens: TokenBounds }
+
+async function prepareCall(
+  runtime: GatewayRuntime,
+  context: CallContext,
+  accepted: InspectedRequest,
+  { call, key, reserved, tokens }: ReservedCall,
+): Promise<PreparedCall> {
+  const { terms } = context.grant
+  const { prices, contextTokens, recordBodies } = terms
+  const { reservedMicros, limitedBy } = reserved
   const outputLimit =
-    reserved.limitedBy && prices && reserved.reservedMicros !== null
-      ? coveredOutput(prices, tokens, reserved.reservedMicros)
-      : null
-  const sent = sentRequest(
-    tools,
-    asking,
-    key,
-    outputLimit === null ? accepted.bytes : await limited(asking, accepted, outputLimit),
-  )
+    limitedBy && prices && reservedMicros !== null ? coveredOutput(prices, tokens, reservedMicros) : null
+  const body = outputLimit === null ? accepted.bytes : await limitOutput(context, accepted, outputLimit)
+  const sent = buildUpstreamRequest(runtime, context, key, body)
   return {
-    ...{ call, key, sent, outputLimit },
+    call,
+    key,
+    sent,
+    outputLimit,
     estimate: {
-      ...{ prices, reservedMicros: reserved.reservedMicros, limitedBy: reserved.limitedBy },
-      input: Math.min(tokens.input, estimatedTokens(accepted.bytes.length)),
-      inputMax: inputMax(asking.grant.terms.contextTokens, accepted.asked.inputPasses ?? 1),
+      prices,
+      reservedMicros,
+      limitedBy,
+      input: Math.min(tokens.input, estimateTokens(accepted.bytes.length)),
+      inputMax: inputMax(contextTokens, accepted.parsed.inputPasses ?? 1),
       outputMax: outputLimit === null ? tokens.output : outputLimit * tokens.alternatives,
     },
-    record: tools.blobs && asking.grant.terms.recordBodies ? startRecord(call, sent, key) : undefined,
+    record: runtime.blobs && recordBodies ? startCallRecord(call, sent, key) : undefined,
   }
 }
 
-const limited = async ({ grant, wire }: Asking, { bytes }: Accepted, tokens: number): Promise<Buffer> =>
+const limitOutput = async (
+  { grant, wire }: CallContext,
+  { bytes }: InspectedRequest,
+  tokens: number,
+): Promise<Buffer> =>
   Buffer.from(await limit({ bytes, protocol: wire.protocol, tokens, provider: grant.terms.provider }))
 
-const inputTokensOf = ({ input, cacheRead, cacheWrite5m, cacheWrite1h }: Usage): number =>
+const sumInputTokens = ({ input, cacheRead, cacheWrite5m, cacheWrite1h }: Usage): number =>
   input + cacheRead + cacheWrite5m + cacheWrite1h
 
-function sentRequest(tools: ProxyTools, { grant, wire, request }: Asking, key: string, body: Buffer): UpstreamRequest {
-  const { url, trust } = tools.findUpstream(grant.terms, wire.protocol)
-  const path = wire.rewrittenPath(request.path, { model: grant.terms.model })
+function buildUpstreamRequest(
+  { findUpstream }: GatewayRuntime,
+  { grant, wire, request }: CallContext,
+  key: string,
+  body: Buffer,
+): UpstreamRequest {
+  const { url, trust } = findUpstream(grant.terms, wire.protocol)
+  const path = wire.rewritePath(request.path, { model: grant.terms.model })
   return {
-    url: buildTargetUrl(url, path) + sentQuery(request.query),
+    url: buildTargetUrl(url, path) + buildUpstreamQuery(request.query),
     trust,
     method: request.method,
-    headers: sentHeaders(request.headers, wire.headers(key)),
+    headers: buildUpstreamHeaders(request.headers, wire.authHeaders(key)),
     body,
   }
 }
 
+/** Stores the recorded bodies. A failure is logged: the settlement matters more. */
+async function storeBodies({ blobs, log }: GatewayRuntime, { call, record }: PreparedCall, { status }: Settlement) {
+  if (!blobs || !record) return null
+  return storeCallRecord(blobs, record, status).catch((error: unknown) => {
+    log.error({ error, call: call.id }, 'bodies of a call could not be stored')
+    return null
+  })
+}
+
 const SETTLE_TRIES = 5
 
-/** A database that is away for a moment is waited for. After that the call stays at its reservation. */
-async function settle({ ledger, counters, log }: ProxyTools, call: NewCall, settlement: Settlement): Promise<void> {
+/** Settles a call, with retries while the database is unavailable. After the last one the reservation stands as the cost. */
+async function settle({ ledger, counters, log }: GatewayRuntime, call: NewCall, settlement: Settlement): Promise<void> {
   counters.settled(call, settlement)
   for (let tries = 1; ; tries++) {
     try {

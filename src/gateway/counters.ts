@@ -7,17 +7,13 @@ export type Counters = {
   retried(why: string): void
 }
 
-/** For Prometheus. */
+/** Creates the Prometheus counters of a gateway. */
 export function gatewayCounters(metrics: Metrics): Counters {
-  const calls = metrics.counter('assay_gateway_calls_total', 'Calls that were settled', [
-    'protocol',
-    'outcome',
-    'cost_source',
-  ])
+  const calls = metrics.counter('assay_gateway_calls_total', 'Settled calls', ['protocol', 'outcome', 'cost_source'])
   const tokens = metrics.counter('assay_gateway_tokens_total', 'Tokens of settled calls', ['class'])
-  const cost = metrics.counter('assay_gateway_cost_micros_total', 'What settled calls cost, in micro-dollars', [])
-  const refused = metrics.counter('assay_gateway_refused_total', 'Requests that were not sent on', ['reason'])
-  const retried = metrics.counter('assay_gateway_retries_total', 'Tries after the first', ['why'])
+  const cost = metrics.counter('assay_gateway_cost_micros_total', 'Cost of settled calls in micro-dollars', [])
+  const refused = metrics.counter('assay_gateway_refused_total', 'Refused requests', ['reason'])
+  const retried = metrics.counter('assay_gateway_retries_total', 'Retries', ['why'])
   return {
     settled(call, { outcome, costSource, costMicros, usage }) {
       calls({ protocol: call.protocol, outcome, cost_source: costSource })

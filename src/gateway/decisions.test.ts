@@ -1,19 +1,18 @@
 import { describe, expect, test } from 'vitest'
+import { TERMS } from '../../test/support/gateway/gateway.ts'
 import { buildTargetUrl } from '../credentials/target.ts'
 import type { AuxiliaryModelRule } from '../harnesses/harness.ts'
-import { crowd } from './crowd.ts'
-import { countsOf, hasDuplicates } from './duplicates.ts'
-import { failureKind } from './failure.ts'
-import { passedHeaders, sentHeaders, sentQuery } from './headers.ts'
-import { judge } from './judge.ts'
-import { wires } from './protocols.ts'
+import { checkRequest } from './check-request.ts'
+import { classifyConcurrency, classifyFailure } from './failure-causes.ts'
+import { buildUpstreamHeaders, buildUpstreamQuery, filterResponseHeaders } from './headers.ts'
+import { hasDuplicates, measureJson } from './json-shape.ts'
+import { wireProtocols } from './protocols.ts'
 import { coveredOutput, reservationBounds, reservationMicros } from './reservation.ts'
-import { retryPause } from './retry.ts'
-import { settledAnswer, settledSilent } from './settlement.ts'
-import { TERMS } from './testing/bench.ts'
-import { NO_USAGE, type Usage } from './wire.ts'
+import { retryPause } from './retry-policy.ts'
+import { settleAnswer, settleSilent } from './settlement.ts'
+import { NO_USAGE, type Usage } from './wire-protocol.ts'
 
-describe('the pause before another try', () => {
+describe('the pause before a retry', () => {
   const options = { triesMax: 4, totalMs: 60_000, firstMs: 1000, pauseMaxMs: 20_000, quietMs: 30_000 }
   const now = Date.parse('2026-11-15T10:00:00Z')
   const failed = { status: 500, tries: 1, elapsedMs: 0, headers: {}, now, random: 1 }
@@ -39,7 +38,7 @@ describe('the pause before another try', () => {
   })
 })
 
-describe('what a grant itself was doing', () => {
+describe('concurrency of a grant', () => {
   const at = (ms: number) => new Date(1_000_000 + ms)
   const own = { id: 'own', startedAt: at(0), settledAt: null }
   const other = (from: number, to: number | null) => ({
@@ -55,7 +54,7 @@ describe('what a grant itself was doing', () => {
     ['many, one after another', Array.from({ length: 50 }, (_, n) => other(n * 1000, n * 1000 + 1000)), 'busy'],
     ['a flood that is long over', Array.from({ length: 50 }, (_, n) => other(-n - 10, -1)), 'alone'],
   ])('%s: %s', (_, calls, expected) => {
-    expect(crowd([own, ...calls], { id: 'own', elapsedMs: 100_000 }, 60_000)).toBe(expected)
+    expect(classifyConcurrency([own, ...calls], { id: 'own', elapsedMs: 100_000 }, 60_000)).toBe(expected)
   })
 })
 
@@ -72,7 +71,7 @@ test.each([
   expect(buildTargetUrl(base, path)).toBe(url)
 })
 
-describe('which other names are pinned', () => {
+describe('mapped auxiliary models', () => {
   const rules: AuxiliaryModelRule[] = [
     { name: 'a-*-z', rule: 'pin' },
     { name: 'b*c*d*', rule: 'pin' },
@@ -93,13 +92,13 @@ describe('which other names are pinned', () => {
     ['no-way', false],
     ['', false],
   ])('%s: %s', (model, isPinned) => {
-    const wire = wires['openai-chat']
-    const judged = judge({ ...TERMS, helpers: rules }, wire, { kind: 'generate', model: null }, { model })
+    const wire = wireProtocols['openai-chat']
+    const judged = checkRequest({ ...TERMS, helpers: rules }, wire, { kind: 'generate', model: null }, { model })
     expect(judged.kind === 'accepted').toBe(isPinned)
   })
 })
 
-test('a reservation takes the dearest way that the input could be billed, and all of the output', () => {
+test('a reservation covers the highest input price and all of the output', () => {
   const prices = { input: 3, output: 15, cacheWrite5m: 3.75, cacheWrite1h: 6 }
   expect(reservationMicros(prices, { input: 100, output: 10, hasLongCache: true })).toBe(100 * 6 + 10 * 15)
   expect(reservationMicros({ input: 3, output: 15 }, { input: 100, output: 10, hasLongCache: true })).toBe(
@@ -134,7 +133,7 @@ describe('the bounds of a reservation', () => {
       ...{ mostMicros: micros(100), usualMicros: micros(100), leastMicros: micros(100) },
     })
   })
-  test('are one and the same where the output cannot be limited, and none without a price', () => {
+  test('are equal if the output cannot be limited, and null without a price', () => {
     expect(reservationBounds(prices, { ...tokens, canLimitOutput: false })?.leastMicros).toBe(micros(128_000))
     expect(reservationBounds({ input: 1, output: 'free?' }, tokens)).toBeNull()
   })
@@ -151,7 +150,7 @@ describe('the bounds of a reservation', () => {
   })
 })
 
-describe('what a call cost', () => {
+describe('the cost of a call', () => {
   const facts = {
     status: 200,
     tries: 1,
@@ -164,7 +163,7 @@ describe('what a call cost', () => {
   const produced = (textBytes: number, seen?: Usage) => ({ partial: { usage: seen, textBytes }, usage: undefined })
   const heard = {
     ...{ model: null, isRefusal: false, serviceTier: null, isStream: true, isComplete: true, error: null },
-    ...{ blamed: null, isTruncated: false, firstTextAt: null, ...produced(0) },
+    ...{ attribution: null, isTruncated: false, firstTextAt: null, ...produced(0) },
   }
   const estimate = {
     prices: TERMS.prices,
@@ -175,54 +174,54 @@ describe('what a call cost', () => {
     limitedBy: null,
   }
   const usage = { ...NO_USAGE, input: 10, output: 2 }
-  const OUTAGE = { failure: 'upstream', heard: null } as const
+  const OUTAGE = { failure: 'upstream', probeAnswer: null } as const
 
-  test('stands in the answer, also of one that was cut after it', () => {
-    expect(settledAnswer(facts, { ...heard, usage, bytes: 9 }, estimate)).toMatchObject({
+  test('is metered if the answer reports its usage, even if it is cut afterwards', () => {
+    expect(settleAnswer(facts, { ...heard, usage, bytes: 9 }, estimate)).toMatchObject({
       costMicros: 60,
       costSource: 'metered',
     })
-    const cut = settledAnswer(facts, { ...heard, usage, bytes: 9, blamed: OUTAGE }, estimate)
+    const cut = settleAnswer(facts, { ...heard, usage, bytes: 9, attribution: OUTAGE }, estimate)
     expect(cut).toMatchObject({ outcome: 'cut', failure: 'upstream', costMicros: 60, costSource: 'metered' })
   })
-  test('else is estimated from the text that was produced, and never above the reservation', () => {
-    const small = settledAnswer(facts, { ...heard, ...produced(40), bytes: 9000 }, estimate)
+  test('is otherwise estimated from the produced text, never above the reservation', () => {
+    const small = settleAnswer(facts, { ...heard, ...produced(40), bytes: 9000 }, estimate)
     expect(small).toMatchObject({
       costMicros: 100 * 3 + 10 * 15,
       costSource: 'estimated',
       usage: { input: 100, output: 10 },
     })
-    const large = settledAnswer(facts, { ...heard, ...produced(4e9), bytes: 9 }, { ...estimate, reservedMicros: 500 })
+    const large = settleAnswer(facts, { ...heard, ...produced(4e9), bytes: 9 }, { ...estimate, reservedMicros: 500 })
     expect(large).toMatchObject({ costMicros: 500, usage: { output: 20 } })
   })
-  test('counts what the provider had reported before a cut, and the time in which it reasoned unseen', () => {
+  test('includes counts reported before a cut, and an estimate of hidden reasoning', () => {
     const seen = { ...NO_USAGE, input: 7, cacheRead: 50, output: 1 }
-    const cut = { ...heard, ...produced(8, seen), bytes: 9, blamed: OUTAGE }
-    expect(settledAnswer(facts, cut, estimate)).toMatchObject({
+    const cut = { ...heard, ...produced(8, seen), bytes: 9, attribution: OUTAGE }
+    expect(settleAnswer(facts, cut, estimate)).toMatchObject({
       ...{ costMicros: 7 * 3 + 15 + 2 * 15, usage: { input: 7, cacheRead: 50, output: 2 }, costSource: 'estimated' },
     })
-    expect(settledAnswer(facts, { ...cut, quietMs: 5_200 }, estimate).usage.output).toBe(12)
-    expect(settledSilent({ ...facts, totalMs: 5_200 }, estimate, OUTAGE).usage).toMatchObject({
+    expect(settleAnswer(facts, { ...cut, quietMs: 5_200 }, estimate).usage.output).toBe(12)
+    expect(settleSilent({ ...facts, totalMs: 5_200 }, estimate, OUTAGE).usage).toMatchObject({
       input: 100,
       output: 10,
     })
   })
-  test.each(['budget', 'shared_budget'] as const)('says that a limit of the %s cut the answer', (limitedBy) => {
+  test.each(['budget', 'shared_budget'] as const)('records that the limit of the %s cut the answer', (limitedBy) => {
     const truncated = { ...heard, usage, bytes: 9, isTruncated: true }
-    expect(settledAnswer(facts, truncated, { ...estimate, limitedBy })).toMatchObject({
+    expect(settleAnswer(facts, truncated, { ...estimate, limitedBy })).toMatchObject({
       ...{ outcome: 'succeeded', failure: limitedBy },
     })
-    expect(settledAnswer(facts, truncated, estimate).failure).toBeNull()
-    expect(settledAnswer(facts, { ...truncated, isTruncated: false }, { ...estimate, limitedBy }).failure).toBeNull()
+    expect(settleAnswer(facts, truncated, estimate).failure).toBeNull()
+    expect(settleAnswer(facts, { ...truncated, isTruncated: false }, { ...estimate, limitedBy }).failure).toBeNull()
   })
-  test('is unknown without a price, or in a tier that has none', () => {
+  test('is unknown without a price, or in a tier without one', () => {
     const unpriced = { ...estimate, prices: null, reservedMicros: null }
-    expect(settledSilent(facts, unpriced, OUTAGE)).toMatchObject({ costMicros: null, costSource: 'unknown' })
-    expect(settledAnswer(facts, { ...heard, usage, bytes: 9 }, unpriced)).toMatchObject({
+    expect(settleSilent(facts, unpriced, OUTAGE)).toMatchObject({ costMicros: null, costSource: 'unknown' })
+    expect(settleAnswer(facts, { ...heard, usage, bytes: 9 }, unpriced)).toMatchObject({
       costMicros: null,
       costSource: 'unknown',
     })
-    const odd = settledAnswer(facts, { ...heard, usage, serviceTier: 'moon', bytes: 9 }, estimate)
+    const odd = settleAnswer(facts, { ...heard, usage, serviceTier: 'moon', bytes: 9 }, estimate)
     expect(odd).toMatchObject({ costMicros: null, costSource: 'unknown' })
   })
 })
@@ -235,12 +234,12 @@ test.each<[number, string, string]>([
   [404, '', 'model'],
   [529, 'your credit balance is too low', 'upstream'],
   [302, '', 'upstream'],
-])('%i %s is the doing of: %s', (status, body, kind) => {
-  expect(failureKind(status, body)).toBe(kind)
+])('status %i with %s is a failure of kind %s', (status, body, kind) => {
+  expect(classifyFailure(status, body)).toBe(kind)
 })
 
-test('headers: what is ours or of one connection stays, all else passes', () => {
-  const sent = sentHeaders(
+test('own and hop-by-hop headers are dropped, all others are forwarded', () => {
+  const sent = buildUpstreamHeaders(
     {
       'X-Stainless-Lang': 'js',
       'anthropic-version': '2023-06-01',
@@ -265,14 +264,16 @@ test('headers: what is ours or of one connection stays, all else passes', () => 
     'accept-encoding': 'identity',
     authorization: 'Bearer key',
   })
-  const passed = passedHeaders({
+  const passed = filterResponseHeaders({
     'content-type': 'a',
     'set-cookie': ['b'],
     'openai-organization': 'c',
     'x-request-id': 'd',
   })
   expect(passed).toEqual({ 'content-type': 'a', 'x-request-id': 'd' })
-  expect(sentQuery(new URLSearchParams('alt=sse&key=k&fields=x&$fields=y&beta=true'))).toBe('?alt=sse&beta=true')
+  expect(buildUpstreamQuery(new URLSearchParams('alt=sse&key=k&fields=x&$fields=y&beta=true'))).toBe(
+    '?alt=sse&beta=true',
+  )
 })
 
 test.each<[string, boolean]>([
@@ -282,6 +283,6 @@ test.each<[string, boolean]>([
   ['{"x":[{"b":1,"b":1}]}', true],
   ['{"__proto__":1,"a":"\\"b\\":\\\\"}', false],
   ['{"a":1,"\\u0061":1}', true],
-])('two members of one name in %s: %s', (text, expected) => {
-  expect(hasDuplicates(countsOf(Buffer.from(text)).colons, JSON.parse(text))).toBe(expected)
+])('duplicate members in %s: %s', (text, expected) => {
+  expect(hasDuplicates(measureJson(Buffer.from(text)).colons, JSON.parse(text))).toBe(expected)
 })

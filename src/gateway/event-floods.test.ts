@@ -1,15 +1,22 @@
 import { describe, expect, test } from 'vitest'
+import {
+  beginEvents,
+  EVENTS,
+  message,
+  messagesRequest,
+  openGatewayFixture,
+  sendJson,
+} from '../../test/support/gateway/gateway.ts'
 import type { Protocol } from '../harnesses/model-access.ts'
-import { listenIn } from './listen-in.ts'
-import { wires } from './protocols.ts'
-import { asked, beginEvents, EVENTS, message, openBench, sendJson } from './testing/bench.ts'
-import { verdictOf } from './verdict.ts'
+import { wireProtocols } from './protocols.ts'
+import { openUsageTap } from './usage-tap.ts'
+import { decideVerdict } from './verdict.ts'
 
 // Streams that are made to be expensive to read. All calls share one event loop.
 
 const MIB = 1024 * 1024
 const CHUNK_BYTES = 64 * 1024
-const STREAM = asked({ stream: true })
+const STREAM = messagesRequest({ stream: true })
 const FAILED = { state: 'failed', class: 'agent_exit', error: null } as const
 
 const ORDINARY = `data: ${JSON.stringify({
@@ -22,9 +29,9 @@ const repeatTo = (text: string, bytes: number): Buffer => Buffer.from(text.repea
 /** CPU time that reading a stream takes, in milliseconds per MiB. The least of three runs. */
 function cpuPerMib(protocol: Protocol, stream: Buffer): number {
   const runs = [0, 1, 2].map(() => {
-    const ear = listenIn(wires[protocol], { 'content-type': 'text/event-stream' })
+    const ear = openUsageTap(wireProtocols[protocol], { 'content-type': 'text/event-stream' })
     const before = process.cpuUsage()
-    for (let at = 0; at < stream.length; at += CHUNK_BYTES) ear.hear(stream.subarray(at, at + CHUNK_BYTES))
+    for (let at = 0; at < stream.length; at += CHUNK_BYTES) ear.push(stream.subarray(at, at + CHUNK_BYTES))
     const { user, system } = process.cpuUsage(before)
     return (user + system) / 1000 / (stream.length / MIB)
   })
@@ -54,7 +61,7 @@ test.each<[string, string]>([
   ['events', 'data:{}\n\n'],
   ['events that are not JSON', 'data:{\n\n'],
 ])('an answer with endless %s is cut as the provider’s fault', async (_, event) => {
-  await using bench = await openBench(
+  await using fixture = await openGatewayFixture(
     (response, arrived) => {
       if (!arrived.body.includes('"stream":true')) return sendJson(response, message())
       beginEvents(response)
@@ -66,13 +73,13 @@ test.each<[string, string]>([
     },
     { options: { answerEvents: 5000 } },
   )
-  const sandbox = await bench.sandbox({ budgetMicros: 1_000_000 })
+  const sandbox = await fixture.sandbox({ budgetMicros: 1_000_000 })
 
   await expect((await sandbox.post('/v1/messages', STREAM)).text()).rejects.toThrow()
 
   const totals = await sandbox.totals()
   expect(totals).toMatchObject({ calls: { cut: 1 }, costSource: 'estimated', lastFailure: { kind: 'upstream' } })
-  expect(verdictOf(FAILED, totals)).toMatchObject({ state: 'errored', class: 'provider_error' })
+  expect(decideVerdict(FAILED, totals)).toMatchObject({ state: 'errored', class: 'provider_error' })
 })
 
 test.each<[string, string]>([
@@ -80,8 +87,8 @@ test.each<[string, string]>([
   ['some events that are not JSON', 'data: not JSON\n\n'.repeat(100)],
   ['an event that is nested too deeply', `data: {"a":${'['.repeat(40_000)}${']'.repeat(40_000)}}\n\n`],
 ])('a stream with %s is still metered', async (_, noise) => {
-  await using bench = await openBench((response) => beginEvents(response).end(noise + EVENTS.join('')))
-  const sandbox = await bench.sandbox()
+  await using fixture = await openGatewayFixture((response) => beginEvents(response).end(noise + EVENTS.join('')))
+  const sandbox = await fixture.sandbox()
   expect(await (await sandbox.post('/v1/messages', STREAM)).text()).toBe(noise + EVENTS.join(''))
   expect(await sandbox.totals()).toMatchObject({ calls: { succeeded: 1 }, costMicros: 111, costSource: 'metered' })
 })

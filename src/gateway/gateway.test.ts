@@ -1,9 +1,17 @@
 import { expect, test } from 'vitest'
-import { asked, beginEvents, EVENTS, KEY, message, openBench, sendJson } from './testing/bench.ts'
+import {
+  beginEvents,
+  EVENTS,
+  KEY,
+  message,
+  messagesRequest,
+  openGatewayFixture,
+  sendJson,
+} from '../../test/support/gateway/gateway.ts'
 
-test('a call goes on with the real key and without the token, comes back as it was, and is one row', async () => {
-  await using bench = await openBench((response) => sendJson(response, message()))
-  const sandbox = await bench.sandbox({ budgetMicros: 1_000_000 })
+test('forwards a call with the key instead of the token, returns the answer unchanged, and records one row', async () => {
+  await using fixture = await openGatewayFixture((response) => sendJson(response, message()))
+  const sandbox = await fixture.sandbox({ budgetMicros: 1_000_000 })
 
   const body = '{"model":"large-1",   "max_tokens":1e2, "output_config":{"effort":"high"},"messages":[]}'
   const answer = await sandbox.post('/v1/messages?beta=true&key=leak', body, {
@@ -12,7 +20,7 @@ test('a call goes on with the real key and without the token, comes back as it w
 
   expect(answer.status).toBe(200)
   expect(await answer.json()).toEqual(message())
-  const [arrived] = bench.arrived
+  const [arrived] = fixture.received
   expect(arrived?.path).toBe('/v1/messages?beta=true')
   expect(arrived?.body.toString()).toBe(body)
   expect(arrived?.headers).toMatchObject({
@@ -34,16 +42,16 @@ test('a call goes on with the real key and without the token, comes back as it w
   })
 })
 
-test('a stream passes event by event, bytes unchanged', async () => {
+test('relays a stream event by event, with unchanged bytes', async () => {
   const next = Promise.withResolvers<void>()
-  await using bench = await openBench(async (response) => {
+  await using fixture = await openGatewayFixture(async (response) => {
     beginEvents(response).write(EVENTS[0])
     await next.promise
     response.end(EVENTS.slice(1).join(''))
   })
-  const sandbox = await bench.sandbox()
+  const sandbox = await fixture.sandbox()
 
-  const answer = await sandbox.post('/v1/messages', asked({ stream: true }))
+  const answer = await sandbox.post('/v1/messages', messagesRequest({ stream: true }))
   const reader = answer.body?.getReader()
   const first = await reader?.read()
   next.resolve() // the provider goes on only when the first event has arrived
@@ -112,13 +120,13 @@ const SPOKEN: Record<string, Spoken> = {
 test.each(Object.entries(SPOKEN))(
   'a stream of %s is metered',
   async (_, { path, request, answer, sentPath, sent, usage }) => {
-    await using bench = await openBench((response) => beginEvents(response).end(answer))
-    const sandbox = await bench.sandbox({ budgetMicros: 1_000_000 })
+    await using fixture = await openGatewayFixture((response) => beginEvents(response).end(answer))
+    const sandbox = await fixture.sandbox({ budgetMicros: 1_000_000 })
 
     const got = await sandbox.post(path, request)
 
     expect([got.status, await got.text()]).toEqual([200, answer])
-    const [arrived] = bench.arrived
+    const [arrived] = fixture.received
     expect(arrived?.path).toBe(sentPath)
     expect(JSON.parse(String(arrived?.body))).toEqual({ ...request, ...sent })
     expect(JSON.stringify(arrived?.headers)).toContain(KEY)

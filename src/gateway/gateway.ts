@@ -3,93 +3,107 @@ import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
 import { newId } from '../platform/ids.ts'
-import type { ProxyTools } from './asking.ts'
-import { clientOf } from './client.ts'
+import type { GatewayDeps, GatewayRuntime, MetricsEndpoint } from './call-context.ts'
+import { wrapResponse } from './client-response.ts'
+import { createGrantLimiter } from './grant-limiter.ts'
+import { hashSecret } from './grants.ts'
 import { openInputMemory } from './input-memory.ts'
-import { rememberedKeys } from './keys.ts'
 import type { Grant } from './ledger.ts'
-import { DEFAULTS, type GatewayOptions } from './options.ts'
-import { answerOutside } from './outside.ts'
+import { DEFAULT_OPTIONS, type GatewayOptions } from './options.ts'
 import { BROKEN } from './problems.ts'
-import { serve } from './proxy.ts'
-import { openRooms } from './rooms.ts'
-import { secretHash } from './secret.ts'
-import type { Watch } from './watch.ts'
-
-export type GatewayTools = Omit<ProxyTools, 'gatewayId' | 'options' | 'rooms' | 'inputs' | 'watches'>
+import { serveRequest } from './serve-request.ts'
 
 export type Gateway = {
   url: string
-  /** Open connections of sandboxes. */
+  /** Number of open connections from sandboxes. */
   tunnels(): number
-  /** Calls under way may end for so long; then they are broken off, and settled. */
+  /** Gives open calls this long to end; then they are aborted and settled. */
   stop(graceMs: number): Promise<void>
 }
 
-type Place = { host: string; port: number }
+type ListenAddress = { host: string; port: number }
 
-/** Many sandboxes start at the same moment. */
+/** Many sandboxes start at the same time. */
 const BACKLOG = 4096
 const HEADER_BYTES_MAX = 64 * 1024
 const HEADERS_MS = 20_000
-/** A program keeps its connection while its model's commands run. */
+/** Agents keep their connection while commands of the model run. */
 const KEEP_ALIVE_MS = 15 * 60_000
 
-/** The one thing that a sandbox can reach: models, for as much as its grant allows. */
+/** Starts a gateway: the only address that every sandbox can reach. It forwards calls as far as the grant allows. */
 export async function startGateway(
-  given: GatewayTools,
-  place: Place,
+  deps: GatewayDeps,
+  address: ListenAddress,
   changed: Partial<GatewayOptions> = {},
 ): Promise<Gateway> {
-  const options = { ...DEFAULTS, ...changed }
-  const openKey = rememberedKeys(given.openKey)
-  const own = {
+  const options = { ...DEFAULT_OPTIONS, ...changed }
+  const runtime: GatewayRuntime = {
+    ...deps,
+    openKey: cacheKeys(deps.openKey),
     gatewayId: newId(),
     options,
-    rooms: openRooms(options),
-    inputs: openInputMemory(),
-    watches: new Set<Watch>(),
+    limiter: createGrantLimiter(options),
+    inputMemory: openInputMemory(),
+    openTimeouts: new Set(),
   }
-  const tools: ProxyTools = { ...given, openKey, ...own }
   const tunnels = openTunnels(options.tunnelsAtOnce)
   const calls = new Set<Promise<void>>()
 
   const server = createServer(serverOptions(options), (request, response) => {
     if (!server.listening) return answerStopping(response)
-    const call = answer(tools, tunnels.grantOf(request.socket), request, response)
+    const call = handleRequest(runtime, tunnels.grantOf(request.socket), request, response)
     calls.add(call)
     void call.finally(() => calls.delete(call))
   })
-  // A client that has said all and waits for the answer may close its half.
+  // A client may close its half of the connection while it waits for the answer.
   Object.assign(server, { httpAllowHalfOpen: true })
   server.on('connect', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => socket.destroy())
-    const opened = openTunnel(tools, tunnels, request, socket)
-    opened.then(
-      (isOpen) => isOpen && admit(server, socket, head),
+    openTunnel(runtime, tunnels, request, socket).then(
+      (isOpen) => isOpen && acceptTunnel(server, socket, head),
       (error: unknown) => {
-        tools.log.error({ error }, 'a tunnel could not be opened')
-        hangUp(socket, '503 Service Unavailable')
+        runtime.log.error({ error }, 'a tunnel could not be opened')
+        rejectTunnel(socket, '503 Service Unavailable')
       },
     )
   })
-  await tools.ledger.noteAlive(tools.gatewayId)
-  const url = await listen(server, place)
-  const pulse = setInterval(() => beat(tools), BEAT_MS).unref()
-  const end = async (graceMs: number) => {
-    await stop(server, { tools, tunnels, calls }, graceMs)
-    clearInterval(pulse)
+  await runtime.ledger.noteAlive(runtime.gatewayId)
+  const url = await listen(server, address)
+  const heartbeat = setInterval(() => reportAlive(runtime), HEARTBEAT_MS).unref()
+  const stop = async (graceMs: number) => {
+    await stopServer(server, { runtime, tunnels, calls }, graceMs)
+    clearInterval(heartbeat)
   }
-  return { url, tunnels: tunnels.count, stop: end }
+  return { url, tunnels: tunnels.count, stop }
 }
 
-/** Several times before anybody takes it for dead. */
-const BEAT_MS = 3_000
+type OpenKey = GatewayDeps['openKey']
 
-const beat = ({ ledger, gatewayId, log }: ProxyTools): void =>
+const KEY_CACHE_MS = 5_000
+const KEYS_MAX = 1000
+
+/** Caches keys for a few seconds, so that not every call needs a lookup and a replaced key is used soon. */
+function cacheKeys(openKey: OpenKey): OpenKey {
+  const cached = new Map<string, { key: ReturnType<OpenKey>; until: number }>()
+  return (grant) => {
+    const name = `${grant.workspaceId} ${grant.credentialId} ${grant.terms.provider}`
+    const found = cached.get(name)
+    if (found && found.until > performance.now()) return found.key
+    if (cached.size >= KEYS_MAX) cached.clear()
+    const key = openKey(grant)
+    cached.set(name, { key, until: performance.now() + KEY_CACHE_MS })
+    key.catch(() => cached.delete(name)) // Failures are not cached.
+    return key
+  }
+}
+
+/** Several reports fit into the time after which a gateway counts as dead. */
+const HEARTBEAT_MS = 3_000
+
+const reportAlive = ({ ledger, gatewayId, log }: GatewayRuntime): void =>
   void ledger
     .noteAlive(gatewayId)
-    .catch((error: unknown) => log.warn({ error }, 'the gateway could not say that it lives'))
+    .catch((error: unknown) => log.warn({ error }, 'the gateway could not report that it is alive'))
 
 const serverOptions = ({ requestMs }: GatewayOptions) => ({
   maxHeaderSize: HEADER_BYTES_MAX,
@@ -99,7 +113,7 @@ const serverOptions = ({ requestMs }: GatewayOptions) => ({
   keepAliveTimeout: KEEP_ALIVE_MS,
 })
 
-/** Which connection belongs to which grant. Nothing that is said on a connection can change that. */
+/** Maps connections to grants. No request on a connection can change its grant. */
 type Tunnels = {
   open(socket: Duplex, grant: Grant): boolean
   grantOf(socket: Duplex): Grant | undefined
@@ -134,82 +148,103 @@ function openTunnels(atOnceMax: number): Tunnels {
   }
 }
 
-/** Only a worker has the listener secret; it opens one tunnel for each connection of its sandbox. */
+/** Opens a tunnel. Only the worker has the tunnel secret; it opens one tunnel per connection of its sandbox. */
 async function openTunnel(
-  { ledger }: ProxyTools,
+  { ledger }: GatewayRuntime,
   tunnels: Tunnels,
   request: IncomingMessage,
   socket: Duplex,
 ): Promise<boolean> {
-  const listener = /^Bearer +(\w+)$/i.exec(request.headers['proxy-authorization'] ?? '')?.[1]
-  if (tunnels.grantOf(socket) || request.url !== 'gateway:80') return hangUp(socket, '403 Forbidden')
-  const grant = listener ? await ledger.findByListener(secretHash(listener)) : undefined
-  if (!grant) return hangUp(socket, '407 Proxy Authentication Required')
-  return tunnels.open(socket, grant) || hangUp(socket, '503 Service Unavailable')
+  const secret = /^Bearer +(\w+)$/i.exec(request.headers['proxy-authorization'] ?? '')?.[1]
+  if (tunnels.grantOf(socket) || request.url !== 'gateway:80') return rejectTunnel(socket, '403 Forbidden')
+  const grant = secret ? await ledger.findByTunnelSecret(hashSecret(secret)) : undefined
+  if (!grant) return rejectTunnel(socket, '407 Proxy Authentication Required')
+  return tunnels.open(socket, grant) || rejectTunnel(socket, '503 Service Unavailable')
 }
 
-function hangUp(socket: Duplex, status: string): false {
+function rejectTunnel(socket: Duplex, status: string): false {
   socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
   return false
 }
 
-function admit(server: Server, socket: Duplex, head: Buffer): void {
+function acceptTunnel(server: Server, socket: Duplex, head: Buffer): void {
   socket.write('HTTP/1.1 200 Connection established\r\n\r\n')
   if (head.length > 0) socket.unshift(head)
   server.emit('connection', socket)
 }
 
-async function answer(
-  tools: ProxyTools,
+async function handleRequest(
+  runtime: GatewayRuntime,
   grant: Grant | undefined,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  const client = clientOf(response, tools.options.idleMs)
+  const client = wrapResponse(response, runtime.options.idleMs)
   const { method = '', url = '', headers } = request
-  const { authorization } = headers
   const [path = '', ...query] = url.split('?')
   try {
     if (!grant) {
-      const { status, headers, text } = await answerOutside(tools.metrics, { method, url, authorization })
-      return void response.writeHead(status, headers).end(text)
+      const { authorization } = headers
+      const answer = await answerOutsideTunnel(runtime.metrics, { method, url, authorization })
+      return void response.writeHead(answer.status, answer.headers).end(answer.text)
     }
-    const asked = { method, path, query: new URLSearchParams(query.join('?')), headers, body: request }
-    await serve(tools, grant, asked, client)
+    const search = new URLSearchParams(query.join('?'))
+    await serveRequest(runtime, grant, { method, path, query: search, headers, body: request }, client)
   } catch (error) {
-    tools.log.error({ error, grant: grant?.id }, 'a request to the gateway failed')
+    runtime.log.error({ error, grant: grant?.id }, 'a request to the gateway failed')
     client.answer(BROKEN.status, { error: { code: BROKEN.code, message: BROKEN.message } })
   }
 }
 
-function answerStopping(response: ServerResponse): void {
-  const headers = { 'content-type': 'application/json', connection: 'close', 'retry-after': '1' }
-  response.writeHead(503, headers).end('{"error":{"message":"The gateway is being stopped. Ask again."}}')
+type PlainAnswer = { status: number; headers: Record<string, string>; text: string }
+type OutsideRequest = { method: string; url: string; authorization: string | undefined }
+
+const TEXT = { 'content-type': 'text/plain' }
+
+/** Answers requests outside of tunnels, which come from no sandbox: health, and metrics for the operator. */
+async function answerOutsideTunnel(
+  metrics: MetricsEndpoint | undefined,
+  { method, url, authorization = '' }: OutsideRequest,
+): Promise<PlainAnswer> {
+  if (url === '/healthz') return { status: 200, headers: TEXT, text: 'ok\n' }
+  if (url === '/metrics' && ['GET', 'HEAD'].includes(method) && metrics) {
+    const [, key] = /^Bearer +(\S+)$/i.exec(authorization) ?? []
+    if (key === undefined || !metrics.isOperatorKey(key))
+      return { status: 401, headers: { ...TEXT, 'www-authenticate': 'Bearer' }, text: 'Operator key required.\n' }
+    return { status: 200, headers: { 'content-type': metrics.contentType }, text: await metrics.text() }
+  }
+  const text = 'The gateway only accepts connections that workers open for sandboxes.\n'
+  return { status: 403, headers: { ...TEXT, connection: 'close' }, text }
 }
 
-async function listen(server: Server, { host, port }: Place): Promise<string> {
+function answerStopping(response: ServerResponse): void {
+  const headers = { 'content-type': 'application/json', connection: 'close', 'retry-after': '1' }
+  response.writeHead(503, headers).end('{"error":{"message":"The gateway is stopping. Retry the request."}}')
+}
+
+async function listen(server: Server, { host, port }: ListenAddress): Promise<string> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen({ port, host, backlog: BACKLOG }, resolve)
   })
   const address = server.address()
-  if (!isBound(address)) throw new Error('The gateway listens on no address.')
+  if (!isBound(address)) throw new Error('The gateway has no listening address')
   return `http://${address.family === 'IPv6' ? `[${address.address}]` : address.address}:${address.port}`
 }
 
 const isBound = (address: AddressInfo | string | null): address is AddressInfo =>
   typeof address === 'object' && address !== null
 
-type Parts = { tools: ProxyTools; tunnels: Tunnels; calls: Set<Promise<void>> }
+type RunningGateway = { runtime: GatewayRuntime; tunnels: Tunnels; calls: Set<Promise<void>> }
 
-async function stop(server: Server, { tools, tunnels, calls }: Parts, graceMs: number): Promise<void> {
+async function stopServer(server: Server, { runtime, tunnels, calls }: RunningGateway, graceMs: number): Promise<void> {
   const closed = new Promise((resolve) => server.close(resolve))
   server.closeIdleConnections()
   const grace = new AbortController()
   const ended = Promise.allSettled([...calls])
   await Promise.race([ended, wait(graceMs, undefined, { signal: grace.signal }).catch(() => {})])
   grace.abort()
-  for (const watch of tools.watches) watch.breakOff('stop')
+  for (const timeouts of runtime.openTimeouts) timeouts.abort('stop')
   await Promise.allSettled([...calls])
   tunnels.closeAll()
   server.closeAllConnections()

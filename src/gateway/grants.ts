@@ -1,35 +1,47 @@
+import { createHash, randomInt, timingSafeEqual } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import { newId } from '../platform/ids.ts'
 import type { GrantFacts, Ledger } from './ledger.ts'
-import { newSecret, secretHash } from './secret.ts'
-import { type GrantTotals, totals } from './totals.ts'
+import { computeTotals, type GrantTotals } from './totals.ts'
 
 /**
- * The token is for the sandbox, which may read it. The listener is for the worker alone, which opens the way to the
- * gateway with it: without that way the token is worth nothing. Both are kept nowhere but as hashes.
+ * A new grant with its secrets. The token is for the sandbox, which may read it. The tunnel secret is for the worker
+ * alone, which opens tunnels with it: without a tunnel the token is useless. Only hashes of both are stored.
  */
-export type OpenedGrant = { id: string; token: string; listener: string }
+export type OpenedGrant = { id: string; token: string; tunnelSecret: string }
 
-/** Grants that the same subject had before are closed: an attempt that was given up cannot go on spending. */
+/** Opens a grant and closes earlier grants of the same grantee, so that an abandoned attempt cannot go on spending. */
 export async function openGrant(ledger: Ledger, grant: Omit<GrantFacts, 'id'>): Promise<OpenedGrant> {
-  const opened = { id: newId(), token: newSecret(), listener: newSecret() }
-  const hashes = { tokenHash: secretHash(opened.token), listenerHash: secretHash(opened.listener) }
+  const opened = { id: newId(), token: newSecret(), tunnelSecret: newSecret() }
+  const hashes = { tokenHash: hashSecret(opened.token), tunnelSecretHash: hashSecret(opened.tunnelSecret) }
   await ledger.open({ ...grant, id: opened.id, ...hashes })
   return opened
 }
 
-/** A gateway that is silent for longer than it beats is dead by then. */
+const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+/** Length that holds 32 random bytes. */
+const SECRET_LENGTH = 43
+
+const newSecret = (): string =>
+  Array.from({ length: SECRET_LENGTH }, () => ALPHABET[randomInt(ALPHABET.length)]).join('')
+
+/** Hashes a secret for storage. Secrets are long and random, so a slow hash would add nothing. */
+export const hashSecret = (secret: string): Buffer => createHash('sha256').update(secret).digest()
+
+export const isSecretOf = (secret: string, hash: Buffer): boolean => timingSafeEqual(hashSecret(secret), hash)
+
+/** A gateway that has not reported for this long is dead. */
 const DRAIN_MS = 15_000
-/** A living gateway settles the calls of a dead agent within seconds; this bounds the wait for one that cannot. */
+/** A live gateway settles the calls of a dead agent within seconds. This bounds the wait for one that cannot. */
 const SETTLE_MS = 60_000
 const POLL_MS = 250
 
 type CloseOptions = { drainMs?: number; settleMs?: number }
 
 /**
- * Closes a grant: no call starts after this. Waits until the calls under way, also in other processes, are settled. Calls
- * of gateways that died stand at their reservations. A call that a living gateway has not settled in time stays open, as
- * pending, and its cost counts when it is settled. Idempotent.
+ * Closes a grant, after which no call starts, and waits until open calls are settled, also those of other processes. A
+ * call of a dead gateway is settled at its reservation. A call that a live gateway does not settle in time stays pending,
+ * and its cost counts once it is settled. Idempotent.
  */
 export async function closeGrant(
   ledger: Ledger,
@@ -49,6 +61,6 @@ export async function closeGrant(
 
 export async function readGrant(ledger: Ledger, id: string): Promise<GrantTotals> {
   const state = await ledger.read(id)
-  if (!state) throw new Error(`There is no grant ${id}.`)
-  return totals(state)
+  if (!state) throw new Error(`Grant ${id} not found`)
+  return computeTotals(state)
 }

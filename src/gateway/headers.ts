@@ -1,8 +1,10 @@
+import type { Transform } from 'node:stream'
+import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib'
 import { listHopByHopHeaders } from '../platform/outbound/hop-by-hop.ts'
 
-export type Headers = Record<string, string | string[] | undefined>
+export type HeaderValues = Record<string, string | string[] | undefined>
 
-/** Who asks, in whose name and on whose bill: the gateway says that itself. */
+/** Headers that identify the caller or the payer, or that frame the body. The gateway sets its own. */
 const OWN = [
   'host',
   'authorization',
@@ -20,15 +22,15 @@ const OWN = [
   'x-http-method-override',
   'openai-organization',
   'openai-project',
-  // An answer that is partial, deferred or only says that nothing has changed cannot be metered.
+  // A partial, deferred or "not modified" answer cannot be metered.
   'range',
   'prefer',
   'cache-control',
   'pragma',
 ]
 /**
- * Google's take keys, other projects to bill, and masks that would hide the usage. The others tell gateways that an
- * operator may have before the provider where to send it instead.
+ * Conditional headers; headers of Google and Amazon for keys, other projects to bill, service tiers, or masks that hide
+ * the usage; and headers that make gateways in front of a provider route elsewhere.
  */
 const OWN_PREFIXES = [
   'if-',
@@ -43,30 +45,37 @@ const OWN_PREFIXES = [
   'cf-aig-',
 ]
 
-/** An answer in another form could not be metered. */
-const isUnderstood = (accept: string): boolean =>
+/** Tells whether an `Accept` header allows only formats that can be metered. */
+const isMeterable = (accept: string): boolean =>
   accept.split(',').every((form) => /^\s*(application\/json|text\/event-stream|\*\/\*)\s*(;|$)/i.test(form))
 
-/** What goes on to the provider, with the key in the place of the token. */
-export function sentHeaders(headers: Headers, keyHeaders: Record<string, string>): Record<string, string> {
-  const kept = withoutHops(headers).filter(
+/** Returns the headers to send to the provider, with the key in place of the token. */
+export function buildUpstreamHeaders(
+  headers: HeaderValues,
+  keyHeaders: Record<string, string>,
+): Record<string, string> {
+  const forwarded = removeHopByHop(headers).filter(
     ([name, value]) =>
       !OWN.includes(name) &&
       !OWN_PREFIXES.some((prefix) => name.startsWith(prefix)) &&
-      (name !== 'accept' || isUnderstood(value)),
+      (name !== 'accept' || isMeterable(value)),
   )
-  const own = { 'content-type': 'application/json', 'accept-encoding': 'identity' }
-  return { ...Object.fromEntries(kept), ...own, ...keyHeaders }
+  return {
+    ...Object.fromEntries(forwarded),
+    'content-type': 'application/json',
+    'accept-encoding': 'identity',
+    ...keyHeaders,
+  }
 }
 
-/** Of the connection between us and the provider, of his other customers, or of the account behind the key. */
-const NOT_PASSED =
+/** Response headers about the upstream connection, or about the account behind the key. */
+const HIDDEN =
   /^(content-(length|encoding)|set-cookie2?|alt-svc|strict-transport-security|server|via|nel|report-to|cf-.*|.*(organi[sz]ation|project|workspace).*)$/
 
-export const passedHeaders = (headers: Headers): Record<string, string> =>
-  Object.fromEntries(withoutHops(headers).filter(([name]) => !NOT_PASSED.test(name)))
+export const filterResponseHeaders = (headers: HeaderValues): Record<string, string> =>
+  Object.fromEntries(removeHopByHop(headers).filter(([name]) => !HIDDEN.test(name)))
 
-function withoutHops(headers: Headers): [string, string][] {
+function removeHopByHop(headers: HeaderValues): [string, string][] {
   const hops = listHopByHopHeaders(textOf(headers.connection))
   return Object.entries(headers)
     .map(([name, value]): [string, string] => [name.toLowerCase(), textOf(value)])
@@ -76,19 +85,33 @@ function withoutHops(headers: Headers): [string, string][] {
 const textOf = (value: string | string[] | undefined): string =>
   Array.isArray(value) ? value.join(', ') : (value ?? '')
 
-/** Of the query, the little that means something to a provider. Keys stand there too, and masks that hide the usage. */
-const QUERY = ['alt', 'beta', 'api-version']
-const isMeant = ([name, value]: [string, string]): boolean =>
-  QUERY.includes(name) && (name !== 'alt' || value === 'sse' || value === 'json')
+/** Query parameters that providers need. Others may be keys, or masks that hide the usage. */
+const FORWARDED_QUERY = ['alt', 'beta', 'api-version']
+const isForwarded = ([name, value]: [string, string]): boolean =>
+  FORWARDED_QUERY.includes(name) && (name !== 'alt' || value === 'sse' || value === 'json')
 
-export function sentQuery(query: URLSearchParams): string {
-  const kept = new URLSearchParams([...query].filter(isMeant)).toString()
-  return kept === '' ? '' : `?${kept}`
+export function buildUpstreamQuery(query: URLSearchParams): string {
+  const text = new URLSearchParams([...query].filter(isForwarded)).toString()
+  return text === '' ? '' : `?${text}`
 }
 
-/** Wherever a program of some provider puts its key. */
-export function tokensIn(headers: Headers, query: URLSearchParams): string[] {
+/** Lists the tokens in all the places where clients put their key. */
+export function listTokens(headers: HeaderValues, query: URLSearchParams): string[] {
   const bearer = /^Bearer +(\S+)$/i.exec(textOf(headers.authorization))?.[1]
   const places = [bearer, headers['x-api-key'], headers['x-goog-api-key'], headers['api-key'], query.get('key')]
   return places.flatMap((value) => (typeof value === 'string' && value !== '' ? [value] : []))
+}
+
+const DECODERS: Record<string, () => Transform> = {
+  gzip: createGunzip,
+  'x-gzip': createGunzip,
+  deflate: createInflate,
+  br: createBrotliDecompress,
+  zstd: createZstdDecompress,
+}
+
+/** Returns a decoder for a `Content-Encoding`, null if there is nothing to decode, or undefined if it is unsupported. */
+export function decoderFor(encoding: string | string[] | undefined): Transform | null | undefined {
+  if (encoding === undefined || encoding === '' || encoding === 'identity') return null
+  return typeof encoding === 'string' ? DECODERS[encoding.trim().toLowerCase()]?.() : undefined
 }

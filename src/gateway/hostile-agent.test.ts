@@ -1,15 +1,24 @@
 import type { ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
+import {
+  beginEvents,
+  EVENTS,
+  message,
+  messagesRequest,
+  openGatewayFixture,
+  type ReceivedRequest,
+  sendJson,
+  TERMS,
+} from '../../test/support/gateway/gateway.ts'
 import { closeGrant } from './grants.ts'
-import { type Arrived, asked, beginEvents, EVENTS, message, openBench, sendJson, TERMS } from './testing/bench.ts'
-import { verdictOf } from './verdict.ts'
+import { decideVerdict } from './verdict.ts'
 
 // A program that would rather not be judged, or not pay. What it does here it can do in any sandbox.
 
 const failed = { state: 'failed', class: 'agent_exit', error: null } as const
-const POISON = asked({ messages: [{ role: 'user', content: 'poison' }] })
-const isPoison = ({ body }: Arrived): boolean => body.includes('poison')
+const POISON = messagesRequest({ messages: [{ role: 'user', content: 'poison' }] })
+const isPoison = ({ body }: ReceivedRequest): boolean => body.includes('poison')
 
 const chat = (changes: object) => ({ model: 'large-1', messages: [], reasoning_effort: 'high', ...changes })
 const responses = (changes: object) => ({ model: 'large-1', input: 'x', reasoning: { effort: 'high' }, ...changes })
@@ -18,9 +27,9 @@ const contents = [{ role: 'user', parts: [{ text: 'x' }] }]
 const sound = { mimeType: 'audio/wav', data: 'AAAA' }
 
 test.each<[string, string, object]>([
-  ['a tier', '/v1/messages', asked({ service_tier: 'priority' })],
-  ['haste', '/v1/messages', asked({ speed: 'fast' })],
-  ['a region', '/v1/messages', asked({ inference_geo: 'us' })],
+  ['a tier', '/v1/messages', messagesRequest({ service_tier: 'priority' })],
+  ['haste', '/v1/messages', messagesRequest({ speed: 'fast' })],
+  ['a region', '/v1/messages', messagesRequest({ inference_geo: 'us' })],
   ['a tier', '/v1/chat/completions', chat({ service_tier: 'flex' })],
   ['a tier', '/v1/chat/completions', chat({ service_tier: { is: 'priority' } })],
   ['sound', '/v1/chat/completions', chat({ modalities: ['text', 'audio'], audio: { voice: 'x' } })],
@@ -32,34 +41,34 @@ test.each<[string, string, object]>([
   ['pictures', GEMINI, { contents, generation_config: { response_modalities: ['IMAGE'] } }],
   ['sound', GEMINI, { contents: [{ parts: [{ inline_data: { mime_type: 'audio/wav', data: 'AAAA' } }] }] }],
   ['sound', GEMINI, { contents: [{ parts: [{ inlineData: sound }] }] }],
-])('%s at %s has a price of its own, and is refused', async (_, path, body) => {
-  await using bench = await openBench((response) => sendJson(response, message()))
-  const sandbox = await bench.sandbox()
+])('refuses %s at %s, which is billed separately', async (_, path, body) => {
+  await using fixture = await openGatewayFixture((response) => sendJson(response, message()))
+  const sandbox = await fixture.sandbox()
   const answer = await sandbox.post(path, body)
-  expect([answer.status, bench.arrived.length]).toEqual([400, 0])
+  expect([answer.status, fixture.received.length]).toEqual([400, 0])
   expect((await sandbox.totals()).refusals).toEqual({ surcharge: 1 })
 })
 
 test.each<[string, object]>([
-  ['/v1/messages', asked({ service_tier: 'auto', speed: null })],
-  ['/v1/messages', asked({ service_tier: 'standard_only', inference_geo: 'global' })],
+  ['/v1/messages', messagesRequest({ service_tier: 'auto', speed: null })],
+  ['/v1/messages', messagesRequest({ service_tier: 'standard_only', inference_geo: 'global' })],
   ['/v1/chat/completions', chat({ service_tier: 'default', modalities: ['text'], audio: null })],
   ['/v1/responses', responses({ service_tier: 'auto' })],
   [GEMINI, { contents, serviceTier: 'STANDARD', generationConfig: { responseModalities: ['TEXT'] } }],
-])('what is ordinary at %s passes: %j', async (path, body) => {
-  await using bench = await openBench((response) => sendJson(response, message()))
-  const sandbox = await bench.sandbox()
+])('accepts ordinary values at %s: %j', async (path, body) => {
+  await using fixture = await openGatewayFixture((response) => sendJson(response, message()))
+  const sandbox = await fixture.sandbox()
   expect((await sandbox.post(path, body)).status).toBe(200)
 })
 
 test.each<[string, object]>([
   ['a stored conversation', responses({ previous_response_id: 'resp_1' })],
   ['a conversation', responses({ conversation: { id: 'conv_1' } })],
-])('%s is not continued: it is billed as if it had been sent, and may be another’s', async (_, body) => {
-  await using bench = await openBench((response) => sendJson(response, message()))
-  const sandbox = await bench.sandbox()
+])('refuses to continue %s: it is billed as if it had been sent, and may belong to another trial', async (_, body) => {
+  await using fixture = await openGatewayFixture((response) => sendJson(response, message()))
+  const sandbox = await fixture.sandbox()
   expect((await sandbox.post('/v1/responses', body)).status).toBe(400)
-  expect(bench.arrived).toEqual([])
+  expect(fixture.received).toEqual([])
 })
 
 test.each<[number, object]>([
@@ -70,32 +79,32 @@ test.each<[number, object]>([
   [429, { error: { message: "Invalid value: 'insufficient_quota'." } }],
   [500, {}],
   [503, {}],
-])('a body that any key would be refused for with %i is no excuse, and stops nobody', async (status, body) => {
-  await using bench = await openBench((response, arrived) =>
+])('a body that provokes a %i neither excuses the trial nor stops the comparison', async (status, body) => {
+  await using fixture = await openGatewayFixture((response, arrived) =>
     isPoison(arrived) ? sendJson(response, body, status) : sendJson(response, message()),
   )
-  const sandbox = await bench.sandbox({ budgetMicros: 1_000_000 })
-  await sandbox.post('/v1/messages', asked())
+  const sandbox = await fixture.sandbox({ budgetMicros: 1_000_000 })
+  await sandbox.post('/v1/messages', messagesRequest())
 
   await (await sandbox.post('/v1/messages', POISON)).text()
 
   const totals = await sandbox.totals()
   expect(totals.lastFailure).toMatchObject({ kind: 'request', status })
-  expect(verdictOf(failed, totals)).toMatchObject({ kind: 'judged', state: 'failed' })
+  expect(decideVerdict(failed, totals)).toMatchObject({ kind: 'judged', state: 'failed' })
   // What it took to find out is on the bill.
   expect(totals).toMatchObject({ costMicros: 222, costSource: 'metered' })
 })
 
-test('a provider that is down, or takes the key no more, says so to the gateway itself', async () => {
+test('an outage or a rejected key counts only if the gateway’s own request fails too', async () => {
   let status = 200
-  await using bench = await openBench((response) => sendJson(response, message(), status))
+  await using fixture = await openGatewayFixture((response) => sendJson(response, message(), status))
   for (const [now, kind] of [
     [503, 'upstream'],
     [401, 'credential'],
   ] as const) {
     status = 200
-    const sandbox = await bench.sandbox()
-    await sandbox.post('/v1/messages', asked())
+    const sandbox = await fixture.sandbox()
+    await sandbox.post('/v1/messages', messagesRequest())
     status = now
     await sandbox.post('/v1/messages', POISON)
     // Telemetry, after all is lost.
@@ -104,21 +113,21 @@ test('a provider that is down, or takes the key no more, says so to the gateway 
   }
 })
 
-test('a request that is larger than the account may send is the program’s own', async () => {
-  await using bench = await openBench((response) =>
+test('a request that exceeds the account’s limit is the program’s fault', async () => {
+  await using fixture = await openGatewayFixture((response) =>
     sendJson(response, { error: { message: 'Request too large' } }, 429),
   )
-  const sandbox = await bench.sandbox()
-  await sandbox.post('/v1/messages', asked())
+  const sandbox = await fixture.sandbox()
+  await sandbox.post('/v1/messages', messagesRequest())
   expect((await sandbox.totals()).lastFailure).toMatchObject({ kind: 'request' })
 })
 
 const tooOften = (response: ServerResponse) => sendJson(response, { error: { message: 'slow down' } }, 429)
-const isOwn = ({ body }: Arrived): boolean => body.includes('hello') || body.includes('poison')
+const isOwn = ({ body }: ReceivedRequest): boolean => body.includes('hello') || body.includes('poison')
 
 const STORM = 20
 
-test('who brings a storm about by himself is judged, as often as he likes', async () => {
+test('a program that floods the provider is scored', async () => {
   const held: ServerResponse[] = []
   // Until there are many at once, however slowly they come.
   const refuse = (response: ServerResponse) => {
@@ -127,55 +136,57 @@ test('who brings a storm about by himself is judged, as often as he likes', asyn
   }
   // The window in which calls count as simultaneous is long, so that a slow machine changes nothing.
   const retry = { triesMax: 2, totalMs: 10_000, firstMs: 1, pauseMaxMs: 5_000, quietMs: 3_000 }
-  await using bench = await openBench(
+  await using fixture = await openGatewayFixture(
     (response, arrived) => (isPoison(arrived) ? refuse(response) : sendJson(response, message())),
     { options: { retry } },
   )
-  const sandbox = await bench.sandbox()
-  await sandbox.post('/v1/messages', asked())
+  const sandbox = await fixture.sandbox()
+  await sandbox.post('/v1/messages', messagesRequest())
   const storm = await Promise.all(Array.from({ length: STORM }, () => sandbox.post('/v1/messages', POISON)))
   expect(storm.map(({ status }) => status)).toEqual(storm.map(() => 429))
   const totals = await sandbox.totals()
   expect(totals.lastFailure).toMatchObject({ kind: 'request', status: 429 })
-  expect(verdictOf(failed, totals)).toMatchObject({ kind: 'judged', state: 'failed', class: 'agent_exit' })
+  expect(decideVerdict(failed, totals)).toMatchObject({ kind: 'judged', state: 'failed', class: 'agent_exit' })
 })
 
-test.each<[string, (arrived: Arrived) => boolean, boolean]>([
+test.each<[string, (arrived: ReceivedRequest) => boolean, boolean]>([
   ['whose other call is under way', () => true, true],
   ['where the smallest request passes', isOwn, false],
-])('one %s is excused only as long as it can be tried again', async (_, isRefused, isBusy) => {
-  await using bench = await openBench((response, arrived, place) => {
+])('a rate limit of a trial %s excuses it only until the last attempt', async (_, isRefused, isBusy) => {
+  await using fixture = await openGatewayFixture((response, arrived, place) => {
     if (place === 0) return sendJson(response, message())
     if (String(arrived.body).includes('endless')) return beginEvents(response).write(EVENTS[0])
     return isRefused(arrived) ? tooOften(response) : sendJson(response, message())
   })
-  const sandbox = await bench.sandbox()
-  await sandbox.post('/v1/messages', asked())
-  const endless = { ...asked({ messages: [{ role: 'user', content: 'endless' }] }), stream: true }
+  const sandbox = await fixture.sandbox()
+  await sandbox.post('/v1/messages', messagesRequest())
+  const endless = { ...messagesRequest({ messages: [{ role: 'user', content: 'endless' }] }), stream: true }
   if (isBusy) await (await sandbox.post('/v1/messages', endless)).body?.getReader().read()
   expect((await sandbox.post('/v1/messages', POISON)).status).toBe(429)
   const totals = await sandbox.totals()
   expect(totals.lastFailure).toMatchObject({ kind: 'crowded' })
-  expect(verdictOf(failed, totals)).toMatchObject({ state: 'errored', class: 'provider_error' })
-  expect(verdictOf(failed, totals, { isLast: true })).toMatchObject({ kind: 'judged', state: 'failed' })
+  expect(decideVerdict(failed, totals)).toMatchObject({ state: 'errored', class: 'provider_error' })
+  expect(decideVerdict(failed, totals, { isLast: true })).toMatchObject({ kind: 'judged', state: 'failed' })
 })
 
-test('an account that others have used up is nobody’s doing here, however often', async () => {
-  await using bench = await openBench((response, _, place) =>
+test('a rate limit that others caused excuses the trial on every attempt', async () => {
+  await using fixture = await openGatewayFixture((response, _, place) =>
     place === 0 ? sendJson(response, message()) : tooOften(response),
   )
-  const sandbox = await bench.sandbox()
-  await sandbox.post('/v1/messages', asked())
+  const sandbox = await fixture.sandbox()
+  await sandbox.post('/v1/messages', messagesRequest())
   await sandbox.post('/v1/messages', POISON)
   const totals = await sandbox.totals()
   expect(totals.lastFailure).toMatchObject({ kind: 'rate' })
-  expect(verdictOf(failed, totals, { isLast: true })).toMatchObject({ state: 'errored', class: 'provider_error' })
+  expect(decideVerdict(failed, totals, { isLast: true })).toMatchObject({ state: 'errored', class: 'provider_error' })
 })
 
-test('who fills his own room is judged all the same', async () => {
-  await using bench = await openBench((response) => sendJson(response, message()), { options: { callsAtOnce: 2 } })
-  const sandbox = await bench.sandbox()
-  await sandbox.post('/v1/messages', asked())
+test('a program that exhausts its own limits is scored', async () => {
+  await using fixture = await openGatewayFixture((response) => sendJson(response, message()), {
+    options: { callsAtOnce: 2 },
+  })
+  const sandbox = await fixture.sandbox()
+  await sandbox.post('/v1/messages', messagesRequest())
   const { port } = new URL(sandbox.url)
   const half = `POST /v1/messages HTTP/1.1\r\nHost: x\r\nx-api-key: ${sandbox.token}\r\nContent-Length: 99\r\n\r\n{`
   const sockets = [0, 1].map(() =>
@@ -183,55 +194,55 @@ test('who fills his own room is judged all the same', async () => {
       this.write(half)
     }),
   )
-  await expect.poll(async () => (await sandbox.post('/v1/messages', asked())).status).toBe(429)
+  await expect.poll(async () => (await sandbox.post('/v1/messages', messagesRequest())).status).toBe(429)
   for (const socket of sockets) socket.destroy()
-  expect(verdictOf(failed, await sandbox.totals())).toMatchObject({ state: 'failed', class: 'agent_exit' })
+  expect(decideVerdict(failed, await sandbox.totals())).toMatchObject({ state: 'failed', class: 'agent_exit' })
 })
 
-test('who leaves in the middle of an endless answer has cut it himself', async () => {
-  await using bench = await openBench(
+test('a program that leaves an endless answer is scored', async () => {
+  await using fixture = await openGatewayFixture(
     (response, arrived) => (isPoison(arrived) ? beginEvents(response).write(EVENTS[0]) : sendJson(response, message())),
     { options: { drainMs: 50 } },
   )
-  const sandbox = await bench.sandbox()
-  await sandbox.post('/v1/messages', asked())
+  const sandbox = await fixture.sandbox()
+  await sandbox.post('/v1/messages', messagesRequest())
   const leave = new AbortController()
   const answer = await sandbox.post('/v1/messages', { ...POISON, stream: true }, { signal: leave.signal })
   await answer.body?.getReader().read()
   leave.abort()
   await expect.poll(async () => (await sandbox.totals()).calls.cut).toBe(1)
-  expect(verdictOf(failed, await closeGrant(bench.ledger, sandbox.id))).toMatchObject({ state: 'failed' })
+  expect(decideVerdict(failed, await closeGrant(fixture.ledger, sandbox.id))).toMatchObject({ state: 'failed' })
 })
 
-test('a call that is still under way when its trial ends is not lost with its gateway', async () => {
-  await using bench = await openBench((response, arrived) =>
+test('a call that is open when its trial ends is not lost while its gateway lives', async () => {
+  await using fixture = await openGatewayFixture((response, arrived) =>
     isPoison(arrived) ? beginEvents(response).write(EVENTS[0]) : sendJson(response, message()),
   )
-  const sandbox = await bench.sandbox()
-  await sandbox.post('/v1/messages', asked())
+  const sandbox = await fixture.sandbox()
+  await sandbox.post('/v1/messages', messagesRequest())
   const answer = await sandbox.post('/v1/messages', { ...POISON, stream: true })
   await answer.body?.getReader().read()
-  const totals = await closeGrant(bench.ledger, sandbox.id, { drainMs: 50, settleMs: 50 })
+  const totals = await closeGrant(fixture.ledger, sandbox.id, { drainMs: 50, settleMs: 50 })
   expect(totals.calls).toMatchObject({ succeeded: 1, open: 1, lost: 0 })
-  expect(verdictOf(failed, totals)).toMatchObject({ kind: 'judged', state: 'failed' })
+  expect(decideVerdict(failed, totals)).toMatchObject({ kind: 'judged', state: 'failed' })
 })
 
 test.each(['invalid_prompt', 'context_length_exceeded'])(
-  'a stream that fails by %s is the program’s own',
+  'a stream that fails with %s is the program’s fault',
   async (code) => {
     const response = { status: 'failed', model: 'large-1', error: { code } }
-    await using bench = await openBench((answer) =>
+    await using fixture = await openGatewayFixture((answer) =>
       beginEvents(answer).end(`data: ${JSON.stringify({ type: 'response.failed', response })}\n\n`),
     )
-    const sandbox = await bench.sandbox()
+    const sandbox = await fixture.sandbox()
     await (await sandbox.post('/v1/responses', responses({ stream: true }))).text()
     expect((await sandbox.totals()).lastFailure).toMatchObject({ kind: 'request' })
   },
 )
 
-test('an answer is asked for in no form that cannot be read, and the body is said to be what it is', async () => {
-  await using bench = await openBench((response) => sendJson(response, message()))
-  const sandbox = await bench.sandbox()
+test('drops headers that ask for formats that cannot be metered, and sets the content type', async () => {
+  await using fixture = await openGatewayFixture((response) => sendJson(response, message()))
+  const sandbox = await fixture.sandbox()
   const headers = {
     accept: 'application/x-protobuf',
     'content-type': 'application/json; charset=utf-16',
@@ -239,7 +250,7 @@ test('an answer is asked for in no form that cannot be read, and the body is sai
     'helicone-target-url': 'https://example.com',
   }
   await sandbox.post(`${GEMINI}?alt=proto&$alt=proto`, { contents }, { headers })
-  const [{ path, headers: sent } = {}] = bench.arrived
+  const [{ path, headers: sent } = {}] = fixture.received
   expect(path).toBe(GEMINI)
   expect(sent).toMatchObject({ 'content-type': 'application/json' })
   expect(Object.keys(sent ?? {})).not.toEqual(expect.arrayContaining(['accept']))
@@ -251,11 +262,11 @@ test.each<[object, number]>([
   [{ n: 20, max_tokens: 0 }, 20_000],
   [{ n: 2, max_tokens: 10, max_completion_tokens: 1 }, 20],
   [{ max_tokens: null }, 1000],
-])('every answer that %j may bring is reserved', async (changes, output) => {
-  await using bench = await openBench((response) => response.destroy())
-  const sandbox = await bench.sandbox()
+])('reserves every alternative that %j allows', async (changes, output) => {
+  await using fixture = await openGatewayFixture((response) => response.destroy())
+  const sandbox = await fixture.sandbox()
   await sandbox.post('/v1/chat/completions', chat(changes))
-  const [call] = (await bench.ledger.read(sandbox.id))?.calls ?? []
+  const [call] = (await fixture.ledger.read(sandbox.id))?.calls ?? []
   expect(call?.reservedMicros).toBeGreaterThanOrEqual(output * 15)
   expect(call?.reservedMicros).toBeLessThan(output * 15 + 1000)
 })
@@ -265,7 +276,7 @@ const result = { type: 'tool_result', content: [block('image'), block('document'
 const inline = (mimeType: string) => ({ inlineData: { mimeType, data: 'AAAA' } })
 
 test.each<[string, object]>([
-  ['/v1/messages', asked({ messages: [{ role: 'user', content: [block('image'), result] }] })],
+  ['/v1/messages', messagesRequest({ messages: [{ role: 'user', content: [block('image'), result] }] })],
   [
     '/v1/responses',
     responses({
@@ -295,21 +306,24 @@ test.each<[string, object]>([
     }),
   ],
   [GEMINI, { contents: [{ parts: ['image/png', 'IMAGE/webp', 'application/pdf'].map(inline) }] }],
-])('small pictures and documents at %s are reserved at what they may be', async (path, body) => {
-  await using bench = await openBench((response) => response.destroy())
-  const sandbox = await bench.sandbox({ terms: { ...TERMS, prices: { input: 1, output: 0 } } })
+])('reserves small pictures and documents at %s at their maximum tokens', async (path, body) => {
+  await using fixture = await openGatewayFixture((response) => response.destroy())
+  const sandbox = await fixture.sandbox({ terms: { ...TERMS, prices: { input: 1, output: 0 } } })
   await sandbox.post(path, body)
-  const [call] = (await bench.ledger.read(sandbox.id))?.calls ?? []
+  const [call] = (await fixture.ledger.read(sandbox.id))?.calls ?? []
   expect(Math.floor((call?.reservedMicros ?? 0) / 1000)).toBe(310)
 })
 
 test.each<[string, object]>([
-  ['/v1/messages', asked({ messages: [{ content: [{ type: 'document', source: { type: 'file', file_id: 'f' } }] }] })],
+  [
+    '/v1/messages',
+    messagesRequest({ messages: [{ content: [{ type: 'document', source: { type: 'file', file_id: 'f' } }] }] }),
+  ],
   ['/v1/responses', responses({ input: [{ content: [{ type: 'input_file', file_id: 'f' }] }] })],
   ['/v1/chat/completions', chat({ messages: [{ content: [{ type: 'file', file: { file_id: 'f' } }] }] })],
-])('files that the provider has at %s are not reached', async (path, body) => {
-  await using bench = await openBench((response) => sendJson(response, message()))
-  const sandbox = await bench.sandbox()
+])('refuses files that the provider stores at %s', async (path, body) => {
+  await using fixture = await openGatewayFixture((response) => sendJson(response, message()))
+  const sandbox = await fixture.sandbox()
   expect((await sandbox.post(path, body)).status).toBe(400)
   expect((await sandbox.totals()).refusals).toEqual({ hosted: 1 })
 })
@@ -319,36 +333,36 @@ test.each<[string, string]>([
   ['in a letter that folds', '{"model":"large-1","tools":[],"tool\u017f":[{"type":"web_search"}]}'],
   ['in two spellings', '{"model":"large-1","serviceTier":"standard","service_tier":"flex"}'],
   ['a million small things', `{"model":"large-1","x":[${'[],'.repeat(1_000_000)}[]]}`],
-])('%s is no request', async (_, body) => {
-  await using bench = await openBench((response) => sendJson(response, message()))
-  const sandbox = await bench.sandbox()
+])('refuses %s as malformed', async (_, body) => {
+  await using fixture = await openGatewayFixture((response) => sendJson(response, message()))
+  const sandbox = await fixture.sandbox()
   expect((await sandbox.post('/v1/chat/completions', body)).status).toBe(400)
-  expect(bench.arrived).toEqual([])
+  expect(fixture.received).toEqual([])
 })
 
-test('what a program says of its level or model fills no ledger', async () => {
-  await using bench = await openBench((response) => sendJson(response, message()))
-  const sandbox = await bench.sandbox()
+test('truncates levels and model names before they are stored', async () => {
+  await using fixture = await openGatewayFixture((response) => sendJson(response, message()))
+  const sandbox = await fixture.sandbox()
   const long = `\u0000\ud800${'x'.repeat(5_000_000)}`
-  expect((await sandbox.post('/v1/messages', asked({ output_config: { effort: long } }))).status).toBe(200)
-  expect((await sandbox.post('/v1/messages', asked({ model: `small-${long}` }))).status).toBe(200)
-  const kept = JSON.stringify((await bench.ledger.read(sandbox.id))?.calls)
+  expect((await sandbox.post('/v1/messages', messagesRequest({ output_config: { effort: long } }))).status).toBe(200)
+  expect((await sandbox.post('/v1/messages', messagesRequest({ model: `small-${long}` }))).status).toBe(200)
+  const kept = JSON.stringify((await fixture.ledger.read(sandbox.id))?.calls)
   expect(kept.length).toBeLessThan(5000)
   expect(kept).not.toMatch(/\\u0000|\\ud800/)
 })
 
-test('a stream tells its usage, in whatever words it was asked for', async () => {
-  await using bench = await openBench((response) => sendJson(response, message()))
-  const sandbox = await bench.sandbox()
+test('turns on usage reporting in every kind of stream request', async () => {
+  await using fixture = await openGatewayFixture((response) => sendJson(response, message()))
+  const sandbox = await fixture.sandbox()
   await sandbox.post('/v1/chat/completions', chat({ stream: 'true' }))
-  expect(JSON.parse(String(bench.arrived[0]?.body))).toMatchObject({ stream_options: { include_usage: true } })
+  expect(JSON.parse(String(fixture.received[0]?.body))).toMatchObject({ stream_options: { include_usage: true } })
 })
 
-test('a connection that is kept after the end of its trial is worth nothing', async () => {
-  await using bench = await openBench((response) => sendJson(response, message()))
-  const sandbox = await bench.sandbox({ terms: TERMS })
-  await (await sandbox.post('/v1/messages', asked())).text()
-  await closeGrant(bench.ledger, sandbox.id)
-  expect((await sandbox.post('/v1/messages', asked())).status).toBe(402)
-  expect(bench.arrived).toHaveLength(1)
+test('refuses calls on a connection that outlives its trial', async () => {
+  await using fixture = await openGatewayFixture((response) => sendJson(response, message()))
+  const sandbox = await fixture.sandbox({ terms: TERMS })
+  await (await sandbox.post('/v1/messages', messagesRequest())).text()
+  await closeGrant(fixture.ledger, sandbox.id)
+  expect((await sandbox.post('/v1/messages', messagesRequest())).status).toBe(402)
+  expect(fixture.received).toHaveLength(1)
 })

@@ -2,10 +2,19 @@ import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestDatabase, testDatabase } from '../../test/support/database.ts'
+import {
+  beginEvents,
+  message,
+  messagesRequest,
+  newGrantFacts,
+  openGatewayFixture,
+  sendJson,
+  TERMS,
+  USAGE,
+} from '../../test/support/gateway/gateway.ts'
 import { newId } from '../platform/ids.ts'
-import { listCallsOf } from './spend/spend.ts'
+import { listGranteeCalls } from './spend/spend.ts'
 import { storedLedger } from './stored-ledger.ts'
-import { asked, beginEvents, message, newGrantFacts, openBench, sendJson, TERMS, USAGE } from './testing/bench.ts'
 
 // Whoever adds a model names an address. What answers there says what it likes.
 
@@ -30,17 +39,17 @@ test.each<[string, object]>([
   ['more than there is', { usage: { input_tokens: 1e300, output_tokens: 9e15 } }],
   ['half a token', { usage: { input_tokens: 0.5, output_tokens: '5' } }],
   ['much, often', { usage: { ...USAGE, iterations: Array.from({ length: 2000 }, () => ITERATION) } }],
-])('a provider that tells %s is settled, and takes no room', async (_, changes) => {
-  await using bench = await openBench((response) => sendJson(response, message(changes)), inDatabase())
+])('settles an answer with %s and stores little of it', async (_, changes) => {
+  await using fixture = await openGatewayFixture((response) => sendJson(response, message(changes)), inDatabase())
   const facts = newGrantFacts({ workspaceId })
   const prices = { input: 100_000, output: 100_000 }
-  const sandbox = await bench.sandbox({ ...facts, terms: { ...TERMS, prices } })
+  const sandbox = await fixture.sandbox({ ...facts, terms: { ...TERMS, prices } })
 
-  const answer = await sandbox.post('/v1/messages', asked())
+  const answer = await sandbox.post('/v1/messages', messagesRequest())
   await answer.text()
 
   expect(answer.status).toBe(200)
-  const calls = await listCallsOf(database.db, facts, { limit: 10 })
+  const calls = await listGranteeCalls(database.db, facts, { limit: 10 })
   expect(calls).toMatchObject([{ outcome: 'succeeded', status: 200 }])
   expect(JSON.stringify(calls).length).toBeLessThan(2000)
   // As the worker keeps them with the trial.
@@ -67,13 +76,13 @@ test.each<[string, string]>([
   ['headers in other letters', `HTTP/1.1 200 OK\r\nX-Greeting: 你好\r\n${HEAD}\r\n${BODY}`],
   ['cookies and another way', `HTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\nConnection: x-y\r\nX-Y: 1\r\n${HEAD}\r\n${BODY}`],
   ['a hint before', `HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 200 OK\r\n${HEAD}\r\n${BODY}`],
-])('%s: what passes is the answer, settled once', async (_, raw) => {
+])('relays and settles an answer once with %s', async (_, raw) => {
   await using provider = await rawProvider((socket) => socket.end(raw))
   const findUpstream = () => ({ url: provider.url, trust: 'operator' as const })
-  await using bench = await openBench(() => {}, { ...inDatabase(), tools: { findUpstream } })
-  const sandbox = await bench.sandbox({ workspaceId })
+  await using fixture = await openGatewayFixture(() => {}, { ...inDatabase(), tools: { findUpstream } })
+  const sandbox = await fixture.sandbox({ workspaceId })
 
-  const answer = await sandbox.post('/v1/messages', asked())
+  const answer = await sandbox.post('/v1/messages', messagesRequest())
 
   expect([answer.status, await answer.text()]).toEqual([200, BODY])
   for (const name of ['set-cookie', 'x-y']) expect(answer.headers.get(name)).toBeNull()
@@ -87,20 +96,20 @@ test.each<[string, string]>([
   ['nothing, at length', `HTTP/1.1 204 No Content\r\n${HEAD}\r\n${BODY}`],
   ['two lengths', `HTTP/1.1 200 OK\r\nContent-Length: 3\r\n${HEAD}\r\n${BODY}`],
   ['a number that is no status', `HTTP/1.1 099 Odd\r\n${HEAD}\r\n${BODY}`],
-])('%s: no call stays open', async (_, raw) => {
+])('leaves no call open after %s', async (_, raw) => {
   await using provider = await rawProvider((socket) => socket.end(raw))
   const findUpstream = () => ({ url: provider.url, trust: 'operator' as const })
-  await using bench = await openBench(() => {}, { ...inDatabase(), tools: { findUpstream } })
-  const sandbox = await bench.sandbox({ workspaceId })
-  const answer = await sandbox.post('/v1/messages', asked())
+  await using fixture = await openGatewayFixture(() => {}, { ...inDatabase(), tools: { findUpstream } })
+  const sandbox = await fixture.sandbox({ workspaceId })
+  const answer = await sandbox.post('/v1/messages', messagesRequest())
   await answer.text().catch(() => '')
   const { calls } = await sandbox.totals()
   expect(calls).toMatchObject({ open: 0, succeeded: 0 })
   expect(calls.failed + calls.cut).toBe(1)
 })
 
-test('an endless answer is heard so far, and no further', async () => {
-  await using bench = await openBench((response) => {
+test('cuts an endless answer at the size limit', async () => {
+  await using fixture = await openGatewayFixture((response) => {
     beginEvents(response)
     const more = () => {
       while (!response.destroyed && response.write(`: ${'x'.repeat(65_532)}\n\n`));
@@ -108,8 +117,8 @@ test('an endless answer is heard so far, and no further', async () => {
     response.on('drain', more)
     more()
   }, inDatabase())
-  const sandbox = await bench.sandbox({ workspaceId })
-  const answer = await sandbox.post('/v1/messages', asked({ stream: true }))
+  const sandbox = await fixture.sandbox({ workspaceId })
+  const answer = await sandbox.post('/v1/messages', messagesRequest({ stream: true }))
   await expect(answer.text()).rejects.toThrow()
   expect((await sandbox.totals()).calls).toMatchObject({ cut: 1, open: 0 })
 })

@@ -5,7 +5,7 @@ const line = (index: number): string => `${index} the quick brown fox jumps over
 const text = (lines: number, from = 0): Buffer =>
   Buffer.from(Array.from({ length: lines }, (_, index) => line(from + index)).join(''))
 
-test('a request has at most as many tokens as bytes, and with a known beginning at most the new bytes more', () => {
+test('bounds tokens by bytes, and with a known beginning by the new bytes', () => {
   const memory = openInputMemory()
   const first = text(1000)
   const { tokens, digest } = memory.bound('a', first)
@@ -29,14 +29,14 @@ test('text in front of a known end counts as new, and so does every change', () 
   expect(memory.bound('a', other).tokens).toBe(other.length)
 })
 
-test('a body of which the provider ignored most teaches nothing', () => {
+test('learns nothing from a body that the provider mostly ignored', () => {
   const memory = openInputMemory()
   const first = text(1000)
   memory.learn('a', memory.bound('a', first).digest, Math.floor(first.length / 7))
   expect(memory.bound('a', first).tokens).toBe(first.length)
 })
 
-test('what is remembered is bounded', () => {
+test('bounds the memory', () => {
   const memory = openInputMemory()
   const body = text(200)
   const { digest } = memory.bound('first', body)

@@ -1,12 +1,12 @@
 import { hash } from 'node:crypto'
 
 /**
- * Tightens the upper bound of input tokens with what the provider has counted. A conversation grows: most of a request
- * was part of the one before, whose tokens are known. Only the bytes that are new count as a token each.
+ * Tightens the upper bound of input tokens with counts from the provider. Conversations grow: most of a request was part
+ * of an earlier one, whose tokens are known. Only new bytes count as one token each.
  */
 export type InputMemory = {
   bound(grantId: string, body: Uint8Array): { tokens: number; digest: BodyDigest }
-  /** `inputTokens` as the provider billed them for the body of this digest, cached ones included. */
+  /** Stores the input tokens, cached ones included, that the provider billed for the body with this digest. */
   learn(grantId: string, digest: BodyDigest, inputTokens: number): void
 }
 
@@ -15,22 +15,24 @@ type BodyDigest = { bytes: number; fromStart: string[]; fromEnd: string[] }
 type KnownBody = { digest: BodyDigest; tokens: number }
 
 const BLOCK_BYTES = 1024
-/** Larger bodies are not hashed: it would hold up other calls. */
+/** Larger bodies are not hashed, because that would block other calls. */
 const HASHED_BYTES_MAX = 4 * 1024 * 1024
 const GRANTS_MAX = 1000
-/** Agents with helpers lead several conversations at once. */
+/** Agents with subagents hold several conversations at once. */
 const BODIES_MAX = 4
-/** A body with fewer tokens than this is mostly something that the provider ignores. It says nothing about the next. */
+/** A body with more bytes per token consists mostly of data that the provider ignores, and predicts nothing. */
 const BYTES_PER_TOKEN_MAX = 6
-/** For tokens that the seams between known and new text split. */
+/** Extra tokens where known and new text meet. */
 const SEAM_TOKENS = 64
 
 export function openInputMemory(): InputMemory {
   const known = new Map<string, KnownBody[]>()
   return {
     bound(grantId, body) {
-      const digest = digestOf(body)
-      const bounds = (known.get(grantId) ?? []).map((one) => one.tokens + newBytes(one.digest, digest) + SEAM_TOKENS)
+      const digest = digestBody(body)
+      const bounds = (known.get(grantId) ?? []).map(
+        (one) => one.tokens + countNewBytes(one.digest, digest) + SEAM_TOKENS,
+      )
       return { tokens: Math.min(digest.bytes, ...bounds), digest }
     },
     learn(grantId, digest, tokens) {
@@ -44,7 +46,7 @@ export function openInputMemory(): InputMemory {
   }
 }
 
-function digestOf(body: Uint8Array): BodyDigest {
+function digestBody(body: Uint8Array): BodyDigest {
   const count = body.length > HASHED_BYTES_MAX ? 0 : Math.floor(body.length / BLOCK_BYTES)
   const blocks = Array.from({ length: count }, (_, index) => index * BLOCK_BYTES)
   const hashAt = (start: number) => hash('sha256', body.subarray(start, start + BLOCK_BYTES), 'base64').slice(0, 16)
@@ -55,8 +57,8 @@ function digestOf(body: Uint8Array): BodyDigest {
   }
 }
 
-/** Bytes of a body that are not in the known one. */
-function newBytes(known: BodyDigest, body: BodyDigest): number {
+/** Counts the bytes of a body that are not part of the known one. */
+function countNewBytes(known: BodyDigest, body: BodyDigest): number {
   const most = Math.min(known.fromStart.length, body.fromStart.length)
   const start = commonLength(known.fromStart, body.fromStart, most)
   const end = commonLength(known.fromEnd, body.fromEnd, most - start)

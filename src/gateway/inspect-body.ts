@@ -1,49 +1,48 @@
+import type { JsonObject } from '../harnesses/json.ts'
 import type { Protocol } from '../harnesses/model-access.ts'
-import { type Judged, judge } from './judge.ts'
-import type { Refusal, Terms } from './ledger.ts'
-import { wires } from './protocols.ts'
+import { type AcceptedRequest, checkRequest, type RefusedRequest } from './check-request.ts'
+import type { Terms } from './ledger.ts'
+import { wireProtocols } from './protocols.ts'
 import { parseRequestBody } from './request-body.ts'
-import type { JsonObject, Metered, Operation } from './wire.ts'
+import type { MeteredAnswer, WireOperation } from './wire-protocol.ts'
 
-// Pure functions of plain data: they run in a thread where a body is large.
+// Pure functions of plain data. They run in a thread if a body is large.
 
-export type InspectInput = { bytes: Uint8Array; terms: Terms; protocol: Protocol; operation: Operation }
+export type InspectInput = { bytes: Uint8Array; terms: Terms; protocol: Protocol; operation: WireOperation }
 
-export type Inspection =
-  | { kind: 'refused'; reason: Refusal; message: string }
-  /** `rewritten` is null where the bytes are sent on as they came. */
-  | (Omit<Extract<Judged, { kind: 'accepted' }>, 'body'> & { rewritten: Uint8Array | null })
+/** `rewritten` is null if the bytes are forwarded unchanged. */
+export type RequestInspection = (AcceptedRequest & { rewritten: Uint8Array | null }) | RefusedRequest
 
-/** Parses a request and judges it by the terms of its grant. */
-export function inspectBody({ bytes, terms, protocol, operation }: InspectInput): Inspection {
-  const parsed = parseRequestBody(bytes)
-  if (parsed.kind === 'refused') return parsed
-  const judged = judge(terms, wires[protocol], operation, parsed.json)
-  if (judged.kind === 'refused') return judged
-  const { body, ...accepted } = judged
-  return { ...accepted, rewritten: body === parsed.json ? null : bytesOf(body) }
+/** Parses a request and checks it against the terms of its grant. */
+export function inspectBody({ bytes, terms, protocol, operation }: InspectInput): RequestInspection {
+  const json = parseRequestBody(bytes)
+  if (json.kind === 'refused') return json
+  const checked = checkRequest(terms, wireProtocols[protocol], operation, json.json)
+  if (checked.kind === 'refused') return checked
+  const { body, ...accepted } = checked
+  return { ...accepted, rewritten: body === json.json ? null : encode(body) }
 }
 
 export type LimitInput = { bytes: Uint8Array; protocol: Protocol; tokens: number; provider: string }
 
-/** Returns a request that was accepted, with a limit of its output. */
+/** Returns an accepted request with an output limit. */
 export function limitBody({ bytes, protocol, ...limit }: LimitInput): Uint8Array {
-  const parsed = parseRequestBody(bytes)
-  if (parsed.kind === 'refused') throw new Error('A request that was accepted cannot be read.')
-  return bytesOf(wires[protocol].withOutputLimit(parsed.json, limit))
+  const json = parseRequestBody(bytes)
+  if (json.kind === 'refused') throw new Error('An accepted request cannot be parsed')
+  return encode(wireProtocols[protocol].withOutputLimit(json.json, limit))
 }
 
 export type MeterInput = { bytes: Uint8Array; protocol: Protocol }
 
 /** Reads the usage of a whole answer. */
-export function meterBody({ bytes, protocol }: MeterInput): Metered {
-  const meter = wires[protocol].newMeter()
+export function meterBody({ bytes, protocol }: MeterInput): MeteredAnswer {
+  const meter = wireProtocols[protocol].createMeter()
   try {
-    meter.body(JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()))
+    meter.takeBody(JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()))
   } catch {
-    // No JSON: nothing is known of it.
+    // An answer that is not JSON reports nothing.
   }
   return meter.read()
 }
 
-const bytesOf = (body: JsonObject): Uint8Array => Buffer.from(JSON.stringify(body))
+const encode = (body: JsonObject): Uint8Array => Buffer.from(JSON.stringify(body))

@@ -1,20 +1,27 @@
 import { createServer } from 'node:net'
 import { expect, test } from 'vitest'
 import { testDatabase } from '../../test/support/database.ts'
+import {
+  beginEvents,
+  EVENTS,
+  message,
+  messagesRequest,
+  newGrantFacts,
+  sendJson,
+} from '../../test/support/gateway/gateway.ts'
 import { startServer } from '../../test/support/loopback-servers.ts'
 import { startProgram } from '../../test/support/program.ts'
 import { ModelCallFailed } from '../harnesses/conversation.ts'
 import { newId } from '../platform/ids.ts'
-import { sandboxPort } from './dial.ts'
 import { closeGrant, openGrant, readGrant } from './grants.ts'
-import { openPlace } from './place.ts'
+import { openModelConnection } from './model-connection.ts'
+import { openSandboxPort } from './sandbox-port.ts'
 import { storedLedger } from './stored-ledger.ts'
-import { asked, beginEvents, EVENTS, message, newGrantFacts, sendJson } from './testing/bench.ts'
-import { verdictOf } from './verdict.ts'
+import { decideVerdict } from './verdict.ts'
 
-const PROCESS = new URL('./testing/gateway-process.ts', import.meta.url).pathname
+const PROCESS = new URL('../../test/support/gateway/gateway-process.ts', import.meta.url).pathname
 
-test('kill -9 in the middle of a call leaves a row that is billed at its reservation, and says so', async () => {
+test('a call of a killed gateway is lost and stands at its reservation', async () => {
   await using database = await testDatabase()
   const workspaceId = newId()
   await database.db
@@ -31,7 +38,9 @@ test('kill -9 in the middle of a call leaves a row that is billed at its reserva
   const ledger = storedLedger(database.db, { silenceMs: 50 })
   const grant = await openGrant(ledger, newGrantFacts({ workspaceId, budgetMicros: 1_000_000 }))
   const program = await startProgram(PROCESS, [database.url, `http://127.0.0.1:${provider.port}`])
-  const sandbox = await loopback(sandboxPort({ gatewayUrl: program.url, listener: grant.listener }).onConnection)
+  const sandbox = await loopback(
+    openSandboxPort({ gatewayUrl: program.url, tunnelSecret: grant.tunnelSecret }).onConnection,
+  )
   const post = (body: object) =>
     fetch(`${sandbox.url}/v1/messages`, {
       method: 'POST',
@@ -39,8 +48,8 @@ test('kill -9 in the middle of a call leaves a row that is billed at its reserva
       body: JSON.stringify(body),
     })
 
-  expect(await (await post(asked())).json()).toEqual(message())
-  const answer = await post(asked({ stream: true }))
+  expect(await (await post(messagesRequest())).json()).toEqual(message())
+  const answer = await post(messagesRequest({ stream: true }))
   await answer.body?.getReader().read()
   await program.kill('SIGKILL')
 
@@ -53,14 +62,14 @@ test('kill -9 in the middle of a call leaves a row that is billed at its reserva
   expect(closed).toMatchObject({ costSource: 'reserved', calls: { succeeded: 1, lost: 1 } })
   expect(closed.costMicros).toBe(111 + (died?.reservedMicros ?? 0))
   expect(await readGrant(ledger, grant.id)).toEqual(closed)
-  expect(verdictOf(GIVEN_UP, closed)).toMatchObject({ state: 'errored', class: 'provider_error' })
+  expect(decideVerdict(GIVEN_UP, closed)).toMatchObject({ state: 'errored', class: 'provider_error' })
   sandbox.close()
 })
 
 /** As a program ends that does not ask twice. */
 const GIVEN_UP = { state: 'failed', class: 'agent_exit', error: null } as const
 
-test('a gateway that is not there any more is not the doing of who works from outside of the sandbox', async () => {
+test('a dead gateway excuses a harness that runs outside the sandbox', async () => {
   await using database = await testDatabase()
   const workspaceId = newId()
   await database.db
@@ -74,15 +83,15 @@ test('a gateway that is not there any more is not the doing of who works from ou
   const program = await startProgram(PROCESS, [database.url, `http://127.0.0.1:${provider.port}`])
   const gateway = { ledger: storedLedger(database.db), gatewayUrl: program.url }
   const access = { ...SPEECH, baseUrl: 'http://127.0.0.1:1' }
-  const { place, close } = await openPlace(gateway, { ...newGrantFacts({ workspaceId }), access })
+  const { trialModel, close } = await openModelConnection(gateway, { ...newGrantFacts({ workspaceId }), access })
   const ask = () =>
-    place.ask?.({ system: '', messages: [{ role: 'user', text: 'hello' }], signal: new AbortController().signal })
+    trialModel.ask?.({ system: '', messages: [{ role: 'user', text: 'hello' }], signal: new AbortController().signal })
 
   await ask()
   await program.kill('SIGKILL')
   await expect(ask()).rejects.toThrow(ModelCallFailed)
 
-  expect(verdictOf(GIVEN_UP, await close())).toMatchObject({ state: 'errored', class: 'provider_error' })
+  expect(decideVerdict(GIVEN_UP, await close())).toMatchObject({ state: 'errored', class: 'provider_error' })
 })
 
 const SPEECH = {

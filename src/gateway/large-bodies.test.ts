@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest'
+import { message, messagesRequest, openGatewayFixture, sendJson, TERMS } from '../../test/support/gateway/gateway.ts'
 import { watchLoop } from '../../test/support/loop-delay.ts'
-import { asked, message, openBench, sendJson, TERMS } from './testing/bench.ts'
 
-const withContent = (content: string): Buffer => Buffer.from(JSON.stringify(asked()).replace('"hello"', () => content))
+const withContent = (content: string): Buffer =>
+  Buffer.from(JSON.stringify(messagesRequest()).replace('"hello"', () => content))
 const nested = (depth: number): Buffer => withContent(`${'['.repeat(depth)}${']'.repeat(depth)}`)
 
 test.each<[string, Buffer, number]>([
@@ -12,8 +13,8 @@ test.each<[string, Buffer, number]>([
   ['too many values', withContent(`[${'[],'.repeat(4_000_000)}1]`), 400],
   ['too deep a value', nested(5_000_000), 400],
 ])('a large request of %s does not block other calls', async (_, body, status) => {
-  await using bench = await openBench((response) => sendJson(response, message()))
-  const sandbox = await bench.sandbox()
+  await using fixture = await openGatewayFixture((response) => sendJson(response, message()))
+  const sandbox = await fixture.sandbox()
   await sandbox.post('/v1/messages', withContent(`"${'a'.repeat(300_000)}"`)) // starts the thread
   const loop = watchLoop()
   const answer = await sandbox.post('/v1/messages', body)
@@ -21,20 +22,20 @@ test.each<[string, Buffer, number]>([
   expect(answer.status).toBe(status)
 })
 
-test('a large request for a helper is sent on in the name of the trial’s model', async () => {
-  await using bench = await openBench((response) => sendJson(response, message()))
-  const sandbox = await bench.sandbox({ terms: { ...TERMS, helpers: [{ name: 'small-*', rule: 'pin' }] } })
+test('maps the auxiliary model in a large request', async () => {
+  await using fixture = await openGatewayFixture((response) => sendJson(response, message()))
+  const sandbox = await fixture.sandbox({ terms: { ...TERMS, helpers: [{ name: 'small-*', rule: 'pin' }] } })
   const text = 'a'.repeat(300_000)
-  const body = asked({ model: 'small-1', messages: [{ role: 'user', content: text }] })
+  const body = messagesRequest({ model: 'small-1', messages: [{ role: 'user', content: text }] })
   expect((await sandbox.post('/v1/messages', body)).status).toBe(200)
-  expect(JSON.parse(String(bench.arrived[0]?.body))).toEqual({ ...body, model: 'large-1' })
+  expect(JSON.parse(String(fixture.received[0]?.body))).toEqual({ ...body, model: 'large-1' })
 })
 
 test('the usage of a large answer is read', async () => {
   const answer = { ...message(), content: [{ type: 'text', text: 'a'.repeat(400_000) }] }
-  await using bench = await openBench((response) => sendJson(response, answer))
-  const sandbox = await bench.sandbox()
-  expect(await (await sandbox.post('/v1/messages', asked())).json()).toEqual(answer)
+  await using fixture = await openGatewayFixture((response) => sendJson(response, answer))
+  const sandbox = await fixture.sandbox()
+  expect(await (await sandbox.post('/v1/messages', messagesRequest())).json()).toEqual(answer)
   expect(await sandbox.totals()).toMatchObject({ costSource: 'metered', calls: { succeeded: 1 } })
 })
 
@@ -42,10 +43,10 @@ test.each([
   [400, 200],
   [501, 400],
   [9_000, 400],
-])('a request that is nested %d deep is answered with %d, and the next one as ever', async (depth, status) => {
-  await using bench = await openBench((response) => sendJson(response, message()))
-  const sandbox = await bench.sandbox({ terms: { ...TERMS, helpers: [{ name: 'small-*', rule: 'pin' }] } })
+])('a request nested %d levels deep is answered with %d, and the next one normally', async (depth, status) => {
+  await using fixture = await openGatewayFixture((response) => sendJson(response, message()))
+  const sandbox = await fixture.sandbox({ terms: { ...TERMS, helpers: [{ name: 'small-*', rule: 'pin' }] } })
   const body = nested(depth).toString().replace('large-1', 'small-1')
   expect((await sandbox.post('/v1/messages', body)).status).toBe(status)
-  expect((await sandbox.post('/v1/messages', asked())).status).toBe(200)
+  expect((await sandbox.post('/v1/messages', messagesRequest())).status).toBe(200)
 })

@@ -1,13 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestDatabase, testDatabase } from '../../test/support/database.ts'
+import { newGrantFacts, TERMS } from '../../test/support/gateway/gateway.ts'
 import { newId } from '../platform/ids.ts'
-import { closeGrant, openGrant, readGrant } from './grants.ts'
+import { closeGrant, hashSecret, isSecretOf, openGrant, readGrant } from './grants.ts'
 import type { Ledger, NewCall, ReservationBounds, Settlement } from './ledger.ts'
 import { memoryLedger } from './memory-ledger.ts'
-import { isSecretOf, secretHash } from './secret.ts'
 import { storedLedger } from './stored-ledger.ts'
-import { newGrantFacts, TERMS } from './testing/bench.ts'
-import { NO_USAGE } from './wire.ts'
+import { NO_USAGE } from './wire-protocol.ts'
 
 let database: TestDatabase
 const workspaceId = newId()
@@ -67,22 +66,25 @@ describe.each<[string, () => Ledger]>([
     ledger = open()
   })
 
-  test('knows a grant by its listener, with its terms as they were, and keeps no secret', async () => {
+  test('finds a grant by its tunnel secret, with its original terms, and stores no secret', async () => {
     const given = facts({ budgetMicros: 5, terms: { ...TERMS, prices: null } })
-    const { id, token, listener } = await openGrant(ledger, given)
+    const { id, token, tunnelSecret } = await openGrant(ledger, given)
 
-    const found = await ledger.findByListener(secretHash(listener))
+    const found = await ledger.findByTunnelSecret(hashSecret(tunnelSecret))
 
     expect(found).toMatchObject({ ...given, id })
     expect(found && isSecretOf(token, found.tokenHash)).toBe(true)
-    expect(await ledger.findByListener(secretHash(token))).toBeUndefined()
+    expect(await ledger.findByTunnelSecret(hashSecret(token))).toBeUndefined()
     const kept = JSON.stringify([found, await ledger.read(id)])
     expect(kept).not.toContain(token)
-    expect(kept).not.toContain(listener)
-    expect([token, listener]).toEqual([expect.stringMatching(/^[0-9A-Za-z]{43}$/), expect.stringMatching(/^\w{43}$/)])
+    expect(kept).not.toContain(tunnelSecret)
+    expect([token, tunnelSecret]).toEqual([
+      expect.stringMatching(/^[0-9A-Za-z]{43}$/),
+      expect.stringMatching(/^\w{43}$/),
+    ])
   })
 
-  test('a call costs its reservation until it is settled, and then what it cost', async () => {
+  test('a call costs its reservation until it is settled', async () => {
     const { id } = await openGrant(ledger, facts())
     const one = call(id, { levelAsked: { effort: 'low' }, helper: 'small-1' })
 
@@ -102,7 +104,7 @@ describe.each<[string, () => Ledger]>([
     })
   })
 
-  test('what is reserved counts against the budget, to the last micro-dollar', async () => {
+  test('reservations count against the budget to the micro-dollar', async () => {
     const { id } = await openGrant(ledger, facts({ budgetMicros: 250 }))
     const calls = [call(id), call(id), call(id, exactly(51)), call(id, exactly(50))]
 
@@ -113,7 +115,7 @@ describe.each<[string, () => Ledger]>([
     expect(await readGrant(ledger, id)).toMatchObject({ costMicros: 0, pendingMicros: 250, calls: { open: 3 } })
   })
 
-  test('a cost that nobody knows is null, never zero, and gives nothing back', async () => {
+  test('an unknown cost is null, never zero, and keeps its reservation', async () => {
     const { id } = await openGrant(ledger, facts({ budgetMicros: 100 }))
     const one = call(id)
     await ledger.reserve(one)
@@ -123,7 +125,7 @@ describe.each<[string, () => Ledger]>([
     expect(await answerOf(ledger, call(id, exactly(1)))).toBe('budget')
   })
 
-  test('the number of calls, the time and the end of a grant are held', async () => {
+  test('enforces the number of calls, the expiry and the closing of a grant', async () => {
     const few = await openGrant(ledger, facts({ callsMax: 1 }))
     const late = await openGrant(ledger, facts({ expiresAt: new Date(Date.now() - 1) }))
     const closed = await openGrant(ledger, facts())
@@ -137,17 +139,17 @@ describe.each<[string, () => Ledger]>([
     expect(await answerOf(ledger, call(newId()))).toBe('closed')
   })
 
-  test('a new grant of a subject closes those before it, and nobody else’s', async () => {
-    const subject = `comparison/${newId()}/1`
-    const [first, other] = [await openGrant(ledger, facts({ subject })), await openGrant(ledger, facts())]
-    const both = await Promise.all([openGrant(ledger, facts({ subject })), openGrant(ledger, facts({ subject }))])
+  test('a new grant closes earlier grants of the same grantee only', async () => {
+    const grantee = `comparison/${newId()}/1`
+    const [first, other] = [await openGrant(ledger, facts({ grantee })), await openGrant(ledger, facts())]
+    const both = await Promise.all([openGrant(ledger, facts({ grantee })), openGrant(ledger, facts({ grantee }))])
 
     const states = await Promise.all([first, other, ...both].map(({ id }) => readGrant(ledger, id)))
     expect(states.slice(0, 2).map(({ isClosed }) => isClosed)).toEqual([true, false])
     expect(states.filter(({ isClosed }) => !isClosed)).toHaveLength(2) // the other's, and one of the two
   })
 
-  test('closing waits for open calls; one whose gateway died costs its reservation until it is settled after all', async () => {
+  test('closing waits for open calls; a call of a dead gateway costs its reservation until it is settled', async () => {
     const { id } = await openGrant(ledger, facts())
     const [ends, dies] = [call(id), call(id, { gatewayId: newId(), ...exactly(7) })]
     await ledger.reserve(ends)
@@ -164,7 +166,7 @@ describe.each<[string, () => Ledger]>([
     expect((await ledger.read(id))?.spentMicros).toBe(41)
   })
 
-  test('a call that a living gateway has not settled in time stays open and pending, and counts once it is settled', async () => {
+  test('a call that a live gateway does not settle in time stays pending and counts once it is settled', async () => {
     const { id } = await openGrant(ledger, facts())
     const slow = call(id, { gatewayId: newId(), ...exactly(7) })
     await ledger.noteAlive(slow.gatewayId)
@@ -177,7 +179,7 @@ describe.each<[string, () => Ledger]>([
     expect(await readGrant(ledger, id)).toMatchObject({ costMicros: 3, pendingMicros: 0, costSource: 'metered' })
   })
 
-  test('a call that can do with less is given what is left, and says which budget limited it', async () => {
+  test('a call that can use less gets the remainder and records which budget limited it', async () => {
     const { id } = await openGrant(ledger, facts({ budgetMicros: 100 }))
     const bounds = { mostMicros: 500, usualMicros: 300, leastMicros: 40 }
 
@@ -194,7 +196,7 @@ describe.each<[string, () => Ledger]>([
     expect(await ledger.reserve(call(id, over))).toEqual({ kind: 'refused', reason: 'budget', mayPass: false })
   })
 
-  test('refusals are counted by reason, and the last failure is told', async () => {
+  test('counts refusals by reason and reports the last failure', async () => {
     const { id } = await openGrant(ledger, facts())
     const [failed, good] = [call(id), call(id)]
     await ledger.reserve(failed)
@@ -211,7 +213,7 @@ describe.each<[string, () => Ledger]>([
     expect(totals.calls).toMatchObject({ failed: 1, succeeded: 0 })
   })
 
-  test('many calls at once never go over the budget', async () => {
+  test('concurrent calls never exceed the budget', async () => {
     const { id } = await openGrant(ledger, facts({ budgetMicros: 10_000, callsMax: 100_000 }))
     const one = async () => {
       const each = call(id, exactly(90))

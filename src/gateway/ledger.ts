@@ -1,25 +1,25 @@
 import type { AuxiliaryModelRule } from '../harnesses/harness.ts'
 import type { Protocol, WireLevel } from '../harnesses/model-access.ts'
-import type { Prices } from './price.ts'
-import type { Usage } from './wire.ts'
+import type { CallPrices } from './price.ts'
+import type { Usage } from './wire-protocol.ts'
 
-/** What every call of a grant is held to, as it was when the grant was opened. */
+/** The terms that apply to every call of a grant, as they were when the grant was opened. */
 export type Terms = {
   catalogId: string
-  /** The name on the wire. */
+  /** Model name in the provider's API. */
   model: string
   provider: string
-  /** Null: where the operator, or else the provider itself, has it. */
+  /** Overrides the address that the operator configured or the provider publishes. */
   baseUrl: string | null
   protocols: Protocol[]
   wireLevel: WireLevel
   /** Maximum number of input tokens that the model accepts. Undefined in grants opened before it was recorded. */
   contextTokens?: number | undefined
-  /** What a request may produce that does not say how much. */
+  /** Maximum number of output tokens of a request that sets no limit. */
   outputTokens: number
-  /** Null: nobody knows. Costs are unknown then, and never zero. */
-  prices: Prices | null
-  /** None fits: the name is refused, as the provider refuses a model that it does not have. */
+  /** Null if unknown. Costs are then unknown too, and never zero. */
+  prices: CallPrices | null
+  /** Rules for auxiliary models. A name that no rule matches is refused, as the provider refuses unknown models. */
   helpers: readonly AuxiliaryModelRule[]
   recordBodies: boolean
 }
@@ -27,35 +27,35 @@ export type Terms = {
 export type GrantFacts = {
   id: string
   workspaceId: string
-  subject: string
+  grantee: string
   credentialId: string
   terms: Terms
   budgetMicros: number | null
-  /** Id of the budget that this grant shares with others. Only a stored ledger has shared budgets. */
+  /** Id of the budget that this grant shares with others. Only the stored ledger supports shared budgets. */
   sharedBudget?: string | null | undefined
   callsMax: number
   expiresAt: Date
 }
 
-export type NewGrant = GrantFacts & { tokenHash: Buffer; listenerHash: Buffer }
+export type NewGrant = GrantFacts & { tokenHash: Buffer; tunnelSecretHash: Buffer }
 
-/** As the gateway knows it. The terms never change; whether it is open is asked with each reservation. */
+/** A grant as the gateway caches it. The terms never change; each reservation checks that the grant is open. */
 export type Grant = GrantFacts & { tokenHash: Buffer }
 
 export type CostSource = 'metered' | 'estimated' | 'reserved' | 'unknown'
 type CallKind = 'generate' | 'count'
-export type Outcome = 'open' | 'succeeded' | 'failed' | 'cut' | 'lost'
+export type CallOutcome = 'open' | 'succeeded' | 'failed' | 'cut' | 'lost'
 
 /**
- * Whose doing it is that a call failed. `request`: the provider found fault with what was asked. `rate`: it was one too
- * many for the account, and that was others' doing. `crowded`: the same, and nobody knows whose. `gateway`: ours died.
+ * The cause of a failed call. `request`: the request itself. `rate`: a rate limit that other users of the account caused.
+ * `crowded`: a rate limit that either side may have caused. `gateway`: the gateway died.
  */
 export type FailureKind = 'credential' | 'rate' | 'crowded' | 'upstream' | 'model' | 'request' | 'gateway' | BudgetKind
 
-/** A grant's own budget, or the one that it shares. As a failure: the answer was cut at the limit that it imposed. */
+/** A grant's own budget or its shared one. As a failure: the answer was cut at the output limit that the budget imposed. */
 export type BudgetKind = 'budget' | 'shared_budget'
 
-/** Why something was never sent on. */
+/** Reason why a request was not forwarded. */
 export type Refusal =
   | GrantRefusal
   | 'price'
@@ -80,33 +80,33 @@ export const FINAL: readonly Refusal[] = [
   'credential',
 ]
 
-/** After it a program has no more calls to make. All others it may earn in passing: they hide nothing that matters. */
+/** Tells whether the program can make no further calls after this refusal. Other refusals never hide an earlier failure. */
 export const isFinal = (reason: Refusal): boolean => FINAL.includes(reason)
 
 export type NewCall = {
   id: string
   grantId: string
-  /** Which of the gateways has it. */
+  /** The gateway that handles the call. */
   gatewayId: string
   kind: CallKind
   protocol: Protocol
   helper: string | null
   levelAsked: WireLevel | { unsaid: true } | null
-  /** Null: the price is unknown, so the cost can be known neither beforehand nor later. */
+  /** Null if the price is unknown. The cost is then never known. */
   bounds: ReservationBounds | null
 }
 
 /**
- * The reservations that a call can work with. `mostMicros` covers the longest answer, `leastMicros` the shortest useful
+ * Possible reservations of a call. `mostMicros` covers the longest answer, `leastMicros` the shortest useful
  * one. While a shared budget is short, one call takes a quarter of it or `usualMicros`, whichever is more, so that
  * concurrent calls do not starve each other.
  */
 export type ReservationBounds = { mostMicros: number; usualMicros: number; leastMicros: number }
 
-/** `limitedBy`: less than `mostMicros` was reserved because this budget did not cover it. */
+/** `limitedBy`: the budget because of which less than `mostMicros` was reserved. */
 export type Reserved = { kind: 'reserved'; reservedMicros: number | null; limitedBy: BudgetKind | null }
 
-/** `mayPass`: open calls hold reservations that, once returned, leave room for this call. */
+/** `mayPass`: the call fits once reservations of open calls are returned. */
 export type ReservationRefused = {
   kind: 'refused'
   reason: GrantRefusal | 'price'
@@ -141,16 +141,16 @@ export type Settlement = {
   firstByteMs: number | null
   totalMs: number
   bodies: string | null
-  /** The output limit that the gateway wrote into the request. Null: the request went out as it came. */
+  /** The output limit that the gateway wrote into the request, if it did. */
   outputLimit: number | null
 }
 
-/** One row of the ledger. Its reservation is pending while it is open, and its cost when its gateway has died. */
+/** A row of the ledger. The reservation is pending while the call is open, and becomes its cost if its gateway dies. */
 export type Call = Omit<NewCall, 'gatewayId' | 'bounds'> &
   Omit<Settlement, 'outcome' | 'totalMs'> & {
-    /** Null: it was made before gateways had names. */
+    /** Null for calls that were made before gateways had ids. */
     gatewayId: string | null
-    outcome: Outcome
+    outcome: CallOutcome
     reservedMicros: number | null
     limitedBy: BudgetKind | null
     totalMs: number | null
@@ -168,23 +168,32 @@ export type GrantState = {
   calls: Call[]
 }
 
-/** Where grants and calls are written down: one interface, two makers, one contract test. */
+/** Storage of grants and calls. Two implementations pass one contract test. */
 export type Ledger = {
-  /** Closes the grants that its subject had before. */
+  /** Also closes earlier grants of the same grantee. */
   open(grant: NewGrant): Promise<void>
-  /** Closed and expired ones too: whoever calls is told so in words that his program understands. */
-  findByListener(hash: Buffer): Promise<Grant | undefined>
-  /** Durable when it returns: only then may the call be sent on. */
+  /** Also finds closed and expired grants, so that their programs get an error that they understand. */
+  findByTunnelSecret(hash: Buffer): Promise<Grant | undefined>
+  /** The reservation is durable when this returns. Only then may the call be sent. */
   reserve(call: NewCall): Promise<ReserveResult>
   refuse(grantId: string, reason: Refusal): Promise<void>
-  /** The first settlement counts. It also replaces the reservation of a call that was given up as lost. */
+  /** The first settlement counts. It also replaces the reservation of a call that was marked as lost. */
   settle(callId: string, settlement: Settlement): Promise<void>
-  /** No call is reserved after this. */
+  /** Prevents further reservations. */
   close(grantId: string): Promise<void>
   countOpenCalls(grantId: string): Promise<number>
-  /** A gateway lives, and has its calls in hand. */
+  /** Records that a gateway is alive. */
   noteAlive(gatewayId: string): Promise<void>
-  /** Marks open calls of dead gateways as lost, at their reservations. Open calls of a living gateway stay open. */
+  /** Marks open calls of dead gateways as lost, at their reservations. Open calls of a live gateway stay open. */
   giveUpLostCalls(grantId: string): Promise<void>
   read(grantId: string): Promise<GrantState | undefined>
 }
+
+const NAME_CHARS_MAX = 200
+
+/** Makes an untrusted name storable: short, well-formed, and without control characters. */
+export const toStorableName = <T extends string | null>(name: T): T | string =>
+  typeof name === 'string' ? name.slice(0, NAME_CHARS_MAX).replace(CONTROL_CHARS, '\ufffd').toWellFormed() : name
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern matches control characters on purpose
+const CONTROL_CHARS = /[\u0000-\u001f\u007f]/g

@@ -9,75 +9,75 @@ import {
   type Reserved,
   type ReserveResult,
 } from './ledger.ts'
-import { NO_USAGE } from './wire.ts'
+import { NO_USAGE } from './wire-protocol.ts'
 
-type Kept = GrantState & Pick<NewGrant, 'tokenHash' | 'listenerHash'>
+type GrantRecord = GrantState & Pick<NewGrant, 'tokenHash' | 'tunnelSecretHash'>
 
-/** The ledger of one process, for trials without a server. It ends with the process. */
+/** A ledger in memory, for trials without a server. */
 export function memoryLedger(): Ledger {
-  const grants = new Map<string, Kept>()
+  const grants = new Map<string, GrantRecord>()
   const calls = new Map<string, Call>()
-  const living = new Set<string>()
+  const liveGateways = new Set<string>()
   const openCalls = (grantId: string): Call[] =>
     grants.get(grantId)?.calls.filter(({ settledAt }) => settledAt === null) ?? []
   return {
-    async open({ tokenHash, listenerHash, ...grant }) {
-      for (const kept of grants.values()) if (isSameSubject(kept.grant, grant)) kept.closedAt ??= new Date()
+    async open({ tokenHash, tunnelSecretHash, ...grant }) {
+      for (const record of grants.values()) if (isSameGrantee(record.grant, grant)) record.closedAt ??= new Date()
       const fresh = { spentMicros: 0, refusals: {}, lastRefusal: null, closedAt: null, calls: [] }
-      grants.set(grant.id, { grant: structuredClone(grant), tokenHash, listenerHash, ...fresh })
+      grants.set(grant.id, { grant: structuredClone(grant), tokenHash, tunnelSecretHash, ...fresh })
     },
-    async findByListener(hash) {
-      const kept = [...grants.values()].find(({ listenerHash }) => listenerHash.equals(hash))
-      return kept && { ...structuredClone(kept.grant), tokenHash: kept.tokenHash }
+    async findByTunnelSecret(hash) {
+      const record = [...grants.values()].find(({ tunnelSecretHash }) => tunnelSecretHash.equals(hash))
+      return record && { ...structuredClone(record.grant), tokenHash: record.tokenHash }
     },
     async reserve(call) {
-      const kept = grants.get(call.grantId)
-      const result = kept ? reservationIn(kept, call) : CLOSED
-      if (!kept || result.kind === 'refused') return result
-      const row = openCall(call, result)
+      const record = grants.get(call.grantId)
+      const result = record ? tryReserve(record, call) : CLOSED
+      if (!record || result.kind === 'refused') return result
+      const row = newOpenCall(call, result)
       calls.set(call.id, row)
-      kept.calls.push(row)
-      kept.spentMicros += result.reservedMicros ?? 0
+      record.calls.push(row)
+      record.spentMicros += result.reservedMicros ?? 0
       return result
     },
     async refuse(grantId, reason) {
-      const kept = grants.get(grantId)
-      if (!kept) return
-      kept.refusals[reason] = (kept.refusals[reason] ?? 0) + 1
-      if (isFinal(reason) || !kept.lastRefusal || !isFinal(kept.lastRefusal.reason))
-        kept.lastRefusal = { reason, at: new Date() }
+      const record = grants.get(grantId)
+      if (!record) return
+      record.refusals[reason] = (record.refusals[reason] ?? 0) + 1
+      if (isFinal(reason) || !record.lastRefusal || !isFinal(record.lastRefusal.reason))
+        record.lastRefusal = { reason, at: new Date() }
     },
     async settle(callId, settlement) {
       const call = calls.get(callId)
-      const kept = grants.get(call?.grantId ?? '')
-      if (!call || !kept || (call.settledAt && call.outcome !== 'lost')) return
+      const record = grants.get(call?.grantId ?? '')
+      if (!call || !record || (call.settledAt && call.outcome !== 'lost')) return
       Object.assign(call, structuredClone(settlement), { settledAt: new Date() })
       const reserved = call.reservedMicros ?? 0
-      kept.spentMicros += (settlement.costMicros ?? reserved) - reserved
+      record.spentMicros += (settlement.costMicros ?? reserved) - reserved
     },
     async close(grantId) {
-      const kept = grants.get(grantId)
-      if (kept) kept.closedAt ??= new Date()
+      const record = grants.get(grantId)
+      if (record) record.closedAt ??= new Date()
     },
     countOpenCalls: async (grantId) => openCalls(grantId).length,
     async noteAlive(gatewayId) {
-      living.add(gatewayId)
+      liveGateways.add(gatewayId)
     },
     async giveUpLostCalls(grantId) {
-      const lost = openCalls(grantId).filter(({ gatewayId }) => !living.has(gatewayId ?? ''))
+      const lost = openCalls(grantId).filter(({ gatewayId }) => !liveGateways.has(gatewayId ?? ''))
       for (const call of lost) Object.assign(call, { outcome: 'lost', failure: 'gateway', settledAt: new Date() })
     },
     async read(grantId) {
-      const kept = grants.get(grantId)
-      if (!kept) return undefined
-      const { tokenHash: _token, listenerHash: _listener, ...state } = kept
+      const record = grants.get(grantId)
+      if (!record) return undefined
+      const { tokenHash: _token, tunnelSecretHash: _listener, ...state } = record
       return structuredClone(state)
     },
   }
 }
 
-const isSameSubject = (one: { workspaceId: string; subject: string }, other: typeof one): boolean =>
-  one.workspaceId === other.workspaceId && one.subject === other.subject
+const isSameGrantee = (one: { workspaceId: string; grantee: string }, other: typeof one): boolean =>
+  one.workspaceId === other.workspaceId && one.grantee === other.grantee
 
 const refused = (reason: ReservationRefused['reason'], mayPass = false): ReservationRefused => ({
   kind: 'refused',
@@ -87,19 +87,19 @@ const refused = (reason: ReservationRefused['reason'], mayPass = false): Reserva
 
 const CLOSED = refused('closed')
 
-function reservationIn({ grant, spentMicros, closedAt, calls }: Kept, { bounds }: NewCall): ReserveResult {
+function tryReserve({ grant, spentMicros, closedAt, calls }: GrantRecord, { bounds }: NewCall): ReserveResult {
   if (closedAt) return CLOSED
   if (grant.expiresAt.getTime() <= Date.now()) return refused('expired')
   if (calls.length >= grant.callsMax) return refused('calls')
   if (bounds === null) return { kind: 'reserved', reservedMicros: null, limitedBy: null }
-  const room = grant.budgetMicros === null ? Number.POSITIVE_INFINITY : grant.budgetMicros - spentMicros
+  const available = grant.budgetMicros === null ? Number.POSITIVE_INFINITY : grant.budgetMicros - spentMicros
   const pending = calls.reduce((sum, call) => sum + (call.settledAt ? 0 : (call.reservedMicros ?? 0)), 0)
-  if (bounds.leastMicros > room) return refused('budget', bounds.leastMicros <= room + pending)
-  const reservedMicros = Math.min(bounds.mostMicros, room)
+  if (bounds.leastMicros > available) return refused('budget', bounds.leastMicros <= available + pending)
+  const reservedMicros = Math.min(bounds.mostMicros, available)
   return { kind: 'reserved', reservedMicros, limitedBy: reservedMicros < bounds.mostMicros ? 'budget' : null }
 }
 
-const openCall = ({ bounds: _, ...call }: NewCall, { reservedMicros, limitedBy }: Reserved): Call => ({
+const newOpenCall = ({ bounds: _, ...call }: NewCall, { reservedMicros, limitedBy }: Reserved): Call => ({
   ...structuredClone(call),
   reservedMicros,
   limitedBy,

@@ -2,15 +2,15 @@ import { resolveProtocol } from '../catalog/harnesses.ts'
 import type { Model } from '../catalog/model.ts'
 import type { Harness } from '../harnesses/harness.ts'
 import type { ModelAccess } from '../harnesses/model-access.ts'
-import { SANDBOX_GATEWAY_URL } from './dial.ts'
 import type { Terms } from './ledger.ts'
+import { SANDBOX_GATEWAY_URL } from './sandbox-port.ts'
 
-/** The program cannot ask this model, or not for this level. */
+/** The harness does not support the model or the reasoning level. */
 export class ModelUnfit extends Error {
   override name = 'ModelUnfit'
 }
 
-/** How a program reaches a model from its sandbox, and what the gateway holds it to. Throws ModelUnfit. */
+/** Returns how a harness reaches a model from its sandbox, and the terms of its grant. Throws `ModelUnfit`. */
 export function termsFor(
   model: Model,
   levelName: string,

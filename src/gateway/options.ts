@@ -1,35 +1,35 @@
-import type { RetryOptions } from './retry.ts'
+import type { RetryOptions } from './retry-policy.ts'
 
 export type GatewayOptions = {
   retry: RetryOptions
-  /** Until the provider begins to answer. */
+  /** Maximum time until the provider sends response headers. */
   headersMs: number
-  /** Between two pieces of an answer, and for a client that reads nothing. */
+  /** Maximum time between two chunks of an answer, and for a client that reads nothing. */
   idleMs: number
-  /** Of one call, whatever comes. */
+  /** Maximum duration of one call. */
   callMs: number
-  /** For how long, and how much, an answer is read on when the client has left. Then the request is canceled. */
+  /** How long, and how many bytes, an answer is read on after the client has left. Then the request is canceled. */
   drainMs: number
   drainBytes: number
   /** Maximum number of server-sent events in one answer. */
   answerEvents: number
-  /** Of one answer, and of one request, unpacked. */
+  /** Maximum decompressed size of one answer, and of one request. */
   answerBytes: number
   requestBytes: number
-  /** Of one grant at the same time. */
+  /** Limits per grant. */
   callsAtOnce: number
   requestBytesAtOnce: number
   tunnelsAtOnce: number
-  /** For a client to say what it wants. */
+  /** Maximum time for a client to send its request. */
   requestMs: number
-  /** How long a call waits for the reservations of other calls to return to a budget that they have used up. */
+  /** How long a call waits for reservations of other calls to return to a budget that they exhaust. */
   budgetWaitMs: number
 }
 
 const MINUTE = 60_000
 const MIB = 1024 * 1024
 
-export const DEFAULTS: GatewayOptions = {
+export const DEFAULT_OPTIONS: GatewayOptions = {
   retry: { triesMax: 6, totalMs: 2 * MINUTE, firstMs: 500, pauseMaxMs: MINUTE, quietMs: MINUTE },
   headersMs: 10 * MINUTE,
   idleMs: 10 * MINUTE,

@@ -1,10 +1,18 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestDatabase, testDatabase } from '../../test/support/database.ts'
+import {
+  type GatewayFixture,
+  message,
+  messagesRequest,
+  openGatewayFixture,
+  type ProviderHandler,
+  sendJson,
+  TERMS,
+} from '../../test/support/gateway/gateway.ts'
 import { newId } from '../platform/ids.ts'
 import { setSharedBudget } from './spend/spend.ts'
 import { storedLedger } from './stored-ledger.ts'
-import { type Answerer, asked, type Bench, message, openBench, sendJson, TERMS } from './testing/bench.ts'
-import { verdictOf } from './verdict.ts'
+import { decideVerdict } from './verdict.ts'
 
 // A request must not be able to look as if the comparison's budget had run out.
 
@@ -20,8 +28,8 @@ afterAll(() => database[Symbol.asyncDispose]())
 const FAILED = { state: 'failed', class: 'agent_exit', error: null } as const
 const DOLLAR = 1_000_000
 
-const openStored = (answer: Answerer, options = {}): Promise<Bench> =>
-  openBench(answer, { ledger: storedLedger(database.db), options })
+const openStored = (answer: ProviderHandler, options = {}): Promise<GatewayFixture> =>
+  openGatewayFixture(answer, { ledger: storedLedger(database.db), options })
 
 async function openShared(budgetMicros: number): Promise<string> {
   const id = `test ${newId()}`
@@ -30,43 +38,43 @@ async function openShared(budgetMicros: number): Promise<string> {
 }
 
 const repeated = (count: number, block: object) =>
-  asked({ messages: [{ role: 'user', content: Array(count).fill(block) }] })
+  messagesRequest({ messages: [{ role: 'user', content: Array(count).fill(block) }] })
 const inline = (type: string) => ({ type, source: { type: 'base64', media_type: 'image/png', data: 'AA==' } })
 
 const OVERSIZED: [string, object][] = [
   ['20,000 pictures', repeated(20_000, inline('image'))],
   ['2,000 documents', repeated(2_000, inline('document'))],
-  ['8 MB of text', asked({ messages: [{ role: 'user', content: 'x'.repeat(8_000_000) }] })],
+  ['8 MB of text', messagesRequest({ messages: [{ role: 'user', content: 'x'.repeat(8_000_000) }] })],
 ]
 
 test.each(OVERSIZED)('a request with %s reserves no more input than the model takes', async (_, body) => {
-  await using bench = await openStored((response) => sendJson(response, { error: { message: 'too long' } }, 400))
+  await using fixture = await openStored((response) => sendJson(response, { error: { message: 'too long' } }, 400))
   const terms = { ...TERMS, contextTokens: 200_000 }
-  const sandbox = await bench.sandbox({ workspaceId, terms, sharedBudget: await openShared(5 * DOLLAR) })
+  const sandbox = await fixture.sandbox({ workspaceId, terms, sharedBudget: await openShared(5 * DOLLAR) })
 
   expect((await sandbox.post('/v1/messages', body)).status).toBe(400)
 
-  const [call] = (await bench.ledger.read(sandbox.id))?.calls ?? []
+  const [call] = (await fixture.ledger.read(sandbox.id))?.calls ?? []
   expect(call?.reservedMicros).toBe(200_000 * 3.75 + 100 * 15)
-  expect(verdictOf(FAILED, await sandbox.totals())).toMatchObject({ kind: 'judged', state: 'failed' })
+  expect(decideVerdict(FAILED, await sandbox.totals())).toMatchObject({ kind: 'judged', state: 'failed' })
 })
 
 test.each(OVERSIZED)('a request with %s that exceeds the entire shared budget is scored', async (_, body) => {
-  await using bench = await openStored((response) => sendJson(response, message()))
+  await using fixture = await openStored((response) => sendJson(response, message()))
   const terms = { ...TERMS, contextTokens: 2_000_000 }
-  const sandbox = await bench.sandbox({ workspaceId, terms, sharedBudget: await openShared(5 * DOLLAR) })
-  expect((await sandbox.post('/v1/messages', asked())).status).toBe(200)
+  const sandbox = await fixture.sandbox({ workspaceId, terms, sharedBudget: await openShared(5 * DOLLAR) })
+  expect((await sandbox.post('/v1/messages', messagesRequest())).status).toBe(200)
 
   const answer = await sandbox.post('/v1/messages', body)
 
-  expect([answer.status, bench.arrived.length]).toEqual([413, 1])
+  expect([answer.status, fixture.received.length]).toEqual([413, 1])
   const totals = await sandbox.totals()
   expect(totals).toMatchObject({ refusals: { size: 1 }, lastFailure: { kind: 'size' } })
-  expect(verdictOf(FAILED, totals)).toMatchObject({ kind: 'judged', state: 'failed' })
+  expect(decideVerdict(FAILED, totals)).toMatchObject({ kind: 'judged', state: 'failed' })
 })
 
 test('a request that only its own size keeps out of a half spent budget is scored', async () => {
-  await using bench = await openStored((response) => sendJson(response, message()))
+  await using fixture = await openStored((response) => sendJson(response, message()))
   const sharedBudget = await openShared(4 * DOLLAR)
   await database.db
     .updateTable('gateway_budgets')
@@ -74,46 +82,49 @@ test('a request that only its own size keeps out of a half spent budget is score
     .where('id', '=', sharedBudget)
     .execute()
   const terms = { ...TERMS, contextTokens: 1_000_000 }
-  const sandbox = await bench.sandbox({ workspaceId, terms, sharedBudget })
+  const sandbox = await fixture.sandbox({ workspaceId, terms, sharedBudget })
 
-  const answer = await sandbox.post('/v1/messages', asked({ messages: 'x'.repeat(900_000) }))
+  const answer = await sandbox.post('/v1/messages', messagesRequest({ messages: 'x'.repeat(900_000) }))
 
   expect(answer.status).toBe(413)
-  expect(verdictOf(FAILED, await sandbox.totals())).toMatchObject({ kind: 'judged', state: 'failed' })
+  expect(decideVerdict(FAILED, await sandbox.totals())).toMatchObject({ kind: 'judged', state: 'failed' })
 })
 
 test.each<[string, number, number]>([
   ['an ordinary request', 60_000, 4 * DOLLAR - 150_000],
   ['a first request that the entire budget does not cover', 120_000, 0],
 ])('%s that the shared budget does not cover returns the trial to the queue', async (_, bytes, spent) => {
-  await using bench = await openStored((response) => sendJson(response, message()))
+  await using fixture = await openStored((response) => sendJson(response, message()))
   const sharedBudget = await openShared(spent === 0 ? 300_000 : 4 * DOLLAR)
   await database.db.updateTable('gateway_budgets').set({ spent_micros: spent }).where('id', '=', sharedBudget).execute()
-  const sandbox = await bench.sandbox({ workspaceId, terms: { ...TERMS, contextTokens: 1_000_000 }, sharedBudget })
+  const sandbox = await fixture.sandbox({ workspaceId, terms: { ...TERMS, contextTokens: 1_000_000 }, sharedBudget })
 
-  const answer = await sandbox.post('/v1/messages', asked({ messages: 'x'.repeat(bytes) }))
+  const answer = await sandbox.post('/v1/messages', messagesRequest({ messages: 'x'.repeat(bytes) }))
 
   expect(answer.status).toBe(402)
-  expect(verdictOf(FAILED, await sandbox.totals())).toMatchObject({ kind: 'stopped', reason: 'budget' })
+  expect(decideVerdict(FAILED, await sandbox.totals())).toMatchObject({ kind: 'stopped', reason: 'budget' })
 })
 
 test('a long conversation that outgrows the rest of the shared budget returns the trial to the queue', async () => {
   const usage = { input_tokens: 280_000, output_tokens: 5 }
-  await using bench = await openStored((response) => sendJson(response, message({ usage })))
+  await using fixture = await openStored((response) => sendJson(response, message({ usage })))
   const sharedBudget = await openShared(2.5 * DOLLAR)
-  const sandbox = await bench.sandbox({ workspaceId, terms: { ...TERMS, contextTokens: 1_000_000 }, sharedBudget })
+  const sandbox = await fixture.sandbox({ workspaceId, terms: { ...TERMS, contextTokens: 1_000_000 }, sharedBudget })
   const conversation = Array.from({ length: 400_000 }, (_, at) => String.fromCharCode(33 + (at % 90))).join('')
-  expect((await sandbox.post('/v1/messages', asked({ messages: conversation }))).status).toBe(200)
+  expect((await sandbox.post('/v1/messages', messagesRequest({ messages: conversation }))).status).toBe(200)
 
-  const answer = await sandbox.post('/v1/messages', asked({ messages: `${conversation}${'y'.repeat(300_000)}` }))
+  const answer = await sandbox.post(
+    '/v1/messages',
+    messagesRequest({ messages: `${conversation}${'y'.repeat(300_000)}` }),
+  )
 
   expect(answer.status).toBe(402)
-  expect(verdictOf(FAILED, await sandbox.totals())).toMatchObject({ kind: 'stopped', reason: 'budget' })
+  expect(decideVerdict(FAILED, await sandbox.totals())).toMatchObject({ kind: 'stopped', reason: 'budget' })
 })
 
 test('a trial whose own open calls hold the shared budget is told to wait, and does not pause the comparison', async () => {
   const release = Promise.withResolvers<void>()
-  await using bench = await openStored(
+  await using fixture = await openStored(
     async (response) => {
       await release.promise
       sendJson(response, message())
@@ -121,10 +132,10 @@ test('a trial whose own open calls hold the shared budget is told to wait, and d
     { budgetWaitMs: 100 },
   )
   const terms = { ...TERMS, outputTokens: 30_000 }
-  const sandbox = await bench.sandbox({ workspaceId, terms, sharedBudget: await openShared(500_000) })
-  const greedy = asked({ max_tokens: 30_000 })
+  const sandbox = await fixture.sandbox({ workspaceId, terms, sharedBudget: await openShared(500_000) })
+  const greedy = messagesRequest({ max_tokens: 30_000 })
   const held = [sandbox.post('/v1/messages', greedy), sandbox.post('/v1/messages', greedy)]
-  await expect.poll(() => bench.arrived.length).toBe(2)
+  await expect.poll(() => fixture.received.length).toBe(2)
 
   const answer = await sandbox.post('/v1/messages', greedy)
   release.resolve()
@@ -133,5 +144,5 @@ test('a trial whose own open calls hold the shared budget is told to wait, and d
   expect([answer.status, answer.headers.get('retry-after')]).toEqual([429, '1'])
   const totals = await sandbox.totals()
   expect(totals.refusals).toEqual({ busy: 1 })
-  expect(verdictOf(FAILED, totals).kind).toBe('judged')
+  expect(decideVerdict(FAILED, totals).kind).toBe('judged')
 })

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { costMicros, exactCost, type Prices } from './price.ts'
-import type { Usage } from './wire.ts'
+import { type CallPrices, costMicros, exactCost } from './price.ts'
+import type { Usage } from './wire-protocol.ts'
 
 const NOTHING: Usage = { input: 0, cacheRead: 0, cacheWrite5m: 0, cacheWrite1h: 0, output: 0, reasoning: 0 }
 const usage = (used: Partial<Usage>): Usage => ({ ...NOTHING, ...used })
@@ -13,7 +13,7 @@ const LONG = {
 }
 
 describe('one call', () => {
-  test.each<[string, Partial<Usage>, Prices, number | null]>([
+  test.each<[string, Partial<Usage>, CallPrices, number | null]>([
     ['nothing', {}, PRICES, 0],
     [
       'every class',
@@ -62,7 +62,7 @@ describe('one call', () => {
     expect(costMicros(usage({ input: 1000 }), prices, tier)).toBe(micros)
   })
 
-  test('of two tiers the higher one holds, in whatever order they stand', () => {
+  test('applies the higher of two tiers, in any order', () => {
     const tiers = [10, 20].map((aboveInputTokens) => ({ aboveInputTokens, input: aboveInputTokens, output: 1 }))
     for (const each of [tiers, tiers.toReversed()]) {
       const prices = { input: 1, output: 1, tiers: each }
@@ -122,7 +122,7 @@ describe('a price as text', () => {
 })
 
 describe('a call that needs an unknown price', () => {
-  test.each<[string, Partial<Usage>, Prices, string | null]>([
+  test.each<[string, Partial<Usage>, CallPrices, string | null]>([
     ['input', { input: 1 }, { input: '?', output: 1 }, null],
     ['output', { output: 1 }, { input: 1, output: '?' }, null],
     ['a write for an hour at twice the unknown input', { cacheWrite1h: 1 }, { input: '?', output: 1 }, null],
@@ -134,7 +134,7 @@ describe('a call that needs an unknown price', () => {
     expect(costMicros(usage(used), prices, tier)).toBeNull()
   })
 
-  test('is only one that used it', () => {
+  test('has a known cost if no token has that price', () => {
     const prices = { input: '?', output: 2, cacheRead: '?', cacheWrite5m: '?', cacheWrite1h: '?' }
     expect(costMicros(usage({ output: 3 }), prices)).toBe(6)
   })
@@ -207,7 +207,7 @@ describe('for any calls', () => {
     )
   })
 
-  test('two calls cost what both cost, before anything is rounded', () => {
+  test('costs add up exactly before rounding', () => {
     fc.assert(
       fc.property(calls, calls, (one, other) => {
         const both = usage({

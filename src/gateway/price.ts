@@ -1,39 +1,39 @@
-import type { Usage } from './wire.ts'
+import type { Usage } from './wire-protocol.ts'
 
-/** US dollars per million tokens, which are micro-dollars per token. Read as it is written, digit by digit. */
+/** Price in US dollars per million tokens, which equals micro-dollars per token. Parsed as a decimal, without rounding. */
 type Price = string | number
 
-/** One that is left out is unknown. */
+/** Prices by token class. An omitted price is unknown. */
 type TokenPrices = {
   input: Price
   output: Price
   cacheRead?: Price | undefined
   cacheWrite5m?: Price | undefined
-  /** Twice the input where it is left out: so does who has such a price. */
+  /** Defaults to twice the input price, as with every provider that has such a price. */
   cacheWrite1h?: Price | undefined
 }
 
-export type Prices = TokenPrices & {
-  /** Above so many tokens of input, cached ones among them, the whole call has other prices. */
+export type CallPrices = TokenPrices & {
+  /** Prices of the whole call above a number of input tokens, cached ones included. */
   tiers?: readonly (TokenPrices & { aboveInputTokens: number })[] | undefined
-  /** What a service tier of the provider makes of every price. */
+  /** Factor for all prices, by service tier. */
   tierMultipliers?: Readonly<Record<string, Price>> | undefined
 }
 
-// A decimal is kept as an integer with so many places. A finer price than this is no price.
+// Decimals are integers with this many decimal places. A price with more places is invalid.
 const PLACES = 18
 const ONE = 10n ** BigInt(PLACES)
-// A price times a multiplier has twice the places.
+// The product of a price and a multiplier has twice as many places.
 const MICRO = ONE * ONE
 
-/** Rounded once, half up. Null: a price is missing that this call needs. That is never the same as nothing. */
-export function costMicros(usage: Usage, prices: Prices, serviceTier: string | null = null): number | null {
+/** Returns the cost, rounded once, half up, or null if a price is missing that the call needs. Unknown is never zero. */
+export function costMicros(usage: Usage, prices: CallPrices, serviceTier: string | null = null): number | null {
   const cost = exactCost(usage, prices, serviceTier)
   return cost === null ? null : Number((2n * cost + MICRO) / (2n * MICRO))
 }
 
-/** Before it is rounded, in parts of a micro-dollar: 10^36 of them make one. */
-export function exactCost(usage: Usage, prices: Prices, serviceTier: string | null = null): bigint | null {
+/** Returns the cost before rounding, in units of 10^-36 micro-dollars. */
+export function exactCost(usage: Usage, prices: CallPrices, serviceTier: string | null = null): bigint | null {
   const multiplier = multiplierOf(prices, serviceTier)
   if (multiplier === null) return null
   const own = pricesFor(prices, inputOf(usage))
@@ -44,13 +44,13 @@ export function exactCost(usage: Usage, prices: Prices, serviceTier: string | nu
     [usage.cacheRead, decimal(own.cacheRead)],
     [usage.cacheWrite5m, decimal(own.cacheWrite5m)],
     [usage.cacheWrite1h, long],
-    // What was thought is in it.
+    // Reasoning is part of the output.
     [usage.output, decimal(own.output)],
   ])
   return sum === null ? null : sum * multiplier
 }
 
-/** A price is needed only for tokens that were used. */
+/** Sums up tokens times price. Only classes with tokens need a price. */
 function total(classes: readonly [tokens: number, price: bigint | null][]): bigint | null {
   let sum = 0n
   for (const [tokens, price] of classes) {
@@ -64,7 +64,7 @@ function total(classes: readonly [tokens: number, price: bigint | null][]): bigi
 const inputOf = ({ input, cacheRead, cacheWrite5m, cacheWrite1h }: Usage): number =>
   input + cacheRead + cacheWrite5m + cacheWrite1h
 
-const pricesFor = (prices: Prices, input: number): TokenPrices =>
+const pricesFor = (prices: CallPrices, input: number): TokenPrices =>
   (prices.tiers ?? [])
     .filter(({ aboveInputTokens }) => input > aboveInputTokens)
     .reduce<TokenPrices & { aboveInputTokens: number }>(
@@ -72,10 +72,10 @@ const pricesFor = (prices: Prices, input: number): TokenPrices =>
       { ...prices, aboveInputTokens: -1 },
     )
 
-// What providers call that which costs what is printed.
+// Names of service tiers that are billed at the list price.
 const ORDINARY = ['standard', 'default', 'auto', 'on_demand']
 
-function multiplierOf({ tierMultipliers = {} }: Prices, serviceTier: string | null): bigint | null {
+function multiplierOf({ tierMultipliers = {} }: CallPrices, serviceTier: string | null): bigint | null {
   if (serviceTier === null) return ONE
   if (Object.hasOwn(tierMultipliers, serviceTier)) return decimal(tierMultipliers[serviceTier])
   return ORDINARY.includes(serviceTier) ? ONE : null
@@ -83,7 +83,7 @@ function multiplierOf({ tierMultipliers = {} }: Prices, serviceTier: string | nu
 
 const DECIMAL = /^(\d{1,15})(?:\.(\d+))?(?:e([+-]?\d{1,2}))?$/i
 
-/** Null: it is not there, not a decimal, or has more places than we keep. */
+/** Returns null if the price is missing, not a decimal, or has too many decimal places. */
 function decimal(price: Price | undefined): bigint | null {
   const [, whole, fraction = '', exponent] = DECIMAL.exec(String(price)) ?? []
   if (whole === undefined) return null

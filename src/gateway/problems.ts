@@ -1,8 +1,8 @@
 import type { GrantRefusal, Refusal } from './ledger.ts'
 
-type Answer = { status: number; code: string; message: string; headers?: Record<string, string> }
+type GatewayProblem = { status: number; code: string; message: string; headers?: Record<string, string> }
 
-/** 402 ends every program that we know at once; with most others they go on asking for minutes. */
+/** Status 402 ends every known agent at once. After other statuses many retry for minutes. */
 const STATUSES: Record<Refusal, { status: number; code: string }> = {
   closed: { status: 402, code: 'grant_closed' },
   expired: { status: 402, code: 'grant_expired' },
@@ -25,52 +25,52 @@ type BudgetRefusal = GrantRefusal | 'price' | 'size' | 'busy'
 
 const SENTENCES: Record<BudgetRefusal, string> = {
   closed: 'This trial has ended.',
-  expired: 'The time of this trial is up.',
-  calls: 'This trial has made all the calls that it may make.',
+  expired: 'This trial has run out of time.',
+  calls: 'This trial has used all of its calls.',
   budget: 'The budget of this trial is spent.',
   shared_budget: 'The budget of this comparison is spent.',
-  price: 'Nobody knows the price of this model, so its budget cannot be held.',
+  price: 'The price of this model is unknown, so its budget cannot be enforced.',
   size: 'The request is too large for the budget of this comparison. Send less input.',
   busy: 'The open calls of this trial hold the rest of the budget. Wait until one of them has ended.',
 }
 
 const HEADERS: Partial<Record<Refusal, Record<string, string>>> = {
   busy: { 'retry-after': '1' },
-  // What it goes on sending is not read.
+  // The rest of the body is not read.
   size: { connection: 'close' },
 }
 
-export const refusalAnswer = (reason: Refusal, message: string): Answer => ({
+export const refusalProblem = (reason: Refusal, message: string): GatewayProblem => ({
   ...STATUSES[reason],
   message,
   headers: HEADERS[reason] ?? {},
 })
 
-export const grantSentence = (reason: BudgetRefusal): string => SENTENCES[reason]
+export const refusalMessage = (reason: BudgetRefusal): string => SENTENCES[reason]
 
-export const CREDENTIAL_REFUSED: Answer = {
+export const CREDENTIAL_REFUSED: GatewayProblem = {
   status: 402,
   code: 'credential_refused',
   message: 'The provider refused the credential of this trial, or its account has no credit.',
 }
 
-/** The provider takes the key, and not this. */
-export const REQUEST_REFUSED: Answer = {
+/** The provider accepts the key but rejects this request. */
+export const REQUEST_REFUSED: GatewayProblem = {
   status: 400,
   code: 'request_refused',
   message: 'The provider refused this request.',
 }
 
-export const TIMED_OUT: Answer = {
+export const TIMED_OUT: GatewayProblem = {
   status: 504,
   code: 'provider_timeout',
   message: 'The provider did not answer in time.',
 }
 
-export const UNREACHABLE: Answer = {
+export const UNREACHABLE: GatewayProblem = {
   status: 502,
   code: 'provider_unreachable',
   message: 'The provider could not be reached.',
 }
 
-export const BROKEN: Answer = { status: 500, code: 'gateway_error', message: 'The gateway itself failed.' }
+export const BROKEN: GatewayProblem = { status: 500, code: 'gateway_error', message: 'Internal error of the gateway.' }

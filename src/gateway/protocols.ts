@@ -3,10 +3,10 @@ import { anthropicMessages } from './protocols/anthropic-messages.ts'
 import { gemini } from './protocols/gemini.ts'
 import { openaiChat } from './protocols/openai-chat.ts'
 import { openaiResponses } from './protocols/openai-responses.ts'
-import type { Wire } from './wire.ts'
+import type { WireProtocol } from './wire-protocol.ts'
 
-/** Every protocol that the gateway speaks. A new one is a file of its own and a line here. */
-export const wires: Record<Protocol, Wire> = {
+/** All protocols that the gateway supports. A new one is a file and a line here. */
+export const wireProtocols: Record<Protocol, WireProtocol> = {
   'anthropic-messages': anthropicMessages,
   'openai-chat': openaiChat,
   'openai-responses': openaiResponses,

@@ -1,20 +1,20 @@
 import type { Refusal, ReservationBounds, ReservationRefused } from './ledger.ts'
-import { costMicros, type Prices } from './price.ts'
-import { type Media, NO_MEDIA, NO_USAGE, type Usage } from './wire.ts'
+import { type CallPrices, costMicros } from './price.ts'
+import { type Media, NO_MEDIA, NO_USAGE, type Usage } from './wire-protocol.ts'
 
-/** Small requests can contain large media: one picture, or a document of a hundred pages. */
+/** Upper bounds for media, which can be far larger than their bytes: one picture, or a document of a hundred pages. */
 const PICTURE_TOKENS = 5_000
 const DOCUMENT_TOKENS = 300_000
 
 /** Context window assumed for a model whose window is unknown: no catalog model has a larger one. */
 const CONTEXT_TOKENS_UNKNOWN = 2_000_000
 
-/** Most input tokens that a model can be billed for. `passes`: how often the provider reads the input. */
+/** Returns the most input tokens that a call can be billed for. `passes`: how often the provider reads the input. */
 export const inputMax = (contextTokens: number | undefined, passes: number): number =>
   (contextTokens || CONTEXT_TOKENS_UNKNOWN) * passes
 
 /**
- * Upper bound of the input tokens of a request. No tokenizer makes more tokens of a text than it has bytes, and no model
+ * Returns an upper bound of the input tokens of a request. No tokenizer makes more tokens of a text than it has bytes, and no model
  * reads more than its context window.
  */
 export const inputBound = (textTokens: number, { pictures, documents }: Media = NO_MEDIA, max: number): number =>
@@ -22,28 +22,29 @@ export const inputBound = (textTokens: number, { pictures, documents }: Media = 
 
 const BYTES_PER_TOKEN = 4
 
-/** Expected tokens of a text or a request, for calls whose usage the provider never reported. */
-export const estimatedTokens = (bytes: number): number => Math.ceil(bytes / BYTES_PER_TOKEN)
+/** Returns the expected number of tokens of a text or a request, for calls whose usage the provider did not report. */
+export const estimateTokens = (bytes: number): number => Math.ceil(bytes / BYTES_PER_TOKEN)
 
-/** Below this many output tokens a call is not worth its input. */
+/** Least number of output tokens for which a call is worth its input. */
 const OUTPUT_TOKENS_MIN = 256
 /** Longer answers are rare, also with the reasoning that precedes them. */
 const OUTPUT_TOKENS_USUAL = 32_000
 
-/** `hasLongCache`: the request asks for a cache of one hour, which has a price of its own. */
+/** Upper bounds of the tokens of a call. */
 export type TokenBounds = {
   input: number
-  /** Of all alternatives together, as `reasoning` is. */
+  /** Output tokens of all alternatives together. `reasoning` also covers all alternatives. */
   output: number
   /** Output tokens that the request sets aside for reasoning. A limit must leave room for an answer after them. */
   reasoning: number
   alternatives: number
   canLimitOutput: boolean
+  /** The request asks for a cache lifetime of one hour, which has a price of its own. */
   hasLongCache: boolean
 }
 
-/** Null: the price of something that the call needs is unknown. */
-export function reservationBounds(prices: Prices, tokens: TokenBounds): ReservationBounds | null {
+/** Returns null if a price that the call needs is unknown. */
+export function reservationBounds(prices: CallPrices, tokens: TokenBounds): ReservationBounds | null {
   const { output, reasoning, alternatives, canLimitOutput } = tokens
   const least = canLimitOutput ? Math.min(output, reasoning + OUTPUT_TOKENS_MIN * alternatives) : output
   const usual = Math.max(least, Math.min(output, reasoning + OUTPUT_TOKENS_USUAL * alternatives))
@@ -64,7 +65,7 @@ const ORDINARY_GROWTH = 2
  * and runs again) only if it no longer covers an ordinary call of this trial. Otherwise the size of the request is
  * (`size`), or the trial's own open calls are (`busy`): a trial must not be able to choose to be put back.
  */
-export function sharedRefusal(
+export function explainSharedRefusal(
   { reason, shared }: ReservationRefused,
   { leastMicros }: ReservationBounds,
   ordinaryMicros: number,
@@ -77,13 +78,13 @@ export function sharedRefusal(
 }
 
 /** Returns the least that the call would cost if its input were of ordinary size. */
-export const ordinaryMicros = (prices: Prices, tokens: TokenBounds): number =>
+export const ordinaryMicros = (prices: CallPrices, tokens: TokenBounds): number =>
   reservationBounds(prices, { ...tokens, input: Math.min(tokens.input, ORDINARY_INPUT_TOKENS) })?.leastMicros ?? 0
 
 type CallTokens = Pick<TokenBounds, 'input' | 'output' | 'hasLongCache'>
 
-/** The most that a call can cost: all of its input at the highest input price, and all of its output. */
-export function reservationMicros(prices: Prices, { input, output, hasLongCache }: CallTokens): number | null {
+/** Returns the maximum cost of a call: all of its input at the highest input price, and all of its output. */
+export function reservationMicros(prices: CallPrices, { input, output, hasLongCache }: CallTokens): number | null {
   const classes: Partial<Usage>[] = [
     { input },
     { cacheWrite5m: input },
@@ -94,8 +95,8 @@ export function reservationMicros(prices: Prices, { input, output, hasLongCache 
   return Math.max(...classes.map((one) => costMicros({ ...NO_USAGE, ...one, output }, prices) ?? plain))
 }
 
-/** The output tokens of each alternative that a reservation covers. */
-export function coveredOutput(prices: Prices, tokens: TokenBounds, reservedMicros: number): number {
+/** Returns the output tokens per alternative that a reservation covers. */
+export function coveredOutput(prices: CallPrices, tokens: TokenBounds, reservedMicros: number): number {
   let [low, high] = [0, tokens.output]
   while (low < high) {
     const middle = Math.ceil((low + high) / 2)

@@ -2,7 +2,7 @@ import type { Blobs } from '../platform/blobs/blob.ts'
 import { reply, replyFile } from '../platform/http/endpoint.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { by } from '../workspaces/audit.ts'
-import { openBodies } from './bodies.ts'
+import { openCallBodies } from './call-bodies.ts'
 import * as schema from './schema.ts'
 import { changeSettings, readSettings } from './settings.ts'
 
@@ -12,7 +12,7 @@ export const gatewayRoutes = ({ blobs }: { blobs: Blobs }): Route[] => [
     reply(200, await changeSettings(db, by(caller, requestId), body)),
   ),
   route(schema.readCallBodies, async ({ db, caller, params }) => {
-    const { bytes, content } = await openBodies({ db, blobs }, caller.workspace.id, params.callId)
+    const { bytes, content } = await openCallBodies({ db, blobs }, caller.workspace.id, params.callId)
     return replyFile({ name: `${params.callId}.jsonl`, mediaType: 'application/octet-stream', bytes, content })
   }),
 ]

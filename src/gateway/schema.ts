@@ -3,9 +3,7 @@ import { endpoint } from '../platform/http/endpoint.ts'
 
 export const GatewaySettings = z
   .strictObject({
-    recordBodies: z
-      .boolean()
-      .describe('Whether what is said to models, and what they answer, is kept, for as long as artifacts are.'),
+    recordBodies: z.boolean().describe('Store request and response bodies of model calls as long as artifacts.'),
   })
   .meta({ id: 'GatewaySettings' })
 export type GatewaySettings = z.infer<typeof GatewaySettings>
@@ -14,7 +12,7 @@ export const readGatewaySettings = endpoint({
   id: 'readGatewaySettings',
   method: 'GET',
   path: '/api/orgs/{org}/gateway',
-  summary: 'Read what the gateway does for this workspace',
+  summary: 'Read the gateway settings of a workspace',
   access: 'read',
   answers: { 200: GatewaySettings },
 })
@@ -23,7 +21,7 @@ export const changeGatewaySettings = endpoint({
   id: 'changeGatewaySettings',
   method: 'PUT',
   path: '/api/orgs/{org}/gateway',
-  summary: 'Say whether what is said to models is kept. It holds for trials that begin from now on',
+  summary: 'Turn the recording of model calls on or off, for trials that start from now on',
   access: 'admin',
   body: GatewaySettings,
   example: { recordBodies: true },
@@ -34,7 +32,7 @@ export const readCallBodies = endpoint({
   id: 'readCallBodies',
   method: 'GET',
   path: '/api/orgs/{org}/calls/{callId}/bodies',
-  summary: 'Download what was asked and answered in a call: two lines of JSON, without headers and without the key',
+  summary: 'Download the request and response of a call: two lines of JSON, without headers and key',
   access: 'admin',
   answers: { 200: null },
   download: true,

@@ -1,6 +1,14 @@
 import { connect, createServer } from 'node:net'
 import { expect, test } from 'vitest'
 import { testDatabase } from '../../test/support/database.ts'
+import {
+  message,
+  messagesRequest,
+  newGrantFacts,
+  OPERATOR_KEY,
+  sendJson,
+  TERMS,
+} from '../../test/support/gateway/gateway.ts'
 import { startServer } from '../../test/support/loopback-servers.ts'
 import { startService } from '../../test/support/service.ts'
 import { readConfig } from '../config.ts'
@@ -8,14 +16,13 @@ import { findNewestCredential } from '../credentials/credentials.ts'
 import { createOutbound } from '../platform/outbound/outbound.ts'
 import { newKey } from '../workspaces/key.ts'
 import { bootstrap } from '../workspaces/workspaces.ts'
-import { SANDBOX_GATEWAY_URL, sandboxPort } from './dial.ts'
 import { closeGrant, openGrant } from './grants.ts'
+import { openSandboxPort, SANDBOX_GATEWAY_URL } from './sandbox-port.ts'
 import { storedLedger } from './stored-ledger.ts'
-import { asked, message, newGrantFacts, OPERATOR_KEY, sendJson, TERMS } from './testing/bench.ts'
 
 const CANARY = 'sk-ant-canary-4f1d8a6c0b'
 
-test('the program: a call goes out with the key of a credential, and the key stays out of the ledger', async () => {
+test('the service sends a call with the key of a credential and keeps the key out of the ledger', async () => {
   await using database = await testDatabase()
   await using provider = await startServer((request, response) => {
     request.resume()
@@ -39,7 +46,7 @@ test('the program: a call goes out with the key of a credential, and the key sta
   const ledger = storedLedger(db)
   const terms = { ...TERMS, provider: 'anthropic' }
   const grant = await openGrant(ledger, newGrantFacts({ workspaceId, credentialId: credential?.id ?? '', terms }))
-  const port = sandboxPort({ gatewayUrl: service.url, listener: grant.listener })
+  const port = openSandboxPort({ gatewayUrl: service.url, tunnelSecret: grant.tunnelSecret })
   const server = createServer(port.onConnection)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const address = server.address()
@@ -48,7 +55,7 @@ test('the program: a call goes out with the key of a credential, and the key sta
   const answer = await fetch(`${url}/v1/messages`, {
     method: 'POST',
     headers: { authorization: `Bearer ${grant.token}`, 'content-type': 'application/json' },
-    body: JSON.stringify(asked()),
+    body: JSON.stringify(messagesRequest()),
   })
 
   expect([answer.status, await answer.json()]).toEqual([200, message()])
@@ -58,13 +65,13 @@ test('the program: a call goes out with the key of a credential, and the key sta
     await db.selectFrom('gateway_grants').selectAll().execute(),
     await db.selectFrom('gateway_calls').selectAll().execute(),
   ]
-  for (const secret of [CANARY, grant.token, grant.listener]) expect(JSON.stringify(rows)).not.toContain(secret)
+  for (const secret of [CANARY, grant.token, grant.tunnelSecret]) expect(JSON.stringify(rows)).not.toContain(secret)
   port.close()
   server.close()
   expect(await service.kill('SIGTERM')).toBe(0)
 })
 
-test('the program: a lone gateway says that it lives, refuses strangers and stops in order', async () => {
+test('a standalone gateway reports its health, rejects requests without a tunnel and stops cleanly', async () => {
   await using database = await testDatabase()
   const service = await startService('gateway', ['--port', '0'], {
     DATABASE_URL: database.url,

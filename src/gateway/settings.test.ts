@@ -2,8 +2,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { comparingModels } from '../../test/support/model-comparing.ts'
 import { newId } from '../platform/ids.ts'
 import { createKey, listAudit } from '../workspaces/schema.ts'
+import { sweepCallBodies } from './call-bodies.ts'
 import { changeGatewaySettings, readCallBodies, readGatewaySettings } from './schema.ts'
-import { sweepBodies } from './sweep.ts'
 
 const passed = { state: 'passed', class: 'verified', reward: 1, rewards: { reward: 1 } } as const
 const script = { tasks: [{ match: 'Work', turns: [{ say: 'It is done.' }] }] }
@@ -30,7 +30,7 @@ async function newCall(): Promise<{ id: string; bodies: boolean }> {
   return listed.calls[0]
 }
 
-test('nothing is kept unless an admin has asked for it, and then only for admins', async () => {
+test('bodies are stored only if an admin has turned it on, and only admins can read them', async () => {
   expect((await shop.app.call(readGatewaySettings)).body).toEqual({ recordBodies: false })
   const silent = await newCall()
   expect(silent.bodies).toBe(false)
@@ -63,7 +63,7 @@ test('nothing is kept unless an admin has asked for it, and then only for admins
     status: 404,
   })
   expect(await bodiesOf(newId())).toMatchObject({ status: 404 })
-  await sweepBodies({ db: shop.app.database.db, blobs: shop.app.tools.blobs }, 0)
+  await sweepCallBodies({ db: shop.app.database.db, blobs: shop.app.tools.blobs }, 0)
   expect(await bodiesOf(told.id)).toMatchObject({ status: 404 })
   expect(await change(false)).toMatchObject({ status: 200 })
   expect((await newCall()).bodies).toBe(false)

@@ -5,16 +5,16 @@ import { findSettings, storeSettings } from './sql.ts'
 
 const OFF: GatewaySettings = { recordBodies: false }
 
-/** Nothing is kept unless somebody has asked for it. */
+/** Bodies are not recorded unless an admin has turned it on. */
 export const readSettings = async (db: Db, workspaceId: string): Promise<GatewaySettings> =>
   (await findSettings(db, workspaceId)) ?? OFF
 
-export const changeSettings = (db: Db, by: By, wish: GatewaySettings): Promise<GatewaySettings> =>
+export const changeSettings = (db: Db, by: By, settings: GatewaySettings): Promise<GatewaySettings> =>
   transact(db, async (tx) => {
     const before = await readSettings(tx, by.workspaceId)
-    if (before.recordBodies === wish.recordBodies) return wish
-    await storeSettings(tx, by.workspaceId, wish)
-    const detail = { recordBodies: String(wish.recordBodies) }
+    if (before.recordBodies === settings.recordBodies) return settings
+    await storeSettings(tx, by.workspaceId, settings)
+    const detail = { recordBodies: String(settings.recordBodies) }
     await record(tx, { ...by, action: 'gateway.changed', subject: 'gateway', detail })
-    return wish
+    return settings
   })

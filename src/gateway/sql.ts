@@ -19,16 +19,16 @@ import {
   type SharedBudgetState,
   type Terms,
 } from './ledger.ts'
-import type { Usage } from './wire.ts'
+import type { Usage } from './wire-protocol.ts'
 
-export const lockSubject = (tx: Db, { workspaceId, subject }: NewGrant) => lock(tx, `grant ${workspaceId} ${subject}`)
+export const lockGrantee = (tx: Db, { workspaceId, grantee }: NewGrant) => lock(tx, `grant ${workspaceId} ${grantee}`)
 
-export const closeGrantsOf = (db: Db, { workspaceId, subject }: NewGrant) =>
+export const closeGranteeGrants = (db: Db, { workspaceId, grantee }: NewGrant) =>
   db
     .updateTable('gateway_grants')
     .set({ closed_at: sql<Date>`now()` })
     .where('workspace_id', '=', workspaceId)
-    .where('subject', '=', subject)
+    .where('subject', '=', grantee)
     .where('closed_at', 'is', null)
     .execute()
 
@@ -38,10 +38,10 @@ export const insertGrant = (db: Db, grant: NewGrant) =>
     .values({
       id: grant.id,
       workspace_id: grant.workspaceId,
-      subject: grant.subject,
+      subject: grant.grantee,
       credential_id: grant.credentialId,
       token_hash: grant.tokenHash,
-      listener_hash: grant.listenerHash,
+      listener_hash: grant.tunnelSecretHash,
       terms: JSON.stringify(grant.terms),
       budget_micros: grant.budgetMicros,
       shared_budget: grant.sharedBudget ?? null,
@@ -50,7 +50,7 @@ export const insertGrant = (db: Db, grant: NewGrant) =>
     })
     .execute()
 
-export async function findGrantByListener(db: Db, hash: Buffer): Promise<Grant | undefined> {
+export async function findGrantByTunnelSecret(db: Db, hash: Buffer): Promise<Grant | undefined> {
   const row = await db
     .selectFrom('gateway_grants')
     .select([...FACTS, sql<Terms>`terms`.as('terms'), 'token_hash'])
@@ -59,33 +59,33 @@ export async function findGrantByListener(db: Db, hash: Buffer): Promise<Grant |
   return row && { ...factsOf(row), tokenHash: row.token_hash }
 }
 
-type Reservation = { reservedMicros: number | null; limitedBy: BudgetKind | null }
+type ReservationRow = { reservedMicros: number | null; limitedBy: BudgetKind | null }
 
 /**
- * Reserves a call in one statement: the grant and the budget that it shares are checked, locked and charged together, so
- * that concurrent calls, also of other gateways, never exceed either. Undefined: there is no room.
+ * Reserves a call in one statement: the grant and its shared budget are checked, locked and charged together, so that
+ * concurrent calls, also of other gateways, never exceed either. Returns undefined if the call does not fit.
  */
-export async function reserveCall(db: Db, call: NewCall): Promise<Reservation | undefined> {
+export async function reserveCall(db: Db, call: NewCall): Promise<ReservationRow | undefined> {
   const { mostMicros = null, usualMicros = null, leastMicros = null } = call.bounds ?? {}
-  const { rows } = await sql<Reservation>`${prepared}
-    with room as materialized (
-      select id, shared_budget, budget_micros - spent_micros as own_room
+  const { rows } = await sql<ReservationRow>`${prepared}
+    with own as materialized (
+      select id, shared_budget, budget_micros - spent_micros as own_available
       from gateway_grants
       where id = ${call.grantId} and closed_at is null and expires_at > now() and calls < calls_max
         and (budget_micros is null or spent_micros + coalesce(${leastMicros}::bigint, 0) <= budget_micros)
       for update
     ), shared as materialized (
-      select gateway_budgets.id, budget_micros - spent_micros as shared_room
-      from gateway_budgets join room on gateway_budgets.id = room.shared_budget
+      select gateway_budgets.id, budget_micros - spent_micros as shared_available
+      from gateway_budgets join own on gateway_budgets.id = own.shared_budget
       where budget_micros is null or spent_micros + ${leastMicros}::bigint <= budget_micros
       for update of gateway_budgets
     ), amount as materialized (
-      select room.id, room.shared_budget, own_room, case when ${mostMicros}::bigint is null then null else
-        least(${mostMicros}::bigint, own_room, shared_room,
-          case when shared_room is null then null else greatest(${usualMicros}::bigint, shared_room / 4) end)
+      select own.id, own.shared_budget, own_available, case when ${mostMicros}::bigint is null then null else
+        least(${mostMicros}::bigint, own_available, shared_available,
+          case when shared_available is null then null else greatest(${usualMicros}::bigint, shared_available / 4) end)
       end as micros
-      from room left join shared on true
-      where room.shared_budget is null or shared.id is not null
+      from own left join shared on true
+      where own.shared_budget is null or shared.id is not null
     ), charged as (
       update gateway_budgets set spent_micros = spent_micros + coalesce(micros, 0),
         pending_micros = pending_micros + coalesce(micros, 0)
@@ -95,7 +95,7 @@ export async function reserveCall(db: Db, call: NewCall): Promise<Reservation | 
         pending_micros = pending_micros + coalesce(micros, 0)
       from amount where gateway_grants.id = amount.id
       returning gateway_grants.id, micros,
-        case when micros = ${mostMicros}::bigint then null when micros = own_room then 'budget' else 'shared_budget' end
+        case when micros = ${mostMicros}::bigint then null when micros = own_available then 'budget' else 'shared_budget' end
           as limited_by
     )
     insert into gateway_calls (id, grant_id, gateway_id, kind, protocol, helper, level_asked, reserved_micros,
@@ -108,7 +108,7 @@ export async function reserveCall(db: Db, call: NewCall): Promise<Reservation | 
   return rows[0]
 }
 
-/** Why the grant or its shared budget has no room for a call now. Undefined: there is room. */
+/** Returns why a call does not fit the grant or its shared budget now, or undefined if it does. */
 export async function findRefusal(db: Db, call: NewCall): Promise<Omit<ReservationRefused, 'kind'> | undefined> {
   const least = sql`${call.bounds?.leastMicros ?? null}::bigint`
   const { rows } = await sql<RefusalRow>`
@@ -141,7 +141,7 @@ export async function findRefusal(db: Db, call: NewCall): Promise<Omit<Reservati
 
 type RefusalRow = SharedBudgetState & { reason: ReservationRefused['reason'] | null; mayPass: boolean | null }
 
-/** One that is final stays the last until another is. */
+/** Counts a refusal. A final one is only replaced by another final one as the last refusal. */
 export const countRefusal = (db: Db, grantId: string, reason: Refusal) => {
   const isLast = sql<boolean>`(${isFinal(reason)} or last_refusal is null or not last_refusal = any(${[...FINAL]}))`
   return sql`
@@ -153,9 +153,9 @@ export const countRefusal = (db: Db, grantId: string, reason: Refusal) => {
 }
 
 /**
- * Replaces the reservation of a call by its cost, in the grant and in the budget that it shares; where the cost is
- * unknown the reservation stands. A call that was given up as lost is settled too: its gateway was only slow. The commit
- * is asynchronous: after a power failure of the database the call stands at its reservation.
+ * Replaces the reservation of a call by its cost, in the grant and in its shared budget; if the cost is unknown, the
+ * reservation stands. Also settles a call that was marked as lost because its gateway was slow. The commit is
+ * asynchronous: after a power failure of the database, the call stands at its reservation.
  */
 export const settleCall = (db: Db, callId: string, settled: Settlement) =>
   sql`${prepared}
@@ -202,7 +202,7 @@ export async function countOpenCallRows(db: Db, grantId: string): Promise<number
   return open
 }
 
-/** Those that were dead for a day are forgotten: no call of theirs is open any more. */
+/** Records that a gateway is alive, and deletes gateways that died a day ago: none of their calls is open. */
 export async function noteGateway(db: Db, id: string): Promise<void> {
   await db
     .insertInto('gateways')
@@ -212,14 +212,14 @@ export async function noteGateway(db: Db, id: string): Promise<void> {
   await db.deleteFrom('gateways').where('seen_at', '<', sql<Date>`now() - interval '1 day'`).execute()
 }
 
-/** A gateway that was not heard of for so long is dead. Shorter than the wait for calls that are open. */
+/** A gateway without a report for this long is dead. Shorter than the wait for open calls. */
 const SILENCE_MS = 12_000
 
 const isGatewayDead = (silenceMs: number) => sql<boolean>`not exists (
   select from gateways where gateways.id = gateway_calls.gateway_id
     and seen_at > now() - make_interval(secs => ${silenceMs / 1000}))`
 
-/** Open calls of dead gateways are lost: nobody can know what they cost, so their reservations stand as their cost. */
+/** Marks open calls of dead gateways as lost. Their cost is unknown, so their reservations stand. */
 export async function loseOpenCalls(db: Db, grantId: string, silenceMs: number = SILENCE_MS): Promise<void> {
   await sql`
     with lost as (
@@ -267,14 +267,20 @@ export async function readGrantState(db: Db, id: string): Promise<GrantState | u
 }
 
 const FACTS = [
-  ...(['id', 'workspace_id', 'subject', 'credential_id', 'budget_micros', 'shared_budget'] as const),
-  ...(['calls_max', 'expires_at'] as const),
-]
+  'id',
+  'workspace_id',
+  'subject',
+  'credential_id',
+  'budget_micros',
+  'shared_budget',
+  'calls_max',
+  'expires_at',
+] as const
 
 const factsOf = (row: Pick<Selectable<DB['gateway_grants']>, (typeof FACTS)[number]> & { terms: Terms }) => ({
   id: row.id,
   workspaceId: row.workspace_id,
-  subject: row.subject,
+  grantee: row.subject,
   credentialId: row.credential_id,
   terms: row.terms,
   budgetMicros: row.budget_micros,
@@ -311,14 +317,14 @@ export async function upsertBudget(db: Db, budget: { id: string; workspaceId: st
     .execute()
 }
 
-export type Holder = { workspaceId: string; subject: string }
+export type GranteeRef = { workspaceId: string; grantee: string }
 
 /**
- * Returns what a subject has spent in closed grants since this was last called, without reservations of open calls.
- * Those follow once they are settled; open calls of dead gateways are given up here.
+ * Returns the spend of a grantee in closed grants since the last call, without reservations of open calls. Those follow
+ * once they are settled; open calls of dead gateways are marked as lost here.
  */
-export async function takeSpend(tx: Db, { workspaceId, subject }: Holder): Promise<number> {
-  const own = sql`workspace_id = ${workspaceId} and subject = ${subject} and closed_at is not null and counted_at is null`
+export async function takeSpend(tx: Db, { workspaceId, grantee }: GranteeRef): Promise<number> {
+  const own = sql`workspace_id = ${workspaceId} and subject = ${grantee} and closed_at is not null and counted_at is null`
   const open = await sql<{ id: string }>`
     select id from gateway_grants where ${own} and pending_micros > 0 order by id`.execute(tx)
   for (const { id } of open.rows) await loseOpenCalls(tx, id)
@@ -331,27 +337,27 @@ export async function takeSpend(tx: Db, { workspaceId, subject }: Holder): Promi
   return rows.reduce((sum, { taken }) => sum + taken, 0)
 }
 
-/** The calls of all grants that a subject has had, in the order in which they were made. */
-export const listCallsOf = (
+/** Lists the calls of all grants of a grantee in chronological order. */
+export const listGranteeCalls = (
   db: Db,
-  { workspaceId, subject }: Holder,
+  { workspaceId, grantee }: GranteeRef,
   page: { limit: number; after?: string | undefined },
 ) =>
   selectCalls(db)
     .innerJoin('gateway_grants', 'gateway_grants.id', 'grant_id')
     .where('workspace_id', '=', workspaceId)
-    .where('subject', '=', subject)
+    .where('subject', '=', grantee)
     .$if(page.after !== undefined, (query) => query.where('gateway_calls.id', '>', page.after ?? ''))
     .orderBy('gateway_calls.id')
     .limit(page.limit)
     .execute()
 
-/** Settled calls of all grants that a subject has had. */
-export const listSettledCalls = (db: Db, { workspaceId, subject }: Holder) =>
+/** Lists the settled calls of all grants of a grantee. */
+export const listSettledCalls = (db: Db, { workspaceId, grantee }: GranteeRef) =>
   selectCalls(db)
     .innerJoin('gateway_grants', 'gateway_grants.id', 'grant_id')
     .where('workspace_id', '=', workspaceId)
-    .where('subject', '=', subject)
+    .where('subject', '=', grantee)
     .where('kind', '=', 'generate')
     .where('outcome', '<>', 'open')
     .execute()

@@ -17,7 +17,7 @@ const cutAt = (bytes: Buffer, places: number[]): Buffer[] => {
 
 const line = fc.string({ unit: 'binary', maxLength: 20 }).map((text) => text.replaceAll(/[\r\n\uFEFF]/g, ''))
 
-test('events are found wherever the chunks are cut, with every kind of line end', () => {
+test('finds events wherever chunks are cut, with every kind of line end', () => {
   const property = fc.property(
     fc.array(fc.array(line, { minLength: 1, maxLength: 3 }), { maxLength: 5 }),
     fc.constantFrom('\n', '\r\n', '\r'),
@@ -44,7 +44,7 @@ test.each<[string, string[]]>([
   expect(eventsIn([Buffer.from(text)])).toEqual(expected)
 })
 
-test('an event that is too long is passed over, and those after it are not', () => {
+test('skips an event that is too long and reads those after it', () => {
   const long = `data: ${'x'.repeat(100)}\n\n`
   const many = `${'data: 12345678\n'.repeat(10)}\n`
   const bytes = Buffer.from(`data: 1\n\n${long}data: 2\n\n${many}data: 3\n\n`)
@@ -56,7 +56,7 @@ test('an event that is too long is passed over, and those after it are not', () 
   }
 })
 
-test('a line that never ends is not kept', () => {
+test('does not buffer a line without end', () => {
   const found: string[] = []
   const reader = readEvents((data) => found.push(data), 1000)
   for (let count = 0; count < 100_000; count++) reader.push(Buffer.from('data: and so on'))

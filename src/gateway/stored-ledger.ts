@@ -1,14 +1,14 @@
 import { type Db, transact } from '../platform/db/db.ts'
 import type { Ledger, NewCall, ReserveResult } from './ledger.ts'
 import {
+  closeGranteeGrants,
   closeGrantRow,
-  closeGrantsOf,
   countOpenCallRows,
   countRefusal,
-  findGrantByListener,
+  findGrantByTunnelSecret,
   findRefusal,
   insertGrant,
-  lockSubject,
+  lockGrantee,
   loseOpenCalls,
   noteGateway,
   readGrantState,
@@ -16,15 +16,15 @@ import {
   settleCall,
 } from './sql.ts'
 
-/** The ledger of a server: any number of gateways and workers share it. After `silenceMs` a gateway is taken for dead. */
+/** A ledger in PostgreSQL, shared by any number of gateways and workers. A gateway is dead after `silenceMs` without a report. */
 export const storedLedger = (db: Db, { silenceMs }: { silenceMs?: number } = {}): Ledger => ({
   open: (grant) =>
     transact(db, async (tx) => {
-      await lockSubject(tx, grant)
-      await closeGrantsOf(tx, grant)
+      await lockGrantee(tx, grant)
+      await closeGranteeGrants(tx, grant)
       await insertGrant(tx, grant)
     }),
-  findByListener: (hash) => findGrantByListener(db, hash),
+  findByTunnelSecret: (hash) => findGrantByTunnelSecret(db, hash),
   reserve: (call) => reserve(db, call),
   refuse: async (grantId, reason) => void (await countRefusal(db, grantId, reason)),
   settle: async (callId, settlement) => void (await settleCall(db, callId, settlement)),
@@ -37,7 +37,7 @@ export const storedLedger = (db: Db, { silenceMs }: { silenceMs?: number } = {})
 
 const TRIES = 3
 
-/** Another call may return room between the two statements: then the reservation is tried again. */
+/** Retries if another call returned its reservation between the two statements. */
 async function reserve(db: Db, call: NewCall): Promise<ReserveResult> {
   for (let count = 0; count < TRIES; count++) {
     const reserved = await reserveCall(db, call)

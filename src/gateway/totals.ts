@@ -1,52 +1,52 @@
 import {
   type BudgetKind,
   type Call,
+  type CallOutcome,
   type CostSource,
   type FailureKind,
   type GrantState,
   isFinal,
-  type Outcome,
   type Refusal,
 } from './ledger.ts'
-import { NO_USAGE, type Usage } from './wire.ts'
+import { NO_USAGE, type Usage } from './wire-protocol.ts'
 
-/** What a grant came to. Calls that only count tokens are free, and counted apart. */
+/** Totals of a grant. Calls that only count tokens are free and counted separately. */
 export type GrantTotals = {
   usage: Usage
-  /** What settled and lost calls cost. Null: the cost of some call is unknown. */
+  /** Cost of settled and lost calls. Null if the cost of any call is unknown. */
   costMicros: number | null
   /** Reservations of open calls. */
   pendingMicros: number
   /** The worst over all calls: metered, estimated, reserved, unknown. */
   costSource: CostSource
-  calls: Record<Outcome, number>
+  calls: Record<CallOutcome, number>
   tokenCounts: number
-  /** Calls under another model's name. */
+  /** Number of calls that asked for an auxiliary model. */
   helperCalls: number
-  /** Calls that asked for another level, and the first of them. */
+  /** Number of calls that asked for another reasoning level, and the first such level. */
   levelMismatches: number
   levelAsked: Call['levelAsked']
-  /** Answers in which the model declined. */
+  /** Number of answers in which the model declined. */
   modelRefusals: number
-  /** As the provider calls them. */
+  /** Names of the models that answered, as the provider reports them. */
   modelsServed: string[]
   refusals: GrantState['refusals']
-  lastFailure: Failure | null
+  lastFailure: LastFailure | null
   /** The budget that cut an answer short, the shared one before the grant's own. */
   cutBy: BudgetKind | null
-  /** Our own gateway was not there when it was last needed. */
+  /** The gateway was unavailable when the program last needed it. */
   gatewayGone: boolean
   isClosed: boolean
 }
 
 /** `isRecovered`: a later call succeeded. */
-type Failure = { status: number | null; kind: FailureKind | Refusal; at: Date; isRecovered: boolean }
+type LastFailure = { status: number | null; kind: FailureKind | Refusal; at: Date; isRecovered: boolean }
 
-export function totals(state: GrantState): GrantTotals {
+export function computeTotals(state: GrantState): GrantTotals {
   const generated = state.calls.filter(({ kind }) => kind === 'generate')
   const mismatches = generated.filter(({ levelAsked }) => levelAsked !== null)
   return {
-    ...callTotals(generated.filter(({ outcome }) => outcome !== 'open')),
+    ...sumCalls(generated.filter(({ outcome }) => outcome !== 'open')),
     pendingMicros: generated.reduce((sum, call) => sum + (call.outcome === 'open' ? (call.reservedMicros ?? 0) : 0), 0),
     calls: countOutcomes(generated),
     tokenCounts: state.calls.length - generated.length,
@@ -58,22 +58,20 @@ export function totals(state: GrantState): GrantTotals {
     refusals: state.refusals,
     lastFailure: lastFailure(state, generated),
     cutBy: BUDGETS.find((kind) => generated.some(({ failure }) => failure === kind)) ?? null,
-    gatewayGone: generated.some((call) => call.failure === 'gateway' && !isMadeGood(call, generated)),
+    gatewayGone: generated.some((call) => call.failure === 'gateway' && !isRecoveredLater(call, generated)),
     isClosed: state.closedAt !== null,
   }
 }
 
 type CountedCall = Pick<Call, 'usage' | 'costMicros' | 'costSource'>
 
-/** Sums of calls that are settled. One unknown cost makes the sum unknown. */
-export const callTotals = (
-  calls: readonly CountedCall[],
-): Pick<GrantTotals, 'usage' | 'costMicros' | 'costSource'> => ({
+/** Sums up settled calls. One unknown cost makes the sum unknown. */
+export const sumCalls = (calls: readonly CountedCall[]): Pick<GrantTotals, 'usage' | 'costMicros' | 'costSource'> => ({
   usage: calls.reduce((sum, { usage }) => addUsage(sum, usage), NO_USAGE),
   costMicros: calls.some(({ costMicros }) => costMicros === null)
     ? null
     : calls.reduce((sum, { costMicros }) => sum + (costMicros ?? 0), 0),
-  costSource: worst(calls),
+  costSource: worstSource(calls),
 })
 
 const addUsage = (one: Usage, other: Usage): Usage => ({
@@ -89,30 +87,30 @@ const BUDGETS: readonly BudgetKind[] = ['shared_budget', 'budget']
 
 const SOURCES: readonly CostSource[] = ['metered', 'estimated', 'reserved', 'unknown']
 
-const worst = (calls: readonly CountedCall[]): CostSource =>
+const worstSource = (calls: readonly CountedCall[]): CostSource =>
   SOURCES[Math.max(0, ...calls.map(({ costSource }) => SOURCES.indexOf(costSource)))] ?? 'metered'
 
-function countOutcomes(calls: readonly Call[]): Record<Outcome, number> {
-  const counts: Record<Outcome, number> = { open: 0, succeeded: 0, failed: 0, cut: 0, lost: 0 }
+function countOutcomes(calls: readonly Call[]): Record<CallOutcome, number> {
+  const counts: Record<CallOutcome, number> = { open: 0, succeeded: 0, failed: 0, cut: 0, lost: 0 }
   for (const { outcome } of calls) counts[outcome] += 1
   return counts
 }
 
-/** Another gateway answered later. Whatever the dead one answered, it answered before. */
-const isMadeGood = (lost: Call, calls: readonly Call[]): boolean =>
+/** Tells whether another gateway answered a later call. */
+const isRecoveredLater = (lost: Call, calls: readonly Call[]): boolean =>
   calls.some(
     ({ outcome, gatewayId, startedAt }) =>
       outcome === 'succeeded' && gatewayId !== lost.gatewayId && startedAt > lost.startedAt,
   )
 
-function lastFailure({ lastRefusal }: GrantState, calls: readonly Call[]): Failure | null {
+function lastFailure({ lastRefusal }: GrantState, calls: readonly Call[]): LastFailure | null {
   const failed = calls.flatMap(({ failure, status, settledAt }) =>
     failure && failure !== 'gateway' && settledAt ? [{ status, kind: failure, at: settledAt }] : [],
   )
   const refused = lastRefusal ? [{ status: null, kind: lastRefusal.reason, at: lastRefusal.at }] : []
-  // Programs ask for all sorts of things in passing. That must not hide what the provider did.
-  const isInPassing = lastRefusal !== null && !isFinal(lastRefusal.reason) && failed.length > 0
-  const last = [...failed, ...(isInPassing ? [] : refused)]
+  // Non-final refusals must not hide an earlier failure of the provider.
+  const isMinor = lastRefusal !== null && !isFinal(lastRefusal.reason) && failed.length > 0
+  const last = [...failed, ...(isMinor ? [] : refused)]
     .sort((one, other) => one.at.getTime() - other.at.getTime())
     .at(-1)
   if (!last) return null

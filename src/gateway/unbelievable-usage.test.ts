@@ -1,7 +1,14 @@
 import type { ServerResponse } from 'node:http'
 import { describe, expect, test } from 'vitest'
+import {
+  beginEvents,
+  message,
+  messagesRequest,
+  openGatewayFixture,
+  sendJson,
+  TERMS,
+} from '../../test/support/gateway/gateway.ts'
 import { createLog } from '../platform/log.ts'
-import { asked, beginEvents, message, openBench, sendJson, TERMS } from './testing/bench.ts'
 
 // Usage that a provider leaves out, or that it cannot have had.
 
@@ -11,7 +18,7 @@ const GEMINI = '/v1beta/models/large-1:generateContent'
 const chat = { model: 'large-1', messages: [], reasoning_effort: 'high', max_tokens: 1000 }
 const responses = { model: 'large-1', input: 'x', reasoning: { effort: 'high' }, max_output_tokens: 1000 }
 const gemini = { contents: [{ parts: [{ text: 'x' }] }], generationConfig: { maxOutputTokens: 1000 } }
-const messages = asked({ max_tokens: 1000 })
+const messages = messagesRequest({ max_tokens: 1000 })
 const TEXT = 'x'.repeat(400) // 100 tokens at four bytes each
 
 const choice = (more: object) => ({ choices: [{ finish_reason: 'stop', message: more }] })
@@ -37,8 +44,8 @@ describe('a whole answer without usage is estimated from its text', () => {
     [GEMINI, gemini, parts({ text: TEXT })],
     [GEMINI, gemini, parts({ functionCall: { args: { a: TEXT.slice(8) } } })],
   ])('%s: %#', async (path, request, answer) => {
-    await using bench = await openBench((response) => sendJson(response, answer))
-    const sandbox = await bench.sandbox()
+    await using fixture = await openGatewayFixture((response) => sendJson(response, answer))
+    const sandbox = await fixture.sandbox()
     await (await sandbox.post(path, request)).text()
     expect(await sandbox.totals()).toMatchObject({ costSource: 'estimated', usage: { output: 100 } })
   })
@@ -57,21 +64,21 @@ describe('a whole answer without usage is estimated from its text', () => {
     ],
     [GEMINI, gemini, { ...parts({ text: TEXT }), usageMetadata: { promptTokenCount: 0.5 } }],
   ])('%s: also when the usage is absurd', async (path, request, answer) => {
-    await using bench = await openBench((response) => sendJson(response, answer))
-    const sandbox = await bench.sandbox()
+    await using fixture = await openGatewayFixture((response) => sendJson(response, answer))
+    const sandbox = await fixture.sandbox()
     await (await sandbox.post(path, request)).text()
     expect(await sandbox.totals()).toMatchObject({ costSource: 'estimated', usage: { output: 100 } })
   })
 
   test('a stream that repeats its text at the end counts it once', async () => {
     const text = (type: string, more: object) => `data: ${JSON.stringify({ type, ...more })}\n\n`
-    await using bench = await openBench((response) =>
+    await using fixture = await openGatewayFixture((response) =>
       beginEvents(response).end(
         text('response.output_text.delta', { delta: TEXT }) +
           text('response.completed', { response: output({ content: [{ text: TEXT }] }) }),
       ),
     )
-    const sandbox = await bench.sandbox()
+    const sandbox = await fixture.sandbox()
     await (await sandbox.post(RESPONSES, { ...responses, stream: true })).text()
     expect(await sandbox.totals()).toMatchObject({ costSource: 'estimated', usage: { output: 100 } })
   })
@@ -111,14 +118,14 @@ describe('usage beyond what the request allowed is not believed', () => {
     ],
   ])('%s at %s', async (_, path, request, answerWith) => {
     const lines: string[] = []
-    await using bench = await openBench((response) => sendJson(response, answerWith(10_000_000)), {
+    await using fixture = await openGatewayFixture((response) => sendJson(response, answerWith(10_000_000)), {
       log: createLog('warn', (line) => lines.push(line)),
     })
-    const sandbox = await bench.sandbox({ budgetMicros: BUDGET, terms: { ...TERMS, contextTokens: 200_000 } })
+    const sandbox = await fixture.sandbox({ budgetMicros: BUDGET, terms: { ...TERMS, contextTokens: 200_000 } })
 
     await (await sandbox.post(path, request)).text()
 
-    const [call] = (await bench.ledger.read(sandbox.id))?.calls ?? []
+    const [call] = (await fixture.ledger.read(sandbox.id))?.calls ?? []
     expect(call).toMatchObject({ outcome: 'succeeded', costSource: 'estimated' })
     expect(call?.costMicros).toBeLessThanOrEqual(call?.reservedMicros ?? 0)
     expect(call?.usage.output).toBeLessThanOrEqual(1000)
@@ -129,8 +136,8 @@ describe('usage beyond what the request allowed is not believed', () => {
   test('a provider that lies in every call never takes the cost above the budget', async () => {
     const lie = (response: ServerResponse) =>
       sendJson(response, message({ usage: { input_tokens: 100_000_000, output_tokens: 100_000_000 } }))
-    await using bench = await openBench(lie)
-    const sandbox = await bench.sandbox({ budgetMicros: 50_000 })
+    await using fixture = await openGatewayFixture(lie)
+    const sandbox = await fixture.sandbox({ budgetMicros: 50_000 })
     const statuses: number[] = []
     while (!statuses.includes(402)) statuses.push((await sandbox.post('/v1/messages', messages)).status)
     const { costMicros } = await sandbox.totals()
@@ -140,16 +147,16 @@ describe('usage beyond what the request allowed is not believed', () => {
 
   test('the tokens that a provider adds for tools are reserved', async () => {
     const usage = { input_tokens: 700, output_tokens: 1000 }
-    await using bench = await openBench((response) => sendJson(response, message({ usage })))
-    const sandbox = await bench.sandbox({ budgetMicros: BUDGET })
+    await using fixture = await openGatewayFixture((response) => sendJson(response, message({ usage })))
+    const sandbox = await fixture.sandbox({ budgetMicros: BUDGET })
     await (await sandbox.post('/v1/messages', { ...messages, tools: [{ name: 'ls', input_schema: {} }] })).text()
     expect(await sandbox.totals()).toMatchObject({ costSource: 'metered', costMicros: 700 * 3 + 1000 * 15 })
   })
 
   test('usage exactly at the limits is metered', async () => {
     const usage = { input_tokens: 100, output_tokens: 1000 }
-    await using bench = await openBench((response) => sendJson(response, message({ usage })))
-    const sandbox = await bench.sandbox({ terms: { ...TERMS, contextTokens: 100 } })
+    await using fixture = await openGatewayFixture((response) => sendJson(response, message({ usage })))
+    const sandbox = await fixture.sandbox({ terms: { ...TERMS, contextTokens: 100 } })
     await (await sandbox.post('/v1/messages', messages)).text()
     expect(await sandbox.totals()).toMatchObject({ costSource: 'metered', costMicros: 100 * 3 + 1000 * 15 })
   })

@@ -2,10 +2,9 @@ import type { Readable } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
 import { OutboundFailed, OutboundRefused, type Trust } from '../platform/outbound/outbound.ts'
 import { NotConnected, type OpenStream } from '../platform/outbound/stream.ts'
-import { decoderFor } from './encodings.ts'
-import type { Headers } from './headers.ts'
-import { isAbsorbed, type RetryOptions, retryPause } from './retry.ts'
-import type { Watch } from './watch.ts'
+import type { CallTimeouts } from './call-timeouts.ts'
+import { decoderFor, type HeaderValues } from './headers.ts'
+import { isRetried, type RetryOptions, retryPause } from './retry-policy.ts'
 
 export type UpstreamRequest = {
   url: string
@@ -16,79 +15,70 @@ export type UpstreamRequest = {
 }
 
 export type UpstreamAnswer =
-  | { kind: 'answered'; status: number; headers: Headers; body: Readable; tries: number }
-  | { kind: 'silent'; why: Silence; detail: string; tries: number }
+  | { kind: 'answered'; status: number; headers: HeaderValues; body: Readable; tries: number }
+  | { kind: 'silent'; why: NoAnswerReason; detail: string; tries: number }
 
-/** `broken`, `late`: the provider may have done the work, and may bill it. */
-export type Silence = 'unreachable' | 'refused' | 'unwanted' | 'broken' | 'late'
+/** After `broken` and `late` the provider may have done the work, and may bill it. */
+export type NoAnswerReason = 'unreachable' | 'refused' | 'unwanted' | 'broken' | 'late'
 
-type Tools = { openStream: OpenStream; retry: RetryOptions; onRetry: (why: string) => void }
+type UpstreamDeps = { openStream: OpenStream; retry: RetryOptions; onRetry: (why: string) => void }
 
 /**
- * What passes by itself is tried again here, so that no program's own patience decides a trial. Only before anything
- * was passed on, and never where the provider may have done the work.
+ * Sends a request to a provider and retries transient failures, so that the retry policy of the program does not decide
+ * a trial. Retries only before anything was relayed, and never if the provider may have done the work.
  */
 export async function sendUpstream(
-  tools: Tools,
+  deps: UpstreamDeps,
   request: UpstreamRequest,
-  watch: Watch,
+  timeouts: CallTimeouts,
   isWanted: () => boolean,
 ): Promise<UpstreamAnswer> {
   const started = performance.now()
-  const isOver = () => watch.signal.aborted || !isWanted()
+  const isOver = () => timeouts.signal.aborted || !isWanted()
   for (let tries = 1; ; tries++) {
-    const answer = await sendOnce(tools, request, watch, tries)
-    const again = isOver() ? undefined : nextTry(tools.retry, answer, performance.now() - started)
-    if (!again) return answer
+    const answer = await sendOnce(deps, request, timeouts, tries)
+    const retry = isOver() ? undefined : planRetry(deps.retry, answer, performance.now() - started)
+    if (!retry) return answer
 
-    tools.onRetry(again.why)
+    deps.onRetry(retry.why)
     if (answer.kind === 'answered') await discard(answer.body)
-    await wait(again.pauseMs, undefined, { signal: watch.signal }).catch(() => {})
-    if (isOver()) return silent('unwanted', 'nobody waits for it', tries)
+    await wait(retry.pauseMs, undefined, { signal: timeouts.signal }).catch(() => {})
+    if (isOver()) return silent('unwanted', 'the client has left', tries)
   }
 }
 
-function nextTry(options: RetryOptions, answer: UpstreamAnswer, elapsedMs: number) {
-  const why = whyAgain(answer)
-  const headers = answer.kind === 'answered' ? answer.headers : {}
-  const status = answer.kind === 'answered' ? answer.status : null
-  const failed = { status, tries: answer.tries, elapsedMs, headers, now: Date.now(), random: Math.random() }
-  const pauseMs = why === undefined ? undefined : retryPause(options, failed)
-  return why === undefined || pauseMs === undefined ? undefined : { why, pauseMs }
-}
-
-/** Undefined: it is good, or another try would not be better, or not be safe. */
-function whyAgain(answer: UpstreamAnswer): string | undefined {
-  if (answer.kind === 'silent') return answer.why === 'unreachable' ? answer.why : undefined
-  return isAbsorbed(answer.status) ? String(answer.status) : undefined
-}
-
 async function sendOnce(
-  { openStream }: Tools,
+  { openStream }: UpstreamDeps,
   { url, ...request }: UpstreamRequest,
-  watch: Watch,
+  timeouts: CallTimeouts,
   tries: number,
 ): Promise<UpstreamAnswer> {
-  watch.sent()
+  timeouts.onSent()
   try {
-    const { status, headers, body } = await openStream(url, { ...request, signal: watch.signal })
-    watch.heard()
-    body.on('error', () => {}) // also when nobody reads it any more
-    return { kind: 'answered', status, headers, body: decoded(headers, body), tries }
+    const { status, headers, body } = await openStream(url, { ...request, signal: timeouts.signal })
+    timeouts.onData()
+    body.on('error', () => {}) // Handles errors after the last read.
+    return { kind: 'answered', status, headers, body: decodeBody(headers, body), tries }
   } catch (error) {
-    if (watch.signal.aborted) return silent('late', 'no answer in time', tries)
+    if (timeouts.signal.aborted) return silent('late', 'no answer in time', tries)
     if (error instanceof OutboundRefused) return silent('refused', error.message, tries)
     if (error instanceof OutboundFailed) return silent(isSafe(error) ? 'unreachable' : 'broken', error.message, tries)
     throw error
   }
 }
 
-const silent = (why: Silence, detail: string, tries: number): UpstreamAnswer => ({ kind: 'silent', why, detail, tries })
+const silent = (why: NoAnswerReason, detail: string, tries: number): UpstreamAnswer => ({
+  kind: 'silent',
+  why,
+  detail,
+  tries,
+})
 
+/** Tells whether the request cannot have reached the provider, so that a retry is safe. */
 const isSafe = (error: OutboundFailed): boolean => error instanceof NotConnected || error.reason === 'name_not_found'
 
-/** Some providers pack their answers although they were asked not to. */
-function decoded(headers: Headers, body: Readable): Readable {
+/** Decompresses a body. Some providers compress although the request asks them not to. */
+function decodeBody(headers: HeaderValues, body: Readable): Readable {
   const decoder = decoderFor(headers['content-encoding'])
   if (!decoder) return body
   body.on('error', (error) => decoder.destroy(error))
@@ -97,17 +87,40 @@ function decoded(headers: Headers, body: Readable): Readable {
   return body.pipe(decoder)
 }
 
+function planRetry(options: RetryOptions, answer: UpstreamAnswer, elapsedMs: number) {
+  const why = retryReason(answer)
+  if (why === undefined) return undefined
+  const { status, headers } = answer.kind === 'answered' ? answer : { status: null, headers: {} }
+  const failed = { status, tries: answer.tries, elapsedMs, headers, now: Date.now(), random: Math.random() }
+  const pauseMs = retryPause(options, failed)
+  return pauseMs === undefined ? undefined : { why, pauseMs }
+}
+
+/** Returns undefined if the answer is good, or a retry would not help or not be safe. */
+function retryReason(answer: UpstreamAnswer): string | undefined {
+  if (answer.kind === 'silent') return answer.why === 'unreachable' ? answer.why : undefined
+  return isRetried(answer.status) ? String(answer.status) : undefined
+}
+
 const DISCARDED_BYTES_MAX = 64 * 1024
 
-/** A short answer is heard to its end, so that its connection can be used again. */
+/** Reads a short response completely, so that its connection can be reused. */
 async function discard(body: Readable): Promise<void> {
-  let bytes = 0
+  await readStart(body, DISCARDED_BYTES_MAX)
+}
+
+/** Returns the first bytes of a body and closes it if it is longer. */
+export async function readStart(body: Readable, bytesMax: number): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let length = 0
   try {
     for await (const chunk of body) {
-      bytes += chunk.length
-      if (bytes > DISCARDED_BYTES_MAX) break
+      chunks.push(chunk)
+      length += chunk.length
+      if (length > bytesMax) break
     }
   } catch {
-    // It is not wanted anyway.
+    // The bytes that arrived before the error are returned.
   }
+  return Buffer.concat(chunks).subarray(0, bytesMax)
 }

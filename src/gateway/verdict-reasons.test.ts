@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import type { TrialClass } from '../trials/record.ts'
-import { type GrantTotals, totals } from './totals.ts'
-import { applyVerdict, verdictOf } from './verdict.ts'
+import { computeTotals, type GrantTotals } from './totals.ts'
+import { applyVerdict, decideVerdict } from './verdict.ts'
 
-const NOTHING = totals({
+const NOTHING = computeTotals({
   grant: {} as never,
   spentMicros: 0,
   refusals: {},
@@ -25,50 +25,50 @@ const ERRORED = { state: 'errored', class: 'sandbox_error', error: 'The sandbox 
 
 test.each(['rate', 'upstream', 'crowded'] as const)('an unanswered trial is not scored after `%s`', (kind) => {
   for (const isLast of [false, true])
-    expect(verdictOf(PASSED, ledger(kind, {}), { isLast })).toEqual({
+    expect(decideVerdict(PASSED, ledger(kind, {}), { isLast })).toEqual({
       kind: 'judged',
       state: 'errored',
       class: 'provider_error',
-      error: 'The provider never gave a whole answer.',
+      error: 'The provider never returned a complete answer.',
     })
 })
 
 test.each([{ cut: 1 }, { lost: 1 }, { cut: 1, lost: 1 }])(
   'an unanswered trial with the calls %j is not scored',
   (calls) => {
-    expect(verdictOf(PASSED, ledger(null, calls))).toMatchObject({ state: 'errored', class: 'provider_error' })
+    expect(decideVerdict(PASSED, ledger(null, calls))).toMatchObject({ state: 'errored', class: 'provider_error' })
   },
 )
 
 /** Failures that a program can cause, with what an operator is told about a trial that got no answer. */
 const OWN_FAILURES: [kind: Kind, error: RegExp][] = [
-  ['gateway', /gateway died/],
-  ['busy', /too much at once/],
-  ['model', /no such model/],
-  ['request', /fault with what the program asked/],
-  ['closed', /after its time/],
-  ['expired', /after its time/],
-  ['hosted', /outside of the sandbox/],
-  ['surcharge', /a price of its own/],
+  ['gateway', /gateway failed/],
+  ['busy', /concurrent calls/],
+  ['model', /does not have this model/],
+  ['request', /rejected the request/],
+  ['closed', /after its trial had ended/],
+  ['expired', /after its trial had ended/],
+  ['hosted', /outside the sandbox/],
+  ['surcharge', /billed separately/],
   ['token', /token/],
   ['size', /too large/],
-  ['malformed', /no request/],
-  ['path', /does not have/],
+  ['malformed', /invalid request/],
+  ['path', /unknown path/],
 ]
 
 test.each(OWN_FAILURES)('an unanswered trial fails after `%s`, which the program can cause', (kind, message) => {
   const error = expect.stringMatching(message)
-  expect(verdictOf(PASSED, ledger(kind, {}))).toEqual({ kind: 'judged', state: 'failed', class: 'verified', error })
-  expect(verdictOf(failed('agent_exit'), ledger(kind, {}))).toMatchObject({ state: 'failed', class: 'agent_exit' })
+  expect(decideVerdict(PASSED, ledger(kind, {}))).toEqual({ kind: 'judged', state: 'failed', class: 'verified', error })
+  expect(decideVerdict(failed('agent_exit'), ledger(kind, {}))).toMatchObject({ state: 'failed', class: 'agent_exit' })
 })
 
 test.each<[kind: Kind | null, word: string, error: RegExp]>([
-  [null, 'verified', /never asked its model/],
+  [null, 'verified', /never called its model/],
   ['budget', 'budget_stop', /budget is too small/],
-  ['calls', 'limit', /no call/],
+  ['calls', 'limit', /all of its calls/],
 ])('an unanswered trial fails after `%s` as %s', (kind, word, message) => {
   const error = expect.stringMatching(message)
-  expect(verdictOf(PASSED, ledger(kind, { failed: 2 }))).toEqual({
+  expect(decideVerdict(PASSED, ledger(kind, { failed: 2 }))).toEqual({
     kind: 'judged',
     state: 'failed',
     class: word,
@@ -77,28 +77,31 @@ test.each<[kind: Kind | null, word: string, error: RegExp]>([
 })
 
 test('an unanswered trial is not scored when its model has no price or the provider does not know it', () => {
-  const price = verdictOf(PASSED, ledger('price', {}))
-  const error = expect.stringMatching(/what the model costs/)
+  const price = decideVerdict(PASSED, ledger('price', {}))
+  const error = expect.stringMatching(/price of the model is unknown/)
   expect(price).toEqual({ kind: 'judged', state: 'errored', class: 'operator_error', error })
   const unknown = { status: 404, kind: 'model' as const, at: new Date(0), isRecovered: false }
-  const verdict = verdictOf(PASSED, { ...ledger(null, {}), lastFailure: unknown })
+  const verdict = decideVerdict(PASSED, { ...ledger(null, {}), lastFailure: unknown })
   expect(verdict).toMatchObject({ state: 'errored', class: 'operator_error' })
-  const rejected = verdictOf(PASSED, { ...ledger(null, {}), lastFailure: { ...unknown, kind: 'request', status: 400 } })
+  const rejected = decideVerdict(PASSED, {
+    ...ledger(null, {}),
+    lastFailure: { ...unknown, kind: 'request', status: 400 },
+  })
   expect(rejected).toMatchObject({ state: 'failed' })
 })
 
 test('a trial that the budget of the comparison cut off runs again later', () => {
   const stopped = { kind: 'stopped', reason: 'budget', message: expect.stringMatching(/budget of the comparison/) }
   for (const record of [PASSED, failed('agent_exit'), ERRORED]) {
-    expect(verdictOf(record, ledger('shared_budget'))).toEqual(stopped)
-    expect(verdictOf(record, { ...ledger(null), cutBy: 'shared_budget' })).toEqual(stopped)
+    expect(decideVerdict(record, ledger('shared_budget'))).toEqual(stopped)
+    expect(decideVerdict(record, { ...ledger(null), cutBy: 'shared_budget' })).toEqual(stopped)
   }
 })
 
 test('a trial that its own budget cut off is a budget stop, also when its last call succeeded', () => {
   const cut = { ...ledger(null), cutBy: 'budget' as const }
-  expect(verdictOf(PASSED, cut)).toEqual({ kind: 'judged', state: 'passed', class: 'budget_stop', error: null })
-  expect(verdictOf(failed('agent_timeout'), cut)).toMatchObject({ class: 'agent_timeout' })
+  expect(decideVerdict(PASSED, cut)).toEqual({ kind: 'judged', state: 'passed', class: 'budget_stop', error: null })
+  expect(decideVerdict(failed('agent_timeout'), cut)).toMatchObject({ class: 'agent_timeout' })
 })
 
 describe('the record of a trial', () => {
@@ -110,7 +113,7 @@ describe('the record of a trial', () => {
     expect(applyVerdict(partial, failed('agent_exit'))).toEqual({ ...partial, class: 'agent_exit' })
   })
 
-  test('loses a pass that does not stand, and every reward when it is not scored', () => {
+  test('loses an overturned pass, and every reward if it is not scored', () => {
     expect(applyVerdict(record, failed('verified'))).toMatchObject({
       state: 'failed',
       reward: 0,
@@ -126,55 +129,55 @@ describe('a trial that got answers', () => {
     ...(['gateway', 'busy', 'model', 'request', 'closed', 'expired', 'price', 'hosted'] as const),
     ...(['surcharge', 'token', 'size', 'malformed', 'path'] as const),
   ])('is scored as the verifier says after `%s`', (kind) => {
-    expect(verdictOf(PASSED, ledger(kind))).toEqual({ kind: 'judged', ...PASSED })
-    expect(verdictOf(failed('agent_exit'), ledger(kind))).toEqual({ kind: 'judged', ...failed('agent_exit') })
+    expect(decideVerdict(PASSED, ledger(kind))).toEqual({ kind: 'judged', ...PASSED })
+    expect(decideVerdict(failed('agent_exit'), ledger(kind))).toEqual({ kind: 'judged', ...failed('agent_exit') })
   })
 
   test.each(['rate', 'upstream'] as const)('is not scored when its last call ended with `%s`', (kind) => {
     for (const isLast of [false, true])
-      expect(verdictOf(PASSED, ledger(kind), { isLast })).toEqual({
+      expect(decideVerdict(PASSED, ledger(kind), { isLast })).toEqual({
         kind: 'judged',
         state: 'errored',
         class: 'provider_error',
-        error: `The provider gave up: ${kind}.`,
+        error: `The provider failed: ${kind}.`,
       })
   })
 
-  test('is tried again when the provider may have been crowded by others, and scored on the last attempt', () => {
+  test('is retried after `crowded`, and scored on the last attempt', () => {
     const crowded = {
       kind: 'judged',
       state: 'errored',
       class: 'provider_error',
-      error: 'The provider gave up: crowded.',
+      error: 'The provider failed: crowded.',
     }
-    expect(verdictOf(PASSED, ledger('crowded'))).toEqual(crowded)
-    expect(verdictOf(PASSED, ledger('crowded'), { isLast: false })).toEqual(crowded)
-    expect(verdictOf(PASSED, ledger('crowded'), { isLast: true })).toEqual({ kind: 'judged', ...PASSED })
+    expect(decideVerdict(PASSED, ledger('crowded'))).toEqual(crowded)
+    expect(decideVerdict(PASSED, ledger('crowded'), { isLast: false })).toEqual(crowded)
+    expect(decideVerdict(PASSED, ledger('crowded'), { isLast: true })).toEqual({ kind: 'judged', ...PASSED })
   })
 
   test('is not scored after the gateway died', () => {
-    expect(verdictOf(PASSED, { ...ledger(null), gatewayGone: true })).toMatchObject({
+    expect(decideVerdict(PASSED, { ...ledger(null), gatewayGone: true })).toMatchObject({
       state: 'errored',
       class: 'provider_error',
-      error: expect.stringMatching(/gateway died/),
+      error: expect.stringMatching(/gateway failed/),
     })
   })
 
   test('keeps the class of an agent that was stopped, whatever its budget or its model did', () => {
     for (const word of ['agent_timeout', 'limit'] as const) {
-      expect(verdictOf(failed(word), ledger('budget'))).toMatchObject({ class: word })
-      expect(verdictOf(failed(word), ledger('calls'))).toMatchObject({ class: word })
-      expect(verdictOf(failed(word), { ...ledger(null), modelRefusals: 1 })).toMatchObject({ class: word })
+      expect(decideVerdict(failed(word), ledger('budget'))).toMatchObject({ class: word })
+      expect(decideVerdict(failed(word), ledger('calls'))).toMatchObject({ class: word })
+      expect(decideVerdict(failed(word), { ...ledger(null), modelRefusals: 1 })).toMatchObject({ class: word })
     }
   })
 
-  test('is a refusal when it failed after the model declined, and not without', () => {
+  test('is a refusal only if it failed after the model declined', () => {
     for (const [refusals, word] of [
       [0, 'agent_exit'],
       [1, 'refusal'],
       [2, 'refusal'],
     ] as const)
-      expect(verdictOf(failed('agent_exit'), { ...ledger(null), modelRefusals: refusals })).toMatchObject({
+      expect(decideVerdict(failed('agent_exit'), { ...ledger(null), modelRefusals: refusals })).toMatchObject({
         state: 'failed',
         class: word,
       })
@@ -182,19 +185,19 @@ describe('a trial that got answers', () => {
 })
 
 test('a rejected key stops the comparison even when the sandbox broke', () => {
-  const stopped = { kind: 'stopped', reason: 'credential', message: 'The provider did not take the key.' }
+  const stopped = { kind: 'stopped', reason: 'credential', message: 'The provider rejected the key.' }
   for (const record of [PASSED, failed('verified'), ERRORED])
     for (const calls of [{}, { succeeded: 1 }])
-      expect(verdictOf(record, ledger('credential', calls))).toMatchObject(stopped)
+      expect(decideVerdict(record, ledger('credential', calls))).toMatchObject(stopped)
 })
 
 test('a rejected key that was accepted later stops nothing', () => {
   const recovered = { status: 401, kind: 'credential' as const, at: new Date(0), isRecovered: true }
-  expect(verdictOf(PASSED, { ...ledger(null), lastFailure: recovered })).toEqual({ kind: 'judged', ...PASSED })
+  expect(decideVerdict(PASSED, { ...ledger(null), lastFailure: recovered })).toEqual({ kind: 'judged', ...PASSED })
 })
 
 test('a trial that broke in its sandbox keeps its own error, whatever the provider did', () => {
   for (const kind of ['upstream', 'request'] as const)
     for (const gatewayGone of [true, false])
-      expect(verdictOf(ERRORED, { ...ledger(kind), gatewayGone })).toEqual({ kind: 'judged', ...ERRORED })
+      expect(decideVerdict(ERRORED, { ...ledger(kind), gatewayGone })).toEqual({ kind: 'judged', ...ERRORED })
 })

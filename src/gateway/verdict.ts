@@ -2,62 +2,71 @@ import type { TrialClass, TrialRecord } from '../trials/record.ts'
 import type { FailureKind, Refusal } from './ledger.ts'
 import type { GrantTotals } from './totals.ts'
 
-/** How a trial with a model ended. */
-export type Verdict =
+/** The result of a trial with a model. */
+export type ModelVerdict =
   | { kind: 'judged'; state: TrialRecord['state']; class: ModelTrialClass; error: string | null }
-  /** The provider refuses the key, or the comparison's budget cut the trial off. It is not scored, and runs again later. */
+  /** The provider rejected the key, or the comparison's budget cut the trial off. The trial is not scored and runs again later. */
   | { kind: 'stopped'; reason: 'credential' | 'budget'; message: string }
 
-/** What only a model can bring about, besides all else. */
+/** Classes of trials, including those that only trials with a model have. */
 export type ModelTrialClass = TrialClass | 'budget_stop' | 'refusal' | 'provider_error'
 
-type Ended = Pick<TrialRecord, 'state' | 'class' | 'error'>
-type Kind = FailureKind | Refusal
+type EndedTrial = Pick<TrialRecord, 'state' | 'class' | 'error'>
+type FailureReason = FailureKind | Refusal
 
-/** The provider had no answer, and asking again might get one. Nothing that a program can bring about is among them. */
-const OUTAGES: readonly Kind[] = ['rate', 'upstream']
-/** What it may have been a program's doing, or not. It is given the benefit, until it has none left. */
-const DOUBTS: readonly Kind[] = ['crowded']
-/** How an agent ends that could still say something about it. */
+/** Outages of the provider that may pass. None of them can be caused by a program. */
+const OUTAGES: readonly FailureReason[] = ['rate', 'upstream']
+/** Failures that the program may have caused. They excuse a trial until its last attempt. */
+const DOUBTS: readonly FailureReason[] = ['crowded']
+/** Classes of agents that ended by themselves. */
 const OWN_ENDS: readonly TrialClass[] = ['verified', 'agent_exit']
 
 /**
- * Programs lie about their ends, and some do not know them. The ledger has seen what happened. `isLast`: the trial is not
- * tried again, whatever this says.
+ * Decides the result of a trial from its ledger, because programs do not report failures reliably. `isLast`: the trial is
+ * not retried.
  */
-export function verdictOf(record: Ended, totals: GrantTotals, { isLast = false }: { isLast?: boolean } = {}): Verdict {
+export function decideVerdict(
+  record: EndedTrial,
+  totals: GrantTotals,
+  { isLast = false }: { isLast?: boolean } = {},
+): ModelVerdict {
   const last = totals.lastFailure?.isRecovered === false ? totals.lastFailure.kind : null
-  const stop = stopOf(last, totals)
+  const stop = findStop(last, totals)
   if (stop) return stop
   if (record.state === 'errored') return { kind: 'judged', ...ended(record) }
-  if (totals.gatewayGone) return unscored('provider_error', 'The gateway died, and the program had no model.')
-  if (totals.calls.succeeded === 0) return { kind: 'judged', ...unheard(record, last, totals) }
-  // Whether or not it passes so far: to keep only the passes would flatter every provider that breaks.
+  if (totals.gatewayGone)
+    return excludedVerdict('provider_error', 'The gateway failed, and the program could not reach its model.')
+  if (totals.calls.succeeded === 0) return { kind: 'judged', ...judgeWithoutAnswer(record, last, totals) }
+  // Applies to passes too: keeping only passes would favor providers that fail.
   if (last !== null && (OUTAGES.includes(last) || (!isLast && DOUBTS.includes(last))))
-    return unscored('provider_error', `The provider gave up: ${last}.`)
+    return excludedVerdict('provider_error', `The provider failed: ${last}.`)
   return { kind: 'judged', ...ended(record), class: scoredClass(record, last, totals) }
 }
 
-/** The record of a trial with the verdict on its model. Only a pass that stands keeps its reward. */
-export function applyVerdict<R extends Ended & Pick<TrialRecord, 'reward' | 'rewards'>>(
+/** Applies a verdict to the record of a trial. The reward of an overturned pass is reset. */
+export function applyVerdict<R extends EndedTrial & Pick<TrialRecord, 'reward' | 'rewards'>>(
   record: R,
-  { state, class: word, error }: Omit<Extract<Verdict, { kind: 'judged' }>, 'kind'>,
+  { state, class: word, error }: Omit<Extract<ModelVerdict, { kind: 'judged' }>, 'kind'>,
 ): Omit<R, 'class'> & { class: ModelTrialClass } {
   const changed = { ...record, state, class: word, error }
   if (state === 'errored') return { ...changed, reward: null, rewards: {} }
   return state === 'failed' && record.state === 'passed' ? { ...changed, reward: 0, rewards: { reward: 0 } } : changed
 }
 
-/** The reason to run the trial again later, if there is one: no other trial of the comparison would fare better now. */
-function stopOf(last: Kind | null, { cutBy }: GrantTotals): Verdict | undefined {
+/** Returns a stop if no other trial of the comparison could run now either. */
+function findStop(last: FailureReason | null, { cutBy }: GrantTotals): ModelVerdict | undefined {
   if (last === 'credential') return { kind: 'stopped', reason: 'credential', message: WHY.credential }
   if (last !== 'shared_budget' && cutBy !== 'shared_budget') return undefined
   return { kind: 'stopped', reason: 'budget', message: WHY.shared_budget }
 }
 
-const ended = ({ state, class: word, error }: Ended) => ({ state, class: word, error })
+const ended = ({ state, class: word, error }: EndedTrial) => ({ state, class: word, error })
 
-function scoredClass(record: Ended, last: Kind | null, { modelRefusals, cutBy }: GrantTotals): ModelTrialClass {
+function scoredClass(
+  record: EndedTrial,
+  last: FailureReason | null,
+  { modelRefusals, cutBy }: GrantTotals,
+): ModelTrialClass {
   if (!OWN_ENDS.includes(record.class)) return record.class
   if (last === 'budget' || cutBy === 'budget') return 'budget_stop'
   if (last === 'calls') return 'limit'
@@ -65,45 +74,47 @@ function scoredClass(record: Ended, last: Kind | null, { modelRefusals, cutBy }:
 }
 
 /**
- * The model never answered. Only a proven cause outside of the program excludes the trial: a program that sends nothing,
- * or nothing that could be answered, would otherwise choose the trials that count. It scores 0, whatever the verifier
- * says, because nothing of its model was judged.
+ * Judges a trial whose model never answered. Only a proven external cause excludes it: otherwise a program that sends
+ * nothing, or nothing that can be answered, could choose which trials count. It scores 0 whatever the verifier reports.
  */
-function unheard(record: Ended, last: Kind | null, totals: GrantTotals) {
+function judgeWithoutAnswer(record: EndedTrial, last: FailureReason | null, totals: GrantTotals) {
   const { calls, lastFailure } = totals
   const isOutage = last === null ? calls.cut + calls.lost > 0 : [...OUTAGES, ...DOUBTS].includes(last)
-  if (isOutage) return spoiled('provider_error', 'The provider never gave a whole answer.')
-  // The gateway has tried the model itself before it says so; its own refusals, without a status, are the program's.
+  if (isOutage) return excluded('provider_error', 'The provider never returned a complete answer.')
+  // A status means that the gateway's own request found the model missing too. Refusals by the gateway have no status.
   const isUnknownModel = last === 'model' && lastFailure?.status != null
-  if (last !== null && (last === 'price' || isUnknownModel)) return spoiled('operator_error', WHY[last])
-  const error = last === null ? 'The program never asked its model.' : WHY[last]
+  if (last !== null && (last === 'price' || isUnknownModel)) return excluded('operator_error', WHY[last])
+  const error = last === null ? 'The program never called its model.' : WHY[last]
   return { state: 'failed' as const, class: scoredClass(record, last, totals), error }
 }
 
-const spoiled = (word: ModelTrialClass, error: string) => ({ state: 'errored' as const, class: word, error })
+const excluded = (word: ModelTrialClass, error: string) => ({ state: 'errored' as const, class: word, error })
 
-const unscored = (word: ModelTrialClass, error: string): Verdict => ({ kind: 'judged', ...spoiled(word, error) })
+const excludedVerdict = (word: ModelTrialClass, error: string): ModelVerdict => ({
+  kind: 'judged',
+  ...excluded(word, error),
+})
 
-/** What an operator can do something about. */
-const WHY: Record<Kind, string> = {
-  credential: 'The provider did not take the key.',
-  rate: 'The provider was asked too often.',
-  crowded: 'The provider was asked too often.',
-  upstream: 'The provider is broken, or cannot be reached.',
-  gateway: 'The gateway died.',
-  busy: 'The program asked too much at once.',
-  model: 'The provider has no such model, or the program asked for another.',
-  request: 'The provider found fault with what the program asked.',
-  closed: 'The program asked after its time.',
-  expired: 'The program asked after its time.',
-  calls: 'The trial may make no call.',
+/** Explanations for operators. */
+const WHY: Record<FailureReason, string> = {
+  credential: 'The provider rejected the key.',
+  rate: 'The provider limits the rate of calls.',
+  crowded: 'The provider limits the rate of calls.',
+  upstream: 'The provider is unavailable.',
+  gateway: 'The gateway failed.',
+  busy: 'The program made too many concurrent calls.',
+  model: 'The provider does not have this model, or the program requested another one.',
+  request: 'The provider rejected the request of the program.',
+  closed: 'The program made a call after its trial had ended.',
+  expired: 'The program made a call after its trial had ended.',
+  calls: 'The trial has used all of its calls.',
   budget: "The trial's budget is too small for one call.",
   shared_budget: 'The budget of the comparison cut this trial off. It runs again when the comparison is resumed.',
-  price: 'Nobody knows what the model costs, so no budget can be held.',
-  hosted: 'The program asked for what only the provider could do, outside of the sandbox.',
-  surcharge: 'The program asked for something that has a price of its own.',
+  price: 'The price of the model is unknown, so no budget can be enforced.',
+  hosted: 'The program requested a server-side tool, which runs outside the sandbox.',
+  surcharge: 'The program requested something that is billed separately.',
   token: 'The program did not send its token.',
-  size: 'The first request was too large.',
-  malformed: 'The program sent something that is no request.',
-  path: 'The program asked for something that the gateway does not have.',
+  size: 'The request of the program was too large.',
+  malformed: 'The program sent an invalid request.',
+  path: 'The program requested an unknown path.',
 }

@@ -47,7 +47,7 @@ export async function measureCanaries(config: Config, log: Log, wish: MeasureCan
     return (subject, batchLeftMicros) =>
       openStageModel(
         { ledger, gatewayUrl: gateway.url },
-        { ...NOBODY, ...limits, access, terms, batchLeftMicros, subject: `${subject} ${newId()}` },
+        { ...NOBODY, ...limits, access, terms, batchLeftMicros, grantee: `${subject} ${newId()}` },
       )
   }
   const openers = {

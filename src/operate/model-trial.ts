@@ -2,10 +2,10 @@ import { listPublicModels } from '../catalog/models.ts'
 import type { Config } from '../config.ts'
 import { findModelKeyVariable, findModelSecret } from '../credentials/providers.ts'
 import { memoryLedger } from '../gateway/memory-ledger.ts'
+import { openModelConnection } from '../gateway/model-connection.ts'
 import { termsFor } from '../gateway/model-terms.ts'
-import { openPlace } from '../gateway/place.ts'
 import type { GrantTotals } from '../gateway/totals.ts'
-import { applyVerdict, type ModelTrialClass, verdictOf } from '../gateway/verdict.ts'
+import { applyVerdict, decideVerdict, type ModelTrialClass } from '../gateway/verdict.ts'
 import { findHarness } from '../harnesses/harnesses.ts'
 import type { Log } from '../platform/log.ts'
 import { type TrialWish, tryTask, UnknownName } from '../trials/engine.ts'
@@ -39,14 +39,14 @@ export async function tryTaskWithModel(
   const budgetMicros = wanted.budgetUsd === undefined ? null : Math.round(wanted.budgetUsd * 1e6)
   const expiresAt = new Date(Date.now() + DAY_MS)
   const way = { ledger, gatewayUrl: gateway.url }
-  const { place, close } = await openPlace(way, { ...NOBODY, access, terms, budgetMicros, expiresAt })
+  const { trialModel, close } = await openModelConnection(way, { ...NOBODY, access, terms, budgetMicros, expiresAt })
   undo.defer(async () => void (await close()))
-  const record = await tryTask({ ...wish, model: place })
+  const record = await tryTask({ ...wish, model: trialModel })
   return judged(record, await close())
 }
 
 const DAY_MS = 24 * 3600 * 1000
-const NOBODY = { workspaceId: '', subject: 'trial', credentialId: '', callsMax: 5000 }
+const NOBODY = { workspaceId: '', grantee: 'trial', credentialId: '', callsMax: 5000 }
 
 /** Suggests how to provide a key. Custom models need a server. */
 function keyHint(provider: string): string {
@@ -71,7 +71,7 @@ function termsOf({ catalogId, level }: ModelSelection, harness: NonNullable<Retu
 }
 
 function judged(record: TrialRecord, totals: GrantTotals): ModelTrialRecord {
-  const verdict = verdictOf(record, totals)
+  const verdict = decideVerdict(record, totals)
   const unscored = { reward: null, rewards: {} }
   if (verdict.kind === 'stopped')
     return { ...record, ...unscored, state: 'errored', class: 'operator_error', error: verdict.message, model: totals }

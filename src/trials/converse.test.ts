@@ -2,10 +2,10 @@ import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Provider, startProvider } from '../../samples/provider/provider.ts'
+import { openGatewayFixture as openGateway, TERMS } from '../../test/support/gateway/gateway.ts'
 import { complete } from '../gateway/client/complete.ts'
 import { openModel } from '../gateway/client/open-model.ts'
 import { readGrant } from '../gateway/grants.ts'
-import { openBench as openGateway, TERMS } from '../gateway/testing/bench.ts'
 import { buildCustomHarness } from '../harnesses/custom-harness.ts'
 import { mini } from '../harnesses/mini.ts'
 import type { ModelAccess } from '../harnesses/model-access.ts'
@@ -119,8 +119,8 @@ inSandboxes(({ bench, isFull }) => {
     // The provider thinks for 1,024 tokens, which a model must be able to produce to be believed.
     const terms = { ...TERMS, prices: PRICES, outputTokens: 2_000 }
     const tried = async (name: string, budgetMicros: number | null) => {
-      const { token, listener, id } = await gateway.sandbox({ budgetMicros, terms })
-      await using model = openModel({ ...place().access, token }, { url: gateway.gateway.url, listener })
+      const { token, tunnelSecret, id } = await gateway.sandbox({ budgetMicros, terms })
+      await using model = openModel({ ...place().access, token }, { url: gateway.gateway.url, tunnelSecret })
       const record = await bench.run(task(name), mini, 'workspace', { model: { ...place(), ask: model.ask } })
       return { record, totals: await readGrant(gateway.ledger, id) }
     }

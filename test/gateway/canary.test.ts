@@ -7,7 +7,7 @@ import { afterAll, expect, test, vi } from 'vitest'
 import { startProvider } from '../../samples/provider/provider.ts'
 import { inBenchmark } from '../../src/comparisons/schema.ts'
 import { createCredential } from '../../src/credentials/schema.ts'
-import { secretHash } from '../../src/gateway/secret.ts'
+import { hashSecret } from '../../src/gateway/grants.ts'
 import { install } from '../../src/harnesses/bundles/install.ts'
 import { claudeCode } from '../../src/harnesses/claude-code.ts'
 import { call } from '../../src/platform/http/client.ts'
@@ -36,7 +36,7 @@ const SCRIPT = {
   tasks: [{ match: '', turns: [{ say: 'I look around.', run: LOOK, trouble: { pauseMs: 20 } }, { say: 'Done.' }] }],
 }
 
-test('a provider’s key is in no file, no process, no log and no row but sealed, and the listener is in no sandbox', async () => {
+test('a provider’s key is in no file, no process, no log and no row but sealed, and the tunnelSecret is in no sandbox', async () => {
   await using provider = await startProvider(SCRIPT)
   const harnesses = ['mini', ...(await realPrograms())]
   writeDataset(join(folder, 'registry'), 1)
@@ -76,9 +76,9 @@ test('a provider’s key is in no file, no process, no log and no row but sealed
   const said = files.filter(({ bytes }) => bytes.includes(MARK))
   expect(said.length).toBeGreaterThanOrEqual(harnesses.length)
   const words = new Set(files.flatMap(({ bytes }) => secretsIn(bytes.toString('latin1'))))
-  const hashes = new Set([...words, ...seen.words].map((word) => secretHash(word).toString('hex')))
+  const hashes = new Set([...words, ...seen.words].map((word) => hashSecret(word).toString('hex')))
   expect(grants).toHaveLength(harnesses.length)
-  expect(grants.filter(({ listener }) => hashes.has(listener))).toEqual([])
+  expect(grants.filter(({ tunnelSecret }) => hashes.has(tunnelSecret))).toEqual([])
   expect(grants.filter(({ token }) => hashes.has(token))).toHaveLength(harnesses.length - 1)
 })
 
@@ -182,8 +182,8 @@ async function readDatabase() {
       const { rows } = await client.query<{ row: string }>(`select each::text as row from ${name} as each`)
       tables[name.replace('public.', '')] = rows.map(({ row }) => row).join('\n')
     }
-    const { rows: grants } = await client.query<{ listener: string; token: string }>(
-      `select encode(listener_hash, 'hex') as listener, encode(token_hash, 'hex') as token from gateway_grants`,
+    const { rows: grants } = await client.query<{ tunnelSecret: string; token: string }>(
+      `select encode(listener_hash, 'hex') as tunnelSecret, encode(token_hash, 'hex') as token from gateway_grants`,
     )
     return { tables, grants }
   } finally {

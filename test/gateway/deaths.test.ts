@@ -3,10 +3,10 @@ import type { Tokens } from '../../samples/provider/conversation.ts'
 import { closeGrant } from '../../src/gateway/grants.ts'
 import { costMicros } from '../../src/gateway/price.ts'
 import { storedLedger } from '../../src/gateway/stored-ledger.ts'
-import { openBench, TERMS } from '../../src/gateway/testing/bench.ts'
 import { PROTOCOLS } from '../../src/harnesses/model-access.ts'
 import { newId } from '../../src/platform/ids.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
+import { openGatewayFixture, TERMS } from '../support/gateway/gateway.ts'
 import { questionOf, startTestProvider } from '../support/provider.ts'
 
 const MODEL = 'large-1'
@@ -35,7 +35,7 @@ test('the ledger equals the books of the provider when agents die in the middle 
   await using provider = await startTestProvider({ models: [MODEL], tasks: [{ match: 'Call', turns }], faults })
   const ledger = storedLedger(database.db)
   const findUpstream = () => ({ url: provider.url, trust: 'operator' as const })
-  await using bench = await openBench(() => {}, { ledger, options: { drainMs: 200 }, tools: { findUpstream } })
+  await using bench = await openGatewayFixture(() => {}, { ledger, options: { drainMs: 200 }, tools: { findUpstream } })
 
   const spent: { place: number; cost: number | null; sources: string; billed: number }[] = []
   for (let place = 0; place < AGENTS; place += 1) {
@@ -60,7 +60,7 @@ test('the ledger equals the books of the provider when agents die in the middle 
 })
 
 test('a request that nobody reads is canceled, so that a provider with one slot is free for the next', async () => {
-  await using bench = await openBench(
+  await using bench = await openGatewayFixture(
     (response) => response.writeHead(200, { 'content-type': 'text/event-stream' }).write(': one\n\n'),
     { options: { drainMs: 20 } },
   )

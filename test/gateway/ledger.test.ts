@@ -3,10 +3,10 @@ import type { Tokens } from '../../samples/provider/conversation.ts'
 import type { FaultInput } from '../../samples/provider/script.ts'
 import type { Call } from '../../src/gateway/ledger.ts'
 import { storedLedger } from '../../src/gateway/stored-ledger.ts'
-import { KEY, openBench, type SandboxClient, TERMS } from '../../src/gateway/testing/bench.ts'
 import { PROTOCOLS } from '../../src/harnesses/model-access.ts'
 import { newId } from '../../src/platform/ids.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
+import { KEY, openGatewayFixture, type SandboxClient, TERMS } from '../support/gateway/gateway.ts'
 import { questionOf, startTestProvider } from '../support/provider.ts'
 
 const CALLS = 1000
@@ -98,7 +98,7 @@ test('of 1,000 mixed calls the ledger has what the provider counted, to the toke
   const findUpstream = () => ({ url: provider.url, trust: 'operator' as const })
   // Whoever is unlucky many times is still answered.
   const retry = { triesMax: 100, totalMs: 60_000, firstMs: 1, pauseMaxMs: 10, quietMs: 0 }
-  await using bench = await openBench(() => {}, { ledger, options: { retry }, tools: { findUpstream } })
+  await using bench = await openGatewayFixture(() => {}, { ledger, options: { retry }, tools: { findUpstream } })
   const terms = { ...TERMS, outputTokens: 2_000 }
   const sandbox = await bench.sandbox({ workspaceId, callsMax: CALLS, terms })
 

@@ -4,8 +4,9 @@ import { request } from 'node:http'
 import { createInterface } from 'node:readline'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { wires } from '../../src/gateway/protocols.ts'
-import type { JsonObject, Metered } from '../../src/gateway/wire.ts'
+import { wireProtocols } from '../../src/gateway/protocols.ts'
+import type { MeteredAnswer } from '../../src/gateway/wire-protocol.ts'
+import type { JsonObject } from '../../src/harnesses/json.ts'
 import { PROTOCOLS, type Protocol } from '../../src/harnesses/model-access.ts'
 import { type Question, questionOf, startTestProvider, type TestProvider } from '../support/provider.ts'
 
@@ -34,18 +35,18 @@ function ask(protocol: Protocol, question: Partial<Question> = {}, init: Request
 }
 
 /** An answer, as our own gateway understands it. */
-async function metered(protocol: Protocol, answer: Response): Promise<Metered & { text: string }> {
-  const meter = wires[protocol].newMeter()
+async function metered(protocol: Protocol, answer: Response): Promise<MeteredAnswer & { text: string }> {
+  const meter = wireProtocols[protocol].createMeter()
   const text = await answer.text()
-  if (!answer.headers.get('content-type')?.includes('event-stream')) meter.body(JSON.parse(text))
-  for (const [, data = ''] of text.matchAll(/^data: (.*)$/gm)) meter.event(data.trimEnd())
+  if (!answer.headers.get('content-type')?.includes('event-stream')) meter.takeBody(JSON.parse(text))
+  for (const [, data = ''] of text.matchAll(/^data: (.*)$/gm)) meter.takeEvent(data.trimEnd())
   return { ...meter.read(), text }
 }
 
 /** The protocol that tells the usage of a stream only to those who ask is asked, as the gateway does it. */
 const wanted = (protocol: Protocol, question: Partial<Question>): RequestInit => {
   const { body } = questionOf(protocol, { ...EASY, ...question })
-  return { body: JSON.stringify(wires[protocol].rewritten(body, { model: 'm' })) }
+  return { body: JSON.stringify(wireProtocols[protocol].rewriteBody(body, { model: 'm' })) }
 }
 
 describe.each(PROTOCOLS)('%s', (protocol) => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Tool } from '../../samples/provider/conversation.ts'
 import { filledLine, namedCall, shellCall } from '../../samples/provider/tools.ts'
-import type { Json, JsonObject } from '../../src/gateway/wire.ts'
+import type { Json, JsonObject } from '../../src/harnesses/json.ts'
 
 const LINE = 'printf "%s" \'a b\' > x'
 

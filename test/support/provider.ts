@@ -4,7 +4,7 @@ import type { Booked } from '../../samples/provider/books.ts'
 import type { Tokens } from '../../samples/provider/conversation.ts'
 import { startProvider } from '../../samples/provider/provider.ts'
 import type { ScriptInput } from '../../samples/provider/script.ts'
-import type { Json, JsonObject } from '../../src/gateway/wire.ts'
+import type { Json, JsonObject } from '../../src/harnesses/json.ts'
 import type { Protocol } from '../../src/harnesses/model-access.ts'
 
 export type TestProvider = Awaited<ReturnType<typeof startTestProvider>>

@@ -1,5 +1,5 @@
 import { listOf, objectOf, textOf, tokensOf } from '../../../src/gateway/protocols/fields.ts'
-import type { Json, JsonObject } from '../../../src/gateway/wire.ts'
+import type { Json, JsonObject } from '../../../src/harnesses/json.ts'
 import {
   type Answer,
   answerPieces,

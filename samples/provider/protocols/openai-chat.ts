@@ -1,5 +1,5 @@
 import { listOf, objectOf, textOf, tokensOf } from '../../../src/gateway/protocols/fields.ts'
-import type { JsonObject } from '../../../src/gateway/wire.ts'
+import type { JsonObject } from '../../../src/harnesses/json.ts'
 import {
   type Answer,
   answerPieces,

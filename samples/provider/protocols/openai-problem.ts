@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../../src/gateway/wire.ts'
+import type { JsonObject } from '../../../src/harnesses/json.ts'
 
 const CODES: Record<number, string> = {
   401: 'invalid_api_key',

@@ -1,9 +1,9 @@
 import type { Call } from '../../gateway/ledger.ts'
-import { listCallsOf } from '../../gateway/spend/spend.ts'
-import type { Usage } from '../../gateway/wire.ts'
+import { listGranteeCalls } from '../../gateway/spend/spend.ts'
+import type { Usage } from '../../gateway/wire-protocol.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { TrialCall } from '../shapes/schema.ts'
-import { toTrialSubject } from './spend.ts'
+import { toTrialGrantee } from './spend.ts'
 import type { TrialKey } from './sql.ts'
 
 /** Lists the calls of all attempts of a trial, oldest first. */
@@ -13,8 +13,8 @@ export async function listTrialCalls(
   trial: TrialKey,
   { limit, cursor }: { limit: number; cursor?: string | undefined },
 ) {
-  const holder = { workspaceId, subject: toTrialSubject(trial) }
-  const listed = await listCallsOf(db, holder, { limit: limit + 1, after: cursor })
+  const grantee = { workspaceId, grantee: toTrialGrantee(trial) }
+  const listed = await listGranteeCalls(db, grantee, { limit: limit + 1, after: cursor })
   const calls = listed.slice(0, limit).map(toTrialCall)
   return { calls, nextCursor: listed.length > limit ? (calls.at(-1)?.id ?? null) : null }
 }

@@ -1,4 +1,4 @@
-import type { HolderSpend } from '../../gateway/spend/spend.ts'
+import type { GranteeSpend } from '../../gateway/spend/spend.ts'
 import type { GrantTotals } from '../../gateway/totals.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { storableText } from '../../platform/db/storable.ts'
@@ -142,7 +142,7 @@ function toFailure(ending: Exclude<AttemptEnding, { kind: 'stopped' }>): { class
 const NO_RESULT = { class: null, verifyMode: null, reward: null, costMicros: null, detail: null, artifacts: null }
 
 /** Converts an ending to the new state of the trial. `spend` covers all attempts. */
-function toTrialEnd(trial: TrialFacts, ending: AttemptEnding, spend: HolderSpend | undefined): TrialEnd {
+function toTrialEnd(trial: TrialFacts, ending: AttemptEnding, spend: GranteeSpend | undefined): TrialEnd {
   if (ending.kind === 'stopped') return { ...NO_RESULT, state: 'queued', retries: trial.retries }
   const failure = toFailure(ending)
   const mayRetry = ending.kind !== 'unfit' && RETRIED_CLASSES.includes(failure.class) && hasRetriesLeft(trial)
@@ -153,12 +153,12 @@ function toTrialEnd(trial: TrialFacts, ending: AttemptEnding, spend: HolderSpend
   return { ...NO_RESULT, state: 'errored', class: failure.class, retries: trial.retries, detail, costMicros }
 }
 
-const toSpendDetail = (spend: HolderSpend | undefined) =>
+const toSpendDetail = (spend: GranteeSpend | undefined) =>
   spend ? { usage: toShownUsage(spend.usage), costSource: spend.costSource } : {}
 
 type RanEnding = Extract<AttemptEnding, { kind: 'ran' }>
 
-function toRecordedEnd(trial: TrialFacts, ending: RanEnding, spend: HolderSpend | undefined): TrialEnd {
+function toRecordedEnd(trial: TrialFacts, ending: RanEnding, spend: GranteeSpend | undefined): TrialEnd {
   const { record, totals, artifacts, blob } = ending
   return {
     state: record.state,

@@ -1,11 +1,11 @@
 import { findChosenHarness } from '../../catalog/harnesses.ts'
 import { findModel } from '../../catalog/models.ts'
 import type { Ledger } from '../../gateway/ledger.ts'
+import { type ModelConnection, openModelConnection } from '../../gateway/model-connection.ts'
 import { ModelUnfit, termsFor } from '../../gateway/model-terms.ts'
-import { type OpenPlace, openPlace } from '../../gateway/place.ts'
 import { readSettings } from '../../gateway/settings.ts'
 import type { GrantTotals } from '../../gateway/totals.ts'
-import { applyVerdict, type Verdict, verdictOf } from '../../gateway/verdict.ts'
+import { applyVerdict, decideVerdict, type ModelVerdict } from '../../gateway/verdict.ts'
 import { TaskInvalid } from '../../harbor/task.ts'
 import { HarnessUnfit } from '../../harnesses/harness-unfit.ts'
 import type { Blobs } from '../../platform/blobs/blob.ts'
@@ -33,7 +33,7 @@ import {
   hasRetriesLeft,
   settleAttempt,
 } from './settle.ts'
-import { toSharedBudgetId, toTrialSubject } from './spend.ts'
+import { toSharedBudgetId, toTrialGrantee } from './spend.ts'
 import { startTrial, type TrialFacts } from './sql.ts'
 
 export type TrialJobDeps = {
@@ -150,10 +150,10 @@ async function runWithModel(
   const model = await openModel(deps, trial)
   step('trial.granted')
   try {
-    const request = { ...task, harness, harnessVersion, credentialId, model: model?.place }
+    const request = { ...task, harness, harnessVersion, credentialId, model: model?.trialModel }
     const record = await deps.engine.run(request, signal)
     const totals = (await model?.close()) ?? null
-    const verdict = totals && verdictOf(record, totals, { isLast: !hasRetriesLeft(trial) })
+    const verdict = totals && decideVerdict(record, totals, { isLast: !hasRetriesLeft(trial) })
     if (verdict?.kind === 'stopped') return toStoppedEnding(verdict, trial, totals)
     const result = verdict ? applyVerdict(record, verdict) : record
     return { kind: 'ran', totals, ...(await collectArtifacts(deps, trial, task, result)) }
@@ -168,7 +168,7 @@ const CALLS_MAX = 5000
 const GRANT_TTL_MS = 24 * 3600 * 1000
 
 /** Opens a grant for the trial. Returns undefined if the harness calls no model. Throws ModelUnfit. */
-async function openModel(deps: TrialJobDeps, trial: TrialFacts): Promise<OpenPlace | undefined> {
+async function openModel(deps: TrialJobDeps, trial: TrialFacts): Promise<ModelConnection | undefined> {
   const { harness: id, harnessVersion: version } = trial
   const harness = await findChosenHarness(deps.db, trial.workspaceId, { id, version })
   if (!harness) throw new ModelUnfit(`The harness ${id} no longer exists.`)
@@ -180,13 +180,13 @@ async function openModel(deps: TrialJobDeps, trial: TrialFacts): Promise<OpenPla
   if (!model) throw new ModelUnfit(`The model ${trial.catalogId} is no longer in the catalog.`)
   const { access, terms } = termsFor(model, trial.reasoningLevel, harness)
   const { recordBodies } = await readSettings(deps.db, trial.workspaceId)
-  return openPlace(
+  return openModelConnection(
     { ledger: deps.ledger, gatewayUrl },
     {
       access,
       terms: { ...terms, recordBodies },
       workspaceId: trial.workspaceId,
-      subject: toTrialSubject(trial),
+      grantee: toTrialGrantee(trial),
       credentialId: trial.credentialId,
       budgetMicros: trial.trialBudgetMicros,
       sharedBudget: toSharedBudgetId(trial.comparison),
@@ -212,7 +212,7 @@ async function collectArtifacts(
 }
 
 const toStoppedEnding = (
-  { reason, message }: Extract<Verdict, { kind: 'stopped' }>,
+  { reason, message }: Extract<ModelVerdict, { kind: 'stopped' }>,
   { budgetMicros }: TrialFacts,
   totals: GrantTotals | null,
 ): AttemptEnding => ({

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { readSubjectSpend, type SubjectSpend } from '../../gateway/spend/spend.ts'
+import { type GranteeTotals, readGranteeTotals } from '../../gateway/spend/spend.ts'
 import { type Db, transact } from '../../platform/db/db.ts'
 import { notFound, Problem } from '../../platform/problem.ts'
 import { type By, record } from '../../workspaces/audit.ts'
@@ -20,7 +20,7 @@ import {
 import { findOrdinal, formatTrialId } from '../trial-id.ts'
 import { StoredArtifact, toArtifact } from './artifacts.ts'
 import { listUsage } from './forecast/sql.ts'
-import { toTrialSubject } from './spend.ts'
+import { toTrialGrantee } from './spend.ts'
 import * as rows from './sql.ts'
 
 /** Tasks and settings of a comparison. Trial rows refer to them by position. */
@@ -93,8 +93,8 @@ async function loadTrials(
   names: ComparisonNames,
   trials: readonly rows.TrialRow[],
 ): Promise<ComparisonTrial[]> {
-  const spend = await readSubjectSpend(db, names.workspaceId, trials.map(toTrialSubject))
-  return trials.map((row) => toTrial(names, row, isReused(row) ? undefined : spend.get(toTrialSubject(row))))
+  const spend = await readGranteeTotals(db, names.workspaceId, trials.map(toTrialGrantee))
+  return trials.map((row) => toTrial(names, row, isReused(row) ? undefined : spend.get(toTrialGrantee(row))))
 }
 
 async function loadTrial(db: Db, names: ComparisonNames, row: rows.TrialRow): Promise<ComparisonTrial> {
@@ -107,7 +107,7 @@ const isReused = ({ reused_comparison: from }: rows.TrialRow): boolean => from !
 
 const NO_TIMINGS = { prepare: null, agent: null, verify: null, total: null }
 
-function toTrial(names: ComparisonNames, row: rows.TrialRow, spend: SubjectSpend | undefined): ComparisonTrial {
+function toTrial(names: ComparisonNames, row: rows.TrialRow, spend: GranteeTotals | undefined): ComparisonTrial {
   const detail = Detail.parse(row.detail ?? {})
   return {
     id: formatTrialId(row),
@@ -137,7 +137,7 @@ const FINISHED: readonly TrialState[] = ['passed', 'failed', 'errored']
  * Returns the current cost of a trial, which is what its grants have spent. Null if it has not called a model yet or the
  * price of a call is unknown. Trials without a model are free, with the source `none`.
  */
-function toTrialCost(row: rows.TrialRow, { costSource }: z.infer<typeof Detail>, spend: SubjectSpend | undefined) {
+function toTrialCost(row: rows.TrialRow, { costSource }: z.infer<typeof Detail>, spend: GranteeTotals | undefined) {
   const isUnknown = row.cost_micros === null && FINISHED.includes(row.state)
   const micros = isUnknown ? null : (spend?.settledMicros ?? row.cost_micros)
   return {

@@ -1,41 +1,39 @@
 import type { Message, ModelReply, ModelRequest, StopReason } from '../../harnesses/conversation.ts'
+import type { Json, JsonObject } from '../../harnesses/json.ts'
 import type { ModelAccess, WireLevel } from '../../harnesses/model-access.ts'
 import { listOf, objectOf } from '../protocols/fields.ts'
-import type { Json, JsonObject } from '../wire.ts'
-import { type Dialect, plainText, stopFor, systemOf } from './dialect.ts'
+import { type ClientProtocol, type ClientRequestBody, plainText, stopFor, systemOf } from './client-protocol.ts'
 
-/** What we ever need in one answer. It must be said, and a stream is not worth its trouble below this. */
+/** Output limit, which this protocol requires. Longer answers would need streaming. */
 const OUTPUT_TOKENS_MAX = 32_000
 
-export const anthropicMessages: Dialect = {
+export const anthropicMessages: ClientProtocol = {
   path: () => '/v1/messages',
   headers: (token) => ({ 'x-api-key': token, 'anthropic-version': '2023-06-01' }),
   body,
   reply,
 }
 
-function body({ model, outputTokens, wireLevel }: ModelAccess, asking: ModelRequest): JsonObject {
-  const { tools = [], shape, messages } = asking
-  const thinking = thinkingOf(wireLevel)
-  const config = {
-    ...('effort' in wireLevel ? { effort: wireLevel.effort } : {}),
-    ...(shape ? { format: { type: 'json_schema', schema: shape.schema } } : {}),
-  }
+function body({ model, outputTokens, wireLevel }: ModelAccess, request: ModelRequest): ClientRequestBody {
+  const { tools = [], shape, messages } = request
+  const effort = 'effort' in wireLevel ? wireLevel.effort : undefined
+  const format = shape && { type: 'json_schema', schema: shape.schema }
   return {
     model,
     max_tokens: Math.min(outputTokens, OUTPUT_TOKENS_MAX + ('budgetTokens' in wireLevel ? wireLevel.budgetTokens : 0)),
-    system: [{ type: 'text', text: systemOf(asking), ...CACHED }],
+    system: [{ type: 'text', text: systemOf(request), cache_control: CACHE }],
     messages: messages.map((message, place) => messageOf(message, place === messages.length - 1)),
-    ...(tools.length > 0
-      ? { tools: tools.map(({ name, description, schema }) => ({ name, description, input_schema: schema })) }
-      : {}),
-    ...(thinking ? { thinking } : {}),
-    ...(Object.keys(config).length > 0 ? { output_config: config } : {}),
+    tools:
+      tools.length > 0
+        ? tools.map(({ name, description, schema }) => ({ name, description, input_schema: schema }))
+        : undefined,
+    thinking: thinkingOf(wireLevel),
+    output_config: effort !== undefined || format ? { effort, format } : undefined,
   }
 }
 
-/** What comes before it is not paid for in full again with the next call. */
-const CACHED = { cache_control: { type: 'ephemeral' } }
+/** Makes the provider cache everything up to this block for the next call. */
+const CACHE = { type: 'ephemeral' }
 
 function thinkingOf(wire: WireLevel): JsonObject | undefined {
   if ('effort' in wire) return { type: 'adaptive' }
@@ -43,13 +41,16 @@ function thinkingOf(wire: WireLevel): JsonObject | undefined {
   return 'off' in wire ? { type: 'disabled' } : undefined
 }
 
-function messageOf(message: Message, isLast: boolean): JsonObject {
-  const mark = isLast ? CACHED : {}
-  if (message.role === 'user') return { role: 'user', content: [{ type: 'text', text: message.text, ...mark }] }
+function messageOf(message: Message, isLast: boolean): ClientRequestBody {
+  const cache = isLast ? CACHE : undefined
+  if (message.role === 'user')
+    return { role: 'user', content: [{ type: 'text', text: message.text, cache_control: cache }] }
   if (message.role === 'model') return { role: 'assistant', content: message.raw }
   const content = message.results.map(({ id, text }, place) => ({
-    ...{ type: 'tool_result', tool_use_id: id, content: text },
-    ...(place === message.results.length - 1 ? mark : {}),
+    type: 'tool_result',
+    tool_use_id: id,
+    content: text,
+    cache_control: place === message.results.length - 1 ? cache : undefined,
   }))
   return { role: 'user', content }
 }
@@ -76,5 +77,5 @@ function reply(answer: JsonObject): ModelReply {
   }
 }
 
-/** An empty message cannot be given back. */
+/** Returns content that can be sent back. Providers reject empty messages. */
 const said = (content: Json | undefined): Json => (listOf(content).length > 0 ? listOf(content) : '(nothing)')

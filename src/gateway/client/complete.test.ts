@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Provider, startProvider } from '../../../samples/provider/provider.ts'
+import { type GatewayFixture, openGatewayFixture, TERMS } from '../../../test/support/gateway/gateway.ts'
 import { type Message, ModelCallFailed, type ModelRequest, type ToolDefinition } from '../../harnesses/conversation.ts'
 import { type ModelAccess, PROTOCOLS, type Protocol, type WireLevel } from '../../harnesses/model-access.ts'
 import { readGrant } from '../grants.ts'
-import { type Bench, openBench, TERMS } from '../testing/bench.ts'
 import { complete } from './complete.ts'
 import { openModel } from './open-model.ts'
 
@@ -43,7 +43,7 @@ const SAYABLE: Record<Protocol, [WireLevel, string][]> = {
 }
 
 describe.each(PROTOCOLS)('in %s', (protocol) => {
-  test('a conversation with tools goes to its end, at the level that was asked for', async () => {
+  test('completes a conversation with tools at the requested level', async () => {
     provider.forget()
     const messages: Message[] = [{ role: 'user', text: 'Please look.' }]
     const lines: unknown[] = []
@@ -66,7 +66,7 @@ describe.each(PROTOCOLS)('in %s', (protocol) => {
     ])
   })
 
-  test('its usage is what the provider has booked', async () => {
+  test('reports the usage that the provider billed', async () => {
     provider.forget()
     const { usage } = await complete(access(protocol), asking())
     expect(usage).toEqual(provider.calls()[0]?.usage)
@@ -74,7 +74,7 @@ describe.each(PROTOCOLS)('in %s', (protocol) => {
   })
 
   test.each<[WireLevel, string | null]>([[{ effort: 'low' }, 'low'], [{ nothing: true }, null], ...SAYABLE[protocol]])(
-    'the level %j is said as it is',
+    'sends the level %j',
     async (wire, level) => {
       provider.forget()
       await complete(access(protocol, wire), asking())
@@ -82,7 +82,7 @@ describe.each(PROTOCOLS)('in %s', (protocol) => {
     },
   )
 
-  test.each([401, 402, 404, 429, 500])('an error %i is one, is asked once, and says why', async (status) => {
+  test.each([401, 402, 404, 429, 500])('an error %i fails the call at once with the reason', async (status) => {
     provider.forget()
     provider.addFault({ status, message: 'because' })
     const error = await complete(access(protocol), asking()).catch((thrown: unknown) => thrown)
@@ -91,12 +91,12 @@ describe.each(PROTOCOLS)('in %s', (protocol) => {
     expect(provider.calls()).toHaveLength(1)
   })
 
-  test('a refusal is a reply', async () => {
+  test('returns a refusal as a reply', async () => {
     provider.addFault({ refuse: true })
     expect((await complete(access(protocol), asking())).stop).toBe('refusal')
   })
 
-  test('whoever gives up is heard', async () => {
+  test('rejects when the caller aborts', async () => {
     provider.addFault({ hang: 'before' })
     const abort = new AbortController()
     const waiting = complete(access(protocol), asking({ signal: abort.signal }))
@@ -104,7 +104,7 @@ describe.each(PROTOCOLS)('in %s', (protocol) => {
     await expect(waiting).rejects.toThrow('no longer wanted')
   })
 
-  test('a wrong token is in no message', async () => {
+  test('never quotes a token in an error', async () => {
     const error = await complete({ ...access(protocol), token: 'sk-canary' }, asking()).catch(String)
     expect(error).toContain('401')
     expect(error).not.toContain('sk-canary')
@@ -112,40 +112,40 @@ describe.each(PROTOCOLS)('in %s', (protocol) => {
 })
 
 describe('through the gateway', () => {
-  let bench: Bench
+  let fixture: GatewayFixture
   beforeAll(async () => {
     const findUpstream = () => ({ url: provider.url, trust: 'operator' as const })
-    bench = await openBench(() => {}, { tools: { findUpstream, openKey: async () => 't-1' } })
+    fixture = await openGatewayFixture(() => {}, { tools: { findUpstream, openKey: async () => 't-1' } })
   })
-  afterAll(async () => bench[Symbol.asyncDispose]())
+  afterAll(async () => fixture[Symbol.asyncDispose]())
 
-  test.each(PROTOCOLS)('in %s: the listener opens the way, and the call is in the ledger', async (protocol) => {
+  test.each(PROTOCOLS)('in %s: calls the model through a tunnel and records the call', async (protocol) => {
     provider.forget()
-    const { token, listener, id } = await bench.sandbox({
+    const { token, tunnelSecret, id } = await fixture.sandbox({
       terms: { ...TERMS, protocols: [protocol], outputTokens: 50_000 },
     })
-    await using model = openModel({ ...access(protocol), token }, { url: bench.gateway.url, listener })
+    await using model = openModel({ ...access(protocol), token }, { url: fixture.gateway.url, tunnelSecret })
     const { usage } = await model.complete(asking())
-    expect(await readGrant(bench.ledger, id)).toMatchObject({ usage, costSource: 'metered', levelMismatches: 0 })
+    expect(await readGrant(fixture.ledger, id)).toMatchObject({ usage, costSource: 'metered', levelMismatches: 0 })
     expect(provider.calls()).toHaveLength(1)
   })
 
-  test('without the listener there is no way, and without the token nothing inside', async () => {
-    const { token, listener } = await bench.sandbox()
-    const ask = async (given: { token: string; listener: string }) => {
+  test('requires the tunnel secret and the token', async () => {
+    const { token, tunnelSecret } = await fixture.sandbox()
+    const ask = async (given: { token: string; tunnelSecret: string }) => {
       const known = { ...access('anthropic-messages'), token: given.token }
-      await using model = openModel(known, { url: bench.gateway.url, listener: given.listener })
+      await using model = openModel(known, { url: fixture.gateway.url, tunnelSecret: given.tunnelSecret })
       return await model.ask(asking()).catch((error: unknown) => error)
     }
-    const unopened = await ask({ token, listener: 'sk-canary' })
+    const unopened = await ask({ token, tunnelSecret: 'sk-canary' })
     expect(unopened).toBeInstanceOf(ModelCallFailed)
     expect(String(unopened)).not.toContain('sk-canary')
-    expect(await ask({ token: 'other', listener })).toMatchObject({ status: 401 })
+    expect(await ask({ token: 'other', tunnelSecret })).toMatchObject({ status: 401 })
   })
 
-  test('what is spent is 402', async () => {
-    const { token, listener } = await bench.sandbox({ budgetMicros: 1 })
-    await using model = openModel({ ...access('openai-chat'), token }, { url: bench.gateway.url, listener })
+  test('fails with 402 when the budget is spent', async () => {
+    const { token, tunnelSecret } = await fixture.sandbox({ budgetMicros: 1 })
+    await using model = openModel({ ...access('openai-chat'), token }, { url: fixture.gateway.url, tunnelSecret })
     await expect(model.ask(asking())).rejects.toMatchObject({ status: 402 })
   })
 })

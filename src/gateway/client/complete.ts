@@ -1,50 +1,59 @@
 import { type Dispatcher, request } from 'undici'
 import { ModelCallFailed, type ModelReply, type ModelRequest } from '../../harnesses/conversation.ts'
-import { parseJson } from '../../harnesses/json.ts'
+import { type Json, type JsonObject, parseJson } from '../../harnesses/json.ts'
 import type { ModelAccess, Protocol } from '../../harnesses/model-access.ts'
 import { isObject, objectOf } from '../protocols/fields.ts'
-import { wires } from '../protocols.ts'
-import type { Json, JsonObject, Usage } from '../wire.ts'
+import { wireProtocols } from '../protocols.ts'
+import type { Usage } from '../wire-protocol.ts'
 import { anthropicMessages } from './anthropic-messages.ts'
-import type { Dialect } from './dialect.ts'
+import type { ClientProtocol, ClientRequestBody } from './client-protocol.ts'
 import { gemini } from './gemini.ts'
 import { openaiChat } from './openai-chat.ts'
 import { openaiResponses } from './openai-responses.ts'
 
-const dialects: Record<Protocol, Dialect> = {
+const clientProtocols: Record<Protocol, ClientProtocol> = {
   'anthropic-messages': anthropicMessages,
   'openai-chat': openaiChat,
   'openai-responses': openaiResponses,
   gemini,
 }
 
-/** With what it took, where the answer says so. */
+/** A reply with its usage, if the answer reports it. */
 export type Completion = ModelReply & { usage: Usage | undefined }
 
 /**
- * Asks a model once. Nothing is asked again here: what passes by itself the gateway has waited for, and what was cut may
- * have been paid for. Throws ModelCallFailed.
+ * Calls a model once. There are no retries: the gateway has already retried transient failures, and an answer that was
+ * cut may have been billed. Throws `ModelCallFailed`.
  */
-export async function complete(access: ModelAccess, asking: ModelRequest, way?: Dispatcher): Promise<Completion> {
+export async function complete(
+  access: ModelAccess,
+  modelRequest: ModelRequest,
+  dispatcher?: Dispatcher,
+): Promise<Completion> {
   const { protocol, model, baseUrl, token } = access
-  const dialect = dialects[protocol]
-  const answer = await post(`${baseUrl}${dialect.path(model)}`, {
-    headers: dialect.headers(token),
-    body: dialect.body(access, asking),
-    signal: asking.signal,
-    way,
+  const clientProtocol = clientProtocols[protocol]
+  const answer = await post(`${baseUrl}${clientProtocol.path(model)}`, {
+    headers: clientProtocol.headers(token),
+    body: clientProtocol.body(access, modelRequest),
+    signal: modelRequest.signal,
+    dispatcher,
   })
-  const meter = wires[protocol].newMeter()
-  meter.body(answer)
-  return { ...dialect.reply(answer), usage: meter.read().usage }
+  const meter = wireProtocols[protocol].createMeter()
+  meter.takeBody(answer)
+  return { ...clientProtocol.reply(answer), usage: meter.read().usage }
 }
 
-type Post = { headers: Record<string, string>; body: JsonObject; signal: AbortSignal; way: Dispatcher | undefined }
+type ModelPost = {
+  headers: Record<string, string>
+  body: ClientRequestBody
+  signal: AbortSignal
+  dispatcher: Dispatcher | undefined
+}
 
-/** Longer than any model thinks. */
+/** Longer than any model needs. */
 const ANSWER_MS = 30 * 60_000
 
-async function post(url: string, { headers, body, signal, way }: Post): Promise<JsonObject> {
+async function post(url: string, { headers, body, signal, dispatcher }: ModelPost): Promise<JsonObject> {
   const wait = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS)])
   try {
     const answer = await request(url, {
@@ -52,8 +61,9 @@ async function post(url: string, { headers, body, signal, way }: Post): Promise<
       headers: { ...headers, 'content-type': 'application/json' },
       body: JSON.stringify(body),
       signal: wait,
-      ...{ headersTimeout: 0, bodyTimeout: 0 },
-      ...(way ? { dispatcher: way } : {}),
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      ...(dispatcher ? { dispatcher } : {}),
     })
     const json = parseJson(await textOf(answer.body))
     if (answer.statusCode === 200 && isObject(json)) return json
@@ -67,7 +77,7 @@ async function post(url: string, { headers, body, signal, way }: Post): Promise<
   }
 }
 
-/** Far more than a model writes in one answer, and little enough to parse without holding up others. */
+/** Maximum size of an answer: far more than a model writes, and little enough to parse without blocking others. */
 const BYTES_MAX = 8 * 1024 * 1024
 
 async function textOf(body: Dispatcher.ResponseData['body']): Promise<string> {
@@ -76,19 +86,19 @@ async function textOf(body: Dispatcher.ResponseData['body']): Promise<string> {
   for await (const chunk of body) {
     chunks.push(chunk)
     bytes += chunk.length
-    if (bytes > BYTES_MAX) throw new ModelCallFailed(null, 'The model answered more than we can hold.')
+    if (bytes > BYTES_MAX) throw new ModelCallFailed(null, 'The answer of the model is too large.')
   }
   return Buffer.concat(chunks).toString()
 }
 
 const MESSAGE_LENGTH_MAX = 500
 
-/** All four put it there. It is a stranger's text. */
+/** Reads the message of an error, which all protocols have in the same place. Untrusted text. */
 function messageIn(json: Json | undefined): string {
   const { message } = objectOf(objectOf(json).error)
   return typeof message === 'string' ? message.slice(0, MESSAGE_LENGTH_MAX) : 'no reason given'
 }
 
-/** The message of the original may quote a header, and so a token. */
+/** Returns only the code of an error: its message may quote a header, and so a token. */
 const codeOf = (error: unknown): string =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'the connection broke'

@@ -1,38 +1,36 @@
 import type { Message, ModelReply, ModelRequest } from '../../harnesses/conversation.ts'
+import type { JsonObject } from '../../harnesses/json.ts'
 import type { ModelAccess, WireLevel } from '../../harnesses/model-access.ts'
 import { listOf, objectOf } from '../protocols/fields.ts'
-import type { JsonObject } from '../wire.ts'
-import { type Dialect, plainText, systemOf } from './dialect.ts'
+import { type ClientProtocol, type ClientRequestBody, plainText, systemOf } from './client-protocol.ts'
 
-export const gemini: Dialect = {
+export const gemini: ClientProtocol = {
   path: (model) => `/v1beta/models/${encodeURIComponent(model)}:generateContent`,
   headers: (token) => ({ 'x-goog-api-key': token }),
   body,
   reply,
 }
 
-function body({ wireLevel }: ModelAccess, asking: ModelRequest): JsonObject {
-  const { tools = [], shape, messages } = asking
-  const thinking = thinkingOf(wireLevel)
-  const config = {
-    ...(thinking ? { thinkingConfig: thinking } : {}),
-    ...(shape ? { responseMimeType: 'application/json', responseJsonSchema: shape.schema } : {}),
-  }
+function body({ wireLevel }: ModelAccess, request: ModelRequest): ClientRequestBody {
+  const { tools = [], shape, messages } = request
+  const thinkingConfig = thinkingOf(wireLevel)
+  const functionDeclarations = tools.map(({ name, description, schema }) => ({
+    name,
+    description,
+    parametersJsonSchema: schema,
+  }))
   return {
-    systemInstruction: { parts: [{ text: systemOf(asking) }] },
+    systemInstruction: { parts: [{ text: systemOf(request) }] },
     contents: messages.map(contentOf),
-    ...(tools.length > 0
-      ? {
-          tools: [
-            {
-              functionDeclarations: tools.map(({ name, description, schema }) => ({
-                ...{ name, description, parametersJsonSchema: schema },
-              })),
-            },
-          ],
-        }
-      : {}),
-    ...(Object.keys(config).length > 0 ? { generationConfig: config } : {}),
+    tools: tools.length > 0 ? [{ functionDeclarations }] : undefined,
+    generationConfig:
+      thinkingConfig || shape
+        ? {
+            thinkingConfig,
+            responseMimeType: shape && 'application/json',
+            responseJsonSchema: shape?.schema,
+          }
+        : undefined,
   }
 }
 
@@ -42,18 +40,18 @@ function thinkingOf(wire: WireLevel): JsonObject | undefined {
   return 'off' in wire ? { thinkingBudget: 0 } : undefined
 }
 
-function contentOf(message: Message): JsonObject {
+function contentOf(message: Message): ClientRequestBody {
   if (message.role === 'user') return { role: 'user', parts: [{ text: message.text }] }
   if (message.role === 'model') return { role: 'model', parts: message.raw }
   const parts = message.results.map(({ id, name, text }) => ({
-    functionResponse: { ...(isMadeUp(id) ? {} : { id }), name, response: { output: text } },
+    functionResponse: { id: isGenerated(id) ? undefined : id, name, response: { output: text } },
   }))
   return { role: 'user', parts }
 }
 
-/** Many calls of this protocol have no id, and an answer with one that the model never gave is refused. */
-const MADE_UP = 'call-'
-const isMadeUp = (id: string): boolean => id.startsWith(MADE_UP)
+/** Prefix of generated ids. Many calls have no id, and the provider rejects ids that it did not issue. */
+const GENERATED = 'call-'
+const isGenerated = (id: string): boolean => id.startsWith(GENERATED)
 
 const REFUSALS = ['SAFETY', 'PROHIBITED_CONTENT', 'BLOCKLIST', 'SPII', 'RECITATION', 'LANGUAGE']
 
@@ -70,7 +68,8 @@ function reply(answer: JsonObject): ModelReply {
     text: texts(false).join(''),
     thought: texts(true).join(''),
     calls: calls.map(({ id, name, args }, place) => ({
-      ...{ id: typeof id === 'string' ? id : `${MADE_UP}${place}`, name: plainText(name) },
+      id: typeof id === 'string' ? id : `${GENERATED}${place}`,
+      name: plainText(name),
       arguments: objectOf(args),
     })),
     raw: parts.length > 0 ? parts : [{ text: '(nothing)' }],

@@ -7,14 +7,14 @@ import { mini } from '../../harnesses/mini.ts'
 import type { OutputRule } from '../../harnesses/output-mapping.ts'
 import { buildEventParser } from '../../harnesses/output-mapping.ts'
 import { buildTrajectory } from '../../harnesses/trajectory.ts'
-import { wires } from '../protocols.ts'
+import { wireProtocols } from '../protocols.ts'
 import { anthropicMessages } from './anthropic-messages.ts'
 import { gemini } from './gemini.ts'
 import { openaiChat } from './openai-chat.ts'
 import { openaiResponses } from './openai-responses.ts'
 
 const SEED = 15_002
-const dialects = {
+const clientProtocols = {
   'anthropic-messages': anthropicMessages,
   'openai-chat': openaiChat,
   'openai-responses': openaiResponses,
@@ -109,34 +109,37 @@ const isPlain = ({ text, thought, calls, stop }: ModelReply): boolean =>
   [text, thought, stop, ...calls.flatMap(({ id, name }) => [id, name])].every((value) => typeof value === 'string') &&
   calls.every((call) => isObject(call.arguments))
 
-test.each(Object.entries(dialects))('%s: any answer is a reply that can be written down again', (protocol, dialect) => {
-  const wire = wires[protocol as keyof typeof wires]
-  fc.assert(
-    fc.property(sent, (text) => {
-      const answer = parseJson(text)
-      if (!isObject(answer)) return
-      const reply = dialect.reply(answer)
-      expect(isPlain(reply)).toBe(true)
-      JSON.stringify(reply)
-      const meter = wire.newMeter()
-      meter.body(answer)
-      meter.event(text)
-      const { usage } = meter.read()
-      for (const tokens of Object.values(usage ?? {})) expect(Number.isInteger(tokens) && tokens >= 0).toBe(true)
-    }),
-    { seed: SEED, numRuns: 400 },
-  )
-})
+test.each(Object.entries(clientProtocols))(
+  '%s: any answer is a reply that can be serialized',
+  (protocol, clientProtocol) => {
+    const wire = wireProtocols[protocol as keyof typeof wireProtocols]
+    fc.assert(
+      fc.property(sent, (text) => {
+        const answer = parseJson(text)
+        if (!isObject(answer)) return
+        const reply = clientProtocol.reply(answer)
+        expect(isPlain(reply)).toBe(true)
+        JSON.stringify(reply)
+        const meter = wire.createMeter()
+        meter.takeBody(answer)
+        meter.takeEvent(text)
+        const { usage } = meter.read()
+        for (const tokens of Object.values(usage ?? {})) expect(Number.isInteger(tokens) && tokens >= 0).toBe(true)
+      }),
+      { seed: SEED, numRuns: 400 },
+    )
+  },
+)
 
-test('mini comes to its own end, whatever its model answers', async () => {
+test('mini ends by itself whatever its model answers', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(sent, { maxLength: 3 }),
-      fc.constantFrom(...Object.values(dialects)),
-      async (texts, dialect) => {
+      fc.constantFrom(...Object.values(clientProtocols)),
+      async (texts, clientProtocol) => {
         const answers = texts.flatMap((text) => {
           const value = parseJson(text)
-          return isObject(value) ? [dialect.reply(value)] : []
+          return isObject(value) ? [clientProtocol.reply(value)] : []
         })
         const lines: string[] = []
         const ask: AskModel = async () =>
@@ -160,7 +163,7 @@ const RULES: OutputRule[] = [
   { when: {}, where: {}, tells: 'result', id: 'id', text: 'output' },
 ]
 
-test('any output is a trajectory that can be written down, or none, for every harness', () => {
+test('any output gives a serializable trajectory or none, for every harness', () => {
   const tellers = [...harnesses, { id: 'described', version: '1', trajectoryEvents: buildEventParser(RULES) }]
   fc.assert(
     fc.property(fc.array(sent, { maxLength: 5 }), (lines) => {

@@ -1,34 +1,34 @@
 import { ProxyAgent } from 'undici'
 import { type AskModel, ModelCallFailed, type ModelRequest } from '../../harnesses/conversation.ts'
 import type { ModelAccess } from '../../harnesses/model-access.ts'
-import { isNobodyThere } from '../dial.ts'
+import { isConnectionRefused } from '../sandbox-port.ts'
 import { type Completion, complete } from './complete.ts'
 
-/** What the gateway is called at the other end of its tunnel. */
+/** Base URL of the gateway inside a tunnel. */
 const INSIDE = 'http://gateway:80'
 
-type Gateway = { url: string; listener: string }
+type GatewayEndpoint = { url: string; tunnelSecret: string }
 
 export type OpenedModel = AsyncDisposable & {
   ask: AskModel
-  complete(asking: ModelRequest): Promise<Completion>
-  /** Nobody was there when the gateway was last called. */
+  complete(request: ModelRequest): Promise<Completion>
+  /** Tells whether the last call failed because the gateway was down. */
   isCutOff(): boolean
 }
 
-/** A model, through the gateway and no other way, until it is closed. The listener opens the way, the token is sent inside. */
-export function openModel(access: Omit<ModelAccess, 'baseUrl'>, { url, listener }: Gateway): OpenedModel {
-  const way = new ProxyAgent({ uri: url, token: `Bearer ${listener}`, proxyTunnel: true })
+/** Opens a client for a model behind the gateway. The tunnel secret opens the tunnel; the token is sent inside it. */
+export function openModel(access: Omit<ModelAccess, 'baseUrl'>, { url, tunnelSecret }: GatewayEndpoint): OpenedModel {
+  const agent = new ProxyAgent({ uri: url, token: `Bearer ${tunnelSecret}`, proxyTunnel: true })
   let isCutOff = false
-  const ask = async (asking: ModelRequest) => {
+  const ask = async (request: ModelRequest) => {
     try {
-      const completion = await complete({ ...access, baseUrl: INSIDE }, asking, way)
+      const completion = await complete({ ...access, baseUrl: INSIDE }, request, agent)
       isCutOff = false
       return completion
     } catch (error) {
-      isCutOff = error instanceof ModelCallFailed && isNobodyThere(error.cause)
+      isCutOff = error instanceof ModelCallFailed && isConnectionRefused(error.cause)
       throw error
     }
   }
-  return { ask, complete: ask, isCutOff: () => isCutOff, [Symbol.asyncDispose]: () => way.destroy() }
+  return { ask, complete: ask, isCutOff: () => isCutOff, [Symbol.asyncDispose]: () => agent.destroy() }
 }

@@ -1,31 +1,37 @@
 import type { Message, ModelReply, ModelRequest, StopReason } from '../../harnesses/conversation.ts'
+import type { JsonObject } from '../../harnesses/json.ts'
 import type { ModelAccess, WireLevel } from '../../harnesses/model-access.ts'
 import { listOf, objectOf } from '../protocols/fields.ts'
-import type { JsonObject } from '../wire.ts'
-import { argumentsIn, type Dialect, plainText, stopFor, systemOf } from './dialect.ts'
+import {
+  type ClientProtocol,
+  type ClientRequestBody,
+  parseArguments,
+  plainText,
+  stopFor,
+  systemOf,
+} from './client-protocol.ts'
 
-export const openaiChat: Dialect = {
+export const openaiChat: ClientProtocol = {
   path: () => '/v1/chat/completions',
   headers: (token) => ({ authorization: `Bearer ${token}` }),
   body,
   reply,
 }
 
-/** How much it may say is left out: providers differ in what they call it, and each has a limit of its own. */
-function body({ model, wireLevel }: ModelAccess, asking: ModelRequest): JsonObject {
-  const { tools = [], shape, messages } = asking
+/** Sets no output limit: providers differ in its name, and each has a default. */
+function body({ model, wireLevel }: ModelAccess, request: ModelRequest): ClientRequestBody {
+  const { tools = [], shape, messages } = request
   return {
     model,
-    messages: [{ role: 'system', content: systemOf(asking) }, ...messages.flatMap(messagesOf)],
-    ...(tools.length > 0
-      ? {
-          tools: tools.map(({ name, description, schema }) => ({
+    messages: [{ role: 'system', content: systemOf(request) }, ...messages.flatMap(messagesOf)],
+    tools:
+      tools.length > 0
+        ? tools.map(({ name, description, schema }) => ({
             type: 'function',
             function: { name, description, parameters: schema },
-          })),
-        }
-      : {}),
-    ...(shape ? { response_format: { type: 'json_schema', json_schema: { ...shape, strict: true } } } : {}),
+          }))
+        : undefined,
+    response_format: shape && { type: 'json_schema', json_schema: { ...shape, strict: true } },
     ...levelOf(wireLevel),
   }
 }
@@ -49,15 +55,15 @@ function reply(answer: JsonObject): ModelReply {
   const refusal = typeof message.refusal === 'string' ? message.refusal : ''
   const calls = listOf(message.tool_calls).map(objectOf)
   return {
-    text: textIn(message.content) || refusal,
-    thought: textIn(message.reasoning_content) || textIn(message.reasoning),
+    text: textOf(message.content) || refusal,
+    thought: textOf(message.reasoning_content) || textOf(message.reasoning),
     calls: calls.map((call) => {
       const { name, arguments: given } = objectOf(call.function)
-      return { id: plainText(call.id), name: plainText(name), arguments: argumentsIn(given) }
+      return { id: plainText(call.id), name: plainText(name), arguments: parseArguments(given) }
     }),
     raw: { ...message, role: 'assistant', content: message.content ?? null },
     stop: refusal ? 'refusal' : (stopFor(STOPS, choice.finish_reason) ?? (calls.length > 0 ? 'tools' : 'done')),
   }
 }
 
-const textIn = (value: unknown): string => (typeof value === 'string' ? value : '')
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')

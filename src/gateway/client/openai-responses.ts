@@ -1,35 +1,38 @@
 import type { Message, ModelReply, ModelRequest, StopReason } from '../../harnesses/conversation.ts'
+import type { Json, JsonObject } from '../../harnesses/json.ts'
 import type { ModelAccess } from '../../harnesses/model-access.ts'
 import { listOf, objectOf } from '../protocols/fields.ts'
-import type { Json, JsonObject } from '../wire.ts'
-import { argumentsIn, type Dialect, plainText, systemOf } from './dialect.ts'
+import { type ClientProtocol, type ClientRequestBody, parseArguments, plainText, systemOf } from './client-protocol.ts'
 
-export const openaiResponses: Dialect = {
+export const openaiResponses: ClientProtocol = {
   path: () => '/v1/responses',
   headers: (token) => ({ authorization: `Bearer ${token}` }),
   body,
   reply,
 }
 
-/** Nothing is kept by the provider, so its thoughts come sealed, and go back with the next call. */
-function body({ model, wireLevel }: ModelAccess, asking: ModelRequest): JsonObject {
-  const { tools = [], shape, messages } = asking
+/** Turns storage off. The provider returns its reasoning encrypted, and the next request sends it back. */
+function body({ model, wireLevel }: ModelAccess, request: ModelRequest): ClientRequestBody {
+  const { tools = [], shape, messages } = request
+  const effort = 'effort' in wireLevel ? wireLevel.effort : undefined
   return {
     model,
-    instructions: systemOf(asking),
+    instructions: systemOf(request),
     input: messages.flatMap(itemsOf),
     store: false,
-    ...(tools.length > 0
-      ? {
-          tools: tools.map(({ name, description, schema }) => ({
-            ...{ type: 'function', name, description, parameters: schema, strict: false },
-          })),
-        }
-      : {}),
-    ...(shape ? { text: { format: { type: 'json_schema', ...shape, strict: true } } } : {}),
-    ...('effort' in wireLevel
-      ? { reasoning: { effort: wireLevel.effort }, include: ['reasoning.encrypted_content'] }
-      : {}),
+    tools:
+      tools.length > 0
+        ? tools.map(({ name, description, schema }) => ({
+            type: 'function',
+            name,
+            description,
+            parameters: schema,
+            strict: false,
+          }))
+        : undefined,
+    text: shape && { format: { type: 'json_schema', ...shape, strict: true } },
+    reasoning: effort === undefined ? undefined : { effort },
+    include: effort === undefined ? undefined : ['reasoning.encrypted_content'],
   }
 }
 
@@ -42,9 +45,9 @@ function itemsOf(message: Message): Json[] {
 function reply(answer: JsonObject): ModelReply {
   const items = listOf(answer.output).map(objectOf)
   const parts = (type: string) => items.filter((item) => item.type === type)
-  const spoken = parts('message').flatMap(({ content }) => listOf(content).map(objectOf))
-  const refusal = spoken.flatMap(({ refusal: text }) => (typeof text === 'string' ? [text] : [])).join('')
-  const text = spoken.flatMap(({ type, text: said }) => (type === 'output_text' ? [plainText(said)] : [])).join('')
+  const contentParts = parts('message').flatMap(({ content }) => listOf(content).map(objectOf))
+  const refusal = contentParts.flatMap(({ refusal: text }) => (typeof text === 'string' ? [text] : [])).join('')
+  const text = contentParts.flatMap(({ type, text }) => (type === 'output_text' ? [plainText(text)] : [])).join('')
   const calls = parts('function_call')
   return {
     text: text || refusal,
@@ -52,8 +55,9 @@ function reply(answer: JsonObject): ModelReply {
       .flatMap(({ summary }) => listOf(summary).map((part) => plainText(objectOf(part).text)))
       .join('\n'),
     calls: calls.map((call) => ({
-      ...{ id: plainText(call.call_id), name: plainText(call.name) },
-      arguments: argumentsIn(call.arguments),
+      id: plainText(call.call_id),
+      name: plainText(call.name),
+      arguments: parseArguments(call.arguments),
     })),
     raw: listOf(answer.output),
     stop: stopOf(answer, refusal !== '', calls.length > 0),

@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import type { ModelRequest } from '../../harnesses/conversation.ts'
+import type { JsonObject } from '../../harnesses/json.ts'
 import type { ModelAccess } from '../../harnesses/model-access.ts'
-import type { JsonObject } from '../wire.ts'
 import { anthropicMessages } from './anthropic-messages.ts'
+import { findJsonValue } from './find-json-value.ts'
 import { gemini } from './gemini.ts'
 import { openaiChat } from './openai-chat.ts'
 import { openaiResponses } from './openai-responses.ts'
-import { valueIn } from './value-in.ts'
 
-const dialects = { anthropicMessages, openaiChat, openaiResponses, gemini }
+const clientProtocols = { anthropicMessages, openaiChat, openaiResponses, gemini }
 
 const HOSTILE: JsonObject[] = [
   {},
@@ -24,9 +24,9 @@ const HOSTILE: JsonObject[] = [
   { choices: [{ message: { role: 'system', content: { evil: true } } }], output: [[[]]], content: [[]] },
 ]
 
-describe.each(Object.entries(dialects))('%s', (_name, dialect) => {
-  test.each(HOSTILE)('an answer of any shape is some reply: %j', (answer) => {
-    const reply = dialect.reply(answer)
+describe.each(Object.entries(clientProtocols))('%s', (_name, clientProtocol) => {
+  test.each(HOSTILE)('reads an answer of any shape: %j', (answer) => {
+    const reply = clientProtocol.reply(answer)
     expect(typeof reply.text).toBe('string')
     for (const call of reply.calls) {
       expect([typeof call.id, typeof call.name]).toEqual(['string', 'string'])
@@ -34,26 +34,26 @@ describe.each(Object.entries(dialects))('%s', (_name, dialect) => {
     }
   })
 
-  test('what the model said goes back to the letter', () => {
+  test('sends the model’s messages back unchanged', () => {
     const said = [{ type: 'thinking', thinking: 'hm', signature: 'sealed' }]
     const access = { model: 'm', outputTokens: 9, wireLevel: { nothing: true } }
     const asking: Pick<ModelRequest, 'system' | 'messages'> = { system: 's', messages: [{ role: 'model', raw: said }] }
-    const body = dialect.body(access as unknown as ModelAccess, { ...asking, signal: AbortSignal.abort() })
-    if (dialect !== openaiChat) expect(JSON.stringify(body)).toContain(JSON.stringify(said).slice(1, -1))
+    const body = clientProtocol.body(access as unknown as ModelAccess, { ...asking, signal: AbortSignal.abort() })
+    if (clientProtocol !== openaiChat) expect(JSON.stringify(body)).toContain(JSON.stringify(said).slice(1, -1))
   })
 
-  test('a shape is asked for in the protocol and in words', () => {
+  test('asks for a schema in the protocol and in the prompt', () => {
     const access = { model: 'm', outputTokens: 9, wireLevel: { nothing: true } }
     const shape = { name: 'verdict', schema: { type: 'object', properties: { right: { type: 'boolean' } } } }
     const messages = [{ role: 'user' as const, text: 'u' }]
     const asking = { system: 's', messages, shape, signal: AbortSignal.abort() }
-    const body = JSON.stringify(dialect.body(access as unknown as ModelAccess, asking))
+    const body = JSON.stringify(clientProtocol.body(access as unknown as ModelAccess, asking))
     expect(body.split('"right"').length).toBe(2)
     expect(body).toContain('\\"right\\"')
   })
 })
 
-test('a chat message keeps its thoughts and is always the assistant’s', () => {
+test('a chat message keeps its reasoning and has the role assistant', () => {
   const message = { role: 'system', content: null, reasoning_content: 'hm', tool_calls: [] }
   const { raw, thought } = openaiChat.reply({ choices: [{ message }] })
   expect({ raw, thought }).toEqual({ thought: 'hm', raw: { ...message, role: 'assistant' } })
@@ -66,6 +66,6 @@ test.each([
   ['no value', undefined],
   ['{"a":', undefined],
   ['```', undefined],
-])('the value in %j', (text, value) => {
-  expect(valueIn(text)).toEqual(value)
+])('finds the JSON value in %j', (text, value) => {
+  expect(findJsonValue(text)).toEqual(value)
 })

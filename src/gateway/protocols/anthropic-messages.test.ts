@@ -1,13 +1,14 @@
 import { describe, expect, test } from 'vitest'
-import type { JsonObject, Metered } from '../wire.ts'
+import type { JsonObject } from '../../harnesses/json.ts'
+import type { MeteredAnswer } from '../wire-protocol.ts'
 import { anthropicMessages } from './anthropic-messages.ts'
 
 const GENERATE = { kind: 'generate', model: null } as const
-const read = (body: JsonObject) => anthropicMessages.read(GENERATE, { model: 'm', ...body })
+const read = (body: JsonObject) => anthropicMessages.parseRequest(GENERATE, { model: 'm', ...body })
 
-function heard(...events: JsonObject[]): Metered {
-  const meter = anthropicMessages.newMeter()
-  for (const event of events) meter.event(JSON.stringify(event))
+function heard(...events: JsonObject[]): MeteredAnswer {
+  const meter = anthropicMessages.createMeter()
+  for (const event of events) meter.takeEvent(JSON.stringify(event))
   return meter.read()
 }
 
@@ -30,11 +31,11 @@ describe('paths', () => {
     ['POST', '/v1/messages/', undefined],
     ['POST', '//v1/messages', undefined],
   ])('%s %s is %s', (method, path, kind) => {
-    expect(anthropicMessages.operation(method, path)?.kind).toBe(kind)
+    expect(anthropicMessages.parseOperation(method, path)?.kind).toBe(kind)
   })
 })
 
-describe('what is asked for', () => {
+describe('request', () => {
   test.each<[JsonObject, unknown]>([
     [{}, null],
     [{ thinking: { type: 'adaptive' } }, null],
@@ -73,7 +74,7 @@ describe('what is asked for', () => {
     [{ fallbacks: [{ model: 'other' }] }, ['fallbacks']],
     [
       { messages: [{ role: 'user', content: [{ type: 'image', source: { type: 'url', url: 'https://x' } }] }] },
-      ['image by address'],
+      ['image by URL'],
     ],
     [{ messages: [{ role: 'user', content: [{ type: 'image', source: { type: 'base64', data: '' } }] }] }, []],
     [
@@ -87,7 +88,7 @@ describe('what is asked for', () => {
           },
         ],
       },
-      ['document by address'],
+      ['document by URL'],
     ],
     [
       {
@@ -103,7 +104,7 @@ describe('what is asked for', () => {
           },
         ],
       },
-      ['image by address'],
+      ['image by URL'],
     ],
     // What the model wrote to a tool of the client is nobody's to fetch.
     [
@@ -114,11 +115,11 @@ describe('what is asked for', () => {
       },
       [],
     ],
-  ])('hosted in %j', (body, hosted) => {
-    expect(read(body).hosted).toEqual(hosted)
+  ])('lists server-side tools in %j', (body, hosted) => {
+    expect(read(body).serverSideTools).toEqual(hosted)
   })
 
-  test('stream and limit', () => {
+  test('reads the stream flag and the limit', () => {
     expect(read({ stream: true, max_tokens: 32_000 })).toMatchObject({
       model: 'm',
       isStream: true,
@@ -128,20 +129,20 @@ describe('what is asked for', () => {
   })
 })
 
-test('the body goes on as it came, or with the right model', () => {
+test('forwards the body unchanged or with the right model', () => {
   const body = { model: 'm', unknown: { kept: [1] } }
-  expect(anthropicMessages.rewritten(body, { model: 'm' })).toBe(body)
-  expect(anthropicMessages.rewritten(body, { model: 'n' })).toEqual({ model: 'n', unknown: { kept: [1] } })
+  expect(anthropicMessages.rewriteBody(body, { model: 'm' })).toBe(body)
+  expect(anthropicMessages.rewriteBody(body, { model: 'n' })).toEqual({ model: 'n', unknown: { kept: [1] } })
 })
 
-describe('what is metered', () => {
+describe('metering', () => {
   const usage = {
     ...{ input_tokens: 10, cache_read_input_tokens: 300, cache_creation_input_tokens: 100, output_tokens: 1 },
     cache_creation: { ephemeral_5m_input_tokens: 60, ephemeral_1h_input_tokens: 40 },
     service_tier: 'standard',
   }
 
-  test('the beginning and the last count make the whole', () => {
+  test('combines the first and the last count', () => {
     const end = { output_tokens: 50, output_tokens_details: { thinking_tokens: 20 } }
     expect(heard(start(usage), { type: 'ping' }, delta({ output_tokens: 30 }), delta(end), STOP)).toMatchObject({
       usage: { input: 10, cacheRead: 300, cacheWrite5m: 60, cacheWrite1h: 40, output: 50, reasoning: 20 },
@@ -149,14 +150,14 @@ describe('what is metered', () => {
     })
   })
 
-  test('the end may count the input again, and then it is right', () => {
+  test('prefers the input count at the end', () => {
     const end = { input_tokens: 12, cache_read_input_tokens: null, cache_creation_input_tokens: 100, output_tokens: 5 }
     expect(heard(start(usage), delta(end)).usage).toEqual({
       ...{ input: 12, cacheRead: 300, cacheWrite5m: 60, cacheWrite1h: 40, output: 5, reasoning: 0 },
     })
   })
 
-  test('what is not split lasts five minutes', () => {
+  test('counts unsplit cache writes as five minutes', () => {
     const { cache_creation: _, ...unsplit } = usage
     expect(heard(start(unsplit), delta({ output_tokens: 5 })).usage).toMatchObject({
       cacheWrite5m: 100,
@@ -164,7 +165,7 @@ describe('what is metered', () => {
     })
   })
 
-  test('a shortened conversation is paid for', () => {
+  test('adds the cost of a compaction', () => {
     const iterations = [
       { type: 'compaction', input_tokens: 1000, output_tokens: 70 },
       { type: 'message', input_tokens: 10, output_tokens: 5 },
@@ -186,16 +187,16 @@ describe('what is metered', () => {
     expect(heard(...events).usage).toBeUndefined()
   })
 
-  test('a whole answer, refused', () => {
-    const meter = anthropicMessages.newMeter()
-    meter.body({ type: 'message', model: 'm-2', stop_reason: 'refusal', usage: { ...usage, speed: 'fast' } })
+  test('reads a whole answer with a refusal', () => {
+    const meter = anthropicMessages.createMeter()
+    meter.takeBody({ type: 'message', model: 'm-2', stop_reason: 'refusal', usage: { ...usage, speed: 'fast' } })
     expect(meter.read()).toMatchObject({ model: 'm-2', isComplete: true, isRefusal: true, serviceTier: 'fast' })
     expect(meter.read().usage).toMatchObject({ input: 10, output: 1 })
   })
 
-  test('an error is no answer', () => {
-    const meter = anthropicMessages.newMeter()
-    meter.body(anthropicMessages.problem(529, 'overloaded', 'Later.'))
+  test('does not read an error as an answer', () => {
+    const meter = anthropicMessages.createMeter()
+    meter.takeBody(anthropicMessages.formatError(529, 'overloaded', 'Later.'))
     expect(meter.read()).toMatchObject({
       usage: undefined,
       model: null,
@@ -211,8 +212,8 @@ test.each([
   [404, 'not_found_error'],
   [418, 'invalid_request_error'],
   [500, 'api_error'],
-])('status %i has its own name', (status, type) => {
-  expect(anthropicMessages.problem(status, 'code', 'Text.')).toEqual({
+])('status %i has its own error type', (status, type) => {
+  expect(anthropicMessages.formatError(status, 'code', 'Text.')).toEqual({
     ...{ type: 'error', error: { type, message: 'Text.', code: 'code' } },
   })
 })

@@ -1,45 +1,53 @@
-import type { AnswerError, Asked, JsonObject, Meter, Operation, Usage, Wire } from '../wire.ts'
-import { addressOf, blocksIn, mediaOf } from './anthropic-content.ts'
+import type { JsonObject } from '../../harnesses/json.ts'
+import type {
+  AnswerError,
+  Media,
+  ParsedRequest,
+  Usage,
+  UsageMeter,
+  WireOperation,
+  WireProtocol,
+} from '../wire-protocol.ts'
 import {
   byteLength,
-  errorIn,
+  classifyError,
+  countMedia,
+  eventHandler,
   isFilled,
   isObject,
   jsonBytes,
   limitOf,
   listInvalidCounts,
   listOf,
-  mediaIn,
+  listUnusual,
   NO_ALTERNATIVES,
   objectOf,
   PRICED_MEMBERS,
   REASONING_TOKENS,
   TOKENS,
-  takingEvents,
   textOf,
   tokensOf,
-  unusual,
   withModel,
 } from './fields.ts'
 
-export const anthropicMessages: Wire = {
+export const anthropicMessages: WireProtocol = {
   protocol: 'anthropic-messages',
-  operation,
-  read,
-  rewritten: (body, { model }) => withModel(body, model),
+  parseOperation,
+  parseRequest,
+  rewriteBody: (body, { model }) => withModel(body, model),
   withOutputLimit: (body, { tokens }) => ({ ...body, max_tokens: tokens }),
-  rewrittenPath: (path) => path,
-  headers: (key) => ({ 'x-api-key': key }),
-  probe: (model) => ({
+  rewritePath: (path) => path,
+  authHeaders: (key) => ({ 'x-api-key': key }),
+  buildProbe: (model) => ({
     path: '/v1/messages',
     body: { model, max_tokens: 1, messages: [{ role: 'user', content: 'Hi' }] },
     headers: { 'anthropic-version': '2023-06-01' },
   }),
-  newMeter,
-  problem: (status, code, message) => ({ type: 'error', error: { type: errorType(status), message, code } }),
+  createMeter,
+  formatError: (status, code, message) => ({ type: 'error', error: { type: errorType(status), message, code } }),
 }
 
-function operation(method: string, path: string): Operation | undefined {
+function parseOperation(method: string, path: string): WireOperation | undefined {
   if (path === '/api/hello' && method !== 'POST') return { kind: 'hello', model: null }
   if (/^\/v1\/models(\/[^/]+)?$/.test(path) && method === 'GET') return { kind: 'models', model: null }
   if (method !== 'POST') return undefined
@@ -48,8 +56,8 @@ function operation(method: string, path: string): Operation | undefined {
   return undefined
 }
 
-function read(_operation: Operation, body: JsonObject): Asked {
-  // The provider may shorten the conversation before it answers. It reads and bills that pass too.
+function parseRequest(_operation: WireOperation, body: JsonObject): ParsedRequest {
+  // The provider may compact the conversation before it answers. It bills that pass too.
   const passes = compacts(body) ? 2 : 1
   return {
     model: textOf(body.model),
@@ -65,13 +73,13 @@ function read(_operation: Operation, body: JsonObject): Asked {
       ['n', body.n, NO_ALTERNATIVES],
       ['best_of', body.best_of, NO_ALTERNATIVES],
     ]),
-    hosted: hostedOf(body),
-    surcharges: unusual(body, ORDINARY),
-    media: mediaIn(blocksIn(body), mediaOf),
+    serverSideTools: serverSideToolsOf(body),
+    surcharges: listUnusual(body, ORDINARY),
+    media: countMedia(listBlocks(body), mediaOf),
   }
 }
 
-// `batch` and `priority` have other prices, so do haste and a region.
+// Other service tiers, fast mode and regions have other prices.
 const ORDINARY = {
   ...PRICED_MEMBERS,
   service_tier: ['auto', 'standard', 'standard_only'],
@@ -81,7 +89,7 @@ const ORDINARY = {
 const compacts = (body: JsonObject): boolean =>
   listOf(objectOf(body.context_management).edits).some((edit) => /^compact/.test(textOf(objectOf(edit).type) ?? ''))
 
-function levelOf(body: JsonObject): Asked['level'] {
+function levelOf(body: JsonObject): ParsedRequest['level'] {
   const thinking = objectOf(body.thinking)
   if (thinking.type === 'disabled') return { off: true }
   const effort = textOf(objectOf(body.output_config).effort)
@@ -90,24 +98,47 @@ function levelOf(body: JsonObject): Asked['level'] {
   return budgetTokens === undefined ? null : { budgetTokens }
 }
 
-// These run where the client is, or look through nothing but the tools of the request itself.
-// Whatever is not known to do so is taken for the provider's own.
+// Tools that run in the client, or that search only the tools of the request. Unknown tools count as server-side tools.
 const OWN_TOOLS = /^(custom|bash_\d+|text_editor_\d+|computer_\d+|memory_\d+|tool_search_tool_(regex|bm25)(_\d+)?)$/
 
-// Other people's servers, a machine of the provider's, and other models that may answer instead.
-const HOSTED_FIELDS = ['mcp_servers', 'container', 'fallbacks', 'models', 'plugins']
+// Remote tool servers, containers of the provider, and other models that may answer instead.
+const SERVER_SIDE_FIELDS = ['mcp_servers', 'container', 'fallbacks', 'models', 'plugins']
 
-function hostedOf(body: JsonObject): string[] {
+function serverSideToolsOf(body: JsonObject): string[] {
   const tools = listOf(body.tools)
     .map((tool) => objectOf(tool).type ?? 'custom')
     .filter((type) => typeof type !== 'string' || !OWN_TOOLS.test(type))
     .map(String)
-  const fields = HOSTED_FIELDS.filter((name) => isFilled(body[name]))
-  const addresses = blocksIn(body).flatMap(addressOf)
+  const fields = SERVER_SIDE_FIELDS.filter((name) => isFilled(body[name]))
+  const addresses = listBlocks(body).flatMap(listRemoteMedia)
   return [...new Set([...tools, ...fields, ...addresses])]
 }
 
-function newMeter(): Meter {
+/** Lists the content blocks of all messages, including those inside tool results and documents. */
+function listBlocks(body: JsonObject): JsonObject[] {
+  const found: JsonObject[] = []
+  // Iterative, because untrusted input may be nested deeply enough to overflow the stack.
+  const pending = listOf(body.messages).flatMap((message) => listOf(objectOf(message).content))
+  for (let block = pending.pop(); block !== undefined; block = pending.pop()) {
+    const { content, source } = objectOf(block)
+    found.push(objectOf(block))
+    for (const each of [...listOf(content), ...listOf(objectOf(source).content)]) pending.push(each)
+  }
+  return found
+}
+
+/** Lists media that the provider would fetch or already stores. */
+function listRemoteMedia({ type, source }: JsonObject): string[] {
+  const { type: sourceType } = objectOf(source)
+  return sourceType === 'url' || sourceType === 'file' ? [`${textOf(type) ?? 'content'} by URL`] : []
+}
+
+function mediaOf({ type, source }: JsonObject): keyof Media | undefined {
+  if (objectOf(source).type !== 'base64') return undefined
+  return type === 'document' ? 'documents' : 'pictures'
+}
+
+function createMeter(): UsageMeter {
   let first: JsonObject = {}
   let last: JsonObject | undefined
   let model: string | null = null
@@ -143,14 +174,14 @@ function newMeter(): Meter {
     },
   }
   const takeAny = (event: JsonObject): void => {
-    error ??= errorIn(event.error)
+    error ??= classifyError(event.error)
     const type = textOf(event.type)
     if (type !== null && Object.hasOwn(take, type)) take[type]?.(event)
   }
 
   return {
-    event: takingEvents(takeAny),
-    body: (json) => takeAny(objectOf(json)),
+    takeEvent: eventHandler(takeAny),
+    takeBody: (json) => takeAny(objectOf(json)),
     read: () => ({
       usage: last && usageOf(first, last),
       model,
@@ -167,7 +198,7 @@ function newMeter(): Meter {
 const blockBytes = ({ text, thinking, input }: JsonObject): number =>
   byteLength(text) + byteLength(thinking) + jsonBytes(input)
 
-/** The end counts everything from the beginning, but may leave out what has not changed since. */
+/** Combines the usage at the start and at the end. The end repeats only counts that have changed. */
 function usageOf(first: JsonObject, last: JsonObject): Usage | undefined {
   const count = (name: string): number | undefined => tokensOf(last[name]) ?? tokensOf(first[name])
   const input = count('input_tokens')
@@ -186,7 +217,7 @@ function usageOf(first: JsonObject, last: JsonObject): Usage | undefined {
   return listOf(last.iterations).map(objectOf).filter(isCompaction).map(spentOn).reduce(sum, usage)
 }
 
-/** What is not said to last an hour lasts five minutes. */
+/** Splits cache writes by lifetime. Writes without a lifetime last five minutes. */
 function writesOf(total: number | undefined, split: JsonObject): Pick<Usage, 'cacheWrite5m' | 'cacheWrite1h'> {
   const short = tokensOf(split.ephemeral_5m_input_tokens) ?? 0
   const long = tokensOf(split.ephemeral_1h_input_tokens) ?? 0
@@ -195,7 +226,7 @@ function writesOf(total: number | undefined, split: JsonObject): Pick<Usage, 'ca
   return { cacheWrite5m: total - cacheWrite1h, cacheWrite1h }
 }
 
-// The provider shortened the conversation before it answered. It bills that, and leaves it out of the sums.
+// A compaction before the answer. The provider bills it but leaves it out of the sums.
 const isCompaction = ({ type }: JsonObject): boolean => type === 'compaction'
 
 const spentOn = (iteration: JsonObject): Usage => ({
@@ -215,7 +246,7 @@ const sum = (one: Usage, other: Usage): Usage => ({
   reasoning: one.reasoning + other.reasoning,
 })
 
-/** Being fast is a price of its own, whatever the tier is called. */
+/** Fast mode has its own price, whatever the service tier is. */
 const serviceTierOf = (usage: JsonObject): string | null =>
   usage.speed === 'fast' ? 'fast' : textOf(usage.service_tier)
 

@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { wires } from '../protocols.ts'
-import type { Json, JsonObject, Metered } from '../wire.ts'
+import type { Json, JsonObject } from '../../harnesses/json.ts'
+import { wireProtocols } from '../protocols.ts'
+import type { MeteredAnswer } from '../wire-protocol.ts'
 import { objectOf } from './fields.ts'
 
 // The words of all four protocols: garbage that is made of them gets further in than any other.
@@ -52,26 +53,26 @@ const path = fc.array(fc.oneof(piece, fc.string())).map((pieces) => pieces.join(
 
 const isCount = (count: number): boolean => Number.isSafeInteger(count) && count >= 0
 
-function expectSound({ usage, model }: Metered): void {
+function expectSound({ usage, model }: MeteredAnswer): void {
   expect(model === null || typeof model === 'string').toBe(true)
   if (!usage) return
   expect(Object.values(usage).every(isCount)).toBe(true)
   expect(usage.reasoning).toBeLessThanOrEqual(usage.output)
 }
 
-describe.each(Object.values(wires))('$protocol', (wire) => {
+describe.each(Object.values(wireProtocols))('$protocol', (wire) => {
   const operation = { kind: 'generate', model: 'm' } as const
 
-  test('reads and sends on any body', () => {
+  test('parses and rewrites any body', () => {
     fc.assert(
       fc.property(json, (any) => {
         const body = objectOf(any)
-        const asked = wire.read(operation, body)
-        expect(asked.hosted.every((name) => typeof name === 'string')).toBe(true)
-        const sent = wire.rewritten(body, { model: 'm' })
+        const asked = wire.parseRequest(operation, body)
+        expect(asked.serverSideTools.every((name) => typeof name === 'string')).toBe(true)
+        const sent = wire.rewriteBody(body, { model: 'm' })
         // What was put right once is right.
-        expect(wire.rewritten(sent, { model: 'm' })).toBe(sent)
-        expect(wire.read(operation, sent).hosted).toEqual(asked.hosted)
+        expect(wire.rewriteBody(sent, { model: 'm' })).toBe(sent)
+        expect(wire.parseRequest(operation, sent).serverSideTools).toEqual(asked.serverSideTools)
       }),
     )
   })
@@ -79,13 +80,13 @@ describe.each(Object.values(wires))('$protocol', (wire) => {
   test('meters any answer', () => {
     fc.assert(
       fc.property(fc.array(json), fc.string(), (answers, text) => {
-        const meter = wire.newMeter()
-        meter.event(text)
+        const meter = wire.createMeter()
+        meter.takeEvent(text)
         for (const answer of answers) {
-          meter.event(JSON.stringify(answer))
+          meter.takeEvent(JSON.stringify(answer))
           expectSound(meter.read())
         }
-        for (const answer of answers) meter.body(answer)
+        for (const answer of answers) meter.takeBody(answer)
         expectSound(meter.read())
       }),
     )
@@ -94,29 +95,31 @@ describe.each(Object.values(wires))('$protocol', (wire) => {
   test('reads any path', () => {
     fc.assert(
       fc.property(fc.constantFrom('GET', 'POST', 'HEAD', 'PUT'), path, (method, given) => {
-        const found = wire.operation(method, given)
+        const found = wire.parseOperation(method, given)
         expect(found === undefined || typeof found.kind === 'string').toBe(true)
-        expect(typeof wire.rewrittenPath(given, { model: 'm' })).toBe('string')
+        expect(typeof wire.rewritePath(given, { model: 'm' })).toBe('string')
       }),
     )
   })
 
-  test('depth breaks nothing', () => {
+  test('handles deeply nested input', () => {
     const deep: Json = JSON.parse(`${'{"tools":[{"content":[{"parts":['.repeat(30_000)}1${']}]}]}'.repeat(30_000)}`)
     const namespaces: Json = JSON.parse(
       `${'{"type":"namespace","tools":['.repeat(50_000)}{"type":"mcp"}${']}'.repeat(50_000)}`,
     )
     const bodies: JsonObject[] = [objectOf(deep), { tools: [namespaces] }, { input: [objectOf(deep)] }]
     for (const body of bodies) {
-      expect(wire.read(operation, body).model).toBe(wire.protocol === 'gemini' ? 'm' : null)
-      wire.newMeter().body(body)
+      expect(wire.parseRequest(operation, body).model).toBe(wire.protocol === 'gemini' ? 'm' : null)
+      wire.createMeter().takeBody(body)
     }
   })
 })
 
-test('a tool of the provider is found in any depth of namespaces', () => {
+test('finds a server-side tool at any depth of namespaces', () => {
   const tools: Json = JSON.parse(
     `[${'{"type":"namespace","tools":['.repeat(50_000)}{"type":"mcp"}${']}'.repeat(50_000)}]`,
   )
-  expect(wires['openai-responses'].read({ kind: 'generate', model: null }, { tools }).hosted).toEqual(['mcp'])
+  expect(
+    wireProtocols['openai-responses'].parseRequest({ kind: 'generate', model: null }, { tools }).serverSideTools,
+  ).toEqual(['mcp'])
 })

@@ -1,13 +1,14 @@
 import { describe, expect, test } from 'vitest'
-import type { JsonObject, Metered } from '../wire.ts'
+import type { JsonObject } from '../../harnesses/json.ts'
+import type { MeteredAnswer } from '../wire-protocol.ts'
 import { gemini } from './gemini.ts'
 
-const read = (body: JsonObject) => gemini.read({ kind: 'generate', model: 'm', isStream: true }, body)
+const read = (body: JsonObject) => gemini.parseRequest({ kind: 'generate', model: 'm', isStream: true }, body)
 const thinking = (thinkingConfig: JsonObject): JsonObject => ({ generationConfig: { thinkingConfig } })
 
-function heard(...events: JsonObject[]): Metered {
-  const meter = gemini.newMeter()
-  for (const event of events) meter.event(JSON.stringify(event))
+function heard(...events: JsonObject[]): MeteredAnswer {
+  const meter = gemini.createMeter()
+  for (const event of events) meter.takeEvent(JSON.stringify(event))
   return meter.read()
 }
 
@@ -24,22 +25,22 @@ test.each<[string, string, object | undefined]>([
   ['POST', '/upload/v1beta/files', undefined],
   ['GET', '/v1beta/models/m:generateContent', undefined],
 ])('%s %s is %j', (method, path, operation) => {
-  expect(gemini.operation(method, path)).toEqual(operation)
+  expect(gemini.parseOperation(method, path)).toEqual(operation)
 })
 
-describe('what is sent on', () => {
-  test('the path has the right model', () => {
+describe('forwarding', () => {
+  test('rewrites the model in the path', () => {
     const path = '/v1beta/models/m%2D1:streamGenerateContent'
-    expect(gemini.rewrittenPath(path, { model: 'm-1' })).toBe(path)
-    expect(gemini.rewrittenPath(path, { model: 'n/../x' })).toBe('/v1beta/models/n%2F..%2Fx:streamGenerateContent')
-    expect(gemini.rewrittenPath('/v1beta/models', { model: 'n' })).toBe('/v1beta/models')
+    expect(gemini.rewritePath(path, { model: 'm-1' })).toBe(path)
+    expect(gemini.rewritePath(path, { model: 'n/../x' })).toBe('/v1beta/models/n%2F..%2Fx:streamGenerateContent')
+    expect(gemini.rewritePath('/v1beta/models', { model: 'n' })).toBe('/v1beta/models')
   })
 
-  test('a body that names another model is put right', () => {
+  test('corrects a body that names another model', () => {
     const right = { contents: [], model: 'models/m' }
-    expect(gemini.rewritten(right, { model: 'm' })).toBe(right)
+    expect(gemini.rewriteBody(right, { model: 'm' })).toBe(right)
     const counted = { generateContentRequest: { model: 'models/other', contents: [1] }, model: 'models/other' }
-    expect(gemini.rewritten(counted, { model: 'm' })).toEqual({
+    expect(gemini.rewriteBody(counted, { model: 'm' })).toEqual({
       ...{ generateContentRequest: { model: 'models/m', contents: [1] }, model: 'models/m' },
     })
   })
@@ -70,16 +71,16 @@ test.each<[JsonObject, string[]]>([
   [{ system_instruction: { parts: { fileData: {} } } }, ['fileData']],
   [{ contents: [{ parts: [{ functionResponse: { parts: [{ fileData: {} }] } }] }] }, ['fileData']],
   [{ contents: [{ parts: [{ inlineData: { data: 'AA' } }, { functionCall: { args: { fileData: 1 } } }] }] }, []],
-])('hosted in %j', (body, hosted) => {
-  expect(read(body).hosted).toEqual(hosted)
+])('lists server-side tools in %j', (body, hosted) => {
+  expect(read(body).serverSideTools).toEqual(hosted)
 })
 
-test('the stream is in the path, the limit in the body', () => {
+test('reads the stream flag from the path and the limit from the body', () => {
   const generationConfig = { maxOutputTokens: 100, candidateCount: 2 }
   expect(read({ generationConfig })).toMatchObject({ model: 'm', isStream: true, outputTokens: 200 })
 })
 
-describe('what is metered', () => {
+describe('metering', () => {
   const usageMetadata = {
     ...{ promptTokenCount: 1200, cachedContentTokenCount: 300, candidatesTokenCount: 30, thoughtsTokenCount: 20 },
     toolUsePromptTokenCount: 7,
@@ -92,19 +93,19 @@ describe('what is metered', () => {
     modelVersion: 'm-1',
   })
 
-  test('the last count is the whole', () => {
+  test('uses the last count', () => {
     expect(heard(first, end('STOP'))).toMatchObject({
       ...{ usage: whole, model: 'm-1', isComplete: true, isRefusal: false, serviceTier: null },
     })
   })
 
-  test('a stream that is cut has none', () => {
+  test('reports no usage for a cut stream', () => {
     expect(heard(first)).toMatchObject({ usage: undefined, isComplete: false })
   })
 
-  test('without server-sent events a stream is a list', () => {
-    const meter = gemini.newMeter()
-    meter.body([first, end('MAX_TOKENS')])
+  test('reads a stream without server-sent events as a list', () => {
+    const meter = gemini.createMeter()
+    meter.takeBody([first, end('MAX_TOKENS')])
     expect(meter.read()).toMatchObject({ usage: whole, isComplete: true })
   })
 
@@ -112,11 +113,11 @@ describe('what is metered', () => {
     end('SAFETY'),
     end('PROHIBITED_CONTENT'),
     { promptFeedback: { blockReason: 'OTHER' }, usageMetadata },
-  ])('%j refuses', (event) => {
+  ])('%j is a refusal', (event) => {
     expect(heard(event)).toMatchObject({ isRefusal: true, isComplete: true, usage: whole })
   })
 
-  test('an answer of thoughts alone', () => {
+  test('reads an answer that contains only thoughts', () => {
     const counts = { promptTokenCount: 5, thoughtsTokenCount: 9, serviceTier: 'FLEX' }
     expect(heard({ ...end('STOP'), usageMetadata: counts })).toMatchObject({
       ...{ usage: { input: 5, output: 9, reasoning: 9 }, serviceTier: 'flex' },
@@ -124,9 +125,9 @@ describe('what is metered', () => {
   })
 })
 
-test('an error looks like the provider’s own', () => {
-  expect(gemini.problem(402, 'budget_exhausted', 'Spent.')).toMatchObject({
+test('formats errors like the provider', () => {
+  expect(gemini.formatError(402, 'budget_exhausted', 'Spent.')).toMatchObject({
     error: { code: 402, message: 'Spent.', status: 'FAILED_PRECONDITION' },
   })
-  expect(gemini.headers('k')).toEqual({ 'x-goog-api-key': 'k' })
+  expect(gemini.authHeaders('k')).toEqual({ 'x-goog-api-key': 'k' })
 })

@@ -1,47 +1,55 @@
-import type { AnswerError, Asked, Json, JsonObject, Meter, Operation, Usage, Wire } from '../wire.ts'
+import type { Json, JsonObject } from '../../harnesses/json.ts'
+import type {
+  AnswerError,
+  Media,
+  ParsedRequest,
+  Usage,
+  UsageMeter,
+  WireOperation,
+  WireProtocol,
+} from '../wire-protocol.ts'
 import {
   ALTERNATIVES,
+  alternativesOf,
   byteLength,
-  errorIn,
+  classifyError,
+  countMedia,
+  eventHandler,
   isFilled,
   isObject,
   jsonBytes,
   limitOf,
   listInvalidCounts,
   listOf,
-  mediaIn,
+  listUnusual,
   objectOf,
   oneOrMore,
   REASONING_TOKENS,
   splitInput,
   TOKENS,
-  takingEvents,
   textOf,
-  timesOf,
   tokensOf,
-  unusual,
 } from './fields.ts'
-import { field, fields, isHeard, mediaOf, partsIn, snakeCase } from './gemini-parts.ts'
 
-export const gemini: Wire = {
+export const gemini: WireProtocol = {
   protocol: 'gemini',
-  operation,
-  read,
-  rewritten,
+  parseOperation,
+  parseRequest,
+  rewriteBody,
   withOutputLimit,
-  rewrittenPath,
-  headers: (key) => ({ 'x-goog-api-key': key }),
-  probe: (model) => ({
+  rewritePath,
+  authHeaders: (key) => ({ 'x-goog-api-key': key }),
+  buildProbe: (model) => ({
     path: `/v1beta/models/${encodeURIComponent(model)}:generateContent`,
     body: { contents: [{ role: 'user', parts: [{ text: 'Hi' }] }], generationConfig: { maxOutputTokens: 16 } },
   }),
-  newMeter,
-  problem,
+  createMeter,
+  formatError,
 }
 
 const CALL = /^(\/v1(?:alpha|beta)?\/models\/)([^/:]+)(:(generateContent|streamGenerateContent|countTokens))$/
 
-function operation(method: string, path: string): Operation | undefined {
+function parseOperation(method: string, path: string): WireOperation | undefined {
   if (/^\/v1(alpha|beta)?\/models(\/[^/:]+)?$/.test(path) && method === 'GET') return { kind: 'models', model: null }
   const [, , name = '', , verb] = CALL.exec(path) ?? []
   const model = decoded(name)
@@ -58,13 +66,13 @@ function decoded(name: string): string | undefined {
   }
 }
 
-function rewrittenPath(path: string, { model }: { model: string }): string {
+function rewritePath(path: string, { model }: { model: string }): string {
   const [, before, name = '', after] = CALL.exec(path) ?? []
   return before === undefined || decoded(name) === model ? path : `${before}${encodeURIComponent(model)}${after}`
 }
 
-/** The path has the model's name. A body that repeats it must not say another one. */
-function rewritten(body: JsonObject, { model }: { model: string }): JsonObject {
+/** Corrects the model in the body, which may repeat the one in the path. */
+function rewriteBody(body: JsonObject, { model }: { model: string }): JsonObject {
   const name = `models/${model}`
   const isRight = [body, ...requestsIn(body)].every((each) => each.model === undefined || each.model === name)
   if (isRight) return body
@@ -83,25 +91,26 @@ function withOutputLimit(body: JsonObject, { tokens }: { tokens: number }): Json
   return { ...body, [name]: { ...config, maxOutputTokens: tokens } }
 }
 
-// Counting wraps the request that it counts.
+// A token count wraps the request that it counts.
 const isRequest = (key: string): boolean => key === 'generateContentRequest' || key === 'generate_content_request'
 
 const requestsIn = (body: JsonObject): JsonObject[] =>
   fields(body, 'generateContentRequest').filter((value) => isObject(value))
 
-function read({ model, isStream = false }: Operation, body: JsonObject): Asked {
+function parseRequest({ model, isStream = false }: WireOperation, body: JsonObject): ParsedRequest {
   const config = objectOf(field(body, 'generationConfig'))
   const thinking = objectOf(field(config, 'thinkingConfig'))
   return {
-    ...{ model, isStream },
+    model,
+    isStream,
     level: levelOf(thinking),
     reasoningTokens: tokensOf(field(thinking, 'thinkingBudget')),
     outputTokens: outputTokensOf(config),
-    alternatives: timesOf(field(config, 'candidateCount')),
+    alternatives: alternativesOf(field(config, 'candidateCount')),
     invalidCounts: invalidCountsIn(body),
-    hosted: [...new Set([body, ...requestsIn(body)].flatMap(hostedOf))],
+    serverSideTools: [...new Set([body, ...requestsIn(body)].flatMap(serverSideToolsOf))],
     surcharges: surchargesOf(body),
-    media: mediaIn(partsIn(body), mediaOf),
+    media: countMedia(listParts(body), mediaOf),
   }
 }
 
@@ -127,16 +136,20 @@ function invalidCountsIn(body: JsonObject): string[] {
 
 function surchargesOf(body: JsonObject): string[] {
   const configs = fields(body, 'generationConfig').map(objectOf)
-  const tiers = unusual(body, { serviceTier: ORDINARY_TIERS, service_tier: ORDINARY_TIERS })
+  const tiers = listUnusual(body, { serviceTier: ORDINARY_TIERS, service_tier: ORDINARY_TIERS })
   const spoken = configs
     .flatMap((config) => fields(config, 'responseModalities').flatMap(listOf))
     .some((kind) => String(kind).toLowerCase() !== 'text')
-  return [...tiers, ...(spoken ? ['responseModalities'] : []), ...(partsIn(body).some(isHeard) ? ['sound'] : [])]
+  return [
+    ...tiers,
+    ...(spoken ? ['responseModalities'] : []),
+    ...(listParts(body).some(isAudioOrVideo) ? ['sound'] : []),
+  ]
 }
 
 const ORDINARY_TIERS = ['standard', 'unspecified', 'service_tier_unspecified', 'service_tier_standard']
 
-function levelOf(config: JsonObject): Asked['level'] {
+function levelOf(config: JsonObject): ParsedRequest['level'] {
   const effort = textOf(field(config, 'thinkingLevel'))
   if (effort !== null) return { effort: effort.toLowerCase() }
   const budgetTokens = field(config, 'thinkingBudget')
@@ -144,22 +157,52 @@ function levelOf(config: JsonObject): Asked['level'] {
   return typeof budgetTokens === 'number' && Number.isInteger(budgetTokens) ? { budgetTokens } : null
 }
 
-// Functions run where the client is. Whatever else a tool may be is the provider's own.
+/** Returns the values of a field in both spellings, which are the same to the provider. */
+const fields = (object: JsonObject, name: string): Json[] =>
+  [object[name], object[snakeCase(name)]].filter((value) => value !== undefined)
+
+const snakeCase = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+
+const field = (object: JsonObject, name: string): Json | undefined => fields(object, name)[0]
+
+function mediaOf(part: JsonObject): keyof Media | undefined {
+  const [data] = fields(part, 'inlineData').map(objectOf)
+  if (!data) return undefined
+  return /^\s*image\//i.test(String(field(data, 'mimeType'))) ? 'pictures' : 'documents'
+}
+
+/** Tells whether a part is audio or video, which has another price than text. */
+const isAudioOrVideo = (part: JsonObject): boolean =>
+  fields(part, 'inlineData').some((data) =>
+    fields(objectOf(data), 'mimeType').some((type) => /^\s*(audio|video)\//i.test(String(type))),
+  )
+
+/** Lists the parts of all contents, of the system instruction, and of function responses. */
+function listParts(body: JsonObject): JsonObject[] {
+  const contents = [...oneOrMore(body.contents), ...fields(body, 'systemInstruction').flatMap(oneOrMore)]
+  const parts = contents.flatMap((content) => oneOrMore(objectOf(content).parts)).map(objectOf)
+  const responseParts = parts
+    .flatMap((part) => fields(part, 'functionResponse'))
+    .flatMap((response) => oneOrMore(objectOf(response).parts))
+  return [...parts, ...responseParts.map(objectOf)]
+}
+
+// Functions run in the client. All other tools are server-side tools.
 const OWN_TOOLS = ['functionDeclarations', 'function_declarations']
 
-function hostedOf(body: JsonObject): string[] {
+function serverSideToolsOf(body: JsonObject): string[] {
   const tools = oneOrMore(body.tools)
     .flatMap((tool) => Object.keys(objectOf(tool)))
     .filter((name) => !OWN_TOOLS.includes(name))
-  const files = partsIn(body).some((part) => fields(part, 'fileData').length > 0) ? ['fileData'] : []
-  // What was cached has tools of its own.
+  const files = listParts(body).some((part) => fields(part, 'fileData').length > 0) ? ['fileData'] : []
+  // Cached content may include tools.
   const cached = textOf(field(body, 'cachedContent')) === null ? [] : ['cachedContent']
   return [...tools, ...files, ...cached]
 }
 
 const REFUSALS = ['SAFETY', 'PROHIBITED_CONTENT', 'BLOCKLIST', 'SPII', 'IMAGE_SAFETY', 'IMAGE_PROHIBITED_CONTENT']
 
-function newMeter(): Meter {
+function createMeter(): UsageMeter {
   let model: string | null = null
   let usage: JsonObject | undefined
   let isComplete = false
@@ -169,7 +212,7 @@ function newMeter(): Meter {
   let error: AnswerError | null = null
 
   const take = (chunk: JsonObject): void => {
-    error ??= errorIn(chunk.error)
+    error ??= classifyError(chunk.error)
     model = textOf(chunk.modelVersion) ?? model
     if (isObject(chunk.usageMetadata)) usage = chunk.usageMetadata
     const isBlocked = textOf(objectOf(chunk.promptFeedback).blockReason) !== null
@@ -182,15 +225,19 @@ function newMeter(): Meter {
   }
 
   return {
-    event: takingEvents(take),
-    // Without server-sent events a stream is one list of chunks.
-    body: (json) => {
+    takeEvent: eventHandler(take),
+    // A stream without server-sent events is a list of chunks.
+    takeBody: (json) => {
       for (const chunk of oneOrMore(json)) take(objectOf(chunk))
     },
-    // Every chunk counts along: only at the end is it the whole.
+    // Every chunk repeats the usage so far. Only the last one is final.
     read: () => ({
       usage: isComplete && usage ? usageOf(usage) : undefined,
-      ...{ model, isComplete, isRefusal, isTruncated, error },
+      model,
+      isComplete,
+      isRefusal,
+      isTruncated,
+      error,
       partial: { usage: usage && usageOf(usage), textBytes },
       serviceTier: textOf(usage?.serviceTier)?.toLowerCase() ?? null,
     }),
@@ -202,7 +249,7 @@ const partBytes = ({ parts }: JsonObject): number =>
     .map(objectOf)
     .reduce((sum, { text, functionCall }) => sum + byteLength(text) + jsonBytes(objectOf(functionCall).args), 0)
 
-/** What was thought is billed as output. What a tool of the provider brought in is billed as input. */
+/** Thoughts are billed as output. The input of server-side tools is billed as input. */
 function usageOf(usage: JsonObject): Usage | undefined {
   const prompt = tokensOf(usage.promptTokenCount)
   if (prompt === undefined) return undefined
@@ -210,7 +257,9 @@ function usageOf(usage: JsonObject): Usage | undefined {
   const brought = tokensOf(usage.toolUsePromptTokenCount) ?? 0
   return {
     ...splitInput(prompt + brought, tokensOf(usage.cachedContentTokenCount) ?? 0, 0),
-    ...{ cacheWrite1h: 0, output: (tokensOf(usage.candidatesTokenCount) ?? 0) + reasoning, reasoning },
+    cacheWrite1h: 0,
+    output: (tokensOf(usage.candidatesTokenCount) ?? 0) + reasoning,
+    reasoning,
   }
 }
 
@@ -225,7 +274,7 @@ const STATUSES: Record<number, string> = {
   504: 'DEADLINE_EXCEEDED',
 }
 
-function problem(status: number, code: string, message: string): JsonObject {
+function formatError(status: number, code: string, message: string): JsonObject {
   const details = [{ '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: code }]
   const name = STATUSES[status] ?? (status < 500 ? 'FAILED_PRECONDITION' : 'INTERNAL')
   return { error: { code: status, message, status: name, details } }

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
+import type { JsonObject } from '../../harnesses/json.ts'
 import { PROTOCOLS, type Protocol } from '../../harnesses/model-access.ts'
-import { wires } from '../protocols.ts'
-import { type JsonObject, NO_USAGE } from '../wire.ts'
+import { wireProtocols } from '../protocols.ts'
+import { NO_USAGE } from '../wire-protocol.ts'
 
 const operation = { kind: 'generate', model: 'm-1' } as const
 
@@ -13,19 +14,21 @@ const UNLIMITED: Record<Protocol, JsonObject> = {
 }
 
 describe.each(PROTOCOLS)('an output limit in %s', (protocol) => {
-  const wire = wires[protocol]
+  const wire = wireProtocols[protocol]
   const body = UNLIMITED[protocol]
 
-  test('is what the gateway reads back from the request, and nothing else changes', () => {
+  test('is what the gateway reads back, and nothing else changes', () => {
     const limited = wire.withOutputLimit(body, { tokens: 300, provider: 'acme' })
-    expect(wire.read(operation, limited).outputTokens).toBe(300)
+    expect(wire.parseRequest(operation, limited).outputTokens).toBe(300)
     expect(limited).toMatchObject(protocol === 'anthropic-messages' ? { ...body, max_tokens: 300 } : body)
     expect(Object.keys(limited).length - Object.keys(body).length).toBeLessThanOrEqual(1)
   })
 
   test('replaces a higher limit', () => {
     const high = wire.withOutputLimit(body, { tokens: 5000, provider: 'acme' })
-    expect(wire.read(operation, wire.withOutputLimit(high, { tokens: 300, provider: 'acme' })).outputTokens).toBe(300)
+    expect(
+      wire.parseRequest(operation, wire.withOutputLimit(high, { tokens: 300, provider: 'acme' })).outputTokens,
+    ).toBe(300)
   })
 })
 
@@ -36,7 +39,7 @@ test.each<[string, JsonObject, JsonObject]>([
   ['acme', { max_completion_tokens: 90, max_tokens: null }, { max_completion_tokens: 7, max_tokens: null }],
   ['acme', { max_completion_tokens: 90, max_tokens: 80 }, { max_completion_tokens: 7, max_tokens: 7 }],
 ])('chat completions of %s with %j are limited as %j', (provider, body, expected) => {
-  expect(wires['openai-chat'].withOutputLimit(body, { tokens: 7, provider })).toEqual(expected)
+  expect(wireProtocols['openai-chat'].withOutputLimit(body, { tokens: 7, provider })).toEqual(expected)
 })
 
 test.each<[JsonObject]>([
@@ -44,7 +47,7 @@ test.each<[JsonObject]>([
   [{ generation_config: { temperature: 1, max_output_tokens: 9 } }],
   [{ generationConfig: { temperature: 1, max_output_tokens: 9, maxOutputTokens: 10 } }],
 ])('Gemini: %j is limited in its own spelling', (body) => {
-  const limited = wires.gemini.withOutputLimit(body, { tokens: 7, provider: 'google' })
+  const limited = wireProtocols.gemini.withOutputLimit(body, { tokens: 7, provider: 'google' })
   expect(limited).toEqual({ [Object.keys(body)[0] ?? '']: { temperature: 1, maxOutputTokens: 7 } })
 })
 
@@ -55,18 +58,18 @@ test.each<[Protocol, JsonObject]>([
   ['openai-chat', { thinking_budget: 2048 }],
   ['gemini', { generationConfig: { thinkingConfig: { thinkingBudget: 2048 } } }],
 ])('%s: %j sets tokens aside for reasoning', (protocol, body) => {
-  expect(wires[protocol].read(operation, body).reasoningTokens).toBe(2048)
+  expect(wireProtocols[protocol].parseRequest(operation, body).reasoningTokens).toBe(2048)
 })
 
-test('a conversation is shortened without a limit', () => {
-  const wire = wires['openai-responses']
-  expect(wire.operation('POST', '/v1/responses/compact')).toMatchObject({ kind: 'generate', isCompaction: true })
-  expect(wire.operation('POST', '/v1/responses')?.isCompaction).toBeUndefined()
+test('a compaction has no limit', () => {
+  const wire = wireProtocols['openai-responses']
+  expect(wire.parseOperation('POST', '/v1/responses/compact')).toMatchObject({ kind: 'generate', isCompaction: true })
+  expect(wire.parseOperation('POST', '/v1/responses')?.isCompaction).toBeUndefined()
 })
 
 const heard = (protocol: Protocol, ...events: JsonObject[]) => {
-  const meter = wires[protocol].newMeter()
-  for (const event of events) meter.event(JSON.stringify(event))
+  const meter = wireProtocols[protocol].createMeter()
+  for (const event of events) meter.takeEvent(JSON.stringify(event))
   return meter.read()
 }
 
@@ -100,7 +103,7 @@ test.each<[Protocol, JsonObject]>([
   ['openai-responses', { type: 'response.function_call_arguments.delta', delta: '{"a":"b"}' }],
   ['gemini', { candidates: [{ content: { parts: [{ text: '1234' }, { text: '56789', thought: true }] } }] }],
   ['gemini', { candidates: [{ content: { parts: [{ functionCall: { name: 'shell', args: { a: 'b' } } }] } }] }],
-])('%s: the text of %j is counted', (protocol, event) => {
+])('%s: counts the text of %j', (protocol, event) => {
   expect(heard(protocol, event, event)).toMatchObject({ usage: undefined, partial: { textBytes: 18 } })
 })
 
@@ -114,7 +117,7 @@ test.each<[Protocol, JsonObject]>([
     { usage: { prompt_tokens: 10, completion_tokens: 1, prompt_tokens_details: { cached_tokens: 3 } }, choices: [] },
   ],
   ['gemini', { usageMetadata: { promptTokenCount: 10, cachedContentTokenCount: 3, candidatesTokenCount: 1 } }],
-])('%s: counts before the end are kept for an answer that has none', (protocol, event) => {
+])('%s: keeps counts before the end for an answer without a final count', (protocol, event) => {
   expect(heard(protocol, event)).toMatchObject({
     usage: undefined,
     partial: { usage: { ...NO_USAGE, input: 7, cacheRead: 3, output: 1 } },

@@ -1,12 +1,13 @@
 import { describe, expect, test } from 'vitest'
-import type { JsonObject, Metered } from '../wire.ts'
+import type { JsonObject } from '../../harnesses/json.ts'
+import type { MeteredAnswer } from '../wire-protocol.ts'
 import { openaiChat } from './openai-chat.ts'
 
-const read = (body: JsonObject) => openaiChat.read({ kind: 'generate', model: null }, body)
+const read = (body: JsonObject) => openaiChat.parseRequest({ kind: 'generate', model: null }, body)
 
-function heard(...events: (JsonObject | string)[]): Metered {
-  const meter = openaiChat.newMeter()
-  for (const event of events) meter.event(typeof event === 'string' ? event : JSON.stringify(event))
+function heard(...events: (JsonObject | string)[]): MeteredAnswer {
+  const meter = openaiChat.createMeter()
+  for (const event of events) meter.takeEvent(typeof event === 'string' ? event : JSON.stringify(event))
   return meter.read()
 }
 
@@ -21,13 +22,13 @@ test.each([
   ['POST', '/v1/completions', undefined],
   ['POST', '/v1/embeddings', undefined],
 ])('%s %s is %s', (method, path, kind) => {
-  expect(openaiChat.operation(method, path)?.kind).toBe(kind)
+  expect(openaiChat.parseOperation(method, path)?.kind).toBe(kind)
 })
 
-describe('what is sent on', () => {
-  test('a stream is asked for its usage', () => {
+describe('forwarding', () => {
+  test('turns on usage reporting in a stream', () => {
     const body = { model: 'm', stream: true, stream_options: { other: 1 } }
-    expect(openaiChat.rewritten(body, { model: 'm' })).toEqual({
+    expect(openaiChat.rewriteBody(body, { model: 'm' })).toEqual({
       ...{ model: 'm', stream: true, stream_options: { other: 1, include_usage: true } },
     })
   })
@@ -36,8 +37,8 @@ describe('what is sent on', () => {
     { model: 'm' },
     { model: 'm', stream: false },
     { model: 'm', stream: true, stream_options: { include_usage: true } },
-  ])('%j goes on as it came', (body) => {
-    expect(openaiChat.rewritten(body, { model: 'm' })).toBe(body)
+  ])('forwards %j unchanged', (body) => {
+    expect(openaiChat.rewriteBody(body, { model: 'm' })).toBe(body)
   })
 })
 
@@ -92,19 +93,19 @@ test.each<[JsonObject, string[]]>([
   [{ messages: [{ content: [{ type: 'document_url', document_url: 'x' }] }] }, ['document_url']],
   [{ messages: [{ content: [{ type: 'text', text: 'https://example.com' }] }] }, []],
   [{ messages: [{ content: 'https://example.com' }] }, []],
-  [{ tools: [{ web_search: {} }] }, ['tool of no type']],
+  [{ tools: [{ web_search: {} }] }, ['tool without type']],
   [{ messages: [{ role: 'tool', content: [{ type: 'video_url', video_url: { url: 'oss://x' } }] }] }, ['video_url']],
-])('hosted in %j', (body, hosted) => {
-  expect(read(body).hosted).toEqual(hosted)
+])('lists server-side tools in %j', (body, hosted) => {
+  expect(read(body).serverSideTools).toEqual(hosted)
 })
 
-test('a limit holds for each of the answers that are asked for', () => {
+test('multiplies the limit by the number of alternatives', () => {
   expect(read({ max_tokens: 100 }).outputTokens).toBe(100)
   expect(read({ max_completion_tokens: 200, max_tokens: 100, n: 3 }).outputTokens).toBe(600)
   expect(read({ n: 3 }).outputTokens).toBeNull()
 })
 
-describe('what is metered', () => {
+describe('metering', () => {
   const usage = {
     ...{ prompt_tokens: 1200, completion_tokens: 50, total_tokens: 1250 },
     prompt_tokens_details: { cached_tokens: 300, cache_write_tokens: 100 },
@@ -112,7 +113,7 @@ describe('what is metered', () => {
   }
   const whole = { input: 800, cacheRead: 300, cacheWrite5m: 100, cacheWrite1h: 0, output: 50, reasoning: 20 }
 
-  test('the usage comes after the end', () => {
+  test('reads usage that comes after the end', () => {
     const said = chunk({ delta: { content: 'Hello' }, finish_reason: null }, { usage: null, service_tier: 'flex' })
     expect(heard(said, END, counted(usage), '[DONE]')).toMatchObject({
       ...{ usage: whole, model: 'm-1', isComplete: true, isRefusal: false, serviceTier: 'flex' },
@@ -146,13 +147,13 @@ describe('what is metered', () => {
       { ...END, usage: { ...usage, prompt_tokens: 100 } },
       { input: 0, cacheRead: 100, cacheWrite5m: 0 },
     ],
-  ])('a dialect: %s', (_, event, expected) => {
+  ])('reads usage of compatible providers: %s', (_, event, expected) => {
     expect(heard(event).usage).toMatchObject(expected)
   })
 
-  test('a whole answer', () => {
-    const meter = openaiChat.newMeter()
-    meter.body({ model: 'm-2', choices: [{ finish_reason: 'stop', message: { refusal: 'No.' } }], usage })
+  test('reads a whole answer', () => {
+    const meter = openaiChat.createMeter()
+    meter.takeBody({ model: 'm-2', choices: [{ finish_reason: 'stop', message: { refusal: 'No.' } }], usage })
     expect(meter.read()).toMatchObject({
       usage: whole,
       model: 'm-2',
@@ -163,16 +164,16 @@ describe('what is metered', () => {
   })
 
   test.each<JsonObject>([{ finish_reason: 'content_filter' }, { delta: { refusal: 'I will not.' } }])(
-    '%j refuses',
+    '%j is a refusal',
     (choice) => {
       expect(heard(chunk(choice)).isRefusal).toBe(true)
     },
   )
 })
 
-test('an error looks like the provider’s own', () => {
-  expect(openaiChat.problem(402, 'budget_exhausted', 'Spent.')).toEqual({
+test('formats errors like the provider', () => {
+  expect(openaiChat.formatError(402, 'budget_exhausted', 'Spent.')).toEqual({
     error: { message: 'Spent.', type: 'insufficient_quota', param: null, code: 'budget_exhausted' },
   })
-  expect(openaiChat.headers('k')).toEqual({ authorization: 'Bearer k' })
+  expect(openaiChat.authHeaders('k')).toEqual({ authorization: 'Bearer k' })
 })

@@ -1,52 +1,59 @@
-import type { AnswerError, Asked, Json, JsonObject, Meter, Operation, Usage, Wire } from '../wire.ts'
+import type { Json, JsonObject } from '../../harnesses/json.ts'
+import type { AnswerError, ParsedRequest, Usage, UsageMeter, WireOperation, WireProtocol } from '../wire-protocol.ts'
 import {
   ALTERNATIVES,
+  alternativesOf,
   byteLength,
-  errorIn,
+  classifyError,
+  countMedia,
+  eventHandler,
   isFilled,
   isObject,
   limitOf,
   listInvalidCounts,
   listOf,
-  mediaIn,
+  listUnusual,
   NO_ALTERNATIVES,
   objectOf,
   PRICED_MEMBERS,
   REASONING_TOKENS,
   splitInput,
   TOKENS,
-  takingEvents,
   textOf,
-  timesOf,
   tokensOf,
-  unusual,
   withModel,
 } from './fields.ts'
-import { openaiProblem } from './openai-errors.ts'
-import { addressesInParts, foreignTools, mediaOf, ORDINARY_TIERS, soundsIn } from './openai-hosted.ts'
+import {
+  formatOpenaiError,
+  listAudio,
+  listRemoteMediaInParts,
+  listServerSideTools,
+  mediaOf,
+  ORDINARY_TIERS,
+} from './openai-family.ts'
 
-export const openaiChat: Wire = {
+export const openaiChat: WireProtocol = {
   protocol: 'openai-chat',
-  operation,
-  read,
-  rewritten: (body, { model }) => withUsage(withModel(body, model)),
+  parseOperation,
+  parseRequest,
+  rewriteBody: (body, { model }) => withUsage(withModel(body, model)),
   withOutputLimit,
-  rewrittenPath: (path) => path,
-  headers: (key) => ({ authorization: `Bearer ${key}` }),
-  probe: (model) => ({
+  rewritePath: (path) => path,
+  authHeaders: (key) => ({ authorization: `Bearer ${key}` }),
+  buildProbe: (model) => ({
     path: '/v1/chat/completions',
     body: { model, max_completion_tokens: 16, messages: [{ role: 'user', content: 'Hi' }] },
   }),
-  newMeter,
-  problem: openaiProblem,
+  createMeter,
+  formatError: formatOpenaiError,
 }
 
-function operation(method: string, path: string): Operation | undefined {
+function parseOperation(method: string, path: string): WireOperation | undefined {
   if (/^\/v1\/models(\/[^/]+)?$/.test(path) && method === 'GET') return { kind: 'models', model: null }
   return path === '/v1/chat/completions' && method === 'POST' ? { kind: 'generate', model: null } : undefined
 }
 
-/** A stream says what it cost only to those who ask. */
+/** Turns on usage reporting, which streams omit by default. */
 function withUsage(body: JsonObject): JsonObject {
   if (!isFilled(body.stream)) return body
   const options = objectOf(body.stream_options)
@@ -63,13 +70,13 @@ function withOutputLimit(body: JsonObject, { tokens, provider }: { tokens: numbe
   return { ...body, ...Object.fromEntries(names.map((name) => [name, tokens])) }
 }
 
-function read(_operation: Operation, body: JsonObject): Asked {
+function parseRequest(_operation: WireOperation, body: JsonObject): ParsedRequest {
   return {
     model: textOf(body.model),
     isStream: body.stream === true,
     level: levelOf(body),
     outputTokens: outputTokensOf(body),
-    alternatives: timesOf(body.n),
+    alternatives: alternativesOf(body.n),
     reasoningTokens: reasoningTokensOf(body),
     invalidCounts: listInvalidCounts([
       ['n', body.n, ALTERNATIVES],
@@ -80,20 +87,20 @@ function read(_operation: Operation, body: JsonObject): Asked {
       ['thinking.budget_tokens', objectOf(body.thinking).budget_tokens, REASONING_TOKENS],
       ['thinking_budget', body.thinking_budget, REASONING_TOKENS],
     ]),
-    hosted: hostedOf(body),
+    serverSideTools: serverSideToolsOf(body),
     surcharges: surchargesOf(body),
-    media: mediaIn(partsIn(body).map(objectOf), mediaOf),
+    media: countMedia(listParts(body).map(objectOf), mediaOf),
   }
 }
 
-/** Which of the two counts is the provider's to say. */
+/** Returns the higher limit if both are set: providers differ in which one counts. */
 function outputTokensOf({ max_completion_tokens: one, max_tokens: other, n }: JsonObject): number | null {
   const limits = [one, other].filter(isFilled).map((limit) => limitOf(limit, n))
   return limits.length === 0 || limits.includes(null) ? null : Math.max(...limits.map(Number))
 }
 
-/** This protocol has many dialects; each compatible provider says it in its own way. */
-function levelOf(body: JsonObject): Asked['level'] {
+/** Reads the reasoning level from the fields that compatible providers use for it. */
+function levelOf(body: JsonObject): ParsedRequest['level'] {
   const reasoning = objectOf(body.reasoning)
   const thinking = objectOf(body.thinking)
   const template = objectOf(body.chat_template_kwargs)
@@ -111,25 +118,34 @@ const reasoningTokensOf = (body: JsonObject): number | undefined =>
   tokensOf(objectOf(body.thinking).budget_tokens) ??
   tokensOf(body.thinking_budget)
 
-// How compatible providers are asked to search by themselves, or to let another model answer.
-const HOSTED_FIELDS = ['web_search_options', 'search_parameters', 'enable_search', 'plugins', 'models', 'background']
+// Fields of compatible providers for server-side search, background work, and other models that may answer instead.
+const SERVER_SIDE_FIELDS = [
+  'web_search_options',
+  'search_parameters',
+  'enable_search',
+  'plugins',
+  'models',
+  'background',
+]
 
-const partsIn = (body: JsonObject): Json[] =>
+const listParts = (body: JsonObject): Json[] =>
   listOf(body.messages).flatMap((message) => listOf(objectOf(message).content))
 
-function hostedOf(body: JsonObject): string[] {
-  const fields = HOSTED_FIELDS.filter((name) => isFilled(body[name]))
-  return [...new Set([...foreignTools(listOf(body.tools)), ...fields, ...addressesInParts(partsIn(body))])]
+function serverSideToolsOf(body: JsonObject): string[] {
+  const fields = SERVER_SIDE_FIELDS.filter((name) => isFilled(body[name]))
+  return [
+    ...new Set([...listServerSideTools(listOf(body.tools)), ...fields, ...listRemoteMediaInParts(listParts(body))]),
+  ]
 }
 
 const ORDINARY = { ...PRICED_MEMBERS, service_tier: ORDINARY_TIERS, max_output_tokens: [] }
 
 function surchargesOf(body: JsonObject): string[] {
   const modalities = listOf(body.modalities).some((kind) => kind !== 'text') ? ['modalities'] : []
-  return [...unusual(body, ORDINARY), ...modalities, ...soundsIn(partsIn(body))]
+  return [...listUnusual(body, ORDINARY), ...modalities, ...listAudio(listParts(body))]
 }
 
-function newMeter(): Meter {
+function createMeter(): UsageMeter {
   let model: string | null = null
   let usage: JsonObject | undefined
   let serviceTier: string | null = null
@@ -141,7 +157,7 @@ function newMeter(): Meter {
 
   const take = (chunk: JsonObject): void => {
     const choices = listOf(chunk.choices).map(objectOf)
-    for (const each of [chunk, ...choices]) error ??= errorIn(each.error)
+    for (const each of [chunk, ...choices]) error ??= classifyError(each.error)
     if (choices.some((choice) => choice.finish_reason === 'error')) error ??= 'other'
     model = textOf(chunk.model) ?? model
     serviceTier = textOf(chunk.service_tier) ?? serviceTier
@@ -152,18 +168,23 @@ function newMeter(): Meter {
     textBytes += choices.reduce((sum, choice) => sum + producedBytes(choice), 0)
   }
 
-  const takeEvent = takingEvents(take)
+  const takeEvent = eventHandler(take)
   return {
-    event: (data) => {
+    takeEvent: (data) => {
       if (data !== '[DONE]') return takeEvent(data)
       isComplete = true
       return true
     },
-    body: (json) => take(objectOf(json)),
-    // Some providers count along with every chunk: only at the end is it the whole.
+    takeBody: (json) => take(objectOf(json)),
+    // Some providers repeat the usage so far in every chunk. Only the last one is final.
     read: () => ({
       usage: isComplete && usage ? usageOf(usage) : undefined,
-      ...{ model, isComplete, isRefusal, isTruncated, serviceTier, error },
+      model,
+      isComplete,
+      isRefusal,
+      isTruncated,
+      serviceTier,
+      error,
       partial: { usage: usage && usageOf(usage), textBytes },
     }),
   }
@@ -173,7 +194,7 @@ function newMeter(): Meter {
 const producedBytes = ({ delta, message }: JsonObject): number =>
   messageBytes(objectOf(delta)) + messageBytes(objectOf(message))
 
-/** Text, reasoning under the names that providers give it, and the input of tools. */
+/** Counts text, reasoning under the names that providers use, and tool input. */
 const messageBytes = ({ content, refusal, reasoning, reasoning_content, tool_calls }: JsonObject): number =>
   [
     content,
@@ -198,11 +219,13 @@ function usageOf(usage: JsonObject): Usage | undefined {
   const read = details.cached_tokens ?? usage.cached_tokens ?? usage.prompt_cache_hit_tokens
   const written = details.cache_write_tokens ?? details.cache_creation_input_tokens
   const thought = tokensOf(objectOf(usage.completion_tokens_details).reasoning_tokens) ?? 0
-  // Most count what was thought as part of the completion. The total tells of those who do not.
-  const isApart = thought > 0 && usage.total_tokens === all + completion + thought
-  const output = isApart ? completion + thought : completion
+  // Most providers count reasoning as part of the completion. The total reveals those that do not.
+  const isSeparate = thought > 0 && usage.total_tokens === all + completion + thought
+  const output = isSeparate ? completion + thought : completion
   return {
     ...splitInput(all, tokensOf(read) ?? 0, tokensOf(written) ?? 0),
-    ...{ cacheWrite1h: 0, output, reasoning: Math.min(thought, output) },
+    cacheWrite1h: 0,
+    output,
+    reasoning: Math.min(thought, output),
   }
 }

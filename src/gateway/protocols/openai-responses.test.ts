@@ -1,12 +1,13 @@
 import { describe, expect, test } from 'vitest'
-import type { JsonObject, Metered } from '../wire.ts'
+import type { JsonObject } from '../../harnesses/json.ts'
+import type { MeteredAnswer } from '../wire-protocol.ts'
 import { openaiResponses } from './openai-responses.ts'
 
-const read = (body: JsonObject) => openaiResponses.read({ kind: 'generate', model: null }, body)
+const read = (body: JsonObject) => openaiResponses.parseRequest({ kind: 'generate', model: null }, body)
 
-function heard(...events: JsonObject[]): Metered {
-  const meter = openaiResponses.newMeter()
-  for (const event of events) meter.event(JSON.stringify(event))
+function heard(...events: JsonObject[]): MeteredAnswer {
+  const meter = openaiResponses.createMeter()
+  for (const event of events) meter.takeEvent(JSON.stringify(event))
   return meter.read()
 }
 
@@ -19,7 +20,7 @@ test.each([
   ['DELETE', '/v1/responses/resp_1', undefined],
   ['POST', '/v1/conversations', undefined],
 ])('%s %s is %s', (method, path, kind) => {
-  expect(openaiResponses.operation(method, path)?.kind).toBe(kind)
+  expect(openaiResponses.parseOperation(method, path)?.kind).toBe(kind)
 })
 
 test.each<[JsonObject, unknown]>([
@@ -60,11 +61,11 @@ test.each<[JsonObject, string[]]>([
   ],
   [{ input: [{ type: 'computer_call_output', output: { image_url: 'http://x' } }] }, ['image_url']],
   [{ input: [{ type: 'function_call', arguments: '{"image_url":"https://x"}' }] }, []],
-])('hosted in %j', (body, hosted) => {
-  expect(read(body).hosted.sort()).toEqual(hosted)
+])('lists server-side tools in %j', (body, hosted) => {
+  expect(read(body).serverSideTools.sort()).toEqual(hosted)
 })
 
-describe('what is metered', () => {
+describe('metering', () => {
   const usage = {
     input_tokens: 1200,
     input_tokens_details: { cached_tokens: 300, cache_write_tokens: 100 },
@@ -81,17 +82,17 @@ describe('what is metered', () => {
     ['completed', true],
     ['incomplete', true],
     ['failed', false],
-  ])('%s has its usage', (status, isComplete) => {
+  ])('reads the usage of %s', (status, isComplete) => {
     expect(heard(created, ended(status))).toMatchObject({
       ...{ usage: whole, model: 'm-1', isComplete, isRefusal: false, serviceTier: 'priority' },
     })
   })
 
-  test('before its end it has none', () => {
+  test('reports no usage before the end', () => {
     expect(heard(created)).toMatchObject({ usage: undefined, model: 'm-0', isComplete: false })
   })
 
-  test('text that speaks of an end is none', () => {
+  test('does not read text about an end as an end', () => {
     expect(
       heard({ type: 'response.output_text.delta', delta: JSON.stringify(ended('completed')) }).usage,
     ).toBeUndefined()
@@ -101,7 +102,7 @@ describe('what is metered', () => {
     [ended('completed', { output: [{ type: 'message', content: [{ type: 'refusal', refusal: 'No.' }] }] })],
     [ended('incomplete', { incomplete_details: { reason: 'content_filter' } })],
     [{ type: 'response.refusal.done', refusal: 'No.' }, ended('completed')],
-  ])('%j refuses', (...events) => {
+  ])('%j is a refusal', (...events) => {
     expect(heard(...events)).toMatchObject({ isRefusal: true, usage: whole })
   })
 
@@ -109,9 +110,9 @@ describe('what is metered', () => {
     [{ object: 'response', model: 'm', status: 'completed', usage }, true],
     [{ object: 'response.compaction', model: 'm', output: [], usage }, true],
     [{ error: { message: 'No.' } }, false],
-  ])('a whole answer %j', (body, isComplete) => {
-    const meter = openaiResponses.newMeter()
-    meter.body(body)
+  ])('reads a whole answer %j', (body, isComplete) => {
+    const meter = openaiResponses.createMeter()
+    meter.takeBody(body)
     expect(meter.read()).toMatchObject({ isComplete, usage: isComplete ? whole : undefined })
   })
 })

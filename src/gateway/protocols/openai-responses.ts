@@ -1,42 +1,50 @@
-import type { AnswerError, Asked, Json, JsonObject, Meter, Operation, Usage, Wire } from '../wire.ts'
+import type { Json, JsonObject } from '../../harnesses/json.ts'
+import type { AnswerError, ParsedRequest, Usage, UsageMeter, WireOperation, WireProtocol } from '../wire-protocol.ts'
 import {
   byteLength,
-  errorIn,
+  classifyError,
+  countMedia,
+  eventHandler,
   isFilled,
   isObject,
   limitOf,
   listInvalidCounts,
   listOf,
-  mediaIn,
+  listUnusual,
   NO_ALTERNATIVES,
   objectOf,
   oneOrMore,
   PRICED_MEMBERS,
   splitInput,
   TOKENS,
-  takingEvents,
   textOf,
   tokensOf,
-  unusual,
   withModel,
 } from './fields.ts'
-import { openaiProblem } from './openai-errors.ts'
-import { addressesInParts, addressesOf, foreignTools, mediaOf, ORDINARY_TIERS, soundsIn } from './openai-hosted.ts'
+import {
+  formatOpenaiError,
+  listAudio,
+  listRemoteMedia,
+  listRemoteMediaInParts,
+  listServerSideTools,
+  mediaOf,
+  ORDINARY_TIERS,
+} from './openai-family.ts'
 
-export const openaiResponses: Wire = {
+export const openaiResponses: WireProtocol = {
   protocol: 'openai-responses',
-  operation,
-  read,
-  rewritten: (body, { model }) => withModel(body, model),
+  parseOperation,
+  parseRequest,
+  rewriteBody: (body, { model }) => withModel(body, model),
   withOutputLimit: (body, { tokens }) => ({ ...body, max_output_tokens: tokens }),
-  rewrittenPath: (path) => path,
-  headers: (key) => ({ authorization: `Bearer ${key}` }),
-  probe: (model) => ({ path: '/v1/responses', body: { model, max_output_tokens: 16, store: false, input: 'Hi' } }),
-  newMeter,
-  problem: openaiProblem,
+  rewritePath: (path) => path,
+  authHeaders: (key) => ({ authorization: `Bearer ${key}` }),
+  buildProbe: (model) => ({ path: '/v1/responses', body: { model, max_output_tokens: 16, store: false, input: 'Hi' } }),
+  createMeter,
+  formatError: formatOpenaiError,
 }
 
-function operation(method: string, path: string): Operation | undefined {
+function parseOperation(method: string, path: string): WireOperation | undefined {
   if (path === '/v1/responses' && method === 'GET') return { kind: 'upgrade', model: null }
   if (/^\/v1\/models(\/[^/]+)?$/.test(path) && method === 'GET') return { kind: 'models', model: null }
   if (method !== 'POST') return undefined
@@ -46,7 +54,7 @@ function operation(method: string, path: string): Operation | undefined {
   return undefined
 }
 
-function read(_operation: Operation, body: JsonObject): Asked {
+function parseRequest(_operation: WireOperation, body: JsonObject): ParsedRequest {
   return {
     model: textOf(body.model),
     isStream: body.stream === true,
@@ -57,45 +65,52 @@ function read(_operation: Operation, body: JsonObject): Asked {
       ['n', body.n, NO_ALTERNATIVES],
       ['best_of', body.best_of, NO_ALTERNATIVES],
     ]),
-    hosted: hostedOf(body),
+    serverSideTools: serverSideToolsOf(body),
     surcharges: surchargesOf(body),
-    media: mediaIn(partsIn(body).map(objectOf), mediaOf),
+    media: countMedia(listParts(body).map(objectOf), mediaOf),
   }
 }
 
-function levelOf(body: JsonObject): Asked['level'] {
+function levelOf(body: JsonObject): ParsedRequest['level'] {
   const effort = textOf(objectOf(body.reasoning).effort)
   return effort === null ? null : { effort }
 }
 
-// A stored prompt has tools of its own. Work in the background says nothing of its cost. A stored conversation is
-// billed as if it had been sent, and may be another trial's.
-const HOSTED_FIELDS = ['prompt', 'background', 'previous_response_id', 'conversation', 'models', 'plugins']
+// Stored prompts may include tools. Background work does not report its cost. A stored conversation is billed as if it
+// had been sent, and may belong to another trial.
+const SERVER_SIDE_FIELDS = ['prompt', 'background', 'previous_response_id', 'conversation', 'models', 'plugins']
 
-function hostedOf(body: JsonObject): string[] {
+function serverSideToolsOf(body: JsonObject): string[] {
   const items = listOf(body.input).map(objectOf)
-  // Tools also come among the messages: `additional_tools`, and those that a search has found.
+  // Input items can also contain tools: `additional_tools`, and results of a tool search.
   const tools = [...listOf(body.tools), ...items.filter(bringsTools).flatMap((item) => listOf(item.tools))]
-  const fields = HOSTED_FIELDS.filter((name) => isFilled(body[name]))
-  return [...new Set([...foreignTools(tools), ...fields, ...addressesOf(items), ...addressesInParts(partsIn(body))])]
+  const fields = SERVER_SIDE_FIELDS.filter((name) => isFilled(body[name]))
+  return [
+    ...new Set([
+      ...listServerSideTools(tools),
+      ...fields,
+      ...listRemoteMedia(items),
+      ...listRemoteMediaInParts(listParts(body)),
+    ]),
+  ]
 }
 
-/** Of all that is said, and of what tools gave back. */
-const partsIn = (body: JsonObject): Json[] =>
+/** Lists the parts of all messages and tool outputs. */
+const listParts = (body: JsonObject): Json[] =>
   listOf(body.input)
     .map(objectOf)
     .flatMap(({ content, output }) => [...listOf(content), ...oneOrMore(output)])
 
 const surchargesOf = (body: JsonObject): string[] => [
-  ...unusual(body, { ...PRICED_MEMBERS, service_tier: ORDINARY_TIERS }),
-  ...soundsIn(partsIn(body)),
+  ...listUnusual(body, { ...PRICED_MEMBERS, service_tier: ORDINARY_TIERS }),
+  ...listAudio(listParts(body)),
 ]
 
 const bringsTools = ({ type }: JsonObject): boolean => type === 'additional_tools' || type === 'tool_search_output'
 
 const ENDS = ['response.completed', 'response.incomplete', 'response.failed']
 
-function newMeter(): Meter {
+function createMeter(): UsageMeter {
   let model: string | null = null
   let serviceTier: string | null = null
   let last: JsonObject | undefined
@@ -110,12 +125,12 @@ function newMeter(): Meter {
   const end = (response: JsonObject): void => {
     take(response)
     last = response
-    error ??= errorIn(response.error) ?? (response.status === 'failed' ? 'other' : null)
+    error ??= classifyError(response.error) ?? (response.status === 'failed' ? 'other' : null)
     isRefusal ||= isRefused(response)
   }
 
   return {
-    event: takingEvents((event) => {
+    takeEvent: eventHandler((event) => {
       const { type, response, delta } = event
       textBytes += byteLength(delta)
       error ??= eventError(event)
@@ -123,13 +138,16 @@ function newMeter(): Meter {
       else if (ENDS.some((name) => name === type)) end(objectOf(response))
       else if (isObject(response)) take(response)
     }),
-    body: (json) => end(objectOf(json)),
+    takeBody: (json) => end(objectOf(json)),
     read: () => ({
       usage: last && isObject(last.usage) ? usageOf(last.usage) : undefined,
-      ...{ model, isRefusal, serviceTier, error },
-      isComplete: last !== undefined && isAtItsEnd(last),
+      model,
+      isRefusal,
+      serviceTier,
+      error,
+      isComplete: last !== undefined && hasEnded(last),
       isTruncated: objectOf(last?.incomplete_details).reason === 'max_output_tokens',
-      // The end of a stream repeats what came in pieces.
+      // The end of a stream repeats the text of its deltas.
       partial: { usage: undefined, textBytes: Math.max(textBytes, outputBytes(last)) },
     }),
   }
@@ -141,16 +159,17 @@ const outputBytes = (response: JsonObject | undefined): number =>
     .map(objectOf)
     .flatMap(({ content, summary, arguments: called, input }) => [
       ...[...listOf(content), ...listOf(summary)].map(objectOf).flatMap(({ text, refusal }) => [text, refusal]),
-      ...[called, input],
+      called,
+      input,
     ])
     .reduce<number>((sum, text) => sum + byteLength(text), 0)
 
 /** An `error` event has the fields of the error itself, or an object with them. */
 const eventError = (event: JsonObject): AnswerError | null =>
-  event.type === 'error' ? errorIn(isFilled(event.error) ? event.error : event) : null
+  event.type === 'error' ? classifyError(isFilled(event.error) ? event.error : event) : null
 
-/** A shortened conversation has no status. */
-const isAtItsEnd = ({ status, object, usage }: JsonObject): boolean =>
+/** Tells whether a response has ended. A compacted conversation has no status. */
+const hasEnded = ({ status, object, usage }: JsonObject): boolean =>
   status === 'completed' || status === 'incomplete' || (status === undefined && object !== undefined && isObject(usage))
 
 const isRefused = ({ output, incomplete_details: details }: JsonObject): boolean =>
@@ -168,6 +187,8 @@ function usageOf(usage: JsonObject): Usage | undefined {
   const reasoning = tokensOf(objectOf(usage.output_tokens_details).reasoning_tokens) ?? 0
   return {
     ...splitInput(all, tokensOf(details.cached_tokens) ?? 0, tokensOf(details.cache_write_tokens) ?? 0),
-    ...{ cacheWrite1h: 0, output, reasoning: Math.min(reasoning, output) },
+    cacheWrite1h: 0,
+    output,
+    reasoning: Math.min(reasoning, output),
   }
 }

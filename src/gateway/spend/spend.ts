@@ -1,61 +1,75 @@
+import { Prices } from '../../catalog/prices.ts'
 import { type Db, transact } from '../../platform/db/db.ts'
 import type { Call } from '../ledger.ts'
 import * as rows from '../sql.ts'
-import { callTotals, type GrantTotals } from '../totals.ts'
+import { type GrantTotals, sumCalls } from '../totals.ts'
 import * as reads from './sql.ts'
 
-export type Holder = { workspaceId: string; subject: string }
+export type GranteeRef = rows.GranteeRef
 
-/** Creates a budget that grants share, or changes its limit. Null: no limit. What is spent already stays counted. */
+/** Creates a shared budget or changes its limit; null removes the limit. Earlier spend stays counted. */
 export const setSharedBudget = (tx: Db, budget: SharedBudget): Promise<void> => rows.upsertBudget(tx, budget)
 
 export type SharedBudget = { id: string; workspaceId: string; budgetMicros: number | null }
 
 /**
- * Returns what a grantee has spent in closed grants since this was last called, so that it is counted once, in the
- * transaction that writes what it was spent on. Open calls are left out until they are settled.
+ * Returns the spend of a grantee in closed grants since the last call. Called in the transaction that stores the spend,
+ * so that it is counted once. Open calls are excluded until they are settled.
  */
-export const takeSpend = (tx: Db, holder: Holder): Promise<number> => rows.takeSpend(tx, holder)
+export const takeSpend = (tx: Db, grantee: GranteeRef): Promise<number> => rows.takeSpend(tx, grantee)
 
 /** Cost and usage of all settled calls of all grants of a grantee. */
-export type HolderSpend = Pick<GrantTotals, 'usage' | 'costMicros' | 'costSource'>
+export type GranteeSpend = Pick<GrantTotals, 'usage' | 'costMicros' | 'costSource'>
 
-export async function readHolderSpend(db: Db, holder: Holder): Promise<HolderSpend> {
-  const { usage, costMicros, costSource } = callTotals(await rows.listSettledCalls(db, holder))
+export async function readGranteeSpend(db: Db, grantee: GranteeRef): Promise<GranteeSpend> {
+  const { usage, costMicros, costSource } = sumCalls(await rows.listSettledCalls(db, grantee))
   return { usage, costMicros, costSource }
 }
 
-export type SubjectSpend = reads.SubjectSpend
+export type GranteeTotals = reads.GranteeTotalsRow
 
-/** What each of these subjects has spent by now, by subject. Those that never had a grant are left out. */
-export async function readSubjectSpend(
+/** Returns the current spend by grantee. Grantees without a grant are omitted. */
+export async function readGranteeTotals(
   db: Db,
   workspaceId: string,
-  subjects: readonly string[],
-): Promise<Map<string, SubjectSpend>> {
-  const found = await reads.listSubjectSpend(db, workspaceId, subjects)
-  return new Map(found.map((spend) => [spend.subject, spend]))
+  grantees: readonly string[],
+): Promise<Map<string, GranteeTotals>> {
+  const found = await reads.listGranteeTotals(db, workspaceId, grantees)
+  return new Map(found.map((spend) => [spend.grantee, spend]))
 }
 
-/** What it has spent in grants that were opened since then, counted or not. */
-export const readSpendSince = (db: Db, holder: Holder, since: Date): Promise<number> =>
-  reads.readSpendSince(db, holder, since)
+/** Returns the spend of a grantee in grants opened since a time, counted or not. */
+export const readSpendSince = (db: Db, grantee: GranteeRef, since: Date): Promise<number> =>
+  reads.readSpendSince(db, grantee, since)
 
-const LEFT_SECONDS = 120
+const UNCOUNTED_SECONDS = 120
 const AT_ONCE = 500
 
-/** For those whose end nobody wrote down: `count` says false where somebody still will. */
-export async function countLeftSpend(
+/** Counts spend that no job has counted, for example because a worker died. */
+export async function countUncountedSpend(
   db: Db,
-  count: (tx: Db, holder: Holder, take: () => Promise<number>) => Promise<void>,
+  count: (tx: Db, grantee: GranteeRef, take: () => Promise<number>) => Promise<void>,
 ): Promise<void> {
-  for (const holder of await reads.listUncounted(db, LEFT_SECONDS, AT_ONCE))
-    await transact(db, (tx) => count(tx, holder, () => rows.takeSpend(tx, holder)))
+  for (const grantee of await reads.listUncounted(db, UNCOUNTED_SECONDS, AT_ONCE))
+    await transact(db, (tx) => count(tx, grantee, () => rows.takeSpend(tx, grantee)))
 }
 
-/** The calls that a subject made, the oldest first. */
-export const listCallsOf = (
+/** Lists the calls of a grantee, oldest first. */
+export const listGranteeCalls = (
   db: Db,
-  holder: Holder,
+  grantee: GranteeRef,
   page: { limit: number; after?: string | undefined },
-): Promise<Call[]> => rows.listCallsOf(db, holder, page)
+): Promise<Call[]> => rows.listGranteeCalls(db, grantee, page)
+
+/** Prices of grants, with the first and the last time that a grant with them was opened. */
+export type FrozenPrices = { catalogId: string; prices: Prices | null; from: Date; to: Date }
+
+/** Lists the prices of all grants of these grantees: the cost of a trial includes its retries. */
+export async function listFrozenPrices(
+  db: Db,
+  workspaceId: string,
+  grantees: readonly string[],
+): Promise<FrozenPrices[]> {
+  const found = await reads.listFrozenPrices(db, workspaceId, grantees)
+  return found.map(({ prices, ...row }) => ({ ...row, prices: Prices.safeParse(prices).data ?? null }))
+}

@@ -10,7 +10,7 @@ import {
   type ScriptedGateway,
 } from '../../../test/support/harnesses/scripted-gateway.ts'
 import { hasPart, isLongRun, requiredParts } from '../../../test/support/parts.ts'
-import type { Usage } from '../../gateway/wire.ts'
+import type { Usage } from '../../gateway/wire-protocol.ts'
 import { openWorkbench, type SandboxName, taskToml, writeTask } from '../../trials/testing/workbench.ts'
 import { type InstallOptions, install } from '../bundles/install.ts'
 import type { Harness } from '../harness.ts'

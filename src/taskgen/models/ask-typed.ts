@@ -1,5 +1,5 @@
 import type { ZodType } from 'zod'
-import { valueIn } from '../../gateway/client/value-in.ts'
+import { findJsonValue } from '../../gateway/client/find-json-value.ts'
 import type { Message, ModelReply } from '../../harnesses/conversation.ts'
 import type { StageDeferral } from '../stage-result.ts'
 import type { SpentBudget } from './failures.ts'
@@ -80,7 +80,7 @@ function judgeAnswer<T>(
     faults,
   })
   if (reply.stop === 'length' || reply.text.length > ANSWER_LENGTH_MAX) return invalid(['The answer is too long.'])
-  const value = valueIn(reply.text)
+  const value = findJsonValue(reply.text)
   if (value === undefined) return invalid(['The answer is not JSON.'])
   const { data, error } = schema.safeParse(value)
   if (error) return invalid(error.issues.map(({ path, message }) => `${path.join('.') || 'The whole'}: ${message}.`))

@@ -35,7 +35,7 @@ export type ModelLimits = { budgetMicros: number; outputMicros: number; callsMax
 export type OpenModelInput = ModelLimits & {
   workspaceId: string
   /** For whom and what for. Its earlier grants are closed: an attempt that was given up spends no more. */
-  subject: string
+  grantee: string
   credentialId: string
   access: Omit<ModelAccess, 'token'>
   terms: Terms
@@ -71,12 +71,12 @@ export const RECIPE_LIMITS: ModelLimits = {
 type GatewayAccess = { ledger: Ledger; gatewayUrl: string }
 
 export async function openStageModel({ ledger, gatewayUrl }: GatewayAccess, wish: OpenModelInput): Promise<StageModel> {
-  const { workspaceId, subject, credentialId, callsMax, wallMs } = wish
+  const { workspaceId, grantee, credentialId, callsMax, wallMs } = wish
   const budgetMicros = computeBudget(wish)
   const outputTokens = computeOutputTokens(wish)
   const grant = await openGrant(ledger, {
     workspaceId,
-    subject,
+    grantee,
     credentialId,
     callsMax,
     budgetMicros,

@@ -134,8 +134,8 @@ async function requireShare(
   role: ModelRole,
   { budgetMicros }: ModelLimits,
 ): Promise<void> {
-  const holder = { workspaceId: task.workspaceId, subject: granteeOf(task, role) }
-  const spent = await readSpendSince(db, holder, await readStageBegin(db, task))
+  const grantee = { workspaceId: task.workspaceId, grantee: granteeOf(task, role) }
+  const spent = await readSpendSince(db, grantee, await readStageBegin(db, task))
   if (spent >= ATTEMPT_BUDGETS_MAX * budgetMicros) throw new CandidateBudgetSpent(role)
 }
 
@@ -185,7 +185,7 @@ async function openTaskModel(
     {
       ...termsFor(model, reasoning, mini),
       workspaceId: task.workspaceId,
-      subject: granteeOf(task, role),
+      grantee: granteeOf(task, role),
       credentialId: keys[role],
       ...limits,
       batchLeftMicros,

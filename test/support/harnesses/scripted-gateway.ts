@@ -2,10 +2,10 @@ import { join } from 'node:path'
 import { startProvider } from '../../../samples/provider/provider.ts'
 import type { ScriptInput } from '../../../samples/provider/script.ts'
 import { gatewayCounters } from '../../../src/gateway/counters.ts'
-import { SANDBOX_GATEWAY_URL, sandboxPort } from '../../../src/gateway/dial.ts'
 import { startGateway } from '../../../src/gateway/gateway.ts'
 import { closeGrant, openGrant, readGrant } from '../../../src/gateway/grants.ts'
 import { memoryLedger } from '../../../src/gateway/memory-ledger.ts'
+import { openSandboxPort, SANDBOX_GATEWAY_URL } from '../../../src/gateway/sandbox-port.ts'
 import type { Harness } from '../../../src/harnesses/harness.ts'
 import type { Level, Protocol, WireLevel } from '../../../src/harnesses/model-access.ts'
 import { newId } from '../../../src/platform/ids.ts'
@@ -63,14 +63,14 @@ export async function openScriptedGateway() {
     }
     const grant = await openGrant(ledger, {
       workspaceId: newId(),
-      subject: newId(),
+      grantee: newId(),
       credentialId: newId(),
       budgetMicros,
       callsMax: 1000,
       terms: { ...terms, ...more },
       expiresAt: new Date(Date.now() + 3_600_000),
     })
-    const port = sandboxPort({ gatewayUrl: gateway.url, listener: grant.listener })
+    const port = openSandboxPort({ gatewayUrl: gateway.url, tunnelSecret: grant.tunnelSecret })
     const traits = { model, provider: 'test', protocols: [protocol], ...SIZES }
     const place: ModelPlace = {
       port,

@@ -1,8 +1,8 @@
 import { startProvider } from '../../../samples/provider/provider.ts'
 import type { ScriptInput } from '../../../samples/provider/script.ts'
-import { SANDBOX_GATEWAY_URL } from '../../../src/gateway/dial.ts'
 import { startGateway } from '../../../src/gateway/gateway.ts'
 import { memoryLedger } from '../../../src/gateway/memory-ledger.ts'
+import { SANDBOX_GATEWAY_URL } from '../../../src/gateway/sandbox-port.ts'
 import type { Protocol, WireLevel } from '../../../src/harnesses/model-access.ts'
 import { newId } from '../../../src/platform/ids.ts'
 import { createLog } from '../../../src/platform/log.ts'
@@ -55,7 +55,7 @@ export function wishFor(protocol: Protocol): OpenModelInput {
   const traits = { model: 'large-1', provider: 'acme', ...SIZES }
   return {
     workspaceId: newId(),
-    subject: `author ${newId()}`,
+    grantee: `author ${newId()}`,
     credentialId: newId(),
     access: { ...traits, protocols: [protocol], protocol, level: 'low', wireLevel, baseUrl: SANDBOX_GATEWAY_URL },
     terms: {

@@ -1,6 +1,6 @@
 import { findModel } from '../../../catalog/models.ts'
-import { costMicros, type Prices } from '../../../gateway/price.ts'
-import { NO_USAGE } from '../../../gateway/wire.ts'
+import { type CallPrices, costMicros } from '../../../gateway/price.ts'
+import { NO_USAGE } from '../../../gateway/wire-protocol.ts'
 import { type Db, lock, transact } from '../../../platform/db/db.ts'
 import { startTrial, type TrialFacts } from '../sql.ts'
 import { type AdmissionFacts, decideAdmission, explainPause, type SettingForecast } from './admission.ts'
@@ -56,9 +56,9 @@ async function readAdmission(tx: Db, trial: TrialFacts): Promise<{ facts: Admiss
 
 type Priced = { provider: string; catalogId: string }
 
-const guessCost = async ({ provider, catalogId }: Priced, prices: (catalogId: string) => Promise<Prices | null>) =>
+const guessCost = async ({ provider, catalogId }: Priced, prices: (catalogId: string) => Promise<CallPrices | null>) =>
   provider === 'none' ? 0 : priceUsage(await prices(catalogId), USUAL_TRIAL)
 
 /** Prices usage. Models without a price count as 0: under a budget, the gateway refuses their calls. */
-const priceUsage = (prices: Prices | null, usage: typeof USUAL_TRIAL): number =>
+const priceUsage = (prices: CallPrices | null, usage: typeof USUAL_TRIAL): number =>
   (prices && costMicros(usage, prices)) ?? 0

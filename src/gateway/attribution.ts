@@ -1,0 +1,151 @@
+import { buildTargetUrl } from '../credentials/target.ts'
+import type { CallContext, GatewayRuntime, PreparedCall } from './call-context.ts'
+import { type CallTimeouts, startTimeouts } from './call-timeouts.ts'
+import { classifyConcurrency, classifyFailure } from './failure-causes.ts'
+import type { FailureKind } from './ledger.ts'
+import type { Attribution } from './settlement.ts'
+import { type NoAnswerReason, readStart, sendUpstream } from './upstream.ts'
+import { openUsageTap } from './usage-tap.ts'
+import type { AnswerError } from './wire-protocol.ts'
+
+// Attributes failures to the provider, the credential or the request. An agent must not be able to excuse its trial, so
+// everything that a request can provoke is the request's fault unless the gateway's own request fails too.
+
+/**
+ * An outage that no program can cause: the provider accepts no connection, its answer is a flood of events, or the
+ * gateway itself is stopping.
+ */
+const OUTAGE: Attribution = { failure: 'upstream', probeAnswer: null }
+/** A failure that the program caused: it left, did not read, asked for too much, or sent an invalid request. */
+const OWN: Attribution = { failure: 'request', probeAnswer: null }
+
+/** Attributes a call that was sent and never answered. */
+export async function attributeSilence(
+  runtime: GatewayRuntime,
+  context: CallContext,
+  { sent }: PreparedCall,
+  { why, timeouts }: { why: NoAnswerReason; timeouts: CallTimeouts },
+): Promise<Attribution> {
+  if (why === 'unreachable' || timeouts.reason() === 'stop') return OUTAGE
+  return isOwnCut(timeouts) ? OWN : attributeFailure(runtime, context, sent)
+}
+
+type Cut = { error: AnswerError | null; timeouts: CallTimeouts; stalledMs: number; elapsedMs: number }
+
+/** Attributes an answer that contains an error, lacks its end, or broke off. */
+export async function attributeCut(
+  runtime: GatewayRuntime,
+  context: CallContext,
+  prepared: PreparedCall,
+  { error, timeouts, stalledMs, elapsedMs }: Cut,
+): Promise<Attribution> {
+  if (['stop', 'flood'].includes(timeouts.reason() ?? '')) return OUTAGE
+  if (error === 'request' || isOwnCut(timeouts, stalledMs)) return OWN
+  if (error === 'rate') return attributeRateLimit(runtime, context, prepared, elapsedMs)
+  return attributeFailure(runtime, context, prepared.sent)
+}
+
+/** Attributes an answer with a status other than 2xx. */
+export async function attributeStatus(
+  runtime: GatewayRuntime,
+  context: CallContext,
+  prepared: PreparedCall,
+  { kind, elapsedMs }: { kind: FailureKind; elapsedMs: number },
+): Promise<Attribution> {
+  if (kind === 'rate') return attributeRateLimit(runtime, context, prepared, elapsedMs)
+  if (EXCUSES.includes(kind)) return attributeFailure(runtime, context, prepared.sent)
+  return { failure: kind, probeAnswer: null }
+}
+
+/** Longest time that a program may leave an answer unread. Providers disconnect slow readers. */
+const STALL_MS = 10_000
+
+/** Tells whether the program caused the cut, by not reading, by leaving, or by asking for too much. */
+const isOwnCut = (timeouts: CallTimeouts, stalledMs = 0): boolean =>
+  stalledMs > STALL_MS || ['drain', 'answer', 'time'].includes(timeouts.reason() ?? '')
+
+const PROBE_BYTES_MAX = 256 * 1024
+/** A provider that does not answer the smallest request within this time is out of order. */
+const PROBE_MS = 60_000
+const ONCE = { triesMax: 1, totalMs: 0, firstMs: 0, pauseMaxMs: 0, quietMs: 0 }
+/** Failures that excuse a trial, or stop all others, if the gateway's own request fails in the same way. */
+const EXCUSES: readonly FailureKind[] = ['credential', 'rate', 'upstream', 'model']
+
+/**
+ * Sends the smallest request of its own with the same key to the same model. If that is answered, the program's request
+ * caused the failure: some bodies break any provider, or make it respond as if the key were invalid.
+ */
+async function attributeFailure(
+  runtime: GatewayRuntime,
+  context: CallContext,
+  sent: PreparedCall['sent'],
+): Promise<Attribution> {
+  const { headersMs, idleMs, drainMs } = runtime.options
+  const timeouts = startTimeouts({ headersMs: Math.min(headersMs, PROBE_MS), idleMs, drainMs, callMs: PROBE_MS })
+  runtime.openTimeouts.add(timeouts)
+  try {
+    return await sendProbe(runtime, context, sent, timeouts)
+  } finally {
+    timeouts.stop()
+    runtime.openTimeouts.delete(timeouts)
+  }
+}
+
+async function sendProbe(
+  runtime: GatewayRuntime,
+  { grant, wire }: CallContext,
+  sent: PreparedCall['sent'],
+  timeouts: CallTimeouts,
+): Promise<Attribution> {
+  const { path, body, headers } = wire.buildProbe(grant.terms.model)
+  const { url, trust } = runtime.findUpstream(grant.terms, wire.protocol)
+  // The key is the one of the failed call: it may have been replaced since.
+  const keyNames = Object.keys(wire.authHeaders(''))
+  const keyHeaders = Object.entries(sent.headers).filter(([name]) => keyNames.includes(name))
+  const request = {
+    url: buildTargetUrl(url, path),
+    trust,
+    method: 'POST',
+    headers: {
+      ...headers,
+      'content-type': 'application/json',
+      'accept-encoding': 'identity',
+      ...Object.fromEntries(keyHeaders),
+    },
+    body: Buffer.from(JSON.stringify(body)),
+  }
+  const answer = await sendUpstream({ ...runtime, retry: ONCE, onRetry: () => {} }, request, timeouts, () => true)
+  if (answer.kind === 'silent') return OUTAGE
+  const bytes = await readStart(answer.body, PROBE_BYTES_MAX)
+  if (answer.status >= 200 && answer.status < 300) {
+    const tap = openUsageTap(wire, answer.headers)
+    tap.push(bytes)
+    const probeAnswer = await tap.finish()
+    const { isComplete, error } = probeAnswer
+    const isAnswered = error === null ? isComplete : error === 'request'
+    return { failure: isAnswered ? 'request' : 'upstream', probeAnswer }
+  }
+  const kind = classifyFailure(answer.status, bytes.toString())
+  return { failure: EXCUSES.includes(kind) ? kind : 'request', probeAnswer: null }
+}
+
+/** Share of the quiet time that is required: timers are not exact. */
+const QUIET_SHARE = 0.9
+
+/**
+ * Attributes a rate limit that persisted. The account may be exhausted by others or by the program itself. The provider
+ * is to blame only if the program had no other recent call, and the gateway's own request is rejected too.
+ */
+async function attributeRateLimit(
+  runtime: GatewayRuntime,
+  context: CallContext,
+  { call, sent }: PreparedCall,
+  elapsedMs: number,
+): Promise<Attribution> {
+  const { calls = [] } = (await runtime.ledger.read(context.grant.id)) ?? {}
+  const load = classifyConcurrency(calls, { id: call.id, elapsedMs }, runtime.options.retry.quietMs * QUIET_SHARE)
+  if (load === 'flooding') return OWN
+  if (load === 'busy') return { failure: 'crowded', probeAnswer: null }
+  const attribution = await attributeFailure(runtime, context, sent)
+  return attribution.failure === 'request' ? { ...attribution, failure: 'crowded' } : attribution
+}

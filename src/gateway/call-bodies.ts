@@ -1,0 +1,104 @@
+import type { Readable } from 'node:stream'
+import { BlobMissing, type Blobs, isDigest } from '../platform/blobs/blob.ts'
+import type { Db } from '../platform/db/db.ts'
+import { notFound, Problem } from '../platform/problem.ts'
+import type { NewCall } from './ledger.ts'
+import { findBodies, forgetBodies, listOldBodies } from './sql.ts'
+import type { UpstreamRequest } from './upstream.ts'
+
+/** The request and response bodies of a call, for workspaces that record them. Headers are left out: they contain the key. */
+export type CallRecord = {
+  push(chunk: Uint8Array): void
+  /** Returns two lines of JSON: the request and the response. */
+  text(status: number | null): string
+}
+
+const BYTES_MAX = 8 * 1024 * 1024
+
+export function startCallRecord(
+  { id, protocol }: NewCall,
+  { method, url, body }: UpstreamRequest,
+  key: string,
+): CallRecord {
+  const hideKey = createKeyHider(key)
+  const { pathname, search } = new URL(url)
+  const request = JSON.stringify({
+    call: id,
+    at: new Date().toISOString(),
+    protocol,
+    method,
+    path: hideKey(pathname + search),
+    ...describeBody([body ?? Buffer.of()], hideKey),
+  })
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  return {
+    push(chunk) {
+      bytes += chunk.length
+      if (bytes - chunk.length < BYTES_MAX) chunks.push(chunk)
+    },
+    text(status) {
+      const response = { call: id, at: new Date().toISOString(), status, ...describeBody(chunks, hideKey) }
+      return `${request}\n${JSON.stringify(response)}\n`
+    },
+  }
+}
+
+/** Returns the beginning of a body that is too long. */
+function describeBody(chunks: Uint8Array[], hideKey: (text: string) => string): { bytes: number; body: string } {
+  const all = Buffer.concat(chunks)
+  // The key is hidden before the text is truncated: half of a key at the end would not be found.
+  return { bytes: all.length, body: hideKey(all.toString()).slice(0, BYTES_MAX) }
+}
+
+const KEY_LENGTH_MIN = 4
+
+/** Replaces a key in any common encoding. Providers quote keys in errors, and some echo the request. */
+function createKeyHider(key: string): (text: string) => string {
+  if (key.length < KEY_LENGTH_MIN) return (text) => text
+  const bytes = Buffer.from(key)
+  const forms = [
+    key,
+    JSON.stringify(key).slice(1, -1),
+    encodeURIComponent(key),
+    bytes.toString('base64'),
+    bytes.toString('hex'),
+  ]
+  return (text) => [...new Set(forms)].reduce((shown, form) => shown.replaceAll(form, '[key]'), text)
+}
+
+/** Stores a record and returns its digest. The text contains the call's id, so no two calls share a blob. */
+export async function storeCallRecord(blobs: Blobs, record: CallRecord, status: number | null): Promise<string> {
+  const { digest } = await blobs.put(Buffer.from(record.text(status)))
+  return digest
+}
+
+/** Opens the recorded bodies of a call of this workspace. Throws a not-found problem if no bodies are stored. */
+export async function openCallBodies(
+  { db, blobs }: { db: Db; blobs: Blobs },
+  workspaceId: string,
+  callId: string,
+): Promise<{ bytes: number; content: Readable }> {
+  const digest = await findBodies(db, workspaceId, callId)
+  const found = isDigest(digest) ? await blobs.find(digest) : undefined
+  if (!isDigest(digest) || !found) throw new Problem(notFound, 'No bodies are stored for this call.')
+  return { bytes: found.bytes, content: await blobs.get(digest) }
+}
+
+const SWEEP_BATCH = 500
+
+/** Deletes bodies together with the artifacts of trials. The blob goes first: a row without a blob is harmless. */
+export async function sweepCallBodies({ db, blobs }: { db: Db; blobs: Blobs }, days: number): Promise<void> {
+  for (;;) {
+    const old = await listOldBodies(db, days, SWEEP_BATCH)
+    for (const { id, bodies } of old) {
+      if (isDigest(bodies)) await blobs.remove(bodies).catch(ignoreMissing)
+      await forgetBodies(db, id)
+    }
+    if (old.length < SWEEP_BATCH) return
+  }
+}
+
+function ignoreMissing(error: unknown): void {
+  if (!(error instanceof BlobMissing)) throw error
+}

@@ -1,0 +1,196 @@
+import type { Readable } from 'node:stream'
+import { attributeCut, attributeSilence, attributeStatus } from './attribution.ts'
+import type { CallContext, GatewayRuntime, PreparedCall } from './call-context.ts'
+import { type CallTimeouts, startTimeouts } from './call-timeouts.ts'
+import type { ClientResponse } from './client-response.ts'
+import { classifyFailure } from './failure-causes.ts'
+import { filterResponseHeaders } from './headers.ts'
+import type { FailureKind, Settlement } from './ledger.ts'
+import type { GatewayOptions } from './options.ts'
+import { CREDENTIAL_REFUSED, REQUEST_REFUSED, TIMED_OUT, UNREACHABLE } from './problems.ts'
+import { type Attribution, type CallFacts, settleAnswer, settleFree, settleProbed, settleSilent } from './settlement.ts'
+import { type NoAnswerReason, readStart, sendUpstream, type UpstreamAnswer } from './upstream.ts'
+import { openUsageTap, type TappedAnswer, type UsageTap } from './usage-tap.ts'
+
+/** `finish` ends the client's response. It is called after the settlement has been stored. */
+type ForwardResult = { settlement: Settlement; finish: () => void }
+
+/** Sends a call to the provider and relays the answer. */
+export async function forwardCall(
+  runtime: GatewayRuntime,
+  context: CallContext,
+  prepared: PreparedCall,
+): Promise<ForwardResult> {
+  const timeouts = startTimeouts(runtime.options)
+  runtime.openTimeouts.add(timeouts)
+  context.client.onLeaving(timeouts.onClientLeft)
+  try {
+    return await sendAndRelay(runtime, context, prepared, timeouts)
+  } finally {
+    timeouts.stop()
+    runtime.openTimeouts.delete(timeouts)
+  }
+}
+
+type UpstreamResponse = Extract<UpstreamAnswer, { kind: 'answered' }>
+
+async function sendAndRelay(
+  runtime: GatewayRuntime,
+  context: CallContext,
+  prepared: PreparedCall,
+  timeouts: CallTimeouts,
+): Promise<ForwardResult> {
+  const { client } = context
+  const started = performance.now()
+  const upstream = { ...runtime, retry: runtime.options.retry, onRetry: runtime.counters.retried }
+  const answer = await sendUpstream(upstream, prepared.sent, timeouts, () => !client.isGone())
+  prepared.sent.body = null // Frees the memory: a stream may last for an hour.
+  const collectFacts = (firstByteAt: number | null): CallFacts => ({
+    status: answer.kind === 'answered' ? answer.status : null,
+    tries: answer.tries,
+    clientLeft: client.isGone(),
+    firstByteMs: firstByteAt === null ? null : Math.round(firstByteAt - started),
+    totalMs: Math.round(performance.now() - started),
+    bodies: null,
+    outputLimit: prepared.outputLimit,
+  })
+  if (answer.kind === 'silent') {
+    const { why, detail } = answer
+    runtime.log.warn({ call: prepared.call.id, why, detail }, 'provider did not answer')
+    const attribution = await attributeSilence(runtime, context, prepared, { why, timeouts })
+    return settleWithoutAnswer(context, prepared, why, { attribution, facts: collectFacts(null) })
+  }
+  return answer.status >= 200 && answer.status < 300
+    ? relayAnswer(runtime, context, prepared, { answer, timeouts, collectFacts })
+    : relayFailure(runtime, context, prepared, { answer, collectFacts })
+}
+
+function settleWithoutAnswer(
+  { client, wire }: CallContext,
+  { estimate, call }: PreparedCall,
+  why: NoAnswerReason,
+  { attribution, facts }: { attribution: Attribution; facts: CallFacts },
+): ForwardResult {
+  const mayBeBilled = (why === 'broken' || why === 'late') && call.kind === 'generate'
+  const { status, code, message } = why === 'late' ? TIMED_OUT : UNREACHABLE
+  return {
+    settlement: mayBeBilled ? settleSilent(facts, estimate, attribution) : settleProbed(facts, attribution, estimate),
+    finish: () => client.answer(status, wire.formatError(status, code, message)),
+  }
+}
+
+type RelayedResponse = {
+  answer: UpstreamResponse
+  timeouts: CallTimeouts
+  collectFacts: (firstByteAt: number | null) => CallFacts
+}
+
+async function relayAnswer(
+  runtime: GatewayRuntime,
+  context: CallContext,
+  prepared: PreparedCall,
+  { answer, timeouts, collectFacts }: RelayedResponse,
+): Promise<ForwardResult> {
+  const { client, wire } = context
+  const { estimate, call, record } = prepared
+  const tap = openUsageTap(wire, answer.headers, runtime.options.answerEvents)
+  client.begin(answer.status, filterResponseHeaders(answer.headers), tap.isStream ? 'stream' : 'whole')
+  const relayed = await relayBody(answer.body, { client, tap, timeouts }, runtime.options, record?.push)
+  const { wasCut, stalledMs } = relayed
+  const facts = collectFacts(relayed.firstByteAt)
+  const tapped = await tap.finish()
+  const finish = wasCut ? client.cut : client.end
+  if (call.kind === 'count') return { settlement: settleFree(facts, wasCut ? 'upstream' : null), finish }
+
+  const quietMs = (tapped.firstTextAt === null ? null : collectFacts(tapped.firstTextAt).firstByteMs) ?? facts.totalMs
+  const isWhole = tapped.isComplete && tapped.error === null && !wasCut
+  const cut = { error: tapped.error, timeouts, stalledMs, elapsedMs: facts.totalMs }
+  const attribution = isWhole ? null : await attributeCut(runtime, context, prepared, cut)
+  const settlement = settleAnswer(facts, { ...tapped, attribution, quietMs }, estimate)
+  warnOfDisbelief(runtime, prepared, tapped, settlement)
+  return { settlement, finish }
+}
+
+function warnOfDisbelief(
+  { log }: GatewayRuntime,
+  { call }: PreparedCall,
+  { usage }: TappedAnswer,
+  settlement: Settlement,
+): void {
+  if (usage && settlement.outcome === 'succeeded' && settlement.costSource === 'estimated')
+    log.warn({ call: call.id, claimed: usage }, 'usage exceeds what the request allowed; the cost was capped')
+}
+
+/** `stalledMs`: the longest time that the client left the answer unread. */
+type RelayResult = { wasCut: boolean; firstByteAt: number | null; stalledMs: number }
+
+/**
+ * Relays a response body chunk by chunk. If the client leaves, the body is read on for a while, because the usage comes
+ * at the end. The caller ends the client's response.
+ */
+async function relayBody(
+  body: Readable,
+  { client, tap, timeouts }: { client: ClientResponse; tap: UsageTap; timeouts: CallTimeouts },
+  options: Pick<GatewayOptions, 'drainBytes' | 'answerBytes'>,
+  onChunk?: (chunk: Uint8Array) => void,
+): Promise<RelayResult> {
+  let firstByteAt: number | null = null
+  let stalledMs = 0
+  let { answerBytes, drainBytes } = options
+  try {
+    for await (const chunk of body) {
+      timeouts.onData()
+      firstByteAt ??= performance.now()
+      tap.push(chunk)
+      onChunk?.(chunk)
+      answerBytes -= chunk.length
+      if (answerBytes < 0) timeouts.abort('answer')
+      if (tap.isFlood()) timeouts.abort('flood')
+      if (client.isGone()) drainBytes -= chunk.length
+      else stalledMs = Math.max(stalledMs, await measureWait(client.write(chunk)))
+      if (drainBytes < 0) timeouts.abort('drain')
+    }
+  } catch {
+    return { wasCut: true, firstByteAt, stalledMs }
+  }
+  return { wasCut: timeouts.signal.aborted, firstByteAt, stalledMs }
+}
+
+async function measureWait(writing: Promise<void> | undefined): Promise<number> {
+  if (!writing) return 0
+  const started = performance.now()
+  await writing
+  return performance.now() - started
+}
+
+const ERROR_BYTES_MAX = 256 * 1024
+
+/** Relays an error response. Errors about the key are replaced, because they may quote it. */
+async function relayFailure(
+  runtime: GatewayRuntime,
+  context: CallContext,
+  prepared: PreparedCall,
+  { answer, collectFacts }: Omit<RelayedResponse, 'timeouts'>,
+): Promise<ForwardResult> {
+  const { client, wire } = context
+  const { record, estimate } = prepared
+  const body = await readStart(answer.body, ERROR_BYTES_MAX)
+  record?.push(body)
+  const kind = classifyFailure(answer.status, body.toString())
+  const elapsedMs = collectFacts(null).totalMs
+  const attribution = await attributeStatus(runtime, context, prepared, { kind, elapsedMs })
+  const isRelayed = kind !== 'credential' && answer.status >= 400
+  const { status, code, message } = problemFor(attribution.failure)
+  const finish = () => {
+    if (!isRelayed) return client.answer(status, wire.formatError(status, code, message))
+    client.begin(answer.status, filterResponseHeaders(answer.headers), 'whole')
+    void client.write(body)
+    client.end()
+  }
+  return { settlement: settleProbed(collectFacts(null), attribution, estimate), finish }
+}
+
+function problemFor(failure: FailureKind) {
+  if (failure === 'credential') return CREDENTIAL_REFUSED
+  return failure === 'request' ? REQUEST_REFUSED : UNREACHABLE
+}

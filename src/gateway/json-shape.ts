@@ -1,0 +1,61 @@
+import type { Json, JsonObject } from '../harnesses/json.ts'
+
+/**
+ * Tells whether any object has two members of the same name. Parsers differ in which one counts, so that the provider
+ * could execute another request than the one that was checked. Some parsers ignore case: names of top-level members,
+ * which are checked, must differ in more than case and underscores.
+ */
+export const hasDuplicates = (colons: number, parsed: JsonObject): boolean =>
+  colons !== countMembers(parsed) || hasDuplicateNames(Object.keys(parsed))
+
+const hasDuplicateNames = (names: readonly string[]): boolean => new Set(names.map(foldName)).size < names.length
+
+/** Folds case in both directions, because two non-ASCII letters fold to ASCII. Google reads `aB` and `a_b` as the same. */
+const foldName = (name: string): string => name.toUpperCase().toLowerCase().replaceAll('_', '')
+
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+const COLON = 0x3a
+/** Change of depth per character outside of strings. Each value is preceded by a comma or an opening bracket. */
+const NESTING = new Int8Array(256)
+const VALUES = new Uint8Array(256)
+for (const sign of ',[{') VALUES[sign.charCodeAt(0)] = 1
+for (const [sign, change] of Object.entries({ '[': 1, '{': 1, ']': -1, '}': -1 })) NESTING[sign.charCodeAt(0)] = change
+
+/** Counts members (colons), values and depth of JSON text in linear time, without building objects. */
+export function measureJson(bytes: Uint8Array): { colons: number; values: number; depth: number } {
+  const counts = { colons: 0, values: 0, depth: 0 }
+  let depth = 0
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at] ?? 0
+    if (byte === QUOTE) {
+      at = endOfString(bytes, at)
+      continue
+    }
+    if (byte === COLON) counts.colons += 1
+    counts.values += VALUES[byte] ?? 0
+    depth += NESTING[byte] ?? 0
+    if (depth > counts.depth) counts.depth = depth
+  }
+  return counts
+}
+
+/** Returns the position of the quote that ends a string. */
+function endOfString(bytes: Uint8Array, start: number): number {
+  let at = start + 1
+  while (at < bytes.length && bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1
+  return at
+}
+
+/** Counts members iteratively: untrusted input may be nested a million levels deep. */
+function countMembers(parsed: Json): number {
+  const open: Json[] = [parsed]
+  let count = 0
+  for (let json = open.pop(); json !== undefined; json = open.pop()) {
+    if (typeof json !== 'object' || json === null) continue
+    const values = Array.isArray(json) ? json : Object.values(json)
+    if (!Array.isArray(json)) count += values.length
+    for (const value of values) open.push(value)
+  }
+  return count
+}

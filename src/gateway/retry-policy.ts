@@ -1,0 +1,54 @@
+type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>
+
+/** Retry policy of one call. */
+export type RetryOptions = {
+  /** Maximum number of tries, including the first. */
+  triesMax: number
+  /** Maximum time from the first try to the start of the last. */
+  totalMs: number
+  /** Pause before the second try; it doubles with each. */
+  firstMs: number
+  /** A provider that asks for a longer pause is not asked again. */
+  pauseMaxMs: number
+  /** The last try after a 429 waits until this long after the first, when the rate-limit window has passed. */
+  quietMs: number
+}
+
+const RETRIED_STATUSES = [429, 500, 502, 503, 504, 529]
+const RATE_LIMITED = 429
+
+export const isRetried = (status: number): boolean => RETRIED_STATUSES.includes(status)
+
+type FailedTry = {
+  status: number | null
+  tries: number
+  elapsedMs: number
+  headers: ResponseHeaders
+  now: number
+  random: number
+}
+
+/** Returns the pause before the next try, or undefined if there is none. */
+export function retryPause(options: RetryOptions, failed: FailedTry): number | undefined {
+  if (failed.tries >= options.triesMax) return undefined
+  const pause = requestedPause(failed.headers, failed.now) ?? ownPause(options, failed)
+  if (pause > options.pauseMaxMs || failed.elapsedMs + pause > options.totalMs) return undefined
+  const isLast = failed.status === RATE_LIMITED && failed.tries === options.triesMax - 1
+  return isLast ? Math.max(pause, options.quietMs - failed.elapsedMs) : pause
+}
+
+/** Exponential backoff. Half of it is random, so that calls that failed together do not retry together. */
+const ownPause = ({ firstMs, pauseMaxMs }: RetryOptions, { tries, random }: FailedTry): number =>
+  Math.min(firstMs * 2 ** (tries - 1), pauseMaxMs) * (0.5 + random / 2)
+
+/** Reads `Retry-After` (seconds or a date), or the finer `Retry-After-Ms` of some providers. */
+function requestedPause(headers: ResponseHeaders, now: number): number | undefined {
+  const fine = Number(headers['retry-after-ms'] ?? Number.NaN)
+  if (fine >= 0) return fine
+  const retryAfter = headers['retry-after']
+  if (typeof retryAfter !== 'string' || retryAfter === '') return undefined
+  const seconds = Number(retryAfter)
+  if (seconds >= 0) return seconds * 1000
+  const date = Date.parse(retryAfter)
+  return Number.isNaN(date) ? undefined : Math.max(0, date - now)
+}

@@ -1,0 +1,114 @@
+import { type ClientRequest, request as requestHttp } from 'node:http'
+import { request as requestHttps } from 'node:https'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { Port } from '../sandboxes/sandbox.ts'
+
+/** A high port next to the proxy's, because tasks may start servers on the usual ones. */
+const GATEWAY_PORT = 31_281
+const DIAL_MS = 20_000
+const LINGER_MS = 5_000
+/** Twice the gateway's limit, because each connection has a tunnel. More would look like an unavailable gateway. */
+const SOCKETS_MAX = 1024
+/** Error codes of connections to an address where no process listens. */
+const REFUSED_CODES = ['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND']
+
+/** Tells whether an error means that the gateway is down, and not only busy. */
+export const isConnectionRefused = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && REFUSED_CODES.includes(String(error.code))
+
+/** Base URL of the gateway inside a sandbox. */
+export const SANDBOX_GATEWAY_URL = `http://127.0.0.1:${GATEWAY_PORT}`
+
+export type GatewayPort = Port & {
+  /** Tells whether the last connection failed because the gateway was down. Client limits and disconnects do not count. */
+  isCutOff(): boolean
+  /** Ends all connections and rejects new ones. */
+  close(): void
+}
+
+/** Connects one sandbox to the gateway. The tunnel secret never enters the sandbox. */
+export function openSandboxPort({
+  gatewayUrl,
+  tunnelSecret,
+}: {
+  gatewayUrl: string
+  tunnelSecret: string
+}): GatewayPort {
+  const open = new Set<Duplex>()
+  let closed = false
+  let isCutOff = false
+  const keep = (socket: Duplex) => {
+    open.add(socket)
+    socket.once('close', () => open.delete(socket))
+    socket.on('error', () => socket.destroy())
+  }
+  const carry = async (socket: Socket) => {
+    keep(socket)
+    socket.allowHalfOpen = true
+    socket.setNoDelay(true)
+    const tunnel = await openTunnel(gatewayUrl, tunnelSecret, socket).catch((error: unknown) => {
+      isCutOff ||= isConnectionRefused(error)
+      return undefined
+    })
+    if (!tunnel) return answerUnavailable(socket)
+    isCutOff = false
+    keep(tunnel)
+    if (closed) return void tunnel.destroy()
+    await Promise.all([pipeline(socket, tunnel), pipeline(tunnel, socket)])
+  }
+  return {
+    port: GATEWAY_PORT,
+    isCutOff: () => isCutOff,
+    onConnection(socket) {
+      if (closed || open.size >= SOCKETS_MAX) return void socket.destroy()
+      carry(socket).catch(() => socket.destroy())
+    },
+    close() {
+      closed = true
+      for (const socket of open) socket.destroy()
+    },
+  }
+}
+
+/** Answers 503 before closing: some programs retry forever after a connection without an answer. */
+function answerUnavailable(socket: Socket): void {
+  socket.end('HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
+  // The request must be read: otherwise a reset would discard the answer.
+  socket.resume()
+  socket.setTimeout(LINGER_MS, () => socket.destroy())
+}
+
+async function openTunnel(gatewayUrl: string, tunnelSecret: string, client: Socket): Promise<Duplex> {
+  const { promise, resolve, reject } = Promise.withResolvers<Duplex>()
+  const dialing = connectTo(new URL(gatewayUrl), tunnelSecret)
+  const leave = () => dialing.destroy()
+  client.once('close', leave)
+  dialing.setTimeout(DIAL_MS, leave)
+  dialing.on('error', reject)
+  dialing.on('close', () => reject(new Error('The gateway closed the connection')))
+  dialing.on('response', (answer) => {
+    answer.resume()
+    reject(new Error(`The gateway answered ${answer.statusCode}`))
+  })
+  dialing.on('connect', (answer, tunnel: Socket, head: Buffer) => {
+    client.off('close', leave)
+    tunnel.setTimeout(0)
+    tunnel.setNoDelay(true)
+    if (head.length > 0) tunnel.unshift(head)
+    if (answer.statusCode === 200) return resolve(tunnel)
+    tunnel.destroy()
+    reject(new Error(`The gateway answered ${answer.statusCode}`))
+  })
+  dialing.end()
+  return promise
+}
+
+function connectTo(url: URL, tunnelSecret: string): ClientRequest {
+  const request = url.protocol === 'https:' ? requestHttps : requestHttp
+  const host = url.hostname.replace(/^\[|\]$/g, '')
+  const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80)
+  const headers = { 'proxy-authorization': `Bearer ${tunnelSecret}` }
+  return request({ method: 'CONNECT', host, port, path: 'gateway:80', headers, agent: false })
+}
