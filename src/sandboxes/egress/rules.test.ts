@@ -40,31 +40,31 @@ test.each([
 })
 
 test.each([
-  ['Mirror.example', { host: 'mirror.example', port: null }],
-  ['mirror.example:3141', { host: 'mirror.example', port: 3141 }],
-  ['*.mirror.example', { host: '*.mirror.example', port: null }],
+  ['Builds.example', { host: 'builds.example', port: null }],
+  ['builds.example:3141', { host: 'builds.example', port: 3141 }],
+  ['*.builds.example', { host: '*.builds.example', port: null }],
   ['10.0.0.7', { host: '10.0.0.7', port: null }],
   ['10.0.0.7:8080', { host: '10.0.0.7', port: 8080 }],
   ['10.0.0.0/24', { host: '10.0.0.0/24', port: null }],
   ['fd00:0::7', { host: 'fd00::7', port: null }],
   ['[fd00::7]:8080', { host: 'fd00::7', port: 8080 }],
   ['10.0.0.0/33', undefined],
-  ['http://mirror.example', undefined],
+  ['http://builds.example', undefined],
   ['', undefined],
 ])('the operator writes %j: %j', (text, place) => {
   expect(parseAllowedHost(text)).toEqual(place)
 })
 
-const NAMES: Record<string, string> = { 'mirror.internal': '10.0.0.7', 'inside.example': '10.0.0.7' }
+const NAMES: Record<string, string> = { 'builds.internal': '10.0.0.7', 'inside.example': '10.0.0.7' }
 
 test.each([
   ['', 'inside.example:80', 'address_not_public'],
-  ['', 'mirror.internal:80', 'host_not_public'],
-  ['mirror.internal', 'mirror.internal:443', 'open'],
-  ['mirror.internal', 'mirror.internal:3141', 'port_not_allowed'],
-  ['mirror.internal:3141', 'mirror.internal:3141', 'open'],
-  ['mirror.internal:3141', 'mirror.internal:443', 'host_not_public'],
-  ['mirror.internal:3141', '93.184.216.34:3141', 'address_not_public'],
+  ['', 'builds.internal:80', 'host_not_public'],
+  ['builds.internal', 'builds.internal:443', 'open'],
+  ['builds.internal', 'builds.internal:3141', 'port_not_allowed'],
+  ['builds.internal:3141', 'builds.internal:3141', 'open'],
+  ['builds.internal:3141', 'builds.internal:443', 'host_not_public'],
+  ['builds.internal:3141', '93.184.216.34:3141', 'address_not_public'],
   ['10.0.0.7', '10.0.0.7:80', 'open'],
   ['10.0.0.0/24', 'inside.example:443', 'open'],
   ['10.0.0.0/24', '10.0.1.7:443', 'host_not_public'],
