@@ -11,15 +11,15 @@ export const addAuditCommands = (assay: Command, shell: Shell): Command =>
   withExample(
     assay
       .command('audit')
-      .description('Show who did what, the newest first')
+      .description('Show audit events, newest first')
       .helpCommand(false)
-      .option('--limit <number>', 'how many events at most', '50')
+      .option('--limit <number>', 'Maximum number of events', '50')
       .action((flags: { limit: string }, command: Command) => list(shell, command, flags.limit)),
     'assay audit --limit 500 --json',
   )
 
 async function list(shell: Shell, command: Command, limit: string): Promise<void> {
-  if (!/^[1-9]\d{0,6}$/.test(limit)) throw new WrongUse('--limit takes a number from 1 to 9999999.')
+  if (!/^[1-9]\d{0,6}$/.test(limit)) throw new WrongUse('--limit must be a number from 1 to 9999999.')
   const { listAudit } = await import('../src/workspaces/schema.ts')
   const service = await openService(shell, command)
   const { items: events, nextCursor } = await listAll(async (query) => {

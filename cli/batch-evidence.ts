@@ -1,76 +1,80 @@
 import type { BatchTaskDetail } from '../src/batches/schema.ts'
 
-type Found = Record<string, unknown>
-type Stage = BatchTaskDetail['evidence']['stages'][number]
+type EvidenceFields = Record<string, unknown>
+type EvidenceStage = BatchTaskDetail['evidence']['stages'][number]
 
 const NAMES_MAX = 20
 const JSON_MAX = 2000
 
-/** What each stage found, in words, for somebody who decides. What has another shape than we know is shown as it is. */
-export function stageLines({ stage, seconds, reused, evidence }: Stage): string[] {
-  const told = evidence === null || typeof evidence !== 'object' ? undefined : WORDS[stage]?.(evidence as Found)
-  const head = `${stage} (${reused ? 'known before' : `${seconds.toFixed(1)} s`})`
-  if (told === undefined || told.length === 0) return [`${head} ${JSON.stringify(evidence)}`.slice(0, JSON_MAX)]
-  const [first = '', ...more] = told
+/** Describes the evidence of a stage. Evidence of an unknown shape is printed as JSON. */
+export function stageLines({ stage, seconds, reused, evidence }: EvidenceStage): string[] {
+  const lines =
+    evidence === null || typeof evidence !== 'object' ? undefined : DESCRIBE[stage]?.(evidence as EvidenceFields)
+  const head = `${stage} (${reused ? 'cached' : `${seconds.toFixed(1)} s`})`
+  if (lines === undefined || lines.length === 0) return [`${head} ${JSON.stringify(evidence)}`.slice(0, JSON_MAX)]
+  const [first = '', ...more] = lines
   return [`${head} ${first}`, ...more.map((line) => `    ${line}`)]
 }
 
-const WORDS: Record<string, (found: Found) => string[] | undefined> = {
-  split: ({ tests }) => (isTexts(tests) ? ['the pull request brings these tests:', ...shortened(tests)] : undefined),
+const DESCRIBE: Record<string, (found: EvidenceFields) => string[] | undefined> = {
+  split: ({ tests }) => (isTexts(tests) ? ['tests of the pull request:', ...shortenList(tests)] : undefined),
   environment: environment,
   execution: execution,
   authoring: ({ specSource, rounds }) =>
     isKnown(specSource, rounds)
       ? [`written from ${SOURCES[String(specSource)] ?? specSource}, in ${rounds} ${rounds === 1 ? 'round' : 'rounds'}`]
       : undefined,
-  lint: ({ findings }) =>
-    Array.isArray(findings) && findings.length === 0 ? ['nothing is given away, nothing left out'] : undefined,
-  validation: proof,
-  review: verdict,
+  lint: ({ findings }) => (Array.isArray(findings) && findings.length === 0 ? ['no findings'] : undefined),
+  validation: validation,
+  review: review,
   difficulty: ({ prior, judged, final, confidence }) =>
     isKnown(prior, final)
-      ? [`${final}; by its size ${prior}, by its readers ${judged ?? '-'}; confidence ${confidence}`]
+      ? [`${final}; by size ${prior}, by review ${judged ?? '-'}; confidence ${confidence}`]
       : undefined,
 }
 
 const SOURCES: Record<string, string> = {
-  text: 'what people said of it',
-  diff: 'the change itself, because people said little of it',
+  text: 'the discussion of the change',
+  diff: 'the change itself, because its discussion says little',
 }
 
-function environment({ foundBy, runner, health }: Found): string[] | undefined {
+function environment({ foundBy, runner, health }: EvidenceFields): string[] | undefined {
   const { tests, passed } = fieldsOf(health)
   if (!isKnown(foundBy, runner, tests, passed)) return undefined
-  const who = foundBy === 'model' ? 'a model said how it is built' : 'built by rules'
-  return [`${who}, for ${runner}; ${passed} of ${tests} tests of the base pass, offline`]
+  const who = foundBy === 'model' ? "built by a model's recipe" : 'built by rules'
+  return [`${who}, for ${runner}; ${passed} of ${tests} tests of the base pass offline`]
 }
 
-function execution({ failToPass, passToPass, runs, ablation, messages }: Found): string[] | undefined {
+function execution({ failToPass, passToPass, runs, ablation, messages }: EvidenceFields): string[] | undefined {
   if (!isTexts(failToPass) || !isTexts(passToPass) || !Array.isArray(runs)) return undefined
   const { groups, necessary } = fieldsOf(ablation)
-  const said = fieldsOf(messages)
-  const turned = failToPass.map((id) => (typeof said[id] === 'string' ? `${id}: ${said[id].split('\n', 1)[0]}` : id))
+  const failures = fieldsOf(messages)
+  const failing = failToPass.map((id) =>
+    typeof failures[id] === 'string' ? `${id}: ${failures[id].split('\n', 1)[0]}` : id,
+  )
   return [
-    `runs in fresh sandboxes: ${runs.length}; parts of the change that are needed: ${necessary} of ${groups}; tests that pass with it and without it: ${passToPass.length}; these fail without it:`,
-    ...shortened(turned),
+    `runs in fresh sandboxes: ${runs.length}; necessary parts of the change: ${necessary} of ${groups}; pass-to-pass tests: ${passToPass.length}; fail-to-pass tests:`,
+    ...shortenList(failing),
   ]
 }
 
-function proof({ nop, oracle, cheats, winners }: Found): string[] | undefined {
+function validation({ nop, oracle, cheats, winners }: EvidenceFields): string[] | undefined {
   if (!Array.isArray(nop) || !Array.isArray(oracle) || !Array.isArray(cheats) || !isTexts(winners)) return undefined
-  const tried = `cheats: ${cheats.length} tried, ${winners.length === 0 ? 'none wins' : `these win: ${winners.join(', ')}`}`
-  return [`doing nothing failed each time (${nop.length}), the solution passed each time (${oracle.length}); ${tried}`]
+  const tried = `cheats: ${cheats.length} tried, ${winners.length === 0 ? 'none passes' : `these pass: ${winners.join(', ')}`}`
+  return [
+    `the no-op failed each time (${nop.length}), the reference solution passed each time (${oracle.length}); ${tried}`,
+  ]
 }
 
-/** With the map of what is asserted to what supports it: the first reader's. */
-function verdict({ passes, minutes, model, flags }: Found): string[] | undefined {
+/** Includes the first review's map from assertions to the text that supports them. */
+function review({ passes, minutes, model, flags }: EvidenceFields): string[] | undefined {
   if (!Array.isArray(passes) || !Array.isArray(minutes)) return undefined
-  const readings = passes.map((pass) => fieldsOf(fieldsOf(pass).reading)).filter(({ items }) => Array.isArray(items))
-  const assertions = readings[0]?.assertions
-  const own = Array.isArray(flags) && flags.includes('self_verified') ? ', of one house with the author' : ''
+  const reviews = passes.map((pass) => fieldsOf(fieldsOf(pass).reading)).filter(({ items }) => Array.isArray(items))
+  const assertions = reviews[0]?.assertions
+  const own = Array.isArray(flags) && flags.includes('self_verified') ? ', same provider as the author' : ''
   return [
-    `readings by ${fieldsOf(model).catalogId}${own}: ${readings.length}; minutes of work: ${minutes.join(', ')}; what is asserted, and what supports it:`,
-    ...shortened(Array.isArray(assertions) ? assertions.map(supportLine) : []),
+    `passes by ${fieldsOf(model).catalogId}${own}: ${reviews.length}; estimated minutes: ${minutes.join(', ')}; assertions and their support:`,
+    ...shortenList(Array.isArray(assertions) ? assertions.map(supportLine) : []),
   ]
 }
 
@@ -81,14 +85,15 @@ function supportLine(each: unknown): string {
 
 const oneLine = (text: unknown): string => String(text).replaceAll(/\s+/g, ' ').trim()
 
-const fieldsOf = (value: unknown): Found => (typeof value === 'object' && value !== null ? (value as Found) : {})
+const fieldsOf = (value: unknown): EvidenceFields =>
+  typeof value === 'object' && value !== null ? (value as EvidenceFields) : {}
 
 const isTexts = (value: unknown): value is string[] =>
   Array.isArray(value) && value.every((each) => typeof each === 'string')
 
 const isKnown = (...values: unknown[]): boolean => values.every((value) => value !== undefined && value !== null)
 
-const shortened = (lines: readonly string[]): string[] => [
+const shortenList = (lines: readonly string[]): string[] => [
   ...lines.slice(0, NAMES_MAX),
   ...(lines.length > NAMES_MAX ? [`and ${lines.length - NAMES_MAX} more`] : []),
 ]

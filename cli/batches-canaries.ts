@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { CanaryReport } from '../src/operate/canaries.ts'
-import { stopOnSignals, told } from './engine.ts'
+import { stopOnSignals, throwReported } from './engine.ts'
 import { Failed, WrongUse } from './failure.ts'
 import { withExample, withGlobals } from './help.ts'
 import { DATA, type Flags, openLog, readSettings } from './operate-config.ts'
@@ -11,18 +11,15 @@ import { printFacts, printTable } from './table.ts'
 
 type CanaryFlags = Flags & { author: string; verifier: string; level?: string; budget?: string }
 
-/** What models see of known tasks, good and bad: no server, no repository, no sandbox. */
+/** Measures models on known good and bad tasks. Needs no server, repository or sandbox. */
 export function addCanariesCommand(batches: Command, shell: Shell): void {
   withExample(
     withGlobals(batches.command('canaries'), '--json')
-      .description('Measure what an author and a verifier model make of tasks that are known to be good or bad')
-      .requiredOption(
-        '--author <catalogId>',
-        'the model that writes instructions; its key is taken from the environment',
-      )
-      .requiredOption('--verifier <catalogId>', 'the model that checks tasks; best of another house')
-      .option('--level <level>', "how hard both are asked to think; else the catalog's default")
-      .option('--budget <usd>', 'what all of it may cost; at this much nothing more is asked')
+      .description('Measure author and verifier models on tasks that are known to be good or bad')
+      .requiredOption('--author <catalogId>', 'Model that writes instructions; its key is read from the environment')
+      .requiredOption('--verifier <catalogId>', 'Model that reviews tasks; preferably of another provider')
+      .option('--level <level>', "Reasoning level of both models (default: the catalog's)")
+      .option('--budget <usd>', 'Stop calling models after spending this much (USD)')
       .option(...DATA)
       .action((flags: CanaryFlags, command: Command) => canaries(shell, flags, command)),
     'assay batches canaries --author anthropic/claude-sonnet-5 --verifier openai/gpt-6-sol',
@@ -36,79 +33,83 @@ async function canaries(shell: Shell, flags: CanaryFlags, command: Command): Pro
   using stop = stopOnSignals()
   const progress = progressBar(shell)
   const { author, verifier, level } = flags
-  const wish = {
-    ...{ models: { author, verifier }, level, budgetUsd: dollars(flags.budget), signal: stop.signal },
+  const request = {
+    models: { author, verifier },
+    level,
+    budgetUsd: parseBudget(flags.budget),
+    signal: stop.signal,
     onDone: (done: number, of: number) => progress.show(done, of, 'canaries'),
   }
-  const report = await measureCanaries(config, log, wish).catch(told(stop.signal)).finally(progress.end)
+  const report = await measureCanaries(config, log, request).catch(throwReported(stop.signal)).finally(progress.end)
   if (globalsOf(command).json) printJson(shell, report)
   else show(shell, report)
   if (!report.isEnough) throw new Failed()
 }
 
-function dollars(budget: string | undefined): number | undefined {
+function parseBudget(budget: string | undefined): number | undefined {
   const usd = budget === undefined ? undefined : Number(budget)
-  if (usd !== undefined && !(usd >= 0)) throw new WrongUse('--budget takes dollars, for example 5.')
+  if (usd !== undefined && !(usd >= 0)) throw new WrongUse('--budget must be an amount in USD, for example 5.')
   return usd
 }
 
-type Figure = CanaryReport['figures'][number]
-type Result = CanaryReport['results'][number]
+type CanaryFigure = CanaryReport['figures'][number]
+type CanaryResult = CanaryReport['results'][number]
 
-/** What is right, and what is wrong, of each kind. */
-const WORDS: Record<Figure['group'], [what: string, right: string, wrong: string]> = {
-  defects: ['known-bad tasks, by the verifier', 'caught', 'missed'],
-  controls: ['known-good tasks, by the verifier', 'accepted', 'false alarms'],
-  traps: ['text that an author must not repeat', 'caught', 'missed'],
-  written: ['instructions of the author, by the verifier', 'accepted', 'not accepted'],
+/** Row title and the words for right and wrong results of each group. */
+const LABELS: Record<CanaryFigure['group'], [what: string, right: string, wrong: string]> = {
+  defects: ['known-bad tasks (verifier)', 'caught', 'missed'],
+  controls: ['known-good tasks (verifier)', 'accepted', 'false alarms'],
+  traps: ['text that an author must not repeat (author)', 'caught', 'missed'],
+  written: ['instructions of the author (verifier)', 'accepted', 'not accepted'],
 }
 
 function show(shell: Shell, report: CanaryReport): void {
-  printTable<Figure>(shell, report.figures, [
-    ['WHAT', ({ group }) => WORDS[group][0]],
+  printTable<CanaryFigure>(shell, report.figures, [
+    ['WHAT', ({ group }) => LABELS[group][0]],
     ['OF', ({ of }) => String(of)],
-    ['RIGHT', rightOf],
-    ['WRONG', (figure) => counted(figure, `${figure.wrong} ${WORDS[figure.group][2]}`)],
-    ['UNREAD', (figure) => counted(figure, String(figure.unread))],
-    ['RATE', rateOf],
+    ['RIGHT', formatRight],
+    ['WRONG', (figure) => orDash(figure, `${figure.wrong} ${LABELS[figure.group][2]}`)],
+    ['UNREAD', (figure) => orDash(figure, String(figure.unread))],
+    ['RATE', formatRate],
     ['WANTED', ({ target }) => (target === null ? '-' : percent(target))],
   ])
   const wrong = report.results.filter(({ outcome }) => outcome === 'wrong' || outcome === 'unread')
   if (wrong.length > 0) showWrong(shell, wrong)
   print(shell, '')
   printFacts(shell, [
-    ['author', askedOf(report.author)],
-    ['verifier', askedOf(report.verifier)],
+    ['author', formatModel(report.author)],
+    ['verifier', formatModel(report.verifier)],
   ])
-  if (report.isSelfVerified) note(shell, 'Author and verifier are of one house: the same mistakes may be overlooked.')
+  if (report.isSelfVerified)
+    note(shell, 'Author and verifier have the same provider and may overlook the same mistakes.')
   const missing = report.results.filter(({ outcome }) => outcome === 'unasked').map(({ detail }) => detail)
   for (const why of new Set(missing)) note(shell, `not measured: ${why}`)
 }
 
-/** Of what was never asked no number means anything. */
-const counted = ({ of, unasked }: Figure, text: string): string => (unasked === of ? '-' : text)
+/** Returns a dash if nothing was measured. */
+const orDash = ({ of, unasked }: CanaryFigure, text: string): string => (unasked === of ? '-' : text)
 
-function rightOf(figure: Figure): string {
+function formatRight(figure: CanaryFigure): string {
   const { group, right, named } = figure
-  return counted(figure, `${right} ${WORDS[group][1]}${named === null ? '' : `, ${named} for the reason`}`)
+  return orDash(figure, `${right} ${LABELS[group][1]}${named === null ? '' : `, ${named} for the expected reason`}`)
 }
 
-const rateOf = ({ rate }: Figure): string => (rate === null ? 'not measured' : percent(rate))
+const formatRate = ({ rate }: CanaryFigure): string => (rate === null ? 'not measured' : percent(rate))
 
 const percent = (share: number): string => `${Math.floor(share * 100)} %`
 
-function showWrong(shell: Shell, results: readonly Result[]): void {
+function showWrong(shell: Shell, results: readonly CanaryResult[]): void {
   print(shell, '')
-  printTable<Result>(shell, results, [
-    ['NOT RIGHT', ({ group, outcome }) => (outcome === 'unread' ? outcome : WORDS[group][2])],
+  printTable<CanaryResult>(shell, results, [
+    ['NOT RIGHT', ({ group, outcome }) => (outcome === 'unread' ? outcome : LABELS[group][2])],
     ['TASK', ({ task }) => task],
     ['CANARY', ({ name }) => name],
     ['EXPECTED', ({ expected }) => expected ?? '-'],
-    ['SAID', ({ reason, detail }) => [reason, detail].filter(Boolean).join(': ').slice(0, SAID_MAX) || 'nothing'],
+    ['SAID', ({ reason, detail }) => [reason, detail].filter(Boolean).join(': ').slice(0, DETAIL_MAX) || 'nothing'],
   ])
 }
 
-const SAID_MAX = 100
+const DETAIL_MAX = 100
 
-const askedOf = ({ catalogId, level, calls, costMicros }: CanaryReport['author']): string =>
+const formatModel = ({ catalogId, level, calls, costMicros }: CanaryReport['author']): string =>
   `${catalogId} (${level}), ${calls} calls, ${costMicros === null ? 'cost unknown' : `$${(costMicros / 1e6).toFixed(6)}`}`

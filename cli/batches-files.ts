@@ -9,7 +9,7 @@ import { pipeline } from 'node:stream/promises'
 import type { Command } from 'commander'
 import type { BatchTask } from '../src/batches/schema.ts'
 import { call, download } from '../src/platform/http/client.ts'
-import { contract, type InBatch, listTasks, openBatch, requireTasks } from './batch-place.ts'
+import { type BatchParams, contract, listTasks, openBatch, requireTasks } from './batch.ts'
 import { WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
 import { REPO, type RepoFlag } from './repository.ts'
@@ -23,12 +23,12 @@ export function addFileCommands(batches: Command, shell: Shell): void {
   withExample(
     batches
       .command('edit')
-      .description('Change a file of a task, in your editor or from another file; it is validated again')
-      .argument('<run>', 'batch-…')
-      .argument('<task>', 'its id')
+      .description('Edit a file of a task, in your editor or from another file; the task is validated again')
+      .argument('<run>', 'Batch id: batch-…')
+      .argument('<task>', 'Task id')
       .requiredOption(...REPO)
-      .option('--file <path>', 'which; of a generated task only this one', 'instruction.md')
-      .option('--from <path>', 'take this instead of opening an editor; - is standard input')
+      .option('--file <path>', 'File to edit; in a generated task only this one', 'instruction.md')
+      .option('--from <path>', 'Read the new content from this file instead of an editor; - is standard input')
       .action((run: string, task: string, flags: EditFlags, command: Command) =>
         edit(shell, command, flags, { run, task }),
       ),
@@ -38,13 +38,13 @@ export function addFileCommands(batches: Command, shell: Shell): void {
   withExample(
     batches
       .command('export')
-      .description("Write tasks as folders in Harbor's format: those that are named, else those that are approved")
-      .argument('<run>', 'batch-…')
-      .argument('[tasks...]', 'their ids')
+      .description("Export tasks as folders in Harbor's format: the given ones, otherwise all approved")
+      .argument('<run>', 'Batch id: batch-…')
+      .argument('[tasks...]', 'Task ids')
       .requiredOption(...REPO)
-      .requiredOption('--to <folder>', 'where; a folder each, which must not be there yet')
-      .option('--ready', 'every task that is ready, approved or not')
-      .option('--evidence', 'beside each folder a file with where the task came from, and all that was found out of it')
+      .requiredOption('--to <folder>', 'Target folder; one new folder per task')
+      .option('--ready', 'Export every task that is ready, approved or not')
+      .option('--evidence', 'Also write a file with the origin and the evidence of each task, beside its folder')
       .action((run: string, ids: string[], flags: ExportFlags, command: Command) =>
         exportTasks(shell, command, flags, { run, ids }),
       ),
@@ -64,32 +64,32 @@ async function edit(
   const { readBatchTaskFile, putBatchTaskFile } = await contract()
   const { bytes, etag } = await download(service, readBatchTaskFile, { params })
   const before = new TextDecoder().decode(bytes)
-  const content = await newText(shell, flags, before)
-  if (content === before) return note(shell, 'Nothing was changed.')
+  const content = await readNewText(shell, flags, before)
+  if (content === before) return note(shell, 'No changes.')
   const { body } = await call(service, putBatchTaskFile, { params, body: { content }, ifMatch: etag ?? '*' })
   if (service.json) return printJson(shell, body)
   note(shell, `${task} is ${body.state} again: assay batches watch ${run} --repo ${flags.repo}`)
 }
 
-async function newText(shell: Shell, { from, file }: EditFlags, before: string): Promise<string> {
+async function readNewText(shell: Shell, { from, file }: EditFlags, before: string): Promise<string> {
   if (from === '-') return readText(shell.input())
-  if (from === undefined) return inEditor(shell, basename(file), before)
+  if (from === undefined) return editText(shell, basename(file), before)
   return readFile(resolve(from), 'utf8').catch(() => {
     throw new WrongUse(`${from} cannot be read.`)
   })
 }
 
-/** As git does it: a file of its own, and whatever the user likes to edit with. */
-async function inEditor(shell: Shell, name: string, before: string): Promise<string> {
+/** Opens the text in the user's editor, as git does. */
+async function editText(shell: Shell, name: string, before: string): Promise<string> {
   const editor = shell.env.VISUAL || shell.env.EDITOR
-  if (!editor || !shell.input().isTTY) throw new WrongUse('Set EDITOR, or give the new text with --from.')
+  if (!editor || !shell.input().isTTY) throw new WrongUse('No editor available. Set EDITOR or use --from.')
   const folder = await mkdtemp(join(tmpdir(), 'assay-edit-'))
   try {
     const path = join(folder, name)
     await writeFile(path, before)
     const child = spawn('sh', ['-c', `${editor} "$1"`, 'sh', path], { stdio: 'inherit' })
     const [code] = await once(child, 'exit')
-    if (code !== 0) throw new Error(`The editor ended with ${code}. Nothing was changed.`)
+    if (code !== 0) throw new Error(`The editor exited with code ${code}. No changes were made.`)
     return await readFile(path, 'utf8')
   } finally {
     await rm(folder, { recursive: true, force: true })
@@ -104,8 +104,9 @@ async function exportTasks(
 ): Promise<void> {
   const { service, params } = await openBatch(shell, command, flags.repo, run)
   const all = await listTasks(service, params)
-  const chosen = ids.length > 0 ? requireTasks(all, ids) : all.filter((task) => isWanted(task, flags.ready === true))
-  if (chosen.length === 0) throw new WrongUse('No task of this batch is approved. --ready takes all that are ready.')
+  const chosen = ids.length > 0 ? requireTasks(all, ids) : all.filter((task) => isExported(task, flags.ready === true))
+  if (chosen.length === 0)
+    throw new WrongUse('No task of this batch is approved. Use --ready to export all tasks that are ready.')
   const folders: string[] = []
   for (const { taskId } of chosen) folders.push(await exportTask(service, params, taskId, resolve(flags.to, taskId)))
   if (flags.evidence) await exportEvidence(service, params, chosen, flags.to)
@@ -113,22 +114,22 @@ async function exportTasks(
   note(shell, `${folders.length} tasks in ${flags.to}: ${chosen.map(({ taskId }) => taskId).join(', ')}`)
 }
 
-const isWanted = ({ state, decision }: BatchTask, isReadyEnough: boolean): boolean =>
-  decision === 'approved' || (isReadyEnough && state === 'ready')
+const isExported = ({ state, decision }: BatchTask, includesReady: boolean): boolean =>
+  decision === 'approved' || (includesReady && state === 'ready')
 
-/** Not inside of a task: whoever works on it must not know where it came from. */
-async function exportEvidence(service: Service, params: InBatch, tasks: readonly BatchTask[], to: string) {
+/** Writes the evidence beside the task folder, because the agent must not see where the task comes from. */
+async function exportEvidence(service: Service, params: BatchParams, tasks: readonly BatchTask[], to: string) {
   const { readBatch, readBatchTask } = await contract()
   const { runId, createdAt, generation } = (await call(service, readBatch, { params })).body
   for (const { taskId } of tasks) {
     const { body: task } = await call(service, readBatchTask, { params: { ...params, taskId } })
-    const known = { batch: { runId, createdAt, generation }, task }
-    await writeFile(resolve(to, `${taskId}.json`), `${JSON.stringify(known, null, 2)}\n`, { flag: 'wx' })
+    const provenance = { batch: { runId, createdAt, generation }, task }
+    await writeFile(resolve(to, `${taskId}.json`), `${JSON.stringify(provenance, null, 2)}\n`, { flag: 'wx' })
   }
 }
 
-async function exportTask(service: Service, params: InBatch, taskId: string, folder: string): Promise<string> {
-  if (await stat(folder).catch(() => undefined)) throw new WrongUse(`${folder} is there already.`)
+async function exportTask(service: Service, params: BatchParams, taskId: string, folder: string): Promise<string> {
+  if (await stat(folder).catch(() => undefined)) throw new WrongUse(`${folder} already exists.`)
   const { readBatchTaskArchive } = await contract()
   const { bytes } = await download(service, readBatchTaskArchive, { params: { ...params, taskId } })
   const { extract } = await import('tar')

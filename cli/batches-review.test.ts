@@ -17,34 +17,52 @@ const RUN = { cpus: 2, isShuffled: false, daysAhead: null, passed: 1, failed: 1,
 const TRIAL = { reward: 1, passed: 2, notPassed: 0, seconds: 1 }
 
 const execution = {
-  ...{ failToPass: ['t.py::test_ranks'], passToPass: ['t.py::test_low'], unstable: [], medianSec: 1 },
+  failToPass: ['t.py::test_ranks'],
+  passToPass: ['t.py::test_low'],
+  unstable: [],
+  medianSec: 1,
   runs: Array.from({ length: 8 }, () => ({ ...RUN, variant: 'fixed' as const })),
-  ...{ ablation: { groups: 3, necessary: 2 }, messages: { 't.py::test_ranks': 'assert [1, 2] == [2, 1]\nmore' } },
+  ablation: { groups: 3, necessary: 2 },
+  messages: { 't.py::test_ranks': 'assert [1, 2] == [2, 1]\nmore' },
 } satisfies Omit<Execution, 'lists' | 'plan' | 'failsByAssertion'> & Execution['lists']
 
 const validation = {
-  ...{ digest: 'sha256:0', isolation: 'none', nop: [TRIAL, TRIAL, TRIAL], oracle: [TRIAL, TRIAL], gold: TRIAL },
+  digest: 'sha256:0',
+  isolation: 'none',
+  nop: [TRIAL, TRIAL, TRIAL],
+  oracle: [TRIAL, TRIAL],
+  gold: TRIAL,
   cheats: [{ id: 'network', what: 'reaches the world', outcome: 'lost' }],
-  ...{ strength: 'standard', winners: [] },
+  strength: 'standard',
+  winners: [],
 } satisfies ValidationReport
 
 const review = {
   decision: { kind: 'accepted' },
   passes: [
     {
-      ...{ kind: 'read', rounds: 1 },
+      kind: 'read',
+      rounds: 1,
       reading: {
-        ...{ items: [], alternative: '', minutes: 12 },
+        items: [],
+        alternative: '',
+        minutes: 12,
         assertions: [{ assertion: 'rank([1, 2])\n== [2, 1]', from: 'instruction', support: 'the largest comes first' }],
       },
     },
   ],
-  ...{ minutes: [12, 20], flags: [], model: { catalogId: 'openai/gpt-5.4', provider: 'openai', name: 'gpt-5.4' } },
+  minutes: [12, 20],
+  flags: [],
+  model: { catalogId: 'openai/gpt-5.4', provider: 'openai', name: 'gpt-5.4' },
   bill: { costMicros: 1, costSource: 'metered', calls: 1, modelsServed: [] },
 } satisfies ReviewVerdict
 
 const difficulty = {
-  ...{ prior: 'medium', judged: 'easy', measured: null, final: 'easy', confidence: 'low' },
+  prior: 'medium',
+  judged: 'easy',
+  measured: null,
+  final: 'easy',
+  confidence: 'low',
 } satisfies DifficultyEstimate
 
 const evidence = (found: Partial<Record<keyof Script, unknown>>): Script =>
@@ -62,7 +80,10 @@ test('a task is shown in words: runs, trials, readers, and the tests that judge 
     ...evidence({
       split: { tests: ['t.py'], patch: '' },
       environment: { foundBy: 'rules', runner: 'pytest', health: { tests: 13, passed: 12, seconds: 1 } },
-      ...{ execution, validation, review, difficulty },
+      execution,
+      validation,
+      review,
+      difficulty,
       authoring: { specSource: 'diff', rounds: 2, warnings: [], pinned: [] },
       lint: { findings: [] },
     }),
@@ -80,20 +101,20 @@ test('a task is shown in words: runs, trials, readers, and the tests that judge 
   const { runId, tasks } = await lab.made({ easy: 1 })
   const args = ['batches', 'show', runId, tasks[0].taskId, '--repo', `lab/${lab.place.name}`]
   const { out } = await assay(args, { env: { ASSAY_URL: app.url, ASSAY_KEY: app.adminKey } })
-  const said = out.split('\n').map((line) => line.replace(/\((?:\d+\.\d s|known before)\) /, ''))
+  const said = out.split('\n').map((line) => line.replace(/\((?:\d+\.\d s|cached)\) /, ''))
   expect(said).toEqual(
     expect.arrayContaining([
       'Tests: t.py',
       '    assert rank([1, 2]) == [2, 1]',
-      '  environment built by rules, for pytest; 12 of 13 tests of the base pass, offline',
-      '  execution runs in fresh sandboxes: 8; parts of the change that are needed: 2 of 3; tests that pass with it and without it: 1; these fail without it:',
+      '  environment built by rules, for pytest; 12 of 13 tests of the base pass offline',
+      '  execution runs in fresh sandboxes: 8; necessary parts of the change: 2 of 3; pass-to-pass tests: 1; fail-to-pass tests:',
       '      t.py::test_ranks: assert [1, 2] == [2, 1]',
-      '  authoring written from the change itself, because people said little of it, in 2 rounds',
-      '  lint nothing is given away, nothing left out',
-      '  validation doing nothing failed each time (3), the solution passed each time (2); cheats: 1 tried, none wins',
-      '  review readings by openai/gpt-5.4: 1; minutes of work: 12, 20; what is asserted, and what supports it:',
+      '  authoring written from the change itself, because its discussion says little, in 2 rounds',
+      '  lint no findings',
+      '  validation the no-op failed each time (3), the reference solution passed each time (2); cheats: 1 tried, none passes',
+      '  review passes by openai/gpt-5.4: 1; estimated minutes: 12, 20; assertions and their support:',
       '      rank([1, 2]) == [2, 1]  <-  instruction: the largest comes first',
-      '  difficulty easy; by its size medium, by its readers easy; confidence low',
+      '  difficulty easy; by size medium, by review easy; confidence low',
     ]),
   )
 })

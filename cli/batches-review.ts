@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
 import type { BatchTask, BatchTaskDetail } from '../src/batches/schema.ts'
 import { call, download } from '../src/platform/http/client.ts'
+import { type BatchParams, contract, listTasks, openBatch } from './batch.ts'
 import { stageLines } from './batch-evidence.ts'
-import { contract, type InBatch, listTasks, openBatch } from './batch-place.ts'
 import { Canceled } from './failure.ts'
 import { withExample } from './help.ts'
 import { REPO, type RepoFlag } from './repository.ts'
@@ -16,9 +16,9 @@ export function addReviewCommands(batches: Command, shell: Shell): void {
   withExample(
     batches
       .command('show')
-      .description('Show a task: its instruction, its files, the solution, and the evidence')
-      .argument('<run>', 'batch-…')
-      .argument('<task>', 'its id')
+      .description('Show a task: instruction, files, solution and evidence')
+      .argument('<run>', 'Batch id: batch-…')
+      .argument('<task>', 'Task id')
       .requiredOption(...REPO)
       .action((run: string, task: string, flags: RepoFlag, command: Command) =>
         show(shell, command, flags, { run, task }),
@@ -28,16 +28,16 @@ export function addReviewCommands(batches: Command, shell: Shell): void {
   withExample(
     batches
       .command('review')
-      .description('Look at tasks that are ready, one after another, and decide on each; without a terminal, only look')
-      .argument('<run>', 'batch-…')
+      .description('Review tasks that are ready and decide on each; without a terminal, only print them')
+      .argument('<run>', 'Batch id: batch-…')
       .requiredOption(...REPO)
-      .option('--all', 'also those that were decided on')
+      .option('--all', 'Include tasks that are already decided')
       .action((run: string, flags: ReviewFlags, command: Command) => review(shell, command, flags, run)),
     'assay batches review batch-0190… --repo lab/demo',
   )
 }
 
-async function readTask(service: Service, params: InBatch, taskId: string): Promise<BatchTaskDetail> {
+async function readTask(service: Service, params: BatchParams, taskId: string): Promise<BatchTaskDetail> {
   return (await call(service, (await contract()).readBatchTask, { params: { ...params, taskId } })).body
 }
 
@@ -45,16 +45,21 @@ async function show(shell: Shell, command: Command, { repo }: RepoFlag, { run, t
   const { service, params } = await openBatch(shell, command, repo, run)
   const found = await readTask(service, params, task)
   if (service.json) return printJson(shell, found)
-  print(shell, ...(await pageOf(shell, service, params, found)))
+  print(shell, ...(await buildPage(shell, service, params, found)))
 }
 
-/** What somebody needs to see who decides: what is asked, what is right, and why we believe it. */
-async function pageOf(shell: Shell, service: Service, params: InBatch, task: BatchTaskDetail): Promise<string[]> {
+/** Builds the page of a task: facts, warnings, instruction, solution, tests and evidence. */
+async function buildPage(
+  shell: Shell,
+  service: Service,
+  params: BatchParams,
+  task: BatchTaskDetail,
+): Promise<string[]> {
   const heading = (text: string) => styled(shell.output, 'bold', text)
   return [
     heading(`${task.taskId}: ${task.title}`),
-    ...aligned(factsOf(task)),
-    ...(task.concerns.length > 0 ? [heading('Look at'), ...task.concerns.map((each) => `  ${each}`)] : []),
+    ...aligned(listFacts(task)),
+    ...(task.concerns.length > 0 ? [heading('Warnings'), ...task.concerns.map((each) => `  ${each}`)] : []),
     ...(task.instruction === null ? [] : [heading('Instruction'), ...task.instruction.split('\n')]),
     ...(await codeLines(service, params, task, heading)),
     heading('Evidence'),
@@ -62,11 +67,11 @@ async function pageOf(shell: Shell, service: Service, params: InBatch, task: Bat
   ]
 }
 
-function factsOf(task: BatchTaskDetail): string[][] {
+function listFacts(task: BatchTaskDetail): string[][] {
   const { pullRequest, rejection, deferred } = task
   return [
     ['state', rejection ? `rejected: ${rejection.reason}, ${rejection.detail}` : task.state],
-    ['difficulty', `${task.difficulty ?? '-'} (asked for: ${task.requestedDifficulty ?? '-'})`],
+    ['difficulty', `${task.difficulty ?? '-'} (requested: ${task.requestedDifficulty ?? '-'})`],
     ...(pullRequest
       ? [
           [
@@ -82,14 +87,14 @@ function factsOf(task: BatchTaskDetail): string[][] {
 }
 
 const PATCH = /^solution\/.*\.(patch|diff)$/
-/** Of a task that was made of a pull request: the tests that came with it. */
+/** Folder of the pull request's tests in a generated task. */
 const HIDDEN = 'tests/grader/hidden/'
 const FILE_BYTES_MAX = 100_000
 
-/** What is right, and what it is judged by. */
+/** Returns the text of the solution and of the hidden tests. */
 async function codeLines(
   service: Service,
-  params: InBatch,
+  params: BatchParams,
   { taskId, files }: BatchTaskDetail,
   heading: (text: string) => string,
 ) {
@@ -97,15 +102,14 @@ async function codeLines(
   const solutions = patches.length > 0 ? patches : files.filter(({ path }) => path === 'solution/solve.sh')
   const tests = files.filter(({ path }) => path.startsWith(HIDDEN))
   const { readBatchTaskFile } = await contract()
-  const partOf = (name: string) => async (file: BatchTaskDetail['files'][number]) => {
+  const readPart = (name: string) => async (file: BatchTaskDetail['files'][number]) => {
     const { path, bytes: size } = file
     const title = heading(`${name}: ${path.replace(HIDDEN, '')}`)
-    if (size > FILE_BYTES_MAX)
-      return [title, `  It is long (${size} bytes): assay batches export writes it to a folder.`]
+    if (size > FILE_BYTES_MAX) return [title, `  File too long to show (${size} bytes). Use assay batches export.`]
     const { bytes } = await download(service, readBatchTaskFile, { params: { ...params, taskId, path } })
     return [title, ...new TextDecoder().decode(bytes).split('\n')]
   }
-  return (await Promise.all([...solutions.map(partOf('Solution')), ...tests.map(partOf('Tests'))])).flat()
+  return (await Promise.all([...solutions.map(readPart('Solution')), ...tests.map(readPart('Tests'))])).flat()
 }
 
 const EVIDENCE_MAX = 2000
@@ -116,7 +120,7 @@ function evidenceLines({ evidence, stage: last }: BatchTaskDetail): string[] {
     ...findings.map(({ severity, rule, path, detail }) => `  ${severity} ${rule} ${path}: ${detail}`),
     ...(calibration
       ? [
-          `  verified by ${calibration.verifyMode ?? '-'}, ${calibration.strength ?? '-'}; cheats that score: ${calibration.winners.join(', ') || 'none'}`,
+          `  verified by ${calibration.verifyMode ?? '-'}, ${calibration.strength ?? '-'}; cheats that pass: ${calibration.winners.join(', ') || 'none'}`,
         ]
       : []),
     ...stages.flatMap(stageLines).map((line) => `  ${line}`),
@@ -132,20 +136,20 @@ async function review(shell: Shell, command: Command, flags: ReviewFlags, run: s
   const open = ready.filter(({ decision }) => flags.all === true || decision === null)
   if (service.json)
     return printJson(shell, { tasks: await Promise.all(open.map(({ taskId }) => readTask(service, params, taskId))) })
-  const isAsked = shell.input().isTTY && shell.errors.isTTY
+  const isInteractive = shell.input().isTTY && shell.errors.isTTY
   for (const [place, task] of open.entries()) {
     const found = await readTask(service, params, task.taskId)
     note(shell, `${place + 1} of ${open.length}`)
-    print(shell, ...(await pageOf(shell, service, params, found)))
-    if (isAsked && (await decideOn(shell, service, params, found)) === 'quit') break
+    print(shell, ...(await buildPage(shell, service, params, found)))
+    if (isInteractive && (await decideOn(shell, service, params, found)) === 'quit') break
   }
-  if (open.length === 0) note(shell, 'No task waits for a decision.')
+  if (open.length === 0) note(shell, 'No task is waiting for a decision.')
 }
 
-type Choice = 'approved' | 'declined' | 'later' | 'quit'
+type ReviewChoice = 'approved' | 'declined' | 'later' | 'quit'
 
-/** One task, looked at alone: it may have concerns. */
-async function decideOn(shell: Shell, service: Service, params: InBatch, task: BatchTask): Promise<Choice> {
+/** Asks for a decision on one task. A single task can be approved despite warnings. */
+async function decideOn(shell: Shell, service: Service, params: BatchParams, task: BatchTask): Promise<ReviewChoice> {
   const choice = await ask(shell, task)
   if (choice !== 'approved' && choice !== 'declined') return choice
   const { decideTask } = await contract()
@@ -155,17 +159,18 @@ async function decideOn(shell: Shell, service: Service, params: InBatch, task: B
   return choice
 }
 
-async function ask(shell: Shell, { taskId }: BatchTask): Promise<Choice> {
+async function ask(shell: Shell, { taskId }: BatchTask): Promise<ReviewChoice> {
   const { isCancel, select } = await import('@clack/prompts')
-  const answer = await select<Choice>({
+  const answer = await select<ReviewChoice>({
     message: safeLine(shell.errors, `${taskId}?`),
     options: [
       { value: 'approved', label: 'Approve' },
       { value: 'declined', label: 'Decline' },
       { value: 'later', label: 'Later' },
-      { value: 'quit', label: 'Leave' },
+      { value: 'quit', label: 'Quit' },
     ],
-    ...{ input: shell.input(), output: shell.errors },
+    input: shell.input(),
+    output: shell.errors,
   })
   if (isCancel(answer)) throw new Canceled()
   return answer

@@ -4,7 +4,9 @@ import { assay, launch, scratchFolder } from './test-support.ts'
 test('who watches a batch that waits is told for what, also without a terminal', async () => {
   const scratch = scratchFolder()
   const service = launch(['serve', '--data', scratch.path, '--port', '0'], {
-    ...{ ASSAY_SANDBOXES: 'docker', DOCKER_HOST: 'unix:///nowhere.sock', ASSAY_LOG: 'error' },
+    ASSAY_SANDBOXES: 'docker',
+    DOCKER_HOST: 'unix:///nowhere.sock',
+    ASSAY_LOG: 'error',
   })
   const said = await service.ready
   const env = {
@@ -18,7 +20,7 @@ test('who watches a batch that waits is told for what, also without a terminal',
 
   const watching = launch(['batches', 'watch', out.trim(), ...repo], env)
   watching.ready.catch(() => undefined) // it is no service
-  await vi.waitFor(() => expect(watching.err.text()).toContain('It waits for sandbox'), 30_000)
+  await vi.waitFor(() => expect(watching.err.text()).toContain('Waiting for sandbox'), 30_000)
   watching.child.kill('SIGINT')
   expect(await watching.exited).toBe(0)
   service.child.kill('SIGTERM')

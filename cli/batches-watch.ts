@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Command } from 'commander'
 import { BatchRun } from '../src/batches/schema.ts'
 import { call, type ReceivedEvent, streamEvents } from '../src/platform/http/client.ts'
-import { contract, type InBatch, numberOf, openBatch } from './batch-place.ts'
+import { type BatchParams, contract, openBatch, parseNumber } from './batch.ts'
 import { Failed } from './failure.ts'
 import { withExample } from './help.ts'
 import { liveLines } from './live-lines.ts'
@@ -11,7 +11,7 @@ import { openRepository, REPO, type RepoFlag } from './repository.ts'
 import type { Service } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
 import { aligned, moment, printTable } from './table.ts'
-import { ifLineBroke, leaving } from './watch-comparison.ts'
+import { detachOnSignal, ignoreLostConnection } from './watch-comparison.ts'
 
 type ResumeFlags = RepoFlag & { budget?: string }
 
@@ -28,7 +28,7 @@ export function addWatchCommands(batches: Command, shell: Shell): void {
     const named = batches
       .command(verb)
       .description(about)
-      .argument('<run>', 'batch-…')
+      .argument('<run>', 'Batch id: batch-…')
       .requiredOption(...REPO)
     for (const option of options) named.option(...option)
     withExample(
@@ -38,20 +38,22 @@ export function addWatchCommands(batches: Command, shell: Shell): void {
   }
 }
 
-type Verb = {
+type BatchVerb = {
   verb: string
   about: string
   run: (shell: Shell, command: Command, flags: ResumeFlags, id: string) => Promise<void>
   options?: (readonly [string, string])[]
 }
 
-const VERBS: Verb[] = [
+const VERBS: BatchVerb[] = [
   { verb: 'watch', about: 'Watch a batch; Ctrl-C leaves it running', run: watch },
   {
-    ...{ verb: 'resume', about: 'Go on with a batch that waits, failed or was canceled', run: resume },
-    options: [['--budget <usd>', 'a new one: at this much no model is asked any more']],
+    verb: 'resume',
+    about: 'Resume a waiting, failed or canceled batch',
+    run: resume,
+    options: [['--budget <usd>', 'New budget (USD)']],
   },
-  { verb: 'cancel', about: 'Cancel what has not ended; what is ready stays', run: cancel },
+  { verb: 'cancel', about: 'Cancel a batch; tasks that are ready stay', run: cancel },
 ]
 
 async function list(shell: Shell, command: Command, { repo }: RepoFlag): Promise<void> {
@@ -75,7 +77,7 @@ async function watch(shell: Shell, command: Command, { repo }: RepoFlag, id: str
 }
 
 async function resume(shell: Shell, command: Command, flags: ResumeFlags, id: string): Promise<void> {
-  const body = flags.budget === undefined ? {} : { budgetUsd: numberOf(flags.budget, '--budget') }
+  const body = flags.budget === undefined ? {} : { budgetUsd: parseNumber(flags.budget, '--budget') }
   const { service, params } = await openBatch(shell, command, flags.repo, id)
   present(shell, service, (await call(service, (await contract()).resumeBatch, { params, body })).body)
 }
@@ -87,45 +89,45 @@ async function cancel(shell: Shell, command: Command, { repo }: RepoFlag, id: st
 
 function present(shell: Shell, { json }: Service, run: BatchRun): void {
   if (json) printJson(shell, run)
-  else print(shell, ...linesOf(run))
+  else print(shell, ...formatBatch(run))
 }
 
-/** To its end. What was started goes on without us, so Ctrl-C is no failure. */
-export async function followBatch(shell: Shell, service: Service, params: InBatch): Promise<void> {
+/** Watches a batch until it ends. Ctrl-C detaches without an error, because the batch continues. */
+export async function followBatch(shell: Shell, service: Service, params: BatchParams): Promise<void> {
   const named = `${params.runId} --repo ${params.owner}/${params.name}`
-  const last = await hearAll(shell, service, params, leaving())
-  if (!last) return note(shell, `It goes on without you. To watch again: assay batches watch ${named}`)
+  const last = await watchUntilEnd(shell, service, params, detachOnSignal())
+  if (!last) return note(shell, `Still running in the background. To watch again: assay batches watch ${named}`)
   present(shell, service, last)
   for (const warning of last.warnings) note(shell, warning)
-  if (last.state === 'completed') return note(shell, `To look at what is ready: assay batches review ${named}`)
+  if (last.state === 'completed') return note(shell, `To review the tasks: assay batches review ${named}`)
   note(shell, `The batch is ${last.state}.${last.error ? ` ${last.error.message}` : ''}`)
   throw new Failed()
 }
 
-const AGAIN_MS = 1000
+const RECONNECT_MS = 1000
 
-/** How it stood at its end. Undefined: whoever watched has left. A line that breaks is taken up again. */
-async function hearAll(
+/** Returns the final status, or undefined after Ctrl-C. Reconnects after a lost connection. */
+async function watchUntilEnd(
   shell: Shell,
   service: Service,
-  params: InBatch,
-  left: AbortSignal,
+  params: BatchParams,
+  detached: AbortSignal,
 ): Promise<BatchRun | undefined> {
   const { followBatch: endpoint } = await contract()
   const live = liveLines(shell)
-  let told: string | undefined
+  let lastReason: string | undefined
   const show = (run: BatchRun): void => {
-    live.show(linesOf(run))
-    const why = reasonOf(run)
-    if (why !== undefined && why !== told && !shell.errors.isTTY) note(shell, why)
-    told = why
+    live.show(formatBatch(run))
+    const why = describeWaiting(run)
+    if (why !== undefined && why !== lastReason && !shell.errors.isTTY) note(shell, why)
+    lastReason = why
   }
   try {
-    while (!left.aborted) {
-      const events = streamEvents(service, endpoint, { params }, { signal: left })
-      const ended = await hear(events, show).catch(ifLineBroke)
+    while (!detached.aborted) {
+      const events = streamEvents(service, endpoint, { params }, { signal: detached })
+      const ended = await readUntilEnd(events, show).catch(ignoreLostConnection)
       if (ended) return ended
-      await wait(AGAIN_MS, undefined, { signal: left }).catch(() => undefined)
+      await wait(RECONNECT_MS, undefined, { signal: detached }).catch(() => undefined)
     }
     return undefined
   } finally {
@@ -133,7 +135,7 @@ async function hearAll(
   }
 }
 
-async function hear(
+async function readUntilEnd(
   events: AsyncGenerator<ReceivedEvent>,
   onStatus: (run: BatchRun) => void,
 ): Promise<BatchRun | undefined> {
@@ -147,10 +149,10 @@ async function hear(
   return undefined
 }
 
-/** A batch in a few lines, as it stands. */
-function linesOf(run: BatchRun): string[] {
+/** Formats the current status of a batch. */
+function formatBatch(run: BatchRun): string[] {
   const { counts, byDifficulty, rejections } = run
-  const why = reasonOf(run)
+  const why = describeWaiting(run)
   const buckets = Object.entries(byDifficulty).map(([name, { requested, selected, ready }]) => [
     ...[name, String(requested), String(selected), String(ready)],
   ])
@@ -160,14 +162,14 @@ function linesOf(run: BatchRun): string[] {
     ...aligned([['DIFFICULTY', 'REQUESTED', 'SELECTED', 'READY'], ...buckets]),
     SHOWN.map((name) => `${counts[name]} ${name}`).join(', '),
     ...(rejected.length > 0 ? [`Rejected: ${rejected.join(', ')}`] : []),
-    ...(run.shortfall > 0 ? [`${run.shortfall} candidates fewer than asked for`] : []),
+    ...(run.shortfall > 0 ? [`${run.shortfall} candidates fewer than requested`] : []),
     ...(why === undefined ? [] : [`${why} (until ${run.waiting?.until})`]),
   ]
 }
 
-/** Why it does not go on. */
-const reasonOf = ({ waiting }: BatchRun): string | undefined =>
-  waiting && `It waits for ${waiting.reason}. ${waiting.detail ?? ''}`.trim()
+/** Returns the reason why a batch waits. */
+const describeWaiting = ({ waiting }: BatchRun): string | undefined =>
+  waiting && `Waiting for ${waiting.reason}. ${waiting.detail ?? ''}`.trim()
 
 const SHOWN = ['discovered', 'screened', 'executed', 'authored', 'validated', 'verified', 'ready', 'deferred'] as const
 

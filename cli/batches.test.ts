@@ -35,7 +35,7 @@ test('a repository is connected, listed, shown and removed', async () => {
   const connected = await run('repos', 'connect', 'lab/shown', '--git', 'https://git.example.org/x.git', '--public')
   expect(connected.code).toBe(0)
   expect(connected.err).toBe(
-    'lab/shown is connected. Nothing of it was read yet: assay batches preview --repo lab/shown\nIts id:\n',
+    'lab/shown is connected. To see its pull requests: assay batches preview --repo lab/shown\nIts id:\n',
   )
   expect(Number(connected.out.trim())).toBeGreaterThanOrEqual(2 ** 40)
   expect((await run('repos', 'list')).out).toMatch(/lab\/shown +git +public/)
@@ -52,7 +52,7 @@ test('without a model and a sandbox, options and create say what is missing and 
   const repo = ['--repo', `lab/${lab.place.name}`]
   const options = await run('batches', 'options', ...repo)
   expect(options.err).toContain(
-    'No credential opens a model. Add one: assay credentials add model <provider> --name <name>\n',
+    'No credential gives access to a model. Add one: assay credentials add model <provider> --name <name>\n',
   )
   const created = await run('batches', 'create', '--easy', '1', ...repo)
   expect(created).toMatchObject({ code: 2, out: '' })
@@ -86,7 +86,7 @@ test('a folder or an archive is imported, and its tasks are approved and decline
   const notes = join(folder.path, 'notes.md')
   writeFileSync(notes, '# Notes\n')
   expect((await run('batches', 'import', notes, ...repo)).err).toBe(
-    `error: ${notes} is not a .tar.gz. Give an archive that gzip has packed, or a folder.\n`,
+    `error: ${notes} is not a .tar.gz. Use a gzipped tar archive or a folder.\n`,
   )
   expect((await run('batches', 'tasks', 'nonsense', ...repo)).code).toBe(2)
 })
@@ -105,9 +105,9 @@ test('a task that is ready and not green is named with the reason, and is not ap
   const named = [runId, '--repo', `lab/${lab.place.name}`]
   const refused = await run('batches', 'approve', ...named, '--all')
   expect(refused).toMatchObject({ code: 2, out: '' })
-  expect(refused.err).toBe(`These are ready but not green: somebody has to look at them first.
+  expect(refused.err).toBe(`These tasks are ready but have warnings that must be reviewed first:
   hello: Known cheats score: reward-daemon.
-Look at them with \`assay batches review ${named.join(' ')}\`. A task that is named alone can be approved as it is.
-error: No task of this batch is green, so none was approved.
+Review them with \`assay batches review ${named.join(' ')}\`. To approve one despite its warnings, give its id alone.
+error: Every task that is ready has warnings, so none was approved.
 `)
 })

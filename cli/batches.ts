@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
 import type { BatchTask } from '../src/batches/schema.ts'
 import { call } from '../src/platform/http/client.ts'
-import { archiveOf } from './archive-of.ts'
-import { contract, type InBatch, listTasks, openBatch, requireTasks } from './batch-place.ts'
+import { readArchive } from './archive.ts'
+import { type BatchParams, contract, listTasks, openBatch, requireTasks } from './batch.ts'
 import { addCanariesCommand } from './batches-canaries.ts'
 import { addCreateCommands } from './batches-create.ts'
 import { addFileCommands } from './batches-files.ts'
@@ -18,12 +18,12 @@ import { printTable } from './table.ts'
 type DecideFlags = RepoFlag & { all?: boolean; note?: string }
 
 export function addBatchesCommands(assay: Command, shell: Shell): void {
-  const batches = assay.command('batches').description('Tasks of a repository').helpCommand(false)
+  const batches = assay.command('batches').description('Manage batches of tasks of a repository').helpCommand(false)
   withExample(
     batches
       .command('import')
-      .description('Import tasks that were written by hand; each is checked and tried in sandboxes')
-      .argument('<source>', 'a .tar.gz with a folder for each task, or such a folder, or the folder of one task')
+      .description('Import hand-written tasks; each is checked and validated in sandboxes')
+      .argument('<source>', 'A .tar.gz with one folder per task, a folder of tasks, or a task folder')
       .requiredOption(...REPO)
       .action((source: string, flags: RepoFlag, command: Command) => importTasks(shell, command, flags, source)),
     'assay batches import tasks.tar.gz --repo lab/demo',
@@ -33,8 +33,8 @@ export function addBatchesCommands(assay: Command, shell: Shell): void {
   withExample(
     batches
       .command('tasks')
-      .description('List the tasks of a batch, with what became of them')
-      .argument('<run>', 'batch-…')
+      .description('List the tasks of a batch and their states')
+      .argument('<run>', 'Batch id: batch-…')
       .requiredOption(...REPO)
       .action((run: string, flags: RepoFlag, command: Command) => tasks(shell, command, flags, run)),
     'assay batches tasks batch-0190… --repo lab/demo',
@@ -44,12 +44,17 @@ export function addBatchesCommands(assay: Command, shell: Shell): void {
     withExample(
       batches
         .command(verb)
-        .description(`${verb === 'approve' ? 'Approve' : 'Decline'} tasks as they are now; the last decision counts`)
-        .argument('<run>', 'batch-…')
-        .argument('[tasks...]', 'their ids')
+        .description(
+          `${verb === 'approve' ? 'Approve' : 'Decline'} tasks in their current version; the last decision counts`,
+        )
+        .argument('<run>', 'Batch id: batch-…')
+        .argument('[tasks...]', 'Task ids')
         .requiredOption(...REPO)
-        .option('--all', verb === 'approve' ? 'every task that is green' : 'every task that is ready')
-        .option('--note <text>', 'why')
+        .option(
+          '--all',
+          verb === 'approve' ? 'All tasks that are ready and have no warnings' : 'All tasks that are ready',
+        )
+        .option('--note <text>', 'Reason for the decision')
         .action((run: string, ids: string[], flags: DecideFlags, command: Command) =>
           decide(shell, command, flags, { run, ids, decision }),
         ),
@@ -66,11 +71,11 @@ const DECISIONS = [
 ] as const
 
 async function importTasks(shell: Shell, command: Command, { repo }: RepoFlag, source: string): Promise<void> {
-  const upload = await archiveOf(source, { inside: false })
+  const upload = await readArchive(source, { inside: false })
   const { service, params } = await openRepository(shell, command, repo)
   const { body } = await call(service, (await contract()).importBatch, { params, upload })
   if (service.json) return printJson(shell, body)
-  note(shell, `The tasks are being checked. To watch: assay batches watch ${body.runId} --repo ${repo}`)
+  note(shell, `Checking the tasks. To watch: assay batches watch ${body.runId} --repo ${repo}`)
   print(shell, body.runId)
 }
 
@@ -97,49 +102,55 @@ function stateOf({ state, stage, rejection, deferred }: BatchTask): string {
   return state === 'making' ? `${state}: ${stage}` : state
 }
 
-type Wish = { run: string; ids: string[]; decision: 'approved' | 'declined' }
+type DecideRequest = { run: string; ids: string[]; decision: 'approved' | 'declined' }
 
-async function decide(shell: Shell, command: Command, flags: DecideFlags, { run, ids, decision }: Wish): Promise<void> {
-  if ((ids.length === 0) !== (flags.all === true)) throw new WrongUse('Name the tasks, or give --all.')
+async function decide(
+  shell: Shell,
+  command: Command,
+  flags: DecideFlags,
+  { run, ids, decision }: DecideRequest,
+): Promise<void> {
+  if ((ids.length === 0) !== (flags.all === true)) throw new WrongUse('Give task ids or --all, not both.')
   const { service, params } = await openBatch(shell, command, flags.repo, run)
   const all = await listTasks(service, params)
-  const chosen = ids.length > 0 ? requireTasks(all, ids) : chosenOf(shell, all, decision, `${run} --repo ${flags.repo}`)
+  const selected =
+    ids.length > 0 ? requireTasks(all, ids) : selectTasks(shell, all, decision, `${run} --repo ${flags.repo}`)
   const why = flags.note === undefined ? {} : { note: flags.note }
-  const wishes = chosen.map(({ taskId, digest }) => ({ taskId, digest: digest ?? '', decision, ...why }))
-  const decided = await send(service, params, wishes)
+  const decisions = selected.map(({ taskId, digest }) => ({ taskId, digest: digest ?? '', decision, ...why }))
+  const decided = await send(service, params, decisions)
   if (service.json) return printJson(shell, { tasks: decided })
   for (const { taskId } of decided) note(shell, `${taskId} is ${decision}.`)
 }
 
-type Decision = { taskId: string; digest: string; decision: 'approved' | 'declined'; note?: string }
+type TaskDecision = { taskId: string; digest: string; decision: 'approved' | 'declined'; note?: string }
 
-/** One that is named alone was looked at: it may have concerns. Several go together, or not at all. */
-async function send(service: Service, params: InBatch, wishes: Decision[]): Promise<BatchTask[]> {
+/** Sends the decisions. A single task may have warnings; several are decided atomically. */
+async function send(service: Service, params: BatchParams, decisions: TaskDecision[]): Promise<BatchTask[]> {
   const { decideTask, decideTasks } = await contract()
-  const [first, ...others] = wishes
+  const [first, ...others] = decisions
   if (!first || others.length > 0)
-    return (await call(service, decideTasks, { params, body: { decisions: wishes } })).body.tasks
+    return (await call(service, decideTasks, { params, body: { decisions: decisions } })).body.tasks
   const { taskId, ...body } = first
   return [(await call(service, decideTask, { params: { ...params, taskId }, body })).body]
 }
 
-/** All that are ready; of those that are to be approved, only what nobody has to look at first. */
-function chosenOf(shell: Shell, all: BatchTask[], decision: Wish['decision'], batch: string): BatchTask[] {
+/** Selects all tasks that are ready. For an approval, only those without warnings. */
+function selectTasks(shell: Shell, all: BatchTask[], decision: DecideRequest['decision'], batch: string): BatchTask[] {
   const ready = all.filter(({ state }) => state === 'ready')
-  const chosen = decision === 'approved' ? ready.filter(({ concerns }) => concerns.length === 0) : ready
-  const left = ready.filter((task) => !chosen.includes(task))
-  if (left.length > 0) note(shell, ...lookLines(left, batch))
-  if (chosen.length > 0) return chosen
+  const selected = decision === 'approved' ? ready.filter(({ concerns }) => concerns.length === 0) : ready
+  const skipped = ready.filter((task) => !selected.includes(task))
+  if (skipped.length > 0) note(shell, ...warningLines(skipped, batch))
+  if (selected.length > 0) return selected
   throw new WrongUse(
-    left.length > 0
-      ? 'No task of this batch is green, so none was approved.'
-      : `No task of this batch is ready. How they stand: assay batches tasks ${batch}`,
+    skipped.length > 0
+      ? 'Every task that is ready has warnings, so none was approved.'
+      : `No task of this batch is ready. To see the states: assay batches tasks ${batch}`,
   )
 }
 
-/** Ready, and not green. */
-const lookLines = (tasks: BatchTask[], batch: string): string[] => [
-  'These are ready but not green: somebody has to look at them first.',
+/** Lists tasks that are ready but have warnings. */
+const warningLines = (tasks: BatchTask[], batch: string): string[] => [
+  'These tasks are ready but have warnings that must be reviewed first:',
   ...tasks.map(({ taskId, concerns }) => `  ${taskId}: ${concerns.join(' ')}`),
-  `Look at them with \`assay batches review ${batch}\`. A task that is named alone can be approved as it is.`,
+  `Review them with \`assay batches review ${batch}\`. To approve one despite its warnings, give its id alone.`,
 ]

@@ -19,7 +19,7 @@ test.each([
   const { env, flags } = given()
   const benchmarks = (...args: string[]) => assay(['benchmarks', ...args, ...flags], { env })
   const added = await benchmarks('add', 'assay/quick')
-  expect(added).toMatchObject({ code: 0, err: 'assay/quick is added: 5 tasks, all checked.\n' })
+  expect(added).toMatchObject({ code: 0, err: 'assay/quick added: 5 tasks, all checked.\n' })
   expect(added.out).toMatch(/^sha256:[0-9a-f]{64}\n$/)
   expect((await benchmarks('list')).out).toMatch(/^BENCHMARK +VERSION +TASKS .*\nassay\/quick /)
   expect((await benchmarks('show', 'assay/quick')).out).toContain(added.out.trim())

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { AddProgress, Benchmark, BenchmarkFinding, BenchmarkTask } from '../src/benchmarks/schema.ts'
 import { call, callWithProgress, ProblemReceived } from '../src/platform/http/client.ts'
-import { confirmed, YES, type YesFlag } from './confirm.ts'
+import { requireConfirmation, YES, type YesFlag } from './confirm.ts'
 import { Failed, WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
 import type { Flags } from './operate-config.ts'
@@ -10,18 +10,18 @@ import { globalsOf, listAll, openService } from './service.ts'
 import { note, print, printJson, type Shell, styled } from './shell.ts'
 import { moment, printFacts, printTable } from './table.ts'
 
-const DATA = ['--data <folder>', 'work on this data folder, where no service runs'] as const
+const DATA = ['--data <folder>', 'Use this data folder; no service may be running on it'] as const
 
 export function addBenchmarksCommands(assay: Command, shell: Shell): void {
-  const benchmarks = assay.command('benchmarks').description('Datasets that were added').helpCommand(false)
+  const benchmarks = assay.command('benchmarks').description('Manage the datasets of the workspace').helpCommand(false)
   withExample(
     benchmarks
       .command('add')
-      .description('Download a dataset, check every task and add it; or say what is wrong, and add nothing')
-      .argument('<reference>', 'org/name, or org/name@ with a tag, a revision or a sha256: digest')
-      .option('--calibrate', 'afterwards have a worker try every task: its solution, nothing, and known cheats')
+      .description('Download a dataset, check every task and add it; adds nothing if a task fails the check')
+      .argument('<reference>', 'org/name, optionally with @ and a tag, a revision or a sha256: digest')
+      .option('--calibrate', 'Then calibrate every task on a worker: reference solution, no-op and known cheats')
       .option(...DATA)
-      .action((reference: string, flags: AddFlags, command: Command) => add(shell, command, flags, reference)),
+      .action((reference: string, flags: AddBenchmarkFlags, command: Command) => add(shell, command, flags, reference)),
     'assay benchmarks add assay/quick',
     'assay benchmarks add terminal-bench/terminal-bench-2@latest',
   )
@@ -36,7 +36,7 @@ export function addBenchmarksCommands(assay: Command, shell: Shell): void {
   withExample(
     benchmarks
       .command('show')
-      .description('Show a benchmark with its tasks and what the check noted')
+      .description('Show a benchmark with its tasks and warnings')
       .argument('<name>', 'org/name')
       .option(...DATA)
       .action((name: string, flags: Flags, command: Command) => show(shell, command, flags, name)),
@@ -45,20 +45,20 @@ export function addBenchmarksCommands(assay: Command, shell: Shell): void {
   withExample(
     benchmarks
       .command('remove')
-      .description('Remove a benchmark; comparisons on it stay')
+      .description('Remove a benchmark; its comparisons stay')
       .argument('<name>', 'org/name')
       .option(...YES)
       .option(...DATA)
-      .action((name: string, flags: RemoveFlags, command: Command) => remove(shell, command, flags, name)),
+      .action((name: string, flags: RemoveBenchmarkFlags, command: Command) => remove(shell, command, flags, name)),
     'assay benchmarks remove assay/quick',
   )
 }
 
-type AddWish = { reference: string; calibrate: boolean }
+type AddBenchmarkRequest = { reference: string; calibrate: boolean }
 
-/** The same four things, whether a service does them or we do. */
-type Benchmarks = {
-  add(wish: AddWish, onProgress: (progress: AddProgress) => void): Promise<Benchmark>
+/** Operations on benchmarks, implemented by the service's API and on a data folder. */
+type BenchmarkOperations = {
+  add(request: AddBenchmarkRequest, onProgress: (progress: AddProgress) => void): Promise<Benchmark>
   list(): Promise<Benchmark[]>
   read(datasetOrg: string, dataset: string): Promise<Benchmark & { taskList: BenchmarkTask[] }>
   remove(datasetOrg: string, dataset: string): Promise<void>
@@ -68,14 +68,14 @@ async function withBenchmarks<T>(
   shell: Shell,
   command: Command,
   flags: Flags,
-  work: (benchmarks: Benchmarks) => Promise<T>,
+  work: (benchmarks: BenchmarkOperations) => Promise<T>,
 ): Promise<T> {
-  if (flags.data === undefined) return work(await atService(shell, command))
+  if (flags.data === undefined) return work(await openOnService(shell, command))
   const { onDataFolder } = await import('./operate-benchmarks.ts')
   return onDataFolder(shell, command, flags, work)
 }
 
-async function atService(shell: Shell, command: Command): Promise<Benchmarks> {
+async function openOnService(shell: Shell, command: Command): Promise<BenchmarkOperations> {
   const service = await openService(shell, command)
   const contract = await import('../src/benchmarks/schema.ts')
   const { org } = service
@@ -96,37 +96,39 @@ async function atService(shell: Shell, command: Command): Promise<Benchmarks> {
   }
 }
 
-type AddFlags = Flags & { calibrate?: boolean }
+type AddBenchmarkFlags = Flags & { calibrate?: boolean }
 
-async function add(shell: Shell, command: Command, flags: AddFlags, reference: string): Promise<void> {
-  if (flags.calibrate && flags.data !== undefined) throw new WrongUse('--calibrate needs a service, which has workers.')
-  const wish = { reference, calibrate: flags.calibrate ?? false }
+async function add(shell: Shell, command: Command, flags: AddBenchmarkFlags, reference: string): Promise<void> {
+  if (flags.calibrate && flags.data !== undefined)
+    throw new WrongUse('--calibrate needs a service with workers and cannot be used with --data.')
+  const request = { reference, calibrate: flags.calibrate ?? false }
   const bar = progressBar(shell)
   const onProgress = ({ done, total, bytes }: AddProgress) => bar.show(done, total, `tasks, ${byteCount(bytes)}`)
-  const benchmark = await withBenchmarks(shell, command, flags, (benchmarks) => benchmarks.add(wish, onProgress))
+  const benchmark = await withBenchmarks(shell, command, flags, (benchmarks) => benchmarks.add(request, onProgress))
     .catch((error: unknown) => {
       bar.end()
-      throw explained(shell, error)
+      throw reportFindings(shell, error)
     })
     .finally(() => bar.end())
   if (globalsOf(command).json) return printJson(shell, benchmark)
   const { datasetOrg, dataset, tasks, check } = benchmark
   const name = `${datasetOrg}/${dataset}`
-  note(shell, `${name} is added: ${tasks} tasks, all checked.${noted(name, check.warnings.length)}`)
+  note(shell, `${name} added: ${tasks} tasks, all checked.${describeWarnings(name, check.warnings.length)}`)
   print(shell, benchmark.digest)
 }
 
-const noted = (name: string, warnings: number): string =>
-  warnings === 0
-    ? ''
-    : ` The check noted ${warnings} ${warnings === 1 ? 'thing' : 'things'}: assay benchmarks show ${name}`
+const describeWarnings = (name: string, warnings: number): string =>
+  warnings === 0 ? '' : ` ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}: assay benchmarks show ${name}`
 
-/** A refusal comes with its reasons, which are more than one line. */
-function explained(shell: Shell, error: unknown): unknown {
+/** Prints the findings of a refusal. */
+function reportFindings(shell: Shell, error: unknown): unknown {
   const findings = findingsIn(error)
   if (findings.length === 0) return error
-  note(shell, styled(shell.errors, 'red', error instanceof Error ? error.message : 'It did not pass.'))
-  for (const finding of findings.filter(({ severity }) => severity === 'block')) note(shell, lineOf(finding))
+  note(
+    shell,
+    styled(shell.errors, 'red', error instanceof Error ? error.message : 'The dataset did not pass the check.'),
+  )
+  for (const finding of findings.filter(({ severity }) => severity === 'block')) note(shell, formatFinding(finding))
   return new Failed()
 }
 
@@ -139,7 +141,7 @@ function findingsIn(error: unknown): BenchmarkFinding[] {
 
 const asFindings = (value: unknown): BenchmarkFinding[] => (Array.isArray(value) ? value : [])
 
-const lineOf = ({ task, rule, path, detail }: BenchmarkFinding): string =>
+const formatFinding = ({ task, rule, path, detail }: BenchmarkFinding): string =>
   `  ${[task, path].filter((text) => text).join(' ')}: ${detail} (${rule})`
 
 async function list(shell: Shell, command: Command, flags: Flags): Promise<void> {
@@ -149,13 +151,13 @@ async function list(shell: Shell, command: Command, flags: Flags): Promise<void>
     ['BENCHMARK', ({ datasetOrg, dataset }) => `${datasetOrg}/${dataset}`],
     ['VERSION', ({ resolvedRef }) => resolvedRef],
     ['TASKS', ({ tasks }) => String(tasks)],
-    ['NOTED', ({ check }) => String(check.warnings.length)],
+    ['WARNINGS', ({ check }) => String(check.warnings.length)],
     ['ADDED', ({ addedAt }) => moment(addedAt, '-')],
   ])
 }
 
 async function show(shell: Shell, command: Command, flags: Flags, name: string): Promise<void> {
-  const [datasetOrg, dataset] = partsOf(name)
+  const [datasetOrg, dataset] = parseDatasetName(name)
   const benchmark = await withBenchmarks(shell, command, flags, (all) => all.read(datasetOrg, dataset))
   if (globalsOf(command).json) return printJson(shell, benchmark)
   printFacts(shell, [
@@ -171,23 +173,23 @@ async function show(shell: Shell, command: Command, flags: Flags, name: string):
   printTable<BenchmarkTask>(shell, benchmark.taskList, [
     ['TASK', (task) => task.name],
     ['DIGEST', ({ digest }) => digest],
-    ['VERIFIED IN', ({ calibration }) => calibration?.verifyMode ?? '-'],
-    ['WORTH', ({ calibration }) => calibration?.strength ?? calibration?.error ?? '-'],
+    ['VERIFY MODE', ({ calibration }) => calibration?.verifyMode ?? '-'],
+    ['STRENGTH', ({ calibration }) => calibration?.strength ?? calibration?.error ?? '-'],
   ])
-  for (const finding of benchmark.check.warnings) note(shell, lineOf(finding))
+  for (const finding of benchmark.check.warnings) note(shell, formatFinding(finding))
 }
 
-type RemoveFlags = Flags & YesFlag
+type RemoveBenchmarkFlags = Flags & YesFlag
 
-async function remove(shell: Shell, command: Command, flags: RemoveFlags, name: string): Promise<void> {
-  const [datasetOrg, dataset] = partsOf(name)
-  await confirmed(shell, `Remove ${name}? Comparisons on it stay.`, flags)
+async function remove(shell: Shell, command: Command, flags: RemoveBenchmarkFlags, name: string): Promise<void> {
+  const [datasetOrg, dataset] = parseDatasetName(name)
+  await requireConfirmation(shell, `Remove ${name}? Its comparisons stay.`, flags)
   await withBenchmarks(shell, command, flags, (all) => all.remove(datasetOrg, dataset))
-  if (!globalsOf(command).json) note(shell, `${name} is removed.`)
+  if (!globalsOf(command).json) note(shell, `Removed ${name}.`)
 }
 
-export function partsOf(name: string): [string, string] {
+export function parseDatasetName(name: string): [string, string] {
   const [datasetOrg = '', dataset = '', ...rest] = name.split('/')
-  if (datasetOrg === '' || dataset === '' || rest.length > 0) throw new WrongUse('Name it as org/name.')
+  if (datasetOrg === '' || dataset === '' || rest.length > 0) throw new WrongUse('Give the name as org/name.')
   return [datasetOrg, dataset]
 }

@@ -50,7 +50,7 @@ test('a task that nothing can pass is unfit', async () => {
 
 test.each([
   [['--sandbox', 'cloud'], /There is no sandbox cloud\. Known: auto, docker, local/],
-  [['--env', 'NOVALUE'], /--env takes NAME=VALUE/],
+  [['--env', 'NOVALUE'], /--env must have the form NAME=VALUE/],
 ])('%j is wrong use', async (options, sentence) => {
   const ran = await calibrate(writeTask(join(folder.path, 'any')), ...options)
   expect(ran).toMatchObject({ code: 2, out: '' })

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { calibrateTask } from '../src/trials/engine.ts'
-import { collect, type EngineFlags, engineWish, stopOnSignals, told } from './engine.ts'
+import { buildEngineOptions, collect, type EngineFlags, stopOnSignals, throwReported } from './engine.ts'
 import { withExample, withGlobals } from './help.ts'
 import { DATA, openLog, readSettings } from './operate-config.ts'
 import { requireFolder } from './paths.ts'
@@ -8,17 +8,17 @@ import { globalsOf } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
 import { printFacts, printTable } from './table.ts'
 
-type Calibrated = Awaited<ReturnType<typeof calibrateTask>>
+type CalibrateTaskResult = Awaited<ReturnType<typeof calibrateTask>>
 
-/** The engine by itself, as with `assay trial`. */
+/** Runs without a server, like `assay trial`. */
 export function addCalibrateCommand(assay: Command, shell: Shell): void {
   withExample(
     withGlobals(assay.command('calibrate'), '--json')
-      .description('Find out how a task is best verified, and which cheats its tests let through')
+      .description('Find the strictest verify mode of a task, and the cheats that its tests let pass')
       .argument('<task-folder>', "a task in Harbor's format")
-      .option('--sandbox <name>', 'where it runs: auto, docker, local, local-runc or local-bwrap', 'auto')
-      .option('--env <name=value>', 'a value that the task asks for; may be repeated', collect, [])
-      .option('--verbose', 'show each trial, and what building images says')
+      .option('--sandbox <name>', 'Sandbox: auto, docker, local, local-runc or local-bwrap', 'auto')
+      .option('--env <name=value>', 'Variable that the task requires; repeatable', collect, [])
+      .option('--verbose', 'Show each trial and the build output')
       .option(...DATA)
       .action((folder: string, flags: EngineFlags, command: Command) => calibrate(shell, folder, flags, command)),
     'assay calibrate ./my-task',
@@ -37,19 +37,19 @@ async function calibrate(shell: Shell, taskFolder: string, flags: EngineFlags, c
   const calibrated = await engine
     .calibrateTask({
       taskFolder,
-      ...engineWish(shell, config, flags),
+      ...buildEngineOptions(shell, config, flags),
       signal: stop.signal,
       onTrial: say,
       onLog: say,
       log,
     })
-    .catch(told(stop.signal))
+    .catch(throwReported(stop.signal))
   if (globalsOf(command).json) printJson(shell, calibrated)
   else show(shell, calibrated)
   if (calibrated.kind === 'unfit') throw new Error(calibrated.reason)
 }
 
-const oracleTimes = (attempt: Calibrated['attempts'][number] | undefined): string => {
+const oracleTimes = (attempt: CalibrateTaskResult['attempts'][number] | undefined): string => {
   const { agent = 0, verify = 0 } = attempt?.oracle.timings ?? {}
   return `agent ${agent.toFixed(2)} s, verifier ${verify.toFixed(2)} s`
 }
@@ -57,9 +57,9 @@ const oracleTimes = (attempt: Calibrated['attempts'][number] | undefined): strin
 const OUTCOMES = { won: 'won', lost: 'lost', errored: 'no reward', does_not_apply: 'does not apply' } as const
 
 const WEAK =
-  'Whoever does what these cheats do passes without the work. A grader keeps the tests apart from what they run, and stops most of them: docs/tasks.md, "Grader".'
+  'An agent that does the same passes without doing the work. A grader isolates the tests from the code they run and stops most cheats: docs/tasks.md, "Grader".'
 
-function show(shell: Shell, calibrated: Calibrated): void {
+function show(shell: Shell, calibrated: CalibrateTaskResult): void {
   if (calibrated.kind === 'unfit') return
   const { task, mode, strength, weakness, agentNetwork, verifierNetwork, attempts, winners, cheats } = calibrated
   printFacts(shell, [
@@ -67,15 +67,15 @@ function show(shell: Shell, calibrated: Calibrated): void {
     ['verify mode', mode],
     ['strength', winners.length === 0 ? strength : `${strength}: ${winners.join(', ')} won`],
     ...(weakness === null ? [] : [['weakness in the files', weakness] as const]),
-    ['network of the agent', agentNetwork],
-    ['network of the verifier', verifierNetwork],
+    ['agent network', agentNetwork],
+    ['verifier network', verifierNetwork],
     ['oracle', oracleTimes(attempts.at(-1))],
   ])
   print(shell, '')
   printTable(shell, cheats, [
     ['CHEAT', ({ id }) => id],
     ['OUTCOME', ({ outcome }) => OUTCOMES[outcome]],
-    ['WHAT IT DOES', ({ what }) => what],
+    ['DESCRIPTION', ({ what }) => what],
   ])
   if (winners.length > 0) note(shell, WEAK)
 }

@@ -93,7 +93,7 @@ test('a folder that is not there, and one without a task', async () => {
   expect(await assay(['check', join(folder.path, 'nowhere')])).toEqual({
     code: 1,
     out: '',
-    err: `error: There is no ${join(folder.path, 'nowhere')}. Is the path right?\n`,
+    err: `error: ${join(folder.path, 'nowhere')} does not exist.\n`,
   })
   const file = join(tasks, 'good', 'task.toml')
   expect((await assay(['check', file])).err).toBe(

@@ -7,11 +7,11 @@ import { globalsOf } from './service.ts'
 import { print, printJson, type Shell, styled } from './shell.ts'
 import { aligned } from './table.ts'
 
-/** Looks at tasks and runs nothing of them: no server, no sandbox, no key. */
+/** Checks tasks without executing them. Needs no server, sandbox or key. */
 export function addCheckCommand(assay: Command, shell: Shell): void {
   withExample(
     withGlobals(assay.command('check'), '--json')
-      .description('Check tasks for safety, without running them; exit 1 when one is refused')
+      .description('Check tasks for safety without executing them; exits with 1 if one is refused')
       .argument('<folder>', "a task in Harbor's format, or a folder of tasks")
       .action((folder: string, _: object, command: Command) => check(shell, folder, command)),
     'assay check ./my-task',
@@ -24,21 +24,21 @@ async function check(shell: Shell, folder: string, command: Command): Promise<vo
   const result = await checkFolder(folder)
   if (globalsOf(command).json) printJson(shell, result)
   else show(shell, result)
-  if (refusedOf(result).length > 0) throw new Failed()
+  if (listRefused(result).length > 0) throw new Failed()
 }
 
-type Checked = FolderCheck['tasks'][number]
+type CheckedTask = FolderCheck['tasks'][number]
 
-const refusedOf = ({ tasks }: FolderCheck): Checked[] =>
+const listRefused = ({ tasks }: FolderCheck): CheckedTask[] =>
   tasks.filter(({ findings }) => findings.some(({ severity }) => severity === 'block'))
 
-/** What refuses a task comes first. */
+/** Prints the findings, those that refuse a task first. */
 function show(shell: Shell, result: FolderCheck): void {
   for (const task of result.tasks.filter(({ findings }) => findings.length > 0)) {
     print(shell, styled(shell.output, 'bold', task.task))
-    for (const line of linesOf(task)) print(shell, line)
+    for (const line of formatFindings(task)) print(shell, line)
   }
-  const refused = refusedOf(result).length
+  const refused = listRefused(result).length
   print(shell, `${result.tasks.length} checked, ${refused} refused (rules ${result.rules})`)
   const count = (strength: string) => result.tasks.filter((task) => task.strength?.strength === strength).length
   print(
@@ -47,7 +47,7 @@ function show(shell: Shell, result: FolderCheck): void {
   )
 }
 
-function linesOf({ findings }: Checked): string[] {
+function formatFindings({ findings }: CheckedTask): string[] {
   const ordered = findings.toSorted((a, b) => a.severity.localeCompare(b.severity))
   return aligned(
     ordered.map(({ severity, rule, path, line, detail }) => [

@@ -4,7 +4,7 @@ import { call } from '../src/platform/http/client.ts'
 import { isKey, newKey } from '../src/workspaces/key.ts'
 import * as schema from '../src/workspaces/schema.ts'
 import { type Service, startService } from '../test/support/service.ts'
-import { assay, BIN, bareEnvironment, type Ran, scratchFolder } from './test-support.ts'
+import { assay, BIN, bareEnvironment, type CommandResult, scratchFolder } from './test-support.ts'
 
 const operatorKey = newKey()
 const key = newKey()
@@ -22,7 +22,7 @@ afterAll(async () => {
 })
 
 /** With the admin key, unless another is given. */
-const run = (args: string[], env: Record<string, string> = {}): Promise<Ran> =>
+const run = (args: string[], env: Record<string, string> = {}): Promise<CommandResult> =>
   assay(args, { env: { ASSAY_URL: service.url, ASSAY_KEY: key, ...env } })
 
 const REQUEST = 'request [0-9a-f-]{36}-[0-9a-z]+'
@@ -76,7 +76,7 @@ test('orgs create: a login that is taken, one that cannot be, and a wrong operat
 test('keys: created, used, listed and revoked', async () => {
   const created = await run(['keys', 'create', 'for ci', '--permission', 'write', '--expires', '30d'])
   expect(created.out).toMatch(/^assay_\w{38}\n$/)
-  expect(created.err).toMatch(/^The key "for ci" \(write, until \d{4}-.*Z\), shown this once:\n$/)
+  expect(created.err).toMatch(/^The key "for ci" \(write, until \d{4}-.*Z\), shown only once:\n$/)
   const ownKey = created.out.trim()
 
   const listed = await run(['keys', 'list'], { ASSAY_KEY: ownKey })
@@ -86,7 +86,7 @@ test('keys: created, used, listed and revoked', async () => {
   expect(listed.out).not.toContain(ownKey)
 
   const id = await idOf('for ci')
-  expect(await run(['keys', 'revoke', id])).toEqual({ code: 0, out: '', err: `The key ${id} is revoked.\n` })
+  expect(await run(['keys', 'revoke', id])).toEqual({ code: 0, out: '', err: `Revoked the key ${id}.\n` })
   const dead = await run(['keys', 'list'], { ASSAY_KEY: ownKey })
   expect(dead.code).toBe(1)
   expect(dead.err).toMatch(
@@ -150,7 +150,7 @@ test('a workspace that the key does not open is told from one that it does', asy
   expect(other).toEqual({
     code: 1,
     out: '',
-    err: 'error: ASSAY_KEY is a key of the workspace local; it does not open nowhere.\n',
+    err: 'error: ASSAY_KEY belongs to the workspace local and gives no access to nowhere.\n',
   })
   expect((await run(['--org', 'LOCAL', 'keys', 'list'])).code).toBe(0)
 })

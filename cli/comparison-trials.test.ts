@@ -16,7 +16,9 @@ beforeAll(async () => {
     'FROM debian:bookworm-slim\nWORKDIR /app\nRUN exit 7\n',
   )
   service = launch(['serve', '--data', join(scratch.path, 'data'), '--port', '0'], {
-    ...{ ASSAY_ALLOW_HOST_BASE: '1', ASSAY_REGISTRIES: `dir:${join(scratch.path, 'registry')}`, ASSAY_LOG: 'error' },
+    ASSAY_ALLOW_HOST_BASE: '1',
+    ASSAY_REGISTRIES: `dir:${join(scratch.path, 'registry')}`,
+    ASSAY_LOG: 'error',
     DOCKER_HOST: 'unix:///nowhere.sock',
   })
   const said = await service.ready
@@ -36,9 +38,7 @@ test('what errored is told with its reason, counted, and listed trial by trial',
   const { code, out, err } = await assay(['compare', 'lab/two', '--sandbox', 'local', '--harness', 'oracle'], { env })
   expect(code, err).toBe(0)
   expect(out).toMatch(/^reference\|oracle\|none +1\/1 +100\.0 % .* 0 +1 +yes$/m)
-  expect(err).toMatch(
-    /^1 trial errored and counts for nothing:\n {2}1 × Line 3 of the Dockerfile: RUN ended with 7\.$/m,
-  )
+  expect(err).toMatch(/^1 trial errored and is not scored:\n {2}1 × Line 3 of the Dockerfile: RUN ended with 7\.$/m)
   const id = idIn(err)
   expect(err).toContain(`assay comparisons trials lab/two ${id} --state errored`)
 
@@ -61,5 +61,5 @@ test('a state that no trial has is refused with those that they have', async () 
   const id = '0198c0de-0000-7000-8000-000000000000'
   const { code, err } = await assay(['comparisons', 'trials', 'lab/two', id, '--state', 'lost'], { env })
   expect(code).toBe(2)
-  expect(err).toContain('--state takes one of: queued, running, passed, failed, errored, canceled.')
+  expect(err).toContain('--state must be one of: queued, running, passed, failed, errored, canceled.')
 })

@@ -1,39 +1,39 @@
 import type { Comparison, ComparisonTrial } from '../src/comparisons/shapes/schema.ts'
 import { call } from '../src/platform/http/client.ts'
-import type { Grounds } from './comparison-grounds.ts'
+import type { ComparisonScope } from './comparison-scope.ts'
 import { WrongUse } from './failure.ts'
 import { listAll, type Service } from './service.ts'
 import { note, printJson, type Shell } from './shell.ts'
 import { printTable } from './table.ts'
 
 export type TrialFlags = { state?: string; setting?: string }
-type State = ComparisonTrial['state']
+type TrialState = ComparisonTrial['state']
 
-/** One comparison, and where it stands. */
-export type Standing = { grounds: Grounds; id: string }
+/** A comparison and its scope. */
+export type ComparisonRef = { scope: ComparisonScope; id: string }
 
 const REASONS_MAX = 5
 const ERRORED_READ_MAX = 1000
 
-/** What errored counts for nothing, so the reason must be seen: the same ones together, the most frequent first. */
-export async function tellErrors(shell: Shell, service: Service, standing: Standing, status: Comparison) {
+/** Prints why trials errored, most frequent reason first, because errored trials are not scored. */
+export async function printErrors(shell: Shell, service: Service, comparison: ComparisonRef, status: Comparison) {
   const { errored } = status.trials
   if (errored === 0) return
-  const trials = await listTrials(service, standing, { state: 'errored' }, ERRORED_READ_MAX)
-  const reasons = Object.entries(Object.groupBy(trials, ({ error = 'No reason was kept.' }) => firstLine(error)))
+  const trials = await listTrials(service, comparison, { state: 'errored' }, ERRORED_READ_MAX)
+  const reasons = Object.entries(Object.groupBy(trials, ({ error = 'No reason was recorded.' }) => firstLine(error)))
     .map(([reason, alike = []]) => ({ reason, count: alike.length }))
     .toSorted((a, b) => b.count - a.count)
-  note(shell, `${errored === 1 ? '1 trial errored and counts' : `${errored} trials errored and count`} for nothing:`)
+  note(shell, `${errored === 1 ? '1 trial errored and is' : `${errored} trials errored and are`} not scored:`)
   for (const { reason, count } of reasons.slice(0, REASONS_MAX)) note(shell, `  ${count} × ${reason}`)
-  const { words } = standing.grounds
-  note(shell, `To see each of them: assay comparisons trials ${words} ${standing.id} --state errored`)
+  const { argument } = comparison.scope
+  note(shell, `To list them: assay comparisons trials ${argument} ${comparison.id} --state errored`)
 }
 
 const firstLine = (text: string): string => text.trim().split('\n', 1)[0]?.replace(/:$/, '.') ?? ''
 
-export async function printTrials(shell: Shell, service: Service, standing: Standing, flags: TrialFlags) {
+export async function printTrials(shell: Shell, service: Service, comparison: ComparisonRef, flags: TrialFlags) {
   const { setting, state } = flags
-  const trials = await listTrials(service, standing, {
+  const trials = await listTrials(service, comparison, {
     ...(setting === undefined ? {} : { setting }),
     ...(state === undefined ? {} : { state: requireState(state) }),
   })
@@ -49,25 +49,25 @@ export async function printTrials(shell: Shell, service: Service, standing: Stan
   ])
 }
 
-const STATES: readonly State[] = ['queued', 'running', 'passed', 'failed', 'errored', 'canceled']
+const STATES: readonly TrialState[] = ['queued', 'running', 'passed', 'failed', 'errored', 'canceled']
 
-function requireState(text: string): State {
+function requireState(text: string): TrialState {
   const state = STATES.find((each) => each === text)
-  if (!state) throw new WrongUse(`A trial is never ${text}. --state takes one of: ${STATES.join(', ')}.`)
+  if (!state) throw new WrongUse(`Unknown state ${text}. --state must be one of: ${STATES.join(', ')}.`)
   return state
 }
 
-type Wish = { state?: State; setting?: string }
+type TrialQuery = { state?: TrialState; setting?: string }
 
 async function listTrials(
   service: Service,
-  { grounds, id }: Standing,
-  wish: Wish,
+  { scope, id }: ComparisonRef,
+  filter: TrialQuery,
   max?: number,
 ): Promise<ComparisonTrial[]> {
-  const params = { org: service.org, ...grounds.params, comparisonId: id }
+  const params = { org: service.org, ...scope.params, comparisonId: id }
   const page = async (query: { limit: number; cursor?: string }) => {
-    const { body } = await call(service, grounds.endpoints.trials, { params, query: { ...query, ...wish } })
+    const { body } = await call(service, scope.endpoints.trials, { params, query: { ...query, ...filter } })
     return { items: body.trials, nextCursor: body.nextCursor }
   }
   return (await listAll(page, max)).items

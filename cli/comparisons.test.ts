@@ -7,7 +7,9 @@ let env: Record<string, string>
 
 beforeAll(async () => {
   service = launch(['serve', '--data', scratch.path, '--port', '0'], {
-    ...{ ASSAY_ALLOW_HOST_BASE: '1', ASSAY_REGISTRIES: 'samples', ASSAY_LOG: 'error' },
+    ASSAY_ALLOW_HOST_BASE: '1',
+    ASSAY_REGISTRIES: 'samples',
+    ASSAY_LOG: 'error',
     DOCKER_HOST: 'unix:///nowhere.sock',
   })
   const said = await service.ready
@@ -65,7 +67,8 @@ test('a comparison is canceled, listed and resumed', async () => {
   )
   const resumed = await assay(['comparisons', 'resume', 'assay/quick', id], { env })
   expect(resumed).toMatchObject({
-    ...{ code: 0, out: '' },
+    code: 0,
+    out: '',
     err: expect.stringMatching(
       new RegExp(`^The comparison is \\w+\\. To watch: assay comparisons watch assay/quick ${id}\n$`),
     ),
@@ -88,7 +91,7 @@ test('what cannot be compared is refused with a sentence', async () => {
     [[...on, '--model', 'gpt'], /no model gpt\. Known: reference/],
     [[...on, '--harness', 'codex'], /^error: --harness: /],
     [['compare', 'assay/quick', '--sandbox', 'moon'], /no sandbox moon/],
-    [[...on, '--attempts', 'many'], /--attempts takes a number/],
+    [[...on, '--attempts', 'many'], /--attempts must be a number/],
     [[...on, '--attempts', '11'], /^error: --attempts: must be at most 10 \(/],
     [[...on, '--attempts', '0'], /^error: --attempts: must be at least 1 \(/],
     [[...on, '--id', '7'], /not an id/],

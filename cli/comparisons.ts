@@ -3,19 +3,19 @@ import type { Command } from 'commander'
 import type { Catalog } from '../src/catalog/schema.ts'
 import type { Comparison } from '../src/comparisons/shapes/schema.ts'
 import { call } from '../src/platform/http/client.ts'
-import { type ComparisonWish, type GroundsFlags, groundsOf } from './comparison-grounds.ts'
-import { printTrials, type Standing, type TrialFlags, tellErrors } from './comparison-trials.ts'
+import { type CompareRequest, openScope, type ScopeFlags } from './comparison-scope.ts'
+import { type ComparisonRef, printErrors, printTrials, type TrialFlags } from './comparison-trials.ts'
 import { Failed, WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
-import { knownBefore } from './known-before.ts'
+import { warnOfKnownTasks } from './knowledge-cutoff.ts'
 import { openService, requireId, type Service } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
 import { moment, printTable } from './table.ts'
-import { leaving, printSettings, watchComparison } from './watch-comparison.ts'
+import { detachOnSignal, printSettings, watchComparison } from './watch-comparison.ts'
 
-type VerbFlags = GroundsFlags & TrialFlags & { budget?: string }
+type ComparisonVerbFlags = ScopeFlags & TrialFlags & { budget?: string }
 
-type CompareFlags = GroundsFlags & {
+type CompareFlags = ScopeFlags & {
   model: string[]
   harness?: string
   sandbox?: string
@@ -39,23 +39,23 @@ function addCompare(assay: Command, shell: Shell): void {
       .description(
         'Compare models and harnesses on a benchmark or on tasks of a repository, and watch; Ctrl-C leaves it running',
       )
-      .argument('[benchmark]', 'org/name of one that was added')
+      .argument('[benchmark]', 'Benchmark as org/name')
       .option(...REPO)
-      .option('--task <batch/task>', 'of the repository; may be repeated (default: all that are approved)', collect, [])
+      .option('--task <batch/task>', 'Task of the repository; repeatable (default: all approved)', collect, [])
       .option(
         '--model <id[@level][=harness,…]>',
         'from the catalog, and with whom it works; may be repeated (default: reference)',
         collect,
         [],
       )
-      .option('--harness <names>', 'for models that name none (default: all that the model works with)')
-      .option('--sandbox <name>', 'where trials run (default: the first that is available)')
-      .option('--attempts <number>', 'trials of each task with each setting', '1')
-      .option('--budget <usd>', 'at this much nothing new starts')
-      .option('--concurrency <number>', 'trials that run at once')
-      .option('--skip-completed', 'take over what was scored before')
-      .option('--id <uuid>', 'the same id again is the same comparison')
-      .option('--detach', 'do not watch; print the id')
+      .option('--harness <names>', 'Harnesses for models that name none (default: all compatible)')
+      .option('--sandbox <name>', 'Sandbox for trials (default: the first available)')
+      .option('--attempts <number>', 'Trials per task and setting', '1')
+      .option('--budget <usd>', 'Start no new trials after spending this much (USD)')
+      .option('--concurrency <number>', 'Maximum number of concurrent trials')
+      .option('--skip-completed', 'Reuse results of earlier comparisons')
+      .option('--id <uuid>', 'Id of the comparison; a repeated request with the same id has no effect')
+      .option('--detach', 'Print the id and do not watch')
       .action((name: string | undefined, flags: CompareFlags, command: Command) =>
         compare(shell, command, name, flags),
       ),
@@ -67,14 +67,14 @@ function addCompare(assay: Command, shell: Shell): void {
 }
 
 function addComparisons(assay: Command, shell: Shell): void {
-  const comparisons = assay.command('comparisons').description('Comparisons that were started').helpCommand(false)
+  const comparisons = assay.command('comparisons').description('Manage comparisons').helpCommand(false)
   withExample(
     comparisons
       .command('list')
       .description('List the comparisons on a benchmark or a repository, newest first')
       .argument('[benchmark]', 'org/name')
       .option(...REPO)
-      .action((name: string | undefined, flags: GroundsFlags, command: Command) => list(shell, command, name, flags)),
+      .action((name: string | undefined, flags: ScopeFlags, command: Command) => list(shell, command, name, flags)),
     'assay comparisons list assay/quick',
   )
   for (const { verb, about, run, options = [] } of VERBS) {
@@ -88,7 +88,9 @@ function addComparisons(assay: Command, shell: Shell): void {
       .option(...REPO)
     for (const option of options) named.option(...option)
     withExample(
-      named.action((names: string[], flags: VerbFlags, command: Command) => run(shell, command, names, flags)),
+      named.action((names: string[], flags: ComparisonVerbFlags, command: Command) =>
+        run(shell, command, names, flags),
+      ),
       `assay comparisons ${verb} assay/quick 0198c0de-0000-7000-8000-000000000000`,
     )
   }
@@ -98,19 +100,19 @@ const STATE = ['--state <state>', 'only those that are passed, failed, errored, 
 const SETTING = ['--setting <id>', 'only those of this setting, as `show` names it'] as const
 const BUDGET = ['--budget <usd>', 'a new one: at this much nothing new starts'] as const
 
-type Verb = {
+type ComparisonVerb = {
   verb: string
   about: string
-  run: (shell: Shell, command: Command, names: string[], flags: VerbFlags) => Promise<void>
+  run: (shell: Shell, command: Command, names: string[], flags: ComparisonVerbFlags) => Promise<void>
   options?: (readonly [string, string])[]
 }
 
-const VERBS: Verb[] = [
+const VERBS: ComparisonVerb[] = [
   { verb: 'watch', about: 'Watch a comparison; Ctrl-C leaves it running', run: watch },
-  { verb: 'show', about: 'Show how a comparison stands', run: show },
-  { verb: 'trials', about: 'List its trials, and why those errored that did', run: trials, options: [STATE, SETTING] },
-  { verb: 'resume', about: 'Go on with a comparison that stopped', run: resume, options: [BUDGET] },
-  { verb: 'cancel', about: 'Cancel what has not ended', run: cancel },
+  { verb: 'show', about: 'Show the status of a comparison', run: show },
+  { verb: 'trials', about: 'List the trials of a comparison, with errors', run: trials, options: [STATE, SETTING] },
+  { verb: 'resume', about: 'Resume a paused, failed or canceled comparison', run: resume, options: [BUDGET] },
+  { verb: 'cancel', about: 'Cancel a comparison', run: cancel },
 ]
 
 const REPO = ['--repo <repository>', 'owner/name, instead of a benchmark'] as const
@@ -118,20 +120,20 @@ const REPO = ['--repo <repository>', 'owner/name, instead of a benchmark'] as co
 const collect = (value: string, before: string[]): string[] => [...before, value]
 
 async function compare(shell: Shell, command: Command, name: string | undefined, flags: CompareFlags): Promise<void> {
-  const grounds = await groundsOf(flags, name)
+  const scope = await openScope(flags, name)
   const service = await openService(shell, command)
-  const params = { org: service.org, ...grounds.params }
-  const { body: catalog } = await call(service, grounds.endpoints.catalog, { params })
-  const left = leaving()
-  const wish = wishOf(catalog, flags)
-  const { comparison, mergedAt } = await grounds.create(service, wish)
-  for (const line of knownBefore(catalog, wish, mergedAt)) note(shell, line)
+  const params = { org: service.org, ...scope.params }
+  const { body: catalog } = await call(service, scope.endpoints.catalog, { params })
+  const left = detachOnSignal()
+  const request = wishOf(catalog, flags)
+  const { comparison, mergedAt } = await scope.create(service, request)
+  for (const line of warnOfKnownTasks(catalog, request, mergedAt)) note(shell, line)
   if (flags.detach) return service.json ? printJson(shell, comparison) : print(shell, comparison.id)
   note(shell, `Comparison ${comparison.id}. Ctrl-C leaves it running.`)
-  await follow(shell, service, { grounds, id: comparison.id }, left)
+  await follow(shell, service, { scope, id: comparison.id }, left)
 }
 
-function wishOf(catalog: Catalog, flags: CompareFlags): ComparisonWish {
+function wishOf(catalog: Catalog, flags: CompareFlags): CompareRequest {
   const sandbox = catalog.sandboxes.find(({ id, available }) =>
     flags.sandbox === undefined ? available : id === flags.sandbox,
   )
@@ -161,37 +163,42 @@ function choiceOf(catalog: Catalog, text: string, others: string | undefined) {
   const model = catalog.models.find((each) => each.catalogId === catalogId)
   if (!model) {
     const known = catalog.models.map((each) => each.catalogId).join(', ')
-    throw new WrongUse(`The catalog has no model ${catalogId}. Known: ${known}.`)
+    throw new WrongUse(`Unknown model ${catalogId}. Available: ${known}.`)
   }
   const credentialId = model.credentials[0]?.id
   if (credentialId === undefined)
-    throw new WrongUse(`No credential opens ${catalogId}: assay credentials add model ${model.provider} --name <name>`)
+    throw new WrongUse(
+      `No credential gives access to ${catalogId}. Add one: assay credentials add model ${model.provider} --name <name>`,
+    )
   const chosen = harnesses === undefined ? model.harnesses : harnesses.split(',').map((id) => id.trim())
   return { catalogId, credentialId, harnesses: chosen, ...(reasoningLevel === undefined ? {} : { reasoningLevel }) }
 }
 
 function numberOf(text: string, flag: string): number {
   const value = Number(text)
-  if (text.trim() === '' || !Number.isFinite(value)) throw new WrongUse(`${flag} takes a number.`)
+  if (text.trim() === '' || !Number.isFinite(value)) throw new WrongUse(`${flag} must be a number.`)
   return value
 }
 
-/** To its end. What was started goes on without us, so Ctrl-C is no failure. */
-async function follow(shell: Shell, service: Service, { grounds, id }: Standing, left: AbortSignal): Promise<void> {
-  const { endpoints, params, words } = grounds
+/** Watches a comparison until it ends. Ctrl-C detaches without an error, because the comparison continues. */
+async function follow(shell: Shell, service: Service, { scope, id }: ComparisonRef, left: AbortSignal): Promise<void> {
+  const { endpoints, params, argument } = scope
   const last = await watchComparison(shell, service, { endpoints, params: { ...params, comparisonId: id } }, left)
-  const again = `assay comparisons watch ${words} ${id}`
-  if (last === undefined) return note(shell, `It goes on without you. To watch again: ${again}`)
+  const again = `assay comparisons watch ${argument} ${id}`
+  if (last === undefined) return note(shell, `Still running in the background. To watch again: ${again}`)
   if (service.json) printJson(shell, last)
   else printSettings(shell, last)
-  await tellErrors(shell, service, { grounds, id }, last)
+  await printErrors(shell, service, { scope, id }, last)
   if (last.state === 'completed' && isWorthSomething(last)) return
   if (last.state !== 'completed')
-    note(shell, `The comparison is ${last.state}${reasonOf(last)} To go on: assay comparisons resume ${words} ${id}`)
+    note(
+      shell,
+      `The comparison is ${last.state}${reasonOf(last)} To resume: assay comparisons resume ${argument} ${id}`,
+    )
   throw new Failed()
 }
 
-/** Not where every trial errored. */
+/** Returns false if every trial errored. */
 const isWorthSomething = ({ trials: { passed, failed, errored } }: Comparison): boolean =>
   passed + failed > 0 || errored === 0
 
@@ -200,45 +207,45 @@ const reasonOf = ({ submissionError, pause }: Comparison): string => {
   return message === undefined ? '.' : `: ${message}`
 }
 
-/** Of `[benchmark] <id>`. */
-async function place(shell: Shell, command: Command, names: string[], flags: GroundsFlags) {
+/** Parses the arguments `[benchmark] <id>`. */
+async function place(shell: Shell, command: Command, names: string[], flags: ScopeFlags) {
   const [id = '', benchmark, ...rest] = names.toReversed()
-  const grounds = await groundsOf(flags, benchmark)
-  if (rest.length > 0) throw new WrongUse('Name one comparison: the benchmark and the id, or --repo and the id.')
+  const scope = await openScope(flags, benchmark)
+  if (rest.length > 0) throw new WrongUse('Give one comparison: a benchmark and an id, or --repo and an id.')
   const comparisonId = requireId(id, 'assay comparisons list')
   const service = await openService(shell, command)
-  return { service, grounds, params: { org: service.org, ...grounds.params, comparisonId } }
+  return { service, scope, params: { org: service.org, ...scope.params, comparisonId } }
 }
 
-async function watch(shell: Shell, command: Command, names: string[], flags: GroundsFlags): Promise<void> {
-  const { service, grounds, params } = await place(shell, command, names, flags)
-  await follow(shell, service, { grounds, id: params.comparisonId }, leaving())
+async function watch(shell: Shell, command: Command, names: string[], flags: ScopeFlags): Promise<void> {
+  const { service, scope, params } = await place(shell, command, names, flags)
+  await follow(shell, service, { scope, id: params.comparisonId }, detachOnSignal())
 }
 
-async function show(shell: Shell, command: Command, names: string[], flags: GroundsFlags): Promise<void> {
-  const { service, grounds, params } = await place(shell, command, names, flags)
-  const { body } = await call(service, grounds.endpoints.read, { params })
+async function show(shell: Shell, command: Command, names: string[], flags: ScopeFlags): Promise<void> {
+  const { service, scope, params } = await place(shell, command, names, flags)
+  const { body } = await call(service, scope.endpoints.read, { params })
   present(shell, service, body)
-  await tellErrors(shell, service, { grounds, id: body.id }, body)
+  await printErrors(shell, service, { scope, id: body.id }, body)
 }
 
-async function trials(shell: Shell, command: Command, names: string[], flags: VerbFlags): Promise<void> {
-  const { service, grounds, params } = await place(shell, command, names, flags)
-  await printTrials(shell, service, { grounds, id: params.comparisonId }, flags)
+async function trials(shell: Shell, command: Command, names: string[], flags: ComparisonVerbFlags): Promise<void> {
+  const { service, scope, params } = await place(shell, command, names, flags)
+  await printTrials(shell, service, { scope, id: params.comparisonId }, flags)
 }
 
-async function resume(shell: Shell, command: Command, names: string[], flags: VerbFlags): Promise<void> {
+async function resume(shell: Shell, command: Command, names: string[], flags: ComparisonVerbFlags): Promise<void> {
   const body = flags.budget === undefined ? {} : { budgetUsd: numberOf(flags.budget, '--budget') }
-  const { service, grounds, params } = await place(shell, command, names, flags)
-  const { body: comparison } = await call(service, grounds.endpoints.resume, { params, body })
+  const { service, scope, params } = await place(shell, command, names, flags)
+  const { body: comparison } = await call(service, scope.endpoints.resume, { params, body })
   if (service.json) return printJson(shell, comparison)
-  const again = `assay comparisons watch ${grounds.words} ${comparison.id}`
+  const again = `assay comparisons watch ${scope.argument} ${comparison.id}`
   note(shell, `The comparison is ${comparison.state}. To watch: ${again}`)
 }
 
-async function cancel(shell: Shell, command: Command, names: string[], flags: GroundsFlags): Promise<void> {
-  const { service, grounds, params } = await place(shell, command, names, flags)
-  present(shell, service, (await call(service, grounds.endpoints.cancel, { params })).body)
+async function cancel(shell: Shell, command: Command, names: string[], flags: ScopeFlags): Promise<void> {
+  const { service, scope, params } = await place(shell, command, names, flags)
+  present(shell, service, (await call(service, scope.endpoints.cancel, { params })).body)
 }
 
 function present(shell: Shell, { json }: Service, comparison: Comparison): void {
@@ -247,8 +254,8 @@ function present(shell: Shell, { json }: Service, comparison: Comparison): void 
   else printSettings(shell, comparison)
 }
 
-async function list(shell: Shell, command: Command, name: string | undefined, flags: GroundsFlags): Promise<void> {
-  const { endpoints, params } = await groundsOf(flags, name)
+async function list(shell: Shell, command: Command, name: string | undefined, flags: ScopeFlags): Promise<void> {
+  const { endpoints, params } = await openScope(flags, name)
   const service = await openService(shell, command)
   const { body } = await call(service, endpoints.list, { params: { org: service.org, ...params } })
   if (service.json) return printJson(shell, body)

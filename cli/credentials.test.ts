@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import * as schema from '../src/credentials/schema.ts'
 import { newKey } from '../src/workspaces/key.ts'
 import { type Service, startService } from '../test/support/service.ts'
-import { assay, hasTerminal, localServer, onTerminal, type Ran, scratchFolder } from './test-support.ts'
+import { assay, type CommandResult, hasTerminal, localServer, onTerminal, scratchFolder } from './test-support.ts'
 
 const GOOD = 'sk-good-0123456789abcdef'
 const BAD = 'sk-bad-0123456789abcdef'
@@ -28,7 +28,7 @@ afterAll(async () => {
 })
 
 const environment = () => ({ ASSAY_URL: service.url, ASSAY_KEY: key })
-const run = (args: string[], input = '', env: Record<string, string> = {}): Promise<Ran> =>
+const run = (args: string[], input = '', env: Record<string, string> = {}): Promise<CommandResult> =>
   assay(['credentials', ...args], { env: { ...environment(), ...env }, input })
 
 async function stored(name: string, secret = GOOD): Promise<string> {
@@ -80,11 +80,11 @@ test.each([
 })
 
 test.each([
-  [['model', 'nobody'], [], /There is no model provider of that name/],
+  [['model', 'nobody'], [], /Unknown model provider/],
   [['model', 'openai'], ['--from-env', 'sk-secret'], /--from-env takes field=VARIABLE/],
   [['model', 'openai'], ['--from-env', 'apiKey=sk-secret'], /--from-env takes field=VARIABLE/],
-  [['model', 'openai'], ['--from-env', 'token=OTHER'], /There is no field token\. There are: apiKey\./],
-  [['model', 'openai'], ['--from-env', 'apiKey=UNSET'], /The variable UNSET, named by --from-env, is not set/],
+  [['model', 'openai'], ['--from-env', 'token=OTHER'], /Unknown field token\. There are: apiKey\./],
+  [['model', 'openai'], ['--from-env', 'apiKey=UNSET'], /The variable UNSET in --from-env is not set/],
   [['model', 'openai'], ['--secret', 'sk-secret'], /unknown option '--secret'/],
   [['model', 'openai'], ['--apiKey', 'sk-secret'], /unknown option '--apiKey'/],
 ])('add: wrong use %s %s', async (what, flags, sentence) => {
@@ -122,7 +122,7 @@ test('update: a new name, a new secret, both', async () => {
   expect(await run(['update', id, '--name', 'new name'])).toEqual({
     code: 0,
     out: '',
-    err: 'The credential "new name" is changed.\n',
+    err: 'Updated the credential "new name".\n',
   })
   expect((await run(['check', id])).code).toBe(1)
 
@@ -136,7 +136,7 @@ test('update: a new name, a new secret, both', async () => {
 
 test('remove: gone, and a second time not found', async () => {
   const id = await stored('short lived')
-  expect(await run(['remove', id])).toEqual({ code: 0, out: '', err: `The credential ${id} is removed.\n` })
+  expect(await run(['remove', id])).toEqual({ code: 0, out: '', err: `Removed the credential ${id}.\n` })
   for (const args of [
     ['remove', id],
     ['check', id],

@@ -15,7 +15,7 @@ const SECRET =
 export function addCredentialsCommands(assay: Command, shell: Shell): Command {
   const credentials = assay
     .command('credentials')
-    .description('Keys of model, sandbox, registry and code providers')
+    .description('Manage credentials of model, sandbox, registry and code-host providers')
     .helpCommand(false)
   addReading(credentials, shell)
   addWriting(credentials, shell)
@@ -26,7 +26,7 @@ function addReading(credentials: Command, shell: Shell): void {
   withExample(
     credentials
       .command('providers')
-      .description('List the providers, and the fields that each asks for')
+      .description('List the providers and their fields')
       .action((_flags: object, command: Command) => listProviders(shell, command)),
     'assay credentials providers',
   )
@@ -40,8 +40,8 @@ function addReading(credentials: Command, shell: Shell): void {
   withExample(
     credentials
       .command('check')
-      .description('Ask the provider whether it accepts the credential')
-      .argument('<id>', 'as `assay credentials list` shows it')
+      .description('Check a credential with its provider')
+      .argument('<id>', 'Id from `assay credentials list`')
       .action((id: string, _flags: object, command: Command) => check(shell, command, id)),
     'assay credentials check 01981b3e-6c2b-7e0f-8a53-0d1b6f2f3c11',
   )
@@ -52,11 +52,11 @@ function addWriting(credentials: Command, shell: Shell): void {
     credentials
       .command('add')
       .description(`Store a credential. ${SECRET}`)
-      .addArgument(new Argument('<kind>', 'what it is for').choices(['model', 'sandbox', 'registry', 'code-host']))
-      .argument('<provider>', 'as `assay credentials providers` shows it')
-      .requiredOption('--name <name>', 'how people call it')
+      .addArgument(new Argument('<kind>', 'Name of the key').choices(['model', 'sandbox', 'registry', 'code-host']))
+      .argument('<provider>', 'Provider from `assay credentials providers`')
+      .requiredOption('--name <name>', 'Display name')
       .option(...FROM_ENV)
-      .action((kind: Kind, provider: string, flags: AddFlags, command: Command) =>
+      .action((kind: Kind, provider: string, flags: AddCredentialFlags, command: Command) =>
         add(shell, command, { kind, provider, ...flags }),
       ),
     'assay credentials add model anthropic --name "Team key"',
@@ -66,19 +66,19 @@ function addWriting(credentials: Command, shell: Shell): void {
   withExample(
     credentials
       .command('update')
-      .description(`Rename a credential, or put a new secret in. ${SECRET}`)
-      .argument('<id>', 'as `assay credentials list` shows it')
-      .option('--name <name>', 'a new name')
-      .option('--secret', 'a new secret, all its fields')
+      .description(`Rename a credential or replace its secret. ${SECRET}`)
+      .argument('<id>', 'Id from `assay credentials list`')
+      .option('--name <name>', 'New name')
+      .option('--secret', 'Replace the secret, with all its fields')
       .option(...FROM_ENV)
-      .action((id: string, flags: UpdateFlags, command: Command) => update(shell, command, { id, ...flags })),
+      .action((id: string, flags: UpdateCredentialFlags, command: Command) => update(shell, command, { id, ...flags })),
     'assay credentials update 01981b3e-6c2b-7e0f-8a53-0d1b6f2f3c11 --secret',
   )
   withExample(
     credentials
       .command('remove')
-      .description('Remove a credential that nothing uses')
-      .argument('<id>', 'as `assay credentials list` shows it')
+      .description('Remove an unused credential')
+      .argument('<id>', 'Id from `assay credentials list`')
       .action((id: string, _flags: object, command: Command) => remove(shell, command, id)),
     'assay credentials remove 01981b3e-6c2b-7e0f-8a53-0d1b6f2f3c11',
   )
@@ -125,10 +125,14 @@ async function list(shell: Shell, command: Command): Promise<void> {
   ])
 }
 
-type AddFlags = { name: string; fromEnv?: string[] }
-type Addition = AddFlags & { kind: Kind; provider: string }
+type AddCredentialFlags = { name: string; fromEnv?: string[] }
+type NewCredential = AddCredentialFlags & { kind: Kind; provider: string }
 
-async function add(shell: Shell, command: Command, { kind, provider, name, fromEnv = [] }: Addition): Promise<void> {
+async function add(
+  shell: Shell,
+  command: Command,
+  { kind, provider, name, fromEnv = [] }: NewCredential,
+): Promise<void> {
   const { createCredential } = await contract()
   const service = await openService(shell, command)
   const fields = await fetchFields(service, kind, provider)
@@ -136,23 +140,27 @@ async function add(shell: Shell, command: Command, { kind, provider, name, fromE
   const wish = { params: { org: service.org }, body: { kind, provider, name, secret } }
   const { body } = await call(service, createCredential, wish)
   if (service.json) return printJson(shell, body)
-  note(shell, `The credential "${body.name}" is stored. Its id:`)
+  note(shell, `Stored the credential "${body.name}". Its id:`)
   print(shell, body.id)
 }
 
 async function fetchFields(service: Service, kind: Kind, provider: string): Promise<CredentialProvider['fields']> {
   const known = (await fetchProviders(service)).find((each) => each.kind === kind && each.provider === provider)
   if (known) return known.fields
-  throw new WrongUse(`There is no ${kind} provider of that name. See \`assay credentials providers\`.`)
+  throw new WrongUse(`Unknown ${kind} provider. See \`assay credentials providers\`.`)
 }
 
-type UpdateFlags = { name?: string; secret?: boolean; fromEnv?: string[] }
-type Change = UpdateFlags & { id: string }
+type UpdateCredentialFlags = { name?: string; secret?: boolean; fromEnv?: string[] }
+type CredentialUpdate = UpdateCredentialFlags & { id: string }
 
-async function update(shell: Shell, command: Command, { id, name, secret, fromEnv = [] }: Change): Promise<void> {
+async function update(
+  shell: Shell,
+  command: Command,
+  { id, name, secret, fromEnv = [] }: CredentialUpdate,
+): Promise<void> {
   const credentialId = requireId(id, 'assay credentials list')
   const isNewSecret = secret === true || fromEnv.length > 0
-  if (name === undefined && !isNewSecret) throw new WrongUse('Give --name, --secret or both.')
+  if (name === undefined && !isNewSecret) throw new WrongUse('Nothing to update. Use --name, --secret or both.')
 
   const { updateCredential } = await contract()
   const service = await openService(shell, command)
@@ -163,13 +171,13 @@ async function update(shell: Shell, command: Command, { id, name, secret, fromEn
   const params = { org: service.org, credentialId }
   const { body: credential } = await call(service, updateCredential, { params, body })
   if (service.json) return printJson(shell, credential)
-  note(shell, `The credential "${credential.name}" is changed.`)
+  note(shell, `Updated the credential "${credential.name}".`)
 }
 
 async function fieldsOf(service: Service, id: string): Promise<CredentialProvider['fields']> {
   const { items } = await fetchCredentials(service)
   const credential = items.find((each) => each.id === id.toLowerCase())
-  if (!credential) throw new Error(`There is no credential ${id}.`)
+  if (!credential) throw new Error(`Credential ${id} not found.`)
   return fetchFields(service, credential.kind, credential.provider)
 }
 
@@ -178,7 +186,7 @@ async function remove(shell: Shell, command: Command, id: string): Promise<void>
   const { deleteCredential } = await contract()
   const service = await openService(shell, command)
   await call(service, deleteCredential, { params: { org: service.org, credentialId } })
-  note(shell, `The credential ${credentialId} is removed.`)
+  note(shell, `Removed the credential ${credentialId}.`)
 }
 
 async function check(shell: Shell, command: Command, id: string): Promise<void> {

@@ -2,29 +2,31 @@ import { chmodSync, chownSync, mkdirSync, readdirSync, statSync, writeFileSync }
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { startService } from '../test/support/service.ts'
-import { assay, type Environment, type Ran, said, scratchFolder } from './test-support.ts'
+import { assay, type CommandResult, findCheckLines, scratchFolder, type Variables } from './test-support.ts'
 
 const folder = scratchFolder()
 afterAll(folder.remove)
 
 /** Port 0: there is no service to ask. */
-const doctor = (env: Environment): Promise<Ran> => assay(['doctor'], { env: { ASSAY_PORT: '0', ...env } })
+const doctor = (env: Variables): Promise<CommandResult> => assay(['doctor'], { env: { ASSAY_PORT: '0', ...env } })
 
 test('a data folder that is a file, or that everyone can write', async () => {
   const file = join(folder.path, 'file')
   writeFileSync(file, '')
-  expect(said(await doctor({ ASSAY_DATA: file }), 'data folder')).toMatch(/^✗ data folder {2}.* is not a folder\n/)
+  expect(findCheckLines(await doctor({ ASSAY_DATA: file }), 'data folder')).toMatch(
+    /^✗ data folder {2}.* is not a folder\n/,
+  )
 
   const open = join(folder.path, 'open')
   mkdirSync(open)
   chmodSync(open, 0o777)
   const ran = await doctor({ ASSAY_DATA: open })
   expect(ran.code).toBe(1)
-  expect(said(ran, 'data folder')).toBe(
+  expect(findCheckLines(ran, 'data folder')).toBe(
     `✗ data folder  ${open} can be written by others (mode 0777)\n    fix: chmod 700 ${open}`,
   )
   chmodSync(open, 0o755)
-  expect(said(await doctor({ ASSAY_DATA: open }), 'data folder')).toMatch(/^– .* \(mode 0755\); /)
+  expect(findCheckLines(await doctor({ ASSAY_DATA: open }), 'data folder')).toMatch(/^– .* \(mode 0755\); /)
 })
 
 const NOBODY = 65_534
@@ -46,7 +48,7 @@ test.skipIf(isRoot && !nobodyCanRun)('a data folder that cannot be written', asy
   const env = { ASSAY_DATA: closed, ASSAY_PORT: '0', HOME: '/' }
   const ran = await assay(['doctor'], { env, cwd: '/', ...as })
   expect(ran.code, ran.err).toBe(1)
-  expect(said(ran, 'data folder')).toBe(
+  expect(findCheckLines(ran, 'data folder')).toBe(
     `✗ data folder  ${closed} is not writable (mode 0500)\n    fix: chmod 700 ${closed}`,
   )
 })
@@ -57,10 +59,10 @@ test.skipIf(!isRoot)('a data folder of another user: nothing is written into it'
   chownSync(foreign, NOBODY, NOBODY)
   const ran = await doctor({ ASSAY_DATA: foreign })
   expect(ran.code).toBe(1)
-  expect(said(ran, 'data folder')).toMatch(
+  expect(findCheckLines(ran, 'data folder')).toMatch(
     / belongs to user 65534, and this is user 0\n {4}fix: Run assay as the owner/,
   )
-  expect(said(ran, 'blobs')).toMatch(/^– blobs {2}not tried/)
+  expect(findCheckLines(ran, 'blobs')).toMatch(/^– blobs {2}not tried/)
   expect(readdirSync(join(foreign, 'blobs'))).toEqual([])
 })
 
@@ -68,8 +70,10 @@ test('before the first start all is well, and nothing is made', async () => {
   const fresh = join(folder.path, 'fresh')
   const ran = await doctor({ ASSAY_DATA: join(fresh, 'data'), ASSAY_PORT: '1' })
   expect(ran.code, ran.out).toBe(0)
-  expect(said(ran, 'data folder')).toMatch(/ is not there yet; the first start makes it$/)
-  expect(said(ran, 'service')).toMatch(/^– service {2}none answers at http:\/\/127\.0\.0\.1:1\n {4}fix: Start it/)
+  expect(findCheckLines(ran, 'data folder')).toMatch(/ is not there yet; the first start makes it$/)
+  expect(findCheckLines(ran, 'service')).toMatch(
+    /^– service {2}none answers at http:\/\/127\.0\.0\.1:1\n {4}fix: Start it/,
+  )
   expect(readdirSync(folder.path)).not.toContain('fresh')
 })
 
@@ -81,8 +85,8 @@ test('a stopped service: the database is not started, and no file changes', asyn
 
   const ran = await doctor({ ASSAY_DATA: stopped, ASSAY_PORT: '1' })
   expect(ran.code, ran.out).toBe(0)
-  expect(said(ran, 'database')).toMatch(/^✓ database {2}not running; it starts with assay serve\. /)
-  expect(said(ran, 'master key')).toBe(`✓ master key  ${stopped}/secret.key, closed to others`)
+  expect(findCheckLines(ran, 'database')).toMatch(/^✓ database {2}not running; it starts with assay serve\. /)
+  expect(findCheckLines(ran, 'master key')).toBe(`✓ master key  ${stopped}/secret.key, closed to others`)
   expect(tree(stopped)).toEqual(before)
 })
 

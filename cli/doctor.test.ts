@@ -10,13 +10,13 @@ import { testDatabase } from '../test/support/database.ts'
 import { type Service, startService } from '../test/support/service.ts'
 import {
   assay,
-  type Environment,
+  type CommandResult,
+  findCheckLines,
   hasTerminal,
   localServer,
   onTerminal,
-  type Ran,
-  said,
   scratchFolder,
+  type Variables,
 } from './test-support.ts'
 
 const folder = scratchFolder()
@@ -34,25 +34,25 @@ afterAll(async () => {
 })
 
 /** The port of the service of this file, unless another is given: whatever runs on 4000 is none of ours. */
-const doctor = (env: Environment = {}, flags: string[] = []): Promise<Ran> =>
+const doctor = (env: Variables = {}, flags: string[] = []): Promise<CommandResult> =>
   assay(['doctor', ...flags], { env: { ASSAY_DATA: data, ASSAY_PORT: new URL(service.url).port, ...env } })
 
 test('a healthy service: every line is well and the end is 0', async () => {
   const ran = await doctor()
   expect(ran.code, ran.out).toBe(0)
-  expect(ran.err).toBe('All that is required is well.\n')
-  expect(said(ran, 'Node')).toMatch(/^✓ Node {2}2\d\.\d+\.\d+$/)
-  expect(said(ran, 'PostgreSQL')).toMatch(/^✓ PostgreSQL {2}18\..* comes with Assay$/)
-  expect(said(ran, 'settings')).toBe('✓ settings  valid')
-  expect(said(ran, 'data folder')).toBe(`✓ data folder  ${data}, writable, closed to others`)
-  expect(said(ran, 'disk')).toMatch(/^✓ disk {2}[\d.]+ GB are free$/)
-  expect(said(ran, 'database')).toMatch(/^✓ database {2}PostgreSQL 18/)
-  expect(said(ran, 'migrations')).toBe('✓ migrations  complete')
-  expect(said(ran, 'master key')).toMatch(/^✓ master key {2}[0-9a-f]{16} fits the database$/)
-  expect(said(ran, 'audit log')).toBe('✓ audit log  unbroken in the one workspace')
-  expect(said(ran, 'workers')).toBe('✓ workers  1 alive')
-  expect(said(ran, 'blobs')).toBe('✓ blobs  written, read back and removed')
-  expect(said(ran, 'service')).toBe(`✓ service  ready at ${service.url}`)
+  expect(ran.err).toBe('All required checks passed.\n')
+  expect(findCheckLines(ran, 'Node')).toMatch(/^✓ Node {2}2\d\.\d+\.\d+$/)
+  expect(findCheckLines(ran, 'PostgreSQL')).toMatch(/^✓ PostgreSQL {2}18\..* comes with Assay$/)
+  expect(findCheckLines(ran, 'settings')).toBe('✓ settings  valid')
+  expect(findCheckLines(ran, 'data folder')).toBe(`✓ data folder  ${data}, writable, closed to others`)
+  expect(findCheckLines(ran, 'disk')).toMatch(/^✓ disk {2}[\d.]+ GB are free$/)
+  expect(findCheckLines(ran, 'database')).toMatch(/^✓ database {2}PostgreSQL 18/)
+  expect(findCheckLines(ran, 'migrations')).toBe('✓ migrations  complete')
+  expect(findCheckLines(ran, 'master key')).toMatch(/^✓ master key {2}[0-9a-f]{16} fits the database$/)
+  expect(findCheckLines(ran, 'audit log')).toBe('✓ audit log  unbroken in the one workspace')
+  expect(findCheckLines(ran, 'workers')).toBe('✓ workers  1 alive')
+  expect(findCheckLines(ran, 'blobs')).toBe('✓ blobs  written, read back and removed')
+  expect(findCheckLines(ran, 'service')).toBe(`✓ service  ready at ${service.url}`)
 })
 
 test('it looks where the other commands look', async () => {
@@ -61,13 +61,13 @@ test('it looks where the other commands look', async () => {
     await doctor({ ...elsewhere, ASSAY_URL: service.url }),
     await doctor(elsewhere, ['--url', service.url]),
   ])
-    expect(said(ran, 'service')).toBe(`✓ service  ready at ${service.url}`)
+    expect(findCheckLines(ran, 'service')).toBe(`✓ service  ready at ${service.url}`)
 })
 
 test('it says in what trials can run, and why they cannot', async () => {
   await using database = await testDatabase()
   const fix = '    fix: npm run setup -- --yes bwrap, or start Docker; then start the service anew.'
-  const sandboxes = async () => said(await doctor({ DATABASE_URL: database.url }), 'sandboxes')
+  const sandboxes = async () => findCheckLines(await doctor({ DATABASE_URL: database.url }), 'sandboxes')
   const offer = (available: boolean, detail: string) =>
     database.pool.query(
       `insert into sandbox_offers (worker_id, sandbox, available, isolation, detail)
@@ -105,7 +105,7 @@ test('parts that are not installed are notes with the command that installs them
   const ran = await doctor({ PATH: '/nowhere' })
   expect(ran.code).toBe(0)
   for (const part of ['git', 'bwrap', 'runc', 'docker']) {
-    expect(said(ran, part)).toMatch(
+    expect(findCheckLines(ran, part)).toMatch(
       new RegExp(`^– ${part}  not installed; it is for .*\n    fix: npm run setup -- ${part}$`),
     )
   }
@@ -118,7 +118,7 @@ test('a key file that others can read', async () => {
   chmodSync(file, 0o600)
   expect(ran.code).toBe(1)
   expect(ran.err).toBe('1 of these must be mended.\n')
-  expect(said(ran, 'master key')).toBe(
+  expect(findCheckLines(ran, 'master key')).toBe(
     `✗ master key  ${file} can be read or written by others\n    fix: chmod 600 ${file}`,
   )
 })
@@ -132,21 +132,21 @@ test('another key than the one in use, or none', async () => {
   writeFileSync(join(folder.path, 'keys', 'secret.key'), `${'0123456789abcdef'.repeat(4)}\n`)
   const other = await doctor(env)
   expect(other.code).toBe(1)
-  expect(said(other, 'master key')).toMatch(
+  expect(findCheckLines(other, 'master key')).toMatch(
     /^✗ master key {2}.* contains another key\. .*\n {4}fix: Put the key file back/,
   )
 
   const none = await doctor({ ...env, ASSAY_DATA: join(folder.path, 'no keys') })
   expect(none.code).toBe(1)
-  expect(said(none, 'master key')).toMatch(/^✗ master key {2}.* does not exist\. /)
+  expect(findCheckLines(none, 'master key')).toMatch(/^✗ master key {2}.* does not exist\. /)
   expect((await doctor({ ...env, ASSAY_CREDENTIAL_STORAGE: 'off' })).code).toBe(0)
 })
 
 test('a database that is not there, without its password', async () => {
   const ran = await doctor({ DATABASE_URL: 'postgres://someone:hunter2@127.0.0.1:1/assay' })
   expect(ran.code).toBe(1)
-  expect(said(ran, 'PostgreSQL')).toBe('✓ PostgreSQL  of your own, at 127.0.0.1:1/assay (DATABASE_URL)')
-  expect(said(ran, 'database')).toMatch(
+  expect(findCheckLines(ran, 'PostgreSQL')).toBe('✓ PostgreSQL  of your own, at 127.0.0.1:1/assay (DATABASE_URL)')
+  expect(findCheckLines(ran, 'database')).toMatch(
     /^✗ database {2}connect ECONNREFUSED 127\.0\.0\.1:1\. Migrations, .* not checked\n {4}fix: Start PostgreSQL, or correct DATABASE_URL\.$/,
   )
   expect(ran.out + ran.err).not.toContain('hunter2')
@@ -157,7 +157,9 @@ test('missing migrations', async () => {
   await database.pool.query("delete from kysely_migration where name >= '0002'")
   const ran = await doctor({ DATABASE_URL: database.url })
   expect(ran.code).toBe(1)
-  expect(said(ran, 'migrations')).toMatch(/^✗ migrations {2}missing: 0002_jobs, .*\n {4}fix: Run assay migrate/)
+  expect(findCheckLines(ran, 'migrations')).toMatch(
+    /^✗ migrations {2}missing: 0002_jobs, .*\n {4}fix: Run assay migrate/,
+  )
 })
 
 test('a broken audit log', async () => {
@@ -166,14 +168,16 @@ test('a broken audit log', async () => {
   await database.pool.query("update audit_events set subject = 'another'")
   const ran = await doctor({ DATABASE_URL: database.url, ASSAY_CREDENTIAL_STORAGE: 'off' })
   expect(ran.code).toBe(1)
-  expect(said(ran, 'audit log')).toMatch(/^✗ audit log {2}broken in the workspaces local\n {4}fix: /)
+  expect(findCheckLines(ran, 'audit log')).toMatch(/^✗ audit log {2}broken in the workspaces local\n {4}fix: /)
 })
 
 test('a service without workers', async () => {
   await using database = await testDatabase()
   const ran = await doctor({ DATABASE_URL: database.url, ASSAY_CREDENTIAL_STORAGE: 'off' })
   expect(ran.code).toBe(1)
-  expect(said(ran, 'workers')).toBe('✗ workers  none was seen within 60 s\n    fix: Start assay serve or assay work.')
+  expect(findCheckLines(ran, 'workers')).toBe(
+    '✗ workers  none was seen within 60 s\n    fix: Start assay serve or assay work.',
+  )
 })
 
 test('wrong settings are lines and no crash; unknown ones are pointed out', async () => {
@@ -195,17 +199,19 @@ test('a place for blobs that cannot be used', async () => {
   writeFileSync(file, '')
   const ran = await doctor({ ASSAY_BLOBS: `file:${file}` })
   expect(ran.code).toBe(1)
-  expect(said(ran, 'blobs')).toMatch(
+  expect(findCheckLines(ran, 'blobs')).toMatch(
     /^✗ blobs {2}.*no-folder.*\n {4}fix: Make the place that ASSAY_BLOBS names writable/,
   )
-  expect(said(await doctor({ ASSAY_BLOBS: 's3://-/x' }), 'blobs')).toMatch(/^✗ blobs {2}ASSAY_BLOBS is not valid: /)
+  expect(findCheckLines(await doctor({ ASSAY_BLOBS: 's3://-/x' }), 'blobs')).toMatch(
+    /^✗ blobs {2}ASSAY_BLOBS is not valid: /,
+  )
 })
 
 test('another program at the address', async () => {
   await using server = await localServer((_, response) => response.end('hello'))
   const ran = await doctor({ ASSAY_PORT: String(server.port) })
   expect(ran.code).toBe(1)
-  expect(said(ran, 'service')).toMatch(
+  expect(findCheckLines(ran, 'service')).toMatch(
     /^✗ service {2}another program answers at .*\n {4}fix: Choose another ASSAY_PORT\.$/,
   )
 })

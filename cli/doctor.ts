@@ -9,7 +9,7 @@ import { aligned } from './table.ts'
 export function addDoctorCommand(assay: Command, shell: Shell): void {
   withExample(
     withGlobals(assay.command('doctor'), '--json', '--url')
-      .description('Check this machine and its set-up: what was checked, how it stands, how to mend it')
+      .description('Check this machine and its configuration, and show how to fix problems')
       .option(...DATA)
       .action((flags: Flags, command: Command) => examine(shell, flags, command)),
     'assay doctor --data /var/lib/assay',
@@ -24,7 +24,7 @@ async function examine(shell: Shell, flags: Flags, command: Command): Promise<vo
   if (json) printJson(shell, { ok: failed.length === 0, checks })
   else printChecks(shell, checks)
   await written(shell)
-  // Not by returning: a check that hangs would keep the program alive.
+  // Exits explicitly, because a check that hangs would keep the process alive.
   process.exit(failed.length === 0 ? 0 : 1)
 }
 
@@ -37,7 +37,7 @@ function printChecks(shell: Shell, checks: Diagnosis[]): void {
     if (check.fix !== null) print(shell, `    fix: ${check.fix}`)
   }
   const failed = checks.filter(({ ok, required }) => required && !ok).length
-  note(shell, failed === 0 ? 'All that is required is well.' : `${failed} of these must be mended.`)
+  note(shell, failed === 0 ? 'All required checks passed.' : `${failed} required checks failed.`)
 }
 
 function mark(shell: Shell, { ok, required }: Diagnosis): string {

@@ -3,40 +3,40 @@ import { Canceled, WrongUse } from './failure.ts'
 import type { Flags, readSettings } from './operate-config.ts'
 import { note, type Shell } from './shell.ts'
 
-// What commands share that run the engine by itself, without a server.
+// Shared by the commands that run trials without a server.
 
 export type EngineFlags = Flags & { sandbox: string; env: string[]; verbose?: boolean }
 
-type Settings = Awaited<ReturnType<typeof readSettings>>
+type EngineSettings = Awaited<ReturnType<typeof readSettings>>
 
-/** Where a task is run, and with what. */
-export const engineWish = (shell: Shell, settings: Settings, flags: EngineFlags) => ({
+/** Builds the options of the trial engine from flags and settings. */
+export const buildEngineOptions = (shell: Shell, settings: EngineSettings, flags: EngineFlags) => ({
   sandbox: flags.sandbox,
   dockerHost: settings.dockerHost,
-  onSelected: onSelected(shell, flags),
-  variables: Object.fromEntries(flags.env.map(pair)),
+  onSelected: reportSandbox(shell, flags),
+  variables: Object.fromEntries(flags.env.map(parseVariable)),
   dataFolder: settings.dataFolder,
   allowHostBase: settings.allowHostBase,
   buildHosts: settings.buildHosts,
   outputFolder: join(settings.dataFolder, 'trials'),
 })
 
-/** Which sandbox it is. Why it is none of the others is for those who ask. */
-const onSelected =
+/** Prints the selected sandbox. With --verbose also why others were not selected. */
+const reportSandbox =
   (shell: Shell, { verbose }: EngineFlags) =>
-  (chosen: string): void =>
-    note(shell, ...chosen.split('\n').slice(0, verbose ? undefined : 1))
+  (description: string): void =>
+    note(shell, ...description.split('\n').slice(0, verbose ? undefined : 1))
 
-function pair(text: string): [string, string] {
+function parseVariable(text: string): [string, string] {
   const at = text.indexOf('=')
-  if (at < 1) throw new WrongUse('--env takes NAME=VALUE.')
+  if (at < 1) throw new WrongUse('--env must have the form NAME=VALUE.')
   return [text.slice(0, at), text.slice(at + 1)]
 }
 
-/** Of an option that may be repeated. */
+/** Collects the values of a repeatable option. */
 export const collect = (value: string, before: string[]): string[] => [...before, value]
 
-/** Ctrl-C ends the work and takes away what it made. A second one ends this process at once. */
+/** Aborts on the first signal, so that the work cleans up. A second signal ends the process immediately. */
 export function stopOnSignals(): Disposable & { signal: AbortSignal } {
   const abort = new AbortController()
   const stop = () => abort.abort()
@@ -51,14 +51,14 @@ export function stopOnSignals(): Disposable & { signal: AbortSignal } {
   }
 }
 
-/** How it ended, for whoever called: stopped by hand, or what the caller can mend in one sentence. A bug keeps its stack. */
-export const told =
+/** Rethrows an error for the user: canceled, or one sentence if the user can fix it. Unexpected errors keep their stack. */
+export const throwReported =
   (signal?: AbortSignal) =>
   (error: unknown): never => {
-    throw signal?.aborted ? new Canceled() : mendable(error)
+    throw signal?.aborted ? new Canceled() : toReported(error)
   }
 
-function mendable(error: unknown): unknown {
+function toReported(error: unknown): unknown {
   const known = [
     'UnknownName',
     'TaskUnfit',

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 
-/** Fields whose flag is called otherwise. */
+/** Fields whose flag has another name. */
 const FLAGS: Record<string, string> = {
   budgetUsd: '--budget',
   candidateCounts: '--easy, --medium and --hard',
@@ -11,7 +11,7 @@ const FLAGS: Record<string, string> = {
   url: '--git',
 }
 
-/** A field of a request, as whoever typed the command knows it: a flag or an argument. Else its JSON Pointer. */
+/** Returns the flag or argument for a field of a request, otherwise its JSON Pointer. */
 export function wordFor(pointer: string, command: Command | undefined): string {
   const steps = pointer.split('/').filter((step) => step !== '' && !/^\d+$/.test(step))
   const words = steps.map((step) => flagOf(step, command) ?? argumentOf(step, command))

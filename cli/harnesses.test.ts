@@ -25,13 +25,15 @@ test('all are listed with their versions, and whether they are on this machine',
 
 test('what is built in needs no installation', async () => {
   expect(await assay(['harnesses', 'install', 'nop', '--data', data])).toEqual({
-    ...{ code: 0, out: '', err: 'nop needs no installation.\n' },
+    code: 0,
+    out: '',
+    err: 'nop needs no installation.\n',
   })
 })
 
 test('one that does not exist is wrong use, and a registry that is not there a failure in one sentence', async () => {
   const unknown = await assay(['harnesses', 'install', 'nobody', '--data', data])
-  expect(unknown).toMatchObject({ code: 2, err: expect.stringContaining('There is no harness nobody. Known: oracle') })
+  expect(unknown).toMatchObject({ code: 2, err: expect.stringContaining('Unknown harness nobody. Available: oracle') })
   const offline = await assay(['harnesses', 'install', 'pi', '--data', data], { env: OFFLINE })
   expect(offline).toMatchObject({
     code: 1,

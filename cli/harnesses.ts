@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
-import { stopOnSignals, told } from './engine.ts'
+import { addOwnHarnessesCommands, isOwn, printOwn, showOwn } from './custom-harnesses.ts'
+import { stopOnSignals, throwReported } from './engine.ts'
 import { WrongUse } from './failure.ts'
-import { addOwnHarnessesCommands, isOwn, printOwn, showOwn } from './harnesses-own.ts'
 import { withExample, withGlobals } from './help.ts'
 import { DATA, type Flags, readSettings } from './operate-config.ts'
 import { progressBar } from './progress.ts'
@@ -9,15 +9,15 @@ import { globalsOf } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
 import { printTable } from './table.ts'
 
-/** The programs that work on tasks: without a server, but for those of a workspace. */
+/** Commands for harnesses. Only custom harnesses need a server. */
 export function addHarnessesCommands(assay: Command, shell: Shell): void {
-  const harnesses = assay.command('harnesses').description('The programs that can work on tasks')
+  const harnesses = assay.command('harnesses').description('Manage the programs that work on tasks')
   withExample(
     withGlobals(harnesses.command('list'), '--url', '--org', '--json')
-      .description('List them, with their versions and whether they are installed on this machine')
-      .option('--own', 'those that your workspace has described, each version, from its server')
+      .description('List harnesses with their versions and whether they are installed')
+      .option('--own', 'List the custom harnesses of the workspace, every version')
       .option(...DATA)
-      .action((flags: ListFlags, command: Command) =>
+      .action((flags: ListHarnessFlags, command: Command) =>
         flags.own ? printOwn(shell, command) : list(shell, flags, command),
       ),
     'assay harnesses list',
@@ -25,8 +25,8 @@ export function addHarnessesCommands(assay: Command, shell: Shell): void {
   )
   withExample(
     withGlobals(harnesses.command('show'), '--url', '--org')
-      .description('Show one as JSON: of your own, the newest description')
-      .argument('<id>', 'as `assay harnesses list` shows it')
+      .description('Show a harness as JSON; of a custom one, the newest description')
+      .argument('<id>', 'Id from `assay harnesses list`')
       .option(...DATA)
       .action((id: string, flags: Flags, command: Command) =>
         isOwn(id) ? showOwn(shell, command, id) : show(shell, id, flags),
@@ -36,15 +36,15 @@ export function addHarnessesCommands(assay: Command, shell: Shell): void {
   addOwnHarnessesCommands(harnesses, shell)
   withExample(
     withGlobals(harnesses.command('install'))
-      .description('Install one now, with npm, as the first trial would')
-      .argument('<id>', 'as `assay harnesses list` shows it')
+      .description('Install a harness with npm, as its first trial would')
+      .argument('<id>', 'Id from `assay harnesses list`')
       .option(...DATA)
       .action((id: string, flags: Flags) => install(shell, id, flags)),
     'assay harnesses install pi',
   )
 }
 
-type ListFlags = Flags & { own?: boolean }
+type ListHarnessFlags = Flags & { own?: boolean }
 
 async function list(shell: Shell, flags: Flags, command: Command): Promise<void> {
   const { dataFolder } = await readSettings(shell, flags)
@@ -65,7 +65,7 @@ async function show(shell: Shell, id: string, flags: Flags): Promise<void> {
   const { listHarnesses } = await import('../src/trials/engine.ts')
   const all = await listHarnesses(dataFolder)
   const found = all.find((harness) => harness.id === id)
-  if (!found) throw new WrongUse(`There is no harness ${id}. Known: ${all.map((known) => known.id).join(', ')}.`)
+  if (!found) throw new WrongUse(`Unknown harness ${id}. Available: ${all.map((known) => known.id).join(', ')}.`)
   printJson(shell, found)
 }
 
@@ -77,7 +77,7 @@ async function install(shell: Shell, id: string, flags: Flags): Promise<void> {
   const onProgress = (name: string, done: number, total: number): void => progress.show(done, total, name)
   const folders = await installHarness(id, { dataFolder, signal: stop.signal, onProgress })
     .finally(() => progress.end())
-    .catch(told(stop.signal))
+    .catch(throwReported(stop.signal))
   if (folders.length === 0) note(shell, `${id} needs no installation.`)
   for (const folder of folders) print(shell, folder)
 }

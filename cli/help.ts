@@ -1,6 +1,6 @@
 import { type Command, Help, type Option } from 'commander'
 
-/** A line that can be copied, below the help of the command. */
+/** Adds examples below the help of a command. */
 export const withExample = (command: Command, ...lines: string[]): Command =>
   command.addHelpText(
     'after',
@@ -9,7 +9,7 @@ export const withExample = (command: Command, ...lines: string[]): Command =>
 
 type GlobalName = '--url' | '--org' | '--json'
 
-/** Which of the program's own options mean something to this command. */
+/** Declares which global options apply to a command. */
 export const withGlobals = (command: Command, ...names: GlobalName[]): Command =>
   command.configureHelp({
     showGlobalOptions: names.length > 0,

@@ -8,7 +8,7 @@ import { note, print, printJson, type Shell } from './shell.ts'
 import { moment, printTable } from './table.ts'
 
 export function addKeysCommands(assay: Command, shell: Shell): Command {
-  const keys = assay.command('keys').description('API keys').helpCommand(false)
+  const keys = assay.command('keys').description('Manage API keys').helpCommand(false)
   withExample(
     keys
       .command('list')
@@ -20,22 +20,22 @@ export function addKeysCommands(assay: Command, shell: Shell): Command {
   withExample(
     keys
       .command('create')
-      .description('Create a key; prints it, this once')
-      .argument('<name>', 'what it is for')
+      .description('Create a key and print it once')
+      .argument('<name>', 'Name of the key')
       .addOption(
-        new Option('--permission <permission>', 'what it may do')
+        new Option('--permission <permission>', 'Permission of the key')
           .choices(['read', 'write', 'admin'])
           .makeOptionMandatory(),
       )
-      .option('--expires <when>', '12h, 30d, 8w, or a date in UTC such as 2030-12-31 (default: never)')
-      .action((name: string, flags: CreateFlags, command: Command) => create(shell, command, { name, ...flags })),
+      .option('--expires <when>', 'Expiry: 12h, 30d, 8w, or a UTC date such as 2030-12-31 (default: never)')
+      .action((name: string, flags: CreateKeyFlags, command: Command) => create(shell, command, { name, ...flags })),
     'assay keys create "continuous integration" --permission write --expires 90d',
   )
   withExample(
     keys
       .command('revoke')
-      .description('Revoke a key; it is dead at once')
-      .argument('<id>', 'as `assay keys list` shows it')
+      .description('Revoke a key immediately')
+      .argument('<id>', 'Id from `assay keys list`')
       .action((id: string, _flags: object, command: Command) => revoke(shell, command, id)),
     'assay keys revoke 01981b3e-6c2b-7e0f-8a53-0d1b6f2f3c11',
   )
@@ -61,9 +61,9 @@ async function list(shell: Shell, command: Command): Promise<void> {
   ])
 }
 
-type CreateFlags = { permission: Key['permission']; expires?: string }
+type CreateKeyFlags = { permission: Key['permission']; expires?: string }
 
-async function create(shell: Shell, command: Command, wish: CreateFlags & { name: string }): Promise<void> {
+async function create(shell: Shell, command: Command, wish: CreateKeyFlags & { name: string }): Promise<void> {
   const { name, permission } = wish
   const expiresAt = wish.expires === undefined ? null : expiry(wish.expires, new Date())
   const { createKey } = await import('../src/workspaces/schema.ts')
@@ -72,7 +72,7 @@ async function create(shell: Shell, command: Command, wish: CreateFlags & { name
   const { body: key } = await call(service, createKey, { params: { org: service.org }, body })
   if (service.json) return printJson(shell, key)
   const end = key.expiresAt === null ? '' : `, until ${moment(key.expiresAt, '')}`
-  note(shell, `The key "${key.name}" (${key.permission}${end}), shown this once:`)
+  note(shell, `The key "${key.name}" (${key.permission}${end}), shown only once:`)
   print(shell, key.key)
 }
 
@@ -81,5 +81,5 @@ async function revoke(shell: Shell, command: Command, id: string): Promise<void>
   const { deleteKey } = await import('../src/workspaces/schema.ts')
   const service = await openService(shell, command)
   await call(service, deleteKey, { params: { org: service.org, keyId } })
-  note(shell, `The key ${keyId} is revoked.`)
+  note(shell, `Revoked the key ${keyId}.`)
 }

@@ -4,7 +4,7 @@ export type LiveLines = { show(lines: readonly string[]): void; end(): void }
 
 const WIDTH = 100
 
-/** A few lines that are written over. Where there is no terminal, nothing: a log is not to be filled with tables. */
+/** Updates a few lines in place. Prints nothing without a terminal, so that logs do not fill with tables. */
 export function liveLines({ errors }: Shell): LiveLines {
   let shown = 0
   const clear = () => (shown === 0 ? '' : `\u001b[${shown}A\u001b[J`)

@@ -2,7 +2,7 @@ import { printable } from '../src/platform/terminal-text.ts'
 
 const SHOWN_ELSEWHERE = ['level', 'time', 'msg', 'error']
 
-/** The log for people: a short line for each JSON line, and one for a row of the same. */
+/** Formats JSON log lines for people and collapses repeated lines. */
 export function logLines(write: (line: string) => void): (json: string) => void {
   let last = ''
   return (json) => {
@@ -22,7 +22,7 @@ function lineOf(json: string): string {
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
 
-/** Some errors of Node have a code and no message. */
+/** Some Node errors have a code but no message. */
 function messageOf(error: unknown): string | undefined {
   if (typeof error !== 'object' || error === null) return error === undefined ? undefined : String(error)
   const message = 'message' in error && error.message ? String(error.message) : ''

@@ -1,6 +1,6 @@
 import { run } from './program.ts'
 
-// Whoever reads our output may stop at any line, as `head -1` does. That is no failure of ours.
+// A reader may close the pipe at any line, as `head -1` does. That is not an error.
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error
@@ -9,7 +9,7 @@ for (const stream of [process.stdout, process.stderr]) {
 
 process.exitCode = await run(process.argv.slice(2), {
   env: process.env,
-  // Opened by those commands that read it: opening it costs time, and the others must not wait for its end.
+  // Opened only by commands that read it: opening takes time, and other commands must not wait for its end.
   input: () => process.stdin,
   output: process.stdout,
   errors: process.stderr,

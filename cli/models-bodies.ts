@@ -26,6 +26,6 @@ async function bodies(shell: Shell, command: Command, state: 'on' | 'off' | unde
       ? await call(service, readGatewaySettings, { params })
       : await call(service, changeGatewaySettings, { params, body: { recordBodies: state === 'on' } })
   if (service.json) return printJson(shell, body)
-  if (state !== undefined) note(shell, 'It holds for trials that begin from now on.')
+  if (state !== undefined) note(shell, 'Applies to trials that start from now on.')
   print(shell, body.recordBodies ? 'on' : 'off')
 }

@@ -4,11 +4,11 @@ import { globalsOf } from './service.ts'
 import { printJson, type Shell } from './shell.ts'
 import { printTable } from './table.ts'
 
-/** What everybody can compare with a key of the provider: without a server, as `assay harnesses list`. */
+/** Lists the catalog's models. Needs no server, like `assay harnesses list`. */
 export function addCatalogCommand(models: Command, shell: Shell): void {
   withExample(
     withGlobals(models.command('catalog'), '--json')
-      .description('List the models that Assay knows, with their levels and prices for a million tokens')
+      .description('List the models of the catalog with their levels and prices per million tokens')
       .action((_flags: object, command: Command) => catalog(shell, command)),
     'assay models catalog',
   )
@@ -17,8 +17,12 @@ export function addCatalogCommand(models: Command, shell: Shell): void {
 async function catalog(shell: Shell, command: Command): Promise<void> {
   const { listPublicModels } = await import('../src/catalog/models.ts')
   const models = listPublicModels().map(({ catalogId, label, provider, levels, defaultLevel, prices }) => ({
-    ...{ catalogId, label, provider, reasoningLevels: levels.map(({ level }) => level) },
-    ...{ defaultReasoningLevel: defaultLevel, prices },
+    catalogId,
+    label,
+    provider,
+    reasoningLevels: levels.map(({ level }) => level),
+    defaultReasoningLevel: defaultLevel,
+    prices,
   }))
   if (globalsOf(command).json) return printJson(shell, { models })
   printTable(shell, models, [

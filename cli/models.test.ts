@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { listModels } from '../src/catalog/schema.ts'
 import { newKey } from '../src/workspaces/key.ts'
 import { type Service, startService } from '../test/support/service.ts'
-import { assay, type Ran, scratchFolder } from './test-support.ts'
+import { assay, type CommandResult, scratchFolder } from './test-support.ts'
 
 const key = newKey()
 const folder = scratchFolder()
@@ -16,7 +16,7 @@ afterAll(async () => {
   folder.remove()
 })
 
-const run = (args: string[]): Promise<Ran> =>
+const run = (args: string[]): Promise<CommandResult> =>
   assay(['models', ...args], { env: { ASSAY_URL: service.url, ASSAY_KEY: key } })
 const add = (...args: string[]) =>
   run([
@@ -48,7 +48,7 @@ test('a model is added, shown, repriced and removed', async () => {
     out: 'custom/house\n',
     err: 'house-v2 is there.\n',
   })
-  expect((await add('custom/house', ...flags)).err).toBe('house-v2 was there, just so.\n')
+  expect((await add('custom/house', ...flags)).err).toBe('house-v2 already exists, unchanged.\n')
   expect((await run(['list'])).out).toMatch(/\ncustom\/house +house-v2 +openai-chat +low,high +0\.5 +2 +\d/)
   expect(await add('custom/house', ...flags, '--input', '0.25')).toMatchObject({ code: 0 })
   const { models } = listModels.answers[200].parse(JSON.parse((await run(['list', '--json'])).out))

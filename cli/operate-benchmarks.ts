@@ -4,7 +4,7 @@ import { type Flags, openLog, readSettings } from './operate-config.ts'
 import { globalsOf } from './service.ts'
 import type { Shell } from './shell.ts'
 
-/** On a data folder, without a service and without a key. */
+/** Runs benchmark operations on a data folder, without a service or a key. */
 export async function onDataFolder<T>(
   shell: Shell,
   command: Command,

@@ -8,7 +8,7 @@ export type Flags = { data?: string; port?: string; host?: string; gatewayPort?:
 
 export const DATA = ['--data <folder>', 'where data lives (ASSAY_DATA, ./.assay)'] as const
 
-/** Flags win over variables. */
+/** Reads the settings. Flags take precedence over variables. */
 export function environmentOf(shell: Shell, flags: Flags): ConfigEnvironment {
   const flagged: ConfigEnvironment = {
     ASSAY_DATA: flags.data,
@@ -30,7 +30,7 @@ export async function readSettings(shell: Shell, flags: Flags): Promise<Config> 
   }
 }
 
-/** On a terminal lines for people, and only what matters unless more was asked for; else JSON lines. */
+/** Opens the log: readable lines at a reduced level on a terminal, otherwise JSON lines. */
 export async function openLog(shell: Shell, config: Config, defaultLevel: Config['logLevel']): Promise<Log> {
   const { createLog } = await import('../src/platform/log.ts')
   const level = shell.env.ASSAY_LOG ? config.logLevel : defaultLevel

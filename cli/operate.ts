@@ -8,13 +8,13 @@ import { globalsOf } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
 import { printTable } from './table.ts'
 
-type Places = Record<'assay' | 'keys' | 'credentials' | 'audit', Command>
+type ParentCommands = Record<'assay' | 'keys' | 'credentials' | 'audit', Command>
 
-/** What the owner of the machine does on the database itself, without a key and without a running service. */
-export function addOperateCommands({ assay, keys, credentials, audit }: Places, shell: Shell): void {
+/** Operator commands. They work on the database directly and need no key and no running service. */
+export function addOperateCommands({ assay, keys, credentials, audit }: ParentCommands, shell: Shell): void {
   addOperation(assay, {
     name: 'migrate',
-    about: 'Bring the database up to date; every start does so too',
+    about: 'Migrate the database; every start does this too',
     example: 'DATABASE_URL=postgres://… assay migrate',
     globals: [],
     run: (flags) => migrate(shell, flags),
@@ -22,21 +22,21 @@ export function addOperateCommands({ assay, keys, credentials, audit }: Places, 
   addKeyOperations(keys, shell)
   addOperation(credentials, {
     name: 'rotate-master-key',
-    about: 'Put a new master key in the place of the old one; the service may run meanwhile',
+    about: 'Replace the master key; the service can keep running',
     example: 'assay credentials rotate-master-key --data /var/lib/assay',
     globals: ['--json'],
     run: (flags, command) => rotateMasterKey(shell, flags, command),
-  }).option('--force', 'rotate although a running process does not hold the new key; it then opens no credential')
+  }).option('--force', 'Rotate even if a running process lacks the new key; it then cannot open credentials')
   addOperation(audit, {
     name: 'verify',
-    about: 'Check that no event of any workspace was changed or removed; exits 1 when one was',
+    about: 'Check that no audit event was changed or removed; exits with 1 if one was',
     example: 'assay audit verify --data /var/lib/assay',
     globals: ['--json'],
     run: (flags, command) => verifyAudit(shell, flags, command),
   })
 }
 
-type Operation = {
+type OperatorCommand = {
   name: string
   about: string
   example: string
@@ -44,7 +44,7 @@ type Operation = {
   run: (flags: Flags, command: Command) => Promise<void>
 }
 
-const addOperation = (parent: Command, { name, about, example, globals, run }: Operation): Command =>
+const addOperation = (parent: Command, { name, about, example, globals, run }: OperatorCommand): Command =>
   withExample(
     withGlobals(parent.command(name), ...globals)
       .description(about)
@@ -62,16 +62,16 @@ function addKeyOperations(keys: Command, shell: Shell): void {
   )
   addOperation(keys, {
     name: 'recover',
-    about: 'Print a new admin key of the workspace --org (local), for one whose keys were all lost',
+    about: 'Print a new admin key for the workspace --org (default: local) whose keys were lost',
     example: 'assay keys recover --data /var/lib/assay --org local',
     globals: ['--org', '--json'],
     run: (flags, command) => recoverKey(shell, flags, command),
   })
 }
 
-type Surroundings = { config: Config; log: Log }
+type OperationContext = { config: Config; log: Log }
 
-async function surroundings(shell: Shell, flags: Flags): Promise<Surroundings> {
+async function openContext(shell: Shell, flags: Flags): Promise<OperationContext> {
   const config = await readSettings(shell, flags)
   return { config, log: await openLog(shell, config, 'warn') }
 }
@@ -79,10 +79,10 @@ async function surroundings(shell: Shell, flags: Flags): Promise<Surroundings> {
 const operations = () => import('../src/operate/operate.ts')
 
 async function migrate(shell: Shell, flags: Flags): Promise<void> {
-  const { config, log } = await surroundings(shell, flags)
+  const { config, log } = await openContext(shell, flags)
   const { migrateStore } = await operations()
   const ran = await migrateStore(config, log)
-  if (ran.length === 0) return note(shell, 'Nothing was to do: the database is up to date.')
+  if (ran.length === 0) return note(shell, 'The database is up to date.')
   for (const name of ran) print(shell, name)
   note(shell, `${ran.length === 1 ? 'One migration' : `${ran.length} migrations`} ran.`)
 }
@@ -94,31 +94,31 @@ async function generateKey(shell: Shell): Promise<void> {
 
 async function recoverKey(shell: Shell, flags: Flags, command: Command): Promise<void> {
   const { org = 'local', json } = globalsOf(command)
-  const { config, log } = await surroundings(shell, flags)
+  const { config, log } = await openContext(shell, flags)
   const { recoverKey: recover } = await operations()
   const key = await recover(config, log, org)
   if (json) return printJson(shell, key)
-  note(shell, `A new admin key of the workspace ${org}, shown this once:`)
+  note(shell, `New admin key of the workspace ${org}, shown only once:`)
   print(shell, key.key)
 }
 
 async function rotateMasterKey(shell: Shell, flags: Flags & { force?: boolean }, command: Command): Promise<void> {
-  const { config, log } = await surroundings(shell, flags)
+  const { config, log } = await openContext(shell, flags)
   const { renewMasterKey } = await operations()
   const rotation = await renewMasterKey(config, log, flags.force ?? false)
   if (globalsOf(command).json) printJson(shell, rotation)
   else if (rotation.from === rotation.to) note(shell, UNCHANGED)
-  else print(shell, `${rotation.from} → ${rotation.to}, ${rotation.rewrapped} credentials sealed anew`)
+  else print(shell, `${rotation.from} → ${rotation.to}, ${rotation.rewrapped} credentials sealed again`)
   if (rotation.broken.length === 0) return
 
-  note(shell, `These credentials do not open, and did not before. Put their secrets in again: ${rotation.broken}`)
+  note(shell, `These credentials could not be opened, also not before. Enter their secrets again: ${rotation.broken}`)
   throw new Failed()
 }
 
-const UNCHANGED = 'Nothing was to do: ASSAY_SECRET_KEY begins with the key in use. Set it to "new,old" to rotate.'
+const UNCHANGED = 'Nothing to do: ASSAY_SECRET_KEY starts with the key in use. Set it to "new,old" to rotate.'
 
 async function verifyAudit(shell: Shell, flags: Flags, command: Command): Promise<void> {
-  const { config, log } = await surroundings(shell, flags)
+  const { config, log } = await openContext(shell, flags)
   const { verifyAuditLogs } = await operations()
   const chains = await verifyAuditLogs(config, log)
   if (globalsOf(command).json) printJson(shell, { chains })

@@ -6,15 +6,17 @@ import { note, print, printJson, type Shell } from './shell.ts'
 import { moment, printFacts } from './table.ts'
 
 export function addOrgsCommands(assay: Command, shell: Shell): void {
-  const orgs = assay.command('orgs').description('Workspaces').helpCommand(false)
+  const orgs = assay.command('orgs').description('Manage workspaces').helpCommand(false)
   withExample(
     orgs
       .command('create')
-      .description('Create a workspace; prints its first admin key, this once (needs ASSAY_OPERATOR_KEY)')
-      .argument('<login>', 'letters, digits and . _ -')
-      .option('--name <name>', 'how people call it (default: the login)')
-      .addOption(new Option('--kind <kind>', 'what it stands for').choices(['org', 'user']).default('org'))
-      .action((login: string, flags: CreateFlags, command: Command) => create(shell, command, { login, ...flags })),
+      .description('Create a workspace and print its first admin key once (needs ASSAY_OPERATOR_KEY)')
+      .argument('<login>', 'Login: letters, digits and . _ -')
+      .option('--name <name>', 'Display name (default: the login)')
+      .addOption(new Option('--kind <kind>', 'Kind of owner').choices(['org', 'user']).default('org'))
+      .action((login: string, flags: CreateWorkspaceFlags, command: Command) =>
+        create(shell, command, { login, ...flags }),
+      ),
     'ASSAY_OPERATOR_KEY=… assay orgs create acme --name "Acme Inc."',
   )
   withExample(
@@ -30,8 +32,8 @@ export function addOrgsCommands(assay: Command, shell: Shell): void {
       .description(
         'Say that a workspace belongs to whom its login names: its releases are endorsed (needs ASSAY_OPERATOR_KEY)',
       )
-      .argument('<login>', 'of the workspace')
-      .option('--undo', 'take that back')
+      .argument('<login>', 'Login of the workspace')
+      .option('--undo', 'Remove the verification')
       .action((login: string, flags: { undo?: boolean }, command: Command) =>
         verify(shell, command, { login, ...flags }),
       ),
@@ -39,14 +41,14 @@ export function addOrgsCommands(assay: Command, shell: Shell): void {
   )
 }
 
-type CreateFlags = { name?: string; kind: 'org' | 'user' }
+type CreateWorkspaceFlags = { name?: string; kind: 'org' | 'user' }
 
-async function create(shell: Shell, command: Command, wish: CreateFlags & { login: string }): Promise<void> {
+async function create(shell: Shell, command: Command, wish: CreateWorkspaceFlags & { login: string }): Promise<void> {
   const { createWorkspace } = await import('../src/workspaces/schema.ts')
   const { login, name = login, kind } = wish
   const { body } = await call(openAsOperator(shell, command), createWorkspace, { body: { login, name, kind } })
   if (globalsOf(command).json) return printJson(shell, body)
-  note(shell, `The workspace ${body.login} is there. Its admin key, shown this once:`)
+  note(shell, `Created the workspace ${body.login}. Its admin key, shown only once:`)
   print(shell, body.key)
 }
 
@@ -59,7 +61,7 @@ async function verify(
   const service = openAsOperator(shell, command)
   const { body } = await call(service, undo ? unverifyWorkspace : verifyWorkspace, { params: { login } })
   if (globalsOf(command).json) return printJson(shell, body ?? null)
-  note(shell, `The workspace ${login} is ${undo ? 'not verified any more' : 'verified'}.`)
+  note(shell, `The workspace ${login} is ${undo ? 'no longer verified' : 'verified'}.`)
 }
 
 async function show(shell: Shell, command: Command): Promise<void> {

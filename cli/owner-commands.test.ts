@@ -24,7 +24,7 @@ test('migrate: says what ran, and then that nothing was to do', async () => {
   expect(await assay(['migrate'], { env })).toEqual({
     code: 0,
     out: '',
-    err: 'Nothing was to do: the database is up to date.\n',
+    err: 'The database is up to date.\n',
   })
 })
 
@@ -47,12 +47,12 @@ test('on the folder of a service, with and without it running: recover, rotate, 
   const before = readFileSync(join(data, 'secret.key'), 'utf8')
   const rotated = await assay(['credentials', 'rotate-master-key', '--data', data])
   expect(rotated).toMatchObject({ code: 0, err: '' })
-  expect(rotated.out).toMatch(/^[0-9a-f]{16} → [0-9a-f]{16}, 1 credentials sealed anew\n$/)
+  expect(rotated.out).toMatch(/^[0-9a-f]{16} → [0-9a-f]{16}, 1 credentials sealed again\n$/)
   expect(readFileSync(join(data, 'secret.key'), 'utf8')).not.toBe(before)
   expect(await first.kill('SIGTERM')).toBe(0)
 
   const recovered = await assay(['keys', 'recover', '--data', data])
-  expect(recovered.err).toBe('A new admin key of the workspace local, shown this once:\n')
+  expect(recovered.err).toBe('New admin key of the workspace local, shown only once:\n')
   expect(await assay(['audit', 'verify', '--data', data])).toEqual({
     code: 0,
     out: 'WORKSPACE  AUDIT LOG\nlocal      unbroken\n',
@@ -121,7 +121,7 @@ test('rotate-master-key refuses without the key in use, and repeats none', async
 
   const same = await rotate(right)
   expect(same).toMatchObject({ code: 0, out: '', err: expect.stringMatching(/^Nothing was to do: ASSAY_SECRET_KEY /) })
-  expect((await rotate(`${wrong},${right}`)).out).toMatch(/ → [0-9a-f]{16}, 0 credentials sealed anew\n$/)
+  expect((await rotate(`${wrong},${right}`)).out).toMatch(/ → [0-9a-f]{16}, 0 credentials sealed again\n$/)
 })
 
 test('rotate-master-key refuses while a running process holds the old key alone; forced, that process is not ready', async () => {

@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises'
 
-/** A folder that somebody has named. */
+/** Throws unless the path is a folder. */
 export async function requireFolder(path: string, what: string): Promise<void> {
   if (!(await requirePath(path)).isDirectory()) throw new Error(`${path} is a file. Name ${what}.`)
 }
@@ -8,5 +8,5 @@ export async function requireFolder(path: string, what: string): Promise<void> {
 export async function requirePath(path: string) {
   const found = await stat(path).catch(() => undefined)
   if (found) return found
-  throw new Error(`There is no ${path}. Is the path right?`)
+  throw new Error(`${path} does not exist.`)
 }

@@ -57,13 +57,13 @@ test.each([
   [['keys', 'create', 'ci'], /required option '--permission/],
   [['keys', 'create', 'ci', '--permission', 'root'], /Allowed choices are read, write, admin/],
   [['keys', 'create', 'ci', '--permission', 'read', '--expires', 'soon'], /--expires takes 12h, 30d/],
-  [['keys', 'revoke', 'ci'], /That is not an id\. `assay keys list` shows them/],
-  [['audit', '--limit', '0'], /--limit takes a number/],
+  [['keys', 'revoke', 'ci'], /Not an id\. List them with `assay keys list`/],
+  [['audit', '--limit', '0'], /--limit must be a number/],
   [['orgs', 'create', 'acme', '--kind', 'club'], /Allowed choices are org, user/],
   [['orgs', 'create', 'acme'], /Set ASSAY_OPERATOR_KEY/],
   [['credentials', 'add', 'models', 'openai', '--name', 'x'], /Allowed choices are model, sandbox/],
   [['credentials', 'add', 'model', 'openai'], /required option '--name/],
-  [['credentials', 'update', UUID], /Give --name, --secret or both/],
+  [['credentials', 'update', UUID], /Use --name, --secret or both/],
   [['keys', 'list', '--url', 'ftp://x'], /--url must be an http or https URL/],
   [['keys', 'list', '--key', 'x'], /unknown option '--key'/],
 ])('wrong use is told and ends with 2: assay %s', async (args, sentence) => {
@@ -74,7 +74,7 @@ test.each([
 
 test.each([
   [{}, /^error: Set ASSAY_KEY\. /],
-  [{ ASSAY_KEY: 'line\nbreak' }, /^error: ASSAY_KEY holds characters that no key has\.\n$/],
+  [{ ASSAY_KEY: 'line\nbreak' }, /^error: ASSAY_KEY contains invalid characters\.\n$/],
   [{ ASSAY_KEY: newKey(), ASSAY_URL: 'nonsense' }, /^error: ASSAY_URL must be an http or https URL\.\n$/],
 ])('wrong variables are wrong use: %o', async (env: Record<string, string>, sentence) => {
   const { code, out, err } = await assay(['keys', 'list'], { env })

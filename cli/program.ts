@@ -24,7 +24,7 @@ import { type Shell, styled } from './shell.ts'
 import { addTrialCommands } from './trial.ts'
 import { addWebhooksCommands } from './webhooks.ts'
 
-/** Answers the exit code. */
+/** Runs the command line and returns the exit code. */
 export async function run(args: string[], shell: Shell): Promise<number> {
   let called: Command | undefined
   try {
@@ -38,16 +38,16 @@ export async function run(args: string[], shell: Shell): Promise<number> {
   }
 }
 
-/** Commands say what they are; the code behind each is loaded when it is called, so that `--help` is quick. */
+/** Declares all commands. Their code is loaded on use, so that `--help` is fast. */
 function program(shell: Shell): Command {
   const assay = withGlobals(new Command('assay'), '--url', '--org', '--json')
     .description(about.description)
     .version(about.version, '-V, --version', 'print the version')
-    .helpOption('-h, --help', 'print how to use it')
+    .helpOption('-h, --help', 'Print help')
     .helpCommand(false)
-    .option('--url <url>', `where the service answers (ASSAY_URL, ${DEFAULT_URL})`)
-    .option('--org <login>', "the workspace (default: the key's own)")
-    .option('--json', "print JSON, in the API's shapes")
+    .option('--url <url>', `URL of the service (ASSAY_URL, ${DEFAULT_URL})`)
+    .option('--org <login>', "Workspace (default: the key's)")
+    .option('--json', 'Print JSON as returned by the API')
     .addHelpText('after', AFTER)
     .configureOutput({
       writeOut: (text) => shell.output.write(text),

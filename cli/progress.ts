@@ -4,7 +4,7 @@ const WIDTH = 24
 
 export type ProgressBar = { show(done: number, total: number, detail: string): void; end(): void }
 
-/** One line that is written over. Where there is no terminal, nothing: a log is not to be filled with bars. */
+/** Updates one line in place. Prints nothing without a terminal, so that logs do not fill with bars. */
 export function progressBar({ errors }: Shell): ProgressBar {
   let shown = false
   return {

@@ -57,6 +57,6 @@ test('the operator verifies a workspace, and takes it back', async () => {
     assay(args, { env: { ASSAY_URL: app.url, ASSAY_OPERATOR_KEY: OPERATOR_KEY } })
   const verified = await asOperator('orgs', 'verify', 'local', '--json')
   expect(JSON.parse(verified.out)).toMatchObject({ login: 'local' })
-  expect((await asOperator('orgs', 'verify', 'local', '--undo')).err).toContain('not verified any more')
+  expect((await asOperator('orgs', 'verify', 'local', '--undo')).err).toContain('no longer verified')
   expect((await asOperator('orgs', 'verify', 'nobody')).code).toBe(1)
 })

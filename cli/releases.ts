@@ -14,11 +14,11 @@ type ChooseFlags = RepoFlag & { setting?: string[] }
 type PublishFlags = ChooseFlags & { publishTasks?: boolean; fingerprint?: string }
 
 export function addReleasesCommands(assay: Command, shell: Shell): void {
-  const releases = assay.command('releases').description('Published results of a repository').helpCommand(false)
+  const releases = assay.command('releases').description('Manage published results of a repository').helpCommand(false)
   withExample(
     releases
       .command('preview')
-      .description('Show what a release would say, and what stands in its way')
+      .description('Preview a release and what prevents publishing it')
       .requiredOption(...REPO)
       .option(...SETTING)
       .action((flags: ChooseFlags, command: Command) => preview(shell, command, flags)),
@@ -27,10 +27,10 @@ export function addReleasesCommands(assay: Command, shell: Shell): void {
   withExample(
     releases
       .command('publish')
-      .description('Publish results; everybody can read them')
+      .description('Publish results')
       .requiredOption(...REPO)
       .option(...SETTING)
-      .option('--fingerprint <text>', 'of the preview that you have seen: refused when results have changed since')
+      .option('--fingerprint <text>', 'Fingerprint of the preview; refused if results have changed since')
       .option(
         '--publish-tasks',
         'also the files of the tasks; what was public once cannot be taken back from its readers',
@@ -49,10 +49,10 @@ export function addReleasesCommands(assay: Command, shell: Shell): void {
   withExample(
     releases
       .command('withdraw')
-      .description('Withdraw a release: it is not shown any more, and the history says why')
-      .argument('<release>', 'its id')
+      .description('Withdraw a release; the history keeps it with the reason')
+      .argument('<release>', 'Release id')
       .requiredOption(...REPO)
-      .requiredOption('--reason <text>', 'everybody can read it')
+      .requiredOption('--reason <text>', 'Reason, publicly visible')
       .action((id: string, flags: RepoFlag & { reason: string }, command: Command) =>
         withdraw(shell, command, { id, ...flags }),
       ),
@@ -79,7 +79,7 @@ async function preview(shell: Shell, command: Command, flags: ChooseFlags): Prom
     ['FRONTIER', ({ onFrontier }) => (onFrontier ? 'yes' : '')],
     ['PUBLISHABLE', ({ reason }) => (reason === undefined ? 'yes' : WHY_NOT[reason])],
   ])
-  for (const { message } of body.blockers) note(shell, `In the way: ${message}`)
+  for (const { message } of body.blockers) note(shell, `Blocked: ${message}`)
   note(shell, `${body.tasks} tasks. Head: ${body.head ?? 'none'}. Fingerprint: ${body.fingerprint}`)
 }
 
@@ -98,15 +98,17 @@ function accuracyOf({ accuracy, stats }: PreviewSetting): string {
 async function publish(shell: Shell, command: Command, flags: PublishFlags): Promise<void> {
   const opened = await openRepository(shell, command, flags.repo)
   const { service, params } = opened
-  const seen = await readPreview(opened, flags)
-  if (flags.fingerprint !== undefined && flags.fingerprint !== seen.fingerprint)
-    throw new WrongUse('Results have changed since that preview. Look at a new one.')
-  const settings = flags.setting ?? seen.settings.filter(({ publishable }) => publishable).map(({ key }) => key)
+  const preview = await readPreview(opened, flags)
+  if (flags.fingerprint !== undefined && flags.fingerprint !== preview.fingerprint)
+    throw new WrongUse('Results have changed since that preview. Run assay releases preview again.')
+  const settings = flags.setting ?? preview.settings.filter(({ publishable }) => publishable).map(({ key }) => key)
   const { publishRelease } = await contract()
   const { status, body } = await call(service, publishRelease, {
     params,
     body: {
-      ...{ settings, head: seen.head, fingerprint: seen.fingerprint },
+      settings,
+      head: preview.head,
+      fingerprint: preview.fingerprint,
       publishTasks: flags.publishTasks ?? false,
     },
   })
@@ -115,7 +117,7 @@ async function publish(shell: Shell, command: Command, flags: PublishFlags): Pro
     shell,
     status === 201 ? `${body.repository.fullName} has a new release.` : 'Nothing has changed since the last release.',
   )
-  note(shell, `Everybody reads it at ${body.url}`)
+  note(shell, `Public at ${body.url}`)
   print(shell, body.releaseId)
 }
 
@@ -147,5 +149,5 @@ async function withdraw(
   const params = { ...place, releaseId }
   const { body } = await call(service, withdrawRelease, { params, body: { reason: wish.reason } })
   if (service.json) return printJson(shell, body)
-  note(shell, `The release ${releaseId} is withdrawn.`)
+  note(shell, `Withdrew the release ${releaseId}.`)
 }

@@ -7,19 +7,19 @@ import { listAll, openService } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
 import { moment, printFacts, printTable } from './table.ts'
 
-type RemoveFlags = { withdraw?: boolean; keepPublic?: boolean }
+type RemoveRepositoryFlags = { withdraw?: boolean; keepPublic?: boolean }
 type ConnectFlags = { git?: string; credential?: string; public?: boolean }
 
 export function addReposCommands(assay: Command, shell: Shell): void {
-  const repos = assay.command('repos').description('Repositories that are connected').helpCommand(false)
+  const repos = assay.command('repos').description('Manage repositories').helpCommand(false)
   withExample(
     repos
       .command('connect')
-      .description('Connect a repository of GitHub, or one of plain git')
+      .description('Connect a GitHub or plain git repository')
       .argument('<repository>', 'owner/name')
-      .option('--git <url>', 'plain git: an https or ssh address, or a path that the operator allows')
-      .option('--credential <id>', 'a code-host credential (default: the newest of the workspace)')
-      .option('--public', 'plain git: everybody may see it')
+      .option('--git <url>', 'Plain git: an https or ssh URL, or a path that the operator allows')
+      .option('--credential <id>', 'Code-host credential (default: the newest)')
+      .option('--public', 'Plain git: the repository is public')
       .action((name: string, flags: ConnectFlags, command: Command) => connect(shell, command, flags, name)),
     'assay repos connect acme/widgets',
     'assay repos connect lab/demo --git https://git.example.org/demo.git',
@@ -42,11 +42,11 @@ export function addReposCommands(assay: Command, shell: Shell): void {
   withExample(
     repos
       .command('remove')
-      .description('Remove a repository; its batches are there again when it is connected again')
+      .description('Remove a repository; connecting it again restores its batches')
       .argument('<repository>', 'owner/name')
-      .addOption(new Option('--withdraw', 'withdraw its public release; takes an admin key').conflicts('keepPublic'))
-      .option('--keep-public', 'keep its public release; it can be withdrawn later')
-      .action((name: string, flags: RemoveFlags, command: Command) => remove(shell, command, flags, name)),
+      .addOption(new Option('--withdraw', 'Withdraw its public release; needs an admin key').conflicts('keepPublic'))
+      .option('--keep-public', 'Keep its public release; it can be withdrawn later')
+      .action((name: string, flags: RemoveRepositoryFlags, command: Command) => remove(shell, command, flags, name)),
     'assay repos remove acme/widgets',
     'assay repos remove acme/widgets --withdraw',
   )
@@ -66,7 +66,7 @@ async function connect(shell: Shell, command: Command, flags: ConnectFlags, name
   })
   if (service.json) return printJson(shell, body)
   const done = status === 201 ? 'is connected' : 'was connected, and is changed'
-  note(shell, `${body.fullName} ${done}. Nothing of it was read yet: assay batches preview --repo ${body.fullName}`)
+  note(shell, `${body.fullName} ${done}. To see its pull requests: assay batches preview --repo ${body.fullName}`)
   note(shell, 'Its id:')
   print(shell, String(body.id))
 }
@@ -101,9 +101,9 @@ async function show(shell: Shell, command: Command, name: string): Promise<void>
   ])
 }
 
-async function remove(shell: Shell, command: Command, flags: RemoveFlags, name: string): Promise<void> {
+async function remove(shell: Shell, command: Command, flags: RemoveRepositoryFlags, name: string): Promise<void> {
   const { service, params } = await openRepository(shell, command, name)
   const query = flags.withdraw ? { withdraw: 'true' as const } : flags.keepPublic ? { withdraw: 'false' as const } : {}
   await call(service, (await contract()).removeRepository, { params, query })
-  if (!service.json) note(shell, `${name} is removed.`)
+  if (!service.json) note(shell, `Removed ${name}.`)
 }

@@ -6,16 +6,16 @@ import type { Shell } from './shell.ts'
 export const REPO = ['--repo <repository>', 'owner/name'] as const
 export type RepoFlag = { repo: string }
 
-/** `owner/name`, as everybody writes it. */
-export function repositoryName(text: string): { owner: string; name: string } {
+/** Parses `owner/name`. */
+export function parseRepositoryName(text: string): { owner: string; name: string } {
   const [owner = '', name = '', ...rest] = text.split('/')
-  if (owner === '' || name === '' || rest.length > 0) throw new WrongUse('Name the repository as owner/name.')
+  if (owner === '' || name === '' || rest.length > 0) throw new WrongUse('Give the repository as owner/name.')
   return { owner, name }
 }
 
-/** The service, and a repository in it. A name that is none is told before anybody is asked. */
+/** Opens the service. Rejects an invalid repository name before any request. */
 export async function openRepository(shell: Shell, command: Command, repo: string) {
-  const place = repositoryName(repo)
+  const place = parseRepositoryName(repo)
   const service = await openService(shell, command)
   return { service, params: { org: service.org, ...place } }
 }

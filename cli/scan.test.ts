@@ -62,7 +62,9 @@ test('--json has all of it', async () => {
   const { code, out } = await assay(['scan', clone, '--json', '--limit', '1'], { env })
   expect(code).toBe(0)
   expect(JSON.parse(out)).toMatchObject({
-    ...{ branch: 'main', isShallow: false, candidates: [] },
+    branch: 'main',
+    isShallow: false,
+    candidates: [],
     funnel: {
       recognised: 1,
       rejections: [{ reason: 'docs_only', count: 1, examples: [{ number: 2, title: 'Say more' }] }],
@@ -72,7 +74,9 @@ test('--json has all of it', async () => {
 
 test('what is no repository, and a count that is none', async () => {
   expect(await assay(['scan', folder.path], { env })).toEqual({
-    ...{ code: 1, out: '', err: `error: ${folder.path} is not a git repository.\n` },
+    code: 1,
+    out: '',
+    err: `error: ${folder.path} is not a git repository.\n`,
   })
   expect((await assay(['scan', clone, '--limit', '0'], { env })).code).toBe(2)
 })

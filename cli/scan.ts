@@ -7,20 +7,23 @@ import { globalsOf } from './service.ts'
 import { note, print, printJson, type Shell, styled } from './shell.ts'
 import { aligned, counted } from './table.ts'
 
-type Funnel = CloneScan['funnel']
-type Options = { branch?: string; limit?: number; list?: boolean; cache: boolean }
+type ScanFunnel = CloneScan['funnel']
+type ScanFlags = { branch?: string; limit?: number; list?: boolean; cache: boolean }
 
-/** Looks at history and runs nothing of it: no server, no network, no key. */
+/** Scans the history of a clone without executing anything. Needs no server, network or key. */
 export function addScanCommand(assay: Command, shell: Shell): void {
   withExample(
     withGlobals(assay.command('scan'), '--json')
-      .description('Tell what the merged pull requests of a clone could supply, and why the rest are out')
-      .argument('<folder>', 'a git clone, bare or not')
-      .option('--branch <name>', "the branch to read (default: the remote's own, else what is checked out)")
-      .option('--limit <count>', 'look at the newest pull requests only', positive)
-      .option('--list', 'list the candidates too')
-      .option('--no-cache', 'neither use nor keep what an earlier scan found')
-      .action((folder: string, options: Options, command: Command) => scan(shell, folder, options, command)),
+      .description('Count the merged pull requests of a clone that could become tasks, and why others cannot')
+      .argument('<folder>', 'Git clone, bare or not')
+      .option(
+        '--branch <name>',
+        "Branch to scan (default: the remote's default branch, otherwise the checked-out branch)",
+      )
+      .option('--limit <count>', 'Scan only the newest pull requests', positive)
+      .option('--list', 'List the candidates')
+      .option('--no-cache', 'Do not use or write the scan cache')
+      .action((folder: string, options: ScanFlags, command: Command) => scan(shell, folder, options, command)),
     ...['assay scan .', 'assay scan ~/src/demo --limit 500 --list'],
   )
 }
@@ -30,14 +33,14 @@ function positive(text: string): number {
   throw new InvalidArgumentError('It must be a whole number from 1 up.')
 }
 
-async function scan(shell: Shell, folder: string, options: Options, command: Command): Promise<void> {
+async function scan(shell: Shell, folder: string, options: ScanFlags, command: Command): Promise<void> {
   const { scanClone } = await import('../src/taskgen/candidates/scan-clone.ts')
   const progress = progressLine(shell)
   const { branch, limit, cache } = options
   const wish = { branch, limit, cacheFolder: cache ? cacheFolder(shell) : undefined, now: new Date() }
   const signal = new AbortController().signal
   const found = await scanClone(folder, { ...wish, signal, onProgress: progress.show }).finally(progress.end)
-  if (cache && !found.isKept) note(shell, 'What was found could not be kept: the next scan will take as long.')
+  if (cache && !found.isKept) note(shell, 'The results could not be cached, so the next scan will take as long.')
   if (globalsOf(command).json) return printJson(shell, found)
   for (const line of [...funnelLines(shell, found), ...(options.list ? listLines(found) : [])]) print(shell, line)
   if (found.candidates.length > 0) note(shell, NEXT)
@@ -69,7 +72,10 @@ function funnelLines(shell: Shell, { branch, isShallow, commits, funnel }: Clone
   ]
 }
 
-function foundLines(bold: (text: string) => string, { recognised, marks, candidates, rejections }: Funnel): string[] {
+function foundLines(
+  bold: (text: string) => string,
+  { recognised, marks, candidates, rejections }: ScanFunnel,
+): string[] {
   const total = candidates.easy + candidates.medium + candidates.hard
   return [
     ...aligned(marks.map(({ mark, count }) => [`  ${mark}`, String(count)])),
@@ -96,7 +102,7 @@ const listLines = ({ candidates }: CloneScan): string[] =>
 
 const SHOWN_EVERY_MS = 100
 
-/** One line that is written over, where there is a terminal. */
+/** Updates one line in place on a terminal. */
 function progressLine({ errors }: Shell) {
   let shownAt = 0
   return {

@@ -16,7 +16,7 @@ test('the first start shows the admin key once, then the ready line; the second 
   const first = launch(['serve', '--data', data, '--port', '0'])
   const url = urlIn(await first.ready)
   expect(first.out.text()).toBe(
-    `The admin key of the workspace local, shown this once:\n  ${keyIn(first)}\nassay ready ${url}\n`,
+    `The admin key of the workspace local, shown only once:\n  ${keyIn(first)}\nassay ready ${url}\n`,
   )
   const answer = await fetch(`${url}/api/key`, { headers: { authorization: `Bearer ${keyIn(first)}` } })
   expect(await answer.json()).toMatchObject({ org: 'local', permission: 'admin' })
@@ -165,7 +165,7 @@ test.skipIf(!hasTerminal)('on a terminal it is quiet, and Ctrl-C stops it in ord
   })
   expect(code, out).toBe(0)
   expect(out).toMatch(/\r?\nassay ready http:\/\/127\.0\.0\.1:\d+\r\n/)
-  expect(out).toContain('Stopping. A second Ctrl-C does not wait.')
+  expect(out).toContain('Stopping. Press Ctrl-C again to stop immediately.')
   expect(out).not.toContain('{"level"')
 })
 

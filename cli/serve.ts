@@ -6,20 +6,20 @@ import { DATA, type Flags, openLog, readSettings } from './operate-config.ts'
 import { note, print, type Shell } from './shell.ts'
 
 const ROLES: { role: ServiceRole; about: string; example: string }[] = [
-  { role: 'serve', about: 'Run the whole service in one process', example: 'assay serve --data /var/lib/assay' },
+  { role: 'serve', about: 'Run the entire service in one process', example: 'assay serve --data /var/lib/assay' },
   {
     role: 'api',
-    about: 'Run only the API; any number of them share one database',
+    about: 'Run only the API; any number of processes can share a database',
     example: 'DATABASE_URL=postgres://… assay api --host 0.0.0.0',
   },
   {
     role: 'work',
-    about: 'Run only a worker; any number of them share one database',
+    about: 'Run only a worker; any number of processes can share a database',
     example: 'DATABASE_URL=postgres://… ASSAY_GATEWAY_URL=http://10.0.0.2:4001 assay work',
   },
   {
     role: 'gateway',
-    about: 'Run only the gateway between sandboxes and models; any number of them share one database',
+    about: 'Run only the model gateway; any number of processes can share a database',
     example: 'DATABASE_URL=postgres://… assay gateway --host 10.0.0.5',
   },
 ]
@@ -32,7 +32,7 @@ const PORTS: Record<ServiceRole, string> = {
   gateway: 'ASSAY_GATEWAY_PORT, 4001',
 }
 
-/** A lone gateway has one address, its own. */
+/** A standalone gateway has only its own address. */
 function flagsOf(role: ServiceRole, { data, port, host }: Flags): Flags {
   const place = role === 'gateway' ? { gatewayPort: port, gatewayHost: host } : { port, host }
   const given = Object.entries({ data, ...place }).filter(([, value]) => value !== undefined)
@@ -45,7 +45,7 @@ export function addServeCommands(assay: Command, shell: Shell): void {
       withGlobals(assay.command(role))
         .description(about)
         .option(...DATA)
-        .option('--port <number>', `where to listen; 0 is any free port (${PORTS[role]})`)
+        .option('--port <number>', `Port to listen on; 0 for any free port (${PORTS[role]})`)
         .option(
           '--host <address>',
           `on which address (${role === 'gateway' ? 'ASSAY_GATEWAY_HOST' : 'ASSAY_HOST'}, 127.0.0.1)`,
@@ -56,7 +56,7 @@ export function addServeCommands(assay: Command, shell: Shell): void {
   }
 }
 
-/** Ends the process itself: whatever a library left open must not keep a service alive that stopped or never started. */
+/** Exits explicitly, because handles that a library left open must not keep a stopped service alive. */
 async function run(shell: Shell, role: ServiceRole, flags: Flags): Promise<void> {
   const code = await serve(shell, role, flags).then(
     () => 0,
@@ -73,7 +73,7 @@ async function serve(shell: Shell, role: ServiceRole, flags: Flags): Promise<voi
 
   const { start } = await import('../src/main.ts')
   const running = await start(role, config, log)
-  if (running.newKey) print(shell, 'The admin key of the workspace local, shown this once:', `  ${running.newKey}`)
+  if (running.newKey) print(shell, 'The admin key of the workspace local, shown only once:', `  ${running.newKey}`)
   print(shell, running.url ? `assay ready ${running.url}` : 'assay ready')
   if (isTerminal)
     note(
@@ -83,14 +83,14 @@ async function serve(shell: Shell, role: ServiceRole, flags: Flags): Promise<voi
 
   await asked
   log.info('stopping')
-  if (isTerminal) note(shell, '', 'Stopping. A second Ctrl-C does not wait.')
+  if (isTerminal) note(shell, '', 'Stopping. Press Ctrl-C again to stop immediately.')
   await running.stop()
 }
 
-/** npm passes on a Ctrl-C that the terminal has sent to us as well: two within this time are one. */
+/** npm forwards a Ctrl-C that the terminal also sends to us. Two signals within this time count as one. */
 const ECHO_MS = 250
 
-/** The first signal lets work end; a second one does not wait. */
+/** The first signal waits for running work; a second one does not. */
 function stopSignal(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   let firstAt: number | undefined

@@ -3,10 +3,10 @@ import { type ClientOptions, call, ProblemReceived } from '../src/platform/http/
 import { WrongUse } from './failure.ts'
 import type { Shell } from './shell.ts'
 
-/** What may be given with every command. */
+/** Global options. */
 export type Globals = { url?: string; org?: string; json?: boolean }
 
-/** A running service, and the workspace in it that is spoken of. */
+/** A running service and the selected workspace. */
 export type Service = ClientOptions & { org: string; json: boolean }
 
 export const DEFAULT_URL = 'http://127.0.0.1:4000'
@@ -18,7 +18,7 @@ export async function openService(shell: Shell, command: Command): Promise<Servi
   const client = { url: addressOf(shell, globals), key: keyFrom(shell, 'ASSAY_KEY', KEY_HINT) }
   const org = await orgOf(client)
   if (globals.org !== undefined && globals.org.toLowerCase() !== org.toLowerCase()) {
-    throw new Error(`ASSAY_KEY is a key of the workspace ${org}; it does not open ${globals.org}.`)
+    throw new Error(`ASSAY_KEY belongs to the workspace ${org} and gives no access to ${globals.org}.`)
   }
   return { ...client, org, json: globals.json ?? false }
 }
@@ -26,7 +26,7 @@ export async function openService(shell: Shell, command: Command): Promise<Servi
 const KEY_HINT = 'The first start of the service printed one; `assay keys recover` makes another.'
 const OPERATOR_HINT = 'It is the one that the service was started with.'
 
-/** As the one who runs the service, for what belongs to no workspace. */
+/** Opens the service with the operator key, for operations outside any workspace. */
 export const openAsOperator = (shell: Shell, command: Command): ClientOptions => ({
   url: addressOf(shell, globalsOf(command)),
   key: keyFrom(shell, 'ASSAY_OPERATOR_KEY', OPERATOR_HINT),
@@ -38,11 +38,11 @@ function addressOf(shell: Shell, { url }: Globals): string {
   throw new WrongUse(`${url === undefined ? 'ASSAY_URL' : '--url'} must be an http or https URL.`)
 }
 
-/** Never from a flag: those show in the list of processes. */
+/** Reads the key from the environment, never from a flag, because flags are visible in the process list. */
 function keyFrom(shell: Shell, name: string, hint: string): string {
   const key = shell.env[name]
   if (!key) throw new WrongUse(`Set ${name}. ${hint}`)
-  if (!/^[\x21-\x7e]+$/.test(key)) throw new WrongUse(`${name} holds characters that no key has.`)
+  if (!/^[\x21-\x7e]+$/.test(key)) throw new WrongUse(`${name} contains invalid characters.`)
   return key
 }
 
@@ -62,11 +62,11 @@ const notTaken = ({ url }: ClientOptions, { problem: { code, requestId } }: Prob
 const PAGE = 200
 
 type ListPage<Item> = { items: Item[]; nextCursor: string | null }
-type Query = { limit: number; cursor?: string }
+type PageQuery = { limit: number; cursor?: string }
 
-/** Page by page until there are enough, or no more. */
+/** Reads pages until there are `max` items or no more pages. */
 export async function listAll<Item>(
-  page: (query: Query) => Promise<ListPage<Item>>,
+  page: (query: PageQuery) => Promise<ListPage<Item>>,
   max = Number.POSITIVE_INFINITY,
 ): Promise<ListPage<Item>> {
   const items: Item[] = []
@@ -84,5 +84,5 @@ const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 export function requireId(id: string, listCommand: string): string {
   if (ID.test(id)) return id
-  throw new WrongUse(`That is not an id. \`${listCommand}\` shows them.`)
+  throw new WrongUse(`Not an id. List them with \`${listCommand}\`.`)
 }

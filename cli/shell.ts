@@ -1,11 +1,11 @@
 import { styleText } from 'node:util'
 import { escapeJson, printable } from '../src/platform/terminal-text.ts'
 
-/** What a command gets from whoever called it. Only main.ts takes it from the process. */
+/** Environment and streams of a command. Only main.ts reads them from the process. */
 export type Shell = {
   env: Record<string, string | undefined>
   input: () => NodeJS.ReadStream
-  /** Results, and nothing else: what a script wants to have. */
+  /** Results only, for scripts. */
   output: NodeJS.WriteStream
   /** Notes, progress and failures. */
   errors: NodeJS.WriteStream
@@ -34,7 +34,7 @@ export function safeLine(stream: NodeJS.WriteStream, line: string): string {
 }
 
 const FORMATS = ['bold', 'red', 'green', 'yellow'] as const
-type Format = (typeof FORMATS)[number]
+type TextFormat = (typeof FORMATS)[number]
 
 const OWN_STYLES = new RegExp(
   `(${FORMATS.flatMap((format) => styleText(format, '|', { validateStream: false }).split('|'))
@@ -44,6 +44,6 @@ const OWN_STYLES = new RegExp(
 
 const isColoured = (stream: NodeJS.WriteStream): boolean => styleText('bold', '', { stream }) !== ''
 
-/** Coloured where the stream is a terminal, or as NO_COLOR and FORCE_COLOR say. */
-export const styled = (stream: NodeJS.WriteStream, format: Format, text: string): string =>
+/** Adds color if the stream is a terminal, subject to NO_COLOR and FORCE_COLOR. */
+export const styled = (stream: NodeJS.WriteStream, format: TextFormat, text: string): string =>
   styleText(format, printable(text), { stream })

@@ -8,29 +8,29 @@ import { text } from 'node:stream/consumers'
 
 export const BIN = new URL('../bin/assay', import.meta.url).pathname
 
-export type Environment = Record<string, string>
-export type Ran = { code: number | null; out: string; err: string }
+export type Variables = Record<string, string>
+export type CommandResult = { code: number | null; out: string; err: string }
 
-type Options = { env?: Environment; input?: string; cwd?: string; uid?: number; gid?: number }
+type RunOptions = { env?: Variables; input?: string; cwd?: string; uid?: number; gid?: number }
 
-// biome-ignore lint/style/noProcessEnv: what the tests were started with is needed to start the program
+// biome-ignore lint/style/noProcessEnv: needed to start the program
 const { PATH = '', HOME = tmpdir() } = process.env
 
-/** Nothing of the tests' own surroundings reaches the program but what it takes to start it. */
-export const bareEnvironment: Environment = { PATH, HOME }
+/** The minimal environment that the program needs to start. */
+export const bareEnvironment: Variables = { PATH, HOME }
 
-/** Runs the real program to its end. */
-export function assay(args: string[], { env = {}, input = '', ...options }: Options = {}): Promise<Ran> {
+/** Runs the real program and waits for it to exit. */
+export function assay(args: string[], { env = {}, input = '', ...options }: RunOptions = {}): Promise<CommandResult> {
   const child = spawn(process.execPath, [BIN, ...args], { ...options, env: { ...bareEnvironment, ...env } })
-  return ending(child, input)
+  return waitForEnd(child, input)
 }
 
-/** `script` of util-linux lends a terminal to a program; other systems have another one of that name. */
+/** Set if `script` of util-linux is available, which runs a program on a terminal. */
 export const hasTerminal =
   process.platform === 'linux' && spawnSync('script', ['-qec', 'true', '/dev/null']).status === 0
 
-/** The same on a terminal of its own. `type` answers what was shown so far with what is typed next, or nothing. */
-export function onTerminal(args: string[], env: Environment, type: (shown: string) => string | undefined) {
+/** Runs the program on a terminal. `type` receives the output so far and returns the next input, or undefined. */
+export function onTerminal(args: string[], env: Variables, type: (shown: string) => string | undefined) {
   const command = [process.execPath, BIN, ...args].map((word) => `'${word}'`).join(' ')
   const sized = `stty cols 100 rows 30 && exec ${command}`
   const child = spawn('script', ['-qefc', sized, '/dev/null'], { env: { ...bareEnvironment, TERM: 'xterm', ...env } })
@@ -40,25 +40,25 @@ export function onTerminal(args: string[], env: Environment, type: (shown: strin
     const typed = type(shown)
     if (typed !== undefined) child.stdin.write(typed)
   })
-  return once(child, 'exit').then(([code]): Ran => ({ code, out: shown, err: '' }))
+  return once(child, 'exit').then(([code]): CommandResult => ({ code, out: shown, err: '' }))
 }
 
-async function ending(child: ChildProcess, input: string): Promise<Ran> {
+async function waitForEnd(child: ChildProcess, input: string): Promise<CommandResult> {
   if (!child.stdin || !child.stdout || !child.stderr) throw new Error('The program was started without its streams.')
-  child.stdin.on('error', () => {}) // it may end before it has read
+  child.stdin.on('error', () => {}) // The program may exit before it reads its input.
   child.stdin.end(input)
   const exited = once(child, 'exit')
   const [out, err, [code]] = await Promise.all([text(child.stdout), text(child.stderr), exited])
   return { code, out, err }
 }
 
-/** A folder for one test file, and how to remove it. */
+/** Creates a temporary folder for a test file. */
 export function scratchFolder(): { path: string; remove: () => void } {
   const path = mkdtempSync(join(tmpdir(), 'assay-cli-'))
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) }
 }
 
-/** Another program on a port of this machine. */
+/** Starts an HTTP server on a local port. */
 export async function localServer(answer: RequestListener): Promise<AsyncDisposable & { port: number; url: string }> {
   const server = createServer(answer)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -68,8 +68,8 @@ export async function localServer(answer: RequestListener): Promise<AsyncDisposa
   return { port, url: `http://127.0.0.1:${port}`, [Symbol.asyncDispose]: async () => void server.close() }
 }
 
-/** The program while it runs. */
-export function launch(args: string[], env: Environment = {}) {
+/** Starts the program and records its output. */
+export function launch(args: string[], env: Variables = {}) {
   const child = spawn(process.execPath, [BIN, ...args], { env: { ...bareEnvironment, ...env } })
   const out = record(child.stdout)
   const err = record(child.stderr)
@@ -77,9 +77,9 @@ export function launch(args: string[], env: Environment = {}) {
   return { child, out, err, exited, ready: out.shows(/^assay ready.*\n/m) }
 }
 
-type Recording = { text: () => string; shows: (pattern: RegExp) => Promise<string> }
+type RecordedStream = { text: () => string; shows: (pattern: RegExp) => Promise<string> }
 
-function record(stream: NodeJS.ReadableStream): Recording {
+function record(stream: NodeJS.ReadableStream): RecordedStream {
   let received = ''
   stream.on('data', (chunk: Buffer) => {
     received += chunk.toString()
@@ -96,8 +96,8 @@ function record(stream: NodeJS.ReadableStream): Recording {
   return { text: () => received, shows }
 }
 
-/** What the doctor says of one check, with the line below it. */
-export function said({ out }: Ran, name: string): string {
+/** Returns the doctor's line for a check, with the fix below it. */
+export function findCheckLines({ out }: CommandResult, name: string): string {
   const lines = out.split('\n')
   const place = lines.findIndex((line) => line.slice(2).startsWith(`${name} `) && !line.startsWith(' '))
   const fix = lines[place + 1]?.startsWith('    fix: ') ? `\n${lines[place + 1]}` : ''

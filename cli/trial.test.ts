@@ -68,7 +68,7 @@ test.each([
   [['--sandbox', 'cloud'], 2, /There is no sandbox cloud\. Known: auto, docker, local/],
   [['--verify-mode', 'trust'], 2, /There is no verify mode trust/],
   [['--model', 'anthropic/claude-opus-5-5'], 2, /oracle asks no model\. Leave out --model/],
-  [['--env', 'NOVALUE'], 2, /--env takes NAME=VALUE/],
+  [['--env', 'NOVALUE'], 2, /--env must have the form NAME=VALUE/],
   [
     ['--harness', 'claude-code', '--model', 'anthropic/claude-opus-5-5'],
     2,
@@ -91,7 +91,7 @@ test('a task that is none lists what is wrong, and an image that is not there sa
 })
 
 test('a folder that is not there is named, and so is a file', async () => {
-  expect((await assay(['trial', '/nope', '--data', data])).err).toBe('error: There is no /nope. Is the path right?\n')
+  expect((await assay(['trial', '/nope', '--data', data])).err).toBe('error: /nope does not exist.\n')
   const file = join(task, 'task.toml')
   expect((await assay(['trial', file, '--data', data])).err).toBe(
     `error: ${file} is a file. Name the folder of a task.\n`,

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { ModelTrialRecord } from '../src/operate/model-trial.ts'
-import { collect, type EngineFlags, engineWish, stopOnSignals, told } from './engine.ts'
+import { buildEngineOptions, collect, type EngineFlags, stopOnSignals, throwReported } from './engine.ts'
 import { WrongUse } from './failure.ts'
 import { withExample, withGlobals } from './help.ts'
 import { DATA, type Flags, openLog, readSettings } from './operate-config.ts'
@@ -10,7 +10,7 @@ import { globalsOf } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
 import { printFacts } from './table.ts'
 
-type TrialFlags = EngineFlags & {
+type RunTrialFlags = EngineFlags & {
   harness: string
   command?: string
   model?: string
@@ -19,40 +19,44 @@ type TrialFlags = EngineFlags & {
   verifyMode?: string
 }
 
-/** The engine by itself: no server, no database, no key. */
+/** Runs a trial without a server, a database or an API key. */
 export function addTrialCommands(assay: Command, shell: Shell): void {
   withExample(
     withGlobals(assay.command('trial'), '--json')
-      .description('Run one trial of a task in a sandbox and print its phases, reward and timings')
+      .description('Run one trial of a task and print its phases, reward and timings')
       .argument('<task-folder>', "a task in Harbor's format")
-      .option('--harness <name>', 'who works on it: oracle, nop, or a coding agent (assay harnesses list)', 'oracle')
-      .option('--model <catalogId>', 'the model that a coding agent asks; its key is taken from the environment')
-      .option('--level <level>', "how hard the model is asked to think; else the catalog's default")
-      .option('--budget <usd>', 'what the trial may cost at most')
-      .option('--command <line>', 'a line of shell as the agent, to try a solution or a cheat')
-      .option('--sandbox <name>', 'where it runs: auto, docker, local, local-runc or local-bwrap', 'auto')
+      .option(
+        '--harness <name>',
+        'Harness: oracle (reference solution), nop (no-op) or a coding agent (assay harnesses list)',
+        'oracle',
+      )
+      .option('--model <catalogId>', 'Model of the coding agent; its key is read from the environment')
+      .option('--level <level>', "Reasoning level (default: the catalog's)")
+      .option('--budget <usd>', 'Maximum cost of the trial (USD)')
+      .option('--command <line>', 'Run this shell command as the agent, to try a solution or a cheat')
+      .option('--sandbox <name>', 'Sandbox: auto, docker, local, local-runc or local-bwrap', 'auto')
       .option(
         '--verify-mode <mode>',
         'grader, workspace, snapshot, shared-cold or shared-live; else the strictest in which the oracle passes',
       )
-      .option('--env <name=value>', 'a value that the task asks for; may be repeated', collect, [])
-      .option('--verbose', 'show what building images says, as it comes, and why no other sandbox was taken')
+      .option('--env <name=value>', 'Variable that the task requires; repeatable', collect, [])
+      .option('--verbose', 'Show the build output, and why no other sandbox was selected')
       .option(...DATA)
-      .action((folder: string, flags: TrialFlags, command: Command) => runTrial(shell, folder, flags, command)),
+      .action((folder: string, flags: RunTrialFlags, command: Command) => runTrial(shell, folder, flags, command)),
     'assay trial ./my-task --harness oracle',
   )
   withExample(
-    withGlobals(assay.command('images').description('Base images of local sandboxes').command('import'))
-      .description('Take in a root filesystem, a docker save or an OCI layout, under the name that tasks use')
-      .argument('<path>', 'a folder or a tar, for example of debootstrap or docker save')
-      .requiredOption('--name <name>', 'for example debian:bookworm-slim')
+    withGlobals(assay.command('images').description('Manage base images of local sandboxes').command('import'))
+      .description('Import a root filesystem, a docker save archive or an OCI layout')
+      .argument('<path>', 'Folder or tar archive, for example of debootstrap or docker save')
+      .requiredOption('--name <name>', 'Image name that tasks use, for example debian:bookworm-slim')
       .option(...DATA)
       .action((path: string, flags: Flags & { name: string }) => importImage(shell, path, flags)),
     'assay images import ./rootfs --name debian:bookworm-slim',
   )
 }
 
-async function runTrial(shell: Shell, taskFolder: string, flags: TrialFlags, command: Command): Promise<void> {
+async function runTrial(shell: Shell, taskFolder: string, flags: RunTrialFlags, command: Command): Promise<void> {
   await requireFolder(taskFolder, 'the folder of a task')
   const config = await readSettings(shell, flags)
   const log = await openLog(shell, config, 'warn')
@@ -63,7 +67,7 @@ async function runTrial(shell: Shell, taskFolder: string, flags: TrialFlags, com
     taskFolder,
     harness: flags.harness,
     command: flags.command,
-    ...engineWish(shell, config, flags),
+    ...buildEngineOptions(shell, config, flags),
     onTrial: (what: string) => note(shell, what),
     verifyMode: flags.verifyMode,
     signal: stop.signal,
@@ -74,16 +78,17 @@ async function runTrial(shell: Shell, taskFolder: string, flags: TrialFlags, com
     onInstall: (name: string, done: number, total: number) => progress.show(done, total, name),
     log,
   }
-  const record = await tryTaskWithModel(config, log, wish, modelWish(flags)).catch(told(stop.signal))
+  const record = await tryTaskWithModel(config, log, wish, modelWish(flags)).catch(throwReported(stop.signal))
   if (globalsOf(command).json) printJson(shell, record)
   else show(shell, record)
   if (record.state === 'errored') throw new Error(record.error ?? 'The trial could not be scored.')
 }
 
-function modelWish({ model, level, budget }: TrialFlags) {
+function modelWish({ model, level, budget }: RunTrialFlags) {
   if (model === undefined) return undefined
   const budgetUsd = budget === undefined ? undefined : Number(budget)
-  if (budgetUsd !== undefined && !(budgetUsd >= 0)) throw new WrongUse('--budget takes dollars, for example 0.50.')
+  if (budgetUsd !== undefined && !(budgetUsd >= 0))
+    throw new WrongUse('--budget must be an amount in USD, for example 0.50.')
   return { catalogId: model, level, budgetUsd }
 }
 
@@ -106,7 +111,7 @@ function show(shell: Shell, record: ModelTrialRecord): void {
   ])
 }
 
-/** What the gateway saw. */
+/** Formats the usage that the gateway metered. */
 function modelFacts({ model }: ModelTrialRecord): [string, string][] {
   if (!model) return []
   const { usage, costMicros, costSource, calls, levelMismatches } = model
@@ -121,7 +126,7 @@ function modelFacts({ model }: ModelTrialRecord): [string, string][] {
   ]
 }
 
-/** Of each phase, what it was given, and that the task did not ask for anything where that is so. */
+/** Formats the network of each phase, and notes where the task declares none. */
 const networkFacts = ({ steps }: ModelTrialRecord): [string, string][] =>
   (['agent', 'verifier'] as const).map((phase) => {
     const given = steps.map(({ network: { [phase]: record } }) =>
@@ -135,6 +140,8 @@ async function importImage(shell: Shell, path: string, flags: Flags & { name: st
   const config = await readSettings(shell, flags)
   const log = await openLog(shell, config, 'warn')
   const engine = await import('../src/trials/engine.ts')
-  const digest = await engine.importImage(path, flags.name, { dataFolder: config.dataFolder, log }).catch(told())
+  const digest = await engine
+    .importImage(path, flags.name, { dataFolder: config.dataFolder, log })
+    .catch(throwReported())
   print(shell, `${flags.name} ${digest}`)
 }

@@ -26,7 +26,11 @@ test("a trial's error does not command the terminal of whoever reads it", async 
   const lab = await comparing(
     app,
     scriptedEngine(() => ({
-      ...{ state: 'errored', class: 'operator_error', reward: null, rewards: {}, error: HOSTILE.replaceAll('\0', '') },
+      state: 'errored',
+      class: 'operator_error',
+      reward: null,
+      rewards: {},
+      error: HOSTILE.replaceAll('\0', ''),
     })),
   )
   const { body } = await lab.create()
@@ -51,12 +55,24 @@ test.each([
   ['the output as JSON', ['repos', 'list', '--json'], 200],
 ])('%s of a hostile server does not command the terminal', async (_, args, status) => {
   const repository = {
-    ...{ id: 1, owner: 'lab', name: 'demo', fullName: HOSTILE, credentialId: null, visibility: 'public' },
-    ...{ source: { kind: 'git', url: HOSTILE }, connectedAt: '2026-01-01T00:00:00.000Z' },
+    id: 1,
+    owner: 'lab',
+    name: 'demo',
+    fullName: HOSTILE,
+    credentialId: null,
+    visibility: 'public',
+    source: { kind: 'git', url: HOSTILE },
+    connectedAt: '2026-01-01T00:00:00.000Z',
   }
   const error = { pointer: `/${HOSTILE}`, code: 'invalid_value', message: HOSTILE }
   const problem = {
-    ...{ type: 'x', title: HOSTILE, status, detail: HOSTILE, code: 'not_found', requestId: HOSTILE, retryable: false },
+    type: 'x',
+    title: HOSTILE,
+    status,
+    detail: HOSTILE,
+    code: 'not_found',
+    requestId: HOSTILE,
+    retryable: false,
     ...(status === 422 ? { errors: [error, error] } : {}),
   }
   const server = createServer(({ url = '' }, response) => {

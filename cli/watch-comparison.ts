@@ -8,37 +8,37 @@ import type { Service } from './service.ts'
 import type { Shell } from './shell.ts'
 import { aligned, printTable } from './table.ts'
 
-type Place = { endpoints: ComparisonEndpoints; params: { comparisonId: string } }
+type WatchTarget = { endpoints: ComparisonEndpoints; params: { comparisonId: string } }
 
-const AGAIN_MS = 1000
+const RECONNECT_MS = 1000
 
-/** From now on Ctrl-C means: leave it running. */
-export function leaving(): AbortSignal {
-  const left = new AbortController()
-  process.once('SIGINT', () => left.abort())
-  return left.signal
+/** Makes Ctrl-C detach from now on, without stopping the comparison. */
+export function detachOnSignal(): AbortSignal {
+  const detached = new AbortController()
+  process.once('SIGINT', () => detached.abort())
+  return detached.signal
 }
 
-/** How it stood at its end or pause. Undefined: whoever watched has left. */
+/** Returns the status at the end or at a pause, or undefined after Ctrl-C. */
 export async function watchComparison(
   shell: Shell,
   service: Service,
-  { endpoints, params }: Place,
-  left: AbortSignal,
+  { endpoints, params }: WatchTarget,
+  detached: AbortSignal,
 ): Promise<Comparison | undefined> {
   const screen = liveLines(shell)
   let lastId: string | undefined
-  const wish = { params: { org: service.org, ...params } }
+  const request = { params: { org: service.org, ...params } }
   const listen = (): AsyncGenerator<ReceivedEvent> =>
-    streamEvents(service, endpoints.events, wish, { signal: left, lastId })
+    streamEvents(service, endpoints.events, request, { signal: detached, lastId })
   try {
-    while (!left.aborted) {
-      const ended = await hear(listen(), (status, id) => {
+    while (!detached.aborted) {
+      const ended = await readUntilEnd(listen(), (status, id) => {
         lastId = id ?? lastId
-        screen.show(linesOf(status))
-      }).catch(ifLineBroke)
+        screen.show(formatStatus(status))
+      }).catch(ignoreLostConnection)
       if (ended) return ended
-      await wait(AGAIN_MS, undefined, { signal: left }).catch(() => undefined)
+      await wait(RECONNECT_MS, undefined, { signal: detached }).catch(() => undefined)
     }
     return undefined
   } finally {
@@ -46,15 +46,15 @@ export async function watchComparison(
   }
 }
 
-/** The service may be on its way back. */
-export function ifLineBroke(error: unknown): undefined {
+/** Swallows connection errors, because the service may be restarting. */
+export function ignoreLostConnection(error: unknown): undefined {
   const isBroken =
     error instanceof ServiceUnreachable || (error instanceof Error && /^(AbortError|TypeError)$/.test(error.name))
   if (!isBroken) throw error
 }
 
-/** The last status, once nothing more will come by itself. */
-async function hear(
+/** Returns the last status once the comparison has ended or paused. */
+async function readUntilEnd(
   events: AsyncGenerator<ReceivedEvent>,
   onStatus: (status: Comparison, id: string | undefined) => void,
 ): Promise<Comparison | undefined> {
@@ -69,7 +69,7 @@ async function hear(
   return undefined
 }
 
-const linesOf = (status: Comparison): string[] => [
+const formatStatus = (status: Comparison): string[] => [
   headline(status),
   ...aligned([HEADINGS, ...status.settings.map(cells)]),
 ]
@@ -105,7 +105,7 @@ const cells = (setting: ComparisonSetting): string[] => [
 
 const percent = (value: number | null): string => (value === null ? '-' : `${value.toFixed(1)} %`)
 
-/** The table that stays, with what is on the frontier marked. */
+/** Prints the final table, with frontier settings marked. */
 export function printSettings(shell: Shell, { settings, frontier }: Comparison): void {
   const columns = HEADINGS.map(
     (heading, index) => [heading, (setting: ComparisonSetting) => cells(setting)[index] ?? ''] as const,

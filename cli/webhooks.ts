@@ -11,10 +11,10 @@ const ID = '01981b3e-6c2b-7e0f-8a53-0d1b6f2f3c11'
 const WEBHOOK = ['<webhook>', 'its id, as `assay webhooks list` shows it'] as const
 const EVENT = ['--event <type...>', 'only these (default: all)'] as const
 
-type Flags = { event?: WebhookEvent[]; description?: string }
+type WebhookFlags = { event?: WebhookEvent[]; description?: string }
 
 export function addWebhooksCommands(assay: Command, shell: Shell): void {
-  const webhooks = assay.command('webhooks').description('Be told of what happens').helpCommand(false)
+  const webhooks = assay.command('webhooks').description('Manage webhooks').helpCommand(false)
   addChanging(webhooks, shell)
   addReading(webhooks, shell)
 }
@@ -23,30 +23,30 @@ function addChanging(webhooks: Command, shell: Shell): void {
   withExample(
     webhooks
       .command('add')
-      .description('Add an address; its signing secret is printed once')
-      .argument('<url>', 'https, and a public host')
+      .description('Add a webhook and print its signing secret once')
+      .argument('<url>', 'https URL with a public host')
       .option(...EVENT)
-      .option('--description <text>', 'how people call it')
-      .action((url: string, flags: Flags, command: Command) => add(shell, command, { url, ...flags })),
+      .option('--description <text>', 'Display name')
+      .action((url: string, flags: WebhookFlags, command: Command) => add(shell, command, { url, ...flags })),
     'assay webhooks add https://hooks.example.org/assay --event comparison.completed release.published',
   )
   withExample(
     webhooks
       .command('update')
-      .description('Change what it hears of, enable or disable it, or give it a new secret')
+      .description('Change the events of a webhook, enable or disable it, or rotate its secret')
       .argument(...WEBHOOK)
       .option(...EVENT)
-      .option('--description <text>', 'how people call it')
-      .addOption(new Option('--enable', 'send to it again').conflicts('disable'))
-      .option('--disable', 'send nothing to it')
-      .option('--new-secret', 'print a new secret; the old one signs along for a day')
-      .action((id: string, flags: UpdateFlags, command: Command) => update(shell, command, id, flags)),
+      .option('--description <text>', 'Display name')
+      .addOption(new Option('--enable', 'Enable deliveries').conflicts('disable'))
+      .option('--disable', 'Disable deliveries')
+      .option('--new-secret', 'Print a new secret; the old one stays valid for a day')
+      .action((id: string, flags: UpdateWebhookFlags, command: Command) => update(shell, command, id, flags)),
     `assay webhooks update ${ID} --enable`,
   )
   withExample(
     webhooks
       .command('remove')
-      .description('Remove a webhook and what was sent to it')
+      .description('Remove a webhook and its deliveries')
       .argument(...WEBHOOK)
       .action((id: string, _flags: object, command: Command) => remove(shell, command, id)),
     `assay webhooks remove ${ID}`,
@@ -64,7 +64,7 @@ function addReading(webhooks: Command, shell: Shell): void {
   withExample(
     webhooks
       .command('test')
-      .description('Send a message of the type webhook.test')
+      .description('Send a test event (webhook.test)')
       .argument(...WEBHOOK)
       .action((id: string, _flags: object, command: Command) => test(shell, command, id)),
     `assay webhooks test ${ID}`,
@@ -72,7 +72,7 @@ function addReading(webhooks: Command, shell: Shell): void {
   withExample(
     webhooks
       .command('deliveries')
-      .description('List what was sent to it, newest first')
+      .description('List the deliveries of a webhook, newest first')
       .argument(...WEBHOOK)
       .action((id: string, _flags: object, command: Command) => listDeliveries(shell, command, id)),
     `assay webhooks deliveries ${ID}`,
@@ -80,7 +80,7 @@ function addReading(webhooks: Command, shell: Shell): void {
   withExample(
     webhooks
       .command('redeliver')
-      .description('Send it again, with the same id')
+      .description('Send a delivery again, with the same id')
       .argument(...WEBHOOK)
       .addArgument(new Argument('<delivery>', 'its id, as `assay webhooks deliveries` shows it'))
       .action((id: string, delivery: string, _flags: object, command: Command) =>
@@ -96,37 +96,37 @@ const placeOf = ({ org }: Service, id: string) => ({ org, webhookId: requireId(i
 async function requireEvents(events: readonly string[] | undefined): Promise<void> {
   const { EVENTS } = await contract()
   const unknown = events?.find((event) => !EVENTS.some((known) => known === event))
-  if (unknown !== undefined) throw new WrongUse(`There is no event ${unknown}. There are: ${EVENTS.join(', ')}.`)
+  if (unknown !== undefined) throw new WrongUse(`Unknown event ${unknown}. Available: ${EVENTS.join(', ')}.`)
 }
 
-async function add(shell: Shell, command: Command, { url, event, description }: Flags & { url: string }) {
+async function add(shell: Shell, command: Command, { url, event, description }: WebhookFlags & { url: string }) {
   const { createWebhook } = await contract()
   await requireEvents(event)
   const service = await openService(shell, command)
-  const wish = { url, ...(event ? { events: event } : {}), ...(description === undefined ? {} : { description }) }
-  const { body } = await call(service, createWebhook, { params: { org: service.org }, body: wish })
+  const changes = { url, ...(event ? { events: event } : {}), ...(description === undefined ? {} : { description }) }
+  const { body } = await call(service, createWebhook, { params: { org: service.org }, body: changes })
   if (service.json) return printJson(shell, body)
-  note(shell, `The webhook ${body.id} is added. Messages are signed with this secret, which is shown once:`)
+  note(shell, `Added the webhook ${body.id}. Its signing secret, shown only once:`)
   print(shell, body.secret)
 }
 
-type UpdateFlags = Flags & { enable?: boolean; disable?: boolean; newSecret?: boolean }
+type UpdateWebhookFlags = WebhookFlags & { enable?: boolean; disable?: boolean; newSecret?: boolean }
 
-async function update(shell: Shell, command: Command, id: string, flags: UpdateFlags): Promise<void> {
+async function update(shell: Shell, command: Command, id: string, flags: UpdateWebhookFlags): Promise<void> {
   const { updateWebhook } = await contract()
   await requireEvents(flags.event)
-  const wish = {
+  const changes = {
     ...(flags.event ? { events: flags.event } : {}),
     ...(flags.description === undefined ? {} : { description: flags.description }),
     ...(flags.enable ? { enabled: true } : flags.disable ? { enabled: false } : {}),
     ...(flags.newSecret ? { newSecret: true as const } : {}),
   }
-  if (Object.keys(wish).length === 0) throw new WrongUse('Say what is to change: see --help.')
+  if (Object.keys(changes).length === 0) throw new WrongUse('Nothing to update. See --help.')
   requireId(id, 'assay webhooks list')
   const service = await openService(shell, command)
-  const { body } = await call(service, updateWebhook, { params: placeOf(service, id), body: wish })
+  const { body } = await call(service, updateWebhook, { params: placeOf(service, id), body: changes })
   if (service.json) return printJson(shell, body)
-  note(shell, `The webhook ${body.id} is changed.`)
+  note(shell, `Updated the webhook ${body.id}.`)
   if (body.secret !== undefined) print(shell, body.secret)
 }
 
@@ -135,7 +135,7 @@ async function remove(shell: Shell, command: Command, id: string): Promise<void>
   requireId(id, 'assay webhooks list')
   const service = await openService(shell, command)
   await call(service, deleteWebhook, { params: placeOf(service, id) })
-  note(shell, `The webhook ${id} is removed.`)
+  note(shell, `Removed the webhook ${id}.`)
 }
 
 async function list(shell: Shell, command: Command): Promise<void> {
@@ -168,7 +168,7 @@ async function test(shell: Shell, command: Command, id: string): Promise<void> {
   const service = await openService(shell, command)
   const { body } = await call(service, testWebhook, { params: placeOf(service, id) })
   if (service.json) return printJson(shell, body)
-  note(shell, `A message is on its way. \`assay webhooks deliveries ${id}\` shows how it fares. Its id:`)
+  note(shell, `Sent a test event. To see its delivery: assay webhooks deliveries ${id}. Its id:`)
   print(shell, body.id)
 }
 
@@ -198,5 +198,5 @@ async function redeliver(shell: Shell, command: Command, id: string, delivery: s
   const service = await openService(shell, command)
   const { body } = await call(service, endpoint, { params: { ...placeOf(service, id), deliveryId } })
   if (service.json) return printJson(shell, body)
-  note(shell, `${body.id} is on its way again.`)
+  note(shell, `Sending ${body.id} again.`)
 }

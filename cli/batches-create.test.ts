@@ -64,7 +64,9 @@ test('a batch is created, watched to its end, listed, resumed and canceled', asy
     '3',
   )
   expect(await lab.read(runId)).toMatchObject({
-    ...{ state: 'completed', budgetUsd: 3, generation: { authorModel: 'anthropic/claude-sonnet-5' } },
+    state: 'completed',
+    budgetUsd: 3,
+    generation: { authorModel: 'anthropic/claude-sonnet-5' },
   })
   const watched = await run('watch', runId)
   expect(watched.code, watched.err).toBe(0)
@@ -112,7 +114,7 @@ test('tasks are shown, reviewed, edited, approved and exported', async () => {
   expect([edited.code, edited.err]).toEqual([0, expect.stringContaining('is making again')])
   await lab.work()
   expect(await lab.task(runId, fine[0] ?? '')).toMatchObject({ state: 'ready', instruction: 'Do it in another way.\n' })
-  expect((await run('edit', runId, fine[0] ?? '', '--from', text)).err).toContain('Nothing was changed')
+  expect((await run('edit', runId, fine[0] ?? '', '--from', text)).err).toContain('No changes')
   expect((await run('edit', runId, fine[0] ?? '')).code).toBe(2)
   expect((await run('edit', runId, fine[0] ?? '', '--file', 'task.toml', '--from', text)).code).toBe(1)
 

@@ -6,33 +6,33 @@ import { openRepository } from './repository.ts'
 import type { Service } from './service.ts'
 import type { Shell } from './shell.ts'
 
-export type InBatch = { org: string; owner: string; name: string; runId: string }
+export type BatchParams = { org: string; owner: string; name: string; runId: string }
 
 export const contract = () => import('../src/batches/schema.ts')
 
 const RUN = /^batch-[0-9a-f-]{36}$/
 
-/** The service, and a batch in it. */
+/** Opens the service and checks the batch id. */
 export async function openBatch(shell: Shell, command: Command, repo: string, runId: string) {
-  if (!RUN.test(runId)) throw new WrongUse('That is not a batch: batch- and an id are expected.')
+  if (!RUN.test(runId)) throw new WrongUse('Not a batch id. Batch ids start with batch-.')
   const { service, params } = await openRepository(shell, command, repo)
   return { service, params: { ...params, runId } }
 }
 
-export async function listTasks(service: Service, params: InBatch): Promise<BatchTask[]> {
+export async function listTasks(service: Service, params: BatchParams): Promise<BatchTask[]> {
   return (await call(service, (await contract()).listBatchTasks, { params })).body.tasks
 }
 
 export function requireTasks(all: readonly BatchTask[], ids: readonly string[]): BatchTask[] {
   return ids.map((id) => {
     const found = all.find(({ taskId }) => taskId === id)
-    if (!found) throw new WrongUse(`There is no task ${id} in this batch.`)
+    if (!found) throw new WrongUse(`The batch has no task ${id}.`)
     return found
   })
 }
 
-export function numberOf(text: string, flag: string): number {
+export function parseNumber(text: string, flag: string): number {
   const value = Number(text)
-  if (text.trim() === '' || !Number.isFinite(value)) throw new WrongUse(`${flag} takes a number.`)
+  if (text.trim() === '' || !Number.isFinite(value)) throw new WrongUse(`${flag} must be a number.`)
   return value
 }

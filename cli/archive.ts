@@ -5,14 +5,14 @@ import { buffer } from 'node:stream/consumers'
 import { WrongUse } from './failure.ts'
 
 /**
- * A folder is packed as it lies there, without the history of its repository; `inside` leaves its own name out, too.
- * Without times: the same folder is the same archive, and is sent once.
+ * Reads a .tar.gz, or packs a folder without its `.git`. `inside` omits the name of the folder from the paths. Modification
+ * times are omitted, so that the same folder always gives the same archive.
  */
-export async function archiveOf(source: string, { inside }: { inside: boolean }): Promise<Blob> {
+export async function readArchive(source: string, { inside }: { inside: boolean }): Promise<Blob> {
   const path = resolve(source)
-  const found = await stat(path).catch(() => undefined)
-  if (!found) throw new WrongUse(`There is no ${source}.`)
-  if (found.isFile()) return gzipOf(path, source)
+  const stats = await stat(path).catch(() => undefined)
+  if (!stats) throw new WrongUse(`${source} does not exist.`)
+  if (stats.isFile()) return requireGzip(path, source)
   const { create } = await import('tar')
   const filter = (entry: string) => !entry.split('/').includes('.git')
   const [cwd, name] = inside ? [path, '.'] : [dirname(path), basename(path)]
@@ -23,9 +23,9 @@ export async function archiveOf(source: string, { inside }: { inside: boolean })
 
 const GZIP = [0x1f, 0x8b]
 
-async function gzipOf(path: string, source: string): Promise<Blob> {
+async function requireGzip(path: string, source: string): Promise<Blob> {
   const blob = await openAsBlob(path)
   const start = new Uint8Array(await blob.slice(0, GZIP.length).arrayBuffer())
-  if (GZIP.every((byte, place) => start[place] === byte)) return blob
-  throw new WrongUse(`${source} is not a .tar.gz. Give an archive that gzip has packed, or a folder.`)
+  if (GZIP.every((byte, index) => start[index] === byte)) return blob
+  throw new WrongUse(`${source} is not a .tar.gz. Use a gzipped tar archive or a folder.`)
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newKey } from '../src/workspaces/key.ts'
 import { type Service, startService } from '../test/support/service.ts'
-import { assay, type Ran, scratchFolder } from './test-support.ts'
+import { assay, type CommandResult, scratchFolder } from './test-support.ts'
 
 const key = newKey()
 const folder = scratchFolder()
@@ -19,12 +19,16 @@ afterAll(async () => {
   folder.remove()
 })
 
-const run = (...args: string[]): Promise<Ran> =>
+const run = (...args: string[]): Promise<CommandResult> =>
   assay(['harnesses', ...args], { env: { ASSAY_URL: service.url, ASSAY_KEY: key } })
 
 function written(name: string, over: object = {}): string {
   const description = {
-    ...{ id: 'custom/house', name: 'House', version: '1', protocols: ['openai-chat'], levels: { low: 'low' } },
+    id: 'custom/house',
+    name: 'House',
+    version: '1',
+    protocols: ['openai-chat'],
+    levels: { low: 'low' },
     command: ['{bundle}/run'],
     ...over,
   }
@@ -45,9 +49,11 @@ test('a harness is added with its program, listed, shown and removed', async () 
   const description = written('house', { bundle: { probe: ['{bundle}/run'] } })
   const bundle = program()
   expect(await run('add', description, '--bundle', bundle)).toEqual({
-    ...{ code: 0, out: 'custom/house\n', err: 'House 1 is there.\n' },
+    code: 0,
+    out: 'custom/house\n',
+    err: 'House 1 added.\n',
   })
-  expect((await run('add', description, '--bundle', bundle)).err).toBe('House 1 was there, just so.\n')
+  expect((await run('add', description, '--bundle', bundle)).err).toBe('House 1 already exists, unchanged.\n')
   expect((await run('list', '--own')).out).toMatch(/\ncustom\/house +House +1 +sha256:[0-9a-f]{12} +openai-chat +\d/)
   const shown = JSON.parse((await run('show', 'custom/house')).out)
   expect(shown).toMatchObject({
@@ -64,13 +70,13 @@ test('ours are shown without a server', async () => {
   expect([code, JSON.parse(out)]).toEqual([0, expect.objectContaining({ id: 'pi', installed: false })])
   expect(await run('show', 'nobody')).toMatchObject({
     code: 2,
-    err: expect.stringContaining('There is no harness nobody'),
+    err: expect.stringContaining('Unknown harness nobody'),
   })
 })
 
 test.each<[string, () => string[], string]>([
-  ['no file', () => ['add', 'nowhere.json'], 'There is no nowhere.json'],
-  ['no program', () => ['add', written('a'), '--bundle', 'nowhere'], 'There is no nowhere'],
+  ['no file', () => ['add', 'nowhere.json'], 'nowhere.json does not exist'],
+  ['no program', () => ['add', written('a'), '--bundle', 'nowhere'], 'nowhere does not exist'],
   ['a field that is wrong', () => ['add', written('b', { command: [] })], 'command'],
   ['one of ours', () => ['remove', 'pi'], 'Only harnesses of your own'],
 ])('%s is wrong use', async (_, args, message) => {

@@ -4,31 +4,31 @@ import type { Command } from 'commander'
 import { z } from 'zod'
 import type { CustomHarness, NewHarness } from '../src/catalog/custom-harnesses/schema.ts'
 import { call } from '../src/platform/http/client.ts'
-import { archiveOf } from './archive-of.ts'
+import { readArchive } from './archive.ts'
 import { WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
 import { listAll, openService, type Service } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
 import { moment, printTable } from './table.ts'
 
-type AddFlags = { bundle?: string }
+type AddHarnessFlags = { bundle?: string }
 
-/** The harnesses that a workspace has described, on its server. */
+/** Commands for the custom harnesses of a workspace. */
 export function addOwnHarnessesCommands(harnesses: Command, shell: Shell): void {
   withExample(
     harnesses
       .command('add')
-      .description('Describe a harness of your own to the server, or a new version of one')
-      .argument('<description>', 'a JSON file; docs/harnesses.md says what is in it')
-      .option('--bundle <source>', 'its program: a folder, or a .tar.gz of one')
-      .action((file: string, flags: AddFlags, command: Command) => add(shell, command, flags, file)),
+      .description('Add a custom harness or a new version of one')
+      .argument('<description>', 'JSON file; see docs/harnesses.md')
+      .option('--bundle <source>', 'Program: a folder or a .tar.gz of one')
+      .action((file: string, flags: AddHarnessFlags, command: Command) => add(shell, command, flags, file)),
     'assay harnesses add house-agent.json --bundle ./dist',
   )
   withExample(
     harnesses
       .command('remove')
-      .description('Remove one that no comparison works with, with all its versions')
-      .argument('<id>', 'custom/ and its name')
+      .description('Remove a custom harness that no running comparison uses, with all its versions')
+      .argument('<id>', 'Id: custom/<name>')
       .action((id: string, _flags: object, command: Command) => remove(shell, command, id)),
     'assay harnesses remove custom/house-agent',
   )
@@ -61,16 +61,16 @@ export async function printOwn(shell: Shell, command: Command): Promise<void> {
   ])
 }
 
-/** The newest version, as it was described. */
+/** Prints the description of the newest version. */
 export async function showOwn(shell: Shell, command: Command, id: string): Promise<void> {
   const found = (await listOwn(await openService(shell, command))).find((harness) => harness.id === id)
-  if (!found) throw new Error(`There is no harness ${id}. \`assay harnesses list --own\` shows them.`)
+  if (!found) throw new Error(`Harness ${id} not found. List them with \`assay harnesses list --own\`.`)
   printJson(shell, found)
 }
 
-async function add(shell: Shell, command: Command, { bundle }: AddFlags, file: string): Promise<void> {
+async function add(shell: Shell, command: Command, { bundle }: AddHarnessFlags, file: string): Promise<void> {
   const written = await readDescription(file)
-  const upload = bundle === undefined ? undefined : await archiveOf(bundle, { inside: true })
+  const upload = bundle === undefined ? undefined : await readArchive(bundle, { inside: true })
   const service = await openService(shell, command)
   const { addHarness, sendBundle } = await contract()
   const params = { org: service.org }
@@ -80,7 +80,7 @@ async function add(shell: Shell, command: Command, { bundle }: AddFlags, file: s
     : written
   const { status, body } = await call(service, addHarness, { params, body: await checked(description) })
   if (service.json) return printJson(shell, body)
-  note(shell, `${body.name} ${body.version} ${status === 201 ? 'is there.' : 'was there, just so.'}`)
+  note(shell, `${body.name} ${body.version} ${status === 201 ? 'added.' : 'already exists, unchanged.'}`)
   print(shell, body.id)
 }
 
@@ -88,12 +88,12 @@ const Written = z.record(z.string(), z.unknown())
 
 async function readDescription(file: string): Promise<Record<string, unknown>> {
   const text = await readFile(resolve(file), 'utf8').catch(() => {
-    throw new WrongUse(`There is no ${file}.`)
+    throw new WrongUse(`${file} does not exist.`)
   })
   try {
     return Written.parse(JSON.parse(text))
   } catch {
-    throw new WrongUse(`${file} is no JSON object.`)
+    throw new WrongUse(`${file} is not a JSON object.`)
   }
 }
 
@@ -101,13 +101,13 @@ async function checked(description: object): Promise<NewHarness> {
   const { success, data, error } = (await contract()).NewHarness.safeParse(description)
   if (success) return data
   const [first] = error.issues
-  throw new WrongUse(`The description does not fit. ${first?.path.join('.') || 'It'}: ${first?.message}.`)
+  throw new WrongUse(`Invalid description. ${first?.path.join('.') || 'Root'}: ${first?.message}.`)
 }
 
 async function remove(shell: Shell, command: Command, id: string): Promise<void> {
   const [, slug] = /^custom\/(.+)$/.exec(id) ?? []
-  if (slug === undefined) throw new WrongUse('Only harnesses of your own can be removed: custom/<name>.')
+  if (slug === undefined) throw new WrongUse('Only custom harnesses can be removed: custom/<name>.')
   const service = await openService(shell, command)
   await call(service, (await contract()).removeHarness, { params: { org: service.org, slug } })
-  if (!service.json) note(shell, `${id} is removed.`)
+  if (!service.json) note(shell, `Removed ${id}.`)
 }
