@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 
-// The floor that public reads are compared with: node's own http server that sends the same bytes with the same headers.
+// Baseline of public reads: Node's HTTP server sending the same bytes with the same headers.
 
 const body = readFileSync(process.env.BENCH_BODY ?? '')
 const etag = process.env.BENCH_ETAG ?? ''

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { createServer } from 'node:http'
 import pg from 'pg'
 
-// The floor that the read is compared with: node's own http server, the same SQL, the same pool, nothing else.
+// Baseline of reads: Node's HTTP server with the same SQL and pool, and nothing else.
 
 const pool = new pg.Pool({
   connectionString: process.env.DATABASE_URL,

@@ -6,15 +6,15 @@ import { pipeline } from 'node:stream/promises'
 import { x as unpack } from 'tar'
 import { type PackageRegistryServer, startPackageRegistry } from '../test/support/package-registry.ts'
 import { startService } from '../test/support/service.ts'
-import { atMost, type Bench, mebibytes, median, note, seconds, times } from './measure.ts'
+import { atMost, type Measurement, mebibytes, median, note, seconds, times } from './measure.ts'
 
 const TASKS = 500
 const FILES = 20
 const ROUNDS = 3
 const PARALLEL = 8
 
-/** A dataset as large as a benchmark may be, from a registry on this machine. */
-export const benchmarksBench: Bench = {
+/** Adds a dataset of maximum size from a local registry. */
+export const benchmarksBench: Measurement = {
   name: 'Adding a benchmark',
   about: `${TASKS} tasks of ${FILES} files from a package registry on loopback: downloaded, every digest recomputed, every task checked and stored, against plainly downloading and unpacking the same archives, ${PARALLEL} at a time; medians of ${ROUNDS}.`,
   run: async () => {
@@ -45,7 +45,7 @@ async function publish({ rows }: PackageRegistryServer): Promise<string[]> {
   return tasks.map((task) => task.archive_path)
 }
 
-/** Of the usual kind: a few small texts, sources and a little data. */
+/** Writes a typical task: a few small texts, sources and data. */
 function taskFiles(n: number): [string, string][] {
   const extra = Array.from({ length: FILES - 5 }, (_, k): [string, string] => [
     `environment/src/module_${k}.py`,

@@ -15,12 +15,12 @@ import { cpuSeconds, postmasterOf } from './cpu.ts'
 import {
   atLeast,
   atMost,
-  type Bench,
+  type Measurement,
+  type MeasureRow,
   mebibytes,
   milliseconds,
   note,
   perSecond,
-  type Row,
   seconds,
   times,
 } from './measure.ts'
@@ -31,7 +31,7 @@ const TASKS = 500
 const SUBSCRIBERS = 1000
 const READS = 200
 
-export const comparisonsBench: Bench = {
+export const comparisonsBench: Measurement = {
   name: 'Comparisons',
   about: `A benchmark of ${TASKS} tasks, an engine that does nothing, an API process, a process for submissions and two workers with 16 slots each, on a durable embedded PostgreSQL.`,
   run: async () => {
@@ -56,7 +56,7 @@ export const comparisonsBench: Bench = {
 
 const THROUGH = 'trials through the control plane, two workers'
 
-/** A PostgreSQL of the system, as durable as it comes, where there is one. */
+/** Starts the system's PostgreSQL with default durability, if installed. */
 async function onSystemPostgres(): Promise<{ rate: number; version: string } | undefined> {
   const bin = postgresFolder()
   if (bin === undefined) return undefined
@@ -72,7 +72,7 @@ async function onSystemPostgres(): Promise<{ rate: number; version: string } | u
   }
 }
 
-async function inLab<T>(url: string, work: (lab: Lab) => Promise<T>): Promise<T> {
+async function inLab<T>(url: string, work: (lab: ComparisonLab) => Promise<T>): Promise<T> {
   const lab = await openLab(url)
   try {
     return await work(lab)
@@ -81,7 +81,7 @@ async function inLab<T>(url: string, work: (lab: Lab) => Promise<T>): Promise<T>
   }
 }
 
-type Lab = Awaited<ReturnType<typeof openLab>>
+type ComparisonLab = Awaited<ReturnType<typeof openLab>>
 const QUICK = { org: 'local', datasetOrg: 'lab', dataset: 'many' }
 
 async function openLab(url: string) {
@@ -89,8 +89,12 @@ async function openLab(url: string) {
   writeTasks(join(folder, 'registry/lab/many'))
   const key = newKey()
   const environment = {
-    ...{ DATABASE_URL: url, ASSAY_DATA: folder, ASSAY_BOOTSTRAP_KEY: key, ASSAY_WORKER_SLOTS: '16' },
-    ...{ ASSAY_REGISTRIES: `dir:${join(folder, 'registry')}`, ASSAY_DATABASE_CONNECTIONS: '20' },
+    DATABASE_URL: url,
+    ASSAY_DATA: folder,
+    ASSAY_BOOTSTRAP_KEY: key,
+    ASSAY_WORKER_SLOTS: '16',
+    ASSAY_REGISTRIES: `dir:${join(folder, 'registry')}`,
+    ASSAY_DATABASE_CONNECTIONS: '20',
   }
   const start = (role: string) => startProgram(PROCESS, [role], environment)
   const api = await start('api')
@@ -104,7 +108,9 @@ async function openLab(url: string) {
       .filter(({ catalogId }) => catalogId.startsWith('bench/'))
       .slice(0, count)
       .map(({ catalogId, credentials, harnesses: all }) => ({
-        ...{ catalogId, credentialId: credentials[0]?.id ?? '', harnesses: all.slice(0, harnesses) },
+        catalogId,
+        credentialId: credentials[0]?.id ?? '',
+        harnesses: all.slice(0, harnesses),
       }))
   return {
     api,
@@ -150,12 +156,12 @@ function writeTasks(folder: string): void {
   }
 }
 
-async function untilState(lab: Lab, id: string, state: string): Promise<void> {
+async function untilState(lab: ComparisonLab, id: string, state: string): Promise<void> {
   while ((await lab.read(id)).state !== state) await wait(100)
 }
 
-async function submissions(lab: Lab): Promise<Row[]> {
-  const rows: Row[] = []
+async function submissions(lab: ComparisonLab): Promise<MeasureRow[]> {
+  const rows: MeasureRow[] = []
   for (const { size, models, attempts, bar } of [
     { size: 30_000, models: 12, attempts: 1, bar: 5 },
     { size: 100_000, models: 4, attempts: 10, bar: 20 },
@@ -174,12 +180,12 @@ async function submissions(lab: Lab): Promise<Row[]> {
   return rows
 }
 
-const cancel = (lab: Lab, comparisonId: string) => {
+const cancel = (lab: ComparisonLab, comparisonId: string) => {
   const params = { ...QUICK, comparisonId }
   return call(lab.client, inBenchmark.cancel, { params })
 }
 
-async function throughput(lab: Lab): Promise<{ rate: number; rows: Row[] }> {
+async function throughput(lab: ComparisonLab): Promise<{ rate: number; rows: MeasureRow[] }> {
   const { rows: open } = await lab.pool.query(`select id from comparisons where state = 'running'`)
   for (const { id } of open) await cancel(lab, id)
   await lab.pool.query('vacuum analyze')
@@ -211,12 +217,12 @@ async function throughput(lab: Lab): Promise<{ rate: number; rows: Row[] }> {
 
 const sum = (numbers: number[]): number => numbers.reduce((all, each) => all + each, 0)
 
-async function size({ pool }: Lab): Promise<number> {
+async function size({ pool }: ComparisonLab): Promise<number> {
   const { rows } = await pool.query('select pg_database_size(current_database())::bigint as bytes')
   return Number(rows[0].bytes)
 }
 
-async function statusReads(lab: Lab): Promise<Row[]> {
+async function statusReads(lab: ComparisonLab): Promise<MeasureRow[]> {
   const small = await lab.create(4, 5, 1)
   await untilState(lab, small.id, 'completed')
   const few = await p95(lab, small.id)
@@ -236,7 +242,7 @@ async function statusReads(lab: Lab): Promise<Row[]> {
   ]
 }
 
-/** Nine more of the largest. */
+/** Nine more comparisons of maximum size. */
 async function fill(pool: pg.Pool, key: number): Promise<void> {
   for (let n = 0; n < 9; n++) {
     await pool.query(
@@ -254,7 +260,7 @@ async function fill(pool: pg.Pool, key: number): Promise<void> {
   await pool.query('analyze')
 }
 
-async function p95(lab: Lab, id: string): Promise<number> {
+async function p95(lab: ComparisonLab, id: string): Promise<number> {
   const times: number[] = []
   for (let n = 0; n < READS; n++) {
     const started = performance.now()
@@ -264,7 +270,7 @@ async function p95(lab: Lab, id: string): Promise<number> {
   return times.sort((a, b) => a - b)[Math.floor(READS * 0.95)] ?? Number.NaN
 }
 
-async function subscribers(lab: Lab): Promise<Row[]> {
+async function subscribers(lab: ComparisonLab): Promise<MeasureRow[]> {
   const { rows } = await lab.pool.query(`select id from comparisons where state = 'canceled' limit 1`)
   await lab.pool.query(`update comparisons set state = 'paused' where id = $1`, [rows[0].id])
   const path = `/api/orgs/local/benchmarks/lab/many/evaluations/comparisons/${rows[0].id}/events`

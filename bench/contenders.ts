@@ -10,12 +10,12 @@ import type { SandboxProvider } from '../src/sandboxes/sandbox.ts'
 import { baseRootfs } from '../test/support/base-image.ts'
 import { importBase, startDockerd } from '../test/support/dockerd.ts'
 
-/** A provider and the plainest use of the runtime below it. */
-export type Contender = {
+/** A sandbox provider and the minimal use of its runtime as baseline. */
+export type SandboxContender = {
   name: string
   provider: SandboxProvider
   folder: string
-  /** Runs the bare cycle so many times, one after another. */
+  /** Runs the baseline cycle `count` times in sequence. */
   bare(count: number): Promise<void>
   barTimes: number
   barThroughput?: number
@@ -24,15 +24,15 @@ export type Contender = {
 const run = promisify(execFile)
 const IMAGE = 'debian:bookworm-slim'
 
-/** One after the other: each is gone before the next comes. */
-export async function* contenders(): AsyncGenerator<Contender> {
+/** Yields contenders in sequence. Each is removed before the next starts. */
+export async function* contenders(): AsyncGenerator<SandboxContender> {
   yield* docker()
   yield* local('bwrap', 7.5, bareBwrap)
   yield* local('runc', 5.2, bareRunc)
 }
 
-/** Each cycle makes a container that runs `true`, waits for it and removes it, over one connection. */
-async function* docker(): AsyncGenerator<Contender> {
+/** Creates a container that runs `true`, waits for it and removes it, over one connection. */
+async function* docker(): AsyncGenerator<SandboxContender> {
   const folder = await mkdtemp(join(tmpdir(), 'assay-bench-'))
   await using dockerd = await startDockerd()
   await importBase(dockerd)
@@ -52,7 +52,11 @@ async function* docker(): AsyncGenerator<Contender> {
   }
   try {
     yield {
-      ...{ name: 'docker', provider, folder, barTimes: 2.8, barThroughput: 0.3 },
+      name: 'docker',
+      provider,
+      folder,
+      barTimes: 2.8,
+      barThroughput: 0.3,
       bare: async (count) => {
         for (let done = 0; done < count; done++) await cycle()
       },
@@ -64,7 +68,11 @@ async function* docker(): AsyncGenerator<Contender> {
 
 type BareLocal = (rootfs: string, folder: string) => Promise<(count: number) => Promise<void>>
 
-async function* local(runtime: 'bwrap' | 'runc', barTimes: number, makeBare: BareLocal): AsyncGenerator<Contender> {
+async function* local(
+  runtime: 'bwrap' | 'runc',
+  barTimes: number,
+  makeBare: BareLocal,
+): AsyncGenerator<SandboxContender> {
   const folder = await mkdtemp(join(tmpdir(), 'assay-bench-'))
   const provider = createLocalProvider({ dataFolder: folder, runtime, allowHostBase: false, log: createLog('silent') })
   const rootfs = await baseRootfs()
@@ -78,7 +86,7 @@ async function* local(runtime: 'bwrap' | 'runc', barTimes: number, makeBare: Bar
 
 const LOOP = 'n=$1; shift; while [ $n -gt 0 ]; do n=$((n - 1)); '
 
-/** Each cycle mounts an overlay, runs `true` on it and takes it away. */
+/** Mounts an overlay, runs `true` in it and unmounts it. */
 async function bareBwrap(rootfs: string, folder: string): Promise<(count: number) => Promise<void>> {
   const script = `cd "$(mktemp -d "$2/bare-XXXXXX")" && mkdir upper work root; R=$3; set -- "$1"; ${LOOP}
     mount -t overlay overlay -o lowerdir=$R,upperdir=upper,workdir=work root || exit 1
@@ -89,7 +97,7 @@ async function bareBwrap(rootfs: string, folder: string): Promise<(count: number
   }
 }
 
-/** Each cycle is one `runc run` of `true`; the overlay is mounted once. */
+/** Runs `true` with `runc run`. The overlay is mounted once. */
 async function bareRunc(rootfs: string, folder: string): Promise<(count: number) => Promise<void>> {
   const bundle = join(folder, 'bare-bundle')
   for (const name of ['upper', 'work', 'rootfs']) await mkdir(join(bundle, name), { recursive: true })

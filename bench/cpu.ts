@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'n
 import { join } from 'node:path'
 import type pg from 'pg'
 
-/** Processor time of the whole machine while something runs: what daemons and containers use is in it. */
+/** Measures the CPU time of the entire machine during the work, including daemons and containers. */
 export async function cpuMs(work: () => Promise<void>): Promise<number> {
   const before = machineCpuMs()
   await work()
@@ -27,7 +27,7 @@ function read(path: string): string | undefined {
 
 const TICKS = 100
 
-/** Of a process and its children, living and dead, in seconds: what remains comparable when others use the machine too. */
+/** CPU seconds of a process and its children, including dead ones. Comparable on a busy machine. */
 export function cpuSeconds(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
     .replace(/^.*\) /, '')
@@ -40,13 +40,13 @@ const childrenOf = (pid: number): number[] =>
 
 const COUNTED = '/sys/fs/cgroup/cpuacct'
 
-type Meter = Disposable & { add(pid: number): void; milliseconds(): number }
+type CpuMeter = Disposable & { add(pid: number): void; milliseconds(): number }
 
 /**
- * Counts what processes use together with all that they start, whoever waits for it in the end: sandboxes are nobody's
- * children for long. Where the kernel cannot do that for some alone, it is the whole machine's.
+ * Measures the CPU time of processes and everything they start, including orphaned sandboxes. Falls back to the CPU time of
+ * the entire machine if the kernel does not support that.
  */
-export function openMeter(): Meter {
+export function openMeter(): CpuMeter {
   if (!existsSync(COUNTED)) return { add: () => {}, milliseconds: machineCpuMs, [Symbol.dispose]: () => {} }
   const group = join(COUNTED, `assay-bench-${process.pid}`)
   mkdirSync(group)
@@ -69,7 +69,7 @@ const move = (pid: number, group: string): void => writeFileSync(join(group, 'cg
 
 const sum = (numbers: number[]): number => numbers.reduce((all, each) => all + each, 0)
 
-/** The first process of a database on this machine. */
+/** Returns the postmaster's process id of a local database. */
 export async function postmasterOf(pool: pg.Pool): Promise<number> {
   const { rows } = await pool.query('select pg_backend_pid() as pid')
   return Number(/^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${rows[0].pid}/status`, 'utf8'))?.[1])

@@ -14,20 +14,20 @@ import { done } from '../src/taskgen/stage-result.ts'
 import { bootstrap } from '../src/workspaces/workspaces.ts'
 import { doneAt, type Script, scriptedStages } from '../test/support/taskgen/scripted-stages.ts'
 
-// One role of the service. Of the stages only the executions do something: they wait for so many milliseconds, or run
-// the tests of the order in a file. Queue, leases and rows are the real ones.
+// One role of the service in which only the execution stage does work: it waits for some milliseconds or runs the tests
+// given in a file. Queue, leases and rows are real.
 
-type Execute = NonNullable<Script['execution']>
+type ExecuteStage = NonNullable<Script['execution']>
 
 const waiting =
-  (ms: number): Execute =>
+  (ms: number): ExecuteStage =>
   async (making, _, signal) => {
     await wait(ms, undefined, { signal })
     return done(doneAt('execution', making))
   }
 
 const running =
-  (order: Omit<ExecutionInput, 'folder'>): Execute =>
+  (order: Omit<ExecutionInput, 'folder'>): ExecuteStage =>
   async (making, tools, signal) => {
     const result = await execute(tools.provider(), { ...order, folder: tools.folder }, signal)
     return result.kind === 'done' ? done(doneAt('execution', making)) : result

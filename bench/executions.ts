@@ -16,7 +16,7 @@ import { openSuiteBench, type SuiteBench } from '../test/support/grading/suite-r
 import { writeHistory } from '../test/support/histories.ts'
 import { type Program, startProgram } from '../test/support/program.ts'
 import { openMeter, postmasterOf } from './cpu.ts'
-import { atLeast, atMost, type Bench, milliseconds, note, type Row, seconds, times } from './measure.ts'
+import { atLeast, atMost, type Measurement, type MeasureRow, milliseconds, note, seconds, times } from './measure.ts'
 import { withPostgres } from './postgres.ts'
 
 const PROCESS = new URL('execution-process.ts', import.meta.url).pathname
@@ -26,8 +26,8 @@ const WAITING = 40
 const BUSY_ROUNDS = 2
 const BUSY_EACH = 3
 
-/** What a second worker brings: time where executions wait, and no more work where they compute. */
-export const executionsBench: Bench = {
+/** Measures a second worker: less time if executions wait, no additional CPU time if they compute. */
+export const executionsBench: Measurement = {
   name: 'Executions',
   about: `Batches of a git repository from the request to their end, on a durable embedded PostgreSQL, by one worker process and by two. First ${WAITING} executions that wait ${WAIT_MS / 1000} s, ${WAIT_SLOTS} slots for each worker; the other stages do nothing. Then executions that run pytest seven times in bubblewrap sandboxes, one slot for each worker and ${BUSY_EACH} executions for each, ${BUSY_ROUNDS} rounds taking turns; processor time is that of workers, their sandboxes and the database.`,
   async run() {
@@ -40,7 +40,7 @@ export const executionsBench: Bench = {
   },
 }
 
-async function waitingRows(lab: Lab): Promise<Row[]> {
+async function waitingRows(lab: ExecutionLab): Promise<MeasureRow[]> {
   const order = { execution: String(WAIT_MS), slots: WAIT_SLOTS, count: WAITING }
   const [one, two] = [await batch(lab, { ...order, workers: 1 }), await batch(lab, { ...order, workers: 2 })]
   return [
@@ -52,18 +52,18 @@ async function waitingRows(lab: Lab): Promise<Row[]> {
 
 const mean = (numbers: number[]): number => numbers.reduce((sum, each) => sum + each, 0) / numbers.length
 
-const cpuOfEach = (rounds: Took[]): number => mean(rounds.map(({ cpuMs, count }) => cpuMs / count))
+const cpuOfEach = (rounds: ExecutionTimes[]): number => mean(rounds.map(({ cpuMs, count }) => cpuMs / count))
 
-type Took = { seconds: number; cpuMs: number; count: number }
+type ExecutionTimes = { seconds: number; cpuMs: number; count: number }
 
-async function busyRows(lab: Lab, execution: string): Promise<Row[]> {
-  const one: Took[] = []
-  const two: Took[] = []
+async function busyRows(lab: ExecutionLab, execution: string): Promise<MeasureRow[]> {
+  const one: ExecutionTimes[] = []
+  const two: ExecutionTimes[] = []
   for (let round = 0; round < BUSY_ROUNDS; round++) {
     one.push(await batch(lab, { execution, slots: 1, count: BUSY_EACH, workers: 1 }))
     two.push(await batch(lab, { execution, slots: 1, count: 2 * BUSY_EACH, workers: 2 }))
   }
-  const secondsOf = (rounds: Took[]): number => mean(rounds.map((round) => round.seconds))
+  const secondsOf = (rounds: ExecutionTimes[]): number => mean(rounds.map((round) => round.seconds))
   return [
     atMost('executions that compute: CPU of each, two workers by one', cpuOfEach(two) / cpuOfEach(one), 1.1, times),
     note('with one worker, with two', `${milliseconds(cpuOfEach(one))}, ${milliseconds(cpuOfEach(two))}`),
@@ -76,13 +76,15 @@ const ranks = (order: string): string => `def rank(values):\n    ${BURN}\n    re
 const tests = (first: string): string =>
   `from ranks import rank\n\n\ndef test_one():\n    assert rank([1]) == [1]\n\n\ndef test_two():\n    assert rank([1, 2]) == ${first}\n`
 
-/** A pull request that turns one test, and its base in an image; in a file for the workers. */
+/** Writes a file for the workers: a pull request with one fail-to-pass test, and the image of its base. */
 async function busyOrder(suites: SuiteBench): Promise<string> {
   const base = { 'ranks.py': ranks(''), 'test_ranks.py': tests('[1, 2]') }
   const repository = await suites.repository(base, { runner: pytest.id })
   const hidden = { files: [{ path: 'test_ranks.py', content: tests('[2, 1]'), executable: false }], deleted: [] }
   const order: Omit<ExecutionInput, 'folder'> = {
-    ...{ image: repository.image, source: repository.patch({ 'ranks.py': ranks(', reverse=True') }), hidden },
+    image: repository.image,
+    source: repository.patch({ 'ranks.py': ranks(', reverse=True') }),
+    hidden,
     plan: planRuns({ runner: pytest, hidden, suiteSeconds: 1 }),
   }
   const file = join(suites.folder, 'order.json')
@@ -90,10 +92,10 @@ async function busyOrder(suites: SuiteBench): Promise<string> {
   return file
 }
 
-type Order = { workers: number; slots: number; count: number; execution: string }
+type ExecutionRun = { workers: number; slots: number; count: number; execution: string }
 
-/** From the request to its end, by workers that are there already. Each batch has a repository of its own: nothing is known of it. */
-async function batch(lab: Lab, { workers, slots, count, execution }: Order): Promise<Took> {
+/** Measures a batch from request to end with running workers. Each batch has its own repository, so that nothing is cached. */
+async function batch(lab: ExecutionLab, { workers, slots, count, execution }: ExecutionRun): Promise<ExecutionTimes> {
   const start = () => lab.start('work', execution, { ASSAY_WORKER_SLOTS: String(slots) })
   const started = await Promise.all(Array.from({ length: workers }, start))
   const params = await lab.connect(count)
@@ -110,9 +112,9 @@ async function batch(lab: Lab, { workers, slots, count, execution }: Order): Pro
   return took
 }
 
-type Place = { org: string; owner: string; name: string }
+type BenchRepository = { org: string; owner: string; name: string }
 
-async function untilDone({ client }: Lab, params: Place & { runId: string }) {
+async function untilDone({ client }: ExecutionLab, params: BenchRepository & { runId: string }) {
   for (;;) {
     const { body } = await call(client, readBatch, { params })
     if (body.state === 'completed' || body.state === 'failed') return body
@@ -120,14 +122,18 @@ async function untilDone({ client }: Lab, params: Place & { runId: string }) {
   }
 }
 
-type Lab = Awaited<ReturnType<typeof openLab>>
+type ExecutionLab = Awaited<ReturnType<typeof openLab>>
 
 async function openLab(url: string, folder: string) {
   const key = newKey()
   const environment = {
-    ...{ DATABASE_URL: url, ASSAY_DATA: folder, ASSAY_BOOTSTRAP_KEY: key, ASSAY_GIT_ALLOW: folder },
-    // The workers stand for machines of their own.
-    ...{ ASSAY_WORKER_MEMORY_MB: '1000000', ASSAY_WORKER_STARTS: '1000' },
+    DATABASE_URL: url,
+    ASSAY_DATA: folder,
+    ASSAY_BOOTSTRAP_KEY: key,
+    ASSAY_GIT_ALLOW: folder,
+    // The workers simulate separate machines.
+    ASSAY_WORKER_MEMORY_MB: '1000000',
+    ASSAY_WORKER_STARTS: '1000',
   }
   const programs: Program[] = []
   const start = async (role: string, execution: string, more: Record<string, string> = {}): Promise<Program> => {
@@ -147,9 +153,11 @@ async function openLab(url: string, folder: string) {
   meter.add(await postmasterOf(pool))
   let repositories = 0
   return {
-    ...{ client, start, meter },
-    /** A new repository with so many candidates. */
-    async connect(count: number): Promise<Place> {
+    client,
+    start,
+    meter,
+    /** Creates a repository with this many candidates. */
+    async connect(count: number): Promise<BenchRepository> {
       const name = `executed-${++repositories}`
       const git = join(folder, name)
       await writeHistory(git, historyOf({ easy: count, medium: 0, hard: 0 }, name))

@@ -3,20 +3,20 @@ import { request } from 'undici'
 import { messagesRequest } from '../test/support/gateway/gateway.ts'
 import { median } from './measure.ts'
 
-/** One of several ways to the same provider. */
-export type Way = { url: string; headers: Record<string, string> }
+/** One of several routes to the same provider. */
+export type GatewayRoute = { url: string; headers: Record<string, string> }
 
-export type Ask = (way: Way) => Promise<number>
+export type CallRoute = (way: GatewayRoute) => Promise<number>
 
-const send = ({ url, headers }: Way, path: string) =>
+const send = ({ url, headers }: GatewayRoute, path: string) =>
   request(`${url}${path}`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', ...headers },
     body: JSON.stringify(messagesRequest({ stream: path.includes('?') })),
   })
 
-/** Milliseconds until a small answer is there. */
-export async function wholeMs(way: Way): Promise<number> {
+/** Milliseconds until a small answer is complete. */
+export async function wholeMs(way: GatewayRoute): Promise<number> {
   const started = performance.now()
   const { body, statusCode } = await send(way, '/v1/messages')
   await body.text()
@@ -24,8 +24,8 @@ export async function wholeMs(way: Way): Promise<number> {
   return performance.now() - started
 }
 
-/** Milliseconds until the first piece of a stream is there. */
-export async function firstMs(way: Way): Promise<number> {
+/** Milliseconds until the first event of a stream. */
+export async function firstMs(way: GatewayRoute): Promise<number> {
   const started = performance.now()
   const { body, statusCode } = await send(way, '/v1/messages?alt=sse')
   let first: number | undefined
@@ -34,8 +34,8 @@ export async function firstMs(way: Way): Promise<number> {
   return first ?? Number.NaN
 }
 
-/** Text of a stream that is held open until the provider is told to end it. */
-export async function heldStream(way: Way, opened: () => void): Promise<string> {
+/** Text of a stream that stays open until the provider ends it. */
+export async function heldStream(way: GatewayRoute, opened: () => void): Promise<string> {
   const { body, statusCode } = await send(way, '/v1/messages?beta=true')
   requireGood(statusCode)
   let text = ''
@@ -50,8 +50,12 @@ function requireGood(statusCode: number): void {
   if (statusCode !== 200) throw new Error(`A call was answered with ${statusCode}.`)
 }
 
-/** Of each way, one call after the other and in turns: whatever else the machine does, it does to all of them. */
-export async function inTurns(ways: Way[], calls: number, ask: Ask): Promise<{ p50: number; p99: number }[]> {
+/** Measures all routes in turns, so that other load on the machine affects them equally. */
+export async function inTurns(
+  ways: GatewayRoute[],
+  calls: number,
+  ask: CallRoute,
+): Promise<{ p50: number; p99: number }[]> {
   const times: number[][] = ways.map(() => [])
   for (let call = 0; call < calls; call++) {
     for (const [place, way] of ways.entries()) times[place]?.push(await ask(way))
@@ -61,20 +65,20 @@ export async function inTurns(ways: Way[], calls: number, ask: Ask): Promise<{ p
 
 const late = (times: number[]): number => times.toSorted((a, b) => a - b)[Math.floor(times.length * 0.99)] ?? Number.NaN
 
-/** A contender is all the ways to one gateway, each with one call at a time. */
-export type Contender = { pid: number; ways: Way[] }
+/** A gateway with its routes, each used for one call at a time. */
+export type GatewayContender = { pid: number; ways: GatewayRoute[] }
 
 const ROUNDS = 6
 const CALLS_PER_ROUND = 600
 
-/** Many at once, in rounds that take turns: calls for each second, and the processor time of one call. */
-export async function atOnce(contenders: Contender[]): Promise<{ perSecond: number; cpuMs: number }[]> {
+/** Measures concurrent calls in alternating rounds: calls per second and CPU time per call. */
+export async function atOnce(contenders: GatewayContender[]): Promise<{ perSecond: number; cpuMs: number }[]> {
   const sums = contenders.map(() => ({ ms: 0, cpu: 0 }))
   for (let round = 0; round <= ROUNDS; round++) {
     for (const [place, { pid, ways }] of contenders.entries()) {
       const [started, cpuBefore] = [performance.now(), cpuMs(pid)]
       let left = CALLS_PER_ROUND
-      const caller = async (way: Way) => {
+      const caller = async (way: GatewayRoute) => {
         while (left-- > 0) await wholeMs(way)
       }
       await Promise.all(ways.map(caller))
@@ -90,7 +94,7 @@ export async function atOnce(contenders: Contender[]): Promise<{ perSecond: numb
 
 const TICKS_PER_SECOND = 100
 
-/** Of one process, in milliseconds: it says something also on a machine that is busy with other things. */
+/** CPU milliseconds of one process. Comparable on a busy machine. */
 export function cpuMs(pid: number): number {
   const [, after = ''] = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')
   const fields = after.split(' ')

@@ -10,17 +10,26 @@ import { beginEvents, EVENTS, message, newGrantFacts, sendJson } from '../test/s
 import { startServer } from '../test/support/loopback-servers.ts'
 import { startProgram } from '../test/support/program.ts'
 import {
-  type Ask,
   atOnce,
-  type Contender,
+  type CallRoute,
   cpuMs,
   firstMs,
+  type GatewayContender,
+  type GatewayRoute,
   heldStream,
   inTurns,
-  type Way,
   wholeMs,
 } from './gateway-calls.ts'
-import { atMost, type Bench, mebibytes, milliseconds, note, perSecond, type Row, times } from './measure.ts'
+import {
+  atMost,
+  type Measurement,
+  type MeasureRow,
+  mebibytes,
+  milliseconds,
+  note,
+  perSecond,
+  times,
+} from './measure.ts'
 import { PORTKEY, type Portkey, startPortkey } from './portkey.ts'
 import { withPostgres } from './postgres.ts'
 
@@ -31,13 +40,13 @@ const PER_GRANT = 50
 const AT_ONCE = 16
 const PROCESS = new URL('../test/support/gateway/gateway-process.ts', import.meta.url).pathname
 
-export const gatewayBench: Bench = {
+export const gatewayBench: Measurement = {
   name: 'Gateway',
   about: `Calls to a provider on loopback: directly, through a gateway in a process of its own (tunnel, reservation committed, settlement committed), and through ${PORTKEY}, which keeps no books. ${CALLS} of each taking turns, one after the other; then ${AT_ONCE} at once, in rounds that take turns; then ${STREAMS} streams at once. Ratios are ours by theirs.`,
   run: () => withPostgres(measure),
 }
 
-async function measure(databaseUrl: string): Promise<Row[]> {
+async function measure(databaseUrl: string): Promise<MeasureRow[]> {
   await using undo = new AsyncDisposableStack()
   const database = connect(databaseUrl, { max: 10, onError: () => {} })
   undo.defer(database.close)
@@ -52,7 +61,7 @@ async function measure(databaseUrl: string): Promise<Row[]> {
   const beside = await startPortkey(upstream)
   const theirs = typeof beside === 'string' ? beside : contenderOf(undo.use(beside))
 
-  const direct: Way = { url: upstream, headers: { 'x-api-key': 'none' } }
+  const direct: GatewayRoute = { url: upstream, headers: { 'x-api-key': 'none' } }
   const rows = await calls(direct, { pid, ways: await sandboxes(AT_ONCE) }, theirs)
   const memory = await manyStreams(await sandboxes(STREAMS / PER_GRANT), release.resolve, pid)
   return [atMost(`memory with ${STREAMS} streams`, memory, 400, mebibytes), ...rows]
@@ -69,12 +78,16 @@ const startProvider = (release: Promise<void>) =>
     })
   })
 
-const contenderOf = ({ url, pid, headers }: Portkey): Contender => ({
+const contenderOf = ({ url, pid, headers }: Portkey): GatewayContender => ({
   pid,
   ways: Array.from({ length: AT_ONCE }, () => ({ url, headers: { ...headers, 'x-api-key': 'none' } })),
 })
 
-async function calls(direct: Way, ours: Contender, theirs: Contender | string): Promise<Row[]> {
+async function calls(
+  direct: GatewayRoute,
+  ours: GatewayContender,
+  theirs: GatewayContender | string,
+): Promise<MeasureRow[]> {
   const contenders = typeof theirs === 'string' ? [ours] : [ours, theirs]
   const small = await added(direct, contenders, wholeMs)
   const first = await added(direct, contenders, firstMs)
@@ -99,8 +112,8 @@ async function calls(direct: Way, ours: Contender, theirs: Contender | string): 
   ]
 }
 
-/** What each adds to a call, in its median and where it is late, and how long its own process worked for one. */
-async function added(direct: Way, contenders: Contender[], ask: Ask) {
+/** Compares the latency that each gateway adds (median and tail) and its CPU time per call. */
+async function added(direct: GatewayRoute, contenders: GatewayContender[], ask: CallRoute) {
   const ways = [direct, ...contenders.flatMap(({ ways }) => ways.slice(0, 1))]
   await inTurns(ways, WARM, ask)
   const before = contenders.map(({ pid }) => cpuMs(pid))
@@ -113,15 +126,15 @@ async function added(direct: Way, contenders: Contender[], ask: Ask) {
   }))
 }
 
-function beside(what: string, ours = Number.NaN, theirs = Number.NaN, show: (n: number) => string): Row {
+function beside(what: string, ours = Number.NaN, theirs = Number.NaN, show: (n: number) => string): MeasureRow {
   return note(`${what}, by that of ${PORTKEY}`, `${times(ours / theirs)} (${show(ours)}, ${show(theirs)})`)
 }
 
-/** Each sandbox has a grant of its own, and a way of its own to the gateway. */
+/** Opens a grant and a route to the gateway for each sandbox. */
 async function sandboxOpener(db: Db, gatewayUrl: string, undo: AsyncDisposableStack) {
   const workspaceId = newId()
   await db.insertInto('workspaces').values({ id: workspaceId, login: 'acme', name: 'Acme', kind: 'org' }).execute()
-  const openOne = async (): Promise<Way> => {
+  const openOne = async (): Promise<GatewayRoute> => {
     const facts = newGrantFacts({ workspaceId, callsMax: 1_000_000 })
     const { token, tunnelSecret } = await openGrant(storedLedger(db), facts)
     const port = openSandboxPort({ gatewayUrl, tunnelSecret })
@@ -135,11 +148,11 @@ async function sandboxOpener(db: Db, gatewayUrl: string, undo: AsyncDisposableSt
     const url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`
     return { url, headers: { 'x-api-key': token } }
   }
-  return (count: number): Promise<Way[]> => Promise.all(Array.from({ length: count }, openOne))
+  return (count: number): Promise<GatewayRoute[]> => Promise.all(Array.from({ length: count }, openOne))
 }
 
-/** All of them open at the same time; then they end. The peak of the gateway's own memory. */
-async function manyStreams(ways: Way[], release: () => void, pid: number): Promise<number> {
+/** Opens all streams at the same time, then ends them. Returns the gateway's peak memory. */
+async function manyStreams(ways: GatewayRoute[], release: () => void, pid: number): Promise<number> {
   let open = 0
   const all = Promise.withResolvers<void>()
   const opened = () => {

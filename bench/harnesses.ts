@@ -12,32 +12,34 @@ import { harnesses } from '../src/harnesses/harnesses.ts'
 import type { ModelAccess } from '../src/harnesses/model-access.ts'
 import { openWorkbench, taskToml, writeTask } from '../src/trials/testing/workbench.ts'
 import { bundlesFolder } from '../test/support/harnesses/scripted-gateway.ts'
-import { atMost, type Bench, median, milliseconds, note, type Row, times } from './measure.ts'
+import { atMost, type Measurement, type MeasureRow, median, milliseconds, note, times } from './measure.ts'
 
 const ROUNDS = 9
 const BAR_TIMES = 1.3
 
-/** What a sandbox adds until a program first asks its model. */
-export const harnessesBench: Bench = {
+/** Measures how much a sandbox delays a program's first model call. */
+export const harnessesBench: Measurement = {
   name: 'Harnesses',
   about:
     'From the beginning of the agent’s phase until the program first reaches for its model, in a local sandbox (bwrap), against the same program with the same settings started on the host, in turns. The first start in an image, which also tries whether the program fits, is left out.',
   async run() {
     await using bench = await openWorkbench('bwrap')
     const task = writeTask(join(bench.folder, 'task'), { 'task.toml': taskToml({ agentSec: 120 }) })
-    const rows: Row[] = []
+    const rows: MeasureRow[] = []
     for (const harness of harnesses.filter(({ bundle }) => bundle)) rows.push(...(await measure(bench, task, harness)))
     return rows
   },
 }
 
-type Workbench = Awaited<ReturnType<typeof openWorkbench>>
+type TrialBench = Awaited<ReturnType<typeof openWorkbench>>
 
-async function measure(bench: Workbench, task: string, harness: Harness): Promise<Row[]> {
+async function measure(bench: TrialBench, task: string, harness: Harness): Promise<MeasureRow[]> {
   const folder = await bundlesFolder()
   if (!harness.bundle) return []
   const installed = await install(harness.bundle, {
-    ...{ folder, signal: new AbortController().signal, onProgress: () => {} },
+    folder,
+    signal: new AbortController().signal,
+    onProgress: () => {},
   })
   const host: number[] = []
   const trial: number[] = []
@@ -60,12 +62,20 @@ function accessFor({ protocols }: Harness, baseUrl: string): ModelAccess {
   const models = { 'openai-chat': 'm', 'openai-responses': 'gpt-5.5', 'anthropic-messages': 'claude-sonnet-5' }
   const model = protocol === 'gemini' ? 'gemini-3.1-pro-preview' : models[protocol]
   return {
-    ...{ model, provider: 'bench', protocols: [protocol], protocol, level: 'high', wireLevel: { effort: 'high' } },
-    ...{ contextTokens: 200_000, outputTokens: 32_000, baseUrl, token: 'token' },
+    model,
+    provider: 'bench',
+    protocols: [protocol],
+    protocol,
+    level: 'high',
+    wireLevel: { effort: 'high' },
+    contextTokens: 200_000,
+    outputTokens: 32_000,
+    baseUrl,
+    token: 'token',
   }
 }
 
-async function startInTrial(bench: Workbench, task: string, harness: Harness, folder: string): Promise<number> {
+async function startInTrial(bench: TrialBench, task: string, harness: Harness, folder: string): Promise<number> {
   const abort = new AbortController()
   let [begun, reached] = [0, 0]
   const onConnection = () => {
@@ -74,7 +84,9 @@ async function startInTrial(bench: Workbench, task: string, harness: Harness, fo
   }
   const port = { port: 31_281, onConnection }
   const ended = bench.run(task, harness, 'workspace', {
-    ...{ isProven: true, signal: abort.signal, bundles: { folder } },
+    isProven: true,
+    signal: abort.signal,
+    bundles: { folder },
     model: { access: accessFor(harness, 'http://127.0.0.1:31281'), port },
     onPhase: (phase) => {
       if (phase === 'agent') begun = performance.now()
@@ -104,7 +116,9 @@ async function startOnHost(harness: Harness, taskFolder: string, installed: Inst
   const env = Object.fromEntries(run.env.map(({ name, value }) => [name, onHost(value.join(''))]))
   const begun = performance.now()
   const child = spawn(program, words, {
-    ...{ cwd: home, detached: true, stdio: ['pipe', 'ignore', 'ignore'] },
+    cwd: home,
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
     env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', HOME: home, ...env },
   })
   child.stdin.end(run.input)

@@ -4,13 +4,13 @@ import { migrate } from '../src/platform/db/migrate.ts'
 import { enqueue, enqueueAll } from '../src/platform/jobs/jobs.ts'
 import { EFFECTS_TABLE, effectJobType } from '../test/support/effect-worker.ts'
 import { type Program, startProgram } from '../test/support/program.ts'
-import { atLeast, atMost, type Bench, note, perSecond, seconds } from './measure.ts'
+import { atLeast, atMost, type Measurement, note, perSecond, seconds } from './measure.ts'
 import { withPostgres } from './postgres.ts'
 
 const JOBS = 10_000
 const WORKER = new URL('../test/support/effect-worker.ts', import.meta.url).pathname
 
-export const jobsBench: Bench = {
+export const jobsBench: Measurement = {
   name: 'Jobs',
   about: `Two worker processes on a durable embedded PostgreSQL. Each of ${JOBS} jobs is enqueued, claimed, and ended in a transaction with one row as its effect.`,
   run: () =>
@@ -43,7 +43,7 @@ export const jobsBench: Bench = {
 
 const startWorkerProcess = (url: string) => startProgram(WORKER, [url, '10'])
 
-/** One worker takes a long job and is killed; the clock runs until another has it. */
+/** Kills a worker during a long job and measures the time until another worker has the job. */
 async function takeover(url: string, pool: pg.Pool, workers: Program[]): Promise<number> {
   await Promise.all(workers.map((worker) => worker.kill('SIGTERM')))
   const victim = await startWorkerProcess(url)

@@ -6,19 +6,19 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
 
-/** Another gateway, to be measured beside ours. Nothing of it is a dependency of this project. */
+/** Another gateway for comparison. It is not a dependency of this project. */
 export const PORTKEY = '@portkey-ai/gateway@1.15.2'
 
 export type Portkey = AsyncDisposable & { url: string; pid: number; headers: Record<string, string> }
 
-/** With a later one than this every stream of it ends in an error, before it begins. */
+/** With later versions every stream fails before it starts. */
 const WORKING = { '@hono/node-server': '1.14.1' }
 
 const run = promisify(execFile)
 const INSTALL_MS = 180_000
 const START_MS = 60_000
 
-/** Installed for this measurement, and removed with it. A sentence: it cannot be had here. */
+/** Installs Portkey temporarily. Returns a sentence if that is impossible. */
 export async function startPortkey(upstream: string): Promise<Portkey | string> {
   await using undo = new AsyncDisposableStack()
   const folder = await mkdtemp(join(tmpdir(), 'assay-bench-portkey-'))
@@ -44,7 +44,9 @@ export async function startPortkey(upstream: string): Promise<Portkey | string> 
   if (!(await answers(url))) return 'it did not start'
   const running = undo.move()
   return {
-    ...{ url, pid: child.pid ?? 0, [Symbol.asyncDispose]: () => running.disposeAsync() },
+    url,
+    pid: child.pid ?? 0,
+    [Symbol.asyncDispose]: () => running.disposeAsync(),
     headers: { 'x-portkey-provider': 'anthropic', 'x-portkey-custom-host': `${upstream}/v1` },
   }
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { startPostgres } from '../src/platform/postgres/postgres.ts'
 import { toDatabaseUrl } from '../src/store.ts'
 
-/** A durable embedded server for one measurement. */
+/** Starts a durable embedded server for one measurement. */
 export async function withPostgres<T>(work: (url: string) => Promise<T>): Promise<T> {
   const folder = mkdtempSync(join(tmpdir(), 'assay-bench-'))
   const postgres = await startPostgres({ folder })

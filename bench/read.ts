@@ -7,15 +7,15 @@ import type { DB } from '../src/platform/db/tables.gen.ts'
 import { newKey } from '../src/workspaces/key.ts'
 import { findCallerByKey } from '../src/workspaces/sql.ts'
 import { startService } from '../test/support/service.ts'
-import { atLeast, atMost, type Bench, median, milliseconds, note, perSecond, times } from './measure.ts'
+import { atLeast, atMost, type Measurement, median, milliseconds, note, perSecond, times } from './measure.ts'
 import { withPostgres } from './postgres.ts'
 
 const ROUNDS = 5
 const SECONDS = 4
 const CONNECTIONS = 50
 
-/** Both servers in one run, taking turns, so that whatever else the machine does falls on both. */
-export const readBench: Bench = {
+/** Measures both servers in turns, so that other load on the machine affects them equally. */
+export const readBench: Measurement = {
   name: 'Small authenticated read',
   about: `GET /api/orgs/local against a bare node:http server that runs the same SQL through the same pool; ${CONNECTIONS} connections, ${ROUNDS} rounds of ${SECONDS} s taking turns, medians.`,
   run: () =>
@@ -67,7 +67,7 @@ async function load(url: string, key: string, duration: number): Promise<autocan
   return result
 }
 
-/** The very statement that the service runs, overheard. */
+/** Captures the statement that the service runs. */
 async function readSql(url: string): Promise<string> {
   const heard: string[] = []
   const pool = new pg.Pool({ connectionString: url, max: 1 })

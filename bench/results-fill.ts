@@ -1,27 +1,27 @@
 import pg from 'pg'
 
-type Size = {
+type FillSize = {
   repositories: number
   publishers: number
   releases: number
-  /** The full name of the repository whose one release was really published. */
+  /** Full name of the repository with the one really published release. */
   model: string
 }
 
 /**
- * Many releases after the model of one. The functions make rows out of what differs from release to release; told what
- * the model is of, they must give the model's own rows, byte for byte, or nothing is filled.
+ * Creates many releases from a template. The functions build rows from the values that differ between releases. For the
+ * template's own values they must reproduce its rows byte for byte, otherwise nothing is filled.
  */
-export async function openFill(url: string, size: Size) {
+export async function openFill(url: string, size: FillSize) {
   const client = new pg.Client({ connectionString: url })
   await client.connect()
   await defineRows(client, size.model)
   await requireFaithful(client, size.model)
   await insertPlaces(client, size)
   return {
-    /** The newest release of each line, and the line. Answers the seconds that it took. */
+    /** Inserts the newest release of each line, and the line. Returns the seconds. */
     heads: () => timed(client, () => insertHeads(client, size)),
-    /** Those before it. */
+    /** Inserts the earlier releases. */
     others: () => timed(client, () => insertReleases(client, size, 1, size.releases - 1)),
     close: () => client.end(),
   }
@@ -33,7 +33,7 @@ const RELEASE = `'"releaseId":"' || id || '","releasedAt":' || to_json(moment)`
 const GIVEN = 'id uuid, moment text, repository_id bigint, full_name text, login text, kind text'
 const LISTED = 'id, moment, repository_id, full_name, login, kind'
 
-/** All that follows the names is the same in every one. */
+/** Columns that are the same in every release. */
 async function defineRows(client: pg.Client, model: string): Promise<void> {
   const { rows } = await client.query(
     `select document, card, search from result_lines join releases on releases.id = release_id where name_key = $1`,
@@ -73,7 +73,7 @@ async function requireFaithful(client: pg.Client, model: string): Promise<void> 
     throw new Error(`Filled rows are not what publishing writes: ${unlike.map(([name]) => name).join(', ')}`)
 }
 
-async function insertPlaces(client: pg.Client, { publishers, repositories }: Size): Promise<void> {
+async function insertPlaces(client: pg.Client, { publishers, repositories }: FillSize): Promise<void> {
   await client.query(
     `insert into workspaces (id, login, name, kind)
      select gen_random_uuid(), 'org-' || n, 'Org', 'org' from generate_series(1, $1::int) as n`,
@@ -87,7 +87,7 @@ async function insertPlaces(client: pg.Client, { publishers, repositories }: Siz
   )
 }
 
-/** An hour for each release, and of one hour's the first publisher's is the newest. The id follows from both, as ids do. */
+/** Releases are an hour apart; within an hour the first publisher's is the newest. Ids have the same order. */
 const FILLED = `
   select *, (lpad(to_hex((extract(epoch from at) * 1000)::bigint), 12, '0') || '7' || substr(hash, 1, 3) || '8'
     || substr(hash, 4, 15))::uuid as release_id, pg_temp.wire_time(at) as moment
@@ -101,7 +101,7 @@ const FILLED = `
   ) as place`
 const OF = 'release_id, moment, repository_id, full_name, login, kind'
 
-async function insertHeads(client: pg.Client, size: Size): Promise<void> {
+async function insertHeads(client: pg.Client, size: FillSize): Promise<void> {
   const { releases } = size
   await insertReleases(client, size, releases, releases)
   await client.query(
@@ -114,8 +114,8 @@ async function insertHeads(client: pg.Client, size: Size): Promise<void> {
   )
 }
 
-/** Every row refers to what was just made, so that nothing is looked up again; and two indexes are made after it. */
-async function insertReleases(client: pg.Client, { model }: Size, from: number, to: number): Promise<void> {
+/** Disables foreign-key checks, because every row refers to rows just created, and creates two indexes afterwards. */
+async function insertReleases(client: pg.Client, { model }: FillSize, from: number, to: number): Promise<void> {
   const { rows: indexes } = await client.query(
     `select indexname, indexdef from pg_indexes where tablename = 'releases' and indexname in ('releases_named', 'releases_same')`,
   )

@@ -13,12 +13,12 @@ import { startService } from '../test/support/service.ts'
 import {
   atLeast,
   atMost,
-  type Bench,
+  type Measurement,
+  type MeasureRow,
   median,
   milliseconds,
   note,
   perSecond,
-  type Row,
   seconds,
   times,
 } from './measure.ts'
@@ -34,7 +34,7 @@ const ROUNDS = 3
 const SECONDS = 3
 const PREVIEW = { tasks: 500, settings: 60, attempts: 3 }
 
-export const resultsBench: Bench = {
+export const resultsBench: Measurement = {
   name: 'Releases and public results',
   about: `${REPOSITORIES} repositories × ${PUBLISHERS} publishers × ${RELEASES} releases, an API process on a durable embedded PostgreSQL. Ratios are to a bare node:http server that sends the same bytes, medians of ${ROUNDS} rounds of ${SECONDS} s taking turns, 50 connections; latencies with as many connections as are named. Cold: each read of another page, which is not kept yet. One release is published; the others are written into the tables by SQL that gives the published rows again, byte for byte, when it is told what those are of.`,
   run: () =>
@@ -68,17 +68,23 @@ export const resultsBench: Bench = {
     }),
 }
 
-type Lab = Awaited<ReturnType<typeof openLab>>
+type ResultsLab = Awaited<ReturnType<typeof openLab>>
 
 async function openLab(url: string) {
   const folder = mkdtempSync(join(tmpdir(), 'assay-bench-'))
   const key = newKey()
   const service = await startService('api', ['--port', '0', '--data', folder], {
-    ...{ DATABASE_URL: url, ASSAY_BOOTSTRAP_KEY: key, ASSAY_LOG: 'info', ASSAY_DATABASE_CONNECTIONS: '10' },
+    DATABASE_URL: url,
+    ASSAY_BOOTSTRAP_KEY: key,
+    ASSAY_LOG: 'info',
+    ASSAY_DATABASE_CONNECTIONS: '10',
   })
   const pool = new pg.Pool({ connectionString: url, max: 2 })
   return {
-    ...{ service, pool, folder, client: { url: service.url, key } },
+    service,
+    pool,
+    folder,
+    client: { url: service.url, key },
     async close() {
       await pool.end()
       await service.kill('SIGTERM')
@@ -89,8 +95,8 @@ async function openLab(url: string) {
 
 const place = (name: string) => ({ org: 'local', owner: 'lab', name })
 
-/** A public repository with approved tasks that nobody looks into. */
-async function repository({ client, pool }: Lab, name: string, tasks: number) {
+/** Creates a public repository with approved tasks whose content does not matter. */
+async function repository({ client, pool }: ResultsLab, name: string, tasks: number) {
   const source = { kind: 'git', url: 'https://git.example.org/x.git' } as const
   await call(client, connectRepository, { params: place(name), body: { source, visibility: 'public' } })
   const { rows } = await pool.query('select key, workspace_id from repositories where name = $1', [name])
@@ -112,7 +118,7 @@ async function repository({ client, pool }: Lab, name: string, tasks: number) {
 
 const TICKS = 100
 
-/** What remains comparable when others use the machine too. */
+/** CPU time, which stays comparable on a busy machine. */
 function cpuSeconds(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
     .replace(/^.*\) /, '')
@@ -123,14 +129,16 @@ function cpuSeconds(pid: number): number {
 const letters = (count: number, share: number): string =>
   Array.from({ length: count }, (_, n) => ((n * 7919) % 1000 < share * 1000 ? 'p' : 'f')).join('')
 
-async function previewed(lab: Lab): Promise<Row[]> {
+async function previewed(lab: ResultsLab): Promise<MeasureRow[]> {
   const where = await repository(lab, 'large', PREVIEW.tasks)
   const usage = { input: 1000, cacheRead: 5000, cacheWrite: 10, output: 300, reasoning: 20 }
   await insertComparison(
     lab.pool,
     where,
     Array.from({ length: PREVIEW.settings }, (_, n) => ({
-      ...{ id: `acme/model-${n}|mini|low`, micros: 1000 + 317 * n, usage },
+      id: `acme/model-${n}|mini|low`,
+      micros: 1000 + 317 * n,
+      usage,
       cells: Array.from({ length: PREVIEW.attempts }, (_attempt, a) =>
         letters(PREVIEW.tasks, 0.3 + n / 100 + a / 50),
       ).join(','),
@@ -152,11 +160,13 @@ async function previewed(lab: Lab): Promise<Row[]> {
   ]
 }
 
-/** One release that is really published, which all others are made after. */
-async function publishModel(lab: Lab): Promise<void> {
+/** Publishes one real release, the template of all others. */
+async function publishModel(lab: ResultsLab): Promise<void> {
   const where = await repository(lab, 'model', 24)
   const made = Array.from({ length: 4 }, (_, n) => ({
-    ...{ id: `acme/model-${n}|mini|high`, label: `Model ${n}`, micros: 1000 * 2 ** n },
+    id: `acme/model-${n}|mini|high`,
+    label: `Model ${n}`,
+    micros: 1000 * 2 ** n,
     cells: letters(24, 0.3 + n / 12),
   }))
   await insertComparison(lab.pool, where, made)
@@ -167,10 +177,10 @@ async function publishModel(lab: Lab): Promise<void> {
 }
 
 /**
- * Lists that are not kept yet, and beside each a read of nothing, which asks the database once: the two states of the
- * tables are measured a minute apart, and what else the machine does then must not decide.
+ * Measures uncached lists, each next to an empty read with one database query: the two states of the tables are measured a
+ * minute apart, and other load on the machine must not decide.
  */
-async function coldList({ service }: Lab): Promise<{ ms: number; timesNothing: number }> {
+async function coldList({ service }: ResultsLab): Promise<{ ms: number; timesNothing: number }> {
   const lists: number[] = []
   const nothings: number[] = []
   const cursor = new Date().toISOString()
@@ -194,7 +204,7 @@ async function readMs(url: string, wanted: number): Promise<number> {
 const lowDecile = (numbers: number[]): number =>
   numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 10)] ?? Number.NaN
 
-async function listReads(lab: Lab): Promise<Row[]> {
+async function listReads(lab: ResultsLab): Promise<MeasureRow[]> {
   const url = `${lab.service.url}/api/public/results`
   const body = await keep(lab, url)
   await using bare = await startBare(lab, body)
@@ -208,7 +218,7 @@ async function listReads(lab: Lab): Promise<Row[]> {
   ]
 }
 
-async function repositoryReads(lab: Lab): Promise<Row[]> {
+async function repositoryReads(lab: ResultsLab): Promise<MeasureRow[]> {
   const url = `${lab.service.url}/api/public/results/owner-7/repo-7`
   const body = await keep(lab, url)
   await using bare = await startBare(lab, body)
@@ -225,7 +235,7 @@ async function repositoryReads(lab: Lab): Promise<Row[]> {
   ]
 }
 
-async function keep({ folder }: Lab, url: string) {
+async function keep({ folder }: ResultsLab, url: string) {
   const response = await fetch(url, { headers: { 'accept-encoding': 'identity' } })
   const body = Buffer.from(await response.arrayBuffer())
   const path = join(folder, 'body')
@@ -233,12 +243,12 @@ async function keep({ folder }: Lab, url: string) {
   return { path, bytes: body.byteLength, etag: response.headers.get('etag') ?? '' }
 }
 
-async function startBare(_: Lab, { path, etag }: { path: string; etag: string }) {
+async function startBare(_: ResultsLab, { path, etag }: { path: string; etag: string }) {
   const program = await startProgram(BARE, [], { BENCH_BODY: path, BENCH_ETAG: etag })
   return { url: program.url, [Symbol.asyncDispose]: async () => void (await program.kill('SIGKILL')) }
 }
 
-/** Both in one run, taking turns, so that whatever else the machine does falls on both. */
+/** Measures both in turns, so that other load on the machine affects them equally. */
 async function inTurns(url: string, bare: string, headers: Record<string, string>) {
   const [ours, theirs]: [number[], number[]] = [[], []]
   await load(url, { headers, duration: 1 })

@@ -7,7 +7,7 @@ import { executionsBench } from './executions.ts'
 import { gatewayBench } from './gateway.ts'
 import { harnessesBench } from './harnesses.ts'
 import { jobsBench } from './jobs.ts'
-import type { Bench, Row } from './measure.ts'
+import type { Measurement, MeasureRow } from './measure.ts'
 import { readBench } from './read.ts'
 import { resultsBench } from './results.ts'
 import { safetyBench } from './safety.ts'
@@ -15,7 +15,7 @@ import { scanBench } from './scan.ts'
 import { startBench } from './start.ts'
 import { trialsBench } from './trials.ts'
 
-const BENCHES: Bench[] = [
+const BENCHES: Measurement[] = [
   readBench,
   startBench,
   jobsBench,
@@ -49,7 +49,7 @@ for (const bench of chosen) {
 if (wanted.length === 0) writeFileSync(TARGET, page(sections))
 process.exit(missed > 0 ? 1 : 0)
 
-function tableOf(rows: Row[]): string {
+function tableOf(rows: MeasureRow[]): string {
   const mark = { true: 'yes', false: 'NO', undefined: '' }
   const lines = rows.map((row) => `| ${row.what} | ${row.bar} | ${row.measured} | ${mark[`${row.passes}`]} |`)
   return ['| what | bar | measured | passes |', '|---|---|---|---|', ...lines].join('\n')

@@ -1,11 +1,11 @@
 import { checkTask } from '../src/harbor/safety/check-task.ts'
 import { createMemorySource } from '../src/harbor/source.ts'
-import { atMost, type Bench, median, milliseconds, note } from './measure.ts'
+import { atMost, type Measurement, median, milliseconds, note } from './measure.ts'
 
 const FILES = 20
 const ROUNDS = 500
 
-export const safetyBench: Bench = {
+export const safetyBench: Measurement = {
   name: 'Safety check',
   about: `checkTask on a task of ${FILES} files with 100 KB of text, in memory, as it comes from a registry; ${ROUNDS} rounds.`,
   run: async () => {

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { z } from 'zod'
 import { type Change, writeHistory } from '../test/support/histories.ts'
-import { atMost, type Bench, mebibytes, note, seconds } from './measure.ts'
+import { atMost, type Measurement, mebibytes, note, seconds } from './measure.ts'
 
 const COMMITS = 20_000
 const FILES = 2_000
@@ -16,7 +16,7 @@ const START = 1_500_000_000
 const HOUR = 3600
 const BIN = new URL('../bin/assay', import.meta.url).pathname
 
-export const scanBench: Bench = {
+export const scanBench: Measurement = {
   name: 'Scan',
   about: `\`assay scan\` on a clone of ${COMMITS} commits, ${FILES} files and ${PULL_REQUESTS} pull requests, a third of them merges and the others squashed, of which about a fifth are candidates. The memory is that of the command with all git processes that it starts.`,
   run: async () => {
@@ -63,7 +63,7 @@ async function scanned(folder: string) {
   return { out, memory, seconds: (performance.now() - started) / 1000 }
 }
 
-/** In MiB, with all of its children. */
+/** Peak memory in MiB, including child processes. */
 function memoryOf(root: number): number {
   const parents = new Map<number, number>()
   for (const name of readdirSync('/proc').filter((each) => /^\d+$/.test(each))) {
@@ -84,7 +84,7 @@ function statusOf(pid: string): string {
   }
 }
 
-/** Every fourth landing is a pull request; of those every third is a merge, which is two commits. */
+/** Every fourth change is a pull request; every third of those is a merge with two commits. */
 function* history(): Generator<Change> {
   yield {
     message: 'start',
@@ -105,7 +105,7 @@ function* history(): Generator<Change> {
 
 const WORDS = ['Fix the parser', 'Add an option', 'Make it quick', 'Handle the empty case']
 
-/** In the mix that real repositories have: bots 8 %, chores 23 %, no source 27 %, no tests 18 %, sizes 4 %. */
+/** Uses the mix of real repositories: bots 8 %, chores 23 %, no source 27 %, no tests 18 %, sizes 4 %. */
 function pullRequest(pull: number, n: number): Change {
   const place = (pull * 37) % 100
   const isMerge = pull % 3 === 0
@@ -130,7 +130,7 @@ function changedBy(place: number, n: number): Record<string, string> {
 
 const pathOf = (n: number): string => `src/part${n % 40}/module${n}.py`
 
-/** A few lines differ from one time to the next. */
+/** Returns a text in which a few lines differ per version. */
 const textOf = (file: number, time: number): string =>
   Array.from({ length: LINES }, (_, at) => {
     const isNew = at % 12 === time % 12

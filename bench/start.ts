@@ -4,12 +4,12 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Program } from '../test/support/program.ts'
 import { startService } from '../test/support/service.ts'
-import { atMost, type Bench, mebibytes, median, note, seconds } from './measure.ts'
+import { atMost, type Measurement, mebibytes, median, note, seconds } from './measure.ts'
 
 const ROUNDS = 5
 const SETTLE_MS = 10_000
 
-export const startBench: Bench = {
+export const startBench: Measurement = {
   name: 'Start and size',
   about: `assay serve with its embedded PostgreSQL, from the command to the first answer of /readyz; medians of ${ROUNDS}. Memory after ${SETTLE_MS / 1000} s without requests.`,
   run: async () => {
@@ -56,7 +56,7 @@ async function stop(service: Program, folder: string): Promise<void> {
   rmSync(folder, { recursive: true, force: true })
 }
 
-/** The postmaster and all its children. */
+/** Memory of the postmaster and its children. */
 function postgresPids(folder: string): number[] {
   const file = readdirSync(join(folder, 'postgres/data')).find((name) => name === 'postmaster.pid') ?? ''
   const postmaster = Number(readFileSync(join(folder, 'postgres/data', file), 'utf8').split('\n')[0])

@@ -4,28 +4,28 @@ import { readTask } from '../src/harbor/read-task.ts'
 import { oracle } from '../src/harnesses/oracle.ts'
 import { writeTask } from '../src/trials/testing/workbench.ts'
 import { runTrial } from '../src/trials/trial.ts'
-import { type Contender, contenders } from './contenders.ts'
+import { contenders, type SandboxContender } from './contenders.ts'
 import { cpuMs } from './cpu.ts'
-import { atLeast, atMost, type Bench, median, note, type Row, times } from './measure.ts'
+import { atLeast, atMost, type Measurement, type MeasureRow, median, note, times } from './measure.ts'
 
 const ROUNDS = 5
 const TRIALS = 10
-/** A worker runs for days: what its first trials cost, while the code is still being compiled, is not what they cost. */
+/** Warm-up trials. A worker runs for days, so the cost of just-in-time compilation is excluded. */
 const WARM_UP = 20
 
-/** What a tiny oracle trial with fresh verification costs beside the bare container, daemon and sandboxes included. */
-export const trialsBench: Bench = {
+/** Compares a small reference-solution trial with a bare container, including daemon and sandboxes. */
+export const trialsBench: Measurement = {
   name: 'Trials',
   about:
     'CPU of the whole machine (engine, daemon, sandboxes) per tiny oracle trial with fresh verification, against the bare cycle of the same runtime in the same run, in turns. Only meaningful on an idle machine.',
   async run() {
-    const rows: Row[] = []
+    const rows: MeasureRow[] = []
     for await (const contender of contenders()) rows.push(...(await measure(contender)))
     return rows
   },
 }
 
-async function measure(contender: Contender): Promise<Row[]> {
+async function measure(contender: SandboxContender): Promise<MeasureRow[]> {
   const trial = await tinyTrial(contender)
   await inTurn(WARM_UP, trial)
   await contender.bare(1)
@@ -46,7 +46,7 @@ async function measure(contender: Contender): Promise<Row[]> {
 
 const PARALLEL = 4
 
-async function throughput(contender: Contender, trial: () => Promise<void>): Promise<Row[]> {
+async function throughput(contender: SandboxContender, trial: () => Promise<void>): Promise<MeasureRow[]> {
   const ours = await perMinute(() => inParallel(PARALLEL, () => inTurn(TRIALS, trial)), PARALLEL * TRIALS)
   const what = `${contender.name}: trials per minute at parallel ${PARALLEL}`
   if (contender.barThroughput === undefined) return [note(what, ours.toFixed(0))]
@@ -57,8 +57,8 @@ async function throughput(contender: Contender, trial: () => Promise<void>): Pro
   ]
 }
 
-/** A task of a minute: what the engine adds must not be seen. */
-async function overhead(contender: Contender): Promise<Row[]> {
+/** A task that takes a minute, in which the engine's overhead must be negligible. */
+async function overhead(contender: SandboxContender): Promise<MeasureRow[]> {
   const OWN_SECONDS = 60
   const trial = await tinyTrial(contender, `sleep ${OWN_SECONDS}`)
   const seconds = (await elapsedMs(trial)) / 1000
@@ -66,7 +66,7 @@ async function overhead(contender: Contender): Promise<Row[]> {
   return [atMost(what, seconds / OWN_SECONDS, 1.02, (ratio) => `${ratio.toFixed(4)} ×`)]
 }
 
-async function tinyTrial({ provider, folder }: Contender, first = 'true'): Promise<() => Promise<void>> {
+async function tinyTrial({ provider, folder }: SandboxContender, first = 'true'): Promise<() => Promise<void>> {
   const taskFolder = writeTask(join(folder, `tiny-${first.replaceAll(' ', '-')}`), {
     'solution/solve.sh': `#!/bin/bash\n${first}\necho hello > /app/hello.txt\n`,
     'task.toml': tinyToml,
@@ -74,8 +74,15 @@ async function tinyTrial({ provider, folder }: Contender, first = 'true'): Promi
   const { task, digest } = await readTask(await openFolderSource(taskFolder))
   return async () => {
     const record = await runTrial(provider, {
-      ...{ task, digest, folder: taskFolder, outputFolder: folder, variables: {} },
-      ...{ harness: oracle, verifyMode: 'workspace', signal: new AbortController().signal, onPhase: () => {} },
+      task,
+      digest,
+      folder: taskFolder,
+      outputFolder: folder,
+      variables: {},
+      harness: oracle,
+      verifyMode: 'workspace',
+      signal: new AbortController().signal,
+      onPhase: () => {},
     })
     if (record.reward !== 1) throw new Error(`The trial scored ${record.reward}: ${record.error}`)
   }

@@ -5,7 +5,7 @@ import { repositories } from '../test/support/repositories/repositories.ts'
 import { pullsOf, type Repository } from '../test/support/repositories/repository.ts'
 import { drafts } from '../test/support/repositories/scripts.ts'
 
-/** The good tasks of the known repositories, as models see them. What they are worth is shown by the tests that run them. */
+/** Returns the good tasks of the known repositories as models see them. Other tests run them. */
 export async function canaryTasks(): Promise<KnownTask[]> {
   const found: KnownTask[] = []
   for (const repository of repositories) found.push(...(await goodTasks(repository)))
@@ -39,10 +39,10 @@ function shownOf({ pullRequest: { title, body }, split, before, facts }: KnownPu
   }
 }
 
-/** Where the next test begins, in any of their languages. */
+/** Matches the start of a test, in any of their languages. */
 const NEXT = /\n\n(?=def |@|func |#\[test\]|test\()/
 
-/** A test that was there before, to the letter, is not one that the change turns. */
+/** A test that existed unchanged before is not fail-to-pass. */
 function isChanged(id: string, files: KnownPull['split']['hidden']['files'], before: KnownPull['before']): boolean {
   const [path = '', name = ''] = id.split('::')
   const blocks = files.find((file) => file.path === path)?.content.split(NEXT) ?? []

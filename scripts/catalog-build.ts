@@ -3,43 +3,43 @@ import type { DatedPrices, Prices } from '../src/catalog/prices.ts'
 import { CutoffSource, type SnapshotModel } from '../src/catalog/snapshot.ts'
 import { LEVELS, PROTOCOLS } from '../src/harnesses/model-access.ts'
 
-/** What a catalog says of reasoning: `map` has the word on the wire for a level, or null where it has none. */
-type Thinking = { reasoning: boolean; map: Record<string, string | null>; isAdaptive: boolean }
+/** Reasoning data of a catalog. `map` has the request value of each level, or null if it has none. */
+type SourceReasoning = { reasoning: boolean; map: Record<string, string | null>; isAdaptive: boolean }
 
-/** What one catalog says of a model. */
-export type Said = {
+/** A model as one catalog describes it. */
+export type SourceModel = {
   contextTokens?: number
   outputTokens?: number
-  thinking?: Thinking
-  /** Undefined: they cannot be said in our way. */
+  thinking?: SourceReasoning
+  /** Undefined if our format cannot express them. */
   prices: DatedPrices[] | undefined
 }
 
-const Choice = z.strictObject({
+const PickedModel = z.strictObject({
   name: z.string(),
   label: z.string(),
   knowledgeCutoff: z.string().nullable(),
   cutoffSource: CutoffSource,
   defaultLevel: z.enum(LEVELS),
-  /** Where the catalogs disagree, and the provider's own pages have been read. */
+  /** Values from the provider's own documentation, for cases where the catalogs disagree. */
   contextTokens: z.number().optional(),
 })
-type Choice = z.infer<typeof Choice>
+type PickedModel = z.infer<typeof PickedModel>
 
-/** The models that we offer, by provider, with what no catalog says. Kept by hand. */
+/** The offered models by provider, with data that no catalog has. Maintained by hand. */
 export const Picks = z.record(
   z.string(),
   z.strictObject({
     providers: z.strictObject({ pi: z.string(), genai: z.string(), dev: z.string() }),
     protocols: z.array(z.enum(PROTOCOLS)).min(1),
-    models: z.array(Choice),
+    models: z.array(PickedModel),
   }),
 )
 
-type Group = Pick<z.infer<typeof Picks>[string], 'protocols'> & { provider: string }
+type ProviderGroup = Pick<z.infer<typeof Picks>[string], 'protocols'> & { provider: string }
 
-/** The row of a model, or why it has none: two catalogs must know it, and all that know it must agree. */
-export function modelOf(group: Group, pick: Choice, said: readonly Said[]): SnapshotModel | string {
+/** Builds the row of a model, or returns why it has none: at least two catalogs must know it and all must agree. */
+export function modelOf(group: ProviderGroup, pick: PickedModel, said: readonly SourceModel[]): SnapshotModel | string {
   const prices = agreedPrices(said)
   if (typeof prices === 'string') return prices
   const contextTokens = pick.contextTokens ?? agreedContext(said)
@@ -64,8 +64,8 @@ export function modelOf(group: Group, pick: Choice, said: readonly Said[]): Snap
   }
 }
 
-/** The one that knows most is taken. */
-function agreedPrices(said: readonly Said[]): DatedPrices[] | string {
+/** Selects the catalog with the most data. */
+function agreedPrices(said: readonly SourceModel[]): DatedPrices[] | string {
   if (said.length < 2) return 'fewer than two catalogs know it'
   const known = said.flatMap(({ prices }) => (prices ? [prices] : []))
   if (known.length < said.length) return 'its price depends on the hour'
@@ -87,15 +87,15 @@ const base = ({ input, output, cacheRead }: Pick<Prices, 'input' | 'output' | 'c
 const detailOf = (prices: DatedPrices[]): number =>
   prices.length * 100 + prices.reduce((sum, { prices: each }) => sum + Object.keys(each).length, 0)
 
-function agreedContext(said: readonly Said[]): number | undefined {
+function agreedContext(said: readonly SourceModel[]): number | undefined {
   const all = said.flatMap(({ contextTokens }) => (contextTokens === undefined ? [] : [contextTokens]))
   return all.find((tokens, place) => all.indexOf(tokens) !== place)
 }
 
-/** What a catalog calls `off` is our `none`. */
+/** Maps a catalog's `off` to our `none`. */
 const wordFor = (level: string): string => (level === 'none' ? 'off' : level)
 
-/** In tokens, for models that take a budget and no word. Programs that know no budgets of their own are told these. */
+/** Token budgets of levels, for models that take a budget instead of an effort. */
 const BUDGETS: SnapshotModel['levels'] = [
   { level: 'low', wire: { budgetTokens: 4000 } },
   { level: 'medium', wire: { budgetTokens: 8000 } },
@@ -103,7 +103,10 @@ const BUDGETS: SnapshotModel['levels'] = [
   { level: 'max', wire: { budgetTokens: 31_999 } },
 ]
 
-function levelsOf({ protocols }: Group, { reasoning, map, isAdaptive }: Thinking): SnapshotModel['levels'] {
+function levelsOf(
+  { protocols }: ProviderGroup,
+  { reasoning, map, isAdaptive }: SourceReasoning,
+): SnapshotModel['levels'] {
   const isOfAnthropic = protocols.includes('anthropic-messages')
   if (!reasoning || (!isOfAnthropic && Object.keys(map).length === 0))
     return [{ level: 'none', wire: { nothing: true } }]
@@ -112,17 +115,17 @@ function levelsOf({ protocols }: Group, { reasoning, map, isAdaptive }: Thinking
   return [...none, ...(isAdaptive ? adaptiveLevels(map) : BUDGETS)]
 }
 
-/** These three go without saying; the catalog names only what not all of them have. */
+/** Levels that every reasoning model supports; catalogs list only the others. */
 const ALWAYS_ADAPTIVE: readonly string[] = ['low', 'medium', 'high']
 
-const adaptiveLevels = (map: Thinking['map']): SnapshotModel['levels'] =>
+const adaptiveLevels = (map: SourceReasoning['map']): SnapshotModel['levels'] =>
   LEVELS.flatMap((level) => {
     const word = map[level] ?? (ALWAYS_ADAPTIVE.includes(level) ? level : undefined)
     return word && level !== 'minimal' ? [{ level, wire: { effort: word } }] : []
   })
 
-/** Where off has a word of its own, that word is an effort like the others. */
-const namedLevels = (map: Thinking['map'], protocols: readonly string[]): SnapshotModel['levels'] =>
+/** If a model has an effort value for `off`, it is treated like the other efforts. */
+const namedLevels = (map: SourceReasoning['map'], protocols: readonly string[]): SnapshotModel['levels'] =>
   LEVELS.flatMap((level) => {
     const word = map[wordFor(level)]
     if (!word) return []

@@ -1,10 +1,14 @@
 import { findPricesAt, type Prices } from '../src/catalog/prices.ts'
 import type { SnapshotModel } from '../src/catalog/snapshot.ts'
 
-/** What is new, in a line each, and what of it nobody would expect. */
-export type Changes = { lines: string[]; surprises: string[] }
+/** Changes as lines of text, and those that look like mistakes. */
+export type CatalogChanges = { lines: string[]; surprises: string[] }
 
-export function changesOf(before: readonly SnapshotModel[], after: readonly SnapshotModel[], today: Date): Changes {
+export function changesOf(
+  before: readonly SnapshotModel[],
+  after: readonly SnapshotModel[],
+  today: Date,
+): CatalogChanges {
   const lines: string[] = []
   const surprises: string[] = []
   for (const old of before) {
@@ -28,7 +32,7 @@ function differences(old: SnapshotModel, now: SnapshotModel): string[] {
   })
 }
 
-/** A factor that is more often a slip of a decimal point than a new price. */
+/** A price change by this factor is more likely a misplaced decimal point. */
 const JUMP = 10
 
 function priceJumps(old: SnapshotModel, now: SnapshotModel, today: Date): string[] {

@@ -1,18 +1,18 @@
 import { z } from 'zod'
 import type { DatedPrices, Prices } from '../src/catalog/prices.ts'
 
-const Rate = z.union([
+const DatedRate = z.union([
   z.number(),
   z.object({ base: z.number(), tiers: z.array(z.object({ start: z.number(), price: z.number() })) }),
 ])
-type Rate = z.infer<typeof Rate>
+type DatedRate = z.infer<typeof DatedRate>
 
 const Rates = z.object({
-  input_mtok: Rate,
-  output_mtok: Rate,
-  cache_read_mtok: Rate.optional(),
-  cache_write_mtok: Rate.optional(),
-  cache_write_1h_mtok: Rate.optional(),
+  input_mtok: DatedRate,
+  output_mtok: DatedRate,
+  cache_read_mtok: DatedRate.optional(),
+  cache_write_mtok: DatedRate.optional(),
+  cache_write_1h_mtok: DatedRate.optional(),
 })
 
 const Constraint = z.discriminatedUnion('type', [
@@ -22,7 +22,7 @@ const Constraint = z.discriminatedUnion('type', [
 
 export const ModelPrice = z.union([z.array(z.object({ constraint: Constraint.optional(), prices: Rates })), Rates])
 
-/** Of a list with dates, what holds today and what will. Undefined: it is dearer at some hours, which we cannot say. */
+/** Returns current and future prices of a dated list. Undefined if prices depend on the hour, which we cannot express. */
 export function currentPrices(said: z.infer<typeof ModelPrice>, today: Date): DatedPrices[] | undefined {
   const list = Array.isArray(said) ? said : [{ prices: said, constraint: undefined }]
   if (list.some(({ constraint }) => constraint?.type === 'time_of_date')) return undefined
@@ -45,7 +45,7 @@ function tiered(rates: z.infer<typeof Rates>): Prices {
 }
 
 function ratesAt(rates: z.infer<typeof Rates>, start: number) {
-  const at = (rate: Rate): number =>
+  const at = (rate: DatedRate): number =>
     typeof rate === 'number' ? rate : (rate.tiers.findLast((tier) => tier.start <= start)?.price ?? rate.base)
   const { cache_read_mtok: read, cache_write_mtok: write, cache_write_1h_mtok: hour } = rates
   return {
@@ -57,15 +57,17 @@ function ratesAt(rates: z.infer<typeof Rates>, start: number) {
   }
 }
 
-type Plain = { input: number; output: number; cacheRead: number; cacheWrite: number }
+type PlainPrices = { input: number; output: number; cacheRead: number; cacheWrite: number }
 
-/** These catalogs write 0 where there is no such price. */
-export function plainPrices(cost: Plain & { tiers?: (Plain & { inputTokensAbove: number })[] | undefined }): Prices {
+/** These catalogs write 0 for a price that does not exist. */
+export function plainPrices(
+  cost: PlainPrices & { tiers?: (PlainPrices & { inputTokensAbove: number })[] | undefined },
+): Prices {
   const tiers = cost.tiers?.map((tier) => ({ aboveInputTokens: tier.inputTokensAbove, ...ratesOf(tier) }))
   return { ...ratesOf(cost), ...(tiers && { tiers }) }
 }
 
-const ratesOf = ({ input, output, cacheRead, cacheWrite }: Plain) => ({
+const ratesOf = ({ input, output, cacheRead, cacheWrite }: PlainPrices) => ({
   input,
   output,
   ...(cacheRead > 0 && { cacheRead }),

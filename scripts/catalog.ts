@@ -3,10 +3,10 @@ import { Snapshot, type SnapshotModel } from '../src/catalog/snapshot.ts'
 import { modelOf, Picks } from './catalog-build.ts'
 import { changesOf } from './catalog-changes.ts'
 import picks from './catalog-picks.json' with { type: 'json' }
-import { type Source, sourceNames, withSources } from './catalog-sources.ts'
+import { type CatalogSource, sourceNames, withSources } from './catalog-sources.ts'
 
-// Writes src/catalog/models.json anew from public catalogs, and shows what is different. Look at it before you keep it.
-// What looks like a mistake of theirs stops it; --accept-surprises goes on all the same. --dry-run writes nothing.
+// Regenerates src/catalog/models.json from public catalogs and prints the changes, which must be reviewed.
+// Stops at changes that look like mistakes, unless --accept-surprises is set. --dry-run writes nothing.
 
 const TARGET = new URL('../src/catalog/models.json', import.meta.url)
 
@@ -29,7 +29,7 @@ async function main(): Promise<void> {
   console.info('Now: npm run format, and a look at the difference.')
 }
 
-async function collect(sources: Source[]): Promise<{ models: SnapshotModel[]; leftOut: string[] }> {
+async function collect(sources: CatalogSource[]): Promise<{ models: SnapshotModel[]; leftOut: string[] }> {
   const models: SnapshotModel[] = []
   const leftOut: string[] = []
   for (const [provider, { providers, protocols, models: names }] of Object.entries(Picks.parse(picks))) {

@@ -5,7 +5,7 @@ import { proseFindings } from './prose.ts'
 import { sharedTables, strayQueries } from './queries.ts'
 import { tooLong } from './sizes.ts'
 
-/** Files by path, and how to read them. */
+/** Returns the paths and a read function of in-memory files. */
 const tree = (files: Record<string, string>) => [Object.keys(files), (path: string) => files[path] ?? ''] as const
 
 test('a file of more than 400 lines is too long, unless it is generated or a migration', () => {

@@ -5,7 +5,7 @@ const INLINE = /`([^`\n]+)`/g
 const LINK = /\]\(([^)\s]+)\)/g
 const PATH = /^(?:src|cli|web|bin|test|bench|scripts|migrations|docs|samples|packages|\.ci)\/[\w./-]*$/
 
-/** Paths that a page names and that are not there: in code, in fenced blocks and in links. */
+/** Lists paths in a page that do not exist: in inline code, in fenced blocks and in links. */
 export function missingPaths(page: string, text: string, exists: (path: string) => boolean): string[] {
   const inCode = [...(text.match(FENCE) ?? []), ...text.replaceAll(FENCE, '').matchAll(INLINE)].flatMap((code) =>
     (typeof code === 'string' ? code : (code[1] ?? '')).split(/[\s'"`,;:()]+/),
@@ -17,5 +17,5 @@ export function missingPaths(page: string, text: string, exists: (path: string) 
     .map((target) => normalize(join(dirname(page), target)))
   return [...new Set([...named, ...linked])]
     .filter((path) => !exists(path))
-    .map((path) => `${page} names ${path}, which is not there.`)
+    .map((path) => `${page} names ${path}, which does not exist.`)
 }

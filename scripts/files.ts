@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 
 export const ROOT = fileURLToPath(new URL('../', import.meta.url))
 
-/** What belongs to the project: committed or about to be. Paths start at its root. */
+/** Lists the files of the project, committed or new, relative to its root. */
 export function projectFiles(): string[] {
   const list = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
     cwd: ROOT,

@@ -9,11 +9,11 @@ import { buildOpenApiDocument } from '../src/platform/http/openapi.ts'
 import { createLog } from '../src/platform/log.ts'
 import { openServices } from '../src/services.ts'
 import { canaryTasks } from './canary-tasks.ts'
-import { type Scratch, withScratchDatabase } from './scratch-database.ts'
+import { type ScratchDatabase, withScratchDatabase } from './scratch-database.ts'
 
-// Writes the files that follow from other files. With --check it writes nothing and names those that are out of date.
+// Writes generated files. With --check it writes nothing and lists those that are out of date.
 
-type Generated = { path: string; text: string }
+type GeneratedFile = { path: string; text: string }
 
 const ROOT = new URL('../', import.meta.url)
 
@@ -24,10 +24,10 @@ const CodegenSettings = z.object({
   overrides: z.object({ columns: z.record(z.string(), z.string()) }),
 })
 
-/** The types of the tables, as the migrations leave them. */
-async function tables(db: Db): Promise<Generated> {
+/** Types of the tables after all migrations. */
+async function tables(db: Db): Promise<GeneratedFile> {
   const settings = CodegenSettings.parse(JSON.parse(await readFile(new URL('.kysely-codegenrc.json', ROOT), 'utf8')))
-  // Left as text, a type would be parsed by TypeScript's compiler API, which TypeScript 7 does not have.
+  // As plain text, a type would be parsed with TypeScript's compiler API, which TypeScript 7 does not have.
   const columns = Object.entries(settings.overrides.columns).map(([name, type]) => [name, new RawExpressionNode(type)])
   const text = await generate({
     db,
@@ -40,21 +40,21 @@ async function tables(db: Db): Promise<Generated> {
   return { path: settings.outFile, text }
 }
 
-/** What `/openapi.json` answers, for readers who have no server at hand. */
-async function openApi({ database, folder }: Scratch): Promise<Generated> {
-  const tools = await openServices(readConfig({ ASSAY_DATA: folder }), database, createLog('silent'))
+/** The response of `/openapi.json`, for readers without a server. */
+async function openApi({ database, folder }: ScratchDatabase): Promise<GeneratedFile> {
+  const services = await openServices(readConfig({ ASSAY_DATA: folder }), database, createLog('silent'))
   const url = 'http://localhost:4000'
-  const document = buildOpenApiDocument(endpointGroups(routeGroups(tools)), { version: about.version, url })
+  const document = buildOpenApiDocument(endpointGroups(routeGroups(services)), { version: about.version, url })
   return { path: 'docs/openapi.json', text: `${JSON.stringify(document, null, 2)}\n` }
 }
 
-/** Known tasks as models see them, for whoever wants to know what a model makes of them. */
-const canaries = async (): Promise<Generated> => ({
+/** Known tasks as models see them, for `assay batches canaries`. */
+const canaries = async (): Promise<GeneratedFile> => ({
   path: 'src/taskgen/canaries/tasks.gen.json',
   text: `${JSON.stringify(await canaryTasks(), null, 2)}\n`,
 })
 
-const isCurrent = async ({ path, text }: Generated): Promise<boolean> =>
+const isCurrent = async ({ path, text }: GeneratedFile): Promise<boolean> =>
   (await readFile(new URL(path, ROOT), 'utf8').catch(() => undefined)) === text
 
 async function main(): Promise<void> {

@@ -13,7 +13,7 @@ const config: { forbidden: { name: string }[] } = createRequire(import.meta.url)
 
 const ROOMS: string[] = config.forbidden.flatMap(({ name }) => /^(\w+)-looks-only-up$/.exec(name)?.[1] ?? [])
 
-/** One line for each way to break a rule: the rule, the file that breaks it, and what that file imports. */
+/** One entry per violation: the rule, the file that violates it, and its import. */
 const BREAKS: [rule: string, from: string, to: string][] = [
   ...ROOMS.flatMap((room, place): [string, string, string][] => [
     ...ROOMS.slice(place + 1).map((below): [string, string, string] => [
@@ -59,7 +59,7 @@ const BREAKS: [rule: string, from: string, to: string][] = [
   ['no-junk-drawers-no-barrels', 'src/results/opens-barrel.ts', 'src/platform/index.ts'],
 ]
 
-/** What the rules allow. None of these may be complained about. */
+/** Imports that the rules allow. None of these may be reported. */
 const KEEPS: [from: string, to: string][] = [
   ['src/results/hen.ts', 'src/results/egg.ts'],
   ['src/results/thing.ts', 'src/releases/thing.ts'],
@@ -101,7 +101,7 @@ beforeAll(() => {
   write('package.json', JSON.stringify(manifest))
   for (const [from, targets] of importsByFile()) write(from, targets.map((to) => importLine(from, to)).join(''))
   const { stdout } = depcruise(tree, '-T', 'json', 'src', 'cli', 'web')
-  complaints = JSON.parse(stdout).summary.violations.map((found: Found) => `${found.rule.name}: ${found.from}`)
+  complaints = JSON.parse(stdout).summary.violations.map((found: RuleViolation) => `${found.rule.name}: ${found.from}`)
 })
 
 afterAll(() => rmSync(tree, { recursive: true, force: true }))
@@ -130,7 +130,7 @@ const depcruise = (cwd: string, ...args: string[]) =>
     maxBuffer: 64 * 1024 * 1024,
   })
 
-type Found = { rule: { name: string }; from: string }
+type RuleViolation = { rule: { name: string }; from: string }
 
 const manifest: Record<string, Record<string, string>> = { dependencies: {}, devDependencies: {} }
 
@@ -157,7 +157,7 @@ function isFile(name: string): boolean {
   return name.endsWith('.ts')
 }
 
-/** Half of them as types only: a type must not point the wrong way either. */
+/** Uses type-only imports in half of the files, because the rules apply to types too. */
 function importLine(from: string, to: string): string {
   const target = isFile(to) ? `./${relative(dirname(from), to)}`.replace('./..', '..') : to
   return from.length % 2 === 0 ? `import type { T } from '${target}'\n` : `import { t } from '${target}'\nt()\n`

@@ -12,14 +12,14 @@ const Lockfile = z.object({
   ),
 })
 
-/** Packages that users receive under terms we have not looked at. The lockfile names them for every platform. */
+/** Lists production packages whose licence has not been reviewed. The lock file covers every platform. */
 export const foreignLicences = (lockfile: string): string[] =>
   Object.entries(Lockfile.parse(JSON.parse(lockfile)).packages)
     .filter(([path, { dev, link }]) => path !== '' && !dev && !link)
     .filter(([, { license }]) => !isAllowed(license ?? ''))
     .map(([path, { license }]) => `${path} has the licence ${license ?? '(none)'}, which is not on the list.`)
 
-/** `A OR B` needs one of them, `A AND B` both. */
+/** `A OR B` requires one of them, `A AND B` both. */
 const isAllowed = (licence: string): boolean =>
   licence
     .replaceAll(/[()]/g, '')

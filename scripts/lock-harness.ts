@@ -5,15 +5,15 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { BundleLock, Tarball } from '../src/harnesses/bundles/bundle.ts'
 
-// node scripts/lock-harness.ts [id …] [--version 1.2.3]: asks the registry for the archives of each program, and writes
-// them into its lock. Without ids: all of them, at the versions they have.
+// node scripts/lock-harness.ts [id …] [--version 1.2.3]: reads the archives of each program from the registry and writes
+// them into its lock file. Without ids it updates all lock files at their current versions.
 
 const FOLDER = join(import.meta.dirname, '../src/harnesses/bundles')
 const CPUS = ['x64', 'arm64']
-/** Where the one archive of a program that needs no other is unpacked. */
+/** Target folder of a program that consists of a single archive. */
 const PROGRAM = 'program'
 
-type Locked = {
+type PackageLock = {
   name?: string
   version: string
   integrity?: string
@@ -33,7 +33,7 @@ for (const id of positionals.length > 0 ? positionals : all) {
   console.log(`${id} ${wanted.version}: ${tarballs.length} archives`)
 }
 
-/** The program itself for each kind of machine, which needs nothing besides. */
+/** Returns the single archive of a self-contained program, for each architecture. */
 function programs({ only = [], version }: BundleLock): Tarball[] {
   return only.map((spec) => {
     const [name, tag = version] = spec.replaceAll('$version', version).split(/(?<=.)@/)
@@ -44,14 +44,14 @@ function programs({ only = [], version }: BundleLock): Tarball[] {
   })
 }
 
-/** The package with all that it depends on, as npm would lay it out on Linux with glibc. */
+/** Returns the package with its dependencies, as npm installs it on Linux with glibc. */
 function tree({ package: name, version }: BundleLock): Tarball[] {
   const folder = mkdtempSync(join(tmpdir(), 'assay-lock-'))
   try {
     writeFileSync(join(folder, 'package.json'), JSON.stringify({ dependencies: { [name]: version } }))
     const words = ['install', '--package-lock-only', '--ignore-scripts', '--no-audit', '--no-fund']
     execFileSync('npm', words, { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] })
-    const { packages }: { packages: Record<string, Locked> } = JSON.parse(
+    const { packages }: { packages: Record<string, PackageLock> } = JSON.parse(
       readFileSync(join(folder, 'package-lock.json'), 'utf8'),
     )
     return Object.entries(packages).flatMap(([path, locked]) => (path === '' ? [] : tarballOf(path, locked)))
@@ -60,7 +60,7 @@ function tree({ package: name, version }: BundleLock): Tarball[] {
   }
 }
 
-function tarballOf(path: string, { name, version, integrity, os, cpu, libc }: Locked): Tarball[] {
+function tarballOf(path: string, { name, version, integrity, os, cpu, libc }: PackageLock): Tarball[] {
   if (os && !os.includes('linux')) return []
   if (libc && !libc.includes('glibc')) return []
   if (integrity === undefined) throw new Error(`${path} has no integrity.`)

@@ -1,6 +1,6 @@
 import { dirname } from 'node:path'
 
-type Read = (path: string) => string
+type ReadText = (path: string) => string
 
 const BUILT = /\.(?:selectFrom|insertInto|updateTable|deleteFrom|mergeInto)\(\s*'\w+/
 const TABLES = 'src/platform/db/tables.gen.ts'
@@ -14,8 +14,8 @@ const WRITES = [
 const programs = (paths: readonly string[]): string[] =>
   paths.filter((path) => /^(src|cli)\/.+\.ts$/.test(path) && !/\.test\.ts$|\/testing\/|\/test-support\.ts$/.test(path))
 
-/** Queries outside of `sql.ts`. The import rules cannot see them: a `db` that is handed on needs no import. */
-export function strayQueries(paths: readonly string[], read: Read): string[] {
+/** Finds queries outside `sql.ts`. Import rules cannot detect them, because a `db` parameter needs no import. */
+export function strayQueries(paths: readonly string[], read: ReadText): string[] {
   const [, rows = ''] = /interface DB \{([^}]*)\}/.exec(read(TABLES)) ?? []
   const names = [...rows.matchAll(/(\w+):/g)].map(([, name]) => name).join('|')
   const written = new RegExp(`['"\`]\\s*(?:with|select|insert|update|delete)\\b[^'"\`]*\\b(?:${names})\\b`, 'i')
@@ -38,8 +38,8 @@ const SHARED_TABLES: Record<string, readonly string[]> = {
 const nounOf = (path: string): string =>
   path.startsWith('src/platform/') ? dirname(path) : path.split('/').slice(0, 2).join('/')
 
-/** Finds tables that are written outside of the noun that owns them: each writer would have to know the other's rules. */
-export function sharedTables(paths: readonly string[], read: Read): string[] {
+/** Finds tables that are written outside the noun that owns them. */
+export function sharedTables(paths: readonly string[], read: ReadText): string[] {
   const writers = new Map<string, Set<string>>()
   for (const path of programs(paths)) {
     const text = read(path)

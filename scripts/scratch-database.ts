@@ -8,10 +8,10 @@ import { migrate } from '../src/platform/db/migrate.ts'
 import { startPostgres } from '../src/platform/postgres/postgres.ts'
 import { toDatabaseUrl } from '../src/store.ts'
 
-export type Scratch = { database: Database; folder: string }
+export type ScratchDatabase = { database: Database; folder: string }
 
-/** A migrated database and an empty folder that are gone afterwards. */
-export async function withScratchDatabase<T>(work: (scratch: Scratch) => Promise<T>): Promise<T> {
+/** Runs work with a migrated database and an empty folder, and removes both afterwards. */
+export async function withScratchDatabase<T>(work: (scratch: ScratchDatabase) => Promise<T>): Promise<T> {
   await using undo = new AsyncDisposableStack()
   const folder = await mkdtemp(join(tmpdir(), 'assay-scratch-'))
   undo.defer(() => rm(folder, { recursive: true, force: true }))
@@ -30,7 +30,7 @@ export async function withScratchDatabase<T>(work: (scratch: Scratch) => Promise
   return await work({ database, folder })
 }
 
-/** The server that is named, or the embedded one for as long as it takes. */
+/** Uses the given server, or starts the embedded one temporarily. */
 async function serverUrl(folder: string, undo: AsyncDisposableStack): Promise<string> {
   const named = process.env.ASSAY_TEST_DATABASE_URL
   if (named) return named

@@ -1,18 +1,18 @@
 import { spawnSync } from 'node:child_process'
 import { accessSync, constants, globSync, statSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import type { Manager, Part } from './setup-parts.ts'
-import type { Command, Machine } from './setup-plan.ts'
+import type { PackageManager, SystemPart } from './setup-parts.ts'
+import type { SetupCommand, SetupMachine } from './setup-plan.ts'
 
-const MANAGERS: readonly Manager[] = ['apt-get', 'dnf', 'apk', 'pacman', 'brew']
+const MANAGERS: readonly PackageManager[] = ['apt-get', 'dnf', 'apk', 'pacman', 'brew']
 
-export const thisMachine = (): Machine => ({
+export const thisMachine = (): SetupMachine => ({
   manager: MANAGERS.find(isOnPath),
   isRoot: process.getuid?.() === 0,
   hasSudo: isOnPath('sudo'),
 })
 
-export function isThere({ commands, files = [], probe }: Part): boolean {
+export function isThere({ commands, files = [], probe }: SystemPart): boolean {
   if (!commands.some(isOnPath) && globSync([...files]).length === 0) return false
   return probe === undefined || run(probe, 'ignore')
 }
@@ -29,6 +29,6 @@ function isOnPath(command: string): boolean {
   })
 }
 
-/** True when the command ended well. */
-export const run = ([program, ...args]: Command, stdio: 'ignore' | 'inherit'): boolean =>
+/** Returns true if the command exits with 0. */
+export const run = ([program, ...args]: SetupCommand, stdio: 'ignore' | 'inherit'): boolean =>
   spawnSync(program, args, { stdio: ['ignore', stdio, stdio] }).status === 0

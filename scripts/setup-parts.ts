@@ -1,29 +1,29 @@
-export type Manager = 'apt-get' | 'dnf' | 'apk' | 'pacman' | 'brew'
+export type PackageManager = 'apt-get' | 'dnf' | 'apk' | 'pacman' | 'brew'
 
-/** A part of the system that some work needs. */
-export type Part = {
+/** A system dependency. */
+export type SystemPart = {
   name: string
-  /** Who needs it. */
+  /** Purpose of the dependency. */
   use: string
-  /** It is there when one of these commands is. */
+  /** Installed if one of these commands exists. */
   commands: readonly string[]
-  /** Or when one of these patterns matches a file: some systems keep programs out of the search path. */
+  /** Installed if a file matches one of these patterns, because some systems install programs outside the PATH. */
   files?: readonly string[]
-  /** And when this command ends well. */
+  /** Additional condition: this command exits with 0. */
   probe?: readonly [command: string, ...args: string[]]
-  packages: Partial<Record<Manager, readonly string[]>>
-  /** Nothing uses it yet. It is installed only by name. */
+  packages: Partial<Record<PackageManager, readonly string[]>>
+  /** Installed only on request, because nothing uses it yet. */
   later?: true
 }
 
-const everywhere = (name: string): Part['packages'] => ({
+const everywhere = (name: string): SystemPart['packages'] => ({
   'apt-get': [name],
   dnf: [name],
   apk: [name],
   pacman: [name],
 })
 
-export const PARTS: readonly Part[] = [
+export const PARTS: readonly SystemPart[] = [
   {
     name: 'git',
     use: 'the static checks; repositories',

@@ -1,10 +1,10 @@
-import type { Manager, Part } from './setup-parts.ts'
+import type { PackageManager, SystemPart } from './setup-parts.ts'
 
-export type Command = readonly [program: string, ...args: string[]]
-export type Machine = { manager: Manager | undefined; isRoot: boolean; hasSudo: boolean }
-export type Plan = { commands: Command[] } | { refusal: string }
+export type SetupCommand = readonly [program: string, ...args: string[]]
+export type SetupMachine = { manager: PackageManager | undefined; isRoot: boolean; hasSudo: boolean }
+export type SetupPlan = { commands: SetupCommand[] } | { refusal: string }
 
-export function planFor(wanted: readonly Part[], machine: Machine): Plan {
+export function planFor(wanted: readonly SystemPart[], machine: SetupMachine): SetupPlan {
   const { manager, isRoot, hasSudo } = machine
   if (!manager) return { refusal: `No package manager is known here. Install by hand: ${names(wanted)}.` }
   const unpackaged = wanted.filter((part) => !part.packages[manager])
@@ -17,17 +17,21 @@ export function planFor(wanted: readonly Part[], machine: Machine): Plan {
   return { refusal: `Run this as root:\n${lines(commands)}` }
 }
 
-export const names = (parts: readonly Part[]): string => parts.map((part) => part.name).join(', ')
+export const names = (parts: readonly SystemPart[]): string => parts.map((part) => part.name).join(', ')
 
-export const lines = (commands: readonly Command[]): string =>
+export const lines = (commands: readonly SetupCommand[]): string =>
   commands.map((command) => `  ${command.join(' ')}`).join('\n')
 
-/** What puts the packages on the machine, in order. */
-function installCommands(manager: Manager, packages: readonly string[], { isRoot, hasSudo }: Machine): Command[] {
+/** Returns the commands that install the packages, in order. */
+function installCommands(
+  manager: PackageManager,
+  packages: readonly string[],
+  { isRoot, hasSudo }: SetupMachine,
+): SetupCommand[] {
   if (manager === 'brew') return [['brew', 'install', ...packages]]
   const asRoot: string[] = isRoot || !hasSudo ? [] : ['sudo']
   const quietly = 'DEBIAN_FRONTEND=noninteractive'
-  const commands: Record<Exclude<Manager, 'brew'>, string[][]> = {
+  const commands: Record<Exclude<PackageManager, 'brew'>, string[][]> = {
     'apt-get': [
       ['apt-get', 'update', '-q'],
       ['env', quietly, 'apt-get', 'install', '-q', '-y', '--no-install-recommends', ...packages],
@@ -36,7 +40,7 @@ function installCommands(manager: Manager, packages: readonly string[], { isRoot
     apk: [['apk', 'add', ...packages]],
     pacman: [['pacman', '-S', '--needed', '--noconfirm', ...packages]],
   }
-  return commands[manager].map(([program = '', ...args]): Command => {
+  return commands[manager].map(([program = '', ...args]): SetupCommand => {
     const [first = '', ...rest] = [...asRoot, program, ...args]
     return [first, ...rest]
   })

@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { ROOT } from './files.ts'
-import { type Manager, PARTS } from './setup-parts.ts'
+import { PARTS, type PackageManager } from './setup-parts.ts'
 import { planFor } from './setup-plan.ts'
 
-/** A machine whose search path holds only these commands. Each writes down how it was called. */
+/** Creates a PATH with only these commands. Each records its arguments. */
 function machine(commands: Record<string, string>) {
   const folder = mkdtempSync(join(tmpdir(), 'assay-setup-'))
   const bin = join(folder, 'bin')
@@ -31,7 +31,7 @@ function machine(commands: Record<string, string>) {
   }
 }
 
-/** Puts the program that a package brings where it is looked for. */
+/** Simulates the installation of a package by creating its program. */
 const INSTALLS_RUNC = 'case "$*" in *install*runc*) printf "#!/bin/sh\\n" > BIN/runc; /bin/chmod 755 BIN/runc;; esac'
 const AS_ROOT = { env: 'shift; exec "$@"', sudo: 'exec "$@"' }
 
@@ -98,7 +98,7 @@ test('a package that does not bring its program is not called installed', () => 
 test('an unknown part is refused, and the known ones are named', () => {
   using debian = machine({ 'apt-get': '' })
   const { status, output, calls } = debian.setup('--yes', 'runc', 'emacs')
-  expect(output).toContain('There is no part emacs. Known: git, postgres,')
+  expect(output).toContain('Unknown part emacs. Available: git, postgres,')
   expect({ status, calls }).toEqual({ status: 2, calls: '' })
 })
 
@@ -114,7 +114,7 @@ test('a system without a known package manager, or without a package, is told so
 
 const git = PARTS.filter(({ name }) => name === 'git')
 
-const ordinaryUser: [Manager, string][] = [
+const ordinaryUser: [PackageManager, string][] = [
   ['apt-get', 'sudo apt-get update -q'],
   ['apt-get', 'sudo env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends git'],
   ['dnf', 'sudo dnf install -y git'],

@@ -4,8 +4,8 @@ import { parseArgs } from 'node:util'
 import { confirm, isCancel, multiselect } from '@clack/prompts'
 import { ROOT } from './files.ts'
 import { isThere, run, thisMachine } from './setup-machine.ts'
-import { PARTS, type Part } from './setup-parts.ts'
-import { type Command, lines, names, planFor } from './setup-plan.ts'
+import { PARTS, type SystemPart } from './setup-parts.ts'
+import { lines, names, planFor, type SetupCommand } from './setup-plan.ts'
 
 // npm run setup [-- --yes] [parts…]: installs missing parts of the system through its package manager, and git hooks.
 
@@ -26,7 +26,7 @@ async function main(): Promise<number> {
   const unknown = positionals.filter((name) => name !== HOOKS && !PARTS.some((part) => part.name === name))
   if (unknown.length > 0) {
     console.error(
-      `There is no part ${unknown.join(', ')}. Known: ${[...PARTS.map(({ name }) => name), HOOKS].join(', ')}.`,
+      `Unknown part ${unknown.join(', ')}. Available: ${[...PARTS.map(({ name }) => name), HOOKS].join(', ')}.`,
     )
     return 2
   }
@@ -48,16 +48,16 @@ async function main(): Promise<number> {
   )
 }
 
-function showTable(missing: readonly Part[]): void {
+function showTable(missing: readonly SystemPart[]): void {
   for (const part of PARTS) {
     const state = missing.includes(part) ? 'missing' : 'there'
     console.log(`${part.name.padEnd(12)} ${state.padEnd(8)} ${part.later ? 'not needed yet: ' : ''}${part.use}`)
   }
 }
 
-type Mode = { yes: boolean; choose: boolean }
+type SetupMode = { yes: boolean; choose: boolean }
 
-async function setUp(missing: readonly Part[], { yes, choose }: Mode): Promise<number> {
+async function setUp(missing: readonly SystemPart[], { yes, choose }: SetupMode): Promise<number> {
   if (missing.length === 0) return say('All that is needed is there.', 0)
   const wanted = choose && !yes && isTerminal() ? await chosen(missing) : missing
   if (wanted.length === 0) return say('Nothing was installed.', 0)
@@ -68,7 +68,7 @@ async function setUp(missing: readonly Part[], { yes, choose }: Mode): Promise<n
   return install(wanted, plan.commands)
 }
 
-function install(wanted: readonly Part[], commands: readonly Command[]): number {
+function install(wanted: readonly SystemPart[], commands: readonly SetupCommand[]): number {
   for (const command of commands) {
     console.log(`> ${command.join(' ')}`)
     if (!run(command, 'inherit')) return say(`${command.join(' ')} failed.`, 1)
@@ -78,7 +78,7 @@ function install(wanted: readonly Part[], commands: readonly Command[]): number 
   return say(`Installed: ${names(wanted)}.`, 0)
 }
 
-async function chosen(missing: readonly Part[]): Promise<Part[]> {
+async function chosen(missing: readonly SystemPart[]): Promise<SystemPart[]> {
   const answer = await multiselect({
     message: 'Which parts shall be installed?',
     options: missing.map((part) => ({ value: part, label: part.name, hint: part.use })),
@@ -87,13 +87,13 @@ async function chosen(missing: readonly Part[]): Promise<Part[]> {
   return isCancel(answer) ? [] : answer
 }
 
-async function agree(commands: readonly Command[]): Promise<boolean> {
+async function agree(commands: readonly SetupCommand[]): Promise<boolean> {
   if (!isTerminal()) return say(`This would run, with --yes:\n${lines(commands)}`, false)
   if ((await confirm({ message: `Run this?\n${lines(commands)}` })) === true) return true
   return say('Nothing was installed.', false)
 }
 
-/** Only when asked for: hooks are a matter of taste. */
+/** Installs git hooks, only on request. */
 function installHooks(): boolean {
   if (!existsSync(join(ROOT, '.git'))) return say('This is no git clone, so it has no hooks.', false)
   const lefthook = join(ROOT, 'node_modules/.bin/lefthook')

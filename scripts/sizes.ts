@@ -2,7 +2,7 @@ const LINES_MAX = 400
 
 const isCode = (path: string): boolean => /\.(ts|tsx|js|cjs|mjs)$/.test(path) && !/\.gen\.ts$/.test(path)
 
-/** Files of code that have grown too long to be read in one sitting. */
+/** Lists code files that exceed the maximum length. */
 export const tooLong = (paths: readonly string[], read: (path: string) => string): string[] =>
   paths
     .filter(isCode)

@@ -5,33 +5,42 @@ import { filledLine, namedCall, shellCall } from './tools.ts'
 
 export type Refusal = { status: number; message: string; headers?: Record<string, string> }
 
-/** An error instead of an answer. Undefined: it is answered. */
+/** Returns the error response, or undefined if the call is answered. */
 export function refusalOf(
   { keys, models }: Script,
   fault: Trouble,
   { model }: Conversation,
   key: string | null,
 ): Refusal | undefined {
-  if (keys && !keys.includes(key ?? '')) return { status: 401, message: 'This key is not valid.' }
-  if (models && !models.includes(model)) return { status: 404, message: `There is no model ${model}.` }
+  if (keys && !keys.includes(key ?? '')) return { status: 401, message: 'Invalid API key.' }
+  if (models && !models.includes(model)) return { status: 404, message: `Unknown model ${model}.` }
   if (fault.status === undefined) return undefined
   return {
     status: fault.status,
-    message: fault.message ?? `It goes wrong, with ${fault.status}, because the script says so.`,
+    message: fault.message ?? `Scripted fault with status ${fault.status}.`,
     ...(fault.retryAfter === undefined ? {} : { headers: { 'retry-after': fault.retryAfter } }),
   }
 }
 
-type Sized = { speech: Speech; id: string; size: number }
+type AnswerContext = { speech: Speech; id: string; size: number }
 
-export function answerOf(script: Script, fault: Trouble, asked: Conversation, { speech, id, size }: Sized): Answer {
+export function answerOf(
+  script: Script,
+  fault: Trouble,
+  asked: Conversation,
+  { speech, id, size }: AnswerContext,
+): Answer {
   const turn = turnOf(script, asked)
   const isRefusal = turn.refuse === true || fault.refuse === true
   const call = isRefusal ? null : callOf(turn, asked)
   const text = textOf(turn, isRefusal, call === null)
   const said = text.length + (turn.run ?? '').length
   const whole = {
-    ...{ id, text, call, isRefusal, isTruncated: false },
+    id,
+    text,
+    call,
+    isRefusal,
+    isTruncated: false,
     model: script.served[asked.model] ?? asked.model,
     usage: speech.sayable(usageOf(turn, asked, { asked: size, said })),
     wantsUsage: asked.wantsUsage,
@@ -39,7 +48,7 @@ export function answerOf(script: Script, fault: Trouble, asked: Conversation, { 
   return asked.outputMax !== null && whole.usage.output > asked.outputMax ? truncated(whole, asked.outputMax) : whole
 }
 
-/** Cuts an answer at its output limit. Reasoning comes first, and a call that is not complete is none. */
+/** Cuts an answer at its output limit. Reasoning counts first; an incomplete tool call is dropped. */
 function truncated(answer: Answer, outputMax: number): Answer {
   const reasoning = Math.min(answer.usage.reasoning, outputMax)
   const text = answer.text.slice(0, BYTES_PER_TOKEN * (outputMax - reasoning))

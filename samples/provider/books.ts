@@ -2,7 +2,7 @@ import { EventEmitter, once } from 'node:events'
 import type { Tokens } from './conversation.ts'
 import { Fault, type FaultInput, Script, type ScriptInput, type Trouble } from './script.ts'
 
-/** One call, as the provider has it in its own books. */
+/** A call as recorded by the provider. */
 export type Booked = {
   protocol: string
   model: string
@@ -13,15 +13,15 @@ export type Booked = {
   status: number
   tools: string[]
   results: number
-  /** What it bills. Null: nothing, because it did not answer. */
+  /** Billed tokens, or null if the provider did not answer. */
   usage: Tokens | null
-  /** The usage has gone out, with all of the answer. */
+  /** True if the entire answer including its usage was sent. */
   isUsageSaid: boolean
 }
 
 export type Books = ReturnType<typeof newBooks>
 
-/** Which script and faults hold now, and what was called. */
+/** Creates the state of a provider: the current script and faults, and the recorded calls. */
 export function newBooks(given: ScriptInput) {
   let script = Script.parse(given)
   let faults = [...script.faults]
@@ -30,11 +30,11 @@ export function newBooks(given: ScriptInput) {
   return {
     script: (): Script => script,
     calls: (): Booked[] => calls,
-    /** Comes back when so many have arrived. */
+    /** Resolves when this many calls have arrived. */
     async whenCalls(count: number): Promise<void> {
       while (calls.length < count) await once(arrivals, 'call')
     },
-    /** The number of this call. */
+    /** Records a call and returns its number. */
     book(call: Booked): number {
       const number = calls.push(call)
       arrivals.emit('call')
@@ -49,7 +49,7 @@ export function newBooks(given: ScriptInput) {
       calls = []
       faults = []
     },
-    /** What goes wrong with this call. Nothing in it: all is well. */
+    /** Returns the fault of this call, empty if there is none. */
     takeTrouble(): Trouble {
       const [fault, ...others] = faults
       if (!fault) return {}

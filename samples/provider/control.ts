@@ -3,7 +3,7 @@ import type { JsonObject } from '../../src/harnesses/json.ts'
 import type { Books } from './books.ts'
 import { Fault, Script } from './script.ts'
 
-/** What a test or a demo says to the provider from outside. Programs never come here. */
+/** Control endpoints for tests and demos. Agent programs never use them. */
 export function control(books: Books, method: string | undefined, path: string, body: JsonObject): [number, object] {
   switch (`${method} ${path}`) {
     case 'GET /__control/calls':

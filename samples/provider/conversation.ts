@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from '../../src/harnesses/json.ts'
 
-/** Tokens of a call, by what they cost. `reasoning` is part of `output`. */
+/** Tokens of a call by price class. `reasoning` is part of `output`. */
 export type Tokens = {
   input: number
   cacheRead: number
@@ -12,34 +12,34 @@ export type Tokens = {
 
 export type Tool = {
   name: string
-  /** `custom` takes text and not an object. */
+  /** `custom` tools take text instead of an object. */
   kind: string
   schema: JsonObject
   namespace: string | null
 }
 
-/** A request, whatever protocol it came in. */
+/** A request, independent of its protocol. */
 export type Conversation = {
   model: string
   isStream: boolean
-  /** As it is on the wire, in words: an effort, `budget 2048`, `off`. Null: the request does not speak of it. */
+  /** Reasoning level of the request: an effort, `budget 2048` or `off`. Null if the request does not set it. */
   level: string | null
   tools: Tool[]
-  /** Everything that the user's side has said. */
+  /** Concatenated text of the user messages. */
   prompt: string
-  /** How many calls of tools have been answered. */
+  /** Number of tool results in the request. */
   results: number
-  /** What the last of them brought. */
+  /** Text of the last tool result. */
   lastResult: string
-  /** A stream of one protocol tells its usage only when asked. */
+  /** True if the stream must include usage, which OpenAI Chat sends only on request. */
   wantsUsage: boolean
-  /** Output tokens that the request allows. Null: no limit. */
+  /** Maximum number of output tokens, or null. */
   outputMax: number | null
 }
 
 export type Call = { tool: Tool; input: Json }
 
-/** What the model answers. */
+/** The answer of the model. */
 export type Answer = {
   /** Unique among the answers of one provider. */
   id: string
@@ -53,21 +53,21 @@ export type Answer = {
   wantsUsage: boolean
 }
 
-/** One protocol, from the provider's side. */
+/** Server side of one protocol. */
 export type Speech = {
   protocol: string
   read(path: string, body: JsonObject): Conversation
-  /** The classes of tokens that this protocol has words for. */
+  /** Reduces usage to the token classes that the protocol can report. */
   sayable(usage: Tokens): Tokens
   whole(answer: Answer): JsonObject
-  /** The stream, event by event, as it goes over the wire. */
+  /** Events of the stream, as sent. */
   events(answer: Answer): string[]
-  /** The pieces of text in these events, in their order. */
+  /** Text in these events, in order. */
   pieces(answer: Answer): string[]
   problem(status: number, message: string): JsonObject
 }
 
-/** The text of a message, in any of the shapes that it may have. */
+/** Returns the text of a message, in any of its shapes. */
 export function textIn(content: Json | undefined): string {
   if (typeof content === 'string') return content
   if (!Array.isArray(content)) return ''
@@ -79,12 +79,12 @@ const isTexted = (part: Json): part is { text: string } =>
 
 export const event = (name: string, data: JsonObject): string => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`
 
-/** Models send text in pieces, and so do we. */
+/** Splits text into pieces, as models stream it. */
 export function piecesOf(text: string): string[] {
   return text.match(/[\s\S]{1,40}/g) ?? []
 }
 
-/** The text of an answer, and the input of the tool that it calls. */
+/** Returns the text of an answer and the input of its tool call. */
 export const answerPieces = ({ text, call }: Answer): string[] => [
   ...piecesOf(text),
   ...(call ? piecesOf(inputText(call)) : []),

@@ -16,13 +16,13 @@ import { billedTokens } from './tokens.ts'
 
 export type Provider = Awaited<ReturnType<typeof startProvider>>
 
-/** A provider of models that does what a script says, and keeps books of its own. */
+/** Starts a scripted mock of model providers, which records every call. */
 export async function startProvider(given: ScriptInput = {}, { port = 0, host = '127.0.0.1' } = {}) {
   const books = newBooks(given)
   const server = createServer((request, response) => {
     answer(books, request, response).catch(() => response.destroy())
   })
-  // Sockets are refused, and programs ask in the ordinary way.
+  // WebSockets are refused, so that programs fall back to HTTP.
   server.on('upgrade', (_request, socket) => {
     socket.end('HTTP/1.1 426 Upgrade Required\r\ncontent-length: 0\r\nconnection: close\r\n\r\n')
   })
@@ -30,7 +30,11 @@ export async function startProvider(given: ScriptInput = {}, { port = 0, host = 
   const address = server.address()
   const { calls, whenCalls, addFault, setScript, forget } = books
   return {
-    ...{ calls, whenCalls, addFault, setScript, forget },
+    calls,
+    whenCalls,
+    addFault,
+    setScript,
+    forget,
     url: `http://${host}:${typeof address === 'object' ? address?.port : port}`,
     [Symbol.asyncDispose]: async () => {
       server.closeAllConnections()
@@ -58,9 +62,9 @@ async function answer(books: Books, request: IncomingMessage, response: ServerRe
   await speak(books, { speech, conversation, key: keyOf(request, searchParams), size: bytes.length }, response)
 }
 
-type Asked = { speech: Speech; conversation: Conversation; key: string | null; size: number }
+type ReceivedCall = { speech: Speech; conversation: Conversation; key: string | null; size: number }
 
-async function speak(books: Books, asked: Asked, response: ServerResponse): Promise<void> {
+async function speak(books: Books, asked: ReceivedCall, response: ServerResponse): Promise<void> {
   const { speech, conversation, key, size } = asked
   const script = books.script()
   const fault = { ...turnOf(script, conversation).trouble, ...books.takeTrouble() }
@@ -85,12 +89,17 @@ async function speak(books: Books, asked: Asked, response: ServerResponse): Prom
   call.isUsageSaid = isWhole && said.wantsUsage && fault.malformed !== 'after'
 }
 
-const bookedOf = (script: Script, { speech, conversation }: Asked): Booked => ({
-  ...{ protocol: speech.protocol, model: conversation.model },
+const bookedOf = (script: Script, { speech, conversation }: ReceivedCall): Booked => ({
+  protocol: speech.protocol,
+  model: conversation.model,
   served: script.served[conversation.model] ?? conversation.model,
-  ...{ level: conversation.level, isStream: conversation.isStream, results: conversation.results },
+  level: conversation.level,
+  isStream: conversation.isStream,
+  results: conversation.results,
   tools: conversation.tools.map(({ name }) => name),
-  ...{ status: 200, usage: null, isUsageSaid: false },
+  status: 200,
+  usage: null,
+  isUsageSaid: false,
 })
 
 function send(response: ServerResponse, status: number, body: object, headers: Record<string, string> = {}): void {

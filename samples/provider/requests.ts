@@ -3,14 +3,14 @@ import { buffer } from 'node:stream/consumers'
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib'
 import type { Script } from './script.ts'
 
-/** The key, wherever a protocol has it. */
+/** Returns the API key from the header or parameter of the protocol. */
 export function keyOf({ headers }: IncomingMessage, query: URLSearchParams): string | null {
   const bearer = /^Bearer (.+)$/.exec(headers.authorization ?? '')?.[1]
   const [own] = [headers['x-api-key'] ?? headers['x-goog-api-key']].flat()
   return own ?? bearer ?? query.get('key')
 }
 
-/** Programs may send their bodies packed. */
+/** Reads a request body, which may be compressed. */
 export async function bodyOf(request: IncomingMessage): Promise<Buffer> {
   const bytes = await buffer(request)
   const encoding = request.headers['content-encoding']
@@ -19,12 +19,12 @@ export async function bodyOf(request: IncomingMessage): Promise<Buffer> {
   return encoding === 'zstd' ? zstdDecompressSync(bytes) : bytes
 }
 
-/** Whatever costs nothing: models by name, tokens counted before a call, is anybody there. */
+/** Answers requests that cost nothing: model lists, token counts, health checks. */
 export function asideOf({ models = [] }: Script, method: string | undefined, path: string): [number, object] {
   if (/\/(count_tokens|input_tokens)$/.test(path)) return [200, { object: 'response.input_tokens', input_tokens: 1000 }]
   if (path.endsWith(':countTokens')) return [200, { totalTokens: 1000 }]
   if (method === 'HEAD') return [200, {}]
   if (path.endsWith('/v1beta/models')) return [200, { models: models.map((name) => ({ name: `models/${name}` })) }]
   if (path.endsWith('/models')) return [200, { object: 'list', data: models.map((id) => ({ id, object: 'model' })) }]
-  return [404, { error: { message: 'There is nothing here.', type: 'not_found_error' } }]
+  return [404, { error: { message: 'Not found.', type: 'not_found_error' } }]
 }

@@ -6,82 +6,86 @@ const Count = z.int().min(0)
 
 const Usage = z
   .object({
-    ...{ input: Count, cacheRead: Count, cacheWrite5m: Count, cacheWrite1h: Count },
-    ...{ output: Count, reasoning: Count },
+    input: Count,
+    cacheRead: Count,
+    cacheWrite5m: Count,
+    cacheWrite1h: Count,
+    output: Count,
+    reasoning: Count,
   })
   .partial()
 
-/** What goes wrong with a call. */
+/** The way in which a call fails. */
 const Trouble = z.strictObject({
-  /** An error instead of an answer. */
+  /** Status of an error response. */
   status: z.int().min(400).max(599).optional(),
   message: z.string().optional(),
   retryAfter: z.string().optional(),
-  /** No answer at all, or none after its first events. */
+  /** Hangs before the answer or after its first events. */
   hang: z.enum(['before', 'within']).optional(),
-  /** Nothing more comes after so many events. */
+  /** Stops sending after this many events. */
   hangAfter: z.int().min(0).optional(),
-  /** The connection breaks after so many events. */
+  /** Closes the connection after this many events. */
   cutAfter: z.int().min(0).optional(),
-  /** Events that are none, `within` the others or instead of all that come after. */
+  /** Sends malformed events, `within` the others or instead of the rest. */
   malformed: z.enum(['within', 'after']).optional(),
-  /** Between two events. */
+  /** Delay between two events. */
   pauseMs: z.int().min(0).optional(),
   refuse: z.boolean().optional(),
 })
 export type Trouble = z.infer<typeof Trouble>
 
-/** Something goes wrong with the next `times` calls. */
+/** Makes the next `times` calls fail. */
 export const Fault = Trouble.extend({ times: z.int().min(1).default(1) })
 export type Fault = z.infer<typeof Fault>
 export type FaultInput = z.input<typeof Fault>
 
-/** What the model does once. With `run` or `use` it goes on, without it is at its end. */
+/** One turn of the model. With `run` or `use` the conversation continues, otherwise it ends. */
 const Turn = z.strictObject({
   say: z.string().optional(),
-  /** A line of shell, run by whatever tool the program has for it. `{result}` is what the last tool has brought. */
+  /** A shell command, run with the program's shell tool. `{result}` is the result of the last tool call. */
   run: z.string().optional(),
-  /** Another tool, by the end of its name: programs put the name of its server before it. */
+  /** Another tool, matched by the end of its name, because programs prefix the name of the MCP server. */
   use: z.strictObject({ tool: z.string(), input: z.record(z.string(), z.json()).default({}) }).optional(),
   refuse: z.boolean().optional(),
-  /** Exactly these. What is left out is zero. */
+  /** Exact usage. Omitted classes are zero. */
   usage: Usage.optional(),
-  /** Each time that it comes to this. */
+  /** Fault of every call that reaches this turn. */
   trouble: Trouble.optional(),
 })
 export type Turn = z.infer<typeof Turn>
 
 const Task = z.strictObject({
-  /** A text in the prompt, or several that are all in it. */
+  /** Text or texts that must all occur in the prompt. */
   match: z.union([z.string(), z.array(z.string()).min(1)]),
   model: z.string().optional(),
-  /** As it is on the wire. */
+  /** Reasoning level as sent in the request. */
   level: z.string().optional(),
   turns: z.array(Turn).min(1),
-  /** Begins again after the last turn. */
+  /** Starts again after the last turn. */
   endless: z.boolean().optional(),
 })
 
 export const Script = z.strictObject({
-  /** Left out: every key is right. */
+  /** Valid keys. If omitted, every key is valid. */
   keys: z.array(z.string()).optional(),
-  /** Left out: every model is there. */
+  /** Known models. If omitted, every model is known. */
   models: z.array(z.string()).optional(),
-  /** Under which name another model answers. */
+  /** Maps a requested model to the name in the answer. */
   served: z.record(z.string(), z.string()).default({}),
-  /** The first that fits. */
+  /** The first matching task applies. */
   tasks: z.array(Task).default([]),
   faults: z.array(Fault).default([]),
 })
 export type Script = z.infer<typeof Script>
 export type ScriptInput = z.input<typeof Script>
 
-/** What the model does now. */
+/** Returns the turn for a request. */
 export function turnOf({ tasks }: Script, { prompt, model, level, results }: Conversation): Turn {
   const fits = (wanted: string | undefined, is: string | null): boolean =>
     wanted === undefined || wanted.toLowerCase() === is?.toLowerCase()
   const task = tasks.find((each) => isIn(prompt, each.match) && fits(each.model, model) && fits(each.level, level))
-  if (!task) return { say: 'There is nothing in my script for this.' }
+  if (!task) return { say: 'The script has no task for this prompt.' }
   const { turns, endless } = task
   return turns[endless ? results % turns.length : results] ?? { say: 'Done.' }
 }
@@ -91,10 +95,10 @@ const isIn = (prompt: string, wanted: string | string[]): boolean =>
 
 const NOTHING: Tokens = { input: 0, cacheRead: 0, cacheWrite5m: 0, cacheWrite1h: 0, output: 0, reasoning: 0 }
 
-// The harder a model thinks, the more it costs.
+// Higher reasoning levels cost more.
 const THOUGHTS: Record<string, number> = { minimal: 16, low: 64, medium: 256, high: 1024, xhigh: 2048, max: 4096 }
 
-/** Follows from the request and the answer alone: the same call costs the same again. */
+/** Computes usage from request and answer only, so that the same call always costs the same. */
 export function usageOf(turn: Turn, { level, results }: Conversation, size: { asked: number; said: number }): Tokens {
   if (turn.usage) return { ...NOTHING, ...given(turn.usage) }
   const all = Math.ceil(size.asked / BYTES_PER_TOKEN)
@@ -103,8 +107,11 @@ export function usageOf(turn: Turn, { level, results }: Conversation, size: { as
   const reasoning = THOUGHTS[level?.toLowerCase() ?? ''] ?? 0
   return {
     ...NOTHING,
-    ...{ input: all - cacheRead - cacheWrite5m, cacheRead, cacheWrite5m },
-    ...{ output: Math.ceil(size.said / BYTES_PER_TOKEN) + reasoning, reasoning },
+    input: all - cacheRead - cacheWrite5m,
+    cacheRead,
+    cacheWrite5m,
+    output: Math.ceil(size.said / BYTES_PER_TOKEN) + reasoning,
+    reasoning,
   }
 }
 

@@ -2,10 +2,10 @@ import type { ServerResponse } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Trouble } from './script.ts'
 
-type Streamed = { isWhole: boolean; sent: string[] }
+type StreamResult = { isWhole: boolean; sent: string[] }
 
-/** Sends a stream, with its fault. `isWhole`: all of its events went out. */
-export async function stream(response: ServerResponse, events: string[], fault: Trouble): Promise<Streamed> {
+/** Sends a stream with its fault. `isWhole` is true if all events were sent. */
+export async function stream(response: ServerResponse, events: string[], fault: Trouble): Promise<StreamResult> {
   const { frames, end } = spoiled(events, fault)
   response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' })
   response.flushHeaders()
@@ -18,7 +18,7 @@ export async function stream(response: ServerResponse, events: string[], fault: 
   }
   if (end === 'hang') return { isWhole: false, sent }
   if (end === 'cut') {
-    // What was written must not be lost with the connection.
+    // Flushes written events before the connection closes.
     await new Promise((resolve) => response.write('', resolve))
     response.destroy()
     return { isWhole: frames.length === events.length, sent }

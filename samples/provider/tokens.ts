@@ -3,8 +3,8 @@ import type { Answer, Speech, Tokens } from './conversation.ts'
 export const BYTES_PER_TOKEN = 4
 
 /**
- * What is billed for a stream that ended before its end, because the client left or the connection broke: all of the
- * input, and the output in the events that were sent.
+ * Returns the billed usage of an incomplete stream (client disconnected or connection lost): the entire input, and the
+ * output in the events that were sent.
  */
 export function billedTokens(speech: Speech, answer: Answer, sentEvents: readonly string[]): Tokens {
   const pieces = speech.pieces(answer).values()

@@ -2,7 +2,7 @@ import { listOf, objectOf, textOf } from '../../src/gateway/protocols/fields.ts'
 import type { Json, JsonObject } from '../../src/harnesses/json.ts'
 import type { Call, Tool } from './conversation.ts'
 
-// What programs call the tool that runs a line of shell, the surest first.
+// Names of shell tools in agent programs, most reliable first.
 const SHELLS = [/^(exec_command|shell_command|local_shell)$/, /^bash$/i, /^(run_)?shell(_command)?$/i]
 const MAYBE_SHELLS = [
   /^(run|execute)_?(terminal_?)?(command|cmd)s?$/i,
@@ -12,27 +12,27 @@ const MAYBE_SHELLS = [
 
 const LINE_FIELDS = ['command', 'cmd', 'commands', 'script', 'line']
 
-/** The call that runs a line of shell with one of the tools that a program offers. Null: none of them can. */
+/** Builds the call that runs a shell command with one of the offered tools, or null if none can. */
 export function shellCall(tools: readonly Tool[], line: string): Call | null {
-  // A tool that takes code, in which the other tools are functions.
+  // A tool that executes code in which the other tools are functions.
   const code = tools.find(({ kind, name }) => kind === 'custom' && name === 'exec')
   const shell = [...SHELLS, ...MAYBE_SHELLS].map((name) => tools.find((tool) => isShell(tool, name))).find(Boolean)
   if (shell) return { tool: shell, input: argumentsOf(shell, line) }
   return code ? { tool: code, input: codeOf(line) } : null
 }
 
-/** Any other tool of the program. Null: it has none of that name. */
+/** Builds the call of another tool, or null if the program offers none of that name. */
 export function namedCall(tools: readonly Tool[], end: string, input: JsonObject): Call | null {
   const tool = tools.find(({ name }) => name.endsWith(end))
   if (tool) return { tool, input }
-  // Some programs keep tools back until they are looked for.
+  // Some programs load tools only after a search.
   const search = tools.find(({ kind }) => kind === 'tool_search')
   return search ? { tool: search, input: { query: end.replaceAll('_', ' '), limit: 5 } } : null
 }
 
 const WORD_LENGTH_MAX = 200
 
-/** As it can stand between quotes in a line of shell. */
+/** Escapes text for use between quotes in a shell command. */
 export const filledLine = (line: string, result: string): string =>
   line.replaceAll('{result}', result.replaceAll(/[^\w .-]/g, '').slice(0, WORD_LENGTH_MAX))
 
@@ -59,7 +59,7 @@ function lineAs(field: string, schema: JsonObject, line: string): Json {
   return field === 'commands' ? [line] : ['bash', '-lc', line]
 }
 
-/** A value that the schema takes. What it means does not matter to the line. */
+/** Returns any value that is valid for the schema. */
 function anyValue(schema: JsonObject): Json {
   if (schema.default !== undefined) return schema.default
   const first = listOf(schema.enum)[0]

@@ -18,7 +18,9 @@ export const anthropicMessages: Speech = {
   sayable: (usage) => usage,
   whole: (answer) => ({
     ...messageOf(answer),
-    ...{ content: blocksOf(answer), stop_reason: stopOf(answer), usage: usageOf(answer.usage) },
+    content: blocksOf(answer),
+    stop_reason: stopOf(answer),
+    usage: usageOf(answer.usage),
   }),
   events: eventsOf,
   pieces: answerPieces,
@@ -68,8 +70,13 @@ function levelOf(body: JsonObject): string | null {
 }
 
 const messageOf = ({ id, model }: Answer): JsonObject => ({
-  ...{ id: `msg_${id}`, type: 'message', role: 'assistant', model },
-  ...{ content: [], stop_reason: null, stop_sequence: null },
+  id: `msg_${id}`,
+  type: 'message',
+  role: 'assistant',
+  model,
+  content: [],
+  stop_reason: null,
+  stop_sequence: null,
 })
 
 function stopOf({ call, isRefusal, isTruncated }: Answer): string {
@@ -84,7 +91,10 @@ const blocksOf = (answer: Answer): Json[] => [
 ]
 
 const toolUse = ({ id, call }: Answer, input: Json): JsonObject => ({
-  ...{ type: 'tool_use', id: `toolu_${id}`, name: call?.tool.name ?? '', input },
+  type: 'tool_use',
+  id: `toolu_${id}`,
+  name: call?.tool.name ?? '',
+  input,
 })
 
 const usageOf = (usage: Tokens): JsonObject => ({

@@ -5,10 +5,12 @@ import { type Answer, type Conversation, piecesOf, type Speech, type Tokens, tex
 export const gemini: Speech = {
   protocol: 'gemini',
   read,
-  // It writes caches only when told to, and that is not part of a call.
+  // Gemini writes caches only on explicit request, which is not part of a call.
   sayable: (usage) => ({
     ...usage,
-    ...{ input: usage.input + usage.cacheWrite5m + usage.cacheWrite1h, cacheWrite5m: 0, cacheWrite1h: 0 },
+    input: usage.input + usage.cacheWrite5m + usage.cacheWrite1h,
+    cacheWrite5m: 0,
+    cacheWrite1h: 0,
   }),
   whole: (answer) => chunk(answer, [...textParts(answer), ...callParts(answer)], finishOf(answer)),
   events: eventsOf,
@@ -38,7 +40,9 @@ function read(path: string, body: JsonObject): Conversation {
       .flatMap((tool) => listOf(objectOf(tool).functionDeclarations))
       .map(objectOf)
       .map(({ name, parameters, parametersJsonSchema }) => ({
-        ...{ name: textOf(name) ?? '', kind: 'function', namespace: null },
+        name: textOf(name) ?? '',
+        kind: 'function',
+        namespace: null,
         schema: objectOf(parametersJsonSchema ?? parameters),
       })),
     prompt: contents
@@ -74,7 +78,8 @@ function chunk({ id, model, usage }: Answer, parts: Json[], finishReason: string
   return {
     candidates: [candidate],
     usageMetadata: finishReason === null ? promptCounts(usage) : usageOf(usage),
-    ...{ modelVersion: model, responseId: id },
+    modelVersion: model,
+    responseId: id,
   }
 }
 
@@ -85,7 +90,7 @@ const promptCounts = (usage: Tokens): JsonObject => ({
   cachedContentTokenCount: usage.cacheRead,
 })
 
-/** What was thought is apart from what was said. */
+/** Separates reasoning tokens from output tokens. */
 const usageOf = (usage: Tokens): JsonObject => ({
   promptTokenCount: promptOf(usage),
   cachedContentTokenCount: usage.cacheRead,

@@ -15,7 +15,7 @@ import { openaiProblem } from './openai-problem.ts'
 export const openaiChat: Speech = {
   protocol: 'openai-chat',
   read,
-  // It has one kind of writing to a cache.
+  // OpenAI has a single class of cache writes.
   sayable: (usage) => ({ ...usage, cacheWrite5m: usage.cacheWrite5m + usage.cacheWrite1h, cacheWrite1h: 0 }),
   whole: (answer) => ({
     ...headOf(answer, 'chat.completion'),
@@ -36,7 +36,10 @@ function read(_path: string, body: JsonObject): Conversation {
     tools: listOf(body.tools)
       .map((tool) => objectOf(objectOf(tool).function))
       .map(({ name, parameters }) => ({
-        ...{ name: textOf(name) ?? '', kind: 'function', schema: objectOf(parameters), namespace: null },
+        name: textOf(name) ?? '',
+        kind: 'function',
+        schema: objectOf(parameters),
+        namespace: null,
       })),
     prompt: messages
       .filter(({ role }) => role === 'user')
@@ -55,7 +58,11 @@ function levelOf({ reasoning_effort: effort, reasoning, thinking }: JsonObject):
 }
 
 const headOf = ({ id, model }: Answer, object: string): JsonObject => ({
-  ...{ id: `chatcmpl-${id}`, object, created: 1_700_000_000, model, service_tier: 'default' },
+  id: `chatcmpl-${id}`,
+  object,
+  created: 1_700_000_000,
+  model,
+  service_tier: 'default',
 })
 
 function finishOf({ call, isRefusal, isTruncated }: Answer): string {
@@ -65,11 +72,15 @@ function finishOf({ call, isRefusal, isTruncated }: Answer): string {
 }
 
 const callOf = ({ id, call }: Answer, input: string): JsonObject => ({
-  ...{ id: `call_${id}`, type: 'function', function: { name: call?.tool.name ?? '', arguments: input } },
+  id: `call_${id}`,
+  type: 'function',
+  function: { name: call?.tool.name ?? '', arguments: input },
 })
 
 const messageOf = (answer: Answer): JsonObject => ({
-  ...{ role: 'assistant', content: answer.isRefusal ? null : answer.text, refusal: refusalOf(answer) },
+  role: 'assistant',
+  content: answer.isRefusal ? null : answer.text,
+  refusal: refusalOf(answer),
   ...(answer.call ? { tool_calls: [callOf(answer, inputText(answer.call))] } : {}),
 })
 

@@ -17,7 +17,7 @@ import { openaiProblem } from './openai-problem.ts'
 export const openaiResponses: Speech = {
   protocol: 'openai-responses',
   read,
-  // It has one kind of writing to a cache.
+  // OpenAI has a single class of cache writes.
   sayable: (usage) => ({ ...usage, cacheWrite5m: usage.cacheWrite5m + usage.cacheWrite1h, cacheWrite1h: 0 }),
   whole: (answer) => responseOf(answer, endOf(answer)),
   events: eventsOf,
@@ -47,12 +47,12 @@ function read(_path: string, body: JsonObject): Conversation {
   }
 }
 
-/** Tools that come in the middle of a conversation, by themselves or because they were looked for. */
+/** Lists tools that are added during the conversation, directly or by a tool search. */
 const BRINGING = ['additional_tools', 'tool_search_output']
 
 const isResult = ({ type }: JsonObject): boolean => typeof type === 'string' && type.endsWith('_call_output')
 
-/** A namespace has tools in it, and is none. */
+/** Returns the tools of a namespace, which is not a tool itself. */
 function toolsIn(tool: JsonObject): Tool[] {
   if (tool.type === 'namespace') {
     const inner = listOf(tool.tools).map(objectOf)
@@ -73,8 +73,16 @@ type ResponseStatus = 'in_progress' | 'completed' | 'incomplete'
 const endOf = ({ isTruncated }: Answer): ResponseStatus => (isTruncated ? 'incomplete' : 'completed')
 
 const responseOf = (answer: Answer, status: ResponseStatus): JsonObject => ({
-  ...{ id: `resp_${answer.id}`, object: 'response', created_at: 1_700_000_000, model: answer.model, status },
-  ...{ error: null, incomplete_details: detailsOf(status), parallel_tool_calls: true, tool_choice: 'auto', tools: [] },
+  id: `resp_${answer.id}`,
+  object: 'response',
+  created_at: 1_700_000_000,
+  model: answer.model,
+  status,
+  error: null,
+  incomplete_details: detailsOf(status),
+  parallel_tool_calls: true,
+  tool_choice: 'auto',
+  tools: [],
   output: status === 'in_progress' ? [] : partsOf(answer).map(({ item }) => item),
   usage: status === 'in_progress' ? null : usageOf(answer.usage),
   service_tier: 'default',
@@ -93,15 +101,15 @@ const usageOf = (usage: Tokens): JsonObject => {
   }
 }
 
-/** An item of the output, and the events between its beginning and its end. */
-type Part = { item: JsonObject; empty: JsonObject; between: JsonObject[] }
+/** An output item, and the events between its start and its end. */
+type OutputPart = { item: JsonObject; empty: JsonObject; between: JsonObject[] }
 
-const partsOf = (answer: Answer): Part[] => [
+const partsOf = (answer: Answer): OutputPart[] => [
   ...(answer.text === '' ? [] : [messagePart(answer)]),
   ...(answer.call ? [callPart(answer, answer.call.tool, inputText(answer.call))] : []),
 ]
 
-function messagePart({ id, text, isRefusal }: Answer): Part {
+function messagePart({ id, text, isRefusal }: Answer): OutputPart {
   const [type, field] = isRefusal ? ['refusal', 'refusal'] : ['output_text', 'text']
   const content = (value: string): JsonObject => ({ type, [field]: value, ...(isRefusal ? {} : { annotations: [] }) })
   const item = { id: `msg_${id}`, type: 'message', role: 'assistant', status: 'completed', content: [content(text)] }
@@ -117,9 +125,11 @@ function messagePart({ id, text, isRefusal }: Answer): Part {
   }
 }
 
-function callPart({ id, call }: Answer, tool: Tool, input: string): Part {
+function callPart({ id, call }: Answer, tool: Tool, input: string): OutputPart {
   const base = {
-    ...{ call_id: `call_${id}`, name: tool.name, status: 'completed' },
+    call_id: `call_${id}`,
+    name: tool.name,
+    status: 'completed',
     ...(tool.namespace === null ? {} : { namespace: tool.namespace }),
   }
   if (tool.kind === 'local_shell') {
