@@ -14,7 +14,7 @@ const WORKER = new URL('./dying-batch-worker.ts', import.meta.url).pathname
 const LEASE_MS = 1000
 const TASKS = 2
 
-/** Each step the first time, and those of a stage also in the middle, where models are asked. */
+/** Every step at its first occurrence, and steps of a stage also later, when models are called. */
 const CASES = BATCH_STEPS.flatMap((step) =>
   (/^stage\.(?!granted)/.test(step) ? [1, 7] : [1]).map((time) => [step, time] as const),
 )
@@ -26,12 +26,12 @@ beforeAll(async () => {
 afterAll(() => lab[Symbol.asyncDispose]())
 beforeEach(async () => {
   await lab.offer()
-  // What was found out in the case before is not known here.
+  // Results of the previous case are not cached here.
   await lab.app.database.pool.query('delete from gateway_grants')
   await lab.app.database.pool.query('delete from batch_stage_results')
 })
 
-test.each(CASES)('a worker that is killed at the step %s, time %i, costs nothing but time', async (step, time) => {
+test.each(CASES)('a batch completes after its worker is killed at step %s, occurrence %i', async (step, time) => {
   const { runId } = (await lab.create({ easy: TASKS }, { again: true })).body
   expect(await dieAt(step, time)).toBe('SIGKILL')
 
@@ -57,7 +57,7 @@ async function dieAt(step: string, time: number): Promise<NodeJS.Signals | null>
   const child = spawn(process.execPath, [WORKER, step, String(time), String(LEASE_MS)], {
     env: { ...env, ASSAY_GIT_ALLOW: app.root, ASSAY_GATEWAY_URL: gateway.url, ASSAY_DATABASE_CONNECTIONS: '4' },
     stdio: ['ignore', 'ignore', 'pipe'],
-    // A step that is never reached would keep it at work for ever.
+    // Fails if the step is never reached.
     timeout: 120_000,
   })
   const [said, [code, signal]] = await Promise.all([text(child.stderr), once(child, 'exit')])

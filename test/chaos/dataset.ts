@@ -5,7 +5,7 @@ const SAMPLE = new URL('../../samples/tasks/greet-in-bash', import.meta.url).pat
 
 export const CHAOS = { org: 'local', datasetOrg: 'lab', dataset: 'chaos' }
 
-/** So many small tasks, each with content of its own, in a folder that is a registry. */
+/** Writes a registry folder with this many small, distinct tasks. */
 export function writeDataset(registry: string, tasks: number): void {
   for (let n = 0; n < tasks; n++) {
     const folder = join(registry, CHAOS.datasetOrg, CHAOS.dataset, `greet-${String(n).padStart(2, '0')}`)

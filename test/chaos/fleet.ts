@@ -10,21 +10,21 @@ import { freePort, startSystemPostgres } from '../support/system-postgres.ts'
 import { writeDataset } from './dataset.ts'
 import { type Supervised, supervise } from './supervised.ts'
 
-type Victim = { kind: string; kill(): Promise<void> }
+type KillTarget = { kind: string; kill(): Promise<void> }
 
-/** Processes that share one database and one data folder, and how each of them is killed. */
+/** Processes that share a database and a data folder, with functions to kill each of them. */
 export type Fleet = {
   url: string
   key: string
   dataFolder: string
-  victims: Victim[]
+  victims: KillTarget[]
   programs: Supervised[]
-  /** Asks the database itself. */
+  /** Queries the database directly. */
   query(text: string): Promise<unknown[]>
   [Symbol.asyncDispose](): Promise<void>
 }
 
-/** One API and two workers, on a PostgreSQL of the system. */
+/** Starts one API and two workers on the system's PostgreSQL. */
 export async function startParts(bin: string, tasks: number): Promise<Fleet> {
   await using undo = new AsyncDisposableStack()
   const postgres = await startSystemPostgres(bin)
@@ -35,7 +35,7 @@ export async function startParts(bin: string, tasks: number): Promise<Fleet> {
   const workers = [supervise('work', env), supervise('work', env)]
   const programs = [api, ...workers]
   for (const program of programs) undo.defer(async () => void (await program.stop()))
-  const database: Victim = {
+  const database: KillTarget = {
     kind: 'database',
     async kill() {
       process.kill(postgres.postmaster(), 'SIGKILL')
@@ -52,14 +52,14 @@ export async function startParts(bin: string, tasks: number): Promise<Fleet> {
   }
 }
 
-/** Everything in one process, on its embedded PostgreSQL, which it starts again by itself. */
+/** Starts `serve` with its embedded PostgreSQL, which it restarts by itself. */
 export async function startWhole(tasks: number): Promise<Fleet> {
   await using undo = new AsyncDisposableStack()
   const { environment, ...place } = await makePlace(undo, tasks)
   const serve = supervise('serve', environment)
   undo.defer(async () => void (await serve.stop()))
   const folder = join(place.dataFolder, 'postgres')
-  const database: Victim = {
+  const database: KillTarget = {
     kind: 'database',
     async kill() {
       const pid = postmasterIn(folder)
@@ -102,7 +102,7 @@ async function makePlace(undo: AsyncDisposableStack, tasks: number) {
   return { url: `http://127.0.0.1:${port}`, key, dataFolder, environment }
 }
 
-/** None while it is not there to be killed. */
+/** Returns undefined while the process is not running. */
 function postmasterIn(folder: string): number | undefined {
   try {
     return Number(readFileSync(join(folder, 'data/postmaster.pid'), 'utf8').split('\n')[0])

@@ -6,19 +6,19 @@ import { findLeftovers } from './leftovers.ts'
 import { patientUser } from './patient.ts'
 import { storm, until } from './storm.ts'
 
-// It waits for what is to come, however slow the machine is.
+// Generous, because the machine may be slow.
 vi.setConfig({ testTimeout: 3_600_000 })
 
 const SEED_NAME = 'ASSAY_TEST_SEED'
 const seed = Number(process.env[SEED_NAME] ?? randomInt(2 ** 31))
-type Plan = { tasks: number; attempts: number; kills: number }
-const parts: Plan = isLongRun() ? { tasks: 30, attempts: 5, kills: 100 } : { tasks: 5, attempts: 4, kills: 6 }
-const whole: Plan = isLongRun() ? { tasks: 10, attempts: 5, kills: 20 } : { tasks: 5, attempts: 2, kills: 2 }
-const trialsOf = ({ tasks, attempts }: Plan): number => tasks * 2 * attempts
-const counted = (plan: Plan): string => `${plan.kills} times in ${trialsOf(plan)} trials: each is scored once`
+type KillPlan = { tasks: number; attempts: number; kills: number }
+const parts: KillPlan = isLongRun() ? { tasks: 30, attempts: 5, kills: 100 } : { tasks: 5, attempts: 4, kills: 6 }
+const whole: KillPlan = isLongRun() ? { tasks: 10, attempts: 5, kills: 20 } : { tasks: 5, attempts: 2, kills: 2 }
+const trialsOf = ({ tasks, attempts }: KillPlan): number => tasks * 2 * attempts
+const counted = (plan: KillPlan): string => `${plan.kills} times in ${trialsOf(plan)} trials: each is scored once`
 
-// In a short run most of the time is spent waiting for the leases of those that were killed.
-describe('kill -9', { concurrent: !isLongRun() }, () => {
+// Concurrent in a short run, which mostly waits for the leases of killed workers to expire.
+describe('a comparison completes and leaves nothing behind despite kill -9', { concurrent: !isLongRun() }, () => {
   test(`of API, workers and database, ${counted(parts)}`, async (context) => {
     await using fleet = await startParts(postgresFolder() ?? '', parts.tasks)
     await survives(context, fleet, parts)
@@ -30,13 +30,13 @@ describe('kill -9', { concurrent: !isLongRun() }, () => {
   })
 })
 
-async function survives({ expect, onTestFailed }: TestContext, fleet: Fleet, plan: Plan): Promise<void> {
+async function survives({ expect, onTestFailed }: TestContext, fleet: Fleet, plan: KillPlan): Promise<void> {
   const trials = trialsOf(plan)
   onTestFailed(() => console.error(`The same kills again: ${SEED_NAME}=${seed}`))
   const startedAt = Date.now()
   const user = patientUser(fleet)
   const id = randomUUID()
-  // The first start answers a moment before its first key is there.
+  // The first start answers requests shortly before its first key exists.
   await Promise.all(fleet.programs.map((program) => program.ready()))
   await user.addBenchmark()
   await user.create({ id, attempts: plan.attempts })

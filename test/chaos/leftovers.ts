@@ -3,13 +3,13 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { livingOf } from './processes.ts'
 
-/** Sandboxes of a data folder that have a record: they run, or whoever ran them has died. */
+/** Lists sandboxes with a record: they are running, or their process has died. */
 export const sandboxesIn = (dataFolder: string): string[] =>
   list(join(dataFolder, 'sandboxes/local/records'))
     .filter((name) => name.endsWith('.json'))
     .map((name) => name.slice(0, -'.json'.length))
 
-/** What is left of sandboxes, trials and processes that were killed. Nothing else on the machine is looked at. */
+/** Lists leftovers of killed sandboxes, trials and processes. Ignores everything else on the machine. */
 export async function findLeftovers(dataFolder: string, sandboxes: Set<string>, killed: string[]): Promise<string[]> {
   const groups = list('/sys/fs/cgroup').flatMap((tree) => list(join('/sys/fs/cgroup', tree)))
   const named = [...groups, ...(await listLoops())]
@@ -21,19 +21,19 @@ export async function findLeftovers(dataFolder: string, sandboxes: Set<string>, 
   ]
 }
 
-/** Where sandboxes and trials live while they last. Drafts of images are not looked at: nothing takes them away yet. */
+/** Temporary folders of sandboxes and trials. Image drafts are ignored, because nothing removes them yet. */
 const PLACES = ['sandboxes/local/records', 'sandboxes/local/run', 'trials']
 
 const foldersOf = (dataFolder: string): string[] =>
   PLACES.flatMap((place) => list(join(dataFolder, place)).map((name) => join(place, name)))
 
-/** Files that stand for disks. */
+/** Lists disk images. */
 async function listLoops(): Promise<string[]> {
   const files = list('/sys/block').map((disk) => `/sys/block/${disk}/loop/backing_file`)
   return Promise.all(files.map((file) => readFile(file, 'utf8').catch(() => ''))) // most disks are none, or free
 }
 
-/** Also in mount namespaces of others, which a process that was forgotten would keep. */
+/** Lists mounts in all namespaces, because a leaked process would keep its own. */
 async function mountsOf(dataFolder: string): Promise<string[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name))
   const texts = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/mountinfo`, 'utf8').catch(() => '')))

@@ -8,7 +8,7 @@ import { CHAOS } from './dataset.ts'
 const AGAIN_MS = 50
 const PATIENCE_MS = 120_000
 
-/** Asks until it is answered. Whoever asks may do so: each of these requests can be sent again. */
+/** Retries until there is a response. All of these requests are idempotent. */
 async function patiently<T>(ask: () => Promise<T>): Promise<T> {
   const deadline = Date.now() + PATIENCE_MS
   for (;;) {
@@ -21,15 +21,15 @@ async function patiently<T>(ask: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Nobody was there, a connection broke off, or the service says itself that it may be asked again. */
+/** Returns true for a lost or refused connection, or a response that is marked as retryable. */
 const isPassing = (error: unknown): boolean =>
   error instanceof ProblemReceived
     ? error.problem.retryable
     : error instanceof ServiceUnreachable || error instanceof TypeError
 
-type Wish = { id: string; attempts: number }
+type PatientRequest = { id: string; attempts: number }
 
-/** Someone who compares the oracle with doing nothing, and who does not give up when nobody answers. */
+/** A user who compares the reference solution with the no-op and retries while the service is down. */
 export function patientUser(options: ClientOptions) {
   const at = (comparisonId: string) => ({ params: { ...CHAOS, comparisonId } })
   const catalog = async () => (await patiently(() => call(options, inBenchmark.catalog, { params: CHAOS }))).body
@@ -38,7 +38,7 @@ export function patientUser(options: ClientOptions) {
       const reference = `${CHAOS.datasetOrg}/${CHAOS.dataset}`
       await patiently(() => call(options, addBenchmark, { params: CHAOS, body: { reference } }))
     },
-    async create({ id, attempts }: Wish): Promise<void> {
+    async create({ id, attempts }: PatientRequest): Promise<void> {
       const { models, sandboxes } = await catalog()
       const [model] = models
       const local = sandboxes.find((sandbox) => sandbox.id === 'local')

@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises'
 
 type Process = { pid: number; parent: number; mark: string }
 
-/** All processes below this one, and itself, each by a mark that no later process has. */
+/** Lists this process and its descendants, identified by a mark that no later process has. */
 export async function descendantsOf(pid: number): Promise<string[]> {
   const all = await listProcesses()
   const family = new Set([pid])
@@ -13,7 +13,7 @@ export async function descendantsOf(pid: number): Promise<string[]> {
   return all.filter((each) => family.has(each.pid)).map(({ mark }) => mark)
 }
 
-/** Those of the marks whose process lives. */
+/** Returns the marks of processes that are alive. */
 export async function livingOf(marks: Iterable<string>): Promise<string[]> {
   const living = new Set((await listProcesses()).map(({ mark }) => mark))
   return [...marks].filter((mark) => living.has(mark))
@@ -27,7 +27,7 @@ async function listProcesses(): Promise<Process[]> {
 
 async function readProcess(pid: string): Promise<Process | undefined> {
   const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '') // it may just have ended
-  // The name, in brackets, may hold anything.
+  // The name in parentheses may contain any character.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
   const [state, parent, startTime] = [fields[0], fields[1], fields[19]]
   if (startTime === undefined || state === 'Z' || state === 'X') return undefined

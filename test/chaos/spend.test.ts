@@ -18,7 +18,7 @@ vi.setConfig({ testTimeout: 600_000 })
 
 const [TASKS, ATTEMPTS] = [4, 2]
 const USAGE = { input: 1000, cacheRead: 200, cacheWrite5m: 100, output: 50 }
-// 2, 0.20, 2.50 and 10 dollars for a million of each.
+// 2, 0.20, 2.50 and 10 USD per million tokens.
 const CALL_MICROS = 2790
 const turns = [
   { run: 'true', usage: USAGE },
@@ -28,7 +28,7 @@ const turns = [
 const folder = mkdtempSync(join(tmpdir(), 'assay-spend-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-test('whoever is killed in the middle of a call: what was spent is counted, and counted once', async () => {
+test('spend is counted exactly once, whichever process is killed during a call', async () => {
   await using undo = new AsyncDisposableStack()
   const provider = undo.use(await startProvider({ tasks: [{ match: 'greet', turns }] }))
   const database = undo.use(await testDatabase())
@@ -56,12 +56,12 @@ test('whoever is killed in the middle of a call: what was spent is counted, and 
   const id = await compare(at)
 
   for (const victim of [gateway, worker, api, gateway, worker]) {
-    // The call that is under way when somebody dies is one that nobody will ever answer.
+    // The call in progress during a kill is never answered.
     provider.addFault({ hang: 'before' })
     await provider.whenCalls(provider.calls().length + 1)
     await victim.kill()
     await victim.ready()
-    // A call that hangs is nobody's to wait for.
+    // Nothing waits for the hanging call.
     if (victim === api) await gateway.kill()
   }
   await vi.waitUntil(async () => (await patientUser(at).read(id)).state === 'completed', { timeout: 400_000 })
@@ -81,7 +81,7 @@ test('whoever is killed in the middle of a call: what was spent is counted, and 
   expect(left.lost).toBeGreaterThan(0)
   expect(calls).toBe(grants)
   expect(Math.round((costUsd ?? 0) * 1e6)).toBe(grants)
-  // Of what the provider bills nothing is missing; what came through costs what it bills.
+  // Everything that the provider bills is counted, and completed calls at exactly the billed cost.
   const billed = provider.calls().filter(({ usage }) => usage !== null).length * CALL_MICROS
   expect(metered % CALL_MICROS).toBe(0)
   expect(metered).toBeLessThanOrEqual(billed)

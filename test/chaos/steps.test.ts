@@ -14,7 +14,7 @@ const WORKER = new URL('./dying-worker.ts', import.meta.url).pathname
 const LEASE_MS = 1000
 const TRIALS = 10
 
-/** Each step the first time, and those of a trial also in the last trial. */
+/** Every step at its first occurrence, and steps of a trial also in the last trial. */
 const CASES = STEPS.flatMap((step) =>
   (step.startsWith('trial.') ? [1, TRIALS] : [1]).map((time) => [step, time] as const),
 )
@@ -24,14 +24,14 @@ let lab: Comparing
 beforeAll(async () => {
   app = await testApp()
 })
-// Each time: an offer that nobody repeats grows old, and what is known of a task is not found out again.
+// Reset for each case: worker capabilities expire, and calibrations are cached.
 beforeEach(async () => {
   lab = await comparing(app)
   await app.database.pool.query('delete from task_calibrations')
 })
 afterAll(() => app[Symbol.asyncDispose]())
 
-test.each(CASES)('a worker that is killed at the step %s, time %i, costs nothing but time', async (step, time) => {
+test.each(CASES)('a comparison completes after its worker is killed at step %s, occurrence %i', async (step, time) => {
   const { body } = await lab.create()
   expect(await dieAt(step, time)).toBe('SIGKILL')
 
@@ -56,7 +56,7 @@ test.each(CASES)('a worker that is killed at the step %s, time %i, costs nothing
   expect(left).toEqual([])
 })
 
-/** Whether it has. What comes every half minute comes at once. */
+/** Returns true if the worker was killed. Periodic work runs immediately. */
 async function isCompleted(id: string): Promise<boolean> {
   await app.database.pool.query(`update jobs set run_at = now() where type = 'comparisons.end' and state = 'queued'`)
   return (await lab.read(id)).state === 'completed'
@@ -67,7 +67,7 @@ async function dieAt(step: string, time: number): Promise<NodeJS.Signals | null>
   const child = spawn(process.execPath, [WORKER, step, String(time), String(LEASE_MS)], {
     env: { ...env, ASSAY_REGISTRIES: 'samples', ASSAY_DATABASE_CONNECTIONS: '4' },
     stdio: ['ignore', 'ignore', 'pipe'],
-    // A step that is never reached would keep it at work for ever.
+    // Fails if the step is never reached.
     timeout: 120_000,
   })
   const [said, [code, signal]] = await Promise.all([text(child.stderr), once(child, 'exit')])

@@ -8,10 +8,10 @@ import type { PatientUser } from './patient.ts'
 export type Storm = { kills: Record<string, number>; sandboxes: Set<string> }
 
 const LOOK_MS = 50
-/** A kill comes up to so long after the trial that it waits for, at whatever is being done then. */
+/** Maximum delay of a kill after the trial it waits for. */
 const LATER_MS = 600
 
-/** Kills one process after another, at moments of the comparison that the seed says. */
+/** Kills processes in sequence, at times that the seed determines. */
 export async function storm(
   fleet: Fleet,
   user: PatientUser,
@@ -33,7 +33,7 @@ export async function storm(
   return done
 }
 
-/** Looks until it is so, or until it can never be. */
+/** Polls until the condition holds or can no longer hold. */
 export async function until(user: PatientUser, id: string, isSo: (status: Comparison) => boolean): Promise<Comparison> {
   for (;;) {
     const status = await user.read(id)

@@ -5,19 +5,19 @@ import { descendantsOf } from './processes.ts'
 
 const BIN = new URL('../../bin/assay', import.meta.url).pathname
 
-/** The real program, started again whenever it ends, as an operator's machine would. */
+/** The real program, restarted whenever it exits, as a process supervisor does. */
 export type Supervised = {
-  /** Once the one that runs now has said that it is ready. */
+  /** Resolves when the current process is ready. */
   ready(): Promise<void>
-  /** Sends kill -9, at whatever it is doing, its own start included. The next one is started at once. */
+  /** Sends kill -9 at any time, even during start-up. The next process starts immediately. */
   kill(): Promise<void>
-  /** Asks it to end once it is ready, and waits. Answers its exit code. */
+  /** Stops the process once it is ready and returns its exit code. */
   stop(): Promise<number | null>
-  /** How often it ended by itself after it had been ready: no loss of anything outside may do that. */
+  /** Number of exits without a kill after it was ready. Must stay 0, even if dependencies are lost. */
   collapses: string[]
-  /** Ends before it was ready, which others may bring about. */
+  /** Number of exits before it was ready, which lost dependencies can cause. */
   failedStarts: string[]
-  /** Every process of it and below it that was there when it was killed. */
+  /** Every process in its tree at the time of a kill. */
   killed: Set<string>
 }
 

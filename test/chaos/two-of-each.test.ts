@@ -24,7 +24,7 @@ let database: TestDatabase
 let apis: Service[]
 let workers: Service[]
 
-/** As on four machines: nothing is shared but the database, the blobs and the master key. */
+/** Simulates four machines that share only the database, the blobs and the master key. */
 beforeAll(async () => {
   writeDataset(join(folder, 'registry'), TASKS)
   database = await testDatabase()
@@ -54,7 +54,7 @@ afterAll(async () => {
 
 const at = (api: number) => ({ url: apis[api]?.url ?? '', key })
 
-/** Events until there are enough. The rest is never asked for. */
+/** Reads events until there are enough, then disconnects. */
 async function hear(
   api: number,
   comparisonId: string,
@@ -81,7 +81,7 @@ const endsIn = (heard: ReceivedEvent[]): TrialChange[] =>
 
 const lastIdIn = (heard: ReceivedEvent[]): string | undefined => heard.findLast(({ id }) => id !== undefined)?.id
 
-/** Processes that were seen with a trial in their hands. */
+/** Processes that ran a trial. */
 async function listBusy(): Promise<number[]> {
   const { rows } = await database.pool.query<{ pid: number }>(
     `select distinct process_id as pid from jobs join workers on workers.id = worker_id where type = 'trial.local'`,
@@ -92,7 +92,7 @@ async function listBusy(): Promise<number[]> {
 const countOffers = async (): Promise<number> =>
   (await database.pool.query('select from sandbox_offers where available')).rowCount ?? 0
 
-test('made in one process, watched in the other and then in the first: all workers work, no end is missed', async () => {
+test('a comparison created in one process can be watched in both: all workers take part and no event is lost', async () => {
   const [first, second] = [patientUser(at(0)), patientUser(at(1))]
   await vi.waitUntil(async () => (await countOffers()) === 2, { timeout: 120_000 })
   await first.addBenchmark()
@@ -125,7 +125,7 @@ test('made in one process, watched in the other and then in the first: all worke
   expect(await first.read(id)).toMatchObject({ trials: { total: TRIALS, passed: TRIALS / 2, failed: TRIALS / 2 } })
 })
 
-test('a key that one process revokes is dead in both', async () => {
+test('a key that one process revokes is rejected by both', async () => {
   const { body } = await call(at(0), createKey, { params: CHAOS, body: { name: 'short', permission: 'read' } })
   const use = (api: number) =>
     call({ ...at(api), key: body.key }, listKeys, { params: CHAOS }).then(

@@ -2,10 +2,10 @@ import { request } from 'node:http'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { OPERATOR_KEY, type TestApp, testApp } from '../support/app.ts'
 import { type CodeHostServer, startCodeHost } from '../support/code-host.ts'
-import { type Operation, operationsOf, send } from './operations.ts'
+import { type ApiOperation, operationsOf, send } from './operations.ts'
 
 let app: TestApp
-let operations: Operation[]
+let operations: ApiOperation[]
 let host: CodeHostServer
 
 beforeAll(async () => {
@@ -78,7 +78,7 @@ const PARAMETERS = [
   '-',
 ]
 
-/** Sends the path as it is; fetch would tidy it up first. */
+/** Sends the raw path, which fetch would normalize. */
 const rawStatus = (method: string, path: string, key: string): Promise<number> =>
   new Promise((resolve, reject) => {
     const { hostname, port } = new URL(app.url)
@@ -91,9 +91,9 @@ const rawStatus = (method: string, path: string, key: string): Promise<number> =
 const filled = (path: string, values: Record<string, string> = {}): string =>
   path.replaceAll(/\{([^}]+)\}/g, (_, name) => values[name] ?? (name === 'org' ? 'local' : crypto.randomUUID()))
 
-const keyFor = (operation: Operation) => (operation.access === 'operator' ? OPERATOR_KEY : app.adminKey)
+const keyFor = (operation: ApiOperation) => (operation.access === 'operator' ? OPERATOR_KEY : app.adminKey)
 
-test('no body makes the service stumble', async () => {
+test('no request body causes a 500', async () => {
   const broken: string[] = []
   for (const operation of operations.filter(({ body }) => body)) {
     const example = operation.body?.example ?? {}
@@ -107,7 +107,7 @@ test('no body makes the service stumble', async () => {
   expect(broken).toEqual([])
 })
 
-test('no path and no query makes the service stumble, and none leads elsewhere', async () => {
+test('no path or query causes a 500 or reaches another route', async () => {
   const broken: string[] = []
   for (const operation of operations) {
     const names = [...operation.path.matchAll(/\{([^}]+)\}/g)].map(([, name]) => name ?? '')
@@ -133,7 +133,7 @@ test('no path and no query makes the service stumble, and none leads elsewhere',
   expect(broken).toEqual([])
 })
 
-test('a body that never ends is cut off at the limit, without waiting for its end', async () => {
+test('an endless body is rejected at the size limit', async () => {
   const endless = new ReadableStream({
     pull: (controller) => controller.enqueue(new Uint8Array(64 * 1024).fill(32)),
   })
@@ -151,7 +151,7 @@ test('a body that never ends is cut off at the limit, without waiting for its en
   expect((await app.fetch('/healthz')).status).toBe(200)
 })
 
-test('nothing of a failure inside is told to the client', async () => {
+test('internal errors are not disclosed to the client', async () => {
   await using broken = await testApp()
   await broken.database.pool.query('drop table audit_events')
   const answer = await broken.fetch('/api/orgs/local/audit', {

@@ -8,12 +8,12 @@ import { importing } from '../support/batches.ts'
 import { type CodeHostServer, startCodeHost } from '../support/code-host.ts'
 import { type Comparing, comparing, comparingInRepository } from '../support/comparisons.ts'
 import { releasing } from '../support/releases.ts'
-import { type Operation, operationsOf, type Sending, send } from './operations.ts'
+import { type ApiOperation, operationsOf, type SendOptions, send } from './operations.ts'
 
-// These tests read the OpenAPI document, so an operation that is added later is covered without a word here.
+// These tests read the OpenAPI document, so that new operations are covered automatically.
 
 let app: TestApp
-let operations: Operation[]
+let operations: ApiOperation[]
 let host: CodeHostServer
 
 beforeAll(async () => {
@@ -26,16 +26,16 @@ afterAll(async () => {
   await host[Symbol.asyncDispose]()
 })
 
-const keyFor = (operation: Operation) => (operation.access === 'operator' ? OPERATOR_KEY : app.adminKey)
+const keyFor = (operation: ApiOperation) => (operation.access === 'operator' ? OPERATOR_KEY : app.adminKey)
 
-/** The operations that did not answer as they must, with what they said. */
+/** Returns the operations with an unexpected response. */
 async function exceptions(
-  of: Operation[],
+  of: ApiOperation[],
   status: number,
-  ask: (operation: Operation) => Promise<{ status: number; text: string }>,
+  ask: (operation: ApiOperation) => Promise<{ status: number; text: string }>,
 ) {
   const others: string[] = []
-  // One at a time: on a machine with much to do, the many large bodies of one test would be cut off while they are sent.
+  // In sequence: on a busy machine many large concurrent bodies would time out.
   for (const operation of of) {
     const answer = await ask(operation)
     if (answer.status !== status) others.push(`${operation.id}: ${answer.status} ${answer.text.slice(0, 200)}`)
@@ -50,10 +50,10 @@ test('the document is valid OpenAPI 3.1', async () => {
   expect(operations.length).toBeGreaterThan(10)
 })
 
-test('without a key every guarded operation is 401 and says how to come in', async () => {
+test('without a key every protected operation is 401 and names the authentication scheme', async () => {
   const guarded = operations.filter((operation) => operation.access !== 'public')
   expect(await exceptions(guarded, 401, (operation) => send(app, operation, { key: null }))).toEqual([])
-  const answer = await send(app, guarded[0] as Operation, { key: null })
+  const answer = await send(app, guarded[0] as ApiOperation, { key: null })
   expect(answer.headers.get('www-authenticate')).toBe('Bearer')
 })
 
@@ -63,9 +63,9 @@ test('in another workspace every operation is 404, whatever the permission', asy
   expect(await exceptions(inside, 404, (operation) => send(app, operation, { key: other.key }))).toEqual([])
 })
 
-test('another workspace’s thing is 404 in one’s own, and stays untouched', async () => {
+test('resources of another workspace are 404 and stay unchanged', async () => {
   const other = await app.otherWorkspace('owner')
-  // A PUT makes what is not there.
+  // A PUT creates a missing resource.
   const things = operations.filter(({ method, path }) => /\{org\}.*\{/.test(path) && method !== 'PUT')
   const made = await makeThings({ key: other.key, params: { org: other.login } })
   expect(made.length).toBeGreaterThan(1)
@@ -97,11 +97,11 @@ test('a browser session without its CSRF token changes nothing', async () => {
   ).toEqual([])
 })
 
-test('a body must be small, JSON by name and JSON in fact, and hold no unknown field', async () => {
+test('a body must be small, valid JSON with the right content type and no unknown field', async () => {
   const withBody = operations.filter((operation) => operation.body)
   const key = keyFor
   const existing = await ownThings()
-  const ask = (sending: object) => (operation: Operation) =>
+  const ask = (sending: object) => (operation: ApiOperation) =>
     send(app, operation, { key: key(operation), params: existing(operation), ...sending })
   expect(await exceptions(withBody, 413, ask({ text: JSON.stringify({ name: 'x'.repeat(2 * 1024 * 1024) }) }))).toEqual(
     [],
@@ -113,8 +113,8 @@ test('a body must be small, JSON by name and JSON in fact, and hold no unknown f
   expect(answer.body.errors).toEqual([{ pointer: '/noSuchField', code: 'unknown_field', message: 'Unknown field.' }])
 })
 
-test('what is not there is 404 before its body or its query is judged', async () => {
-  // A comparison is looked up by the id in its body, and a PUT makes what is not there.
+test('a missing resource is 404 before body and query are validated', async () => {
+  // A comparison is looked up by the id in its body, and a PUT creates a missing resource.
   const below = operations.filter(
     ({ id, method, path }) => /\{org\}.*\{/.test(path) && method !== 'PUT' && !id.startsWith('createComparison'),
   )
@@ -122,13 +122,14 @@ test('what is not there is 404 before its body or its query is judged', async ()
   const withBody = below.filter(({ body }) => body)
   const withLimit = below.filter(({ parameters }) => parameters.some(({ name }) => name === 'limit'))
   expect(Math.min(withBody.length, withLimit.length)).toBeGreaterThan(5)
-  const ask = (sending: Sending) => (operation: Operation) => send(app, operation, { params: absent, ...sending })
+  const ask = (sending: SendOptions) => (operation: ApiOperation) =>
+    send(app, operation, { params: absent, ...sending })
   expect(await exceptions(withBody, 404, ask({ text: '{"noSuchField":1}' }))).toEqual([])
   expect(await exceptions(withLimit, 404, ask({ query: '?limit=0' }))).toEqual([])
 
-  // The same one level further down: a repository that is there, with nothing in it.
+  // The same one level down: an existing, empty repository.
   const existing = await ownThings()
-  const deep = (sending: Sending) => (operation: Operation) => {
+  const deep = (sending: SendOptions) => (operation: ApiOperation) => {
     const [last = ''] = [...operation.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name ?? '').slice(-1)
     return send(app, operation, { params: { ...existing(operation), [last]: ABSENT[last] ?? '' }, ...sending })
   }
@@ -152,7 +153,7 @@ const ABSENT: Record<string, string> = {
   ),
 }
 
-test('a list refuses a limit and a cursor that are none', async () => {
+test('a list rejects an invalid limit and an invalid cursor', async () => {
   const lists = operations.filter((operation) => operation.parameters.some(({ name }) => name === 'cursor'))
   expect(lists.length).toBeGreaterThan(1)
   const existing = await ownThings()
@@ -170,10 +171,10 @@ test('a list refuses a limit and a cursor that are none', async () => {
   }
 })
 
-test('a read that has not changed is 304', async () => {
+test('an unchanged resource is 304', async () => {
   const reads = operations.filter((operation) => operation.method === 'GET' && operation.statuses.includes(304))
   const existing = await ownThings()
-  const again = async (operation: Operation) => {
+  const again = async (operation: ApiOperation) => {
     const first = await send(app, operation, { params: existing(operation) })
     return send(app, operation, {
       params: existing(operation),
@@ -183,7 +184,7 @@ test('a read that has not changed is 304', async () => {
   expect(await exceptions(reads, 304, again)).toEqual([])
 })
 
-test('an Idempotency-Key stands for one request', async () => {
+test('a repeated Idempotency-Key does not repeat the operation', async () => {
   const creating = operations.filter((operation) => operation.parameters.some(({ name }) => name === 'Idempotency-Key'))
   expect(creating.length).toBeGreaterThan(1)
   const params = await importedThings()
@@ -193,7 +194,7 @@ test('an Idempotency-Key stands for one request', async () => {
     const headers = { 'idempotency-key': `once-${operation.id}` }
     const sending = { key: keyFor(operation), params, headers, ...(text === undefined ? {} : { text }) }
     const first = await send(app, operation, sending)
-    // What is there already by its content, such as a benchmark, is 200.
+    // A resource that is identified by its content, such as a benchmark, is 200 if it exists.
     expect([200, 201, 202], first.text).toContain(first.status)
 
     const again = await send(app, operation, sending)
@@ -220,7 +221,7 @@ test('an Idempotency-Key stands for one request', async () => {
   }
 })
 
-test('every operation is limited where limits are on', async () => {
+test('every operation is rate limited if limits are enabled', async () => {
   await using limited = await testApp({ ASSAY_RATE_LIMIT: '1' })
   for (const operation of operations) {
     const key = operation.access === 'operator' ? OPERATOR_KEY : (await limited.otherWorkspace(`w-${operation.id}`)).key
@@ -233,14 +234,14 @@ test('every operation is limited where limits are on', async () => {
   }
 })
 
-const byId = (id: string): Operation => {
+const byId = (id: string): ApiOperation => {
   const operation = operations.find((candidate) => candidate.id === id)
   if (!operation) throw new Error(`There is no operation ${id}.`)
   return operation
 }
 
-/** A thing of the workspace for each path parameter that can be made by a POST with its example, or by the tests. */
-async function ownThings(): Promise<(operation: Operation) => Record<string, string>> {
+/** Creates a resource for each path parameter, by a POST with its example or by test support. */
+async function ownThings(): Promise<(operation: ApiOperation) => Record<string, string>> {
   const made = Object.assign({}, ...(await makeThings({})).map(({ params }) => params), await toldThings())
   const onBenchmark = { ...made, ...(await comparedThings(await comparing(app))) }
   const onRepository = { ...made, ...(await comparedThings(await comparingInRepository(app))) }
@@ -255,7 +256,7 @@ async function ownThings(): Promise<(operation: Operation) => Record<string, str
   }
 }
 
-/** A comparison that ran, and one of its trials. */
+/** Creates a finished comparison and one of its trials. */
 async function comparedThings(lab: Comparing): Promise<Record<string, string>> {
   const { body } = await lab.create()
   await lab.work()
@@ -263,14 +264,14 @@ async function comparedThings(lab: Comparing): Promise<Record<string, string>> {
   return { ...lab.params, comparisonId: body.id, trialId: trial.id, artifact: trial.artifacts[0].name }
 }
 
-/** A batch of a repository that was validated, and one of its tasks. */
+/** Creates a validated batch and one of its tasks. */
 async function importedThings(): Promise<Record<string, string>> {
   const lab = await importing(app)
   const { runId } = await lab.imported({ hello: smallTask() })
   return { ...lab.place, runId, taskId: 'hello', path: 'task.toml' }
 }
 
-/** Where an example cannot say what there is: a batch names a credential. */
+/** Body of a batch, which must name an existing credential. */
 async function bodiesThatNameThings(params: Record<string, string>): Promise<Record<string, string>> {
   await send(app, byId('createCredential'))
   const { body } = await send(app, byId('readGenerationOptions'), { params })
@@ -278,7 +279,7 @@ async function bodiesThatNameThings(params: Record<string, string>): Promise<Rec
   return { createBatch: JSON.stringify({ ...example, generation: body.defaults }) }
 }
 
-/** A release with the files of its tasks. */
+/** Creates a release with task files. */
 async function releasedThings(): Promise<Record<string, string>> {
   const lab = await releasing(app)
   await lab.ran({ id: 'acme/a|mini|low', cells: 'pppfff' })
@@ -286,7 +287,7 @@ async function releasedThings(): Promise<Record<string, string>> {
   return { ...lab.place, releaseId: body.releaseId, taskId: 'one' }
 }
 
-/** The workspace of an owner, which stands for itself. */
+/** Creates a verified workspace. */
 async function endorsedThings(): Promise<Record<string, string>> {
   const params = { owner: 'local', name: 'demo', publisher: 'local' }
   await app.call(verifyWorkspace, { params: { login: 'local' }, key: OPERATOR_KEY })
@@ -294,15 +295,15 @@ async function endorsedThings(): Promise<Record<string, string>> {
   return params
 }
 
-/** A webhook, and a message to it. */
+/** Creates a webhook and a delivery. */
 async function toldThings(): Promise<Record<string, string>> {
   const { body: webhook } = await app.call(createWebhook, { body: { url: 'https://hooks.example.org/in' } })
   const { body: delivery } = await app.call(testWebhook, { params: { webhookId: webhook.id } })
   return { webhookId: webhook.id, deliveryId: delivery.id }
 }
 
-/** With how paths name it: by the fields of these names, or by its id. */
-async function makeThings(sending: Sending): Promise<{ collection: string; params: Record<string, string> }[]> {
+/** Returns the path parameters of a resource: the fields of these names, or its id. */
+async function makeThings(sending: SendOptions): Promise<{ collection: string; params: Record<string, string> }[]> {
   const made = []
   const creates = operations.filter(({ method, path }) => method === 'POST' && /\{org\}[^{]*$/.test(path))
   for (const create of creates) {
@@ -316,7 +317,7 @@ async function makeThings(sending: Sending): Promise<{ collection: string; param
   return made
 }
 
-/** The parameters that follow a collection in the path of one of its things. */
+/** Returns the parameters that follow a collection in the path of a resource. */
 function namesBelow(collection: string): string[] {
   const rest = operations.flatMap(({ path }) =>
     path.startsWith(`${collection}/{`) ? [path.slice(collection.length)] : [],

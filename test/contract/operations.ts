@@ -1,22 +1,22 @@
 import type { Answered, TestApp } from '../support/app.ts'
 import { archiveOf, smallTask } from '../support/archives.ts'
 
-type Schema = { type?: string; properties?: Record<string, unknown> }
+type BodySchema = { type?: string; properties?: Record<string, unknown> }
 
-export type Operation = {
+export type ApiOperation = {
   id: string
   method: string
   path: string
   access: string
   parameters: { name: string; in: string }[]
-  body?: { schema: Schema; example?: Record<string, unknown> }
-  /** The type of the file that it takes. */
+  body?: { schema: BodySchema; example?: Record<string, unknown> }
+  /** Content type of an uploaded file. */
   upload?: string
   statuses: number[]
 }
 
-/** What the service says of itself, as a client would read it. */
-export async function operationsOf(app: TestApp): Promise<Operation[]> {
+/** Reads the operations from the service's OpenAPI document. */
+export async function operationsOf(app: TestApp): Promise<ApiOperation[]> {
   const { body } = await app.fetch('/openapi.json')
   return Object.entries<Record<string, never>>(body.paths).flatMap(([path, methods]) =>
     Object.entries<Record<string, never>>(methods).map(([method, operation]) => ({
@@ -32,14 +32,14 @@ export async function operationsOf(app: TestApp): Promise<Operation[]> {
 }
 
 function bodyOf(
-  requestBody: { content: Record<string, NonNullable<Operation['body']>> } | undefined,
-): Pick<Operation, 'body' | 'upload'> {
+  requestBody: { content: Record<string, NonNullable<ApiOperation['body']>> } | undefined,
+): Pick<ApiOperation, 'body' | 'upload'> {
   const [[mediaType, body] = []] = Object.entries(requestBody?.content ?? {})
   if (mediaType === undefined || body === undefined) return {}
   return mediaType === 'application/json' ? { body } : { upload: mediaType }
 }
 
-export type Sending = {
+export type SendOptions = {
   key?: string | null
   params?: Record<string, string>
   headers?: Record<string, string>
@@ -48,8 +48,8 @@ export type Sending = {
   file?: Uint8Array
 }
 
-/** Sends an operation; its example is the body unless another text is given. Path parameters are put in as they are. */
-export function send(app: TestApp, operation: Operation, sending: Sending = {}): Promise<Answered> {
+/** Sends an operation with its example body unless another is given. Path parameters are not encoded. */
+export function send(app: TestApp, operation: ApiOperation, sending: SendOptions = {}): Promise<Answered> {
   const params: Record<string, string> = { org: 'local', ...sending.params }
   const path = operation.path.replaceAll(
     /\{([^}]+)\}/g,
@@ -68,8 +68,8 @@ export function send(app: TestApp, operation: Operation, sending: Sending = {}):
   })
 }
 
-/** Its example, or a small archive where a file is taken. */
-function contentOf({ body, upload }: Operation, { text, file }: Sending) {
+/** Returns the example body, or a small archive for an upload. */
+function contentOf({ body, upload }: ApiOperation, { text, file }: SendOptions) {
   if (upload !== undefined) return { type: upload, body: new Uint8Array(file ?? archiveOf({ hello: smallTask() })) }
   const content = text ?? (body ? JSON.stringify(body.example ?? {}) : undefined)
   return { type: content === undefined ? undefined : 'application/json', body: content }

@@ -3,11 +3,11 @@ import { listResults, readResults } from '../../src/results/schema.ts'
 import { type TestApp, testApp } from '../support/app.ts'
 import { releasing } from '../support/releases.ts'
 
-// The tables of the interface that was asked for, field by field: what is published has each of them, of its type, and
-// the rules between them hold.
+// The tables of the specified interface: published results have every field with its type, and the rules between fields
+// hold.
 
-type Type = 'integer' | 'string' | 'number' | 'boolean' | 'strings' | 'time' | 'objects' | Fields
-type Fields = { [name: string]: Type }
+type FieldType = 'integer' | 'string' | 'number' | 'boolean' | 'strings' | 'time' | 'objects' | Fields
+type Fields = { [name: string]: FieldType }
 
 const RELEASE: Fields = {
   schemaVersion: 'integer',
@@ -50,7 +50,7 @@ const CARD: Fields = {
 
 const SUMMARY: Fields = { id: 'string', model: { label: 'string' }, accuracy: 'number', costPerTaskUsd: 'number' }
 
-const is: Record<Exclude<Type, Fields>, (value: unknown) => boolean> = {
+const is: Record<Exclude<FieldType, Fields>, (value: unknown) => boolean> = {
   integer: Number.isSafeInteger,
   string: (value) => typeof value === 'string' && value !== '',
   number: (value) => typeof value === 'number' && Number.isFinite(value),
@@ -60,7 +60,7 @@ const is: Record<Exclude<Type, Fields>, (value: unknown) => boolean> = {
   objects: (value) => Array.isArray(value) && value.every((each) => typeof each === 'object' && each !== null),
 }
 
-/** The fields that are missing or of another type. */
+/** Lists fields that are missing or have another type. */
 function faults(value: Record<string, unknown> | undefined, fields: Fields, path = ''): string[] {
   return Object.entries(fields).flatMap(([name, type]) => {
     const found = value?.[name]
@@ -71,7 +71,7 @@ function faults(value: Record<string, unknown> | undefined, fields: Fields, path
 
 const SETTINGS = ['acme/a|mini|low', 'acme/b|mini|high', 'acme/c|other|none', 'beta/d|mini|low']
 
-// biome-ignore lint/suspicious/noExplicitAny: the tables above say what is in it
+// biome-ignore lint/suspicious/noExplicitAny: checked against the tables above
 type Any = any
 let app: TestApp
 let line: Any
@@ -100,7 +100,7 @@ describe('a release line', () => {
     for (const setting of line.release.settings) expect(faults(setting, SETTING)).toEqual([])
   })
 
-  test('keeps their rules', () => {
+  test('satisfies the rules between fields', () => {
     const { release } = line
     expect(release.schemaVersion).toBe(1)
     expect(release.repository.fullName).toMatch(/^[^/]+\/[^/]+$/)
@@ -125,7 +125,7 @@ describe('a card', () => {
     for (const { roles } of card.picks) expect(is.strings(roles) && roles.length > 0).toBe(true)
   })
 
-  test('says the same as the release', () => {
+  test('has the same values as the release', () => {
     const { release } = line
     for (const name of ['repository', 'publisher', 'releaseId', 'releasedAt', 'tasks'])
       expect(card[name]).toEqual(release[name])

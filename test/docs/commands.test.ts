@@ -8,7 +8,7 @@ import { type Service, startService } from '../support/service.ts'
 import { page, pages } from './pages.ts'
 import { READS_A_RELEASE } from './reads-a-release.ts'
 
-/** Blocks that are not run here, and where they are run instead. */
+/** Blocks that another test runs. */
 const RUN_ELSEWHERE: Record<string, string> = {
   'npm ci && npm run setup -- --yes bwrap && npm run demo': '.ci/run installs; test/demo/ runs the demo',
   'npm start': 'test/serve/ starts the program as npm start does',
@@ -18,7 +18,7 @@ const RUN_ELSEWHERE: Record<string, string> = {
 
 type Block = { path: string; text: string; stopped: boolean }
 
-/** `sh` runs while the service does. `sh stopped` runs while it is stopped; the service must come back afterwards. */
+/** `sh` blocks run while the service runs. `sh stopped` blocks run while it is stopped; it must restart afterwards. */
 const blocks: Block[] = pages.flatMap(({ path, text }) =>
   [...text.matchAll(/^```sh( stopped)?\n([\s\S]*?)^```$/gm)].map(([, stopped, commands = '']) => ({
     path,
@@ -66,7 +66,7 @@ async function startAgain(): Promise<void> {
   expect({ status: answer.status, newKey: service.newKey }).toEqual({ status: 200, newKey: undefined })
 }
 
-test('every block that is run elsewhere still stands in a page', () => {
+test('every block that another test runs still exists in a page', () => {
   expect(Object.keys(RUN_ELSEWHERE).filter((text) => !blocks.some((block) => block.text === text))).toEqual([])
 })
 

@@ -9,18 +9,18 @@ import { page, pages } from './pages.ts'
 
 const operations = page('docs/operations.md').text
 
-/** The names in the first column of the table under a heading. */
+/** Returns the names in the first column of the table with this heading. */
 const firstColumn = (heading: string): string[] => {
   const [, table = ''] = operations.split(`| ${heading} |`)
   const rows = table.split('\n\n')[0]?.split('\n').slice(2) ?? []
   return rows.flatMap((row) => [...(row.split('|')[1] ?? '').matchAll(/`(\w+)`/g)].map(([, name = '']) => name))
 }
 
-test('operations.md explains every setting, and no other', () => {
+test('operations.md lists exactly the existing settings', () => {
   expect(firstColumn('setting').sort()).toEqual([...settingNames].sort())
 })
 
-test('operations.md lists every variable that a credential can come from, and no other', () => {
+test('operations.md lists exactly the variables that credentials are read from', () => {
   const variables = providers.flatMap(({ environment }) => Object.values(environment ?? {}))
   expect(firstColumn('variable').sort()).toEqual(variables.sort())
 })

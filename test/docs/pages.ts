@@ -13,9 +13,9 @@ export const pages: Page[] = ['.', 'docs', 'docs/decisions']
   .flatMap(inFolder)
   .map((path) => ({ path, text: readFileSync(join(ROOT, path), 'utf8') }))
 
-/** The page of that name. */
+/** Returns a page by its path. */
 export function page(path: string): Page {
   const found = pages.find((candidate) => candidate.path === path)
-  if (!found) throw new Error(`There is no page ${path}.`)
+  if (!found) throw new Error(`Page ${path} not found.`)
   return found
 }

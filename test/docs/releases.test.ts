@@ -8,7 +8,7 @@ import { READS_A_RELEASE } from './reads-a-release.ts'
 
 const run = promisify(execFile)
 
-test.skipIf(!hasProgram('curl'))('what docs/releases.md reads is there once something is published', async () => {
+test.skipIf(!hasProgram('curl'))('the commands in docs/releases.md work once a release is published', async () => {
   await using app = await testApp()
   const lab = await releasing(app)
   const commands = READS_A_RELEASE.replaceAll('lab/demo', `${lab.place.owner}/${lab.place.name}`).split('\n')

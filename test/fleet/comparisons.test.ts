@@ -7,11 +7,13 @@ import { startProgram } from '../support/program.ts'
 const PROCESS = new URL('../support/comparison-process.ts', import.meta.url).pathname
 const HOLD_MS = '300'
 
-test('a worker that is killed in the middle costs no trial and no retry', async () => {
+test('killing a worker during a comparison loses no trial and uses up no retry', async () => {
   await using app = await testApp()
   const lab = await comparing(app)
   const env = {
-    ...{ DATABASE_URL: app.database.url, ASSAY_DATA: app.tools.config.dataFolder, ASSAY_DATABASE_CONNECTIONS: '6' },
+    DATABASE_URL: app.database.url,
+    ASSAY_DATA: app.tools.config.dataFolder,
+    ASSAY_DATABASE_CONNECTIONS: '6',
     ASSAY_REGISTRIES: 'samples',
   }
   const start = (role: string) => startProgram(PROCESS, [role, HOLD_MS], env)

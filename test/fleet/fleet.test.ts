@@ -12,7 +12,7 @@ import { startService } from '../support/service.ts'
 const JOBS = process.env.ASSAY_TEST_LONG ? 10_000 : 1_000
 const WORKER = new URL('../support/effect-worker.ts', import.meta.url).pathname
 
-test(`two API and two worker processes on one PostgreSQL: ${JOBS} jobs, one worker killed in the middle, each takes effect once`, async () => {
+test(`two API and two worker processes on one PostgreSQL: ${JOBS} jobs, one worker killed, each job takes effect exactly once`, async () => {
   await using database = await testDatabase()
   await database.pool.query(EFFECTS_TABLE)
   const effects = async () => (await database.pool.query('select count(*)::int as n from effects')).rows[0].n
@@ -34,7 +34,7 @@ test(`two API and two worker processes on one PostgreSQL: ${JOBS} jobs, one work
   const doneAtKill = await effects()
   expect(doneAtKill).toBeLessThan(JOBS)
 
-  // Meanwhile what one API process writes the other reads.
+  // Meanwhile one API process reads what the other writes.
   const made = await fetch(`${one.url}/api/orgs/local/keys`, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },

@@ -4,7 +4,7 @@ import { type TestApp, testApp } from '../support/app.ts'
 import { releasing } from '../support/releases.ts'
 import { type Service, startService } from '../support/service.ts'
 
-// Two API processes on one database, and many who publish at the same moment.
+// Two API processes on one database, with many concurrent publish requests.
 
 const STORAGE_OFF = { ASSAY_CREDENTIAL_STORAGE: 'off' }
 const PUBLISHERS = 100
@@ -39,7 +39,7 @@ async function previewed() {
   return { ...lab, path, shown: await lab.preview() }
 }
 
-/** The bodies, sent at once and to both in turn. How often each status came, and the releases that were told. */
+/** Sends the bodies concurrently to both processes. Returns the count of each status and the returned releases. */
 async function publishAtOnce(path: string, bodies: object[]) {
   const answers = await Promise.all(
     bodies.map(async (body, place) => {
@@ -58,7 +58,7 @@ async function publishAtOnce(path: string, bodies: object[]) {
   return { counts, answers, releases: new Set(answers.flatMap(({ body }) => body.releaseId ?? [])) }
 }
 
-test('one preview that is published a hundred times is one release', async () => {
+test('publishing one preview a hundred times creates one release', async () => {
   const { path, shown, list } = await previewed()
   const body = { settings: SETTINGS, head: shown.head, fingerprint: shown.fingerprint }
   const { counts, releases } = await publishAtOnce(path, new Array(PUBLISHERS).fill(body))
@@ -67,11 +67,12 @@ test('one preview that is published a hundred times is one release', async () =>
   expect(await list()).toHaveLength(1)
 })
 
-test('of a hundred selections of one preview one is published, and the others see it', async () => {
+test('of a hundred different selections of one preview one is published and the others are rejected as stale', async () => {
   const { path, shown, list } = await previewed()
   const bodies = Array.from({ length: PUBLISHERS }, (_, place) => ({
     settings: SETTINGS.filter((_setting, bit) => (place + 1) & (1 << bit)),
-    ...{ head: shown.head, fingerprint: shown.fingerprint },
+    head: shown.head,
+    fingerprint: shown.fingerprint,
   }))
   const { counts, answers, releases } = await publishAtOnce(path, bodies)
   expect(counts).toEqual({ 201: 1, 409: PUBLISHERS - 1 })
@@ -81,19 +82,21 @@ test('of a hundred selections of one preview one is published, and the others se
   expect(await list()).toHaveLength(1)
 })
 
-test('what one process publishes, the other shows', async () => {
+test('a release that one process publishes is shown by the other', async () => {
   const { path, shown, place } = await previewed()
   const url = `${services[1]?.url}/api/public/results/${place.owner}/${place.name}`
   expect((await fetch(url)).status).toBe(404)
   const body = { settings: SETTINGS.slice(0, 1), head: null, fingerprint: shown.fingerprint }
   const { answers } = await publishAtOnce(path, [body])
   expect(answers[0]?.status).toBe(201)
-  // It hears of it a moment later.
+  // The notification arrives shortly after.
   await expect.poll(async () => (await fetch(url)).status).toBe(200)
   const first = await (await fetch(url)).text()
   await services[1]?.kill('SIGTERM')
   services[1] = await startService('api', ['--port', '0', '--data', `${app.tools.config.dataFolder}/two`], {
-    ...{ ...STORAGE_OFF, DATABASE_URL: app.database.url, ASSAY_BOOTSTRAP_KEY: key },
+    ...STORAGE_OFF,
+    DATABASE_URL: app.database.url,
+    ASSAY_BOOTSTRAP_KEY: key,
   })
   const again = await fetch(`${services[1].url}/api/public/results/${place.owner}/${place.name}`)
   expect(await again.text()).toBe(first)

@@ -29,14 +29,14 @@ const folder = mkdtempSync(join(tmpdir(), 'assay-canary-'))
 const data = join(folder, 'data')
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** Everything that a program can read of itself and of whatever else runs beside it. */
+/** Everything that a program can read about itself and other processes. */
 const LOOK = `echo ${MARK}; env; cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n'; grep -rhoE '[0-9A-Za-z]{43}' /assay /tmp 2>/dev/null | head -50; true`
 const SCRIPT = {
   keys: [CANARY],
   tasks: [{ match: '', turns: [{ say: 'I look around.', run: LOOK, trouble: { pauseMs: 20 } }, { say: 'Done.' }] }],
 }
 
-test('a provider’s key is in no file, no process, no log and no row but sealed, and the tunnelSecret is in no sandbox', async () => {
+test('a provider’s key never leaks unsealed to files, processes, logs or rows, nor the tunnel secret to a sandbox', async () => {
   await using provider = await startProvider(SCRIPT)
   const harnesses = ['mini', ...(await realPrograms())]
   writeDataset(join(folder, 'registry'), 1)
@@ -72,7 +72,7 @@ test('a provider’s key is in no file, no process, no log and no row but sealed
   expect(tables.credentials).toContain('Team key')
   for (const [name, text] of Object.entries(tables)) expect([name, text.includes(CANARY)]).toEqual([name, false])
 
-  // Of a grant's two secrets a program may see the one, and never the other.
+  // A program may see a grant's token, never its tunnel secret.
   const said = files.filter(({ bytes }) => bytes.includes(MARK))
   expect(said.length).toBeGreaterThanOrEqual(harnesses.length)
   const words = new Set(files.flatMap(({ bytes }) => secretsIn(bytes.toString('latin1'))))
@@ -82,7 +82,7 @@ test('a provider’s key is in no file, no process, no log and no row but sealed
   expect(grants.filter(({ token }) => hashes.has(token))).toHaveLength(harnesses.length - 1)
 })
 
-/** Those that can be had here. */
+/** Harnesses that can be installed here. */
 async function realPrograms(): Promise<string[]> {
   if (!hasPart('harnesses') || !claudeCode.bundle) return []
   const place = await bundlesFolder()
@@ -122,7 +122,7 @@ async function compare(at: Place, harnesses: string[]): Promise<string> {
 
 const ENDED = ['completed', 'failed', 'canceled', 'paused']
 
-/** Looks at every process of this machine, again and again. */
+/** Polls every process of this machine. */
 async function watchUntilDone(at: Place, id: string) {
   const holding = new Set<string>()
   const words = new Set<string>()
@@ -142,7 +142,7 @@ async function watchUntilDone(at: Place, id: string) {
   return { holding: [...holding], words, processes }
 }
 
-/** Whatever has the form of a grant's secret. */
+/** Matches the form of a grant's secrets. */
 const secretsIn = (text: string): string[] => text.match(/\b[0-9A-Za-z]{43}\b/g) ?? []
 
 function processTexts(): { path: string; text: string }[] {
@@ -159,7 +159,7 @@ function processTexts(): { path: string; text: string }[] {
   )
 }
 
-/** Links lead to what was there before. */
+/** Skips links, whose targets existed before. */
 function filesIn(place: string): { path: string; bytes: Buffer }[] {
   return readdirSync(place, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
@@ -168,7 +168,7 @@ function filesIn(place: string): { path: string; bytes: Buffer }[] {
     .map((path) => ({ path, bytes: readFileSync(path) }))
 }
 
-/** Every row of every table as text, and the hashes of the grants. */
+/** Returns every row of every table as text, and the hashes of the grants. */
 async function readDatabase() {
   const postgres = await startPostgres({ folder: join(data, 'postgres') })
   const client = new pg.Client({ connectionString: toDatabaseUrl(postgres.connection) })

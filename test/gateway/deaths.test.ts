@@ -11,7 +11,7 @@ import { questionOf, startTestProvider } from '../support/provider.ts'
 
 const MODEL = 'large-1'
 const AGENTS = 24
-/** OpenAI's protocols report the classes of the input only at the end, so here all have one price. */
+/** All input classes have the same price, because OpenAI's protocols report them only at the end. */
 const PRICES = { input: 3, cacheRead: 3, cacheWrite5m: 3, cacheWrite1h: 3, output: 15 }
 const TEXT = 'Words that come in several pieces, so that a stream can end in the middle of what it has to say to us. '
 
@@ -28,8 +28,8 @@ afterAll(() => database[Symbol.asyncDispose]())
 
 const micros = (usage: Tokens | null): number => (usage ? (costMicros(usage, PRICES) ?? 0) : 0)
 
-test('the ledger equals the books of the provider when agents die in the middle of a stream', async () => {
-  // Every third agent is read to its end; the others die after two to seven events.
+test("the ledger matches the provider's records when agents die during a stream", async () => {
+  // Every third agent reads to the end; the others die after two to seven events.
   const faults = Array.from({ length: AGENTS }, (_, place) => (place % 3 === 0 ? {} : { hangAfter: 2 + (place % 6) }))
   const turns = [{ say: TEXT.repeat(3) }]
   await using provider = await startTestProvider({ models: [MODEL], tasks: [{ match: 'Call', turns }], faults })
@@ -46,7 +46,7 @@ test('the ledger equals the books of the provider when agents die in the middle 
     const isDying = place % 3 !== 0
     if (isDying) await answer.body?.getReader().read()
     else await answer.text()
-    // The sandbox is gone, and with it every connection that it had.
+    // The sandbox has ended, and with it all of its connections.
     sandbox.port.close()
     const { costMicros: cost, costSource, calls } = await closeGrant(ledger, sandbox.id)
     expect(calls).toMatchObject({ open: 0, lost: 0, [isDying ? 'cut' : 'succeeded']: 1 })
@@ -59,7 +59,7 @@ test('the ledger equals the books of the provider when agents die in the middle 
   expect(rows).toEqual([{ total: spent.reduce((sum, { billed }) => sum + billed, 0) }])
 })
 
-test('a request that nobody reads is canceled, so that a provider with one slot is free for the next', async () => {
+test('a request whose client has disconnected is canceled, so that a provider with one slot is free again', async () => {
   await using bench = await openGatewayFixture(
     (response) => response.writeHead(200, { 'content-type': 'text/event-stream' }).write(': one\n\n'),
     { options: { drainMs: 20 } },

@@ -24,13 +24,17 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-/** No two calls cost the same, so that none can be taken for another. */
+/** Every call has a different cost, so that calls cannot be confused. */
 const usageOf = (place: number): Tokens => ({
-  ...{ input: 10_000 + place, cacheRead: (place * 7) % 1009, cacheWrite5m: (place * 11) % 1013 },
-  ...{ cacheWrite1h: (place * 13) % 1019, output: 100 + ((place * 17) % 1021), reasoning: (place * 19) % 97 },
+  input: 10_000 + place,
+  cacheRead: (place * 7) % 1009,
+  cacheWrite5m: (place * 11) % 1013,
+  cacheWrite1h: (place * 13) % 1019,
+  output: 100 + ((place * 17) % 1021),
+  reasoning: (place * 19) % 97,
 })
 
-// A fault that says nothing does nothing: it stands for the calls that go well.
+// An empty fault stands for a successful call.
 const FAULTS: FaultInput[] = [
   { times: 9 },
   { status: 429, retryAfter: '0', times: 2 },
@@ -50,10 +54,10 @@ const PADDING = 'word '.repeat(3_000)
 
 const levelOf = (place: number): string => (place % 10 === 0 ? 'low' : 'high')
 
-/** By a client that hears no more than the beginning of a slow stream. */
+/** A call whose client reads only the beginning of a slow stream. */
 const isLeft = (place: number): boolean => place % 7 === 0
 
-/** One call, read to its end, or left after its first bytes. */
+/** Makes one call and reads it to the end, or disconnects after the first bytes. */
 async function ask(sandbox: SandboxClient, place: number): Promise<void> {
   const isStream = place % 3 !== 0
   const effort = levelOf(place)
@@ -68,7 +72,7 @@ async function ask(sandbox: SandboxClient, place: number): Promise<void> {
       if (isLeft(place)) leave.abort()
     }
   } catch {
-    // A stream that broke, or that was left: the books say which.
+    // The stream broke or the client disconnected; the provider's records say which.
   }
 }
 
@@ -83,12 +87,18 @@ async function askAll(sandbox: SandboxClient): Promise<void> {
 const sorted = <T>(rows: T[]): string[] => rows.map((row) => JSON.stringify(row)).sort()
 
 const tokens = ({ input, cacheRead, cacheWrite5m, cacheWrite1h, output, reasoning }: Tokens): Tokens => ({
-  ...{ input, cacheRead, cacheWrite5m, cacheWrite1h, output, reasoning },
+  input,
+  cacheRead,
+  cacheWrite5m,
+  cacheWrite1h,
+  output,
+  reasoning,
 })
 
-test('of 1,000 mixed calls the ledger has what the provider counted, to the token, or says that it is estimated', async () => {
+test('for 1,000 mixed calls the ledger matches the provider to the token or is marked as estimated', async () => {
   const turn = (place: number) => ({
-    ...{ say: 'A few words, in more than one piece of a stream.', usage: usageOf(place) },
+    say: 'A few words, in more than one piece of a stream.',
+    usage: usageOf(place),
     ...(isLeft(place) ? { trouble: { pauseMs: 10 } } : {}),
   })
   const tasks = Array.from({ length: CALLS }, (_, place) => ({ match: `Call ${place};`, turns: [turn(place)] }))
@@ -96,7 +106,7 @@ test('of 1,000 mixed calls the ledger has what the provider counted, to the toke
   await using provider = await startTestProvider({ keys: [KEY], models: [MODEL], tasks, faults })
   const ledger = storedLedger(database.db)
   const findUpstream = () => ({ url: provider.url, trust: 'operator' as const })
-  // Whoever is unlucky many times is still answered.
+  // Calls with several faults are still answered.
   const retry = { triesMax: 100, totalMs: 60_000, firstMs: 1, pauseMaxMs: 10, quietMs: 0 }
   await using bench = await openGatewayFixture(() => {}, { ledger, options: { retry }, tools: { findUpstream } })
   const terms = { ...TERMS, outputTokens: 2_000 }
@@ -112,12 +122,12 @@ test('of 1,000 mixed calls the ledger has what the provider counted, to the toke
   const said = answered.filter(({ isUsageSaid }) => isUsageSaid)
   const metered = calls.filter(({ costSource, status }) => costSource === 'metered' && status === 200)
 
-  // Each call is one row, each try of it one of the provider's, and nothing was answered twice.
+  // Each call is one row, each attempt one call at the provider, and nothing was answered twice.
   expect(calls).toHaveLength(CALLS)
   expect(calls.reduce((sum, { tries }) => sum + tries, 0)).toBe(booked.length)
   expect(answered).toHaveLength(CALLS)
 
-  // To the token, and to the millionth of a dollar.
+  // Exact to the token and to the micro-dollar.
   const counted = said.map(({ protocol, usage }) => ({ protocol, usage: usage && tokens(usage) }))
   expect(sorted(metered.map(({ protocol, usage }) => ({ protocol, usage: tokens(usage) })))).toEqual(sorted(counted))
   const hundredths = (usage: Tokens): number =>
@@ -126,7 +136,7 @@ test('of 1,000 mixed calls the ledger has what the provider counted, to the toke
     [],
   )
 
-  // The others are called what they are, and there are some of each.
+  // The others are marked as estimated, and every kind occurs.
   const sources = calls.map(({ costSource }) => costSource)
   expect(sources.filter((source) => source === 'estimated')).toHaveLength(CALLS - said.length)
   expect(new Set(sources)).toEqual(new Set(['metered', 'estimated']))

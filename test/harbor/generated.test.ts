@@ -15,7 +15,7 @@ import { BASE, type Builder, bareRootfs, openBuilder } from '../support/taskgen/
 import { doneOf, make } from '../support/taskgen/prepared-pull-request.ts'
 import { pythonRootfs } from '../support/taskgen/python-suite-runner.ts'
 
-/** Making Harbor's own system takes minutes, and so does each of its builds. */
+/** Long run only: installing Harbor takes minutes, and so does each of its builds. */
 const isLong = process.env.ASSAY_TEST_LONG !== undefined
 const AN_HOUR = 3_600_000
 
@@ -66,7 +66,7 @@ def test_rank():
     assert rank([1, 2]) == ${first}
 `
 
-/** Line ends, attributes and ignored files are those that make trouble. */
+/** Includes line endings, attributes and ignored files, which are error-prone. */
 const BEFORE = {
   'pyproject.toml': PROJECT,
   'ranks/__init__.py': RANKS,
@@ -80,13 +80,13 @@ const LANDED = {
   'tests/test_ranks.py': tests('[2, 1]'),
 }
 
-/** By the very functions of the stages; only what a model would write is written by hand. */
+/** Creates a task with the functions of the stages. Only the model's text is hand-written. */
 async function makeTask(): Promise<{ folder: string; order: Parameters<typeof validateTask>[1] }> {
   const { signal } = new AbortController()
   const made = await make(builder, BEFORE, LANDED)
   const { source, hidden } = made.split
   const runner = findRunner(made.recipe.runner)
-  if (!runner) throw new Error(`There is no runner ${made.recipe.runner}.`)
+  if (!runner) throw new Error(`Unknown runner ${made.recipe.runner}.`)
   const image = doneOf(made.image)
   const wanted = planRuns({ runner, hidden, suiteSeconds: 1 })
   const execution = { image, source, hidden, plan: wanted, folder: builder.folder }
@@ -115,7 +115,7 @@ test.runIf(isLong)(
   AN_HOUR,
 )
 
-/** What `test/batches/pipeline.test.ts` left there. */
+/** Tasks that `test/batches/pipeline.test.ts` wrote. */
 const readyFolder = process.env.ASSAY_TEST_READY_TASKS
 const ready = isLong && readyFolder ? readdirSync(readyFolder) : []
 

@@ -5,7 +5,7 @@ import { type Harbor, startHarbor } from '../support/harbor-program.ts'
 
 const SAMPLES = new URL('../../samples/tasks', import.meta.url).pathname
 const names = readdirSync(SAMPLES)
-/** Making Harbor's own system takes minutes, and so does each of its builds. */
+/** Long run only: installing Harbor takes minutes, and so does each of its builds. */
 const isLong = process.env.ASSAY_TEST_LONG !== undefined
 
 let harbor: Harbor
@@ -14,7 +14,7 @@ beforeAll(async () => {
 }, 3_600_000)
 afterAll(async () => harbor?.[Symbol.asyncDispose](), 60_000)
 
-test.runIf(isLong).each(names)('Harbor itself: the oracle scores 1 on %s, and nop does not', async (name) => {
+test.runIf(isLong).each(names)('in Harbor the reference solution passes %s and the no-op does not', async (name) => {
   const task = join(SAMPLES, name)
   const solved = await harbor.judge(task, 'oracle')
   const idle = await harbor.judge(task, 'nop')

@@ -6,7 +6,10 @@ import type { Json, JsonObject } from '../../src/harnesses/json.ts'
 const LINE = 'printf "%s" \'a b\' > x'
 
 const tool = (name: string, properties: JsonObject, required: string[] = [], kind = 'function'): Tool => ({
-  ...{ name, kind, schema: { properties, required }, namespace: null },
+  name,
+  kind,
+  schema: { properties, required },
+  namespace: null,
 })
 const TEXT = { type: 'string' }
 const FLAG = { type: 'boolean' }

@@ -3,7 +3,7 @@ import type { SafetyCheckOptions } from '../../src/harbor/safety/check-task.ts'
 import type { FileContents } from '../support/harbor/folders.ts'
 import { changed, compose, dockerfile, GOOD_TASK, toml } from './good-task.ts'
 
-/** A task that looks suspicious and is fine. Some have warnings. */
+/** A suspicious-looking but acceptable task. Some have warnings. */
 export type Control = { what: string; files: FileContents; warns?: string[]; options?: SafetyCheckOptions }
 
 const control = (what: string, files: FileContents, ...warns: string[]): Control => ({

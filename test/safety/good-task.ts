@@ -3,7 +3,7 @@ import type { RuleSeverity } from '../../src/harbor/safety/rule.ts'
 import { createMemorySource } from '../../src/harbor/source.ts'
 import type { FileContents } from '../support/harbor/folders.ts'
 
-/** A task with nothing to say against it. Each seeded one is this with a few files changed. */
+/** A task without findings. Each bad task is this one with a few changed files. */
 export const GOOD_TASK: FileContents = {
   'task.toml': `schema_version = "1.4"
 [agent]
@@ -28,7 +28,7 @@ RUN pip install --no-cache-dir pytest==8.4.1
 
 export const changed = (files: FileContents): FileContents => ({ ...GOOD_TASK, ...files })
 
-/** A compose file whose service main has these lines besides its build. */
+/** Returns a compose file whose service `main` has these additional lines. */
 export const compose = (...lines: string[]): FileContents => ({
   'environment/docker-compose.yaml': [
     'services:',
@@ -39,12 +39,12 @@ export const compose = (...lines: string[]): FileContents => ({
   ].join('\n'),
 })
 
-/** The Dockerfile of the good task with these lines after it. */
+/** Returns the Dockerfile of the good task with these lines appended. */
 export const dockerfile = (...lines: string[]): FileContents => ({
   'environment/Dockerfile': `${GOOD_TASK['environment/Dockerfile']}${lines.join('\n')}\n`,
 })
 
-/** The settings of the good task with these lines after them, in the section [environment]. */
+/** Returns the task.toml of the good task with these lines appended, in the section [environment]. */
 export const toml = (...lines: string[]): FileContents => ({
   'task.toml': `${GOOD_TASK['task.toml']}${lines.join('\n')}\n`,
 })
@@ -52,7 +52,7 @@ export const toml = (...lines: string[]): FileContents => ({
 export const checkFiles = (files: FileContents, options?: SafetyCheckOptions): Promise<SafetyCheck> =>
   checkTask(createMemorySource('good-task', Object.entries(files)), options)
 
-/** The rules that have something to say, each once. */
+/** Returns the rules with findings, each once. */
 export const rulesOf = ({ findings }: SafetyCheck, severity: RuleSeverity): string[] => [
   ...new Set(findings.filter((finding) => finding.severity === severity).map(({ rule }) => rule)),
 ]

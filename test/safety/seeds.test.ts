@@ -9,7 +9,7 @@ import { temporaryFolder, writeFiles } from '../support/harbor/folders.ts'
 import { checkFiles, GOOD_TASK, rulesOf } from './good-task.ts'
 import { SEEDS } from './seeds.ts'
 
-test('the task that all others are made from has nothing against it', async () => {
+test('the good task has no findings', async () => {
   expect(await checkFiles(GOOD_TASK)).toEqual({
     rules: RULES_VERSION,
     findings: [],
@@ -17,7 +17,7 @@ test('the task that all others are made from has nothing against it', async () =
   })
 })
 
-test.each(SEEDS)('$rule refuses $what, and nothing else does', async ({ rule, files, options }) => {
+test.each(SEEDS)('$rule refuses $what, and no other rule does', async ({ rule, files, options }) => {
   const check = await checkFiles(files, options)
   expect(rulesOf(check, 'block'), JSON.stringify(check.findings)).toEqual([rule])
 })
@@ -26,19 +26,19 @@ test.each([
   ['a link that leads out', (folder: string) => symlink('/etc/passwd', join(folder, 'environment/users'))],
   ['a link to a folder', (folder: string) => symlink('app', join(folder, 'environment/other'))],
   ['a pipe', async (folder: string) => void execFileSync('mkfifo', [join(folder, 'environment/pipe')])],
-])('links_and_devices refuses %s, and nothing else does', async (_, add) => {
+])('links_and_devices refuses %s, and no other rule does', async (_, add) => {
   await using folder = await temporaryFolder()
   await writeFiles(folder.path, GOOD_TASK)
   await add(folder.path)
   expect(rulesOf(await checkTask(await openFolderSource(folder.path)), 'block')).toEqual(['links_and_devices'])
 })
 
-test('there are at least forty, and one for each rule that can refuse', () => {
+test('there are at least forty bad tasks, and one for each blocking rule', () => {
   expect(SEEDS.length).toBeGreaterThanOrEqual(40)
   const seeded = new Set([...SEEDS.map(({ rule }) => rule), 'links_and_devices'])
   expect(RULES.filter(({ severity, id }) => severity === 'block' && !seeded.has(id)).map(({ id }) => id)).toEqual([])
 })
 
-test('no two rules have one name', () => {
+test('rule names are unique', () => {
   expect(new Set(RULES.map(({ id }) => id)).size).toBe(RULES.length)
 })

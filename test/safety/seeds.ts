@@ -2,7 +2,7 @@ import type { SafetyCheckOptions } from '../../src/harbor/safety/check-task.ts'
 import type { FileContents } from '../support/harbor/folders.ts'
 import { changed, compose, dockerfile, GOOD_TASK, toml } from './good-task.ts'
 
-/** A bad task, the one rule that must refuse it, and what is bad about it. */
+/** A bad task, the only rule that must refuse it, and a description. */
 export type Seed = { rule: string; what: string; files: FileContents; options?: SafetyCheckOptions }
 
 const seed = (rule: string, what: string, files: FileContents, options: SafetyCheckOptions = {}): Seed => ({
@@ -16,7 +16,7 @@ const without = (path: string): FileContents =>
   Object.fromEntries(Object.entries(GOOD_TASK).filter(([each]) => each !== path))
 
 const script = `${GOOD_TASK['tests/test.sh']}`
-/** Of the documented form; the checksum is right for these letters, which belong to nobody. */
+/** A fake token of the documented form with a valid checksum. */
 const TOKEN = `ghp_${'zQWBuTSOoRi4A9spHcVY5ncnsDkxkJ'}${'0mLq17'}`
 
 const FORM: Seed[] = [

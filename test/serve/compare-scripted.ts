@@ -10,7 +10,7 @@ import { patientUser } from '../chaos/patient.ts'
 const MODEL = 'custom/scripted'
 const org = { org: 'local' }
 
-/** A model that plays a script, with these harnesses, on the one task of a dataset. Answers the comparison. */
+/** Compares these harnesses with a scripted mock model on a dataset with one task. Returns the comparison. */
 export async function compareScripted(at: ClientOptions, harnesses: string[]): Promise<string> {
   await patientUser(at).addBenchmark()
   const model = { catalogId: MODEL, name: 'scripted-1', label: 'Scripted', protocol: 'openai-chat' as const }
@@ -30,7 +30,7 @@ export async function compareScripted(at: ClientOptions, harnesses: string[]): P
     },
     { timeout: 120_000 },
   )
-  // One after the other: that one program fits says nothing of the next.
+  // In sequence: that one program fits on the machine says nothing about the next.
   const id = randomUUID()
   const models = [{ catalogId: MODEL, credentialId: credential.id, harnesses, reasoningLevel: 'high' as const }]
   await call(at, inBenchmark.create, {

@@ -15,7 +15,7 @@ import { type TestApp, testApp } from '../support/app.ts'
 import { comparing } from '../support/comparisons.ts'
 import { watchLoop } from '../support/loop-delay.ts'
 
-/** Real trials in a real sandbox, stored in a real database, in the process that also answers requests. */
+/** Runs real trials in a real sandbox with a real database, in the process that also answers requests. */
 let app: TestApp
 let bench: Awaited<ReturnType<typeof openWorkbench>>
 let task: string
@@ -29,7 +29,7 @@ afterAll(async () => {
   await app[Symbol.asyncDispose]()
 })
 
-/** A task whose verifier copies whatever the agent wrote as the reward. */
+/** A task whose verifier uses the agent's output as the reward. */
 const TASK = {
   'tests/test.sh': '#!/bin/bash\ncp -R /app/reward/. /logs/verifier/ || echo 0 > /logs/verifier/reward.txt\n',
   'solution/solve.sh': `#!/bin/bash\nmkdir -p /app/reward; echo '{"reward": 1}' > /app/reward/reward.json\n`,
@@ -44,11 +44,21 @@ const speaking = (line: string): Harness => ({
 })
 
 const access: ModelAccess = {
-  ...{ model: 'm', provider: 'acme', protocols: ['openai-chat'], contextTokens: 1000, outputTokens: 500, token: 't' },
-  ...{ protocol: 'openai-chat', level: 'high', wireLevel: { effort: 'high' }, baseUrl: 'http://127.0.0.1:9' },
+  model: 'm',
+  provider: 'acme',
+  protocols: ['openai-chat'],
+  contextTokens: 1000,
+  outputTokens: 500,
+  token: 't',
+  protocol: 'openai-chat',
+  level: 'high',
+  wireLevel: { effort: 'high' },
+  baseUrl: 'http://127.0.0.1:9',
 }
 const place = (ask: AskModel): ModelPlace => ({
-  ...{ access, ask, port: { port: 31_281, onConnection: (socket) => socket.destroy() } },
+  access,
+  ask,
+  port: { port: 31_281, onConnection: (socket) => socket.destroy() },
 })
 const deepArguments = (depth: number): JsonObject => JSON.parse(`${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`)
 const answers =
@@ -56,15 +66,15 @@ const answers =
   async () => ({ text: '', thought: '', calls: [], raw: null, stop: 'done', ...reply })
 
 const DEEP_LINE = `printf '{"type":"assistant","message":{"content":[{"type":"tool_use","id":"a","name":"b","input":'; head -c 3000000 /dev/zero | tr '\\0' '['; echo`
-/** Many small pieces of one message. */
+/** One message in many small pieces. */
 const PIECES = `yes '{"type":"assistant","message":{"content":[{"type":"text","text":"a"}]}}' | head -c 8000000`
 const NAMES = `(cd /logs/artifacts; touch "$(printf 'new\\nline')" "$(printf '\\377\\376')" "$(printf '%0255d' 0)" __proto__ ./-rf "$(printf '\\033[2J')"; cp ./* /app/)`
 const NOISE = `printf '\\000\\033]0;x\\007\\377'; exit 255`
 /** Files that take long to compare, and thousands of artifacts. */
 const LARGE = `for i in 1 2 3 4 5 6; do seq $i 7 900000 | head -c 1000000 > f$i; done; for i in $(seq 3000); do echo $i > /logs/artifacts/$i; done`
 
-type Agent = { harness: Harness; ask?: AskModel }
-const AGENTS: Agent[] = [
+type HostileAgent = { harness: Harness; ask?: AskModel }
+const AGENTS: HostileAgent[] = [
   { harness: shellCommand(writes('{"a\\u0000b": 1}')) },
   { harness: shellCommand(`${writes('{"\\ud800": 1}')}; ${NAMES}; ${NOISE}`) },
   { harness: shellCommand('mkdir reward; mkfifo reward/reward.json') },
@@ -91,9 +101,9 @@ const engine: TrialEngine = {
   },
 }
 
-test('whatever an agent, its model or its verifier writes, the trial is scored, once, and the service answers', async () => {
+test('a trial is scored once and the service stays responsive, whatever agent, model or verifier write', async () => {
   const lab = await comparing(app, engine)
-  // What is loaded once is loaded before the measurement.
+  // Loads modules before the measurement.
   await bench.run(task, speaking('echo "{}"'), 'workspace', { keepsPatch: true })
   const { body } = await lab.create({ models: [{ ...lab.body().models[0], harnesses: ['nop'] }] })
   const loop = watchLoop()
@@ -108,7 +118,7 @@ test('whatever an agent, its model or its verifier writes, the trial is scored, 
   expect(delayMs, 'milliseconds for which the event loop was blocked (p99)').toBeLessThanOrEqual(100)
 })
 
-test('nothing of an earlier trial in the same folder stays beside the next one', async () => {
+test('a trial removes the files of an earlier trial from the same folder', async () => {
   const outputFolder = join(bench.folder, 'again')
   mkdirSync(outputFolder)
   const run = (harness: Harness) => bench.run(task, harness, 'workspace', { outputFolder, keepsPatch: true })

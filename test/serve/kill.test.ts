@@ -43,7 +43,7 @@ test(`kill -9 of serve under a write load, ${ROUNDS} times, half of them with th
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** Creates keys one after the other until the service is gone, and notes those it said yes to. */
+/** Creates keys in sequence until the service stops, and records the acknowledged ones. */
 async function write(url: string, key: string, prefix: string, note: (name: string) => void): Promise<void> {
   for (let n = 0; ; n++) {
     const name = `${prefix}-${n}`

@@ -5,7 +5,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { startService } from '../support/service.ts'
 
-test('when only the database is killed, serve starts it again by itself, and again', async () => {
+test('serve restarts its database whenever it is killed', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'assay-revive-'))
   const service = await startService('serve', ['--data', folder, '--port', '0'])
   const read = async () =>
@@ -22,7 +22,7 @@ test('when only the database is killed, serve starts it again by itself, and aga
   rmSync(folder, { recursive: true, force: true })
 })
 
-test('serve stops cleanly while its database is away or coming back', async () => {
+test('serve stops cleanly while its database is down or restarting', async () => {
   for (const delayMs of [0, 50, 100, 150, 200]) {
     const folder = mkdtempSync(join(tmpdir(), 'assay-revive-'))
     const service = await startService('serve', ['--data', folder, '--port', '0'])

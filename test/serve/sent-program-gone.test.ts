@@ -43,7 +43,10 @@ test.skipIf(!hasPart('bwrap'))(
     writeDataset(join(folder, 'registry'), 1)
     const key = newKey()
     const service = await startService('serve', ['--data', data, '--port', '0'], {
-      ...{ ASSAY_BOOTSTRAP_KEY: key, DATABASE_URL: database.url, ASSAY_SANDBOXES: 'local', ASSAY_ALLOW_HOST_BASE: '1' },
+      ASSAY_BOOTSTRAP_KEY: key,
+      DATABASE_URL: database.url,
+      ASSAY_SANDBOXES: 'local',
+      ASSAY_ALLOW_HOST_BASE: '1',
       ASSAY_REGISTRIES: `dir:${join(folder, 'registry')}`,
       ASSAY_GATEWAY_UPSTREAM_CUSTOM_SCRIPTED: `${provider.url}/v1`,
     })
@@ -62,7 +65,7 @@ test.skipIf(!hasPart('bwrap'))(
     await call(at, inBenchmark.cancel, { params })
     await trialIn('canceled')
 
-    // As the sweep does with what nothing names any more, days later.
+    // Deletes the bundle, as the sweep does days after it became unused.
     await call(at, removeHarness, { params: { ...org, slug: HARNESS.slice('custom/'.length) } })
     await database.pool.query('delete from harness_bundles')
     rmSync(join(data, 'harnesses'), { recursive: true, force: true })

@@ -26,7 +26,9 @@ const USAGE = { input: 1000, output: 50 }
 const SCRIPT = {
   tasks: [
     {
-      ...{ match: '/app/greet.sh', model: 'scripted-1', level: 'high' },
+      match: '/app/greet.sh',
+      model: 'scripted-1',
+      level: 'high',
       turns: [
         { say: 'I write the script.', run: WORK, usage: USAGE },
         { say: 'It greets.', usage: USAGE },
@@ -34,7 +36,7 @@ const SCRIPT = {
     },
   ],
 }
-// 2 and 10 dollars for a million of each, twice.
+// 2 and 10 USD per million tokens, twice.
 const TRIAL_USD = 0.005
 
 const folder = mkdtempSync(join(tmpdir(), 'assay-sent-'))
@@ -86,7 +88,7 @@ test.skipIf(!hasPart('harnesses'))(
   },
 )
 
-/** The Node that programs run on is large, and kept for all tests. What the workspace sends is brought by the worker. */
+/** Uses the cached Node bundle, which is large. The worker fetches the uploaded program. */
 async function haveNode(): Promise<void> {
   const { parts } = uploadedBundle({ digest: '', node: true, probe: [] })
   const onlyNode = { parts: parts.filter(({ id }) => id === 'node'), probe: [] }
@@ -98,12 +100,14 @@ async function haveNode(): Promise<void> {
 
 const org = { org: 'local' }
 
-/** Sends the program once, and describes two harnesses with it. */
+/** Uploads the program once and adds two harnesses that use it. */
 async function describe(at: ClientOptions): Promise<string[]> {
   const upload = new Blob([await buffer(create({ gzip: true, cwd: PROGRAM }, ['.']))])
   const { body: sent } = await call(at, sendBundle, { params: org, upload })
   const facts = {
-    ...{ version: '1', protocols: ['openai-chat' as const], levels: { high: 'high' } },
+    version: '1',
+    protocols: ['openai-chat' as const],
+    levels: { high: 'high' },
     command: ['{node}', '{bundle}/agent.mjs', '{baseUrl}', '{model}', '{level}'],
     files: [{ path: '.house/settings.json', text: '{"token":"{token}"}' }],
     output: [{ when: { event: 'said' }, tells: 'message' as const, text: 'text' }],

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Operation, operationsOf, send } from '../../../test/contract/operations.ts'
+import { type ApiOperation, operationsOf, send } from '../../../test/contract/operations.ts'
 import { OPERATOR_KEY, type TestApp, testApp } from '../../../test/support/app.ts'
 import { newKey } from '../../workspaces/key.ts'
 
 let app: TestApp
-let operations: Operation[]
+let operations: ApiOperation[]
 beforeAll(async () => {
   app = await testApp()
   operations = await operationsOf(app)
