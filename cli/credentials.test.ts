@@ -81,8 +81,8 @@ test.each([
 
 test.each([
   [['model', 'nobody'], [], /Unknown model provider/],
-  [['model', 'openai'], ['--from-env', 'sk-secret'], /--from-env takes field=VARIABLE/],
-  [['model', 'openai'], ['--from-env', 'apiKey=sk-secret'], /--from-env takes field=VARIABLE/],
+  [['model', 'openai'], ['--from-env', 'sk-secret'], /--from-env must have the form field=VARIABLE/],
+  [['model', 'openai'], ['--from-env', 'apiKey=sk-secret'], /--from-env must have the form field=VARIABLE/],
   [['model', 'openai'], ['--from-env', 'token=OTHER'], /Unknown field token\. There are: apiKey\./],
   [['model', 'openai'], ['--from-env', 'apiKey=UNSET'], /The variable UNSET in --from-env is not set/],
   [['model', 'openai'], ['--secret', 'sk-secret'], /unknown option '--secret'/],

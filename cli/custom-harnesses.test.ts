@@ -60,7 +60,7 @@ test('a harness is added with its program, listed, shown and removed', async () 
     version: '1',
     bundle: { digest: expect.stringMatching(/^sha256:/), probe: ['{bundle}/run'] },
   })
-  expect(await run('remove', 'custom/house')).toMatchObject({ code: 0, err: 'custom/house is removed.\n' })
+  expect(await run('remove', 'custom/house')).toMatchObject({ code: 0, err: 'Removed custom/house.\n' })
   expect(await run('remove', 'custom/house')).toMatchObject({ code: 1, out: '' })
   expect(await run('show', 'custom/house')).toMatchObject({ code: 1, out: '' })
 })
@@ -78,7 +78,7 @@ test.each<[string, () => string[], string]>([
   ['no file', () => ['add', 'nowhere.json'], 'nowhere.json does not exist'],
   ['no program', () => ['add', written('a'), '--bundle', 'nowhere'], 'nowhere does not exist'],
   ['a field that is wrong', () => ['add', written('b', { command: [] })], 'command'],
-  ['one of ours', () => ['remove', 'pi'], 'Only harnesses of your own'],
+  ['one of ours', () => ['remove', 'pi'], 'Only custom harnesses'],
 ])('%s is wrong use', async (_, args, message) => {
   expect(await run(...args())).toMatchObject({ code: 2, out: '', err: expect.stringContaining(message) })
 })

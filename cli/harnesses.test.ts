@@ -33,7 +33,7 @@ test('what is built in needs no installation', async () => {
 
 test('one that does not exist is wrong use, and a registry that is not there a failure in one sentence', async () => {
   const unknown = await assay(['harnesses', 'install', 'nobody', '--data', data])
-  expect(unknown).toMatchObject({ code: 2, err: expect.stringContaining('Unknown harness nobody. Available: oracle') })
+  expect(unknown).toMatchObject({ code: 2, err: expect.stringContaining('There is no harness nobody. Known: oracle') })
   const offline = await assay(['harnesses', 'install', 'pi', '--data', data], { env: OFFLINE })
   expect(offline).toMatchObject({
     code: 1,

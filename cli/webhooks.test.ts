@@ -15,7 +15,7 @@ test('webhooks are added, listed, tried, changed and removed', async () => {
   const url = 'https://hooks.example.org/in?token=hush'
   const added = await run('add', url, '--event', 'release.published', 'batch.failed', '--description', 'Team room')
   expect(added.out).toMatch(/^whsec_\S{44}\n$/)
-  const [, id = ''] = /webhook (\S+) is added/.exec(added.err) ?? []
+  const [, id = ''] = /Added the webhook (\S+)\. /.exec(added.err) ?? []
   const listed = await run('list')
   expect(listed.out).toMatch(
     new RegExp(`${id} +https://hooks.example.org/… +Team room +batch.failed release.published +enabled`),
