@@ -56,7 +56,10 @@ test.each([
   [['keys', 'revoke'], /missing required argument/],
   [['keys', 'create', 'ci'], /required option '--permission/],
   [['keys', 'create', 'ci', '--permission', 'root'], /Allowed choices are read, write, admin/],
-  [['keys', 'create', 'ci', '--permission', 'read', '--expires', 'soon'], /--expires must be a duration such as 12h, 30d/],
+  [
+    ['keys', 'create', 'ci', '--permission', 'read', '--expires', 'soon'],
+    /--expires must be a duration such as 12h, 30d/,
+  ],
   [['keys', 'revoke', 'ci'], /Not an id\. List them with `assay keys list`/],
   [['audit', '--limit', '0'], /--limit must be a number/],
   [['orgs', 'create', 'acme', '--kind', 'club'], /Allowed choices are org, user/],
