@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { openFolderSource } from '../src/harbor/folder-source.ts'
 import { readTask } from '../src/harbor/read-task.ts'
-import { oracle } from '../src/harnesses/oracle.ts'
+import { oracle } from '../src/harnesses/reference.ts'
 import { writeTask } from '../src/trials/testing/workbench.ts'
 import { runTrial } from '../src/trials/trial.ts'
 import { contenders, type SandboxContender } from './contenders.ts'

@@ -1,9 +1,9 @@
+import { availableParallelism, totalmem } from 'node:os'
 import { isAbsolute, resolve } from 'node:path'
 import { z } from 'zod'
 import { findSandboxChoice, sandboxChoices } from './catalog/sandboxes.ts'
 import { isRegistryName, type RegistrySettings } from './harbor/registries/open-registries.ts'
 import { type AddressRange, parseAddressRange } from './platform/http/client-address.ts'
-import { machineCores, machineMemoryMb } from './platform/machine.ts'
 import { type AllowedHost, parseAllowedHost } from './sandboxes/egress/rules.ts'
 import { isKey } from './workspaces/key.ts'
 
@@ -254,3 +254,12 @@ function isOnDisk(path: string): boolean {
 function isStrong(key: string): boolean {
   return /^[\x21-\x7e]{24,}$/.test(key) && new Set(key).size >= 8
 }
+
+/** Memory of the machine, or of the container that this process runs in. */
+function machineMemoryMb(): number {
+  // If no container sets a limit, this is 0, or more than the machine has.
+  const constrained = process.constrainedMemory() || Number.POSITIVE_INFINITY
+  return Math.floor(Math.min(totalmem(), constrained) / 2 ** 20)
+}
+
+const machineCores = (): number => availableParallelism()

@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import type { Blobs } from '../platform/blobs/blob.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { type Page, toPage } from '../platform/http/page.ts'
@@ -5,16 +6,30 @@ import { newId } from '../platform/ids.ts'
 import { cancelAll, deleteQueuedJobs } from '../platform/jobs/jobs.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { type RepositoryRef, readRepository } from '../repos/repos.ts'
+import type { BatchRow } from '../taskgen/pipeline/batch-state.ts'
 import * as batchState from '../taskgen/pipeline/batch-state.ts'
 import { discoverJobId, enqueueDiscovery } from '../taskgen/pipeline/discover.ts'
 import { listCredentialIds, listGenerationWarnings, resolveGeneration } from '../taskgen/pipeline/resolve.ts'
+import { hasPassed, type StageName } from '../taskgen/pipeline/stage.ts'
 import { listDeferredJobs, listStageJobs } from '../taskgen/pipeline/waiting.ts'
-import { type GenerationOptions, isOpen, type NewBatch, toBatchId, toMicros, toRunId } from '../taskgen/schema.ts'
+import {
+  BatchError,
+  Difficulty,
+  Generation,
+  type GenerationOptions,
+  isOpen,
+  type NewBatch,
+  toBatchId,
+  toMicros,
+  toRunId,
+  toUsd,
+  Waiting,
+} from '../taskgen/schema.ts'
 import { type By, record } from '../workspaces/audit.ts'
 import { keepArchive } from './archives.ts'
 import { enqueueImport, importJobId } from './import.ts'
-import { toBatchRun } from './run.ts'
 import { archiveGone, type BatchRun } from './schema.ts'
+import type { TaskTally } from './sql.ts'
 import * as rows from './sql.ts'
 import { validationJobId } from './validate.ts'
 
@@ -140,4 +155,92 @@ async function reopenIfWorthIt(tx: Db, by: By, row: batchState.BatchRow): Promis
   if (!isWorthIt) return
   await batchState.reopenBatch(tx, row)
   await record(tx, { ...by, action: 'batch.resumed', subject: toRunId(row.id) })
+}
+
+const Warnings = z.array(z.string())
+
+/** Converts a batch and the counts of its tasks to the API format. */
+const toBatchRun = (row: BatchRow, tallies: readonly TaskTally[]): BatchRun => ({
+  runId: toRunId(row.id),
+  state: row.state,
+  createdAt: row.created_at.toISOString(),
+  startedAt: row.started_at?.toISOString() ?? null,
+  finishedAt: row.finished_at?.toISOString() ?? null,
+  candidateCounts: { easy: row.easy, medium: row.medium, hard: row.hard },
+  generation: row.generation === null ? null : Generation.parse(row.generation),
+  counts: row.generation === null ? importedCounts(tallies) : generatedCounts(row, tallies),
+  byDifficulty: {
+    easy: countBucket(row, tallies, 'easy'),
+    medium: countBucket(row, tallies, 'medium'),
+    hard: countBucket(row, tallies, 'hard'),
+  },
+  shortfall: row.step === 'make' ? countShortfall(row, tallies) : 0,
+  rejections: countRejections(tallies),
+  waiting: row.waiting === null ? undefined : Waiting.parse(row.waiting),
+  warnings: Warnings.parse(row.warnings),
+  budgetUsd: row.budget_micros === null ? undefined : toUsd(row.budget_micros),
+  costUsd: toUsd(tallies.reduce((all, { spentMicros }) => all + spentMicros, 0)),
+  error: row.error === null ? undefined : BatchError.parse(row.error),
+})
+
+const sumCounts = (tallies: readonly TaskTally[], isWanted: (tally: TaskTally) => boolean = () => true): number =>
+  tallies.filter(isWanted).reduce((all, { count }) => all + count, 0)
+
+/** Rejected without ever coming near a sandbox. */
+const UNSCREENED = ['invalid_task', 'unsafe_task', 'duplicate_name']
+
+const countEnds = (tallies: readonly TaskTally[]) => ({
+  ready: sumCounts(tallies, ({ state }) => state === 'ready'),
+  rejected: sumCounts(tallies, ({ state }) => state === 'rejected'),
+  deferred: sumCounts(tallies, ({ isDeferred }) => isDeferred),
+  approved: sumCounts(tallies, ({ decision }) => decision === 'approved'),
+  declined: sumCounts(tallies, ({ decision }) => decision === 'declined'),
+})
+
+function importedCounts(tallies: readonly TaskTally[]): BatchRun['counts'] {
+  const ends = countEnds(tallies)
+  return {
+    discovered: sumCounts(tallies),
+    screened: sumCounts(tallies, ({ reason }) => reason === null || !UNSCREENED.includes(reason)),
+    executed: 0,
+    authored: 0,
+    validated: ends.ready,
+    verified: 0,
+    ...ends,
+  }
+}
+
+function generatedCounts(row: BatchRow, tallies: readonly TaskTally[]): BatchRun['counts'] {
+  const passed = (stage: StageName) => sumCounts(tallies, (tally) => hasPassed(tally.stage, stage))
+  return {
+    discovered: row.discovered ?? 0,
+    screened: row.screened ?? 0,
+    executed: passed('execution'),
+    authored: passed('authoring'),
+    validated: passed('validation'),
+    verified: passed('review'),
+    ...countEnds(tallies),
+  }
+}
+
+function countBucket(row: BatchRow, tallies: readonly TaskTally[], difficulty: Difficulty) {
+  const own = tallies.filter((tally) => tally.bucket === difficulty)
+  return {
+    requested: row[difficulty],
+    selected: sumCounts(own),
+    ready: sumCounts(own, ({ state }) => state === 'ready'),
+  }
+}
+
+const countShortfall = (row: BatchRow, tallies: readonly TaskTally[]): number =>
+  Difficulty.options
+    .map((difficulty) => countBucket(row, tallies, difficulty))
+    .map(({ requested, selected }) => Math.max(0, requested - selected))
+    .reduce((all, missing) => all + missing, 0)
+
+function countRejections(tallies: readonly TaskTally[]): Record<string, number> {
+  const reasons = Map.groupBy(tallies, ({ reason }) => reason)
+  return Object.fromEntries(
+    [...reasons].flatMap(([reason, own]) => (reason === null ? [] : [[reason, sumCounts(own)] as const])),
+  )
 }

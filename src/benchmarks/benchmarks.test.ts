@@ -9,7 +9,7 @@ import { toBenchmarkDeps } from '../app.ts'
 import { sweepContents } from '../contents/contents.ts'
 import { createCredential } from '../credentials/schema.ts'
 import { RegistryUnavailable } from '../harbor/registries/registry.ts'
-import { readEvents } from '../platform/http/read-events.ts'
+import { readEvents } from '../platform/http/client.ts'
 import { findResolvedDataset, freezeDataset } from './freeze.ts'
 import { addBenchmark, listBenchmarks, readBenchmark, removeBenchmark } from './schema.ts'
 

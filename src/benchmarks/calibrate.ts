@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { type RunValidatorDeps, runValidator } from '../batches/validate.ts'
 import type { ValidationOutcome } from '../batches/validator.ts'
 import { findAvailableSandbox } from '../catalog/capabilities.ts'
-import { DEFAULT_LIMITS } from '../harbor/default-limits.ts'
+import { DEFAULT_LIMITS } from '../harbor/limits.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { derivedId } from '../platform/ids.ts'
 import {

@@ -1,15 +1,25 @@
 import { isDeepStrictEqual } from 'node:util'
 import { ownModelProvider, type ProviderDefinition } from '../credentials/providers.ts'
+import type { Level, Protocol, WireLevel } from '../harnesses/model-access.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { type Page, toPage } from '../platform/http/page.ts'
 import { newId } from '../platform/ids.ts'
 import { refuseUrl } from '../platform/outbound/outbound.ts'
 import { invalidRequest, notFound, Problem } from '../platform/problem.ts'
 import { type By, record } from '../workspaces/audit.ts'
-import { toCustomWireLevel } from './custom-levels.ts'
 import type { Model } from './model.ts'
 import { type CustomModel, modelExists, modelInUse, modelNameSpent, type NewModel } from './schema.ts'
 import * as rows from './sql.ts'
+
+const OPENAI: readonly Protocol[] = ['openai-chat', 'openai-responses']
+
+/** Returns the wire level of a custom model, in the form of the protocol's own provider. */
+function toCustomWireLevel(protocol: Protocol, level: Level, all: readonly Level[]): WireLevel {
+  if (level !== 'none') return { effort: level }
+  // The model has no other level, so there is nothing to switch off.
+  if (all.length === 1) return { nothing: true }
+  return OPENAI.includes(protocol) ? { effort: 'none' } : { off: true }
+}
 
 export type CustomModelDeps = {
   /** Returns whether unfinished work uses the model. */

@@ -1,11 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { sandboxJobs, serviceJobs } from '../../src/app.ts'
 import { type TestApp, testApp } from '../../test/support/app.ts'
 import { type Comparing, comparing, scriptedEngine } from '../../test/support/comparisons.ts'
 import { drain } from '../../test/support/jobs/drain.ts'
+import { sandboxJobs, serviceJobs } from '../app.ts'
 import { newId } from '../platform/ids.ts'
-import { claim } from '../platform/jobs/claim.ts'
-import { startWorker } from '../platform/jobs/worker.ts'
+import { claim, startWorker } from '../platform/jobs/worker.ts'
 import type { TrialRunRequest } from './trials/engine.ts'
 import { limitCredentials } from './trials/queue/queue.ts'
 

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
 import { type Comparing, comparing, QUICK } from '../../test/support/comparisons.ts'
-import { readEvents } from '../platform/http/read-events.ts'
+import { readEvents } from '../platform/http/client.ts'
 import { createKey, deleteKey } from '../workspaces/schema.ts'
 import { Comparison, TrialChange } from './shapes/schema.ts'
 

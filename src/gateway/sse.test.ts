@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { readEvents } from './sse.ts'
+import { readEvents } from './usage-tap.ts'
 
 function eventsIn(chunks: Uint8Array[], charsMax?: number): string[] {
   const found: string[] = []

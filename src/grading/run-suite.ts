@@ -1,7 +1,7 @@
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { DEFAULT_LIMITS } from '../harbor/default-limits.ts'
+import { DEFAULT_LIMITS } from '../harbor/limits.ts'
 import { newId } from '../platform/ids.ts'
 import { killOnAbort } from '../sandboxes/kill-on-abort.ts'
 import {

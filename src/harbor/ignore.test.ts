@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { cpuMs } from '../../test/support/cpu-time.ts'
-import { defaultIgnoreRules, InvalidPattern, parseIgnoreFile } from './ignore.ts'
+import { defaultIgnoreRules, InvalidPattern, parseIgnoreFile } from './task-files.ts'
 
 // Compared with pathspec 1.1.1, which Harbor uses for .gitignore, on 60,000 random lists of patterns: no difference.
 

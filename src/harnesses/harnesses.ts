@@ -5,11 +5,10 @@ import { geminiCli } from './gemini-cli.ts'
 import type { Harness } from './harness.ts'
 import { kimiCode } from './kimi-code.ts'
 import { mini } from './mini.ts'
-import { nop } from './nop.ts'
 import { opencode } from './opencode.ts'
-import { oracle } from './oracle.ts'
 import { pi } from './pi.ts'
 import { qwenCode } from './qwen-code.ts'
+import { nop, oracle } from './reference.ts'
 
 export const harnesses: readonly Harness[] = [
   oracle,

@@ -7,9 +7,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Change, git, writeHistory } from '../../test/support/histories.ts'
 import { type Handler, startServer } from '../../test/support/loopback-servers.ts'
 import { runGit } from '../platform/git/git.ts'
-import { lockMirror } from './mirror/mirror-lock.ts'
 import { MirrorRefused, resolveReach } from './mirror/source.ts'
-import { type MirrorDeps, type MirrorOptions, openMirror } from './mirror.ts'
+import { lockMirror, type MirrorDeps, type MirrorOptions, openMirror } from './mirror.ts'
 
 let root: string
 beforeAll(async () => {

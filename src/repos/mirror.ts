@@ -1,10 +1,10 @@
 import { mkdir, mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { GitFailed, runGit } from '../platform/git/git.ts'
 import type { GitLocation } from '../platform/git/settings.ts'
-import { findMissingCommits } from './mirror/commits.ts'
 import { openClone, RepositoryUnreadable } from './mirror/local-clone.ts'
-import { lockMirror } from './mirror/mirror-lock.ts'
 import type { ReadableRepository } from './mirror/readable-repository.ts'
 import { type MirrorReach, MirrorRefused, type MirrorSource, resolveReach, type SourceRules } from './mirror/source.ts'
 
@@ -205,4 +205,67 @@ async function measureBytes(folder: string): Promise<number> {
     .filter((entry) => entry.isFile())
     .map(async ({ parentPath, name }) => (await stat(join(parentPath, name))).size)
   return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0)
+}
+
+const SQLITE_BUSY = 5
+const POLL_MS = 100
+
+/**
+ * Locks a mirror, so that one process at a time changes it. Node has no file locks; SQLite has one that the kernel
+ * releases when its holder dies. Returns undefined if another process held the lock for the whole wait.
+ */
+export async function lockMirror(
+  path: string,
+  waitMs: number,
+  signal: AbortSignal,
+): Promise<AsyncDisposable | undefined> {
+  const file = new DatabaseSync(path)
+  const deadline = Date.now() + waitMs
+  try {
+    while (!tryLock(file)) {
+      if (Date.now() >= deadline) {
+        file.close()
+        return undefined
+      }
+      await sleep(POLL_MS, undefined, { signal })
+    }
+  } catch (error) {
+    file.close()
+    throw error
+  }
+  return { [Symbol.asyncDispose]: async () => file.close() }
+}
+
+function tryLock(file: DatabaseSync): boolean {
+  try {
+    // A journal in memory means that nothing is written, so locking works on a full disk.
+    file.exec('pragma journal_mode = memory; begin exclusive')
+    return true
+  } catch (error) {
+    if (error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY) return false
+    throw error
+  }
+}
+
+const COMMIT = /^[0-9a-f]+ commit \d+$/
+
+/** Resolves names to commit ids, in the same order. An unknown name gives undefined. */
+export async function findCommits(
+  place: GitLocation,
+  names: readonly string[],
+  signal: AbortSignal,
+): Promise<(string | undefined)[]> {
+  if (names.length === 0) return []
+  const input = names.map((name) => `${name}^{commit}\n`)
+  const lines = (await runGit(place, ['cat-file', '--batch-check'], { signal, input })).toString().split('\n')
+  return names.map((_, at) => (COMMIT.test(lines[at] ?? '') ? lines[at]?.split(' ', 1)[0] : undefined))
+}
+
+export async function findMissingCommits(
+  place: GitLocation,
+  commits: readonly string[],
+  signal: AbortSignal,
+): Promise<string[]> {
+  const found = await findCommits(place, commits, signal)
+  return commits.filter((_, at) => found[at] === undefined)
 }

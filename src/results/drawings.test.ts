@@ -5,7 +5,7 @@ import { drawBadge } from './badge.ts'
 import { chooseEncoding } from './cached-body.ts'
 import { drawChart } from './chart.ts'
 import { toCsv } from './csv.ts'
-import { toAtomFeed } from './feed.ts'
+import { toAtomFeed } from './results.ts'
 import { escapeXml, formatUsd, truncate } from './text.ts'
 
 const stats: ReleaseSetting['stats'] = {

@@ -7,7 +7,7 @@ import { type Dockerd, importBase, startDockerd } from '../../test/support/docke
 import { PACKAGE_HOSTS } from '../../test/support/package-hosts.ts'
 import { openCaseContext } from '../../test/support/sandboxes/case-context.ts'
 import { processesNaming } from '../../test/support/sandboxes/processes.ts'
-import { DEFAULT_LIMITS } from '../harbor/default-limits.ts'
+import { DEFAULT_LIMITS } from '../harbor/limits.ts'
 import { createLog } from '../platform/log.ts'
 import { createDockerProvider } from './docker.ts'
 import { allFolders, findLayout, makeCgroup, removeCgroup } from './kernel/cgroup.ts'

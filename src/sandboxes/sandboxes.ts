@@ -1,10 +1,29 @@
+import { randomBytes } from 'node:crypto'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Log } from '../platform/log.ts'
 import { parseDockerHost } from './docker/connection.ts'
 import { createDockerProvider } from './docker.ts'
 import type { AllowedHost } from './egress/rules.ts'
-import { installationOf } from './installation.ts'
 import { createLocalProvider } from './local.ts'
 import { type Capabilities, type SandboxProvider, SandboxUnavailable } from './sandbox.ts'
+
+const FILE = 'installation'
+
+/**
+ * Returns the id of this installation among those that share an engine. It is created once per data folder and stored
+ * there.
+ */
+function installationOf(dataFolder: string): string {
+  const path = join(dataFolder, FILE)
+  mkdirSync(dataFolder, { recursive: true })
+  try {
+    writeFileSync(path, randomBytes(6).toString('hex'), { flag: 'wx' })
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
+  }
+  return readFileSync(path, 'utf8').trim()
+}
 
 export type ProviderOptions = {
   dataFolder: string

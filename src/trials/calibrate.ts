@@ -1,6 +1,5 @@
 import type { Network, Task } from '../harbor/task.ts'
-import { nop } from '../harnesses/nop.ts'
-import { oracle } from '../harnesses/oracle.ts'
+import { nop, oracle } from '../harnesses/reference.ts'
 import { type SandboxProvider, SandboxUnavailable } from '../sandboxes/sandbox.ts'
 import type { TrialRequest } from './bench.ts'
 import { isSystemFolder } from './carried.ts'

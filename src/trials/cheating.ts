@@ -1,4 +1,4 @@
-import { shellCommand } from '../harnesses/shell-command.ts'
+import { shellCommand } from '../harnesses/reference.ts'
 import { type SandboxProvider, SandboxUnavailable } from '../sandboxes/sandbox.ts'
 import type { TrialRequest } from './bench.ts'
 import { type Cheat, DOES_NOT_APPLY } from './cheats/cheat.ts'

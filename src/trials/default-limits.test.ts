@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { DEFAULT_LIMITS } from '../harbor/default-limits.ts'
-import { shellCommand } from '../harnesses/shell-command.ts'
+import { DEFAULT_LIMITS } from '../harbor/limits.ts'
+import { shellCommand } from '../harnesses/reference.ts'
 import { inSandboxes } from './testing/in-sandboxes.ts'
 import { IMAGE, taskToml, writeTask } from './testing/workbench.ts'
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { shellCommand } from '../harnesses/shell-command.ts'
+import { shellCommand } from '../harnesses/reference.ts'
 import { openWorkbench, writeTask } from './testing/workbench.ts'
 
 let bench: Awaited<ReturnType<typeof openWorkbench>>

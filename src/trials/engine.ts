@@ -7,7 +7,7 @@ import { type InstallOptions, install, isInstalled } from '../harnesses/bundles/
 import type { Harness } from '../harnesses/harness.ts'
 import { findHarness, harnesses } from '../harnesses/harnesses.ts'
 import type { Protocol } from '../harnesses/model-access.ts'
-import { shellCommand } from '../harnesses/shell-command.ts'
+import { shellCommand } from '../harnesses/reference.ts'
 import type { Log } from '../platform/log.ts'
 import type { AllowedHost } from '../sandboxes/egress/rules.ts'
 import { findProvider, providerNames } from '../sandboxes/sandboxes.ts'

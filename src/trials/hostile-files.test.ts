@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { shellCommand } from '../harnesses/shell-command.ts'
+import { shellCommand } from '../harnesses/reference.ts'
 import type { VerifyMode } from './record.ts'
 import { inSandboxes } from './testing/in-sandboxes.ts'
 import { taskToml, writeTask } from './testing/workbench.ts'

@@ -1,4 +1,4 @@
-import { DEFAULT_LIMITS } from '../harbor/default-limits.ts'
+import { DEFAULT_LIMITS } from '../harbor/limits.ts'
 import type { ComposeService, EnvironmentResources } from '../harbor/task.ts'
 import type { SandboxLimits } from '../sandboxes/sandbox.ts'
 

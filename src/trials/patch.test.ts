@@ -12,9 +12,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { nop } from '../harnesses/nop.ts'
-import { oracle } from '../harnesses/oracle.ts'
-import { shellCommand } from '../harnesses/shell-command.ts'
+import { nop, oracle, shellCommand } from '../harnesses/reference.ts'
 import { openWorkbench, taskToml, writeTask } from './testing/workbench.ts'
 
 let bench: Awaited<ReturnType<typeof openWorkbench>>

@@ -1,8 +1,6 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { nop } from '../harnesses/nop.ts'
-import { oracle } from '../harnesses/oracle.ts'
-import { shellCommand } from '../harnesses/shell-command.ts'
+import { nop, oracle, shellCommand } from '../harnesses/reference.ts'
 import { IMAGE, openWorkbench, writeTask } from './testing/workbench.ts'
 
 let bench: Awaited<ReturnType<typeof openWorkbench>>

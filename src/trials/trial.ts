@@ -1,6 +1,5 @@
 import { join } from 'node:path'
-import { nop } from '../harnesses/nop.ts'
-import { oracle } from '../harnesses/oracle.ts'
+import { nop, oracle } from '../harnesses/reference.ts'
 import { errorText } from '../platform/error-text.ts'
 import type { SandboxProvider } from '../sandboxes/sandbox.ts'
 import type { TrialRequest } from './bench.ts'

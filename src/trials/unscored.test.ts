@@ -1,7 +1,7 @@
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { shellCommand } from '../harnesses/shell-command.ts'
+import { shellCommand } from '../harnesses/reference.ts'
 import type { VerifyMode } from './record.ts'
 import { openWorkbench, taskToml, writeTask } from './testing/workbench.ts'
 

@@ -10,7 +10,7 @@ import {
 } from '../../test/support/loopback-servers.ts'
 import { createWebhookDriver, HOST, isSignedWith, startReceiver } from '../../test/support/webhooks/receiver.ts'
 import { listEvents } from '../workspaces/audit.ts'
-import { ATTEMPTS_MAX } from './schedule.ts'
+import { ATTEMPTS_MAX } from './deliver.ts'
 import * as schema from './schema.ts'
 
 let app: TestApp

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Script, turnOf } from '../../samples/provider/script.ts'
-import { shellCommand } from '../../src/harnesses/shell-command.ts'
+import { shellCommand } from '../../src/harnesses/reference.ts'
 import { openWorkbench } from '../../src/trials/testing/workbench.ts'
 
 const SAMPLES = new URL('../../samples/', import.meta.url).pathname

@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs'
 import type { Readable } from 'node:stream'
 import { ArchiveRefused } from '../../harbor/archive-refused.ts'
-import { measureUploaded } from '../../harnesses/bundles/uploaded-archive.ts'
+import { measureUploaded } from '../../harnesses/bundles/unpack.ts'
 import { BlobMissing, type Blobs, isDigest } from '../../platform/blobs/blob.ts'
 import { hashOwned, openOwned, putOwned } from '../../platform/blobs/owned-blob.ts'
 import { type Db, transact } from '../../platform/db/db.ts'

@@ -4,8 +4,7 @@ import { type GatewayFixture, openGatewayFixture, TERMS } from '../../../test/su
 import { type Message, ModelCallFailed, type ModelRequest, type ToolDefinition } from '../../harnesses/conversation.ts'
 import { type ModelAccess, PROTOCOLS, type Protocol, type WireLevel } from '../../harnesses/model-access.ts'
 import { readGrant } from '../grants.ts'
-import { complete } from './complete.ts'
-import { openModel } from './open-model.ts'
+import { complete, openModel } from './open-model.ts'
 
 const SHELL: ToolDefinition = {
   name: 'shell',

@@ -1,8 +1,16 @@
-import { ProxyAgent } from 'undici'
-import { type AskModel, ModelCallFailed, type ModelRequest } from '../../harnesses/conversation.ts'
-import type { ModelAccess } from '../../harnesses/model-access.ts'
+import { type Dispatcher, ProxyAgent, request } from 'undici'
+import { type AskModel, ModelCallFailed, type ModelReply, type ModelRequest } from '../../harnesses/conversation.ts'
+import { type Json, type JsonObject, parseJson } from '../../harnesses/json.ts'
+import type { ModelAccess, Protocol } from '../../harnesses/model-access.ts'
+import { isObject, objectOf } from '../protocols/fields.ts'
+import { wireProtocols } from '../protocols.ts'
 import { isConnectionRefused } from '../sandbox-port.ts'
-import { type Completion, complete } from './complete.ts'
+import type { Usage } from '../wire-protocol.ts'
+import { anthropicMessages } from './anthropic-messages.ts'
+import type { ClientProtocol, ClientRequestBody } from './client-protocol.ts'
+import { gemini } from './gemini.ts'
+import { openaiChat } from './openai-chat.ts'
+import { openaiResponses } from './openai-responses.ts'
 
 /** Base URL of the gateway inside a tunnel. */
 const INSIDE = 'http://gateway:80'
@@ -32,3 +40,95 @@ export function openModel(access: Omit<ModelAccess, 'baseUrl'>, { url, tunnelSec
   }
   return { ask, complete: ask, isCutOff: () => isCutOff, [Symbol.asyncDispose]: () => agent.destroy() }
 }
+
+const clientProtocols: Record<Protocol, ClientProtocol> = {
+  'anthropic-messages': anthropicMessages,
+  'openai-chat': openaiChat,
+  'openai-responses': openaiResponses,
+  gemini,
+}
+
+/** A reply with its usage, if the answer reports it. */
+type Completion = ModelReply & { usage: Usage | undefined }
+
+/**
+ * Calls a model once. There are no retries: the gateway has already retried transient failures, and an answer that was
+ * cut may have been billed. Throws `ModelCallFailed`.
+ */
+export async function complete(
+  access: ModelAccess,
+  modelRequest: ModelRequest,
+  dispatcher?: Dispatcher,
+): Promise<Completion> {
+  const { protocol, model, baseUrl, token } = access
+  const clientProtocol = clientProtocols[protocol]
+  const answer = await post(`${baseUrl}${clientProtocol.path(model)}`, {
+    headers: clientProtocol.headers(token),
+    body: clientProtocol.body(access, modelRequest),
+    signal: modelRequest.signal,
+    dispatcher,
+  })
+  const meter = wireProtocols[protocol].createMeter()
+  meter.takeBody(answer)
+  return { ...clientProtocol.reply(answer), usage: meter.read().usage }
+}
+
+type ModelPost = {
+  headers: Record<string, string>
+  body: ClientRequestBody
+  signal: AbortSignal
+  dispatcher: Dispatcher | undefined
+}
+
+/** Longer than any model needs. */
+const ANSWER_MS = 30 * 60_000
+
+async function post(url: string, { headers, body, signal, dispatcher }: ModelPost): Promise<JsonObject> {
+  const wait = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS)])
+  try {
+    const answer = await request(url, {
+      method: 'POST',
+      headers: { ...headers, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+      signal: wait,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      ...(dispatcher ? { dispatcher } : {}),
+    })
+    const json = parseJson(await textOf(answer.body))
+    if (answer.statusCode === 200 && isObject(json)) return json
+    if (answer.statusCode === 200)
+      throw new ModelCallFailed(200, 'The answer is not a JSON object, or is nested too deeply.')
+    throw new ModelCallFailed(answer.statusCode, `The model answered ${answer.statusCode}: ${messageIn(json)}`)
+  } catch (error) {
+    signal.throwIfAborted()
+    if (error instanceof ModelCallFailed) throw error
+    throw new ModelCallFailed(null, `The model did not answer (${codeOf(error)}).`, { cause: error })
+  }
+}
+
+/** Maximum size of an answer: far more than a model writes, and little enough to parse without blocking others. */
+const BYTES_MAX = 8 * 1024 * 1024
+
+async function textOf(body: Dispatcher.ResponseData['body']): Promise<string> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of body) {
+    chunks.push(chunk)
+    bytes += chunk.length
+    if (bytes > BYTES_MAX) throw new ModelCallFailed(null, 'The answer of the model is too large.')
+  }
+  return Buffer.concat(chunks).toString()
+}
+
+const MESSAGE_LENGTH_MAX = 500
+
+/** Reads the message of an error, which all protocols have in the same place. Untrusted text. */
+function messageIn(json: Json | undefined): string {
+  const { message } = objectOf(objectOf(json).error)
+  return typeof message === 'string' ? message.slice(0, MESSAGE_LENGTH_MAX) : 'no reason given'
+}
+
+/** Returns only the code of an error: its message may quote a header, and so a token. */
+const codeOf = (error: unknown): string =>
+  error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'the connection broke'

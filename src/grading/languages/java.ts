@@ -1,5 +1,4 @@
-import { gradle } from '../runners/gradle.ts'
-import { maven } from '../runners/maven.ts'
+import { gradle, maven } from '../runners/java.ts'
 import type { TreeFacts } from '../suite.ts'
 import type { Language, SourceLanguage } from './language.ts'
 import { DEPS, type EnvRecipe, listFilesNamed, present, recipe, textsNamed } from './recipe.ts'

@@ -1,5 +1,4 @@
-import { pytest } from '../runners/pytest.ts'
-import { unittest } from '../runners/unittest.ts'
+import { pytest, unittest } from '../runners/python.ts'
 import type { TreeFacts } from '../suite.ts'
 import type { Language, StubbedName, StubValue } from './language.ts'
 import { installableExtras, isPackage, listRequirements, publishedNames, requiredPython } from './python-project.ts'

@@ -1,8 +1,8 @@
 import type { TreeFacts } from '../suite.ts'
-import { hasFile, type ToolFile } from './runner.ts'
+import { hasFile, mentions, pathWords, type Runner, type ToolFile, ZERO_OR_ONE } from './runner.ts'
 
 /** Files that configure module loading, package managers and test compilers. */
-export const NODE_SETTINGS = [
+const NODE_SETTINGS = [
   'package.json',
   '.npmrc',
   '.yarnrc',
@@ -19,16 +19,106 @@ export const NODE_SETTINGS = [
   'tsconfig.*.json',
 ]
 
-export const JAVASCRIPT_TEST_FILE: RegExp =
+const JAVASCRIPT_TEST_FILE: RegExp =
   /[._-](test|spec)s?\.[cm]?[jt]sx?$|(^|\/)(__tests__|tests?|specs?)\/.*\.[cm]?[jt]sx?$/
 
 /** A name among the dependencies of a package. */
-export const dependsOn = (name: string): RegExp => new RegExp(`"${name}"\\s*:\\s*"`)
+const dependsOn = (name: string): RegExp => new RegExp(`"${name}"\\s*:\\s*"`)
 
-export const hasConfig = (tree: TreeFacts, name: string): boolean =>
+const hasConfig = (tree: TreeFacts, name: string): boolean =>
   hasFile(tree, (path) => path.startsWith(`${name}.config.`))
 
-export const BIN_OF: ToolFile = { name: 'bin-of.cjs', file: 'bin-of.cjs' }
+const BIN_OF: ToolFile = { name: 'bin-of.cjs', file: 'bin-of.cjs' }
 
 /** The program of a package, by Node's own rules of finding it: also in a folder above. */
-export const nodeCommand = (name: string): string => `node "$(node "$ASSAY_TOOLS/bin-of.cjs" ${name})"`
+const nodeCommand = (name: string): string => `node "$(node "$ASSAY_TOOLS/bin-of.cjs" ${name})"`
+
+/** Node's built-in runner. Its JUnit report lacks file names, so a custom reporter is used. */
+export const nodeTest: Runner = {
+  id: 'node-test',
+  name: 'node:test',
+  report: 'lines',
+  shuffles: false,
+  isFallback: false,
+  detect: (tree) =>
+    mentions(tree, 'package.json', /\bnode\b[^"\n]{0,300}\s--test\b/) ||
+    hasFile(tree, (path) => JAVASCRIPT_TEST_FILE.test(path) && mentions(tree, path, /['"]node:test['"]/)),
+  isTarget: (path) => JAVASCRIPT_TEST_FILE.test(path),
+  command: ({ targets }) =>
+    `node --test --test-reporter="$ASSAY_TOOLS/reporter.mjs" --test-reporter-destination="$ASSAY_REPORT/report"${pathWords(targets)}`,
+  prepare: [],
+  exits: ZERO_OR_ONE,
+  settings: NODE_SETTINGS,
+  tools: [{ name: 'reporter.mjs', file: 'node-test-report.mjs' }],
+}
+
+/** Mocha exits with the number of failures. A file that cannot be loaded aborts the run without a report. */
+const FAILED = Array.from({ length: 255 }, (_, index) => index + 1)
+
+export const mocha: Runner = {
+  id: 'mocha',
+  name: 'Mocha',
+  report: 'mocha',
+  shuffles: false,
+  isFallback: false,
+  detect: (tree) =>
+    mentions(tree, 'package.json', dependsOn('mocha')) || hasFile(tree, (path) => /^\.mocharc(\.|$)/.test(path)),
+  isTarget: (path) => JAVASCRIPT_TEST_FILE.test(path),
+  command: ({ targets }) =>
+    `${nodeCommand('mocha')} --reporter json --reporter-option output="$ASSAY_REPORT/report"${pathWords(targets)} > /dev/null`,
+  prepare: [],
+  exits: { passed: [0], failed: FAILED },
+  settings: [...NODE_SETTINGS, '.mocharc', '.mocharc.*', 'mocha.opts', '*mocha*setup*'],
+  tools: [BIN_OF],
+}
+
+/** Jest supports shuffling since 29.5. */
+const shuffled = (seed: number | null): string =>
+  seed === null ? '' : ` $(node "$ASSAY_TOOLS/bin-of.cjs" jest 29.5 '--randomize --seed=${seed}')`
+
+export const jest: Runner = {
+  id: 'jest',
+  name: 'Jest',
+  report: 'jest',
+  shuffles: true,
+  isFallback: false,
+  detect: (tree) => mentions(tree, 'package.json', dependsOn('jest')) || hasConfig(tree, 'jest'),
+  isTarget: (path) => JAVASCRIPT_TEST_FILE.test(path),
+  command({ targets, seed }) {
+    const named = targets.length === 0 ? '' : ` --runTestsByPath${pathWords(targets)}`
+    return `${nodeCommand('jest')} --ci --watchman=false --coverage=false --json --outputFile="$ASSAY_REPORT/report"${shuffled(seed)}${named}`
+  },
+  prepare: [],
+  exits: ZERO_OR_ONE,
+  settings: [...NODE_SETTINGS, 'jest.config.*', '*jest*setup*', 'setupTests.*', '*jest*environment*', 'jest.preset.*'],
+  tools: [BIN_OF],
+}
+
+/** A target is a part of a path: files whose paths contain it are run too. */
+export const vitest: Runner = {
+  id: 'vitest',
+  name: 'Vitest',
+  report: 'jest',
+  shuffles: true,
+  isFallback: false,
+  detect: (tree) => mentions(tree, 'package.json', dependsOn('vitest')) || hasConfig(tree, 'vitest'),
+  isTarget: (path) => JAVASCRIPT_TEST_FILE.test(path),
+  command({ targets, seed }) {
+    const shuffle = seed === null ? '' : ` --sequence.shuffle --sequence.seed=${seed}`
+    return `${nodeCommand('vitest')} run --coverage.enabled=false --reporter=json --outputFile="$ASSAY_REPORT/report"${shuffle}${pathWords(targets)}`
+  },
+  prepare: [],
+  exits: ZERO_OR_ONE,
+  settings: [
+    ...NODE_SETTINGS,
+    'vitest.config.*',
+    'vite.config.*',
+    'postcss.config.*',
+    '.postcssrc',
+    '.postcssrc.*',
+    'vitest.workspace.*',
+    '*vitest*setup*',
+    'setupTests.*',
+  ],
+  tools: [BIN_OF],
+}

@@ -1,8 +1,10 @@
+import { hasFile, mentions, pathWords, type Runner, ZERO_OR_ONE } from './runner.ts'
+
 /** The Python that the image puts first. */
-export const PYTHON = '"$(command -v python || command -v python3)"'
+const PYTHON = '"$(command -v python || command -v python3)"'
 
 /** Files that Python loads implicitly or that configure its test runners. */
-export const PYTHON_SETTINGS = [
+const PYTHON_SETTINGS = [
   'sitecustomize.py',
   'usercustomize.py',
   '*.pth',
@@ -15,4 +17,60 @@ export const PYTHON_SETTINGS = [
   'tox.ini',
 ]
 
-export const PYTHON_TEST_FILE: RegExp = /(^|\/)(test_[^/]*|[^/]*_tests?|tests?)\.py$/
+const PYTHON_TEST_FILE: RegExp = /(^|\/)(test_[^/]*|[^/]*_tests?|tests?)\.py$/
+
+/** Files that name what a Python project is tested with. */
+const NAMING = ['pyproject.toml', 'setup.cfg', 'setup.py', 'tox.ini', 'noxfile.py', 'Pipfile', 'Makefile']
+const REQUIREMENTS = /^(requirements[^/]*|[^/]*requirements|requirements\/.*|test-requirements)\.(txt|in)$/
+
+/** Only pytest takes functions for tests. */
+const PLAIN_TEST = /^(?:import pytest\b|from pytest\b|(?:async )?def test_)/m
+
+const shuffle = { name: 'pytest_shuffle_by_seed.py', file: 'pytest-shuffle.py' }
+const options = { name: 'pytest_options.py', file: 'pytest-options.py' }
+
+/**
+ * Keeps only those options of the project that select tests; others request coverage and reports. A file that cannot be
+ * loaded does not stop the others.
+ */
+export const pytest: Runner = {
+  id: 'pytest',
+  name: 'pytest',
+  report: 'junit',
+  shuffles: true,
+  isFallback: false,
+  detect: (tree) =>
+    hasFile(tree, (path) => /(^|\/)(conftest\.py|pytest\.ini|\.pytest\.ini|pytest\.toml)$/.test(path)) ||
+    [...NAMING, ...[...tree.paths].filter((path) => REQUIREMENTS.test(path))].some((path) =>
+      mentions(tree, path, /\bpytest\b/),
+    ) ||
+    hasFile(tree, (path) => PYTHON_TEST_FILE.test(path) && mentions(tree, path, PLAIN_TEST)),
+  isTarget: (path) => PYTHON_TEST_FILE.test(path),
+  command({ targets, seed }) {
+    const shuffled = seed === null ? '' : `PYTHONPATH="$ASSAY_TOOLS\${PYTHONPATH:+:$PYTHONPATH}" ASSAY_SEED=${seed} `
+    const plugin = seed === null ? '' : ' -p pytest_shuffle_by_seed'
+    const chosen = `PYTEST_ADDOPTS="$(${PYTHON} -I -B "$ASSAY_TOOLS/${options.name}")" `
+    return `${chosen}${shuffled}${PYTHON} -m pytest${plugin} -q -p no:cacheprovider -o addopts= -o junit_family=xunit1 --continue-on-collection-errors --junitxml="$ASSAY_REPORT/report"${pathWords(targets)}`
+  },
+  prepare: [],
+  exits: ZERO_OR_ONE,
+  settings: [...PYTHON_SETTINGS, 'conftest.py', 'pytest.ini', '.pytest.ini', 'pytest.toml', '.pytest.toml'],
+  tools: [shuffle, options],
+}
+
+/** Python's built-in runner. It has no machine-readable report, so a custom result class writes one. */
+export const unittest: Runner = {
+  id: 'unittest',
+  name: 'unittest',
+  report: 'lines',
+  shuffles: true,
+  isFallback: true,
+  detect: (tree) => hasFile(tree, (path) => PYTHON_TEST_FILE.test(path)),
+  isTarget: (path) => PYTHON_TEST_FILE.test(path),
+  command: ({ targets, seed }) =>
+    `${seed === null ? '' : `ASSAY_SEED=${seed} `}${PYTHON} "$ASSAY_TOOLS/unittest_report.py" "$ASSAY_REPORT/report"${pathWords(targets)}`,
+  prepare: [],
+  exits: ZERO_OR_ONE,
+  settings: [...PYTHON_SETTINGS, 'unittest/'],
+  tools: [{ name: 'unittest_report.py', file: 'unittest-report.py' }],
+}

@@ -1,12 +1,20 @@
-import { stat } from 'node:fs/promises'
-import { resolve as absolute, join } from 'node:path'
-import type { Digest } from '../../platform/blobs/blob.ts'
-import { computeDatasetDigest } from '../digest.ts'
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { resolve as absolute, join, relative } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { z } from 'zod'
+import { Digest } from '../../platform/blobs/blob.ts'
+import { computeDatasetDigest, computeTaskDigest } from '../digest.ts'
 import { openFolderSource } from '../folder-source.ts'
+import { TOML_BYTES_MAX } from '../limits.ts'
 import { packTask } from '../pack.ts'
-import { FolderInvalid, hashManifestFiles, isFile, listDataset, resolveFolderTask } from './folder-dataset.ts'
+import { createReport, sanitizeText } from '../report.ts'
+import { TaskInvalid } from '../task.ts'
+import { hashFiles, listTaskFiles } from '../task-files.ts'
+import { parseToml } from '../toml-table.ts'
 import { resolveInside } from './inside.ts'
-import { type DatasetRef, type DatasetReference, formatRef, LATEST } from './reference.ts'
+import { type DatasetRef, type DatasetReference, formatRef, isNamePart, LATEST } from './reference.ts'
 import {
   compareTaskNames,
   describeRegistry,
@@ -15,6 +23,7 @@ import {
   RegistryUnavailable,
   type Resolution,
   type ResolvedDataset,
+  type ResolvedTask,
   TASKS_MAX,
   TaskMissing,
 } from './registry.ts'
@@ -124,3 +133,134 @@ const refuseVersion = (registry: string, version = LATEST): Resolution => ({
   registry,
   versions: [version],
 })
+
+/** Thrown for an invalid dataset folder, which its owner has to fix. */
+class FolderInvalid extends Error {
+  override name = 'FolderInvalid'
+}
+
+/** A task as listed by the manifest or the folder. Its files have not been read. */
+type FolderTask = { org: string; name: string; folder: string; digest: Digest | undefined }
+type FolderDataset = {
+  version: string | undefined
+  description: string
+  listed: FolderTask[]
+  manifest: DatasetManifest | undefined
+}
+
+/** Lists the tasks of the manifest, or without one, all folders that contain a task.toml. */
+async function listDataset(folder: string, org: string, name: string): Promise<FolderDataset> {
+  const manifest = await findManifest(folder)
+  if (manifest && manifest.dataset.name !== `${org}/${name}`) {
+    throw new FolderInvalid(`${MANIFEST_FILE} belongs to ${sanitizeText(manifest.dataset.name)}.`)
+  }
+  const listed = manifest?.tasks
+    ? manifest.tasks.map((task) => toFolderTask(task, folder))
+    : await findTaskFolders(folder, org)
+  return {
+    version: manifest?.dataset.version,
+    description: manifest?.dataset.description ?? '',
+    listed,
+    manifest,
+  }
+}
+
+function toFolderTask(task: NonNullable<DatasetManifest['tasks']>[number], folder: string): FolderTask {
+  const [org = '', name = ''] = task.name.split('/')
+  return { org, name, folder: join(folder, task.path ?? name), digest: task.digest }
+}
+
+async function findTaskFolders(folder: string, org: string): Promise<FolderTask[]> {
+  const entries = await readdir(folder, { withFileTypes: true })
+  const names = entries.filter((entry) => entry.isDirectory() || entry.isSymbolicLink()).map(({ name }) => name)
+  const tasks: FolderTask[] = []
+  for (const name of names.filter(isNamePart)) {
+    if (await isFile(join(folder, name, 'task.toml'))) {
+      tasks.push({ org, name, folder: join(folder, name), digest: undefined })
+    }
+  }
+  return tasks
+}
+
+async function findManifest(folder: string): Promise<DatasetManifest | undefined> {
+  const path = join(folder, MANIFEST_FILE)
+  if (!(await isFile(path))) return undefined
+  if ((await stat(path)).size > TOML_BYTES_MAX) throw new FolderInvalid(`${MANIFEST_FILE} is too large.`)
+  const read = parseManifest(await readFile(path, 'utf8'))
+  if ('refused' in read) throw new FolderInvalid(read.refused)
+  return read
+}
+
+const isFile = async (path: string): Promise<boolean> => (await stat(path).catch(() => undefined))?.isFile() ?? false
+
+/** Computes the current digest of a task. Its location is stored relative to the root. */
+async function resolveFolderTask(root: string, listed: FolderTask): Promise<ResolvedTask & { digest: Digest }> {
+  const { org, name } = listed
+  const path = relative(root, listed.folder)
+  const folder = await resolveInside(root, path)
+  if (folder === undefined)
+    throw new FolderInvalid(
+      `The folder ${sanitizeText(path)} of ${org}/${name} does not exist or is outside the registry.`,
+    )
+  const digest = await computeFolderDigest(folder, `${org}/${name}`)
+  if (listed.digest !== undefined && listed.digest !== digest) {
+    throw new FolderInvalid(`Digest mismatch of ${org}/${name}: expected ${listed.digest}, computed ${digest}.`)
+  }
+  return { org, name, digest, at: { kind: 'folder', path } }
+}
+
+async function computeFolderDigest(folder: string, task: string): Promise<Digest> {
+  const source = await openFolderSource(folder)
+  const report = createReport()
+  try {
+    const files = await listTaskFiles(source, false, report)
+    report.checkInstructions()
+    return computeTaskDigest(await hashFiles(source, files))
+  } catch (error) {
+    if (error instanceof TaskInvalid) throw new FolderInvalid(`${task}: ${error.message}`)
+    throw error
+  }
+}
+
+/** Returns the additional files of the manifest with their current digests. */
+async function hashManifestFiles(
+  folder: string,
+  manifest: DatasetManifest | undefined,
+): Promise<{ path: string; digest: Digest }[]> {
+  const files: { path: string; digest: Digest }[] = []
+  for (const { path, digest } of manifest?.files ?? []) {
+    const file = await resolveInside(folder, path)
+    if (file === undefined || !(await isFile(file))) throw new FolderInvalid(`File not found: ${sanitizeText(path)}.`)
+    const hash = createHash('sha256')
+    await pipeline(createReadStream(file), hash)
+    const found: Digest = `sha256:${hash.digest('hex')}`
+    if (digest !== undefined && digest !== found)
+      throw new FolderInvalid(`Digest mismatch of ${sanitizeText(path)}: expected ${digest}.`)
+    files.push({ path, digest: found })
+  }
+  return files
+}
+
+const MANIFEST_FILE = 'dataset.toml'
+
+const Name = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]*\/[A-Za-z0-9][A-Za-z0-9._-]*$/, 'must be org/name')
+
+/** Content of Harbor's dataset.toml. `path` is our extension: the folder of a task, by default the name of the task. */
+const Manifest = z.object({
+  dataset: z.object({ name: Name, version: z.string().min(1).optional(), description: z.string().default('') }),
+  tasks: z.array(z.object({ name: Name, digest: Digest.optional(), path: z.string().optional() })).optional(),
+  files: z
+    .array(z.object({ path: z.string().regex(/^[^/\\]+$/, 'must be a file name'), digest: Digest.optional() }))
+    .default([]),
+})
+type DatasetManifest = z.infer<typeof Manifest>
+
+function parseManifest(text: string): DatasetManifest | { refused: string } {
+  const report = createReport()
+  const table = parseToml(text, MANIFEST_FILE, report)
+  if (!table) return { refused: `${MANIFEST_FILE}: ${report.refusals[0]?.message ?? ''}` }
+  const read = Manifest.safeParse(table)
+  if (read.success) return read.data
+  const [issue] = read.error.issues
+  return { refused: sanitizeText(`${MANIFEST_FILE}: ${issue?.path.join('.')} ${issue?.message}.`) }
+}

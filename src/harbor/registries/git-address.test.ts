@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createGitAdmission } from './git-address.ts'
+import { createGitAdmission } from './registry-json.ts'
 
 const resolvesTo = (...addresses: string[]) => createGitAdmission('http://10.0.0.1:8080', async () => addresses)
 const V4 = '93.184.216.34'

@@ -1,16 +1,19 @@
 import { readFile, stat } from 'node:fs/promises'
 import { resolve as absolute, dirname } from 'node:path'
 import type { Readable } from 'node:stream'
-import { type ResolveName, resolveName } from '../../platform/git/address.ts'
+import { z } from 'zod'
+import { admitAddress, type ResolveName, resolveName } from '../../platform/git/address.ts'
 import { GIT_MEMORY_KIB } from '../../platform/git/git.ts'
-import type { Outbound } from '../../platform/outbound/outbound.ts'
+import { type Outbound, refuseUrl } from '../../platform/outbound/outbound.ts'
+import { isCanonical } from '../../platform/outbound/url-rules.ts'
 import { openFolderSource } from '../folder-source.ts'
 import { packTask } from '../pack.ts'
-import { type Checkouts, openCheckouts } from './checkouts.ts'
+import { compareCodePoints, findPathFault } from '../paths.ts'
+import { sanitizeText } from '../report.ts'
+import { type AdmitGitUrl, type Checkouts, openCheckouts } from './checkouts.ts'
 import type { GitLog } from './git.ts'
-import { createGitAdmission } from './git-address.ts'
 import { resolveInside } from './inside.ts'
-import { type DatasetReference, formatRef } from './reference.ts'
+import { type DatasetReference, formatRef, isNamePart, LATEST } from './reference.ts'
 import {
   compareTaskNames,
   findDuplicateName,
@@ -19,17 +22,9 @@ import {
   type Resolution,
   type ResolvedTask,
   TASKS_MAX,
+  type TaskLocation,
   TaskMissing,
 } from './registry.ts'
-import {
-  type AllowedLocations,
-  EntryInvalid,
-  findEntry,
-  listEntries,
-  parseEntries,
-  type RegistryJsonEntry,
-  resolveTasks,
-} from './registry-json-entries.ts'
 import { readResponseText, sendRegistryRequest } from './registry-request.ts'
 import { type RetryTimer, retryTimer, retryUnavailable } from './retry.ts'
 
@@ -132,4 +127,166 @@ async function fetchTask({ at }: ResolvedTask, { checkouts, root, signal }: Task
   if (folder === undefined || !(await stat(folder)).isDirectory())
     throw new TaskMissing('The folder of the task does not exist.')
   return packTask(await openFolderSource(folder))
+}
+
+/** Organisation of names without one in a registry.json. */
+const BARE_ORG = 'registry'
+
+const ListedTask = z.object({
+  name: z.string(),
+  git_url: z.string().nullish(),
+  git_commit_id: z.string().nullish(),
+  path: z.string(),
+})
+const RegistryJsonEntry = z.object({
+  name: z.string(),
+  version: z.string(),
+  description: z.string().default(''),
+  tasks: z.array(ListedTask),
+})
+type RegistryJsonEntry = z.infer<typeof RegistryJsonEntry>
+
+/** Parses a registry.json. Returns undefined if it is invalid. */
+function parseEntries(text: string): RegistryJsonEntry[] | undefined {
+  try {
+    return z.array(RegistryJsonEntry).safeParse(JSON.parse(text)).data
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined
+    throw error
+  }
+}
+
+/** Finds the version that a reference names. The text after the @ is always a version, not a revision or a digest. */
+function findEntry(
+  entries: readonly RegistryJsonEntry[],
+  { org, name, ref }: DatasetReference,
+): RegistryJsonEntry | undefined {
+  const named = listEntries(entries, { org, name })
+  const text = formatRef(ref)
+  const exact = named.find(({ version }) => version === text)
+  if (exact || text !== LATEST) return exact
+  const newest = findNewestVersion(named.map(({ version }) => version))
+  return named.find(({ version }) => version === newest)
+}
+
+const listEntries = (
+  entries: readonly RegistryJsonEntry[],
+  { org, name }: Pick<DatasetReference, 'org' | 'name'>,
+): RegistryJsonEntry[] =>
+  entries.filter((entry) => entry.name === `${org}/${name}` || (org === BARE_ORG && entry.name === name))
+
+/** Thrown for an invalid entry, which the author of the list has to fix. */
+class EntryInvalid extends Error {
+  override name = 'EntryInvalid'
+}
+
+/** Locations that a list may refer to. */
+type AllowedLocations = { operatorOrigin: string | undefined; hasFolder: boolean }
+
+function resolveTasks(entry: RegistryJsonEntry, org: string, reach: AllowedLocations): ResolvedTask[] {
+  return entry.tasks.map((task) => {
+    const [own = '', ...rest] = task.name.split('/').toReversed()
+    const name = { org: rest[0] ?? org, name: own }
+    if (rest.length > 1 || !isNamePart(name.org) || !isNamePart(own)) {
+      throw new EntryInvalid(`${sanitizeText(task.name)} is not a valid task name.`)
+    }
+    return { ...name, digest: null, at: resolveLocation(task, reach) }
+  })
+}
+
+const COMMIT = /^([0-9a-f]{40}|[0-9a-f]{64})$/
+
+function resolveLocation(
+  { name, git_url: url, git_commit_id: commit, path }: z.infer<typeof ListedTask>,
+  reach: AllowedLocations,
+): TaskLocation {
+  const fail = (why: string) => new EntryInvalid(`${sanitizeText(name)}: ${why}`)
+  const clean = path.replace(/^(\.\/)+/, '').replace(/\/+$/, '')
+  if (clean !== '' && clean !== '.' && findPathFault(clean))
+    throw fail('its path is invalid or leads out of the repository.')
+  if (!url) {
+    if (!reach.hasFolder || clean === '' || clean === '.') throw fail('it has no git_url.')
+    return { kind: 'folder', path: clean }
+  }
+  if (!commit || !COMMIT.test(commit)) throw fail('its git_commit_id must be a full commit id.')
+  const refusal = findGitUrlRefusal(url, reach.operatorOrigin)
+  if (refusal) throw fail(`its git_url is not allowed (${refusal}).`)
+  return { kind: 'git', url, commit, path: clean === '' ? '.' : clean }
+}
+
+/** Returns the default version as Harbor does: head, else the highest version number, else the last in sort order. */
+export function findNewestVersion(versions: readonly string[]): string | undefined {
+  if (versions.includes('head')) return 'head'
+  const numbered = versions.flatMap((text) => {
+    const rank = rankVersion(text)
+    return rank ? [{ text, rank }] : []
+  })
+  if (numbered.length > 0) return numbered.toSorted((a, b) => compareRanks(a.rank, b.rank)).at(-1)?.text
+  return versions.toSorted(compareCodePoints).at(-1)
+}
+
+/** PEP 440 version without local part, for example `1!2.0rc1.post2.dev3`. */
+const VERSION =
+  /^v?(?:(?<epoch>\d{1,9})!)?(?<release>\d{1,9}(?:\.\d{1,9})*)(?:[._-]?(?<stage>a|b|rc|alpha|beta|c)[._-]?(?<pre>\d{0,9}))?(?:[._-]?post[._-]?(?<post>\d{0,9}))?(?:[._-]?dev[._-]?(?<dev>\d{0,9}))?$/i
+const STAGES: Record<string, number> = { a: 0, alpha: 0, b: 1, beta: 1, c: 2, rc: 2 }
+const FINAL = 3
+const PARTS_MAX = 8
+
+/** Converts a version to numbers that are compared lexicographically. */
+function rankVersion(text: string): number[] | undefined {
+  const { epoch, release = '', stage, pre, post, dev } = VERSION.exec(text)?.groups ?? {}
+  if (release === '') return undefined
+  const parts = release.split('.').map(Number)
+  const padded = Array.from({ length: PARTS_MAX }, (_, place) => parts[place] ?? 0)
+  return [
+    Number(epoch ?? 0),
+    ...padded,
+    ...rankSuffix(stage, pre, dev, post),
+    ...rankNumber(post, -1),
+    ...rankNumber(dev, 1e9),
+  ]
+}
+
+/** Ranks pre-releases. A plain development version precedes all other versions of its release. */
+function rankSuffix(stage: string | undefined, pre: string | undefined, dev?: string, post?: string): number[] {
+  if (stage !== undefined) return [STAGES[stage.toLowerCase()] ?? 0, Number(pre || 0)]
+  return dev !== undefined && post === undefined ? [-1, 0] : [FINAL, 0]
+}
+
+const rankNumber = (number: string | undefined, whenAbsent: number): number[] => [
+  number === undefined ? whenAbsent : Number(number || 0),
+]
+
+function compareRanks(a: readonly number[], b: readonly number[]): number {
+  const place = a.findIndex((value, at) => value !== b[at])
+  return place < 0 ? 0 : (a[place] ?? 0) - (b[place] ?? 0)
+}
+
+/** Returns why a git URL is not allowed, judged by the URL alone. */
+function findGitUrlRefusal(url: string, operatorOrigin: string | undefined): string | undefined {
+  return isOperatorUrl(url, operatorOrigin) ? undefined : refuseUrl(url, 'client')
+}
+
+/**
+ * Creates the check of git URLs. The author of the list chose them, so they must be https and resolve to public addresses.
+ * Only the origin of the list itself, which the operator configured, may be private.
+ */
+export function createGitAdmission(operatorOrigin: string | undefined, resolve: ResolveName): AdmitGitUrl {
+  return async (url) => {
+    const { protocol, href } = new URL(url)
+    if (isOperatorUrl(url, operatorOrigin))
+      return { url: href, protocol: protocol === 'https:' ? 'https' : 'http', pin: undefined }
+    const admission = await admitAddress(url, resolve)
+    if (admission.kind === 'admitted') return { url: admission.url, protocol: 'https', pin: admission.pin }
+    const isLasting = admission.because !== 'unresolved'
+    throw new RegistryUnavailable(`The git host ${admission.host} does not have a public address.`, { isLasting })
+  }
+}
+
+function isOperatorUrl(url: string, operatorOrigin: string | undefined): boolean {
+  const parsed = URL.parse(url)
+  if (!parsed || operatorOrigin === undefined || !['https:', 'http:'].includes(parsed.protocol)) return false
+  return (
+    parsed.origin === operatorOrigin && isCanonical(url, parsed) && parsed.username === '' && parsed.password === ''
+  )
 }

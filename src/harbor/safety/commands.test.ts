@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isTextOnly, splitPipelines } from './commands.ts'
+import { isTextOnly, splitPipelines } from './view.ts'
 
 test.each([
   ['a && b || c; d & e', ['a', 'b', 'c', 'd', 'e']],

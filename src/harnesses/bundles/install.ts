@@ -1,13 +1,19 @@
-import { mkdir, readdir, rename, stat, utimes } from 'node:fs/promises'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { createReadStream } from 'node:fs'
+import { mkdir, mkdtemp, readdir, readlink, rename, rm, stat, symlink, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { pipeline } from 'node:stream/promises'
+import { setTimeout as wait } from 'node:timers/promises'
 import { hasCode } from '../../platform/blobs/error-codes.ts'
+import { findProcess, isAlive } from '../../sandboxes/kernel/process-life.ts'
+import { removeTree } from '../../sandboxes/local/remove-tree.ts'
 import { HarnessUnfit } from '../harness-unfit.ts'
 import { type Bundle, type BundlePart, listTarballs, type Tarball, toFolderName } from './bundle.ts'
-import { fetchTarballs } from './fetch-tarballs.ts'
-import { createDraft, sweepDrafts, withInstallLock } from './install-lock.ts'
-import { unpackTarballs } from './unpack.ts'
-import { unpackUploaded } from './uploaded-archive.ts'
+import { unpackTarballs, unpackUploaded } from './unpack.ts'
 
 export type InstallOptions = {
   /** Folder of all installed bundles. */
@@ -126,3 +132,130 @@ const exists = (path: string): Promise<boolean> =>
     () => true,
     () => false,
   )
+
+const DRAFT = /^\.draft-(\d+)-(\d+)-/
+const PAUSE_MS = 200
+
+const processMark = async (): Promise<string> => `${process.pid}-${(await findProcess(process.pid))?.startTime ?? '0'}`
+
+const isProcessAlive = (pid: string, startTime: string): Promise<boolean> => isAlive({ pid: Number(pid), startTime })
+
+/** Creates a temporary folder whose name identifies this process. */
+async function createDraft(parent: string): Promise<AsyncDisposable & { path: string }> {
+  const path = await mkdtemp(join(parent, `.draft-${await processMark()}-`))
+  return { path, [Symbol.asyncDispose]: () => removeTree(path) }
+}
+
+/** Removes drafts of processes that no longer exist. */
+async function sweepDrafts(parent: string): Promise<void> {
+  for (const name of await readdir(parent)) {
+    const [, pid, startTime] = DRAFT.exec(name) ?? []
+    if (pid === undefined || startTime === undefined || (await isProcessAlive(pid, startTime))) continue
+    await removeTree(join(parent, name))
+  }
+}
+
+/**
+ * Runs the work under a lock that is shared by all processes on this machine. The lock only avoids duplicate work: if two
+ * processes ever install at the same time, the second rename fails harmlessly.
+ */
+async function withInstallLock(target: string, signal: AbortSignal, work: () => Promise<void>): Promise<void> {
+  const path = `${target}.lock`
+  while (!(await acquireLock(path))) await wait(PAUSE_MS, undefined, { signal })
+  try {
+    await work()
+  } finally {
+    await rm(path, { force: true })
+  }
+}
+
+/** Tries to create the lock: a dangling symbolic link that names its owner, because a link is created atomically. */
+async function acquireLock(path: string): Promise<boolean> {
+  try {
+    await symlink(await processMark(), path)
+    return true
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
+  }
+  const [pid = '', startTime = ''] = (await readlink(path).catch(() => '')).split('-')
+  if (pid !== '' && !(await isProcessAlive(pid, startTime))) await rm(path, { force: true })
+  return false
+}
+
+type FetchOptions = { folder: string; signal: AbortSignal; onFetched: (done: number) => void }
+
+/** One npm process fetches its archives sequentially, so several run in parallel, with a few archives each. */
+const BATCH_SIZE = 8
+const PROCESSES_MAX = 4
+
+/**
+ * Fetches archives with npm, using the npm configuration (registry, cache) of the current user. Executes no scripts. Returns
+ * the file of each integrity hash. Throws HarnessUnfit if an archive does not match the lock.
+ */
+async function fetchTarballs(tarballs: Tarball[], fetching: FetchOptions): Promise<Map<string, string>> {
+  const { folder, signal, onFetched } = fetching
+  const specs = [...new Set(tarballs.map(({ name, version }) => `${name}@${version}`))]
+  await runInBatches(specs, onFetched, (batch) => npmPack(batch, folder, signal))
+  const files = await indexByIntegrity(folder)
+  const wrong = tarballs.find(({ integrity }) => !files.has(integrity))
+  if (!wrong) return files
+  throw new HarnessUnfit(
+    `${wrong.name}@${wrong.version} from the registry does not match the lock file and was not installed.`,
+  )
+}
+
+async function runInBatches(
+  specs: string[],
+  onFetched: (done: number) => void,
+  fetch: (batch: string[]) => Promise<void>,
+) {
+  let [begun, done] = [0, 0]
+  onFetched(done)
+  const worker = async (): Promise<void> => {
+    while (begun < specs.length) {
+      const batch = specs.slice(begun, begun + BATCH_SIZE)
+      begun += batch.length
+      await fetch(batch)
+      done += batch.length
+      onFetched(done)
+    }
+  }
+  const ends = await Promise.allSettled(Array.from({ length: PROCESSES_MAX }, worker))
+  const failed = ends.find((end) => end.status === 'rejected')
+  if (failed) throw failed.reason
+}
+
+async function npmPack(specs: string[], folder: string, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted()
+  const words = ['pack', '--silent', '--ignore-scripts', '--loglevel', 'error', ...specs]
+  const child = spawn('npm', words, { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'], signal, killSignal: 'SIGKILL' })
+  const [errors, code] = await Promise.all([text(child.stderr), exitCodeOf(child)])
+  signal.throwIfAborted()
+  if (code === 127) throw new HarnessUnfit('npm was not found on the PATH. Install npm to install harnesses.')
+  if (code !== 0) throw new HarnessUnfit(`npm could not fetch ${specs.join(', ')}. ${summarizeErrors(errors)}`)
+}
+
+const exitCodeOf = (child: ChildProcess): Promise<number | null> =>
+  once(child, 'close').then(
+    ([code]): number | null => code,
+    (error: NodeJS.ErrnoException) => (error.code === 'ENOENT' ? 127 : 1),
+  )
+
+const GIST_LENGTH_MAX = 400
+
+const summarizeErrors = (errors: string): string =>
+  errors
+    .split('\n')
+    .flatMap((line) => /^npm error (?!A complete log|code |syscall |errno | +at )(.+)/.exec(line)?.[1] ?? [])
+    .join(' ')
+    .slice(0, GIST_LENGTH_MAX)
+
+async function indexByIntegrity(folder: string): Promise<Map<string, string>> {
+  const files = new Map<string, string>()
+  for (const name of await readdir(folder)) {
+    const hash = createHash('sha512')
+    await pipeline(createReadStream(join(folder, name)), hash)
+    files.set(`sha512-${hash.digest('base64')}`, join(folder, name))
+  }
+  return files
+}

@@ -1,7 +1,11 @@
 import type { Dirent } from 'node:fs'
 import { chmod, mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Readable } from 'node:stream'
 import { extract } from 'tar'
+import { measureArchive, unpack } from '../../harbor/archive.ts'
+import { ArchiveRefused } from '../../harbor/archive-refused.ts'
+import { HarnessUnfit } from '../harness-unfit.ts'
 import type { Tarball } from './bundle.ts'
 
 /** Unpacks archives into their folders and makes them read-only. */
@@ -17,7 +21,7 @@ export async function unpackTarballs(tarballs: Tarball[], files: Map<string, str
 }
 
 /** Makes the content of a folder readable and executable for all users and writable for none. */
-export async function makeReadOnly(tree: string): Promise<void> {
+async function makeReadOnly(tree: string): Promise<void> {
   for (const entry of await readdir(tree, { withFileTypes: true })) await makeEntryReadOnly(tree, entry)
 }
 
@@ -30,4 +34,27 @@ async function makeEntryReadOnly(folder: string, entry: Dirent): Promise<void> {
     await Promise.all(entries.map((inner) => makeEntryReadOnly(path, inner)))
   }
   await chmod(path, 0o555)
+}
+
+/** Sized for the largest known agent program. Links must stay inside the archive. */
+const LIMITS = {
+  entries: 50_000,
+  fileBytes: 512 * 1024 ** 2,
+  totalBytes: 1024 ** 3,
+  timeMs: 300_000,
+  links: 'inside',
+} as const
+
+/** Measures an uploaded archive without unpacking it. Throws ArchiveRefused. */
+export const measureUploaded = (archive: Readable) => measureArchive(archive, LIMITS)
+
+/** Unpacks an uploaded archive into an empty folder. It was measured on upload, but is still untrusted. */
+export async function unpackUploaded(archive: Readable, tree: string): Promise<void> {
+  try {
+    await unpack(archive, tree, LIMITS)
+  } catch (error) {
+    if (error instanceof ArchiveRefused) throw new HarnessUnfit(`The bundle cannot be unpacked. ${error.message}`)
+    throw error
+  }
+  await makeReadOnly(tree)
 }

@@ -1,6 +1,6 @@
+import { EventSourceParserStream } from 'eventsource-parser/stream'
 import type { z } from 'zod'
 import type { Endpoint, Params, Progress, Reply } from './endpoint.ts'
-import { readEvents } from './read-events.ts'
 
 export type ClientOptions = { url: string; key: string | undefined; fetch?: typeof fetch }
 
@@ -143,4 +143,12 @@ function contentType({ upload }: Endpoint, { body }: CallInput<Endpoint>): Recor
 function toBody({ body, upload }: CallInput<Endpoint>): Blob | string | null {
   if (upload) return upload
   return body === undefined ? null : JSON.stringify(body)
+}
+
+type RawEvent = { event: string; data: string; id: string | undefined }
+
+/** Yields server-sent events as they arrive. Comments, which only keep the connection open, are skipped. */
+export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<RawEvent> {
+  const events = body.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream())
+  for await (const { event = 'message', data, id } of events) yield { event, data, id }
 }

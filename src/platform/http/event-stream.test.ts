@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
+import { readEvents } from './client.ts'
 import type { ServerEvent } from './endpoint.ts'
-import { eventStream, progressEvents } from './event-stream.ts'
-import { readEvents } from './read-events.ts'
+import { eventStream, progressEvents } from './server.ts'
 
 const all = async (body: ReadableStream<Uint8Array>) => {
   const events = []

@@ -3,17 +3,6 @@ import type { z } from 'zod'
 import type { ProblemKind } from '../problem.ts'
 import { type Endpoint, listPathParameters } from './endpoint.ts'
 import { type EndpointGroup, Problem, toJsonSchema } from './openapi.ts'
-import {
-  fieldRows,
-  listParts,
-  type Markup,
-  prose,
-  type ReferenceRow,
-  type ReferenceShape,
-  renderType,
-  schemaLink,
-  table,
-} from './reference-shapes.ts'
 import { type EndpointStatus, listStatuses } from './statuses.ts'
 
 const STYLE = `
@@ -198,3 +187,111 @@ function alternatives(shape: ReferenceShape): Markup {
   if (objects.length === 0) return html`<p>${renderType(shape)}</p>`
   return html`${objects.map((part, index) => html`${index === 0 ? '' : html`<p>or</p>`}${responseTable(part)}`)}`
 }
+
+type Markup = ReturnType<typeof html>
+type ReferenceText = Markup | string
+
+/** The part of JSON Schema that our schemas use. */
+type ReferenceShape = {
+  type?: string | string[]
+  properties?: Record<string, ReferenceShape>
+  required?: string[]
+  items?: ReferenceShape
+  additionalProperties?: ReferenceShape | boolean
+  enum?: unknown[]
+  const?: unknown
+  anyOf?: ReferenceShape[]
+  oneOf?: ReferenceShape[]
+  allOf?: ReferenceShape[]
+  $ref?: string
+  format?: string
+  description?: string
+  default?: unknown
+  minimum?: number
+  maximum?: number
+}
+
+type ReferenceRow = [name: ReferenceText, type: ReferenceText, text: ReferenceText]
+
+const table = (headings: readonly [string, string, string], rows: readonly ReferenceRow[]): ReferenceText =>
+  rows.length === 0
+    ? ''
+    : html`<table>
+        <tr>${headings.map((heading) => html`<th scope="col">${heading}</th>`)}</tr>
+        ${rows.map((cells) => html`<tr>${cells.map((cell) => html`<td>${cell}</td>`)}</tr>`)}
+      </table>`
+
+/** Requests mark required fields; responses mark optional ones. */
+type Marking = 'required' | 'optional'
+
+/** Builds a row per field, including those of nested unnamed schemas: `scope.kind`, `checks[].ok`. */
+function fieldRows(shape: ReferenceShape, marking: Marking, prefix = ''): ReferenceRow[] {
+  const own = Object.entries(shape.properties ?? {}).flatMap(([name, field]): ReferenceRow[] => [
+    [
+      html`<code>${prefix}${name}</code>`,
+      renderType(field),
+      renderDescription(field, isMarked(shape, name, marking) ? marking : null),
+    ],
+    ...innerRows(field, marking, `${prefix}${name}`),
+  ])
+  return [...own, ...listParts(shape).flatMap((part) => fieldRows(part, marking, prefix))]
+}
+
+function innerRows(field: ReferenceShape, marking: Marking, path: string): ReferenceRow[] {
+  if (field.items) return innerRows(field.items, marking, `${path}[]`)
+  const values = findValues(field)
+  if (values) return innerRows(values, marking, `${path}{}`)
+  const inner = listParts(field).flatMap((part) => innerRows(part, marking, path))
+  return [...fieldRows({ ...field, ...NO_PARTS }, marking, `${path}.`), ...inner]
+}
+
+const NO_PARTS = { anyOf: [], oneOf: [], allOf: [] }
+
+const listParts = ({ anyOf = [], oneOf = [], allOf = [] }: ReferenceShape): ReferenceShape[] => [
+  ...anyOf,
+  ...oneOf,
+  ...allOf,
+]
+
+const findValues = ({ additionalProperties, properties }: ReferenceShape): ReferenceShape | undefined =>
+  typeof additionalProperties === 'object' && !properties ? additionalProperties : undefined
+
+const isMarked = ({ required = [] }: ReferenceShape, name: string, marking: Marking): boolean =>
+  required.includes(name) === (marking === 'required')
+
+/** Renders a type in one line, with links to named schemas. */
+function renderType(shape: ReferenceShape): ReferenceText {
+  if (shape.$ref) return schemaLink(shape.$ref.replace(/^.*\//, ''))
+  if (shape.enum) return shape.enum.map(String).join(' | ')
+  if (shape.const !== undefined) return JSON.stringify(shape.const)
+  const parts = listParts(shape)
+  if (parts.length > 0) return join([...new Set(parts.map(renderType))], shape.allOf ? ' and ' : ' or ')
+  if (shape.items) return html`list of ${renderType(shape.items)}`
+  const values = findValues(shape)
+  if (values) return html`map of ${renderType(values)}`
+  return shape.format ?? [shape.type ?? 'any'].flat().join(' or ')
+}
+
+const schemaLink = (id: string): Markup => html`<a href="#schema-${id}">${id}</a>`
+
+const join = (parts: ReferenceText[], between: string): Markup =>
+  html`${parts.map((part, index) => (index === 0 ? part : html`${between}${part}`))}`
+
+/** Maximum that zod gives to integers without a limit. */
+const NO_LIMIT = Number.MAX_SAFE_INTEGER
+
+function renderDescription(shape: ReferenceShape, mark: Marking | null): Markup {
+  const { minimum = 0, maximum = NO_LIMIT, default: defaultValue } = shape
+  const sentences = [
+    ...(mark === null ? [] : [mark === 'required' ? 'Required.' : 'Optional.']),
+    ...(shape.description === undefined ? [] : [shape.description]),
+    ...(minimum > 0 ? [`At least ${minimum}.`] : []),
+    ...(maximum < NO_LIMIT ? [`At most ${maximum}.`] : []),
+    ...(defaultValue === undefined ? [] : [`Default: \`${JSON.stringify(defaultValue)}\`.`]),
+  ]
+  return prose(sentences.join(' '))
+}
+
+/** Renders text between backticks as code. */
+const prose = (text: string): Markup =>
+  html`${text.split('`').map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : part))}`

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
-import { toErrorEnding } from './ending.ts'
+import { toErrorEnding } from './run.ts'
 import type { ClaimedJob } from './sql.ts'
 
 const job: ClaimedJob = {

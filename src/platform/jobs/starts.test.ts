@@ -10,8 +10,8 @@ import {
 } from '../../../test/support/jobs/fixtures.ts'
 import type { Database } from '../db/db.ts'
 import { newId } from '../ids.ts'
-import { claim } from './claim.ts'
 import { enqueueAll } from './jobs.ts'
+import { claim } from './worker.ts'
 
 test('the workers of a host together use their start rate fully and never exceed it', async () => {
   await using database = await effectsDatabase()

@@ -1,14 +1,13 @@
 import { spawn } from 'node:child_process'
-import { type FileHandle, open, readFile, rename, stat } from 'node:fs/promises'
+import { type FileHandle, lstat, open, readFile, rename, rm, stat, statfs } from 'node:fs/promises'
+import { join } from 'node:path'
 import { type Binaries, program } from './binaries.ts'
-import { ensureData } from './data.ts'
-import { findShortage } from './disk-space.ts'
-import { removeDrafts, type ServerFolder } from './folder.ts'
+import { createDraft, removeDrafts, type ServerFolder, syncFolder, writeSecret } from './folder.ts'
 import { ignoreAbsent } from './ignore-absent.ts'
-import { type CommandLine, chooseStrategy, commandLine } from './launch-strategies.ts'
-import { findPostmaster, removeMistakenLock } from './postmaster.ts'
+import { type ChosenLaunch, type CommandLine, chooseStrategy, commandLine, run } from './launch-strategies.ts'
+import { changeOwner, changeTreeOwner } from './ownership.ts'
+import { findPostmaster, isMemoryHeld, removeMistakenLock } from './postmaster.ts'
 import { type PresenceSession, trySession } from './session.ts'
-import { serverSettings } from './settings.ts'
 import { ensureSocketFolder } from './socket-folder.ts'
 import { PostgresUnavailable } from './unavailable.ts'
 import { waitUntil } from './wait-until.ts'
@@ -111,4 +110,126 @@ async function explainEnd(folder: ServerFolder, from: number): Promise<string> {
   const lines = log.trim().split('\n').slice(-LOG_LINES_SHOWN)
   const shortage = await findShortage(folder.path, RUNNING_MEGABYTES)
   return [...lines, shortage ?? ''].join('\n').trim() || 'It exited and wrote nothing to its log.'
+}
+
+/** Builds the settings for the command line, so that a new version of Assay also changes existing folders. */
+function serverSettings(socketFolder: string, durable: boolean): string[] {
+  const settings = { ...SMALL, ...QUIET, ...local(socketFolder), ...(durable ? {} : VOLATILE) }
+  return Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+}
+
+const local = (socketFolder: string) => ({
+  listen_addresses: '',
+  port: 5432,
+  // Quoted, because the setting is a list and a path may contain a comma.
+  unix_socket_directories: `"${socketFolder.replaceAll('"', '""')}"`,
+  unix_socket_permissions: '0700',
+  timezone: 'UTC',
+})
+
+/** Settings for one service on one machine: few processes, little memory, no replicas. */
+const SMALL = {
+  max_connections: 100,
+  shared_buffers: '64MB',
+  io_method: 'sync',
+  jit: 'off',
+  autovacuum_max_workers: 2,
+  autovacuum_worker_slots: 2,
+  // Parallel queries need shared memory, of which containers have little.
+  max_parallel_workers_per_gather: 0,
+  max_parallel_maintenance_workers: 0,
+  max_logical_replication_workers: 0,
+  // In the data folder: leftovers of another user's killed server in /dev/shm could not be reused.
+  dynamic_shared_memory_type: 'mmap',
+  wal_level: 'minimal',
+  max_wal_senders: 0,
+  min_wal_size: '32MB',
+  max_wal_size: '256MB',
+}
+
+/** Keeps statements and details, which may contain secrets, out of the log. */
+const QUIET = {
+  log_timezone: 'UTC',
+  log_checkpoints: 'off',
+  log_min_error_statement: 'panic',
+  log_error_verbosity: 'terse',
+}
+
+/** Settings for tests: a power cut may destroy the data. */
+const VOLATILE = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }
+
+const ORPHANS_MS = 20_000
+const NEW_DATA_MEGABYTES = 64
+
+type DataOptions = { password: string; durable: boolean }
+
+/** Creates the data, or checks its version and owner. Call under the lock and without a running server. */
+async function ensureData(folder: ServerFolder, chosen: ChosenLaunch, options: DataOptions): Promise<void> {
+  const version = await readFile(join(folder.data, 'PG_VERSION'), 'utf8').catch(ignoreAbsent)
+  if (version === undefined) return createData(folder, chosen, options)
+
+  refuseOtherVersion(folder, version.trim(), chosen.binaries.version)
+  await transferData(folder, chosen)
+}
+
+function refuseOtherVersion(folder: ServerFolder, found: string, provided: string): void {
+  const major = provided.split('.')[0]
+  if (found === major) return
+  throw new PostgresUnavailable(
+    `The data in ${folder.data} was created by PostgreSQL ${found}; this Assay includes PostgreSQL ${major}, which cannot read it.`,
+    'Export it with the version of Assay that created it, choose another folder',
+  )
+}
+
+/**
+ * Changes the owner of data that was created with another strategy. PostgreSQL cannot see processes of another account
+ * that still write to the data, so this waits for them.
+ */
+async function transferData(folder: ServerFolder, { strategy }: ChosenLaunch): Promise<void> {
+  if ((await lstat(folder.data)).uid === strategy.owner.uid) return
+  const free = await waitUntil(ORPHANS_MS, async () => !(await isMemoryHeld(folder)) || undefined)
+  if (free) return changeTreeOwner(folder.data, strategy.owner)
+  throw new PostgresUnavailable(
+    `Processes of a server that died still use the data in ${folder.data}.`,
+    'End these `postgres` processes',
+  )
+}
+
+async function createData(
+  folder: ServerFolder,
+  { strategy, binaries }: ChosenLaunch,
+  { password, durable }: DataOptions,
+): Promise<void> {
+  const shortage = await findShortage(folder.path, NEW_DATA_MEGABYTES)
+  if (shortage) throw new PostgresUnavailable(shortage, 'Free some space')
+
+  const draft = await createDraft(folder)
+  const passwordFile = join(draft, 'password')
+  await writeSecret(passwordFile, password)
+  await changeOwner(passwordFile, strategy.owner)
+  await changeOwner(draft, strategy.owner)
+
+  const data = join(draft, 'data')
+  const result = await run(strategy, program(binaries, 'initdb'), [
+    ...['-D', data, '-U', 'assay', `--pwfile=${passwordFile}`, '-A', 'scram-sha-256'],
+    ...['-E', 'UTF8', '--locale=C', '--no-instructions', ...(durable ? [] : ['--no-sync'])],
+  ])
+  if (result.failed) {
+    await rm(draft, { recursive: true })
+    throw new PostgresUnavailable(
+      `PostgreSQL could not create its data in ${folder.path}:\n${result.output}`,
+      'Fix the cause',
+    )
+  }
+  await rename(data, folder.data)
+  await syncFolder(folder.path)
+  await rm(draft, { recursive: true })
+}
+
+/** Describes a lack of disk space. Checked here, because a server on a full disk cannot even log it. */
+async function findShortage(path: string, neededMegabytes: number): Promise<string | undefined> {
+  const disk = await statfs(path)
+  const freeMegabytes = Math.floor((disk.bavail * disk.bsize) / 1e6)
+  if (freeMegabytes >= neededMegabytes) return undefined
+  return `The disk is full: PostgreSQL needs ${neededMegabytes} MB in ${path} and ${freeMegabytes} MB are free.`
 }

@@ -1,10 +1,9 @@
+import { parseSeconds } from '../../platform/git/dates.ts'
+import { streamGit } from '../../platform/git/git.ts'
+import { decodeUtf8, NUL, splitStream } from '../../platform/git/pieces.ts'
 import type { GitLocation } from '../../platform/git/settings.ts'
 import type { ReadableRepository } from '../mirror/readable-repository.ts'
-import { type Commit, toTrace } from './commit.ts'
-import { listCommits } from './commit-log.ts'
-import type { PullRequest, PullRequests } from './pull-request.ts'
-import { type RecognisedCommit, recognise } from './recognise.ts'
-import { checkReverted, createReverts, type Reverts } from './reverts.ts'
+import type { Mark, PullRequest, PullRequests } from './pull-request.ts'
 
 /** `onCommit` is called for each commit of the default branch; the commits of one rebased pull request count once. */
 type GitHistoryOptions = { onCommit?: () => void }
@@ -175,3 +174,176 @@ function matchRebase({ traces }: RebasedPullRequest, commits: readonly Commit[])
   })
   return isWhole ? traces.length : 0
 }
+
+const FIELDS = ['%H', '%P', '%an', '%ae', '%at', '%ct', '%s', '%b']
+const FORMAT = `--format=${FIELDS.join('%x00')}`
+/** Longer fields, such as huge messages, are truncated. */
+const FIELD_BYTES_MAX = 64 * 1024
+const PLAIN_OUTPUT = ['--no-color', '--no-decorate', '--no-notes', '--no-show-signature', '--no-mailmap', '--no-patch']
+
+/** Lists the first-parent history of `revisions`, newest first, or in another order. */
+async function* listCommits(
+  place: GitLocation,
+  revisions: readonly string[],
+  { signal, order = ['--first-parent'] }: { signal: AbortSignal; order?: readonly string[] },
+): AsyncGenerator<Commit, void, undefined> {
+  const args = ['log', '-z', ...PLAIN_OUTPUT, ...order, FORMAT, '--stdin']
+  const stream = streamGit(place, args, { signal, input: revisions.map((revision) => `${revision}\n`) })
+  let fields: string[] = []
+  for await (const field of splitStream(stream, NUL, FIELD_BYTES_MAX)) {
+    fields.push(field)
+    if (fields.length < FIELDS.length) continue
+    yield toCommit(fields)
+    fields = []
+  }
+}
+
+function toCommit([
+  id = '',
+  parents = '',
+  name = '',
+  email = '',
+  authored,
+  committed,
+  subject = '',
+  body = '',
+]: string[]): Commit {
+  return {
+    id,
+    parents: parents === '' ? [] : parents.split(' '),
+    authorName: decodeUtf8(name),
+    authorEmail: decodeUtf8(email),
+    authoredAt: Number(authored),
+    committedAt: parseSeconds(committed),
+    subject: decodeUtf8(subject).trim(),
+    body: decodeUtf8(body),
+  }
+}
+
+type RecognisedCommit = { number: number; title: string; body: string; mark: Mark; branch?: string | undefined }
+
+type RecogniseRule = (commit: Commit) => RecognisedCommit | undefined
+
+/** Recognises a pull request by the message of one commit. The first matching rule decides. */
+export function recognise(commit: Commit): RecognisedCommit | undefined {
+  for (const rule of RULES) {
+    const found = rule(commit)
+    if (found) return found
+  }
+  return undefined
+}
+
+const isMerge = ({ parents }: Commit): boolean => parents.length > 1
+
+/** Matches `Merge pull request #12 from fork/branch`. The title is the first line of the body. */
+const mergedOnGithub: RecogniseRule = (commit) => {
+  const found = /^Merge pull request #(\d{1,9}) from (\S+)/.exec(commit.subject)
+  if (!found || !isMerge(commit)) return undefined
+  const branch = found[2]?.replace(/^[^/]+\//, '')
+  return { ...splitBody(commit, branch ?? ''), number: Number(found[1]), mark: 'merge', branch }
+}
+
+/** Matches `Title (#12)`, a squash, or with two parents a merge commit. */
+const numberAtTheEnd: RecogniseRule = (commit) => {
+  const found = /^(.*\S)?\s*\(#(\d{1,9})\)$/.exec(commit.subject)
+  if (!found) return undefined
+  const mark = isMerge(commit) ? 'merge-title' : 'squash'
+  return { number: Number(found[2]), title: found[1] ?? '', body: commit.body, mark }
+}
+
+/** Matches bors and merge queues: `Merge #12`, `Auto merge of #12 - name:branch, r=reviewer`. Rollups do not match. */
+const mergedByQueue: RecogniseRule = (commit) => {
+  const found = /^(?:Merge|Auto merge of) #(\d{1,9})(?!.*#\d)/.exec(commit.subject)
+  if (!found || !isMerge(commit)) return undefined
+  return { ...splitBody(commit, commit.subject), number: Number(found[1]), mark: 'merge' }
+}
+
+/** Matches GitLab, which names the merge request at the end of the message. */
+const mergedOnGitlab: RecogniseRule = (commit) => {
+  const found = /^See merge request \S*!(\d{1,9})$/m.exec(commit.body)
+  if (!found) return undefined
+  const branch = /^Merge branch '([^']+)'/.exec(commit.subject)?.[1]
+  const text = branch === undefined ? { title: commit.subject, body: commit.body } : splitBody(commit, branch)
+  return { ...text, number: Number(found[1]), mark: isMerge(commit) ? 'merge' : 'squash', branch }
+}
+
+/** Matches `Merged PR 12: Title` (Azure) and `Merged in branch (pull request #12)` (Bitbucket). */
+const mergedElsewhere: RecogniseRule = (commit) => {
+  const azure = /^Merged PR (\d{1,9}): (.+)$/.exec(commit.subject)
+  const mark = isMerge(commit) ? 'merge' : 'squash'
+  if (azure) return { number: Number(azure[1]), title: azure[2] ?? '', body: commit.body, mark }
+  const bitbucket = /^Merged in (\S+) \(pull request #(\d{1,9})\)$/.exec(commit.subject)
+  if (!bitbucket) return undefined
+  return { ...splitBody(commit, bitbucket[1] ?? ''), number: Number(bitbucket[2]), mark, branch: bitbucket[1] }
+}
+
+const TRAILER =
+  /^(?:PR-URL|Pull-Request|Reviewed-on|Reviewed-at|Merge-Request|Differential Revision):\s*(?:\S*[/#!D])?(\d{1,9})\/?$/im
+
+/** Matches trailers of Gerrit mirrors and patch queues: `PR-URL: …/pull/12`, `Reviewed-on: …/+/12`. */
+const namedInTrailer: RecogniseRule = (commit) => {
+  const number = TRAILER.exec(commit.body)?.[1]
+  return number === undefined
+    ? undefined
+    : { number: Number(number), title: commit.subject, body: commit.body, mark: 'trailer' }
+}
+
+const RULES: RecogniseRule[] = [
+  mergedOnGithub,
+  numberAtTheEnd,
+  mergedByQueue,
+  mergedOnGitlab,
+  mergedElsewhere,
+  namedInTrailer,
+]
+
+/** Returns title and body of a merge commit, whose title is the first line of its body. */
+function splitBody({ body }: Commit, otherwise: string): { title: string; body: string } {
+  const [first = '', ...rest] = body.trimStart().split('\n')
+  const title = first.trim()
+  return title === '' || title.startsWith('See merge request')
+    ? { title: otherwise, body }
+    : { title, body: rest.join('\n').trim() }
+}
+
+/** A commit with its message. */
+export type Commit = {
+  id: string
+  parents: readonly string[]
+  authorName: string
+  authorEmail: string
+  authoredAt: number
+  committedAt: number
+  subject: string
+  body: string
+}
+
+/** Returns the properties of a commit that a rebase preserves. */
+const toTrace = ({ authorEmail, authoredAt, subject }: Commit): string => `${authorEmail}\n${authoredAt}\n${subject}`
+
+/** Reverted commits, collected while history is read newest first, so that a revert precedes what it reverts. */
+type Reverts = { commits: Set<string>; titles: Set<string> }
+
+export const createReverts = (): Reverts => ({ commits: new Set(), titles: new Set() })
+
+type RevertCandidate = { id: string; titles: readonly string[]; body: string }
+
+/** Tests whether a newer commit reverted this one. Otherwise remembers what this one reverts. */
+export function checkReverted(reverts: Reverts, { id, titles, body }: RevertCandidate): boolean {
+  const named = titles.map(stripNumber)
+  // A revert applies to a single commit of that title.
+  const isReverted = reverts.commits.has(id) || named.some((title) => reverts.titles.delete(title))
+  if (!isReverted) remember(reverts, named, body)
+  return isReverted
+}
+
+function remember(reverts: Reverts, titles: readonly string[], body: string): void {
+  const quoted = titles.map((title) => /^Revert:? "(.+)"$/i.exec(title)?.[1]).find((title) => title !== undefined)
+  const ids = [...body.matchAll(/This reverts commit ([0-9a-f]{40,64})/g)].map(([, id = '']) => id)
+  for (const id of ids) reverts.commits.add(id)
+  // The title is only a fallback if there is no id.
+  if (quoted !== undefined && ids.length === 0) reverts.titles.add(stripNumber(quoted))
+}
+
+/** Removes a trailing number. Linear even for long titles of spaces. */
+const stripNumber = (title: string): string => title.replace(/(?<!\s)\s*\(#\d+\)$/, '').trim()

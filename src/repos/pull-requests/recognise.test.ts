@@ -1,8 +1,6 @@
 import { expect, test } from 'vitest'
 import { cpuMs } from '../../../test/support/cpu-time.ts'
-import type { Commit } from './commit.ts'
-import { recognise } from './recognise.ts'
-import { checkReverted, createReverts } from './reverts.ts'
+import { type Commit, checkReverted, createReverts, recognise } from './git-history.ts'
 
 const commit = (message: string, parents = 1): Commit => {
   const [subject = '', ...body] = message.split('\n')

@@ -1,14 +1,25 @@
+import { randomUUID } from 'node:crypto'
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { DEFAULT_LIMITS } from '../../harbor/default-limits.ts'
+import { setTimeout as wait } from 'node:timers/promises'
 import { type Dockerfile, type DockerfileInstruction, readDockerfile } from '../../harbor/dockerfile.ts'
-import { buildArgs } from '../egress/build-egress.ts'
+import { DEFAULT_LIMITS } from '../../harbor/limits.ts'
+import { buildArgs, openBuildWay } from '../egress/build-egress.ts'
 import { tarFile } from '../kernel/tar-writer.ts'
-import { type ImageSource, type PrepareOptions, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
-import { buildQuery, containerLimiter } from './build-limits.ts'
-import { openBuildNetwork } from './build-network.ts'
+import {
+  type BuildLimits,
+  type ImageSource,
+  type PrepareOptions,
+  SandboxUnavailable,
+  SandboxUnsupported,
+} from '../sandbox.ts'
+import { type Docker, ignoring } from './client.ts'
 import { contextTar, folderTar } from './context.ts'
-import type { DockerEngine } from './engine.ts'
+import { type DockerEngine, nameOf } from './engine.ts'
+import type { DockerLauncher } from './launcher.ts'
 import { readMessages } from './messages.ts'
+import { startSandbox } from './start.ts'
 
 export type BuildPlan = Omit<Extract<ImageSource, { kind: 'dockerfile' }>, 'kind' | 'dockerfile'> & {
   text: string
@@ -104,4 +115,140 @@ function needOf({ keyword, flags, heredocs }: DockerfileInstruction): string | u
   if (heredocs.length > 0) return `${keyword} <<`
   const flag = flags.find(({ name }) => BUILDKIT_FLAGS.includes(name))
   return flag && `${keyword} --${flag.name}`
+}
+
+/** Network of a build. `mode` is the engine's network mode. */
+type DockerBuildNetwork = AsyncDisposable & { mode: string; env: Record<string, string> }
+
+const NONE: DockerBuildNetwork = { mode: 'none', env: {}, [Symbol.asyncDispose]: async () => {} }
+
+/**
+ * Joins the network of an idle sandbox, which has a loopback and one port to the egress proxy. A bridge of the engine
+ * would reach services of this machine and its neighbours, and the metadata service of a cloud.
+ */
+async function openBuildNetwork(
+  engine: DockerEngine,
+  { stages }: Dockerfile,
+  { timeoutSec, onLog }: PrepareOptions,
+): Promise<DockerBuildNetwork> {
+  if (!stages.some(({ instructions }) => instructions.some(({ keyword }) => keyword === 'RUN'))) return NONE
+  const { launcher, gatewayChannel } = engine
+  if (launcher === undefined || gatewayChannel === 'none') {
+    onLog('This build has no network: no port can be carried to a container of this Docker engine.')
+    return NONE
+  }
+  const way = openBuildWay(engine.buildHosts)
+  const id = `build-${randomUUID()}`
+  const outputFile = join(engine.folder, `spool-${id}`)
+  const sandbox = await startSandbox(engine, {
+    id,
+    image: imageOf(launcher),
+    baseFilesystem: { kind: 'image' },
+    uploads: [],
+    command: null,
+    execs: false,
+    user: null,
+    workdir: null,
+    env: {},
+    mounts: [],
+    network: null,
+    ports: [way.port],
+    input: '',
+    outputFile,
+    limits: { ...DEFAULT_LIMITS, pids: 16, outputBytes: 1000, seconds: timeoutSec },
+  })
+  return {
+    mode: `container:${nameOf(engine, id)}`,
+    env: way.env,
+    async [Symbol.asyncDispose]() {
+      way.close(onLog)
+      await sandbox.remove()
+      await rm(outputFile, { force: true })
+    },
+  }
+}
+
+const imageOf = ({ image }: DockerLauncher) => ({
+  digest: image,
+  workdir: '/',
+  user: '0:0',
+  env: {},
+  entrypoint: [],
+  command: [],
+  base: 'image' as const,
+})
+
+const MEGABYTE = 1024 * 1024
+const PERIOD_US = 100_000
+const PROCESSES_MAX = 4096
+
+/** Returns the limits of each command of a build, in the words of the engine. */
+function buildQuery({ memoryBytes, cpus }: DockerEngine, limits: BuildLimits): Record<string, number> {
+  const memory = Math.min(limits.memoryMb * MEGABYTE, memoryBytes)
+  return {
+    memory,
+    memswap: memory,
+    shmsize: DEFAULT_LIMITS.shmMb * MEGABYTE,
+    cpuperiod: PERIOD_US,
+    cpuquota: Math.round(Math.min(limits.cpus, cpus) * PERIOD_US),
+  }
+}
+
+/** How the engine names the container of a command, when it starts it. */
+const NAMED = /^ ---> Running in ([0-9a-f]{12})$/
+
+/**
+ * Hears every line of a build, limits the processes of each container as soon as it runs, and watches what it writes: the
+ * engine takes these limits for containers, and not for builds. What a command prints may look the same: containers that were
+ * there before are left alone.
+ */
+async function containerLimiter(docker: Docker, { diskMb }: BuildLimits, onTrouble: (error: unknown) => void) {
+  const before = new Set((await listIds(docker)).map((id) => id.slice(0, 12)))
+  let current: string | undefined
+  const look = async (): Promise<void> => {
+    if (current === undefined) return
+    const query = { size: true }
+    const found = await docker.call<{ SizeRw?: number }>('GET', `/containers/${current}/json`, { query })
+    if ((found.SizeRw ?? 0) > diskMb * MEGABYTE) onTrouble(new Error(`A command wrote more than ${diskMb} MiB.`))
+  }
+  const timer = setInterval(() => void look().catch(() => {}), LOOK_MS)
+  return {
+    hear(line: string): void {
+      const id = NAMED.exec(line)?.[1]
+      if (id === undefined || before.has(id)) return
+      current = id
+      limitProcesses(docker, id).catch(onTrouble)
+    },
+    stop: () => clearInterval(timer),
+  }
+}
+
+const LOOK_MS = 2000
+
+const TRIES_MAX = 20
+const PAUSE_MS = 50
+
+/** The engine takes a while to see that a command has ended. */
+async function limitProcesses(docker: Docker, id: string): Promise<void> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      await docker.call('POST', `/containers/${id}/update`, { body: { PidsLimit: PROCESSES_MAX } })
+      return
+    } catch (error) {
+      if (!(await isRunning(docker, id))) return
+      if (tries === TRIES_MAX) throw error
+      await wait(PAUSE_MS)
+    }
+  }
+}
+
+async function isRunning(docker: Docker, id: string): Promise<boolean> {
+  type Found = { State: { Running: boolean } }
+  const found = await docker.call<Found>('GET', `/containers/${id}/json`).catch(ignoring(404))
+  return found?.State.Running ?? false
+}
+
+async function listIds(docker: Docker): Promise<string[]> {
+  const found = await docker.call<{ Id: string }[]>('GET', '/containers/json', { query: { all: true } })
+  return found.map(({ Id }) => Id)
 }

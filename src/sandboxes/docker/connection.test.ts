@@ -7,12 +7,11 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Dockerd, importBase, startDockerd } from '../../../test/support/dockerd.ts'
 import { baseImage } from '../../../test/support/sandboxes/docker-subject.ts'
-import { DEFAULT_LIMITS } from '../../harbor/default-limits.ts'
+import { DEFAULT_LIMITS } from '../../harbor/limits.ts'
 import { createLog } from '../../platform/log.ts'
 import { createDockerProvider } from '../docker.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
-import { type DockerConnection, parseDockerHost, type TlsSecret } from './connection.ts'
-import { sshWords } from './ssh.ts'
+import { type DockerConnection, parseDockerHost, sshWords, type TlsSecret } from './connection.ts'
 
 const run = promisify(execFile)
 

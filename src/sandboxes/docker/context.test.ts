@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { cpuMs } from '../../../test/support/cpu-time.ts'
-import { ignoring } from './ignoring.ts'
+import { ignoring } from './context.ts'
 
 test.each([
   ['*.md', ['a.md'], ['sub/a.md', 'a.mdx']],

@@ -2,7 +2,7 @@ import { lstat, readdir, readFile } from 'node:fs/promises'
 import { join, posix } from 'node:path'
 import { Readable } from 'node:stream'
 import { create } from 'tar'
-import { ignoring } from './ignoring.ts'
+import { SandboxUnsupported } from '../sandbox.ts'
 
 const IGNORE_FILE = '.dockerignore'
 
@@ -33,4 +33,91 @@ async function listFiles(top: string, folder: string, leaveOut: (path: string) =
     if (isFolder) found.push(...(await listFiles(top, path, leaveOut)))
   }
   return found
+}
+
+/** Maximum number of characters that are compared in all, because the patterns are untrusted. */
+const EFFORT = 5e7
+
+/** Pure: what a .dockerignore leaves out. The last line that fits decides, and a folder's holds for all below it. */
+export function ignoring(text: string): (path: string) => boolean {
+  const effort = { left: EFFORT }
+  const rules = text
+    .split(/\r?\n/)
+    .map((line) => line.trim())
+    .filter((line) => line !== '' && !line.startsWith('#'))
+    .map((line) => {
+      const isException = line.startsWith('!')
+      const pattern = posix.normalize(isException ? line.slice(1).trim() : line).replace(/^\/+|\/+$/g, '')
+      return { isException, tokens: tokensOf(pattern) }
+    })
+  return (path) => {
+    const last = rules.findLast(({ tokens }) => fits(tokens, path, effort))
+    return last !== undefined && !last.isException
+  }
+}
+
+/** `star` stays in its folder, `all` does not, and `folders` is nothing or whole folders. */
+type PatternToken = 'star' | 'all' | 'folders' | ((letter: string) => boolean)
+
+const TOKEN = /\*\*\/?|\*|\?|\[[^\]]+\]|\\[\s\S]|[\s\S]/g
+const WILD: Record<string, PatternToken> = {
+  '**/': 'folders',
+  '**': 'all',
+  '*': 'star',
+  '?': (letter) => letter !== '/',
+}
+
+const tokensOf = (pattern: string): PatternToken[] =>
+  (pattern.match(TOKEN) ?? []).map((text) => WILD[text] ?? oneOf(text))
+
+function oneOf(text: string): PatternToken {
+  if (text.length > 2 && text.startsWith('[')) return classOf([...text.slice(1, -1)])
+  const literal = text.length > 1 ? text.slice(1) : text
+  return (letter) => letter === literal
+}
+
+function classOf(inner: string[]): PatternToken {
+  const negated = inner[0] === '^'
+  const members = negated ? inner.slice(1) : inner
+  const isIn = (letter: string): boolean =>
+    members.some((member, at) => {
+      const [dash, last] = [members[at + 1], members[at + 2]]
+      return dash === '-' && last !== undefined ? member <= letter && letter <= last : member === letter
+    })
+  return (letter) => letter !== '/' && isIn(letter) !== negated
+}
+
+/** Every way at once, letter by letter: in the time of the path times the pattern, whatever both are. */
+function fits(tokens: readonly PatternToken[], path: string, effort: { left: number }): boolean {
+  let places = reached(tokens, [0])
+  for (const letter of path) {
+    if (letter === '/' && places.has(tokens.length)) return true
+    effort.left -= places.size
+    if (effort.left < 0) throw new SandboxUnsupported('The .dockerignore is too much to hold against all files.')
+    places = reached(
+      tokens,
+      [...places].flatMap((place) => after(tokens, place, letter)),
+    )
+    if (places.size === 0) return false
+  }
+  return places.has(tokens.length)
+}
+
+/** Half a place on: inside of folders that have not ended yet. */
+const INSIDE = 0.5
+
+function after(tokens: readonly PatternToken[], place: number, letter: string): number[] {
+  const token = tokens[Math.floor(place)]
+  if (token === undefined) return []
+  if (token === 'star') return letter === '/' ? [] : [place]
+  if (token === 'all') return [place]
+  if (token === 'folders') return [Math.floor(place) + INSIDE, ...(letter === '/' ? [Math.floor(place) + 1] : [])]
+  return token(letter) ? [place + 1] : []
+}
+
+/** Returns the positions that can be reached by skipping tokens that may match nothing. */
+function reached(tokens: readonly PatternToken[], from: readonly number[]): Set<number> {
+  const places = new Set(from)
+  for (const place of places) if (typeof tokens[place] === 'string') places.add(place + 1)
+  return places
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { DEFAULT_LIMITS } from '../../harbor/default-limits.ts'
+import { DEFAULT_LIMITS } from '../../harbor/limits.ts'
 import type { Log } from '../../platform/log.ts'
 import type { AllowedHost } from '../egress/rules.ts'
 import { layoutOf } from '../kernel/cgroup.ts'

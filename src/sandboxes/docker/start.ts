@@ -1,20 +1,20 @@
 import type { Readable } from 'node:stream'
+import { openPorts } from '../kernel/ports.ts'
 import { type Sandbox, type SandboxSpec, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
 import { findIdentity } from './account.ts'
 import { type ContainerBase, planBaseFilesystem } from './base-filesystem.ts'
 import { EngineRefusal, ignoring } from './client.ts'
 import { containerOf } from './container.ts'
 import { type DockerEngine, logStep, nameOf } from './engine.ts'
-import { execIn } from './exec.ts'
+import { execIn, putUploads } from './exec.ts'
 import { noHits, openHits } from './hits.ts'
 import { LAUNCHER_FOLDER } from './launcher.ts'
 import { type ContainerLayers, writeUpper } from './layers.ts'
 import { copyFrames } from './output.ts'
-import { openSandboxPorts } from './ports.ts'
-import type { Container, RunningContainer } from './running.ts'
+import { openRelay } from './relay.ts'
+import type { Container, OpenPorts, RunningContainer } from './running.ts'
 import { createStoppedSandbox } from './stopped-sandbox.ts'
 import { repairAccountsOfStopped } from './unsafe-files.ts'
-import { putUploads } from './upload.ts'
 import { watchContainer } from './watch.ts'
 
 const SAFE_ID = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$/
@@ -168,5 +168,29 @@ function sandboxOf(running: RunningContainer, seeding: ContainerBase): Sandbox {
       removal ??= remove()
       return removal
     },
+  }
+}
+
+const noPorts: OpenPorts = { close: async () => {} }
+
+/** Before the command begins. The container runs already, and waits at its gate. */
+async function openSandboxPorts(
+  engine: DockerEngine,
+  spec: Pick<SandboxSpec, 'id' | 'ports' | 'limits'>,
+  container: { id: string; pid: number },
+): Promise<OpenPorts> {
+  if (spec.ports.length === 0) return noPorts
+  switch (engine.gatewayChannel) {
+    case 'namespace': {
+      const entering = ['nsenter', '-t', String(container.pid), '--net', '--']
+      const servers = await openPorts(entering, spec.ports)
+      return { close: async () => servers.forEach((server) => void server.close()) }
+    }
+    case 'relay':
+      return openRelay(engine, spec, container.id)
+    case 'none':
+      throw new SandboxUnsupported(
+        'A sandbox of this Docker engine can have no ports: it is not on this machine, or cannot be reached from here.',
+      )
   }
 }

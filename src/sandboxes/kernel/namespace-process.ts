@@ -1,11 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
+import { open as openDescriptor } from 'node:fs'
+import { readdir, readFile } from 'node:fs/promises'
 import { Socket } from 'node:net'
 import type { Readable, Writable } from 'node:stream'
+import { promisify } from 'node:util'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { withDeadline } from './deadline.ts'
-import { strayDescriptors } from './stray-descriptors.ts'
 
 type ScriptResult = { code: number; text: string }
 
@@ -163,4 +165,31 @@ function answerFrom(output: Readable, { mark, onText, closed }: PendingScript): 
       reject(new SandboxUnavailable(`The process that holds a sandbox has ended. ${text}`.trim()))
     }, reject)
   })
+}
+
+const CLOSED_ON_EXEC = 0o2000000
+let strays: Promise<(number | 'ignore')[]> | undefined
+
+/**
+ * Returns `stdio` entries from the fourth on that hide inherited descriptors from child processes, including sandboxes.
+ * Node cannot close them, but it can replace them with nothing.
+ */
+function strayDescriptors(): Promise<(number | 'ignore')[]> {
+  strays ??= findStrays()
+  return strays
+}
+
+async function findStrays(): Promise<(number | 'ignore')[]> {
+  const numbers = (await readdir('/proc/self/fd')).map(Number)
+  const passed = await Promise.all(numbers.map(async (number) => ((await isPassedOn(number)) ? number : 0)))
+  const last = Math.max(2, ...passed)
+  if (last === 2) return []
+  const nothing = await promisify(openDescriptor)('/dev/null', 'r', 0)
+  return Array.from({ length: last - 2 }, (_, index) => (passed.includes(index + 3) ? nothing : 'ignore'))
+}
+
+async function isPassedOn(number: number): Promise<boolean> {
+  const info = await readFile(`/proc/self/fdinfo/${number}`, 'utf8').catch(() => '')
+  const flags = /^flags:\s+(\d+)/m.exec(info)?.[1]
+  return flags !== undefined && (Number.parseInt(flags, 8) & CLOSED_ON_EXEC) === 0
 }

@@ -1,15 +1,20 @@
 import { access, mkdir, rename, rm } from 'node:fs/promises'
 import { join, posix } from 'node:path'
 import type { Dockerfile, DockerfileInstruction, DockerfileStage } from '../../harbor/dockerfile.ts'
+import { DEFAULT_LIMITS } from '../../harbor/limits.ts'
+import type { AllowedHost } from '../egress/rules.ts'
+import { CAPABILITIES } from '../kernel/agent-rights.ts'
+import { findInside } from '../kernel/inside.ts'
 import { type NamespaceProcess, startNamespaceProcess } from '../kernel/namespace-process.ts'
-import { SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
+import { type PrepareOptions, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
+import { asOrdinaryUser, findAccount } from './account.ts'
 import { type LocalBuildNetwork, openBuildNetwork } from './build-network.ts'
-import type { Building, BuildingOptions } from './building.ts'
-import { copyInto } from './built-in-copy.ts'
-import { runCommand } from './built-in-run.ts'
+import { FILTER_FD, SEAL, shmWords } from './bwrap.ts'
+import { refuseLinks } from './files.ts'
 import { newDraft, type StoredImage, saveImage } from './image-store.ts'
-import { type Host, overlayOptions } from './machine.ts'
-import { line } from './shell.ts'
+import { launcherFiles, launcherWords } from './launcher.ts'
+import { filterPath, type Host, overlayOptions } from './machine.ts'
+import { line, quote } from './shell.ts'
 
 export type BuiltInRequest = {
   dockerfile: Dockerfile
@@ -206,4 +211,113 @@ function expand({ env, args }: Building, text: string): string {
     if (sign === '-') return value || other
     return sign === '+' ? value && other : value
   })
+}
+
+/** A target that ends with / is a folder. */
+type CopyRequest = { sources: string[]; target: string; owner: string | undefined; line: number }
+
+async function copyInto(building: Building, request: CopyRequest): Promise<void> {
+  const { holder, root } = building
+  const { target, sources, line: number } = request
+  const seen = join(holder.root, root)
+  await refuseLinks(seen, target)
+  const into = target.endsWith('/') || (await findInside(seen, target))?.stats.isDirectory() === true
+  const folder = into ? target : posix.dirname(target)
+  await holder.runOrThrow(`Line ${number}`, line('mkdir', '-p', '-m', '755', '--', join(root, folder)))
+  for (const source of sources) await copyOne(building, request, source, into)
+}
+
+async function copyOne(building: Building, request: CopyRequest, source: string, into: boolean): Promise<void> {
+  const { holder, root, context } = building
+  const { target, owner, line: number } = request
+  const seen = join(holder.root, root)
+  const found = await findInside(context, source)
+  if (!found) throw new SandboxUnavailable(`Line ${number} of the Dockerfile: there is no ${source}.`)
+  // The contents of a folder are copied, not the folder.
+  const place = found.stats.isDirectory() || !into ? target : join(target, posix.basename(source))
+  await refuseLinks(seen, place)
+  // A link that a command has put below the target would be written through, to a file of this machine.
+  const words = ['cp', '-a', '--no-preserve=ownership', '--remove-destination', '-T', '--']
+  const copy = line(...words, found.path, join(root, place))
+  const give = owner === undefined ? '' : ` && ${line(...(await ownerWords(seen, owner)), join(root, place))}`
+  await holder.runOrThrow(`Line ${number}: COPY`, `${copy}${give}`)
+}
+
+async function ownerWords(root: string, owner: string): Promise<string[]> {
+  const { uid, gid } = await findAccount(root, owner)
+  return ['chown', '-R', '-h', `${uid}:${gid}`, '--']
+}
+
+/** More than an agent may: packages bring files with capabilities of their own. */
+const BUILD_CAPABILITIES = [...CAPABILITIES, 'SETFCAP', 'SYS_CHROOT']
+
+const LAST_LETTERS = 2000
+
+/** Runs a command of the build in namespaces of its own, with the network of the holder. */
+async function runCommand(building: Building, { text, exec, line: number }: DockerfileInstruction): Promise<void> {
+  const { host, holder, root, base, workdir, onLog } = building
+  const seen = join(holder.root, root)
+  const places = ['/proc', '/dev', ...(base.binds ?? [])]
+  for (const path of places) await refuseLinks(seen, path)
+  const found = await findAccount(seen, building.user || 'root')
+  const account = host.rootless ? asOrdinaryUser(found, building.user) : found
+  const env = { HOME: account.home, ...building.args, ...building.env, ...building.proxy }
+  const words = [
+    ...['bwrap', '--bind', root, '/', '--proc', '/proc', '--dev', '/dev', '--ro-bind', '/proc/sys', '/proc/sys'],
+    ...shmWords(DEFAULT_LIMITS.shmMb),
+    ...(base.binds ?? []).flatMap((path) => ['--ro-bind', path, path]),
+    ...(await resolverOf(seen)),
+    ...launcherFiles(host.launcher).flatMap(({ source, target }) => ['--ro-bind', source, target]),
+    ...['--unshare-pid', '--unshare-ipc', '--unshare-uts', '--die-with-parent', '--new-session', '--clearenv'],
+    ...Object.entries(env).flatMap(([name, value]) => ['--setenv', name, value]),
+    ...['--cap-drop', 'ALL', ...[...BUILD_CAPABILITIES, 'SETPCAP'].flatMap((name) => ['--cap-add', `CAP_${name}`])],
+    ...['--seccomp', String(FILTER_FD), '--chdir', workdir, '--'],
+    ...launcherWords(host.launcher, account, BUILD_CAPABILITIES),
+    ...(exec ?? ['/bin/sh', '-c', text]),
+  ]
+  const { code, text: output } = await holder.run(
+    `${host.rootless ? '' : SEAL}( ${building.entering}exec ${line(...words)} ${FILTER_FD}< ${quote(filterPath(host.store))} )`,
+  )
+  for (const said of output.split('\n').filter(Boolean)) onLog(said)
+  if (code === 0) return
+  throw new SandboxUnavailable(
+    `Line ${number} of the Dockerfile: RUN ended with ${code}:\n${output.slice(-LAST_LETTERS)}`,
+  )
+}
+
+const RESOLVER = '/etc/resolv.conf'
+
+/** Only over a file that is one: bubblewrap goes through a link, and makes what it leads to on this machine. */
+const resolverOf = async (root: string): Promise<string[]> =>
+  (await findInside(root, RESOLVER))?.stats.isFile() ? ['--ro-bind-try', RESOLVER, RESOLVER] : []
+
+/**
+ * `entering` is a line of shell that puts a command where it is limited; `buildHosts` it may reach besides public ones. The
+ * disk of `layers` is watched.
+ */
+type BuildingOptions = PrepareOptions & {
+  entering: string
+  buildHosts: readonly AllowedHost[]
+  layers: string[]
+}
+
+/** A build at work. What it changes goes into one layer. */
+type Building = BuildingOptions & {
+  host: Host
+  holder: NamespaceProcess
+  context: string
+  base: StoredImage
+  /** Mount point of the files. */
+  root: string
+  env: Record<string, string>
+  /** Win over what ARG says. */
+  given: Record<string, string>
+  /** Values of ARG: seen by RUN, not kept. */
+  args: Record<string, string>
+  /** Proxy settings for RUN, which do not become part of the image. */
+  proxy: Record<string, string>
+  workdir: string
+  user: string
+  entrypoint: string[]
+  command: string[]
 }

@@ -2,11 +2,15 @@ import { access, constants, mkdir, rm, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import type { Log } from '../../platform/log.ts'
 import { type CgroupLayout, findLayout } from '../kernel/cgroup.ts'
-import { startNamespaceProcess, TOOLS_PATH } from '../kernel/namespace-process.ts'
+import {
+  type NamespaceOptions,
+  type NamespaceProcess,
+  startNamespaceProcess,
+  TOOLS_PATH,
+} from '../kernel/namespace-process.ts'
 import { tryProgram } from '../kernel/run-program.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { type ImageStore, newDraft } from './image-store.ts'
-import { type HolderPool, holderPool } from './namespace-pool.ts'
 import { type Pipes, pipesOf } from './pipes.ts'
 import { type MachineKind, seccompFilter } from './seccomp.ts'
 import { line } from './shell.ts'
@@ -143,3 +147,38 @@ async function findLauncher(): Promise<LocalLauncher> {
 
 const findProgram = async (name: string): Promise<string> =>
   (await tryProgram('sh', ['-c', `command -v ${name}`])).output.trim()
+
+/** Holders without anything of a sandbox in them. Starting one costs three processes, more than many a sandbox. */
+type HolderPool = {
+  take(): Promise<NamespaceProcess>
+  /** Reports whether the process belongs to this pool. */
+  owns(holder: NamespaceProcess): boolean
+  /** Gives back a process whose sandbox and mounts have been removed. */
+  giveBack(holder: NamespaceProcess): Promise<void>
+}
+
+const SPARE_MAX = 8
+
+function holderPool(options: Pick<NamespaceOptions, 'rootless' | 'ownProcesses'>): HolderPool {
+  const spare: NamespaceProcess[] = []
+  const ours = new WeakSet<NamespaceProcess>()
+  return {
+    async take() {
+      for (let holder = spare.pop(); holder !== undefined; holder = spare.pop()) {
+        if (holder.hasExited()) continue
+        holder.setReferenced(true)
+        return holder
+      }
+      const holder = await startNamespaceProcess({ ...options, beside: undefined, cwd: '/' })
+      ours.add(holder)
+      return holder
+    },
+    owns: (holder) => ours.has(holder),
+    async giveBack(holder) {
+      if (spare.length >= SPARE_MAX || holder.hasExited()) return holder.end()
+      // This process need not stay for the sake of those that wait.
+      holder.setReferenced(false)
+      spare.push(holder)
+    },
+  }
+}

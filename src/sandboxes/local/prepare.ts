@@ -1,34 +1,41 @@
-import { createHash } from 'node:crypto'
-import { readdir, readFile, stat } from 'node:fs/promises'
-import { join } from 'node:path'
-import { DEFAULT_LIMITS } from '../../harbor/default-limits.ts'
+import { createHash, randomUUID } from 'node:crypto'
+import { access, copyFile, lstat, mkdir, readdir, readFile, readlink, stat, symlink } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
 import { readDockerfile } from '../../harbor/dockerfile.ts'
+import { DEFAULT_LIMITS } from '../../harbor/limits.ts'
 import type { AllowedHost } from '../egress/rules.ts'
 import { baseNames } from '../kernel/base-names.ts'
+import { allFolders, cgroupFolders, listProcesses, makeCgroup, removeCgroup } from '../kernel/cgroup.ts'
+import { watchFolders } from '../kernel/disk.ts'
 import { refuseDangers, refuseMounts } from '../kernel/dockerfile-dangers.ts'
+import { runProgram } from '../kernel/run-program.ts'
 import { treeDigest } from '../kernel/tree-digest.ts'
 import {
+  type BuildLimits,
   type Image,
   type ImageSource,
   type PrepareOptions,
+  type SandboxLimits,
   SandboxUnavailable,
   SandboxUnsupported,
 } from '../sandbox.ts'
-import { withBuildDisk } from './build-disk.ts'
-import { inBuildRoom } from './build-room.ts'
 import { buildWithBuildah, hasBuildah, pullWithBuildah } from './buildah.ts'
 import { buildBuiltIn } from './built-in.ts'
-import { hostBase } from './host-base.ts'
 import {
+  BARE,
   findBuild,
   findImage,
   fullName,
   type ImageStore,
   keepBuild,
+  makeLayer,
   nameImage,
   type StoredImage,
+  saveImage,
 } from './image-store.ts'
 import type { Host } from './machine.ts'
+import { makeRecord, removeRecord } from './record.ts'
+import { quote } from './shell.ts'
 
 export type Preparing = {
   host: Host
@@ -181,4 +188,130 @@ async function buildKey(text: string, { context, target, args }: LocalDockerfile
 async function areThere(store: ImageStore, { layers }: StoredImage): Promise<boolean> {
   const found = await Promise.all(layers.map((layer) => stat(join(store.folder, layer)).catch(() => undefined)))
   return found.every((stats) => stats?.isDirectory())
+}
+
+const DAY_MS = 24 * 60 * 60 * 1000
+
+/** The time of a build is limited by its caller, and its disk is watched by the builder. */
+const roomLimits = (limits: BuildLimits): SandboxLimits => ({
+  ...DEFAULT_LIMITS,
+  ...limits,
+  pids: 4096,
+  outputBytes: 0,
+  seconds: 0,
+})
+
+/** `entering` is a line of shell that enters the cgroup of a build; `processes` are those in it. */
+type BuildRoom = { entering: string; processes: () => Promise<number[]> }
+
+/** Does its work with a line of shell that enters a cgroup. Whatever is in there at the end is killed. */
+async function inBuildRoom<T>(host: Host, limits: BuildLimits, work: (room: BuildRoom) => Promise<T>): Promise<T> {
+  const layout = host.cgroups
+  if (layout === undefined) return work({ entering: '', processes: async () => [] })
+  const id = `build-${randomUUID()}`
+  const records = join(host.store.folder, 'records')
+  const record = await makeRecord(records, { id, deadline: Date.now() + DAY_MS, cgroups: allFolders(layout, id) })
+  try {
+    await makeCgroup(layout, id, roomLimits(limits), 0)
+    const folders = cgroupFolders(layout, id)
+    const steps = folders.map((folder) => `echo 0 > ${quote(join(folder, 'cgroup.procs'))} && `)
+    return await work({ entering: steps.join(''), processes: () => listProcesses(folders[0] ?? '') })
+  } finally {
+    await removeCgroup(record.cgroups)
+    await removeRecord(records, id)
+  }
+}
+
+/** System files without which programs do not start, and nothing that is anybody's. */
+const TREES = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32']
+const FILES = [
+  ...['passwd', 'group', 'nsswitch.conf', 'ld.so.cache', 'ld.so.conf', 'os-release', 'debian_version', 'protocols'],
+  ...['services', 'localtime', 'mime.types'],
+]
+const FOLDERS = ['alternatives', 'ld.so.conf.d', 'ssl/certs', 'python3', 'perl']
+const EMPTY = ['dev', 'proc', 'sys', 'run', 'tmp', 'var/tmp', 'var/lib', 'root', 'home', 'mnt', 'opt', 'srv', 'etc']
+
+/** The machine's own programs as a base image, read-only. Only where the operator allows it; results say so. */
+async function hostBase(store: ImageStore): Promise<StoredImage> {
+  const binds: string[] = []
+  const links: [string, string][] = []
+  for (const path of TREES) {
+    const stats = await lstat(path).catch(() => undefined)
+    if (stats?.isSymbolicLink()) links.push([path, await readlink(path)])
+    if (stats?.isDirectory()) binds.push(path)
+  }
+  const inside = binds.find((path) => `${store.folder}/`.startsWith(`${path}/`))
+  if (inside) throw new SandboxUnsupported(`${inside} holds the data folder, so it cannot be a base image.`)
+
+  const layer = await makeLayer(store, async (draft) => {
+    for (const path of [...EMPTY, ...binds]) await mkdir(join(draft, path), { recursive: true, mode: 0o755 })
+    for (const [path, target] of links) await symlink(target, join(draft, path))
+    await runProgram('chmod', ['1777', join(draft, 'tmp'), join(draft, 'var/tmp')])
+    for (const name of FILES) await copyFile(join('/etc', name), join(draft, 'etc', name)).catch(ignoreMissing)
+    for (const name of FOLDERS) await copyFolder(join('/etc', name), join(draft, 'etc', name))
+  })
+  const env = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' }
+  return saveImage(store, { ...BARE, layers: [layer], binds, env, base: 'host-base' })
+}
+
+async function copyFolder(source: string, target: string): Promise<void> {
+  const stats = await lstat(source).catch(ignoreMissing)
+  if (!stats?.isDirectory()) return
+  await mkdir(dirname(target), { recursive: true })
+  await runProgram('cp', ['-a', '-T', '--', source, target])
+}
+
+function ignoreMissing(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENOENT') throw error
+}
+
+type BuildDisk = {
+  store: ImageStore
+  limits: BuildLimits
+  processes: () => Promise<number[]>
+  signal: AbortSignal
+}
+
+/** Runs a build, and aborts it when the layers that it writes to outgrow its limit. The builder may add layers it knows of. */
+async function withBuildDisk<T>(
+  { store, limits, processes, signal }: BuildDisk,
+  build: (options: { signal: AbortSignal; layers: string[] }) => Promise<T>,
+): Promise<T> {
+  const layers: string[] = []
+  const full = new AbortController()
+  const look = async (): Promise<number[]> => {
+    const pids = await processes()
+    for (const layer of await listLayers(store, pids)) if (!layers.includes(layer)) layers.push(layer)
+    return pids
+  }
+  const watched = watchFolders({ folders: layers, maxMb: limits.diskMb, processes: look }, () =>
+    full.abort(new SandboxUnavailable(`The build wrote more than ${limits.diskMb} MiB.`)),
+  )
+  try {
+    return await build({ signal: AbortSignal.any([signal, full.signal]), layers })
+  } catch (error) {
+    throw full.signal.aborted && !signal.aborted ? full.signal.reason : error
+  } finally {
+    watched.stop()
+  }
+}
+
+/** Places that the paths of a mount may be relative to. */
+const BASES = ['', 'buildah/overlay']
+
+/** Lists the writable layers of the root filesystems that processes of a build have. */
+async function listLayers({ folder }: ImageStore, pids: number[]): Promise<string[]> {
+  const tables = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/mountinfo`, 'utf8').catch(() => '')))
+  const named = tables.flatMap((table) => [...table.matchAll(/[ ,]upperdir=([^ ,]+)/g)].map(([, path = '']) => path))
+  const candidates = [...new Set(named)].flatMap((path) => BASES.map((base) => resolve(join(folder, base), path)))
+  const own = [...new Set(candidates)].filter((path) => path.startsWith(`${folder}/`))
+  const there = await Promise.all(
+    own.map((path) =>
+      access(path).then(
+        () => [path],
+        () => [],
+      ),
+    ),
+  )
+  return there.flat()
 }

@@ -8,7 +8,7 @@ import { type Sandbox, type SandboxSpec, SandboxUnavailable, SandboxUnsupported 
 import { isOnStore, seedCopies, seedLayers } from './base-filesystem.ts'
 import { BWRAP_PROCESSES, launchBwrap } from './bwrap.ts'
 import { openControl } from './control.ts'
-import { execIn } from './exec.ts'
+import { execIn, unpackInserts } from './exec.ts'
 import { mountFiles, planFiles, rootOf } from './files.ts'
 import { readImage } from './image-store.ts'
 import { controlProcesses, hasControl } from './launch.ts'
@@ -22,7 +22,6 @@ import { release } from './release.ts'
 import { launchRunc } from './runc.ts'
 import type { LocalRunningSandbox, SandboxResources } from './running.ts'
 import { createStoppedSandbox, type StoppedFiles, stoppedFilesOf } from './stopped-sandbox.ts'
-import { unpackInserts } from './upload.ts'
 import { type WatchedSandbox, watch } from './watch.ts'
 
 const launchWith = { bwrap: launchBwrap, runc: launchRunc }

@@ -5,7 +5,7 @@ import { Readable } from 'node:stream'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type RawEntry, tar } from '../../../test/support/harbor/raw-tar.ts'
 import { hostileEntries } from '../../../test/support/sandboxes/hostile-entries.ts'
-import { unpackInserts } from './upload.ts'
+import { unpackInserts } from './exec.ts'
 
 let folder: string
 let root: string

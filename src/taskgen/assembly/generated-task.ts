@@ -1,5 +1,5 @@
 import { REPOSITORY_FOLDER } from '../../grading/suite.ts'
-import { GENERATED_LIMITS } from '../../harbor/default-limits.ts'
+import { GENERATED_LIMITS } from '../../harbor/limits.ts'
 import { MAIN_SERVICE } from '../../harbor/settings.ts'
 import type { Environment, Task } from '../../harbor/task.ts'
 import type { Difficulty } from '../schema.ts'

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { expect, test } from 'vitest'
-import { listOwnPackages } from './own-packages.ts'
+import { listOwnPackages } from './build-environment.ts'
 import { answerMarks } from './scan-image.ts'
 
 const SOURCE = `diff --git a/a.py b/a.py

@@ -1,4 +1,6 @@
-import { GENERATED_LIMITS } from '../../harbor/default-limits.ts'
+import { languages } from '../../grading/languages/languages.ts'
+import type { TreeFacts } from '../../grading/suite.ts'
+import { GENERATED_LIMITS } from '../../harbor/limits.ts'
 import { type Image, type SandboxProvider, SandboxUnavailable } from '../../sandboxes/sandbox.ts'
 import { done, reject, type StageDeferral, type StageResult } from '../stage-result.ts'
 
@@ -112,4 +114,18 @@ async function runAfterFirst<T>(provider: SandboxProvider, profile: string, work
   } finally {
     known.delete(profile)
   }
+}
+
+const PACKAGES_MAX = 200
+
+/**
+ * Lists the published names of the repository as `language:name`. An installed copy in an image may contain the fix.
+ */
+export function listOwnPackages(tree: TreeFacts): string[] {
+  const names = languages.flatMap(({ id, packageNames }) =>
+    packageNames(tree)
+      .filter((name) => name !== '')
+      .map((name) => `${id}:${name}`),
+  )
+  return [...new Set(names)].slice(0, PACKAGES_MAX)
 }

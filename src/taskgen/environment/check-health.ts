@@ -1,6 +1,6 @@
 import { runSuite } from '../../grading/run-suite.ts'
 import type { RunPlan, SuiteOutcome, SuiteRun } from '../../grading/suite.ts'
-import { GENERATED_LIMITS } from '../../harbor/default-limits.ts'
+import { GENERATED_LIMITS } from '../../harbor/limits.ts'
 import type { Image, SandboxProvider } from '../../sandboxes/sandbox.ts'
 import { done, reject, type StageRejection, type StageResult } from '../stage-result.ts'
 

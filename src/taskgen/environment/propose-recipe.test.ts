@@ -2,8 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openStageBench, type StageBench } from '../../../test/support/taskgen/stage-model.ts'
 import type { EnvRecipe } from '../../grading/languages/recipe.ts'
 import { RECIPE_LIMITS } from '../models/stage-model.ts'
-import { lintRecipe, type RecipeFacts } from './lint-recipe.ts'
-import { proposeRecipe } from './propose-recipe.ts'
+import { lintRecipe, proposeRecipe, type RecipeFacts } from './propose-recipe.ts'
 
 const FACTS: RecipeFacts = {
   bases: ['debian:trixie-slim'],

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { cpuMs } from '../../../test/support/cpu-time.ts'
-import { detectRecipe } from './detect-recipe.ts'
-import { listOwnPackages } from './own-packages.ts'
+import { listOwnPackages } from './build-environment.ts'
+import { detectRecipe } from './propose-recipe.ts'
 
 /** As long as a file may be that is read for this. */
 const LENGTH = 512 * 1024

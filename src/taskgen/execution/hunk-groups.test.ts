@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { environment } from '../../../test/support/histories.ts'
-import { omitEachGroup } from './hunk-groups.ts'
+import { omitEachGroup } from './execute.ts'
 
 let folder: string
 beforeAll(() => {

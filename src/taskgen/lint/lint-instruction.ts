@@ -1,9 +1,124 @@
-import type { LintFacts, LintFinding, ParsedInstruction } from './finding.ts'
+import { type LintFacts, type LintFinding, type LintRule, newFinding, type ParsedInstruction } from './finding.ts'
 import { findInjections } from './injection.ts'
-import { leakRules } from './leak-rules.ts'
-import { findOverlap } from './overlap-rules.ts'
-import { proseRules } from './prose-rules.ts'
-import { renderInterface } from './render-instruction.ts'
+import { parsePatch } from './patch-files.ts'
+import { type PinnedSymbol, renderInterface } from './render-instruction.ts'
+import { indexOfWord } from './whole-word.ts'
+
+/** A match after a digit and a dot is part of a number. */
+const HEX = /(?<![0-9A-Za-z_]|\d\.)[0-9a-f]{7,40}(?![0-9A-Za-z_])/gi
+
+/** A number is none, nor a word: an id has digits and letters. One that is known is found whatever it looks like. */
+function findCommits({ free }: ParsedInstruction, facts: LintFacts): LintFinding[] {
+  return listMatches(free, HEX)
+    .filter(
+      (id) => (/\d/.test(id) && /[a-f]/i.test(id)) || facts.commits.some((each) => each.startsWith(id.toLowerCase())),
+    )
+    .map((id) => newFinding('leak_commit', 'This looks like the id of a commit.', id))
+}
+
+const HOSTS = [
+  'github.com',
+  'githubusercontent.com',
+  'github.io',
+  'gitlab.com',
+  'bitbucket.org',
+  'codeberg.org',
+  'sourcehut.org',
+  'git.sr.ht',
+]
+
+function findUrls({ prose }: ParsedInstruction, { upstream }: LintFacts): LintFinding[] {
+  const places = [...HOSTS, ...upstream]
+    .map((place) => place.toLowerCase().replaceAll(/^\w+:\/\/|\/+$/g, ''))
+    .filter((place) => place.length >= 4)
+  const small = prose.toLowerCase()
+  return [...new Set(places)]
+    .filter((place) => indexOfWord(small, place) >= 0)
+    .map((place) =>
+      newFinding(
+        'leak_url',
+        'This leads to where the change can be found.',
+        excerptAt(prose, indexOfWord(small, place)),
+      ),
+    )
+}
+
+const NUMBERS = [
+  /(?<![\w&/#])#\d{1,7}\b/g,
+  /\b(?:prs?|pull requests?|issues?|merge requests?|mrs?|tickets?|gh)[\s-]{0,3}(?:no\.?|numbers?|nr\.?)?\s{0,2}[#!]?\d{1,7}\b/gi,
+  /(?<!\w)![1-9]\d{1,6}\b/g,
+]
+
+const findNumbers = ({ free }: ParsedInstruction): LintFinding[] =>
+  NUMBERS.flatMap((pattern) => listMatches(free, pattern)).map((text) =>
+    newFinding('leak_number', 'This looks like the number of an issue or a pull request.', text),
+  )
+
+/** Matches lower-case single-word logins only as mentions, because many are ordinary words. */
+function findAuthors({ free }: ParsedInstruction, facts: LintFacts): LintFinding[] {
+  const small = free.toLowerCase()
+  return facts.authors
+    .map((name) => name.trim())
+    .filter((name) => name.length >= 3)
+    .filter((name) =>
+      /^[a-z]+$/.test(name) ? indexOfWord(free, `@${name}`) >= 0 : indexOfWord(small, name.toLowerCase()) >= 0,
+    )
+    .map((name) => newFinding('leak_author', 'This names who wrote the change.', name))
+}
+
+const ID_SPLIT = /::| > | › |#|\/| /
+const ID_NAME_MIN = 5
+
+/** The whole id, and its own name where that is a name and not a sentence. */
+function findTestIds({ free }: ParsedInstruction, { failToPass, pinned }: LintFacts): LintFinding[] {
+  const own = new Set(pinned.map(({ text }) => text))
+  const ids = failToPass.flatMap((id) => {
+    const name = (id.split(ID_SPLIT).at(-1) ?? '').replace(/\[.*$/s, '').split('.').at(-1) ?? ''
+    const isName = name.length >= ID_NAME_MIN && /^\w+$/.test(name) && /test|_|[a-z][A-Z]/.test(name) && !own.has(name)
+    return isName ? [id, name] : [id]
+  })
+  return findTexts('leak_test_id', 'This is the name of a test that judges.', free, ids)
+}
+
+/** Matches bare file names only if they look like tests; data files have arbitrary names. */
+function findTestFiles({ free }: ParsedInstruction, { hidden, pinned }: LintFacts): LintFinding[] {
+  const own = new Set(pinned.map(({ text }) => text))
+  const paths = [...hidden.files.map(({ path }) => path), ...hidden.deleted]
+  const names = paths.map((path) => path.slice(path.lastIndexOf('/') + 1)).filter((name) => /test|spec/i.test(name))
+  const all = [...paths, ...names].filter((text) => !own.has(text))
+  return findTexts('leak_test_file', 'This is a file of the tests that judge.', free, all)
+}
+
+const TESTS =
+  /\b(?:the|these|those|hidden|failing|existing|provided|accompanying|our|unit|regression)\s+(?:(?:new|hidden|failing|existing|unit|updated)\s+)?tests?\b|\btest\s+(?:suites?|files?|cases?)\b/gi
+
+const findTestMentions = ({ free }: ParsedInstruction): LintFinding[] =>
+  listMatches(free, TESTS).map((text) =>
+    newFinding('leak_tests', 'An instruction says what is wanted, and not how it is judged.', text),
+  )
+
+const findTexts = (rule: LintRule, detail: string, text: string, wanted: readonly string[]): LintFinding[] =>
+  [...new Set(wanted)]
+    .filter((each) => each.length >= 4 && indexOfWord(text, each) >= 0)
+    .map((each) => newFinding(rule, detail, each))
+
+const MATCHES_MAX = 20
+
+const listMatches = (text: string, pattern: RegExp): string[] =>
+  [...new Set([...text.matchAll(pattern)].map(([match]) => match))].slice(0, MATCHES_MAX)
+
+const excerptAt = (text: string, at: number): string => text.slice(Math.max(0, at - 20), at + 80)
+
+/** Rules against references to the original change or its tests. */
+const leakRules: readonly ((read: ParsedInstruction, facts: LintFacts) => LintFinding[])[] = [
+  findCommits,
+  findUrls,
+  findNumbers,
+  findAuthors,
+  findTestIds,
+  findTestFiles,
+  findTestMentions,
+]
 
 /** Applies every rule to the final text. An empty result means no violations. */
 export function lintInstruction(markdown: string, facts: LintFacts): LintFinding[] {
@@ -31,3 +146,127 @@ const removeWord = (text: string, word: string): string =>
 
 /** A text that is shorter says nothing by itself, and would tear holes into words. */
 const PINNED_MIN = 4
+
+const LINE_MIN = 40
+const SHINGLE = 8
+const SHARED_MAX = 0.02
+
+/** Measures how much of the change the text contains. */
+function findOverlap(read: ParsedInstruction, facts: LintFacts): LintFinding[] {
+  const gold = parsePatch(facts.source).flatMap(({ blocks }) => blocks)
+  const text = removeKnownCode(read.free, facts.issueText)
+  return [...findCopiedLines(text, gold), ...findCopiedShingles(text, gold)]
+}
+
+const FENCE = /^ {0,3}```[^\n]*\n([\s\S]*?)^ {0,3}```[ \t]*$/gm
+
+/** A reproduction that the issue has too gives nothing away, line by line. */
+function removeKnownCode(text: string, issueText: string): string {
+  const known = new Set(issueText.split('\n').map(collapseSpace))
+  return text.replaceAll(FENCE, (_, code: string) =>
+    code
+      .split('\n')
+      .filter((line) => !known.has(collapseSpace(line)))
+      .join('\n'),
+  )
+}
+
+const collapseSpace = (text: string): string => text.replaceAll(/\s+/g, ' ').trim()
+
+function findCopiedLines(text: string, gold: readonly string[]): LintFinding[] {
+  const whole = collapseSpace(text)
+  const lines = gold.flatMap((block) => block.split('\n')).map(collapseSpace)
+  return [...new Set(lines)]
+    .filter((line) => line.length >= LINE_MIN && whole.includes(line))
+    .map((line) => newFinding('leak_gold_line', 'This line is part of the change.', line))
+}
+
+function findCopiedShingles(text: string, gold: readonly string[]): LintFinding[] {
+  const known = new Set(gold.flatMap(listShingles))
+  const own = listShingles(text)
+  const shared = own.filter((each) => known.has(each))
+  if (own.length === 0 || shared.length / own.length <= SHARED_MAX) return []
+  const percent = ((100 * shared.length) / own.length).toFixed(1)
+  const detail = `${percent} % of the text, in runs of ${SHINGLE} words, is code of the change; ${100 * SHARED_MAX} % is the most.`
+  return [newFinding('leak_gold_overlap', detail, shared[0])]
+}
+
+function listShingles(text: string): string[] {
+  const tokens = text.toLowerCase().match(/\w+|[^\s\w]/g) ?? []
+  return tokens.slice(SHINGLE - 1).map((_, at) => tokens.slice(at, at + SHINGLE).join(' '))
+}
+
+const WORDS_MIN = 60
+const WORDS_MAX = 600
+
+type ProseRule = (read: ParsedInstruction, facts: LintFacts) => LintFinding[]
+
+/** Rules on the form of an instruction. */
+const proseRules: readonly ProseRule[] = [checkLength, checkHiddenText, checkPictures, checkEnglish, checkPinnedSymbols]
+
+const splitWords = (text: string): string[] => text.match(/[\p{L}\p{N}_]+(?:['’.-][\p{L}\p{N}_]+)*/gu) ?? []
+
+function checkLength({ prose }: ParsedInstruction): LintFinding[] {
+  const count = splitWords(prose).length
+  const detail = `It has ${count} words, not counting the names; ${WORDS_MIN} to ${WORDS_MAX} are right.`
+  if (count < WORDS_MIN) return [newFinding('too_short', detail)]
+  return count > WORDS_MAX ? [newFinding('too_long', detail)] : []
+}
+
+/** Controls and marks of format, but for the ends of lines. */
+const UNSEEN = /(?![\n\t\r])[\p{Cc}\p{Cf}]/u
+
+/** Reviewers must see everything that an agent sees. */
+function checkHiddenText({ prose }: ParsedInstruction): LintFinding[] {
+  const unseen = UNSEEN.exec(prose)
+  const code = unseen?.[0].codePointAt(0)?.toString(16)
+  return [
+    ...(unseen ? [newFinding('hidden_text', `It has a character that nobody sees: U+${code}.`)] : []),
+    ...(prose.includes('<!--')
+      ? [newFinding('hidden_text', 'It has a comment that a page does not show.', '<!--')]
+      : []),
+  ]
+}
+
+const PICTURES =
+  /!\[[^\]\n]*\]\s?[([]|<(?:img|svg|video)\b|\b(?:see|in|on|from|following|attached|above|below)\s+(?:the\s+)?(?:attached\s+)?(?:screenshot|screen ?shot|image|picture|figure|video)s?\b/i
+
+function checkPictures({ prose }: ParsedInstruction): LintFinding[] {
+  const found = PICTURES.exec(prose)
+  return found ? [newFinding('image_required', 'It points to a picture, which nobody will have.', found[0])] : []
+}
+
+const COMMON = new Set(
+  'the a an of to in is are be it and or not that this with for on as by from when if at should must has have will can which but no only than its does do was were been into each any all so such there where how what would after before also without same one instead they their'.split(
+    ' ',
+  ),
+)
+const COMMON_SHARE_MIN = 0.14
+const FOREIGN_LETTERS_MAX = 0.15
+/** Fewer prove nothing. */
+const WORDS_TO_TELL = 30
+
+/** Detects English by the share of common words, ignoring code. */
+function checkEnglish({ prose }: ParsedInstruction, { isEnglish }: LintFacts): LintFinding[] {
+  const text = prose.replaceAll(/```[\s\S]*?(?:```|$)|`[^`\n]*`/g, ' ')
+  const words = splitWords(text)
+  if (!isEnglish || words.length < WORDS_TO_TELL) return []
+  const letters = text.match(/\p{L}/gu) ?? []
+  const foreign = letters.filter((letter) => !/[a-z]/i.test(letter)).length / letters.length
+  const common = words.filter((word) => COMMON.has(word.toLowerCase())).length / words.length
+  return foreign > FOREIGN_LETTERS_MAX || common < COMMON_SHARE_MIN
+    ? [newFinding('non_english', 'It does not read as English.', text.trim())]
+    : []
+}
+
+function checkPinnedSymbols({ whole }: ParsedInstruction, { pinned }: LintFacts): LintFinding[] {
+  return pinned
+    .filter((symbol) => !isSaid(whole, symbol))
+    .map(({ kind, text }) =>
+      newFinding('unpinned_symbol', `Nobody could guess this ${kind}, and it is not said.`, text),
+    )
+}
+
+/** A literal as it is written in code, or as it is read. */
+const isSaid = (whole: string, { kind, text }: PinnedSymbol): boolean =>
+  whole.includes(text) || (kind === 'literal' && whole.includes(text.replaceAll(/\\(["'`\\])/g, '$1')))

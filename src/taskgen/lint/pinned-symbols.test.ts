@@ -4,8 +4,7 @@ import { cpuMs } from '../../../test/support/cpu-time.ts'
 import { findSourceLanguage } from '../../grading/languages/languages.ts'
 import type { HiddenTests } from '../../grading/suite.ts'
 import { parsePatch } from './patch-files.ts'
-import { selectPinnedSymbols } from './pinned-symbols.ts'
-import { scanCode } from './scan-code.ts'
+import { scanCode, selectPinnedSymbols } from './pinned-symbols.ts'
 
 const patchOf = (path: string, added: string, isNew = false): string =>
   [

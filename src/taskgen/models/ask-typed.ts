@@ -1,6 +1,6 @@
 import type { ZodType } from 'zod'
-import { findJsonValue } from '../../gateway/client/find-json-value.ts'
 import type { Message, ModelReply } from '../../harnesses/conversation.ts'
+import { type Json, parseJson } from '../../harnesses/json.ts'
 import type { StageDeferral } from '../stage-result.ts'
 import type { SpentBudget } from './failures.ts'
 import type { ModelQuestion, StageModel } from './stage-model.ts'
@@ -94,3 +94,26 @@ function judgeAnswer<T>(
 
 const buildRepair = (faults: readonly string[]): string =>
   `This answer cannot be used. Answer again, whole, in the same form. Change what is wrong and nothing else:\n${faults.map((fault) => `- ${fault}`).join('\n')}`
+
+/** Finds the JSON value in an answer, also inside other text or a code fence. Returns undefined if there is none. */
+export function findJsonValue(text: string): Json | undefined {
+  for (const candidate of [text, readFence(text), readBraces(text)]) {
+    const value = parseJson(candidate)
+    if (value !== undefined) return value
+  }
+  return undefined
+}
+
+const FENCE = '```'
+
+function readFence(text: string): string {
+  const from = text.indexOf('\n', text.indexOf(FENCE))
+  const to = text.indexOf(FENCE, from)
+  return from >= 0 && to > from ? text.slice(from, to) : ''
+}
+
+function readBraces(text: string): string {
+  const from = text.search(/[[{]/)
+  const to = Math.max(text.lastIndexOf('}'), text.lastIndexOf(']'))
+  return from >= 0 && to > from ? text.slice(from, to + 1) : ''
+}

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { listLiveCapabilities } from '../../catalog/capabilities.ts'
-import { GENERATED_LIMITS } from '../../harbor/default-limits.ts'
+import { GENERATED_LIMITS } from '../../harbor/limits.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { derivedId } from '../../platform/ids.ts'
 import { defineJobType, enqueue, type JobType } from '../../platform/jobs/jobs.ts'

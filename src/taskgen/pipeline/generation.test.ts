@@ -6,7 +6,7 @@ import { type GeneratingApp, generating, generatingApp, historyOf } from '../../
 import { writeHistory } from '../../../test/support/histories.ts'
 import { doneAt, type Scripted, scriptedStages } from '../../../test/support/taskgen/scripted-stages.ts'
 import { putBatchTaskFile } from '../../batches/schema.ts'
-import { GENERATED_LIMITS } from '../../harbor/default-limits.ts'
+import { GENERATED_LIMITS } from '../../harbor/limits.ts'
 import { SandboxUnavailable } from '../../sandboxes/sandbox.ts'
 import { done, reject } from '../stage-result.ts'
 

@@ -16,7 +16,7 @@ import {
   resumeBatch,
 } from '../../batches/schema.ts'
 import { createCredential } from '../../credentials/schema.ts'
-import { readEvents } from '../../platform/http/read-events.ts'
+import { readEvents } from '../../platform/http/client.ts'
 import { connectRepository, listRepositories } from '../../repos/schema.ts'
 import type { CandidateFacts } from './stage.ts'
 

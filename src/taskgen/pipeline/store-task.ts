@@ -2,7 +2,9 @@ import { withDraft } from '../../contents/drafts.ts'
 import type { Blobs } from '../../platform/blobs/blob.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { type ScreenedTask, screenTask } from '../assembly/screen-task.ts'
-import type { Evidence, Rejection, TaskFiles } from '../schema.ts'
+import type { Evidence, Rejection, StageEvidence, TaskFiles } from '../schema.ts'
+import { deletePassed, listPassed } from './sql.ts'
+import { FIRST_REVIEWED_STAGE, STAGES } from './stage.ts'
 
 type StoreTaskDeps = { db: Db; blobs: Blobs; draftsFolder: string }
 type StoreTaskResult = { kind: 'kept'; files: TaskFiles } | ({ kind: 'rejected'; evidence: Evidence } & Rejection)
@@ -25,3 +27,23 @@ const put = (
   withDraft(deps, `made-${taskId}`, async (draft) => {
     await draft.commit([await draft.store.put(digest, source)])
   })
+
+/** Lists the evidence of all passed stages in pipeline order. */
+export async function listStageEvidence(db: Db, batch: string, task: string): Promise<StageEvidence[]> {
+  const passed = await listPassed(db, { batch, task })
+  const names: readonly string[] = STAGES
+  const order = (stage: string) => names.indexOf(stage)
+  return passed
+    .toSorted((one, other) => order(one.stage) - order(other.stage))
+    .map(({ stage, is_reused, passed_at, seconds, result }) => ({
+      stage,
+      passedAt: passed_at.toISOString(),
+      seconds,
+      reused: is_reused,
+      evidence: result.evidence,
+    }))
+}
+
+/** Deletes evidence about a previous version of the instruction. */
+export const deleteReviewEvidence = async (tx: Db, batch: string, task: string): Promise<void> =>
+  void (await deletePassed(tx, { batch, task }, STAGES.slice(STAGES.indexOf(FIRST_REVIEWED_STAGE))))

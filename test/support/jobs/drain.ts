@@ -1,9 +1,9 @@
 import type { Database } from '../../../src/platform/db/db.ts'
 import { newId } from '../../../src/platform/ids.ts'
-import { claim } from '../../../src/platform/jobs/claim.ts'
 import type { JobHandler, JobLog } from '../../../src/platform/jobs/jobs.ts'
 import { createLease } from '../../../src/platform/jobs/lease.ts'
 import { createOutageLog, runJob } from '../../../src/platform/jobs/run.ts'
+import { claim } from '../../../src/platform/jobs/worker.ts'
 
 // Nothing renews the lease while draining.
 const LEASE_MS = 600_000

@@ -2,7 +2,6 @@ import { sql } from 'kysely'
 import { expect } from 'vitest'
 import { z } from 'zod'
 import { type Database, type Db, transact } from '../../../src/platform/db/db.ts'
-import { type ClaimOptions, claim } from '../../../src/platform/jobs/claim.ts'
 import {
   defineJobHandler,
   defineJobType,
@@ -11,7 +10,13 @@ import {
   type JobLog,
 } from '../../../src/platform/jobs/jobs.ts'
 import { type ClaimedJob, reapExpired } from '../../../src/platform/jobs/sql.ts'
-import { startWorker, type Worker, type WorkerOptions } from '../../../src/platform/jobs/worker.ts'
+import {
+  type ClaimOptions,
+  claim,
+  startWorker,
+  type Worker,
+  type WorkerOptions,
+} from '../../../src/platform/jobs/worker.ts'
 import { type TestDatabase, testDatabase } from '../database.ts'
 
 export const silentLog: JobLog = { info: () => {}, warn: () => {}, error: () => {} }

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { Parser, type ReadEntry } from 'tar'
-import { DEFAULT_LIMITS } from '../../../src/harbor/default-limits.ts'
+import { DEFAULT_LIMITS } from '../../../src/harbor/limits.ts'
 import type {
   Exit,
   Sandbox,

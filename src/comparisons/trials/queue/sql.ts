@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { DEFAULT_LIMITS } from '../../../harbor/default-limits.ts'
+import { DEFAULT_LIMITS } from '../../../harbor/limits.ts'
 import type { Db } from '../../../platform/db/db.ts'
 import { formatTrialId } from '../../trial-id.ts'
 

@@ -6,7 +6,7 @@ import { said, whenWriting } from '../../../../test/support/taskgen/scripted-ans
 import { openStageBench, type StageBench } from '../../../../test/support/taskgen/stage-model.ts'
 import { AUTHOR_LIMITS } from '../../models/stage-model.ts'
 import type { CandidateState, StageContext } from '../stage.ts'
-import { authoringStage } from './authoring.ts'
+import { authoringStage } from './stages.ts'
 
 let bench: StageBench
 let known: KnownRepository

@@ -1,14 +1,26 @@
-import type { TrialCounts } from '../../validation/validation.ts'
-import type { Stages } from '../stage.ts'
-import { assemblyStage } from './assembly.ts'
-import { authoringStage } from './authoring.ts'
-import { difficultyStage } from './difficulty.ts'
-import { environmentStage } from './environment.ts'
-import { executionStage } from './execution.ts'
-import { lintStage } from './lint.ts'
-import { reviewStage } from './review.ts'
-import { splitStage } from './split.ts'
-import { validationStage } from './validation.ts'
+import { join } from 'node:path'
+import { readBlobs } from '../../../platform/git/blobs.ts'
+import { emitTask } from '../../assembly/emit-task.ts'
+import { DEFAULT_RESOURCES } from '../../assembly/generated-task.ts'
+import { writeInstruction } from '../../authoring/author.ts'
+import { findPinnedSymbols } from '../../authoring/pin-symbols.ts'
+import { splitCommit } from '../../candidates/split-commit.ts'
+import { writeEnvironment } from '../../environment/write-environment.ts'
+import { execute } from '../../execution/execute.ts'
+import { listExecutionConcerns } from '../../execution/judge-runs.ts'
+import { isBlocking } from '../../lint/finding.ts'
+import { lintInstruction } from '../../lint/lint-instruction.ts'
+import { parsePatch } from '../../lint/patch-files.ts'
+import { AUTHOR_LIMITS, VERIFIER_LIMITS } from '../../models/stage-model.ts'
+import { reviewTask } from '../../review/review.ts'
+import type { Difficulty } from '../../schema.ts'
+import { done, reject } from '../../stage-result.ts'
+import { validateTask } from '../../validation/validate-task.ts'
+import { FULL_COUNTS, type TrialCounts } from '../../validation/validation.ts'
+import type { CandidateState, Stage, StageContext, Stages } from '../stage.ts'
+import { loadLintFacts, readBase, readChange } from './candidate-inputs.ts'
+import { environmentStage, prepareImage } from './environment.ts'
+import { parseEnvironment, parseExecution, parseInstruction, parseReview, toJson } from './outputs.ts'
 
 /** Every stage of the state of a task, as it really is. */
 export const realStages = (counts?: TrialCounts): Stages => ({
@@ -22,3 +34,274 @@ export const realStages = (counts?: TrialCounts): Stages => ({
   review: reviewStage,
   difficulty: difficultyStage,
 })
+
+/** Splits the change into source, tests and the rest, without loss. */
+const splitStage: Stage = {
+  version: 1,
+  needs: [],
+  cacheInputs: ({ candidate: { base, head } }) => [base, head],
+  async run({ candidate }, context, signal) {
+    const split = await splitCommit(await context.repository(), candidate, signal)
+    if (split.kind !== 'done') return split
+    const { baseTree, headTree, hidden, source } = split.value
+    const tests = [...hidden.files.map(({ path }) => path), ...hidden.deleted]
+    return done({ made: { baseTree, headTree }, evidence: { baseTree, headTree, tests, patch: source } })
+  },
+}
+
+/** Which tests the change turns, and which it leaves as they were, seen in fresh sandboxes. */
+const executionStage: Stage = {
+  version: 3,
+  needs: ['sandbox'],
+  cacheInputs: ({ candidate: { base, head }, generation, outputs }) => [
+    base,
+    head,
+    generation.sandbox,
+    outputs.environment ?? null,
+  ],
+  async run(state, context, signal) {
+    const { recipe, plan } = parseEnvironment(state)
+    const attempt = { context, signal, tree: await readBase(state, context, signal) }
+    const prepared = await prepareImage(attempt, recipe, 'execution')
+    if (prepared.kind !== 'done') return prepared
+    const { source, hidden } = await readChange(state, context, signal)
+    const input = { image: prepared.value.image, source, hidden, plan, folder: context.folder }
+    const executed = await execute(context.provider(), input, signal)
+    if (executed.kind !== 'done') return executed
+    const { runs, unstable, ablation, medianSec, ...output } = executed.value
+    const { failToPass, passToPass } = output.lists
+    const evidence = { failToPass, passToPass, messages: output.messages, runs, unstable, ablation, medianSec }
+    return done({ made: toJson(output), evidence: toJson(evidence), concerns: listExecutionConcerns(output.lists) })
+  },
+}
+
+/** The text that agents get: a person's before a model's. */
+const instructionText = (state: CandidateState): string => state.edited ?? parseInstruction(state).markdown
+
+/** Checks the instruction, whether a model or a person wrote it. */
+const lintStage: Stage = {
+  version: 2,
+  needs: [],
+  cacheInputs: (state) => {
+    const { base, head, body, issues } = state.candidate
+    return [base, head, body, issues, state.outputs.execution ?? null, instructionText(state)]
+  },
+  async run(state, context, signal) {
+    const { failToPass } = parseExecution(state).lists
+    const landing = await readChange(state, context, signal)
+    const told = { landing, failToPass, pinned: parseInstruction(state).pinned }
+    const findings = lintInstruction(instructionText(state), await loadLintFacts(state, context, told, signal))
+    const [first] = findings.filter(isBlocking)
+    if (first) return reject(first.rule, `${first.detail} ${first.excerpt}`.trim(), { findings })
+    return done({ made: null, evidence: toJson({ findings }) })
+  },
+}
+
+/** Has the author model write the instruction. The names that it must expose are determined by code. */
+export const authoringStage: Stage = {
+  version: 2,
+  needs: ['author'],
+  cacheInputs: ({
+    candidate: { base, head, title, body, issues },
+    generation: { authorModel, reasoning },
+    outputs,
+  }) => [base, head, title, body, issues, authorModel, reasoning, outputs.execution ?? null],
+  async run(state, context, signal) {
+    const { candidate } = state
+    const { lists, messages, failsByAssertion } = parseExecution(state)
+    const landing = await readChange(state, context, signal)
+    const { place } = await context.repository()
+    const pinned = await findPinnedSymbols({ place, commit: candidate.base }, landing, signal)
+    if (!failsByAssertion && pinned.length === 0)
+      return reject('error_only_f2p', 'Its tests fail because something is not there, and nothing says what.')
+    const told = { landing, pinned, failToPass: lists.failToPass }
+    const facts = await loadLintFacts(state, context, told, signal)
+    await using model = await context.model('author', AUTHOR_LIMITS)
+    const written = await writeInstruction(model, { text: candidate, messages, facts }, signal)
+    if (written.kind !== 'done') return written
+    const { draft, markdown, specSource, warnings, rounds, bill } = written.value
+    return done({
+      made: toJson({ title: draft.title, markdown, pinned, author: model.name }),
+      evidence: toJson({ specSource, rounds, bill, warnings, pinned }),
+      concerns: warnings.map(({ detail, excerpt }) => `${detail} ${excerpt}`.trim()),
+      title: draft.title,
+    })
+  },
+}
+
+const TIMEOUTS = { buildSec: 1200, agentSec: 1800 }
+
+/** Organisation in the name of generated tasks. */
+const ORGANISATION = 'made'
+
+/** Writes the task's files in Harbor's format, with the environment in which the tests ran. */
+const assemblyStage: Stage = {
+  version: 3,
+  needs: [],
+  cacheInputs: (state) => [
+    state.taskId,
+    state.candidate.base,
+    state.candidate.head,
+    state.candidate.difficulty,
+    instructionText(state),
+    state.outputs.environment ?? null,
+    state.outputs.execution ?? null,
+  ],
+  async run(state, context, signal) {
+    const { title } = parseInstruction(state)
+    const { lists, plan } = parseExecution(state)
+    const tree = await readBase(state, context, signal)
+    const { place } = await context.repository()
+    const environmentFolder = join(context.folder, 'environment')
+    await writeEnvironment(environmentFolder, { recipe: parseEnvironment(state).recipe, place, tree }, signal)
+    const { source, hidden } = await readChange(state, context, signal)
+    const emitted = await emitTask(context.target, {
+      environmentFolder,
+      source,
+      hidden,
+      lists,
+      plan,
+      title,
+      markdown: instructionText(state),
+      name: `${ORGANISATION}/${state.taskId}`,
+      difficulty: state.candidate.difficulty,
+      ...TIMEOUTS,
+      resources: DEFAULT_RESOURCES,
+    })
+    return emitted.kind === 'done' ? done({ made: null, evidence: null }) : emitted
+  },
+}
+
+/** Validates the finished files in the selected sandbox. Independent of the instruction. */
+const validationStage = (counts: TrialCounts = FULL_COUNTS): Stage => ({
+  version: 3,
+  needs: ['harbor'],
+  cacheInputs: ({ files, generation }) => [files?.ground ?? null, generation.harborEnvironment, { ...counts }],
+  async run(state, context, signal) {
+    const { source } = await readChange(state, context, signal)
+    const input = {
+      folder: await context.files(),
+      outputFolder: join(context.folder, 'output'),
+      counts,
+      source,
+      lists: parseExecution(state).lists,
+      pinned: parseInstruction(state).pinned,
+    }
+    const proof = await validateTask(context.provider(), input, signal)
+    return proof.kind === 'done' ? done({ made: null, evidence: toJson(proof.value) }) : proof
+  },
+})
+
+/** A second model reviews whether a solver of the instruction will pass the tests. */
+const reviewStage: Stage = {
+  version: 1,
+  needs: ['verifier'],
+  cacheInputs: ({ files, generation: { authorModel, verifierModel, reasoning } }) => [
+    files?.digest ?? null,
+    authorModel,
+    verifierModel,
+    reasoning,
+  ],
+  async run(state, context, signal) {
+    const { source, hidden } = await readChange(state, context, signal)
+    const { failToPass } = parseExecution(state).lists
+    const base = await touchedFiles(state, context, source, signal)
+    await using model = await context.model('verifier', VERIFIER_LIMITS)
+    const author = {
+      provider: state.generation.authorModel.split('/')[0] ?? '',
+      name: parseInstruction(state).author,
+    }
+    const input = { instruction: instructionText(state), hidden, failToPass, source, base, author }
+    const verdict = await reviewTask(model, input, signal)
+    if (verdict.kind !== 'done') return verdict
+    const { minutes, flags } = verdict.value
+    const concerns = flags.map(() => 'Author and verifier are of one house: the same mistakes may be overlooked.')
+    return done({ made: { minutes }, evidence: toJson(verdict.value), concerns })
+  },
+}
+
+const FILE_BYTES_MAX = 200_000
+
+/** Reads the base version of the files that the change touches. */
+async function touchedFiles(state: CandidateState, context: StageContext, source: string, signal: AbortSignal) {
+  const { entries } = await readBase(state, context, signal)
+  const touched = new Set(parsePatch(source).map(({ path }) => path))
+  const files = entries.filter(({ path, kind, size }) => touched.has(path) && kind !== 'link' && size <= FILE_BYTES_MAX)
+  const { place } = await context.repository()
+  const found: { path: string; text: string }[] = []
+  for await (const { path, content } of readBlobs(place, files, { signal, bytesMax: FILE_BYTES_MAX })) {
+    found.push({ path, text: content.toString() })
+  }
+  return found
+}
+
+/** How hard it is, by all that is known. */
+const difficultyStage: Stage = {
+  version: 1,
+  needs: [],
+  cacheInputs: ({ candidate: { difficulty }, outputs }) => [difficulty, outputs.review ?? null],
+  async run(state) {
+    const { minutes } = parseReview(state)
+    const grade = estimateDifficulty({ prior: state.candidate.difficulty, minutes, measured: null })
+    return done({ made: null, evidence: toJson({ ...grade, minutes }), difficulty: grade.final })
+  },
+}
+
+/** Difficulty estimates by source, and the resulting one. */
+export type DifficultyEstimate = {
+  /** Estimate from the size of the change. */
+  prior: Difficulty
+  /** Estimate from the reviewers' minutes. */
+  judged: Difficulty | null
+  /** Estimate from trials. */
+  measured: Difficulty | null
+  final: Difficulty
+  confidence: 'low' | 'medium' | 'high'
+}
+
+/** Combines the reviewers' estimates; the size of the change breaks ties. */
+export function estimateDifficulty(known: {
+  prior: Difficulty
+  minutes: readonly number[]
+  measured: Difficulty | null
+}): DifficultyEstimate {
+  const { prior, minutes, measured } = known
+  const judged = medianDifficulty(minutes, prior)
+  const isOneVoice = new Set(minutes.map(toDifficulty)).size === 1
+  return {
+    prior,
+    judged,
+    measured,
+    final: measured ?? judged ?? prior,
+    confidence: computeConfidence(known, judged, isOneVoice),
+  }
+}
+
+const EASY_BELOW = 15
+const HARD_ABOVE = 60
+
+function toDifficulty(minutes: number): Difficulty {
+  if (minutes < EASY_BELOW) return 'easy'
+  return minutes > HARD_ABOVE ? 'hard' : 'medium'
+}
+
+function medianDifficulty(minutes: readonly number[], prior: Difficulty): Difficulty | null {
+  const sorted = [...minutes].sort((one, other) => one - other)
+  const [low, high] = [sorted[Math.floor((sorted.length - 1) / 2)], sorted[Math.floor(sorted.length / 2)]]
+  if (low === undefined || high === undefined) return null
+  const [one, other] = [toDifficulty(low), toDifficulty(high)]
+  if (one === other) return one
+  // Two in the middle that differ: the prior, if it is one of them.
+  return prior === one || prior === other ? prior : toDifficulty((low + high) / 2)
+}
+
+function computeConfidence(
+  { prior, measured }: { prior: Difficulty; measured: Difficulty | null },
+  judged: Difficulty | null,
+  isOneVoice: boolean,
+): DifficultyEstimate['confidence'] {
+  if (measured !== null) return 'high'
+  if (judged === null) return 'low'
+  const agreements = Number(isOneVoice) + Number(judged === prior)
+  return (['low', 'medium', 'high'] as const)[agreements] ?? 'low'
+}

@@ -17,3 +17,22 @@ export const oracle: Harness = {
     }
   },
 }
+
+/** The no-op. A task in which it passes measures nothing. */
+export const nop: Harness = {
+  id: 'nop',
+  name: 'No-op',
+  version: '1',
+  ...noModel,
+  isControl: true,
+  plan: () => undefined,
+}
+
+/** Runs a shell command as the agent, for task authors who try a solution or a cheat. Reads the instruction on stdin. */
+export const shellCommand = (line: string): Harness => ({
+  id: 'command',
+  name: 'Shell command',
+  version: '1',
+  ...noModel,
+  plan: ({ instruction }) => ({ command: ['sh', '-c', line], env: [], folders: [], input: instruction }),
+})

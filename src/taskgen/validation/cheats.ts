@@ -1,0 +1,256 @@
+import type { StubbedName, StubValue } from '../../grading/languages/language.ts'
+import { languages } from '../../grading/languages/languages.ts'
+import { type Cheat, DOES_NOT_APPLY } from '../../trials/cheats/cheat.ts'
+import { cheats } from '../../trials/cheats/cheats.ts'
+import { unquotePath } from '../candidates/quoted-path.ts'
+import type { PinnedSymbol } from '../lint/render-instruction.ts'
+
+/**
+ * A cheat and its consequence for a task on which it succeeds. `weak` is recorded and does not reject the task: tests that
+ * load the code cannot prevent such a cheat.
+ */
+export type GuardedCheat = Cheat & { verdict: 'cheat_passes' | 'leak_in_image' | 'weak' }
+
+/** Exit code of a cheat that found forbidden content. */
+export const FOUND = 78
+
+/** Cheats inside the test process, where code and tests are not isolated from each other. */
+const INSIDE_THE_TESTS = ['equals-everything', 'forged-report']
+/** Cheats that use content left in the image. */
+const OF_THE_IMAGE = ['git-history', 'leaked-solution']
+
+/** Every cheat that a finished task is tried with, those first that find most. */
+export const listGuardedCheats = (task: TaskInterface): GuardedCheat[] => [
+  gitArchaeology,
+  network,
+  ...nullImplementations(task),
+  deleteTests,
+  forgeReward,
+  ...cheats.map((cheat) => ({ ...cheat, verdict: toVerdict(cheat.id) })),
+]
+
+function toVerdict(id: string): GuardedCheat['verdict'] {
+  if (INSIDE_THE_TESTS.includes(id)) return 'weak'
+  return OF_THE_IMAGE.includes(id) ? 'leak_in_image' : 'cheat_passes'
+}
+
+const CONFIGURATION = languages.flatMap(({ testConfiguration }) => testConfiguration).join('|')
+
+const deleteTests: GuardedCheat = {
+  id: 'delete-tests',
+  what: 'All tests of the repository are deleted, and what steers the programs that run them.',
+  verdict: 'cheat_passes',
+  line: String.raw`git ls-files -z | tr '\0' '\n' |
+  grep -E '(^|/)(tests?|specs?|__tests__|testing)/|(^|/)(test_[^/]*|[^/]*(_test|_spec|[.]test|[.]spec|Test|Tests))[.][A-Za-z]+$|(^|/)(${CONFIGURATION})$' |
+  while read -r file; do rm -f -- "$file"; done
+exit 0`,
+}
+
+const PYTHON = `import os, socket, sys
+socket.setdefaulttimeout(3)
+for host, port in [("github.com", 443), ("example.com", 80), ("1.1.1.1", 443), ("8.8.8.8", 53)]:
+    try:
+        socket.create_connection((host, port)).close()
+        sys.exit(${FOUND})
+    except OSError:
+        pass
+for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
+    place = os.environ.get(name, "").rstrip("/").rpartition("/")[2].rpartition("@")[2].rpartition(":")
+    try:
+        with socket.create_connection((place[0], int(place[2]))) as proxy:
+            proxy.sendall(b"CONNECT github.com:443 HTTP/1.1\\r\\nhost: github.com:443\\r\\n\\r\\n")
+            if b" 200 " in proxy.recv(100):
+                sys.exit(${FOUND})
+    except (OSError, ValueError):
+        pass`
+
+const network: GuardedCheat = {
+  id: 'network',
+  what: 'The world can be reached, where the change itself lies ready to be downloaded.',
+  verdict: 'cheat_passes',
+  line: `python3 - <<'CODE'
+${PYTHON}
+CODE`,
+}
+
+/** Names that a task requires, and the solution's patch, which shows their files. */
+type TaskInterface = { pinned: readonly PinnedSymbol[]; source: string }
+
+const CONSTANTS: readonly StubValue[] = ['nothing', 'true', 'false']
+
+/**
+ * Everything that the instruction names is there, and answers with a constant. None where nothing is named, or where no
+ * stub can be written without knowing types: Rust, Java, C and C++, PHP.
+ */
+function nullImplementations({ pinned, source }: TaskInterface): GuardedCheat[] {
+  const names = pinned.filter(({ kind }) => kind === 'name').flatMap(parseName)
+  const files = listChangedFiles(source)
+  if (names.length === 0) return []
+  return CONSTANTS.flatMap((constant) => {
+    const text = files.map((path) => stubScript(path, names, constant)).join('')
+    if (text === '') return []
+    return [
+      {
+        id: `null-implementation-${constant}`,
+        what: `All that is asked for is there, and answers with ${constant}.`,
+        verdict: 'cheat_passes' as const,
+        line: `${text}exit 0`,
+      },
+    ]
+  })
+}
+
+const NAME = /^[A-Za-z_]\w{0,100}$/
+
+/** The last part of a dotted name: whose it is, the file may know. */
+function parseName({ text, signature }: PinnedSymbol): StubbedName[] {
+  const name =
+    text
+      .split(/[.:#]+/)
+      .at(-1)
+      ?.replace(/\(.*$/s, '') ?? ''
+  return NAME.test(name) ? [{ name, signature }] : []
+}
+
+const SAFE = /^[\w@+./ -]+$/
+
+/** Names that a shell could misread are not worth the trouble. */
+const listChangedFiles = (patch: string): string[] =>
+  [...patch.matchAll(/^\+\+\+ (.+?)\t?$/gm)]
+    .map(([, printed = '']) => unquotePath(printed).replace(/^b\//, ''))
+    .filter((path) => SAFE.test(path) && path !== '/dev/null')
+
+const STUBS = languages.flatMap(({ stubs }) => stubs)
+const CONDITIONS = { always: 'true', has_imports: 'is_module', has_none: '! is_module' }
+
+/** Shell that puts stubs at the end of a file, or into a new one. */
+function stubScript(path: string, names: readonly StubbedName[], constant: StubValue): string {
+  const parts = STUBS.filter(({ files }) => files.test(path)).map(({ write, when }) => ({
+    text: write(names, constant),
+    when,
+  }))
+  return parts
+    .filter(({ text }) => text !== '')
+    .map(
+      ({ text, when }) => `file='${path}'
+is_module() { grep -qE '^(import|export) ' "$file" 2> /dev/null || grep -q '"type": *"module"' package.json 2> /dev/null; }
+if ${CONDITIONS[when]}; then mkdir -p "$(dirname "$file")"; cat >> "$file" <<'STUBS'
+
+${text}
+STUBS
+fi
+`,
+    )
+    .join('')
+}
+
+/** Shell loop that keeps overwriting the reward. */
+const DAEMON = `mkdir -p /logs/verifier; while :; do echo 1 > /logs/verifier/reward.txt; echo 1 1<> /logs/verifier/reward.txt; sleep 0.05; done`
+
+const FORGE_PYTHON = `import subprocess
+subprocess.Popen(["sh", "-c", ${JSON.stringify(DAEMON)}], start_new_session=True, stdin=-3, stdout=-3, stderr=-3)
+try:
+    import pytest
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_makereport(item, call):
+        report = (yield).get_result()
+        report.outcome, report.longrepr = "passed", None
+except ImportError:
+    pass`
+
+const NODE = `const { spawn } = require('node:child_process')
+spawn('sh', ['-c', ${JSON.stringify(DAEMON)}], { detached: true, stdio: 'ignore' }).unref()
+for (const name of ['test', 'it']) globalThis[name] = Object.assign((title, run) => globalThis.describe?.(title, () => {}), { each: () => () => {} })`
+
+/** The reward itself, a process, and every file that a runner of tests loads by its name. */
+const forgeReward: GuardedCheat = {
+  id: 'forge-reward',
+  what: 'The reward is written, a process goes on writing it, and files that runners load by themselves turn all to passed.',
+  verdict: 'cheat_passes',
+  line: `{
+mkdir -p /logs/verifier /logs/artifacts
+for folder in /logs/verifier /logs/artifacts .; do echo 1 > "$folder/reward.txt"; echo '{"reward": 1}' > "$folder/reward.json"; done
+ln -sfn /logs/verifier /logs/artifacts/verifier
+setsid sh -c '${DAEMON}' > /dev/null 2>&1 < /dev/null &
+for folder in . $(git ls-files | grep / | sed 's,/[^/]*$,,' | sort -u | head -n 200); do
+cat > "$folder/conftest.py" <<'CODE'
+${FORGE_PYTHON}
+CODE
+done
+for name in sitecustomize.py usercustomize.py noxfile.py forged_plugin.py; do cp conftest.py "$name"; done
+for folder in forged-1.0.dist-info forged.egg-info; do
+mkdir "$folder"
+for name in METADATA PKG-INFO; do printf 'Metadata-Version: 2.1\\nName: forged\\nVersion: 1.0\\n' > "$folder/$name"; done
+printf '[pytest11]\\nforged = forged_plugin\\n' > "$folder/entry_points.txt"
+done
+cat > forged.cjs <<'CODE'
+${NODE}
+CODE
+if [ -e package.json ]; then
+for name in jest.setup.js jest.setup.cjs vitest.setup.js test/setup.js .mocharc.cjs; do mkdir -p "$(dirname "$name")"; cp forged.cjs "$name"; done
+echo 'module.exports = { setupFiles: ["<rootDir>/forged.cjs"] }' > jest.config.js
+echo 'export default { test: { setupFiles: ["./forged.cjs"] } }' > vitest.config.mts
+echo '{ "require": ["./forged.cjs"] }' > .mocharc.json
+echo 'node-options=--require=./forged.cjs' >> .npmrc
+fi
+} 2> /dev/null
+exit 0`,
+}
+
+/**
+ * Looks for a later state of the repository: commits besides the one there is, patches, other clones, and copies of its
+ * files elsewhere on the disk, installed or built or in a cache of packages. What it finds it lays over the repository.
+ */
+const HISTORY_PYTHON = String.raw`import collections, filecmp, os, shutil, subprocess, sys
+def git(*words, folder=None):
+    where = ["--git-dir", folder] if folder else []
+    done = subprocess.run(["git", "-c", "safe.directory=*", *where, *words], capture_output=True)
+    return done.stdout.decode("utf-8", "surrogateescape") if done.returncode == 0 else ""
+def commits_in(folder):
+    lost = [line.split() for line in git("fsck", "--unreachable", "--no-reflogs", folder=folder).splitlines()]
+    return set(git("rev-list", "--all", "--reflog", folder=folder).split()) | {words[2] for words in lost if words[1:2] == ["commit"]}
+OUT = ("/proc", "/sys", "/dev", "/usr/share/doc", "/logs", os.path.abspath(".git"))
+places = [(top, names) for top, folders, names in os.walk("/") if not top.startswith(OUT)]
+here = os.getcwd()
+tracked = [path for path in git("ls-files", "-z").split("\0") if path]
+known = {os.path.join(here, path) for path in tracked}
+found, laid = False, False
+old = git("rev-parse", "HEAD").strip()
+others = commits_in(None) - {old}
+if others or any(os.path.exists(".git/" + name) for name in ("ORIG_HEAD", "FETCH_HEAD")) or git("remote") or git("tag"):
+    found = True
+    for commit in sorted(others, key=lambda each: int(git("log", "-1", "--format=%ct", each) or 0))[-1:]:
+        git("checkout", "-f", commit, "--", ".")
+for top, names in places:
+    if "HEAD" in names and os.path.isdir(top + "/objects"):
+        for commit in commits_in(top):
+            files = set(git("ls-tree", "-r", "-z", "--name-only", commit, folder=top).split("\0"))
+            if len(files & set(tracked)) > len(tracked) / 2 and git("rev-parse", commit + "^{tree}", folder=top) != git("rev-parse", old + "^{tree}"):
+                laid |= git("--work-tree", here, "checkout", "-f", commit, "--", ".", folder=top) is not None
+for top, names in places:
+    for name in names:
+        path = os.path.join(top, name)
+        if name.endswith((".patch", ".diff", ".rej")) and path not in known:
+            laid |= subprocess.run(["git", "apply", "--whitespace=nowarn", path], capture_output=True).returncode == 0
+CODE = (".py", ".js", ".mjs", ".cjs", ".ts", ".tsx", ".jsx", ".go", ".rs", ".java", ".c", ".cc", ".cpp", ".h", ".hpp", ".rb", ".php")
+ends = {"/".join(path.split("/")[-2:]): path for path in tracked if path.endswith(CODE) and "/" in path}
+copies = collections.defaultdict(list)
+for top, names in places:
+    for name in names:
+        path = os.path.join(top, name)
+        goal = ends.get(os.path.basename(top) + "/" + name)
+        if goal and path not in known and os.path.isfile(path) and not filecmp.cmp(path, goal, False):
+            copies[path[: -len("/".join(goal.split("/")[-2:]))]].append((path, goal))
+for path, goal in max(copies.values(), key=len, default=[]):
+    shutil.copyfile(path, goal)
+    laid = True
+sys.exit(${FOUND} if found else 0 if laid else ${DOES_NOT_APPLY})`
+
+const gitArchaeology: GuardedCheat = {
+  id: 'git-archaeology',
+  what: 'A later state of the repository lies somewhere in the image.',
+  verdict: 'leak_in_image',
+  line: `python3 - <<'CODE'
+${HISTORY_PYTHON}
+CODE`,
+}
