@@ -81,6 +81,24 @@ test('setting a plain git repository to private withdraws its public release', a
   expect(await shown(place)).toEqual(GONE)
 })
 
+test('setting a repository with a public release to private takes an admin key', async () => {
+  const { place, withdraw, releaseId } = await published()
+  const { body: writer } = await app.call(createKey, { body: { name: 'writer', permission: 'write' } })
+  const source = { kind: 'git', url: 'https://git.example.org/demo.git' } as const
+  const connect = (body: object = {}) =>
+    app.call(connectRepository, { params: place, key: writer.key, body: { source, ...body } })
+  const REFUSED = { status: 403, body: { code: 'forbidden', detail: expect.stringContaining('permission admin') } }
+  expect(await connect({ visibility: 'private' })).toMatchObject(REFUSED)
+  expect(await connect()).toMatchObject(REFUSED)
+  expect((await remove(place, { withdraw: 'false' }, writer.key)).status).toBe(204)
+  expect(await connect({ visibility: 'private' })).toMatchObject(REFUSED)
+  expect(await shown(place)).toEqual({ line: 200, tasks: 200 })
+
+  expect((await connect({ visibility: 'public' })).status).toBe(201)
+  expect((await withdraw(releaseId)).status).toBe(200)
+  expect((await connect({ visibility: 'private' })).status).toBe(200)
+})
+
 /** Runs the periodic job now. */
 const check = async () => {
   const job = serviceJobs(app.tools).find(({ type }) => type === 'releases.visibility')

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { type Db, errorCode, transact } from '../platform/db/db.ts'
 import { type Page, toPage } from '../platform/http/page.ts'
-import { notFound, Problem } from '../platform/problem.ts'
+import { forbidden, notFound, Problem } from '../platform/problem.ts'
 import { type By, record } from '../workspaces/audit.ts'
 import {
   findHostedRepository,
@@ -93,22 +93,25 @@ const withdrawPrivate = (deps: RepositoryDeps, tx: Db, by: By, { key }: Reposito
 
 type ConnectRepositoryResult = { kind: 'connected' | 'changed'; repository: Repository }
 
+/** Connects a repository or changes its connection. Without `mayWithdraw`, no public release may be declared private. */
 export async function connectRepository(
   deps: RepositoryDeps,
-  by: By,
+  { mayWithdraw, ...by }: By & { mayWithdraw: boolean },
   ref: Omit<RepositoryRef, 'workspaceId'>,
   input: ConnectRepositoryInput,
 ): Promise<ConnectRepositoryResult> {
   const own = { ...ref, workspaceId: by.workspaceId }
   const identity = await loadIdentity(deps, own, input)
-  const { row, isNew } = await saveIdentity(deps, by, own, identity)
+  const { row, isNew } = await saveIdentity(deps, by, own, { ...identity, mayWithdraw })
   return { kind: isNew ? 'connected' : 'changed', repository: toRepository(row) }
 }
 
 /** Finds a repository for a write. A public repository is connected automatically. */
 export async function requireRepository(deps: RepositoryDeps, by: By, ref: RepositoryRef): Promise<RepositoryRow> {
   const known = await findRepository(deps.db, ref)
-  return known ?? (await saveIdentity(deps, by, ref, await loadPublicIdentity(deps, ref))).row
+  if (known) return known
+  const identity = await loadPublicIdentity(deps, ref)
+  return (await saveIdentity(deps, by, ref, { ...identity, mayWithdraw: false })).row
 }
 
 /** Checks, without storing anything, that a repository is connected or could be connected automatically. */
@@ -125,7 +128,12 @@ async function loadPublicIdentity(deps: RepositoryDeps, ref: RepositoryRef): Pro
   return identity
 }
 
-function saveIdentity(deps: RepositoryDeps, by: By, ref: RepositoryRef, identity: RepositoryIdentity) {
+function saveIdentity(
+  deps: RepositoryDeps,
+  by: By,
+  ref: RepositoryRef,
+  { mayWithdraw, ...identity }: RepositoryIdentity & { mayWithdraw: boolean },
+) {
   return transact(deps.db, async (tx) => {
     await rows.lockRepositories(tx, by.workspaceId)
     const before = await rows.findRepositoryRow(tx, ref)
@@ -142,9 +150,21 @@ function saveIdentity(deps: RepositoryDeps, by: By, ref: RepositoryRef, identity
       subject: formatName(row),
       detail: { id: String(row.id) },
     })
-    if (row.visibility === 'private') await withdrawPrivate(deps, tx, by, row)
+    if (row.visibility === 'private') {
+      if (!mayWithdraw) await requireNotDeclaredPrivate(deps, tx, row)
+      await withdrawPrivate(deps, tx, by, row)
+    }
     return { row, isNew: !isSame }
   }).finally(deps.forget)
+}
+
+/** Throws if the caller, and not a code host, made a repository with a public release private. */
+async function requireNotDeclaredPrivate(deps: RepositoryDeps, tx: Db, row: RepositoryRow): Promise<void> {
+  if (row.source_kind !== 'git' || (await deps.findPublicRelease(tx, row.key)) === undefined) return
+  throw new Problem(
+    forbidden,
+    `A release of ${formatName(row)} is public, and making the repository private withdraws it. Use a key with permission admin, or connect it with visibility public.`,
+  )
 }
 
 /** Returns a new id above those of every code host. It is random, so that it does not reveal how many there are. */

@@ -18,7 +18,8 @@ export const repositoryRoutes = (deps: RepositoryDeps): Route[] => [
     reply(200, await listRepositories(db, caller.workspace.id, query)),
   ),
   route(schema.connectRepository, async ({ caller, params, body, requestId }) => {
-    const { kind, repository } = await connectRepository(deps, by(caller, requestId), params, body)
+    const writer = { ...by(caller, requestId), mayWithdraw: permits(caller.permission, 'admin') }
+    const { kind, repository } = await connectRepository(deps, writer, params, body)
     return reply(kind === 'connected' ? 201 : 200, repository)
   }),
   route(schema.readRepository, async ({ db, caller, params }) =>

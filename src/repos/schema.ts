@@ -29,7 +29,9 @@ export type Repository = z.infer<typeof Repository>
 export const ConnectRepositoryInput = z.strictObject({
   source: Source,
   credentialId: z.uuid().optional().describe('A code-host credential. Defaults to the newest of the workspace.'),
-  visibility: Visibility.optional().describe('Only for plain git; a code host reports it. Defaults to private.'),
+  visibility: Visibility.optional().describe(
+    'Only for plain git; a code host reports it. Defaults to private, which withdraws a public release (admin).',
+  ),
 })
 export type ConnectRepositoryInput = z.infer<typeof ConnectRepositoryInput>
 
@@ -91,7 +93,7 @@ export const connectRepository = endpoint({
   body: ConnectRepositoryInput,
   example: { source: { kind: 'git', url: 'https://git.example.org/lab/demo.git' } },
   answers: { 201: Repository, 200: Repository },
-  problems: [repositoryNotFound, codeHostAccessRefused, repositoryBusy, codeHostUnavailable],
+  problems: [forbidden, repositoryNotFound, codeHostAccessRefused, repositoryBusy, codeHostUnavailable],
 })
 
 export const readRepository = endpoint({
