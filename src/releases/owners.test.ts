@@ -23,7 +23,10 @@ test('a workspace publishes only under owners it may use', () => {
   const own = { ...github, host: 'github.example.com' }
   const owners = new Map([['lab', 'acme']])
   const cases: [boolean, Parameters<typeof mayPublish>][] = [
-    [true, [github, 'anybody', { publicOwners: owners, isOnlyWorkspace: false }]],
+    [true, [{ ...github, owner: 'other' }, 'anybody', { publicOwners: owners, isOnlyWorkspace: false }]],
+    [true, [github, 'anybody', { publicOwners: undefined, isOnlyWorkspace: false }]],
+    [false, [github, 'anybody', { publicOwners: owners, isOnlyWorkspace: false }]],
+    [true, [github, 'acme', { publicOwners: owners, isOnlyWorkspace: false }]],
     [false, [own, 'anybody', { publicOwners: owners, isOnlyWorkspace: false }]],
     [true, [own, 'acme', { publicOwners: owners, isOnlyWorkspace: false }]],
     [false, [own, 'local', { publicOwners: undefined, isOnlyWorkspace: false }]],

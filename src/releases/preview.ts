@@ -9,9 +9,9 @@ import { buildDisclosure } from './disclosure.ts'
 import { buildContent, type ReleaseContent, toSettingNames } from './document.ts'
 import { loadFacts, type ReleaseFacts } from './facts.ts'
 import { mayPublish, type PublicOwners } from './owners.ts'
-import { ownerNotAssigned, repositoryPrivate } from './schema.ts'
+import { nameTaken, ownerNotAssigned, repositoryPrivate } from './schema.ts'
 import { type Preview, type PreviewSetting, Release, type ReleaseSetting, type SettingPair } from './shapes/schema.ts'
-import { findNewest, type ReleaseRow } from './sql.ts'
+import { findNewest, isNameTaken, type ReleaseIdentity, type ReleaseRow } from './sql.ts'
 import { estimateDifference, toTracks } from './statistics/paired.ts'
 import { toScores } from './statistics/stats.ts'
 
@@ -66,6 +66,8 @@ export async function findBlockers(
   const isOnly = publisher.login === LOCAL && (await isOnlyWorkspace(db))
   if (!mayPublish(repository, publisher.login, { publicOwners, isOnlyWorkspace: isOnly }))
     blockers.push({ code: ownerNotAssigned.code, message: explainNotAssigned(repository.owner) })
+  if (await isNameTaken(db, toReleaseIdentity(repository)))
+    blockers.push({ code: nameTaken.code, message: explainNameTaken(repository) })
   if (facts.results.every(({ reason }) => reason !== undefined))
     blockers.push({ code: 'no_results', message: 'No setting has publishable results.' })
   return blockers
@@ -81,6 +83,18 @@ const explainHowToMakePublic = (repository: RepositoryRow): string =>
 
 export const explainNotAssigned = (owner: string): string =>
   `The operator has not assigned the owner ${owner} to this workspace (ASSAY_PUBLIC_OWNERS).`
+
+/** Identifies a repository in every workspace: the same code has one row per workspace there and one name here. */
+export const toReleaseIdentity = ({ source_kind, host, id, owner, name }: RepositoryRow): ReleaseIdentity => ({
+  source_kind,
+  host,
+  repository_id: id,
+  owner,
+  name,
+})
+
+export const explainNameTaken = (repository: RepositoryRow): string =>
+  `Another repository is public as ${fullNameOf(repository)}. Withdraw its release first, or connect this repository under another name.`
 
 function buildPreview(
   { repository, publisher, facts, head }: ReleaseContext,

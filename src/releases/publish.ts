@@ -10,6 +10,7 @@ import { buildDisclosure } from './disclosure.ts'
 import { buildContent, buildRelease, type ReleaseContent } from './document.ts'
 import { computeContentHash } from './fingerprint.ts'
 import {
+  explainNameTaken,
   explainNotAssigned,
   explainNotPublic,
   findBlockers,
@@ -19,10 +20,11 @@ import {
   previewRelease,
   type ReleaseContext,
   type ReleasePreviewDeps,
+  toReleaseIdentity,
 } from './preview.ts'
-import { ownerNotAssigned, repositoryPrivate, settingsRefused, stalePreview } from './schema.ts'
+import { nameTaken, ownerNotAssigned, repositoryPrivate, settingsRefused, stalePreview } from './schema.ts'
 import type { Release } from './shapes/schema.ts'
-import { findNewest, insertRelease, lockReleases, type ReleaseRow, renameReleases } from './sql.ts'
+import { findNewest, insertRelease, isNameTaken, lockReleases, type ReleaseRow, renameReleases } from './sql.ts'
 import { type PublishTasksDeps, publishFiles, requireClean } from './task-files.ts'
 
 export type ReleaseDeps = RepositoryDeps &
@@ -74,8 +76,9 @@ async function publishLocked(
   input: ScannedPublishInput,
 ): Promise<PublishResult | StaleResult> {
   const { facts, head, repository } = context
-  if ((await findBlockers(deps, context)).some(({ code }) => code === ownerNotAssigned.code))
-    throw new Problem(ownerNotAssigned, explainNotAssigned(repository.owner))
+  const blockers = new Set((await findBlockers(deps, context)).map(({ code }) => code))
+  if (blockers.has(ownerNotAssigned.code)) throw new Problem(ownerNotAssigned, explainNotAssigned(repository.owner))
+  if (blockers.has(nameTaken.code)) throw new Problem(nameTaken, explainNameTaken(repository))
   if (facts.fingerprint !== input.fingerprint) return toStale('Results have changed since the preview.')
   const chosen = facts.results.filter(({ id }) => input.settings.includes(id))
   if (head && areAllKnown(chosen, input) && head.content_hash === computeContentHash(chosen))
@@ -136,13 +139,7 @@ async function storeRelease(
   const content = buildContent(chosen)
   const prices = await loadPrices(tx, by.workspaceId, chosen)
   const release = buildDocument(context, chosen, { content, releasedAt, prices })
-  const identity = {
-    source_kind: repository.source_kind,
-    host: repository.host,
-    repository_id: repository.id,
-    owner: repository.owner,
-    name: repository.name,
-  }
+  const identity = toReleaseIdentity(repository)
   await insertRelease(tx, {
     id: release.releaseId,
     workspace_id: by.workspaceId,
@@ -167,6 +164,8 @@ async function storeRelease(
   await emitEvent(tx, by.workspaceId, { type: 'release.published', data })
   // Lock order, to prevent deadlocks: the audit log, then repository names in sorted order.
   for (const name of sortByName([...older, repository])) await deps.updateResults(tx, name)
+  // Checked again, because updateResults has locked the name.
+  if (await isNameTaken(tx, identity)) throw new Problem(nameTaken, explainNameTaken(repository))
   const row = await findNewest(tx, repository.key)
   if (!row) throw new Error('Inserted release not found')
   return { kind: 'published', row }

@@ -26,7 +26,15 @@ export const ownerNotAssigned = {
   status: 422,
   title: 'Owner not assigned to this workspace',
   meaning:
-    'Results of plain git repositories and of code hosts other than github.com are published only under owners that the operator assigned to the workspace (ASSAY_PUBLIC_OWNERS).',
+    'Results of plain git repositories and of code hosts other than github.com are published only under owners that the operator assigned to the workspace (ASSAY_PUBLIC_OWNERS). Under an assigned owner, only its workspace publishes.',
+} as const satisfies ProblemKind
+
+export const nameTaken = {
+  code: 'name_taken',
+  status: 409,
+  title: 'Another repository is public under this name',
+  meaning:
+    'A public name shows one repository. Withdraw the public release of the other repository first, or connect this one under another name.',
 } as const satisfies ProblemKind
 
 export const settingsRefused = {
@@ -104,6 +112,7 @@ export const publishRelease = endpoint({
   problems: [
     repositoryPrivate,
     ownerNotAssigned,
+    nameTaken,
     stalePreview,
     settingsRefused,
     secretsFound,

@@ -116,7 +116,7 @@ export const insertRelease = (tx: Db, { picks, ...row }: NewRelease) =>
     .values({ ...row, picks: JSON.stringify(picks) })
     .execute()
 
-type ReleaseIdentity = Pick<NewRelease, 'source_kind' | 'host' | 'repository_id' | 'owner' | 'name'>
+export type ReleaseIdentity = Pick<NewRelease, 'source_kind' | 'host' | 'repository_id' | 'owner' | 'name'>
 
 /** Renames all releases of a repository, in every workspace, to its current name. Returns the older names. */
 export async function renameReleases(tx: Db, { source_kind, host, repository_id, owner, name }: ReleaseIdentity) {
@@ -174,37 +174,63 @@ export const listPublicTasks = (db: Db, repository: number) =>
 export const deletePublicTasks = (tx: Db, repository: number) =>
   tx.deleteFrom('public_tasks').where('repository', '=', repository).execute()
 
-/** Lists the newest release of each repository of this name unless it is withdrawn. */
-export async function listHeadRows(db: Db, owner: string, name: string): Promise<ReleaseRow[]> {
-  const rows = await db
+type PublicName = { owner: string; name: string }
+
+const hasName = ({ owner, name }: PublicName) =>
+  sql<boolean>`lower(releases.owner) = lower(${owner}) and lower(releases.name) = lower(${name})`
+
+/** The code host of a release. Every plain git repository is a host of its own. */
+const ORIGIN = sql<string>`concat_ws(' ', releases.source_kind, releases.host,
+  case releases.source_kind when 'git' then releases.repository_id end)`
+
+/** True for the newest release of a repository of a workspace, unless it is withdrawn. */
+const IS_HEAD = sql<boolean>`(releases.withdrawn_at is null and not exists (
+  select from releases newer where newer.repository = releases.repository and newer.sequence > releases.sequence))`
+
+/** Tests whether a release from another origin is public under the name. */
+export async function isNameTaken(db: Db, { source_kind, host, repository_id, ...name }: ReleaseIdentity) {
+  const own = source_kind === 'git' ? `git ${host} ${repository_id}` : `${source_kind} ${host}`
+  const other = await db
     .selectFrom('releases')
-    .select(RELEASE_COLUMNS)
-    .distinctOn('repository')
-    .where(sql<boolean>`lower(owner) = lower(${owner}) and lower(name) = lower(${name})`)
-    .orderBy('repository')
-    .orderBy('sequence', 'desc')
-    .execute()
-  return rows.filter((row) => row.withdrawn_at === null)
+    .select('id')
+    .where(hasName(name))
+    .where(IS_HEAD)
+    .where(ORIGIN, '<>', own)
+    .executeTakeFirst()
+  return other !== undefined
 }
 
-export type NamedPage = Page & { owner: string; name: string; publisher?: string | undefined }
-
-/** Lists everything ever published under a name, newest first. */
-export const listNamedRows = (db: Db, { owner, name, ...page }: NamedPage) =>
+/**
+ * Selects everything published under a name, from one origin: the one that is public, else the last that was. If two are
+ * public, the one that published first is selected.
+ */
+const selectNamed = (db: Db, name: PublicName) =>
   db
     .selectFrom('releases')
     .select(RELEASE_COLUMNS)
-    .where(sql<boolean>`lower(owner) = lower(${owner}) and lower(name) = lower(${name})`)
-    .$call(pageNewestFirst('released_at', page))
-    .execute()
+    .where(hasName(name))
+    .where(ORIGIN, '=', (builder) =>
+      builder
+        .selectFrom('releases')
+        .select(ORIGIN.as('origin'))
+        .where(hasName(name))
+        .groupBy('origin')
+        .orderBy(sql`bool_or(${IS_HEAD})`, 'desc')
+        .orderBy(sql`min(releases.released_at) filter (where ${IS_HEAD})`)
+        .orderBy(sql`max(releases.released_at)`, 'desc')
+        .limit(1),
+    )
+
+/** Lists the public release of each publisher of this name. */
+export const listHeadRows = (db: Db, owner: string, name: string): Promise<ReleaseRow[]> =>
+  selectNamed(db, { owner, name }).where(IS_HEAD).orderBy('repository').execute()
+
+/** Lists everything published under a name, newest first. */
+export const listNamedRows = (db: Db, { owner, name, ...page }: Page & PublicName) =>
+  selectNamed(db, { owner, name }).$call(pageNewestFirst('released_at', page)).execute()
 
 export const findNamedRow = (db: Db, owner: string, name: string, id: string) =>
-  db
-    .selectFrom('releases')
-    .select(RELEASE_COLUMNS)
-    .where(sql<boolean>`lower(owner) = lower(${owner}) and lower(name) = lower(${name})`)
-    .where('id', '=', id)
-    .executeTakeFirst()
+  selectNamed(db, { owner, name }).where('id', '=', id).executeTakeFirst()
 
 /** Lists the names of an owner's repositories that have releases. */
 export async function listOwnedNames(db: Db, owner: string): Promise<string[]> {

@@ -1,0 +1,96 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type TestApp, testApp } from '../../test/support/app.ts'
+import { type CodeHostServer, startCodeHost } from '../../test/support/code-host.ts'
+import { alsoReleasing, insertComparison, releaser, releasing } from '../../test/support/releases.ts'
+import { type ConnectRepositoryInput, connectRepository, removeRepository } from '../repos/schema.ts'
+import { readHistory, readPublicRelease, readResults } from '../results/schema.ts'
+
+let app: TestApp
+let host: CodeHostServer
+beforeAll(async () => {
+  host = await startCodeHost()
+  app = await testApp({ ASSAY_GATEWAY_UPSTREAM_GITHUB: host.url, ASSAY_PUBLIC_OWNERS: 'lab=local' })
+})
+afterAll(async () => {
+  await app[Symbol.asyncDispose]()
+  await host[Symbol.asyncDispose]()
+})
+
+const A = { id: 'acme/small|mini|low', cells: 'pppppp' }
+type RepositoryName = { owner: string; name: string }
+
+async function publishPlainGit() {
+  const lab = await releasing(app)
+  await lab.ran(A)
+  const { body, status } = await lab.publishAll()
+  expect(status).toBe(201)
+  return { ...lab, releaseId: body.releaseId as string }
+}
+
+type Published = Awaited<ReturnType<typeof publishPlainGit>>
+
+/** Moves the approved tasks to the repository that has the name now, with new results. */
+async function moveResults({ place, where, runId }: Published) {
+  const { pool } = app.database
+  const { rows } = await pool.query(
+    'select key from repositories where owner = $1 and name = $2 and removed_at is null',
+    [place.owner, place.name],
+  )
+  await pool.query('update batches set repository = $1 where id = $2', [rows[0].key, runId.slice(6)])
+  await insertComparison(pool, { ...where, repository: rows[0].key }, [A])
+}
+
+const connect = (params: RepositoryName, body: ConnectRepositoryInput) => app.call(connectRepository, { params, body })
+const history = async (params: RepositoryName) => {
+  const { status, body } = await app.call(readHistory, { params, key: null })
+  return status === 200 ? body.releases.map(({ releaseId }: { releaseId: string }) => releaseId) : status
+}
+const lines = async (params: RepositoryName) => {
+  const { status, body } = await app.call(readResults, { params, key: null })
+  return status === 200
+    ? body.lines.map(({ release }: { release: { releaseId: string } }) => release.releaseId)
+    : status
+}
+const permalink = async (params: RepositoryName, releaseId: string) =>
+  (await app.call(readPublicRelease, { params: { ...params, releaseId }, key: null })).status
+
+test('an owner assigned to a workspace is refused to every other workspace, on GitHub too', async () => {
+  const lab = await publishPlainGit()
+  host.add(`lab/${lab.place.name}`)
+  const other = await alsoReleasing(app, { login: 'stranger', place: lab.place, digests: lab.digests }, [A])
+  expect((await other.preview()).blockers).toMatchObject([{ code: 'owner_not_assigned' }, { code: 'name_taken' }])
+  expect(await other.publishAll()).toMatchObject({ status: 422, body: { code: 'owner_not_assigned' } })
+  expect(await lines(lab.place)).toEqual([lab.releaseId])
+})
+
+test('two code hosts never share a public name', async () => {
+  const lab = await publishPlainGit()
+  host.add(`lab/${lab.place.name}`)
+  const keep = { params: lab.place, query: { withdraw: 'false' as const } }
+  expect((await app.call(removeRepository, keep)).status).toBe(204)
+  expect((await connect(lab.place, { source: { kind: 'github' } })).status).toBe(201)
+  await moveResults(lab)
+  const hosted = releaser(app, lab.place)
+  expect((await hosted.preview()).blockers).toMatchObject([{ code: 'name_taken' }])
+  expect(await hosted.publishAll()).toMatchObject({ status: 409, body: { code: 'name_taken' } })
+  expect(await history(lab.place)).toEqual([lab.releaseId])
+
+  expect((await lab.withdraw(lab.releaseId)).status).toBe(200)
+  expect(await history(lab.place)).toEqual([lab.releaseId])
+  const { status, body } = await hosted.publishAll()
+  expect(status).toBe(201)
+  expect(await lines(lab.place)).toEqual([body.releaseId])
+  expect(await history(lab.place)).toEqual([body.releaseId])
+  expect(await permalink(lab.place, body.releaseId)).toBe(200)
+  expect(await permalink(lab.place, lab.releaseId)).toBe(404)
+})
+
+test('a name that two code hosts already share shows the one that published first', async () => {
+  const [first, second] = [await publishPlainGit(), await publishPlainGit()]
+  await app.database.pool.query(`update releases set source_kind = 'github', host = 'github.com' where id = $1`, [
+    second.releaseId,
+  ])
+  await app.database.pool.query('update releases set name = $1 where id = $2', [first.place.name, second.releaseId])
+  expect(await history(first.place)).toEqual([first.releaseId])
+  expect(await permalink(first.place, second.releaseId)).toBe(404)
+})
