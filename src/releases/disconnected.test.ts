@@ -4,7 +4,17 @@ import { type CodeHostServer, startCodeHost } from '../../test/support/code-host
 import { alsoReleasing, releasing } from '../../test/support/releases.ts'
 import { serviceJobs } from '../app.ts'
 import { connectRepository, removeRepository } from '../repos/schema.ts'
-import { listPublicTasks, readHistory, readResults } from '../results/schema.ts'
+import {
+  listPublicTasks,
+  listResults,
+  readBadge,
+  readChart,
+  readFeed,
+  readHistory,
+  readPublicRelease,
+  readResults,
+  readResultsCsv,
+} from '../results/schema.ts'
 import { createKey, listAudit } from '../workspaces/schema.ts'
 import { readRelease } from './schema.ts'
 
@@ -29,6 +39,24 @@ async function published() {
   expect(status).toBe(201)
   expect(await shown(lab.place)).toEqual({ line: 200, tasks: 200 })
   return { ...lab, releaseId: body.releaseId }
+}
+
+/** Reads every public document of a repository. Lists the statuses of those that are there. */
+async function listPublicDocuments(params: Place, releaseId: string) {
+  const reads = [
+    ...[readResults, readHistory, readResultsCsv, readBadge, readChart, listPublicTasks].map((each) =>
+      app.call(each, { params, key: null }),
+    ),
+    app.call(readPublicRelease, { params: { ...params, releaseId }, key: null }),
+  ]
+  const answers = await Promise.all(reads)
+  const { body: list } = await app.call(listResults, { key: null, query: { q: params.name } })
+  const { text: feed } = await app.call(readFeed, { key: null })
+  return {
+    statuses: [...new Set(answers.map(({ status }) => status))],
+    cards: list.cards.filter((card: { releaseId: string }) => card.releaseId === releaseId).length,
+    inFeed: feed.includes(`${params.owner}/${params.name}`),
+  }
 }
 
 /** Statuses of what everybody reads. */
@@ -99,6 +127,35 @@ test('setting a repository with a public release to private takes an admin key',
   expect((await connect({ visibility: 'private' })).status).toBe(200)
 })
 
+test('no public document of a private repository is left, older releases included', async () => {
+  const lab = await published()
+  const { place, releaseId } = lab
+  await lab.ran({ ...A, cells: '---f--' })
+  const second = await lab.publishAll()
+  expect(await listPublicDocuments(place, second.body.releaseId)).toEqual({ statuses: [200], cards: 1, inFeed: true })
+  expect(await listPublicDocuments(place, releaseId)).toMatchObject({ statuses: [200] })
+  const source = { kind: 'git', url: 'https://git.example.org/demo.git' } as const
+  const set = (visibility: 'public' | 'private') =>
+    app.call(connectRepository, { params: place, body: { source, visibility } })
+  expect((await set('private')).status).toBe(200)
+  const gone = { statuses: [404], cards: 0, inFeed: false }
+  expect(await listPublicDocuments(place, releaseId)).toEqual(gone)
+  expect(await listPublicDocuments(place, second.body.releaseId)).toEqual(gone)
+  expect(await lab.list()).toMatchObject([{ withdrawn: { reason: 'The repository is no longer public.' } }, {}])
+})
+
+test('the history of a repository without a public release goes when it becomes private', async () => {
+  const { line, withdraw, place, repository, list } = await publishedOnHost('quiet')
+  const [{ releaseId }] = await list()
+  expect((await withdraw(releaseId)).status).toBe(200)
+  expect(await line()).toBe(404)
+  const history = async () => (await app.call(readHistory, { params: place, key: null })).status
+  expect(await history()).toBe(200)
+  repository.visibility = 'private'
+  await check()
+  expect(await history()).toBe(404)
+})
+
 /** Runs the periodic job now. */
 const check = async () => {
   const job = serviceJobs(app.tools).find(({ type }) => type === 'releases.visibility')
@@ -120,7 +177,7 @@ test.each([
 ])(
   'the public release of a %s repository is withdrawn when it becomes private on its code host',
   async (login, isRemoved) => {
-    const { line, key, place, repository } = await publishedOnHost(login)
+    const { line, list, key, place, repository } = await publishedOnHost(login)
     const params = { org: login, ...place }
     if (isRemoved) await app.call(removeRepository, { params, key, query: { withdraw: 'false' } })
     await check()
@@ -131,7 +188,8 @@ test.each([
     expect(await line()).toBe(200)
     await check()
     expect(await line()).toBe(404)
-    expect(await withdrawnReason(place)).toBe('The repository is no longer public.')
+    expect((await app.call(readHistory, { params: place, key: null })).status).toBe(404)
+    expect(await list()).toMatchObject([{ withdrawn: { reason: 'The repository is no longer public.' } }])
   },
 )
 

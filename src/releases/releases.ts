@@ -77,6 +77,19 @@ export async function findPublicRelease(db: Db, repository: number): Promise<str
   return newest?.withdrawn_at === null ? newest.id : undefined
 }
 
+/** Updates what is public after the visibility of a repository changed. A private repository has its release withdrawn. */
+export async function applyVisibility(
+  deps: Pick<ReleaseDeps, 'updateResults'>,
+  tx: Db,
+  { by, repository, visibility }: { by: By; repository: number; visibility: 'public' | 'private' },
+): Promise<void> {
+  if (visibility === 'private')
+    await withdrawPublicRelease(deps, tx, { by, repository, reason: 'The repository is no longer public.' })
+  // Older releases leave the history, or return to it.
+  const newest = await rows.findNewest(tx, repository)
+  if (newest) await deps.updateResults(tx, newest)
+}
+
 /** Withdraws the public release of a repository, if there is one. */
 export async function withdrawPublicRelease(
   deps: Pick<ReleaseDeps, 'updateResults'>,

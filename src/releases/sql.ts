@@ -81,14 +81,17 @@ export const findDisconnected = (db: Db, repository: NamedRepository) =>
     .limit(1)
     .executeTakeFirst()
 
-/** Lists code-host repositories with a public release, connected or not. The least recently checked come first. */
+/** Lists code-host repositories with releases that may be public, connected or not. The least recently checked come first. */
 export const listPublicRepositories = (db: Db, limit: number) =>
   db
     .selectFrom('repositories')
-    .innerJoin('result_lines', 'result_lines.repository', 'repositories.key')
     .select(['key', 'id', 'owner', 'name', 'source_kind', 'host', 'url', 'credential_id', 'visibility', 'connected_at'])
     .select('workspace_id as workspaceId')
     .where('source_kind', '=', 'github')
+    .where('visibility', '=', 'public')
+    .where(({ exists, selectFrom }) =>
+      exists(selectFrom('releases').select('id').whereRef('releases.repository', '=', 'repositories.key')),
+    )
     .orderBy(sql`visibility_checked_at nulls first`)
     .limit(limit)
     .execute()
@@ -176,8 +179,10 @@ export const deletePublicTasks = (tx: Db, repository: number) =>
 
 type PublicName = { owner: string; name: string }
 
-const hasName = ({ owner, name }: PublicName) =>
-  sql<boolean>`lower(releases.owner) = lower(${owner}) and lower(releases.name) = lower(${name})`
+/** Selects by name. Releases of a repository that is private now are not public, however old they are. */
+const isPublicAs = ({ owner, name }: PublicName) =>
+  sql<boolean>`lower(releases.owner) = lower(${owner}) and lower(releases.name) = lower(${name})
+    and exists (select from repositories where key = releases.repository and visibility = 'public')`
 
 /** The code host of a release. Every plain git repository is a host of its own. */
 const ORIGIN = sql<string>`concat_ws(' ', releases.source_kind, releases.host,
@@ -193,7 +198,7 @@ export async function isNameTaken(db: Db, { source_kind, host, repository_id, ..
   const other = await db
     .selectFrom('releases')
     .select('id')
-    .where(hasName(name))
+    .where(isPublicAs(name))
     .where(IS_HEAD)
     .where(ORIGIN, '<>', own)
     .executeTakeFirst()
@@ -208,12 +213,12 @@ const selectNamed = (db: Db, name: PublicName) =>
   db
     .selectFrom('releases')
     .select(RELEASE_COLUMNS)
-    .where(hasName(name))
+    .where(isPublicAs(name))
     .where(ORIGIN, '=', (builder) =>
       builder
         .selectFrom('releases')
         .select(ORIGIN.as('origin'))
-        .where(hasName(name))
+        .where(isPublicAs(name))
         .groupBy('origin')
         .orderBy(sql`bool_or(${IS_HEAD})`, 'desc')
         .orderBy(sql`min(releases.released_at) filter (where ${IS_HEAD})`)

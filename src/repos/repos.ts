@@ -30,6 +30,8 @@ export type RepositoryDeps = IdentityDeps & {
   findPublicRelease: (db: Db, key: number) => Promise<string | undefined>
   /** Withdraws the public release, if there is one, in the same transaction. */
   withdrawPublicRelease: (tx: Db, by: By, key: number, reason: string) => Promise<void>
+  /** Updates the public results for a visibility, in the same transaction. Private withdraws the public release. */
+  applyVisibility: (tx: Db, by: By, key: number, visibility: RepositoryRow['visibility']) => Promise<void>
   /** Drops public answers that this process has cached. Call it after the transaction. */
   forget: () => void
 }
@@ -81,15 +83,12 @@ export async function refreshVisibility(deps: RepositoryDeps, row: RepositoryRow
   const visibility = found?.visibility ?? 'private'
   await transact(deps.db, async (tx) => {
     if (visibility !== row.visibility) await rows.setVisibility(tx, row.key, visibility)
-    if (visibility === 'private')
-      await withdrawPrivate(deps, tx, { workspaceId: row.workspaceId, actor: 'system' }, row)
+    if (visibility !== row.visibility || visibility === 'private')
+      await deps.applyVisibility(tx, { workspaceId: row.workspaceId, actor: 'system' }, row.key, visibility)
   })
   deps.forget()
   return visibility
 }
-
-const withdrawPrivate = (deps: RepositoryDeps, tx: Db, by: By, { key }: RepositoryRow): Promise<void> =>
-  deps.withdrawPublicRelease(tx, by, key, 'The repository is no longer public.')
 
 type ConnectRepositoryResult = { kind: 'connected' | 'changed'; repository: Repository }
 
@@ -150,10 +149,8 @@ function saveIdentity(
       subject: formatName(row),
       detail: { id: String(row.id) },
     })
-    if (row.visibility === 'private') {
-      if (!mayWithdraw) await requireNotDeclaredPrivate(deps, tx, row)
-      await withdrawPrivate(deps, tx, by, row)
-    }
+    if (row.visibility === 'private' && !mayWithdraw) await requireNotDeclaredPrivate(deps, tx, row)
+    await deps.applyVisibility(tx, by, row.key, row.visibility)
     return { row, isNew: !isSame }
   }).finally(deps.forget)
 }
