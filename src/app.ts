@@ -40,7 +40,7 @@ import { listStatuses } from './platform/http/statuses.ts'
 import { defineRecurringJob, type JobHandler } from './platform/jobs/jobs.ts'
 import { internalError, methodNotAllowed, type ProblemKind, requestTimeout, unavailable } from './platform/problem.ts'
 import { checkVisibility } from './releases/check-visibility.ts'
-import { applyVisibility, findPublicRelease, withdrawPublicRelease } from './releases/releases.ts'
+import { applyVisibility, findPublicRelease, hasReleases, withdrawPublicRelease } from './releases/releases.ts'
 import { releaseRoutes } from './releases/routes.ts'
 import { repositoryRoutes } from './repos/routes.ts'
 import { createCachedAnswers, resultRoutes } from './results/routes.ts'
@@ -95,6 +95,7 @@ const toRepositoryDeps = (services: Services) => ({
   gitAllow: services.config.gitAllow,
   isBusy: async (db: Db, key: number) => (await hasOpenBatches(db, key)) || (await hasOpenComparisons(db, key)),
   findPublicRelease,
+  hasReleases,
   withdrawPublicRelease: (tx: Db, by: By, repository: number, reason: string) =>
     withdrawPublicRelease({ updateResults }, tx, { by, repository, reason }),
   applyVisibility: (tx: Db, by: By, repository: number, visibility: 'public' | 'private') =>

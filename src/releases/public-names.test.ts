@@ -94,3 +94,27 @@ test('a name that two code hosts already share shows the one that published firs
   expect(await history(first.place)).toEqual([first.releaseId])
   expect(await permalink(first.place, second.releaseId)).toBe(404)
 })
+
+test('a published plain git repository gets a new id with another address', async () => {
+  const lab = await publishPlainGit()
+  const at = (url: string) => connect(lab.place, { source: { kind: 'git', url }, visibility: 'public' })
+  const { body: before } = await at('https://git.example.org/demo.git')
+  const moved = () => at('https://git.example.org/moved.git')
+  expect(await moved()).toMatchObject({
+    status: 409,
+    body: { code: 'releases_public', releaseId: lab.releaseId },
+  })
+  expect((await lab.withdraw(lab.releaseId)).status).toBe(200)
+  const { status, body } = await moved()
+  expect(status).toBe(201)
+  expect(body.id).not.toBe(before.id)
+  expect(await moved()).toMatchObject({ status: 200, body: { id: body.id } })
+  expect(await at('https://git.example.org/demo.git')).toMatchObject({ status: 201, body: { id: before.id } })
+})
+
+test('a plain git repository of which nothing was published keeps its id with another address', async () => {
+  const place = { owner: 'lab', name: 'corrected' }
+  const at = (url: string) => connect(place, { source: { kind: 'git', url }, visibility: 'public' })
+  const { body } = await at('https://git.example.org/wrong.git')
+  expect(await at('https://git.example.org/right.git')).toMatchObject({ status: 200, body: { id: body.id } })
+})

@@ -77,6 +77,10 @@ export async function findPublicRelease(db: Db, repository: number): Promise<str
   return newest?.withdrawn_at === null ? newest.id : undefined
 }
 
+/** Tests for releases of a repository, withdrawn ones included. */
+export const hasReleases = async (db: Db, repository: number): Promise<boolean> =>
+  (await rows.findNewest(db, repository)) !== undefined
+
 /** Updates what is public after the visibility of a repository changed. A private repository has its release withdrawn. */
 export async function applyVisibility(
   deps: Pick<ReleaseDeps, 'updateResults'>,

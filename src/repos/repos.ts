@@ -28,6 +28,8 @@ export type RepositoryDeps = IdentityDeps & {
   isBusy: (db: Db, key: number) => Promise<boolean>
   /** Returns the id of the public release, if there is one. */
   findPublicRelease: (db: Db, key: number) => Promise<string | undefined>
+  /** Tests for releases, withdrawn ones included. */
+  hasReleases: (db: Db, key: number) => Promise<boolean>
   /** Withdraws the public release, if there is one, in the same transaction. */
   withdrawPublicRelease: (tx: Db, by: By, key: number, reason: string) => Promise<void>
   /** Updates the public results for a visibility, in the same transaction. Private withdraws the public release. */
@@ -136,10 +138,9 @@ function saveIdentity(
   return transact(deps.db, async (tx) => {
     await rows.lockRepositories(tx, by.workspaceId)
     const before = await rows.findRepositoryRow(tx, ref)
-    const id = identity.id ?? (await rows.findGitRow(tx, ref))?.id ?? (await createGitId(tx))
+    const id = identity.id ?? (await findGitId(deps, tx, ref, identity.url)) ?? (await createGitId(tx))
     const isSame = before?.source_kind === identity.source_kind && before.host === identity.host && before.id === id
-    // The name now belongs to another repository.
-    if (before && !isSame) await removeRow(deps, tx, before)
+    if (before && !isSame) await replaceRow(deps, tx, before)
     const row = await rows
       .saveRepository(tx, { ...identity, id, workspace_id: by.workspaceId })
       .catch(toCredentialProblem)
@@ -155,6 +156,18 @@ function saveIdentity(
   }).finally(deps.forget)
 }
 
+/**
+ * Finds the id of a plain git repository that was connected before. After a release, another address is another
+ * repository: nobody can tell whether it has the same contents.
+ */
+async function findGitId(deps: RepositoryDeps, tx: Db, ref: RepositoryRef, url: string | null) {
+  const known = await rows.listGitRows(tx, ref)
+  const same = known.find((row) => row.url === url)
+  if (same) return same.id
+  const [last] = known
+  return last && !(await deps.hasReleases(tx, last.key)) ? last.id : undefined
+}
+
 /** Throws if the caller, and not a code host, made a repository with a public release private. */
 async function requireNotDeclaredPrivate(deps: RepositoryDeps, tx: Db, row: RepositoryRow): Promise<void> {
   if (row.source_kind !== 'git' || (await deps.findPublicRelease(tx, row.key)) === undefined) return
@@ -167,7 +180,7 @@ async function requireNotDeclaredPrivate(deps: RepositoryDeps, tx: Db, row: Repo
 /** Returns a new id above those of every code host. It is random, so that it does not reveal how many there are. */
 async function createGitId(tx: Db): Promise<number> {
   const id = randomInt(2 ** 40, 2 ** 48)
-  return (await rows.findGitId(tx, id)) === undefined ? id : createGitId(tx)
+  return (await rows.findGitRow(tx, id)) === undefined ? id : createGitId(tx)
 }
 
 const FOREIGN_KEY = '23503'
@@ -176,6 +189,12 @@ const FOREIGN_KEY = '23503'
 function toCredentialProblem(error: unknown): never {
   if (errorCode(error) !== FOREIGN_KEY) throw error
   throw invalidField('/credentialId', 'The credential was deleted.')
+}
+
+/** Removes a repository whose name now belongs to another. A code host vouches for that; for plain git nobody does. */
+async function replaceRow(deps: RepositoryDeps, tx: Db, row: RepositoryRow): Promise<void> {
+  if (row.source_kind === 'git') await requireNothingPublic(deps, tx, row)
+  await removeRow(deps, tx, row)
 }
 
 /** Disconnects a repository. `withdraw` decides what happens to its public release; without it that is a conflict. */

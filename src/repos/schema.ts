@@ -93,7 +93,7 @@ export const connectRepository = endpoint({
   body: ConnectRepositoryInput,
   example: { source: { kind: 'git', url: 'https://git.example.org/lab/demo.git' } },
   answers: { 201: Repository, 200: Repository },
-  problems: [forbidden, repositoryNotFound, codeHostAccessRefused, repositoryBusy, codeHostUnavailable],
+  problems: [forbidden, repositoryNotFound, codeHostAccessRefused, repositoryBusy, releasesPublic, codeHostUnavailable],
 })
 
 export const readRepository = endpoint({

@@ -33,13 +33,9 @@ const selectByName = (db: Db, { workspaceId, owner, name }: RepositoryRef) =>
 export const findRepositoryRow = (db: Db, ref: RepositoryRef) =>
   selectByName(db, ref).where('removed_at', 'is', null).executeTakeFirst()
 
-/** Finds a plain git repository, even if it was removed, so that it keeps its id. */
-export const findGitRow = (db: Db, ref: RepositoryRef) =>
-  selectByName(db, ref)
-    .where('source_kind', '=', 'git')
-    .orderBy(sql`removed_at desc nulls first`)
-    .limit(1)
-    .executeTakeFirst()
+/** Lists plain git repositories of this name, including removed ones. The last that was connected comes first. */
+export const listGitRows = (db: Db, ref: RepositoryRef) =>
+  selectByName(db, ref).where('source_kind', '=', 'git').orderBy(sql`removed_at desc nulls first`).execute()
 
 export const listRepositoryRows = (db: Db, workspaceId: string, page: Page) =>
   db
@@ -53,7 +49,7 @@ export const listRepositoryRows = (db: Db, workspaceId: string, page: Page) =>
 export const listRepositoryNames = (db: Db, keys: readonly number[]) =>
   db.selectFrom('repositories').select(['key', 'workspace_id', 'owner', 'name']).where('key', 'in', keys).execute()
 
-export const findGitId = (db: Db, id: number) =>
+export const findGitRow = (db: Db, id: number) =>
   db.selectFrom('repositories').select('id').where('source_kind', '=', 'git').where('id', '=', id).executeTakeFirst()
 
 export type NewRepository = {
