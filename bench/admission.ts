@@ -5,7 +5,7 @@ import { newId } from '../src/platform/ids.ts'
 import { defineJobType, enqueueAll } from '../src/platform/jobs/jobs.ts'
 import { endJob } from '../src/platform/jobs/sql.ts'
 import { claim } from '../src/platform/jobs/worker.ts'
-import { atMost, type Measurement, median, milliseconds, note, seconds, times } from './measure.ts'
+import { atMost, type BenchMeasurement, median, milliseconds, note, seconds, times } from './measure.ts'
 import { withPostgres } from './postgres.ts'
 
 const JOBS = 100_000
@@ -15,7 +15,7 @@ const SLOTS = 8
 
 const jobType = defineJobType({ type: 'bench.admission', payload: z.object({ n: z.number() }) })
 
-export const admissionBench: Measurement = {
+export const admissionBench: BenchMeasurement = {
   name: 'Admission',
   about: `Jobs in ${GROUPS} comparisons of 5 workspaces, each with two limit keys and a weight, on a durable embedded PostgreSQL. ${CLAIMS} claims of ${SLOTS} jobs, one after another; what was claimed ends before the next.`,
   run: () =>

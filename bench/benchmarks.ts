@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream/promises'
 import { x as unpack } from 'tar'
 import { type PackageRegistryServer, startPackageRegistry } from '../test/support/package-registry.ts'
 import { startService } from '../test/support/service.ts'
-import { atMost, type Measurement, mebibytes, median, note, seconds, times } from './measure.ts'
+import { atMost, type BenchMeasurement, mebibytes, median, note, seconds, times } from './measure.ts'
 
 const TASKS = 500
 const FILES = 20
@@ -14,7 +14,7 @@ const ROUNDS = 3
 const PARALLEL = 8
 
 /** Adds a dataset of maximum size from a local registry. */
-export const benchmarksBench: Measurement = {
+export const benchmarksBench: BenchMeasurement = {
   name: 'Adding a benchmark',
   about: `${TASKS} tasks of ${FILES} files from a package registry on loopback: downloaded, every digest recomputed, every task checked and stored, against plainly downloading and unpacking the same archives, ${PARALLEL} at a time; medians of ${ROUNDS}.`,
   run: async () => {

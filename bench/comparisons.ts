@@ -15,7 +15,7 @@ import { cpuSeconds, postmasterOf } from './cpu.ts'
 import {
   atLeast,
   atMost,
-  type Measurement,
+  type BenchMeasurement,
   type MeasureRow,
   mebibytes,
   milliseconds,
@@ -31,7 +31,7 @@ const TASKS = 500
 const SUBSCRIBERS = 1000
 const READS = 200
 
-export const comparisonsBench: Measurement = {
+export const comparisonsBench: BenchMeasurement = {
   name: 'Comparisons',
   about: `A benchmark of ${TASKS} tasks, an engine that does nothing, an API process, a process for submissions and two workers with 16 slots each, on a durable embedded PostgreSQL.`,
   run: async () => {

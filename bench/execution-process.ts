@@ -12,12 +12,12 @@ import { openStore } from '../src/store.ts'
 import { type ExecutionInput, execute } from '../src/taskgen/execution/execute.ts'
 import { done } from '../src/taskgen/stage-result.ts'
 import { bootstrap } from '../src/workspaces/workspaces.ts'
-import { doneAt, type Script, scriptedStages } from '../test/support/taskgen/scripted-stages.ts'
+import { doneAt, type StageScript, scriptedStages } from '../test/support/taskgen/scripted-stages.ts'
 
 // One role of the service in which only the execution stage does work: it waits for some milliseconds or runs the tests
 // given in a file. Queue, leases and rows are real.
 
-type ExecuteStage = NonNullable<Script['execution']>
+type ExecuteStage = NonNullable<StageScript['execution']>
 
 const waiting =
   (ms: number): ExecuteStage =>

@@ -12,11 +12,20 @@ import { planRuns } from '../src/taskgen/execution/plan-runs.ts'
 import { newKey } from '../src/workspaces/key.ts'
 import { historyOf } from '../test/support/generating.ts'
 import { pythonRootfs } from '../test/support/grading/images.ts'
-import { openSuiteBench, type SuiteBench } from '../test/support/grading/suite-runner.ts'
+import { openSuiteRunner, type SuiteRunner } from '../test/support/grading/suite-runner.ts'
 import { writeHistory } from '../test/support/histories.ts'
 import { type Program, startProgram } from '../test/support/program.ts'
 import { openMeter, postmasterOf } from './cpu.ts'
-import { atLeast, atMost, type Measurement, type MeasureRow, milliseconds, note, seconds, times } from './measure.ts'
+import {
+  atLeast,
+  atMost,
+  type BenchMeasurement,
+  type MeasureRow,
+  milliseconds,
+  note,
+  seconds,
+  times,
+} from './measure.ts'
 import { withPostgres } from './postgres.ts'
 
 const PROCESS = new URL('execution-process.ts', import.meta.url).pathname
@@ -27,11 +36,11 @@ const BUSY_ROUNDS = 2
 const BUSY_EACH = 3
 
 /** Measures a second worker: less time if executions wait, no additional CPU time if they compute. */
-export const executionsBench: Measurement = {
+export const executionsBench: BenchMeasurement = {
   name: 'Executions',
   about: `Batches of a git repository from the request to their end, on a durable embedded PostgreSQL, by one worker process and by two. First ${WAITING} executions that wait ${WAIT_MS / 1000} s, ${WAIT_SLOTS} slots for each worker; the other stages do nothing. Then executions that run pytest seven times in bubblewrap sandboxes, one slot for each worker and ${BUSY_EACH} executions for each, ${BUSY_ROUNDS} rounds taking turns; processor time is that of workers, their sandboxes and the database.`,
   async run() {
-    await using suites = await openSuiteBench('bwrap', await pythonRootfs())
+    await using suites = await openSuiteRunner('bwrap', await pythonRootfs())
     const order = await busyOrder(suites)
     return await withPostgres(async (url) => {
       await using lab = await openLab(url, suites.folder)
@@ -77,7 +86,7 @@ const tests = (first: string): string =>
   `from ranks import rank\n\n\ndef test_one():\n    assert rank([1]) == [1]\n\n\ndef test_two():\n    assert rank([1, 2]) == ${first}\n`
 
 /** Writes a file for the workers: a pull request with one fail-to-pass test, and the image of its base. */
-async function busyOrder(suites: SuiteBench): Promise<string> {
+async function busyOrder(suites: SuiteRunner): Promise<string> {
   const base = { 'ranks.py': ranks(''), 'test_ranks.py': tests('[1, 2]') }
   const repository = await suites.repository(base, { runner: pytest.id })
   const hidden = { files: [{ path: 'test_ranks.py', content: tests('[2, 1]'), executable: false }], deleted: [] }

@@ -22,7 +22,7 @@ import {
 } from './gateway-calls.ts'
 import {
   atMost,
-  type Measurement,
+  type BenchMeasurement,
   type MeasureRow,
   mebibytes,
   milliseconds,
@@ -40,7 +40,7 @@ const PER_GRANT = 50
 const AT_ONCE = 16
 const PROCESS = new URL('../test/support/gateway/gateway-process.ts', import.meta.url).pathname
 
-export const gatewayBench: Measurement = {
+export const gatewayBench: BenchMeasurement = {
   name: 'Gateway',
   about: `Calls to a provider on loopback: directly, through a gateway in a process of its own (tunnel, reservation committed, settlement committed), and through ${PORTKEY}, which keeps no books. ${CALLS} of each taking turns, one after the other; then ${AT_ONCE} at once, in rounds that take turns; then ${STREAMS} streams at once. Ratios are ours by theirs.`,
   run: () => withPostgres(measure),

@@ -12,13 +12,13 @@ import { harnesses } from '../src/harnesses/harnesses.ts'
 import type { ModelAccess } from '../src/harnesses/model-access.ts'
 import { openWorkbench, taskToml, writeTask } from '../src/trials/testing/workbench.ts'
 import { bundlesFolder } from '../test/support/harnesses/scripted-gateway.ts'
-import { atMost, type Measurement, type MeasureRow, median, milliseconds, note, times } from './measure.ts'
+import { atMost, type BenchMeasurement, type MeasureRow, median, milliseconds, note, times } from './measure.ts'
 
 const ROUNDS = 9
 const BAR_TIMES = 1.3
 
 /** Measures how much a sandbox delays a program's first model call. */
-export const harnessesBench: Measurement = {
+export const harnessesBench: BenchMeasurement = {
   name: 'Harnesses',
   about:
     'From the beginning of the agent’s phase until the program first reaches for its model, in a local sandbox (bwrap), against the same program with the same settings started on the host, in turns. The first start in an image, which also tries whether the program fits, is left out.',

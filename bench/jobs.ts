@@ -4,13 +4,13 @@ import { migrate } from '../src/platform/db/migrate.ts'
 import { enqueue, enqueueAll } from '../src/platform/jobs/jobs.ts'
 import { EFFECTS_TABLE, effectJobType } from '../test/support/effect-worker.ts'
 import { type Program, startProgram } from '../test/support/program.ts'
-import { atLeast, atMost, type Measurement, note, perSecond, seconds } from './measure.ts'
+import { atLeast, atMost, type BenchMeasurement, note, perSecond, seconds } from './measure.ts'
 import { withPostgres } from './postgres.ts'
 
 const JOBS = 10_000
 const WORKER = new URL('../test/support/effect-worker.ts', import.meta.url).pathname
 
-export const jobsBench: Measurement = {
+export const jobsBench: BenchMeasurement = {
   name: 'Jobs',
   about: `Two worker processes on a durable embedded PostgreSQL. Each of ${JOBS} jobs is enqueued, claimed, and ended in a transaction with one row as its effect.`,
   run: () =>

@@ -1,7 +1,7 @@
 /** A line of the table: measured quantity, limit, value, and whether it passes. */
 export type MeasureRow = { what: string; bar: string; measured: string; passes: boolean | undefined }
 
-export type Measurement = { name: string; about: string; run(): Promise<MeasureRow[]> }
+export type BenchMeasurement = { name: string; about: string; run(): Promise<MeasureRow[]> }
 
 export const median = (numbers: number[]): number => {
   const sorted = [...numbers].sort((a, b) => a - b)

@@ -7,7 +7,7 @@ import type { DB } from '../src/platform/db/tables.gen.ts'
 import { newKey } from '../src/workspaces/key.ts'
 import { findCallerByKey } from '../src/workspaces/sql.ts'
 import { startService } from '../test/support/service.ts'
-import { atLeast, atMost, type Measurement, median, milliseconds, note, perSecond, times } from './measure.ts'
+import { atLeast, atMost, type BenchMeasurement, median, milliseconds, note, perSecond, times } from './measure.ts'
 import { withPostgres } from './postgres.ts'
 
 const ROUNDS = 5
@@ -15,7 +15,7 @@ const SECONDS = 4
 const CONNECTIONS = 50
 
 /** Measures both servers in turns, so that other load on the machine affects them equally. */
-export const readBench: Measurement = {
+export const readBench: BenchMeasurement = {
   name: 'Small authenticated read',
   about: `GET /api/orgs/local against a bare node:http server that runs the same SQL through the same pool; ${CONNECTIONS} connections, ${ROUNDS} rounds of ${SECONDS} s taking turns, medians.`,
   run: () =>

@@ -13,7 +13,7 @@ import { startService } from '../test/support/service.ts'
 import {
   atLeast,
   atMost,
-  type Measurement,
+  type BenchMeasurement,
   type MeasureRow,
   median,
   milliseconds,
@@ -34,7 +34,7 @@ const ROUNDS = 3
 const SECONDS = 3
 const PREVIEW = { tasks: 500, settings: 60, attempts: 3 }
 
-export const resultsBench: Measurement = {
+export const resultsBench: BenchMeasurement = {
   name: 'Releases and public results',
   about: `${REPOSITORIES} repositories × ${PUBLISHERS} publishers × ${RELEASES} releases, an API process on a durable embedded PostgreSQL. Ratios are to a bare node:http server that sends the same bytes, medians of ${ROUNDS} rounds of ${SECONDS} s taking turns, 50 connections; latencies with as many connections as are named. Cold: each read of another page, which is not kept yet. One release is published; the others are written into the tables by SQL that gives the published rows again, byte for byte, when it is told what those are of.`,
   run: () =>

@@ -7,7 +7,7 @@ import { executionsBench } from './executions.ts'
 import { gatewayBench } from './gateway.ts'
 import { harnessesBench } from './harnesses.ts'
 import { jobsBench } from './jobs.ts'
-import type { Measurement, MeasureRow } from './measure.ts'
+import type { BenchMeasurement, MeasureRow } from './measure.ts'
 import { readBench } from './read.ts'
 import { resultsBench } from './results.ts'
 import { safetyBench } from './safety.ts'
@@ -15,7 +15,7 @@ import { scanBench } from './scan.ts'
 import { startBench } from './start.ts'
 import { trialsBench } from './trials.ts'
 
-const BENCHES: Measurement[] = [
+const BENCHES: BenchMeasurement[] = [
   readBench,
   startBench,
   jobsBench,

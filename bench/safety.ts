@@ -1,11 +1,11 @@
 import { checkTask } from '../src/harbor/safety/check-task.ts'
 import { createMemorySource } from '../src/harbor/source.ts'
-import { atMost, type Measurement, median, milliseconds, note } from './measure.ts'
+import { atMost, type BenchMeasurement, median, milliseconds, note } from './measure.ts'
 
 const FILES = 20
 const ROUNDS = 500
 
-export const safetyBench: Measurement = {
+export const safetyBench: BenchMeasurement = {
   name: 'Safety check',
   about: `checkTask on a task of ${FILES} files with 100 KB of text, in memory, as it comes from a registry; ${ROUNDS} rounds.`,
   run: async () => {

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { z } from 'zod'
-import { type Change, writeHistory } from '../test/support/histories.ts'
-import { atMost, type Measurement, mebibytes, note, seconds } from './measure.ts'
+import { type HistoryCommit, writeHistory } from '../test/support/histories.ts'
+import { atMost, type BenchMeasurement, mebibytes, note, seconds } from './measure.ts'
 
 const COMMITS = 20_000
 const FILES = 2_000
@@ -16,7 +16,7 @@ const START = 1_500_000_000
 const HOUR = 3600
 const BIN = new URL('../bin/assay', import.meta.url).pathname
 
-export const scanBench: Measurement = {
+export const scanBench: BenchMeasurement = {
   name: 'Scan',
   about: `\`assay scan\` on a clone of ${COMMITS} commits, ${FILES} files and ${PULL_REQUESTS} pull requests, a third of them merges and the others squashed, of which about a fifth are candidates. The memory is that of the command with all git processes that it starts.`,
   run: async () => {
@@ -85,7 +85,7 @@ function statusOf(pid: string): string {
 }
 
 /** Every fourth change is a pull request; every third of those is a merge with two commits. */
-function* history(): Generator<Change> {
+function* history(): Generator<HistoryCommit> {
   yield {
     message: 'start',
     files: Object.fromEntries(Array.from({ length: FILES }, (_, n) => [pathOf(n), textOf(n, 0)])),
@@ -106,7 +106,7 @@ function* history(): Generator<Change> {
 const WORDS = ['Fix the parser', 'Add an option', 'Make it quick', 'Handle the empty case']
 
 /** Uses the mix of real repositories: bots 8 %, chores 23 %, no source 27 %, no tests 18 %, sizes 4 %. */
-function pullRequest(pull: number, n: number): Change {
+function pullRequest(pull: number, n: number): HistoryCommit {
   const place = (pull * 37) % 100
   const isMerge = pull % 3 === 0
   const title = place < 31 && place >= 8 ? `chore: tidy ${n}` : `${WORDS[n % WORDS.length]} ${n}`

@@ -4,12 +4,12 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Program } from '../test/support/program.ts'
 import { startService } from '../test/support/service.ts'
-import { atMost, type Measurement, mebibytes, median, note, seconds } from './measure.ts'
+import { atMost, type BenchMeasurement, mebibytes, median, note, seconds } from './measure.ts'
 
 const ROUNDS = 5
 const SETTLE_MS = 10_000
 
-export const startBench: Measurement = {
+export const startBench: BenchMeasurement = {
   name: 'Start and size',
   about: `assay serve with its embedded PostgreSQL, from the command to the first answer of /readyz; medians of ${ROUNDS}. Memory after ${SETTLE_MS / 1000} s without requests.`,
   run: async () => {

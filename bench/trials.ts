@@ -6,7 +6,7 @@ import { writeTask } from '../src/trials/testing/workbench.ts'
 import { runTrial } from '../src/trials/trial.ts'
 import { contenders, type SandboxContender } from './contenders.ts'
 import { cpuMs } from './cpu.ts'
-import { atLeast, atMost, type Measurement, type MeasureRow, median, note, times } from './measure.ts'
+import { atLeast, atMost, type BenchMeasurement, type MeasureRow, median, note, times } from './measure.ts'
 
 const ROUNDS = 5
 const TRIALS = 10
@@ -14,7 +14,7 @@ const TRIALS = 10
 const WARM_UP = 20
 
 /** Compares a small reference-solution trial with a bare container, including daemon and sandboxes. */
-export const trialsBench: Measurement = {
+export const trialsBench: BenchMeasurement = {
   name: 'Trials',
   about:
     'CPU of the whole machine (engine, daemon, sandboxes) per tiny oracle trial with fresh verification, against the bare cycle of the same runtime in the same run, in turns. Only meaningful on an idle machine.',

@@ -52,11 +52,11 @@ function parseBudget(budget: string | undefined): number | undefined {
   return usd
 }
 
-type CanaryFigure = CanaryReport['figures'][number]
-type CanaryResult = CanaryReport['results'][number]
+type ReportedFigure = CanaryReport['figures'][number]
+type ReportedResult = CanaryReport['results'][number]
 
 /** Row title and the words for right and wrong results of each group. */
-const LABELS: Record<CanaryFigure['group'], [what: string, right: string, wrong: string]> = {
+const LABELS: Record<ReportedFigure['group'], [what: string, right: string, wrong: string]> = {
   defects: ['known-bad tasks (verifier)', 'caught', 'missed'],
   controls: ['known-good tasks (verifier)', 'accepted', 'false alarms'],
   traps: ['text that an author must not repeat (author)', 'caught', 'missed'],
@@ -64,7 +64,7 @@ const LABELS: Record<CanaryFigure['group'], [what: string, right: string, wrong:
 }
 
 function show(shell: Shell, report: CanaryReport): void {
-  printTable<CanaryFigure>(shell, report.figures, [
+  printTable<ReportedFigure>(shell, report.figures, [
     ['WHAT', ({ group }) => LABELS[group][0]],
     ['OF', ({ of }) => String(of)],
     ['RIGHT', formatRight],
@@ -87,20 +87,20 @@ function show(shell: Shell, report: CanaryReport): void {
 }
 
 /** Returns a dash if nothing was measured. */
-const orDash = ({ of, unasked }: CanaryFigure, text: string): string => (unasked === of ? '-' : text)
+const orDash = ({ of, unasked }: ReportedFigure, text: string): string => (unasked === of ? '-' : text)
 
-function formatRight(figure: CanaryFigure): string {
+function formatRight(figure: ReportedFigure): string {
   const { group, right, named } = figure
   return orDash(figure, `${right} ${LABELS[group][1]}${named === null ? '' : `, ${named} for the expected reason`}`)
 }
 
-const formatRate = ({ rate }: CanaryFigure): string => (rate === null ? 'not measured' : percent(rate))
+const formatRate = ({ rate }: ReportedFigure): string => (rate === null ? 'not measured' : percent(rate))
 
 const percent = (share: number): string => `${Math.floor(share * 100)} %`
 
-function showWrong(shell: Shell, results: readonly CanaryResult[]): void {
+function showWrong(shell: Shell, results: readonly ReportedResult[]): void {
   print(shell, '')
-  printTable<CanaryResult>(shell, results, [
+  printTable<ReportedResult>(shell, results, [
     ['NOT RIGHT', ({ group, outcome }) => (outcome === 'unread' ? outcome : LABELS[group][2])],
     ['TASK', ({ task }) => task],
     ['CANARY', ({ name }) => name],

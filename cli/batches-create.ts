@@ -186,7 +186,7 @@ function generationOf(found: GenerationOptions, flags: CreateBatchFlags): NewGen
 function selectCredentials(
   found: GenerationOptions,
   { credential }: CreateBatchFlags,
-  { author, verifier }: ModelPair,
+  { author, verifier }: SelectedModels,
 ) {
   const own = {
     modelAccess: 'credential' as const,
@@ -196,10 +196,10 @@ function selectCredentials(
   return others === undefined ? own : { ...own, verifierCredentialId: others }
 }
 
-type ModelPair = { author: ModelOption; verifier: ModelOption }
-type ModelOption = GenerationOptions['models'][number]
+type SelectedModels = { author: OfferedModel; verifier: OfferedModel }
+type OfferedModel = GenerationOptions['models'][number]
 
-function requireModel({ models }: GenerationOptions, id: string): ModelOption {
+function requireModel({ models }: GenerationOptions, id: string): OfferedModel {
   const found = models.find(({ catalogId }) => catalogId === id)
   if (found) return found
   const known = models.map(({ catalogId }) => catalogId).join(', ')
@@ -209,7 +209,7 @@ function requireModel({ models }: GenerationOptions, id: string): ModelOption {
 /** Selects a verifier of another provider than the author's: the default verifier, otherwise the default author. */
 function selectVerifier(
   { models, defaults }: GenerationOptions,
-  author: ModelOption,
+  author: OfferedModel,
   level: string | undefined,
 ): string {
   const levels = level === undefined ? author.reasoning : [level]
@@ -217,7 +217,7 @@ function selectVerifier(
     models.filter(({ catalogId }) => catalogId === id && catalogId !== author.catalogId),
   )
   const others = models.filter(({ catalogId }) => catalogId !== author.catalogId)
-  const isFit = (other: ModelOption) => levels.some((each) => other.reasoning.includes(each))
+  const isFit = (other: OfferedModel) => levels.some((each) => other.reasoning.includes(each))
   const found =
     usual.find((other) => other.provider !== author.provider && isFit(other)) ??
     [...usual, ...others].find((other) => other.provider === author.provider)
@@ -227,7 +227,7 @@ function selectVerifier(
 const findCredential = ({ modelCredentials }: GenerationOptions, wanted: string): string | undefined =>
   modelCredentials.find(({ provider }) => provider === wanted)?.id
 
-function sharedLevel(author: ModelOption, verifier: ModelOption, usual: string): string {
+function sharedLevel(author: OfferedModel, verifier: OfferedModel, usual: string): string {
   const shared = author.reasoning.filter((level) => verifier.reasoning.includes(level))
   const [level] = [...shared.filter((each) => each === usual), ...shared]
   if (level !== undefined) return level

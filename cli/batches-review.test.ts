@@ -9,7 +9,7 @@ import { done } from '../src/taskgen/stage-result.ts'
 import type { ValidationReport } from '../src/taskgen/validation/validation.ts'
 import { smallTask } from '../test/support/archives.ts'
 import { generating, generatingApp } from '../test/support/generating.ts'
-import { doneAt, type Script, scriptedStages } from '../test/support/taskgen/scripted-stages.ts'
+import { doneAt, type StageScript, scriptedStages } from '../test/support/taskgen/scripted-stages.ts'
 import { assay } from './test-support.ts'
 
 const TESTS = 'def test_ranks():\n\tassert rank([1, 2]) == [2, 1]\n'
@@ -65,12 +65,12 @@ const difficulty = {
   confidence: 'low',
 } satisfies DifficultyEstimate
 
-const evidence = (found: Partial<Record<keyof Script, unknown>>): Script =>
+const evidence = (found: Partial<Record<keyof StageScript, unknown>>): StageScript =>
   Object.fromEntries(
     Object.entries(found).map(([stage, told]) => [
       stage,
       (making: Parameters<typeof doneAt>[1]) =>
-        done({ ...doneAt(stage as keyof Script, making), evidence: JSON.parse(JSON.stringify(told)) }),
+        done({ ...doneAt(stage as keyof StageScript, making), evidence: JSON.parse(JSON.stringify(told)) }),
     ]),
   )
 

@@ -3,13 +3,13 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { call } from '../src/platform/http/client.ts'
 import { isKey, newKey } from '../src/workspaces/key.ts'
 import * as schema from '../src/workspaces/schema.ts'
-import { type Service, startService } from '../test/support/service.ts'
+import { type ServiceProcess, startService } from '../test/support/service.ts'
 import { assay, BIN, bareEnvironment, type CommandResult, scratchFolder } from './test-support.ts'
 
 const operatorKey = newKey()
 const key = newKey()
 const folder = scratchFolder()
-let service: Service
+let service: ServiceProcess
 
 beforeAll(async () => {
   const env = { ASSAY_BOOTSTRAP_KEY: key, ASSAY_OPERATOR_KEY: operatorKey }

@@ -13,7 +13,7 @@ export type CompareRequest = Pick<NewComparison, 'id' | 'models' | 'sandbox' | '
   Partial<NewComparison>
 
 /** The scope of a comparison: a benchmark, or approved tasks of a repository. */
-export type ComparisonScope = {
+export type ScopeClient = {
   endpoints: ComparisonEndpoints
   params: Record<string, string>
   /** The scope as arguments of a command line. */
@@ -26,7 +26,7 @@ type CreatedComparison = { comparison: Comparison; mergedAt: string[] }
 
 const contract = () => import('../src/comparisons/schema.ts')
 
-export async function openScope(flags: ScopeFlags, benchmark: string | undefined): Promise<ComparisonScope> {
+export async function openScope(flags: ScopeFlags, benchmark: string | undefined): Promise<ScopeClient> {
   const { repo, task = [] } = flags
   if ((repo === undefined) === (benchmark === undefined))
     throw new WrongUse('Give either a benchmark as org/name or a repository with --repo owner/name.')
@@ -35,7 +35,7 @@ export async function openScope(flags: ScopeFlags, benchmark: string | undefined
   return openBenchmarkScope(benchmark ?? '')
 }
 
-async function openBenchmarkScope(argument: string): Promise<ComparisonScope> {
+async function openBenchmarkScope(argument: string): Promise<ScopeClient> {
   const { inBenchmark: endpoints } = await contract()
   const [datasetOrg, dataset] = parseDatasetName(argument)
   const params = { datasetOrg, dataset }
@@ -50,7 +50,7 @@ async function openBenchmarkScope(argument: string): Promise<ComparisonScope> {
   }
 }
 
-async function openRepositoryScope(repo: string, tasks: string[]): Promise<ComparisonScope> {
+async function openRepositoryScope(repo: string, tasks: string[]): Promise<ScopeClient> {
   const { inRepository: endpoints } = await contract()
   const repository = parseRepositoryName(repo)
   const named = tasks.map(parseTaskRef)

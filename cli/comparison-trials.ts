@@ -1,22 +1,22 @@
 import type { Comparison, ComparisonTrial } from '../src/comparisons/shapes/schema.ts'
 import { call } from '../src/platform/http/client.ts'
-import type { ComparisonScope } from './comparison-scope.ts'
+import type { ScopeClient } from './comparison-scope.ts'
 import { WrongUse } from './failure.ts'
 import { listAll, type Service } from './service.ts'
 import { note, printJson, type Shell } from './shell.ts'
 import { printTable } from './table.ts'
 
 export type TrialFlags = { state?: string; setting?: string }
-type TrialState = ComparisonTrial['state']
+type ListedTrialState = ComparisonTrial['state']
 
 /** A comparison and its scope. */
-export type ComparisonRef = { scope: ComparisonScope; id: string }
+export type ScopedComparison = { scope: ScopeClient; id: string }
 
 const REASONS_MAX = 5
 const ERRORED_READ_MAX = 1000
 
 /** Prints why trials errored, most frequent reason first, because errored trials are not scored. */
-export async function printErrors(shell: Shell, service: Service, comparison: ComparisonRef, status: Comparison) {
+export async function printErrors(shell: Shell, service: Service, comparison: ScopedComparison, status: Comparison) {
   const { errored } = status.trials
   if (errored === 0) return
   const trials = await listTrials(service, comparison, { state: 'errored' }, ERRORED_READ_MAX)
@@ -31,7 +31,7 @@ export async function printErrors(shell: Shell, service: Service, comparison: Co
 
 const firstLine = (text: string): string => text.trim().split('\n', 1)[0]?.replace(/:$/, '.') ?? ''
 
-export async function printTrials(shell: Shell, service: Service, comparison: ComparisonRef, flags: TrialFlags) {
+export async function printTrials(shell: Shell, service: Service, comparison: ScopedComparison, flags: TrialFlags) {
   const { setting, state } = flags
   const trials = await listTrials(service, comparison, {
     ...(setting === undefined ? {} : { setting }),
@@ -49,19 +49,19 @@ export async function printTrials(shell: Shell, service: Service, comparison: Co
   ])
 }
 
-const STATES: readonly TrialState[] = ['queued', 'running', 'passed', 'failed', 'errored', 'canceled']
+const STATES: readonly ListedTrialState[] = ['queued', 'running', 'passed', 'failed', 'errored', 'canceled']
 
-function requireState(text: string): TrialState {
+function requireState(text: string): ListedTrialState {
   const state = STATES.find((each) => each === text)
   if (!state) throw new WrongUse(`Unknown state ${text}. --state must be one of: ${STATES.join(', ')}.`)
   return state
 }
 
-type TrialQuery = { state?: TrialState; setting?: string }
+type TrialQuery = { state?: ListedTrialState; setting?: string }
 
 async function listTrials(
   service: Service,
-  { scope, id }: ComparisonRef,
+  { scope, id }: ScopedComparison,
   filter: TrialQuery,
   max?: number,
 ): Promise<ComparisonTrial[]> {

@@ -4,7 +4,7 @@ import type { Catalog } from '../src/catalog/schema.ts'
 import type { Comparison } from '../src/comparisons/shapes/schema.ts'
 import { call } from '../src/platform/http/client.ts'
 import { type CompareRequest, openScope, type ScopeFlags } from './comparison-scope.ts'
-import { type ComparisonRef, printErrors, printTrials, type TrialFlags } from './comparison-trials.ts'
+import { printErrors, printTrials, type ScopedComparison, type TrialFlags } from './comparison-trials.ts'
 import { Failed, WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
 import { warnOfKnownTasks } from './knowledge-cutoff.ts'
@@ -181,7 +181,12 @@ function numberOf(text: string, flag: string): number {
 }
 
 /** Watches a comparison until it ends. Ctrl-C detaches without an error, because the comparison continues. */
-async function follow(shell: Shell, service: Service, { scope, id }: ComparisonRef, left: AbortSignal): Promise<void> {
+async function follow(
+  shell: Shell,
+  service: Service,
+  { scope, id }: ScopedComparison,
+  left: AbortSignal,
+): Promise<void> {
   const { endpoints, params, argument } = scope
   const last = await watchComparison(shell, service, { endpoints, params: { ...params, comparisonId: id } }, left)
   const again = `assay comparisons watch ${argument} ${id}`

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import * as schema from '../src/credentials/schema.ts'
 import { newKey } from '../src/workspaces/key.ts'
-import { type Service, startService } from '../test/support/service.ts'
+import { type ServiceProcess, startService } from '../test/support/service.ts'
 import { assay, type CommandResult, hasTerminal, localServer, onTerminal, scratchFolder } from './test-support.ts'
 
 const GOOD = 'sk-good-0123456789abcdef'
@@ -9,7 +9,7 @@ const BAD = 'sk-bad-0123456789abcdef'
 const key = newKey()
 const folder = scratchFolder()
 let provider: Awaited<ReturnType<typeof localServer>>
-let service: Service
+let service: ServiceProcess
 
 beforeAll(async () => {
   provider = await localServer(({ headers }, response) =>

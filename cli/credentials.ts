@@ -1,5 +1,5 @@
 import { Argument, type Command } from 'commander'
-import type { CredentialProvider, Kind } from '../src/credentials/schema.ts'
+import type { CredentialKind, CredentialProvider } from '../src/credentials/schema.ts'
 import { call } from '../src/platform/http/client.ts'
 import { Failed, WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
@@ -56,7 +56,7 @@ function addWriting(credentials: Command, shell: Shell): void {
       .argument('<provider>', 'Provider from `assay credentials providers`')
       .requiredOption('--name <name>', 'Display name')
       .option(...FROM_ENV)
-      .action((kind: Kind, provider: string, flags: AddCredentialFlags, command: Command) =>
+      .action((kind: CredentialKind, provider: string, flags: AddCredentialFlags, command: Command) =>
         add(shell, command, { kind, provider, ...flags }),
       ),
     'assay credentials add model anthropic --name "Team key"',
@@ -126,12 +126,12 @@ async function list(shell: Shell, command: Command): Promise<void> {
 }
 
 type AddCredentialFlags = { name: string; fromEnv?: string[] }
-type NewCredential = AddCredentialFlags & { kind: Kind; provider: string }
+type AddCredentialInput = AddCredentialFlags & { kind: CredentialKind; provider: string }
 
 async function add(
   shell: Shell,
   command: Command,
-  { kind, provider, name, fromEnv = [] }: NewCredential,
+  { kind, provider, name, fromEnv = [] }: AddCredentialInput,
 ): Promise<void> {
   const { createCredential } = await contract()
   const service = await openService(shell, command)
@@ -144,19 +144,23 @@ async function add(
   print(shell, body.id)
 }
 
-async function fetchFields(service: Service, kind: Kind, provider: string): Promise<CredentialProvider['fields']> {
+async function fetchFields(
+  service: Service,
+  kind: CredentialKind,
+  provider: string,
+): Promise<CredentialProvider['fields']> {
   const known = (await fetchProviders(service)).find((each) => each.kind === kind && each.provider === provider)
   if (known) return known.fields
   throw new WrongUse(`Unknown ${kind} provider. See \`assay credentials providers\`.`)
 }
 
 type UpdateCredentialFlags = { name?: string; secret?: boolean; fromEnv?: string[] }
-type CredentialUpdate = UpdateCredentialFlags & { id: string }
+type UpdateCredentialInput = UpdateCredentialFlags & { id: string }
 
 async function update(
   shell: Shell,
   command: Command,
-  { id, name, secret, fromEnv = [] }: CredentialUpdate,
+  { id, name, secret, fromEnv = [] }: UpdateCredentialInput,
 ): Promise<void> {
   const credentialId = requireId(id, 'assay credentials list')
   const isNewSecret = secret === true || fromEnv.length > 0

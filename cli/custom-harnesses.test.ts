@@ -2,12 +2,12 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newKey } from '../src/workspaces/key.ts'
-import { type Service, startService } from '../test/support/service.ts'
+import { type ServiceProcess, startService } from '../test/support/service.ts'
 import { assay, type CommandResult, scratchFolder } from './test-support.ts'
 
 const key = newKey()
 const folder = scratchFolder()
-let service: Service
+let service: ServiceProcess
 
 beforeAll(async () => {
   service = await startService('serve', ['--data', join(folder.path, 'data'), '--port', '0'], {

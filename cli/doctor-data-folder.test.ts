@@ -2,13 +2,14 @@ import { chmodSync, chownSync, mkdirSync, readdirSync, statSync, writeFileSync }
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { startService } from '../test/support/service.ts'
-import { assay, type CommandResult, findCheckLines, scratchFolder, type Variables } from './test-support.ts'
+import { assay, type CommandResult, type CommandVariables, findCheckLines, scratchFolder } from './test-support.ts'
 
 const folder = scratchFolder()
 afterAll(folder.remove)
 
 /** Port 0: there is no service to ask. */
-const doctor = (env: Variables): Promise<CommandResult> => assay(['doctor'], { env: { ASSAY_PORT: '0', ...env } })
+const doctor = (env: CommandVariables): Promise<CommandResult> =>
+  assay(['doctor'], { env: { ASSAY_PORT: '0', ...env } })
 
 test('a data folder that is a file, or that everyone can write', async () => {
   const file = join(folder.path, 'file')

@@ -7,21 +7,21 @@ import { newKey } from '../src/workspaces/key.ts'
 import { readDoctor } from '../src/workspaces/schema.ts'
 import { bootstrap } from '../src/workspaces/workspaces.ts'
 import { testDatabase } from '../test/support/database.ts'
-import { type Service, startService } from '../test/support/service.ts'
+import { type ServiceProcess, startService } from '../test/support/service.ts'
 import {
   assay,
   type CommandResult,
+  type CommandVariables,
   findCheckLines,
   hasTerminal,
   localServer,
   onTerminal,
   scratchFolder,
-  type Variables,
 } from './test-support.ts'
 
 const folder = scratchFolder()
 const data = join(folder.path, 'data')
-let service: Service
+let service: ServiceProcess
 
 beforeAll(async () => {
   service = await startService('serve', ['--data', data, '--port', '0'])
@@ -34,7 +34,7 @@ afterAll(async () => {
 })
 
 /** The port of the service of this file, unless another is given: whatever runs on 4000 is none of ours. */
-const doctor = (env: Variables = {}, flags: string[] = []): Promise<CommandResult> =>
+const doctor = (env: CommandVariables = {}, flags: string[] = []): Promise<CommandResult> =>
   assay(['doctor', ...flags], { env: { ASSAY_DATA: data, ASSAY_PORT: new URL(service.url).port, ...env } })
 
 test('a healthy service: every line is well and the end is 0', async () => {

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { listModels } from '../src/catalog/schema.ts'
 import { newKey } from '../src/workspaces/key.ts'
-import { type Service, startService } from '../test/support/service.ts'
+import { type ServiceProcess, startService } from '../test/support/service.ts'
 import { assay, type CommandResult, scratchFolder } from './test-support.ts'
 
 const key = newKey()
 const folder = scratchFolder()
-let service: Service
+let service: ServiceProcess
 
 beforeAll(async () => {
   service = await startService('serve', ['--data', folder.path, '--port', '0'], { ASSAY_BOOTSTRAP_KEY: key })

@@ -8,19 +8,22 @@ import { text } from 'node:stream/consumers'
 
 export const BIN = new URL('../bin/assay', import.meta.url).pathname
 
-export type Variables = Record<string, string>
+export type CommandVariables = Record<string, string>
 export type CommandResult = { code: number | null; out: string; err: string }
 
-type RunOptions = { env?: Variables; input?: string; cwd?: string; uid?: number; gid?: number }
+type CommandOptions = { env?: CommandVariables; input?: string; cwd?: string; uid?: number; gid?: number }
 
 // biome-ignore lint/style/noProcessEnv: needed to start the program
 const { PATH = '', HOME = tmpdir() } = process.env
 
 /** The minimal environment that the program needs to start. */
-export const bareEnvironment: Variables = { PATH, HOME }
+export const bareEnvironment: CommandVariables = { PATH, HOME }
 
 /** Runs the real program and waits for it to exit. */
-export function assay(args: string[], { env = {}, input = '', ...options }: RunOptions = {}): Promise<CommandResult> {
+export function assay(
+  args: string[],
+  { env = {}, input = '', ...options }: CommandOptions = {},
+): Promise<CommandResult> {
   const child = spawn(process.execPath, [BIN, ...args], { ...options, env: { ...bareEnvironment, ...env } })
   return waitForEnd(child, input)
 }
@@ -30,7 +33,7 @@ export const hasTerminal =
   process.platform === 'linux' && spawnSync('script', ['-qec', 'true', '/dev/null']).status === 0
 
 /** Runs the program on a terminal. `type` receives the output so far and returns the next input, or undefined. */
-export function onTerminal(args: string[], env: Variables, type: (shown: string) => string | undefined) {
+export function onTerminal(args: string[], env: CommandVariables, type: (shown: string) => string | undefined) {
   const command = [process.execPath, BIN, ...args].map((word) => `'${word}'`).join(' ')
   const sized = `stty cols 100 rows 30 && exec ${command}`
   const child = spawn('script', ['-qefc', sized, '/dev/null'], { env: { ...bareEnvironment, TERM: 'xterm', ...env } })
@@ -69,7 +72,7 @@ export async function localServer(answer: RequestListener): Promise<AsyncDisposa
 }
 
 /** Starts the program and records its output. */
-export function launch(args: string[], env: Variables = {}) {
+export function launch(args: string[], env: CommandVariables = {}) {
   const child = spawn(process.execPath, [BIN, ...args], { env: { ...bareEnvironment, ...env } })
   const out = record(child.stdout)
   const err = record(child.stderr)

@@ -36,7 +36,7 @@ const PHASES = {
   verify: { log: 'verifier-1.log', files: { 'tests/test.sh': `#!/bin/sh\n${HERE}\n` } },
   remove: { log: 'verifier-1.log', files: { 'tests/test.sh': '#!/bin/sh\necho here-we-are\n' } },
 }
-type Phase = keyof typeof PHASES
+type ReportedPhase = keyof typeof PHASES
 
 beforeAll(async () => {
   const imported = await assay(['images', 'import', await baseRootfs(), '--name', IMAGE, '--data', data])
@@ -61,7 +61,7 @@ const words = (task: string, sandbox: string) => [
 ]
 
 /** The program, once it is in that phase. */
-async function inPhase(phase: Phase, sandbox: string) {
+async function inPhase(phase: ReportedPhase, sandbox: string) {
   const log = join(output, PHASES[phase].log)
   rmSync(log, { force: true })
   const program = launch(words(phase, sandbox))

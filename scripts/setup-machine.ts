@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process'
 import { accessSync, constants, globSync, statSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import type { PackageManager, SystemPart } from './setup-parts.ts'
+import type { SystemPackageManager, SystemPart } from './setup-parts.ts'
 import type { SetupCommand, SetupMachine } from './setup-plan.ts'
 
-const MANAGERS: readonly PackageManager[] = ['apt-get', 'dnf', 'apk', 'pacman', 'brew']
+const MANAGERS: readonly SystemPackageManager[] = ['apt-get', 'dnf', 'apk', 'pacman', 'brew']
 
 export const thisMachine = (): SetupMachine => ({
   manager: MANAGERS.find(isOnPath),

@@ -1,4 +1,4 @@
-export type PackageManager = 'apt-get' | 'dnf' | 'apk' | 'pacman' | 'brew'
+export type SystemPackageManager = 'apt-get' | 'dnf' | 'apk' | 'pacman' | 'brew'
 
 /** A system dependency. */
 export type SystemPart = {
@@ -11,7 +11,7 @@ export type SystemPart = {
   files?: readonly string[]
   /** Additional condition: this command exits with 0. */
   probe?: readonly [command: string, ...args: string[]]
-  packages: Partial<Record<PackageManager, readonly string[]>>
+  packages: Partial<Record<SystemPackageManager, readonly string[]>>
   /** Installed only on request, because nothing uses it yet. */
   later?: true
 }

@@ -1,7 +1,7 @@
-import type { PackageManager, SystemPart } from './setup-parts.ts'
+import type { SystemPackageManager, SystemPart } from './setup-parts.ts'
 
 export type SetupCommand = readonly [program: string, ...args: string[]]
-export type SetupMachine = { manager: PackageManager | undefined; isRoot: boolean; hasSudo: boolean }
+export type SetupMachine = { manager: SystemPackageManager | undefined; isRoot: boolean; hasSudo: boolean }
 export type SetupPlan = { commands: SetupCommand[] } | { refusal: string }
 
 export function planFor(wanted: readonly SystemPart[], machine: SetupMachine): SetupPlan {
@@ -24,14 +24,14 @@ export const lines = (commands: readonly SetupCommand[]): string =>
 
 /** Returns the commands that install the packages, in order. */
 function installCommands(
-  manager: PackageManager,
+  manager: SystemPackageManager,
   packages: readonly string[],
   { isRoot, hasSudo }: SetupMachine,
 ): SetupCommand[] {
   if (manager === 'brew') return [['brew', 'install', ...packages]]
   const asRoot: string[] = isRoot || !hasSudo ? [] : ['sudo']
   const quietly = 'DEBIAN_FRONTEND=noninteractive'
-  const commands: Record<Exclude<PackageManager, 'brew'>, string[][]> = {
+  const commands: Record<Exclude<SystemPackageManager, 'brew'>, string[][]> = {
     'apt-get': [
       ['apt-get', 'update', '-q'],
       ['env', quietly, 'apt-get', 'install', '-q', '-y', '--no-install-recommends', ...packages],

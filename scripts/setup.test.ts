@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { ROOT } from './files.ts'
-import { PARTS, type PackageManager } from './setup-parts.ts'
+import { PARTS, type SystemPackageManager } from './setup-parts.ts'
 import { planFor } from './setup-plan.ts'
 
 /** Creates a PATH with only these commands. Each records its arguments. */
@@ -114,7 +114,7 @@ test('a system without a known package manager, or without a package, is told so
 
 const git = PARTS.filter(({ name }) => name === 'git')
 
-const ordinaryUser: [PackageManager, string][] = [
+const ordinaryUser: [SystemPackageManager, string][] = [
   ['apt-get', 'sudo apt-get update -q'],
   ['apt-get', 'sudo env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends git'],
   ['dnf', 'sudo dnf install -y git'],

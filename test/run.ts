@@ -57,14 +57,14 @@ function run(title: string, environment: Record<string, string>): Count {
   }
 }
 
-type Report = {
+type VitestReport = {
   numPassedTests: number
   numFailedTests: number
   numPendingTests: number
-  testResults: Suite[]
+  testResults: VitestSuite[]
 }
 
-type Suite = {
+type VitestSuite = {
   name: string
   status: string
   message: string
@@ -73,8 +73,8 @@ type Suite = {
   assertionResults: { status: string; fullName: string; failureMessages: string[] }[]
 }
 
-function summarise(title: string, report: Report, status: number): Count {
-  const seconds = ({ startTime, endTime }: Suite) => (endTime - startTime) / 1000
+function summarise(title: string, report: VitestReport, status: number): Count {
+  const seconds = ({ startTime, endTime }: VitestSuite) => (endTime - startTime) / 1000
   const slowest = report.testResults.toSorted((a, b) => seconds(b) - seconds(a)).slice(0, SLOWEST)
   console.log(`Seconds of the ${slowest.length} slowest suites:`)
   for (const suite of slowest) console.log(`${seconds(suite).toFixed(1).padStart(8)}  ${relative('.', suite.name)}`)
@@ -85,7 +85,7 @@ function summarise(title: string, report: Report, status: number): Count {
 }
 
 /** What failed comes last, where a log that was cut still has it. */
-function failuresOf(title: string, suite: Suite): string[] {
+function failuresOf(title: string, suite: VitestSuite): string[] {
   const failed = suite.assertionResults.filter(({ status }) => status === 'failed')
   const told = failed.map(({ fullName, failureMessages }) => ({ name: fullName, why: failureMessages.join('\n') }))
   if (told.length === 0 && suite.status === 'failed') told.push({ name: 'could not start', why: suite.message })

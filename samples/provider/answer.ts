@@ -1,17 +1,17 @@
-import type { Answer, Conversation, Speech } from './conversation.ts'
-import { type Script, type Trouble, type Turn, turnOf, usageOf } from './script.ts'
+import type { Conversation, MockAnswer, Speech } from './conversation.ts'
+import { type CallFault, type MockTurn, type ProviderScript, turnOf, usageOf } from './script.ts'
 import { BYTES_PER_TOKEN } from './tokens.ts'
 import { filledLine, namedCall, shellCall } from './tools.ts'
 
-export type Refusal = { status: number; message: string; headers?: Record<string, string> }
+export type MockError = { status: number; message: string; headers?: Record<string, string> }
 
 /** Returns the error response, or undefined if the call is answered. */
 export function refusalOf(
-  { keys, models }: Script,
-  fault: Trouble,
+  { keys, models }: ProviderScript,
+  fault: CallFault,
   { model }: Conversation,
   key: string | null,
-): Refusal | undefined {
+): MockError | undefined {
   if (keys && !keys.includes(key ?? '')) return { status: 401, message: 'Invalid API key.' }
   if (models && !models.includes(model)) return { status: 404, message: `Unknown model ${model}.` }
   if (fault.status === undefined) return undefined
@@ -25,11 +25,11 @@ export function refusalOf(
 type AnswerContext = { speech: Speech; id: string; size: number }
 
 export function answerOf(
-  script: Script,
-  fault: Trouble,
+  script: ProviderScript,
+  fault: CallFault,
   asked: Conversation,
   { speech, id, size }: AnswerContext,
-): Answer {
+): MockAnswer {
   const turn = turnOf(script, asked)
   const isRefusal = turn.refuse === true || fault.refuse === true
   const call = isRefusal ? null : callOf(turn, asked)
@@ -49,18 +49,18 @@ export function answerOf(
 }
 
 /** Cuts an answer at its output limit. Reasoning counts first; an incomplete tool call is dropped. */
-function truncated(answer: Answer, outputMax: number): Answer {
+function truncated(answer: MockAnswer, outputMax: number): MockAnswer {
   const reasoning = Math.min(answer.usage.reasoning, outputMax)
   const text = answer.text.slice(0, BYTES_PER_TOKEN * (outputMax - reasoning))
   return { ...answer, text, call: null, isTruncated: true, usage: { ...answer.usage, output: outputMax, reasoning } }
 }
 
-function callOf({ run, use }: Turn, { tools, lastResult }: Conversation) {
+function callOf({ run, use }: MockTurn, { tools, lastResult }: Conversation) {
   if (use) return namedCall(tools, use.tool, use.input)
   return run === undefined ? null : shellCall(tools, filledLine(run, lastResult))
 }
 
-function textOf({ say, run, use }: Turn, isRefusal: boolean, isLast: boolean): string {
+function textOf({ say, run, use }: MockTurn, isRefusal: boolean, isLast: boolean): string {
   if (isRefusal) return say ?? 'I will not do that.'
   if (use && isLast) return `I have no tool ${use.tool}.`
   if (run !== undefined && isLast) return 'I have no tool that runs a line of shell.'

@@ -1,6 +1,6 @@
 import { EventEmitter, once } from 'node:events'
-import type { Tokens } from './conversation.ts'
-import { Fault, type FaultInput, Script, type ScriptInput, type Trouble } from './script.ts'
+import type { MockUsage } from './conversation.ts'
+import { type CallFault, Fault, type FaultInput, ProviderScript, type ScriptInput } from './script.ts'
 
 /** A call as recorded by the provider. */
 export type Booked = {
@@ -14,7 +14,7 @@ export type Booked = {
   tools: string[]
   results: number
   /** Billed tokens, or null if the provider did not answer. */
-  usage: Tokens | null
+  usage: MockUsage | null
   /** True if the entire answer including its usage was sent. */
   isUsageSaid: boolean
 }
@@ -23,12 +23,12 @@ export type Books = ReturnType<typeof newBooks>
 
 /** Creates the state of a provider: the current script and faults, and the recorded calls. */
 export function newBooks(given: ScriptInput) {
-  let script = Script.parse(given)
+  let script = ProviderScript.parse(given)
   let faults = [...script.faults]
   let calls: Booked[] = []
   const arrivals = new EventEmitter()
   return {
-    script: (): Script => script,
+    script: (): ProviderScript => script,
     calls: (): Booked[] => calls,
     /** Resolves when this many calls have arrived. */
     async whenCalls(count: number): Promise<void> {
@@ -42,7 +42,7 @@ export function newBooks(given: ScriptInput) {
     },
     addFault: (fault: FaultInput): void => void faults.push(Fault.parse(fault)),
     setScript(next: ScriptInput): void {
-      script = Script.parse(next)
+      script = ProviderScript.parse(next)
       faults = [...script.faults]
     },
     forget(): void {
@@ -50,7 +50,7 @@ export function newBooks(given: ScriptInput) {
       faults = []
     },
     /** Returns the fault of this call, empty if there is none. */
-    takeTrouble(): Trouble {
+    takeTrouble(): CallFault {
       const [fault, ...others] = faults
       if (!fault) return {}
       faults = fault.times > 1 ? [{ ...fault, times: fault.times - 1 }, ...others] : others

@@ -1,7 +1,7 @@
 import type { ZodType } from 'zod'
 import type { JsonObject } from '../../src/harnesses/json.ts'
 import type { Books } from './books.ts'
-import { Fault, Script } from './script.ts'
+import { Fault, ProviderScript } from './script.ts'
 
 /** Control endpoints for tests and demos. Agent programs never use them. */
 export function control(books: Books, method: string | undefined, path: string, body: JsonObject): [number, object] {
@@ -14,7 +14,7 @@ export function control(books: Books, method: string | undefined, path: string, 
     case 'POST /__control/faults':
       return checked(Fault, body, books.addFault)
     case 'PUT /__control/script':
-      return checked(Script, body, books.setScript)
+      return checked(ProviderScript, body, books.setScript)
     default:
       return [404, { message: 'calls, faults and script are here.' }]
   }

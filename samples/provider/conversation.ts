@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from '../../src/harnesses/json.ts'
 
 /** Tokens of a call by price class. `reasoning` is part of `output`. */
-export type Tokens = {
+export type MockUsage = {
   input: number
   cacheRead: number
   cacheWrite5m: number
@@ -37,19 +37,19 @@ export type Conversation = {
   outputMax: number | null
 }
 
-export type Call = { tool: Tool; input: Json }
+export type MockToolCall = { tool: Tool; input: Json }
 
 /** The answer of the model. */
-export type Answer = {
+export type MockAnswer = {
   /** Unique among the answers of one provider. */
   id: string
   model: string
   text: string
-  call: Call | null
+  call: MockToolCall | null
   isRefusal: boolean
   /** The answer ends at the output limit of the request. */
   isTruncated: boolean
-  usage: Tokens
+  usage: MockUsage
   wantsUsage: boolean
 }
 
@@ -58,12 +58,12 @@ export type Speech = {
   protocol: string
   read(path: string, body: JsonObject): Conversation
   /** Reduces usage to the token classes that the protocol can report. */
-  sayable(usage: Tokens): Tokens
-  whole(answer: Answer): JsonObject
+  sayable(usage: MockUsage): MockUsage
+  whole(answer: MockAnswer): JsonObject
   /** Events of the stream, as sent. */
-  events(answer: Answer): string[]
+  events(answer: MockAnswer): string[]
   /** Text in these events, in order. */
-  pieces(answer: Answer): string[]
+  pieces(answer: MockAnswer): string[]
   problem(status: number, message: string): JsonObject
 }
 
@@ -85,9 +85,10 @@ export function piecesOf(text: string): string[] {
 }
 
 /** Returns the text of an answer and the input of its tool call. */
-export const answerPieces = ({ text, call }: Answer): string[] => [
+export const answerPieces = ({ text, call }: MockAnswer): string[] => [
   ...piecesOf(text),
   ...(call ? piecesOf(inputText(call)) : []),
 ]
 
-export const inputText = ({ input }: Call): string => (typeof input === 'string' ? input : JSON.stringify(input))
+export const inputText = ({ input }: MockToolCall): string =>
+  typeof input === 'string' ? input : JSON.stringify(input)

@@ -10,7 +10,7 @@ import { gemini } from './protocols/gemini.ts'
 import { openaiChat } from './protocols/openai-chat.ts'
 import { openaiResponses } from './protocols/openai-responses.ts'
 import { asideOf, bodyOf, keyOf } from './requests.ts'
-import { type Script, type ScriptInput, turnOf } from './script.ts'
+import { type ProviderScript, type ScriptInput, turnOf } from './script.ts'
 import { stream } from './stream.ts'
 import { billedTokens } from './tokens.ts'
 
@@ -89,7 +89,7 @@ async function speak(books: Books, asked: ReceivedCall, response: ServerResponse
   call.isUsageSaid = isWhole && said.wantsUsage && fault.malformed !== 'after'
 }
 
-const bookedOf = (script: Script, { speech, conversation }: ReceivedCall): Booked => ({
+const bookedOf = (script: ProviderScript, { speech, conversation }: ReceivedCall): Booked => ({
   protocol: speech.protocol,
   model: conversation.model,
   served: script.served[conversation.model] ?? conversation.model,

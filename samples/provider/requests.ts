@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib'
-import type { Script } from './script.ts'
+import type { ProviderScript } from './script.ts'
 
 /** Returns the API key from the header or parameter of the protocol. */
 export function keyOf({ headers }: IncomingMessage, query: URLSearchParams): string | null {
@@ -20,7 +20,7 @@ export async function bodyOf(request: IncomingMessage): Promise<Buffer> {
 }
 
 /** Answers requests that cost nothing: model lists, token counts, health checks. */
-export function asideOf({ models = [] }: Script, method: string | undefined, path: string): [number, object] {
+export function asideOf({ models = [] }: ProviderScript, method: string | undefined, path: string): [number, object] {
   if (/\/(count_tokens|input_tokens)$/.test(path)) return [200, { object: 'response.input_tokens', input_tokens: 1000 }]
   if (path.endsWith(':countTokens')) return [200, { totalTokens: 1000 }]
   if (method === 'HEAD') return [200, {}]

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Conversation, Tokens } from './conversation.ts'
+import type { Conversation, MockUsage } from './conversation.ts'
 import { BYTES_PER_TOKEN } from './tokens.ts'
 
 const Count = z.int().min(0)
@@ -33,7 +33,7 @@ const Trouble = z.strictObject({
   pauseMs: z.int().min(0).optional(),
   refuse: z.boolean().optional(),
 })
-export type Trouble = z.infer<typeof Trouble>
+export type CallFault = z.infer<typeof Trouble>
 
 /** Makes the next `times` calls fail. */
 export const Fault = Trouble.extend({ times: z.int().min(1).default(1) })
@@ -53,7 +53,7 @@ const Turn = z.strictObject({
   /** Fault of every call that reaches this turn. */
   trouble: Trouble.optional(),
 })
-export type Turn = z.infer<typeof Turn>
+export type MockTurn = z.infer<typeof Turn>
 
 const Task = z.strictObject({
   /** Text or texts that must all occur in the prompt. */
@@ -66,7 +66,7 @@ const Task = z.strictObject({
   endless: z.boolean().optional(),
 })
 
-export const Script = z.strictObject({
+export const ProviderScript = z.strictObject({
   /** Valid keys. If omitted, every key is valid. */
   keys: z.array(z.string()).optional(),
   /** Known models. If omitted, every model is known. */
@@ -77,11 +77,11 @@ export const Script = z.strictObject({
   tasks: z.array(Task).default([]),
   faults: z.array(Fault).default([]),
 })
-export type Script = z.infer<typeof Script>
-export type ScriptInput = z.input<typeof Script>
+export type ProviderScript = z.infer<typeof ProviderScript>
+export type ScriptInput = z.input<typeof ProviderScript>
 
 /** Returns the turn for a request. */
-export function turnOf({ tasks }: Script, { prompt, model, level, results }: Conversation): Turn {
+export function turnOf({ tasks }: ProviderScript, { prompt, model, level, results }: Conversation): MockTurn {
   const fits = (wanted: string | undefined, is: string | null): boolean =>
     wanted === undefined || wanted.toLowerCase() === is?.toLowerCase()
   const task = tasks.find((each) => isIn(prompt, each.match) && fits(each.model, model) && fits(each.level, level))
@@ -93,13 +93,17 @@ export function turnOf({ tasks }: Script, { prompt, model, level, results }: Con
 const isIn = (prompt: string, wanted: string | string[]): boolean =>
   [wanted].flat().every((each) => prompt.includes(each))
 
-const NOTHING: Tokens = { input: 0, cacheRead: 0, cacheWrite5m: 0, cacheWrite1h: 0, output: 0, reasoning: 0 }
+const NOTHING: MockUsage = { input: 0, cacheRead: 0, cacheWrite5m: 0, cacheWrite1h: 0, output: 0, reasoning: 0 }
 
 // Higher reasoning levels cost more.
 const THOUGHTS: Record<string, number> = { minimal: 16, low: 64, medium: 256, high: 1024, xhigh: 2048, max: 4096 }
 
 /** Computes usage from request and answer only, so that the same call always costs the same. */
-export function usageOf(turn: Turn, { level, results }: Conversation, size: { asked: number; said: number }): Tokens {
+export function usageOf(
+  turn: MockTurn,
+  { level, results }: Conversation,
+  size: { asked: number; said: number },
+): MockUsage {
   if (turn.usage) return { ...NOTHING, ...given(turn.usage) }
   const all = Math.ceil(size.asked / BYTES_PER_TOKEN)
   const cacheRead = results > 0 ? Math.floor(all * 0.75) : 0
@@ -115,5 +119,5 @@ export function usageOf(turn: Turn, { level, results }: Conversation, size: { as
   }
 }
 
-const given = (usage: z.infer<typeof Usage>): Partial<Tokens> =>
+const given = (usage: z.infer<typeof Usage>): Partial<MockUsage> =>
   Object.fromEntries(Object.entries(usage).filter(([, count]) => count !== undefined))

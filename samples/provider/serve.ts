@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { startProvider } from './provider.ts'
-import { Script } from './script.ts'
+import { ProviderScript } from './script.ts'
 
 const { values } = parseArgs({
   options: {
@@ -11,6 +11,6 @@ const { values } = parseArgs({
   },
 })
 
-const script = values.script === undefined ? {} : Script.parse(JSON.parse(readFileSync(values.script, 'utf8')))
+const script = values.script === undefined ? {} : ProviderScript.parse(JSON.parse(readFileSync(values.script, 'utf8')))
 const provider = await startProvider(script, { port: Number(values.port), host: values.host })
 process.stdout.write(`${provider.url}\n`)

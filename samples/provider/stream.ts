@@ -1,11 +1,11 @@
 import type { ServerResponse } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Trouble } from './script.ts'
+import type { CallFault } from './script.ts'
 
 type StreamResult = { isWhole: boolean; sent: string[] }
 
 /** Sends a stream with its fault. `isWhole` is true if all events were sent. */
-export async function stream(response: ServerResponse, events: string[], fault: Trouble): Promise<StreamResult> {
+export async function stream(response: ServerResponse, events: string[], fault: CallFault): Promise<StreamResult> {
   const { frames, end } = spoiled(events, fault)
   response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' })
   response.flushHeaders()
@@ -29,7 +29,7 @@ export async function stream(response: ServerResponse, events: string[], fault: 
 
 const NOISE = 'data: {"type": "message_\n\n: a remark\n\ndata\n\nid:\n\n'
 
-function spoiled(events: string[], fault: Trouble): { frames: string[]; end: 'whole' | 'cut' | 'hang' } {
+function spoiled(events: string[], fault: CallFault): { frames: string[]; end: 'whole' | 'cut' | 'hang' } {
   if (fault.cutAfter !== undefined) return { frames: events.slice(0, fault.cutAfter), end: 'cut' }
   if (fault.hangAfter !== undefined) return { frames: events.slice(0, fault.hangAfter), end: 'hang' }
   if (fault.hang === 'within') return { frames: events.slice(0, 2), end: 'hang' }

@@ -1,4 +1,4 @@
-import type { Answer, Speech, Tokens } from './conversation.ts'
+import type { MockAnswer, MockUsage, Speech } from './conversation.ts'
 
 export const BYTES_PER_TOKEN = 4
 
@@ -6,7 +6,7 @@ export const BYTES_PER_TOKEN = 4
  * Returns the billed usage of an incomplete stream (client disconnected or connection lost): the entire input, and the
  * output in the events that were sent.
  */
-export function billedTokens(speech: Speech, answer: Answer, sentEvents: readonly string[]): Tokens {
+export function billedTokens(speech: Speech, answer: MockAnswer, sentEvents: readonly string[]): MockUsage {
   const pieces = speech.pieces(answer).values()
   let next = pieces.next()
   let bytes = 0

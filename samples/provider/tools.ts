@@ -1,6 +1,6 @@
 import { listOf, objectOf, textOf } from '../../src/gateway/protocols/fields.ts'
 import type { Json, JsonObject } from '../../src/harnesses/json.ts'
-import type { Call, Tool } from './conversation.ts'
+import type { MockToolCall, Tool } from './conversation.ts'
 
 // Names of shell tools in agent programs, most reliable first.
 const SHELLS = [/^(exec_command|shell_command|local_shell)$/, /^bash$/i, /^(run_)?shell(_command)?$/i]
@@ -13,7 +13,7 @@ const MAYBE_SHELLS = [
 const LINE_FIELDS = ['command', 'cmd', 'commands', 'script', 'line']
 
 /** Builds the call that runs a shell command with one of the offered tools, or null if none can. */
-export function shellCall(tools: readonly Tool[], line: string): Call | null {
+export function shellCall(tools: readonly Tool[], line: string): MockToolCall | null {
   // A tool that executes code in which the other tools are functions.
   const code = tools.find(({ kind, name }) => kind === 'custom' && name === 'exec')
   const shell = [...SHELLS, ...MAYBE_SHELLS].map((name) => tools.find((tool) => isShell(tool, name))).find(Boolean)
@@ -22,7 +22,7 @@ export function shellCall(tools: readonly Tool[], line: string): Call | null {
 }
 
 /** Builds the call of another tool, or null if the program offers none of that name. */
-export function namedCall(tools: readonly Tool[], end: string, input: JsonObject): Call | null {
+export function namedCall(tools: readonly Tool[], end: string, input: JsonObject): MockToolCall | null {
   const tool = tools.find(({ name }) => name.endsWith(end))
   if (tool) return { tool, input }
   // Some programs load tools only after a search.

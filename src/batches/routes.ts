@@ -26,7 +26,7 @@ export const batchRoutes = (deps: BatchRoutesDeps): Route[] => [
 
 type RouteContext<P> = { db: Db; caller: KeyCaller; params: P }
 type RepositoryParams = { owner: string; name: string }
-type BatchParams = RepositoryParams & { runId: string }
+type BatchPathParams = RepositoryParams & { runId: string }
 
 const toRepositoryRef = ({ caller, params }: Omit<RouteContext<RepositoryParams>, 'db'>) => ({
   workspaceId: caller.workspace.id,
@@ -34,10 +34,10 @@ const toRepositoryRef = ({ caller, params }: Omit<RouteContext<RepositoryParams>
   name: params.name,
 })
 
-const findBatch = ({ db, caller, params }: RouteContext<BatchParams>) =>
+const findBatch = ({ db, caller, params }: RouteContext<BatchPathParams>) =>
   readBatchRow(db, toRepositoryRef({ caller, params }), params.runId)
 
-const findTask = async (found: RouteContext<BatchParams & { taskId: string }>) => {
+const findTask = async (found: RouteContext<BatchPathParams & { taskId: string }>) => {
   const { id } = await findBatch(found)
   return readTaskRow(found.db, id, found.params.taskId)
 }

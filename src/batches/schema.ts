@@ -9,7 +9,6 @@ import {
   BatchState,
   budgetUsd,
   Difficulty,
-  Evidence,
   Generation,
   GenerationOptions,
   NewBatch,
@@ -21,6 +20,7 @@ import {
   StageEvidence,
   TASKS_MAX,
   TaskContent,
+  TaskEvidence,
   TaskPullRequest,
   Waiting,
 } from '../taskgen/schema.ts'
@@ -96,7 +96,7 @@ export const RejectionEvidence = z
 export const BatchTaskDetail = BatchTask.extend({
   instruction: z.string().nullable(),
   files: TaskContent.shape.files,
-  evidence: Evidence.extend({
+  evidence: TaskEvidence.extend({
     stages: z.array(StageEvidence).describe('Of a generated task: those that it passed, in their order.'),
     rejection: RejectionEvidence,
   }),

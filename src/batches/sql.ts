@@ -4,7 +4,7 @@ import { pageNewestFirst } from '../platform/db/newest-first.ts'
 import type { Page } from '../platform/http/page.ts'
 import type { NewTask } from '../taskgen/assembly/screen-task.ts'
 import type { TaskKey } from '../taskgen/pipeline/batch-state.ts'
-import { type Difficulty, type Evidence, OPEN_STATES, type Rejection } from '../taskgen/schema.ts'
+import { type Difficulty, OPEN_STATES, type Rejection, type TaskEvidence } from '../taskgen/schema.ts'
 
 export const insertBatch = (tx: Db, row: { id: string; repository: number; archive: string }) =>
   tx.insertInto('batches').values(row).returningAll().executeTakeFirstOrThrow()
@@ -108,7 +108,7 @@ export async function listValidating(db: Db, batch: string): Promise<string[]> {
 const updateTask = (tx: Db, { batch, task }: TaskKey) =>
   tx.updateTable('batch_tasks').where('batch', '=', batch).where('id', '=', task)
 
-type TaskVerdict = { rejection: Rejection | null; evidence: Evidence; concerns: string[] }
+type TaskVerdict = { rejection: Rejection | null; evidence: TaskEvidence; concerns: string[] }
 
 export const settleTask = (tx: Db, key: TaskKey, { rejection, evidence, concerns }: TaskVerdict) =>
   updateTask(tx, key)

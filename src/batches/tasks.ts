@@ -4,7 +4,7 @@ import type { Blobs } from '../platform/blobs/blob.ts'
 import type { Db } from '../platform/db/db.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { listStageEvidence } from '../taskgen/pipeline/store-task.ts'
-import { Evidence, Rejection, TaskContent, TaskPullRequest, toUsd, Waiting } from '../taskgen/schema.ts'
+import { Rejection, TaskContent, TaskEvidence, TaskPullRequest, toUsd, Waiting } from '../taskgen/schema.ts'
 import { type BatchTask, type BatchTaskDetail, RejectionEvidence } from './schema.ts'
 import * as rows from './sql.ts'
 
@@ -42,7 +42,7 @@ const Concerns = z.array(z.string())
 const parseContent = ({ content }: FullTaskRow): TaskContent | undefined =>
   content === null ? undefined : TaskContent.parse(content)
 
-const StoredEvidence = Evidence.extend({ rejection: RejectionEvidence })
+const StoredEvidence = TaskEvidence.extend({ rejection: RejectionEvidence })
 
 export const readDetail = async (db: Db, row: FullTaskRow): Promise<BatchTaskDetail> => ({
   ...toBatchTask(row),

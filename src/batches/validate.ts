@@ -23,7 +23,7 @@ import {
   markRunning,
   markWaiting,
 } from '../taskgen/pipeline/batch-state.ts'
-import { Evidence, type TaskCalibration } from '../taskgen/schema.ts'
+import { type TaskCalibration, TaskEvidence } from '../taskgen/schema.ts'
 import { openScratch } from '../trials/scratch.ts'
 import * as rows from './sql.ts'
 import type { ValidationOutcome, Validator } from './validator.ts'
@@ -63,7 +63,7 @@ export const validateJob = (deps: ValidateJobDeps, sandbox: string): JobHandler<
     run: (job) => runValidation(deps, sandbox, job),
     onGivenUp: async (tx, { batch, task }, reason) => {
       const row = await rows.findTaskRow(tx, batch, task)
-      const evidence = Evidence.parse(row?.evidence)
+      const evidence = TaskEvidence.parse(row?.evidence)
       const rejection = { reason: 'environment_failed', detail: reason }
       await rows.settleTask(tx, { batch, task }, { evidence, rejection, concerns: [] })
       await endIfDone(tx, batch)
@@ -81,14 +81,14 @@ async function runValidation(deps: ValidateJobDeps, sandbox: string, job: Job<Va
       return void (await enqueueValidations(tx, { sandbox, batch, tasks: [task], runAt: until }))
     }
     await markRunning(tx, batch)
-    await rows.settleTask(tx, { batch, task }, toVerdict(Evidence.parse(row.evidence), validation))
+    await rows.settleTask(tx, { batch, task }, toVerdict(TaskEvidence.parse(row.evidence), validation))
     await endIfDone(tx, batch)
   })
 }
 
 type CompletedValidation = Exclude<ValidationOutcome, { kind: 'unavailable' }>
 
-function toVerdict(before: Evidence, validation: CompletedValidation) {
+function toVerdict(before: TaskEvidence, validation: CompletedValidation) {
   const evidence = { ...before, calibration: parseCalibration(validation.calibration) }
   const rejection = validation.kind === 'rejected' ? validation.rejection : null
   return { rejection, evidence, concerns: listConcerns(evidence) }
@@ -96,7 +96,7 @@ function toVerdict(before: Evidence, validation: CompletedValidation) {
 
 /** Selects the displayed part of the evidence. */
 const parseCalibration = (calibration: TaskCalibration): TaskCalibration =>
-  Evidence.shape.calibration.unwrap().parse(calibration)
+  TaskEvidence.shape.calibration.unwrap().parse(calibration)
 
 /** Runs the validator on an unpacked copy of the task. */
 export async function runValidator(
@@ -129,7 +129,7 @@ export async function endIfDone(tx: Db, batch: string): Promise<void> {
 }
 
 /** Lists the concerns of an imported task that a reviewer should see before approving it. */
-function listConcerns({ calibration }: Evidence): string[] {
+function listConcerns({ calibration }: TaskEvidence): string[] {
   if (calibration?.strength !== 'weak') return []
   return [`Known cheats score: ${calibration.winners.join(', ')}.`]
 }

@@ -71,7 +71,11 @@ test('a bundled dataset is added, read, listed and removed without network acces
   expect(added).toMatchObject({
     status: 201,
     body: {
-      ...{ reference: 'assay/quick', datasetOrg: 'assay', dataset: 'quick', ref: 'latest', tasks: 5 },
+      reference: 'assay/quick',
+      datasetOrg: 'assay',
+      dataset: 'quick',
+      ref: 'latest',
+      tasks: 5,
       check: { status: 'passed' },
     },
   })

@@ -21,10 +21,10 @@ afterAll(async () => {
   rmSync(folder, { recursive: true })
 })
 
-type Change = [sandbox: string, available: boolean]
+type CapabilityChange = [sandbox: string, available: boolean]
 
 function offering(sandboxes: TestableSandbox[], testMs = 1_000) {
-  const changes: Change[] = []
+  const changes: CapabilityChange[] = []
   const silent = { info: () => {}, warn: () => {}, error: () => {} }
   const offers = reportCapabilities(
     { db: app.database.db, log: silent, everyMs: 10, testMs },
@@ -54,7 +54,9 @@ test('reports a sandbox as unavailable with the reason when its engine stops, an
 
   rmSync(join(folder, 'engine'))
   await catalogSays('local').toMatchObject({
-    ...{ available: false, isolation: null, detail: expect.stringContaining('ENOENT') },
+    available: false,
+    isolation: null,
+    detail: expect.stringContaining('ENOENT'),
   })
   expect(await isSandboxAvailable(app.database.db, 'local')).toBe(false)
 

@@ -43,8 +43,12 @@ describe('adding', () => {
     const { body: list } = await app.call(listModels)
     expect(list.models[0]).toEqual(added.body)
     expect(await inCatalog(body.catalogId)).toMatchObject({
-      ...{ custom: true, provider: body.catalogId, name: 'model-v1', credentials: [] },
-      ...{ reasoningLevels: ['none', 'low'], defaultReasoningLevel: 'low' },
+      custom: true,
+      provider: body.catalogId,
+      name: 'model-v1',
+      credentials: [],
+      reasoningLevels: ['none', 'low'],
+      defaultReasoningLevel: 'low',
       prices: { input: 0.5, output: 2, cacheRead: 0.05, cacheWrite: 0.5 },
     })
   })

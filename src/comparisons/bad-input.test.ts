@@ -1,7 +1,7 @@
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Answered, type TestApp, testApp } from '../../test/support/app.ts'
+import { type TestApp, type TestResponse, testApp } from '../../test/support/app.ts'
 import { smallTask } from '../../test/support/archives.ts'
 import { type Comparing, comparing, comparingInRepository, scriptedEngine } from '../../test/support/comparisons.ts'
 import { trialRecord } from '../../test/support/trial-record.ts'
@@ -15,7 +15,7 @@ beforeAll(async () => {
 })
 afterAll(async () => app[Symbol.asyncDispose]())
 
-const pointers = ({ status, body }: Answered) => ({
+const pointers = ({ status, body }: TestResponse) => ({
   status,
   errors: body.errors?.map(({ pointer, code }: { pointer: string; code: string }) => `${pointer} ${code}`),
 })
@@ -158,7 +158,8 @@ describe.each([
     const unused = await lab.resume(body.id, { credentials: { [UNKNOWN]: lab.reference } })
     expect(pointers(unused)).toEqual({ status: 422, errors: [`/credentials/${UNKNOWN} credential_misfit`] })
     expect(pointers(await lab.resume(body.id, { models: [] }))).toEqual({
-      ...{ status: 422, errors: ['/models unknown_field'] },
+      status: 422,
+      errors: ['/models unknown_field'],
     })
     await lab.cancel(body.id)
   })

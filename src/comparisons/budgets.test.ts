@@ -147,7 +147,9 @@ test('a budget of one micro-dollar starts nothing and reports the reason', async
   const { body } = await shop.create({ models: shop.models, budgetUsd: 0.000001 })
   await shop.work()
   expect(await shop.read(body.id)).toMatchObject({
-    ...{ state: 'paused', costUsd: 0, trials: { queued: 5, running: 0 } },
+    state: 'paused',
+    costUsd: 0,
+    trials: { queued: 5, running: 0 },
     pause: { reason: 'budget', message: expect.stringContaining('does not cover another trial') },
   })
   expect(shop.engine.orders).toHaveLength(before)

@@ -14,8 +14,14 @@ beforeAll(async () => {
   lab = await comparing(app)
   await app.call(addModel, {
     body: {
-      ...{ catalogId, name: 'house-v1', label: 'House', protocol: 'gemini', baseUrl: 'https://models.example.com' },
-      ...{ reasoningLevels: ['low', 'xhigh'], defaultReasoningLevel: 'low', prices: { input: 1, output: 2 } },
+      catalogId,
+      name: 'house-v1',
+      label: 'House',
+      protocol: 'gemini',
+      baseUrl: 'https://models.example.com',
+      reasoningLevels: ['low', 'xhigh'],
+      defaultReasoningLevel: 'low',
+      prices: { input: 1, output: 2 },
     },
   })
   const secret = { apiKey: 'sk-house-0123456789' }

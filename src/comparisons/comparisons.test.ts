@@ -98,8 +98,16 @@ test('every operation of a comparison answers with its declared shape', async ()
   const [first] = await lab.trials(body.id, { setting: 'reference|oracle|none', limit: '1' })
   expect(first).toMatchObject({
     task: { name: 'assay/earn-partial-credit' },
-    ...{ settingId: 'reference|oracle|none', attempt: 1, state: 'passed', class: 'verified', reward: 1 },
-    ...{ verifyMode: 'workspace', isolation: 'none', retries: 0, costUsd: 0, rewards: { reward: 1 } },
+    settingId: 'reference|oracle|none',
+    attempt: 1,
+    state: 'passed',
+    class: 'verified',
+    reward: 1,
+    verifyMode: 'workspace',
+    isolation: 'none',
+    retries: 0,
+    costUsd: 0,
+    rewards: { reward: 1 },
     artifacts: [{ name: 'agent.log', mediaType: 'text/plain; charset=utf-8' }],
   })
   expect(first.timings).toMatchObject({ prepare: 0.1, agent: 0.2, verify: 0.3, total: 0.6 })

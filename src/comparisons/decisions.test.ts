@@ -44,7 +44,12 @@ test.each([1, 2, 4, 7, 8, 20, 60])(
 test('each completed trial replaces one attempt, the oldest the first, and never more than exist', () => {
   const shape = { tasks: 2, settings: 2, attempts: 2 }
   const old = (ordinal: number) => ({
-    ...{ task: 1, setting: 0, comparison: 7, ordinal, state: 'passed' as const, costMicros: 5 },
+    task: 1,
+    setting: 0,
+    comparison: 7,
+    ordinal,
+    state: 'passed' as const,
+    costMicros: 5,
   })
   const trials = planTrials(shape, [old(3), old(4), old(5)])
   const filled = trials.filter(({ reused }) => reused)

@@ -39,13 +39,13 @@ afterAll(async () => {
 
 const PLACE = { datasetOrg: 'lab', dataset: 'docked' }
 
-type Run = TrialEngine['run']
+type RunTrial = TrialEngine['run']
 
 /** The real engine, with something that happens around its second trial. */
-async function comparingInDocker(second: (run: () => ReturnType<Run>) => ReturnType<Run> = (run) => run()) {
+async function comparingInDocker(second: (run: () => ReturnType<RunTrial>) => ReturnType<RunTrial> = (run) => run()) {
   let orders = 0
   const real = app.tools.engine
-  const run: Run = (order, watch) => {
+  const run: RunTrial = (order, watch) => {
     orders += 1
     return orders === 2 ? second(() => real.run(order, watch)) : real.run(order, watch)
   }
@@ -74,8 +74,11 @@ async function stopDockerd(): Promise<void> {
 }
 
 test.each([
-  ['between two trials', (run: () => ReturnType<Run>) => stopDockerd().then(run)],
-  ['in the middle of one', (run: () => ReturnType<Run>) => Promise.all([run(), stopDockerd()]).then(([ran]) => ran)],
+  ['between two trials', (run: () => ReturnType<RunTrial>) => stopDockerd().then(run)],
+  [
+    'in the middle of one',
+    (run: () => ReturnType<RunTrial>) => Promise.all([run(), stopDockerd()]).then(([ran]) => ran),
+  ],
 ])(
   'a Docker engine that stops %s pauses the comparison; once it is back the comparison continues',
   async (_, second) => {
@@ -84,7 +87,9 @@ test.each([
     await lab.work('docker')
     const paused = await lab.read(body.id)
     expect(paused).toMatchObject({
-      ...{ state: 'paused', pause: { reason: 'sandbox' }, trials: { total: 4, running: 0, errored: 0 } },
+      state: 'paused',
+      pause: { reason: 'sandbox' },
+      trials: { total: 4, running: 0, errored: 0 },
     })
     expect(paused.pause.message).not.toBe('')
     expect(paused.trials.queued).toBeGreaterThanOrEqual(2)
@@ -117,7 +122,9 @@ test('a deleted credential pauses the comparison; a replacement lets it continue
   await lab.resume(body.id)
   await lab.work('docker')
   expect(await lab.read(body.id)).toMatchObject({
-    ...{ state: 'paused', pause: { reason: 'credential' }, trials: { total: 2, queued: 2, errored: 0 } },
+    state: 'paused',
+    pause: { reason: 'credential' },
+    trials: { total: 2, queued: 2, errored: 0 },
   })
   await lab.resume(body.id, { credentials: { [credential.id]: lab.builtin } })
   await lab.work('docker')

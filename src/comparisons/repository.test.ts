@@ -23,7 +23,11 @@ test('a comparison on approved tasks runs from request to results', async () => 
   const { tasks } = (await app.call(inRepository.options, { params: lab.params })).body
   expect(tasks.map(({ taskId }: { taskId: string }) => taskId)).toEqual(APPROVED.toSorted())
   expect(tasks[0]).toEqual({
-    ...{ runId: lab.runId, taskId: 'five', title: 'five', difficulty: 'easy', pullRequest: null },
+    runId: lab.runId,
+    taskId: 'five',
+    title: 'five',
+    difficulty: 'easy',
+    pullRequest: null,
     digest: expect.stringMatching(/^sha256:[0-9a-f]{64}$/),
   })
   const created = await lab.create()
@@ -148,7 +152,9 @@ test('a comparison can have 5,000 tasks', async () => {
   // No trial runs: only the submission is worked on.
   await own.work('docker')
   expect(await own.read(body.id)).toMatchObject({
-    ...{ state: 'running', frozen: { tasks: 5000 }, trials: { total: 10_000, queued: 10_000 } },
+    state: 'running',
+    frozen: { tasks: 5000 },
+    trials: { total: 10_000, queued: 10_000 },
   })
   await own.cancel(body.id)
 })
@@ -157,7 +163,10 @@ test('a quote covers the chosen tasks', async () => {
   const { tasks, models } = { tasks: [{ runId: lab.runId, taskId: 'one' }], ...lab.body() }
   const quote = (over: object) => app.call(inRepository.quote, { params: lab.params, body: { tasks, models, ...over } })
   expect((await quote({ tasks: [{ runId: lab.runId, taskId: 'one' }], attempts: 3 })).body).toMatchObject({
-    ...{ tasks: 1, settings: 2, trials: 6, costUsd: { low: 0, expected: 0, high: 0 } },
+    tasks: 1,
+    settings: 2,
+    trials: 6,
+    costUsd: { low: 0, expected: 0, high: 0 },
   })
   expect((await app.call(inRepository.quote, { params: lab.params, body: lab.body() as never })).status).toBe(200)
   const unknown = await quote({ tasks: [{ runId: lab.runId, taskId: 'none' }] })

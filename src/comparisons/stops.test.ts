@@ -5,7 +5,12 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
 import { smallTask } from '../../test/support/archives.ts'
-import { comparingInRepository, comparingOn, type Scripted, scriptedEngine } from '../../test/support/comparisons.ts'
+import {
+  comparingInRepository,
+  comparingOn,
+  type ScriptedEngine,
+  scriptedEngine,
+} from '../../test/support/comparisons.ts'
 import { type PackageRegistryServer, startPackageRegistry } from '../../test/support/package-registry.ts'
 import { addBenchmark } from '../benchmarks/schema.ts'
 import { createCredential, updateCredential } from '../credentials/schema.ts'
@@ -52,12 +57,12 @@ async function comparingAt(name: string, on: TestApp = app, engine = scriptedEng
   return { ...(await comparingOn(on, grounds, engine, {})), engine, app: on }
 }
 
-type Lab = Awaited<ReturnType<typeof comparingAt>>
+type ComparisonLab = Awaited<ReturnType<typeof comparingAt>>
 type Stopped = { code: string; retryable: boolean; trials?: number }
 
 /** Created, stopped by what `provoke` does, and resumed after it was mended: once to its end, each trial once. */
 async function provoked(
-  lab: Lab,
+  lab: ComparisonLab,
   { code, retryable, trials = 4 }: Stopped,
   provoke: () => unknown,
   mend: () => unknown,
@@ -162,7 +167,7 @@ test('no worker provides the sandbox', async () => {
 })
 
 test('files of approved tasks no longer stored', async () => {
-  const engine: Scripted = scriptedEngine()
+  const engine: ScriptedEngine = scriptedEngine()
   const lab = { ...(await comparingInRepository(app, engine)), engine, app }
   const { rows } = await app.database.pool.query(
     'select archive from task_contents join batch_tasks using (digest) where batch = $1 order by id limit 1',
@@ -197,7 +202,8 @@ test('bug in the submission, resumed after the fix', async () => {
     await app.database.pool.query('update jobs set run_at = now() where run_at > now() and every_seconds is null')
   }
   expect(await lab.read(body.id)).toMatchObject({
-    ...{ state: 'submission_failed', submissionError: { code: 'internal_error', retryable: true } },
+    state: 'submission_failed',
+    submissionError: { code: 'internal_error', retryable: true },
   })
   isBroken = false
   await lab.resume(body.id)

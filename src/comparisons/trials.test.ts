@@ -70,7 +70,11 @@ test('after three infrastructure failures a trial is errored and unscored; a res
   expect(status).toMatchObject({ state: 'completed', trials: { total: 10, passed: 4, failed: 5, errored: 1 } })
   expect(status.settings[0]).toMatchObject({ tasks: 4, passed: 4, accuracy: 100 })
   expect(unlucky(await lab.trials(body.id, { state: 'errored' }))).toMatchObject({
-    ...{ state: 'errored', class: 'verifier_error', retries: 2, error: 'no reward', reward: null },
+    state: 'errored',
+    class: 'verifier_error',
+    retries: 2,
+    error: 'no reward',
+    reward: null,
   })
   expect((await lab.resume(body.id)).body).toMatchObject({ state: 'running', trials: { queued: 1, errored: 0 } })
   await lab.work()

@@ -2,7 +2,7 @@ import type { Db } from '../platform/db/db.ts'
 import { type FieldError, invalidRequest, Problem } from '../platform/problem.ts'
 import { buildHint, listSecretErrors, trimSecret } from './fields.ts'
 import { isStorable, type ProviderDefinition, providers } from './providers.ts'
-import type { CredentialProvider, Kind } from './schema.ts'
+import type { CredentialKind, CredentialProvider } from './schema.ts'
 import type { Secret } from './seal.ts'
 
 /** Dependencies for looking up the providers of a workspace. */
@@ -12,7 +12,7 @@ export type ProviderDeps = {
   customProviders?: ((db: Db, workspaceId: string) => Promise<ProviderDefinition[]>) | undefined
 }
 
-type ProviderName = { kind: Kind; provider: string }
+type ProviderName = { kind: CredentialKind; provider: string }
 
 export async function findProvider(tools: ProviderDeps, workspaceId: string, { kind, provider }: ProviderName) {
   const known = await allProviders(tools, workspaceId)

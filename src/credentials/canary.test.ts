@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type Answered, type TestApp, testApp } from '../../test/support/app.ts'
+import { type TestApp, type TestResponse, testApp } from '../../test/support/app.ts'
 import { createOutbound } from '../platform/outbound/outbound.ts'
 import { openKeyring } from './master-key.ts'
 import { rotateMasterKey } from './rotate-master-key.ts'
@@ -12,7 +12,7 @@ const CANARY = 'canary-7f3b2a9c41d8e605'
 test('a secret appears in no response, log line or database column', async () => {
   await using upstream = await startProviders()
   await using app = await testApp({ ...upstream.environment, OPENAI_API_KEY: `${CANARY}-environment` })
-  const answers: Answered[] = []
+  const answers: TestResponse[] = []
   const call: TestApp['call'] = async (endpoint, wish) => {
     const answer = await app.call(endpoint, wish)
     answers.push(answer)

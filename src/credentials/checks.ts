@@ -4,13 +4,13 @@ import { type Outbound, OutboundFailed, OutboundRefused, type Trust } from '../p
 import { type EngineTarget, findEngineError, parseEngineUrl } from './engine.ts'
 import type { Secret } from './seal.ts'
 
-export type Environment = Record<string, string | undefined>
+export type CredentialVariables = Record<string, string | undefined>
 
 export type CheckDeps = {
   outbound: Outbound
   /** Base URLs that replace those of providers, set by the operator. */
   upstreams: Record<string, string>
-  environment: Environment
+  environment: CredentialVariables
 }
 
 export type CredentialVerdict = { ok: boolean; detail: string }
@@ -85,7 +85,7 @@ function remoteEngine(host: string, { ca, cert, key }: Secret): EngineTarget | u
 }
 
 /** Finds the engine in the same way as the Docker command line. */
-async function ownEngine(environment: Environment): Promise<EngineTarget | undefined> {
+async function ownEngine(environment: CredentialVariables): Promise<EngineTarget | undefined> {
   const address = environment.DOCKER_HOST ?? 'unix:///var/run/docker.sock'
   if (address.startsWith('unix://')) return { socketPath: address.slice('unix://'.length) }
 
@@ -94,7 +94,7 @@ async function ownEngine(environment: Environment): Promise<EngineTarget | undef
   return url && { url, tls: isTls ? await ownCertificates(environment) : undefined, publicOnly: false }
 }
 
-async function ownCertificates(environment: Environment) {
+async function ownCertificates(environment: CredentialVariables) {
   const folder = environment.DOCKER_CERT_PATH ?? join(environment.HOME ?? '', '.docker')
   const [ca, cert, key] = await Promise.all(
     ['ca.pem', 'cert.pem', 'key.pem'].map((file) => readFile(join(folder, file), 'utf8').catch(() => undefined)),

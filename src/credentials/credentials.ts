@@ -7,7 +7,13 @@ import { acceptSecret, type ProviderDeps } from './accept.ts'
 import type { CheckDeps } from './checks.ts'
 import { type CredentialOwner, type DerivedCredential, listDerivedCredentials } from './derived.ts'
 import type { Keyring } from './master-key.ts'
-import { type Credential, credentialInUse, credentialReadOnly, credentialStorageOff, type Kind } from './schema.ts'
+import {
+  type Credential,
+  type CredentialKind,
+  credentialInUse,
+  credentialReadOnly,
+  credentialStorageOff,
+} from './schema.ts'
 import type { Secret } from './seal.ts'
 import * as rows from './sql.ts'
 
@@ -17,7 +23,7 @@ export type CredentialDeps = ProviderDeps &
     keyring: Keyring | undefined
   }
 
-type CreateCredentialInput = { kind: Kind; provider: string; name: string; secret: Secret }
+type CreateCredentialInput = { kind: CredentialKind; provider: string; name: string; secret: Secret }
 type CredentialChange = { name?: string | undefined; secret?: Secret | undefined }
 
 export async function createCredential(
@@ -78,7 +84,7 @@ export async function findCredential(
 export async function findNewestCredential(
   tools: CredentialDeps,
   workspaceId: string,
-  { kind, provider }: { kind: Kind; provider: string },
+  { kind, provider }: { kind: CredentialKind; provider: string },
 ): Promise<Credential | undefined> {
   const row = tools.keyring && (await rows.findNewestCredentialRow(tools.db, workspaceId, kind, provider))
   if (row) return toCredential(row)
@@ -156,7 +162,7 @@ function requireStored({ keyring }: CredentialDeps, { source, name }: Credential
 
 const missing = (id: string) => new Problem(notFound, `Credential ${id} not found.`)
 
-const toAuditDetail = ({ kind, provider, name }: { kind: Kind; provider: string; name: string }) => ({
+const toAuditDetail = ({ kind, provider, name }: { kind: CredentialKind; provider: string; name: string }) => ({
   kind,
   provider,
   name,

@@ -1,6 +1,6 @@
 import { derivedId } from '../platform/ids.ts'
 import { LOCAL } from '../workspaces/workspaces.ts'
-import type { Environment } from './checks.ts'
+import type { CredentialVariables } from './checks.ts'
 import { buildHint } from './fields.ts'
 import { findSecret, type ProviderDefinition, providers } from './providers.ts'
 import type { Credential } from './schema.ts'
@@ -14,7 +14,7 @@ export type DerivedCredential = { credential: Credential; secret: Secret }
 /** Lists the credentials that a workspace has without storing any: built-in ones and those of the server's environment. */
 export function listDerivedCredentials(
   owner: CredentialOwner,
-  environment: Environment,
+  environment: CredentialVariables,
   storage: boolean,
 ): DerivedCredential[] {
   // The server's keys belong to its operator. Other workspaces get them only when they cannot store their own.

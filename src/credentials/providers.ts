@@ -1,19 +1,19 @@
 import {
   type CredentialProbe,
+  type CredentialVariables,
   checkDocker,
   checkGithub,
   checkHarbor,
-  type Environment,
   nothingToCheck,
   sendProbe,
 } from './checks.ts'
 import { type CredentialField, engineAddress, hostName, pem, token } from './fields.ts'
-import type { Kind } from './schema.ts'
+import type { CredentialKind } from './schema.ts'
 import type { Secret } from './seal.ts'
 import { buildTargetUrl } from './target.ts'
 
 export type ProviderDefinition = {
-  kind: Kind
+  kind: CredentialKind
   provider: string
   /** Fields of the secret. The hint is taken from the first; without fields nothing can be stored. */
   fields: CredentialField[]
@@ -168,7 +168,7 @@ export const providers: readonly ProviderDefinition[] = [
 export const isStorable = ({ fields }: ProviderDefinition): boolean => fields.length > 0
 
 /** Finds the secret of a model provider in the environment. */
-export function findModelSecret(environment: Environment, name: string): Secret | undefined {
+export function findModelSecret(environment: CredentialVariables, name: string): Secret | undefined {
   const found = findModelProvider(name)
   return found && findSecret(environment, found)
 }
@@ -181,7 +181,7 @@ function findModelProvider(name: string): ProviderDefinition | undefined {
 }
 
 /** Finds a provider's secret in the environment. Returns undefined if a required field is missing. */
-export function findSecret(environment: Environment, provider: ProviderDefinition): Secret | undefined {
+export function findSecret(environment: CredentialVariables, provider: ProviderDefinition): Secret | undefined {
   const secret: Secret = {}
   for (const [field, variable] of Object.entries(provider.environment ?? {})) {
     const value = environment[variable]?.trim()

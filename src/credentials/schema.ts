@@ -6,13 +6,13 @@ import type { ProblemKind } from '../platform/problem.ts'
 const time = z.iso.datetime()
 const label = z.string().trim().min(1).max(200)
 
-export const Kind = z.enum(['model', 'sandbox', 'registry', 'code-host']).meta({ id: 'CredentialKind' })
-export type Kind = z.infer<typeof Kind>
+export const CredentialKind = z.enum(['model', 'sandbox', 'registry', 'code-host']).meta({ id: 'CredentialKind' })
+export type CredentialKind = z.infer<typeof CredentialKind>
 
 export const Credential = z
   .object({
     id: z.uuid(),
-    kind: Kind,
+    kind: CredentialKind,
     provider: z.string(),
     name: z.string(),
     source: z
@@ -32,7 +32,7 @@ export type CredentialCheck = z.infer<typeof CredentialCheck>
 
 export const CredentialProvider = z
   .object({
-    kind: Kind,
+    kind: CredentialKind,
     provider: z.string(),
     fields: z.array(z.object({ name: z.string(), required: z.boolean(), secret: z.boolean() })),
   })
@@ -79,7 +79,7 @@ export const createCredential = endpoint({
   path: '/api/orgs/{org}/credentials',
   summary: 'Store a credential',
   access: 'admin',
-  body: z.strictObject({ kind: Kind, provider: z.string().max(200), name: label, secret }),
+  body: z.strictObject({ kind: CredentialKind, provider: z.string().max(200), name: label, secret }),
   example: { kind: 'model', provider: 'anthropic', name: 'Team key', secret: { apiKey: 'sk-ant-0123456789abcdef' } },
   answers: { 201: Credential },
   problems: [masterKeyMissing, credentialStorageOff],

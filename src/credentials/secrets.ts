@@ -1,11 +1,11 @@
 import { findProvider } from './accept.ts'
 import { type CredentialDeps, findDerived, findNewestCredential } from './credentials.ts'
 import { type Keyring, MasterKeyMissing } from './master-key.ts'
-import type { Credential, CredentialCheck, Kind } from './schema.ts'
+import type { Credential, CredentialCheck, CredentialKind } from './schema.ts'
 import { SealBroken, type Secret } from './seal.ts'
 import { findSealedRow, listSealedRows, markCredentialUsed } from './sql.ts'
 
-export type OpenedSecret = { kind: Kind; provider: string; secret: Secret }
+export type OpenedSecret = { kind: CredentialKind; provider: string; secret: Secret }
 
 /**
  * The secret as it is at this moment: call it when the secret is needed, and a PATCH acts on what already runs.
@@ -25,7 +25,7 @@ export async function openSecret(
 export async function openNewestSecret(
   tools: CredentialDeps,
   workspaceId: string,
-  wanted: { kind: Kind; provider: string },
+  wanted: { kind: CredentialKind; provider: string },
 ): Promise<OpenedSecret | undefined> {
   const credential = await findNewestCredential(tools, workspaceId, wanted)
   return credential && openSecret(tools, workspaceId, credential.id)
@@ -100,9 +100,9 @@ async function findStored({ db }: CredentialDeps, keyring: Keyring, workspaceId:
   }
 }
 
-type Row = NonNullable<Awaited<ReturnType<typeof findSealedRow>>>
+type SealedRow = NonNullable<Awaited<ReturnType<typeof findSealedRow>>>
 
-async function openRow(keyring: Keyring, workspaceId: string, row: Row): Promise<FoundSecret> {
+async function openRow(keyring: Keyring, workspaceId: string, row: SealedRow): Promise<FoundSecret> {
   const { kind, provider, version } = row
   const place = { workspaceId, credentialId: row.id, version, kind, provider }
   const sealed = { masterKeyId: row.master_key_id, wrappedKey: row.wrapped_key, ciphertext: row.ciphertext }

@@ -15,11 +15,11 @@ const KEYS = {
 }
 const OFF = { ASSAY_CREDENTIAL_STORAGE: 'off' }
 
-type Seen = schema.Credential[]
+type ListedCredentials = schema.Credential[]
 
-const seen = async (app: TestApp, wish: object = {}): Promise<Seen> =>
+const seen = async (app: TestApp, wish: object = {}): Promise<ListedCredentials> =>
   (await app.call(schema.listCredentials, wish)).body.credentials
-const fromEnvironment = (credentials: Seen) =>
+const fromEnvironment = (credentials: ListedCredentials) =>
   credentials.filter(({ source }) => source === 'environment').map(({ provider, name, hint }) => [provider, name, hint])
 
 const ofTheServer = expect.arrayContaining([

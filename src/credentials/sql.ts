@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { type Db, lock } from '../platform/db/db.ts'
 import { pageNewestFirst } from '../platform/db/newest-first.ts'
 import type { Page } from '../platform/http/page.ts'
-import type { Kind } from './schema.ts'
+import type { CredentialKind } from './schema.ts'
 import type { Sealed } from './seal.ts'
 
 const MASTER_KEY_LOCK = 'master key'
@@ -80,7 +80,7 @@ const SHOWN = ['id', 'kind', 'provider', 'name', 'hint', 'created_at', 'last_use
 type NewCredential = {
   id: string
   workspace_id: string
-  kind: Kind
+  kind: CredentialKind
   provider: string
   name: string
   hint: string
@@ -110,7 +110,7 @@ export const findCredentialRow = (db: Db, workspaceId: string, id: string) =>
     .where('id', '=', id)
     .executeTakeFirst()
 
-export const findNewestCredentialRow = (db: Db, workspaceId: string, kind: Kind, provider: string) =>
+export const findNewestCredentialRow = (db: Db, workspaceId: string, kind: CredentialKind, provider: string) =>
   db
     .selectFrom('credentials')
     .select(SHOWN)

@@ -6,8 +6,8 @@ import {
   message,
   messagesRequest,
   openGatewayFixture,
-  type ReceivedRequest,
   sendJson,
+  type UpstreamRequest,
 } from '../../test/support/gateway/gateway.ts'
 import { closeGrant } from './grants.ts'
 import { decideVerdict } from './verdict.ts'
@@ -32,12 +32,14 @@ const PATHS = {
   '/v1beta/models/large-1:streamGenerateContent': GEMINI,
 }
 type Path = keyof typeof PATHS
-const isPoison = ({ body }: ReceivedRequest): boolean => body.includes('poison')
+const isPoison = ({ body }: UpstreamRequest): boolean => body.includes('poison')
 
 /** A complete answer in every protocol. */
 const ANSWER = {
   ...message(),
-  ...{ object: 'response', status: 'completed', choices: [{ finish_reason: 'stop', message: { content: 'Hi' } }] },
+  object: 'response',
+  status: 'completed',
+  choices: [{ finish_reason: 'stop', message: { content: 'Hi' } }],
   candidates: [{ finishReason: 'STOP', content: { parts: [{ text: 'Hi' }] } }],
 }
 

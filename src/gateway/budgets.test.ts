@@ -29,14 +29,32 @@ beforeAll(async () => {
 afterAll(() => database[Symbol.asyncDispose]())
 
 const settled = (costMicros: number): Settlement => ({
-  ...{ outcome: 'succeeded', usage: NO_USAGE, costMicros, costSource: 'metered', status: 200, failure: null, tries: 1 },
-  ...{ servedModel: null, serviceTier: null, isRefusal: false, clientLeft: false, firstByteMs: 1, totalMs: 2 },
-  ...{ bodies: null, outputLimit: null },
+  outcome: 'succeeded',
+  usage: NO_USAGE,
+  costMicros,
+  costSource: 'metered',
+  status: 200,
+  failure: null,
+  tries: 1,
+  servedModel: null,
+  serviceTier: null,
+  isRefusal: false,
+  clientLeft: false,
+  firstByteMs: 1,
+  totalMs: 2,
+  bodies: null,
+  outputLimit: null,
 })
 
 const newCall = (grantId: string, least: number, most = least): NewCall => ({
-  ...{ id: newId(), grantId, gatewayId: newId(), kind: 'generate', protocol: 'gemini', helper: null },
-  ...{ levelAsked: null, bounds: { leastMicros: least, usualMicros: Math.min(most, 2 * least), mostMicros: most } },
+  id: newId(),
+  grantId,
+  gatewayId: newId(),
+  kind: 'generate',
+  protocol: 'gemini',
+  helper: null,
+  levelAsked: null,
+  bounds: { leastMicros: least, usualMicros: Math.min(most, 2 * least), mostMicros: most },
 })
 
 /** Numbers that look random and are the same in each run. */
@@ -170,7 +188,8 @@ describe('a shared budget', () => {
 
 const chat = { model: TERMS.model, messages: [{ role: 'user', content: 'hello' }], reasoning_effort: 'high' }
 const answered = (completion: number, finish = 'stop') => ({
-  ...{ model: TERMS.model, choices: [{ finish_reason: finish, message: { content: 'x' } }] },
+  model: TERMS.model,
+  choices: [{ finish_reason: finish, message: { content: 'x' } }],
   usage: { prompt_tokens: 10, completion_tokens: completion },
 })
 

@@ -42,7 +42,9 @@ describe('concurrency of a grant', () => {
   const at = (ms: number) => new Date(1_000_000 + ms)
   const own = { id: 'own', startedAt: at(0), settledAt: null }
   const other = (from: number, to: number | null) => ({
-    ...{ id: `${from}`, startedAt: at(from), settledAt: to === null ? null : at(to) },
+    id: `${from}`,
+    startedAt: at(from),
+    settledAt: to === null ? null : at(to),
   })
   test.each<[string, ReturnType<typeof other>[], string]>([
     ['nothing else', [], 'alone'],
@@ -115,13 +117,20 @@ test('a reservation covers the highest input price and all of the output', () =>
 describe('the bounds of a reservation', () => {
   const prices = { input: 1, output: 10 }
   const tokens = {
-    ...{ input: 1000, output: 128_000, reasoning: 0, alternatives: 1, canLimitOutput: true, hasLongCache: false },
+    input: 1000,
+    output: 128_000,
+    reasoning: 0,
+    alternatives: 1,
+    canLimitOutput: true,
+    hasLongCache: false,
   }
   const micros = (output: number) => 1000 + output * 10
 
   test('range from a useful answer to the longest one', () => {
     expect(reservationBounds(prices, tokens)).toEqual({
-      ...{ mostMicros: micros(128_000), usualMicros: micros(32_000), leastMicros: micros(256) },
+      mostMicros: micros(128_000),
+      usualMicros: micros(32_000),
+      leastMicros: micros(256),
     })
   })
   test('leave room for an answer after the reasoning that the request sets aside', () => {
@@ -130,7 +139,9 @@ describe('the bounds of a reservation', () => {
   })
   test('are never above what the request itself allows', () => {
     expect(reservationBounds(prices, { ...tokens, output: 100, reasoning: 90 })).toEqual({
-      ...{ mostMicros: micros(100), usualMicros: micros(100), leastMicros: micros(100) },
+      mostMicros: micros(100),
+      usualMicros: micros(100),
+      leastMicros: micros(100),
     })
   })
   test('are equal if the output cannot be limited, and null without a price', () => {
@@ -162,8 +173,16 @@ describe('the cost of a call', () => {
   }
   const produced = (textBytes: number, seen?: Usage) => ({ partial: { usage: seen, textBytes }, usage: undefined })
   const heard = {
-    ...{ model: null, isRefusal: false, serviceTier: null, isStream: true, isComplete: true, error: null },
-    ...{ attribution: null, isTruncated: false, firstTextAt: null, ...produced(0) },
+    model: null,
+    isRefusal: false,
+    serviceTier: null,
+    isStream: true,
+    isComplete: true,
+    error: null,
+    attribution: null,
+    isTruncated: false,
+    firstTextAt: null,
+    ...produced(0),
   }
   const estimate = {
     prices: TERMS.prices,
@@ -198,7 +217,9 @@ describe('the cost of a call', () => {
     const seen = { ...NO_USAGE, input: 7, cacheRead: 50, output: 1 }
     const cut = { ...heard, ...produced(8, seen), bytes: 9, attribution: OUTAGE }
     expect(settleAnswer(facts, cut, estimate)).toMatchObject({
-      ...{ costMicros: 7 * 3 + 15 + 2 * 15, usage: { input: 7, cacheRead: 50, output: 2 }, costSource: 'estimated' },
+      costMicros: 7 * 3 + 15 + 2 * 15,
+      usage: { input: 7, cacheRead: 50, output: 2 },
+      costSource: 'estimated',
     })
     expect(settleAnswer(facts, { ...cut, quietMs: 5_200 }, estimate).usage.output).toBe(12)
     expect(settleSilent({ ...facts, totalMs: 5_200 }, estimate, OUTAGE).usage).toMatchObject({
@@ -209,7 +230,8 @@ describe('the cost of a call', () => {
   test.each(['budget', 'shared_budget'] as const)('records that the limit of the %s cut the answer', (limitedBy) => {
     const truncated = { ...heard, usage, bytes: 9, isTruncated: true }
     expect(settleAnswer(facts, truncated, { ...estimate, limitedBy })).toMatchObject({
-      ...{ outcome: 'succeeded', failure: limitedBy },
+      outcome: 'succeeded',
+      failure: limitedBy,
     })
     expect(settleAnswer(facts, truncated, estimate).failure).toBeNull()
     expect(settleAnswer(facts, { ...truncated, isTruncated: false }, { ...estimate, limitedBy }).failure).toBeNull()

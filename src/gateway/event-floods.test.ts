@@ -20,7 +20,10 @@ const STREAM = messagesRequest({ stream: true })
 const FAILED = { state: 'failed', class: 'agent_exit', error: null } as const
 
 const ORDINARY = `data: ${JSON.stringify({
-  ...{ id: 'chatcmpl-0123456789', object: 'chat.completion.chunk', created: 1_800_000_000, model: 'large-1' },
+  id: 'chatcmpl-0123456789',
+  object: 'chat.completion.chunk',
+  created: 1_800_000_000,
+  model: 'large-1',
   choices: [{ index: 0, delta: { role: 'assistant', content: ' word' }, logprobs: null, finish_reason: null }],
 })}\n\n`
 

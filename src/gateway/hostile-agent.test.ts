@@ -7,9 +7,9 @@ import {
   message,
   messagesRequest,
   openGatewayFixture,
-  type ReceivedRequest,
   sendJson,
   TERMS,
+  type UpstreamRequest,
 } from '../../test/support/gateway/gateway.ts'
 import { closeGrant } from './grants.ts'
 import { decideVerdict } from './verdict.ts'
@@ -18,7 +18,7 @@ import { decideVerdict } from './verdict.ts'
 
 const failed = { state: 'failed', class: 'agent_exit', error: null } as const
 const POISON = messagesRequest({ messages: [{ role: 'user', content: 'poison' }] })
-const isPoison = ({ body }: ReceivedRequest): boolean => body.includes('poison')
+const isPoison = ({ body }: UpstreamRequest): boolean => body.includes('poison')
 
 const chat = (changes: object) => ({ model: 'large-1', messages: [], reasoning_effort: 'high', ...changes })
 const responses = (changes: object) => ({ model: 'large-1', input: 'x', reasoning: { effort: 'high' }, ...changes })
@@ -123,7 +123,7 @@ test('a request that exceeds the account’s limit is the program’s fault', as
 })
 
 const tooOften = (response: ServerResponse) => sendJson(response, { error: { message: 'slow down' } }, 429)
-const isOwn = ({ body }: ReceivedRequest): boolean => body.includes('hello') || body.includes('poison')
+const isOwn = ({ body }: UpstreamRequest): boolean => body.includes('hello') || body.includes('poison')
 
 const STORM = 20
 
@@ -149,7 +149,7 @@ test('a program that floods the provider is scored', async () => {
   expect(decideVerdict(failed, totals)).toMatchObject({ kind: 'judged', state: 'failed', class: 'agent_exit' })
 })
 
-test.each<[string, (arrived: ReceivedRequest) => boolean, boolean]>([
+test.each<[string, (arrived: UpstreamRequest) => boolean, boolean]>([
   ['whose other call is under way', () => true, true],
   ['where the smallest request passes', isOwn, false],
 ])('a rate limit of a trial %s excuses it only until the last attempt', async (_, isRefused, isBusy) => {

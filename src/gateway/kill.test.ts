@@ -95,14 +95,14 @@ test('a dead gateway excuses a harness that runs outside the sandbox', async () 
 })
 
 const SPEECH = {
-  ...{
-    model: 'large-1',
-    provider: 'acme',
-    protocols: ['anthropic-messages' as const],
-    contextTokens: 1,
-    outputTokens: 1000,
-  },
-  ...{ protocol: 'anthropic-messages' as const, level: 'high' as const, wireLevel: { effort: 'high' } },
+  model: 'large-1',
+  provider: 'acme',
+  protocols: ['anthropic-messages' as const],
+  contextTokens: 1,
+  outputTokens: 1000,
+  protocol: 'anthropic-messages' as const,
+  level: 'high' as const,
+  wireLevel: { effort: 'high' },
 }
 
 async function loopback(onConnection: Parameters<typeof createServer>[1] & {}) {

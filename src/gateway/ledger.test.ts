@@ -33,8 +33,14 @@ const answerOf = async (ledger: Ledger, one: NewCall): Promise<string> => {
 }
 
 const call = (grantId: string, changes: Partial<NewCall> = {}): NewCall => ({
-  ...{ id: newId(), grantId, gatewayId: GATEWAY, kind: 'generate', protocol: 'anthropic-messages' },
-  ...{ helper: null, levelAsked: null, ...exactly(100) },
+  id: newId(),
+  grantId,
+  gatewayId: GATEWAY,
+  kind: 'generate',
+  protocol: 'anthropic-messages',
+  helper: null,
+  levelAsked: null,
+  ...exactly(100),
   ...changes,
 })
 
@@ -184,7 +190,9 @@ describe.each<[string, () => Ledger]>([
     const bounds = { mostMicros: 500, usualMicros: 300, leastMicros: 40 }
 
     expect(await ledger.reserve(call(id, { bounds: { ...bounds, mostMicros: 30, leastMicros: 30 } }))).toEqual({
-      ...{ kind: 'reserved', reservedMicros: 30, limitedBy: null },
+      kind: 'reserved',
+      reservedMicros: 30,
+      limitedBy: null,
     })
     const limited = call(id, { bounds })
     expect(await ledger.reserve(limited)).toEqual({ kind: 'reserved', reservedMicros: 70, limitedBy: 'budget' })

@@ -146,7 +146,7 @@ export type Settlement = {
 }
 
 /** A row of the ledger. The reservation is pending while the call is open, and becomes its cost if its gateway dies. */
-export type Call = Omit<NewCall, 'gatewayId' | 'bounds'> &
+export type RecordedCall = Omit<NewCall, 'gatewayId' | 'bounds'> &
   Omit<Settlement, 'outcome' | 'totalMs'> & {
     /** Null for calls that were made before gateways had ids. */
     gatewayId: string | null
@@ -165,7 +165,7 @@ export type GrantState = {
   refusals: Partial<Record<Refusal, number>>
   lastRefusal: { reason: Refusal; at: Date } | null
   closedAt: Date | null
-  calls: Call[]
+  calls: RecordedCall[]
 }
 
 /** Storage of grants and calls. Two implementations pass one contract test. */

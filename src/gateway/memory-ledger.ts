@@ -1,10 +1,10 @@
 import {
-  type Call,
   type GrantState,
   isFinal,
   type Ledger,
   type NewCall,
   type NewGrant,
+  type RecordedCall,
   type ReservationRefused,
   type Reserved,
   type ReserveResult,
@@ -16,9 +16,9 @@ type GrantRecord = GrantState & Pick<NewGrant, 'tokenHash' | 'tunnelSecretHash'>
 /** A ledger in memory, for trials without a server. */
 export function memoryLedger(): Ledger {
   const grants = new Map<string, GrantRecord>()
-  const calls = new Map<string, Call>()
+  const calls = new Map<string, RecordedCall>()
   const liveGateways = new Set<string>()
-  const openCalls = (grantId: string): Call[] =>
+  const openCalls = (grantId: string): RecordedCall[] =>
     grants.get(grantId)?.calls.filter(({ settledAt }) => settledAt === null) ?? []
   return {
     async open({ tokenHash, tunnelSecretHash, ...grant }) {
@@ -99,7 +99,7 @@ function tryReserve({ grant, spentMicros, closedAt, calls }: GrantRecord, { boun
   return { kind: 'reserved', reservedMicros, limitedBy: reservedMicros < bounds.mostMicros ? 'budget' : null }
 }
 
-const newOpenCall = ({ bounds: _, ...call }: NewCall, { reservedMicros, limitedBy }: Reserved): Call => ({
+const newOpenCall = ({ bounds: _, ...call }: NewCall, { reservedMicros, limitedBy }: Reserved): RecordedCall => ({
   ...structuredClone(call),
   reservedMicros,
   limitedBy,

@@ -179,7 +179,11 @@ describe('the price tier of a call', () => {
 describe('for any calls', () => {
   const count = fc.integer({ min: 0, max: 10_000_000 })
   const calls = fc.record({
-    ...{ input: count, cacheRead: count, cacheWrite5m: count, cacheWrite1h: count, output: count },
+    input: count,
+    cacheRead: count,
+    cacheWrite5m: count,
+    cacheWrite1h: count,
+    output: count,
     reasoning: fc.constant(0),
   })
   // Thousandths of a dollar, as decimals are written.

@@ -5,7 +5,6 @@ import { prepared } from '../platform/db/prepared.ts'
 import type { DB } from '../platform/db/tables.gen.ts'
 import {
   type BudgetKind,
-  type Call,
   type FailureKind,
   FINAL,
   type Grant,
@@ -13,6 +12,7 @@ import {
   isFinal,
   type NewCall,
   type NewGrant,
+  type RecordedCall,
   type Refusal,
   type ReservationRefused,
   type Settlement,
@@ -289,7 +289,7 @@ const factsOf = (row: Pick<Selectable<DB['gateway_grants']>, (typeof FACTS)[numb
   expiresAt: row.expires_at,
 })
 
-const listCalls = (db: Db, grantId: string): Promise<Call[]> =>
+const listCalls = (db: Db, grantId: string): Promise<RecordedCall[]> =>
   selectCalls(db).where('grant_id', '=', grantId).orderBy('started_at').orderBy('gateway_calls.id').execute()
 
 const selectCalls = (db: Db) =>

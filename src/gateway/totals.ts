@@ -1,11 +1,11 @@
 import {
   type BudgetKind,
-  type Call,
   type CallOutcome,
   type CostSource,
   type FailureKind,
   type GrantState,
   isFinal,
+  type RecordedCall,
   type Refusal,
 } from './ledger.ts'
 import { NO_USAGE, type Usage } from './wire-protocol.ts'
@@ -25,7 +25,7 @@ export type GrantTotals = {
   helperCalls: number
   /** Number of calls that asked for another reasoning level, and the first such level. */
   levelMismatches: number
-  levelAsked: Call['levelAsked']
+  levelAsked: RecordedCall['levelAsked']
   /** Number of answers in which the model declined. */
   modelRefusals: number
   /** Names of the models that answered, as the provider reports them. */
@@ -63,7 +63,7 @@ export function computeTotals(state: GrantState): GrantTotals {
   }
 }
 
-type CountedCall = Pick<Call, 'usage' | 'costMicros' | 'costSource'>
+type CountedCall = Pick<RecordedCall, 'usage' | 'costMicros' | 'costSource'>
 
 /** Sums up settled calls. One unknown cost makes the sum unknown. */
 export const sumCalls = (calls: readonly CountedCall[]): Pick<GrantTotals, 'usage' | 'costMicros' | 'costSource'> => ({
@@ -90,20 +90,20 @@ const SOURCES: readonly CostSource[] = ['metered', 'estimated', 'reserved', 'unk
 const worstSource = (calls: readonly CountedCall[]): CostSource =>
   SOURCES[Math.max(0, ...calls.map(({ costSource }) => SOURCES.indexOf(costSource)))] ?? 'metered'
 
-function countOutcomes(calls: readonly Call[]): Record<CallOutcome, number> {
+function countOutcomes(calls: readonly RecordedCall[]): Record<CallOutcome, number> {
   const counts: Record<CallOutcome, number> = { open: 0, succeeded: 0, failed: 0, cut: 0, lost: 0 }
   for (const { outcome } of calls) counts[outcome] += 1
   return counts
 }
 
 /** Tells whether another gateway answered a later call. */
-const isRecoveredLater = (lost: Call, calls: readonly Call[]): boolean =>
+const isRecoveredLater = (lost: RecordedCall, calls: readonly RecordedCall[]): boolean =>
   calls.some(
     ({ outcome, gatewayId, startedAt }) =>
       outcome === 'succeeded' && gatewayId !== lost.gatewayId && startedAt > lost.startedAt,
   )
 
-function lastFailure({ lastRefusal }: GrantState, calls: readonly Call[]): LastFailure | null {
+function lastFailure({ lastRefusal }: GrantState, calls: readonly RecordedCall[]): LastFailure | null {
   const failed = calls.flatMap(({ failure, status, settledAt }) =>
     failure && failure !== 'gateway' && settledAt ? [{ status, kind: failure, at: settledAt }] : [],
   )

@@ -7,9 +7,9 @@ import {
   message,
   messagesRequest,
   openGatewayFixture,
-  type ReceivedRequest,
   sendJson,
   TERMS,
+  type UpstreamRequest,
 } from '../../test/support/gateway/gateway.ts'
 import { createLog } from '../platform/log.ts'
 import { closeGrant } from './grants.ts'
@@ -17,7 +17,7 @@ import { closeGrant } from './grants.ts'
 const STREAM = messagesRequest({ stream: true })
 
 /** And not a request of the gateway's own. */
-const isAsked = ({ body }: ReceivedRequest): boolean => body.includes('hello')
+const isAsked = ({ body }: UpstreamRequest): boolean => body.includes('hello')
 
 test.each([429, 500, 502, 503, 504, 529])(
   'retries a %i, which the program does not see and which is billed once',

@@ -96,7 +96,9 @@ describe('usage beyond what the request allowed is not believed', () => {
       (tokens) => ({
         ...choice({}),
         usage: {
-          ...{ prompt_tokens: 5, completion_tokens: 5, total_tokens: 10 + tokens },
+          prompt_tokens: 5,
+          completion_tokens: 5,
+          total_tokens: 10 + tokens,
           completion_tokens_details: { reasoning_tokens: tokens },
         },
       }),

@@ -11,10 +11,10 @@ const NOTHING = computeTotals({
   closedAt: null,
   calls: [],
 })
-type Kind = NonNullable<GrantTotals['lastFailure']>['kind']
+type FailureKind = NonNullable<GrantTotals['lastFailure']>['kind']
 
 /** The ledger of a trial whose last call failed in this way. Null: no call failed. */
-const ledger = (last: Kind | null, calls: Partial<GrantTotals['calls']> = { succeeded: 1 }): GrantTotals => ({
+const ledger = (last: FailureKind | null, calls: Partial<GrantTotals['calls']> = { succeeded: 1 }): GrantTotals => ({
   ...NOTHING,
   calls: { ...NOTHING.calls, ...calls },
   lastFailure: last && { status: null, kind: last, at: new Date(0), isRecovered: false },
@@ -41,7 +41,7 @@ test.each([{ cut: 1 }, { lost: 1 }, { cut: 1, lost: 1 }])(
 )
 
 /** Failures that a program can cause, with what an operator is told about a trial that got no answer. */
-const OWN_FAILURES: [kind: Kind, error: RegExp][] = [
+const OWN_FAILURES: [kind: FailureKind, error: RegExp][] = [
   ['gateway', /gateway failed/],
   ['busy', /concurrent calls/],
   ['model', /does not have this model/],
@@ -62,7 +62,7 @@ test.each(OWN_FAILURES)('an unanswered trial fails after `%s`, which the program
   expect(decideVerdict(failed('agent_exit'), ledger(kind, {}))).toMatchObject({ state: 'failed', class: 'agent_exit' })
 })
 
-test.each<[kind: Kind | null, word: string, error: RegExp]>([
+test.each<[kind: FailureKind | null, word: string, error: RegExp]>([
   [null, 'verified', /never called its model/],
   ['budget', 'budget_stop', /budget is too small/],
   ['calls', 'limit', /all of its calls/],
@@ -125,7 +125,7 @@ describe('the record of a trial', () => {
 })
 
 describe('a trial that got answers', () => {
-  test.each<Kind>([
+  test.each<FailureKind>([
     ...(['gateway', 'busy', 'model', 'request', 'closed', 'expired', 'price', 'hosted'] as const),
     ...(['surcharge', 'token', 'size', 'malformed', 'path'] as const),
   ])('is scored as the verifier says after `%s`', (kind) => {

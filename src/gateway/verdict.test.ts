@@ -13,7 +13,7 @@ const NOTHING = computeTotals({
   calls: [],
 })
 
-type Seen = {
+type LedgerFacts = {
   gatewayGone?: boolean
   succeeded?: number
   cut?: number
@@ -31,7 +31,7 @@ const seen = ({
   status,
   refusals = 0,
   gatewayGone = false,
-}: Seen): GrantTotals => ({
+}: LedgerFacts): GrantTotals => ({
   ...NOTHING,
   gatewayGone,
   calls: { ...NOTHING.calls, succeeded, cut },
@@ -53,7 +53,7 @@ test('a rejected key stops the comparison, also after earlier successes', () => 
   expect(decideVerdict(passed, seen({ succeeded: 5, last: 'credential' })).kind).toBe('stopped')
 })
 
-test.each<[Seen, string]>([
+test.each<[LedgerFacts, string]>([
   [{ last: 'rate' }, 'provider_error'],
   [{ last: 'upstream' }, 'provider_error'],
   [{ cut: 1 }, 'provider_error'],
@@ -65,7 +65,7 @@ test.each<[Seen, string]>([
   }
 })
 
-test.each<[Seen, string]>([
+test.each<[LedgerFacts, string]>([
   [{}, 'verified'],
   [{ last: 'busy' }, 'verified'],
   [{ last: 'model' }, 'verified'],

@@ -4,16 +4,16 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { pythonRootfs } from '../../test/support/grading/images.ts'
 import { HIDDEN, LISTS, SHAPES, SOLVED, UNSOLVED } from '../../test/support/grading/shapes-project.ts'
 import {
-  openSuiteBench,
-  type Repository,
-  type SuiteBench,
+  openSuiteRunner,
+  type SuiteRepository,
+  type SuiteRunner,
   statusesOf,
 } from '../../test/support/grading/suite-runner.ts'
 
-let bench: SuiteBench
-let repository: Repository
+let bench: SuiteRunner
+let repository: SuiteRepository
 beforeAll(async () => {
-  bench = await openSuiteBench('bwrap', await pythonRootfs())
+  bench = await openSuiteRunner('bwrap', await pythonRootfs())
   repository = await bench.repository(SHAPES, { runner: 'pytest' })
 }, 1_800_000)
 afterAll(async () => bench?.[Symbol.asyncDispose](), 300_000)

@@ -12,19 +12,19 @@ import { phpunitSample } from '../../test/support/grading/projects/phpunit.ts'
 import { pytestSample } from '../../test/support/grading/projects/pytest.ts'
 import { rspecSample } from '../../test/support/grading/projects/rspec.ts'
 import { unittestSample } from '../../test/support/grading/projects/unittest.ts'
-import type { Sample } from '../../test/support/grading/sample-project.ts'
+import type { SampleProject } from '../../test/support/grading/sample-project.ts'
 import {
-  openSuiteBench,
-  type Repository,
-  type SandboxName,
-  type SuiteBench,
+  openSuiteRunner,
+  type SuiteRepository,
+  type SuiteRunner,
+  type SuiteSandbox,
   statusesOf,
 } from '../../test/support/grading/suite-runner.ts'
 import { hasPart, isLongRun } from '../../test/support/parts.ts'
 import { findRunner, runners } from './languages/languages.ts'
 
-const SHORT: Sample[] = [pytestSample, unittestSample, nodeTestSample, goSample]
-const LONG: Sample[] = [
+const SHORT: SampleProject[] = [pytestSample, unittestSample, nodeTestSample, goSample]
+const LONG: SampleProject[] = [
   jestSample,
   vitestSample,
   mochaSample,
@@ -63,19 +63,19 @@ if (isLongRun()) {
   inSandbox('docker', shortRootfs, SHORT)
 }
 
-function inSandbox(name: SandboxName, rootfs: () => Promise<string>, samples: Sample[]): void {
+function inSandbox(name: SuiteSandbox, rootfs: () => Promise<string>, samples: SampleProject[]): void {
   describe.skipIf(!hasPart(name))(`in ${name}`, () => {
-    let bench: SuiteBench
+    let bench: SuiteRunner
     beforeAll(async () => {
-      bench = await openSuiteBench(name, await rootfs())
+      bench = await openSuiteRunner(name, await rootfs())
     }, 30 * MINUTES)
     afterAll(async () => bench?.[Symbol.asyncDispose](), 5 * MINUTES)
     for (const sample of samples) describe(sample.runner, () => contract(sample, () => bench))
   })
 }
 
-function contract(sample: Sample, bench: () => SuiteBench): void {
-  let repository: Repository
+function contract(sample: SampleProject, bench: () => SuiteRunner): void {
+  let repository: SuiteRepository
   beforeAll(async () => {
     repository = await bench().repository(sample.tree, { runner: sample.runner, prepare: sample.prepare ?? [] })
   }, 5 * MINUTES)

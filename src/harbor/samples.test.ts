@@ -11,23 +11,23 @@ const digests: Record<string, string> = JSON.parse(await readFile(`${SAMPLES}dig
 const readme = await readFile(`${SAMPLES}README.md`, 'utf8')
 
 /** A task and the texts of its files. */
-type Sample = { task: Task; texts: Map<string, string> }
+type ParsedSample = { task: Task; texts: Map<string, string> }
 
 const anyStep =
   (holds: (step: TaskStep) => boolean) =>
-  ({ task }: Sample) =>
+  ({ task }: ParsedSample) =>
     task.steps.some(holds)
 const inToml =
   (pattern: RegExp) =>
-  ({ texts }: Sample) =>
+  ({ texts }: ParsedSample) =>
     pattern.test(texts.get('task.toml') ?? '')
 const inAny =
   (file: RegExp, text: RegExp) =>
-  ({ texts }: Sample) =>
+  ({ texts }: ParsedSample) =>
     [...texts].some(([path, content]) => file.test(path) && text.test(content))
 const separate = ({ verifier: { place } }: TaskStep) => place.mode === 'separate'
 
-const FEATURES: Record<string, (sample: Sample) => boolean> = {
+const FEATURES: Record<string, (sample: ParsedSample) => boolean> = {
   'schema 1.0': inToml(/^version = "1\.0"/m),
   'schema 1.1': inToml(/^schema_version = "1\.1"/m),
   'schema 1.2': inToml(/^schema_version = "1\.2"/m),
@@ -80,7 +80,7 @@ const listed = new Map(
   ]),
 )
 
-async function readSample(name: string): Promise<Sample & { digest: string }> {
+async function readSample(name: string): Promise<ParsedSample & { digest: string }> {
   const folder = `${SAMPLES}tasks/${name}`
   const { task, digest } = await readTask(await openFolderSource(folder))
   const paths = (await readdir(folder, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile())

@@ -30,7 +30,7 @@ afterAll(async () => {
 })
 
 const A = { id: 'acme/small|mini|low', cells: 'pppppp' }
-type Place = { owner: string; name: string }
+type RepositoryName = { owner: string; name: string }
 
 async function published() {
   const lab = await releasing(app)
@@ -42,7 +42,7 @@ async function published() {
 }
 
 /** Reads every public document of a repository. Lists the statuses of those that are there. */
-async function listPublicDocuments(params: Place, releaseId: string) {
+async function listPublicDocuments(params: RepositoryName, releaseId: string) {
   const reads = [
     ...[readResults, readHistory, readResultsCsv, readBadge, readChart, listPublicTasks].map((each) =>
       app.call(each, { params, key: null }),
@@ -60,14 +60,14 @@ async function listPublicDocuments(params: Place, releaseId: string) {
 }
 
 /** Statuses of what everybody reads. */
-const shown = async (params: Place) => ({
+const shown = async (params: RepositoryName) => ({
   line: (await app.call(readResults, { params, key: null })).status,
   tasks: (await app.call(listPublicTasks, { params, key: null })).status,
 })
 const GONE = { line: 404, tasks: 404 }
-const remove = (params: Place, query: Record<string, string> = {}, key?: string) =>
+const remove = (params: RepositoryName, query: Record<string, string> = {}, key?: string) =>
   app.call(removeRepository, { params, query, ...(key ? { key } : {}) })
-const withdrawnReason = async (params: Place) =>
+const withdrawnReason = async (params: RepositoryName) =>
   (await app.call(readHistory, { params, key: null })).body.releases[0].withdrawn?.reason
 
 test('removing a repository with a public release requires a choice, and the release can be withdrawn later', async () => {

@@ -9,11 +9,11 @@ const USAGE = { input: 1000, output: 100 }
 const script = { tasks: [{ match: 'Work', turns: [{ say: 'Done.', usage: USAGE }] }] }
 const idAt = (level: string) => `anthropic/claude-sonnet-5|claude-code|${level}`
 
-type Tokens = Record<'input' | 'cacheRead' | 'cacheWrite' | 'output', number>
+type TokenCounts = Record<'input' | 'cacheRead' | 'cacheWrite' | 'output', number>
 type Rates = { input: number; output: number; cacheRead?: number; cacheWrite5m?: number }
 
 /** The sum that docs/statistics.md gives to readers. */
-const repriced = (tokens: Tokens, { input, output, cacheRead = input, cacheWrite5m = input }: Rates): number =>
+const repriced = (tokens: TokenCounts, { input, output, cacheRead = input, cacheWrite5m = input }: Rates): number =>
   (tokens.input * input + tokens.cacheRead * cacheRead + tokens.cacheWrite * cacheWrite5m + tokens.output * output) /
   1_000_000
 
@@ -65,9 +65,13 @@ test('imported tasks lead through a metered comparison to public results', async
     ],
     frontier: [idAt('low'), idAt('high')],
     disclosure: {
-      ...{ attempts: { min: 2, max: 2 }, verifyModes: ['workspace'], sandboxes: ['local'] },
+      attempts: { min: 2, max: 2 },
+      verifyModes: ['workspace'],
+      sandboxes: ['local'],
       resources: {
-        ...{ cpus: { min: 1, max: 4 }, memoryMb: { min: 6144, max: null }, diskMb: { min: 10_240, max: 10_240 } },
+        cpus: { min: 1, max: 4 },
+        memoryMb: { min: 6144, max: null },
+        diskMb: { min: 10_240, max: 10_240 },
       },
     },
   })

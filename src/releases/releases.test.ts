@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
-import type { Files } from '../../test/support/archives.ts'
+import type { ArchiveFiles } from '../../test/support/archives.ts'
 import { type CodeHostServer, startCodeHost } from '../../test/support/code-host.ts'
 import { insertComparison, releaser, releasing } from '../../test/support/releases.ts'
 import { decideTask } from '../batches/schema.ts'
@@ -359,7 +359,10 @@ test('task files are private unless published, and then stay public', async () =
 
 test('a secret in task files prevents the whole publication', async () => {
   const secret = `AKIA${'QZ3M7KD5LX2W6RTV'}`
-  const lab = await releasing(app, (task): Files => (task === 'two' ? { 'tests/notes.md': `first\n${secret}\n` } : {}))
+  const lab = await releasing(
+    app,
+    (task): ArchiveFiles => (task === 'two' ? { 'tests/notes.md': `first\n${secret}\n` } : {}),
+  )
   await lab.ran({ id: A, cells: 'pppppp' })
   const answer = await lab.publishAll({ publishTasks: true })
   expect(answer).toMatchObject({

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
-import type { Files } from '../../test/support/archives.ts'
+import type { ArchiveFiles } from '../../test/support/archives.ts'
 import { tar, tgz } from '../../test/support/harbor/raw-tar.ts'
 import { insertComparison, releasing } from '../../test/support/releases.ts'
 import { putBatchTaskFile, readBatchTaskFile } from '../batches/schema.ts'
@@ -14,15 +14,15 @@ afterAll(() => app[Symbol.asyncDispose]())
 
 const A = 'acme/small|mini|low'
 
-type Lab = Awaited<ReturnType<typeof releasing>>
+type ReleaseLab = Awaited<ReturnType<typeof releasing>>
 
-async function digestsOf(lab: Lab): Promise<Record<string, string>> {
+async function digestsOf(lab: ReleaseLab): Promise<Record<string, string>> {
   const { body } = await app.call(listPublicTasks, { params: lab.place, key: null })
   return Object.fromEntries(body.tasks.map(({ taskId, digest }: Record<string, string>) => [taskId, digest]))
 }
 
 /** Answers the digest that it has now, approved. */
-async function changeInstruction(lab: Lab, taskId: string, content: string): Promise<string> {
+async function changeInstruction(lab: ReleaseLab, taskId: string, content: string): Promise<string> {
   const at = lab.at(lab.runId, { taskId, path: 'instruction.md' })
   const etag = (await app.call(readBatchTaskFile, at)).headers.get('etag') ?? ''
   const put = await app.call(putBatchTaskFile, { ...at, body: { content }, headers: { 'if-match': etag } })
@@ -69,7 +69,7 @@ const noted = { name: 'src/notes.md', content: `first\n${SECRET}\n` }
 const line = `${'x'.repeat(99)}\n`
 const long = (before: number) => `${'-'.repeat(before)} ${SECRET} ${'-'.repeat(2_000_000)}`
 
-test.each<[string, Files, object]>([
+test.each<[string, ArchiveFiles, object]>([
   [
     'in an archive',
     { 'environment/repo.tar.gz': tgz(noted) },
@@ -78,7 +78,7 @@ test.each<[string, Files, object]>([
   ['in a .tgz', { 'tests/repo.tgz': tgz(noted) }, { path: 'tests/repo.tgz/src/notes.md', line: 2 }],
   ['in a .tar', { 'tests/repo.tar': tar(noted) }, { path: 'tests/repo.tar/src/notes.md', line: 2 }],
   ['far in a file', { 'tests/a': `${line.repeat(30_000)}${SECRET}` }, { path: 'tests/a', line: 30_001 }],
-  ...[1024 * 1024 - 10, 1024 * 1024 + 64 * 1024].map((before): [string, Files, object] => [
+  ...[1024 * 1024 - 10, 1024 * 1024 + 64 * 1024].map((before): [string, ArchiveFiles, object] => [
     `${before} bytes into a line`,
     { 'tests/a': long(before) },
     { path: 'tests/a', line: 1 },

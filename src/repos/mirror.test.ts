@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Change, git, writeHistory } from '../../test/support/histories.ts'
+import { git, type HistoryCommit, writeHistory } from '../../test/support/histories.ts'
 import { type Handler, startServer } from '../../test/support/loopback-servers.ts'
 import { runGit } from '../platform/git/git.ts'
 import { MirrorRefused, resolveReach } from './mirror/source.ts'
@@ -19,12 +19,15 @@ afterAll(() => rm(root, { recursive: true, force: true }))
 const signal = new AbortController().signal
 const resolveName = async () => ['10.0.0.1']
 const createDeps = (more: Partial<MirrorDeps> = {}): MirrorDeps => ({
-  ...{ folder: join(root, 'mirrors'), gitAllow: [root], resolveName, ...more },
+  folder: join(root, 'mirrors'),
+  gitAllow: [root],
+  resolveName,
+  ...more,
 })
 const open = (options: Partial<MirrorOptions>, more?: Partial<MirrorDeps>) =>
   openMirror(createDeps(more), { id: 'demo', url: '', signal, ...options })
 
-const CHANGES: Change[] = [
+const CHANGES: HistoryCommit[] = [
   { message: 'start', files: { 'a.py': 'a\n' } },
   { message: 'Next (#1)', pull: 1, isRebased: true, files: { 'a.py': 'b\n' } },
 ]

@@ -56,7 +56,12 @@ test('connects, reads, lists and removes a repository of the code host', async (
   expect(connected).toMatchObject({
     status: 201,
     body: {
-      ...{ id, owner: 'Acme', name: 'Widgets', fullName: 'Acme/Widgets', visibility: 'public', credentialId: null },
+      id,
+      owner: 'Acme',
+      name: 'Widgets',
+      fullName: 'Acme/Widgets',
+      visibility: 'public',
+      credentialId: null,
       source: { kind: 'github' },
     },
   })

@@ -17,7 +17,10 @@ async function published(environment: Record<string, string> = {}) {
   const isKept = (target = path) => app.tools.results.find(target, 'identity') !== undefined
   await expect.poll(async () => (await app.fetch(path)).status === 200 && isKept()).toBe(true)
   return {
-    ...{ app, lab, path, isKept },
+    app,
+    lab,
+    path,
+    isKept,
     async [Symbol.asyncDispose]() {
       await changes.close()
       await app[Symbol.asyncDispose]()

@@ -9,31 +9,57 @@ import { toAtomFeed } from './results.ts'
 import { escapeXml, formatUsd, truncate } from './text.ts'
 
 const stats: ReleaseSetting['stats'] = {
-  ...{ passAt1: 50, ci95: { low: 30, high: 70, level: 0.95, method: 'wilson-task-clustered', tasks: 10, trials: 10 } },
-  ...{ rank: { best: 1, worst: 2 }, frontierProbability: 1, usagePerTask: null, cacheHitRate: null, reliability: null },
-  ...{ coverage: 100, errored: 0, costSource: 'gateway', methods: { rank: 'r', frontierProbability: 'f' } },
+  passAt1: 50,
+  ci95: { low: 30, high: 70, level: 0.95, method: 'wilson-task-clustered', tasks: 10, trials: 10 },
+  rank: { best: 1, worst: 2 },
+  frontierProbability: 1,
+  usagePerTask: null,
+  cacheHitRate: null,
+  reliability: null,
+  coverage: 100,
+  errored: 0,
+  costSource: 'gateway',
+  methods: { rank: 'r', frontierProbability: 'f' },
 }
 
 const settingNamed = (label: string, over: Partial<ReleaseSetting> = {}): ReleaseSetting => ({
-  ...{ id: `${label}|mini|low`, model: { catalogId: label, name: label, label }, harness: 'mini' },
-  ...{ reasoningLevel: 'low', provider: 'lab', custom: false, tasks: 10, passed: 5, accuracy: 50 },
-  ...{ costPerTaskUsd: 0.05, totalCostUsd: 0.5, onFrontier: true, isolation: 'none', stats },
+  id: `${label}|mini|low`,
+  model: { catalogId: label, name: label, label },
+  harness: 'mini',
+  reasoningLevel: 'low',
+  provider: 'lab',
+  custom: false,
+  tasks: 10,
+  passed: 5,
+  accuracy: 50,
+  costPerTaskUsd: 0.05,
+  totalCostUsd: 0.5,
+  onFrontier: true,
+  isolation: 'none',
+  stats,
   ...over,
 })
 
 const releaseWith = (settings: ReleaseSetting[], fullName = 'lab/demo', login = 'local'): Release => ({
-  ...{ schemaVersion: 1, releaseId: '0190a000-0000-7000-8000-000000000000', releasedAt: '2026-02-03T04:05:06.789Z' },
-  ...{ repository: { id: 1, fullName }, publisher: { login, kind: 'org' }, tasks: 10, settings },
+  schemaVersion: 1,
+  releaseId: '0190a000-0000-7000-8000-000000000000',
+  releasedAt: '2026-02-03T04:05:06.789Z',
+  repository: { id: 1, fullName },
+  publisher: { login, kind: 'org' },
+  tasks: 10,
+  settings,
   frontier: settings.filter(({ onFrontier }) => onFrontier).map(({ id }) => id),
   disclosure: {
-    ...{ settings: { run: 1, published: 1 }, trials: { run: 1, scored: 1, errored: 0, voided: 0 } },
-    ...{
-      tasks: { approved: 1, published: 1, excluded: [] },
-      attempts: { min: 1, max: 1 },
-      harnesses: [],
-      sandboxes: [],
-    },
-    ...{ verifyModes: [], isolation: [], resources: '', comparisons: { count: 1, from: null, to: null } },
+    settings: { run: 1, published: 1 },
+    trials: { run: 1, scored: 1, errored: 0, voided: 0 },
+    tasks: { approved: 1, published: 1, excluded: [] },
+    attempts: { min: 1, max: 1 },
+    harnesses: [],
+    sandboxes: [],
+    verifyModes: [],
+    isolation: [],
+    resources: '',
+    comparisons: { count: 1, from: null, to: null },
   },
   prices: { at: '2026-02-03T04:05:06.789Z', models: [] },
 })
@@ -126,9 +152,16 @@ test('the feed is well-formed with arbitrary names', () => {
   for (const name of HOSTILE) {
     const summary = { id: name, model: { label: name }, accuracy: 1, costPerTaskUsd: 1 }
     const card = {
-      ...{ repository: { id: 1, fullName: `lab/${name}` }, publisher: { login: name, kind: 'org' }, releaseId: 'a' },
-      ...{ releasedAt: '2026-02-03T04:05:06.789Z', tasks: 1, settings: 1, picks: [], frontier: [summary] },
-      ...{ endorsed: false, defaultLine: true },
+      repository: { id: 1, fullName: `lab/${name}` },
+      publisher: { login: name, kind: 'org' },
+      releaseId: 'a',
+      releasedAt: '2026-02-03T04:05:06.789Z',
+      tasks: 1,
+      settings: 1,
+      picks: [],
+      frontier: [summary],
+      endorsed: false,
+      defaultLine: true,
     }
     requireWellFormed(toAtomFeed([card], 'https://results.example'))
   }

@@ -58,7 +58,7 @@ async function openFence() {
   return { name: `assay-${id}`, [Symbol.asyncDispose]: () => removeCgroup(allFolders(layout, id)) }
 }
 
-type PrepareInput = {
+type DockerPrepareInput = {
   target?: string | null
   args?: Record<string, string>
   timeoutSec?: number
@@ -74,13 +74,13 @@ async function folderOf(files: Record<string, string>): Promise<string> {
   return folder
 }
 
-const options = ({ timeoutSec = 100, onLog = () => {} }: PrepareInput = {}) => ({
+const options = ({ timeoutSec = 100, onLog = () => {} }: DockerPrepareInput = {}) => ({
   signal: new AbortController().signal,
   timeoutSec,
   onLog,
 })
 
-async function build(files: Record<string, string>, wish: PrepareInput = {}): Promise<Image> {
+async function build(files: Record<string, string>, wish: DockerPrepareInput = {}): Promise<Image> {
   const { target = null, args = {} } = wish
   const context = await folderOf(files)
   return provider.prepare({ kind: 'dockerfile', context, dockerfile: 'Dockerfile', target, args }, options(wish))

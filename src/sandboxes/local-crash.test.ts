@@ -73,13 +73,11 @@ test.each(GROUP_CASES)(
 
 test('a sandbox whose engine lives is left alone', async () => {
   const sandbox = await provider().start({
-    ...{
-      id: `live-${randomUUID()}`,
-      image,
-      baseFilesystem: { kind: 'image' },
-      command: ['sh', '-c', 'sleep 1; exit 5'],
-      user: null,
-    },
+    id: `live-${randomUUID()}`,
+    image,
+    baseFilesystem: { kind: 'image' },
+    command: ['sh', '-c', 'sleep 1; exit 5'],
+    user: null,
     workdir: null,
     env: {},
     mounts: [],

@@ -26,7 +26,7 @@ beforeAll(async () => {
 
 afterAll(() => rm(dataFolder, { recursive: true }))
 
-type PrepareInput = {
+type LocalPrepareInput = {
   image?: string
   workdir?: string
   target?: string
@@ -34,7 +34,7 @@ type PrepareInput = {
   timeoutSec?: number
 }
 
-async function prepare(files: Record<string, string>, wish: PrepareInput = {}, by = provider): Promise<Image> {
+async function prepare(files: Record<string, string>, wish: LocalPrepareInput = {}, by = provider): Promise<Image> {
   const context = await mkdtemp(join(dataFolder, 'task-'))
   for (const [path, text] of Object.entries(files)) {
     await mkdir(dirname(join(context, path)), { recursive: true })

@@ -229,14 +229,14 @@ export const TaskCalibration = z
 export type TaskCalibration = z.infer<typeof TaskCalibration>
 
 /** Findings of the safety check and the calibration of an imported task. */
-export const Evidence = z.object({
+export const TaskEvidence = z.object({
   findings: z.array(
     z.object({ rule: z.string(), severity: z.enum(['block', 'warn']), path: z.string(), detail: z.string() }),
   ),
   calibration: TaskCalibration.nullable(),
 })
 
-export type Evidence = z.infer<typeof Evidence>
+export type TaskEvidence = z.infer<typeof TaskEvidence>
 
 export const StageEvidence = z
   .object({
@@ -258,7 +258,7 @@ export const TaskContent = z.object({
 export type TaskContent = z.infer<typeof TaskContent>
 
 /** A task that is kept, and what the check found in it. */
-export const TaskFiles = z.object({ digest: z.string(), content: TaskContent, evidence: Evidence })
+export const TaskFiles = z.object({ digest: z.string(), content: TaskContent, evidence: TaskEvidence })
 
 export type TaskFiles = z.infer<typeof TaskFiles>
 

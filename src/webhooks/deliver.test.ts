@@ -29,7 +29,10 @@ async function hooked(resolve?: Parameters<typeof createWebhookDriver>[1], timeo
   const deliveryOf = async (deliveryId: string) =>
     (await app.call(schema.readDelivery, { params: { webhookId: webhook.id, deliveryId } })).body
   return {
-    ...{ receiver, hooks, webhook, deliveryOf },
+    receiver,
+    hooks,
+    webhook,
+    deliveryOf,
     redeliver: (deliveryId: string) => app.call(schema.redeliver, { params: { webhookId: webhook.id, deliveryId } }),
     async [Symbol.asyncDispose]() {
       await app.call(schema.deleteWebhook, { params: { webhookId: webhook.id } })
@@ -49,7 +52,9 @@ test('a message is signed, typed and recorded as delivered', async () => {
   expect(message.headers).toMatchObject({ 'webhook-id': id, 'content-type': 'application/json' })
   expect(Math.abs(Number(message.headers['webhook-timestamp']) - Date.now() / 1000)).toBeLessThan(60)
   expect(JSON.parse(message.body)).toEqual({
-    ...{ type: 'webhook.test', timestamp: expect.any(String), data: { webhookId: lab.webhook.id } },
+    type: 'webhook.test',
+    timestamp: expect.any(String),
+    data: { webhookId: lab.webhook.id },
   })
   const delivery = await lab.deliveryOf(id)
   expect(delivery).toMatchObject({ state: 'delivered', attempts: 1, status: 204, error: null, nextAt: null })

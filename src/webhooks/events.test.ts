@@ -19,14 +19,14 @@ beforeAll(async () => {
 })
 afterAll(() => app[Symbol.asyncDispose]())
 
-type Told = { type: string; data: Record<string, unknown> }
+type DeliveredEvent = { type: string; data: Record<string, unknown> }
 
-async function told(webhook: string, type: string): Promise<Told['data'][]> {
+async function told(webhook: string, type: string): Promise<DeliveredEvent['data'][]> {
   const { rows } = await app.database.pool.query(
     'select body from webhook_deliveries where webhook = $1 order by created_at, id',
     [webhook],
   )
-  const bodies: Told[] = rows.map(({ body }) => JSON.parse(body))
+  const bodies: DeliveredEvent[] = rows.map(({ body }) => JSON.parse(body))
   return bodies.filter((each) => each.type === type).map(({ data }) => data)
 }
 

@@ -9,16 +9,21 @@ import { type SplitCommit, splitCommit } from '../../src/taskgen/candidates/spli
 import type { LintFacts } from '../../src/taskgen/lint/finding.ts'
 import { selectPinnedSymbols } from '../../src/taskgen/lint/pinned-symbols.ts'
 import type { PinnedSymbol } from '../../src/taskgen/lint/render-instruction.ts'
-import { landings, type Repository, type Tree, writeRepository } from '../support/repositories/repository.ts'
+import {
+  landings,
+  type SampleRepository,
+  type SourceTree,
+  writeRepository,
+} from '../support/repositories/repository.ts'
 
 /** A pull request of a known repository, as the pipeline finds it in git. */
-export type KnownPull = { pullRequest: PullRequest; split: SplitCommit; before: Tree; facts: LintFacts }
+export type KnownPull = { pullRequest: PullRequest; split: SplitCommit; before: SourceTree; facts: LintFacts }
 
 export type KnownRepository = AsyncDisposable & { place: GitLocation; pull(number: number): Promise<KnownPull> }
 
 const signal = new AbortController().signal
 
-export async function openKnown(repository: Repository): Promise<KnownRepository> {
+export async function openKnown(repository: SampleRepository): Promise<KnownRepository> {
   await using undo = new AsyncDisposableStack()
   const folder = await mkdtemp(join(tmpdir(), 'assay-known-'))
   undo.defer(() => rm(folder, { recursive: true, force: true }))
@@ -48,20 +53,30 @@ export async function openKnown(repository: Repository): Promise<KnownRepository
   }
 }
 
-function factsOf({ author, head, base, body }: PullRequest, { source, hidden }: SplitCommit, before: Tree): LintFacts {
+function factsOf(
+  { author, head, base, body }: PullRequest,
+  { source, hidden }: SplitCommit,
+  before: SourceTree,
+): LintFacts {
   return {
     pinned: pinnedIn(before, { source, hidden }),
-    ...{ source, hidden, failToPass: testNames(hidden), authors: [`${author} Lovelace`, 'ada@example.org'] },
-    ...{ upstream: ['git.example.org', 'acme/project'], commits: [head, base], issueText: body, isEnglish: true },
+    source,
+    hidden,
+    failToPass: testNames(hidden),
+    authors: [`${author} Lovelace`, 'ada@example.org'],
+    upstream: ['git.example.org', 'acme/project'],
+    commits: [head, base],
+    issueText: body,
+    isEnglish: true,
   }
 }
 
 /** What an instruction must say, with these tests. */
-export const pinnedIn = (before: Tree, change: Pick<SplitCommit, 'source' | 'hidden'>): PinnedSymbol[] =>
+export const pinnedIn = (before: SourceTree, change: Pick<SplitCommit, 'source' | 'hidden'>): PinnedSymbol[] =>
   selectPinnedSymbols({ ...change, baseHas: (text) => hasWord(before, text) })
 
 /** To the letter, and as a whole word. */
-function hasWord(tree: Tree, text: string): boolean {
+function hasWord(tree: SourceTree, text: string): boolean {
   const escaped = text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')
   const word = new RegExp(`(?<!\\w)${escaped}(?!\\w)`)
   return [...tree.values()].some((content) => word.test(content))

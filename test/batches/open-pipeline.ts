@@ -9,7 +9,7 @@ import { reject } from '../../src/taskgen/stage-result.ts'
 import type { TrialCounts } from '../../src/taskgen/validation/validation.ts'
 import { generating } from '../support/generating.ts'
 import { appWithModels } from '../support/generating-models.ts'
-import { candidatesOf, type Repository, writeRepository } from '../support/repositories/repository.ts'
+import { candidatesOf, type SampleRepository, writeRepository } from '../support/repositories/repository.ts'
 import { drafts } from '../support/repositories/scripts.ts'
 import { openBuilder } from '../support/taskgen/image-builders.ts'
 import { said } from '../support/taskgen/scripted-answers.ts'
@@ -18,7 +18,7 @@ import { scriptFor } from './scripted-models.ts'
 
 const FEW: TrialCounts = { nop: 1, oracle: 1, oracleAll: 1 }
 
-type Wish = {
+type PipelineOptions = {
   /** Numbers of pull requests. The others are let go at once. */
   only?: readonly number[] | undefined
   /** Hears of every stage, as it ends. */
@@ -26,7 +26,7 @@ type Wish = {
 }
 
 /** A service with a worker that has a Docker engine, and one batch of all candidates of a repository, made to its end. */
-export async function openPipeline(repository: Repository, wish: Wish = {}) {
+export async function openPipeline(repository: SampleRepository, wish: PipelineOptions = {}) {
   await using undo = new AsyncDisposableStack()
   const builder = undo.use(await openBuilder('docker'))
   const { app, gateway } = undo.use(await appWithModels(await scriptOf(repository)))
@@ -44,7 +44,8 @@ export async function openPipeline(repository: Repository, wish: Wish = {}) {
   )
   const running = undo.move()
   return {
-    ...{ run, tasks },
+    run,
+    tasks,
     fates: Object.fromEntries(tasks.map((each) => [each.pullRequest?.number, each.rejection?.reason ?? each.state])),
     read: (): Promise<BatchRun> => shop.read(runId),
     task: (taskId: string): Promise<BatchTaskDetail> => shop.task(runId, taskId),
@@ -67,7 +68,7 @@ export async function openPipeline(repository: Repository, wish: Wish = {}) {
 export type Pipeline = Awaited<ReturnType<typeof openPipeline>>
 
 /** The same stages, heard of, and with nothing done for those that nobody asked for. */
-function watched(stages: Stages, { only, tell = () => {} }: Wish): Stages {
+function watched(stages: Stages, { only, tell = () => {} }: PipelineOptions): Stages {
   const watch = (name: StageName): Stage => ({
     ...stages[name],
     async run(state, context, signal) {
@@ -86,7 +87,7 @@ function watched(stages: Stages, { only, tell = () => {} }: Wish): Stages {
   return { ...stages, ...Object.fromEntries(STAGES.map((name) => [name, watch(name)])) }
 }
 
-function countsOf(repository: Repository) {
+function countsOf(repository: SampleRepository) {
   const counts = { easy: 0, medium: 0, hard: 0 }
   for (const { difficulty = 'medium' } of candidatesOf(repository)) counts[difficulty] += 1
   return counts
@@ -96,7 +97,7 @@ function countsOf(repository: Repository) {
 const NO_RECIPE = { match: 'make it ready for its tests', turns: [said('There is no other way.')], endless: true }
 
 /** For each pull request that makes a good task: what its author writes, and readers who find nothing against it. */
-async function scriptOf(repository: Repository) {
+async function scriptOf(repository: SampleRepository) {
   await using known = await openKnown(repository)
   const tasks = []
   for (const pull of candidatesOf(repository)) {

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { isLongRun } from '../support/parts.ts'
 import { repositories } from '../support/repositories/repositories.ts'
-import { candidatesOf, type Repository } from '../support/repositories/repository.ts'
+import { candidatesOf, type SampleRepository } from '../support/repositories/repository.ts'
 import { PROOF } from '../support/repositories/tally/hostile.ts'
 import { openPipeline, type Pipeline } from './open-pipeline.ts'
 
@@ -14,7 +14,7 @@ vi.setConfig({ testTimeout: 3_600_000, hookTimeout: 3_600_000 })
 /** Without the long run a small part of one history: one that becomes a task, one whose change breaks what worked. */
 const QUICK: Record<string, number[]> = { tally: [1, 11] }
 
-const shortened = (repository: Repository): Repository => ({
+const shortened = (repository: SampleRepository): SampleRepository => ({
   ...repository,
   steps: repository.steps.filter((step) => 'number' in step && QUICK[repository.name]?.includes(step.number)),
 })

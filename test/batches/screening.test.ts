@@ -6,7 +6,7 @@ import { openClone } from '../../src/repos/mirror/local-clone.ts'
 import { listGitHistory } from '../../src/repos/pull-requests/git-history.ts'
 import { scan } from '../../src/taskgen/candidates/scan.ts'
 import { repositories } from '../support/repositories/repositories.ts'
-import { pullsOf, type Repository, writeRepository } from '../support/repositories/repository.ts'
+import { pullsOf, type SampleRepository, writeRepository } from '../support/repositories/repository.ts'
 
 let root: string
 beforeAll(async () => {
@@ -18,7 +18,7 @@ const signal = new AbortController().signal
 const NOW = new Date('2026-06-01')
 
 /** What becomes of each pull request: its difficulty, or why it is out. */
-async function verdicts(repository: Repository): Promise<Record<number, string>> {
+async function verdicts(repository: SampleRepository): Promise<Record<number, string>> {
   const folder = join(root, repository.name)
   await writeRepository(folder, repository)
   await using clone = await openClone(folder, { signal })

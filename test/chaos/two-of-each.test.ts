@@ -9,7 +9,7 @@ import { call, type ReceivedEvent, streamEvents } from '../../src/platform/http/
 import { newKey } from '../../src/workspaces/key.ts'
 import { createKey, deleteKey, listKeys } from '../../src/workspaces/schema.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
-import { type Service, startService } from '../support/service.ts'
+import { type ServiceProcess, startService } from '../support/service.ts'
 import { CHAOS, writeDataset } from './dataset.ts'
 import { patientUser } from './patient.ts'
 
@@ -21,8 +21,8 @@ const key = newKey()
 const folder = mkdtempSync(join(tmpdir(), 'assay-two-'))
 
 let database: TestDatabase
-let apis: Service[]
-let workers: Service[]
+let apis: ServiceProcess[]
+let workers: ServiceProcess[]
 
 /** Simulates four machines that share only the database, the blobs and the master key. */
 beforeAll(async () => {

@@ -8,7 +8,7 @@ import { importing } from '../support/batches.ts'
 import { type CodeHostServer, startCodeHost } from '../support/code-host.ts'
 import { type Comparing, comparing, comparingInRepository } from '../support/comparisons.ts'
 import { releasing } from '../support/releases.ts'
-import { type ApiOperation, operationsOf, type SendOptions, send } from './operations.ts'
+import { type ApiOperation, type OperationOptions, operationsOf, send } from './operations.ts'
 
 // These tests read the OpenAPI document, so that new operations are covered automatically.
 
@@ -122,14 +122,14 @@ test('a missing resource is 404 before body and query are validated', async () =
   const withBody = below.filter(({ body }) => body)
   const withLimit = below.filter(({ parameters }) => parameters.some(({ name }) => name === 'limit'))
   expect(Math.min(withBody.length, withLimit.length)).toBeGreaterThan(5)
-  const ask = (sending: SendOptions) => (operation: ApiOperation) =>
+  const ask = (sending: OperationOptions) => (operation: ApiOperation) =>
     send(app, operation, { params: absent, ...sending })
   expect(await exceptions(withBody, 404, ask({ text: '{"noSuchField":1}' }))).toEqual([])
   expect(await exceptions(withLimit, 404, ask({ query: '?limit=0' }))).toEqual([])
 
   // The same one level down: an existing, empty repository.
   const existing = await ownThings()
-  const deep = (sending: SendOptions) => (operation: ApiOperation) => {
+  const deep = (sending: OperationOptions) => (operation: ApiOperation) => {
     const [last = ''] = [...operation.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name ?? '').slice(-1)
     return send(app, operation, { params: { ...existing(operation), [last]: ABSENT[last] ?? '' }, ...sending })
   }
@@ -303,7 +303,9 @@ async function toldThings(): Promise<Record<string, string>> {
 }
 
 /** Returns the path parameters of a resource: the fields of these names, or its id. */
-async function makeThings(sending: SendOptions): Promise<{ collection: string; params: Record<string, string> }[]> {
+async function makeThings(
+  sending: OperationOptions,
+): Promise<{ collection: string; params: Record<string, string> }[]> {
   const made = []
   const creates = operations.filter(({ method, path }) => method === 'POST' && /\{org\}[^{]*$/.test(path))
   for (const create of creates) {

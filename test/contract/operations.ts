@@ -1,4 +1,4 @@
-import type { Answered, TestApp } from '../support/app.ts'
+import type { TestApp, TestResponse } from '../support/app.ts'
 import { archiveOf, smallTask } from '../support/archives.ts'
 
 type BodySchema = { type?: string; properties?: Record<string, unknown> }
@@ -39,7 +39,7 @@ function bodyOf(
   return mediaType === 'application/json' ? { body } : { upload: mediaType }
 }
 
-export type SendOptions = {
+export type OperationOptions = {
   key?: string | null
   params?: Record<string, string>
   headers?: Record<string, string>
@@ -49,7 +49,7 @@ export type SendOptions = {
 }
 
 /** Sends an operation with its example body unless another is given. Path parameters are not encoded. */
-export function send(app: TestApp, operation: ApiOperation, sending: SendOptions = {}): Promise<Answered> {
+export function send(app: TestApp, operation: ApiOperation, sending: OperationOptions = {}): Promise<TestResponse> {
   const params: Record<string, string> = { org: 'local', ...sending.params }
   const path = operation.path.replaceAll(
     /\{([^}]+)\}/g,
@@ -69,7 +69,7 @@ export function send(app: TestApp, operation: ApiOperation, sending: SendOptions
 }
 
 /** Returns the example body, or a small archive for an upload. */
-function contentOf({ body, upload }: ApiOperation, { text, file }: SendOptions) {
+function contentOf({ body, upload }: ApiOperation, { text, file }: OperationOptions) {
   if (upload !== undefined) return { type: upload, body: new Uint8Array(file ?? archiveOf({ hello: smallTask() })) }
   const content = text ?? (body ? JSON.stringify(body.example ?? {}) : undefined)
   return { type: content === undefined ? undefined : 'application/json', body: content }

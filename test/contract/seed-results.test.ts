@@ -6,10 +6,10 @@ import { releasing } from '../support/releases.ts'
 // The tables of the specified interface: published results have every field with its type, and the rules between fields
 // hold.
 
-type FieldType = 'integer' | 'string' | 'number' | 'boolean' | 'strings' | 'time' | 'objects' | Fields
-type Fields = { [name: string]: FieldType }
+type FieldType = 'integer' | 'string' | 'number' | 'boolean' | 'strings' | 'time' | 'objects' | FieldTypes
+type FieldTypes = { [name: string]: FieldType }
 
-const RELEASE: Fields = {
+const RELEASE: FieldTypes = {
   schemaVersion: 'integer',
   releaseId: 'string',
   releasedAt: 'time',
@@ -20,7 +20,7 @@ const RELEASE: Fields = {
   frontier: 'strings',
 }
 
-const SETTING: Fields = {
+const SETTING: FieldTypes = {
   id: 'string',
   model: { catalogId: 'string', name: 'string', label: 'string' },
   harness: 'string',
@@ -35,7 +35,7 @@ const SETTING: Fields = {
   onFrontier: 'boolean',
 }
 
-const CARD: Fields = {
+const CARD: FieldTypes = {
   repository: { id: 'integer', fullName: 'string' },
   publisher: { login: 'string', kind: 'string' },
   releaseId: 'string',
@@ -48,9 +48,9 @@ const CARD: Fields = {
   defaultLine: 'boolean',
 }
 
-const SUMMARY: Fields = { id: 'string', model: { label: 'string' }, accuracy: 'number', costPerTaskUsd: 'number' }
+const SUMMARY: FieldTypes = { id: 'string', model: { label: 'string' }, accuracy: 'number', costPerTaskUsd: 'number' }
 
-const is: Record<Exclude<FieldType, Fields>, (value: unknown) => boolean> = {
+const is: Record<Exclude<FieldType, FieldTypes>, (value: unknown) => boolean> = {
   integer: Number.isSafeInteger,
   string: (value) => typeof value === 'string' && value !== '',
   number: (value) => typeof value === 'number' && Number.isFinite(value),
@@ -61,7 +61,7 @@ const is: Record<Exclude<FieldType, Fields>, (value: unknown) => boolean> = {
 }
 
 /** Lists fields that are missing or have another type. */
-function faults(value: Record<string, unknown> | undefined, fields: Fields, path = ''): string[] {
+function faults(value: Record<string, unknown> | undefined, fields: FieldTypes, path = ''): string[] {
   return Object.entries(fields).flatMap(([name, type]) => {
     const found = value?.[name]
     if (typeof type === 'string') return is[type](found) ? [] : [`${path}${name}: ${JSON.stringify(found)}`]

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ROOT } from '../../scripts/files.ts'
-import { type Service, startService } from '../support/service.ts'
+import { type ServiceProcess, startService } from '../support/service.ts'
 import { page, pages } from './pages.ts'
 import { READS_A_RELEASE } from './reads-a-release.ts'
 
@@ -29,10 +29,10 @@ const blocks: Block[] = pages.flatMap(({ path, text }) =>
 
 const folder = mkdtempSync(join(tmpdir(), 'assay-docs-'))
 const data = join(folder, 'data')
-let service: Service
+let service: ServiceProcess
 let key = ''
 
-const start = (): Promise<Service> =>
+const start = (): Promise<ServiceProcess> =>
   startService('serve', ['--data', data, '--port', '0'], { ASSAY_ALLOW_HOST_BASE: '1', ASSAY_SANDBOXES: 'local' })
 
 beforeAll(async () => {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newKey } from '../../src/workspaces/key.ts'
 import { type TestApp, testApp } from '../support/app.ts'
 import { releasing } from '../support/releases.ts'
-import { type Service, startService } from '../support/service.ts'
+import { type ServiceProcess, startService } from '../support/service.ts'
 
 // Two API processes on one database, with many concurrent publish requests.
 
@@ -10,7 +10,7 @@ const STORAGE_OFF = { ASSAY_CREDENTIAL_STORAGE: 'off' }
 const PUBLISHERS = 100
 
 let app: TestApp
-let services: Service[]
+let services: ServiceProcess[]
 const key = newKey()
 
 beforeAll(async () => {

@@ -97,9 +97,9 @@ async function realPrograms(): Promise<string[]> {
   return [claudeCode.id]
 }
 
-type Place = { url: string; key: string }
+type ServiceAddress = { url: string; key: string }
 
-async function compare(at: Place, harnesses: string[]): Promise<string> {
+async function compare(at: ServiceAddress, harnesses: string[]): Promise<string> {
   await patientUser(at).addBenchmark()
   const secret = { apiKey: CANARY }
   const body = { kind: 'model' as const, provider: 'anthropic', name: 'Team key', secret }
@@ -123,7 +123,7 @@ async function compare(at: Place, harnesses: string[]): Promise<string> {
 const ENDED = ['completed', 'failed', 'canceled', 'paused']
 
 /** Polls every process of this machine. */
-async function watchUntilDone(at: Place, id: string) {
+async function watchUntilDone(at: ServiceAddress, id: string) {
   const holding = new Set<string>()
   const words = new Set<string>()
   let processes = 0

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { Tokens } from '../../samples/provider/conversation.ts'
+import type { MockUsage } from '../../samples/provider/conversation.ts'
 import { closeGrant } from '../../src/gateway/grants.ts'
 import { costMicros } from '../../src/gateway/price.ts'
 import { storedLedger } from '../../src/gateway/stored-ledger.ts'
@@ -26,7 +26,7 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-const micros = (usage: Tokens | null): number => (usage ? (costMicros(usage, PRICES) ?? 0) : 0)
+const micros = (usage: MockUsage | null): number => (usage ? (costMicros(usage, PRICES) ?? 0) : 0)
 
 test("the ledger matches the provider's records when agents die during a stream", async () => {
   // Every third agent reads to the end; the others die after two to seven events.

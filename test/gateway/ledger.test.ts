@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { Tokens } from '../../samples/provider/conversation.ts'
+import type { MockUsage } from '../../samples/provider/conversation.ts'
 import type { FaultInput } from '../../samples/provider/script.ts'
-import type { Call } from '../../src/gateway/ledger.ts'
+import type { RecordedCall } from '../../src/gateway/ledger.ts'
 import { storedLedger } from '../../src/gateway/stored-ledger.ts'
 import { PROTOCOLS } from '../../src/harnesses/model-access.ts'
 import { newId } from '../../src/platform/ids.ts'
@@ -25,7 +25,7 @@ beforeAll(async () => {
 afterAll(() => database[Symbol.asyncDispose]())
 
 /** Every call has a different cost, so that calls cannot be confused. */
-const usageOf = (place: number): Tokens => ({
+const usageOf = (place: number): MockUsage => ({
   input: 10_000 + place,
   cacheRead: (place * 7) % 1009,
   cacheWrite5m: (place * 11) % 1013,
@@ -86,7 +86,7 @@ async function askAll(sandbox: SandboxClient): Promise<void> {
 
 const sorted = <T>(rows: T[]): string[] => rows.map((row) => JSON.stringify(row)).sort()
 
-const tokens = ({ input, cacheRead, cacheWrite5m, cacheWrite1h, output, reasoning }: Tokens): Tokens => ({
+const tokens = ({ input, cacheRead, cacheWrite5m, cacheWrite1h, output, reasoning }: MockUsage): MockUsage => ({
   input,
   cacheRead,
   cacheWrite5m,
@@ -115,7 +115,7 @@ test('for 1,000 mixed calls the ledger matches the provider to the token or is m
   await askAll(sandbox)
   await expect.poll(() => ledger.countOpenCalls(sandbox.id)).toBe(0)
 
-  const calls: Call[] = (await ledger.read(sandbox.id))?.calls ?? []
+  const calls: RecordedCall[] = (await ledger.read(sandbox.id))?.calls ?? []
   // The gateway's own requests, which have no tools, ask whether the provider works. Their cost is part of a call.
   const booked = provider.calls().filter(({ tools }) => tools.length > 0)
   const answered = booked.filter(({ usage }) => usage !== null)
@@ -130,7 +130,7 @@ test('for 1,000 mixed calls the ledger matches the provider to the token or is m
   // Exact to the token and to the micro-dollar.
   const counted = said.map(({ protocol, usage }) => ({ protocol, usage: usage && tokens(usage) }))
   expect(sorted(metered.map(({ protocol, usage }) => ({ protocol, usage: tokens(usage) })))).toEqual(sorted(counted))
-  const hundredths = (usage: Tokens): number =>
+  const hundredths = (usage: MockUsage): number =>
     usage.input * 300 + usage.cacheRead * 30 + usage.cacheWrite5m * 375 + usage.cacheWrite1h * 600 + usage.output * 1500
   expect(metered.filter(({ usage, costMicros }) => costMicros !== Math.floor((hundredths(usage) + 50) / 100))).toEqual(
     [],

@@ -4,9 +4,9 @@ import type { FileContents } from '../support/harbor/folders.ts'
 import { changed, compose, dockerfile, GOOD_TASK, toml } from './good-task.ts'
 
 /** A suspicious-looking but acceptable task. Some have warnings. */
-export type Control = { what: string; files: FileContents; warns?: string[]; options?: SafetyCheckOptions }
+export type SafetyControl = { what: string; files: FileContents; warns?: string[]; options?: SafetyCheckOptions }
 
-const control = (what: string, files: FileContents, ...warns: string[]): Control => ({
+const control = (what: string, files: FileContents, ...warns: string[]): SafetyControl => ({
   what,
   files: changed(files),
   warns,
@@ -15,7 +15,7 @@ const control = (what: string, files: FileContents, ...warns: string[]): Control
 export const SAMPLES = new URL('../../samples/tasks/', import.meta.url).pathname
 export const SAMPLE_NAMES = readdirSync(SAMPLES)
 
-const COMPOSE: Control[] = [
+const COMPOSE: SafetyControl[] = [
   control('a mount of the environment’s own folder', compose('volumes: ["./app:/data:ro"]')),
   control('a volume with a name', {
     'environment/docker-compose.yaml': 'services: {main: {build: ., volumes: ["data:/data"]}}\nvolumes: {data: {}}\n',
@@ -46,7 +46,7 @@ const COMPOSE: Control[] = [
   control('a service that is closed off', compose('network_mode: none')),
 ]
 
-const DOCKERFILE: Control[] = [
+const DOCKERFILE: SafetyControl[] = [
   control('Docker’s own builder, named', {
     'environment/Dockerfile': `# syntax=docker/dockerfile:1.7\n${GOOD_TASK['environment/Dockerfile']}`,
   }),
@@ -93,7 +93,7 @@ const DOCKERFILE: Control[] = [
   ),
 ]
 
-const CONTENT: Control[] = [
+const CONTENT: SafetyControl[] = [
   control('keys from the documentation of AWS', { 'environment/app/config.ini': 'key = AKIAIOSFODNN7EXAMPLE\n' }),
   control(
     'invented tokens to be found and removed',
@@ -155,4 +155,4 @@ const CONTENT: Control[] = [
   },
 ]
 
-export const CONTROLS: Control[] = [...COMPOSE, ...DOCKERFILE, ...CONTENT]
+export const CONTROLS: SafetyControl[] = [...COMPOSE, ...DOCKERFILE, ...CONTENT]

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { Script, turnOf } from '../../samples/provider/script.ts'
+import { ProviderScript, turnOf } from '../../samples/provider/script.ts'
 import { shellCommand } from '../../src/harnesses/reference.ts'
 import { openWorkbench } from '../../src/trials/testing/workbench.ts'
 
 const SAMPLES = new URL('../../samples/', import.meta.url).pathname
-const script = Script.parse(JSON.parse(readFileSync(join(SAMPLES, 'provider/quick.json'), 'utf8')))
+const script = ProviderScript.parse(JSON.parse(readFileSync(join(SAMPLES, 'provider/quick.json'), 'utf8')))
 
 let bench: Awaited<ReturnType<typeof openWorkbench>>
 beforeAll(async () => {

@@ -20,9 +20,9 @@ const NOBODY = 'http://127.0.0.1:9'
 export const OPERATOR_KEY = 'operator-key-for-tests-0123456789'
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape; their schemas are checked on arrival
-export type Answered = { status: number; body: any; headers: Headers; text: string }
+export type TestResponse = { status: number; body: any; headers: Headers; text: string }
 
-type Wish<E extends Endpoint> = {
+type CallOptions<E extends Endpoint> = {
   params?: Partial<Params<E>>
   query?: Record<string, string>
   body?: E['body'] extends z.ZodType ? z.input<E['body']> : never
@@ -92,14 +92,14 @@ function recording() {
 }
 
 function caller(url: string, adminKey: string) {
-  const fetchText = async (path: string, init: RequestInit = {}): Promise<Answered> => {
+  const fetchText = async (path: string, init: RequestInit = {}): Promise<TestResponse> => {
     const response = await fetch(url + path, { redirect: 'manual', ...init })
     const text = await response.text()
     const isJson = text !== '' && /json/.test(response.headers.get('content-type') ?? '')
     return { status: response.status, body: isJson ? JSON.parse(text) : undefined, headers: response.headers, text }
   }
 
-  const call = async <const E extends Endpoint>(endpoint: E, wish: Wish<E> = {}): Promise<Answered> => {
+  const call = async <const E extends Endpoint>(endpoint: E, wish: CallOptions<E> = {}): Promise<TestResponse> => {
     const params: Record<string, string | undefined> = { org: 'local', ...wish.params }
     const path = endpoint.path.replaceAll(/\{([^}]+)\}/g, (_, name) => encodeURIComponent(params[name] ?? `{${name}}`))
     const query = wish.query ? `?${new URLSearchParams(wish.query)}` : ''
@@ -129,7 +129,7 @@ function contentOf({ upload }: Endpoint, wish: { body?: unknown; upload?: Uint8A
 }
 
 /** An answer that does not fit its contract fails the test that asked for it, whatever the test looks at. */
-function checkShape(endpoint: Endpoint, answer: Answered): void {
+function checkShape(endpoint: Endpoint, answer: TestResponse): void {
   if (answer.status === 304) return
   if (answer.status === 200 && (endpoint.download || endpoint.media !== undefined)) return
   if (answer.status >= 400) {
@@ -143,7 +143,7 @@ function checkShape(endpoint: Endpoint, answer: Answered): void {
   if (schema !== null) schema.parse(answer.body)
 }
 
-function requireProblem(endpoint: Endpoint, answer: Answered): void {
+function requireProblem(endpoint: Endpoint, answer: TestResponse): void {
   const { type, title, status, detail, code, requestId, retryable } = answer.body ?? {}
   const texts = [type, title, detail, code, requestId].every((text) => typeof text === 'string' && text !== '')
   if (!texts || status !== answer.status || typeof retryable !== 'boolean') {

@@ -1,7 +1,7 @@
 import { type RawEntry, tgz } from './harbor/raw-tar.ts'
 
 /** By their paths. */
-export type Files = Record<string, string | Buffer>
+export type ArchiveFiles = Record<string, string | Buffer>
 
 /** A task that a scripted validator takes: its name, and what is said of it. */
 export const smallTask = <Content extends string | Buffer = string>(
@@ -18,7 +18,7 @@ export const smallTask = <Content extends string | Buffer = string>(
 })
 
 /** Tasks by their folders, as somebody would pack them. */
-export const archiveOf = (tasks: Record<string, Files>, ...more: RawEntry[]): Buffer =>
+export const archiveOf = (tasks: Record<string, ArchiveFiles>, ...more: RawEntry[]): Buffer =>
   tgz(
     ...Object.entries(tasks).flatMap(([folder, files]) =>
       Object.entries(files).map(([path, content]) => ({

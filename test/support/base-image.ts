@@ -5,7 +5,7 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
-export type Suite = 'bookworm' | 'trixie'
+export type DebianSuite = 'bookworm' | 'trixie'
 const MAKE_TIMEOUT_MS = 10 * 60_000
 const EQUIP_TIMEOUT_MS = 30 * 60_000
 const run = promisify(execFile)
@@ -34,7 +34,7 @@ mv "$2.draft" "$2"`
  * A folder with a small Debian, the base of the images in tests: no registry can be reached from here. Made outside the
  * repository on first use (about two minutes, 80 MB), which takes root and debootstrap.
  */
-export async function baseRootfs(suite: Suite = 'bookworm'): Promise<string> {
+export async function baseRootfs(suite: DebianSuite = 'bookworm'): Promise<string> {
   const rootfs = join(cache, `rootfs-${suite}-slim-${await architecture()}`)
   if (await exists(rootfs)) return rootfs
   await cacheFolder()
@@ -56,7 +56,7 @@ rm -rf "$2.draft/var/cache/apt/archives" "$2.draft/var/lib/apt/lists"
 mv "$2.draft" "$2"`
 
 /** A Debian on which lines of shell were run, with a network. Kept by its name and what the lines are. */
-export async function equippedRootfs(name: string, script: string, suite: Suite = 'trixie'): Promise<string> {
+export async function equippedRootfs(name: string, script: string, suite: DebianSuite = 'trixie'): Promise<string> {
   const base = await baseRootfs(suite)
   const hash = createHash('sha256').update(script).digest('hex').slice(0, 12)
   const rootfs = join(cache, `rootfs-${name}-${suite}-${hash}-${await architecture()}`)

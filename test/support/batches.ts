@@ -11,7 +11,10 @@ const outcome = { state: 'passed', class: 'verified', reward: 1, error: null }
 export const VALID: ValidationOutcome = {
   kind: 'valid',
   calibration: {
-    ...{ sandbox: 'local', verifyMode: 'workspace', strength: 'standard', winners: [] },
+    sandbox: 'local',
+    verifyMode: 'workspace',
+    strength: 'standard',
+    winners: [],
     attempts: [{ verifyMode: 'workspace', oracle: outcome, nop: { ...outcome, state: 'failed', reward: 0 } }],
     cheats: [{ id: 'exit-zero', what: 'ends the tests early', outcome: 'lost', tries: 1 }],
   },
@@ -41,7 +44,12 @@ export async function importing(app: TestApp, validate: Validator = scriptedVali
   const tasks = async (runId: string) => (await app.call(schema.listBatchTasks, at(runId))).body.tasks
   return {
     ...worker,
-    ...{ place, repository, at, send, read, tasks },
+    place,
+    repository,
+    at,
+    send,
+    read,
+    tasks,
     task: async (runId: string, taskId: string) => (await app.call(schema.readBatchTask, at(runId, { taskId }))).body,
     decide: (runId: string, taskId: string, body: object) =>
       app.call(schema.decideTask, { ...at(runId, { taskId }), body: { decision: 'approved', digest: '', ...body } }),

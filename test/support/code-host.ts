@@ -4,23 +4,23 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { text } from 'node:stream/consumers'
 import { type HostedPullRequest, pageOf } from './github-pull-requests.ts'
 
-export type HostedRepository = {
+export type CodeHostRepository = {
   id: number
   owner: string
   name: string
   visibility: 'public' | 'private' | 'internal'
 }
 
-type Trouble = { status: number; headers?: Record<string, string>; body?: string }
+type ScriptedFailure = { status: number; headers?: Record<string, string>; body?: string }
 
 export type CodeHostServer = Awaited<ReturnType<typeof startCodeHost>>
 
 export async function startCodeHost() {
-  const repositories: HostedRepository[] = []
+  const repositories: CodeHostRepository[] = []
   const renamed = new Map<string, number>()
   /** What a token sees besides all that is public. */
   const tokens = new Map<string, number[]>()
-  const troubles: Trouble[] = []
+  const troubles: ScriptedFailure[] = []
   const requests: { path: string; token: string | undefined }[] = []
   const pullRequests = new Map<number, readonly HostedPullRequest[]>()
   /** How many were asked for on each page. */
@@ -52,8 +52,13 @@ export async function startCodeHost() {
     if (!isSeen) return void send(response, 404, { message: 'Not Found' })
     const { id, owner, visibility } = found
     send(response, 200, {
-      ...{ id, name: found.name, full_name: `${owner}/${found.name}`, owner: { login: owner, id: 1 } },
-      ...{ private: visibility !== 'public', visibility, default_branch: 'main' },
+      id,
+      name: found.name,
+      full_name: `${owner}/${found.name}`,
+      owner: { login: owner, id: 1 },
+      private: visibility !== 'public',
+      visibility,
+      default_branch: 'main',
     })
   }
 
@@ -74,30 +79,31 @@ export async function startCodeHost() {
     url,
     requests,
     pages,
-    setPullRequests: ({ id }: HostedRepository, list: readonly HostedPullRequest[]) => void pullRequests.set(id, list),
-    add(fullName: string, visibility: HostedRepository['visibility'] = 'public'): HostedRepository {
+    setPullRequests: ({ id }: CodeHostRepository, list: readonly HostedPullRequest[]) =>
+      void pullRequests.set(id, list),
+    add(fullName: string, visibility: CodeHostRepository['visibility'] = 'public'): CodeHostRepository {
       const [owner = '', name = ''] = fullName.split('/')
       const repository = { id: ++lastId, owner, name, visibility }
       repositories.push(repository)
       return repository
     },
-    remove: ({ id }: HostedRepository) => {
+    remove: ({ id }: CodeHostRepository) => {
       repositories.splice(
         repositories.findIndex((each) => each.id === id),
         1,
       )
     },
-    rename(repository: HostedRepository, name: string): void {
+    rename(repository: CodeHostRepository, name: string): void {
       renamed.set(`${repository.owner}/${repository.name}`.toLowerCase(), repository.id)
       repository.name = name
     },
-    addToken: (token: string, sees: HostedRepository[] = []) =>
+    addToken: (token: string, sees: CodeHostRepository[] = []) =>
       tokens.set(
         token,
         sees.map(({ id }) => id),
       ),
     /** The next answer. */
-    misbehave: (trouble: Trouble) => void troubles.push(trouble),
+    misbehave: (trouble: ScriptedFailure) => void troubles.push(trouble),
     [Symbol.asyncDispose]: async () => {
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))

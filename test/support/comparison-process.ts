@@ -30,8 +30,16 @@ function fillCatalog(): void {
   for (let n = 0; n < 12; n++) {
     const catalogId = `bench/model-${n}`
     snapshot.models.push({
-      ...{ catalogId, name: catalogId, label: catalogId, provider: 'none', protocols: ['openai-chat'] },
-      ...{ contextTokens: 1, outputTokens: 1, knowledgeCutoff: null, cutoffSource: null, defaultLevel: 'none' },
+      catalogId,
+      name: catalogId,
+      label: catalogId,
+      provider: 'none',
+      protocols: ['openai-chat'],
+      contextTokens: 1,
+      outputTokens: 1,
+      knowledgeCutoff: null,
+      cutoffSource: null,
+      defaultLevel: 'none',
       levels: [{ level: 'none', wire: { nothing: true } }],
       prices: [{ validFrom: null, prices: { input: 0, output: 0 } }],
     })
@@ -39,7 +47,9 @@ function fillCatalog(): void {
 }
 
 const ENDED: Partial<TrialRecord> = {
-  ...{ state: 'passed', reward: 1, rewards: { reward: 1 } },
+  state: 'passed',
+  reward: 1,
+  rewards: { reward: 1 },
   timings: { prepare: 1.234, agent: 123.456, verify: 3.21, total: 127.9 },
 }
 

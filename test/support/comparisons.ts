@@ -15,13 +15,13 @@ import { testWorker } from './worker.ts'
 
 export const QUICK = { datasetOrg: 'assay', dataset: 'quick' }
 
-export type Scripted = TrialEngine & { orders: TrialRunRequest[]; calibrations: string[] }
+export type ScriptedEngine = TrialEngine & { orders: TrialRunRequest[]; calibrations: string[] }
 
 /** An engine without sandboxes: the oracle passes, nothing fails, and a test can say otherwise. */
 export function scriptedEngine(
   run: (order: TrialRunRequest) => Partial<TrialRecord> | Promise<Partial<TrialRecord>> = () => ({}),
 ) {
-  const engine: Scripted = {
+  const engine: ScriptedEngine = {
     orders: [],
     calibrations: [],
     async calibrate(order) {
@@ -87,7 +87,15 @@ export async function comparingOn(
   })
   const at = (comparisonId: string, over: object = {}) => ({ params: { ...params, comparisonId, ...over } })
   return {
-    ...{ tools, work, offer, reference, local, body, at, endpoints, params },
+    tools,
+    work,
+    offer,
+    reference,
+    local,
+    body,
+    at,
+    endpoints,
+    params,
     create: (over: object = {}) => app.call<Endpoint>(endpoints.create, { params, body: body(over) as never }),
     read: async (id: string) => (await app.call(endpoints.read, at(id))).body,
     resume: (id: string, change: object = {}) => app.call(endpoints.resume, { ...at(id), body: change }),

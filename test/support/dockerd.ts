@@ -23,12 +23,12 @@ export type Dockerd = AsyncDisposable & {
 }
 
 /** What it is told besides where to lie, for example to listen elsewhere too. */
-type Options = { args?: string[]; folder?: string }
+type DockerdOptions = { args?: string[]; folder?: string }
 
 const TRIES = 3
 
 /** A Docker engine of our own, in a folder that goes with it. It has no network but those that are made for groups. */
-export async function startDockerd(options: Options = {}): Promise<Dockerd> {
+export async function startDockerd(options: DockerdOptions = {}): Promise<Dockerd> {
   for (let tries = 1; ; tries += 1) {
     try {
       return await start(options)
@@ -39,7 +39,7 @@ export async function startDockerd(options: Options = {}): Promise<Dockerd> {
   }
 }
 
-async function start({ args = [], folder: given }: Options): Promise<Dockerd> {
+async function start({ args = [], folder: given }: DockerdOptions): Promise<Dockerd> {
   const folder = given ?? (await mkdtemp(join(tmpdir(), 'assay-dockerd-')))
   const socket = join(folder, 'docker.sock')
   const places = [
@@ -60,7 +60,10 @@ async function start({ args = [], folder: given }: Options): Promise<Dockerd> {
   await chmod(folder, 0o755)
   await chmod(socket, 0o666)
   return {
-    ...{ socket, folder, docker, pid: child.pid ?? 0 },
+    socket,
+    folder,
+    docker,
+    pid: child.pid ?? 0,
     log: async () => (await Promise.all(said)).join(''),
     async [Symbol.asyncDispose]() {
       docker.close()

@@ -2,7 +2,7 @@ import { startProvider } from '../../samples/provider/provider.ts'
 import type { ScriptInput } from '../../samples/provider/script.ts'
 import { startModelGateway } from '../../src/model-gateway.ts'
 import { type Counts, generating, generatingApp } from './generating.ts'
-import type { Scripted } from './taskgen/scripted-stages.ts'
+import type { ScriptedStages } from './taskgen/scripted-stages.ts'
 
 const USAGE = { input: 1000, output: 100 }
 
@@ -18,14 +18,17 @@ export async function appWithModels(script: ScriptInput) {
 }
 
 /** A repository, and a model that says the same to everybody. */
-export async function generatingWithModels(changes: Counts, stages: Scripted, usage: object = USAGE) {
+export async function generatingWithModels(changes: Counts, stages: ScriptedStages, usage: object = USAGE) {
   await using undo = new AsyncDisposableStack()
   const tasks = [{ match: '', turns: [{ say: 'Well.', usage }], endless: true }]
   const { app, provider, gateway } = undo.use(await appWithModels({ tasks }))
   const lab = await generating(app, { changes, stages }, { gatewayUrl: () => gateway.url })
   const open = undo.move()
   return {
-    ...{ ...lab, app, provider, gateway },
+    ...lab,
+    app,
+    provider,
+    gateway,
     /** Every grant, and whether somebody counted it. */
     async grants(): Promise<{ spent: number; uncounted: number; grants: number }> {
       const { rows } = await app.database.pool.query(

@@ -7,14 +7,14 @@ import { connectRepository } from '../../src/repos/schema.ts'
 import type { Services } from '../../src/services.ts'
 import type { Stages } from '../../src/taskgen/pipeline/stage.ts'
 import { type TestApp, testApp } from './app.ts'
-import { type Change, writeHistory } from './histories.ts'
-import { type Scripted, scriptedStages } from './taskgen/scripted-stages.ts'
+import { type HistoryCommit, writeHistory } from './histories.ts'
+import { type ScriptedStages, scriptedStages } from './taskgen/scripted-stages.ts'
 import { testWorker } from './worker.ts'
 
 export type Counts = { easy: number; medium: number; hard: number }
 
 /** A pull request with a change and a test of it, of this many source files with this many lines each. */
-function pullRequest(number: number, files: number, lines: number, title = `Change ${number}`): Change {
+function pullRequest(number: number, files: number, lines: number, title = `Change ${number}`): HistoryCommit {
   const source = Array.from({ length: files }, (_, place) => [
     `src/part${number}_${place}.py`,
     Array.from({ length: lines }, (_, line) => `value_${line} = ${number}\n`).join(''),
@@ -29,7 +29,7 @@ function pullRequest(number: number, files: number, lines: number, title = `Chan
 const SIZES: Record<keyof Counts, [files: number, lines: number]> = { easy: [1, 5], medium: [2, 30], hard: [6, 10] }
 
 /** A history of its own with so many candidates of each difficulty, and one pull request that is none. */
-export function historyOf(counts: Counts, name: string): Change[] {
+export function historyOf(counts: Counts, name: string): HistoryCommit[] {
   let number = 0
   const changes = (['easy', 'medium', 'hard'] as const).flatMap((difficulty) =>
     Array.from({ length: counts[difficulty] }, () => {
@@ -50,7 +50,8 @@ export async function generatingApp(environment: Record<string, string> = {}) {
   const app = await testApp({ ASSAY_GIT_ALLOW: root, ...environment })
   const dispose = app[Symbol.asyncDispose]
   return {
-    ...{ ...app, root },
+    ...app,
+    root,
     async [Symbol.asyncDispose]() {
       await dispose()
       rmSync(root, { recursive: true, force: true })
@@ -59,7 +60,7 @@ export async function generatingApp(environment: Record<string, string> = {}) {
 }
 export type GeneratingApp = TestApp & { root: string }
 
-function writerOf(changes: Wish<Stages>['changes'], name: string): Write {
+function writerOf(changes: GenerationLabOptions<Stages>['changes'], name: string): Write {
   if (typeof changes === 'function') return changes
   return (folder) => writeHistory(folder, Array.isArray(changes) ? changes : historyOf(changes, name))
 }
@@ -70,12 +71,12 @@ const OFFER_EVERY_MS = 10_000
 let repositories = 0
 
 type Write = (folder: string) => Promise<void>
-type Wish<S> = { changes: Counts | Change[] | Write; stages?: S; sandbox?: string }
+type GenerationLabOptions<S> = { changes: Counts | HistoryCommit[] | Write; stages?: S; sandbox?: string }
 
 /** A repository with a history, a model, a sandbox on offer, and a worker that works when it is told to. */
-export async function generating<S extends Stages = Scripted>(
+export async function generating<S extends Stages = ScriptedStages>(
   app: GeneratingApp,
-  { changes, stages: given, sandbox = 'local' }: Wish<S>,
+  { changes, stages: given, sandbox = 'local' }: GenerationLabOptions<S>,
   more: Partial<Services> = {},
 ) {
   const place = { owner: 'lab', name: `made-${++repositories}` }
@@ -110,7 +111,16 @@ export async function generating<S extends Stages = Scripted>(
     }
   }
   return {
-    ...{ place, url, tools: worker.tools, stages, at, options, read, tasks, create, work },
+    place,
+    url,
+    tools: worker.tools,
+    stages,
+    at,
+    options,
+    read,
+    tasks,
+    create,
+    work,
     credentialId: credential.body?.id,
     async offer() {
       isOffered = true
@@ -134,4 +144,4 @@ export async function generating<S extends Stages = Scripted>(
     },
   }
 }
-export type Generating = Awaited<ReturnType<typeof generating<Scripted>>>
+export type Generating = Awaited<ReturnType<typeof generating<ScriptedStages>>>

@@ -24,7 +24,9 @@ export type HostedPullRequest = {
 const Request = z.object({
   query: z.string().includes('pullRequests(states: MERGED'),
   variables: z.object({
-    ...{ owner: z.string(), name: z.string(), after: z.string().nullable() },
+    owner: z.string(),
+    name: z.string(),
+    after: z.string().nullable(),
     first: z.number().int().min(1).max(100),
   }),
 })
@@ -54,8 +56,12 @@ const DAY_MS = 86_400_000
 const nodeOf = (each: HostedPullRequest) => ({
   createdAt: (each.createdAt ?? new Date(each.mergedAt.getTime() - DAY_MS)).toISOString(),
   lastEditedAt: each.lastEditedAt?.toISOString() ?? null,
-  ...{ number: each.number, title: each.title, body: each.body ?? '', mergedAt: each.mergedAt.toISOString() },
-  ...{ baseRefName: each.into ?? 'main', headRefName: 'work' },
+  number: each.number,
+  title: each.title,
+  body: each.body ?? '',
+  mergedAt: each.mergedAt.toISOString(),
+  baseRefName: each.into ?? 'main',
+  headRefName: 'work',
   author: each.author === undefined ? { login: 'ada', __typename: 'User' } : each.author,
   mergeCommit: each.mergeCommit && {
     ...each.mergeCommit,
@@ -66,7 +72,10 @@ const nodeOf = (each: HostedPullRequest) => ({
   closingIssuesReferences: {
     totalCount: each.issues?.length ?? 0,
     nodes: (each.issues ?? []).slice(0, 3).map(({ title, body, lastEditedAt = null, of = 'own' }) => ({
-      ...{ title, body, lastEditedAt: lastEditedAt?.toISOString() ?? null, repository: { id: of } },
+      title,
+      body,
+      lastEditedAt: lastEditedAt?.toISOString() ?? null,
+      repository: { id: of },
     })),
   },
 })

@@ -61,9 +61,9 @@ export async function startHarbor(images: Record<string, string> = {}): Promise<
   }
 }
 
-type Place = { root: string; shared: string }
+type HarborFolders = { root: string; shared: string }
 
-async function judge({ root, shared }: Place, taskFolder: string, agent: string) {
+async function judge({ root, shared }: HarborFolders, taskFolder: string, agent: string) {
   const task = join(shared, `${basename(taskFolder)}-${agent}-${randomUUID().slice(0, 8)}`) // a job of the same name is resumed
   const jobs = join(shared, 'jobs')
   await cp(taskFolder, task, { recursive: true, verbatimSymlinks: true })

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { mkdir } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 
-export type Change = {
+export type HistoryCommit = {
   /** Bytes as latin1, so that they need not be UTF-8. */
   message: string
   /** A path to its new text; null deletes it. */
@@ -24,11 +24,13 @@ const DAY = 86_400
 const START = 1_500_000_000
 
 /** A bare repository in `folder`, with one branch: main. */
-export async function writeHistory(folder: string, changes: Iterable<Change>): Promise<void> {
+export async function writeHistory(folder: string, changes: Iterable<HistoryCommit>): Promise<void> {
   await mkdir(folder, { recursive: true })
   await git(folder, ['init', '--quiet', '--bare', '--initial-branch=main', '.'])
   const child = spawn('git', ['-c', 'core.ignoreCase=false', 'fast-import', '--quiet', '--force'], {
-    ...{ cwd: folder, env: environment, stdio: ['pipe', 'inherit', 'inherit'] as const },
+    cwd: folder,
+    env: environment,
+    stdio: ['pipe', 'inherit', 'inherit'] as const,
   })
   Readable.from(commands(changes)).pipe(child.stdin)
   const [code] = await once(child, 'exit')
@@ -36,8 +38,13 @@ export async function writeHistory(folder: string, changes: Iterable<Change>): P
 }
 
 export const environment = {
-  ...{ PATH: process.env.PATH ?? '', HOME: '/nonexistent', GIT_CONFIG_NOSYSTEM: '1', GIT_CONFIG_GLOBAL: '/dev/null' },
-  ...{ GIT_AUTHOR_NAME: 'Ada', GIT_AUTHOR_EMAIL: 'ada@example.org', GIT_COMMITTER_NAME: 'Ada' },
+  PATH: process.env.PATH ?? '',
+  HOME: '/nonexistent',
+  GIT_CONFIG_NOSYSTEM: '1',
+  GIT_CONFIG_GLOBAL: '/dev/null',
+  GIT_AUTHOR_NAME: 'Ada',
+  GIT_AUTHOR_EMAIL: 'ada@example.org',
+  GIT_COMMITTER_NAME: 'Ada',
   GIT_COMMITTER_EMAIL: 'ada@example.org',
 }
 
@@ -50,7 +57,7 @@ export async function git(cwd: string, args: string[]): Promise<string> {
   return Buffer.concat(out).toString().trim()
 }
 
-function* commands(changes: Iterable<Change>): Generator<Buffer> {
+function* commands(changes: Iterable<HistoryCommit>): Generator<Buffer> {
   let last = 0
   let clock = START
   for (const change of changes) {
@@ -61,7 +68,7 @@ function* commands(changes: Iterable<Change>): Generator<Buffer> {
   yield Buffer.from(`reset refs/heads/aside\nfrom ${'0'.repeat(40)}\n\n`)
 }
 
-function* landing(last: number, change: Change, at: number): Generator<Buffer> {
+function* landing(last: number, change: HistoryCommit, at: number): Generator<Buffer> {
   const from = last === 0 ? '' : `from :${last}\n`
   const isBeside = change.isMerge || change.isRebased
   if (isBeside) yield* aside(last + 1, change, at, from)
@@ -73,13 +80,13 @@ function* landing(last: number, change: Change, at: number): Generator<Buffer> {
 const TAKES = 60
 
 /** The commit of a pull request as it was before it landed. */
-function* aside(mark: number, change: Change, at: number, from: string): Generator<Buffer> {
+function* aside(mark: number, change: HistoryCommit, at: number, from: string): Generator<Buffer> {
   const message = change.isMerge ? 'work' : change.message
   yield commit(mark, 'refs/heads/aside', { ...change, message, committedAt: at - TAKES, authoredAt: at - TAKES }, from)
   if (change.pull !== undefined) yield Buffer.from(`reset refs/pull/${change.pull}/head\nfrom :${mark}\n\n`)
 }
 
-type Timed = Change & { committedAt: number; authoredAt: number }
+type Timed = HistoryCommit & { committedAt: number; authoredAt: number }
 
 function commit(mark: number, ref: string, change: Timed, parents: string): Buffer {
   const { message, files, author = 'Ada', committedAt, authoredAt } = change

@@ -11,9 +11,14 @@ import { getCACertificates, setDefaultCACertificates, TLSSocket } from 'node:tls
 import { promisify } from 'node:util'
 
 export type Certificate = { key: string; cert: string }
-type Seen = { method: string; path: string; headers: IncomingMessage['headers']; serverName: string | undefined }
+type LoopbackRequest = {
+  method: string
+  path: string
+  headers: IncomingMessage['headers']
+  serverName: string | undefined
+}
 export type Handler = (request: IncomingMessage, response: ServerResponse) => void
-export type LoopbackServer = AsyncDisposable & { port: number; connections: Socket[]; requests: Seen[] }
+export type LoopbackServer = AsyncDisposable & { port: number; connections: Socket[]; requests: LoopbackRequest[] }
 
 /** Real address space, so the guard lets it pass; tests connect it to a loopback server. */
 export const PUBLIC = '93.184.216.34'
@@ -56,7 +61,7 @@ export async function startServer(
   handler: Handler,
   { tls, host = '127.0.0.1', port = 0 }: { tls?: Certificate; host?: string; port?: number } = {},
 ): Promise<LoopbackServer> {
-  const requests: Seen[] = []
+  const requests: LoopbackRequest[] = []
   const listener: Handler = (request, response) => {
     const { method = '', url: path = '', headers, socket } = request
     const serverName = socket instanceof TLSSocket && socket.servername ? socket.servername : undefined

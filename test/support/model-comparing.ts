@@ -9,7 +9,7 @@ import type { Port } from '../../src/sandboxes/sandbox.ts'
 import type { Services } from '../../src/services.ts'
 import type { TrialRecord } from '../../src/trials/record.ts'
 import { type TestApp, testApp } from './app.ts'
-import { type Comparing, comparing, comparingInRepository, type Scripted, scriptedEngine } from './comparisons.ts'
+import { type Comparing, comparing, comparingInRepository, type ScriptedEngine, scriptedEngine } from './comparisons.ts'
 
 export const CANARY = 'sk-canary-0123456789abcdef'
 const MODEL = 'anthropic/claude-sonnet-5'
@@ -29,7 +29,7 @@ export async function comparingModelsInRepository(work: Work, script: ScriptInpu
   return opened(work, script, comparingInRepository)
 }
 
-type Open<S> = (app: TestApp, engine: Scripted, more: Partial<Services>) => Promise<S>
+type Open<S> = (app: TestApp, engine: ScriptedEngine, more: Partial<Services>) => Promise<S>
 
 async function opened<S extends Comparing>(work: Work, script: ScriptInput, open: Open<S>) {
   const provider = await startProvider(script)
@@ -52,7 +52,10 @@ async function opened<S extends Comparing>(work: Work, script: ScriptInput, open
   const credentialId: string = model.credentials[0].id
   return {
     ...shop,
-    ...{ app, provider, credentialId, engine },
+    app,
+    provider,
+    credentialId,
+    engine,
     models: [{ catalogId: MODEL, credentialId, harnesses: [HARNESS], reasoningLevel: 'high' }],
     async [Symbol.asyncDispose]() {
       await gateway.stop(1000)
@@ -84,8 +87,11 @@ async function askAt(
     reset: true,
     headers: { 'content-type': 'application/json', 'x-api-key': access?.token ?? '', ...headers },
     body: JSON.stringify({
-      ...{ model: name ?? access?.model, max_tokens: 1200, messages: [{ role: 'user', content: 'Work.' }] },
-      ...{ thinking: { type: 'adaptive' }, output_config: access?.wireLevel },
+      model: name ?? access?.model,
+      max_tokens: 1200,
+      messages: [{ role: 'user', content: 'Work.' }],
+      thinking: { type: 'adaptive' },
+      output_config: access?.wireLevel,
     }),
   })
   await body.dump()

@@ -1,15 +1,15 @@
 // What the registry answers, to exactly the questions that Harbor's own client asks. Any other is a 400.
-import { type Caller, type DatasetVersion, isVisible, type Rows } from './package-registry-rows.ts'
+import { type DatasetVersionRow, isVisible, type RegistryCaller, type Rows } from './package-registry-rows.ts'
 
 /** A question that PostgREST would not understand, or that nobody asks. */
 export class BadQuery extends Error {}
 
-type Query = Map<string, string>
+type RegistryQuery = Map<string, string>
 type Table = {
   select: string
   filters: string[]
   order?: string
-  rows: (rows: Rows, query: Query, caller: Caller) => unknown[]
+  rows: (rows: Rows, query: RegistryQuery, caller: RegistryCaller) => unknown[]
 }
 
 const PACKAGE_FILTERS = ['package.name', 'package.type', 'package.org.name']
@@ -71,7 +71,7 @@ const TABLES: Record<string, Table[]> = {
 const PAGE_MAX = 1000
 
 /** Rows of one page and how many there are, as PostgREST would say it. */
-export function answer(rows: Rows, table: string, params: URLSearchParams, caller: Caller) {
+export function answer(rows: Rows, table: string, params: URLSearchParams, caller: RegistryCaller) {
   const query = new Map(params)
   if (query.size !== [...params].length) throw new BadQuery('a parameter stands twice')
   const known = (TABLES[table] ?? []).find((each) => fits(each, query))
@@ -82,7 +82,7 @@ export function answer(rows: Rows, table: string, params: URLSearchParams, calle
   return { page: all.slice(offset, offset + limit), offset, total: all.length }
 }
 
-function fits({ select, filters, order }: Table, query: Query): boolean {
+function fits({ select, filters, order }: Table, query: RegistryQuery): boolean {
   const named = [...query.keys()].filter((name) => !['select', 'order', 'limit', 'offset'].includes(name))
   return (
     query.get('select') === select &&
@@ -97,9 +97,9 @@ function numberOf(text: string): number {
   return Number(text)
 }
 
-const equalTo = (query: Query, name: string): string => query.get(name)?.slice('eq.'.length) ?? ''
+const equalTo = (query: RegistryQuery, name: string): string => query.get(name)?.slice('eq.'.length) ?? ''
 
-function datasets(rows: Rows, query: Query, caller: Caller): DatasetVersion[] {
+function datasets(rows: Rows, query: RegistryQuery, caller: RegistryCaller): DatasetVersionRow[] {
   if (equalTo(query, 'package.type') !== 'dataset') throw new BadQuery('dataset versions belong to datasets')
   return rows.datasetVersions.filter(
     ({ package: { org, name, ...rest } }) =>
@@ -109,17 +109,22 @@ function datasets(rows: Rows, query: Query, caller: Caller): DatasetVersion[] {
   )
 }
 
-const versionById = (rows: Rows, query: Query, caller: Caller): DatasetVersion | undefined =>
+const versionById = (rows: Rows, query: RegistryQuery, caller: RegistryCaller): DatasetVersionRow | undefined =>
   rows.datasetVersions.find(
     (version) => version.id === equalTo(query, 'dataset_version_id') && isVisible(version.package, caller),
   )
 
-const packageRow = ({ package: { org, ...rest } }: DatasetVersion) => ({ ...rest, org: { name: org } })
+const packageRow = ({ package: { org, ...rest } }: DatasetVersionRow) => ({ ...rest, org: { name: org } })
 
-function versionRow({ package: { id }, tags: _, tasks: __, files: ___, ...columns }: DatasetVersion) {
+function versionRow({ package: { id }, tags: _, tasks: __, files: ___, ...columns }: DatasetVersionRow) {
   return { ...columns, package_id: id, authors: null, readme: null, published_at: new Date(0).toISOString() }
 }
 
-function memberRow({ content_hash, archive_path, yanked_at, package: { org, name } }: DatasetVersion['tasks'][number]) {
+function memberRow({
+  content_hash,
+  archive_path,
+  yanked_at,
+  package: { org, name },
+}: DatasetVersionRow['tasks'][number]) {
   return { content_hash, archive_path, yanked_at, package: { name, org: { name: org } } }
 }

@@ -14,27 +14,27 @@ export type Package = {
   name: string
   visibility: 'public' | 'private'
 }
-type Version = { id: string; package: Package; revision: number; content_hash: string; yanked_at: string | null }
-export type TaskVersion = Version & { archive_path: string }
-export type DatasetVersion = Version & {
+type VersionRow = { id: string; package: Package; revision: number; content_hash: string; yanked_at: string | null }
+export type TaskVersionRow = VersionRow & { archive_path: string }
+export type DatasetVersionRow = VersionRow & {
   description: string
   yanked_reason: string | null
   tags: string[]
-  tasks: TaskVersion[]
+  tasks: TaskVersionRow[]
   files: { id: string; path: string; storage_path: string; content_hash: string; size_bytes: number }[]
 }
 /** The organisations whose private packages somebody sees. */
-export type Caller = { orgs: string[] }
+export type RegistryCaller = { orgs: string[] }
 
-export type TaskWish = {
+export type PublishTaskInput = {
   name: string
   files?: Iterable<readonly [string, MemoryFile]>
   isPrivate?: boolean
   isYanked?: boolean
 }
-export type DatasetWish = {
+export type PublishDatasetInput = {
   name: string
-  tasks: TaskVersion[]
+  tasks: TaskVersionRow[]
   tags?: string[]
   files?: { path: string; digest: Digest }[]
   isPrivate?: boolean
@@ -47,8 +47,8 @@ export type Rows = ReturnType<typeof newRows>
 
 export function newRows() {
   const packages = new Map<string, Package>()
-  const taskVersions: TaskVersion[] = []
-  const datasetVersions: DatasetVersion[] = []
+  const taskVersions: TaskVersionRow[] = []
+  const datasetVersions: DatasetVersionRow[] = []
   const objects = new Map<string, Buffer>()
 
   function packageNamed(slug: string, type: Package['type'], isPrivate: boolean): Package {
@@ -59,7 +59,7 @@ export function newRows() {
     return known
   }
 
-  function addTask(slug: string, digest: Digest, { isPrivate = false, isYanked = false } = {}): TaskVersion {
+  function addTask(slug: string, digest: Digest, { isPrivate = false, isYanked = false } = {}): TaskVersionRow {
     const owner = packageNamed(slug, 'task', isPrivate)
     const version = {
       id: randomUUID(),
@@ -79,18 +79,25 @@ export function newRows() {
     datasetVersions,
     objects,
     addTask,
-    async publishTask({ name, files = smallTask(name), ...rest }: TaskWish): Promise<TaskVersion> {
+    async publishTask({ name, files = smallTask(name), ...rest }: PublishTaskInput): Promise<TaskVersionRow> {
       const source = createMemorySource(name, files)
       const version = addTask(name, (await readTask(source)).digest, rest)
       objects.set(version.archive_path, await buffer(await packTask(source)))
       return version
     },
-    publishDataset({ name, tasks, tags = [], files = [], isPrivate = false, ...wish }: DatasetWish): DatasetVersion {
+    publishDataset({
+      name,
+      tasks,
+      tags = [],
+      files = [],
+      isPrivate = false,
+      ...wish
+    }: PublishDatasetInput): DatasetVersionRow {
       const owner = packageNamed(name, 'dataset', isPrivate)
       const before = datasetVersions.filter((each) => each.package === owner)
       for (const each of before) each.tags = each.tags.filter((tag) => tag !== 'latest' && !tags.includes(tag))
       const digests = tasks.map((task): Digest => `sha256:${task.content_hash}`)
-      const version: DatasetVersion = {
+      const version: DatasetVersionRow = {
         id: randomUUID(),
         package: owner,
         revision: before.length + 1,
@@ -114,7 +121,7 @@ export function newRows() {
   }
 }
 
-export const isVisible = ({ visibility, org }: Package, { orgs }: Caller): boolean =>
+export const isVisible = ({ visibility, org }: Package, { orgs }: RegistryCaller): boolean =>
   visibility === 'public' || orgs.includes(org)
 
 export const smallTask = (name: string): [string, MemoryFile][] => [

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { answer, BadQuery } from './package-registry-queries.ts'
-import { type Caller, isVisible, newRows, type Rows } from './package-registry-rows.ts'
+import { isVisible, newRows, type RegistryCaller, type Rows } from './package-registry-rows.ts'
 
 /** What the next matching requests get instead of an answer. */
 type Misdeed = {
@@ -38,8 +38,8 @@ export type PackageRegistryServer = AsyncDisposable & {
 type State = {
   publicKey: string
   rows: Rows
-  keys: Map<string, Caller>
-  tokens: Map<string, Caller>
+  keys: Map<string, RegistryCaller>
+  tokens: Map<string, RegistryCaller>
   misdeeds: Misdeed[]
   requests: string[]
 }
@@ -115,7 +115,7 @@ async function misbehaved(misdeed: Misdeed, bytes: Buffer | undefined, response:
 }
 
 /** Undefined when the token is none, or no longer. */
-function callerOf(state: State, request: IncomingMessage): Caller | undefined {
+function callerOf(state: State, request: IncomingMessage): RegistryCaller | undefined {
   const [, token = ''] = /^Bearer (.+)$/.exec(request.headers.authorization ?? '') ?? []
   return token === state.publicKey ? { orgs: [] } : state.tokens.get(token)
 }

@@ -1,7 +1,7 @@
 // The scripted provider that ships with the samples, in this process, and how a program would ask it.
 
 import type { Booked } from '../../samples/provider/books.ts'
-import type { Tokens } from '../../samples/provider/conversation.ts'
+import type { MockUsage } from '../../samples/provider/conversation.ts'
 import { startProvider } from '../../samples/provider/provider.ts'
 import type { ScriptInput } from '../../samples/provider/script.ts'
 import type { Json, JsonObject } from '../../src/harnesses/json.ts'
@@ -15,8 +15,8 @@ export async function startTestProvider(script: ScriptInput = {}) {
 }
 
 /** What the provider bills for all calls together, by its own count. */
-const totalsOf = (calls: readonly Booked[]): Tokens =>
-  calls.reduce<Tokens>(
+const totalsOf = (calls: readonly Booked[]): MockUsage =>
+  calls.reduce<MockUsage>(
     (sum, { usage }) => ({
       input: sum.input + (usage?.input ?? 0),
       cacheRead: sum.cacheRead + (usage?.cacheRead ?? 0),
@@ -59,7 +59,10 @@ function anthropic({ model, prompt, isStream, effort, results }: Question) {
     { role: 'user', content: [{ type: 'tool_result', tool_use_id: `t${id}`, content: 'done' }] },
   ])
   const body = {
-    ...{ model, max_tokens: 4000, stream: isStream, tools: [{ name: 'Bash', input_schema: SCHEMA }] },
+    model,
+    max_tokens: 4000,
+    stream: isStream,
+    tools: [{ name: 'Bash', input_schema: SCHEMA }],
     ...(effort === undefined ? {} : { thinking: { type: 'adaptive' }, output_config: { effort } }),
     messages: [{ role: 'user', content: prompt }, ...answered],
   }
@@ -75,7 +78,9 @@ function chat({ model, prompt, isStream, effort, results }: Question) {
     { role: 'tool', tool_call_id: `t${id}`, content: 'done' },
   ])
   const body = {
-    ...{ model, stream: isStream, ...(effort === undefined ? {} : { reasoning_effort: effort }) },
+    model,
+    stream: isStream,
+    ...(effort === undefined ? {} : { reasoning_effort: effort }),
     tools: [{ type: 'function', function: { name: 'shell', parameters: SCHEMA } }],
     messages: [{ role: 'user', content: prompt }, ...answered],
   }
@@ -88,7 +93,9 @@ function responses({ model, prompt, isStream, effort, results }: Question) {
     { type: 'function_call_output', call_id: `t${id}`, output: 'done' },
   ])
   const body = {
-    ...{ model, stream: isStream, ...(effort === undefined ? {} : { reasoning: { effort } }) },
+    model,
+    stream: isStream,
+    ...(effort === undefined ? {} : { reasoning: { effort } }),
     tools: [{ type: 'function', name: 'shell', parameters: SCHEMA }],
     input: [{ type: 'message', role: 'user', content: [{ type: 'input_text', text: prompt }] }, ...answered],
   }

@@ -3,7 +3,7 @@ import type pg from 'pg'
 import * as schema from '../../src/releases/schema.ts'
 import { connectRepository } from '../../src/repos/schema.ts'
 import type { TestApp } from './app.ts'
-import { type Files, smallTask } from './archives.ts'
+import { type ArchiveFiles, smallTask } from './archives.ts'
 import { importing } from './batches.ts'
 
 /** What one setting did in a comparison: a letter for each task and attempt (p passed, f failed, e errored, - none). */
@@ -77,7 +77,7 @@ async function insertSetting(pool: pg.Pool, key: number, position: number, made:
 const NAMES = ['one', 'two', 'three', 'four', 'five', 'six']
 
 /** A public repository with approved tasks, on which comparisons can be made up. */
-export async function releasing(app: TestApp, files: (task: string) => Files = () => ({})) {
+export async function releasing(app: TestApp, files: (task: string) => ArchiveFiles = () => ({})) {
   const lab = await importing(app)
   const source = { kind: 'git', url: 'https://git.example.org/demo.git' } as const
   await app.call(connectRepository, { params: lab.place, body: { source, visibility: 'public' } })

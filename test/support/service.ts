@@ -4,13 +4,13 @@ import { type Program, startProgram } from './program.ts'
 const BIN = new URL('../../bin/assay', import.meta.url).pathname
 
 /** The real program in a process of its own, once it says that it is ready; with the admin key that this start printed. */
-export type Service = Program & { newKey: string | undefined }
+export type ServiceProcess = Program & { newKey: string | undefined }
 
 export async function startService(
   role: 'serve' | 'api' | 'work' | 'gateway',
   flags: string[],
   environment: ConfigEnvironment = {},
-): Promise<Service> {
+): Promise<ServiceProcess> {
   const program = await startProgram(BIN, [role, ...flags], { ASSAY_LOG: 'warn', ...environment })
   return { ...program, newKey: /assay_\w{38}/.exec(program.said.join('\n'))?.[0] }
 }

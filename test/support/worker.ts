@@ -12,7 +12,8 @@ export async function testWorker(app: TestApp, more: Partial<Services>, sandbox 
   const offer = () => upsertCapability(app.database.db, id, { sandbox, available: true, isolation: 'none', detail: '' })
   await offer()
   return {
-    ...{ tools, offer },
+    tools,
+    offer,
     /** It offers nothing any more. */
     withdraw: () => deleteCapabilities(app.database.db, id),
     /** Until nothing is left to do, but for what comes again by the clock. */

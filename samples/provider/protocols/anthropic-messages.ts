@@ -1,14 +1,14 @@
 import { listOf, objectOf, textOf, tokensOf } from '../../../src/gateway/protocols/fields.ts'
 import type { Json, JsonObject } from '../../../src/harnesses/json.ts'
 import {
-  type Answer,
   answerPieces,
   type Conversation,
   event,
   inputText,
+  type MockAnswer,
+  type MockUsage,
   piecesOf,
   type Speech,
-  type Tokens,
   textIn,
 } from '../conversation.ts'
 
@@ -69,7 +69,7 @@ function levelOf(body: JsonObject): string | null {
   return textOf(objectOf(body.output_config).effort) ?? (typeof budget === 'number' ? `budget ${budget}` : null)
 }
 
-const messageOf = ({ id, model }: Answer): JsonObject => ({
+const messageOf = ({ id, model }: MockAnswer): JsonObject => ({
   id: `msg_${id}`,
   type: 'message',
   role: 'assistant',
@@ -79,25 +79,25 @@ const messageOf = ({ id, model }: Answer): JsonObject => ({
   stop_sequence: null,
 })
 
-function stopOf({ call, isRefusal, isTruncated }: Answer): string {
+function stopOf({ call, isRefusal, isTruncated }: MockAnswer): string {
   if (isTruncated) return 'max_tokens'
   if (isRefusal) return 'refusal'
   return call ? 'tool_use' : 'end_turn'
 }
 
-const blocksOf = (answer: Answer): Json[] => [
+const blocksOf = (answer: MockAnswer): Json[] => [
   ...(answer.text === '' ? [] : [{ type: 'text', text: answer.text }]),
   ...(answer.call ? [toolUse(answer, answer.call.input)] : []),
 ]
 
-const toolUse = ({ id, call }: Answer, input: Json): JsonObject => ({
+const toolUse = ({ id, call }: MockAnswer, input: Json): JsonObject => ({
   type: 'tool_use',
   id: `toolu_${id}`,
   name: call?.tool.name ?? '',
   input,
 })
 
-const usageOf = (usage: Tokens): JsonObject => ({
+const usageOf = (usage: MockUsage): JsonObject => ({
   input_tokens: usage.input,
   cache_read_input_tokens: usage.cacheRead,
   cache_creation_input_tokens: usage.cacheWrite5m + usage.cacheWrite1h,
@@ -110,7 +110,7 @@ const usageOf = (usage: Tokens): JsonObject => ({
   service_tier: 'standard',
 })
 
-function eventsOf(answer: Answer): string[] {
+function eventsOf(answer: MockAnswer): string[] {
   const send = (data: JsonObject): string => event(String(data.type), data)
   const usage = usageOf(answer.usage)
   const start = { ...messageOf(answer), usage: { ...usage, output_tokens: 1, output_tokens_details: null } }

@@ -1,6 +1,6 @@
 import { listOf, objectOf, textOf, tokensOf } from '../../../src/gateway/protocols/fields.ts'
 import type { Json, JsonObject } from '../../../src/harnesses/json.ts'
-import { type Answer, type Conversation, piecesOf, type Speech, type Tokens, textIn } from '../conversation.ts'
+import { type Conversation, type MockAnswer, type MockUsage, piecesOf, type Speech, textIn } from '../conversation.ts'
 
 export const gemini: Speech = {
   protocol: 'gemini',
@@ -61,19 +61,19 @@ function levelOf({ thinkingLevel, thinkingBudget }: JsonObject): string | null {
   return textOf(thinkingLevel) ?? (typeof thinkingBudget === 'number' ? `budget ${thinkingBudget}` : null)
 }
 
-function finishOf({ isRefusal, isTruncated }: Answer): string {
+function finishOf({ isRefusal, isTruncated }: MockAnswer): string {
   if (isTruncated) return 'MAX_TOKENS'
   return isRefusal ? 'SAFETY' : 'STOP'
 }
 
 const THOUGHT = 'Let me see.'
 
-const textParts = ({ text, isRefusal }: Answer): Json[] => (text === '' || isRefusal ? [] : [{ text }])
+const textParts = ({ text, isRefusal }: MockAnswer): Json[] => (text === '' || isRefusal ? [] : [{ text }])
 
-const callParts = ({ call, id }: Answer): Json[] =>
+const callParts = ({ call, id }: MockAnswer): Json[] =>
   call ? [{ functionCall: { id, name: call.tool.name, args: call.input }, thoughtSignature: 'c2NyaXB0ZWQ=' }] : []
 
-function chunk({ id, model, usage }: Answer, parts: Json[], finishReason: string | null): JsonObject {
+function chunk({ id, model, usage }: MockAnswer, parts: Json[], finishReason: string | null): JsonObject {
   const candidate = { index: 0, content: { role: 'model', parts }, ...(finishReason === null ? {} : { finishReason }) }
   return {
     candidates: [candidate],
@@ -83,15 +83,15 @@ function chunk({ id, model, usage }: Answer, parts: Json[], finishReason: string
   }
 }
 
-const promptOf = ({ input, cacheRead }: Tokens): number => input + cacheRead
+const promptOf = ({ input, cacheRead }: MockUsage): number => input + cacheRead
 
-const promptCounts = (usage: Tokens): JsonObject => ({
+const promptCounts = (usage: MockUsage): JsonObject => ({
   promptTokenCount: promptOf(usage),
   cachedContentTokenCount: usage.cacheRead,
 })
 
 /** Separates reasoning tokens from output tokens. */
-const usageOf = (usage: Tokens): JsonObject => ({
+const usageOf = (usage: MockUsage): JsonObject => ({
   promptTokenCount: promptOf(usage),
   cachedContentTokenCount: usage.cacheRead,
   candidatesTokenCount: usage.output - usage.reasoning,
@@ -99,7 +99,7 @@ const usageOf = (usage: Tokens): JsonObject => ({
   totalTokenCount: promptOf(usage) + usage.output,
 })
 
-function eventsOf(answer: Answer): string[] {
+function eventsOf(answer: MockAnswer): string[] {
   const said = answer.isRefusal ? [] : piecesOf(answer.text)
   const chunks = [
     chunk(answer, [{ text: THOUGHT, thought: true }], null),

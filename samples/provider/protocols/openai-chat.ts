@@ -1,13 +1,13 @@
 import { listOf, objectOf, textOf, tokensOf } from '../../../src/gateway/protocols/fields.ts'
 import type { JsonObject } from '../../../src/harnesses/json.ts'
 import {
-  type Answer,
   answerPieces,
   type Conversation,
   inputText,
+  type MockAnswer,
+  type MockUsage,
   piecesOf,
   type Speech,
-  type Tokens,
   textIn,
 } from '../conversation.ts'
 import { openaiProblem } from './openai-problem.ts'
@@ -57,7 +57,7 @@ function levelOf({ reasoning_effort: effort, reasoning, thinking }: JsonObject):
   return textOf(effort) ?? textOf(objectOf(reasoning).effort)
 }
 
-const headOf = ({ id, model }: Answer, object: string): JsonObject => ({
+const headOf = ({ id, model }: MockAnswer, object: string): JsonObject => ({
   id: `chatcmpl-${id}`,
   object,
   created: 1_700_000_000,
@@ -65,28 +65,28 @@ const headOf = ({ id, model }: Answer, object: string): JsonObject => ({
   service_tier: 'default',
 })
 
-function finishOf({ call, isRefusal, isTruncated }: Answer): string {
+function finishOf({ call, isRefusal, isTruncated }: MockAnswer): string {
   if (isTruncated) return 'length'
   if (isRefusal) return 'content_filter'
   return call ? 'tool_calls' : 'stop'
 }
 
-const callOf = ({ id, call }: Answer, input: string): JsonObject => ({
+const callOf = ({ id, call }: MockAnswer, input: string): JsonObject => ({
   id: `call_${id}`,
   type: 'function',
   function: { name: call?.tool.name ?? '', arguments: input },
 })
 
-const messageOf = (answer: Answer): JsonObject => ({
+const messageOf = (answer: MockAnswer): JsonObject => ({
   role: 'assistant',
   content: answer.isRefusal ? null : answer.text,
   refusal: refusalOf(answer),
   ...(answer.call ? { tool_calls: [callOf(answer, inputText(answer.call))] } : {}),
 })
 
-const refusalOf = ({ isRefusal, text }: Answer): string | null => (isRefusal ? text : null)
+const refusalOf = ({ isRefusal, text }: MockAnswer): string | null => (isRefusal ? text : null)
 
-const usageOf = (usage: Tokens): JsonObject => {
+const usageOf = (usage: MockUsage): JsonObject => {
   const prompt = usage.input + usage.cacheRead + usage.cacheWrite5m
   return {
     prompt_tokens: prompt,
@@ -97,7 +97,7 @@ const usageOf = (usage: Tokens): JsonObject => {
   }
 }
 
-function eventsOf(answer: Answer): string[] {
+function eventsOf(answer: MockAnswer): string[] {
   const head = headOf(answer, 'chat.completion.chunk')
   const chunk = (delta: JsonObject, finish: string | null = null): JsonObject => ({
     ...head,

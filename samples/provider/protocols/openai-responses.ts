@@ -1,14 +1,14 @@
 import { listOf, objectOf, textOf, tokensOf } from '../../../src/gateway/protocols/fields.ts'
 import type { JsonObject } from '../../../src/harnesses/json.ts'
 import {
-  type Answer,
   answerPieces,
   type Conversation,
   event,
   inputText,
+  type MockAnswer,
+  type MockUsage,
   piecesOf,
   type Speech,
-  type Tokens,
   type Tool,
   textIn,
 } from '../conversation.ts'
@@ -70,9 +70,9 @@ const toolOf = ({ type, name, parameters }: JsonObject): Tool => ({
 
 type ResponseStatus = 'in_progress' | 'completed' | 'incomplete'
 
-const endOf = ({ isTruncated }: Answer): ResponseStatus => (isTruncated ? 'incomplete' : 'completed')
+const endOf = ({ isTruncated }: MockAnswer): ResponseStatus => (isTruncated ? 'incomplete' : 'completed')
 
-const responseOf = (answer: Answer, status: ResponseStatus): JsonObject => ({
+const responseOf = (answer: MockAnswer, status: ResponseStatus): JsonObject => ({
   id: `resp_${answer.id}`,
   object: 'response',
   created_at: 1_700_000_000,
@@ -90,7 +90,7 @@ const responseOf = (answer: Answer, status: ResponseStatus): JsonObject => ({
 
 const detailsOf = (status: ResponseStatus) => (status === 'incomplete' ? { reason: 'max_output_tokens' } : null)
 
-const usageOf = (usage: Tokens): JsonObject => {
+const usageOf = (usage: MockUsage): JsonObject => {
   const input = usage.input + usage.cacheRead + usage.cacheWrite5m
   return {
     input_tokens: input,
@@ -104,12 +104,12 @@ const usageOf = (usage: Tokens): JsonObject => {
 /** An output item, and the events between its start and its end. */
 type OutputPart = { item: JsonObject; empty: JsonObject; between: JsonObject[] }
 
-const partsOf = (answer: Answer): OutputPart[] => [
+const partsOf = (answer: MockAnswer): OutputPart[] => [
   ...(answer.text === '' ? [] : [messagePart(answer)]),
   ...(answer.call ? [callPart(answer, answer.call.tool, inputText(answer.call))] : []),
 ]
 
-function messagePart({ id, text, isRefusal }: Answer): OutputPart {
+function messagePart({ id, text, isRefusal }: MockAnswer): OutputPart {
   const [type, field] = isRefusal ? ['refusal', 'refusal'] : ['output_text', 'text']
   const content = (value: string): JsonObject => ({ type, [field]: value, ...(isRefusal ? {} : { annotations: [] }) })
   const item = { id: `msg_${id}`, type: 'message', role: 'assistant', status: 'completed', content: [content(text)] }
@@ -125,7 +125,7 @@ function messagePart({ id, text, isRefusal }: Answer): OutputPart {
   }
 }
 
-function callPart({ id, call }: Answer, tool: Tool, input: string): OutputPart {
+function callPart({ id, call }: MockAnswer, tool: Tool, input: string): OutputPart {
   const base = {
     call_id: `call_${id}`,
     name: tool.name,
@@ -157,7 +157,7 @@ function callPart({ id, call }: Answer, tool: Tool, input: string): OutputPart {
   }
 }
 
-function eventsOf(answer: Answer): string[] {
+function eventsOf(answer: MockAnswer): string[] {
   const items = partsOf(answer).flatMap(({ item, empty, between }, index) => [
     { type: 'response.output_item.added', output_index: index, item: empty },
     ...between.map((data) => ({ ...data, item_id: item.id ?? '', output_index: index })),

@@ -28,13 +28,11 @@ afterAll(async () => app[Symbol.asyncDispose]())
 
 let made = 0
 const wish = (over: object = {}): z.input<typeof NewHarness> => ({
-  ...{
-    id: `custom/agent-${++made}`,
-    name: 'Agent',
-    version: '1.0',
-    protocols: ['openai-chat'],
-    levels: { low: 'low' },
-  },
+  id: `custom/agent-${++made}`,
+  name: 'Agent',
+  version: '1.0',
+  protocols: ['openai-chat'],
+  levels: { low: 'low' },
   command: ['/opt/agent', '{model}'],
   ...over,
 })
@@ -80,14 +78,14 @@ test('a comparison uses the chosen version, which cannot be removed meanwhile', 
   const catalogId = 'custom/house'
   await app.call(addModel, {
     body: {
-      ...{
-        catalogId,
-        name: 'house-v1',
-        label: 'House',
-        protocol: 'openai-chat',
-        baseUrl: 'https://models.example.com',
-      },
-      ...{ reasoningLevels: ['low', 'high'], defaultReasoningLevel: 'low', prices: { input: 1, output: 2 } },
+      catalogId,
+      name: 'house-v1',
+      label: 'House',
+      protocol: 'openai-chat',
+      baseUrl: 'https://models.example.com',
+      reasoningLevels: ['low', 'high'],
+      defaultReasoningLevel: 'low',
+      prices: { input: 1, output: 2 },
     },
   })
   const secret = { apiKey: 'sk-house-0123456789' }

@@ -1,4 +1,4 @@
-import type { Call } from '../../gateway/ledger.ts'
+import type { RecordedCall } from '../../gateway/ledger.ts'
 import { listGranteeCalls } from '../../gateway/spend/spend.ts'
 import type { Usage } from '../../gateway/wire-protocol.ts'
 import type { Db } from '../../platform/db/db.ts'
@@ -19,7 +19,7 @@ export async function listTrialCalls(
   return { calls, nextCursor: listed.length > limit ? (calls.at(-1)?.id ?? null) : null }
 }
 
-const toTrialCall = (call: Call): TrialCall => ({
+const toTrialCall = (call: RecordedCall): TrialCall => ({
   id: call.id,
   at: call.startedAt.toISOString(),
   protocol: call.protocol,

@@ -20,8 +20,16 @@ beforeAll(async () => {
 afterAll(async () => provider[Symbol.asyncDispose]())
 
 const access = (protocol: Protocol, wireLevel: WireLevel = { effort: 'high' }): ModelAccess => ({
-  ...{ model: 'large-1', provider: 'acme', protocols: [protocol], contextTokens: 100_000, outputTokens: 50_000 },
-  ...{ protocol, level: 'high', wireLevel, baseUrl: provider.url, token: 't-1' },
+  model: 'large-1',
+  provider: 'acme',
+  protocols: [protocol],
+  contextTokens: 100_000,
+  outputTokens: 50_000,
+  protocol,
+  level: 'high',
+  wireLevel,
+  baseUrl: provider.url,
+  token: 't-1',
 })
 
 const asking = (over: Partial<ModelRequest> = {}): ModelRequest => ({

@@ -145,7 +145,9 @@ test('mini ends by itself whatever its model answers', async () => {
         const ask: AskModel = async () =>
           answers.shift() ?? { text: 'Done.', thought: '', calls: [], raw: null, stop: 'done' }
         const code = await mini.converse?.({
-          ...{ instruction: 'Do it.', ask, signal: new AbortController().signal },
+          instruction: 'Do it.',
+          ask,
+          signal: new AbortController().signal,
           exec: async () => ({ output: '\0\ud800', code: -1 }),
           emit: (line: JsonObject) => void lines.push(JSON.stringify(line)),
         })

@@ -14,7 +14,9 @@ function heard(...events: JsonObject[]): MeteredAnswer {
 
 const start = (usage: JsonObject): JsonObject => ({ type: 'message_start', message: { model: 'm-1', usage } })
 const delta = (usage: JsonObject, stop = 'end_turn'): JsonObject => ({
-  ...{ type: 'message_delta', delta: { stop_reason: stop }, usage },
+  type: 'message_delta',
+  delta: { stop_reason: stop },
+  usage,
 })
 const STOP = { type: 'message_stop' }
 
@@ -137,7 +139,10 @@ test('forwards the body unchanged or with the right model', () => {
 
 describe('metering', () => {
   const usage = {
-    ...{ input_tokens: 10, cache_read_input_tokens: 300, cache_creation_input_tokens: 100, output_tokens: 1 },
+    input_tokens: 10,
+    cache_read_input_tokens: 300,
+    cache_creation_input_tokens: 100,
+    output_tokens: 1,
     cache_creation: { ephemeral_5m_input_tokens: 60, ephemeral_1h_input_tokens: 40 },
     service_tier: 'standard',
   }
@@ -146,14 +151,22 @@ describe('metering', () => {
     const end = { output_tokens: 50, output_tokens_details: { thinking_tokens: 20 } }
     expect(heard(start(usage), { type: 'ping' }, delta({ output_tokens: 30 }), delta(end), STOP)).toMatchObject({
       usage: { input: 10, cacheRead: 300, cacheWrite5m: 60, cacheWrite1h: 40, output: 50, reasoning: 20 },
-      ...{ model: 'm-1', isComplete: true, isRefusal: false, serviceTier: 'standard' },
+      model: 'm-1',
+      isComplete: true,
+      isRefusal: false,
+      serviceTier: 'standard',
     })
   })
 
   test('prefers the input count at the end', () => {
     const end = { input_tokens: 12, cache_read_input_tokens: null, cache_creation_input_tokens: 100, output_tokens: 5 }
     expect(heard(start(usage), delta(end)).usage).toEqual({
-      ...{ input: 12, cacheRead: 300, cacheWrite5m: 60, cacheWrite1h: 40, output: 5, reasoning: 0 },
+      input: 12,
+      cacheRead: 300,
+      cacheWrite5m: 60,
+      cacheWrite1h: 40,
+      output: 5,
+      reasoning: 0,
     })
   })
 
@@ -214,6 +227,7 @@ test.each([
   [500, 'api_error'],
 ])('status %i has its own error type', (status, type) => {
   expect(anthropicMessages.formatError(status, 'code', 'Text.')).toEqual({
-    ...{ type: 'error', error: { type, message: 'Text.', code: 'code' } },
+    type: 'error',
+    error: { type, message: 'Text.', code: 'code' },
   })
 })

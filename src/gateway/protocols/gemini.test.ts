@@ -41,7 +41,8 @@ describe('forwarding', () => {
     expect(gemini.rewriteBody(right, { model: 'm' })).toBe(right)
     const counted = { generateContentRequest: { model: 'models/other', contents: [1] }, model: 'models/other' }
     expect(gemini.rewriteBody(counted, { model: 'm' })).toEqual({
-      ...{ generateContentRequest: { model: 'models/m', contents: [1] }, model: 'models/m' },
+      generateContentRequest: { model: 'models/m', contents: [1] },
+      model: 'models/m',
     })
   })
 })
@@ -82,7 +83,10 @@ test('reads the stream flag from the path and the limit from the body', () => {
 
 describe('metering', () => {
   const usageMetadata = {
-    ...{ promptTokenCount: 1200, cachedContentTokenCount: 300, candidatesTokenCount: 30, thoughtsTokenCount: 20 },
+    promptTokenCount: 1200,
+    cachedContentTokenCount: 300,
+    candidatesTokenCount: 30,
+    thoughtsTokenCount: 20,
     toolUsePromptTokenCount: 7,
   }
   const whole = { input: 907, cacheRead: 300, cacheWrite5m: 0, cacheWrite1h: 0, output: 50, reasoning: 20 }
@@ -95,7 +99,11 @@ describe('metering', () => {
 
   test('uses the last count', () => {
     expect(heard(first, end('STOP'))).toMatchObject({
-      ...{ usage: whole, model: 'm-1', isComplete: true, isRefusal: false, serviceTier: null },
+      usage: whole,
+      model: 'm-1',
+      isComplete: true,
+      isRefusal: false,
+      serviceTier: null,
     })
   })
 
@@ -120,7 +128,8 @@ describe('metering', () => {
   test('reads an answer that contains only thoughts', () => {
     const counts = { promptTokenCount: 5, thoughtsTokenCount: 9, serviceTier: 'FLEX' }
     expect(heard({ ...end('STOP'), usageMetadata: counts })).toMatchObject({
-      ...{ usage: { input: 5, output: 9, reasoning: 9 }, serviceTier: 'flex' },
+      usage: { input: 5, output: 9, reasoning: 9 },
+      serviceTier: 'flex',
     })
   })
 })

@@ -29,7 +29,9 @@ describe('forwarding', () => {
   test('turns on usage reporting in a stream', () => {
     const body = { model: 'm', stream: true, stream_options: { other: 1 } }
     expect(openaiChat.rewriteBody(body, { model: 'm' })).toEqual({
-      ...{ model: 'm', stream: true, stream_options: { other: 1, include_usage: true } },
+      model: 'm',
+      stream: true,
+      stream_options: { other: 1, include_usage: true },
     })
   })
 
@@ -107,7 +109,9 @@ test('multiplies the limit by the number of alternatives', () => {
 
 describe('metering', () => {
   const usage = {
-    ...{ prompt_tokens: 1200, completion_tokens: 50, total_tokens: 1250 },
+    prompt_tokens: 1200,
+    completion_tokens: 50,
+    total_tokens: 1250,
     prompt_tokens_details: { cached_tokens: 300, cache_write_tokens: 100 },
     completion_tokens_details: { reasoning_tokens: 20 },
   }
@@ -116,7 +120,11 @@ describe('metering', () => {
   test('reads usage that comes after the end', () => {
     const said = chunk({ delta: { content: 'Hello' }, finish_reason: null }, { usage: null, service_tier: 'flex' })
     expect(heard(said, END, counted(usage), '[DONE]')).toMatchObject({
-      ...{ usage: whole, model: 'm-1', isComplete: true, isRefusal: false, serviceTier: 'flex' },
+      usage: whole,
+      model: 'm-1',
+      isComplete: true,
+      isRefusal: false,
+      serviceTier: 'flex',
     })
   })
 

@@ -75,7 +75,8 @@ describe('metering', () => {
   const whole = { input: 800, cacheRead: 300, cacheWrite5m: 100, cacheWrite1h: 0, output: 50, reasoning: 20 }
   const created = { type: 'response.created', response: { model: 'm-0', status: 'in_progress', usage: null } }
   const ended = (status: string, more: JsonObject = {}): JsonObject => ({
-    ...{ type: `response.${status}`, response: { model: 'm-1', status, usage, service_tier: 'priority', ...more } },
+    type: `response.${status}`,
+    response: { model: 'm-1', status, usage, service_tier: 'priority', ...more },
   })
 
   test.each([
@@ -84,7 +85,11 @@ describe('metering', () => {
     ['failed', false],
   ])('reads the usage of %s', (status, isComplete) => {
     expect(heard(created, ended(status))).toMatchObject({
-      ...{ usage: whole, model: 'm-1', isComplete, isRefusal: false, serviceTier: 'priority' },
+      usage: whole,
+      model: 'm-1',
+      isComplete,
+      isRefusal: false,
+      serviceTier: 'priority',
     })
   })
 

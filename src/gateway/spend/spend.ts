@@ -1,6 +1,6 @@
 import { Prices } from '../../catalog/prices.ts'
 import { type Db, transact } from '../../platform/db/db.ts'
-import type { Call } from '../ledger.ts'
+import type { RecordedCall } from '../ledger.ts'
 import * as rows from '../sql.ts'
 import { type GrantTotals, sumCalls } from '../totals.ts'
 import * as reads from './sql.ts'
@@ -59,7 +59,7 @@ export const listGranteeCalls = (
   db: Db,
   grantee: GranteeRef,
   page: { limit: number; after?: string | undefined },
-): Promise<Call[]> => rows.listGranteeCalls(db, grantee, page)
+): Promise<RecordedCall[]> => rows.listGranteeCalls(db, grantee, page)
 
 /** Prices of grants, with the first and the last time that a grant with them was opened. */
 export type FrozenPrices = { catalogId: string; prices: Prices | null; from: Date; to: Date }

@@ -1,5 +1,5 @@
 import type { Runner } from '../runners/runner.ts'
-import type { Language, SourceLanguage } from './language.ts'
+import type { LanguageEcosystem, SourceLanguage } from './language.ts'
 import { type EnvRecipe, recipe } from './recipe.ts'
 
 /** Folder of the first build; the runner builds there again. */
@@ -42,7 +42,7 @@ const sources: SourceLanguage[] = [
   { name: 'cpp', extensions: ['cc', 'cpp', 'cxx', 'hpp', 'hh', 'hxx', 'ipp', 'inl'], ...C_SYNTAX },
 ]
 
-export const cpp: Language = {
+export const cpp: LanguageEcosystem = {
   id: 'cpp',
   sources,
   tests: {

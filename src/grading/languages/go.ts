@@ -1,7 +1,7 @@
 import { posix } from 'node:path'
 import { pathWords, type Runner, ZERO_OR_ONE } from '../runners/runner.ts'
 import type { TreeFacts } from '../suite.ts'
-import type { Language, StubbedName, StubValue } from './language.ts'
+import type { LanguageEcosystem, StubbedName, StubValue } from './language.ts'
 import { DEPS, type EnvRecipe, listFilesNamed, recipe, textsNamed } from './recipe.ts'
 
 const toPackage = (path: string): string => `./${posix.dirname(path)}`
@@ -64,7 +64,7 @@ function returnZero(results: string): string {
   return isNamed ? 'return' : `return ${types.map((type) => `*new(${type.trim()})`).join(', ')}`
 }
 
-export const go: Language = {
+export const go: LanguageEcosystem = {
   id: 'go',
   sources: [{ name: 'go', extensions: ['go'], comments: 'slashes', singleQuote: 'character', hasInlineTests: false }],
   tests: { names: [/_tests?\.go$/], support: [], extensions: ['.go'] },

@@ -1,6 +1,6 @@
 import { gradle, maven } from '../runners/java.ts'
 import type { TreeFacts } from '../suite.ts'
-import type { Language, SourceLanguage } from './language.ts'
+import type { LanguageEcosystem, SourceLanguage } from './language.ts'
 import { DEPS, type EnvRecipe, listFilesNamed, present, recipe, textsNamed } from './recipe.ts'
 
 /**
@@ -52,7 +52,7 @@ const sources: SourceLanguage[] = [
 
 const BUILD_ARGS = ['JAVA_TOOL_OPTIONS']
 
-export const java: Language = {
+export const java: LanguageEcosystem = {
   id: 'java',
   sources,
   tests: {

@@ -49,7 +49,7 @@ type StubWriter = {
  * Everything that depends on a language ecosystem. A new ecosystem is one file with such a value, one line in
  * `languages.ts`, and a report reader in `files/reports.py` if its runner has a report format of its own.
  */
-export type Language = {
+export type LanguageEcosystem = {
   /** Prefix of package names in the leak scan: `python:requests`. */
   id: string
   sources: readonly SourceLanguage[]

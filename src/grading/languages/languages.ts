@@ -2,7 +2,7 @@ import type { Runner } from '../runners/runner.ts'
 import { cpp } from './cpp.ts'
 import { go } from './go.ts'
 import { java } from './java.ts'
-import type { Language, RunnerSetup, SourceLanguage } from './language.ts'
+import type { LanguageEcosystem, RunnerSetup, SourceLanguage } from './language.ts'
 import { node } from './node.ts'
 import { OTHER_SOURCES } from './other-sources.ts'
 import { php } from './php.ts'
@@ -11,7 +11,7 @@ import { ruby } from './ruby.ts'
 import { rust } from './rust.ts'
 
 /** Every ecosystem for which tasks can be created. */
-export const languages: readonly Language[] = [python, node, go, rust, java, cpp, ruby, php]
+export const languages: readonly LanguageEcosystem[] = [python, node, go, rust, java, cpp, ruby, php]
 
 const SOURCES = new Map(
   [...languages.flatMap(({ sources }) => sources), ...OTHER_SOURCES].flatMap((source) =>
@@ -36,5 +36,5 @@ export const findRunner = (id: string): Runner | undefined => runners.find((runn
 
 export const findRunnerSetup = (id: string): RunnerSetup | undefined => SETUPS.find(({ runner }) => runner.id === id)
 
-export const findLanguageOfRunner = (id: string): Language | undefined =>
+export const findLanguageOfRunner = (id: string): LanguageEcosystem | undefined =>
   languages.find(({ runners: setups }) => setups.some(({ runner }) => runner.id === id))

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { jest, mocha, nodeTest, vitest } from '../runners/node.ts'
 import type { Runner } from '../runners/runner.ts'
 import type { TreeFacts } from '../suite.ts'
-import type { Language, RunnerSetup, SourceLanguage, StubbedName, StubValue } from './language.ts'
+import type { LanguageEcosystem, RunnerSetup, SourceLanguage, StubbedName, StubValue } from './language.ts'
 import { DEPS, type EnvRecipe, listFilesNamed, present, quoteWord, recipe } from './recipe.ts'
 
 const PackageJson = z.object({
@@ -162,7 +162,7 @@ const setUp = (runner: Runner): RunnerSetup => ({
   buildArgs: [],
 })
 
-export const node: Language = {
+export const node: LanguageEcosystem = {
   id: 'node',
   sources,
   tests: {

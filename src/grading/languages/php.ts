@@ -1,6 +1,6 @@
 import { hasFile, mentions, pathWords, type Runner } from '../runners/runner.ts'
 import type { TreeFacts } from '../suite.ts'
-import type { Language } from './language.ts'
+import type { LanguageEcosystem } from './language.ts'
 import { type EnvRecipe, present, recipe, textsNamed } from './recipe.ts'
 
 const phpunit: Runner = {
@@ -36,7 +36,7 @@ function buildRecipe(tree: TreeFacts): EnvRecipe {
   })
 }
 
-export const php: Language = {
+export const php: LanguageEcosystem = {
   id: 'php',
   sources: [
     { name: 'php', extensions: ['php'], comments: 'hash-and-slashes', singleQuote: 'string', hasInlineTests: false },

@@ -1,6 +1,6 @@
 import { pytest, unittest } from '../runners/python.ts'
 import type { TreeFacts } from '../suite.ts'
-import type { Language, StubbedName, StubValue } from './language.ts'
+import type { LanguageEcosystem, StubbedName, StubValue } from './language.ts'
 import { installableExtras, isPackage, listRequirements, publishedNames, requiredPython } from './python-project.ts'
 import { DEPS, type EnvRecipe, listFilesNamed, quoteWord, recipe, SYSTEM_PATH } from './recipe.ts'
 
@@ -114,7 +114,7 @@ function writeStubs(names: readonly StubbedName[], value: StubValue): string {
 
 const ARTEFACTS = ['__pycache__/', '*.egg-info/', '.eggs/', '.pytest_cache/']
 
-export const python: Language = {
+export const python: LanguageEcosystem = {
   id: 'python',
   sources: [
     {

@@ -1,6 +1,6 @@
 import { hasFile, mentions, pathWords, type Runner, ZERO_OR_ONE } from '../runners/runner.ts'
 import type { TreeFacts } from '../suite.ts'
-import type { Language, StubbedName, StubValue } from './language.ts'
+import type { LanguageEcosystem, StubbedName, StubValue } from './language.ts'
 import { DEPS, type EnvRecipe, listFilesNamed, present, recipe } from './recipe.ts'
 
 const rspec: Runner = {
@@ -47,7 +47,7 @@ function writeStubs(names: readonly StubbedName[], value: StubValue): string {
   return `class Object\n${stubs.join('\n')}\nend`
 }
 
-export const ruby: Language = {
+export const ruby: LanguageEcosystem = {
   id: 'ruby',
   sources: [
     { name: 'ruby', extensions: ['rb', 'rake'], comments: 'hash', singleQuote: 'string', hasInlineTests: false },

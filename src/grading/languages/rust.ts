@@ -1,7 +1,7 @@
 import { quote } from '../../sandboxes/local/shell.ts'
 import type { Runner } from '../runners/runner.ts'
 import type { TreeFacts } from '../suite.ts'
-import type { Language } from './language.ts'
+import type { LanguageEcosystem } from './language.ts'
 import { DEPS, type EnvRecipe, recipe, textsNamed } from './recipe.ts'
 
 const TARGET = /^(?:(?<folder>.*)\/)?tests\/(?:(?<file>[^/]+)\.rs|(?<named>[^/]+)\/main\.rs)$/
@@ -53,7 +53,7 @@ function findCrateName(text: string): string | undefined {
   return start === -1 ? undefined : /^name\s*=\s*["']([\w-]+)["']/m.exec(text.slice(start))?.[1]
 }
 
-export const rust: Language = {
+export const rust: LanguageEcosystem = {
   id: 'rust',
   sources: [{ name: 'rust', extensions: ['rs'], comments: 'slashes', singleQuote: 'character', hasInlineTests: true }],
   tests: { names: [/_tests?\.rs$/, /^tests?\.rs$/], support: [], extensions: ['.rs'] },

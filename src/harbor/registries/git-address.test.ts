@@ -33,7 +33,8 @@ test('refuses a URL that is not canonical before resolving its name', async () =
 test('allows the private server of the list but not another port of it', async () => {
   expect(await resolvesTo()('http://10.0.0.1:8080/a')).toEqual({
     url: 'http://10.0.0.1:8080/a',
-    ...{ protocol: 'http', pin: undefined },
+    protocol: 'http',
+    pin: undefined,
   })
   await expect(resolvesTo()('http://10.0.0.1:8081/a')).rejects.toMatchObject({ isLasting: true })
   await expect(resolvesTo()('https://10.0.0.1/a')).rejects.toMatchObject({ isLasting: true })

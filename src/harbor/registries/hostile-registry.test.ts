@@ -71,7 +71,10 @@ test('retries a 500 with increasing pauses and a limited number of attempts', as
 
 test('reports a server that never answers as unavailable', async () => {
   const hasty = openPackageRegistry({
-    ...{ name: 'harbor', outbound: fixture.outbound, retryTimer: fixture.retryTimer, timeoutMs: 100 },
+    name: 'harbor',
+    outbound: fixture.outbound,
+    retryTimer: fixture.retryTimer,
+    timeoutMs: 100,
     ...server,
   })
   server.misbehave({ on: QUESTION, act: 'hang', times: 4 })
@@ -82,8 +85,11 @@ test('reports a server that never answers as unavailable', async () => {
 
 test('reports an unreachable server as unavailable', async () => {
   const nowhere = openPackageRegistry({
-    ...{ name: 'harbor', outbound: fixture.outbound, retryTimer: fixture.retryTimer },
-    ...{ url: 'http://127.0.0.1:9', publicKey: 'public' },
+    name: 'harbor',
+    outbound: fixture.outbound,
+    retryTimer: fixture.retryTimer,
+    url: 'http://127.0.0.1:9',
+    publicKey: 'public',
   })
 
   await expect(fixture.resolve(nowhere, 'lab/d')).rejects.toMatchObject({ name: 'RegistryUnavailable' })

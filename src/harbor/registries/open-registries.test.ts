@@ -58,7 +58,8 @@ test('does not skip an unavailable registry', async () => {
   const last = openRegistries({ names: ['samples', 'harbor'], ...settings }, fixture)
 
   await expect(fixture.resolve(first, 'assay/quick')).rejects.toMatchObject({
-    ...{ name: 'RegistryUnavailable', message: expect.stringMatching(/^The registry harbor is unavailable/) },
+    name: 'RegistryUnavailable',
+    message: expect.stringMatching(/^The registry harbor is unavailable/),
     retryAfterMs: 3_600_000,
   })
   expect(await fixture.resolve(last, 'assay/quick@9')).toMatchObject({ kind: 'other_versions', registry: 'samples' })

@@ -28,7 +28,10 @@ type Listed = { name: string; git_url?: string | null; git_commit_id?: string | 
 const entry = (tasks: Listed[], version = '1.0', name = 'lab/d') => ({ name, version, description: '', tasks })
 const list = (...entries: unknown[]) => server.pages.set('/registry.json', JSON.stringify(entries))
 const remote = (name: string, change: Partial<Listed> = {}): Listed => ({
-  ...{ name, git_url: `${server.url}/repository/.git`, git_commit_id: COMMIT, path: `tasks/${name}` },
+  name,
+  git_url: `${server.url}/repository/.git`,
+  git_commit_id: COMMIT,
+  path: `tasks/${name}`,
   ...change,
 })
 const under = (folder: string, name: string) =>

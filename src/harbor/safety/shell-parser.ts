@@ -13,7 +13,7 @@ const REDIRECT = /^(?:\d+|\{\w+\})?(<<<|<<-|<<|<>|<&|>&|>>|>\||&>>|&>|<(?!\()|>(
 const NAME = /^(?:[A-Za-z_]\w*|\d|[?#$!@*_-])/
 const VARIABLE = /^\$([A-Za-z_]\w*|\d|[?#$!@*_-])/
 
-type Heredoc = { redirect: Redirect; delimiter: string; isQuoted: boolean; isStripped: boolean }
+type PendingHeredoc = { redirect: Redirect; delimiter: string; isQuoted: boolean; isStripped: boolean }
 
 /** Commands that are read together. `open`: the groups that have begun; `expectsPattern`: a clause of a `case` follows. */
 type Scope = {
@@ -29,7 +29,7 @@ function endOfText({ end, commands, open }: Scope): ShellCommand[] {
 }
 
 class ShellParser extends ShellCursor {
-  readonly #heredocs: Heredoc[] = []
+  readonly #heredocs: PendingHeredoc[] = []
 
   /** Reads to the end of the text, or behind the `)` that ends a substitution or the `}` that ends a function. */
   readCommands(end: Scope['end']): ShellCommand[] {

@@ -150,7 +150,7 @@ function settingsIn(file: TextFile | undefined): { env: Record<string, string>; 
   }
 }
 
-type Language = 'sh' | 'py' | 'js'
+type TestLanguage = 'sh' | 'py' | 'js'
 
 type Sign = { pattern: RegExp; reason: string }
 
@@ -181,18 +181,18 @@ const SIGNS: Record<'py' | 'js', readonly Sign[]> = {
   js: [{ pattern: /\brequire\(|\bimport\b|\bchild_process\b|\bfetch\(/, reason: 'loads code' }],
 }
 
-const LANGUAGES: readonly [RegExp, Language][] = [
+const LANGUAGES: readonly [RegExp, TestLanguage][] = [
   [/\.(?:sh|bash)$/, 'sh'],
   [/\.py$/, 'py'],
   [/\.(?:[cm]?[jt]sx?)$/, 'js'],
 ]
-const INTERPRETERS: readonly [RegExp, Language][] = [
+const INTERPRETERS: readonly [RegExp, TestLanguage][] = [
   [/^#!.*\b(?:ba|da)?sh\b/, 'sh'],
   [/^#!.*\bpython[\d.]*\b/, 'py'],
   [/^#!.*\bnode\b/, 'js'],
 ]
 
-const languageOf = ({ path, text }: TextFile): Language | undefined =>
+const languageOf = ({ path, text }: TextFile): TestLanguage | undefined =>
   (LANGUAGES.find(([pattern]) => pattern.test(path)) ?? INTERPRETERS.find(([pattern]) => pattern.test(text)))?.[1]
 
 /** Files of tests in languages that are compiled or loaded together with the project. */

@@ -16,7 +16,7 @@ type Store = {
   names: () => Promise<string[]>
   overwrite: (digest: Digest, content: Buffer) => Promise<void>
 }
-type Kind = { name: string; missing?: string; open: () => Promise<Store> }
+type StoreUnderTest = { name: string; missing?: string; open: () => Promise<Store> }
 
 const digestOf = (content: Uint8Array): Digest => `sha256:${createHash('sha256').update(content).digest('hex')}`
 const ABSENT = digestOf(Buffer.from('never stored'))
@@ -36,7 +36,7 @@ async function filesIn(folder: string): Promise<string[]> {
   return entries.filter((entry) => entry.isFile()).map(({ name }) => name)
 }
 
-const file: Kind = {
+const file: StoreUnderTest = {
   name: 'file blobs',
   async open() {
     const folder = await temporaryFolder()
@@ -49,7 +49,7 @@ const file: Kind = {
 const moto = await motoAvailable()
 if (!moto.available) console.warn(`Skipped: the tests of S3 blobs. ${moto.reason}`)
 let endpoint = ''
-const s3: Kind = {
+const s3: StoreUnderTest = {
   name: moto.available ? 's3 blobs' : 's3 blobs: skipped, no moto',
   ...(!moto.available && { missing: moto.reason }),
   async open() {

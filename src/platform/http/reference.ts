@@ -98,14 +98,14 @@ const KEYS = html`<h2 id="keys">Keys</h2>
 
 const toAnchor = (name: string): string => `section-${name.toLowerCase().replaceAll(' ', '-')}`
 
-type Shapes = Record<string, ReferenceShape>
+type ReferenceShapes = Record<string, ReferenceShape>
 
-const section = ({ name, endpoints }: EndpointGroup, shapes: Shapes): Markup =>
+const section = ({ name, endpoints }: EndpointGroup, shapes: ReferenceShapes): Markup =>
   html`<h2 id="${toAnchor(name)}">${name}</h2>
     <ul class="toc">${endpoints.map((endpoint) => html`<li><a href="#${endpoint.id}">${endpoint.summary}</a></li>`)}</ul>
     ${endpoints.map((endpoint) => operation(endpoint, shapes))}`
 
-const operation = (endpoint: Endpoint, shapes: Shapes): Markup =>
+const operation = (endpoint: Endpoint, shapes: ReferenceShapes): Markup =>
   html`<article id="${endpoint.id}">
     <h3>${endpoint.summary}</h3>
     <p><code>${endpoint.method} ${endpoint.path}</code></p>
@@ -130,7 +130,7 @@ const progressText = (shape: ReferenceShape): Markup =>
 
 const MIB = 2 ** 20
 
-const toShape = (schema: z.ZodType, io: 'input' | 'output', shapes: Shapes): ReferenceShape =>
+const toShape = (schema: z.ZodType, io: 'input' | 'output', shapes: ReferenceShapes): ReferenceShape =>
   toJsonSchema(schema, io, shapes) as ReferenceShape
 
 const requestTable = (heading: string, shape: ReferenceShape): Markup | string =>
@@ -138,7 +138,11 @@ const requestTable = (heading: string, shape: ReferenceShape): Markup | string =
     ? html`<p>${heading}: ${renderType(shape)}</p>`
     : table([heading, 'Type', ''], fieldRows(shape, 'required'))
 
-function answerRow(endpoint: Endpoint, [status, answer]: [number, EndpointStatus], shapes: Shapes): ReferenceRow {
+function answerRow(
+  endpoint: Endpoint,
+  [status, answer]: [number, EndpointStatus],
+  shapes: ReferenceShapes,
+): ReferenceRow {
   const problems = answer.problems.map(({ code }) => html`<a href="/docs/problems#${code}">${code}</a> `)
   return [html`<code>${status}</code>`, renderBody(endpoint, status, { answer, shapes }), html`${problems}`]
 }
@@ -146,7 +150,7 @@ function answerRow(endpoint: Endpoint, [status, answer]: [number, EndpointStatus
 function renderBody(
   endpoint: Endpoint,
   status: number,
-  { answer, shapes }: { answer: EndpointStatus; shapes: Shapes },
+  { answer, shapes }: { answer: EndpointStatus; shapes: ReferenceShapes },
 ): Markup | string {
   if (answer.schema) return renderInline(toShape(answer.schema, 'output', shapes))
   if (status !== 200) return ''
@@ -164,7 +168,7 @@ const renderInline = (shape: ReferenceShape): Markup | string =>
     ? html`${Object.entries(shape.properties).map(([name, field]) => html`<code>${name}</code> ${renderType(field)}<br />`)}`
     : renderType(shape)
 
-const schemas = (shapes: Shapes): Markup => {
+const schemas = (shapes: ReferenceShapes): Markup => {
   const names = Object.keys(shapes).sort()
   return html`<h2 id="schemas">Schemas</h2>
     <p>Responses may gain fields. Clients must ignore fields they do not know.</p>

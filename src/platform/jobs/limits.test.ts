@@ -159,8 +159,8 @@ test('50,000 jobs of an exhausted key neither block other jobs nor cause a table
   expect(await claimJobs(database.db, claim)).toMatchObject([{ id }])
 })
 
-type Plan = { 'Node Type': string; 'Relation Name'?: string; 'Shared Hit Blocks': number; Plans?: Plan[] }
-type WholePlan = Plan & { 'Shared Read Blocks': number }
+type PlanNode = { 'Node Type': string; 'Relation Name'?: string; 'Shared Hit Blocks': number; Plans?: PlanNode[] }
+type WholePlan = PlanNode & { 'Shared Read Blocks': number }
 
 /** Explains the two statements of a claim in a transaction that is rolled back. */
 async function claimPlans(database: Database, claimer: Claimer): Promise<{ scans: string[]; buffers: number }[]> {
@@ -190,7 +190,7 @@ async function explain(tx: Db, query: RawBuilder<unknown>): Promise<WholePlan> {
   return plan
 }
 
-const scansOfJobs = (plan: Plan): string[] => [
+const scansOfJobs = (plan: PlanNode): string[] => [
   ...(plan['Relation Name'] === 'jobs' ? [plan['Node Type']] : []),
   ...(plan.Plans ?? []).flatMap(scansOfJobs),
 ]

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type CodeHostServer, startCodeHost } from '../../../test/support/code-host.ts'
 import type { HostedPullRequest } from '../../../test/support/github-pull-requests.ts'
-import { type Change, git, writeHistory } from '../../../test/support/histories.ts'
+import { git, type HistoryCommit, writeHistory } from '../../../test/support/histories.ts'
 import { createOutbound } from '../../platform/outbound/outbound.ts'
 import { CodeHostUnavailable } from '../code-host.ts'
 import { openClone } from '../mirror/local-clone.ts'
@@ -16,7 +16,7 @@ const signal = new AbortController().signal
 const file = (n: number) => ({ [`src/${n}.py`]: `x = ${n}\n` })
 
 /** In the order in which they landed. */
-const HISTORY: Change[] = [
+const HISTORY: HistoryCommit[] = [
   { message: 'start', files: file(0) },
   { message: 'Merge pull request #1 from ada/one\n\nThe first', isMerge: true, pull: 1, files: file(1) },
   { message: 'pushed without a pull request', files: file(2) },
@@ -84,9 +84,9 @@ async function listed(pullRequests: PullRequests): Promise<PullRequest[]> {
   return Array.fromAsync(pullRequests.list(signal))
 }
 
-type Told = Pick<PullRequest, 'issues' | 'issueTexts'>
+type LinkedIssues = Pick<PullRequest, 'issues' | 'issueTexts'>
 
-const sources: [string, Told, () => Promise<PullRequests & AsyncDisposable>][] = [
+const sources: [string, LinkedIssues, () => Promise<PullRequests & AsyncDisposable>][] = [
   [
     'plain git',
     { issues: undefined, issueTexts: [] },
@@ -149,16 +149,29 @@ test('omits texts that were edited after the solution was known', async () => {
   const issue = (title: string, day: number) => ({ title, body: `the words of day ${day}`, lastEditedAt: at(day) })
   server.setPullRequests(server.add('acme/edited'), [
     {
-      ...{ number: 1, title: 'Edited while it was open', body: 'what it is for', lastEditedAt: at(15), ...times },
-      ...{ mergeCommit: mergeCommit('a'), issues: [issue('Before', 9), issue('After', 11)] },
+      number: 1,
+      title: 'Edited while it was open',
+      body: 'what it is for',
+      lastEditedAt: at(15),
+      ...times,
+      mergeCommit: mergeCommit('a'),
+      issues: [issue('Before', 9), issue('After', 11)],
     },
     {
-      ...{ number: 2, title: 'Edited after it was merged', body: 'how it was done', lastEditedAt: at(21), ...times },
+      number: 2,
+      title: 'Edited after it was merged',
+      body: 'how it was done',
+      lastEditedAt: at(21),
+      ...times,
       mergeCommit: mergeCommit('b'),
     },
     {
-      ...{ number: 3, title: 'Takes it back', body: `This reverts commit ${'a'.repeat(40)}.`, lastEditedAt: at(30) },
-      ...{ ...times, mergeCommit: mergeCommit('c') },
+      number: 3,
+      title: 'Takes it back',
+      body: `This reverts commit ${'a'.repeat(40)}.`,
+      lastEditedAt: at(30),
+      ...times,
+      mergeCommit: mergeCommit('c'),
     },
   ])
   const found = await listed(open({ name: 'edited' }))

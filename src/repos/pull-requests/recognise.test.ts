@@ -5,13 +5,14 @@ import { type Commit, checkReverted, createReverts, recognise } from './git-hist
 const commit = (message: string, parents = 1): Commit => {
   const [subject = '', ...body] = message.split('\n')
   return {
-    ...{
-      id: 'a'.repeat(40),
-      parents: Array.from({ length: parents }, (_, n) => String(n)),
-      subject,
-      body: body.join('\n').trim(),
-    },
-    ...{ authorName: 'Ada', authorEmail: 'ada@example.org', authoredAt: 1, committedAt: 1 },
+    id: 'a'.repeat(40),
+    parents: Array.from({ length: parents }, (_, n) => String(n)),
+    subject,
+    body: body.join('\n').trim(),
+    authorName: 'Ada',
+    authorEmail: 'ada@example.org',
+    authoredAt: 1,
+    committedAt: 1,
   }
 }
 

@@ -215,14 +215,14 @@ async function askChanges({ docker }: DockerEngine, containerId: string): Promis
   })
 }
 
-type CollectCaps = { files: number; bytes: number }
+type TarCaps = { files: number; bytes: number }
 /** Position of a file's content in the spool. A hard link becomes a copy of it. */
 type SpooledContent = { at: number; size: number }
 type TarFilter = {
   spool: FileHandle
   /** Goes before each name in what comes out. */
   prefix: string
-  caps: CollectCaps
+  caps: TarCaps
   written: number
   bytes: number
   contents: Map<string, SpooledContent>
@@ -236,7 +236,7 @@ type TarFilter = {
 
 type TarFilterOptions = {
   folder: string
-  caps: CollectCaps
+  caps: TarCaps
   prefix: string
   isDropped?: ((path: string) => boolean) | undefined
 }

@@ -8,7 +8,7 @@ import type { FileSource } from '../../harbor/source.ts'
 import { type Task, type TaskFile, TaskInvalid } from '../../harbor/task.ts'
 import { hashFiles } from '../../harbor/task-files.ts'
 import type { Digest } from '../../platform/blobs/blob.ts'
-import { Difficulty, type Evidence, type Rejection, type TaskContent } from '../schema.ts'
+import { Difficulty, type Rejection, type TaskContent, type TaskEvidence } from '../schema.ts'
 
 export type NewTask = {
   id: string
@@ -17,7 +17,7 @@ export type NewTask = {
   digest: string | null
   rejection: Rejection | null
   content: TaskContent | null
-  evidence: Evidence
+  evidence: TaskEvidence
 }
 
 /** Includes the files if the task may be stored. */
@@ -27,7 +27,7 @@ export type ScreenedTask = { task: NewTask; name: string; keep: { digest: Digest
 export async function screenTask(root: string, { id, path }: { id: string; path: string }): Promise<ScreenedTask> {
   const source = await openFolderSource(join(root, path))
   const { findings } = await checkTask(source)
-  const evidence: Evidence = { findings: findings.map(shownFinding), calibration: null }
+  const evidence: TaskEvidence = { findings: findings.map(shownFinding), calibration: null }
   const blocking = findings.filter(({ severity }) => severity === 'block')
   if (blocking.length > 0) return rejectTask(id, evidence, toRejection(blocking))
   const read = await readTask(source).catch(toInvalidDetail)
@@ -38,7 +38,7 @@ export async function screenTask(root: string, { id, path }: { id: string; path:
 
 const shownFinding = ({ rule, severity, path, detail }: SafetyFinding) => ({ rule, severity, path, detail })
 
-const rejectTask = (id: string, evidence: Evidence, rejection: Rejection): ScreenedTask => ({
+const rejectTask = (id: string, evidence: TaskEvidence, rejection: Rejection): ScreenedTask => ({
   task: { id, title: id, difficulty: null, digest: null, rejection, content: null, evidence },
   name: id,
   keep: undefined,
@@ -66,7 +66,7 @@ type ReadableTask = Pick<ReadTask, 'task' | 'digest'> & { files: TaskFile[] }
 
 function toScreenedTask(
   id: string,
-  evidence: Evidence,
+  evidence: TaskEvidence,
   source: FileSource,
   { task, digest, files }: ReadableTask,
 ): ScreenedTask {

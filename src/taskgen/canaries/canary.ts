@@ -19,7 +19,7 @@ export type TaskAlteration = {
 export type Defect = TaskAlteration & { name: string; task: string; expected: RubricReason }
 
 /** A good task with something more in it that is no defect. */
-export type Control = TaskAlteration & { name: string; task: string }
+export type CanaryControl = TaskAlteration & { name: string; task: string }
 
 /** Text of a pull request that an author must not fall for. `never`: what then stands in no instruction. */
 export type Trap = { name: string; task: string; text: Partial<PullRequestText>; never: readonly string[] }

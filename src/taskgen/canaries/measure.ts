@@ -6,7 +6,7 @@ import type { ModelBill, StageModel } from '../models/stage-model.ts'
 import { reviewTask } from '../review/review.ts'
 import type { ReviewInput } from '../review/review-prompt.ts'
 import type { StageDeferral, StageResult } from '../stage-result.ts'
-import { buildHiddenTests, buildReviewInput, type Control, type Defect, type Trap } from './canary.ts'
+import { buildHiddenTests, buildReviewInput, type CanaryControl, type Defect, type Trap } from './canary.ts'
 import { defects } from './defects.ts'
 import type { CanaryResult } from './figures.ts'
 import { type KnownTask, knownTasks } from './known-tasks.ts'
@@ -18,7 +18,7 @@ export type ModelOpener = ((subject: string, leftMicros: number | null) => Promi
 
 export type ModelSpending = { calls: number; costMicros: number | null; modelsServed: string[] }
 
-export type Measurement = { results: CanaryResult[]; spending: Record<CanaryRole, ModelSpending> }
+export type CanaryMeasurement = { results: CanaryResult[]; spending: Record<CanaryRole, ModelSpending> }
 
 /** `budgetMicros`: for everything. What is under way when it is spent ends. Null: it has no limit. */
 type MeasureOptions = { budgetMicros: number | null; signal: AbortSignal; onDone(done: number, of: number): void }
@@ -29,7 +29,7 @@ const CONCURRENCY = 4
 export async function measureModels(
   openers: Record<CanaryRole, ModelOpener>,
   order: MeasureOptions,
-): Promise<Measurement> {
+): Promise<CanaryMeasurement> {
   const desk = openModels(openers, order)
   const waiting = canaries(desk)
   const of = waiting.length
@@ -67,7 +67,7 @@ async function judgeDefect(desk: CanaryModels, defect: Defect): Promise<CanaryRe
   return { group: 'defects', name, task, expected, ...told }
 }
 
-async function judgeControl(desk: CanaryModels, control: Control): Promise<CanaryResult> {
+async function judgeControl(desk: CanaryModels, control: CanaryControl): Promise<CanaryResult> {
   const { name, task } = control
   const told = toVerdict(await desk.read(name, buildReviewInput(readKnownTask(task), control)), { isGood: true })
   return { group: 'controls', name, task, expected: null, ...told }
@@ -177,7 +177,7 @@ const buildLintFacts = (task: KnownTask, { body }: PullRequestText): LintFacts =
 })
 
 /** True, relevant and harmless additions. Rejecting such a task is a false alarm. */
-export const controls: readonly Control[] = [
+export const controls: readonly CanaryControl[] = [
   { name: 'what stays is said', task: 'tally-1', adds: 'Amounts of one unit and more are read as they are today.' },
   { name: 'an example of ours', task: 'tally-2', adds: 'For example, 10.01 in two equal parts is 5.01 and 5.00.' },
   {

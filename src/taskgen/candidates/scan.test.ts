@@ -2,7 +2,7 @@ import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Change, git, writeHistory } from '../../../test/support/histories.ts'
+import { git, type HistoryCommit, writeHistory } from '../../../test/support/histories.ts'
 import { RepositoryUnreadable } from '../../repos/mirror/local-clone.ts'
 import { scanClone } from './scan-clone.ts'
 
@@ -21,10 +21,13 @@ const FIX = (word: string, count = 5) => ({
   'src/app.py': lines(count, word),
   'tests/test_app.py': lines(4, `def test_${word}`),
 })
-const ZERO: Change = { message: 'start', files: { 'src/app.py': 'x\n', 'README.md': '#\n', 'src/lib.rs': 'x\n' } }
+const ZERO: HistoryCommit = {
+  message: 'start',
+  files: { 'src/app.py': 'x\n', 'README.md': '#\n', 'src/lib.rs': 'x\n' },
+}
 
 /** One pull request for each verdict, each on a file of its own where that matters. */
-const CASES: [verdict: string, change: Change][] = [
+const CASES: [verdict: string, change: HistoryCommit][] = [
   ['easy', { message: 'Fix the parser (#1)', files: FIX('one') }],
   ['medium', { message: 'Merge pull request #2 from ada/fix\n\nMake it quick', isMerge: true, files: FIX('two', 60) }],
   ['hard', { message: 'Rework it all (#3)', files: FIX('three', 150) }],
@@ -208,7 +211,7 @@ test('handles names and messages with invalid UTF-8 or git syntax as text', asyn
 
 test('treats a commit with an invalid date as old', async () => {
   const folder = join(root, 'dates')
-  const fix: Change = { message: 'Fix it (#1)', files: FIX('one'), at: 99_999_999_999_999 }
+  const fix: HistoryCommit = { message: 'Fix it (#1)', files: FIX('one'), at: 99_999_999_999_999 }
   await writeHistory(folder, [ZERO, fix, { message: 'Fix it again (#2)', files: FIX('two') }])
   const found = await scan(folder)
   expect(found.candidates.map(({ number, mergedAt }) => [number, mergedAt.slice(0, 4)])).toEqual([

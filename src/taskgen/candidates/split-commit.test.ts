@@ -2,7 +2,7 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { commitTree, type Entry, makeRepository } from '../../../test/support/taskgen/handmade-trees.ts'
+import { commitTree, type HandmadeEntry, makeRepository } from '../../../test/support/taskgen/handmade-trees.ts'
 import { openClone } from '../../repos/mirror/local-clone.ts'
 import { splitCommit } from './split-commit.ts'
 
@@ -17,14 +17,14 @@ afterAll(() => rm(root, { recursive: true, force: true }))
 
 const signal = new AbortController().signal
 
-async function split(before: Entry[], after: Entry[]) {
+async function split(before: HandmadeEntry[], after: HandmadeEntry[]) {
   const base = await commitTree(repository, before)
   const head = await commitTree(repository, after, base)
   await using clone = await openClone(repository, { signal })
   return await splitCommit({ place: clone.place }, { base, head }, signal)
 }
 
-const BEFORE: Entry[] = [
+const BEFORE: HandmadeEntry[] = [
   { name: 'app.py', content: 'a\nb\n' },
   { name: 'README.md', content: '#\n' },
   {
@@ -35,7 +35,7 @@ const BEFORE: Entry[] = [
     ],
   },
 ]
-const AFTER: Entry[] = [
+const AFTER: HandmadeEntry[] = [
   { name: 'app.py', content: Buffer.from('a\ncaf\xe9\r\n', 'latin1') },
   { name: 'README.md', content: '##\n' },
   {
@@ -71,7 +71,9 @@ test('splits a change with the tests of the head and writes nothing to the repos
 })
 
 test('refuses tests that are links', async () => {
-  const after: Entry[] = [{ name: 'tests', entries: [{ name: 'link', mode: '120000', content: '/etc/passwd' }] }]
+  const after: HandmadeEntry[] = [
+    { name: 'tests', entries: [{ name: 'link', mode: '120000', content: '/etc/passwd' }] },
+  ]
   expect(await split([], after)).toMatchObject({ kind: 'rejected', reason: 'split_not_lossless' })
 })
 
@@ -81,12 +83,12 @@ test('refuses a name that is not valid text', async () => {
 })
 
 test('refuses a tree that git cannot write again', async () => {
-  const twice: Entry[] = [
+  const twice: HandmadeEntry[] = [
     { name: 'a.py', content: '1' },
     { name: 'a.py', content: '2' },
   ]
   expect(await split([], twice)).toMatchObject({ kind: 'rejected' })
-  const above: Entry[] = [{ name: '..', entries: [{ name: 'a.py', content: '1' }] }]
+  const above: HandmadeEntry[] = [{ name: '..', entries: [{ name: 'a.py', content: '1' }] }]
   expect(await split([], above)).toMatchObject({ kind: 'rejected', reason: 'patch_does_not_apply' })
 })
 

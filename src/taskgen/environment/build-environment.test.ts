@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { processesNaming } from '../../../test/support/sandboxes/processes.ts'
 import { type Builder, openBuilder } from '../../../test/support/taskgen/image-builders.ts'
-import { doneOf, type Made, make, scan } from '../../../test/support/taskgen/prepared-pull-request.ts'
+import { doneOf, make, type PreparedPullRequest, scan } from '../../../test/support/taskgen/prepared-pull-request.ts'
 import type { EnvRecipe } from '../../grading/languages/recipe.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 1_800_000 })
@@ -33,7 +33,7 @@ const SANDBOXES = process.env.ASSAY_TEST_LONG ? (['docker', 'local'] as const) :
 
 describe.each(SANDBOXES)('%s', (sandbox) => {
   let builder: Builder
-  let made: Made
+  let made: PreparedPullRequest
   beforeAll(async () => {
     builder = await openBuilder(sandbox)
     made = await make(builder, BASE, LANDED)

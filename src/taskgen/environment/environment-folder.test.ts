@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Parser, type ReadEntry } from 'tar'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { commitTree, type Entry, makeRepository } from '../../../test/support/taskgen/handmade-trees.ts'
+import { commitTree, type HandmadeEntry, makeRepository } from '../../../test/support/taskgen/handmade-trees.ts'
 import { recipe } from '../../grading/languages/recipe.ts'
 import { openClone } from '../../repos/mirror/local-clone.ts'
 import { readTree } from './read-tree.ts'
@@ -21,12 +21,12 @@ afterAll(() => rm(root, { recursive: true, force: true }))
 
 const signal = new AbortController().signal
 
-async function read(entries: Entry[]) {
+async function read(entries: HandmadeEntry[]) {
   await using clone = await openClone(repository, { signal })
   return await readTree({ place: clone.place }, await commitTree(repository, entries), signal)
 }
 
-async function written(entries: Entry[], manifests: string[] = []) {
+async function written(entries: HandmadeEntry[], manifests: string[] = []) {
   const commit = await commitTree(repository, entries)
   await using clone = await openClone(repository, { signal })
   const { place } = clone
@@ -55,7 +55,7 @@ async function shown(entry: ReadEntry): Promise<[string, string]> {
   return [path, `${facts} ${type === 'SymbolicLink' ? linkpath : content}`]
 }
 
-const HOSTILE: Entry[] = [
+const HOSTILE: HandmadeEntry[] = [
   { name: '-rf', content: 'dash' },
   { name: '.gitattributes', content: 'secret.txt export-ignore\n* export-subst text=auto\n' },
   { name: 'a\nb "c".txt', content: 'newline' },
@@ -106,7 +106,7 @@ test('a profile depends on manifests and not on sources', async () => {
 })
 
 test('copies manifests beside the archive, except links', async () => {
-  const entries: Entry[] = [
+  const entries: HandmadeEntry[] = [
     { name: 'link.txt', mode: '120000', content: '/etc/passwd' },
     { name: 'pkg', entries: [{ name: 'package.json', content: '{}' }] },
   ]
@@ -120,7 +120,7 @@ test('copies manifests beside the archive, except links', async () => {
   ])
 })
 
-test.each<[string, Entry[], string]>([
+test.each<[string, HandmadeEntry[], string]>([
   ['above the tree', [{ name: '..', entries: [{ name: 'x', content: '' }] }], 'No checkout'],
   ['in the folder of git', [{ name: '.GIT', entries: [{ name: 'config', content: '' }] }], 'No checkout'],
   [

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Builder, openBuilder } from '../../../test/support/taskgen/image-builders.ts'
-import { doneOf, type Made, make, scan } from '../../../test/support/taskgen/prepared-pull-request.ts'
+import { doneOf, make, type PreparedPullRequest, scan } from '../../../test/support/taskgen/prepared-pull-request.ts'
 import { findRunner } from '../../grading/languages/languages.ts'
 import { checkHealth } from '../environment/check-health.ts'
 import { execute } from './execute.ts'
@@ -38,7 +38,7 @@ const BASE = {
 const LANDED = { 'ranks/__init__.py': NEW, 'tests/test_ranks.py': tests([2, 1]), 'CHANGES.md': '- ranks\n' }
 
 let builder: Builder
-let made: Made
+let made: PreparedPullRequest
 beforeAll(async () => {
   builder = await openBuilder('local')
   made = await make(builder, BASE, LANDED)
@@ -47,7 +47,7 @@ afterAll(() => builder?.[Symbol.asyncDispose]())
 
 const signal = new AbortController().signal
 
-async function executed(from: Made) {
+async function executed(from: PreparedPullRequest) {
   const { image, split, recipe } = from
   const runner = findRunner(recipe.runner)
   if (!runner) throw new Error(`There is no runner ${recipe.runner}.`)

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { smallTask } from '../../../test/support/archives.ts'
 import { type GeneratingApp, generating, generatingApp, historyOf } from '../../../test/support/generating.ts'
 import { writeHistory } from '../../../test/support/histories.ts'
-import { doneAt, type Scripted, scriptedStages } from '../../../test/support/taskgen/scripted-stages.ts'
+import { doneAt, type ScriptedStages, scriptedStages } from '../../../test/support/taskgen/scripted-stages.ts'
 import { putBatchTaskFile } from '../../batches/schema.ts'
 import { GENERATED_LIMITS } from '../../harbor/limits.ts'
 import { SandboxUnavailable } from '../../sandboxes/sandbox.ts'
@@ -220,7 +220,7 @@ test('defers when the sandbox is unavailable, rejects when only this task breaks
 
 test('a canceled batch stops, keeps its results, and continues from there', async () => {
   let cancel = async () => {}
-  const stages: Scripted = scriptedStages({
+  const stages: ScriptedStages = scriptedStages({
     execution: async () => {
       await cancel()
       cancel = async () => {}

@@ -148,12 +148,12 @@ function resolveNamedKeys(
 const credentialMisfit = (field: string, kind: string, provider: string | undefined): FieldError =>
   fieldError(field, 'credential_misfit', `This workspace has no such ${kind} credential for ${provider}.`)
 
-type SandboxChoice = { field: string; id: string; credentialField: string; credentialId: string | undefined }
+type RequestedSandbox = { field: string; id: string; credentialField: string; credentialId: string | undefined }
 
 function resolveSandbox(
   sandboxes: GenerationOptions['sandboxes'],
   credentials: GenerationOptions['sandboxCredentials'],
-  { field, id, credentialField, credentialId }: SandboxChoice,
+  { field, id, credentialField, credentialId }: RequestedSandbox,
 ): { credentialId: string; errors: FieldError[] } {
   const found = sandboxes.find((sandbox) => sandbox.id === id)
   const own = credentials.filter(({ provider }) => provider === found?.provider)

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { generatingWithModels } from '../../../test/support/generating-models.ts'
 import { askingStages } from '../../../test/support/taskgen/asking-stages.ts'
-import type { Script } from '../../../test/support/taskgen/scripted-stages.ts'
+import type { StageScript } from '../../../test/support/taskgen/scripted-stages.ts'
 import { previewBatch } from '../../batches/schema.ts'
 import { countRemainingSpend } from './spend.ts'
 
@@ -38,7 +38,7 @@ test('a preview reports the yield of earlier candidates', async () => {
 test('bounds the spend on a provider that fails in the middle of every call', async () => {
   let attempts = 0
   const text = 'x'.repeat(25_000)
-  const reviews: Script = {
+  const reviews: StageScript = {
     async review(_, context, signal) {
       attempts += 1
       const limits = { budgetMicros: 100_000, outputMicros: 20_000, callsMax: 2, wallMs: 60_000 }

@@ -4,9 +4,9 @@ import type { Db } from '../../platform/db/db.ts'
 import {
   type BatchError,
   Difficulty,
-  type Evidence,
   OPEN_STATES,
   type Rejection,
+  type TaskEvidence,
   TaskFiles,
   type TaskPullRequest,
   type Waiting,
@@ -308,7 +308,7 @@ const toFileColumns = ({ digest, content, evidence }: TaskFiles) => ({
 
 export type NewCandidate = { id: string; candidate: CandidateFacts; pullRequest: TaskPullRequest; stage: StageName }
 
-const NO_EVIDENCE: Evidence = { findings: [], calibration: null }
+const NO_EVIDENCE: TaskEvidence = { findings: [], calibration: null }
 
 export const insertCandidates = (tx: Db, batch: string, candidates: readonly NewCandidate[]) =>
   tx

@@ -2,12 +2,12 @@ import { withDraft } from '../../contents/drafts.ts'
 import type { Blobs } from '../../platform/blobs/blob.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { type ScreenedTask, screenTask } from '../assembly/screen-task.ts'
-import type { Evidence, Rejection, StageEvidence, TaskFiles } from '../schema.ts'
+import type { Rejection, StageEvidence, TaskEvidence, TaskFiles } from '../schema.ts'
 import { deletePassed, listPassed } from './sql.ts'
 import { FIRST_REVIEWED_STAGE, STAGES } from './stage.ts'
 
 type StoreTaskDeps = { db: Db; blobs: Blobs; draftsFolder: string }
-type StoreTaskResult = { kind: 'kept'; files: TaskFiles } | ({ kind: 'rejected'; evidence: Evidence } & Rejection)
+type StoreTaskResult = { kind: 'kept'; files: TaskFiles } | ({ kind: 'rejected'; evidence: TaskEvidence } & Rejection)
 
 /** Reads and checks a folder as if it had been imported, and keeps it where all tasks are kept. */
 export async function storeTask(deps: StoreTaskDeps, folder: string, taskId: string): Promise<StoreTaskResult> {

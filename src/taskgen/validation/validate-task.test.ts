@@ -1,14 +1,14 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type SuiteBench, TESTS_IMAGE } from '../../../test/support/grading/suite-runner.ts'
+import { type SuiteRunner, TESTS_IMAGE } from '../../../test/support/grading/suite-runner.ts'
 import { CANARIES, type Canary } from '../../../test/support/taskgen/faulty-tasks.ts'
-import { finishTask, type Made, SHOP } from '../../../test/support/taskgen/finished-task.ts'
+import { finishTask, type HandmadePullRequest, SHOP } from '../../../test/support/taskgen/finished-task.ts'
 import { openPythonBench } from '../../../test/support/taskgen/python-suite-runner.ts'
 import { type ValidateTaskInput, validateTask } from './validate-task.ts'
 import type { TrialCounts } from './validation.ts'
 
-let bench: SuiteBench
+let bench: SuiteRunner
 beforeAll(async () => {
   bench = await openPythonBench()
 }, 1_800_000)
@@ -17,7 +17,11 @@ afterAll(async () => bench[Symbol.asyncDispose](), 300_000)
 const MINUTES = 60_000
 const FEW: TrialCounts = { nop: 1, oracle: 2, oracleAll: 2 }
 
-async function proveMade(made: Partial<Made>, counts: TrialCounts = FEW, change: Canary['change'] = () => {}) {
+async function proveMade(
+  made: Partial<HandmadePullRequest>,
+  counts: TrialCounts = FEW,
+  change: Canary['change'] = () => {},
+) {
   const whole = { ...SHOP, ...made }
   const { folder, source } = await finishTask(bench.folder, TESTS_IMAGE, whole)
   change((path, edit) => writeFileSync(join(folder, path), edit(readFileSync(join(folder, path), 'utf8'))))

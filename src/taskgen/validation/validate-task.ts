@@ -15,7 +15,7 @@ import type { PinnedSymbol } from '../lint/render-instruction.ts'
 import { done, reject, type StageRejection, type StageResult, withEvidence } from '../stage-result.ts'
 import { FOUND, type GuardedCheat, listGuardedCheats } from './cheats.ts'
 import {
-  type CheatResult,
+  type CheatValidation,
   FULL_COUNTS,
   type TrialCounts,
   type ValidationReport,
@@ -73,7 +73,7 @@ type ValidationTrials = {
   nop: ValidationTrial[]
   oracle: ValidationTrial[]
   gold: ValidationTrial[]
-  cheats: (CheatResult & Pick<GuardedCheat, 'verdict'>)[]
+  cheats: (CheatValidation & Pick<GuardedCheat, 'verdict'>)[]
 }
 type ValidationContext = {
   input: ValidateTaskInput
@@ -128,7 +128,7 @@ async function runPatchAsAgent({ seen, input, tryOut }: ValidationContext): Prom
 async function runCheats({ seen, input, tryOut }: ValidationContext): Promise<StageRejection | undefined> {
   for (const { id, what, line, tries = 1, verdict } of listGuardedCheats(input)) {
     const harness = { ...shellCommand(line), id: `cheat:${id}` }
-    let outcome: CheatResult['outcome'] = 'lost'
+    let outcome: CheatValidation['outcome'] = 'lost'
     for (let tried = 0; tried < tries && outcome === 'lost'; tried += 1) outcome = toCheatOutcome(await tryOut(harness))
     seen.cheats.push({ id, what, outcome, verdict })
     if (verdict !== 'weak' && (outcome === 'won' || outcome === 'found')) return reject(verdict, `${id}: ${what}`)
@@ -136,7 +136,7 @@ async function runCheats({ seen, input, tryOut }: ValidationContext): Promise<St
   return undefined
 }
 
-function toCheatOutcome({ isWon, exitCode }: ValidationTrial): CheatResult['outcome'] {
+function toCheatOutcome({ isWon, exitCode }: ValidationTrial): CheatValidation['outcome'] {
   if (isWon) return 'won'
   if (exitCode === FOUND) return 'found'
   return exitCode === DOES_NOT_APPLY ? 'does_not_apply' : 'lost'

@@ -20,7 +20,7 @@ export type ValidationTrial = {
 /** Stored summary of a trial. */
 export type ValidationRun = { reward: number | null; passed: number; notPassed: number; seconds: number }
 
-export type CheatResult = {
+export type CheatValidation = {
   id: string
   what: string
   /** `found`: it came upon what should not be there, whatever its reward. */
@@ -35,7 +35,7 @@ export type ValidationReport = {
   oracle: ValidationRun[]
   /** The change as an agent would make it, without the folder of the solution anywhere. */
   gold: ValidationRun
-  cheats: CheatResult[]
+  cheats: CheatValidation[]
   /**
    * `weak`: code loaded into the test process can forge results. Never `strong`: the code under test is not isolated
    * from the tests.

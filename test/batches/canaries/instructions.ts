@@ -49,9 +49,9 @@ const longest = (known: KnownPull): string =>
 const GERMAN =
   'Die Funktion liest einen Betrag aus einem Text und gibt ihn in ganzen Cent zurück. Bei negativen Beträgen, die kleiner als eine Einheit sind, geht das Vorzeichen verloren, sodass eine Erstattung als Zahlung verbucht wird und die Salden der beiden Konten nicht mehr stimmen. Das Vorzeichen soll immer erhalten bleiben, und eine negative Null ist einfach eine Null. Alle anderen Texte werden wie bisher gelesen oder abgelehnt.'
 
-type Row = [name: string, repository: string, pull: number, expected: string, spoil: InstructionCanary['spoil']]
+type CanaryRow = [name: string, repository: string, pull: number, expected: string, spoil: InstructionCanary['spoil']]
 
-const ROWS: Row[] = [
+const ROWS: CanaryRow[] = [
   [
     'the id of the commit',
     'tally',
@@ -185,6 +185,10 @@ const ROWS: Row[] = [
 
 export const instructionCanaries: readonly InstructionCanary[] = ROWS.map(
   ([name, repository, pull, expected, spoil]) => ({
-    ...{ name, repository, pull, expected, spoil },
+    name,
+    repository,
+    pull,
+    expected,
+    spoil,
   }),
 )

@@ -48,9 +48,9 @@ export const newGrantFacts = (changes: Partial<Omit<GrantFacts, 'id'>> = {}): Om
 })
 
 /** A request as the provider received it. */
-export type ReceivedRequest = { method: string; path: string; headers: IncomingMessage['headers']; body: Buffer }
+export type UpstreamRequest = { method: string; path: string; headers: IncomingMessage['headers']; body: Buffer }
 
-export type ProviderHandler = (response: ServerResponse, received: ReceivedRequest, place: number) => unknown
+export type ProviderHandler = (response: ServerResponse, received: UpstreamRequest, place: number) => unknown
 
 export type SandboxClient = OpenedGrant & {
   /** Base URL for a program in the sandbox. */
@@ -64,7 +64,7 @@ export type GatewayFixture = AsyncDisposable & {
   ledger: Ledger
   gateway: Gateway
   provider: LoopbackServer
-  received: ReceivedRequest[]
+  received: UpstreamRequest[]
   metrics: () => Promise<string>
   /** Connects a new sandbox with its own grant. */
   sandbox(changes?: Partial<Omit<GrantFacts, 'id'>>): Promise<SandboxClient>
@@ -83,7 +83,7 @@ export async function openGatewayFixture(
   setup: GatewayFixtureOptions = {},
 ): Promise<GatewayFixture> {
   await using undo = new AsyncDisposableStack()
-  const received: ReceivedRequest[] = []
+  const received: UpstreamRequest[] = []
   const provider = undo.use(
     await startServer((request, response) => {
       void buffer(request).then((body) => {

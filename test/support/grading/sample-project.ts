@@ -1,7 +1,7 @@
 import type { TestStatus } from '../../../src/grading/suite.ts'
 
 /** A small repository for a runner, and what its tests come to. */
-export type Sample = {
+export type SampleProject = {
   runner: string
   tree: Record<string, string>
   prepare?: string[]

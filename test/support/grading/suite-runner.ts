@@ -17,37 +17,40 @@ import { createLocalProvider } from '../../../src/sandboxes/local.ts'
 import type { Image, SandboxProvider } from '../../../src/sandboxes/sandbox.ts'
 import { importBase, startDockerd } from '../dockerd.ts'
 
-type Tree = Record<string, string>
+type SuiteTree = Record<string, string>
 
 /** A repository in an image, and its tests to be run there. */
-export type Repository = {
+export type SuiteRepository = {
   image: Image
   /** What `git diff` says when these files are written, or with null deleted. In latin1. */
   patch(files: Record<string, string | null>): string
   /** The same of whatever is done to the folder. */
   patchAfter(change: (folder: string) => void): string
-  run(wish?: Partial<Wish>): Promise<SuiteOutcome>
+  run(wish?: Partial<SuiteRunOptions>): Promise<SuiteOutcome>
   /** As a task judges it: with lists of what must pass. */
-  judge(lists: TestLists, wish?: Partial<Wish>): Promise<{ outcome: SuiteOutcome; reward: string | undefined }>
+  judge(
+    lists: TestLists,
+    wish?: Partial<SuiteRunOptions>,
+  ): Promise<{ outcome: SuiteOutcome; reward: string | undefined }>
 }
 
-type Wish = Partial<RunPlan> & {
+type SuiteRunOptions = Partial<RunPlan> & {
   submission: string | null
   hidden: HiddenTests | null
   seed: number | null
 }
 
-export type SuiteBench = AsyncDisposable & {
+export type SuiteRunner = AsyncDisposable & {
   provider: SandboxProvider
   folder: string
-  repository(tree: Tree, plan: Pick<RunPlan, 'runner'> & Partial<RunPlan>): Promise<Repository>
+  repository(tree: SuiteTree, plan: Pick<RunPlan, 'runner'> & Partial<RunPlan>): Promise<SuiteRepository>
 }
 
-export type SandboxName = 'bwrap' | 'runc' | 'docker'
+export type SuiteSandbox = 'bwrap' | 'runc' | 'docker'
 
 export const TESTS_IMAGE = 'debian:trixie-tests'
 
-export async function openSuiteBench(name: SandboxName, rootfs: string): Promise<SuiteBench> {
+export async function openSuiteRunner(name: SuiteSandbox, rootfs: string): Promise<SuiteRunner> {
   const folder = mkdtempSync(join(tmpdir(), 'assay-suites-'))
   const { provider, close } =
     name === 'docker' ? await openDocker(folder, rootfs) : await openLocal(name, folder, rootfs)
@@ -62,15 +65,15 @@ export async function openSuiteBench(name: SandboxName, rootfs: string): Promise
   }
 }
 
-type Opened = { provider: SandboxProvider; close(): Promise<void> }
+type OpenedProvider = { provider: SandboxProvider; close(): Promise<void> }
 
-async function openLocal(runtime: 'bwrap' | 'runc', dataFolder: string, rootfs: string): Promise<Opened> {
+async function openLocal(runtime: 'bwrap' | 'runc', dataFolder: string, rootfs: string): Promise<OpenedProvider> {
   const provider = createLocalProvider({ dataFolder, runtime, allowHostBase: false, log: createLog('silent') })
   await provider.importRootfs(rootfs, TESTS_IMAGE)
   return { provider, close: async () => {} }
 }
 
-async function openDocker(dataFolder: string, rootfs: string): Promise<Opened> {
+async function openDocker(dataFolder: string, rootfs: string): Promise<OpenedProvider> {
   const dockerd = await startDockerd()
   await importBase(dockerd, TESTS_IMAGE, rootfs)
   const connection = { kind: 'unix', path: dockerd.socket } as const
@@ -82,9 +85,9 @@ async function openDocker(dataFolder: string, rootfs: string): Promise<Opened> {
 async function openRepository(
   provider: SandboxProvider,
   scratch: string,
-  tree: Tree,
+  tree: SuiteTree,
   defaults: Pick<RunPlan, 'runner'> & Partial<RunPlan>,
-): Promise<Repository> {
+): Promise<SuiteRepository> {
   const folder = mkdtempSync(join(scratch, 'repository-'))
   write(folder, tree)
   git(folder, 'init', '--quiet', '--initial-branch=main')
@@ -95,7 +98,12 @@ async function openRepository(
     { kind: 'prebuilt', name: TESTS_IMAGE, folder, workdir: REPOSITORY_FOLDER },
     options,
   )
-  const orderOf = ({ submission = null, hidden = null, seed = null, ...plan }: Partial<Wish> = {}): SuiteOptions => {
+  const orderOf = ({
+    submission = null,
+    hidden = null,
+    seed = null,
+    ...plan
+  }: Partial<SuiteRunOptions> = {}): SuiteOptions => {
     const whole = { prepare: [], targets: [], timeoutSec: 300, ...defaults, ...plan }
     return { image, submission, hidden, seed, plan: whole, cpus: 2, memoryMb: 4096, folder: scratch }
   }
@@ -108,7 +116,7 @@ async function openRepository(
   }
 }
 
-function write(folder: string, tree: Tree): void {
+function write(folder: string, tree: SuiteTree): void {
   for (const [path, content] of Object.entries(tree)) {
     mkdirSync(dirname(join(folder, path)), { recursive: true })
     writeFileSync(join(folder, path), content)

@@ -4,7 +4,11 @@ import type { InstructionDraft } from '../../../src/taskgen/lint/render-instruct
 export type Drafts = Record<number, InstructionDraft>
 
 export const draft = (title: string, problem: string, expected: string, more: Partial<InstructionDraft> = {}) => ({
-  ...{ title, problem, expected, actual: null, reproduction: null },
+  title,
+  problem,
+  expected,
+  actual: null,
+  reproduction: null,
   constraints: ['What works today must go on working.'],
   ...more,
 })

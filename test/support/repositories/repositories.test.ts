@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { hasProgram, isLongRun } from '../parts.ts'
 import { repositories } from './repositories.ts'
-import { landings, type Pull, type Repository, type Tree } from './repository.ts'
+import { landings, type SamplePull, type SampleRepository, type SourceTree } from './repository.ts'
 import { type Ended, type Toolchain, toolchains, writeTree } from './toolchains.ts'
 
 let root: string
@@ -15,15 +15,15 @@ beforeAll(async () => {
 })
 afterAll(() => rm(root, { recursive: true, force: true }))
 
-type Landing = { pull: Pull; before: Tree; after: Tree; tools: Toolchain }
+type Landing = { pull: SamplePull; before: SourceTree; after: SourceTree; tools: Toolchain }
 
 /** The tree before, with what `takes` chooses as it is afterwards. */
-function mixed({ before, after }: Landing, takes: (path: string) => boolean): Tree {
+function mixed({ before, after }: Landing, takes: (path: string) => boolean): SourceTree {
   const kept = [...before].filter(([path]) => !takes(path))
   return new Map([...kept, ...[...after].filter(([path]) => takes(path))])
 }
 
-async function run({ tools }: Landing, tree: Tree, env?: Record<string, string>): Promise<Ended> {
+async function run({ tools }: Landing, tree: SourceTree, env?: Record<string, string>): Promise<Ended> {
   folders += 1
   return tools.run(await writeTree(join(root, String(folders)), tree), env)
 }
@@ -80,7 +80,7 @@ const onDay = async (year: number): Promise<Record<string, string>> => {
   return { PYTHONPATH: folder }
 }
 
-const whole = (landing: Landing): Tree =>
+const whole = (landing: Landing): SourceTree =>
   mixed(landing, (path) => landing.tools.isTest(path) || landing.tools.isSource(path))
 
 /** What must be seen for each fate. */
@@ -130,9 +130,9 @@ const proofs: Record<string, (landing: Landing, seen: Matrix) => Promise<void> |
 }
 
 /** Without the long run: one of each kind in Python, which is quick, and the first good one of the others. */
-const QUICK: Partial<Record<Repository['language'], number[]>> = { python: [1, 2, 11, 14, 15, 17] }
+const QUICK: Partial<Record<SampleRepository['language'], number[]>> = { python: [1, 2, 11, 14, 15, 17] }
 
-const isChosen = ({ language }: Repository, { number, difficulty, isHostile }: Pull): boolean =>
+const isChosen = ({ language }: SampleRepository, { number, difficulty, isHostile }: SamplePull): boolean =>
   difficulty !== undefined && !isHostile && (isLongRun() || (QUICK[language] ?? [1]).includes(number))
 
 describe.each(repositories.map((repository) => [repository.name, repository] as const))('%s', (_, repository) => {

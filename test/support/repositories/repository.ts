@@ -1,5 +1,5 @@
 // Whole projects with a known history: what each of their pull requests must come to, and why, is written beside it.
-import { type Change, git, writeHistory } from '../histories.ts'
+import { git, type HistoryCommit, writeHistory } from '../histories.ts'
 
 /** Pieces of a file and what they become. Each must be there exactly once: a history that does not fit fails to be made. */
 type Replacements = readonly (readonly [before: string, after: string])[]
@@ -7,10 +7,10 @@ type Replacements = readonly (readonly [before: string, after: string])[]
 /** The whole text of a file, null for no file, or what changes in it. Text is latin1, as in all histories. */
 type Edits = Record<string, string | null | Replacements>
 
-type Size = 'easy' | 'medium' | 'hard'
+type PullDifficulty = 'easy' | 'medium' | 'hard'
 
 /** A pull request, and what it must come to: `ready`, or the reason why it cannot become a task. */
-export type Pull = {
+export type SamplePull = {
   number: number
   title: string
   body?: string
@@ -28,17 +28,17 @@ export type Pull = {
   /** What is wrong with it, where that is more than its fate tells. */
   truth?: string
   /** By its structure. Only of what passes the screen. */
-  difficulty?: Size
+  difficulty?: PullDifficulty
 }
 
 /** A commit that is no pull request: it puts right what the one before it left. */
-export type Push = { message: string; edits: Edits }
+export type SamplePush = { message: string; edits: Edits }
 
-export type Repository = {
+export type SampleRepository = {
   name: string
   language: 'python' | 'typescript' | 'go' | 'rust'
   base: Record<string, string>
-  steps: readonly (Pull | Push)[]
+  steps: readonly (SamplePull | SamplePush)[]
   /** Points at the end of the branch, which is the future of every pull request. */
   tag: string
 }
@@ -47,23 +47,25 @@ const DAY = 86_400
 /** The first of March 2025. */
 const START = 1_740_787_200
 
-const isPull = (step: Pull | Push): step is Pull => 'number' in step
+const isPull = (step: SamplePull | SamplePush): step is SamplePull => 'number' in step
 
-export const pullsOf = ({ steps }: Repository): Pull[] => steps.filter(isPull)
+export const pullsOf = ({ steps }: SampleRepository): SamplePull[] => steps.filter(isPull)
 
 /** Those that pass the screen, whatever running them shows. */
-export const candidatesOf = (repository: Repository): Pull[] =>
+export const candidatesOf = (repository: SampleRepository): SamplePull[] =>
   pullsOf(repository).filter(({ difficulty }) => difficulty !== undefined)
 
 /** A bare repository in `folder`. The same bytes, and so the same ids, every time. */
-export async function writeRepository(folder: string, repository: Repository): Promise<void> {
+export async function writeRepository(folder: string, repository: SampleRepository): Promise<void> {
   await writeHistory(folder, changesOf(repository))
   await git(folder, ['update-ref', `refs/tags/${repository.tag}`, 'refs/heads/main'])
 }
 
 /** The tree before and after each pull request. */
-export function* landings(repository: Repository): Generator<{ pull: Pull; before: Tree; after: Tree }> {
-  let before: Tree = new Map(Object.entries(repository.base))
+export function* landings(
+  repository: SampleRepository,
+): Generator<{ pull: SamplePull; before: SourceTree; after: SourceTree }> {
+  let before: SourceTree = new Map(Object.entries(repository.base))
   for (const step of repository.steps) {
     const after = applied(before, step.edits)
     if (isPull(step)) yield { pull: step, before, after }
@@ -71,11 +73,11 @@ export function* landings(repository: Repository): Generator<{ pull: Pull; befor
   }
 }
 
-export type Tree = ReadonlyMap<string, string>
+export type SourceTree = ReadonlyMap<string, string>
 
-function* changesOf({ base, steps }: Repository): Generator<Change> {
+function* changesOf({ base, steps }: SampleRepository): Generator<HistoryCommit> {
   yield { message: 'First light', files: base, at: START }
-  let tree: Tree = new Map(Object.entries(base))
+  let tree: SourceTree = new Map(Object.entries(base))
   for (const [place, step] of steps.entries()) {
     const before = tree
     tree = applied(tree, step.edits)
@@ -86,13 +88,13 @@ function* changesOf({ base, steps }: Repository): Generator<Change> {
   }
 }
 
-function asChange(pull: Pull): Pick<Change, 'message' | 'author' | 'isMerge'> {
+function asChange(pull: SamplePull): Pick<HistoryCommit, 'message' | 'author' | 'isMerge'> {
   const { number, title, body = '', author, isMerge = false, branch = 'ada/work' } = pull
   const subject = isMerge ? `Merge pull request #${number} from ${branch}\n\n${title}` : `${title} (#${number})`
   return { message: `${subject}\n\n${body}`.trim(), isMerge, ...(author === undefined ? {} : { author }) }
 }
 
-function applied(tree: Tree, edits: Edits): Tree {
+function applied(tree: SourceTree, edits: Edits): SourceTree {
   const next = new Map(tree)
   for (const [path, edit] of Object.entries(edits)) {
     if (edit === null) next.delete(path)

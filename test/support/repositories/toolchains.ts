@@ -4,7 +4,7 @@ import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
-import type { Repository, Tree } from './repository.ts'
+import type { SampleRepository, SourceTree } from './repository.ts'
 
 /** How each test ended. A test that could not be loaded has an error, and often no name of its own. */
 export type Ended = Map<string, 'passed' | 'failed' | 'error'>
@@ -18,7 +18,7 @@ export type Toolchain = {
 
 const PROJECT = fileURLToPath(new URL('../../../', import.meta.url))
 
-export async function writeTree(folder: string, tree: Tree): Promise<string> {
+export async function writeTree(folder: string, tree: SourceTree): Promise<string> {
   for (const [path, text] of tree) {
     await mkdir(dirname(join(folder, path)), { recursive: true })
     await writeFile(join(folder, path), Buffer.from(text, 'latin1'))
@@ -29,7 +29,7 @@ export async function writeTree(folder: string, tree: Tree): Promise<string> {
 /** Without the last, one file that cannot be loaded keeps all the others from running. */
 const PYTEST = ['-m', 'pytest', '-q', '-rA', '--tb=no', '-p', 'no:cacheprovider', '--continue-on-collection-errors']
 
-export const toolchains: Record<Repository['language'], Toolchain> = {
+export const toolchains: Record<SampleRepository['language'], Toolchain> = {
   python: {
     program: 'python3',
     isTest: (path) => path.startsWith('tests/'),

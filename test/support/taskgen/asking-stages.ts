@@ -1,6 +1,6 @@
 import type { StageContext, StageDone } from '../../../src/taskgen/pipeline/stage.ts'
 import type { StageResult } from '../../../src/taskgen/stage-result.ts'
-import { type Script, scriptedStages } from './scripted-stages.ts'
+import { type StageScript, scriptedStages } from './scripted-stages.ts'
 
 type Role = 'author' | 'verifier'
 
@@ -25,7 +25,7 @@ async function ask(
  * Scripted stages, two of which call their models through the real gateway. `padding` makes the requests as long as the
  * usage that the provider claims: the gateway does not believe more tokens than a request has bytes.
  */
-export const askingStages = (script: Script = {}, padding = '') =>
+export const askingStages = (script: StageScript = {}, padding = '') =>
   scriptedStages({
     authoring: async (_, tools, signal) => (await ask(tools, 'author', padding, signal)) as never,
     review: async (_, tools, signal) => (await ask(tools, 'verifier', padding, signal)) as never,

@@ -1,10 +1,10 @@
 import type { TrialCounts } from '../../../src/taskgen/validation/validation.ts'
-import { type Made, SHOP } from './finished-task.ts'
+import { type HandmadePullRequest, SHOP } from './finished-task.ts'
 
 /** A good task made bad in one way, and what must be said of it. */
 export type Canary = {
   what: string
-  made: Partial<Made>
+  made: Partial<HandmadePullRequest>
   /** Of the finished folder. */
   change?: (edit: (path: string, edited: (text: string) => string) => void) => void
   counts?: TrialCounts
@@ -17,7 +17,7 @@ const TESTS = SHOP.tests['tests/test_totals.py'] ?? ''
 const HALVES = 'tests.test_totals.Totals.test_halves'
 const EMPTY = 'tests.test_totals.Totals.test_empty'
 
-const tests = (text: string): Made['tests'] => ({ 'tests/test_totals.py': text })
+const tests = (text: string): HandmadePullRequest['tests'] => ({ 'tests/test_totals.py': text })
 
 /** As a file that a line of a Dockerfile writes. */
 const written = (text: string, path: string): string =>

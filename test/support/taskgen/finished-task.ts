@@ -6,14 +6,14 @@ import { emitTask } from '../../../src/taskgen/assembly/emit-task.ts'
 import { DEFAULT_RESOURCES } from '../../../src/taskgen/assembly/generated-task.ts'
 import type { PinnedSymbol } from '../../../src/taskgen/lint/render-instruction.ts'
 
-type Files = Record<string, string>
+type SourceFiles = Record<string, string>
 
 /** A pull request, by hand: what every stage before the last would have said of it. */
-export type Made = {
-  base: Files
+export type HandmadePullRequest = {
+  base: SourceFiles
   /** What it changes. */
-  fix: Files
-  tests: Files
+  fix: SourceFiles
+  tests: SourceFiles
   lists: TestLists
   plan: RunPlan
   pinned: PinnedSymbol[]
@@ -23,7 +23,7 @@ export type Made = {
 }
 
 /** Prices are rounded too early, and a name is missing. */
-export const SHOP: Made = {
+export const SHOP: HandmadePullRequest = {
   base: {
     'shop/__init__.py': '',
     'shop/totals.py': 'def total(prices):\n    return sum(round(price) for price in prices)\n',
@@ -55,7 +55,7 @@ export const SHOP: Made = {
 export async function finishTask(
   scratch: string,
   image: string,
-  made: Made,
+  made: HandmadePullRequest,
 ): Promise<{ folder: string; source: string }> {
   const place = mkdtempSync(join(scratch, 'made-'))
   const environmentFolder = join(place, 'environment')
@@ -96,20 +96,20 @@ const INSTRUCTION = `# Totals are rounded once
 \`total\` rounds every price, so that small prices vanish: it must round their sum. Add \`average(prices)\` to the same module.
 `
 
-const dockerfileOf = (image: string, { before, after }: Made): string => `FROM ${image}
+const dockerfileOf = (image: string, { before, after }: HandmadePullRequest): string => `FROM ${image}
 WORKDIR /workspace/repo
 ADD repo.tar.gz ./
 ${before}RUN git init --quiet --initial-branch=main && git add --all --force && git -c user.name=base -c user.email=base@localhost commit --quiet --message=base
 ${after}`
 
-function writeTree(folder: string, files: Files): void {
+function writeTree(folder: string, files: SourceFiles): void {
   for (const [path, text] of Object.entries(files)) {
     mkdirSync(dirname(join(folder, path)), { recursive: true })
     writeFileSync(join(folder, path), text)
   }
 }
 
-function patchOf(folder: string, fix: Files): string {
+function patchOf(folder: string, fix: SourceFiles): string {
   const git = (...words: string[]) =>
     execFileSync('git', ['-C', folder, '-c', 'user.name=a', '-c', 'user.email=a@b', ...words], { encoding: 'latin1' })
   git('init', '--quiet')
@@ -122,7 +122,7 @@ function patchOf(folder: string, fix: Files): string {
   return patch
 }
 
-const hiddenOf = (tests: Files): HiddenTests => ({
+const hiddenOf = (tests: SourceFiles): HiddenTests => ({
   files: Object.entries(tests).map(([path, content]) => ({ path, content, executable: false })),
   deleted: [],
 })

@@ -6,10 +6,10 @@ import { buffer } from 'node:stream/consumers'
 import { environment } from '../histories.ts'
 
 /** Of one folder. A name is latin1, so that it need not be UTF-8. */
-export type Entry =
+export type HandmadeEntry =
   | { name: string; mode?: '100644' | '100755' | '120000'; content: string | Buffer }
   | { name: string; mode: '160000' }
-  | { name: string; entries: Entry[] }
+  | { name: string; entries: HandmadeEntry[] }
 
 export async function makeRepository(folder: string): Promise<void> {
   await mkdir(folder, { recursive: true })
@@ -17,14 +17,14 @@ export async function makeRepository(folder: string): Promise<void> {
 }
 
 /** Answers the commit. */
-export async function commitTree(folder: string, entries: Entry[], parent?: string): Promise<string> {
+export async function commitTree(folder: string, entries: HandmadeEntry[], parent?: string): Promise<string> {
   const tree = await writeTree(folder, entries)
   const parents = parent === undefined ? [] : ['-p', parent]
   const times = { GIT_AUTHOR_DATE: '@1700000000 +0000', GIT_COMMITTER_DATE: '@1700000000 +0000' }
   return git(folder, ['commit-tree', ...parents, '-m', 'x', tree], '', times)
 }
 
-async function writeTree(folder: string, entries: Entry[]): Promise<string> {
+async function writeTree(folder: string, entries: HandmadeEntry[]): Promise<string> {
   const lines: string[] = []
   for (const entry of entries) {
     if ('entries' in entry) lines.push(`040000 tree ${await writeTree(folder, entry.entries)}\t${entry.name}\0`)

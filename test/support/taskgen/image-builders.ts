@@ -6,7 +6,7 @@ import { createLog } from '../../../src/platform/log.ts'
 import { createDockerProvider } from '../../../src/sandboxes/docker.ts'
 import { createLocalProvider } from '../../../src/sandboxes/local.ts'
 import type { SandboxProvider } from '../../../src/sandboxes/sandbox.ts'
-import { equippedRootfs, type Suite } from '../base-image.ts'
+import { type DebianSuite, equippedRootfs } from '../base-image.ts'
 import { importBase, startDockerd } from '../dockerd.ts'
 import { PACKAGE_HOSTS } from '../package-hosts.ts'
 
@@ -20,11 +20,11 @@ const TRUST = `mkdir -p /usr/local/share/ca-certificates && awk '/BEGIN CERT/ { 
 const SLIM = `printf '%s\\n' force-unsafe-io 'path-exclude /usr/share/man/*' 'path-exclude /usr/share/doc/*' 'path-exclude /usr/share/locale/*' > /etc/dpkg/dpkg.cfg.d/slim && rm -rf /usr/share/man/*`
 
 /** The bare Debian that environments begin with. */
-export const bareRootfs = (suite: Suite = 'trixie'): Promise<string> =>
+export const bareRootfs = (suite: DebianSuite = 'trixie'): Promise<string> =>
   equippedRootfs('trusting', `${TRUST} && ${SLIM}`, suite)
 
 /** A provider that can build real environments: it has a bare Debian, and its builds have a network. */
-export async function openBuilder(sandbox: 'local' | 'docker', suites: Suite[] = ['trixie']): Promise<Builder> {
+export async function openBuilder(sandbox: 'local' | 'docker', suites: DebianSuite[] = ['trixie']): Promise<Builder> {
   const bases = await Promise.all(
     suites.map(async (suite) => ({ name: `debian:${suite}-slim`, rootfs: await bareRootfs(suite) })),
   )

@@ -11,16 +11,22 @@ import { type BaseTree, readTree } from '../../../src/taskgen/environment/read-t
 import { scanImage } from '../../../src/taskgen/environment/scan-image.ts'
 import { writeEnvironment } from '../../../src/taskgen/environment/write-environment.ts'
 import type { StageResult } from '../../../src/taskgen/stage-result.ts'
-import { type Change, git, writeHistory } from '../histories.ts'
+import { git, type HistoryCommit, writeHistory } from '../histories.ts'
 import type { Builder } from './image-builders.ts'
 
-export type Made = { split: SplitCommit; tree: BaseTree; recipe: EnvRecipe; folder: string; image: StageResult<Image> }
+export type PreparedPullRequest = {
+  split: SplitCommit
+  tree: BaseTree
+  recipe: EnvRecipe
+  folder: string
+  image: StageResult<Image>
+}
 
-type Files = Record<string, string | null>
+type FileEdits = Record<string, string | null>
 
 const signal = new AbortController().signal
 
-type Wish = {
+type PrepareOptions = {
   /** Changes what was found, as a model would. */
   adapt?: (recipe: EnvRecipe) => EnvRecipe
   seconds?: number
@@ -30,13 +36,13 @@ type Wish = {
 /** The base, and what lands on it. */
 export async function make(
   { provider, folder: top }: Builder,
-  base: Files,
-  landed: Files,
-  { adapt = (recipe) => recipe, ...limits }: Wish = {},
-): Promise<Made> {
+  base: FileEdits,
+  landed: FileEdits,
+  { adapt = (recipe) => recipe, ...limits }: PrepareOptions = {},
+): Promise<PreparedPullRequest> {
   const home = await mkdtemp(join(top, 'made-'))
   const repository = join(home, 'repository')
-  const changes: Change[] = [
+  const changes: HistoryCommit[] = [
     { message: 'start', files: base },
     { message: 'Next (#1)', files: landed },
   ]
@@ -58,7 +64,7 @@ export async function make(
   return { split, tree, recipe, folder, image }
 }
 
-export const scan = ({ provider }: Builder, { image, split, tree }: Made) =>
+export const scan = ({ provider }: Builder, { image, split, tree }: PreparedPullRequest) =>
   scanImage(
     provider,
     doneOf(image),

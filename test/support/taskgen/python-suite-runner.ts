@@ -1,5 +1,5 @@
 import { equippedRootfs } from '../base-image.ts'
-import { openSuiteBench, type SuiteBench } from '../grading/suite-runner.ts'
+import { openSuiteRunner, type SuiteRunner } from '../grading/suite-runner.ts'
 
 /** Debian 13 with Python and git, and nothing that a test of this folder does not need. */
 export const pythonRootfs = (): Promise<string> =>
@@ -8,4 +8,4 @@ export const pythonRootfs = (): Promise<string> =>
     'apt-get update && apt-get install --yes --no-install-recommends git python3 ca-certificates',
   )
 
-export const openPythonBench = async (): Promise<SuiteBench> => openSuiteBench('runc', await pythonRootfs())
+export const openPythonBench = async (): Promise<SuiteRunner> => openSuiteRunner('runc', await pythonRootfs())

@@ -2,8 +2,8 @@ import type { ScriptInput } from '../../../samples/provider/script.ts'
 import type { InstructionDraft } from '../../../src/taskgen/lint/render-instruction.ts'
 import type { ModelReview } from '../../../src/taskgen/review/model-review.ts'
 
-type Task = NonNullable<ScriptInput['tasks']>[number]
-type Turn = Task['turns'][number]
+type ScriptedTask = NonNullable<ScriptInput['tasks']>[number]
+type ScriptedTurn = ScriptedTask['turns'][number]
 
 /** A draft that nothing is against, of no project in particular. */
 export const DRAFT: InstructionDraft = {
@@ -25,22 +25,24 @@ export const readingOf = (quoted: { assertion: string; support: string; minutes?
   minutes: quoted.minutes ?? 20,
 })
 
-export const said = (value: unknown): Turn => ({ say: typeof value === 'string' ? value : JSON.stringify(value) })
+export const said = (value: unknown): ScriptedTurn => ({
+  say: typeof value === 'string' ? value : JSON.stringify(value),
+})
 
 /** What an author says, where these texts are in what it gets to see. */
-export const whenWriting = (turn: Turn, ...about: string[]): Task => ({
+export const whenWriting = (turn: ScriptedTurn, ...about: string[]): ScriptedTask => ({
   match: ['write the statement', ...about],
   turns: [turn],
 })
 
 /** What the first, the second or the third reader says, else all of them. */
-export const whenReading = (turn: Turn, reader: 1 | 2 | 3 | null, ...about: string[]): Task => ({
+export const whenReading = (turn: ScriptedTurn, reader: 1 | 2 | 3 | null, ...about: string[]): ScriptedTask => ({
   match: [`check the task, reader ${reader ?? ''}`, ...about],
   turns: [turn],
 })
 
 /** What anybody says who is told that an answer cannot be used. It stands before the others in a script. */
-export const whenRepairing = (turn: Turn, ...about: string[]): Task => ({
+export const whenRepairing = (turn: ScriptedTurn, ...about: string[]): ScriptedTask => ({
   match: ['This answer cannot be used', ...about],
   turns: [turn],
 })

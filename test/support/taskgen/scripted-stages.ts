@@ -12,10 +12,12 @@ import {
 import { done, type StageResult } from '../../../src/taskgen/stage-result.ts'
 import { smallTask } from '../archives.ts'
 
-type Run = Stage['run']
-export type Script = Partial<Record<StageName, (...order: Parameters<Run>) => StageResult<StageDone> | ReturnType<Run>>>
+type RunStage = Stage['run']
+export type StageScript = Partial<
+  Record<StageName, (...order: Parameters<RunStage>) => StageResult<StageDone> | ReturnType<RunStage>>
+>
 
-export type Scripted = Stages & { runs: { stage: StageName; taskId: string; title: string }[] }
+export type ScriptedStages = Stages & { runs: { stage: StageName; taskId: string; title: string }[] }
 
 const NEEDS: Record<StageName, Stage['needs']> = {
   split: [],
@@ -48,8 +50,8 @@ const CACHE_INPUTS: Record<StageName, (state: CandidateState) => Json> = {
 }
 
 /** Stages without sandboxes and models: every candidate becomes a task, and a test can say otherwise. */
-export function scriptedStages(script: Script = {}): Scripted {
-  const runs: Scripted['runs'] = []
+export function scriptedStages(script: StageScript = {}): ScriptedStages {
+  const runs: ScriptedStages['runs'] = []
   const stageOf = (stage: StageName): Stage => ({
     version: 1,
     needs: NEEDS[stage],
@@ -62,7 +64,7 @@ export function scriptedStages(script: Script = {}): Scripted {
       return done(doneAt(stage, state))
     },
   })
-  return { ...Object.fromEntries(STAGES.map((stage) => [stage, stageOf(stage)])), runs } as Scripted
+  return { ...Object.fromEntries(STAGES.map((stage) => [stage, stageOf(stage)])), runs } as ScriptedStages
 }
 
 export function doneAt(stage: StageName, { candidate }: CandidateState): StageDone {

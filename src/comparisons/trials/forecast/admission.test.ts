@@ -5,7 +5,12 @@ const measured = { running: 0, expectedMicros: 100, isMeasured: true }
 const guessed = { running: 0, expectedMicros: 5000, isMeasured: false }
 
 const facts = (changes: Partial<AdmissionFacts> = {}): AdmissionFacts => ({
-  ...{ budgetMicros: 1000, countedMicros: 0, liveMicros: 0, settings: [measured], setting: 0, floorMicros: 10 },
+  budgetMicros: 1000,
+  countedMicros: 0,
+  liveMicros: 0,
+  settings: [measured],
+  setting: 0,
+  floorMicros: 10,
   ...changes,
 })
 

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { commitTree, type Entry, makeRepository } from '../../../../test/support/taskgen/handmade-trees.ts'
+import { commitTree, type HandmadeEntry, makeRepository } from '../../../../test/support/taskgen/handmade-trees.ts'
 import type { ModelReply } from '../../../harnesses/conversation.ts'
 import { openClone } from '../../../repos/mirror/local-clone.ts'
 import type { ModelQuestion, StageModel } from '../../models/stage-model.ts'
@@ -18,7 +18,7 @@ afterAll(() => rm(root, { recursive: true, force: true }))
 
 const signal = new AbortController().signal
 
-const withPackages = (packages: string, code: string): Entry[] => [
+const withPackages = (packages: string, code: string): HandmadeEntry[] => [
   { name: 'pyproject.toml', content: `[project]\nname = "a"\ndependencies = ${packages}\n` },
   { name: 'a.py', content: code },
   { name: 'test_a.py', content: `${code}import pytest\n` },

@@ -1,6 +1,6 @@
-import type { Sample } from '../sample-project.ts'
+import type { SampleProject } from '../sample-project.ts'
 
-export const cargoSample: Sample = {
+export const cargoSample: SampleProject = {
   runner: 'cargo',
   tree: {
     'Cargo.toml': '[package]\nname = "shapes"\nversion = "0.1.0"\nedition = "2021"\n',

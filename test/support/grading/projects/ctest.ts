@@ -1,7 +1,7 @@
 import { findRunner } from '../../../../src/grading/languages/languages.ts'
-import type { Sample } from '../sample-project.ts'
+import type { SampleProject } from '../sample-project.ts'
 
-export const ctestSample: Sample = {
+export const ctestSample: SampleProject = {
   runner: 'ctest',
   tree: {
     '.gitignore': 'build\n',

@@ -1,6 +1,6 @@
-import type { Sample } from '../sample-project.ts'
+import type { SampleProject } from '../sample-project.ts'
 
-export const goSample: Sample = {
+export const goSample: SampleProject = {
   runner: 'go',
   tree: {
     'go.mod': 'module example.org/shapes\n\ngo 1.21\n',

@@ -1,6 +1,6 @@
-import type { Sample } from '../sample-project.ts'
+import type { SampleProject } from '../sample-project.ts'
 
-export const gradleSample: Sample = {
+export const gradleSample: SampleProject = {
   runner: 'gradle',
   tree: {
     'build.gradle': `apply plugin: 'java'

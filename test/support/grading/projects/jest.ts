@@ -1,4 +1,4 @@
-import type { Sample } from '../sample-project.ts'
+import type { SampleProject } from '../sample-project.ts'
 
 const SHAPES = `const { area } = require('../shapes.js')
 
@@ -14,7 +14,7 @@ describe('area', () => {
 })
 `
 
-export const jestSample: Sample = {
+export const jestSample: SampleProject = {
   runner: 'jest',
   tree: {
     'package.json': '{ "devDependencies": { "jest": "^29" } }\n',
@@ -42,7 +42,7 @@ export const jestSample: Sample = {
   says: ['tests/shapes.test.js > wrong', 'Expected: 5'],
 }
 
-export const vitestSample: Sample = {
+export const vitestSample: SampleProject = {
   ...jestSample,
   runner: 'vitest',
   tree: {

@@ -1,4 +1,4 @@
-import type { Sample } from '../sample-project.ts'
+import type { SampleProject } from '../sample-project.ts'
 
 const POM = `<project xmlns="http://maven.apache.org/POM/4.0.0">
 <modelVersion>4.0.0</modelVersion><groupId>org.example</groupId><artifactId>shapes</artifactId><version>1</version>
@@ -8,7 +8,7 @@ const POM = `<project xmlns="http://maven.apache.org/POM/4.0.0">
 </project>
 `
 
-export const mavenSample: Sample = {
+export const mavenSample: SampleProject = {
   runner: 'maven',
   tree: {
     'pom.xml': POM,

@@ -1,6 +1,6 @@
-import type { Sample } from '../sample-project.ts'
+import type { SampleProject } from '../sample-project.ts'
 
-export const mochaSample: Sample = {
+export const mochaSample: SampleProject = {
   runner: 'mocha',
   tree: {
     'package.json': '{ "devDependencies": { "mocha": "^11" } }\n',

@@ -1,6 +1,6 @@
-import type { Sample } from '../sample-project.ts'
+import type { SampleProject } from '../sample-project.ts'
 
-export const nodeTestSample: Sample = {
+export const nodeTestSample: SampleProject = {
   runner: 'node-test',
   tree: {
     'package.json': '{ "type": "module", "scripts": { "test": "node --test" } }\n',

@@ -1,6 +1,6 @@
-import type { Sample } from '../sample-project.ts'
+import type { SampleProject } from '../sample-project.ts'
 
-export const phpunitSample: Sample = {
+export const phpunitSample: SampleProject = {
   runner: 'phpunit',
   tree: {
     'phpunit.xml':

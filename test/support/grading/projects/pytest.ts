@@ -1,6 +1,6 @@
-import type { Sample } from '../sample-project.ts'
+import type { SampleProject } from '../sample-project.ts'
 
-export const pytestSample: Sample = {
+export const pytestSample: SampleProject = {
   runner: 'pytest',
   tree: {
     'pytest.ini':

@@ -1,6 +1,6 @@
-import type { Sample } from '../sample-project.ts'
+import type { SampleProject } from '../sample-project.ts'
 
-export const rspecSample: Sample = {
+export const rspecSample: SampleProject = {
   runner: 'rspec',
   tree: {
     '.rspec': '--require spec_helper\n',

@@ -1,6 +1,6 @@
-import type { Sample } from '../sample-project.ts'
+import type { SampleProject } from '../sample-project.ts'
 
-export const unittestSample: Sample = {
+export const unittestSample: SampleProject = {
   runner: 'unittest',
   tree: {
     'shapes.py': 'def area(side):\n    return side * side\n',

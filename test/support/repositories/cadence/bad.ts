@@ -1,9 +1,9 @@
-import type { Pull, Push } from '../repository.ts'
+import type { SamplePull, SamplePush } from '../repository.ts'
 
 const NOT_YET = 'Tests that can be relied on'
 
 /** Pass the screen; running them must find them out. */
-export const bad: readonly (Pull | Push)[] = [
+export const bad: readonly (SamplePull | SamplePush)[] = [
   {
     number: 10,
     title: 'Minutes without a second split',
@@ -127,7 +127,7 @@ func TestPluralOfMany(t *testing.T) {
 ]
 
 /** Out before anything runs. */
-export const screened: readonly (Pull | Push)[] = [
+export const screened: readonly (SamplePull | SamplePush)[] = [
   {
     number: 40,
     title: 'New protocol',

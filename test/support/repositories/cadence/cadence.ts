@@ -1,11 +1,11 @@
-import type { Repository } from '../repository.ts'
+import type { SampleRepository } from '../repository.ts'
 import { bad, screened } from './bad.ts'
 import { base } from './base.ts'
 import { good } from './good.ts'
 import { graspingTest } from './hostile.ts'
 
 /** Jobs at their times. Go and its standard library. */
-export const cadence: Repository = {
+export const cadence: SampleRepository = {
   name: 'cadence',
   language: 'go',
   base,

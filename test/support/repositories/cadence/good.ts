@@ -1,4 +1,4 @@
-import type { Pull } from '../repository.ts'
+import type { SamplePull } from '../repository.ts'
 
 export const good = {
   midnight: {
@@ -356,4 +356,4 @@ func TestRenderNothing(t *testing.T) {`,
     expected: 'ready',
     difficulty: 'hard',
   },
-} satisfies Record<string, Pull>
+} satisfies Record<string, SamplePull>

@@ -1,7 +1,7 @@
-import type { Pull } from '../repository.ts'
+import type { SamplePull } from '../repository.ts'
 
 /** A good change whose test reaches for the reward, leaves a process behind and spoils what it can. It never fails for that. */
-export const graspingTest: Pull = {
+export const graspingTest: SamplePull = {
   number: 30,
   title: 'Plurals of words that end in s',
   body: 'class became classs.',

@@ -1,7 +1,7 @@
-import type { Pull, Push } from '../repository.ts'
+import type { SamplePull, SamplePush } from '../repository.ts'
 
 /** Pass the screen; running them must find them out. */
-export const bad: readonly (Pull | Push)[] = [
+export const bad: readonly (SamplePull | SamplePush)[] = [
   {
     number: 10,
     title: 'Find names without a copy',
@@ -171,7 +171,7 @@ fn main() {
 `
 
 /** Out before anything runs, and at last a tree whose build script is a stranger's. */
-export const rest: readonly (Pull | Push)[] = [
+export const rest: readonly (SamplePull | SamplePush)[] = [
   {
     number: 40,
     title: 'Halves are shown',

@@ -1,4 +1,4 @@
-import type { Pull } from '../repository.ts'
+import type { SamplePull } from '../repository.ts'
 
 export const good = {
   left: {
@@ -310,4 +310,4 @@ fn two_places_at_most() {`,
     expected: 'ready',
     difficulty: 'hard',
   },
-} satisfies Record<string, Pull>
+} satisfies Record<string, SamplePull>

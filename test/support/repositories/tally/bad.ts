@@ -1,7 +1,7 @@
-import type { Pull, Push } from '../repository.ts'
+import type { SamplePull, SamplePush } from '../repository.ts'
 
 /** Pull requests that pass the screen and that running them must find out, and the pushes that put right what they leave. */
-export const bad: readonly (Pull | Push)[] = [
+export const bad: readonly (SamplePull | SamplePush)[] = [
   {
     number: 10,
     title: 'Balances need no special dictionary',
@@ -259,7 +259,7 @@ const OLDER = [
 ]
 
 /** Takes every older test away, so that nothing tells whether something broke. */
-export const withoutOlderTests: Pull = {
+export const withoutOlderTests: SamplePull = {
   number: 17,
   title: 'Test the library as its users see it',
   edits: {

@@ -1,4 +1,4 @@
-import type { Pull } from '../repository.ts'
+import type { SamplePull } from '../repository.ts'
 
 /** Pull requests that make good tasks, by number. Each is written for the tree that those before it leave. */
 export const good = {
@@ -326,4 +326,4 @@ def test_a_narrow_column_has_no_room_for_dots(width):
     expected: 'ready',
     difficulty: 'easy',
   },
-} satisfies Record<string, Pull>
+} satisfies Record<string, SamplePull>

@@ -1,4 +1,4 @@
-import type { Pull, Push } from '../repository.ts'
+import type { SamplePull, SamplePush } from '../repository.ts'
 
 /** A change with a test, for pull requests that are out for another reason. `word` keeps them apart. */
 const change = (word: string): Record<string, string> => ({
@@ -12,7 +12,7 @@ const gone = (word: string): Record<string, null> => ({
 })
 
 /** Out before anything runs, by the rules of the screen. */
-export const screened: readonly (Pull | Push)[] = [
+export const screened: readonly (SamplePull | SamplePush)[] = [
   {
     number: 40,
     title: 'Newer parts for the tests',
@@ -129,7 +129,7 @@ def test_the_world(number):
 `
 
 /** The last steps: trees that no later pull request could stand on. */
-export const last: readonly (Pull | Push)[] = [
+export const last: readonly (SamplePull | SamplePush)[] = [
   { message: 'Begin the great rewrite', edits: { 'tests/test_to_do.py': WORK_IN_PROGRESS } },
   { number: 18, title: 'Name the credits', edits: change('credits'), expected: 'suite_unhealthy', difficulty: 'easy' },
   { message: 'End the great rewrite', edits: { 'tests/test_to_do.py': null } },
@@ -139,7 +139,7 @@ export const last: readonly (Pull | Push)[] = [
 ]
 
 /** Merged in the year 2099: always less than a week ago. */
-export const tooNew: Pull = {
+export const tooNew: SamplePull = {
   number: 60,
   title: 'Only just now',
   at: 4_070_908_800,

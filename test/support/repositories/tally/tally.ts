@@ -1,4 +1,4 @@
-import type { Repository } from '../repository.ts'
+import type { SampleRepository } from '../repository.ts'
 import { bad, withoutOlderTests } from './bad.ts'
 import { base } from './base.ts'
 import { good } from './good.ts'
@@ -6,7 +6,7 @@ import { afterHostileBuild, hostileBuild, injection, noHostileBuild } from './ho
 import { last, screened, tooNew } from './screened.ts'
 
 /** A ledger in plain text. Python and pytest. */
-export const tally: Repository = {
+export const tally: SampleRepository = {
   name: 'tally',
   language: 'python',
   base,

@@ -1,7 +1,7 @@
-import type { Pull, Push } from '../repository.ts'
+import type { SamplePull, SamplePush } from '../repository.ts'
 
 /** Pass the screen; running them must find them out. */
-export const bad: readonly (Pull | Push)[] = [
+export const bad: readonly (SamplePull | SamplePush)[] = [
   {
     number: 10,
     title: 'Match without a copy of the names',
@@ -127,7 +127,7 @@ for (const host of ['127.0.0.1', '169.254.169.254'])
 `
 
 /** Out before anything runs, and at last a tree whose install script is a stranger's. */
-export const rest: readonly (Pull | Push)[] = [
+export const rest: readonly (SamplePull | SamplePush)[] = [
   {
     number: 40,
     title: 'Ship the built files',

@@ -8,7 +8,10 @@ export const base: Record<string, string> = {
   '.gitignore': 'node_modules/\ndist/\n',
   'package.json': `${JSON.stringify(
     {
-      ...{ name: 'waymark', version: '0.4.0', private: true, type: 'module' },
+      name: 'waymark',
+      version: '0.4.0',
+      private: true,
+      type: 'module',
       scripts: { test: 'vitest run' },
       devDependencies: { vitest: '3.2.4' },
     },

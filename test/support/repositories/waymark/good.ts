@@ -1,4 +1,4 @@
-import type { Pull } from '../repository.ts'
+import type { SamplePull } from '../repository.ts'
 
 export const good = {
   values: {
@@ -257,4 +257,4 @@ test('a word that is no method', () => {
     expected: 'ready',
     difficulty: 'hard',
   },
-} satisfies Record<string, Pull>
+} satisfies Record<string, SamplePull>
