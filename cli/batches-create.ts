@@ -124,7 +124,7 @@ async function preview(shell: Shell, command: Command, flags: CountFlags): Promi
   const candidateCounts = parseCounts(flags)
   const { service, params } = await openRepository(shell, command, flags.repo)
   const { previewBatch } = await contract()
-  const body = { ...(candidateCounts ? { candidateCounts } : {}), ...(flags.again ? { again: true } : {}) }
+  const body = { candidateCounts, again: flags.again ? true : undefined }
   const live = liveLines(shell)
   const show = ({ step, pullRequests }: PreviewProgress) =>
     live.show([step === 'mirror' ? 'Reading the repository …' : `${pullRequests} pull requests …`])
@@ -158,7 +158,7 @@ async function create(shell: Shell, command: Command, flags: CreateBatchFlags): 
   const opened = await openRepository(shell, command, flags.repo)
   const { service, params } = opened
   const generation = generationOf(await readOptions(opened), flags)
-  const body = { candidateCounts, generation, ...budget, ...(flags.again ? { again: true } : {}) }
+  const body = { candidateCounts, generation, ...budget, again: flags.again ? true : undefined }
   const made = (await call(service, (await contract()).createBatch, { params, body })).body
   for (const warning of made.run.warnings) note(shell, warning)
   if (flags.detach) return service.json ? printJson(shell, made) : print(shell, made.runId)

@@ -34,8 +34,8 @@ const firstLine = (text: string): string => text.trim().split('\n', 1)[0]?.repla
 export async function printTrials(shell: Shell, service: Service, comparison: ScopedComparison, flags: TrialFlags) {
   const { setting, state } = flags
   const trials = await listTrials(service, comparison, {
-    ...(setting === undefined ? {} : { setting }),
-    ...(state === undefined ? {} : { state: requireState(state) }),
+    setting,
+    state: state === undefined ? undefined : requireState(state),
   })
   if (service.json) return printJson(shell, { trials })
   printTable<ComparisonTrial>(shell, trials, [
@@ -57,7 +57,7 @@ function requireState(text: string): ListedTrialState {
   return state
 }
 
-type TrialQuery = { state?: ListedTrialState; setting?: string }
+type TrialQuery = { state?: ListedTrialState | undefined; setting?: string | undefined }
 
 async function listTrials(
   service: Service,

@@ -146,9 +146,9 @@ function wishOf(catalog: Catalog, flags: CompareFlags): CompareRequest {
     sandbox: sandbox.id,
     sandboxCredentialId,
     attempts: numberOf(flags.attempts, '--attempts'),
-    ...(flags.budget === undefined ? {} : { budgetUsd: numberOf(flags.budget, '--budget') }),
-    ...(flags.concurrency === undefined ? {} : { concurrency: numberOf(flags.concurrency, '--concurrency') }),
-    ...(flags.skipCompleted ? { skipCompleted: true } : {}),
+    budgetUsd: flags.budget === undefined ? undefined : numberOf(flags.budget, '--budget'),
+    concurrency: flags.concurrency === undefined ? undefined : numberOf(flags.concurrency, '--concurrency'),
+    skipCompleted: flags.skipCompleted ?? false,
   }
 }
 
@@ -171,7 +171,7 @@ function choiceOf(catalog: Catalog, text: string, others: string | undefined) {
       `No credential gives access to ${catalogId}. Add one: assay credentials add model ${model.provider} --name <name>`,
     )
   const chosen = harnesses === undefined ? model.harnesses : harnesses.split(',').map((id) => id.trim())
-  return { catalogId, credentialId, harnesses: chosen, ...(reasoningLevel === undefined ? {} : { reasoningLevel }) }
+  return { catalogId, credentialId, harnesses: chosen, reasoningLevel }
 }
 
 function numberOf(text: string, flag: string): number {

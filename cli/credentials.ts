@@ -169,8 +169,8 @@ async function update(
   const { updateCredential } = await contract()
   const service = await openService(shell, command)
   const body = {
-    ...(name === undefined ? {} : { name }),
-    ...(isNewSecret ? { secret: await readSecret(shell, await fieldsOf(service, credentialId), fromEnv) } : {}),
+    name,
+    secret: isNewSecret ? await readSecret(shell, await fieldsOf(service, credentialId), fromEnv) : undefined,
   }
   const params = { org: service.org, credentialId }
   const { body: credential } = await call(service, updateCredential, { params, body })

@@ -114,8 +114,8 @@ async function add(shell: Shell, command: Command, flags: AddModelFlags, catalog
       prices: {
         input: price('--input', flags.input),
         output: price('--output', flags.output),
-        ...(cacheRead !== undefined && { cacheRead: price('--cache-read', cacheRead) }),
-        ...(cacheWrite !== undefined && { cacheWrite: price('--cache-write', cacheWrite) }),
+        cacheRead: cacheRead !== undefined ? price('--cache-read', cacheRead) : undefined,
+        cacheWrite: cacheWrite !== undefined ? price('--cache-write', cacheWrite) : undefined,
       },
     },
   })

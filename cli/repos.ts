@@ -60,8 +60,8 @@ async function connect(shell: Shell, command: Command, flags: ConnectFlags, name
     params,
     body: {
       source: flags.git === undefined ? { kind: 'github' } : { kind: 'git', url: flags.git },
-      ...(flags.credential === undefined ? {} : { credentialId: flags.credential }),
-      ...(flags.public ? { visibility: 'public' } : {}),
+      credentialId: flags.credential,
+      visibility: flags.public ? 'public' : undefined,
     },
   })
   if (service.json) return printJson(shell, body)

@@ -73,7 +73,7 @@ test.each([
     code: 'not_found',
     requestId: HOSTILE,
     retryable: false,
-    ...(status === 422 ? { errors: [error, error] } : {}),
+    errors: status === 422 ? [error, error] : undefined,
   }
   const server = createServer(({ url = '' }, response) => {
     const list = url.split('?')[0]?.endsWith('/repos') ? { repos: [repository], nextCursor: null } : repository

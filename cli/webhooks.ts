@@ -103,7 +103,7 @@ async function add(shell: Shell, command: Command, { url, event, description }: 
   const { createWebhook } = await contract()
   await requireEvents(event)
   const service = await openService(shell, command)
-  const changes = { url, ...(event ? { events: event } : {}), ...(description === undefined ? {} : { description }) }
+  const changes = { url, events: event, description }
   const { body } = await call(service, createWebhook, { params: { org: service.org }, body: changes })
   if (service.json) return printJson(shell, body)
   note(shell, `Added the webhook ${body.id}. Its signing secret, shown only once:`)
@@ -116,12 +116,12 @@ async function update(shell: Shell, command: Command, id: string, flags: UpdateW
   const { updateWebhook } = await contract()
   await requireEvents(flags.event)
   const changes = {
-    ...(flags.event ? { events: flags.event } : {}),
-    ...(flags.description === undefined ? {} : { description: flags.description }),
-    ...(flags.enable ? { enabled: true } : flags.disable ? { enabled: false } : {}),
-    ...(flags.newSecret ? { newSecret: true as const } : {}),
+    events: flags.event,
+    description: flags.description,
+    enabled: flags.enable ? true : flags.disable ? false : undefined,
+    newSecret: flags.newSecret ? (true as const) : undefined,
   }
-  if (Object.keys(changes).length === 0) throw new WrongUse('Nothing to update. See --help.')
+  if (Object.values(changes).every((value) => value === undefined)) throw new WrongUse('Nothing to update. See --help.')
   requireId(id, 'assay webhooks list')
   const service = await openService(shell, command)
   const { body } = await call(service, updateWebhook, { params: placeOf(service, id), body: changes })

@@ -8,7 +8,7 @@ type SourceReasoning = { reasoning: boolean; map: Record<string, string | null>;
 
 /** A model as one catalog describes it. */
 export type SourceModel = {
-  contextTokens?: number
+  contextTokens?: number | undefined
   outputTokens?: number
   thinking?: SourceReasoning
   /** Undefined if our format cannot express them. */
@@ -85,7 +85,9 @@ const base = ({ input, output, cacheRead }: Pick<Prices, 'input' | 'output' | 'c
   `${input} in, ${output} out, ${cacheRead ?? 'no'} cached`
 
 const detailOf = (prices: DatedPrices[]): number =>
-  prices.length * 100 + prices.reduce((sum, { prices: each }) => sum + Object.keys(each).length, 0)
+  prices.length * 100 + prices.reduce((sum, { prices: each }) => sum + countDefined(each), 0)
+
+const countDefined = (prices: Prices): number => Object.values(prices).filter((price) => price !== undefined).length
 
 function agreedContext(said: readonly SourceModel[]): number | undefined {
   const all = said.flatMap(({ contextTokens }) => (contextTokens === undefined ? [] : [contextTokens]))

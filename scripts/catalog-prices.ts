@@ -41,7 +41,7 @@ function tiered(rates: z.infer<typeof Rates>): Prices {
   const tiers = [...starts]
     .sort((a, b) => a - b)
     .map((start) => ({ aboveInputTokens: start, ...ratesAt(rates, start) }))
-  return { ...ratesAt(rates, 0), ...(tiers.length > 0 && { tiers }) }
+  return { ...ratesAt(rates, 0), tiers: tiers.length > 0 ? tiers : undefined }
 }
 
 function ratesAt(rates: z.infer<typeof Rates>, start: number) {
@@ -51,9 +51,9 @@ function ratesAt(rates: z.infer<typeof Rates>, start: number) {
   return {
     input: at(rates.input_mtok),
     output: at(rates.output_mtok),
-    ...(read !== undefined && { cacheRead: at(read) }),
-    ...(write !== undefined && { cacheWrite5m: at(write) }),
-    ...(hour !== undefined && { cacheWrite1h: at(hour) }),
+    cacheRead: read === undefined ? undefined : at(read),
+    cacheWrite5m: write === undefined ? undefined : at(write),
+    cacheWrite1h: hour === undefined ? undefined : at(hour),
   }
 }
 
@@ -64,12 +64,12 @@ export function plainPrices(
   cost: PlainPrices & { tiers?: (PlainPrices & { inputTokensAbove: number })[] | undefined },
 ): Prices {
   const tiers = cost.tiers?.map((tier) => ({ aboveInputTokens: tier.inputTokensAbove, ...ratesOf(tier) }))
-  return { ...ratesOf(cost), ...(tiers && { tiers }) }
+  return { ...ratesOf(cost), tiers }
 }
 
 const ratesOf = ({ input, output, cacheRead, cacheWrite }: PlainPrices) => ({
   input,
   output,
-  ...(cacheRead > 0 && { cacheRead }),
-  ...(cacheWrite > 0 && { cacheWrite5m: cacheWrite }),
+  cacheRead: cacheRead > 0 ? cacheRead : undefined,
+  cacheWrite5m: cacheWrite > 0 ? cacheWrite : undefined,
 })

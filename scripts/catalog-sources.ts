@@ -103,7 +103,7 @@ async function genaiSource(folder: string, today: Date): Promise<CatalogSource> 
       const answer = calcPrice({ input_tokens: 1, output_tokens: 1 }, model, { providerId: provider })
       if (!answer) return undefined
       const { context_window, prices } = Calculated.parse(answer).model
-      return { ...(context_window && { contextTokens: context_window }), prices: currentPrices(prices, today) }
+      return { contextTokens: context_window, prices: currentPrices(prices, today) }
     },
   }
 }

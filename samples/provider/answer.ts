@@ -3,7 +3,7 @@ import { type CallFault, type MockTurn, type ProviderScript, turnOf, usageOf } f
 import { BYTES_PER_TOKEN } from './tokens.ts'
 import { filledLine, namedCall, shellCall } from './tools.ts'
 
-export type MockError = { status: number; message: string; headers?: Record<string, string> }
+export type MockError = { status: number; message: string; headers?: Record<string, string> | undefined }
 
 /** Returns the error response, or undefined if the call is answered. */
 export function refusalOf(
@@ -18,7 +18,7 @@ export function refusalOf(
   return {
     status: fault.status,
     message: fault.message ?? `Scripted fault with status ${fault.status}.`,
-    ...(fault.retryAfter === undefined ? {} : { headers: { 'retry-after': fault.retryAfter } }),
+    headers: fault.retryAfter === undefined ? undefined : { 'retry-after': fault.retryAfter },
   }
 }
 

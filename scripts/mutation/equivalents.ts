@@ -1,5 +1,11 @@
 /** A mutant that no test can notice, because the changed program does the same. `line` is a part of its source line. */
-export type EquivalentMutant = { file: string; line?: string; code: string; becomes: string; reason: string }
+export type EquivalentMutant = {
+  file: string
+  line?: string | undefined
+  code: string
+  becomes: string
+  reason: string
+}
 
 const UNIQUE_IDS = 'The compared ids are never equal.'
 const CACHE = 'The cache saves time and does not change a result.'

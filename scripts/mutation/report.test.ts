@@ -14,7 +14,7 @@ const equivalent = (file: string, code: string, line?: string) => ({
   code,
   becomes: 'false',
   reason: 'It is always false.',
-  ...(line ? { line } : {}),
+  line,
 })
 const MUTANTS = [mutant('a.ts', 'x', true), mutant('a.ts', 'y', false), mutant('b.ts', 'x', false)]
 

@@ -41,7 +41,7 @@ function wishFor({ id }: Endpoint) {
   }
   const upload = id === 'importBatch' ? { upload: archiveOf({ hello: smallTask() }) } : {}
   const body = bodies[id]
-  return { ...upload, ...(body ? { body } : {}), headers: { 'if-match': '"x"' } }
+  return { ...upload, body, headers: { 'if-match': '"x"' } }
 }
 
 const ask = (endpoint: Endpoint, org: string) => {

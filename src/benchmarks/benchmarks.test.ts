@@ -31,8 +31,7 @@ beforeEach(() => {
   registry.requests.length = 0
 })
 
-const add = (reference: string, key?: string) =>
-  app.call(addBenchmark, { body: { reference }, ...(key === undefined ? {} : { key }) })
+const add = (reference: string, key?: string) => app.call(addBenchmark, { body: { reference }, key })
 const at = (datasetOrg: string, dataset: string) => ({ params: { datasetOrg, dataset } })
 const archives = () => registry.requests.filter((line) => line.includes('dist.tar.gz')).length
 

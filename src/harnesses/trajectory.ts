@@ -12,7 +12,7 @@ type TrajectoryStep = {
   step_id: number
   source: 'user' | 'agent'
   message: string
-  reasoning_content?: string
+  reasoning_content?: string | undefined
   tool_calls?: { tool_call_id: string; function_name: string; arguments: JsonObject }[]
   observation?: { results: { source_call_id: string; content: string }[] }
 }
@@ -20,9 +20,9 @@ type TrajectoryStep = {
 /** Trajectory in Harbor's format ATIF. */
 export type Trajectory = {
   schema_version: 'ATIF-v1.7'
-  agent: { name: string; version: string; model_name?: string }
+  agent: { name: string; version: string; model_name?: string | undefined }
   steps: TrajectoryStep[]
-  notes?: string
+  notes?: string | undefined
 }
 
 type OutputParser = {
@@ -52,9 +52,9 @@ export function buildTrajectory(
   if (steps.length === 1) return undefined
   return {
     schema_version: 'ATIF-v1.7',
-    agent: { name: id, version, ...(model === undefined ? {} : { model_name: model }) },
+    agent: { name: id, version, model_name: model },
     steps: steps.filter(hasContent).map((step, index) => ({ ...capStep(step), step_id: index + 1 })),
-    ...(steps.length >= STEPS_MAX ? { notes: `Only the first ${STEPS_MAX} steps.` } : {}),
+    notes: steps.length >= STEPS_MAX ? `Only the first ${STEPS_MAX} steps.` : undefined,
   }
 }
 
@@ -110,7 +110,7 @@ const appendText = (text: string, more: string): string => (text.length > TEXT_L
 const capStep = ({ message, reasoning_content, ...step }: TrajectoryStep): TrajectoryStep => ({
   ...step,
   message: capText(message),
-  ...(reasoning_content === undefined ? {} : { reasoning_content: capText(reasoning_content) }),
+  reasoning_content: reasoning_content === undefined ? undefined : capText(reasoning_content),
 })
 
 /** Adds a result to the step that made the call. Results without a call are dropped. */

@@ -66,7 +66,7 @@ const shown = async (params: RepositoryName) => ({
 })
 const GONE = { line: 404, tasks: 404 }
 const remove = (params: RepositoryName, query: Record<string, string> = {}, key?: string) =>
-  app.call(removeRepository, { params, query, ...(key ? { key } : {}) })
+  app.call(removeRepository, { params, query, key })
 const withdrawnReason = async (params: RepositoryName) =>
   (await app.call(readHistory, { params, key: null })).body.releases[0].withdrawn?.reason
 

@@ -54,7 +54,7 @@ export function patientUser(options: ClientOptions) {
       const all: ComparisonTrial[] = []
       let cursor: string | null = null
       do {
-        const query: { limit: number; cursor?: string } = { limit: 200, ...(cursor === null ? {} : { cursor }) }
+        const query: { limit: number; cursor: string | undefined } = { limit: 200, cursor: cursor ?? undefined }
         const { body } = await patiently(() => call(options, inBenchmark.trials, { ...at(id), query }))
         all.push(...body.trials)
         cursor = body.nextCursor

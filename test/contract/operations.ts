@@ -44,7 +44,7 @@ export type OperationOptions = {
   params?: Record<string, string>
   headers?: Record<string, string>
   query?: string
-  text?: string
+  text?: string | undefined
   file?: Uint8Array
 }
 

@@ -99,7 +99,7 @@ test('for 1,000 mixed calls the ledger matches the provider to the token or is m
   const turn = (place: number) => ({
     say: 'A few words, in more than one piece of a stream.',
     usage: usageOf(place),
-    ...(isLeft(place) ? { trouble: { pauseMs: 10 } } : {}),
+    trouble: isLeft(place) ? { pauseMs: 10 } : undefined,
   })
   const tasks = Array.from({ length: CALLS }, (_, place) => ({ match: `Call ${place};`, turns: [turn(place)] }))
   const faults = Array.from({ length: CALLS / 25 }, () => FAULTS).flat()

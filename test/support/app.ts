@@ -25,9 +25,9 @@ export type TestResponse = { status: number; body: any; headers: Headers; text: 
 type CallOptions<E extends Endpoint> = {
   params?: Partial<Params<E>>
   query?: Record<string, string>
-  body?: E['body'] extends z.ZodType ? z.input<E['body']> : never
+  body?: (E['body'] extends z.ZodType ? z.input<E['body']> : never) | undefined
   upload?: Uint8Array
-  key?: string | null
+  key?: string | null | undefined
   headers?: Record<string, string>
 }
 

@@ -9,7 +9,7 @@ export type HistoryCommit = {
   message: string
   /** A path to its new text; null deletes it. */
   files: Record<string, string | null>
-  author?: string
+  author?: string | undefined
   /** Seconds since 1970. Without one: a day after the one before. */
   at?: number
   /** Its commits stand beside the branch, and a merge commit brings them in. */

@@ -15,8 +15,7 @@ beforeEach(async () => {
 })
 afterEach(async () => fixture[Symbol.asyncDispose]())
 
-const registry = (within?: string) =>
-  openFolderRegistry({ name: 'dir', folder: root, ...(within === undefined ? {} : { within }) })
+const registry = (within?: string) => openFolderRegistry({ name: 'dir', folder: root, within })
 const manifest = (text: string) => writeFile(join(root, 'lab/d/dataset.toml'), `[dataset]\nname = "lab/d"\n${text}`)
 
 test('ignores folders without task.toml and additional files', async () => {

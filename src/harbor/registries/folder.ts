@@ -33,7 +33,7 @@ export type FolderRegistryOptions = {
   /** Contains `<org>/<dataset>/`, each with a dataset.toml or just the folders of its tasks. */
   folder: string
   /** Folder that manifests may refer to; by default `folder`. */
-  within?: string
+  within?: string | undefined
 }
 
 /**

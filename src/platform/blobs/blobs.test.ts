@@ -16,7 +16,7 @@ type Store = {
   names: () => Promise<string[]>
   overwrite: (digest: Digest, content: Buffer) => Promise<void>
 }
-type StoreUnderTest = { name: string; missing?: string; open: () => Promise<Store> }
+type StoreUnderTest = { name: string; missing?: string | undefined; open: () => Promise<Store> }
 
 const digestOf = (content: Uint8Array): Digest => `sha256:${createHash('sha256').update(content).digest('hex')}`
 const ABSENT = digestOf(Buffer.from('never stored'))
@@ -51,7 +51,7 @@ if (!moto.available) console.warn(`Skipped: the tests of S3 blobs. ${moto.reason
 let endpoint = ''
 const s3: StoreUnderTest = {
   name: moto.available ? 's3 blobs' : 's3 blobs: skipped, no moto',
-  ...(!moto.available && { missing: moto.reason }),
+  missing: moto.available ? undefined : moto.reason,
   async open() {
     const Bucket = `b${randomBytes(8).toString('hex')}`
     const client = new S3Client({ endpoint, region: 'eu-west-1', forcePathStyle: true })

@@ -27,7 +27,7 @@ async function sendHostileTraffic(): Promise<void> {
     const params = Object.fromEntries([...operation.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => [name, fresh()]))
     await send(app, operation, { key: null, params })
     await send(app, operation, { key: newKey(), params })
-    await send(app, operation, { params: { ...params, org: 'local' }, ...(operation.body ? { text: '{' } : {}) })
+    await send(app, operation, { params: { ...params, org: 'local' }, text: operation.body ? '{' : undefined })
     await send(app, operation, { params: { ...params, org: 'local' }, query: `?${fresh()}=1` })
   }
   for (const method of ['GET', 'PUT', 'DELETE', 'OPTIONS', 'PROPFIND'])

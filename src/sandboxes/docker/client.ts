@@ -57,7 +57,7 @@ export function connectDocker(connection: DockerConnection): Docker {
     if (bytes !== undefined) {
       options.headers = { ...headers, 'content-type': 'application/json', 'content-length': Buffer.byteLength(bytes) }
     }
-    const sent = send({ ...options, ...(signal ? { signal } : {}) })
+    const sent = send({ ...options, signal })
     if (body instanceof Readable)
       void pipeline(body, sent).catch(() => {}) // the request itself tells
     else sent.end(bytes)

@@ -39,7 +39,7 @@ export type NamespaceOptions = {
   /** Creates a process namespace too, for a runtime whose sandboxes would outlive it. */
   ownProcesses?: boolean
   /** Creates a network namespace: an isolated one, or one that the given process can reach into. */
-  network?: 'alone' | NamespaceProcess
+  network?: 'alone' | NamespaceProcess | undefined
 }
 
 export async function startNamespaceProcess(options: NamespaceOptions): Promise<NamespaceProcess> {

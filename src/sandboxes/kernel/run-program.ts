@@ -27,8 +27,9 @@ export async function tryProgram(
   const child = spawn(program, args, {
     env: { PATH: TOOLS_PATH, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
-    ...(cwd === undefined ? {} : { cwd }),
-    ...(signal === undefined ? {} : { signal, killSignal: 'SIGKILL' as const }),
+    cwd,
+    signal,
+    killSignal: signal === undefined ? undefined : ('SIGKILL' as const),
   })
   const ended = once(child, 'close').then(
     ([code]): number | null => code,

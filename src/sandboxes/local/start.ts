@@ -127,7 +127,7 @@ async function openHolder(
     beside: earlier?.holder,
     cwd: '/',
     ownProcesses: runtime === 'runc',
-    ...(localNetwork === undefined ? {} : { network: localNetwork.holder }),
+    network: localNetwork?.holder,
   })
 }
 

@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
 const run = (args: string[], input?: Buffer): Buffer =>
-  execFileSync('git', args, { cwd: folder, env: environment, ...(input ? { input } : {}), maxBuffer: 1e9 })
+  execFileSync('git', args, { cwd: folder, env: environment, input, maxBuffer: 1e9 })
 
 async function committed(files: Record<string, string | Buffer | null>): Promise<string> {
   for (const [path, text] of Object.entries(files)) {

@@ -91,7 +91,7 @@ function* changesOf({ base, steps }: SampleRepository): Generator<HistoryCommit>
 function asChange(pull: SamplePull): Pick<HistoryCommit, 'message' | 'author' | 'isMerge'> {
   const { number, title, body = '', author, isMerge = false, branch = 'ada/work' } = pull
   const subject = isMerge ? `Merge pull request #${number} from ${branch}\n\n${title}` : `${title} (#${number})`
-  return { message: `${subject}\n\n${body}`.trim(), isMerge, ...(author === undefined ? {} : { author }) }
+  return { message: `${subject}\n\n${body}`.trim(), isMerge, author }
 }
 
 function applied(tree: SourceTree, edits: Edits): SourceTree {

@@ -72,8 +72,8 @@ export function doneAt(stage: StageName, { candidate }: CandidateState): StageDo
   return {
     made,
     evidence: { stage, head: candidate.head },
-    ...(stage === 'authoring' ? { title: `Task: ${candidate.title}` } : {}),
-    ...(stage === 'difficulty' ? { difficulty: candidate.difficulty } : {}),
+    title: stage === 'authoring' ? `Task: ${candidate.title}` : undefined,
+    difficulty: stage === 'difficulty' ? candidate.difficulty : undefined,
   }
 }
 
