@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { simulationTables } from '../test/support/releases/simulation-table.ts'
+import { simulationTables } from '../test/support/statistics/simulation-table.ts'
 import { ROOT } from './files.ts'
 
 // Simulates comparisons whose truth is known, and writes into docs/statistics.md how often the statistics were right.

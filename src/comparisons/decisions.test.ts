@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { smallestDifference, wilsonInterval } from '../statistics/accuracy.ts'
 import { type CellTrial, countCell, diffCell, initialCounts, partOf, sumCounts } from './counts.ts'
 import { countTrials, listCellOrdinals, planTrials, toOrdinal } from './plan.ts'
 import { buildQuote } from './quote.ts'
-import { smallestDifference, wilsonInterval } from './statistics.ts'
 import { findOrdinal, formatTrialId } from './trial-id.ts'
 
 const shapes = fc.record({

@@ -1,6 +1,7 @@
 import { averageUsd } from '../platform/usd.ts'
+import { wilsonInterval } from '../statistics/accuracy.ts'
+import { frontier } from '../statistics/frontier.ts'
 import { type SettingCounts, SHARE_UNIT, sumCounts } from './counts.ts'
-import { frontier } from './frontier.ts'
 import type {
   Comparison,
   ComparisonPause,
@@ -8,7 +9,6 @@ import type {
   SubmissionError,
   TrialStateCounts,
 } from './shapes/schema.ts'
-import { wilsonInterval } from './statistics.ts'
 
 /** The fields of a comparison that are stored in its row. */
 export type ComparisonFacts = Pick<

@@ -1,5 +1,5 @@
-import { frontier, type Point } from '../comparisons/frontier.ts'
 import type { TrialOutcome } from '../comparisons/outcome.ts'
+import { frontier, type Point } from '../statistics/frontier.ts'
 import { type Cohort, type CohortResult, type ResultCell, selectCohort } from './cohort.ts'
 
 /** Description of a setting, taken from the newest comparison that ran it. */

@@ -1,10 +1,10 @@
 import { averageUsd } from '../platform/usd.ts'
+import { isShownWorse, toTracks } from '../statistics/paired.ts'
 import { computeFrontier, countPassed, listTasks, type SettingResult, sumCostMicros, toUsd } from './aggregate.ts'
 import { computeContentHash } from './fingerprint.ts'
 import { choosePicks, type SettingPick } from './picks.ts'
 import type { Disclosure, Release, ReleaseSetting } from './shapes/schema.ts'
-import { isShownWorse, toTracks } from './statistics/paired.ts'
-import { computeSettingStats, toScores } from './statistics/stats.ts'
+import { computeSettingStats, toScores } from './stats.ts'
 
 /** Content of a release before it has an id and a time. */
 export type ReleaseContent = {

@@ -3,6 +3,7 @@ import type { KeyCaller } from '../platform/http/caller.ts'
 import { invalidRequest, Problem } from '../platform/problem.ts'
 import { averageUsd } from '../platform/usd.ts'
 import type { RepositoryRow } from '../repos/repos.ts'
+import { estimateDifference, toTracks } from '../statistics/paired.ts'
 import { isOnlyWorkspace, LOCAL } from '../workspaces/workspaces.ts'
 import { countPassed, isComplete, listTasks, type SettingResult, sumCostMicros, toUsd } from './aggregate.ts'
 import { buildDisclosure } from './disclosure.ts'
@@ -12,8 +13,7 @@ import { mayPublish, type PublicOwners } from './owners.ts'
 import { nameTaken, ownerNotAssigned, repositoryPrivate } from './schema.ts'
 import { type Preview, type PreviewSetting, Release, type ReleaseSetting, type SettingPair } from './shapes/schema.ts'
 import { findNewest, isNameTaken, type ReleaseIdentity, type ReleaseRow } from './sql.ts'
-import { estimateDifference, toTracks } from './statistics/paired.ts'
-import { toScores } from './statistics/stats.ts'
+import { toScores } from './stats.ts'
 
 export type Publisher = KeyCaller['workspace']
 export type ReleasePreviewDeps = { publicOwners: PublicOwners }

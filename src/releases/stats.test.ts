@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { setting } from '../../../test/support/releases/arbitrary-trials.ts'
-import { wilsonInterval } from '../../comparisons/statistics.ts'
-import type { SettingResult } from '../aggregate.ts'
-import type { ResultCell } from '../cohort.ts'
+import { setting } from '../../test/support/releases/arbitrary-trials.ts'
+import { wilsonInterval } from '../statistics/accuracy.ts'
+import type { SettingResult } from './aggregate.ts'
+import type { ResultCell } from './cohort.ts'
 import { computeSettingStats, toScores } from './stats.ts'
 
 const SEED = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'

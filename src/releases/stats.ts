@@ -1,11 +1,11 @@
-import type { OutcomeUsage } from '../../comparisons/outcome.ts'
-import { wilsonInterval } from '../../comparisons/statistics.ts'
-import { isComplete, listTasks, type SettingResult } from '../aggregate.ts'
-import { type ResultCell, sameOrMixed } from '../cohort.ts'
-import { DRAWS, estimateFrontierProbabilities } from './frontier-probability.ts'
-import type { Scores } from './paired.ts'
-import { computeRanks, type Rank } from './ranks.ts'
-import { computeReliability, type Reliability } from './reliability.ts'
+import type { OutcomeUsage } from '../comparisons/outcome.ts'
+import { wilsonInterval } from '../statistics/accuracy.ts'
+import { DRAWS, estimateFrontierProbabilities } from '../statistics/frontier-probability.ts'
+import type { Scores } from '../statistics/paired.ts'
+import { computeRanks, type Rank } from '../statistics/ranks.ts'
+import { computeReliability, type Reliability } from '../statistics/reliability.ts'
+import { isComplete, listTasks, type SettingResult } from './aggregate.ts'
+import { type ResultCell, sameOrMixed } from './cohort.ts'
 
 export type SettingStats = {
   /** In percent, like all shares in this type. */

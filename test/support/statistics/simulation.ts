@@ -1,13 +1,13 @@
-import { wilsonInterval } from '../../../src/comparisons/statistics.ts'
-import { createGenerator } from '../../../src/releases/statistics/generator.ts'
+import { wilsonInterval } from '../../../src/statistics/accuracy.ts'
+import { createGenerator } from '../../../src/statistics/generator.ts'
 import {
   estimateDifference,
   type Score,
   type Scores,
   type ScoreTrack,
   toTracks,
-} from '../../../src/releases/statistics/paired.ts'
-import { computeRanks } from '../../../src/releases/statistics/ranks.ts'
+} from '../../../src/statistics/paired.ts'
+import { computeRanks } from '../../../src/statistics/ranks.ts'
 
 // Simulations with a known truth: tasks have pass probabilities, trials are drawn, and the statistics are compared with
 // the truth.
