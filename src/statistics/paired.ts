@@ -71,7 +71,10 @@ function sumGaps(a: ScoreTrack, b: ScoreTrack): Gaps {
 export function estimateDifference(a: ScoreTrack, b: ScoreTrack): Difference | undefined {
   const sums = sumGaps(a, b)
   const tested = testPair(sums)
-  if (!tested) return undefined
+  return tested && toDifference(sums, tested)
+}
+
+function toDifference(sums: Gaps, tested: PairedTest): Difference {
   const half = quantile(LEVEL, tested.degrees) * tested.error
   const { tasks, wins, losses } = sums
   return {
@@ -83,6 +86,18 @@ export function estimateDifference(a: ScoreTrack, b: ScoreTrack): Difference | u
     losses,
     ties: tasks - wins - losses,
   }
+}
+
+/** Difference with its test: estimate, standard error and degrees of freedom of the adjusted mean, two-sided p-value. */
+export type MeasuredDifference = Difference & { centre: number; error: number; degrees: number; probability: number }
+
+/** Estimates and tests the difference in one pass. Undefined below five tasks. */
+export function measureDifference(a: ScoreTrack, b: ScoreTrack): MeasuredDifference | undefined {
+  const sums = sumGaps(a, b)
+  const tested = testPair(sums)
+  if (!tested) return undefined
+  const { mean: centre, error, degrees, t } = tested
+  return { ...toDifference(sums, tested), centre, error, degrees, probability: twoSided(t, degrees) }
 }
 
 /** Returns the two-sided p-value of the difference and its direction. Undefined below five tasks. */

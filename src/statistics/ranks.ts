@@ -1,29 +1,32 @@
+import { selectSignificant } from './holm.ts'
 import { type Scores, testDifference, toTracks } from './paired.ts'
 
 export type Rank = { best: number; worst: number }
-
-const LEVEL = 0.05
 
 /**
  * Computes the range of ranks of each setting. All pairs are tested; Holm's method keeps the probability of even one false
  * claim at 5 %.
  */
-export function computeRanks(all: readonly Scores[]): Rank[] {
-  const better = all.map(() => 0)
-  const worse = all.map(() => 0)
-  for (const { winner, loser } of findClaims(all)) {
+export const computeRanks = (all: readonly Scores[]): Rank[] => countRanks(all.length, findClaims(all))
+
+/** A setting that was shown to be better than another. Both are positions in the list of settings. */
+export type RankClaim = { winner: number; loser: number }
+
+/** Computes the range of ranks from the pairs that could be told apart. */
+export function countRanks(settings: number, claims: readonly RankClaim[]): Rank[] {
+  const better = new Uint32Array(settings)
+  const worse = new Uint32Array(settings)
+  for (const { winner, loser } of claims) {
     better[loser] = (better[loser] ?? 0) + 1
     worse[winner] = (worse[winner] ?? 0) + 1
   }
-  return all.map((_, index) => ({ best: 1 + (better[index] ?? 0), worst: all.length - (worse[index] ?? 0) }))
+  return Array.from(better, (count, index) => ({ best: 1 + count, worst: settings - (worse[index] ?? 0) }))
 }
-
-type RankClaim = { winner: number; loser: number; probability: number }
 
 function findClaims(all: readonly Scores[]): RankClaim[] {
   const tracks = toTracks(all)
   const tested = tracks.flatMap((a, first) =>
-    tracks.slice(first + 1).flatMap((b, offset): RankClaim[] => {
+    tracks.slice(first + 1).flatMap((b, offset) => {
       const tested = testDifference(a, b)
       if (!tested) return []
       const [one, other] = [first, first + 1 + offset]
@@ -31,7 +34,6 @@ function findClaims(all: readonly Scores[]): RankClaim[] {
       return [{ winner: isBetter ? one : other, loser: isBetter ? other : one, probability }]
     }),
   )
-  const sorted = tested.sort((a, b) => a.probability - b.probability)
-  const firstRejected = sorted.findIndex(({ probability }, index) => probability > LEVEL / (sorted.length - index))
-  return firstRejected < 0 ? sorted : sorted.slice(0, firstRejected)
+  const significant = selectSignificant(tested.map(({ probability }) => probability))
+  return tested.filter((_, index) => significant[index])
 }

@@ -12,15 +12,18 @@ import { computeRanks } from '../../../src/statistics/ranks.ts'
 // Simulations with a known truth: tasks have pass probabilities, trials are drawn, and the statistics are compared with
 // the truth.
 
-type Random = () => number
+export type Random = () => number
 
-const random = (seed: string): Random => {
-  const next = createGenerator(seed)
-  return () => (next() + 0.5) / 4_294_967_296
-}
+/** Turns a generator of 32-bit integers into one of numbers between 0 and 1, both excluded. */
+export const toRandom =
+  (next: () => number): Random =>
+  () =>
+    (next() + 0.5) / 4_294_967_296
+
+const random = (seed: string): Random => toRandom(createGenerator(seed))
 
 /** Beta(a, b) by the ratio of two gammas (Marsaglia and Tsang). */
-function beta(uniform: Random, a: number, b: number): number {
+export function beta(uniform: Random, a: number, b: number): number {
   const [x, y] = [gamma(uniform, a), gamma(uniform, b)]
   return x / (x + y)
 }
@@ -37,7 +40,7 @@ function gamma(uniform: Random, shape: number): number {
 }
 
 /** Sum of the parameters of the Beta distribution of pass probabilities. Small values: tasks are nearly always or never solved. */
-const CONCENTRATION = 1.2
+export const CONCENTRATION = 1.2
 
 const simulateTask = (uniform: Random, chance: number, trials: number): Score => {
   let passes = 0

@@ -1,0 +1,134 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { computeStatistics } from './comparison-statistics.ts'
+import { estimateCost, estimateCostDifference } from './cost.ts'
+import { selectSignificant } from './holm.ts'
+import { estimateDifference } from './paired.ts'
+import { comparePairs, flipPair, type SettingResults, toScoreTrack } from './pairs.ts'
+
+/** One character per task: `+` passed, `-` failed, `.` no result. Every task costs the same. */
+const results = (text: string, micros = 1000): SettingResults => ({
+  trials: Float64Array.from(text, (sign) => Number(sign !== '.')),
+  passes: Float64Array.from(text, (sign) => Number(sign === '+')),
+  passed: Float64Array.from(text, (sign) => Number(sign === '+')),
+  micros: Float64Array.from(text, (sign) => (sign === '.' ? Number.NaN : micros)),
+})
+
+describe('Holm', () => {
+  test.each<[probabilities: number[], expected: boolean[]]>([
+    [[], []],
+    [[0.04], [true]],
+    [[0.06], [false]],
+    [
+      [0.04, 0.03],
+      [false, false],
+    ],
+    [
+      [0.04, 0.02],
+      [true, true],
+    ],
+    [
+      [0.03, 0.001, 0.2],
+      [false, true, false],
+    ],
+    [
+      [0.01, 0.02, 0.04],
+      [true, true, true],
+    ],
+    [
+      [0.9, 0.001, 0.0001],
+      [false, true, true],
+    ],
+  ])('the p-values %j are significant: %j', (probabilities, expected) => {
+    expect(selectSignificant(probabilities)).toEqual(expected)
+  })
+})
+
+test('shared tasks are counted by who passed them', () => {
+  const [pair] = comparePairs([results('++--.+'), results('+-+-+.')])
+  expect(pair).toMatchObject({ a: 0, b: 1, tasks: 4, wonByA: 1, wonByB: 1, both: 1, neither: 1 })
+  expect(pair).toMatchObject({ verdict: 'cannot_tell', isSingle: true, difference: undefined, cost: undefined })
+})
+
+test('settings without a shared task have a pair with zero tasks', () => {
+  expect(comparePairs([results('++++++......'), results('......------')])).toMatchObject([
+    { tasks: 0, wonByA: 0, wonByB: 0, both: 0, neither: 0, verdict: 'cannot_tell', difference: undefined },
+  ])
+})
+
+test('a large difference is told from both sides, and the difference of costs has the sign of the first setting', () => {
+  const [pair] = comparePairs([results('++++++++++++', 3000), results('------------', 1000)])
+  if (!pair) throw new Error('One pair expected')
+  expect(pair).toMatchObject({ verdict: 'better', wonByA: 12, cost: { mean: 2000, low: 2000, high: 2000 } })
+  expect(flipPair(pair)).toMatchObject({
+    a: 1,
+    b: 0,
+    verdict: 'worse',
+    wonByA: 0,
+    wonByB: 12,
+    difference: { mean: -1, low: -1, wins: 0, losses: 12 },
+    cost: { mean: -2000 },
+  })
+})
+
+test('a difference equals the paired estimate, and flipping twice changes nothing', () => {
+  const text = fc.string({ unit: fc.constantFrom('+', '-', '.'), minLength: 12, maxLength: 12 })
+  fc.assert(
+    fc.property(text, text, (one, other) => {
+      const [a, b] = [results(one), results(other)]
+      const [pair] = comparePairs([a, b])
+      if (!pair) throw new Error('One pair expected')
+      const expected = estimateDifference(toScoreTrack(a), toScoreTrack(b))
+      expect(pair.difference === undefined).toBe(expected === undefined)
+      if (expected) expect(pair.difference).toMatchObject(expected)
+      expect(pair.wonByA + pair.wonByB + pair.both + pair.neither).toBe(pair.tasks)
+      expect(flipPair(flipPair(pair))).toEqual(pair)
+    }),
+  )
+})
+
+test('an unknown cost leaves the cost of its pairs and its setting undefined', () => {
+  const unknown = results('++++++')
+  unknown.micros[2] = Number.NaN
+  const { pairs, settings } = computeStatistics([unknown, results('++++++')])
+  expect(pairs[0]?.cost).toBeUndefined()
+  expect(settings[0]).toMatchObject({ tasks: 6, meanMicros: undefined, cost: undefined })
+  expect(settings[0]?.frontierProbability).toBeUndefined()
+  expect(settings[1]).toMatchObject({ meanMicros: 1000, cost: { mean: 1000, low: 1000, high: 1000 } })
+  expect(settings[1]?.frontierProbability).toBe(1)
+})
+
+test('the interval of a cost contains its mean, is not negative, and is missing below five tasks', () => {
+  expect(estimateCost([1, 2, 3, 4])).toBeUndefined()
+  const symmetric = estimateCost([1, 2, 3, 4, 5])
+  // Mean 3 ± t(97.5 %, 4) · √(2.5 / 5)
+  expect(symmetric?.mean).toBe(3)
+  expect(symmetric?.low).toBeCloseTo(3 - 2.776445 * Math.sqrt(0.5), 5)
+  expect(symmetric?.high).toBeCloseTo(3 + 2.776445 * Math.sqrt(0.5), 5)
+  const skewed = estimateCost([1, 1, 1, 1, 100])
+  expect(skewed?.low).toBe(0)
+  const { mean = 0, high = 0 } = skewed ?? {}
+  expect(high - mean).toBeGreaterThan(2.776445 * Math.sqrt((4 * 19.8 ** 2 + 79.2 ** 2) / 4 / 5))
+  expect(estimateCostDifference([2, 3, 4, 5, 6], [1, 2, 3, 4, 5])).toEqual({ mean: 1, low: 1, high: 1 })
+})
+
+test('ranks follow from the verdicts, and settings without results have none', () => {
+  const { settings } = computeStatistics([
+    results('+++++++++++++++'),
+    results('+++++++++++++++'),
+    results('---------------'),
+    results('...............'),
+  ])
+  expect(settings.map(({ rank }) => rank)).toEqual([
+    { best: 1, worst: 3 },
+    { best: 1, worst: 3 },
+    { best: 3, worst: 4 },
+    undefined,
+  ])
+})
+
+test('the same results always give the same statistics', () => {
+  const all = [results('+-+-+-++', 10), results('++-+-+-+', 30), results('--+++-+-', 5)]
+  expect(computeStatistics(all)).toEqual(computeStatistics(all))
+  expect(computeStatistics([])).toEqual({ settings: [], pairs: [] })
+})

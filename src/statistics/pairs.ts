@@ -1,0 +1,134 @@
+import { estimateCostDifference, type MeanInterval } from './cost.ts'
+import { selectSignificant } from './holm.ts'
+import { type MeasuredDifference, measureDifference, type ScoreTrack } from './paired.ts'
+
+/** Results of one setting with one element per task. Tasks have the same index in all settings of a comparison. */
+export type SettingResults = {
+  /** Number of scored trials. 0 for a task without a result. */
+  trials: Float64Array
+  passes: Float64Array
+  /** 1 if the first scored trial passed. */
+  passed: Float64Array
+  /** Cost of the first scored trial. NaN if unknown or if there is none. */
+  micros: Float64Array
+}
+
+/** The verdict about the first setting of a pair. */
+export type Verdict = 'better' | 'worse' | 'cannot_tell'
+
+/** Shared tasks by their first scored trials. */
+export type PairCounts = { tasks: number; wonByA: number; wonByB: number; both: number; neither: number }
+
+/** Two settings on the tasks that both have. `a` and `b` are positions in the list of settings. */
+export type PairStatistics = PairCounts & {
+  a: number
+  b: number
+  /** Accuracy of `a` minus accuracy of `b`, as a fraction of 1. Undefined below five shared tasks. */
+  difference: MeasuredDifference | undefined
+  /** Cost of `a` minus cost of `b` in micro-dollars per task. Undefined below five shared tasks or if a cost is unknown. */
+  cost: MeanInterval | undefined
+  /** True if every shared task has exactly one trial with each setting. */
+  isSingle: boolean
+  verdict: Verdict
+}
+
+type UndecidedPair = Omit<PairStatistics, 'verdict'>
+
+/** Compares all pairs of settings, each once, with `a` before `b`. Verdicts are corrected for the number of pairs (Holm). */
+export function comparePairs(all: readonly SettingResults[]): PairStatistics[] {
+  const tracks = all.map(toScoreTrack)
+  return decideVerdicts(
+    all.flatMap((first, a) =>
+      all.slice(a + 1).map((second, offset): UndecidedPair => {
+        const b = a + 1 + offset
+        return { a, b, ...measurePair({ results: first, track: tracks[a] }, { results: second, track: tracks[b] }) }
+      }),
+    ),
+  )
+}
+
+/** Adds the verdicts of one family of pairs. */
+export function decideVerdicts<Pair extends { difference: MeasuredDifference | undefined }>(
+  pairs: readonly Pair[],
+): (Pair & { verdict: Verdict })[] {
+  const tested = pairs.flatMap(({ difference }) => (difference ? [difference] : []))
+  const significant = selectSignificant(tested.map(({ probability }) => probability))
+  const claims = new Set(tested.filter((_, index) => significant[index]))
+  return pairs.map((pair) => ({ ...pair, verdict: toVerdict(pair.difference, claims) }))
+}
+
+function toVerdict(difference: MeasuredDifference | undefined, claims: ReadonlySet<MeasuredDifference>): Verdict {
+  if (!difference || !claims.has(difference)) return 'cannot_tell'
+  return difference.centre > 0 ? 'better' : 'worse'
+}
+
+export const toScoreTrack = ({ passes, trials }: SettingResults): ScoreTrack => ({
+  shares: passes.map((count, task) => count / (trials[task] ?? 0)),
+  trials,
+})
+
+type PairSide = { results: SettingResults; track?: ScoreTrack | undefined }
+
+/** Measures two settings whose tasks have the same index. */
+export function measurePair(a: PairSide, b: PairSide) {
+  const difference = measureDifference(a.track ?? toScoreTrack(a.results), b.track ?? toScoreTrack(b.results))
+  return { ...countPair(a.results, b.results), difference, cost: measureCost(a.results, b.results) }
+}
+
+function countPair(a: SettingResults, b: SettingResults): PairCounts & { isSingle: boolean } {
+  const counts = { tasks: 0, wonByA: 0, wonByB: 0, both: 0, neither: 0, isSingle: true }
+  for (let task = 0; task < a.trials.length; task++) {
+    const [ofA, ofB] = [a.trials[task] ?? 0, b.trials[task] ?? 0]
+    if (ofA === 0 || ofB === 0) continue
+    counts.tasks += 1
+    counts[toOutcome(a.passed[task] === 1, b.passed[task] === 1)] += 1
+    if (ofA > 1 || ofB > 1) counts.isSingle = false
+  }
+  return counts
+}
+
+export type PairOutcome = 'wonByA' | 'wonByB' | 'both' | 'neither'
+
+export function toOutcome(isPassedByA: boolean, isPassedByB: boolean): PairOutcome {
+  if (isPassedByA) return isPassedByB ? 'both' : 'wonByA'
+  return isPassedByB ? 'wonByB' : 'neither'
+}
+
+function measureCost(a: SettingResults, b: SettingResults): MeanInterval | undefined {
+  const [ofA, ofB]: [number[], number[]] = [[], []]
+  for (let task = 0; task < a.trials.length; task++) {
+    if (a.trials[task] === 0 || b.trials[task] === 0) continue
+    const [costA = Number.NaN, costB = Number.NaN] = [a.micros[task], b.micros[task]]
+    if (Number.isNaN(costA + costB)) return undefined
+    ofA.push(costA)
+    ofB.push(costB)
+  }
+  return estimateCostDifference(ofA, ofB)
+}
+
+/** Returns the same pair seen from the other side. */
+export function flipPair(pair: PairStatistics): PairStatistics {
+  const { a, b, wonByA, wonByB, difference, cost, verdict } = pair
+  return {
+    ...pair,
+    a: b,
+    b: a,
+    wonByA: wonByB,
+    wonByB: wonByA,
+    difference: difference && flipDifference(difference),
+    cost: cost && { mean: -cost.mean, low: -cost.high, high: -cost.low },
+    verdict: FLIPPED[verdict],
+  }
+}
+
+const FLIPPED = { better: 'worse', worse: 'better', cannot_tell: 'cannot_tell' } as const
+
+const flipDifference = (difference: MeasuredDifference): MeasuredDifference => ({
+  ...difference,
+  mean: -difference.mean,
+  low: -difference.high,
+  high: -difference.low,
+  wins: difference.losses,
+  losses: difference.wins,
+  centre: -difference.centre,
+})
