@@ -46,9 +46,9 @@ test('options and a preview are shown before anything is spent', async () => {
   expect(options.out).toMatch(/anthropic\/claude-opus-5-5 .* \$4 +\$20 +author/)
   expect(options.out).toMatch(/docker +no: No worker has this sandbox/)
   const preview = await run('preview', '--easy', '5')
-  expect(preview.out).toMatch(/easy +3 +0 +5 +2 too few/)
+  expect(preview.out).toMatch(/easy +3 +0 +5 +2 missing/)
   expect(preview.out).toContain('docs_only')
-  expect(preview.out).toMatch(/^models may cost \$2\.40 for 3 candidates$/m)
+  expect(preview.out).toMatch(/^maximum model cost \$2\.40 for 3 candidates$/m)
   expect(JSON.parse((await run('preview', '--json')).out)).toMatchObject({ pullRequests: 5 })
 })
 
@@ -83,7 +83,9 @@ test('a batch is created, watched to its end, listed, resumed and canceled', asy
 test('what is wrong is said, and nothing is started', async () => {
   expect((await run('create')).code).toBe(2)
   expect((await run('create', '--easy', 'x')).code).toBe(2)
-  expect((await run('create', '--easy', '1', '--author', 'nobody/nothing')).err).toContain('No credential opens')
+  expect((await run('create', '--easy', '1', '--author', 'nobody/nothing')).err).toContain(
+    'Unknown model nobody/nothing',
+  )
   const many = await run('create', '--easy', '301')
   expect([many.code, many.err]).toEqual([1, expect.stringContaining('--easy')])
   expect((await run('watch', 'nonsense')).code).toBe(2)
@@ -119,7 +121,7 @@ test('tasks are shown, reviewed, edited, approved and exported', async () => {
   expect((await run('edit', runId, fine[0] ?? '', '--file', 'task.toml', '--from', text)).code).toBe(1)
 
   const approved = await run('approve', runId, '--all')
-  expect(approved.err).toContain(`not green: somebody has to look at them first.\n  ${doubted}: It is long.\n`)
+  expect(approved.err).toContain(`have warnings that must be reviewed first:\n  ${doubted}: It is long.\n`)
   expect(approved.err).toContain(`assay batches review ${runId} --repo`)
   expect(await lab.read(runId)).toMatchObject({ counts: { approved: 2 } })
   expect((await run('approve', runId, ...tasks.map(({ taskId }) => taskId))).err).toContain('task_not_green')
@@ -143,7 +145,7 @@ test.runIf(hasTerminal)('on a terminal each task is asked about', async () => {
   const answers = ['\r', '\u001b[B\r']
   let asked = 0
   const ended = await onTerminal(['batches', 'review', runId, ...repo], env(), (shown) => {
-    if (shown.split('Leave').length - 1 <= asked) return undefined
+    if (shown.split('Quit').length - 1 <= asked) return undefined
     asked += 1
     return answers[asked - 1]
   })
@@ -159,7 +161,7 @@ test.runIf(hasTerminal)('a watch on a terminal is left with Ctrl-C, and the batc
     isLeft = true
     return '\u0003'
   })
-  expect(ended.out).toContain('It goes on without you.')
+  expect(ended.out).toContain('Still running in the background.')
   await lab.work()
   expect(await lab.read(runId)).toMatchObject({ state: 'completed' })
 })

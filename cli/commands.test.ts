@@ -42,7 +42,7 @@ test('orgs create: the key of the new workspace is the only result, and works', 
   const created = await run(['orgs', 'create', 'Acme', '--name', 'Acme Inc.', '--kind', 'user'], operator())
   expect(created.code).toBe(0)
   expect(created.out).toMatch(/^assay_\w{38}\n$/)
-  expect(created.err).toContain('The workspace Acme is there')
+  expect(created.err).toContain('Created the workspace Acme')
   const shown = await run(['orgs', 'show', '--json', '--org', 'acme'], { ASSAY_KEY: created.out.trim() })
   expect(JSON.parse(shown.out)).toMatchObject({ login: 'Acme', name: 'Acme Inc.', kind: 'user' })
 })

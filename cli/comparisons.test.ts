@@ -80,21 +80,21 @@ test('a comparison is canceled, listed and resumed', async () => {
 test('what cannot be compared is refused with a sentence', async () => {
   const cases: [string[], RegExp][] = [
     [['compare', 'quick'], /org\/name/],
-    [['compare'], /Name a benchmark as org\/name, or a repository/],
+    [['compare'], /Give either a benchmark as org\/name or a repository/],
     [['compare', 'assay/quick', '--repo', 'lab/demo'], /or a repository with --repo/],
     [['compare', '--repo', 'lab'], /owner\/name/],
     [['compare', '--repo', 'lab/demo', '--task', 'one'], /batch-…\/task/],
-    [[...on, '--task', 'batch-1/one'], /--task is for --repo/],
-    [['comparisons', 'show', 'assay/quick'], /Name a benchmark/],
-    [['comparisons', 'show', 'a/b', 'c/d', '7'], /Name one comparison/],
+    [[...on, '--task', 'batch-1/one'], /--task can only be used with --repo/],
+    [['comparisons', 'show', 'assay/quick'], /Give either a benchmark/],
+    [['comparisons', 'show', 'a/b', 'c/d', '7'], /Give one comparison/],
     [['compare', 'assay/none'], /not in this workspace/],
-    [[...on, '--model', 'gpt'], /no model gpt\. Known: reference/],
+    [[...on, '--model', 'gpt'], /Unknown model gpt\. Available: reference/],
     [[...on, '--harness', 'codex'], /^error: --harness: /],
     [['compare', 'assay/quick', '--sandbox', 'moon'], /no sandbox moon/],
     [[...on, '--attempts', 'many'], /--attempts must be a number/],
     [[...on, '--attempts', '11'], /^error: --attempts: must be at most 10 \(/],
     [[...on, '--attempts', '0'], /^error: --attempts: must be at least 1 \(/],
-    [[...on, '--id', '7'], /not an id/],
+    [[...on, '--id', '7'], /[Nn]ot an id/],
     [['comparisons', 'show', 'assay/quick', '00000000-0000-4000-8000-000000000000'], /Comparison .* not found/],
   ]
   for (const [args, message] of cases) {

@@ -120,7 +120,7 @@ test('rotate-master-key refuses without the key in use, and repeats none', async
   expect(refused.err).not.toContain(wrong)
 
   const same = await rotate(right)
-  expect(same).toMatchObject({ code: 0, out: '', err: expect.stringMatching(/^Nothing was to do: ASSAY_SECRET_KEY /) })
+  expect(same).toMatchObject({ code: 0, out: '', err: expect.stringMatching(/^Nothing to do: ASSAY_SECRET_KEY /) })
   expect((await rotate(`${wrong},${right}`)).out).toMatch(/ → [0-9a-f]{16}, 0 credentials sealed again\n$/)
 })
 

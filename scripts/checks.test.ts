@@ -84,9 +84,9 @@ test('paths that a page names must exist: in code, in blocks and in links', () =
   ].join('\n')
   const there = ['src/app.ts', 'src/platform/', 'docs/language.md', 'LICENSE']
   expect(missingPaths('docs/map.md', page, (path) => there.includes(path))).toEqual([
-    'docs/map.md names cli/gone.ts, which is not there.',
-    'docs/map.md names src/gone.ts, which is not there.',
-    'docs/map.md names docs/lost.md, which is not there.',
+    'docs/map.md names cli/gone.ts, which does not exist.',
+    'docs/map.md names src/gone.ts, which does not exist.',
+    'docs/map.md names docs/lost.md, which does not exist.',
   ])
 })
 
