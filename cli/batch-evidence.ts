@@ -58,11 +58,12 @@ function execution({ failToPass, passToPass, runs, ablation, messages }: Evidenc
   ]
 }
 
-function validation({ nop, oracle, cheats, winners }: EvidenceFields): string[] | undefined {
+function validation({ nop, oracle, cheats, winners, weakness }: EvidenceFields): string[] | undefined {
   if (!Array.isArray(nop) || !Array.isArray(oracle) || !Array.isArray(cheats) || !isTexts(winners)) return undefined
   const tried = `cheats: ${cheats.length} tried, ${winners.length === 0 ? 'none passes' : `these pass: ${winners.join(', ')}`}`
   return [
     `the no-op failed each time (${nop.length}), the reference solution passed each time (${oracle.length}); ${tried}`,
+    ...(typeof weakness === 'string' ? [`weakness in the files: ${weakness}`] : []),
   ]
 }
 

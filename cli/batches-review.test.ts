@@ -33,7 +33,8 @@ const validation = {
   oracle: [TRIAL, TRIAL],
   gold: TRIAL,
   cheats: [{ id: 'network', what: 'reaches the world', outcome: 'lost' }],
-  strength: 'standard',
+  strength: 'weak',
+  weakness: 'The tests load files of the submission.',
   winners: [],
 } satisfies ValidationReport
 

@@ -121,6 +121,7 @@ function evidenceLines({ evidence, stage: last }: BatchTaskDetail): string[] {
     ...(calibration
       ? [
           `  verified by ${calibration.verifyMode ?? '-'}, ${calibration.strength ?? '-'}; cheats that pass: ${calibration.winners.join(', ') || 'none'}`,
+          ...(calibration.weakness ? [`  weakness in the files: ${calibration.weakness}`] : []),
         ]
       : []),
     ...stages.flatMap(stageLines).map((line) => `  ${line}`),

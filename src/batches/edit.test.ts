@@ -140,9 +140,12 @@ test('approves several tasks at once only if none has warnings', async () => {
   expect((await bulk('declined')).status).toBe(200)
 })
 
-test('does not approve an imported task in bulk if cheats succeed', async () => {
+test.each([
+  [{ winners: ['exit-zero'] }, 'Known cheats score: exit-zero.'],
+  [{ weakness: 'The tests run a script of the agent.' }, 'The verifier is weak: The tests run a script of the agent.'],
+])('does not approve an imported task with a weak verifier in bulk: %j', async (found, concern) => {
   const { calibration } = VALID as Extract<typeof VALID, { kind: 'valid' }>
-  const weak = { ...calibration, strength: 'weak' as const, winners: ['exit-zero'] }
+  const weak = { ...calibration, strength: 'weak' as const, ...found }
   const lab = await importing(
     app,
     scriptedValidator(() => ({ kind: 'valid', calibration: weak })),
@@ -150,7 +153,7 @@ test('does not approve an imported task in bulk if cheats succeed', async () => 
   const { runId } = (await lab.send(archiveOf({ hello: smallTask() }))).body
   await lab.work()
   const [task] = await lab.tasks(runId)
-  expect(task.concerns).toEqual(['Known cheats score: exit-zero.'])
+  expect(task.concerns).toEqual([concern])
   const body = { decisions: [{ taskId: 'hello', digest: task.digest, decision: 'approved' as const }] }
   expect(await app.call(decideTasks, { ...lab.at(runId), body })).toMatchObject({ status: 409 })
   expect((await lab.decide(runId, 'hello', { digest: task.digest })).status).toBe(200)

@@ -131,5 +131,9 @@ export async function endIfDone(tx: Db, batch: string): Promise<void> {
 /** Lists the concerns of an imported task that a reviewer should see before approving it. */
 function listConcerns({ calibration }: TaskEvidence): string[] {
   if (calibration?.strength !== 'weak') return []
-  return [`Known cheats score: ${calibration.winners.join(', ')}.`]
+  const { winners, weakness } = calibration
+  return [
+    ...(winners.length > 0 ? [`Known cheats score: ${winners.join(', ')}.`] : []),
+    ...(weakness ? [`The verifier is weak: ${weakness}`] : []),
+  ]
 }

@@ -44,8 +44,8 @@ function toUnavailable(error: unknown): ValidationOutcome {
 function toOutcome(sandbox: string, found: Calibration): ValidationOutcome {
   const attempts = found.attempts.map(({ mode, oracle, nop }) => ({ verifyMode: mode, oracle, nop }))
   if (found.kind === 'fit') {
-    const { mode, strength, winners, cheats } = found
-    return { kind: 'valid', calibration: { sandbox, verifyMode: mode, strength, winners, attempts, cheats } }
+    const { mode, strength, weakness, winners, cheats } = found
+    return { kind: 'valid', calibration: { sandbox, verifyMode: mode, strength, weakness, winners, attempts, cheats } }
   }
   const isIdle = found.attempts.some(({ nop }) => nop?.state === 'passed')
   return {

@@ -220,6 +220,11 @@ export const TaskCalibration = z
     sandbox: z.string(),
     verifyMode: z.string().nullable().describe('The strictest that fits. Null: none does.'),
     strength: z.enum(['weak', 'standard', 'strong']).nullable(),
+    weakness: z
+      .string()
+      .nullable()
+      .optional()
+      .describe('Why the files of the verifier do not show that its tests only read the submission. Null if they do.'),
     winners: z.array(z.string()).describe('Known cheats that score.'),
     attempts: z.array(z.object({ verifyMode: z.string(), oracle: Outcome, nop: Outcome.nullable() })),
     cheats: z.array(z.object({ id: z.string(), what: z.string(), outcome: z.string(), tries: count })),

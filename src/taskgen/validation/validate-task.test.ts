@@ -49,6 +49,7 @@ test(
     expect(proof.nop).toEqual(Array(2).fill({ reward: 0, passed: 1, notPassed: 2, seconds: expect.any(Number) }))
     expect(proof.oracle).toEqual(Array(3).fill({ reward: 1, passed: 3, notPassed: 0, seconds: expect.any(Number) }))
     expect(proof.gold).toMatchObject({ reward: 1, passed: 3 })
+    expect(proof.weakness).toEqual(expect.any(String))
     expect(proof).toMatchObject({ strength: 'weak', winners: ['equals-everything', 'forged-report'] })
     const lost = proof.cheats.filter(({ outcome }) => outcome === 'lost').map(({ id }) => id)
     expect(lost).toEqual(

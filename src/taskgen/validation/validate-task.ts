@@ -5,11 +5,13 @@ import type { SuiteOutcome, TestLists } from '../../grading/suite.ts'
 import { parseReport } from '../../grading/suite-report.ts'
 import { openFolderSource } from '../../harbor/folder-source.ts'
 import { readTask } from '../../harbor/read-task.ts'
+import type { Task } from '../../harbor/task.ts'
 import { type Harness, noModel } from '../../harnesses/harness.ts'
 import { nop, oracle, shellCommand } from '../../harnesses/reference.ts'
 import { type SandboxProvider, SandboxUnavailable } from '../../sandboxes/sandbox.ts'
 import type { TrialRequest } from '../../trials/bench.ts'
 import { DOES_NOT_APPLY } from '../../trials/cheats/cheat.ts'
+import { findStaticWeakness, strengthOf } from '../../trials/strength.ts'
 import { runTrial } from '../../trials/trial.ts'
 import type { PinnedSymbol } from '../lint/render-instruction.ts'
 import { done, reject, type StageRejection, type StageResult, withEvidence } from '../stage-result.ts'
@@ -54,7 +56,7 @@ export async function validateTask(
     outputFolder: input.outputFolder,
     variables: {},
     signal,
-    ...({ onPhase: () => {}, verifyMode: 'workspace', isProven: true } as const),
+    ...({ onPhase: () => {}, verifyMode: MODE, isProven: true } as const),
   }
   const seen: ValidationTrials = { nop: [], oracle: [], gold: [], cheats: [] }
   const context: ValidationContext = {
@@ -66,8 +68,12 @@ export async function validateTask(
     },
   }
   const fault = await findFirstFault(context)
-  return fault ? withEvidence(fault, { digest, ...summariseTrials(seen) }) : done(buildReport(digest, seen))
+  if (fault) return withEvidence(fault, { digest, ...summariseTrials(seen) })
+  const weakness = await findStaticWeakness(provider, request, { mode: MODE, carried: [] })
+  return done({ digest, ...buildReport(task, seen, weakness) })
 }
+
+const MODE = 'workspace'
 
 type ValidationTrials = {
   nop: ValidationTrial[]
@@ -149,13 +155,13 @@ const summariseTrials = ({ nop: nops, oracle: oracles, gold, cheats }: Validatio
   cheats: cheats.map(({ id, what, outcome }) => ({ id, what, outcome })),
 })
 
-function buildReport(digest: string, seen: ValidationTrials): ValidationReport {
+function buildReport(task: Task, seen: ValidationTrials, weakness: string | null): Omit<ValidationReport, 'digest'> {
   const [golden] = seen.gold
   const { gold, ...shown } = summariseTrials(seen)
   if (!golden || !gold) throw new Error('The change was not tried.')
   const winners = seen.cheats.filter(({ outcome }) => outcome === 'won').map(({ id }) => id)
-  const strength = winners.length > 0 ? 'weak' : 'standard'
-  return { digest, isolation: golden.isolation, ...shown, gold, strength, winners }
+  const strength = strengthOf(task, MODE, winners, weakness)
+  return { isolation: golden.isolation, ...shown, gold, strength, weakness, winners }
 }
 
 /** Makes the change of the solution the way an agent would: nothing of the folder of the solution is there. */

@@ -1,4 +1,5 @@
 import type { SuiteOutcome } from '../../grading/suite.ts'
+import type { Strength } from '../../trials/strength.ts'
 
 /** Number of trials. `oracleAll`: total oracle runs before a task is ready. */
 export type TrialCounts = { nop: number; oracle: number; oracleAll: number }
@@ -36,11 +37,10 @@ export type ValidationReport = {
   /** The change as an agent would make it, without the folder of the solution anywhere. */
   gold: ValidationRun
   cheats: CheatValidation[]
-  /**
-   * `weak`: code loaded into the test process can forge results. Never `strong`: the code under test is not isolated
-   * from the tests.
-   */
-  strength: 'weak' | 'standard'
+  /** The same rule as for calibration. */
+  strength: Strength
+  /** Why the files and the environment of the verifier do not show that its tests only read. Null if they do. */
+  weakness: string | null
   /** The cheats that make it weak. */
   winners: string[]
 }

@@ -174,7 +174,7 @@ const assemblyStage: Stage = {
 
 /** Validates the finished files in the selected sandbox. Independent of the instruction. */
 const validationStage = (counts: TrialCounts = FULL_COUNTS): Stage => ({
-  version: 3,
+  version: 4,
   needs: ['harbor'],
   cacheInputs: ({ files, generation }) => [files?.ground ?? null, generation.harborEnvironment, { ...counts }],
   async run(state, context, signal) {
