@@ -18,6 +18,11 @@ const HOSTILE = [
   'nul\0',
   '\ud800',
   'tag\u{e0041}',
+  'zero\u200bwidth',
+  'non\u200djoined',
+  'soft\u00adhyphen',
+  'word\u2060joiner',
+  'filler\u3164',
 ]
 const COMMANDS = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}\u{e0000}-\u{e007f}]/u
 
@@ -27,7 +32,7 @@ test.each(HOSTILE)('%j has no effect on a terminal, and its text stays readable'
 })
 
 test('leaves ordinary text of any language unchanged', () => {
-  for (const text of ['Grüße, 世界', 'שלום', 'نص عربي', '👩‍👩‍👧 naïve café', 'a\u0301'])
+  for (const text of ['Grüße, 世界', 'שלום', 'نص عربي', '👩🏽‍💻 👩‍👩‍👧 ❤️ naïve café', 'می\u200cخواهم', 'a\u0301'])
     expect(printable(text)).toBe(text)
 })
 

@@ -1,11 +1,14 @@
 /**
  * Characters that command a terminal, reorder a line or break it: C0 and C1 controls (with them every ANSI and OSC
- * sequence), bidirectional controls, line and paragraph separators, lone surrogates, and invisible tags.
+ * sequence), bidirectional controls, line and paragraph separators and lone surrogates. Also characters without a glyph,
+ * which make two different names look the same. Joiners and variation selectors are kept in emoji and in scripts that
+ * need them.
  */
-const UNSAFE = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}\u{feff}\u{fff9}-\u{fffb}\u{e0000}-\u{e007f}]/gu
+const UNSAFE =
+  /[[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Default_Ignorable_Code_Point}\u{fff9}-\u{fffb}]--[\u{200c}\u{200d}\u{fe00}-\u{fe0f}]]|(?<=^|[\p{ASCII}\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\u{200c}\u{200d}])[\u{200c}\u{200d}\u{fe00}-\u{fe0f}](?!\u{20e3})/gv
 
-/** Makes untrusted text safe to show within one line of a terminal or a log. Line breaks are replaced too. */
-export const printable = (text: string): string => text.replaceAll(UNSAFE, '�')
+/** Makes untrusted text safe to show within one line of a terminal, a log or a file. Line breaks are replaced too. */
+export const printable = (text: string, replacement = '�'): string => text.replaceAll(UNSAFE, replacement)
 
 /** Escapes the same characters in JSON text. The value stays the same: JSON reads an escape as its character. */
 export const escapeJson = (json: string): string =>

@@ -1,6 +1,6 @@
 import type { Release, ReleaseSetting } from '../releases/shapes/schema.ts'
 import { element, svg, textElement } from './svg.ts'
-import { escapeXml, formatPercent, formatUsd, truncate, widthOf } from './text.ts'
+import { escapeXml, formatPercent, formatUsd, markCustom, truncate, widthOf } from './text.ts'
 
 const HEIGHT = 20
 const DARK = '#3b4252'
@@ -14,7 +14,7 @@ const LABEL_MAX = 32
 export function drawBadge(release: Release): string {
   const best = mostAccurate(release)
   const right = best
-    ? `${truncate(best.model.label, LABEL_MAX)} ${formatPercent(best.accuracy)} · ${formatUsd(best.costPerTaskUsd)}/task`
+    ? `${markCustom(truncate(best.model.label, LABEL_MAX), best)} ${formatPercent(best.accuracy)} · ${formatUsd(best.costPerTaskUsd)}/task`
     : 'no frontier'
   const left = `assay · ${release.tasks} ${release.tasks === 1 ? 'task' : 'tasks'}`
   const [a, b] = [widthPx(left), widthPx(right)]

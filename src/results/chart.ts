@@ -1,6 +1,6 @@
 import type { Release, ReleaseSetting } from '../releases/shapes/schema.ts'
 import { element, svg, textElement } from './svg.ts'
-import { escapeXml, formatPercent, formatUsd, truncate } from './text.ts'
+import { escapeXml, formatPercent, formatUsd, markCustom, truncate } from './text.ts'
 
 const WIDTH = 760
 const PLOT = { left: 64, top: 56, width: 660, height: 300 }
@@ -64,8 +64,9 @@ const describeFrontier = (frontier: readonly ReleaseSetting[]): string =>
     .map((setting, index) => toRow(setting, index))
     .join('. ')
 
-function toRow({ model, harness, reasoningLevel, accuracy, costPerTaskUsd }: ReleaseSetting, index: number): string {
-  const label = truncate(`${model.label} · ${harness} · ${reasoningLevel}`, LABEL_MAX)
+function toRow(setting: ReleaseSetting, index: number): string {
+  const { model, harness, reasoningLevel, accuracy, costPerTaskUsd } = setting
+  const label = markCustom(truncate(`${model.label} · ${harness} · ${reasoningLevel}`, LABEL_MAX), setting)
   return `${index + 1}  ${label}: ${formatPercent(accuracy)}, ${formatUsd(costPerTaskUsd)}`
 }
 
@@ -113,12 +114,11 @@ function drawSteps(frontier: readonly ReleaseSetting[], x: Axis['x']): string {
   return element('path', { class: 'steps', d: `M${x(first.costPerTaskUsd)} ${y(first.accuracy)}${path}H${RIGHT}` })
 }
 
-function drawPoint(
-  { id, accuracy, costPerTaskUsd, onFrontier, stats: { ci95 } }: ReleaseSetting,
-  x: Axis['x'],
-): string {
+function drawPoint(setting: ReleaseSetting, x: Axis['x']): string {
+  const { id, accuracy, costPerTaskUsd, onFrontier, stats } = setting
+  const { ci95 } = stats
   const at = x(costPerTaskUsd)
-  const name = `${truncate(id, 80)}: ${formatPercent(accuracy)}, ${formatUsd(costPerTaskUsd)}`
+  const name = `${markCustom(truncate(id, 80), setting)}: ${formatPercent(accuracy)}, ${formatUsd(costPerTaskUsd)}`
   return element(
     'g',
     {},

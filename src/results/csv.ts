@@ -1,3 +1,4 @@
+import { printable } from '../platform/terminal-text.ts'
 import type { Release, ReleaseSetting } from '../releases/shapes/schema.ts'
 
 type CsvColumn = [name: string, value: (setting: ReleaseSetting, release: Release) => string | number | boolean | null]
@@ -34,11 +35,11 @@ export const toCsv = (release: Release): string =>
     .map((cells) => `${cells.join(',')}\r\n`)
     .join('')
 
-/** Escapes a value. Text that a spreadsheet would evaluate as a formula is prefixed with an apostrophe. */
+/** Escapes a value. Control and invisible characters are replaced by spaces. Text that a spreadsheet would evaluate as a formula is prefixed with an apostrophe. */
 function toCsvCell(value: string | number | boolean | null): string {
   if (value === null) return ''
   if (typeof value !== 'string') return String(value)
-  const text = value.toWellFormed().replaceAll(/[^\P{Cc}\t\n\r]/gu, ' ')
-  const safe = /^[\s'"]*[=+\-@|%＝＋－＠]/u.test(text) || /^[\t\r\n]/.test(text) ? `'${text}` : text
+  const text = printable(value.toWellFormed(), ' ')
+  const safe = /^[\s'"]*[=+\-@|%＝＋－＠]/u.test(text) ? `'${text}` : text
   return /[",\r\n']|^\s|\s$/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }

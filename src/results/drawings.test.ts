@@ -1,11 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { printable } from '../platform/terminal-text.ts'
 import type { Release, ReleaseSetting } from '../releases/shapes/schema.ts'
 import { drawBadge } from './badge.ts'
 import { chooseEncoding } from './cached-body.ts'
 import { drawChart } from './chart.ts'
 import { toCsv } from './csv.ts'
 import { toAtomFeed } from './results.ts'
+import type { Card } from './schema.ts'
 import { escapeXml, formatUsd, truncate } from './text.ts'
 
 const stats: ReleaseSetting['stats'] = {
@@ -130,6 +132,17 @@ describe('pictures', () => {
     for (const [, size] of chart.matchAll(/font-size="(\d+)"/g)) expect(Number(size)).toBeGreaterThanOrEqual(12)
   })
 
+  test('mark custom models, also if their names are long', () => {
+    for (const label of ['Large', 'x'.repeat(200)]) {
+      const release = releaseWith([settingNamed(label, { custom: true })])
+      expect(drawBadge(release)).toContain(' (custom model) 50 %')
+      expect(drawChart(release)).toMatch(/1 {2}[^<]* \(custom model\): 50 %/)
+      expect(drawChart(release)).toMatch(/<g><title>[^<]* \(custom model\): 50 %/)
+    }
+    const known = releaseWith([settingNamed('Large')])
+    for (const picture of [drawBadge(known), drawChart(known)]) expect(picture).not.toContain('(custom model)')
+  })
+
   test('are valid with no setting, one, sixty, and costs of zero', () => {
     const many = Array.from({ length: 60 }, (_, place) =>
       settingNamed(`m${place}`, { costPerTaskUsd: 10 ** (place / 10 - 4) }),
@@ -148,22 +161,35 @@ describe('pictures', () => {
   })
 })
 
+test.each(['\u202e', '\u2066', '\u200b', '\u200d', '\u2060', '\ufeff', '\u00ad', '\u{e0041}', '\u3164'])(
+  'no text contains characters that reorder or are invisible: %j',
+  (character) => {
+    const name = `Op${character}us`
+    const release = releaseWith([settingNamed(name, { custom: true })], `lab/${name}`, name)
+    const feed = toAtomFeed([cardNamed(name)], 'https://results.example')
+    for (const text of [drawBadge(release), drawChart(release), toCsv(release), feed]) {
+      expect(text).not.toContain(character)
+      expect(text).toContain('Op us')
+    }
+  },
+)
+
+const cardNamed = (name: string): Card => ({
+  repository: { id: 1, fullName: `lab/${name}` },
+  publisher: { login: name, kind: 'org' },
+  releaseId: 'a',
+  releasedAt: '2026-02-03T04:05:06.789Z',
+  tasks: 1,
+  settings: 1,
+  picks: [],
+  frontier: [{ id: name, model: { label: name }, accuracy: 1, costPerTaskUsd: 1 }],
+  endorsed: false,
+  defaultLine: true,
+})
+
 test('the feed is well-formed with arbitrary names', () => {
   for (const name of HOSTILE) {
-    const summary = { id: name, model: { label: name }, accuracy: 1, costPerTaskUsd: 1 }
-    const card = {
-      repository: { id: 1, fullName: `lab/${name}` },
-      publisher: { login: name, kind: 'org' },
-      releaseId: 'a',
-      releasedAt: '2026-02-03T04:05:06.789Z',
-      tasks: 1,
-      settings: 1,
-      picks: [],
-      frontier: [summary],
-      endorsed: false,
-      defaultLine: true,
-    }
-    requireWellFormed(toAtomFeed([card], 'https://results.example'))
+    requireWellFormed(toAtomFeed([cardNamed(name)], 'https://results.example'))
   }
   requireWellFormed(toAtomFeed([], 'https://results.example'))
 })
@@ -182,7 +208,7 @@ describe('the table', () => {
     const rows = cellsOf(toCsv(releaseWith([settingNamed('a,b "c"\r\nd'), settingNamed('plain')])))
     expect(rows).toHaveLength(3)
     expect(new Set(rows.map((row) => row.length)).size).toBe(1)
-    expect(rows[1]?.[5]).toBe('a,b "c"\r\nd')
+    expect(rows[1]?.[5]).toBe('a,b "c"  d')
     const accuracy = rows[0]?.indexOf('accuracy') ?? -1
     expect(rows[2]?.[accuracy]).toBe('50')
   })
@@ -200,7 +226,7 @@ describe('the table', () => {
       fc.property(fc.string({ unit: 'grapheme', maxLength: 30 }), (name) => {
         const row = cellsOf(toCsv(releaseWith([settingNamed(name)])))[1] ?? []
         expect(row).toHaveLength(20)
-        expect([name, `'${name}`].map((each) => each.replaceAll(/[^\P{Cc}\t\n\r]/gu, ' '))).toContain(row[5])
+        expect([name, `'${name}`].map((each) => printable(each.toWellFormed(), ' '))).toContain(row[5])
       }),
     )
   })

@@ -1,5 +1,4 @@
-/** Characters that XML forbids, bidirectional controls and line breaks. Names are untrusted. */
-const FORBIDDEN = /[\p{Cc}\p{Cs}\u{200e}\u{200f}\u{202a}-\u{202e}\u{2066}-\u{2069}\u{fffe}\u{ffff}\u{2028}\u{2029}]/gu
+import { printable } from '../platform/terminal-text.ts'
 
 const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
 
@@ -7,7 +6,15 @@ const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;
 export const escapeXml = (text: string): string =>
   stripControls(text).replaceAll(/[&<>"']/g, (sign) => ENTITIES[sign] ?? '')
 
-const stripControls = (text: string): string => text.toWellFormed().replaceAll(FORBIDDEN, ' ').trim()
+/** Replaces control and invisible characters, and those that XML forbids. Names are untrusted. */
+const stripControls = (text: string): string =>
+  printable(text.toWellFormed(), ' ')
+    .replaceAll(/[\ufffe\uffff]/g, ' ')
+    .trim()
+
+/** Marks models that a workspace has added: it chose their names, so that they may read like those of a provider. */
+export const markCustom = (name: string, { custom }: { custom: boolean }): string =>
+  custom ? `${name} (custom model)` : name
 
 const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' })
 
