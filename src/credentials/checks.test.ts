@@ -101,14 +101,18 @@ describe('a host that a client names', () => {
 
   test('is used instead of github.com, and only if it is public', async () => {
     const asked: string[] = []
-    const resolve = async (host: string) => {
-      asked.push(host)
-      return ['10.0.0.1']
+    const check = (addresses: () => Promise<string[]>) => {
+      const resolve = (host: string) => {
+        asked.push(host)
+        return addresses()
+      }
+      return checkGithub({ ...tools, outbound: createOutbound({ resolve }) }, { token: 't', host: 'git.example.com' })
     }
-    const outbound = createOutbound({ resolve })
-    const verdict = await checkGithub({ ...tools, outbound }, { token: 't', host: 'git.example.com' })
-    expect(verdict).toEqual({ ok: false, detail: 'github was not contacted (address_not_public).' })
+    const verdict = await check(async () => ['10.0.0.1'])
+    expect(verdict).toEqual({ ok: false, detail: 'github is unreachable (address_not_public).' })
     expect(asked).toEqual(['git.example.com'])
+    expect(await check(async () => [])).toEqual(verdict)
+    expect(await check(() => Promise.reject(new Error('ENOTFOUND')))).toEqual(verdict)
   })
 
   test('is refused as an engine if it is private, whatever was stored', async () => {

@@ -99,7 +99,9 @@ describe('an engine of a client', () => {
     await using server = await listening(createServer(docker))
     const url = parseEngineUrl(`tcp://engine.example.com:${server.port}`) ?? new URL('https://none')
     const trouble = await findEngineError({ url, tls: undefined, publicOnly: true }, async () => [])
-    expect(trouble).toBe('it is unreachable (Error)')
+    expect(trouble).toBe('the host does not resolve to public addresses only')
+    const unknown = () => Promise.reject(new Error('ENOTFOUND'))
+    expect(await findEngineError({ url, tls: undefined, publicOnly: true }, unknown)).toBe(trouble)
     expect(server.connections()).toBe(0)
   })
 

@@ -2,7 +2,7 @@ import { lookup } from 'node:dns/promises'
 import { connect, isIP, type Socket } from 'node:net'
 import { addAbortSignal } from 'node:stream'
 import { connect as connectTls } from 'node:tls'
-import { isPublicAddress } from '../platform/outbound/addresses.ts'
+import { resolvePublicHost } from '../platform/outbound/public-host.ts'
 import { hostOf } from '../platform/outbound/url-rules.ts'
 
 /** A Docker engine. Untrusted addresses must be public; the operator's own may be private. */
@@ -49,8 +49,8 @@ async function dial(engine: EngineTarget, resolve: ResolveHost): Promise<Socket 
   if ('socketPath' in engine) return connect(engine.socketPath)
 
   const name = hostOf(engine.url)
-  const addresses = isIP(name) === 0 ? await resolve(name) : [name]
-  if (engine.publicOnly && !addresses.every(isPublicAddress)) return 'private'
+  const addresses = engine.publicOnly ? await resolvePublic(name, resolve) : await resolve(name)
+  if (engine.publicOnly && addresses.length === 0) return 'private'
 
   // The address that was checked is the one we connect to; TLS still asks for the name.
   const [host] = addresses
@@ -58,6 +58,12 @@ async function dial(engine: EngineTarget, resolve: ResolveHost): Promise<Socket 
   const where = { host, port: Number(engine.url.port || 443) }
   if (!engine.tls) return connect(where)
   return connectTls({ ...where, ...engine.tls, ...(isIP(name) === 0 ? { servername: name } : {}) })
+}
+
+/** Resolves to public addresses or to none. Callers cannot tell a private name from one that does not exist. */
+async function resolvePublic(name: string, resolve: ResolveHost): Promise<string[]> {
+  const found = await resolvePublicHost(name, resolve)
+  return found.kind === 'public' ? found.addresses : []
 }
 
 async function ping(socket: Socket): Promise<string> {
@@ -81,5 +87,6 @@ const codeOf = (error: unknown): string => {
 }
 
 async function resolveName(host: string): Promise<string[]> {
+  if (isIP(host) !== 0) return [host]
   return (await lookup(host, { all: true })).map(({ address }) => address)
 }

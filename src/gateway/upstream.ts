@@ -75,7 +75,8 @@ const silent = (why: NoAnswerReason, detail: string, tries: number): UpstreamAns
 })
 
 /** Tells whether the request cannot have reached the provider, so that a retry is safe. */
-const isSafe = (error: OutboundFailed): boolean => error instanceof NotConnected || error.reason === 'name_not_found'
+const isSafe = (error: OutboundFailed): boolean =>
+  error instanceof NotConnected || error.reason === 'name_not_found' || error.reason === 'address_not_public'
 
 /** Decompresses a body. Some providers compress although the request asks them not to. */
 function decodeBody(headers: HeaderValues, body: Readable): Readable {

@@ -174,10 +174,10 @@ test('a redirect to a private address comes back as it is, and is refused when i
   expect(output).toMatch(/^HTTP\/1\.1 302 Found[\s\S]*HTTP\/1\.1 403 Forbidden[\s\S]*host_not_public/)
 })
 
-test('a host that nobody knows is no refusal', async () => {
+test('a name that does not exist is refused like a private one, so that internal names cannot be listed', async () => {
   const { output, record } = await inSandbox(OPEN, 'get http://nobody.example/')
-  expect(output).toMatch(/^HTTP\/1\.1 502 Bad Gateway/)
-  expect(record.egress).toMatchObject({ connections: 0, refused: { count: 0 } })
+  expect(output).toMatch(/^HTTP\/1\.1 403 Forbidden[\s\S]*address_not_public/)
+  expect(record.egress).toMatchObject({ connections: 0, refused: { count: 1 } })
 })
 
 test('a body without end is broken off, and nothing more goes out then', async () => {

@@ -32,12 +32,28 @@ test.each([
   expect(String(error)).not.toContain('s3cret')
 })
 
-test('reports a name that does not resolve', async () => {
-  const resolve = () => Promise.reject(Object.assign(new Error('s3cret'), { code: 'ENOTFOUND' }))
+const notFound = () => Promise.reject(Object.assign(new Error('s3cret'), { code: 'ENOTFOUND' }))
+const fetchWith = (resolve: () => Promise<string[]>, trust: 'client' | 'operator') =>
+  createOutbound({ resolve })
+    .fetch('https://api.example.com/s3cret', { trust })
+    .catch((problem: unknown) => problem)
 
-  const request = createOutbound({ resolve }).fetch('https://api.example.com/s3cret', { trust: 'client' })
+test('tells the operator that a name does not resolve', async () => {
+  expect(await fetchWith(notFound, 'operator')).toMatchObject({
+    reason: 'name_not_found',
+    message: 'Request to https://api.example.com failed: the host name could not be resolved (ENOTFOUND).',
+  })
+})
 
-  await expect(request).rejects.toThrow(
-    'Request to https://api.example.com failed: the host name could not be resolved (ENOTFOUND).',
-  )
+test('does not tell a client whether an internal name exists', async () => {
+  const unknown = await fetchWith(notFound, 'client')
+  expect(unknown).toMatchObject({
+    reason: 'address_not_public',
+    message: 'Request to https://api.example.com failed: the host does not resolve to public addresses only.',
+  })
+  for (const resolve of [async () => ['10.0.0.7'], async () => []]) {
+    const known = await fetchWith(resolve, 'client')
+    expect(known).toEqual(unknown)
+    expect(known?.constructor).toBe(unknown?.constructor)
+  }
 })

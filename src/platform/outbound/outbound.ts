@@ -32,7 +32,6 @@ export type Outbound = { fetch: (url: string | URL, init: OutboundInit) => Promi
 
 export type OutboundRefusal =
   | UrlRefusal
-  | 'address_not_public'
   | 'too_many_redirects'
   | 'redirect_not_wanted'
   | 'redirect_needs_body_again'
@@ -47,7 +46,6 @@ const SENTENCES: Record<OutboundRefusal, string> = {
   host_not_public: 'the host is not a public one',
   not_canonical: 'write it in its normalized form',
   redirect_downgrade: 'a redirect must not lead from https to http',
-  address_not_public: 'the host does not resolve to public addresses only',
   too_many_redirects: `more than ${REDIRECTS_MAX} redirects`,
   redirect_not_wanted: 'the server answered with a redirect',
   redirect_needs_body_again: 'the redirect asks for a request body that can be sent only once',
@@ -69,7 +67,7 @@ export class OutboundRefused extends Error {
 /** The server did not respond, or with something invalid. A retry may succeed. */
 export class OutboundFailed extends Error {
   override name = 'OutboundFailed'
-  reason: 'name_not_found' | 'unreachable' | 'timed_out' | 'bad_response'
+  reason: 'name_not_found' | 'address_not_public' | 'unreachable' | 'timed_out' | 'bad_response'
 
   constructor(reason: OutboundFailed['reason'], url: URL, detail: string) {
     super(`Request to ${describeTarget(url)} failed: ${detail}.`)
@@ -166,7 +164,10 @@ async function sendHop(deps: OutboundDeps, hop: Hop, deadline: Deadline): Promis
   }
 }
 
-/** Resolves and checks a host once per hop. The connection uses these addresses, which prevents DNS rebinding. */
+/**
+ * Resolves and checks a host once per hop. The connection uses these addresses, which prevents DNS rebinding. An untrusted
+ * party gets the same error for a name that does not exist and for a private one: it must not learn our internal names.
+ */
 export async function resolveAddresses(
   { resolve }: Pick<OutboundDeps, 'resolve'>,
   hop: Pick<Hop, 'url' | 'rule'>,
@@ -174,13 +175,15 @@ export async function resolveAddresses(
 ): Promise<string[]> {
   const host = hostOf(hop.url)
   const look = isIP(host) === 0 ? resolve(host) : Promise.resolve([host])
+  if (RULES[hop.rule].publicOnly) {
+    const addresses = await withinDeadline(deadline, look).catch(() => [])
+    if (addresses.length > 0 && addresses.every(isPublicAddress)) return addresses
+    throw new OutboundFailed('address_not_public', hop.url, 'the host does not resolve to public addresses only')
+  }
   const addresses = await withinDeadline(deadline, look).catch((error: unknown) => {
     throw new OutboundFailed('name_not_found', hop.url, `the host name could not be resolved (${codeOf(error)})`)
   })
   if (addresses.length === 0) throw new OutboundFailed('name_not_found', hop.url, 'the host name has no address')
-  if (RULES[hop.rule].publicOnly && !addresses.every(isPublicAddress)) {
-    throw new OutboundRefused('address_not_public', hop.url)
-  }
   return addresses
 }
 

@@ -23,15 +23,18 @@ test('returns a response before its body has ended', async () => {
   expect(server.requests).toMatchObject([{ method: 'POST', path: '/a?b=c' }])
 })
 
-test.each([
-  'http://example.com/',
-  'https://127.0.0.1/',
-  'https://user:word@example.com/',
-  'https://inside.example/',
-  'nonsense',
-])('a client may not make us ask %s', async (url) => {
+test.each(['http://example.com/', 'https://127.0.0.1/', 'https://user:word@example.com/', 'nonsense'])(
+  'a client may not make us ask %s',
+  async (url) => {
+    const open = createOpenStream({ resolve: async () => ['93.184.216.34', '10.0.0.1'] })
+    await expect(open(url, { ...sent, trust: 'client' })).rejects.toThrow(OutboundRefused)
+  },
+)
+
+test('a client may not make us ask a name that also has a private address', async () => {
   const open = createOpenStream({ resolve: async () => ['93.184.216.34', '10.0.0.1'] })
-  await expect(open(url, { ...sent, trust: 'client' })).rejects.toThrow(OutboundRefused)
+  const refused = open('https://inside.example/', { ...sent, trust: 'client' })
+  await expect(refused).rejects.toMatchObject({ reason: 'address_not_public' })
 })
 
 test('distinguishes a refused connection from one that broke after the request was sent', async () => {
