@@ -75,7 +75,7 @@ const STARTERS = '^cli/(serve|migrate|doctor|operate[^/]*)\\.ts$'
 const ENGINE = '^cli/(trial|calibrate|check|harnesses|models-catalog|scan|batches-canaries)\\.ts$'
 const CLIENT = [
   '/schema\\.ts$',
-  '^src/platform/(http/(client|endpoint)|terminal-text)\\.ts$',
+  '^src/platform/(http/(client|endpoint)|terminal-text|unknown-name)\\.ts$',
   '^src/harnesses/model-access\\.ts$',
 ]
 

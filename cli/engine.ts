@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { UnknownName } from '../src/platform/unknown-name.ts'
 import { Canceled, WrongUse } from './failure.ts'
 import type { Flags, readSettings } from './operate-config.ts'
 import { note, type Shell } from './shell.ts'
@@ -51,24 +52,10 @@ export function stopOnSignals(): Disposable & { signal: AbortSignal } {
   }
 }
 
-/** Rethrows an error for the user: canceled, or one sentence if the user can fix it. Unexpected errors keep their stack. */
+/** Rethrows an error of the engine as canceled or as wrong usage, which have exit codes of their own. */
 export const throwReported =
   (signal?: AbortSignal) =>
   (error: unknown): never => {
-    throw signal?.aborted ? new Canceled() : toReported(error)
+    if (signal?.aborted) throw new Canceled()
+    throw error instanceof UnknownName ? new WrongUse(error.message) : error
   }
-
-function toReported(error: unknown): unknown {
-  const known = [
-    'UnknownName',
-    'TaskUnfit',
-    'TaskInvalid',
-    'VariableMissing',
-    'SandboxUnsupported',
-    'SandboxUnavailable',
-    'ModelUnfit',
-    'HarnessUnfit',
-  ]
-  if (!(error instanceof Error) || !known.includes(error.name)) return error
-  return error.name === 'UnknownName' ? new WrongUse(error.message) : new Error(error.message)
-}

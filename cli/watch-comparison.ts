@@ -48,9 +48,7 @@ export async function watchComparison(
 
 /** Swallows connection errors, because the service may be restarting. */
 export function ignoreLostConnection(error: unknown): undefined {
-  const isBroken =
-    error instanceof ServiceUnreachable || (error instanceof Error && /^(AbortError|TypeError)$/.test(error.name))
-  if (!isBroken) throw error
+  if (!(error instanceof ServiceUnreachable)) throw error
 }
 
 /** Returns the last status once the comparison has ended or paused. */

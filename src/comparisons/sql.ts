@@ -1,7 +1,7 @@
 import { type SelectQueryBuilder, sql } from 'kysely'
 import { type Db, lock } from '../platform/db/db.ts'
 import { pageNewestFirst } from '../platform/db/newest-first.ts'
-import { prepared } from '../platform/db/prepared.ts'
+import { executePrepared } from '../platform/db/prepared.ts'
 import type { DB } from '../platform/db/tables.gen.ts'
 import type { Page } from '../platform/http/page.ts'
 import { NO_COUNTS, type SettingCounts } from './counts.ts'
@@ -37,12 +37,11 @@ const selectComparisons = (db: Db) =>
 /** Serializes requests with the same id, also before a row exists. */
 export const lockId = (tx: Db, workspaceId: string, id: string) => lock(tx, `comparison ${workspaceId} ${id}`)
 
-export const findComparisonRow = (db: Db, workspaceId: string, id: string) =>
-  selectComparisons(db)
-    .modifyFront(prepared)
-    .where('workspace_id', '=', workspaceId)
-    .where('id', '=', id)
-    .executeTakeFirst()
+export async function findComparisonRow(db: Db, workspaceId: string, id: string) {
+  const query = selectComparisons(db).where('workspace_id', '=', workspaceId).where('id', '=', id)
+  const { rows } = await executePrepared(db, query)
+  return rows[0]
+}
 
 export const findByKey = (db: Db, key: number) => selectComparisons(db).where('key', '=', key).executeTakeFirst()
 
@@ -154,8 +153,10 @@ export type CountedSetting = Awaited<ReturnType<typeof listSettingRows>>[number]
  */
 export async function listCountedSettings(db: Db, keys: readonly number[]): Promise<CountedSetting[]> {
   if (keys.length === 0) return []
-  const { rows } = await sql<CountedSetting>`
-    ${prepared} with live as materialized (
+  const { rows } = await executePrepared(
+    db,
+    sql<CountedSetting>`
+    with live as materialized (
       select key as comparison, ('x' || right(subject, 12))::bit(48)::bigint % settings as setting, json_build_object(
         'settledMicros', sum(spent_micros - pending_micros - counted_micros), 'pendingMicros', sum(pending_micros)) as spend
       from gateway_grants join comparisons on shared_budget = 'comparison ' || key
@@ -166,7 +167,8 @@ export async function listCountedSettings(db: Db, keys: readonly number[]): Prom
       where comparison = any(${keys}::bigint[]) group by comparison, setting
     ) as counts on counts.comparison = setting.comparison and counts.setting = setting.position
     left join live on live.comparison = setting.comparison and live.setting = setting.position
-    where setting.comparison = any(${keys}::bigint[]) order by setting.comparison, setting.position`.execute(db)
+    where setting.comparison = any(${keys}::bigint[]) order by setting.comparison, setting.position`,
+  )
   return rows.map((row) => ({ ...row, counts: row.counts ?? NO_COUNTS, live: row.live ?? NO_LIVE_SPEND }))
 }
 

@@ -1,7 +1,7 @@
 import { type Selectable, sql } from 'kysely'
 import type { Protocol } from '../harnesses/model-access.ts'
 import { type Db, lock } from '../platform/db/db.ts'
-import { prepared } from '../platform/db/prepared.ts'
+import { executePrepared } from '../platform/db/prepared.ts'
 import type { DB } from '../platform/db/tables.gen.ts'
 import {
   type BudgetKind,
@@ -67,7 +67,9 @@ type ReservationRow = { reservedMicros: number | null; limitedBy: BudgetKind | n
  */
 export async function reserveCall(db: Db, call: NewCall): Promise<ReservationRow | undefined> {
   const { mostMicros = null, usualMicros = null, leastMicros = null } = call.bounds ?? {}
-  const { rows } = await sql<ReservationRow>`${prepared}
+  const { rows } = await executePrepared(
+    db,
+    sql<ReservationRow>`
     with own as materialized (
       select id, shared_budget, budget_micros - spent_micros as own_available
       from gateway_grants
@@ -104,7 +106,8 @@ export async function reserveCall(db: Db, call: NewCall): Promise<ReservationRow
       ${call.levelAsked && JSON.stringify(call.levelAsked)}::jsonb, micros, micros,
       case when micros is null then 'unknown' else 'reserved' end, case when micros is null then null else limited_by end
     from taken
-    returning reserved_micros as "reservedMicros", limited_by as "limitedBy"`.execute(db)
+    returning reserved_micros as "reservedMicros", limited_by as "limitedBy"`,
+  )
   return rows[0]
 }
 
@@ -158,7 +161,9 @@ export const countRefusal = (db: Db, grantId: string, reason: Refusal) => {
  * asynchronous: after a power failure of the database, the call stands at its reservation.
  */
 export const settleCall = (db: Db, callId: string, settled: Settlement) =>
-  sql`${prepared}
+  executePrepared(
+    db,
+    sql`
     with before as materialized (
       select id, case when settled_at is null then coalesce(reserved_micros, 0) else 0 end as pending,
         set_config('synchronous_commit', 'off', true) as mode
@@ -182,7 +187,8 @@ export const settleCall = (db: Db, callId: string, settled: Settlement) =>
       returning shared_budget, difference, pending
     )
     update gateway_budgets set spent_micros = spent_micros + difference, pending_micros = pending_micros - pending
-    from granted where gateway_budgets.id = granted.shared_budget`.execute(db)
+    from granted where gateway_budgets.id = granted.shared_budget`,
+  )
 
 export const closeGrantRow = (db: Db, id: string) =>
   db

@@ -6,11 +6,11 @@ import { termsFor } from '../gateway/model-terms.ts'
 import { mini } from '../harnesses/mini.ts'
 import { newId } from '../platform/ids.ts'
 import type { Log } from '../platform/log.ts'
+import { UnknownName } from '../platform/unknown-name.ts'
 import { type CanaryFigure, type CanaryResult, computeFigures, meetsTargets } from '../taskgen/canaries/figures.ts'
 import { type CanaryRole, type ModelOpener, type ModelSpending, measureModels } from '../taskgen/canaries/measure.ts'
 import { isSameFamily } from '../taskgen/models/served-model.ts'
 import { AUTHOR_LIMITS, type ModelLimits, openStageModel, VERIFIER_LIMITS } from '../taskgen/models/stage-model.ts'
-import { UnknownName } from '../trials/engine.ts'
 import { startOwnGateway } from './own-gateway.ts'
 
 export type MeasureCanariesOptions = {

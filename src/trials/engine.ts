@@ -9,6 +9,7 @@ import { findHarness, harnesses } from '../harnesses/harnesses.ts'
 import type { Protocol } from '../harnesses/model-access.ts'
 import { shellCommand } from '../harnesses/reference.ts'
 import type { Log } from '../platform/log.ts'
+import { UnknownName } from '../platform/unknown-name.ts'
 import type { AllowedHost } from '../sandboxes/egress/rules.ts'
 import { findProvider, providerNames } from '../sandboxes/sandboxes.ts'
 import type { ModelPlace, TrialRequest } from './bench.ts'
@@ -44,11 +45,6 @@ export type TrialWish = {
   /** Archives of a program that are there, of how many. */
   onInstall: InstallOptions['onProgress']
   log: Log
-}
-
-/** The wish names something that does not exist. */
-export class UnknownName extends Error {
-  override name = 'UnknownName'
 }
 
 /** The author's solution fails, or doing nothing passes: no trial of this task would mean anything. */

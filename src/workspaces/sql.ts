@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Db } from '../platform/db/db.ts'
 import { pageNewestFirst } from '../platform/db/newest-first.ts'
-import { prepared } from '../platform/db/prepared.ts'
+import { executePrepared } from '../platform/db/prepared.ts'
 import type { KeyCaller, KeyPermission } from '../platform/http/caller.ts'
 import type { Page } from '../platform/http/page.ts'
 
@@ -99,9 +99,12 @@ const caller = sql.raw(`
 const unexpired = sql.raw('(api_keys.expires_at is null or api_keys.expires_at > now())')
 
 export async function findCallerByKey(db: Db, hash: Buffer): Promise<CallerRow | undefined> {
-  const { rows } = await sql<CallerRow>`
-    ${prepared} select ${caller} from api_keys join workspaces on workspaces.id = api_keys.workspace_id
-    where api_keys.hash = ${hash} and ${unexpired}`.execute(db)
+  const { rows } = await executePrepared(
+    db,
+    sql<CallerRow>`
+    select ${caller} from api_keys join workspaces on workspaces.id = api_keys.workspace_id
+    where api_keys.hash = ${hash} and ${unexpired}`,
+  )
   return rows[0]
 }
 
@@ -109,10 +112,13 @@ export async function findCallerBySession(
   db: Db,
   hash: Buffer,
 ): Promise<(CallerRow & { session_expires_at: Date }) | undefined> {
-  const { rows } = await sql<CallerRow & { session_expires_at: Date }>`
-    ${prepared} select ${caller}, sessions.expires_at as session_expires_at
+  const { rows } = await executePrepared(
+    db,
+    sql<CallerRow & { session_expires_at: Date }>`
+    select ${caller}, sessions.expires_at as session_expires_at
     from sessions join api_keys on api_keys.id = sessions.key_id join workspaces on workspaces.id = api_keys.workspace_id
-    where sessions.hash = ${hash} and sessions.expires_at > now() and ${unexpired}`.execute(db)
+    where sessions.hash = ${hash} and sessions.expires_at > now() and ${unexpired}`,
+  )
   return rows[0]
 }
 

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Db } from '../../platform/db/db.ts'
-import { prepared } from '../../platform/db/prepared.ts'
+import { executePrepared } from '../../platform/db/prepared.ts'
 import { storableJson, storableText } from '../../platform/db/storable.ts'
 import { CALIBRATION_RULES } from '../../trials/calibrate.ts'
 import { COUNT_NAMES, type CountRow, partOf, type SettingCounts } from '../counts.ts'
@@ -103,8 +103,10 @@ export async function startTrial(
   { comparison, ordinal }: TrialKey,
   { isAdmitted = false }: { isAdmitted?: boolean } = {},
 ): Promise<TrialFacts | undefined> {
-  const { rows } = await sql<TrialFacts>`
-    ${prepared} with found as materialized (
+  const { rows } = await executePrepared(
+    db,
+    sql<TrialFacts>`
+    with found as materialized (
       select trials.comparison, ordinal, task, setting, attempt, trials.state, retries,
         comparisons.state as comparison_state, budget_micros
       from trials join comparisons on comparisons.key = trials.comparison
@@ -138,7 +140,8 @@ export async function startTrial(
     join comparison_tasks as task on task.comparison = ${comparison} and task.position = found.task
     left join task_calibrations as calibration
       on calibration.digest = task.digest and calibration.sandbox = comparisons.sandbox
-      and calibration.rules = ${CALIBRATION_RULES}`.execute(db)
+      and calibration.rules = ${CALIBRATION_RULES}`,
+  )
   return rows[0]
 }
 
@@ -190,8 +193,10 @@ export async function storeEnd(
   end: TrialEnd,
   changes: Partial<SettingCounts>,
 ): Promise<number | undefined> {
-  const { rows } = await sql<{ open: number }>`
-    ${prepared} with ended as (
+  const { rows } = await executePrepared(
+    tx,
+    sql<{ open: number }>`
+    with ended as (
       update trials set state = ${end.state}, class = ${end.class}, verify_mode = ${end.verifyMode},
         reward = ${end.reward}, cost_micros = ${end.costMicros}, retries = ${end.retries},
         detail = ${end.detail === null ? null : storableJson(end.detail)}, artifacts = ${end.artifacts},
@@ -201,7 +206,8 @@ export async function storeEnd(
     )
     update trial_counts set ${toIncrements(changes)} from ended
     where comparison = ${comparison} and setting = ${setting} and part = ${partOf(ordinal)}
-    returning queued + running as open`.execute(tx)
+    returning queued + running as open`,
+  )
   return rows[0]?.open
 }
 

@@ -1,12 +1,24 @@
-import { type PostgresPool, type PostgresPoolClient, sql } from 'kysely'
+import type { CompiledQuery, Kysely, PostgresPool, PostgresPoolClient, QueryResult } from 'kysely'
 import type pg from 'pg'
+import type { DB } from './tables.gen.ts'
 
-const MARK = '/* prepared */'
+/** Names of the prepared statements by their text. */
+const statementNames = new Map<string, string>()
 
-/** Marks a query as a prepared statement: it runs so often that planning it each time would cost more than running it. */
-export const prepared = sql.raw(MARK)
+/** A query builder, or a query in plain SQL. */
+type PreparableQuery<Row> = { compile(db: Kysely<DB>): CompiledQuery<Row> }
 
-/** Wraps a pool so that each connection prepares a marked query once and then executes it by name. */
+/**
+ * Executes a query as a prepared statement, for queries so frequent that planning them each time would cost more than
+ * running them. The text of the query must be constant: each text is prepared once per connection and never dropped.
+ */
+export function executePrepared<Row>(db: Kysely<DB>, query: PreparableQuery<Row>): Promise<QueryResult<Row>> {
+  const compiled = query.compile(db)
+  if (!statementNames.has(compiled.sql)) statementNames.set(compiled.sql, `prepared_${statementNames.size}`)
+  return db.executeQuery(compiled)
+}
+
+/** Wraps a pool so that each connection prepares these queries once and then executes them by name. */
 export function withPreparedStatements(pool: pg.Pool): PostgresPool {
   const wrappers = new WeakMap<pg.PoolClient, PostgresPoolClient>()
   return {
@@ -22,19 +34,13 @@ export function withPreparedStatements(pool: pg.Pool): PostgresPool {
 }
 
 function wrapClient(client: pg.PoolClient): PostgresPoolClient {
-  const query = (text: string, values: unknown[]) =>
-    text.includes(MARK) ? client.query({ name: statementName(text), text, values }) : client.query(text, values)
+  const query = (text: string, values: unknown[]) => {
+    const name = statementNames.get(text)
+    return name === undefined ? client.query(text, values) : client.query({ name, text, values })
+  }
   // Kysely's other overload takes a cursor, which we do not use.
   return {
     query: query as unknown as PostgresPoolClient['query'],
     release: (destroy?: boolean) => client.release(destroy),
   }
-}
-
-const names = new Map<string, string>()
-
-function statementName(text: string): string {
-  const name = names.get(text) ?? `prepared_${names.size}`
-  names.set(text, name)
-  return name
 }

@@ -80,7 +80,10 @@ export async function callWithProgress<const E extends Endpoint & { progress: z.
 
 export type ReceivedEvent = { event: string; data: unknown; id: string | undefined }
 
-/** Yields events until the service ends the stream. Pass `lastId` to resume after a lost connection. */
+/**
+ * Yields events until the service ends the stream or `signal` is aborted. Throws ServiceUnreachable when the connection
+ * is lost; pass `lastId` to resume.
+ */
 export async function* streamEvents<const E extends Endpoint & { events: Record<string, z.ZodType> }>(
   options: ClientOptions,
   endpoint: E,
@@ -88,10 +91,19 @@ export async function* streamEvents<const E extends Endpoint & { events: Record<
   { signal, lastId }: { signal: AbortSignal; lastId?: string | undefined },
 ): AsyncGenerator<ReceivedEvent> {
   const headers: Record<string, string> = lastId === undefined ? {} : { 'last-event-id': lastId }
-  const response = await send(options, endpoint, input, { accept: 'text/event-stream', headers, signal })
-  if (response.status >= 400 || !response.body) throw toError(options, response, await response.text())
-  for await (const { event, data, id } of readEvents(response.body)) yield { event, data: JSON.parse(data), id }
+  try {
+    const response = await send(options, endpoint, input, { accept: 'text/event-stream', headers, signal })
+    if (response.status >= 400 || !response.body) throw toError(options, response, await response.text())
+    for await (const { event, data, id } of readEvents(response.body)) yield { event, data: JSON.parse(data), id }
+  } catch (error) {
+    if (!signal.aborted) throw isLostConnection(error) ? new ServiceUnreachable(LOST, { cause: error }) : error
+  }
 }
+
+const LOST = 'The connection to the service was lost.'
+
+/** Fetch reports a connection that ends within a body as a TypeError. */
+const isLostConnection = (error: unknown): boolean => error instanceof TypeError
 
 function toError(options: ClientOptions, response: Response, text: string): Error {
   if (response.headers.get('content-type')?.startsWith('application/problem+json'))

@@ -1,6 +1,6 @@
-import { type RawBuilder, sql } from 'kysely'
+import { type QueryResult, type RawBuilder, sql } from 'kysely'
 import type { Db } from '../db/db.ts'
-import { prepared } from '../db/prepared.ts'
+import { executePrepared } from '../db/prepared.ts'
 import type { JobAdmission, QueueState } from './admission.ts'
 
 export type NewJob = {
@@ -148,15 +148,18 @@ export const deleteLimit = (tx: Db, key: string) => tx.deleteFrom('job_limits').
  * lease.
  */
 export const lockClaims = (tx: Db) =>
-  sql`select ${prepared} pg_advisory_xact_lock(hashtextextended('jobs.claim', 0)),
+  executePrepared(
+    tx,
+    sql`select pg_advisory_xact_lock(hashtextextended('jobs.claim', 0)),
     set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan', 'off', true),
-    set_config('synchronous_commit', 'off', true)`.execute(tx)
+    set_config('synchronous_commit', 'off', true)`,
+  )
 
 const heads = sql`select queue_class, type, priority, fair_group, limit_keys, memory_mb from jobs where state = 'queued'`
 
 /** Reads everything admission needs. Its cost grows with queue classes and running jobs, not with queued jobs. */
 export const queueQuery = ({ types, slots, host, workerId }: Claimer) => sql<QueueState & { startsMsAgo: number[] }>`
-  ${prepared} with recursive walk as (
+  with recursive walk as (
     -- Loose index scan: the oldest job of each queue class.
     (${heads} order by queue_class, run_at, id limit 1)
     union all
@@ -212,7 +215,7 @@ export const recordStarts = (tx: Db, host: string, count: number) =>
 
 /** Takes the oldest jobs of each admitted queue class and records the turns of the groups served. */
 export const takeQuery = ({ workerId, leaseMs }: Claimer, { jobCounts, served }: JobAdmission) => sql<ClaimedJob>`
-  ${prepared} with locked as (
+  with locked as (
     -- Skips rows that are being canceled: a claim must not wait, because all other claims wait for it.
     select job.id
     from unnest(${[...jobCounts.keys()]}::uuid[], ${[...jobCounts.values()]}::int[]) as admitted (queue_class, jobs)
@@ -274,7 +277,7 @@ const unlessCanceled = sql`
 /** Ends a job: deletes it, or schedules the next run of a recurring one. Returns false if the lease is lost. */
 export async function endJob(tx: Db, lease: LeaseKey & Pick<ClaimedJob, 'everySeconds'>): Promise<boolean> {
   const held = sql`where id = ${lease.id} and lease_id = ${lease.leaseId}`
-  if (lease.everySeconds === null) return changesRow(tx, sql`${prepared} delete from jobs ${held}`)
+  if (lease.everySeconds === null) return isChanged(await executePrepared(tx, sql`delete from jobs ${held}`))
   return changesRow(
     tx,
     sql`update jobs set ${unlessCanceled}, ${noLease}, failures = 0, crashes = 0, error = null,
@@ -338,5 +341,6 @@ export async function deleteEnded(tx: Db): Promise<void> {
   await sql`delete from workers where seen_at < now() - interval '1 hour'`.execute(tx)
 }
 
-const changesRow = async (db: Db, query: RawBuilder<unknown>): Promise<boolean> =>
-  ((await query.execute(db)).numAffectedRows ?? 0n) > 0n
+const changesRow = async (db: Db, query: RawBuilder<unknown>): Promise<boolean> => isChanged(await query.execute(db))
+
+const isChanged = ({ numAffectedRows = 0n }: QueryResult<unknown>): boolean => numAffectedRows > 0n

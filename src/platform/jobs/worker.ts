@@ -2,6 +2,7 @@ import { hostname } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
 import { connect, type Database, type Db } from '../db/db.ts'
 import { listenTo } from '../db/notices.ts'
+import { executePrepared } from '../db/prepared.ts'
 import { derivedId, newId } from '../ids.ts'
 import { createWakeSignal, type WakeSignal } from '../wake-signal.ts'
 import { admit } from './admission.ts'
@@ -292,11 +293,12 @@ export async function claim(db: Db, options: ClaimOptions): Promise<ClaimResult>
   const claimer = { ...options, host: options.host ?? '' }
   return db.transaction().execute(async (tx) => {
     await lockClaims(tx)
-    const { rows: queues } = await queueQuery(claimer).execute(tx)
+    const { rows: queues } = await executePrepared(tx, queueQuery(claimer))
     const { startsMsAgo = [], ...queue } = queues[0] ?? EMPTY_QUEUE
     const starts = startsPerSecond - startsMsAgo.length
     const admission = admit(queue, { slots, starts, memoryMb })
-    const { rows: jobs } = admission.jobCounts.size > 0 ? await takeQuery(claimer, admission).execute(tx) : { rows: [] }
+    const { rows: jobs } =
+      admission.jobCounts.size > 0 ? await executePrepared(tx, takeQuery(claimer, admission)) : { rows: [] }
     const started = jobs.filter((job) => job.memoryMb > 0).length
     if (started > 0 && startsPerSecond < Number.POSITIVE_INFINITY) await recordStarts(tx, claimer.host, started)
     return { jobs, nextStartMs: started < starts ? undefined : SECOND_MS - (startsMsAgo[0] ?? 0) }
